@@ -260,6 +260,7 @@ func (c *checker) tube(t *tube) {
 	c.subscribers(name, t)
 	has := c.references[t.num]
 	c.assert(t.using == has.using && t.watching == has.watching && t.reserved == has.reserved, "I4: %s: counts %d using, %d watching, %d reserved, has %+v", name, t.using, t.watching, t.reserved, has)
+	c.gate(name, t)
 	c.assert(t.bytes == c.bytes[t.num], "I4: %s: counts %d bytes, has %d", name, t.bytes, c.bytes[t.num])
 	c.sum.Bytes += uint64(t.bytes)
 	c.assert(t.urgent == urgent, "I4: %s: counts %d urgent jobs, has %d", name, t.urgent, urgent)
@@ -267,6 +268,15 @@ func (c *checker) tube(t *tube) {
 	c.assert(t == e.defaultTube || t.keptByPause || t.using+t.watching+t.jobs() > 0, "I9: %s: nothing refers to it", name)
 	c.assert(e.tubes[t.num] == t && t.nameIndex < e.names.Len() && e.names.At(t.nameIndex) == t.name && e.byName[t.name] == t, "I9: %s: is not where it says", name)
 	c.assert(armed(&t.timer, t.next()), "I13: %s: its timer is too late", name)
+}
+
+// gate checks whether the tube is shut when it should be.
+func (c *checker) gate(name string, t *tube) {
+	c.assert(t.shut == (t.paused || t.gated()), "I24: %s: shut %v, paused %v, its gate shut %v", name, t.shut, t.paused, t.gated())
+	c.assert(t.gate != nil || !t.policy.gated(), "I24: %s: has no gate", name)
+	full := t.policy != nil && t.policy.MaxReserved > 0 && t.reserved >= int(t.policy.MaxReserved)
+	c.assert(t.gated() || !full, "I24: %s: is open, and %d are reserved", name, t.reserved)
+	c.assert(!t.gated() || full || t.gate.opensAt != Never, "I24: %s: its gate is shut for ever", name)
 }
 
 func (c *checker) session(s *Session) {

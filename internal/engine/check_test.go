@@ -60,7 +60,7 @@ func TestCheckReports(t *testing.T) {
 			e.cancelWait(w)
 			e.Watch(w, []byte("work"))
 			e.beginWait(w)
-			work(e).paused = false
+			work(e).paused, work(e).shut = false, false
 		}},
 		{"I4", "urgent", func(e *Engine, _ *Session) { work(e).urgent++ }},
 		{"I4", "bytes", func(e *Engine, _ *Session) { work(e).bytes++ }},
@@ -148,6 +148,13 @@ func TestCheckReports(t *testing.T) {
 		{"I16", "a wait beside a pending watch", func(e *Engine, _ *Session) { many(e).sess.waiting = true }},
 		{"I17", "a job that is not found", func(e *Engine, _ *Session) { many(e).pos = -1 }},
 		{"I17", "a job that is found too late", func(e *Engine, _ *Session) { many(e).rank.hi++ }},
+		{"I24", "a tube that is open while it is paused", func(e *Engine, _ *Session) { work(e).shut = false }},
+		{"I24", "a tube that is shut for nothing", func(e *Engine, _ *Session) { e.defaultTube.shut = true }},
+		{"I24", "a policy without its gate", func(e *Engine, _ *Session) { e.defaultTube.policy = &Policy{MaxReserved: 1} }},
+		{"I24", "a gate that does not close", func(e *Engine, _ *Session) { work(e).policy, work(e).gate = &Policy{MaxReserved: 1}, &gate{} }},
+		{"I24", "a gate that does not open", func(e *Engine, _ *Session) {
+			e.defaultTube.gate, e.defaultTube.shut = &gate{shut: true, opensAt: Never}, true
+		}},
 		{"I18", "a TTR that runs out too early", func(e *Engine, _ *Session) { e.jobs.cold(e.mustFind(myJob)).when++ }},
 	}
 	seen := make(map[string]bool)
@@ -168,7 +175,7 @@ func TestCheckReports(t *testing.T) {
 		})
 		seen[test.want] = true
 	}
-	if len(seen) != 23 {
-		t.Errorf("%d invariants are broken here, there are 23", len(seen))
+	if len(seen) != 24 {
+		t.Errorf("%d invariants are broken here, there are 24", len(seen))
 	}
 }

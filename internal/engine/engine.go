@@ -201,7 +201,7 @@ func (e *Engine) attach(t *tube, i slot, j *job) {
 	case Ready:
 		t.ready.push(&e.jobs, i, j)
 		e.stats.Ready++
-		if t.subscribers.first != nil && !t.paused && t.ready.top() == i {
+		if t.subscribers.first != nil && !t.shut && t.ready.top() == i {
 			e.notify(t)
 		}
 		if j.pri < UrgentPri {
@@ -256,6 +256,9 @@ func (e *Engine) detach(t *tube, j *job) {
 		s.held.remove(&e.jobs, c)
 		t.reserved--
 		e.stats.Reserved--
+		if t.gate != nil {
+			e.freeGate(t)
+		}
 	}
 }
 

@@ -17,6 +17,9 @@ func (m *model) next() (at int64, do func(now int64)) {
 		if t.paused {
 			due = min(due, t.pauseEnds)
 		}
+		if t.closed {
+			due = min(due, t.opensAt)
+		}
 		if due < at {
 			at, do = due, func(now int64) { m.tubeDue(now, t) }
 		}
@@ -44,7 +47,11 @@ func (m *model) tubeDue(now int64, t *modelTube) {
 		m.makeReady(now, delayed[0].due, delayed[0])
 		return
 	}
-	t.paused = false
+	if t.paused && t.pauseEnds <= now {
+		t.paused = false
+	} else {
+		m.reopen(now, t)
+	}
 	m.match(now)
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -28,7 +29,8 @@ func (m *model) lose(now int64, j *modelJob, end Ends) {
 
 // ready makes a job ready at once, or after a while.
 func (m *model) ready(now int64, j *modelJob, wait int64) {
-	j.holder, j.state, j.since = nil, Ready, now
+	m.leave(j)
+	j.state, j.since = Ready, now
 	if wait > 0 {
 		j.state, j.due = Delayed, now+wait
 	}
@@ -53,15 +55,18 @@ func (m *model) exhaust(now int64, j *modelJob, p *Policy) bool {
 	from := j.tube
 	switch p.Exhausted {
 	case DeleteExhausted:
+		m.leave(j)
 		delete(m.jobs, j.id)
 		m.collect(from)
 		return true
 	case MoveExhausted:
+		m.leave(j)
 		j.tube = m.tube(strings.ReplaceAll(p.DeadTube, "{tube}", from)).name
 	}
 	j.buries++
 	m.find(j.tube).buries++
-	j.state, j.holder, j.buried = Buried, nil, m.tick()
+	m.leave(j)
+	j.state, j.buried = Buried, m.tick()
 	j.logged = j.fields
 	m.collect(from)
 	return true
@@ -77,6 +82,68 @@ func (m *model) retryDelay(j *modelJob, p *Policy, end Ends) int64 {
 		n -= p.MaxAttempts
 	}
 	return p.backoff(j.id, n)
+}
+
+// leave takes a job out of the state that it is in. If it was reserved, another one may be.
+func (m *model) leave(j *modelJob) {
+	was := j.state
+	j.state, j.holder = 0, nil
+	if was == Reserved {
+		m.free(m.find(j.tube))
+	}
+}
+
+// closes says whether a policy permits no reservation from a tube, and until when.
+func (m *model) closes(now int64, t *modelTube) (until int64, closed bool) {
+	p := m.policyOf(t.name)
+	if p.MaxReserved > 0 && len(m.inTube(Reserved, t.name)) >= int(p.MaxReserved) {
+		return Never, true
+	}
+	if p.Interval == 0 {
+		return 0, false
+	}
+	burst := int64(p.Burst)
+	if burst == 0 {
+		burst = max(1, second/p.Interval)
+	}
+	until = t.spent - (burst-1)*p.Interval
+	return until, until > now
+}
+
+// passed notes that a job of a tube was reserved.
+func (m *model) passed(now int64, t *modelTube, ready bool) {
+	if interval := m.policyOf(t.name).Interval; ready && interval > 0 {
+		t.spent = max(t.spent, now) + interval
+	}
+	if until, closed := m.closes(now, t); closed {
+		t.closed, t.opensAt = true, until
+	}
+}
+
+// free opens a tube unless its policy closes it. If somebody waits for one of its jobs, that is left to what
+// looks for things that are due.
+func (m *model) free(t *modelTube) {
+	if !t.closed {
+		return
+	}
+	if until, closed := m.closes(m.turn, t); closed {
+		t.opensAt = until
+		return
+	}
+	waited := slices.ContainsFunc(m.sessions, func(s *modelSession) bool { return s.waiting && slices.Contains(s.watches, t.name) })
+	if waited && !t.paused && len(m.inTube(Ready, t.name)) > 0 {
+		t.opensAt = m.turn
+		return
+	}
+	t.closed, t.opensAt = false, Never
+}
+
+// reopen opens a tube when the time has come.
+func (m *model) reopen(now int64, t *modelTube) {
+	t.closed, t.opensAt = false, Never
+	if until, closed := m.closes(now, t); closed {
+		t.closed, t.opensAt = true, until
+	}
 }
 
 // setPolicies gives some tubes policies, others, or none.
@@ -95,7 +162,17 @@ func (tw *twins) setPolicies() {
 	for tw.e.turnWork = 0; tw.e.outdated; tw.e.turnWork = 0 {
 		tw.e.updatePolicies()
 	}
+	if policies == nil && tw.m.policies == nil {
+		return // nor does the engine look at its tubes
+	}
 	tw.m.policies = policies
+	for _, t := range tw.m.tubes {
+		if until, closed := tw.m.closes(tw.m.turn, t); closed {
+			t.closed, t.opensAt = true, until
+		} else {
+			tw.m.free(t)
+		}
+	}
 }
 
 // planted returns the policies with a mistake, if one is to be made.
@@ -121,6 +198,7 @@ func (tw *twins) newPolicy() *Policy {
 		Exhausted: Exhausted(tw.src.intn("exhausted", 3)), DeadTube: pick(tw.src, "dead-tube", []string{"{tube}.dead", "d", "new"}),
 		RetryDelay: pick(tw.src, "retry-delay", []int64{0, 0, second, second / 3}), RetryMax: pick(tw.src, "retry-max", []int64{second, 9 * second}),
 		RetryFactor: float64(1 + tw.src.intn("retry-factor", 3)), RetryJitter: pick(tw.src, "retry-jitter", []float64{0, 0.25, 1}),
-		RetryOn: Ends(tw.src.intn("retry-on", 8)),
+		RetryOn: Ends(tw.src.intn("retry-on", 8)), MaxReserved: pick(tw.src, "max-reserved", few),
+		Interval: pick(tw.src, "rate", []int64{0, 0, 0, 2 * second, second / 2, second / 3}), Burst: pick(tw.src, "burst", few),
 	}
 }

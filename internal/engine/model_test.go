@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -39,6 +40,10 @@ type modelTube struct {
 
 	timeouts, releases, buries uint64 // of its jobs
 	queued, worked             Total
+
+	closed  bool // by its policy
+	opensAt int64
+	spent   int64 // until when the reservations of its policy are used up
 }
 
 type modelSession struct {
@@ -95,7 +100,7 @@ func (m *model) tube(name string) *modelTube {
 	if t := m.find(name); t != nil {
 		return t
 	}
-	t := &modelTube{name: name, born: m.tick()}
+	t := &modelTube{name: name, born: m.tick(), spent: math.MinInt64 / 2, opensAt: Never}
 	m.tubes = append(m.tubes, t)
 	return t
 }
@@ -158,7 +163,8 @@ func (m *model) heldBy(s *modelSession) []*modelJob {
 // offered returns the ready jobs that the session could take, the best first.
 func (m *model) offered(s *modelSession) []*modelJob {
 	return m.in(Ready, func(j *modelJob) bool {
-		return slices.Contains(s.watches, j.tube) && !m.find(j.tube).paused
+		t := m.find(j.tube)
+		return slices.Contains(s.watches, j.tube) && !t.paused && !t.closed
 	})
 }
 
@@ -198,7 +204,8 @@ func (m *model) tell(s *modelSession, j *modelJob, outcome Outcome) {
 }
 
 func (m *model) take(now int64, s *modelSession, j *modelJob) {
-	if j.state == Ready {
+	ready := j.state == Ready
+	if ready {
 		m.queued.add(max(now-j.since, 0))
 		m.find(j.tube).queued.add(max(now-j.since, 0))
 	}
@@ -206,6 +213,7 @@ func (m *model) take(now int64, s *modelSession, j *modelJob) {
 	j.state, j.holder, j.reserved = Reserved, s, m.tick()
 	j.due = now + int64(j.ttr)*second
 	j.reserves++
+	m.passed(now, m.find(j.tube), ready)
 }
 
 func (m *model) makeReady(now, since int64, j *modelJob) {
@@ -352,6 +360,7 @@ func (m *model) delete(s *modelSession, id uint64) Outcome {
 		m.endWork(j)
 	}
 	m.find(j.tube).deletes++
+	m.leave(j)
 	delete(m.jobs, id)
 	m.collect(j.tube)
 	return OK
@@ -405,7 +414,8 @@ func (m *model) buryJob(id uint64, pri uint32) Outcome {
 	j.pri = pri
 	j.buries++
 	m.find(j.tube).buries++
-	j.state, j.holder, j.buried = Buried, nil, m.tick()
+	m.leave(j)
+	j.state, j.buried = Buried, m.tick()
 	j.logged = j.fields
 	return OK
 }

@@ -29,7 +29,7 @@ const (
 )
 
 // offers reports whether a reserve from the tube would get a job.
-func (t *tube) offers() bool { return !t.paused && t.ready.n > 0 }
+func (t *tube) offers() bool { return !t.shut && t.ready.n > 0 }
 
 // notify tells the subscribers of a tube that it offers a job, or a better one than
 // before.

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// A Policy says what the engine does by itself with the jobs of a tube. It acts when a
+// A Policy says what the engine does by itself with the jobs of a tube. Most of it acts when a
 // reservation ends without a delete or bury: the TTR runs out, the session goes, the job
-// is released. The zero value does nothing.
+// is released. The rest is a gate (policy_gate.go). The zero value does nothing.
 //
 // A Policy does not change once an engine has it, and many tubes may share one.
 type Policy struct {
@@ -24,6 +24,10 @@ type Policy struct {
 	RetryDelay, RetryMax     int64
 	RetryFactor, RetryJitter float64
 	RetryOn                  Ends // after which ends of a reservation
+
+	MaxReserved uint32 // jobs that are reserved at once; 0: any number
+	Interval    int64  // ns between two reservations, on average; 0: none
+	Burst       uint32 // reservations that may come at once; 0: as many as in a second, or 1
 }
 
 // Ends is a set of ends of a reservation that leave the job undone.
@@ -103,7 +107,7 @@ func (e *Engine) updatePolicies() {
 		}
 		e.turnWork += lookupWork
 		if t := e.tubes[e.outdatedFrom]; t != nil {
-			t.policy = e.PolicyOf(t.name)
+			e.setPolicy(t, e.PolicyOf(t.name))
 		}
 	}
 	e.outdated = false

@@ -270,6 +270,9 @@ func TestPoliciesPlanted(t *testing.T) {
 		"retry-factor": func(p *Policy) { p.RetryFactor++ },
 		"retry-jitter": func(p *Policy) { p.RetryJitter /= 2 },
 		"retry-on":     func(p *Policy) { p.RetryOn = 7 },
+		"max-reserved": func(p *Policy) { p.MaxReserved = 0 },
+		"rate":         func(p *Policy) { p.Interval = 0 },
+		"burst":        func(p *Policy) { p.Burst++ },
 	} {
 		t.Run(name, func(t *testing.T) {
 			seeds.Find(t, 1, func(_ *testing.T, seed uint64) string { return differs(seed, plant) })

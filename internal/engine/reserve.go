@@ -106,7 +106,8 @@ func (e *Engine) reserve(now int64, s *Session, i slot) Job {
 	j := e.jobs.at(i)
 	t := e.tubeOfJob(j)
 	c := e.jobs.cold(j)
-	if j.state() == Ready {
+	wasReady := j.state() == Ready
+	if wasReady {
 		e.endQueue(now, t, c.when)
 	}
 	e.detach(t, j)
@@ -116,14 +117,17 @@ func (e *Engine) reserve(now int64, s *Session, i slot) Job {
 	j.setState(Reserved)
 	j.packing |= unlogged
 	e.attach(t, i, j)
+	if t.gate != nil {
+		e.pass(now, t, wasReady)
+	}
 	e.turnWork += int(j.bodyLen) / bytesPerUnit // which the caller copies
 	return Job{j.id, e.body(j)}
 }
 
 // match gives a job that has become ready to a session that waits for it, if its
-// tube is not paused.
+// tube is not shut.
 func (e *Engine) match(now int64, t *tube) {
-	if !t.paused && (t.waiters.first != nil || len(t.queue) > 0) {
+	if !t.shut && (t.waiters.first != nil || len(t.queue) > 0) {
 		e.serve(now, t)
 	}
 }

@@ -49,6 +49,8 @@ func (e *Engine) tickTube(now int64, t *tube) {
 		if e.tubes[t.num] != t {
 			return // only the pause had kept the tube
 		}
+	case t.gate != nil && t.gate.opensAt <= now:
+		e.openGate(now, t)
 	}
 	e.rearm(&t.timer, t.next())
 }

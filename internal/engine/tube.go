@@ -11,7 +11,7 @@ const DefaultTube = "default"
 // that uses or watches it, a job in any state, or a pause restored from the
 // log. With the last reference the tube is removed, and its counters with it.
 //
-// I3. A tube that is not paused has no ready job or no waiting session.
+// I3. A tube that is not shut has no ready job or no waiting session.
 // I4. using and watching count the sessions that do so; reserved counts the
 // jobs of this tube that sessions hold; urgent its ready jobs below UrgentPri;
 // bytes the length of all bodies of its jobs.
@@ -37,6 +37,7 @@ type tube struct {
 	limitsAge int // Engine.limitsAge when limits was set
 
 	policy *Policy // nil: it has none
+	gate   *gate   // nil: the policy wants none, nor did one before
 
 	waiters     watchList // sessions that wait for a job of this tube, first come first
 	waiting     int       // how many
@@ -45,6 +46,7 @@ type tube struct {
 	pauseLen    uint32    // s; as given, while paused
 	unpauseAt   int64     // ns; when the pause ends
 	paused      bool
+	shut        bool // paused, or its gate is: no job is offered
 	resuming    bool // the pause is over, but not all waiting sessions have been served
 	keptByPause bool // a restored pause keeps the tube
 	totalJobs   uint64
@@ -63,10 +65,22 @@ func (t *tube) jobs() int { return t.ready.n + t.delayed.n + t.buried.n + t.rese
 
 // next returns when Tick has to look at the tube.
 func (t *tube) next() int64 {
-	if t.paused {
-		return min(t.delayed.due(), t.unpauseAt)
+	due := t.delayed.due()
+	if t.shut {
+		due = t.opens(due)
 	}
-	return t.delayed.due()
+	return due
+}
+
+// opens returns when Tick has to see whether the tube is shut any more, or due if that is before.
+func (t *tube) opens(due int64) int64 {
+	if t.paused {
+		due = min(due, t.unpauseAt)
+	}
+	if t.gate != nil {
+		due = min(due, t.gate.opensAt)
+	}
+	return due
 }
 
 // A watch ties a session to a tube that it watches. If the session has no index,
@@ -113,8 +127,10 @@ func (e *Engine) tubeNamed(name string) *tube {
 		return t
 	}
 	t := &tube{name: name, nameIndex: e.names.n}
-	t.policy = e.PolicyOf(name)
 	t.timer = e.newTimer(t, nil)
+	if e.policies != nil {
+		e.setPolicy(t, e.policies(name))
+	}
 	t.num = assignNumber(&e.tubes, &e.tubeNums, t)
 	e.names.push(name)
 	e.byName[name] = t

@@ -173,7 +173,7 @@ func (e *Engine) setPause(now int64, t *tube, seconds uint32) Outcome {
 }
 
 func (e *Engine) pause(t *tube, until int64, seconds uint32) {
-	t.paused, t.resuming = true, false
+	t.paused, t.shut, t.resuming = true, true, false
 	t.pauseLen = seconds
 	t.unpauseAt = until
 	e.arm(&t.timer, until)
@@ -183,10 +183,10 @@ func (e *Engine) pause(t *tube, until int64, seconds uint32) {
 // to wait for them. If they are too many for one turn, the tube stays paused until
 // Tick has served them all: so no worker that comes later is served before them.
 func (e *Engine) unpause(now int64, t *tube) {
-	if t.ready.n > 0 {
+	if t.ready.n > 0 && !t.gated() {
 		e.notify(t)
 	}
-	for n := 0; e.serve(now, t); n++ {
+	for n := 0; !t.gated() && e.serve(now, t); n++ {
 		if n >= minSlice && e.tickSpent() {
 			t.resuming, t.unpauseAt = true, now
 			e.arm(&t.timer, now)
@@ -194,5 +194,6 @@ func (e *Engine) unpause(now int64, t *tube) {
 		}
 	}
 	t.paused, t.resuming, t.keptByPause, t.pauseLen = false, false, false, 0
+	t.shut = t.gated()
 	e.removeIfUnused(t)
 }

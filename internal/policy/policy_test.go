@@ -64,10 +64,11 @@ func TestOf(t *testing.T) {
 	s := set(t, Config{[]string{"all"}, values{
 		"max-attempts": int64(2), "max-timeouts": "3", "max-releases": int64(4), "exhausted": "move", "dead-tube": "dead", "retry-delay": "1m30s",
 		"retry-factor": 1.5, "retry-max": int64(7200), "retry-jitter": "0", "retry-on": []any{"close", "release"},
+		"max-reserved": int64(5), "rate": "90/m", "burst": int64(3),
 	}}, Config{[]string{"few"}, values{"retry-delay": "5s"}})
 	const second = 1e9
 	want := engine.Policy{MaxAttempts: 2, MaxTimeouts: 3, MaxReleases: 4, Exhausted: engine.MoveExhausted, DeadTube: "dead",
-		RetryDelay: 90 * second, RetryMax: 7200 * second, RetryFactor: 1.5, RetryOn: engine.Lost | engine.Release}
+		RetryDelay: 90 * second, RetryMax: 7200 * second, RetryFactor: 1.5, RetryOn: engine.Lost | engine.Release, MaxReserved: 5, Interval: 666_666_666, Burst: 3}
 	if got := *s.Of("all"); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -75,6 +76,15 @@ func TestOf(t *testing.T) {
 		RetryOn: engine.Timeout | engine.Lost | engine.Release}
 	if got := *s.Of("few"); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestRates(t *testing.T) {
+	for text, want := range map[any]int64{"100/s": 1e7, "1/d": 86400e9, "0.5/s": 2e9, int64(4): 25e7, "0": 0, "0/m": 0, 0.1: 1e10, "5/m": 12e9, "1/h": 3600e9} {
+		p := set(t, Config{[]string{"a"}, values{"rate": text}}).Of("a")
+		if p.Interval < want-1 || p.Interval > want {
+			t.Errorf("%v: an interval of %d ns, want %d", text, p.Interval, want)
+		}
 	}
 }
 
@@ -102,6 +112,12 @@ func TestRefused(t *testing.T) {
 		{[]string{"a"}, values{"retry-factor": "NaN"}, "not NaN"},
 		{[]string{"a"}, values{"retry-on": []any{"timeout", "crash"}}, "retry-on: want a list of timeout, close, release, not [timeout crash]"},
 		{[]string{"a"}, values{"retry-on": int64(1)}, "retry-on: want a list"},
+		{[]string{"a"}, values{"rate": "5/y"}, "rate: want a rate such as 100/s, 5/m, 2/h or 1/d, up to 100000/s, or 0, not 5/y"},
+		{[]string{"a"}, values{"rate": "100001/s"}, "not 100001/s"},
+		{[]string{"a"}, values{"rate": "0.5/d"}, "not 0.5/d"},
+		{[]string{"a"}, values{"rate": "-1"}, "not -1"},
+		{[]string{"a"}, values{"rate": []any{}}, "not []"},
+		{[]string{"a"}, values{"burst": "NaN"}, "not NaN"},
 	} {
 		if _, err := New([]Config{{test.tubes, test.settings}}); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v %v: %v, want %q", test.tubes, test.settings, err, test.want)

@@ -35,6 +35,7 @@ const (
 	choice               // int, the place of a word
 	choices              // int, a set of bits
 	tube                 // string
+	rate                 // int64, ns between two
 )
 
 // Settings are all there are, in the order of the documentation.
@@ -59,6 +60,12 @@ var Settings = []Setting{
 		number, [2]float64{0, 1}, nil, func(p *engine.Policy, v any) { p.RetryJitter = v.(float64) }},
 	{"retry-on", "timeout, close, release", "Which failures make a job wait: its TTR runs out, its worker's connection closes, it is released.",
 		choices, [2]float64{}, []string{"timeout", "close", "release"}, func(p *engine.Policy, v any) { p.RetryOn = engine.Ends(v.(int)) }},
+	{"max-reserved", "0", "How many jobs of the tube are reserved at the same time; 0 is any number.",
+		count, [2]float64{1, 1000000}, nil, func(p *engine.Policy, v any) { p.MaxReserved = v.(uint32) }},
+	{"rate", "0", "How many jobs of the tube are reserved in a time, on average; 0 is any number.",
+		rate, [2]float64{1. / 86400, 100000}, nil, func(p *engine.Policy, v any) { p.Interval = v.(int64) }},
+	{"burst", "0", "How many jobs are reserved at once after a pause; 0 is as many as the rate is in a second, and at least 1.",
+		count, [2]float64{1, 10000}, nil, func(p *engine.Policy, v any) { p.Burst = v.(uint32) }},
 }
 
 // Names returns the names of all settings.
@@ -74,11 +81,13 @@ func Names() []string {
 func (s *Setting) Takes() string {
 	switch s.kind {
 	case count:
-		return fmt.Sprintf("a whole number from %v to %v, or 0", s.bounds[0], s.bounds[1])
+		return fmt.Sprintf("a whole number from %.0f to %.0f, or 0", s.bounds[0], s.bounds[1])
 	case number:
 		return fmt.Sprintf("a number from %v to %v", s.bounds[0], s.bounds[1])
 	case duration:
 		return fmt.Sprintf("a duration such as 30s, from %s to %s", seconds(s.bounds[0]), seconds(s.bounds[1]))
+	case rate:
+		return fmt.Sprintf("a rate such as 100/s, 5/m, 2/h or 1/d, up to %v/s, or 0", s.bounds[1])
 	case choice:
 		return "one of " + strings.Join(s.words, ", ")
 	case choices:
@@ -117,6 +126,8 @@ func (s *Setting) read(v any) (any, error) {
 			return int64(n * 1e9), nil
 		}
 		return n, nil
+	case rate:
+		return s.interval(v)
 	case choice:
 		if i := slices.Index(s.words, fmt.Sprint(v)); i >= 0 {
 			return i, nil
@@ -146,6 +157,27 @@ func (s *Setting) number(v any) (float64, error) {
 			return d.Seconds(), err
 		}
 		return n, err
+	}
+	return 0, errBad
+}
+
+// interval reads a rate.
+func (s *Setting) interval(v any) (int64, error) {
+	n, per := v, 1.0
+	if text, is := v.(string); is {
+		number, unit, has := strings.Cut(text, "/")
+		if n = number; has {
+			per = map[string]float64{"s": 1, "m": 60, "h": 3600, "d": 86400}[unit]
+		}
+	}
+	times, err := s.number(n)
+	switch perSecond := times / per; {
+	case err != nil:
+		return 0, err
+	case perSecond == 0:
+		return 0, nil
+	case s.within(perSecond):
+		return int64(1e9 / perSecond), nil
 	}
 	return 0, errBad
 }

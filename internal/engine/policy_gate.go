@@ -1,0 +1,113 @@
+package engine
+
+import "math"
+
+// A gate closes a tube, as a pause does, while its policy permits no further reservation: so many
+// jobs are reserved, or they were reserved too fast. It lets a job through at a time.
+//
+// I24. A tube is shut if it is paused or its gate is. Where a gate is open, fewer jobs are reserved
+// than may be. One that is shut opens when a reservation ends, or knows when.
+type gate struct {
+	shut    bool
+	opensAt int64 // ns; while it is shut. Never: when a reservation ends
+
+	// spent is when the bucket of tokens will be full again: each reservation takes Policy.Interval
+	// of it (this is the generic cell rate algorithm).
+	spent int64 // ns
+}
+
+// gated reports whether the policy wants a gate.
+func (p *Policy) gated() bool { return p != nil && (p.MaxReserved > 0 || p.Interval > 0) }
+
+// burst returns how many jobs are reserved at once after a pause.
+func (p *Policy) burst() int64 {
+	if p.Burst > 0 {
+		return int64(p.Burst)
+	}
+	return max(1, second/p.Interval)
+}
+
+// gated reports whether the gate of a tube is shut.
+func (t *tube) gated() bool { return t.gate != nil && t.gate.shut }
+
+// setPolicy gives a tube a policy, or takes it away. A gate that has to open does so in Tick.
+func (e *Engine) setPolicy(t *tube, p *Policy) {
+	t.policy = p
+	if t.gate == nil && p.gated() {
+		t.gate = &gate{spent: math.MinInt64 / 2, opensAt: Never}
+	}
+	if t.gate != nil && !e.closeGate(e.now, t) {
+		e.freeGate(t)
+	}
+}
+
+// closedUntil returns until when the policy of a tube permits no reservation; Never: until one ends. It reports false if it
+// does permit one.
+func (t *tube) closedUntil(now int64) (at int64, closed bool) {
+	switch p := t.policy; {
+	case p == nil:
+	case p.MaxReserved > 0 && t.reserved >= int(p.MaxReserved):
+		return Never, true
+	case p.Interval > 0:
+		at = t.gate.spent - (p.burst()-1)*p.Interval
+		return at, at > now
+	}
+	return 0, false
+}
+
+// pass notes that a job of a tube with a gate was reserved.
+func (e *Engine) pass(now int64, t *tube, wasReady bool) {
+	if p := t.policy; wasReady && p != nil && p.Interval > 0 {
+		t.gate.spent = max(t.gate.spent, now) + p.Interval
+	}
+	e.closeGate(now, t)
+}
+
+// closeGate shuts the gate of a tube if its policy permits no reservation.
+func (e *Engine) closeGate(now int64, t *tube) bool {
+	at, closed := t.closedUntil(now)
+	if closed {
+		t.gate.shut, t.gate.opensAt, t.shut = true, at, true
+		e.arm(&t.timer, at)
+	}
+	return closed
+}
+
+// freeGate opens the gate of a tube if it is shut and has no reason to be. If sessions wait for jobs that are ready,
+// Tick does it, and serves them: so they are before any that come later.
+func (e *Engine) freeGate(t *tube) {
+	g := t.gate
+	if !g.shut || e.closeGate(e.now, t) {
+		return
+	}
+	if !t.paused && t.ready.n > 0 {
+		e.notify(t)
+		if e.firstWaiter(t) != nil {
+			g.opensAt = e.now
+			e.arm(&t.timer, e.now)
+			return
+		}
+	}
+	g.shut, g.opensAt, t.shut = false, Never, t.paused
+}
+
+// openGate opens the gate of a tube when the time has come, and serves who waits. What is too much for one turn
+// it leaves to the next.
+func (e *Engine) openGate(now int64, t *tube) {
+	g := t.gate
+	if e.closeGate(now, t) {
+		return
+	}
+	g.shut, g.opensAt, t.shut = false, Never, t.paused
+	if t.shut {
+		return
+	}
+	if t.ready.n > 0 {
+		e.notify(t)
+	}
+	for n := 0; !t.shut && e.serve(now, t); n++ {
+		if n >= minSlice && e.tickSpent() && !t.shut {
+			g.shut, g.opensAt, t.shut = true, now, true
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// A servedWorker waits for jobs of the tube default, and notes when it gets one.
+type servedWorker struct {
+	e    *Engine
+	s    *Session
+	name int
+	got  *[]string
+}
+
+func (w *servedWorker) WaitOver(job Job, o Outcome) {
+	*w.got = append(*w.got, fmt.Sprintf("%d:%d@%dms", w.name, job.ID, w.e.now/1e6))
+}
+
+func servedWorkers(e *Engine, n int) (all []*servedWorker, got *[]string) {
+	got = new([]string)
+	for i := range n {
+		w := &servedWorker{e: e, name: i + 1, got: got}
+		w.s = e.Open(w)
+		all = append(all, w)
+	}
+	return all, got
+}
+
+// runTo lets time pass, and everything happen when it is due.
+func runTo(t *testing.T, e *Engine, until int64) {
+	t.Helper()
+	for n := 0; e.Next() <= until; n++ {
+		if e.Tick(max(e.Next(), e.now)); n > 10000 {
+			t.Fatal("the engine wants ever more turns")
+		}
+	}
+	e.Tick(until)
+	if err := e.Check(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Workers get jobs at the rate of the tube, first come, first served.
+func TestRate(t *testing.T) {
+	e := New(Options{Policies: everyTube(Policy{Interval: second / 2, Burst: 2})})
+	all, got := servedWorkers(e, 5)
+	for _, w := range all {
+		e.Reserve(0, w.s, Forever)
+	}
+	for range 5 {
+		e.Put(0, all[0].s, Spec{TTR: 100}, nil)
+	}
+	runTo(t, e, 10*second)
+	if want := []string{"1:1@0ms", "2:2@0ms", "3:3@500ms", "4:4@1000ms", "5:5@1500ms"}; !slices.Equal(*got, want) {
+		t.Errorf("got %q, want %q", *got, want)
+	}
+	for range 3 {
+		e.Put(10*second, all[0].s, Spec{TTR: 100}, nil)
+	}
+	var outcomes []Outcome
+	for range 3 {
+		_, o := e.Reserve(10*second, all[0].s, 0)
+		outcomes = append(outcomes, o)
+	}
+	if want := []Outcome{OK, OK, TimedOut}; !slices.Equal(outcomes, want) {
+		t.Errorf("after a pause: %v, want %v", outcomes, want)
+	}
+}
+
+// No more jobs are reserved than the policy permits, and each that ends lets in who has waited longest.
+func TestMaxReserved(t *testing.T) {
+	policy := Policy{MaxReserved: 2}
+	e := New(Options{Policies: everyTube(policy)})
+	all, got := servedWorkers(e, 6)
+	for range 9 {
+		e.Put(0, all[0].s, Spec{TTR: 5}, nil)
+	}
+	first, _ := e.Reserve(0, all[0].s, 0)
+	e.Reserve(0, all[1].s, 0)
+	for _, w := range all[2:] {
+		if _, o := e.Reserve(0, w.s, Forever); o != Waiting {
+			t.Fatalf("a third job is reserved: %v", o)
+		}
+	}
+	if e.Stats().Reserved != 2 {
+		t.Errorf("%d are reserved", e.Stats().Reserved)
+	}
+	e.Delete(all[0].s, first.ID)
+	if _, o := e.Reserve(0, all[0].s, 0); o != DeadlineSoon && o != TimedOut {
+		t.Errorf("who comes later goes before who waits: %v", o)
+	}
+	runTo(t, e, second)
+	e.Close(second, all[1].s)
+	runTo(t, e, 2*second)
+	if want := []string{"3:3@0ms", "4:2@1000ms"}; !slices.Equal(*got, want) {
+		t.Errorf("got %q, want %q", *got, want)
+	}
+	policy.MaxReserved = 3
+	e.SetPolicies(everyTube(policy))
+	runTo(t, e, 2*second)
+	e.SetPolicies(nil)
+	runTo(t, e, 2*second)
+	if want := []string{"3:3@0ms", "4:2@1000ms", "5:4@2000ms", "6:5@2000ms"}; !slices.Equal(*got, want) {
+		t.Errorf("with more room: got %q, want %q", *got, want)
+	}
+}
+
+// A gate that opens for very many workers at once takes several turns, and nobody is served before them.
+func TestGateOpensInSlices(t *testing.T) {
+	e := New(Options{Policies: everyTube(Policy{MaxReserved: 1})})
+	e.workLimit = 400
+	const n = 1000
+	all, got := servedWorkers(e, n)
+	for range n {
+		e.Put(0, all[0].s, Spec{TTR: 100}, nil)
+	}
+	holder := e.Open(nil)
+	e.Reserve(0, holder, 0)
+	for _, w := range all[1:] {
+		e.Reserve(0, w.s, Forever)
+	}
+	e.SetPolicies(everyTube(Policy{MaxReserved: n}))
+	turns := 0
+	for ; e.Next() <= 0; turns++ {
+		e.Tick(0)
+		if late, o := e.Reserve(0, all[0].s, 0); o == OK && len(*got) < n-1 {
+			t.Fatalf("job %d went to who came late, %d workers have been served", late.ID, len(*got))
+		}
+		if err := e.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(*got) != n-1 || turns < 10 {
+		t.Errorf("%d workers were served in %d turns", len(*got), turns)
+	}
+}
+
+// A pause and a gate are two reasons not to offer a job.
+func TestGateAndPause(t *testing.T) {
+	e := New(Options{Policies: everyTube(Policy{Interval: 10 * second, Burst: 1})})
+	all, got := servedWorkers(e, 2)
+	e.Put(0, all[0].s, Spec{TTR: 100}, nil)
+	e.Put(0, all[0].s, Spec{TTR: 100}, nil)
+	e.Pause(0, []byte("default"), 3)
+	e.Reserve(0, all[0].s, Forever)
+	e.Reserve(0, all[1].s, Forever)
+	runTo(t, e, 5*second)
+	e.Pause(5*second, []byte("default"), 20)
+	runTo(t, e, 30*second)
+	if want := []string{"1:1@3000ms", "2:2@25000ms"}; !slices.Equal(*got, want) {
+		t.Errorf("got %q, want %q", *got, want)
+	}
+}
