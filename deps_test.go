@@ -54,7 +54,7 @@ var arrows = map[string]string{
 	"internal/console/decode":  "internal/op/jsonscan",
 	"internal/admin/api":       "client client/admin internal/access internal/admin/api/list internal/broker internal/engine internal/health internal/jobjson internal/op internal/op/jsonscan internal/rights internal/server internal/wire",
 	"internal/admin/api/list":  "",
-	"internal/admin/door":      "",
+	"internal/admin/connlimit": "",
 	"internal/certs":           "",
 	"internal/certs/certstest": "",
 
@@ -102,7 +102,7 @@ var arrows = map[string]string{
 	// The server as a process, the only place where the pieces meet, and its settings.
 	"internal/config":          "internal/access internal/admin internal/certs internal/cli/kit internal/engine internal/policy internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
 	"internal/daemon/logqueue": "",
-	"internal/daemon": "client/admin internal/access internal/admin internal/admin/api internal/admin/door internal/journal/binlog internal/broker internal/certs internal/cli/advice internal/cli/kit internal/cluster internal/cluster/control internal/cluster/directory " +
+	"internal/daemon": "client/admin internal/access internal/admin internal/admin/api internal/admin/connlimit internal/journal/binlog internal/broker internal/certs internal/cli/advice internal/cli/kit internal/cluster internal/cluster/control internal/cluster/directory " +
 		"internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/config internal/console internal/conversation internal/daemon/logqueue internal/engine internal/engine/histogram internal/journal internal/policy internal/server/ratelog internal/server " +
 		"internal/vfs internal/wire github.com/coreos/go-systemd",
 

@@ -36,15 +36,15 @@ type node struct {
 
 	mu struct {
 		sync.Mutex
-		until time.Time // it is left alone
-		pause time.Duration
-		away  time.Time // since when it cannot be reached; zero: it can, as far as is known
+		until     time.Time // it is left alone
+		pause     time.Duration
+		downSince time.Time // since when it cannot be reached; zero: it can, as far as is known
 	}
 }
 
 const (
-	firstRest = time.Second
-	maxRest   = 30 * time.Second
+	firstBackoff = time.Second
+	maxBackoff   = 30 * time.Second
 )
 
 // NewServers returns a set of servers at these addresses, as [Dial] takes them. It
@@ -69,7 +69,7 @@ func NewServers(addrs []string, opt *PoolOptions) (*Servers, error) {
 		opt := o
 		opt.ConnState = func(addr string, err error) {
 			if err == nil {
-				n.woke()
+				n.markUp()
 			}
 			if o.ConnState != nil {
 				o.ConnState(addr, err)
@@ -158,14 +158,14 @@ func (s *Servers) Put(ctx context.Context, key string, job NewJob) (JobID, error
 		order = s.rotated()
 	}
 	var errs []error
-	for _, n := range awakeFirst(order) {
+	for _, n := range reachableFirst(order) {
 		id, err := n.Put(ctx, job)
 		if err == nil {
-			n.woke()
+			n.markUp()
 			return JobID{n.addr, id}, nil
 		}
 		errs = append(errs, err)
-		n.note(err)
+		n.backoff(err)
 		if !mayPutElsewhere(err) {
 			break
 		}
@@ -224,16 +224,16 @@ func (s *Servers) rotated() []*node {
 	return slices.Concat(s.nodes[first:], s.nodes[:first])
 }
 
-// awakeFirst returns the servers, those at the end that are left alone at present.
-func awakeFirst(nodes []*node) []*node {
+// reachableFirst returns the servers, those at the end that are left alone at present.
+func reachableFirst(nodes []*node) []*node {
 	now := time.Now()
 	nodes = slices.Clone(nodes)
-	slices.SortStableFunc(nodes, func(a, b *node) int { return a.rest(now) - b.rest(now) })
+	slices.SortStableFunc(nodes, func(a, b *node) int { return a.backingOff(now) - b.backingOff(now) })
 	return nodes
 }
 
-// rest is 1 for a server that is left alone, else 0.
-func (n *node) rest(now time.Time) int {
+// backingOff is 1 for a server that is left alone, else 0.
+func (n *node) backingOff(now time.Time) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if now.Before(n.mu.until) {
@@ -242,28 +242,28 @@ func (n *node) rest(now time.Time) int {
 	return 0
 }
 
-// note leaves the server alone for a while if it could not be reached. It returns
+// backoff leaves the server alone for a while if it could not be reached. It returns
 // for how long.
-func (n *node) note(err error) time.Duration {
+func (n *node) backoff(err error) time.Duration {
 	if !errors.Is(err, ErrDisconnected) {
 		return 0
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := time.Now()
-	if n.mu.away.IsZero() {
-		n.mu.away = now
+	if n.mu.downSince.IsZero() {
+		n.mu.downSince = now
 	}
-	n.mu.pause = min(max(2*n.mu.pause, firstRest), maxRest)
+	n.mu.pause = min(max(2*n.mu.pause, firstBackoff), maxBackoff)
 	n.mu.until = now.Add(n.mu.pause)
 	return n.mu.pause
 }
 
-// woke ends the rest of a server.
-func (n *node) woke() {
+// markUp ends the backoff of a server.
+func (n *node) markUp() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.mu.pause, n.mu.until, n.mu.away = 0, time.Time{}, time.Time{}
+	n.mu.pause, n.mu.until, n.mu.downSince = 0, time.Time{}, time.Time{}
 }
 
 // Reserve takes a job from any of the servers, of these tubes, or of "default" if
@@ -299,7 +299,7 @@ func (s *Servers) reserve(ctx context.Context, limit int, d time.Duration, tubes
 	jobs, err = s.sweep(ctx, limit, tubes)
 	switch {
 	case err == nil || d == 0:
-	case errors.Is(err, ErrTimedOut), s.reconnect > 0 && !s.away().IsZero():
+	case errors.Is(err, ErrTimedOut), s.reconnect > 0 && !s.downSince().IsZero():
 		var job *Job
 		if job, err = s.await(ctx, d, tubes); err == nil {
 			return []*Job{job}, true, nil
@@ -308,12 +308,12 @@ func (s *Servers) reserve(ctx context.Context, limit int, d time.Duration, tubes
 	return jobs, false, inTime(ctx, "", err)
 }
 
-// away returns since when none of the servers can be reached; zero: one can, as far as
+// downSince returns since when none of the servers can be reached; zero: one can, as far as
 // is known.
-func (s *Servers) away() (last time.Time) {
+func (s *Servers) downSince() (last time.Time) {
 	for _, n := range s.nodes {
 		n.mu.Lock()
-		since := n.mu.away
+		since := n.mu.downSince
 		n.mu.Unlock()
 		if since.IsZero() {
 			return since
@@ -327,7 +327,7 @@ func (s *Servers) away() (last time.Time) {
 
 // patience is for how long a reserve that began then is still to wait for a server.
 func (s *Servers) patience(began time.Time) time.Duration {
-	since := s.away()
+	since := s.downSince()
 	if since.IsZero() {
 		return forever
 	}
@@ -342,13 +342,13 @@ func (s *Servers) patience(began time.Time) time.Duration {
 func (s *Servers) sweep(ctx context.Context, limit int, tubes []string) (jobs []*Job, err error) {
 	var empty error
 	var errs []error
-	for _, n := range awakeFirst(s.rotated()) {
-		if n.rest(time.Now()) == 1 && (empty != nil || len(jobs) > 0) {
+	for _, n := range reachableFirst(s.rotated()) {
+		if n.backingOff(time.Now()) == 1 && (empty != nil || len(jobs) > 0) {
 			continue // left alone, and there are others
 		}
 		some, err := n.ReserveMany(ctx, limit-len(jobs), 0, tubes...)
 		jobs = append(jobs, some...)
-		switch n.hear(err); {
+		switch n.observe(err); {
 		case len(jobs) == limit, ctx.Err() != nil && len(jobs) > 0:
 			return jobs, nil
 		case err == nil:
@@ -369,12 +369,12 @@ func (s *Servers) sweep(ctx context.Context, limit int, tubes []string) (jobs []
 	return nil, errors.Join(errs...)
 }
 
-// hear notes whether a server has answered, and how.
-func (n *node) hear(err error) {
+// observe notes whether a server has answered, and how.
+func (n *node) observe(err error) {
 	if err == nil || errors.Is(err, ErrTimedOut) {
-		n.woke()
+		n.markUp()
 	} else {
-		n.note(err)
+		n.backoff(err)
 	}
 }
 
@@ -436,7 +436,7 @@ func (s *Servers) awaitOne(ctx context.Context, n *node, d time.Duration, tubes 
 		if !errors.Is(err, ErrDisconnected) || ctx.Err() != nil {
 			return job, err
 		}
-		pause := n.note(err)
+		pause := n.backoff(err)
 		left := s.patience(began)
 		if left <= 0 {
 			return nil, err

@@ -25,9 +25,9 @@ func (s *Servers) PutMany(ctx context.Context, keys []string, jobs []NewJob) ([]
 	orders := make([][]*node, len(jobs)) // the servers that each job may still be put to
 	for i := range jobs {
 		if keys == nil || keys[i] == "" {
-			orders[i] = awakeFirst(s.rotated())
+			orders[i] = reachableFirst(s.rotated())
 		} else {
-			orders[i] = awakeFirst(s.order(keys[i]))
+			orders[i] = reachableFirst(s.order(keys[i]))
 		}
 	}
 	ids := make([]JobID, len(jobs))
@@ -41,7 +41,7 @@ func (s *Servers) PutMany(ctx context.Context, keys []string, jobs []NewJob) ([]
 					ids[i] = JobID{n.addr, put[k]}
 				}
 			}
-			n.hear(err)
+			n.observe(err)
 			return err
 		}))
 		var again []int

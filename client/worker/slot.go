@@ -40,7 +40,7 @@ func (s *slot) run(ctx context.Context) {
 		if err == errFinished || ctx.Err() != nil {
 			continue
 		}
-		s.tell.noJobs(err)
+		s.observer.noJobs(err)
 		pause = min(max(2*pause, firstPause), maxPause)
 		sleep(ctx, pause/2+rand.N(pause/2)) // #nosec G404 -- spreads retries
 	}
@@ -71,7 +71,7 @@ func (s *slot) work(ctx context.Context, reserved *client.Job) (next *client.Job
 	if s.opt.CountFirst && s.opt.MaxTries > 0 {
 		st, err := job.Stats(jctx)
 		if err == nil && s.opt.spent(max(st.Reserves, 1)-1, st.Kicks) {
-			s.tell.finished(jctx, job, s.bury(job, st, errTried))
+			s.observer.finished(jctx, job, s.bury(job, st, errTried))
 			return nil, errFinished
 		}
 	}
@@ -81,7 +81,7 @@ func (s *slot) work(ctx context.Context, reserved *client.Job) (next *client.Job
 	if herr != nil {
 		o := s.fail(job, herr)
 		o.Took = took
-		s.tell.finished(jctx, job, o)
+		s.observer.finished(jctx, job, o)
 		return nil, errFinished
 	}
 	deleted := func(err error) {
@@ -90,7 +90,7 @@ func (s *slot) work(ctx context.Context, reserved *client.Job) (next *client.Job
 		if err != nil {
 			o.Action, o.Err = Lost, err
 		}
-		s.tell.finished(jctx, job, o)
+		s.observer.finished(jctx, job, o)
 	}
 	if ctx.Err() != nil {
 		deleted(reserved.Delete(context.WithoutCancel(ctx)))
@@ -106,7 +106,7 @@ var errTried = errors.New("worker: the job has had its tries")
 func (s *slot) handleTouched(ctx context.Context, job *Job) error {
 	hctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	k := keepAlive(hctx, cancel, job)
+	k := startHeartbeat(hctx, cancel, job)
 	defer k.stop()
 	return s.call(hctx, job)
 }
@@ -115,7 +115,7 @@ func (s *slot) handleTouched(ctx context.Context, job *Job) error {
 func (s *slot) call(ctx context.Context, job *Job) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			s.tell.panicked(ctx, job, value, debug.Stack())
+			s.observer.panicked(ctx, job, value, debug.Stack())
 			err = fmt.Errorf("worker: panic: %v", value)
 		}
 	}()

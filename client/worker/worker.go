@@ -91,9 +91,9 @@ func Retry(err error, delay time.Duration) error {
 
 // A Worker takes jobs and calls a handler for each.
 type Worker struct {
-	handle Handler
-	opt    Options
-	tell   *teller
+	handle   Handler
+	opt      Options
+	observer *observer
 }
 
 // New returns a worker. opt may be nil.
@@ -105,7 +105,7 @@ func New(handle Handler, opt *Options) (*Worker, error) {
 	if handle == nil {
 		return nil, errors.New("worker: no handler")
 	}
-	t := &teller{Hooks: &o.Hooks, log: o.Logger, away: make(map[string]bool)}
+	t := &observer{Hooks: &o.Hooks, log: o.Logger, down: make(map[string]bool)}
 	connState := o.Client.ConnState
 	o.Client.ConnState = func(addr string, err error) {
 		t.connection(addr, err)
@@ -120,7 +120,7 @@ func New(handle Handler, opt *Options) (*Worker, error) {
 		return nil, err
 	}
 	servers.Close()
-	return &Worker{handle: handle, opt: o, tell: t}, nil
+	return &Worker{handle: handle, opt: o, observer: t}, nil
 }
 
 // killAfter is how long a handler may take to return after its context has ended.

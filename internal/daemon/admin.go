@@ -17,7 +17,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/admin"
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
-	"github.com/beanpole-mq/beanpole/internal/admin/door"
+	"github.com/beanpole-mq/beanpole/internal/admin/connlimit"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/console"
@@ -58,7 +58,7 @@ func listenAdmin(ctx context.Context, p *plan) (*adminServer, error) {
 	a := &adminServer{listener: listeners[0]}
 	a.pages.Store(new(starting()))
 	a.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*a.pages.Load()).ServeHTTP(w, r) })
-	d := door.New(a.listener, adminDoor(opt))
+	d := connlimit.New(a.listener, adminLimits(opt))
 	a.ConnContext = api.WithPeer
 	d.Guard(&a.Server)
 	a.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
@@ -82,9 +82,9 @@ func listenAdmin(ctx context.Context, p *plan) (*adminServer, error) {
 	return a, nil
 }
 
-// adminDoor says who may come in, and how many.
-func adminDoor(opt *config.Options) door.Options {
-	return door.Options{
+// adminLimits says who may come in, and how many.
+func adminLimits(opt *config.Options) connlimit.Options {
+	return connlimit.Options{
 		Requests: adminRequests,
 		Probe:    admin.IsProbe,
 		Allows:   func(client net.Addr) bool { return opt.Terms.LetIn(server.AddressOf(client)) },

@@ -22,7 +22,7 @@ func ownDescriptors(opt *config.Options, isMember bool) int {
 	if opt.Admin.Addr == "" {
 		return own
 	}
-	pages := adminDoor(opt)
+	pages := adminLimits(opt)
 	own += pages.Connections()
 	if opt.Journal.Dir != "" {
 		own += backupDescriptors()

@@ -193,7 +193,7 @@ func (s *session) closeAll(ctx context.Context, a *admin.Client, all []admin.Con
 		switch err := a.CloseConnection(ctx, &admin.OfConnection{Connection: all[i].ID}); {
 		case err == nil:
 			closed++
-		case !isNothing(err): // else it has gone by itself
+		case !isNotFound(err): // else it has gone by itself
 			return err
 		}
 	}

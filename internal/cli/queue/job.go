@@ -138,7 +138,7 @@ func (s *session) eachOf(ctx context.Context, ids []uint64, done string, f func(
 		switch err := f(id); {
 		case err == nil:
 			n++
-		case isNothing(err):
+		case isNotFound(err):
 			missing = append(missing, s.exit(ctx, err))
 		default:
 			return err

@@ -138,8 +138,8 @@ func hold(ctx context.Context, c *client.Conn, id uint64, do func(context.Contex
 	return do(ctx, j, st)
 }
 
-// A forcing is what a command does with jobs that a worker holds, if it is told to.
-type forcing struct {
+// forceOptions are what a command does with jobs that a worker holds, if it is told to.
+type forceOptions struct {
 	yes   bool
 	admin adminOptions
 }
@@ -150,13 +150,13 @@ NOT_FOUND.
 
 ` + adminNeeds
 
-func (f *forcing) define(cmd *cobra.Command) {
+func (f *forceOptions) define(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.yes, "force", false, "take the jobs from workers that hold them")
 	f.admin.define(cmd.Flags(), "127.0.0.1:"+defaultAdminPort, "with --force: "+adminUsage)
 }
 
-// take does something with jobs, whoever holds them.
-func (f *forcing) take(ctx context.Context, s *session, args []string, done string, do func(a *admin.Client, job admin.OfJob) error) error {
+// apply does something with jobs, whoever holds them.
+func (f *forceOptions) apply(ctx context.Context, s *session, args []string, done string, do func(a *admin.Client, job admin.OfJob) error) error {
 	ids, err := parseIDs(args)
 	if err != nil {
 		return err
@@ -170,10 +170,10 @@ func (f *forcing) take(ctx context.Context, s *session, args []string, done stri
 
 func newBury() *cobra.Command {
 	var pri priority
-	var force forcing
+	var force forceOptions
 	cmd := newCommand("bury", "ID...", "bury jobs", func(ctx context.Context, s *session, args []string) error {
 		if force.yes {
-			return force.take(ctx, s, args, "buried", func(a *admin.Client, job admin.OfJob) error {
+			return force.apply(ctx, s, args, "buried", func(a *admin.Client, job admin.OfJob) error {
 				return a.BuryJob(ctx, &admin.BuryJob{OfJob: job, Priority: pri.given()})
 			})
 		}
@@ -190,10 +190,10 @@ func newBury() *cobra.Command {
 func newRelease() *cobra.Command {
 	var pri priority
 	var delay time.Duration
-	var force forcing
+	var force forceOptions
 	cmd := newCommand("release", "ID...", "make jobs ready, or delay them", func(ctx context.Context, s *session, args []string) error {
 		if force.yes {
-			return force.take(ctx, s, args, "released", func(a *admin.Client, job admin.OfJob) error {
+			return force.apply(ctx, s, args, "released", func(a *admin.Client, job admin.OfJob) error {
 				return a.ReleaseJob(ctx, &admin.ReleaseJob{OfJob: job, Priority: pri.given(), Delay: wholeSeconds(delay)})
 			})
 		}

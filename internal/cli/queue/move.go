@@ -108,7 +108,7 @@ func (m *mover) move(ctx context.Context, state client.State) error {
 		n, err = m.conn.MoveJobs(context.WithoutCancel(ctx), client.Selection{Tube: m.from, State: state, Limit: min(there, sweepBatch)}, m.to)
 		if errors.Is(err, client.ErrUnknownCommand) {
 			m.slow()
-			return m.reput(ctx, state, there, st.PauseLeft > 0)
+			return m.copyAndDelete(ctx, state, there, st.PauseLeft > 0)
 		}
 		m.moved += n
 		if err != nil {
@@ -119,8 +119,8 @@ func (m *mover) move(ctx context.Context, state client.State) error {
 	return nil
 }
 
-// reput is move on any server, of so many jobs.
-func (m *mover) reput(ctx context.Context, state client.State, there int, paused bool) (err error) {
+// copyAndDelete is move on any server, of so many jobs.
+func (m *mover) copyAndDelete(ctx context.Context, state client.State, there int, paused bool) (err error) {
 	if err := m.conn.WatchOnly(ctx, m.from); err != nil {
 		return err
 	}
@@ -217,14 +217,14 @@ func (m *mover) place(ctx context.Context, taken []found) error {
 	}
 	m.moved += len(taken)
 	if batch, ok := errors.AsType[*client.BatchError](err); ok {
-		return m.takeBack(ctx, copies, batch.Errs)
+		return m.rollbackCopies(ctx, copies, batch.Errs)
 	}
 	return nil
 }
 
-// takeBack deletes the copies of jobs that could not be deleted: their time to run was over,
+// rollbackCopies deletes the copies of jobs that could not be deleted: their time to run was over,
 // and a worker has them, or has done them.
-func (m *mover) takeBack(ctx context.Context, copies []uint64, errs []error) error {
+func (m *mover) rollbackCopies(ctx context.Context, copies []uint64, errs []error) error {
 	var late []uint64
 	for i, err := range errs {
 		if err != nil {

@@ -13,10 +13,10 @@ import (
 // one body.
 const bodyBytes = 8 << 20
 
-// thorough is the order in which the lists of all states are read so that each job
+// scanOrder is the order in which the lists of all states are read so that each job
 // is in one of them at least that changes its state once meanwhile: workers take
 // ready jobs, and what was delayed or buried becomes ready.
-var thorough = []client.State{client.StateReserved, client.StateBuried, client.StateDelayed, client.StateReady, client.StateReserved}
+var scanOrder = []client.State{client.StateReserved, client.StateBuried, client.StateDelayed, client.StateReady, client.StateReserved}
 
 // pages calls each with the jobs that a scan looks for, as the server lists them. The
 // error is client.ErrUnknownCommand, and nothing was done, if it cannot.
@@ -30,7 +30,7 @@ func (sc *scan) pages(ctx context.Context, c *client.Conn, each eachFound) error
 	}
 	states := sc.states
 	if states == nil {
-		states = thorough
+		states = scanOrder
 	}
 	seen := make(map[uint64]struct{}) // a job may be in several lists
 	for _, tube := range tubes {

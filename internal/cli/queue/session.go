@@ -119,7 +119,7 @@ func (s *session) exit(ctx context.Context, err error) error {
 	return explained
 }
 
-func isNothing(err error) bool {
+func isNotFound(err error) bool {
 	return kit.ExitCode(err) == kit.ExitNothing || errors.Is(err, client.ErrNotFound)
 }
 

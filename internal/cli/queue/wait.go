@@ -77,7 +77,7 @@ func newWait() *cobra.Command {
 func jobsLeft(ctx context.Context, c *client.Conn, names []string, buried bool) (n uint64, err error) {
 	for _, name := range names {
 		tubes, err := expand(ctx, c, []string{name})
-		if isNothing(err) { // a pattern that fits none: now, or yet
+		if isNotFound(err) { // a pattern that fits none: now, or yet
 			continue
 		}
 		if err != nil {

@@ -12,17 +12,17 @@ import (
 // shortest there is, a second, and late enough for most jobs to be done.
 const firstLook = 300 * time.Millisecond
 
-// A keeper touches a job while its handler runs.
-type keeper struct {
+// A heartbeat touches a job while its handler runs.
+type heartbeat struct {
 	timer *time.Timer // starts the goroutine
 	quit  chan struct{}
 	done  chan struct{} // closed when the goroutine has ended
 }
 
-// keepAlive touches the job until stop is called, three times as often as necessary.
+// startHeartbeat touches the job until stop is called, three times as often as necessary.
 // When it finds that the job is lost it ends the handler's context.
-func keepAlive(ctx context.Context, cancel context.CancelCauseFunc, job *Job) *keeper {
-	k := &keeper{quit: make(chan struct{}), done: make(chan struct{})}
+func startHeartbeat(ctx context.Context, cancel context.CancelCauseFunc, job *Job) *heartbeat {
+	k := &heartbeat{quit: make(chan struct{}), done: make(chan struct{})}
 	k.timer = time.AfterFunc(firstLook, func() {
 		defer close(k.done)
 		if !k.touch(ctx, job) {
@@ -33,7 +33,7 @@ func keepAlive(ctx context.Context, cancel context.CancelCauseFunc, job *Job) *k
 }
 
 // stop returns when the job is not touched any more: the connection is free.
-func (k *keeper) stop() {
+func (k *heartbeat) stop() {
 	if k.timer.Stop() {
 		return
 	}
@@ -43,7 +43,7 @@ func (k *keeper) stop() {
 
 // touch touches a job until it is told to quit. It returns false as soon as the job
 // is lost.
-func (k *keeper) touch(ctx context.Context, job *Job) bool {
+func (k *heartbeat) touch(ctx context.Context, job *Job) bool {
 	every := firstLook // as if it had the shortest time to run
 	switch st, err := job.Stats(ctx); {
 	case lost(err):

@@ -1,4 +1,4 @@
-package door
+package connlimit
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 // A conn is a connection that has been let in. It knows whether it waits for its client.
 type conn struct {
 	net.Conn
-	door    *Door
-	machine netip.Addr // the zero Addr: any number may be there
+	listener *Listener
+	machine  netip.Addr // the zero Addr: any number may be there
 
-	// Guarded by door.mu.
+	// Guarded by listener.mu.
 	handled bool      // a handler works for a request, if only to refuse it
 	counts  bool      // that request is among those that may be served at once
 	blocked int       // reads and writes of the handler that wait for the client
@@ -26,8 +26,8 @@ func (c *conn) waits() bool { return !c.handled || c.blocked > 0 }
 
 // note changes what the connection does.
 func (c *conn) note(change func()) {
-	c.door.mu.Lock()
-	defer c.door.mu.Unlock()
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
 	change()
 	c.since = time.Now()
 }
@@ -35,7 +35,7 @@ func (c *conn) note(change func()) {
 // begin says that a handler begins to work for a request, and reports whether it may serve it.
 func (c *conn) begin(probe bool) (ok bool) {
 	c.note(func() {
-		ok = probe || !c.door.crowded(c.machine)
+		ok = probe || !c.listener.crowded(c.machine)
 		c.handled, c.counts = true, ok && !probe
 	})
 	return ok
@@ -83,9 +83,9 @@ func (c *conn) CloseWrite() error {
 
 // Close implements net.Conn.
 func (c *conn) Close() error {
-	c.door.mu.Lock()
-	delete(c.door.inside, c)
-	c.door.mu.Unlock()
+	c.listener.mu.Lock()
+	delete(c.listener.inside, c)
+	c.listener.mu.Unlock()
 	return c.Conn.Close()
 }
 

@@ -9,20 +9,20 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// A teller tells the hooks and the logger of what happens.
-type teller struct {
+// An observer tells the hooks and the logger of what happens.
+type observer struct {
 	*Hooks
 	log *slog.Logger
 
 	mu   sync.Mutex
-	away map[string]bool // servers without a connection
+	down map[string]bool // servers without a connection
 }
 
 // connection hears of each connection that is made, lost, or cannot be made.
-func (t *teller) connection(addr string, err error) {
+func (t *observer) connection(addr string, err error) {
 	t.mu.Lock()
-	news := t.away[addr] != (err != nil)
-	t.away[addr] = err != nil
+	news := t.down[addr] != (err != nil)
+	t.down[addr] = err != nil
 	t.mu.Unlock()
 	if !news {
 		return
@@ -38,7 +38,7 @@ func (t *teller) connection(addr string, err error) {
 }
 
 // noJobs hears that jobs cannot be taken.
-func (t *teller) noJobs(err error) {
+func (t *observer) noJobs(err error) {
 	if !errors.Is(err, client.ErrDisconnected) { // connection has said that
 		t.log.Warn("jobs cannot be taken; trying again", "error", err)
 	}
@@ -48,7 +48,7 @@ func (t *teller) noJobs(err error) {
 }
 
 // panicked hears what a handler has panicked with.
-func (t *teller) panicked(ctx context.Context, job *Job, value any, stack []byte) {
+func (t *observer) panicked(ctx context.Context, job *Job, value any, stack []byte) {
 	t.log.ErrorContext(ctx, "a handler has panicked", "job", job.ID, "server", job.Server, "panic", value, "stack", string(stack))
 	if t.Panic != nil {
 		t.Panic(ctx, job, value, stack)
@@ -56,7 +56,7 @@ func (t *teller) panicked(ctx context.Context, job *Job, value any, stack []byte
 }
 
 // finished hears what has become of a job.
-func (t *teller) finished(ctx context.Context, job *Job, o Outcome) {
+func (t *observer) finished(ctx context.Context, job *Job, o Outcome) {
 	level, text := slog.LevelWarn, "a job has failed"
 	switch o.Action {
 	case Deleted:

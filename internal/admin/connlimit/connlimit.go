@@ -1,8 +1,8 @@
-// Package door is the listener of the admin pages. It lets HTTP clients in, and sees to
+// Package connlimit is the listener of the admin pages. It lets HTTP clients in, and sees to
 // it that none of them keeps the others out: neither by the number of its connections,
 // nor by requests that it does not finish or replies that it does not read.
 //
-//	d := door.New(listener, door.Options{...})
+//	d := connlimit.New(listener, connlimit.Options{...})
 //	d.Guard(srv)  // an *http.Server: its deadlines, its handler
 //	srv.Serve(d)  // or srv.Serve(tls.NewListener(d, config))
 //
@@ -15,7 +15,7 @@
 // A client that makes no progress is closed after seconds, also when there is room.
 // There is no deadline for a reply as a whole: a handler may take as long as it
 // wants, and a stream of events may go on for days, as long as the client reads it.
-package door
+package connlimit
 
 import (
 	"net"
@@ -42,7 +42,7 @@ const (
 	headerBytes = 64 << 10
 )
 
-// Options of a Door.
+// Options of a Listener.
 type Options struct {
 	// Requests is how many requests are served at once, those for probes apart.
 	Requests int
@@ -64,14 +64,14 @@ type Options struct {
 // probes, and for a request that is refused.
 const spare = 16
 
-// Connections returns how many connections a Door has at most.
+// Connections returns how many connections a Listener has at most.
 func (opt *Options) Connections() int { return opt.Requests + spare }
 
 // share is how many connections, and requests at once, one machine has at most.
 func (opt *Options) share() int { return opt.Connections() / 2 }
 
-// A Door is a listener for one http.Server.
-type Door struct {
+// A Listener is a listener for one http.Server.
+type Listener struct {
 	net.Listener
 	opt Options
 
@@ -79,13 +79,13 @@ type Door struct {
 	inside map[*conn]struct{}
 }
 
-// New returns a Door before a listener.
-func New(l net.Listener, opt Options) *Door {
-	return &Door{Listener: l, opt: opt, inside: make(map[*conn]struct{})}
+// New returns a Listener before a listener.
+func New(l net.Listener, opt Options) *Listener {
+	return &Listener{Listener: l, opt: opt, inside: make(map[*conn]struct{})}
 }
 
 // Accept implements net.Listener. Clients that may not come in are closed at once.
-func (d *Door) Accept() (net.Conn, error) {
+func (d *Listener) Accept() (net.Conn, error) {
 	for {
 		nc, err := d.Listener.Accept()
 		if err != nil {
@@ -100,11 +100,11 @@ func (d *Door) Accept() (net.Conn, error) {
 
 // admit lets a connection in, and closes another one if there is no room. It is nil
 // if all the others are being served.
-func (d *Door) admit(nc net.Conn) *conn {
+func (d *Listener) admit(nc net.Conn) *conn {
 	if d.opt.Allows != nil && !d.opt.Allows(nc.RemoteAddr()) {
 		return nil
 	}
-	c := &conn{Conn: nc, door: d, since: time.Now()}
+	c := &conn{Conn: nc, listener: d, since: time.Now()}
 	if d.opt.Machine != nil {
 		c.machine = d.opt.Machine(nc.RemoteAddr())
 	}
@@ -125,7 +125,7 @@ func (d *Door) admit(nc net.Conn) *conn {
 
 // makeRoom sees to it that there are less connections of a kind than a limit. It closes
 // the one that has waited for its client longest, and reports whether there was one.
-func (d *Door) makeRoom(limit int, ofKind func(*conn) bool) bool {
+func (d *Listener) makeRoom(limit int, ofKind func(*conn) bool) bool {
 	n := 0
 	var longest *conn
 	for c := range d.inside {
@@ -148,10 +148,10 @@ func (d *Door) makeRoom(limit int, ofKind func(*conn) bool) bool {
 	return true
 }
 
-// Guard sets the deadlines of a server, and puts the Door in front of its handler. The
+// Guard sets the deadlines of a server, and puts the Listener in front of its handler. The
 // server's ConnContext, if there is one, gets the connections that the listener has
 // accepted, without TLS.
-func (d *Door) Guard(srv *http.Server) {
+func (d *Listener) Guard(srv *http.Server) {
 	srv.ReadHeaderTimeout, srv.ReadTimeout, srv.IdleTimeout = headerTimeout, readTimeout, idleTimeout
 	srv.MaxHeaderBytes = headerBytes
 	srv.Protocols = new(http.Protocols)

@@ -1,4 +1,4 @@
-package door
+package connlimit
 
 import (
 	"bufio"
@@ -16,23 +16,23 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 )
 
-// A site is a server behind a Door, in a synctest bubble.
+// A site is a server behind a Listener, in a synctest bubble.
 type site struct {
-	t       *testing.T
-	network *memnet.Listener
-	door    *Door
-	begun   chan string   // gets the path of a request that is answered later
-	answer  chan struct{} // one for each of them
+	t        *testing.T
+	network  *memnet.Listener
+	listener *Listener
+	begun    chan string   // gets the path of a request that is answered later
+	answer   chan struct{} // one for each of them
 }
 
 func newSite(t *testing.T, opt Options) *site {
 	s := &site{t: t, network: memnet.Listen(), begun: make(chan string, 100), answer: make(chan struct{})}
 	opt.Probe = func(r *http.Request) bool { return r.URL.Path == "/probe" }
-	s.door = New(s.network, opt)
+	s.listener = New(s.network, opt)
 	srv := &http.Server{Handler: http.HandlerFunc(s.serve)}
-	s.door.Guard(srv)
+	s.listener.Guard(srv)
 	ended := make(chan error, 1)
-	go func() { ended <- srv.Serve(s.door) }()
+	go func() { ended <- srv.Serve(s.listener) }()
 	t.Cleanup(func() {
 		srv.Close()
 		<-ended
@@ -132,7 +132,7 @@ func TestStuckClients(t *testing.T) {
 				}
 				time.Sleep(2 * headerTimeout)
 				synctest.Wait()
-				if n := len(s.door.inside); n > 2 { // those that were answered
+				if n := len(s.listener.inside); n > 2 { // those that were answered
 					t.Errorf("%d connections are there after 10 s", n)
 				}
 				for _, nc := range stuck {
@@ -166,7 +166,7 @@ func TestRoom(t *testing.T) {
 		served := s.dial(get("/long"))
 		idle := s.dial(get("/"))
 		s.wantStatus(idle, 200)
-		for range s.door.opt.Connections() - 2 {
+		for range s.listener.opt.Connections() - 2 {
 			time.Sleep(time.Millisecond)
 			s.dial("")
 		}
@@ -204,7 +204,7 @@ func TestMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := netip.MustParseAddr("192.0.2.1")
 		s := newSite(t, Options{Requests: 4, Machine: func(net.Addr) netip.Addr { return next }})
-		half := s.door.opt.Connections() / 2
+		half := s.listener.opt.Connections() / 2
 		var one []net.Conn
 		for range 2 * half {
 			time.Sleep(time.Millisecond)
@@ -218,7 +218,7 @@ func TestMachine(t *testing.T) {
 		next = netip.MustParseAddr("192.0.2.2")
 		other := s.dial(get("/"))
 		s.wantStatus(other, 200)
-		if n := len(s.door.inside); n != half+1 {
+		if n := len(s.listener.inside); n != half+1 {
 			t.Errorf("%d connections are inside", n)
 		}
 	})
@@ -276,7 +276,7 @@ func TestGone(t *testing.T) {
 		s := newSite(t, Options{Requests: 4})
 		s.dial(get("/long")).Close()
 		synctest.Wait()
-		if n := len(s.door.inside); n != 0 {
+		if n := len(s.listener.inside); n != 0 {
 			t.Errorf("%d connections are there", n)
 		}
 	})

@@ -1,4 +1,4 @@
-package door
+package connlimit
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// guard puts the Door in front of a handler.
-func (d *Door) guard(h http.Handler) http.Handler {
+// guard puts the Listener in front of a handler.
+func (d *Listener) guard(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, ok := r.Context().Value(connKey{}).(*conn)
 		if !ok {
@@ -34,7 +34,7 @@ func (d *Door) guard(h http.Handler) http.Handler {
 
 // crowded reports whether as many requests are being served as may be, of all machines or
 // of one. Those that wait for their client do not count. The caller holds d.mu.
-func (d *Door) crowded(machine netip.Addr) bool {
+func (d *Listener) crowded(machine netip.Addr) bool {
 	all, same := 0, 0
 	for c := range d.inside {
 		if c.waits() || !c.counts {
