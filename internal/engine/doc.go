@@ -41,7 +41,7 @@
 //
 // # For managers
 //
-// A manager of a queue has no session: [Engine.PutInto], [Engine.BeginKickTube],
+// A manager of a queue has no session: [Engine.PutInto],
 // [Engine.KickJob], [Engine.DeleteJob], [Engine.BuryJob] and [Engine.ReleaseJob] name a tube
 // or a job of any session, and [Engine.Sessions] lists all sessions.
 //

@@ -19,21 +19,7 @@ func (e *Engine) BeginKick(s *Session, n uint32) Kick {
 	if s.use.buried.n > 0 {
 		from = Buried
 	}
-	return beginKick(s.use, from, n)
-}
-
-// BeginKickTube is BeginKick for a tube by its name, and for jobs in one state,
-// Buried or Delayed.
-func (e *Engine) BeginKickTube(name []byte, from State, n uint32) (Kick, Outcome) {
-	t := e.byName[string(name)]
-	if t == nil || from != Buried && from != Delayed {
-		return Kick{}, NotFound
-	}
-	return beginKick(t, from, n), OK
-}
-
-func beginKick(t *tube, from State, n uint32) Kick {
-	return Kick{tube: t, from: from, left: uint32(min(int64(n), int64(t.queueOf(from).n)))}
+	return Kick{tube: s.use, from: from, left: uint32(min(int64(n), int64(s.use.queueOf(from).n)))}
 }
 
 // ContinueKick does a slice of a kick and reports whether there is more to do. A

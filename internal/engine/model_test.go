@@ -474,11 +474,7 @@ func (m *model) kick(now int64, s *modelSession, n uint32) uint32 {
 	if len(m.inTube(Buried, s.use)) == 0 {
 		from = Delayed
 	}
-	return m.kickTube(now, s.use, from, n)
-}
-
-func (m *model) kickTube(now int64, tube string, from State, n uint32) uint32 {
-	jobs := m.inTube(from, tube)
+	jobs := m.inTube(from, s.use)
 	jobs = jobs[:min(int64(len(jobs)), int64(n))]
 	for _, j := range jobs {
 		m.kickJob(now, j.id)

@@ -105,7 +105,10 @@ func TestKickOfTubeThatGoes(t *testing.T) {
 		}
 	}
 	put()
-	k, _ := e.BeginKickTube([]byte("work"), Delayed, 9)
+	s := e.Open(nil)
+	e.Use(s, []byte("work"))
+	k := e.BeginKick(s, 9)
+	e.Use(s, []byte("default"))
 	e.ContinueKick(0, &k)
 	for id := range uint64(3) {
 		e.Delete(e.Open(nil), id+1)
@@ -113,10 +116,5 @@ func TestKickOfTubeThatGoes(t *testing.T) {
 	put()
 	if more := e.ContinueKick(0, &k); more || k.Kicked != 1 {
 		t.Errorf("more %v, %d kicked, want 1", more, k.Kicked)
-	}
-	for _, state := range []State{Ready, Reserved} {
-		if _, o := e.BeginKickTube([]byte("work"), state, 9); o != NotFound {
-			t.Errorf("of %v jobs: %v", state, o)
-		}
 	}
 }

@@ -352,13 +352,6 @@ var otherVerbs = map[string]func(tw *twins){
 		id, o := tw.e.PutInto(tw.now, name, spec, bytes.Clone(body))
 		tw.same("put into", []any{id, o}, []any{tw.m.putInto(tw.now, string(name), spec, body), OK})
 	},
-	"kick tube": func(tw *twins) {
-		name, from, n := tw.tube(), pick(tw.src, "state", []State{Buried, Delayed}), pick(tw.src, "kick", kicks)
-		k, o := tw.e.BeginKickTube(name, from, n)
-		for o == OK && tw.e.ContinueKick(tw.now, &k) {
-		}
-		tw.same("kick tube", []any{k.Kicked, o == OK}, []any{tw.m.kickTube(tw.now, string(name), from, n), tw.m.find(string(name)) != nil})
-	},
 	"release job": func(tw *twins) {
 		id, pri, delay := 1+uint64(tw.src.intn("id", int(tw.m.lastID)+1)), pick(tw.src, "pri", pris), pick(tw.src, "delay", delays)
 		tw.same("release job", tw.e.ReleaseJob(tw.now, id, pri, delay), tw.m.releaseJob(tw.now, id, pri, delay))
