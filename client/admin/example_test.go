@@ -1,0 +1,28 @@
+package admin_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+)
+
+// Kick what is buried in the tubes that have most of it.
+func Example() {
+	ctx := context.Background()
+	c := admin.New("http://localhost:11380", "")
+	page, err := c.ListTubes(ctx, &admin.ListTubes{Sort: "-buried", Has: "buried", Limit: 3})
+	if err != nil {
+		fmt.Println(err) // what was wrong, and what to do
+		return
+	}
+	for _, tube := range page.Tubes {
+		state := "buried"
+		task, err := c.StartTask(ctx, &admin.StartTask{OfTube: admin.OfTube{Tube: tube.Name}, Do: "kick", State: &state, Wait: 60})
+		if admin.StatusOf(err) == http.StatusForbidden {
+			continue
+		}
+		fmt.Println(tube.Name, task.Done, err)
+	}
+}
