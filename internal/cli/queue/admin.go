@@ -29,14 +29,12 @@ const defaultAdminPort = "11380"
 // adminOptions say where the admin pages of the server are.
 type adminOptions struct {
 	addr string
-	name string // of the option
 }
 
 // define adds the option. otherwise is where they are if nothing is said.
 func (o *adminOptions) define(fs *pflag.FlagSet, otherwise, usage string) {
-	o.name = cmp.Or(o.name, "admin")
-	fs.StringVar(&o.addr, o.name, cmp.Or(os.Getenv("BEANPOLE_ADMIN"), otherwise), usage)
-	fs.Lookup(o.name).Annotations = map[string][]string{kit.GroupKey: {kit.ServerTitle}}
+	fs.StringVar(&o.addr, "admin", cmp.Or(os.Getenv("BEANPOLE_ADMIN"), otherwise), usage)
+	fs.Lookup("admin").Annotations = map[string][]string{kit.GroupKey: {kit.ServerTitle}}
 }
 
 // countsUsage explains the option where it tells more.
@@ -88,7 +86,7 @@ func (o *adminOptions) endpoint() (network, addr string, err error) {
 		return "unix", path, nil
 	}
 	if o.addr == "" || strings.Contains(o.addr, "/") {
-		return "", "", kit.UsageError("--%s %q: want HOST:PORT, :PORT of this machine, or unix:PATH", o.name, o.addr)
+		return "", "", kit.UsageError("--admin %q: want HOST:PORT, :PORT of this machine, or unix:PATH", o.addr)
 	}
 	host, port, err := net.SplitHostPort(o.addr)
 	if err != nil {

@@ -18,7 +18,7 @@ bodies are in it.
 // NewBackup returns the command backup, for a program that knows journals. keep unpacks the
 // archive that ask returns into a directory, and tells what it has done.
 func NewBackup(keep func(dir string, ask func() (io.ReadCloser, error), out io.Writer) error) *cobra.Command {
-	pages := adminOptions{name: "from"}
+	var pages adminOptions
 	cmd := new(session).command("backup", "DIR", "copy the journal of a running server to a directory", func(ctx context.Context, s *session, args []string) error {
 		a, err := s.admin(&pages)
 		if err != nil {
@@ -35,7 +35,7 @@ func NewBackup(keep func(dir string, ask func() (io.ReadCloser, error), out io.W
 	})
 	cmd.GroupID = "admin"
 	cmd.Long = backupLong
-	cmd.Example = "  beanpole backup --from queue.example.com:11380 --token-file backup.token /backup/beanpole.$(date +%F)"
+	cmd.Example = "  beanpole backup --admin queue.example.com:11380 --token-file backup.token /backup/beanpole.$(date +%F)"
 	pages.define(cmd.Flags(), "127.0.0.1:"+defaultAdminPort, adminUsage)
 	return cmd
 }
