@@ -3,7 +3,7 @@
 //
 //	beanpole [options]              run the server; beanstalkd's options work unchanged
 //	beanpole serve [options]        the same
-//	beanpole config check|print     check or show the server's configuration
+//	beanpole config COMMAND         check, explain or show the server's configuration
 //	beanpole put|peek|tubes|...     for a person at the keyboard
 //	beanpole token new|hash         make tokens for clients
 //	beanpole journal COMMAND DIR    check, dump, repair or copy a journal

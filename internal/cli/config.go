@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,31 +30,51 @@ func newConfig() *cobra.Command {
 			if len(args) > 0 {
 				return kit.UnknownArgument(cmd, args)
 			}
-			return kit.UsageError("want a command: check or print (see: beanpole config --help)")
+			return kit.UsageError("want a command: check, explain or print (see: beanpole config --help)")
 		},
 	}
 	cmd.AddCommand(
-		newConfigCommand("check", "say whether the server would start with this configuration", daemon.Check),
-		newConfigCommand("print", "show each setting and where it comes from, as a configuration file", (*config.Settings).Print),
+		newConfigCommand("check", "", "say whether the server would start with this configuration",
+			func(s *config.Settings, w io.Writer, _ []string) error { return daemon.Check(s, w) }),
+		newConfigCommand("explain", "TUBE", "show the policy of a tube, and where each setting of it comes from", explainPolicy),
+		newConfigCommand("print", "", "show each setting and where it comes from, as a configuration file",
+			func(s *config.Settings, w io.Writer, _ []string) error { return s.Print(w) }),
 	)
 	return cmd
 }
 
-func newConfigCommand(name, short string, run func(*config.Settings, io.Writer) error) *cobra.Command {
+func newConfigCommand(name, arguments, short string, run func(*config.Settings, io.Writer, []string) error) *cobra.Command {
 	opt := config.Default()
 	cmd := &cobra.Command{
-		Use:                   name + " [options of serve]",
+		Use:                   strings.TrimSpace(name+" "+arguments) + " [options of serve]",
 		Short:                 short,
 		DisableFlagsInUseLine: true,
-		Args:                  kit.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args:                  kit.Arguments(arguments),
+		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := config.NewCommandLine(opt, cmd.Flags()).Read()
 			if err != nil {
 				return err
 			}
-			return run(s, cmd.OutOrStdout())
+			return run(s, cmd.OutOrStdout(), args)
 		},
 	}
 	opt.Define(cmd.Flags())
 	return cmd
+}
+
+// explainPolicy shows which policy the configuration gives to a tube.
+func explainPolicy(s *config.Settings, w io.Writer, args []string) error {
+	policies, err := s.Options.TubePolicies()
+	if err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, v := range policies.Explain(args[0]) {
+		from := "default"
+		if v.Policy > 0 {
+			from = fmt.Sprintf("policy %d, of the tubes %s", v.Policy, v.Pattern)
+		}
+		rows = append(rows, []string{v.Name, v.Text, from})
+	}
+	return kit.PrintTable(w, []kit.Column{{Title: "setting"}, {Title: "value"}, {Title: "from"}}, rows)
 }
