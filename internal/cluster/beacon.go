@@ -9,10 +9,9 @@ import (
 
 // A beacon is what a leader tells another member with each heartbeat, after Raft's context of that:
 //
-//	beacon := time everywhere cut donor needy* n     each 8 bytes; n: number of those before it
+//	beacon := time everywhere cut n     each 8 bytes; n: number of those before it
 //
-// time is the cluster's; all members have the log up to everywhere; the leader's begins after cut; donor sends a walk to
-// those that need one.
+// time is the cluster's; all members have the log up to everywhere; the leader's begins after cut.
 
 // addBeacons adds the beacon to heartbeats that are about to be sent.
 func (m *Member) addBeacons(messages []*raftpb.Message) {
@@ -30,8 +29,7 @@ func (m *Member) addBeacons(messages []*raftpb.Message) {
 
 func (m *Member) beacon() []byte {
 	r := &m.raft
-	words := append([]uint64{uint64(m.clock.time()), r.everywhere, m.log.State().Cut.Index, r.donor}, r.needy...)
-	words = append(words, uint64(len(words)))
+	words := []uint64{uint64(m.clock.time()), r.everywhere, m.log.State().Cut.Index, 3}
 	b := make([]byte, 0, 8*len(words))
 	for _, v := range words {
 		b = binary.LittleEndian.AppendUint64(b, v)
@@ -46,35 +44,14 @@ func (m *Member) takeBeacon(msg *raftpb.Message) {
 	}
 	words, context := splitBeacon(msg.GetContext())
 	msg.Context = context
-	if _, term := m.raft.core.Leader(); len(words) < 4 || msg.GetTerm() < term {
+	if _, term := m.raft.core.Leader(); len(words) < 3 || msg.GetTerm() < term {
 		return
 	}
 	r := &m.raft
 	m.clock.hear(int64(words[0]), m.mayBeLate(msg.GetFrom()))
 	r.told = msg.GetFrom()
 	delete(r.health.asked, r.told)
-	r.everywhere, r.donor = words[1], words[3]
-	cut, needy := words[2], slices.Contains(words[4:], m.opt.Self.ID)
-	r.near = cut
-	switch {
-	case r.partial, needy && m.raft.core.Status().GetCommit() < cut:
-		m.startWalk(cut)
-	case needy && m.raft.core.Applied().Index >= cut:
-		m.acknowledge(m.raft.core.Applied().Index) // it lacks nothing, and the leader does not know that
-	}
-}
-
-// acknowledge tells the leader that this member has all up to an entry, which is committed. Raft does so when it is sent a snapshot,
-// also one that it does not need; here there are none.
-func (m *Member) acknowledge(index uint64) {
-	to := m.raft.told // a copy: the transport reads the message later
-	if to == 0 {
-		return
-	}
-	_, term := m.raft.core.Leader()
-	m.opt.Transport.Send([]*raftpb.Message{{
-		Type: raftpb.MsgAppResp.Enum(), From: &m.opt.Self.ID, To: &to, Term: &term, Index: &index,
-	}})
+	r.everywhere, r.near = words[1], words[2]
 }
 
 // splitBeacon returns the words of a beacon and the context before it.

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/cluster/catchup"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
@@ -89,10 +88,6 @@ func (m *Member) BeginCensus(due int64) (c *Census, from uint64, err error) {
 	err = errors.New("cluster: the member's leadership ends at the moment; try again")
 	m.broker.Look(func(*engine.Engine, int64) {
 		t := &m.turn
-		if m.now() == installing || t.applied.Index < t.wholeAt {
-			err = errors.New("cluster: the member is catching up, and does not have the whole queue yet")
-			return
-		}
 		t.endCensus(errCensusOver)
 		from, err = t.applied.Index, nil
 		c = &Census{m: m, due: due, applied: from}
@@ -193,7 +188,7 @@ func (c *Census) walk(ctx context.Context, from uint64) error {
 				w.engine = e
 			}
 			if same = w.engine == e && c.m.isWhole(); same {
-				w.over = w.tour.Slice(e, censusBytes, w.add)
+				w.over = w.tour.slice(e, censusBytes, w.add)
 			}
 		})
 		if !same {
@@ -203,7 +198,7 @@ func (c *Census) walk(ctx context.Context, from uint64) error {
 			return err
 		}
 	}
-	mark, err := c.m.settled(w.engine)
+	until, err := c.m.settled(w.engine)
 	if err != nil {
 		return err
 	}
@@ -213,9 +208,28 @@ func (c *Census) walk(ctx context.Context, from uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err == nil {
-		c.until, c.seen = mark.Index, w.seen
+		c.until, c.seen = until, w.seen
 	}
 	return c.err
+}
+
+// settled waits until nothing that an engine has had before can be lost any more, and returns an entry that none of it
+// comes after. A leader's engine is ahead of what is committed.
+func (m *Member) settled(walked *engine.Engine) (until uint64, err error) {
+	t, same, decides := &m.turn, false, false
+	err = m.broker.Call(func(e *engine.Engine, _ int64) {
+		same = e == walked && m.isWhole()
+		until, decides = t.applied.Index, t.epoch != 0
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case !same:
+		return 0, errors.New("cluster: the leadership of this member has ended meanwhile")
+	case decides && !m.inLoop(func() { until = max(until, m.raft.core.Status().GetCommit()) }):
+		return 0, ErrStopped
+	}
+	return until, nil
 }
 
 // pause lets the member do other work. An error says that the census is over.
@@ -233,7 +247,7 @@ func (c *Census) pause(ctx context.Context, d time.Duration) error {
 type censusWalk struct {
 	hasher engine.Hasher
 	engine *engine.Engine
-	tour   catchup.Walk
+	tour   walk
 	seen   []Counted
 	over   bool
 }

@@ -36,7 +36,6 @@ type disk struct {
 
 // diskWork is what the raft loop wants written, in this order.
 type diskWork struct {
-	core       *core.Core // of writes
 	writes     []core.Write
 	roster     *roster          // or nil
 	removed    bool             // this member was
@@ -45,7 +44,6 @@ type diskWork struct {
 	cut        raftlog.Position // the journal has this durably; zero: no cut
 	everywhere uint64           // all members have the log up to here
 	near       uint64           // all that can be reached have
-	begin      *beginning       // or nil
 }
 
 type peerRecord struct {
@@ -109,20 +107,21 @@ func (d *disk) write(batch []diskWork) bool {
 	d.setBegun(d.m.opt.Now(), batch)
 	defer d.setBegun(0, nil)
 	var responses []*raftpb.Message
-	var of *core.Core
+	restored := false
 	for _, w := range batch {
 		if !d.append(w) {
 			return false
 		}
-		if w.core != of && w.core != nil {
-			of, responses = w.core, nil // nobody waits for those of an earlier core
-		}
 		for _, write := range w.writes {
 			responses = append(responses, write.Responses...)
+			restored = restored || write.Snapshot != nil
 		}
 	}
 	if len(responses) > 0 && d.try(d.m.log.Sync) {
-		d.m.mail.post(finished{of, responses})
+		d.m.mail.post(finished{responses})
+		if restored {
+			d.m.setRestored(true)
+		}
 	}
 	return true
 }
@@ -133,6 +132,9 @@ func (d *disk) append(w diskWork) bool {
 		return true
 	}
 	for _, write := range w.writes { // each is tried by itself: it may override what the one before has
+		if s := write.Snapshot; s != nil && !d.try(func() error { return d.restore(s) }) {
+			return false
+		}
 		if !d.try(func() error { return d.m.log.Append(write.Hard, write.Entries) }) {
 			return false
 		}
@@ -163,9 +165,6 @@ func (d *disk) record(w diskWork) error {
 			return err
 		}
 	}
-	if w.begin != nil {
-		return w.begin.write(log)
-	}
 	return d.cut(w)
 }
 
@@ -179,7 +178,7 @@ func (d *disk) setCramped(cramped bool) {
 
 // cut cuts the log, if that frees something, at what the journal has durably and all members have, or where more than
 // Options.Keep bytes stay, but not before those have it that can be reached, unless they lag by keptNear times as much: else a
-// member which needs longer for a walk than the log lasts would begin again and again.
+// member which needs longer for a snapshot than the log lasts would begin again and again.
 func (d *disk) cut(w diskWork) error {
 	log, keep := d.m.log, d.m.opt.Keep
 	return d.cutAt(min(w.cut.Index, max(w.everywhere, min(w.near, log.Beyond(keep)), log.Beyond(keptNear*keep))))

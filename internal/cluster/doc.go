@@ -40,8 +40,9 @@
 // every other member has, but not more than [Options].Keep bytes stay for those that are away, and four times as much for those that
 // catch up.
 //
-// A member whose next entry is cut everywhere receives the whole queue from another one, and goes on with the log from
-// there (walk.go). So does one that joins a cluster which was made of a single server's journal.
+// A member whose next entry the leader has cut is offered a snapshot by Raft: a copy of the leader's journal, which it
+// fetches beside its own (snapshot.go) and which takes the place of that (install.go). So is one that joins a cluster
+// which was made of a single server's journal.
 //
 // # Goroutines
 //

@@ -27,10 +27,7 @@ type (
 	// received: a message of another member has come.
 	received struct{ message *raftpb.Message }
 	// finished: what the core wanted written is durable, or what it wanted applied is.
-	finished struct {
-		core      *core.Core
-		responses []*raftpb.Message
-	}
+	finished struct{ responses []*raftpb.Message }
 	// unreachable: messages to another member are lost.
 	unreachable struct{ id uint64 }
 	// refusedConnection: the machine of who led in a term refuses connections.
@@ -53,6 +50,15 @@ type (
 	epochSettled struct{}
 	// engineFollows: the engine has left the epoch that has ended.
 	engineFollows struct{}
+	// fetched: a snapshot was fetched; nil: it could not be, or it was dropped.
+	fetched struct{ snapshot *raftpb.Snapshot }
+	// installed: the engine is that of the snapshot after which the log begins.
+	installed struct{}
+	// sent: another member was sent a snapshot, or not all of it.
+	sent struct {
+		to  uint64
+		err error
+	}
 )
 
 // handle takes an event, in the raft loop.
@@ -74,9 +80,7 @@ func (m *Member) handle(e event) {
 	case received:
 		m.step(e.message)
 	case finished:
-		if r.core == e.core { // else there is another one by now
-			e.core.Done(e.responses)
-		}
+		r.core.Done(e.responses)
 	case unreachable:
 		if p := m.peer(e.id); p.linked {
 			p.linked, p.lost = false, m.opt.Now()
@@ -85,9 +89,7 @@ func (m *Member) handle(e event) {
 	case refusedConnection:
 		m.forgetLeader(e.id, e.term)
 	case standing:
-		if !r.partial {
-			r.core.Stand(e.term)
-		}
+		r.core.Stand(e.term)
 	case rejected:
 		m.peer(e.by).refuses = e.err
 		m.endIfUnwanted(e.by, e.err)
@@ -100,6 +102,17 @@ func (m *Member) handle(e event) {
 		m.handOver() // before the core hears of Rebuilt, if it has to resign
 	case engineFollows:
 		r.core.Rebuilt()
+	case fetched:
+		r.fetched, r.fetching = e.snapshot, e.snapshot != nil
+		m.offerSnapshot()
+	case installed:
+		r.fetching = false
+		r.core.Installed()
+	case sent:
+		m.peer(e.to).fetches--
+		if e.err != nil {
+			r.core.SnapshotFailed(e.to)
+		}
 	default:
 		panic("cluster: an event of no known type")
 	}
@@ -110,7 +123,7 @@ func (m *Member) step(message *raftpb.Message) {
 	from := message.GetFrom()
 	m.heardOf(from, message)
 	m.takeBeacon(message)
-	if !m.takes(message) || m.refusesToLead(message) {
+	if m.refusesToLead(message) {
 		return
 	}
 	err := core.ErrContradiction
@@ -123,18 +136,9 @@ func (m *Member) step(message *raftpb.Message) {
 	case err != nil:
 		m.opt.Logger.Debug("a message of another member is of no use", "from", from, "type", message.GetType(), "err", err)
 	}
-}
-
-// takes reports whether a message may go to the core. A partial member cannot take entries, and its votes must be in the log that the
-// next core begins with.
-func (m *Member) takes(message *raftpb.Message) bool {
-	switch message.GetType() {
-	case raftpb.MsgHeartbeat:
-		return true
-	case raftpb.MsgVote, raftpb.MsgPreVote:
-		return !m.raft.moving
+	if message.GetType() == raftpb.MsgSnap {
+		m.fetchSnapshot()
 	}
-	return !m.raft.partial
 }
 
 // cut cuts the log at what the journal has durably, but only when the core has done what the

@@ -250,14 +250,14 @@ func hasKey[V any](set map[uint64]V, id uint64) bool {
 	return ok
 }
 
-// manage does at each tick what a leader has to do for the others. It says who needs a walk before it is active, too: the epoch begins
+// manage does at each tick what a leader has to do for the others. It looks after snapshots before it is active, too: the epoch begins
 // when a majority has its first entry, and one of those may be needed for that.
 func (m *Member) manage() {
 	r := &m.raft
 	s := r.core.Status()
 	if s.RaftState == raft.StateLeader {
 		m.findLags(&s)
-		m.findDonor(&s)
+		m.watchSnapshots(&s)
 	}
 	if r.core.Epoch() == 0 {
 		clear(r.goals)

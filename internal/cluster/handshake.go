@@ -66,6 +66,8 @@ type peer struct {
 	acknowledged raftlog.Position // the highest that it has acknowledged to this member
 	recorded     raftlog.Peer     // what Raft's log has of it
 	copySince    int64            // since when it refuses this one with ErrConnected, on Options.Now; 0: it does not
+	offered      int64            // since when it has been offered a snapshot and has not fetched it, on Options.Now; 0: it has not
+	fetches      int              // so many times it is sent one at the moment
 }
 
 // peer returns what is known of another member.

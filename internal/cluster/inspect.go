@@ -20,8 +20,7 @@ type Inspection struct {
 
 	Applied raftlog.Position // the last entry whose facts are in the journal
 
-	Torn    bool // the end of the log was cut off by a crash, most likely
-	Partial bool // the member was receiving the whole queue from another one, and does not have all of it
+	Torn bool // the end of the log was cut off by a crash, most likely
 }
 
 // An InspectedMember is one that a directory tells of.
@@ -73,10 +72,14 @@ func checkBeginning(fsys vfs.FS, dir string, cut raftlog.Position) error {
 // missing. An error says what is damaged; what could be read is returned with it.
 func Inspect(fsys vfs.FS, dir string) (i Inspection, err error) {
 	err = i.readLog(fsys, dir)
-	var partialErr, journalErr error
-	i.Partial, partialErr = isPartial(fsys, dir)
-	i.Applied, journalErr = appliedOf(fsys, dir)
-	if err = errors.Join(err, partialErr, journalErr); err != nil || i.Partial || i.Applied.Index >= i.Cut.Index {
+	s, sealErr := readSeal(fsys, dir)
+	var journalErr error
+	if s != nil && s.Position == i.Cut { // the next start goes on to install it
+		i.Applied = i.Cut
+	} else {
+		i.Applied, journalErr = appliedOf(fsys, dir)
+	}
+	if err = errors.Join(err, sealErr, journalErr); err != nil || i.Applied.Index >= i.Cut.Index {
 		return i, err
 	}
 	if err := journalIsBehind(i.Applied, i.Cut); err != nil {

@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"time"
 
+	"go.etcd.io/raft/v3"
+
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
@@ -23,11 +25,8 @@ func (m *Member) Lead() Leadership {
 	return m.known
 }
 
-// Partial reports whether the member is receiving the queue, so that its engine has only a part of it.
-func (m *Member) Partial() (partial bool) {
-	m.inLoop(func() { partial = m.raft.partial })
-	return partial
-}
+// Installing reports whether the member takes over a snapshot, so that its engine has nothing.
+func (m *Member) Installing() bool { return m.now() == installing }
 
 // Watch returns a channel that is closed at the next change of Lead.
 func (m *Member) Watch() <-chan struct{} {
@@ -104,6 +103,9 @@ func (m *Member) runTurns() {
 		if m.now() == draining {
 			m.stepDown()
 		}
+		if m.isRestored() {
+			m.reload()
+		}
 	}
 }
 
@@ -123,26 +125,38 @@ func (m *Member) stepDown() {
 	if m.opt.Deposed != nil {
 		m.opt.Deposed()
 	}
-	reached := m.reload(0)
-	for m.now() == loading {
+	if m.reload() {
+		m.mail.post(engineFollows{})
+	}
+}
+
+// reload gives the broker an engine that follows. It returns false if the member has ended
+// before.
+func (m *Member) reload() bool {
+	reached := m.replace(0)
+	for p := m.now(); p == loading || p == installing; p = m.now() {
 		select {
 		case <-time.After(recoverPause):
 		case <-m.stop:
-			return
+			return false
 		}
-		reached = m.reload(reached)
+		reached = m.replace(reached)
 	}
-	m.mail.post(engineFollows{})
+	return true
 }
 
-// reload gives the broker an engine that follows. If all that the old one has done is
+// replace gives the broker an engine that follows. If all that the old one has done is
 // committed it only loses its sessions. Else it has done what may never have been, and
 // goes; another one is made from the journal, and from the log up to an entry that the
-// journal had reached. If the disk does not let that happen, the member stays loading.
-func (m *Member) reload(reached uint64) uint64 {
+// journal had reached. So it is when a snapshot takes the place of the journal. If the disk
+// does not let that happen, the member stays loading, or installing.
+func (m *Member) replace(reached uint64) uint64 {
 	m.broker.Replace(func(eng *engine.Engine) *engine.Engine {
 		m.mu.Lock()
-		if m.phase == draining && m.proposals.lost {
+		switch {
+		case m.restored && m.phase != installing && m.phase != failed:
+			m.install()
+		case m.phase == draining && m.proposals.lost:
 			m.load()
 		}
 		phase := m.phase
@@ -156,8 +170,15 @@ func (m *Member) reload(reached uint64) uint64 {
 			if eng = m.readAgain(reached); eng == nil {
 				return engine.New(engine.Options{})
 			}
+		case installing:
+			m.turn.endCensus(errors.New("cluster: the member has received the whole queue")) // it skips entries
+			if eng = m.readAgain(0); eng == nil {
+				return engine.New(engine.Options{})
+			}
+			m.setRestored(false)
+			m.mail.post(installed{})
 		default:
-			return eng // it has begun to receive the queue meanwhile, or has failed
+			return eng // it has failed
 		}
 		m.turn.retryAt = 0
 		m.mu.Lock()
@@ -177,12 +198,21 @@ func (m *Member) readAgain(reached uint64) *engine.Engine {
 	if err := m.turn.closeJournal(); err != nil {
 		m.opt.Logger.Warn("the journal could not be closed in an orderly way", "err", err)
 	}
-	eng, err := m.openJournal()
+	var eng *engine.Engine
+	var err error
+	text := "the queue was read from the journal again"
+	if m.now() == installing {
+		text = "the whole queue was received"
+		err = settleSnapshot(m.opt.FS, m.opt.Dir, m.log.State().Cut)
+	}
+	if err == nil {
+		eng, err = m.openJournal()
+	}
 	if err == nil {
 		err = m.applyAgain(reached)
 	}
 	switch _, ofDisk := errors.AsType[syscall.Errno](err); {
-	case ofDisk:
+	case ofDisk, errors.Is(err, raft.ErrCompacted): // then there is a snapshot to be installed
 		m.opt.Logger.Error("the journal cannot be read again; it is tried again, and this member takes no part until then", "err", err)
 		return nil
 	case err != nil:
@@ -190,7 +220,7 @@ func (m *Member) readAgain(reached uint64) *engine.Engine {
 		return nil
 	}
 	st := eng.Stats()
-	m.opt.Logger.Info("the queue was read from the journal again", "jobs", st.Ready+st.Delayed+st.Buried, "took", time.Since(began))
+	m.opt.Logger.Info(text, "jobs", st.Ready+st.Delayed+st.Buried, "entry", m.turn.applied.Index, "took", time.Since(began))
 	return eng
 }
 

@@ -3,6 +3,8 @@ package cluster
 import (
 	"time"
 
+	"go.etcd.io/raft/v3/raftpb"
+
 	"github.com/beanpole-mq/beanpole/internal/cluster/core"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
@@ -20,13 +22,9 @@ type raftState struct {
 	near       uint64            // all that the leader can reach have; at a follower, the leader keeps what comes after it
 	goals      map[uint64]uint64 // learner -> the entry with which it has caught up
 
-	// Of a member that needs entries which are cut.
-	donor   uint64   // who is to send a walk, as the leader says
-	needy   []uint64 // at the leader: those that need one
-	walking bool     // one is received
-	failed  uint64   // who was asked last for a walk, if it did not send all; 0: nobody, or it did
-	partial bool     // engine and journal do not have everything: the member answers heartbeats and votes, and takes no other part
-	moving  bool     // when it is: the log is about to begin where the walk did
+	// Of a member that needs entries which are cut; see snapshot.go.
+	fetching bool             // a snapshot is fetched, or was and is not installed or dropped
+	fetched  *raftpb.Snapshot // Raft has not been asked yet
 
 	successor uint64 // the leadership is to go to that one; 0: to nobody
 	settled   bool   // all turns of the epoch are
@@ -71,15 +69,13 @@ func (m *Member) endIfUnreadable() {
 }
 
 func (m *Member) tick() {
-	if m.raft.partial {
-		m.raft.core.TickAsVoter()
-		return
-	}
 	now := m.opt.Now()
 	if m.stepsDown(now) {
 		return // without heartbeats the others elect another leader
 	}
 	m.raft.core.Tick(now)
+	m.offerSnapshot()
+	m.fetchSnapshot()
 	m.manage()
 }
 
@@ -95,7 +91,7 @@ func (m *Member) work() {
 		if work.Group != nil {
 			m.regroup(work.Group)
 		}
-		m.disk.add(diskWork{core: m.raft.core, writes: work.Write})
+		m.disk.add(diskWork{writes: work.Write})
 		if len(work.Send) > 0 {
 			m.addBeacons(work.Send)
 			m.opt.Transport.Send(work.Send)

@@ -48,9 +48,11 @@ type Options struct {
 	// of that epoch will be applied any more; all that come meanwhile fail with broker.ErrDeposed.
 	Deposed func()
 
-	// Fetch, if not nil, connects to another member so that its Donate writes what is read here. It is called when this
-	// member needs entries that the others do not have any more.
-	Fetch func(ctx context.Context, donor uint64) (io.ReadCloser, error)
+	// Fetch, if not nil, connects to another member so that its SendSnapshot writes what is read here. It is called when
+	// this member needs entries that the leader does not have any more.
+	Fetch func(ctx context.Context, from uint64) (io.ReadCloser, error)
+
+	SnapshotFiles int // of the journal that SendSnapshot opens, at most; 0: all
 
 	Journal journal.Options // the Member sets Epoch and Member; Sync 0: 2 s
 	Engine  engine.Options  // the Member sets Logged and Admit
@@ -134,6 +136,7 @@ type Member struct {
 	shared    shared        // what the raft loop says
 	changed   sync.Cond     // of shared
 	queue     applyQueue    // from the raft loop to the turn
+	restored  bool          // a snapshot is to be installed, whose log is durable
 	timed     bool          // a turn comes for it
 	known     Leadership    // what Lead says
 	watch     chan struct{} // closed at the next change of that
@@ -206,15 +209,10 @@ func (m *Member) open() error {
 	if err := m.setClock(state); err != nil {
 		return err
 	}
-	partial, err := isPartial(m.opt.FS, m.opt.Dir)
-	if err != nil {
+	if err := settleSnapshot(m.opt.FS, m.opt.Dir, state.Cut); err != nil {
 		return err
 	}
-	if m.raft.partial = partial; partial {
-		if err := m.removeJournal(); err != nil {
-			return err
-		}
-	} else if err := checkBeginning(m.opt.FS, m.opt.Dir, state.Cut); err != nil {
+	if err := checkBeginning(m.opt.FS, m.opt.Dir, state.Cut); err != nil {
 		return err
 	}
 	eng, err := m.openJournal()
@@ -232,11 +230,7 @@ func (m *Member) open() error {
 	m.connect()
 	m.note()
 	m.mu.Lock()
-	if partial {
-		m.install()
-	} else {
-		m.follow()
-	}
+	m.follow()
 	m.mu.Unlock()
 	m.done.Go(m.raftLoop)
 	m.done.Go(m.disk.run)
@@ -313,10 +307,10 @@ func (m *Member) openJournal() (*engine.Engine, error) {
 func (m *Member) startCore() error {
 	mark := raftlog.Position{Index: m.turn.applied.Index, Term: m.turn.applied.Term}
 	if cut := m.log.State().Cut; mark.Index < cut.Index {
-		if err := journalIsBehind(mark, cut); err != nil && !m.raft.partial {
+		if err := journalIsBehind(mark, cut); err != nil {
 			return err
 		}
-		mark = cut // what was there before the cluster, or will be there after a walk
+		mark = cut // what was there before the cluster
 		m.turn.applied.Index, m.turn.applied.Term = cut.Index, cut.Term
 	}
 	var err error
@@ -329,7 +323,8 @@ func (m *Member) startCore() error {
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
-	return m.newCore(mark)
+	m.raft.core, err = core.New(m.log, core.Options{ID: m.opt.Self.ID, Applied: mark, Tick: m.opt.Tick, Logger: m.opt.Logger})
+	return err
 }
 
 // newName returns the name of a start.
@@ -337,25 +332,6 @@ func newName() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
 	return binary.LittleEndian.Uint64(b[:]) | 1
-}
-
-// newCore makes a core whose engine has the entries up to one.
-func (m *Member) newCore(applied raftlog.Position) (err error) {
-	var epochs uint64
-	if before := m.raft.core; before != nil {
-		epochs = before.Epochs()
-	}
-	m.raft.core, err = core.New(m.log, core.Options{
-		ID:      m.opt.Self.ID,
-		Applied: applied,
-		Epochs:  epochs,
-		Tick:    m.opt.Tick,
-		Logger:  m.opt.Logger,
-	})
-	if err == nil {
-		m.queue = applyQueue{core: m.raft.core}
-	}
-	return err
 }
 
 // Broker returns the broker of the member's engine.

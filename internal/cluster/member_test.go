@@ -156,7 +156,7 @@ func (w *world) live(seed uint64) {
 	if w.logged("this leader does not have") > 0 {
 		w.fatalf("a leader takes a member for one that knows better")
 	}
-	w.t.Logf("%d members, %d puts and %d deletes acknowledged, %d walks", len(w.machines), len(w.ledger.puts), len(w.ledger.deletes), w.logged("the whole queue was received"))
+	w.t.Logf("%d members, %d puts and %d deletes acknowledged, %d snapshots", len(w.machines), len(w.ledger.puts), len(w.ledger.deletes), w.logged("the whole queue was received"))
 	w.close()
 }
 
@@ -360,22 +360,6 @@ func TestRetryAfterClockIsSetBack(t *testing.T) {
 	}
 }
 
-// A turn that has applied an entry when another core begins, after a walk, takes nothing away from that one's queue.
-func TestQueueOfNextCore(t *testing.T) {
-	before, after := new(core.Core), new(core.Core)
-	q := applyQueue{core: before}
-	q.add([]core.Apply{{Entries: []*raftpb.Entry{{}}}})
-	_, of := q.next()
-	q = applyQueue{core: after}
-	if q.took(of); !q.isEmpty() || q.at != 0 {
-		t.Errorf("of an empty queue %d were taken", q.at)
-	}
-	q.add([]core.Apply{{Entries: []*raftpb.Entry{{}}}})
-	if q.took(of); q.isEmpty() {
-		t.Error("an entry of the next core was taken")
-	}
-}
-
 // What a member has acknowledged in an earlier term, and what comes late, says nothing of the entry that has the index
 // by now: the member would count as rolled back.
 func TestLateAcknowledgement(t *testing.T) {
@@ -404,26 +388,6 @@ func TestLateAcknowledgement(t *testing.T) {
 			t.Errorf("the member is refused: %v", err)
 		}
 		w.heal()
-		w.audit()
-		w.close()
-	})
-}
-
-// What a member tells its leader stays addressed to that one, though the member hears of another leader while the message is under way.
-func TestAcknowledgementStaysAddressed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
-		time.Sleep(time.Second) // all know that they vote
-		l := w.leader()
-		m := w.machines[0].member
-		if m == l {
-			m = w.machines[1].member
-		}
-		m.inLoop(func() {
-			m.acknowledge(m.log.Last().Index)
-			m.raft.told = 1 + 2 + 3 - l.opt.Self.ID - m.opt.Self.ID
-		})
-		time.Sleep(time.Second)
 		w.audit()
 		w.close()
 	})

@@ -23,7 +23,7 @@ const (
 	activating              // the same, and Raft's leader is this member
 	leading                 // it decides
 	draining                // it decides no more: what it has decided is settled, and its clients leave
-	installing              // it has a part of the queue that another member sends
+	installing              // it is made from a snapshot, which takes the place of the journal
 	failed                  // this member takes no part any more
 )
 
@@ -87,13 +87,11 @@ func (m *Member) load() {
 	m.enter(loading)
 }
 
-// install begins to receive the queue, unless that has begun. The caller is a turn between
+// install says that a snapshot takes the place of the journal. The caller is a turn between
 // two engines, and holds mu.
 func (m *Member) install() {
 	m.epoch, m.proposals = 0, proposals{}
-	if m.phase != installing && m.phase != failed {
-		m.enter(installing)
-	}
+	m.enter(installing)
 }
 
 // fail ends the member's part in the cluster. What it cannot do, it must not skip. A nil

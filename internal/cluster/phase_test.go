@@ -30,7 +30,7 @@ func TestPhases(t *testing.T) {
 		{"lead", func(m *Member) { m.lead(7) }, "!!l!!!!"},
 		{"drain", (*Member).drain, "!!!d!!!"},
 		{"load", (*Member).load, "!!!!o!!"},
-		{"install", (*Member).install, "iii!i.."},
+		{"install", (*Member).install, "iii!i!!"},
 		{"fail", func(m *Member) { m.mu.Unlock(); m.fail(errors.New("broken")); m.mu.Lock() }, "xxxxxx."},
 	}
 	letters := map[byte]phase{'o': loading, 'f': following, 'a': activating, 'l': leading, 'd': draining, 'i': installing, 'x': failed}

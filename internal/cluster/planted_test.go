@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"context"
-	"encoding/binary"
 	"errors"
 	"io"
 	"math"
@@ -17,11 +15,12 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
-	"github.com/beanpole-mq/beanpole/internal/cluster/catchup"
 	"github.com/beanpole-mq/beanpole/internal/cluster/core"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
 // A plant is a mistake that is made on purpose.
@@ -31,13 +30,13 @@ const (
 	skippedEntry plant = "the last entry of another leader is skipped"
 	unsyncedMark plant = "the log is cut at a mark that is not synced"
 	earlyAnswer  plant = "an answer goes before its sync"
-	shortTail    plant = "the log is applied from the end of a walk on"
+	claimsMore   plant = "a snapshot says that it has an entry more than it has"
 	followerTick plant = "what follows ticks"
 	keptEngine   plant = "an engine is kept that has done what was dropped"
 
 	forgottenPeer plant = "the handshake of a disk that was rolled back is accepted"
 	namelessStart plant = "a disk that was rolled back has counted up to the known start"
-	hastyWalk     plant = "a leader's walk is not awaited"
+	ofEngine      plant = "a snapshot has what a leader has done and nobody has agreed on"
 	endlessLease  plant = "the lease has no end"
 
 	droppedEntry plant = "what was acknowledged is dropped"
@@ -96,7 +95,7 @@ func TestPlanted(t *testing.T) {
 		t.Skip("the race detector finds nothing more here than in TestLives")
 	}
 	for p, seed := range map[plant]uint64{
-		skippedEntry: 1, unsyncedMark: 1, earlyAnswer: 2590957401, shortTail: 246767346, followerTick: 1, keptEngine: 2500824646,
+		skippedEntry: 1, unsyncedMark: 1, earlyAnswer: 2590957401, claimsMore: 246767346, followerTick: 1, keptEngine: 2500824646,
 	} {
 		t.Run(string(p), func(t *testing.T) {
 			seeds.Find(t, seed, func(t *testing.T, seed uint64) string {
@@ -160,35 +159,34 @@ func (m *Member) forget(id uint64, all bool) {
 	})
 }
 
-// donateHastily sends a walk without waiting until what it has seen cannot be lost.
-func (m *Member) donateHastily(ctx context.Context, w io.Writer) error {
-	d := m.donor(ctx)
-	d.Settled = func(context.Context) (mark catchup.Mark, err error) {
-		m.broker.Look(func(*engine.Engine, int64) { mark = d.Applied() })
-		return mark, nil
+// sendEngine sends what the engine has in place of what the journal has, and says that it has the entries up to the last
+// one that was applied, and so many more.
+func (m *Member) sendEngine(w io.Writer, more uint64) error {
+	disk := memfs.New()
+	j := journal.New(journal.Options{Epoch: m.clock.zero, Member: true, Sync: time.Second})
+	if _, err := j.Open(disk, dir, engine.New(engine.Options{Logged: true})); err != nil {
+		return err
 	}
-	return m.donate(ctx, w, d)
-}
-
-// shorten makes a walk one that says that it began when it ended.
-func shorten(walk []byte) ([]byte, error) {
-	const head, mark = 8, 24 // see package catchup
-	at := head + mark
-	for {
-		if at >= len(walk) {
-			return nil, io.ErrUnexpectedEOF
-		}
-		length, n := binary.Uvarint(walk[at:])
-		at += n + int(length)
-		if length == 0 {
-			break
-		}
+	var err error
+	m.broker.Look(func(e *engine.Engine, _ int64) {
+		at := m.turn.applied
+		at.Index += more
+		changes := slices.Collect(e.Snapshots)
+		changes = append(changes, engine.Change{Kind: engine.LastID, ID: e.LastID()})
+		err = j.AppendCommitted(changes, at)
+	})
+	if err = errors.Join(err, j.Close()); err != nil {
+		return err
 	}
-	if at+mark > len(walk) {
-		return nil, io.ErrUnexpectedEOF
+	b, err := journal.OpenBackup(disk, dir, 0)
+	if err != nil {
+		return err
 	}
-	copy(walk[head:], walk[at:at+mark])
-	return walk, nil
+	defer b.Close()
+	if err := writeGroup(w, m.Group()); err != nil {
+		return err
+	}
+	return b.Write(w)
 }
 
 // Chance hardly ever brings about what makes these mistakes do harm.
@@ -198,7 +196,7 @@ var adversaries = []struct {
 }{
 	{forgottenPeer, rollBack},
 	{namelessStart, func(w *world) { w.restoreOne(rand.New(rand.NewPCG(w.rng.Uint64(), 7))) }},
-	{hastyWalk, walkOverLeader},
+	{ofEngine, snapshotOfLeader},
 	{endlessLease, standStill},
 }
 
@@ -334,15 +332,15 @@ func standStill(w *world) {
 	w.close()
 }
 
-// walkOverLeader lets a member receive a walk over a leader whose engine has what is never committed.
-func walkOverLeader(w *world) {
+// snapshotOfLeader lets a member receive a snapshot of a leader whose engine has what is never committed.
+func snapshotOfLeader(w *world) {
 	w.small()
 	w.grow(3)
 	time.Sleep(time.Second)
 	leader := w.machineOf(w.leader())
 	other, joiner := w.machines[leader.id%3], w.machines[(leader.id+1)%3]
 	joiner.kill(false)
-	for range 300 { // so that it needs a walk
+	for range 300 { // so that it needs a snapshot
 		_, err := w.put(leader.member, "mail", engine.Spec{TTR: 60}, strings.Repeat("x", 500))
 		w.must(err)
 	}
@@ -352,7 +350,7 @@ func walkOverLeader(w *world) {
 		w.heal()
 		w.part(leader)
 	})
-	w.walked = alone
+	w.sent = alone
 	go w.put(leader.member, "mail", engine.Spec{TTR: 60}, "never acknowledged")
 	joiner.boot()
 	time.Sleep(2 * time.Second)

@@ -117,7 +117,7 @@ func (m *Member) Ready() error {
 	case m.shared.leader == 0:
 		return errors.New("cluster: no leader is known")
 	}
-	if e, _ := m.queue.next(); e != nil && m.phase != leading {
+	if e := m.queue.next(); e != nil && m.phase != leading {
 		stamp, err := entry.Stamp(e.GetData())
 		if behind := m.clock.time() - stamp; err == nil && behind > maxLag {
 			return fmt.Errorf("cluster: this member is %d s behind", behind/1e9)

@@ -29,7 +29,6 @@ type turnState struct {
 	decoder entry.Decoder
 
 	epoch   uint64 // in which this turn decides; 0: it does not
-	wholeAt uint64 // from this entry on the engine has a state that the log says
 	builder entry.Builder
 	facts   int     // in builder
 	census  *Census // hears of the facts that are applied; nil: nobody does
@@ -84,7 +83,7 @@ func (m *Member) admit(kind engine.ChangeKind, tube string, body int) engine.Out
 // isWhole reports, within a turn, whether the engine is as the log says at applied, or has decided what comes after that.
 func (m *Member) isWhole() bool {
 	t := &m.turn
-	return m.now().applies() && t.applied.Index >= t.wholeAt && (t.epoch != 0 || t.journal.InFlight() == 0)
+	return m.now().applies() && (t.epoch != 0 || t.journal.InFlight() == 0)
 }
 
 // mayPropose reports whether the engine's epoch is in force. What a turn has done when the leadership is about to
@@ -116,7 +115,7 @@ func (m turnLog) Flush() (durable bool, err error) {
 	switch {
 	case t.epoch == 0:
 		switch m.now() {
-		case draining, loading, failed:
+		case draining, loading, installing, failed:
 			return false, broker.ErrDeposed
 		}
 		return true, nil // those who watch a follower are told what it has
@@ -229,7 +228,7 @@ func (m turnLog) Housekeep(now int64) (next int64) {
 	if t.epoch != 0 && phase != leading {
 		m.endEpoch(false)
 	}
-	if !phase.applies() && phase != installing {
+	if !phase.applies() {
 		return engine.Never // the goroutine of turns sees to it
 	}
 	m.journaling.begin()
@@ -292,7 +291,6 @@ func (m *Member) reportRefusal() {
 
 // applyQueue has entries that are committed, and not applied.
 type applyQueue struct {
-	core  *core.Core // that has committed them
 	waits []core.Apply
 	at    int // entries of the first that are done
 }
@@ -301,20 +299,16 @@ func (q *applyQueue) add(apply []core.Apply) { q.waits = append(q.waits, apply..
 
 func (q *applyQueue) isEmpty() bool { return len(q.waits) == 0 }
 
-// next returns the next entry, or nil, and the core that has committed it.
-func (q *applyQueue) next() (*raftpb.Entry, *core.Core) {
+// next returns the next entry, or nil.
+func (q *applyQueue) next() *raftpb.Entry {
 	if q.isEmpty() {
-		return nil, q.core
-	}
-	return q.waits[0].Entries[q.at], q.core
-}
-
-// took removes the next entry, which is of a core. If it was the last of an Apply, it returns that one's responses. If there
-// is another core by now, after a walk, it removes nothing: the queue is another one.
-func (q *applyQueue) took(of *core.Core) (responses []*raftpb.Message) {
-	if q.core != of {
 		return nil
 	}
+	return q.waits[0].Entries[q.at]
+}
+
+// took removes the next entry. If it was the last of an Apply, it returns that one's responses.
+func (q *applyQueue) took() (responses []*raftpb.Message) {
 	q.at++
 	if first := &q.waits[0]; q.at == len(first.Entries) {
 		responses = first.Responses
@@ -338,7 +332,7 @@ func (m *Member) apply(now int64) (next int64) {
 	t.retryAt = 0
 	for done := (weight{}); done.bytes < maxApplyBytes && done.facts < maxApplyFacts; {
 		m.mu.Lock()
-		e, of := m.queue.next()
+		e := m.queue.next()
 		phase := m.phase
 		m.mu.Unlock()
 		if t.epoch != 0 && phase != leading { // the entry may be of another leader, and the journal would take it for one of this epoch
@@ -360,10 +354,10 @@ func (m *Member) apply(now int64) (next int64) {
 		done.bytes += int64(len(e.GetData()))
 		done.facts += facts
 		m.mu.Lock()
-		responses := m.queue.took(of)
+		responses := m.queue.took()
 		m.mu.Unlock()
 		if len(responses) > 0 {
-			m.mail.post(finished{of, responses})
+			m.mail.post(finished{responses})
 		}
 	}
 	return now

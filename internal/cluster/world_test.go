@@ -40,10 +40,12 @@ type world struct {
 	cut      map[[2]uint64]bool // the way from one to another is cut
 	ledger   ledger
 	plant    plant
-	offOf    uint64        // the clock of this machine is wrong
-	lagged   time.Duration // how far the cluster's time was behind when all lost their power: their clocks make up for it
-	stop     func()        // ends the load; nil: there is none
-	walked   func()        // a member has sent a walk; nil: nobody wants to know
+	offOf    uint64                     // the clock of this machine is wrong
+	lagged   time.Duration              // how far the cluster's time was behind when all lost their power: their clocks make up for it
+	stop     func()                     // ends the load; nil: there is none
+	sent     func()                     // a member has sent a snapshot; nil: nobody wants to know
+	silent   atomic.Bool                // who is asked for a snapshot next sends nothing
+	lose     func(*raftpb.Message) bool // whether a message is lost; nil: none is. With mu
 
 	clockRead func() // a member looks at its clock; nil: nobody wants to know
 
@@ -271,43 +273,41 @@ func (m *machine) ping(life int) {
 	})
 }
 
-// fetch connects to a donor.
-func (m *machine) fetch(ctx context.Context, donor uint64) (io.ReadCloser, error) {
+// fetch connects to another machine, for a snapshot.
+func (m *machine) fetch(ctx context.Context, from uint64) (io.ReadCloser, error) {
 	w := m.w
 	w.mu.Lock()
-	member := w.machines[donor-1].member
-	cut := w.cut[[2]uint64{donor, m.id}]
+	member := w.machines[from-1].member
+	cut := w.cut[[2]uint64{from, m.id}]
 	w.mu.Unlock()
 	if member == nil || cut {
 		return nil, errors.New("no route to host")
 	}
 	r, to := io.Pipe()
-	go func() { to.CloseWithError(w.donate(ctx, member, to)) }()
-	if w.plant == shortTail {
-		defer r.Close()
-		walk, err := io.ReadAll(slow{r})
-		if err == nil {
-			walk, err = shorten(walk)
-		}
-		return io.NopCloser(bytes.NewReader(walk)), err
+	if w.silent.Swap(false) {
+		return r, nil
 	}
+	go func() { to.CloseWithError(w.sendSnapshot(ctx, member, m.id, to)) }()
 	return struct {
 		io.Reader
 		io.Closer
 	}{slow{r}, r}, nil
 }
 
-// donate lets a member send a walk.
-func (w *world) donate(ctx context.Context, member *Member, to io.Writer) error {
-	donate := member.Donate
-	if w.plant == hastyWalk {
-		donate = member.donateHastily
+// sendSnapshot lets a member send a snapshot to another one.
+func (w *world) sendSnapshot(ctx context.Context, member *Member, to uint64, conn io.Writer) error {
+	defer func() {
+		if w.sent != nil {
+			w.sent()
+		}
+	}()
+	switch w.plant {
+	case ofEngine:
+		return member.sendEngine(conn, 0)
+	case claimsMore:
+		return member.sendEngine(conn, 1)
 	}
-	err := donate(ctx, to)
-	if w.walked != nil {
-		w.walked()
-	}
-	return err
+	return member.SendSnapshot(ctx, to, conn)
 }
 
 // slow is a connection that takes its time.
@@ -315,7 +315,7 @@ type slow struct{ io.Reader }
 
 func (s slow) Read(b []byte) (int, error) {
 	time.Sleep(3 * time.Millisecond)
-	return s.Reader.Read(b)
+	return s.Reader.Read(b[:min(len(b), 32<<10)])
 }
 
 // Send is part of Transport.
@@ -331,7 +331,7 @@ func (m *machine) Send(messages []*raftpb.Message) {
 func (m *machine) send(msg *raftpb.Message, life int) {
 	w := m.w
 	to := int(msg.GetTo()) - 1
-	if to >= len(w.machines) {
+	if to >= len(w.machines) || w.lose != nil && w.lose(msg) {
 		return
 	}
 	way := m.way(msg.GetTo())

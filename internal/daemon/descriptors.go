@@ -5,6 +5,7 @@ import (
 	"math"
 	"syscall"
 
+	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
 	"github.com/beanpole-mq/beanpole/internal/config"
 )
@@ -17,7 +18,7 @@ const serverDescriptors = 32
 func ownDescriptors(opt *config.Options, isMember bool) int {
 	own := serverDescriptors
 	if isMember {
-		own += transport.Descriptors
+		own += transport.Descriptors + cluster.MaxSnapshots*backupDescriptors()
 	}
 	if opt.Admin.Addr == "" {
 		return own
@@ -33,8 +34,8 @@ func ownDescriptors(opt *config.Options, isMember bool) int {
 // maxBackupDescriptors is how many segments of a journal are open at most while they are sent.
 const maxBackupDescriptors = 4096
 
-// backupDescriptors returns how many files a backup through the admin pages may have open: a
-// sixteenth of all.
+// backupDescriptors returns how many files a backup through the admin pages may have open, or a
+// snapshot for another member: a sixteenth of all.
 func backupDescriptors() int { return int(min(openFiles()/16, maxBackupDescriptors)) }
 
 // openFiles returns how many files the process may have open. The limit is its hard one: the

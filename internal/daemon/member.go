@@ -65,14 +65,14 @@ func (q *queue) openMember(p *plan, j journal.Options, e engine.Options, b broke
 	m.transport = transport.New(transport.Options{
 		Listener: listener, Credentials: d.Credentials,
 		Refused: m.refused, Term: func() uint64 { return m.Lead().Term },
-		Client: m.serveClient, CatchUp: m.serveCatchUp, Admin: m.api.take, Request: m.control.Request, Join: m.admit,
+		Client: m.serveClient, Snapshot: m.serveSnapshot, Admin: m.api.take, Request: m.control.Request, Join: m.admit,
 		Logger: log,
 	})
 	m.control.Transport = m.transport
 	j.Sync = 0 // nobody waits for it
 	m.Member, err = cluster.Open(cluster.Options{
 		FS: vfs.Observed(vfs.OS, q.syncs), Dir: dir, Self: raftlog.Member{ID: d.ID, Address: d.Listen},
-		Transport: membersOf{m.transport, m}, Deposed: m.deposed, Fetch: m.fetch, FastFailover: p.opt.Journal.FastFailover,
+		Transport: membersOf{m.transport, m}, Deposed: m.deposed, Fetch: m.fetch, SnapshotFiles: backupDescriptors(), FastFailover: p.opt.Journal.FastFailover,
 		Journal: j, Engine: e, Broker: b, Version: p.version, Logger: log,
 	})
 	if err != nil {
@@ -160,8 +160,8 @@ func (m *member) serveClient(from uint64, conn net.Conn) {
 	srv.ServeVisitor(from, conn)
 }
 
-// serveCatchUp sends another member what the log does not have any more.
-func (m *member) serveCatchUp(to uint64, conn net.Conn) {
+// serveSnapshot sends another member a snapshot.
+func (m *member) serveSnapshot(to uint64, conn net.Conn) {
 	defer conn.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -169,14 +169,14 @@ func (m *member) serveCatchUp(to uint64, conn net.Conn) {
 		conn.Read(make([]byte, 1))
 		cancel()
 	}()
-	if err := m.Donate(ctx, conn); err != nil {
+	if err := m.SendSnapshot(ctx, to, conn); err != nil {
 		m.log.Warn("a member has not got all that it lacks", "member", to, "err", err)
 	}
 }
 
-// fetch connects to the donor of what this member lacks.
-func (m *member) fetch(ctx context.Context, donor uint64) (io.ReadCloser, error) {
-	return m.transport.CatchUp(ctx, donor)
+// fetch connects to the leader, for a snapshot.
+func (m *member) fetch(ctx context.Context, from uint64) (io.ReadCloser, error) {
+	return m.transport.Snapshot(ctx, from)
 }
 
 // serve lets a server have the clients. What it returns gets an error if the queue cannot go on.

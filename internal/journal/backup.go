@@ -13,7 +13,7 @@ import (
 
 // A Backup is a copy of a journal that goes over a network: a tar archive of its segments,
 // which is a journal where it is unpacked. A server may be writing the journal. All that was
-// flushed before OpenBackup is in it, and of what was flushed meanwhile the beginning.
+// flushed before OpenBackup is in it, and the beginning of what was flushed during that call.
 type Backup struct{ files *wal.Files }
 
 // Errors of OpenBackup.
@@ -46,7 +46,7 @@ func OpenBackup(fsys vfs.FS, dir string, most int) (*Backup, error) {
 // Close lets the server have the room of segments that it has removed meanwhile.
 func (b *Backup) Close() { b.files.Close() }
 
-// Write writes the archive, the newest segment first.
+// Write writes the archive.
 func (b *Backup) Write(w io.Writer) error {
 	archive := tar.NewWriter(w)
 	err := b.files.Each(func(name string, size int64, content io.Reader) error {
@@ -72,31 +72,53 @@ var ErrNotBackup = errors.New("not the backup of a journal")
 // and reads it to see that it is whole. It is a single server's journal then. An archive
 // that ends too soon is io.ErrUnexpectedEOF. After an error some of it may be in the
 // directory.
-func ReadBackup(fsys vfs.FS, dir string, r io.Reader) (wal.Report, error) {
-	report, err := unpack(fsys, dir, r)
+func ReadBackup(fsys vfs.FS, dir string, r io.Reader) (report wal.Report, err error) {
+	if err = unpack(fsys, dir, r); err == nil {
+		report, err = Release(fsys, dir)
+	}
 	if err != nil {
 		return report, fmt.Errorf("journal: back up to %s: %w", dir, err)
 	}
 	return report, nil
 }
 
-func unpack(fsys vfs.FS, dir string, r io.Reader) (report wal.Report, err error) {
+// ReadSnapshot is ReadBackup for another member of the same cluster: the journal stays that of
+// a member, and has every fact up to the entry that is returned.
+func ReadSnapshot(fsys vfs.FS, dir string, r io.Reader) (at Applied, err error) {
+	if err = unpack(fsys, dir, r); err == nil {
+		err = fsys.SyncDir(dir)
+	}
+	if err == nil {
+		_, at, err = ReadApplied(fsys, dir)
+	}
+	if err == nil && at == (Applied{}) {
+		err = errNotOfMember
+	}
+	if err != nil {
+		return at, fmt.Errorf("journal: snapshot: %w", err)
+	}
+	return at, nil
+}
+
+var errNotOfMember = errors.New("it has nothing yet that the members of a cluster have agreed on")
+
+func unpack(fsys vfs.FS, dir string, r io.Reader) error {
 	archive := tar.NewReader(r)
 	for n := 0; ; n++ {
 		head, err := archive.Next()
 		switch {
 		case errors.Is(err, io.EOF) && n > 0:
-			return Release(fsys, dir)
+			return nil
 		case errors.Is(err, io.EOF), errors.Is(err, tar.ErrHeader):
-			return report, ErrNotBackup
+			return ErrNotBackup
 		case err != nil:
-			return report, err
+			return err
 		}
 		if !wal.IsFileName(head.Name) || head.Typeflag != tar.TypeReg {
-			return report, fmt.Errorf("%w: it has the file %.80q", ErrNotBackup, head.Name)
+			return fmt.Errorf("%w: it has the file %.80q", ErrNotBackup, head.Name)
 		}
 		if err := wal.WriteFile(fsys, filepath.Join(dir, head.Name), archive); err != nil { // #nosec G305 -- the pattern has no separator
-			return report, err
+			return err
 		}
 	}
 }

@@ -12,8 +12,7 @@ import (
 
 // Copy copies a log, which another process may be writing, to an empty directory. The
 // names of the files are not durable, and whether the copy is whole only reading it
-// shows. It ends as if the log had been closed: all that was flushed before the call is
-// in it, and of what was flushed meanwhile the beginning.
+// shows. It ends as if the log had been closed; see OpenFiles.
 //
 // If the other process has removed a file before all were open, the error, or that of reading the copy,
 // wraps fs.ErrNotExist or is a [*CorruptError], and Copy can be called again.
@@ -28,30 +27,40 @@ func Copy(fsys vfs.FS, dir, to string) error {
 	})
 }
 
-// WriteFile writes the copy of a file of a log, and makes its content durable.
+// WriteFile writes the copy of a file of a log, and makes its content durable, one piece
+// after the other: a sync of another file on the same disk waits for one of them at most.
 func WriteFile(fsys vfs.FS, path string, content io.Reader) error {
 	out, err := fsys.Create(path)
 	if err != nil {
 		return err
 	}
-	_, err = io.CopyBuffer(io.NewOffsetWriter(out, 0), content, make([]byte, defaultBlockSize))
-	if err == nil {
-		err = out.Sync()
+	to, buf := io.NewOffsetWriter(out, 0), make([]byte, defaultBlockSize)
+	for n := int64(syncedPiece); err == nil && n == syncedPiece; {
+		if n, err = io.CopyBuffer(to, io.LimitReader(content, syncedPiece), buf); err == nil {
+			err = out.Sync()
+		}
 	}
 	return errors.Join(err, out.Close())
 }
+
+// syncedPiece is how many bytes of a copy are written between two syncs.
+const syncedPiece = 1 << 20
 
 // Files are the segments of a log, open to be copied. It does not matter any more when the
 // process that writes the log removes one, which then takes its room until Close.
 type Files struct {
 	segments []found
 	open     []vfs.File // in the same order
+	at       int64      // the end of the records of the last one
+	end      []byte     // what its copy has after them
 }
 
 // ErrTooMany is the error of OpenFiles for a log of more files than it may open.
 var ErrTooMany = errors.New("wal: too many files to open them all")
 
-// OpenFiles opens the files of a log, at most so many; 0: all. See Copy for its errors.
+// OpenFiles opens the files of a log, at most so many; 0: all. They end with what was flushed
+// before the call, and with the beginning of what is flushed while it lasts. See Copy for its
+// errors.
 func OpenFiles(fsys vfs.FS, dir string, most int) (*Files, error) {
 	l, err := Open(fsys, dir, Options{ReadOnly: true})
 	if err != nil {
@@ -69,6 +78,12 @@ func OpenFiles(fsys vfs.FS, dir string, most int) (*Files, error) {
 		}
 		files.open = append(files.open, f)
 	}
+	if last := len(files.open) - 1; last >= 0 { // it grows
+		if files.at, files.end, err = endOf(files.open[last], &files.segments[last]); err != nil {
+			files.Close()
+			return nil, fmt.Errorf("wal: copy %s: %w", files.segments[last].path, err)
+		}
+	}
 	return files, nil
 }
 
@@ -82,16 +97,14 @@ func (s *Files) Close() {
 // Len returns how many files there are.
 func (s *Files) Len() int { return len(s.segments) }
 
-// Each calls f for each file, the newest first, with its length in bytes. The newest file has
-// the records that are there when it is read, and ends as if the log had been closed. Others
-// have nothing after their end either: the file may lose what is there while it is read.
+// Each calls f for each file, with its length in bytes. The newest file ends as if the log had
+// been closed. Others have nothing after their end either: the file may lose what is there
+// while it is read.
 func (s *Files) Each(f func(name string, size int64, content io.Reader) error) error {
-	for i := len(s.segments) - 1; i >= 0; i-- { // the last one grows
-		file, at := s.open[i], s.segments[i].end
-		end, err := make([]byte, nextSize), error(nil)
-		if i == len(s.segments)-1 {
-			at, end, err = endOf(file, &s.segments[i])
-		} else {
+	for i, file := range s.open {
+		at, end, err := s.at, s.end, error(nil)
+		if i < len(s.open)-1 {
+			at, end = s.segments[i].end, make([]byte, nextSize)
 			err = readNext(file, end, at)
 		}
 		if err == nil {

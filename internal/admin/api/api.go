@@ -59,9 +59,9 @@ type Options struct {
 	// this server. The error says why nobody leads at the moment. Nil: there is no cluster.
 	Leader func() (http.RoundTripper, error)
 
-	// Partial reports whether this member is receiving the queue, and has only a part of it. Then not even what only reads
+	// Installing reports whether this member is receiving the queue, and has nothing of it. Then not even what only reads
 	// is answered here. Nil: it never is.
-	Partial func() bool
+	Installing func() bool
 
 	// IdentifyByName says who sends a request that another member has passed on, by the name that it has found out,
 	// which may be empty, and the client's address. It must be given if FromMembers is used.

@@ -61,9 +61,9 @@ func TestLeader(t *testing.T) {
 			}
 			return way, nil
 		},
-		Partial:  func() bool { return partial },
-		Identify: func(*http.Request) (*access.Identity, bool) { return known[who], true },
-		Cluster:  oneMember,
+		Installing: func() bool { return partial },
+		Identify:   func(*http.Request) (*access.Identity, bool) { return known[who], true },
+		Cluster:    oneMember,
 	})
 	follower.want(200, "GET", "/jobs/1", "", nil)
 	who = "manage"

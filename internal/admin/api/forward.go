@@ -67,7 +67,7 @@ func (r *request) relay(in any) (out any, done bool, err error) {
 	switch {
 	case r.op.changes():
 		return nil, true, problemf(http.StatusServiceUnavailable, "%v", err)
-	case r.api.opt.Partial != nil && r.api.opt.Partial():
+	case r.api.opt.Installing != nil && r.api.opt.Installing():
 		return nil, true, problemf(http.StatusServiceUnavailable, "this member of the cluster is receiving the queue, and cannot ask the leader: try again, or ask another member")
 	}
 	return nil, false, nil

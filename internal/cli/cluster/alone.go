@@ -149,7 +149,7 @@ func rejoin(ctx context.Context, dir string, d *directory.Directory) (id uint64,
 // wipe removes the journal of a member, and then what makes the directory one: never is it that of a single server
 // meanwhile.
 func wipe(dir string, d *directory.Directory) error {
-	files, err := filepath.Glob(filepath.Join(dir, "beanpole.*.wal"))
+	files, err := filepath.Glob(filepath.Join(dir, "beanpole.*.wal*")) // those of a snapshot, too
 	if err != nil {
 		return err
 	}

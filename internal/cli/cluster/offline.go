@@ -67,11 +67,8 @@ func describe(d *directory.Directory, holder string, found cluster.Inspection, e
 	for _, m := range found.Members {
 		o.Members = append(o.Members, offlineMember(m))
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		o.Problem = advice.Plain(err)
-	case found.Partial:
-		o.Problem = "it was receiving the whole queue from another member, and does not have all of it"
 	}
 	return o
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -28,11 +29,10 @@ type Log interface {
 	ConfChanges() []uint64
 }
 
-// Options of a core. ID, Applied and Epochs must be set; for the others 0 means the default.
+// Options of a core. ID and Applied must be set; for the others 0 means the default.
 type Options struct {
 	ID      uint64           // of this member, not 0
 	Applied raftlog.Position // up to here the journal has every fact
-	Epochs  uint64           // of the core before this one in the process, if there was one
 
 	Tick          time.Duration // 60 ms
 	ElectionTicks int           // without a leader, before a member stands; 10
@@ -95,13 +95,17 @@ type Core struct {
 	committed uint64
 
 	applied  raftlog.Position  // Done was called for the entries up to here
+	lacks    uint64            // the entry of a snapshot that the leader of this term has offered; 0: none
 	agreed   uint64            // so many entries were known to be agreed on at the start
 	last     uint64            // the last entry that Raft has given out to be written
 	confDone uint64            // the last change of configuration that was applied
 	conf     *raftpb.ConfState // after that one
-	confAsk  bool              // one was proposed in this term, and not applied
-	lease    lease
-	gate     gate
+
+	installing bool              // a snapshot was restored, and Installed not called since
+	held       []*raftpb.Message // to Raft, until then
+	confAsk    bool              // one was proposed in this term, and not applied
+	lease      lease
+	gate       gate
 
 	hard *raftpb.HardState          // as Raft has it
 	owed bool                       // no Write has it: only its commit is new
@@ -125,11 +129,12 @@ func New(log Log, o Options) (*Core, error) {
 			break
 		}
 	}
+	c := &Core{opt: o, log: log}
 	node, err := raft.NewRawNode(&raft.Config{
 		ID:                        o.ID,
 		ElectionTick:              o.ElectionTicks,
 		HeartbeatTick:             1,
-		Storage:                   startLog{log, o.Applied.Index},
+		Storage:                   storage{log, c},
 		Applied:                   applied.Index,
 		AsyncStorageWrites:        true,
 		MaxSizePerMsg:             maxMessage,
@@ -145,26 +150,36 @@ func New(log Log, o Options) (*Core, error) {
 	if err != nil {
 		return nil, fmt.Errorf("core: %w", err)
 	}
-	c := &Core{opt: o, log: log, node: node, epochs: o.Epochs, applied: applied, confDone: state.ConfIndex, conf: state.Conf, hard: state.Hard, late: map[uint64]*raftpb.Message{}}
+	c.node, c.applied, c.late = node, applied, map[uint64]*raftpb.Message{}
+	c.confDone, c.conf, c.hard = state.ConfIndex, state.Conf, state.Hard
 	c.agreed, c.last = max(state.Hard.GetCommit(), o.Applied.Index), log.Last().Index
 	c.look()
 	return c, nil
 }
 
-// startLog is a log whose hard state knows what the journal knows: an entry that was
-// applied was committed.
-type startLog struct {
+// storage is the log and the journal of a core, as Raft sees them.
+type storage struct {
 	Log
-	applied uint64
+	c *Core
 }
 
-func (l startLog) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
-	hard, conf, err := l.Log.InitialState()
-	if err == nil && hard.GetCommit() < l.applied {
-		commit := l.applied
+// InitialState knows what the journal knows: an entry that was applied was committed.
+func (s storage) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
+	hard, conf, err := s.Log.InitialState()
+	if commit := s.c.opt.Applied.Index; err == nil && hard.GetCommit() < commit {
 		hard = &raftpb.HardState{Term: hard.Term, Vote: hard.Vote, Commit: &commit}
 	}
 	return hard, conf, err
+}
+
+// Snapshot is what the journal has now. It is copied when the other member fetches it, and has
+// more by then.
+func (s storage) Snapshot() (*raftpb.Snapshot, error) {
+	at := s.c.applied
+	if at.Term == 0 {
+		return nil, raft.ErrSnapshotTemporarilyUnavailable
+	}
+	return &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{ConfState: s.c.conf, Index: &at.Index, Term: &at.Term}}, nil
 }
 
 // Tick says that about Options.Tick has passed. Ticks that were missed are not made up for.
@@ -185,36 +200,78 @@ func (c *Core) Tick(now int64) {
 	c.look()
 }
 
-// TickAsVoter is Tick at a member that must not stand for election. It votes for others when its leader has been silent for an
-// election timeout.
-func (c *Core) TickAsVoter() {
-	c.gate.ticks++
-	if c.gate.silent++; c.gate.silent >= c.opt.ElectionTicks && c.lead != 0 {
-		c.node.ForgetLeader() // Raft's own count stands still without its Tick
-	}
-	c.look()
-}
-
 // Step takes a message of another member. An error says that it was of no use.
 func (c *Core) Step(m *raftpb.Message) error {
-	if !c.mayVote(m) || c.saysOnlyTerm(m) {
+	if !c.mayVote(m) {
 		return nil
+	}
+	if m.GetType() == raftpb.MsgSnap {
+		return c.offered(m)
 	}
 	if err := c.checkAgreed(m); err != nil {
 		return err
 	}
 	err := c.node.Step(m)
 	c.look()
-	if m.GetFrom() == c.lead && m.GetTerm() == c.term {
-		c.gate.silent = 0
+	return err
+}
+
+// offered takes a snapshot that the leader offers. What Raft is given in its place makes it
+// answer how far the log goes: if it has the entry of the snapshot, or what the leader has not
+// cut, the snapshot is not needed.
+func (c *Core) offered(m *raftpb.Message) error {
+	at := m.GetSnapshot().GetMetadata()
+	err := c.Step(probe(m, at.GetIndex(), at.GetTerm()))
+	if err != nil || m.GetTerm() != c.term {
+		return err
+	}
+	c.lacks = at.GetIndex()
+	if c.LacksSnapshot() {
+		err = c.Step(probe(m, 0, 0)) // the answer is what is known to be agreed on
 	}
 	return err
 }
 
-// saysOnlyTerm reports whether a message is Raft's answer to a late one of an earlier term, which says that the term is this one, and
-// nothing else. Raft would take it for one that acknowledges entry 0, and go through the whole log from the first entry on.
-func (c *Core) saysOnlyTerm(m *raftpb.Message) bool {
-	return m.GetType() == raftpb.MsgAppResp && !m.GetReject() && m.GetIndex() == 0 && m.GetTerm() == c.term
+// probe returns a message of the same leader that asks whether the log has an entry.
+func probe(m *raftpb.Message, index, term uint64) *raftpb.Message {
+	return &raftpb.Message{
+		Type: raftpb.MsgApp.Enum(), From: m.From, To: m.To, Term: m.Term, Index: &index, LogTerm: &term, Commit: &index,
+	}
+}
+
+// LacksSnapshot reports whether the leader has offered a snapshot and the log does not have its
+// entry. The member is to fetch it from that leader, unless that one's log has what is lacking,
+// and then to call Restore.
+func (c *Core) LacksSnapshot() bool { return c.lacks > c.node.BasicStatus().GetCommit() }
+
+// Restore makes the log begin after a snapshot that the member has beside its own queue. It
+// returns false if the member does not want it any more, or if nobody leads: then nothing has
+// changed. Otherwise the next Work has a Write with the snapshot. Until Installed nothing is
+// applied and the member does not stand for election; it votes, and takes entries.
+func (c *Core) Restore(s *raftpb.Snapshot) bool {
+	c.gather()
+	if c.state != raft.StateFollower || c.lead == 0 {
+		return false
+	}
+	before, lead, term := len(c.work.Write), c.lead, c.term // copies: Raft's answer has them
+	c.node.Step(&raftpb.Message{
+		Type: raftpb.MsgSnap.Enum(), From: &lead, To: &c.opt.ID, Term: &term, Snapshot: s,
+	}) // Raft says what it thinks of it by what is to be written
+	c.gather()
+	if !slices.ContainsFunc(c.work.Write[before:], func(w Write) bool { return w.Snapshot != nil }) {
+		return false
+	}
+	at := s.GetMetadata()
+	c.conf, c.confDone, c.last, c.work.Group = at.GetConfState(), at.GetIndex(), at.GetIndex(), nil
+	c.installing = true
+	return true
+}
+
+// Installed says that the member has the queue of the snapshot that was restored.
+func (c *Core) Installed() {
+	held := c.held
+	c.installing, c.held = false, nil
+	c.Done(held)
 }
 
 // Propose proposes entries that were decided in an epoch, none of them empty. Afterwards they may or may not
@@ -318,8 +375,19 @@ func (c *Core) Done(responses []*raftpb.Message) {
 			c.work.Send = append(c.work.Send, m)
 			continue
 		}
-		if m.GetType() == raftpb.MsgStorageApplyResp {
+		if c.installing && m.GetType() == raftpb.MsgStorageAppendResp {
+			// Raft applies what comes after the snapshot when it hears of that. It must not hear
+			// of entries first: its log would end with the snapshot again.
+			c.held = append(c.held, m)
+			continue
+		}
+		switch m.GetType() {
+		case raftpb.MsgStorageApplyResp:
 			c.didApply(m.GetEntries())
+		case raftpb.MsgStorageAppendResp:
+			if at := m.GetSnapshot().GetMetadata(); at != nil {
+				c.applied = raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}
+			}
 		}
 		// A leader that was removed is nobody to itself.
 		if err := c.node.Step(m); err != nil && !errors.Is(err, raft.ErrStepPeerNotFound) {
@@ -332,7 +400,9 @@ func (c *Core) Done(responses []*raftpb.Message) {
 // didApply does what entries that were applied mean to Raft.
 func (c *Core) didApply(entries []*raftpb.Entry) {
 	for _, e := range entries {
-		c.applied = raftlog.Position{Index: e.GetIndex(), Term: e.GetTerm()}
+		if e.GetIndex() > c.applied.Index { // else it was given out before a snapshot that has it
+			c.applied = raftlog.Position{Index: e.GetIndex(), Term: e.GetTerm()}
+		}
 		switch {
 		case e.GetType() != raftpb.EntryNormal:
 			c.didChange(e)
@@ -379,9 +449,6 @@ func mustUnmarshal(e *raftpb.Entry, m proto.Message) {
 // Epoch returns the number of the epoch in force, or 0.
 func (c *Core) Epoch() uint64 { return c.epoch }
 
-// Epochs returns the number of the last epoch, for the core after this one.
-func (c *Core) Epochs() uint64 { return c.epochs }
-
 // Leader returns who leads, as far as this member knows, and in which term; 0 is nobody.
 func (c *Core) Leader() (id, term uint64) { return c.lead, c.term }
 
@@ -393,6 +460,10 @@ func (c *Core) Status() raft.Status { return c.node.Status() }
 
 // Unreachable says that messages to another member are lost.
 func (c *Core) Unreachable(id uint64) { c.node.ReportUnreachable(id) }
+
+// SnapshotFailed says that another member does not fetch the snapshot that it was offered: it
+// is to be offered one again, if it still needs one.
+func (c *Core) SnapshotFailed(id uint64) { c.node.ReportSnapshot(id, raft.SnapshotFailure) }
 
 // Applied returns the last entry that was applied.
 func (c *Core) Applied() raftlog.Position { return c.applied }

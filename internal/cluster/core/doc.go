@@ -27,12 +27,10 @@
 // At each tick a leader asks a majority whether it still leads. Each member that says so takes
 // part in no election for the length of an election timeout from then. So for [Options].LeaseTicks
 // from the moment of the question, less a tenth for clocks that differ in speed, there is no
-// other leader. Four things would break that, and are kept away here:
+// other leader. Three things would break that, and are kept away here:
 //
 //   - A member that was just started does not know of the leader it confirmed: it takes no part in
 //     elections for its first ElectionTicks.
-//   - A member that must not stand for election, because its engine lacks much, votes all the same. Raft does not get its ticks, so
-//     it counts itself when its promise ends: [Core.TickAsVoter].
 //   - A transfer of the leadership overrides the wait: from its beginning there is no lease in
 //     that term.
 //   - After a pause of the process the moments of the past say nothing of its ticks: moments are
@@ -55,9 +53,20 @@
 // applied. Work.Group says when they are to be recorded; the index that is recorded with them
 // says which changes of the log they include, so that none is applied twice.
 //
+// # Snapshots
+//
+// Raft offers a snapshot (MsgSnap) to a member whose next entry the leader has cut: that there is one
+// which ends with what the leader has applied. The core takes it as the question whether its log has
+// that entry, and what it knows to be agreed on; Raft answers that, and needs no snapshot if
+// the leader's log goes back so far. Else [Core.LacksSnapshot]. The member fetches one from the
+// leader, which ends somewhere later, and takes part meanwhile. Then [Core.Restore] gives Raft the
+// message of the snapshot that is there. Until [Core.Installed] Raft hears of nothing that is on
+// the disk: so it gives out nothing to be applied, and does not stand. What was promised to
+// others goes to them, because the log and the snapshot are durable.
+//
 // # Not here
 //
-// What entries contain, which member is where, streams to members that need entries that are cut.
+// What entries contain, which member is where, what is in a snapshot and how it comes to a member.
 //
 // Start reading at testdata/activation.txt, a transcript, then core.go, lease.go and votes.go.
 package core

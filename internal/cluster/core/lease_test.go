@@ -63,24 +63,8 @@ var adversaries = []struct {
 		w.putAt(others)
 		w.readAt(old)
 	}},
-	{hastyVoter, func(w *world, old *member, others []*member) {
-		// One member hears no leader for long. The other one does, and must not stand for election.
-		others[1].voter = true
-		w.part(old, others[0])
-		w.run(w.now + 2*second + w.rng.Int64N(second))
-		w.part(old, others[1])
-		for end := w.now + 3*second; others[0].core.state != raft.StateLeader && w.now < end; {
-			w.run(w.now + ms)
-		}
-		others[1].voter = false
-		w.putAt(others)
-		w.readAt(old)
-	}},
 	{"a vote before its sync", twoVotes},
 }
-
-// hastyVoter is a member that must not stand for election, and forgets the leader that it hears.
-const hastyVoter plant = "a voter forgets its leader at once"
 
 // A member votes for two candidates of a term, if the power goes after it has answered the first and before
 // it has synced that.

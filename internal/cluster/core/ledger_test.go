@@ -12,6 +12,7 @@ type ledger struct {
 	changes      int    // of the members, proposed
 	lastChange   uint64 // index of the last one that was applied
 	acknowledged int
+	installed    int               // snapshots
 	entries      map[uint64]fact   // that were applied anywhere, by index
 	epochs       map[uint64]uint64 // by term: who
 	puts, dels   map[uint64]*story // by job
@@ -35,6 +36,14 @@ func (w *world) fail(format string, args ...any) {
 
 // committed notes that a member has applied a fact: all members apply the same.
 func (w *world) committed(m *member, f fact) {
+	w.agree(m, f)
+	if n := len(m.applied); n > 1 && m.applied[n-2].Index+1 != f.Index {
+		w.fail("member %d applied entry %d after %d", m.id, f.Index, m.applied[n-2].Index)
+	}
+}
+
+// agree holds a fact that a member has against those that others have.
+func (w *world) agree(m *member, f fact) {
 	old, ok := w.entries[f.Index]
 	if ok && old != f {
 		w.fail("member %d applied %+v, another one %+v", m.id, f, old)
@@ -44,9 +53,6 @@ func (w *world) committed(m *member, f fact) {
 		if before := w.entries[f.Index-1]; f.kind != 0 && before.kind != 0 && f.stamp <= before.stamp {
 			w.fail("entry %+v has a stamp that is not after that of %+v", f, before)
 		}
-	}
-	if n := len(m.applied); n > 1 && m.applied[n-2].Index+1 != f.Index {
-		w.fail("member %d applied entry %d after %d", m.id, f.Index, m.applied[n-2].Index)
 	}
 }
 

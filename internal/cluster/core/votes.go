@@ -8,8 +8,7 @@ import (
 
 // A gate keeps a member out of elections as long as it may have promised that to a leader.
 type gate struct {
-	ticks  int // since the start
-	silent int // of TickAsVoter, since the leader was heard
+	ticks int // since the start
 }
 
 // isAlone reports whether this member is the only voter.

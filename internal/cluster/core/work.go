@@ -19,8 +19,10 @@ type Work struct {
 }
 
 // A Write is what is to be appended to the log. If it has responses, they are for Done as soon as
-// all of it is durable. Without, it need not be synced.
+// all of it is durable. Without, it need not be synced. With a snapshot, the log begins after that
+// one, and when that is durable the snapshot is to be installed: see [Core.Installed].
 type Write struct {
+	Snapshot  *raftpb.Snapshot  // comes first; or nil
 	Hard      *raftpb.HardState // or nil
 	Entries   []*raftpb.Entry
 	Responses []*raftpb.Message
@@ -48,6 +50,14 @@ func (w *Work) Idle() bool {
 
 // Work returns what is to be done since the last call.
 func (c *Core) Work() Work {
+	c.gather()
+	work := c.work
+	c.work = Work{}
+	return work
+}
+
+// gather takes what Raft wants done.
+func (c *Core) gather() {
 	for c.node.HasReady() {
 		ready := c.node.Ready()
 		for _, m := range ready.Messages {
@@ -71,9 +81,6 @@ func (c *Core) Work() Work {
 		}
 		c.look()
 	}
-	work := c.work
-	c.work = Work{}
-	return work
 }
 
 // number notes the indexes of entries that were proposed in the epoch in force.
@@ -90,8 +97,8 @@ func (c *Core) number(entries []*raftpb.Entry) {
 
 // writeOf returns what is to be written. What is committed is no promise: it is written only beside something else.
 func (c *Core) writeOf(m *raftpb.Message) Write {
-	w := Write{Entries: m.GetEntries(), Responses: m.GetResponses()}
-	promise := len(w.Entries) > 0
+	w := Write{Snapshot: m.GetSnapshot(), Entries: m.GetEntries(), Responses: m.GetResponses()}
+	promise := len(w.Entries) > 0 || w.Snapshot != nil
 	if m.GetTerm() != 0 || m.GetCommit() != 0 || m.GetVote() != 0 {
 		promise = promise || m.GetTerm() != c.hard.GetTerm() || m.GetVote() != c.hard.GetVote()
 		c.hard, c.owed = &raftpb.HardState{Term: m.Term, Vote: m.Vote, Commit: m.Commit}, true
@@ -102,7 +109,9 @@ func (c *Core) writeOf(m *raftpb.Message) Write {
 	return w
 }
 
-func (w *Write) isEmpty() bool { return w.Hard == nil && len(w.Entries)+len(w.Responses) == 0 }
+func (w *Write) isEmpty() bool {
+	return w.Snapshot == nil && w.Hard == nil && len(w.Entries)+len(w.Responses) == 0
+}
 
 // send hands over a message. An append without entries tells a follower what is committed, or asks it where its log ends.
 // It waits for the next append to that member, which does both, or for the next tick.
@@ -131,7 +140,7 @@ func (c *Core) sendLate() {
 func (c *Core) look() {
 	s := c.node.BasicStatus()
 	if s.GetTerm() != c.term {
-		c.empties, c.barriers, c.resigned, c.confAsk = 0, 1, false, false
+		c.empties, c.barriers, c.resigned, c.confAsk, c.lacks = 0, 1, false, false, 0
 		c.epoch = 0
 		c.lease.begin()
 	}

@@ -45,7 +45,9 @@
 // segments go, as far as they hold nothing else. The hard state, the group, the starts and
 // the peers are written to the newest segment before, because the last records of those
 // kinds may be in a segment that goes: a vote that is forgotten is a vote given twice. Room for that is set aside, since a
-// disk that the log has filled is freed by nothing else.
+// disk that the log has filled is freed by nothing else. [Log.Restore] cuts it where a snapshot
+// ends, which has what came before: the record of the group says both, who the members are and
+// where the log begins.
 //
 // # Failing disks
 //

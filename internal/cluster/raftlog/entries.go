@@ -137,8 +137,8 @@ func (l *Log) ConfChanges() []uint64 {
 	return slices.Clone(l.confs)
 }
 
-// Snapshot is part of [raft.Storage]. There are no snapshots: a member that needs
-// entries that are cut is streamed the queue, which is not Raft's business.
+// Snapshot is part of [raft.Storage]. The log does not know what a snapshot would have: its
+// caller does.
 func (l *Log) Snapshot() (*raftpb.Snapshot, error) {
 	return nil, raft.ErrSnapshotTemporarilyUnavailable
 }

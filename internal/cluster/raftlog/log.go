@@ -262,12 +262,27 @@ func (l *Log) SetPeer(id uint64, p Peer) error {
 func (l *Log) Cut(at Position) error {
 	l.owner.Lock()
 	defer l.owner.Unlock()
+	next := l.state
+	next.Cut = at
+	return l.cut(next)
+}
+
+// Restore is Cut at the entry of a snapshot, and SetGroup with the roles at that entry: after a
+// crash the log has both or neither.
+func (l *Log) Restore(at Position, conf *raftpb.ConfState, members []Member, numbers uint64) error {
+	l.owner.Lock()
+	defer l.owner.Unlock()
+	next := l.state
+	next.Cut, next.Conf, next.ConfIndex, next.Members, next.Numbers = at, conf, at.Index, members, numbers
+	return l.cut(next)
+}
+
+func (l *Log) cut(next State) error {
+	at := next.Cut
 	if at.Index < l.state.Cut.Index {
 		return nil
 	}
 	l.useAside()
-	next := l.state
-	next.Cut = at
 	first, err := l.record(appendHard(nil, next.Hard))
 	if err != nil {
 		return err

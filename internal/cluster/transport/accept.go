@@ -119,8 +119,8 @@ func (t *Transport) serve(conn *tls.Conn) error {
 		err = t.receive(conn, from, maxEntries, 0, false)
 	case forClients:
 		t.serveClients(conn, from)
-	case forCatchUp:
-		t.opt.CatchUp(from, patient{conn})
+	case forSnapshot:
+		t.opt.Snapshot(from, patient{conn})
 	case forAdmin:
 		t.opt.Admin(from, conn)
 	case forRequest:
@@ -136,14 +136,14 @@ func (t *Transport) serve(conn *tls.Conn) error {
 	return err
 }
 
-// patient is a connection whose other end must take each write within catchUpStall.
+// patient is a connection whose other end must take each write within snapshotStall.
 type patient struct{ *tls.Conn }
 
-// catchUpStall is how long a member may take for a piece of what it lacks.
-const catchUpStall = time.Minute
+// snapshotStall is how long a member may take for a piece of what it lacks.
+const snapshotStall = time.Minute
 
 func (p patient) Write(b []byte) (int, error) {
-	p.SetWriteDeadline(time.Now().Add(catchUpStall))
+	p.SetWriteDeadline(time.Now().Add(snapshotStall))
 	return p.Conn.Write(b)
 }
 

@@ -17,7 +17,7 @@
 //	messages   votes, heartbeats, acknowledgements; from the one who dials
 //	entries    messages of Raft with entries; from the one who dials
 //	clients    streams for clients (package mux); opened by the one who dials
-//	catch-up   what a member needs whose entries are not in the log any more
+//	snapshot   of the queue, for a member that lacks entries which are not in the log any more
 //	admin      HTTP: requests of the JSON API, which are passed on
 //	request    a question and its answer
 //	join       the same for one who has no certificate yet, but a token

@@ -19,13 +19,13 @@ const (
 	forMessages = "beanpole-messages/1"
 	forEntries  = "beanpole-entries/1"
 	forClients  = "beanpole-clients/1"
-	forCatchUp  = "beanpole-catch-up/1"
+	forSnapshot = "beanpole-snapshot/1"
 	forRequest  = "beanpole-request/1"
 	forJoin     = "beanpole-join/1"
 	forAdmin    = "beanpole-admin/1"
 )
 
-var protocols = []string{forMessages, forEntries, forClients, forCatchUp, forRequest, forJoin, forAdmin}
+var protocols = []string{forMessages, forEntries, forClients, forSnapshot, forRequest, forJoin, forAdmin}
 
 // handshakeTimeout is how long connecting may take, and a TLS handshake.
 const handshakeTimeout = 5 * time.Second

@@ -43,8 +43,8 @@ type Options struct {
 	// Client serves a client of another member, until its connection ends.
 	Client func(from uint64, conn net.Conn)
 
-	// CatchUp serves a member that needs what is not in the log any more.
-	CatchUp func(from uint64, conn net.Conn)
+	// Snapshot serves a member that needs what is not in the log any more.
+	Snapshot func(from uint64, conn net.Conn)
 
 	// Admin serves the JSON API to another member, until the connection ends.
 	Admin func(from uint64, conn net.Conn)
@@ -193,13 +193,13 @@ func (t *Transport) Client(ctx context.Context, id uint64) (net.Conn, error) {
 	return l.client(ctx)
 }
 
-// CatchUp connects to another member, whose Options.CatchUp gets the other end.
-func (t *Transport) CatchUp(ctx context.Context, id uint64) (net.Conn, error) {
+// Snapshot connects to another member, whose Options.Snapshot gets the other end.
+func (t *Transport) Snapshot(ctx context.Context, id uint64) (net.Conn, error) {
 	addr, err := t.address(id)
 	if err != nil {
 		return nil, err
 	}
-	return dial(ctx, t.opt.Credentials, addr, id, forCatchUp)
+	return dial(ctx, t.opt.Credentials, addr, id, forSnapshot)
 }
 
 // Admin connects to another member, whose Options.Admin gets the other end.

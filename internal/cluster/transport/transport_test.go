@@ -118,8 +118,8 @@ func (p *peer) start(t *testing.T) {
 func (p *peer) listen(l net.Listener) {
 	p.Transport = New(Options{
 		Listener: l, Credentials: p.credentials, Refused: p.ended, Term: func() uint64 { return 7 }, Logger: slog.New(p.ups),
-		Client:  func(from uint64, conn net.Conn) { echo(conn) },
-		CatchUp: func(from uint64, conn net.Conn) { echo(conn) },
+		Client:   func(from uint64, conn net.Conn) { echo(conn) },
+		Snapshot: func(from uint64, conn net.Conn) { echo(conn) },
 		Request: func(_ context.Context, from uint64, body []byte) ([]byte, error) {
 			if string(body) == "fail" {
 				return nil, errors.New("as you wish")
@@ -440,7 +440,7 @@ func TestRequests(t *testing.T) {
 	if _, err := Request(ctx, peers[0].credentials, peers[1].address, 1, nil); err == nil {
 		t.Error("member 2 answers in place of member 1")
 	}
-	conn, err := peers[0].CatchUp(ctx, 2)
+	conn, err := peers[0].Snapshot(ctx, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -138,16 +138,13 @@ func (w *world) readLetter(m int, refused bool) {
 // if all that it has done is committed.
 func (w *world) endEpoch(m int) {
 	a := &w.s.members[m]
-	if !a.spoilt || a.letters == boxSize {
+	if !a.spoilt || a.letters == boxSize || w.s.installs(m) {
 		return
 	}
 	if a.undone && w.planted != "the engine is kept when the epoch ends" {
 		w.step("%d reads its journal again", m)
 		n := &w.next.members[m]
 		n.engine, n.kept = a.journal, 0
-		if w.planted != "a walk goes on over another engine" {
-			w.next.breakWalk(m)
-		}
 	} else {
 		w.step("%d keeps its engine", m)
 		n := &w.next.members[m]

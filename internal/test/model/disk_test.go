@@ -5,7 +5,7 @@ package model
 // apply lets the journal have the next committed entry and, unless it has decided it, the engine.
 func (w *world) apply(m int) {
 	a := &w.s.members[m]
-	if a.spoilt || a.applied >= a.commit || a.applied+1 > a.last || w.s.streams(m) {
+	if a.spoilt || a.applied >= a.commit || a.applied+1 > a.last || w.s.installs(m) {
 		return
 	}
 	if a.decides != 0 && a.epoch != a.decides && w.planted != "an entry is applied though the epoch is over" {
@@ -44,7 +44,7 @@ func (w *world) clean(m, job int) {
 // cutLog syncs the journal, and removes from the log what it has.
 func (w *world) cutLog(m int) {
 	a := &w.s.members[m]
-	if a.cut == a.applied || w.s.streams(m) {
+	if a.cut == a.applied || w.s.installs(m) {
 		return
 	}
 	w.step("cut the log of %d after %d", m, a.applied)
@@ -60,7 +60,7 @@ func (w *world) cutLog(m int) {
 // of the journal, all but the records of the next entry, without their mark.
 func (w *world) crash(m int, power, part bool) {
 	a := &w.s.members[m]
-	if w.s.crashes == 0 || part && (!power || a.syncedMark >= a.applied) || w.s.streams(m) {
+	if w.s.crashes == 0 || part && (!power || a.syncedMark >= a.applied || w.s.installs(m)) {
 		return
 	}
 	w.step("%d crashes, power: %v, part of an entry stays: %v", m, power, part)
@@ -80,8 +80,12 @@ func (w *world) crash(m int, power, part bool) {
 		}
 		n.syncedQueue = n.journal
 	}
+	if k := w.s.snapshot; k.restored && int(k.to) == m {
+		w.next.takeOver(n)
+	} else if k.active && int(k.to) == m {
+		w.next.snapshot = snapshot{}
+	}
 	n.restart(w)
-	w.next.breakWalk(m)
 	w.done()
 }
 

@@ -12,7 +12,8 @@
 //     was not synced (disk_test.go).
 //   - An engine that is deposed is read again from the journal. It is kept, without its sessions, if all that it has
 //     decided is committed, as after a transfer; its journal may still be behind it then (decide_test.go).
-//   - A member whose entries are cut gets a walk over a follower or the leader (walk_test.go).
+//   - A member whose entries are cut gets a copy of the leader's journal, and installs it if Raft wants it
+//     (snapshot_test.go).
 //
 // After each step the engine of each member is compared with what is committed, and with what it has decided. Planted
 // mistakes show that the model can find such (model_test.go).
@@ -34,22 +35,23 @@
 //	the last entry of another leader skipped           cluster: 1; model
 //	no lease; a lease during a transfer                core: adversaries
 //	a vote just after a start                          core: adversary
-//	a voter that forgets its leader at once            core: adversary
 //	the clock not carried over                         core: 1
 //	roles not written before a cut                     core (TestPlantedRoles): 3
-//	the log applied from the end of a walk on          cluster: 4; engine (TestCatchUp) and model: applied meanwhile
-//	a leader's walk not awaited                        cluster: adversary; engine (TestCatchUp); model
+//	a snapshot of what is not agreed on                cluster: adversary; model
+//	a snapshot that says it has more than it has       cluster: 1
+//	a snapshot installed that Raft does not want       core: 77
+//	Raft told of a snapshot before it is installed     core: 2
+//	Raft told of later entries first                   core: 290
+//	an offer that is lost and not repeated             core: 14
 //	a follower that ticks                              cluster: 19
 //	the handshake of a rolled-back disk accepted       cluster: adversary
 //	a rolled-back disk that counts up to a known start cluster: adversary
 //	an engine kept that has done what was dropped      cluster: 2; model
 //	what waits for the loop taken for committed        model
 //	a kept engine with its reservations                model
-//	a kept engine walked before its journal has it     model
 //	an entry applied though the epoch is over         model
 //	a proposal without its epoch                      model
 //	a refused proposal that leaves a hole              model
-//	a walk that goes on over another engine            model
 //
 // Three have a test of their own that fails without what prevents them: the hard state not copied before a cut (TestPowerCuts in
 // raftlog), a journal ahead of the commit at the start (Raft panics in the first seeds of core), waiting reserves answered

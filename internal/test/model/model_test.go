@@ -9,7 +9,7 @@ import (
 
 var (
 	statesFlag = flag.Int("model.states", 50_000, "how many states each run of TestModel visits at most; 0: all")
-	boundsFlag = flag.String("model.bounds", "", "the only run: how many terms, facts, crashes, refused proposals, walks and reserves there are at most, such as \"2 2 1 1 1 0\"")
+	boundsFlag = flag.String("model.bounds", "", "the only run: how many terms, facts, crashes, refused proposals, snapshots and reserves there are at most, such as \"2 2 1 1 1 0\"")
 )
 
 // A world visits all states, breadth first.
@@ -39,9 +39,6 @@ func (w *world) wrong(format string, args ...any) { w.problem = fmt.Sprintf(form
 // done ends a step.
 func (w *world) done() {
 	for i := range w.next.members {
-		if w.next.streams(i) {
-			continue
-		}
 		w.next.members[i].look()
 		w.next.members[i].activate()
 	}
@@ -68,7 +65,7 @@ func (w *world) check() {
 	s := &w.next
 	for i := range s.members {
 		m := &s.members[i]
-		if m.spoilt || s.streams(i) {
+		if m.spoilt || s.installs(i) {
 			continue
 		}
 		w.checkReplies(m)
@@ -102,7 +99,7 @@ func (w *world) steps() {
 		for other := range members {
 			w.elect(m, other)
 			w.copyLog(m, other)
-			w.beginWalk(m, other)
+			w.fetch(m, other)
 		}
 		w.syncLog(m)
 		w.commit(m)
@@ -123,10 +120,8 @@ func (w *world) steps() {
 		w.crash(m, true, false)
 		w.crash(m, true, true)
 	}
-	w.visit()
-	w.merge()
-	w.endWalk()
-	w.abandonWalk()
+	w.restore()
+	w.install()
 }
 
 // explore visits at most so many states, or all if it is 0. It returns whether there are no more.
@@ -173,19 +168,19 @@ func (w *world) way(hash uint64) (text string) {
 // runs are those that can be visited whole, in up to ten million states, and one that cannot.
 var runs = []bounds{
 	{terms: 1, facts: 1, crashes: 1, refusals: 1},
-	{terms: 1, facts: 1, crashes: 1, walks: 1},
+	{terms: 1, facts: 1, crashes: 1, snapshots: 1},
 	{terms: 1, facts: 2, refusals: 1},
-	{terms: 1, facts: 2, walks: 1},
+	{terms: 1, facts: 2, snapshots: 1},
 	{terms: 2, facts: 1, reserves: 1},
 	{terms: 2, facts: 2},
-	{terms: 2, facts: 2, crashes: 1, refusals: 1, walks: 1},
+	{terms: 2, facts: 2, crashes: 1, refusals: 1, snapshots: 1},
 }
 
 // TestModel finds no mistake.
 func TestModel(t *testing.T) {
 	if *boundsFlag != "" {
 		var b bounds
-		if _, err := fmt.Sscan(*boundsFlag, &b.terms, &b.facts, &b.crashes, &b.refusals, &b.walks, &b.reserves); err != nil {
+		if _, err := fmt.Sscan(*boundsFlag, &b.terms, &b.facts, &b.crashes, &b.refusals, &b.snapshots, &b.reserves); err != nil {
 			t.Fatal("model.bounds:", err)
 		}
 		runs = []bounds{b}
@@ -206,21 +201,18 @@ func TestPlanted(t *testing.T) {
 		bounds
 		states int // until it is found, and some more
 	}{
-		"a proposal carries no epoch":                       {bounds{terms: 2, facts: 2}, 1024000},
-		"a refused proposal leaves a hole":                  {bounds{terms: 1, facts: 2, refusals: 1}, 1000},
-		"the engine is kept when the epoch ends":            {bounds{terms: 2, facts: 1}, 4000},
-		"an entry is applied though the epoch is over":      {bounds{terms: 2, facts: 1}, 2048000},
-		"what waits for the loop counts as committed":       {bounds{terms: 2, facts: 1}, 8000},
-		"a kept engine keeps its reservations":              {bounds{terms: 2, facts: 1, reserves: 1}, 256000},
-		"a kept engine is walked before its journal has it": {bounds{terms: 2, facts: 1, walks: 1}, 1024000},
-		"the last entry of another leader is skipped":       {bounds{terms: 2, facts: 1}, 256000},
-		"an append is answered before its sync":             {bounds{terms: 2, facts: 1, crashes: 1}, 8000},
-		"cleaning takes jobs from the engine":               {bounds{terms: 2, facts: 2}, 2048000},
-		"the log is cut at a mark that is not synced":       {bounds{terms: 1, facts: 1, crashes: 1}, 1000},
-		"the mark is before its facts":                      {bounds{terms: 1, facts: 1, crashes: 1}, 8000},
-		"entries are applied during the walk":               {bounds{terms: 1, facts: 2, walks: 1}, 512000},
-		"a walk goes on over another engine":                {bounds{terms: 2, facts: 1, walks: 1}, 256000},
-		"a leader's walk does not wait for its commit":      {bounds{terms: 2, facts: 1, walks: 1}, 32000},
+		"a proposal carries no epoch":                  {bounds{terms: 2, facts: 2}, 1024000},
+		"a refused proposal leaves a hole":             {bounds{terms: 1, facts: 2, refusals: 1}, 1000},
+		"the engine is kept when the epoch ends":       {bounds{terms: 2, facts: 1}, 4000},
+		"an entry is applied though the epoch is over": {bounds{terms: 2, facts: 1}, 2048000},
+		"what waits for the loop counts as committed":  {bounds{terms: 2, facts: 1}, 8000},
+		"a kept engine keeps its reservations":         {bounds{terms: 2, facts: 1, reserves: 1}, 256000},
+		"the last entry of another leader is skipped":  {bounds{terms: 2, facts: 1}, 256000},
+		"an append is answered before its sync":        {bounds{terms: 2, facts: 1, crashes: 1}, 8000},
+		"cleaning takes jobs from the engine":          {bounds{terms: 2, facts: 2}, 2048000},
+		"the log is cut at a mark that is not synced":  {bounds{terms: 1, facts: 1, crashes: 1}, 1000},
+		"the mark is before its facts":                 {bounds{terms: 1, facts: 1, crashes: 1}, 8000},
+		"a snapshot is of the engine":                  {bounds{terms: 2, facts: 1, snapshots: 1}, 32000},
 	} {
 		t.Run(planted, func(t *testing.T) {
 			if of.states > *statesFlag {

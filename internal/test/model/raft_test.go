@@ -6,7 +6,7 @@ package model
 func (w *world) elect(m, voter int) {
 	s := &w.s
 	a, b := &s.members[m], &s.members[voter]
-	if s.terms == 0 || m == voter || s.streams(m) || s.streams(voter) || a.last+1 >= logSize {
+	if s.terms == 0 || m == voter || s.installs(m) || a.last+1 >= logSize {
 		return
 	}
 	if w.s.terms == w.bounds.terms && (m != 0 || voter != 1) { // the members are equal, and their names do not matter
@@ -48,7 +48,7 @@ func (m *member) append(e entry) {
 func (w *world) copyLog(leader, follower int) {
 	s := &w.s
 	l, f := &s.members[leader], &s.members[follower]
-	if !l.leads || leader == follower || l.term < f.term || s.streams(follower) {
+	if !l.leads || leader == follower || l.term < f.term {
 		return
 	}
 	same := uint8(0)
@@ -95,7 +95,7 @@ func (w *world) commit(leader int) {
 			if w.planted == "an append is answered before its sync" {
 				durable = f.last
 			}
-			if f.term == l.term && durable >= at && f.log[at] == l.log[at] && !w.s.streams(i) {
+			if f.term == l.term && durable >= at && f.log[at] == l.log[at] {
 				have++
 			}
 		}

@@ -138,36 +138,34 @@ type member struct {
 	whole       uint8 // before this entry is applied the journal may have a part of what follows its mark
 }
 
-// A walk goes over the engine of a donor for another member.
-type walk struct {
-	active bool
-	donor  uint8
-	to     uint8
-	broken bool // the donor has another engine
-	from   uint8
-	merged uint8 // entries that were applied meanwhile, by mistake
-	place  uint8
-	queue  queue // what was received
+// A snapshot is a copy of the leader's journal for another member.
+type snapshot struct {
+	active   bool
+	to       uint8
+	restored bool // the member's log begins after it, durably
+	at       uint8
+	whole    uint8 // see member
+	queue    queue
 }
 
 // A state of the whole cluster.
 type state struct {
-	members [members]member
-	walk    walk
+	members  [members]member
+	snapshot snapshot
 
 	// What happened, by anybody's knowledge.
 	committed [logSize]entry
 	commits   uint8
 
 	// What may still happen.
-	terms, facts, crashes, refusals, walks, reserves uint8
+	terms, facts, crashes, refusals, snapshots, reserves uint8
 }
 
 // bounds say how much may happen.
-type bounds struct{ terms, facts, crashes, refusals, walks, reserves uint8 }
+type bounds struct{ terms, facts, crashes, refusals, snapshots, reserves uint8 }
 
 func newState(b bounds) state {
-	return state{terms: b.terms, facts: b.facts, crashes: b.crashes, refusals: b.refusals, walks: b.walks, reserves: b.reserves}
+	return state{terms: b.terms, facts: b.facts, crashes: b.crashes, refusals: b.refusals, snapshots: b.snapshots, reserves: b.reserves}
 }
 
 // replay returns what the first n committed entries make.
@@ -177,5 +175,3 @@ func (s *state) replay(n uint8) (q queue) {
 	}
 	return q
 }
-
-func (s *state) streams(m int) bool { return s.walk.active && int(s.walk.to) == m }

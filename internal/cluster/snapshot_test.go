@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -13,7 +14,6 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
-	"github.com/beanpole-mq/beanpole/internal/cluster/core"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -25,7 +25,7 @@ import (
 // A single server's journal becomes a cluster's. Members that join it get what was in it before, also if they, or
 // the others, are killed meanwhile.
 func TestFromSingleServer(t *testing.T) {
-	for _, kill := range []string{"", "joiner", "donor"} {
+	for _, kill := range []string{"", "joiner", "leader"} {
 		t.Run(kill, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { fromSingleServer(t, kill) })
 		})
@@ -45,13 +45,9 @@ func fromSingleServer(t *testing.T, kill string) {
 	w.must(Join(joiner.disk, dir, l.Group()))
 	joiner.boot()
 	if kill != "" {
-		w.until("a walk is under way", func() bool {
-			partial, err := isPartial(joiner.disk, dir)
-			w.must(err)
-			return partial
-		})
+		w.until("it receives the queue", joiner.fetches)
 		victim := joiner
-		if kill == "donor" {
+		if kill == "leader" {
 			victim = m
 		}
 		victim.kill(true)
@@ -69,34 +65,34 @@ func fromSingleServer(t *testing.T, kill string) {
 	w.close()
 }
 
-// A member whose donor's disk hangs gets the queue from the leader, and can be stopped before.
-func TestSilentDonor(t *testing.T) {
+// fetches reports whether a part of a snapshot is on the disk.
+func (m *machine) fetches() bool {
+	names, err := staged{m.disk}.List(dir)
+	m.w.must(err)
+	return len(names) > 0
+}
+
+// A member that gets nothing from the leader asks again, and can be stopped before.
+func TestSilentLeader(t *testing.T) {
 	for _, stop := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stop=%v", stop), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { silentDonor(t, stop) })
+			synctest.Test(t, func(t *testing.T) { silentLeader(t, stop) })
 		})
 	}
 }
 
-func silentDonor(t *testing.T, stop bool) {
+func silentLeader(t *testing.T, stop bool) {
 	w := emptyWorld(t, 1)
 	w.small()
 	w.grow(2)
 	end := w.load(2)
 	w.until("the leader's log is cut", func() bool { return w.leader().log.State().Cut.Index > 0 })
-	donor := w.machines[w.machineOf(w.leader()).id%2]
-	goOn := donor.trouble.hang(isOfJournal)
-	time.AfterFunc(time.Minute, goOn) // else the test would not end if it fails
-	began := time.Now()
+	w.silent.Store(true)
 	joiner := w.machine()
 	w.must(w.leader().Add(t.Context(), joiner.self()))
 	w.must(Join(joiner.disk, dir, w.leader().Group()))
 	joiner.boot()
-	w.until("a walk is under way", func() bool {
-		partial, err := isPartial(joiner.disk, dir)
-		w.must(err)
-		return partial
-	})
+	w.until("it has asked for the queue", func() bool { return !w.silent.Load() })
 	if stop {
 		stopped := time.Now()
 		joiner.kill(false)
@@ -106,10 +102,6 @@ func silentDonor(t *testing.T, stop bool) {
 		joiner.boot()
 	}
 	w.until("the member has the whole queue", func() bool { return w.roleOf(joiner.id) == status.Voter })
-	if d := time.Since(began); d > 50*time.Second {
-		t.Errorf("it took %v to join", d)
-	}
-	goOn()
 	end()
 	w.audit()
 	w.close()
@@ -171,9 +163,9 @@ func lacksNothing(t *testing.T, index uint64) {
 	w.close()
 }
 
-// A member joins although more is written in the time that its walk takes than is kept for members that are away: the log is
+// A member joins although more is written in the time that its snapshot takes than is kept for members that are away: the log is
 // kept for those that catch up.
-func TestWalkUnderLoad(t *testing.T) {
+func TestSnapshotUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := emptyWorld(t, 1)
 		w.small()
@@ -220,23 +212,21 @@ func (w *world) jobs() (n int64) {
 	return n
 }
 
-// A hidden is a disk that does not tell of the file that marks a part of the queue.
+// A hidden is a disk that does not tell of the seal of a snapshot.
 type hidden struct{ vfs.FS }
 
-func (h hidden) Size(name string) (int64, error) {
-	if name == partialFile(dir) {
-		return 0, syscall.EIO
+func (h hidden) Open(name string) (vfs.File, error) {
+	if name == sealFile(dir) {
+		return nil, syscall.EIO
 	}
-	return h.FS.Size(name)
+	return h.FS.Open(name)
 }
 
-// A member does not start that cannot see whether its journal is only a part of the queue.
-func TestUnknownWhetherPartial(t *testing.T) {
+// A member does not start that cannot see whether a snapshot is to be installed.
+func TestUnknownSeal(t *testing.T) {
 	disk := memfs.New()
 	self := raftlog.Member{ID: 1, Address: "10.0.0.1:11400"}
-	if err := Init(disk, dir, self); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Init(disk, dir, self))
 	m, err := Open(Options{FS: hidden{disk}, Dir: dir, Self: self, Journal: journal.Options{Member: true, Sync: time.Second}})
 	if !errors.Is(err, syscall.EIO) {
 		if err == nil {
@@ -282,7 +272,7 @@ func TestFromBackup(t *testing.T) {
 				s, err := w.leader().Status()
 				w.must(err)
 				for _, k := range s.Members {
-					if !k.Reachable || k.Lag > 10 {
+					if !k.Reachable || k.Progress == nil || k.Lag > 10 {
 						return false
 					}
 				}
@@ -306,36 +296,9 @@ func (w *world) leaveBehind(lags *machine) (stop func()) {
 	return stop
 }
 
-// The numbers of epochs go on when a member receives the queue: by them the server knows those that are over, and would serve in none
-// that has the number of one.
-func TestEpochsAfterWalk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := emptyWorld(t, 1)
-		w.small()
-		w.grow(3)
-		time.Sleep(time.Second) // until all know that there are three
-		led := w.machineOf(w.leader())
-		over := led.member.Lead().Epoch
-		stop := w.leaveBehind(led)
-		w.heal()
-		w.until("it has received the queue", func() bool { return w.logged("the whole queue was received") > 0 })
-		stop()
-		w.must(w.leader().Transfer(t.Context(), led.id))
-		w.until("it is active", func() bool { return led.member.Lead().Epoch != 0 })
-		if led.member.Partial() {
-			t.Error("it has only a part of the queue")
-		}
-		if epoch := led.member.Lead().Epoch; epoch <= over {
-			t.Errorf("its epoch is number %d, and was %d before", epoch, over)
-		}
-		w.audit()
-		w.close()
-	})
-}
-
-// A leader has done what is not committed when the only other member that is left needs a walk: it gives that up, since that member
-// acknowledges nothing before it has received the queue.
-func TestWalkWithoutMajority(t *testing.T) {
+// A leader has done what is not committed when the only other member that is left needs a snapshot: that has nothing of it,
+// and waits for nobody.
+func TestSnapshotWithoutMajority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := emptyWorld(t, 1)
 		w.small()
@@ -367,12 +330,12 @@ func TestVoteWhileReceiving(t *testing.T) {
 		goOn := lags.trouble.hang(isOfJournal)
 		time.AfterFunc(time.Minute, goOn) // else the test would not end if it fails
 		w.heal()
-		w.until("it receives the queue", func() bool { return w.logged("it receives the whole queue") == 1 })
+		w.until("it receives the queue", lags.fetches)
 		l.kill(true)
 		l.gone = true
 		w.until("another one leads", func() bool { return third.member.Lead().Leader == third.id })
-		if partial, err := isPartial(lags.disk, dir); !partial || !lags.member.Partial() {
-			t.Errorf("the member has the whole queue already (%v): this shows nothing", err)
+		if !lags.fetches() || lags.member.Installing() {
+			t.Error("the member has the whole queue already: this shows nothing")
 		}
 		goOn()
 		w.until("it is active", func() bool { return third.member.Lead().Epoch != 0 })
@@ -384,9 +347,9 @@ func TestVoteWhileReceiving(t *testing.T) {
 	})
 }
 
-// A member that could not end a walk votes as before: when the leader is lost then, another one leads, and sends the queue
-// itself: it has not heard yet that any other member has something. In a young cluster that one would not be far behind.
-func TestVoteAfterFailedWalk(t *testing.T) {
+// A member that has no room for a snapshot votes as before: when the leader is lost then, another one leads, and sends the
+// queue itself: it has not heard yet that any other member has something. In a young cluster that one would not be far behind.
+func TestVoteAfterFailedFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := emptyWorld(t, 1)
 		w.small()
@@ -394,12 +357,12 @@ func TestVoteAfterFailedWalk(t *testing.T) {
 		l := w.machineOf(w.leader())
 		lags, third := w.machines[l.id%3], w.machines[(l.id+1)%3]
 		w.leaveBehind(lags)()
-		lags.trouble.stick(func(name string) bool { return name == partialFile(dir) })
+		lags.trouble.fill(func(name string) bool { return strings.HasSuffix(name, stagedSuffix) })
 		w.heal()
-		w.until("it has failed to receive the queue", func() bool { return w.logged("the queue could not be received from another member") > 0 })
+		w.until("it has failed to receive the queue", func() bool { return w.logged("the queue could not be received from the leader") > 0 })
 		l.kill(true)
 		w.until("another one leads", func() bool { return third.member.Lead().Leader == third.id })
-		lags.trouble.stick(nil)
+		lags.trouble.fill(nil)
 		w.until("it is active", func() bool { return third.member.Lead().Epoch != 0 })
 		l.boot()
 		w.audit()
@@ -407,10 +370,16 @@ func TestVoteAfterFailedWalk(t *testing.T) {
 	})
 }
 
-// A member whose journal was full just before it received the queue does not wait busily until it would try again.
-func TestWalkAfterFullDisk(t *testing.T) {
+// A member whose journal was full just before it received the queue does not wait busily until it would try again. What Raft
+// had given out to be applied before is not applied to the new queue.
+func TestSnapshotAfterFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, lags, stop := leftBehindFull(t)
+		lags.member.inLoop(func() {
+			if c := lags.member.raft.core; c.Status().GetCommit() == c.Applied().Index {
+				t.Error("nothing is to be applied: this shows nothing")
+			}
+		})
 		lags.trouble.fill(nil)
 		w.heal()
 		w.until("it has received the queue", func() bool { return w.logged("the whole queue was received") > 0 })
@@ -438,33 +407,6 @@ func leftBehindFull(t *testing.T) (w *world, lags *machine, stop func()) {
 	return w, lags, stop
 }
 
-// What a core had given out to be applied before its member received the queue is not gone through after that: it would give out
-// more, which the log does not have any more, and the roles that the members had before.
-func TestQueueBeforeWalk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, lags, stop := leftBehindFull(t)
-		var before *core.Core
-		var applied raftlog.Position
-		lags.member.inLoop(func() {
-			before = lags.member.raft.core
-			if applied = before.Applied(); before.Status().GetCommit() == applied.Index {
-				t.Error("nothing is to be applied: this shows nothing")
-			}
-		})
-		lags.trouble.fill(nil)
-		w.heal()
-		w.until("it has received the queue", func() bool { return w.logged("the whole queue was received") > 0 })
-		lags.member.inLoop(func() {
-			if now := before.Applied(); now != applied || before == lags.member.raft.core {
-				t.Errorf("it was told that %v is applied, and before the walk it was %v", now, applied)
-			}
-		})
-		stop()
-		w.audit()
-		w.close()
-	})
-}
-
 // When the leader dies while a member lacks entries that are cut, and no other is left, the next leader sends the queue before it is in
 // epoch: without that member nobody has a majority.
 func TestWalkBeforeActive(t *testing.T) {
@@ -482,6 +424,29 @@ func TestWalkBeforeActive(t *testing.T) {
 			t.Errorf("it has received the whole queue %d times", n)
 		}
 		l.boot()
+		w.audit()
+		w.close()
+	})
+}
+
+// A snapshot of which the member never hears is offered again.
+func TestOfferIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := emptyWorld(t, 1)
+		w.small()
+		w.grow(3)
+		lags := w.machines[w.machineOf(w.leader()).id%3]
+		w.leaveBehind(lags)()
+		lost := 0
+		w.lose = func(msg *raftpb.Message) bool {
+			if msg.GetType() != raftpb.MsgSnap {
+				return false
+			}
+			lost++
+			return lost == 1
+		}
+		w.heal()
+		w.until("it has received the queue", func() bool { return w.logged("the whole queue was received") > 0 })
 		w.audit()
 		w.close()
 	})

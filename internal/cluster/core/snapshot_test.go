@@ -1,0 +1,176 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
+)
+
+// A fetch is that of a snapshot, at the member that lacks it.
+type fetch struct {
+	underWay bool
+	sealed   []fact // what was fetched; durable
+	waits    int    // at the leader: so many ticks it has offered one in vain
+}
+
+// Mistakes that are made with snapshots.
+const (
+	unwanted  plant = "a snapshot is installed that Raft does not want"
+	earlyDone plant = "Raft hears of a snapshot before it is installed"
+	notHeld   plant = "Raft hears of entries before it hears of the snapshot"
+	lostOffer plant = "an offer that is lost is not repeated"
+)
+
+// fetchSnapshot begins to copy what the leader has applied, if this member lacks it.
+func (m *member) fetchSnapshot() {
+	w := m.w
+	lead, _ := m.core.Leader()
+	if m.fetch.underWay || lead == 0 || lead == m.id || !m.core.LacksSnapshot() {
+		return
+	}
+	m.fetch.underWay = true
+	m.do(w.rng.Int64N(20*ms), func() {
+		from := w.members[lead-1]
+		if !from.up || w.cut[[2]int{int(from.id), int(m.id)}] || w.faults && w.rng.IntN(8) == 0 {
+			m.do(w.rng.Int64N(second), func() { m.fetch.underWay = false })
+			return
+		}
+		facts, conf := from.snapshot()
+		m.do(w.rng.Int64N(500*ms), func() {
+			m.fetch.sealed = facts
+			m.offer(conf)
+		})
+	})
+}
+
+// snapshot returns what a member has applied, and the roles of the members at the end of that.
+func (m *member) snapshot() ([]fact, *raftpb.ConfState) {
+	conf, _ := m.core.Conf()
+	facts := slices.Clone(m.applied)
+	for len(facts) > 0 && facts[len(facts)-1].Index > m.core.Applied().Index {
+		facts = facts[:len(facts)-1]
+	}
+	return facts, conf
+}
+
+// offer gives Raft the snapshot that was fetched.
+func (m *member) offer(conf *raftpb.ConfState) {
+	if lead, _ := m.core.Leader(); lead == 0 {
+		m.do(60*ms, func() { m.offer(conf) })
+		return
+	}
+	last := m.fetch.sealed[len(m.fetch.sealed)-1].Position
+	if m.core.Restore(&raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{ConfState: conf, Index: &last.Index, Term: &last.Term}}) {
+		return
+	}
+	if m.w.plant == unwanted {
+		m.takeOver()
+	}
+	m.fetch = fetch{}
+}
+
+// restore cuts the log where a snapshot ends.
+func (m *member) restore(s *raftpb.Snapshot) {
+	at := s.GetMetadata()
+	m.w.must(m.log.Restore(raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}, at.GetConfState(), nil, 0))
+}
+
+// install takes over the snapshot whose log is durable, which takes its time.
+func (m *member) install() {
+	if m.w.plant == earlyDone {
+		m.core.Installed()
+	}
+	m.do(m.w.rng.Int64N(300*ms), func() {
+		m.takeOver()
+		m.fetch = fetch{}
+		m.core.Installed()
+	})
+}
+
+func (m *member) takeOver() {
+	m.applied = m.fetch.sealed
+	m.synced = len(m.applied)
+	for _, f := range m.applied {
+		m.w.agree(m, f)
+	}
+	m.w.installed++
+	m.rebuild()
+}
+
+// settleSnapshot takes over, at a start, the snapshot that ends where the log was cut.
+func (m *member) settleSnapshot() {
+	if n := len(m.fetch.sealed); n > 0 && m.fetch.sealed[n-1].Position == m.log.State().Cut {
+		m.takeOver()
+	}
+	m.fetch = fetch{}
+}
+
+// watchSnapshots repeats, at a leader, what it has offered in vain.
+func (m *member) watchSnapshots() {
+	for id, p := range m.core.Status().Progress {
+		if id > uint64(len(m.w.members)) {
+			continue // it is only about to be added
+		}
+		to := &m.w.members[id-1].fetch
+		if p.State != tracker.StateSnapshot || to.underWay {
+			to.waits = 0
+		} else if to.waits++; to.waits > 15 && m.w.plant != lostOffer {
+			to.waits = 0
+			m.core.SnapshotFailed(id)
+		}
+	}
+}
+
+// Each mistake with snapshots is found.
+func TestPlantedSnapshots(t *testing.T) {
+	for p, seed := range map[plant]uint64{unwanted: 3796035331, earlyDone: 3933939305, notHeld: 862793898, lostOffer: 1844252799} {
+		t.Run(string(p), func(t *testing.T) {
+			seeds.Find(t, seed, func(t *testing.T, seed uint64) string {
+				return found(func() string { return simulate(t, seed, p).wrong })
+			})
+		})
+	}
+}
+
+// Raft takes only a snapshot that has something which is lacking, and of which the member is a part. Whatever it takes, nobody is
+// without a leader for that.
+func TestRestore(t *testing.T) {
+	w, leader, others := leads(t, 1, 3, "")
+	m := others[0]
+	for range 20 {
+		leader.do(0, func() { leader.ask(put) })
+		w.run(w.now + 10*ms)
+	}
+	w.run(w.now + second)
+	last, conf := m.core.Applied(), &raftpb.ConfState{Voters: []uint64{1, 2, 3}}
+	restore := func(index uint64, conf *raftpb.ConfState) bool {
+		return m.core.Restore(&raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{ConfState: conf, Index: &index, Term: &last.Term}})
+	}
+	for name, ok := range map[string]bool{
+		"that is older":          restore(last.Index-1, conf),
+		"of what the member has": restore(last.Index, conf),
+		"without the member":     restore(last.Index+9, &raftpb.ConfState{Voters: []uint64{leader.id, others[1].id}}),
+		"at the leader":          leader.core.Restore(&raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{ConfState: conf, Index: &last.Index, Term: &last.Term}}),
+	} {
+		if ok {
+			t.Errorf("a snapshot %s is restored", name)
+		}
+	}
+	if !restore(last.Index+9, conf) {
+		t.Error("a snapshot that the member lacks is not restored")
+	}
+	if now, index := m.core.Conf(); index != last.Index+9 || fmt.Sprint(now) != fmt.Sprint(conf) {
+		t.Errorf("the roles are %v since %d", now, index)
+	}
+	work := m.core.Work()
+	if len(work.Write) == 0 || work.Write[len(work.Write)-1].Snapshot == nil || m.core.state != raft.StateFollower {
+		t.Errorf("what is to be written: %+v", work.Write)
+	}
+}

@@ -1,0 +1,320 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+)
+
+// Raft offers a snapshot to a member whose next entry the leader has cut (MsgSnap). A snapshot
+// is a backup of the leader's journal, which has what was agreed on, and nothing else. The
+// member fetches it beside its own journal, and takes part as before meanwhile. When it has all
+// of it, Raft is given the message of a snapshot that ends where this one does. Only if Raft
+// wants that, it is installed (install.go): the log is cut there, and an engine is made of the
+// journal as after a lost leadership; it is another journal now.
+
+// fetchSnapshot begins to fetch what the leader offers, if this member lacks it, and entries that the leader has cut.
+func (m *Member) fetchSnapshot() {
+	r := &m.raft
+	from, _ := r.core.Leader()
+	if r.fetching || from == 0 || m.opt.Fetch == nil || !r.core.LacksSnapshot() || r.core.Status().GetCommit() >= r.near {
+		return
+	}
+	r.fetching = true
+	m.done.Go(func() {
+		ctx, cancel := m.context()
+		defer cancel()
+		s, err := m.fetch(ctx, from)
+		if err != nil && ctx.Err() == nil {
+			m.opt.Logger.Warn("the queue could not be received from the leader; it is tried again", "from", from, "err", err)
+			m.sleep(ctx, recoverPause)
+		}
+		m.mail.post(fetched{s})
+	})
+}
+
+// context returns a context that ends with the member.
+func (m *Member) context() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		select {
+		case <-m.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+func (m *Member) sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// fetch fetches a snapshot and seals it.
+func (m *Member) fetch(ctx context.Context, from uint64) (*raftpb.Snapshot, error) {
+	if err := dropSnapshot(m.opt.FS, m.opt.Dir); err != nil { // of an attempt that has failed
+		return nil, err
+	}
+	stream, err := m.opt.Fetch(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	defer stream.Close()
+	defer context.AfterFunc(ctx, func() { stream.Close() })()
+	in := bufio.NewReaderSize(newImpatient(stream), 64<<10)
+	group, err := readGroup(in)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(group.Members, func(k raftlog.Member) bool { return k.ID == m.opt.Self.ID }) {
+		if m.number <= group.Numbers {
+			m.mail.post(m.leave)
+			return nil, ErrRemoved
+		}
+		return nil, fmt.Errorf("cluster: member %d does not know this one yet", from)
+	}
+	conf := new(raftpb.ConfState)
+	if err := proto.Unmarshal(group.Conf, conf); err != nil {
+		return nil, err
+	}
+	m.opt.Logger.Info("the log does not have what this member lacks: it receives the whole queue", "from", from)
+	at, err := journal.ReadSnapshot(staged{m.opt.FS}, m.opt.Dir, paced{in, func(d time.Duration) { m.sleep(ctx, d) }})
+	if err == nil {
+		err = sealSnapshot(m.opt.FS, m.opt.Dir, raftlog.Position{Index: at.Index, Term: at.Term})
+	}
+	if err != nil {
+		return nil, errors.Join(err, dropSnapshot(m.opt.FS, m.opt.Dir))
+	}
+	return &raftpb.Snapshot{
+		Metadata: &raftpb.SnapshotMetadata{ConfState: conf, Index: &at.Index, Term: &at.Term},
+		Data:     encodeMembers(group.Members, group.Numbers),
+	}, nil
+}
+
+// impatient reads from a leader until nothing comes for leaderSilence: its machine stands
+// still, or its disk hangs.
+type impatient struct {
+	io.Reader
+	silence *time.Timer
+}
+
+const leaderSilence = 10 * time.Second
+
+func newImpatient(stream io.ReadCloser) impatient {
+	silence := time.AfterFunc(leaderSilence, func() { stream.Close() })
+	silence.Stop()
+	return impatient{stream, silence}
+}
+
+func (r impatient) Read(b []byte) (int, error) {
+	r.silence.Reset(leaderSilence)
+	n, err := r.Reader.Read(b)
+	if !r.silence.Stop() {
+		err = fmt.Errorf("cluster: nothing came for %v", leaderSilence)
+	}
+	return n, err
+}
+
+// paced reads maxPace bytes in a second at most: the disks of both members have logs to sync.
+type paced struct {
+	io.Reader
+	sleep func(time.Duration)
+}
+
+const maxPace = 50 << 20
+
+func (r paced) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	r.sleep(time.Duration(n) * time.Second / maxPace)
+	return n, err
+}
+
+// offerSnapshot gives Raft the snapshot that was fetched. It waits until somebody leads: the
+// message has to be that of a leader.
+func (m *Member) offerSnapshot() {
+	r := &m.raft
+	s := r.fetched
+	if lead, _ := r.core.Leader(); s == nil || lead == 0 {
+		return
+	}
+	r.fetched = nil
+	if !r.core.Restore(s) {
+		m.opt.Logger.Info("the queue that was received is not needed any more")
+		m.done.Go(func() {
+			if err := dropSnapshot(m.opt.FS, m.opt.Dir); err != nil {
+				m.opt.Logger.Warn("the queue that was received cannot be removed", "err", err)
+			}
+			m.mail.post(fetched{})
+		})
+		return
+	}
+	var err error
+	if r.members, r.numbers, err = decodeMembers(s.GetData()); err != nil {
+		panic(err) // encodeMembers made it
+	}
+	m.connect()
+	m.note()
+}
+
+// restore cuts the log where a snapshot ends, in the append goroutine.
+func (d *disk) restore(s *raftpb.Snapshot) error {
+	members, numbers, err := decodeMembers(s.GetData())
+	if err != nil {
+		return err
+	}
+	at := s.GetMetadata()
+	return d.m.log.Restore(raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}, at.GetConfState(), members, numbers)
+}
+
+// setRestored says that the log begins after a snapshot, durably, which a turn is to install; or
+// that one has.
+func (m *Member) setRestored(restored bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.restored = restored
+	signal(m.turns)
+}
+
+// isRestored reports whether a snapshot is to be installed.
+func (m *Member) isRestored() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.restored
+}
+
+// snapshotPatience is how long a leader waits for a member that has been offered a snapshot, and
+// does not fetch it or has fetched it, in nanoseconds. Then it offers one again: nothing else
+// ends Raft's waiting if a message is lost.
+const snapshotPatience = 10_000_000_000
+
+// watchSnapshots looks, at the leader, for members that do not fetch what they were offered.
+func (m *Member) watchSnapshots(s *raft.Status) {
+	now := m.opt.Now()
+	for id, progress := range s.Progress {
+		p := m.peer(id)
+		switch {
+		case progress.State != tracker.StateSnapshot:
+			p.offered = 0
+		case p.offered == 0 || p.fetches > 0:
+			p.offered = now
+		case now-p.offered >= snapshotPatience:
+			p.offered = 0
+			m.raft.core.SnapshotFailed(id)
+		}
+	}
+}
+
+// MaxSnapshots is how many members are sent a snapshot at a time.
+const MaxSnapshots = 2
+
+// SendSnapshot writes what another member receives that fetches a snapshot from this one.
+func (m *Member) SendSnapshot(ctx context.Context, to uint64, w io.Writer) error {
+	err := error(ErrStopped)
+	m.inLoop(func() {
+		err = nil
+		fetches := 0
+		for _, p := range m.raft.peers {
+			fetches += p.fetches
+		}
+		if fetches == MaxSnapshots {
+			err = fmt.Errorf("cluster: %d members are sent the queue already", fetches)
+			return
+		}
+		m.peer(to).fetches++
+	})
+	if err != nil {
+		return err
+	}
+	err = m.sendSnapshot(w)
+	m.mail.post(sent{to, err})
+	return err
+}
+
+func (m *Member) sendSnapshot(w io.Writer) error {
+	b, group, err := m.openSnapshot()
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	if err := writeGroup(w, group); err != nil {
+		return err
+	}
+	return b.Write(w)
+}
+
+// openSnapshot opens the files of the journal, and returns the members and their roles at the
+// last entry that those have.
+func (m *Member) openSnapshot() (b *journal.Backup, g Group, err error) {
+	if !m.inLoop(func() { g = m.group() }) {
+		return nil, g, ErrStopped
+	}
+	m.broker.Look(func(*engine.Engine, int64) {}) // writes to the files what was applied before
+	if b, err = journal.OpenBackup(m.opt.FS, m.opt.Dir, m.opt.SnapshotFiles); err != nil {
+		return nil, g, err
+	}
+	same := false
+	m.inLoop(func() {
+		commit := m.raft.core.Status().GetCommit()
+		same = m.group().Index == g.Index && !slices.ContainsFunc(m.log.ConfChanges(), func(index uint64) bool { return index > g.Index && index <= commit })
+	})
+	if !same {
+		b.Close()
+		return nil, g, errors.New("cluster: the members change at the moment")
+	}
+	return b, g, nil
+}
+
+// group returns who the members are after the last change of configuration that was applied, in the raft loop.
+func (m *Member) group() Group {
+	conf, index := m.raft.core.Conf()
+	b, err := proto.Marshal(conf)
+	if err != nil {
+		panic(err) // numbers and booleans
+	}
+	return Group{Conf: b, Index: index, Members: m.raft.members, Numbers: m.raft.numbers}
+}
+
+// maxGroup is the length of a group in bytes, at most.
+const maxGroup = 1 << 20
+
+func writeGroup(w io.Writer, g Group) error {
+	text, err := json.Marshal(g)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(binary.AppendUvarint(nil, uint64(len(text))), text...))
+	return err
+}
+
+func readGroup(r *bufio.Reader) (g Group, err error) {
+	n, err := binary.ReadUvarint(r)
+	if err != nil {
+		return g, err
+	}
+	if n > maxGroup {
+		return g, fmt.Errorf("cluster: a group of %d bytes", n)
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return g, err
+	}
+	return g, json.Unmarshal(text, &g)
+}
