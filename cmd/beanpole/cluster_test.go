@@ -42,7 +42,7 @@ func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	// A program that runs again and again would take the processor from what it waits for.
-	for pace := time.NewTicker(20 * time.Millisecond); ; <-pace.C {
+	for pace := time.NewTicker(100 * time.Millisecond); ; <-pace.C {
 		cmd := exec.CommandContext(ctx, args[1], args[2:]...)
 		cmd.Dir = ts.MkAbs(".")
 		var stderr bytes.Buffer
