@@ -7,9 +7,9 @@ import (
 )
 
 const completionLong = `Print a script that completes commands, options, and the names of the server's tubes.
-Packages and 'make install' bring it. By hand:
+Packages and 'make install' bring it.`
 
-  bash  source <(beanpole completion bash)          in ~/.bashrc; needs bash-completion
+const completionExample = `  bash  source <(beanpole completion bash)          in ~/.bashrc; needs bash-completion
   zsh   source <(beanpole completion zsh)           in ~/.zshrc, below compinit
   fish  beanpole completion fish | source           in ~/.config/fish/config.fish`
 
@@ -23,19 +23,15 @@ func addCompletion(root *cobra.Command, group string) {
 		}
 		cmd.Short = "print what completes commands in bash, zsh or fish"
 		cmd.Long = completionLong
-		cmd.Use, cmd.DisableFlagsInUseLine = "completion SHELL", true
-		cmd.Args = cobra.ArbitraryArgs // RunE says what is wrong with them
-		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return kit.UnknownArgument(cmd, args)
-			}
-			return kit.UsageError("want a shell: bash, zsh, fish or powershell (see: %s --help)", cmd.CommandPath())
-		}
+		cmd.Example = completionExample
+		cmd.Use = "completion SHELL"
+		kit.Group(cmd)
 		for _, shell := range cmd.Commands() {
 			shell.Args = kit.NoArguments
 			shell.DisableFlagsInUseLine = true
 			shell.Short = "print the script for " + shell.Name()
-			shell.Long = "Print the script for " + shell.Name() + ". 'beanpole completion --help' says where it goes."
+			shell.Long = ""
+			shell.Example = completionExample
 		}
 	}
 }

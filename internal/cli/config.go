@@ -21,33 +21,26 @@ The command line wins over the environment, and that over the file.`
 
 // newConfig is the command config.
 func newConfig() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "config",
-		Short: "check or show the server's configuration",
-		Long:  configLong,
-		Args:  cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return kit.UnknownArgument(cmd, args)
-			}
-			return kit.UsageError("want a command: check, explain or print (see: beanpole config --help)")
-		},
-	}
-	cmd.AddCommand(
-		newConfigCommand("check", "", "say whether the server would start with this configuration",
+	return kit.Group(&cobra.Command{
+		Use:     "config COMMAND",
+		Short:   "check or show the server's configuration",
+		Long:    configLong,
+		Example: "  beanpole config check --config /etc/beanpole/beanpole.toml\n  beanpole config explain mail\n  beanpole config print -b /var/lib/beanpole",
+	},
+		newConfigCommand("check", "", "say whether the server would start with this configuration", "--config /etc/beanpole/beanpole.toml",
 			func(s *config.Settings, w io.Writer, _ []string) error { return daemon.Check(s, w) }),
-		newConfigCommand("explain", "TUBE", "show the policy of a tube, and where each setting of it comes from", explainPolicy),
-		newConfigCommand("print", "", "show each setting and where it comes from, as a configuration file",
+		newConfigCommand("explain", "TUBE", "show the policy of a tube, and where each setting of it comes from", "mail --config /etc/beanpole/beanpole.toml", explainPolicy),
+		newConfigCommand("print", "", "show each setting and where it comes from, as a configuration file", "-b /var/lib/beanpole",
 			func(s *config.Settings, w io.Writer, _ []string) error { return s.Print(w) }),
 	)
-	return cmd
 }
 
-func newConfigCommand(name, arguments, short string, run func(*config.Settings, io.Writer, []string) error) *cobra.Command {
+func newConfigCommand(name, arguments, short, example string, run func(*config.Settings, io.Writer, []string) error) *cobra.Command {
 	opt := config.Default()
 	cmd := &cobra.Command{
 		Use:                   strings.TrimSpace(name+" "+arguments) + " [options of serve]",
 		Short:                 short,
+		Example:               "  beanpole config " + name + " " + example,
 		DisableFlagsInUseLine: true,
 		Args:                  kit.Arguments(arguments),
 		RunE: func(cmd *cobra.Command, args []string) error {

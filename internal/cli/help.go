@@ -59,6 +59,7 @@ func newHelp(root *cobra.Command) *cobra.Command {
 	}
 }
 
+// printHelp prints what a command does, examples, and then the rest.
 func printHelp(cmd *cobra.Command, _ []string) {
 	w := cmd.OutOrStdout()
 	if !cmd.HasParent() {
@@ -70,16 +71,20 @@ func printHelp(cmd *cobra.Command, _ []string) {
 		fmt.Fprint(w, overviewEnd)
 		return
 	}
-	fmt.Fprintln(w, strings.TrimSpace(sentence(cmd)))
+	what, more, _ := strings.Cut(strings.TrimSpace(sentence(cmd)), "\n\n")
+	fmt.Fprintln(w, what)
+	if cmd.Example != "" {
+		fmt.Fprintf(w, "\nExamples:\n%s\n", strings.TrimRight(cmd.Example, "\n"))
+	}
 	fmt.Fprintf(w, "\nUsage:\n  %s\n", cmd.UseLine())
+	if more != "" {
+		fmt.Fprintf(w, "\n%s\n", more)
+	}
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintln(w, "\nCommands:")
 		printCommands(w, cmd, "")
 	}
 	printFlags(w, cmd.Flags())
-	if cmd.Example != "" {
-		fmt.Fprintf(w, "\nExamples:\n%s\n", strings.TrimRight(cmd.Example, "\n"))
-	}
 }
 
 // printCommands prints the commands of a group.

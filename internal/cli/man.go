@@ -62,7 +62,7 @@ func programPage(root *cobra.Command) string {
 		panic(err) // it is ours
 	}
 	page := manualHead(root, "beanpole", 1, root.Short, "beanpole [serve] [options]", "beanpole COMMAND [options] [arguments]") +
-		"# DESCRIPTION\n" + markdown(serve.Long) + optionsManual(serve.Flags()) + commandsManual(root) +
+		"# DESCRIPTION\n" + markdown(serveLong) + optionsManual(serve.Flags()) + commandsManual(root) +
 		"# EXAMPLES\n" + markdown(serveExample) + "# SIGNALS\n" + markdown(serveSignals)
 	for _, item := range programManual {
 		if item[1] == "" {

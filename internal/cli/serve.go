@@ -38,8 +38,8 @@ func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                   "serve [options]",
 		Short:                 "run the server (the default)",
-		Long:                  serveLong,
-		Example:               serveExample + "\n\nSignals:\n" + serveSignals,
+		Long:                  serveLong + "\n\nSignals:\n" + serveSignals,
+		Example:               serveExample,
 		DisableFlagsInUseLine: true,
 		Args:                  kit.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -13,24 +13,18 @@ import (
 
 // newToken is the command token.
 func newToken() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "token",
+	return kit.Group(&cobra.Command{
+		Use:   "token COMMAND",
 		Short: "make tokens for clients",
 		Long: `Make tokens, by which clients say who they are. A client gets the token; the
 configuration of the server gets its hash, from which nobody can find the token.`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return kit.UnknownArgument(cmd, args)
-			}
-			return kit.UsageError("want a command: new or hash (see: beanpole token --help)")
-		},
-	}
-	cmd.AddCommand(
+		Example: "  beanpole token new\n  beanpole token hash < mail.token",
+	},
 		&cobra.Command{
-			Use:   "new",
-			Short: "make a token of 256 random bits, and its hash",
-			Args:  kit.NoArguments,
+			Use:     "new",
+			Short:   "make a token of 256 random bits, and its hash",
+			Example: "  beanpole token new",
+			Args:    kit.NoArguments,
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				token := access.NewToken()
 				hash, err := access.HashOf(token)
@@ -42,9 +36,10 @@ configuration of the server gets its hash, from which nobody can find the token.
 			},
 		},
 		&cobra.Command{
-			Use:   "hash",
-			Short: "read a token from standard input and print its hash",
-			Args:  kit.NoArguments,
+			Use:     "hash",
+			Short:   "read a token from standard input and print its hash",
+			Example: "  beanpole token hash < mail.token",
+			Args:    kit.NoArguments,
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				line, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
 				hash, err := access.HashOf(strings.TrimRight(line, "\r\n"))
@@ -56,5 +51,4 @@ configuration of the server gets its hash, from which nobody can find the token.
 			},
 		},
 	)
-	return cmd
 }

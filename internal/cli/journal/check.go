@@ -30,7 +30,7 @@ server that is started there would take over.`
 
 func newCheck() *cobra.Command {
 	return newCommand("check DIR", "read everything, change nothing, say what is there",
-		checkLong, "", "DIR", func(cmd *cobra.Command, args []string) error {
+		checkLong, "  beanpole journal check /var/lib/beanpole", "DIR", func(cmd *cobra.Command, args []string) error {
 			dir := args[0]
 			ins := inspection{dir: dir}
 			if err := ins.inspect(); err != nil {

@@ -240,6 +240,7 @@ func newDraining(name, short, done string, do func(*admin.Client, context.Contex
 		_, err = fmt.Fprintln(s.out, done)
 		return err
 	})
+	cmd.Example = "  beanpole " + name + " --admin :11380"
 	pages.define(cmd.Flags(), "127.0.0.1:"+defaultAdminPort, adminUsage)
 	return cmd
 }

@@ -44,6 +44,7 @@ func newPeek() *cobra.Command {
 		}
 		return s.peekTubes(ctx, names)
 	})
+	cmd.Example = "  beanpole peek mail\n  beanpole peek 17 --json"
 	cmd.Long = peekLong
 	tubes.define(cmd, "look into these")
 	return cmd
@@ -103,11 +104,13 @@ func (s *session) printPeeked(ctx context.Context, c *client.Conn, j client.Peek
 }
 
 func newDelete() *cobra.Command {
-	return newCommand("delete", "ID...", "delete jobs that no worker holds", func(ctx context.Context, s *session, args []string) error {
+	cmd := newCommand("delete", "ID...", "delete jobs that no worker holds", func(ctx context.Context, s *session, args []string) error {
 		return s.eachID(ctx, args, "deleted", func(c *client.Conn, id uint64) error {
 			return whyNot(ctx, c, id, c.Delete(ctx, id))
 		})
 	})
+	cmd.Example = "  beanpole delete 17 23"
+	return cmd
 }
 
 // whyNot explains that a job was not found, if it is there after all.
@@ -182,6 +185,7 @@ func newBury() *cobra.Command {
 		})
 	})
 	cmd.Long = "Bury jobs that no worker holds.\n\n" + forceLong
+	cmd.Example = "  beanpole bury 17\n  beanpole bury 17 --force"
 	pri.define(cmd)
 	force.define(cmd)
 	return cmd
@@ -204,6 +208,7 @@ func newRelease() *cobra.Command {
 		})
 	})
 	cmd.Long = "Make jobs ready that no worker holds, or delay them.\n\n" + forceLong
+	cmd.Example = "  beanpole release 17 --delay 10m\n  beanpole release 17 --force"
 	pri.define(cmd)
 	kit.DurationVar(cmd.Flags(), &delay, "delay", "d", 0, 0, "ready after this `TIME`, such as 10m")
 	force.define(cmd)

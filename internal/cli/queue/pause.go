@@ -49,6 +49,7 @@ func newResume() *cobra.Command {
 		}
 		return s.pauseAll(ctx, given, 0, true)
 	})
+	cmd.Example = "  beanpole resume mail\n  beanpole resume 'test.*'"
 	tubes.define(cmd, "end the pauses of these")
 	return cmd
 }

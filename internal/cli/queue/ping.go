@@ -12,7 +12,7 @@ import (
 )
 
 func newPing() *cobra.Command {
-	return newCommand("ping", "", "check that a server answers", func(ctx context.Context, s *session, _ []string) error {
+	cmd := newCommand("ping", "", "check that a server answers", func(ctx context.Context, s *session, _ []string) error {
 		start := time.Now()
 		c, err := s.dial(ctx)
 		if err != nil {
@@ -33,4 +33,6 @@ func newPing() *cobra.Command {
 		_, err = fmt.Fprintf(s.out, "%s answers after %s\n", s.server.Addr, took.Round(time.Microsecond))
 		return err
 	})
+	cmd.Example = "  beanpole ping --addr queue.example.com:11300 --server-timeout 2s"
+	return cmd
 }

@@ -90,6 +90,7 @@ func newReserve() *cobra.Command {
 		return nil
 	})
 	cmd.Long = reserveLong
+	cmd.Example = "  beanpole reserve mail\n  beanpole reserve mail --timeout 5s --delete"
 	f := cmd.Flags()
 	opt.tubes.define(cmd, "from these")
 	kit.DurationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait no longer than this `TIME` for a job; 0: not at all\n(until there is one)")

@@ -34,6 +34,7 @@ func NewRewrite() *cobra.Command {
 		return err
 	})
 	cmd.Long = rewriteLong
+	cmd.Example = "  beanpole journal rewrite --admin :11380"
 	pages.define(cmd.Flags(), "127.0.0.1:"+defaultAdminPort, adminUsage)
 	return cmd
 }

@@ -56,6 +56,7 @@ func newStats() *cobra.Command {
 		return s.printStats(st.All)
 	})
 	cmd.Long = statsLong
+	cmd.Example = "  beanpole stats\n  beanpole stats tube mail\n  beanpole stats job 17"
 	cmd.ValidArgsFunction = completeStats
 	return cmd
 }

@@ -43,6 +43,7 @@ func newTop() *cobra.Command {
 		return top.Run(ctx, t, s.server.Addr, every, os.Stdin, os.Stdout)
 	})
 	cmd.Long = topLong
+	cmd.Example = "  beanpole top\n  beanpole top --admin :11380"
 	kit.DurationVar(cmd.Flags(), &every, "every", "", 100*time.Millisecond, time.Second, "ask the server again after this `TIME`")
 	admin.define(cmd.Flags(), "", countsUsage)
 	return cmd
