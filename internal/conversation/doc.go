@@ -3,7 +3,7 @@
 // in a turn of the broker, and gives back the bytes of the replies.
 //
 // A driver owns it and does the input and output: the event loops of package
-// server, its goroutines for connections with TLS, the simulator. No
+// server, the simulator. No
 // code here blocks, reads a clock, or knows a socket. So a driver may as well feed
 // what it has decrypted, or what another machine has sent.
 //

@@ -37,10 +37,6 @@ func (c *Conversation) received(now int64, n int) {
 // isIdle reports whether the client is not in the middle of a command.
 func (c *Conversation) isIdle() bool { return c.in.empty() && !c.parser.Discarding() }
 
-// Taken tells that the client's kernel has taken a part of the Output, of which Wrote
-// will tell later. It is for drivers that write through other layers.
-func (c *Conversation) Taken(now int64) { c.progress.at = now }
-
 // look asks how much of what was written is not acknowledged. So a client that reads
 // slowly and steadily stays connected, though the buffers on the way may be full for
 // long.

@@ -1,13 +1,12 @@
 package server
 
 import (
-	"crypto/tls"
 	"errors"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
-	"github.com/beanpole-mq/beanpole/internal/conversation"
 )
 
 // Serve serves the clients of a listener until Shutdown, which closes the listener
@@ -18,7 +17,8 @@ import (
 //
 // On Linux a TCP or unix socket, unless it wants TLS, has an event loop accept its
 // connections: a client that has connected is known to each command stats that comes
-// later. For any other listener Serve accepts in its caller's goroutine.
+// later. For any other listener Serve accepts in its caller's goroutine. The first
+// listener decides what loops can wait for: if it is none of the kernel, then for streams only.
 func (s *Server) Serve(l net.Listener) error { return s.ServeWith(l, ListenOptions{}) }
 
 // ServeWith is Serve for a listener that asks something of its clients.
@@ -31,6 +31,7 @@ func (s *Server) ServeWith(l net.Listener, t ListenOptions) error {
 		return nil
 	}
 	defer s.removeListener(l)
+	s.startLoops(l)
 	if s.serveInLoop(l, &t) {
 		return nil
 	}
@@ -63,7 +64,7 @@ func (s *Server) cannotAccept(l net.Listener, f failure) {
 		s.log.Warn("cannot accept connections", "listener", l.Addr(), "err", f.err)
 	}
 	select {
-	case <-s.stopped:
+	case <-s.running.Done():
 	case <-time.After(f.pause):
 	}
 }
@@ -86,8 +87,8 @@ func (b *backoff) next(err error) failure {
 	return failure{err, b.d, first}
 }
 
-// accept serves a new connection, which has a slot, or closes it if the terms of its
-// listener do not let it in.
+// accept gives a connection that has a slot to a loop, or closes it if it may not come in. The header of its proxy
+// and the handshake of its TLS may take a while, and have a goroutine.
 func (s *Server) accept(nc net.Conn, t *ListenOptions) {
 	if !s.begin() {
 		nc.Close()
@@ -96,10 +97,17 @@ func (s *Server) accept(nc net.Conn, t *ListenOptions) {
 	}
 	go func() {
 		defer s.wg.Done()
-		if err := s.serveNetConn(nc, t); err != nil {
-			s.reject(nc.RemoteAddr(), err)
-			nc.Close()
+		client, err := s.clientOf(nc, t)
+		if err != nil {
+			client = nc.RemoteAddr()
+		} else if err = s.receive(nc, client, t); err == nil {
+			return
 		}
+		if !s.isClosing() {
+			s.reject(client, err)
+		}
+		nc.Close()
+		s.giveSlotBack()
 	}()
 }
 
@@ -114,36 +122,56 @@ func (s *Server) begin() bool {
 	return true
 }
 
-// serveNetConn serves a connection that may stay; else it returns an error.
-func (s *Server) serveNetConn(nc net.Conn, t *ListenOptions) error {
-	nc, err := s.behindProxy(nc, t)
+// receive gives the connection of a client to a loop, if the client may come in.
+func (s *Server) receive(nc net.Conn, client net.Addr, t *ListenOptions) error {
+	e, err := t.letIn(client, func() access.UnixUser { return PeerUser(nc) })
 	if err != nil {
-		s.giveSlotBack()
 		return err
 	}
-	e, err := t.letIn(nc.RemoteAddr(), func() access.UnixUser { return PeerUser(nc) })
-	if err != nil {
-		s.giveSlotBack()
+	if err := s.access.Enter(s.now(), e.Address); err != nil {
 		return err
 	}
-	c := newNetConn(s, nc, t.TLS)
-	if err := s.addNetConn(c, e); err != nil {
-		s.giveSlotBack()
-		return err
+	c := &socket{client: client}
+	if c.fd, err = s.socketOf(nc, t, &e); err == nil {
+		if err = s.place(c, t, e); err == nil {
+			return nil
+		}
+		c.fd.Close()
 	}
-	defer s.removeNetConn(c)
-	if encrypted, ok := c.nc.(*tls.Conn); ok {
-		if err := handshake(encrypted, &e); err != nil {
-			return err
+	s.access.Leave(s.now(), e.Address)
+	return err
+}
+
+// socketOf returns a connection as a loop needs it, when the handshake of its TLS, if it has that, is over.
+func (s *Server) socketOf(nc net.Conn, t *ListenOptions, e *access.Evidence) (Socket, error) {
+	if raw, ok := nc.(syscall.Conn); ok {
+		if raw, err := raw.SyscallConn(); err == nil { // else it is closed, which reading will tell
+			raw.Control(func(fd uintptr) { setDeadAfter(int(fd), s.deadAfter()) })
 		}
 	}
-	if s.opt.Member != nil {
-		s.serveAtMember(c, t, e)
-		return nil
+	var encrypted *tlsSocket
+	if t.TLS != nil {
+		encrypted = newTLSSocket(nc, t.TLS)
+		if err := s.handshake(encrypted.conn, e); err != nil {
+			return nil, err
+		}
 	}
-	s.admit(&c.Conversation, t, e)
-	c.serve()
-	return nil
+	if s.pollsKernel() {
+		fd, err := takeSocket(nc)
+		switch {
+		case err == nil && encrypted != nil:
+			encrypted.begin(fd)
+			return encrypted, nil
+		case err == nil:
+			return fd, nil
+		case !errors.Is(err, errors.ErrUnsupported):
+			return nil, err
+		}
+	}
+	if encrypted != nil {
+		nc = encrypted.conn
+	}
+	return streamSocket{s.newPump(nc)}, nil
 }
 
 // reject notes that a new connection of a client is closed because of err.
@@ -170,43 +198,4 @@ func (s *Server) removeListener(l net.Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.mu.listeners, l)
-}
-
-// enter counts one more connection of a client, or tells why it may not come in; with mu locked.
-func (s *Server) enter(e access.Evidence) error {
-	if s.mu.closing {
-		return conversation.ErrStopped
-	}
-	return s.access.Enter(s.now(), e.Address)
-}
-
-// leave forgets a connection of a client that has entered, with mu locked.
-func (s *Server) leave(client net.Addr) {
-	s.access.Leave(s.now(), AddressOf(client))
-	s.freeSlot()
-}
-
-func (s *Server) addNetConn(c *netConn, e access.Evidence) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.enter(e); err != nil {
-		return err
-	}
-	s.mu.netConns[c] = struct{}{}
-	return nil
-}
-
-func (s *Server) removeNetConn(c *netConn) {
-	if c.moved {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.mu.netConns, c)
-	s.unoccupy(c)
-	if c.visitor != nil {
-		s.removeVisitor(c.nc.RemoteAddr())
-		return
-	}
-	s.leave(c.nc.RemoteAddr())
 }

@@ -59,8 +59,8 @@ func AddressOf(client net.Addr) (addr netip.Addr) {
 
 // handshake encrypts a connection and adds the client's certificate, if it has one, to what
 // it shows.
-func handshake(nc *tls.Conn, e *access.Evidence) error {
-	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
+func (s *Server) handshake(nc *tls.Conn, e *access.Evidence) error {
+	ctx, cancel := context.WithTimeout(s.running, handshakeTimeout)
 	defer cancel()
 	if err := nc.HandshakeContext(ctx); err != nil {
 		return &refusal{fmt.Sprintf("TLS: %v", err)}

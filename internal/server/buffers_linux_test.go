@@ -63,41 +63,39 @@ func TestBuffersOfStreamsAreBounded(t *testing.T) {
 	}
 }
 
-// So have clients that wait for a leader.
-func TestBuffersOfWaitingClientsAreBounded(t *testing.T) {
-	const most = 1 << 20
-	c := startLinkedCrew(t, 1, Options{MaxBuffers: most})
+// Nothing is kept of what pending clients send.
+func TestBuffersOfPendingClients(t *testing.T) {
+	c := startLinkedCrew(t, 1, Options{})
 	r := c.members[0]
 	for range 40 {
 		r.visit().send("put 0 0 9 60000\n" + strings.Repeat("x", 50_000))
 	}
-	r.eventually("some are closed", func() bool { return r.evicted.Load() > 10 })
-	if n := r.shared.Memory.Held(); n > most {
+	r.waitServed(0, 40)
+	if n := r.shared.Memory.Held(); n > 0 {
 		t.Errorf("%d bytes are held", n)
 	}
 }
 
 // Who takes what is passed back counts no more.
-func TestRelayCountsWhatItHolds(t *testing.T) {
+func TestProxyCountsWhatItHolds(t *testing.T) {
 	stream := &endlessStream{pieces: 20, held: 100_000}
-	l, clients := newRelayLoop(t, stream)
-	r := clients[0]
-	got := relayMail{joined: clients}
-	for l.serve(got, nil); len(r.replies) == 0; l.serve(got, nil) { // until the client's kernel takes no more
-		got, _ = l.wait()
+	l, clients := newProxyLoop(t, stream)
+	s := clients[0]
+	for len(s.proxy.replies) == 0 { // until the client's kernel takes no more
+		l.step()
 	}
 	if n := l.srv.shared.Memory.Held(); n < 100_000 {
 		t.Errorf("%d bytes are held", n)
 	}
 	go newClient(t, stream.client).readAll()
-	for !r.ended {
-		l.serve(l.wait())
+	for !s.proxy.ended {
+		l.step()
 	}
 	if n := l.srv.shared.Memory.Held(); n != 0 {
 		t.Errorf("%d bytes are held when the client has everything", n)
 	}
-	r.Dismiss(conversation.ErrMemory)
-	if l.serve(l.wait()); l.has(r) {
+	s.Dismiss(conversation.ErrMemory)
+	if l.step(); !s.gone {
 		t.Error("a connection that is dismissed stays")
 	}
 }

@@ -28,7 +28,6 @@ const MaxNamedJobs = 100
 type connected interface {
 	conversation.Owner
 	address() string
-	visits() *visitor // nil: a client of this server
 	Identity() string
 	Opened() int64
 	LastCommand() (op wire.Op, at int64, ok bool)

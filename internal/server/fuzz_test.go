@@ -91,7 +91,7 @@ func FuzzConn(f *testing.F) {
 type fuzzClient struct{ nc *memnet.Conn }
 
 func newFuzzClient(t *testing.T, r *rig) *fuzzClient {
-	nc, err := r.net.Dial()
+	nc, err := r.pipe()
 	if err != nil {
 		t.Fatal(err)
 	}

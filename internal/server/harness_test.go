@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +23,7 @@ type rig struct {
 	tb  testing.TB
 	eng *engine.Engine
 	net *memnet.Listener
+	mem sync.Once // serves net: loops wait for sockets of the kernel unless the test begins in memory
 
 	addr string // of a listener of the kernel, if it has one
 
@@ -45,7 +47,6 @@ func startEngine(tb testing.TB, opt Options, bopt broker.Options, eopt engine.Op
 	eng := engine.New(eopt)
 	b := broker.New(eng, bopt)
 	r := &rig{Server: New(b, opt), tb: tb, eng: eng, net: memnet.Listen()}
-	r.serve(r.net)
 	tb.Cleanup(func() {
 		if err := r.Shutdown(tb.Context()); err != nil && tb.Context().Err() == nil {
 			tb.Errorf("Shutdown: %v", err)
@@ -92,11 +93,17 @@ func (r *rig) stats() (st engine.Stats) {
 // dial connects a client until the test ends.
 func (r *rig) dial() *client {
 	r.tb.Helper()
-	nc, err := r.net.Dial()
+	nc, err := r.pipe()
 	if err != nil {
 		r.tb.Fatal(err)
 	}
 	return newClient(r.tb, nc)
+}
+
+// pipe is dial for a server that may have stopped.
+func (r *rig) pipe() (net.Conn, error) {
+	r.mem.Do(func() { r.serve(r.net) })
+	return r.net.Dial()
 }
 
 // dialMemory is dial as dialPlain.
@@ -190,17 +197,21 @@ func (c *client) halfClose() {
 	}
 }
 
-// conn returns the server's end of its only connection with a goroutine. Within a bubble, after
-// synctest.Wait, its fields can be looked at.
-func (r *rig) conn() *netConn {
+// conn returns the server's end of its only connection. Within a bubble, after synctest.Wait, its fields can be looked at.
+func (r *rig) conn() *socket {
 	r.tb.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.mu.netConns) != 1 {
-		r.tb.Fatalf("%d netConns, want 1", len(r.mu.netConns))
+	if r.mu.sockets != 1 {
+		r.tb.Fatalf("%d connections, want 1", r.mu.sockets)
 	}
-	for c := range r.mu.netConns {
-		return c
+	for _, l := range r.mu.loops.all {
+		l.driving.Lock()
+		all := slices.DeleteFunc(slices.Clone(l.clients.all), func(s *socket) bool { return s == nil })
+		l.driving.Unlock()
+		if len(all) > 0 {
+			return all[0]
+		}
 	}
 	return nil
 }
@@ -210,7 +221,7 @@ func (r *rig) wantConns(n int) {
 	r.tb.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if have := len(r.mu.netConns) + r.mu.sockets; have != n {
+	if have := r.mu.sockets + r.mu.proxied; have != n {
 		r.tb.Errorf("%d connections, want %d", have, n)
 	}
 }

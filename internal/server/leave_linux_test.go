@@ -114,6 +114,8 @@ func (p *leaversPoller) Wake() {
 	}
 }
 
+func (*leaversPoller) Remove(Socket) error { return nil }
+
 func (p *leaversPoller) Close() {}
 
 // A leaver is the socket of a client that has left.

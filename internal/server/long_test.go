@@ -71,10 +71,10 @@ func (c *client) read(n int) string {
 
 const manyKicked = 20_000
 
-// putLarge puts a job of 60,000 bytes, number 1, into the tube default.
-func (r *rig) putLarge() {
+// putLarge puts a job of so many bytes, number 1, into the tube default.
+func (r *rig) putLarge(size int) {
 	r.broker.Call(func(e *engine.Engine, now int64) {
-		e.PutInto(now, []byte("default"), engine.Spec{TTR: 3600}, make([]byte, 60000))
+		e.PutInto(now, []byte("default"), engine.Spec{TTR: 3600}, make([]byte, size))
 	})
 }
 

@@ -4,20 +4,18 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/netip"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/access"
-	"github.com/beanpole-mq/beanpole/internal/conversation"
+	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 // The server of a member of a cluster serves clients only while the member is the active leader. At other
-// members a client's bytes go to the leader and back (relay.go), and the leader serves it as a visitor
-// (visitor.go). Without a leader a new client waits (lobby.go). When the leadership changes, all
-// clients' connections end, at all members: each connects again, as after a restart.
+// members a loop passes a client's bytes to the leader and back (proxy.go), and the leader serves it as a visitor
+// (visitor.go). Without a leader a client is pending: nobody reads what it sends. When the leadership changes, the
+// connections of all other clients end, at all members: each connects again, as after a restart.
 
-// DefaultPatience is how long a command waits for a leader.
+// DefaultPatience is how long a client waits for a leader.
 const DefaultPatience = 10 * time.Second
 
 // A Member is what the server of a member of a cluster needs to know of that.
@@ -29,8 +27,8 @@ type Member struct {
 	// context is done, at the latest.
 	Dial func(ctx context.Context, leader uint64) (net.Conn, error)
 
-	// Patience is how long a command waits for a leader before it is answered
-	// INTERNAL_ERROR, and how long no leader may be known before it does not wait. 0: DefaultPatience.
+	// Patience is how long a client waits for a leader before its connection is closed, and how long
+	// no leader may be known before it does not wait. 0: DefaultPatience.
 	Patience time.Duration
 
 	// Stats returns what stats tells of the cluster, to a client of the member that is given. It is called
@@ -45,22 +43,14 @@ type Leadership struct {
 	Term   uint64
 }
 
-// A place is where a connection is served.
-type place uint8
-
-const (
-	inLobby place = iota // nowhere yet
-	here                 // by this server's engine
-	away                 // by the leader
-)
-
 var (
 	errLeadership = errors.New("the leader of the cluster has changed")
-	errElsewhere  = errors.New("this member does not lead") // never leaves the package
+	errNoLeader   = errors.New("no leader of the cluster has been there for too long")
+	errElsewhere  = errors.New("another goroutine accepts it") // never leaves the package
 )
 
 // Follow says who leads now. If that has changed, it ends the connections of all clients but those that
-// wait for a leader, and returns when no request of theirs will be applied any more.
+// are pending, and returns when no request of theirs will be applied any more.
 func (s *Server) Follow(lead Leadership) {
 	s.accepting.Lock()
 	s.mu.Lock()
@@ -68,24 +58,18 @@ func (s *Server) Follow(lead Leadership) {
 	if s.mu.lead != lead {
 		switch {
 		case lead.Leader != 0:
-			s.mu.alone = time.Time{}
-		case s.mu.alone.IsZero():
-			s.mu.alone = time.Now()
+			s.mu.alone = engine.Never
+		case s.mu.alone == engine.Never:
+			s.mu.alone = s.now()
 		}
 		s.mu.lead = lead
 		s.mu.leads++
 		s.mu.endLead()
-		s.mu.leading, s.mu.endLead = context.WithCancel(context.Background())
-		for c := range s.mu.netConns {
-			if c.place != inLobby {
-				c.Dismiss(errLeadership)
-			}
-		}
+		s.mu.leading, s.mu.endLead = context.WithCancel(s.running)
 		s.mu.loops.dismiss(errLeadership, s.mu.leads)
-		s.mu.relays.dismiss(s.mu.leads)
 	}
 	s.accepting.Unlock()
-	for !lead.Here && s.mu.here+s.mu.sockets > 0 {
+	for !lead.Here && s.mu.sockets > 0 {
 		s.mu.left.Wait()
 	}
 }
@@ -97,124 +81,38 @@ func (s *Server) leadership() (Leadership, context.Context) {
 	return s.mu.lead, s.mu.leading
 }
 
-// patienceFor returns for how long a command waits for a leader that came at a time. Where none has been known for
-// Member.Patience it does not wait: the member is cut off from the others, or they do not take it in.
-func (s *Server) patienceFor(came time.Time) time.Duration {
+// patience returns when the connection of a client that came at a time, and is pending, is closed. Where no leader has been known
+// for Member.Patience that is at once: the member is cut off from the others, or they do not take it in.
+func (s *Server) patience(came int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	from := came
-	if !s.mu.alone.IsZero() && s.mu.alone.Before(came) {
-		from = s.mu.alone
-	}
-	return max(0, s.opt.Member.Patience-came.Sub(from))
+	return min(came, s.mu.alone) + int64(s.opt.Member.Patience)
 }
 
-// occupy notes where a connection is served, unless the leadership has changed.
-func (s *Server) occupy(c *netConn, p place, lead Leadership) bool {
+// converse lets a pending client have its conversation with the engine here, and gives it a loop, unless the
+// leadership has changed.
+func (s *Server) converse(c *socket) (ok bool, err error) {
+	if c.visitor != nil {
+		if err := s.letBegin(c); err != nil {
+			return false, err
+		}
+	}
+	s.accepting.Lock() // as whoever dismisses it: its loop is another one
+	defer s.accepting.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.lead != lead {
-		return false
+	if !s.mu.lead.Here {
+		return false, nil
 	}
-	c.place = p
-	if p == here {
-		s.mu.here++
-	}
-	return true
+	s.mu.proxied--
+	s.serveHere(c)
+	return true, nil
 }
 
-// unoccupy notes that a connection is served no more, with mu locked.
-func (s *Server) unoccupy(c *netConn) {
-	if c.place == here {
-		s.mu.here--
-	}
-	c.place = inLobby
-	s.mu.left.Broadcast()
-}
-
-// serveAtMember serves a connection wherever the leader is, as soon as there is one.
-func (s *Server) serveAtMember(c *netConn, t *ListenOptions, e access.Evidence) {
-	defer func() {
-		if !c.moved {
-			c.nc.Close()
-		}
-	}()
-	l := s.newLobby(c, t, e)
-	defer c.Beside(0)
-	for c.dismissed.Load() == nil {
-		lead, leading := s.leadership()
-		var retry time.Duration
-		switch {
-		case lead.Here:
-			moved, err := s.moveToLoop(c, l, t, lead)
-			if c.moved = moved; moved {
-				return
-			}
-			if err == nil && !s.occupy(c, here, lead) {
-				continue
-			}
-			if err == nil {
-				err = s.letBegin(c, t, e)
-			}
-			if err != nil {
-				s.reject(c.nc.RemoteAddr(), err)
-				return
-			}
-			c.ahead = l.input
-			c.Beside(0)
-			c.serve()
-			return
-		case lead.Leader == s.opt.Member.ID, lead.Leader == 0:
-		case c.visitor != nil: // its member knows already that this one leads, or does not know yet that it leads no more
-		default:
-			err := s.relay(leading, c, l, lead)
-			if err == nil {
-				if reason := c.dismissed.Load(); reason != nil {
-					s.disconnected(c.Client(), *reason)
-				}
-				return
-			}
-			s.log.Debug("the leader cannot be reached", "client", c.Client(), "err", err)
-			retry = leaderRetry
-		}
-		if err := l.wait(leading.Done(), retry); err != nil {
-			s.disconnected(c.Client(), err)
-			return
-		}
-	}
-}
-
-const (
-	// leaderRetry is how long a connection waits before it tries again to reach a leader.
-	leaderRetry = 250 * time.Millisecond
-
-	// leaderWait is how long it tries to. Meanwhile nobody looks at its commands, which may have waited for too long.
-	leaderWait = time.Second
-)
-
-// letBegin lets the conversation of a connection begin: as that of a visitor, or of whom the
-// evidence belongs to.
-func (s *Server) letBegin(c *netConn, t *ListenOptions, e access.Evidence) error {
-	if c.visitor == nil {
-		s.admit(&c.Conversation, t, e)
-		return nil
-	}
-	return s.letVisitorBegin(&c.Conversation, t, c.visitor, e.Address)
-}
-
-func (s *Server) letVisitorBegin(c *conversation.Conversation, t *ListenOptions, v *visitor, addr netip.Addr) error {
-	id, known := s.access.ByName(v.Identity)
-	if !known && v.Identity != "" {
-		return &refusal{"the leader knows no identity " + v.Identity}
-	}
-	s.admitAs(c, t, id, known, addr)
-	return nil
-}
-
-// askedMember returns the member that a client has asked.
-func (s *Server) askedMember(asker conversation.Owner) uint64 {
-	if c, ok := asker.(connected); ok && c.visits() != nil {
-		return c.visits().Member
-	}
-	return s.opt.Member.ID
+// follows reports whether a leader still leads, and notes that a client is its.
+func (s *Server) follows(lead Leadership, c *socket) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.leads = s.mu.leads
+	return s.mu.lead == lead
 }

@@ -6,12 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -57,7 +55,11 @@ func startCrew(t *testing.T, n int, opt Options) *crew {
 				return []wire.Stat{{Key: "cluster-member", Value: strconv.FormatUint(asked, 10)}}
 			},
 		}
-		c.members = append(c.members, start(t, o))
+		r := start(t, o)
+		if nc, err := r.pipe(); err == nil { // in memory, whoever comes first
+			nc.Close()
+		}
+		c.members = append(c.members, r)
 	}
 	return c
 }
@@ -171,8 +173,8 @@ func TestSameLeaderAgain(t *testing.T) {
 	})
 }
 
-// What a client sends while there is no leader is executed when there is one.
-func TestLobby(t *testing.T) {
+// What a client sends while there is no leader is executed when there is one, and is not read before.
+func TestPending(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := startCrew(t, 2, Options{})
 		for _, r := range c.members {
@@ -191,122 +193,54 @@ func TestLobby(t *testing.T) {
 	})
 }
 
-// A leader that drops packets holds up no client for longer than none at all, and not when there is another one.
-func TestLobbyOfSilentLeader(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := startCrew(t, 3, Options{})
-		c.silent.Store(1)
-		c.elect(1)
-		client := c.members[1].dial()
-		client.do("put 0 0 60 1\na\n", "INTERNAL_ERROR\n")
-		client.send("put 0 0 60 1\nb\n")
-		synctest.Wait()
-		c.elect(3)
-		client.want("INSERTED 1\n")
-	})
-}
-
-func TestLobbyWithoutLeader(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := startCrew(t, 2, Options{MaxJobSize: 100_000})
-		for i, r := range c.members {
-			client := r.dial()
-			if got := client.stat("cluster-member"); got != strconv.Itoa(i+1) {
-				t.Errorf("stats of member %d are those of %s", i+1, got)
-			}
-			r.Follow(Leadership{Leader: 3, Term: uint64(2*i + 1)}) // nobody knows 3
-			r.Follow(Leadership{Term: uint64(2*i + 2)})
-			for _, want := range []time.Duration{DefaultPatience, 0} { // when no leader was known for that long, a command does not wait
-				began := time.Now()
-				client.do("put 0 0 60 5\nhello\ndelete 1\n", "INTERNAL_ERROR\nINTERNAL_ERROR\n")
-				if waited := time.Since(began); waited != want {
-					t.Errorf("a put and a delete have waited for %v, want %v", waited, want)
-				}
-			}
-			began := time.Now()
-			client.do("reserve-with-timeout 3\n", "TIMED_OUT\n")
-			if waited := time.Since(began); waited != 3*time.Second {
-				t.Errorf("a reserve has waited for %v", waited)
-			}
-			client.send("reserve\n")
-			time.Sleep(time.Hour)
-			client.nc.Close()
-			quits := r.dial()
-			quits.send("quit\n")
-			quits.wantEnd()
-			long := r.dial()
-			long.send("put 0 0 60 65535\n")
-			go io.WriteString(long.nc, crlf.Replace(strings.Repeat("x", 65535)+"\n"))
-			long.want("INTERNAL_ERROR\n")
-			long.nc.Close()
-			synctest.Wait()
-			r.wantConns(0)
-		}
-	})
-}
-
-// A command that is longer than what is kept waits like any other, and the next one after it is understood.
-func TestLobbyOfLargeJobs(t *testing.T) {
-	const whole, tooBig = 99_999, 200_000
-	large := func(size int) string {
-		return fmt.Sprintf("put 0 0 60 %d\n%s\n", size, strings.Repeat("x", size))
-	}
-	bubble(t, func(t *testing.T) {
-		c := startCrew(t, 2, Options{MaxJobSize: 100_000})
-		for _, size := range []int{whole, tooBig} {
+// The connection of a pending client is closed when its patience is over, at once where there has been no leader for that
+// long, and when the client hangs up. A leader that cannot be reached, or drops packets, is none.
+func TestPatience(t *testing.T) {
+	for name, leader := range map[string]func(*crew){
+		"none": func(c *crew) {
 			c.elect(1)
 			c.elect(0) // just now
-			client := c.members[1].dial()
-			go io.WriteString(client.nc, crlf.Replace(large(size)+"reserve-with-timeout 0\n"))
-			began := time.Now()
-			client.want("INTERNAL_ERROR\n")
-			if waited := time.Since(began); waited != DefaultPatience {
-				t.Errorf("a put of %d bytes has waited for %v", size, waited)
-			}
-			client.want("TIMED_OUT\n")
-			client.nc.Close()
-
-			// Half of it arrives when there is a leader: it is answered by whoever has the other half.
-			slow := c.members[1].dial()
-			text := crlf.Replace(large(size))
-			half := len(text) - 10
-			go io.WriteString(slow.nc, text[:half])
-			time.Sleep(DefaultPatience + time.Second)
+		},
+		"out of reach": func(c *crew) {
+			c.down.Store(true)
 			c.elect(1)
-			synctest.Wait()
-			go io.WriteString(slow.nc, text[half:]+crlf.Replace("use mail\n"))
-			slow.want("INTERNAL_ERROR\nUSING mail\n")
-			slow.nc.Close()
-			c.elect(0)
-
-			// The client does not go on.
-			stalls := c.members[1].dial()
-			go io.WriteString(stalls.nc, text[:half])
-			stalls.wantEnd()
-		}
-		c.elect(1)
-		c.elect(0)
-		early := c.members[1].dial()
-		go io.WriteString(early.nc, crlf.Replace(large(whole)+large(tooBig)))
-		time.Sleep(time.Second)
-		c.elect(1)
-		early.want("INSERTED 1\nJOB_TOO_BIG\n")
-		early.nc.Close()
-	})
-}
-
-// A leader that this member cannot reach is none for its clients.
-func TestLeaderOutOfReach(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := startCrew(t, 2, Options{})
-		c.elect(1)
-		c.down.Store(true)
-		client := c.members[1].dial()
-		client.do("put 0 0 60 5\nhello\n", "INTERNAL_ERROR\n")
-		client.send("put 0 0 60 5\nhello\n")
-		c.down.Store(false)
-		client.want("INSERTED 1\n")
-	})
+		},
+		"silent": func(c *crew) {
+			c.silent.Store(1)
+			c.elect(1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				c := startCrew(t, 3, Options{})
+				leader(c)
+				r := c.members[1]
+				for i := range 3 {
+					began, client := time.Now(), r.dial()
+					if i != 2 || name == "none" {
+						client.send("put 0 0 60 1\nx\n")
+						client.wantEnd()
+						want := DefaultPatience
+						if i > 0 && name == "none" {
+							want = 0
+						}
+						if waited := time.Since(began); waited < want || waited > want+leaderWait {
+							t.Errorf("a client has waited for %v, want %v", waited, want)
+						}
+						continue
+					}
+					client.send("put 0 0 60 1\nx\n")
+					leaves := r.dial()
+					leaves.nc.Close()
+					time.Sleep(leaderRetry + leaderWait)
+					r.wantConns(1)
+					c.down.Store(false)
+					c.elect(3)
+					client.want("INSERTED 1\n")
+				}
+			})
+		})
+	}
 }
 
 // A server that stops lets the clients go that wait, and those that are served elsewhere.
@@ -329,54 +263,6 @@ func TestShutdownOfMembers(t *testing.T) {
 		client.send("reserve-with-timeout 100\nput 0 0 60 1\nx\n")
 		client.want("RESERVED 1 5\nhello\nINSERTED 2\n")
 		if err := c.members[1].Shutdown(t.Context()); err != nil {
-			t.Error(err)
-		}
-		client.wantEnd()
-	})
-}
-
-// A lateListener's connections set their first deadline when somebody else has let their reads end.
-type lateListener struct {
-	*memnet.Listener
-	begun, woken chan struct{}
-	first, wake  sync.Once
-}
-
-func (l *lateListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	return lateConn{c, l}, err
-}
-
-type lateConn struct {
-	net.Conn
-	l *lateListener
-}
-
-func (c lateConn) SetReadDeadline(at time.Time) error {
-	if at.Equal(time.Unix(1, 0)) {
-		defer c.l.wake.Do(func() { close(c.l.woken) })
-	} else {
-		c.l.first.Do(func() {
-			close(c.l.begun)
-			<-c.l.woken
-		})
-	}
-	return c.Conn.SetReadDeadline(at)
-}
-
-// A client that begins to wait for a leader while the server stops does not go on waiting.
-func TestShutdownOfNewcomer(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := startCrew(t, 1, Options{})
-		l := &lateListener{Listener: memnet.Listen(), begun: make(chan struct{}), woken: make(chan struct{})}
-		c.members[0].serve(l)
-		nc, err := l.Dial()
-		if err != nil {
-			t.Fatal(err)
-		}
-		client := newClient(t, nc)
-		<-l.begun
-		if err := c.members[0].Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
 		client.wantEnd()

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -15,9 +14,7 @@ import (
 func TestOutputOfPassIsBounded(t *testing.T) {
 	const clients, body = 50, 4 << 20
 	r := start(t, Options{Loops: 1, MaxJobSize: body})
-	producer := r.dial()
-	producer.send(fmt.Sprintf("put 0 0 9 %d\n%s\n", body, strings.Repeat("x", body)))
-	producer.want("INSERTED 1\n")
+	r.putLarge(body)
 	n := &readers{left: clients, done: make(chan struct{}), woken: make(chan struct{}, 1)}
 	r.serve(n)
 	<-n.done
@@ -101,6 +98,8 @@ func (p *readersPoller) Wake() {
 	}
 }
 
+func (*readersPoller) Remove(Socket) error { return nil }
+
 func (p *readersPoller) Close() {}
 
 // A reader is the socket of such a client.
@@ -148,25 +147,25 @@ func (s *reader) Unacknowledged() int { return 0 }
 func (s *reader) CloseWrite() error   { return nil }
 func (s *reader) Close() error        { return nil }
 
-// The same is true of clients of another member.
-func TestOutputOfRelayIsBounded(t *testing.T) {
+// The same is true of clients whose bytes are passed back.
+func TestOutputOfProxyIsBounded(t *testing.T) {
 	const clients = 40
 	streams := make([]*endlessStream, clients)
 	for i := range streams {
 		streams[i] = &endlessStream{pieces: 3}
 	}
-	loop, joined := newRelayLoop(t, streams...)
+	loop, _ := newProxyLoop(t, streams...)
 	left := func() (n int) {
 		for _, s := range streams {
 			n += s.pieces
 		}
 		return n
 	}
-	for got := (relayMail{joined: joined}); left() > 0; got, _ = loop.wait() {
+	for left() > 0 {
 		before := left()
-		loop.serve(got, nil)
-		if n := before - left(); n > passOutput/maxRelayBuffer+writesPerRound {
-			t.Fatalf("a round passes back %d pieces, want %d at most", n, passOutput/maxRelayBuffer+writesPerRound)
+		loop.step()
+		if n := before - left(); n > passOutput/readSize+writesPerRound {
+			t.Fatalf("a pass passes back %d pieces, want %d at most", n, passOutput/readSize+writesPerRound)
 		}
 	}
 }

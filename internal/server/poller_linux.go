@@ -1,29 +1,16 @@
 package server
 
 import (
+	"errors"
+	"io"
+	"net"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
-
-// A Socket is what a loop needs of a connection. Its methods do not block; they
-// are described at [epoll.Socket], which is the one that is not simulated.
-type Socket interface {
-	Read(buf []byte) (int, error)
-	Write(buf []byte) (int, error)
-	Unacknowledged() int
-	CloseWrite() error
-	Close() error
-}
-
-// A Poller is what a loop needs to wait for its sockets; see [epoll.Poller].
-type Poller interface {
-	Add(s Socket, index int, events epoll.Events) error
-	Modify(s Socket, index int, events epoll.Events) error
-	Wait(timeout time.Duration) []epoll.Event
-	Wake()
-	Close()
-}
 
 // systemPoller is the Poller for the kernel's sockets.
 type systemPoller struct{ *epoll.Poller }
@@ -34,9 +21,55 @@ func newSystemPoller() (Poller, error) {
 }
 
 func (p systemPoller) Add(s Socket, index int, events epoll.Events) error {
-	return p.Poller.Add(s.(epoll.Socket), index, events)
+	return p.Poller.Add(kernelSocket(s), index, events)
 }
 
 func (p systemPoller) Modify(s Socket, index int, events epoll.Events) error {
-	return p.Poller.Modify(s.(epoll.Socket), index, events)
+	return p.Poller.Modify(kernelSocket(s), index, events)
 }
+
+func (p systemPoller) Remove(s Socket) error { return p.Poller.Remove(kernelSocket(s)) }
+
+// Nest makes Wait report that another Poller has something to report.
+func (p systemPoller) Nest(other Poller) error { return p.Poller.Nest(other.(systemPoller).Poller) }
+
+// kernelSocket returns the kernel's socket, which may be below TLS.
+func kernelSocket(s Socket) epoll.Socket {
+	if t, ok := s.(*tlsSocket); ok {
+		s = t.fd
+	}
+	return s.(epoll.Socket)
+}
+
+// isPlain reports whether a socket is one of the kernel's, without TLS.
+func isPlain(s Socket) bool {
+	_, ok := s.(epoll.Socket)
+	return ok
+}
+
+// takeSocket takes a connection's socket away from package net.
+func takeSocket(nc net.Conn) (Socket, error) {
+	switch nc.(type) {
+	case *net.TCPConn, *net.UnixConn:
+		fd, err := epoll.Take(nc.(io.Closer))
+		return fd, err
+	}
+	return nil, errors.ErrUnsupported
+}
+
+// user returns the user of the process at the other end of a unix socket.
+func (s *socket) user() access.UnixUser {
+	fd, ok := s.fd.(epoll.Socket)
+	if !ok {
+		return access.UnixUser{}
+	}
+	return socketUser(int(fd))
+}
+
+// setDeadAfter ends a TCP connection whose peer acknowledges nothing for so long.
+func setDeadAfter(fd int, d time.Duration) {
+	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.Milliseconds())) // an error is that of a unix socket, or of one that has ended
+}
+
+// reserveFiles makes room for so many files in the kernel's table.
+func reserveFiles(n int) { epoll.ReserveFiles(n) }

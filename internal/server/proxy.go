@@ -1,49 +1,414 @@
 package server
 
 import (
-	"errors"
-	"fmt"
+	"context"
 	"io"
-	"net"
+	"slices"
+	"syscall"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/conversation/proxyproto"
+	"github.com/beanpole-mq/beanpole/internal/conversation"
+	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// A proxiedConn is a connection that a proxy passes on, with the address of the client.
-type proxiedConn struct {
-	*net.TCPConn
-	client net.Addr
+const (
+	// leaderRetry is how long a client waits before its member tries again to reach a leader.
+	leaderRetry = 250 * time.Millisecond
+
+	// leaderWait is how long it tries to.
+	leaderWait = time.Second
+
+	// proxyLinger is how long a client may take to close its connection after the leader has.
+	proxyLinger = 5 * time.Second
+
+	// lingerCheck is how often the loop looks for clients that take too long for that, or need not do it.
+	lingerCheck = 50 * time.Millisecond
+
+	// lastTaken is how many bytes of the last replies a client's kernel has to acknowledge in a stall timeout, unless it takes more of
+	// them. It is what is asked of local clients.
+	lastTaken = 4 << 10
+)
+
+// A proxy is what the first loop of a member that does not lead has of a client. Without a stream to the leader the client
+// is pending. With one the loop passes on what the client sends, and back what the leader answers.
+type proxy struct {
+	came    int64 // ns
+	hello   visitor
+	dialing bool  // a goroutine opens the stream
+	retryAt int64 // ns; when to try again to reach the leader; 0: it has not failed
+	stream  Stream
+	reason  error // why the connection ends
+
+	input   []byte // of the client, that the stream has not taken
+	replies []byte // of the leader, that the client has not taken
+	shut    bool   // the client sends no more, and the leader knows
+	ended   bool   // the leader sends no more, and the client knows
+	closeAt int64  // ns; when the connection is closed, 0: it is not known
+	unacked int    // bytes that the client's kernel had not acknowledged when closeAt was set for its last replies
+	holding conversation.Holding
 }
 
-func (c proxiedConn) RemoteAddr() net.Addr { return c.client }
+// A dialed is what has become of an attempt to reach a leader.
+type dialed struct {
+	socket *socket
+	lead   Leadership
+	stream Stream
+	err    error
+}
 
-// behindProxy returns the connection of the client, if a proxy passes it on: then its header says
-// whose it is. A proxy that closes the connection without a word has only looked whether
-// the server is there.
-func (s *Server) behindProxy(nc net.Conn, t *ListenOptions) (net.Conn, error) {
-	tcp, ok := nc.(*net.TCPConn)
-	if !ok || !t.IsProxy(AddressOf(nc.RemoteAddr())) {
-		return nc, nil
-	}
-	read := make(chan struct{})
-	defer close(read)
-	go func() {
-		select {
-		case <-read:
-		case <-s.stopped:
-			nc.Close()
-		case <-time.After(handshakeTimeout):
-			nc.Close()
+// route finds out where a pending client is served.
+func (l *loop) route(s *socket) {
+	switch lead, _ := l.srv.leadership(); {
+	case s.gone || s.proxy.dialing:
+	case l.stopping:
+		l.end(s, conversation.ErrStopped)
+	case lead.Here:
+		l.srv.shared.Memory.Set(&s.proxy.holding, s, 0)
+		switch ok, err := l.srv.converse(s); {
+		case err != nil:
+			l.srv.reject(s.client, err)
+			l.end(s, err)
+		case ok:
+			l.handOver(s)
 		}
-	}()
-	switch client, err := proxyproto.Read(nc); {
-	case errors.Is(err, io.EOF), err != nil && s.isClosing():
-		return nil, err
-	case err != nil:
-		return nil, &refusal{fmt.Sprintf("its proxy does not say who it is: %v", err)}
-	case client.IsValid():
-		return proxiedConn{tcp, net.TCPAddrFromAddrPort(client)}, nil
+	case lead.Leader == 0, lead.Leader == l.srv.opt.Member.ID:
+		l.pend(s)
+	case s.visitor != nil: // its member knows already that this one leads, or does not know yet that it leads no more
+		l.pend(s)
+	default:
+		l.dial(s)
 	}
-	return nc, nil
+}
+
+// pend lets a client wait: for a leader, or to try again to reach it. What it sends stays with the kernel.
+func (l *loop) pend(s *socket) {
+	at := l.srv.patience(s.proxy.came)
+	if s.proxy.retryAt > l.now {
+		at = min(at, s.proxy.retryAt)
+	}
+	l.timers.set(s, at)
+	l.expect(s, epoll.HalfClosed)
+}
+
+// dial opens a stream to the leader.
+func (l *loop) dial(s *socket) {
+	hello, err := s.proxy.hello.append(nil)
+	if err != nil {
+		l.end(s, err)
+		return
+	}
+	s.proxy.dialing, s.proxy.input = true, hello
+	l.dials++
+	l.expect(s, epoll.Once)
+	lead, leading := l.srv.leadership()
+	l.srv.wg.Go(func() {
+		d := dialed{socket: s, lead: lead}
+		ctx, cancel := context.WithTimeout(leading, leaderWait)
+		defer cancel()
+		nc, err := l.srv.opt.Member.Dial(ctx, lead.Leader)
+		if d.err = err; err == nil {
+			d.stream = l.srv.streamOf(nc)
+		}
+		l.post(func(m *mailbox) { m.dialed = append(m.dialed, d) })
+	})
+}
+
+// dialed goes on with a client when it is known whether its leader can be reached.
+func (l *loop) dialed(d dialed) {
+	l.dials--
+	s, p := d.socket, d.socket.proxy
+	p.dialing = false
+	switch {
+	case s.gone:
+	case d.err != nil:
+		l.srv.log.Debug("the leader cannot be reached", "client", s.Client(), "err", d.err)
+		p.retryAt = l.now + int64(leaderRetry)
+		if lead, _ := l.srv.leadership(); lead == d.lead {
+			l.pend(s)
+			return
+		}
+		l.route(s)
+		return
+	case l.srv.follows(d.lead, s):
+		p.stream = d.stream
+		l.notify(s, p.stream, false)
+		l.passOn(s)
+		if !s.gone {
+			l.passBack(s)
+		}
+		return
+	default:
+		l.route(s)
+	}
+	if d.stream != nil {
+		d.stream.Close()
+	}
+}
+
+// handOver lets the loop of a client that was pending begin its conversation.
+func (l *loop) handOver(s *socket) {
+	if v, ok := s.fd.(streamSocket); ok {
+		v.Notify(func() {})
+	} else {
+		l.poll.Remove(s.fd) // an error is that of a connection that has failed, which reading will tell
+	}
+	for i := range l.events {
+		if l.events[i].Index == s.index {
+			l.events[i].Events = 0
+		}
+	}
+	l.timers.remove(s)
+	l.clients.remove(s.index)
+	s.listed = false
+	s.loop.post(func(m *mailbox) { m.entered = append(m.entered, s) })
+}
+
+// proxyDue deals with a client whose time has come.
+func (l *loop) proxyDue(s *socket) {
+	switch p := s.proxy; {
+	case s.gone || p.dialing:
+	case p.closeAt != 0:
+		l.checkLinger(s)
+	case p.stream != nil:
+	case l.srv.patience(p.came) <= l.now:
+		l.end(s, errNoLeader)
+	default:
+		l.route(s)
+	}
+}
+
+// handleProxied deals with what has happened to the connection of a client that is pending, or whose bytes are passed on.
+func (l *loop) handleProxied(s *socket, events epoll.Events) {
+	switch p := s.proxy; {
+	case s.gone:
+	case events.Has(epoll.Failed):
+		l.end(s, syscall.ECONNRESET)
+	case p.stream != nil:
+		if events.Has(epoll.Readable | epoll.HalfClosed | epoll.HungUp) {
+			l.passOn(s)
+		}
+		if !events.Has(epoll.Writable) || s.gone {
+			return
+		}
+		if l.written >= passOutput {
+			l.list(s)
+			return
+		}
+		l.passBack(s)
+	case !p.dialing && events.Has(epoll.HalfClosed|epoll.HungUp):
+		l.end(s, io.EOF)
+	}
+}
+
+// passBoth goes on with a client after something has happened to a stream of its.
+func (l *loop) passBoth(s *socket) {
+	if s.proxy.stream == nil {
+		l.handleProxied(s, s.readiness())
+		return
+	}
+	if len(s.proxy.input) > 0 || s.readiness().Has(epoll.Readable|epoll.HalfClosed) {
+		l.passOn(s)
+	}
+	if !s.gone {
+		l.passBack(s)
+	}
+}
+
+// scratch returns a buffer for what is passed on.
+func (l *loop) scratch() []byte { return l.in[len(l.in):][:readSize] }
+
+// passOn passes on what the client has sent, once.
+func (l *loop) passOn(s *socket) {
+	p := s.proxy
+	if p.ended { // it is thrown away until the client closes the connection
+		if n, err := s.fd.Read(l.scratch()); n == 0 && err != epoll.ErrWouldBlock {
+			l.end(s, io.EOF)
+		}
+		return
+	}
+	if len(p.input) == 0 && !p.shut {
+		n, err := s.fd.Read(l.scratch())
+		switch {
+		case err == io.EOF:
+			l.shut(s)
+			return
+		case err == epoll.ErrWouldBlock:
+			return
+		case err != nil:
+			l.end(s, err)
+			return
+		}
+		p.input = l.scratch()[:n]
+	}
+	if len(p.input) > 0 {
+		n, err := p.stream.TryWrite(p.input)
+		if err != nil { // its replies may still come
+			p.input, p.shut = nil, true
+		} else if n < len(p.input) {
+			p.input = slices.Clone(p.input[n:])
+		} else if p.input = nil; p.shut {
+			p.stream.CloseWrite()
+		}
+	}
+	l.expectProxied(s)
+}
+
+// passBack passes back what the leader has answered. If that comes as fast as the client takes it, others come in between.
+func (l *loop) passBack(s *socket) {
+	p := s.proxy
+	if p.ended {
+		return
+	}
+	for range writesPerRound {
+		if len(p.replies) == 0 {
+			n, err := p.stream.TryRead(l.scratch())
+			switch {
+			case err == epoll.ErrWouldBlock:
+				l.expectProxied(s)
+				return
+			case err == io.EOF:
+				l.answered(s)
+				return
+			case err != nil:
+				l.end(s, err)
+				return
+			}
+			p.replies = l.scratch()[:n]
+		}
+		n, err := s.fd.Write(p.replies)
+		l.written += n
+		if n > 0 && p.closeAt != 0 {
+			l.letTake(s)
+		}
+		switch {
+		case err != nil:
+			l.end(s, err)
+			return
+		case n < len(p.replies):
+			p.replies = slices.Clone(p.replies[n:])
+			if _, _, ended := p.stream.Ready(); ended && p.closeAt == 0 {
+				l.letTake(s)
+			}
+			l.expectProxied(s)
+			return
+		default:
+			p.replies = nil
+		}
+	}
+	l.list(s)
+	l.expectProxied(s)
+}
+
+// shut tells the leader that the client sends no more: what it has sent is answered before.
+func (l *loop) shut(s *socket) {
+	p := s.proxy
+	p.shut = true
+	if len(p.input) == 0 {
+		p.stream.CloseWrite()
+	}
+	l.expectProxied(s)
+}
+
+// answered tells the client that there are no more replies, and gives it time to close its connection until its kernel
+// has acknowledged everything.
+func (l *loop) answered(s *socket) {
+	s.proxy.ended, s.proxy.input = true, nil
+	s.fd.CloseWrite() // an error is that of a connection that has failed, which reading will tell
+	l.closeBy(s, proxyLinger)
+	l.expectProxied(s)
+}
+
+// letTake gives a client time to take the last replies, and again whenever it has taken some: the leader has ended the stream
+// and does not look at it any more.
+func (l *loop) letTake(s *socket) {
+	s.proxy.unacked = s.fd.Unacknowledged()
+	l.closeBy(s, l.srv.opt.StallTimeout)
+}
+
+// takes reports whether a client has taken something of the last replies since letTake.
+func (s *socket) takes() bool {
+	if s.proxy.ended {
+		return false
+	}
+	n := s.fd.Unacknowledged()
+	return s.proxy.unacked-n >= lastTaken || n == 0 && s.proxy.unacked > 0
+}
+
+func (l *loop) closeBy(s *socket, after time.Duration) {
+	if after <= 0 {
+		after = DefaultStallTimeout
+	}
+	s.proxy.closeAt = l.srv.now() + int64(after)
+	l.timers.set(s, l.srv.now()+int64(lingerCheck))
+}
+
+// checkLinger closes the connection of a client that lingers for too long.
+func (l *loop) checkLinger(s *socket) {
+	switch p := s.proxy; {
+	case p.ended && s.fd.Unacknowledged() <= 0 && !l.hasUnread(s):
+		l.end(s, io.EOF)
+	case s.takes():
+		l.letTake(s)
+	case p.closeAt <= l.now:
+		l.end(s, conversation.ErrUnread)
+	default:
+		l.timers.set(s, l.now+int64(lingerCheck))
+	}
+}
+
+// hasUnread reports whether there is input of a client, which the kernel would answer with a reset.
+func (l *loop) hasUnread(s *socket) bool {
+	u, ok := s.fd.(interface{ Unread() int })
+	return ok && u.Unread() > 0
+}
+
+// expectProxied says what to wait for, and how much is held while the leader or the client does not take it.
+func (l *loop) expectProxied(s *socket) {
+	p, held := s.proxy, 0
+	if s.gone {
+		return
+	}
+	if len(p.input)+len(p.replies) > 0 {
+		held = cap(p.input) + cap(p.replies) + p.stream.Held()
+		if s.buffer != nil {
+			held += s.buffer.Held()
+		}
+	}
+	l.srv.shared.Memory.Set(&p.holding, s, int64(held))
+	events := epoll.Events(0)
+	if p.ended || !p.shut && len(p.input) == 0 {
+		events |= epoll.Readable | epoll.HalfClosed
+	}
+	if len(p.replies) > 0 {
+		events |= epoll.Writable
+	}
+	if events == 0 {
+		events = epoll.Once // that the client has hung up is reported all the same, and would be again and again
+	}
+	l.expect(s, events)
+}
+
+// endProxied lets go of what a proxy has.
+func (l *loop) endProxied(s *socket, reason error) {
+	p := s.proxy
+	if p.reason = reason; p.stream != nil {
+		p.stream.Close()
+	}
+	p.input, p.replies = nil, nil
+	l.srv.shared.Memory.Set(&p.holding, s, 0)
+	l.remove(s)
+}
+
+// endsFirst passes on the end of each client that has hung up before what others have sent: the leader is to hear
+// of it before.
+func (l *loop) endsFirst() {
+	for i, ev := range l.events {
+		if ev.Index < 0 || !ev.Events.Has(epoll.HalfClosed|epoll.HungUp|epoll.Failed) {
+			continue
+		}
+		if s := l.clients.all[ev.Index]; s != nil && s.proxy != nil {
+			l.handleProxied(s, ev.Events)
+			l.events[i].Events = 0
+		}
+	}
 }

@@ -1,36 +1,28 @@
 // Package server lets clients at the broker through sockets.
 //
 // What a client says and hears is a conversation, a room of its own. This package
-// has what drives conversations, and does their input and output. There are two kinds
-// of connections:
+// has the loops that drive conversations, and do their input and output:
 //
-//		                      Server                    server.go
-//		                        │ Serve                 accept.go, slots.go, admission.go
-//		         ┌──────────────┴──────────────┐
-//		  TCP and unix sockets,       everything else:
-//		      on Linux                TLS, other systems, tests
-//		         │                             │
-//		  loop, a few of them          netConn, each with
-//		  for all sockets              a goroutine
-//		   │ accept_linux.go           netconn.go
-//		   │ loop_linux.go               │
-//		   │ round_linux.go: a turn      │
-//		   │ mailbox_linux.go            │
-//		   │ timers_linux.go             │
-//		   │ departures_linux.go         │
-//		  socket, each of one loop       │
-//		   │ socket_linux.go             │
-//		   └──────────────┬──────────────┘
-//		        conversation.Conversation
+//	                    Server                       server.go
+//	                      │ Serve                    accept.go, slots.go, admission.go
+//	       ┌──────────────┴──────────────┐
+//	TCP and unix sockets,      a goroutine accepts, and waits
+//	    on Linux               for proxies and handshakes
+//	 │ acceptor.go                │ header.go, visitor.go
+//	       └──────────────┬──────────────┘
+//	                    loop, a few of them          loop.go, loops.go
+//	                      │                          round.go: a turn
+//	                      │                          mailbox.go, timers.go, departures.go
+//	                   socket, each of one loop      socket.go
+//	       ┌──────────────┼──────────────┐
+//	    epoll.Socket   tlsSocket    streamSocket     tls.go, stream.go
+//	                                ┌────┴────┐
+//	                           mux.Stream    pump    pump.go
 //
-//	  - A loop waits for its sockets with epoll, reads from those that have something,
-//	    runs one turn of the broker for all of them, and writes all their replies. It
-//	    accepts connections, too.
-//
-//	  - The goroutine of a netConn does the same for that alone.
-//
-// Both do what the conversation's State wants, and call Advance when Next says so. They
-// know no other limit on time, but for that of a TLS handshake.
+// A loop waits for its sockets with a Poller, reads from those that have something,
+// runs one turn of the broker for all of them, and writes all their replies. It
+// accepts connections, too. It does what a conversation's State wants, and calls Advance
+// when Next says so; it knows no other limit on time.
 //
 //	srv := server.New(b, server.Options{})
 //	go srv.Serve(listener)        // once for each listener
@@ -46,16 +38,15 @@
 //
 // # Members of a cluster
 //
-// With Options.Member the server serves clients only while its member is the active leader (member.go). Else it passes
-// their bytes on to the leader (relay.go), whose server takes them for its own (visitor.go), or lets them
-// wait for one (lobby.go). On Linux all this needs goroutines only while a client comes: after that a loop of its own passes on
-// the bytes of all clients without TLS (relay_linux.go), and the leader's loops drive their conversations (stream_linux.go).
+// With Options.Member the server serves clients only while its member is the active leader (member.go). Else the
+// first loop passes their bytes on to the leader (proxy.go), whose server takes them for its own (visitor.go), or lets
+// them wait for one.
 //
 // # Goroutines
 //
-// One for each loop, started with the first socket, or one for each connection, and two for each that has TLS and is passed on;
-// Serve starts them and Shutdown ends them. Serve itself runs in its caller's, where
-// it accepts the connections that are not for loops (accept.go).
+// One for each loop, started with the first listener, one for each connection while that is not ready for a loop, and two
+// for each pump; Serve starts them and Shutdown ends them. Serve itself runs in its caller's, where
+// it accepts the connections that loops do not (accept.go).
 package server
 
 import (
@@ -175,7 +166,10 @@ type Server struct {
 	changes        *ratelog.Logger
 	puts           *ratelog.Logger // that were refused for what they are
 	onChange       atomic.Pointer[func(*Change)]
-	stopped        chan struct{}  // closed by Shutdown
+	running        context.Context // until Shutdown
+	stopping       context.CancelFunc
+	aborting       context.Context // until Shutdown has no more time
+	abort          context.CancelFunc
 	foreignWarning rate.Sometimes // not a line for each client that speaks another protocol
 	fullWarning    rate.Sometimes
 
@@ -186,25 +180,21 @@ type Server struct {
 		sync.Mutex
 		closing   bool
 		listeners map[net.Listener]struct{}
-		netConns  map[*netConn]struct{}
 		loops     loops
-		sockets   int  // that the loops serve
+		sockets   int  // clients whose conversations are with the engine here
+		proxied   int  // those that are served elsewhere, or pending
 		slots     int  // that are taken
 		wanted    bool // the first loop is to accept when there is a slot again
 
 		// Of a member of a cluster.
-		lead     Leadership
-		leads    uint32             // how often lead has changed
-		leading  context.Context    // done when lead changes
-		endLead  context.CancelFunc // of leading
-		alone    time.Time          // since when no leader is known; zero: one is
-		here     int                // netConns that are served by this server's engine
-		visitors int                // connections of clients of other members
-		relays   *relayLoop         // started with the first client that it has
-		relayed  int                // clients that it has
-		left     sync.Cond          // a connection is not served any more
+		lead    Leadership
+		leads   uint32             // how often lead has changed
+		leading context.Context    // done when lead changes
+		endLead context.CancelFunc // of leading
+		alone   int64              // ns; since when no leader is known; engine.Never: one is
+		left    sync.Cond          // a connection is not served any more
 	}
-	wg sync.WaitGroup // one for each netConn and loop, and what a loop needs at first
+	wg sync.WaitGroup // one for each goroutine
 }
 
 // New returns a server of the broker's clients.
@@ -255,11 +245,10 @@ func New(b *broker.Broker, opt Options) *Server {
 	s.shared.Access, s.shared.Refused, s.shared.Changed = s.access, s.refusals.command, s.changed
 	s.shared.PutRefused, s.puts = s.putRefused, ratelog.New(s.log, 1, 5)
 	s.SetLimits(opt.Limits)
-	s.stopped = make(chan struct{})
+	s.running, s.stopping = context.WithCancel(context.Background())
+	s.aborting, s.abort = context.WithCancel(context.Background())
 	s.mu.listeners = make(map[net.Listener]struct{})
-	s.mu.netConns = make(map[*netConn]struct{})
-	s.mu.leading, s.mu.endLead = context.WithCancel(context.Background())
-	s.mu.alone = time.Now()
+	s.mu.leading, s.mu.endLead = context.WithCancel(s.running)
 	s.mu.left.L = &s.mu.Mutex
 	return s
 }
@@ -320,14 +309,6 @@ func (s *Server) TakeToken(id *access.Identity, addr netip.Addr) (wait time.Dura
 // now is the clock of the connections' limits: ns since the server was made.
 func (s *Server) now() int64 { return int64(time.Since(s.begun)) }
 
-// moment returns when now is, or was, at; 0 gives the zero Time.
-func (s *Server) moment(at int64) time.Time {
-	if at == 0 {
-		return time.Time{}
-	}
-	return s.begun.Add(time.Duration(at))
-}
-
 func (s *Server) isClosing() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -350,11 +331,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		s.mu.Lock()
-		for c := range s.mu.netConns {
-			c.close()
-		}
+		s.abort()
 		s.mu.loops.stop(true)
-		s.mu.relays.dismiss(s.mu.leads + 1)
 		s.mu.Unlock()
 		<-done
 		return ctx.Err()
@@ -370,18 +348,14 @@ func (s *Server) stop() {
 	defer s.mu.Unlock()
 	if !s.mu.closing {
 		s.mu.closing = true
-		close(s.stopped)
+		s.stopping()
 		s.mu.left.Broadcast()
 	}
 	s.unwatch()
 	for l := range s.mu.listeners {
 		l.Close()
 	}
-	for c := range s.mu.netConns {
-		c.stop()
-	}
 	s.mu.loops.stop(false)
-	s.mu.relays.stop()
 }
 
 // Check tests the invariants of all conversations and reports all that are broken.
@@ -389,11 +363,7 @@ func (s *Server) stop() {
 func (s *Server) Check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var broken []error
-	for c := range s.mu.netConns {
-		broken = append(broken, c.Check())
-	}
-	return errors.Join(append(broken, s.mu.loops.check())...)
+	return s.mu.loops.check()
 }
 
 // nameOf returns a client's address, or nothing if that is not going to be logged.

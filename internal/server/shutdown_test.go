@@ -36,7 +36,7 @@ func TestShutdown(t *testing.T) {
 		}
 		synctest.Wait()
 		r.wantConns(1)
-		if _, err := r.net.Dial(); err == nil {
+		if _, err := r.pipe(); err == nil {
 			t.Error("a connection was accepted after Shutdown")
 		}
 		for range 100 {
@@ -122,7 +122,7 @@ func TestStartStopStorm(t *testing.T) {
 			for i := range 30 {
 				clients.Go(func() {
 					for {
-						nc, err := r.net.Dial()
+						nc, err := r.pipe()
 						if err != nil {
 							return // the server has stopped
 						}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,12 +21,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// The tests here are those of limits_test.go and shutdown_test.go for sockets,
-// where time is real.
-
 // Whatever one client sends, in whatever pieces, is answered with the same bytes
-// by a loop and by a goroutine.
-func TestLoopAndGoroutineAgree(t *testing.T) {
+// by a loop that has their sockets, and by one that has their streams.
+func TestSocketsAndStreamsAgree(t *testing.T) {
 	const maxJob = 70_000
 	rapid.Check(t, func(rt *rapid.T) {
 		talk := drawTalk(rt, maxJob)
@@ -43,7 +39,7 @@ func TestLoopAndGoroutineAgree(t *testing.T) {
 			for at < min(len(got), len(want)) && got[at] == want[at] {
 				at++
 			}
-			rt.Fatalf("the loop answers %d bytes, the goroutine %d, from byte %d on:\n%.200q\n%.200q",
+			rt.Fatalf("a socket is answered %d bytes, a stream %d, from byte %d on:\n%.200q\n%.200q",
 				len(got), len(want), at, got[at:], want[at:])
 		}
 	})
@@ -175,40 +171,6 @@ func TestLoopsWakeEachOther(t *testing.T) {
 	}
 }
 
-// A client that stops in the middle of a command is disconnected, and one that
-// says nothing if there is a limit to that; not one that waits.
-func TestSilenceTCP(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		opt   Options
-		send  string
-		ends  bool
-		after time.Duration // it is still there
-	}{
-		"stalled":          {Options{StallTimeout: 50 * time.Millisecond}, "put 0 0 9 100\nhello", true, 0},
-		"stalled, in fact": {Options{StallTimeout: 50 * time.Millisecond}, strings.Repeat("x", 1000), true, 0},
-		"idle":             {Options{IdleTimeout: 50 * time.Millisecond}, "use x\n", true, 0},
-		"idle for ever":    {Options{StallTimeout: 20 * time.Millisecond}, "use x\n", false, 600 * time.Millisecond},
-		"waiting":          {Options{StallTimeout: 50 * time.Millisecond, IdleTimeout: 5 * time.Second}, "use x\nreserve\n", false, 6 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := start(t, test.opt)
-			c := r.dialTCP()
-			c.send(test.send)
-			if test.ends {
-				r.eventually("it is disconnected", func() bool { return r.stats().TotalSessions == 1 && r.stats().Sessions == 0 })
-				return
-			}
-			r.eventually("it is connected", func() bool { return r.stats().Sessions == 1 })
-			time.Sleep(test.after)
-			if r.stats().Sessions != 1 {
-				t.Error("it was disconnected")
-			}
-		})
-	}
-}
-
 // An unix socket is served like any other.
 func TestUnixSocket(t *testing.T) {
 	r := start(t, Options{})
@@ -218,8 +180,8 @@ func TestUnixSocket(t *testing.T) {
 	}
 	c := r.dialListener(listeners[0])
 	c.do("put 0 0 9 2\nhi\nreserve\n", "INSERTED 1\nRESERVED 1 2\nhi\n")
-	if len(r.mu.netConns) != 0 {
-		t.Error("it was given a goroutine")
+	if r.conn().isStream() {
+		t.Error("it was given a pump")
 	}
 }
 
@@ -256,32 +218,6 @@ func TestShutdownTCP(t *testing.T) {
 	}
 }
 
-// What the context does not leave time for is cut off.
-func TestShutdownInTimeTCP(t *testing.T) {
-	r := start(t, Options{})
-	c := r.dialTCP()
-	c.do("put 0 0 9 60000\n"+strings.Repeat("x", 60000)+"\n", "INSERTED 1\n")
-	go io.WriteString(c.nc, strings.Repeat("peek 1\r\n", 10_000))
-	c.want("FOUND")
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if err := r.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Shutdown: %v", err)
-	}
-	r.wantConns(0)
-}
-
-// A body as large as the limit arrives whole and leaves whole, and a job of any
-// size fits after a small command.
-func TestLargeBodyTCP(t *testing.T) {
-	const size = 5 << 20
-	r := start(t, Options{MaxJobSize: size})
-	c := r.dialTCP()
-	body := strings.Repeat("x", size)
-	go c.send(fmt.Sprintf("use a\nput 0 0 9 %d\n%s\npeek 1\nuse b\n", size, body))
-	c.want(fmt.Sprintf("USING a\nINSERTED 1\nFOUND 1 %d\n%s\nUSING b\n", size, body))
-}
-
 // Replies to commands before a quit arrive, however many they are and however
 // late they are read.
 func TestQuitTCP(t *testing.T) {
@@ -295,21 +231,6 @@ func TestQuitTCP(t *testing.T) {
 		c.want(fmt.Sprintf("FOUND 1 %d\n%s\n", size, strings.Repeat("x", size)))
 	}
 	c.wantEnd()
-}
-
-// When a turn cannot be made durable, the clients of a loop are told like those
-// of a goroutine, each of them for its own commands.
-func TestLogFailsTCP(t *testing.T) {
-	log := &failingLog{}
-	r := startLogged(t, Options{}, broker.Options{Log: log})
-	c, other := r.dialTCP(), r.dialTCP()
-	c.do("put 0 0 9 1\na\n", "INSERTED 1\n")
-	r.broker.Call(func(*engine.Engine, int64) { log.err = errors.New("no space left on device") })
-	c.send("use x\nput 0 0 9 1\nb\npeek 1\nreserve\nbury 1 0\nlist-tube-used\n")
-	other.do("use y\nlist-tube-used\n", "USING y\nUSING y\n")
-	c.want("USING x\nINTERNAL_ERROR\nFOUND 1 1\na\nRESERVED 1 1\na\nINTERNAL_ERROR\nUSING x\n")
-	r.broker.Call(func(*engine.Engine, int64) { log.err = nil })
-	c.do("put 0 0 9 1\nd\nuse z\n", "INSERTED 3\nUSING z\n")
 }
 
 // When the descriptors run out, those who are connected are served all the same, and
@@ -532,8 +453,7 @@ func TestResetBeforeServed(t *testing.T) {
 		_, err := unix.Getpeername(int(fd))
 		return err != nil
 	})
-	r.acceptElsewhere(fd, client.LocalAddr(), &ListenOptions{})
-	if n := r.stats().TotalSessions; n != 0 {
-		t.Errorf("%d clients are served", n)
+	if nc, err := acceptElsewhere(fd, client.LocalAddr()); err == nil {
+		t.Errorf("it is accepted, from %v", nc.RemoteAddr())
 	}
 }

@@ -93,6 +93,8 @@ func (p *stillPoller) Wake() {
 	}
 }
 
+func (*stillPoller) Remove(Socket) error { return nil }
+
 func (p *stillPoller) Close() {}
 
 type stillSocket stillNetwork

@@ -1,17 +1,126 @@
 package server
 
-import "net"
+import (
+	"slices"
 
-// A Stream is a connection that event loops can drive though the kernel does not know it: one of package mux. Its methods are
-// described there.
+	"github.com/beanpole-mq/beanpole/internal/server/epoll"
+)
+
+// A Stream is a connection that event loops can drive though no poller knows it: one of
+// package mux, where its methods are described, or a pump.
 type Stream interface {
-	net.Conn
-	CloseWrite() error
 	TryRead(b []byte) (int, error)
 	TryWrite(b []byte) (int, error)
-	PutBack(b []byte)
+	CloseWrite() error
+	Close() error
 	Unread() int
 	Held() int
 	Ready() (readable, writable, ended bool)
 	Notify(f func())
+}
+
+// A streamSocket is a stream as the Socket of a loop. Who has brought bytes posts it to the loop.
+type streamSocket struct{ Stream }
+
+// Read implements Socket.
+func (v streamSocket) Read(b []byte) (int, error) { return v.TryRead(b) }
+
+// Write implements Socket.
+func (v streamSocket) Write(b []byte) (int, error) { return v.TryWrite(b) }
+
+// Unacknowledged implements Socket.
+func (v streamSocket) Unacknowledged() int {
+	if p, ok := v.Stream.(*pump); ok {
+		return p.unwritten()
+	}
+	return -1
+}
+
+// A buffered socket may be ready though its poller does not know it. Its methods are those of a Stream.
+type buffered interface {
+	Ready() (readable, writable, ended bool)
+	Held() int
+}
+
+// readiness returns what has happened of what the loop waits for, as far as its poller does not tell.
+func (s *socket) readiness() (e epoll.Events) {
+	if s.buffer == nil {
+		return 0
+	}
+	readable, writable, ended := s.buffer.Ready()
+	if readable {
+		e |= epoll.Readable
+	}
+	if writable {
+		e |= epoll.Writable
+	}
+	if ended {
+		e |= epoll.HalfClosed
+	}
+	return e & s.interest
+}
+
+// notify makes a stream tell the loop when something has happened to it; departs says that its end is that of a client.
+func (l *loop) notify(s *socket, v Stream, departs bool) {
+	v.Notify(func() {
+		if _, _, ended := v.Ready(); ended && departs {
+			l.srv.departures.add(s)
+		}
+		l.mail.Lock()
+		defer l.mail.Unlock()
+		l.mail.arrived = append(l.mail.arrived, s)
+		l.mail.streams.Store(true)
+		l.wake()
+	})
+}
+
+// look lists a socket if something has happened to it that its poller does not tell.
+func (l *loop) look(s *socket) {
+	if s.buffer == nil || s.gone {
+		return
+	}
+	if p, held := s.proxy, 0; p != nil && p.stream == nil {
+		l.srv.shared.Memory.Set(&p.holding, s, int64(s.buffer.Held()))
+	} else if p == nil {
+		if !s.interest.Has(epoll.Readable) { // it is not read soon
+			held = s.buffer.Held()
+		}
+		if held > 0 || s.counts {
+			s.Beside(held)
+			s.counts = held > 0
+		}
+	}
+	if s.readiness() != 0 {
+		l.list(s)
+	}
+}
+
+// list makes a socket a part of the next pass. It is listed once, however often something happens to it.
+func (l *loop) list(s *socket) {
+	if !s.listed && !s.gone {
+		s.listed = true
+		l.arrived = append(l.arrived, s)
+	}
+}
+
+// serveListed deals with sockets that are listed, until the round is full or enough was written.
+func (l *loop) serveListed() {
+	n := 0
+	for last := len(l.arrived); n < last && !l.full(); n++ {
+		s := l.arrived[n]
+		if s.loop != l || s.gone {
+			continue
+		}
+		if s.proxy != nil && l.written >= passOutput {
+			break
+		}
+		s.listed = false
+		if s.proxy != nil {
+			l.passBoth(s)
+		} else if e := s.readiness(); e != 0 && s.pass != l.pass {
+			l.handle(s, e)
+		}
+		l.look(s)
+	}
+	l.arrived = slices.Delete(l.arrived, 0, n)
 }

@@ -6,17 +6,13 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/cluster/mux"
-	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -81,21 +77,11 @@ func (r *rig) visit() *client {
 	return newClient(r.tb, nc)
 }
 
-// wantServed wants a server to serve so many connections with goroutines, with loops, and to pass on so many.
-func (r *rig) wantServed(goroutines, loops, passedOn int) {
-	r.tb.Helper()
+// waitServed waits until a server serves so many connections, and passes on so many.
+func (r *rig) waitServed(served, passedOn int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if a, b, c := len(r.mu.netConns), r.mu.sockets, r.mu.relayed; a != goroutines || b != loops || c != passedOn {
-		r.tb.Errorf("%d connections have goroutines, %d loops, %d are passed on; want %d, %d and %d", a, b, c, goroutines, loops, passedOn)
-	}
-}
-
-// waitServed waits until a server serves so many connections.
-func (r *rig) waitServed(loops, passedOn int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for len(r.mu.netConns) > 0 || r.mu.sockets != loops || r.mu.relayed != passedOn {
+	for r.mu.sockets != served || r.mu.proxied != passedOn {
 		r.mu.left.Wait()
 	}
 }
@@ -130,9 +116,9 @@ func TestRelayInLoops(t *testing.T) {
 			t.Errorf("a client of member %d has asked member %s", i+1, got)
 		}
 	}
-	c.members[0].wantServed(0, 3, 0)
-	c.members[1].wantServed(0, 0, 1)
-	c.members[2].wantServed(0, 0, 1)
+	c.members[0].waitServed(3, 0)
+	c.members[1].waitServed(0, 1)
+	c.members[2].waitServed(0, 1)
 	large := strings.Repeat("x", 1<<20)
 	for i := range 5 { // more than may be under way
 		follower.do(fmt.Sprintf("put 0 0 60 %d\n%s\n", len(large), large), fmt.Sprintf("INSERTED %d\n", i+2))
@@ -227,72 +213,5 @@ func TestShutdownOfRelays(t *testing.T) {
 	if err := <-stopped; err != nil {
 		t.Error(err)
 	}
-	c.members[0].waitServed(0, 0)
-}
-
-// hangUps is a Poller that finds out whether its loop has nothing to do after a hang-up, or hears of it again and again.
-type hangUps struct {
-	Poller
-	heard int           // how often it was told; the goroutine of the loop owns it
-	over  chan struct{} // closed when one of the two has turned out
-	spins bool          // set before that
-}
-
-func (p *hangUps) Wait(timeout time.Duration) []epoll.Event {
-	const many = 1000
-	looks := p.heard > 0 && p.heard < many
-	if looks {
-		timeout = 0
-	}
-	events := p.Poller.Wait(timeout)
-	if looks && len(events) == 0 {
-		p.heard = many
-		close(p.over)
-	}
-	for _, ev := range events {
-		if ev.Has(epoll.HungUp) && p.heard < many {
-			if p.heard++; p.heard == many {
-				p.spins = true
-				close(p.over)
-			}
-		}
-	}
-	return events
-}
-
-// A client of a unix socket closes its connection while the leader is busy. Until that has answered there is nothing to do.
-func TestRelayedUnixClientHangsUp(t *testing.T) {
-	c := startLinkedCrew(t, 2, Options{})
-	m := c.members[1]
-	system, err := newSystemPoller()
-	if err != nil {
-		t.Fatal(err)
-	}
-	poll := &hangUps{Poller: system, over: make(chan struct{})}
-	m.mu.Lock()
-	m.mu.relays = &relayLoop{srv: m.Server, poll: poll}
-	m.wg.Go(m.mu.relays.run)
-	m.mu.Unlock()
-	c.elect(1)
-	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := m.dialListener(l)
-	client.do("use x\n", "USING x\n")
-	busy, release := make(chan struct{}), make(chan struct{})
-	go c.members[0].broker.Call(func(*engine.Engine, int64) {
-		close(busy)
-		<-release
-	})
-	<-busy
-	client.send("use y\n")
-	client.nc.Close()
-	<-poll.over
-	if poll.spins {
-		t.Error("the loop hears of the hang-up again and again")
-	}
-	close(release)
-	m.waitServed(0, 0)
 	c.members[0].waitServed(0, 0)
 }

@@ -144,7 +144,7 @@ func TestSlowReaderTCP(t *testing.T) {
 	r := start(t, Options{StallTimeout: 50 * time.Millisecond})
 	slow := r.dialTCP()
 	slow.do("list-tube-used\n", "USING default\n")
-	r.putLarge()
+	r.putLarge(60_000)
 	go io.WriteString(slow.nc, strings.Repeat("peek 1\r\n", 100_000))
 	r.eventually("it is disconnected", func() bool { return r.stats().Sessions == 0 })
 }

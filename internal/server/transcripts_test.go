@@ -36,7 +36,7 @@ func (inProcess) Start(tb testing.TB, args []string) conformance.Instance {
 
 type instance struct{ *rig }
 
-func (in instance) Dial() (net.Conn, error) { return in.net.Dial() }
+func (in instance) Dial() (net.Conn, error) { return in.pipe() }
 
 func (in instance) Drain() error {
 	in.rig.Drain()

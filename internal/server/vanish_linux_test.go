@@ -29,11 +29,9 @@ func TestDeadAfter(t *testing.T) {
 func TestDeadAfterWithTLS(t *testing.T) {
 	r := start(t, Options{})
 	r.dialTLS(t)().do("use x\n", "USING x\n")
-	r.conn().kernel.control(func(fd int) {
-		if ms, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT); ms != 120_000 {
-			t.Errorf("%d ms, %v", ms, err)
-		}
-	})
+	if ms, err := unix.GetsockoptInt(int(kernelSocket(r.conn().fd)), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT); ms != 120_000 {
+		t.Errorf("%d ms, %v", ms, err)
+	}
 }
 
 // A worker's machine vanishes while it waits for a job. It is given the next one, which the kernel sends again and again, and

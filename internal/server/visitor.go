@@ -34,13 +34,13 @@ const maxVisitor = 4 << 10
 // visitorTimeout is how long it may take to arrive.
 const visitorTimeout = 10 * time.Second
 
-// visitorOf describes a client of this server.
-func (s *Server) visitorOf(c *netConn, t *ListenOptions, e access.Evidence) visitor {
+// helloOf describes a client of this server.
+func (s *Server) helloOf(c *socket, t *ListenOptions, e access.Evidence) visitor {
 	v := visitor{Member: s.opt.Member.ID, Required: t.Required, TokenInPut: t.TokenInPut}
 	if id, known := s.access.Identify(e); known {
 		v.Identity = id.Name()
 	}
-	if tcp, ok := c.nc.RemoteAddr().(*net.TCPAddr); ok {
+	if tcp, ok := c.client.(*net.TCPAddr); ok {
 		v.Address = tcp.AddrPort().String()
 	}
 	return v
@@ -93,70 +93,57 @@ func (v visitor) addr() net.Addr {
 	return &net.UnixAddr{Net: "unix", Name: "@"}
 }
 
-// A visitorConn is a stream with the address of the client.
-type visitorConn struct {
-	net.Conn
-	client net.Addr
-}
-
-func (v visitorConn) RemoteAddr() net.Addr { return v.client }
-
-// CloseWrite is that of the stream.
-func (v visitorConn) CloseWrite() error {
-	if under, ok := v.Conn.(interface{ CloseWrite() error }); ok {
-		return under.CloseWrite()
-	}
-	return nil
-}
-
-// ServeVisitor serves a client that another member passes on, until its stream ends. If this member does
-// not lead, the client waits until it does.
+// ServeVisitor gives a loop the stream of a client that another member passes on, when it has said whose client that is. If
+// this member does not lead, the client waits until it does.
 func (s *Server) ServeVisitor(member uint64, stream net.Conn) {
-	moved := false
-	defer func() {
-		if !moved {
-			stream.Close()
-		}
-	}()
 	if !s.begin() {
+		stream.Close()
 		return
 	}
 	defer s.wg.Done()
-	stream.SetReadDeadline(time.Now().Add(visitorTimeout))
+	over := s.closeUnless(stream, visitorTimeout)
 	v, err := readVisitor(stream)
+	over()
 	if err == nil && v.Member != member {
 		err = fmt.Errorf("it says that it is a client of member %d", v.Member)
 	}
 	if err != nil {
 		s.log.Warn("a client of another member was refused", "member", member, "err", err)
+		stream.Close()
 		return
 	}
-	stream.SetReadDeadline(time.Time{})
-	addr := v.addr()
-	c := newNetConn(s, visitorConn{stream, addr}, nil)
-	c.visitor = &v
-	if s.addVisitor(c) == nil {
-		defer s.removeNetConn(c)
-		s.serveAtMember(c, v.terms(), access.Evidence{Address: AddressOf(addr)})
-		moved = c.moved
+	s.startLoops(nil)
+	c := &socket{client: v.addr(), visitor: &v, fd: streamSocket{s.streamOf(stream)}}
+	e := access.Evidence{Address: AddressOf(c.client)}
+	s.access.EnterGuest(s.now(), e.Address)
+	if s.place(c, nil, e) != nil {
+		c.fd.Close()
+		s.access.LeaveGuest(s.now(), e.Address)
 	}
 }
 
-// addVisitor adds a connection that counts as one at another member.
-func (s *Server) addVisitor(c *netConn) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.mu.closing {
-		return conversation.ErrStopped
+// streamOf returns a connection with another member as loops drive it.
+func (s *Server) streamOf(nc net.Conn) Stream {
+	if st, ok := nc.(Stream); ok {
+		return st
 	}
-	s.mu.netConns[c] = struct{}{}
-	s.mu.visitors++
-	s.access.EnterGuest(s.now(), AddressOf(c.nc.RemoteAddr()))
+	return s.newPump(nc)
+}
+
+// letBegin lets the conversation of a visitor begin.
+func (s *Server) letBegin(c *socket) error {
+	id, known := s.access.ByName(c.visitor.Identity)
+	if !known && c.visitor.Identity != "" {
+		return &refusal{"the leader knows no identity " + c.visitor.Identity}
+	}
+	s.admitAs(&c.Conversation, c.visitor.terms(), id, known, AddressOf(c.client))
 	return nil
 }
 
-// removeVisitor notes that such a connection has ended, with mu locked.
-func (s *Server) removeVisitor(client net.Addr) {
-	s.mu.visitors--
-	s.access.LeaveGuest(s.now(), AddressOf(client))
+// askedMember returns the member that a client has asked.
+func (s *Server) askedMember(asker conversation.Owner) uint64 {
+	if c, ok := asker.(*socket); ok && c.visitor != nil {
+		return c.visitor.Member
+	}
+	return s.opt.Member.ID
 }

@@ -130,16 +130,6 @@ func (st *Stream) free() {
 	st.in, st.at = nil, 0
 }
 
-// PutBack makes bytes that were read be the next to be read.
-func (st *Stream) PutBack(b []byte) {
-	st.s.mu.Lock()
-	defer st.s.mu.Unlock()
-	if len(b) > 0 {
-		st.in, st.at = append(b[:len(b):len(b)], st.in[st.at:]...), 0
-		st.read -= len(b)
-	}
-}
-
 // TryWrite writes what may be under way, which may be nothing, and returns how much that was.
 func (st *Stream) TryWrite(b []byte) (int, error) {
 	st.s.mu.Lock()

@@ -8,40 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Events are things that can happen to a socket: what to wait for, and what has
-// happened. Failed and HungUp are reported without being asked for.
-type Events uint32
-
-const (
-	Readable   Events = unix.EPOLLIN
-	Writable   Events = unix.EPOLLOUT
-	HalfClosed Events = unix.EPOLLRDHUP // the peer will send nothing more
-	HungUp     Events = unix.EPOLLHUP   // and reads nothing more
-	Failed     Events = unix.EPOLLERR
-
-	// Once asks for each event to be reported when it happens, and not again.
-	Once Events = unix.EPOLLET
-)
-
-// Has reports whether at least one event of the set has happened.
-func (e Events) Has(set Events) bool { return e&set != 0 }
-
-// An Event tells what has happened to a socket.
-type Event struct {
-	Index int // as given to Add
-	Events
-}
-
-// MaxEvents is how many events Wait returns at most. The kernel reports the
-// others, in turn, to the next calls.
-const MaxEvents = 256
-
-// Events of these indexes come before those of other sockets.
-const (
-	Listeners = -2 // of all sockets that listen, which have one event together
-	Nested    = -3 // of a Poller within this one
-)
-
 // wakeIndex is what the kernel knows the eventfd of Wake by.
 const wakeIndex = -1
 
@@ -93,6 +59,9 @@ func (p *Poller) Nest(other *Poller) error { return p.Add(Socket(other.fd), Nest
 func (p *Poller) Modify(s Socket, index int, events Events) error {
 	return p.control(unix.EPOLL_CTL_MOD, s, index, events)
 }
+
+// Remove ceases to wait for a socket that stays open.
+func (p *Poller) Remove(s Socket) error { return p.control(unix.EPOLL_CTL_DEL, s, 0, 0) }
 
 func (p *Poller) control(op int, s Socket, index int, events Events) error {
 	// To the kernel, Fd is opaque: it hands it back as it is.

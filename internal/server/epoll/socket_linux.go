@@ -24,10 +24,6 @@ import (
 // collection may have to wait that long for the goroutine.
 type Socket int
 
-// ErrWouldBlock is what Read returns when there is nothing to read yet, and Accept
-// when nobody waits.
-var ErrWouldBlock error = unix.EAGAIN
-
 // Accept returns a connection that waits at a socket which listens, and the address
 // of the client, which is not valid if that has none, as with a unix socket. The
 // error is ErrWouldBlock when nobody waits.

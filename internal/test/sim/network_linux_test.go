@@ -122,6 +122,8 @@ func (p *poller) Modify(s server.Socket, index int, events epoll.Events) error {
 	return nil
 }
 
+func (*poller) Remove(server.Socket) error { return nil }
+
 func (p *poller) Wait(timeout time.Duration) (events []epoll.Event) {
 	p.net.mu.Lock()
 	defer p.net.mu.Unlock()

@@ -5,23 +5,25 @@ import (
 	"net"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
 // endlessStream is a stream of a leader that answers as fast as its client takes it, which is so many pieces.
 type endlessStream struct {
-	net.Conn // nil
-	client   net.Conn
-	pieces   int
-	last     int // bytes of the last piece, which the client has not read
-	ended    bool
-	held     int
-	drains   bool // the client reads a piece before the next comes
+	client net.Conn
+	pieces int
+	last   int // bytes of the last piece, which the client has not read
+	ended  bool
+	held   int
+	drains bool // the client reads a piece before the next comes
+	silent bool // there are no answers
 }
 
 func (s *endlessStream) TryRead(b []byte) (int, error) {
+	if s.silent {
+		return 0, epoll.ErrWouldBlock
+	}
 	if s.drains {
 		if _, err := io.ReadFull(s.client, make([]byte, s.last)); err != nil {
 			return 0, err
@@ -39,38 +41,38 @@ func (s *endlessStream) Ready() (readable, writable, ended bool) { return true, 
 
 func (s *endlessStream) TryWrite(b []byte) (int, error) { return len(b), nil }
 func (s *endlessStream) CloseWrite() error              { return nil }
-func (s *endlessStream) PutBack([]byte)                 {}
 func (s *endlessStream) Unread() int                    { return 0 }
 func (s *endlessStream) Held() int                      { return s.held }
 func (s *endlessStream) Notify(func())                  {}
 func (s *endlessStream) Close() error                   { return nil }
 
-// newRelayLoop returns a loop that the test runs, and clients for it.
-func newRelayLoop(t *testing.T, streams ...*endlessStream) (*relayLoop, []*relayed) {
+// newProxyLoop returns a loop that the test runs, with clients whose bytes it passes on.
+func newProxyLoop(t *testing.T, streams ...*endlessStream) (*loop, []*socket) {
 	t.Helper()
-	poll, err := newSystemPoller()
+	r := start(t, Options{})
+	l, err := newLoop(r.Server, newSystemPoller)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := start(t, Options{})
-	l := &relayLoop{srv: r.Server, poll: poll}
-	var clients []*relayed
+	l.driving.Lock()
+	var clients []*socket
 	for _, s := range streams {
-		clients = append(clients, newRelayed(t, l, s))
+		clients = append(clients, newProxied(t, l, s))
 	}
-	r.mu.Lock()
-	r.mu.relayed += len(clients)
-	r.mu.Unlock()
+	r.mu.proxied, r.mu.slots = len(clients), len(clients)
 	t.Cleanup(func() {
 		for _, c := range clients {
-			l.end(c)
+			l.end(c, errAborted)
 		}
-		poll.Close()
+		for len(l.gone) > 0 {
+			l.closeSome()
+		}
+		l.close()
 	})
 	return l, clients
 }
 
-func newRelayed(t *testing.T, l *relayLoop, stream *endlessStream) *relayed {
+func newProxied(t *testing.T, l *loop, stream *endlessStream) *socket {
 	t.Helper()
 	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
 	if err != nil {
@@ -89,20 +91,25 @@ func newRelayed(t *testing.T, l *relayLoop, stream *endlessStream) *relayed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &relayed{fd: fd, client: conn.RemoteAddr(), stream: stream, loop: l}
+	s := &socket{fd: fd, client: unnamed, loop: l, proxy: &proxy{stream: stream}}
+	s.index = l.clients.add(s)
+	if err := l.poll.Add(fd, s.index, 0); err != nil {
+		t.Fatal(err)
+	}
+	l.list(s)
+	return s
 }
 
-// A client that reads as fast as its leader answers has a share of each round, as a local one has, and no more.
-func TestRelayOfFastReader(t *testing.T) {
+// A client that reads as fast as its leader answers has a share of each pass, as a local one has, and no more.
+func TestProxyOfFastReader(t *testing.T) {
 	t.Parallel()
 	stream := &endlessStream{pieces: 10*writesPerRound + 1, drains: true}
-	l, clients := newRelayLoop(t, stream)
-	c := clients[0]
-	for got := (relayMail{joined: clients}); !c.ended; got, _ = l.wait() {
+	l, clients := newProxyLoop(t, stream)
+	for !clients[0].proxy.ended {
 		before := stream.pieces
-		l.serve(got, nil)
+		l.step()
 		if n := before - stream.pieces; n > writesPerRound {
-			t.Fatalf("a round passes back %d pieces of one client, want %d at most", n, writesPerRound)
+			t.Fatalf("a pass passes back %d pieces of one client, want %d at most", n, writesPerRound)
 		}
 	}
 	if stream.pieces > 0 {
@@ -112,58 +119,71 @@ func TestRelayOfFastReader(t *testing.T) {
 
 // The leader has ended the stream. A client that takes the last replies slowly gets all the time that it uses, and one that takes
 // nothing does not.
-func TestRelayOfSteadyReader(t *testing.T) {
+func TestProxyOfSteadyReader(t *testing.T) {
 	stream := &endlessStream{pieces: 100, ended: true}
-	l, clients := newRelayLoop(t, stream)
+	l, clients := newProxyLoop(t, stream)
 	c := clients[0]
-	got := relayMail{joined: clients}
-	for l.serve(got, nil); c.closeAt.IsZero(); l.serve(got, nil) { // until the client's kernel takes no more
-		got, _ = l.wait()
+	for c.proxy.closeAt == 0 { // until the client's kernel takes no more
+		l.step()
 	}
-	late := func() { c.closeAt, l.lookedAt = time.Now().Add(-time.Second), time.Time{} }
+	late := func() {
+		c.proxy.closeAt = 1
+		l.checkLinger(c)
+	}
 	read := func() {
 		t.Helper()
-		if _, err := io.ReadFull(stream.client, make([]byte, maxRelayBuffer)); err != nil {
+		if _, err := io.ReadFull(stream.client, make([]byte, readSize)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 5 {
 		read()
-		late()
-		l.serve(relayMail{arrived: []*relayed{c}}, nil) // which writes more
-		if l.closeOverdue(); !l.has(c) {
+		c.proxy.closeAt = 1
+		l.passBoth(c) // which writes more
+		if l.checkLinger(c); c.gone {
 			t.Fatal("the client has taken some of the last replies, and has lost the others")
 		}
 	}
 	read()
-	late()
-	if l.closeOverdue(); !l.has(c) {
+	if late(); c.gone {
 		t.Fatal("the client's kernel has acknowledged some of the last replies, and the client has lost the others")
 	}
-	late()
-	l.serve(relayMail{arrived: []*relayed{c}}, nil)
-	late()
-	if l.closeOverdue(); l.has(c) {
+	l.passBoth(c)
+	if late(); !c.gone {
 		t.Error("the client takes nothing and stays connected")
 	}
 }
 
 // A client that has all replies and is at work need not close its connection before the loop ends.
-func TestRelayDoesNotWaitForClientsAtWork(t *testing.T) {
+func TestProxyDoesNotWaitForClientsAtWork(t *testing.T) {
 	stream := &endlessStream{pieces: 1}
-	l, clients := newRelayLoop(t, stream)
-	for got := (relayMail{joined: clients}); !clients[0].ended; got, _ = l.wait() {
-		l.serve(got, nil)
+	l, clients := newProxyLoop(t, stream)
+	c := clients[0]
+	for !c.proxy.ended {
+		l.step()
 	}
-	l.lookedAt = time.Time{}
-	if l.closeOverdue(); !l.has(clients[0]) {
+	if l.checkLinger(c); c.gone {
 		t.Fatal("the client has not read its replies, and is disconnected")
 	}
 	if _, err := io.ReadFull(stream.client, make([]byte, stream.last)); err != nil {
 		t.Fatal(err)
 	}
-	l.lookedAt = time.Time{}
-	if l.closeOverdue(); l.has(clients[0]) {
+	if l.checkLinger(c); !c.gone {
 		t.Error("the loop waits for a client that has everything")
 	}
+}
+
+// A client of a unix socket closes its connection while the leader is busy. Until that has answered there is nothing to do.
+func TestProxiedClientHangsUp(t *testing.T) {
+	stream := &endlessStream{silent: true}
+	l, clients := newProxyLoop(t, stream)
+	io.WriteString(stream.client, "use y\r\n")
+	stream.client.Close()
+	for range 100 {
+		l.post(func(*mailbox) {}) // the loop does not wait
+		if l.step(); clients[0].proxy.shut && len(l.poll.Wait(0)) == 0 {
+			return
+		}
+	}
+	t.Error("the loop hears of the hang-up again and again")
 }

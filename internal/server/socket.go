@@ -11,17 +11,21 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// A socket is a conversation whose input and output a loop does.
+// A socket is a client of a loop: a conversation whose input and output the loop does, or one whose bytes it passes on to
+// the leader of the cluster.
 type socket struct {
 	conversation.Conversation
 
 	// Static after join.
 	fd      Socket
 	client  net.Addr
+	buffer  buffered // fd, if that may be ready though no poller knows it; else nil
 	visitor *visitor // whose client it is; nil: this server's
 	loop    *loop
-	index   int    // in loop.socks
-	leads   uint32 // Server.mu.leads when it came
+	index   int    // in loop.clients
+	leads   uint32 // Server.mu.leads when it came, or when its leader was reached
+
+	proxy *proxy // nil: its conversation is with the engine here
 
 	watched int  // from 1, in departures.watched; 0: not there. Its lock guards these
 	left    bool // in departures.left
@@ -33,6 +37,8 @@ type socket struct {
 	pass     uint64       // the last in which it was Ready
 	putOff   bool         // in loop.putOff
 	gone     bool         // it is to be closed
+	listed   bool         // in loop.arrived
+	counts   bool         // what its buffer holds, for the memory of all clients
 	timer    timer
 }
 
@@ -59,8 +65,15 @@ func (s *socket) address() string {
 	return addressText(s.client)
 }
 
-// visits implements connected.
-func (s *socket) visits() *visitor { return s.visitor }
+func (s *socket) isStream() bool {
+	_, ok := s.fd.(streamSocket)
+	return ok
+}
+
+func (s *socket) isEncrypted() bool {
+	_, ok := s.fd.(*tlsSocket)
+	return ok
+}
 
 // Dismiss implements conversation.Owner. A socket that is just being accepted reaches its
 // loop first.
@@ -71,16 +84,23 @@ func (s *socket) Dismiss(reason error) {
 	s.loop.post(func(m *mailbox) { m.dismissed = append(m.dismissed, dismissal{s, reason}) })
 }
 
-// join makes a new socket, whose session is open, part of the loop.
+// join makes a new client, whose session is open if it is to have one, part of the loop.
 func (l *loop) join(s *socket) {
-	s.index = l.socks.add(s)
-	s.interest = epoll.Readable | epoll.HalfClosed
-	if v, ok := s.fd.(*streamSocket); ok {
-		l.watchStream(s, v)
+	s.index = l.clients.add(s)
+	if s.interest = epoll.Readable | epoll.HalfClosed; s.proxy != nil {
+		s.interest = epoll.Once
+	}
+	if v, ok := s.fd.(streamSocket); ok {
+		l.notify(s, v.Stream, s.proxy == nil)
 	} else if err := cmp.Or(l.poll.Add(s.fd, s.index, s.interest), l.srv.departures.watch(s)); err != nil {
 		l.end(s, err)
 		return
 	}
+	if s.proxy != nil {
+		l.route(s)
+		return
+	}
+	l.look(s)
 	if l.stopping {
 		s.Stop(l.round.Batch)
 	}
@@ -89,6 +109,10 @@ func (l *loop) join(s *socket) {
 
 // end ends a connection that has failed, or must go at once.
 func (l *loop) end(s *socket, reason error) {
+	if s.proxy != nil {
+		l.endProxied(s, reason)
+		return
+	}
 	if s.End(l.round.Batch, reason); s.State() == conversation.Closed {
 		l.remove(s)
 	}
@@ -110,10 +134,14 @@ func (l *loop) closeSome() {
 	n := min(len(l.gone), closesPerRound)
 	for _, s := range l.gone[:n] {
 		s.fd.Close()
-		l.socks.remove(s.index)
+		l.clients.remove(s.index)
 		l.srv.departures.forget(s)
-		l.srv.removeSocket(s)
-		l.srv.disconnected(s.Client(), s.Reason())
+		l.srv.remove(s)
+		reason := s.Reason()
+		if s.proxy != nil {
+			reason = s.proxy.reason
+		}
+		l.srv.disconnected(s.Client(), reason)
 	}
 	l.gone = slices.Delete(l.gone, 0, n)
 }
@@ -124,17 +152,28 @@ func (l *loop) stop(atOnce bool) {
 		l.endAll(errAborted, math.MaxUint32)
 		return
 	}
-	for _, s := range l.socks.all {
-		if s != nil {
+	for _, s := range l.clients.all {
+		switch {
+		case s == nil || s.gone:
+		case s.proxy == nil:
 			s.Stop(l.round.Batch)
+		case s.proxy.stream == nil:
+			l.end(s, conversation.ErrStopped)
+		default:
+			l.shut(s)
 		}
 	}
 }
 
-// endAll ends all connections at once that came before the leadership changed for the nth time.
+// endAll ends all connections at once that came before the leadership changed for the nth time. Pending clients have
+// waited for that.
 func (l *loop) endAll(reason error, nth uint32) {
-	for _, s := range l.socks.all {
-		if s != nil && s.leads < nth {
+	for _, s := range l.clients.all {
+		switch {
+		case s == nil || s.leads >= nth:
+		case s.proxy != nil && s.proxy.stream == nil && !l.aborting:
+			l.route(s)
+		default:
 			l.end(s, reason)
 		}
 	}

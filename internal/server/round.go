@@ -122,3 +122,31 @@ func (l *loop) deliver(r *round) {
 	r.Reset()
 	l.unused = append(l.unused, r)
 }
+
+// sync makes the unsettled rounds durable. The loop runs a short sync itself: to have
+// another goroutine do it and to hear of its end costs more than the loop could do
+// meanwhile, unless there is more due. If it has waited there may be something to do now.
+func (l *loop) sync() (waited bool) {
+	l.syncing, l.unsynced = l.unsettled, 0
+	l.syncedAt = l.srv.now()
+	if l.moreDue || l.syncTime >= int64(l.srv.opt.SlowSync) {
+		l.srv.broker.StartSync()
+		return false
+	}
+	l.driving.Unlock()
+	l.srv.broker.Sync()
+	l.driving.Lock()
+	return true
+}
+
+// noteSettled notes that a round is settled, and learns how long a sync takes. A single
+// very long one counts little.
+func (l *loop) noteSettled() {
+	if l.syncing > 0 && l.syncedAt > 0 { // the first round that this sync is for
+		took := min(l.srv.now()-l.syncedAt, 4*max(0, int64(l.srv.opt.SlowSync)))
+		l.syncTime += (took - l.syncTime) / 8
+		l.syncedAt = 0
+	}
+	l.unsettled--
+	l.syncing = max(0, l.syncing-1) // rounds are settled in order
+}

@@ -90,7 +90,8 @@ type loop struct {
 	// Owned by the goroutine.
 	now      int64  // ns, as Server.now; that of the round
 	pass     uint64 // how often it has waited
-	socks    places[socket]
+	clients  clients
+	dials    int    // goroutines that open streams to the leader
 	yieldAt  int64  // when to yield
 	timers   timers // sockets that want to be looked at later
 	moreDue  bool   // a turn is needed even if no socket has anything for it
@@ -104,7 +105,7 @@ type loop struct {
 	// Of the pass, and not dealt with yet.
 	serving []*socket // that were ready
 	events  []epoll.Event
-	arrived []*socket // streams to which something has happened; for the next pass, too
+	arrived []*socket // something has happened to them that the poller does not tell; for the next pass, too
 	written int       // bytes, in this pass
 	putOff  []*socket // could take more of their replies when enough was written; they come first in the next pass
 	leaves  int       // clients that have hung up, and were served in this pass
@@ -156,20 +157,22 @@ func (l *loop) run() {
 	defer l.close()
 	l.driving.Lock()
 	defer l.driving.Unlock()
-	for {
-		if len(l.serving)+len(l.events) == 0 {
-			l.wait()
-		}
-		l.now = l.srv.now()
-		l.yield()
-		l.readMail()
-		l.gather()
-		l.turn()
-		l.closeSome()
-		if l.stopping && l.socks.taken() == 0 {
-			return
-		}
+	for !l.stopping || l.clients.taken()+l.dials > 0 {
+		l.step()
 	}
+}
+
+// step waits, unless the pass goes on, and makes a round of it.
+func (l *loop) step() {
+	if len(l.serving)+len(l.events) == 0 {
+		l.wait()
+	}
+	l.now = l.srv.now()
+	l.yield()
+	l.readMail()
+	l.gather()
+	l.turn()
+	l.closeSome()
 }
 
 // yield lets the scheduler of the Go runtime run, every few milliseconds. It takes the
@@ -200,7 +203,7 @@ func (l *loop) wait() {
 	if l.unsettled > 0 && l.syncing == 0 {
 		l.events = nil
 		more := false
-		if l.unsynced < min(l.socks.taken(), maxUnsynced) && l.now-l.unsyncedAt < unsyncedTime {
+		if l.unsynced < min(l.clients.taken(), maxUnsynced) && l.now-l.unsyncedAt < unsyncedTime {
 			l.events = l.poll.Wait(0)
 			more = len(l.events)+l.atHand() > 0 || l.mail.streams.Load()
 		}
@@ -247,35 +250,10 @@ func (l *loop) begin() {
 	l.takeDue()
 	l.pass++
 	l.leaves, l.written = 0, 0
+	if l.srv.opt.Member != nil {
+		l.endsFirst()
+	}
 	l.serving, l.ready = l.ready, l.serving
-}
-
-// sync makes the unsettled rounds durable. The loop runs a short sync itself: to have
-// another goroutine do it and to hear of its end costs more than the loop could do
-// meanwhile, unless there is more due. If it has waited there may be something to do now.
-func (l *loop) sync() (waited bool) {
-	l.syncing, l.unsynced = l.unsettled, 0
-	l.syncedAt = l.srv.now()
-	if l.moreDue || l.syncTime >= int64(l.srv.opt.SlowSync) {
-		l.srv.broker.StartSync()
-		return false
-	}
-	l.driving.Unlock()
-	l.srv.broker.Sync()
-	l.driving.Lock()
-	return true
-}
-
-// noteSettled notes that a round is settled, and learns how long a sync takes. A single
-// very long one counts little.
-func (l *loop) noteSettled() {
-	if l.syncing > 0 && l.syncedAt > 0 { // the first round that this sync is for
-		took := min(l.srv.now()-l.syncedAt, 4*max(0, int64(l.srv.opt.SlowSync)))
-		l.syncTime += (took - l.syncTime) / 8
-		l.syncedAt = 0
-	}
-	l.unsettled--
-	l.syncing = max(0, l.syncing-1) // rounds are settled in order
 }
 
 // gather reads and parses, until the round is full.
@@ -285,6 +263,10 @@ func (l *loop) gather() {
 		s := l.serving[n]
 		l.serving[n] = nil
 		s.pass = l.pass
+		if s.proxy != nil {
+			l.proxyDue(s)
+			continue
+		}
 		if s.State() == conversation.Reading { // if the process stood still its time may be over, but what came meanwhile counts
 			l.input(s)
 		}
@@ -298,12 +280,18 @@ func (l *loop) gather() {
 	for len(l.events) > 0 && !l.full() {
 		ev := l.events[0]
 		l.events = l.events[1:]
-		if s := l.socks.all[ev.Index]; s != nil && !l.later(s, ev.Events) {
+		switch s := l.clients.all[ev.Index]; {
+		case s == nil || ev.Events == 0:
+		case s.proxy != nil:
+			l.handleProxied(s, ev.Events)
+			l.look(s)
+		case !l.later(s, ev.Events):
 			l.handle(s, ev.Events)
+			l.look(s)
 		}
 	}
 	if len(l.arrived) > 0 {
-		l.serveStreams()
+		l.serveListed()
 	}
 }
 
@@ -350,6 +338,8 @@ func (l *loop) handle(s *socket, events epoll.Events) {
 		case events.Has(epoll.HalfClosed | epoll.HungUp):
 			s.HangUp(l.round.Batch)
 			l.expect(s, 0)
+		case s.isEncrypted() && !s.AheadIsFull(): // it may be the farewell of TLS, which is the end
+			l.readAhead(s)
 		default:
 			l.expect(s, epoll.HalfClosed)
 		}
@@ -372,6 +362,21 @@ func (l *loop) read(s *socket) {
 	l.input(s)
 	if s.State() != conversation.Executing { // as it is most often: then deliver goes on with it
 		l.proceed(s)
+	}
+}
+
+// readAhead reads what comes after a reserve that waits.
+func (l *loop) readAhead(s *socket) {
+	buf := l.scratch()
+	switch n, err := s.fd.Read(buf); err {
+	case nil:
+		s.Receive(l.round.Batch, l.now, buf[:n])
+	case epoll.ErrWouldBlock:
+	case io.EOF:
+		s.EndInput(l.round.Batch)
+		l.expect(s, 0)
+	default:
+		l.end(s, err)
 	}
 }
 
@@ -483,9 +488,7 @@ func (l *loop) expect(s *socket, events epoll.Events) {
 		return
 	}
 	s.interest = events
-	if v, ok := s.fd.(*streamSocket); ok {
-		v.interest = events
-		l.look(s, v)
+	if l.look(s); s.isStream() {
 		return
 	}
 	if err := l.poll.Modify(s.fd, s.index, events); err != nil {

@@ -23,7 +23,8 @@ type messages struct {
 	settled   []*round    // their replies can go
 	acceptors []*acceptor // to accept from, again
 	joined    []*socket   // new ones
-	entered   []*socket   // visitors, whose sessions are not open
+	entered   []*socket   // new ones, whose sessions are not open
+	dialed    []dialed    // what has become of their streams to the leader
 	arrived   []*socket   // streams to which something has happened
 	dismissed []dismissal // sockets to be ended at once
 	everybody error       // why all sockets are to be ended at once that are older than before; nil: they are not
@@ -52,6 +53,22 @@ func (l *loop) tellMoreDue() {
 	defer l.mail.Unlock()
 	l.mail.moreDue = true
 	l.wake()
+}
+
+// enter takes in new clients, and opens the sessions of those that are to have one.
+func (l *loop) enter(entered []*socket) {
+	var open []*socket
+	for _, s := range entered {
+		if s.proxy == nil {
+			open = append(open, s)
+		}
+	}
+	if len(open) > 0 {
+		l.openSessions(open)
+	}
+	for _, s := range entered {
+		l.join(s)
+	}
 }
 
 // wake tells the loop, unless it has ended, that there is mail; with the mailbox
@@ -96,16 +113,22 @@ func (l *loop) readMail() {
 		l.join(s)
 	}
 	if len(got.entered) > 0 {
-		l.openSessions(got.entered)
-		for _, s := range got.entered {
-			l.join(s)
-		}
+		l.enter(got.entered)
+	}
+	for _, d := range got.dialed {
+		l.dialed(d)
 	}
 	for _, s := range got.arrived {
-		l.look(s, s.fd.(*streamSocket))
+		switch {
+		case s.loop != l:
+		case s.proxy != nil && s.proxy.stream != nil:
+			l.list(s)
+		default:
+			l.look(s)
+		}
 	}
 	for _, d := range got.dismissed {
-		if l.socks.all[d.socket.index] == d.socket {
+		if s := d.socket; s.loop == l && l.clients.all[s.index] == s {
 			l.end(d.socket, d.reason)
 		}
 	}

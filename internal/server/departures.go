@@ -22,9 +22,9 @@ type departures struct {
 
 	// The lock is not held while that of a loop is waited for.
 	sync.Mutex
-	poll    *epoll.Poller // tells once of each socket whose client has hung up; the loops' pollers tell that it has something to tell
-	loops   int           // in whose pollers it is
-	watched places[socket]
+	poll    Poller // tells once of each socket whose client has hung up; the loops' pollers tell that it has something to tell
+	loops   int    // in whose pollers it is
+	watched clients
 	left    []departed
 }
 
@@ -37,16 +37,19 @@ type departed struct {
 // maxDepartures is how many departures a turn deals with.
 const maxDepartures = epoll.MaxEvents
 
-// nest lets a loop's poller tell of departures, unless that is of a simulated network.
+// A nest is a Poller that can tell that another one has something to tell: the kernel's.
+type nest interface{ Nest(other Poller) error }
+
+// nest lets a loop's poller tell of departures, if it can.
 func (d *departures) nest(p Poller) (err error) {
 	d.Lock()
 	defer d.Unlock()
-	own, ok := p.(systemPoller)
+	own, ok := p.(nest)
 	if !ok {
 		return nil
 	}
 	if d.poll == nil {
-		if d.poll, err = epoll.New(); err != nil {
+		if d.poll, err = newSystemPoller(); err != nil {
 			return err
 		}
 	}
@@ -58,7 +61,7 @@ func (d *departures) nest(p Poller) (err error) {
 func (d *departures) unnest(p Poller) {
 	d.Lock()
 	defer d.Unlock()
-	if _, ok := p.(systemPoller); !ok || d.poll == nil {
+	if _, ok := p.(nest); !ok || d.poll == nil {
 		return
 	}
 	if d.loops--; d.loops == 0 {
@@ -71,12 +74,11 @@ func (d *departures) unnest(p Poller) {
 func (d *departures) watch(s *socket) error {
 	d.Lock()
 	defer d.Unlock()
-	fd, ok := s.fd.(epoll.Socket)
-	if !ok || d.poll == nil {
+	if d.poll == nil || s.proxy != nil || !isPlain(s.fd) {
 		return nil
 	}
 	s.watched = 1 + d.watched.add(s)
-	return d.poll.Add(fd, s.watched-1, epoll.HalfClosed|epoll.Once)
+	return d.poll.Add(s.fd, s.watched-1, epoll.HalfClosed|epoll.Once)
 }
 
 // forget forgets a socket that was closed.

@@ -1,0 +1,42 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/conversation/proxyproto"
+)
+
+// clientOf returns the address of the client of a new connection. If a proxy passes that on, its header says
+// whose it is. A proxy that closes the connection without a word has only looked whether
+// the server is there.
+func (s *Server) clientOf(nc net.Conn, t *ListenOptions) (net.Addr, error) {
+	if !t.IsProxy(AddressOf(nc.RemoteAddr())) {
+		return nc.RemoteAddr(), nil
+	}
+	defer s.closeUnless(nc, handshakeTimeout)()
+	switch client, err := proxyproto.Read(nc); {
+	case errors.Is(err, io.EOF):
+		return nil, err
+	case err != nil:
+		return nil, &refusal{fmt.Sprintf("its proxy does not say who it is: %v", err)}
+	case client.IsValid():
+		return net.TCPAddrFromAddrPort(client), nil
+	}
+	return nc.RemoteAddr(), nil
+}
+
+// closeUnless closes a connection after a time, or when the server stops, unless the function that it returns
+// was called before.
+func (s *Server) closeUnless(c io.Closer, d time.Duration) (over func()) {
+	ctx, cancel := context.WithTimeout(s.running, d)
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	return func() {
+		stop()
+		cancel()
+	}
+}

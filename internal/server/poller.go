@@ -1,0 +1,94 @@
+package server
+
+import (
+	"errors"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/server/epoll"
+)
+
+// A Socket is what a loop needs of a connection. Its methods do not block; they
+// are described at [epoll.Socket], which is the one that is not simulated.
+type Socket interface {
+	Read(buf []byte) (int, error)
+	Write(buf []byte) (int, error)
+	Unacknowledged() int
+	CloseWrite() error
+	Close() error
+}
+
+// A Poller is what a loop needs to wait for its sockets; see [epoll.Poller].
+type Poller interface {
+	Add(s Socket, index int, events epoll.Events) error
+	Modify(s Socket, index int, events epoll.Events) error
+	Remove(s Socket) error
+	Wait(timeout time.Duration) []epoll.Event
+	Wake()
+	Close()
+}
+
+// A bell is the Poller of a loop that has streams only: they ring it.
+type bell chan struct{}
+
+func newBell() (Poller, error) { return make(bell, 1), nil }
+
+func (bell) Add(Socket, int, epoll.Events) error    { return errors.ErrUnsupported }
+func (bell) Modify(Socket, int, epoll.Events) error { return errors.ErrUnsupported }
+func (bell) Remove(Socket) error                    { return errors.ErrUnsupported }
+func (bell) Close()                                 {}
+
+func (b bell) Wait(timeout time.Duration) []epoll.Event {
+	var over <-chan time.Time
+	switch {
+	case timeout == 0:
+		select {
+		case <-b:
+		default:
+		}
+		return nil
+	case timeout > 0:
+		timer := time.NewTimer(timeout)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-b:
+	case <-over:
+	}
+	return nil
+}
+
+func (b bell) Wake() {
+	select {
+	case b <- struct{}{}:
+	default: // for the second time
+	}
+}
+
+// clients has those of an event loop, each at an index, by which its poller names them.
+type clients struct {
+	all  []*socket // nil: free
+	free []int
+}
+
+// add takes in a client, and returns its index.
+func (c *clients) add(s *socket) int {
+	n := len(c.free)
+	if n == 0 {
+		c.all = append(c.all, s)
+		return len(c.all) - 1
+	}
+	index := c.free[n-1]
+	c.free = c.free[:n-1]
+	c.all[index] = s
+	return index
+}
+
+// remove frees the index of a client.
+func (c *clients) remove(index int) {
+	c.all[index] = nil
+	c.free = append(c.free, index)
+}
+
+// taken returns how many clients there are.
+func (c *clients) taken() int { return len(c.all) - len(c.free) }
