@@ -14,22 +14,21 @@ import (
 // time is the cluster's; all members have the log up to everywhere; the leader's begins after cut.
 
 // addBeacons adds the beacon to heartbeats that are about to be sent.
-func (m *Member) addBeacons(messages []*raftpb.Message) {
+func (r *raftLoop) addBeacons(messages []*raftpb.Message) {
 	var b []byte
 	for _, msg := range messages {
 		if msg.GetType() != raftpb.MsgHeartbeat {
 			continue
 		}
 		if b == nil {
-			b = m.beacon()
+			b = r.beacon()
 		}
 		msg.Context = slices.Concat(msg.GetContext(), b)
 	}
 }
 
-func (m *Member) beacon() []byte {
-	r := &m.raft
-	words := []uint64{uint64(m.clock.time()), r.everywhere, m.log.State().Cut.Index, 3}
+func (r *raftLoop) beacon() []byte {
+	words := []uint64{uint64(r.clock.time()), r.everywhere, r.log.State().Cut.Index, 3}
 	b := make([]byte, 0, 8*len(words))
 	for _, v := range words {
 		b = binary.LittleEndian.AppendUint64(b, v)
@@ -38,17 +37,16 @@ func (m *Member) beacon() []byte {
 }
 
 // takeBeacon takes the beacon out of a heartbeat.
-func (m *Member) takeBeacon(msg *raftpb.Message) {
+func (r *raftLoop) takeBeacon(msg *raftpb.Message) {
 	if msg.GetType() != raftpb.MsgHeartbeat {
 		return
 	}
 	words, context := splitBeacon(msg.GetContext())
 	msg.Context = context
-	if _, term := m.raft.core.Leader(); len(words) < 3 || msg.GetTerm() < term {
+	if _, term := r.core.Leader(); len(words) < 3 || msg.GetTerm() < term {
 		return
 	}
-	r := &m.raft
-	m.clock.hear(int64(words[0]), m.mayBeLate(msg.GetFrom()))
+	r.clock.hear(int64(words[0]), r.mayBeLate(msg.GetFrom()))
 	r.told = msg.GetFrom()
 	delete(r.health.asked, r.told)
 	r.everywhere, r.near = words[1], words[2]

@@ -110,7 +110,7 @@ func (m *Member) EndCensus(c *Census) {
 }
 
 // endCensus ends the census that is under way, if there is one.
-func (t *turnState) endCensus(err error) {
+func (t *turn) endCensus(err error) {
 	if t.census != nil {
 		t.census.fail(err)
 		t.census = nil
@@ -187,7 +187,7 @@ func (c *Census) walk(ctx context.Context, from uint64) error {
 			if w.engine == nil {
 				w.engine = e
 			}
-			if same = w.engine == e && c.m.isWhole(); same {
+			if same = w.engine == e && c.m.turn.isWhole(); same {
 				w.over = w.tour.slice(e, censusBytes, w.add)
 			}
 		})
@@ -218,7 +218,7 @@ func (c *Census) walk(ctx context.Context, from uint64) error {
 func (m *Member) settled(walked *engine.Engine) (until uint64, err error) {
 	t, same, decides := &m.turn, false, false
 	err = m.broker.Call(func(e *engine.Engine, _ int64) {
-		same = e == walked && m.isWhole()
+		same = e == walked && m.turn.isWhole()
 		until, decides = t.applied.Index, t.epoch != 0
 	})
 	switch {

@@ -37,8 +37,8 @@ func (c *clock) hear(said int64, mayBeLate int64) {
 }
 
 // mayBeLate says how far behind this member's clock a message of a leader may be because it took long, in nanoseconds, for clock.hear.
-func (m *Member) mayBeLate(leader uint64) int64 {
-	switch m.raft.told {
+func (r *raftLoop) mayBeLate(leader uint64) int64 {
+	switch r.told {
 	case 0: // the clock is only that of the machine, and knows no better
 		return 0
 	case leader:
@@ -62,27 +62,27 @@ const farOff = time.Hour
 
 // agreeOnTime lets a leader that has heard of the cluster's time from nobody, and has only the clock of its machine,
 // go by the clocks of the majority: a clock that is a day ahead would end all delays.
-func (m *Member) agreeOnTime() {
-	m.raft.told = m.opt.Self.ID
-	agreed, known := m.majorityTime()
+func (r *raftLoop) agreeOnTime() {
+	r.told = r.opt.Self.ID
+	agreed, known := r.majorityTime()
 	if !known {
 		return
 	}
-	off := time.Duration(m.clock.time() - agreed)
+	off := time.Duration(r.clock.time() - agreed)
 	if off.Abs() > farOff {
-		m.opt.Logger.Warn("the clock of this machine is far off: the cluster's time goes by those of the majority", "ahead", off.Round(time.Second))
+		r.opt.Logger.Warn("the clock of this machine is far off: the cluster's time goes by those of the majority", "ahead", off.Round(time.Second))
 	}
-	m.clock.offset.Add(int64(-off))
+	r.clock.offset.Add(int64(-off))
 }
 
 // majorityTime returns the time that the middle one of the voters' clocks shows, of two the earlier one: a single one that is wrong is
 // not it, unless only two are known. It is false if fewer than a majority have said theirs.
-func (m *Member) majorityTime() (time int64, known bool) {
-	voters := m.raft.core.Status().Config.Voters[0]
-	times := []int64{m.clock.time()}
+func (r *raftLoop) majorityTime() (time int64, known bool) {
+	voters := r.core.Status().Config.Voters[0]
+	times := []int64{r.clock.time()}
 	for id := range voters {
-		if p := m.raft.peers[id]; id != m.opt.Self.ID && p != nil && p.handshake.Time != 0 {
-			times = append(times, m.opt.Now()+p.ahead)
+		if p := r.peers[id]; id != r.opt.Self.ID && p != nil && p.handshake.Time != 0 {
+			times = append(times, r.opt.Now()+p.ahead)
 		}
 	}
 	slices.SortFunc(times, func(a, b int64) int { return cmp.Compare(b, a) })

@@ -71,7 +71,7 @@ func TestClockOfMajority(t *testing.T) {
 				for i, id := range []uint64{w.machineOf(l).id%3 + 1, (w.machineOf(l).id+1)%3 + 1} {
 					l.raft.peers[id].ahead = l.clock.offset.Load() + int64(c.ahead[i])
 				}
-				got, known = l.majorityTime()
+				got, known = l.raft.majorityTime()
 			})
 			if d := time.Duration(got - l.clock.time()); known != c.known || d != c.want {
 				t.Errorf("%v: %v ahead, known: %v", c.ahead, d, known)
@@ -82,7 +82,7 @@ func TestClockOfMajority(t *testing.T) {
 			for _, p := range l.raft.peers {
 				p.handshake.Time = 0 // an older version
 			}
-			_, known = l.majorityTime()
+			_, known = l.raft.majorityTime()
 		})
 		if known {
 			t.Error("one member of three is a majority")
@@ -106,7 +106,7 @@ func TestClockOfThreeAmongFive(t *testing.T) {
 						p.handshake.Time, p.ahead, ahead = 1, l.clock.offset.Load()+ahead[0], ahead[1:]
 					}
 				}
-				got, _ := l.majorityTime()
+				got, _ := l.raft.majorityTime()
 				off = time.Duration(got - l.clock.time())
 			})
 			if off != 0 {

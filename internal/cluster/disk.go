@@ -156,7 +156,7 @@ func (d *disk) record(w diskWork) error {
 		d.m.wake()
 	}
 	if w.removed || w.verdict != "" {
-		err := d.m.writeVerdict(w)
+		err := d.writeVerdict(w)
 		d.over = err == nil
 		return err
 	}

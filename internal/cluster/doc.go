@@ -52,14 +52,17 @@
 // broker runs them; a goroutine asks for one when something was committed at a follower, or an epoch has begun or
 // ended. Close ends all of them.
 //
-// # Locks
+// # Owners
 //
-// Member.mu is over what the raft loop tells the others: shared, and what is to be applied. Nobody waits for a disk, a turn or
-// the network while holding it.
+// Each owner is a type, and the receiver of a method says where it runs: raftLoop and
+// membership in the raft loop, turn within turns, disk in the append goroutine, lifecycle
+// anywhere, with its mutex, and Member in the goroutine of whoever calls. lifecycle.mu is
+// over what they tell each other: the phase, the leadership, and what is to be applied.
+// Nobody waits for a disk, a turn or the network while holding it.
 //
 // # Not here
 //
 // Connections between members, who may join, what clients at a follower see.
 //
-// Start reading at phase.go and member.go, then turn.go, then leadership.go.
+// Start reading at phase.go and member.go, then turn.go, proposals.go and leadership.go.
 package cluster

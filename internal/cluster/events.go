@@ -62,54 +62,53 @@ type (
 )
 
 // handle takes an event, in the raft loop.
-func (m *Member) handle(e event) {
-	r := &m.raft
+func (r *raftLoop) handle(e event) {
 	switch e := e.(type) {
 	case func():
 		e()
 	case proposed:
 		if err := r.core.Propose(e.epoch, e.entries...); err != nil {
-			m.opt.Logger.Debug("the entries of a turn are refused", "epoch", e.epoch, "err", err)
+			r.opt.Logger.Debug("the entries of a turn are refused", "epoch", e.epoch, "err", err)
 		}
 	case asked:
-		n := r.core.Ask(m.opt.Now())
-		m.mu.Lock()
+		n := r.core.Ask(r.opt.Now())
+		r.mu.Lock()
 		*e.number = n
-		m.changed.Broadcast()
-		m.mu.Unlock()
+		r.changed.Broadcast()
+		r.mu.Unlock()
 	case received:
-		m.step(e.message)
+		r.step(e.message)
 	case finished:
 		r.core.Done(e.responses)
 	case unreachable:
-		if p := m.peer(e.id); p.linked {
-			p.linked, p.lost = false, m.opt.Now()
+		if p := r.peer(e.id); p.linked {
+			p.linked, p.lost = false, r.opt.Now()
 		}
 		r.core.Unreachable(e.id)
 	case refusedConnection:
-		m.forgetLeader(e.id, e.term)
+		r.forgetLeader(e.id, e.term)
 	case standing:
 		r.core.Stand(e.term)
 	case rejected:
-		m.peer(e.by).refuses = e.err
-		m.endIfUnwanted(e.by, e.err)
+		r.peer(e.by).refuses = e.err
+		r.endIfUnwanted(e.by, e.err)
 	case journalSynced:
-		m.cut(e.at)
+		r.cut(e.at)
 	case journalRefuses:
 		r.health.observeJournal(e.at, e.refuses)
 	case epochSettled:
 		r.settled = true
-		m.handOver() // before the core hears of Rebuilt, if it has to resign
+		r.handOver() // before the core hears of Rebuilt, if it has to resign
 	case engineFollows:
 		r.core.Rebuilt()
 	case fetched:
 		r.fetched, r.fetching = e.snapshot, e.snapshot != nil
-		m.offerSnapshot()
+		r.offerSnapshot()
 	case installed:
 		r.fetching = false
 		r.core.Installed()
 	case sent:
-		m.peer(e.to).fetches--
+		r.peer(e.to).fetches--
 		if e.err != nil {
 			r.core.SnapshotFailed(e.to)
 		}
@@ -119,53 +118,53 @@ func (m *Member) handle(e event) {
 }
 
 // step gives the core a message of another member.
-func (m *Member) step(message *raftpb.Message) {
+func (r *raftLoop) step(message *raftpb.Message) {
 	from := message.GetFrom()
-	m.heardOf(from, message)
-	m.takeBeacon(message)
-	if m.refusesToLead(message) {
+	r.heardOf(from, message)
+	r.takeBeacon(message)
+	if r.refusesToLead(message) {
 		return
 	}
 	err := core.ErrContradiction
 	if !isContradiction(message) {
-		err = m.raft.core.Step(message)
+		err = r.core.Step(message)
 	}
 	switch {
 	case errors.Is(err, core.ErrContradiction):
-		m.contradicted(message)
+		r.contradicted(message)
 	case err != nil:
-		m.opt.Logger.Debug("a message of another member is of no use", "from", from, "type", message.GetType(), "err", err)
+		r.opt.Logger.Debug("a message of another member is of no use", "from", from, "type", message.GetType(), "err", err)
 	}
 	if message.GetType() == raftpb.MsgSnap {
-		m.fetchSnapshot()
+		r.fetchSnapshot()
 	}
 }
 
 // cut cuts the log at what the journal has durably, but only when the core has done what the
 // changes of configuration before it mean, so that the members' roles are recorded before.
 // After a start the journal can be ahead of that.
-func (m *Member) cut(at raftlog.Position) {
-	if applied := m.raft.core.Applied(); applied.Index < at.Index {
+func (r *raftLoop) cut(at raftlog.Position) {
+	if applied := r.core.Applied(); applied.Index < at.Index {
 		at = applied
 	}
-	m.disk.add(diskWork{cut: at, everywhere: m.raft.everywhere, near: m.raft.near})
+	r.disk.add(diskWork{cut: at, everywhere: r.everywhere, near: r.near})
 }
 
 // forgetLeader lets another leader be elected at once, if it is the leader whose machine
 // refuses connections.
-func (m *Member) forgetLeader(id, term uint64) {
-	if !m.raft.core.Forget(id, term) {
+func (r *raftLoop) forgetLeader(id, term uint64) {
+	if !r.core.Forget(id, term) {
 		return
 	}
-	m.opt.Logger.Info("the leader's machine refuses connections: another one is elected", "leader", id, "term", term)
+	r.opt.Logger.Info("the leader's machine refuses connections: another one is elected", "leader", id, "term", term)
 	// One after the other: votes that are split cost an election timeout, and a vote takes a sync.
 	turn := 0
-	for _, k := range m.raft.members {
-		if k.ID != id && k.ID < m.opt.Self.ID {
+	for _, k := range r.members {
+		if k.ID != id && k.ID < r.opt.Self.ID {
 			turn++
 		}
 	}
-	time.AfterFunc(standAfter+time.Duration(turn)*standEvery, func() { m.mail.post(standing{term}) })
+	time.AfterFunc(standAfter+time.Duration(turn)*standEvery, func() { r.mail.post(standing{term}) })
 }
 
 const (

@@ -36,7 +36,7 @@ var (
 func (m *Member) Add(ctx context.Context, added raftlog.Member) error {
 	err := m.changeGroup(func() error {
 		old := added.Replaces
-		if old != 0 && !m.isMember(old) {
+		if old != 0 && !m.raft.isMember(old) {
 			return fmt.Errorf("%w: %d", ErrNotMember, old)
 		}
 		for _, k := range m.raft.members {
@@ -50,7 +50,7 @@ func (m *Member) Add(ctx context.Context, added raftlog.Member) error {
 			}
 		}
 		added.Number = m.raft.numbers + 1
-		return m.proposeGroup(append(slices.Clone(m.raft.members), added), raftpb.ConfChangeAddLearnerNode, added.ID)
+		return m.raft.proposeGroup(append(slices.Clone(m.raft.members), added), raftpb.ConfChangeAddLearnerNode, added.ID)
 	})
 	if err != nil {
 		return err
@@ -63,13 +63,13 @@ func (m *Member) Add(ctx context.Context, added raftlog.Member) error {
 // Remove removes a member, whether it lives or not. Its directory is of no use after that.
 func (m *Member) Remove(ctx context.Context, id uint64) error {
 	err := m.changeGroup(func() error {
-		if !m.isMember(id) {
+		if !m.raft.isMember(id) {
 			return fmt.Errorf("%w: %d", ErrNotMember, id)
 		}
 		if voters := m.raft.core.Status().Config.Voters[0]; len(voters) == 1 && hasKey(voters, id) {
 			return errors.New("cluster: the last voter cannot be removed")
 		}
-		return m.proposeGroup(m.raft.members, raftpb.ConfChangeRemoveNode, id)
+		return m.raft.proposeGroup(m.raft.members, raftpb.ConfChangeRemoveNode, id)
 	})
 	if err != nil {
 		return err
@@ -83,14 +83,14 @@ func (m *Member) Transfer(ctx context.Context, to uint64) error {
 	anybody := to == 0
 	err := m.changeGroup(func() error {
 		if anybody {
-			to = m.bestSuccessor(anyVoter)
+			to = m.raft.bestSuccessor(anyVoter)
 		}
 		self := m.opt.Self.ID
 		if voters := m.raft.core.Status().Config.Voters[0]; to == self || !hasKey(voters, to) {
 			return fmt.Errorf("cluster: the leadership cannot go to %d: only to another voter that can be reached", to)
 		}
 		_, term = m.raft.core.Leader()
-		m.handOverTo(to)
+		m.raft.handOverTo(to)
 		return nil
 	})
 	if err != nil {
@@ -118,23 +118,21 @@ func (m *Member) Transfer(ctx context.Context, to uint64) error {
 
 // handOverTo lets nothing more be decided, and the leadership go to another member when everything is settled: at once, if this
 // one serves nobody yet.
-func (m *Member) handOverTo(successor uint64) {
-	r := &m.raft
+func (r *raftLoop) handOverTo(successor uint64) {
 	if r.core.Epoch() == 0 {
 		r.core.Transfer(successor)
 		return
 	}
-	r.successor, r.settled, r.giveUpAt = successor, false, m.opt.Now()+10*int64(m.opt.Tick)
-	m.publish()
+	r.successor, r.settled, r.giveUpAt = successor, false, r.opt.Now()+10*int64(r.opt.Tick)
+	r.publish()
 }
 
 // handOver gives the leadership away when all turns of its epoch are settled: nobody waits for an answer.
-func (m *Member) handOver() {
-	r := &m.raft
+func (r *raftLoop) handOver() {
 	if r.successor == 0 {
 		return
 	}
-	active, inTime := r.core.Epoch() != 0, m.opt.Now() < r.giveUpAt
+	active, inTime := r.core.Epoch() != 0, r.opt.Now() < r.giveUpAt
 	if active && !r.settled && inTime {
 		return
 	}
@@ -146,11 +144,11 @@ func (m *Member) handOver() {
 }
 
 // bestSuccessor returns the voter that has most of the log, of those that were heard lately and that suit; 0 if there is none.
-func (m *Member) bestSuccessor(suits func(id uint64) bool) (id uint64) {
-	s := m.raft.core.Status()
+func (r *raftLoop) bestSuccessor(suits func(id uint64) bool) (id uint64) {
+	s := r.core.Status()
 	var most uint64
 	for voter := range s.Config.Voters[0] {
-		if p := s.Progress[voter]; voter != m.opt.Self.ID && m.isReachable(voter) && p.Match >= most && suits(voter) {
+		if p := s.Progress[voter]; voter != r.opt.Self.ID && r.isReachable(voter) && p.Match >= most && suits(voter) {
 			id, most = voter, p.Match
 		}
 	}
@@ -180,17 +178,17 @@ func (m *Member) changeGroup(f func() error) (err error) {
 }
 
 // proposeGroup proposes a change of one member's role, and the list of the members.
-func (m *Member) proposeGroup(members []raftlog.Member, change raftpb.ConfChangeType, id uint64) error {
-	return m.proposeChanges(members, &raftpb.ConfChangeSingle{Type: change.Enum(), NodeId: &id})
+func (r *raftLoop) proposeGroup(members []raftlog.Member, change raftpb.ConfChangeType, id uint64) error {
+	return r.proposeChanges(members, &raftpb.ConfChangeSingle{Type: change.Enum(), NodeId: &id})
 }
 
-func (m *Member) proposeChanges(members []raftlog.Member, changes ...*raftpb.ConfChangeSingle) error {
-	numbers := m.raft.numbers
+func (r *raftLoop) proposeChanges(members []raftlog.Member, changes ...*raftpb.ConfChangeSingle) error {
+	numbers := r.numbers
 	for _, k := range members {
 		numbers = max(numbers, k.Number)
 	}
 	cc := &raftpb.ConfChangeV2{Changes: changes, Context: encodeMembers(members, numbers)}
-	return m.raft.core.ProposeConf(m.raft.core.Epoch(), cc)
+	return r.core.ProposeConf(r.core.Epoch(), cc)
 }
 
 // await waits until the log's state is as wanted, or this member leads no more.
@@ -223,13 +221,6 @@ func (m *Member) pause(ctx context.Context, watch <-chan struct{}) error {
 	}
 }
 
-// wake lets those look again who wait for a change of the members.
-func (m *Member) wake() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.announce()
-}
-
 func (m *Member) hasNot(id uint64) bool {
 	return !slices.ContainsFunc(m.log.State().Members, func(k raftlog.Member) bool { return k.ID == id })
 }
@@ -252,36 +243,33 @@ func hasKey[V any](set map[uint64]V, id uint64) bool {
 
 // manage does at each tick what a leader has to do for the others. It looks after snapshots before it is active, too: the epoch begins
 // when a majority has its first entry, and one of those may be needed for that.
-func (m *Member) manage() {
-	r := &m.raft
+func (r *raftLoop) manage() {
 	s := r.core.Status()
 	if s.RaftState == raft.StateLeader {
-		m.findLags(&s)
-		m.watchSnapshots(&s)
+		r.findLags(&s)
+		r.watchSnapshots(&s)
 	}
 	if r.core.Epoch() == 0 {
 		clear(r.goals)
 		return
 	}
-	m.promote(s.GetCommit())
-	m.recordPeers()
+	r.promote(s.GetCommit())
+	r.recordPeers()
 }
 
 // findLags finds up to where all have the log, and all that can be reached.
-func (m *Member) findLags(s *raft.Status) {
-	r := &m.raft
+func (r *raftLoop) findLags(s *raft.Status) {
 	r.everywhere, r.near = s.GetCommit(), s.GetCommit()
 	for id, p := range s.Progress {
 		r.everywhere = min(r.everywhere, p.Match)
-		if m.isReachable(id) {
+		if r.isReachable(id) {
 			r.near = min(r.near, p.Match)
 		}
 	}
 }
 
 // promote makes a learner a voter that has what was committed when it came.
-func (m *Member) promote(commit uint64) {
-	r := &m.raft
+func (r *raftLoop) promote(commit uint64) {
 	s := r.core.Status()
 	for id := range s.Config.Learners {
 		goal, ok := r.goals[id]
@@ -289,39 +277,39 @@ func (m *Member) promote(commit uint64) {
 			goal = commit
 			r.goals[id] = goal
 		}
-		if s.Progress[id].Match < goal || !m.isReachable(id) {
+		if s.Progress[id].Match < goal || !r.isReachable(id) {
 			continue
 		}
-		if err := m.makeVoter(id); err != nil {
-			m.opt.Logger.Debug("a learner cannot become a voter yet", "member", id, "err", err)
+		if err := r.makeVoter(id); err != nil {
+			r.opt.Logger.Debug("a learner cannot become a voter yet", "member", id, "err", err)
 		}
 		return
 	}
 }
 
 // makeVoter gives a learner its vote, and removes the member that it replaces.
-func (m *Member) makeVoter(id uint64) error {
+func (r *raftLoop) makeVoter(id uint64) error {
 	var old uint64
-	members := slices.Clone(m.raft.members)
+	members := slices.Clone(r.members)
 	for i := range members {
 		if members[i].ID == id {
 			old, members[i].Replaces = members[i].Replaces, 0
 		}
 	}
-	if old == 0 || !m.isMember(old) {
-		return m.proposeGroup(members, raftpb.ConfChangeAddNode, id)
+	if old == 0 || !r.isMember(old) {
+		return r.proposeGroup(members, raftpb.ConfChangeAddNode, id)
 	}
-	return m.proposeChanges(members,
+	return r.proposeChanges(members,
 		&raftpb.ConfChangeSingle{Type: raftpb.ConfChangeAddNode.Enum(), NodeId: &id},
 		&raftpb.ConfChangeSingle{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: &old})
 }
 
 // recordPeers records once in a while what others have acknowledged, so that a disk that was rolled back is noticed
 // by the next life of this member, too.
-func (m *Member) recordPeers() {
-	for id, p := range m.raft.peers {
+func (s *membership) recordPeers() {
+	for id, p := range s.peers {
 		if p.acknowledged.Index >= p.recorded.Acknowledged.Index+recordEvery {
-			m.record(id, p)
+			s.record(id, p)
 		}
 	}
 }
@@ -330,22 +318,21 @@ func (m *Member) recordPeers() {
 const recordEvery = 10_000
 
 // regroup takes the members after a change.
-func (m *Member) regroup(g *core.Group) {
-	r := &m.raft
+func (r *raftLoop) regroup(g *core.Group) {
 	members := r.members
 	if len(g.Context) > 0 {
 		var err error
 		if members, r.numbers, err = decodeMembers(g.Context); err != nil {
-			m.fail(fmt.Errorf("cluster: the members of entry %d: %w", g.Index, err))
+			r.fail(fmt.Errorf("cluster: the members of entry %d: %w", g.Index, err))
 			return
 		}
 	}
 	r.members = withRole(members, g.Conf)
-	m.disk.add(diskWork{roster: &roster{g.Conf, g.Index, r.members, r.numbers}})
-	m.connect()
-	m.note()
-	if !m.isMember(m.opt.Self.ID) {
-		m.leave()
+	r.disk.add(diskWork{roster: &roster{g.Conf, g.Index, r.members, r.numbers}})
+	r.connect()
+	r.note()
+	if !r.isMember(r.opt.Self.ID) {
+		r.disk.leave()
 	}
 }
 

@@ -150,7 +150,7 @@ func TestEarlierChangeAfterRemoval(t *testing.T) {
 		gone := w.machines[w.leader().opt.Self.ID%3] // a follower
 		m := gone.member
 		m.mail.post(func() {
-			m.leave()
+			m.disk.leave()
 			s := m.log.State()
 			m.disk.add(diskWork{roster: &roster{s.Conf, s.ConfIndex, s.Members, s.Numbers}})
 		})

@@ -70,29 +70,40 @@ type peer struct {
 	fetches      int              // so many times it is sent one at the moment
 }
 
+// A membership is who the members are, and what this one knows of the others. It belongs to
+// the raft loop.
+type membership struct {
+	m *Member
+
+	members []raftlog.Member
+	numbers uint64           // the highest Number that a member was ever given
+	unknown []raftlog.Member // connected members that are not known yet; see admitUnknown
+	peers   map[uint64]*peer // what is known of other members in this life
+}
+
 // peer returns what is known of another member.
-func (m *Member) peer(id uint64) *peer {
-	p := m.raft.peers[id]
+func (s *membership) peer(id uint64) *peer {
+	p := s.peers[id]
 	if p == nil {
-		known := m.log.State().Peers[id]
+		known := s.m.log.State().Peers[id]
 		p = &peer{recorded: known, acknowledged: known.Acknowledged}
-		m.raft.peers[id] = p
+		s.peers[id] = p
 	}
 	return p
 }
 
 // heardOf notes that a message has come. What a member has acknowledged is an entry of this one's log only in the term in which
 // this one leads: later there can be another entry of that index.
-func (m *Member) heardOf(id uint64, message *raftpb.Message) {
-	p := m.peer(id)
-	p.heard, p.refuses = m.opt.Now(), nil
+func (s *membership) heardOf(id uint64, message *raftpb.Message) {
+	p := s.peer(id)
+	p.heard, p.refuses = s.m.opt.Now(), nil
 	if message.GetType() != raftpb.MsgAppResp || message.GetReject() {
 		return
 	}
-	if leader, term := m.raft.core.Leader(); leader != m.opt.Self.ID || message.GetTerm() != term {
+	if leader, term := s.m.raft.core.Leader(); leader != s.m.opt.Self.ID || message.GetTerm() != term {
 		return
 	}
-	if term, err := m.log.Term(message.GetIndex()); err == nil {
+	if term, err := s.m.log.Term(message.GetIndex()); err == nil {
 		if at := (raftlog.Position{Index: message.GetIndex(), Term: term}); at.After(p.acknowledged) {
 			p.acknowledged = at
 		}
@@ -112,41 +123,41 @@ func (m *Member) Handshake() Handshake {
 // AcceptHandshake takes what another member has said first. It must be called before a message of that connection is given to
 // Step, and before one is sent to it. After an error no message may pass.
 func (m *Member) AcceptHandshake(from uint64, h Handshake) (err error) {
-	if !m.inLoop(func() { err = m.checkHandshake(from, h); m.noteRefusal(from, err) }) {
+	if !m.inLoop(func() { err = m.raft.checkHandshake(from, h); m.raft.noteRefusal(from, err) }) {
 		return ErrStopped
 	}
 	return err
 }
 
 // noteRefusal notes why a member is not taken in; nil: it is.
-func (m *Member) noteRefusal(id uint64, why error) {
-	if m.isMember(id) {
-		m.peer(id).refused = why
+func (s *membership) noteRefusal(id uint64, why error) {
+	if s.isMember(id) {
+		s.peer(id).refused = why
 	}
 }
 
-func (m *Member) checkHandshake(from uint64, h Handshake) error {
+func (s *membership) checkHandshake(from uint64, h Handshake) error {
 	switch {
-	case m.isMember(from):
-	case h.Number > 0 && h.Number <= m.raft.numbers: // what comes next in this member's log may name it
+	case s.isMember(from):
+	case h.Number > 0 && h.Number <= s.numbers: // what comes next in this member's log may name it
 		return ErrRemoved
-	case !m.admitUnknown(from, h):
+	case !s.admitUnknown(from, h):
 		return ErrNotMember
 	}
 	if h.Level < entry.Written {
 		return fmt.Errorf("%w: it knows level %d, and level %d is needed", ErrTooOld, h.Level, entry.Written)
 	}
-	p, last := m.peer(from), raftlog.Position{Index: h.LastIndex, Term: h.LastTerm}
+	p, last := s.peer(from), raftlog.Position{Index: h.LastIndex, Term: h.LastTerm}
 	switch {
 	case p.linked && (h.Starts != p.handshake.Starts || h.name() != p.handshake.name()):
 		return ErrConnected
-	case h.lacks(p.recorded), p.acknowledged.After(last), m.raft.core.Status().Progress[from].Match > last.Index:
+	case h.lacks(p.recorded), p.acknowledged.After(last), s.m.raft.core.Status().Progress[from].Match > last.Index:
 		return ErrRolledBack
 	}
-	p.linked, p.copySince, p.ahead = true, 0, h.Time-m.opt.Now()
+	p.linked, p.copySince, p.ahead = true, 0, h.Time-s.m.opt.Now()
 	if p.handshake = h; h.Starts != p.recorded.Starts || h.name() != p.recorded.Name {
 		p.recorded.Starts, p.recorded.Name = h.Starts, h.name()
-		m.record(from, p)
+		s.record(from, p)
 	}
 	return nil
 }
@@ -156,34 +167,32 @@ const maxUnknown = 16
 
 // admitUnknown lets a member connect that is not known yet, for it has a certificate and a higher number than any known one: it was added while this one was
 // away, which may hear of that from nobody else, if the new one leads. It returns false if there are too many.
-func (m *Member) admitUnknown(id uint64, h Handshake) bool {
-	r := &m.raft
-	if slices.ContainsFunc(r.unknown, func(k raftlog.Member) bool { return k.ID == id }) {
+func (s *membership) admitUnknown(id uint64, h Handshake) bool {
+	if slices.ContainsFunc(s.unknown, func(k raftlog.Member) bool { return k.ID == id }) {
 		return true
 	}
-	if h.Number == 0 || h.Address == "" || len(r.unknown) == maxUnknown {
+	if h.Number == 0 || h.Address == "" || len(s.unknown) == maxUnknown {
 		return false
 	}
-	r.unknown = append(r.unknown, raftlog.Member{ID: id, Address: h.Address, Number: h.Number})
-	m.connect()
+	s.unknown = append(s.unknown, raftlog.Member{ID: id, Address: h.Address, Number: h.Number})
+	s.connect()
 	return true
 }
 
 // connect says to the transport who there is.
-func (m *Member) connect() {
-	r := &m.raft
-	r.unknown = slices.DeleteFunc(r.unknown, func(k raftlog.Member) bool { return k.Number <= r.numbers })
-	m.opt.Transport.SetMembers(slices.Concat(r.members, r.unknown))
+func (s *membership) connect() {
+	s.unknown = slices.DeleteFunc(s.unknown, func(k raftlog.Member) bool { return k.Number <= s.numbers })
+	s.m.opt.Transport.SetMembers(slices.Concat(s.members, s.unknown))
 }
 
 // record writes what is known of another member.
-func (m *Member) record(id uint64, p *peer) {
+func (s *membership) record(id uint64, p *peer) {
 	p.recorded.Acknowledged = p.acknowledged
-	m.disk.add(diskWork{peer: &peerRecord{id, p.recorded}})
+	s.m.disk.add(diskWork{peer: &peerRecord{id, p.recorded}})
 }
 
-func (m *Member) isMember(id uint64) bool {
-	for _, k := range m.raft.members {
+func (s *membership) isMember(id uint64) bool {
+	for _, k := range s.members {
 		if k.ID == id {
 			return true
 		}

@@ -199,7 +199,7 @@ func diskOn(t *testing.T, fs vfs.FS, stop chan struct{}) (*disk, *raftlog.Log) {
 		t.Fatal(err)
 	}
 	opt := Options{Logger: slog.New(slog.DiscardHandler), Now: func() int64 { return 1 }}
-	return newDisk(&Member{opt: opt, log: log, stop: stop}), log
+	return newDisk(&Member{opt: opt, log: log, lifecycle: lifecycle{stop: stop}}), log
 }
 
 func writes(all ...core.Write) diskWork { return diskWork{writes: all} }

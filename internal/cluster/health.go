@@ -112,11 +112,10 @@ func (h *health) stepDown(now int64, c candidacy) (to uint64, silent bool) {
 
 // stepsDown lets another member lead if the disk of this one does not let it. It returns
 // true if this one is to be silent.
-func (m *Member) stepsDown(now int64) (silent bool) {
-	r := &m.raft
+func (r *raftLoop) stepsDown(now int64) (silent bool) {
 	h := &r.health
-	lasts, bytes := m.disk.lasts(now)
-	h.observeDisk(now, max(lasts, m.journaling.lasts(now)), bytes+m.unsynced.Load())
+	lasts, bytes := r.disk.lasts(now)
+	h.observeDisk(now, max(lasts, r.journaling.lasts(now)), bytes+r.unsynced.Load())
 	if h.slow(now) == 0 && h.refuses(now) == 0 {
 		return false
 	}
@@ -129,31 +128,31 @@ func (m *Member) stepsDown(now int64) (silent bool) {
 		active:       r.core.Epoch() != 0,
 		transferring: r.successor != 0 || s.LeadTransferee != 0,
 		others:       len(s.Config.Voters[0]) > 1,
-		best:         m.bestSuccessor(anyVoter),
-		unasked:      m.bestSuccessor(func(id uint64) bool { at := h.asked[id]; return at == 0 || now-at >= askAgain }),
+		best:         r.bestSuccessor(anyVoter),
+		unasked:      r.bestSuccessor(func(id uint64) bool { at := h.asked[id]; return at == 0 || now-at >= askAgain }),
 	})
 	switch {
 	case silent:
 		r.core.Resign()
 	case to == 0:
 	case h.slow(now) >= slowDisk:
-		m.opt.Logger.Warn("the disk hangs: another member is to lead", "for", time.Duration(h.slow(now)), "successor", to)
+		r.opt.Logger.Warn("the disk hangs: another member is to lead", "for", time.Duration(h.slow(now)), "successor", to)
 		h.yieldedAt = now
-		m.handOverTo(to)
+		r.handOverTo(to)
 	default:
-		m.opt.Logger.Warn("the journal takes no jobs: another member is to lead", "successor", to)
+		r.opt.Logger.Warn("the journal takes no jobs: another member is to lead", "successor", to)
 		h.asked[to] = now
-		m.handOverTo(to)
+		r.handOverTo(to)
 	}
 	return silent
 }
 
 // refusesToLead reports whether a message asks this member to lead, and it may not.
-func (m *Member) refusesToLead(message *raftpb.Message) bool {
-	if message.GetType() != raftpb.MsgTimeoutNow || m.raft.health.mayLead(m.opt.Now()) {
+func (r *raftLoop) refusesToLead(message *raftpb.Message) bool {
+	if message.GetType() != raftpb.MsgTimeoutNow || r.health.mayLead(r.opt.Now()) {
 		return false
 	}
-	m.opt.Logger.Warn("this member is asked to lead, and declines: its journal takes no jobs", "leader", message.GetFrom())
+	r.opt.Logger.Warn("this member is asked to lead, and declines: its journal takes no jobs", "leader", message.GetFrom())
 	return true
 }
 

@@ -18,75 +18,40 @@ type Leadership struct {
 	Epoch  uint64 // not 0: this member decides. Each has its own number in the life of a process
 }
 
-// Lead returns who leads.
-func (m *Member) Lead() Leadership {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.known
-}
-
 // Installing reports whether the member takes over a snapshot, so that its engine has nothing.
-func (m *Member) Installing() bool { return m.now() == installing }
-
-// Watch returns a channel that is closed at the next change of Lead.
-func (m *Member) Watch() <-chan struct{} {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.watch
-}
-
-// tell tells those who watch what has changed. This member leads for them only while its
-// engine decides. The caller holds mu.
-func (m *Member) tell() {
-	now := Leadership{Leader: m.shared.leader, Term: m.shared.term}
-	if m.phase == leading {
-		now.Epoch = m.epoch
-	}
-	if now != m.known {
-		m.known = now
-		m.announce()
-	}
-}
-
-// announce wakes all watchers. The caller holds mu.
-func (m *Member) announce() {
-	close(m.watch)
-	m.watch = make(chan struct{})
-}
+func (l *lifecycle) Installing() bool { return l.currentPhase() == installing }
 
 // beginEpoch lets the engine decide if the core says so. Then everything that came before
 // was applied.
-func (m *Member) beginEpoch(now int64) (next int64) {
-	t := &m.turn
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.phase != activating || m.shared.offered() == 0 {
+func (t *turn) beginEpoch(now int64) (next int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.phase != activating || t.shared.offered() == 0 {
 		return engine.Never
 	}
-	t.epoch = m.shared.epoch
-	before := m.clock.time()
-	m.clock.notBefore(t.applied.Stamp + 1)
-	if jump := m.clock.time() - before; jump > int64(time.Hour) {
-		m.opt.Logger.Warn("the cluster's time was far ahead of this machine's clock", "by", time.Duration(jump))
+	t.epoch = t.shared.epoch
+	before := t.clock.time()
+	t.clock.notBefore(t.applied.Stamp + 1)
+	if jump := t.clock.time() - before; jump > int64(time.Hour) {
+		t.opt.Logger.Warn("the cluster's time was far ahead of this machine's clock", "by", time.Duration(jump))
 	}
-	m.opt.Logger.Info("this member leads the cluster", "term", m.shared.term, "entry", t.applied.Index)
-	m.lead(t.epoch)
-	return min(now, m.clock.engine()) // what is due
+	t.opt.Logger.Info("this member leads the cluster", "term", t.shared.term, "entry", t.applied.Index)
+	t.lead(t.epoch)
+	return min(now, t.clock.engine()) // what is due
 }
 
 // endEpoch ends an epoch for the turns: later ones decide nothing. lost says that the engine
 // has done what was not proposed.
-func (m *Member) endEpoch(lost bool) {
-	t := &m.turn
+func (t *turn) endEpoch(lost bool) {
 	if lost {
-		m.mu.Lock()
-		m.proposals.lost = true
-		m.mu.Unlock()
+		t.mu.Lock()
+		t.proposals.lost = true
+		t.mu.Unlock()
 	}
 	if t.epoch == 0 {
 		return
 	}
-	m.opt.Logger.Warn("this member does not lead the cluster any more", "entry", t.applied.Index)
+	t.opt.Logger.Warn("this member does not lead the cluster any more", "entry", t.applied.Index)
 	t.epoch, t.facts = 0, 0
 	t.builder.Reset()
 }
@@ -100,21 +65,12 @@ func (m *Member) runTurns() {
 			return
 		}
 		m.broker.Look(func(*engine.Engine, int64) {}) // Housekeep does it; if more is left, the next turn comes by itself
-		if m.now() == draining {
+		if m.currentPhase() == draining {
 			m.stepDown()
 		}
 		if m.isRestored() {
 			m.reload()
 		}
-	}
-}
-
-func (m *Member) stopped() bool {
-	select {
-	case <-m.stop:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -134,7 +90,7 @@ func (m *Member) stepDown() {
 // before.
 func (m *Member) reload() bool {
 	reached := m.replace(0)
-	for p := m.now(); p == loading || p == installing; p = m.now() {
+	for p := m.currentPhase(); p == loading || p == installing; p = m.currentPhase() {
 		select {
 		case <-time.After(recoverPause):
 		case <-m.stop:
@@ -167,12 +123,12 @@ func (m *Member) replace(reached uint64) uint64 {
 			eng.DropSessions(m.clock.engine())
 		case loading:
 			reached = max(reached, m.turn.applied.Index)
-			if eng = m.readAgain(reached); eng == nil {
+			if eng = m.turn.readAgain(reached); eng == nil {
 				return engine.New(engine.Options{})
 			}
 		case installing:
 			m.turn.endCensus(errors.New("cluster: the member has received the whole queue")) // it skips entries
-			if eng = m.readAgain(0); eng == nil {
+			if eng = m.turn.readAgain(0); eng == nil {
 				return engine.New(engine.Options{})
 			}
 			m.setRestored(false)
@@ -193,48 +149,47 @@ func (m *Member) replace(reached uint64) uint64 {
 
 // readAgain closes the journal and reads it into another engine, within a turn. It returns
 // nil if that must be tried again, or if the member has failed.
-func (m *Member) readAgain(reached uint64) *engine.Engine {
+func (t *turn) readAgain(reached uint64) *engine.Engine {
 	began := time.Now()
-	if err := m.turn.closeJournal(); err != nil {
-		m.opt.Logger.Warn("the journal could not be closed in an orderly way", "err", err)
+	if err := t.closeJournal(); err != nil {
+		t.opt.Logger.Warn("the journal could not be closed in an orderly way", "err", err)
 	}
 	var eng *engine.Engine
 	var err error
 	text := "the queue was read from the journal again"
-	if m.now() == installing {
+	if t.currentPhase() == installing {
 		text = "the whole queue was received"
-		err = settleSnapshot(m.opt.FS, m.opt.Dir, m.log.State().Cut)
+		err = settleSnapshot(t.opt.FS, t.opt.Dir, t.log.State().Cut)
 	}
 	if err == nil {
-		eng, err = m.openJournal()
+		eng, err = t.openJournal()
 	}
 	if err == nil {
-		err = m.applyAgain(reached)
+		err = t.applyAgain(reached)
 	}
 	switch _, ofDisk := errors.AsType[syscall.Errno](err); {
 	case ofDisk, errors.Is(err, raft.ErrCompacted): // then there is a snapshot to be installed
-		m.opt.Logger.Error("the journal cannot be read again; it is tried again, and this member takes no part until then", "err", err)
+		t.opt.Logger.Error("the journal cannot be read again; it is tried again, and this member takes no part until then", "err", err)
 		return nil
 	case err != nil:
-		m.fail(fmt.Errorf("cluster: the journal cannot be read again: %w", err))
+		t.fail(fmt.Errorf("cluster: the journal cannot be read again: %w", err))
 		return nil
 	}
 	st := eng.Stats()
-	m.opt.Logger.Info(text, "jobs", st.Ready+st.Delayed+st.Buried, "entry", m.turn.applied.Index, "took", time.Since(began))
+	t.opt.Logger.Info(text, "jobs", st.Ready+st.Delayed+st.Buried, "entry", t.applied.Index, "took", time.Since(began))
 	return eng
 }
 
 // applyAgain applies what the journal has lost because it could not write it. The log still
 // has it.
-func (m *Member) applyAgain(reached uint64) error {
-	t := &m.turn
+func (t *turn) applyAgain(reached uint64) error {
 	for t.applied.Index < reached {
-		entries, err := m.log.Entries(t.applied.Index+1, reached+1, maxApplyBytes)
+		entries, err := t.log.Entries(t.applied.Index+1, reached+1, maxApplyBytes)
 		if err != nil {
 			return fmt.Errorf("entry %d: %w", t.applied.Index+1, err)
 		}
 		for _, e := range entries {
-			if _, err := m.applyEntry(e); err != nil {
+			if _, err := t.applyEntry(e); err != nil {
 				return fmt.Errorf("entry %d: %w", e.GetIndex(), err)
 			}
 		}

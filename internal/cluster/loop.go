@@ -9,15 +9,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// raftState is owned by the raft loop.
-type raftState struct {
+// A raftLoop owns the core. Its methods run in its goroutine.
+type raftLoop struct {
+	*Member
+	membership
+
 	core       *core.Core
-	members    []raftlog.Member
-	numbers    uint64            // the highest Number that a member was ever given
-	unknown    []raftlog.Member  // connected members that are not known yet; see admitUnknown
 	ledSince   int64             // since when shared.leader is what it is, on Options.Now
 	told       uint64            // the leader whose time was heard last; this member, if nobody's was and it has led
-	peers      map[uint64]*peer  // what is known of other members in this life
 	everywhere uint64            // all members have the log up to here, as far as is known
 	near       uint64            // all that the leader can reach have; at a follower, the leader keeps what comes after it
 	goals      map[uint64]uint64 // learner -> the entry with which it has caught up
@@ -32,111 +31,111 @@ type raftState struct {
 	health    health
 }
 
-// raftLoop runs the core.
-func (m *Member) raftLoop() {
-	defer close(m.looped)
-	defer m.endIfUnreadable()
-	ticker := time.NewTicker(m.opt.Tick) // it drops ticks that come too fast: at most one waits
+// run runs the core.
+func (r *raftLoop) run() {
+	defer close(r.looped)
+	defer r.endIfUnreadable()
+	ticker := time.NewTicker(r.opt.Tick) // it drops ticks that come too fast: at most one waits
 	defer ticker.Stop()
-	m.work()
+	r.work()
 	for {
 		select {
-		case <-m.mail.wake:
+		case <-r.mail.wake:
 		case <-ticker.C:
-			m.tick()
-			m.note()
-		case <-m.stop:
+			r.tick()
+			r.note()
+		case <-r.stop:
 			return
 		}
-		events := m.mail.take()
+		events := r.mail.take()
 		for _, e := range events {
-			m.handle(e)
+			r.handle(e)
 		}
 		clear(events)
-		m.work()
+		r.work()
 	}
 }
 
 // endIfUnreadable ends a member whose log cannot be read: Raft's core can only panic then.
-func (m *Member) endIfUnreadable() {
-	switch r := recover().(type) {
+func (r *raftLoop) endIfUnreadable() {
+	switch v := recover().(type) {
 	case nil:
 	case *raftlog.ReadError:
-		m.fail(logError(r))
+		r.fail(logError(v))
 	default:
-		panic(r)
+		panic(v)
 	}
 }
 
-func (m *Member) tick() {
-	now := m.opt.Now()
-	if m.stepsDown(now) {
+func (r *raftLoop) tick() {
+	now := r.opt.Now()
+	if r.stepsDown(now) {
 		return // without heartbeats the others elect another leader
 	}
-	m.raft.core.Tick(now)
-	m.offerSnapshot()
-	m.fetchSnapshot()
-	m.manage()
+	r.core.Tick(now)
+	r.offerSnapshot()
+	r.fetchSnapshot()
+	r.manage()
 }
 
 // work does what the core wants done.
-func (m *Member) work() {
+func (r *raftLoop) work() {
 	for {
-		work := m.raft.core.Work()
-		m.publish()
-		m.handOver()
+		work := r.core.Work()
+		r.publish()
+		r.handOver()
 		if work.Idle() {
 			return
 		}
 		if work.Group != nil {
-			m.regroup(work.Group)
+			r.regroup(work.Group)
 		}
-		m.disk.add(diskWork{writes: work.Write})
+		r.disk.add(diskWork{writes: work.Write})
 		if len(work.Send) > 0 {
-			m.addBeacons(work.Send)
-			m.opt.Transport.Send(work.Send)
+			r.addBeacons(work.Send)
+			r.opt.Transport.Send(work.Send)
 		}
-		m.give(work.Apply)
+		r.give(work.Apply)
 	}
 }
 
 // publish tells the others what the core says.
-func (m *Member) publish() {
-	c := m.raft.core
+func (r *raftLoop) publish() {
+	c := r.core
 	leader, term := c.Leader()
-	now := shared{leader, term, c.Epoch(), m.raft.successor != 0, c.Committed(), c.Confirmed(), c.LeasedUntil()}
-	if now.epoch != 0 && m.raft.told == 0 {
-		m.agreeOnTime()
+	now := shared{leader, term, c.Epoch(), r.successor != 0, c.Committed(), c.Confirmed(), c.LeasedUntil()}
+	if now.epoch != 0 && r.told == 0 {
+		r.agreeOnTime()
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if c.AwaitsRebuilt() && (m.phase == following || m.phase == activating) { // there is no epoch that the engine has to end
-		m.mail.post(engineFollows{})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.AwaitsRebuilt() && (r.phase == following || r.phase == activating) { // there is no epoch that the engine has to end
+		r.mail.post(engineFollows{})
 	}
-	if m.phase == failed || now == m.shared {
+	if r.phase == failed || now == r.shared {
 		return
 	}
-	before := m.shared
-	m.shared = now
+	before := r.shared
+	r.shared = now
 	if now.leader != before.leader {
-		m.raft.ledSince = m.opt.Now()
+		r.ledSince = r.opt.Now()
 	}
 	if now.leader != before.leader || now.term != before.term || now.epoch != before.epoch {
-		m.note()
+		r.note()
 	}
 	switch {
-	case m.phase == leading && now.offered() != m.epoch:
-		m.drain()
-	case m.phase == following && now.leader == m.opt.Self.ID:
-		m.activate()
-	case m.phase == activating && now.leader != m.opt.Self.ID:
-		m.follow()
-	case m.phase == activating:
-		signal(m.turns)
+	case r.phase == leading && now.offered() != r.epoch:
+		r.drain()
+	case r.phase == following && now.leader == r.opt.Self.ID:
+		r.activate()
+	case r.phase == activating && now.leader != r.opt.Self.ID:
+		r.follow()
+	case r.phase == activating:
+		signal(r.turns)
 	}
-	m.land()
-	m.tell()
-	m.changed.Broadcast()
+	r.land()
+	r.tell()
+	r.changed.Broadcast()
 }
 
 // How soon there is a turn for what is to be applied. At a leader there usually is another one before.
@@ -146,32 +145,32 @@ const (
 )
 
 // give hands over entries that are to be applied.
-func (m *Member) give(apply []core.Apply) {
+func (r *raftLoop) give(apply []core.Apply) {
 	if len(apply) == 0 {
 		return
 	}
-	if m.opt.meddle != nil {
-		apply = m.opt.meddle(m, apply)
+	if r.opt.meddle != nil {
+		apply = r.opt.meddle(r.Member, apply)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.queue.add(apply)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue.add(apply)
 	pause := leaderPause
 	switch {
-	case m.phase == leading:
-	case m.phase == activating, m.shared.leader == 0:
-		signal(m.turns) // nobody is served before all is applied
+	case r.phase == leading:
+	case r.phase == activating, r.shared.leader == 0:
+		signal(r.turns) // nobody is served before all is applied
 		return
 	default:
 		pause = followerPause
 	}
-	if !m.timed {
-		m.timed = true
+	if !r.timed {
+		r.timed = true
 		time.AfterFunc(pause, func() {
-			m.mu.Lock()
-			m.timed = false
-			m.mu.Unlock()
-			signal(m.turns)
+			r.mu.Lock()
+			r.timed = false
+			r.mu.Unlock()
+			signal(r.turns)
 		})
 	}
 }

@@ -105,16 +105,17 @@ const journalSync = 2 * time.Second
 
 // A Member is this process's part of the cluster. Its methods may be called from any goroutine.
 type Member struct {
+	lifecycle
+
 	opt    Options
 	number uint64 // raftlog.Member.Number of this one; static
 	log    *raftlog.Log
 	broker *broker.Broker
 	clock  clock
-	mail   *mailbox
 	disk   *disk
 
-	raft raftState // owned by the raft loop
-	turn turnState // owned by the turn
+	raft raftLoop // owned by the raft loop
+	turn turn     // owned by the turn
 
 	opened atomic.Pointer[journal.Journal] // turn.journal, for others
 
@@ -123,43 +124,14 @@ type Member struct {
 	journaling busy         // with the journal
 	unsynced   atomic.Int64 // bytes of large entries that were given to the journal, and that it does not have durably
 
-	turns chan struct{} // has something if a turn is to run for the member itself
-	stop  chan struct{} // closed by Close, or when the member has failed
-	done  sync.WaitGroup
+	done sync.WaitGroup
 
 	looped chan struct{} // closed when the raft loop has ended
 
-	mu        sync.Mutex
-	phase     phase
-	epoch     uint64        // of leadership, while leading and draining; else 0
-	proposals proposals     // of that epoch
-	shared    shared        // what the raft loop says
-	changed   sync.Cond     // of shared
-	queue     applyQueue    // from the raft loop to the turn
-	restored  bool          // a snapshot is to be installed, whose log is durable
-	timed     bool          // a turn comes for it
-	known     Leadership    // what Lead says
-	watch     chan struct{} // closed at the next change of that
-	err       error         // why the member has failed
-}
-
-// shared is what the raft loop tells the others.
-type shared struct {
-	leader, term uint64
-	epoch        uint64 // in force in the core; 0: none
-	transferring bool   // nothing more is to be decided in it: the leadership goes to another member
-	committed    uint64 // so many proposals of the epoch are
-	confirmed    uint64 // the last question to a majority that was answered
-	leased       int64  // until when nobody else leads, on Options.Now; 0: no lease
-}
-
-// offered returns the epoch in which an engine that has applied everything may decide; 0:
-// none.
-func (s *shared) offered() uint64 {
-	if s.transferring {
-		return 0
-	}
-	return s.epoch
+	// With mu.
+	queue    applyQueue // from the raft loop to the turn
+	restored bool       // a snapshot is to be installed, whose log is durable
+	timed    bool       // a turn comes for it
 }
 
 // LogDir returns the directory of Raft's log in that of a member.
@@ -172,15 +144,21 @@ func Open(o Options) (*Member, error) {
 	m := &Member{
 		opt:   o,
 		clock: clock{now: o.Now},
-		mail:  newMailbox(),
-		turns: make(chan struct{}, 1),
-		stop:  make(chan struct{}),
-
+		lifecycle: lifecycle{
+			self: o.Self.ID, now: o.Now, logger: o.Logger, mail: newMailbox(),
+			turns: make(chan struct{}, 1), stop: make(chan struct{}), watch: make(chan struct{}),
+		},
 		looped: make(chan struct{}),
-		watch:  make(chan struct{}),
 	}
 	m.changed.L = &m.mu
-	m.raft = raftState{ledSince: o.Now(), peers: map[uint64]*peer{}, goals: map[uint64]uint64{}, health: health{asked: map[uint64]int64{}}}
+	m.turn.Member = m
+	m.raft = raftLoop{
+		Member:     m,
+		membership: membership{m: m, peers: map[uint64]*peer{}},
+		ledSince:   o.Now(),
+		goals:      map[uint64]uint64{},
+		health:     health{asked: map[uint64]int64{}},
+	}
 	log, _, err := raftlog.Open(o.FS, LogDir(o.Dir), o.Log)
 	if err != nil {
 		return nil, logError(err)
@@ -215,7 +193,7 @@ func (m *Member) open() error {
 	if err := checkBeginning(m.opt.FS, m.opt.Dir, state.Cut); err != nil {
 		return err
 	}
-	eng, err := m.openJournal()
+	eng, err := m.turn.openJournal()
 	if err != nil {
 		return err
 	}
@@ -223,16 +201,16 @@ func (m *Member) open() error {
 		return errors.Join(err, m.turn.closeJournal())
 	}
 	opt := m.opt.Broker
-	opt.Log, opt.Now, opt.Decides = turnLog{m}, m.clock.engine, func() bool { return m.turn.epoch != 0 }
+	opt.Log, opt.Now, opt.Decides = &m.turn, m.clock.engine, func() bool { return m.turn.epoch != 0 }
 	m.broker = broker.New(eng, opt)
 	m.disk = newDisk(m)
 	m.raft.members, m.raft.numbers = state.Members, state.Numbers
-	m.connect()
-	m.note()
+	m.raft.connect()
+	m.raft.note()
 	m.mu.Lock()
 	m.follow()
 	m.mu.Unlock()
-	m.done.Go(m.raftLoop)
+	m.done.Go(m.raft.run)
 	m.done.Go(m.disk.run)
 	m.done.Go(m.disk.prepare)
 	m.done.Go(m.runTurns)
@@ -287,19 +265,18 @@ func stampOf(e *raftpb.Entry) (int64, error) {
 }
 
 // openJournal reads the journal into a new engine.
-func (m *Member) openJournal() (*engine.Engine, error) {
-	t := &m.turn
-	opt := m.opt.Engine
-	opt.Logged, opt.Admit = true, m.admit
+func (t *turn) openJournal() (*engine.Engine, error) {
+	opt := t.opt.Engine
+	opt.Logged, opt.Admit = true, t.admit
 	eng := engine.New(opt)
-	j := journal.New(m.opt.Journal)
-	if _, err := j.Open(m.opt.FS, m.opt.Dir, eng); err != nil {
+	j := journal.New(t.opt.Journal)
+	if _, err := j.Open(t.opt.FS, t.opt.Dir, eng); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
 	t.journal = j
-	m.opened.Store(j)
+	t.opened.Store(j)
 	t.applied = t.journal.Applied()
-	m.clock.notBefore(t.applied.Stamp + 1)
+	t.clock.notBefore(t.applied.Stamp + 1)
 	return eng, nil
 }
 
@@ -339,16 +316,6 @@ func (m *Member) Broker() *broker.Broker { return m.broker }
 
 // Journal returns the member's journal, for those who watch. Another engine has another journal.
 func (m *Member) Journal() *journal.Journal { return m.opened.Load() }
-
-// Failed returns a channel that is closed when the member has failed or is closed; Err says why.
-func (m *Member) Failed() <-chan struct{} { return m.stop }
-
-// Err returns why the member has failed, or nil.
-func (m *Member) Err() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.err
-}
 
 // Close ends the part in the cluster, and closes broker, journal and log. Turns that are not settled
 // fail.

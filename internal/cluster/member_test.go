@@ -54,7 +54,7 @@ func TestAskWhileClosing(t *testing.T) {
 				asking.Go(func() {
 					for {
 						var s Status
-						if !m.inLoop(func() { s = m.status() }) {
+						if !m.inLoop(func() { s = m.raft.status() }) {
 							return
 						}
 						if len(s.Members) != 1 {
@@ -311,10 +311,10 @@ func (w *world) recover() {
 // An entry that comes when the epoch is over already is not taken for one of the epoch: it may be of the next
 // leader. The raft loop ends the epoch before it hands over such an entry, also in the middle of a turn.
 func TestEntryAfterEpoch(t *testing.T) {
-	m := &Member{opt: Options{Logger: slog.New(slog.DiscardHandler)}, turns: make(chan struct{}, 1), broker: broker.New(engine.New(engine.Options{}), broker.Options{})}
-	m.turn.epoch, m.phase = 1, draining
+	m := &Member{opt: Options{Logger: slog.New(slog.DiscardHandler)}, lifecycle: lifecycle{turns: make(chan struct{}, 1)}, broker: broker.New(engine.New(engine.Options{}), broker.Options{})}
+	m.turn.Member, m.turn.epoch, m.phase = m, 1, draining
 	m.queue.add([]core.Apply{{Entries: []*raftpb.Entry{{}}}})
-	if m.apply(0); m.turn.epoch != 0 || m.queue.isEmpty() {
+	if m.turn.apply(0); m.turn.epoch != 0 || m.queue.isEmpty() {
 		t.Errorf("the entry was applied; the epoch is %d", m.turn.epoch)
 	}
 }
@@ -349,13 +349,14 @@ func TestResignBeforeEngine(t *testing.T) {
 // could not take.
 func TestRetryAfterClockIsSetBack(t *testing.T) {
 	m := &Member{opt: Options{Logger: slog.New(slog.DiscardHandler)}}
+	m.turn.Member = m
 	now := int64(time.Hour)
 	m.turn.retryAt = now + int64(recoverPause)/2
-	if next := m.apply(now); next != m.turn.retryAt {
+	if next := m.turn.apply(now); next != m.turn.retryAt {
 		t.Errorf("tried again before its time, at %d", now)
 	}
 	m.turn.retryAt = now + 24*int64(time.Hour)
-	if m.apply(now); m.turn.retryAt != 0 {
+	if m.turn.apply(now); m.turn.retryAt != 0 {
 		t.Error("it waits for a day")
 	}
 }

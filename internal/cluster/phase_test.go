@@ -21,23 +21,23 @@ var phaseNames = []string{"loading", "following", "activating", "leading", "drai
 func TestPhases(t *testing.T) {
 	moves := []struct {
 		name string
-		do   func(m *Member)
+		do   func(m *lifecycle)
 		to   string // "." stays, "!" panics, else the first letter; by phase before, in their order
 	}{
-		{"follow", (*Member).follow, "f!f!ff!"},
-		{"follow at Raft's leader", func(m *Member) { m.shared.leader = 1; m.follow() }, "a!a!aa!"},
-		{"activate", (*Member).activate, "!a!!!!!"},
-		{"lead", func(m *Member) { m.lead(7) }, "!!l!!!!"},
-		{"drain", (*Member).drain, "!!!d!!!"},
-		{"load", (*Member).load, "!!!!o!!"},
-		{"install", (*Member).install, "iii!i!!"},
-		{"fail", func(m *Member) { m.mu.Unlock(); m.fail(errors.New("broken")); m.mu.Lock() }, "xxxxxx."},
+		{"follow", (*lifecycle).follow, "f!f!ff!"},
+		{"follow at Raft's leader", func(m *lifecycle) { m.shared.leader = 1; m.follow() }, "a!a!aa!"},
+		{"activate", (*lifecycle).activate, "!a!!!!!"},
+		{"lead", func(m *lifecycle) { m.lead(7) }, "!!l!!!!"},
+		{"drain", (*lifecycle).drain, "!!!d!!!"},
+		{"load", (*lifecycle).load, "!!!!o!!"},
+		{"install", (*lifecycle).install, "iii!i!!"},
+		{"fail", func(m *lifecycle) { m.mu.Unlock(); m.fail(errors.New("broken")); m.mu.Lock() }, "xxxxxx."},
 	}
 	letters := map[byte]phase{'o': loading, 'f': following, 'a': activating, 'l': leading, 'd': draining, 'i': installing, 'x': failed}
 	for _, move := range moves {
 		for from := range phaseNames {
-			m := &Member{phase: phase(from), watch: make(chan struct{}), stop: make(chan struct{}), turns: make(chan struct{}, 1)}
-			m.opt.Self.ID, m.opt.Logger = 1, slog.New(slog.DiscardHandler)
+			m := &lifecycle{phase: phase(from), watch: make(chan struct{}), stop: make(chan struct{}), turns: make(chan struct{}, 1)}
+			m.self, m.logger = 1, slog.New(slog.DiscardHandler)
 			if m.changed.L = &m.mu; m.phase == leading || m.phase == draining {
 				m.epoch = 3
 			}
@@ -97,7 +97,7 @@ func TestOneEngine(t *testing.T) {
 		l.Broker().Look(func(e *engine.Engine, _ int64) { old = weak.Make(e) })
 		read, kept := atomic.Bool{}, atomic.Bool{}
 		w.machineOf(l).trouble.spoil(func(name string) bool {
-			if isOfJournal(name) && l.now() == loading {
+			if isOfJournal(name) && l.currentPhase() == loading {
 				runtime.GC()
 				read.Store(true)
 				kept.Store(old.Value() != nil)

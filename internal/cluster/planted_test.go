@@ -141,7 +141,7 @@ func (m *Member) forgetLost() {
 func (m *Member) tickOn() {
 	for !m.stopped() {
 		m.broker.Look(func(e *engine.Engine, now int64) {
-			if m.turn.epoch == 0 && m.now() != draining {
+			if m.turn.epoch == 0 && m.currentPhase() != draining {
 				e.Tick(now)
 			}
 		})
@@ -152,7 +152,7 @@ func (m *Member) tickOn() {
 // forget makes the member forget what it knows of another one, or only the name of its start.
 func (m *Member) forget(id uint64, all bool) {
 	m.inLoop(func() {
-		p := m.peer(id)
+		p := m.raft.peer(id)
 		if p.recorded.Name = 0; all {
 			p.recorded, p.acknowledged = raftlog.Peer{}, raftlog.Position{}
 		}

@@ -86,7 +86,7 @@ func (m *Member) fetch(ctx context.Context, from uint64) (*raftpb.Snapshot, erro
 	}
 	if !slices.ContainsFunc(group.Members, func(k raftlog.Member) bool { return k.ID == m.opt.Self.ID }) {
 		if m.number <= group.Numbers {
-			m.mail.post(m.leave)
+			m.mail.post(m.disk.leave)
 			return nil, ErrRemoved
 		}
 		return nil, fmt.Errorf("cluster: member %d does not know this one yet", from)
@@ -149,20 +149,19 @@ func (r paced) Read(b []byte) (int, error) {
 
 // offerSnapshot gives Raft the snapshot that was fetched. It waits until somebody leads: the
 // message has to be that of a leader.
-func (m *Member) offerSnapshot() {
-	r := &m.raft
+func (r *raftLoop) offerSnapshot() {
 	s := r.fetched
 	if lead, _ := r.core.Leader(); s == nil || lead == 0 {
 		return
 	}
 	r.fetched = nil
 	if !r.core.Restore(s) {
-		m.opt.Logger.Info("the queue that was received is not needed any more")
-		m.done.Go(func() {
-			if err := dropSnapshot(m.opt.FS, m.opt.Dir); err != nil {
-				m.opt.Logger.Warn("the queue that was received cannot be removed", "err", err)
+		r.opt.Logger.Info("the queue that was received is not needed any more")
+		r.done.Go(func() {
+			if err := dropSnapshot(r.opt.FS, r.opt.Dir); err != nil {
+				r.opt.Logger.Warn("the queue that was received cannot be removed", "err", err)
 			}
-			m.mail.post(fetched{})
+			r.mail.post(fetched{})
 		})
 		return
 	}
@@ -170,8 +169,8 @@ func (m *Member) offerSnapshot() {
 	if r.members, r.numbers, err = decodeMembers(s.GetData()); err != nil {
 		panic(err) // encodeMembers made it
 	}
-	m.connect()
-	m.note()
+	r.connect()
+	r.note()
 }
 
 // restore cuts the log where a snapshot ends, in the append goroutine.
@@ -206,10 +205,10 @@ func (m *Member) isRestored() bool {
 const snapshotPatience = 10_000_000_000
 
 // watchSnapshots looks, at the leader, for members that do not fetch what they were offered.
-func (m *Member) watchSnapshots(s *raft.Status) {
-	now := m.opt.Now()
+func (r *raftLoop) watchSnapshots(s *raft.Status) {
+	now := r.opt.Now()
 	for id, progress := range s.Progress {
-		p := m.peer(id)
+		p := r.peer(id)
 		switch {
 		case progress.State != tracker.StateSnapshot:
 			p.offered = 0
@@ -217,7 +216,7 @@ func (m *Member) watchSnapshots(s *raft.Status) {
 			p.offered = now
 		case now-p.offered >= snapshotPatience:
 			p.offered = 0
-			m.raft.core.SnapshotFailed(id)
+			r.core.SnapshotFailed(id)
 		}
 	}
 }
@@ -238,7 +237,7 @@ func (m *Member) SendSnapshot(ctx context.Context, to uint64, w io.Writer) error
 			err = fmt.Errorf("cluster: %d members are sent the queue already", fetches)
 			return
 		}
-		m.peer(to).fetches++
+		m.raft.peer(to).fetches++
 	})
 	if err != nil {
 		return err
@@ -263,7 +262,7 @@ func (m *Member) sendSnapshot(w io.Writer) error {
 // openSnapshot opens the files of the journal, and returns the members and their roles at the
 // last entry that those have.
 func (m *Member) openSnapshot() (b *journal.Backup, g Group, err error) {
-	if !m.inLoop(func() { g = m.group() }) {
+	if !m.inLoop(func() { g = m.raft.group() }) {
 		return nil, g, ErrStopped
 	}
 	m.broker.Look(func(*engine.Engine, int64) {}) // writes to the files what was applied before
@@ -273,7 +272,7 @@ func (m *Member) openSnapshot() (b *journal.Backup, g Group, err error) {
 	same := false
 	m.inLoop(func() {
 		commit := m.raft.core.Status().GetCommit()
-		same = m.group().Index == g.Index && !slices.ContainsFunc(m.log.ConfChanges(), func(index uint64) bool { return index > g.Index && index <= commit })
+		same = m.raft.group().Index == g.Index && !slices.ContainsFunc(m.log.ConfChanges(), func(index uint64) bool { return index > g.Index && index <= commit })
 	})
 	if !same {
 		b.Close()
@@ -283,13 +282,13 @@ func (m *Member) openSnapshot() (b *journal.Backup, g Group, err error) {
 }
 
 // group returns who the members are after the last change of configuration that was applied, in the raft loop.
-func (m *Member) group() Group {
-	conf, index := m.raft.core.Conf()
+func (r *raftLoop) group() Group {
+	conf, index := r.core.Conf()
 	b, err := proto.Marshal(conf)
 	if err != nil {
 		panic(err) // numbers and booleans
 	}
-	return Group{Conf: b, Index: index, Members: m.raft.members, Numbers: m.raft.numbers}
+	return Group{Conf: b, Index: index, Members: r.members, Numbers: r.numbers}
 }
 
 // maxGroup is the length of a group in bytes, at most.

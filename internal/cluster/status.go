@@ -28,17 +28,17 @@ func (m *Member) Status() (Status, error) {
 }
 
 // note lets Status have what this member knows, in the raft loop.
-func (m *Member) note() { m.noted.Store(new(m.status())) }
+func (r *raftLoop) note() { r.noted.Store(new(r.status())) }
 
-func (m *Member) status() Status {
-	c := m.raft.core
+func (r *raftLoop) status() Status {
+	c := r.core
 	raft := c.Status()
-	s := Status{Self: m.opt.Self.ID, Commit: raft.GetCommit()}
+	s := Status{Self: r.opt.Self.ID, Commit: raft.GetCommit()}
 	s.Members = []status.Member{}
 	s.Leader, s.Term = c.Leader()
-	now := m.opt.Now()
-	s.Since = (now - m.raft.ledSince) / int64(time.Second)
-	for _, k := range m.raft.members {
+	now := r.opt.Now()
+	s.Since = (now - r.ledSince) / int64(time.Second)
+	for _, k := range r.members {
 		ms := status.Member{ID: k.ID, Address: k.Address, Role: status.Voter}
 		if hasKey(raft.Config.Learners, k.ID) {
 			ms.Role = status.Learner
@@ -47,12 +47,12 @@ func (m *Member) status() Status {
 			ms.Role = status.Leader
 		}
 		if k.ID == s.Self {
-			ms.Reachable, ms.Version, ms.Heard = true, m.opt.Version, new(int64)
+			ms.Reachable, ms.Version, ms.Heard = true, r.opt.Version, new(int64)
 			ms.Progress = progress(c.Applied().Index, s.Commit)
 		} else {
-			p := m.peer(k.ID)
+			p := r.peer(k.ID)
 			ms.Version = p.handshake.Version
-			ms.Reachable = m.isReachable(k.ID) || p.linked && s.Leader != s.Self // members that follow send each other nothing
+			ms.Reachable = r.isReachable(k.ID) || p.linked && s.Leader != s.Self // members that follow send each other nothing
 			ms.MustRejoin = errors.Is(p.refused, ErrRolledBack)
 			ms.Refused, ms.Refuses = plain(p.refused), plain(p.refuses)
 			if of := raft.Progress[k.ID]; of.Match > 0 {
@@ -66,7 +66,7 @@ func (m *Member) status() Status {
 		}
 		s.Members = append(s.Members, ms)
 	}
-	s.Quorum = s.Leader != 0 && (s.Leader != s.Self || c.Leased(m.opt.Now()) || m.hearsMajority())
+	s.Quorum = s.Leader != 0 && (s.Leader != s.Self || c.Leased(r.opt.Now()) || r.hearsMajority())
 	return s
 }
 
@@ -84,16 +84,16 @@ func plain(err error) string {
 }
 
 // isReachable reports whether another member was heard lately.
-func (m *Member) isReachable(id uint64) bool {
-	p := m.peer(id)
-	return id == m.opt.Self.ID || p.heard != 0 && m.opt.Now()-p.heard < 10*int64(m.opt.Tick)
+func (s *membership) isReachable(id uint64) bool {
+	p := s.peer(id)
+	return id == s.m.opt.Self.ID || p.heard != 0 && s.m.opt.Now()-p.heard < 10*int64(s.m.opt.Tick)
 }
 
-func (m *Member) hearsMajority() bool {
-	for _, half := range m.raft.core.Status().Config.Voters {
+func (s *membership) hearsMajority() bool {
+	for _, half := range s.m.raft.core.Status().Config.Voters {
 		heard := 0
 		for id := range half {
-			if m.isReachable(id) {
+			if s.isReachable(id) {
 				heard++
 			}
 		}

@@ -12,7 +12,7 @@ import (
 // statusOf returns what a member knows now.
 func (w *world) statusOf(m *machine) (s Status) {
 	w.t.Helper()
-	if !m.member.inLoop(func() { s = m.member.status() }) {
+	if !m.member.inLoop(func() { s = m.member.raft.status() }) {
 		w.fatalf("member %d has stopped", m.id)
 	}
 	return s

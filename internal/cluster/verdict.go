@@ -34,15 +34,15 @@ func (h *Handshake) lacks(known raftlog.Peer) bool {
 
 // endIfUnwanted stops this member, in the raft loop, if another one has answered its handshake
 // with an error that says that it must not go on.
-func (m *Member) endIfUnwanted(by uint64, err error) {
+func (s *membership) endIfUnwanted(by uint64, err error) {
 	switch {
 	case errors.Is(err, ErrRemoved):
-		m.opt.Logger.Debug("another member says that this one was removed", "member", by)
-		m.leave()
+		s.m.opt.Logger.Debug("another member says that this one was removed", "member", by)
+		s.m.disk.leave()
 	case errors.Is(err, ErrRolledBack):
-		m.stopWith(fmt.Sprintf("its disk is older than what member %d has heard of it: it was restored from a copy, or a copy of the directory has run", by))
+		s.m.disk.stopWith(fmt.Sprintf("its disk is older than what member %d has heard of it: it was restored from a copy, or a copy of the directory has run", by))
 	case errors.Is(err, ErrConnected):
-		m.isCopy(by)
+		s.isCopy(by)
 	}
 }
 
@@ -52,31 +52,31 @@ const copyPatience = 15_000_000_000
 
 // isCopy stops this member, in the raft loop, if the other start that another member is
 // connected to has not ended for long.
-func (m *Member) isCopy(by uint64) {
-	now, p := m.opt.Now(), m.peer(by)
+func (s *membership) isCopy(by uint64) {
+	now, p := s.m.opt.Now(), s.peer(by)
 	if p.copySince == 0 {
 		p.copySince = now
 	}
 	if now-p.copySince > copyPatience {
-		m.stopWith(fmt.Sprintf("%v: member %d is connected to the server that runs with the original", ErrCopy, by))
+		s.m.disk.stopWith(fmt.Sprintf("%v: member %d is connected to the server that runs with the original", ErrCopy, by))
 	}
 }
 
 // contradicted is called, in the raft loop, for a message of a member whose log
 // contradicts this one's. A member that follows stops: what the leader sends is the
 // cluster's by now. Both say so.
-func (m *Member) contradicted(message *raftpb.Message) {
+func (r *raftLoop) contradicted(message *raftpb.Message) {
 	from := message.GetFrom()
 	if message.GetType() == raftpb.MsgAppResp {
-		m.opt.Logger.Error("a member knows entries to be agreed on that this leader does not have: a disk was rolled back, and jobs that were acknowledged "+
-			"may be on that member only: keep a copy of its directory before it joins again", "member", from, "last", m.log.Last().Index)
+		r.opt.Logger.Error("a member knows entries to be agreed on that this leader does not have: a disk was rolled back, and jobs that were acknowledged "+
+			"may be on that member only: keep a copy of its directory before it joins again", "member", from, "last", r.log.Last().Index)
 		return
 	}
-	m.opt.Transport.Send([]*raftpb.Message{{
-		Type: raftpb.MsgAppResp.Enum(), From: &m.opt.Self.ID, To: &from, Term: message.Term, Index: message.Index, Reject: new(true), Context: []byte(contradiction),
+	r.opt.Transport.Send([]*raftpb.Message{{
+		Type: raftpb.MsgAppResp.Enum(), From: &r.opt.Self.ID, To: &from, Term: message.Term, Index: message.Index, Reject: new(true), Context: []byte(contradiction),
 	}})
-	m.stopWith(fmt.Sprintf("the entries that it knows to be agreed on, up to %d, are not those of member %d, which leads: a disk of the cluster was rolled back, "+
-		"and jobs that were acknowledged may be here only: keep a copy of this directory", m.raft.core.Applied().Index, from))
+	r.disk.stopWith(fmt.Sprintf("the entries that it knows to be agreed on, up to %d, are not those of member %d, which leads: a disk of the cluster was rolled back, "+
+		"and jobs that were acknowledged may be here only: keep a copy of this directory", r.core.Applied().Index, from))
 }
 
 // contradiction is the context of a rejection by which a leader learns that the member
@@ -88,10 +88,10 @@ func isContradiction(message *raftpb.Message) bool {
 }
 
 // leave stops this member for good: it was removed.
-func (m *Member) leave() { m.disk.add(diskWork{removed: true}) }
+func (d *disk) leave() { d.add(diskWork{removed: true}) }
 
 // stopWith stops this member for good, and says why.
-func (m *Member) stopWith(verdict string) { m.disk.add(diskWork{verdict: verdict}) }
+func (d *disk) stopWith(verdict string) { d.add(diskWork{verdict: verdict}) }
 
 // verdictError returns the error that a verdict stands for.
 func verdictError(verdict string) error {
@@ -102,18 +102,18 @@ func verdictError(verdict string) error {
 }
 
 // writeVerdict records that this member must not go on, and stops it.
-func (m *Member) writeVerdict(w diskWork) error {
+func (d *disk) writeVerdict(w diskWork) error {
 	var err, why error
 	if w.removed {
-		s := m.log.State()
-		r := roster{s.Conf, s.ConfIndex, without(s.Members, m.opt.Self.ID), s.Numbers}
-		err, why = r.write(m.log), ErrRemoved
+		s := d.m.log.State()
+		r := roster{s.Conf, s.ConfIndex, without(s.Members, d.m.opt.Self.ID), s.Numbers}
+		err, why = r.write(d.m.log), ErrRemoved
 	} else {
-		err, why = m.log.SetVerdict(w.verdict), verdictError(w.verdict)
+		err, why = d.m.log.SetVerdict(w.verdict), verdictError(w.verdict)
 	}
-	if err := errors.Join(err, m.log.Sync()); err != nil {
+	if err := errors.Join(err, d.m.log.Sync()); err != nil {
 		return err
 	}
-	m.fail(why)
+	d.m.fail(why)
 	return nil
 }

@@ -742,7 +742,7 @@ func (w *world) audit() {
 		synctest.Wait()
 		var s Status
 		l := w.leader()
-		if !l.inLoop(func() { s = l.status() }) { // what Status says may be old
+		if !l.inLoop(func() { s = l.raft.status() }) { // what Status says may be old
 			return false
 		}
 		for _, m := range w.machines {
