@@ -207,13 +207,13 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-const drainLong = `Take no new jobs: puts are answered DRAINING, and all else works. It lasts until
+const drainLong = `Refuse new jobs: puts are answered DRAINING, and everything else works. It lasts until
 'beanpole undrain', or until the server starts again.
 
 ` + adminNeeds
 
 func newDrain() *cobra.Command {
-	cmd := newDraining("drain", "take no new jobs; all else works", "puts are answered DRAINING from now on", (*admin.Client).Drain)
+	cmd := newDraining("drain", "refuse new jobs; everything else works", "puts are answered DRAINING from now on", (*admin.Client).Drain)
 	cmd.Long = drainLong
 	return cmd
 }
