@@ -678,3 +678,31 @@ func TestBackoff(t *testing.T) {
 		}
 	}
 }
+
+// Each job goes to the handler of its tube. One for which there is none fails.
+func TestMux(t *testing.T) {
+	bubble(t, func(b *bench) {
+		var got []string
+		handler := func(tube string) worker.Handler {
+			return func(_ context.Context, job *worker.Job) error {
+				got = append(got, tube+" "+string(job.Body))
+				return nil
+			}
+		}
+		mux := worker.Mux{"a": handler("a"), "b": handler("b")}
+		for _, tube := range []string{"b", "a", "c"} {
+			b.put(client.NewJob{Tube: tube, Body: []byte("of " + tube)})
+		}
+		stop := b.run(mux.Handle, worker.Options{Tubes: append(mux.Tubes(), "c"), MaxTries: 1})
+		synctest.Wait()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if want := []string{"b of b", "a of a"}; !slices.Equal(got, want) {
+			t.Errorf("handled: %q, want %q", got, want)
+		}
+		if o := b.outcomes[len(b.outcomes)-1]; o.Action != worker.Buried || o.Err.Error() != "worker: there is no handler for the tube c" {
+			t.Errorf("the job without a handler: %+v", o)
+		}
+	})
+}
