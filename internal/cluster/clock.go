@@ -9,7 +9,7 @@ import (
 )
 
 // clock is the cluster's time, in nanoseconds since 1970. The leader's clock is the cluster's: entries and
-// beacons carry it, so that the next leader goes on from there, and delays keep their lengths whatever
+// heartbeats carry it, so that the next leader goes on from there, and delays keep their lengths whatever
 // the clocks of the machines say.
 type clock struct {
 	now    func() int64 // Options.Now
@@ -38,7 +38,7 @@ func (c *clock) hear(said int64, mayBeLate int64) {
 
 // mayBeLate says how far behind this member's clock a message of a leader may be because it took long, in nanoseconds, for clock.hear.
 func (r *raftLoop) mayBeLate(leader uint64) int64 {
-	switch r.told {
+	switch r.clockSource {
 	case 0: // the clock is only that of the machine, and knows no better
 		return 0
 	case leader:
@@ -63,7 +63,7 @@ const farOff = time.Hour
 // agreeOnTime lets a leader that has heard of the cluster's time from nobody, and has only the clock of its machine,
 // go by the clocks of the majority: a clock that is a day ahead would end all delays.
 func (r *raftLoop) agreeOnTime() {
-	r.told = r.opt.Self.ID
+	r.clockSource = r.opt.Self.ID
 	agreed, known := r.majorityTime()
 	if !known {
 		return

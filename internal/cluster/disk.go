@@ -36,14 +36,14 @@ type disk struct {
 
 // diskWork is what the raft loop wants written, in this order.
 type diskWork struct {
-	writes     []core.Write
-	roster     *roster          // or nil
-	removed    bool             // this member was
-	verdict    string           // why this member must not go on; empty: it may
-	peer       *peerRecord      // or nil
-	cut        raftlog.Position // the journal has this durably; zero: no cut
-	everywhere uint64           // all members have the log up to here
-	near       uint64           // all that can be reached have
+	writes       []core.Write
+	roster       *roster          // or nil
+	removed      bool             // this member was
+	verdict      string           // why this member must not go on; empty: it may
+	peer         *peerRecord      // or nil
+	cut          raftlog.Position // the journal has this durably; zero: no cut
+	minMatch     uint64           // all members have the log up to here
+	minReachable uint64           // all that can be reached have
 }
 
 type peerRecord struct {
@@ -181,7 +181,7 @@ func (d *disk) setCramped(cramped bool) {
 // member which needs longer for a snapshot than the log lasts would begin again and again.
 func (d *disk) cut(w diskWork) error {
 	log, keep := d.m.log, d.m.opt.Keep
-	return d.cutAt(min(w.cut.Index, max(w.everywhere, min(w.near, log.Beyond(keep)), log.Beyond(keptNear*keep))))
+	return d.cutAt(min(w.cut.Index, max(w.minMatch, min(w.minReachable, log.Beyond(keep)), log.Beyond(keptNear*keep))))
 }
 
 // makeRoom cuts the log at all that the journal has durably, whoever lacks that: if the log has filled the disk, nothing else frees it.

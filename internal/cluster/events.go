@@ -97,8 +97,8 @@ func (r *raftLoop) handle(e event) {
 	case journalRefuses:
 		r.health.observeJournal(e.at, e.refuses)
 	case epochSettled:
-		r.settled = true
-		r.handOver() // before the core hears of Rebuilt, if it has to resign
+		r.transfer.settled = true
+		r.finishTransfer() // before the core hears of Rebuilt, if it has to resign
 	case engineFollows:
 		r.core.Rebuilt()
 	case fetched:
@@ -121,7 +121,7 @@ func (r *raftLoop) handle(e event) {
 func (r *raftLoop) step(message *raftpb.Message) {
 	from := message.GetFrom()
 	r.heardOf(from, message)
-	r.takeBeacon(message)
+	r.takePayload(message)
 	if r.refusesToLead(message) {
 		return
 	}
@@ -147,7 +147,7 @@ func (r *raftLoop) cut(at raftlog.Position) {
 	if applied := r.core.Applied(); applied.Index < at.Index {
 		at = applied
 	}
-	r.disk.add(diskWork{cut: at, everywhere: r.everywhere, near: r.near})
+	r.disk.add(diskWork{cut: at, minMatch: r.minMatch, minReachable: r.minReachable})
 }
 
 // forgetLeader lets another leader be elected at once, if it is the leader whose machine

@@ -77,93 +77,13 @@ func (m *Member) Remove(ctx context.Context, id uint64) error {
 	return m.await(ctx, func() bool { return m.hasNot(id) })
 }
 
-// Transfer lets another voter lead; 0 is the one that has most of the log. Turns that were decided are settled before.
-func (m *Member) Transfer(ctx context.Context, to uint64) error {
-	var term uint64
-	anybody := to == 0
-	err := m.changeGroup(func() error {
-		if anybody {
-			to = m.raft.bestSuccessor(anyVoter)
-		}
-		self := m.opt.Self.ID
-		if voters := m.raft.core.Status().Config.Voters[0]; to == self || !hasKey(voters, to) {
-			return fmt.Errorf("cluster: the leadership cannot go to %d: only to another voter that can be reached", to)
-		}
-		_, term = m.raft.core.Leader()
-		m.raft.handOverTo(to)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for {
-		watch := m.Watch()
-		switch lead := m.Lead(); {
-		case lead.Term > term && lead.Leader != 0:
-			if lead.Leader != to && (!anybody || lead.Leader == m.opt.Self.ID) {
-				if lead.Leader == m.opt.Self.ID {
-					return fmt.Errorf("%w by %d", ErrDeclined, to)
-				}
-				return fmt.Errorf("cluster: %d was elected, and not %d", lead.Leader, to)
-			}
-			return nil
-		case lead.Term == term && lead.Epoch > 0:
-			return fmt.Errorf("%w by %d", ErrDeclined, to)
-		}
-		if err := m.pause(ctx, watch); err != nil {
-			return err
-		}
-	}
-}
-
-// handOverTo lets nothing more be decided, and the leadership go to another member when everything is settled: at once, if this
-// one serves nobody yet.
-func (r *raftLoop) handOverTo(successor uint64) {
-	if r.core.Epoch() == 0 {
-		r.core.Transfer(successor)
-		return
-	}
-	r.successor, r.settled, r.giveUpAt = successor, false, r.opt.Now()+10*int64(r.opt.Tick)
-	r.publish()
-}
-
-// handOver gives the leadership away when all turns of its epoch are settled: nobody waits for an answer.
-func (r *raftLoop) handOver() {
-	if r.successor == 0 {
-		return
-	}
-	active, inTime := r.core.Epoch() != 0, r.opt.Now() < r.giveUpAt
-	if active && !r.settled && inTime {
-		return
-	}
-	r.core.Resign() // if it is not settled what is under way is lost; the engine goes back to what is committed
-	if active {
-		r.core.Transfer(r.successor)
-	}
-	r.successor = 0
-}
-
-// bestSuccessor returns the voter that has most of the log, of those that were heard lately and that suit; 0 if there is none.
-func (r *raftLoop) bestSuccessor(suits func(id uint64) bool) (id uint64) {
-	s := r.core.Status()
-	var most uint64
-	for voter := range s.Config.Voters[0] {
-		if p := s.Progress[voter]; voter != r.opt.Self.ID && r.isReachable(voter) && p.Match >= most && suits(voter) {
-			id, most = voter, p.Match
-		}
-	}
-	return id
-}
-
-func anyVoter(uint64) bool { return true }
-
 // changeGroup runs f in the raft loop if this member is the active leader.
 func (m *Member) changeGroup(f func() error) (err error) {
 	if !m.inLoop(func() {
 		switch {
 		case m.raft.core.Epoch() == 0:
 			err = ErrNotLeader
-		case m.raft.successor != 0:
+		case m.raft.transfer.to != 0:
 			err = ErrBusy
 		default:
 			err = f()
@@ -250,7 +170,7 @@ func (r *raftLoop) manage() {
 		r.watchSnapshots(&s)
 	}
 	if r.core.Epoch() == 0 {
-		clear(r.goals)
+		clear(r.promoteAt)
 		return
 	}
 	r.promote(s.GetCommit())
@@ -259,11 +179,11 @@ func (r *raftLoop) manage() {
 
 // findLags finds up to where all have the log, and all that can be reached.
 func (r *raftLoop) findLags(s *raft.Status) {
-	r.everywhere, r.near = s.GetCommit(), s.GetCommit()
+	r.minMatch, r.minReachable = s.GetCommit(), s.GetCommit()
 	for id, p := range s.Progress {
-		r.everywhere = min(r.everywhere, p.Match)
+		r.minMatch = min(r.minMatch, p.Match)
 		if r.isReachable(id) {
-			r.near = min(r.near, p.Match)
+			r.minReachable = min(r.minReachable, p.Match)
 		}
 	}
 }
@@ -272,10 +192,10 @@ func (r *raftLoop) findLags(s *raft.Status) {
 func (r *raftLoop) promote(commit uint64) {
 	s := r.core.Status()
 	for id := range s.Config.Learners {
-		goal, ok := r.goals[id]
+		goal, ok := r.promoteAt[id]
 		if !ok {
 			goal = commit
-			r.goals[id] = goal
+			r.promoteAt[id] = goal
 		}
 		if s.Progress[id].Match < goal || !r.isReachable(id) {
 			continue

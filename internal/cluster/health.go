@@ -126,23 +126,23 @@ func (r *raftLoop) stepsDown(now int64) (silent bool) {
 	to, silent := h.stepDown(now, candidacy{
 		leader:       true,
 		active:       r.core.Epoch() != 0,
-		transferring: r.successor != 0 || s.LeadTransferee != 0,
+		transferring: r.transfer.to != 0 || s.LeadTransferee != 0,
 		others:       len(s.Config.Voters[0]) > 1,
-		best:         r.bestSuccessor(anyVoter),
-		unasked:      r.bestSuccessor(func(id uint64) bool { at := h.asked[id]; return at == 0 || now-at >= askAgain }),
+		best:         r.transferTarget(anyVoter),
+		unasked:      r.transferTarget(func(id uint64) bool { at := h.asked[id]; return at == 0 || now-at >= askAgain }),
 	})
 	switch {
 	case silent:
 		r.core.Resign()
 	case to == 0:
 	case h.slow(now) >= slowDisk:
-		r.opt.Logger.Warn("the disk hangs: another member is to lead", "for", time.Duration(h.slow(now)), "successor", to)
+		r.opt.Logger.Warn("the disk hangs: another member is to lead", "for", time.Duration(h.slow(now)), "to", to)
 		h.yieldedAt = now
-		r.handOverTo(to)
+		r.startTransfer(to)
 	default:
-		r.opt.Logger.Warn("the journal takes no jobs: another member is to lead", "successor", to)
+		r.opt.Logger.Warn("the journal takes no jobs: another member is to lead", "to", to)
 		h.asked[to] = now
-		r.handOverTo(to)
+		r.startTransfer(to)
 	}
 	return silent
 }

@@ -14,21 +14,19 @@ type raftLoop struct {
 	*Member
 	membership
 
-	core       *core.Core
-	ledSince   int64             // since when shared.leader is what it is, on Options.Now
-	told       uint64            // the leader whose time was heard last; this member, if nobody's was and it has led
-	everywhere uint64            // all members have the log up to here, as far as is known
-	near       uint64            // all that the leader can reach have; at a follower, the leader keeps what comes after it
-	goals      map[uint64]uint64 // learner -> the entry with which it has caught up
+	core         *core.Core
+	ledSince     int64             // since when shared.leader is what it is, on Options.Now
+	clockSource  uint64            // the leader whose time was heard last; this member, if nobody's was and it has led
+	minMatch     uint64            // all members have the log up to here, as far as is known
+	minReachable uint64            // all that the leader can reach have; at a follower, the leader keeps what comes after it
+	promoteAt    map[uint64]uint64 // learner -> the entry with which it has caught up
 
 	// Of a member that needs entries which are cut; see snapshot.go.
 	fetching bool             // a snapshot is fetched, or was and is not installed or dropped
 	fetched  *raftpb.Snapshot // Raft has not been asked yet
 
-	successor uint64 // the leadership is to go to that one; 0: to nobody
-	settled   bool   // all turns of the epoch are
-	giveUpAt  int64  // when to go on leading if it has not, on Options.Now
-	health    health
+	transfer transfer // of the leadership
+	health   health
 }
 
 // run runs the core.
@@ -83,7 +81,7 @@ func (r *raftLoop) work() {
 	for {
 		work := r.core.Work()
 		r.publish()
-		r.handOver()
+		r.finishTransfer()
 		if work.Idle() {
 			return
 		}
@@ -92,7 +90,7 @@ func (r *raftLoop) work() {
 		}
 		r.disk.add(diskWork{writes: work.Write})
 		if len(work.Send) > 0 {
-			r.addBeacons(work.Send)
+			r.addPayload(work.Send)
 			r.opt.Transport.Send(work.Send)
 		}
 		r.give(work.Apply)
@@ -103,8 +101,8 @@ func (r *raftLoop) work() {
 func (r *raftLoop) publish() {
 	c := r.core
 	leader, term := c.Leader()
-	now := shared{leader, term, c.Epoch(), r.successor != 0, c.Committed(), c.Confirmed(), c.LeasedUntil()}
-	if now.epoch != 0 && r.told == 0 {
+	now := shared{leader, term, c.Epoch(), r.transfer.to != 0, c.Committed(), c.Confirmed(), c.LeasedUntil()}
+	if now.epoch != 0 && r.clockSource == 0 {
 		r.agreeOnTime()
 	}
 	r.mu.Lock()
@@ -133,7 +131,7 @@ func (r *raftLoop) publish() {
 	case r.phase == activating:
 		signal(r.turns)
 	}
-	r.land()
+	r.retire()
 	r.tell()
 	r.changed.Broadcast()
 }
@@ -149,8 +147,8 @@ func (r *raftLoop) give(apply []core.Apply) {
 	if len(apply) == 0 {
 		return
 	}
-	if r.opt.meddle != nil {
-		apply = r.opt.meddle(r.Member, apply)
+	if r.opt.testHook != nil {
+		apply = r.opt.testHook(r.Member, apply)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -164,11 +162,11 @@ func (r *raftLoop) give(apply []core.Apply) {
 	default:
 		pause = followerPause
 	}
-	if !r.timed {
-		r.timed = true
+	if !r.turnScheduled {
+		r.turnScheduled = true
 		time.AfterFunc(pause, func() {
 			r.mu.Lock()
-			r.timed = false
+			r.turnScheduled = false
 			r.mu.Unlock()
 			signal(r.turns)
 		})

@@ -72,7 +72,7 @@ type Options struct {
 	// Wall is the machine's clock, in nanoseconds since 1970. Nil: the system's.
 	Wall func() int64
 
-	meddle func(m *Member, apply []core.Apply) []core.Apply // a test's, with what is to be applied; nil: nobody does
+	testHook func(m *Member, apply []core.Apply) []core.Apply // a test's, with what is to be applied; nil: nobody does
 
 	Version string // of this program, for Status of others
 	Logger  *slog.Logger
@@ -129,9 +129,9 @@ type Member struct {
 	looped chan struct{} // closed when the raft loop has ended
 
 	// With mu.
-	queue    applyQueue // from the raft loop to the turn
-	restored bool       // a snapshot is to be installed, whose log is durable
-	timed    bool       // a turn comes for it
+	queue         applyQueue // from the raft loop to the turn
+	restored      bool       // a snapshot is to be installed, whose log is durable
+	turnScheduled bool       // a turn comes for it
 }
 
 // LogDir returns the directory of Raft's log in that of a member.
@@ -156,7 +156,7 @@ func Open(o Options) (*Member, error) {
 		Member:     m,
 		membership: membership{m: m, peers: map[uint64]*peer{}},
 		ledSince:   o.Now(),
-		goals:      map[uint64]uint64{},
+		promoteAt:  map[uint64]uint64{},
 		health:     health{asked: map[uint64]int64{}},
 	}
 	log, _, err := raftlog.Open(o.FS, LogDir(o.Dir), o.Log)

@@ -324,7 +324,7 @@ func TestResignBeforeEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := emptyWorld(t, 1)
 		resigned := false
-		w.opt.meddle = func(m *Member, apply []core.Apply) []core.Apply {
+		w.opt.testHook = func(m *Member, apply []core.Apply) []core.Apply {
 			m.mail.post(func() {
 				time.Sleep(time.Millisecond) // a turn applies it meanwhile, and what the core hears of that is in the mailbox
 				m.mail.post(func() {

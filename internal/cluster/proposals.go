@@ -6,15 +6,15 @@ import (
 
 // proposals are what the turns of an epoch want committed. With Member.mu.
 type proposals struct {
-	last    uint64   // number of the last entry that was flushed
-	flushed [][]byte // entries up to that one that are not proposed
-	pending []flight // what was flushed and is not committed, in order
-	weight  weight   // of pending
-	lost    bool     // the engine has done what may never be committed
+	last    uint64        // number of the last entry that was flushed
+	flushed [][]byte      // entries up to that one that are not proposed
+	pending []pendingTurn // what was flushed and is not committed, in order
+	weight  weight        // of pending
+	lost    bool          // the engine has done what may never be committed
 }
 
-// flight is what a turn has flushed.
-type flight struct {
+// pendingTurn is what a turn has flushed.
+type pendingTurn struct {
 	last   uint64 // the number of its last entry in its epoch
 	weight weight
 }
@@ -47,9 +47,9 @@ func (l *lifecycle) isLeased() bool {
 	return now < l.shared.leased
 }
 
-// depart notes that entries are to be proposed. If too much is under way already it waits; the epoch may end
+// enqueue notes that entries are to be proposed. If too much is under way already it waits; the epoch may end
 // meanwhile, and then it returns false.
-func (l *lifecycle) depart(epoch uint64, entries [][]byte, w weight) bool {
+func (l *lifecycle) enqueue(epoch uint64, entries [][]byte, w weight) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := &l.proposals
@@ -62,7 +62,7 @@ func (l *lifecycle) depart(epoch uint64, entries [][]byte, w weight) bool {
 	}
 	p.flushed = append(p.flushed, entries...)
 	p.last += uint64(len(entries))
-	p.pending = append(p.pending, flight{p.last, w})
+	p.pending = append(p.pending, pendingTurn{p.last, w})
 	p.weight.bytes += w.bytes
 	p.weight.facts += w.facts
 	return true
@@ -78,9 +78,9 @@ func (l *lifecycle) propose() {
 	l.mail.post(proposed{epoch, entries})
 }
 
-// land forgets what is committed of what was proposed. When the epoch has ended nobody knows whether the rest ever will be.
+// retire forgets what is committed of what was proposed. When the epoch has ended nobody knows whether the rest ever will be.
 // The caller holds mu.
-func (l *lifecycle) land() {
+func (l *lifecycle) retire() {
 	p := &l.proposals
 	if l.shared.epoch != l.epoch {
 		*p = proposals{last: p.last, lost: p.lost || len(p.pending) > 0}

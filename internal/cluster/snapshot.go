@@ -32,7 +32,7 @@ import (
 func (m *Member) fetchSnapshot() {
 	r := &m.raft
 	from, _ := r.core.Leader()
-	if r.fetching || from == 0 || m.opt.Fetch == nil || !r.core.LacksSnapshot() || r.core.Status().GetCommit() >= r.near {
+	if r.fetching || from == 0 || m.opt.Fetch == nil || !r.core.LacksSnapshot() || r.core.Status().GetCommit() >= r.minReachable {
 		return
 	}
 	r.fetching = true

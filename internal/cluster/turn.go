@@ -24,11 +24,11 @@ import (
 type turn struct {
 	*Member
 
-	journal *journal.Journal
-	applied journal.Applied // the journal and the engine have the entries up to here
-	told    journal.Applied // the raft loop knows that the journal has these durably
-	large   uint64          // the last entry that Member.unsynced counts
-	decoder entry.Decoder
+	journal        *journal.Journal
+	applied        journal.Applied // the journal and the engine have the entries up to here
+	reportedSynced journal.Applied // what the raft loop knows the journal to have durably
+	large          uint64          // the last entry that Member.unsynced counts
+	decoder        entry.Decoder
 
 	epoch   uint64 // in which this turn decides; 0: it does not
 	builder entry.Builder
@@ -92,7 +92,7 @@ func (t *turn) Flush() (durable bool, err error) {
 		w.bytes += int64(len(e))
 	}
 	t.facts = 0
-	if !t.depart(t.epoch, entries, w) {
+	if !t.enqueue(t.epoch, entries, w) {
 		t.endEpoch(true)
 		return false, broker.ErrDeposed
 	}
@@ -146,8 +146,8 @@ func (t *turn) reportSynced() {
 	if s.Index >= t.large {
 		t.unsynced.Store(0)
 	}
-	if s.Index > t.told.Index {
-		t.told = s
+	if s.Index > t.reportedSynced.Index {
+		t.reportedSynced = s
 		t.mail.post(journalSynced{raftlog.Position{Index: s.Index, Term: s.Term}})
 	}
 }

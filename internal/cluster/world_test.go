@@ -232,7 +232,7 @@ func (m *machine) start() error {
 	}
 	switch m.w.plant {
 	case skippedEntry:
-		o.meddle = skipLast
+		o.testHook = skipLast
 	case unsyncedMark:
 		m.trouble.late = func(name string) time.Duration { return lateIf(isOfJournal(name)) }
 	case earlyAnswer:

@@ -1,0 +1,93 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+)
+
+// Transfer lets another voter lead; 0 is the one that has most of the log. Turns that were decided are settled before.
+func (m *Member) Transfer(ctx context.Context, to uint64) error {
+	var term uint64
+	anybody := to == 0
+	err := m.changeGroup(func() error {
+		if anybody {
+			to = m.raft.transferTarget(anyVoter)
+		}
+		self := m.opt.Self.ID
+		if voters := m.raft.core.Status().Config.Voters[0]; to == self || !hasKey(voters, to) {
+			return fmt.Errorf("cluster: the leadership cannot go to %d: only to another voter that can be reached", to)
+		}
+		_, term = m.raft.core.Leader()
+		m.raft.startTransfer(to)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for {
+		watch := m.Watch()
+		switch lead := m.Lead(); {
+		case lead.Term > term && lead.Leader != 0:
+			if lead.Leader != to && (!anybody || lead.Leader == m.opt.Self.ID) {
+				if lead.Leader == m.opt.Self.ID {
+					return fmt.Errorf("%w by %d", ErrDeclined, to)
+				}
+				return fmt.Errorf("cluster: %d was elected, and not %d", lead.Leader, to)
+			}
+			return nil
+		case lead.Term == term && lead.Epoch > 0:
+			return fmt.Errorf("%w by %d", ErrDeclined, to)
+		}
+		if err := m.pause(ctx, watch); err != nil {
+			return err
+		}
+	}
+}
+
+// A transfer is that of the leadership to another member.
+type transfer struct {
+	to       uint64 // 0: there is none
+	settled  bool   // all turns of the epoch are
+	giveUpAt int64  // when to go on leading if it has not happened, on Options.Now
+}
+
+// startTransfer lets nothing more be decided, and the leadership go to another member when everything is settled: at once, if this
+// one serves nobody yet.
+func (r *raftLoop) startTransfer(to uint64) {
+	if r.core.Epoch() == 0 {
+		r.core.Transfer(to)
+		return
+	}
+	r.transfer = transfer{to: to, giveUpAt: r.opt.Now() + 10*int64(r.opt.Tick)}
+	r.publish()
+}
+
+// finishTransfer gives the leadership away when all turns of its epoch are settled: nobody waits for an answer.
+func (r *raftLoop) finishTransfer() {
+	if r.transfer.to == 0 {
+		return
+	}
+	active, inTime := r.core.Epoch() != 0, r.opt.Now() < r.transfer.giveUpAt
+	if active && !r.transfer.settled && inTime {
+		return
+	}
+	r.core.Resign() // if it is not settled what is under way is lost; the engine goes back to what is committed
+	if active {
+		r.core.Transfer(r.transfer.to)
+	}
+	r.transfer.to = 0
+}
+
+// transferTarget returns the voter that has most of the log, of those that were heard lately and that suit; 0 if there is none.
+func (r *raftLoop) transferTarget(suits func(id uint64) bool) (id uint64) {
+	s := r.core.Status()
+	var most uint64
+	for voter := range s.Config.Voters[0] {
+		if p := s.Progress[voter]; voter != r.opt.Self.ID && r.isReachable(voter) && p.Match >= most && suits(voter) {
+			id, most = voter, p.Match
+		}
+	}
+	return id
+}
+
+func anyVoter(uint64) bool { return true }
