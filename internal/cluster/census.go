@@ -11,11 +11,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A census is how the queues of all members are compared while they go on. There is no moment at which
-// all could be looked at: a walk takes many turns, and the leader is ahead of what is agreed on. So each member notes
-// which jobs have facts in the log, walks over its engine, and keeps a hash of each job. Jobs with a fact in the entries
-// from before the first walk to after the last are left out of the comparison, by all members; the others were the
-// same all the time, so all must have the same hashes of them.
+// A census is how the queues of all members are compared while they go on. There is no
+// moment at which all could be looked at: a walk takes many turns, and the leader is
+// ahead of what is agreed on. So each member notes which jobs have facts in the log,
+// walks over its engine, and keeps a hash of each job. Jobs with a fact in the entries
+// from before the first walk to after the last are left out of the comparison, by all
+// members; the others were the same all the time, so all must have the same hashes of
+// them.
 //
 //	c, from, err := m.BeginCensus(due)   // at each member; it notes facts from now on
 //	c.Walk(from)                         // with the highest from of all
@@ -23,7 +25,8 @@ import (
 //	sums, ok := c.Sums(from, until)      // with the highest until of all
 //	m.EndCensus(c)
 
-// CensusTime is how long a census may take. A job that comes due within this time counts as ready.
+// CensusTime is how long a census may take. A job that comes due within this time counts
+// as ready.
 const CensusTime = 10 * time.Minute
 
 // CensusBuckets is how many sums there are.
@@ -34,7 +37,8 @@ const (
 	censusFacts = 8 << 20   // noted, at most: 128 MiB
 )
 
-// A Census is the part of one member in one. Its methods may be called from any goroutine.
+// A Census is the part of one member in one. Its methods may be called from any
+// goroutine.
 type Census struct {
 	m   *Member
 	due int64 // what is due by then counts as ready, in the cluster's time
@@ -79,8 +83,9 @@ func keyOf(c *engine.Change) uint64 {
 	return c.ID
 }
 
-// BeginCensus notes facts from now on, and returns the last entry whose facts are not noted. What is due by a time of the
-// cluster counts as ready; 0: within CensusTime. A census that was begun before comes to its end.
+// BeginCensus notes facts from now on, and returns the last entry whose facts are not
+// noted. What is due by a time of the cluster counts as ready; 0: within CensusTime. A
+// census that was begun before comes to its end.
 func (m *Member) BeginCensus(due int64) (c *Census, from uint64, err error) {
 	if due == 0 {
 		due = m.clock.time() + int64(CensusTime)
@@ -171,7 +176,8 @@ func (c *Census) Walk(from uint64) {
 	})
 }
 
-// censusPause is the time between two turns of a walk, in which the member's own work goes on.
+// censusPause is the time between two turns of a walk, in which the member's own work
+// goes on.
 const censusPause = time.Millisecond
 
 func (c *Census) walk(ctx context.Context, from uint64) error {
@@ -213,8 +219,9 @@ func (c *Census) walk(ctx context.Context, from uint64) error {
 	return c.err
 }
 
-// settled waits until nothing that an engine has had before can be lost any more, and returns an entry that none of it
-// comes after. A leader's engine is ahead of what is committed.
+// settled waits until nothing that an engine has had before can be lost any more, and
+// returns an entry that none of it comes after. A leader's engine is ahead of what is
+// committed.
 func (m *Member) settled(walked *engine.Engine) (until uint64, err error) {
 	t, same, decides := &m.turn, false, false
 	err = m.broker.Call(func(e *engine.Engine, _ int64) {
@@ -259,7 +266,8 @@ func (w *censusWalk) add(c *engine.Change) (bytes int) {
 	return len(c.Body)
 }
 
-// Walked returns an entry such that what was walked over has nothing of a later one. over is false while the walk goes on.
+// Walked returns an entry such that what was walked over has nothing of a later one. over
+// is false while the walk goes on.
 func (c *Census) Walked() (until uint64, over bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -280,8 +288,8 @@ func (c *Census) Applied() uint64 {
 	return c.applied
 }
 
-// Sums returns what the member has, without what has facts in the entries after from, up to until. It is false while
-// the member has not applied until.
+// Sums returns what the member has, without what has facts in the entries after from, up
+// to until. It is false while the member has not applied until.
 func (c *Census) Sums(from, until uint64) (s CensusSums, ok bool, err error) {
 	s.Buckets = make([]uint64, CensusBuckets)
 	s.Changed, ok, err = c.count(from, until, func(k Counted) {

@@ -13,8 +13,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// A disk is the goroutine that writes Raft's log. It takes all that waits, writes it, syncs once, and then
-// delivers the responses.
+// A disk is the goroutine that writes Raft's log. It takes all that waits, writes it,
+// syncs once, and then delivers the responses.
 type disk struct {
 	m *Member
 
@@ -87,7 +87,8 @@ func (d *disk) run() {
 	}
 }
 
-// prepare makes segments of the log ahead of time, in a goroutine of its own: nothing that is appended waits while one is filled.
+// prepare makes segments of the log ahead of time, in a goroutine of its own: nothing
+// that is appended waits while one is filled.
 func (d *disk) prepare() {
 	for {
 		select {
@@ -101,8 +102,9 @@ func (d *disk) prepare() {
 	}
 }
 
-// write writes a batch, and delivers its responses when it is durable. It returns false if the member ends before: then nothing may be
-// written any more, since something is missing before it.
+// write writes a batch, and delivers its responses when it is durable. It returns false
+// if the member ends before: then nothing may be written any more, since something is
+// missing before it.
 func (d *disk) write(batch []diskWork) bool {
 	d.setBegun(d.m.opt.Now(), batch)
 	defer d.setBegun(0, nil)
@@ -142,11 +144,13 @@ func (d *disk) append(w diskWork) bool {
 	return d.try(func() error { return d.record(w) })
 }
 
-// record records what is wanted beside entries. After an error the same call does what is left of it.
+// record records what is wanted beside entries. After an error the same call does what is
+// left of it.
 func (d *disk) record(w diskWork) error {
 	log := d.m.log
 	if w.roster != nil {
-		// A voter that was removed may never vote again. So who needs it no more must not forget that.
+		// A voter that was removed may never vote again. So who needs it no more must not
+		// forget that.
 		if err := errors.Join(w.roster.write(log), log.Sync()); err != nil {
 			return err
 		}
@@ -176,15 +180,17 @@ func (d *disk) setCramped(cramped bool) {
 	signal(d.wake)
 }
 
-// cut cuts the log, if that frees something, at what the journal has durably and all members have, or where more than
-// Options.Keep bytes stay, but not before those have it that can be reached, unless they lag by keptNear times as much: else a
-// member which needs longer for a snapshot than the log lasts would begin again and again.
+// cut cuts the log, if that frees something, at what the journal has durably and all
+// members have, or where more than Options.Keep bytes stay, but not before those have it
+// that can be reached, unless they lag by keptNear times as much: else a member which
+// needs longer for a snapshot than the log lasts would begin again and again.
 func (d *disk) cut(w diskWork) error {
 	log, keep := d.m.log, d.m.opt.Keep
 	return d.cutAt(min(w.cut.Index, max(w.minMatch, min(w.minReachable, log.Beyond(keep)), log.Beyond(keptNear*keep))))
 }
 
-// makeRoom cuts the log at all that the journal has durably, whoever lacks that: if the log has filled the disk, nothing else frees it.
+// makeRoom cuts the log at all that the journal has durably, whoever lacks that: if the
+// log has filled the disk, nothing else frees it.
 func (d *disk) makeRoom() {
 	d.mu.Lock()
 	index := d.cutTo
@@ -217,11 +223,12 @@ func (d *disk) cutAt(index uint64) error {
 
 const keptNear = 4
 
-// recoverPause is how long the disk waits between two attempts to write what could not be written.
+// recoverPause is how long the disk waits between two attempts to write what could not be
+// written.
 const recoverPause = time.Second
 
-// try does something with the log until it works. Until then nothing is acknowledged. It returns false if
-// the member ends before.
+// try does something with the log until it works. Until then nothing is acknowledged. It
+// returns false if the member ends before.
 func (d *disk) try(do func() error) bool {
 	err := do()
 	if err == nil {
@@ -265,7 +272,8 @@ func (d *disk) setBegun(at int64, batch []diskWork) {
 	}
 }
 
-// lasts returns for how long the disk has been at work on the same batch, in nanoseconds, or has failed, and the size of the batch.
+// lasts returns for how long the disk has been at work on the same batch, in nanoseconds,
+// or has failed, and the size of the batch.
 func (d *disk) lasts(now int64) (since, bytes int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

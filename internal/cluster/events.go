@@ -21,8 +21,8 @@ type (
 		epoch   uint64
 		entries [][]byte
 	}
-	// asked: a Sync wants to know whether this member still leads. The number of the question
-	// is there later, with Member.mu.
+	// asked: a Sync wants to know whether this member still leads. The number of the
+	// question is there later, with Member.mu.
 	asked struct{ number *uint64 }
 	// received: a message of another member has come.
 	received struct{ message *raftpb.Message }
@@ -140,9 +140,9 @@ func (r *raftLoop) step(message *raftpb.Message) {
 	}
 }
 
-// cut cuts the log at what the journal has durably, but only when the core has done what the
-// changes of configuration before it mean, so that the members' roles are recorded before.
-// After a start the journal can be ahead of that.
+// cut cuts the log at what the journal has durably, but only when the core has done what
+// the changes of configuration before it mean, so that the members' roles are recorded
+// before. After a start the journal can be ahead of that.
 func (r *raftLoop) cut(at raftlog.Position) {
 	if applied := r.core.Applied(); applied.Index < at.Index {
 		at = applied
@@ -157,7 +157,8 @@ func (r *raftLoop) forgetLeader(id, term uint64) {
 		return
 	}
 	r.opt.Logger.Info("the leader's machine refuses connections: another one is elected", "leader", id, "term", term)
-	// One after the other: votes that are split cost an election timeout, and a vote takes a sync.
+	// One after the other: votes that are split cost an election timeout, and a vote
+	// takes a sync.
 	turn := 0
 	for _, k := range r.members {
 		if k.ID != id && k.ID < r.opt.Self.ID {
@@ -181,17 +182,19 @@ func (m *Member) Unreachable(id uint64) { m.mail.post(unreachable{id}) }
 // Rejected says that another member has answered this one's handshake with an error.
 func (m *Member) Rejected(by uint64, err error) { m.mail.post(rejected{by, err}) }
 
-// Refused says that a member's machine has refused a connection to its address, that of its last handshake, in an attempt that began
-// when the member led in a term. A leader that is silent may live, and have a lease. One whose machine refuses connections to its port
-// has no process any more: with [Options].FastFailover the others elect another leader at once.
+// Refused says that a member's machine has refused a connection to its address, that of
+// its last handshake, in an attempt that began when the member led in a term. A leader
+// that is silent may live, and have a lease. One whose machine refuses connections to its
+// port has no process any more: with [Options].FastFailover the others elect another
+// leader at once.
 func (m *Member) Refused(id, term uint64) {
 	if m.opt.FastFailover {
 		m.mail.post(refusedConnection{id, term})
 	}
 }
 
-// inLoop runs f in the raft loop and returns when it has run. It returns false if the member has failed or is
-// closed.
+// inLoop runs f in the raft loop and returns when it has run. It returns false if the
+// member has failed or is closed.
 func (m *Member) inLoop(f func()) bool {
 	done := false
 	ran := make(chan struct{})
@@ -203,8 +206,8 @@ func (m *Member) inLoop(f func()) bool {
 	return done
 }
 
-// A mailbox has the events that the raft loop has not handled, in order. Whoever posts does
-// not wait.
+// A mailbox has the events that the raft loop has not handled, in order. Whoever posts
+// does not wait.
 type mailbox struct {
 	mu     sync.Mutex
 	events []event

@@ -14,8 +14,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// A change of the members is a change of Raft's configuration whose context is the list of the
-// members. Those of it are left that have a role after the change. There is one change at a time.
+// A change of the members is a change of Raft's configuration whose context is the list
+// of the members. Those of it are left that have a role after the change. There is one
+// change at a time.
 
 var (
 	// ErrNotLeader means that only the leader can do what was asked for.
@@ -24,15 +25,16 @@ var (
 	// ErrBusy means that another change of the members, or a transfer, is under way.
 	ErrBusy = errors.New("cluster: another change of the members is under way; try again")
 
-	// ErrDeclined means that the member that was to lead has not taken over, and that this one leads on, or again. A member
-	// declines in its first 0.6 s.
+	// ErrDeclined means that the member that was to lead has not taken over, and that
+	// this one leads on, or again. A member declines in its first 0.6 s.
 	ErrDeclined = errors.New("cluster: the leadership was not taken over")
 )
 
-// Add adds a member that learns what the others have, and makes it a voter when it has caught up. It returns when
-// this member has recorded the first of that; then Group has the new one. If added.Replaces is set that member, which may be dead,
-// is removed in the step in which the new one gets its vote: so it never lowers the number of those that may fail. Whoever leads
-// by then takes both steps. added.Number is chosen here.
+// Add adds a member that learns what the others have, and makes it a voter when it has
+// caught up. It returns when this member has recorded the first of that; then Group has
+// the new one. If added.Replaces is set that member, which may be dead, is removed in the
+// step in which the new one gets its vote: so it never lowers the number of those that
+// may fail. Whoever leads by then takes both steps. added.Number is chosen here.
 func (m *Member) Add(ctx context.Context, added raftlog.Member) error {
 	err := m.changeGroup(func() error {
 		old := added.Replaces
@@ -60,7 +62,8 @@ func (m *Member) Add(ctx context.Context, added raftlog.Member) error {
 	})
 }
 
-// Remove removes a member, whether it lives or not. Its directory is of no use after that.
+// Remove removes a member, whether it lives or not. Its directory is of no use after
+// that.
 func (m *Member) Remove(ctx context.Context, id uint64) error {
 	err := m.changeGroup(func() error {
 		if !m.raft.isMember(id) {
@@ -149,8 +152,8 @@ func without(members []raftlog.Member, id uint64) []raftlog.Member {
 	return slices.DeleteFunc(slices.Clone(members), func(k raftlog.Member) bool { return k.ID == id })
 }
 
-// withRole returns those of a list that have a role. A voter that another one replaces has one, and is needed, until the
-// majority of the voters before is needed no more.
+// withRole returns those of a list that have a role. A voter that another one replaces
+// has one, and is needed, until the majority of the voters before is needed no more.
 func withRole(members []raftlog.Member, conf *raftpb.ConfState) []raftlog.Member {
 	ids := slices.Concat(conf.GetVoters(), conf.GetVotersOutgoing(), conf.GetLearners(), conf.GetLearnersNext())
 	return slices.DeleteFunc(slices.Clone(members), func(k raftlog.Member) bool { return !slices.Contains(ids, k.ID) })
@@ -161,8 +164,9 @@ func hasKey[V any](set map[uint64]V, id uint64) bool {
 	return ok
 }
 
-// manage does at each tick what a leader has to do for the others. It looks after snapshots before it is active, too: the epoch begins
-// when a majority has its first entry, and one of those may be needed for that.
+// manage does at each tick what a leader has to do for the others. It looks after
+// snapshots before it is active, too: the epoch begins when a majority has its first
+// entry, and one of those may be needed for that.
 func (r *raftLoop) manage() {
 	s := r.core.Status()
 	if s.RaftState == raft.StateLeader {
@@ -224,8 +228,8 @@ func (r *raftLoop) makeVoter(id uint64) error {
 		&raftpb.ConfChangeSingle{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: &old})
 }
 
-// recordPeers records once in a while what others have acknowledged, so that a disk that was rolled back is noticed
-// by the next life of this member, too.
+// recordPeers records once in a while what others have acknowledged, so that a disk that
+// was rolled back is noticed by the next life of this member, too.
 func (s *membership) recordPeers() {
 	for id, p := range s.peers {
 		if p.acknowledged.Index >= p.recorded.Acknowledged.Index+recordEvery {
@@ -234,7 +238,8 @@ func (s *membership) recordPeers() {
 	}
 }
 
-// recordEvery is how many entries a member acknowledges from one record of that to the next.
+// recordEvery is how many entries a member acknowledges from one record of that to the
+// next.
 const recordEvery = 10_000
 
 // regroup takes the members after a change.
@@ -256,7 +261,8 @@ func (r *raftLoop) regroup(g *core.Group) {
 	}
 }
 
-// A roster is who the members are, and in which roles, after the change of configuration at an index.
+// A roster is who the members are, and in which roles, after the change of configuration
+// at an index.
 type roster struct {
 	conf    *raftpb.ConfState
 	index   uint64

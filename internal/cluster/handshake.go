@@ -25,8 +25,8 @@ type Handshake struct {
 }
 
 var (
-	// ErrRolledBack means that another member has lost what it had: its disk was restored from an older copy. It
-	// must be removed and join as a new member.
+	// ErrRolledBack means that another member has lost what it had: its disk was restored
+	// from an older copy. It must be removed and join as a new member.
 	ErrRolledBack = errors.New("cluster: the member's disk is older than what this one has heard of it: it must join again as a new member")
 
 	// ErrConnected means that this one is connected to another start of the member.
@@ -34,20 +34,22 @@ var (
 	// directories is a copy of the other.
 	ErrConnected = errors.New("cluster: a server that is this member, too, is connected: if it has not just ended, one of the two directories is a copy of the other")
 
-	// ErrCopy is that of a member whose directory is a copy of another one that is in use.
+	// ErrCopy is that of a member whose directory is a copy of another one that is in
+	// use.
 	ErrCopy = errors.New("this directory is a copy of that of a member")
 
 	// ErrNotMember means that there is no such member.
 	ErrNotMember = errors.New("cluster: not a member")
 
-	// ErrDamaged is that of a member whose directory has lost something. What it had promised to the others nobody knows, so it can only
-	// join again as a new one.
+	// ErrDamaged is that of a member whose directory has lost something. What it had
+	// promised to the others nobody knows, so it can only join again as a new one.
 	ErrDamaged = errors.New("this member must join again")
 
 	// ErrRemoved means that a member was removed. It can only join again as a new one.
 	ErrRemoved = errors.New("this member was removed from the cluster")
 
-	// ErrTooOld means that the program of another member does not know what may be in the log.
+	// ErrTooOld means that the program of another member does not know what may be in the
+	// log.
 	ErrTooOld = errors.New("cluster: the member's version of beanpole is too old for this cluster")
 
 	// ErrStopped means that this member has failed or is closed.
@@ -70,8 +72,8 @@ type peer struct {
 	fetches      int              // so many times it is sent one at the moment
 }
 
-// A membership is who the members are, and what this one knows of the others. It belongs to
-// the raft loop.
+// A membership is who the members are, and what this one knows of the others. It belongs
+// to the raft loop.
 type membership struct {
 	m *Member
 
@@ -92,8 +94,9 @@ func (s *membership) peer(id uint64) *peer {
 	return p
 }
 
-// heardOf notes that a message has come. What a member has acknowledged is an entry of this one's log only in the term in which
-// this one leads: later there can be another entry of that index.
+// heardOf notes that a message has come. What a member has acknowledged is an entry of
+// this one's log only in the term in which this one leads: later there can be another
+// entry of that index.
 func (s *membership) heardOf(id uint64, message *raftpb.Message) {
 	p := s.peer(id)
 	p.heard, p.refuses = s.m.opt.Now(), nil
@@ -120,8 +123,9 @@ func (m *Member) Handshake() Handshake {
 	}
 }
 
-// AcceptHandshake takes what another member has said first. It must be called before a message of that connection is given to
-// Step, and before one is sent to it. After an error no message may pass.
+// AcceptHandshake takes what another member has said first. It must be called before a
+// message of that connection is given to Step, and before one is sent to it. After an
+// error no message may pass.
 func (m *Member) AcceptHandshake(from uint64, h Handshake) (err error) {
 	if !m.inLoop(func() { err = m.raft.checkHandshake(from, h); m.raft.noteRefusal(from, err) }) {
 		return ErrStopped
@@ -165,8 +169,10 @@ func (s *membership) checkHandshake(from uint64, h Handshake) error {
 // maxUnknown is how many members may be connected that are not known yet.
 const maxUnknown = 16
 
-// admitUnknown lets a member connect that is not known yet, for it has a certificate and a higher number than any known one: it was added while this one was
-// away, which may hear of that from nobody else, if the new one leads. It returns false if there are too many.
+// admitUnknown lets a member connect that is not known yet, for it has a certificate and
+// a higher number than any known one: it was added while this one was away, which may
+// hear of that from nobody else, if the new one leads. It returns false if there are too
+// many.
 func (s *membership) admitUnknown(id uint64, h Handshake) bool {
 	if slices.ContainsFunc(s.unknown, func(k raftlog.Member) bool { return k.ID == id }) {
 		return true

@@ -20,8 +20,8 @@ type health struct {
 
 // How long the disk of a leader may hang or fail before another member is to lead, and
 // before it gives the leadership up without knowing to whom. A disk that is given much to
-// write has besides a second for each slowestDisk bytes of it: that of another member would
-// take as long.
+// write has besides a second for each slowestDisk bytes of it: that of another member
+// would take as long.
 const (
 	slowDisk    = int64(time.Second)
 	goneDisk    = 3 * int64(time.Second)
@@ -43,8 +43,8 @@ func (h *health) observeDisk(now, lasts, bytes int64) {
 	}
 }
 
-// observeJournal takes whether the journal takes jobs. A full disk has room for moments, as
-// its journal is cleaned: they do not count.
+// observeJournal takes whether the journal takes jobs. A full disk has room for moments,
+// as its journal is cleaned: they do not count.
 func (h *health) observeJournal(now int64, refuses bool) {
 	switch {
 	case !refuses:
@@ -156,8 +156,8 @@ func (r *raftLoop) refusesToLead(message *raftpb.Message) bool {
 	return true
 }
 
-// busy says for how long turns have been at work on the journal, as far as ticks have seen
-// it: to look at the clock for each change would cost more than the change.
+// busy says for how long turns have been at work on the journal, as far as ticks have
+// seen it: to look at the clock for each change would cost more than the change.
 type busy struct {
 	count atomic.Uint64 // odd while one is
 
@@ -166,8 +166,8 @@ type busy struct {
 	since int64  // when one saw that first, on Options.Now
 }
 
-// begin says that a turn is at work, and end that it is not. It returns false if it was said
-// before.
+// begin says that a turn is at work, and end that it is not. It returns false if it was
+// said before.
 func (b *busy) begin() bool {
 	if b.count.Load()%2 != 0 {
 		return false

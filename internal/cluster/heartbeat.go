@@ -7,11 +7,13 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// A payload is what a leader tells another member with each heartbeat, after Raft's context of that:
+// A payload is what a leader tells another member with each heartbeat, after Raft's
+// context of that:
 //
 //	payload := time min-match cut n      each 8 bytes; n: number of those before it
 //
-// time is the cluster's; all members have the log up to min-match; the leader's begins after cut.
+// time is the cluster's; all members have the log up to min-match; the leader's begins
+// after cut.
 
 // addPayload adds the payload to heartbeats that are about to be sent.
 func (r *raftLoop) addPayload(messages []*raftpb.Message) {

@@ -15,12 +15,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// begun is where the log of a cluster begins that was made of a single server's journal: other members
-// cannot have from the log what was there before.
+// begun is where the log of a cluster begins that was made of a single server's journal:
+// other members cannot have from the log what was there before.
 var begun = raftlog.Position{Index: 1, Term: 1}
 
-// Init makes a directory that of the first member of a cluster. It may have the journal of a single server, which must
-// not be running; no job of it is touched.
+// Init makes a directory that of the first member of a cluster. It may have the journal
+// of a single server, which must not be running; no job of it is touched.
 func Init(fsys vfs.FS, dir string, self raftlog.Member) error {
 	self.Number = 1
 	g := Group{Members: []raftlog.Member{self}, Numbers: self.Number}
@@ -68,13 +68,15 @@ func appliedOf(fsys vfs.FS, dir string) (raftlog.Position, error) {
 	return raftlog.Position{Index: at.Index, Term: at.Term}, err
 }
 
-// Release makes the journal of the last member, which does not run, that of a single server.
+// Release makes the journal of the last member, which does not run, that of a single
+// server.
 func Release(fsys vfs.FS, dir string) error {
 	_, err := journal.Release(fsys, dir)
 	return err
 }
 
-// IsUnused reports whether the journal in a directory has no record: no job was ever put there.
+// IsUnused reports whether the journal in a directory has no record: no job was ever put
+// there.
 func IsUnused(fsys vfs.FS, dir string) (bool, error) {
 	used := errors.New("used")
 	_, err := journal.Dump(fsys, dir, func(journal.Entry) error { return used })
@@ -84,7 +86,8 @@ func IsUnused(fsys vfs.FS, dir string) (bool, error) {
 	return err == nil, err
 }
 
-// A Group is who the members are, and in which roles, after the change of configuration at an index.
+// A Group is who the members are, and in which roles, after the change of configuration
+// at an index.
 type Group struct {
 	Conf    []byte // a ConfState of Raft
 	Index   uint64
@@ -92,8 +95,8 @@ type Group struct {
 	Numbers uint64 // the highest Number that a member was ever given
 }
 
-// Join makes an empty directory that of a member which was added to a cluster. The group is that of a member
-// that knows of it; see [Member.Group].
+// Join makes an empty directory that of a member which was added to a cluster. The group
+// is that of a member that knows of it; see [Member.Group].
 func Join(fsys vfs.FS, dir string, g Group) error {
 	return makeLog(fsys, dir, g, raftlog.Position{})
 }

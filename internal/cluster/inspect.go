@@ -38,13 +38,15 @@ func logError(err error) error {
 	return fmt.Errorf("cluster: %w", err)
 }
 
-// logIsGone is the error of a log without members, which no member has: init and join write them.
+// logIsGone is the error of a log without members, which no member has: init and join
+// write them.
 func logIsGone(dir string) error {
 	return fmt.Errorf("%w: the cluster's log is gone: %s has no members", ErrDamaged, LogDir(dir))
 }
 
-// journalIsBehind is the error of a journal that has lost entries which the log does not have any more. It is nil if the log begins
-// with a single server's journal, which has no entry of the cluster.
+// journalIsBehind is the error of a journal that has lost entries which the log does not
+// have any more. It is nil if the log begins with a single server's journal, which has no
+// entry of the cluster.
 func journalIsBehind(applied, cut raftlog.Position) error {
 	if applied.Index == 0 && cut == begun {
 		return nil
@@ -56,7 +58,8 @@ func journalHasLost(applied, cut raftlog.Position) error {
 	return fmt.Errorf("%w: the journal has the entries up to %d, and the cluster's log begins after %d", ErrDamaged, applied.Index, cut.Index)
 }
 
-// checkBeginning returns an error if a log begins with a single server's journal, which is gone.
+// checkBeginning returns an error if a log begins with a single server's journal, which
+// is gone.
 func checkBeginning(fsys vfs.FS, dir string, cut raftlog.Position) error {
 	if cut != begun {
 		return nil
@@ -68,8 +71,9 @@ func checkBeginning(fsys vfs.FS, dir string, cut raftlog.Position) error {
 	return err
 }
 
-// Inspect reads the directory of a member and changes nothing. If a server uses it, its newest entries may be
-// missing. An error says what is damaged; what could be read is returned with it.
+// Inspect reads the directory of a member and changes nothing. If a server uses it, its
+// newest entries may be missing. An error says what is damaged; what could be read is
+// returned with it.
 func Inspect(fsys vfs.FS, dir string) (i Inspection, err error) {
 	err = i.readLog(fsys, dir)
 	s, sealErr := readSeal(fsys, dir)

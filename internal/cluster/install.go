@@ -14,10 +14,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// A snapshot on the disk is the files of a journal, beside those of the member's own, and with
-// other names (staged). When all are durable a file says so, the seal. The log decides whether it
-// is installed: if it is cut where the snapshot ends, the files take the place of the others. So
-// after a crash the member has one queue or the other:
+// A snapshot on the disk is the files of a journal, beside those of the member's own, and
+// with other names (staged). When all are durable a file says so, the seal. The log
+// decides whether it is installed: if it is cut where the snapshot ends, the files take
+// the place of the others. So after a crash the member has one queue or the other:
 //
 //	the crash comes                         the next start
 //	before the seal                         removes the files
@@ -115,8 +115,8 @@ func removeSeal(fsys vfs.FS, dir string) error {
 	return fsys.SyncDir(filepath.Dir(sealFile(dir)))
 }
 
-// dropSnapshot removes a snapshot that is not to be installed: the seal first, since without all
-// of the files it would be wrong.
+// dropSnapshot removes a snapshot that is not to be installed: the seal first, since
+// without all of the files it would be wrong.
 func dropSnapshot(fsys vfs.FS, dir string) error {
 	if err := removeSeal(fsys, dir); err != nil {
 		return err
@@ -133,8 +133,9 @@ func dropSnapshot(fsys vfs.FS, dir string) error {
 	return fsys.SyncDir(dir)
 }
 
-// settleSnapshot installs the snapshot in a directory if the log begins where it ends, and
-// removes it otherwise. Nobody uses the journal. After an error the same call does what is left.
+// settleSnapshot installs the snapshot in a directory if the log begins where it ends,
+// and removes it otherwise. Nobody uses the journal. After an error the same call does
+// what is left.
 func settleSnapshot(fsys vfs.FS, dir string, cut raftlog.Position) error {
 	s, err := readSeal(fsys, dir)
 	if err == nil && (s == nil || s.Position != cut) {

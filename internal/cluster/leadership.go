@@ -18,7 +18,8 @@ type Leadership struct {
 	Epoch  uint64 // not 0: this member decides. Each has its own number in the life of a process
 }
 
-// Installing reports whether the member takes over a snapshot, so that its engine has nothing.
+// Installing reports whether the member takes over a snapshot, so that its engine has
+// nothing.
 func (l *lifecycle) Installing() bool { return l.currentPhase() == installing }
 
 // beginEpoch lets the engine decide if the core says so. Then everything that came before
@@ -40,8 +41,8 @@ func (t *turn) beginEpoch(now int64) (next int64) {
 	return min(now, t.clock.engine()) // what is due
 }
 
-// endEpoch ends an epoch for the turns: later ones decide nothing. lost says that the engine
-// has done what was not proposed.
+// endEpoch ends an epoch for the turns: later ones decide nothing. lost says that the
+// engine has done what was not proposed.
 func (t *turn) endEpoch(lost bool) {
 	if lost {
 		t.mu.Lock()
@@ -86,8 +87,8 @@ func (m *Member) stepDown() {
 	}
 }
 
-// reload gives the broker an engine that follows. It returns false if the member has ended
-// before.
+// reload gives the broker an engine that follows. It returns false if the member has
+// ended before.
 func (m *Member) reload() bool {
 	reached := m.replace(0)
 	for p := m.currentPhase(); p == loading || p == installing; p = m.currentPhase() {
@@ -104,8 +105,8 @@ func (m *Member) reload() bool {
 // replace gives the broker an engine that follows. If all that the old one has done is
 // committed it only loses its sessions. Else it has done what may never have been, and
 // goes; another one is made from the journal, and from the log up to an entry that the
-// journal had reached. So it is when a snapshot takes the place of the journal. If the disk
-// does not let that happen, the member stays loading, or installing.
+// journal had reached. So it is when a snapshot takes the place of the journal. If the
+// disk does not let that happen, the member stays loading, or installing.
 func (m *Member) replace(reached uint64) uint64 {
 	m.broker.Replace(func(eng *engine.Engine) *engine.Engine {
 		m.mu.Lock()
@@ -147,8 +148,8 @@ func (m *Member) replace(reached uint64) uint64 {
 	return reached
 }
 
-// readAgain closes the journal and reads it into another engine, within a turn. It returns
-// nil if that must be tried again, or if the member has failed.
+// readAgain closes the journal and reads it into another engine, within a turn. It
+// returns nil if that must be tried again, or if the member has failed.
 func (t *turn) readAgain(reached uint64) *engine.Engine {
 	began := time.Now()
 	if err := t.closeJournal(); err != nil {
@@ -180,8 +181,8 @@ func (t *turn) readAgain(reached uint64) *engine.Engine {
 	return eng
 }
 
-// applyAgain applies what the journal has lost because it could not write it. The log still
-// has it.
+// applyAgain applies what the journal has lost because it could not write it. The log
+// still has it.
 func (t *turn) applyAgain(reached uint64) error {
 	for t.applied.Index < reached {
 		entries, err := t.log.Entries(t.applied.Index+1, reached+1, maxApplyBytes)

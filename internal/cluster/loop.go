@@ -54,7 +54,8 @@ func (r *raftLoop) run() {
 	}
 }
 
-// endIfUnreadable ends a member whose log cannot be read: Raft's core can only panic then.
+// endIfUnreadable ends a member whose log cannot be read: Raft's core can only panic
+// then.
 func (r *raftLoop) endIfUnreadable() {
 	switch v := recover().(type) {
 	case nil:
@@ -136,7 +137,8 @@ func (r *raftLoop) publish() {
 	r.changed.Broadcast()
 }
 
-// How soon there is a turn for what is to be applied. At a leader there usually is another one before.
+// How soon there is a turn for what is to be applied. At a leader there usually is
+// another one before.
 const (
 	leaderPause   = 2 * time.Millisecond
 	followerPause = 10 * time.Millisecond // so many entries share a turn

@@ -28,15 +28,16 @@ import (
 
 // A Transport brings messages to other members.
 type Transport interface {
-	// Send sends messages, those to one member in their order. It must not block, and may lose some. It keeps
-	// the messages: they must not change.
+	// Send sends messages, those to one member in their order. It must not block, and may
+	// lose some. It keeps the messages: they must not change.
 	Send(messages []*raftpb.Message)
 
 	// SetMembers says who the members are, this one included. It must not block.
 	SetMembers(members []raftlog.Member)
 }
 
-// Options of a Member. Dir, Self.ID and Transport must be set; for the others the zero value is a default.
+// Options of a Member. Dir, Self.ID and Transport must be set; for the others the zero
+// value is a default.
 type Options struct {
 	FS   vfs.FS         // nil: vfs.OS
 	Dir  string         // with the journal, and cluster/log
@@ -44,12 +45,14 @@ type Options struct {
 
 	Transport Transport
 
-	// Deposed, if not nil, is called when a leadership epoch has ended. It must not return before no request of a client
-	// of that epoch will be applied any more; all that come meanwhile fail with broker.ErrDeposed.
+	// Deposed, if not nil, is called when a leadership epoch has ended. It must not
+	// return before no request of a client of that epoch will be applied any more; all
+	// that come meanwhile fail with broker.ErrDeposed.
 	Deposed func()
 
-	// Fetch, if not nil, connects to another member so that its SendSnapshot writes what is read here. It is called when
-	// this member needs entries that the leader does not have any more.
+	// Fetch, if not nil, connects to another member so that its SendSnapshot writes what
+	// is read here. It is called when this member needs entries that the leader does not
+	// have any more.
 	Fetch func(ctx context.Context, from uint64) (io.ReadCloser, error)
 
 	SnapshotFiles int // of the journal that SendSnapshot opens, at most; 0: all
@@ -59,14 +62,16 @@ type Options struct {
 	Broker  broker.Options  // the Member sets Log and Now
 	Log     raftlog.Options // of Raft's log; SegmentSize 0: 64 MiB
 
-	// FastFailover makes Refused count. It must be off where something else than the member's machine can refuse a
-	// connection for it: a proxy, or a firewall that rejects.
+	// FastFailover makes Refused count. It must be off where something else than the
+	// member's machine can refuse a connection for it: a proxy, or a firewall that
+	// rejects.
 	FastFailover bool
 
 	Keep int64         // bytes of Raft's log that are kept for members that are away, four times as much for those that catch up; 0: 1 GiB
 	Tick time.Duration // see core.Options; 0: 60 ms
 
-	// Now is a clock that goes on while the machine sleeps, never goes back and never shows 0, in nanoseconds. Nil: the system's.
+	// Now is a clock that goes on while the machine sleeps, never goes back and never
+	// shows 0, in nanoseconds. Nil: the system's.
 	Now func() int64
 
 	// Wall is the machine's clock, in nanoseconds since 1970. Nil: the system's.
@@ -100,10 +105,12 @@ func (o *Options) setDefaults() {
 	o.Journal.Logger = cmp.Or(o.Journal.Logger, o.Logger)
 }
 
-// journalSync is how long the journal may wait for a sync. Raft's log is cut at what was synced.
+// journalSync is how long the journal may wait for a sync. Raft's log is cut at what was
+// synced.
 const journalSync = 2 * time.Second
 
-// A Member is this process's part of the cluster. Its methods may be called from any goroutine.
+// A Member is this process's part of the cluster. Its methods may be called from any
+// goroutine.
 type Member struct {
 	lifecycle
 
@@ -137,8 +144,8 @@ type Member struct {
 // LogDir returns the directory of Raft's log in that of a member.
 func LogDir(dir string) string { return filepath.Join(dir, "cluster", "log") }
 
-// Open opens the journal and Raft's log of a member, and takes part in the cluster. The Transport may
-// call AcceptHandshake and Step as soon as it wants to.
+// Open opens the journal and Raft's log of a member, and takes part in the cluster. The
+// Transport may call AcceptHandshake and Step as soon as it wants to.
 func Open(o Options) (*Member, error) {
 	o.setDefaults()
 	m := &Member{
@@ -217,8 +224,8 @@ func (m *Member) open() error {
 	return nil
 }
 
-// setClock sets the clock by that of the machine and the stamps in the log, and chooses where the engine's begins: not
-// after any time that the cluster can have.
+// setClock sets the clock by that of the machine and the stamps in the log, and chooses
+// where the engine's begins: not after any time that the cluster can have.
 func (m *Member) setClock(state raftlog.State) error {
 	stamp, err := lastStamp(m.log, state.Hard.GetCommit())
 	if err != nil {
@@ -240,7 +247,8 @@ func (m *Member) setClock(state raftlog.State) error {
 	return nil
 }
 
-// lastStamp returns the stamp of the last entry that is known to be committed and has one, or 0.
+// lastStamp returns the stamp of the last entry that is known to be committed and has
+// one, or 0.
 func lastStamp(log *raftlog.Log, commit uint64) (int64, error) {
 	first, _ := log.FirstIndex()
 	last, _ := log.LastIndex()
@@ -280,7 +288,8 @@ func (t *turn) openJournal() (*engine.Engine, error) {
 	return eng, nil
 }
 
-// startCore makes the log begin where the journal ends, if it does not have that entry, and starts the core.
+// startCore makes the log begin where the journal ends, if it does not have that entry,
+// and starts the core.
 func (m *Member) startCore() error {
 	mark := raftlog.Position{Index: m.turn.applied.Index, Term: m.turn.applied.Term}
 	if cut := m.log.State().Cut; mark.Index < cut.Index {
@@ -314,11 +323,12 @@ func newName() uint64 {
 // Broker returns the broker of the member's engine.
 func (m *Member) Broker() *broker.Broker { return m.broker }
 
-// Journal returns the member's journal, for those who watch. Another engine has another journal.
+// Journal returns the member's journal, for those who watch. Another engine has another
+// journal.
 func (m *Member) Journal() *journal.Journal { return m.opened.Load() }
 
-// Close ends the part in the cluster, and closes broker, journal and log. Turns that are not settled
-// fail.
+// Close ends the part in the cluster, and closes broker, journal and log. Turns that are
+// not settled fail.
 func (m *Member) Close() error {
 	m.fail(nil)
 	m.done.Wait()

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// A phase says what the member's engine is there for. lifecycle.phase changes with mu held,
-// and only by the methods below. Whoever wants to know whether the engine may decide looks
-// here: it does while the member is leading.
+// A phase says what the member's engine is there for. lifecycle.phase changes with mu
+// held, and only by the methods below. Whoever wants to know whether the engine may
+// decide looks here: it does while the member is leading.
 //
 //	loading ---> following <---> activating ---> leading
 //	   ^             ^                              |
@@ -129,8 +129,8 @@ func (l *lifecycle) load() {
 	l.enter(loading)
 }
 
-// install says that a snapshot takes the place of the journal. The caller is a turn between
-// two engines, and holds mu.
+// install says that a snapshot takes the place of the journal. The caller is a turn
+// between two engines, and holds mu.
 func (l *lifecycle) install() {
 	l.epoch, l.proposals = 0, proposals{}
 	l.enter(installing)
@@ -202,7 +202,8 @@ func (l *lifecycle) stopped() bool {
 	}
 }
 
-// Failed returns a channel that is closed when the member has failed or is closed; Err says why.
+// Failed returns a channel that is closed when the member has failed or is closed; Err
+// says why.
 func (l *lifecycle) Failed() <-chan struct{} { return l.stop }
 
 // Err returns why the member has failed, or nil.

@@ -31,8 +31,9 @@ const (
 	maxPendingFacts = 200_000
 )
 
-// mayPropose reports whether an epoch is in force. What a turn has done when the leadership is about to
-// go to another member is still proposed; no later turn decides anything.
+// mayPropose reports whether an epoch is in force. What a turn has done when the
+// leadership is about to go to another member is still proposed; no later turn decides
+// anything.
 func (l *lifecycle) mayPropose(epoch uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,8 +48,8 @@ func (l *lifecycle) isLeased() bool {
 	return now < l.shared.leased
 }
 
-// enqueue notes that entries are to be proposed. If too much is under way already it waits; the epoch may end
-// meanwhile, and then it returns false.
+// enqueue notes that entries are to be proposed. If too much is under way already it
+// waits; the epoch may end meanwhile, and then it returns false.
 func (l *lifecycle) enqueue(epoch uint64, entries [][]byte, w weight) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,8 +79,8 @@ func (l *lifecycle) propose() {
 	l.mail.post(proposed{epoch, entries})
 }
 
-// retire forgets what is committed of what was proposed. When the epoch has ended nobody knows whether the rest ever will be.
-// The caller holds mu.
+// retire forgets what is committed of what was proposed. When the epoch has ended nobody
+// knows whether the rest ever will be. The caller holds mu.
 func (l *lifecycle) retire() {
 	p := &l.proposals
 	if l.shared.epoch != l.epoch {
@@ -95,8 +96,8 @@ func (l *lifecycle) retire() {
 	p.pending = p.pending[n:]
 }
 
-// commit proposes everything that was flushed, and waits until that is committed, and nobody
-// else can lead.
+// commit proposes everything that was flushed, and waits until that is committed, and
+// nobody else can lead.
 func (l *lifecycle) commit() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

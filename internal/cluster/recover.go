@@ -10,9 +10,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// Recover makes the directory of a member, which must not run, that of the only one of a cluster. All entries of its log
-// count as agreed on; where it ends is returned. What others had beyond that is lost. The id must
-// be a new one, so that no other member of the old cluster is heard.
+// Recover makes the directory of a member, which must not run, that of the only one of a
+// cluster. All entries of its log count as agreed on; where it ends is returned. What
+// others had beyond that is lost. The id must be a new one, so that no other member of
+// the old cluster is heard.
 func Recover(fsys vfs.FS, dir string, self raftlog.Member) (last raftlog.Position, err error) {
 	log, _, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{})
 	if err != nil {

@@ -21,14 +21,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/journal"
 )
 
-// Raft offers a snapshot to a member whose next entry the leader has cut (MsgSnap). A snapshot
-// is a backup of the leader's journal, which has what was agreed on, and nothing else. The
-// member fetches it beside its own journal, and takes part as before meanwhile. When it has all
-// of it, Raft is given the message of a snapshot that ends where this one does. Only if Raft
-// wants that, it is installed (install.go): the log is cut there, and an engine is made of the
-// journal as after a lost leadership; it is another journal now.
+// Raft offers a snapshot to a member whose next entry the leader has cut (MsgSnap). A
+// snapshot is a backup of the leader's journal, which has what was agreed on, and nothing
+// else. The member fetches it beside its own journal, and takes part as before meanwhile.
+// When it has all of it, Raft is given the message of a snapshot that ends where this one
+// does. Only if Raft wants that, it is installed (install.go): the log is cut there, and
+// an engine is made of the journal as after a lost leadership; it is another journal now.
 
-// fetchSnapshot begins to fetch what the leader offers, if this member lacks it, and entries that the leader has cut.
+// fetchSnapshot begins to fetch what the leader offers, if this member lacks it, and
+// entries that the leader has cut.
 func (m *Member) fetchSnapshot() {
 	r := &m.raft
 	from, _ := r.core.Leader()
@@ -133,7 +134,8 @@ func (r impatient) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// paced reads maxPace bytes in a second at most: the disks of both members have logs to sync.
+// paced reads maxPace bytes in a second at most: the disks of both members have logs to
+// sync.
 type paced struct {
 	io.Reader
 	sleep func(time.Duration)
@@ -147,8 +149,8 @@ func (r paced) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// offerSnapshot gives Raft the snapshot that was fetched. It waits until somebody leads: the
-// message has to be that of a leader.
+// offerSnapshot gives Raft the snapshot that was fetched. It waits until somebody leads:
+// the message has to be that of a leader.
 func (r *raftLoop) offerSnapshot() {
 	s := r.fetched
 	if lead, _ := r.core.Leader(); s == nil || lead == 0 {
@@ -183,8 +185,8 @@ func (d *disk) restore(s *raftpb.Snapshot) error {
 	return d.m.log.Restore(raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}, at.GetConfState(), members, numbers)
 }
 
-// setRestored says that the log begins after a snapshot, durably, which a turn is to install; or
-// that one has.
+// setRestored says that the log begins after a snapshot, durably, which a turn is to
+// install; or that one has.
 func (m *Member) setRestored(restored bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -199,12 +201,13 @@ func (m *Member) isRestored() bool {
 	return m.restored
 }
 
-// snapshotPatience is how long a leader waits for a member that has been offered a snapshot, and
-// does not fetch it or has fetched it, in nanoseconds. Then it offers one again: nothing else
-// ends Raft's waiting if a message is lost.
+// snapshotPatience is how long a leader waits for a member that has been offered a
+// snapshot, and does not fetch it or has fetched it, in nanoseconds. Then it offers one
+// again: nothing else ends Raft's waiting if a message is lost.
 const snapshotPatience = 10_000_000_000
 
-// watchSnapshots looks, at the leader, for members that do not fetch what they were offered.
+// watchSnapshots looks, at the leader, for members that do not fetch what they were
+// offered.
 func (r *raftLoop) watchSnapshots(s *raft.Status) {
 	now := r.opt.Now()
 	for id, progress := range s.Progress {
@@ -259,8 +262,8 @@ func (m *Member) sendSnapshot(w io.Writer) error {
 	return b.Write(w)
 }
 
-// openSnapshot opens the files of the journal, and returns the members and their roles at the
-// last entry that those have.
+// openSnapshot opens the files of the journal, and returns the members and their roles at
+// the last entry that those have.
 func (m *Member) openSnapshot() (b *journal.Backup, g Group, err error) {
 	if !m.inLoop(func() { g = m.raft.group() }) {
 		return nil, g, ErrStopped
@@ -281,7 +284,8 @@ func (m *Member) openSnapshot() (b *journal.Backup, g Group, err error) {
 	return b, g, nil
 }
 
-// group returns who the members are after the last change of configuration that was applied, in the raft loop.
+// group returns who the members are after the last change of configuration that was
+// applied, in the raft loop.
 func (r *raftLoop) group() Group {
 	conf, index := r.core.Conf()
 	b, err := proto.Marshal(conf)

@@ -18,8 +18,9 @@ type Status struct {
 	Commit uint64
 }
 
-// Status returns what this member knew of the cluster at its last tick or, if that was later, when the members or the
-// leader changed last. It waits for nobody, so it may be called within a turn. The caller must not change Members.
+// Status returns what this member knew of the cluster at its last tick or, if that was
+// later, when the members or the leader changed last. It waits for nobody, so it may be
+// called within a turn. The caller must not change Members.
 func (m *Member) Status() (Status, error) {
 	if m.stopped() {
 		return Status{}, ErrStopped
@@ -75,7 +76,8 @@ func progress(applied, commit uint64) *status.Progress {
 	return &status.Progress{Applied: applied, Lag: commit - applied}
 }
 
-// plain returns the text of an error without the name of this package; empty if there is none.
+// plain returns the text of an error without the name of this package; empty if there is
+// none.
 func plain(err error) string {
 	if err == nil {
 		return ""
@@ -104,7 +106,8 @@ func (s *membership) hearsMajority() bool {
 	return true
 }
 
-// maxLag is how far a member may be behind the leader's time and be ready, in nanoseconds.
+// maxLag is how far a member may be behind the leader's time and be ready, in
+// nanoseconds.
 const maxLag = 10_000_000_000
 
 // Ready returns nil if this member knows a leader and has nearly all that is committed.

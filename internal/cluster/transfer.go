@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// Transfer lets another voter lead; 0 is the one that has most of the log. Turns that were decided are settled before.
+// Transfer lets another voter lead; 0 is the one that has most of the log. Turns that
+// were decided are settled before.
 func (m *Member) Transfer(ctx context.Context, to uint64) error {
 	var term uint64
 	anybody := to == 0
@@ -51,8 +52,8 @@ type transfer struct {
 	giveUpAt int64  // when to go on leading if it has not happened, on Options.Now
 }
 
-// startTransfer lets nothing more be decided, and the leadership go to another member when everything is settled: at once, if this
-// one serves nobody yet.
+// startTransfer lets nothing more be decided, and the leadership go to another member
+// when everything is settled: at once, if this one serves nobody yet.
 func (r *raftLoop) startTransfer(to uint64) {
 	if r.core.Epoch() == 0 {
 		r.core.Transfer(to)
@@ -62,7 +63,8 @@ func (r *raftLoop) startTransfer(to uint64) {
 	r.publish()
 }
 
-// finishTransfer gives the leadership away when all turns of its epoch are settled: nobody waits for an answer.
+// finishTransfer gives the leadership away when all turns of its epoch are settled:
+// nobody waits for an answer.
 func (r *raftLoop) finishTransfer() {
 	if r.transfer.to == 0 {
 		return
@@ -78,7 +80,8 @@ func (r *raftLoop) finishTransfer() {
 	r.transfer.to = 0
 }
 
-// transferTarget returns the voter that has most of the log, of those that were heard lately and that suit; 0 if there is none.
+// transferTarget returns the voter that has most of the log, of those that were heard
+// lately and that suit; 0 if there is none.
 func (r *raftLoop) transferTarget(suits func(id uint64) bool) (id uint64) {
 	s := r.core.Status()
 	var most uint64

@@ -14,7 +14,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/journal"
 )
 
-// A turn is the member in turns, as the broker's Log. Its methods run within them, but for Sync.
+// A turn is the member in turns, as the broker's Log. Its methods run within them, but
+// for Sync.
 //
 // Invariants:
 //  1. epoch != 0 only if the engine has the facts of all entries up to applied, and what was decided in that
@@ -52,7 +53,8 @@ func (t *turn) admit(kind engine.ChangeKind, tube string, body int) engine.Outco
 	return t.journal.Admit(kind, tube, body)
 }
 
-// isWhole reports, within a turn, whether the engine is as the log says at applied, or has decided what comes after that.
+// isWhole reports, within a turn, whether the engine is as the log says at applied, or
+// has decided what comes after that.
 func (t *turn) isWhole() bool {
 	return t.currentPhase().applies() && (t.epoch != 0 || t.journal.InFlight() == 0)
 }
@@ -71,7 +73,8 @@ func (t *turn) Append(changes []engine.Change) error {
 	return nil
 }
 
-// Flush implements broker.Log: what was appended is proposed by the next Sync, with what other turns have flushed by then.
+// Flush implements broker.Log: what was appended is proposed by the next Sync, with what
+// other turns have flushed by then.
 func (t *turn) Flush() (durable bool, err error) {
 	switch {
 	case t.epoch == 0:
@@ -152,8 +155,8 @@ func (t *turn) reportSynced() {
 	}
 }
 
-// reportRefusal tells the raft loop when the journal begins to refuse jobs, and when it takes them again. While it has no room for
-// them, Raft's log makes some.
+// reportRefusal tells the raft loop when the journal begins to refuse jobs, and when it
+// takes them again. While it has no room for them, Raft's log makes some.
 func (t *turn) reportRefusal() {
 	if full := t.journal.IsFull(); full != t.full {
 		t.full = full
@@ -185,7 +188,8 @@ func (q *applyQueue) next() *raftpb.Entry {
 	return q.waits[0].Entries[q.at]
 }
 
-// took removes the next entry. If it was the last of an Apply, it returns that one's responses.
+// took removes the next entry. If it was the last of an Apply, it returns that one's
+// responses.
 func (q *applyQueue) took() (responses []*raftpb.Message) {
 	q.at++
 	if first := &q.waits[0]; q.at == len(first.Entries) {
@@ -243,8 +247,9 @@ func (t *turn) apply(now int64) (next int64) {
 // errUnreadable is wrapped by the error of an entry that this version cannot read.
 var errUnreadable = errors.New("the entry cannot be read")
 
-// applyEntry lets the journal have the facts of an entry and, unless it has decided them, the engine. It returns how many
-// they were. After an error of the journal the same entry comes again.
+// applyEntry lets the journal have the facts of an entry and, unless it has decided them,
+// the engine. It returns how many they were. After an error of the journal the same entry
+// comes again.
 func (t *turn) applyEntry(e *raftpb.Entry) (facts int, err error) {
 	if e.GetIndex() <= t.applied.Index {
 		return 0, nil // the journal has it; the core wants to see it for the members' roles

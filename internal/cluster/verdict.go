@@ -21,9 +21,9 @@ func (h *Handshake) name() uint64 {
 	return h.Names[len(h.Names)-1]
 }
 
-// lacks reports whether the disk of the member that says its handshake does not have a start of
-// that member. A copy that is older may have counted up to the same number since, but to
-// a start of another name.
+// lacks reports whether the disk of the member that says its handshake does not have a
+// start of that member. A copy that is older may have counted up to the same number
+// since, but to a start of another name.
 func (h *Handshake) lacks(known raftlog.Peer) bool {
 	if h.Starts < known.Starts {
 		return true
@@ -32,8 +32,8 @@ func (h *Handshake) lacks(known raftlog.Peer) bool {
 	return known.Name != 0 && since < uint64(len(h.Names)) && h.Names[uint64(len(h.Names))-1-since] != known.Name
 }
 
-// endIfUnwanted stops this member, in the raft loop, if another one has answered its handshake
-// with an error that says that it must not go on.
+// endIfUnwanted stops this member, in the raft loop, if another one has answered its
+// handshake with an error that says that it must not go on.
 func (s *membership) endIfUnwanted(by uint64, err error) {
 	switch {
 	case errors.Is(err, ErrRemoved):

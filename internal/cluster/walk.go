@@ -7,16 +7,17 @@ const (
 	slicePlaces = 2048 // looks for jobs in a turn, and for pauses, at most
 )
 
-// A walk visits all jobs of an engine, each as the JobPut that would restore it, and then all pauses, in slices
-// of a turn each. What is there all the time is visited exactly once. The zero walk has visited nothing.
+// A walk visits all jobs of an engine, each as the JobPut that would restore it, and then
+// all pauses, in slices of a turn each. What is there all the time is visited exactly
+// once. The zero walk has visited nothing.
 type walk struct {
 	place int64        // of the next job; see engine.NextSnapshot
 	names engine.Names // of tubes, when all jobs had been visited
 	tube  int          // the next of them
 }
 
-// slice visits what one turn may, and reports whether that was the last. visit returns how many bytes
-// it has dealt with; a slice ends after so many.
+// slice visits what one turn may, and reports whether that was the last. visit returns
+// how many bytes it has dealt with; a slice ends after so many.
 func (w *walk) slice(e *engine.Engine, bytes int, visit func(*engine.Change) (bytes int)) (over bool) {
 	for jobs, looks := 0, 0; w.place >= 0; looks++ {
 		if jobs == sliceJobs || looks == slicePlaces || bytes < 0 {

@@ -65,7 +65,8 @@ const (
 )
 
 // A Core is the part of a member that agrees with the others. Its methods are for one
-// goroutine at a time. Moments are nanoseconds of a clock that never stops and never goes back.
+// goroutine at a time. Moments are nanoseconds of a clock that never stops and never goes
+// back.
 type Core struct {
 	opt  Options
 	log  Log
@@ -172,8 +173,8 @@ func (s storage) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
 	return hard, conf, err
 }
 
-// Snapshot is what the journal has now. It is copied when the other member fetches it, and has
-// more by then.
+// Snapshot is what the journal has now. It is copied when the other member fetches it,
+// and has more by then.
 func (s storage) Snapshot() (*raftpb.Snapshot, error) {
 	at := s.c.applied
 	if at.Term == 0 {
@@ -182,7 +183,8 @@ func (s storage) Snapshot() (*raftpb.Snapshot, error) {
 	return &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{ConfState: s.c.conf, Index: &at.Index, Term: &at.Term}}, nil
 }
 
-// Tick says that about Options.Tick has passed. Ticks that were missed are not made up for.
+// Tick says that about Options.Tick has passed. Ticks that were missed are not made up
+// for.
 func (c *Core) Tick(now int64) {
 	c.gate.ticks++
 	c.sendLate()
@@ -216,9 +218,9 @@ func (c *Core) Step(m *raftpb.Message) error {
 	return err
 }
 
-// offered takes a snapshot that the leader offers. What Raft is given in its place makes it
-// answer how far the log goes: if it has the entry of the snapshot, or what the leader has not
-// cut, the snapshot is not needed.
+// offered takes a snapshot that the leader offers. What Raft is given in its place makes
+// it answer how far the log goes: if it has the entry of the snapshot, or what the leader
+// has not cut, the snapshot is not needed.
 func (c *Core) offered(m *raftpb.Message) error {
 	at := m.GetSnapshot().GetMetadata()
 	err := c.Step(probe(m, at.GetIndex(), at.GetTerm()))
@@ -239,15 +241,16 @@ func probe(m *raftpb.Message, index, term uint64) *raftpb.Message {
 	}
 }
 
-// LacksSnapshot reports whether the leader has offered a snapshot and the log does not have its
-// entry. The member is to fetch it from that leader, unless that one's log has what is lacking,
-// and then to call Restore.
+// LacksSnapshot reports whether the leader has offered a snapshot and the log does not
+// have its entry. The member is to fetch it from that leader, unless that one's log has
+// what is lacking, and then to call Restore.
 func (c *Core) LacksSnapshot() bool { return c.lacks > c.node.BasicStatus().GetCommit() }
 
-// Restore makes the log begin after a snapshot that the member has beside its own queue. It
-// returns false if the member does not want it any more, or if nobody leads: then nothing has
-// changed. Otherwise the next Work has a Write with the snapshot. Until Installed nothing is
-// applied and the member does not stand for election; it votes, and takes entries.
+// Restore makes the log begin after a snapshot that the member has beside its own queue.
+// It returns false if the member does not want it any more, or if nobody leads: then
+// nothing has changed. Otherwise the next Work has a Write with the snapshot. Until
+// Installed nothing is applied and the member does not stand for election; it votes, and
+// takes entries.
 func (c *Core) Restore(s *raftpb.Snapshot) bool {
 	c.gather()
 	if c.state != raft.StateFollower || c.lead == 0 {
@@ -274,9 +277,9 @@ func (c *Core) Installed() {
 	c.Done(held)
 }
 
-// Propose proposes entries that were decided in an epoch, none of them empty. Afterwards they may or may not
-// come to be in the log; if the epoch ends before they are committed, nobody knows which
-// until later entries are there.
+// Propose proposes entries that were decided in an epoch, none of them empty. Afterwards
+// they may or may not come to be in the log; if the epoch ends before they are committed,
+// nobody knows which until later entries are there.
 func (c *Core) Propose(epoch uint64, entries ...[]byte) error {
 	if epoch == 0 || epoch != c.epoch {
 		return ErrDeposed
@@ -292,15 +295,17 @@ func (c *Core) Propose(epoch uint64, entries ...[]byte) error {
 	return nil
 }
 
-// Committed returns how many of the entries that were proposed in the epoch in force are committed:
-// no leader can be without them any more. They need not be on the disk of this member.
+// Committed returns how many of the entries that were proposed in the epoch in force are
+// committed: no leader can be without them any more. They need not be on the disk of this
+// member.
 func (c *Core) Committed() uint64 { return c.committed }
 
 // ErrChanging means that another change of the configuration is under way.
 var ErrChanging = errors.New("core: another change of the members is under way")
 
-// ProposeConf proposes a change of the members' roles; see [raft.RawNode.ProposeConfChange]. One change is
-// under way at a time. (Raft would make an entry without data of a second one, and those have a meaning here.)
+// ProposeConf proposes a change of the members' roles; see
+// [raft.RawNode.ProposeConfChange]. One change is under way at a time. (Raft would make
+// an entry without data of a second one, and those have a meaning here.)
 func (c *Core) ProposeConf(epoch uint64, cc *raftpb.ConfChangeV2) error {
 	switch {
 	case epoch == 0 || epoch != c.epoch:
@@ -313,28 +318,29 @@ func (c *Core) ProposeConf(epoch uint64, cc *raftpb.ConfChangeV2) error {
 	return err
 }
 
-// Resign ends the epoch, though the member may go on leading. In this term the member is not
-// active again before Rebuilt.
+// Resign ends the epoch, though the member may go on leading. In this term the member is
+// not active again before Rebuilt.
 func (c *Core) Resign() {
 	if c.epoch != 0 {
 		c.epoch, c.resigned, c.rebuilt = 0, true, false
 	}
 }
 
-// Rebuilt says that the engine is again what the entries that were applied make it, after an epoch that
-// was given up. A member that still leads is active again when everything was applied
-// that it had proposed.
+// Rebuilt says that the engine is again what the entries that were applied make it, after
+// an epoch that was given up. A member that still leads is active again when everything
+// was applied that it had proposed.
 func (c *Core) Rebuilt() {
 	c.rebuilt = true
 	c.comeBack()
 	c.look()
 }
 
-// AwaitsRebuilt reports whether an epoch was given up, in this term, and Rebuilt was not called since.
+// AwaitsRebuilt reports whether an epoch was given up, in this term, and Rebuilt was not
+// called since.
 func (c *Core) AwaitsRebuilt() bool { return c.resigned && !c.rebuilt }
 
-// comeBack proposes the entry after which a member that has resigned may be active again. Raft
-// refuses it as long as a transfer is under way.
+// comeBack proposes the entry after which a member that has resigned may be active again.
+// Raft refuses it as long as a transfer is under way.
 func (c *Core) comeBack() {
 	if c.resigned && c.rebuilt && c.node.Propose(nil) == nil {
 		c.resigned = false
@@ -349,8 +355,9 @@ func (c *Core) Transfer(to uint64) {
 	c.look()
 }
 
-// Forget says that the leader of a term is dead for certain, and not only silent: so nobody needs to wait until an
-// election timeout has passed. It returns false if another one leads by now.
+// Forget says that the leader of a term is dead for certain, and not only silent: so
+// nobody needs to wait until an election timeout has passed. It returns false if another
+// one leads by now.
 func (c *Core) Forget(leader, term uint64) bool {
 	if c.lead != leader || c.term != term || leader == c.opt.ID || leader == 0 {
 		return false
@@ -360,7 +367,8 @@ func (c *Core) Forget(leader, term uint64) bool {
 	return err == nil && c.lead == 0
 }
 
-// Stand makes this member stand for election now, if nobody leads since Forget in that term.
+// Stand makes this member stand for election now, if nobody leads since Forget in that
+// term.
 func (c *Core) Stand(term uint64) {
 	if c.lead == 0 && c.term == term && c.gate.ticks >= c.opt.ElectionTicks {
 		c.node.Campaign() // an error says that it is no voter
@@ -376,8 +384,8 @@ func (c *Core) Done(responses []*raftpb.Message) {
 			continue
 		}
 		if c.installing && m.GetType() == raftpb.MsgStorageAppendResp {
-			// Raft applies what comes after the snapshot when it hears of that. It must not hear
-			// of entries first: its log would end with the snapshot again.
+			// Raft applies what comes after the snapshot when it hears of that. It must
+			// not hear of entries first: its log would end with the snapshot again.
 			c.held = append(c.held, m)
 			continue
 		}
@@ -452,7 +460,8 @@ func (c *Core) Epoch() uint64 { return c.epoch }
 // Leader returns who leads, as far as this member knows, and in which term; 0 is nobody.
 func (c *Core) Leader() (id, term uint64) { return c.lead, c.term }
 
-// Conf returns the roles of the members after the last change of configuration that was applied, and its index.
+// Conf returns the roles of the members after the last change of configuration that was
+// applied, and its index.
 func (c *Core) Conf() (*raftpb.ConfState, uint64) { return c.conf, c.confDone }
 
 // Status returns what Raft knows of itself and, at a leader, of the others.
@@ -461,8 +470,8 @@ func (c *Core) Status() raft.Status { return c.node.Status() }
 // Unreachable says that messages to another member are lost.
 func (c *Core) Unreachable(id uint64) { c.node.ReportUnreachable(id) }
 
-// SnapshotFailed says that another member does not fetch the snapshot that it was offered: it
-// is to be offered one again, if it still needs one.
+// SnapshotFailed says that another member does not fetch the snapshot that it was
+// offered: it is to be offered one again, if it still needs one.
 func (c *Core) SnapshotFailed(id uint64) { c.node.ReportSnapshot(id, raft.SnapshotFailure) }
 
 // Applied returns the last entry that was applied.

@@ -1,6 +1,6 @@
 // Package core is how one member of a cluster agrees with the others: a state machine
-// around a [raft.RawNode], without clock, disk, network, goroutine or lock. Its methods are
-// told what happened, and when; Work says what is to be done for it.
+// around a [raft.RawNode], without clock, disk, network, goroutine or lock. Its methods
+// are told what happened, and when; Work says what is to be done for it.
 //
 //	c, err := core.New(log, core.Options{ID: 3, Applied: mark, …})
 //	c.Tick(now)            // about every Options.Tick
@@ -14,20 +14,21 @@
 // # Leadership epochs
 //
 // A leader is active when it has applied every entry of the leaders before it: then, and
-// only then, its engine may decide. An epoch begins, with a number that does not come again
-// in the life of a process. What was decided in an epoch is proposed with its number, and is
-// refused when that epoch is over, although the member may lead again by then: its engine
-// does not have what it decided before. An epoch ends with the leadership, with the term,
-// and with the first proposal that Raft refuses, because a later one could be accepted and
-// the log would have a hole.
+// only then, its engine may decide. An epoch begins, with a number that does not come
+// again in the life of a process. What was decided in an epoch is proposed with its
+// number, and is refused when that epoch is over, although the member may lead again by
+// then: its engine does not have what it decided before. An epoch ends with the
+// leadership, with the term, and with the first proposal that Raft refuses, because a
+// later one could be accepted and the log would have a hole.
 //
 // # Lease
 //
-// A reply that changes nothing may go only while no other member can be active.
-// At each tick a leader asks a majority whether it still leads. Each member that says so takes
-// part in no election for the length of an election timeout from then. So for [Options].LeaseTicks
-// from the moment of the question, less a tenth for clocks that differ in speed, there is no
-// other leader. Three things would break that, and are kept away here:
+// A reply that changes nothing may go only while no other member can be active. At each
+// tick a leader asks a majority whether it still leads. Each member that says so takes
+// part in no election for the length of an election timeout from then. So for
+// [Options].LeaseTicks from the moment of the question, less a tenth for clocks that
+// differ in speed, there is no other leader. Three things would break that, and are kept
+// away here:
 //
 //   - A member that was just started does not know of the leader it confirmed: it takes no part in
 //     elections for its first ElectionTicks.
@@ -37,36 +38,40 @@
 //     those of a clock that goes on meanwhile (CLOCK_BOOTTIME), and the lease is looked at in
 //     moments, not in ticks.
 //
-// Without a lease, a reply waits for the answer to a question that was asked after its turn:
-// [Core.Ask] and [Core.Confirmed].
+// Without a lease, a reply waits for the answer to a question that was asked after its
+// turn: [Core.Ask] and [Core.Confirmed].
 //
 // # Votes
 //
-// A vote is a promise not to lose what was acknowledged. What is cut off from the end of a
-// log when it is opened was in no sync, so nobody was told of it, and the member takes part
-// in elections as any other. If a disk has lied about a sync, those see it to whom the
-// member had acknowledged what it lacks: package cluster compares that when it connects.
+// A vote is a promise not to lose what was acknowledged. What is cut off from the end of
+// a log when it is opened was in no sync, so nobody was told of it, and the member takes
+// part in elections as any other. If a disk has lied about a sync, those see it to whom
+// the member had acknowledged what it lacks: package cluster compares that when it
+// connects.
 //
 // # Members
 //
 // The roles of the members are those of the last change of configuration that was
-// applied. Work.Group says when they are to be recorded; the index that is recorded with them
-// says which changes of the log they include, so that none is applied twice.
+// applied. Work.Group says when they are to be recorded; the index that is recorded with
+// them says which changes of the log they include, so that none is applied twice.
 //
 // # Snapshots
 //
-// Raft offers a snapshot (MsgSnap) to a member whose next entry the leader has cut: that there is one
-// which ends with what the leader has applied. The core takes it as the question whether its log has
-// that entry, and what it knows to be agreed on; Raft answers that, and needs no snapshot if
-// the leader's log goes back so far. Else [Core.LacksSnapshot]. The member fetches one from the
-// leader, which ends somewhere later, and takes part meanwhile. Then [Core.Restore] gives Raft the
-// message of the snapshot that is there. Until [Core.Installed] Raft hears of nothing that is on
-// the disk: so it gives out nothing to be applied, and does not stand. What was promised to
+// Raft offers a snapshot (MsgSnap) to a member whose next entry the leader has cut: that
+// there is one which ends with what the leader has applied. The core takes it as the
+// question whether its log has that entry, and what it knows to be agreed on; Raft
+// answers that, and needs no snapshot if the leader's log goes back so far. Else
+// [Core.LacksSnapshot]. The member fetches one from the leader, which ends somewhere
+// later, and takes part meanwhile. Then [Core.Restore] gives Raft the message of the
+// snapshot that is there. Until [Core.Installed] Raft hears of nothing that is on the
+// disk: so it gives out nothing to be applied, and does not stand. What was promised to
 // others goes to them, because the log and the snapshot are durable.
 //
 // # Not here
 //
-// What entries contain, which member is where, what is in a snapshot and how it comes to a member.
+// What entries contain, which member is where, what is in a snapshot and how it comes to
+// a member.
 //
-// Start reading at testdata/activation.txt, a transcript, then core.go, lease.go and votes.go.
+// Start reading at testdata/activation.txt, a transcript, then core.go, lease.go and
+// votes.go.
 package core

@@ -6,8 +6,8 @@ import (
 	"go.etcd.io/raft/v3"
 )
 
-// A lease is what a leader knows of its majority. Questions have ascending numbers; one is under way
-// at a time, and one more may wait.
+// A lease is what a leader knows of its majority. Questions have ascending numbers; one
+// is under way at a time, and one more may wait.
 type lease struct {
 	asked     uint64 // number of the last question
 	askedAt   int64  // when it was asked
@@ -28,8 +28,8 @@ func (l *lease) forbid(term uint64) { l.none = term }
 // span is how long a lease lasts from the question on, in nanoseconds.
 func (c *Core) span() int64 { return int64(c.opt.Tick) * int64(c.opt.LeaseTicks) * 9 / 10 }
 
-// Leased reports whether the member is active and no other can be. If so, a reply that was
-// decided in this epoch and changes nothing may go now.
+// Leased reports whether the member is active and no other can be. If so, a reply that
+// was decided in this epoch and changes nothing may go now.
 func (c *Core) Leased(now int64) bool {
 	return now < c.LeasedUntil()
 }
@@ -43,8 +43,9 @@ func (c *Core) LeasedUntil() int64 {
 	return l.at + c.span()
 }
 
-// Ask asks a majority whether this member still leads, and returns the number of the question. A reply
-// that was decided before may go when Confirmed has come to that number in the same epoch.
+// Ask asks a majority whether this member still leads, and returns the number of the
+// question. A reply that was decided before may go when Confirmed has come to that number
+// in the same epoch.
 func (c *Core) Ask(now int64) uint64 {
 	l := &c.lease
 	if c.epoch == 0 {
@@ -74,8 +75,9 @@ func (c *Core) ask(now int64) {
 	c.node.ReadIndex(c.context(l.asked))
 }
 
-// askAgain asks another question in place of the one that is under way. The member that was to answer that one may have been
-// removed, and with a single voter left, Raft would wait for the answer for ever.
+// askAgain asks another question in place of the one that is under way. The member that
+// was to answer that one may have been removed, and with a single voter left, Raft would
+// wait for the answer for ever.
 func (c *Core) askAgain() {
 	if l := &c.lease; c.epoch != 0 && l.underWay {
 		c.ask(l.askedAt)

@@ -6,7 +6,8 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// A gate keeps a member out of elections as long as it may have promised that to a leader.
+// A gate keeps a member out of elections as long as it may have promised that to a
+// leader.
 type gate struct {
 	ticks int // since the start
 }

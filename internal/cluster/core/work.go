@@ -18,9 +18,10 @@ type Work struct {
 	Group *Group            // to be recorded, if not nil; the latest counts
 }
 
-// A Write is what is to be appended to the log. If it has responses, they are for Done as soon as
-// all of it is durable. Without, it need not be synced. With a snapshot, the log begins after that
-// one, and when that is durable the snapshot is to be installed: see [Core.Installed].
+// A Write is what is to be appended to the log. If it has responses, they are for Done as
+// soon as all of it is durable. Without, it need not be synced. With a snapshot, the log
+// begins after that one, and when that is durable the snapshot is to be installed: see
+// [Core.Installed].
 type Write struct {
 	Snapshot  *raftpb.Snapshot  // comes first; or nil
 	Hard      *raftpb.HardState // or nil
@@ -28,9 +29,9 @@ type Write struct {
 	Responses []*raftpb.Message
 }
 
-// An Apply is entries that all members apply, in this order. The responses are for Done, those of an earlier Apply
-// first.
-// Entries without data, and those that are not [raftpb.EntryNormal], mean something to the core only.
+// An Apply is entries that all members apply, in this order. The responses are for Done,
+// those of an earlier Apply first. Entries without data, and those that are not
+// [raftpb.EntryNormal], mean something to the core only.
 type Apply struct {
 	Entries   []*raftpb.Entry
 	Responses []*raftpb.Message
@@ -95,7 +96,8 @@ func (c *Core) number(entries []*raftpb.Entry) {
 	}
 }
 
-// writeOf returns what is to be written. What is committed is no promise: it is written only beside something else.
+// writeOf returns what is to be written. What is committed is no promise: it is written
+// only beside something else.
 func (c *Core) writeOf(m *raftpb.Message) Write {
 	w := Write{Snapshot: m.GetSnapshot(), Entries: m.GetEntries(), Responses: m.GetResponses()}
 	promise := len(w.Entries) > 0 || w.Snapshot != nil
@@ -113,8 +115,9 @@ func (w *Write) isEmpty() bool {
 	return w.Snapshot == nil && w.Hard == nil && len(w.Entries)+len(w.Responses) == 0
 }
 
-// send hands over a message. An append without entries tells a follower what is committed, or asks it where its log ends.
-// It waits for the next append to that member, which does both, or for the next tick.
+// send hands over a message. An append without entries tells a follower what is
+// committed, or asks it where its log ends. It waits for the next append to that member,
+// which does both, or for the next tick.
 func (c *Core) send(m *raftpb.Message) {
 	if m.GetType() == raftpb.MsgApp {
 		if len(m.GetEntries()) == 0 {
@@ -160,8 +163,8 @@ func (c *Core) look() {
 	}
 }
 
-// logger gives what Raft says to a slog.Logger. Raft says much that is of interest only to a
-// person who debugs it.
+// logger gives what Raft says to a slog.Logger. Raft says much that is of interest only
+// to a person who debugs it.
 type logger struct{ to *slog.Logger }
 
 func (l logger) Debug(v ...any)                   {}
