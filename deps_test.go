@@ -106,7 +106,7 @@ var arrows = map[string]string{
 		"internal/vfs internal/wire github.com/coreos/go-systemd",
 
 	// The commands. What they share knows none of them.
-	"internal/cli/kit":     "client internal/certs github.com/charmbracelet github.com/spf13",
+	"internal/cli/kit":     "client client/admin internal/certs github.com/charmbracelet github.com/spf13",
 	"internal/cli/advice":  "internal/cli/kit internal/cluster internal/journal internal/vfs internal/wal",
 	"internal/cli/queue":   "client client/admin client/worker internal/cli/kit internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
 	"internal/cli/top":     "internal/health charm.land/bubbletea github.com/charmbracelet",

@@ -89,7 +89,7 @@ func newRoot(version string) *cobra.Command {
 	root.SetHelpFunc(printHelp)
 	const server = "server"
 	root.AddGroup(&cobra.Group{ID: server, Title: "Run a server:"})
-	for _, cmd := range []*cobra.Command{newServe(), newConfig(), journal.New(queue.NewRewrite()), cluster.New()} {
+	for _, cmd := range []*cobra.Command{newServe(), newConfig(), journal.New(), cluster.New()} {
 		cmd.GroupID = server
 		root.AddCommand(cmd)
 	}
@@ -106,7 +106,9 @@ func newRoot(version string) *cobra.Command {
 		}
 		root.AddCommand(cmd)
 	}
-	root.AddCommand(queue.NewBackup(journal.Unpack))
+	backup := journal.NewBackup()
+	backup.GroupID = "admin"
+	root.AddCommand(backup)
 	for _, newCommand := range commandsToBuild {
 		root.AddCommand(newCommand())
 	}

@@ -86,9 +86,9 @@ func removeSegments(dir string) error {
 	return nil
 }
 
-// Unpack makes an archive that a server sends the journal in a directory, which is made or is
+// unpack makes an archive that a server sends the journal in a directory, which is made or is
 // empty.
-func Unpack(dir string, ask func() (io.ReadCloser, error), out io.Writer) (err error) {
+func unpack(dir string, ask func() (io.ReadCloser, error), out io.Writer) (err error) {
 	made, err := makeEmpty(dir)
 	if err != nil {
 		return kit.WithCode(kit.ExitJournal, err)

@@ -28,14 +28,14 @@ const exits = `
 Exit codes: 0 all is well, 1 the journal is damaged or something failed, 5 the
 command line is wrong, 10 the directory cannot be used.`
 
-// New returns the command journal. rewrite is the command that asks the server for something.
-func New(rewrite *cobra.Command) *cobra.Command {
+// New returns the command journal.
+func New() *cobra.Command {
 	return kit.Group(&cobra.Command{
 		Use:     "journal COMMAND DIR",
 		Short:   "check, dump, repair, copy, merge, convert or rewrite a journal",
 		Long:    long,
 		Example: example,
-	}, newCheck(), newDump(), newRepair(), newMerge(), newConvert(), newCopy(), rewrite)
+	}, newCheck(), newDump(), newRepair(), newMerge(), newConvert(), newCopy(), newRewrite())
 }
 
 // newCommand returns a command about the journal in the directory that is its first argument, which

@@ -135,13 +135,13 @@ func (s *session) clear(ctx context.Context, c *client.Conn, tubes []string, sta
 		}
 	}
 	if !yes && there > 0 {
-		if err := kit.Confirm(s.in, s.err, fmt.Sprintf("delete %s of %s?", countStates(counts, states), tubesInWords(tubes))); err != nil {
+		if err := kit.Confirm(s.In, s.Err, fmt.Sprintf("delete %s of %s?", countStates(counts, states), tubesInWords(tubes))); err != nil {
 			return err
 		}
 	}
-	b := kit.NewBar(s.err, "jobs")
+	b := kit.NewBar(s.Err, "jobs")
 	defer b.End()
-	slow := sync.OnceFunc(func() { s.note("the server has no flush-tube: each job is looked at and deleted by itself") })
+	slow := sync.OnceFunc(func() { s.Note("the server has no flush-tube: each job is looked at and deleted by itself") })
 	total := 0
 	for _, tube := range tubes {
 		for _, state := range states {

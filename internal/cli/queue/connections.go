@@ -15,16 +15,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
-const adminNeeds = `This needs a beanpole that has admin pages (--admin of the server): the protocol has no
-command for it, and so beanstalkd has none.`
-
 const connectionsLong = `List the clients that are connected: where they come from, who they are, which tubes they
 use and watch, what their last command was and since when they give none (IDLE), how many
 jobs they hold and for how long, and how long they have waited for one. With
 --close their connections are closed: what they hold becomes ready. It asks before, unless
 --yes is given.
 
-` + adminNeeds
+` + kit.AdminNeeds
 
 // A connection as JSON has it here: who is not known, and a command that was not given, are empty.
 type connection struct {
@@ -45,7 +42,7 @@ type connectionFilter struct {
 
 func newConnections() *cobra.Command {
 	var f connectionFilter
-	var pages adminOptions
+	var pages kit.AdminPages
 	var remove, yes bool
 	cmd := newCommand("connections", "[ID...]", "list the connected clients, or close some", func(ctx context.Context, s *session, args []string) error {
 		for _, arg := range args {
@@ -58,7 +55,7 @@ func newConnections() *cobra.Command {
 		if remove && f.isAll() {
 			return kit.UsageError("--close needs IDs, or an option that says which connections")
 		}
-		a, err := s.admin(&pages)
+		a, err := pages.Client(&s.Server)
 		if err != nil {
 			return err
 		}
@@ -83,7 +80,7 @@ func newConnections() *cobra.Command {
 	kit.DurationVar(fs, &f.idle, "idle", "", 0, 0, "that have given no command for this `TIME`, such as\n10m, and do not wait for a job")
 	fs.BoolVar(&remove, "close", false, "close them")
 	fs.BoolVarP(&yes, "yes", "y", false, "do not ask")
-	pages.define(fs, "127.0.0.1:"+defaultAdminPort, adminUsage)
+	pages.Need(fs, "")
 	return cmd
 }
 
@@ -133,9 +130,9 @@ func (f *connectionFilter) find(ctx context.Context, a *admin.Client) (found []a
 }
 
 func (s *session) printConnections(all []admin.Connection) error {
-	if s.json {
+	if s.JSON {
 		for i := range all {
-			if err := s.printJSON(connection{all[i], all[i].Identity, all[i].LastCommand}); err != nil {
+			if err := s.PrintJSON(connection{all[i], all[i].Identity, all[i].LastCommand}); err != nil {
 				return err
 			}
 		}
@@ -157,7 +154,7 @@ func (s *session) printConnections(all []admin.Connection) error {
 		rows = append(rows, []string{strconv.FormatUint(c.ID, 10), c.Address, c.Identity, inSeconds(c.Age), inSeconds(c.Idle), c.LastCommand, c.Using, watching,
 			strconv.Itoa(c.HoldingCount), held, does(c)})
 	}
-	return kit.PrintTable(s.out, columns, rows)
+	return kit.PrintTable(s.Out, columns, rows)
 }
 
 // does says what a connection does.
@@ -184,7 +181,7 @@ func (s *session) closeAll(ctx context.Context, a *admin.Client, all []admin.Con
 		jobs += all[i].HoldingCount
 	}
 	if !yes && len(all) > 0 {
-		if err := kit.Confirm(s.in, s.err, fmt.Sprintf("close %s, which hold %s?", plural(len(all), "connection"), countJobs(uint64(jobs), ""))); err != nil {
+		if err := kit.Confirm(s.In, s.Err, fmt.Sprintf("close %s, which hold %s?", plural(len(all), "connection"), countJobs(uint64(jobs), ""))); err != nil {
 			return err
 		}
 	}
@@ -210,7 +207,7 @@ func plural(n int, noun string) string {
 const drainLong = `Refuse new jobs: puts are answered DRAINING, and everything else works. It lasts until
 'beanpole undrain', or until the server starts again.
 
-` + adminNeeds
+` + kit.AdminNeeds
 
 func newDrain() *cobra.Command {
 	cmd := newDraining("drain", "refuse new jobs; everything else works", "puts are answered DRAINING from now on", (*admin.Client).Drain)
@@ -220,27 +217,27 @@ func newDrain() *cobra.Command {
 
 func newUndrain() *cobra.Command {
 	cmd := newDraining("undrain", "take new jobs again", "puts are taken again", (*admin.Client).Undrain)
-	cmd.Long = "Take new jobs again.\n\n" + adminNeeds
+	cmd.Long = "Take new jobs again.\n\n" + kit.AdminNeeds
 	return cmd
 }
 
 func newDraining(name, short, done string, do func(*admin.Client, context.Context) error) *cobra.Command {
-	var pages adminOptions
+	var pages kit.AdminPages
 	cmd := newCommand(name, "", short, func(ctx context.Context, s *session, _ []string) error {
-		a, err := s.admin(&pages)
+		a, err := pages.Client(&s.Server)
 		if err != nil {
 			return err
 		}
 		if err := do(a, ctx); err != nil {
 			return err
 		}
-		if s.json {
-			return s.printJSON(map[string]bool{"draining": name == "drain"})
+		if s.JSON {
+			return s.PrintJSON(map[string]bool{"draining": name == "drain"})
 		}
-		_, err = fmt.Fprintln(s.out, done)
+		_, err = fmt.Fprintln(s.Out, done)
 		return err
 	})
 	cmd.Example = "  beanpole " + name + " --admin :11380"
-	pages.define(cmd.Flags(), "127.0.0.1:"+defaultAdminPort, adminUsage)
+	pages.Need(cmd.Flags(), "")
 	return cmd
 }

@@ -61,18 +61,18 @@ func newExport() *cobra.Command {
 }
 
 func (s *session) export(ctx context.Context, c *client.Conn, sc scan) error {
-	b := kit.NewBar(s.err, "jobs")
+	b := kit.NewBar(s.Err, "jobs")
 	defer b.End()
 	written, reserved := 0, 0
 	sc.bodies = true
-	sc.slow = func() { s.note(slowScan) }
+	sc.slow = func() { s.Note(slowScan) }
 	sc.progress = func(done, total uint64) { b.Show(done, total, written) }
 	err := sc.run(ctx, c, func(jobs []found) (bool, error) {
 		for i := range jobs {
 			if jobs[i].State == client.StateReserved {
 				reserved++
 			}
-			if err := s.printJSON(jobs[i].exported()); err != nil {
+			if err := s.PrintJSON(jobs[i].exported()); err != nil {
 				return false, err
 			}
 		}
@@ -81,7 +81,7 @@ func (s *session) export(ctx context.Context, c *client.Conn, sc scan) error {
 	})
 	b.End()
 	if reserved > 0 {
-		s.note("%d of the jobs were reserved; they are written as ready", reserved)
+		s.Note("%d of the jobs were reserved; they are written as ready", reserved)
 	}
 	return err
 }

@@ -59,7 +59,7 @@ func newImport() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s.in, im.size = f, info.Size()
+			s.In, im.size = f, info.Size()
 		} else {
 			s.noteTerminal()
 		}
@@ -81,7 +81,7 @@ func newImport() *cobra.Command {
 
 // run puts the jobs. Its error says how to go on.
 func (im *importer) run(ctx context.Context) error {
-	lines := newLineReader(im.in)
+	lines := newLineReader(im.In)
 	for lines.number < im.from-1 {
 		if _, err := lines.next(); err != nil {
 			return fmt.Errorf("the input has no line %d: %w", im.from, err)
@@ -97,7 +97,7 @@ func (im *importer) run(ctx context.Context) error {
 		l.Tube = cmp.Or(im.tube, l.Tube)
 		return l, err
 	}
-	b := kit.NewBar(im.err, "jobs")
+	b := kit.NewBar(im.Err, "jobs")
 	// A batch is not interrupted: that would leave it unknown which of its jobs were put.
 	err := im.putAll(context.WithoutCancel(ctx), im.conn, next, func(ids []uint64, batch []line) error {
 		im.count(ids, batch)

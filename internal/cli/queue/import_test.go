@@ -15,6 +15,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 // A cutConn breaks after some bytes were sent, of which the last ones may be a part
@@ -99,7 +100,7 @@ const exported = `{"tube":"t","body":"same"}
 
 // imports runs an import. It returns how far that has come.
 func (tg *target) imports(c *client.Conn, from int, input string) (*importer, error) {
-	s := &session{in: strings.NewReader(input), out: bufio.NewWriter(new(bytes.Buffer)), err: io.Discard}
+	s := &session{Session: kit.Session{In: strings.NewReader(input), Out: bufio.NewWriter(new(bytes.Buffer)), Err: io.Discard}}
 	im := &importer{session: s, conn: c, from: from}
 	return im, im.run(tg.Context())
 }
@@ -174,7 +175,7 @@ func TestImportRefused(t *testing.T) {
 func TestImportInterrupted(t *testing.T) {
 	tg := newTarget(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &session{in: strings.NewReader(exported), out: bufio.NewWriter(new(bytes.Buffer)), err: io.Discard}
+	s := &session{Session: kit.Session{In: strings.NewReader(exported), Out: bufio.NewWriter(new(bytes.Buffer)), Err: io.Discard}}
 	im := &importer{session: s, conn: tg.look, from: 3}
 	cancel()
 	if err := im.run(ctx); !errors.Is(err, context.Canceled) || !strings.HasSuffix(err.Error(), "; 0 jobs were put; --from 3 goes on") {
@@ -192,11 +193,11 @@ func TestExportReserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, notes bytes.Buffer
-	s := &session{out: bufio.NewWriter(&out), err: &notes}
+	s := &session{Session: kit.Session{Out: bufio.NewWriter(&out), Err: &notes}}
 	if err := s.export(t.Context(), tg.look, scan{}); err != nil {
 		t.Fatal(err)
 	}
-	s.out.Flush()
+	s.Out.Flush()
 	if !strings.Contains(out.String(), `"state":"ready"`) || !strings.Contains(notes.String(), "1 of the jobs were reserved") {
 		t.Errorf("%s%s", out.String(), notes.String())
 	}

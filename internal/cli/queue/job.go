@@ -47,20 +47,20 @@ func isBuried(j *jobjson.Job) bool { return j.State == string(client.StateBuried
 // printJob prints a job with its body: as JSON, or for people with what is known of
 // it above the body.
 func (s *session) printJob(j jobjson.Job) error {
-	if s.json {
-		return s.printJSON(j)
+	if s.JSON {
+		return s.PrintJSON(j)
 	}
 	if s.printed {
-		fmt.Fprintln(s.out)
+		fmt.Fprintln(s.Out)
 	}
 	s.printed = true
-	fmt.Fprintf(s.out, "job %d", j.ID)
+	fmt.Fprintf(s.Out, "job %d", j.ID)
 	if j.Tube != "" {
-		fmt.Fprintf(s.out, " in tube %s: %s, priority %d, age %s, time to run %s", j.Tube, j.State, j.Priority,
+		fmt.Fprintf(s.Out, " in tube %s: %s, priority %d, age %s, time to run %s", j.Tube, j.State, j.Priority,
 			time.Duration(j.Age)*time.Second, time.Duration(j.TTR)*time.Second)
 	}
-	fmt.Fprintln(s.out, history(&j))
-	_, err := fmt.Fprintf(s.out, "%s\n", printable(j.Bytes()))
+	fmt.Fprintln(s.Out, history(&j))
+	_, err := fmt.Fprintf(s.Out, "%s\n", printable(j.Bytes()))
 	return err
 }
 
@@ -139,7 +139,7 @@ func (s *session) eachOf(ctx context.Context, ids []uint64, done string, f func(
 		case err == nil:
 			n++
 		case isNotFound(err):
-			missing = append(missing, s.exit(ctx, err))
+			missing = append(missing, s.Server.Explain(ctx, err))
 		default:
 			return err
 		}
@@ -153,7 +153,7 @@ func (s *session) eachOf(ctx context.Context, ids []uint64, done string, f func(
 		return errors.Join(missing...)
 	}
 	for _, err := range missing {
-		s.note("%v", err)
+		s.Note("%v", err)
 	}
 	if done == "" {
 		return kit.Nothing("%d of the %d jobs are not there", len(missing), len(ids))

@@ -144,18 +144,18 @@ func hold(ctx context.Context, c *client.Conn, id uint64, do func(context.Contex
 // forceOptions are what a command does with jobs that a worker holds, if it is told to.
 type forceOptions struct {
 	yes   bool
-	admin adminOptions
+	admin kit.AdminPages
 }
 
 const forceLong = `With --force it also takes the jobs from workers that hold them. To those it is as if the
 time to run were over: they are not told, and their delete or release is answered
 NOT_FOUND.
 
-` + adminNeeds
+` + kit.AdminNeeds
 
 func (f *forceOptions) define(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.yes, "force", false, "take the jobs from workers that hold them")
-	f.admin.define(cmd.Flags(), "127.0.0.1:"+defaultAdminPort, "with --force: "+adminUsage)
+	f.admin.Need(cmd.Flags(), "with --force: ")
 }
 
 // apply does something with jobs, whoever holds them.
@@ -164,7 +164,7 @@ func (f *forceOptions) apply(ctx context.Context, s *session, args []string, don
 	if err != nil {
 		return err
 	}
-	a, err := s.admin(&f.admin)
+	a, err := f.admin.Client(&s.Server)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func newJobs() *cobra.Command {
 
 // listJobs prints the jobs that a scan finds.
 func (s *session) listJobs(ctx context.Context, c *client.Conn, sc scan, limit int) error {
-	b := kit.NewBar(s.err, "jobs")
+	b := kit.NewBar(s.Err, "jobs")
 	defer b.End()
 	listed, next := 0, uint64(0) // the id of the first that is not listed
 	var rows [][]string
@@ -73,7 +73,7 @@ func (s *session) listJobs(ctx context.Context, c *client.Conn, sc scan, limit i
 	byID := sc.byID()
 	sc.slow = func() {
 		byID = true
-		s.note(slowScan)
+		s.Note(slowScan)
 	}
 	sc.progress = func(done, total uint64) { b.Show(done, total, listed) }
 	err := sc.run(ctx, c, func(jobs []found) (bool, error) {
@@ -83,25 +83,25 @@ func (s *session) listJobs(ctx context.Context, c *client.Conn, sc scan, limit i
 				return false, nil
 			}
 			listed++
-			if !s.json {
+			if !s.JSON {
 				rows = append(rows, jobs[i].row())
-			} else if err := s.printJSON(newJob(jobs[i].ID, jobs[i].body, jobs[i].JobStats)); err != nil {
+			} else if err := s.PrintJSON(newJob(jobs[i].ID, jobs[i].body, jobs[i].JobStats)); err != nil {
 				return false, err
 			}
 		}
 		return true, nil
 	})
 	b.End()
-	if err == nil && !s.json {
+	if err == nil && !s.JSON {
 		columns := []kit.Column{{Title: "ID", Number: true}, {Title: "STATE"}, {Title: "PRI", Number: true}, {Title: "AGE", Number: true}, {Title: "LEFT", Number: true},
 			{Title: "TRIES", Number: true}, {Title: "BYTES", Number: true}, {Title: "BODY", Least: 10}}
-		err = kit.PrintTable(s.out, columns, rows)
+		err = kit.PrintTable(s.Out, columns, rows)
 	}
 	switch {
 	case next > 0 && byID:
-		s.note("there are more jobs; --limit 0 lists all, --from %d goes on", next)
+		s.Note("there are more jobs; --limit 0 lists all, --from %d goes on", next)
 	case next > 0:
-		s.note("there are more jobs; --limit 0 lists all")
+		s.Note("there are more jobs; --limit 0 lists all")
 	}
 	return err
 }

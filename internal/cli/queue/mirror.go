@@ -53,7 +53,7 @@ func newMirror() *cobra.Command {
 	}
 	var sc scan
 	cmd := newCommand("mirror", "", "copy the jobs of a live server to another", func(ctx context.Context, s *session, _ []string) error {
-		if opt.to == "" || opt.to == s.server.Addr {
+		if opt.to == "" || opt.to == s.Server.Addr {
 			return kit.UsageError("--to is needed: the address of another server")
 		}
 		if err := sc.check(); err != nil {
@@ -64,7 +64,7 @@ func newMirror() *cobra.Command {
 			return err
 		}
 		defer from.Close()
-		options, err := s.server.Options()
+		options, err := s.Server.Options()
 		if err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (m *mirror) run(ctx context.Context, follow bool, every time.Duration) erro
 			return m.print()
 		}
 		if before == m.copied+m.changed+m.removed && before != last { // say it once
-			m.note("nothing new; %d jobs are mirrored", len(m.copies))
+			m.Note("nothing new; %d jobs are mirrored", len(m.copies))
 			last = before
 		}
 		select {
@@ -139,16 +139,16 @@ func (m *mirror) stopped(err error) error {
 }
 
 func (m *mirror) print() error {
-	if m.json {
-		return m.printJSON(map[string]int{"copied": m.copied, "changed": m.changed, "removed": m.removed})
+	if m.JSON {
+		return m.PrintJSON(map[string]int{"copied": m.copied, "changed": m.changed, "removed": m.removed})
 	}
-	_, err := fmt.Fprintf(m.out, "copied %d, changed %d, removed %d\n", m.copied, m.changed, m.removed)
+	_, err := fmt.Fprintf(m.Out, "copied %d, changed %d, removed %d\n", m.copied, m.changed, m.removed)
 	return err
 }
 
 // round copies what is new, and looks at all that was copied.
 func (m *mirror) round(ctx context.Context) error {
-	b := kit.NewBar(m.err, "jobs")
+	b := kit.NewBar(m.Err, "jobs")
 	defer b.End()
 	sc := m.scan
 	sc.progress = func(done, total uint64) { b.Show(done, total, m.copied) }
@@ -157,7 +157,7 @@ func (m *mirror) round(ctx context.Context) error {
 		if !errors.Is(err, client.ErrUnknownCommand) {
 			return err
 		}
-		m.note(slowScan)
+		m.Note(slowScan)
 	}
 	m.byID = true
 	if err := sc.resolve(ctx, m.from); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 // A migration is a mirror between two servers.
@@ -28,7 +29,7 @@ func newMigration(t *testing.T) *migration {
 
 // mirror returns a mirror of the jobs from an id on; 0: it lists them.
 func (m *migration) mirror(to *client.Conn, from uint64) *mirror {
-	s := &session{out: bufio.NewWriter(new(bytes.Buffer)), err: io.Discard}
+	s := &session{Session: kit.Session{Out: bufio.NewWriter(new(bytes.Buffer)), Err: io.Discard}}
 	return &mirror{session: s, from: m.from, to: to, scan: scan{from: from}, copies: make(map[uint64]jobCopy)}
 }
 

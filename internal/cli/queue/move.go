@@ -53,9 +53,9 @@ func newMove() *cobra.Command {
 		}
 		defer c.Close()
 		m := &mover{session: s, conn: c, from: args[0], to: args[1], left: count}
-		b := kit.NewBar(s.err, "jobs")
+		b := kit.NewBar(s.Err, "jobs")
 		defer b.End()
-		m.slow = sync.OnceFunc(func() { s.note(slowMove) })
+		m.slow = sync.OnceFunc(func() { s.Note(slowMove) })
 		m.progress = func() { b.Show(uint64(m.moved), uint64(m.there), m.moved) }
 		for _, state := range wanted {
 			if err := m.move(ctx, state); err != nil {
@@ -234,7 +234,7 @@ func (m *mover) rollbackCopies(ctx context.Context, copies []uint64, errs []erro
 	m.moved -= len(late)
 	err := m.conn.DeleteMany(ctx, late)
 	if batch, ok := errors.AsType[*client.BatchError](err); ok && butNotFound(err) == nil {
-		m.note("%s in both tubes: the time to run was over before the delete, and workers have taken both", countJobs(uint64(len(batch.Unwrap())), ""))
+		m.Note("%s in both tubes: the time to run was over before the delete, and workers have taken both", countJobs(uint64(len(batch.Unwrap())), ""))
 	}
 	return butNotFound(err)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 // A job whose time to run ends while it is put again, and which a worker takes then, stays
@@ -52,7 +53,7 @@ func TestMoveLate(t *testing.T) {
 			}
 		}
 		var notes bytes.Buffer
-		m := &mover{session: &session{err: &notes}, conn: c, from: "from", to: "to"}
+		m := &mover{session: &session{Session: kit.Session{Err: &notes}}, conn: c, from: "from", to: "to"}
 		jobs := []found{{JobStats: stats[0], body: []byte("late")}, {JobStats: stats[1]}}
 		if err := m.place(t.Context(), jobs); err != nil {
 			t.Fatal(err)

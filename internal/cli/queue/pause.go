@@ -62,7 +62,7 @@ func (s *session) pauseAll(ctx context.Context, given []string, d time.Duration,
 	}
 	defer c.Close()
 	if !yes && len(names) > 1 {
-		if err := kit.Confirm(s.in, s.err, fmt.Sprintf("pause %s, for %s?", tubesInWords(names), d)); err != nil {
+		if err := kit.Confirm(s.In, s.Err, fmt.Sprintf("pause %s, for %s?", tubesInWords(names), d)); err != nil {
 			return err
 		}
 	}
@@ -91,10 +91,10 @@ func (s *session) pauseAll(ctx context.Context, given []string, d time.Duration,
 // are paused for longer.
 func (s *session) printPauses(changed, longer []string, d time.Duration) error {
 	switch {
-	case s.json && d > 0:
-		return s.printJSON(map[string]int{"paused": len(changed), "longer": len(longer)})
-	case s.json:
-		return s.printJSON(map[string]int{"resumed": len(changed)})
+	case s.JSON && d > 0:
+		return s.PrintJSON(map[string]int{"paused": len(changed), "longer": len(longer)})
+	case s.JSON:
+		return s.PrintJSON(map[string]int{"resumed": len(changed)})
 	}
 	what, which := "resumed", "no tube"
 	if d > 0 {
@@ -103,9 +103,9 @@ func (s *session) printPauses(changed, longer []string, d time.Duration) error {
 	if len(changed) > 0 {
 		which = tubesInWords(changed)
 	}
-	fmt.Fprintf(s.out, "%s: %s\n", what, which)
+	fmt.Fprintf(s.Out, "%s: %s\n", what, which)
 	if len(longer) > 0 {
-		fmt.Fprintf(s.out, "paused for longer already: %s\n", tubesInWords(longer))
+		fmt.Fprintf(s.Out, "paused for longer already: %s\n", tubesInWords(longer))
 	}
 	return nil
 }

@@ -20,17 +20,17 @@ func newPing() *cobra.Command {
 		}
 		defer c.Close()
 		err = c.Ping(ctx)
-		if errors.Is(err, client.ErrUnauthorized) && s.server.GivenToken() == "" {
+		if errors.Is(err, client.ErrUnauthorized) && s.Server.GivenToken() == "" {
 			err = nil // it is there, and wants to know who asks
 		}
 		if err != nil {
 			return err
 		}
 		took := time.Since(start)
-		if s.json {
-			return s.printJSON(map[string]float64{"milliseconds": float64(took.Microseconds()) / 1000})
+		if s.JSON {
+			return s.PrintJSON(map[string]float64{"milliseconds": float64(took.Microseconds()) / 1000})
 		}
-		_, err = fmt.Fprintf(s.out, "%s answers after %s\n", s.server.Addr, took.Round(time.Microsecond))
+		_, err = fmt.Fprintf(s.Out, "%s answers after %s\n", s.Server.Addr, took.Round(time.Microsecond))
 		return err
 	})
 	cmd.Example = "  beanpole ping --addr queue.example.com:11300 --server-timeout 2s"

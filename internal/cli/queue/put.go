@@ -50,11 +50,11 @@ func newPut() *cobra.Command {
 		if len(args) == 0 {
 			s.noteTerminal()
 		}
-		jobs, err := opt.source(s.in, args)
+		jobs, err := opt.source(s.In, args)
 		if err != nil {
 			return err
 		}
-		shown := s.err
+		shown := s.Err
 		if term.IsTerminal(os.Stdout.Fd()) {
 			shown = nil // the ids are there
 		}
@@ -294,9 +294,9 @@ func bodyTooBig(size, most int64) error {
 }
 
 func (s *session) printID(id uint64) error {
-	if s.json {
-		return s.printJSON(map[string]uint64{"id": id})
+	if s.JSON {
+		return s.PrintJSON(map[string]uint64{"id": id})
 	}
-	_, err := fmt.Fprintln(s.out, id)
+	_, err := fmt.Fprintln(s.Out, id)
 	return err
 }

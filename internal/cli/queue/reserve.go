@@ -72,7 +72,7 @@ func newReserve() *cobra.Command {
 			if err := s.printJob(newJob(j.ID, j.Body, st)); err != nil {
 				return err
 			}
-			if err := s.out.Flush(); err != nil { // before the job is gone
+			if err := s.Out.Flush(); err != nil { // before the job is gone
 				return err
 			}
 			switch {

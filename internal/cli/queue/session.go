@@ -1,18 +1,12 @@
 package queue
 
 import (
-	"bufio"
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
@@ -23,17 +17,12 @@ import (
 
 // A session is what a command works with.
 type session struct {
-	server kit.Connection
-	json   bool
-
-	in      io.Reader
-	out     *bufio.Writer // flushed when the command ends
-	printed bool          // a job was, so the next comes below a blank line
-	err     io.Writer
+	kit.Session
+	printed bool // a job was, so the next comes below a blank line
 }
 
 // dial connects to the server.
-func (s *session) dial(ctx context.Context) (*client.Conn, error) { return s.server.Dial(ctx) }
+func (s *session) dial(ctx context.Context) (*client.Conn, error) { return s.Server.Dial(ctx) }
 
 // dialTube connects to the server and looks whether it has a tube: many commands would
 // make one that is not there.
@@ -58,65 +47,36 @@ type runner func(ctx context.Context, s *session, args []string) error
 func newCommand(name, args, short string, run runner) *cobra.Command {
 	s := &session{}
 	cmd := s.command(name, args, short, run)
-	cmd.Flags().BoolVar(&s.json, "json", false, "print JSON")
+	s.DefineJSON(cmd)
 	return cmd
 }
 
 // command is newCommand for one that cannot print JSON.
 func (s *session) command(name, args, short string, run runner) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:                   strings.TrimSpace(name + " [options] " + args),
-		Short:                 short,
-		DisableFlagsInUseLine: true,
-		Args:                  kit.Arguments(args),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			context.AfterFunc(ctx, stop) // a second signal ends the program at once
-			s.in, s.out, s.err = kit.NewInput(ctx, cmd.InOrStdin()), bufio.NewWriter(cmd.OutOrStdout()), cmd.ErrOrStderr()
-			return s.exit(ctx, cmp.Or(run(ctx, s, args), s.out.Flush()))
-		},
-	}
-	s.server.Define(cmd.Flags())
-	cmd.Flags().SortFlags = false
-	return cmd
-}
-
-// printJSON prints a value as JSON, on one line.
-func (s *session) printJSON(v any) error {
-	e := json.NewEncoder(s.out)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	return s.Command(name, args, short, func(ctx context.Context, args []string) error {
+		err := run(ctx, s, args)
+		if full := s.whatIsFull(ctx, err); full != "" {
+			explained := s.Server.Explain(ctx, err)
+			return kit.WithCode(kit.ExitCode(explained), fmt.Errorf("%w%s", explained, full))
+		}
+		return err
+	})
 }
 
 // did says to how many jobs or others a command has done something.
 func (s *session) did(what string, n int) error {
-	if s.json {
-		return s.printJSON(map[string]int{what: n})
+	if s.JSON {
+		return s.PrintJSON(map[string]int{what: n})
 	}
-	_, err := fmt.Fprintln(s.out, what, n)
+	_, err := fmt.Fprintln(s.Out, what, n)
 	return err
-}
-
-// note tells a person something that is not the result.
-func (s *session) note(format string, args ...any) {
-	fmt.Fprintf(s.err, "beanpole: "+format+"\n", args...)
 }
 
 // noteTerminal tells a person why nothing happens while standard input is read.
 func (s *session) noteTerminal() {
 	if term.IsTerminal(os.Stdin.Fd()) {
-		s.note("reading from the terminal until control-D")
+		s.Note("reading from the terminal until control-D")
 	}
-}
-
-// exit returns the error with which a command ends, in words for a person.
-func (s *session) exit(ctx context.Context, err error) error {
-	explained := s.server.Explain(ctx, err)
-	if full := s.whatIsFull(ctx, err); full != "" {
-		return kit.WithCode(kit.ExitCode(explained), fmt.Errorf("%w%s", explained, full))
-	}
-	return explained
 }
 
 func isNotFound(err error) bool {

@@ -78,8 +78,8 @@ func numbered(all map[string]string) map[string]any {
 
 // printStats prints keys and values, sorted, since there are many.
 func (s *session) printStats(all map[string]string) error {
-	if s.json {
-		return s.printJSON(numbered(all))
+	if s.JSON {
+		return s.PrintJSON(numbered(all))
 	}
 	keys := slices.Sorted(maps.Keys(all))
 	width := 0
@@ -87,7 +87,7 @@ func (s *session) printStats(all map[string]string) error {
 		width = max(width, len(k))
 	}
 	for _, k := range keys {
-		if _, err := fmt.Fprintf(s.out, "%-*s  %s\n", width, k, printable([]byte(strings.Trim(all[k], `"`)))); err != nil {
+		if _, err := fmt.Fprintf(s.Out, "%-*s  %s\n", width, k, printable([]byte(strings.Trim(all[k], `"`)))); err != nil {
 			return err
 		}
 	}

@@ -23,29 +23,29 @@ import (
 
 func newTop() *cobra.Command {
 	var every time.Duration
-	var admin adminOptions
+	var admin kit.AdminPages
 	cmd := new(session).command("top", "", "watch the tubes of a server live", func(ctx context.Context, s *session, _ []string) error {
 		if !term.IsTerminal(os.Stdin.Fd()) || !term.IsTerminal(os.Stdout.Fd()) {
 			return kit.UsageError("top needs a terminal ('beanpole tubes' prints the same once)")
 		}
-		s.server.Reconnect = every
+		s.Server.Reconnect = every
 		c, err := s.dial(ctx)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
 		t := &topServer{session: s, ctx: ctx, conn: c}
-		if admin.addr != "" {
-			if t.pages, err = s.admin(&admin); err != nil {
+		if admin.Addr != "" {
+			if t.pages, err = admin.Client(&s.Server); err != nil {
 				return err
 			}
 		}
-		return top.Run(ctx, t, s.server.Addr, every, os.Stdin, os.Stdout)
+		return top.Run(ctx, t, s.Server.Addr, every, os.Stdin, os.Stdout)
 	})
 	cmd.Long = topLong
 	cmd.Example = "  beanpole top\n  beanpole top --admin :11380"
 	kit.DurationVar(cmd.Flags(), &every, "every", "", 100*time.Millisecond, time.Second, "ask the server again after this `TIME`")
-	admin.define(cmd.Flags(), "", countsUsage)
+	admin.Define(cmd.Flags(), "", countsUsage)
 	return cmd
 }
 
@@ -77,7 +77,7 @@ func (t *topServer) Snapshot(onScreen []string) (top.Snapshot, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	snap, err := t.snapshot(onScreen)
-	return snap, t.exit(t.ctx, err)
+	return snap, t.Server.Explain(t.ctx, err)
 }
 
 func (t *topServer) snapshot(onScreen []string) (top.Snapshot, error) {
@@ -204,7 +204,7 @@ func (t *topServer) age(tube string) (time.Duration, error) {
 func (t *topServer) Pause(tube string, d time.Duration) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.exit(t.ctx, t.conn.PauseTube(t.ctx, tube, d))
+	return t.Server.Explain(t.ctx, t.conn.PauseTube(t.ctx, tube, d))
 }
 
 // Kick implements top.Server.
@@ -212,10 +212,10 @@ func (t *topServer) Kick(tube string, count int) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.conn.Use(t.ctx, tube); err != nil {
-		return 0, t.exit(t.ctx, err)
+		return 0, t.Server.Explain(t.ctx, err)
 	}
 	n, err := t.conn.Kick(t.ctx, count)
-	return n, t.exit(t.ctx, err)
+	return n, t.Server.Explain(t.ctx, err)
 }
 
 // Clear implements top.Server.
@@ -223,7 +223,7 @@ func (t *topServer) Clear(tube, state string) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n, err := clearState(t.ctx, t.conn, tube, client.State(state), func(int) {}, func() {})
-	return n, t.exit(t.ctx, err)
+	return n, t.Server.Explain(t.ctx, err)
 }
 
 // Look implements top.Server.
@@ -235,11 +235,11 @@ func (t *topServer) Look(tube, state string) (string, error) {
 		return "no job is " + state, nil
 	}
 	if err != nil {
-		return "", t.exit(t.ctx, err)
+		return "", t.Server.Explain(t.ctx, err)
 	}
 	st, err := t.conn.StatsJob(t.ctx, j.ID)
 	if err != nil && !errors.Is(err, client.ErrNotFound) {
-		return "", t.exit(t.ctx, err)
+		return "", t.Server.Explain(t.ctx, err)
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "job %d", j.ID)

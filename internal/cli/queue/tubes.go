@@ -51,7 +51,7 @@ func newTubes() *cobra.Command {
 		if _, ok := tubeOrders[o.sort]; !ok {
 			return kit.UsageError("--sort is one of: %s", strings.Join(slices.Sorted(maps.Keys(tubeOrders)), ", "))
 		}
-		if o.admin.addr == "" && (o.sort == "bytes" || o.sort == "age") {
+		if o.admin.Addr == "" && (o.sort == "bytes" || o.sort == "age") {
 			return kit.UsageError("--sort %s needs --admin or BEANPOLE_ADMIN: only the admin pages of a beanpole tell that", o.sort)
 		}
 		c, err := s.dial(ctx)
@@ -68,19 +68,19 @@ func newTubes() *cobra.Command {
 			return err
 		}
 		if hidden > 0 {
-			s.note("tubes left out, since the server does not let us look at them: %d", hidden)
+			s.Note("tubes left out, since the server does not let us look at them: %d", hidden)
 		}
-		if o.admin.addr != "" {
+		if o.admin.Addr != "" {
 			if err := s.addCounts(ctx, &o.admin, tubes); err != nil {
 				return err
 			}
 		}
 		tubes, more := o.pick(tubes)
-		if err := s.printTubes(tubes, o.admin.addr != ""); err != nil {
+		if err := s.printTubes(tubes, o.admin.Addr != ""); err != nil {
 			return err
 		}
 		if more > 0 {
-			s.note("tubes that --limit leaves out: %d", more)
+			s.Note("tubes that --limit leaves out: %d", more)
 		}
 		return nil
 	})
@@ -91,7 +91,7 @@ func newTubes() *cobra.Command {
 	f.StringVar(&o.sort, "sort", "name", "`BY` name, ready, reserved, delayed, buried, waiting,\ntotal, bytes or age; the most first")
 	f.StringVar(&o.filter, "filter", "", "only tubes with this `TEXT` in their names")
 	f.IntVarP(&o.limit, "limit", "n", 0, "list `N` tubes and no more; 0: all")
-	o.admin.define(f, "", countsUsage)
+	o.admin.Define(f, "", countsUsage)
 	cmd.RegisterFlagCompletionFunc("sort", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return slices.Sorted(maps.Keys(tubeOrders)), cobra.ShellCompDirectiveNoFileComp
 	})
@@ -103,12 +103,12 @@ type tubesOptions struct {
 	tubes        tubeOption
 	sort, filter string
 	limit        int
-	admin        adminOptions
+	admin        kit.AdminPages
 }
 
 // addCounts adds what only the admin pages tell.
-func (s *session) addCounts(ctx context.Context, pages *adminOptions, tubes []tube) error {
-	a, err := s.admin(pages)
+func (s *session) addCounts(ctx context.Context, pages *kit.AdminPages, tubes []tube) error {
+	a, err := pages.Client(&s.Server)
 	if err != nil {
 		return err
 	}
@@ -185,9 +185,9 @@ func loadTubes(ctx context.Context, c *client.Conn, names []string) (tubes []tub
 }
 
 func (s *session) printTubes(tubes []tube, counted bool) error {
-	if s.json {
+	if s.JSON {
 		for _, t := range tubes {
-			if err := s.printJSON(t); err != nil {
+			if err := s.PrintJSON(t); err != nil {
 				return err
 			}
 		}
@@ -218,5 +218,5 @@ func (s *session) printTubes(tubes []tube, counted bool) error {
 		}
 		rows = append(rows, append(row, paused))
 	}
-	return kit.PrintTable(s.out, columns, rows)
+	return kit.PrintTable(s.Out, columns, rows)
 }

@@ -36,7 +36,7 @@ func newWait() *cobra.Command {
 			return err
 		}
 		defer c.Close()
-		b := kit.NewBar(s.err, "jobs done")
+		b := kit.NewBar(s.Err, "jobs done")
 		defer b.End()
 		for first := uint64(0); ; {
 			left, err := jobsLeft(ctx, c, names, opt.buried)
@@ -45,9 +45,9 @@ func newWait() *cobra.Command {
 			switch {
 			case err != nil:
 				return err
-			case left == 0 && s.json:
+			case left == 0 && s.JSON:
 				b.End()
-				return s.printJSON(map[string]uint64{"left": 0})
+				return s.PrintJSON(map[string]uint64{"left": 0})
 			case left == 0:
 				return nil
 			}
@@ -55,9 +55,9 @@ func newWait() *cobra.Command {
 			case <-ctx.Done():
 				return ctx.Err()
 			case <-tooLong:
-				if s.json {
-					s.printJSON(map[string]uint64{"left": left})
-					s.out.Flush()
+				if s.JSON {
+					s.PrintJSON(map[string]uint64{"left": left})
+					s.Out.Flush()
 				}
 				return kit.WithCode(kit.ExitNothing, fmt.Errorf("after %s there %s in %s", opt.timeout, isOrAre(left), strings.Join(names, ", ")))
 			case <-time.After(opt.every):

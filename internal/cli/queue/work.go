@@ -133,13 +133,13 @@ func (r *jobRunner) run(ctx context.Context, opt workOptions) error {
 	if err != nil {
 		return err
 	}
-	server, err := r.server.Options()
+	server, err := r.Server.Options()
 	if err != nil {
 		return err
 	}
 	server.Reconnect = client.DefaultReconnect
 	w, err := worker.New(r.handle, &worker.Options{
-		Servers:     []string{r.server.Addr},
+		Servers:     []string{r.Server.Addr},
 		Client:      *server,
 		Tubes:       tubes,
 		Concurrency: opt.concurrency,
@@ -225,7 +225,7 @@ func (r *jobRunner) handle(ctx context.Context, j *worker.Job) error {
 // stdout is where commands print: a file of the system where there is one, so that
 // it is theirs and not copied.
 func (r *jobRunner) stdout() io.Writer {
-	if r.json {
+	if r.JSON {
 		return os.Stderr
 	}
 	return os.Stdout
@@ -248,7 +248,7 @@ func (r *jobRunner) finished(_ context.Context, j *worker.Job, o worker.Outcome)
 	if o.Err != nil {
 		text = o.Err.Error()
 	}
-	if !r.json {
+	if !r.JSON {
 		switch o.Action {
 		case worker.Deleted:
 		case worker.Released:
@@ -260,8 +260,8 @@ func (r *jobRunner) finished(_ context.Context, j *worker.Job, o worker.Outcome)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.printJSON(outcome{j.ID, string(o.Action), o.Tries, int64(o.Delay.Round(time.Second) / time.Second), o.Took.Seconds(), text})
-	r.out.Flush()
+	r.PrintJSON(outcome{j.ID, string(o.Action), o.Tries, int64(o.Delay.Round(time.Second) / time.Second), o.Took.Seconds(), text})
+	r.Out.Flush()
 }
 
 // connection tells when the server is away, and when it is back.
@@ -283,5 +283,5 @@ func (r *jobRunner) noJobs(err error) {
 func (r *jobRunner) say(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	fmt.Fprintf(r.err, "beanpole: "+format+"\n", args...)
+	fmt.Fprintf(r.Err, "beanpole: "+format+"\n", args...)
 }

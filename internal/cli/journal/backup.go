@@ -1,10 +1,12 @@
-package queue
+package journal
 
 import (
 	"context"
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 const backupLong = `Copy the journal of a running beanpole over the network to the directory DIR, which is
@@ -15,27 +17,25 @@ bodies are in it.
 
 "beanpole journal copy" does the same on the machine of the server, with the files alone.`
 
-// NewBackup returns the command backup, for a program that knows journals. keep unpacks the
-// archive that ask returns into a directory, and tells what it has done.
-func NewBackup(keep func(dir string, ask func() (io.ReadCloser, error), out io.Writer) error) *cobra.Command {
-	var pages adminOptions
-	cmd := new(session).command("backup", "DIR", "copy the journal of a running server to a directory", func(ctx context.Context, s *session, args []string) error {
-		a, err := s.admin(&pages)
+// NewBackup returns the command backup, which copies a journal over the network.
+func NewBackup() *cobra.Command {
+	var s kit.Session
+	var pages kit.AdminPages
+	cmd := s.Command("backup", "DIR", "copy the journal of a running server to a directory", func(ctx context.Context, args []string) error {
+		a, err := pages.Client(&s.Server)
 		if err != nil {
 			return err
 		}
-		ask := func() (io.ReadCloser, error) {
+		return unpack(args[0], func() (io.ReadCloser, error) {
 			archive, err := a.GetJournal(ctx)
 			if err != nil {
 				return nil, err
 			}
 			return archive.Reader(), nil
-		}
-		return keep(args[0], ask, s.out)
+		}, s.Out)
 	})
-	cmd.GroupID = "admin"
 	cmd.Long = backupLong
 	cmd.Example = "  beanpole backup --admin queue.example.com:11380 --token-file backup.token /backup/beanpole.$(date +%F)"
-	pages.define(cmd.Flags(), "127.0.0.1:"+defaultAdminPort, adminUsage)
+	pages.Need(cmd.Flags(), "")
 	return cmd
 }

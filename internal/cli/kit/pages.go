@@ -1,0 +1,147 @@
+package kit
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/pflag"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+)
+
+// What the protocol has no command for, beanpole does through its admin pages: the JSON
+// API that --admin of the server turns on.
+
+// defaultAdminPort is that of the admin pages if an address has none.
+const defaultAdminPort = "11380"
+
+// AdminPages is the option that says where the admin pages of the server are.
+type AdminPages struct {
+	Addr string
+}
+
+// Define adds the option. otherwise is where they are if nothing is said.
+func (o *AdminPages) Define(fs *pflag.FlagSet, otherwise, usage string) {
+	AddFlags(fs, ServerTitle, func(fs *pflag.FlagSet) {
+		fs.StringVar(&o.Addr, "admin", cmp.Or(os.Getenv("BEANPOLE_ADMIN"), otherwise), usage)
+	})
+}
+
+// Need adds the option to a command that needs them, or when it does: "with --force: ".
+func (o *AdminPages) Need(fs *pflag.FlagSet, when string) {
+	o.Define(fs, "127.0.0.1:"+defaultAdminPort, when+"`ADDR` of the admin pages of a beanpole: HOST:PORT,\n:PORT of this machine, or unix:PATH")
+}
+
+// adminPages are a transport to the admin pages, whose errors are those of commands.
+type adminPages struct {
+	admin.HTTP
+	addr string // as it was given
+}
+
+// Client returns a client for them, of whoever asks the server. Nothing is connected yet.
+func (o *AdminPages) Client(c *Connection) (*admin.Client, error) {
+	server, err := c.Options()
+	if err != nil {
+		return nil, err
+	}
+	network, addr, err := o.endpoint()
+	if err != nil {
+		return nil, err
+	}
+	a := &adminPages{addr: o.Addr, HTTP: admin.HTTP{URL: "http://" + addr}}
+	if server.Token != "" {
+		a.Token = func() (string, error) { return server.Token, nil }
+	}
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{Timeout: c.Timeout}).DialContext(ctx, network, addr)
+		},
+		ResponseHeaderTimeout: c.Timeout,
+	}
+	if network == "unix" {
+		a.URL = "http://localhost"
+	}
+	if server.TLS != nil {
+		transport.TLSClientConfig = server.TLS.Clone()
+		a.URL = strings.Replace(a.URL, "http:", "https:", 1)
+	}
+	a.Client.Transport = transport
+	return admin.On(a), nil
+}
+
+// endpoint returns where to connect to.
+func (o *AdminPages) endpoint() (network, addr string, err error) {
+	if path, ok := strings.CutPrefix(o.Addr, "unix:"); ok {
+		return "unix", path, nil
+	}
+	if o.Addr == "" || strings.Contains(o.Addr, "/") {
+		return "", "", UsageError("--admin %q: want HOST:PORT, :PORT of this machine, or unix:PATH", o.Addr)
+	}
+	host, port, err := net.SplitHostPort(o.Addr)
+	if err != nil {
+		host, port = strings.Trim(o.Addr, "[]"), defaultAdminPort
+	}
+	return "tcp", net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
+}
+
+// Do implements admin.Transport.
+func (a *adminPages) Do(ctx context.Context, route string, in, out any) error {
+	err := a.HTTP.Do(ctx, route, in, out)
+	code := ExitFailure
+	switch admin.StatusOf(err) {
+	case 0:
+		if strange, ok := errors.AsType[admin.NotAPIError](err); ok {
+			return WithCode(ExitFailure, fmt.Errorf("what answers at %s is not the admin pages of a beanpole: %s", a.addr, string(strange)))
+		}
+		if err != nil {
+			err = a.unreachable(ctx, err)
+		}
+		return err
+	case http.StatusUnauthorized, http.StatusForbidden:
+		code = ExitUnauthorized
+	case http.StatusNotFound, http.StatusConflict:
+		code = ExitNothing
+	case http.StatusBadRequest:
+		code = ExitUsage
+	}
+	return WithCode(code, err)
+}
+
+// unreachable is words for admin pages that cannot be had.
+func (a *adminPages) unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	why := err
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		why = e.Err // without the URL
+	}
+	switch {
+	case errors.Is(err, io.EOF):
+		why = errors.New("what listens there closes the connection")
+	case errors.Is(err, syscall.ECONNREFUSED):
+		why = errors.New("the connection is refused")
+	case errors.Is(err, fs.ErrNotExist):
+		why = errors.New("there is no such socket")
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		why = errors.New("they do not speak TLS: leave out --tls and what begins with it")
+	}
+	return WithCode(ExitDisconnected, fmt.Errorf("no admin pages at %s: %w; a beanpole has them if it was started with --admin, "+
+		"beanstalkd has none, and --admin or BEANPOLE_ADMIN says here where they are", a.addr, why))
+}
+
+// AdminNeeds is the end of the help of a command that needs them.
+const AdminNeeds = `This needs a beanpole that has admin pages (--admin of the server): the protocol has no
+command for it, and so beanstalkd has none.`
