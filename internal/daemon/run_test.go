@@ -341,7 +341,7 @@ func TestNoStart(t *testing.T) {
 		{[]string{"-p", "0", "--tls-cert", "x"}, 5, "TLS needs both tls-cert and tls-key"},
 		{[]string{"-p", "0", "--tls-cert", "nowhere", "--tls-key", "nowhere"}, 5, "TLS certificate nowhere and key nowhere: open nowhere: no such file"},
 		{[]string{"-p", "0", "-u", "no-such-user"}, 33, "-u no-such-user: there is no such user"},
-		{[]string{"-p", "0", "-u", "4000000000"}, 33, "there is no such user"},
+		{[]string{"-p", "0", "-u", "2000000000"}, 33, "there is no such user"},
 		{[]string{"-p", "0", "-b", dir + "/nowhere"}, 10, "no such file or directory (the directory must exist and belong to the user that the server runs as)"},
 		{[]string{"-p", "0", "-b", file}, 10, "(it must be a directory)"},
 		{[]string{"-p", "0", "-b", dir, "--cluster"}, 10, "is not that of a member of a cluster"},
