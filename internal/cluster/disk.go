@@ -119,7 +119,7 @@ func (d *disk) write(batch []diskWork) bool {
 			restored = restored || write.Snapshot != nil
 		}
 	}
-	if len(responses) > 0 && d.try(d.m.log.Sync) {
+	if (len(responses) > 0 || restored) && d.try(d.m.log.Sync) {
 		d.m.mail.post(finished{responses})
 		if restored {
 			d.m.setRestored(true)

@@ -119,6 +119,8 @@ func (m *Member) Ready() error {
 		return cmp.Or(m.err, ErrStopped)
 	case m.shared.leader == 0:
 		return errors.New("cluster: no leader is known")
+	case m.phase == installing:
+		return errors.New("cluster: this member takes over the whole queue")
 	}
 	if e := m.queue.next(); e != nil && m.phase != leading {
 		stamp, err := entry.Stamp(e.GetData())

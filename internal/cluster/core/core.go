@@ -103,7 +103,7 @@ type Core struct {
 	conf     *raftpb.ConfState // after that one
 
 	installing bool              // a snapshot was restored, and Installed not called since
-	held       []*raftpb.Message // to Raft, until then
+	held       []*raftpb.Message // responses that wait for that
 	confAsk    bool              // one was proposed in this term, and not applied
 	lease      lease
 	gate       gate
@@ -266,7 +266,6 @@ func (c *Core) Restore(s *raftpb.Snapshot) bool {
 	}
 	at := s.GetMetadata()
 	c.conf, c.confDone, c.last, c.work.Group = at.GetConfState(), at.GetIndex(), at.GetIndex(), nil
-	c.installing = true
 	return true
 }
 

@@ -64,8 +64,9 @@
 // [Core.LacksSnapshot]. The member fetches one from the leader, which ends somewhere
 // later, and takes part meanwhile. Then [Core.Restore] gives Raft the message of the
 // snapshot that is there. Until [Core.Installed] Raft hears of nothing that is on the
-// disk: so it gives out nothing to be applied, and does not stand. What was promised to
-// others goes to them, because the log and the snapshot are durable.
+// disk: so it gives out nothing to be applied, and does not stand. Nor does the leader
+// hear of the snapshot: it might choose this member for its successor. What is promised
+// meanwhile, as votes, goes out.
 //
 // # Not here
 //

@@ -105,6 +105,9 @@ func (c *Core) writeOf(m *raftpb.Message) Write {
 		promise = promise || m.GetTerm() != c.hard.GetTerm() || m.GetVote() != c.hard.GetVote()
 		c.hard, c.owed = &raftpb.HardState{Term: m.Term, Vote: m.Vote, Commit: m.Commit}, true
 	}
+	if w.Snapshot != nil { // the leader hears of it when this member can be its successor
+		c.installing, c.held, w.Responses = true, w.Responses, nil
+	}
 	if c.owed && promise {
 		w.Hard, c.owed = c.hard, false
 	}
