@@ -59,6 +59,7 @@ func (j *Journal) Check() error {
 	if len(j.inFlight.reserved) == 0 { // else it depends on the size of each
 		assert(st.Reserved == reserved, "J3: %d bytes are reserved, not %d", st.Reserved, reserved)
 	}
+	assert(j.failure() != nil || st.Room >= st.Reserved, "J3: there is room for %d bytes, and %d are reserved", st.Room, st.Reserved)
 	queued, pauses := make(map[pausedTube]bool), int64(0)
 	for i, p := range j.pauses.queue {
 		queued[p] = true

@@ -94,10 +94,10 @@ func (j *Journal) rewriteSome(budget int64) error {
 	defer func() { j.cleaner.appended = 0 }()
 	w := j.rewriting
 	if w.first == 0 {
-		if err := j.files.Seal(); err != nil { // also if the file that is written is lost
-			return err
-		}
 		at, err := j.appendWithStandby(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()})
+		if err == nil { // the sync looks at the file that is written
+			err = cmp.Or(j.files.Flush(), j.files.Sync())
+		}
 		if err != nil {
 			return err
 		}

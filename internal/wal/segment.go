@@ -123,10 +123,13 @@ func (e *LostError) Error() string {
 func (e *LostError) Unwrap() error { return e.reason }
 
 // lost returns an error if the file that is written was removed, or is shorter than it was
-// made: a [*LostError] if something in it was durable. What cannot be looked at is not lost.
+// made: a [*LostError] if something in it was durable.
 func (s *segment) lost() error {
 	size, named, err := s.file.Stat()
-	if err != nil || named && size >= s.size {
+	switch {
+	case err != nil:
+		return fmt.Errorf("wal: look at %s: %w", s.name, err)
+	case named && size >= s.size:
 		return nil
 	}
 	if err = fs.ErrNotExist; named {
