@@ -60,9 +60,6 @@ func withCommand(root *cobra.Command, args []string) []string {
 	return args
 }
 
-// commandsToBuild are commands of a binary that is made to build packages.
-var commandsToBuild []func() *cobra.Command
-
 // hasOptions reports whether a word is a command with the options that say where the
 // server is.
 func hasOptions(root *cobra.Command, word string) bool {
@@ -109,9 +106,7 @@ func newRoot(version string) *cobra.Command {
 	backup := journal.NewBackup()
 	backup.GroupID = "admin"
 	root.AddCommand(backup)
-	for _, newCommand := range commandsToBuild {
-		root.AddCommand(newCommand())
-	}
+	addManual(root)
 	root.SetHelpCommand(newHelp(root))
 	addCompletion(root, others)
 	return root

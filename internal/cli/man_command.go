@@ -9,18 +9,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
-func init() {
-	commandsToBuild = append(commandsToBuild, func() *cobra.Command {
-		return &cobra.Command{
-			Use:    "man DIR SETTINGS",
-			Short:  "write the manual below a directory; SETTINGS is dist/beanpole.toml",
-			Hidden: true,
-			RunE: func(cmd *cobra.Command, args []string) error {
-				if len(args) != 2 {
-					return kit.UsageError("man needs a directory and the explained settings")
-				}
-				return writeManual(cmd.Root(), args[0], args[1], md2man.Render)
-			},
-		}
+// addManual adds the command that writes the manual, which only those need who build packages.
+func addManual(root *cobra.Command) {
+	root.AddCommand(&cobra.Command{
+		Use:    "man DIR SETTINGS",
+		Short:  "write the manual below a directory; SETTINGS is dist/beanpole.toml",
+		Hidden: true,
+		Args:   kit.Arguments("DIR SETTINGS"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return writeManual(cmd.Root(), args[0], args[1], md2man.Render)
+		},
 	})
 }
