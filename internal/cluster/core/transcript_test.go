@@ -37,6 +37,10 @@ var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
 //	ask 1, lease 1         it asks a majority whether it leads; for how long its lease lasts
 //	wait 100ms             time passes, and no clock ticks
 //	transfer 1 2, resign 1, rebuilt 1, forget 1 2, stand 1, change 1 learner|voter|remove 4
+//	cut 1                  its log is cut at what it has applied
+//	fetch 1 2              it fetches a snapshot from another one, and gives Raft that
+//	installed 1            the queue of that is its own
+//	expire 1 2             the leader waits no longer for another one to fetch a snapshot
 //	status                 how all are
 //
 // A number may be a list: tick 1,2.
@@ -243,6 +247,19 @@ func (s *stage) act(n *node, verb string, args []string) {
 	case "stand":
 		_, term := c.Leader()
 		c.Stand(term)
+	case "cut":
+		s.must(n.log.Cut(c.Applied()))
+		s.must(n.log.Sync())
+	case "fetch":
+		from := s.nodes[s.number(args[0])-1].core
+		conf, _ := from.Conf()
+		at := from.Applied()
+		s.tell("of %d/%d: %v", at.Term, at.Index, c.Restore(&raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{ConfState: conf, Index: &at.Index, Term: &at.Term}}))
+	case "installed":
+		c.Installed()
+		n.mark = c.Applied()
+	case "expire":
+		c.SnapshotFailed(s.number(args[0]))
 	case "change":
 		kind := map[string]raftpb.ConfChangeType{"learner": raftpb.ConfChangeAddLearnerNode, "voter": raftpb.ConfChangeAddNode, "remove": raftpb.ConfChangeRemoveNode}[args[0]]
 		id := s.number(args[1])
@@ -258,6 +275,9 @@ func (s *stage) act(n *node, verb string, args []string) {
 func (s *stage) sync(n *node) {
 	var responses []*raftpb.Message
 	for _, w := range n.writes {
+		if at := w.Snapshot.GetMetadata(); at != nil {
+			s.must(n.log.Restore(raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}, at.GetConfState(), nil, 0))
+		}
 		s.must(n.log.Append(w.Hard, w.Entries))
 		responses = append(responses, w.Responses...)
 	}
@@ -350,6 +370,9 @@ func (s *stage) work() {
 			if write.Hard != nil {
 				s.tell("%d writes %s", n.id, raft.DescribeHardState(write.Hard))
 			}
+			if at := write.Snapshot.GetMetadata(); at != nil {
+				s.tell("%d writes a snapshot of %d/%d", n.id, at.GetTerm(), at.GetIndex())
+			}
 			for _, e := range write.Entries {
 				s.tell("%d writes %s", n.id, raft.DescribeEntry(e, nil))
 			}
@@ -372,6 +395,9 @@ func (n *node) status() string {
 	s := fmt.Sprintf("%s of term %d", strings.TrimPrefix(n.core.state.String(), "State"), term)
 	if lead != 0 && lead != n.id {
 		s += fmt.Sprintf(", %d leads", lead)
+	}
+	if n.core.LacksSnapshot() {
+		s += ", lacks a snapshot"
 	}
 	if e := n.core.Epoch(); e != 0 {
 		s += fmt.Sprintf(", in epoch %d, %d committed", e, n.core.Committed())
