@@ -113,12 +113,12 @@ func (r *refusals) connection(client net.Addr, err error) {
 // command notes that a command was refused.
 func (r *refusals) command(c *conversation.Conversation, what string, tubes []string) {
 	r.commands.Add(1)
-	r.client(c.Owner().(connected).address(), c.Identity(), what, tubes)
+	r.client(c.Owner().(*socket).address(), c.Identity(), what, tubes)
 }
 
 // putRefused tells the log of a put that is too big or has the wrong form.
 func (s *Server) putRefused(c *conversation.Conversation, reply wire.Word, bytes uint32) {
-	args := []any{"reply", reply.String(), "client", c.Owner().(connected).address(), "identity", c.Identity(), "tube", c.Using()}
+	args := []any{"reply", reply.String(), "client", c.Owner().(*socket).address(), "identity", c.Identity(), "tube", c.Using()}
 	if bytes > 0 {
 		args = append(args, "bytes", bytes)
 	}
@@ -154,7 +154,7 @@ func (s *Server) OnChange(f func(*Change)) { s.onChange.Store(&f) }
 
 // changed tells the log what a command has done to a tube or to many jobs.
 func (s *Server) changed(c *conversation.Conversation, command wire.Op, what ...any) {
-	one := &Change{command.String(), c.Identity(), c.Owner().(connected).address(), what}
+	one := &Change{command.String(), c.Identity(), c.Owner().(*socket).address(), what}
 	args := []any{"command", one.Command, "identity", one.Identity, "client", one.Client}
 	logged := s.changes.Info("a change through the protocol", append(args, what...)...)
 	if f := s.onChange.Load(); logged && f != nil {

@@ -4,9 +4,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 // A Connection describes a client.
@@ -24,19 +22,10 @@ type Connection struct {
 // MaxNamedJobs is how many of the jobs that a client holds a Connection names at most.
 const MaxNamedJobs = 100
 
-// A connected is a connection as its session knows it. All but Dismiss is for turns.
-type connected interface {
-	conversation.Owner
-	address() string
-	Identity() string
-	Opened() int64
-	LastCommand() (op wire.Op, at int64, ok bool)
-}
-
 // Connection tells of a session; ok is false if it is not that of a connection. It is
 // for turns.
 func (s *Server) Connection(e *engine.Engine, now int64, sess *engine.Session) (c Connection, ok bool) {
-	w, ok := sess.Waiter().(connected)
+	w, ok := sess.Waiter().(*socket)
 	if !ok {
 		return c, false
 	}
@@ -58,7 +47,7 @@ func (s *Server) Connection(e *engine.Engine, now int64, sess *engine.Session) (
 // Disconnect closes the connection of a session: not at once, but without waiting for
 // the client. Replies that it has not read are lost, and what it holds becomes ready.
 func (s *Server) Disconnect(sess *engine.Session) {
-	if w, ok := sess.Waiter().(connected); ok {
+	if w, ok := sess.Waiter().(*socket); ok {
 		w.Dismiss(errDismissed)
 	}
 }

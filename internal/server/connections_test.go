@@ -99,31 +99,6 @@ func TestDisconnectThrottledStream(t *testing.T) {
 	})
 }
 
-func TestDisconnectStream(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := start(t, Options{})
-		c, w := r.dial(), r.dial()
-		c.do("put 0 0 60 1\na\n", "INSERTED 1\n")
-		c.do("reserve\n", "RESERVED 1 1\na\n")
-		w.do("watch other\nignore default\n", "WATCHING 2\nWATCHING 1\n")
-		w.send("reserve\n")
-		synctest.Wait()
-		time.Sleep(3 * time.Second)
-		for _, got := range r.connections(true) {
-			if got.Age != 3*time.Second || (got.Held == 1) == got.Waiting || got.Waiting && time.Duration(got.Waited).Round(time.Millisecond) != 3*time.Second {
-				t.Errorf("%+v", got)
-			}
-		}
-		c.wantEnd()
-		w.wantEnd()
-		synctest.Wait()
-		r.wantConns(0)
-		if st := r.stats(); st.Sessions != 0 || st.Ready != 1 {
-			t.Errorf("after both are gone: %+v", st)
-		}
-	})
-}
-
 // Who has said who it is has a name.
 func TestConnectionIdentity(t *testing.T) {
 	const token = "token-0123456789abcdef"

@@ -11,7 +11,7 @@ import (
 
 // A client that comes through a proxy has the address that the proxy says, for limits, networks
 // and whoever looks. Clients that come from elsewhere are served as always.
-func TestProxy(t *testing.T) {
+func TestHeaderOfProxy(t *testing.T) {
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	clients := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("127.0.0.1/32")}
 	r := start(t, Options{})
@@ -69,8 +69,8 @@ func TestSilentProxy(t *testing.T) {
 	}
 }
 
-// A connection whose header does not come has one of the places.
-func TestSilentProxyHasPlace(t *testing.T) {
+// A connection whose header does not come has one of the slots.
+func TestSilentProxyHasSlot(t *testing.T) {
 	r := start(t, Options{MaxConns: 1})
 	l := r.serveWith(r.listenTCP(), ListenOptions{Terms: access.Terms{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}})
 	silent := dialTo(t, l)

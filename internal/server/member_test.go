@@ -78,7 +78,7 @@ func (c *crew) elect(leader uint64) {
 }
 
 // A client of any member uses the leader's queue.
-func TestRelay(t *testing.T) {
+func TestProxy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := startCrew(t, 3, Options{})
 		c.elect(1)
@@ -106,7 +106,7 @@ func TestRelay(t *testing.T) {
 }
 
 // A client that sends nothing more, or quits, gets its last replies through another member, too.
-func TestRelayEnds(t *testing.T) {
+func TestProxyEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := startCrew(t, 2, Options{})
 		c.elect(1)

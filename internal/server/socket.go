@@ -60,7 +60,7 @@ func (s *socket) Settled(err error) {
 	s.loop.wake()
 }
 
-// address implements connected.
+// address returns the text of the client's address.
 func (s *socket) address() string {
 	return addressText(s.client)
 }

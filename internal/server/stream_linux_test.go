@@ -103,7 +103,7 @@ func TestStreamsAreForgotten(t *testing.T) {
 }
 
 // Clients of other members cost no goroutines, neither there nor at the leader.
-func TestRelayInLoops(t *testing.T) {
+func TestProxyInLoops(t *testing.T) {
 	c := startLinkedCrew(t, 3, Options{MaxJobSize: 1 << 20})
 	c.elect(1)
 	leader, follower, worker := c.members[0].visit(), c.members[1].visit(), c.members[2].visit()
@@ -136,7 +136,7 @@ func TestRelayInLoops(t *testing.T) {
 }
 
 // A client that does not read its replies holds up no other, and gets them when it does.
-func TestRelayOfSlowReader(t *testing.T) {
+func TestProxyOfSlowReader(t *testing.T) {
 	c := startLinkedCrew(t, 2, Options{MaxJobSize: 1 << 20})
 	c.elect(1)
 	other, slow := c.members[1].visit(), c.members[1].visit()
@@ -153,7 +153,7 @@ func TestRelayOfSlowReader(t *testing.T) {
 }
 
 // The last replies come through loops, too, and the connections end.
-func TestRelayInLoopsEnds(t *testing.T) {
+func TestProxyEndsInLoops(t *testing.T) {
 	c := startLinkedCrew(t, 2, Options{})
 	c.elect(1)
 	half := c.members[1].visit()
@@ -179,7 +179,7 @@ func TestRelayInLoopsEnds(t *testing.T) {
 }
 
 // When another member leads, the connections have ended, those at members that pass them on, too.
-func TestLeadershipEndsRelays(t *testing.T) {
+func TestLeadershipEndsProxies(t *testing.T) {
 	c := startLinkedCrew(t, 3, Options{})
 	c.elect(1)
 	var clients []*client
@@ -201,7 +201,7 @@ func TestLeadershipEndsRelays(t *testing.T) {
 }
 
 // A member that stops lets the clients that it passes on have their replies.
-func TestShutdownOfRelays(t *testing.T) {
+func TestShutdownOfProxies(t *testing.T) {
 	c := startLinkedCrew(t, 2, Options{})
 	c.elect(1)
 	client := c.members[1].visit()
