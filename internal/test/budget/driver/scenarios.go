@@ -37,6 +37,10 @@ var scenarios = []scenario{
 		q.fill(10000, engine.Spec{}, func(i int) string { return tubeName(firstTube + i) })
 		return jobLife(q)
 	}},
+	{"put-reserve-delete-policy", 10000, 3, memory, func(q *queue) func() {
+		q.Configure(func(e *engine.Engine) { e.SetPolicies(mild) })
+		return jobLife(q)
+	}},
 	{"another-of-10000-tubes", 10000, 6, memory, anotherTube},
 	{"delayed-100000-behind", 10000, 3, memory, delayed},
 	{"ttr-runs-out", 10000, 1, memory, timeout},
@@ -72,6 +76,14 @@ func parseAll() func() {
 			}
 			rest = rest[n:]
 		}
+	}
+}
+
+// mild returns a policy that has everything, and never acts.
+func mild(string) *engine.Policy {
+	return &engine.Policy{
+		MaxAttempts: 10, MaxTimeouts: 10, MaxReleases: 10, RetryDelay: int64(time.Second), RetryMax: int64(time.Hour), RetryFactor: 2,
+		RetryOn: engine.Timeout | engine.Lost | engine.Release, MaxReserved: 1000, Interval: 1000, Burst: 1000,
 	}
 }
 
