@@ -27,7 +27,8 @@ func newStatus() *cobra.Command {
 were heard last, how many entries of the log they lack ("-" is not known), and what is wrong. With a
 member's directory the leader is asked, whichever member that is of, if any knows one. Without it, a
 member is asked at its port for clients, as by other commands: without a leader it does not answer,
-and closes the connection. The exit code is 1 if there is no majority.
+and closes the connection. The exit code is 1 if there is no majority, and 3 if that member cannot be
+reached.
 
 With --offline nobody is asked: it shows what the directory has, whose server need not run. The
 members are those that this one knew last. To choose the directory for "beanpole cluster recover",
