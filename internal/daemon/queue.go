@@ -114,9 +114,6 @@ func logReport(log *slog.Logger, dir string, r journal.Report, took time.Duratio
 		log.Warn("the journal ended in a write that a crash had cut short; it was removed: it was not durable, so without -f and -F no client had been told that it was done",
 			"file", t.File, "offset", t.Offset, "bytes", t.Length)
 	}
-	for _, path := range r.Odd {
-		log.Warn("this is no file, and has the name of a segment that is not needed any more: move it away", "path", path)
-	}
 	if r.Adopted != nil {
 		logAdoption(log, r.Adopted)
 	}

@@ -289,7 +289,6 @@ func TestRewriteInSlices(t *testing.T) {
 		b.turn(func() {})
 	}
 	b.wantHealth("is being rewritten")
-	written := b.log.Stats().Written
 	for range 10 {
 		b.log.preparedAt = b.now // the background does not try either
 		fired := b.fsys.Fired()
@@ -300,8 +299,7 @@ func TestRewriteInSlices(t *testing.T) {
 	b.fsys.Set()
 	b.now += healPause
 	b.turn(func() {}) // finds that there is room
-	written = b.log.Stats().Written
-	turns := 0
+	turns, written := 0, b.log.Stats().Written
 	for ; b.log.rewriting != nil; turns++ {
 		if b.log.Stats().Health == nil {
 			t.Fatalf("in turn %d the health is well", turns)

@@ -100,46 +100,6 @@ func TestLargestSequence(t *testing.T) {
 	}
 }
 
-// A directory in the place of a segment that is removed keeps neither the end nor the next
-// start from its work. In the place of one that may be needed it stops the start.
-func TestDirectoryInPlaceOfSegment(t *testing.T) {
-	fsys := memfs.New()
-	l := mustOpen(t, fsys, testOptions)
-	big := string(make([]byte, 872)) // a segment is full
-	appendAll(t, l, big, big, big, "last")
-	must(t, fsys.Remove(testDir+FileName(1)))
-	must(t, fsys.Mkdir(testDir+FileName(1)))
-	must(t, l.RemoveOldest())
-	must(t, l.RemoveOldest())
-	must(t, l.Flush())
-	must(t, l.Close())
-	if _, err := fsys.Size(testDir + FileName(2)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the segment after the directory is not removed: %v", err)
-	}
-	l, err := Open(fsys, testDir, testOptions)
-	must(t, err)
-	report, err := Replay(l, func(r []Record) (int, error) { return len(r), nil }, func(int) error { return nil })
-	if err != nil || report.Records != 2 || !slices.Equal(report.Odd, []string{testDir + FileName(1)}) {
-		t.Errorf("start: %+v, %v", report, err)
-	}
-	must(t, l.Close())
-	inPlaceOf := func(sequence uint64) {
-		must(t, fsys.Remove(testDir+FileName(sequence)))
-		must(t, fsys.Mkdir(testDir+FileName(sequence)))
-	}
-	inPlaceOf(3) // which is needed: as if it was missing
-	if _, err := openOnce(fsys); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("start with a directory in the place of a segment: %v", err)
-	}
-	inPlaceOf(4) // the newest
-	if _, err := openOnce(fsys); !errors.Is(err, vfs.ErrNotRegular) {
-		t.Errorf("start with a directory in the place of the newest segment: %v", err)
-	}
-	if damage, err := salvaged(fsys); err != nil || len(damage) != 3 {
-		t.Errorf("salvage: %v, %v", damage, err)
-	}
-}
-
 // A log that has lost its files takes the lock again, and writes what was not durable to
 // new ones. While another process has the directory, it writes and removes nothing.
 func TestDirectoryLost(t *testing.T) {

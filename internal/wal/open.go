@@ -18,25 +18,6 @@ type scan struct {
 	torn     []found // segments whose first write was torn: to be checked, then removed
 	oldest   uint64  // sequence of the oldest segment that is needed; 0: not known yet
 	gap      error   // the log is damaged in this way if a segment before the first one is needed
-	odd      []odd   // older than all segments
-}
-
-// An odd is something with the name of a segment that is no regular file.
-type odd struct {
-	sequence uint64
-	path     string
-	err      error
-}
-
-// checkOdd returns an error if there is one that may be in the place of a segment, which is
-// not older than the oldest.
-func checkOdd(all []odd, oldest uint64) error {
-	for _, o := range all {
-		if o.sequence >= oldest {
-			return fmt.Errorf("wal: %w", o.err)
-		}
-	}
-	return nil
 }
 
 // A found is a segment file in the directory.
@@ -105,7 +86,7 @@ func probe(fsys vfs.FS, dir string) error {
 }
 
 func (l *Log) start() error {
-	files, odd, err := findSegments(l.fs, l.dir)
+	files, err := findSegments(l.fs, l.dir)
 	if err != nil {
 		return err
 	}
@@ -116,18 +97,10 @@ func (l *Log) start() error {
 	if l.scan, err = l.chain(files); err != nil {
 		return err
 	}
-	var oldest uint64
-	if n := len(l.scan.segments); n > 0 {
-		id = l.scan.segments[n-1].header.log
-		oldest = l.scan.segments[0].sequence
-	}
-	if err := checkOdd(odd, oldest); err != nil {
-		return err
-	}
-	l.scan.odd = odd
 	// The names of files that Replay will remove do not count.
 	var next uint64 = 1
 	if n := len(l.scan.segments); n > 0 {
+		id = l.scan.segments[n-1].header.log
 		next = l.scan.segments[n-1].sequence + 1
 	}
 	size := l.opt.SegmentSize
@@ -143,11 +116,11 @@ func (l *Log) start() error {
 }
 
 // findSegments reads the beginnings of all segment files, in the order of their
-// sequences.
-func findSegments(fsys vfs.FS, dir string) (files []found, odds []odd, err error) {
+// sequences. What has the name of one and is no regular file is an error.
+func findSegments(fsys vfs.FS, dir string) (files []found, err error) {
 	names, err := fsys.List(dir)
 	if err != nil {
-		return nil, nil, fmt.Errorf("wal: %w", err)
+		return nil, fmt.Errorf("wal: %w", err)
 	}
 	for _, name := range names {
 		sequence, ok := parseName(name)
@@ -156,21 +129,19 @@ func findSegments(fsys vfs.FS, dir string) (files []found, odds []odd, err error
 		}
 		f := found{sequence: sequence, path: filepath.Join(dir, name)}
 		if sequence > MaxSequence {
-			return nil, nil, f.corrupt(0, "the number in the file's name is too large for a segment, the largest is %x: move the file away", uint64(MaxSequence))
+			return nil, f.corrupt(0, "the number in the file's name is too large for a segment, the largest is %x: move the file away", uint64(MaxSequence))
 		}
 		switch err := f.read(fsys); {
-		case errors.Is(err, vfs.ErrNotRegular):
-			odds = append(odds, odd{sequence, f.path, err})
 		case err != nil:
-			return nil, nil, fmt.Errorf("wal: %w", err)
+			return nil, fmt.Errorf("wal: %w", err)
 		case errors.Is(f.headerErr, ErrVersion):
-			return nil, nil, fmt.Errorf("wal: %s: %w", f.path, f.headerErr)
+			return nil, fmt.Errorf("wal: %s: %w", f.path, f.headerErr)
 		default:
 			files = append(files, f)
 		}
 	}
 	slices.SortFunc(files, func(a, b found) int { return Pos{a.sequence, 0}.Compare(Pos{b.sequence, 0}) })
-	return files, odds, nil
+	return files, nil
 }
 
 // read reads header and link.

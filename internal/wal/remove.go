@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 // The log itself says which segments must be there, so that a lost one is noticed.
@@ -170,16 +168,10 @@ func (p *pool) doChores() (err error) {
 	return err
 }
 
-// removeSegment removes the file of a segment. What is no regular file there is not ours, and
-// does not keep the others.
+// removeSegment removes the file of a segment.
 func (p *pool) removeSegment(sequence uint64) error {
 	path := filepath.Join(p.dir, FileName(sequence))
 	err := removeFile(p.fs, path)
-	if err != nil {
-		if _, odd := p.fs.Open(path); errors.Is(odd, vfs.ErrNotRegular) {
-			err = nil
-		}
-	}
 	if err == nil {
 		err = p.fs.SyncDir(p.dir)
 	}

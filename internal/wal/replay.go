@@ -23,9 +23,8 @@ type Record struct {
 type Report struct {
 	Segments int
 	Records  int
-	Bytes    int64    // of the segments up to their ends
-	Torn     []Tear   // what was cut off; usually none or one
-	Odd      []string // paths with names of segments older than the log that are no regular files
+	Bytes    int64  // of the segments up to their ends
+	Torn     []Tear // what was cut off; usually none or one
 }
 
 // A Tear is the incomplete end of a write that the last crash interrupted. It was cut
@@ -328,9 +327,6 @@ func (l *Log) tidy(report *Report) error {
 		if err := l.clean(last); err != nil {
 			return fmt.Errorf("wal: clean up: %w", err)
 		}
-	}
-	for _, o := range sc.odd {
-		report.Odd = append(report.Odd, o.path)
 	}
 	for _, f := range sc.segments {
 		l.sealed = append(l.sealed, Segment{f.sequence, f.end, f.closed})

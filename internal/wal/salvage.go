@@ -57,14 +57,11 @@ func Salvage(fsys vfs.FS, dir, to string, opt Options) (records int, damage []Da
 // Check looks at the files of a log as [Salvage] does. It calls f for each whole record, and
 // returns the stretches between them. That no segment is missing only [Replay] knows.
 func Check(fsys vfs.FS, dir string, f func(payload []byte) error) ([]Damage, error) {
-	files, odd, err := findSegments(fsys, dir)
+	files, err := findSegments(fsys, dir)
 	if err != nil {
 		return nil, err
 	}
 	s := salvage{f: f}
-	for _, o := range odd {
-		s.damage = append(s.damage, Damage{File: o.path, Reason: o.err.Error()})
-	}
 	if s.log, err = findLogID(files); err != nil {
 		return nil, err
 	}

@@ -216,9 +216,6 @@ func (ins *inspection) print(w io.Writer) {
 				filepath.Base(t.File), t.Offset, t.Length)
 		}
 	}
-	for _, path := range ins.report.Odd {
-		line("no file", "%s, with the name of a segment that is not needed; move it away", filepath.Base(path))
-	}
 	switch {
 	case ins.last == "merge-begun":
 		line("merge", "one was interrupted; the next start, or the next merge, removes what it has written")
