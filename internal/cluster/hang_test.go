@@ -28,7 +28,6 @@ type trouble struct {
 	waits func(name string) bool          // writes to such a file wait; nil: syncs of all do
 	bad   func(name string) bool          // such a file cannot be opened for reading; nil: all can
 	full  func(name string) bool          // such a file cannot be made, or become larger; nil: all can
-	stays func(name string) bool          // such a file cannot be removed; nil: all can
 	late  func(name string) time.Duration // a sync of such a file is answered so much too soon; nil: none is
 	pace  int64                           // bytes that are written in a second; 0: no limit
 	ready time.Time                       // when all is written that was begun; with pace
@@ -87,13 +86,6 @@ func (h *trouble) fill(full func(name string) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.full = full
-}
-
-// stick lets some files not be removed; nil: all can be.
-func (h *trouble) stick(stays func(name string) bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.stays = stays
 }
 
 // wait waits if a sync hangs or, with a name, a write.
@@ -169,15 +161,6 @@ func (d *troubledFS) Open(name string) (vfs.File, error) {
 		return nil, syscall.EIO
 	}
 	return d.FS.Open(name)
-}
-
-func (d *troubledFS) Remove(name string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.stays != nil && d.stays(name) {
-		return syscall.EIO
-	}
-	return d.FS.Remove(name)
 }
 
 func (d *troubledFS) OpenWrite(name string) (vfs.File, error) {
