@@ -67,7 +67,7 @@ func (r *raftLoop) status() Status {
 		}
 		s.Members = append(s.Members, ms)
 	}
-	s.Quorum = s.Leader != 0 && (s.Leader != s.Self || c.Leased(r.opt.Now()) || r.hearsMajority())
+	s.Quorum = s.Leader != 0 && (s.Leader != s.Self || r.opt.Now() < c.LeasedUntil() || r.hearsMajority())
 	return s
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
@@ -55,6 +54,9 @@ func (o *Options) setDefaults() {
 	}
 }
 
+// leaseTime is how long a lease lasts from the question on, in nanoseconds.
+func (o *Options) leaseTime() int64 { return int64(o.Tick) * int64(o.LeaseTicks) * 9 / 10 }
+
 // Limits of what is under way to one member, and in one piece.
 const (
 	maxMessage       = 1 << 20  // bytes of entries in a message, unless one entry is larger
@@ -77,16 +79,16 @@ type Core struct {
 	lead  uint64
 
 	// Invariants:
-	//  1. epoch != 0 only if state is Leader and empties >= barrier.
+	//  1. epoch != 0 only if state is Leader and appliedEmpty >= neededEmpty.
 	//  2. epochs only grows; each number of an epoch was given once.
-	//  3. empties and barriers count from the beginning of the term. The first entry without data
+	//  3. appliedEmpty and neededEmpty count from the beginning of the term. The first entry without data
 	//     of a term is its leader's; the others are those that Rebuilt proposed.
-	epoch    uint64 // in force; 0: none
-	epochs   uint64
-	empties  int // entries of this term without data that were applied
-	barriers int // of them an epoch needs so many
-	resigned bool
-	rebuilt  bool // after resigned: the engine is ready for another epoch
+	epoch        uint64 // in force; 0: none
+	epochs       uint64
+	appliedEmpty int // entries of this term without data that were applied
+	neededEmpty  int // of them an epoch needs so many
+	resigned     bool
+	rebuilt      bool // after resigned: the engine is ready for another epoch
 
 	// What was proposed in the epoch in force. Invariant:
 	//  4. own has the indexes of the entries that Raft has given out to be written and that are
@@ -107,9 +109,9 @@ type Core struct {
 	lease      lease
 	gate       gate
 
-	hard *raftpb.HardState          // as Raft has it
-	owed bool                       // no Write has it: only its commit is new
-	late map[uint64]*raftpb.Message // by member: what is sent at the next tick at the latest
+	hard            *raftpb.HardState // as Raft has it
+	commitUnwritten bool              // no Write has it: only its commit is new
+	delayed         delayed
 
 	work Work
 }
@@ -150,7 +152,7 @@ func New(log Log, o Options) (*Core, error) {
 	if err != nil {
 		return nil, fmt.Errorf("core: %w", err)
 	}
-	c.node, c.applied, c.late = node, applied, map[uint64]*raftpb.Message{}
+	c.node, c.applied, c.delayed = node, applied, delayed{}
 	c.confDone, c.conf, c.hard = state.ConfIndex, state.Conf, state.Hard
 	c.agreed, c.last = max(state.Hard.GetCommit(), o.Applied.Index), log.Last().Index
 	c.look()
@@ -176,9 +178,9 @@ func (s storage) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
 // for.
 func (c *Core) Tick(now int64) {
 	c.gate.ticks++
-	c.sendLate()
+	c.work.Send = append(c.work.Send, c.delayed.take(c.term)...)
 	switch {
-	case c.lead == 0 && c.isAlone():
+	case c.lead == 0 && isAlone(c.opt.ID, c.log.State().Conf):
 		if c.state == raft.StateFollower {
 			c.node.Campaign() // who would not vote for it?
 		}
@@ -187,13 +189,15 @@ func (c *Core) Tick(now int64) {
 	}
 	c.look()
 	c.comeBack()
-	c.askAtTick(now)
+	if c.epoch != 0 && !c.lease.underWay {
+		c.ask(now)
+	}
 	c.look()
 }
 
 // Step takes a message of another member. An error says that it was of no use.
 func (c *Core) Step(m *raftpb.Message) error {
-	if !c.mayVote(m) {
+	if !c.gate.mayVote(m, c.opt.ElectionTicks) {
 		return nil
 	}
 	if m.GetType() == raftpb.MsgSnap {
@@ -230,24 +234,6 @@ func (c *Core) Propose(epoch uint64, entries ...[]byte) error {
 // member.
 func (c *Core) Committed() uint64 { return c.committed }
 
-// ErrChanging means that another change of the configuration is under way.
-var ErrChanging = errors.New("core: another change of the members is under way")
-
-// ProposeConf proposes a change of the members' roles; see
-// [raft.RawNode.ProposeConfChange]. One change is under way at a time. (Raft would make
-// an entry without data of a second one, and those have a meaning here.)
-func (c *Core) ProposeConf(epoch uint64, cc *raftpb.ConfChangeV2) error {
-	switch {
-	case epoch == 0 || epoch != c.epoch:
-		return ErrDeposed
-	case c.confAsk || len(c.node.Status().Config.Voters[1]) > 0:
-		return ErrChanging
-	}
-	err := c.node.ProposeConfChange(cc)
-	c.confAsk = err == nil
-	return err
-}
-
 // Resign ends the epoch, though the member may go on leading. In this term the member is
 // not active again before Rebuilt.
 func (c *Core) Resign() {
@@ -274,7 +260,7 @@ func (c *Core) AwaitsRebuilt() bool { return c.resigned && !c.rebuilt }
 func (c *Core) comeBack() {
 	if c.resigned && c.rebuilt && c.node.Propose(nil) == nil {
 		c.resigned = false
-		c.barriers++
+		c.neededEmpty++
 	}
 }
 
@@ -345,42 +331,8 @@ func (c *Core) didApply(entries []*raftpb.Entry) {
 		case e.GetType() != raftpb.EntryNormal:
 			c.didChange(e)
 		case len(e.GetData()) == 0 && e.GetTerm() == c.term:
-			c.empties++
+			c.appliedEmpty++
 		}
-	}
-}
-
-// didChange does what a change of configuration means to Raft, once.
-func (c *Core) didChange(e *raftpb.Entry) {
-	if e.GetIndex() <= c.confDone {
-		return
-	}
-	cc := confChange(e)
-	c.confDone, c.confAsk = e.GetIndex(), false
-	c.conf = c.node.ApplyConfChange(cc)
-	c.askAgain()
-	context := cc.GetContext()
-	if before := c.work.Group; len(context) == 0 && before != nil {
-		context = before.Context
-	}
-	c.work.Group = &Group{Conf: c.conf, Index: e.GetIndex(), Context: context}
-}
-
-// confChange returns the change of configuration of an entry.
-func confChange(e *raftpb.Entry) *raftpb.ConfChangeV2 {
-	if e.GetType() == raftpb.EntryConfChange { // Raft writes the older form where that suffices
-		cc := new(raftpb.ConfChange)
-		mustUnmarshal(e, cc)
-		return cc.AsV2()
-	}
-	cc := new(raftpb.ConfChangeV2)
-	mustUnmarshal(e, cc)
-	return cc
-}
-
-func mustUnmarshal(e *raftpb.Entry, m proto.Message) {
-	if err := proto.Unmarshal(e.GetData(), m); err != nil {
-		panic(fmt.Sprintf("core: entry %d: %v", e.GetIndex(), err)) // its checksum was right
 	}
 }
 
@@ -389,10 +341,6 @@ func (c *Core) Epoch() uint64 { return c.epoch }
 
 // Leader returns who leads, as far as this member knows, and in which term; 0 is nobody.
 func (c *Core) Leader() (id, term uint64) { return c.lead, c.term }
-
-// Conf returns the roles of the members after the last change of configuration that was
-// applied, and its index.
-func (c *Core) Conf() (*raftpb.ConfState, uint64) { return c.conf, c.confDone }
 
 // Status returns what Raft knows of itself and, at a leader, of the others.
 func (c *Core) Status() raft.Status { return c.node.Status() }

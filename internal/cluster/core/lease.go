@@ -25,22 +25,15 @@ func (l *lease) begin() {
 
 func (l *lease) forbid(term uint64) { l.none = term }
 
-// span is how long a lease lasts from the question on, in nanoseconds.
-func (c *Core) span() int64 { return int64(c.opt.Tick) * int64(c.opt.LeaseTicks) * 9 / 10 }
-
-// Leased reports whether the member is active and no other can be. If so, a reply that
-// was decided in this epoch and changes nothing may go now.
-func (c *Core) Leased(now int64) bool {
-	return now < c.LeasedUntil()
-}
-
-// LeasedUntil returns the moment at which the lease ends; 0 if there is none.
+// LeasedUntil returns the moment at which the lease ends; 0 if there is none. Until then
+// the member is active and no other can be: a reply that was decided in this epoch and
+// changes nothing may go.
 func (c *Core) LeasedUntil() int64 {
 	l := &c.lease
 	if c.epoch == 0 || l.at == 0 || l.none == c.term {
 		return 0
 	}
-	return l.at + c.span()
+	return l.at + c.opt.leaseTime()
 }
 
 // Ask asks a majority whether this member still leads, and returns the number of the
@@ -62,26 +55,11 @@ func (c *Core) Ask(now int64) uint64 {
 // Confirmed returns the number of the last question that a majority has answered.
 func (c *Core) Confirmed() uint64 { return c.lease.confirmed }
 
-func (c *Core) askAtTick(now int64) {
-	if c.epoch != 0 && !c.lease.underWay {
-		c.ask(now)
-	}
-}
-
 func (c *Core) ask(now int64) {
 	l := &c.lease
 	l.asked++
 	l.askedAt, l.underWay = now, true
 	c.node.ReadIndex(c.context(l.asked))
-}
-
-// askAgain asks another question in place of the one that is under way. The member that
-// was to answer that one may have been removed, and with a single voter left, Raft would
-// wait for the answer for ever.
-func (c *Core) askAgain() {
-	if l := &c.lease; c.epoch != 0 && l.underWay {
-		c.ask(l.askedAt)
-	}
 }
 
 // context returns the context of a question, which no other question has: not of another

@@ -444,7 +444,7 @@ func (m *member) leased() bool {
 			m.core.lease.none = 0
 		}
 	}
-	return m.core.Leased(m.clock())
+	return m.clock() < m.core.LeasedUntil()
 }
 
 func (m *member) sorted() func(func(uint64) bool) {

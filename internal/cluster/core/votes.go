@@ -12,19 +12,18 @@ type gate struct {
 	ticks int // since the start
 }
 
-// isAlone reports whether this member is the only voter.
-func (c *Core) isAlone() bool {
-	conf := c.log.State().Conf
+// isAlone reports whether a member is the only voter.
+func isAlone(id uint64, conf *raftpb.ConfState) bool {
 	voters := slices.Concat(conf.GetVoters(), conf.GetVotersOutgoing())
-	return len(voters) == 1 && voters[0] == c.opt.ID
+	return len(voters) == 1 && voters[0] == id
 }
 
 // mayVote reports whether a message may go to Raft: whether it is no request for a vote
 // that this member may not answer.
-func (c *Core) mayVote(m *raftpb.Message) bool {
+func (g *gate) mayVote(m *raftpb.Message, electionTicks int) bool {
 	switch m.GetType() {
 	case raftpb.MsgVote, raftpb.MsgPreVote:
-		return c.gate.ticks >= c.opt.ElectionTicks
+		return g.ticks >= electionTicks
 	}
 	return true
 }

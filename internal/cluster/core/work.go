@@ -103,13 +103,13 @@ func (c *Core) writeOf(m *raftpb.Message) Write {
 	promise := len(w.Entries) > 0 || w.Snapshot != nil
 	if m.GetTerm() != 0 || m.GetCommit() != 0 || m.GetVote() != 0 {
 		promise = promise || m.GetTerm() != c.hard.GetTerm() || m.GetVote() != c.hard.GetVote()
-		c.hard, c.owed = &raftpb.HardState{Term: m.Term, Vote: m.Vote, Commit: m.Commit}, true
+		c.hard, c.commitUnwritten = &raftpb.HardState{Term: m.Term, Vote: m.Vote, Commit: m.Commit}, true
 	}
 	if w.Snapshot != nil { // the leader hears of it when this member can be its successor
 		c.installing, c.held, w.Responses = true, w.Responses, nil
 	}
-	if c.owed && promise {
-		w.Hard, c.owed = c.hard, false
+	if c.commitUnwritten && promise {
+		w.Hard, c.commitUnwritten = c.hard, false
 	}
 	return w
 }
@@ -124,29 +124,34 @@ func (w *Write) isEmpty() bool {
 func (c *Core) send(m *raftpb.Message) {
 	if m.GetType() == raftpb.MsgApp {
 		if len(m.GetEntries()) == 0 {
-			c.late[m.GetTo()] = m
+			c.delayed[m.GetTo()] = m
 			return
 		}
-		delete(c.late, m.GetTo())
+		delete(c.delayed, m.GetTo())
 	}
 	c.work.Send = append(c.work.Send, m)
 }
 
-// sendLate sends what has waited, unless it is of a term that is over.
-func (c *Core) sendLate() {
-	for _, id := range slices.Sorted(maps.Keys(c.late)) {
-		if m := c.late[id]; m.GetTerm() == c.term {
-			c.work.Send = append(c.work.Send, m)
+// delayed has the append without entries that is sent to a member at the next tick at the
+// latest.
+type delayed map[uint64]*raftpb.Message
+
+// take returns what has waited, unless it is of a term that is over.
+func (d delayed) take(term uint64) (messages []*raftpb.Message) {
+	for _, id := range slices.Sorted(maps.Keys(d)) {
+		if m := d[id]; m.GetTerm() == term {
+			messages = append(messages, m)
 		}
 	}
-	clear(c.late)
+	clear(d)
+	return messages
 }
 
 // look notices what has changed: a term, a leader, an epoch.
 func (c *Core) look() {
 	s := c.node.BasicStatus()
 	if s.GetTerm() != c.term {
-		c.empties, c.barriers, c.resigned, c.confAsk, c.lacks = 0, 1, false, false, 0
+		c.appliedEmpty, c.neededEmpty, c.resigned, c.confAsk, c.lacks = 0, 1, false, false, 0
 		c.epoch = 0
 		c.lease.begin()
 	}
@@ -155,7 +160,7 @@ func (c *Core) look() {
 	case c.state != raft.StateLeader:
 		c.epoch = 0
 		c.lease.begin()
-	case c.epoch == 0 && !c.resigned && c.empties >= c.barriers:
+	case c.epoch == 0 && !c.resigned && c.appliedEmpty >= c.neededEmpty:
 		c.epochs++
 		c.epoch = c.epochs
 		c.own, c.committed = c.own[:0], 0
