@@ -98,6 +98,9 @@ func (m *Member) fetch(ctx context.Context, from uint64) (*raftpb.Snapshot, erro
 	}
 	m.opt.Logger.Info("the log does not have what this member lacks: it receives the whole queue", "from", from)
 	at, err := journal.ReadSnapshot(staged{m.opt.FS}, m.opt.Dir, paced{in, func(d time.Duration) { m.sleep(ctx, d) }})
+	if err == nil && at.Index < group.Index {
+		err = fmt.Errorf("cluster: the queue ends with entry %d, before the change of the members at %d", at.Index, group.Index)
+	}
 	if err == nil {
 		err = sealSnapshot(m.opt.FS, m.opt.Dir, raftlog.Position{Index: at.Index, Term: at.Term})
 	}

@@ -451,3 +451,24 @@ func TestOfferIsLost(t *testing.T) {
 		w.close()
 	})
 }
+
+// A snapshot whose roles are those of a later entry is not installed: Raft would make the changes between them twice.
+func TestLaterRoles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := emptyWorld(t, 1)
+		w.small()
+		w.grow(3)
+		lags := w.machines[w.machineOf(w.leader()).id%3]
+		w.leaveBehind(lags)()
+		w.laterRoles.Store(true)
+		w.heal()
+		w.until("it has refused a snapshot", func() bool { return w.logged("before the change of the members") > 0 })
+		if w.logged("the whole queue was received") > 0 {
+			t.Error("the snapshot is installed")
+		}
+		w.laterRoles.Store(false)
+		w.until("it has received the queue", func() bool { return w.logged("the whole queue was received") > 0 })
+		w.audit()
+		w.close()
+	})
+}

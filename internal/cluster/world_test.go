@@ -34,18 +34,19 @@ type world struct {
 	start time.Time
 	opt   Options // of all members, but for what is a machine's own
 
-	mu       sync.Mutex
-	rng      *rand.Rand
-	machines []*machine
-	cut      map[[2]uint64]bool // the way from one to another is cut
-	ledger   ledger
-	plant    plant
-	offOf    uint64                     // the clock of this machine is wrong
-	lagged   time.Duration              // how far the cluster's time was behind when all lost their power: their clocks make up for it
-	stop     func()                     // ends the load; nil: there is none
-	sent     func()                     // a member has sent a snapshot; nil: nobody wants to know
-	silent   atomic.Bool                // who is asked for a snapshot next sends nothing
-	lose     func(*raftpb.Message) bool // whether a message is lost; nil: none is. With mu
+	mu         sync.Mutex
+	rng        *rand.Rand
+	machines   []*machine
+	cut        map[[2]uint64]bool // the way from one to another is cut
+	ledger     ledger
+	plant      plant
+	offOf      uint64                     // the clock of this machine is wrong
+	lagged     time.Duration              // how far the cluster's time was behind when all lost their power: their clocks make up for it
+	stop       func()                     // ends the load; nil: there is none
+	sent       func()                     // a member has sent a snapshot; nil: nobody wants to know
+	silent     atomic.Bool                // who is asked for a snapshot next sends nothing
+	laterRoles atomic.Bool                // snapshots say that their roles are those of a later entry
+	lose       func(*raftpb.Message) bool // whether a message is lost; nil: none is. With mu
 
 	clockRead func() // a member looks at its clock; nil: nobody wants to know
 
@@ -306,6 +307,15 @@ func (w *world) sendSnapshot(ctx context.Context, member *Member, to uint64, con
 		return member.sendEngine(conn, 0)
 	case claimsMore:
 		return member.sendEngine(conn, 1)
+	}
+	if w.laterRoles.Load() {
+		b, g, err := member.openSnapshot()
+		if err != nil {
+			return err
+		}
+		defer b.Close()
+		g.Index += 1000
+		return errors.Join(writeGroup(conn, g), b.Write(conn))
 	}
 	return member.SendSnapshot(ctx, to, conn)
 }
