@@ -60,7 +60,7 @@
 //
 // A segment is complete up to its end, which the link of the next one states.
 // So the chain of links from the last segment back to the oldest is the log.
-// Sequences that a link jumps over are void: abandoned attempts to heal (see
+// Sequences that a link jumps over are void: attempts to heal that were given up (see
 // below) and files that a crash left. The oldest segment's link points to one
 // that was removed, or to 0.
 //
@@ -108,9 +108,9 @@
 // it is damage to what was durable once. A later valid record whose synced mark is
 // past the invalid one proves damage. Then, and for any invalid record in an older
 // segment, a missing segment, or a damaged header, [Open] or [Replay] stops with a
-// [*CorruptError] and changes nothing; [Salvage] makes
-// a new log of what is whole. A torn end is cut off and
-// reported. If there are whole records in it, which were never synced, a copy is kept.
+// [*CorruptError] and changes nothing; [Salvage] makes a new log of what is whole. A torn
+// end is cut off and reported. If there are whole records in it, which were never synced,
+// a copy is kept.
 //
 // At an orderly end the closing record is written when all before it is durable,
 // and its mark says so. So no damage before it looks like a torn write, and neither

@@ -11,7 +11,7 @@ import (
 
 // A healing is what Recover has to do.
 type healing struct {
-	suspect *segment  // the segment that failed first; nil when it is truncated
+	failed  *segment  // the segment that failed first; nil when it is truncated
 	records []unsaved // not durable when it failed
 	sealed  int       // number of segments in Log.sealed when it failed
 	prev    Pos       // the end of the last segment that counts
@@ -47,7 +47,7 @@ func (l *Log) Recover(moved func(from, to Pos)) error {
 		return nil
 	}
 	if l.healing == nil {
-		l.abandon()
+		l.giveUp()
 	}
 	if errors.Is(l.err, fs.ErrNotExist) {
 		if err := l.reclaim(); err != nil {
@@ -59,10 +59,10 @@ func (l *Log) Recover(moved func(from, to Pos)) error {
 	if err != nil {
 		return l.fail(err)
 	}
-	h.truncateSuspect()
+	h.truncateFailed()
 	l.healing, l.err, l.noRoom = nil, nil, nil
-	for i := range l.retired {
-		l.retired[i].removedBy = Pos{} // rewrite has said it
+	for i := range l.obsolete {
+		l.obsolete[i].removedBy = Pos{} // rewrite has said it
 	}
 	if moved != nil {
 		for i, r := range h.records {
@@ -87,25 +87,25 @@ func (l *Log) reclaim() error {
 	return l.pool.removeAll()
 }
 
-// abandon gives up the segment that failed and notes the records that it held.
-func (l *Log) abandon() {
-	suspect, planned := l.open[0], l.open[1:]
-	h := &healing{suspect: suspect}
+// giveUp gives up the segment that failed and notes the records that it held.
+func (l *Log) giveUp() {
+	failed, planned := l.open[0], l.open[1:]
+	h := &healing{failed: failed}
 	for _, s := range l.open {
 		h.records = s.unsynced(h.records)
 	}
 	l.noteDurable()
 	l.successors = nil
-	end, closed := suspect.synced.Load(), false
-	if suspect.closed > 0 && end >= suspect.closed {
-		end, closed = suspect.closed, true
+	end, closed := failed.synced.Load(), false
+	if failed.closed > 0 && end >= failed.closed {
+		end, closed = failed.closed, true
 	}
 	if end >= firstRecord {
-		l.prev, l.prevClosed = Pos{suspect.sequence, end}, closed
+		l.prev, l.prevClosed = Pos{failed.sequence, end}, closed
 	} else {
 		end = 0 // not even its link is durable: the segment is void
 	}
-	l.sealed = append(l.sealed, Segment{suspect.sequence, end, closed})
+	l.sealed = append(l.sealed, Segment{failed.sequence, end, closed})
 	l.pool.putBack(planned)
 	l.open = nil
 	h.sealed, h.prev, h.closed = len(l.sealed), l.prev, l.prevClosed
@@ -148,10 +148,10 @@ func (l *Log) rewrite(h *healing) (to []Pos, err error) {
 		}
 		to = append(to, l.place(r.fragment, spare, r.payload))
 	}
-	if l.tip() == nil { // no records: but a link must say where the suspect ends
+	if l.tip() == nil { // no records: but a link must say where the failed segment ends
 		_, err = l.makeRoom(0)
 	}
-	if err == nil && len(l.retired) > 0 {
+	if err == nil && len(l.obsolete) > 0 {
 		var s *segment
 		if s, err = l.makeRoom(Cost(pointer)); err == nil {
 			s.append(pointer|internalBit, pointTo(kindOldest, l.sealed[0].Sequence))
@@ -214,14 +214,14 @@ func (l *Log) removeNewestFirst(segments []Segment) (left []Segment) {
 	return nil
 }
 
-// truncateSuspect cuts the suspect when its records are durable elsewhere. It never
+// truncateFailed cuts the failed segment when its records are durable elsewhere. It never
 // does so earlier, not even if the disk is full and the space would help. With a
 // relaxed sync, records may be acknowledged that only the kernel's cache of the file
 // has, and a killed process must not lose them. Also, a power cut in the middle would
 // leave a last segment that is too short.
-func (h *healing) truncateSuspect() {
-	if h.suspect != nil {
-		h.suspect.truncate()
-		h.suspect = nil
+func (h *healing) truncateFailed() {
+	if h.failed != nil {
+		h.failed.truncate()
+		h.failed = nil
 	}
 }

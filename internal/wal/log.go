@@ -84,7 +84,7 @@ type Log struct {
 	open       []*segment   // the current one and those planned to follow it
 	prev       Pos          // where the last sealed segment that counts ends
 	successors []successor  // to be written when the beginning of the next segment is durable
-	retired    []retired    // segments that are not needed; their files go when that is durable
+	obsolete   []obsolete   // segments that are not needed; their files go when that is durable
 	buf        []byte       // for the next segment
 	healing    *healing     // what Recover has to do; nil if nothing
 	reader     sealedReader // of ReadSealed
@@ -191,8 +191,8 @@ func (l *Log) Close() error {
 	for _, s := range l.open {
 		s.closeFile() // after finish there are some only in a failed log
 	}
-	if l.healing != nil && l.healing.suspect != nil {
-		l.healing.suspect.closeFile()
+	if l.healing != nil && l.healing.failed != nil {
+		l.healing.failed.closeFile()
 	}
 	err = errors.Join(err, l.pool.removeExcept(l.reserved.Load()))
 	l.err = ErrClosed

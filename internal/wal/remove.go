@@ -15,9 +15,9 @@ import (
 // record, and the file is removed when that record is durable. After the closing
 // record of a segment the next one is named, when the link of the next is durable.
 
-// A retired segment is not needed any more. Its file is removed when the record
+// An obsolete segment is not needed any more. Its file is removed when the record
 // removedBy, which says that, is durable.
-type retired struct {
+type obsolete struct {
 	sequence  uint64
 	removedBy Pos
 }
@@ -33,8 +33,8 @@ type successor struct {
 // segment which is about to begin.
 func (l *Log) oldest(next uint64) uint64 {
 	switch {
-	case l.healing != nil && len(l.retired) > 0:
-		next = l.retired[0].sequence // until rewrite has written what comes in the place of its records
+	case l.healing != nil && len(l.obsolete) > 0:
+		next = l.obsolete[0].sequence // until rewrite has written what comes in the place of its records
 	case len(l.sealed) > 0:
 		next = l.sealed[0].Sequence
 	case len(l.open) > 0:
@@ -65,7 +65,7 @@ func (l *Log) RemoveOldest() error {
 	l.reader.closeIfReading(oldest)
 	l.sealed = slices.Delete(l.sealed, 0, 1)
 	because := s.append(pointer|internalBit, pointTo(kindOldest, l.oldest(s.sequence)))
-	l.retired = append(l.retired, retired{oldest, because})
+	l.obsolete = append(l.obsolete, obsolete{oldest, because})
 	l.pool.trim(l.reserved.Load())
 	return nil
 }
@@ -75,10 +75,10 @@ func (l *Log) RemoveOldest() error {
 // false.
 func (l *Log) RemovalPending() (at Pos, ok bool) {
 	l.noteDurable()
-	if len(l.retired) == 0 {
+	if len(l.obsolete) == 0 {
 		return Pos{}, false
 	}
-	return l.retired[len(l.retired)-1].removedBy, true
+	return l.obsolete[len(l.obsolete)-1].removedBy, true
 }
 
 // SuccessorPending reports whether the name of a segment has still to be written to
@@ -91,12 +91,12 @@ func (l *Log) SuccessorPending() bool {
 // noteDurable gives Prepare the successors and removals that have waited for records
 // which are durable now.
 func (l *Log) noteDurable() {
-	if len(l.retired) == 0 && len(l.successors) == 0 {
+	if len(l.obsolete) == 0 && len(l.successors) == 0 {
 		return
 	}
 	durable := l.Durable()
 	n := 0
-	for n < len(l.retired) && l.retired[n].removedBy.Compare(durable) < 0 {
+	for n < len(l.obsolete) && l.obsolete[n].removedBy.Compare(durable) < 0 {
 		n++
 	}
 	m := 0
@@ -106,8 +106,8 @@ func (l *Log) noteDurable() {
 	if n+m == 0 {
 		return
 	}
-	l.pool.chores.add(l.retired[:n], l.successors[:m])
-	l.retired = slices.Delete(l.retired, 0, n)
+	l.pool.chores.add(l.obsolete[:n], l.successors[:m])
+	l.obsolete = slices.Delete(l.obsolete, 0, n)
 	l.successors = slices.Delete(l.successors, 0, m)
 }
 
@@ -121,11 +121,11 @@ type chores struct {
 	doing      sync.Mutex
 }
 
-func (c *chores) add(retired []retired, marks []successor) {
+func (c *chores) add(obsolete []obsolete, marks []successor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.successors = append(c.successors, marks...)
-	for _, r := range retired {
+	for _, r := range obsolete {
 		c.remove = append(c.remove, r.sequence)
 		// A segment that is removed need not name its successor.
 		c.successors = slices.DeleteFunc(c.successors, func(m successor) bool { return m.at.Segment == r.sequence })

@@ -253,8 +253,8 @@ func readBlocks[T any](l *Log, free <-chan *block[T], quit <-chan struct{}, emit
 }
 
 // readRecords reads whole records into buf. They begin at off and end before limit: at
-// least one record, and about size bytes. A fragment comes alone. It looks at their lengths only. If it knows
-// why there is no record after them, reason says so.
+// least one record, and about size bytes. A fragment comes alone. readRecords looks at
+// lengths only. If it knows why there is no record after them, reason says so.
 func readRecords(f vfs.File, buf []byte, off, limit int64, size int) (data []byte, reason string, err error) {
 	want := min(limit-off, int64(size))
 	for {
