@@ -54,9 +54,6 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// leaseTime is how long a lease lasts from the question on, in nanoseconds.
-func (o *Options) leaseTime() int64 { return int64(o.Tick) * int64(o.LeaseTicks) * 9 / 10 }
-
 // Limits of what is under way to one member, and in one piece.
 const (
 	maxMessage       = 1 << 20  // bytes of entries in a message, unless one entry is larger
@@ -81,8 +78,9 @@ type Core struct {
 	// Invariants:
 	//  1. epoch != 0 only if state is Leader and appliedEmpty >= neededEmpty.
 	//  2. epochs only grows; each number of an epoch was given once.
-	//  3. appliedEmpty and neededEmpty count from the beginning of the term. The first entry without data
-	//     of a term is its leader's; the others are those that Rebuilt proposed.
+	//  3. appliedEmpty and neededEmpty count from the beginning of the term. The first
+	//     entry without data of a term is its leader's; the others are those that Rebuilt
+	//     proposed.
 	epoch        uint64 // in force; 0: none
 	epochs       uint64
 	appliedEmpty int // entries of this term without data that were applied
@@ -91,23 +89,26 @@ type Core struct {
 	rebuilt      bool // after resigned: the engine is ready for another epoch
 
 	// What was proposed in the epoch in force. Invariant:
-	//  4. own has the indexes of the entries that Raft has given out to be written and that are
-	//     not committed, in order; before them committed entries of the epoch are committed.
+	//  4. own has the indexes of the entries that Raft has given out to be written and that
+	//     are not committed, in order; before them committed entries of the epoch are
+	//     committed.
 	own       []uint64
 	committed uint64
 
-	applied  raftlog.Position  // Done was called for the entries up to here
-	lacks    uint64            // the entry of a snapshot that the leader of this term has offered; 0: none
-	agreed   uint64            // so many entries were known to be agreed on at the start
-	last     uint64            // the last entry that Raft has given out to be written
-	confDone uint64            // the last change of configuration that was applied
-	conf     *raftpb.ConfState // after that one
+	applied raftlog.Position // Done was called for the entries up to here
+	agreed  uint64           // so many entries were known to be agreed on at the start
+	last    uint64           // the last entry that Raft has given out to be written
 
+	conf     *raftpb.ConfState // after the last change of configuration that was applied
+	confDone uint64            // its index
+	confAsk  bool              // another one was proposed in this term, and not applied
+
+	lacks      uint64            // the entry of a snapshot that the leader of this term has offered; 0: none
 	installing bool              // a snapshot was restored, and Installed not called since
 	held       []*raftpb.Message // responses that wait for that
-	confAsk    bool              // one was proposed in this term, and not applied
-	lease      lease
-	gate       gate
+
+	lease lease
+	gate  gate
 
 	hard            *raftpb.HardState // as Raft has it
 	commitUnwritten bool              // no Write has it: only its commit is new
@@ -269,27 +270,6 @@ func (c *Core) Transfer(to uint64) {
 	c.lease.forbid(c.term)
 	c.node.TransferLeader(to)
 	c.look()
-}
-
-// Forget says that the leader of a term is dead for certain, and not only silent: so
-// nobody needs to wait until an election timeout has passed. It returns false if another
-// one leads by now.
-func (c *Core) Forget(leader, term uint64) bool {
-	if c.lead != leader || c.term != term || leader == c.opt.ID || leader == 0 {
-		return false
-	}
-	err := c.node.ForgetLeader()
-	c.look()
-	return err == nil && c.lead == 0
-}
-
-// Stand makes this member stand for election now, if nobody leads since Forget in that
-// term.
-func (c *Core) Stand(term uint64) {
-	if c.lead == 0 && c.term == term && c.gate.ticks >= c.opt.ElectionTicks {
-		c.node.Campaign() // an error says that it is no voter
-		c.look()
-	}
 }
 
 // Done takes the responses of a Write that is durable, or of an Apply that is done.

@@ -27,3 +27,24 @@ func (g *gate) mayVote(m *raftpb.Message, electionTicks int) bool {
 	}
 	return true
 }
+
+// Forget says that the leader of a term is dead for certain, and not only silent: so
+// nobody needs to wait until an election timeout has passed. It returns false if another
+// one leads by now.
+func (c *Core) Forget(leader, term uint64) bool {
+	if c.lead != leader || c.term != term || leader == c.opt.ID || leader == 0 {
+		return false
+	}
+	err := c.node.ForgetLeader()
+	c.look()
+	return err == nil && c.lead == 0
+}
+
+// Stand makes this member stand for election now, if nobody leads since Forget in that
+// term.
+func (c *Core) Stand(term uint64) {
+	if c.lead == 0 && c.term == term && c.gate.ticks >= c.opt.ElectionTicks {
+		c.node.Campaign() // an error says that it is no voter
+		c.look()
+	}
+}
