@@ -34,7 +34,7 @@ var once = []part{
 	{area: "console", name: "browser, axe", command: []string{"make", "browser", "LONG=1"}},
 
 	all("server", "./internal/test/sim", "TestEveryCallFails"),
-	all("journal", "./internal/test/sim", "TestImport"),
+	all("journal", "./internal/test/sim", "TestMerge"),
 	all("journal", "./internal/test/sim", "TestAdopt"),
 	all("journal", "./internal/journal", "TestMembersPlanted"),
 	{area: "journal", name: "small whatever goes on", command: test("./internal/journal", "TestSize$", "-seeds=50000")},
@@ -53,7 +53,7 @@ var once = []part{
 	rapid("journal", "./internal/journal/binlog", "TestRoundTrip"),
 	rapid("server", "./internal/conversation", "TestAnyPieces"),
 	rapid("server", "./internal/conversation", "TestInput"),
-	rapid("server", "./internal/server", "TestLoopAndGoroutineAgree"),
+	rapid("server", "./internal/server", "TestSocketsAndStreamsAgree"),
 
 	{area: "packages", name: "release", command: []string{"make", "release"}},
 }
