@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/internal/api"
 )
 
 // An apiRelay passes requests of the JSON API on to the leader of the cluster, and serves those that others pass on.

@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
-	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/internal/api"
 	"github.com/beanpole-mq/beanpole/internal/console"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
