@@ -128,7 +128,6 @@ func (m *Member) replace(reached uint64) uint64 {
 				return engine.New(engine.Options{})
 			}
 		case installing:
-			m.turn.endCensus(errors.New("cluster: the member has received the whole queue")) // it skips entries
 			if eng = m.turn.readAgain(0); eng == nil {
 				return engine.New(engine.Options{})
 			}

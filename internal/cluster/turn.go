@@ -30,14 +30,14 @@ type turn struct {
 	reportedSynced journal.Applied // what the raft loop knows the journal to have durably
 	large          uint64          // the last entry that Member.unsynced counts
 	decoder        entry.Decoder
+	observe        func(entry uint64, changes []engine.Change) // see Member.Observe; or nil
 
 	epoch   uint64 // in which this turn decides; 0: it does not
 	builder entry.Builder
-	facts   int     // in builder
-	census  *Census // hears of the facts that are applied; nil: nobody does
-	retryAt int64   // when to try to append again what the journal could not take, on the engine's clock; 0: now
-	refuses bool    // the journal takes no jobs
-	full    bool    // for it has no room for them
+	facts   int   // in builder
+	retryAt int64 // when to try to append again what the journal could not take, on the engine's clock; 0: now
+	refuses bool  // the journal takes no jobs
+	full    bool  // for it has no room for them
 
 	closeErr error // of the journal
 }
@@ -269,8 +269,8 @@ func (t *turn) applyEntry(e *raftpb.Entry) (facts int, err error) {
 		return 0, err
 	}
 	t.applied = at
-	if t.census != nil {
-		t.census.note(at.Index, changes)
+	if t.observe != nil {
+		t.observe(at.Index, changes)
 	}
 	return len(changes), nil
 }

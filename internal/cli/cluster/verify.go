@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
-	"github.com/beanpole-mq/beanpole/internal/cluster"
+	"github.com/beanpole-mq/beanpole/internal/cluster/consistency"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/cluster/status"
@@ -23,7 +23,7 @@ func newVerify() *cobra.Command {
 		Short: "compare the jobs of all members",
 		Long: `Compare what the members of the cluster of the member whose directory this is have in memory: all
 jobs with their bodies, states and tubes, and the pauses of tubes. The queue goes on meanwhile. Jobs that
-are put, deleted or changed during the comparison are not compared, and their number is shown. The
+are put, deleted or changed during the consistency check are not compared, and their number is shown. The
 exit code is 1 if a member differs, or could not be asked.
 ` + exits,
 		Example:               "  beanpole cluster verify /var/lib/beanpole",
@@ -38,10 +38,10 @@ exit code is 1 if a member differs, or could not be asked.
 			if err != nil {
 				return err
 			}
-			if err := printComparison(cmd.OutOrStdout(), &c, asJSON); err != nil {
+			if err := printResult(cmd.OutOrStdout(), &c, asJSON); err != nil {
 				return err
 			}
-			return comparisonError(&c)
+			return resultError(&c)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as one line of JSON")
@@ -49,19 +49,19 @@ exit code is 1 if a member differs, or could not be asked.
 }
 
 // compare compares the members of a cluster.
-func compare(ctx context.Context, d *directory.Directory) (c control.Comparison, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, cluster.CensusTime, fmt.Errorf("the comparison took longer than %v", cluster.CensusTime))
+func compare(ctx context.Context, d *directory.Directory) (c consistency.Result, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, consistency.TimeLimit, fmt.Errorf("the consistency check took longer than %v", consistency.TimeLimit))
 	defer cancel()
 	s, err := control.Ask[status.Cluster](ctx, d, control.Request{Do: control.DoStatus})
 	if err != nil {
 		return c, err
 	}
-	return control.Verify(ctx, s.Members, func(ctx context.Context, member uint64, r control.CensusRequest) (control.CensusReply, error) {
-		return control.Ask[control.CensusReply](ctx, d, control.Request{Do: control.DoCensus, ID: member, Census: &r})
+	return consistency.Verify(ctx, s.Members, func(ctx context.Context, member uint64, r consistency.Request) (consistency.Reply, error) {
+		return control.Ask[consistency.Reply](ctx, d, control.Request{Do: control.DoCheck, ID: member, Check: &r})
 	}), nil
 }
 
-func printComparison(w io.Writer, c *control.Comparison, asJSON bool) error {
+func printResult(w io.Writer, c *consistency.Result, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(c)
 	}
@@ -88,8 +88,8 @@ func printComparison(w io.Writer, c *control.Comparison, asJSON bool) error {
 	return nil
 }
 
-// comparisonError says what is wrong with the members that were compared; nil if nothing is.
-func comparisonError(c *control.Comparison) error {
+// resultError says what is wrong with the members that were compared; nil if nothing is.
+func resultError(c *consistency.Result) error {
 	var differ, failed []string
 	for _, m := range c.Members {
 		switch {

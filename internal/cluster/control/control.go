@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster"
+	"github.com/beanpole-mq/beanpole/internal/cluster/consistency"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/cluster/status"
@@ -23,7 +23,7 @@ const (
 	DoAdd      = "add"      // a member: ID, Address; InPlaceOf if not 0. The answer is a cluster.Group
 	DoRemove   = "remove"   // the member ID
 	DoTransfer = "transfer" // the leadership to the member ID; 0: whoever is best
-	DoCensus   = "census"   // a step of a comparison at the member ID: Census
+	DoCheck    = "check"    // a step of a consistency check at the member ID: Check
 	DoSettings = "settings" // the Settings of who asks are compared with the leader's. The answer has the names of those that differ
 )
 
@@ -36,8 +36,8 @@ type Request struct {
 	IfThere   bool   `json:"if_there,omitempty"`  // to remove who is not a member is no error
 	PassedOn  bool   `json:"passed_on,omitempty"` // by a member that does not lead
 
-	Census   *CensusRequest    `json:"census,omitempty"`
-	Settings map[string]string `json:"settings,omitempty"`
+	Check    *consistency.Request `json:"check,omitempty"`
+	Settings map[string]string    `json:"settings,omitempty"`
 }
 
 // A Member is what is asked of a [cluster.Member].
@@ -49,8 +49,7 @@ type Member interface {
 	Add(ctx context.Context, added raftlog.Member) error
 	Remove(ctx context.Context, id uint64) error
 	Transfer(ctx context.Context, to uint64) error
-	BeginCensus(due int64) (c *cluster.Census, from uint64, err error)
-	EndCensus(c *cluster.Census)
+	consistency.Member
 }
 
 // A Transport passes requests on; see [transport.Transport].
@@ -64,7 +63,7 @@ type Control struct {
 	Directory *directory.Directory
 	Transport Transport
 
-	census   censusDesk
+	check    consistency.Session
 	settings settingsDesk
 }
 
@@ -97,8 +96,8 @@ func (c *Control) do(ctx context.Context, r Request) (reply any, err error) {
 	switch r.Do {
 	case DoStatus:
 		return c.status(ctx, r)
-	case DoCensus:
-		return c.takeCensus(ctx, r)
+	case DoCheck:
+		return c.checkStep(ctx, r)
 	}
 	for {
 		reply, err := c.try(ctx, r)
@@ -232,6 +231,17 @@ func (c *Control) passOn(ctx context.Context, leader uint64, r Request) (reply j
 	return c.Transport.Request(ctx, leader, body)
 }
 
+// checkStep answers for this member, or passes the step on to the one that is meant.
+func (c *Control) checkStep(ctx context.Context, r Request) (any, error) {
+	if r.ID == c.Directory.ID {
+		return c.check.Do(c.Member, r.Check)
+	}
+	if r.PassedOn {
+		return nil, fmt.Errorf("this is member %d, and not %d", c.Directory.ID, r.ID)
+	}
+	return c.passOn(ctx, r.ID, r)
+}
+
 // remove removes a member. A leader that is to be removed lets another one lead before.
 func (c *Control) remove(ctx context.Context, r Request) (reply any, err error) {
 	if r.ID != c.Directory.ID || len(c.Member.Group().Members) == 1 {
@@ -295,57 +305,4 @@ func (c *Control) Status() (status.Cluster, error) {
 func (c *Control) add(ctx context.Context, r Request) (cluster.Group, error) {
 	err := c.Member.Add(ctx, raftlog.Member{ID: r.ID, Address: r.Address, Replaces: r.InPlaceOf})
 	return c.Member.Group(), err
-}
-
-// A joinRequest is what somebody asks who has a token.
-type joinRequest struct {
-	Secret    string `json:"secret"`
-	Listen    string `json:"listen"`
-	InPlaceOf uint64 `json:"in_place_of,omitempty"`
-}
-
-// A Joined is what a new member gets.
-type Joined struct {
-	Cluster string           `json:"cluster"`
-	ID      uint64           `json:"id"`
-	Bundle  directory.Bundle `json:"bundle"`
-	Group   cluster.Group    `json:"group"`
-}
-
-// Join answers somebody who has a token.
-func (c *Control) Join(ctx context.Context, _ net.Addr, body []byte) ([]byte, error) {
-	var r joinRequest
-	if err := json.Unmarshal(body, &r); err != nil {
-		return nil, fmt.Errorf("not a request: %w", err)
-	}
-	if err := directory.CheckAddress(r.Listen); err != nil {
-		return nil, err
-	}
-	if _, err := c.leader(ctx); err != nil {
-		return nil, err
-	}
-	if err := c.Directory.Redeem(r.Secret, time.Now()); err != nil {
-		return nil, err
-	}
-	j := Joined{Cluster: c.Directory.Cluster, ID: directory.NewID()}
-	credentials, err := c.Directory.Credentials.Issue(j.ID)
-	if err != nil {
-		return nil, err
-	}
-	if j.Bundle, err = credentials.Bundle(); err != nil {
-		return nil, err
-	}
-	reply, err := c.do(ctx, Request{Do: DoAdd, ID: j.ID, Address: r.Listen, InPlaceOf: r.InPlaceOf})
-	if err != nil {
-		return nil, fmt.Errorf("%w (the token is used up; make another)", forPeople(err))
-	}
-	switch g := reply.(type) {
-	case cluster.Group:
-		j.Group = g
-	case json.RawMessage:
-		if err := json.Unmarshal(g, &j.Group); err != nil {
-			return nil, fmt.Errorf("the leader's answer: %w", err)
-		}
-	}
-	return json.Marshal(j)
 }

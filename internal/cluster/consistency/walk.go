@@ -1,4 +1,4 @@
-package cluster
+package consistency
 
 import "github.com/beanpole-mq/beanpole/internal/engine"
 

@@ -1,4 +1,4 @@
-package control
+package consistency
 
 import (
 	"cmp"
@@ -11,12 +11,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 )
 
-// A Comparison is what Verify has found. Members have the same queue if their digests are the same.
-type Comparison struct {
+// A Result is what Verify has found. Members have the same queue if their digests are the same.
+type Result struct {
 	Same    bool             `json:"same"` // all were compared, and have the same
 	From    uint64           `json:"from"`
 	Until   uint64           `json:"until"`
@@ -38,7 +37,7 @@ type ComparedMember struct {
 	Differs bool        `json:"differs"` // from what most members have
 	Problem string      `json:"problem,omitempty"`
 
-	sums *cluster.CensusSums
+	sums *Sums
 }
 
 // A Difference is something that a member has otherwise than most.
@@ -51,10 +50,10 @@ type Difference struct {
 // maxDifferences is how many differences of a member are named.
 const maxDifferences = 10
 
-// An Asker asks a member to do a step of a comparison.
-type Asker func(ctx context.Context, member uint64, r CensusRequest) (CensusReply, error)
+// An Asker asks a member to do a step of a check.
+type Asker func(ctx context.Context, member uint64, r Request) (Reply, error)
 
-// A verification is a comparison under way.
+// A verification is a check under way.
 type verification struct {
 	ask         Asker
 	name        uint64
@@ -67,31 +66,31 @@ type verification struct {
 const stepPause = 50 * time.Millisecond
 
 // Verify compares the queues of members, which go on meanwhile.
-func Verify(ctx context.Context, members []status.Member, ask Asker) Comparison {
-	v := verification{ask: ask, name: rand.Uint64() >> 11} // #nosec G404 -- names a comparison, and is no secret
+func Verify(ctx context.Context, members []status.Member, ask Asker) Result {
+	v := verification{ask: ask, name: rand.Uint64() >> 11} // #nosec G404 -- names a check, and is no secret
 	for _, m := range members {
 		v.members = append(v.members, ComparedMember{ID: m.ID, Address: m.Address, Role: m.Role})
 	}
 	v.each(func(m *ComparedMember) error {
-		reply, err := v.step(ctx, m, CensusRequest{Step: censusBegin, Due: v.due})
+		reply, err := v.step(ctx, m, Request{Step: stepBegin, Due: v.due})
 		v.due, v.from = max(v.due, reply.Due), max(v.from, reply.From)
 		return err
 	})
 	v.each(func(m *ComparedMember) error {
-		_, err := v.step(ctx, m, CensusRequest{Step: censusWalk, From: v.from})
+		_, err := v.step(ctx, m, Request{Step: stepWalk, From: v.from})
 		return err
 	})
-	v.await(ctx, v.from, CensusRequest{Step: censusState}, func(_ *ComparedMember, r *CensusReply) bool {
+	v.await(ctx, v.from, Request{Step: stepState}, func(_ *ComparedMember, r *Reply) bool {
 		v.until = max(v.until, r.Until)
 		return r.Until != 0
 	})
-	v.await(ctx, v.until, CensusRequest{Step: censusSums, From: v.from, Until: v.until}, func(m *ComparedMember, r *CensusReply) bool {
+	v.await(ctx, v.until, Request{Step: stepSums, From: v.from, Until: v.until}, func(m *ComparedMember, r *Reply) bool {
 		m.sums = r.Sums
 		return r.Sums != nil
 	})
 	c := v.compare(ctx)
 	v.each(func(m *ComparedMember) error {
-		v.step(ctx, m, CensusRequest{Step: censusEnd}) // it gives up by itself, too
+		v.step(ctx, m, Request{Step: stepEnd}) // it gives up by itself, too
 		return nil
 	})
 	return c
@@ -108,7 +107,7 @@ func (v *verification) each(f func(m *ComparedMember) error) {
 	}
 }
 
-func (v *verification) step(ctx context.Context, m *ComparedMember, r CensusRequest) (CensusReply, error) {
+func (v *verification) step(ctx context.Context, m *ComparedMember, r Request) (Reply, error) {
 	r.Name = v.name
 	reply, err := v.ask(ctx, m.ID, r)
 	if err != nil && ctx.Err() != nil {
@@ -121,15 +120,15 @@ func (v *verification) step(ctx context.Context, m *ComparedMember, r CensusRequ
 const stuckAfter = 10 * time.Second
 
 // await repeats a step at each member until its answer is there, for which it needs an entry. Those that have answered are asked for
-// their state meanwhile: a member that nobody asks for censusSilence gives up, and another one may take longer than that.
-func (v *verification) await(ctx context.Context, needs uint64, r CensusRequest, done func(*ComparedMember, *CensusReply) bool) {
+// their state meanwhile: a member that nobody asks for silence gives up, and another one may take longer than that.
+func (v *verification) await(ctx context.Context, needs uint64, r Request, done func(*ComparedMember, *Reply) bool) {
 	answered := make(map[uint64]bool)
 	applied, moved := make(map[uint64]uint64), make(map[uint64]time.Time)
 	for {
 		all := true
 		v.each(func(m *ComparedMember) error {
 			if answered[m.ID] {
-				if _, err := v.step(ctx, m, CensusRequest{Step: censusState}); ctx.Err() == nil {
+				if _, err := v.step(ctx, m, Request{Step: stepState}); ctx.Err() == nil {
 					return err
 				}
 				return nil
@@ -166,8 +165,8 @@ func (v *verification) await(ctx context.Context, needs uint64, r CensusRequest,
 }
 
 // compare holds the sums of the members against those that most have.
-func (v *verification) compare(ctx context.Context) Comparison {
-	c := Comparison{Same: true, From: v.from, Until: v.until, Members: v.members, Differences: []Difference{}}
+func (v *verification) compare(ctx context.Context) Result {
+	c := Result{Same: true, From: v.from, Until: v.until, Members: v.members, Differences: []Difference{}}
 	for i := range c.Members {
 		if m := &c.Members[i]; m.sums != nil {
 			m.Jobs, m.Changed, m.Digest = m.sums.Jobs, m.sums.Changed, digestOf(m.sums)
@@ -210,7 +209,7 @@ func (v *verification) usual() (most *ComparedMember) {
 }
 
 // digestOf returns a short text that is the same for the same sums.
-func digestOf(s *cluster.CensusSums) string {
+func digestOf(s *Sums) string {
 	h := sha256.New()
 	for _, n := range append([]uint64{s.Jobs, s.Changed}, s.Buckets...) {
 		h.Write(binary.LittleEndian.AppendUint64(nil, n))
@@ -224,7 +223,7 @@ func (v *verification) differences(ctx context.Context, m, usual *ComparedMember
 		if m.sums.Buckets[bucket] == usual.sums.Buckets[bucket] {
 			continue
 		}
-		r := CensusRequest{Step: censusOf, From: v.from, Until: v.until, Bucket: bucket}
+		r := Request{Step: stepItems, From: v.from, Until: v.until, Bucket: bucket}
 		want, err := v.step(ctx, usual, r)
 		if err != nil {
 			return found
@@ -233,7 +232,7 @@ func (v *verification) differences(ctx context.Context, m, usual *ComparedMember
 		if err != nil {
 			return found
 		}
-		found = append(found, difference(m.ID, got.In, want.In)...)
+		found = append(found, difference(m.ID, got.Items, want.Items)...)
 		if len(found) >= maxDifferences {
 			return found[:maxDifferences]
 		}
@@ -242,13 +241,13 @@ func (v *verification) differences(ctx context.Context, m, usual *ComparedMember
 }
 
 // difference returns how what a member has differs from what is usual.
-func difference(member uint64, got, want []cluster.Counted) (found []Difference) {
+func difference(member uint64, got, want []Item) (found []Difference) {
 	hashes := make(map[uint64]uint64)
 	for _, k := range want {
 		hashes[k.Key] = k.Hash
 	}
 	add := func(key uint64, kind string) {
-		found = append(found, Difference{Member: member, Job: cluster.JobOf(key), Kind: kind})
+		found = append(found, Difference{Member: member, Job: Item{Key: key}.job(), Kind: kind})
 	}
 	for _, k := range got {
 		hash, ok := hashes[k.Key]

@@ -1,4 +1,4 @@
-package control
+package consistency
 
 import (
 	"context"
@@ -11,48 +11,47 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 )
 
 // Members that answer with what they have: the one that differs is found, and what of it.
 func TestVerify(t *testing.T) {
-	same := []cluster.Counted{{Key: 1, Hash: 10}, {Key: 2, Hash: 20}, {Key: 1 << 63, Hash: 30}}
-	has := map[uint64][]cluster.Counted{
+	same := []Item{{Key: 1, Hash: 10}, {Key: 2, Hash: 20}, {Key: 1 << 63, Hash: 30}}
+	has := map[uint64][]Item{
 		41: same,
 		42: same,
 		43: {{Key: 1, Hash: 11}, {Key: 3, Hash: 5}, {Key: 1 << 63, Hash: 31}},
 	}
 	polled := map[uint64]int{}
 	var highest uint64 // of the members that are compared
-	ask := func(_ context.Context, member uint64, r CensusRequest) (reply CensusReply, err error) {
+	ask := func(_ context.Context, member uint64, r Request) (reply Reply, err error) {
 		if member == 44 {
 			return reply, errors.New("no route to host")
 		}
 		switch r.Step {
-		case censusBegin:
+		case stepBegin:
 			reply.From, reply.Due = member, max(r.Due, 1000)
-		case censusWalk:
+		case stepWalk:
 			if r.From != highest {
 				t.Errorf("the walk is to begin at %d, and not at the highest entry", r.From)
 			}
-		case censusState:
+		case stepState:
 			if polled[member]++; polled[member] > 2 {
 				reply.Until = 100 + member
 			}
-		case censusSums:
+		case stepSums:
 			if r.From != highest || r.Until != 100+highest {
 				t.Errorf("sums from %d until %d", r.From, r.Until)
 			}
-			s := &cluster.CensusSums{Jobs: 2, Changed: 7, Buckets: make([]uint64, cluster.CensusBuckets)}
+			s := &Sums{Jobs: 2, Changed: 7, Buckets: make([]uint64, buckets)}
 			for _, k := range has[member] {
-				s.Buckets[k.Key%cluster.CensusBuckets] += k.Hash
+				s.Buckets[k.Key%buckets] += k.Hash
 			}
 			reply.Sums = s
-		case censusOf:
+		case stepItems:
 			for _, k := range has[member] {
-				if k.Key%cluster.CensusBuckets == uint64(r.Bucket) {
-					reply.In = append(reply.In, k)
+				if k.Key%buckets == uint64(r.Bucket) {
+					reply.Items = append(reply.Items, k)
 				}
 			}
 		}
@@ -81,10 +80,10 @@ func TestVerify(t *testing.T) {
 // A member that has done its part is asked on while another one takes its time: it would give up otherwise.
 func TestVerifyOfSlowMember(t *testing.T) {
 	const patience = 3 // so often another one is asked before a member gives up
-	for _, slowStep := range []string{censusState, censusSums} {
+	for _, slowStep := range []step{stepState, stepSums} {
 		waits := map[uint64]int{} // how often others were asked since a member was
 		slow := 0
-		ask := func(_ context.Context, member uint64, r CensusRequest) (reply CensusReply, err error) {
+		ask := func(_ context.Context, member uint64, r Request) (reply Reply, err error) {
 			if waits[member] > patience {
 				return reply, errors.New("it was given up")
 			}
@@ -95,10 +94,10 @@ func TestVerifyOfSlowMember(t *testing.T) {
 				return reply, nil
 			}
 			switch r.Step {
-			case censusState:
+			case stepState:
 				reply.Until = 7
-			case censusSums:
-				reply.Sums = &cluster.CensusSums{Jobs: 2, Buckets: make([]uint64, cluster.CensusBuckets)}
+			case stepSums:
+				reply.Sums = &Sums{Jobs: 2, Buckets: make([]uint64, buckets)}
 			}
 			return reply, nil
 		}
@@ -125,7 +124,7 @@ func TestVerifyOfStuckMember(t *testing.T) {
 				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("too long"))
 				defer cancel()
 				began := time.Now()
-				ask := func(ctx context.Context, member uint64, r CensusRequest) (reply CensusReply, err error) {
+				ask := func(ctx context.Context, member uint64, r Request) (reply Reply, err error) {
 					if ctx.Err() != nil {
 						return reply, fmt.Errorf("member %d does not answer", member)
 					}
@@ -134,14 +133,14 @@ func TestVerifyOfStuckMember(t *testing.T) {
 						reply.Applied = c.applied(time.Since(began))
 					}
 					switch r.Step {
-					case censusBegin:
+					case stepBegin:
 						reply.From = reply.Applied
-					case censusState:
+					case stepState:
 						if reply.Applied == 70 {
 							reply.Until = 70
 						}
-					case censusSums:
-						reply.Sums = &cluster.CensusSums{Jobs: 2, Buckets: make([]uint64, cluster.CensusBuckets)}
+					case stepSums:
+						reply.Sums = &Sums{Jobs: 2, Buckets: make([]uint64, buckets)}
 					}
 					return reply, nil
 				}

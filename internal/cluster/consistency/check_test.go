@@ -1,0 +1,69 @@
+package consistency
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// A fake is a member that has applied entry 7.
+type fake struct {
+	engine  *engine.Engine
+	observe func(entry uint64, changes []engine.Change)
+	failed  chan struct{}
+}
+
+func (f *fake) Observe(observe func(entry uint64, changes []engine.Change)) error {
+	if f.observe = observe; observe != nil {
+		observe(7, nil)
+	}
+	return nil
+}
+
+func (f *fake) View(_ bool, view func(*engine.Engine)) (until uint64, err error) {
+	view(f.engine)
+	return 9, nil
+}
+
+func (f *fake) Time() (now, zero int64) { return 1, 1 }
+
+func (f *fake) Failed() <-chan struct{} { return f.failed }
+
+// A check does not count whose member gets another engine meanwhile, skips entries or
+// ends, in whose place another one was begun, or that nobody asks for.
+func TestCheckIsOver(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile func(s *Session, m *fake)
+		want      string // in the error
+	}{
+		"all is well":     {func(*Session, *fake) {}, ""},
+		"entries again":   {func(_ *Session, m *fake) { m.observe(8, nil); m.observe(7, nil); m.observe(9, nil) }, ""},
+		"another engine":  {func(_ *Session, m *fake) { m.engine = engine.New(engine.Options{}) }, "leader has changed"},
+		"entries skipped": {func(_ *Session, m *fake) { m.observe(9, nil) }, "whole queue"},
+		"member ends":     {func(_ *Session, m *fake) { close(m.failed) }, "given up"},
+		"another check":   {func(s *Session, m *fake) { s.Do(m, &Request{Name: 2, Step: stepBegin}) }, "another consistency check"},
+		"silence":         {func(*Session, *fake) { time.Sleep(silence) }, "given up"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, m := new(Session), &fake{engine: engine.New(engine.Options{}), failed: make(chan struct{})}
+				for _, r := range []Request{{Step: stepBegin}, {Step: stepWalk, From: 7}} {
+					r.Name = 1
+					if _, err := s.Do(m, &r); err != nil {
+						t.Fatal(err)
+					}
+				}
+				synctest.Wait() // the first slice was all
+				c.meanwhile(s, m)
+				time.Sleep(4 * slicePause)
+				reply, err := s.Do(m, &Request{Name: 1, Step: stepState})
+				if c.want == "" && (err != nil || reply.Until != 9) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+					t.Errorf("%+v, %v, want %q", reply, err, c.want)
+				}
+			})
+		})
+	}
+}

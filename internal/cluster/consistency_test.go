@@ -1,0 +1,74 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/consistency"
+	"github.com/beanpole-mq/beanpole/internal/cluster/status"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// verify compares the queues of all members that are up.
+func (w *world) verify() consistency.Result {
+	var members []status.Member
+	sessions := make(map[uint64]*consistency.Session)
+	for _, m := range w.machines {
+		members = append(members, status.Member{ID: m.id})
+		sessions[m.id] = new(consistency.Session)
+	}
+	return consistency.Verify(w.t.Context(), members, func(_ context.Context, id uint64, r consistency.Request) (consistency.Reply, error) {
+		return sessions[id].Do(w.machines[id-1].member, &r)
+	})
+}
+
+// Members that are the same are found to be so while clients put, delete and reserve, and one that is not is found.
+func TestConsistencyCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 3)
+		time.Sleep(time.Second)
+		l := w.leader()
+		for i := range 2000 {
+			_, err := w.put(l, "old", engine.Spec{Pri: uint32(i), TTR: 60, Delay: uint32(i % 3)}, "it stays")
+			w.must(err)
+		}
+		w.must(l.Broker().Call(func(e *engine.Engine, now int64) {
+			e.Pause(now, []byte("old"), 3600)
+		}))
+		stop := w.load(40)
+		var changed uint64
+		for range 3 {
+			c := w.verify()
+			if !c.Same || c.Members[0].Jobs == 0 {
+				t.Errorf("members that are the same: %+v", c)
+			}
+			changed += c.Members[0].Changed
+		}
+		stop()
+		time.Sleep(time.Second) // the followers have everything
+		if changed == 0 {
+			t.Error("nothing has changed during the consistency checks")
+		}
+
+		// One job differs in its priority.
+		follower := w.machines[l.opt.Self.ID%3]
+		var planted uint64
+		follower.member.Broker().Look(func(e *engine.Engine, _ int64) {
+			c, place, _ := e.NextSnapshot(0)
+			for string(c.Tube) != "old" {
+				c, place, _ = e.NextSnapshot(place)
+			}
+			planted = c.ID
+			c.Pri++
+			e.Restore(c)
+		})
+		c := w.verify()
+		if want := []consistency.Difference{{Member: follower.id, Job: planted, Kind: "other"}}; !slices.Equal(c.Differences, want) {
+			t.Errorf("%+v, want %v", c, want)
+		}
+		w.close()
+	})
+}

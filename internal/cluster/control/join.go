@@ -1,0 +1,65 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster"
+	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+)
+
+// A joinRequest is what somebody asks who has a token.
+type joinRequest struct {
+	Secret    string `json:"secret"`
+	Listen    string `json:"listen"`
+	InPlaceOf uint64 `json:"in_place_of,omitempty"`
+}
+
+// A Joined is what a new member gets.
+type Joined struct {
+	Cluster string           `json:"cluster"`
+	ID      uint64           `json:"id"`
+	Bundle  directory.Bundle `json:"bundle"`
+	Group   cluster.Group    `json:"group"`
+}
+
+// Join answers somebody who has a token.
+func (c *Control) Join(ctx context.Context, _ net.Addr, body []byte) ([]byte, error) {
+	var r joinRequest
+	if err := json.Unmarshal(body, &r); err != nil {
+		return nil, fmt.Errorf("not a request: %w", err)
+	}
+	if err := directory.CheckAddress(r.Listen); err != nil {
+		return nil, err
+	}
+	if _, err := c.leader(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.Directory.Redeem(r.Secret, time.Now()); err != nil {
+		return nil, err
+	}
+	j := Joined{Cluster: c.Directory.Cluster, ID: directory.NewID()}
+	credentials, err := c.Directory.Credentials.Issue(j.ID)
+	if err != nil {
+		return nil, err
+	}
+	if j.Bundle, err = credentials.Bundle(); err != nil {
+		return nil, err
+	}
+	reply, err := c.do(ctx, Request{Do: DoAdd, ID: j.ID, Address: r.Listen, InPlaceOf: r.InPlaceOf})
+	if err != nil {
+		return nil, fmt.Errorf("%w (the token is used up; make another)", forPeople(err))
+	}
+	switch g := reply.(type) {
+	case cluster.Group:
+		j.Group = g
+	case json.RawMessage:
+		if err := json.Unmarshal(g, &j.Group); err != nil {
+			return nil, fmt.Errorf("the leader's answer: %w", err)
+		}
+	}
+	return json.Marshal(j)
+}
