@@ -65,7 +65,7 @@ func jobPage(r *request) (*page, error) {
 	if body, ok := bodyOf(&v.Job); ok {
 		v.HasBody = true
 		if !r.live { // it does not change
-			v.Kind = decode.Kind(body)
+			v.Kind, _ = decode.Describe(body)
 			v.addViews(r, body)
 		}
 	}

@@ -102,7 +102,7 @@ func TestStreamLeavesBodiesAlone(t *testing.T) {
 			case *jobView:
 				decoded = v.Shown != nil || v.Kind != ""
 			case *tubeView:
-				decoded = v.Jobs[0].Preview != "" || v.Jobs[0].Kind != ""
+				decoded = v.Jobs[0].Fields != nil || v.Jobs[0].Kind != ""
 			}
 			if decoded == asked.live {
 				t.Errorf("%s, live %v: decoded %v", path, asked.live, decoded)

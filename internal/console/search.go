@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -44,6 +45,23 @@ func searchOf(v url.Values) bodySearch {
 	return bodySearch{}
 }
 
+// mark finds in a row what was looked for; nil: nothing was.
+func (s bodySearch) mark() *regexp.Regexp {
+	pattern := s.What
+	switch s.By {
+	case "text":
+		pattern = regexp.QuoteMeta(s.What)
+	case "pointer":
+		pointer, equals, there := strings.Cut(s.What, "=")
+		pattern = regexp.QuoteMeta(strings.ReplaceAll(strings.Trim(pointer, "/ "), "/", ".")) + ": "
+		if there {
+			pattern += regexp.QuoteMeta(strings.Trim(strings.TrimSpace(equals), `"`))
+		}
+	}
+	mark, _ := regexp.Compile(pattern) // of what is none there are no rows
+	return mark
+}
+
 // words says which jobs are wanted; empty: all.
 func (s bodySearch) words() string {
 	switch {
@@ -65,6 +83,7 @@ type searchView struct {
 	Kinds    [][2]string
 	Asked    bool
 	Jobs     []jobRow
+	Same     []decode.Field // that all of them have
 	Looked   uint64
 	Total    uint64 // 0: not known
 	Continue string // there is more to look at
@@ -113,7 +132,7 @@ func searchPage(r *request) (*page, error) {
 	if found.Total != nil {
 		v.Total = max(*found.Total, v.Looked)
 	}
-	v.Jobs = jobRows(found.Jobs)
+	v.Jobs, v.Same = jobRows(found.Jobs, v.mark())
 	if found.Next != "" {
 		v.Continue = v.link("cursor", found.Next)
 	}
@@ -153,16 +172,4 @@ func (r *request) bulkLinks(tube, state string, search []string) (all []bulkLink
 		}
 	}
 	return all
-}
-
-// jobRows returns the rows of jobs that came with their bodies, or without.
-func jobRows(jobs []admin.Job) (rows []jobRow) {
-	for i := range jobs {
-		row := jobRow{Job: jobs[i]}
-		if body, ok := bodyOf(&row.Job); ok {
-			row.Kind, row.Preview = decode.Kind(body), preview(body)
-		}
-		rows = append(rows, row)
-	}
-	return rows
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -19,6 +18,7 @@ type tubeView struct {
 	State   string
 	States  []stateTab
 	Jobs    []jobRow
+	Same    []decode.Field // that all of them have
 	Next    string
 	First   string // the first page, if this is another one
 	Clients []admin.Connection
@@ -39,16 +39,8 @@ type stateTab struct {
 	Count             uint64
 }
 
-// A jobRow is a job in a list.
-type jobRow struct {
-	admin.Job
-	Kind    string // what the body says that the job is
-	Preview string
-}
-
 const (
 	jobsPerPage    = 50
-	previewLength  = 160 // characters
 	clientsOfATube = 20
 )
 
@@ -152,7 +144,7 @@ func (v *tubeView) addJobs(r *request, page *admin.Jobs) {
 			page.Jobs[i].Body, page.Jobs[i].BodyBase64 = nil, nil
 		}
 	}
-	v.Jobs = jobRows(page.Jobs)
+	v.Jobs, v.Same = jobRows(page.Jobs, nil)
 	here := r.tubeLink(v.Name, "")
 	if page.Next != "" {
 		v.Next = withQuery(here, "state", v.State, "cursor", page.Next)
@@ -160,34 +152,6 @@ func (v *tubeView) addJobs(r *request, page *admin.Jobs) {
 	if r.FormValue("cursor") != "" {
 		v.First = withQuery(here, "state", v.State)
 	}
-}
-
-// bodyOf returns the body of a job, if it came with one.
-func bodyOf(j *admin.Job) (body []byte, ok bool) {
-	switch {
-	case j.Body != nil:
-		return []byte(*j.Body), true
-	case j.BodyBase64 != nil:
-		return *j.BodyBase64, true
-	}
-	return nil, false
-}
-
-// preview returns the beginning of a body on one line.
-func preview(body []byte) string {
-	if !utf8.Valid(body) {
-		return fmt.Sprintf("%x", body[:min(len(body), previewLength/2)])
-	}
-	text := strings.Map(func(c rune) rune {
-		if !unicode.IsPrint(c) {
-			return ' '
-		}
-		return c
-	}, string(body[:min(len(body), 4*previewLength)]))
-	if runes := []rune(text); len(runes) > previewLength {
-		return string(runes[:previewLength]) + "…"
-	}
-	return text
 }
 
 // Order says how the jobs of a state are listed.

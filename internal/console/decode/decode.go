@@ -113,7 +113,7 @@ func title(what, prefix string) string {
 // unpacked returns the views of what a body has in it, if it is packed.
 func unpacked(body []byte) (views []View) {
 	for _, p := range packings {
-		inside, ok := p.unpack(body)
+		inside, ok := p.unpack(body, unpackLimit)
 		if !ok {
 			continue
 		}
@@ -130,31 +130,41 @@ func unpacked(body []byte) (views []View) {
 // packings are ways in which a body has another one in it.
 var packings = []struct {
 	name   string
-	unpack func([]byte) ([]byte, bool)
+	unpack func(packed []byte, limit int64) ([]byte, bool)
 }{
-	{"base64", fromBase64},
-	{"gzip", func(b []byte) ([]byte, bool) {
+	{"base64", func(b []byte, _ int64) ([]byte, bool) { return fromBase64(b) }},
+	{"gzip", func(b []byte, limit int64) ([]byte, bool) {
 		if !bytes.HasPrefix(b, []byte{0x1f, 0x8b}) {
 			return nil, false
 		}
 		z, err := gzip.NewReader(bytes.NewReader(b))
-		return readAll(z, err)
+		return readAll(z, err, limit)
 	}},
-	{"zlib", func(b []byte) ([]byte, bool) {
+	{"zlib", func(b []byte, limit int64) ([]byte, bool) {
 		if len(b) < 6 || b[0] != 0x78 {
 			return nil, false
 		}
 		z, err := zlib.NewReader(bytes.NewReader(b))
-		return readAll(z, err)
+		return readAll(z, err, limit)
 	}},
 }
 
+// unpack returns what a body has in it that is packed in any way.
+func unpack(body []byte, limit int64) ([]byte, bool) {
+	for _, p := range packings {
+		if inside, ok := p.unpack(body, limit); ok {
+			return inside, true
+		}
+	}
+	return nil, false
+}
+
 // readAll reads what was packed, as far as it may be.
-func readAll(z io.Reader, err error) ([]byte, bool) {
+func readAll(z io.Reader, err error, limit int64) ([]byte, bool) {
 	if err != nil {
 		return nil, false
 	}
-	inside, err := io.ReadAll(io.LimitReader(z, unpackLimit))
+	inside, err := io.ReadAll(io.LimitReader(z, limit))
 	return inside, err == nil && len(inside) > 0
 }
 

@@ -83,22 +83,36 @@ func TestBomb(t *testing.T) {
 	}
 }
 
-func TestKind(t *testing.T) {
+// A row says what a job is, and with what arguments: nothing of the envelope.
+func TestDescribe(t *testing.T) {
+	packed := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(zipped(s))) }
 	for body, want := range map[string]string{
-		`{"displayName":"App\\Jobs\\Mail","job":"Illuminate\\Queue\\CallQueuedHandler@call"}`: `App\Jobs\Mail`,
-		`{"job_class":"MailJob"}`:                    "MailJob",
-		`{"headers":{"task":"mail.send"},"body":""}`: "mail.send",
-		`{"class":"Hard","args":[]}`:                 "Hard",
-		`{"class":"a text with blanks"}`:             "",
-		`O:4:"Mail":0:{}`:                            "Mail",
-		"eyJqb2JfY2xhc3MiOiJNYWlsSm9iIn0=":           "MailJob",
-		`{"class":"ActiveJob::QueueAdapters::BackburnerAdapter::JobWrapper","args":[{"job_class":"MailJob","arguments":[1]}]}`: "MailJob",
-		`{"class":"ActiveJob::QueueAdapters::BackburnerAdapter::JobWrapper","args":[]}`:                                        "",
+		`{"uuid":"x","displayName":"App\\Jobs\\Mail","job":"Illuminate\\Queue\\CallQueuedHandler@call","data":{"to":"ann"}}`:                                           `App\Jobs\Mail to=ann`,
+		`{"displayName":"P","data":{"command":"O:1:\"P\":2:{s:5:\"queue\";N;s:1:\"m\";O:17:\"Q\\ModelIdentifier\":2:{s:5:\"class\";s:4:\"User\";s:2:\"id\";i:17;}}"}}`: `P m=User 17`,
+		`{"job_class":"MailJob","arguments":[17,{"_aj_globalid":"gid://shop/User/17"}]}`:                                                                               `MailJob =17 =gid://shop/User/17`,
+		`{"headers":{"task":"mail.send"},"body":"W1sxXSwgeyJ0byI6ICJhbm4ifSwge31d"}`:                                                                                   `mail.send =1 to=ann`,
+		`{"task":"mail.send","args":[1],"kwargs":{"to":"ann"},"retries":3}`:                                                                                            `mail.send =1 to=ann`,
+		`{"class":"Hard","args":[17,"weekly"],"jid":"b4a577edbccf1d805744efa9","retry":true}`:                                                                          `Hard =17 =weekly`,
+		`{"class":"a text with blanks"}`:           `class=a text with blanks`,
+		`{"type":"sent","user":{"id":"17"}}`:       `sent user.id="17"`,
+		`O:4:"Mail":1:{s:2:"to";s:3:"ann";}`:       "Mail to=ann",
+		"eyJqb2JfY2xhc3MiOiJNYWlsSm9iIn0=":         "MailJob",
+		packed(`{"a":[1,2],"b":{},"c":[{"d":1}]}`): "a=[1,2] b={} c.0.d=1",
+		"\x82\xa1n\x01\xa1l\x02":                   "n=1 l=2",
+		`{"class":"ActiveJob::QueueAdapters::BackburnerAdapter::JobWrapper","args":[{"job_class":"MailJob","arguments":[1]}]}`: "MailJob =1",
+		`{"class":"ActiveJob::QueueAdapters::BackburnerAdapter::JobWrapper","args":[]}`:                                        "class=ActiveJob::QueueAdapters::BackburnerAdapter::JobWrapper args=[]",
 		`[]`: "", "": "", "plain": "",
 	} {
-		if got := Kind([]byte(body)); got != want {
+		got, fields := Describe([]byte(body))
+		for _, f := range fields {
+			got += " " + f.Path + "=" + f.Value
+		}
+		if got = strings.TrimSpace(got); got != want {
 			t.Errorf("%s: %q, want %q", body, got, want)
 		}
+	}
+	if text, ok := Text([]byte(packed("a text\nof two lines"))); text != "a text\nof two lines" || !ok {
+		t.Errorf("%q", text)
 	}
 }
 
@@ -128,7 +142,7 @@ func read(t testing.TB, name string) []byte {
 func TestFrameworks(t *testing.T) {
 	for _, test := range bodies {
 		body := read(t, test.name)
-		if got := Kind(body); got != test.kind {
+		if got, _ := Describe(body); got != test.kind {
 			t.Errorf("%s is a %q, want %q", test.name, got, test.kind)
 		}
 		v := Views(body)[0]
@@ -164,7 +178,8 @@ func FuzzViews(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		Kind(body)
+		Describe(body)
+		Text(body)
 		for _, v := range Views(body) {
 			if v.Name == "" || v.Title == "" {
 				t.Errorf("%+v", v)
@@ -189,7 +204,7 @@ func TestHidden(t *testing.T) {
 			t.Errorf("%q: %q, want %q", body, text, want)
 		}
 	}
-	if kind := Kind([]byte("{\"class\":\"Send\u202e\"}")); kind != `Send\u202e` {
+	if kind, _ := Describe([]byte("{\"class\":\"Send\u202e\"}")); kind != `Send\u202e` {
 		t.Errorf("%q", kind)
 	}
 }

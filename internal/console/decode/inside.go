@@ -10,8 +10,8 @@ import (
 // maxInside is how deep strings are looked into that are in strings.
 const maxInside = 4
 
-// withInside returns JSON with what its strings have in them in their place: what PHP's serialize has written, or JSON, also in
-// base64. It reports whether there was any.
+// withInside returns JSON with what its strings have in them in their place: what PHP's serialize has written, or JSON, also
+// packed. It reports whether there was any.
 func withInside(text []byte, depth int) ([]byte, bool) {
 	var compact, out bytes.Buffer
 	if len(text) > Limit || json.Compact(&compact, text) != nil {
@@ -47,9 +47,13 @@ func insideOf(quoted string, depth int) ([]byte, bool) {
 	return text, true
 }
 
-// structureOf returns as JSON what a text is: JSON, what PHP has serialized, also with slashes added, or base64 of that.
+// structureOf returns as JSON what a text is: JSON, what PHP has serialized, also with slashes added, or that in base64, gzip or zlib.
 func structureOf(text []byte) ([]byte, bool) {
-	if inside, ok := fromBase64(text); ok {
+	for range len(packings) {
+		inside, ok := unpack(text, Limit)
+		if !ok {
+			break
+		}
 		text = inside
 	}
 	if isJSON(text) {

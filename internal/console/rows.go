@@ -1,0 +1,145 @@
+package console
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/console/decode"
+)
+
+// A jobRow is a job in a list.
+type jobRow struct {
+	admin.Job
+	Kind                 string         // what the body says that the job is
+	Fields               []decode.Field // what tells it from the others
+	Before, Match, After string         // of a body without fields, and of one that was looked for
+}
+
+const (
+	previewLength  = 160 // characters
+	beforeTheMatch = 40
+	decodedBytes   = 1 << 20 // of all bodies on a page; of the others the beginning is shown
+)
+
+// jobRows returns the rows of jobs that came with their bodies, or without, and what is the same in all. What was looked for is marked.
+func jobRows(jobs []admin.Job, wanted *regexp.Regexp) (rows []jobRow, same []decode.Field) {
+	rows = make([]jobRow, len(jobs))
+	left := decodedBytes
+	for i := range jobs {
+		row := &rows[i]
+		row.Job = jobs[i]
+		body, ok := bodyOf(&row.Job)
+		if !ok {
+			continue
+		}
+		text, isText := strings.ToValidUTF8(string(body[:min(len(body), 4*previewLength)]), ""), true
+		if left -= len(body); left > 0 {
+			row.Kind, row.Fields = decode.Describe(body)
+			text, isText = decode.Text(body)
+		}
+		switch {
+		case wanted != nil && (row.mark(joined(row.Fields), wanted) || isText && row.mark(text, wanted)):
+			row.Fields = nil
+		case len(row.Fields) > 0 || row.Kind != "":
+		case isText:
+			row.After = oneLine(text)
+		default:
+			row.After = fmt.Sprintf("%x", body[:min(len(body), previewLength/2)])
+		}
+	}
+	same = leaveOutSame(rows)
+	for i := range rows {
+		rows[i].Fields = inOneLine(rows[i].Fields)
+	}
+	return rows, inOneLine(same)
+}
+
+// mark shows the part of a text around a match; false: there is none.
+func (row *jobRow) mark(text string, wanted *regexp.Regexp) bool {
+	at := wanted.FindStringIndex(text)
+	if at == nil || at[0] == at[1] {
+		return false
+	}
+	before := []rune(strings.ToValidUTF8(text[max(0, at[0]-4*beforeTheMatch):at[0]], ""))
+	if n := len(before) - beforeTheMatch; n > 0 {
+		before = append([]rune("…"), before[n:]...)
+	}
+	row.Before, row.Match, row.After = oneLine(string(before)), oneLine(text[at[0]:at[1]]), oneLine(text[at[1]:])
+	return true
+}
+
+func joined(fields []decode.Field) string {
+	var all []string
+	for _, f := range fields {
+		all = append(all, strings.TrimPrefix(f.Path+": "+f.Value, ": "))
+	}
+	return strings.Join(all, ", ")
+}
+
+// inOneLine returns the first fields that have room in a row.
+func inOneLine(fields []decode.Field) []decode.Field {
+	n := 0
+	for i, f := range fields {
+		if n += utf8.RuneCountInString(f.Path+f.Value) + 2; n > previewLength {
+			return fields[:max(i, 1)]
+		}
+	}
+	return fields
+}
+
+// leaveOutSame takes from rows of one kind what is the same in all of them, and returns that if all rows are of one kind.
+func leaveOutSame(rows []jobRow) (same []decode.Field) {
+	type in struct {
+		kind string
+		decode.Field
+	}
+	n := make(map[in]int)
+	for i := range rows {
+		n[in{kind: rows[i].Kind}]++
+		for _, f := range rows[i].Fields {
+			n[in{rows[i].Kind, f}]++
+		}
+	}
+	for i := range rows {
+		row := &rows[i]
+		of := n[in{kind: row.Kind}]
+		isSame := func(f decode.Field) bool { return of > 1 && n[in{row.Kind, f}] == of }
+		if others := slices.DeleteFunc(slices.Clone(row.Fields), isSame); len(others) > 0 {
+			if of == len(rows) && i == 0 {
+				same = slices.DeleteFunc(slices.Clone(row.Fields), func(f decode.Field) bool { return !isSame(f) })
+			}
+			row.Fields = others
+		}
+	}
+	return same
+}
+
+// bodyOf returns the body of a job, if it came with one.
+func bodyOf(j *admin.Job) (body []byte, ok bool) {
+	switch {
+	case j.Body != nil:
+		return []byte(*j.Body), true
+	case j.BodyBase64 != nil:
+		return *j.BodyBase64, true
+	}
+	return nil, false
+}
+
+// oneLine returns the beginning of a text, without what takes no room or more than a line.
+func oneLine(text string) string {
+	text = strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) {
+			return ' '
+		}
+		return c
+	}, text[:min(len(text), 4*previewLength)])
+	if runes := []rune(text); len(runes) > previewLength {
+		return string(runes[:previewLength]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,66 @@
+package console
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+)
+
+// rowTexts are the rows of some bodies as one reads them, and what stands above them.
+func rowTexts(wanted *regexp.Regexp, bodies ...string) (texts []string, above string) {
+	var jobs []admin.Job
+	for _, body := range bodies {
+		raw := []byte(body)
+		jobs = append(jobs, admin.Job{BodyBase64: &raw})
+	}
+	rows, same := jobRows(jobs, wanted)
+	for _, row := range rows {
+		text := strings.TrimSpace(row.Kind+" "+joined(row.Fields)) + row.Before
+		if row.Match != "" {
+			text += "[" + row.Match + "]"
+		}
+		texts = append(texts, text+row.After)
+	}
+	return texts, joined(same)
+}
+
+// A row shows what the others do not have; what all have stands above them.
+func TestRowsDiffer(t *testing.T) {
+	const laravel = `{"uuid":"1","displayName":"App\\Mail","data":{"to":"%s","template":"welcome"}}`
+	for _, test := range []struct {
+		bodies      []string
+		want, above string
+	}{
+		{[]string{`{"v":2,"user":{"id":17,"plan":"pro"}}`, `{"v":2,"user":{"id":18,"plan":"pro"}}`}, "user.id: 17|user.id: 18", "v: 2, user.plan: pro"},
+		{[]string{fmt.Sprintf(laravel, "ann"), fmt.Sprintf(laravel, "bob")}, `App\Mail to: ann|App\Mail to: bob`, "template: welcome"},
+		{[]string{`{"v":2}`, `{"v":2}`}, "v: 2|v: 2", ""},
+		{[]string{`{"v":2,"n":1}`}, "v: 2, n: 1", ""},
+		{[]string{`{"type":"a","n":1,"v":2}`, `{"type":"a","n":2,"v":2}`, `{"type":"b","n":1,"v":2}`}, "a n: 1|a n: 2|b n: 1, v: 2", ""},
+		{[]string{"two\nlines", "", "\xff\x00"}, "two lines||ff00", ""},
+	} {
+		if texts, above := rowTexts(nil, test.bodies...); strings.Join(texts, "|") != test.want || above != test.above {
+			t.Errorf("%q above %q, want %q above %q", above, texts, test.above, test.want)
+		}
+	}
+}
+
+// A row of a search begins a little before what was looked for, and marks it.
+func TestRowsMatch(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	for _, test := range []struct {
+		search     bodySearch
+		body, want string
+	}{
+		{bodySearch{"text", "needle"}, long + "a needle here", "…" + long[:38] + "a [needle] here"},
+		{bodySearch{"regexp", "n.?edle"}, `{"displayName":"Mail","data":{"to":"the needle"}}`, "Mailto: the [needle]"},
+		{bodySearch{"pointer", "/user/id = 17"}, `{"a":1,"user":{"id":17},"b":2}`, "a: 1, [user.id: 17], b: 2"},
+		{bodySearch{"text", `":17`}, `{"a":1,"user":{"id":17}}`, `{"a":1,"user":{"id[":17]}}`},
+	} {
+		if texts, _ := rowTexts(test.search.mark(), test.body); texts[0] != test.want {
+			t.Errorf("%v: %q, want %q", test.search, texts[0], test.want)
+		}
+	}
+}
