@@ -91,6 +91,7 @@ var arrows = map[string]string{
 	"internal/test/conformance":         "internal/test/freeport",
 	"internal/test/conformance/interop": "",
 	"internal/test/freeport":            "golang.org/x/sys",
+	"internal/test/ledger":              "",
 	"internal/test/memnet":              "",
 	"internal/test/model":               "",
 	"internal/test/night":               "",

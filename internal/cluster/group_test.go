@@ -67,7 +67,7 @@ func TestTransfer(t *testing.T) {
 		}
 		w.leader().Broker().Look(func(e *engine.Engine, _ int64) {
 			for c := range e.Snapshots {
-				if !w.ledger.puts[c.ID] {
+				if !w.asked.IsPut(keyOf(c.Body)) {
 					t.Errorf("job %d is there, and was not acknowledged", c.ID)
 				}
 			}

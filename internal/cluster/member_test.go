@@ -156,7 +156,8 @@ func (w *world) live(seed uint64) {
 	if w.logged("this leader does not have") > 0 {
 		w.fatalf("a leader takes a member for one that knows better")
 	}
-	w.t.Logf("%d members, %d puts and %d deletes acknowledged, %d snapshots", len(w.machines), len(w.ledger.puts), len(w.ledger.deletes), w.logged("the whole queue was received"))
+	puts, deletes := w.asked.Acknowledged()
+	w.t.Logf("%d members, %d puts and %d deletes acknowledged, %d snapshots", len(w.machines), puts, deletes, w.logged("the whole queue was received"))
 	w.close()
 }
 

@@ -117,9 +117,7 @@ func (w *world) single(m *machine, jobs int) {
 	b := broker.New(eng, broker.Options{Log: j})
 	for i := range jobs {
 		w.must(b.Call(func(e *engine.Engine, now int64) {
-			body := fmt.Sprintf("old job %d", i)
-			id, _ := e.PutInto(now, []byte("mail"), engine.Spec{TTR: 60, Pri: 9}, []byte(body))
-			w.ledger.put(id, body)
+			w.putOld(e, now, "mail", engine.Spec{TTR: 60, Pri: 9}, i)
 		}))
 	}
 	w.must(b.Close())

@@ -53,7 +53,7 @@ func (k *worker) do(f verb) error {
 	if err == nil {
 		k.w.mu.Lock()
 		defer k.w.mu.Unlock()
-		k.w.ledger.answered(k.term, began, time.Since(k.w.start))
+		k.w.answered(k.term, began, time.Since(k.w.start))
 	}
 	return err
 }
@@ -89,7 +89,9 @@ func (k *worker) run(done <-chan struct{}) {
 
 // step does something with what the session has reserved, or with others.
 func (k *worker) step() {
-	var tried uint64
+	var tried, shown string
+	var id uint64
+	sent := k.w.asked.Now()
 	what, tube := k.rng.IntN(10), fmt.Appendf(nil, "tube%d", k.rng.IntN(4))
 	pri, delay := uint32(k.rng.IntN(3)), uint32(k.rng.IntN(3))
 	err := k.do(func(e *engine.Engine, now int64) {
@@ -97,14 +99,16 @@ func (k *worker) step() {
 		if k.waits {
 			return
 		}
-		var id uint64
+		id = 0
 		if held := e.HeldJobs(s, 1); len(held) > 0 {
 			id = held[0]
 		}
 		switch what {
 		case 0, 1, 2:
-			_, o := e.Reserve(now, s, int64(pri))
-			k.waits = o == engine.Waiting
+			j, o := e.Reserve(now, s, int64(pri))
+			if k.waits = o == engine.Waiting; o == engine.OK {
+				id, shown = j.ID, keyOf(j.Body)
+			}
 		case 3:
 			e.Release(now, s, id, pri, delay)
 		case 4:
@@ -121,17 +125,16 @@ func (k *worker) step() {
 				e.ReserveJob(now, s, c.ID)
 			}
 		case 9:
-			if e.Delete(s, id) == engine.OK {
-				tried = id
+			if c, ok := e.Snapshot(id); ok && e.Delete(s, id) == engine.OK {
+				tried = keyOf(c.Body)
+				k.w.asked.Delete(tried)
 			}
 		}
 	})
-	k.w.mu.Lock()
-	defer k.w.mu.Unlock()
-	if tried != 0 {
-		k.w.ledger.tried[tried] = true
-		if err == nil {
-			k.w.ledger.deletes[tried] = true
-		}
+	if err == nil && tried != "" {
+		k.w.asked.Deleted(tried)
+	}
+	if err == nil && shown != "" {
+		k.w.asked.Shown(shown, id, sent)
 	}
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/test/ledger"
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
@@ -34,11 +36,11 @@ type world struct {
 	start time.Time
 	opt   Options // of all members, but for what is a machine's own
 
-	mu         sync.Mutex
-	rng        *rand.Rand
-	machines   []*machine
-	cut        map[[2]uint64]bool // the way from one to another is cut
-	ledger     ledger
+	mu       sync.Mutex
+	rng      *rand.Rand
+	machines []*machine
+	cut      map[[2]uint64]bool // the way from one to another is cut
+	told
 	plant      plant
 	offOf      uint64                     // the clock of this machine is wrong
 	lagged     time.Duration              // how far the cluster's time was behind when all lost their power: their clocks make up for it
@@ -109,7 +111,7 @@ func newWorld(t *testing.T, seed uint64, n int) *world {
 }
 
 func emptyWorld(t *testing.T, seed uint64) *world {
-	w := &world{t: t, start: time.Now(), rng: rand.New(rand.NewPCG(seed, 1)), cut: map[[2]uint64]bool{}, ledger: newLedger()}
+	w := &world{t: t, start: time.Now(), rng: rand.New(rand.NewPCG(seed, 1)), cut: map[[2]uint64]bool{}, told: told{asked: ledger.New[string](), due: map[uint64]time.Duration{}}}
 	w.opt.Log.SegmentSize, w.opt.Journal.SegmentSize = 256<<10, 256<<10 // disks are memory here
 	return w
 }
@@ -386,7 +388,7 @@ func (m *machine) arrive(to *machine, l *lane) {
 	defer w.mu.Unlock()
 	first := l.underWay[0]
 	if !bytes.Equal(encode(first.msg), first.b) {
-		w.ledger.wrong = fmt.Sprintf("member %d has changed a message after it was sent: %v", m.id, first.msg)
+		w.wrong = fmt.Errorf("member %d has changed a message after it was sent: %v", m.id, first.msg)
 	}
 	switch {
 	case !w.cut[[2]uint64{m.id, to.id}]:
@@ -481,7 +483,7 @@ func (w *world) hear(way *way, msg *raftpb.Message) {
 			way.acknowledged = at
 		}
 	case at.Term == way.acknowledged.Term && !at.After(way.acknowledged):
-		w.ledger.wrong = fmt.Sprintf("member %d has lost entry %v, which it has acknowledged to member %d", msg.GetFrom(), at, msg.GetTo())
+		w.wrong = fmt.Errorf("member %d has lost entry %v, which it has acknowledged to member %d", msg.GetFrom(), at, msg.GetTo())
 	}
 }
 
@@ -584,8 +586,8 @@ func (w *world) until(what string, so func() bool) {
 		if so() {
 			return
 		}
-		if wrong := w.wrong(); wrong != "" {
-			w.fatalf("%s", wrong)
+		if err := w.whatIsWrong(); err != nil {
+			w.fatalf("%v", err)
 		}
 		w.checkPhases()
 		time.Sleep(10 * time.Millisecond)
@@ -616,59 +618,57 @@ func (w *world) heal() {
 	clear(w.cut)
 }
 
-// A ledger has what clients were told.
-type ledger struct {
-	puts, deletes map[uint64]bool // by id: acknowledged
-	tried         map[uint64]bool // a delete may have happened
-	at            map[uint64]time.Duration
-	due           map[uint64]time.Duration // not before then is the job ready
-	bodies        map[uint64]string
+// What clients were told.
+type told struct {
+	asked *ledger.Ledger[string]   // by what keyOf says of their bodies, which are all different
+	puts  int                      // so many were sent
+	due   map[uint64]time.Duration // not before then is a job ready that was acknowledged
 
 	term   uint64        // the highest in which a worker was answered
 	termAt time.Duration // when it was for the first time
-	wrong  string        // what was found to be wrong; empty: nothing was
+	wrong  error         // what was found to be wrong with a message or a term
 }
 
-func newLedger() ledger {
-	return ledger{bodies: map[uint64]string{}, puts: map[uint64]bool{}, deletes: map[uint64]bool{}, tried: map[uint64]bool{}, at: map[uint64]time.Duration{}, due: map[uint64]time.Duration{}}
+// keyOf returns a body by which the ledger knows a job, or what stands for a long one.
+func keyOf(body []byte) string {
+	if len(body) > 64 {
+		return fmt.Sprintf("%x, %s", sha256.Sum256(body), body[len(body)-16:])
+	}
+	return string(body)
 }
 
 // put puts a job at a member, and reports whether that was acknowledged.
-func (w *world) put(m *Member, tube string, spec engine.Spec, body string) (id uint64, err error) {
+func (w *world) put(m *Member, tube string, spec engine.Spec, text string) (id uint64, err error) {
+	w.mu.Lock()
+	w.puts++
+	body := fmt.Appendf(nil, "%s, put %d", text, w.puts)
+	w.mu.Unlock()
 	outcome, began := engine.Failed, time.Since(w.start)
+	w.asked.Put(keyOf(body))
 	err = m.Broker().Call(func(e *engine.Engine, now int64) {
-		id, outcome = e.PutInto(now, []byte(tube), spec, []byte(body))
+		id, outcome = e.PutInto(now, []byte(tube), spec, body)
 	})
 	if err == nil && outcome != engine.OK {
 		return 0, fmt.Errorf("the put is refused: %d", outcome)
 	}
 	if err == nil {
+		w.asked.Inserted(keyOf(body), id)
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.ledger.put(id, body)
-		w.ledger.at[id] = time.Since(w.start)
 		if tube == laterTube {
-			w.ledger.due[id] = began + time.Duration(spec.Delay)*time.Second
+			w.due[id] = began + time.Duration(spec.Delay)*time.Second
 		}
 	}
 	return id, err
 }
 
-// put notes a put that was acknowledged.
-func (l *ledger) put(id uint64, body string) {
-	if l.puts[id] {
-		l.wrong = fmt.Sprintf("id %d was given to %q and to %q", id, l.bodies[id], body)
-	}
-	l.puts[id], l.bodies[id] = true, body
-}
-
 // answered notes that what a worker began at some time was answered in a term: none that is begun later is in an earlier one.
-func (l *ledger) answered(term uint64, began, now time.Duration) {
+func (l *told) answered(term uint64, began, now time.Duration) {
 	switch {
 	case term > l.term:
 		l.term, l.termAt = term, now
 	case term < l.term && began > l.termAt:
-		l.wrong = fmt.Sprintf("what was begun at %v was answered in term %d, and at %v somebody was answered in term %d", began, term, l.termAt, l.term)
+		l.wrong = fmt.Errorf("what was begun at %v was answered in term %d, and at %v somebody was answered in term %d", began, term, l.termAt, l.term)
 	}
 }
 
@@ -681,12 +681,18 @@ func (w *world) preload(jobs int) {
 	for n := 0; n < jobs; n += turn {
 		w.must(w.leader().Broker().Call(func(e *engine.Engine, now int64) {
 			for i := range turn {
-				body := fmt.Sprintf("old job %d", n+i)
-				id, _ := e.PutInto(now, []byte("old"), engine.Spec{TTR: 60}, []byte(body))
-				w.ledger.put(id, body)
+				w.putOld(e, now, "old", engine.Spec{TTR: 60}, n+i)
 			}
 		}))
 	}
+}
+
+// putOld puts a job where nobody can be deposed before it is acknowledged.
+func (w *world) putOld(e *engine.Engine, now int64, tube string, spec engine.Spec, n int) {
+	body := fmt.Sprintf("old job %d", n)
+	w.asked.Put(body)
+	id, _ := e.PutInto(now, []byte(tube), spec, []byte(body))
+	w.asked.Inserted(body, id)
 }
 
 // behind is how far the time of a member may be behind: it goes a sixteenth slower while it hears late from the leader, for the
@@ -697,7 +703,7 @@ const behind = 250 * time.Millisecond
 func (w *world) checkDelays() {
 	l := w.leader()
 	w.mu.Lock()
-	due := maps.Clone(w.ledger.due)
+	due := maps.Clone(w.due)
 	w.mu.Unlock()
 	var early string
 	l.Broker().Look(func(e *engine.Engine, _ int64) {
@@ -712,35 +718,30 @@ func (w *world) checkDelays() {
 	}
 }
 
-// wrong returns what was found to be wrong.
-func (w *world) wrong() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.ledger.wrong
-}
-
 // acknowledged returns how many puts were acknowledged.
 func (w *world) acknowledged() int {
+	puts, _ := w.asked.Acknowledged()
+	return puts
+}
+
+// whatIsWrong returns what was found to be wrong.
+func (w *world) whatIsWrong() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.ledger.puts)
+	return errors.Join(w.wrong, w.asked.Err())
 }
 
 // delete deletes some job at a member.
 func (w *world) delete(m *Member) error {
-	var id uint64
+	var key string
 	err := m.Broker().Call(func(e *engine.Engine, _ int64) {
 		if c, _, ok := e.NextSnapshot(0); ok && e.DeleteJob(c.ID) == engine.OK {
-			id = c.ID
+			key = keyOf(c.Body)
+			w.asked.Delete(key)
 		}
 	})
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if id != 0 {
-		w.ledger.tried[id] = true
-		if err == nil {
-			w.ledger.deletes[id] = true
-		}
+	if err == nil && key != "" {
+		w.asked.Deleted(key)
 	}
 	return err
 }
@@ -835,23 +836,13 @@ func (m *machine) check() {
 	var err error
 	m.member.Broker().Look(func(e *engine.Engine, _ int64) {
 		err = errors.Join(e.Check(), m.member.turn.journal.Check())
-		if w.ledger.wrong != "" {
-			err = errors.Join(err, errors.New(w.ledger.wrong))
-		}
-		for id := range w.ledger.puts {
-			c, ok := e.Snapshot(id)
-			if body := w.ledger.bodies[id]; ok && string(c.Body) != body {
-				err = errors.Join(err, fmt.Errorf("job %d has the body %q, and was put with %q", id, c.Body, body))
+		err = errors.Join(err, w.whatIsWrong(), w.asked.Check(func(yield func(string, uint64) bool) {
+			for c := range e.Snapshots {
+				if !yield(keyOf(c.Body), c.ID) {
+					return
+				}
 			}
-			if !ok && !w.ledger.tried[id] {
-				err = errors.Join(err, fmt.Errorf("job %d was acknowledged at %d ms, and is gone", id, w.ledger.at[id].Milliseconds()))
-			}
-		}
-		for id := range w.ledger.deletes {
-			if _, ok := e.Snapshot(id); ok {
-				err = errors.Join(err, fmt.Errorf("the delete of job %d was acknowledged, and it is there", id))
-			}
-		}
+		}, w.asked.Now()))
 	})
 	if err != nil {
 		w.fatalf("member %d: %v", m.id, err)

@@ -148,7 +148,7 @@ func (w *world) readAt(m *member) {
 // leads lets members live until one of them is active.
 func leads(t *testing.T, seed uint64, size int, p plant) (w *world, leader *member, others []*member) {
 	cryptotest.SetGlobalRandom(t, seed)
-	w = &world{rng: rand.New(rand.NewPCG(seed, 7)), cut: map[[2]int]bool{}, plant: p, ledger: newLedger()}
+	w = &world{rng: rand.New(rand.NewPCG(seed, 7)), cut: map[[2]int]bool{}, plant: p, oracle: newOracle()}
 	w.join(size)
 	for leader == nil {
 		w.run(w.now + 10*ms)

@@ -87,7 +87,7 @@ func (m *member) changeMembers() {
 // changing lets the members change under load and faults.
 func changing(t *testing.T, seed uint64, p plant) *world {
 	cryptotest.SetGlobalRandom(t, seed)
-	w := &world{rng: rand.New(rand.NewPCG(seed, 11)), cut: map[[2]int]bool{}, plant: p, faults: true, ledger: newLedger()}
+	w := &world{rng: rand.New(rand.NewPCG(seed, 11)), cut: map[[2]int]bool{}, plant: p, faults: true, oracle: newOracle()}
 	w.join(3)
 	w.clients()
 	w.mishaps()

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -34,7 +35,7 @@ type world struct {
 	faults  bool                                       // may happen
 	hold    func(to *member, msg *raftpb.Message) bool // whether a message is kept back
 
-	ledger
+	oracle
 }
 
 // A plant is a mistake that is made on purpose.
@@ -390,8 +391,9 @@ type op struct {
 	number uint64
 	id     uint64
 	begin  int64
-	seen   []uint64 // by a read
-	asked  uint64   // a read without a lease waits for the answer to this question
+	sent   uint64          // by the clock of the ledger
+	seen   map[uint64]bool // by a read
+	asked  uint64          // a read without a lease waits for the answer to this question
 }
 
 // ask asks the member for something. It is a turn: the engine changes at once.
@@ -408,7 +410,7 @@ func (m *member) ask(kind byte) {
 		o.id = o.number
 		m.jobs[o.id] = true
 	case del:
-		for id := range m.sorted() {
+		for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
 			if o.id = id; w.rng.IntN(3) == 0 {
 				break
 			}
@@ -418,7 +420,7 @@ func (m *member) ask(kind byte) {
 		}
 		delete(m.jobs, o.id)
 	case read:
-		o.seen = slices.Collect(m.sorted())
+		o.seen = maps.Clone(m.jobs)
 		if !m.leased() {
 			o.asked = m.core.Ask(m.clock())
 		}
@@ -445,21 +447,6 @@ func (m *member) leased() bool {
 		}
 	}
 	return m.clock() < m.core.LeasedUntil()
-}
-
-func (m *member) sorted() func(func(uint64) bool) {
-	return func(yield func(uint64) bool) {
-		ids := make([]uint64, 0, len(m.jobs))
-		for id := range m.jobs {
-			ids = append(ids, id)
-		}
-		slices.Sort(ids)
-		for _, id := range ids {
-			if !yield(id) {
-				return
-			}
-		}
-	}
 }
 
 // settle answers what can be answered, in order: a fact when it was applied, a read when all before
@@ -533,7 +520,7 @@ func (m *member) keepHouse() {
 func simulate(t *testing.T, seed uint64, p plant) *world {
 	cryptotest.SetGlobalRandom(t, seed)
 	w := &world{rng: rand.New(rand.NewPCG(seed, 7)), cut: map[[2]int]bool{}, plant: p, faults: true}
-	w.ledger = newLedger()
+	w.oracle = newOracle()
 	w.join(3 + 2*w.rng.IntN(2))
 	for _, m := range w.members {
 		m.rate = 0.95 + w.rng.Float64()/10

@@ -18,6 +18,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/server"
+	"github.com/beanpole-mq/beanpole/internal/test/ledger"
+	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
 )
@@ -26,7 +28,7 @@ import (
 // account must be right after each restart.
 func TestClients(t *testing.T) {
 	eachSeed(t, 3, func(t *testing.T, name string, seed uint64) {
-		livesOfClients(t, name, seed, func(*rand.Rand) network { return newListener() })
+		livesOfClients(t, name, seed, func(*rand.Rand) network { return pipes{memnet.Listen()} })
 	})
 }
 
@@ -36,9 +38,20 @@ type network interface {
 	dial() net.Conn
 }
 
+// pipes are a network without event loops.
+type pipes struct{ *memnet.Listener }
+
+func (p pipes) dial() net.Conn {
+	nc, err := p.Dial()
+	if err != nil {
+		panic(err)
+	}
+	return nc
+}
+
 func livesOfClients(t *testing.T, name string, seed uint64, connect func(*rand.Rand) network) {
 	w := newWorld(t, name, seed, journal.Options{SegmentSize: 1024 << (seed % 4)})
-	a := &account{world: w, connect: connect, jobs: make(map[string]*entry), ids: make(map[uint64]string)}
+	a := &account{ledger.New[string](), w, connect}
 	for round := range 4 {
 		w.mustBoot()
 		a.audit()
@@ -60,20 +73,11 @@ func livesOfClients(t *testing.T, name string, seed uint64, connect func(*rand.R
 	w.kill()
 }
 
-// An account is what the clients know of their jobs, by body.
+// An account is what the clients of a world know of their jobs, by body.
 type account struct {
+	*ledger.Ledger[string]
 	world   *world
 	connect func(*rand.Rand) network
-	mu      sync.Mutex
-	jobs    map[string]*entry
-	ids     map[uint64]string // all that were given out -> body
-}
-
-type entry struct {
-	id      uint64 // 0: nobody was told that it was put
-	cleared bool   // it is in a tube that others clear
-	deletes bool   // somebody has asked to delete it, or may have
-	deleted bool   // and was told that it is
 }
 
 // serve runs a server and some clients, until these have done enough or hear of
@@ -133,64 +137,19 @@ func (a *account) serve(round int) {
 func (a *account) audit() {
 	w := a.world
 	w.t.Helper()
-	found := make(map[string]uint64)
+	var err error
 	w.broker.Call(func(e *engine.Engine, _ int64) {
-		for c := range e.Snapshots {
-			body := string(c.Body)
-			if a.jobs[body] == nil || found[body] != 0 {
-				w.fatalf("job %d with body %.20q was never put, or is there twice", c.ID, body)
+		err = a.Restarted(func(yield func(string, uint64) bool) {
+			for c := range e.Snapshots {
+				if !yield(string(c.Body), c.ID) {
+					return
+				}
 			}
-			found[body] = c.ID
-		}
+		})
 	})
-	for body, e := range a.jobs {
-		id := found[body]
-		switch {
-		case e.deleted && id != 0:
-			w.fatalf("job %d was deleted and is back", id)
-		case e.id != 0 && !e.deletes && id != e.id:
-			w.fatalf("job %d is lost (found %d)", e.id, id)
-		case id != 0 && e.id != 0 && id != e.id:
-			w.fatalf("job %d has become job %d", e.id, id)
-		}
-		if id == 0 {
-			e.deleted = true
-		} else {
-			e.id, e.deletes = id, e.cleared
-			a.ids[id] = body
-		}
+	if err != nil {
+		w.fatalf("%v", err)
 	}
-}
-
-func (a *account) put(body string, cleared bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.jobs[body] = &entry{cleared: cleared, deletes: cleared}
-}
-
-func (a *account) inserted(body string, id uint64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if other, ok := a.ids[id]; ok {
-		a.world.t.Errorf("%s: id %d is given out twice, for %.20q and %.20q", a.world.name, id, other, body)
-	}
-	a.ids[id] = body
-	a.jobs[body].id = id
-}
-
-func (a *account) delete(body string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.jobs[body].deleted {
-		a.world.t.Errorf("%s: %.20q was reserved after its deletion", a.world.name, body)
-	}
-	a.jobs[body].deletes = true
-}
-
-func (a *account) deleted(body string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.jobs[body].deleted = true
 }
 
 // A client is a producer, a worker, and somebody who looks after the queue.
@@ -209,6 +168,13 @@ type client struct {
 
 func newClient(a *account, net network, nc net.Conn, rng *rand.Rand, name string) *client {
 	return &client{account: a, person: anybody, net: net, nc: nc, in: bufio.NewReader(nc), rng: rng, name: name, used: "default"}
+}
+
+// put notes a put, of a job that others may clear or not.
+func (c *client) put(body string, cleared bool) {
+	if c.Put(body); cleared {
+		c.Clear(body)
+	}
 }
 
 // work ends when the client has done enough or the server has answered with an
@@ -260,7 +226,7 @@ func (c *client) produce(n int) bool {
 	c.put(body, cleared(c.used))
 	words, ok := c.ask(rights.Put, []string{c.used}, "put %d %d %d %d\r\n%s\r\n", c.rng.IntN(9), c.rng.IntN(2)*c.rng.IntN(3), 1+c.rng.IntN(9), len(body), body)
 	if ok && words[0] == "INSERTED" {
-		c.inserted(body, number(words[1]))
+		c.Inserted(body, number(words[1]))
 	}
 	return ok
 }
@@ -282,9 +248,10 @@ func (c *client) consume() bool {
 		_, ok = c.do("bury %s 0\r\n", id)
 	case 2: // keep it
 	default:
-		c.delete(body)
+		c.Shown(body, number(id), c.Now())
+		c.Delete(body)
 		if words, ok = c.do("delete %s\r\n", id); ok && words[0] == "DELETED" {
-			c.deleted(body)
+			c.Deleted(body)
 		}
 	}
 	return ok
@@ -294,35 +261,3 @@ func number(s string) (n uint64) {
 	fmt.Sscan(s, &n)
 	return n
 }
-
-// A listener connects the clients with the server by pipes.
-type listener struct {
-	queue chan net.Conn
-	done  chan struct{}
-}
-
-func newListener() *listener {
-	return &listener{queue: make(chan net.Conn), done: make(chan struct{})}
-}
-
-func (l *listener) dial() net.Conn {
-	client, server := net.Pipe()
-	l.queue <- server
-	return client
-}
-
-func (l *listener) Accept() (net.Conn, error) {
-	select {
-	case nc := <-l.queue:
-		return nc, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *listener) Close() error {
-	close(l.done)
-	return nil
-}
-
-func (l *listener) Addr() net.Addr { return &net.UnixAddr{Name: "sim", Net: "unix"} }

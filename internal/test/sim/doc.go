@@ -10,15 +10,14 @@
 // # How it is checked
 //
 // A recorder stands between the broker and the journal and keeps every Change
-// (ledger_test.go). The journal promises one thing: after a restart, the state is
+// (history_test.go). The journal promises one thing: after a restart, the state is
 // what a prefix of those Changes makes, and that prefix has at least everything
-// that was acknowledged. The ledger replays the Changes on plain maps. It knows
+// that was acknowledged. The history replays the Changes on plain maps. It knows
 // nothing of records, segments or cleaning. It says which prefix was found, or
 // shows the difference. Then the run goes on from there.
 //
-// Where clients are simulated too, they keep their own account. A job that a
-// client was told was put is there, with its body. A job that it was told was
-// deleted never comes back. No id is given out twice.
+// Where clients are simulated too, a ledger has what they were told
+// (internal/test/ledger).
 //
 // # What happens to a server
 //

@@ -106,10 +106,10 @@ func (w *world) lookAfterPowerCut() {
 	other := *w
 	other.disk = w.disk.Crash(w.rng)
 	other.fsys = faultfs.New(other.disk)
-	l := new(ledger)
-	w.within(func() { *l = *w.ledger })
+	l := new(history)
+	w.within(func() { *l = *w.history })
 	l.sure = l.acked
-	other.ledger = l
+	other.history = l
 	if err := other.boot(); err != nil {
 		w.fatalf("start after a power cut: %v", err)
 	}
@@ -144,7 +144,7 @@ func (w *world) heals() {
 		w.fatalf("it did not say that it is well")
 	}
 	had := w.state()
-	w.within(func() { w.ledger.acked = len(w.ledger.facts) }) // those too that failed: they are in memory
+	w.within(func() { w.history.acked = len(w.history.facts) }) // those too that failed: they are in memory
 	w.kill()
 	if err := w.boot(); err != nil {
 		w.fatalf("start after healing: %v", err)
@@ -167,7 +167,7 @@ func (w *world) stopOrFail(fault faultfs.Fault) {
 	w.t.Helper()
 	if err := w.stop(); err != nil {
 		w.mustBeOf(fault, err)
-		w.ledger.killed()
+		w.history.killed()
 	}
 	synctest.Wait()
 }

@@ -82,7 +82,7 @@ func some(c engine.Change) bool { return c.ID%50 == 0 && c.BodyLen < 1000 }
 func TestFullDisk(t *testing.T) {
 	eachSeed(t, 3, func(t *testing.T, name string, seed uint64) {
 		w := newWorld(t, name, seed, journal.Options{SegmentSize: 2048 << (seed % 3)})
-		w.ledger.anyPauses = true
+		w.history.anyPauses = true
 		w.disk.SetLimit(128 << 10)
 		w.mustBoot()
 		for range 4 {

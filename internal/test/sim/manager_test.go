@@ -14,7 +14,7 @@ import (
 
 // What clients do besides to produce and to consume: all other verbs, with the rights that
 // they have. What such a command answers is held against those rights; what it does to the
-// jobs, against the ledger and the account.
+// jobs, against the history of the log and the account of the clients.
 
 // A person is somebody that a server knows, or not.
 type person struct {
@@ -250,7 +250,7 @@ func (c *client) crowd() bool {
 			nc.Close()
 			return false
 		}
-		c.inserted(body, number(words[1]))
+		c.Inserted(body, number(words[1]))
 	}
 	var ok bool
 	switch c.rng.IntN(4) {

@@ -39,7 +39,7 @@ func TestMerge(t *testing.T) {
 				if err := both.stop(); err != nil {
 					both.fatalf("%v", err)
 				}
-				had := both.ledger.base
+				had := both.history.base
 				start := func(name string, seed uint64) *world {
 					w := newWorld(t, name, seed, journal.Options{SegmentSize: 4096})
 					w.disk = both.disk.Crash(newRand(0)) // a copy: all is synced

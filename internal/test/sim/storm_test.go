@@ -17,7 +17,7 @@ import (
 func TestStorm(t *testing.T) {
 	eachSeed(t, 3, func(t *testing.T, name string, seed uint64) {
 		w := newWorld(t, name, seed, anyOptions(seed))
-		w.ledger.anyPauses = true // the end of one cannot be refused
+		w.history.anyPauses = true // the end of one cannot be refused
 		w.habits.largest = 1 << w.rng.IntN(9)
 		for range 4 {
 			w.bootThroughFaults()
@@ -39,7 +39,7 @@ func TestStorm(t *testing.T) {
 				w.fsys.Set()
 				w.disk.CutAt(w.disk.Ops() + 1 + w.rng.IntN(100))
 				if err := w.stop(); err != nil {
-					w.ledger.killed()
+					w.history.killed()
 				}
 				w.powerCut()
 			}

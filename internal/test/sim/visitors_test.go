@@ -12,6 +12,8 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/server"
+	"github.com/beanpole-mq/beanpole/internal/test/ledger"
+	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
 )
 
@@ -22,7 +24,7 @@ func TestVisitorsWhileDiskFails(t *testing.T) {
 	eachSeed(t, 3, func(t *testing.T, name string, seed uint64) {
 		sync := []time.Duration{0, 20 * time.Millisecond, -1}[seed%3]
 		w := newWorld(t, name, seed, journal.Options{SegmentSize: 1024 << (seed % 4), Sync: sync})
-		a := &account{world: w, jobs: make(map[string]*entry), ids: make(map[uint64]string)}
+		a := &account{Ledger: ledger.New[string](), world: w}
 		failed := 0
 		for round := range 4 {
 			w.mustBoot()
@@ -53,7 +55,7 @@ func TestVisitorsWhileDiskFails(t *testing.T) {
 func (a *account) serveVisitors(round int) (failed int) {
 	w := a.world
 	srv := server.New(w.broker, server.Options{})
-	l := newListener()
+	l := pipes{memnet.Listen()}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	over := make(chan struct{})

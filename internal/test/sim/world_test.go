@@ -34,7 +34,7 @@ type world struct {
 	habits habits
 	lit    time.Time // the power was not cut before
 
-	ledger *ledger
+	history *history
 
 	// Of the running server.
 	journal *journal.Journal
@@ -44,7 +44,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, name string, seed uint64, opt journal.Options) *world {
-	w := &world{t: t, name: name, rng: newRand(seed), disk: memfs.New(), opt: opt, habits: habits{largest: 300, many: 60}, log: new(logbook), ledger: newLedger()}
+	w := &world{t: t, name: name, rng: newRand(seed), disk: memfs.New(), opt: opt, habits: habits{largest: 300, many: 60}, log: new(logbook), history: newHistory()}
 	w.fsys = faultfs.New(w.disk)
 	return w
 }
@@ -56,14 +56,14 @@ func (w *world) fatalf(format string, args ...any) {
 	w.t.Fatalf("%s (segments of %d, sync %v): %s\nlog:\n%s", w.name, w.opt.SegmentSize, w.opt.Sync, fmt.Sprintf(format, args...), w.log)
 }
 
-// boot starts a server and holds what it finds against the ledger.
+// boot starts a server and holds what it finds against the history.
 func (w *world) boot() error {
 	w.t.Helper()
 	found, err := w.start()
 	if err != nil {
 		return err
 	}
-	if err := w.ledger.check(found, time.Now()); err != nil {
+	if err := w.history.check(found, time.Now()); err != nil {
 		w.fatalf("after a restart: %v", err)
 	}
 	return nil
@@ -83,7 +83,7 @@ func (w *world) start() (*state, error) {
 	}
 	found := stateOf(eng, w.epoch)
 	w.broker = broker.New(eng, broker.Options{
-		Log: &recorder{Journal: w.journal, syncs: w.opt.Sync == 0, ledger: w.ledger, epoch: w.epoch},
+		Log: &recorder{Journal: w.journal, syncs: w.opt.Sync == 0, history: w.history, epoch: w.epoch},
 		Now: func() int64 { return int64(time.Since(start)) },
 	})
 	w.crew = nil
@@ -163,7 +163,7 @@ func (w *world) stop() error {
 	}
 	synctest.Wait()
 	had.exact = true
-	w.ledger.settled(had)
+	w.history.settled(had)
 	return nil
 }
 
@@ -174,7 +174,7 @@ func (w *world) kill() {
 	synctest.Wait()
 	w.fsys.Set()
 	w.lit = time.Now() // nobody syncs from now on
-	w.ledger.killed()
+	w.history.killed()
 }
 
 // powerCut ends the server and the machine, which then has what the disk kept.
@@ -192,7 +192,7 @@ func (w *world) powerCut() {
 
 // crash replaces the disk by what a power cut leaves of it.
 func (w *world) crash() {
-	w.ledger.powerCut(w.lit, w.opt.Sync)
+	w.history.powerCut(w.lit, w.opt.Sync)
 	w.disk = w.disk.Crash(w.rng)
 	w.fsys = faultfs.New(w.disk)
 	w.broker = nil

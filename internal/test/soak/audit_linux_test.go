@@ -20,7 +20,7 @@ const (
 
 // audit asks a server that nobody else uses for every job. What it says is from
 // then on what is true.
-func (l *ledger) audit(rng *rand.Rand, addr net.Addr) error {
+func (l *account) audit(rng *rand.Rand, addr net.Addr) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	nc, err := net.Dial(addr.Network(), addr.String())
@@ -28,7 +28,7 @@ func (l *ledger) audit(rng *rand.Rand, addr net.Addr) error {
 		return err
 	}
 	defer nc.Close()
-	c := &client{ledger: l, rng: rng, nc: nc}
+	c := &client{account: l, rng: rng, nc: nc}
 
 	// All that are known, and all that nobody was told of.
 	var ids []uint64
@@ -146,8 +146,8 @@ func (j *job) found(got map[string]string, sent time.Time) error {
 	return nil
 }
 
-// forget takes a job that is gone out of the ledger, but for its id.
-func (l *ledger) forget(j *job) {
+// forget takes a job that is gone out of the account, but for its id.
+func (l *account) forget(j *job) {
 	delete(l.jobs, j.id)
 	l.unlist(j)
 	if j.unborn {

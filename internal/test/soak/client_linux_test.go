@@ -22,7 +22,7 @@ const (
 
 // A client is one connection.
 type client struct {
-	*ledger
+	*account
 	rng  *rand.Rand
 	nc   net.Conn
 	in   []byte // read and not parsed
@@ -37,7 +37,7 @@ type client struct {
 type command struct {
 	text  []byte
 	wants []wire.Word               // that it may be answered
-	then  func(r *wire.Reply) error // with the ledger locked; nil: nothing
+	then  func(r *wire.Reply) error // with the account locked; nil: nothing
 	waits bool                      // for a job, perhaps for ever
 	sent  uint64                    // clock
 	at    time.Time                 // when it was sent
@@ -52,14 +52,14 @@ func wrong(format string, args ...any) error {
 
 // visit is one connection from its beginning to its end. An error that is not
 // wrong is that of the connection.
-func visit(l *ledger, rng *rand.Rand, addr net.Addr, stop <-chan struct{}) error {
+func visit(l *account, rng *rand.Rand, addr net.Addr, stop <-chan struct{}) error {
 	nc, err := net.Dial(addr.Network(), addr.String())
 	if err != nil {
 		l.count.add("connections refused", 1)
 		time.Sleep(time.Duration(1+rng.IntN(20)) * time.Millisecond)
 		return err
 	}
-	c := &client{ledger: l, rng: rng, nc: nc, using: "default", watched: map[string]bool{"default": true}}
+	c := &client{account: l, rng: rng, nc: nc, using: "default", watched: map[string]bool{"default": true}}
 	defer c.close()
 	l.count.add("connections", 1)
 	for range 1 + rng.IntN(60) {

@@ -27,7 +27,7 @@ func TestDescriptors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &client{ledger: s.ledger, rng: s.draw(), nc: nc, using: "default"}
+	c := &client{account: s.account, rng: s.draw(), nc: nc, using: "default"}
 	defer c.close()
 	for range 200 {
 		other, err := net.Dial(addr.Network(), addr.String())

@@ -1,5 +1,5 @@
 // Package soak runs the real program for any length of time, with clients and faults
-// drawn at random, and compares it with a ledger of the answers that clients got. It has
+// drawn at random, and compares it with an account of the answers that clients got. It has
 // tests only, for Linux.
 //
 //	go test ./internal/test/soak                               some seconds, as a part of all tests
@@ -20,10 +20,10 @@
 // with a look whether descriptors and memory have come back. All end with a
 // kill, or with SIGTERM, which must exit with 0.
 //
-// # The ledger
+// # The account
 //
 // It knows of each job what may be true: the states and priorities that it may
-// be found with (ledger_linux_test.go). A command widens that when it is sent, and its
+// be found with (account_linux_test.go). A command widens that when it is sent, and its
 // reply narrows it down to one, if no other command has meanwhile been under way
 // for the same job. A command that was lost with its connection may still be
 // executed until the process has ended. So there are no false alarms, and few
@@ -39,7 +39,8 @@
 //     come only in lives that have seen a fault of their kind, and puts are taken
 //     again when that is over;
 //   - a server whose socket is held open while it restarts refuses no connection
-//     (restart_linux_test.go, with a ledger of its own);
+//     (restart_linux_test.go, with internal/test/ledger: no state of a job is of
+//     interest there, only whether it is);
 //   - the process does not end by itself, and its log has no panic.
 //
 // # A cluster

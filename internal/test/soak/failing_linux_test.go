@@ -109,14 +109,14 @@ func awaitAttached(t *testing.T, cmd *exec.Cmd) {
 
 // comeAndGo lets 24 clients come and go until puts enough have failed.
 func comeAndGo(t *testing.T, s *soak, srv *server) (inserted, failed int64) {
-	s.ledger.diskFails = true
+	s.account.diskFails = true
 	var good, bad atomic.Int64
 	var wg sync.WaitGroup
 	for i := range 24 {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(s.seed, uint64(i)))
 			for end := time.Now().Add(5 * patience); (good.Load() < 200 || bad.Load() < 24) && time.Now().Before(end); {
-				ok, err := once(s.ledger, rng, srv)
+				ok, err := once(s.account, rng, srv)
 				if err != nil {
 					if srv.alive() {
 						t.Error(err)
@@ -136,12 +136,12 @@ func comeAndGo(t *testing.T, s *soak, srv *server) (inserted, failed int64) {
 }
 
 // once puts a job from a connection of its own, and reports whether it was taken.
-func once(l *ledger, rng *rand.Rand, srv *server) (inserted bool, err error) {
+func once(l *account, rng *rand.Rand, srv *server) (inserted bool, err error) {
 	nc, err := net.Dial(srv.addrs[0].Network(), srv.addrs[0].String())
 	if err != nil {
 		return false, err
 	}
-	c := &client{ledger: l, rng: rng, nc: nc, using: "default"}
+	c := &client{account: l, rng: rng, nc: nc, using: "default"}
 	defer c.close()
 	l.mu.Lock()
 	cmd := c.put()

@@ -176,9 +176,9 @@ func (f *mishap) happen(faults []fault, errs chan<- error) {
 			continue
 		}
 		if what.disk {
-			f.ledger.mu.Lock()
-			f.ledger.diskFails = true
-			f.ledger.mu.Unlock()
+			f.account.mu.Lock()
+			f.account.diskFails = true
+			f.account.mu.Unlock()
 		}
 		f.count.add("fault: "+what.name, 1)
 		f.note("fault: %s", what.name)
@@ -202,11 +202,11 @@ func hasEnded(err error) bool {
 // heal waits until a put is taken again, also if no more faults are to come.
 func (f *mishap) heal() error {
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		inserted, err := once(f.ledger, f.rng, f.srv)
+		inserted, err := once(f.account, f.rng, f.srv)
 		if errors.Is(err, errWrong) {
 			return err
 		}
-		if inserted || !f.srv.alive() || f.ledger.isDraining() {
+		if inserted || !f.srv.alive() || f.account.isDraining() {
 			return nil
 		}
 		if time.Now().After(end) {

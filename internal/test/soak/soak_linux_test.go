@@ -79,7 +79,7 @@ type soak struct {
 	program string
 	dir     string // the journal's
 	tmpfs   bool   // it is on a small disk
-	ledger  *ledger
+	account *account
 	count   tally
 	history []string // of this life and those before: options, faults, ends; the last ones
 }
@@ -115,7 +115,7 @@ func newSoak(t *testing.T) *soak {
 	if err := os.Mkdir(s.dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	s.ledger = newLedger(s.count)
+	s.account = newAccount(s.count)
 	return s
 }
 
@@ -148,7 +148,7 @@ func (s *soak) options() (args, env []string) {
 	pick(nil, nil, []string{"-V"}, []string{"-VV"})
 	pick(nil, nil, []string{"--max-connections", "10"})
 	cutsOff := [][]string{nil, nil, {"--stall-timeout", "2s"}, {"--idle-timeout", "4s"}}[s.rng.IntN(4)]
-	s.ledger.cutsOff = cutsOff != nil
+	s.account.cutsOff = cutsOff != nil
 	args = append(args, cutsOff...)
 	if n := s.rng.IntN(4); n > 0 {
 		env = append(env, fmt.Sprintf("GOMAXPROCS=%d", n))
@@ -158,7 +158,7 @@ func (s *soak) options() (args, env []string) {
 
 // life is that of one server: start, audit, clients, faults, end.
 func (s *soak) life(args, env []string, length time.Duration, faults []fault) {
-	l := s.ledger
+	l := s.account
 	l.diskFails, l.draining = false, false
 	s.count.add("starts", 1)
 	s.note("beanpole %s", strings.Join(append(env, args...), " "))
@@ -247,7 +247,7 @@ func (s *soak) client(srv *server, rng *rand.Rand, over <-chan struct{}, errs ch
 			return
 		default:
 		}
-		if tell(visit(s.ledger, rng, srv.addrs[rng.IntN(len(srv.addrs))], over), errs) {
+		if tell(visit(s.account, rng, srv.addrs[rng.IntN(len(srv.addrs))], over), errs) {
 			return
 		}
 	}
@@ -295,7 +295,7 @@ func (s *soak) end(srv *server, relaxed bool, stopFaults, stopClients func()) er
 	case <-time.After(patience):
 		return fmt.Errorf("the server does not end %v after SIGTERM", patience)
 	}
-	if !relaxed && how > 2 && s.ledger.mayFail() {
+	if !relaxed && how > 2 && s.account.mayFail() {
 		return nil // a fault may be going on
 	}
 	if code := srv.cmd.ProcessState.ExitCode(); code != 0 {
@@ -313,9 +313,9 @@ func (s *soak) end(srv *server, relaxed bool, stopFaults, stopClients func()) er
 
 // drain makes the server refuse jobs, and lets clients find out.
 func (s *soak) drain(srv *server) {
-	s.ledger.mu.Lock()
-	s.ledger.draining = true
-	s.ledger.mu.Unlock()
+	s.account.mu.Lock()
+	s.account.draining = true
+	s.account.mu.Unlock()
 	s.count.add("drains", 1)
 	s.note("SIGUSR1")
 	srv.cmd.Process.Signal(syscall.SIGUSR1)

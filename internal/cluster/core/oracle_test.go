@@ -2,11 +2,12 @@ package core
 
 import (
 	"fmt"
-	"slices"
+
+	"github.com/beanpole-mq/beanpole/internal/test/ledger"
 )
 
-// A ledger knows what clients were told and what was committed, and what must follow from it.
-type ledger struct {
+// An oracle knows what was committed and what clients were told, and what must follow from it.
+type oracle struct {
 	wrong        string // what was found first
 	ops          uint64
 	changes      int    // of the members, proposed
@@ -15,17 +16,12 @@ type ledger struct {
 	installed    int               // snapshots
 	entries      map[uint64]fact   // that were applied anywhere, by index
 	epochs       map[uint64]uint64 // by term: who
-	puts, dels   map[uint64]*story // by job
+	jobs         *ledger.Ledger[uint64]
 	reads        []*op
 }
 
-// A story is one fact of a job as its client knows it.
-type story struct {
-	begin, acked int64 // acked 0: never, as far as is known
-}
-
-func newLedger() ledger {
-	return ledger{entries: map[uint64]fact{}, epochs: map[uint64]uint64{}, puts: map[uint64]*story{}, dels: map[uint64]*story{}}
+func newOracle() oracle {
+	return oracle{entries: map[uint64]fact{}, epochs: map[uint64]uint64{}, jobs: ledger.New[uint64]()}
 }
 
 func (w *world) fail(format string, args ...any) {
@@ -65,13 +61,12 @@ func (w *world) active(m *member) {
 }
 
 func (w *world) begun(o *op) {
+	o.sent = w.jobs.Now()
 	switch o.kind {
 	case put:
-		w.puts[o.id] = &story{begin: o.begin}
+		w.jobs.Put(o.id)
 	case del:
-		if w.dels[o.id] == nil {
-			w.dels[o.id] = &story{begin: o.begin}
-		}
+		w.jobs.Delete(o.id)
 	}
 }
 
@@ -79,25 +74,24 @@ func (w *world) answered(o *op) {
 	w.acknowledged++
 	switch o.kind {
 	case put:
-		w.puts[o.id].acked = w.now
+		w.jobs.Inserted(o.id, o.id)
 	case del:
-		w.dels[o.id].acked = w.now
+		w.jobs.Deleted(o.id)
 	case read:
-		w.checkRead(o)
 		w.reads = append(w.reads, o)
+		if err := w.jobs.Check(ids(o.seen), o.sent); err != nil {
+			w.fail("a read that began at %d ms: %v", o.begin/ms, err)
+		}
 	}
 }
 
-// checkRead checks that a read saw what was acknowledged before it began.
-func (w *world) checkRead(o *op) {
-	for id, p := range w.puts {
-		if d := w.dels[id]; p.acked != 0 && p.acked < o.begin && d == nil && !slices.Contains(o.seen, id) {
-			w.fail("a read that began at %d ms misses job %d, whose put was acknowledged at %d ms", o.begin/ms, id, p.acked/ms)
-		}
-	}
-	for id, d := range w.dels {
-		if d.acked != 0 && d.acked < o.begin && slices.Contains(o.seen, id) {
-			w.fail("a read that began at %d ms sees job %d, whose delete was acknowledged at %d ms", o.begin/ms, id, d.acked/ms)
+// ids is a queue with jobs that are known by their ids.
+func ids(all map[uint64]bool) func(func(key, id uint64) bool) {
+	return func(yield func(key, id uint64) bool) {
+		for id := range all {
+			if !yield(id, id) {
+				return
+			}
 		}
 	}
 }
@@ -137,18 +131,11 @@ func (w *world) audit() {
 			delete(jobs, f.id)
 		}
 	}
-	for id, p := range w.puts {
-		if p.acked != 0 && w.dels[id] == nil && !jobs[id] {
-			w.fail("job %d, whose put was acknowledged at %d ms, is gone", id, p.acked/ms)
-		}
-	}
-	for id, d := range w.dels {
-		if d.acked != 0 && jobs[id] {
-			w.fail("job %d, whose delete was acknowledged at %d ms, is there", id, d.acked/ms)
-		}
+	if err := w.jobs.Check(ids(jobs), w.jobs.Now()); err != nil {
+		w.fail("in the end: %v", err)
 	}
 	for _, o := range w.reads {
-		for _, id := range o.seen {
+		for id := range o.seen {
 			if !ever[id] {
 				w.fail("a read at %d ms saw job %d, which nobody ever put", o.begin/ms, id)
 			}

@@ -26,8 +26,8 @@ const (
 // slack is how much later than it was due a job may be ready.
 const slack = 2 * time.Second
 
-// A ledger is what clients were told, and what they have asked for.
-type ledger struct {
+// An account is what clients were told, and what they have asked for.
+type account struct {
 	mu    sync.Mutex
 	clock uint64 // grows with each entry
 
@@ -51,8 +51,8 @@ type ledger struct {
 	count tally
 }
 
-func newLedger(count tally) *ledger {
-	return &ledger{jobs: make(map[uint64]*job), lost: make(map[uint64]*job), kicks: make(map[string]int), count: count}
+func newAccount(count tally) *account {
+	return &account{jobs: make(map[uint64]*job), lost: make(map[uint64]*job), kicks: make(map[string]int), count: count}
 }
 
 // A job is one that was put, or may have been.
@@ -73,14 +73,14 @@ type job struct {
 	flying  int    // commands that are under way, or were lost
 	changed uint64 // clock
 	deleted uint64 // clock; 0: not
-	index   int    // in ledger.live
+	index   int    // in account.live
 
 	holder   *client
 	heldFrom uint64    // clock
 	until    time.Time // when its TTR ends at the earliest
 }
 
-func (l *ledger) tick() uint64 { l.clock++; return l.clock }
+func (l *account) tick() uint64 { l.clock++; return l.clock }
 
 // An attempt is a command under way that leaves a job in some state.
 type attempt struct {
@@ -95,7 +95,7 @@ type attempt struct {
 
 // try notes that a command for a job is being sent. What it delays or buries may become
 // ready at once: a kick that is under way may come after it, whether or not it is answered.
-func (l *ledger) try(j *job, to states) *attempt {
+func (l *account) try(j *job, to states) *attempt {
 	j.could |= to
 	if to&(buried|delayed) != 0 && l.kicks[j.tube] > 0 {
 		j.could |= ready
@@ -106,7 +106,7 @@ func (l *ledger) try(j *job, to states) *attempt {
 }
 
 // tryPri is try for a command that sets the priority and, if it is not 0, a delay.
-func (l *ledger) tryPri(j *job, to states, pri uint32, delay time.Duration) *attempt {
+func (l *account) tryPri(j *job, to states, pri uint32, delay time.Duration) *attempt {
 	from := time.Now().Add(delay)
 	if j.could&delayed == 0 || from.Before(j.dueFrom) {
 		j.dueFrom = from
@@ -122,7 +122,7 @@ func (l *ledger) tryPri(j *job, to states, pri uint32, delay time.Duration) *att
 
 // answered notes the answer to an attempt, of which success is one. If nothing
 // else can have happened to the job since, that is what the job then is.
-func (l *ledger) answered(a *attempt, r *wire.Reply, success wire.Word) {
+func (l *account) answered(a *attempt, r *wire.Reply, success wire.Word) {
 	j, done := a.j, r.Kind == success
 	j.flying--
 	j.settled = time.Now()
@@ -147,12 +147,12 @@ func (l *ledger) answered(a *attempt, r *wire.Reply, success wire.Word) {
 // quiet reports whether nothing has happened to a job since the clock was there.
 func (j *job) quiet(since uint64) bool { return j.flying == 0 && j.changed < since }
 
-func (l *ledger) list(j *job) {
+func (l *account) list(j *job) {
 	j.index = len(l.live)
 	l.live = append(l.live, j)
 }
 
-func (l *ledger) unlist(j *job) {
+func (l *account) unlist(j *job) {
 	if j.index < 0 {
 		return
 	}
@@ -163,7 +163,7 @@ func (l *ledger) unlist(j *job) {
 }
 
 // any returns one of the live jobs, or nil.
-func (l *ledger) any(rng *rand.Rand) *job {
+func (l *account) any(rng *rand.Rand) *job {
 	if len(l.live) == 0 {
 		return nil
 	}
@@ -171,7 +171,7 @@ func (l *ledger) any(rng *rand.Rand) *job {
 }
 
 // name gives a job its id.
-func (l *ledger) name(j *job, id uint64) error {
+func (l *account) name(j *job, id uint64) error {
 	if other := l.jobs[id]; other != nil && other != j || j.id != 0 && j.id != id {
 		return fmt.Errorf("id %d is given out twice (other job: %v; this job: %v)", id, other, j)
 	}
@@ -186,7 +186,7 @@ func (l *ledger) name(j *job, id uint64) error {
 
 // seen finds the job that a reply with a body shows, to a command that was sent
 // when the clock was there.
-func (l *ledger) seen(r *wire.Reply, sent uint64) (*job, error) {
+func (l *account) seen(r *wire.Reply, sent uint64) (*job, error) {
 	token, ok := tokenOf(r.Body)
 	if !ok || !bytes.Equal(r.Body, bodyOf(token)) {
 		return nil, fmt.Errorf("job %d has a body that nobody has put: %d bytes, %.60q", r.ID, len(r.Body), r.Body)
@@ -211,7 +211,7 @@ func (l *ledger) seen(r *wire.Reply, sent uint64) (*job, error) {
 
 // kicked notes that a kick of a tube is sent, or was answered: what was buried or
 // delayed there may be ready.
-func (l *ledger) kicked(tube string, under int) {
+func (l *account) kicked(tube string, under int) {
 	l.kicks[tube] += under
 	kick := func(j *job) {
 		if j.tube == tube && j.could&(buried|delayed) != 0 {
@@ -229,7 +229,7 @@ func (l *ledger) kicked(tube string, under int) {
 
 // restarted notes that all connections have ended, with the process: what was
 // lost on the way will not be executed any more.
-func (l *ledger) restarted() {
+func (l *account) restarted() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clear(l.kicks)
@@ -291,13 +291,13 @@ func (j *job) String() string {
 }
 
 // mayFail reports whether this life has seen a fault that makes changes fail.
-func (l *ledger) mayFail() bool {
+func (l *account) mayFail() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.diskFails
 }
 
-func (l *ledger) isDraining() bool {
+func (l *account) isDraining() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.draining
@@ -305,7 +305,7 @@ func (l *ledger) isDraining() bool {
 
 // A kick that is not answered may have come after each command that was sent meanwhile.
 func TestKickWithoutAnswer(t *testing.T) {
-	l := newLedger(tally{new(sync.Mutex), make(map[string]int)})
+	l := newAccount(tally{new(sync.Mutex), make(map[string]int)})
 	put := func(id uint64) *job {
 		j := &job{token: id, tube: "kicked", ttr: 60, unborn: true, index: -1}
 		l.lost[j.token] = j

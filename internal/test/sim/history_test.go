@@ -12,20 +12,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A recorder is a journal that enters what passes into the ledger.
+// A recorder is a journal that enters what passes into the history.
 type recorder struct {
 	*journal.Journal
-	syncs  bool       // a sync is promised
-	mu     sync.Mutex // of the ledger, for Sync runs beside turns
-	ledger *ledger
-	epoch  int64
+	syncs   bool       // a sync is promised
+	mu      sync.Mutex // of the history, for Sync runs beside turns
+	history *history
+	epoch   int64
 }
 
 func (r *recorder) Append(changes []engine.Change) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range changes {
-		r.ledger.enter(c, r.epoch)
+		r.history.enter(c, r.epoch)
 	}
 	return r.Journal.Append(changes)
 }
@@ -35,9 +35,9 @@ func (r *recorder) Flush() (durable bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && r.Journal.Stats().Err == nil {
-		r.ledger.flushed = r.ledger.old + len(r.ledger.facts)
+		r.history.flushed = r.history.old + len(r.history.facts)
 		if !r.syncs {
-			r.ledger.ack(r.ledger.flushed)
+			r.history.ack(r.history.flushed)
 		}
 	}
 	return durable, err
@@ -45,20 +45,20 @@ func (r *recorder) Flush() (durable bool, err error) {
 
 func (r *recorder) Sync() error {
 	r.mu.Lock()
-	flushed := r.ledger.flushed
+	flushed := r.history.flushed
 	r.mu.Unlock()
 	err := r.Journal.Sync()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {
-		r.ledger.ack(flushed)
+		r.history.ack(flushed)
 	}
 	return err
 }
 
-// A ledger knows what a restarted server must find: what the first facts make,
+// A history knows what a restarted server must find: what the first facts make,
 // sure of them at least.
-type ledger struct {
+type history struct {
 	base    *state
 	facts   []fact
 	acked   int    // how many of facts were acknowledged
@@ -76,69 +76,69 @@ type fact struct {
 	c  engine.Change
 }
 
-func newLedger() *ledger { return &ledger{base: newState()} }
+func newHistory() *history { return &history{base: newState()} }
 
-func (l *ledger) enter(c engine.Change, epoch int64) {
+func (h *history) enter(c engine.Change, epoch int64) {
 	c.Body = bytes.Clone(c.Body)
 	c.Created += epoch
 	if c.Kind == engine.TubePaused || c.State == engine.Delayed {
 		c.Due += epoch
 	}
-	l.facts = append(l.facts, fact{time.Now(), c})
-	l.last = max(l.last, c.ID)
+	h.facts = append(h.facts, fact{time.Now(), c})
+	h.last = max(h.last, c.ID)
 	// What was acknowledged long ago is settled.
-	for l.acked > 0 && len(l.facts) > 4096 {
-		l.base.apply(&l.facts[0].c)
-		l.facts = l.facts[1:]
-		l.acked--
-		l.old++
+	for h.acked > 0 && len(h.facts) > 4096 {
+		h.base.apply(&h.facts[0].c)
+		h.facts = h.facts[1:]
+		h.acked--
+		h.old++
 	}
 }
 
 // ack notes that the first n of all facts were acknowledged.
-func (l *ledger) ack(n int) { l.acked = max(l.acked, n-l.old) }
+func (h *history) ack(n int) { h.acked = max(h.acked, n-h.old) }
 
 // rest makes a state the base of what comes.
-func (l *ledger) rest(s *state) { *l = ledger{base: s, last: l.last, anyPauses: l.anyPauses} }
+func (h *history) rest(s *state) { *h = history{base: s, last: h.last, anyPauses: h.anyPauses} }
 
 // settled, killed and powerCut note how the server ended.
-func (l *ledger) settled(had *state) {
-	had.last = l.last // not those that were refused
-	l.rest(had)
+func (h *history) settled(had *state) {
+	had.last = h.last // not those that were refused
+	h.rest(had)
 }
 
-func (l *ledger) killed() { l.sure = l.acked }
+func (h *history) killed() { h.sure = h.acked }
 
 // powerCut spares what was acknowledged less than a sync ago.
-func (l *ledger) powerCut(now time.Time, sync time.Duration) {
-	l.sure = l.acked
-	for sync != 0 && l.sure > 0 && (sync < 0 || now.Sub(l.facts[l.sure-1].at) <= sync) {
-		l.sure--
+func (h *history) powerCut(now time.Time, sync time.Duration) {
+	h.sure = h.acked
+	for sync != 0 && h.sure > 0 && (sync < 0 || now.Sub(h.facts[h.sure-1].at) <= sync) {
+		h.sure--
 	}
 }
 
 // check finds out how many facts were found, or what is wrong. If it is well
 // they become the base.
-func (l *ledger) check(found *state, now time.Time) error {
+func (h *history) check(found *state, now time.Time) error {
 	now = now.Add(100 * time.Microsecond) // the broker's clock may be so much ahead: it moves with each request
-	s := l.base.clone()
-	for i := range l.sure {
-		s.apply(&l.facts[i].c)
+	s := h.base.clone()
+	for i := range h.sure {
+		s.apply(&h.facts[i].c)
 	}
 	least := s.clone()
-	for n := l.sure; ; n++ {
-		if s.explains(found, now, l.anyPauses) {
-			l.rest(found)
-			l.last = found.last
+	for n := h.sure; ; n++ {
+		if s.explains(found, now, h.anyPauses) {
+			h.rest(found)
+			h.last = found.last
 			return nil
 		}
-		if n == len(l.facts) {
+		if n == len(h.facts) {
 			break
 		}
-		s.apply(&l.facts[n].c)
+		s.apply(&h.facts[n].c)
 	}
 	return fmt.Errorf("no prefix of what was done makes what is found.\n%d of %d changes must be there (-) and this is (+):\n%s\nall changes (-):\n%s",
-		l.sure, len(l.facts), least.diff(found, now), s.diff(found, now))
+		h.sure, len(h.facts), least.diff(found, now), s.diff(found, now))
 }
 
 // A state is what a server keeps, in plain maps.
