@@ -68,16 +68,16 @@ const farOff = time.Hour
 // only the clock of its machine, go by the clocks of the majority: a clock that is a day
 // ahead would end all delays.
 func (r *raftLoop) agreeOnTime() {
-	r.clockSource = r.opt.Self.ID
+	r.clockSource = r.m.opt.Self.ID
 	agreed, known := r.majorityTime()
 	if !known {
 		return
 	}
-	off := time.Duration(r.clock.time() - agreed)
+	off := time.Duration(r.m.clock.time() - agreed)
 	if off.Abs() > farOff {
-		r.opt.Logger.Warn("the clock of this machine is far off: the cluster's time goes by those of the majority", "ahead", off.Round(time.Second))
+		r.m.opt.Logger.Warn("the clock of this machine is far off: the cluster's time goes by those of the majority", "ahead", off.Round(time.Second))
 	}
-	r.clock.offset.Add(int64(-off))
+	r.m.clock.offset.Add(int64(-off))
 }
 
 // majorityTime returns the time that the middle one of the voters' clocks shows, of two
@@ -85,10 +85,10 @@ func (r *raftLoop) agreeOnTime() {
 // false if fewer than a majority have said theirs.
 func (r *raftLoop) majorityTime() (time int64, known bool) {
 	voters := r.core.Status().Config.Voters[0]
-	times := []int64{r.clock.time()}
+	times := []int64{r.m.clock.time()}
 	for id := range voters {
-		if p := r.peers[id]; id != r.opt.Self.ID && p != nil && p.handshake.Time != 0 {
-			times = append(times, r.opt.Now()+p.ahead)
+		if p := r.peers[id]; id != r.m.opt.Self.ID && p != nil && p.handshake.Time != 0 {
+			times = append(times, r.m.opt.Now()+p.ahead)
 		}
 	}
 	slices.SortFunc(times, func(a, b int64) int { return cmp.Compare(b, a) })

@@ -70,7 +70,7 @@ func (d *disk) run() {
 	for {
 		select {
 		case <-d.wake:
-		case <-d.m.stop:
+		case <-d.m.Failed():
 			return
 		}
 		d.mu.Lock()
@@ -93,7 +93,7 @@ func (d *disk) prepare() {
 	for {
 		select {
 		case <-d.used:
-		case <-d.m.stop:
+		case <-d.m.Failed():
 			return
 		}
 		if err := d.m.log.Prepare(); err != nil { // a full disk does so again and again
@@ -241,7 +241,7 @@ func (d *disk) try(do func() error) bool {
 	for {
 		select {
 		case <-pause.C:
-		case <-m.stop:
+		case <-m.Failed():
 			return false
 		}
 		full := raftlog.IsFull(err)

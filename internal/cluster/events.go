@@ -68,21 +68,21 @@ func (r *raftLoop) handle(e event) {
 		e()
 	case proposed:
 		if err := r.core.Propose(e.epoch, e.entries...); err != nil {
-			r.opt.Logger.Debug("the entries of a turn are refused", "epoch", e.epoch, "err", err)
+			r.m.opt.Logger.Debug("the entries of a turn are refused", "epoch", e.epoch, "err", err)
 		}
 	case asked:
-		n := r.core.Ask(r.opt.Now())
-		r.mu.Lock()
+		n := r.core.Ask(r.m.opt.Now())
+		r.m.mu.Lock()
 		*e.number = n
-		r.changed.Broadcast()
-		r.mu.Unlock()
+		r.m.changed.Broadcast()
+		r.m.mu.Unlock()
 	case received:
 		r.step(e.message)
 	case finished:
 		r.core.Done(e.responses)
 	case unreachable:
 		if p := r.peer(e.id); p.linked {
-			p.linked, p.lost = false, r.opt.Now()
+			p.linked, p.lost = false, r.m.opt.Now()
 		}
 		r.core.Unreachable(e.id)
 	case refusedConnection:
@@ -133,7 +133,7 @@ func (r *raftLoop) step(message *raftpb.Message) {
 	case errors.Is(err, core.ErrContradiction):
 		r.contradicted(message)
 	case err != nil:
-		r.opt.Logger.Debug("a message of another member is of no use", "from", from, "type", message.GetType(), "err", err)
+		r.m.opt.Logger.Debug("a message of another member is of no use", "from", from, "type", message.GetType(), "err", err)
 	}
 	if message.GetType() == raftpb.MsgSnap {
 		r.fetchSnapshot()
@@ -147,7 +147,7 @@ func (r *raftLoop) cut(at raftlog.Position) {
 	if applied := r.core.Applied(); applied.Index < at.Index {
 		at = applied
 	}
-	r.disk.add(diskWork{cut: at, minMatch: r.minMatch, minReachable: r.minReachable})
+	r.m.disk.add(diskWork{cut: at, minMatch: r.minMatch, minReachable: r.minReachable})
 }
 
 // forgetLeader lets another leader be elected at once, if it is the leader whose machine
@@ -156,16 +156,16 @@ func (r *raftLoop) forgetLeader(id, term uint64) {
 	if !r.core.Forget(id, term) {
 		return
 	}
-	r.opt.Logger.Info("the leader's machine refuses connections: another one is elected", "leader", id, "term", term)
+	r.m.opt.Logger.Info("the leader's machine refuses connections: another one is elected", "leader", id, "term", term)
 	// One after the other: votes that are split cost an election timeout, and a vote
 	// takes a sync.
 	turn := 0
 	for _, k := range r.members {
-		if k.ID != id && k.ID < r.opt.Self.ID {
+		if k.ID != id && k.ID < r.m.opt.Self.ID {
 			turn++
 		}
 	}
-	time.AfterFunc(standAfter+time.Duration(turn)*standEvery, func() { r.mail.post(standing{term}) })
+	time.AfterFunc(standAfter+time.Duration(turn)*standEvery, func() { r.m.mail.post(standing{term}) })
 }
 
 const (

@@ -139,7 +139,7 @@ func (m *Member) pause(ctx context.Context, watch <-chan struct{}) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-m.stop:
+	case <-m.Failed():
 		return ErrStopped
 	}
 }
@@ -205,7 +205,7 @@ func (r *raftLoop) promote(commit uint64) {
 			continue
 		}
 		if err := r.makeVoter(id); err != nil {
-			r.opt.Logger.Debug("a learner cannot become a voter yet", "member", id, "err", err)
+			r.m.opt.Logger.Debug("a learner cannot become a voter yet", "member", id, "err", err)
 		}
 		return
 	}
@@ -248,16 +248,16 @@ func (r *raftLoop) regroup(g *core.Group) {
 	if len(g.Context) > 0 {
 		var err error
 		if members, r.numbers, err = decodeMembers(g.Context); err != nil {
-			r.fail(fmt.Errorf("cluster: the members of entry %d: %w", g.Index, err))
+			r.m.fail(fmt.Errorf("cluster: the members of entry %d: %w", g.Index, err))
 			return
 		}
 	}
 	r.members = withRole(members, g.Conf)
-	r.disk.add(diskWork{roster: &roster{g.Conf, g.Index, r.members, r.numbers}})
+	r.m.disk.add(diskWork{roster: &roster{g.Conf, g.Index, r.members, r.numbers}})
 	r.connect()
 	r.note()
-	if !r.isMember(r.opt.Self.ID) {
-		r.disk.leave()
+	if !r.isMember(r.m.opt.Self.ID) {
+		r.m.disk.leave()
 	}
 }
 

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -175,14 +176,14 @@ func (d *troubledFS) file(name string, f vfs.File, err error) (vfs.File, error) 
 	return &troubledFile{f, d.trouble, name}, nil
 }
 
-// diskOn returns the append goroutine's part of a member whose log is in a file system, until stop is closed.
-func diskOn(t *testing.T, fs vfs.FS, stop chan struct{}) (*disk, *raftlog.Log) {
+// diskOn returns the append goroutine's part of a member whose log is in a file system, until ctx is done.
+func diskOn(ctx context.Context, t *testing.T, fs vfs.FS) (*disk, *raftlog.Log) {
 	log, _, err := raftlog.Open(fs, "/", raftlog.Options{SegmentSize: 2 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}
 	opt := Options{Logger: slog.New(slog.DiscardHandler), Now: func() int64 { return 1 }}
-	return newDisk(&Member{opt: opt, log: log, lifecycle: lifecycle{stop: stop}}), log
+	return newDisk(&Member{opt: opt, log: log, lifecycle: lifecycle{ctx: ctx}}), log
 }
 
 func writes(all ...core.Write) diskWork { return diskWork{writes: all} }
@@ -199,7 +200,7 @@ func entryOf(index, term uint64) core.Write {
 func TestFailWhileOverriding(t *testing.T) {
 	for n := 1; ; n++ {
 		fs := faultfs.New(memfs.New(), faultfs.Fault{Op: faultfs.Write, N: n})
-		d, log := diskOn(t, fs, make(chan struct{}))
+		d, log := diskOn(t.Context(), t, fs)
 		d.write([]diskWork{writes(entryOf(1, 1), entryOf(2, 1)), writes(entryOf(3, 1), entryOf(1, 2))})
 		if last := log.Last(); last != (raftlog.Position{Index: 1, Term: 2}) {
 			t.Errorf("when call %d fails the log ends with %v", n, last)
@@ -220,14 +221,15 @@ func TestEndWhileFailing(t *testing.T) {
 	for range 20 { // it may choose between its end and what waits
 		synctest.Test(t, func(t *testing.T) {
 			fs := faultfs.New(memfs.New())
-			stop, ended := make(chan struct{}), make(chan struct{})
-			d, log := diskOn(t, fs, stop)
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			d, log := diskOn(ctx, t, fs)
 			go func() { d.run(); close(ended) }()
 			fs.Set(faultfs.Fault{Op: faultfs.Write, N: 1, Sticky: true})
 			d.add(writes(entryOf(1, 1)))
 			time.Sleep(time.Second)
 			d.add(writes(entryOf(2, 1)))
-			close(stop)
+			stop()
 			<-ended
 			if last := log.Last(); last.Index != 0 {
 				t.Errorf("the log ends with %v", last)

@@ -114,8 +114,8 @@ func (h *health) stepDown(now int64, c candidacy) (to uint64, silent bool) {
 // true if this one is to be silent.
 func (r *raftLoop) stepsDown(now int64) (silent bool) {
 	h := &r.health
-	lasts, bytes := r.disk.lasts(now)
-	h.observeDisk(now, max(lasts, r.journaling.lasts(now)), bytes+r.unsynced.Load())
+	lasts, bytes := r.m.disk.lasts(now)
+	h.observeDisk(now, max(lasts, r.m.journaling.lasts(now)), bytes+r.m.unsynced.Load())
 	if h.slow(now) == 0 && h.refuses(now) == 0 {
 		return false
 	}
@@ -136,11 +136,11 @@ func (r *raftLoop) stepsDown(now int64) (silent bool) {
 		r.core.Resign()
 	case to == 0:
 	case h.slow(now) >= slowDisk:
-		r.opt.Logger.Warn("the disk hangs: another member is to lead", "for", time.Duration(h.slow(now)), "to", to)
+		r.m.opt.Logger.Warn("the disk hangs: another member is to lead", "for", time.Duration(h.slow(now)), "to", to)
 		h.yieldedAt = now
 		r.startTransfer(to)
 	default:
-		r.opt.Logger.Warn("the journal takes no jobs: another member is to lead", "to", to)
+		r.m.opt.Logger.Warn("the journal takes no jobs: another member is to lead", "to", to)
 		h.asked[to] = now
 		r.startTransfer(to)
 	}
@@ -149,10 +149,10 @@ func (r *raftLoop) stepsDown(now int64) (silent bool) {
 
 // refusesToLead reports whether a message asks this member to lead, and it may not.
 func (r *raftLoop) refusesToLead(message *raftpb.Message) bool {
-	if message.GetType() != raftpb.MsgTimeoutNow || r.health.mayLead(r.opt.Now()) {
+	if message.GetType() != raftpb.MsgTimeoutNow || r.health.mayLead(r.m.opt.Now()) {
 		return false
 	}
-	r.opt.Logger.Warn("this member is asked to lead, and declines: its journal takes no jobs", "leader", message.GetFrom())
+	r.m.opt.Logger.Warn("this member is asked to lead, and declines: its journal takes no jobs", "leader", message.GetFrom())
 	return true
 }
 

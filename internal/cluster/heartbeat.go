@@ -30,7 +30,7 @@ func (r *raftLoop) addPayload(messages []*raftpb.Message) {
 }
 
 func (r *raftLoop) payload() []byte {
-	words := []uint64{uint64(r.clock.time()), r.minMatch, r.log.State().Cut.Index, 3}
+	words := []uint64{uint64(r.m.clock.time()), r.minMatch, r.m.log.State().Cut.Index, 3}
 	b := make([]byte, 0, 8*len(words))
 	for _, v := range words {
 		b = binary.LittleEndian.AppendUint64(b, v)
@@ -48,7 +48,7 @@ func (r *raftLoop) takePayload(msg *raftpb.Message) {
 	if _, term := r.core.Leader(); len(words) < 3 || msg.GetTerm() < term {
 		return
 	}
-	r.clock.hear(int64(words[0]), r.mayBeLate(msg.GetFrom()))
+	r.m.clock.hear(int64(words[0]), r.mayBeLate(msg.GetFrom()))
 	r.clockSource = msg.GetFrom()
 	delete(r.health.asked, r.clockSource)
 	r.minMatch, r.minReachable = words[1], words[2]

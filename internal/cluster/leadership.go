@@ -25,34 +25,34 @@ func (l *lifecycle) Installing() bool { return l.currentPhase() == installing }
 // beginEpoch lets the engine decide if the core says so. Then everything that came before
 // was applied.
 func (t *turn) beginEpoch(now int64) (next int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.phase != activating || t.shared.offered() == 0 {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	if t.m.phase != activating || t.m.shared.offered() == 0 {
 		return engine.Never
 	}
-	t.epoch = t.shared.epoch
-	before := t.clock.time()
-	t.clock.notBefore(t.applied.Stamp + 1)
-	if jump := t.clock.time() - before; jump > int64(time.Hour) {
-		t.opt.Logger.Warn("the cluster's time was far ahead of this machine's clock", "by", time.Duration(jump))
+	t.epoch = t.m.shared.epoch
+	before := t.m.clock.time()
+	t.m.clock.notBefore(t.applied.Stamp + 1)
+	if jump := t.m.clock.time() - before; jump > int64(time.Hour) {
+		t.m.opt.Logger.Warn("the cluster's time was far ahead of this machine's clock", "by", time.Duration(jump))
 	}
-	t.opt.Logger.Info("this member leads the cluster", "term", t.shared.term, "entry", t.applied.Index)
-	t.lead(t.epoch)
-	return min(now, t.clock.engine()) // what is due
+	t.m.opt.Logger.Info("this member leads the cluster", "term", t.m.shared.term, "entry", t.applied.Index)
+	t.m.lead(t.epoch)
+	return min(now, t.m.clock.engine()) // what is due
 }
 
 // endEpoch ends an epoch for the turns: later ones decide nothing. lost says that the
 // engine has done what was not proposed.
 func (t *turn) endEpoch(lost bool) {
 	if lost {
-		t.mu.Lock()
-		t.proposals.lost = true
-		t.mu.Unlock()
+		t.m.mu.Lock()
+		t.m.proposals.lost = true
+		t.m.mu.Unlock()
 	}
 	if t.epoch == 0 {
 		return
 	}
-	t.opt.Logger.Warn("this member does not lead the cluster any more", "entry", t.applied.Index)
+	t.m.opt.Logger.Warn("this member does not lead the cluster any more", "entry", t.applied.Index)
 	t.epoch, t.facts = 0, 0
 	t.builder.Reset()
 }
@@ -62,7 +62,7 @@ func (m *Member) runTurns() {
 	for {
 		select {
 		case <-m.turns:
-		case <-m.stop:
+		case <-m.Failed():
 			return
 		}
 		m.broker.Look(func(*engine.Engine, int64) {}) // Housekeep does it; if more is left, the next turn comes by itself
@@ -92,9 +92,7 @@ func (m *Member) stepDown() {
 func (m *Member) reload() bool {
 	reached := m.replace(0)
 	for p := m.currentPhase(); p == loading || p == installing; p = m.currentPhase() {
-		select {
-		case <-time.After(recoverPause):
-		case <-m.stop:
+		if m.sleep(recoverPause); m.stopped() {
 			return false
 		}
 		reached = m.replace(reached)
@@ -152,14 +150,14 @@ func (m *Member) replace(reached uint64) uint64 {
 func (t *turn) readAgain(reached uint64) *engine.Engine {
 	began := time.Now()
 	if err := t.closeJournal(); err != nil {
-		t.opt.Logger.Warn("the journal could not be closed in an orderly way", "err", err)
+		t.m.opt.Logger.Warn("the journal could not be closed in an orderly way", "err", err)
 	}
 	var eng *engine.Engine
 	var err error
 	text := "the queue was read from the journal again"
-	if t.currentPhase() == installing {
+	if t.m.currentPhase() == installing {
 		text = "the whole queue was received"
-		err = settleSnapshot(t.opt.FS, t.opt.Dir, t.log.State().Cut)
+		err = settleSnapshot(t.m.opt.FS, t.m.opt.Dir, t.m.log.State().Cut)
 	}
 	if err == nil {
 		eng, err = t.openJournal()
@@ -169,14 +167,14 @@ func (t *turn) readAgain(reached uint64) *engine.Engine {
 	}
 	switch _, ofDisk := errors.AsType[syscall.Errno](err); {
 	case ofDisk, errors.Is(err, raft.ErrCompacted): // then there is a snapshot to be installed
-		t.opt.Logger.Error("the journal cannot be read again; it is tried again, and this member takes no part until then", "err", err)
+		t.m.opt.Logger.Error("the journal cannot be read again; it is tried again, and this member takes no part until then", "err", err)
 		return nil
 	case err != nil:
-		t.fail(fmt.Errorf("cluster: the journal cannot be read again: %w", err))
+		t.m.fail(fmt.Errorf("cluster: the journal cannot be read again: %w", err))
 		return nil
 	}
 	st := eng.Stats()
-	t.opt.Logger.Info(text, "jobs", st.Ready+st.Delayed+st.Buried, "entry", t.applied.Index, "took", time.Since(began))
+	t.m.opt.Logger.Info(text, "jobs", st.Ready+st.Delayed+st.Buried, "entry", t.applied.Index, "took", time.Since(began))
 	return eng
 }
 
@@ -184,7 +182,7 @@ func (t *turn) readAgain(reached uint64) *engine.Engine {
 // still has it.
 func (t *turn) applyAgain(reached uint64) error {
 	for t.applied.Index < reached {
-		entries, err := t.log.Entries(t.applied.Index+1, reached+1, maxApplyBytes)
+		entries, err := t.m.log.Entries(t.applied.Index+1, reached+1, maxApplyBytes)
 		if err != nil {
 			return fmt.Errorf("entry %d: %w", t.applied.Index+1, err)
 		}

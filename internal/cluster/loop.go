@@ -11,7 +11,7 @@ import (
 
 // A raftLoop owns the core. Its methods run in its goroutine.
 type raftLoop struct {
-	*Member
+	m *Member
 	membership
 
 	core         *core.Core
@@ -31,21 +31,21 @@ type raftLoop struct {
 
 // run runs the core.
 func (r *raftLoop) run() {
-	defer close(r.looped)
+	defer close(r.m.looped)
 	defer r.endIfUnreadable()
-	ticker := time.NewTicker(r.opt.Tick) // it drops ticks that come too fast: at most one waits
+	ticker := time.NewTicker(r.m.opt.Tick) // it drops ticks that come too fast: at most one waits
 	defer ticker.Stop()
 	r.work()
 	for {
 		select {
-		case <-r.mail.wake:
+		case <-r.m.mail.wake:
 		case <-ticker.C:
 			r.tick()
 			r.note()
-		case <-r.stop:
+		case <-r.m.Failed():
 			return
 		}
-		events := r.mail.take()
+		events := r.m.mail.take()
 		for _, e := range events {
 			r.handle(e)
 		}
@@ -60,14 +60,14 @@ func (r *raftLoop) endIfUnreadable() {
 	switch v := recover().(type) {
 	case nil:
 	case *raftlog.ReadError:
-		r.fail(logError(v))
+		r.m.fail(logError(v))
 	default:
 		panic(v)
 	}
 }
 
 func (r *raftLoop) tick() {
-	now := r.opt.Now()
+	now := r.m.opt.Now()
 	if r.stepsDown(now) {
 		return // without heartbeats the others elect another leader
 	}
@@ -89,10 +89,10 @@ func (r *raftLoop) work() {
 		if work.Group != nil {
 			r.regroup(work.Group)
 		}
-		r.disk.add(diskWork{writes: work.Write})
+		r.m.disk.add(diskWork{writes: work.Write})
 		if len(work.Send) > 0 {
 			r.addPayload(work.Send)
-			r.opt.Transport.Send(work.Send)
+			r.m.opt.Transport.Send(work.Send)
 		}
 		r.give(work.Apply)
 	}
@@ -106,35 +106,35 @@ func (r *raftLoop) publish() {
 	if now.epoch != 0 && r.clockSource == 0 {
 		r.agreeOnTime()
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if c.AwaitsRebuilt() && (r.phase == following || r.phase == activating) { // there is no epoch that the engine has to end
-		r.mail.post(engineFollows{})
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	if c.AwaitsRebuilt() && (r.m.phase == following || r.m.phase == activating) { // there is no epoch that the engine has to end
+		r.m.mail.post(engineFollows{})
 	}
-	if r.phase == failed || now == r.shared {
+	if r.m.phase == failed || now == r.m.shared {
 		return
 	}
-	before := r.shared
-	r.shared = now
+	before := r.m.shared
+	r.m.shared = now
 	if now.leader != before.leader {
-		r.ledSince = r.opt.Now()
+		r.ledSince = r.m.opt.Now()
 	}
 	if now.leader != before.leader || now.term != before.term || now.epoch != before.epoch {
 		r.note()
 	}
 	switch {
-	case r.phase == leading && now.offered() != r.epoch:
-		r.drain()
-	case r.phase == following && now.leader == r.opt.Self.ID:
-		r.activate()
-	case r.phase == activating && now.leader != r.opt.Self.ID:
-		r.follow()
-	case r.phase == activating:
-		signal(r.turns)
+	case r.m.phase == leading && now.offered() != r.m.epoch:
+		r.m.drain()
+	case r.m.phase == following && now.leader == r.m.opt.Self.ID:
+		r.m.activate()
+	case r.m.phase == activating && now.leader != r.m.opt.Self.ID:
+		r.m.follow()
+	case r.m.phase == activating:
+		signal(r.m.turns)
 	}
-	r.retire()
-	r.tell()
-	r.changed.Broadcast()
+	r.m.retire()
+	r.m.tell()
+	r.m.changed.Broadcast()
 }
 
 // How soon there is a turn for what is to be applied. At a leader there usually is
@@ -149,28 +149,28 @@ func (r *raftLoop) give(apply []core.Apply) {
 	if len(apply) == 0 {
 		return
 	}
-	if r.opt.testHook != nil {
-		apply = r.opt.testHook(r.Member, apply)
+	if r.m.opt.testHook != nil {
+		apply = r.m.opt.testHook(r.m, apply)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.queue.add(apply)
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	r.m.queue.add(apply)
 	pause := leaderPause
 	switch {
-	case r.phase == leading:
-	case r.phase == activating, r.shared.leader == 0:
-		signal(r.turns) // nobody is served before all is applied
+	case r.m.phase == leading:
+	case r.m.phase == activating, r.m.shared.leader == 0:
+		signal(r.m.turns) // nobody is served before all is applied
 		return
 	default:
 		pause = followerPause
 	}
-	if !r.turnScheduled {
-		r.turnScheduled = true
+	if !r.m.turnScheduled {
+		r.m.turnScheduled = true
 		time.AfterFunc(pause, func() {
-			r.mu.Lock()
-			r.turnScheduled = false
-			r.mu.Unlock()
-			signal(r.turns)
+			r.m.mu.Lock()
+			r.m.turnScheduled = false
+			r.m.mu.Unlock()
+			signal(r.m.turns)
 		})
 	}
 }

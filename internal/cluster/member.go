@@ -134,11 +134,6 @@ type Member struct {
 	done sync.WaitGroup
 
 	looped chan struct{} // closed when the raft loop has ended
-
-	// With mu.
-	queue         applyQueue // from the raft loop to the turn
-	restored      bool       // a snapshot is to be installed, whose log is durable
-	turnScheduled bool       // a turn comes for it
 }
 
 // LogDir returns the directory of Raft's log in that of a member.
@@ -153,14 +148,15 @@ func Open(o Options) (*Member, error) {
 		clock: clock{now: o.Now},
 		lifecycle: lifecycle{
 			self: o.Self.ID, now: o.Now, logger: o.Logger, mail: newMailbox(),
-			turns: make(chan struct{}, 1), stop: make(chan struct{}), watch: make(chan struct{}),
+			turns: make(chan struct{}, 1), watch: make(chan struct{}),
 		},
 		looped: make(chan struct{}),
 	}
+	m.ctx, m.end = context.WithCancel(context.Background())
 	m.changed.L = &m.mu
-	m.turn.Member = m
+	m.turn.m = m
 	m.raft = raftLoop{
-		Member:     m,
+		m:          m,
 		membership: membership{m: m, peers: map[uint64]*peer{}},
 		ledSince:   o.Now(),
 		promoteAt:  map[uint64]uint64{},
@@ -274,17 +270,17 @@ func stampOf(e *raftpb.Entry) (int64, error) {
 
 // openJournal reads the journal into a new engine.
 func (t *turn) openJournal() (*engine.Engine, error) {
-	opt := t.opt.Engine
+	opt := t.m.opt.Engine
 	opt.Logged, opt.Admit = true, t.admit
 	eng := engine.New(opt)
-	j := journal.New(t.opt.Journal)
-	if _, err := j.Open(t.opt.FS, t.opt.Dir, eng); err != nil {
+	j := journal.New(t.m.opt.Journal)
+	if _, err := j.Open(t.m.opt.FS, t.m.opt.Dir, eng); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
 	t.journal = j
-	t.opened.Store(j)
+	t.m.opened.Store(j)
 	t.applied = t.journal.Applied()
-	t.clock.notBefore(t.applied.Stamp + 1)
+	t.m.clock.notBefore(t.applied.Stamp + 1)
 	return eng, nil
 }
 

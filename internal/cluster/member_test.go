@@ -313,7 +313,7 @@ func (w *world) recover() {
 // leader. The raft loop ends the epoch before it hands over such an entry, also in the middle of a turn.
 func TestEntryAfterEpoch(t *testing.T) {
 	m := &Member{opt: Options{Logger: slog.New(slog.DiscardHandler)}, lifecycle: lifecycle{turns: make(chan struct{}, 1)}, broker: broker.New(engine.New(engine.Options{}), broker.Options{})}
-	m.turn.Member, m.turn.epoch, m.phase = m, 1, draining
+	m.turn.m, m.turn.epoch, m.phase = m, 1, draining
 	m.queue.add([]core.Apply{{Entries: []*raftpb.Entry{{}}}})
 	if m.turn.apply(0); m.turn.epoch != 0 || m.queue.isEmpty() {
 		t.Errorf("the entry was applied; the epoch is %d", m.turn.epoch)
@@ -350,7 +350,7 @@ func TestResignBeforeEngine(t *testing.T) {
 // could not take.
 func TestRetryAfterClockIsSetBack(t *testing.T) {
 	m := &Member{opt: Options{Logger: slog.New(slog.DiscardHandler)}}
-	m.turn.Member = m
+	m.turn.m = m
 	now := int64(time.Hour)
 	m.turn.retryAt = now + int64(recoverPause)/2
 	if next := m.turn.apply(now); next != m.turn.retryAt {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -49,19 +50,23 @@ type lifecycle struct {
 	self   uint64 // id
 	now    func() int64
 	logger *slog.Logger
-	mail   *mailbox      // to the raft loop
-	turns  chan struct{} // has something if a turn is to run for the member itself
-	stop   chan struct{} // closed when the member has failed
+	mail   *mailbox        // to the raft loop
+	turns  chan struct{}   // has something if a turn is to run for the member itself
+	ctx    context.Context // done when the member has failed
+	end    context.CancelFunc
 
-	mu        sync.Mutex
-	phase     phase
-	epoch     uint64        // of leadership, while leading and draining; else 0
-	proposals proposals     // of that epoch
-	shared    shared        // what the raft loop says
-	changed   sync.Cond     // of shared
-	known     Leadership    // what Lead says
-	watch     chan struct{} // closed at the next change of that
-	err       error         // why the member has failed
+	mu            sync.Mutex
+	phase         phase
+	epoch         uint64        // of leadership, while leading and draining; else 0
+	proposals     proposals     // of that epoch
+	shared        shared        // what the raft loop says
+	changed       sync.Cond     // of shared
+	queue         applyQueue    // from the raft loop to the turn
+	turnScheduled bool          // a turn comes for it
+	restored      bool          // a snapshot is to be installed, whose log is durable
+	known         Leadership    // what Lead says
+	watch         chan struct{} // closed at the next change of that
+	err           error         // why the member has failed
 }
 
 // shared is what the raft loop tells the others.
@@ -149,7 +154,7 @@ func (l *lifecycle) fail(err error) {
 	}
 	l.err, l.shared = err, shared{}
 	l.enter(failed)
-	close(l.stop)
+	l.end()
 	l.changed.Broadcast()
 }
 
@@ -193,18 +198,11 @@ func (l *lifecycle) announce() {
 	l.watch = make(chan struct{})
 }
 
-func (l *lifecycle) stopped() bool {
-	select {
-	case <-l.stop:
-		return true
-	default:
-		return false
-	}
-}
+func (l *lifecycle) stopped() bool { return l.ctx.Err() != nil }
 
 // Failed returns a channel that is closed when the member has failed or is closed; Err
 // says why.
-func (l *lifecycle) Failed() <-chan struct{} { return l.stop }
+func (l *lifecycle) Failed() <-chan struct{} { return l.ctx.Done() }
 
 // Err returns why the member has failed, or nil.
 func (l *lifecycle) Err() error {
@@ -218,4 +216,20 @@ func (l *lifecycle) wake() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.announce()
+}
+
+// setRestored says that the log begins after a snapshot, durably, which a turn is to
+// install; or that one has.
+func (l *lifecycle) setRestored(restored bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.restored = restored
+	signal(l.turns)
+}
+
+// isRestored reports whether a snapshot is to be installed.
+func (l *lifecycle) isRestored() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.restored
 }

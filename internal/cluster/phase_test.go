@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,7 +37,8 @@ func TestPhases(t *testing.T) {
 	letters := map[byte]phase{'o': loading, 'f': following, 'a': activating, 'l': leading, 'd': draining, 'i': installing, 'x': failed}
 	for _, move := range moves {
 		for from := range phaseNames {
-			m := &lifecycle{phase: phase(from), watch: make(chan struct{}), stop: make(chan struct{}), turns: make(chan struct{}, 1)}
+			m := &lifecycle{phase: phase(from), watch: make(chan struct{}), turns: make(chan struct{}, 1)}
+			m.ctx, m.end = context.WithCancel(t.Context())
 			m.self, m.logger = 1, slog.New(slog.DiscardHandler)
 			if m.changed.L = &m.mu; m.phase == leading || m.phase == draining {
 				m.epoch = 3

@@ -30,56 +30,42 @@ import (
 
 // fetchSnapshot begins to fetch what the leader offers, if this member lacks it, and
 // entries that the leader has cut.
-func (m *Member) fetchSnapshot() {
-	r := &m.raft
+func (r *raftLoop) fetchSnapshot() {
+	m := r.m
 	from, _ := r.core.Leader()
 	if r.fetching || from == 0 || m.opt.Fetch == nil || !r.core.LacksSnapshot() || r.core.Status().GetCommit() >= r.minReachable {
 		return
 	}
 	r.fetching = true
 	m.done.Go(func() {
-		ctx, cancel := m.context()
-		defer cancel()
-		s, err := m.fetch(ctx, from)
-		if err != nil && ctx.Err() == nil {
+		s, err := m.fetch(from)
+		if err != nil && !m.stopped() {
 			m.opt.Logger.Warn("the queue could not be received from the leader; it is tried again", "from", from, "err", err)
-			m.sleep(ctx, recoverPause)
+			m.sleep(recoverPause)
 		}
 		m.mail.post(fetched{s})
 	})
 }
 
-// context returns a context that ends with the member.
-func (m *Member) context() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		select {
-		case <-m.stop:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
-}
-
-func (m *Member) sleep(ctx context.Context, d time.Duration) {
+// sleep waits for a time, or until the member has ended.
+func (m *Member) sleep(d time.Duration) {
 	select {
 	case <-time.After(d):
-	case <-ctx.Done():
+	case <-m.Failed():
 	}
 }
 
 // fetch fetches a snapshot and seals it.
-func (m *Member) fetch(ctx context.Context, from uint64) (*raftpb.Snapshot, error) {
+func (m *Member) fetch(from uint64) (*raftpb.Snapshot, error) {
 	if err := dropSnapshot(m.opt.FS, m.opt.Dir); err != nil { // of an attempt that has failed
 		return nil, err
 	}
-	stream, err := m.opt.Fetch(ctx, from)
+	stream, err := m.opt.Fetch(m.ctx, from)
 	if err != nil {
 		return nil, err
 	}
 	defer stream.Close()
-	defer context.AfterFunc(ctx, func() { stream.Close() })()
+	defer context.AfterFunc(m.ctx, func() { stream.Close() })()
 	in := bufio.NewReaderSize(newImpatient(stream), 64<<10)
 	group, err := readGroup(in)
 	if err != nil {
@@ -97,7 +83,7 @@ func (m *Member) fetch(ctx context.Context, from uint64) (*raftpb.Snapshot, erro
 		return nil, err
 	}
 	m.opt.Logger.Info("the log does not have what this member lacks: it receives the whole queue", "from", from)
-	at, err := journal.ReadSnapshot(staged{m.opt.FS}, m.opt.Dir, paced{in, func(d time.Duration) { m.sleep(ctx, d) }})
+	at, err := journal.ReadSnapshot(staged{m.opt.FS}, m.opt.Dir, paced{in, m.sleep})
 	if err == nil && at.Index < group.Index {
 		err = fmt.Errorf("cluster: the queue ends with entry %d, before the change of the members at %d", at.Index, group.Index)
 	}
@@ -161,12 +147,12 @@ func (r *raftLoop) offerSnapshot() {
 	}
 	r.fetched = nil
 	if !r.core.Restore(s) {
-		r.opt.Logger.Info("the queue that was received is not needed any more")
-		r.done.Go(func() {
-			if err := dropSnapshot(r.opt.FS, r.opt.Dir); err != nil {
-				r.opt.Logger.Warn("the queue that was received cannot be removed", "err", err)
+		r.m.opt.Logger.Info("the queue that was received is not needed any more")
+		r.m.done.Go(func() {
+			if err := dropSnapshot(r.m.opt.FS, r.m.opt.Dir); err != nil {
+				r.m.opt.Logger.Warn("the queue that was received cannot be removed", "err", err)
 			}
-			r.mail.post(fetched{})
+			r.m.mail.post(fetched{})
 		})
 		return
 	}
@@ -188,22 +174,6 @@ func (d *disk) restore(s *raftpb.Snapshot) error {
 	return d.m.log.Restore(raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}, at.GetConfState(), members, numbers)
 }
 
-// setRestored says that the log begins after a snapshot, durably, which a turn is to
-// install; or that one has.
-func (m *Member) setRestored(restored bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.restored = restored
-	signal(m.turns)
-}
-
-// isRestored reports whether a snapshot is to be installed.
-func (m *Member) isRestored() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.restored
-}
-
 // snapshotPatience is how long a leader waits for a member that has been offered a
 // snapshot, and does not fetch it or has fetched it, in nanoseconds. Then it offers one
 // again: nothing else ends Raft's waiting if a message is lost.
@@ -212,7 +182,7 @@ const snapshotPatience = 10_000_000_000
 // watchSnapshots looks, at the leader, for members that do not fetch what they were
 // offered.
 func (r *raftLoop) watchSnapshots(s *raft.Status) {
-	now := r.opt.Now()
+	now := r.m.opt.Now()
 	for id, progress := range s.Progress {
 		p := r.peer(id)
 		switch {
@@ -231,7 +201,7 @@ func (r *raftLoop) watchSnapshots(s *raft.Status) {
 const MaxSnapshots = 2
 
 // SendSnapshot writes what another member receives that fetches a snapshot from this one.
-func (m *Member) SendSnapshot(ctx context.Context, to uint64, w io.Writer) error {
+func (m *Member) SendSnapshot(to uint64, w io.Writer) error {
 	err := error(ErrStopped)
 	m.inLoop(func() {
 		err = nil

@@ -29,15 +29,15 @@ func (m *Member) Status() (Status, error) {
 }
 
 // note lets Status have what this member knows, in the raft loop.
-func (r *raftLoop) note() { r.noted.Store(new(r.status())) }
+func (r *raftLoop) note() { r.m.noted.Store(new(r.status())) }
 
 func (r *raftLoop) status() Status {
 	c := r.core
 	raft := c.Status()
-	s := Status{Self: r.opt.Self.ID, Commit: raft.GetCommit()}
+	s := Status{Self: r.m.opt.Self.ID, Commit: raft.GetCommit()}
 	s.Members = []status.Member{}
 	s.Leader, s.Term = c.Leader()
-	now := r.opt.Now()
+	now := r.m.opt.Now()
 	s.Since = (now - r.ledSince) / int64(time.Second)
 	for _, k := range r.members {
 		ms := status.Member{ID: k.ID, Address: k.Address, Role: status.Voter}
@@ -48,7 +48,7 @@ func (r *raftLoop) status() Status {
 			ms.Role = status.Leader
 		}
 		if k.ID == s.Self {
-			ms.Reachable, ms.Version, ms.Heard = true, r.opt.Version, new(int64)
+			ms.Reachable, ms.Version, ms.Heard = true, r.m.opt.Version, new(int64)
 			ms.Progress = progress(c.Applied().Index, s.Commit)
 		} else {
 			p := r.peer(k.ID)
@@ -67,7 +67,7 @@ func (r *raftLoop) status() Status {
 		}
 		s.Members = append(s.Members, ms)
 	}
-	s.Quorum = s.Leader != 0 && (s.Leader != s.Self || r.opt.Now() < c.LeasedUntil() || r.hearsMajority())
+	s.Quorum = s.Leader != 0 && (s.Leader != s.Self || r.m.opt.Now() < c.LeasedUntil() || r.hearsMajority())
 	return s
 }
 

@@ -59,7 +59,7 @@ func (r *raftLoop) startTransfer(to uint64) {
 		r.core.Transfer(to)
 		return
 	}
-	r.transfer = transfer{to: to, giveUpAt: r.opt.Now() + 10*int64(r.opt.Tick)}
+	r.transfer = transfer{to: to, giveUpAt: r.m.opt.Now() + 10*int64(r.m.opt.Tick)}
 	r.publish()
 }
 
@@ -69,7 +69,7 @@ func (r *raftLoop) finishTransfer() {
 	if r.transfer.to == 0 {
 		return
 	}
-	active, inTime := r.core.Epoch() != 0, r.opt.Now() < r.transfer.giveUpAt
+	active, inTime := r.core.Epoch() != 0, r.m.opt.Now() < r.transfer.giveUpAt
 	if active && !r.transfer.settled && inTime {
 		return
 	}
@@ -86,7 +86,7 @@ func (r *raftLoop) transferTarget(suits func(id uint64) bool) (id uint64) {
 	s := r.core.Status()
 	var most uint64
 	for voter := range s.Config.Voters[0] {
-		if p := s.Progress[voter]; voter != r.opt.Self.ID && r.isReachable(voter) && p.Match >= most && suits(voter) {
+		if p := s.Progress[voter]; voter != r.m.opt.Self.ID && r.isReachable(voter) && p.Match >= most && suits(voter) {
 			id, most = voter, p.Match
 		}
 	}

@@ -23,7 +23,7 @@ import (
 //  2. epoch is that of Member while the member is leading, and at most until the end of the turn in which it
 //     begins to drain.
 type turn struct {
-	*Member
+	m *Member
 
 	journal        *journal.Journal
 	applied        journal.Applied // the journal and the engine have the entries up to here
@@ -47,8 +47,8 @@ func (t *turn) admit(kind engine.ChangeKind, tube string, body int) engine.Outco
 	if t.epoch == 0 {
 		return engine.Failed
 	}
-	if t.journaling.begin() { // it may wait for another segment
-		defer t.journaling.end()
+	if t.m.journaling.begin() { // it may wait for another segment
+		defer t.m.journaling.end()
 	}
 	return t.journal.Admit(kind, tube, body)
 }
@@ -56,18 +56,18 @@ func (t *turn) admit(kind engine.ChangeKind, tube string, body int) engine.Outco
 // isWhole reports, within a turn, whether the engine is as the log says at applied, or
 // has decided what comes after that.
 func (t *turn) isWhole() bool {
-	return t.currentPhase().applies() && (t.epoch != 0 || t.journal.InFlight() == 0)
+	return t.m.currentPhase().applies() && (t.epoch != 0 || t.journal.InFlight() == 0)
 }
 
 // Append implements broker.Log.
 func (t *turn) Append(changes []engine.Change) error {
-	if !t.mayPropose(t.epoch) {
+	if !t.m.mayPropose(t.epoch) {
 		t.endEpoch(true)
 		return broker.ErrDeposed
 	}
 	t.journal.Executed(changes)
 	for i := range changes {
-		t.builder.Add(&changes[i], t.clock.zero)
+		t.builder.Add(&changes[i], t.m.clock.zero)
 	}
 	t.facts += len(changes)
 	return nil
@@ -78,24 +78,24 @@ func (t *turn) Append(changes []engine.Change) error {
 func (t *turn) Flush() (durable bool, err error) {
 	switch {
 	case t.epoch == 0:
-		switch t.currentPhase() {
+		switch t.m.currentPhase() {
 		case draining, loading, installing, failed:
 			return false, broker.ErrDeposed
 		}
 		return true, nil // those who watch a follower are told what it has
-	case !t.mayPropose(t.epoch):
+	case !t.m.mayPropose(t.epoch):
 		t.endEpoch(t.facts > 0)
 		return false, broker.ErrDeposed
 	case t.facts == 0:
-		return t.isLeased(), nil
+		return t.m.isLeased(), nil
 	}
-	entries := t.builder.Entries(t.clock.time())
+	entries := t.builder.Entries(t.m.clock.time())
 	w := weight{facts: t.facts}
 	for _, e := range entries {
 		w.bytes += int64(len(e))
 	}
 	t.facts = 0
-	if !t.enqueue(t.epoch, entries, w) {
+	if !t.m.enqueue(t.epoch, entries, w) {
 		t.endEpoch(true)
 		return false, broker.ErrDeposed
 	}
@@ -103,23 +103,23 @@ func (t *turn) Flush() (durable bool, err error) {
 }
 
 // Sync implements broker.Log. It runs outside turns.
-func (t *turn) Sync() error { return t.commit() }
+func (t *turn) Sync() error { return t.m.commit() }
 
 // Housekeep implements broker.Log: it applies a part of what is committed.
 func (t *turn) Housekeep(now int64) (next int64) {
-	phase := t.currentPhase()
+	phase := t.m.currentPhase()
 	if t.epoch != 0 && phase != leading {
 		t.endEpoch(false)
 	}
 	if !phase.applies() {
 		return engine.Never // the goroutine of turns sees to it
 	}
-	t.journaling.begin()
-	defer t.journaling.end()
+	t.m.journaling.begin()
+	defer t.m.journaling.end()
 	next = t.apply(now)
 	next = min(next, t.beginEpoch(now))
 	if _, err := t.journal.Flush(); err != nil {
-		t.opt.Logger.Debug("the journal cannot be written", "err", err) // it says so itself, and heals
+		t.m.opt.Logger.Debug("the journal cannot be written", "err", err) // it says so itself, and heals
 	}
 	next = min(next, t.journal.Housekeep(now))
 	t.reportSynced()
@@ -147,11 +147,11 @@ func (t *turn) closeJournal() error {
 func (t *turn) reportSynced() {
 	s := t.journal.Synced()
 	if s.Index >= t.large {
-		t.unsynced.Store(0)
+		t.m.unsynced.Store(0)
 	}
 	if s.Index > t.reportedSynced.Index {
 		t.reportedSynced = s
-		t.mail.post(journalSynced{raftlog.Position{Index: s.Index, Term: s.Term}})
+		t.m.mail.post(journalSynced{raftlog.Position{Index: s.Index, Term: s.Term}})
 	}
 }
 
@@ -160,14 +160,14 @@ func (t *turn) reportSynced() {
 func (t *turn) reportRefusal() {
 	if full := t.journal.IsFull(); full != t.full {
 		t.full = full
-		t.disk.setCramped(full)
+		t.m.disk.setCramped(full)
 	}
 	refuses := t.retryAt != 0 || t.journal.Refuses()
 	if refuses == t.refuses {
 		return
 	}
 	t.refuses = refuses
-	t.mail.post(journalRefuses{t.opt.Now(), refuses})
+	t.m.mail.post(journalRefuses{t.m.opt.Now(), refuses})
 }
 
 // applyQueue has entries that are committed, and not applied.
@@ -212,10 +212,10 @@ func (t *turn) apply(now int64) (next int64) {
 	}
 	t.retryAt = 0
 	for done := (weight{}); done.bytes < maxApplyBytes && done.facts < maxApplyFacts; {
-		t.mu.Lock()
-		e := t.queue.next()
-		phase := t.phase
-		t.mu.Unlock()
+		t.m.mu.Lock()
+		e := t.m.queue.next()
+		phase := t.m.phase
+		t.m.mu.Unlock()
 		if t.epoch != 0 && phase != leading { // the entry may be of another leader, and the journal would take it for one of this epoch
 			t.endEpoch(false)
 		}
@@ -224,21 +224,21 @@ func (t *turn) apply(now int64) (next int64) {
 		}
 		facts, err := t.applyEntry(e)
 		if errors.Is(err, journal.ErrNotExecuted) || errors.Is(err, errUnreadable) {
-			t.fail(fmt.Errorf("cluster: entry %d: %w", e.GetIndex(), err))
+			t.m.fail(fmt.Errorf("cluster: entry %d: %w", e.GetIndex(), err))
 			return engine.Never
 		}
 		if err != nil {
-			t.opt.Logger.Warn("the journal cannot take what the cluster has agreed on; it is tried again", "entry", e.GetIndex(), "err", err)
+			t.m.opt.Logger.Warn("the journal cannot take what the cluster has agreed on; it is tried again", "entry", e.GetIndex(), "err", err)
 			t.retryAt = now + int64(recoverPause)
 			return t.retryAt
 		}
 		done.bytes += int64(len(e.GetData()))
 		done.facts += facts
-		t.mu.Lock()
-		responses := t.queue.took()
-		t.mu.Unlock()
+		t.m.mu.Lock()
+		responses := t.m.queue.took()
+		t.m.mu.Unlock()
 		if len(responses) > 0 {
-			t.mail.post(finished{responses})
+			t.m.mail.post(finished{responses})
 		}
 	}
 	return now
@@ -257,13 +257,13 @@ func (t *turn) applyEntry(e *raftpb.Entry) (facts int, err error) {
 	at := journal.Applied{Index: e.GetIndex(), Term: e.GetTerm(), Stamp: t.applied.Stamp}
 	var changes []engine.Change
 	if e.GetType() == raftpb.EntryNormal && len(e.GetData()) > 0 {
-		if at.Stamp, changes, err = t.decoder.Decode(e.GetData(), t.clock.zero); err != nil {
+		if at.Stamp, changes, err = t.decoder.Decode(e.GetData(), t.m.clock.zero); err != nil {
 			return 0, fmt.Errorf("%w: %w", errUnreadable, err)
 		}
 	}
 	if n := int64(len(e.GetData())); n > maxApplyBytes && t.large != at.Index {
 		t.large = at.Index
-		t.unsynced.Add(n)
+		t.m.unsynced.Add(n)
 	}
 	if err := t.journal.AppendCommitted(changes, at); err != nil {
 		return 0, err

@@ -68,14 +68,14 @@ func (s *membership) isCopy(by uint64) {
 func (r *raftLoop) contradicted(message *raftpb.Message) {
 	from := message.GetFrom()
 	if message.GetType() == raftpb.MsgAppResp {
-		r.opt.Logger.Error("a member knows entries to be agreed on that this leader does not have: a disk was rolled back, and jobs that were acknowledged "+
-			"may be on that member only: keep a copy of its directory before it joins again", "member", from, "last", r.log.Last().Index)
+		r.m.opt.Logger.Error("a member knows entries to be agreed on that this leader does not have: a disk was rolled back, and jobs that were acknowledged "+
+			"may be on that member only: keep a copy of its directory before it joins again", "member", from, "last", r.m.log.Last().Index)
 		return
 	}
-	r.opt.Transport.Send([]*raftpb.Message{{
-		Type: raftpb.MsgAppResp.Enum(), From: &r.opt.Self.ID, To: &from, Term: message.Term, Index: message.Index, Reject: new(true), Context: []byte(contradiction),
+	r.m.opt.Transport.Send([]*raftpb.Message{{
+		Type: raftpb.MsgAppResp.Enum(), From: &r.m.opt.Self.ID, To: &from, Term: message.Term, Index: message.Index, Reject: new(true), Context: []byte(contradiction),
 	}})
-	r.disk.stopWith(fmt.Sprintf("the entries that it knows to be agreed on, up to %d, are not those of member %d, which leads: a disk of the cluster was rolled back, "+
+	r.m.disk.stopWith(fmt.Sprintf("the entries that it knows to be agreed on, up to %d, are not those of member %d, which leads: a disk of the cluster was rolled back, "+
 		"and jobs that were acknowledged may be here only: keep a copy of this directory", r.core.Applied().Index, from))
 }
 

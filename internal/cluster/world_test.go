@@ -290,7 +290,7 @@ func (m *machine) fetch(ctx context.Context, from uint64) (io.ReadCloser, error)
 	if w.silent.Swap(false) {
 		return r, nil
 	}
-	go func() { to.CloseWithError(w.sendSnapshot(ctx, member, m.id, to)) }()
+	go func() { to.CloseWithError(w.sendSnapshot(member, m.id, to)) }()
 	return struct {
 		io.Reader
 		io.Closer
@@ -298,7 +298,7 @@ func (m *machine) fetch(ctx context.Context, from uint64) (io.ReadCloser, error)
 }
 
 // sendSnapshot lets a member send a snapshot to another one.
-func (w *world) sendSnapshot(ctx context.Context, member *Member, to uint64, conn io.Writer) error {
+func (w *world) sendSnapshot(member *Member, to uint64, conn io.Writer) error {
 	defer func() {
 		if w.sent != nil {
 			w.sent()
@@ -319,7 +319,7 @@ func (w *world) sendSnapshot(ctx context.Context, member *Member, to uint64, con
 		g.Index += 1000
 		return errors.Join(writeGroup(conn, g), b.Write(conn))
 	}
-	return member.SendSnapshot(ctx, to, conn)
+	return member.SendSnapshot(to, conn)
 }
 
 // slow is a connection that takes its time.

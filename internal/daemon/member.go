@@ -163,13 +163,7 @@ func (m *member) serveClient(from uint64, conn net.Conn) {
 // serveSnapshot sends another member a snapshot.
 func (m *member) serveSnapshot(to uint64, conn net.Conn) {
 	defer conn.Close()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() { // who gets the stream sends nothing
-		conn.Read(make([]byte, 1))
-		cancel()
-	}()
-	if err := m.SendSnapshot(ctx, to, conn); err != nil {
+	if err := m.SendSnapshot(to, conn); err != nil {
 		m.log.Warn("a member has not got all that it lacks", "member", to, "err", err)
 	}
 }
