@@ -52,8 +52,12 @@ var arrows = map[string]string{
 	"internal/admin":           "internal/access internal/api internal/broker internal/certs internal/engine internal/health internal/engine/histogram internal/rights internal/server github.com/prometheus",
 	"internal/console":         "client/admin internal/access internal/console/decode internal/health internal/op",
 	"internal/console/decode":  "internal/op/jsonscan",
-	"internal/api":             "client client/admin internal/access internal/api/list internal/broker internal/engine internal/health internal/jobjson internal/op internal/op/jsonscan internal/rights internal/server internal/wire",
+	"internal/api":             "client/admin internal/access internal/api/audit internal/api/list internal/api/task internal/api/tubes internal/broker internal/engine internal/health internal/jobjson internal/op internal/op/jsonscan internal/rights internal/server internal/wire",
+	"internal/api/audit":       "client/admin internal/access",
+	"internal/api/beanstalkd":  "client client/admin internal/api/audit internal/api/task internal/api/tubes internal/engine internal/jobjson internal/rights",
 	"internal/api/list":        "",
+	"internal/api/task":        "client/admin internal/api/audit",
+	"internal/api/tubes":       "client/admin internal/access internal/api/list internal/engine internal/health",
 	"internal/admin/connlimit": "",
 	"internal/certs":           "",
 	"internal/certs/certstest": "",
@@ -103,7 +107,7 @@ var arrows = map[string]string{
 	// The server as a process, the only place where the pieces meet, and its settings.
 	"internal/config":          "internal/access internal/admin internal/certs internal/cli/kit internal/engine internal/policy internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
 	"internal/daemon/logqueue": "",
-	"internal/daemon": "client/admin internal/access internal/admin internal/api internal/admin/connlimit internal/journal/binlog internal/broker internal/certs internal/cli/advice internal/cli/kit internal/cluster internal/cluster/control internal/cluster/directory " +
+	"internal/daemon": "client/admin internal/access internal/admin internal/api internal/api/beanstalkd internal/admin/connlimit internal/journal/binlog internal/broker internal/certs internal/cli/advice internal/cli/kit internal/cluster internal/cluster/control internal/cluster/directory " +
 		"internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/config internal/console internal/conversation internal/daemon/logqueue internal/engine internal/engine/histogram internal/journal internal/policy internal/server/ratelog internal/server " +
 		"internal/vfs internal/wire github.com/coreos/go-systemd",
 

@@ -13,6 +13,8 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/api/audit"
+	"github.com/beanpole-mq/beanpole/internal/api/task"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -80,16 +82,16 @@ type API struct {
 	opt     Options
 	mux     *http.ServeMux
 	history *history
-	changes recentChanges
+	changes *audit.Log
 	surveys surveys
 
-	tasks    tasks
+	tasks    task.Runner
 	guesses  access.Guesses
 	throttle *throttle
 
 	backingUp atomic.Bool
 
-	others map[string]*otherServer
+	upstreams map[string]*upstream
 }
 
 // New returns the handler of all paths that begin with Prefix.
@@ -100,7 +102,7 @@ func New(b *broker.Broker, opt Options) *API {
 	if opt.Identify == nil {
 		opt.Identify = Identify(new(access.Control))
 	}
-	a := &API{broker: b, opt: opt, mux: http.NewServeMux(), history: newHistory(), throttle: newThrottle(), others: make(map[string]*otherServer)}
+	a := &API{broker: b, opt: opt, mux: http.NewServeMux(), history: newHistory(), throttle: newThrottle(), changes: &audit.Log{Logger: opt.Logger}, upstreams: make(map[string]*upstream)}
 	if opt.Server != nil {
 		opt.Server.OnChange(a.recordCommand)
 	}
@@ -156,9 +158,28 @@ func describe(w http.ResponseWriter, _ *http.Request) {
 	w.Write(description)
 }
 
+// Close ends the tasks, and closes other servers. It is to be called before the queue ends.
+func (a *API) Close() {
+	a.tasks.Close()
+	for _, u := range a.upstreams {
+		u.Close()
+	}
+}
+
+// recordCommand remembers what a command of the protocol has changed; the server has logged it.
+func (a *API) recordCommand(c *server.Change) {
+	about := audit.About(c.About)
+	about["via"] = "protocol"
+	a.changes.Add(&admin.Change{Operation: c.Command, Identity: c.Identity, Client: c.Client, About: about, Result: "ok"})
+}
+
+func (r *request) listChanges(in *admin.ListChanges) (admin.Changes, error) {
+	return r.api.changes.Newest(in.Limit), nil
+}
+
 func checkTube(name string) error {
 	if !wire.ValidTube([]byte(name)) {
-		return problemf(http.StatusBadRequest, "%.220q cannot be the name of a tube: want 1 to %d letters, digits and characters of -+/;.$_(), "+
+		return badRequest("%.220q cannot be the name of a tube: want 1 to %d letters, digits and characters of -+/;.$_(), "+
 			"no hyphen first", name, wire.MaxTube)
 	}
 	return nil

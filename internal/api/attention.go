@@ -5,41 +5,20 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/api/list"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
 // getAttention looks for what an operator should look at, the worst first.
 func (r *request) getAttention(in *admin.GetAttention) (page admin.Attention, err error) {
-	var room []health.Finding // for those of a tube: each may have some
-	if r.other == nil && r.caller.Identity.Meets(statsEverywhere) {
-		if room, err = r.serverFindings(); err != nil {
+	var found []health.Finding
+	if r.caller.Identity.Meets(statsEverywhere) {
+		if found, err = r.serverFindings(); err != nil {
 			return page, err
 		}
-		room = append(room, r.api.clusterFindings()...)
+		found = append(found, r.api.clusterFindings()...)
 	}
-	page = admin.Attention{Findings: []admin.Finding{}, Kinds: make(map[string]int)}
-	worst := list.First[health.Finding]{N: in.Limit, Compare: func(a, b health.Finding) int { return health.Compare(&a, &b) }}
-	show := func(found []health.Finding) {
-		page.Total += len(found)
-		for _, f := range found {
-			page.Kinds[f.Kind]++
-			worst.Show(f)
-		}
-	}
-	show(room)
-	err = r.survey(func(t *surveyedTube) {
-		room = r.tubeFindings(room[:0], t)
-		show(room)
-	})
-	if err != nil {
-		return page, err
-	}
-	for _, f := range worst.Sorted() {
-		page.Findings = append(page.Findings, admin.Finding(f))
-	}
-	return page, nil
+	return r.look().Attention(in, found)
 }
 
 // serverFindings are those of the whole server.
@@ -93,29 +72,6 @@ func (a *API) clusterFindings() (found []health.Finding) {
 		found = append(found, f)
 	}
 	return found
-}
-
-// tubeFindings appends those of a tube.
-func (r *request) tubeFindings(found []health.Finding, t *surveyedTube) []health.Finding {
-	one := t.health()
-	if r.other == nil && (t.Buried > 0 || t.Timeouts > 0) { // another server's tubes may have the same names
-		r.api.history.addGrowth(&one)
-	}
-	return one.Findings(found)
-}
-
-// health returns what is known of the tube now.
-func (t *surveyedTube) health() health.Tube {
-	return health.Tube{
-		Name: t.name, Jobs: t.jobs(), Ready: t.Ready, Buried: t.Buried, Watching: t.Watching,
-		Waits: time.Duration(t.OldestReady), PauseLeft: pauseOf(t.Pause, t.PauseLeft),
-		Used: max(health.Share(int64(t.jobs()), t.most.Jobs), health.Share(int64(t.Bytes), t.most.Bytes)),
-	}
-}
-
-// pauseOf returns how long a pause lasts, which is not over in its last second.
-func pauseOf(pause, left int64) time.Duration {
-	return time.Duration(max(left, min(pause, 1))) * time.Second
 }
 
 // addGrowth adds what has become more since ten minutes ago, or since the first sample if that is later.

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/api/task"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
@@ -209,19 +210,19 @@ func TestTasksRefused(t *testing.T) {
 	r := start(t, Options{})
 	r.putAll("mail", "x")
 	for request, want := range map[string]string{
-		`{"do":"eat","state":"ready"}`:                                  "do: want one of [bury change delete kick move release]",
-		`{"do":"kick","state":"ready"}`:                                 "state: want one of [buried delayed]",
-		`{"do":"kick"}`:                                                 "want one of state and ids",
-		`{"do":"kick","state":"buried","ids":[1]}`:                      "want one of state and ids",
-		`{"do":"kick","state":"buried","to":"x"}`:                       "kick does not take to",
-		`{"do":"move","state":"ready"}`:                                 "to: want the name of a tube",
-		`{"do":"move","state":"ready","to":"mail"}`:                     "to: that is the tube where they are",
-		`{"do":"move","state":"ready","to":"-x"}`:                       `"-x" cannot be the name of a tube`,
-		`{"do":"change","state":"ready"}`:                               "want priority, delay or ttr: nothing is to change",
-		`{"do":"change","state":"buried","delay":1}`:                    "delay: a buried job has none: kick it",
-		`{"do":"delete","ids":[1],"text":"x"}`:                          "ids: there is a search, too: want one of them",
-		`{"do":"delete","ids":["x"]}`:                                   "ids: want a list of numbers",
-		`{"do":"delete","ids":[` + strings.Repeat("1,", maxIDs) + "1]}": "ids: want 10000 at most",
+		`{"do":"eat","state":"ready"}`:                                       "do: want one of [bury change delete kick move release]",
+		`{"do":"kick","state":"ready"}`:                                      "state: want one of [buried delayed]",
+		`{"do":"kick"}`:                                                      "want one of state and ids",
+		`{"do":"kick","state":"buried","ids":[1]}`:                           "want one of state and ids",
+		`{"do":"kick","state":"buried","to":"x"}`:                            "kick does not take to",
+		`{"do":"move","state":"ready"}`:                                      "to: want the name of a tube",
+		`{"do":"move","state":"ready","to":"mail"}`:                          "to: that is the tube where they are",
+		`{"do":"move","state":"ready","to":"-x"}`:                            `"-x" cannot be the name of a tube`,
+		`{"do":"change","state":"ready"}`:                                    "want priority, delay or ttr: nothing is to change",
+		`{"do":"change","state":"buried","delay":1}`:                         "delay: a buried job has none: kick it",
+		`{"do":"delete","ids":[1],"text":"x"}`:                               "ids: there is a search, too: want one of them",
+		`{"do":"delete","ids":["x"]}`:                                        "ids: want a list of numbers",
+		`{"do":"delete","ids":[` + strings.Repeat("1,", task.MaxIDs) + "1]}": "ids: want 10000 at most",
 	} {
 		h := newRequest("POST", "/tubes/mail/tasks", request)
 		w := httptest.NewRecorder()
@@ -241,16 +242,15 @@ func TestTasksRefused(t *testing.T) {
 // A task can be cancelled; so many run at once, and so many are remembered.
 func TestManyTasks(t *testing.T) {
 	r := start(t, Options{})
-	running := make(chan struct{}, maxTasks)
-	for range maxTasks {
-		_, begin, _ := r.tasks.start(t.Context(), admin.Task{Tube: "mail"}, func(ctx context.Context, task *runningTask) {
+	running := make(chan struct{}, task.Most)
+	for range task.Most {
+		r.tasks.Start(t.Context(), admin.Task{Tube: "mail"}, 0, func(ctx context.Context, _ *task.Task) error {
 			running <- struct{}{}
 			<-ctx.Done()
-			r.tasks.change(task, func(one *admin.Task) { one.Status, one.Ended = taskCancelled, one.Started })
+			return ctx.Err()
 		})
-		begin()
 	}
-	for range maxTasks {
+	for range task.Most {
 		<-running
 	}
 	var p problem
@@ -258,23 +258,23 @@ func TestManyTasks(t *testing.T) {
 	if !strings.Contains(p.Detail, "4 tasks run already") {
 		t.Error(p.Detail)
 	}
-	var task admin.Task
-	r.want(200, "GET", "/tasks/2", "", &task)
-	if task.Ended != "" {
-		t.Errorf("%+v", task)
+	var shown admin.Task
+	r.want(200, "GET", "/tasks/2", "", &shown)
+	if shown.Ended != "" {
+		t.Errorf("%+v", shown)
 	}
 	r.want(204, "DELETE", "/tasks/2", "", nil)
-	r.want(200, "GET", "/tasks/2", "", &task)
-	if task.Status != "cancelled" || task.Ended == "" {
-		t.Errorf("%+v", task)
+	r.want(200, "GET", "/tasks/2", "", &shown)
+	if shown.Status != "cancelled" || shown.Ended == "" {
+		t.Errorf("%+v", shown)
 	}
-	for range tasksKept {
-		r.want(202, "POST", "/tubes/mail/tasks", `{"do":"delete","ids":[]}`, &task)
-		r.want(200, "GET", fmt.Sprintf("/tasks/%d?wait=60", task.ID), "", nil)
+	for range task.Kept {
+		r.want(202, "POST", "/tubes/mail/tasks", `{"do":"delete","ids":[]}`, &shown)
+		r.want(200, "GET", fmt.Sprintf("/tasks/%d?wait=60", shown.ID), "", nil)
 	}
 	var all admin.Tasks
 	r.want(200, "GET", "/tasks", "", &all)
-	if len(all.Tasks) != tasksKept || all.Tasks[0].ID != task.ID {
+	if len(all.Tasks) != task.Kept || all.Tasks[0].ID != shown.ID {
 		t.Errorf("%d tasks are remembered, the newest is %d", len(all.Tasks), all.Tasks[0].ID)
 	}
 	r.want(404, "GET", "/tasks/2", "", nil)

@@ -176,7 +176,7 @@ func TestTaskMeetsAnotherEngine(t *testing.T) {
 		r.replaceEngine()
 		var task admin.Task
 		r.want(200, "GET", "/tasks/1?wait=60", "", &task)
-		if task.Status != taskFailed || task.Problem != errNotLeading.Error() {
+		if task.Status != "failed" || task.Problem != errNotLeading.Error() {
 			t.Errorf("%+v", task)
 		}
 	})

@@ -10,8 +10,9 @@
 // operations.go is the table, one row for each operation: its path, the right that it
 // needs and on what, what there is to say of it, and its function. Its input and its answer
 // are types of package client/admin. request.run (request.go) reads and checks the input, checks the
-// right, calls the function, and writes the audit; a request comes to it by HTTP (serve.go), or from the console by API.Open. A member that
-// does not lead passes it on (forward.go), and other servers are asked by the same types (elsewhere.go).
+// right, calls the function, and writes the audit; a request comes to it by HTTP (serve.go), or from the console by API.Open (local.go).
+// An operation that runs elsewhere goes there by an admin.Transport: a member that does not lead passes it on to the leader (leader.go),
+// and other servers are a beanpole or a beanstalkd (upstream.go, package beanstalkd).
 // Within the function, request.turn is the only way to the engine. A long operation, such as a list or a move of a million jobs, takes many turns
 // with a bounded amount of work each, so that it does not delay clients. If the broker is
 // given another engine in between, it ends with an error (visit.go).
@@ -23,7 +24,7 @@
 //
 // # Changes
 //
-// Each operation that changes something writes one line to the log (audit.go), with the
+// Each operation that changes something writes one line to the log (package audit), with the
 // identity, the address, the operation, its object, the number of jobs, and the result. The
 // line never has a body or a token.
 //

@@ -11,38 +11,38 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/api/beanstalkd"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
 // An other is another server, for tests.
 type other struct {
-	asked []string // operations
+	asked []string // routes
 	err   error
 }
 
-func (o *other) do(r *request, _ any) (any, error) {
-	o.asked = append(o.asked, r.op.ID)
-	if r.op.out == reflect.TypeFor[*admin.Stream]() {
-		return &admin.Stream{Write: func(io.Writer) error { return nil }, Close: func() {}}, o.err
+func (o *other) Do(_ context.Context, route string, _, out any) error {
+	o.asked = append(o.asked, route)
+	if to, ok := out.(**admin.Stream); ok {
+		*to = &admin.Stream{Write: func(io.Writer) error { return nil }, Close: func() {}}
 	}
-	return reflect.Zero(r.op.out).Interface(), o.err
+	return o.err
 }
 
-func (o *other) close() {}
+func (o *other) Close() {}
 
 // elsewhere returns the operations of another server as a handler, which only tests have.
-func (r *rig) elsewhere(name string, readOnly bool, server Other) http.Handler {
+func (r *rig) elsewhere(name string, readOnly bool, server Upstream) http.Handler {
 	r.AddServer(name, readOnly, server)
 	mux := http.NewServeMux()
 	for _, o := range operations() {
-		mux.Handle(o.pattern(), r.handler(o, r.others[name]))
+		mux.Handle(o.pattern(), r.handler(o, r.upstreams[name]))
 	}
 	return mux
 }
@@ -225,7 +225,7 @@ func TestRemoteStrangers(t *testing.T) {
 			r.Header.Set("Cookie", "session=mine")
 			w := httptest.NewRecorder()
 			there := NewRemote(RemoteOptions{URL: s.URL})
-			there.(*remote).MaxAnswer = 1000
+			there.MaxAnswer = 1000
 			here.elsewhere(name, false, there).ServeHTTP(w, r)
 			if !strings.Contains(w.Body.String(), c.want) || w.Code == http.StatusUnauthorized {
 				t.Errorf("%d %s, want %s", w.Code, w.Body, c.want)
@@ -242,7 +242,7 @@ func TestBeanstalkd(t *testing.T) {
 	for name, begin := range map[string]func(t *testing.T) string{"beanstalkd": realBeanstalkd, "beanpole": overTCP} {
 		t.Run(name, func(t *testing.T) {
 			here := start(t, Options{})
-			s, err := NewBeanstalkd(begin(t))
+			s, err := beanstalkd.New(begin(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -253,6 +253,7 @@ func TestBeanstalkd(t *testing.T) {
 				step{"POST", "/tubes/later/jobs", `{"body":"x","delay":100}`, 201, `{"id":3}`},
 				step{"GET", "/stats", "", 200, `"jobs":{"ready":2,"reserved":0,"delayed":1,"buried":0}`},
 				step{"GET", "/tubes?sort=-ready&limit=1&recent=true", "", 200, `"name":"mail"`},
+				step{"GET", "/tubes", "", 200, `"name":"later"`},
 				step{"GET", "/tubes?sort=-ready&has=delayed", "", 200, `{"tubes":[{"name":"later"`},
 				step{"GET", "/tubes/mail", "", 200, `"total_jobs":2`},
 				step{"GET", "/tubes/none", "", 404, "there is no tube none"},
@@ -285,6 +286,7 @@ func TestBeanstalkd(t *testing.T) {
 				step{"GET", "/connections", "", 501, "its protocol has no command for it"},
 				step{"POST", "/drain", "", 501, "its protocol has no command for it"},
 				step{"GET", "/tasks", "", 200, `"id":2`},
+				step{"DELETE", "/tasks/2", "", 409, "had ended already"},
 				step{"GET", "/changes?limit=1000", "", 200, `"operation":"endTask"`},
 				step{"GET", "/me", "", 200, `"everywhere":["put","reserve","peek","manage","stats"]`},
 				step{"POST", "/tubes/mail/tasks", `{"do":"delete","state":"ready"}`, 202, ""},
@@ -299,48 +301,6 @@ func TestBeanstalkd(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// Of those who wait for the tubes of a beanstalkd that does not answer, one asks it, and the others do not ask after that one by one.
-func TestBeanstalkdIsAskedOnce(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	asked := 0
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for nc, err := l.Accept(); err == nil; nc, err = l.Accept() {
-			asked++
-			nc.Close()
-		}
-	}()
-	other, err := NewBeanstalkd(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := other.(*beanstalkd)
-	none := func(*surveyedTube) { t.Error("there is a tube") }
-	gone, leave := context.WithCancel(t.Context())
-	leave()
-	if b.survey(gone, none) == nil || b.why != nil {
-		t.Error("a client that has gone says nothing of the server")
-	}
-	first := b.survey(t.Context(), none)
-	if first == nil || b.failed.IsZero() {
-		t.Fatal(first)
-	}
-	b.failed = time.Now().Add(time.Hour) // as if the next one had come before that
-	if err := b.survey(t.Context(), none); err != first {
-		t.Errorf("%v, want %v", err, first)
-	}
-	other.close()
-	l.Close()
-	<-ended
-	if asked != 1 {
-		t.Errorf("it was asked %d times", asked)
 	}
 }
 

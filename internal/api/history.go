@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"math"
-	"net/http"
 	"sync"
 	"time"
 
@@ -187,7 +186,7 @@ func (r *request) getHistory(in *admin.GetHistory) (page admin.History, err erro
 	}
 	if in.Points != nil {
 		if n = *in.Points; n < 1 || n > len(from.at) {
-			return page, problemf(http.StatusBadRequest, "points: want a number from 1 to %d", len(from.at))
+			return page, badRequest("points: want a number from 1 to %d", len(from.at))
 		}
 	}
 	h.mu.Lock()

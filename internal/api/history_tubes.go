@@ -10,6 +10,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/api/list"
+	"github.com/beanpole-mq/beanpole/internal/api/tubes"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
@@ -58,6 +59,22 @@ func (h *tubeHistory) rates() (put, deleted float64) {
 	return put / took, deleted / took
 }
 
+// rates returns the rates of a column by the names of tubes, in millionths. There are up to tubesKept of them.
+func (h *history) rates(column string) map[string]int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	known := make(map[string]int64, len(h.tubes))
+	for name, th := range h.tubes {
+		put, deleted := th.rates()
+		rate := put
+		if column == "deleted_per_second" {
+			rate = deleted
+		}
+		known[name] = int64(rate * 1e6)
+	}
+	return known
+}
+
 // CompareTubes puts first the tubes that matter most: those with a backlog, then those that are in
 // use, then others; among these the ones that have had the most jobs. So a tube keeps its place.
 func CompareTubes(a, b *engine.TubeStats) int {
@@ -86,24 +103,24 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 	h.mu.Lock()
 	names, tell := slices.Collect(maps.Keys(h.tubes)), a.survey
 	if len(names) == tubesKept && unix-h.looked < lookStep {
-		tell = func(ctx context.Context, show func(t *surveyedTube)) error { return a.look(ctx, names, show) }
+		tell = func(ctx context.Context, show func(t *tubes.Tube)) error { return a.look(ctx, names, show) }
 	} else {
 		h.looked = unix
 	}
 	h.mu.Unlock()
-	most := list.First[surveyedTube]{N: tubesKept, Compare: func(a, b surveyedTube) int {
-		return cmp.Or(CompareTubes(&a.TubeStats, &b.TubeStats), cmp.Compare(a.name, b.name))
+	most := list.First[tubes.Tube]{N: tubesKept, Compare: func(a, b tubes.Tube) int {
+		return cmp.Or(CompareTubes(&a.TubeStats, &b.TubeStats), cmp.Compare(a.Name, b.Name))
 	}}
-	if tell(ctx, func(t *surveyedTube) { most.Show(*t) }) != nil {
+	if tell(ctx, func(t *tubes.Tube) { most.Show(*t) }) != nil {
 		return // nobody knows which tubes are gone
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range most.Sorted() {
-		th := h.tubes[t.name]
+		th := h.tubes[t.Name]
 		if th == nil {
 			th = new(tubeHistory)
-			h.tubes[t.name] = th
+			h.tubes[t.Name] = th
 		}
 		th.add(unix, tubeSample{
 			uint32(t.Ready), uint32(t.Reserved), uint32(t.Delayed), uint32(t.Buried),
@@ -114,18 +131,18 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 }
 
 // look tells of the tubes of a list that there are. Its error is as that of survey.
-func (a *API) look(ctx context.Context, names []string, tell func(t *surveyedTube)) error {
+func (a *API) look(ctx context.Context, names []string, tell func(t *tubes.Tube)) error {
 	var visit visit
 	for some := range slices.Chunk(names, perTurn) {
 		over, err := a.throttle.turn(ctx)
 		if err != nil {
 			return err
 		}
-		var found []surveyedTube
+		var found []tubes.Tube
 		called, _ := visit.turn(a.broker, func(e *engine.Engine, now int64) {
 			for _, name := range some {
 				if st, o := e.TubeStats(now, []byte(name)); o == engine.OK {
-					found = append(found, surveyedTube{name: name, at: now, TubeStats: st})
+					found = append(found, tubes.Tube{Name: name, At: now, TubeStats: st})
 				}
 			}
 			over(true)

@@ -4,6 +4,8 @@ import (
 	"net/http"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/api/task"
+	"github.com/beanpole-mq/beanpole/internal/api/tubes"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 	"github.com/beanpole-mq/beanpole/internal/rights"
@@ -51,7 +53,7 @@ func (r *request) listJobs(in *admin.ListJobs) (page admin.Jobs, err error) {
 			begun = true
 			var o engine.Outcome
 			if search, o = e.BeginPage([]byte(r.tube), state, after, n); o != engine.OK {
-				return false, r.noTube()
+				return false, tubes.ErrNone(r.tube)
 			}
 		}
 		more = e.ContinuePage(now, &search, func(st engine.JobStats, at engine.Cursor) {
@@ -79,9 +81,8 @@ func (r *request) listJobs(in *admin.ListJobs) (page admin.Jobs, err error) {
 	return page, err
 }
 
-// largestBody is how long a body is at most that is shown with its job, in bytes, and how
-// much of bodies is enough for a page.
-const largestBody = 1 << 20
+// largestBody is how long a body is at most that is shown with its job, and how much of bodies is enough for a page.
+const largestBody = jobjson.ShownBody
 
 // shownBody takes the body of a job within a turn; nil if it cannot be shown.
 func shownBody(e *engine.Engine, st *engine.JobStats) []byte {
@@ -120,17 +121,6 @@ func (r *request) getBody(*admin.OfJob) (body admin.Bytes, err error) {
 	return body, err
 }
 
-// bodyOf returns the body of a job that is to be put.
-func bodyOf(in *admin.PutJob) ([]byte, error) {
-	switch {
-	case (in.Body == nil) == (in.BodyBase64 == nil):
-		return nil, problemf(http.StatusBadRequest, "want one of body and body_base64")
-	case in.Body != nil:
-		return []byte(*in.Body), nil
-	}
-	return *in.BodyBase64, nil
-}
-
 func specOf(in *admin.PutJob) engine.Spec {
 	return engine.Spec{Pri: valueOr(in.Priority, jobjson.DefaultPriority), Delay: in.Delay, TTR: valueOr(in.TTR, jobjson.DefaultTTR)}
 }
@@ -152,7 +142,7 @@ func (r *request) checkPut() error {
 }
 
 func (r *request) putJob(in *admin.PutJob) (made admin.Inserted, err error) {
-	body, err := bodyOf(in)
+	body, err := jobjson.BodyOf(in)
 	if err != nil {
 		return made, err
 	}
@@ -167,7 +157,7 @@ func (r *request) putJob(in *admin.PutJob) (made admin.Inserted, err error) {
 	return made, r.put("job", made.ID, err)
 }
 
-func valueOr(p *uint32, other uint32) uint32 {
+func valueOr[T any](p *T, other T) T {
 	if p != nil {
 		return *p
 	}
@@ -180,12 +170,10 @@ func (r *request) deleteJob(*admin.OfJob) (admin.None, error) {
 	})
 }
 
-var errNothingToChange = problemf(http.StatusBadRequest, "want priority, delay or ttr: nothing is to change")
-
 // changeJob changes a job that nobody holds.
 func (r *request) changeJob(in *admin.ChangeJob) (none admin.None, err error) {
 	if in.Priority == nil && in.Delay == nil && in.TTR == nil {
-		return none, errNothingToChange
+		return none, task.ErrNoChange
 	}
 	return r.onJob("changed so: a worker holds it, or it is buried and cannot be delayed", func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome {
 		return e.AlterJob(now, st.ID, engine.Alteration{Pri: in.Priority, TTR: in.TTR, Delay: in.Delay})
@@ -205,7 +193,7 @@ func (r *request) moveJob(in *admin.MoveJob) (none admin.None, err error) {
 // permittedTo asks for rights on the tube to which something goes.
 func (r *request) permittedTo(tube string, n rights.Need) error {
 	if tube == "" {
-		return problemf(http.StatusBadRequest, "to: want the name of a tube")
+		return badRequest("to: want the name of a tube")
 	}
 	if err := checkTube(tube); err != nil {
 		return err

@@ -178,7 +178,7 @@ func TestSweeps(t *testing.T) {
 				}
 			}
 		})
-		if got := r.sweep("mail", body); got.Done != want || got.Status != taskDone {
+		if got := r.sweep("mail", body); got.Done != want || got.Status != "done" {
 			t.Errorf("%s: %+v, want %d", body, got, want)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"net/http"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -54,7 +53,7 @@ func (s *bodySearch) match() (bodyMatch, error) {
 			continue
 		}
 		if len(*field) > longestSearch {
-			return nil, problemf(http.StatusBadRequest, "%s: want %d bytes at most", searchNames[i], longestSearch)
+			return nil, badRequest("%s: want %d bytes at most", searchNames[i], longestSearch)
 		}
 		if field != s.Equals {
 			given++
@@ -62,9 +61,9 @@ func (s *bodySearch) match() (bodyMatch, error) {
 	}
 	switch {
 	case given > 1:
-		return nil, problemf(http.StatusBadRequest, "want one of text, regexp and pointer")
+		return nil, badRequest("want one of text, regexp and pointer")
 	case s.Equals != nil && s.Pointer == nil:
-		return nil, problemf(http.StatusBadRequest, "equals: want a pointer, too")
+		return nil, badRequest("equals: want a pointer, too")
 	case s.Text != nil:
 		text := []byte(*s.Text)
 		return func(body []byte, _ *reading) bool { return bytes.Contains(body, text) }, nil
@@ -80,13 +79,13 @@ func (s *bodySearch) match() (bodyMatch, error) {
 func regexpMatch(text string) (bodyMatch, error) {
 	re, err := regexp.Compile(text)
 	if err != nil {
-		return nil, problemf(http.StatusBadRequest, "regexp: %v; the syntax is RE2's", err)
+		return nil, badRequest("regexp: %v; the syntax is RE2's", err)
 	}
 	parsed, _ := syntax.Parse(text, syntax.Perl)
 	program, _ := syntax.Compile(parsed.Simplify())
 	size := len(program.Inst)
 	if size > largestProgram {
-		return nil, problemf(http.StatusBadRequest, "regexp: it is too large: %d instructions, where %d are the most; repeat less", size, largestProgram)
+		return nil, badRequest("regexp: it is too large: %d instructions, where %d are the most; repeat less", size, largestProgram)
 	}
 	prefix, isAll := re.LiteralPrefix()
 	return func(body []byte, rd *reading) bool {
@@ -120,7 +119,7 @@ func (s *runes) ReadRune() (r rune, size int, err error) {
 // pointerMatch returns what matches JSON that has a value at a pointer (RFC 6901), or a certain one.
 func pointerMatch(pointer string, equals *string) (bodyMatch, error) {
 	if pointer != "" && pointer[0] != '/' {
-		return nil, problemf(http.StatusBadRequest, "pointer: want a JSON pointer, such as /user/id")
+		return nil, badRequest("pointer: want a JSON pointer, such as /user/id")
 	}
 	path := strings.Split(pointer, "/")[1:]
 	unescape := strings.NewReplacer("~1", "/", "~0", "~")

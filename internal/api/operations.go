@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/op"
@@ -66,9 +67,14 @@ func declare[In, Out any](row row, do func(*request, *In) (Out, error)) *operati
 // changes reports whether the operation may change something: then it is written to the log.
 func (o *operation) changes() bool { return o.method != http.MethodGet }
 
-// lasts reports whether it takes as long as there are jobs.
-func (o *operation) lasts() bool {
-	return o.out == reflect.TypeFor[*admin.Stream]() || o.plan.Streams()
+// limited returns how long the operation waits on purpose, and whether it ends soon after that: a stream takes as long as there are jobs.
+func (o *operation) limited(in any) (wait time.Duration, ok bool) {
+	for i := range o.plan.Fields {
+		if f := &o.plan.Fields[i]; f.Name == "wait" {
+			wait = time.Duration(f.Of(in).Int()) * time.Second
+		}
+	}
+	return wait, o.out != reflect.TypeFor[*admin.Stream]() && !o.plan.Streams()
 }
 
 // pattern is that of http.ServeMux.
@@ -77,19 +83,17 @@ func (o *operation) pattern() string { return o.method + " " + Prefix + o.path }
 // OperationOf returns the id of the operation that a request was, by the pattern that
 // it has once it is answered. It is false if that is none.
 func OperationOf(pattern string) (id string, ok bool) {
-	for _, o := range operations() {
-		if o.pattern() == pattern {
-			return o.ID, true
-		}
+	if o := byRoute()[pattern]; o != nil {
+		return o.ID, true
 	}
 	return "", false
 }
 
-// byRoute returns the operations by their routes.
+// byRoute returns the operations by their routes, and by their patterns.
 var byRoute = sync.OnceValue(func() map[string]*operation {
 	all := make(map[string]*operation)
 	for _, o := range operations() {
-		all[o.Route] = o
+		all[o.Route], all[o.pattern()] = o, o
 	}
 	return all
 })

@@ -18,6 +18,10 @@ func problemf(status int, format string, args ...any) *problem {
 	return admin.Problemf(status, format, args...)
 }
 
+func badRequest(format string, args ...any) *problem {
+	return problemf(http.StatusBadRequest, format, args...)
+}
+
 func writeProblem(w http.ResponseWriter, err error) {
 	p, ok := errors.AsType[*problem](err)
 	if !ok {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/api/audit"
 	"github.com/beanpole-mq/beanpole/internal/api/list"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -24,30 +25,34 @@ type request struct {
 	ctx    context.Context
 	caller access.Caller
 	source source
-	work   *tasks // of the server
+	entry  *audit.Entry
 
 	http       bool // it came by HTTP: an answer of the leader need not be read
 	head       bool // only the headers of the answer are wanted
 	fromMember bool
 
-	other *otherServer                         // that is to do it; nil: this one
-	tubes func(tell func(*surveyedTube)) error // the tubes of another server; nil: those of this one
-	visit visit
+	upstream *upstream // that is to do it; nil: this server
+	visit    visit
 
 	// What the path names, as far as it does.
 	tube       string
 	job        uint64
 	connection uint64
-	task       uint64
 
-	notes   []any             // for the audit: names and values
-	refused []string          // the tubes on which rights are lacking, for the log
-	after   func(out any) any // is called when the audit has its line, and returns the answer; nil: nothing is
+	refused []string // the tubes on which rights are lacking, for the log
 }
 
 // run does what is asked for by somebody who is known. It is the only way to an operation.
 func (r *request) run() (out any, err error) {
 	in := reflect.New(r.op.in).Interface()
+	server := ""
+	if r.upstream != nil {
+		server = r.upstream.name
+	}
+	r.entry = r.api.changes.Begin(&r.caller, r.op.ID, server)
+	if r.op.changes() {
+		r.ctx = audit.With(r.ctx, r.entry)
+	}
 	if out, done, err := r.relay(in); done {
 		return out, problemOf(err)
 	}
@@ -60,15 +65,15 @@ func (r *request) run() (out any, err error) {
 	if err = r.permitted(); err == nil {
 		err = r.source.query(in)
 	}
-	if err == nil && r.op.Before != nil && r.other == nil {
+	if err == nil && r.op.Before != nil && r.upstream == nil {
 		err = r.op.Before(r)
 	}
 	if err == nil {
 		err = r.source.body(in)
 	}
 	if err == nil {
-		if r.other != nil {
-			out, err = r.other.do(r, in)
+		if r.upstream != nil {
+			out, err = r.upstream.do(r, in)
 		} else {
 			out, err = r.op.do(r, in)
 		}
@@ -77,11 +82,8 @@ func (r *request) run() (out any, err error) {
 	if admin.StatusOf(err) == http.StatusForbidden {
 		r.api.opt.Server.Refused(r.caller.Address, r.caller.Identity.Name(), r.op.ID, r.refused...)
 	} else if r.op.changes() {
-		r.audit(err)
+		r.entry.Write(err)
 		r.api.surveys.forget()
-	}
-	if r.after != nil {
-		out = r.after(out)
 	}
 	return out, err
 }
@@ -94,20 +96,8 @@ func problemOf(err error) error {
 	return err
 }
 
-// set lets a pointer point to a value, or to what another pointer points to.
-func set(to, from any) {
-	t, f := reflect.ValueOf(to).Elem(), reflect.ValueOf(from)
-	if f.Type() != t.Type() {
-		f = f.Elem()
-	}
-	t.Set(f)
-}
-
 // path reads what the path names.
 func (r *request) path(in any) error {
-	if r.other != nil {
-		r.note("server", r.other.name)
-	}
 	if err := r.source.path(in); err != nil {
 		return err
 	}
@@ -123,8 +113,6 @@ func (r *request) path(in any) error {
 			}
 		case "job":
 			r.job = of.Uint()
-		case "task":
-			r.task = of.Uint()
 		case "connection":
 			r.connection = of.Uint()
 		}
@@ -191,22 +179,27 @@ var errGone = problemf(http.StatusServiceUnavailable, "the connection has ended 
 // perTurn is how many things a turn tells at most, be they jobs, tubes or connections.
 const perTurn = 250
 
-// each tells of all things of a list, of several in a turn but not of too many.
-func each[T any](r *request, list []T, tell func(e *engine.Engine, now int64, x T)) error {
+// each calls do with all things of a list, with several in a turn but not with too many, until there is an error.
+func each[T any](r *request, list []T, do func(e *engine.Engine, now int64, x T) error) error {
 	return r.turns(func(e *engine.Engine, now int64) (more bool, err error) {
 		for n := 0; len(list) > 0 && n < perTurn && (n == 0 || !e.Spent()); n++ {
-			tell(e, now, list[0])
+			if err := do(e, now, list[0]); err != nil {
+				return false, err
+			}
 			list = list[1:]
 		}
 		return len(list) > 0, nil
 	})
 }
 
+// note adds to what is written down of a change.
+func (r *request) note(name string, value any) { r.entry.Note(name, value) }
+
 // permitted asks for the rights that an operation needs, unless they are on the tube of a job,
 // which only a turn knows, or on a tube that is yet to be read from the body.
 func (r *request) permitted() error {
-	if r.other != nil {
-		return r.other.permitted(r)
+	if r.upstream != nil {
+		return r.upstream.permitted(r)
 	}
 	switch r.op.Needs.Place {
 	case rights.TubeOfJob:
@@ -251,7 +244,7 @@ const (
 
 // badCursor is the answer to a cursor that came with no page.
 func badCursor() error {
-	return problemf(http.StatusBadRequest, "%v", list.ErrCursor)
+	return badRequest("%v", list.ErrCursor)
 }
 
 // parseState reads the name of a state.
@@ -261,5 +254,5 @@ func parseState(text string, of ...engine.State) (engine.State, error) {
 			return s, nil
 		}
 	}
-	return 0, problemf(http.StatusBadRequest, "state: want one of %v", of)
+	return 0, badRequest("state: want one of %v", of)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/api/task"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/rights"
@@ -130,8 +131,7 @@ func TestRights(t *testing.T) {
 				path += "?state=ready"
 			}
 			before := r.everything()
-			_, begin, _ := r.tasks.start(t.Context(), admin.Task{Tube: "mail"}, func(ctx context.Context, _ *runningTask) { <-ctx.Done() })
-			begin()
+			r.tasks.Start(t.Context(), admin.Task{Tube: "mail"}, 0, func(ctx context.Context, _ *task.Task) error { <-ctx.Done(); return nil })
 			h := newRequest(op.method, path, bodies[op.ID])
 			if op.plan.Streams() {
 				h.Header.Set("Content-Type", ndjson)

@@ -2,7 +2,6 @@ package api
 
 import (
 	"math"
-	"net/http"
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -24,7 +23,7 @@ func filterOf(in *admin.ListConnections) (f connectionFilter, err error) {
 	if in.Tube != "" {
 		p, err := access.NewPattern(strings.Split(in.Tube, ","))
 		if err != nil {
-			return f, problemf(http.StatusBadRequest, "tube: %v", err)
+			return f, badRequest("tube: %v", err)
 		}
 		f.tubes = &p
 	}
@@ -78,7 +77,7 @@ var connectionColumns = list.Columns[seenConnection]{
 func (r *request) sortConnections(in *admin.ListConnections, filter *connectionFilter) (page admin.Connections, err error) {
 	q, err := connectionColumns.Query(in.Sort, in.Cursor, in.Limit)
 	if err != nil {
-		return page, problemf(http.StatusBadRequest, "%v", err)
+		return page, badRequest("%v", err)
 	}
 	at := 0
 	err = r.turns(func(e *engine.Engine, now int64) (more bool, err error) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/api/tubes"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
@@ -54,16 +55,16 @@ func (r *request) searchJobs(tubes []string, in *admin.SearchAll) (page admin.Fo
 
 // searched returns the tubes that a search is about, and how many jobs there are to look at, if the
 // client may know that.
-func (r *request) searched(tubes []string, states []engine.State) (found []string, total *uint64, err error) {
+func (r *request) searched(named []string, states []engine.State) (found []string, total *uint64, err error) {
 	err = r.turn(func(e *engine.Engine, now int64) error {
 		var n uint64
-		if len(tubes) > 0 {
-			st, o := e.TubeStats(now, []byte(tubes[0]))
+		if len(named) > 0 {
+			st, o := e.TubeStats(now, []byte(named[0]))
 			if o != engine.OK {
-				return r.noTube()
+				return tubes.ErrNone(r.tube)
 			}
 			n = countOf(states, st.Ready, st.Reserved, st.Delayed, st.Buried)
-			found, total = tubes, &n
+			found, total = named, &n
 			return nil
 		}
 		names := e.TubeNames()
@@ -76,7 +77,7 @@ func (r *request) searched(tubes []string, states []engine.State) (found []strin
 		}
 		return nil
 	})
-	if len(tubes) == 0 {
+	if len(named) == 0 {
 		found = slices.DeleteFunc(found, func(name string) bool { return !r.caller.Identity.Meets(bodiesNamed, name) })
 		slices.Sort(found)
 	}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
@@ -14,17 +13,16 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
-	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-// handler returns what serves an operation to clients of HTTP; other: nil, but in tests.
-func (a *API) handler(o *operation, other *otherServer) http.Handler {
+// handler returns what serves an operation to clients of HTTP, here; only tests have others there.
+func (a *API) handler(o *operation, to *upstream) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, h *http.Request) {
 		h.Body = http.MaxBytesReader(w, h.Body, a.maxBody(o))
 		if o.plan.Streams() {
 			h.Body = &patientBody{h.Body, http.NewResponseController(w)}
 		}
-		r := &request{api: a, op: o, ctx: h.Context(), source: &httpSource{h, o}, work: &a.tasks, other: other, head: h.Method == http.MethodHead, http: true}
+		r := &request{api: a, op: o, ctx: h.Context(), source: &httpSource{h, o}, upstream: to, head: h.Method == http.MethodHead, http: true}
 		out, err := r.identified(h)
 		if err != nil {
 			if admin.StatusOf(err) == http.StatusUnauthorized {
@@ -199,49 +197,4 @@ func jsonOf(body any) []byte {
 		panic(fmt.Sprintf("api: %T cannot be JSON: %v", body, err))
 	}
 	return append(text, '\n')
-}
-
-// A typedSource is an input that a program has made.
-type typedSource struct {
-	given any // nil: there is nothing to say
-	plan  *op.Plan
-}
-
-func (s *typedSource) path(in any) error {
-	if s.given != nil {
-		set(in, s.given)
-	}
-	return nil
-}
-
-func (s *typedSource) query(in any) error { return s.plan.Fill(in) }
-
-func (s *typedSource) body(any) error { return nil }
-
-// Open returns a client within the process, on behalf of a caller; at another server if that has a name.
-func (a *API) Open(caller access.Caller, server string) *admin.Client {
-	return admin.On(&local{a, caller, server})
-}
-
-// local is a transport within the process: an answer is the value itself. It may be shared, and must not be changed.
-type local struct {
-	api    *API
-	caller access.Caller
-	server string
-}
-
-// Do implements admin.Transport.
-func (l *local) Do(ctx context.Context, route string, in, out any) error {
-	o := byRoute()[route]
-	r := &request{api: l.api, op: o, ctx: ctx, caller: l.caller, source: &typedSource{in, o.plan}, work: &l.api.tasks}
-	if l.server != "" {
-		if r.other = l.api.others[l.server]; r.other == nil {
-			return problemf(http.StatusNotFound, "there is no such server: the configuration says which there are")
-		}
-	}
-	got, err := r.run()
-	if err == nil && out != nil {
-		set(out, got)
-	}
-	return err
 }

@@ -5,28 +5,18 @@ import (
 	"sync"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/api/tubes"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
 // perSurvey is how many tubes a turn copies the stats of. That takes half a millisecond or so.
 const perSurvey = 2500
 
-// A surveyedTube is a tube with its stats.
-type surveyedTube struct {
-	name string
-	at   int64 // ns; when that was
-	engine.TubeStats
-	most engine.TubeLimits
-}
-
-// jobs is how many jobs the tube has.
-func (t *surveyedTube) jobs() uint64 { return t.Ready + t.Reserved + t.Delayed + t.Buried }
-
 // survey tells of all tubes, in several turns. tell is called between them. The error is that
 // of the context, or a problem: then not all were told of.
-func (a *API) survey(ctx context.Context, tell func(t *surveyedTube)) error {
+func (a *API) survey(ctx context.Context, tell func(t *tubes.Tube)) error {
 	var visit visit
-	batch := make([]surveyedTube, 0, perSurvey)
+	batch := make([]tubes.Tube, 0, perSurvey)
 	for next, first := 0, true; first || next > 0; first = false {
 		over, err := a.throttle.turn(ctx)
 		if err != nil {
@@ -37,7 +27,7 @@ func (a *API) survey(ctx context.Context, tell func(t *surveyedTube)) error {
 		// Its error is about changes that a sync did not make durable, which are none of ours.
 		called, _ := visit.turn(a.broker, func(e *engine.Engine, now int64) {
 			next = e.SurveyTubes(now, from, perSurvey, func(name string, st engine.TubeStats) {
-				batch = append(batch, surveyedTube{name, now, st, e.LimitsOf(name)})
+				batch = append(batch, tubes.Tube{Name: name, At: now, TubeStats: st, Most: e.LimitsOf(name)})
 			})
 			over(next > 0)
 		})
@@ -56,7 +46,7 @@ func (a *API) survey(ctx context.Context, tell func(t *surveyedTube)) error {
 type sharedSurvey struct {
 	done  chan struct{} // closed when it is complete
 	begun time.Time
-	tubes []surveyedTube
+	tubes []tubes.Tube
 	err   error // not all are there
 }
 
@@ -93,7 +83,7 @@ func (s *surveys) take(age time.Duration) (one *sharedSurvey, isNew bool) {
 	if s.last != nil && time.Since(s.last.begun) <= age {
 		return s.last, false
 	}
-	s.last = &sharedSurvey{done: make(chan struct{}), begun: time.Now(), tubes: make([]surveyedTube, 0, s.size+s.size/8)}
+	s.last = &sharedSurvey{done: make(chan struct{}), begun: time.Now(), tubes: make([]tubes.Tube, 0, s.size+s.size/8)}
 	return s.last, true
 }
 
@@ -110,14 +100,14 @@ func (s *surveys) complete(one *sharedSurvey) {
 
 // shared tells of all tubes as they were not longer ago than an age; 0: now. Several that come
 // at once then share the work. What was changed through the API is always seen.
-func (a *API) shared(ctx context.Context, age time.Duration, tell func(t *surveyedTube)) error {
+func (a *API) shared(ctx context.Context, age time.Duration, tell func(t *tubes.Tube)) error {
 	if age == 0 {
 		return a.survey(ctx, tell)
 	}
 	one, isNew := a.surveys.take(age)
 	if isNew {
 		// Others wait for it, so that it does not end when this client goes.
-		one.err = a.survey(context.WithoutCancel(ctx), func(t *surveyedTube) { one.tubes = append(one.tubes, *t) })
+		one.err = a.survey(context.WithoutCancel(ctx), func(t *tubes.Tube) { one.tubes = append(one.tubes, *t) })
 		a.surveys.complete(one)
 	}
 	select {
@@ -131,19 +121,18 @@ func (a *API) shared(ctx context.Context, age time.Duration, tell func(t *survey
 	return one.err
 }
 
-// survey tells of all tubes that the client may see.
-func (r *request) survey(tell func(t *surveyedTube)) error {
-	if r.tubes != nil {
-		return r.tubes(tell)
-	}
+// look looks at all tubes that the client may see.
+func (r *request) look() *tubes.Look {
 	all := r.caller.Identity.Meets(statsEverywhere)
-	err := r.api.shared(r.ctx, r.caller.MaxAge, func(t *surveyedTube) {
-		if all || r.caller.Identity.Meets(statsNamed, t.name) {
-			tell(t)
+	return &tubes.Look{Rates: r.api.history.rates, Growth: r.api.history.addGrowth, Each: func(tell func(t *tubes.Tube)) error {
+		err := r.api.shared(r.ctx, r.caller.MaxAge, func(t *tubes.Tube) {
+			if all || r.caller.Identity.Meets(statsNamed, t.Name) {
+				tell(t)
+			}
+		})
+		if err != nil && r.ctx.Err() != nil {
+			return errGone
 		}
-	})
-	if err != nil && r.ctx.Err() != nil {
-		return errGone
-	}
-	return err
+		return err
+	}}
 }

@@ -2,250 +2,195 @@ package api
 
 import (
 	"context"
-	"maps"
 	"math"
-	"net/http"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/api/task"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// The states of a task.
-const (
-	taskLooks     = "looking"
-	taskWorks     = "working"
-	taskDone      = "done"
-	taskCancelled = "cancelled"
-	taskFailed    = "failed"
-)
+// maxTaskBytes is how long the request for a task may be: so many ids with 20 digits.
+const maxTaskBytes = 1 << 18
 
-const (
-	maxTasks     = 4       // that run at once
-	tasksKept    = 100     // that have ended
-	maxIDs       = 10_000  // of a task
-	maxTaskBytes = 1 << 18 // of a request: so many ids with 20 digits
-)
-
-// tasks are those of an API.
-type tasks struct {
-	mu      sync.Mutex
-	all     []*runningTask // the oldest first
-	last    uint64         // id
-	running int
-	closed  bool
-	group   sync.WaitGroup
+// listTasks tells of the tasks on tubes that the client may manage.
+func (r *request) listTasks(*admin.None) (admin.Tasks, error) {
+	return r.api.tasks.List(func(tube string) bool { return r.caller.Identity.Meets(manageNamed, tube) }), nil
 }
 
-// A runningTask is a task that runs, or has run.
-type runningTask struct {
-	cancel context.CancelFunc
-	over   chan struct{} // closed when it has ended
-
-	admin.Task // guarded by tasks.mu
-}
-
-// start prepares a task, if there is room for one more, and returns what lets it run in the background.
-// base is not cancelled.
-func (t *tasks) start(base context.Context, one admin.Task, run func(ctx context.Context, task *runningTask)) (task *runningTask, begin func(), err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.running == maxTasks || t.closed {
-		return nil, nil, problemf(http.StatusServiceUnavailable, "%d tasks run already: wait until one of them ends, or cancel it", t.running).After(time.Second)
+// findTask returns a task, if the client may manage its tube.
+func (r *request) findTask(id uint64) (*task.Task, error) {
+	t, err := r.api.tasks.Find(id)
+	if err == nil {
+		err = r.permittedOn(manageNamed, "the tube of the task", t.Tube())
 	}
-	t.last++
-	t.running++
-	one.ID, one.Started, one.Status, one.Skipped = t.last, time.Now().UTC().Format(time.RFC3339), taskLooks, make(map[string]uint64)
-	ctx, cancel := context.WithCancel(base)
-	task = &runningTask{cancel: cancel, over: make(chan struct{}), Task: one}
-	t.all = append(t.all, task)
-	t.forget()
-	begun := make(chan struct{})
-	t.group.Go(func() {
-		defer cancel()
-		<-begun
-		run(ctx, task)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.running--
-		close(task.over)
+	return t, err
+}
+
+// getTask tells of a task, at once or when it has ended.
+func (r *request) getTask(in *admin.GetTask) (shown admin.Task, err error) {
+	t, err := r.findTask(in.Task)
+	if err != nil {
+		return shown, err
+	}
+	return t.Wait(r.ctx, in.Wait), nil
+}
+
+// cancelTask ends a task. What it has done stays done.
+func (r *request) cancelTask(in *admin.OfTask) (none admin.None, err error) {
+	t, err := r.findTask(in.Task)
+	if err != nil {
+		return none, err
+	}
+	r.note("tube", t.Tube())
+	return none, t.Cancel()
+}
+
+// startTask begins work on many jobs of a tube: those that are named, or those in a state, all or
+// only some by their bodies.
+func (r *request) startTask(in *admin.StartTask) (shown admin.Task, err error) {
+	if err := task.Check(in); err != nil {
+		return shown, err
+	}
+	by := bodySearch{in.Text, in.Regexp, in.Pointer, in.Equals}
+	match, err := by.match()
+	if err == nil && match != nil && in.IDs != nil {
+		err = badRequest("ids: there is a search, too: want one of them")
+	}
+	if err == nil {
+		err = r.permittedTask(in, match != nil)
+	}
+	if err != nil {
+		return shown, err
+	}
+	about := admin.Task{Do: in.Do, Tube: r.tube, Search: match != nil, To: valueOr(in.To, ""), State: valueOr(in.State, "")}
+	if in.State != nil {
+		r.note("state", about.State)
+	}
+	return r.api.tasks.Start(r.ctx, about, in.Wait, func(ctx context.Context, t *task.Task) error {
+		defer r.api.surveys.forget()
+		own := *r // the request is over when this is answered
+		own.ctx = ctx
+		work := taskWork{&own, in, match, t}
+		ids, err := work.jobs()
+		if err != nil {
+			return err
+		}
+		return work.all(ids)
 	})
-	return task, func() { close(begun) }, nil
 }
 
-// forget drops the oldest tasks that have ended, if there are too many.
-func (t *tasks) forget() {
-	for i := 0; len(t.all) > tasksKept && i < len(t.all); {
-		if t.all[i].Ended != "" {
-			t.all = slices.Delete(t.all, i, i+1)
-		} else {
-			i++
+// permittedTask asks for the rights that the operation alone does not need: on the other tube, and to
+// see the bodies, for their number would tell of them.
+func (r *request) permittedTask(in *admin.StartTask, search bool) error {
+	if in.To != nil {
+		if err := r.permittedTo(*in.To, r.op.Needs); err != nil {
+			return err
 		}
 	}
-}
-
-// close cancels what runs, and waits until it has ended.
-func (t *tasks) close() {
-	t.mu.Lock()
-	t.closed = true
-	for _, task := range t.all {
-		task.cancel()
-	}
-	t.mu.Unlock()
-	t.group.Wait()
-}
-
-// find returns a task, or nil.
-func (t *tasks) find(id uint64) *runningTask {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, task := range t.all {
-		if task.ID == id {
-			return task
-		}
+	if search {
+		return r.permittedOn(bodiesNamed, "the tube "+r.tube+", for the bodies", r.tube)
 	}
 	return nil
 }
 
-// change changes what is known of a task.
-func (t *tasks) change(task *runningTask, f func(*admin.Task)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	f(&task.Task)
+// taskWork is the work of a task.
+type taskWork struct {
+	*request // its context is that of the task
+	in       *admin.StartTask
+	match    bodyMatch
+	task     *task.Task
 }
 
-// copy returns a task as it is. The caller holds tasks.mu.
-func (task *runningTask) copy() admin.Task {
-	one := task.Task
-	one.Skipped = maps.Clone(task.Skipped)
-	return one
-}
-
-// Close ends the tasks. It is to be called before the queue ends.
-func (a *API) Close() {
-	a.tasks.close()
-	for _, other := range a.others {
-		other.server.close()
+// jobs looks for the jobs that the task is about, before anything is done to one: so none is met twice.
+func (w *taskWork) jobs() (ids []uint64, err error) {
+	most := uint64(math.MaxUint64)
+	if w.in.Count != nil {
+		most = uint64(*w.in.Count)
 	}
-}
-
-// listTasks tells of the tasks on tubes that the client may manage.
-func (r *request) listTasks(*admin.None) (page admin.Tasks, err error) {
-	t := r.work
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	page = admin.Tasks{Tasks: []admin.Task{}}
-	for _, task := range slices.Backward(t.all) {
-		if r.caller.Identity.Meets(manageNamed, task.Tube) {
-			page.Tasks = append(page.Tasks, task.copy())
-		}
+	if w.in.IDs != nil {
+		ids = *w.in.IDs
+		return ids[:min(uint64(len(ids)), most)], nil
 	}
-	return page, nil
-}
-
-// findTask returns the task that the path names, if the client may manage its tube.
-func (r *request) findTask() (*runningTask, error) {
-	task := r.work.find(r.task)
-	if task == nil {
-		return nil, problemf(http.StatusNotFound, "there is no task %d: those that have ended are forgotten after %d others", r.task, tasksKept)
-	}
-	return task, r.permittedOn(manageNamed, "the tube of the task", task.Tube)
-}
-
-// getTask tells of a task, at once or when it has ended.
-func (r *request) getTask(in *admin.GetTask) (admin.Task, error) {
-	task, err := r.findTask()
+	state, err := parseState(*w.in.State, allStates...)
 	if err != nil {
-		return admin.Task{}, err
+		return nil, err
 	}
-	return r.wait(task, in.Wait), nil
-}
-
-// wait returns a task when it has ended, or as it is after so many seconds.
-func (r *request) wait(task *runningTask, seconds int) admin.Task {
-	late := time.NewTimer(time.Duration(seconds) * time.Second)
-	defer late.Stop()
-	select {
-	case <-task.over:
-	case <-late.C:
-	case <-r.ctx.Done():
+	walk := jobWalk{places: []place{{w.tube, state}}}
+	if w.match != nil {
+		walk.bodies = searchedBytes
 	}
-	r.work.mu.Lock()
-	defer r.work.mu.Unlock()
-	return task.copy()
-}
-
-// cancelTask ends a task. What it has done stays done.
-func (r *request) cancelTask(*admin.OfTask) (none admin.None, err error) {
-	task, err := r.findTask()
-	if err != nil {
-		return none, err
-	}
-	r.note("tube", task.Tube)
-	select {
-	case <-task.over:
-		return none, problemf(http.StatusConflict, "task %d had ended already", task.ID)
-	default:
-	}
-	task.cancel()
-	<-task.over
-	return none, nil
-}
-
-// given returns the names of the members that are there of those that only some verbs take.
-func given(in *admin.StartTask) (names []string) {
-	for _, one := range []struct {
-		name  string
-		there bool
-	}{{"to", in.To != nil}, {"priority", in.Priority != nil}, {"delay", in.Delay != nil}, {"ttr", in.TTR != nil}} {
-		if one.there {
-			names = append(names, one.name)
+	rd := w.reading()
+	err = w.walk(&walk, func(slice []walkedJob) bool {
+		if uint64(len(ids)) == most {
+			return false
 		}
+		rd.each(slice, w.match, func(j *walkedJob, matches bool) bool {
+			if matches {
+				ids = append(ids, j.ID)
+			}
+			return uint64(len(ids)) < most
+		})
+		w.task.Update(func(t *admin.Task) {
+			t.Looked += uint64(len(slice))
+			t.Found = uint64(len(ids))
+		})
+		return true
+	})
+	return ids, err
+}
+
+// all does what is asked for to the jobs.
+func (w *taskWork) all(ids []uint64) error {
+	w.task.Update(func(t *admin.Task) { t.Status, t.Found = task.Working, uint64(len(ids)) })
+	states := task.States(w.in.Do)
+	return each(w.request, ids, func(e *engine.Engine, now int64, id uint64) error {
+		skipped, o := w.one(e, now, id, states)
+		if err := outcomeProblem(o); err != nil {
+			return err
+		}
+		w.task.Update(func(t *admin.Task) {
+			if skipped != "" {
+				t.Skipped[skipped]++
+			} else {
+				t.Done++
+			}
+		})
+		return nil
+	})
+}
+
+// one does what is asked for to a job, unless something has happened to it meanwhile.
+func (w *taskWork) one(e *engine.Engine, now int64, id uint64, states []string) (skipped string, o engine.Outcome) {
+	st, o := e.JobStats(now, id)
+	is := st.State.String()
+	switch {
+	case o != engine.OK:
+		return "gone", engine.OK
+	case st.Tube != w.tube:
+		return "in another tube", engine.OK
+	case w.in.State != nil && is != *w.in.State || !slices.Contains(states, is):
+		return is, engine.OK
 	}
-	return names
+	if o = doTo(e, now, &st, w.in); o == engine.NotFound {
+		return is, engine.OK
+	}
+	return "", o
 }
 
-// A bulkVerb is what a task does to each job.
-type bulkVerb struct {
-	takes  []string       // members of the request
-	states []engine.State // in which jobs may be
-	do     func(e *engine.Engine, now int64, st *engine.JobStats, in *admin.StartTask) engine.Outcome
-}
-
-var (
-	kickable = []engine.State{engine.Buried, engine.Delayed}
-	buriable = []engine.State{engine.Ready, engine.Delayed, engine.Reserved}
-	held     = []engine.State{engine.Reserved}
-	free     = []engine.State{engine.Ready, engine.Delayed, engine.Buried}
-)
-
-var bulkVerbs = map[string]bulkVerb{
-	"kick": {nil, kickable, func(e *engine.Engine, now int64, st *engine.JobStats, _ *admin.StartTask) engine.Outcome {
+// doTo does to a job what a task does to each.
+func doTo(e *engine.Engine, now int64, st *engine.JobStats, in *admin.StartTask) engine.Outcome {
+	switch in.Do {
+	case "kick":
 		return e.KickJob(now, st.ID)
-	}},
-	"bury": {[]string{"priority"}, buriable, func(e *engine.Engine, _ int64, st *engine.JobStats, in *admin.StartTask) engine.Outcome {
+	case "bury":
 		return e.BuryJob(st.ID, valueOr(in.Priority, st.Pri))
-	}},
-	"release": {[]string{"priority", "delay"}, held, func(e *engine.Engine, now int64, st *engine.JobStats, in *admin.StartTask) engine.Outcome {
+	case "release":
 		return e.ReleaseJob(now, st.ID, valueOr(in.Priority, st.Pri), valueOr(in.Delay, 0))
-	}},
-	"delete": {nil, free, func(e *engine.Engine, _ int64, st *engine.JobStats, _ *admin.StartTask) engine.Outcome {
+	case "delete":
 		return e.DeleteJob(st.ID)
-	}},
-	"move": {[]string{"to"}, free, func(e *engine.Engine, now int64, st *engine.JobStats, in *admin.StartTask) engine.Outcome {
+	case "move":
 		return e.MoveJob(now, st.ID, *in.To)
-	}},
-	"change": {[]string{"priority", "delay", "ttr"}, free, func(e *engine.Engine, now int64, st *engine.JobStats, in *admin.StartTask) engine.Outcome {
-		return e.AlterJob(now, st.ID, engine.Alteration{Pri: in.Priority, TTR: in.TTR, Delay: in.Delay})
-	}},
-}
-
-// mostOf returns how many jobs the task is about at most.
-func mostOf(in *admin.StartTask) uint64 {
-	if in.Count == nil {
-		return math.MaxUint64
 	}
-	return uint64(*in.Count)
+	return e.AlterJob(now, st.ID, engine.Alteration{Pri: in.Priority, TTR: in.TTR, Delay: in.Delay})
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"slices"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -129,7 +128,7 @@ func (in *importer) read() (more bool, err error) {
 			if p, ok := errors.AsType[*problem](err); ok {
 				return false, problemf(p.Status, "line %d: %s", in.line, p.Detail)
 			}
-			return false, problemf(http.StatusBadRequest, "line %d: %v", in.line, err)
+			return false, badRequest("line %d: %v", in.line, err)
 		}
 		in.batch = append(in.batch, j)
 		size += int(j.Size)
@@ -155,7 +154,7 @@ func (in *importer) nextLine() ([]byte, error) {
 				return nil, io.EOF
 			}
 			if err != nil && err != io.EOF {
-				return nil, problemf(http.StatusBadRequest, "the stream ends in the middle, at line %d", in.line)
+				return nil, badRequest("the stream ends in the middle, at line %d", in.line)
 			}
 			break
 		}
@@ -171,7 +170,7 @@ func (in *importer) check(j *jobjson.Job) error {
 		j.Tube = in.tube
 	}
 	if j.Tube == "" {
-		return problemf(http.StatusBadRequest, "tube: want the name of a tube")
+		return badRequest("tube: want the name of a tube")
 	}
 	if err := checkTube(j.Tube); err != nil {
 		return err
@@ -184,16 +183,12 @@ func (in *importer) check(j *jobjson.Job) error {
 
 // put puts the batch, in as many turns as that takes.
 func (in *importer) put() error {
-	left := slices.Clone(in.batch)
-	return in.turns(func(e *engine.Engine, now int64) (more bool, err error) {
-		for n := 0; len(left) > 0 && (n == 0 || !e.Spent()); n++ {
-			if err := putAgain(e, now, &left[0]); err != nil {
-				return false, err
-			}
+	return each(in.request, in.batch, func(e *engine.Engine, now int64, j jobjson.Job) error {
+		err := putAgain(e, now, &j)
+		if err == nil {
 			in.done++
-			left = left[1:]
 		}
-		return len(left) > 0, nil
+		return err
 	})
 }
 

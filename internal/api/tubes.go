@@ -2,45 +2,17 @@ package api
 
 import (
 	"encoding/base64"
-	"net/http"
 	"slices"
-	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/api/tubes"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
-
-func durations(t engine.Total) admin.Durations {
-	return admin.Durations{Count: t.N, Seconds: t.Sum / float64(time.Second)}
-}
 
 // tubeAt tells of a tube; ok is false if there is none.
 func tubeAt(e *engine.Engine, now int64, name string) (t admin.Tube, ok bool) {
 	st, o := e.TubeStats(now, []byte(name))
-	return tubeOf(name, &st), o == engine.OK
-}
-
-func tubeOf(name string, st *engine.TubeStats) admin.Tube {
-	return admin.Tube{
-		Name:        name,
-		Jobs:        admin.JobCounts{Ready: st.Ready, Reserved: st.Reserved, Delayed: st.Delayed, Buried: st.Buried},
-		Urgent:      st.Urgent,
-		BodyBytes:   st.Bytes,
-		OldestReady: seconds(st.OldestReady),
-		TotalJobs:   st.TotalJobs,
-		Deletes:     st.Deletes,
-		Timeouts:    st.Timeouts,
-		Releases:    st.Releases,
-		Buries:      st.Buries,
-		Pauses:      st.Pauses,
-		Using:       st.Using,
-		Watching:    st.Watching,
-		Waiting:     st.Waiting,
-		Pause:       st.Pause,
-		PauseLeft:   st.PauseLeft,
-		Queue:       durations(st.Queued),
-		Work:        durations(st.Worked),
-	}
+	return tubes.Shown(name, &st), o == engine.OK
 }
 
 // inCursor is how the name of a tube is a cursor: some of its characters mean something
@@ -51,7 +23,11 @@ var inCursor = base64.RawURLEncoding
 // filter is asked for. The cursor is the name of the last.
 func (r *request) listTubes(in *admin.ListTubes) (page admin.Tubes, err error) {
 	if in.Sort != "" || in.Q != "" || in.Has != "" {
-		return r.searchTubes(in)
+		page, err = r.look().List(in)
+		if in.Recent {
+			r.api.history.addRecent(page.Tubes)
+		}
+		return page, err
 	}
 	after, err := inCursor.DecodeString(in.Cursor)
 	if err != nil || inCursor.EncodeToString(after) != in.Cursor {
@@ -70,10 +46,11 @@ func (r *request) listTubes(in *admin.ListTubes) (page admin.Tubes, err error) {
 	if more {
 		page.Next = inCursor.EncodeToString([]byte(names[in.Limit-1]))
 	}
-	err = each(r, names, func(e *engine.Engine, now int64, name string) {
+	err = each(r, names, func(e *engine.Engine, now int64, name string) error {
 		if t, ok := tubeAt(e, now, name); ok {
 			page.Tubes = append(page.Tubes, t)
 		}
+		return nil
 	})
 	if in.Recent {
 		r.api.history.addRecent(page.Tubes)
@@ -107,7 +84,7 @@ func (r *request) getTube(*admin.OfTube) (t admin.Tube, err error) {
 	err = r.turn(func(e *engine.Engine, now int64) error {
 		var ok bool
 		if t, ok = tubeAt(e, now, r.tube); !ok {
-			return r.noTube()
+			return tubes.ErrNone(r.tube)
 		}
 		if l := e.LimitsOf(r.tube); l != (engine.TubeLimits{}) {
 			t.Limit = &admin.Limit{Jobs: l.Jobs, Bytes: l.Bytes}
@@ -118,10 +95,6 @@ func (r *request) getTube(*admin.OfTube) (t admin.Tube, err error) {
 		t.Limit.From = r.api.opt.LimitOf(r.tube)
 	}
 	return t, err
-}
-
-func (r *request) noTube() error {
-	return problemf(http.StatusNotFound, "there is no tube %s: a tube is there while it has jobs, or a connection uses or watches it", r.tube)
 }
 
 func (r *request) pauseTube(in *admin.PauseTube) (none admin.None, err error) {
@@ -142,7 +115,7 @@ func (r *request) onTube(do func(e *engine.Engine, now int64) engine.Outcome) er
 	return r.turn(func(e *engine.Engine, now int64) error {
 		o := do(e, now)
 		if o == engine.NotFound {
-			return r.noTube()
+			return tubes.ErrNone(r.tube)
 		}
 		return outcomeProblem(o)
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/api"
+	"github.com/beanpole-mq/beanpole/internal/api/beanstalkd"
 	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 )
 
@@ -32,7 +33,7 @@ func several(t *testing.T, opt Options) (own, far, old *rig) {
 	far, old = start(t, nil, Options{}), start(t, nil, Options{})
 	_, url := far.overTCP()
 	address, _ := old.overTCP()
-	plain, err := api.NewBeanstalkd(address)
+	plain, err := beanstalkd.New(address)
 	if err != nil {
 		t.Fatal(err)
 	}

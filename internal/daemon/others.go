@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/internal/api"
+	"github.com/beanpole-mq/beanpole/internal/api/beanstalkd"
 	"github.com/beanpole-mq/beanpole/internal/certs"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/config"
@@ -17,7 +18,7 @@ import (
 // An otherServer is another server that the console shows, with what it needs to connect.
 type otherServer struct {
 	config.OtherServer
-	server api.Other
+	server api.Upstream
 }
 
 // readOthers returns the other servers of the console. Nothing is connected yet.
@@ -36,9 +37,9 @@ func readOthers(opt *config.Options) (all []otherServer, err error) {
 	return all, nil
 }
 
-func openOther(s *config.OtherServer) (api.Other, error) {
+func openOther(s *config.OtherServer) (api.Upstream, error) {
 	if s.Beanstalkd != "" {
-		return api.NewBeanstalkd(s.Beanstalkd)
+		return beanstalkd.New(s.Beanstalkd)
 	}
 	remote := api.RemoteOptions{URL: s.URL}
 	if s.TokenFile != "" {

@@ -6,6 +6,7 @@ package jobjson
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -18,6 +19,9 @@ const (
 	DefaultPriority = 1024
 	DefaultTTR      = 60 // s
 )
+
+// ShownBody is how long a body is at most that is shown with its job, in bytes.
+const ShownBody = 1 << 20
 
 // A Job is what there is to tell of a job.
 type Job = admin.Job
@@ -53,4 +57,15 @@ func Read(object []byte, defaults Job) (Job, error) {
 	j.TTR = max(j.TTR, 1) // as servers do
 	j.Size = int64(len(j.Bytes()))
 	return j, nil
+}
+
+// BodyOf returns the body of a job that is to be put.
+func BodyOf(in *admin.PutJob) ([]byte, error) {
+	switch {
+	case (in.Body == nil) == (in.BodyBase64 == nil):
+		return nil, admin.Problemf(http.StatusBadRequest, "want one of body and body_base64")
+	case in.Body != nil:
+		return []byte(*in.Body), nil
+	}
+	return *in.BodyBase64, nil
 }

@@ -44,7 +44,7 @@ func (a *API) FromMembers() http.Handler {
 // relay answers a request that is not to be answered here; done is false if it is. What only reads is answered
 // here if nobody leads, or the leader cannot be reached, unless only a part of the queue is here.
 func (r *request) relay(in any) (out any, done bool, err error) {
-	if r.other != nil || r.op.Local || r.api.opt.Leader == nil {
+	if r.upstream != nil || r.op.Local || r.api.opt.Leader == nil {
 		return nil, false, nil
 	}
 	leader, err := r.api.opt.Leader()
@@ -81,11 +81,11 @@ func (r *request) passOn(leader http.RoundTripper, in any) (any, error) {
 	to := admin.HTTP{URL: "http://leader", Client: http.Client{Transport: leader}, Header: http.Header{
 		headerIdentity: {r.caller.Identity.Name()}, headerClient: {r.caller.Address}, headerVia: {r.caller.Via}, headerAge: {strconv.FormatInt(int64(r.caller.MaxAge), 10)},
 	}}
-	out := reflect.New(r.op.out)
+	room := reflect.New(r.op.out)
 	if k := r.op.out.Kind(); r.http && k == reflect.Struct && r.op.out.NumField() > 0 {
-		out = reflect.ValueOf(new(json.RawMessage)) // as it is: a newer leader may say more
+		room = reflect.ValueOf(new(json.RawMessage)) // as it is: a newer leader may say more
 	}
-	err := to.Do(r.ctx, r.op.Route, in, out.Interface())
+	out, err := r.ask(r.ctx, &to, in, room)
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		if errors.Is(err, ErrNotSent) {
 			return nil, fmt.Errorf("the leader of the cluster has not been asked: %w", failed.Err)
@@ -95,5 +95,5 @@ func (r *request) passOn(leader http.RoundTripper, in any) (any, error) {
 	if err != nil && admin.StatusOf(err) == 0 {
 		return nil, fmt.Errorf("the leader of the cluster has not answered as a whole; what was asked for may have happened (%w)", err)
 	}
-	return out.Elem().Interface(), err
+	return out, err
 }

@@ -1,0 +1,438 @@
+// Package beanstalkd does operations of the management API at a server that has the protocol of beanstalkd only. What the protocol has no
+// command for is answered 501. It is a transport of package admin, as the client of a beanpole is one:
+//
+//	server, err := beanstalkd.New("10.0.0.7:11300")
+//	stats, err := admin.On(server).GetStats(ctx)
+//
+// An error that is no problem says that the server cannot be reached.
+package beanstalkd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/api/audit"
+	"github.com/beanpole-mq/beanpole/internal/api/task"
+	"github.com/beanpole-mq/beanpole/internal/api/tubes"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
+	"github.com/beanpole-mq/beanpole/internal/rights"
+)
+
+const (
+	dialTimeout = 2 * time.Second
+	timeout     = 5 * time.Second // of a command
+)
+
+// A Server is a beanstalkd. Close ends its tasks and its connections.
+type Server struct {
+	pool  *client.Pool
+	tasks task.Runner
+
+	mu     sync.Mutex
+	listed time.Time // when tubes were asked for
+	took   time.Duration
+	tubes  []tubes.Tube // as they were
+	failed time.Time    // when they were asked for in vain
+	why    error
+}
+
+// New returns a server by its address, HOST:PORT. Nothing is connected yet.
+func New(address string) (*Server, error) {
+	pool, err := client.NewPool(address, &client.PoolOptions{MaxConns: 8, MaxIdle: 2, Options: client.Options{
+		DialTimeout: dialTimeout, Timeout: timeout, Reconnect: client.Never,
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return &Server{pool: pool}, nil
+}
+
+// Close ends what goes on.
+func (b *Server) Close() {
+	b.tasks.Close()
+	b.pool.Close()
+}
+
+// operations are those that the protocol can do, by their routes.
+var operations = map[string]func(b *Server, ctx context.Context, in, out any) error{
+	"GET /me":                   can((*Server).getMe),
+	"GET /stats":                can((*Server).getStats),
+	"GET /attention":            can((*Server).getAttention),
+	"GET /tubes":                can((*Server).listTubes),
+	"GET /tubes/{tube}":         can((*Server).getTube),
+	"POST /tubes/{tube}/pause":  can((*Server).pauseTube),
+	"POST /tubes/{tube}/resume": can((*Server).resumeTube),
+	"GET /tubes/{tube}/jobs":    can((*Server).listJobs),
+	"POST /tubes/{tube}/jobs":   can((*Server).putJob),
+	"GET /jobs/{job}":           can((*Server).getJob),
+	"GET /jobs/{job}/body":      can((*Server).getBody),
+	"POST /jobs/{job}/kick":     can((*Server).kickJob),
+	"DELETE /jobs/{job}":        can((*Server).deleteJob),
+	"POST /jobs/{job}/copy":     can((*Server).copyJob),
+	"POST /tubes/{tube}/tasks":  can((*Server).startTask),
+	"GET /tasks":                can((*Server).listTasks),
+	"GET /tasks/{task}":         can((*Server).getTask),
+	"DELETE /tasks/{task}":      can((*Server).cancelTask),
+}
+
+// can forgets the types of an operation.
+func can[In, Out any](do func(*Server, context.Context, *In) (Out, error)) func(b *Server, ctx context.Context, in, out any) error {
+	return func(b *Server, ctx context.Context, in, out any) error {
+		given, ok := in.(*In)
+		if !ok { // there is nothing to say
+			given = new(In)
+		}
+		answer, err := do(b, ctx, given)
+		if out != nil && err == nil {
+			reflect.ValueOf(out).Elem().Set(reflect.ValueOf(answer))
+		}
+		return err
+	}
+}
+
+// Do implements admin.Transport.
+func (b *Server) Do(ctx context.Context, route string, in, out any) error {
+	do := operations[route]
+	if do == nil {
+		return admin.Problemf(http.StatusNotImplemented, "a beanstalkd cannot do that: its protocol has no command for it")
+	}
+	return problemOf(do(b, ctx, in, out))
+}
+
+// problemOf returns what an error of the client means; one of the connection stays as it is.
+func problemOf(err error) error {
+	switch {
+	case errors.Is(err, client.ErrDraining):
+		return admin.Problemf(http.StatusServiceUnavailable, "the server drains: no new jobs are taken")
+	case errors.Is(err, client.ErrOutOfMemory), errors.Is(err, client.ErrBuried):
+		return admin.Problemf(http.StatusInsufficientStorage, "the server has no room for the job")
+	case errors.Is(err, client.ErrJobTooBig):
+		return admin.Problemf(http.StatusRequestEntityTooLarge, "the body is larger than this server takes")
+	case errors.Is(err, client.ErrUnauthorized), errors.Is(err, client.ErrUnknownCommand):
+		return admin.Problemf(http.StatusNotImplemented, "the server refuses that: %v", err)
+	case errors.Is(err, client.ErrNotFound):
+		return admin.Problemf(http.StatusNotFound, "it is not there any more")
+	}
+	return err
+}
+
+// inTube calls f with a connection that uses a tube, if there is one of that name.
+func (b *Server) inTube(ctx context.Context, tube string, f func(ctx context.Context, c *client.Conn, st *client.TubeStats) error) error {
+	return b.pool.Do(ctx, func(ctx context.Context, c *client.Conn) error {
+		st, err := c.StatsTube(ctx, tube) // a use would make it
+		if errors.Is(err, client.ErrNotFound) {
+			return tubes.ErrNone(tube)
+		}
+		if err == nil {
+			err = c.Use(ctx, tube)
+		}
+		if err != nil {
+			return err
+		}
+		// A connection that uses a tube keeps it.
+		return errors.Join(f(ctx, c, st), c.Use(ctx, jobjson.DefaultTube))
+	})
+}
+
+func (b *Server) getMe(context.Context, *admin.GetMe) (admin.Me, error) {
+	names := func() []string { return strings.Split(rights.All.String(), ",") }
+	return admin.Me{Anywhere: names(), Everywhere: names(), Tube: names()}, nil
+}
+
+func (b *Server) getStats(ctx context.Context, _ *admin.None) (s admin.Stats, err error) {
+	var st *client.ServerStats
+	err = b.pool.Do(ctx, func(ctx context.Context, c *client.Conn) (err error) {
+		st, err = c.Stats(ctx)
+		return err
+	})
+	if err != nil {
+		return s, err
+	}
+	return admin.Stats{
+		Version: st.Version, Uptime: int64(st.Uptime.Seconds()), Draining: st.Draining,
+		Jobs:   admin.JobCounts{Ready: st.JobsReady, Reserved: st.JobsReserved, Delayed: st.JobsDelayed, Buried: st.JobsBuried},
+		Urgent: st.JobsUrgent, TotalJobs: st.TotalJobs, Timeouts: st.JobTimeouts, MaxJobSize: int(st.MaxJobSize), Tubes: st.Tubes,
+		Connections: admin.ConnectionCounts{Current: st.Connections, Producers: st.Producers, Workers: st.Workers, Waiting: st.Waiting, Total: st.TotalConnections},
+		Commands:    commandsOf(st.All),
+	}, nil
+}
+
+// commandsOf returns how often each command was given, by its name.
+func commandsOf(stats map[string]string) map[string]uint64 {
+	all := make(map[string]uint64)
+	for key, text := range stats {
+		var n uint64
+		if name, ok := strings.CutPrefix(key, "cmd-"); ok {
+			fmt.Sscan(text, &n)
+			all[name] = n
+		}
+	}
+	return all
+}
+
+// look looks at all tubes. Nobody knows what has happened in them.
+func (b *Server) look(ctx context.Context) *tubes.Look {
+	return &tubes.Look{Each: func(tell func(*tubes.Tube)) error { return b.survey(ctx, tell) }}
+}
+
+func (b *Server) listTubes(ctx context.Context, in *admin.ListTubes) (admin.Tubes, error) {
+	return b.look(ctx).List(in)
+}
+
+func (b *Server) getAttention(ctx context.Context, in *admin.GetAttention) (admin.Attention, error) {
+	return b.look(ctx).Attention(in, nil)
+}
+
+// survey tells of all tubes as they were a moment ago: the longer that takes, the longer.
+func (b *Server) survey(ctx context.Context, tell func(*tubes.Tube)) error {
+	came := time.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.failed.After(came) {
+		return b.why // whoever has waited meanwhile does not wait once more for the same
+	}
+	if begun := time.Now(); begun.Sub(b.listed) > max(time.Second, 20*b.took) {
+		all, err := b.allTubes(ctx)
+		if err != nil {
+			if !errors.Is(ctx.Err(), context.Canceled) { // else it is the client that has gone
+				b.failed, b.why = time.Now(), err
+			}
+			return err
+		}
+		b.tubes, b.listed, b.took = all, begun, time.Since(begun)
+	}
+	for i := range b.tubes {
+		tell(&b.tubes[i])
+	}
+	return nil
+}
+
+// forget lets the next survey ask: something has changed.
+func (b *Server) forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.listed = time.Time{}
+}
+
+// allTubes asks for the stats of all tubes, in a few round trips.
+func (b *Server) allTubes(ctx context.Context) (all []tubes.Tube, err error) {
+	err = b.pool.Do(ctx, func(ctx context.Context, c *client.Conn) error {
+		names, err := c.ListTubes(ctx)
+		if err != nil {
+			return err
+		}
+		stats, err := c.StatsTubeMany(ctx, names)
+		if _, ok := errors.AsType[*client.BatchError](err); err != nil && !ok { // else some tubes are gone
+			return err
+		}
+		now := time.Now().UnixNano()
+		for i, st := range stats {
+			if st != nil {
+				all = append(all, tubes.Tube{Name: names[i], At: now, TubeStats: statsOf(st)})
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+func statsOf(st *client.TubeStats) engine.TubeStats {
+	return engine.TubeStats{
+		Urgent: st.JobsUrgent, Ready: st.JobsReady, Reserved: st.JobsReserved, Delayed: st.JobsDelayed, Buried: st.JobsBuried,
+		TotalJobs: st.TotalJobs, Using: st.Using, Watching: st.Watching, Waiting: st.Waiting, Deletes: st.CmdDelete, Pauses: st.CmdPauseTube,
+		Pause: int64(st.Pause.Seconds()), PauseLeft: int64(st.PauseLeft.Seconds()),
+	}
+}
+
+func (b *Server) getTube(ctx context.Context, in *admin.OfTube) (t admin.Tube, err error) {
+	err = b.pool.Do(ctx, func(ctx context.Context, c *client.Conn) error {
+		st, err := c.StatsTube(ctx, in.Tube)
+		if errors.Is(err, client.ErrNotFound) {
+			return tubes.ErrNone(in.Tube)
+		}
+		if err == nil {
+			counts := statsOf(st)
+			t = tubes.Shown(in.Tube, &counts)
+		}
+		return err
+	})
+	return t, err
+}
+
+func (b *Server) pauseTube(ctx context.Context, in *admin.PauseTube) (admin.None, error) {
+	audit.Of(ctx).Note("seconds", in.Seconds)
+	return b.pause(ctx, in.Tube, seconds(in.Seconds))
+}
+
+func (b *Server) resumeTube(ctx context.Context, in *admin.OfTube) (admin.None, error) {
+	return b.pause(ctx, in.Tube, 0)
+}
+
+func (b *Server) pause(ctx context.Context, tube string, d time.Duration) (none admin.None, err error) {
+	defer b.forget()
+	return none, b.pool.Do(ctx, func(ctx context.Context, c *client.Conn) error {
+		err := c.PauseTube(ctx, tube, d)
+		if errors.Is(err, client.ErrNotFound) {
+			return tubes.ErrNone(tube)
+		}
+		return err
+	})
+}
+
+// peeks show the first job in a state. There is no command to see those that are reserved.
+var peeks = map[string]func(c *client.Conn, ctx context.Context) (client.PeekedJob, error){
+	"ready": (*client.Conn).PeekReady, "delayed": (*client.Conn).PeekDelayed, "buried": (*client.Conn).PeekBuried,
+}
+
+// listJobs tells of the first job in a state, which is all that can be known.
+func (b *Server) listJobs(ctx context.Context, in *admin.ListJobs) (page admin.Jobs, err error) {
+	page.Jobs = []admin.Job{}
+	peek := peeks[in.State]
+	if peek == nil {
+		return page, nil
+	}
+	err = b.inTube(ctx, in.Tube, func(ctx context.Context, c *client.Conn, _ *client.TubeStats) error {
+		found, err := peek(c, ctx)
+		if err == nil {
+			var j admin.Job
+			if j, err = describeJob(ctx, c, found); err == nil {
+				page.Jobs = append(page.Jobs, j)
+			}
+		}
+		if errors.Is(err, client.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	return page, err
+}
+
+// describeJob tells of a job that was peeked.
+func describeJob(ctx context.Context, c *client.Conn, found client.PeekedJob) (j admin.Job, err error) {
+	st, err := c.StatsJob(ctx, found.ID)
+	if err != nil {
+		return j, err
+	}
+	j = admin.Job{
+		ID: st.ID, Tube: st.Tube, State: string(st.State), Priority: st.Priority, Size: int64(len(found.Body)), Age: int64(st.Age.Seconds()),
+		Delay: uint32(st.Delay.Seconds()), TTR: uint32(st.TTR.Seconds()), TimeLeft: int64(st.TimeLeft.Seconds()),
+		Reserves: st.Reserves, Timeouts: st.Timeouts, Releases: st.Releases, Buries: st.Buries, Kicks: st.Kicks,
+	}
+	if j.Size <= jobjson.ShownBody {
+		j.SetBody(found.Body)
+	}
+	return j, nil
+}
+
+// theJob calls f with a job.
+func (b *Server) theJob(ctx context.Context, id uint64, f func(ctx context.Context, c *client.Conn, j *admin.Job, body []byte) error) error {
+	return b.pool.Do(ctx, func(ctx context.Context, c *client.Conn) error {
+		found, err := c.Peek(ctx, id)
+		var j admin.Job
+		if err == nil {
+			j, err = describeJob(ctx, c, found)
+		}
+		switch {
+		case errors.Is(err, client.ErrNotFound):
+			return admin.Problemf(http.StatusNotFound, "there is no job %d", id)
+		case err != nil:
+			return err
+		}
+		return f(ctx, c, &j, found.Body)
+	})
+}
+
+func (b *Server) getJob(ctx context.Context, in *admin.OfJob) (job admin.Job, err error) {
+	err = b.theJob(ctx, in.Job, func(_ context.Context, _ *client.Conn, j *admin.Job, _ []byte) error {
+		job = *j
+		return nil
+	})
+	return job, err
+}
+
+func (b *Server) getBody(ctx context.Context, in *admin.OfJob) (body admin.Bytes, err error) {
+	err = b.theJob(ctx, in.Job, func(_ context.Context, _ *client.Conn, _ *admin.Job, found []byte) error {
+		body = found
+		return nil
+	})
+	return body, err
+}
+
+func (b *Server) kickJob(ctx context.Context, in *admin.OfJob) (admin.None, error) {
+	return b.change(ctx, in, "kicked: it must be buried or delayed", (*client.Conn).KickJob)
+}
+
+func (b *Server) deleteJob(ctx context.Context, in *admin.OfJob) (admin.None, error) {
+	return b.change(ctx, in, "deleted: a worker holds it", (*client.Conn).Delete)
+}
+
+// change does something to a job.
+func (b *Server) change(ctx context.Context, in *admin.OfJob, what string, do func(c *client.Conn, ctx context.Context, id uint64) error) (none admin.None, err error) {
+	return none, b.theJob(ctx, in.Job, func(ctx context.Context, c *client.Conn, j *admin.Job, _ []byte) error {
+		audit.Of(ctx).Note("tube", j.Tube)
+		defer b.forget()
+		err := do(c, ctx, j.ID)
+		if errors.Is(err, client.ErrNotFound) {
+			return admin.Problemf(http.StatusConflict, "job %d is %s and cannot be %s", j.ID, j.State, what)
+		}
+		return err
+	})
+}
+
+func (b *Server) putJob(ctx context.Context, in *admin.PutJob) (made admin.Inserted, err error) {
+	body, err := jobjson.BodyOf(in)
+	if err != nil {
+		return made, err
+	}
+	err = b.pool.Do(ctx, func(ctx context.Context, c *client.Conn) error {
+		return b.put(ctx, c, "job", &made, client.NewJob{
+			Tube: in.Tube, Body: body, Delay: seconds(in.Delay),
+			Priority: priorityOr(in.Priority, jobjson.DefaultPriority), TTR: ttrOr(in.TTR, jobjson.DefaultTTR),
+		})
+	})
+	return made, err
+}
+
+func (b *Server) copyJob(ctx context.Context, in *admin.CopyJob) (made admin.Inserted, err error) {
+	audit.Of(ctx).Note("to", in.To)
+	err = b.theJob(ctx, in.Job, func(ctx context.Context, c *client.Conn, j *admin.Job, body []byte) error {
+		return b.put(ctx, c, "copy", &made, client.NewJob{
+			Tube: in.To, Body: body, Delay: seconds(in.Delay), Priority: priorityOr(in.Priority, j.Priority), TTR: ttrOr(in.TTR, j.TTR),
+		})
+	})
+	return made, err
+}
+
+// put puts a job, which the audit names so.
+func (b *Server) put(ctx context.Context, c *client.Conn, as string, made *admin.Inserted, job client.NewJob) (err error) {
+	defer b.forget()
+	if made.ID, err = c.Put(ctx, job); err == nil {
+		audit.Of(ctx).Note(as, made.ID)
+	}
+	return errors.Join(err, c.Use(ctx, jobjson.DefaultTube))
+}
+
+func priorityOr(given *uint32, other uint32) client.Priority {
+	if given != nil {
+		other = *given
+	}
+	return client.PriorityOf(other)
+}
+
+func ttrOr(given *uint32, other uint32) time.Duration {
+	if given != nil {
+		other = *given
+	}
+	return seconds(max(other, 1))
+}
+
+func seconds(n uint32) time.Duration { return time.Duration(n) * time.Second }

@@ -1,0 +1,65 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/op"
+)
+
+// A typedSource is an input that a program has made.
+type typedSource struct {
+	given any // nil: there is nothing to say
+	plan  *op.Plan
+}
+
+func (s *typedSource) path(in any) error {
+	if s.given != nil {
+		set(in, s.given)
+	}
+	return nil
+}
+
+func (s *typedSource) query(in any) error { return s.plan.Fill(in) }
+
+func (s *typedSource) body(any) error { return nil }
+
+// Open returns a client within the process, on behalf of a caller; at another server if that has a name.
+func (a *API) Open(caller access.Caller, server string) *admin.Client {
+	return admin.On(&local{a, caller, server})
+}
+
+// local is a transport within the process: an answer is the value itself. It may be shared, and must not be changed.
+type local struct {
+	api    *API
+	caller access.Caller
+	server string
+}
+
+// Do implements admin.Transport.
+func (l *local) Do(ctx context.Context, route string, in, out any) error {
+	o := byRoute()[route]
+	r := &request{api: l.api, op: o, ctx: ctx, caller: l.caller, source: &typedSource{in, o.plan}}
+	if l.server != "" {
+		if r.upstream = l.api.upstreams[l.server]; r.upstream == nil {
+			return problemf(http.StatusNotFound, "there is no such server: the configuration says which there are")
+		}
+	}
+	got, err := r.run()
+	if err == nil && out != nil {
+		set(out, got)
+	}
+	return err
+}
+
+// set lets a pointer point to a value, or to what another pointer points to.
+func set(to, from any) {
+	t, f := reflect.ValueOf(to).Elem(), reflect.ValueOf(from)
+	if f.Type() != t.Type() {
+		f = f.Elem()
+	}
+	t.Set(f)
+}

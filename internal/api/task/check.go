@@ -1,0 +1,83 @@
+package task
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+)
+
+// A verb is what a task does to each job.
+type verb struct {
+	takes  []string // members of the request
+	states []string // in which jobs may be
+}
+
+var free = []string{"ready", "delayed", "buried"}
+
+var verbs = map[string]verb{
+	"kick":    {nil, []string{"buried", "delayed"}},
+	"bury":    {[]string{"priority"}, []string{"ready", "delayed", "reserved"}},
+	"release": {[]string{"priority", "delay"}, []string{"reserved"}},
+	"delete":  {nil, free},
+	"move":    {[]string{"to"}, free},
+	"change":  {[]string{"priority", "delay", "ttr"}, free},
+}
+
+// MaxIDs is how many jobs a task names at most.
+const MaxIDs = 10_000
+
+// ErrNoChange is the answer to who changes a job and does not say what.
+var ErrNoChange = admin.Problemf(http.StatusBadRequest, "want priority, delay or ttr: nothing is to change")
+
+// States returns in which states jobs may be to which a task does something.
+func States(do string) []string { return verbs[do].states }
+
+// Check refuses a task that makes no sense, whatever it is to look for in bodies.
+func Check(in *admin.StartTask) error {
+	v, ok := verbs[in.Do]
+	if !ok {
+		return wrong("do: want one of %v", slices.Sorted(maps.Keys(verbs)))
+	}
+	names := given(in)
+	for _, name := range names {
+		if !slices.Contains(v.takes, name) {
+			return wrong("%s does not take %s", in.Do, name)
+		}
+	}
+	switch {
+	case in.Do == "change" && len(names) == 0:
+		return ErrNoChange
+	case in.Do == "move" && in.To == nil:
+		return wrong("to: want the name of a tube")
+	case in.To != nil && *in.To == in.Tube:
+		return wrong("to: that is the tube where they are")
+	case (in.State == nil) == (in.IDs == nil):
+		return wrong("want one of state and ids")
+	case in.IDs != nil && len(*in.IDs) > MaxIDs:
+		return wrong("ids: want %d at most", MaxIDs)
+	case in.State != nil && !slices.Contains(v.states, *in.State):
+		return wrong("state: want one of %v", v.states)
+	case in.State != nil && *in.State == "buried" && in.Delay != nil:
+		return wrong("delay: a buried job has none: kick it")
+	}
+	return nil
+}
+
+func wrong(format string, args ...any) error {
+	return admin.Problemf(http.StatusBadRequest, format, args...)
+}
+
+// given returns the names of the members that are there of those that only some verbs take.
+func given(in *admin.StartTask) (names []string) {
+	for _, one := range []struct {
+		name  string
+		there bool
+	}{{"to", in.To != nil}, {"priority", in.Priority != nil}, {"delay", in.Delay != nil}, {"ttr", in.TTR != nil}} {
+		if one.there {
+			names = append(names, one.name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,57 @@
+package tubes
+
+import (
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/api/list"
+	"github.com/beanpole-mq/beanpole/internal/health"
+)
+
+// Attention makes a page of what an operator should look at, the worst first: of some findings about the server, and of those of its tubes.
+func (l *Look) Attention(in *admin.GetAttention, found []health.Finding) (page admin.Attention, err error) {
+	page = admin.Attention{Findings: []admin.Finding{}, Kinds: make(map[string]int)}
+	worst := list.First[health.Finding]{N: in.Limit, Compare: func(a, b health.Finding) int { return health.Compare(&a, &b) }}
+	show := func(found []health.Finding) {
+		page.Total += len(found)
+		for _, f := range found {
+			page.Kinds[f.Kind]++
+			worst.Show(f)
+		}
+	}
+	show(found)
+	err = l.Each(func(t *Tube) {
+		found = l.findings(found[:0], t)
+		show(found)
+	})
+	if err != nil {
+		return page, err
+	}
+	for _, f := range worst.Sorted() {
+		page.Findings = append(page.Findings, admin.Finding(f))
+	}
+	return page, nil
+}
+
+// findings appends those of a tube.
+func (l *Look) findings(found []health.Finding, t *Tube) []health.Finding {
+	one := t.Health()
+	if l.Growth != nil && (t.Buried > 0 || t.Timeouts > 0) {
+		l.Growth(&one)
+	}
+	return one.Findings(found)
+}
+
+// Health returns what is known of the tube now.
+func (t *Tube) Health() health.Tube {
+	return health.Tube{
+		Name: t.Name, Jobs: t.Jobs(), Ready: t.Ready, Buried: t.Buried, Watching: t.Watching,
+		Waits: time.Duration(t.OldestReady), PauseLeft: pauseOf(t.Pause, t.PauseLeft),
+		Used: max(health.Share(int64(t.Jobs()), t.Most.Jobs), health.Share(int64(t.Bytes), t.Most.Bytes)),
+	}
+}
+
+// pauseOf returns how long a pause lasts, which is not over in its last second.
+func pauseOf(pause, left int64) time.Duration {
+	return time.Duration(max(left, min(pause, 1))) * time.Second
+}

@@ -1,0 +1,257 @@
+// Package tubes makes lists of the tubes of a server, and of what is wrong with them, from one look at all of them: of this server, or
+// of a beanstalkd.
+package tubes
+
+import (
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/api/list"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/health"
+)
+
+// A Tube is a tube as it was at a time.
+type Tube struct {
+	Name string
+	At   int64 // ns
+	engine.TubeStats
+	Most engine.TubeLimits
+}
+
+// Jobs returns how many jobs the tube has.
+func (t *Tube) Jobs() uint64 { return t.Ready + t.Reserved + t.Delayed + t.Buried }
+
+// A Look looks at all tubes that a client may see.
+type Look struct {
+	Each func(tell func(*Tube)) error
+
+	// Rates returns the rates of a column by the names of tubes. Nil: nobody knows them.
+	Rates func(column string) map[string]int64
+
+	// Growth adds what has become more of a tube. Nil: nobody knows.
+	Growth func(*health.Tube)
+}
+
+// A column is what tubes can be sorted by, besides their names.
+type column func(t *Tube) int64
+
+// columns are those that sort takes.
+var columns = map[string]column{
+	"name":         func(*Tube) int64 { return 0 },
+	"ready":        func(t *Tube) int64 { return int64(t.Ready) },
+	"reserved":     func(t *Tube) int64 { return int64(t.Reserved) },
+	"delayed":      func(t *Tube) int64 { return int64(t.Delayed) },
+	"buried":       func(t *Tube) int64 { return int64(t.Buried) },
+	"urgent":       func(t *Tube) int64 { return int64(t.Urgent) },
+	"body_bytes":   func(t *Tube) int64 { return int64(t.Bytes) },
+	"oldest_ready": oldestReady,
+	"total_jobs":   func(t *Tube) int64 { return int64(t.TotalJobs) },
+	"deletes":      func(t *Tube) int64 { return int64(t.Deletes) },
+	"using":        func(t *Tube) int64 { return int64(t.Using) },
+	"watching":     func(t *Tube) int64 { return int64(t.Watching) },
+	"waiting":      func(t *Tube) int64 { return int64(t.Waiting) },
+	"pause_left":   pauseLeft,
+	"queue":        func(t *Tube) int64 { return mean(t.Queued.Sum, t.Queued.N) },
+	"work":         func(t *Tube) int64 { return mean(t.Worked.Sum, t.Worked.N) },
+	"timeouts":     func(t *Tube) int64 { return int64(t.Timeouts) },
+	"releases":     func(t *Tube) int64 { return int64(t.Releases) },
+	"buries":       func(t *Tube) int64 { return int64(t.Buries) },
+	"attention":    noRate, // see Look.attention
+
+	"put_per_second":     noRate, // see Look.Rates
+	"deleted_per_second": noRate,
+}
+
+// noRate is for tubes of which nobody knows: they are before one in which nothing happens.
+func noRate(*Tube) int64 { return math.MinInt64 }
+
+// oldestReady is the same for a job as long as it waits: else a tube would be on every page.
+func oldestReady(t *Tube) int64 {
+	if t.Ready == 0 {
+		return math.MinInt64
+	}
+	return t.OldestReady - t.At
+}
+
+// pauseLeft is the same as long as the pause lasts.
+func pauseLeft(t *Tube) int64 {
+	if t.Pause == 0 {
+		return math.MinInt64
+	}
+	return t.PauseLeft + t.At/int64(time.Second)
+}
+
+// attention puts tubes that need attention first, the worst of them first of all.
+func (l *Look) attention(t *Tube) (weight int64) {
+	var room [4]health.Finding // all tubes are asked for a page
+	for _, f := range l.findings(room[:0], t) {
+		if f.Severity == health.Bad {
+			weight += 1 << 50
+		} else {
+			weight += 1 << 40
+		}
+	}
+	return weight + min(int64(t.Buried), 1<<40-1)
+}
+
+// byRate returns the order of rates.
+func byRate(rates map[string]int64) column {
+	return func(t *Tube) int64 {
+		if rate, ok := rates[t.Name]; ok {
+			return rate
+		}
+		return noRate(t)
+	}
+}
+
+func mean(sum float64, n uint64) int64 { return int64(sum / float64(max(n, 1))) }
+
+// conditions are those that has takes.
+var conditions = map[string]func(t *Tube) bool{
+	"ready":     func(t *Tube) bool { return t.Ready > 0 },
+	"reserved":  func(t *Tube) bool { return t.Reserved > 0 },
+	"delayed":   func(t *Tube) bool { return t.Delayed > 0 },
+	"buried":    func(t *Tube) bool { return t.Buried > 0 },
+	"paused":    func(t *Tube) bool { return t.Pause > 0 },
+	"waiting":   func(t *Tube) bool { return t.Waiting > 0 },
+	"limited":   func(t *Tube) bool { one := t.Health(); return one.Used >= health.NearlyFull },
+	"unwatched": func(t *Tube) bool { one := t.Health(); return one.Unwatched() },
+}
+
+// Columns are what sort takes, as a list has them; names tell tubes apart.
+var Columns = list.Columns[Tube]{By: keysOf(columns), Tie: func(t *Tube) list.Key { return list.Key{S: t.Name} }, TieName: "name"}
+
+func keysOf(columns map[string]column) map[string]func(*Tube) list.Key {
+	keys := make(map[string]func(*Tube) list.Key)
+	for name, of := range columns {
+		keys[name] = keyOf(of)
+	}
+	return keys
+}
+
+func keyOf(of column) func(*Tube) list.Key {
+	return func(t *Tube) list.Key { return list.Key{N: of(t)} }
+}
+
+// tubeFilter reads the parameters has and q.
+func tubeFilter(in *admin.ListTubes) (matches func(*Tube) bool, err error) {
+	pattern, err := namePattern(in.Q)
+	if err != nil {
+		return nil, err
+	}
+	var all []func(*Tube) bool
+	if in.Has != "" {
+		for name := range strings.SplitSeq(in.Has, ",") {
+			has, ok := conditions[name]
+			if !ok {
+				return nil, wrong("has: want some of %v, with commas between them", slices.Sorted(maps.Keys(conditions)))
+			}
+			all = append(all, has)
+		}
+	}
+	return func(t *Tube) bool {
+		for _, has := range all {
+			if !has(t) {
+				return false
+			}
+		}
+		return pattern(t.Name)
+	}, nil
+}
+
+// namePattern returns what matches names of tubes: a glob if the text has * or ?, else any
+// name that has the text in it.
+func namePattern(text string) (matches func(name string) bool, err error) {
+	if text == "" {
+		return func(string) bool { return true }, nil
+	}
+	if !strings.ContainsAny(text, "*?") {
+		return func(name string) bool { return strings.Contains(name, text) }, nil
+	}
+	p, err := access.NewPattern([]string{text})
+	if err != nil {
+		return nil, wrong("q: %v", err)
+	}
+	return p.Matches, nil
+}
+
+// List makes a page in an order, or of the tubes that match. It keeps those of the page only.
+func (l *Look) List(in *admin.ListTubes) (page admin.Tubes, err error) {
+	matches, err := tubeFilter(in)
+	if err != nil {
+		return page, err
+	}
+	q, err := Columns.Query(in.Sort, in.Cursor, in.Limit)
+	if err != nil {
+		return page, wrong("%v", err)
+	}
+	if strings.HasSuffix(q.Column, "_per_second") && l.Rates != nil {
+		q.Key = keyOf(byRate(l.Rates(q.Column)))
+	}
+	if q.Column == "attention" {
+		q.Key = keyOf(l.attention)
+	}
+	var jobs admin.JobCounts
+	err = l.Each(func(t *Tube) {
+		if matches(t) {
+			jobs.Ready += t.Ready
+			jobs.Reserved += t.Reserved
+			jobs.Delayed += t.Delayed
+			jobs.Buried += t.Buried
+			q.Show(t)
+		}
+	})
+	if err != nil {
+		return page, err
+	}
+	found, next := q.Page()
+	page = admin.Tubes{Tubes: make([]admin.Tube, len(found)), Next: next, Matching: new(q.Matching()), Jobs: &jobs}
+	for i := range found {
+		page.Tubes[i] = Shown(found[i].Name, &found[i].TubeStats)
+	}
+	return page, nil
+}
+
+func wrong(format string, args ...any) error {
+	return admin.Problemf(http.StatusBadRequest, format, args...)
+}
+
+// ErrNone is the answer where there is no tube of a name.
+func ErrNone(name string) error {
+	return admin.Problemf(http.StatusNotFound, "there is no tube %s: a tube is there while it has jobs, or a connection uses or watches it", name)
+}
+
+// Shown returns a tube as it is shown.
+func Shown(name string, st *engine.TubeStats) admin.Tube {
+	return admin.Tube{
+		Name:        name,
+		Jobs:        admin.JobCounts{Ready: st.Ready, Reserved: st.Reserved, Delayed: st.Delayed, Buried: st.Buried},
+		Urgent:      st.Urgent,
+		BodyBytes:   st.Bytes,
+		OldestReady: st.OldestReady / int64(time.Second),
+		TotalJobs:   st.TotalJobs,
+		Deletes:     st.Deletes,
+		Timeouts:    st.Timeouts,
+		Releases:    st.Releases,
+		Buries:      st.Buries,
+		Pauses:      st.Pauses,
+		Using:       st.Using,
+		Watching:    st.Watching,
+		Waiting:     st.Waiting,
+		Pause:       st.Pause,
+		PauseLeft:   st.PauseLeft,
+		Queue:       durations(st.Queued),
+		Work:        durations(st.Worked),
+	}
+}
+
+func durations(t engine.Total) admin.Durations {
+	return admin.Durations{Count: t.N, Seconds: t.Sum / float64(time.Second)}
+}

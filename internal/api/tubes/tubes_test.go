@@ -1,0 +1,20 @@
+package tubes
+
+import (
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+)
+
+// Where nobody knows how often something happens in a tube, as at a beanstalkd, all tubes have the same place in that order.
+func TestNoRates(t *testing.T) {
+	look := Look{Each: func(tell func(*Tube)) error {
+		tell(&Tube{Name: "b"})
+		tell(&Tube{Name: "a"})
+		return nil
+	}}
+	page, err := look.List(&admin.ListTubes{Sort: "-put_per_second", Limit: 10})
+	if err != nil || len(page.Tubes) != 2 || page.Tubes[0].Name != "a" || *page.Matching != 2 {
+		t.Errorf("%+v, %v", page, err)
+	}
+}
