@@ -46,11 +46,13 @@ type ServerStats struct {
 	CmdPauseTube          uint64 `stats:"cmd-pause-tube"`
 
 	// Commands that only beanpole counts.
-	CmdReserveJob uint64 `stats:"cmd-reserve-job"`
-	CmdKickJob    uint64 `stats:"cmd-kick-job"`
-	CmdListJobs   uint64 `stats:"cmd-list-jobs"`
-	CmdFlushTube  uint64 `stats:"cmd-flush-tube"`
-	CmdMoveJobs   uint64 `stats:"cmd-move-jobs"`
+	CmdReserveJob   uint64 `stats:"cmd-reserve-job"`
+	CmdKickJob      uint64 `stats:"cmd-kick-job"`
+	CmdListJobs     uint64 `stats:"cmd-list-jobs"`
+	CmdFlushTube    uint64 `stats:"cmd-flush-tube"`
+	CmdMoveJobs     uint64 `stats:"cmd-move-jobs"`
+	CmdReserveBatch uint64 `stats:"cmd-reserve-batch"`
+	CmdDeleteBatch  uint64 `stats:"cmd-delete-batch"`
 
 	JobTimeouts uint64 `stats:"job-timeouts"` // jobs whose time to run was over, since the start
 	TotalJobs   uint64 `stats:"total-jobs"`   // jobs put since the start

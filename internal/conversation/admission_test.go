@@ -331,6 +331,10 @@ var verbs = []struct {
 	{"ignore other\n", "WATCHING 1", false, rights.None},
 	{"reserve\n", "RESERVED 1", false, rights.Reserve},
 	{"reserve-with-timeout 0\n", "RESERVED 1", false, rights.Reserve},
+	{"reserve-batch 5\n", "RESERVED_BATCH 1\r\nRESERVED 1", false, rights.Reserve},
+	{"caps\n", "OK ", false, rights.None},
+	{"want tube\n", "OK\r\n", false, rights.None},
+	{"delete-batch 99\n", "DELETED_BATCH 0 1", false, rights.None},
 	{"reserve-job 1\n", "RESERVED 1", false, rights.Reserve},
 	{"delete 1\n", "DELETED", true, rights.Reserve | rights.Manage},
 	{"delete 2\n", "DELETED", true, rights.Reserve | rights.Manage},
@@ -397,6 +401,17 @@ func TestRights(t *testing.T) {
 			g.end()
 		}
 	}
+}
+
+// A client deletes those jobs of a batch that it may delete, and hears nothing of the others.
+func TestRightsOfABatch(t *testing.T) {
+	rules := []access.RuleConfig{{Identities: []string{"a"}, Tubes: []string{"mine"}, Rights: rights.Put | rights.Manage}, {Identities: []string{"a"}, Tubes: []string{"theirs"}, Rights: rights.Put}}
+	p := newPorter(newPolicy(t, rules, "a"))
+	d := newDesk(t)
+	g := d.admitted(p)
+	g.send("auth " + tokenOf("a") + "\nuse theirs\nput 0 0 9 0\n\nuse mine\nput 0 0 9 0\n\nput 0 0 9 0\n\ndelete-batch 3 1 2 9\ndelete 1\n")
+	g.want("AUTHENTICATED\nUSING theirs\nINSERTED 1\nUSING mine\nINSERTED 2\nINSERTED 3\nDELETED_BATCH 2 2\nUNAUTHORIZED\n")
+	g.end()
 }
 
 // The tube default, which every client watches at first, is no way in, and neither

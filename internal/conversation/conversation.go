@@ -85,10 +85,11 @@ type Shared struct {
 	// Stats returns what the command stats tells to a client. It is called within turns.
 	Stats func(e *engine.Engine, commands *[wire.NumOps]uint64, asker Owner) *wire.ServerStats
 
-	// Owned by the turn: how often each command was given, as stats counts, and how
-	// often each word was the reply that is not the one for success.
+	// Owned by the turn: how often each command was given, as stats counts, how
+	// often each word was the reply that is not the one for success, and room for a batch.
 	commands     [wire.NumOps]uint64
 	unsuccessful [math.MaxUint8 + 1]uint64
+	reserved     []engine.Job
 
 	broken atomic.Uint64 // replies that became INTERNAL_ERROR after their turn
 }
@@ -149,8 +150,9 @@ type Conversation struct {
 	last lastCommand // that was executed; it belongs to the turn
 	wait wait        // of a reserve
 
-	looked bool   // a turn has looked at the put whose body the parser waits for
-	out    output // replies
+	looked bool       // a turn has looked at the put whose body the parser waits for
+	facts  wire.Facts // what the client wants to know of jobs besides; it belongs to the turn
+	out    output     // replies
 
 	progress progress
 	pace     pace
@@ -377,9 +379,14 @@ func (c *Conversation) AheadIsFull() bool { return c.in.len() >= MaxAhead }
 // ends the wait, whoever's that is.
 func (c *Conversation) Answer(job engine.Job, o engine.Outcome) {
 	a := &c.wait.answer
-	if o == engine.OK {
-		a.job(wire.Reserved, job)
-	} else {
+	switch {
+	case c.wait.asks == aJob && o == engine.OK:
+		a.job(wire.Reserved, job, c.facts)
+	case o == engine.OK:
+		a.batch([]engine.Job{job}, c.facts)
+	case c.wait.asks == whatIsThere:
+		a.batch(nil, c.facts)
+	default:
 		a.bytes = wire.AppendWord(a.bytes, outcomeWords[o])
 	}
 	if c.shared.Trace != nil {

@@ -124,11 +124,15 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 			timeout = engine.Forever
 		}
 		c.reserve(e, now, timeout)
+	case wire.ReserveBatch:
+		c.reserveBatch(e, now, int64(cmd.Timeout), int(cmd.Count))
 	case wire.ReserveJob:
 		job, o := e.ReserveJob(now, c.sess, cmd.ID)
 		c.job(wire.Reserved, job, o)
 	case wire.Delete:
 		c.done(e.Delete(c.sess, cmd.ID), wire.Deleted)
+	case wire.DeleteBatch:
+		c.deleteBatch(e, now, cmd.Text)
 	case wire.Release:
 		c.done(e.Release(now, c.sess, cmd.ID, cmd.Pri, cmd.Delay), wire.Released)
 	case wire.Bury:
@@ -185,6 +189,11 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 		c.statsTube(e, now, cmd.Tube)
 	case wire.StatsJob:
 		c.statsJob(e, now, cmd.ID)
+	case wire.Caps:
+		c.out.bytes = wire.AppendCaps(c.out.bytes)
+	case wire.Want:
+		c.facts = wire.Facts(cmd.Count)
+		c.word(wire.OK)
 	case wire.Quit:
 		c.endInTurn(e, now, ErrQuit)
 	}
@@ -209,10 +218,29 @@ func (c *Conversation) put(e *engine.Engine, now int64, cmd *wire.Command) {
 func (c *Conversation) reserve(e *engine.Engine, now, timeout int64) {
 	job, o := e.Reserve(now, c.sess, timeout)
 	if o == engine.Waiting {
-		c.wait.phase = waiting
+		c.wait.phase, c.wait.asks = waiting, aJob
 		return
 	}
 	c.job(wire.Reserved, job, o)
+}
+
+// reserveBatch answers with the jobs that are there, up to n. It waits if there is none and the timeout is not 0.
+func (c *Conversation) reserveBatch(e *engine.Engine, now, timeout int64, n int) {
+	asks := aBatch
+	if timeout == 0 {
+		asks = whatIsThere
+	}
+	jobs, o := e.ReserveBatch(now, c.sess, timeout, n, c.shared.reserved[:0])
+	switch {
+	case o == engine.Waiting:
+		c.wait.phase, c.wait.asks = waiting, asks
+	case o != engine.OK && asks == aBatch:
+		c.unsuccessful(outcomeWords[o])
+	default:
+		c.out.batch(jobs, c.facts)
+	}
+	clear(jobs) // they refer to bodies
+	c.shared.reserved = jobs[:0]
 }
 
 // job answers with a job, or says why there is none.
@@ -221,7 +249,7 @@ func (c *Conversation) job(success wire.Word, job engine.Job, o engine.Outcome) 
 		c.unsuccessful(outcomeWords[o])
 		return
 	}
-	c.out.job(success, job)
+	c.out.job(success, job, c.facts)
 }
 
 func (c *Conversation) watch(e *engine.Engine, tube []byte) {

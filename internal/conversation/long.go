@@ -52,6 +52,32 @@ func (c *Conversation) continueLong(e *engine.Engine, now int64) {
 	l.command.answer(c)
 }
 
+// A deletion is the command delete-batch.
+type deletion struct{ engine.DeleteBatch }
+
+func (c *Conversation) deleteBatch(e *engine.Engine, now int64, list []byte) {
+	d := new(deletion)
+	for id, rest, ok := wire.NextID(list); ok; id, rest, ok = wire.NextID(rest) {
+		d.IDs = append(d.IDs, id)
+	}
+	if c.terms != nil && !c.identity.Unrestricted() {
+		d.May = func(tube string) bool { return c.identity.Meets(wire.DeleteBatch.Need(), tube) }
+	}
+	c.begin(e, now, d)
+}
+
+func (d *deletion) proceed(c *Conversation, e *engine.Engine, now int64) bool {
+	return e.ContinueDeleteBatch(c.sess, &d.DeleteBatch)
+}
+
+func (d *deletion) answer(c *Conversation) {
+	if d.Refused != engine.OK {
+		c.unsuccessful(outcomeWords[d.Refused])
+		return
+	}
+	c.out.bytes = wire.AppendDeletedBatch(c.out.bytes, d.Deleted, d.NotFound)
+}
+
 // A kick is the command kick.
 type kick struct {
 	engine.Kick

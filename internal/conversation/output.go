@@ -1,6 +1,8 @@
 package conversation
 
 import (
+	"slices"
+
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -100,23 +102,79 @@ func (o *output) continueReply() {
 }
 
 // job appends a reply with a job, or the part of it before a large body.
-func (o *output) job(w wire.Word, job engine.Job) {
-	if len(job.Body) < largeBody {
+func (o *output) job(w wire.Word, job engine.Job, f wire.Facts) {
+	switch {
+	case len(job.Body) >= largeBody:
+		o.jobStart(w, job, f)
+		o.rest = &rest{body: job.Body}
+	case f != 0:
+		o.wholeJob(w, job, f)
+	default:
 		o.bytes = wire.AppendJob(o.bytes, w, job.ID, job.Body)
+	}
+}
+
+// wholeJob is job, but copies any body.
+func (o *output) wholeJob(w wire.Word, job engine.Job, f wire.Facts) {
+	o.jobStart(w, job, f)
+	o.bytes = wire.AppendDataEnd(append(o.bytes, job.Body...))
+}
+
+// jobStart appends the line before a body.
+func (o *output) jobStart(w wire.Word, job engine.Job, f wire.Facts) {
+	o.bytes = wire.AppendJobStart(o.bytes, w, job.ID, len(job.Body))
+	if f == 0 {
 		return
 	}
-	o.bytes = wire.AppendJobStart(o.bytes, w, job.ID, len(job.Body))
-	o.rest = &rest{body: job.Body}
+	st := job.Stats()
+	o.bytes = wire.AppendFacts(o.bytes, f, &wire.JobFacts{
+		Tube:     st.Tube,
+		Reserves: uint64(st.Reserves),
+		Timeouts: uint64(st.Timeouts),
+		Age:      uint64(st.Age),
+		Left:     uint64(st.TimeLeft),
+		TTR:      uint64(st.TTR),
+		Pri:      uint64(st.Pri),
+	})
+}
+
+// jobLine is more than the line of a job in a batch has without facts, and what follows the body.
+const jobLine = 48
+
+// batch appends a reply with a batch, or the part of it before a large body that is the last.
+func (o *output) batch(jobs []engine.Job, f wire.Facts) {
+	size := jobLine
+	for i := range jobs {
+		size += jobLine + len(jobs[i].Body)
+	}
+	o.bytes = wire.AppendReservedBatch(slices.Grow(o.bytes, size), len(jobs))
+	for i, j := range jobs {
+		if i < len(jobs)-1 {
+			o.wholeJob(wire.Reserved, j, f)
+		} else {
+			o.job(wire.Reserved, j, f)
+		}
+	}
 }
 
 // A wait is that of a reserve for a job.
 type wait struct {
 	phase waitPhase
+	asks  asks
 
 	// The answer belongs to the turn that ends the wait, and from the settlement of
 	// that turn on to the driver.
 	answer output
 }
+
+// asks is what a reserve asks for.
+type asks uint8
+
+const (
+	aJob        asks = iota
+	aBatch           // one job at least
+	whatIsThere      // a batch; it does not wait for a job, but it may wait until all tubes were looked at
+)
 
 type waitPhase uint8
 

@@ -120,10 +120,18 @@ type coldJob struct {
 }
 
 // A Job is what a reserve or peek hands out. Body is valid until the next call
-// of the engine.
+// of the engine; those of a batch, as long as nothing else is called.
 type Job struct {
 	ID   uint64
 	Body []byte
+
+	engine *Engine
+}
+
+// Stats returns what stats-job tells of the job, as long as Body is valid.
+func (j Job) Stats() JobStats {
+	st, _ := j.engine.JobStats(j.engine.now, j.ID)
+	return st
 }
 
 // Keep returns the body for use after the turn. A large one is not copied: it has

@@ -30,6 +30,36 @@ func (e *Engine) Reserve(now int64, s *Session, timeout int64) (Job, Outcome) {
 	return e.finishReserve(now, s, i)
 }
 
+// maxBatch is how many bytes the bodies of a batch may have together, unless it is one job.
+const maxBatch = 1 << 20
+
+// ReserveBatch is Reserve for up to n jobs, which it appends. It waits for the first only; of more it takes
+// what is there, while their bodies are together not more than a MiB and the turn has not done enough.
+func (e *Engine) ReserveBatch(now int64, s *Session, timeout int64, n int, batch []Job) ([]Job, Outcome) {
+	job, o := e.Reserve(now, s, timeout)
+	if o != OK {
+		return batch, o
+	}
+	batch = append(batch, job)
+	for size := len(job.Body); len(batch) < n && (len(batch) < minSlice || !e.Spent()); {
+		var i slot
+		if s.index == nil {
+			i = e.best(s)
+		} else {
+			s.index.looks = 0
+			i, _ = e.search(s)
+		}
+		if i == none {
+			break
+		}
+		if size += int(e.jobs.at(i).bodyLen); size > maxBatch {
+			break
+		}
+		batch = append(batch, e.reserve(now, s, i))
+	}
+	return batch, OK
+}
+
 // continueSearch continues a search that was too long for one turn.
 func (e *Engine) continueSearch(now int64, s *Session) {
 	i, done := e.search(s)
@@ -121,7 +151,7 @@ func (e *Engine) reserve(now int64, s *Session, i slot) Job {
 		e.pass(now, t, wasReady)
 	}
 	e.turnWork += int(j.bodyLen) / bytesPerUnit // which the caller copies
-	return Job{j.id, e.body(j)}
+	return Job{j.id, e.body(j), e}
 }
 
 // match gives a job that has become ready to a session that waits for it, if its

@@ -216,5 +216,5 @@ func (e *Engine) peek(i slot) (Job, Outcome) {
 	}
 	j := e.jobs.at(i)
 	e.turnWork += int(j.bodyLen) / bytesPerUnit // which the caller copies
-	return Job{j.id, e.body(j)}, OK
+	return Job{j.id, e.body(j), e}, OK
 }

@@ -227,6 +227,41 @@ var sessionVerbs = map[string]func(tw *twins, p *pair){
 		}
 		tw.same("reserve", got, modelAnswer(tw.m.reserve(tw.now, p.m, timeout)))
 	},
+	"reserve-batch": func(tw *twins, p *pair) {
+		timeout, n := pick(tw.src, "timeout", timeouts), 1+tw.src.intn("batch", 4)
+		jobs, o := tw.e.ReserveBatch(tw.now, p.e, timeout, n, nil)
+		got := answer{outcome: o}
+		if p.e.searching { // which is not for more than one job
+			n, got = 1, tw.found(p)
+		} else if o == OK {
+			got = engineAnswer(jobs[0], o)
+		}
+		tw.same("reserve-batch", got, modelAnswer(tw.m.reserve(tw.now, p.m, timeout)))
+		for _, j := range jobs[min(1, len(jobs)):] {
+			tw.same("reserve-batch", engineAnswer(j, OK), modelAnswer(tw.m.reserve(tw.now, p.m, 0)))
+		}
+		if o == OK && len(jobs) < n && p.e.index == nil && len(tw.m.offered(p.m)) > 0 {
+			tw.t.Fatalf("a batch of %d has %d jobs, and there are more", n, len(jobs))
+		}
+	},
+	"delete-batch": func(tw *twins, p *pair) {
+		d := DeleteBatch{}
+		var deleted, not uint64
+		for range 1 + tw.src.intn("batch", 4) {
+			d.IDs = append(d.IDs, tw.job(p.m))
+		}
+		ids := d.IDs
+		for tw.e.ContinueDeleteBatch(p.e, &d) {
+		}
+		for _, id := range ids {
+			if tw.m.delete(p.m, id) == OK {
+				deleted++
+			} else {
+				not++
+			}
+		}
+		tw.same("delete-batch", []uint64{d.Deleted, d.NotFound}, []uint64{deleted, not})
+	},
 	"reserve-job": func(tw *twins, p *pair) {
 		id := tw.job(p.m)
 		got := engineAnswer(tw.e.ReserveJob(tw.now, p.e, id))

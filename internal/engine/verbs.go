@@ -10,6 +10,39 @@ func (e *Engine) Delete(s *Session, id uint64) Outcome {
 	return e.delete(i, j)
 }
 
+// A DeleteBatch is the progress of a Delete of many jobs. If the Log refuses one, those after it are left.
+type DeleteBatch struct {
+	IDs      []uint64               // which are left
+	May      func(tube string) bool // whether the client may delete jobs of a tube; others count as not found. Nil: it may
+	Deleted  uint64                 // jobs so far
+	NotFound uint64                 // ids
+	Refused  Outcome                // why the Log refused one; OK if it did not
+}
+
+// ContinueDeleteBatch does a slice of it and reports whether there is more to do.
+func (e *Engine) ContinueDeleteBatch(s *Session, d *DeleteBatch) (more bool) {
+	for n := 0; len(d.IDs) > 0; n++ {
+		if e.enoughChanges(n) {
+			return true
+		}
+		o := NotFound
+		if tube, ok := e.TubeOf(d.IDs[0]); ok && (d.May == nil || d.May(tube)) {
+			o = e.Delete(s, d.IDs[0])
+		}
+		switch o {
+		case OK:
+			d.Deleted++
+		case NotFound:
+			d.NotFound++
+		default:
+			d.Refused = o
+			return false
+		}
+		d.IDs = d.IDs[1:]
+	}
+	return false
+}
+
 // DeleteJob is Delete without a session, for a job that is not reserved.
 func (e *Engine) DeleteJob(id uint64) Outcome {
 	i, j := e.lookup(id)

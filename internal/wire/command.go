@@ -9,6 +9,9 @@ import (
 // MaxTimeout is the largest argument of reserve-with-timeout, in seconds.
 const MaxTimeout = math.MaxInt32
 
+// MaxBatch is how many jobs reserve-batch and delete-batch name at most.
+const MaxBatch = 1000
+
 const crlf = "\r\n"
 
 // A Command is one command as it was given. Op, Fault and Counted are always
@@ -21,12 +24,12 @@ type Command struct {
 	Pri     uint32 // put, release, bury
 	Delay   uint32 // seconds: put, release, pause-tube
 	TTR     uint32 // seconds: put; as sent, 0 is not yet raised to 1
-	Timeout uint32 // seconds: reserve-with-timeout; at most MaxTimeout, or Forever
-	Count   uint32 // kick; list-jobs, flush-tube, move-jobs: at most so many jobs, 0 if none was given. FaultNoCRLF and those whose body has been skipped: bytes of the body
+	Timeout uint32 // seconds: reserve-with-timeout, reserve-batch; at most MaxTimeout, or Forever
+	Count   uint32 // kick, reserve-batch; list-jobs, flush-tube, move-jobs: at most so many jobs, 0 if none was given. want: the Facts. FaultNoCRLF and those whose body has been skipped: bytes of the body
 	State   State  // list-jobs, flush-tube, move-jobs
 	Tube    []byte // aliases the input
 	Body    []byte // put; without CR LF; aliases the input
-	Text    []byte // auth: the token. list-jobs: the cursor. move-jobs: where to. Aliases the input
+	Text    []byte // auth: the token. list-jobs: the cursor. move-jobs: where to. delete-batch: the ids, see NextID. Aliases the input
 }
 
 // Fault says why a command cannot be executed. The reply follows from it.
@@ -101,6 +104,10 @@ func parseArgs(line []byte, i int, cmd *Command, compat Compat) (end int, size u
 			cmd.Text, i = line[i:], len(line)
 		case argLooseTube:
 			cmd.Tube, i = looseTube(line, i)
+		case argFacts:
+			cmd.Count, i = parseFacts(line, i)
+		case argIDs:
+			cmd.Text, i = parseIDs(line, i)
 		default:
 			if a.mayBeMissing() && i == len(line) {
 				return i, size
@@ -129,7 +136,7 @@ func looseTube(line []byte, i int) (tube []byte, end int) {
 
 // mayBeMissing reports whether a command may be without an argument.
 func (a arg) mayBeMissing() bool {
-	return a == argMaybeIdle || a == argMaybeLimit || a == argMaybeCursor
+	return a == argMaybeIdle || a == argMaybeLimit || a == argMaybeCursor || a == argMaybeTimeout
 }
 
 // parseWord reads an argument that is a word with spaces before it, and returns
@@ -156,11 +163,48 @@ func parseWord(line []byte, i int, a arg, cmd *Command) (end int) {
 		cmd.Count, ok = uint32(v), at == len(word) && v > 0
 	case argMaybeCursor:
 		cmd.Text = word
+	case argBatch:
+		v, at := digits(word, 0, MaxBatch)
+		cmd.Count, ok = uint32(v), at == len(word) && v > 0
+	case argMaybeTimeout:
+		v, at := digits(word, 0, MaxTimeout)
+		cmd.Timeout, ok = uint32(v), at == len(word)
 	}
 	if !ok {
 		return -1
 	}
 	return end
+}
+
+// parseIDs checks a list of ids, and returns it and where it ends: negative if it is none.
+func parseIDs(line []byte, i int) (ids []byte, end int) {
+	n := 0
+	for at := i; at < len(line); n++ {
+		if _, at = number(line, at, math.MaxUint64); at < 0 || n == MaxBatch || at < len(line) && line[at] != ' ' {
+			return nil, -1
+		}
+	}
+	if n == 0 {
+		return nil, -1
+	}
+	return line[i:], len(line)
+}
+
+// NextID returns the first id of a list and what follows it; ok is false at its end.
+func NextID(ids []byte) (id uint64, rest []byte, ok bool) {
+	id, end := number(ids, 0, math.MaxUint64)
+	if end < 0 {
+		return 0, nil, false
+	}
+	return id, ids[end:], true
+}
+
+// AppendID appends an id to a list.
+func AppendID(ids []byte, id uint64) []byte {
+	if len(ids) > 0 {
+		ids = append(ids, ' ')
+	}
+	return strconv.AppendUint(ids, id, 10)
 }
 
 // AppendCommand appends a command as a client sends it: what [Parser.Next]
@@ -171,6 +215,10 @@ func AppendCommand(dst []byte, cmd *Command) []byte {
 	dst = append(dst, row.verb...)
 	for i, a := range &row.args {
 		if a == argEnd || a == argIgnored || a.mayBeMissing() && cmd.lacks(a) {
+			break
+		}
+		if a == argFacts {
+			dst = appendFactWords(dst, Facts(cmd.Count))
 			break
 		}
 		if i > 0 || dst[len(dst)-1] != ' ' {
@@ -193,6 +241,8 @@ func (cmd *Command) lacks(a arg) bool {
 		return cmd.State == AnyState
 	case argMaybeLimit:
 		return cmd.Count == 0
+	case argMaybeTimeout:
+		return cmd.Timeout == 0
 	}
 	return len(cmd.Text) == 0
 }
@@ -208,15 +258,15 @@ func appendArg(dst []byte, a arg, cmd *Command) []byte {
 		v = uint64(cmd.Delay)
 	case argTTR:
 		v = uint64(cmd.TTR)
-	case argTimeout:
+	case argTimeout, argMaybeTimeout:
 		v = uint64(cmd.Timeout)
 	case argSize:
 		v = uint64(len(cmd.Body))
-	case argCount, argMaybeLimit:
+	case argCount, argMaybeLimit, argBatch:
 		v = uint64(cmd.Count)
 	case argTube, argLooseTube, argName:
 		return append(dst, cmd.Tube...)
-	case argToken, argOther, argMaybeCursor:
+	case argToken, argOther, argMaybeCursor, argIDs:
 		return append(dst, cmd.Text...)
 	case argState, argIdle, argMaybeIdle:
 		return append(dst, cmd.State.String()...)

@@ -75,6 +75,12 @@ func appendReply(dst []byte, r *Reply) []byte {
 		return AppendUsing(dst, string(r.Tube))
 	case form == formMaybeBody && r.Body != nil:
 		return AppendOK(dst, r.Body)
+	case form == formTwoCounts:
+		return AppendDeletedBatch(dst, r.N, r.Lost)
+	case form == formIDBody && r.Facts != nil:
+		dst = AppendJobStart(dst, r.Kind, r.ID, len(r.Body))
+		dst = append(append(dst[:len(dst)-len(crlf)], ' '), r.Facts...)
+		return AppendDataEnd(append(append(dst, crlf...), r.Body...))
 	case form == formIDBody:
 		return AppendJob(dst, r.Kind, r.ID, r.Body)
 	}

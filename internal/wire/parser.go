@@ -11,8 +11,11 @@ const (
 	MaxLine = 224
 
 	// MaxLongLine is the same for commands that beanstalkd does not have and that may
-	// name two tubes. No reply has so long a line.
+	// name two tubes, and for the line of a reply with facts of a job.
 	MaxLongLine = 512
+
+	// MaxBatchLine is the same for a delete-batch of MaxBatch ids.
+	MaxBatchLine = len("delete-batch") + MaxBatch*len(" 18446744073709551615") + len(crlf)
 
 	// DefaultMaxBody is beanstalkd's default of Parser.MaxBody.
 	DefaultMaxBody = 65535
@@ -84,8 +87,8 @@ func (p *Parser) nextLine(buf []byte, cmd *Command) (n int, ok bool) {
 		if len(buf) < MaxLine {
 			return 0, false
 		}
-		if op, _ := recognize(buf); op.long() {
-			return p.nextLong(buf, cmd)
+		if op, _ := recognize(buf); op.maxLine() > MaxLine {
+			return p.nextLong(buf, cmd, op.maxLine())
 		}
 		if p.http = isHTTP(buf); p.http {
 			cmd.Fault = FaultHTTP
@@ -105,14 +108,14 @@ func (p *Parser) nextLine(buf []byte, cmd *Command) (n int, ok bool) {
 
 // nextLong is Next for the beginning of a line of more than MaxLine bytes that may
 // be so long.
-func (p *Parser) nextLong(buf []byte, cmd *Command) (n int, ok bool) {
-	end := bytes.Index(buf[:min(len(buf), MaxLongLine)], []byte(crlf))
+func (p *Parser) nextLong(buf []byte, cmd *Command, limit int) (n int, ok bool) {
+	end := bytes.Index(buf[:min(len(buf), limit)], []byte(crlf))
 	switch {
 	case end >= 0:
 		p.parseLine(buf[:end], cmd)
 		return end + len(crlf), true
-	case len(buf) < MaxLongLine:
-		p.need = MaxLongLine
+	case len(buf) < limit:
+		p.need = limit
 		return 0, false
 	}
 	p.tooLong = true

@@ -298,6 +298,12 @@ func TestRows(t *testing.T) {
 		case args(argName, argState, argMaybeLimit, argMaybeCursor):
 			good, bad = "  mail  delayed 7 1f.a", []string{"", "mail", "mail ", "mail any", "mail ready ", "mail ready 0", "mail ready x", "mail ready 7x", "mail ready 7 ",
 				"mail ready 4294967296", "mail ready 7 1f.a ", "mail ready 7 1f.a x", "-mail ready", "ma*il ready", "mail Ready", "\tmail ready", strings.Repeat("x", 201) + " ready"}
+		case args(argFacts):
+			good, bad = "  left tube", []string{" Tube", " tube tube", " tube\treserves", " trace", "x", " =", " tube=mail"}
+		case args(argBatch, argMaybeTimeout):
+			good, bad = " 1000  7", []string{"", " ", "0", "1001", "x", "7x", "-7", "7 ", "7 x", "7 -1", "7 2147483648", "7 7 ", "7 7 7", "99999999999999999999"}
+		case args(argIDs):
+			good, bad = "7  18446744073709551615 0", []string{"", " ", "x", "-1", "7 ", "7 x", "7x", "7,8", "18446744073709551616", strings.Repeat("7 ", MaxBatch) + "7"}
 		case args(argName, argMaybeIdle, argMaybeLimit):
 			good, bad = tube, []string{"", " ", "mail ", "mail 7", "mail any", "mail reserved", "mail ready x", "mail ready 7 ", "mail ready 7 7", "-mail"}
 		case args(argName, argOther, argIdle, argMaybeLimit):
@@ -406,6 +412,7 @@ func TestLongLines(t *testing.T) {
 		{longest, []Command{{Op: MoveJobs, Counted: true, Tube: []byte(from), Text: []byte(to), State: StateDelayed, Count: math.MaxUint32}}},
 		{cursor, []Command{{Op: ListJobs, Counted: true, Tube: []byte(from), Text: []byte("ffffffffffffffff.ffffffff"), State: StateDelayed, Count: math.MaxUint32}}},
 		{tooLong, []Command{format(Unknown)}},
+		{"reserve-batch " + strings.Repeat("0", MaxLine), []Command{format(Unknown)}},
 		{tooLong[:MaxLongLine-3] + "1", []Command{{Op: FlushTube, Counted: true, Tube: []byte(from), State: StateReady, Count: 1}}},
 		{tooLong[:MaxLongLine-2] + "1", []Command{format(Unknown)}},
 		{"pause-tube " + strings.Repeat("0", MaxLongLine), []Command{format(Unknown)}},
@@ -419,6 +426,36 @@ func TestLongLines(t *testing.T) {
 				t.Fatalf("%.30q, cut at %d: %+v, left %q", tc.in, cut, got, left)
 			}
 		}
+	}
+}
+
+// A delete-batch may name as many ids as it can, however long they are.
+func TestLongestBatch(t *testing.T) {
+	var ids []byte
+	for range MaxBatch {
+		ids = AppendID(ids, math.MaxUint64)
+	}
+	in := AppendCommand(nil, &Command{Op: DeleteBatch, Text: ids})
+	if len(in) != MaxBatchLine {
+		t.Errorf("the longest line has %d bytes, not %d", len(in), MaxBatchLine)
+	}
+	more := strings.Replace(string(in), " ", "  ", 1)
+	for _, cut := range []int{1, MaxLine, MaxLongLine, len(in) - 1} {
+		var p Parser
+		got, left := parseAll(t, &p, append(in, more+"stats\r\n"...), cut)
+		want := []Command{{Op: DeleteBatch, Counted: true, Text: ids}, format(Unknown), {Op: Stats, Counted: true}}
+		if !cmp.Equal(got, want) || len(left) > 0 {
+			t.Fatalf("cut at %d: %d commands, left %q", cut, len(got), left)
+		}
+	}
+	n := 0
+	for id, rest, ok := NextID(ids); ok; id, rest, ok = NextID(rest) {
+		if n++; id != math.MaxUint64 {
+			t.Fatal(id)
+		}
+	}
+	if n != MaxBatch {
+		t.Errorf("%d ids", n)
 	}
 }
 

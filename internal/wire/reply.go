@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -41,6 +42,8 @@ const (
 	Watching
 	Flushed // by flush-tube
 	Moved   // by move-jobs
+	ReservedBatch
+	DeletedBatch
 
 	numWords
 )
@@ -80,6 +83,8 @@ var replies = [numWords]struct {
 	Watching:       {"WATCHING", formCount},
 	Flushed:        {"FLUSHED", formCount},
 	Moved:          {"MOVED", formCount},
+	ReservedBatch:  {"RESERVED_BATCH", formCount},
+	DeletedBatch:   {"DELETED_BATCH", formTwoCounts},
 }
 
 // form is what follows the word of a reply.
@@ -91,9 +96,10 @@ const (
 	formMaybeID         // nothing or <id>
 	formCount           // <n>
 	formMaybeCount      // nothing or <n>
+	formTwoCounts       // <n> <n>
 	formTube            // <tube>
 	formMaybeBody       // nothing, or <bytes>, and the body after the line
-	formIDBody          // <id> <bytes>, and the body after the line
+	formIDBody          // <id> <bytes>, facts if want was given, and the body after the line
 )
 
 // String returns the word as it is sent.
@@ -162,6 +168,18 @@ func AppendMoved(dst []byte, n uint64) []byte {
 	return appendNumber(dst, Moved, n)
 }
 
+// AppendReservedBatch begins the reply to reserve-batch; n jobs must follow, each as AppendJob appends it.
+func AppendReservedBatch(dst []byte, n int) []byte {
+	return appendNumber(dst, ReservedBatch, uint64(n))
+}
+
+// AppendDeletedBatch appends the reply to delete-batch.
+func AppendDeletedBatch(dst []byte, deleted, notFound uint64) []byte {
+	dst = strconv.AppendUint(append(dst, starts[DeletedBatch]...), deleted, 10)
+	dst = strconv.AppendUint(append(dst, ' '), notFound, 10)
+	return append(dst, crlf...)
+}
+
 func appendNumber(dst []byte, w Word, n uint64) []byte {
 	dst = append(dst, starts[w]...)
 	dst = strconv.AppendUint(dst, n, 10)
@@ -196,11 +214,13 @@ func AppendDataEnd(dst []byte) []byte { return append(dst, crlf...) }
 
 // A Reply is one reply as a client receives it.
 type Reply struct {
-	Kind ReplyKind
-	ID   uint64 // Inserted, Reserved, Found; Buried, if it answers a put
-	N    uint64 // Watching: tubes. Flushed, Moved: jobs. Kicked: jobs, and 1 if no number was sent
-	Tube []byte // Using; aliases the input
-	Body []byte // Reserved, Found, OK; without CR LF; aliases the input. nil if OK is all, as some servers answer auth
+	Kind  ReplyKind
+	ID    uint64 // Inserted, Reserved, Found; Buried, if it answers a put
+	N     uint64 // Watching: tubes. Flushed, Moved, DeletedBatch: jobs. ReservedBatch: how many Reserved follow. Kicked: jobs, and 1 if no number was sent
+	Lost  uint64 // DeletedBatch: ids of no job that could be deleted
+	Tube  []byte // Using; aliases the input
+	Facts []byte // Reserved, Found: see ParseFacts; aliases the input
+	Body  []byte // Reserved, Found, OK; without CR LF; aliases the input. nil if OK is all, as some servers answer auth
 }
 
 // ErrReply is wrapped by the errors of ParseReply, ParseDict and ParseList: these
@@ -213,10 +233,16 @@ var ErrReply = errors.New("wire: malformed reply")
 // must be somewhat smaller than 2 GiB.
 func ParseReply(buf []byte, r *Reply) (n int, err error) {
 	end := lineEnd(buf)
-	if end < 0 {
-		if len(buf) >= MaxLine {
-			return 0, fmt.Errorf("%w: no end of line within %d bytes", ErrReply, MaxLine)
+	if end < 0 && len(buf) >= MaxLine {
+		limit := MaxLine
+		if w, _ := recognizeWord(buf); replies[w].form == formIDBody {
+			limit = MaxLongLine // with facts
 		}
+		if end = bytes.Index(buf[:min(len(buf), limit)], []byte(crlf)); end < 0 && len(buf) >= limit {
+			return 0, fmt.Errorf("%w: no end of line within %d bytes", ErrReply, limit)
+		}
+	}
+	if end < 0 {
 		return 0, nil
 	}
 	line := buf[:end]
@@ -264,6 +290,12 @@ func parseReplyLine(line []byte, r *Reply) (size int, ok bool) {
 		r.ID, i = digits(line, i, math.MaxUint64)
 	case formCount, formMaybeCount:
 		r.N, i = digits(line, i, math.MaxUint64)
+	case formTwoCounts:
+		r.N, i = digits(line, i, math.MaxUint64)
+		if i < 0 || i == len(line) || line[i] != ' ' {
+			return -1, false
+		}
+		r.Lost, i = digits(line, i+1, math.MaxUint64)
 	case formTube:
 		r.Tube, i = line[i:], len(line)
 		if !ValidTube(r.Tube) {
@@ -277,6 +309,9 @@ func parseReplyLine(line []byte, r *Reply) (size int, ok bool) {
 			return -1, false
 		}
 		size, i = bodySize(line, i+1)
+		if i > 0 && i < len(line) && line[i] == ' ' && bytes.IndexByte(line[i:], '=') > 1 {
+			r.Facts, i = line[i+1:], len(line)
+		}
 	}
 	return size, i == len(line)
 }

@@ -21,6 +21,12 @@ var replyTests = []struct {
 	{AppendReserved(nil, 7, []byte("a\r\nb")), "RESERVED 7 4\r\na\r\nb\r\n", Reply{Kind: Reserved, ID: 7, Body: []byte("a\r\nb")}},
 	{AppendReserved(nil, 7, nil), "RESERVED 7 0\r\n\r\n", Reply{Kind: Reserved, ID: 7, Body: []byte{}}},
 	{AppendJob(nil, Found, 7, []byte("a")), "FOUND 7 1\r\na\r\n", Reply{Kind: Found, ID: 7, Body: []byte("a")}},
+	{AppendDataEnd(AppendFacts(AppendJobStart(nil, Found, 7, 0), 0x21, &JobFacts{Tube: "mail", Reserves: 3})), "FOUND 7 0 tube=mail reserves=3\r\n\r\n",
+		Reply{Kind: Found, ID: 7, Facts: []byte("tube=mail reserves=3"), Body: []byte{}}},
+	{AppendDataEnd(AppendFacts(AppendJobStart(nil, Reserved, math.MaxUint64, 0), longestFacts, &longestJob)), longestLine + "\r\n",
+		Reply{Kind: Reserved, ID: math.MaxUint64, Facts: []byte(longestLine[strings.Index(longestLine, "tube") : len(longestLine)-2]), Body: []byte{}}},
+	{AppendReservedBatch(nil, 2), "RESERVED_BATCH 2\r\n", Reply{Kind: ReservedBatch, N: 2}},
+	{AppendDeletedBatch(nil, 7, 2), "DELETED_BATCH 7 2\r\n", Reply{Kind: DeletedBatch, N: 7, Lost: 2}},
 	{AppendOK(nil, []byte("---\n- default\n")), "OK 14\r\n---\n- default\n\r\n", Reply{Kind: OK, Body: []byte("---\n- default\n")}},
 	{AppendWord(nil, OK), "OK\r\n", Reply{Kind: OK}},
 	{AppendUsing(nil, "mail"), "USING mail\r\n", Reply{Kind: Using, Tube: []byte("mail")}},
@@ -48,6 +54,38 @@ var replyTests = []struct {
 	{AppendWord(nil, Authenticated), "AUTHENTICATED\r\n", Reply{Kind: Authenticated}},
 	{AppendWord(nil, Unauthorized), "UNAUTHORIZED\r\n", Reply{Kind: Unauthorized}},
 	{AppendWord(nil, InternalError), "INTERNAL_ERROR\r\n", Reply{Kind: InternalError}},
+}
+
+// All facts of a job, whose line is longer than those of beanstalkd.
+const longestFacts = Facts(0x7654321)
+
+var (
+	longestJob  = JobFacts{strings.Repeat("x", MaxTube), math.MaxUint32, math.MaxUint32, math.MaxUint64, math.MaxUint32, math.MaxUint32, math.MaxUint32}
+	longestLine = "RESERVED 18446744073709551615 0 tube=" + strings.Repeat("x", MaxTube) +
+		" reserves=4294967295 timeouts=4294967295 age=18446744073709551615 left=4294967295 ttr=4294967295 pri=4294967295\r\n"
+)
+
+func TestFacts(t *testing.T) {
+	f, end := parseFacts([]byte("pri  tube left "), 0)
+	if end >= 0 && Facts(f).String() != "pri tube left" {
+		t.Errorf("%q, %d", Facts(f), end)
+	}
+	var r Reply
+	if n, err := ParseReply([]byte(longestLine+"\r\n"), &r); n == 0 || err != nil {
+		t.Fatal(n, err)
+	}
+	var got JobFacts
+	if !ParseFacts(r.Facts, &got) || got != longestJob {
+		t.Errorf("%+v", got)
+	}
+	if !ParseFacts([]byte("new=x reserves=2"), &got) || got.Reserves != 2 || got.Timeouts != math.MaxUint32 {
+		t.Errorf("%+v: what is not known is skipped, and what is not there stays", got)
+	}
+	for _, bad := range []string{"tube", "tube=", "tube=-x", "reserves=", "reserves=-1", "ttr=x", "pri=1x", "a=1 b"} {
+		if ParseFacts([]byte(bad), &got) {
+			t.Errorf("%q is taken: %+v", bad, got)
+		}
+	}
 }
 
 func TestReplies(t *testing.T) {
@@ -96,8 +134,9 @@ func TestParseReplyErrors(t *testing.T) {
 		"USING\r\n", "USING \r\n", "USING -a\r\n", "USING a b\r\n",
 		"OK \r\n", "OK x\r\n", "OK -1\r\n", "OK 2147483647\r\n", "OK 1\r\nabcd",
 		"RESERVED 1\r\n", "RESERVED 1 \r\n", "RESERVED 1 x\r\n", "RESERVED 1x2\r\n", "RESERVED x 1\r\na\r\n", "FOUND 1 1 1\r\na\r\n",
-		"RESERVED 1 1\r\nabc\r\n",
-		strings.Repeat("x", MaxLine),
+		"RESERVED 1 1\r\nabc\r\n", "RESERVED 1 1 =x\r\na\r\n", "RESERVED 1 x=1 1\r\n",
+		"DELETED_BATCH 1\r\n", "DELETED_BATCH 1 x\r\n", "DELETED_BATCH 1 1 1\r\n", "RESERVED_BATCH\r\n", "RESERVED_BATCH 1 1\r\n",
+		strings.Repeat("x", MaxLine), "RESERVED " + strings.Repeat("1", MaxLongLine),
 	} {
 		var r Reply
 		if n, err := ParseReply([]byte(in), &r); n != 0 || !errors.Is(err, ErrReply) {

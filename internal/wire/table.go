@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/internal/rights"
@@ -42,7 +43,11 @@ const (
 	ListJobs
 	FlushTube
 	MoveJobs
-	Auth   // only if Parser.Auth
+	Auth // only if Parser.Auth
+	Caps
+	Want
+	ReserveBatch
+	DeleteBatch
 	NumOps // not a command: one more than the last
 )
 
@@ -84,6 +89,10 @@ var commands = [NumOps]struct {
 	FlushTube:        {"flush-tube ", args(argName, argMaybeIdle, argMaybeLimit), "cmd-flush-tube", rights.Manage.On(rights.NamedTube), once},
 	MoveJobs:         {"move-jobs ", args(argName, argOther, argIdle, argMaybeLimit), "cmd-move-jobs", rights.Manage.On(rights.TwoTubes), once},
 	Auth:             {"auth ", args(argToken), "", rights.Free, once},
+	Caps:             {"caps", args(), "", rights.Free, again},
+	Want:             {"want", args(argFacts), "", rights.Free, again},
+	ReserveBatch:     {"reserve-batch ", args(argBatch, argMaybeTimeout), "cmd-reserve-batch", rights.Reserve.On(rights.WatchedTubes), again},
+	DeleteBatch:      {"delete-batch ", args(argIDs), "cmd-delete-batch", (rights.Reserve | rights.Manage).OneOn(rights.TubeOfJob), once},
 }
 
 // Whether a command may be given again, see Repeatable.
@@ -111,13 +120,19 @@ const (
 
 	// Words with spaces before them. What may be missing is missing together
 	// with all that would follow.
-	argName        // a valid name
-	argOther       // another
-	argState       // of jobs
-	argIdle        // of jobs that no worker holds
-	argMaybeIdle   // the same; may be missing
-	argMaybeLimit  // u32, at least 1; may be missing
-	argMaybeCursor // may be missing
+	argName         // a valid name
+	argOther        // another
+	argState        // of jobs
+	argIdle         // of jobs that no worker holds
+	argMaybeIdle    // the same; may be missing
+	argMaybeLimit   // u32, at least 1; may be missing
+	argMaybeCursor  // may be missing
+	argBatch        // how many jobs, 1 to MaxBatch
+	argMaybeTimeout // u32, seconds, at most MaxTimeout; may be missing
+
+	// The rest of the line.
+	argFacts // see ParseFacts
+	argIDs   // of jobs, 1 to MaxBatch; see NextID
 )
 
 const maxArgs = 4
@@ -153,15 +168,40 @@ func (o Op) Need() rights.Need { return commands[o].need }
 // once, or the effect of the first time ended with its connection.
 func (o Op) Repeatable() bool { return commands[o].repeat }
 
-// long reports whether the line may have MaxLongLine bytes. To beanstalkd such a
-// line is too long, and its verb unknown.
-func (o Op) long() bool { return commands[o].args[0] == argName }
+// maxLine returns how many bytes the line may have. To beanstalkd one of more than MaxLine
+// is too long, and its verb unknown.
+func (o Op) maxLine() int {
+	switch commands[o].args[0] {
+	case argName:
+		return MaxLongLine
+	case argIDs:
+		return MaxBatchLine
+	}
+	return MaxLine
+}
 
-// byFirst lists the commands by the first byte of their verb, in table order.
+// Own are the commands that beanstalkd does not have, as caps lists them, but for those that a client
+// needs no caps to know of.
+var Own = func() (own []Op) {
+	for op := PauseTube + 1; op < NumOps; op++ {
+		if op != Auth && op != Caps {
+			own = append(own, op)
+		}
+	}
+	return own
+}()
+
+// byFirst lists the commands by the first byte of their verb, in table order. A verb that begins
+// with another comes before that: of our own ones, reserve-batch.
 var byFirst = func() (t [256][]Op) {
 	for op := Unknown + 1; op < NumOps; op++ {
-		first := commands[op].verb[0]
-		t[first] = append(t[first], op)
+		verb := commands[op].verb
+		ops := &t[verb[0]]
+		at := slices.IndexFunc(*ops, func(o Op) bool { return strings.HasPrefix(verb, commands[o].verb) })
+		if at < 0 {
+			at = len(*ops)
+		}
+		*ops = slices.Insert(*ops, at, op)
 	}
 	return t
 }()

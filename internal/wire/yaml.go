@@ -57,6 +57,16 @@ func AppendListItem(dst []byte, name string) []byte {
 	return append(dst, '\n')
 }
 
+// AppendCaps appends the reply to caps: the commands of Own.
+func AppendCaps(dst []byte) []byte {
+	start := len(dst)
+	dst = openData(dst)
+	for _, op := range Own {
+		dst = AppendListItem(dst, op.String())
+	}
+	return closeData(dst, start)
+}
+
 // A dict appends the entries of a dictionary.
 type dict []byte
 

@@ -232,6 +232,9 @@ func (c *client) produce(n int) bool {
 }
 
 func (c *client) consume() bool {
+	if c.rng.IntN(3) == 0 {
+		return c.consumeBatch()
+	}
 	words, ok := c.do("reserve-with-timeout %d\r\n", c.rng.IntN(3))
 	if !ok || words[0] != "RESERVED" {
 		return ok
@@ -251,6 +254,44 @@ func (c *client) consume() bool {
 		c.Shown(body, number(id), c.Now())
 		c.Delete(body)
 		if words, ok = c.do("delete %s\r\n", id); ok && words[0] == "DELETED" {
+			c.Deleted(body)
+		}
+	}
+	return ok
+}
+
+// consumeBatch reserves some jobs, and deletes some of them.
+func (c *client) consumeBatch() bool {
+	words, ok := c.do("reserve-batch %d %d\r\n", 1+c.rng.IntN(5), c.rng.IntN(3))
+	if !ok || words[0] != "RESERVED_BATCH" {
+		return ok
+	}
+	var ids, bodies []string
+	for range number(words[1]) {
+		line, err := c.in.ReadString('\n')
+		if err != nil {
+			return false
+		}
+		words = strings.Fields(line)
+		data, ok := c.dataOf(words)
+		if !ok {
+			return false
+		}
+		body := strings.TrimSuffix(data, "\r\n")
+		c.Shown(body, number(words[1]), c.Now())
+		if c.rng.IntN(3) > 0 {
+			ids, bodies = append(ids, words[1]), append(bodies, body)
+		}
+	}
+	if len(ids) == 0 {
+		return true
+	}
+	for _, body := range bodies {
+		c.Delete(body)
+	}
+	words, ok = c.do("delete-batch %s\r\n", strings.Join(ids, " "))
+	if ok && words[1] == fmt.Sprint(len(ids)) {
+		for _, body := range bodies {
 			c.Deleted(body)
 		}
 	}

@@ -62,8 +62,8 @@ func parseAll() func() {
 	var in []byte
 	for op := wire.Unknown + 1; op < wire.NumOps; op++ {
 		in = wire.AppendCommand(in, &wire.Command{
-			Op: op, ID: firstID, Pri: 1 << 31, TTR: 60, Delay: 10, Timeout: 10, Count: 10,
-			Tube: []byte(tubeName(firstTube)), Text: []byte(tubeName(firstTube)), State: wire.StateReady, Body: make([]byte, bodySize),
+			Op: op, ID: firstID, Pri: 1 << 31, TTR: 60, Delay: 10, Timeout: 10, Count: 7,
+			Tube: []byte(tubeName(firstTube)), Text: []byte("7"), State: wire.StateReady, Body: make([]byte, bodySize),
 		})
 	}
 	p := wire.Parser{MaxBody: wire.DefaultMaxBody, Auth: true}

@@ -1,0 +1,137 @@
+package conversation
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// reserved returns the sizes of the bodies in the batch that is the only reply that came.
+func (g *guest) reserved() (sizes []int) {
+	g.desk.tb.Helper()
+	got, left := g.got.Bytes(), uint64(1)
+	var r wire.Reply
+	for ; left > 0; left-- {
+		n, err := wire.ParseReply(got, &r)
+		if n == 0 {
+			g.desk.tb.Fatalf("%.60q: %v", got, err)
+		}
+		got = got[n:]
+		if r.Kind == wire.ReservedBatch {
+			left += r.N
+		} else {
+			sizes = append(sizes, len(r.Body))
+		}
+	}
+	if len(got) > 0 {
+		g.desk.tb.Fatalf("%.60q follows", got)
+	}
+	g.got.Reset()
+	return sizes
+}
+
+// A batch has bodies of a MiB at most, or one, and comes whole however little its client takes at a time.
+func TestBatchIsBounded(t *testing.T) {
+	for _, taking := range []int{0, 100_000} {
+		d := newDesk(t)
+		d.taking = taking
+		s := d.eng.Open(nil)
+		for i, size := range []int{400_000, 100, 200_000, largeBody, 300_000, 2 << 20, 1, 2} {
+			d.eng.Put(d.now, s, engine.Spec{Pri: uint32(i), TTR: 3600}, bytes.Repeat([]byte{'a' + byte(i)}, size))
+		}
+		g := d.guest()
+		for _, want := range []string{"[400000 100 200000 131073 300000]", "[2097152]", "[1 2]", "[]"} {
+			g.send("reserve-batch 1000\n")
+			if got := fmt.Sprint(g.reserved()); got != want {
+				t.Errorf("bodies of %s, want %s", got, want)
+			}
+		}
+		g.end()
+	}
+}
+
+// A thousand jobs are reserved and deleted by two commands, each of which is one answer. No client after
+// them waits for more than a turn.
+func TestBatchOfManyJobs(t *testing.T) {
+	for _, failing := range []error{nil, errDisk} {
+		d := newDesk(t)
+		s := d.eng.Open(nil)
+		for range wire.MaxBatch {
+			d.eng.Put(d.now, s, engine.Spec{TTR: 3600}, []byte("x"))
+		}
+		g := d.guest()
+		for n := 0; n < wire.MaxBatch; {
+			g.send("reserve-batch 1000\n")
+			got := len(g.reserved())
+			if n += got; got == 0 {
+				t.Fatalf("%d jobs were reserved", n)
+			}
+		}
+		var ids []byte
+		for id := range uint64(wire.MaxBatch) {
+			ids = wire.AppendID(ids, id+1)
+		}
+		g.Receive(d.batch, d.now, []byte("delete-batch "+string(ids)+"\r\nuse x\r\n"))
+		d.now = d.batch.Apply(d.eng, d.now+1)
+		d.batch.TurnOver()
+		d.batch.Settle(failing)
+		d.batch.Reset()
+		g.wantState(Ready)
+		g.proceed()
+		if failing == nil {
+			g.want("DELETED_BATCH 1000 0\nUSING x\n")
+		} else {
+			g.want("INTERNAL_ERROR\nUSING x\n")
+		}
+		if d.eng.Stats().Reserved != 0 {
+			t.Error(d.eng.Stats())
+		}
+		g.end()
+	}
+}
+
+// A batch that waits is answered with the job that ends the wait, in the form that was asked for.
+func TestBatchWaits(t *testing.T) {
+	d := newDesk(t)
+	g, other := d.guest(), d.guest()
+	g.send("want tube reserves\nreserve-batch 5 9\npeek 1\n")
+	g.want("OK\n")
+	g.wantState(Waiting)
+	other.send("put 0 0 60 1\na\nput 0 0 60 1\nb\n")
+	g.want("RESERVED_BATCH 1\nRESERVED 1 1 tube=default reserves=1\na\nFOUND 1 1 tube=default reserves=1\na\n")
+	g.send("reserve\nreserve\n")
+	g.want("RESERVED 2 1 tube=default reserves=1\nb\n")
+	big := strings.Repeat("x", largeBody)
+	other.send(fmt.Sprintf("put 0 0 60 %d\n%s\n", largeBody, big))
+	g.want(fmt.Sprintf("RESERVED 3 %d tube=default reserves=1\n%s\n", largeBody, big))
+	g.send("reserve-batch 2 1\n")
+	d.now += 2e9
+	d.turn()
+	g.want("TIMED_OUT\n")
+	g.end()
+	other.end()
+}
+
+// A client of very many tubes, which one turn does not look at, is answered without a job as one that asks for what is there.
+func TestEmptyBatchOfManyTubes(t *testing.T) {
+	d := newDesk(t)
+	g := d.guest()
+	for i := range 3000 {
+		g.send(fmt.Sprintf("watch t%d\n", i))
+	}
+	g.got.Reset()
+	g.send("reserve-batch 5\n")
+	for g.State() == Waiting {
+		d.turn()
+	}
+	g.want("RESERVED_BATCH 0\n")
+	g.send("use t7\nput 0 0 60 1\na\nput 0 0 60 1\nb\nreserve-batch 5\n")
+	if got := g.got.String(); !strings.HasSuffix(got, "RESERVED_BATCH 2\r\nRESERVED 1 1\r\na\r\nRESERVED 2 1\r\nb\r\n") {
+		t.Errorf("%q", got)
+	}
+	g.end()
+}

@@ -1,0 +1,131 @@
+package wire
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+)
+
+// Facts are what a client wants to know of a job in the lines of RESERVED and FOUND, in its order:
+// four bits each, the first in the lowest. 0: nothing, as beanstalkd's clients.
+//
+//	> want tube reserves
+//	< OK
+//	> reserve
+//	< RESERVED 7 5 tube=mail reserves=1
+type Facts uint32
+
+const factBits = 4
+
+// facts are the words of want, from 1. The values are those of stats-job.
+var facts = [...]struct {
+	word string
+	of   func(j *JobFacts) *uint64 // nil: the tube
+}{
+	1: {"tube", nil},
+	2: {"reserves", func(j *JobFacts) *uint64 { return &j.Reserves }},
+	3: {"timeouts", func(j *JobFacts) *uint64 { return &j.Timeouts }},
+	4: {"age", func(j *JobFacts) *uint64 { return &j.Age }},
+	5: {"left", func(j *JobFacts) *uint64 { return &j.Left }},
+	6: {"ttr", func(j *JobFacts) *uint64 { return &j.TTR }},
+	7: {"pri", func(j *JobFacts) *uint64 { return &j.Pri }},
+}
+
+// JobFacts are the facts of a job.
+type JobFacts struct {
+	Tube     string
+	Reserves uint64 // how often it was reserved
+	Timeouts uint64 // how often its TTR ran out
+	Age      uint64 // seconds since the put
+	Left     uint64 // whole seconds until a delayed or reserved job becomes ready; else 0
+	TTR      uint64 // seconds
+	Pri      uint64
+}
+
+// String returns the words of want, separated by spaces.
+func (f Facts) String() string { return string(bytes.TrimLeft(appendFactWords(nil, f), " ")) }
+
+func appendFactWords(dst []byte, f Facts) []byte {
+	for ; f != 0; f >>= factBits {
+		dst = append(append(dst, ' '), facts[f%(1<<factBits)].word...)
+	}
+	return dst
+}
+
+// parseFacts reads the words of want. The end is negative if one is not known, or comes twice.
+func parseFacts(line []byte, i int) (f uint32, end int) {
+	if i < len(line) && line[i] != ' ' {
+		return 0, -1
+	}
+	seen := 0
+	for shift := 0; ; shift += factBits {
+		for i < len(line) && line[i] == ' ' {
+			i++
+		}
+		if i == len(line) {
+			return f, i
+		}
+		word, _, _ := bytes.Cut(line[i:], []byte(" "))
+		i += len(word)
+		k := factOf(word)
+		if k == 0 || seen&(1<<k) != 0 {
+			return 0, -1
+		}
+		seen |= 1 << k
+		f |= uint32(k) << shift
+	}
+}
+
+// factOf returns the place of a word in facts; 0 if it is not there.
+func factOf(word []byte) int {
+	for k := range facts {
+		if string(word) == facts[k].word && k > 0 {
+			return k
+		}
+	}
+	return 0
+}
+
+// AppendFacts adds facts of a job to the line that ends dst, as AppendJobStart has begun it.
+func AppendFacts(dst []byte, f Facts, j *JobFacts) []byte {
+	dst = dst[:len(dst)-len(crlf)]
+	for ; f != 0; f >>= factBits {
+		fact := &facts[f%(1<<factBits)]
+		dst = append(append(append(dst, ' '), fact.word...), '=')
+		if fact.of == nil {
+			dst = append(dst, j.Tube...)
+		} else {
+			dst = strconv.AppendUint(dst, *fact.of(j), 10)
+		}
+	}
+	return append(dst, crlf...)
+}
+
+// ParseFacts reads the facts of a reply. Words that it does not know are skipped. It reports false if these are none.
+// A tube is not copied if it is that of j already.
+func ParseFacts(line []byte, j *JobFacts) bool {
+	for len(line) > 0 {
+		var entry []byte
+		entry, line, _ = bytes.Cut(line, []byte(" "))
+		word, value, ok := bytes.Cut(entry, []byte("="))
+		k := factOf(word)
+		switch {
+		case !ok:
+			return false
+		case k == 0:
+		case facts[k].of == nil:
+			if !ValidTube(value) {
+				return false
+			}
+			if string(value) != j.Tube {
+				j.Tube = string(value)
+			}
+		default:
+			v, end := digits(value, 0, math.MaxUint64)
+			if *facts[k].of(j) = v; end != len(value) {
+				return false
+			}
+		}
+	}
+	return true
+}
