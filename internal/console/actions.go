@@ -114,6 +114,11 @@ func (a *action) targets(v url.Values) []string {
 	return []string{""}
 }
 
+// ofWhole are the actions on all jobs of a state for those on single jobs.
+var ofWhole = map[string]string{
+	"kick-job": "kick-tube", "bury-job": "bury-jobs", "release-job": "release-jobs", "change-job": "change-jobs", "move-job": "move-jobs", "delete-job": "clear-tube",
+}
+
 const maxTargets = 500
 
 // parseAction returns the action that a form is about, with what it is done to.

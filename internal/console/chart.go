@@ -14,6 +14,27 @@ type chart struct {
 	From      string // what the left end is
 	Width     int
 	Height    int
+	Empty     bool // it has no line
+}
+
+// A chartStrip is charts in a row, and the names of those that have no line.
+type chartStrip struct {
+	Charts []chart
+	Still  string
+}
+
+// strip leaves out the charts that would be empty.
+func strip(all []chart) (s chartStrip) {
+	var still []string
+	for _, c := range all {
+		if c.Empty {
+			still = append(still, strings.ToLower(c.Title))
+		} else {
+			s.Charts = append(s.Charts, c)
+		}
+	}
+	s.Still = strings.Join(still, ", ")
+	return s
 }
 
 type chartLine struct {
@@ -38,7 +59,7 @@ func newChart(id, title, from string, show func(float64) string, lines ...chartL
 		}
 		l.Now, l.Values = show(lastOf(l.latest)), tenth(l.points, show)
 	}
-	return chart{ID: id, Title: title, Lines: lines, Max: show(most), From: from, Width: chartWidth, Height: chartHeight}
+	return chart{ID: id, Title: title, Lines: lines, Max: show(most), From: from, Width: chartWidth, Height: chartHeight, Empty: most == 0}
 }
 
 const chartWidth, chartHeight = 300, 96

@@ -125,6 +125,9 @@ func confirmPage(r *request) (*page, error) {
 	if err := r.ParseForm(); err != nil {
 		return nil, problemf(http.StatusBadRequest, "The form cannot be read.")
 	}
+	if whole := ofWhole[r.Form.Get("do")]; whole != "" && r.Form.Get("all") != "" {
+		r.Form.Set("do", whole)
+	}
 	a, targets, err := r.site.parseAction(r.Form)
 	if err != nil {
 		return nil, err

@@ -597,7 +597,7 @@ func TestSearch(t *testing.T) {
 		t.Fatal("there is no way to look further")
 	}
 	text = r.page(200, strings.ReplaceAll(link[1], "&amp;", "&"))
-	for _, want := range []string{"1 found in 60\u202f000 of 60\u202f000 jobs<", "That is all", ">60000</a>", "do=clear-tube", "text=needle", "/console/tube/mail/export?state=ready&amp;text=needle"} {
+	for _, want := range []string{"1 found in 60\u202f000 of 60\u202f000 jobs<", "That is all", ">60000</a>", `name="all"`, `name="text" value="needle"`, `value="bury-job"`, "/console/tube/mail/export?state=ready&amp;text=needle"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q: %s", want, text)
 		}

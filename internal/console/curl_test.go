@@ -87,7 +87,7 @@ func TestCurl(t *testing.T) {
 	if got := run("tubes"); !strings.Contains(got, `"name":"other"`) && !strings.Contains(got, `"name":"mail"`) {
 		t.Errorf("the list of tubes is %s", got)
 	}
-	run("confirm?do=clear-tube&tube=mail&state=buried")
+	run("confirm?do=delete-job&job=1&all=yes&tube=mail&state=buried") // the bar, with "all buried"
 	until(t, func() bool { return r.apiGet("/jobs/3", new(admin.Job)) == 404 })
 
 	many := r.page(200, "/console/confirm?do=delete-job"+strings.Repeat("&job=1&job=3", 20))

@@ -193,7 +193,7 @@ func TestLegend(t *testing.T) {
 		"a day":                          {all(60, calm), all(1, burst[540:]), "3\u202f416"},
 		"a server that says only a part": {all(1, calm), new(admin.History), "0"},
 	} {
-		charts := overviewCharts(c.h, c.lately, "")
+		charts := overviewCharts(c.h, c.lately)
 		if flow, jobs := charts[0].Lines[0], charts[2].Lines[0]; flow.Name != "put" || flow.Now != c.want || jobs.Name != "ready" || jobs.Now != c.want || charts[2].Max != c.want {
 			t.Errorf("%s: %s %s, want %s", name, flow.Now, jobs.Now, c.want)
 		}

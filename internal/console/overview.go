@@ -2,7 +2,9 @@ package console
 
 import (
 	"cmp"
+	"math"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -14,7 +16,7 @@ type overview struct {
 	Attention []attention
 	More      int // findings that are not shown
 	Kinds     []findingKind
-	Charts    []chart
+	Charts    chartStrip
 	Sparks    map[string]spark
 	Span      string
 	Spans     []string
@@ -52,11 +54,10 @@ func (a *attention) HowMany() string {
 // spans are what charts can show, with the step and the number of samples.
 var spans = map[string]struct {
 	step, points int
-	from         string
 }{
-	"10m": {1, 600, "10 min ago"},
-	"1h":  {1, 3600, "1 h ago"},
-	"24h": {60, 1440, "24 h ago"},
+	"10m": {1, 600},
+	"1h":  {1, 3600},
+	"24h": {60, 1440},
 }
 
 const (
@@ -115,11 +116,13 @@ func overviewPage(r *request) (*page, error) {
 	}
 	o.addOldest(oldest.Tubes)
 	if o.MayCharts = history.Step > 0; o.MayCharts {
-		o.Charts = overviewCharts(&history, &minutes, spans[span].from)
+		known(&history)
+		o.Charts = strip(overviewCharts(&history, &minutes))
 		o.Sparks = overviewSparks(&minutes)
 	}
 	p := newPage("overview", "Overview", "overview", o)
 	p.Server = &stats
+	p.shape = append(p.shape, o.Charts.Still)
 	for _, t := range oldest.Tubes[:min(len(oldest.Tubes), 1+len(o.Late))] {
 		p.shape = append(p.shape, "oldest "+t.Name)
 	}
@@ -206,9 +209,23 @@ func optional(err error) error {
 	return err
 }
 
+// known takes from a history the time before its first sample: charts have the whole width for what is known.
+func known(h *admin.History) {
+	first := math.MaxInt
+	for _, values := range h.Series {
+		if i := slices.IndexFunc(values, func(v *uint64) bool { return v != nil }); i >= 0 {
+			first = min(first, i)
+		}
+	}
+	for name, values := range h.Series {
+		h.Series[name] = values[min(first, len(values)):]
+	}
+}
+
 // overviewCharts draws what the server has counted. A point is the mean of some time, the value of now that of the last second: so it
 // is the same as elsewhere on the page, whatever the chart spans.
-func overviewCharts(h, lately *admin.History, from string) []chart {
+func overviewCharts(h, lately *admin.History) []chart {
+	from := duration(int64(len(h.Series["ready"]))*h.Step) + " ago"
 	perSecond := float64(h.Step)
 	line := func(series, name, class string, perSecond float64) chartLine {
 		return chartLine{Name: name, Class: class, points: thin(h.Series[series], chartPoints, perSecond), latest: thin(lately.Series[series], len(lately.Series[series]), 1)}

@@ -88,14 +88,26 @@ type searchView struct {
 	Total    uint64 // 0: not known
 	Continue string // there is more to look at
 	Params   []string
-	Bulk     []bulkLink // what can be done with all that match
+	All      wholeState
 	Export   string
 }
 
-// A bulkLink leads to the question whether something is to be done with many jobs.
-type bulkLink struct {
-	Title, Link string
-	Danger      bool
+// A wholeState is all jobs of a tube in a state, or those of them that match a search: what a bar can act on in the place of the selected jobs.
+type wholeState struct {
+	Tube, State string // empty: there is no such thing
+	Count       uint64
+	Search      map[string]string
+}
+
+// Does are the actions on jobs in the state; without a state: those that some of the jobs may need.
+func (w *wholeState) Does() (all []string) {
+	c := new(confirmation)
+	for _, do := range []string{"kick-job", "release-job", "bury-job", "change-job", "move-job", "delete-job"} {
+		if c.Do = ofWhole[do]; slices.Contains(c.States(), w.State) || w.State == "" && do != "release-job" {
+			all = append(all, do)
+		}
+	}
+	return all
 }
 
 // searchPage looks for jobs by their bodies: as far as one answer of the API goes.
@@ -136,9 +148,12 @@ func searchPage(r *request) (*page, error) {
 	if found.Next != "" {
 		v.Continue = v.link("cursor", found.Next)
 	}
+	v.All = wholeState{Tube: v.Tube, State: v.State, Search: make(map[string]string)}
+	for pair := range slices.Chunk(v.Params, 2) {
+		v.All.Search[pair[0]] = pair[1]
+	}
 	if v.Tube != "" {
 		v.Export = withQuery(r.tubeLink(v.Tube, "")+"/export", append([]string{"state", v.State}, v.Params...)...)
-		v.Bulk = r.bulkLinks(v.Tube, v.State, v.Params)
 	}
 	return p, nil
 }
@@ -158,18 +173,4 @@ func searchInput(state string, params []string) admin.Search {
 // link is the URL of the page.
 func (v *searchView) link(more ...string) string {
 	return withQuery(v.Base+"search", append([]string{"tube", v.Tube, "state", v.State, "by", v.By, "what", v.What}, more...)...)
-}
-
-// bulkLinks are what can be done with all jobs of a tube in a state, or with those of a search.
-func (r *request) bulkLinks(tube, state string, search []string) (all []bulkLink) {
-	c := new(confirmation)
-	for _, one := range []struct{ do, title string }{
-		{"kick-tube", "Kick"}, {"release-jobs", "Release"}, {"bury-jobs", "Bury"}, {"change-jobs", "Change"}, {"move-jobs", "Move"}, {"clear-tube", "Delete"},
-	} {
-		if c.Do = one.do; slices.Contains(c.States(), state) && r.site.does(one.do) {
-			link := withQuery(r.site.base+"confirm", append([]string{"do", one.do, "state", state, "tube", tube, "back", r.URL.RequestURI()}, search...)...)
-			all = append(all, bulkLink{one.title + "…", link, one.do == "clear-tube"})
-		}
-	}
-	return all
 }

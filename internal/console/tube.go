@@ -23,11 +23,11 @@ type tubeView struct {
 	First   string // the first page, if this is another one
 	Clients []admin.Connection
 	More    bool // clients
-	Charts  []chart
+	Charts  chartStrip
 	Gone    bool
 	Bodies  bool
 	Kinds   [][2]string // of searches
-	Bulk    []bulkLink  // what can be done with all jobs of the state
+	All     wholeState
 }
 
 // ClientColumns are the heads of the connections, which nobody can sort here.
@@ -80,11 +80,11 @@ func tubePage(r *request) (*page, error) {
 	}
 	if len(recent.Ready) > 0 {
 		v.Recent = &recent
-		v.Charts = tubeCharts(&recent)
+		v.Charts = strip(tubeCharts(&recent))
 	}
 	v.Clients, v.More = clients.Connections, clients.Next != ""
 	v.addJobs(r, &jobs)
-	v.Kinds, v.Bulk = searchKinds, r.bulkLinks(name, state, nil)
+	v.Kinds = searchKinds
 	for _, s := range []struct {
 		name, title string
 		count       uint64
@@ -93,13 +93,16 @@ func tubePage(r *request) (*page, error) {
 		{"delayed", "Delayed", v.Tube.Jobs.Delayed}, {"buried", "Buried", v.Tube.Jobs.Buried},
 	} {
 		v.States = append(v.States, stateTab{s.name, s.title, r.tubeLink(name, s.name), s.count})
+		if s.name == state {
+			v.All = wholeState{Tube: name, State: state, Count: s.count}
+		}
 	}
 	p := newPage("tube", name, "tubes", v)
 	p.Curl, p.Me = r.curl("GET /tubes/{tube}/jobs", list), me
 	if r.FormValue("state") == "" {
 		p.View = withQuery(r.tubeLink(name, ""), "state", state, "cursor", r.FormValue("cursor")) // else the page would go from one state to another as jobs come and go
 	}
-	p.shape = append(p.shape, fmt.Sprint(v.Unwatched(), v.Pause > 0)) // tags, and what can be done
+	p.shape = append(p.shape, v.Charts.Still, fmt.Sprint(v.Unwatched(), v.Pause > 0, v.Recent != nil)) // tags, and what can be done
 	return p, nil
 }
 

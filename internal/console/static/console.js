@@ -112,7 +112,7 @@
     if (e.target.matches("[data-rows] input")) count();
     if (e.target.id === "keysoff") keep("keys", e.target.checked ? "off" : "on");
   });
-  const count = () => all("[data-count]").forEach((text) => { const n = all("tbody :checked", text.closest("form")).length; text.textContent = n ? n + " selected" : "With the selected"; });
+  const count = () => all("[data-count]").forEach((text) => { const n = all("tbody :checked", text.closest("form")).length; text.textContent = n ? n + " selected" : "Selected"; });
 
   // A menu closes like one.
   document.addEventListener("click", (e) => all("details.menu[open]").forEach((m) => m.contains(e.target) || (m.open = false)));

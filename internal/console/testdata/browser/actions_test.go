@@ -59,12 +59,26 @@ func comes[T comparable](t *testing.T, what string, want T, now func() T) {
 	}
 }
 
+// all selects all jobs of a state.
+var all = []string{"all"}
+
+const selectAll = "document.querySelector('[data-all]').click(), document.querySelector('[name=all]').click()"
+
+// ofAll is what clicks on an action on all jobs of a state.
+func ofAll(action string) string {
+	return selectAll + ", document.querySelector('.pick [value=" + action + "]').click()"
+}
+
 // act uses a button of a page, on what is selected there if anything is; answers the question with some fields filled in; and waits until the next page says what was done.
 func act(t *testing.T, ctx context.Context, s *server, path, action string, selected []string, fields ...string) {
 	t.Helper()
 	do(t, ctx, visit(s.url(path)))
 	until(t, ctx, "location.href == '"+s.url(path)+"' && !document.querySelector('#help').hidden")
 	for _, value := range selected {
+		if value == all[0] {
+			eval[any](t, ctx, selectAll)
+			continue
+		}
 		eval[any](t, ctx, fmt.Sprintf("document.querySelector('[data-rows] input[value=%q]').click()", value))
 	}
 	if len(selected) > 0 {
@@ -124,18 +138,18 @@ func TestEveryAction(t *testing.T) {
 	tube("mail", 4, 0, 1000)
 	act(t, ctx, s, "tube/mail", "resume-tube", nil)
 	tube("mail", 4, 0, 0)
-	act(t, ctx, s, "tube/mail?state=ready", "bury-jobs", nil, "count", "3")
+	act(t, ctx, s, "tube/mail?state=ready", "bury-job", all, "count", "3")
 	tube("mail", 1, 3, 0)
 	act(t, ctx, s, "tube/mail?state=buried", "kick-tube", nil)
 	tube("mail", 4, 0, 0)
 	reserve(5)
-	act(t, ctx, s, "tube/mail?state=reserved", "release-jobs", nil)
+	act(t, ctx, s, "tube/mail?state=reserved", "release-job", all)
 	tube("mail", 4, 0, 0)
-	act(t, ctx, s, "tube/mail?state=ready", "change-jobs", nil, "priority", "9")
+	act(t, ctx, s, "tube/mail?state=ready", "change-job", all, "priority", "9")
 	job(6, jobNow{"mail", "ready", 9})
-	act(t, ctx, s, "tube/mail?state=ready", "move-jobs", nil, "to", "moved")
+	act(t, ctx, s, "tube/mail?state=ready", "move-job", all, "to", "moved")
 	tube("moved", 4, 0, 0)
-	act(t, ctx, s, "tube/moved?state=ready", "clear-tube", nil)
+	act(t, ctx, s, "tube/moved?state=ready", "delete-job", all)
 	job(6, jobNow{})
 
 	do(t, ctx, visit(s.url("tube/mail/put")))
@@ -221,7 +235,7 @@ func TestHostileNames(t *testing.T) {
 		until(t, ctx, fmt.Sprintf("[...document.querySelectorAll('a.tube')].some(a => a.textContent == %q)", name))
 		eval[any](t, ctx, fmt.Sprintf("[...document.querySelectorAll('a.tube')].find(a => a.textContent == %q).click()", name))
 		until(t, ctx, fmt.Sprintf("document.querySelector('h1.tube')?.textContent == %q && !document.querySelector('#help').hidden", name))
-		act(t, ctx, s, "tube/"+url.PathEscape(name)+"?state=ready", "bury-jobs", nil)
+		act(t, ctx, s, "tube/"+url.PathEscape(name)+"?state=ready", "bury-job", all)
 	}
 	for _, path := range []string{"", "tubes", "connections", "activity", "server", "search?what=img", "job/1", "nothing/" + url.PathEscape(hostile), "tubes?q=" + url.QueryEscape(hostile), "tube/" + url.PathEscape(hostile)} {
 		do(t, ctx, visit(s.url(path)))

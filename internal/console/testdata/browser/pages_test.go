@@ -58,7 +58,7 @@ func TestAction(t *testing.T) {
 	eval[any](t, ctx, "document.querySelector('#dialog form button').click()")
 	until(t, ctx, "document.querySelector('.note')?.textContent == 'Job 2 deleted.' && !document.querySelector('#help').hidden")
 
-	eval[any](t, ctx, "document.querySelector('a[data-dialog].danger').click()")
+	eval[any](t, ctx, ofAll("delete-job"))
 	until(t, ctx, "document.querySelector('#dialog[open] .count')?.textContent.includes('2 ready jobs')")
 	eval[any](t, ctx, "document.querySelector('#dialog [data-cancel]').click()")
 	until(t, ctx, "!document.querySelector('#dialog[open]')")
@@ -169,6 +169,7 @@ func TestAccessibility(t *testing.T) {
 	}
 	for name, open := range map[string]string{
 		"a question":      "document.querySelector('main a[data-dialog]').click()",
+		"a bar":           selectAll,
 		"the keys":        "document.querySelector('#help').click()",
 		"curl":            "document.querySelector('main details.curl').open = true",
 		"data of a chart": "document.querySelectorAll('figure details').forEach(d => d.open = true)",
@@ -176,7 +177,7 @@ func TestAccessibility(t *testing.T) {
 		do(t, ctx, visit(s.url("tube/mail")))
 		until(t, ctx, "!document.querySelector('#help').hidden")
 		eval[any](t, ctx, "void ("+open+")")
-		until(t, ctx, "document.querySelector('#dialog[open] .confirm, #keys[open], main details[open]')")
+		until(t, ctx, "document.querySelector('#dialog[open] .confirm, #keys[open], main details[open], tbody :checked')")
 		lookAt(t, ctx, program, name)
 	}
 }

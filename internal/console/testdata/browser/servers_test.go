@@ -163,7 +163,7 @@ func TestServers(t *testing.T) {
 	until(t, ctx, "location.pathname == '/console/s/legacy/tubes' && !document.querySelector('#help').hidden")
 	do(t, ctx, visit(s.url("s/legacy/tube/legacy-tube")))
 	until(t, ctx, "!document.querySelector('#help').hidden")
-	eval[any](t, ctx, "[...document.querySelectorAll('a[data-dialog]')].find(a => a.textContent == 'Delete…').click()")
+	eval[any](t, ctx, ofAll("delete-job"))
 	until(t, ctx, "document.querySelector('#dialog[open] .count')?.textContent.includes('6 ready jobs')")
 	eval[any](t, ctx, "document.querySelector('#dialog form button').click()")
 	until(t, ctx, "document.querySelector('.note')?.textContent == '6 jobs deleted.'")

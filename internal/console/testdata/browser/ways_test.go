@@ -23,7 +23,7 @@ func TestSearch(t *testing.T) {
 	do(t, ctx, chromedp.SetValue("select[name=by]", "pointer"), chromedp.SendKeys("input[name=what]", "/n = 119999\r"))
 	until(t, ctx, "document.querySelector('[data-found] .tube')?.textContent == '120000'")
 	until(t, ctx, "document.querySelector('[data-progress]').textContent.includes('1 found in 120\u202f000 of 120\u202f000 jobs')")
-	eval[any](t, ctx, "document.querySelector('a.danger[data-dialog]').click()")
+	eval[any](t, ctx, ofAll("delete-job"))
 	until(t, ctx, "document.querySelector('#dialog[open] .count')?.textContent.includes('those that match of 120\u202f000 ready jobs')")
 	do(t, ctx, chromedp.SendKeys("#dialog input[name=typed]", "mail\r"))
 	until(t, ctx, "!!document.querySelector('.note')")
@@ -33,7 +33,7 @@ func TestSearch(t *testing.T) {
 	}
 
 	do(t, ctx, visit(s.url("tube/mail?state=ready")))
-	eval[any](t, ctx, "document.querySelector('a.danger[data-dialog]').click()")
+	eval[any](t, ctx, ofAll("delete-job"))
 	do(t, ctx, chromedp.WaitVisible("#dialog input[name=typed]"), chromedp.SendKeys("#dialog input[name=typed]", "mail\r"))
 	until(t, ctx, "!!document.querySelector('.note')")
 	do(t, ctx, visit(s.url("activity")))
