@@ -96,7 +96,7 @@ var arrows = map[string]string{
 	"internal/test/conformance/interop": "",
 	"internal/test/freeport":            "golang.org/x/sys",
 	"internal/test/ledger":              "",
-	"internal/test/memnet":              "",
+	"internal/test/memnet":              "internal/server/epoll",
 	"internal/test/model":               "",
 	"internal/test/night":               "",
 	"internal/test/parallel":            "",

@@ -109,6 +109,19 @@ func (r *rig) pipe() (net.Conn, error) {
 // dialMemory is dial as dialPlain.
 func (r *rig) dialMemory(testing.TB) func() *client { return r.dial }
 
+// A kernel is a simulated network for loops.
+type kernel = memnet.Kernel[Socket, Poller]
+
+// dialKernel connects a client through a simulated kernel, which the server need not serve yet.
+func (r *rig) dialKernel(n *kernel) *client {
+	r.tb.Helper()
+	nc, err := n.Dial()
+	if err != nil {
+		r.tb.Fatal(err)
+	}
+	return newClient(r.tb, nc)
+}
+
 // dialTCP connects a client through a socket of the loopback interface.
 func (r *rig) dialTCP() *client {
 	r.tb.Helper()

@@ -1,15 +1,12 @@
 package server
 
 import (
-	"net"
-	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
-
-	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// Loops do not disconnect such a client either.
+// Loops do not disconnect a client either that sends something while the process stands still.
 func TestStandstillOfLoop(t *testing.T) {
 	for name, s := range standstill {
 		t.Run(name, func(t *testing.T) {
@@ -17,113 +14,25 @@ func TestStandstillOfLoop(t *testing.T) {
 				opt := s.opt
 				opt.Loops = 1
 				r := start(t, opt)
-				n := &stillNetwork{in: crlf.Replace(s.before), later: crlf.Replace(s.while), woken: make(chan struct{}, 1), replies: make(chan string, 10)}
-				r.serve(n)
-				for got := ""; !strings.HasSuffix(got, "USING y\r\n"); {
-					reply, ok := <-n.replies
-					if got += reply; !ok {
-						t.Fatalf("it was disconnected after %q", got)
+				n := new(kernel)
+				c := r.dialKernel(n)
+				c.send(s.before)
+				stood := false
+				n.BeforeWait = func(timeout time.Duration) {
+					if total, _ := n.Counts(); timeout > 0 && total.Reads > 0 && !stood {
+						stood = true
+						time.Sleep(2 * timeout)
+						c.send(s.while)
 					}
+				}
+				r.serve(n)
+				c.line("USING y")
+				if !stood {
+					t.Error("the process did not stand still")
 				}
 			})
 		})
 	}
-}
-
-// stillNetwork is a Network with one client. The process stands still when its loop waits for it, and it sends something meanwhile.
-type stillNetwork struct {
-	net.Listener
-	accepted  bool
-	index     int
-	in, later string
-	unacked   int // bytes, at the first look
-	replies   chan string
-	woken     chan struct{}
-}
-
-func (n *stillNetwork) Addr() net.Addr             { return unnamed }
-func (n *stillNetwork) Close() error               { return nil }
-func (n *stillNetwork) NewPoller() (Poller, error) { return (*stillPoller)(n), nil }
-func (n *stillNetwork) Watch(Poller, bool) error   { return nil }
-
-func (n *stillNetwork) AcceptSocket() (Socket, net.Addr, error) {
-	if n.accepted {
-		return nil, nil, epoll.ErrWouldBlock
-	}
-	n.accepted = true
-	return (*stillSocket)(n), unnamed, nil
-}
-
-type stillPoller stillNetwork
-
-func (p *stillPoller) Add(_ Socket, index int, _ epoll.Events) error {
-	p.index = index
-	return nil
-}
-
-func (p *stillPoller) Modify(Socket, int, epoll.Events) error { return nil }
-
-func (p *stillPoller) Wait(timeout time.Duration) []epoll.Event {
-	switch {
-	case !p.accepted:
-		return []epoll.Event{{Index: epoll.Listeners, Events: epoll.Readable}}
-	case timeout > 0 && p.in == "" && p.later != "":
-		time.Sleep(2 * timeout)
-		p.in, p.later = p.later, ""
-	}
-	if p.in != "" {
-		return []epoll.Event{{Index: p.index, Events: epoll.Readable}}
-	}
-	if timeout < 0 {
-		timeout = time.Hour
-	}
-	if timeout > 0 {
-		select {
-		case <-p.woken:
-		case <-time.After(timeout):
-		}
-	}
-	return nil
-}
-
-func (p *stillPoller) Wake() {
-	select {
-	case p.woken <- struct{}{}:
-	default:
-	}
-}
-
-func (*stillPoller) Remove(Socket) error { return nil }
-
-func (p *stillPoller) Close() {}
-
-type stillSocket stillNetwork
-
-func (s *stillSocket) Read(buf []byte) (int, error) {
-	if s.in == "" {
-		return 0, epoll.ErrWouldBlock
-	}
-	n := copy(buf, s.in)
-	s.in = s.in[n:]
-	return n, nil
-}
-
-func (s *stillSocket) Write(out []byte) (int, error) {
-	s.replies <- string(out)
-	return len(out), nil
-}
-
-func (s *stillSocket) Unacknowledged() int {
-	n := s.unacked
-	s.unacked = 0
-	return n
-}
-
-func (s *stillSocket) CloseWrite() error { return nil }
-
-func (s *stillSocket) Close() error {
-	close(s.replies)
-	return nil
 }
 
 // A client at work does not close its connection, and its kernel may wait some 40 ms before it acknowledges a reply. The server
@@ -131,14 +40,20 @@ func (s *stillSocket) Close() error {
 func TestShutdownDoesNotWaitForClientsAtWork(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, Options{Loops: 1})
-		n := &stillNetwork{in: "use x\r\n", unacked: 10, woken: make(chan struct{}, 1), replies: make(chan string, 1)}
+		n := new(kernel)
+		c := r.dialKernel(n)
+		c.send("use x\n")
 		r.serve(n)
-		<-n.replies
+		synctest.Wait()
+		go func() {
+			time.Sleep(40 * time.Millisecond)
+			c.want("USING x\n")
+		}()
 		begun := time.Now() // of the bubble
 		if err := r.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begun); took > 100*time.Millisecond {
+		if took := time.Since(begun); took < 40*time.Millisecond || took > 100*time.Millisecond {
 			t.Errorf("it took %v", took)
 		}
 	})

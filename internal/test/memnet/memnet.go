@@ -1,6 +1,7 @@
 // Package memnet is a network in memory, for tests. It blocks on channels and
 // condition variables only, so that a testing/synctest bubble sees when everybody
-// waits, and what is read and written is known to the byte.
+// waits, and what is read and written is known to the byte. A [Listener] is for
+// servers that block, a [Kernel] for loops that do not.
 package memnet
 
 import (
@@ -66,8 +67,11 @@ func (addr) Network() string { return "mem" }
 func (addr) String() string  { return "mem" }
 
 // Pipe returns two ends of a connection.
-func Pipe() (a, b *Conn) {
-	x, y := newStream(), newStream()
+func Pipe() (a, b *Conn) { return pipe(Buffer, Buffer) }
+
+// pipe is Pipe with buffers of some sizes, of what a and b receive.
+func pipe(toA, toB int) (a, b *Conn) {
+	x, y := newStream(toA), newStream(toB)
 	return &Conn{in: x, out: y}, &Conn{in: y, out: x}
 }
 
@@ -122,6 +126,7 @@ func (c *Conn) RemoteAddr() net.Addr { return addr{} }
 type stream struct {
 	mu      sync.Mutex
 	changed sync.Cond
+	ring    func() // nil, or called at each change, with mu
 
 	buf             []byte // data[r:w] has been written and not yet read
 	r, w            int
@@ -137,62 +142,85 @@ type deadline struct {
 
 func (d *deadline) passed() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
 
-func newStream() *stream {
-	s := &stream{buf: make([]byte, Buffer)}
+func newStream(size int) *stream {
+	s := &stream{buf: make([]byte, size)}
 	s.changed.L = &s.mu
 	return s
 }
 
-func (s *stream) read(p []byte) (int, error) {
+// tell wakes whoever waits for a change.
+func (s *stream) tell() {
+	s.changed.Broadcast()
+	if s.ring != nil {
+		s.ring()
+	}
+}
+
+func (s *stream) read(p []byte) (n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
-		switch {
-		case s.abandoned:
-			return 0, net.ErrClosed
-		case s.readBy.passed():
-			return 0, os.ErrDeadlineExceeded
-		case errors.Is(s.ended, syscall.ECONNRESET):
-			return 0, s.ended
-		case s.r < s.w:
-			n := copy(p, s.buf[s.r:s.w])
-			if s.r += n; s.r == s.w {
-				s.r, s.w = 0, 0
-			}
-			s.changed.Broadcast()
-			return n, nil
-		case s.ended != nil:
-			return 0, s.ended
+		if n, err = s.take(p); !errors.Is(err, syscall.EAGAIN) {
+			return n, err
 		}
 		s.changed.Wait()
 	}
+}
+
+// take reads what there is; the error is EAGAIN if that is nothing yet.
+func (s *stream) take(p []byte) (int, error) {
+	switch {
+	case s.abandoned:
+		return 0, net.ErrClosed
+	case s.readBy.passed():
+		return 0, os.ErrDeadlineExceeded
+	case errors.Is(s.ended, syscall.ECONNRESET):
+		return 0, s.ended
+	case s.r < s.w:
+		n := copy(p, s.buf[s.r:s.w])
+		if s.r += n; s.r == s.w {
+			s.r, s.w = 0, 0
+		}
+		s.tell()
+		return n, nil
+	case s.ended != nil:
+		return 0, s.ended
+	}
+	return 0, syscall.EAGAIN
 }
 
 func (s *stream) write(p []byte) (n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
-		switch {
-		case s.ended != nil:
-			return n, net.ErrClosed
-		case s.abandoned:
-			return n, syscall.EPIPE
-		case s.writeBy.passed():
-			return n, os.ErrDeadlineExceeded
-		case n == len(p):
-			return n, nil
+		k, err := s.put(p[n:])
+		if n += k; err != nil || n == len(p) {
+			return n, err
 		}
-		if s.r > 0 {
-			s.r, s.w = 0, copy(s.buf, s.buf[s.r:s.w])
+		if k == 0 {
+			s.changed.Wait()
 		}
-		if k := copy(s.buf[s.w:], p[n:]); k > 0 {
-			s.w += k
-			n += k
-			s.changed.Broadcast()
-			continue
-		}
-		s.changed.Wait()
 	}
+}
+
+// put writes what there is room for.
+func (s *stream) put(p []byte) (n int, err error) {
+	switch {
+	case s.ended != nil:
+		return 0, net.ErrClosed
+	case s.abandoned:
+		return 0, syscall.EPIPE
+	case s.writeBy.passed():
+		return 0, os.ErrDeadlineExceeded
+	}
+	if len(p) > len(s.buf)-s.w && s.r > 0 {
+		s.r, s.w = 0, copy(s.buf, s.buf[s.r:s.w])
+	}
+	if n = copy(s.buf[s.w:], p); n > 0 {
+		s.w += n
+		s.tell()
+	}
+	return n, nil
 }
 
 // end is the writer's last word.
@@ -203,7 +231,7 @@ func (s *stream) end(reason error) {
 		s.ended = reason
 	}
 	s.setTimer(&s.writeBy, time.Time{})
-	s.changed.Broadcast()
+	s.tell()
 }
 
 // abandon is the reader's; it tells whether something was left unread.
@@ -212,7 +240,7 @@ func (s *stream) abandon() (unread bool) {
 	defer s.mu.Unlock()
 	s.abandoned = true
 	s.setTimer(&s.readBy, time.Time{})
-	s.changed.Broadcast()
+	s.tell()
 	return s.r < s.w
 }
 
@@ -220,7 +248,7 @@ func (s *stream) setDeadline(d *deadline, t time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.setTimer(d, t)
-	s.changed.Broadcast()
+	s.tell()
 }
 
 func (s *stream) setTimer(d *deadline, t time.Time) {
@@ -233,7 +261,7 @@ func (s *stream) setTimer(d *deadline, t time.Time) {
 		d.timer = time.AfterFunc(left, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.changed.Broadcast()
+			s.tell()
 		})
 	default:
 		d.timer.Reset(left)

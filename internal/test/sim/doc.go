@@ -23,7 +23,7 @@
 //
 //   - power cuts at any operation of the disk, also during start and shutdown
 //     (power_test.go, and with clients and connections clients_test.go, where the
-//     event loops run on simulated sockets: network_linux_test.go; what clients do
+//     event loops run on simulated sockets: memnet.Kernel; what clients do
 //     besides to put and to reserve, and with which rights: manager_test.go);
 //   - kill -9 and clean shutdowns, in between;
 //   - every file call fails, once or from then on, with and without having done

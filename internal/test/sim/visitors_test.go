@@ -55,7 +55,7 @@ func TestVisitorsWhileDiskFails(t *testing.T) {
 func (a *account) serveVisitors(round int) (failed int) {
 	w := a.world
 	srv := server.New(w.broker, server.Options{})
-	l := pipes{memnet.Listen()}
+	l := memnet.Listen()
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	over := make(chan struct{})
@@ -66,8 +66,7 @@ func (a *account) serveVisitors(round int) (failed int) {
 		rng := newRand(w.rng.Uint64())
 		visitors.Go(func() {
 			for n := range 40 {
-				nc := l.dial()
-				c := newClient(a, l, nc, rng, fmt.Sprintf("%d.%d.%d", round, i, n))
+				c := newClient(a, l, rng, fmt.Sprintf("%d.%d.%d", round, i, n))
 				c.visit()
 				time.Sleep(time.Duration(rng.IntN(100)) * time.Millisecond)
 			}
