@@ -2,32 +2,47 @@ package access
 
 import (
 	"errors"
-	"regexp"
 	"slices"
-	"strings"
 )
 
-// A Pattern matches names of tubes.
-type Pattern struct{ expr *regexp.Regexp } // nil: it matches all
+// A Pattern is globs, of which one must match: * is any characters, ? is one.
+type Pattern []string
 
-// NewPattern returns the pattern that matches what one of the globs does: * is any
-// characters, ? is one. There must be one: what is meant for every tube says "*", so that a
+// NewPattern returns the pattern of some globs. There must be one: what is meant for every tube says "*", so that a
 // file which was cut short does not.
 func NewPattern(globs []string) (Pattern, error) {
-	switch {
-	case len(globs) == 0:
-		return Pattern{}, errors.New(`it has no tubes ("*" is every tube)`)
-	case slices.Contains(globs, "*"):
-		return Pattern{}, nil
+	if len(globs) == 0 {
+		return nil, errors.New(`it has no tubes ("*" is every tube)`)
 	}
-	exprs := make([]string, len(globs))
-	for i, g := range globs {
-		exprs[i] = strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(g))
-	}
-	return Pattern{regexp.MustCompile(`^(?:` + strings.Join(exprs, "|") + `)$`)}, nil
+	return slices.Clone(globs), nil
 }
 
-// Matches reports whether a tube's name matches.
-func (p Pattern) Matches(tube string) bool { return p.all() || p.expr.MatchString(tube) }
+// Matches reports whether a tube's name matches. Of a glob it reports whether each name does that
+// the glob matches; it may say no if only several globs of the pattern together match them all.
+func (p Pattern) Matches(tube string) bool {
+	return slices.ContainsFunc(p, func(glob string) bool { return Match(glob, tube) })
+}
 
-func (p Pattern) all() bool { return p.expr == nil }
+func (p Pattern) all() bool { return slices.Contains(p, "*") }
+
+// Match is Matches for one glob.
+func Match(glob, tube string) bool {
+	star, from := -1, 0 // the last * of the glob, and what it must have matched up to at least
+	for g, t := 0, 0; ; {
+		switch {
+		case g < len(glob) && glob[g] == '*':
+			star, from = g, t
+			g++
+			continue
+		case g == len(glob) && t == len(tube):
+			return true
+		case g < len(glob) && t < len(tube) && (glob[g] == tube[t] || glob[g] == '?' && tube[t] != '*'):
+			g, t = g+1, t+1
+			continue
+		}
+		if from++; star < 0 || from > len(tube) { // the * takes one more
+			return false
+		}
+		g, t = star+1, from
+	}
+}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"strings"
 
@@ -64,8 +63,8 @@ func explainPolicy(s *config.Settings, w io.Writer, args []string) error {
 	var rows [][]string
 	for _, v := range policies.Explain(args[0]) {
 		from := "default"
-		if v.Policy > 0 {
-			from = fmt.Sprintf("policy %d, of the tubes %s", v.Policy, v.Pattern)
+		if v.Rule != nil {
+			from = v.Rule.String()
 		}
 		rows = append(rows, []string{v.Name, v.Text, from})
 	}

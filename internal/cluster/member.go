@@ -58,7 +58,7 @@ type Options struct {
 	SnapshotFiles int // of the journal that SendSnapshot opens, at most; 0: all
 
 	Journal journal.Options // the Member sets Epoch and Member; Sync 0: 2 s
-	Engine  engine.Options  // the Member sets Logged and Admit
+	Engine  engine.Options  // the Member sets Logged, Admit and Epoch
 	Broker  broker.Options  // the Member sets Log and Now
 	Log     raftlog.Options // of Raft's log; SegmentSize 0: 64 MiB
 
@@ -271,6 +271,7 @@ func stampOf(e *raftpb.Entry) (int64, error) {
 // openJournal reads the journal into a new engine.
 func (t *turn) openJournal() (*engine.Engine, error) {
 	opt := t.m.opt.Engine
+	opt.Epoch = t.m.clock.zero
 	opt.Logged, opt.Admit = true, t.admit
 	eng := engine.New(opt)
 	j := journal.New(t.m.opt.Journal)

@@ -60,7 +60,7 @@ func newPlan(version string, s *config.Settings, log *slog.Logger) (*plan, error
 
 // engine returns the options of the engine.
 func (p *plan) engine() engine.Options {
-	return engine.Options{Limits: p.limits, LimitReached: logLimits(p.log), Policies: p.policies.Lookup(), PolicyActed: logPolicies(p.log)}
+	return engine.Options{Limits: p.limits, LimitReached: logLimits(p.log), Policies: p.policies, PolicyActed: logPolicies(p.log)}
 }
 
 // Check says whether a server would start with these settings, and what is dubious in them.

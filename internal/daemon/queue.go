@@ -36,6 +36,7 @@ type queue struct {
 func openQueue(p *plan) (*queue, error) {
 	opt, slow, eopt, log := p.opt.Journal, p.opt.Slow, p.engine(), p.log
 	start := time.Now()
+	eopt.Epoch = start.UnixNano()
 	now := func() int64 { return int64(time.Since(start)) }
 	turns := broker.Options{Now: now, SlowTurn: logSlowTurns(slow.Turn, log), SlowAfter: slow.Turn}
 	q := &queue{where: "none, jobs are in memory only"}
@@ -46,7 +47,7 @@ func openQueue(p *plan) (*queue, error) {
 		q.broker = broker.New(engine.New(eopt), turns)
 		return q, nil
 	}
-	jopt := journal.Options{SegmentSize: opt.SegmentSize(), Sync: opt.Fsync, Epoch: start.UnixNano(), Logger: log, Progress: reading(log)}
+	jopt := journal.Options{SegmentSize: opt.SegmentSize(), Sync: opt.Fsync, Epoch: eopt.Epoch, Logger: log, Progress: reading(log)}
 	q.syncs = newSyncs(now, slow.Sync, log)
 	isMember, err := directory.Exists(opt.Dir)
 	if err != nil {

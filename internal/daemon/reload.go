@@ -40,7 +40,7 @@ func (r *reloader) reload() {
 	}
 	r.queue.broker.Configure(func(e *engine.Engine) {
 		e.SetLimits(limits)
-		e.SetPolicies(policies.Lookup())
+		e.SetPolicies(policies)
 	})
 	r.server.SetLimits(s.Options.ClientLimits())
 	r.level.Set(s.Options.LogLevel())

@@ -13,6 +13,7 @@ const (
 	LastID                           // only ID: the highest that was ever given out
 	JobMoved                         // a job, whole, as JobPut; it was in the tube From before
 	TubeGone                         // only Tube, which was paused. Options.Admit is not asked: no client waits for an answer
+	PolicySet                        // Tube is a pattern, Body what SetPolicy has set for it; nothing: it has none any more
 )
 
 // A Change is one durable effect. It stands alone and is idempotent by job id:
@@ -263,6 +264,8 @@ func (e *Engine) Restore(c Change) {
 		if i, j := e.lookup(c.ID); i != none {
 			e.removeJob(i, j)
 		}
+	case PolicySet:
+		e.restorePolicy(c)
 	case TubeGone:
 		if t := e.byName[c.Tube]; t != nil && t.paused {
 			e.unpause(c.Due, t)

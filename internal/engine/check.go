@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 )
@@ -274,7 +275,7 @@ func (c *checker) tube(t *tube) {
 func (c *checker) gate(name string, t *tube) {
 	c.assert(t.shut == (t.paused || t.gated()), "I24: %s: shut %v, paused %v, its gate shut %v", name, t.shut, t.paused, t.gated())
 	c.assert(t.gate != nil || !t.policy.gated(), "I24: %s: has no gate", name)
-	full := t.policy != nil && t.policy.MaxReserved > 0 && t.reserved >= int(t.policy.MaxReserved)
+	full := t.policy != nil && (t.policy.MaxReserved > 0 && t.reserved >= int(t.policy.MaxReserved) || t.policy.PausedUntil == math.MaxInt64)
 	c.assert(t.gated() || !full, "I24: %s: is open, and %d are reserved", name, t.reserved)
 	c.assert(!t.gated() || full || t.gate.opensAt != Never, "I24: %s: its gate is shut for ever", name)
 }

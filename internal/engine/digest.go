@@ -7,7 +7,7 @@ import (
 
 // Digest returns a sum over all that outlives the process: two engines that have restored
 // or made the same Changes have the same one, and others do not, but by chance. It is that of
-// [Hasher.Hash] of all jobs and pauses. now is a time of the engine's clock that no Tick of the
+// [Hasher.Hash] of all jobs, pauses and policies that were set. now is a time of the engine's clock that no Tick of the
 // engines compared was later than.
 //
 // It looks at all bodies and tubes: some tenths of a second for a million jobs. So it is not
@@ -21,10 +21,13 @@ func (e *Engine) Digest(now, epoch int64) uint64 {
 	for c := range e.Pauses {
 		sum += h.Hash(&c)
 	}
+	for c := range e.PoliciesSet() {
+		sum += h.Hash(&c)
+	}
 	return sum
 }
 
-// A Hasher makes hashes of jobs and pauses by which engines that have the same can be compared, though
+// A Hasher makes hashes of jobs, pauses and policies by which engines that have the same can be compared, though
 // they do not have it at the same moment. What the Changes do not say, or not at once, is left out:
 //
 //   - A reserved job counts as ready.
@@ -42,7 +45,7 @@ type Hasher struct {
 	buf []byte // scratch
 }
 
-// Hash returns the hash of a job or a pause, as Snapshot and PauseOf return them; 0 for a pause that does
+// Hash returns the hash of a job, a pause or a policy, as Snapshot, PauseOf and PoliciesSet return them; 0 for a pause that does
 // not count.
 func (h *Hasher) Hash(c *Change) uint64 {
 	b := append(h.buf[:0], byte(c.Kind))
@@ -53,6 +56,8 @@ func (h *Hasher) Hash(c *Change) uint64 {
 	case c.Kind == TubePaused:
 		b = binary.LittleEndian.AppendUint32(b, c.Delay)
 		b = h.appendMoment(b, c.Due)
+	case c.Kind == PolicySet:
+		b = append(b, c.Body...)
 	default:
 		b = h.appendJob(b, c)
 	}

@@ -35,9 +35,11 @@ type Options struct {
 	// must not block.
 	LimitReached func(l Limit, tube string)
 
-	// Policies returns the policy of a tube, or nil. It holds until SetPolicies; nil: there
-	// are none.
-	Policies func(tube string) *Policy
+	// Policies hold until SetPolicies; nil: there are none.
+	Policies Policies
+
+	// Epoch is the moment at which the clock is 0, in ns since 1970. Policies may say when a pause ends.
+	Epoch int64
 
 	// PolicyActed, if set, is told of each thing that policies do, and in which tube. It must not
 	// block.
@@ -69,9 +71,7 @@ type Engine struct {
 	limitsAge int  // how often the limits were set
 	limited   bool // the limits may refuse a put
 
-	policies     func(tube string) *Policy // nil: there are none
-	outdated     bool                      // tubes have the policies of before
-	outdatedFrom int                       // place in tubes of the first of them
+	policies     policies
 	policyCounts PolicyCounts
 
 	waitsBegun uint64
@@ -104,8 +104,8 @@ func New(opt Options) *Engine {
 		indexAbove: maxUnindexed,
 		workLimit:  maxTurnWork,
 		slice:      maxSlice,
-		policies:   opt.Policies,
 	}
+	e.policies.configure(opt.Policies)
 	if opt.Logged {
 		e.slice = maxLoggedSlice
 	}
@@ -127,14 +127,14 @@ func (e *Engine) IsDraining() bool { return e.draining }
 // Settings are what was set on an engine while it ran, and what came of its policies.
 type Settings struct {
 	limits       Limits
-	policies     func(tube string) *Policy
+	policies     Policies // but for those that are facts
 	policyCounts PolicyCounts
 	draining     bool
 }
 
 // Settings returns them, for [Engine.Inherit].
 func (e *Engine) Settings() Settings {
-	return Settings{e.limits, e.policies, e.policyCounts, e.draining}
+	return Settings{e.limits, e.policies.configured, e.policyCounts, e.draining}
 }
 
 // Inherit takes over what was set on another engine.

@@ -28,14 +28,14 @@ type group struct {
 }
 
 // Some tubes of a group have policies.
-var groupOptions = Options{Logged: true, Policies: func(tube string) *Policy {
+var groupOptions = Options{Logged: true, Policies: PolicyFunc(func(tube string) *Policy {
 	return map[string]*Policy{
 		"a": {MaxAttempts: 2, RetryDelay: second, RetryMax: 3 * second, RetryFactor: 2, RetryJitter: 0.5, RetryOn: Timeout | Lost | Release},
 		"b": {MaxTimeouts: 1, Exhausted: MoveExhausted, DeadTube: "{tube}.dead"},
 		"c": {MaxReleases: 1, Exhausted: DeleteExhausted},
 		"d": {MaxReserved: 1, Interval: second, Burst: 2},
 	}[tube]
-}}
+})}
 
 // A logEntry is what one turn has changed.
 type logEntry struct {

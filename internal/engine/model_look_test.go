@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 )
 
@@ -100,6 +101,11 @@ func (m *model) tubeStats(now int64, t *modelTube) TubeStats {
 	}
 	if t.paused {
 		st.Pause, st.PauseLeft = int64(t.pause), max(0, t.pauseEnds-now)/second
+	}
+	if until := m.policyOf(t.name).PausedUntil; until != 0 && until > now {
+		if left := min(until-now, math.MaxUint32*second) / second; left >= st.PauseLeft {
+			st.Pause, st.PauseLeft = max(left, 1), left
+		}
 	}
 	return st
 }

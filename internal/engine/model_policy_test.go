@@ -96,6 +96,9 @@ func (m *model) leave(j *modelJob) {
 // closes says whether a policy permits no reservation from a tube, and until when.
 func (m *model) closes(now int64, t *modelTube) (until int64, closed bool) {
 	p := m.policyOf(t.name)
+	if p.PausedUntil != 0 && p.PausedUntil > now {
+		return p.PausedUntil, true
+	}
 	if p.MaxReserved > 0 && len(m.inTube(Reserved, t.name)) >= int(p.MaxReserved) {
 		return Never, true
 	}
@@ -159,11 +162,8 @@ func (tw *twins) setPolicies() {
 		policies = func(name string) *Policy { return of[name] }
 	}
 	tw.e.SetPolicies(tw.planted(policies))
-	for tw.e.turnWork = 0; tw.e.outdated; tw.e.turnWork = 0 {
+	for tw.e.turnWork = 0; tw.e.policies.outdated; tw.e.turnWork = 0 {
 		tw.e.updatePolicies()
-	}
-	if policies == nil && tw.m.policies == nil {
-		return // nor does the engine look at its tubes
 	}
 	tw.m.policies = policies
 	for _, t := range tw.m.tubes {
@@ -176,19 +176,19 @@ func (tw *twins) setPolicies() {
 }
 
 // planted returns the policies with a mistake, if one is to be made.
-func (tw *twins) planted(policies func(string) *Policy) func(string) *Policy {
-	if tw.plant == nil || policies == nil {
-		return policies
-	}
-	return func(tube string) *Policy {
-		p := policies(tube)
-		if p == nil {
+func (tw *twins) planted(policies func(string) *Policy) Policies {
+	return PolicyFunc(func(tube string) *Policy {
+		if policies == nil {
 			return nil
+		}
+		p := policies(tube)
+		if p == nil || tw.plant == nil {
+			return p
 		}
 		wrong := *p
 		tw.plant(&wrong)
 		return &wrong
-	}
+	})
 }
 
 func (tw *twins) newPolicy() *Policy {
@@ -198,7 +198,8 @@ func (tw *twins) newPolicy() *Policy {
 		Exhausted: Exhausted(tw.src.intn("exhausted", 3)), DeadTube: pick(tw.src, "dead-tube", []string{"{tube}.dead", "d", "new"}),
 		RetryDelay: pick(tw.src, "retry-delay", []int64{0, 0, second, second / 3}), RetryMax: pick(tw.src, "retry-max", []int64{second, 9 * second}),
 		RetryFactor: float64(1 + tw.src.intn("retry-factor", 3)), RetryJitter: pick(tw.src, "retry-jitter", []float64{0, 0.25, 1}),
-		RetryOn: Ends(tw.src.intn("retry-on", 8)), MaxReserved: pick(tw.src, "max-reserved", few),
+		PausedUntil: pick(tw.src, "paused", []int64{0, 0, 0, 0, 0, tw.m.turn + second, Never}),
+		RetryOn:     Ends(tw.src.intn("retry-on", 8)), MaxReserved: pick(tw.src, "max-reserved", few),
 		Interval: pick(tw.src, "rate", []int64{0, 0, 0, 2 * second, second / 2, second / 3}), Burst: pick(tw.src, "burst", few),
 	}
 }

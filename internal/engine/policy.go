@@ -25,6 +25,7 @@ type Policy struct {
 	RetryFactor, RetryJitter float64
 	RetryOn                  Ends // after which ends of a reservation
 
+	PausedUntil int64  // ns since 1970: no job is reserved before; 0: it is not paused; math.MaxInt64: without end
 	MaxReserved uint32 // jobs that are reserved at once; 0: any number
 	Interval    int64  // ns between two reservations, on average; 0: none
 	Burst       uint32 // reservations that may come at once; 0: as many as in a second, or 1
@@ -81,38 +82,6 @@ func (c *PolicyCounts) Exhausted() uint64 {
 // PolicyCounts returns how often policies have done something.
 func (e *Engine) PolicyCounts() PolicyCounts { return e.policyCounts }
 
-// SetPolicies replaces the policies. Tick looks at all tubes in the turns that follow; a job
-// is treated as its tube's policy says at its next event. Without policies, none acts from
-// now on. The function must give the same answer each time.
-func (e *Engine) SetPolicies(policies func(tube string) *Policy) {
-	if policies == nil && e.policies == nil {
-		return
-	}
-	e.policies, e.outdated, e.outdatedFrom = policies, true, 0
-}
-
-// PolicyOf returns the policy of a tube, which need not exist, or nil.
-func (e *Engine) PolicyOf(tube string) *Policy {
-	if e.policies == nil {
-		return nil
-	}
-	return e.policies(tube)
-}
-
-// updatePolicies looks up the policies of a slice of the tubes. New tubes have theirs.
-func (e *Engine) updatePolicies() {
-	for ; e.outdatedFrom < len(e.tubes); e.outdatedFrom++ {
-		if e.tickSpent() {
-			return
-		}
-		e.turnWork += lookupWork
-		if t := e.tubes[e.outdatedFrom]; t != nil {
-			e.setPolicy(t, e.PolicyOf(t.name))
-		}
-	}
-	e.outdated = false
-}
-
 // notePolicy counts an event, and tells of it.
 func (e *Engine) notePolicy(v PolicyEvent, tube string) {
 	e.policyCounts[v]++
@@ -126,7 +95,7 @@ func (e *Engine) notePolicy(v PolicyEvent, tube string) {
 func (e *Engine) lose(now int64, i slot, end Ends) {
 	j := e.jobs.at(i)
 	t := e.tubeOfJob(j)
-	if t.policy == nil || e.policies == nil || !t.policy.counted() {
+	if t.policy == nil || e.policies.inForce == nil || !t.policy.counted() {
 		e.requeue(now, i)
 		return
 	}
@@ -156,7 +125,7 @@ func (e *Engine) released(t *tube, j *job, as given) {
 // it was not, or if that is refused. release is nil if the session has lost it.
 func (e *Engine) exhaust(t *tube, i slot, j *job, end Ends, release *given) bool {
 	p := t.policy
-	if p == nil || e.policies == nil {
+	if p == nil || e.policies.inForce == nil {
 		return false
 	}
 	over := p.over(e.jobs.held(j), end)
@@ -227,7 +196,7 @@ func (p *Policy) over(c *coldJob, end Ends) PolicyEvent {
 // retryDelay returns how long a job waits after such an end of its reservation, in ns.
 func (e *Engine) retryDelay(t *tube, j *job, end Ends) int64 {
 	p := t.policy
-	if p == nil || e.policies == nil || p.RetryDelay == 0 || p.RetryOn&end == 0 {
+	if p == nil || e.policies.inForce == nil || p.RetryDelay == 0 || p.RetryOn&end == 0 {
 		return 0
 	}
 	e.notePolicy(Retried, t.name)

@@ -3,7 +3,7 @@ package engine
 import "math"
 
 // A gate closes a tube, as a pause does, while its policy permits no further reservation: so many
-// jobs are reserved, or they were reserved too fast. It lets a job through at a time.
+// jobs are reserved, or they were reserved too fast, or the policy pauses the tube. It lets a job through at a time.
 //
 // I24. A tube is shut if it is paused or its gate is. Where a gate is open, fewer jobs are reserved
 // than may be. One that is shut opens when a reservation ends, or knows when.
@@ -17,7 +17,9 @@ type gate struct {
 }
 
 // gated reports whether the policy wants a gate.
-func (p *Policy) gated() bool { return p != nil && (p.MaxReserved > 0 || p.Interval > 0) }
+func (p *Policy) gated() bool {
+	return p != nil && (p.MaxReserved > 0 || p.Interval > 0 || p.PausedUntil != 0)
+}
 
 // burst returns how many jobs are reserved at once after a pause.
 func (p *Policy) burst() int64 {
@@ -43,9 +45,11 @@ func (e *Engine) setPolicy(t *tube, p *Policy) {
 
 // closedUntil returns until when the policy of a tube permits no reservation; Never: until one ends. It reports false if it
 // does permit one.
-func (t *tube) closedUntil(now int64) (at int64, closed bool) {
+func (e *Engine) closedUntil(now int64, t *tube) (at int64, closed bool) {
 	switch p := t.policy; {
 	case p == nil:
+	case p.pausedAt(now + e.opt.Epoch):
+		return p.pauseEnds(e.opt.Epoch), true
 	case p.MaxReserved > 0 && t.reserved >= int(p.MaxReserved):
 		return Never, true
 	case p.Interval > 0:
@@ -65,7 +69,7 @@ func (e *Engine) pass(now int64, t *tube, wasReady bool) {
 
 // closeGate shuts the gate of a tube if its policy permits no reservation.
 func (e *Engine) closeGate(now int64, t *tube) bool {
-	at, closed := t.closedUntil(now)
+	at, closed := e.closedUntil(now, t)
 	if closed {
 		t.gate.shut, t.gate.opensAt, t.shut = true, at, true
 		e.arm(&t.timer, at)

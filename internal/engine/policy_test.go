@@ -10,7 +10,7 @@ import (
 )
 
 // everyTube gives each tube the same policy.
-func everyTube(p Policy) func(string) *Policy { return func(string) *Policy { return &p } }
+func everyTube(p Policy) Policies { return PolicyFunc(func(string) *Policy { return &p }) }
 
 // fail reserves the only job and lets the reservation end.
 func fail(t *testing.T, e *Engine, now int64, end Ends) {
@@ -270,6 +270,7 @@ func TestPoliciesPlanted(t *testing.T) {
 		"retry-factor": func(p *Policy) { p.RetryFactor++ },
 		"retry-jitter": func(p *Policy) { p.RetryJitter /= 2 },
 		"retry-on":     func(p *Policy) { p.RetryOn = 7 },
+		"paused":       func(p *Policy) { p.PausedUntil = 0 },
 		"max-reserved": func(p *Policy) { p.MaxReserved = 0 },
 		"rate":         func(p *Policy) { p.Interval = 0 },
 		"burst":        func(p *Policy) { p.Burst++ },

@@ -1,6 +1,9 @@
 package engine
 
-import "unsafe"
+import (
+	"math"
+	"unsafe"
+)
 
 // Stats counts what is in the engine now, and what has been since it began.
 // Jobs restored from a log are not in TotalJobs, as in beanstalkd.
@@ -90,6 +93,11 @@ func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 	if t.paused && !t.resuming {
 		st.Pause = int64(t.pauseLen)
 		st.PauseLeft = max(0, t.unpauseAt-now) / second
+	}
+	if p := t.policy; t.gated() && p.pausedAt(now+e.opt.Epoch) { // both are what is left: nobody has said for how long
+		if left := min(p.pauseEnds(e.opt.Epoch)-now, math.MaxUint32*second) / second; left >= st.PauseLeft {
+			st.Pause, st.PauseLeft = max(left, 1), left
+		}
 	}
 	return st
 }

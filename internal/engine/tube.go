@@ -128,8 +128,8 @@ func (e *Engine) tubeNamed(name string) *tube {
 	}
 	t := &tube{name: name, nameIndex: e.names.n}
 	t.timer = e.newTimer(t, nil)
-	if e.policies != nil {
-		e.setPolicy(t, e.policies(name))
+	if p := e.PolicyOf(name); p != nil {
+		e.setPolicy(t, p)
 	}
 	t.num = assignNumber(&e.tubes, &e.tubeNums, t)
 	e.names.push(name)

@@ -27,7 +27,7 @@ func (j *Journal) Append(changes []engine.Change) error {
 		case err == nil:
 			j.note(c, at)
 		case c.Kind == engine.TubeGone:
-			j.pauses.gone = append(j.pauses.gone, c.Tube) // Housekeep will append it
+			j.standing.gone = append(j.standing.gone, c.Tube) // Housekeep will append it
 		default:
 			j.owe(c, err)
 		}
@@ -103,15 +103,11 @@ func (j *Journal) note(c *engine.Change, at wal.Pos) {
 		j.lastID = at.Segment
 	case record.AppliedMark:
 		j.noteApplied(c, at)
-	case engine.TubeGone, engine.TubePaused:
-		if old, ok := j.pauses.at[c.Tube]; ok {
+	case engine.TubeGone, engine.TubePaused, engine.PolicySet:
+		if old, ok := j.standing.at[keyOf(c)]; ok {
 			j.replacedBy[uint32(old.segment)] = at
 		}
-		if c.Delay == 0 {
-			j.pauses.ended(c.Tube)
-		} else {
-			j.pauses.noted(c, at.Segment)
-		}
+		j.standing.noted(c, at.Segment)
 	}
 }
 

@@ -34,10 +34,10 @@ func (j *Journal) Check() error {
 		}
 	}
 	assert(facts <= len(j.inFlight.reserved), "J6: %d facts of jobs are in flight, of %d", facts, len(j.inFlight.reserved))
-	owedPut, owedPause := make(map[uint64]bool), make(map[string]bool)
+	owedPut, owed := make(map[uint64]bool), make(map[string]bool)
 	for _, c := range j.backlog {
 		owedPut[c.ID] = owedPut[c.ID] || c.Kind == engine.JobPut || c.Kind == engine.JobMoved
-		owedPause[c.Tube] = owedPause[c.Tube] || c.Kind == engine.TubePaused
+		owed[keyOf(&c)] = owed[keyOf(&c)] || c.Kind == engine.TubePaused || c.Kind == engine.PolicySet
 	}
 	for c := range j.eng.Snapshots {
 		jobs++
@@ -60,21 +60,25 @@ func (j *Journal) Check() error {
 		assert(st.Reserved == reserved, "J3: %d bytes are reserved, not %d", st.Reserved, reserved)
 	}
 	assert(j.failure() != nil || st.Room >= st.Reserved, "J3: there is room for %d bytes, and %d are reserved", st.Room, st.Reserved)
-	queued, pauses := make(map[pausedTube]bool), int64(0)
-	for i, p := range j.pauses.queue {
+	queued, bytes := make(map[placed]bool), int64(0)
+	for i, p := range j.standing.queue {
 		queued[p] = true
-		assert(i == 0 || p.segment >= j.pauses.queue[i-1].segment, "J4: the queue of pauses is out of order")
+		assert(i == 0 || p.segment >= j.standing.queue[i-1].segment, "J4: the queue of standing facts is out of order")
 	}
-	for tube, last := range j.pauses.at {
+	for key, last := range j.standing.at {
 		segment := last.segment
-		assert(segment <= newest && segment >= st.Oldest, "J4: the pause of tube %q is in segment %d of %d to %d", tube, segment, st.Oldest, newest)
-		assert(queued[pausedTube{tube, segment}], "J4: the pause of tube %q is not in the queue", tube)
-		pauses += pauseWeight(tube)
+		assert(segment <= newest && segment >= st.Oldest, "J4: the fact of %q is in segment %d of %d to %d", key, segment, st.Oldest, newest)
+		assert(queued[placed{key, segment}], "J4: the fact of %q is not in the queue", key)
+		bytes += last.weight(key)
 	}
-	assert(j.pauses.bytes == pauses, "J4: pauses take %d bytes, not %d", j.pauses.bytes, pauses)
+	assert(j.standing.bytes == bytes, "J4: the standing facts take %d bytes, not %d", j.standing.bytes, bytes)
 	for c := range j.eng.Pauses {
-		_, ok := j.pauses.at[c.Tube]
-		assert(ok || owedPause[c.Tube] || c.Due <= j.now || len(j.inFlight.reserved) > 0, "J4: the pause of tube %q has no record", c.Tube)
+		_, ok := j.standing.at[c.Tube]
+		assert(ok || owed[c.Tube] || c.Due <= j.now || len(j.inFlight.reserved) > 0, "J4: the pause of tube %q has no record", c.Tube)
+	}
+	for c := range j.eng.PoliciesSet() {
+		last, ok := j.standing.at[keyOf(&c)]
+		assert(ok && last.settings == string(c.Body) || owed[keyOf(&c)] || len(j.inFlight.reserved) > 0, "J4: what was set for %q has no record, or another one", c.Tube)
 	}
 	assert((len(j.backlog) > 0) == (j.backlogErr != nil), "J5: the backlog has %d changes, and its error is %v", len(j.backlog), j.backlogErr)
 	return errors.Join(broken...)

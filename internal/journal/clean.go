@@ -41,7 +41,7 @@ type cleaner struct {
 // kept returns what the log would take if everything was rewritten, about. The
 // overhead matters where segments are tiny: cleaning would never end without it.
 func (j *Journal) kept() int64 {
-	n := j.live + j.pauses.bytes + j.transferBytes()
+	n := j.live + j.standing.bytes + j.transferBytes()
 	return n + j.files.Overhead(n)
 }
 
@@ -230,7 +230,7 @@ func (j *Journal) awaitRemovals(now int64) (next int64) {
 	return engine.Never
 }
 
-// copyOtherRecords writes the last id, the last Applied, the transfers and the pauses again,
+// copyOtherRecords writes the last id, the last Applied, the transfers and what is standing again,
 // if their last records are in a segment that is about to be removed. It lowers budget;
 // done is false if that was not enough.
 func (j *Journal) copyOtherRecords(going uint64, budget *int64) (done bool, err error) {
@@ -245,7 +245,7 @@ func (j *Journal) copyOtherRecords(going uint64, budget *int64) (done bool, err 
 	if err := j.copyTransfers(going); err != nil {
 		return false, err
 	}
-	return j.copyPauses(going, budget)
+	return j.copyStanding(going, budget)
 }
 
 // copyTransfers writes the records of transfers again. They are few.

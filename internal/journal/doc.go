@@ -62,7 +62,7 @@
 // J1. live is the sum of weight over all jobs. J2. marks counts, for each
 // segment, the jobs with that mark; no job has the mark of a removed segment. J3. For
 // each job, room for its deletion is reserved, except for space.unreserved of them;
-// besides, only the standbys and states of space.go are reserved. J4. Each pause is in pauses,
+// besides, only the standbys and states of space.go are reserved. J4. Each pause, and what was set for each pattern, is in standing,
 // with a segment that exists, and in its queue, which is in the order of segments.
 // J5. While there is a backlog, and only then, backlogErr says why, no change is
 // admitted, and no other change is appended. A member never has one. J6. A job with facts in

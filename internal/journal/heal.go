@@ -81,7 +81,7 @@ func (j *Journal) recover() error {
 		}
 	}
 	if failed != 0 {
-		j.pauses.moved(failed)
+		j.standing.moved(failed)
 	}
 	j.recent = j.recent[:0]
 	j.setTarget()

@@ -57,7 +57,7 @@ type Journal struct {
 	marks      map[uint32]int     // J2
 	replacedBy map[uint32]wal.Pos // segment -> the last record that replaces one of its own
 	space      space              // J3
-	pauses     pauses             // J4
+	standing   standing           // J4
 	backlog    []engine.Change    // J5: what could not be appended, in order
 	backlogErr error              // why; nil if there is no backlog
 	lastID     uint64             // segment of the last record of the last id
@@ -112,7 +112,7 @@ func New(opt Options) *Journal {
 		log:        opt.Logger,
 		marks:      make(map[uint32]int),
 		replacedBy: make(map[uint32]wal.Pos),
-		pauses:     newPauses(make(map[string]pause)),
+		standing:   newStanding(make(map[string]fact)),
 		inFlight:   inFlight{jobs: make(map[uint64]flight)},
 		tubes:      make(map[string]string),
 	}
@@ -303,7 +303,7 @@ func (j *Journal) Close() error {
 
 // finish appends what is left and makes all durable.
 func (j *Journal) finish() error {
-	for len(j.pauses.gone) > 0 && j.appendGone() {
+	for len(j.standing.gone) > 0 && j.appendGone() {
 	}
 	if !j.opt.Member {
 		if err := j.appendUnlogged(); err != nil {

@@ -225,6 +225,8 @@ func (m *member) act(rng *rand.Rand, e *engine.Engine, now int64) {
 		e.Kick(now, s, rng.Uint32N(4))
 	case k < 27:
 		e.KickJob(now, id)
+	case k < 28 && rng.IntN(2) == 0:
+		e.SetPolicy(string(m.anyTube(rng))+"*", []string{"", "max-attempts=5\n", "paused=yes\n"}[rng.IntN(3)])
 	case k < 28:
 		e.Pause(now, tube, rng.Uint32N(2)*rng.Uint32N(30))
 	case k < 29:
@@ -265,6 +267,9 @@ func differences(e *engine.Engine, epoch int64, ledger *engine.Engine, now int64
 			if c.Due+epoch > now {
 				lines[fmt.Sprintf("%s paused for %d s until %d", c.Tube, c.Delay, c.Due+epoch)] = true
 			}
+		}
+		for c := range e.PoliciesSet() {
+			lines[fmt.Sprintf("policy of %s: %q", c.Tube, c.Body)] = true
 		}
 		return lines
 	}

@@ -43,7 +43,7 @@ type MergeReport struct {
 	NewIDs  int             // so many of them have another id than before
 	Table   string          // path of the table of old and new ids; empty if there was no job
 	Binlog  *binlog.Report  // what was read of beanstalkd's files; nil if it was a journal
-	Pauses  []engine.Change // not merged; their moments count from 1970
+	LeftOut []engine.Change // pauses, whose moments count from 1970, and policies
 	Adopted *binlog.Report  // beanstalkd's files that were in dir itself; nil if there were none
 	Begun   bool            // something of it was written
 }
@@ -78,8 +78,9 @@ func Merge(fsys vfs.FS, dir, from string, opt Options) (report MergeReport, err 
 	report.Adopted, report.Binlog = opened.Adopted, src.binlog
 	for c := range src.eng.Pauses {
 		c.Due += opt.Epoch
-		report.Pauses = append(report.Pauses, c)
+		report.LeftOut = append(report.LeftOut, c)
 	}
+	report.LeftOut = slices.AppendSeq(report.LeftOut, src.eng.PoliciesSet())
 	taken := len(j.transfers)
 	err = j.mergeAll(&src, &report)
 	closeErr := j.Close()

@@ -85,7 +85,7 @@ func TestMergeKeeps(t *testing.T) {
 	fill("/a")
 	fill("/b")
 	report, err := Merge(fsys, "/a", "/b", Options{Epoch: 77})
-	if err != nil || report.Jobs != 4 || len(report.Pauses) != 1 || report.Pauses[0].Due != 54e9 {
+	if err != nil || report.Jobs != 4 || len(report.LeftOut) != 1 || report.LeftOut[0].Due != 54e9 {
 		t.Fatalf("%+v, %v", report, err)
 	}
 	eng := engine.New(engine.Options{})

@@ -56,7 +56,7 @@ func (j *Journal) read(report *Report) error {
 	if !j.opt.Member && r.applied != (Applied{}) {
 		return ErrOfMember
 	}
-	j.pauses, j.lastID, j.transfers = newPauses(r.pauses), r.lastID, r.transfers
+	j.standing, j.lastID, j.transfers = newStanding(r.standing), r.lastID, r.transfers
 	j.applied = applied{last: r.applied, segment: r.appliedIn, durable: r.applied} // all that was read is durable
 	jobs := 0
 	for c := range j.eng.Snapshots {
@@ -93,13 +93,13 @@ func (j *Journal) read(report *Report) error {
 }
 
 // A replayer reads a log into an engine, and notes where the last records are of the
-// pauses, the last id and the transfers.
+// pauses and policies, the last id and the transfers.
 type replayer struct {
 	eng   *engine.Engine
 	epoch int64
 	pool  sync.Pool // of *replayed
 
-	pauses    map[string]pause
+	standing  map[string]fact
 	lastID    uint64
 	applied   Applied
 	appliedIn uint64
@@ -115,7 +115,7 @@ type replayed struct {
 
 func (r *replayer) replay(files *wal.Log, eng *engine.Engine, epoch int64) (wal.Report, error) {
 	r.eng, r.epoch = eng, epoch
-	r.pauses = make(map[string]pause)
+	r.standing = make(map[string]fact)
 	r.pool.New = func() any { return &replayed{tubes: make(map[string]string)} }
 	return wal.Replay(files, r.decode, r.restore)
 }
@@ -140,10 +140,10 @@ func (r *replayer) restore(b *replayed) error {
 	for i := range b.changes {
 		c := &b.changes[i]
 		switch c.Kind {
-		case engine.TubePaused:
-			r.pauses[c.Tube] = pause{uint64(c.Mark), c.Due, c.Delay}
-			if c.Delay == 0 {
-				delete(r.pauses, c.Tube)
+		case engine.TubePaused, engine.PolicySet:
+			r.standing[keyOf(c)] = factOf(c, uint64(c.Mark))
+			if isOver(c) {
+				delete(r.standing, keyOf(c))
 			}
 		case engine.LastID:
 			r.lastID = uint64(c.Mark)

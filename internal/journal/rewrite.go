@@ -14,7 +14,7 @@ import (
 )
 
 // All jobs are in memory. So whatever happens to the files of a running server, the
-// journal is rewritten as a whole: every job, the pauses and the last id go to new
+// journal is rewritten as a whole: every job, the pauses, the policies and the last id go to new
 // segments, and then all older ones are removed. That takes many turns, and commands go
 // on meanwhile. It is done when the file that is written was lost or cut, when cleaning
 // cannot read what it should, and when an operator asks. Only what is lost counts: that a

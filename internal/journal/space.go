@@ -69,7 +69,7 @@ func (j *Journal) Admit(kind engine.ChangeKind, tube string, body int) engine.Ou
 	if err == nil {
 		err = j.reserve(kind, n)
 	}
-	if kind == engine.JobState || kind == engine.TubePaused {
+	if kind == engine.JobState || kind == engine.TubePaused || kind == engine.PolicySet {
 		for err != nil && j.unreserveState() {
 			err = j.files.Reserve(n)
 		}

@@ -3,6 +3,7 @@ package journal
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -48,7 +49,7 @@ func Load(fsys vfs.FS, dir string, eng *engine.Engine, epoch int64) (Report, err
 type Entry struct {
 	Segment uint64 `json:"segment"`
 	Offset  int64  `json:"offset"` // bytes
-	Kind    string `json:"kind"`   // put, state, deleted, paused, last-id, adoption-begun, adoption-done, merge-begun, merge-done, applied
+	Kind    string `json:"kind"`   // put, state, deleted, paused, last-id, adoption-begun, adoption-done, merge-begun, merge-done, applied, policy
 
 	ID       uint64     `json:"id,omitempty"` // of merge-begun: the highest before
 	Tube     string     `json:"tube,omitempty"`
@@ -64,7 +65,8 @@ type Entry struct {
 	Releases uint32     `json:"releases,omitempty"`
 	Buries   uint32     `json:"buries,omitempty"`
 	Kicks    uint32     `json:"kicks,omitempty"`
-	Body     []byte     `json:"body,omitempty"` // base64 in JSON
+	Body     []byte     `json:"body,omitempty"`     // base64 in JSON
+	Settings []string   `json:"settings,omitempty"` // of a policy, whose pattern Tube is; none: it has none any more
 
 	At    *time.Time    `json:"at,omitempty"`    // when a take-over or a merge was done, or an entry made
 	Files []record.File `json:"files,omitempty"` // of which files
@@ -122,6 +124,7 @@ var kindNames = map[engine.ChangeKind]string{
 	record.MergeBegun:    "merge-begun",
 	record.MergeDone:     "merge-done",
 	record.AppliedMark:   "applied",
+	engine.PolicySet:     "policy",
 }
 
 // EntryOf describes a change. Its moments must count from 1970, as in an engine that
@@ -135,6 +138,8 @@ func EntryOf(c *engine.Change) Entry {
 	switch c.Kind {
 	case engine.TubePaused:
 		e.Delay, e.Due = &c.Delay, moment(c.Due)
+	case engine.PolicySet:
+		e.Settings, e.Body = strings.Split(strings.TrimSuffix(string(c.Body), "\n"), "\n"), nil
 	case record.AdoptionDone, record.MergeDone:
 		at, files, _ := record.DecodeTransfer(c.Body)
 		e.At, e.Files, e.Body = moment(at), files, nil

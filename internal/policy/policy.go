@@ -2,13 +2,14 @@
 // tube. What they do is the business of the engine.
 //
 //	set, err := policy.New([]policy.Config{{Tubes: []string{"mail-*"}, Settings: map[string]any{"max-attempts": 5}}})
-//	e.SetPolicies(set.Lookup())
+//	e.SetPolicies(set)
 //
-// Several policies may be about a tube: each of its settings is that of the most specific pattern which
-// has it. The exact name is the most specific one, then the pattern with the longest text before its
-// first * or ?, then the later one.
+// Several policies may be about a tube. Each of its settings is one that was set while the server ran, if there is one, else
+// one of the configuration file. Among those it is that of the most specific pattern which has it. The exact name is the most
+// specific one, then the pattern with the longest text before its first * or ?; then the later one in the file, or, of those that were
+// set, the longer one, and of two that are as long the one that is later in the order of bytes.
 //
-// The settings are a table (settings.go); start reading there.
+// The settings are a table (settings.go); start reading there. What is set while the server runs is in text.go.
 package policy
 
 import (
@@ -18,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -31,18 +33,24 @@ type Config struct {
 
 // A Set is all policies of a server. It does not change, and any goroutine may use it.
 type Set struct {
-	rules []rule // the most specific ones last
+	file, runtime layer
 
 	mu  sync.Mutex
 	all map[string]*engine.Policy // by which rules are about the tube
 }
 
-// A rule is what a policy says of the tubes of one of its patterns.
-type rule struct {
-	pattern  string
-	tubes    access.Pattern
-	policy   int // its number in the file, from 1
+// A layer is the rules of a source.
+type layer struct {
+	globs []*Rule // the most specific ones last
+	exact []*Rule // names of tubes, in their order; of the same name the later one last
+}
+
+// A Rule is what a policy says of the tubes of one of its patterns.
+type Rule struct {
+	Pattern  string
+	Number   int // of the policy in the file, from 1; 0: it was set while the server ran
 	settings []given
+	strange  []string // lines of settings that this version does not know
 }
 
 // given is a setting with its value.
@@ -50,6 +58,15 @@ type given struct {
 	*Setting
 	text  string
 	value any
+}
+
+// Settings returns what the rule says, as text.
+func (r *Rule) Settings() map[string]string {
+	all := make(map[string]string, len(r.settings))
+	for _, g := range r.settings {
+		all[g.Name] = g.text
+	}
+	return all
 }
 
 // New returns the set of these policies.
@@ -60,22 +77,21 @@ func New(configs []Config) (*Set, error) {
 			return nil, fmt.Errorf("policy %d: %w", i+1, err)
 		}
 	}
-	slices.SortStableFunc(s.rules, func(a, b rule) int { return cmp.Compare(a.literal(), b.literal()) })
 	return s, nil
 }
 
 func (s *Set) add(number int, c Config) error {
 	var settings []given
 	for _, name := range slices.Sorted(maps.Keys(c.Settings)) {
-		i := slices.IndexFunc(Settings, func(s Setting) bool { return s.Name == name })
-		if i < 0 {
-			return fmt.Errorf("there is no setting %q", name)
-		}
-		v, err := Settings[i].parse(c.Settings[name])
+		of, err := named(name)
 		if err != nil {
 			return err
 		}
-		settings = append(settings, given{&Settings[i], written(c.Settings[name]), v})
+		v, err := of.parse(c.Settings[name])
+		if err != nil {
+			return err
+		}
+		settings = append(settings, given{of, written(c.Settings[name]), v})
 	}
 	if _, err := access.NewPattern(c.Tubes); err != nil {
 		return err
@@ -84,50 +100,88 @@ func (s *Set) add(number int, c Config) error {
 		return fmt.Errorf("it has no setting")
 	}
 	for _, glob := range c.Tubes {
-		tubes, err := access.NewPattern([]string{glob})
-		if err != nil {
-			return err
-		}
-		s.rules = append(s.rules, rule{glob, tubes, number, settings})
+		s.file.add(&Rule{Pattern: glob, Number: number, settings: settings})
 	}
 	return nil
 }
 
+// named returns the setting of a name.
+func named(name string) (*Setting, error) {
+	i := slices.IndexFunc(Settings, func(s Setting) bool { return s.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("there is no setting %.40q; there are %s", name, strings.Join(Names(), ", "))
+	}
+	return &Settings[i], nil
+}
+
 // written returns a value as text.
 func written(v any) string {
-	if list, ok := v.([]any); ok {
-		words := make([]string, len(list))
-		for i, w := range list {
+	switch v := v.(type) {
+	case []any:
+		words := make([]string, len(v))
+		for i, w := range v {
 			words[i] = fmt.Sprint(w)
 		}
 		return strings.Join(words, ", ")
+	case time.Time:
+		return v.Format(time.RFC3339)
 	}
 	return fmt.Sprint(v)
 }
 
-// literal returns how long the text before the first * or ? is; that of an exact name is longer than any.
-func (r *rule) literal() int {
-	if n := strings.IndexAny(r.pattern, "*?"); n >= 0 {
+// isGlob reports whether a pattern is not the name of a tube.
+func isGlob(pattern string) bool { return strings.ContainsAny(pattern, "*?") }
+
+// compare orders rules that are globs: the more specific one is the later. It is 0 if the order in the file decides.
+func (r *Rule) compare(o *Rule) int {
+	if n := cmp.Compare(strings.IndexAny(r.Pattern, "*?"), strings.IndexAny(o.Pattern, "*?")); n != 0 || r.Number > 0 {
 		return n
 	}
-	return 1 << 10
+	return cmp.Or(cmp.Compare(len(r.Pattern), len(o.Pattern)), strings.Compare(r.Pattern, o.Pattern))
 }
 
-// Lookup returns Of for the engine: nil if there is no policy.
-func (s *Set) Lookup() func(tube string) *engine.Policy {
-	if len(s.rules) == 0 {
-		return nil
+// add adds a rule.
+func (l *layer) add(r *Rule) {
+	list, order := &l.exact, func(o *Rule) int { return strings.Compare(o.Pattern, r.Pattern) }
+	if isGlob(r.Pattern) {
+		list, order = &l.globs, func(o *Rule) int { return o.compare(r) }
 	}
-	return s.Of
+	at, _ := slices.BinarySearchFunc(*list, r, func(o, _ *Rule) int { return cmp.Or(order(o), -1) }) // after those that are equal
+	*list = slices.Insert(slices.Clone(*list), at, r)
 }
 
-// Of returns the policy of a tube, or nil. Tubes of which the same rules say something share one.
+// without returns the layer without the rules of a pattern.
+func (l layer) without(pattern string) layer {
+	is := func(r *Rule) bool { return r.Pattern == pattern }
+	if isGlob(pattern) {
+		return layer{slices.DeleteFunc(slices.Clone(l.globs), is), l.exact}
+	}
+	return layer{l.globs, slices.DeleteFunc(slices.Clone(l.exact), is)}
+}
+
+// about calls f for the rules about a tube, the most specific one last. A place tells them apart.
+func (l *layer) about(tube string, f func(place int, r *Rule)) {
+	for i, r := range l.globs {
+		if access.Match(r.Pattern, tube) {
+			f(2*i, r)
+		}
+	}
+	at, _ := slices.BinarySearchFunc(l.exact, tube, func(r *Rule, tube string) int { return strings.Compare(r.Pattern, tube) })
+	for ; at < len(l.exact) && l.exact[at].Pattern == tube; at++ {
+		f(2*at+1, l.exact[at])
+	}
+}
+
+// Rules returns all rules: those of the file, then those that were set while the server ran; the names of tubes last.
+func (s *Set) Rules() []*Rule {
+	return slices.Concat(s.file.globs, s.file.exact, s.runtime.globs, s.runtime.exact)
+}
+
+// Of implements [engine.Policies]. Tubes of which the same rules say something share a policy.
 func (s *Set) Of(tube string) *engine.Policy {
 	var key []byte
-	for i := range s.rules {
-		if s.rules[i].tubes.Matches(tube) {
-			key = append(key, byte(i), byte(i>>8))
-		}
+	for n, l := range []*layer{&s.file, &s.runtime} {
+		l.about(tube, func(place int, _ *Rule) { key = append(key, byte(n), byte(place), byte(place>>8), byte(place>>16)) })
 	}
 	if key == nil {
 		return nil
@@ -136,28 +190,22 @@ func (s *Set) Of(tube string) *engine.Policy {
 	defer s.mu.Unlock()
 	p := s.all[string(key)]
 	if p == nil {
-		p = s.policy(tube)
+		p = new(engine.Policy)
+		for _, v := range s.Explain(tube) {
+			v.Setting.put(p, v.value)
+		}
 		s.all[string(key)] = p
-	}
-	return p
-}
-
-func (s *Set) policy(tube string) *engine.Policy {
-	p := new(engine.Policy)
-	for _, v := range s.Explain(tube) {
-		v.setting.put(p, v.value)
 	}
 	return p
 }
 
 // A Value is that of a setting for a tube, and where it comes from.
 type Value struct {
-	Name, Text string
-	Pattern    string // of the policy; empty: none sets it, the value is the default
-	Policy     int    // number of the policy in the file, from 1; 0: none
+	*Setting
+	Text string
+	Rule *Rule // nil: none sets it, the value is the default
 
-	setting *Setting
-	value   any
+	value any
 }
 
 // Explain returns what each setting is for a tube.
@@ -169,46 +217,72 @@ func (s *Set) Explain(tube string) []Value {
 		if err != nil {
 			panic(err) // the table is wrong
 		}
-		values[i] = Value{Name: of.Name, Text: of.Default, setting: of, value: v}
+		values[i] = Value{of, of.Default, nil, v}
 	}
-	for _, r := range s.rules {
-		if !r.tubes.Matches(tube) {
-			continue
-		}
+	set := func(_ int, r *Rule) {
 		for _, g := range r.settings {
 			for i := range values {
-				if values[i].setting == g.Setting {
-					values[i] = Value{g.Name, g.text, r.pattern, r.policy, g.Setting, g.value}
+				if values[i].Setting == g.Setting {
+					values[i] = Value{g.Setting, g.text, r, g.value}
 				}
 			}
 		}
 	}
+	s.file.about(tube, set)
+	s.runtime.about(tube, set)
 	return values
 }
 
 // Warnings says what is allowed, and probably not meant.
 func (s *Set) Warnings() (warnings []string) {
-	for _, r := range s.rules {
-		if strings.ContainsAny(r.pattern, "*?") {
-			warnings = append(warnings, s.chain(strings.NewReplacer("*", "x", "?", "x").Replace(r.pattern), r)...)
-		} else {
-			warnings = append(warnings, s.chain(r.pattern, r)...)
+	for _, r := range s.Rules() {
+		for _, line := range r.strange {
+			warnings = append(warnings, fmt.Sprintf("%s: this version of beanpole does not know %s, and ignores it", r, line))
 		}
+		tube := strings.NewReplacer("*", "x", "?", "x").Replace(r.Pattern)
+		p := s.Of(tube)
+		says := r.Settings()
+		for _, w := range []struct {
+			setting string
+			idle    bool
+			why     string
+		}{
+			{"retry-max", p.RetryDelay > p.RetryMax, "is less than retry-delay: each failure waits retry-max"},
+			{"dead-tube", p.Exhausted != engine.MoveExhausted, `has no effect without exhausted = "move"`},
+			{"exhausted", !limited(p), "has no effect without max-attempts, max-timeouts or max-releases"},
+			{"retry-factor", p.RetryDelay == 0, "has no effect without retry-delay"},
+			{"retry-jitter", p.RetryDelay == 0, "has no effect without retry-delay"},
+			{"retry-on", p.RetryDelay == 0, "has no effect without retry-delay"},
+			{"burst", p.Interval == 0, "has no effect without rate"},
+		} {
+			if says[w.setting] != "" && w.idle {
+				warnings = append(warnings, fmt.Sprintf("%s: %s %s", r, w.setting, w.why))
+			}
+		}
+		warnings = append(warnings, s.chain(tube, r)...)
 	}
 	slices.Sort(warnings)
 	return slices.Compact(warnings)
 }
 
+// String names the rule.
+func (r *Rule) String() string {
+	if r.Number == 0 {
+		return "the policy of " + r.Pattern + ", set while the server ran"
+	}
+	return fmt.Sprintf("policy %d, of the tubes %s", r.Number, r.Pattern)
+}
+
 // chain says whether the jobs of a tube that a rule is about are moved on from their dead tube.
-func (s *Set) chain(tube string, r rule) []string {
+func (s *Set) chain(tube string, r *Rule) []string {
 	p := s.Of(tube)
 	if p.Exhausted != engine.MoveExhausted || !limited(p) {
 		return nil
 	}
 	dead := strings.ReplaceAll(p.DeadTube, "{tube}", tube)
 	if next := s.Of(dead); next != nil && next.Exhausted == engine.MoveExhausted && limited(next) && dead != tube {
-		return []string{fmt.Sprintf("policy %d: the dead tube %s of the tubes %s has a policy that moves exhausted jobs on, to %s: "+
-			`give dead tubes a [[policy]] with exhausted = "bury", after this one`, r.policy, dead, r.pattern, strings.ReplaceAll(next.DeadTube, "{tube}", dead))}
+		return []string{fmt.Sprintf("%s: their dead tube, such as %s, has a policy that moves exhausted jobs on, to %s: "+
+			`give dead tubes a policy with exhausted = "bury"`, r, dead, strings.ReplaceAll(next.DeadTube, "{tube}", dead))}
 	}
 	return nil
 }

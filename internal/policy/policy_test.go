@@ -2,8 +2,10 @@ package policy
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
@@ -40,9 +42,9 @@ func TestMerge(t *testing.T) {
 		for _, v := range s.Explain(tube) {
 			switch v.Name {
 			case "max-attempts", "max-releases", "retry-delay":
-				got = append(got, fmt.Sprintf("%s/%d", v.Text, v.Policy))
+				got = append(got, fmt.Sprintf("%s/%d", v.Text, v.Rule.Number))
 			case "max-timeouts":
-				if v.Pattern != "" || v.Text != v.setting.Default {
+				if v.Rule != nil || v.Text != v.Setting.Default {
 					t.Errorf("%s: a setting of no policy is %+v", tube, v)
 				}
 			}
@@ -137,10 +139,91 @@ func TestWarnings(t *testing.T) {
 		{[]Config{{[]string{"mail-*"}, values{"max-attempts": int64(2), "exhausted": "move", "dead-tube": "dead"}}}, 0},
 		{[]Config{{[]string{"*"}, move}, {[]string{"*.dead"}, values{"exhausted": "bury"}}}, 0},
 		{[]Config{{[]string{"*.dead"}, values{"exhausted": "bury"}}, {[]string{"*"}, move}}, 2}, // both begin with a *: the later one counts
-		{[]Config{{[]string{"*"}, values{"exhausted": "move"}}}, 0},
+		{[]Config{{[]string{"*"}, values{"exhausted": "move", "burst": int64(2)}}}, 2},          // neither acts by itself
 	} {
 		if got := set(t, test.configs...).Warnings(); len(got) != test.want {
 			t.Errorf("%v: %q", test.configs, got)
+		}
+	}
+}
+
+// What is set at run time wins over the file, setting by setting, whatever the patterns; among itself the most specific
+// pattern wins, in whichever order it was set.
+func TestWith(t *testing.T) {
+	file := set(t, Config{[]string{"mail"}, values{"max-attempts": int64(9), "retry-delay": "9s"}}, Config{[]string{"*"}, values{"burst": int64(9)}})
+	texts := map[string]string{"*": "max-attempts=2\nmax-releases=2\n", "m*": "max-attempts=3\n", "m*l": "max-attempts=4\n", "m??l": "max-attempts=5\n", "mailx": "max-attempts=6\n"}
+	for range 20 {
+		s := engine.Policies(file)
+		for pattern, text := range texts { // in any order
+			s = s.With(pattern, "max-attempts=1000\n").With(pattern, text)
+		}
+		for tube, want := range map[string]string{
+			"mail":  "max-attempts=5 m??l, max-releases=2 *, retry-delay=9s policy 1, burst=9 policy 2",
+			"mxl":   "max-attempts=4 m*l, max-releases=2 *, burst=9 policy 2",
+			"mailx": "max-attempts=6 mailx, max-releases=2 *, burst=9 policy 2",
+			"z":     "max-attempts=2 *, max-releases=2 *, burst=9 policy 2",
+		} {
+			var got []string
+			for _, v := range s.(*Set).Explain(tube) {
+				switch {
+				case v.Rule != nil && v.Rule.Number > 0:
+					got = append(got, fmt.Sprintf("%s=%s policy %d", v.Name, v.Text, v.Rule.Number))
+				case v.Rule != nil:
+					got = append(got, fmt.Sprintf("%s=%s %s", v.Name, v.Text, v.Rule.Pattern))
+				}
+			}
+			if strings.Join(got, ", ") != want {
+				t.Errorf("%s: %s, want %s", tube, strings.Join(got, ", "), want)
+			}
+		}
+		if p := s.Of("mail"); p.MaxAttempts != 5 || p.RetryDelay != 9e9 {
+			t.Errorf("%+v", p)
+		}
+		for pattern := range texts {
+			s = s.With(pattern, "")
+		}
+		if p := s.Of("mail"); p.MaxAttempts != 9 || len(s.(*Set).Rules()) != 2 {
+			t.Errorf("nothing is set any more: %+v", p)
+		}
+	}
+	if s := file.With("x", "from-the-future=1\nmax-attempts=1e9\nburst=3\n").(*Set); s.Of("x").Burst != 3 || len(s.Warnings()) < 2 {
+		t.Errorf("what this version does not know: %q", s.Warnings())
+	}
+}
+
+func TestEdit(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	text, err := Edit("burst=1\nfrom-the-future=1\nmax-attempts=2\n", map[string]string{"max-attempts": " 7 ", "paused": "1h30m", "retry-on": "timeout, close"}, []string{"burst", "from-the-future", "rate"}, now)
+	if want := "max-attempts=7\npaused=2027-01-15T09:30:00Z\nretry-on=timeout, close\n"; err != nil || text != want {
+		t.Errorf("%v, got %q, want %q", err, text, want)
+	}
+	if Parse(text)["retry-on"] != "timeout, close" {
+		t.Error(Parse(text))
+	}
+	for _, test := range []struct{ name, value, want string }{
+		{"max-attempt", "3", `there is no setting "max-attempt"; there are max-attempts, `}, {"max-attempts", "", "max-attempts: want a whole number"},
+		{"max-attempts", "3\nburst=1", "max-attempts: want"}, {"retry-on", strings.Repeat("close,", 50), "more than 256"}, {"exhausted", "bury\n", ""},
+		{"dead-tube", "a b", "dead-tube: want the name of a tube"}, {"paused", "-5s", "paused: want yes, no"}, {"paused", "1960-01-01T00:00:00Z", "paused: want yes, no"},
+	} {
+		text, err := Edit("", map[string]string{test.name: test.value}, nil, now)
+		if test.want == "" && (err != nil || strings.Count(text, "\n") != 1) || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s=%s: %q %v, want %q", test.name, test.value, text, err, test.want)
+		}
+	}
+	if _, err := Edit("", nil, []string{"max-attempt"}, now); err == nil {
+		t.Error("a setting that is not there can be unset")
+	}
+	for pattern, ok := range map[string]bool{"*": true, "mail-?": true, "a b": false, "": false, "-a": false, "*-": true, strings.Repeat("x", 201): false} {
+		if (CheckPattern(pattern) == nil) != ok {
+			t.Errorf("%q: %v", pattern, CheckPattern(pattern))
+		}
+	}
+}
+
+func TestPaused(t *testing.T) {
+	for value, want := range map[any]int64{"no": 0, false: 0, "yes": math.MaxInt64, true: math.MaxInt64, "2027-01-15T08:00:00Z": 1_800_000_000e9, time.Unix(1_800_000_000, 0): 1_800_000_000e9} {
+		if p := set(t, Config{[]string{"a"}, values{"paused": value}}).Of("a"); p.PausedUntil != want {
+			t.Errorf("%v: %d", value, p.PausedUntil)
 		}
 	}
 }

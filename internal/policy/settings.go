@@ -36,6 +36,7 @@ const (
 	choices              // int, a set of bits
 	tube                 // string
 	rate                 // int64, ns between two
+	until                // int64, ns since 1970; 0: not, math.MaxInt64: without end
 )
 
 // Settings are all there are, in the order of the documentation.
@@ -60,6 +61,8 @@ var Settings = []Setting{
 		number, [2]float64{0, 1}, nil, func(p *engine.Policy, v any) { p.RetryJitter = v.(float64) }},
 	{"retry-on", "timeout, close, release", "Which failures make a job wait: its TTR runs out, its worker's connection closes, it is released.",
 		choices, [2]float64{}, []string{"timeout", "close", "release"}, func(p *engine.Policy, v any) { p.RetryOn = engine.Ends(v.(int)) }},
+	{"paused", "no", "Whether jobs of the tube cannot be reserved, or until when.",
+		until, [2]float64{}, []string{"no", "yes"}, func(p *engine.Policy, v any) { p.PausedUntil = v.(int64) }},
 	{"max-reserved", "0", "How many jobs of the tube are reserved at the same time; 0 is any number.",
 		count, [2]float64{1, 1000000}, nil, func(p *engine.Policy, v any) { p.MaxReserved = v.(uint32) }},
 	{"rate", "0", "How many jobs of the tube are reserved in a time, on average; 0 is any number.",
@@ -88,6 +91,8 @@ func (s *Setting) Takes() string {
 		return fmt.Sprintf("a duration such as 30s, from %s to %s", seconds(s.bounds[0]), seconds(s.bounds[1]))
 	case rate:
 		return fmt.Sprintf("a rate such as 100/s, 5/m, 2/h or 1/d, up to %v/s, or 0", s.bounds[1])
+	case until:
+		return "yes, no, or the moment when it ends, such as 2027-01-31T08:00:00Z"
 	case choice:
 		return "one of " + strings.Join(s.words, ", ")
 	case choices:
@@ -135,12 +140,44 @@ func (s *Setting) read(v any) (any, error) {
 		return nil, errBad
 	case choices:
 		return s.set(v)
+	case until:
+		return moment(v)
 	}
 	name, ok := v.(string)
 	if bare := strings.ReplaceAll(name, "{tube}", "x"); !ok || !wire.ValidTube([]byte(bare)) {
 		return nil, errBad
 	}
 	return name, nil
+}
+
+// moment reads until when something holds.
+func moment(v any) (int64, error) {
+	switch v {
+	case "no", false:
+		return 0, nil
+	case "yes", true:
+		return math.MaxInt64, nil
+	}
+	at, is := v.(time.Time)
+	if text, isText := v.(string); isText {
+		var err error
+		if at, err = time.Parse(time.RFC3339, text); err != nil {
+			return 0, err
+		}
+		is = true
+	}
+	if !is || at.Year() < 1971 || at.Year() > 2200 {
+		return 0, errBad
+	}
+	return at.UnixNano(), nil
+}
+
+// fromNow makes the moment of a duration when it is over, where something holds until then.
+func (s *Setting) fromNow(text string, now time.Time) string {
+	if d, err := time.ParseDuration(text); err == nil && s.kind == until && d > 0 {
+		return now.Add(d).UTC().Truncate(time.Second).Format(time.RFC3339)
+	}
+	return text
 }
 
 // number reads a number, or a duration in seconds.

@@ -22,7 +22,7 @@ func newVerify() *cobra.Command {
 		Use:   "verify DIR [--json]",
 		Short: "compare the jobs of all members",
 		Long: `Compare what the members of the cluster of the member whose directory this is have in memory: all
-jobs with their bodies, states and tubes, and the pauses of tubes. The queue goes on meanwhile. Jobs that
+jobs with their bodies, states and tubes, the pauses of tubes, and policies that were set. The queue goes on meanwhile. Jobs that
 are put, deleted or changed during the consistency check are not compared, and their number is shown. The
 exit code is 1 if a member differs, or could not be asked.
 ` + exits,

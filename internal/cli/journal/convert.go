@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,7 +23,7 @@ const convertLong = `Write the jobs of a journal as files that beanstalkd starts
 back. They are of version 7, which beanstalkd 1.12 and 1.13 read on 64-bit
 machines. No server may be running. The journal is not changed.
 
-beanstalkd knows no pauses on disk, so they are left out, and told. All else is
+beanstalkd knows no pauses on disk, and no policies, so they are left out, and told. All else is
 kept: ids, states, the order of buried jobs, what is left of delays, counters.`
 
 const convertExample = `  beanpole journal convert /var/lib/beanpole --beanstalkd /var/lib/beanstalkd
@@ -86,15 +87,18 @@ func tellConverted(w io.Writer, eng *engine.Engine, sum binlog.Summary, out stri
 	if need := sum.MaxBody + 2; need > beanstalkdMaxJob {
 		fmt.Fprintf(w, "give beanstalkd -z %d or more, or it loses jobs\n", need)
 	}
-	tellPauses(w, slices.Collect(eng.Pauses))
+	tellLeftOut(w, slices.AppendSeq(slices.Collect(eng.Pauses), eng.PoliciesSet()))
 	fmt.Fprintf(w, "the user that beanstalkd runs as must own %s and what is in it\n", out)
 }
 
-// tellPauses tells which pauses, of a clock that counts from 1970, are left out.
-func tellPauses(w io.Writer, pauses []engine.Change) {
+// tellLeftOut tells which pauses, of a clock that counts from 1970, and which policies are left out.
+func tellLeftOut(w io.Writer, changes []engine.Change) {
 	now := time.Now().UnixNano()
-	for _, c := range pauses {
-		if c.Due > now {
+	for _, c := range changes {
+		switch {
+		case c.Kind == engine.PolicySet:
+			fmt.Fprintf(w, "the policy of %s is left out: %s\n", c.Tube, strings.Join(journal.EntryOf(&c).Settings, " "))
+		case c.Due > now:
 			fmt.Fprintf(w, "the pause of tube %s is left out\n", c.Tube)
 		}
 	}

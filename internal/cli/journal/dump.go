@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -139,7 +140,7 @@ func (d *dump) wants(e *journal.Entry) bool {
 	return e.Tube == d.tube
 }
 
-// jobs prints the jobs as they are now, and the pauses that are not over.
+// jobs prints the jobs as they are now, the pauses that are not over, and the policies that were set.
 func (d *dump) jobs(dir string) error {
 	eng, err := loadJournal(dir)
 	if err != nil {
@@ -163,7 +164,26 @@ func (d *dump) jobs(dir string) error {
 			return err
 		}
 	}
+	for c := range eng.PoliciesSet() {
+		if d.job != 0 || d.tube != "" && c.Tube != d.tube {
+			continue
+		}
+		if err := d.printPolicy(&c); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// printPolicy prints what was set for a pattern of tubes, as printPause does.
+func (d *dump) printPolicy(c *engine.Change) error {
+	e := journal.EntryOf(c)
+	if d.json {
+		_, err := fmt.Fprintf(d.notes, "beanpole: the policy of %s is %s\n", c.Tube, strings.Join(e.Settings, " "))
+		return err
+	}
+	fmt.Fprint(d.out, "policy")
+	return d.fields(&e)
 }
 
 func (d *dump) printJob(c *engine.Change, now int64) error {
@@ -245,6 +265,9 @@ func (d *dump) fields(e *journal.Entry) error {
 	moment("at", e.At)
 	for _, f := range e.Files {
 		text("file", f.Name)
+	}
+	for _, setting := range e.Settings {
+		fmt.Fprintf(d.out, " %s", setting)
 	}
 	if e.Kind == "put" {
 		d.body(e.Body)

@@ -27,7 +27,7 @@ one before, or it is above 9007199254740991 (2^53 - 1), where only a fault can
 have brought it; then it gets a new one, which is higher than all. Old and new ids of
 all jobs are written to a table in DIR, merge-TIME.ids: a line for each job, the
 old id, a tab, the new one. All else is kept: tube, state, what is left of delays,
-counters. Buried jobs come after those that DIR has. Pauses are left out, and told.
+counters. Buried jobs come after those that DIR has. Pauses and policies that were set are left out, and told.
 
 If it fails or is interrupted, nothing is merged, and it can be repeated. What
 was merged before is refused.`
@@ -71,7 +71,7 @@ func mergeJobs(dir, from string, w io.Writer) error {
 	if r.Table != "" {
 		fmt.Fprintf(w, "old and new ids are in %s\n", r.Table)
 	}
-	tellPauses(w, r.Pauses)
+	tellLeftOut(w, r.LeftOut)
 	fmt.Fprintf(w, "the user that the server runs as must own %s and what is in it\n", dir)
 	fmt.Fprintf(w, "start no server on %s again: its jobs would be done twice\n", from)
 	if r.Binlog != nil && r.Binlog.Damaged() || r.Adopted != nil && r.Adopted.Damaged() {

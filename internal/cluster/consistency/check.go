@@ -74,10 +74,10 @@ type check struct {
 	err     error
 }
 
-// A change is that an entry changes a job or a pause.
+// A change is that an entry changes a job, a pause or a policy that was set.
 type change struct{ entry, key uint64 }
 
-// An Item is a job, or the pause of a tube, and the hash of what a member has of it.
+// An Item is a job, the pause of a tube or what was set for a pattern of tubes, and the hash of what a member has of it.
 type Item struct {
 	Key  uint64 `json:"key"` // see job
 	Hash uint64 `json:"hash"`
@@ -86,7 +86,7 @@ type Item struct {
 // maxJob is above all ids of jobs.
 const maxJob = 1 << 63
 
-// job returns the job that an item is; 0: it is a pause.
+// job returns the job that an item is; 0: it is a pause or a policy.
 func (i Item) job() uint64 {
 	if i.Key >= maxJob {
 		return 0
@@ -97,9 +97,12 @@ func (i Item) job() uint64 {
 // keyOf returns the key of what a change is about; 0: of nothing that is compared.
 func keyOf(c *engine.Change) uint64 {
 	switch c.Kind {
-	case engine.TubePaused, engine.TubeGone:
+	case engine.TubePaused, engine.TubeGone, engine.PolicySet:
 		h := fnv.New64a()
 		h.Write([]byte(c.Tube))
+		if c.Kind == engine.PolicySet {
+			h.Write([]byte("*")) // no tube has such a name
+		}
 		return h.Sum64() | maxJob
 	}
 	return c.ID

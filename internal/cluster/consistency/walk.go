@@ -7,8 +7,8 @@ const (
 	slicePlaces = 2048 // looks for jobs in a turn, and for pauses, at most
 )
 
-// A walk visits all jobs of an engine, each as the JobPut that would restore it, and then
-// all pauses, in slices of a turn each. What is there all the time is visited exactly
+// A walk visits all jobs of an engine, each as the JobPut that would restore it, then
+// all pauses, in slices of a turn each, and in the last one the policies that were set. What is there all the time is visited exactly
 // once. The zero walk has visited nothing.
 type walk struct {
 	place int64        // of the next job; see engine.NextSnapshot
@@ -39,6 +39,9 @@ func (w *walk) slice(e *engine.Engine, bytes int, visit func(*engine.Change) (by
 		if c, paused := e.PauseOf(w.names.At(w.tube)); paused {
 			visit(&c)
 		}
+	}
+	for c := range e.PoliciesSet() {
+		visit(&c)
 	}
 	return true
 }

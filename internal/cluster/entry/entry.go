@@ -161,7 +161,7 @@ func (d *Decoder) Decode(data []byte, epoch int64) (stamp int64, changes []engin
 // ofEngine reports whether a change is one that an entry may have. The highest id is none: each put says its own.
 func ofEngine(kind engine.ChangeKind) bool {
 	switch kind {
-	case engine.JobPut, engine.JobState, engine.JobDeleted, engine.TubePaused:
+	case engine.JobPut, engine.JobState, engine.JobDeleted, engine.TubePaused, engine.PolicySet:
 		return true
 	}
 	return false

@@ -21,7 +21,7 @@ import (
 // group first, as in package encoding/binary); fixed numbers are little-endian.
 // Moments are nanoseconds since 1970.
 //
-//	record   := put | state | deleted | paused | last | adoption | merge | applied
+//	record   := put | state | deleted | paused | last | adoption | merge | applied | policy
 //	put      := kind (1) job tube body                  a job, whole
 //	state    := kind (2) job                            a job's new state
 //	deleted  := kind (3) id
@@ -32,6 +32,7 @@ import (
 //	merge   := kind (8) id                             begun; the highest id before
 //	          | kind (9) transfer                       done
 //	applied  := kind (10) index term stamp i64          a member of a cluster: all up to this entry is in the records before
+//	policy   := kind (11) tube settings                 what was set for a pattern while the server ran; no settings: nothing any more
 //
 //	job      := flags u8 id pri delay ttr created i64 [due] [counters]
 //	flags    := state (1 ready, 3 delayed, 4 buried) + 16 if there are counters
@@ -39,6 +40,7 @@ import (
 //	counters := reserves timeouts releases buries kicks
 //	tube     := length u8, name
 //	body     := the rest of the record, without CR LF
+//	settings := the rest of the record: lines such as max-attempts=5, by name
 //	transfer := when i64, file*                         where jobs came from; nothing at all: not known
 //	file     := length u8, name; size; SHA-256 (32 bytes)
 const (
@@ -55,6 +57,8 @@ const (
 
 	kindApplied = 10
 
+	kindPolicy = 11
+
 	flagCounters = 16
 	stateMask    = flagCounters - 1
 )
@@ -70,6 +74,8 @@ func MaxLen(kind engine.ChangeKind, tube, body int) int {
 		return job
 	case engine.JobDeleted, engine.LastID:
 		return 1 + binary.MaxVarintLen64
+	case engine.PolicySet:
+		return 1 + 1 + tube + body
 	}
 	return 1 + 1 + tube + binary.MaxVarintLen32 + 8
 }
@@ -105,6 +111,8 @@ func Append(dst []byte, c *engine.Change, epoch int64) []byte {
 		dst = appendTube(append(dst, kindPaused), c.Tube)
 		dst = binary.AppendUvarint(dst, uint64(c.Delay))
 		dst = appendMoment(dst, c.Due, epoch)
+	case engine.PolicySet:
+		dst = appendTube(append(dst, kindPolicy), c.Tube)
 	case engine.LastID:
 		dst = binary.AppendUvarint(append(dst, kindLast), c.ID)
 	case AdoptionBegun:
@@ -181,6 +189,11 @@ func Decode(rec []byte, epoch int64, tubes map[string]string) (engine.Change, er
 		c.Tube = d.tube()
 		c.Delay = d.uint32()
 		c.Due = d.moment()
+	case kindPolicy:
+		c.Kind = engine.PolicySet
+		c.Tube = d.tube()
+		c.Body, d.rest = d.rest, nil
+		c.BodyLen = len(c.Body)
 	case kindLast:
 		c.Kind = engine.LastID
 		c.ID = d.uvarint()

@@ -44,6 +44,8 @@ var kinds = []struct {
 	{"deleted", engine.Change{Kind: engine.JobDeleted, ID: 128}},
 	{"paused for a minute", engine.Change{Kind: engine.TubePaused, Tube: "mail", Delay: 60, Due: 61e9}},
 	{"paused no more, or gone", engine.Change{Kind: engine.TubePaused, Tube: "mail", Due: -epoch}},
+	{"policy", engine.Change{Kind: engine.PolicySet, Tube: "mail-*", Body: []byte("max-attempts=5\nretry-delay=5s\n"), BodyLen: 30}},
+	{"policy: none any more", engine.Change{Kind: engine.PolicySet, Tube: "mail-*", Body: []byte{}}},
 	{"last id", engine.Change{Kind: engine.LastID, ID: 1 << 32}},
 	{"adoption begun", engine.Change{Kind: AdoptionBegun}},
 	{"adoption done", engine.Change{Kind: AdoptionDone, Body: AppendTransfer(nil, epoch, []File{
@@ -143,7 +145,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatalf("%+v takes %d bytes, and should take %d at most", c, len(rec), most)
 		}
 		for n := range rec {
-			if c.Kind == engine.JobPut && n >= len(rec)-len(c.Body) {
+			if (c.Kind == engine.JobPut || c.Kind == engine.PolicySet) && n >= len(rec)-len(c.Body) {
 				break // a shorter body is a body
 			}
 			if _, err := Decode(rec[:n], epoch, make(map[string]string)); !errors.Is(err, ErrInvalid) {
@@ -157,12 +159,15 @@ func drawChange(t *rapid.T) engine.Change {
 	u32 := func(name string) uint32 { return rapid.Uint32().Draw(t, name) }
 	moment := func(name string) int64 { return rapid.Int64().Draw(t, name) }
 	c := engine.Change{Kind: rapid.SampledFrom([]engine.ChangeKind{
-		engine.JobPut, engine.JobPut, engine.JobState, engine.JobDeleted, engine.TubePaused, engine.LastID, AdoptionBegun, AdoptionDone, MergeBegun, AppliedMark,
+		engine.JobPut, engine.JobPut, engine.JobState, engine.JobDeleted, engine.TubePaused, engine.PolicySet, engine.LastID, AdoptionBegun, AdoptionDone, MergeBegun, AppliedMark,
 	}).Draw(t, "kind")}
 	tube := func() string { return string(rapid.SliceOfN(rapid.Byte(), 1, maxTube).Draw(t, "tube")) }
 	switch c.Kind {
 	case engine.JobDeleted, engine.LastID, MergeBegun:
 		c.ID = rapid.Uint64().Draw(t, "id")
+	case engine.PolicySet:
+		c.Tube, c.Body = tube(), rapid.SliceOfN(rapid.Byte(), 0, 30).Draw(t, "settings")
+		c.BodyLen = len(c.Body)
 	case engine.TubePaused:
 		c.Tube, c.Delay, c.Due = tube(), u32("delay"), moment("due")
 	case AdoptionDone:

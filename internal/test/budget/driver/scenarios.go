@@ -38,7 +38,7 @@ var scenarios = []scenario{
 		return jobLife(q)
 	}},
 	{"put-reserve-delete-policy", 10000, 3, memory, func(q *queue) func() {
-		q.Configure(func(e *engine.Engine) { e.SetPolicies(mild) })
+		q.Configure(func(e *engine.Engine) { e.SetPolicies(engine.PolicyFunc(mild)) })
 		return jobLife(q)
 	}},
 	{"another-of-10000-tubes", 10000, 6, memory, anotherTube},

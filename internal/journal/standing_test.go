@@ -59,6 +59,50 @@ func TestCarryPauses(t *testing.T) {
 	}
 }
 
+// What was set for patterns of tubes is there after cleaning, a start and a rewriting, and what was unset is not.
+func TestCarryPolicies(t *testing.T) {
+	b := newBench(t, Options{SegmentSize: segment, Epoch: epoch})
+	set := func(pattern, settings string) {
+		b.turn(func() {
+			if o := b.eng.SetPolicy(pattern, settings); o != engine.OK {
+				t.Fatalf("set %s: %v", pattern, o)
+			}
+		})
+	}
+	want := ""
+	for n := range 50 {
+		set(fmt.Sprintf("tube-%02d*", n), "max-attempts=9\n")
+		set(fmt.Sprintf("tube-%02d*", n), "max-attempts=5\n")
+		if n%2 == 0 {
+			set(fmt.Sprintf("tube-%02d*", n), "")
+			continue
+		}
+		want += fmt.Sprintf("tube-%02d* max-attempts=5\n", n)
+	}
+	found := func(e *engine.Engine) (text string) {
+		for c := range e.PoliciesSet() {
+			text += c.Tube + " " + string(c.Body)
+		}
+		return text
+	}
+	oldest := b.log.Stats().Oldest
+	for range 500 {
+		b.turn(func() { b.eng.Delete(b.s, b.put(engine.Spec{}, 1000)) })
+	}
+	b.rest()
+	if st := b.log.Stats(); st.Oldest < oldest+3 {
+		t.Fatalf("little was cleaned: from segment %d to %d", oldest, st.Oldest)
+	}
+	for _, how := range []string{"cleaned", "rewritten"} {
+		eng := engine.New(engine.Options{})
+		if _, err := Load(b.log.fs, b.log.dir, eng, epoch); err != nil || found(eng) != want || found(b.eng) != want {
+			t.Fatalf("%s: %v, found\n%s\nwant\n%s", how, err, found(eng), want)
+		}
+		b.turn(b.log.Rewrite)
+		b.rest()
+	}
+}
+
 // rest lets time pass until the journal wants no turn any more.
 func (b *bench) rest() {
 	b.tb.Helper()

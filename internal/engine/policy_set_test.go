@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// prefixes are policies of which those set while the engine runs pause the tubes whose name begins with the pattern.
+type prefixes map[string]string
+
+func (p prefixes) Of(tube string) *Policy {
+	for pattern, settings := range p {
+		if strings.HasPrefix(tube, pattern) && settings == "paused" {
+			return &Policy{PausedUntil: math.MaxInt64}
+		}
+	}
+	return nil
+}
+
+func (p prefixes) With(pattern, settings string) Policies {
+	with := prefixes{pattern: settings}
+	for pattern, settings := range p {
+		if _, ok := with[pattern]; !ok {
+			with[pattern] = settings
+		}
+	}
+	return with
+}
+
+// What is set is a change, holds for tubes that are there and that come, and an engine that restores it has it before
+// any client is served. It keeps no tube alive.
+func TestSetPolicy(t *testing.T) {
+	admitted := OK
+	opt := Options{Logged: true, Policies: prefixes{}, Admit: func(kind ChangeKind, tube string, body int) Outcome {
+		if kind == PolicySet && (tube != "m" || body != len("paused") && body != 0) {
+			t.Errorf("admits %s with %d bytes", tube, body)
+		}
+		return admitted
+	}}
+	e := New(opt)
+	s := e.Open(nil)
+	put := func(e *Engine, s *Session, tube string) {
+		e.Use(s, []byte(tube))
+		e.Put(0, s, Spec{TTR: 5}, nil)
+	}
+	reserved := func(e *Engine, tube string) bool {
+		w := e.Open(nil)
+		e.Watch(w, []byte(tube))
+		_, o := e.Reserve(0, w, 0)
+		defer e.Close(0, w)
+		return o == OK
+	}
+	put(e, s, "m1")
+	admitted = OutOfMemory
+	if o := e.SetPolicy("m", "paused"); o != OutOfMemory || e.SetPolicyOf("m") != "" {
+		t.Errorf("what the Log has no room for is set: %v", o)
+	}
+	admitted = OK
+	if o := e.SetPolicy("m", "paused"); o != OK || e.SetPolicyOf("m") != "paused" {
+		t.Errorf("set: %v", o)
+	}
+	for e.Tick(0); e.Next() <= 0; e.Tick(0) {
+	}
+	put(e, s, "m2")
+	put(e, s, "other")
+	if st, _ := e.TubeStats(0, []byte("m1")); st.Pause != math.MaxUint32 || st.PauseLeft != math.MaxUint32 || reserved(e, "m1") || reserved(e, "m2") || !reserved(e, "other") {
+		t.Errorf("the tubes of the pattern are not paused, or others are: %+v", st)
+	}
+	changes := e.TakeChanges()
+	n := 0
+	for _, c := range changes {
+		if c.Kind == PolicySet {
+			n++
+		}
+	}
+	after := New(opt)
+	for _, c := range changes {
+		after.Restore(c)
+	}
+	after.Inherit(e.Settings())
+	after.Tick(0)
+	if n != 1 || reserved(after, "m1") || reserved(after, "m2") || after.Digest(0, 0) != e.Digest(0, 0) {
+		t.Errorf("%d changes; an engine that restores them lacks the policy", n)
+	}
+	if e.SetPolicy("m", ""); len(slices.Collect(e.PoliciesSet())) != 0 || after.Digest(0, 0) == e.Digest(0, 0) {
+		t.Error("it is set still")
+	}
+	for e.Tick(0); e.Next() <= 0; e.Tick(0) {
+	}
+	if !reserved(e, "m1") {
+		t.Error("the tube stays paused")
+	}
+	if err := e.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// There may be so many, and no more; what is there can be changed all the same.
+func TestMaxPolicies(t *testing.T) {
+	e := New(Options{})
+	for n := range MaxPolicies {
+		if o := e.SetPolicy(fmt.Sprint("t", n), "x"); o != OK {
+			t.Fatal(n, o)
+		}
+	}
+	if e.SetPolicy("more", "x") != OutOfMemory || e.SetPolicy("t1", "y") != OK || e.SetPolicy("t1", "") != OK || e.SetPolicy("more", "x") != OK {
+		t.Error("the limit is not kept, or is kept where there is room")
+	}
+	if e.TubeNames().Len() != 1 {
+		t.Error("policies have made tubes")
+	}
+}

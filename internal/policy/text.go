@@ -1,0 +1,89 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// What is set for a pattern while the server runs is kept as a text of lines such as max-attempts=5, by name.
+
+const maxText = 256 // bytes of a value
+
+// CheckPattern says why a pattern can be that of no tube.
+func CheckPattern(pattern string) error {
+	if !wire.ValidTube([]byte(strings.NewReplacer("*", "x", "?", "x").Replace(pattern))) {
+		return fmt.Errorf("%.220q matches no tube: want 1 to %d characters of the names of tubes, * for any or ? for one", pattern, wire.MaxTube)
+	}
+	return nil
+}
+
+// Parse returns the settings of a text.
+func Parse(text string) map[string]string {
+	all := make(map[string]string)
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		all[name] = value
+	}
+	return all
+}
+
+// Edit returns a text with some settings set, and others not any more. A duration for which something is
+// to hold from now on becomes the moment when that ends.
+func Edit(text string, set map[string]string, unset []string, now time.Time) (string, error) {
+	all := Parse(text)
+	for _, name := range unset {
+		if _, err := named(name); err != nil && all[name] == "" {
+			return "", err
+		}
+		delete(all, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		s, err := named(name)
+		if err != nil {
+			return "", err
+		}
+		value := s.fromNow(strings.TrimSpace(set[name]), now)
+		if _, err := s.parse(value); err != nil {
+			return "", err
+		}
+		if len(value) > maxText {
+			return "", fmt.Errorf("%s: the value has more than %d characters", name, maxText)
+		}
+		all[name] = value
+	}
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(&b, "%s=%s\n", name, all[name])
+	}
+	return b.String(), nil
+}
+
+// With implements [engine.Policies].
+func (s *Set) With(pattern, text string) engine.Policies {
+	with := &Set{file: s.file, runtime: s.runtime.without(pattern), all: make(map[string]*engine.Policy)}
+	if text == "" {
+		return with
+	}
+	r := &Rule{Pattern: pattern}
+	all := Parse(text)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		of, err := named(name)
+		var v any
+		if err == nil {
+			v, err = of.parse(all[name])
+		}
+		if err != nil {
+			r.strange = append(r.strange, name+"="+all[name])
+			continue
+		}
+		r.settings = append(r.settings, given{of, all[name], v})
+	}
+	with.runtime.add(r)
+	return with
+}
