@@ -27,7 +27,7 @@ type disk struct {
 
 	cramped bool     // the journal has no room for jobs
 	cutTo   uint64   // the journal has the entries up to here durably
-	rosters []uint64 // indexes of those that are not recorded yet: no cut goes beyond the first
+	pending []uint64 // indexes of changes of the roles that are not recorded yet: no cut goes beyond the first
 
 	said rate.Sometimes // that there is no segment; owned by prepare
 
@@ -37,13 +37,13 @@ type disk struct {
 // diskWork is what the raft loop wants written, in this order.
 type diskWork struct {
 	writes       []core.Write
-	roster       *roster          // or nil
-	removed      bool             // this member was
-	verdict      string           // why this member must not go on; empty: it may
-	peer         *peerRecord      // or nil
-	cut          raftlog.Position // the journal has this durably; zero: no cut
-	minMatch     uint64           // all members have the log up to here
-	minReachable uint64           // all that can be reached have
+	membership   *raftlog.Membership // or nil
+	removed      bool                // this member was
+	verdict      string              // why this member must not go on; empty: it may
+	peer         *peerRecord         // or nil
+	cut          raftlog.Position    // the journal has this durably; zero: no cut
+	minMatch     uint64              // all members have the log up to here
+	minReachable uint64              // all that can be reached have
 }
 
 type peerRecord struct {
@@ -59,8 +59,8 @@ func (d *disk) add(w diskWork) {
 	d.mu.Lock()
 	d.waits = append(d.waits, w)
 	d.cutTo = max(d.cutTo, w.cut.Index)
-	if w.roster != nil {
-		d.rosters = append(d.rosters, w.roster.index)
+	if w.membership != nil {
+		d.pending = append(d.pending, w.membership.RolesIndex)
 	}
 	d.mu.Unlock()
 	signal(d.wake)
@@ -148,14 +148,14 @@ func (d *disk) append(w diskWork) bool {
 // left of it.
 func (d *disk) record(w diskWork) error {
 	log := d.m.log
-	if w.roster != nil {
+	if w.membership != nil {
 		// A voter that was removed may never vote again. So who needs it no more must not
 		// forget that.
-		if err := errors.Join(w.roster.write(log), log.Sync()); err != nil {
+		if err := errors.Join(log.SetMembership(*w.membership), log.Sync()); err != nil {
 			return err
 		}
 		d.mu.Lock()
-		d.rosters = slices.DeleteFunc(d.rosters, func(index uint64) bool { return index <= w.roster.index })
+		d.pending = slices.DeleteFunc(d.pending, func(index uint64) bool { return index <= w.membership.RolesIndex })
 		d.mu.Unlock()
 		d.m.wake()
 	}
@@ -194,8 +194,8 @@ func (d *disk) cut(w diskWork) error {
 func (d *disk) makeRoom() {
 	d.mu.Lock()
 	index := d.cutTo
-	if len(d.rosters) > 0 {
-		index = min(index, d.rosters[0]-1)
+	if len(d.pending) > 0 {
+		index = min(index, d.pending[0]-1)
 	}
 	d.mu.Unlock()
 	log := d.m.log

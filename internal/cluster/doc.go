@@ -60,7 +60,7 @@
 // # Owners
 //
 // Each owner is a type, and the receiver of a method says where it runs: raftLoop and
-// membership in the raft loop, turn within turns, disk in the append goroutine, lifecycle
+// peerTable in the raft loop, turn within turns, disk in the append goroutine, lifecycle
 // anywhere, with its mutex, and Member in the goroutine of whoever calls. lifecycle.mu is
 // over what they tell each other: the phase, the leadership, and what is to be applied.
 // Nobody waits for a disk, a turn or the network while holding it.

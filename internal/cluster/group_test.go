@@ -152,7 +152,7 @@ func TestEarlierChangeAfterRemoval(t *testing.T) {
 		m.mail.post(func() {
 			m.disk.leave()
 			s := m.log.State()
-			m.disk.add(diskWork{roster: &roster{s.Conf, s.ConfIndex, s.Members, s.Numbers}})
+			m.disk.add(diskWork{membership: &s.Membership})
 		})
 		w.removed(gone)
 		w.close()
@@ -332,7 +332,7 @@ func TestReplaceAtAddress(t *testing.T) {
 		added := fresh.self()
 		added.Address, added.Replaces = lost.self().Address, lost.id
 		w.must(l.Add(t.Context(), added))
-		w.must(Join(fresh.disk, dir, l.Group()))
+		w.must(Join(fresh.disk, dir, l.Membership()))
 		fresh.boot()
 		w.until("it has replaced the other one", func() bool { return w.roleOf(fresh.id) == status.Voter && w.roleOf(lost.id) == "" })
 		w.audit()
@@ -349,7 +349,7 @@ func (w *world) replace(old uint64, m *machine) error {
 	if err := l.Add(w.t.Context(), added); err != nil {
 		return err
 	}
-	return Join(m.disk, dir, l.Group())
+	return Join(m.disk, dir, l.Membership())
 }
 
 // The next leader carries on with a replacement. The member that was replaced hears of it when it comes back.
@@ -394,7 +394,7 @@ func TestReplaceLiving(t *testing.T) {
 				w.until("the member is replaced", func() bool { return w.roles()[added.id] == status.Voter })
 				if n > 2 {
 					asleep.boot()
-					w.until("it knows of that", func() bool { return reflect.DeepEqual(asleep.member.Group(), w.leader().Group()) })
+					w.until("it knows of that", func() bool { return reflect.DeepEqual(asleep.member.Membership(), w.leader().Membership()) })
 				}
 				w.audit()
 				w.close()
@@ -422,7 +422,7 @@ func TestNumbers(t *testing.T) {
 				}
 			}
 			w.join(w.machine())
-			for _, k := range w.leader().Group().Members {
+			for _, k := range w.leader().Membership().Members {
 				if k.ID == 4+n && k.Number != 4+n {
 					t.Errorf("the new member is %+v", k)
 				}

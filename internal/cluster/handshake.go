@@ -72,19 +72,19 @@ type peer struct {
 	fetches      int              // so many times it is sent one at the moment
 }
 
-// A membership is who the members are, and what this one knows of the others. It belongs
+// A peerTable is who the members are, and what this one knows of the others. It belongs
 // to the raft loop.
-type membership struct {
+type peerTable struct {
 	m *Member
 
-	members []raftlog.Member
-	numbers uint64           // the highest Number that a member was ever given
-	unknown []raftlog.Member // connected members that are not known yet; see admitUnknown
-	peers   map[uint64]*peer // what is known of other members in this life
+	members    []raftlog.Member
+	lastNumber uint64           // the highest Number that a member was ever given
+	unknown    []raftlog.Member // connected members that are not known yet; see admitUnknown
+	peers      map[uint64]*peer // what is known of other members in this life
 }
 
 // peer returns what is known of another member.
-func (s *membership) peer(id uint64) *peer {
+func (s *peerTable) peer(id uint64) *peer {
 	p := s.peers[id]
 	if p == nil {
 		known := s.m.log.State().Peers[id]
@@ -97,7 +97,7 @@ func (s *membership) peer(id uint64) *peer {
 // heardOf notes that a message has come. What a member has acknowledged is an entry of
 // this one's log only in the term in which this one leads: later there can be another
 // entry of that index.
-func (s *membership) heardOf(id uint64, message *raftpb.Message) {
+func (s *peerTable) heardOf(id uint64, message *raftpb.Message) {
 	p := s.peer(id)
 	p.heard, p.refuses = s.m.opt.Now(), nil
 	if message.GetType() != raftpb.MsgAppResp || message.GetReject() {
@@ -134,16 +134,16 @@ func (m *Member) AcceptHandshake(from uint64, h Handshake) (err error) {
 }
 
 // noteRefusal notes why a member is not taken in; nil: it is.
-func (s *membership) noteRefusal(id uint64, why error) {
+func (s *peerTable) noteRefusal(id uint64, why error) {
 	if s.isMember(id) {
 		s.peer(id).refused = why
 	}
 }
 
-func (s *membership) checkHandshake(from uint64, h Handshake) error {
+func (s *peerTable) checkHandshake(from uint64, h Handshake) error {
 	switch {
 	case s.isMember(from):
-	case h.Number > 0 && h.Number <= s.numbers: // what comes next in this member's log may name it
+	case h.Number > 0 && h.Number <= s.lastNumber: // what comes next in this member's log may name it
 		return ErrRemoved
 	case !s.admitUnknown(from, h):
 		return ErrNotMember
@@ -173,7 +173,7 @@ const maxUnknown = 16
 // a higher number than any known one: it was added while this one was away, which may
 // hear of that from nobody else, if the new one leads. It returns false if there are too
 // many.
-func (s *membership) admitUnknown(id uint64, h Handshake) bool {
+func (s *peerTable) admitUnknown(id uint64, h Handshake) bool {
 	if slices.ContainsFunc(s.unknown, func(k raftlog.Member) bool { return k.ID == id }) {
 		return true
 	}
@@ -186,18 +186,18 @@ func (s *membership) admitUnknown(id uint64, h Handshake) bool {
 }
 
 // connect says to the transport who there is.
-func (s *membership) connect() {
-	s.unknown = slices.DeleteFunc(s.unknown, func(k raftlog.Member) bool { return k.Number <= s.numbers })
+func (s *peerTable) connect() {
+	s.unknown = slices.DeleteFunc(s.unknown, func(k raftlog.Member) bool { return k.Number <= s.lastNumber })
 	s.m.opt.Transport.SetMembers(slices.Concat(s.members, s.unknown))
 }
 
 // record writes what is known of another member.
-func (s *membership) record(id uint64, p *peer) {
+func (s *peerTable) record(id uint64, p *peer) {
 	p.recorded.Acknowledged = p.acknowledged
 	s.m.disk.add(diskWork{peer: &peerRecord{id, p.recorded}})
 }
 
-func (s *membership) isMember(id uint64) bool {
+func (s *peerTable) isMember(id uint64) bool {
 	for _, k := range s.members {
 		if k.ID == id {
 			return true

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"go.etcd.io/raft/v3/raftpb"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/journal"
@@ -23,11 +22,6 @@ var begun = raftlog.Position{Index: 1, Term: 1}
 // of a single server, which must not be running; no job of it is touched.
 func Init(fsys vfs.FS, dir string, self raftlog.Member) error {
 	self.Number = 1
-	g := Group{Members: []raftlog.Member{self}, Numbers: self.Number}
-	var err error
-	if g.Conf, err = proto.Marshal(&raftpb.ConfState{Voters: []uint64{self.ID}}); err != nil {
-		return err
-	}
 	if err := CheckInit(fsys, dir); err != nil {
 		return err
 	}
@@ -37,7 +31,14 @@ func Init(fsys vfs.FS, dir string, self raftlog.Member) error {
 	} else if has {
 		from = begun
 	}
-	return makeLog(fsys, dir, g, from)
+	return makeLog(fsys, dir, alone(self), from)
+}
+
+// alone is the membership of a cluster of one.
+func alone(self raftlog.Member) raftlog.Membership {
+	return raftlog.Membership{
+		Roles: &raftpb.ConfState{Voters: []uint64{self.ID}}, Members: []raftlog.Member{self}, LastNumber: self.Number,
+	}
 }
 
 // CheckInit returns an error if a directory has the journal of a member, whose cluster
@@ -86,27 +87,14 @@ func IsUnused(fsys vfs.FS, dir string) (bool, error) {
 	return err == nil, err
 }
 
-// A Group is who the members are, and in which roles, after the change of configuration
-// at an index.
-type Group struct {
-	Conf    []byte // a ConfState of Raft
-	Index   uint64
-	Members []raftlog.Member
-	Numbers uint64 // the highest Number that a member was ever given
-}
-
-// Join makes an empty directory that of a member which was added to a cluster. The group
-// is that of a member that knows of it; see [Member.Group].
-func Join(fsys vfs.FS, dir string, g Group) error {
-	return makeLog(fsys, dir, g, raftlog.Position{})
+// Join makes an empty directory that of a member which was added to a cluster. The
+// membership is that of a member that knows of it; see [Member.Membership].
+func Join(fsys vfs.FS, dir string, with raftlog.Membership) error {
+	return makeLog(fsys, dir, with, raftlog.Position{})
 }
 
 // makeLog makes the log of a new member.
-func makeLog(fsys vfs.FS, dir string, g Group, from raftlog.Position) (err error) {
-	conf := new(raftpb.ConfState)
-	if err := proto.Unmarshal(g.Conf, conf); err != nil {
-		return fmt.Errorf("cluster: the group: %w", err)
-	}
+func makeLog(fsys vfs.FS, dir string, with raftlog.Membership, from raftlog.Position) (err error) {
 	for _, d := range []string{filepath.Dir(LogDir(dir)), LogDir(dir)} {
 		if _, err := fsys.List(d); err != nil {
 			if err := fsys.Mkdir(d); err != nil {
@@ -131,18 +119,12 @@ func makeLog(fsys vfs.FS, dir string, g Group, from raftlog.Position) (err error
 			return fmt.Errorf("cluster: %w", err)
 		}
 	}
-	if err := errors.Join(log.SetGroup(conf, g.Index, g.Members, g.Numbers), log.Sync()); err != nil {
+	if err := errors.Join(log.SetMembership(with), log.Sync()); err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
 	return nil
 }
 
-// Group returns who the members are, as this member has recorded it.
-func (m *Member) Group() Group {
-	s := m.log.State()
-	conf, err := proto.Marshal(s.Conf)
-	if err != nil {
-		panic(err) // numbers and booleans
-	}
-	return Group{Conf: conf, Index: s.ConfIndex, Members: slices.Clone(s.Members), Numbers: s.Numbers}
-}
+// Membership returns who the members are, as this member has recorded it. The caller must
+// not change it.
+func (m *Member) Membership() raftlog.Membership { return m.log.State().Membership }

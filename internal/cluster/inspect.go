@@ -107,7 +107,7 @@ func (i *Inspection) readLog(fsys vfs.FS, dir string) error {
 	i.Cut, i.Last, i.Torn = s.Cut, log.Last(), found.Torn
 	for _, m := range s.Members {
 		role := status.Voter
-		if slices.Contains(s.Conf.GetLearners(), m.ID) {
+		if slices.Contains(s.Roles.GetLearners(), m.ID) {
 			role = status.Learner
 		}
 		i.Members = append(i.Members, InspectedMember{m.ID, m.Address, role})

@@ -55,7 +55,7 @@ func newLagging(t *testing.T) lagging {
 	for index, term := uint64(1), uint64(1); index <= 7; index++ {
 		entries = append(entries, &raftpb.Entry{Index: new(index), Term: &term})
 	}
-	must(t, errors.Join(log.SetGroup(oldRoles, 3, nil, 2), log.Append(nil, entries), log.Sync(), log.Close()))
+	must(t, errors.Join(log.SetMembership(raftlog.Membership{Roles: oldRoles, RolesIndex: 3, LastNumber: 2}), log.Append(nil, entries), log.Sync(), log.Close()))
 	must(t, journalOf(l.disk, journal.Applied{Index: 5, Term: 1, Stamp: 1}, 1, 2, 3))
 	must(t, l.disk.SyncDir(dir))
 	other := memfs.New()
@@ -83,7 +83,7 @@ func (l lagging) install(fsys vfs.FS) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(log.Restore(cut, newRoles, nil, 3), log.Sync())
+	err = errors.Join(log.Restore(cut, raftlog.Membership{Roles: newRoles, RolesIndex: cut.Index, LastNumber: 3}), log.Sync())
 	if log.Close(); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func checkInstalled(fsys vfs.FS) (installed bool, err error) {
 	}
 	slices.Sort(jobs)
 	state := log.State()
-	is := fmt.Sprintf("entry %d, jobs %v, the log from %v to %v, roles %v of %d", at.Index, jobs, state.Cut, log.Last(), state.Conf.GetVoters(), state.ConfIndex)
+	is := fmt.Sprintf("entry %d, jobs %v, the log from %v to %v, roles %v of %d", at.Index, jobs, state.Cut, log.Last(), state.Roles.GetVoters(), state.RolesIndex)
 	switch is {
 	case "entry 5, jobs [1 2 3], the log from {0 0} to {7 1}, roles [1 2] of 3":
 	case "entry 9, jobs [4 5 6 7], the log from {9 2} to {9 2}, roles [1 3] of 9":

@@ -12,7 +12,7 @@ import (
 // A raftLoop owns the core. Its methods run in its goroutine.
 type raftLoop struct {
 	m *Member
-	membership
+	peerTable
 
 	core         *core.Core
 	ledSince     int64             // since when shared.leader is what it is, on Options.Now
@@ -86,8 +86,8 @@ func (r *raftLoop) work() {
 		if work.Idle() {
 			return
 		}
-		if work.Group != nil {
-			r.regroup(work.Group)
+		if work.Roles != nil {
+			r.applyRoles(work.Roles)
 		}
 		r.m.disk.add(diskWork{writes: work.Write})
 		if len(work.Send) > 0 {

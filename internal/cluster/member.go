@@ -156,11 +156,11 @@ func Open(o Options) (*Member, error) {
 	m.changed.L = &m.mu
 	m.turn.m = m
 	m.raft = raftLoop{
-		m:          m,
-		membership: membership{m: m, peers: map[uint64]*peer{}},
-		ledSince:   o.Now(),
-		promoteAt:  map[uint64]uint64{},
-		health:     health{asked: map[uint64]int64{}},
+		m:         m,
+		peerTable: peerTable{m: m, peers: map[uint64]*peer{}},
+		ledSince:  o.Now(),
+		promoteAt: map[uint64]uint64{},
+		health:    health{asked: map[uint64]int64{}},
 	}
 	log, _, err := raftlog.Open(o.FS, LogDir(o.Dir), o.Log)
 	if err != nil {
@@ -207,7 +207,7 @@ func (m *Member) open() error {
 	opt.Log, opt.Now, opt.Decides = &m.turn, m.clock.engine, func() bool { return m.turn.epoch != 0 }
 	m.broker = broker.New(eng, opt)
 	m.disk = newDisk(m)
-	m.raft.members, m.raft.numbers = state.Members, state.Numbers
+	m.raft.members, m.raft.lastNumber = state.Members, state.LastNumber
 	m.raft.connect()
 	m.raft.note()
 	m.mu.Lock()
@@ -230,7 +230,7 @@ func (m *Member) setClock(state raftlog.State) error {
 	wall := m.opt.Wall()
 	m.clock.offset.Store(wall - m.clock.now())
 	m.clock.notBefore(stamp + 1)
-	voters := state.Conf.GetVoters()
+	voters := state.Roles.GetVoters()
 	switch {
 	case len(voters) == 1 && voters[0] == m.opt.Self.ID:
 		m.clock.zero = m.clock.time()

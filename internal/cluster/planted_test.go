@@ -183,7 +183,7 @@ func (m *Member) sendEngine(w io.Writer, more uint64) error {
 		return err
 	}
 	defer b.Close()
-	if err := writeGroup(w, m.Group()); err != nil {
+	if err := writeMembership(w, m.Membership()); err != nil {
 		return err
 	}
 	return b.Write(w)

@@ -20,12 +20,13 @@ func Recover(fsys vfs.FS, dir string, self raftlog.Member) (last raftlog.Positio
 		return last, fmt.Errorf("cluster: %w", err)
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	self.Number = log.State().Numbers + 1
+	self.Number = log.State().LastNumber + 1
 	last = log.Last()
 	term := max(last.Term, log.State().Hard.GetTerm())
 	hard := &raftpb.HardState{Term: &term, Vote: new(uint64), Commit: &last.Index}
-	conf := &raftpb.ConfState{Voters: []uint64{self.ID}}
-	if err := errors.Join(log.Append(hard, nil), log.SetGroup(conf, last.Index, []raftlog.Member{self}, self.Number), log.SetVerdict(""), log.Sync()); err != nil {
+	with := alone(self)
+	with.RolesIndex = last.Index
+	if err := errors.Join(log.Append(hard, nil), log.SetMembership(with), log.SetVerdict(""), log.Sync()); err != nil {
 		return last, fmt.Errorf("cluster: %w", err)
 	}
 	return last, nil

@@ -14,7 +14,6 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 	"go.etcd.io/raft/v3/tracker"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -67,25 +66,21 @@ func (m *Member) fetch(from uint64) (*raftpb.Snapshot, error) {
 	defer stream.Close()
 	defer context.AfterFunc(m.ctx, func() { stream.Close() })()
 	in := bufio.NewReaderSize(newImpatient(stream), 64<<10)
-	group, err := readGroup(in)
+	with, err := readMembership(in)
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(group.Members, func(k raftlog.Member) bool { return k.ID == m.opt.Self.ID }) {
-		if m.number <= group.Numbers {
+	if !slices.ContainsFunc(with.Members, func(k raftlog.Member) bool { return k.ID == m.opt.Self.ID }) {
+		if m.number <= with.LastNumber {
 			m.mail.post(m.disk.leave)
 			return nil, ErrRemoved
 		}
 		return nil, fmt.Errorf("cluster: member %d does not know this one yet", from)
 	}
-	conf := new(raftpb.ConfState)
-	if err := proto.Unmarshal(group.Conf, conf); err != nil {
-		return nil, err
-	}
 	m.opt.Logger.Info("the log does not have what this member lacks: it receives the whole queue", "from", from)
 	at, err := journal.ReadSnapshot(staged{m.opt.FS}, m.opt.Dir, paced{in, m.sleep})
-	if err == nil && at.Index < group.Index {
-		err = fmt.Errorf("cluster: the queue ends with entry %d, before the change of the members at %d", at.Index, group.Index)
+	if err == nil && at.Index < with.RolesIndex {
+		err = fmt.Errorf("cluster: the queue ends with entry %d, before the change of the members at %d", at.Index, with.RolesIndex)
 	}
 	if err == nil {
 		err = sealSnapshot(m.opt.FS, m.opt.Dir, raftlog.Position{Index: at.Index, Term: at.Term})
@@ -94,8 +89,8 @@ func (m *Member) fetch(from uint64) (*raftpb.Snapshot, error) {
 		return nil, errors.Join(err, dropSnapshot(m.opt.FS, m.opt.Dir))
 	}
 	return &raftpb.Snapshot{
-		Metadata: &raftpb.SnapshotMetadata{ConfState: conf, Index: &at.Index, Term: &at.Term},
-		Data:     encodeMembers(group.Members, group.Numbers),
+		Metadata: &raftpb.SnapshotMetadata{ConfState: with.Roles, Index: &at.Index, Term: &at.Term},
+		Data:     encodeMembers(with.Members, with.LastNumber),
 	}, nil
 }
 
@@ -157,7 +152,7 @@ func (r *raftLoop) offerSnapshot() {
 		return
 	}
 	var err error
-	if r.members, r.numbers, err = decodeMembers(s.GetData()); err != nil {
+	if r.members, r.lastNumber, err = decodeMembers(s.GetData()); err != nil {
 		panic(err) // encodeMembers made it
 	}
 	r.connect()
@@ -166,12 +161,14 @@ func (r *raftLoop) offerSnapshot() {
 
 // restore cuts the log where a snapshot ends, in the append goroutine.
 func (d *disk) restore(s *raftpb.Snapshot) error {
-	members, numbers, err := decodeMembers(s.GetData())
+	members, lastNumber, err := decodeMembers(s.GetData())
 	if err != nil {
 		return err
 	}
 	at := s.GetMetadata()
-	return d.m.log.Restore(raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}, at.GetConfState(), members, numbers)
+	return d.m.log.Restore(raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}, raftlog.Membership{
+		Roles: at.GetConfState(), RolesIndex: at.GetIndex(), Members: members, LastNumber: lastNumber,
+	})
 }
 
 // snapshotPatience is how long a leader waits for a member that has been offered a
@@ -224,12 +221,12 @@ func (m *Member) SendSnapshot(to uint64, w io.Writer) error {
 }
 
 func (m *Member) sendSnapshot(w io.Writer) error {
-	b, group, err := m.openSnapshot()
+	b, with, err := m.openSnapshot()
 	if err != nil {
 		return err
 	}
 	defer b.Close()
-	if err := writeGroup(w, group); err != nil {
+	if err := writeMembership(w, with); err != nil {
 		return err
 	}
 	return b.Write(w)
@@ -237,42 +234,32 @@ func (m *Member) sendSnapshot(w io.Writer) error {
 
 // openSnapshot opens the files of the journal, and returns the members and their roles at
 // the last entry that those have.
-func (m *Member) openSnapshot() (b *journal.Backup, g Group, err error) {
-	if !m.inLoop(func() { g = m.raft.group() }) {
-		return nil, g, ErrStopped
+func (m *Member) openSnapshot() (b *journal.Backup, with raftlog.Membership, err error) {
+	if !m.inLoop(func() { with = m.raft.membership() }) {
+		return nil, with, ErrStopped
 	}
 	m.broker.Look(func(*engine.Engine, int64) {}) // writes to the files what was applied before
 	if b, err = journal.OpenBackup(m.opt.FS, m.opt.Dir, m.opt.SnapshotFiles); err != nil {
-		return nil, g, err
+		return nil, with, err
 	}
 	same := false
 	m.inLoop(func() {
 		commit := m.raft.core.Status().GetCommit()
-		same = m.raft.group().Index == g.Index && !slices.ContainsFunc(m.log.ConfChanges(), func(index uint64) bool { return index > g.Index && index <= commit })
+		_, index := m.raft.core.Conf()
+		same = index == with.RolesIndex && !slices.ContainsFunc(m.log.ConfChanges(), func(i uint64) bool { return i > index && i <= commit })
 	})
 	if !same {
 		b.Close()
-		return nil, g, errors.New("cluster: the members change at the moment")
+		return nil, with, errors.New("cluster: the members change at the moment")
 	}
-	return b, g, nil
+	return b, with, nil
 }
 
-// group returns who the members are after the last change of configuration that was
-// applied, in the raft loop.
-func (r *raftLoop) group() Group {
-	conf, index := r.core.Conf()
-	b, err := proto.Marshal(conf)
-	if err != nil {
-		panic(err) // numbers and booleans
-	}
-	return Group{Conf: b, Index: index, Members: r.members, Numbers: r.numbers}
-}
+// maxMembership is the length of a membership in bytes, at most.
+const maxMembership = 1 << 20
 
-// maxGroup is the length of a group in bytes, at most.
-const maxGroup = 1 << 20
-
-func writeGroup(w io.Writer, g Group) error {
-	text, err := json.Marshal(g)
+func writeMembership(w io.Writer, with raftlog.Membership) error {
+	text, err := json.Marshal(with)
 	if err != nil {
 		return err
 	}
@@ -280,17 +267,17 @@ func writeGroup(w io.Writer, g Group) error {
 	return err
 }
 
-func readGroup(r *bufio.Reader) (g Group, err error) {
+func readMembership(r *bufio.Reader) (with raftlog.Membership, err error) {
 	n, err := binary.ReadUvarint(r)
 	if err != nil {
-		return g, err
+		return with, err
 	}
-	if n > maxGroup {
-		return g, fmt.Errorf("cluster: a group of %d bytes", n)
+	if n > maxMembership {
+		return with, fmt.Errorf("cluster: a membership of %d bytes", n)
 	}
 	text := make([]byte, n)
 	if _, err := io.ReadFull(r, text); err != nil {
-		return g, err
+		return with, err
 	}
-	return g, json.Unmarshal(text, &g)
+	return with, json.Unmarshal(text, &with)
 }

@@ -42,7 +42,7 @@ func fromSingleServer(t *testing.T, kill string) {
 	joiner := w.machine()
 	l := w.leader()
 	w.must(l.Add(t.Context(), joiner.self()))
-	w.must(Join(joiner.disk, dir, l.Group()))
+	w.must(Join(joiner.disk, dir, l.Membership()))
 	joiner.boot()
 	if kill != "" {
 		w.until("it receives the queue", joiner.fetches)
@@ -90,7 +90,7 @@ func silentLeader(t *testing.T, stop bool) {
 	w.silent.Store(true)
 	joiner := w.machine()
 	w.must(w.leader().Add(t.Context(), joiner.self()))
-	w.must(Join(joiner.disk, dir, w.leader().Group()))
+	w.must(Join(joiner.disk, dir, w.leader().Membership()))
 	joiner.boot()
 	w.until("it has asked for the queue", func() bool { return !w.silent.Load() })
 	if stop {

@@ -86,12 +86,12 @@ func plain(err error) string {
 }
 
 // isReachable reports whether another member was heard lately.
-func (s *membership) isReachable(id uint64) bool {
+func (s *peerTable) isReachable(id uint64) bool {
 	p := s.peer(id)
 	return id == s.m.opt.Self.ID || p.heard != 0 && s.m.opt.Now()-p.heard < 10*int64(s.m.opt.Tick)
 }
 
-func (s *membership) hearsMajority() bool {
+func (s *peerTable) hearsMajority() bool {
 	for _, half := range s.m.raft.core.Status().Config.Voters {
 		heard := 0
 		for id := range half {

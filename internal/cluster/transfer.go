@@ -10,7 +10,7 @@ import (
 func (m *Member) Transfer(ctx context.Context, to uint64) error {
 	var term uint64
 	anybody := to == 0
-	err := m.changeGroup(func() error {
+	err := m.changeMembers(func() error {
 		if anybody {
 			to = m.raft.transferTarget(anyVoter)
 		}

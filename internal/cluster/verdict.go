@@ -34,7 +34,7 @@ func (h *Handshake) lacks(known raftlog.Peer) bool {
 
 // endIfUnwanted stops this member, in the raft loop, if another one has answered its
 // handshake with an error that says that it must not go on.
-func (s *membership) endIfUnwanted(by uint64, err error) {
+func (s *peerTable) endIfUnwanted(by uint64, err error) {
 	switch {
 	case errors.Is(err, ErrRemoved):
 		s.m.opt.Logger.Debug("another member says that this one was removed", "member", by)
@@ -52,7 +52,7 @@ const copyPatience = 15_000_000_000
 
 // isCopy stops this member, in the raft loop, if the other start that another member is
 // connected to has not ended for long.
-func (s *membership) isCopy(by uint64) {
+func (s *peerTable) isCopy(by uint64) {
 	now, p := s.m.opt.Now(), s.peer(by)
 	if p.copySince == 0 {
 		p.copySince = now
@@ -105,9 +105,9 @@ func verdictError(verdict string) error {
 func (d *disk) writeVerdict(w diskWork) error {
 	var err, why error
 	if w.removed {
-		s := d.m.log.State()
-		r := roster{s.Conf, s.ConfIndex, without(s.Members, d.m.opt.Self.ID), s.Numbers}
-		err, why = r.write(d.m.log), ErrRemoved
+		with := d.m.log.State().Membership
+		with.Members = without(with.Members, d.m.opt.Self.ID)
+		err, why = d.m.log.SetMembership(with), ErrRemoved
 	} else {
 		err, why = d.m.log.SetVerdict(w.verdict), verdictError(w.verdict)
 	}

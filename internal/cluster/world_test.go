@@ -191,7 +191,7 @@ func (w *world) joinAs(m *machine, self raftlog.Member) {
 		l = w.leader()
 		return l.Add(w.t.Context(), self) == nil
 	})
-	w.must(Join(m.disk, dir, l.Group()))
+	w.must(Join(m.disk, dir, l.Membership()))
 	m.boot()
 	w.until("the member is a voter", func() bool { return w.roleOf(m.id) == status.Voter })
 }
@@ -316,8 +316,8 @@ func (w *world) sendSnapshot(member *Member, to uint64, conn io.Writer) error {
 			return err
 		}
 		defer b.Close()
-		g.Index += 1000
-		return errors.Join(writeGroup(conn, g), b.Write(conn))
+		g.RolesIndex += 1000
+		return errors.Join(writeMembership(conn, g), b.Write(conn))
 	}
 	return member.SendSnapshot(to, conn)
 }

@@ -273,7 +273,7 @@ const handOverTime = 2 * time.Second
 // handOver lets another member lead before this one stops, if there is another.
 func (q *queue) handOver(log *slog.Logger) {
 	m := q.member
-	if m == nil || m.Lead().Epoch == 0 || len(m.Group().Members) == 1 {
+	if m == nil || m.Lead().Epoch == 0 || len(m.Membership().Members) == 1 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), handOverTime)

@@ -74,7 +74,7 @@ func becomeSingle(ctx context.Context, dir string, d *directory.Directory) error
 			return errors.Join(errors.New("the member cannot decide alone: there are others"), m.Close())
 		}
 	}
-	if others := len(m.Group().Members) - 1; others > 0 {
+	if others := len(m.Membership().Members) - 1; others > 0 {
 		return errors.Join(fmt.Errorf("there are %d other members", others), m.Close())
 	}
 	if err := errors.Join(m.Close(), cluster.Release(vfs.OS, dir)); err != nil {
@@ -132,10 +132,10 @@ func rejoin(ctx context.Context, dir string, d *directory.Directory) (id uint64,
 	}
 	// In one step: removed before, the old member would be missed while the new one catches up.
 	add := control.Request{Do: control.DoAdd, ID: joined.ID, Address: d.Listen, InPlaceOf: d.ID}
-	joined.Group, err = control.Ask[cluster.Group](ctx, d, add)
+	joined.Membership, err = control.Ask[raftlog.Membership](ctx, d, add)
 	if errors.Is(err, cluster.ErrNotMember) { // it was removed already
 		add.InPlaceOf = 0
-		joined.Group, err = control.Ask[cluster.Group](ctx, d, add)
+		joined.Membership, err = control.Ask[raftlog.Membership](ctx, d, add)
 	}
 	if err != nil {
 		return 0, err

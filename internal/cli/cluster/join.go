@@ -336,7 +336,7 @@ func settle(dir, listen string, j control.Joined) error {
 		return err
 	}
 	var contacts []string
-	for _, m := range j.Group.Members {
+	for _, m := range j.Membership.Members {
 		if m.ID != j.ID {
 			contacts = append(contacts, m.Address)
 		}
@@ -345,7 +345,7 @@ func settle(dir, listen string, j control.Joined) error {
 	if err != nil {
 		return err
 	}
-	if err := cluster.Join(vfs.OS, dir, j.Group); err != nil {
+	if err := cluster.Join(vfs.OS, dir, j.Membership); err != nil {
 		return err
 	}
 	return d.Finish()

@@ -20,7 +20,7 @@ import (
 // What can be asked for.
 const (
 	DoStatus   = "status"   // the answer is a status.Cluster
-	DoAdd      = "add"      // a member: ID, Address; InPlaceOf if not 0. The answer is a cluster.Group
+	DoAdd      = "add"      // a member: ID, Address; InPlaceOf if not 0. The answer is a raftlog.Membership
 	DoRemove   = "remove"   // the member ID
 	DoTransfer = "transfer" // the leadership to the member ID; 0: whoever is best
 	DoCheck    = "check"    // a step of a consistency check at the member ID: Check
@@ -45,7 +45,7 @@ type Member interface {
 	Status() (cluster.Status, error)
 	Lead() cluster.Leadership
 	Watch() <-chan struct{}
-	Group() cluster.Group
+	Membership() raftlog.Membership
 	Add(ctx context.Context, added raftlog.Member) error
 	Remove(ctx context.Context, id uint64) error
 	Transfer(ctx context.Context, to uint64) error
@@ -244,7 +244,7 @@ func (c *Control) checkStep(ctx context.Context, r Request) (any, error) {
 
 // remove removes a member. A leader that is to be removed lets another one lead before.
 func (c *Control) remove(ctx context.Context, r Request) (reply any, err error) {
-	if r.ID != c.Directory.ID || len(c.Member.Group().Members) == 1 {
+	if r.ID != c.Directory.ID || len(c.Member.Membership().Members) == 1 {
 		err := c.Member.Remove(ctx, r.ID)
 		if r.IfThere && errors.Is(err, cluster.ErrNotMember) {
 			err = nil
@@ -302,7 +302,7 @@ func (c *Control) Status() (status.Cluster, error) {
 }
 
 // add adds a member, and returns when it is a learner.
-func (c *Control) add(ctx context.Context, r Request) (cluster.Group, error) {
+func (c *Control) add(ctx context.Context, r Request) (raftlog.Membership, error) {
 	err := c.Member.Add(ctx, raftlog.Member{ID: r.ID, Address: r.Address, Replaces: r.InPlaceOf})
-	return c.Member.Group(), err
+	return c.Member.Membership(), err
 }

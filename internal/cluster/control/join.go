@@ -7,8 +7,8 @@ import (
 	"net"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
 // A joinRequest is what somebody asks who has a token.
@@ -20,10 +20,10 @@ type joinRequest struct {
 
 // A Joined is what a new member gets.
 type Joined struct {
-	Cluster string           `json:"cluster"`
-	ID      uint64           `json:"id"`
-	Bundle  directory.Bundle `json:"bundle"`
-	Group   cluster.Group    `json:"group"`
+	Cluster    string             `json:"cluster"`
+	ID         uint64             `json:"id"`
+	Bundle     directory.Bundle   `json:"bundle"`
+	Membership raftlog.Membership `json:"membership"`
 }
 
 // Join answers somebody who has a token.
@@ -54,10 +54,10 @@ func (c *Control) Join(ctx context.Context, _ net.Addr, body []byte) ([]byte, er
 		return nil, fmt.Errorf("%w (the token is used up; make another)", forPeople(err))
 	}
 	switch g := reply.(type) {
-	case cluster.Group:
-		j.Group = g
+	case raftlog.Membership:
+		j.Membership = g
 	case json.RawMessage:
-		if err := json.Unmarshal(g, &j.Group); err != nil {
+		if err := json.Unmarshal(g, &j.Membership); err != nil {
 			return nil, fmt.Errorf("the leader's answer: %w", err)
 		}
 	}

@@ -44,10 +44,10 @@ func (c *Core) didChange(e *raftpb.Entry) {
 		c.ask(c.lease.askedAt)
 	}
 	context := cc.GetContext()
-	if before := c.work.Group; len(context) == 0 && before != nil {
+	if before := c.work.Roles; len(context) == 0 && before != nil {
 		context = before.Context
 	}
-	c.work.Group = &Group{Conf: c.conf, Index: e.GetIndex(), Context: context}
+	c.work.Roles = &Roles{Conf: c.conf, Index: e.GetIndex(), Context: context}
 }
 
 // confChange returns the change of configuration of an entry.

@@ -127,7 +127,7 @@ func New(log Log, o Options) (*Core, error) {
 	state := log.State()
 	applied := o.Applied
 	for _, index := range log.ConfChanges() {
-		if index > state.ConfIndex && index <= applied.Index {
+		if index > state.RolesIndex && index <= applied.Index {
 			applied = raftlog.Position{Index: index - 1}
 			break
 		}
@@ -154,7 +154,7 @@ func New(log Log, o Options) (*Core, error) {
 		return nil, fmt.Errorf("core: %w", err)
 	}
 	c.node, c.applied, c.delayed = node, applied, delayed{}
-	c.confDone, c.conf, c.hard = state.ConfIndex, state.Conf, state.Hard
+	c.confDone, c.conf, c.hard = state.RolesIndex, state.Roles, state.Hard
 	c.agreed, c.last = max(state.Hard.GetCommit(), o.Applied.Index), log.Last().Index
 	c.look()
 	return c, nil
@@ -181,7 +181,7 @@ func (c *Core) Tick(now int64) {
 	c.gate.ticks++
 	c.work.Send = append(c.work.Send, c.delayed.take(c.term)...)
 	switch {
-	case c.lead == 0 && isAlone(c.opt.ID, c.log.State().Conf):
+	case c.lead == 0 && isAlone(c.opt.ID, c.log.State().Roles):
 		if c.state == raft.StateFollower {
 			c.node.Campaign() // who would not vote for it?
 		}

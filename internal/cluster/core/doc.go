@@ -52,7 +52,7 @@
 // # Members
 //
 // The roles of the members are those of the last change of configuration that was
-// applied. Work.Group says when they are to be recorded; the index that is recorded with
+// applied. Work.Roles says when they are to be recorded; the index that is recorded with
 // them says which changes of the log they include, so that none is applied twice.
 //
 // # Snapshots

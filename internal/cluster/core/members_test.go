@@ -8,14 +8,15 @@ import (
 
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
 // regroup records the roles of the members.
-func (m *member) regroup(g *Group) {
+func (m *member) regroup(g *Roles) {
 	w := m.w
-	record := func() { w.must(m.log.SetGroup(g.Conf, g.Index, nil, 0)) }
+	record := func() { w.must(m.log.SetMembership(raftlog.Membership{Roles: g.Conf, RolesIndex: g.Index})) }
 	if w.plant == "roles are recorded after a cut" {
 		m.do(second, record)
 	} else {
@@ -25,7 +26,7 @@ func (m *member) regroup(g *Group) {
 }
 
 // regrouped makes the machines that a change of the members speaks of.
-func (w *world) regrouped(g *Group) {
+func (w *world) regrouped(g *Roles) {
 	for _, id := range g.Conf.GetLearners() {
 		if id == uint64(len(w.members)+1) {
 			w.welcome(id, g)
@@ -42,12 +43,12 @@ func (w *world) regrouped(g *Group) {
 }
 
 // welcome makes the machine of a learner.
-func (w *world) welcome(id uint64, g *Group) {
+func (w *world) welcome(id uint64, g *Roles) {
 	m := &member{w: w, id: id, disk: memfs.New(), rate: 0.95 + w.rng.Float64()/10, base: 1 + w.rng.Int64N(1000*second)}
 	m.disk.Mkdir("d")
 	w.members = append(w.members, m)
 	m.open()
-	w.must(m.log.SetGroup(g.Conf, g.Index, nil, 0))
+	w.must(m.log.SetMembership(raftlog.Membership{Roles: g.Conf, RolesIndex: g.Index}))
 	w.must(m.log.Sync())
 	m.boot()
 }

@@ -166,7 +166,7 @@ func (w *world) join(n int) {
 		m.disk.Mkdir("d")
 		w.members = append(w.members, m)
 		m.open()
-		w.must(m.log.SetGroup(&raftpb.ConfState{Voters: voters}, 0, nil, 0))
+		w.must(m.log.SetMembership(raftlog.Membership{Roles: &raftpb.ConfState{Voters: voters}}))
 		w.must(m.log.Sync())
 		m.boot()
 	}
@@ -231,8 +231,8 @@ func (m *member) work() {
 		for _, msg := range work.Send {
 			m.send(msg)
 		}
-		if work.Group != nil {
-			m.regroup(work.Group)
+		if work.Roles != nil {
+			m.regroup(work.Roles)
 		}
 		m.writes = append(m.writes, work.Write...)
 		for _, a := range work.Apply {

@@ -64,7 +64,7 @@ func (c *Core) Restore(s *raftpb.Snapshot) bool {
 		return false
 	}
 	at := s.GetMetadata()
-	c.conf, c.confDone, c.last, c.work.Group = at.GetConfState(), at.GetIndex(), at.GetIndex(), nil
+	c.conf, c.confDone, c.last, c.work.Roles = at.GetConfState(), at.GetIndex(), at.GetIndex(), nil
 	return true
 }
 

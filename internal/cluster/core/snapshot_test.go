@@ -79,7 +79,7 @@ func (m *member) offer(conf *raftpb.ConfState) {
 // restore cuts the log where a snapshot ends.
 func (m *member) restore(s *raftpb.Snapshot) {
 	at := s.GetMetadata()
-	m.w.must(m.log.Restore(raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}, at.GetConfState(), nil, 0))
+	m.w.must(m.log.Restore(raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}, raftlog.Membership{Roles: at.GetConfState(), RolesIndex: at.GetIndex()}))
 }
 
 // install takes over the snapshot whose log is durable, which takes its time.

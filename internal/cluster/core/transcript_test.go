@@ -169,7 +169,7 @@ func (s *stage) grow(conf *raftpb.ConfState, index uint64) {
 	n.disk.Mkdir("d")
 	s.nodes = append(s.nodes, n)
 	s.open(n)
-	s.must(n.log.SetGroup(conf, index, nil, 0))
+	s.must(n.log.SetMembership(raftlog.Membership{Roles: conf, RolesIndex: index}))
 	s.start(n)
 }
 
@@ -276,7 +276,7 @@ func (s *stage) sync(n *node) {
 	var responses []*raftpb.Message
 	for _, w := range n.writes {
 		if at := w.Snapshot.GetMetadata(); at != nil {
-			s.must(n.log.Restore(raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}, at.GetConfState(), nil, 0))
+			s.must(n.log.Restore(raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}, raftlog.Membership{Roles: at.GetConfState(), RolesIndex: at.GetIndex()}))
 		}
 		s.must(n.log.Append(w.Hard, w.Entries))
 		responses = append(responses, w.Responses...)
@@ -349,12 +349,12 @@ func (s *stage) work() {
 		}
 		s.net = append(s.net, w.Send...)
 		n.writes, n.apply = append(n.writes, w.Write...), append(n.apply, w.Apply...)
-		if w.Group != nil {
-			s.must(n.log.SetGroup(w.Group.Conf, w.Group.Index, nil, 0))
-			s.tell("%d: members at entry %d: %s", n.id, w.Group.Index, raft.DescribeConfState(w.Group.Conf))
-			for _, id := range w.Group.Conf.GetLearners() {
+		if w.Roles != nil {
+			s.must(n.log.SetMembership(raftlog.Membership{Roles: w.Roles.Conf, RolesIndex: w.Roles.Index}))
+			s.tell("%d: members at entry %d: %s", n.id, w.Roles.Index, raft.DescribeConfState(w.Roles.Conf))
+			for _, id := range w.Roles.Conf.GetLearners() {
 				if id > uint64(len(s.nodes)) {
-					s.grow(w.Group.Conf, w.Group.Index)
+					s.grow(w.Roles.Conf, w.Roles.Index)
 				}
 			}
 		}

@@ -15,7 +15,7 @@ type Work struct {
 	Send  []*raftpb.Message // to other members; may be lost
 	Write []Write           // to the log, in this order, after those of earlier Works
 	Apply []Apply           // in this order, after those of earlier Works
-	Group *Group            // to be recorded, if not nil; the latest counts
+	Roles *Roles            // to be recorded, if not nil; the latest counts
 }
 
 // A Write is what is to be appended to the log. If it has responses, they are for Done as
@@ -37,8 +37,8 @@ type Apply struct {
 	Responses []*raftpb.Message
 }
 
-// A Group is who takes part, in which role, after the change of configuration at Index.
-type Group struct {
+// Roles are those of the members after the change of configuration at Index.
+type Roles struct {
 	Conf    *raftpb.ConfState
 	Index   uint64
 	Context []byte // of the change or, if that has none, of the one before in the same Work
@@ -46,7 +46,7 @@ type Group struct {
 
 // Idle reports whether there is nothing to do.
 func (w *Work) Idle() bool {
-	return len(w.Send)+len(w.Write)+len(w.Apply) == 0 && w.Group == nil
+	return len(w.Send)+len(w.Write)+len(w.Apply) == 0 && w.Roles == nil
 }
 
 // Work returns what is to be done since the last call.

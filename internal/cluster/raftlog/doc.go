@@ -17,15 +17,12 @@
 //
 //	entry  := 1 term index type data          data: to the end of the payload
 //	hard   := 2 term vote commit
-//	group  := 3 cut-index cut-term conf-index numbers length ConfState member*
+//	membership := 3 cut-index cut-term roles-index last-number length ConfState member*
 //	              member := id number replaces length address      ConfState: as protobuf
-//	starts := 4 n 0 length name* verdict   name: 8 bytes (little-endian), of one of the last starts, length of all;
-//	                                       verdict: to the end of the payload
 //	peers  := 6 peer*
 //	              peer := id starts term index name
-//
-// Earlier versions wrote starts without names, as 4 n [1], and peers without them, as 5
-// with id starts term index.
+//	starts := 7 n length name* verdict   name: 8 bytes (little-endian), of one of the last starts, length of all;
+//	                                     verdict: to the end of the payload
 //
 // A record of index i overrides all entries of index i and above that came before it:
 // that is how a conflicting suffix is replaced. Nothing is cut in the middle of a file.
@@ -42,11 +39,11 @@
 // # Cutting
 //
 // [Log.Cut] says up to which entry the log is not needed any more. Then the oldest
-// segments go, as far as they hold nothing else. The hard state, the group, the starts and
+// segments go, as far as they hold nothing else. The hard state, the membership, the starts and
 // the peers are written to the newest segment before, because the last records of those
 // kinds may be in a segment that goes: a vote that is forgotten is a vote given twice. Room for that is set aside, since a
 // disk that the log has filled is freed by nothing else. [Log.Restore] cuts it where a snapshot
-// ends, which has what came before: the record of the group says both, who the members are and
+// ends, which has what came before: the record of the membership says both, who the members are and
 // where the log begins.
 //
 // # Failing disks

@@ -115,7 +115,7 @@ func (l *Log) forget() {
 func (l *Log) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.state.Hard, l.state.Conf, nil
+	return l.state.Hard, l.state.Roles, nil
 }
 
 // FirstIndex is part of [raft.Storage].

@@ -96,7 +96,7 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Log, Found, error) {
 		opt.SegmentSize = defaultSegmentSize
 	}
 	l.segmentSize = opt.SegmentSize
-	l.state.Hard, l.state.Conf = hardState(0, 0, 0), new(raftpb.ConfState)
+	l.state.Hard, l.state.Roles = hardState(0, 0, 0), new(raftpb.ConfState)
 	var err error
 	l.wal, err = wal.Open(fsys, dir, wal.Options{SegmentSize: opt.SegmentSize, LogID: opt.LogID, Stamp: opt.Stamp, ReadOnly: opt.ReadOnly})
 	if err != nil {
@@ -160,7 +160,7 @@ func (l *Log) restore(block []decoded) error {
 				return err
 			}
 			l.note(d.pos, 0)
-			if d.payload[0] == kindGroup {
+			if d.payload[0] == kindMembership {
 				l.cutAt(l.state.Cut)
 			}
 			continue
@@ -214,14 +214,13 @@ func (l *Log) Append(hard *raftpb.HardState, entries []*raftpb.Entry) error {
 	return nil
 }
 
-// SetGroup records the members and their roles, as they are after the change of configuration at
-// an index; 0 is before any. numbers is the highest Number that a member was ever given.
-func (l *Log) SetGroup(conf *raftpb.ConfState, index uint64, members []Member, numbers uint64) error {
+// SetMembership records who the members are, and their roles.
+func (l *Log) SetMembership(m Membership) error {
 	l.owner.Lock()
 	defer l.owner.Unlock()
 	next := l.state
-	next.Conf, next.ConfIndex, next.Members, next.Numbers = conf, index, members, numbers
-	return l.change(next, appendGroup(l.scratch[:0], &next))
+	next.Membership = m
+	return l.change(next, appendMembership(l.scratch[:0], &next))
 }
 
 // Start records another start of the member, under a name that is random.
@@ -267,13 +266,13 @@ func (l *Log) Cut(at Position) error {
 	return l.cut(next)
 }
 
-// Restore is Cut at the entry of a snapshot, and SetGroup with the roles at that entry: after a
-// crash the log has both or neither.
-func (l *Log) Restore(at Position, conf *raftpb.ConfState, members []Member, numbers uint64) error {
+// Restore is Cut at the entry of a snapshot, and SetMembership with that at that entry: after
+// a crash the log has both or neither.
+func (l *Log) Restore(at Position, m Membership) error {
 	l.owner.Lock()
 	defer l.owner.Unlock()
 	next := l.state
-	next.Cut, next.Conf, next.ConfIndex, next.Members, next.Numbers = at, conf, at.Index, members, numbers
+	next.Cut, next.Membership = at, m
 	return l.cut(next)
 }
 
@@ -287,7 +286,7 @@ func (l *Log) cut(next State) error {
 	if err != nil {
 		return err
 	}
-	if err := l.change(next, appendGroup(nil, &next), appendStarts(nil, &next), appendPeers(nil, next.Peers)); err != nil {
+	if err := l.change(next, appendMembership(nil, &next), appendStarts(nil, &next), appendPeers(nil, next.Peers)); err != nil {
 		return err
 	}
 	for {

@@ -277,7 +277,7 @@ func TestStateOutlivesCuts(t *testing.T) {
 	conf := &raftpb.ConfState{Voters: []uint64{1, math.MaxUint64}, Learners: []uint64{9}}
 	members := []Member{{1, 1, "127.0.0.1:1", 0}, {math.MaxUint64, 2, "", 0}, {9, 3, "[::1]:9", math.MaxUint64}}
 	peer := Peer{Starts: 7, Name: 6, Acknowledged: Position{Index: 8, Term: 9}}
-	if err := errors.Join(p.log.SetGroup(conf, 77, members, 4), p.log.SetPeer(9, peer), p.log.SetVerdict("a copy")); err != nil {
+	if err := errors.Join(p.log.SetMembership(Membership{conf, 77, members, 4}), p.log.SetPeer(9, peer), p.log.SetVerdict("a copy")); err != nil {
 		t.Fatal(err)
 	}
 	for n := range uint64(40) {
@@ -303,7 +303,7 @@ func TestStateOutlivesCuts(t *testing.T) {
 	}
 	p.open()
 	s := p.log.State()
-	if !proto.Equal(s.Conf, conf) || !reflect.DeepEqual(s.Members, members) || s.Peers[9] != peer || s.Starts != 40 || s.Verdict != "a copy" || len(s.Names) != maxNames || s.Names[maxNames-1] != 39 || s.ConfIndex != 77 || s.Numbers != 4 {
+	if !proto.Equal(s.Roles, conf) || !reflect.DeepEqual(s.Members, members) || s.Peers[9] != peer || s.Starts != 40 || s.Verdict != "a copy" || len(s.Names) != maxNames || s.Names[maxNames-1] != 39 || s.RolesIndex != 77 || s.LastNumber != 4 {
 		t.Errorf("the state came back as %+v", s)
 	}
 }
@@ -341,25 +341,11 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// The starts and peers of versions that gave starts no names can be read.
-func TestNamelessStarts(t *testing.T) {
-	s := State{Names: []uint64{1}, Verdict: "a copy"}
-	for _, payload := range [][]byte{{kindStarts, 3, 1}, {kindPeers, 9, 7, 4, 8}} {
-		if err := decodeState(&s, payload); err != nil {
-			t.Error(err)
-		}
-	}
-	want := Peer{Starts: 7, Acknowledged: Position{Index: 8, Term: 4}}
-	if s.Starts != 3 || s.Names != nil || s.Verdict != "" || s.Peers[9] != want {
-		t.Errorf("%+v", s)
-	}
-}
-
 // Records of another version, or cut short, are errors and never a panic.
 func FuzzRecord(f *testing.F) {
 	f.Add(appendEntry(nil, &raftpb.Entry{Index: proto.Uint64(1), Term: proto.Uint64(1)}))
 	f.Add(appendHard(nil, hardState(1, 2, 3)))
-	f.Add(appendGroup(nil, &State{Conf: &raftpb.ConfState{Voters: []uint64{1}}, Members: []Member{{1, 2, "a:1", 3}}, Numbers: 4}))
+	f.Add(appendMembership(nil, &State{Membership: Membership{&raftpb.ConfState{Voters: []uint64{1}}, 0, []Member{{1, 2, "a:1", 3}}, 4}}))
 	f.Add(appendStarts(nil, &State{Starts: 300, Names: []uint64{7}, Verdict: "a copy"}))
 	f.Add(appendPeers(nil, map[uint64]Peer{1: {2, 5, Position{3, 4}}}))
 	f.Add([]byte{9})
@@ -397,7 +383,7 @@ func TestFullDiskIsCut(t *testing.T) {
 		}
 		open()
 		members := []Member{{1, 1, "10.0.0.1:11400", 0}, {2, 2, "10.0.0.2:11400", 0}}
-		if err := log.SetGroup(&raftpb.ConfState{Voters: []uint64{1, 2}}, 0, members, 2); err != nil {
+		if err := log.SetMembership(Membership{&raftpb.ConfState{Voters: []uint64{1, 2}}, 0, members, 2}); err != nil {
 			t.Fatal(err)
 		}
 		fill := func() (last uint64) {

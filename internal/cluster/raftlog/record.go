@@ -13,12 +13,11 @@ import (
 
 // Kinds of records. They are part of the format.
 const (
-	kindEntry  = 1
-	kindHard   = 2
-	kindGroup  = 3
-	kindStarts = 4
-	kindPeers  = 5 // without the names of starts; only read
-	kindMet    = 6
+	kindEntry      = 1
+	kindHard       = 2
+	kindMembership = 3
+	kindPeers      = 6
+	kindStarts     = 7
 )
 
 // maxNames is how many names of starts are kept.
@@ -49,22 +48,28 @@ type Member struct {
 // one's disk was rolled back.
 type Peer struct {
 	Starts       uint64   // the highest start counter that it has shown
-	Name         uint64   // of that start; 0: a version that gave starts no names
+	Name         uint64   // of that start; 0: it has shown none
 	Acknowledged Position // the highest entry that it has acknowledged to this member
+}
+
+// A Membership is who the members are, and in which roles, after a change of
+// configuration.
+type Membership struct {
+	Roles      *raftpb.ConfState
+	RolesIndex uint64 // of the last change that Roles includes; 0: before any
+	Members    []Member
+	LastNumber uint64 // the highest Number that a member was ever given
 }
 
 // A State is everything but the entries.
 type State struct {
-	Hard      *raftpb.HardState
-	Conf      *raftpb.ConfState
-	ConfIndex uint64 // the last change of configuration that Conf includes
-	Members   []Member
-	Numbers   uint64   // the highest Number that a member was ever given
-	Cut       Position // entries up to this one are not in the log
-	Starts    uint64   // how often the member was started
-	Names     []uint64 // of the last of these starts, in order: random, so that a copy of the log cannot count up to the same
-	Verdict   string   // why the member must not be started any more; empty: it may be
-	Peers     map[uint64]Peer
+	Membership
+	Hard    *raftpb.HardState
+	Cut     Position // entries up to this one are not in the log
+	Starts  uint64   // how often the member was started
+	Names   []uint64 // of the last of these starts, in order: random, so that a copy of the log cannot count up to the same
+	Verdict string   // why the member must not be started any more; empty: it may be
+	Peers   map[uint64]Peer
 }
 
 func appendEntry(dst []byte, e *raftpb.Entry) []byte {
@@ -83,12 +88,12 @@ func appendHard(dst []byte, h *raftpb.HardState) []byte {
 	return dst
 }
 
-func appendGroup(dst []byte, s *State) []byte {
-	dst = append(dst, kindGroup)
-	for _, v := range [...]uint64{s.Cut.Index, s.Cut.Term, s.ConfIndex, s.Numbers} {
+func appendMembership(dst []byte, s *State) []byte {
+	dst = append(dst, kindMembership)
+	for _, v := range [...]uint64{s.Cut.Index, s.Cut.Term, s.RolesIndex, s.LastNumber} {
 		dst = binary.AppendUvarint(dst, v)
 	}
-	conf, err := proto.MarshalOptions{Deterministic: true}.Marshal(s.Conf)
+	conf, err := proto.MarshalOptions{Deterministic: true}.Marshal(s.Roles)
 	if err != nil {
 		panic(err) // numbers and booleans
 	}
@@ -123,7 +128,7 @@ func ParseMembers(b []byte) (members []Member, err error) {
 }
 
 func appendStarts(dst []byte, s *State) []byte {
-	dst = append(binary.AppendUvarint(append(dst, kindStarts), s.Starts), 0)
+	dst = binary.AppendUvarint(append(dst, kindStarts), s.Starts)
 	dst = binary.AppendUvarint(dst, uint64(8*len(s.Names)))
 	for _, name := range s.Names {
 		dst = binary.LittleEndian.AppendUint64(dst, name)
@@ -132,7 +137,7 @@ func appendStarts(dst []byte, s *State) []byte {
 }
 
 func appendPeers(dst []byte, peers map[uint64]Peer) []byte {
-	dst = append(dst, kindMet)
+	dst = append(dst, kindPeers)
 	for _, id := range slices.Sorted(maps.Keys(peers)) {
 		p := peers[id]
 		for _, v := range [...]uint64{id, p.Starts, p.Acknowledged.Term, p.Acknowledged.Index, p.Name} {
@@ -189,11 +194,11 @@ func decodeState(s *State, payload []byte) error {
 	switch payload[0] {
 	case kindHard:
 		s.Hard = hardState(r.number(), r.number(), r.number())
-	case kindGroup:
+	case kindMembership:
 		s.Cut = Position{Index: r.number(), Term: r.number()}
-		s.ConfIndex, s.Numbers, s.Conf = r.number(), r.number(), new(raftpb.ConfState)
-		if err := proto.Unmarshal(r.bytes(), s.Conf); err != nil {
-			return fmt.Errorf("%w: a group: %w", errRecord, err)
+		s.RolesIndex, s.LastNumber, s.Roles = r.number(), r.number(), new(raftpb.ConfState)
+		if err := proto.Unmarshal(r.bytes(), s.Roles); err != nil {
+			return fmt.Errorf("%w: roles: %w", errRecord, err)
 		}
 		var err error
 		if s.Members, err = ParseMembers(r.rest); err != nil {
@@ -201,16 +206,18 @@ func decodeState(s *State, payload []byte) error {
 		}
 		r.rest = nil
 	case kindStarts:
-		decodeStarts(s, &r)
-	case kindPeers, kindMet:
+		s.Starts, s.Names = r.number(), nil
+		names := r.bytes()
+		r.bad = r.bad || len(names)%8 != 0
+		for ; len(names) >= 8; names = names[8:] {
+			s.Names = append(s.Names, binary.LittleEndian.Uint64(names))
+		}
+		s.Verdict, r.rest = string(r.rest), nil
+	case kindPeers:
 		s.Peers = map[uint64]Peer{}
 		for len(r.rest) > 0 {
 			id := r.number()
-			p := Peer{Starts: r.number(), Acknowledged: Position{Term: r.number(), Index: r.number()}}
-			if payload[0] == kindMet {
-				p.Name = r.number()
-			}
-			s.Peers[id] = p
+			s.Peers[id] = Peer{Starts: r.number(), Acknowledged: Position{Term: r.number(), Index: r.number()}, Name: r.number()}
 		}
 	default:
 		return fmt.Errorf("%w: kind %d", errRecord, payload[0])
@@ -219,23 +226,6 @@ func decodeState(s *State, payload []byte) error {
 		return fmt.Errorf("%w: one of kind %d is cut short or too long", errRecord, payload[0])
 	}
 	return nil
-}
-
-// decodeStarts decodes the starts. Earlier versions wrote no names.
-func decodeStarts(s *State, r *reader) {
-	s.Starts, s.Names, s.Verdict = r.number(), nil, ""
-	if len(r.rest) == 0 {
-		return
-	}
-	if r.number(); len(r.rest) == 0 { // earlier versions noted a torn end here
-		return
-	}
-	names := r.bytes()
-	r.bad = r.bad || len(names)%8 != 0
-	for ; len(names) >= 8; names = names[8:] {
-		s.Names = append(s.Names, binary.LittleEndian.Uint64(names))
-	}
-	s.Verdict, r.rest = string(r.rest), nil
 }
 
 func hardState(term, vote, commit uint64) *raftpb.HardState {

@@ -31,12 +31,12 @@ var (
 )
 
 // Add adds a member that learns what the others have, and makes it a voter when it has
-// caught up. It returns when this member has recorded the first of that; then Group has
-// the new one. If added.Replaces is set that member, which may be dead, is removed in the
+// caught up. It returns when this member has recorded the first of that; then
+// Membership has the new one. If added.Replaces is set that member, which may be dead, is removed in the
 // step in which the new one gets its vote: so it never lowers the number of those that
 // may fail. Whoever leads by then takes both steps. added.Number is chosen here.
 func (m *Member) Add(ctx context.Context, added raftlog.Member) error {
-	err := m.changeGroup(func() error {
+	err := m.changeMembers(func() error {
 		old := added.Replaces
 		if old != 0 && !m.raft.isMember(old) {
 			return fmt.Errorf("%w: %d", ErrNotMember, old)
@@ -51,8 +51,8 @@ func (m *Member) Add(ctx context.Context, added raftlog.Member) error {
 				return fmt.Errorf("cluster: member %d is to be replaced by %d already; remove that one first", old, k.ID)
 			}
 		}
-		added.Number = m.raft.numbers + 1
-		return m.raft.proposeGroup(append(slices.Clone(m.raft.members), added), raftpb.ConfChangeAddLearnerNode, added.ID)
+		added.Number = m.raft.lastNumber + 1
+		return m.raft.proposeRole(append(slices.Clone(m.raft.members), added), raftpb.ConfChangeAddLearnerNode, added.ID)
 	})
 	if err != nil {
 		return err
@@ -65,14 +65,14 @@ func (m *Member) Add(ctx context.Context, added raftlog.Member) error {
 // Remove removes a member, whether it lives or not. Its directory is of no use after
 // that.
 func (m *Member) Remove(ctx context.Context, id uint64) error {
-	err := m.changeGroup(func() error {
+	err := m.changeMembers(func() error {
 		if !m.raft.isMember(id) {
 			return fmt.Errorf("%w: %d", ErrNotMember, id)
 		}
 		if voters := m.raft.core.Status().Config.Voters[0]; len(voters) == 1 && hasKey(voters, id) {
 			return errors.New("cluster: the last voter cannot be removed")
 		}
-		return m.raft.proposeGroup(m.raft.members, raftpb.ConfChangeRemoveNode, id)
+		return m.raft.proposeRole(m.raft.members, raftpb.ConfChangeRemoveNode, id)
 	})
 	if err != nil {
 		return err
@@ -80,8 +80,8 @@ func (m *Member) Remove(ctx context.Context, id uint64) error {
 	return m.await(ctx, func() bool { return m.hasNot(id) })
 }
 
-// changeGroup runs f in the raft loop if this member is the active leader.
-func (m *Member) changeGroup(f func() error) (err error) {
+// changeMembers runs f in the raft loop if this member is the active leader.
+func (m *Member) changeMembers(f func() error) (err error) {
 	if !m.inLoop(func() {
 		switch {
 		case m.raft.core.Epoch() == 0:
@@ -100,17 +100,17 @@ func (m *Member) changeGroup(f func() error) (err error) {
 	return err
 }
 
-// proposeGroup proposes a change of one member's role, and the list of the members.
-func (r *raftLoop) proposeGroup(members []raftlog.Member, change raftpb.ConfChangeType, id uint64) error {
+// proposeRole proposes a change of one member's role, and the list of the members.
+func (r *raftLoop) proposeRole(members []raftlog.Member, change raftpb.ConfChangeType, id uint64) error {
 	return r.proposeChanges(members, &raftpb.ConfChangeSingle{Type: change.Enum(), NodeId: &id})
 }
 
 func (r *raftLoop) proposeChanges(members []raftlog.Member, changes ...*raftpb.ConfChangeSingle) error {
-	numbers := r.numbers
+	last := r.lastNumber
 	for _, k := range members {
-		numbers = max(numbers, k.Number)
+		last = max(last, k.Number)
 	}
-	cc := &raftpb.ConfChangeV2{Changes: changes, Context: encodeMembers(members, numbers)}
+	cc := &raftpb.ConfChangeV2{Changes: changes, Context: encodeMembers(members, last)}
 	return r.core.ProposeConf(r.core.Epoch(), cc)
 }
 
@@ -221,7 +221,7 @@ func (r *raftLoop) makeVoter(id uint64) error {
 		}
 	}
 	if old == 0 || !r.isMember(old) {
-		return r.proposeGroup(members, raftpb.ConfChangeAddNode, id)
+		return r.proposeRole(members, raftpb.ConfChangeAddNode, id)
 	}
 	return r.proposeChanges(members,
 		&raftpb.ConfChangeSingle{Type: raftpb.ConfChangeAddNode.Enum(), NodeId: &id},
@@ -230,7 +230,7 @@ func (r *raftLoop) makeVoter(id uint64) error {
 
 // recordPeers records once in a while what others have acknowledged, so that a disk that
 // was rolled back is noticed by the next life of this member, too.
-func (s *membership) recordPeers() {
+func (s *peerTable) recordPeers() {
 	for id, p := range s.peers {
 		if p.acknowledged.Index >= p.recorded.Acknowledged.Index+recordEvery {
 			s.record(id, p)
@@ -242,18 +242,18 @@ func (s *membership) recordPeers() {
 // next.
 const recordEvery = 10_000
 
-// regroup takes the members after a change.
-func (r *raftLoop) regroup(g *core.Group) {
+// applyRoles takes the members after a change of configuration.
+func (r *raftLoop) applyRoles(changed *core.Roles) {
 	members := r.members
-	if len(g.Context) > 0 {
+	if len(changed.Context) > 0 {
 		var err error
-		if members, r.numbers, err = decodeMembers(g.Context); err != nil {
-			r.m.fail(fmt.Errorf("cluster: the members of entry %d: %w", g.Index, err))
+		if members, r.lastNumber, err = decodeMembers(changed.Context); err != nil {
+			r.m.fail(fmt.Errorf("cluster: the members of entry %d: %w", changed.Index, err))
 			return
 		}
 	}
-	r.members = withRole(members, g.Conf)
-	r.m.disk.add(diskWork{roster: &roster{g.Conf, g.Index, r.members, r.numbers}})
+	r.members = withRole(members, changed.Conf)
+	r.m.disk.add(diskWork{membership: new(r.membership())})
 	r.connect()
 	r.note()
 	if !r.isMember(r.m.opt.Self.ID) {
@@ -261,38 +261,32 @@ func (r *raftLoop) regroup(g *core.Group) {
 	}
 }
 
-// A roster is who the members are, and in which roles, after the change of configuration
-// at an index.
-type roster struct {
-	conf    *raftpb.ConfState
-	index   uint64
-	members []raftlog.Member
-	numbers uint64
-}
-
-func (r *roster) write(log *raftlog.Log) error {
-	return log.SetGroup(r.conf, r.index, r.members, r.numbers)
+// membership returns who the members are after the last change of configuration that was
+// applied.
+func (r *raftLoop) membership() raftlog.Membership {
+	roles, index := r.core.Conf()
+	return raftlog.Membership{Roles: roles, RolesIndex: index, Members: r.members, LastNumber: r.lastNumber}
 }
 
 // The context of a change of configuration:
 //
-//	list := level numbers member*     level 1; numbers: the highest that a member was ever given
+//	list := level last-number member*     level 1; last-number: the highest that a member was ever given
 const listLevel = 1
 
-func encodeMembers(members []raftlog.Member, numbers uint64) []byte {
-	return raftlog.AppendMembers(binary.AppendUvarint([]byte{listLevel}, numbers), members)
+func encodeMembers(members []raftlog.Member, lastNumber uint64) []byte {
+	return raftlog.AppendMembers(binary.AppendUvarint([]byte{listLevel}, lastNumber), members)
 }
 
 var errList = errors.New("not a list of members that this version of beanpole knows")
 
-func decodeMembers(b []byte) (members []raftlog.Member, numbers uint64, err error) {
+func decodeMembers(b []byte) (members []raftlog.Member, lastNumber uint64, err error) {
 	if len(b) == 0 || b[0] != listLevel {
 		return nil, 0, errList
 	}
-	numbers, n := binary.Uvarint(b[1:])
+	lastNumber, n := binary.Uvarint(b[1:])
 	if n <= 0 {
 		return nil, 0, errList
 	}
 	members, err = raftlog.ParseMembers(b[1+n:])
-	return members, numbers, err
+	return members, lastNumber, err
 }
