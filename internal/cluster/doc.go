@@ -13,7 +13,7 @@
 // which notes that they are under way, and makes an entry of them. Sync proposes the
 // entries of all turns that have flushed theirs, in one message to each of the others,
 // and waits until a majority has them on disk; then the replies go. A later turn appends
-// the entry's facts to the journal, which is not synced for that: as long as it is not,
+// the entry's changes to the journal, which is not synced for that: as long as it is not,
 // the entry is in Raft's log.
 //
 // A turn without changes needs no entry. Its replies go at once if the lease says that
@@ -23,7 +23,7 @@
 //
 // A follower restores what is committed into its engine, and appends it to its journal, a
 // bounded part with each turn. Nothing comes due there: that a delay has ended is no
-// fact. When it is elected it has all jobs, and none is reserved.
+// change of the log. When it is elected it has all jobs, and none is reserved.
 //
 // # Phases
 //
@@ -38,7 +38,7 @@
 // # Two logs
 //
 // DIR has the journal, as a single server has one, DIR/cluster/log Raft's log. The
-// journal says up to which entry it has all facts. A start applies what comes after it
+// journal says up to which entry it has all changes. A start applies what comes after it
 // again. Raft's log is cut at what the journal has durably, and every other member has,
 // but not more than [Options].Keep bytes stay for those that are away, and four times as
 // much for those that catch up.

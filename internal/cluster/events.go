@@ -41,10 +41,10 @@ type (
 	}
 	// journalSynced: the journal has what was applied durably, up to an entry.
 	journalSynced struct{ at raftlog.Position }
-	// journalRefuses: the journal takes no jobs any more, or takes them again.
-	journalRefuses struct {
+	// journalBlocked: the journal takes no jobs any more, or takes them again.
+	journalBlocked struct {
 		at      int64 // on Options.Now
-		refuses bool
+		blocked bool
 	}
 	// epochSettled: all turns of the epoch that has ended are settled.
 	epochSettled struct{}
@@ -94,8 +94,8 @@ func (r *raftLoop) handle(e event) {
 		r.endIfUnwanted(e.by, e.err)
 	case journalSynced:
 		r.cut(e.at)
-	case journalRefuses:
-		r.health.observeJournal(e.at, e.refuses)
+	case journalBlocked:
+		r.health.observeJournal(e.at, e.blocked)
 	case epochSettled:
 		r.transfer.settled = true
 		r.finishTransfer() // before the core hears of Rebuilt, if it has to resign
@@ -122,7 +122,7 @@ func (r *raftLoop) step(message *raftpb.Message) {
 	from := message.GetFrom()
 	r.heardOf(from, message)
 	r.takePayload(message)
-	if r.refusesToLead(message) {
+	if r.declinesToLead(message) {
 		return
 	}
 	err := core.ErrContradiction

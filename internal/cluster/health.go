@@ -11,11 +11,11 @@ import (
 // A health says whether the disk of this member lets it lead, and when another one is to.
 // It is owned by the raft loop. Moments are on Options.Now; 0 is never.
 type health struct {
-	slowSince    int64            // the disk has been at work for longer than it may take
-	refusesSince int64            // the journal takes no jobs
-	takesSince   int64            // it takes them again; 0: it does not
-	yieldedAt    int64            // another one was to lead because the disk hung
-	asked        map[uint64]int64 // when each was to lead because the journal took no jobs, if it has not led since
+	slowSince      int64            // the disk has been at work for longer than it may take
+	blockedSince   int64            // the journal takes no jobs
+	unblockedSince int64            // it takes them again; 0: it does not
+	yieldedAt      int64            // another one was to lead because the disk hung
+	asked          map[uint64]int64 // when each was to lead because the journal took no jobs, if it has not led since
 }
 
 // How long the disk of a leader may hang or fail before another member is to lead, and
@@ -45,14 +45,14 @@ func (h *health) observeDisk(now, lasts, bytes int64) {
 
 // observeJournal takes whether the journal takes jobs. A full disk has room for moments,
 // as its journal is cleaned: they do not count.
-func (h *health) observeJournal(now int64, refuses bool) {
+func (h *health) observeJournal(now int64, blocked bool) {
 	switch {
-	case !refuses:
-		h.takesSince = now
-	case h.refuses(now) == 0:
-		h.refusesSince, h.takesSince = now, 0
+	case !blocked:
+		h.unblockedSince = now
+	case h.blocked(now) == 0:
+		h.blockedSince, h.unblockedSince = now, 0
 	default:
-		h.takesSince = 0
+		h.unblockedSince = 0
 	}
 }
 
@@ -64,20 +64,20 @@ func (h *health) slow(now int64) int64 {
 	return now - h.slowSince
 }
 
-// refuses returns for how long the journal has taken no jobs, in nanoseconds; 0: it takes
+// blocked returns for how long the journal has taken no jobs, in nanoseconds; 0: it takes
 // them, and has for a while.
-func (h *health) refuses(now int64) int64 {
+func (h *health) blocked(now int64) int64 {
 	switch {
-	case h.refusesSince == 0, h.takesSince != 0 && now-h.takesSince >= slowDisk:
+	case h.blockedSince == 0, h.unblockedSince != 0 && now-h.unblockedSince >= slowDisk:
 		return 0
-	case h.takesSince != 0:
-		return h.takesSince - h.refusesSince
+	case h.unblockedSince != 0:
+		return h.unblockedSince - h.blockedSince
 	}
-	return now - h.refusesSince
+	return now - h.blockedSince
 }
 
 // mayLead reports whether another member may ask this one to lead.
-func (h *health) mayLead(now int64) bool { return h.refuses(now) == 0 }
+func (h *health) mayLead(now int64) bool { return h.blocked(now) == 0 }
 
 // A candidacy is what matters beside the disk when a member is to step down.
 type candidacy struct {
@@ -92,7 +92,7 @@ type candidacy struct {
 // stepDown says who is to lead in place of this member, and whether this one is to be
 // silent, so that the others elect somebody.
 func (h *health) stepDown(now int64, c candidacy) (to uint64, silent bool) {
-	slow, refuses := h.slow(now), h.refuses(now)
+	slow, blocked := h.slow(now), h.blocked(now)
 	recently := h.yieldedAt != 0 && now-h.yieldedAt < yieldAgain
 	switch {
 	case !c.leader:
@@ -102,9 +102,9 @@ func (h *health) stepDown(now int64, c candidacy) (to uint64, silent bool) {
 	case c.transferring:
 	case slow >= slowDisk && c.active && !recently:
 		return c.best, false
-	case refuses >= slowDisk && c.unasked == 0 && !c.active: // it does not take what was agreed on before, so it cannot serve at all
+	case blocked >= slowDisk && c.unasked == 0 && !c.active: // it does not take what was agreed on before, so it cannot serve at all
 		return c.best, false
-	case refuses >= slowDisk:
+	case blocked >= slowDisk:
 		return c.unasked, false
 	}
 	return 0, false
@@ -116,7 +116,7 @@ func (r *raftLoop) stepsDown(now int64) (silent bool) {
 	h := &r.health
 	lasts, bytes := r.m.disk.lasts(now)
 	h.observeDisk(now, max(lasts, r.m.journaling.lasts(now)), bytes+r.m.unsynced.Load())
-	if h.slow(now) == 0 && h.refuses(now) == 0 {
+	if h.slow(now) == 0 && h.blocked(now) == 0 {
 		return false
 	}
 	s := r.core.Status()
@@ -147,8 +147,8 @@ func (r *raftLoop) stepsDown(now int64) (silent bool) {
 	return silent
 }
 
-// refusesToLead reports whether a message asks this member to lead, and it may not.
-func (r *raftLoop) refusesToLead(message *raftpb.Message) bool {
+// declinesToLead reports whether a message asks this member to lead, and it may not.
+func (r *raftLoop) declinesToLead(message *raftpb.Message) bool {
 	if message.GetType() != raftpb.MsgTimeoutNow || r.health.mayLead(r.m.opt.Now()) {
 		return false
 	}

@@ -35,13 +35,13 @@ func TestStepDown(t *testing.T) {
 		{"gone", health{slowSince: ago(3 * time.Second), yieldedAt: ago(time.Minute)}, active, 0, true},
 		{"gone, and it serves nobody yet", health{slowSince: ago(3 * time.Second)}, inactive, 0, true},
 		{"gone, and there is no other voter", health{slowSince: ago(3 * time.Second)}, candidacy{leader: true, active: true}, 0, false},
-		{"refuses for a moment", health{refusesSince: ago(900 * time.Millisecond)}, active, 0, false},
-		{"refuses", health{refusesSince: ago(time.Second)}, active, 2, false},
-		{"refuses, with room for moments", health{refusesSince: ago(2 * time.Second), takesSince: ago(900 * time.Millisecond)}, active, 2, false},
-		{"has refused", health{refusesSince: ago(2 * time.Hour), takesSince: ago(time.Second)}, active, 0, false},
-		{"refuses, and all were asked", health{refusesSince: ago(time.Minute)}, with(func(c *candidacy) { c.unasked = 0 }), 0, false},
-		{"refuses, all were asked, and it cannot serve", health{refusesSince: ago(time.Minute)}, with(func(c *candidacy) { c.active, c.unasked = false, 0 }), 2, false},
-		{"refuses, one was not asked, and it cannot serve", health{refusesSince: ago(time.Minute)}, with(func(c *candidacy) { c.active, c.unasked = false, 3 }), 3, false},
+		{"refuses for a moment", health{blockedSince: ago(900 * time.Millisecond)}, active, 0, false},
+		{"refuses", health{blockedSince: ago(time.Second)}, active, 2, false},
+		{"refuses, with room for moments", health{blockedSince: ago(2 * time.Second), unblockedSince: ago(900 * time.Millisecond)}, active, 2, false},
+		{"has refused", health{blockedSince: ago(2 * time.Hour), unblockedSince: ago(time.Second)}, active, 0, false},
+		{"refuses, and all were asked", health{blockedSince: ago(time.Minute)}, with(func(c *candidacy) { c.unasked = 0 }), 0, false},
+		{"refuses, all were asked, and it cannot serve", health{blockedSince: ago(time.Minute)}, with(func(c *candidacy) { c.active, c.unasked = false, 0 }), 2, false},
+		{"refuses, one was not asked, and it cannot serve", health{blockedSince: ago(time.Minute)}, with(func(c *candidacy) { c.active, c.unasked = false, 3 }), 3, false},
 	} {
 		if to, silent := c.health.stepDown(now, c.candidacy); to != c.to || silent != c.silent {
 			t.Errorf("%s: %d is to lead, silent %v; want %d, %v", c.name, to, silent, c.to, c.silent)
@@ -70,7 +70,7 @@ func TestHealth(t *testing.T) {
 		{"and still does", func() { now += s }, 0, s},
 	} {
 		c.observe()
-		if slow, refuses := h.slow(now), h.refuses(now); slow != c.slow || refuses != c.refuses {
+		if slow, refuses := h.slow(now), h.blocked(now); slow != c.slow || refuses != c.refuses {
 			t.Errorf("%s: slow for %d, refuses for %d; want %d, %d", c.name, slow, refuses, c.slow, c.refuses)
 		}
 		if h.mayLead(now) != (c.refuses == 0) {

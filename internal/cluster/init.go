@@ -14,9 +14,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// begun is where the log of a cluster begins that was made of a single server's journal:
+// journalCut is where the log of a cluster begins that was made of a single server's journal:
 // other members cannot have from the log what was there before.
-var begun = raftlog.Position{Index: 1, Term: 1}
+var journalCut = raftlog.Position{Index: 1, Term: 1}
 
 // Init makes a directory that of the first member of a cluster. It may have the journal
 // of a single server, which must not be running; no job of it is touched.
@@ -29,7 +29,7 @@ func Init(fsys vfs.FS, dir string, self raftlog.Member) error {
 	if has, err := hasJournal(fsys, dir); err != nil {
 		return err
 	} else if has {
-		from = begun
+		from = journalCut
 	}
 	return makeLog(fsys, dir, alone(self), from)
 }
@@ -63,7 +63,7 @@ func hasJournal(fsys vfs.FS, dir string) (bool, error) {
 	return slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".wal") }), nil
 }
 
-// appliedOf returns the last entry whose facts are in a journal, as that says.
+// appliedOf returns the last entry whose changes are in a journal, as that says.
 func appliedOf(fsys vfs.FS, dir string) (raftlog.Position, error) {
 	_, at, err := journal.ReadApplied(fsys, dir)
 	return raftlog.Position{Index: at.Index, Term: at.Term}, err

@@ -18,7 +18,7 @@ type Inspection struct {
 	Last    raftlog.Position
 	Members []InspectedMember // as the member knows them; none: its log cannot be read, and all above is unknown
 
-	Applied raftlog.Position // the last entry whose facts are in the journal
+	Applied raftlog.Position // the last entry whose changes are in the journal
 
 	Torn bool // the end of the log was cut off by a crash, most likely
 }
@@ -48,7 +48,7 @@ func logIsGone(dir string) error {
 // have any more. It is nil if the log begins with a single server's journal, which has no
 // entry of the cluster.
 func journalIsBehind(applied, cut raftlog.Position) error {
-	if applied.Index == 0 && cut == begun {
+	if applied.Index == 0 && cut == journalCut {
 		return nil
 	}
 	return journalHasLost(applied, cut)
@@ -61,7 +61,7 @@ func journalHasLost(applied, cut raftlog.Position) error {
 // checkBeginning returns an error if a log begins with a single server's journal, which
 // is gone.
 func checkBeginning(fsys vfs.FS, dir string, cut raftlog.Position) error {
-	if cut != begun {
+	if cut != journalCut {
 		return nil
 	}
 	has, err := hasJournal(fsys, dir)

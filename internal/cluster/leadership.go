@@ -53,7 +53,7 @@ func (t *turn) endEpoch(lost bool) {
 		return
 	}
 	t.m.opt.Logger.Warn("this member does not lead the cluster any more", "entry", t.applied.Index)
-	t.epoch, t.facts = 0, 0
+	t.epoch, t.built = 0, 0
 	t.builder.Reset()
 }
 

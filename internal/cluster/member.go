@@ -288,17 +288,17 @@ func (t *turn) openJournal() (*engine.Engine, error) {
 // startCore makes the log begin where the journal ends, if it does not have that entry,
 // and starts the core.
 func (m *Member) startCore() error {
-	mark := raftlog.Position{Index: m.turn.applied.Index, Term: m.turn.applied.Term}
-	if cut := m.log.State().Cut; mark.Index < cut.Index {
-		if err := journalIsBehind(mark, cut); err != nil {
+	applied := raftlog.Position{Index: m.turn.applied.Index, Term: m.turn.applied.Term}
+	if cut := m.log.State().Cut; applied.Index < cut.Index {
+		if err := journalIsBehind(applied, cut); err != nil {
 			return err
 		}
-		mark = cut // what was there before the cluster
+		applied = cut // what was there before the cluster
 		m.turn.applied.Index, m.turn.applied.Term = cut.Index, cut.Term
 	}
 	var err error
-	if !m.log.Has(mark) {
-		err = m.log.Cut(mark)
+	if !m.log.Has(applied) {
+		err = m.log.Cut(applied)
 	}
 	if err = errors.Join(err, m.log.Start(newName())); err == nil {
 		err = m.log.Sync() // a start that others have heard of is counted
@@ -306,7 +306,7 @@ func (m *Member) startCore() error {
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
-	m.raft.core, err = core.New(m.log, core.Options{ID: m.opt.Self.ID, Applied: mark, Tick: m.opt.Tick, Logger: m.opt.Logger})
+	m.raft.core, err = core.New(m.log, core.Options{ID: m.opt.Self.ID, Applied: applied, Tick: m.opt.Tick, Logger: m.opt.Logger})
 	return err
 }
 

@@ -21,14 +21,14 @@ type pendingTurn struct {
 
 // weight is how much something is.
 type weight struct {
-	bytes int64
-	facts int
+	bytes   int64
+	changes int
 }
 
 // A turn waits as long as more than this is flushed and not committed.
 const (
-	maxPendingBytes = 64 << 20
-	maxPendingFacts = 200_000
+	maxPendingBytes   = 64 << 20
+	maxPendingChanges = 200_000
 )
 
 // mayPropose reports whether an epoch is in force. What a turn has done when the
@@ -54,7 +54,7 @@ func (l *lifecycle) enqueue(epoch uint64, entries [][]byte, w weight) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := &l.proposals
-	for l.shared.epoch == epoch && (p.weight.bytes > maxPendingBytes || p.weight.facts > maxPendingFacts) {
+	for l.shared.epoch == epoch && (p.weight.bytes > maxPendingBytes || p.weight.changes > maxPendingChanges) {
 		l.propose()
 		l.changed.Wait()
 	}
@@ -65,7 +65,7 @@ func (l *lifecycle) enqueue(epoch uint64, entries [][]byte, w weight) bool {
 	p.last += uint64(len(entries))
 	p.pending = append(p.pending, pendingTurn{p.last, w})
 	p.weight.bytes += w.bytes
-	p.weight.facts += w.facts
+	p.weight.changes += w.changes
 	return true
 }
 
@@ -90,7 +90,7 @@ func (l *lifecycle) retire() {
 	n := 0
 	for n < len(p.pending) && p.pending[n].last <= l.shared.committed {
 		p.weight.bytes -= p.pending[n].weight.bytes
-		p.weight.facts -= p.pending[n].weight.facts
+		p.weight.changes -= p.pending[n].weight.changes
 		n++
 	}
 	p.pending = p.pending[n:]

@@ -18,7 +18,7 @@ import (
 // for Sync.
 //
 // Invariants:
-//  1. epoch != 0 only if the engine has the facts of all entries up to applied, and what was decided in that
+//  1. epoch != 0 only if the engine has the changes of all entries up to applied, and what was decided in that
 //     epoch, and nothing else.
 //  2. epoch is that of Member while the member is leading, and at most until the end of the turn in which it
 //     begins to drain.
@@ -34,9 +34,9 @@ type turn struct {
 
 	epoch   uint64 // in which this turn decides; 0: it does not
 	builder entry.Builder
-	facts   int   // in builder
+	built   int   // changes in builder
 	retryAt int64 // when to try to append again what the journal could not take, on the engine's clock; 0: now
-	refuses bool  // the journal takes no jobs
+	blocked bool  // the journal takes no jobs
 	full    bool  // for it has no room for them
 
 	closeErr error // of the journal
@@ -69,7 +69,7 @@ func (t *turn) Append(changes []engine.Change) error {
 	for i := range changes {
 		t.builder.Add(&changes[i], t.m.clock.zero)
 	}
-	t.facts += len(changes)
+	t.built += len(changes)
 	return nil
 }
 
@@ -84,17 +84,17 @@ func (t *turn) Flush() (durable bool, err error) {
 		}
 		return true, nil // those who watch a follower are told what it has
 	case !t.m.mayPropose(t.epoch):
-		t.endEpoch(t.facts > 0)
+		t.endEpoch(t.built > 0)
 		return false, broker.ErrDeposed
-	case t.facts == 0:
+	case t.built == 0:
 		return t.m.isLeased(), nil
 	}
 	entries := t.builder.Entries(t.m.clock.time())
-	w := weight{facts: t.facts}
+	w := weight{changes: t.built}
 	for _, e := range entries {
 		w.bytes += int64(len(e))
 	}
-	t.facts = 0
+	t.built = 0
 	if !t.m.enqueue(t.epoch, entries, w) {
 		t.endEpoch(true)
 		return false, broker.ErrDeposed
@@ -123,7 +123,7 @@ func (t *turn) Housekeep(now int64) (next int64) {
 	}
 	next = min(next, t.journal.Housekeep(now))
 	t.reportSynced()
-	t.reportRefusal()
+	t.reportBlocked()
 	return next
 }
 
@@ -155,19 +155,19 @@ func (t *turn) reportSynced() {
 	}
 }
 
-// reportRefusal tells the raft loop when the journal begins to refuse jobs, and when it
+// reportBlocked tells the raft loop when the journal begins to refuse jobs, and when it
 // takes them again. While it has no room for them, Raft's log makes some.
-func (t *turn) reportRefusal() {
+func (t *turn) reportBlocked() {
 	if full := t.journal.IsFull(); full != t.full {
 		t.full = full
 		t.m.disk.setCramped(full)
 	}
-	refuses := t.retryAt != 0 || t.journal.Refuses()
-	if refuses == t.refuses {
+	blocked := t.retryAt != 0 || t.journal.Refuses()
+	if blocked == t.blocked {
 		return
 	}
-	t.refuses = refuses
-	t.m.mail.post(journalRefuses{t.m.opt.Now(), refuses})
+	t.blocked = blocked
+	t.m.mail.post(journalBlocked{t.m.opt.Now(), blocked})
 }
 
 // applyQueue has entries that are committed, and not applied.
@@ -201,8 +201,8 @@ func (q *applyQueue) took() (responses []*raftpb.Message) {
 
 // Limits of what a turn applies.
 const (
-	maxApplyBytes = 1 << 20
-	maxApplyFacts = 5000
+	maxApplyBytes   = 1 << 20
+	maxApplyChanges = 5000
 )
 
 // apply applies what is committed, as much as a turn can bear.
@@ -211,7 +211,7 @@ func (t *turn) apply(now int64) (next int64) {
 		return t.retryAt
 	}
 	t.retryAt = 0
-	for done := (weight{}); done.bytes < maxApplyBytes && done.facts < maxApplyFacts; {
+	for done := (weight{}); done.bytes < maxApplyBytes && done.changes < maxApplyChanges; {
 		t.m.mu.Lock()
 		e := t.m.queue.next()
 		phase := t.m.phase
@@ -222,7 +222,7 @@ func (t *turn) apply(now int64) (next int64) {
 		if e == nil || !phase.applies() {
 			return engine.Never
 		}
-		facts, err := t.applyEntry(e)
+		changes, err := t.applyEntry(e)
 		if errors.Is(err, journal.ErrNotExecuted) || errors.Is(err, errUnreadable) {
 			t.m.fail(fmt.Errorf("cluster: entry %d: %w", e.GetIndex(), err))
 			return engine.Never
@@ -233,7 +233,7 @@ func (t *turn) apply(now int64) (next int64) {
 			return t.retryAt
 		}
 		done.bytes += int64(len(e.GetData()))
-		done.facts += facts
+		done.changes += changes
 		t.m.mu.Lock()
 		responses := t.m.queue.took()
 		t.m.mu.Unlock()
@@ -247,10 +247,10 @@ func (t *turn) apply(now int64) (next int64) {
 // errUnreadable is wrapped by the error of an entry that this version cannot read.
 var errUnreadable = errors.New("the entry cannot be read")
 
-// applyEntry lets the journal have the facts of an entry and, unless it has decided them,
+// applyEntry lets the journal have the changes of an entry and, unless it has decided them,
 // the engine. It returns how many they were. After an error of the journal the same entry
 // comes again.
-func (t *turn) applyEntry(e *raftpb.Entry) (facts int, err error) {
+func (t *turn) applyEntry(e *raftpb.Entry) (n int, err error) {
 	if e.GetIndex() <= t.applied.Index {
 		return 0, nil // the journal has it; the core wants to see it for the members' roles
 	}

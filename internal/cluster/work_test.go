@@ -42,7 +42,7 @@ func TestNotExecuted(t *testing.T) {
 		m.Broker().Call(func(e *engine.Engine, now int64) {
 			e.PutInto(now, []byte("mail"), engine.Spec{TTR: 60}, []byte("a job"))
 			m.turn.builder.Add(&engine.Change{Kind: engine.JobDeleted, ID: 77}, m.clock.zero)
-			m.turn.facts++
+			m.turn.built++
 		})
 		w.until("the member has ended", func() bool { return errors.Is(m.Err(), journal.ErrNotExecuted) })
 		w.abandon()

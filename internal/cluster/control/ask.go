@@ -21,7 +21,7 @@ func Ask[Reply any](ctx context.Context, d *directory.Directory, r Request) (rep
 	var why []string
 	for _, addr := range slices.Compact(append([]string{d.Listen}, d.Contacts...)) {
 		text, err := transport.Request(ctx, d.Credentials, addr, 0, body)
-		if _, answered := errors.AsType[transport.Refusal](err); answered {
+		if _, answered := errors.AsType[transport.RemoteError](err); answered {
 			return reply, err
 		}
 		if err == nil {

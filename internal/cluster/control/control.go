@@ -133,7 +133,7 @@ func (c *Control) try(ctx context.Context, r Request) (reply any, err error) {
 		passes = errors.Is(err, cluster.ErrBusy)
 	} else {
 		reply, err = c.passOn(ctx, lead.Leader, r)
-		_, refused := errors.AsType[transport.Refusal](err)
+		_, refused := errors.AsType[transport.RemoteError](err)
 		passes = err != nil && !refused
 	}
 	if passes || errors.Is(err, cluster.ErrNotLeader) && !r.PassedOn {

@@ -51,8 +51,8 @@ func (l *leaders) Request(_ context.Context, _ uint64, body []byte) ([]byte, err
 // A change goes to the next leader when the one that was asked leads no more, or has died meanwhile. Who is gone by then
 // was removed; who never was a member is still an error.
 func TestLeaderChanges(t *testing.T) {
-	noLeader := transport.Refusal{Code: "not_leader", Text: "this member does not lead"}
-	notMember := transport.Refusal{Code: "not_member", Text: "there is no such member"}
+	noLeader := transport.RemoteError{Code: "not_leader", Text: "this member does not lead"}
+	notMember := transport.RemoteError{Code: "not_member", Text: "there is no such member"}
 	refuses := func(with error) func(Request) error { return func(Request) error { return with } }
 	unless := func(r Request) error {
 		if r.IfThere {

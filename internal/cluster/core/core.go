@@ -30,7 +30,7 @@ type Log interface {
 // Options of a core. ID and Applied must be set; for the others 0 means the default.
 type Options struct {
 	ID      uint64           // of this member, not 0
-	Applied raftlog.Position // up to here the journal has every fact
+	Applied raftlog.Position // up to here the journal has every change
 
 	Tick          time.Duration // 60 ms
 	ElectionTicks int           // without a leader, before a member stands; 10
@@ -156,7 +156,7 @@ func New(log Log, o Options) (*Core, error) {
 	c.node, c.applied, c.delayed = node, applied, delayed{}
 	c.confDone, c.conf, c.hard = state.RolesIndex, state.Roles, state.Hard
 	c.agreed, c.last = max(state.Hard.GetCommit(), o.Applied.Index), log.Last().Index
-	c.look()
+	c.observe()
 	return c, nil
 }
 
@@ -188,12 +188,12 @@ func (c *Core) Tick(now int64) {
 	default:
 		c.node.Tick()
 	}
-	c.look()
+	c.observe()
 	c.comeBack()
 	if c.epoch != 0 && !c.lease.underWay {
 		c.ask(now)
 	}
-	c.look()
+	c.observe()
 }
 
 // Step takes a message of another member. An error says that it was of no use.
@@ -208,7 +208,7 @@ func (c *Core) Step(m *raftpb.Message) error {
 		return err
 	}
 	err := c.node.Step(m)
-	c.look()
+	c.observe()
 	return err
 }
 
@@ -249,7 +249,7 @@ func (c *Core) Resign() {
 func (c *Core) Rebuilt() {
 	c.rebuilt = true
 	c.comeBack()
-	c.look()
+	c.observe()
 }
 
 // AwaitsRebuilt reports whether an epoch was given up, in this term, and Rebuilt was not
@@ -269,7 +269,7 @@ func (c *Core) comeBack() {
 func (c *Core) Transfer(to uint64) {
 	c.lease.forbid(c.term)
 	c.node.TransferLeader(to)
-	c.look()
+	c.observe()
 }
 
 // Done takes the responses of a Write that is durable, or of an Apply that is done.
@@ -298,7 +298,7 @@ func (c *Core) Done(responses []*raftpb.Message) {
 			panic(fmt.Sprintf("core: a response of the disk is refused: %v", err))
 		}
 	}
-	c.look()
+	c.observe()
 }
 
 // didApply does what entries that were applied mean to Raft.

@@ -2,7 +2,7 @@
 // around a [raft.RawNode], without clock, disk, network, goroutine or lock. Its methods
 // are told what happened, and when; Work says what is to be done for it.
 //
-//	c, err := core.New(log, core.Options{ID: 3, Applied: mark, …})
+//	c, err := core.New(log, core.Options{ID: 3, Applied: applied, …})
 //	c.Tick(now)            // about every Options.Tick
 //	c.Step(message)        // from another member
 //	c.Propose(epoch, entry)
@@ -65,7 +65,7 @@
 // later, and takes part meanwhile. Then [Core.Restore] gives Raft the message of the
 // snapshot that is there. Until [Core.Installed] Raft hears of nothing that is on the
 // disk: so it gives out nothing to be applied, and does not stand. Nor does the leader
-// hear of the snapshot: it might choose this member for its successor. What is promised
+// hear of the snapshot: it might transfer the leadership to this member. What is promised
 // meanwhile, as votes, goes out.
 //
 // # Not here

@@ -36,7 +36,7 @@ func (c *Core) Forget(leader, term uint64) bool {
 		return false
 	}
 	err := c.node.ForgetLeader()
-	c.look()
+	c.observe()
 	return err == nil && c.lead == 0
 }
 
@@ -45,6 +45,6 @@ func (c *Core) Forget(leader, term uint64) bool {
 func (c *Core) Stand(term uint64) {
 	if c.lead == 0 && c.term == term && c.gate.ticks >= c.opt.ElectionTicks {
 		c.node.Campaign() // an error says that it is no voter
-		c.look()
+		c.observe()
 	}
 }

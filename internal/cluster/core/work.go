@@ -80,7 +80,7 @@ func (c *Core) gather() {
 		for _, r := range ready.ReadStates {
 			c.answered(r)
 		}
-		c.look()
+		c.observe()
 	}
 }
 
@@ -105,7 +105,7 @@ func (c *Core) writeOf(m *raftpb.Message) Write {
 		promise = promise || m.GetTerm() != c.hard.GetTerm() || m.GetVote() != c.hard.GetVote()
 		c.hard, c.commitUnwritten = &raftpb.HardState{Term: m.Term, Vote: m.Vote, Commit: m.Commit}, true
 	}
-	if w.Snapshot != nil { // the leader hears of it when this member can be its successor
+	if w.Snapshot != nil { // the leader hears of it when the leadership can be transferred to this member
 		c.installing, c.held, w.Responses = true, w.Responses, nil
 	}
 	if c.commitUnwritten && promise {
@@ -147,8 +147,8 @@ func (d delayed) take(term uint64) (messages []*raftpb.Message) {
 	return messages
 }
 
-// look notices what has changed: a term, a leader, an epoch.
-func (c *Core) look() {
+// observe notices what has changed: a term, a leader, an epoch.
+func (c *Core) observe() {
 	s := c.node.BasicStatus()
 	if s.GetTerm() != c.term {
 		c.appliedEmpty, c.neededEmpty, c.resigned, c.confAsk, c.lacks = 0, 1, false, false, 0

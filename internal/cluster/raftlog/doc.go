@@ -33,7 +33,7 @@
 //
 // The newest entries, at least those of the segment that is written and about
 // [Options].Recent bytes. Older ones are read from their sealed segments, from the
-// nearest of the places that are remembered, one for about 256 KiB. Reading knows
+// nearest of the offsets that are remembered, one for about 256 KiB. Reading knows
 // an overridden entry by its term: in Raft's log an index and a term name one entry.
 //
 // # Cutting

@@ -28,10 +28,10 @@ func (l *Log) add(e *raftpb.Entry, pos wal.Pos) {
 	}
 }
 
-// remember remembers the place of an entry if it is not near the last one.
+// remember remembers the offset of an entry if it is not near the last one.
 func (l *Log) remember(index uint64, pos wal.Pos) {
-	if n := len(l.places); n == 0 || l.places[n-1].pos.Segment != pos.Segment || pos.Offset-l.places[n-1].pos.Offset >= placeEvery {
-		l.places = append(l.places, place{index, pos})
+	if n := len(l.offsets); n == 0 || l.offsets[n-1].pos.Segment != pos.Segment || pos.Offset-l.offsets[n-1].pos.Offset >= offsetEvery {
+		l.offsets = append(l.offsets, offset{index, pos})
 	}
 }
 
@@ -47,7 +47,7 @@ func (l *Log) override(index uint64) {
 		l.newest, l.bytes = nil, 0
 	}
 	l.terms = l.terms[:sort.Search(len(l.terms), func(i int) bool { return l.terms[i].Index >= index })]
-	l.places = l.places[:sort.Search(len(l.places), func(i int) bool { return l.places[i].index >= index })]
+	l.offsets = l.offsets[:sort.Search(len(l.offsets), func(i int) bool { return l.offsets[i].index >= index })]
 	l.confs = slices.DeleteFunc(l.confs, func(i uint64) bool { return i >= index })
 }
 
@@ -80,12 +80,12 @@ func (l *Log) cutAt(at Position) {
 		l.bytes -= int64(len(l.newest[0].GetData()))
 		l.newest = l.newest[1:]
 	}
-	// The run and the place in which the first entry that stays is keep their beginning.
+	// The run and the offset in which the first entry that stays is keep their beginning.
 	for len(l.terms) > 1 && l.terms[1].Index <= at.Index+1 {
 		l.terms = l.terms[1:]
 	}
-	for len(l.places) > 1 && l.places[1].index <= at.Index+1 {
-		l.places = l.places[1:]
+	for len(l.offsets) > 1 && l.offsets[1].index <= at.Index+1 {
+		l.offsets = l.offsets[1:]
 	}
 	l.confs = slices.DeleteFunc(l.confs, func(i uint64) bool { return i <= at.Index })
 	l.state.Cut = at
@@ -93,7 +93,7 @@ func (l *Log) cutAt(at Position) {
 
 // begin makes the log empty: its first entry will be the one after a position.
 func (l *Log) begin(after Position) {
-	l.newest, l.bytes, l.terms, l.places, l.confs = nil, 0, nil, nil, nil
+	l.newest, l.bytes, l.terms, l.offsets, l.confs = nil, 0, nil, nil, nil
 	l.last = after
 }
 
@@ -254,13 +254,13 @@ func (e *ReadError) Unwrap() error { return e.err }
 // read reads the entries from lo to before hi from sealed segments, and stops when it has
 // maxSize bytes.
 func (l *Log) read(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
-	i := sort.Search(len(l.places), func(i int) bool { return l.places[i].index > lo }) - 1
+	i := sort.Search(len(l.offsets), func(i int) bool { return l.offsets[i].index > lo }) - 1
 	var entries []*raftpb.Entry
 	var size uint64
-	at := l.places[max(i, 0)].pos
+	at := l.offsets[max(i, 0)].pos
 	next := lo
 	for next < hi && size <= maxSize {
-		after, done, err := l.wal.ReadSealed(at, placeEvery, func(r wal.Record) error {
+		after, done, err := l.wal.ReadSealed(at, offsetEvery, func(r wal.Record) error {
 			if r.Payload[0] != kindEntry || next == hi || size > maxSize {
 				return nil
 			}

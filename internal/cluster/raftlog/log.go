@@ -42,14 +42,14 @@ type Log struct {
 	// Invariants:
 	//  1. newest holds consecutive entries up to last.Index; the first is newest[0].
 	//  2. terms has the term of each entry after Cut: that of the last run which begins at or below it.
-	//  3. places ascend by index and by position. The records of the entries from places[i].index
-	//     to places[i+1].index-1 are at or after places[i].pos, as far as they are not overridden.
+	//  3. offsets ascend by index and by position. The records of the entries from offsets[i].index
+	//     to offsets[i+1].index-1 are at or after offsets[i].pos, as far as they are not overridden.
 	//  4. segments ascend. Each entry whose record is in one has an index of at most its highest.
 	//  5. An entry that is not in newest is in a sealed segment.
 	newest   []kept
 	bytes    int64 // of the data of newest
 	terms    []Position
-	places   []place
+	offsets  []offset
 	confs    []uint64 // indexes of entries that change the configuration
 	segments []segment
 }
@@ -60,8 +60,8 @@ type kept struct {
 	pos wal.Pos
 }
 
-// A place is where the record of an entry is.
-type place struct {
+// An offset is where the record of an entry is.
+type offset struct {
 	index uint64
 	pos   wal.Pos
 }
@@ -75,7 +75,7 @@ type segment struct {
 const (
 	defaultSegmentSize = 16 << 20
 	defaultRecent      = 32 << 20
-	placeEvery         = 256 << 10 // bytes of a segment from one remembered place to the next
+	offsetEvery        = 256 << 10 // bytes of a segment from one remembered offset to the next
 )
 
 // Found is what Open found beside the State.
@@ -369,7 +369,7 @@ func (l *Log) Recover() error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.places = slices.DeleteFunc(l.places, func(p place) bool { _, ok := moved[p.pos]; return ok })
+	l.offsets = slices.DeleteFunc(l.offsets, func(p offset) bool { _, ok := moved[p.pos]; return ok })
 	for i := range l.newest {
 		if to, ok := moved[l.newest[i].pos]; ok {
 			l.newest[i].pos = to

@@ -23,7 +23,7 @@ func (t *Transport) accept() {
 			}
 			return
 		case err != nil: // out of descriptors, most likely
-			t.refused.Do(func() { t.log.Warn("cannot accept connections of members", "err", err) })
+			t.warn.Do(func() { t.log.Warn("cannot accept connections of members", "err", err) })
 			select {
 			case <-t.ctx.Done():
 			case <-time.After(pause):
@@ -39,7 +39,7 @@ func (t *Transport) accept() {
 			t.wg.Go(func() {
 				defer t.remove(nc)
 				if err := t.serve(tls.Server(nc, config)); err != nil && t.ctx.Err() == nil {
-					t.refused.Do(func() { t.log.Warn("a connection of a member was closed", "client", nc.RemoteAddr(), "err", err) })
+					t.warn.Do(func() { t.log.Warn("a connection of a member was closed", "client", nc.RemoteAddr(), "err", err) })
 				}
 			})
 		}
@@ -55,7 +55,7 @@ func (t *Transport) add(nc net.Conn) bool {
 	}
 	t.conns[nc] = 0
 	if t.come(nc) {
-		t.refused.Do(func() {
+		t.warn.Do(func() {
 			t.log.Warn("too many connections have shown no certificate of a member: the oldest of the host that has most is closed", "connections", maxStrangers)
 		})
 	}
@@ -84,15 +84,10 @@ func (t *Transport) remove(nc net.Conn) {
 	t.gone(nc)
 }
 
-// handshake encrypts a connection. Strangers may connect, so only some do at a time.
+// handshake encrypts a connection.
 func (t *Transport) handshake(conn *tls.Conn) (from uint64, protocol string, err error) {
 	ctx, cancel := context.WithTimeout(t.ctx, handshakeTimeout)
 	defer cancel()
-	leave, err := t.rooms.enter(ctx, conn.RemoteAddr())
-	if err != nil {
-		return 0, "", errors.New("too many connect at the same time")
-	}
-	defer leave()
 	if err := conn.HandshakeContext(ctx); err != nil {
 		return 0, "", err
 	}
@@ -157,9 +152,9 @@ func (t *Transport) receive(conn *tls.Conn, from uint64, most int, silent time.D
 		return err
 	}
 	err = t.raft.AcceptHandshake(from, h)
-	t.noteRefusal(from, err)
+	t.logRejection(from, err)
 	if err != nil {
-		return writeHandshake(conn, handshake{Refusal: refuse(err)})
+		return writeHandshake(conn, handshake{Error: remoteError(err)})
 	}
 	own := t.raft.Handshake()
 	if err := writeHandshake(conn, handshake{Handshake: &own}); err != nil {
@@ -194,14 +189,14 @@ func (t *Transport) receive(conn *tls.Conn, from uint64, most int, silent time.D
 	}
 }
 
-// noteRefusal logs why a member is refused, once: it tries again and again.
-func (t *Transport) noteRefusal(id uint64, why error) {
+// logRejection logs why a member is refused, once: it tries again and again.
+func (t *Transport) logRejection(id uint64, why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if why == nil {
-		delete(t.refusals, id)
-	} else if text := why.Error(); text != t.refusals[id] {
-		t.refusals[id] = text
+		delete(t.rejections, id)
+	} else if text := why.Error(); text != t.rejections[id] {
+		t.rejections[id] = text
 		t.log.Warn("a member is refused", "member", id, "err", why)
 	}
 }

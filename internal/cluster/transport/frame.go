@@ -113,10 +113,10 @@ func withEntries(m *raftpb.Message) bool {
 }
 
 // A handshake is what both sides of a connection for messages say first, in JSON. After a
-// refusal there is nothing else to say.
+// error there is nothing else to say.
 type handshake struct {
-	Handshake *cluster.Handshake `json:"hello,omitempty"`
-	Refusal   *Refusal           `json:"refusal,omitempty"`
+	Handshake *cluster.Handshake `json:"handshake,omitempty"`
+	Error     *RemoteError       `json:"error,omitempty"`
 }
 
 func writeHandshake(w io.Writer, g handshake) error {
@@ -128,9 +128,9 @@ func writeHandshake(w io.Writer, g handshake) error {
 	return err
 }
 
-// A Refusal is what the other side has said instead of a handshake, or as the error that is the answer to a request. For
+// A RemoteError is what the other side has said instead of a handshake, or as the error that is the answer to a request. For
 // errors.Is it is the error of package cluster that its code stands for.
-type Refusal struct {
+type RemoteError struct {
 	Code string `json:"code,omitempty"` // one of codes, or empty
 	Text string `json:"text"`
 }
@@ -148,19 +148,19 @@ var codes = map[string]error{
 	"stopped":     cluster.ErrStopped,
 }
 
-// refuse returns what to say of an error.
-func refuse(err error) *Refusal {
+// remoteError returns what to say of an error.
+func remoteError(err error) *RemoteError {
 	for code, known := range codes {
 		if errors.Is(err, known) {
-			return &Refusal{code, err.Error()}
+			return &RemoteError{code, err.Error()}
 		}
 	}
-	return &Refusal{Text: err.Error()}
+	return &RemoteError{Text: err.Error()}
 }
 
-func (r Refusal) Error() string { return r.Text }
+func (r RemoteError) Error() string { return r.Text }
 
-func (r Refusal) Unwrap() error { return codes[r.Code] }
+func (r RemoteError) Unwrap() error { return codes[r.Code] }
 
 func readHandshake(r io.Reader) (cluster.Handshake, error) {
 	var g handshake
@@ -171,8 +171,8 @@ func readHandshake(r io.Reader) (cluster.Handshake, error) {
 	switch {
 	case err != nil:
 		return cluster.Handshake{}, err
-	case g.Refusal != nil:
-		return cluster.Handshake{}, *g.Refusal
+	case g.Error != nil:
+		return cluster.Handshake{}, *g.Error
 	case g.Handshake == nil:
 		return cluster.Handshake{}, errors.New("it sends no handshake")
 	}

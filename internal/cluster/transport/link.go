@@ -76,9 +76,9 @@ func (l *link) run() {
 		}
 		l.t.raft.Unreachable(l.id)
 		what := "a member cannot be reached"
-		if refusal, ok := errors.AsType[Refusal](err); ok {
+		if remote, ok := errors.AsType[RemoteError](err); ok {
 			what = "another member refuses this one"
-			l.t.raft.Rejected(l.id, refusal)
+			l.t.raft.Rejected(l.id, remote)
 		}
 		if known && errors.Is(err, syscall.ECONNREFUSED) && l.t.opt.Refused != nil {
 			l.t.opt.Refused(l.id, term)

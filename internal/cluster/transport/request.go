@@ -18,7 +18,7 @@ const requestTimeout = 30 * time.Second
 // The first byte of an answer.
 const (
 	answered = 0 // the rest is the answer
-	failed   = 1 // the rest is a Refusal, in JSON
+	failed   = 1 // the rest is a RemoteError, in JSON
 )
 
 // Request asks the member at an address; id 0 is any member of the cluster. An error that the
@@ -59,9 +59,9 @@ func ask(ctx context.Context, conn *tls.Conn, body []byte) ([]byte, error) {
 	case len(reply) == 0:
 		return nil, errors.New("the answer is empty")
 	case reply[0] == failed:
-		var r Refusal
+		var r RemoteError
 		if err := json.Unmarshal(reply[1:], &r); err != nil {
-			return nil, fmt.Errorf("the answer is a refusal that cannot be read: %w", err)
+			return nil, fmt.Errorf("the answer is an error that cannot be read: %w", err)
 		}
 		return nil, r
 	}
@@ -82,7 +82,7 @@ func (t *Transport) answer(conn *tls.Conn, most int, do func(ctx context.Context
 	text, err := do(ctx, body)
 	if err != nil {
 		reply[0] = failed
-		if text, err = json.Marshal(refuse(err)); err != nil {
+		if text, err = json.Marshal(remoteError(err)); err != nil {
 			return err
 		}
 	}

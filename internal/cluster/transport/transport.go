@@ -60,22 +60,21 @@ type Options struct {
 
 // A Transport connects a member with the others. See the package comment.
 type Transport struct {
-	opt     Options
-	log     *slog.Logger
-	self    uint64
-	raft    Raft // static after Start; nil before
-	ctx     context.Context
-	cancel  context.CancelFunc
-	wg      sync.WaitGroup
-	refused rate.Sometimes // connections, for the log
-	rooms   *rooms
+	opt    Options
+	log    *slog.Logger
+	self   uint64
+	raft   Raft // static after Start; nil before
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	warn   rate.Sometimes // of connections that were closed
 
 	mu    sync.Mutex
 	links map[uint64]*link
 	conns map[net.Conn]uint64 // that were accepted; if one ends with the membership of a member, that
 	strangers
 
-	refusals map[uint64]string // why members are refused
+	rejections map[uint64]string // why members are refused
 }
 
 // New returns a transport that does nothing before Start.
@@ -84,8 +83,8 @@ func New(opt Options) *Transport {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	t := &Transport{
-		opt: opt, log: opt.Logger, self: opt.Credentials.ID, rooms: newRooms(),
-		refused: rate.Sometimes{Interval: time.Second}, links: make(map[uint64]*link), conns: make(map[net.Conn]uint64), refusals: make(map[uint64]string),
+		opt: opt, log: opt.Logger, self: opt.Credentials.ID,
+		warn: rate.Sometimes{Interval: time.Second}, links: make(map[uint64]*link), conns: make(map[net.Conn]uint64), rejections: make(map[uint64]string),
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	return t

@@ -488,11 +488,11 @@ func TestRemoved(t *testing.T) {
 // What a refusal means survives the way to the other member.
 func TestRefusalCodes(t *testing.T) {
 	for code, err := range codes {
-		if r := refuse(fmt.Errorf("member 7: %w", err)); r.Code != code || !errors.Is(*r, err) || r.Error() != "member 7: "+err.Error() {
+		if r := remoteError(fmt.Errorf("member 7: %w", err)); r.Code != code || !errors.Is(*r, err) || r.Error() != "member 7: "+err.Error() {
 			t.Errorf("%s: %+v", code, r)
 		}
 	}
-	if r := refuse(io.EOF); errors.Is(*r, io.EOF) || r.Text != "EOF" {
+	if r := remoteError(io.EOF); errors.Is(*r, io.EOF) || r.Text != "EOF" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -503,7 +503,7 @@ func TestRefusalsInLog(t *testing.T) {
 	p := newPeers(t, 1)[0]
 	tr := New(Options{Listener: memnet.Listen(), Credentials: p.credentials, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	for _, err := range []error{io.EOF, io.EOF, cluster.ErrTooOld, cluster.ErrTooOld, nil, cluster.ErrTooOld} {
-		tr.noteRefusal(7, err)
+		tr.logRejection(7, err)
 	}
 	if n := strings.Count(log.String(), "a member is refused"); n != 3 {
 		t.Errorf("%d lines: %s", n, &log)
