@@ -70,7 +70,7 @@ var arrows = map[string]string{
 	"internal/cluster/raftlog":     "internal/vfs internal/wal go.etcd.io/raft google.golang.org/protobuf",
 	"internal/cluster/core":        "internal/cluster/raftlog go.etcd.io/raft google.golang.org/protobuf",
 	"internal/cluster/entry":       "internal/engine internal/journal/record",
-	"internal/cluster":             "internal/broker internal/cluster/core internal/cluster/entry internal/cluster/raftlog internal/cluster/status internal/engine internal/journal internal/vfs internal/wal go.etcd.io/raft golang.org/x/sys golang.org/x/time google.golang.org/protobuf",
+	"internal/cluster":             "internal/broker internal/cluster/core internal/cluster/entry internal/cluster/raftlog internal/cluster/status internal/engine internal/journal internal/vfs internal/wal go.etcd.io/raft golang.org/x/sys golang.org/x/time",
 	"internal/cluster/consistency": "internal/cluster/status internal/engine",
 	"internal/cluster/directory":   "",
 	"internal/cluster/status":      "client/admin internal/wire",
