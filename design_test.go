@@ -22,7 +22,7 @@ func TestDesignStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	stops := stop.FindAllStringSubmatch(string(text), -1)
-	if len(stops) < 30 {
+	if len(stops) < 60 {
 		t.Fatalf("only %d stops were found", len(stops))
 	}
 	for _, s := range stops {
@@ -62,6 +62,40 @@ func TestDesignRooms(t *testing.T) {
 	if !slices.Equal(named, rooms) {
 		t.Errorf("DESIGN.md has the rooms\n%v, the folder has\n%v", named, rooms)
 	}
+}
+
+// The arrows of the picture of the rooms are those of packages.
+func TestDesignPicture(t *testing.T) {
+	text, err := os.ReadFile("DESIGN.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, picture, _ := strings.Cut(string(text), "```mermaid\nflowchart TD\n")
+	picture, _, _ = strings.Cut(picture, "```")
+	drawn := 0
+	for line := range strings.Lines(picture) {
+		chain := strings.Split(strings.TrimSpace(line), " --> ")
+		for i, to := range chain[1:] {
+			drawn++
+			if !slices.Contains(strings.Fields(arrows[room(chain[i])]), room(to)) {
+				t.Errorf("%s does not import %s", room(chain[i]), room(to))
+			}
+		}
+	}
+	if drawn < 30 {
+		t.Errorf("only %d arrows are drawn", drawn)
+	}
+}
+
+// room returns the package that a name in the picture stands for.
+func room(name string) string {
+	switch {
+	case name == "cmd":
+		return "cmd/beanpole"
+	case name == "client", strings.HasPrefix(name, "client/"):
+		return name
+	}
+	return "internal/" + name
 }
 
 // mentioned is a file or folder of ours in a document.
