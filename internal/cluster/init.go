@@ -14,8 +14,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// journalCut is where the log of a cluster begins that was made of a single server's journal:
-// other members cannot have from the log what was there before.
+// journalCut is where the log of a cluster begins that was made of a single server's
+// journal: other members cannot have from the log what was there before.
 var journalCut = raftlog.Position{Index: 1, Term: 1}
 
 // Init makes a directory that of the first member of a cluster. It may have the journal

@@ -31,10 +31,10 @@ var (
 )
 
 // Add adds a member that learns what the others have, and makes it a voter when it has
-// caught up. It returns when this member has recorded the first of that; then
-// Membership has the new one. If added.Replaces is set that member, which may be dead, is removed in the
-// step in which the new one gets its vote: so it never lowers the number of those that
-// may fail. Whoever leads by then takes both steps. added.Number is chosen here.
+// caught up. It returns when this member has recorded the first of that; then Membership
+// has the new one. If added.Replaces is set that member, which may be dead, is removed in
+// the step in which the new one gets its vote: so it never lowers the number of those
+// that may fail. Whoever leads by then takes both steps. added.Number is chosen here.
 func (m *Member) Add(ctx context.Context, added raftlog.Member) error {
 	err := m.changeMembers(func() error {
 		old := added.Replaces

@@ -247,9 +247,9 @@ func (t *turn) apply(now int64) (next int64) {
 // errUnreadable is wrapped by the error of an entry that this version cannot read.
 var errUnreadable = errors.New("the entry cannot be read")
 
-// applyEntry lets the journal have the changes of an entry and, unless it has decided them,
-// the engine. It returns how many they were. After an error of the journal the same entry
-// comes again.
+// applyEntry lets the journal have the changes of an entry and, unless it has decided
+// them, the engine. It returns how many they were. After an error of the journal the same
+// entry comes again.
 func (t *turn) applyEntry(e *raftpb.Entry) (n int, err error) {
 	if e.GetIndex() <= t.applied.Index {
 		return 0, nil // the journal has it; the core wants to see it for the members' roles

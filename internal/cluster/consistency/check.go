@@ -77,7 +77,8 @@ type check struct {
 // A change is that an entry changes a job, a pause or a policy that was set.
 type change struct{ entry, key uint64 }
 
-// An Item is a job, the pause of a tube or what was set for a pattern of tubes, and the hash of what a member has of it.
+// An Item is a job, the pause of a tube or what was set for a pattern of tubes, and the
+// hash of what a member has of it.
 type Item struct {
 	Key  uint64 `json:"key"` // see job
 	Hash uint64 `json:"hash"`

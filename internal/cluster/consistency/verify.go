@@ -14,7 +14,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 )
 
-// A Result is what Verify has found. Members have the same queue if their digests are the same.
+// A Result is what Verify has found. Members have the same queue if their digests are the
+// same.
 type Result struct {
 	Same    bool             `json:"same"` // all were compared, and have the same
 	From    uint64           `json:"from"`
@@ -25,8 +26,8 @@ type Result struct {
 	Differences []Difference `json:"differences"`
 }
 
-// A ComparedMember is what was found at one member. Jobs that were changed in an entry after From, up to Until, were not
-// compared.
+// A ComparedMember is what was found at one member. Jobs that were changed in an entry
+// after From, up to Until, were not compared.
 type ComparedMember struct {
 	ID      uint64      `json:"id"`
 	Address string      `json:"address"`
@@ -116,11 +117,13 @@ func (v *verification) step(ctx context.Context, m *ComparedMember, r Request) (
 	return reply, err
 }
 
-// stuckAfter is when a member is given up that comes no nearer to an entry which another one has.
+// stuckAfter is when a member is given up that comes no nearer to an entry which another
+// one has.
 const stuckAfter = 10 * time.Second
 
-// await repeats a step at each member until its answer is there, for which it needs an entry. Those that have answered are asked for
-// their state meanwhile: a member that nobody asks for silence gives up, and another one may take longer than that.
+// await repeats a step at each member until its answer is there, for which it needs an
+// entry. Those that have answered are asked for their state meanwhile: a member that
+// nobody asks for silence gives up, and another one may take longer than that.
 func (v *verification) await(ctx context.Context, needs uint64, r Request, done func(*ComparedMember, *Reply) bool) {
 	answered := make(map[uint64]bool)
 	applied, moved := make(map[uint64]uint64), make(map[uint64]time.Time)
@@ -187,8 +190,8 @@ func (v *verification) compare(ctx context.Context) Result {
 	return c
 }
 
-// usual returns a member that has what most have; if there are several such groups, it is of that of the leader, if this is
-// one of them.
+// usual returns a member that has what most have; if there are several such groups, it is
+// of that of the leader, if this is one of them.
 func (v *verification) usual() (most *ComparedMember) {
 	votes := make(map[string]int)
 	for _, m := range v.members {

@@ -7,9 +7,9 @@ const (
 	sliceSteps = 2048 // steps in a turn, to the next job or pause, at most
 )
 
-// A walk visits all jobs of an engine, each as the JobPut that would restore it, then
-// all pauses, in slices of a turn each, and in the last one the policies that were set. What is there all the time is visited exactly
-// once. The zero walk has visited nothing.
+// A walk visits all jobs of an engine, each as the JobPut that would restore it, then all
+// pauses, in slices of a turn each, and in the last one the policies that were set. What
+// is there all the time is visited exactly once. The zero walk has visited nothing.
 type walk struct {
 	next  int64        // of the next job; see engine.NextSnapshot
 	names engine.Names // of tubes, when all jobs had been visited

@@ -12,7 +12,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
 )
 
-// Ask asks the member whose directory this is or, if that does not run, another one that it knows.
+// Ask asks the member whose directory this is or, if that does not run, another one that
+// it knows.
 func Ask[Reply any](ctx context.Context, d *directory.Directory, r Request) (reply Reply, err error) {
 	body, err := json.Marshal(r)
 	if err != nil {
@@ -32,8 +33,8 @@ func Ask[Reply any](ctx context.Context, d *directory.Directory, r Request) (rep
 	return reply, fmt.Errorf("no member of the cluster answers; does its server run? (%s)", strings.Join(why, "; "))
 }
 
-// Join asks the member at an address to be admitted with a token, as a member that listens at another
-// address, and in place of a member if that is not 0.
+// Join asks the member at an address to be admitted with a token, as a member that
+// listens at another address, and in place of a member if that is not 0.
 func Join(ctx context.Context, addr string, t directory.Token, listen string, inPlaceOf uint64) (j Joined, err error) {
 	// #nosec G117 -- it goes to the member that knows it, and nowhere else
 	body, err := json.Marshal(joinRequest{Secret: t.Secret, Listen: listen, InPlaceOf: inPlaceOf})

@@ -83,7 +83,8 @@ func (c *Control) Request(ctx context.Context, from uint64, body []byte) ([]byte
 	return json.Marshal(reply)
 }
 
-// forPeople returns an error whose text does not have the name of the package that it is from.
+// forPeople returns an error whose text does not have the name of the package that it is
+// from.
 func forPeople(err error) error { return plain{err} }
 
 type plain struct{ error }
@@ -114,8 +115,9 @@ func (c *Control) do(ctx context.Context, r Request) (reply any, err error) {
 	}
 }
 
-// errAgain is wrapped by errors that pass: another change is under way, which may be that a member that has caught up
-// votes; or the leader does not answer, or has just ceased to lead, in whose place there will be another one.
+// errAgain is wrapped by errors that pass: another change is under way, which may be that
+// a member that has caught up votes; or the leader does not answer, or has just ceased to
+// lead, in whose place there will be another one.
 var errAgain = errors.New("nothing was changed; try again")
 
 // againPause is how long a change waits before it is tried again.
@@ -145,8 +147,9 @@ func (c *Control) try(ctx context.Context, r Request) (reply any, err error) {
 // statusPatience is how long another member may take for its answer to what it knows.
 const statusPatience = 2 * time.Second
 
-// status answers with what the leader knows. If this member knows no leader, as one that is cut off or refused, another one may. If
-// there is none, the answer is what this one knows.
+// status answers with what the leader knows. If this member knows no leader, as one that
+// is cut off or refused, another one may. If there is none, the answer is what this one
+// knows.
 func (c *Control) status(ctx context.Context, r Request) (reply any, err error) {
 	own, err := c.Status()
 	if err != nil || r.PassedOn {
@@ -261,7 +264,8 @@ func (c *Control) remove(ctx context.Context, r Request) (reply any, err error) 
 	return c.passOn(ctx, lead.Leader, r)
 }
 
-// transferTries is how often a member is asked to take over: one that was just started declines.
+// transferTries is how often a member is asked to take over: one that was just started
+// declines.
 const transferTries = 4
 
 // transfer lets another member lead.

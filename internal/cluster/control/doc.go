@@ -1,5 +1,5 @@
-// Package control is what members of a cluster ask of each other, and commands of a member: to join, and who
-// the members are, and to change that.
+// Package control is what members of a cluster ask of each other, and commands of a
+// member: to join, and who the members are, and to change that.
 //
 //	c := &control.Control{Member: m, Directory: d, Transport: t}   // answers: for transport.Options
 //	reply, err := c.Request(ctx, from, body)
@@ -7,8 +7,8 @@
 //	s, err := control.Ask[status.Cluster](ctx, d, control.Request{Do: control.DoStatus})
 //	joined, err := control.Join(ctx, addr, token, listen, inPlaceOf)
 //
-// Requests and answers are JSON. A member that does not lead passes a request that is for the leader on to it, once.
-// So a command may ask any member.
+// Requests and answers are JSON. A member that does not lead passes a request that is for
+// the leader on to it, once. So a command may ask any member.
 //
 // Start reading with Request in control.go, then ask.go.
 package control

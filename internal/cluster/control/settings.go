@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// What a client may do, and how much, is decided by the leader. So members should have the same settings, or a
-// change of the leader changes them. Each member tells the leader its own, and both say which differ.
+// What a client may do, and how much, is decided by the leader. So members should have
+// the same settings, or a change of the leader changes them. Each member tells the leader
+// its own, and both say which differ.
 
 // settingsDesk has what the members have told the leader.
 type settingsDesk struct {
@@ -34,7 +35,8 @@ func (d *settingsDesk) take(from uint64, settings map[string]string) []string {
 	return d.differs[from]
 }
 
-// differing returns the names of the settings that differ. What only one of them knows is of another version.
+// differing returns the names of the settings that differ. What only one of them knows is
+// of another version.
 func differing(a, b map[string]string) []string {
 	names := []string{}
 	for _, name := range slices.Sorted(maps.Keys(a)) {
@@ -58,8 +60,8 @@ const (
 	comparePatience = 10 * time.Second
 )
 
-// CompareSettings tells each leader the settings of this member, by their names, and says in the log which differ, until a
-// channel is closed.
+// CompareSettings tells each leader the settings of this member, by their names, and says
+// in the log which differ, until a channel is closed.
 func (c *Control) CompareSettings(own func() map[string]string, log *slog.Logger, stop <-chan struct{}) {
 	c.settings.mu.Lock()
 	c.settings.own = own
@@ -100,7 +102,8 @@ func (c *Control) CompareSettings(own func() map[string]string, log *slog.Logger
 	}
 }
 
-// tellSettings tells the leader the settings of this member, and returns the names of those that differ.
+// tellSettings tells the leader the settings of this member, and returns the names of
+// those that differ.
 func (c *Control) tellSettings(ctx context.Context, leader uint64, own map[string]string) (names []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, comparePatience)
 	defer cancel()

@@ -33,7 +33,8 @@ func NewCluster() string {
 	return hex.EncodeToString(id[:])
 }
 
-// maxID is the largest id of a member: numbers up to here mean the same to all readers of JSON.
+// maxID is the largest id of a member: numbers up to here mean the same to all readers of
+// JSON.
 const maxID = 1<<53 - 1
 
 // NewID returns a random id for a member: at least 1, and less than 2^53.
@@ -45,7 +46,8 @@ func NewID() uint64 {
 	return n.Uint64() + 1
 }
 
-// NewCA returns the credentials of the first member of a cluster, with an authority of its own.
+// NewCA returns the credentials of the first member of a cluster, with an authority of
+// its own.
 func NewCA(cluster string, id uint64) (*Credentials, error) {
 	public, key, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -120,8 +122,8 @@ func Fingerprint(c *x509.Certificate) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// A Bundle is credentials as they go to a member that joins: PEM of the authority and its key,
-// of the member's certificate and its key.
+// A Bundle is credentials as they go to a member that joins: PEM of the authority and its
+// key, of the member's certificate and its key.
 type Bundle struct {
 	CA     string `json:"ca"`
 	CAKey  string `json:"ca_key"`

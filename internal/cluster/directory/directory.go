@@ -26,7 +26,8 @@ var (
 	// ErrNone says that a directory is not that of a member.
 	ErrNone = errors.New("it is not the directory of a member of a cluster")
 
-	// ErrUnfinished says that a directory was about to become that of a member, or to be one no longer.
+	// ErrUnfinished says that a directory was about to become that of a member, or to be
+	// one no longer.
 	ErrUnfinished = errors.New("cluster init or cluster join was interrupted (run it again)")
 
 	// ErrLost says that a directory is that of a member, and does not say of which.
@@ -39,8 +40,8 @@ type Member struct {
 	ID      uint64 `json:"id"`      // never used again
 	Listen  string `json:"listen"`  // address for the other members: host and port
 
-	// Contacts are where the other members listen, as this one knew it last. Commands ask there when
-	// this member does not run.
+	// Contacts are where the other members listen, as this one knew it last. Commands ask
+	// there when this member does not run.
 	Contacts []string `json:"contacts,omitempty"`
 }
 
@@ -51,8 +52,8 @@ type Directory struct {
 	dir         string
 }
 
-// Exists reports whether a directory is that of a member. The error says that one was begun and
-// not finished, or that this cannot be told.
+// Exists reports whether a directory is that of a member. The error says that one was
+// begun and not finished, or that this cannot be told.
 func Exists(dir string) (bool, error) {
 	_, err := os.Stat(filepath.Join(dir, sub, memberFile))
 	if err == nil {
@@ -75,7 +76,8 @@ func Exists(dir string) (bool, error) {
 		"'beanpole cluster join'; only if there is no such cluster any more: 'beanpole journal copy %[1]s NEW' makes a single server's journal of it)", dir, ErrLost)
 }
 
-// Open reads the directory of a member; the error wraps ErrNone if it is not one, and says what to do if it is damaged.
+// Open reads the directory of a member; the error wraps ErrNone if it is not one, and
+// says what to do if it is damaged.
 func Open(dir string) (*Directory, error) {
 	is, err := Exists(dir)
 	if err != nil {
@@ -122,8 +124,8 @@ func (b *Bundle) files() map[string]*string {
 	return map[string]*string{"ca.crt": &b.CA, "ca.key": &b.CAKey, "member.crt": &b.Member, "member.key": &b.Key}
 }
 
-// Begin makes DIR/cluster for a member, and DIR if need be. What an interrupted Begin has left
-// goes. The directory is not that of a member before Finish.
+// Begin makes DIR/cluster for a member, and DIR if need be. What an interrupted Begin has
+// left goes. The directory is not that of a member before Finish.
 func Begin(dir string, m Member, c *Credentials) (*Directory, error) {
 	if is, err := Exists(dir); is {
 		return nil, fmt.Errorf("directory %s is that of a member already (see: beanpole cluster status %[1]s)", dir)
@@ -234,7 +236,8 @@ func (d *Directory) Refound(c *Credentials) error {
 	return d.Finish()
 }
 
-// Remove makes the directory that of a single server again: only the journal stays, and what root has written to it is the owner's.
+// Remove makes the directory that of a single server again: only the journal stays, and
+// what root has written to it is the owner's.
 func (d *Directory) Remove() error {
 	if err := os.Rename(d.path(memberFile), d.path(nextFile)); err != nil {
 		return err
@@ -253,7 +256,8 @@ func (d *Directory) Log() string { return d.path(logDir) }
 
 func (d *Directory) path(name string) string { return filepath.Join(d.dir, sub, name) }
 
-// own gives all files below DIR to the owner of DIR, if root has made them. A server may remove some meanwhile.
+// own gives all files below DIR to the owner of DIR, if root has made them. A server may
+// remove some meanwhile.
 func (d *Directory) own() error {
 	info, err := os.Stat(d.dir)
 	if err != nil {

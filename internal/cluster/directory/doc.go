@@ -24,16 +24,16 @@
 // # Certificates
 //
 // A certificate names its member and its cluster. It has no end: a member that is not
-// wanted any more is removed from the cluster. Who has the files of a member can do whatever
-// a member can; after a theft there has to be another cluster (doc/cluster.md).
+// wanted any more is removed from the cluster. Who has the files of a member can do
+// whatever a member can; after a theft there has to be another cluster (doc/cluster.md).
 //
 // # Tokens
 //
 // A token is one line, good once and for an hour: the cluster, the fingerprint of its
-// authority, a secret of 256 bits, and the address to join at. A member that joins knows by
-// the fingerprint whom it talks to, and is admitted for the secret. Only the SHA-256 sum of the
-// secret is kept, as the name of a file. To redeem the token is to remove the file, which
-// can be done once.
+// authority, a secret of 256 bits, and the address to join at. A member that joins knows
+// by the fingerprint whom it talks to, and is admitted for the secret. Only the SHA-256
+// sum of the secret is kept, as the name of a file. To redeem the token is to remove the
+// file, which can be done once.
 //
 // # Not here
 //

@@ -80,8 +80,8 @@ func (d *Directory) tokenFile(secret string) string {
 	return filepath.Join(d.path(tokensDir), hex.EncodeToString(sum[:]))
 }
 
-// forgetTokens removes tokens that have expired, and files that are none; one that is young may be a token
-// that is just being written.
+// forgetTokens removes tokens that have expired, and files that are none; one that is
+// young may be a token that is just being written.
 func (d *Directory) forgetTokens(now time.Time) error {
 	entries, err := os.ReadDir(d.path(tokensDir))
 	if err != nil {

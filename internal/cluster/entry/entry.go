@@ -7,12 +7,12 @@
 //	var d entry.Decoder
 //	stamp, changes, err := d.Decode(data, epoch)  // at each member
 //
-// An entry has a level, the format's version, which grows when items are added. A member that does not
-// know a level, or an item, cannot go on: it must not skip what the others have. The numbers
-// of items 2 to 5 are set aside; nothing writes them yet.
+// An entry has a level, the format's version, which grows when items are added. A member
+// that does not know a level, or an item, cannot go on: it must not skip what the others
+// have. The numbers of items 2 to 5 are set aside; nothing writes them yet.
 //
-// A turn of many changes makes several entries. That is no harm: each change stands alone, and the turn is
-// settled when the last of them is.
+// A turn of many changes makes several entries. That is no harm: each change stands
+// alone, and the turn is settled when the last of them is.
 package entry
 
 import (
@@ -44,8 +44,9 @@ const (
 	// Level is the highest level that this program knows.
 	Level = 1
 
-	// Written is the level in use: the one of the entries that this program writes. It follows Level in a later version, so that
-	// members of two versions that come one after the other understand each other while one replaces the other.
+	// Written is the level in use: the one of the entries that this program writes. It
+	// follows Level in a later version, so that members of two versions that come one
+	// after the other understand each other while one replaces the other.
 	Written = 1
 )
 
@@ -59,7 +60,8 @@ type Builder struct {
 	head []byte // scratch
 }
 
-// Add adds a change. epoch is the moment at which the engine's clock was 0, in ns since 1970.
+// Add adds a change. epoch is the moment at which the engine's clock was 0, in ns since
+// 1970.
 func (b *Builder) Add(c *engine.Change, epoch int64) {
 	b.head = record.Append(b.head[:0], c, epoch)
 	n := len(b.head) + len(c.Body)
@@ -82,7 +84,8 @@ func (b *Builder) close() {
 	b.done, b.open = append(b.done, bytes.Clone(b.open)), b.open[:0] // Raft keeps the entry
 }
 
-// Entries returns the entries of all that was added, and forgets that. stamp is the cluster's time in ns since 1970.
+// Entries returns the entries of all that was added, and forgets that. stamp is the
+// cluster's time in ns since 1970.
 func (b *Builder) Entries(stamp int64) [][]byte {
 	if len(b.open) > 0 {
 		b.close()
@@ -100,7 +103,8 @@ func (b *Builder) Entries(stamp int64) [][]byte {
 func (b *Builder) Reset() { b.done, b.open = nil, b.open[:0] }
 
 var (
-	// ErrUnknown is wrapped by the error of Decode for an entry of a level, or with an item, that this program does not know.
+	// ErrUnknown is wrapped by the error of Decode for an entry of a level, or with an
+	// item, that this program does not know.
 	ErrUnknown = errors.New("this version of beanpole does not know what is in the entry; a newer one is needed")
 
 	// ErrInvalid is wrapped by that for one which no version writes.
@@ -127,7 +131,8 @@ func Stamp(data []byte) (int64, error) {
 	return int64(binary.LittleEndian.Uint64(data[1:])), nil
 }
 
-// Decode is the reverse of Add. The bodies alias data; the changes are valid until the next call.
+// Decode is the reverse of Add. The bodies alias data; the changes are valid until the
+// next call.
 func (d *Decoder) Decode(data []byte, epoch int64) (stamp int64, changes []engine.Change, err error) {
 	if stamp, err = Stamp(data); err != nil {
 		return 0, nil, err
@@ -158,7 +163,8 @@ func (d *Decoder) Decode(data []byte, epoch int64) (stamp int64, changes []engin
 	return stamp, d.changes, nil
 }
 
-// ofEngine reports whether a change is one that an entry may have. The highest id is none: each put says its own.
+// ofEngine reports whether a change is one that an entry may have. The highest id is
+// none: each put says its own.
 func ofEngine(kind engine.ChangeKind) bool {
 	switch kind {
 	case engine.JobPut, engine.JobState, engine.JobDeleted, engine.TubePaused, engine.PolicySet:

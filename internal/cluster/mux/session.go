@@ -36,7 +36,8 @@ const (
 // ErrClosed is the error of streams whose session was closed by this side.
 var ErrClosed = errors.New("mux: the session is closed")
 
-// errProtocol is wrapped by the errors of frames that no other side of this package sends.
+// errProtocol is wrapped by the errors of frames that no other side of this package
+// sends.
 var errProtocol = errors.New("mux: a frame makes no sense")
 
 // A Session is one side of a connection with streams.
@@ -59,8 +60,9 @@ type Session struct {
 	err     error // why the session is over
 }
 
-// New makes a session of a connection, which belongs to it from then on. accept is called for each stream that the
-// other side opens, by the goroutine that reads, and must not block; nil: this side opens them.
+// New makes a session of a connection, which belongs to it from then on. accept is called
+// for each stream that the other side opens, by the goroutine that reads, and must not
+// block; nil: this side opens them.
 func New(conn net.Conn, accept func(*Stream)) *Session {
 	s := &Session{conn: conn, accept: accept, streams: make(map[uint32]*Stream), over: make(chan struct{})}
 	s.wake.L = &s.mu
@@ -138,7 +140,8 @@ func (s *Session) tell(st *Stream) {
 	}
 }
 
-// notify unlocks mu, and calls the functions of the streams for which something has changed.
+// notify unlocks mu, and calls the functions of the streams for which something has
+// changed.
 func (s *Session) notify() {
 	told := s.told
 	s.told = nil

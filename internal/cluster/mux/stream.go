@@ -37,15 +37,17 @@ type Stream struct {
 	readBy, writeBy deadline
 }
 
-// Notify makes a function be called whenever there is more to read, or less in the way of a write that did not take everything. It is
-// called by any goroutine, perhaps for nothing, and must not block.
+// Notify makes a function be called whenever there is more to read, or less in the way of
+// a write that did not take everything. It is called by any goroutine, perhaps for
+// nothing, and must not block.
 func (st *Stream) Notify(f func()) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
 	st.notify = f
 }
 
-// Ready reports whether TryRead and TryWrite would do something, and whether the other side will send no more.
+// Ready reports whether TryRead and TryWrite would do something, and whether the other
+// side will send no more.
 func (st *Stream) Ready() (readable, writable, ended bool) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -53,7 +55,8 @@ func (st *Stream) Ready() (readable, writable, ended bool) {
 	return st.unread() > 0 || st.ended || over, over || st.gone || st.credit > 0 && len(st.s.pending) < maxPending, st.ended || over
 }
 
-// TryRead reads what is there. The error is ErrWouldBlock if there is nothing yet, and io.EOF if nothing more will come.
+// TryRead reads what is there. The error is ErrWouldBlock if there is nothing yet, and
+// io.EOF if nothing more will come.
 func (st *Stream) TryRead(b []byte) (int, error) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -130,7 +133,8 @@ func (st *Stream) free() {
 	st.in, st.at = nil, 0
 }
 
-// TryWrite writes what may be under way, which may be nothing, and returns how much that was.
+// TryWrite writes what may be under way, which may be nothing, and returns how much that
+// was.
 func (st *Stream) TryWrite(b []byte) (int, error) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -190,7 +194,8 @@ func (st *Stream) Write(b []byte) (n int, err error) {
 	}
 }
 
-// CloseWrite says that nothing more will be written. What the other side writes can still be read.
+// CloseWrite says that nothing more will be written. What the other side writes can still
+// be read.
 func (st *Stream) CloseWrite() error {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()

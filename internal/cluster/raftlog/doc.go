@@ -1,7 +1,6 @@
-// Package raftlog keeps what a member of a cluster must not forget: the entries of
-// Raft's log, its vote, who the members are, how often it was started, and what it
-// knows of the others. It is a [wal.Log] with records of its own, and the Storage of
-// a [raft.RawNode].
+// Package raftlog keeps what a member of a cluster must not forget: the entries of Raft's
+// log, its vote, who the members are, how often it was started, and what it knows of the
+// others. It is a [wal.Log] with records of its own, and the Storage of a [raft.RawNode].
 //
 //	log, found, err := raftlog.Open(vfs.OS, dir, raftlog.Options{})
 //	node, err := raft.NewRawNode(&raft.Config{Storage: log, …})
@@ -26,25 +25,25 @@
 //
 // A record of index i overrides all entries of index i and above that came before it:
 // that is how a conflicting suffix is replaced. Nothing is cut in the middle of a file.
-// Of the other kinds the last record counts. A kind that is not known is an error:
-// a program that is older than the directory must not go on without what it cannot read.
+// Of the other kinds the last record counts. A kind that is not known is an error: a
+// program that is older than the directory must not go on without what it cannot read.
 //
 // # What is in memory
 //
 // The newest entries, at least those of the segment that is written and about
 // [Options].Recent bytes. Older ones are read from their sealed segments, from the
-// nearest of the offsets that are remembered, one for about 256 KiB. Reading knows
-// an overridden entry by its term: in Raft's log an index and a term name one entry.
+// nearest of the offsets that are remembered, one for about 256 KiB. Reading knows an
+// overridden entry by its term: in Raft's log an index and a term name one entry.
 //
 // # Cutting
 //
 // [Log.Cut] says up to which entry the log is not needed any more. Then the oldest
-// segments go, as far as they hold nothing else. The hard state, the membership, the starts and
-// the peers are written to the newest segment before, because the last records of those
-// kinds may be in a segment that goes: a vote that is forgotten is a vote given twice. Room for that is set aside, since a
-// disk that the log has filled is freed by nothing else. [Log.Restore] cuts it where a snapshot
-// ends, which has what came before: the record of the membership says both, who the members are and
-// where the log begins.
+// segments go, as far as they hold nothing else. The hard state, the membership, the
+// starts and the peers are written to the newest segment before, because the last records
+// of those kinds may be in a segment that goes: a vote that is forgotten is a vote given
+// twice. Room for that is set aside, since a disk that the log has filled is freed by
+// nothing else. [Log.Restore] cuts it where a snapshot ends, which has what came before:
+// the record of the membership says both, who the members are and where the log begins.
 //
 // # Failing disks
 //
@@ -55,8 +54,9 @@
 // # Goroutines
 //
 // One goroutine, the owner, appends, syncs, cuts and recovers. The methods of
-// [raft.Storage] may be called by another one meanwhile. They never wait for the disk, but
-// to read entries that are in sealed segments: then for a write that is under way, too.
+// [raft.Storage] may be called by another one meanwhile. They never wait for the disk,
+// but to read entries that are in sealed segments: then for a write that is under way,
+// too.
 //
 // # Not here
 //

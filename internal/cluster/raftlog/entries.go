@@ -70,7 +70,8 @@ func (l *Log) highestOf(sequence uint64) uint64 {
 	return 0
 }
 
-// cutAt forgets the entries up to one, and begins there if the log ends before it, or has another one of that index.
+// cutAt forgets the entries up to one, and begins there if the log ends before it, or has
+// another one of that index.
 func (l *Log) cutAt(at Position) {
 	i := sort.Search(len(l.terms), func(i int) bool { return l.terms[i].Index > at.Index })
 	if at.Index >= l.last.Index || i > 0 && l.terms[i-1].Term != at.Term {
@@ -137,8 +138,8 @@ func (l *Log) ConfChanges() []uint64 {
 	return slices.Clone(l.confs)
 }
 
-// Snapshot is part of [raft.Storage]. The log does not know what a snapshot would have: its
-// caller does.
+// Snapshot is part of [raft.Storage]. The log does not know what a snapshot would have:
+// its caller does.
 func (l *Log) Snapshot() (*raftpb.Snapshot, error) {
 	return nil, raft.ErrSnapshotTemporarilyUnavailable
 }
@@ -163,7 +164,8 @@ func (l *Log) term(index uint64) (uint64, error) {
 	return l.terms[i-1].Term, nil
 }
 
-// Has reports whether an entry is in the log, or was cut, as far as is known of what was cut.
+// Has reports whether an entry is in the log, or was cut, as far as is known of what was
+// cut.
 func (l *Log) Has(at Position) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -213,7 +215,8 @@ func (l *Log) recently(lo, hi uint64) ([]*raftpb.Entry, error) {
 	}
 }
 
-// firstRecent returns the index of the first entry in memory, or that of the next one that is appended.
+// firstRecent returns the index of the first entry in memory, or that of the next one
+// that is appended.
 func (l *Log) firstRecent() uint64 {
 	if len(l.newest) > 0 {
 		return l.newest[0].GetIndex()
@@ -245,7 +248,8 @@ func limited(entries []*raftpb.Entry, maxSize uint64) []*raftpb.Entry {
 // sizeOf returns about how many bytes an entry has.
 func sizeOf(e *raftpb.Entry) uint64 { return uint64(len(e.GetData())) + 24 }
 
-// A ReadError is that of entries which the log has, and that cannot be read. Raft's core panics with it.
+// A ReadError is that of entries which the log has, and that cannot be read. Raft's core
+// panics with it.
 type ReadError struct{ err error }
 
 func (e *ReadError) Error() string { return e.err.Error() }

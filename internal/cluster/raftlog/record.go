@@ -31,7 +31,8 @@ type Position struct {
 	Index, Term uint64
 }
 
-// After reports whether a log that ends with p is ahead of one that ends with q, by Raft's order.
+// After reports whether a log that ends with p is ahead of one that ends with q, by
+// Raft's order.
 func (p Position) After(q Position) bool {
 	return p.Term > q.Term || p.Term == q.Term && p.Index > q.Index
 }
@@ -102,7 +103,8 @@ func appendMembership(dst []byte, s *State) []byte {
 	return AppendMembers(dst, s.Members)
 }
 
-// AppendMembers appends a list of members: of each id, number, the id that it replaces, length of the address (varints), address.
+// AppendMembers appends a list of members: of each id, number, the id that it replaces,
+// length of the address (varints), address.
 func AppendMembers(dst []byte, members []Member) []byte {
 	for _, m := range members {
 		for _, v := range [...]uint64{m.ID, m.Number, m.Replaces, uint64(len(m.Address))} {

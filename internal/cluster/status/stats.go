@@ -75,7 +75,8 @@ func ReadStats(all map[string]string) (s Cluster, err error) {
 // unknown stands for a number in the line of a member that is not known.
 const unknown = "-"
 
-// text returns a member as one line: id, address, role, whether it is reachable, applied, lag and version.
+// text returns a member as one line: id, address, role, whether it is reachable, applied,
+// lag and version.
 func text(m *Member) string {
 	progress := unknown + " " + unknown
 	if m.Progress != nil {

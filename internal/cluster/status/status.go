@@ -1,4 +1,5 @@
-// Package status is what is known of a cluster, as members, commands and clients have it: the types are those of package admin, which is public.
+// Package status is what is known of a cluster, as members, commands and clients have it:
+// the types are those of package admin, which is public.
 package status
 
 import "github.com/beanpole-mq/beanpole/client/admin"

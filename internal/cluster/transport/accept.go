@@ -142,8 +142,9 @@ func (p patient) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
-// receive takes the handshake of a member and takes its messages, each of so many bytes at most. A connection is closed
-// that is silent for longer than it may be; 0 is for ever. Pings are sent back.
+// receive takes the handshake of a member and takes its messages, each of so many bytes
+// at most. A connection is closed that is silent for longer than it may be; 0 is for
+// ever. Pings are sent back.
 func (t *Transport) receive(conn *tls.Conn, from uint64, most int, silent time.Duration, pings bool) error {
 	conn.SetDeadline(time.Now().Add(handshakeTimeout))
 	r := bufio.NewReaderSize(conn, 64<<10)
@@ -201,8 +202,8 @@ func (t *Transport) logRejection(id uint64, why error) {
 	}
 }
 
-// ended returns nil for the errors of a connection that the other side has ended, or that has
-// failed, which the side that dials logs.
+// ended returns nil for the errors of a connection that the other side has ended, or that
+// has failed, which the side that dials logs.
 func ended(err error) error {
 	if errors.Is(err, errFrame) {
 		return err

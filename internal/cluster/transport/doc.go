@@ -11,8 +11,8 @@
 //
 // # Connections
 //
-// What a connection is for is agreed on in the handshake (ALPN), so a listener knows it before the
-// first byte:
+// What a connection is for is agreed on in the handshake (ALPN), so a listener knows it
+// before the first byte:
 //
 //	messages   votes, heartbeats, acknowledgements; from the one who dials
 //	entries    messages of Raft with entries; from the one who dials
@@ -22,38 +22,41 @@
 //	request    a question and its answer
 //	join       the same for one who has no certificate yet, but a token
 //
-// A member dials each other member for messages and entries, and keeps both connections together:
-// when one fails the other is closed, and after a pause that doubles up to a second both are made
-// again. Heartbeats and votes never wait for entries, which have a connection of their own. So
-// a large job does not cost a leader its epoch.
+// A member dials each other member for messages and entries, and keeps both connections
+// together: when one fails the other is closed, and after a pause that doubles up to a
+// second both are made again. Heartbeats and votes never wait for entries, which have a
+// connection of their own. So a large job does not cost a leader its epoch.
 //
-// Both sides of messages and entries exchange handshakes before the first message: where their logs end, what they know
-// of votes, their version. Either side can refuse the other. A message must be from the member whose
-// certificate was shown, to this member, and of a kind that members send.
+// Both sides of messages and entries exchange handshakes before the first message: where
+// their logs end, what they know of votes, their version. Either side can refuse the
+// other. A message must be from the member whose certificate was shown, to this member,
+// and of a kind that members send.
 //
-// On a connection for messages the one who dials sends an empty frame every half second, and gets it
-// back. A connection that is silent for 5 s is closed by both.
+// On a connection for messages the one who dials sends an empty frame every half second,
+// and gets it back. A connection that is silent for 5 s is closed by both.
 //
 // # Frames
 //
 //	frame := length u32 (big-endian) bytes
 //
-// A length above the limit ends the connection before anything is allocated, and memory grows with
-// what has arrived, not with what was announced.
+// A length above the limit ends the connection before anything is allocated, and memory
+// grows with what has arrived, not with what was announced.
 //
 // # Losses
 //
-// Send never blocks. Messages to a member that is not connected, or does not read, are dropped,
-// and Raft is told that the member is unreachable.
+// Send never blocks. Messages to a member that is not connected, or does not read, are
+// dropped, and Raft is told that the member is unreachable.
 //
 // # Goroutines
 //
-// One accepts; one for each connection that was accepted. For each other member one dials, and while it is
-// connected two write and two read. Each connection for clients has two, and one while it is dialed. Close ends all.
+// One accepts; one for each connection that was accepted. For each other member one
+// dials, and while it is connected two write and two read. Each connection for clients
+// has two, and one while it is dialed. Close ends all.
 //
 // # Not here
 //
-// What requests and streams contain, and who may join: the Options have functions for them.
+// What requests and streams contain, and who may join: the Options have functions for
+// them.
 //
 // Start reading with Transport in transport.go, then link.go and accept.go.
 package transport

@@ -27,11 +27,12 @@ const grow = 64 << 10
 // errFrame is wrapped by the errors of frames that are too long.
 var errFrame = errors.New("a frame is longer than it may be")
 
-// readFrame reads a frame of at most so many bytes. What it allocates is at most twice what
-// has arrived.
+// readFrame reads a frame of at most so many bytes. What it allocates is at most twice
+// what has arrived.
 func readFrame(r io.Reader, most int) ([]byte, error) { return readFrameInto(nil, r, most) }
 
-// readFrameInto is readFrame with a buffer for the frame, which is used as far as it suffices.
+// readFrameInto is readFrame with a buffer for the frame, which is used as far as it
+// suffices.
 func readFrameInto(buf []byte, r io.Reader, most int) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -128,14 +129,16 @@ func writeHandshake(w io.Writer, g handshake) error {
 	return err
 }
 
-// A RemoteError is what the other side has said instead of a handshake, or as the error that is the answer to a request. For
-// errors.Is it is the error of package cluster that its code stands for.
+// A RemoteError is what the other side has said instead of a handshake, or as the error
+// that is the answer to a request. For errors.Is it is the error of package cluster that
+// its code stands for.
 type RemoteError struct {
 	Code string `json:"code,omitempty"` // one of codes, or empty
 	Text string `json:"text"`
 }
 
-// codes are the errors that mean something to the one who is refused. They are part of the protocol between members.
+// codes are the errors that mean something to the one who is refused. They are part of
+// the protocol between members.
 var codes = map[string]error{
 	"removed":     cluster.ErrRemoved,
 	"not_member":  cluster.ErrNotMember,

@@ -28,8 +28,8 @@ const (
 	maxQueuedBytes = 80 << 20 // of their entries; one larger message may wait alone
 )
 
-// A link is what this member has to another one: the connections that it has made, and what
-// waits for them.
+// A link is what this member has to another one: the connections that it has made, and
+// what waits for them.
 type link struct {
 	t       *Transport
 	id      uint64
@@ -208,11 +208,12 @@ func (l *link) write(ctx context.Context, conn *tls.Conn, q *queue, pings time.D
 	}
 }
 
-// writeSize is how many bytes of messages are written at a time, at least if there are more.
+// writeSize is how many bytes of messages are written at a time, at least if there are
+// more.
 const writeSize = 256 << 10
 
-// writeAll writes a buffer, and returns it empty. The member must take each part of it within the
-// time of a silence.
+// writeAll writes a buffer, and returns it empty. The member must take each part of it
+// within the time of a silence.
 func writeAll(conn *tls.Conn, buf []byte) ([]byte, error) {
 	for at := 0; at < len(buf); at += writeSize {
 		conn.SetWriteDeadline(time.Now().Add(silence))

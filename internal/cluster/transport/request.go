@@ -21,8 +21,8 @@ const (
 	failed   = 1 // the rest is a RemoteError, in JSON
 )
 
-// Request asks the member at an address; id 0 is any member of the cluster. An error that the
-// member has answered has its text.
+// Request asks the member at an address; id 0 is any member of the cluster. An error that
+// the member has answered has its text.
 func Request(ctx context.Context, c *directory.Credentials, addr string, id uint64, body []byte) ([]byte, error) {
 	conn, err := dial(ctx, c, addr, id, forRequest)
 	if err != nil {
@@ -31,7 +31,8 @@ func Request(ctx context.Context, c *directory.Credentials, addr string, id uint
 	return ask(ctx, conn, body)
 }
 
-// Join asks a member to be admitted, of whose cluster only the fingerprint of the authority is known.
+// Join asks a member to be admitted, of whose cluster only the fingerprint of the
+// authority is known.
 func Join(ctx context.Context, addr, fingerprint string, body []byte) ([]byte, error) {
 	conn, err := dialPinned(ctx, addr, fingerprint)
 	if err != nil {

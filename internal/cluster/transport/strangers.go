@@ -8,13 +8,16 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
-// maxStrangers is how many connections there may be that have shown no certificate of a member.
+// maxStrangers is how many connections there may be that have shown no certificate of a
+// member.
 const maxStrangers = 128
 
-// Descriptors is how many files the connections of strangers and of members may take, about.
+// Descriptors is how many files the connections of strangers and of members may take,
+// about.
 const Descriptors = 2 * maxStrangers
 
-// strangers are the connections that have shown no certificate of a member, in the order in which they came. It is locked by Transport.mu.
+// strangers are the connections that have shown no certificate of a member, in the order
+// in which they came. It is locked by Transport.mu.
 type strangers struct {
 	waiting []net.Conn
 	evicted uint64 // how many were closed since the start
@@ -26,7 +29,8 @@ func hostOf(addr net.Addr) netip.Addr {
 	return access.Machine(at.Addr())
 }
 
-// come takes a connection. If there are too many it closes the oldest of the host that has most, and returns true.
+// come takes a connection. If there are too many it closes the oldest of the host that
+// has most, and returns true.
 func (s *strangers) come(nc net.Conn) bool {
 	s.waiting = append(s.waiting, nc)
 	if len(s.waiting) <= maxStrangers {
@@ -51,7 +55,8 @@ func (s *strangers) gone(nc net.Conn) {
 	s.waiting = slices.DeleteFunc(s.waiting, func(c net.Conn) bool { return c == nc })
 }
 
-// Evicted returns how many connections were closed since the start because too many had shown no certificate of a member.
+// Evicted returns how many connections were closed since the start because too many had
+// shown no certificate of a member.
 func (t *Transport) Evicted() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

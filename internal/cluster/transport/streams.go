@@ -17,7 +17,8 @@ type streams struct {
 	closed  bool
 }
 
-// A dialing is an attempt to make the session, which all clients share that come meanwhile.
+// A dialing is an attempt to make the session, which all clients share that come
+// meanwhile.
 type dialing struct {
 	done    chan struct{} // closed when it is over; then one of the others is set
 	session *mux.Session
@@ -37,8 +38,9 @@ func (l *link) client(ctx context.Context) (net.Conn, error) {
 	return s, nil
 }
 
-// session returns the session for clients. If there is none, one is made. Who waits for that may give it up: the attempt goes on
-// for the others, and its failure is that of all who wait.
+// session returns the session for clients. If there is none, one is made. Who waits for
+// that may give it up: the attempt goes on for the others, and its failure is that of all
+// who wait.
 func (l *link) session(ctx context.Context) (*mux.Session, error) {
 	s, d, err := l.sessionOrDialing()
 	if d == nil {
@@ -52,7 +54,8 @@ func (l *link) session(ctx context.Context) (*mux.Session, error) {
 	}
 }
 
-// sessionOrDialing returns the session, or the attempt to make it, which it begins if there is none.
+// sessionOrDialing returns the session, or the attempt to make it, which it begins if
+// there is none.
 func (l *link) sessionOrDialing() (*mux.Session, *dialing, error) {
 	st := &l.streams
 	st.mu.Lock()

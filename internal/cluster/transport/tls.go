@@ -82,8 +82,8 @@ func dial(ctx context.Context, c *directory.Credentials, addr string, id uint64,
 	})
 }
 
-// dialPinned connects to a member of a cluster of which only the fingerprint of its authority is
-// known.
+// dialPinned connects to a member of a cluster of which only the fingerprint of its
+// authority is known.
 func dialPinned(ctx context.Context, addr, fingerprint string) (*tls.Conn, error) {
 	return dialConfig(ctx, addr, &tls.Config{
 		MinVersion:         tls.VersionTLS13,

@@ -17,7 +17,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// Raft is the member whose messages are carried. Its methods are called by several goroutines.
+// Raft is the member whose messages are carried. Its methods are called by several
+// goroutines.
 type Raft interface {
 	Handshake() cluster.Handshake
 	// AcceptHandshake is told what another member has said. An error refuses that member.
@@ -35,8 +36,9 @@ type Options struct {
 	Listener    net.Listener // for other members; the transport closes it
 	Credentials *directory.Credentials
 
-	// Refused is told that nothing listens any more where a member was connected: its process has
-	// ended. With it comes what Term returned before the attempt to connect. Nil: nobody is told.
+	// Refused is told that nothing listens any more where a member was connected: its
+	// process has ended. With it comes what Term returned before the attempt to connect.
+	// Nil: nobody is told.
 	Refused func(id, term uint64)
 	Term    func() uint64
 
@@ -119,8 +121,9 @@ func (t *Transport) Close() {
 	t.wg.Wait()
 }
 
-// SetMembers says who there is now. Members that are new are connected to, those that are not
-// among them any more are let go. Their connections end, so they hear why when they connect again.
+// SetMembers says who there is now. Members that are new are connected to, those that are
+// not among them any more are let go. Their connections end, so they hear why when they
+// connect again.
 func (t *Transport) SetMembers(members []raftlog.Member) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -182,8 +185,9 @@ func (t *Transport) address(id uint64) (string, error) {
 	return l.address, nil
 }
 
-// Client returns a stream to another member, for a client that is passed on to it. CloseWrite
-// of the stream says that there will be no more input. The context is for how long the caller waits.
+// Client returns a stream to another member, for a client that is passed on to it.
+// CloseWrite of the stream says that there will be no more input. The context is for how
+// long the caller waits.
 func (t *Transport) Client(ctx context.Context, id uint64) (net.Conn, error) {
 	l := t.link(id)
 	if l == nil {
