@@ -137,11 +137,11 @@ func endOf(from vfs.File, f *found) (at int64, end []byte, err error) {
 	}
 	seed, closed := f.seed(), false
 	at = headerSize
-	for buf, more := []byte(nil), true; more && !closed; {
-		var reason string
-		buf, reason, err = readRecords(from, buf, at, size, defaultBlockSize)
-		if shorter, e := from.Size(); errors.Is(err, io.ErrUnexpectedEOF) && e == nil && shorter < size {
-			size = shorter // it was cut to its records, because it is full
+	w := window{file: from, path: f.path, size: size}
+	for more := true; more && !closed; {
+		buf, reason, err := w.records(at, w.size, defaultBlockSize)
+		if shorter, e := from.Size(); errors.Is(err, io.ErrUnexpectedEOF) && e == nil && shorter < w.size {
+			w.size = shorter // it was cut to its records, because it is full
 			continue
 		}
 		if err != nil {
@@ -153,7 +153,7 @@ func endOf(from vfs.File, f *found) (at int64, end []byte, err error) {
 			closed = internal && payloadOf(buf[valid:])[0] == kindClosing
 			valid += Cost(n)
 		}
-		more = reason == "" && valid == int64(len(buf)) && at+valid < size
+		more = reason == "" && valid == int64(len(buf)) && at+valid < w.size
 		at += valid
 	}
 	end = make([]byte, 0, endSize)

@@ -3,16 +3,13 @@ package wal
 import (
 	"fmt"
 	"slices"
-
-	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 // A sealedReader keeps the file of ReadSealed open between calls.
 type sealedReader struct {
 	sequence uint64 // 0 if none
-	file     vfs.File
-	seed     uint32
-	buf      []byte
+	window
+	seed uint32
 }
 
 // closeIfReading closes the file if it is that of the segment.
@@ -26,7 +23,7 @@ func (r *sealedReader) close() {
 	if r.sequence != 0 {
 		r.file.Close()
 	}
-	*r = sealedReader{buf: r.buf}
+	r.sequence = 0
 }
 
 // ReadSealed reads records of a sealed segment again, from a position on: at least one
@@ -55,12 +52,9 @@ func (l *Log) ReadSealed(from Pos, about int64, fn func(Record) error) (next Pos
 	if err := r.open(l, from.Segment); err != nil {
 		return from, false, fmt.Errorf("wal: read segment %d: %w", from.Segment, err)
 	}
-	data, reason, err := readRecords(r.file, r.buf, from.Offset, end, int(max(1, min(about, defaultBlockSize))))
+	data, reason, err := r.records(from.Offset, end, int(max(1, min(about, defaultBlockSize))))
 	if err != nil {
-		return from, false, fmt.Errorf("wal: read segment %d: %w", from.Segment, err)
-	}
-	if cap(data) <= defaultBlockSize {
-		r.buf = data[:0]
+		return from, false, err
 	}
 	for len(data) > 0 {
 		n, internal := recordLength(data)
@@ -97,7 +91,12 @@ func (r *sealedReader) open(l *Log, sequence uint64) error {
 	if err != nil {
 		return err
 	}
-	r.sequence, r.file = sequence, f
+	if r.size, err = f.Size(); err != nil {
+		f.Close()
+		return err
+	}
+	r.sequence, r.file, r.path = sequence, f, l.path(sequence)
+	r.forget()
 	r.seed = header{log: l.pool.log, sequence: sequence}.seed()
 	return nil
 }
@@ -136,24 +135,20 @@ func (l *Log) joinFrom(j *joiner, sequence uint64, end int64) (payload []byte, e
 	defer w.close()
 	seed := header{log: l.pool.log, sequence: sequence}.seed()
 	for off := firstRecord; off < end; {
-		n, internal, reason, err := w.record(seed, off)
+		rec, reason, err := w.record(seed, off)
 		if err != nil {
 			return nil, false, err
 		}
 		if reason != "" {
 			return nil, false, &CorruptError{w.path, off, reason}
 		}
-		if off += n; internal != nil {
+		if off += int64(len(rec)); internalOf(rec) != nil {
 			continue
 		}
-		p, isFragment, err := w.payload(off - n)
-		if err != nil || !isFragment {
-			return nil, true, err
-		}
-		if f, _, ok := decodeFragment(p); !ok || f.start != j.start {
+		if f, _, ok := decodeFragment(payloadOf(rec)); !ok || !isFragment(rec) || f.start != j.start {
 			return nil, true, nil
 		}
-		if _, payload = j.add(p); payload != nil {
+		if _, payload = j.add(payloadOf(rec)); payload != nil {
 			return payload, true, nil
 		}
 	}

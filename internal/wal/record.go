@@ -91,15 +91,13 @@ func checkHeader(b []byte, seed uint32, off int64) (reason string) {
 	return ""
 }
 
-// A checksum is computed over the payload of a record piece by piece.
-type checksum struct{ sum, want uint32 }
-
-// payloadChecksum begins that of the record whose header is at the start of b.
-func payloadChecksum(b []byte) checksum { return checksum{want: binary.LittleEndian.Uint32(b[12:])} }
-
-func (c *checksum) add(p []byte) { c.sum = crc32.Update(c.sum, castagnoli, p) }
-
-func (c *checksum) right() bool { return c.sum == c.want }
+// checkPayload returns why the payload of the record at the start of b is not valid.
+func checkPayload(b []byte) (reason string) {
+	if crc32.Checksum(payloadOf(b), castagnoli) != binary.LittleEndian.Uint32(b[12:]) {
+		return badChecksum
+	}
+	return ""
+}
 
 // check returns why the record at the start of b, at off in its segment, is not
 // valid. b has the whole record.
@@ -107,15 +105,19 @@ func check(b []byte, seed uint32, off int64) (reason string) {
 	if reason := checkHeader(b, seed, off); reason != "" {
 		return reason
 	}
-	sum := payloadChecksum(b)
-	if sum.add(payloadOf(b)); !sum.right() {
-		return badChecksum
-	}
-	return ""
+	return checkPayload(b)
 }
 
 // payloadOf returns the payload of the record at the start of b.
 func payloadOf(b []byte) []byte {
 	n, _ := recordLength(b)
 	return b[recordHeader : recordHeader+int64(n)]
+}
+
+// internalOf is payloadOf for an internal record, and nil for others.
+func internalOf(b []byte) []byte {
+	if _, internal := recordLength(b); !internal {
+		return nil
+	}
+	return payloadOf(b)
 }

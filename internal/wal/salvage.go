@@ -186,24 +186,24 @@ func (s *salvage) segment(fsys vfs.FS, copies []found, newest bool) error {
 func (s *salvage) record(windows []*window, seed uint32, at int64) (size int64, reason string, closing bool, err error) {
 	for _, w := range windows {
 		why := endOfRecords
-		var internal []byte
+		var rec []byte
 		if at < w.size {
-			if size, internal, why, err = w.record(seed, at); err != nil {
+			if rec, why, err = w.record(seed, at); err != nil {
 				return 0, "", false, err
 			}
 		}
-		switch {
-		case why != "":
+		if why != "" {
 			reason = cmp.Or(reason, why)
 			continue
-		case internal != nil:
+		}
+		size, payload := int64(len(rec)), payloadOf(rec)
+		if internal := internalOf(rec); internal != nil {
 			return size, "", internal[0] == kindClosing, nil
 		}
-		payload, isFragment, err := w.payload(at)
-		if isFragment {
+		if isFragment(rec) {
 			_, payload = s.join.add(payload)
 		}
-		if err == nil && payload != nil {
+		if payload != nil {
 			err = s.f(payload)
 		}
 		return size, "", false, err

@@ -8,8 +8,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A window reads a file piece by piece, so that it needs little memory for a file of
-// any size.
+// A window reads a file piece by piece: whatever reads records reads them through one. It
+// needs memory for a block, or for one record that is larger.
 type window struct {
 	file vfs.File
 	path string
@@ -33,68 +33,66 @@ func openWindow(fsys vfs.FS, path string) (*window, error) {
 
 func (w *window) close() { w.file.Close() }
 
-// at returns the n bytes at off, at most defaultBlockSize and all within the
-// file. They are valid until the next call.
+// at returns the n bytes at off, all within the file. They are valid until the next call.
 func (w *window) at(off, n int64) ([]byte, error) {
 	if off < w.off || off+n > w.off+int64(len(w.buf)) {
-		if w.buf == nil {
-			w.buf = make([]byte, 0, min(w.size, defaultBlockSize))
+		want := min(w.size-off, max(n, defaultBlockSize))
+		if have := int64(cap(w.buf)); have < want || have > defaultBlockSize && want <= defaultBlockSize {
+			w.buf = make([]byte, want)
 		}
-		w.off, w.buf = off, w.buf[:min(w.size-off, defaultBlockSize)]
+		w.off, w.buf = off, w.buf[:want]
 		if err := readFull(w.file, w.buf, off); err != nil {
-			w.buf = w.buf[:0]
+			w.forget()
 			return nil, fmt.Errorf("wal: read %s: %w", w.path, err)
 		}
 	}
 	return w.buf[off-w.off:][:n], nil
 }
 
-// record looks for a record at off. It returns its size, and of an internal record
-// the beginning of the payload, which may name a segment. If reason is not empty
-// there is no valid record.
-func (w *window) record(seed uint32, off int64) (size int64, internal []byte, reason string, err error) {
+// record returns the record at off, with its header. If reason is not empty there is no
+// valid one.
+func (w *window) record(seed uint32, off int64) (rec []byte, reason string, err error) {
 	b, err := w.at(off, min(w.size-off, recordHeader))
 	if err != nil {
-		return 0, nil, "", err
+		return nil, "", err
 	}
-	if size, reason = frame(b, w.size-off); reason == "" {
+	size, reason := frame(b, w.size-off)
+	if reason == "" {
 		reason = checkHeader(b, seed, off)
 	}
 	if reason != "" {
-		return 0, nil, reason, nil
+		return nil, reason, nil
 	}
-	n, isInternal := recordLength(b)
-	sum := payloadChecksum(b)
-	for from, end := off+recordHeader, off+recordHeader+int64(n); from < end; {
-		p, err := w.at(from, min(end-from, defaultBlockSize))
-		if err != nil {
-			return 0, nil, "", err
-		}
-		sum.add(p)
-		if isInternal && from == off+recordHeader {
-			internal = append(internal, p[:min(len(p), pointer)]...)
-		}
-		from += int64(len(p))
+	if rec, err = w.at(off, size); err != nil {
+		return nil, "", err
 	}
-	if !sum.right() {
-		return 0, nil, badChecksum, nil
-	}
-	return size, internal, "", nil
+	return rec, checkPayload(rec), nil
 }
 
-// payload returns the payload of the record at off, which is valid, and whether that is a
-// fragment.
-func (w *window) payload(off int64) (p []byte, fragment bool, err error) {
-	b, err := w.at(off, recordHeader)
-	if err != nil {
-		return nil, false, err
+// records returns records of which only the lengths were looked at: those that begin at off and
+// end before limit, at least one, and about so many bytes. A fragment comes alone. If it
+// is known why there is no record after them, reason says so.
+func (w *window) records(off, limit int64, about int) (data []byte, reason string, err error) {
+	data, err = w.at(off, min(limit-off, max(int64(about), recordHeader)))
+	at, end := int64(0), int64(len(data))
+	for err == nil && at < end {
+		left := limit - off - at
+		if end-at < min(left, recordHeader) {
+			break
+		}
+		n, reason := frame(data[at:], left)
+		switch {
+		case reason != "":
+			return data[:at], reason, nil
+		case at > 0 && (at+n > end || isFragment(data[at:])):
+			return data[:at], "", nil
+		case at+n > end || isFragment(data):
+			data, err = w.at(off, n)
+			return data, "", err
+		}
+		at += n
 	}
-	n, _ := recordLength(b)
-	p, fragment = make([]byte, n), isFragment(b)
-	if err := readFull(w.file, p, off+recordHeader); err != nil {
-		return nil, false, fmt.Errorf("wal: read %s: %w", w.path, err)
-	}
-	return p, fragment, nil
+	return data[:at], "", err
 }
 
 // forget lets the window read again what it has read before.
@@ -112,7 +110,7 @@ func (w *window) findProof(seed uint32, x, end int64) (int64, error) {
 		if synced := recordSynced(b); synced <= x || synced > at {
 			continue
 		}
-		switch _, _, reason, err := w.record(seed, at); {
+		switch _, reason, err := w.record(seed, at); {
 		case err != nil:
 			return 0, err
 		case reason == "":
@@ -126,17 +124,17 @@ func (w *window) findProof(seed uint32, x, end int64) (int64, error) {
 // internal ones.
 func (w *window) countRecords(seed uint32, from, end int64) (n int, err error) {
 	for at := from; at < end; {
-		size, internal, reason, err := w.record(seed, at)
+		rec, reason, err := w.record(seed, at)
 		switch {
 		case err != nil:
 			return 0, err
 		case reason != "":
 			at += alignment
 			continue
-		case internal == nil:
+		case internalOf(rec) == nil:
 			n++
 		}
-		at += size
+		at += int64(len(rec))
 	}
 	return n, nil
 }
@@ -147,11 +145,11 @@ func (w *window) next(seed uint32, end int64) (uint64, error) {
 	if end+nextSize > w.size {
 		return 0, nil
 	}
-	_, payload, reason, err := w.record(seed, end)
+	rec, reason, err := w.record(seed, end)
 	if err != nil || reason != "" {
 		return 0, err
 	}
-	return pointee(kindNext, payload), nil
+	return pointee(kindNext, internalOf(rec)), nil
 }
 
 // lastNonZero returns the offset of the last byte from an offset on that is not

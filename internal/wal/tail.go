@@ -1,0 +1,250 @@
+package wal
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+// tidy checks the ends of the log. If they are good it removes what a crash has left,
+// and the log can be written.
+func (l *Log) tidy(report *Report) error {
+	sc := l.scan
+	var last *found
+	if n := len(sc.segments); n > 0 {
+		last = &sc.segments[n-1]
+		if err := l.checkTail(last, last.end, report); err != nil {
+			return err
+		}
+	}
+	for i := range sc.torn {
+		if err := l.checkTail(&sc.torn[i], headerSize, report); err != nil {
+			return err
+		}
+	}
+	if last != nil {
+		if err := l.complete(last); err != nil {
+			return err
+		}
+		if err := sc.checkOldest(); err != nil {
+			return err
+		}
+	}
+	if l.lock != nil {
+		if err := l.keepRecords(report.Torn); err != nil {
+			return err
+		}
+		if err := l.clean(last); err != nil {
+			return fmt.Errorf("wal: clean up: %w", err)
+		}
+	}
+	for _, f := range sc.segments {
+		l.sealed = append(l.sealed, Segment{f.sequence, f.end, f.closed})
+		report.Segments++
+		report.Bytes += f.end
+	}
+	if last != nil {
+		l.prev, l.prevClosed = Pos{last.sequence, last.end}, last.closed
+	}
+	l.removed = sc.oldest
+	l.scan = nil
+	return nil
+}
+
+// complete returns an error if newer segments than the last one are missing, or the
+// end of the last one.
+func (l *Log) complete(last *found) error {
+	if !last.closed {
+		if last.isShort() {
+			return last.corrupt(last.end, "the file is shorter than it was: it has no closing record, and is not as long as one that was not closed")
+		}
+		return nil
+	}
+	w, err := openWindow(l.fs, last.path)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	next, err := w.next(last.seed(), last.end)
+	if err == nil && next != 0 {
+		err = last.corrupt(last.end, "the segment that follows, %s, is missing, or its beginning is damaged", FileName(next))
+	}
+	return err
+}
+
+// checkOldest returns an error if segments are missing that are older than the first
+// one and needed.
+func (sc *scan) checkOldest() error {
+	first := &sc.segments[0]
+	for i := range sc.segments { // the first that is not void
+		if first = &sc.segments[i]; first.end > 0 {
+			break
+		}
+	}
+	before := first.link.prev.Segment
+	switch {
+	case before == 0 || sc.oldest > before:
+		return nil
+	case sc.gap != nil:
+		return sc.gap
+	}
+	return first.corrupt(headerSize, "the segment before, %s, is missing: the oldest that is needed is %s", FileName(before), FileName(sc.oldest))
+}
+
+// keepRecords copies the ends that hold whole records, before they are cut off. A disk that
+// has no room for that does not stop the start.
+func (l *Log) keepRecords(torn []Tear) error {
+	kept := false
+	for i := range torn {
+		if t := &torn[i]; t.Records > 0 && t.keep(l.fs) == nil {
+			kept = true
+		}
+	}
+	if !kept {
+		return nil
+	}
+	return l.fs.SyncDir(l.dir)
+}
+
+// keep copies what is cut off to a file beside the segment.
+func (t *Tear) keep(fsys vfs.FS) error {
+	w, err := openWindow(fsys, t.File)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	for n := 0; ; n++ {
+		name := fmt.Sprintf("%s.%x-%x.%d.removed", t.File, t.Offset, t.Offset+t.Length, n)
+		err := WriteFile(fsys, name, io.NewSectionReader(w.file, t.Offset, t.Length))
+		if err == nil {
+			t.Kept = name
+		}
+		if !errors.Is(err, fs.ErrExist) { // there is one after a start that was interrupted
+			return err
+		}
+	}
+}
+
+// clean completes the last segment. It puts files without records into the pool again,
+// or removes them.
+func (l *Log) clean(last *found) error {
+	if last != nil {
+		if err := l.closeLast(last); err != nil {
+			return err
+		}
+		if err := l.writeLastSuccessor(last); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(l.scan.remove, func(a, b found) int { return cmp.Compare(a.sequence, b.sequence) })
+	unused := l.scan.torn
+	for _, f := range l.scan.remove {
+		if !l.pool.adopt(&f) {
+			unused = append(unused, f)
+		}
+	}
+	for _, f := range unused {
+		if err := removeFile(l.fs, f.path); err != nil {
+			return err
+		}
+	}
+	return l.fs.SyncDir(l.dir) // also for the removals of a process that was killed before its SyncDir
+}
+
+// closeLast makes the last segment durable and complete. It always syncs: a process
+// that was killed may have left records that are only in the kernel's cache. Then it
+// appends a closing record if there is none, and cuts the file there.
+func (l *Log) closeLast(last *found) error {
+	f, err := l.fs.OpenWrite(last.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if !last.closed {
+		// The zeros overwrite what may look like the name of a next segment.
+		b := appendRecord(nil, last.seed(), last.end, last.end, 1|internalBit, []byte{kindClosing})
+		b = append(b, make([]byte, nextSize)...)
+		if _, err := f.WriteAt(b, last.end); err != nil {
+			return err
+		}
+		if err := f.Sync(); err != nil {
+			return err
+		}
+		last.end += closingSize
+		last.closed = true
+	}
+	size := last.end + nextSize
+	if size < last.size {
+		if err := f.Truncate(size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeLastSuccessor writes the name of the last segment to the one before, if the
+// process that wrote them has not done so.
+func (l *Log) writeLastSuccessor(last *found) error {
+	for _, f := range l.scan.segments {
+		if f.sequence != last.link.prev.Segment || !f.closed {
+			continue
+		}
+		w, err := openWindow(l.fs, f.path)
+		if err != nil {
+			return err
+		}
+		defer w.close()
+		if next, err := w.next(f.seed(), f.end); err != nil || next == last.sequence {
+			return err
+		}
+		return l.pool.writeSuccessor(successor{Pos{f.sequence, f.end}, last.sequence})
+	}
+	return nil
+}
+
+// checkTail decides about the bytes after x, where the valid records of the last segment
+// end: they are the torn end of a write, or damage.
+func (l *Log) checkTail(f *found, x int64, report *Report) error {
+	from := x
+	if f.closed {
+		from += nextSize
+	}
+	w, err := openWindow(l.fs, f.path)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	last, err := w.lastNonZero(from)
+	if err != nil || last < 0 {
+		return err
+	}
+	if !f.closed {
+		proof, err := w.findProof(f.seed(), x, last+1)
+		if err != nil {
+			return err
+		}
+		if proof > 0 && l.lock == nil { // perhaps a server has written there meanwhile
+			w.forget()
+			if _, reason, err := w.record(f.seed(), x); err != nil || reason == "" {
+				return err
+			}
+		}
+		if proof > 0 {
+			return f.corrupt(x, "no valid record, but a later one, at offset %d, proves that there was one", proof)
+		}
+	}
+	t := Tear{File: f.path, Offset: from, Length: last + 1 - from, Closed: f.closed}
+	if !f.closed {
+		t.Records, err = w.countRecords(f.seed(), x+alignment, last+1)
+	}
+	report.Torn = append(report.Torn, t)
+	return err
+}
