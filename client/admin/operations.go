@@ -37,6 +37,15 @@ func (c *Client) GetAttention(ctx context.Context, in *GetAttention) (out Attent
 	return out, err
 }
 
+// ExpectFinding is POST /attention/expect. Say that a finding is to be expected for a while.
+//
+// It then comes last, with who has said so and until when, and is not counted. It needs the right on the tube; on every tube if it is about the
+// server or a pattern. The server remembers 1000 of them, until it restarts: then all findings count again.
+// Needs the right manage on some tube.
+func (c *Client) ExpectFinding(ctx context.Context, in *ExpectFinding) error {
+	return c.transport.Do(ctx, "POST /attention/expect", in, nil)
+}
+
 // GetMe is GET /me. Who the client is, and what it may do.
 //
 // Needs no right.
@@ -177,6 +186,16 @@ func (c *Client) ListTubes(ctx context.Context, in *ListTubes) (out Tubes, err e
 // Needs the right stats on the tube.
 func (c *Client) GetTube(ctx context.Context, in *OfTube) (out Tube, err error) {
 	err = c.transport.Do(ctx, "GET /tubes/{tube}", in, &out)
+	return out, err
+}
+
+// ExplainTube is GET /tubes/{tube}/explain. Why the jobs of a tube wait.
+//
+// Whether there are workers, whether they hold jobs or do not reserve, who has paused the tube and until when, whether its policy lets no more
+// jobs go, and whether the server refuses puts. The connection is named to those only who have the right on every tube.
+// Needs the right stats on the tube.
+func (c *Client) ExplainTube(ctx context.Context, in *OfTube) (out Explanation, err error) {
+	err = c.transport.Do(ctx, "GET /tubes/{tube}/explain", in, &out)
 	return out, err
 }
 

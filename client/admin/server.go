@@ -11,6 +11,13 @@ type GetAttention struct {
 	Limit int `query:"limit" min:"1" max:"1000" default:"100"`
 }
 
+// ExpectFinding says that a finding is to be expected for a while.
+type ExpectFinding struct {
+	Kind    string `json:"kind" required:"true" enum:"cluster,journal,draining,connections,memory,limit,certificate,refused,throttled,unwatched,buried,timeouts,slow,limited,paused"`
+	Tube    string `json:"tube"`                                                                                                  // The tube, or a pattern of tubes, in which `*` stands for any characters and `?` for one; empty: it is about the server.
+	Seconds uint32 `json:"seconds" max:"31536000" want:"for how long, 31536000 (a year) at most; 0: it is not expected any more"` // From now; 0: it is not expected any more.
+}
+
 // GetMe asks who the client is.
 type GetMe struct {
 	Tube string `query:"tube" as:"TubeName"` // A tube, to ask for the rights on it.
@@ -79,8 +86,9 @@ type History struct {
 // Attention is what an operator should look at.
 type Attention struct {
 	Findings []Finding      `json:"findings"`
-	Total    int            `json:"total"`         // How many there are without the limit.
-	Kinds    map[string]int `json:"kinds" min:"1"` // How many there are of each kind, without the limit.
+	Total    int            `json:"total"`              // How many there are, each tube counted, without those that are expected.
+	Kinds    map[string]int `json:"kinds" min:"1"`      // How many of them are of each kind.
+	Expected int            `json:"expected,omitempty"` // How many are expected besides.
 }
 
 // A Finding is something that an operator should look at.
@@ -88,11 +96,16 @@ type Finding struct {
 	Kind     string `json:"kind" enum:"cluster,journal,draining,connections,memory,limit,certificate,refused,throttled,unwatched,buried,timeouts,slow,limited,paused"`
 	Severity string `json:"severity" enum:"bad,warning"`
 	Tube     string `json:"tube,omitempty" as:"TubeName"`
-	Count    uint64 `json:"count,omitempty"`        // Of jobs, of connections, or of commands.
-	Seconds  int64  `json:"seconds,omitempty"`      // How long the next ready job has been ready; of a pause, how long it lasts.
-	More     int64  `json:"more,omitempty" min:"-"` // How many more buried jobs there are than ten minutes ago, or than when the first sample of the tube was taken.
-	Over     int64  `json:"over,omitempty" min:"1"` // How many seconds ago that was, if more is there.
+	Like     string `json:"like,omitempty"`          // Of several tubes with equal findings, what their names have in common, with `*` for each number.
+	Tubes    int    `json:"tubes,omitempty" min:"4"` // How many they are.
+	Count    uint64 `json:"count,omitempty"`         // Of jobs, of connections, or of commands.
+	Seconds  int64  `json:"seconds,omitempty"`       // How long the next ready job has been ready; of a pause, how long it lasts.
+	More     int64  `json:"more,omitempty" min:"-"`  // How many more buried jobs there are than ten minutes ago, or than when the first sample of the tube was taken.
+	Over     int64  `json:"over,omitempty" min:"1"`  // How many seconds ago that was, if more is there.
 	Text     string `json:"text" minlen:"1"`
+
+	ExpectedBy    string `json:"expected_by,omitempty"`                       // Who has said that it is to be expected; not there if nobody knows who that was.
+	ExpectedUntil string `json:"expected_until,omitempty" format:"date-time"` // Until when; not there: it is not expected.
 }
 
 // Me is who the client is, and what it may do.

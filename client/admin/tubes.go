@@ -59,6 +59,12 @@ type Tube struct {
 	Limit       *Limit    `json:"limit,omitempty"`  // How much the tube takes; not there in lists, or if it has no limit of its own.
 }
 
+// An Explanation says why jobs of a tube wait, or what becomes of them.
+type Explanation struct {
+	Text     string `json:"text" minlen:"1"`                       // One sentence, without its full stop.
+	Severity string `json:"severity,omitempty" enum:"bad,warning"` // Not there: nothing is wrong.
+}
+
 // A Limit is how much a tube takes.
 type Limit struct {
 	Jobs  int64  `json:"jobs"`  // 0: any number.

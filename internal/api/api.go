@@ -78,12 +78,13 @@ type Options struct {
 
 // An API answers the requests.
 type API struct {
-	broker  *broker.Broker
-	opt     Options
-	mux     *http.ServeMux
-	history *history
-	changes *audit.Log
-	surveys surveys
+	broker   *broker.Broker
+	opt      Options
+	mux      *http.ServeMux
+	history  *history
+	changes  *audit.Log
+	expected expectations
+	surveys  surveys
 
 	tasks    task.Runner
 	guesses  access.Guesses

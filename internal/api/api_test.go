@@ -208,6 +208,11 @@ func TestStory(t *testing.T) {
 	if len(found.Findings) != 1 || found.Findings[0].Kind != "draining" || found.Total != 1 {
 		t.Errorf("%+v", found)
 	}
+	r.want(204, "POST", "/attention/expect", `{"kind":"draining","seconds":60}`, nil)
+	var why admin.Explanation
+	if r.want(200, "GET", "/tubes/default/explain", "", &why); why.Text != "no jobs; the server refuses puts: it drains" {
+		t.Errorf("%+v", why)
+	}
 	if got := r.want(503, "POST", "/tubes/mail/jobs", `{"body":""}`, nil); !strings.Contains(got, "drains") {
 		t.Error(got)
 	}

@@ -18,13 +18,20 @@ func (r *request) getAttention(in *admin.GetAttention) (page admin.Attention, er
 		}
 		found = append(found, r.api.clusterFindings()...)
 	}
-	return r.look().Attention(in, found)
+	look := r.look()
+	look.Pausers, look.Mark = r.api.changes.Pausers(), r.api.expected.now().mark
+	return look.Attention(in, found)
 }
 
 // serverFindings are those of the whole server.
 func (r *request) serverFindings() ([]health.Finding, error) {
-	var s health.Server
-	err := r.turn(func(e *engine.Engine, now int64) error {
+	s, err := r.serverHealth()
+	return s.Findings(nil), err
+}
+
+// serverHealth returns what is known of the server now.
+func (r *request) serverHealth() (s health.Server, err error) {
+	err = r.turn(func(e *engine.Engine, now int64) error {
 		if r.api.opt.Journal != nil {
 			s.Journal = r.api.opt.Journal().Health
 		}
@@ -38,7 +45,7 @@ func (r *request) serverFindings() ([]health.Finding, error) {
 		s.Certificates = r.api.opt.CertificateWarnings()
 	}
 	s.Refused, s.Throttled = r.api.history.lately()
-	return s.Findings(nil), err
+	return s, err
 }
 
 // lately returns how much was refused, and throttled.

@@ -144,6 +144,12 @@ and of a tube unwatched (ready jobs, no connection watches it, and it is not pau
 (it has nine tenths of what it may have; bad if it has all of it) and paused. Of tubes those are named on which the client has the right.`,
 		}, (*request).getAttention),
 		declare(row{
+			ID: "expectFinding", Route: "POST /attention/expect", Tag: "server", Needs: manageAnywhere,
+			Summary: "Say that a finding is to be expected for a while", Success: "It is marked.",
+			Text: `It then comes last, with who has said so and until when, and is not counted. It needs the right on the tube; on every tube if it is about the
+server or a pattern. The server remembers 1000 of them, until it restarts: then all findings count again.`,
+		}, (*request).expectFinding),
+		declare(row{
 			ID: "getMe", Route: "GET /me", Tag: "server", Needs: noRight,
 			Summary: "Who the client is, and what it may do", Success: "The client.",
 		}, (*request).getMe),
@@ -229,6 +235,12 @@ something may be damaged. The log of the server says when it is done.`,
 			ID: "getTube", Route: "GET /tubes/{tube}", Tag: "tubes", Needs: statsNamed,
 			Summary: "One tube", Success: "The tube.", Problems: []int{404},
 		}, (*request).getTube),
+		declare(row{
+			ID: "explainTube", Route: "GET /tubes/{tube}/explain", Tag: "tubes", Needs: statsNamed,
+			Summary: "Why the jobs of a tube wait", Success: "The explanation.", Problems: []int{404},
+			Text: "Whether there are workers, whether they hold jobs or do not reserve, who has paused the tube and until when, whether its policy lets no more\n" +
+				"jobs go, and whether the server refuses puts. The connection is named to those only who have the right on every tube.",
+		}, (*request).explainTube),
 		declare(row{
 			ID: "getTubeHistory", Route: "GET /tubes/{tube}/history", Tag: "tubes", Needs: statsNamed,
 			Summary: "What has happened in a tube in the last ten minutes", Success: "The samples, the oldest first.", Problems: []int{404},

@@ -67,6 +67,7 @@ func TestRights(t *testing.T) {
 		"getStats":        "stats, stats mail, stats other, both, both mail, both other",
 		"getHistory":      "stats, both",
 		"getAttention":    "stats, stats mail, stats other, both, both mail, both other",
+		"expectFinding":   "manage, manage mail",
 		"getMe":           everybody,
 		"getCluster":      "stats, stats mail, stats other, both, both mail, both other",
 		"listChanges":     "manage",
@@ -76,6 +77,7 @@ func TestRights(t *testing.T) {
 		"rewriteJournal":  "manage",
 		"listTubes":       "stats, stats mail, stats other, both, both mail, both other",
 		"getTube":         "stats, stats mail, both, both mail",
+		"explainTube":     "stats, stats mail, both, both mail",
 		"getTubeHistory":  "stats, stats mail, both, both mail",
 		"listJobs":        "stats, stats mail, both, both mail",
 		"putJob":          "put, put mail",
@@ -106,7 +108,7 @@ func TestRights(t *testing.T) {
 		"moveJob":         "manage", // on the other tube, too
 	}
 	bodies := map[string]string{
-		"putJob": `{"body":"x"}`, "pauseTube": `{"seconds":9}`,
+		"expectFinding": `{"kind":"buried","tube":"mail"}`, "putJob": `{"body":"x"}`, "pauseTube": `{"seconds":9}`,
 		"startTask": `{"do":"delete","ids":[1]}`, "changeJob": `{"priority":9}`, "copyJob": `{"to":"mail"}`, "moveJob": `{"to":"another"}`,
 		"importAll": `{"tube":"mail","body":"x"}`, "importTube": `{"body":"x"}`,
 	}

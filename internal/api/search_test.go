@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -130,6 +131,88 @@ func TestAttention(t *testing.T) {
 	r.want(200, "GET", "/attention?limit=1", "", &found)
 	if kinds := map[string]int{"journal": 1, "unwatched": 1, "buried": 1, "slow": 1, "paused": 1}; len(found.Findings) != 1 || found.Total != 5 || !maps.Equal(found.Kinds, kinds) {
 		t.Errorf("%+v", found)
+	}
+}
+
+// A finding that somebody expects comes last and does not count, until the time is over; many that are equal are one.
+func TestExpectFinding(t *testing.T) {
+	r := start(t, Options{})
+	r.in(func(e *engine.Engine, now int64) {
+		for _, name := range []string{"mail", "lonely", "t-1", "t-2", "t-3", "t-4"} {
+			e.PutInto(now, []byte(name), engine.Spec{TTR: 9}, nil)
+		}
+	})
+	want := func(want string, total, expected int) {
+		t.Helper()
+		var found admin.Attention
+		r.want(200, "GET", "/attention", "", &found)
+		var got []string
+		for _, f := range found.Findings {
+			if got = append(got, f.Tube+f.Like); f.ExpectedUntil != "" {
+				got = append(got, "expected")
+			}
+		}
+		if s := strings.Join(got, " "); s != want || found.Total != total || found.Expected != expected {
+			t.Errorf("%q, %d, %d; want %q, %d, %d", s, found.Total, found.Expected, want, total, expected)
+		}
+	}
+	want("t-* lonely mail", 6, 0)
+	r.want(204, "POST", "/attention/expect", `{"kind":"unwatched","tube":"lonely","seconds":60}`, nil)
+	r.want(204, "POST", "/attention/expect", `{"kind":"unwatched","tube":"t-*","seconds":60}`, nil)
+	r.want(204, "POST", "/attention/expect", `{"kind":"buried","tube":"mail","seconds":60}`, nil)
+	want("mail t-* expected lonely expected", 1, 5)
+	r.want(204, "POST", "/attention/expect", `{"kind":"unwatched","tube":"t-*","seconds":0}`, nil)
+	want("t-* mail lonely expected", 5, 1)
+	r.expected.mu.Lock()
+	for i := range r.expected.all {
+		r.expected.all[i].until = time.Now()
+	}
+	r.expected.mu.Unlock()
+	want("t-* lonely mail", 6, 0)
+}
+
+// onePolicy is the policy of all tubes.
+type onePolicy struct{ *engine.Policy }
+
+func (p onePolicy) Of(string) *engine.Policy            { return p.Policy }
+func (p onePolicy) With(string, string) engine.Policies { return p }
+
+// Why a tube is stuck is said from what its workers hold and who has paused it.
+func TestExplainTube(t *testing.T) {
+	r := start(t, Options{})
+	explain := func() string {
+		t.Helper()
+		var found admin.Explanation
+		r.want(200, "GET", "/tubes/mail/explain", "", &found)
+		return found.Severity + ": " + found.Text
+	}
+	put := func(e *engine.Engine, now int64) { e.PutInto(now, []byte("mail"), engine.Spec{TTR: 900}, nil) }
+	r.want(404, "GET", "/tubes/mail/explain", "", nil)
+	r.in(put)
+	if got := explain(); got != "bad: no workers: 1 job is ready" {
+		t.Error(got)
+	}
+	r.talk("watch mail", "reserve-with-timeout 9") // connection 1
+	r.in(put)
+	if got := explain(); !strings.HasPrefix(got, ": 1 worker, which holds a job") || !strings.HasSuffix(got, "; 1 job is ready") {
+		t.Error(got)
+	}
+	r.want(204, "POST", "/tubes/mail/pause", `{"seconds":900}`, nil)
+	if got := explain(); !strings.HasPrefix(got, "warning: paused until ") {
+		t.Error(got)
+	}
+	r.want(204, "POST", "/tubes/mail/resume", "", nil)
+	r.want(204, "POST", "/drain", "", nil)
+	if got := explain(); !strings.HasSuffix(got, "; the server refuses puts: it drains") || !strings.HasPrefix(got, "bad") {
+		t.Error(got)
+	}
+	r.in(func(e *engine.Engine, now int64) {
+		e.SetPolicies(onePolicy{&engine.Policy{MaxReserved: 1}})
+		e.Undrain()
+	})
+	r.in(func(e *engine.Engine, now int64) {})
+	if got := explain(); !strings.HasPrefix(got, ": at the max-reserved of its policy: 1 job is reserved; 1 job is ready") {
+		t.Error(got)
 	}
 }
 

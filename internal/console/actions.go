@@ -42,6 +42,8 @@ const (
 var actions = map[string]action{
 	"pause-tube":       {Verb: "Pause", plain: true, on: aTube, fields: []string{"seconds"}, done: "paused", route: "POST /tubes/{tube}/pause", in: admin.PauseTube{}},
 	"resume-tube":      {Verb: "Resume", plain: true, on: aTube, done: "resumed", route: "POST /tubes/{tube}/resume", in: admin.OfTube{}},
+	"expect":           {Verb: "Expect it", on: aTube, fields: []string{"kind", "tube", "seconds"}, done: "is expected", route: "POST /attention/expect", in: admin.ExpectFinding{}},
+	"unexpect":         {Verb: "Expect it no more", on: aTube, fields: []string{"kind", "tube"}, done: "is not expected any more", route: "POST /attention/expect", in: admin.ExpectFinding{}},
 	"kick-tube":        bulk("Kick", "kicked", "kick"),
 	"bury-jobs":        bulk("Bury", "buried", "bury"),
 	"release-jobs":     bulk("Release", "released", "release", "delay"),
@@ -278,6 +280,8 @@ func (a *action) outcome(v url.Values, targets []string, sum *outcome) note {
 		text = fmt.Sprintf("Job %d was put into %s.", sum.id, targets[0])
 	case do == "copy-job" && len(targets) == 1 && !failed:
 		text = fmt.Sprintf("Job %d is a copy of job %s, in %s.", sum.id, targets[0], v.Get("to"))
+	case strings.HasSuffix(do, "expect") && !failed:
+		text = fmt.Sprintf("“%s” %s.", strings.TrimSpace(v.Get("kind")+" "+targets[0]), a.done)
 	case a.on == theServer && !failed:
 		text = fmt.Sprintf("The server is %s.", a.done)
 	case len(targets) == 1 && !failed:

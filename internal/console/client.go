@@ -117,7 +117,7 @@ func members(v url.Values, names ...string) map[string]json.RawMessage {
 }
 
 // textFields are those that are texts, also if they look like numbers.
-var textFields = []string{"to", "state"}
+var textFields = []string{"to", "state", "tube"}
 
 func quoted(text string) json.RawMessage {
 	literal, _ := json.Marshal(text) // a text has one

@@ -73,6 +73,9 @@ func (c *confirmation) Sentence() string {
 	if len(c.Targets) > 1 {
 		subject = fmt.Sprintf("%d %ss", len(c.Targets), what)
 	}
+	if c.Takes("kind") {
+		return fmt.Sprintf("%s: “%s”?", c.Verb, strings.TrimSpace(c.Values.Get("kind")+" "+c.Targets[0]))
+	}
 	if !c.many {
 		return fmt.Sprintf("%s %s?", c.Verb, subject)
 	}
@@ -98,6 +101,8 @@ func (c *confirmation) Consequence() string {
 		return "What it has done stays done."
 	case "close-connection":
 		return "The jobs that it holds become ready again. Its client may connect again."
+	case "expect":
+		return "It comes last then and does not count, for everybody who looks. A restart of the server forgets it."
 	case "pause-tube":
 		return "No job of it is handed out meanwhile. Jobs can be put."
 	case "bury-job", "bury-jobs":

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"math"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ var functions = template.FuncMap{
 	"verb": func(do string) string { return actions[do].Verb }, "dangerous": func(do string) bool { return actions[do].danger }, "num": numOf, "bytes": func(n any) string { return byteSize(whole(n)) }, "secs": func(n any) string { return duration(whole(n)) }, "rate": rate,
 	"zero": zeroClass, "pathEscape": op.Segment, "queryEscape": queryEscape,
 	"since": since, "when": when, "isPast": isPast, "mean": meanText, "join": strings.Join, "list": func(all ...string) []string { return all },
-	"plural": func(n any, one, many string) string { return plural(uint64(whole(n)), one, many) }, "sentence": sentence, "add": func(a, b int) int { return a + b }, "dict": dict,
+	"plural": func(n any, one, many string) string { return plural(uint64(whole(n)), one, many) }, "sentence": sentence, "spaced": spaced, "add": func(a, b int) int { return a + b }, "dict": dict,
 }
 
 // whole returns a number of any type that a page has.
@@ -182,6 +183,11 @@ func sentence(text string) string {
 	}
 	return string(first) + strings.TrimSuffix(text[n:], ".") + "."
 }
+
+// spaced separates thousands as the other numbers of a page.
+func spaced(text string) string { return thousands.ReplaceAllString(text, "\u202f$1") }
+
+var thousands = regexp.MustCompile(`\b,([0-9]{3})\b`)
 
 // shellQuote quotes a word for a shell.
 func shellQuote(word string) string {

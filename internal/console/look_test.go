@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -21,10 +22,11 @@ import (
 func TestManyFindings(t *testing.T) {
 	r := start(t, nil, Options{})
 	for i := range 30 {
-		r.put(fmt.Sprint("tenant-", i), "x")
-		r.put(fmt.Sprint("tenant-", i), "x")
+		name := fmt.Sprintf("tenant-%c%c", 'a'+i/10, 'a'+i%10)
+		r.put(name, "x")
+		r.put(name, "x")
 	}
-	r.in(func(e *engine.Engine, now int64) { e.Pause(now, []byte("tenant-1"), 30) })
+	r.in(func(e *engine.Engine, now int64) { e.Pause(now, []byte("tenant-ab"), 30) })
 	html := r.page(200, "/console/")
 	for _, want := range []string{`href="/console/tubes?has=unwatched">without workers <span id="k-unwatched" class="strong">29<`, `href="/console/tubes?has=paused">paused <span id="k-paused" class="strong">1<`} {
 		if !strings.Contains(html, want) {
@@ -33,6 +35,27 @@ func TestManyFindings(t *testing.T) {
 	}
 	if strings.Contains(html, `id="k-buried"`) {
 		t.Error("there is a kind of which there is nothing")
+	}
+}
+
+// Many equal findings are one line, which leads to those tubes, and one that is expected says by whom; the page of a tube says why it is stuck.
+func TestFindingsInWords(t *testing.T) {
+	r := start(t, nil, Options{})
+	for i := range 1100 {
+		r.put(fmt.Sprint("tenant-", i), "x")
+	}
+	html := r.page(200, "/console/")
+	for _, want := range []string{">1\u202f100 tubes without workers: 1\u202f100 jobs are ready<", `href="/console/tubes?has=unwatched&amp;q=tenant-%2A"`, `confirm?do=expect&amp;kind=unwatched&amp;tube=tenant-%2a&amp;`} {
+		if !strings.Contains(html, want) {
+			t.Errorf("there is no %s in\n%s", want, html)
+		}
+	}
+	r.follow(url.Values{"do": {"expect"}, "kind": {"unwatched"}, "tube": {"tenant-*"}, "seconds": {"60"}, "back": {"/console/"}})
+	if html := r.page(200, "/console/"); !strings.Contains(html, "expected until <time") || strings.Contains(html, "n-attention") {
+		t.Error(html)
+	}
+	if html := r.page(200, "/console/tube/tenant-7"); !strings.Contains(html, `class="bad">No workers: 1 job is ready`) {
+		t.Error(html)
 	}
 }
 
@@ -309,7 +332,7 @@ func TestDisasterInWords(t *testing.T) {
 		t.Errorf("%s commands", one)
 	}
 	var text strings.Builder
-	if err := templates["overview"]().Execute(&text, p); err != nil || !strings.Contains(text.String(), ">20</span> commands were refused") {
+	if err := templates["overview"]().Execute(&text, p); err != nil || !strings.Contains(text.String(), ">20 commands were refused</span>") {
 		t.Error(err, text.String())
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -15,6 +16,7 @@ type overview struct {
 	Servers   []serverRow // if there are several
 	Attention []attention
 	More      int // findings that are not shown
+	Total     int // those that count
 	Kinds     []findingKind
 	Charts    chartStrip
 	Sparks    map[string]spark
@@ -41,6 +43,17 @@ func (a *attention) Grown() string {
 		return ", " + num(a.More) + " more than before"
 	}
 	return ", " + num(a.More) + " more than " + duration(a.Over) + " ago"
+}
+
+// Says is the finding as a sentence.
+func (a *attention) Says() string {
+	switch {
+	case a.Tubes == 0 && a.Kind == "buried":
+		return plural(a.Count, "buried job", "buried jobs") + a.Grown()
+	case a.Kind == "refused" || a.Kind == "throttled":
+		return strings.TrimSpace(a.HowMany() + " " + a.Text)
+	}
+	return spaced(a.Text)
 }
 
 // HowMany is the number before a text that speaks of several; nothing: there is one.
@@ -111,7 +124,8 @@ func overviewPage(r *request) (*page, error) {
 	for _, f := range found.Findings {
 		o.Attention = append(o.Attention, r.newAttention(f))
 	}
-	if o.More = found.Total - len(found.Findings); o.More > 0 {
+	o.Total, o.More = found.Total, found.Total+found.Expected-shown(found.Findings)
+	if o.More > 0 {
 		o.Kinds = r.findingKinds(found.Kinds)
 	}
 	o.addOldest(oldest.Tubes)
@@ -131,6 +145,14 @@ func overviewPage(r *request) (*page, error) {
 	}
 	p.Curl = r.curl("GET /attention", nil)
 	return p, nil
+}
+
+// shown returns how many findings those are, each tube counted.
+func shown(findings []admin.Finding) (n int) {
+	for i := range findings {
+		n += max(1, findings[i].Tubes)
+	}
+	return n
 }
 
 // addOldest adds the tubes whose next jobs have waited the longest, in their order.
@@ -174,11 +196,14 @@ func (r *request) newAttention(f admin.Finding) attention {
 	if f.Kind == "connections" {
 		a.Link, a.Do = r.site.base+"connections", "Connections"
 	}
-	if f.Tube != "" {
+	switch {
+	case f.Tubes > 0:
+		has := map[string]string{"unwatched": "unwatched", "buried": "buried", "slow": "ready", "limited": "limited", "paused": "paused"}[f.Kind]
+		a.Link, a.Do = withQuery(r.site.base+"tubes", "q", f.Like, "has", has), "See them"
+	case f.Kind == "buried":
+		a.Link, a.Do = r.tubeLink(f.Tube, "buried"), "See them"
+	case f.Tube != "":
 		a.Link, a.Do = r.tubeLink(f.Tube, ""), "Open"
-		if f.Kind == "buried" {
-			a.Link, a.Do = r.tubeLink(f.Tube, "buried"), "See them"
-		}
 	}
 	return a
 }

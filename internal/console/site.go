@@ -141,9 +141,9 @@ func (s *site) glance(r *request) serverRow {
 	return row
 }
 
-// worst returns the severity of the first of findings, which is the worst; empty: there are none.
+// worst returns the severity of the first of findings, which is the worst; empty: there are none, or all are expected.
 func worst(findings []admin.Finding) string {
-	if len(findings) == 0 {
+	if len(findings) == 0 || findings[0].ExpectedUntil != "" {
 		return ""
 	}
 	return findings[0].Severity

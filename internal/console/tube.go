@@ -26,6 +26,7 @@ type tubeView struct {
 	Charts  chartStrip
 	Gone    bool
 	Bodies  bool
+	Why     admin.Explanation
 	Kinds   [][2]string // of searches
 	All     wholeState
 }
@@ -69,6 +70,7 @@ func tubePage(r *request) (*page, error) {
 	var jobs admin.Jobs
 	err = r.together(r.site,
 		func() (err error) { jobs, err = api.ListJobs(ctx, list); return notFound(err) },
+		func() (err error) { v.Why, err = api.ExplainTube(ctx, &tube); return optional(notFound(err)) },
 		func() (err error) { recent, err = api.GetTubeHistory(ctx, &tube); return optional(notFound(err)) },
 		func() (err error) {
 			clients, err = api.ListConnections(ctx, &admin.ListConnections{Tube: name, Limit: clientsOfATube})

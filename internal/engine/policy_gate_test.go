@@ -67,6 +67,9 @@ func TestRate(t *testing.T) {
 	if want := []Outcome{OK, OK, TimedOut}; !slices.Equal(outcomes, want) {
 		t.Errorf("after a pause: %v, want %v", outcomes, want)
 	}
+	if st, _ := e.TubeStats(10*second+1, []byte(DefaultTube)); st.Gate != second/2-1 {
+		t.Errorf("the gate opens in %d ns", st.Gate)
+	}
 }
 
 // No more jobs are reserved than the policy permits, and each that ends lets in who has waited longest.
@@ -83,6 +86,9 @@ func TestMaxReserved(t *testing.T) {
 		if _, o := e.Reserve(0, w.s, Forever); o != Waiting {
 			t.Fatalf("a third job is reserved: %v", o)
 		}
+	}
+	if st, _ := e.TubeStats(0, []byte(DefaultTube)); st.Gate != Never {
+		t.Errorf("the gate opens in %d ns", st.Gate)
 	}
 	if e.Stats().Reserved != 2 {
 		t.Errorf("%d are reserved", e.Stats().Reserved)

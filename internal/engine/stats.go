@@ -49,6 +49,9 @@ type TubeStats struct {
 	Releases, Buries         uint64 // of its jobs, since the tube was made
 	Pause, PauseLeft         int64  // s; 0 when not paused
 
+	// Gate is for how long, in ns, its policy lets no job be reserved; Never: until a reservation ends.
+	Gate int64
+
 	// OldestReady is how long the next job to be reserved has been ready, in ns; 0 if
 	// none is ready. A job that was released, kicked or has timed out became ready then, or when the engine began if
 	// that is later. The next job is the one that was put first, among those with the most urgent priority.
@@ -97,6 +100,11 @@ func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 	if p := t.policy; t.gated() && p.pausedAt(now+e.opt.Epoch) { // both are what is left: nobody has said for how long
 		if left := min(p.pauseEnds(e.opt.Epoch)-now, math.MaxUint32*second) / second; left >= st.PauseLeft {
 			st.Pause, st.PauseLeft = max(left, 1), left
+		}
+	}
+	if st.Pause == 0 && t.gated() {
+		if st.Gate = Never; t.gate.opensAt < Never {
+			st.Gate = max(1, t.gate.opensAt-now)
 		}
 	}
 	return st

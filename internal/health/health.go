@@ -21,11 +21,17 @@ type Finding struct {
 	Kind     string `json:"kind"`
 	Severity string `json:"severity"` // Bad, or Warning
 	Tube     string `json:"tube,omitempty"`
+	Like     string `json:"like,omitempty"`  // of several tubes, what their names have in common: "mail-*"
+	Tubes    int    `json:"tubes,omitempty"` // how many they are
 	Count    uint64 `json:"count,omitempty"`
 	Seconds  int64  `json:"seconds,omitempty"`
 	More     int64  `json:"more,omitempty"` // than Over seconds ago
 	Over     int64  `json:"over,omitempty"` // s; 0: not known
 	Text     string `json:"text"`
+
+	// Somebody has said that it is to be expected, until a time (RFC 3339).
+	ExpectedBy    string `json:"expected_by,omitempty"`
+	ExpectedUntil string `json:"expected_until,omitempty"`
 }
 
 // The severities. Bad: jobs are lost from sight, refused or done again. Warning: it may come to that.
@@ -47,17 +53,20 @@ const (
 
 // Compare puts the worst first: the trouble of the server itself before that of tubes, which it may explain.
 func Compare(a, b *Finding) int {
-	return cmp.Or(cmp.Compare(a.Rank(), b.Rank()), cmp.Compare(b.Count, a.Count), cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Tube, b.Tube))
+	return cmp.Or(cmp.Compare(a.Rank(), b.Rank()), cmp.Compare(b.Tubes, a.Tubes), cmp.Compare(b.Count, a.Count), cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Tube, b.Tube))
 }
 
-// Rank is smaller for what is worse, whatever the numbers are: jobs that fail come before those that wait.
+// Rank is smaller for what is worse, whatever the numbers are: jobs that fail come before those that wait, and what is expected last.
 func (f *Finding) Rank() int {
 	rank := slices.Index([]string{"buried", "timeouts", "unwatched", f.Kind}, f.Kind)
 	if f.Severity == Warning {
 		rank += 10
 	}
-	if f.Tube != "" {
+	if f.Tube != "" || f.Tubes > 0 {
 		rank += 100
+	}
+	if f.ExpectedUntil != "" {
+		rank += 1000
 	}
 	return rank
 }
@@ -70,6 +79,17 @@ type Tube struct {
 	Waits                   time.Duration // the next job has been ready
 	PauseLeft               time.Duration
 	Used                    float64 // of its limits, from 0 to 1
+
+	// What only Why tells.
+	Reserved, Delayed, Waiting uint64        // jobs, and sessions in a reserve
+	PausedUntil                time.Time     // zero: not known
+	PausedBy                   string        // who has paused it
+	Gate                       time.Duration // until its policy lets a job be reserved; negative: when a reservation ends
+	Looked                     bool          // at the sessions that watch it, for the next three
+	Busy                       uint64        // those that hold jobs
+	HeldFor                    time.Duration // by one of them, the longest
+	Holder                     uint64        // the id of its connection
+	Refuses                    string        // why the server refuses puts
 
 	MoreBuried   int64         // than then
 	MoreTimeouts uint64        // since then
@@ -86,9 +106,11 @@ func (t *Tube) Findings(found []Finding) []Finding {
 		found = append(found, f)
 	}
 	if t.Unwatched() {
-		add(Finding{Kind: "unwatched", Severity: Bad, Count: t.Ready, Seconds: seconds(t.Waits), Text: "ready jobs, and no connection watches the tube"})
+		text, _ := t.why()
+		add(Finding{Kind: "unwatched", Severity: Bad, Count: t.Ready, Seconds: seconds(t.Waits), Text: text})
 	} else if t.Ready > 0 && t.Waits >= SlowAfter && t.PauseLeft <= 0 {
-		add(Finding{Kind: "slow", Severity: Warning, Count: t.Ready, Seconds: seconds(t.Waits), Text: "the next job has been ready for long: the workers do not keep up"})
+		text, _ := t.why()
+		add(Finding{Kind: "slow", Severity: Warning, Count: t.Ready, Seconds: seconds(t.Waits), Text: text})
 	}
 	switch {
 	case t.MoreBuried > 0:
@@ -106,7 +128,8 @@ func (t *Tube) Findings(found []Finding) []Finding {
 		add(Finding{Kind: "limited", Severity: Warning, Count: t.Jobs, Text: "the tube is nearly at its limit: beyond it, new jobs are refused"})
 	}
 	if t.PauseLeft > 0 {
-		add(Finding{Kind: "paused", Severity: Warning, Count: t.Ready, Seconds: seconds(t.PauseLeft), Text: "the tube is paused"})
+		text, _ := t.why()
+		add(Finding{Kind: "paused", Severity: Warning, Count: t.Ready, Seconds: seconds(t.PauseLeft), Text: text})
 	}
 	return found
 }
@@ -124,6 +147,19 @@ type Server struct {
 
 	RefusedBy          []string // settings whose limits have refused something since then
 	Refused, Throttled uint64   // commands, since then
+}
+
+// Refuses says why the server refuses puts; empty: it does not.
+func (s *Server) Refuses() string {
+	switch {
+	case s.Draining:
+		return "it drains"
+	case slices.Contains(s.RefusedBy, "max-memory") && Share(s.MemoryUsed, s.MemoryLimit) >= NearlyFull:
+		return "memory (max-memory)"
+	case s.Journal != "" && s.Journal != "ok":
+		return "the journal: " + s.Journal
+	}
+	return ""
 }
 
 // Findings appends those of the server.

@@ -53,6 +53,20 @@ func (l *Log) Newest(n int) admin.Changes {
 	return admin.Changes{Changes: last}
 }
 
+// Pausers returns who has paused tubes, as far as that is remembered.
+func (l *Log) Pausers() map[string]string {
+	by := make(map[string]string)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.last {
+		one := &l.last[i]
+		if tube, ok := one.About["tube"].(string); ok && one.Result == "ok" && (one.Operation == "pauseTube" || one.Operation == "pause-tube") {
+			by[tube] = one.Identity
+		}
+	}
+	return by
+}
+
 // An Entry is about a change that is being made. One goroutine uses it.
 type Entry struct {
 	log       *Log

@@ -69,6 +69,7 @@ var operations = map[string]func(b *Server, ctx context.Context, in, out any) er
 	"GET /attention":            can((*Server).getAttention),
 	"GET /tubes":                can((*Server).listTubes),
 	"GET /tubes/{tube}":         can((*Server).getTube),
+	"GET /tubes/{tube}/explain": can((*Server).explainTube),
 	"POST /tubes/{tube}/pause":  can((*Server).pauseTube),
 	"POST /tubes/{tube}/resume": can((*Server).resumeTube),
 	"GET /tubes/{tube}/jobs":    can((*Server).listJobs),
@@ -253,19 +254,30 @@ func statsOf(st *client.TubeStats) engine.TubeStats {
 	}
 }
 
-func (b *Server) getTube(ctx context.Context, in *admin.OfTube) (t admin.Tube, err error) {
+func (b *Server) getTube(ctx context.Context, in *admin.OfTube) (admin.Tube, error) {
+	counts, err := b.statsOfTube(ctx, in.Tube)
+	return tubes.Shown(in.Tube, &counts), err
+}
+
+func (b *Server) explainTube(ctx context.Context, in *admin.OfTube) (out admin.Explanation, err error) {
+	counts, err := b.statsOfTube(ctx, in.Tube)
+	one := (&tubes.Tube{TubeStats: counts}).Health()
+	out.Text, out.Severity = one.Why()
+	return out, err
+}
+
+func (b *Server) statsOfTube(ctx context.Context, tube string) (counts engine.TubeStats, err error) {
 	err = b.pool.Do(ctx, func(ctx context.Context, c *client.Conn) error {
-		st, err := c.StatsTube(ctx, in.Tube)
+		st, err := c.StatsTube(ctx, tube)
 		if errors.Is(err, client.ErrNotFound) {
-			return tubes.ErrNone(in.Tube)
+			return tubes.ErrNone(tube)
 		}
 		if err == nil {
-			counts := statsOf(st)
-			t = tubes.Shown(in.Tube, &counts)
+			counts = statsOf(st)
 		}
 		return err
 	})
-	return t, err
+	return counts, err
 }
 
 func (b *Server) pauseTube(ctx context.Context, in *admin.PauseTube) (admin.None, error) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/api/list"
+	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
@@ -12,11 +13,21 @@ import (
 func (l *Look) Attention(in *admin.GetAttention, found []health.Finding) (page admin.Attention, err error) {
 	page = admin.Attention{Findings: []admin.Finding{}, Kinds: make(map[string]int)}
 	worst := list.First[health.Finding]{N: in.Limit, Compare: func(a, b health.Finding) int { return health.Compare(&a, &b) }}
+	var groups health.Groups
 	show := func(found []health.Finding) {
-		page.Total += len(found)
 		for _, f := range found {
-			page.Kinds[f.Kind]++
-			worst.Show(f)
+			if l.Mark != nil {
+				l.Mark(&f)
+			}
+			if f.ExpectedUntil == "" {
+				page.Total++
+				page.Kinds[f.Kind]++
+			} else {
+				page.Expected++
+			}
+			if !groups.Add(f) {
+				worst.Show(f)
+			}
 		}
 	}
 	show(found)
@@ -27,6 +38,7 @@ func (l *Look) Attention(in *admin.GetAttention, found []health.Finding) (page a
 	if err != nil {
 		return page, err
 	}
+	groups.Each(worst.Show)
 	for _, f := range worst.Sorted() {
 		page.Findings = append(page.Findings, admin.Finding(f))
 	}
@@ -36,6 +48,7 @@ func (l *Look) Attention(in *admin.GetAttention, found []health.Finding) (page a
 // findings appends those of a tube.
 func (l *Look) findings(found []health.Finding, t *Tube) []health.Finding {
 	one := t.Health()
+	one.PausedBy = l.Pausers[t.Name]
 	if l.Growth != nil && (t.Buried > 0 || t.Timeouts > 0) {
 		l.Growth(&one)
 	}
@@ -44,11 +57,19 @@ func (l *Look) findings(found []health.Finding, t *Tube) []health.Finding {
 
 // Health returns what is known of the tube now.
 func (t *Tube) Health() health.Tube {
-	return health.Tube{
+	one := health.Tube{
 		Name: t.Name, Jobs: t.Jobs(), Ready: t.Ready, Buried: t.Buried, Watching: t.Watching,
+		Reserved: t.Reserved, Delayed: t.Delayed, Waiting: t.Waiting, Gate: time.Duration(t.Gate),
 		Waits: time.Duration(t.OldestReady), PauseLeft: pauseOf(t.Pause, t.PauseLeft),
 		Used: max(health.Share(int64(t.Jobs()), t.Most.Jobs), health.Share(int64(t.Bytes), t.Most.Bytes)),
 	}
+	if t.Gate == engine.Never {
+		one.Gate = -1
+	}
+	if one.PauseLeft > 0 {
+		one.PausedUntil = time.Now().Add(one.PauseLeft + time.Second) // what is left was rounded down
+	}
+	return one
 }
 
 // pauseOf returns how long a pause lasts, which is not over in its last second.

@@ -37,6 +37,12 @@ type Look struct {
 
 	// Growth adds what has become more of a tube. Nil: nobody knows.
 	Growth func(*health.Tube)
+
+	// Pausers has who has paused tubes, as far as that is known.
+	Pausers map[string]string
+
+	// Mark marks a finding that somebody expects. Nil: nobody does.
+	Mark func(*health.Finding)
 }
 
 // A column is what tubes can be sorted by, besides their names.

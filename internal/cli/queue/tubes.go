@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -13,7 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
 // A tube as JSON has it. Times are whole seconds.
@@ -30,6 +33,7 @@ type tube struct {
 	TotalJobs uint64 `json:"total_jobs"`
 	Deletes   uint64 `json:"deletes"`
 	PauseLeft int64  `json:"pause_left"`
+	Why       string `json:"why,omitempty"` // of a tube alone: why its jobs wait
 
 	*tubeCounts // nil: the server was not asked for them
 }
@@ -75,6 +79,11 @@ func newTubes() *cobra.Command {
 				return err
 			}
 		}
+		if len(names) == 1 && len(tubes) == 1 {
+			if err := s.explain(ctx, &o.admin, &tubes[0]); err != nil {
+				return err
+			}
+		}
 		tubes, more := o.pick(tubes)
 		if err := s.printTubes(tubes, o.admin.Addr != ""); err != nil {
 			return err
@@ -84,7 +93,8 @@ func newTubes() *cobra.Command {
 		}
 		return nil
 	})
-	cmd.Long = "List all tubes, or those that are named, with how many jobs they have."
+	cmd.Long = "List all tubes, or those that are named, with how many jobs they have. Of a single tube it is said\n" +
+		"why its jobs wait: with --admin also what its workers hold and who has paused it."
 	cmd.Example = "  beanpole tubes --sort buried --limit 10\n  beanpole tubes 'mail.*'"
 	o.tubes.define(cmd, "list these")
 	f := cmd.Flags()
@@ -122,6 +132,26 @@ func (s *session) addCounts(ctx context.Context, pages *kit.AdminPages, tubes []
 		}
 	}
 	return nil
+}
+
+// explain says why the jobs of a tube wait, as far as the server tells.
+func (s *session) explain(ctx context.Context, pages *kit.AdminPages, t *tube) error {
+	if pages.Addr == "" {
+		one := health.Tube{Ready: t.Ready, Reserved: t.Reserved, Delayed: t.Delayed, Buried: t.Buried, Watching: t.Watching, Waiting: t.Waiting,
+			PauseLeft: time.Duration(t.PauseLeft) * time.Second}
+		if t.Name == defaultTube && one.Watching > 0 {
+			one.Watching-- // it is us
+		}
+		t.Why, _ = one.Why()
+		return nil
+	}
+	a, err := pages.Client(&s.Server)
+	if err != nil {
+		return err
+	}
+	found, err := a.ExplainTube(ctx, &admin.OfTube{Tube: t.Name})
+	t.Why = found.Text
+	return err
 }
 
 // tubeOrders are what tubes can be sorted by. The larger come first; those that are equal
@@ -218,5 +248,9 @@ func (s *session) printTubes(tubes []tube, counted bool) error {
 		}
 		rows = append(rows, append(row, paused))
 	}
-	return kit.PrintTable(s.Out, columns, rows)
+	err := kit.PrintTable(s.Out, columns, rows)
+	if err == nil && len(tubes) == 1 && tubes[0].Why != "" {
+		_, err = fmt.Fprintf(s.Out, "\n%s: %s\n", tubes[0].Name, tubes[0].Why)
+	}
+	return err
 }

@@ -157,7 +157,7 @@ func TestAttention(t *testing.T) {
 	if m.shown[0].Name != "zz" {
 		t.Errorf("the first is %s", m.shown[0].Name)
 	}
-	for _, want := range []string{"\n>!zz ", "in 6 tubes, 1 needs attention", "zz: ready jobs, and no connection watches the tube"} {
+	for _, want := range []string{"\n>!zz ", "in 6 tubes, 1 needs attention", "zz: no workers: "} {
 		if !strings.Contains(m.plain(), want) {
 			t.Errorf("the screen has no %q:\n%s", want, m.plain())
 		}

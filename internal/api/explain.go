@@ -1,0 +1,133 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/api/tubes"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/health"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// explainTube says why jobs of a tube wait.
+func (r *request) explainTube(*admin.OfTube) (out admin.Explanation, err error) {
+	var t tubes.Tube
+	err = r.turn(func(e *engine.Engine, now int64) error {
+		st, o := e.TubeStats(now, []byte(r.tube))
+		if t = (tubes.Tube{Name: r.tube, At: now, TubeStats: st, Most: e.LimitsOf(r.tube)}); o != engine.OK {
+			return tubes.ErrNone(r.tube)
+		}
+		return nil
+	})
+	if err != nil {
+		return out, err
+	}
+	one := t.Health()
+	one.PausedBy = r.api.changes.Pausers()[r.tube]
+	s, err := r.serverHealth()
+	if one.Refuses = s.Refuses(); err == nil && one.Ready > 0 && one.Watching > 0 {
+		err = r.addWorkers(&one)
+	}
+	out.Text, out.Severity = one.Why()
+	return out, err
+}
+
+// addWorkers adds what those do who watch the tube.
+func (r *request) addWorkers(t *health.Tube) error {
+	tube, err := access.NewPattern([]string{r.tube})
+	if err != nil { // the name has a * in it
+		return nil
+	}
+	at, filter := 0, connectionFilter{tubes: &tube}
+	see := func(c *server.Connection) {
+		if c.Held == 0 || !filter.watched(c) {
+			return
+		}
+		t.Busy++
+		if held := time.Duration(c.HeldFor); held > t.HeldFor {
+			t.HeldFor, t.Holder = held, c.ID
+		}
+	}
+	err = r.turns(func(e *engine.Engine, now int64) (more bool, err error) {
+		at = r.connections(e, now, at, perTurn, see)
+		return at > 0, nil
+	})
+	if t.Looked = true; !r.caller.Identity.Meets(statsEverywhere) {
+		t.Holder = 0
+	}
+	return err
+}
+
+// An expectation is what somebody has said of findings.
+type expectation struct {
+	kind, tube string // tube may be a pattern; empty: the server
+	tubes      access.Pattern
+	by         string
+	until      time.Time
+}
+
+// expectations are those that there are. They are in memory only: after a restart, findings count until somebody says again that they
+// are expected, and nothing stays hidden because it was so once.
+type expectations struct {
+	mu  sync.Mutex
+	all []expectation
+}
+
+const mostExpectations = 1000
+
+// now returns those that hold still.
+func (x *expectations) now() expected {
+	now := time.Now()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.all = slices.DeleteFunc(x.all, func(one expectation) bool { return !one.until.After(now) })
+	return slices.Clone(x.all)
+}
+
+type expected []expectation
+
+// mark marks a finding if it is expected. Of several that say so, the last one has.
+func (x expected) mark(f *health.Finding) {
+	for i := range x {
+		if one := &x[i]; one.kind == f.Kind && (one.tube == f.Tube || one.tube != "" && f.Tube != "" && one.tubes.Matches(f.Tube)) {
+			f.ExpectedBy, f.ExpectedUntil = one.by, one.until.UTC().Format(time.RFC3339)
+		}
+	}
+}
+
+// expectFinding marks findings.
+func (r *request) expectFinding(in *admin.ExpectFinding) (none admin.None, err error) {
+	r.note("kind", in.Kind)
+	r.note("tube", in.Tube)
+	r.note("seconds", in.Seconds)
+	one := expectation{kind: in.Kind, tube: in.Tube, by: r.caller.Identity.Name(), until: time.Now().Add(time.Duration(in.Seconds) * time.Second)}
+	if in.Tube == "" || strings.ContainsAny(in.Tube, "*?") {
+		err = r.permittedOn(manageEverywhere, "every tube")
+	} else {
+		err = r.permittedOn(manageNamed, "the tube "+in.Tube, in.Tube)
+	}
+	if err != nil {
+		return none, err
+	}
+	if in.Tube != "" {
+		if one.tubes, err = access.NewPattern([]string{in.Tube}); err != nil {
+			return none, problemf(http.StatusBadRequest, "tube: %v", err)
+		}
+	}
+	x := &r.api.expected
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.all = slices.DeleteFunc(x.all, func(other expectation) bool { return other.kind == one.kind && other.tube == one.tube })
+	if in.Seconds > 0 {
+		if x.all = append(x.all, one); len(x.all) > mostExpectations {
+			x.all = x.all[1:]
+		}
+	}
+	return none, nil
+}

@@ -1,0 +1,101 @@
+package health
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestWhy(t *testing.T) {
+	noon := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	for _, test := range []struct {
+		tube           Tube
+		severity, want string
+	}{
+		{Tube{}, "", "no jobs"},
+		{Tube{Watching: 3, Waiting: 2}, "", "no jobs: 2 workers wait for one"},
+		{Tube{Reserved: 1, Delayed: 5, Buried: 2}, "", "no job is ready: 1 reserved, 5 delayed, 2 buried"},
+		{Tube{Ready: 1}, Bad, "no workers: 1 job is ready"},
+		{Tube{Ready: 12345, Waits: 3 * time.Minute}, Bad, "no workers: 12,345 jobs are ready, the next for 3 min"},
+		{Tube{Ready: 2, PauseLeft: 20 * time.Minute}, Warning, "paused for another 20 min: 2 jobs are ready"},
+		{Tube{PauseLeft: 20 * time.Minute, PausedUntil: noon, PausedBy: "ops"}, Warning, "paused until 12:00 UTC by ops"},
+		{Tube{PauseLeft: 13 * time.Hour, PausedUntil: noon}, Warning, "paused until 2026-11-27 12:00 UTC"},
+		{Tube{Ready: 2, Watching: 3, Waiting: 1, Looked: true}, "", "3 workers, and 1 of them takes what is ready; 2 jobs are ready"},
+		{Tube{Ready: 2, Watching: 1, Looked: true, Busy: 1, HeldFor: 5 * time.Second}, "", "1 worker, which holds a job for 5 s; 2 jobs are ready"},
+		{
+			Tube{Ready: 9, Waits: time.Hour, Watching: 2, Looked: true, Busy: 2, HeldFor: 58*time.Minute + 59*time.Second, Holder: 75}, Warning,
+			"2 workers, both hold jobs, the older for 58 min (connection 75); 9 jobs are ready, the next for 60 min",
+		},
+		{Tube{Ready: 9, Watching: 5, Looked: true, Busy: 5, HeldFor: 3 * 24 * time.Hour}, "", "5 workers, all hold jobs, the oldest for 3 days; 9 jobs are ready"},
+		{Tube{Ready: 9, Watching: 5, Looked: true, Busy: 1, HeldFor: 5 * time.Hour}, "", "5 workers, 1 of them holds jobs for 5 h, and the others do not reserve; 9 jobs are ready"},
+		{Tube{Ready: 1, Watching: 2, Looked: true}, "", "2 workers watch and none reserves; 1 job is ready"},
+		{Tube{Ready: 1, Watching: 1, Reserved: 4}, "", "1 worker, and 4 jobs are reserved; 1 job is ready"}, // who holds them is not known
+		{Tube{Ready: 1, Watching: 1, Waits: SlowAfter}, Warning, "1 worker watches and none reserves; 1 job is ready, the next for 10 min"},
+		{Tube{Ready: 1, Watching: 2, Waiting: 2, Reserved: 5, Gate: -1}, "", "at the max-reserved of its policy: 5 jobs are reserved; 1 job is ready"},
+		{Tube{Ready: 1, Watching: 2, Waiting: 2, Gate: 1}, "", "at the rate of its policy: the next job may go in 1 s; 1 job is ready"},
+		{Tube{Refuses: "memory (max-memory)"}, Bad, "no jobs; the server refuses puts: memory (max-memory)"},
+		{Tube{Buried: 9, Used: 1}, Bad, "no job is ready: 9 buried; the tube refuses puts: it is at its limit"},
+	} {
+		if text, severity := test.tube.Why(); text != test.want || severity != test.severity {
+			t.Errorf("%+v:\n%s %q, want\n%s %q", test.tube, severity, text, test.severity, test.want)
+		}
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	for _, test := range []struct {
+		server Server
+		want   string
+	}{
+		{Server{}, ""},
+		{Server{RefusedBy: []string{"max-memory"}, MemoryUsed: 1, MemoryLimit: 10}, ""}, // it did, and has room again
+		{Server{RefusedBy: []string{"max-memory"}, MemoryUsed: 9, MemoryLimit: 10}, "memory (max-memory)"},
+		{Server{Journal: "no space left on device"}, "the journal: no space left on device"},
+		{Server{Journal: "ok", Draining: true}, "it drains"},
+	} {
+		if got := test.server.Refuses(); got != test.want {
+			t.Errorf("%+v: %q, want %q", test.server, got, test.want)
+		}
+	}
+}
+
+// Findings that are equal but for a number are one, from four on. What is expected is not mixed with what is not, and comes last.
+func TestGroups(t *testing.T) {
+	var all []Finding
+	var groups Groups
+	add := func(f Finding) {
+		if !groups.Add(f) {
+			all = append(all, f)
+		}
+	}
+	for i := range 10_000 {
+		one := Tube{Name: fmt.Sprintf("tube-%d", i), Ready: 2}
+		for _, f := range one.Findings(nil) {
+			add(f)
+		}
+	}
+	for i := range 5 {
+		one := Tube{Name: fmt.Sprintf("old-%d.log", i), Buried: 1}
+		f := one.Findings(nil)[0]
+		if i > 2 {
+			f.ExpectedUntil = "2026-11-27T12:00:00Z"
+		}
+		add(f)
+	}
+	add(Finding{Kind: "unwatched", Severity: Bad, Tube: "mail", Count: 9, Text: "no workers"})
+	add(Finding{Kind: "draining", Severity: Warning, Text: "the server drains"})
+	groups.Each(func(f Finding) { all = append(all, f) })
+	slices.SortFunc(all, func(a, b Finding) int { return Compare(&a, &b) })
+	var got []string
+	for _, f := range all {
+		got = append(got, f.Tube+f.Like+" "+f.Text)
+	}
+	want := []string{
+		" the server drains", "tube-* 10,000 tubes without workers: 20,000 jobs are ready", "mail no workers",
+		"old-0.log buried jobs", "old-1.log buried jobs", "old-2.log buried jobs", "old-3.log buried jobs", "old-4.log buried jobs",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+}
