@@ -162,12 +162,20 @@ func (c *Console) do(w http.ResponseWriter, h *http.Request) {
 		if err != nil {
 			return nil, err
 		}
+		var one note
 		if typed := h.PostForm.Get("must-type"); typed != "" && h.PostForm.Get("typed") != typed {
-			return nil, problemf(http.StatusBadRequest, "Nothing was deleted: what was typed is not %q.", typed)
+			one = note{Text: fmt.Sprintf("Nothing was deleted: what was typed is not %q.", typed), Bad: true, Nothing: true}
+		} else {
+			one = r.perform(&a, targets, h.PostForm)
 		}
-		one := r.perform(&a, targets, h.PostForm)
 		if one.Bad && h.PostForm.Get("do") == "put-job" {
 			return putAgain(r, h.PostForm, one.Text), nil
+		}
+		if one.Nothing && len(a.fields) > 0 {
+			if p, err := confirmPage(r); err == nil { // else the form would not be shown at all
+				p.Data.(*confirmation).Problem, p.status = one.Text, http.StatusUnprocessableEntity
+				return p, nil
+			}
 		}
 		next = withNote(backFrom(h), c.notes.add(one))
 		return nil, nil
@@ -178,7 +186,9 @@ func (c *Console) do(w http.ResponseWriter, h *http.Request) {
 	}
 	if again != nil {
 		own := r.with(r.Context())
-		own.URL, _ = url.Parse(r.tubeLink(h.PostForm.Get("tube"), "") + "/put") // what a GET shows
+		if again.template == "put" {
+			own.URL, _ = url.Parse(r.tubeLink(h.PostForm.Get("tube"), "") + "/put") // what a GET shows
+		}
 		c.write(w, own, again)
 		return
 	}
@@ -220,7 +230,7 @@ func (r *request) perform(a *action, targets []string, v url.Values) note {
 			continue
 		}
 		if failures++; failures == 1 {
-			sum.why = err.Error()
+			sum.why = inWords(err)
 		}
 	}
 	return a.outcome(v, targets, &sum)
@@ -292,11 +302,14 @@ func (a *action) outcome(v url.Values, targets []string, sum *outcome) note {
 	if !failed {
 		return note{Text: text, Tasks: sum.running}
 	}
-	if len(targets) == 1 {
-		return note{Text: strings.TrimSpace(text + " " + sentence(sum.why)), Bad: true}
+	if len(targets) == 1 || sum.done == 0 && sum.jobs == 0 {
+		if sum.jobs == 0 {
+			text = ""
+		}
+		return note{Text: strings.TrimSpace(text + " " + sum.why), Bad: true, Nothing: sum.done == 0 && sum.jobs == 0}
 	}
 	left := uint64(len(targets)) - sum.done
-	return note{Text: strings.TrimSpace(fmt.Sprintf("%s %s not: %s", text, plural(left, what[0]+" was", what[1]+" were"), sentence(sum.why))), Bad: true}
+	return note{Text: strings.TrimSpace(fmt.Sprintf("%s %s not: %s", text, plural(left, what[0]+" was", what[1]+" were"), sum.why)), Bad: true}
 }
 
 // ofJobs says what came of an action on many jobs.

@@ -28,6 +28,23 @@ type confirmation struct {
 	Values  url.Values
 	Search  string // which of the jobs, in words; empty: all
 	Job     *admin.Job
+	Problem string // why it was not done, with what was sent
+}
+
+// ToFirst is the tube that a copy goes to, unless somebody types another.
+func (c *confirmation) ToFirst() string {
+	if c.Job != nil && c.Do == "copy-job" {
+		return c.Job.Tube
+	}
+	return ""
+}
+
+// Sent is what a field of the form had when it was sent, or else what it begins with.
+func (c *confirmation) Sent(field, first string) string {
+	if c.Problem == "" {
+		return first
+	}
+	return c.Values.Get(field)
 }
 
 // Danger reports whether something is lost.
@@ -137,8 +154,8 @@ func confirmPage(r *request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.isReadOnly() {
-		return nil, errReadOnly
+	if err := r.mayDo(&a, targets[0]); err != nil {
+		return nil, err
 	}
 	c := &confirmation{action: a, Do: r.Form.Get("do"), Targets: targets, Tube: a.on == aTube, State: r.Form.Get("state"), Values: r.Form,
 		Back: ownPath(cmp.Or(r.Form.Get("back"), r.site.base))}
@@ -172,6 +189,29 @@ func confirmPage(r *request) (*page, error) {
 	p := newPage("confirm", c.Verb, "", c)
 	p.Curl, p.NoLive = r.curls(&a, targets, c.Values), true
 	return p, nil
+}
+
+// mayDo returns why somebody may not even be asked about an action: the API says no to what is left.
+func (r *request) mayDo(a *action, target string) error {
+	if r.isReadOnly() {
+		return errReadOnly
+	}
+	me, right := r.meOn(""), "manage"
+	rights := me.Anywhere
+	switch {
+	case a.on == theServer || a.on == aConnection:
+		rights = me.Everywhere
+	case a.on == aTube:
+		rights = r.meOn(target).Tube
+	}
+	switch a.in.(type) {
+	case admin.PutJob, admin.CopyJob:
+		right = "put"
+	}
+	if !has(rights, right) {
+		return problemf(http.StatusForbidden, "This needs the right %s.", right)
+	}
+	return nil
 }
 
 // shownCurls is how many commands are shown of an action on several targets.

@@ -96,7 +96,7 @@ func New(opt Options) *Console {
 	c := &Console{opt: opt, sites: sitesOf(&opt), mux: http.NewServeMux(), glances: glances{byName: make(map[string]*glance)}, assets: newAssets()}
 	c.live = newPublisher(c)
 	for pattern, page := range map[string]pageFunc{
-		"{$}": overviewPage, "tubes": tubesPage, "tube/{tube}": tubePage, "tube/{tube}/put": putPage, "tube/{tube}/import": importPage, "search": searchPage, "job/{job}": jobPage,
+		"{$}": overviewPage, "tubes": tubesPage, "tube/{tube}": tubePage, "tube/{tube}/put": putPage, "put": putPage, "tube/{tube}/import": importPage, "search": searchPage, "job/{job}": jobPage,
 		"connections": connectionsPage, "connection/{connection}": connectionPage, "activity": activityPage, "server": serverPage,
 		"confirm": confirmPage,
 	} {
@@ -201,6 +201,10 @@ func (c *Console) show(make pageFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, h *http.Request) {
 		r := c.newRequest(h)
 		p, err := r.page(make)
+		if isStatus(err, http.StatusForbidden) && r.URL.Path == r.site.base && has(r.meOn("").Anywhere, "put") {
+			http.Redirect(w, h, r.site.base+"put", http.StatusSeeOther) // #nosec G710 -- to our own page
+			return
+		}
 		if errors.Is(err, errUnknown) {
 			http.Redirect(w, h, Prefix+"login?next="+queryEscape(h.URL.RequestURI()), http.StatusSeeOther) // #nosec G710 -- to our own page
 			return

@@ -174,8 +174,14 @@ func TestConfirm(t *testing.T) {
 		}
 	}
 	form := url.Values{"do": {"clear-tube"}, "tube": {"mail"}, "state": {"ready"}, "must-type": {"mail"}, "typed": {"male"}}
-	if w := r.send("POST", "/console/do", form); w.Code != 400 || !strings.Contains(w.Body.String(), "Nothing was deleted") {
+	if w := r.send("POST", "/console/do", form); w.Code != 422 || !strings.Contains(w.Body.String(), "Nothing was deleted") || !strings.Contains(w.Body.String(), `name="must-type"`) {
 		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	again := r.follow(url.Values{"do": {"change-jobs"}, "tube": {"mail"}, "state": {"ready"}, "priority": {"99999999999"}, "delay": {"7"}})
+	for _, want := range []string{`role="alert">Priority: want a number`, `name="priority" value="99999999999"`, `name="delay" value="7"`} {
+		if !strings.Contains(again, want) {
+			t.Errorf("the form does not say %q:\n%s", want, again)
+		}
 	}
 	for _, bad := range []string{"do=nothing", "do=kick-tube", "do=kick-tube" + strings.Repeat("&tube=a&tube=b", 300)} {
 		if w := r.send("GET", "/console/confirm?"+bad, nil); w.Code != 400 {
@@ -250,10 +256,35 @@ func TestRights(t *testing.T) {
 			t.Errorf("%s was not refused", form)
 		}
 	}
-	if text := r.page(403, "/console/connections", mailer); !strings.Contains(text, "<p>listConnections needs the right ") {
+	if text := r.page(403, "/console/connections", mailer); !strings.Contains(text, "<p>This needs the right stats on every tube") {
 		t.Error(text)
 	}
 	if text := r.page(200, "/console/job/1", r.login(rootToken)); !strings.Contains(text, "a secret") || !strings.Contains(text, "root · log out") {
+		t.Error(text)
+	}
+}
+
+// Who may only put jobs comes to the page that puts them, and is offered no other.
+func TestPutOnly(t *testing.T) {
+	r := start(t, policyOf(t), Options{})
+	putter := r.login(putterToken)
+	if w := r.send("GET", "/console/", nil, putter); w.Code != 303 || w.Header().Get("Location") != "/console/put" {
+		t.Fatalf("%d %v", w.Code, w.Header())
+	}
+	text := r.page(200, "/console/put?tube=mail", putter)
+	if strings.Contains(text, "/console/tube") || strings.Contains(text, ">Overview<") || !strings.Contains(text, `value="/console/put?tube=mail"`) {
+		t.Error(text)
+	}
+	if text := r.follow(url.Values{"do": {"put-job"}, "tube": {"mail"}, "body": {"x"}, "back": {"/console/put?tube=mail"}}, putter); !strings.Contains(text, "Job 1 was put into mail.") {
+		t.Error(text)
+	}
+	for _, path := range []string{"tubes", "tube/mail", "tube/news/put", "tube/news/import", "put?tube=news", "confirm?do=pause-tube&tube=mail", "confirm?do=kick-job&job=1"} {
+		if text := r.page(403, "/console/"+path, putter); !strings.Contains(text, "This needs the right") || strings.Contains(text, "<form class=") {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+	r.page(403, "/console/put", r.login(mailerToken))
+	if text := r.page(200, "/console/", r.login(mailerToken)); strings.Contains(text, ">Connections<") || strings.Contains(text, ">Activity<") || !strings.Contains(text, ">Tubes<") {
 		t.Error(text)
 	}
 }

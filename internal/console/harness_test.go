@@ -112,8 +112,7 @@ func (f transport) at(name string) func(access.Caller, string) *admin.Client {
 	}
 }
 
-// policyOf returns a policy with two identities: root, who may do everything, and mailer, who
-// may see the tube mail.
+// policyOf returns a policy with three identities: root, who may do everything, mailer, who may see the tube mail, and putter, who may put into it.
 func policyOf(t *testing.T) *access.Policy {
 	t.Helper()
 	hash := func(token string) access.Hash {
@@ -124,10 +123,11 @@ func policyOf(t *testing.T) *access.Policy {
 		return h
 	}
 	p, err := access.New(access.Config{
-		Identities: []access.IdentityConfig{{Name: "root", Tokens: []access.Hash{hash(rootToken)}}, {Name: "mailer", Tokens: []access.Hash{hash(mailerToken)}}},
+		Identities: []access.IdentityConfig{{Name: "root", Tokens: []access.Hash{hash(rootToken)}}, {Name: "mailer", Tokens: []access.Hash{hash(mailerToken)}}, {Name: "putter", Tokens: []access.Hash{hash(putterToken)}}},
 		Rules: []access.RuleConfig{
 			{Identities: []string{"root"}, Tubes: []string{"*"}, Rights: rights.All},
 			{Identities: []string{"mailer"}, Tubes: []string{"mail"}, Rights: rights.Stats},
+			{Identities: []string{"putter"}, Tubes: []string{"mail"}, Rights: rights.Put},
 		},
 	})
 	if err != nil {
@@ -139,6 +139,7 @@ func policyOf(t *testing.T) *access.Policy {
 const (
 	rootToken   = "token-of-root-0123456789"
 	mailerToken = "token-of-mailer-0123456789"
+	putterToken = "token-of-putter-0123456789"
 )
 
 // in runs something within a turn.

@@ -10,6 +10,8 @@ type note struct {
 	Text  string
 	Bad   bool
 	Tasks []uint64 // that go on
+
+	Nothing bool // was done
 }
 
 // notes waits for the page that shows them. The URL has only a random word, so nobody can

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -226,15 +227,30 @@ func (p *page) Shape() string {
 	return strconv.FormatUint(h.Sum64(), 36)
 }
 
+// problemTitles say what a status means to a person.
+var problemTitles = map[int]string{
+	http.StatusBadRequest: "This cannot be done as it was asked", http.StatusForbidden: "You may not do that here", http.StatusNotFound: "There is no such page",
+	http.StatusInternalServerError: "The page cannot be made", http.StatusNotImplemented: "This server cannot do that",
+	http.StatusBadGateway: "The server does not answer", http.StatusServiceUnavailable: "The server cannot do that now",
+}
+
+// inWords is what an error says to somebody who does not know the operations of the API.
+func inWords(err error) string {
+	if _, needs, ok := strings.Cut(err.Error(), " needs the right "); ok {
+		return sentence("this needs the right " + needs)
+	}
+	return sentence(err.Error())
+}
+
 // problemPage says why there is no other page.
 func (r *request) problemPage(err error) *page {
-	status, text := http.StatusInternalServerError, "The page cannot be made; the log of the server says why."
+	status, text := http.StatusInternalServerError, "The log of the server says why."
 	if p, ok := errors.AsType[*admin.Problem](err); ok {
-		status, text = p.Status, sentence(p.Detail)
+		status, text = p.Status, inWords(err)
 	} else {
 		r.console.opt.Logger.Error("a page of the console cannot be made", "path", r.URL.Path, "err", err)
 	}
-	page := newPage("problem", http.StatusText(status), "", text)
+	page := newPage("problem", cmp.Or(problemTitles[status], http.StatusText(status)), "", text)
 	// A server that does not answer is asked again.
 	page.status, page.NoLive = status, status != http.StatusBadGateway
 	page.shape = append(page.shape, "problem")

@@ -112,6 +112,9 @@ func (w *wholeState) Does() (all []string) {
 
 // searchPage looks for jobs by their bodies: as far as one answer of the API goes.
 func searchPage(r *request) (*page, error) {
+	if r.site.isPlain() {
+		return nil, problemf(http.StatusNotImplemented, "A beanstalkd does not search: its protocol has no command for it.")
+	}
 	q := r.URL.Query()
 	v := &searchView{Base: r.site.base, Tube: strings.TrimSpace(q.Get("tube")), State: q.Get("state"), bodySearch: bodySearch{q.Get("by"), q.Get("what")}, Kinds: searchKinds}
 	if !slices.ContainsFunc(searchKinds, func(kind [2]string) bool { return kind[0] == v.By }) {

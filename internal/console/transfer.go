@@ -13,6 +13,9 @@ type importView struct{ Tube string }
 
 func importPage(r *request) (*page, error) {
 	tube := r.PathValue("tube")
+	if err := r.mayDo(&putting, tube); err != nil {
+		return nil, err
+	}
 	p := newPage("import", "Import jobs", "tubes", importView{tube})
 	p.NoLive, p.Me = true, r.meOn(tube)
 	p.Curl = r.curl("POST /tubes/{tube}/import", &admin.OfTube{Tube: tube}) + " -H 'Content-Type: application/x-ndjson' --data-binary @jobs.ndjson"

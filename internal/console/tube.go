@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -209,8 +210,14 @@ type putView struct {
 	Problem              string // why it was not put
 }
 
+// putting is the action of those pages.
+var putting = actions["put-job"]
+
 func putPage(r *request) (*page, error) {
-	v := &putView{Tube: r.PathValue("tube"), Priority: "1024", TTR: "60", Delay: "0"}
+	v := &putView{Tube: cmp.Or(r.PathValue("tube"), r.FormValue("tube")), Priority: "1024", TTR: "60", Delay: "0"}
+	if err := r.mayDo(&putting, v.Tube); err != nil && (v.Tube != "" || !has(r.meOn("").Anywhere, "put")) {
+		return nil, err
+	}
 	if from := r.FormValue("from"); from != "" {
 		j, err := r.job(from)
 		if err != nil {

@@ -14,7 +14,17 @@
 
   const show = (state) => { for (const s of ["on", "slow", "lost"]) button.toggleAttribute("data-" + s, s === state); button.textContent = { on: "live", slow: "every 5 s", lost: "reconnecting", off: "paused" }[state]; button.setAttribute("aria-pressed", String(state !== "off")); };
 
+  // Without an answer for five seconds what is shown is not true any more, and says so.
+  let heard = Date.now();
+  const hear = () => { heard = Date.now(); $("#away").hidden = true; };
+  const listen = (asks) => {
+    if (!asks || document.hidden || Date.now() - heard < 5000 || !$("#away").hidden) return;
+    $("#away").textContent = "No answer since " + new Date(heard).toISOString().slice(11, 19) + " UTC: what is shown is from then.";
+    $("#away").hidden = false;
+  };
+
   const apply = (event) => {
+    hear();
     const values = JSON.parse(event.data);
     for (const [id, v] of Object.entries(values.v ?? {})) {
       const e = document.getElementById(id);
@@ -35,10 +45,11 @@
     try {
       const answer = await fetch(view, { headers: { Accept: "text/html" } });
       if (!answer.ok && answer.status !== 404) throw new Error(answer.status);
+      hear();
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (busy()) { stale = true; pill(); }
       else { replace(page); $("#moved")?.remove(); }
-    } catch { stale = true; }
+    } catch { stale = true; listen(poll); }
     setTimeout(() => { loading = false; if (stale) reload(); }, 3000);
   };
   const replace = (page) => {
@@ -65,6 +76,7 @@
     if (!stream) return;
     if (!on) return show("off");
     if (document.hidden) return;
+    hear();
     source = new EventSource(stream);
     source.onopen = () => show("on");
     source.onmessage = apply;
@@ -79,6 +91,7 @@
     button.hidden = false;
     button.onclick = () => { on = !on; keep("live", on ? "on" : "off"); begin(); };
     document.addEventListener("visibilitychange", begin);
+    setInterval(() => listen(source), 1000);
     addEventListener("pagehide", stop);
     addEventListener("pageshow", (e) => e.persisted && begin());
     begin();

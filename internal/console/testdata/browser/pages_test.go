@@ -36,7 +36,9 @@ func TestLive(t *testing.T) {
 
 	s.stop()
 	until(t, ctx, "!!document.querySelector('#live[data-lost]')")
+	until(t, ctx, "document.querySelector('#away').textContent.startsWith('No answer since ')") // after five seconds
 	s.restart()
+	until(t, ctx, "document.querySelector('#away').hidden")
 	until(t, ctx, "!!document.querySelector('#live[data-on]')")
 	until(t, ctx, "document.querySelector('#n-ready').textContent == '0'")
 }
