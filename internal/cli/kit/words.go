@@ -149,7 +149,7 @@ func (o *Connection) disconnected(e *client.Error) string {
 	case errors.Is(e, io.EOF), errors.Is(e, io.ErrUnexpectedEOF), errors.Is(e, syscall.ECONNRESET), errors.Is(e, syscall.EPIPE):
 		text := e.Addr + " has closed the connection; the reason is in its log: perhaps it has --max-connections-per-address clients of yours"
 		if !o.Encrypted() {
-			text += "; if it wants TLS, say --tls"
+			text += "; if it speaks TLS only, use --tls"
 		}
 		return text
 	}

@@ -62,7 +62,7 @@ func TestWordsOfTLS(t *testing.T) {
 		name, want string
 		opt        Connection
 	}{
-		{"without TLS", "if it wants TLS, say --tls", Connection{Addr: secured}},
+		{"without TLS", "if it speaks TLS only, use --tls", Connection{Addr: secured}},
 		{"TLS to a server without", "does not speak TLS: leave out --tls", Connection{Addr: plain, TLS: true}},
 		{"TLS to a server that says nothing", "does not answer in TLS", Connection{Addr: silent, TLS: true, Timeout: 50 * time.Millisecond}},
 		{"an unknown authority", "--tls-ca says which one to trust", Connection{Addr: secured, Certs: certs.Client{CA: other.File}}},

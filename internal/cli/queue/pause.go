@@ -13,9 +13,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
-const pauseLong = `Let nobody reserve jobs of tubes for a while. A tube that is paused for longer already
-stays so: 'beanpole resume' ends a pause. If a pattern stands for several tubes it asks
-before, unless --yes is given.`
+const pauseLong = `Pause tubes: workers cannot reserve their jobs for a while. A tube that is already paused
+for longer stays so: 'beanpole resume' ends a pause. If a pattern stands for several tubes
+it asks before, unless --yes is given.`
 
 func newPause() *cobra.Command {
 	var d time.Duration
