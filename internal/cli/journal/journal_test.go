@@ -1,0 +1,185 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/cli/advice"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+// run runs a command, which must end with a code, and returns what it says.
+func run(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := New()
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	got := 0
+	if err := cmd.ExecuteContext(t.Context()); err != nil {
+		got = kit.ExitCode(err)
+		out.WriteString(err.Error() + "\n")
+	}
+	if got != code {
+		t.Errorf("%q: code %d, want %d\n%s", args, got, code, &out)
+	}
+	return out.String()
+}
+
+// serve opens the journal in a directory as a server does, and puts jobs with these bodies, each with a turn of its own. The error is
+// that of the start.
+func serve(t *testing.T, dir string, segment int64, bodies ...string) error {
+	t.Helper()
+	j := journal.New(journal.Options{SegmentSize: segment})
+	e := engine.New(engine.Options{Logged: true})
+	if _, err := j.Open(vfs.OS, dir, e); err != nil {
+		return advice.Explain(dir, err)
+	}
+	b := broker.New(e, broker.Options{Log: j})
+	for _, body := range bodies {
+		err := b.Call(func(e *engine.Engine, now int64) {
+			e.PutInto(now, []byte("mail"), engine.Spec{TTR: 60}, []byte(body))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return nil
+}
+
+// starts fails the test unless a server starts in a directory, or says why it does not.
+func starts(t *testing.T, dir, why string) {
+	t.Helper()
+	err := serve(t, dir, 512)
+	if why == "" && err != nil || why != "" && (err == nil || !matches(err.Error(), why)) {
+		t.Errorf("the start in %s: %v, want %q", dir, err, why)
+	}
+}
+
+func matches(text, pattern string) bool {
+	return regexp.MustCompile(`(?m)` + pattern).MatchString(text)
+}
+
+// says fails the test unless a text has a match of each pattern.
+func says(t *testing.T, text string, patterns ...string) {
+	t.Helper()
+	for _, p := range patterns {
+		if !matches(text, p) {
+			t.Errorf("no match for %s:\n%s", p, text)
+		}
+	}
+}
+
+// three makes a journal of three jobs in three segments, in the working directory of the test.
+func three(t *testing.T) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	check(t, os.Mkdir("jobs", 0o700))
+	if err := serve(t, "jobs", 512, strings.Repeat("1", 300), strings.Repeat("2", 300), "three"); err != nil {
+		t.Fatal(err)
+	}
+	says(t, run(t, 0, "check", "jobs"), `^jobs +3: 3 ready$`)
+}
+
+func check(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// copied returns a copy of the journal.
+func copied(t *testing.T, to string) string {
+	t.Helper()
+	check(t, os.CopyFS(to, os.DirFS("jobs")))
+	return to
+}
+
+func segment(n string) string { return "beanpole.000000000000000" + n + ".wal" }
+
+// The oldest segment is missed, and so is the newest, by the start and by check; repair makes a journal of the rest.
+func TestSegmentIsMissing(t *testing.T) {
+	three(t)
+	for _, test := range []struct{ segment, file, reason string }{
+		{"1", "2", "the segment before, beanpole.0000000000000001.wal, is missing: the oldest that is needed is beanpole.0000000000000001.wal"},
+		{"3", "2", "the segment that follows, beanpole.0000000000000003.wal, is missing, or its beginning is damaged"},
+	} {
+		dir := copied(t, "without"+test.segment)
+		check(t, os.Remove(filepath.Join(dir, segment(test.segment))))
+		starts(t, dir, filepath.Join(dir, segment(test.file))+` at offset [0-9]+: `+test.reason+` \(nothing was changed; `)
+		says(t, run(t, 1, "check", dir), `^damage +`+segment(test.file)+`: .*: `+test.reason+`$`)
+		says(t, run(t, 0, "repair", dir, dir+"new"), `^jobs +2: 2 ready$`)
+		starts(t, dir+"new", "")
+	}
+}
+
+// Segments that were exchanged are read in their order, and a copy of another one in the place of a segment counts once.
+func TestSegmentsAreRenamed(t *testing.T) {
+	three(t)
+	const renamed = `the file was renamed, or is a copy: it is beanpole.0000000000000003.wal`
+	dir := copied(t, "swapped")
+	at := func(n string) string { return filepath.Join(dir, segment(n)) }
+	check(t, os.Rename(at("2"), at("9")), os.Rename(at("3"), at("2")), os.Rename(at("9"), at("3")))
+	says(t, run(t, 1, "check", dir), `^damage +`+segment("2")+`: .*: `+renamed+`$`)
+	says(t, run(t, 0, "repair", dir, "new"), `^jobs +3: 3 ready$`)
+
+	dir = copied(t, "doubled")
+	third, err := os.ReadFile(at("3"))
+	check(t, err, os.WriteFile(at("2"), third, 0o600))
+	starts(t, dir, at("2")+` at offset 0: `+renamed+` `)
+	says(t, run(t, 0, "repair", dir, "new2"), `^damage +`+segment("2")+`: .* `+renamed+`$`, `^jobs +2: 2 ready$`)
+}
+
+// Whatever has the name of a segment and is none stops the start, and nothing is changed.
+func TestForeignFiles(t *testing.T) {
+	three(t)
+	const seventh = "jobs/beanpole.0000000000000007.wal"
+	for _, make := range []func() error{func() error { return syscall.Mkfifo(seventh, 0o600) }, func() error { return os.Mkdir(seventh, 0o700) }} {
+		check(t, make())
+		starts(t, "jobs", `^directory jobs: open `+seventh+`: not a regular file \(nothing was changed; move it away\)$`)
+		says(t, run(t, 1, "check", "jobs"), "0007.wal: not a regular file")
+		says(t, run(t, 1, "repair", "jobs", "new"), "0007.wal: not a regular file")
+		check(t, os.Remove(seventh))
+	}
+	const large = "jobs/beanpole.ffffffffffffffff.wal"
+	check(t, os.WriteFile(large, nil, 0o600))
+	starts(t, "jobs", large+` at offset 0: the number in the file's name is too large for a segment, the largest is ffffffff: move the file away`)
+	check(t, os.Remove(large))
+	says(t, run(t, 0, "check", "jobs"), `^jobs +3: 3 ready$`)
+
+	check(t, os.Remove("jobs/lock"), syscall.Mkfifo("jobs/lock", 0o600), syscall.Mkfifo("fifo", 0o600))
+	starts(t, "jobs", "open jobs/lock: ")
+	run(t, 10, "repair", "jobs", "new")
+	says(t, run(t, 10, "check", "jobs"), `^jobs/lock is not a regular file: no server will start \(move it away\)$`)
+	run(t, 10, "check", "fifo")
+}
+
+// What has never been a journal is not taken for one.
+func TestNoJournal(t *testing.T) {
+	t.Chdir(t.TempDir())
+	check(t, os.Mkdir("etc", 0o700), os.WriteFile("etc/passwd", nil, 0o600))
+	for _, args := range [][]string{{"check", "etc"}, {"dump", "etc"}, {"dump", "--live", "etc"}, {"repair", "etc", "new"}, {"copy", "etc", "new"}, {"convert", "etc", "--beanstalkd", "new"}} {
+		says(t, run(t, 1, args...), `^directory etc: there is no journal$`)
+	}
+	run(t, 10, "check", "nowhere")
+	for _, name := range []string{"etc/lock", "new"} {
+		if _, err := os.Lstat(name); err == nil {
+			t.Errorf("%s was made", name)
+		}
+	}
+}
