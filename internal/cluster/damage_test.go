@@ -104,3 +104,20 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// An Init of a single server's journal that was interrupted at its very end can be run again.
+func TestInitAgain(t *testing.T) {
+	fs, self := memfs.New(), raftlog.Member{ID: 1, Address: "10.0.0.1:11400"}
+	j := journal.New(journal.Options{})
+	_, err := j.Open(fs, dir, engine.New(engine.Options{Logged: true}))
+	must(t, errors.Join(err, j.Close(), Init(fs, dir, self)))
+	names, err := fs.List(LogDir(dir))
+	must(t, err)
+	for _, name := range names { // as a command does before it begins again
+		must(t, fs.Remove(filepath.Join(LogDir(dir), name)))
+	}
+	must(t, Init(fs, dir, self))
+	if i, err := Inspect(fs, dir); err != nil || i.Applied != i.Cut || i.Cut.Index != 1 {
+		t.Errorf("%+v, %v", i, err)
+	}
+}

@@ -5,18 +5,14 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
 )
-
-// journalCut is where the log of a cluster begins that was made of a single server's
-// journal: other members cannot have from the log what was there before.
-var journalCut = raftlog.Position{Index: 1, Term: 1}
 
 // Init makes a directory that of the first member of a cluster. It may have the journal
 // of a single server, which must not be running; no job of it is touched.
@@ -25,13 +21,20 @@ func Init(fsys vfs.FS, dir string, self raftlog.Member) error {
 	if err := CheckInit(fsys, dir); err != nil {
 		return err
 	}
-	var from raftlog.Position
-	if has, err := hasJournal(fsys, dir); err != nil {
-		return err
-	} else if has {
-		from = journalCut
+	names, err := fsys.List(dir)
+	if err != nil {
+		return fmt.Errorf("cluster: %w", err)
 	}
-	return makeLog(fsys, dir, alone(self), from)
+	if !slices.ContainsFunc(names, wal.IsFileName) {
+		return makeLog(fsys, dir, alone(self), raftlog.Position{})
+	}
+	// Other members cannot have from the log what was there before: it begins after an
+	// entry that counts for that.
+	first := raftlog.Position{Index: 1, Term: 1}
+	if err := makeLog(fsys, dir, alone(self), first); err != nil {
+		return err
+	}
+	return journal.SetApplied(fsys, dir, journal.Applied{Index: first.Index, Term: first.Term})
 }
 
 // alone is the membership of a cluster of one.
@@ -45,22 +48,13 @@ func alone(self raftlog.Member) raftlog.Membership {
 // may go on: there would be another one with the same jobs.
 func CheckInit(fsys vfs.FS, dir string) error {
 	at, err := appliedOf(fsys, dir)
-	if err == nil && at.Index > 0 {
+	if err == nil && at.Index > 1 { // 1: an Init was interrupted
 		err = journal.ErrOfMember
 	}
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
 	return nil
-}
-
-// hasJournal reports whether a directory has files of a journal.
-func hasJournal(fsys vfs.FS, dir string) (bool, error) {
-	names, err := fsys.List(dir)
-	if err != nil {
-		return false, fmt.Errorf("cluster: %w", err)
-	}
-	return slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".wal") }), nil
 }
 
 // appliedOf returns the last entry whose changes are in a journal, as that says.

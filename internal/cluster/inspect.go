@@ -45,30 +45,9 @@ func logIsGone(dir string) error {
 }
 
 // journalIsBehind is the error of a journal that has lost entries which the log does not
-// have any more. It is nil if the log begins with a single server's journal, which has no
-// entry of the cluster.
+// have any more.
 func journalIsBehind(applied, cut raftlog.Position) error {
-	if applied.Index == 0 && cut == journalCut {
-		return nil
-	}
-	return journalHasLost(applied, cut)
-}
-
-func journalHasLost(applied, cut raftlog.Position) error {
 	return fmt.Errorf("%w: the journal has the entries up to %d, and the cluster's log begins after %d", ErrDamaged, applied.Index, cut.Index)
-}
-
-// checkBeginning returns an error if a log begins with a single server's journal, which
-// is gone.
-func checkBeginning(fsys vfs.FS, dir string, cut raftlog.Position) error {
-	if cut != journalCut {
-		return nil
-	}
-	has, err := hasJournal(fsys, dir)
-	if err == nil && !has {
-		err = journalHasLost(raftlog.Position{}, cut)
-	}
-	return err
 }
 
 // Inspect reads the directory of a member and changes nothing. If a server uses it, its
@@ -83,14 +62,10 @@ func Inspect(fsys vfs.FS, dir string) (i Inspection, err error) {
 	} else {
 		i.Applied, journalErr = appliedOf(fsys, dir)
 	}
-	if err = errors.Join(err, sealErr, journalErr); err != nil || i.Applied.Index >= i.Cut.Index {
-		return i, err
+	if err = errors.Join(err, sealErr, journalErr); err == nil && i.Applied.Index < i.Cut.Index {
+		err = journalIsBehind(i.Applied, i.Cut)
 	}
-	if err := journalIsBehind(i.Applied, i.Cut); err != nil {
-		return i, err
-	}
-	i.Applied = i.Cut // what is in the journal of a single server
-	return i, checkBeginning(fsys, dir, i.Cut)
+	return i, err
 }
 
 func (i *Inspection) readLog(fsys vfs.FS, dir string) error {

@@ -193,9 +193,6 @@ func (m *Member) open() error {
 	if err := settleSnapshot(m.opt.FS, m.opt.Dir, state.Cut); err != nil {
 		return err
 	}
-	if err := checkBeginning(m.opt.FS, m.opt.Dir, state.Cut); err != nil {
-		return err
-	}
 	eng, err := m.turn.openJournal()
 	if err != nil {
 		return err
@@ -290,11 +287,7 @@ func (t *turn) openJournal() (*engine.Engine, error) {
 func (m *Member) startCore() error {
 	applied := raftlog.Position{Index: m.turn.applied.Index, Term: m.turn.applied.Term}
 	if cut := m.log.State().Cut; applied.Index < cut.Index {
-		if err := journalIsBehind(applied, cut); err != nil {
-			return err
-		}
-		applied = cut // what was there before the cluster
-		m.turn.applied.Index, m.turn.applied.Term = cut.Index, cut.Term
+		return journalIsBehind(applied, cut)
 	}
 	var err error
 	if !m.log.Has(applied) {

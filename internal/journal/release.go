@@ -25,18 +25,24 @@ func Release(fsys vfs.FS, dir string) (report wal.Report, err error) {
 	if err != nil || last == (Applied{}) {
 		return report, err
 	}
+	return report, SetApplied(fsys, dir, Applied{})
+}
+
+// SetApplied makes a journal that nobody uses say that it has every change of the entries
+// of a cluster's log up to one.
+func SetApplied(fsys vfs.FS, dir string, at Applied) error {
 	files, err := wal.Open(fsys, dir, wal.Options{SegmentSize: wal.MinSegmentSize})
 	if err != nil {
-		return report, fmt.Errorf("journal: %w", err)
+		return fmt.Errorf("journal: %w", err)
 	}
 	if _, err = wal.Replay(files, skip, func(Applied) error { return nil }); err == nil {
-		c := Applied{}.Change()
+		c := at.Change()
 		_, err = files.Append(record.Append(nil, &c, 0), c.Body)
 	}
 	if err := errors.Join(err, files.Close()); err != nil { // which syncs
-		return report, fmt.Errorf("journal: %w", err)
+		return fmt.Errorf("journal: %w", err)
 	}
-	return report, nil
+	return nil
 }
 
 func skip([]wal.Record) (Applied, error) { return Applied{}, nil }

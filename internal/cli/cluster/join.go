@@ -60,33 +60,39 @@ func checkListen(listen string) error {
 
 // initialize makes the first member of a cluster.
 func initialize(dir, listen string) (id uint64, err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return 0, err
-	}
-	lock, err := lockJournal(dir)
+	d, err := begin(dir, listen)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
-	if err := refuseBinlogs(dir); err != nil {
+	// No server starts there before Finish, though nobody holds the lock.
+	if err := cluster.Init(vfs.OS, dir, raftlog.Member{ID: d.ID, Address: listen}); err != nil {
 		return 0, err
 	}
+	return d.ID, d.Finish()
+}
+
+// begin begins the directory of the first member of a cluster.
+func begin(dir, listen string) (d *directory.Directory, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := lockJournal(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if err := refuseBinlogs(dir); err != nil {
+		return nil, err
+	}
 	if err := cluster.CheckInit(vfs.OS, dir); err != nil {
-		return 0, advice.Explain(dir, err)
+		return nil, advice.Explain(dir, err)
 	}
 	m := directory.Member{Cluster: directory.NewCluster(), ID: directory.NewID(), Listen: listen}
 	credentials, err := directory.NewCA(m.Cluster, m.ID)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	d, err := directory.Begin(dir, m, credentials)
-	if err != nil {
-		return 0, err
-	}
-	if err := cluster.Init(vfs.OS, dir, raftlog.Member{ID: m.ID, Address: listen}); err != nil {
-		return 0, err
-	}
-	return m.ID, d.Finish()
+	return directory.Begin(dir, m, credentials)
 }
 
 // refuseBinlogs returns an error if a directory has files of beanstalkd, which only a single server takes over: the other members
