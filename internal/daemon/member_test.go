@@ -1,0 +1,147 @@
+package daemon
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/cluster"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/test/freeport"
+)
+
+// command runs "beanpole cluster", which must succeed, and returns what it says.
+func command(t *testing.T, args ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := cluster.New()
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	if err := cmd.ExecuteContext(t.Context()); err != nil {
+		t.Fatalf("cluster %q: %v", args, err)
+	}
+	return strings.TrimSpace(out.String())
+}
+
+// until asks a member for its status until that has a match.
+func until(t *testing.T, dir, pattern string) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; {
+		got := command(t, "status", dir, "--json")
+		if regexp.MustCompile(pattern).MatchString(got) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no match for %s: %s", pattern, got)
+		}
+	}
+}
+
+const (
+	twoVoters = `"role":"(leader|voter)".*"role":"(leader|voter)"`
+	alone     = `^{"members":\[{[^{]*}\],.*"quorum":true`
+	removed   = `^this member was removed from the cluster \('beanpole cluster rejoin \S+' makes it a new member, with the jobs of the others\)$`
+)
+
+// reserved returns an address for a member.
+func reserved(t *testing.T) string {
+	t.Helper()
+	port, err := freeport.Reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(port.Release)
+	return "127.0.0.1:" + port.String()
+}
+
+// endedWith waits until a server has ended, which must be with the code 10 and a text.
+func (p *process) endedWith(text string) {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		p.t.Fatal("the server goes on")
+	}
+	if p.err == nil || kit.ExitCode(p.err) != kit.ExitJournal || !regexp.MustCompile(text).MatchString(p.err.Error()) {
+		p.t.Errorf("it has ended with %v", p.err)
+	}
+}
+
+// Two members: what is asked of the one that does not lead, the other answers; the leadership moves; one is removed while it runs and
+// ends by itself, joins again as a new member, and leaves.
+func TestMembers(t *testing.T) {
+	dirs := t.TempDir()
+	a, b := filepath.Join(dirs, "a"), filepath.Join(dirs, "b")
+	addrA, addrB := reserved(t), reserved(t)
+	member := func(dir string) *process {
+		return start(t, "-l", "127.0.0.1", "-p", "0", "-b", dir, "--cluster", "--admin", "127.0.0.1:0")
+	}
+	command(t, "init", a, "--listen", addrA)
+	first := member(a)
+	first.await("this member leads the cluster")
+	if got := talk(t, first.address(), "put 0 0 60 1", "x"); got != "INSERTED 1\n" {
+		t.Fatal(got)
+	}
+	token := filepath.Join(dirs, "token")
+	command(t, "join-token", a, "--out", token)
+	id := strings.TrimPrefix(command(t, "join", b, addrA, "--join-token-file", token, "--listen", addrB), "member ")
+	second := member(b)
+	until(t, a, twoVoters)
+
+	// The protocol, the API and the metrics of the one that does not lead.
+	if got := talk(t, second.address(), "peek 1"); got != "FOUND 1 1\nx\n" {
+		t.Error(got)
+	}
+	pagesA, pagesB := first.await(adminLine), second.await(adminLine)
+	put := func(pages, want string) {
+		t.Helper()
+		resp, err := http.Post("http://"+pages+"/api/v1/tubes/mail/jobs", "application/json", strings.NewReader(`{"body":"y"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		if err = errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode != http.StatusCreated || strings.TrimSpace(string(text)) != want {
+			t.Errorf("%d %s, %v", resp.StatusCode, text, err)
+		}
+	}
+	put(pagesB, `{"id":2}`)
+	first.await(`"a change through the API" operation=putJob`)
+	for pages, leads := range map[string]string{pagesA: "1", pagesB: "0"} {
+		if got := get(t, pages, "/metrics"); !strings.Contains(got, "\nbeanpole_cluster_leads "+leads+"\n") || !strings.Contains(got, "\nbeanpole_cluster_quorum 1\n") {
+			t.Error(got)
+		}
+	}
+	if got := talk(t, second.address(), "stats"); !strings.Contains(got, "\ncluster-members: 2\n") {
+		t.Error(got)
+	}
+
+	command(t, "transfer", a)
+	second.await("this member leads the cluster")
+	put(pagesA, `{"id":3}`)
+	second.await(`"a change through the API" operation=putJob`)
+	command(t, "transfer", b)
+	until(t, a, `"address":"`+addrA+`","role":"leader"`)
+
+	command(t, "remove", a, id)
+	second.endedWith(removed)
+	member(b).endedWith(removed)
+	command(t, "rejoin", b)
+	second = member(b)
+	until(t, a, twoVoters)
+	if got := talk(t, second.address(), "peek 3"); got != "FOUND 3 1\ny\n" {
+		t.Error(got)
+	}
+	command(t, "leave", b)
+	second.endedWith(removed)
+	until(t, a, alone)
+	if err := first.stop(); err != nil {
+		t.Error(err)
+	}
+}
