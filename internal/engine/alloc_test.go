@@ -1,6 +1,9 @@
 package engine
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // TestAllocations holds the verbs to their budget in the steady state: none.
 func TestAllocations(t *testing.T) {
@@ -96,3 +99,12 @@ func TestTubeAllocations(t *testing.T) {
 type deaf struct{}
 
 func (deaf) WaitOver(Job, Outcome) {}
+
+// manyTubes returns a session that watches so many tubes, and default.
+func manyTubes(e *Engine, tubes int) *Session {
+	s := e.Open(nil)
+	for k := range tubes {
+		e.Watch(s, fmt.Appendf(nil, "tube-%08d", k))
+	}
+	return s
+}

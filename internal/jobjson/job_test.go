@@ -64,14 +64,3 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkRead(b *testing.B) {
-	object := []byte(`{"id":1,"tube":"mail","state":"ready","priority":5,"size":11,"age":3,"delay":0,"ttr":60,"time_left":0,` +
-		`"reserves":0,"timeouts":0,"releases":0,"buries":0,"kicks":0,"body":"hello world"}`)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Read(object, Job{}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

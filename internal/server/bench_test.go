@@ -3,9 +3,6 @@ package server
 import (
 	"fmt"
 	"io"
-	"net"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -43,45 +40,4 @@ func BenchmarkPutReserveDelete(b *testing.B) {
 			})
 		}
 	}
-}
-
-// BenchmarkConnect is clients that connect, give one command, and hang up. An op is
-// all of that, the client's part included.
-func BenchmarkConnect(b *testing.B) {
-	for _, clients := range []int{1, 32} {
-		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
-			r := start(b, Options{})
-			l := r.listenTCP()
-			r.serve(l)
-			var done atomic.Int64
-			var all sync.WaitGroup
-			for range clients {
-				all.Go(func() {
-					for done.Add(1) <= int64(b.N) {
-						if err := visit(l.Addr()); err != nil {
-							b.Error(err)
-							return
-						}
-					}
-				})
-			}
-			all.Wait()
-		})
-	}
-}
-
-// visit connects, gives a command, and hangs up, with a reset: so that no port is
-// kept busy.
-func visit(addr net.Addr) error {
-	nc, err := net.Dial(addr.Network(), addr.String())
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
-	nc.(*net.TCPConn).SetLinger(0)
-	if _, err := io.WriteString(nc, "list-tube-used\r\n"); err != nil {
-		return err
-	}
-	_, err = io.ReadFull(nc, make([]byte, len("USING default\r\n")))
-	return err
 }

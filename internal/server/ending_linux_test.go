@@ -283,23 +283,3 @@ func TestBuffersAreBounded(t *testing.T) {
 		})
 	}
 }
-
-// BenchmarkBesideUnread is one client beside 20 that ask for much and read nothing. An op is
-// a command of that one, the client's part included.
-func BenchmarkBesideUnread(b *testing.B) {
-	for name, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
-		b.Run(name, func(b *testing.B) {
-			r := start(b, Options{StallTimeout: time.Hour})
-			dial := dial(r, b)
-			c := dial()
-			c.do("put 0 0 9 60000\n"+strings.Repeat("x", 60000)+"\n", "INSERTED 1\n")
-			for range 20 {
-				go io.WriteString(dial().nc, strings.Repeat("peek 1\r\n", 2000))
-			}
-			r.eventually("they have asked", func() bool { return r.count("peek") > 20*30 })
-			for b.Loop() {
-				c.do("use x\n", "USING x\n")
-			}
-		})
-	}
-}

@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -32,45 +31,6 @@ func (discardFile) Truncate(int64) error                     { return nil }
 func (discardFile) Stat() (int64, bool, error)               { return 1 << 40, true, nil }
 func (discardFile) Size() (int64, error)                     { return MaxSegmentSize, nil }
 func (discardFile) Sync() error                              { return nil }
-
-// What a record of 100 bytes costs when so many of them are flushed at a time:
-// the log alone, and with the system's write.
-func BenchmarkAppend(b *testing.B) {
-	for _, fsys := range []string{"discard", "os"} {
-		for _, turn := range []int{1, 50} {
-			b.Run(fmt.Sprintf("fs=%s/flush=%d", fsys, turn), func(b *testing.B) {
-				var l *Log
-				var err error
-				if fsys == "os" {
-					l, err = Open(vfs.OS, b.TempDir(), Options{})
-				} else {
-					l, err = Open(discard{memfs.New()}, testDir, Options{})
-				}
-				must(b, err)
-				_, _, err = replayAll(l)
-				must(b, err)
-				must(b, l.Prepare())
-				p := make([]byte, 100)
-				b.ReportAllocs()
-				b.SetBytes(int64(len(p)))
-				for i := 0; b.Loop(); i++ {
-					if _, err := l.Append(p); err != nil {
-						b.Fatal(err)
-					}
-					if i%turn == 0 {
-						if err := l.Flush(); err != nil {
-							b.Fatal(err)
-						}
-					}
-					if len(l.sealed) > 4 {
-						must(b, errors.Join(l.RemoveOldest(), l.Sync(), l.Prepare()))
-					}
-				}
-				must(b, l.Close())
-			})
-		}
-	}
-}
 
 // Reading a log of 64 MB from the page cache, checksums included, with a decode
 // that does nothing.

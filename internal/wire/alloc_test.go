@@ -5,6 +5,23 @@ import (
 	"testing"
 )
 
+var allocCommands = []struct {
+	name, in string
+}{
+	{"put-64", "put 1024 0 60 64\r\n" + strings.Repeat("x", 64) + "\r\n"},
+	{"put-4096", "put 1024 0 60 4096\r\n" + strings.Repeat("x", 4096) + "\r\n"},
+	{"reserve", "reserve\r\n"},
+	{"reserve-with-timeout", "reserve-with-timeout 30\r\n"},
+	{"delete", "delete 1234567\r\n"},
+	{"release", "release 1234567 1024 30\r\n"},
+	{"touch", "touch 1234567\r\n"},
+	{"use", "use mail.outgoing\r\n"},
+	{"pause-tube", "pause-tube mail.outgoing 60\r\n"},
+	{"list-jobs", "list-jobs mail.outgoing ready 1000 40000000000.12d687\r\n"},
+	{"move-jobs", "move-jobs mail.outgoing mail.later buried\r\n"},
+	{"unknown", "hello\r\n"},
+}
+
 // What runs once for each command or reply allocates nothing.
 func TestAllocations(t *testing.T) {
 	p := Parser{MaxBody: DefaultMaxBody}
@@ -20,7 +37,7 @@ func TestAllocations(t *testing.T) {
 			t.Errorf("%s allocates %v times", name, n)
 		}
 	}
-	for _, bc := range benchCommands {
+	for _, bc := range allocCommands {
 		in := []byte(bc.in)
 		check("Next of "+bc.name, func() { p.Next(in, &cmd) })
 	}
