@@ -52,7 +52,7 @@ var arrows = map[string]string{
 	"internal/admin":           "internal/access internal/api internal/broker internal/certs internal/engine internal/health internal/engine/histogram internal/rights internal/server github.com/prometheus",
 	"internal/console":         "client/admin internal/access internal/console/decode internal/health internal/op",
 	"internal/console/decode":  "internal/op/jsonscan",
-	"internal/api":             "client/admin internal/access internal/api/audit internal/api/list internal/api/task internal/api/tubes internal/broker internal/engine internal/health internal/jobjson internal/op internal/op/jsonscan internal/rights internal/server internal/wire",
+	"internal/api":             "client/admin internal/access internal/api/audit internal/api/list internal/api/task internal/api/tubes internal/broker internal/engine internal/health internal/jobjson internal/op internal/op/jsonscan internal/policy internal/rights internal/server internal/wire",
 	"internal/api/audit":       "client/admin internal/access",
 	"internal/api/beanstalkd":  "client client/admin internal/api/audit internal/api/task internal/api/tubes internal/engine internal/jobjson internal/rights",
 	"internal/api/list":        "",

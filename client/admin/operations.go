@@ -225,6 +225,42 @@ func (c *Client) ResumeTube(ctx context.Context, in *OfTube) error {
 	return c.transport.Do(ctx, "POST /tubes/{tube}/resume", in, nil)
 }
 
+// ExplainPolicy is GET /tubes/{tube}/policy. The policy of a tube, and where each value comes from.
+//
+// The tube need not exist. What was set while the server ran wins over the configuration file, and each setting is that of the most specific pattern.
+// Needs the right stats on the tube.
+func (c *Client) ExplainPolicy(ctx context.Context, in *OfTube) (out TubePolicy, err error) {
+	err = c.transport.Do(ctx, "GET /tubes/{tube}/policy", in, &out)
+	return out, err
+}
+
+// ListPolicies is GET /policies. The policies of the configuration file, and what was set while the server ran.
+//
+// Of patterns whose tubes the client may all see. Of those of the same source the more specific ones come later.
+// Needs the right stats on some tube.
+func (c *Client) ListPolicies(ctx context.Context) (out Policies, err error) {
+	err = c.transport.Do(ctx, "GET /policies", nil, &out)
+	return out, err
+}
+
+// SetPolicy is PATCH /policies/{pattern}. Set settings of the tubes of a pattern, and unset others.
+//
+// They are durable, and hold for tubes that come later. Tubes of a pattern have them within some turns, that of a name at once; a job is treated so at its next event. For `paused` a duration
+// such as `1h30m` is taken, too, from now on. It needs the right on every tube that the pattern matches.
+// Needs the right manage on some tube.
+func (c *Client) SetPolicy(ctx context.Context, in *SetPolicy) (out Policy, err error) {
+	err = c.transport.Do(ctx, "PATCH /policies/{pattern}", in, &out)
+	return out, err
+}
+
+// DeletePolicy is DELETE /policies/{pattern}. Unset all settings of a pattern.
+//
+// What the configuration file says holds again. It needs the right on every tube that the pattern matches.
+// Needs the right manage on some tube.
+func (c *Client) DeletePolicy(ctx context.Context, in *OfPolicy) error {
+	return c.transport.Do(ctx, "DELETE /policies/{pattern}", in, nil)
+}
+
 // StartTask is POST /tubes/{tube}/tasks. Do something to many jobs of a tube.
 //
 // To those that are named by `ids`, or to those in a `state`; with a search only to those whose bodies match. The task first looks for the jobs,

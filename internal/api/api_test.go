@@ -54,6 +54,8 @@ func TestStory(t *testing.T) {
 	r.want(204, "DELETE", "/jobs/3", "", nil)
 	r.want(404, "GET", "/jobs/3", "", nil)
 
+	r.policies()
+
 	// What a worker holds.
 	worker := r.talk("watch mail", "reserve-job 1")
 	var cs admin.Connections

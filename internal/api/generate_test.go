@@ -22,6 +22,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/op"
+	"github.com/beanpole-mq/beanpole/internal/policy"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
@@ -255,6 +256,17 @@ func (g *generator) description() []byte {
 	problem := obj("description", "It was refused; `detail` says why, and what to do.", "content", content("application/problem+json", g.schema(reflect.TypeFor[admin.Problem](), "", "")))
 	g.schemas["ID"] = obj("type", "integer", "minimum", 0)
 	g.schemas["Priority"] = obj("type", "integer", "minimum", 0, "maximum", flowNumber("4294967295"), "description", "Smaller is more urgent.")
+	settings, names := new(object), flow{}
+	for _, s := range policy.Settings {
+		about := obj("type", "string", "description", s.Doc+" It takes "+s.Takes()+".", "example", s.Default)
+		if words := s.Words(); words != nil {
+			about = obj("type", "string", "enum", listed(words), "description", s.Doc)
+		}
+		settings.set(s.Name, about)
+		names = append(names, s.Name)
+	}
+	g.schemas["PolicySettings"] = obj("type", "object", "additionalProperties", false, "properties", settings)
+	g.schemas["PolicySetting"] = obj("type", "string", "enum", names)
 	g.schemas["State"] = obj("type", "string", "enum", listed(op.States))
 	g.schemas["TubeName"] = obj("type", "string", "pattern", `^[A-Za-z0-9+/;.$_()][A-Za-z0-9+/;.$_()-]{0,199}$`)
 	g.schemas["Rights"] = obj("type", "array", "items", obj("type", "string", "enum", listed(strings.Split(rights.All.String(), ","))))

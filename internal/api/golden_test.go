@@ -57,6 +57,11 @@ var shapes = []shape{
 	{"putJob", "POST", "/tubes/{tube}/jobs", "", "body_base64"},
 	{"pauseTube", "POST", "/tubes/{tube}/pause", "", "seconds"},
 	{"resumeTube", "POST", "/tubes/{tube}/resume", "", ""},
+	{"explainPolicy", "GET", "/tubes/{tube}/policy", "", ""},
+	{"listPolicies", "GET", "/policies", "", ""},
+	{"setPolicy", "PATCH", "/policies/{tube}", "", "set unset"},
+	{"setPolicy", "PATCH", "/policies/{tube}", "", "set"},
+	{"deletePolicy", "DELETE", "/policies/{tube}", "", ""},
 	{"startTask", "POST", "/tubes/{tube}/tasks", "", "do state ids text regexp pointer equals count to priority delay ttr"},
 	{"startTask", "POST", "/tubes/{tube}/tasks", "", "do state"},
 	{"startTask", "POST", "/tubes/{tube}/tasks", "", "do ids"},
@@ -99,6 +104,7 @@ var (
 		"seconds": someNumbers, "do": {`"kick"`, `"bury"`, `"delete"`, `"move"`, `"change"`, `"release"`, `"eat"`, "1"}, "state": {`"ready"`, `"ready"`, `"buried"`, `"delayed"`, `"reserved"`, `"held"`, "null", "1"},
 		"ids": {"[1,2,3]", "[]", "[-1]", `"x"`, "null", "[4,5,6,7,8,9,10]"}, "text": someTexts, "regexp": {`"^h"`, `"("`, "1"}, "pointer": {`"/user"`, `"x"`, "null"}, "equals": {`"17"`, `""`},
 		"to": {`"other"`, `"news"`, `"mail"`, `"-bad"`, `""`, "1", "null"}, "x": {"1"},
+		"set": {`{"max-attempts":"5"}`, `{"paused":"no","burst":"2"}`, `{"max-attempts":"1"}`, `{"x":"1"}`, `{"rate":5}`, "{}", "null", "1"}, "unset": {`["burst"]`, `["x"]`, "[]", "[1]", "1"},
 	}
 	someLines = []string{
 		`{"body":"hello","tube":"mail"}`, `{"body":"a","tube":"news","state":"buried"}`, `{"body_base64":"//79"}`, `{"body":"x","delay":9,"state":"delayed","time_left":5}`, "", `{"body":1}`, `{"tube":"mail"}`, "[",

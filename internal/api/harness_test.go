@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -20,6 +21,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/op"
+	"github.com/beanpole-mq/beanpole/internal/policy"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 )
@@ -49,6 +51,10 @@ func start(t *testing.T, opt Options) *rig {
 
 func startWith(t *testing.T, opt Options, sopt server.Options, eopt engine.Options, bopt broker.Options) *rig {
 	t.Helper()
+	if eopt.Policies == nil {
+		eopt.Policies, _ = policy.New([]policy.Config{{Tubes: []string{"*"}, Settings: map[string]any{"max-releases": "9"}}})
+	}
+	eopt.Epoch = time.Now().UnixNano()
 	eng := engine.New(eopt)
 	b := broker.New(eng, bopt)
 	r := &rig{t: t, eng: eng, net: memnet.Listen(), log: new(bytes.Buffer), seen: make(map[string]bool)}

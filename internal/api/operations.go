@@ -258,6 +258,27 @@ these of the ones that have had the most jobs.`,
 			Text: "Does nothing if it is not paused.",
 		}, (*request).resumeTube),
 		declare(row{
+			ID: "explainPolicy", Route: "GET /tubes/{tube}/policy", Tag: "policies", Needs: statsNamed,
+			Summary: "The policy of a tube, and where each value comes from", Success: "All settings.",
+			Text: "The tube need not exist. What was set while the server ran wins over the configuration file, and each setting is that of the most specific pattern.",
+		}, (*request).explainPolicy),
+		declare(row{
+			ID: "listPolicies", Route: "GET /policies", Tag: "policies", Needs: statsAnywhere,
+			Summary: "The policies of the configuration file, and what was set while the server ran", Success: "The policies.",
+			Text: "Of patterns whose tubes the client may all see. Of those of the same source the more specific ones come later.",
+		}, (*request).listPolicies),
+		declare(row{
+			ID: "setPolicy", Route: "PATCH /policies/{pattern}", Tag: "policies", Needs: manageAnywhere,
+			Summary: "Set settings of the tubes of a pattern, and unset others", Success: "What is set for the pattern now; no settings: nothing any more.",
+			Text: "They are durable, and hold for tubes that come later. Tubes of a pattern have them within some turns, that of a name at once; a job is treated so at its next event. For `paused` a duration\n" +
+				"such as `1h30m` is taken, too, from now on. It needs the right on every tube that the pattern matches.",
+		}, (*request).setPolicy),
+		declare(row{
+			ID: "deletePolicy", Route: "DELETE /policies/{pattern}", Tag: "policies", Needs: manageAnywhere,
+			Summary: "Unset all settings of a pattern", Success: "Nothing is set for it any more.", Problems: []int{404},
+			Text: "What the configuration file says holds again. It needs the right on every tube that the pattern matches.",
+		}, (*request).deletePolicy),
+		declare(row{
 			ID: "startTask", Route: "POST /tubes/{tube}/tasks", Tag: "tasks", Needs: manageNamed, Status: http.StatusAccepted, Location: "/tasks/", Brings: aList,
 			Summary: "Do something to many jobs of a tube", Success: "It runs, or has ended: its status says so.",
 			Text: "To those that are named by `ids`, or to those in a `state`; with a search only to those whose bodies match. The task first looks for the jobs,\n" +

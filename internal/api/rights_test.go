@@ -79,6 +79,10 @@ func TestRights(t *testing.T) {
 		"getTube":         "stats, stats mail, both, both mail",
 		"explainTube":     "stats, stats mail, both, both mail",
 		"getTubeHistory":  "stats, stats mail, both, both mail",
+		"explainPolicy":   "stats, stats mail, both, both mail",
+		"listPolicies":    "stats, stats mail, stats other, both, both mail, both other",
+		"setPolicy":       "manage, manage mail",
+		"deletePolicy":    "manage, manage mail",
 		"listJobs":        "stats, stats mail, both, both mail",
 		"putJob":          "put, put mail",
 		"pauseTube":       "manage, manage mail",
@@ -109,15 +113,17 @@ func TestRights(t *testing.T) {
 	}
 	bodies := map[string]string{
 		"expectFinding": `{"kind":"buried","tube":"mail"}`, "putJob": `{"body":"x"}`, "pauseTube": `{"seconds":9}`,
+		"setPolicy": `{"set":{"max-attempts":"5"}}`,
 		"startTask": `{"do":"delete","ids":[1]}`, "changeJob": `{"priority":9}`, "copyJob": `{"to":"mail"}`, "moveJob": `{"to":"another"}`,
 		"importAll": `{"tube":"mail","body":"x"}`, "importTube": `{"body":"x"}`,
 	}
 	jobs := map[string]string{"kickJob": "2", "releaseJob": "3"}
-	paths := strings.NewReplacer("{tube}", "mail", "{connection}", "1", "{task}", "1")
+	paths := strings.NewReplacer("{tube}", "mail", "{pattern}", "mail", "{connection}", "1", "{task}", "1")
 	for name, who := range known {
 		for _, op := range operations() {
 			r := start(t, Options{RewriteJournal: func() {}, Cluster: oneMember, Backup: emptyBackup, Identify: func(*http.Request) (*access.Identity, bool) { return who, true }})
 			r.in(func(e *engine.Engine, now int64) {
+				e.SetPolicy("mail", "burst=2\n")
 				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)
 				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9, Delay: 900}, nil)
 				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)

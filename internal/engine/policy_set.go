@@ -92,7 +92,7 @@ func (e *Engine) PolicyOf(tube string) *Policy {
 
 // SetPolicy sets the settings of a pattern of tubes, in place of those that were set for it before; none if the text is
 // empty. They outlive the process, and keep no tube alive. The tube of that name has them at once, the others as
-// Tick comes to them, in the turns that follow. The caller has found the text good. OutOfMemory may mean that there
+// Tick comes to them, in the turns that follow. The caller has found the text good. TooBig: there
 // are MaxPolicies.
 func (e *Engine) SetPolicy(pattern, settings string) Outcome {
 	before, there := e.policies.set[pattern]
@@ -100,7 +100,7 @@ func (e *Engine) SetPolicy(pattern, settings string) Outcome {
 	case before == settings:
 		return OK
 	case !there && len(e.policies.set) >= MaxPolicies:
-		return OutOfMemory
+		return TooBig
 	}
 	if e.opt.Admit != nil {
 		if o := e.opt.Admit(PolicySet, pattern, len(settings)); o != OK {

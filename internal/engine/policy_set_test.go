@@ -106,7 +106,7 @@ func TestMaxPolicies(t *testing.T) {
 			t.Fatal(n, o)
 		}
 	}
-	if e.SetPolicy("more", "x") != OutOfMemory || e.SetPolicy("t1", "y") != OK || e.SetPolicy("t1", "") != OK || e.SetPolicy("more", "x") != OK {
+	if e.SetPolicy("more", "x") != TooBig || e.SetPolicy("t1", "y") != OK || e.SetPolicy("t1", "") != OK || e.SetPolicy("more", "x") != OK {
 		t.Error("the limit is not kept, or is kept where there is room")
 	}
 	if e.TubeNames().Len() != 1 {

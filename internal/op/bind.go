@@ -221,11 +221,16 @@ func Wanted(t reflect.Type, err error) string {
 	switch t.Kind() {
 	case reflect.String:
 		return "a string"
+	case reflect.Map:
+		return "an object whose values are strings"
 	case reflect.Slice:
-		if t.Elem().Kind() != reflect.Uint8 {
-			return "a list of numbers"
+		switch t.Elem().Kind() {
+		case reflect.String:
+			return "a list of strings"
+		case reflect.Uint8:
+			return "base64"
 		}
-		return "base64"
+		return "a list of numbers"
 	case reflect.Uint32:
 		return "a number from 0 to 4294967295"
 	}

@@ -236,33 +236,48 @@ func (s *Set) Explain(tube string) []Value {
 // Warnings says what is allowed, and probably not meant.
 func (s *Set) Warnings() (warnings []string) {
 	for _, r := range s.Rules() {
-		for _, line := range r.strange {
-			warnings = append(warnings, fmt.Sprintf("%s: this version of beanpole does not know %s, and ignores it", r, line))
-		}
-		tube := strings.NewReplacer("*", "x", "?", "x").Replace(r.Pattern)
-		p := s.Of(tube)
-		says := r.Settings()
-		for _, w := range []struct {
-			setting string
-			idle    bool
-			why     string
-		}{
-			{"retry-max", p.RetryDelay > p.RetryMax, "is less than retry-delay: each failure waits retry-max"},
-			{"dead-tube", p.Exhausted != engine.MoveExhausted, `has no effect without exhausted = "move"`},
-			{"exhausted", !limited(p), "has no effect without max-attempts, max-timeouts or max-releases"},
-			{"retry-factor", p.RetryDelay == 0, "has no effect without retry-delay"},
-			{"retry-jitter", p.RetryDelay == 0, "has no effect without retry-delay"},
-			{"retry-on", p.RetryDelay == 0, "has no effect without retry-delay"},
-			{"burst", p.Interval == 0, "has no effect without rate"},
-		} {
-			if says[w.setting] != "" && w.idle {
-				warnings = append(warnings, fmt.Sprintf("%s: %s %s", r, w.setting, w.why))
-			}
-		}
-		warnings = append(warnings, s.chain(tube, r)...)
+		warnings = append(warnings, s.WarningsOf(r)...)
 	}
 	slices.Sort(warnings)
 	return slices.Compact(warnings)
+}
+
+// WarningsOf returns those about a rule.
+func (s *Set) WarningsOf(r *Rule) (warnings []string) {
+	for _, line := range r.strange {
+		warnings = append(warnings, fmt.Sprintf("%s: this version of beanpole does not know %s, and ignores it", r, line))
+	}
+	tube := strings.NewReplacer("*", "x", "?", "x").Replace(r.Pattern)
+	p := s.Of(tube)
+	says := r.Settings()
+	for _, w := range []struct {
+		setting string
+		idle    bool
+		why     string
+	}{
+		{"retry-max", p.RetryDelay > p.RetryMax, "is less than retry-delay: each failure waits retry-max"},
+		{"dead-tube", p.Exhausted != engine.MoveExhausted, `has no effect without exhausted = "move"`},
+		{"exhausted", !limited(p), "has no effect without max-attempts, max-timeouts or max-releases"},
+		{"retry-factor", p.RetryDelay == 0, "has no effect without retry-delay"},
+		{"retry-jitter", p.RetryDelay == 0, "has no effect without retry-delay"},
+		{"retry-on", p.RetryDelay == 0, "has no effect without retry-delay"},
+		{"burst", p.Interval == 0, "has no effect without rate"},
+	} {
+		if says[w.setting] != "" && w.idle {
+			warnings = append(warnings, fmt.Sprintf("%s: %s %s", r, w.setting, w.why))
+		}
+	}
+	return append(warnings, s.chain(tube, r)...)
+}
+
+// Runtime returns what was set for a pattern while the server ran, or nil.
+func (s *Set) Runtime(pattern string) *Rule {
+	for _, r := range slices.Concat(s.runtime.globs, s.runtime.exact) {
+		if r.Pattern == pattern {
+			return r
+		}
+	}
+	return nil
 }
 
 // String names the rule.

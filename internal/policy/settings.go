@@ -101,6 +101,14 @@ func (s *Setting) Takes() string {
 	return "the name of a tube"
 }
 
+// Words returns all values that the setting takes, if they are few; else nil.
+func (s *Setting) Words() []string {
+	if s.kind == choice {
+		return s.words
+	}
+	return nil
+}
+
 func seconds(n float64) string {
 	if n >= 86400 {
 		return strconv.Itoa(int(n/86400)) + " days"

@@ -1,0 +1,118 @@
+package api
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/rights"
+)
+
+// policies is the part of the story about them; the configuration says max-releases=9 of every tube.
+func (r *rig) policies() {
+	t := r.t
+	var p admin.Policy
+	r.want(200, "PATCH", "/policies/mail-*", `{"set":{"max-attempts":"5","burst":"3"}}`, &p)
+	if p.Source != "runtime" || !maps.Equal(p.Settings, map[string]string{"max-attempts": "5", "burst": "3"}) || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "burst has no effect without rate") {
+		t.Errorf("%+v", p)
+	}
+	r.want(200, "PATCH", "/policies/mail-%3F", `{"set":{"max-attempts":"7"},"unset":["burst"]}`, nil)
+	r.want(200, "PATCH", "/policies/mail-*", `{"unset":["burst"]}`, nil)
+	explain := func(tube string) (text string) {
+		var in admin.TubePolicy
+		r.want(200, "GET", "/tubes/"+tube+"/policy", "", &in)
+		for _, s := range in.Settings {
+			if s.Source != "default" {
+				text += fmt.Sprintf("%s=%s %s %s\n", s.Name, s.Value, s.Source, s.Pattern)
+			} else if s.Value != s.Default || s.Takes == "" || s.About == "" {
+				t.Errorf("%+v", s)
+			}
+		}
+		return text
+	}
+	const ofFile = "max-releases=9 file *\n"
+	if got := explain("mail-1") + explain("mail-12") + explain("other"); got != "max-attempts=7 runtime mail-?\n"+ofFile+"max-attempts=5 runtime mail-*\n"+ofFile+ofFile {
+		t.Error(got)
+	}
+	var all admin.Policies
+	r.want(200, "GET", "/policies", "", &all)
+	if len(all.Policies) != 3 || all.Policies[0].Source != "file" || all.Policies[0].Number != 1 || all.Policies[2].Pattern != "mail-?" {
+		t.Errorf("%+v", all)
+	}
+	r.want(204, "DELETE", "/policies/mail-%3F", "", nil)
+	r.want(404, "DELETE", "/policies/mail-%3F", "", nil)
+	p = admin.Policy{}
+	r.want(200, "PATCH", "/policies/mail-*", `{"unset":["max-attempts","rate"]}`, &p)
+	if got := explain("mail-1"); got != ofFile || len(p.Settings) != 0 {
+		t.Error(got, p)
+	}
+	for body, want := range map[string]string{
+		`{}`: "nothing is set or unset", `{"set":{"max-attempt":"5"}}`: `there is no setting "max-attempt"; there are max-attempts, `, `{"set":{"max-attempts":5}}`: "set: want an object whose values are strings",
+		`{"set":{"exhausted":"burn"}}`: "exhausted: want one of bury, delete, move, not burn", `{"unset":["x"]}`: "there is no setting", `{"unset":"x"}`: "unset: want a list of strings",
+	} {
+		var problem problem
+		if r.want(400, "PATCH", "/policies/mail", body, &problem); !strings.Contains(problem.Detail, want) {
+			t.Errorf("%s: %s, want %s", body, problem.Detail, want)
+		}
+	}
+	var wrong problem
+	if r.want(400, "PATCH", "/policies/a%20b", `{"set":{"rate":"1"}}`, &wrong); !strings.Contains(wrong.Detail, `"a b" matches no tube`) {
+		t.Error(wrong.Detail)
+	}
+}
+
+// A pause of a pattern holds for tubes that come later, and for those that wait for them; it ends for all in their order.
+func TestPauseOfPattern(t *testing.T) {
+	r := start(t, Options{})
+	r.want(200, "PATCH", "/policies/mail-*", `{"set":{"paused":"1h"}}`, nil)
+	worker := r.talk("watch mail-1", "reserve")
+	r.want(201, "POST", "/tubes/mail-1/jobs", `{"body":"x"}`, nil)
+	var tube admin.Tube
+	r.want(200, "GET", "/tubes/mail-1", "", &tube)
+	if tube.PauseLeft < 3500 || tube.PauseLeft > 3600 || tube.Jobs.Ready != 1 || tube.Waiting != 1 {
+		t.Errorf("%+v", tube)
+	}
+	r.want(200, "PATCH", "/policies/mail-*", `{"unset":["paused"]}`, nil)
+	reply := make([]byte, len("RESERVED 1 1\r\n"))
+	if _, err := worker.Read(reply); err != nil || string(reply) != "RESERVED 1 1\r\n" {
+		t.Errorf("%q %v", reply, err)
+	}
+}
+
+// The right is needed on every tube of the pattern, and there may be so many patterns.
+func TestPolicyRights(t *testing.T) {
+	rule := func(tubes ...string) access.RuleConfig {
+		return access.RuleConfig{Identities: []string{"*"}, Tubes: tubes, Rights: rights.Manage | rights.Stats}
+	}
+	p, err := access.New(access.Config{Rules: []access.RuleConfig{rule("mail-*", "news")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, Options{Identify: func(*http.Request) (*access.Identity, bool) { return p.Nobody(), true }})
+	for pattern, may := range map[string]bool{"mail-*": true, "mail-x*": true, "mail-%3F": true, "news": true, "mail": false, "mail*": false, "*": false, "m%3Fil-x": false, "news%3F": false} {
+		code, body := r.do("PATCH", "/policies/"+pattern, `{"set":{"rate":"5"}}`)
+		if want := map[bool]int{true: 200, false: 403}[may]; code != want {
+			t.Errorf("%s: %d %s", pattern, code, body)
+		}
+	}
+	var all admin.Policies
+	r.want(200, "GET", "/policies", "", &all)
+	if slices.ContainsFunc(all.Policies, func(p admin.Policy) bool { return p.Source == "file" }) || len(all.Policies) != 4 {
+		t.Errorf("what is said of tubes without the right is shown: %+v", all)
+	}
+	r.in(func(e *engine.Engine, _ int64) {
+		for n := range engine.MaxPolicies {
+			e.SetPolicy(fmt.Sprint("t", n), "burst=2\n")
+		}
+	})
+	var full problem
+	if r.want(507, "PATCH", "/policies/mail-more", `{"set":{"rate":"5"}}`, &full); !strings.Contains(full.Detail, "1000 patterns have settings already") {
+		t.Error(full.Detail)
+	}
+}
