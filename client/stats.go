@@ -110,6 +110,7 @@ type ServerStats struct {
 	// Counts of what policies of tubes have done.
 	PolicyExhausted uint64 `stats:"policy-exhausted"` // jobs that were tried too often
 	PolicyRetried   uint64 `stats:"policy-retried"`   // jobs that wait before they are tried again
+	PolicyExpired   uint64 `stats:"policy-expired"`   // jobs that were too old
 	PolicySkipped   uint64 `stats:"policy-skipped"`   // times that there was no room for what a policy says
 
 	// With a journal only.

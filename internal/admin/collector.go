@@ -19,6 +19,7 @@ type snapshot struct {
 	times    engine.Times
 	refused  engine.Refusals
 	policies engine.PolicyCounts
+	agePass  int64 // ns
 	turns    broker.Turns
 	draining bool
 	memory   int64
@@ -38,7 +39,7 @@ func (w *watcher) look() (s *snapshot) {
 		s = new(snapshot)
 		s.stats, s.draining, s.memory = e.Stats(), e.IsDraining(), e.Memory()
 		s.used, s.limit = e.LimitedMemory()
-		s.policies = e.PolicyCounts()
+		s.policies, s.agePass = e.PolicyCounts(), e.AgePass()
 		s.times, s.refused, s.turns = *e.Times(), e.Refusals(), *b.Turns()
 		if opt.Journal != nil {
 			s.journal = opt.Journal()
@@ -174,6 +175,7 @@ func (m metrics) queue(s *snapshot) {
 	for v, n := range s.policies {
 		m.counter(policies, n, engine.PolicyEvent(v).String())
 	}
+	m.gauge(agePass, float64(s.agePass)/1e9)
 	m.histogram(turns, &s.turns.Length, workTimes)
 	m.histogram(turnCommands, &s.turns.Commands, batches)
 }

@@ -21,8 +21,7 @@ func logSlowTurns(after time.Duration, log *slog.Logger) func(broker.Turn) {
 	}
 }
 
-// logPolicies returns what logs that policies have ended the tries of jobs, or could not: each setting so many
-// lines.
+// logPolicies returns what logs that policies have ended jobs, or could not: each setting so many lines.
 func logPolicies(log *slog.Logger) func(engine.PolicyEvent, string) {
 	lines := make(map[engine.PolicyEvent]*ratelog.Logger)
 	return func(v engine.PolicyEvent, tube string) { // within turns
@@ -34,6 +33,10 @@ func logPolicies(log *slog.Logger) func(engine.PolicyEvent, string) {
 		}
 		if v == engine.PolicySkipped {
 			lines[v].Warn("a policy could not do what it says: there is no room for that", "tube", tube)
+			return
+		}
+		if v == engine.Expired || v == engine.BuriedTooLong {
+			lines[v].Info("a job was too old", "setting", v.String(), "tube", tube)
 			return
 		}
 		lines[v].Warn("a job was tried too often", "setting", v.String(), "tube", tube)

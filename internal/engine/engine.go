@@ -73,6 +73,7 @@ type Engine struct {
 
 	policies     policies
 	policyCounts PolicyCounts
+	ages         ages
 
 	waitsBegun uint64
 	indexAbove int // a session that watches more tubes than this has an index
@@ -104,6 +105,7 @@ func New(opt Options) *Engine {
 		indexAbove: maxUnindexed,
 		workLimit:  maxTurnWork,
 		slice:      maxSlice,
+		ages:       ages{due: Never, pass: agePass, most: maxLoggedSlice},
 	}
 	e.policies.configure(opt.Policies)
 	if opt.Logged {

@@ -32,8 +32,8 @@ var groupOptions = Options{Logged: true, Policies: PolicyFunc(func(tube string) 
 	return map[string]*Policy{
 		"a": {MaxAttempts: 2, RetryDelay: second, RetryMax: 3 * second, RetryFactor: 2, RetryJitter: 0.5, RetryOn: Timeout | Lost | Release},
 		"b": {MaxTimeouts: 1, Exhausted: MoveExhausted, DeadTube: "{tube}.dead"},
-		"c": {MaxReleases: 1, Exhausted: DeleteExhausted},
-		"d": {MaxReserved: 1, Interval: second, Burst: 2},
+		"c": {MaxReleases: 1, Exhausted: DeleteExhausted, TTL: 20 * second, BuryAtTTL: true, KeepBuried: 40 * second},
+		"d": {MaxReserved: 1, Interval: second, Burst: 2, TTL: 20 * second},
 	}[tube]
 })}
 
@@ -212,7 +212,7 @@ func (g *group) run(steps int) error {
 
 // TestFollow runs engines that lead and follow, and compares them.
 func TestFollow(t *testing.T) {
-	kept, acted := 0, uint64(0)
+	kept, acted, expired := 0, uint64(0), uint64(0)
 	ran := seeds.Each(t, 60, func(t *testing.T, seed uint64) {
 		g := newGroup(seed)
 		if err := g.run(600); err != nil {
@@ -221,9 +221,10 @@ func TestFollow(t *testing.T) {
 		kept += g.kept
 		counts := g.leader.PolicyCounts()
 		acted += counts.Exhausted()
+		expired += counts.Expired()
 	})
 	t.Logf("%d leaders have followed", kept)
-	if seeds.Enough(ran, 60) && (kept == 0 || acted == 0) {
+	if seeds.Enough(ran, 60) && (kept == 0 || acted == 0 || expired == 0) {
 		t.Error("the test tries nothing")
 	}
 }

@@ -71,10 +71,22 @@ func (m *model) sessionDue(now int64, s *modelSession) {
 	}
 }
 
-func (m *model) tickTo(now int64) {
+// tickTo does what has come due. places are the jobs in the order in which the engine has them in store.
+func (m *model) tickTo(now int64, places []uint64) {
 	m.turn = now
 	for at, do := m.next(); at <= now; at, do = m.next() {
 		do(now)
+	}
+	if m.aging <= now && !m.aged() {
+		m.aging = Never
+	}
+	if m.aging <= now {
+		for _, id := range places {
+			if j := m.jobs[id]; j != nil {
+				m.tooOld(now, j)
+			}
+		}
+		m.aging = now + modelPass
 	}
 }
 

@@ -51,17 +51,23 @@ func (m *model) exhaust(now int64, j *modelJob, p *Policy) bool {
 	if cause < 0 {
 		return false
 	}
-	m.acted[cause]++
+	m.end(PolicyEvent(cause), j, p.Exhausted)
+	return true
+}
+
+// end ends the life of a job.
+func (m *model) end(why PolicyEvent, j *modelJob, how Exhausted) {
+	m.acted[why]++
 	from := j.tube
-	switch p.Exhausted {
+	switch how {
 	case DeleteExhausted:
 		m.leave(j)
 		delete(m.jobs, j.id)
 		m.collect(from)
-		return true
+		return
 	case MoveExhausted:
 		m.leave(j)
-		j.tube = m.tube(strings.ReplaceAll(p.DeadTube, "{tube}", from)).name
+		j.tube = m.tube(strings.ReplaceAll(m.policyOf(from).DeadTube, "{tube}", from)).name
 	}
 	j.buries++
 	m.find(j.tube).buries++
@@ -69,6 +75,37 @@ func (m *model) exhaust(now int64, j *modelJob, p *Policy) bool {
 	j.state, j.buried = Buried, m.tick()
 	j.logged = j.fields
 	m.collect(from)
+}
+
+// modelPass is how long the engine takes to look at all jobs in these tests.
+const modelPass = 2 * second
+
+// age notes when the jobs are looked at next, as tubes or their policies have changed.
+func (m *model) age() {
+	if m.aging == Never && m.aged() {
+		m.aging = m.turn
+	}
+}
+
+func (m *model) aged() bool {
+	return slices.ContainsFunc(m.tubes, func(t *modelTube) bool { return m.policyOf(t.name).aged() })
+}
+
+// tooOld ends a job that nobody holds if it is too old.
+func (m *model) tooOld(now int64, j *modelJob) bool {
+	p := m.policyOf(j.tube)
+	switch age := now - j.created; {
+	case j.state == Buried && p.KeepBuried > 0 && age >= p.KeepBuried:
+		m.end(BuriedTooLong, j, DeleteExhausted)
+	case (j.state == Ready || j.state == Delayed) && p.TTL > 0 && age >= p.TTL:
+		how := DeleteExhausted
+		if p.BuryAtTTL {
+			how = BuryExhausted
+		}
+		m.end(Expired, j, how)
+	default:
+		return false
+	}
 	return true
 }
 
@@ -146,6 +183,9 @@ func (m *model) reopen(now int64, t *modelTube) {
 	t.closed, t.opensAt = false, Never
 	if until, closed := m.closes(now, t); closed {
 		t.closed, t.opensAt = true, until
+		return
+	}
+	for jobs := m.inTube(Ready, t.name); !t.paused && len(jobs) > 0 && m.tooOld(now, jobs[0]); jobs = m.inTube(Ready, t.name) {
 	}
 }
 
@@ -166,6 +206,7 @@ func (tw *twins) setPolicies() {
 		tw.e.updatePolicies()
 	}
 	tw.m.policies = policies
+	tw.m.age()
 	for _, t := range tw.m.tubes {
 		if until, closed := tw.m.closes(tw.m.turn, t); closed {
 			t.closed, t.opensAt = true, until
@@ -192,14 +233,15 @@ func (tw *twins) planted(policies func(string) *Policy) Policies {
 }
 
 func (tw *twins) newPolicy() *Policy {
-	few := []uint32{0, 0, 1, 2, 3}
+	few, ages := []uint32{0, 0, 1, 2, 3}, []int64{0, 0, 0, 0, 0, 3 * second, 7 * second, 30 * second}
 	return &Policy{
 		MaxAttempts: pick(tw.src, "max-attempts", few), MaxTimeouts: pick(tw.src, "max-timeouts", few), MaxReleases: pick(tw.src, "max-releases", few),
 		Exhausted: Exhausted(tw.src.intn("exhausted", 3)), DeadTube: pick(tw.src, "dead-tube", []string{"{tube}.dead", "d", "new"}),
 		RetryDelay: pick(tw.src, "retry-delay", []int64{0, 0, second, second / 3}), RetryMax: pick(tw.src, "retry-max", []int64{second, 9 * second}),
 		RetryFactor: float64(1 + tw.src.intn("retry-factor", 3)), RetryJitter: pick(tw.src, "retry-jitter", []float64{0, 0.25, 1}),
 		PausedUntil: pick(tw.src, "paused", []int64{0, 0, 0, 0, 0, tw.m.turn + second, Never}),
-		RetryOn:     Ends(tw.src.intn("retry-on", 8)), MaxReserved: pick(tw.src, "max-reserved", few),
+		RetryOn:     Ends(tw.src.intn("retry-on", 8)),
+		TTL:         pick(tw.src, "ttl", ages), BuryAtTTL: tw.src.intn("expired", 2) > 0, KeepBuried: pick(tw.src, "keep-buried", ages), MaxReserved: pick(tw.src, "max-reserved", few),
 		Interval: pick(tw.src, "rate", []int64{0, 0, 0, 2 * second, second / 2, second / 3}), Burst: pick(tw.src, "burst", few),
 	}
 }

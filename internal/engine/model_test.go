@@ -27,6 +27,7 @@ type model struct {
 
 	policies func(tube string) *Policy
 	acted    PolicyCounts
+	aging    int64 // when all jobs are looked at for those that are too old
 }
 
 type modelTube struct {
@@ -88,7 +89,7 @@ type answer struct {
 }
 
 func newModel() *model {
-	m := &model{jobs: make(map[uint64]*modelJob)}
+	m := &model{jobs: make(map[uint64]*modelJob), aging: Never}
 	m.tube(DefaultTube)
 	return m
 }
@@ -102,6 +103,7 @@ func (m *model) tube(name string) *modelTube {
 	}
 	t := &modelTube{name: name, born: m.tick(), spent: math.MinInt64 / 2, opensAt: Never}
 	m.tubes = append(m.tubes, t)
+	m.age()
 	return t
 }
 
@@ -187,6 +189,9 @@ func (m *model) match(now int64) {
 		}
 		if job == nil {
 			return
+		}
+		if m.tooOld(now, job) {
+			continue
 		}
 		m.take(now, to, job)
 		m.tell(to, job, OK)
@@ -306,6 +311,9 @@ func (m *model) settle(now int64, j *modelJob) {
 func (m *model) reserve(now int64, s *modelSession, timeout int64) (*modelJob, Outcome) {
 	s.worker = true
 	jobs, held := m.offered(s), m.heldBy(s)
+	for len(jobs) > 0 && m.tooOld(now, jobs[0]) {
+		jobs = m.offered(s)
+	}
 	switch {
 	case len(jobs) > 0:
 		m.take(now, s, jobs[0])
@@ -325,6 +333,9 @@ func (m *model) reserve(now int64, s *modelSession, timeout int64) (*modelJob, O
 func (m *model) reserveJob(now int64, s *modelSession, id uint64) (*modelJob, Outcome) {
 	j := m.jobs[id]
 	if j == nil || j.state == Reserved {
+		return nil, NotFound
+	}
+	if j.state != Buried && m.tooOld(now, j) {
 		return nil, NotFound
 	}
 	s.worker = true

@@ -7,7 +7,8 @@ import (
 
 // A Policy says what the engine does by itself with the jobs of a tube. Most of it acts when a
 // reservation ends without a delete or bury: the TTR runs out, the session goes, the job
-// is released. The rest is a gate (policy_gate.go). The zero value does nothing.
+// is released. Some acts when a job is too old (policy_age.go). The rest is a gate
+// (policy_gate.go). The zero value does nothing.
 //
 // A Policy does not change once an engine has it, and many tubes may share one.
 type Policy struct {
@@ -24,6 +25,12 @@ type Policy struct {
 	RetryDelay, RetryMax     int64
 	RetryFactor, RetryJitter float64
 	RetryOn                  Ends // after which ends of a reservation
+
+	// TTL is how old a job becomes, in ns since its put, while it is ready or delayed; 0: any age. One
+	// that is older is never reserved.
+	TTL        int64
+	BuryAtTTL  bool  // it is buried then; else deleted
+	KeepBuried int64 // ns; the age at which a buried job is deleted; 0: never
 
 	PausedUntil int64  // ns since 1970: no job is reserved before; 0: it is not paused; math.MaxInt64: without end
 	MaxReserved uint32 // jobs that are reserved at once; 0: any number
@@ -61,14 +68,16 @@ const (
 	OutOfAttempts PolicyEvent = iota // a job was exhausted, by Policy.MaxAttempts
 	OutOfTimeouts
 	OutOfReleases
+	Expired       // by Policy.TTL
+	BuriedTooLong // by Policy.KeepBuried
 	Retried       // the job is delayed
-	PolicySkipped // the Log or a limit refused it: the job is ready, as if there were no policy
+	PolicySkipped // the Log or a limit refused it
 	NumPolicyEvents
 )
 
 // String returns the setting that has acted, or what has happened to it.
 func (v PolicyEvent) String() string {
-	return [NumPolicyEvents]string{"max-attempts", "max-timeouts", "max-releases", "retry-delay", "skipped"}[v]
+	return [NumPolicyEvents]string{"max-attempts", "max-timeouts", "max-releases", "ttl", "keep-buried", "retry-delay", "skipped"}[v]
 }
 
 // PolicyCounts are how often policies have done something since the engine began, by PolicyEvent.
@@ -78,6 +87,9 @@ type PolicyCounts [NumPolicyEvents]uint64
 func (c *PolicyCounts) Exhausted() uint64 {
 	return c[OutOfAttempts] + c[OutOfTimeouts] + c[OutOfReleases]
 }
+
+// Expired returns how many jobs became too old.
+func (c *PolicyCounts) Expired() uint64 { return c[Expired] + c[BuriedTooLong] }
 
 // PolicyCounts returns how often policies have done something.
 func (e *Engine) PolicyCounts() PolicyCounts { return e.policyCounts }
@@ -129,10 +141,13 @@ func (e *Engine) exhaust(t *tube, i slot, j *job, end Ends, release *given) bool
 		return false
 	}
 	over := p.over(e.jobs.held(j), end)
-	if over == NumPolicyEvents {
-		return false
-	}
-	kind, dead := p.fate(t.name)
+	return over != NumPolicyEvents && e.end(over, t, i, j, release)
+}
+
+// end ends the life of a job in its tube, as the policy says for a reason. It returns false, and has done
+// nothing, if that is refused. If the job is being released, release says how.
+func (e *Engine) end(why PolicyEvent, t *tube, i slot, j *job, release *given) bool {
+	kind, dead := t.policy.fate(why, t.name)
 	var to *tube
 	var o Outcome
 	if kind == JobMoved {
@@ -144,7 +159,8 @@ func (e *Engine) exhaust(t *tube, i slot, j *job, end Ends, release *given) bool
 		e.notePolicy(PolicySkipped, t.name)
 		return false
 	}
-	e.notePolicy(over, t.name)
+	e.turnWork += endWork
+	e.notePolicy(why, t.name)
 	if release != nil {
 		e.released(t, j, *release)
 	}
@@ -166,11 +182,11 @@ func (e *Engine) exhaust(t *tube, i slot, j *job, end Ends, release *given) bool
 
 // fate returns the kind of the change that ends the life of a job of a tube, and the tube where it is moved to, if it is: not
 // to its own, nor to one whose name would be too long. There it is buried in place.
-func (p *Policy) fate(tube string) (kind ChangeKind, dead string) {
-	switch p.Exhausted {
-	case DeleteExhausted:
+func (p *Policy) fate(why PolicyEvent, tube string) (kind ChangeKind, dead string) {
+	switch {
+	case why == BuriedTooLong, why == Expired && !p.BuryAtTTL, why < Expired && p.Exhausted == DeleteExhausted:
 		return JobDeleted, ""
-	case MoveExhausted:
+	case why < Expired && p.Exhausted == MoveExhausted:
 		dead = strings.ReplaceAll(p.DeadTube, "{tube}", tube)
 		if dead != tube && len(dead) <= maxTubeName {
 			return JobMoved, dead

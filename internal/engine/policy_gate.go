@@ -3,7 +3,8 @@ package engine
 import "math"
 
 // A gate closes a tube, as a pause does, while its policy permits no further reservation: so many
-// jobs are reserved, or they were reserved too fast, or the policy pauses the tube. It lets a job through at a time.
+// jobs are reserved, or they were reserved too fast, or the policy pauses the tube, or the first jobs are too
+// old and more than a turn can end. It lets a job through at a time.
 //
 // I24. A tube is shut if it is paused or its gate is. Where a gate is open, fewer jobs are reserved
 // than may be. One that is shut opens when a reservation ends, or knows when.
@@ -18,7 +19,7 @@ type gate struct {
 
 // gated reports whether the policy wants a gate.
 func (p *Policy) gated() bool {
-	return p != nil && (p.MaxReserved > 0 || p.Interval > 0 || p.PausedUntil != 0)
+	return p != nil && (p.MaxReserved > 0 || p.Interval > 0 || p.PausedUntil != 0 || p.TTL > 0)
 }
 
 // burst returns how many jobs are reserved at once after a pause.
@@ -34,6 +35,7 @@ func (t *tube) gated() bool { return t.gate != nil && t.gate.shut }
 
 // setPolicy gives a tube a policy, or takes it away. A gate that has to open does so in Tick.
 func (e *Engine) setPolicy(t *tube, p *Policy) {
+	e.countAged(t.policy, p)
 	t.policy = p
 	if t.gate == nil && p.gated() {
 		t.gate = &gate{spent: math.MinInt64 / 2, opensAt: Never}
@@ -71,10 +73,15 @@ func (e *Engine) pass(now int64, t *tube, wasReady bool) {
 func (e *Engine) closeGate(now int64, t *tube) bool {
 	at, closed := e.closedUntil(now, t)
 	if closed {
-		t.gate.shut, t.gate.opensAt, t.shut = true, at, true
-		e.arm(&t.timer, at)
+		e.shutGate(t, at)
 	}
 	return closed
+}
+
+// shutGate shuts the gate of a tube until a time.
+func (e *Engine) shutGate(t *tube, until int64) {
+	t.gate.shut, t.gate.opensAt, t.shut = true, until, true
+	e.arm(&t.timer, until)
 }
 
 // freeGate opens the gate of a tube if it is shut and has no reason to be. If sessions wait for jobs that are ready,
@@ -106,12 +113,21 @@ func (e *Engine) openGate(now int64, t *tube) {
 	if t.shut {
 		return
 	}
+	for n := 0; t.ready.n > 0 && !e.servable(now, t.ready.top(), n); n++ {
+		if t.shut {
+			return
+		}
+		if n >= minSlice && e.tickSpent() && t.ready.n > 0 {
+			e.shutGate(t, now)
+			return
+		}
+	}
 	if t.ready.n > 0 {
 		e.notify(t)
 	}
 	for n := 0; !t.shut && e.serve(now, t); n++ {
 		if n >= minSlice && e.tickSpent() && !t.shut {
-			g.shut, g.opensAt, t.shut = true, now, true
+			e.shutGate(t, now)
 		}
 	}
 }

@@ -1,5 +1,7 @@
 package engine
 
+import "math"
+
 // Reserve reserves the job with the smallest (pri, id) of all tubes that the
 // session watches, except paused ones. If there is none it waits up to timeout
 // seconds, or without end with Forever, and returns Waiting; a timeout of 0 is
@@ -17,11 +19,10 @@ func (e *Engine) Reserve(now int64, s *Session, timeout int64) (Job, Outcome) {
 	if timeout != Forever {
 		s.waitUntil = now + timeout*second
 	}
-	if s.index == nil {
-		return e.finishReserve(now, s, e.best(s))
+	if s.index != nil {
+		s.index.looks = 0
 	}
-	s.index.looks = 0
-	i, done := e.search(s)
+	i, done := e.choose(now, s, math.MaxInt)
 	if !done {
 		s.searching, s.resumeAt = true, now
 		e.arm(&s.timer, now)
@@ -42,27 +43,23 @@ func (e *Engine) ReserveBatch(now int64, s *Session, timeout int64, n int, batch
 	}
 	batch = append(batch, job)
 	for size := len(job.Body); len(batch) < n && (len(batch) < minSlice || !e.Spent()); {
-		var i slot
-		if s.index == nil {
-			i = e.best(s)
-		} else {
+		if s.index != nil {
 			s.index.looks = 0
-			i, _ = e.search(s)
 		}
+		i, _ := e.choose(now, s, maxBatch-size)
 		if i == none {
 			break
 		}
-		if size += int(e.jobs.at(i).bodyLen); size > maxBatch {
-			break
-		}
-		batch = append(batch, e.reserve(now, s, i))
+		job = e.reserve(now, s, i)
+		size += len(job.Body)
+		batch = append(batch, job)
 	}
 	return batch, OK
 }
 
 // continueSearch continues a search that was too long for one turn.
 func (e *Engine) continueSearch(now int64, s *Session) {
-	i, done := e.search(s)
+	i, done := e.choose(now, s, math.MaxInt)
 	if !done {
 		s.resumeAt = now
 		return
@@ -87,6 +84,30 @@ func (e *Engine) finishReserve(now int64, s *Session, i slot) (Job, Outcome) {
 	return Job{}, Waiting
 }
 
+// choose returns the job that a session reserves next, or none: there is none, or its body has more bytes than
+// most. If done is false the turn has no time for more, and the next call continues.
+func (e *Engine) choose(now int64, s *Session, most int) (i slot, done bool) {
+	for n := 0; ; n++ {
+		if s.index == nil {
+			i, done = e.best(s), true
+		} else {
+			i, done = e.search(s)
+		}
+		switch {
+		case i == none:
+			return none, done
+		case !e.servable(now, i, n):
+			if s.index != nil && n >= minSlice && e.Spent() {
+				return none, false
+			}
+		case int(e.jobs.at(i).bodyLen) > most:
+			return none, true
+		default:
+			return i, true
+		}
+	}
+}
+
 // best returns the ready job with the smallest (pri, id), among those of the tubes that a
 // session without an index watches, or none.
 func (e *Engine) best(s *Session) slot {
@@ -104,10 +125,13 @@ func (e *Engine) best(s *Session) slot {
 
 // ReserveJob reserves a job by id, whatever its tube, unless it is reserved
 // already. For a buried or delayed job that is a Change: it will be ready when the
-// reservation ends.
+// reservation ends. One that has expired, and is not buried, is not found.
 func (e *Engine) ReserveJob(now int64, s *Session, id uint64) (Job, Outcome) {
 	i, j := e.lookup(id)
 	if i == none || j.state() == Reserved {
+		return Job{}, NotFound
+	}
+	if e.endAged(now, i, j) {
 		return Job{}, NotFound
 	}
 	wasReady := j.state() == Ready
@@ -165,15 +189,20 @@ func (e *Engine) match(now int64, t *tube) {
 // serve gives the first ready job of a tube to the session that has waited longest
 // for one. It returns false if there was no job or no session.
 func (e *Engine) serve(now int64, t *tube) (ok bool) {
-	if t.ready.n == 0 {
-		return false
+	for n := 0; t.ready.n > 0; n++ {
+		s := e.firstWaiter(t)
+		if s == nil {
+			return false
+		}
+		if i := t.ready.top(); e.servable(now, i, n) {
+			e.endWait(s, e.reserve(now, s, i), OK)
+			return true
+		}
+		if t.gated() {
+			return false
+		}
 	}
-	s := e.firstWaiter(t)
-	if s == nil {
-		return false
-	}
-	e.endWait(s, e.reserve(now, s, t.ready.top()), OK)
-	return true
+	return false
 }
 
 // beginWait makes a session wait for a job of any tube that it watches.

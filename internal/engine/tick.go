@@ -23,6 +23,9 @@ func (e *Engine) Tick(now int64) {
 			e.tickSession(now, t.sess)
 		}
 	}
+	if e.ages.due <= now {
+		e.endAllAged(now)
+	}
 }
 
 // Next returns when Tick has to be called next, or Never. It may be too early.
@@ -31,9 +34,9 @@ func (e *Engine) Next() int64 {
 		return e.now
 	}
 	if len(e.timers) == 0 {
-		return Never
+		return e.ages.due
 	}
-	return e.timers[0].at
+	return min(e.timers[0].at, e.ages.due)
 }
 
 // tickTube does the first thing that is due in a tube, if any is.
@@ -50,7 +53,9 @@ func (e *Engine) tickTube(now int64, t *tube) {
 			return // only the pause had kept the tube
 		}
 	case t.gate != nil && t.gate.opensAt <= now:
-		e.openGate(now, t)
+		if e.openGate(now, t); e.tubes[t.num] != t {
+			return // its last jobs were too old
+		}
 	}
 	e.rearm(&t.timer, t.next())
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -70,6 +71,7 @@ func (p *pair) WaitOver(job Job, outcome Outcome) {
 func newTwins(t fataler, src source, opt Options) *twins {
 	tw := &twins{t: t, src: src, e: New(opt), m: newModel(), now: int64(src.intn("start", 2)) * -5 * second}
 	tw.e.slice = 1 + src.intn("slice", 4)
+	tw.e.ages.pass, tw.e.ages.most = modelPass, math.MaxInt // the model ends all at once
 	tw.e.indexAbove = []int{1, 2, 4, 16}[src.intn("few", 4)]
 	tw.e.jobs.minHeap = []int{0, 1, 3, minHeap}[src.intn("heap", 4)]
 	tw.open()
@@ -240,6 +242,11 @@ var sessionVerbs = map[string]func(tw *twins, p *pair){
 		for _, j := range jobs[min(1, len(jobs)):] {
 			tw.same("reserve-batch", engineAnswer(j, OK), modelAnswer(tw.m.reserve(tw.now, p.m, 0)))
 		}
+		for next := tw.m.offered(p.m); len(next) > 0 && o == OK; next = tw.m.offered(p.m) {
+			if st, found := tw.e.JobStats(tw.now, next[0].id); found == OK && st.State == Ready || !tw.m.tooOld(tw.now, next[0]) {
+				break
+			}
+		}
 		if o == OK && len(jobs) < n && p.e.index == nil && len(tw.m.offered(p.m)) > 0 {
 			tw.t.Fatalf("a batch of %d has %d jobs, and there are more", n, len(jobs))
 		}
@@ -349,11 +356,16 @@ var otherVerbs = map[string]func(tw *twins){
 	},
 	"tick": func(tw *twins) {
 		tw.advance()
-		for turns := 0; turns == 0 || turns < 100 && tw.e.Next() <= tw.now; turns++ { // many may be due
+		var places []uint64
+		for c := range tw.e.Snapshots {
+			places = append(places, c.ID)
+		}
+		for turns := 0; turns == 0 || turns < 2000 && tw.e.Next() <= tw.now; turns++ { // many may be due
 			tw.e.Tick(tw.now)
 		}
-		tw.m.tickTo(tw.now)
+		tw.m.tickTo(tw.now, places)
 		next, _ := tw.m.next()
+		next = min(next, tw.m.aging)
 		if got := tw.e.Next(); got <= tw.now || got > next {
 			tw.t.Fatalf("after Tick(%d) the engine wants %d next, the model %d", tw.now, got, next)
 		}
@@ -450,6 +462,7 @@ func (tw *twins) sweep(w *Sweep) {
 // advance moves time: a little, by much, or to just where something is due.
 func (tw *twins) advance() {
 	next, _ := tw.m.next()
+	next = min(next, tw.m.aging)
 	switch k := tw.src.intn("step", 8); {
 	case k < 4 && next != Never:
 		tw.now = max(tw.now, next+int64(k%3)-1)
@@ -580,7 +593,7 @@ func TestRandom(t *testing.T) {
 			tw.drain(i)
 		}
 	}
-	if ran >= enough && (tw.m.acted.Exhausted() == 0 || tw.m.acted[Retried] == 0) {
+	if ran >= enough && (tw.m.acted.Exhausted() == 0 || tw.m.acted.Expired() == 0 || tw.m.acted[Retried] == 0) {
 		t.Errorf("in %d operations policies did %v", ran, tw.m.acted)
 	}
 	for _, o := range []Outcome{OK, TimedOut, DeadlineSoon} {

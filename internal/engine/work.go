@@ -33,6 +33,7 @@ const (
 	looksPerUnit = 16      // watched tubes, entries of a list, or places of a run
 	seekWork     = 32      // units to find a place in a run
 	lookupWork   = 8       // units to look up the policy of a tube
+	endWork      = 2       // units to end a job as its policy says, beside those of its queue
 	bytesPerUnit = 1 << 10 // of bodies
 )
 

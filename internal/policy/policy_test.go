@@ -66,11 +66,11 @@ func TestOf(t *testing.T) {
 	s := set(t, Config{[]string{"all"}, values{
 		"max-attempts": int64(2), "max-timeouts": "3", "max-releases": int64(4), "exhausted": "move", "dead-tube": "dead", "retry-delay": "1m30s",
 		"retry-factor": 1.5, "retry-max": int64(7200), "retry-jitter": "0", "retry-on": []any{"close", "release"},
-		"max-reserved": int64(5), "rate": "90/m", "burst": int64(3),
+		"ttl": "48h", "expired": "bury", "keep-buried": "72h", "max-reserved": int64(5), "rate": "90/m", "burst": int64(3),
 	}}, Config{[]string{"few"}, values{"retry-delay": "5s"}})
 	const second = 1e9
 	want := engine.Policy{MaxAttempts: 2, MaxTimeouts: 3, MaxReleases: 4, Exhausted: engine.MoveExhausted, DeadTube: "dead",
-		RetryDelay: 90 * second, RetryMax: 7200 * second, RetryFactor: 1.5, RetryOn: engine.Lost | engine.Release, MaxReserved: 5, Interval: 666_666_666, Burst: 3}
+		RetryDelay: 90 * second, RetryMax: 7200 * second, RetryFactor: 1.5, RetryOn: engine.Lost | engine.Release, TTL: 172800 * second, BuryAtTTL: true, KeepBuried: 259200 * second, MaxReserved: 5, Interval: 666_666_666, Burst: 3}
 	if got := *s.Of("all"); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -114,6 +114,8 @@ func TestRefused(t *testing.T) {
 		{[]string{"a"}, values{"retry-factor": "NaN"}, "not NaN"},
 		{[]string{"a"}, values{"retry-on": []any{"timeout", "crash"}}, "retry-on: want a list of timeout, close, release, not [timeout crash]"},
 		{[]string{"a"}, values{"retry-on": int64(1)}, "retry-on: want a list"},
+		{[]string{"a"}, values{"ttl": "-1s"}, "ttl: want a duration such as 30s, from 0s to 3650 days, not -1s"},
+		{[]string{"a"}, values{"expired": "move"}, "expired: want one of delete, bury, not move"},
 		{[]string{"a"}, values{"rate": "5/y"}, "rate: want a rate such as 100/s, 5/m, 2/h or 1/d, up to 100000/s, or 0, not 5/y"},
 		{[]string{"a"}, values{"rate": "100001/s"}, "not 100001/s"},
 		{[]string{"a"}, values{"rate": "0.5/d"}, "not 0.5/d"},

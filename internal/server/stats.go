@@ -113,6 +113,7 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64, asker co
 	acted := e.PolicyCounts()
 	count("policy-exhausted", acted.Exhausted())
 	count("policy-retried", acted[engine.Retried])
+	count("policy-expired", acted.Expired())
 	count("policy-skipped", acted[engine.PolicySkipped])
 	s.mu.Lock()
 	full := s.full()
