@@ -35,17 +35,17 @@ type limits struct {
 
 	// Guarded by mu.
 	inForce    Limits
-	addresses  map[netip.Addr]*visitors // by machine; the zero Addr: of unix sockets
-	departed   []departure              // of addresses without connections, in their order
-	identities map[string]*Limiter      // by name; those that have connected
+	addresses  map[netip.Addr]*address // by machine; the zero Addr: of unix sockets
+	departed   []departure             // of addresses without connections, in their order
+	identities map[string]*Limiter     // by name; those that have connected
 
 	throttled atomic.Uint64
 }
 
-// visitors are the clients of an address.
-type visitors struct {
+// An address is what the clients of one have used up.
+type address struct {
 	connections int      // that have entered
-	guests      int      // of clients of other members
+	proxied     int      // of clients of other members
 	commands    *Limiter // of those that nothing identifies
 	strangers   *Limiter // of those that are to prove who they are, and do not
 	keepUntil   int64    // as the last departure says
@@ -91,7 +91,7 @@ func (l *limits) LimiterOf(id *Identity, addr netip.Addr) *Limiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if id == nil || id.name == "" {
-		return l.visitors(addr).commands
+		return l.of(addr).commands
 	}
 	if l.identities == nil {
 		l.identities = make(map[string]*Limiter)
@@ -107,7 +107,7 @@ func (l *limits) LimiterOf(id *Identity, addr netip.Addr) *Limiter {
 func (l *limits) OfStrangers(addr netip.Addr) *Limiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.visitors(addr).strangers
+	return l.of(addr).strangers
 }
 
 // Request takes a token for a client that has no connection which the limits know of, such
@@ -129,7 +129,7 @@ func (l *limits) Enter(now int64, addr netip.Addr) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forget(now)
-	v := l.visitors(addr)
+	v := l.of(addr)
 	if most := l.inForce.ConnectionsPerAddress; most > 0 && v.connections >= most && addr.IsValid() {
 		return ErrAddressFull
 	}
@@ -141,30 +141,30 @@ func (l *limits) Enter(now int64, addr netip.Addr) error {
 func (l *limits) Leave(now int64, addr netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v := l.visitors(addr)
+	v := l.of(addr)
 	v.connections--
 	l.left(now, addr, v)
 }
 
-// EnterGuest counts a connection that has entered at another member, where it counts for the limit of its address.
-func (l *limits) EnterGuest(now int64, addr netip.Addr) {
+// EnterProxied counts a connection that has entered at another member, where it counts for the limit of its address.
+func (l *limits) EnterProxied(now int64, addr netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forget(now)
-	l.visitors(addr).guests++
+	l.of(addr).proxied++
 }
 
-// LeaveGuest is called when such a connection has ended.
-func (l *limits) LeaveGuest(now int64, addr netip.Addr) {
+// LeaveProxied is called when such a connection has ended.
+func (l *limits) LeaveProxied(now int64, addr netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v := l.visitors(addr)
-	v.guests--
+	v := l.of(addr)
+	v.proxied--
 	l.left(now, addr, v)
 }
 
 // left notes that a connection of an address has ended, with mu locked.
-func (l *limits) left(now int64, addr netip.Addr, v *visitors) {
+func (l *limits) left(now int64, addr netip.Addr, v *address) {
 	if v.gone() {
 		l.depart(Machine(addr), v)
 	}
@@ -172,24 +172,24 @@ func (l *limits) left(now int64, addr netip.Addr, v *visitors) {
 }
 
 // gone reports whether an address has no connections.
-func (v *visitors) gone() bool { return v.connections+v.guests == 0 }
+func (v *address) gone() bool { return v.connections+v.proxied == 0 }
 
-// visitors returns those of an address, with mu locked.
-func (l *limits) visitors(addr netip.Addr) *visitors {
+// of returns the state of an address, with mu locked.
+func (l *limits) of(addr netip.Addr) *address {
 	addr = Machine(addr)
 	v := l.addresses[addr]
 	if v == nil {
 		if l.addresses == nil {
-			l.addresses = make(map[netip.Addr]*visitors)
+			l.addresses = make(map[netip.Addr]*address)
 		}
-		v = &visitors{commands: l.newLimiter(l.inForce.CommandsPerSecond), strangers: l.newLimiter(l.inForce.CommandsPerSecond)}
+		v = &address{commands: l.newLimiter(l.inForce.CommandsPerSecond), strangers: l.newLimiter(l.inForce.CommandsPerSecond)}
 		l.addresses[addr] = v
 	}
 	return v
 }
 
 // depart notes that an address has no connections any more.
-func (l *limits) depart(addr netip.Addr, v *visitors) {
+func (l *limits) depart(addr netip.Addr, v *address) {
 	v.keepUntil = max(v.commands.newAt(), v.strangers.newAt())
 	l.departed = append(l.departed, departure{addr, v.keepUntil})
 }

@@ -89,24 +89,24 @@ func TestReconnectingIsNoWayOut(t *testing.T) {
 
 // A client of another member counts for no limit of connections here. As long as it is there its address is not forgotten, and
 // then it is.
-func TestGuests(t *testing.T) {
+func TestProxied(t *testing.T) {
 	l := &limits{}
 	l.SetLimits(0, Limits{CommandsPerSecond: 10, ConnectionsPerAddress: 1})
 	client, second := netip.MustParseAddr("192.0.2.1"), int64(time.Second)
-	l.EnterGuest(0, client)
-	l.EnterGuest(0, client)
+	l.EnterProxied(0, client)
+	l.EnterProxied(0, client)
 	k := l.LimiterOf(nil, client)
 	if err := l.Enter(0, client); err != nil {
-		t.Errorf("beside guests: %v", err)
+		t.Errorf("beside proxied: %v", err)
 	}
 	l.Leave(0, client)
-	l.LeaveGuest(0, client)
+	l.LeaveProxied(0, client)
 	l.Request(2*second, nil, client)
 	l.Request(4*second, nil, client)
 	if l.LimiterOf(nil, client) != k {
 		t.Error("the limiter of a guest is another one now")
 	}
-	l.LeaveGuest(6*second, client)
+	l.LeaveProxied(6*second, client)
 	if len(l.addresses) != 0 || len(l.departed) != 0 {
 		t.Errorf("%d addresses and %d departures are kept, want none", len(l.addresses), len(l.departed))
 	}

@@ -157,7 +157,7 @@ func (m *member) serveClient(from uint64, conn net.Conn) {
 		conn.Close()
 		return
 	}
-	srv.ServeVisitor(from, conn)
+	srv.ServeProxied(from, conn)
 }
 
 // serveSnapshot sends another member a snapshot.

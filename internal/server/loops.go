@@ -154,19 +154,19 @@ func (s *Server) prepare(c *socket, t *ListenOptions, e access.Evidence) {
 	if s.opt.Member != nil {
 		c.proxy = &proxy{came: s.now()}
 	}
-	if c.visitor != nil {
+	if c.proxied != nil {
 		return
 	}
 	s.admit(&c.Conversation, t, e)
 	if s.opt.Member != nil {
-		c.proxy.hello = s.helloOf(c, t, e)
+		c.proxy.header = s.describe(c, t, e)
 	}
 }
 
 // assign gives a client a loop, with mu locked: any one if the engine is here, else the first, where the client is
-// pending. That finds out, too, whether a visitor may begin.
+// pending. That finds out, too, whether a proxied client may begin.
 func (s *Server) assign(c *socket) {
-	if s.opt.Member == nil || s.mu.lead.Here && c.visitor == nil {
+	if s.opt.Member == nil || s.mu.lead.Here && c.proxied == nil {
 		s.serveHere(c)
 		return
 	}
@@ -203,8 +203,8 @@ func (s *Server) remove(c *socket) {
 	} else {
 		s.mu.sockets--
 	}
-	if c.visitor != nil {
-		s.access.LeaveGuest(s.now(), AddressOf(c.client))
+	if c.proxied != nil {
+		s.access.LeaveProxied(s.now(), AddressOf(c.client))
 		s.mu.left.Broadcast()
 		return
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // The server of a member of a cluster serves clients only while the member is the active leader. At other
-// members a loop passes a client's bytes to the leader and back (proxy.go), and the leader serves it as a visitor
-// (visitor.go). Without a leader a client is pending: nobody reads what it sends. When the leadership changes, the
+// members a loop passes a client's bytes to the leader and back (proxy.go), and the leader serves it as a proxied client
+// (proxied.go). Without a leader a client is pending: nobody reads what it sends. When the leadership changes, the
 // connections of all other clients end, at all members: each connects again, as after a restart.
 
 // DefaultPatience is how long a client waits for a leader.
@@ -23,7 +23,7 @@ type Member struct {
 	// ID is that of this member.
 	ID uint64
 
-	// Dial opens a stream to the leader, whose Server.ServeVisitor gets the other end. It returns when the
+	// Dial opens a stream to the leader, whose Server.ServeProxied gets the other end. It returns when the
 	// context is done, at the latest.
 	Dial func(ctx context.Context, leader uint64) (net.Conn, error)
 
@@ -92,8 +92,8 @@ func (s *Server) patience(came int64) int64 {
 // converse lets a pending client have its conversation with the engine here, and gives it a loop, unless the
 // leadership has changed.
 func (s *Server) converse(c *socket) (ok bool, err error) {
-	if c.visitor != nil {
-		if err := s.letBegin(c); err != nil {
+	if c.proxied != nil {
+		if err := s.beginProxied(c); err != nil {
 			return false, err
 		}
 	}

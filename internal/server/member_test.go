@@ -48,7 +48,7 @@ func startCrew(t *testing.T, n int, opt Options) *crew {
 					return nil, errors.New("unreachable")
 				}
 				own, other := memnet.Pipe()
-				go c.members[leader-1].ServeVisitor(id, other)
+				go c.members[leader-1].ServeProxied(id, other)
 				return own, nil
 			},
 			Stats: func(asked uint64) []wire.Stat {
@@ -270,33 +270,33 @@ func TestShutdownOfMembers(t *testing.T) {
 }
 
 // call connects a client of member 2 to member 1, with whatever that says of it.
-func call(t *testing.T, r *rig, hello []byte) *client {
+func call(t *testing.T, r *rig, header []byte) *client {
 	t.Helper()
 	own, other := memnet.Pipe()
-	go r.ServeVisitor(2, other)
+	go r.ServeProxied(2, other)
 	c := newClient(t, own)
-	if _, err := own.Write(hello); err != nil {
+	if _, err := own.Write(header); err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func describe(t *testing.T, v visitor) []byte {
+func describe(t *testing.T, v proxiedClient) []byte {
 	t.Helper()
-	hello, err := v.append(nil)
+	header, err := v.append(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return hello
+	return header
 }
 
 // The leader forgets the address of a client of another member when its last client has gone, not before.
-func TestVisitorsAreForgotten(t *testing.T) {
+func TestProxiedClientsAreForgotten(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := startCrew(t, 1, Options{})
 		c.elect(1)
-		hello := describe(t, visitor{Member: 2, Address: "192.0.2.7:99"})
-		first, second := call(t, c.members[0], hello), call(t, c.members[0], hello)
+		header := describe(t, proxiedClient{Member: 2, Address: "192.0.2.7:99"})
+		first, second := call(t, c.members[0], header), call(t, c.members[0], header)
 		first.do("use x\n", "USING x\n")
 		second.do("use x\n", "USING x\n")
 		limiter := func() *access.Limiter { return c.members[0].access.LimiterOf(nil, netip.MustParseAddr("192.0.2.7")) }
@@ -315,7 +315,7 @@ func TestVisitorsAreForgotten(t *testing.T) {
 }
 
 // The leader decides what a client of another member may do, by the name of its identity.
-func TestVisitorsRights(t *testing.T) {
+func TestProxiedClientsRights(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		token := access.NewToken()
 		hash, err := access.HashOf(token)
@@ -328,51 +328,51 @@ func TestVisitorsRights(t *testing.T) {
 		})
 		c := startCrew(t, 1, Options{Access: control})
 		c.elect(1)
-		known := call(t, c.members[0], describe(t, visitor{Member: 2, Identity: "mail", Address: "192.0.2.7:99", Required: true}))
+		known := call(t, c.members[0], describe(t, proxiedClient{Member: 2, Identity: "mail", Address: "192.0.2.7:99", Required: true}))
 		known.do("use mail\nput 0 0 60 1\nx\n", "USING mail\nINSERTED 1\n")
 		known.do("use other\n", "UNAUTHORIZED\n")
-		says := call(t, c.members[0], describe(t, visitor{Member: 2, Required: true}))
+		says := call(t, c.members[0], describe(t, proxiedClient{Member: 2, Required: true}))
 		says.do("auth "+string(token)+"\nuse mail\nput 0 0 60 1\nx\n", "AUTHENTICATED\nUSING mail\nINSERTED 2\n")
-		stranger := call(t, c.members[0], describe(t, visitor{Member: 2, Required: true}))
+		stranger := call(t, c.members[0], describe(t, proxiedClient{Member: 2, Required: true}))
 		stranger.do("stats\n", "UNAUTHORIZED\n")
 		stranger.wantEnd()
-		unknown := call(t, c.members[0], describe(t, visitor{Member: 2, Identity: "nobody"}))
+		unknown := call(t, c.members[0], describe(t, proxiedClient{Member: 2, Identity: "nobody"}))
 		unknown.wantEnd()
 		synctest.Wait()
 	})
 }
 
-func TestHostileVisitors(t *testing.T) {
+func TestHostileProxies(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := startCrew(t, 1, Options{})
 		c.elect(1)
-		for name, hello := range map[string][]byte{
-			"too long":           binary.BigEndian.AppendUint16(nil, maxVisitor+1),
+		for name, header := range map[string][]byte{
+			"too long":           binary.BigEndian.AppendUint16(nil, maxProxyHeader+1),
 			"not JSON":           append(binary.BigEndian.AppendUint16(nil, 3), "abc"...),
-			"of another member":  describe(t, visitor{Member: 3}),
-			"of a strange place": describe(t, visitor{Member: 2, Address: "somewhere"}),
+			"of another member":  describe(t, proxiedClient{Member: 3}),
+			"of a strange place": describe(t, proxiedClient{Member: 2, Address: "somewhere"}),
 			"nothing":            nil,
 		} {
 			t.Log(name)
-			call(t, c.members[0], hello).wantEnd()
+			call(t, c.members[0], header).wantEnd()
 		}
 	})
 }
 
-func FuzzVisitor(f *testing.F) {
-	hello, err := visitor{Member: 2, Address: "192.0.2.7:99", Identity: "mail"}.append(nil)
+func FuzzProxied(f *testing.F) {
+	header, err := proxiedClient{Member: 2, Address: "192.0.2.7:99", Identity: "mail"}.append(nil)
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(hello)
+	f.Add(header)
 	f.Add([]byte{0, 2, '{', '}'})
 	f.Fuzz(func(t *testing.T, input []byte) {
-		v, err := readVisitor(bytes.NewReader(input))
+		v, err := readProxied(bytes.NewReader(input))
 		if err != nil {
 			return
 		}
 		v.addr()
-		if _, err := v.append(nil); err != nil && len(input) < maxVisitor/8 {
+		if _, err := v.append(nil); err != nil && len(input) < maxProxyHeader/8 {
 			t.Fatal(err)
 		}
 	})

@@ -33,7 +33,7 @@ const (
 // is pending. With one the loop passes on what the client sends, and back what the leader answers.
 type proxy struct {
 	came    int64 // ns
-	hello   visitor
+	header  proxiedClient
 	dialing bool  // a goroutine opens the stream
 	retryAt int64 // ns; when to try again to reach the leader; 0: it has not failed
 	stream  Stream
@@ -73,7 +73,7 @@ func (l *loop) route(s *socket) {
 		}
 	case lead.Leader == 0, lead.Leader == l.srv.opt.Member.ID:
 		l.pend(s)
-	case s.visitor != nil: // its member knows already that this one leads, or does not know yet that it leads no more
+	case s.proxied != nil: // its member knows already that this one leads, or does not know yet that it leads no more
 		l.pend(s)
 	default:
 		l.dial(s)
@@ -92,12 +92,12 @@ func (l *loop) pend(s *socket) {
 
 // dial opens a stream to the leader.
 func (l *loop) dial(s *socket) {
-	hello, err := s.proxy.hello.append(nil)
+	header, err := s.proxy.header.append(nil)
 	if err != nil {
 		l.end(s, err)
 		return
 	}
-	s.proxy.dialing, s.proxy.input = true, hello
+	s.proxy.dialing, s.proxy.input = true, header
 	l.dials++
 	l.expect(s, epoll.Once)
 	lead, leading := l.srv.leadership()

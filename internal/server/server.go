@@ -8,7 +8,7 @@
 //	       ┌──────────────┴──────────────┐
 //	TCP and unix sockets,      a goroutine accepts, and waits
 //	    on Linux               for proxies and handshakes
-//	 │ acceptor.go                │ header.go, visitor.go
+//	 │ acceptor.go                │ header.go, proxied.go
 //	       └──────────────┬──────────────┘
 //	                    loop, a few of them          loop.go, loops.go
 //	                      │                          round.go: a turn
@@ -39,7 +39,7 @@
 // # Members of a cluster
 //
 // With Options.Member the server serves clients only while its member is the active leader (member.go). Else the
-// first loop passes their bytes on to the leader (proxy.go), whose server takes them for its own (visitor.go), or lets
+// first loop passes their bytes on to the leader (proxy.go), whose server takes them for its own (proxied.go), or lets
 // them wait for one.
 //
 // # Goroutines

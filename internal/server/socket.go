@@ -19,8 +19,8 @@ type socket struct {
 	// Static after join.
 	fd      Socket
 	client  net.Addr
-	buffer  buffered // fd, if that may be ready though no poller knows it; else nil
-	visitor *visitor // whose client it is; nil: this server's
+	buffer  buffered       // fd, if that may be ready though no poller knows it; else nil
+	proxied *proxiedClient // whose client it is; nil: this server's
 	loop    *loop
 	index   int    // in loop.clients
 	leads   uint32 // Server.mu.leads when it came, or when its leader was reached

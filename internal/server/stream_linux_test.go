@@ -37,7 +37,7 @@ func startLinkedCrew(t *testing.T, n int, opt Options, change ...func(member uin
 			if link == nil {
 				own, other := memnet.Pipe()
 				link = mux.New(own, nil)
-				far := mux.New(other, func(s *mux.Stream) { go c.members[leader-1].ServeVisitor(id, s) })
+				far := mux.New(other, func(s *mux.Stream) { go c.members[leader-1].ServeProxied(id, s) })
 				t.Cleanup(func() {
 					link.Close()
 					far.Close()

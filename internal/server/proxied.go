@@ -14,13 +14,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 )
 
-// A visitor is a client of another member, which that member describes at the beginning of the stream:
+// A proxiedClient is one of another member, which that member describes at the beginning of the stream:
 //
 //	u16 (big-endian) the length of the JSON that follows; then what the client sends
 //
 // The member that has the client's socket ends its encryption, and finds out who it is. What the client
 // may do, and how much, is decided by the leader, by the name of the identity.
-type visitor struct {
+type proxiedClient struct {
 	Member     uint64 `json:"member"`             // whose client it is
 	Address    string `json:"address,omitempty"`  // IP and port; empty: it came through a unix socket
 	Identity   string `json:"identity,omitempty"` // empty: nobody knows who it is
@@ -28,15 +28,15 @@ type visitor struct {
 	TokenInPut bool   `json:"token_in_put,omitempty"`
 }
 
-// maxVisitor is how long the description of a visitor may be, in bytes.
-const maxVisitor = 4 << 10
+// maxProxyHeader is how long the description of a proxied client may be, in bytes.
+const maxProxyHeader = 4 << 10
 
-// visitorTimeout is how long it may take to arrive.
-const visitorTimeout = 10 * time.Second
+// proxyHeaderTimeout is how long it may take to arrive.
+const proxyHeaderTimeout = 10 * time.Second
 
-// helloOf describes a client of this server.
-func (s *Server) helloOf(c *socket, t *ListenOptions, e access.Evidence) visitor {
-	v := visitor{Member: s.opt.Member.ID, Required: t.Required, TokenInPut: t.TokenInPut}
+// describe describes a client of this server.
+func (s *Server) describe(c *socket, t *ListenOptions, e access.Evidence) proxiedClient {
+	v := proxiedClient{Member: s.opt.Member.ID, Required: t.Required, TokenInPut: t.TokenInPut}
 	if id, known := s.access.Identify(e); known {
 		v.Identity = id.Name()
 	}
@@ -47,23 +47,23 @@ func (s *Server) helloOf(c *socket, t *ListenOptions, e access.Evidence) visitor
 }
 
 // append appends the description.
-func (v visitor) append(dst []byte) ([]byte, error) {
+func (v proxiedClient) append(dst []byte) ([]byte, error) {
 	text, err := json.Marshal(v)
-	if err == nil && len(text) > maxVisitor {
-		err = fmt.Errorf("its description has %d bytes, at most %d", len(text), maxVisitor)
+	if err == nil && len(text) > maxProxyHeader {
+		err = fmt.Errorf("its description has %d bytes, at most %d", len(text), maxProxyHeader)
 	}
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(text)))
 	return append(dst, text...), err
 }
 
-func readVisitor(r io.Reader) (v visitor, err error) {
+func readProxied(r io.Reader) (v proxiedClient, err error) {
 	var head [2]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return v, err
 	}
 	n := binary.BigEndian.Uint16(head[:])
-	if n > maxVisitor {
-		return v, fmt.Errorf("a description of %d bytes, at most %d", n, maxVisitor)
+	if n > maxProxyHeader {
+		return v, fmt.Errorf("a description of %d bytes, at most %d", n, maxProxyHeader)
 	}
 	text := make([]byte, n)
 	if _, err := io.ReadFull(r, text); err != nil {
@@ -80,29 +80,29 @@ func readVisitor(r io.Reader) (v visitor, err error) {
 	return v, nil
 }
 
-// terms returns what the listener asks that the visitor came through.
-func (v visitor) terms() *ListenOptions {
+// terms returns what the listener asks that the client came through.
+func (v proxiedClient) terms() *ListenOptions {
 	return &ListenOptions{Terms: access.Terms{Required: v.Required, TokenInPut: v.TokenInPut}}
 }
 
-// addr returns the address that the visitor came from.
-func (v visitor) addr() net.Addr {
+// addr returns the address that the client came from.
+func (v proxiedClient) addr() net.Addr {
 	if ap, err := netip.ParseAddrPort(v.Address); err == nil {
 		return net.TCPAddrFromAddrPort(ap)
 	}
 	return &net.UnixAddr{Net: "unix", Name: "@"}
 }
 
-// ServeVisitor gives a loop the stream of a client that another member passes on, when it has said whose client that is. If
+// ServeProxied gives a loop the stream of a client that another member passes on, when it has said whose client that is. If
 // this member does not lead, the client waits until it does.
-func (s *Server) ServeVisitor(member uint64, stream net.Conn) {
+func (s *Server) ServeProxied(member uint64, stream net.Conn) {
 	if !s.begin() {
 		stream.Close()
 		return
 	}
 	defer s.wg.Done()
-	over := s.closeUnless(stream, visitorTimeout)
-	v, err := readVisitor(stream)
+	over := s.closeUnless(stream, proxyHeaderTimeout)
+	v, err := readProxied(stream)
 	over()
 	if err == nil && v.Member != member {
 		err = fmt.Errorf("it says that it is a client of member %d", v.Member)
@@ -113,12 +113,12 @@ func (s *Server) ServeVisitor(member uint64, stream net.Conn) {
 		return
 	}
 	s.startLoops(nil)
-	c := &socket{client: v.addr(), visitor: &v, fd: streamSocket{s.streamOf(stream)}}
+	c := &socket{client: v.addr(), proxied: &v, fd: streamSocket{s.streamOf(stream)}}
 	e := access.Evidence{Address: AddressOf(c.client)}
-	s.access.EnterGuest(s.now(), e.Address)
+	s.access.EnterProxied(s.now(), e.Address)
 	if s.place(c, nil, e) != nil {
 		c.fd.Close()
-		s.access.LeaveGuest(s.now(), e.Address)
+		s.access.LeaveProxied(s.now(), e.Address)
 	}
 }
 
@@ -130,20 +130,20 @@ func (s *Server) streamOf(nc net.Conn) Stream {
 	return s.newPump(nc)
 }
 
-// letBegin lets the conversation of a visitor begin.
-func (s *Server) letBegin(c *socket) error {
-	id, known := s.access.ByName(c.visitor.Identity)
-	if !known && c.visitor.Identity != "" {
-		return &refusal{"the leader knows no identity " + c.visitor.Identity}
+// beginProxied lets the conversation of a proxied client begin.
+func (s *Server) beginProxied(c *socket) error {
+	id, known := s.access.ByName(c.proxied.Identity)
+	if !known && c.proxied.Identity != "" {
+		return &refusal{"the leader knows no identity " + c.proxied.Identity}
 	}
-	s.admitAs(&c.Conversation, c.visitor.terms(), id, known, AddressOf(c.client))
+	s.admitAs(&c.Conversation, c.proxied.terms(), id, known, AddressOf(c.client))
 	return nil
 }
 
 // askedMember returns the member that a client has asked.
 func (s *Server) askedMember(asker conversation.Owner) uint64 {
-	if c, ok := asker.(*socket); ok && c.visitor != nil {
-		return c.visitor.Member
+	if c, ok := asker.(*socket); ok && c.proxied != nil {
+		return c.proxied.Member
 	}
 	return s.opt.Member.ID
 }
