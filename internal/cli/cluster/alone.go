@@ -20,38 +20,30 @@ import (
 )
 
 func newLeave() *cobra.Command {
-	return &cobra.Command{
-		Use:   "leave DIR",
-		Short: "leave the cluster; the last member becomes a single server",
-		Long: `Leave the cluster. The last member, whose server must not run, becomes a single server
+	return newCommand("leave DIR", "leave the cluster; the last member becomes a single server", `Leave the cluster. The last member, whose server must not run, becomes a single server
 again: DIR keeps the journal with all jobs. Any other member is removed, as by "beanpole cluster
 remove"; its server ends, and its directory is of no use after that.
-` + exits,
-		Example:               "  beanpole cluster leave /var/lib/beanpole",
-		DisableFlagsInUseLine: true,
-		Args:                  kit.Arguments("DIR"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := open(args[0])
-			if err != nil {
-				return err
-			}
-			if len(d.Contacts) > 0 {
-				// Its server may have ended before it could answer; then another one was asked.
-				return change(cmd, args[0], control.Request{Do: control.DoRemove, ID: d.ID, IfThere: true})
-			}
-			ctx, cancel := withPatience(cmd)
-			defer cancel()
-			if holder, err := kit.HolderOf(args[0]); err != nil {
-				return err
-			} else if holder != "" {
-				return kit.WithCode(kit.ExitJournal, fmt.Errorf("directory %s is used by %s (stop the server first)", args[0], holder))
-			}
-			if err := becomeSingle(ctx, args[0], d); err != nil {
-				return kit.WithCode(kit.ExitJournal, err)
-			}
-			return nil
-		},
-	}
+`, "  beanpole cluster leave /var/lib/beanpole", "DIR", func(cmd *cobra.Command, args []string) error {
+		d, err := open(args[0])
+		if err != nil {
+			return err
+		}
+		if len(d.Contacts) > 0 {
+			// Its server may have ended before it could answer; then another one was asked.
+			return change(cmd, args[0], control.Request{Do: control.DoRemove, ID: d.ID, IfThere: true})
+		}
+		ctx, cancel := withPatience(cmd)
+		defer cancel()
+		if holder, err := kit.HolderOf(args[0]); err != nil {
+			return err
+		} else if holder != "" {
+			return kit.WithCode(kit.ExitJournal, fmt.Errorf("directory %s is used by %s (stop the server first)", args[0], holder))
+		}
+		if err := becomeSingle(ctx, args[0], d); err != nil {
+			return kit.WithCode(kit.ExitJournal, err)
+		}
+		return nil
+	})
 }
 
 // becomeSingle makes the directory of the last member that of a single server. The member runs until the journal has
@@ -84,30 +76,22 @@ func becomeSingle(ctx context.Context, dir string, d *directory.Directory) error
 }
 
 func newRejoin() *cobra.Command {
-	return &cobra.Command{
-		Use:   "rejoin DIR",
-		Short: "throw a member's jobs away and get them from the others",
-		Long: `Make the directory of a member that cannot go on, because its disk is damaged or was restored from
+	return newCommand("rejoin DIR", "throw a member's jobs away and get them from the others", `Make the directory of a member that cannot go on, because its disk is damaged or was restored from
 an older copy, that of a new member in its place. The server must not run, and a majority
 of the members must. ALL JOBS IN DIR ARE REMOVED: the new member gets them from the others.
-` + exits,
-		Example:               "  beanpole cluster rejoin /var/lib/beanpole",
-		DisableFlagsInUseLine: true,
-		Args:                  kit.Arguments("DIR"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := open(args[0])
-			if err != nil {
-				return err
-			}
-			ctx, cancel := withPatience(cmd)
-			defer cancel()
-			id, err := rejoin(ctx, args[0], d)
-			if err != nil {
-				return err
-			}
-			return printID(cmd, id)
-		},
-	}
+`, "  beanpole cluster rejoin /var/lib/beanpole", "DIR", func(cmd *cobra.Command, args []string) error {
+		d, err := open(args[0])
+		if err != nil {
+			return err
+		}
+		ctx, cancel := withPatience(cmd)
+		defer cancel()
+		id, err := rejoin(ctx, args[0], d)
+		if err != nil {
+			return err
+		}
+		return printID(cmd, id)
+	})
 }
 
 func rejoin(ctx context.Context, dir string, d *directory.Directory) (id uint64, err error) {
@@ -117,7 +101,7 @@ func rejoin(ctx context.Context, dir string, d *directory.Directory) (id uint64,
 	if _, err := cluster.Inspect(vfs.OS, dir); errors.Is(err, cluster.ErrCopy) { // it would take the place of the original
 		return 0, kit.WithCode(kit.ExitJournal, fmt.Errorf("%w: %s", err, advice.Member(dir, err)))
 	}
-	lock, err := lockJournal(dir)
+	lock, err := advice.Lock(dir)
 	if err != nil {
 		return 0, kit.WithCode(kit.ExitJournal, err)
 	}
@@ -166,40 +150,32 @@ func wipe(dir string, d *directory.Directory) error {
 
 func newRecover() *cobra.Command {
 	var sure bool
-	cmd := &cobra.Command{
-		Use:   "recover --force-new-cluster DIR",
-		Short: "go on alone when a majority is lost for good",
-		Long: `Make the member whose directory this is the only one of a new cluster, with what it has. Only
+	cmd := newCommand("recover --force-new-cluster DIR", "go on alone when a majority is lost for good", `Make the member whose directory this is the only one of a new cluster, with what it has. Only
 when a majority of the members is lost for good: what the lost ones had and this one has not is
 gone, although it was acknowledged. If there are several to choose from, take the one whose log goes
 furthest. The other members that are left must not run again: wipe them and let them join.
-` + exits,
-		Example:               "  beanpole cluster recover --force-new-cluster /var/lib/beanpole",
-		DisableFlagsInUseLine: true,
-		Args:                  kit.Arguments("DIR"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if !sure {
-				return kit.UsageError("a majority of the members must be lost for good; if so, add --force-new-cluster")
-			}
-			d, err := open(args[0])
-			if err != nil {
-				return err
-			}
-			id, last, err := recoverAlone(args[0], d)
-			if err != nil {
-				return kit.WithCode(kit.ExitJournal, err)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "member %d, with the log up to entry %d of term %d\n", id, last.Index, last.Term)
+`, "  beanpole cluster recover --force-new-cluster /var/lib/beanpole", "DIR", func(cmd *cobra.Command, args []string) error {
+		if !sure {
+			return kit.UsageError("a majority of the members must be lost for good; if so, add --force-new-cluster")
+		}
+		d, err := open(args[0])
+		if err != nil {
 			return err
-		},
-	}
+		}
+		id, last, err := recoverAlone(args[0], d)
+		if err != nil {
+			return kit.WithCode(kit.ExitJournal, err)
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "member %d, with the log up to entry %d of term %d\n", id, last.Index, last.Term)
+		return err
+	})
 	cmd.Flags().BoolVar(&sure, "force-new-cluster", false, "a majority of the members is lost for good")
 	return cmd
 }
 
 // recoverAlone makes a member the only one of a new cluster.
 func recoverAlone(dir string, d *directory.Directory) (id uint64, last raftlog.Position, err error) {
-	lock, err := lockJournal(dir)
+	lock, err := advice.Lock(dir)
 	if err != nil {
 		return 0, last, err
 	}

@@ -40,6 +40,10 @@ func New() *cobra.Command {
 	}, newInit(), newJoinToken(), newJoin(), newStatus(), newRemove(), newReplace(), newTransfer(), newVerify(), newLeave(), newRejoin(), newRecover())
 }
 
+func newCommand(use, short, long, example, args string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+	return kit.NewCommand(use, short, long+exits, example, args, run)
+}
+
 // open opens the directory of a member.
 func open(dir string) (*directory.Directory, error) {
 	d, err := directory.Open(dir)

@@ -25,21 +25,13 @@ import (
 
 func newInit() *cobra.Command {
 	var listen string
-	cmd := &cobra.Command{
-		Use:   "init DIR --listen HOST:PORT",
-		Short: "make a directory that of the first member of a cluster",
-		Long: `Make DIR that of the first member of a new cluster. It may be empty, or have the
+	cmd := newCommand("init DIR --listen HOST:PORT", "make a directory that of the first member of a cluster", `Make DIR that of the first member of a new cluster. It may be empty, or have the
 journal of a single server, which must not run: no job of it is touched or copied.
 Other members connect to the address of --listen, so it must be one by which they
 reach this machine.
-` + exits,
-		Example:               "  beanpole cluster init /var/lib/beanpole --listen 10.0.0.1:11400",
-		DisableFlagsInUseLine: true,
-		Args:                  kit.Arguments("DIR"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return makeFirst(cmd, args[0], listen)
-		},
-	}
+`, "  beanpole cluster init /var/lib/beanpole --listen 10.0.0.1:11400", "DIR", func(cmd *cobra.Command, args []string) error {
+		return makeFirst(cmd, args[0], listen)
+	})
 	defineListen(cmd, &listen)
 	return cmd
 }
@@ -76,7 +68,7 @@ func begin(dir, listen string) (d *directory.Directory, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	lock, err := lockJournal(dir)
+	lock, err := advice.Lock(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -107,43 +99,26 @@ func refuseBinlogs(dir string) error {
 	return err
 }
 
-// lockJournal takes the lock that a server holds.
-func lockJournal(dir string) (io.Closer, error) {
-	lock, err := vfs.OS.Lock(filepath.Join(dir, "lock"))
-	if errors.Is(err, vfs.ErrLocked) {
-		err = fmt.Errorf("directory %s: %w (stop the server first)", dir, err)
-	}
-	return lock, err
-}
-
 func newJoinToken() *cobra.Command {
 	var out string
-	cmd := &cobra.Command{
-		Use:   "join-token DIR",
-		Short: "print a token by which one server can join",
-		Long: `Print a token, one line, by which one server can join the cluster of the member
+	cmd := newCommand("join-token DIR", "print a token by which one server can join", `Print a token, one line, by which one server can join the cluster of the member
 whose directory this is. It is good once, for an hour, at this member. Whoever has it can become a
 member, so keep it as you keep a password.
-` + exits,
-		Example:               "  beanpole cluster join-token /var/lib/beanpole > token",
-		DisableFlagsInUseLine: true,
-		Args:                  kit.Arguments("DIR"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := open(args[0])
-			if err != nil {
-				return err
-			}
-			t, err := d.NewToken(time.Now())
-			if err != nil {
-				return kit.WithCode(kit.ExitJournal, err)
-			}
-			if out != "" {
-				return writeToken(out, t)
-			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), t)
+`, "  beanpole cluster join-token /var/lib/beanpole > token", "DIR", func(cmd *cobra.Command, args []string) error {
+		d, err := open(args[0])
+		if err != nil {
 			return err
-		},
-	}
+		}
+		t, err := d.NewToken(time.Now())
+		if err != nil {
+			return kit.WithCode(kit.ExitJournal, err)
+		}
+		if out != "" {
+			return writeToken(out, t)
+		}
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), t)
+		return err
+	})
 	cmd.Flags().StringVar(&out, "out", "", "write it to a `FILE`, which only its owner can read")
 	return cmd
 }
@@ -170,10 +145,7 @@ func (j *joining) define(cmd *cobra.Command) {
 func newJoin() *cobra.Command {
 	var j joining
 	var bootstrap bool
-	cmd := &cobra.Command{
-		Use:   "join DIR HOST:PORT --join-token-file FILE --listen HOST:PORT",
-		Short: "make a directory that of a further member",
-		Long: `Make DIR, which must have no jobs, that of a further member of a cluster. The address is
+	cmd := newCommand("join DIR HOST:PORT --join-token-file FILE --listen HOST:PORT", "make a directory that of a further member", `Make DIR, which must have no jobs, that of a further member of a cluster. The address is
 that of the member that has made the token. When "beanpole -b DIR" runs, the new member learns
 what the others have, and then votes, by itself.
 
@@ -181,23 +153,18 @@ With --bootstrap all members can have the same command, in a manifest for exampl
 is that of a member already nothing is done, and where the address is that of --listen
 itself, the member joins at the one that has made the token. The first member is made by
 "beanpole cluster init", once: where there is none, its disk may be lost, and the others go on.
-` + exits,
-		Example:               "  beanpole cluster join /var/lib/beanpole 10.0.0.1:11400 --join-token-file token --listen 10.0.0.2:11400",
-		DisableFlagsInUseLine: true,
-		Args:                  kit.Arguments("DIR HOST:PORT"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			dir, addr := args[0], args[1]
-			if bootstrap {
-				if is, _ := directory.Exists(dir); is {
-					return nil
-				}
-				if addr == j.listen {
-					addr = "" // the command is that of the others
-				}
+`, "  beanpole cluster join /var/lib/beanpole 10.0.0.1:11400 --join-token-file token --listen 10.0.0.2:11400", "DIR HOST:PORT", func(cmd *cobra.Command, args []string) error {
+		dir, addr := args[0], args[1]
+		if bootstrap {
+			if is, _ := directory.Exists(dir); is {
+				return nil
 			}
-			return j.run(cmd, dir, addr, 0)
-		},
-	}
+			if addr == j.listen {
+				addr = "" // the command is that of the others
+			}
+		}
+		return j.run(cmd, dir, addr, 0)
+	})
 	j.define(cmd)
 	cmd.Flags().BoolVar(&bootstrap, "bootstrap", false, "do nothing where DIR is that of a member; join at the\nmember that has made the token where the address is\nthat of --listen")
 	return cmd
@@ -217,24 +184,16 @@ func makeFirst(cmd *cobra.Command, dir, listen string) error {
 
 func newReplace() *cobra.Command {
 	var j joining
-	cmd := &cobra.Command{
-		Use:   "replace ID DIR HOST:PORT --join-token-file FILE --listen HOST:PORT",
-		Short: "join in place of a member that is lost",
-		Long: `Join a cluster as "beanpole cluster join" does, in place of the member ID. That one is
+	cmd := newCommand("replace ID DIR HOST:PORT --join-token-file FILE --listen HOST:PORT", "join in place of a member that is lost", `Join a cluster as "beanpole cluster join" does, in place of the member ID. That one is
 removed in the moment in which the new one has caught up and votes: so the cluster never has
 more members that may be lost than before.
-` + exits,
-		Example:               "  beanpole cluster replace 5577006791947779 /var/lib/beanpole 10.0.0.1:11400 --join-token-file token --listen 10.0.0.4:11400",
-		DisableFlagsInUseLine: true,
-		Args:                  kit.Arguments("ID DIR HOST:PORT"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := parseID(args[0])
-			if err != nil {
-				return err
-			}
-			return j.run(cmd, args[1], args[2], id)
-		},
-	}
+`, "  beanpole cluster replace 5577006791947779 /var/lib/beanpole 10.0.0.1:11400 --join-token-file token --listen 10.0.0.4:11400", "ID DIR HOST:PORT", func(cmd *cobra.Command, args []string) error {
+		id, err := parseID(args[0])
+		if err != nil {
+			return err
+		}
+		return j.run(cmd, args[1], args[2], id)
+	})
 	j.define(cmd)
 	return cmd
 }
@@ -318,7 +277,7 @@ func mayJoin(dir string) (release func() error, err error) {
 	if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !isOfJournal(e.Name()) }) {
 		return nil, notEmpty
 	}
-	lock, err := lockJournal(dir)
+	lock, err := advice.Lock(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -20,10 +20,7 @@ import (
 func newStatus() *cobra.Command {
 	var asJSON, isOffline bool
 	var target kit.Connection
-	cmd := &cobra.Command{
-		Use:   "status [DIR|-a ADDR] [--offline] [--json]",
-		Short: "show the members of a cluster, and who leads",
-		Long: `Show the members of a cluster: who leads, which of them vote, whether they can be reached, when they
+	cmd := newCommand("status [DIR|-a ADDR] [--offline] [--json]", "show the members of a cluster, and who leads", `Show the members of a cluster: who leads, which of them vote, whether they can be reached, when they
 were heard last, how many entries of the log they lack ("-" is not known), and what is wrong. With a
 member's directory the leader is asked, whichever member that is of, if any knows one. Without it, a
 member is asked at its port for clients, as by other commands: without a leader it does not answer,
@@ -33,29 +30,24 @@ reached.
 With --offline nobody is asked: it shows what the directory has, whose server need not run. The
 members are those that this one knew last. To choose the directory for "beanpole cluster recover",
 take the one whose log ends with the highest term, and of several the one with the highest entry.
-` + exits,
-		Example:               "  beanpole cluster status /var/lib/beanpole\n  beanpole cluster status /var/lib/beanpole --json\n  beanpole cluster status\n  beanpole cluster status -a 10.0.0.2:11300\n  beanpole cluster status --offline /var/lib/beanpole",
-		DisableFlagsInUseLine: true,
-		Args:                  kit.Arguments("[DIR]"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if isOffline {
-				return showOffline(cmd, args, asJSON)
-			}
-			ctx, cancel := withPatience(cmd)
-			defer cancel()
-			s, err := ask(ctx, cmd, args, &target)
-			if err != nil {
-				return err
-			}
-			if err := printStatus(cmd.OutOrStdout(), s, asJSON); err != nil {
-				return err
-			}
-			if !s.Quorum {
-				return errors.New("no majority is known: nothing can be changed at the moment")
-			}
-			return nil
-		},
-	}
+`, "  beanpole cluster status /var/lib/beanpole\n  beanpole cluster status /var/lib/beanpole --json\n  beanpole cluster status\n  beanpole cluster status -a 10.0.0.2:11300\n  beanpole cluster status --offline /var/lib/beanpole", "[DIR]", func(cmd *cobra.Command, args []string) error {
+		if isOffline {
+			return showOffline(cmd, args, asJSON)
+		}
+		ctx, cancel := withPatience(cmd)
+		defer cancel()
+		s, err := ask(ctx, cmd, args, &target)
+		if err != nil {
+			return err
+		}
+		if err := printStatus(cmd.OutOrStdout(), s, asJSON); err != nil {
+			return err
+		}
+		if !s.Quorum {
+			return errors.New("no majority is known: nothing can be changed at the moment")
+		}
+		return nil
+	})
 	target.Define(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as one line of JSON")
 	cmd.Flags().BoolVar(&isOffline, "offline", false, "show what the directory has, and ask nobody")
@@ -146,45 +138,29 @@ func change(cmd *cobra.Command, dir string, r control.Request) error {
 }
 
 func newRemove() *cobra.Command {
-	return &cobra.Command{
-		Use:   "remove DIR ID",
-		Short: "remove a member",
-		Long: `Remove the member ID from the cluster of the member whose directory this is. It need not
+	return newCommand("remove DIR ID", "remove a member", `Remove the member ID from the cluster of the member whose directory this is. It need not
 run. Its directory is of no use after that, and its id is never used again.
-` + exits,
-		Example:               "  beanpole cluster remove /var/lib/beanpole 5577006791947779",
-		DisableFlagsInUseLine: true,
-		Args:                  kit.Arguments("DIR ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+`, "  beanpole cluster remove /var/lib/beanpole 5577006791947779", "DIR ID", func(cmd *cobra.Command, args []string) error {
+		id, err := parseID(args[1])
+		if err != nil {
+			return err
+		}
+		return change(cmd, args[0], control.Request{Do: control.DoRemove, ID: id})
+	})
+}
+
+func newTransfer() *cobra.Command {
+	return newCommand("transfer DIR [ID]", "let another member lead", `Let the member ID lead, or the one that is most up to date. All clients' connections
+end, as with a restart; nothing is lost. A leader that is stopped does this by itself.
+`, "  beanpole cluster transfer /var/lib/beanpole", "DIR [ID]", func(cmd *cobra.Command, args []string) error {
+		r := control.Request{Do: control.DoTransfer}
+		if len(args) > 1 {
 			id, err := parseID(args[1])
 			if err != nil {
 				return err
 			}
-			return change(cmd, args[0], control.Request{Do: control.DoRemove, ID: id})
-		},
-	}
-}
-
-func newTransfer() *cobra.Command {
-	return &cobra.Command{
-		Use:   "transfer DIR [ID]",
-		Short: "let another member lead",
-		Long: `Let the member ID lead, or the one that is most up to date. All clients' connections
-end, as with a restart; nothing is lost. A leader that is stopped does this by itself.
-` + exits,
-		Example:               "  beanpole cluster transfer /var/lib/beanpole",
-		DisableFlagsInUseLine: true,
-		Args:                  kit.Arguments("DIR [ID]"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r := control.Request{Do: control.DoTransfer}
-			if len(args) > 1 {
-				id, err := parseID(args[1])
-				if err != nil {
-					return err
-				}
-				r.ID = id
-			}
-			return change(cmd, args[0], r)
-		},
-	}
+			r.ID = id
+		}
+		return change(cmd, args[0], r)
+	})
 }

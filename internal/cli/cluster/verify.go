@@ -18,32 +18,24 @@ import (
 
 func newVerify() *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "verify DIR [--json]",
-		Short: "compare the jobs of all members",
-		Long: `Compare what the members of the cluster of the member whose directory this is have in memory: all
+	cmd := newCommand("verify DIR [--json]", "compare the jobs of all members", `Compare what the members of the cluster of the member whose directory this is have in memory: all
 jobs with their bodies, states and tubes, the pauses of tubes, and policies that were set. The queue goes on meanwhile. Jobs that
 are put, deleted or changed during the consistency check are not compared, and their number is shown. The
 exit code is 1 if a member differs, or could not be asked.
-` + exits,
-		Example:               "  beanpole cluster verify /var/lib/beanpole",
-		DisableFlagsInUseLine: true,
-		Args:                  kit.Arguments("DIR"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := open(args[0])
-			if err != nil {
-				return err
-			}
-			c, err := compare(cmd.Context(), d)
-			if err != nil {
-				return err
-			}
-			if err := printResult(cmd.OutOrStdout(), &c, asJSON); err != nil {
-				return err
-			}
-			return resultError(&c)
-		},
-	}
+`, "  beanpole cluster verify /var/lib/beanpole", "DIR", func(cmd *cobra.Command, args []string) error {
+		d, err := open(args[0])
+		if err != nil {
+			return err
+		}
+		c, err := compare(cmd.Context(), d)
+		if err != nil {
+			return err
+		}
+		if err := printResult(cmd.OutOrStdout(), &c, asJSON); err != nil {
+			return err
+		}
+		return resultError(&c)
+	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as one line of JSON")
 	return cmd
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/beanpole-mq/beanpole/internal/cli/advice"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
@@ -50,7 +51,7 @@ func convert(dir, out string, w io.Writer) error {
 	if err := checkJournal(dir); err != nil {
 		return err
 	}
-	lock, err := lockJournal(dir)
+	lock, err := advice.Lock(dir)
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func convert(dir, out string, w io.Writer) error {
 	if _, err := makeEmpty(out); err != nil {
 		return kit.WithCode(kit.ExitJournal, err)
 	}
-	theirs, err := lockJournal(out)
+	theirs, err := advice.Lock(out)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"syscall"
 
@@ -47,18 +46,4 @@ func refuseMember(dir, name, instead string) error {
 	}
 	return kit.WithCode(kit.ExitJournal, fmt.Errorf("directory %s is that of a member of a cluster, whose journal %s must not change: "+
 		"it would differ from those of the other members (%s)", dir, name, instead))
-}
-
-// lockJournal takes the lock of a journal for a tool that needs it for itself.
-// Until it is closed, kit.HolderOf must not be called: closing any descriptor of the
-// file gives the lock up.
-func lockJournal(dir string) (io.Closer, error) {
-	lock, err := vfs.OS.Lock(filepath.Join(dir, "lock"))
-	if errors.Is(err, vfs.ErrLocked) {
-		err = fmt.Errorf("directory %s: %w (stop the server first)", dir, err)
-	}
-	if err != nil {
-		return nil, kit.WithCode(kit.ExitJournal, err)
-	}
-	return lock, nil
 }

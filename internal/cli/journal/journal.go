@@ -41,18 +41,10 @@ func New() *cobra.Command {
 // newCommand returns a command about the journal in the directory that is its first argument, which
 // it looks at before the command runs.
 func newCommand(use, short, long, example, args string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
-	return &cobra.Command{
-		Use:                   use,
-		Short:                 short,
-		Long:                  long + "\n" + exits,
-		Example:               example,
-		DisableFlagsInUseLine: true,
-		Args:                  kit.Arguments(args),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkDirectory(args[0]); err != nil {
-				return err
-			}
-			return run(cmd, args)
-		},
-	}
+	return kit.NewCommand(use, short, long+"\n"+exits, example, args, func(cmd *cobra.Command, args []string) error {
+		if err := checkDirectory(args[0]); err != nil {
+			return err
+		}
+		return run(cmd, args)
+	})
 }

@@ -39,7 +39,7 @@ func repair(dir, to string, w io.Writer) (err error) {
 	if err := checkJournal(dir); err != nil {
 		return err
 	}
-	lock, err := lockJournal(dir)
+	lock, err := advice.Lock(dir)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func repair(dir, to string, w io.Writer) (err error) {
 		return kit.WithCode(kit.ExitJournal, err)
 	}
 	defer undoCopy(to, made, &err)
-	if lock, err = lockJournal(dir); err != nil {
+	if lock, err = advice.Lock(dir); err != nil {
 		return err
 	}
 	records, _, err := wal.Salvage(vfs.OS, dir, to, wal.Options{})
