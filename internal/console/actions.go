@@ -255,7 +255,7 @@ func (r *request) call(a *action, target string, v url.Values, task *admin.Task)
 }
 
 // taskPatience is how long a page waits for a task, in seconds, before it says that it goes on.
-const taskPatience = 2
+const taskPatience = 1
 
 // waitFor waits until a task has ended, but not for long.
 func (r *request) waitFor(t *admin.Task) (err error) {
@@ -314,12 +314,12 @@ func (a *action) outcome(v url.Values, targets []string, sum *outcome) note {
 
 // ofJobs says what came of an action on many jobs.
 func (sum *outcome) ofJobs(a *action) string {
+	if len(sum.running) > 0 {
+		return "It goes on also when you leave this page."
+	}
 	text := fmt.Sprintf("%s %s", plural(sum.jobs, "job", "jobs"), a.done)
 	if sum.skipped > 0 {
 		text += fmt.Sprintf(", %s left out, for they had changed", numOf(sum.skipped))
-	}
-	if len(sum.running) > 0 {
-		return text + " so far; it goes on."
 	}
 	return text + "."
 }

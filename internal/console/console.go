@@ -82,7 +82,7 @@ func forEachPage[T any](parse func(files ...string) T) map[string]func() T {
 	return sets
 }
 
-var pageNames = []string{"overview", "tubes", "tube", "put", "import", "search", "job", "connections", "connection", "activity", "server", "confirm", "login", "problem"}
+var pageNames = []string{"overview", "tubes", "tube", "put", "import", "search", "job", "connections", "connection", "activity", "server", "confirm", "login", "problem", "find"}
 
 // New returns the handler of all paths that begin with Prefix.
 func New(opt Options) *Console {
@@ -102,7 +102,7 @@ func New(opt Options) *Console {
 	} {
 		c.ofEachServer("GET", pattern, c.show(page))
 	}
-	c.ofEachServer("GET", "job", c.jumpToJob)
+	c.ofEachServer("GET", "find", c.find)
 	c.ofEachServer("GET", "job/{job}/body", c.body)
 	c.ofEachServer("GET", "tube/{tube}/export", c.export)
 	c.ofEachServer("POST", "tube/{tube}/import", c.takeFile)
@@ -202,7 +202,10 @@ func (c *Console) show(make pageFunc) http.HandlerFunc {
 		r := c.newRequest(h)
 		p, err := r.page(make)
 		if isStatus(err, http.StatusForbidden) && r.URL.Path == r.site.base && has(r.meOn("").Anywhere, "put") {
-			http.Redirect(w, h, r.site.base+"put", http.StatusSeeOther) // #nosec G710 -- to our own page
+			err = elsewhere(r.site.base + "put")
+		}
+		if to, ok := errors.AsType[elsewhere](err); ok {
+			http.Redirect(w, h, string(to), http.StatusSeeOther) // #nosec G710 -- to our own page
 			return
 		}
 		if errors.Is(err, errUnknown) {

@@ -39,13 +39,6 @@ type step struct {
 
 func pathEscape(s string) string { return url.PathEscape(s) }
 
-// jumpToJob leads from the field for an id to the page of the job.
-func (c *Console) jumpToJob(w http.ResponseWriter, h *http.Request) {
-	r := c.newRequest(h)
-	id := strings.TrimLeft(strings.TrimSpace(r.FormValue("id")), "#")
-	http.Redirect(w, h, r.site.base+"job/"+pathEscape(id), http.StatusSeeOther)
-}
-
 func jobPage(r *request) (*page, error) {
 	id := r.PathValue("job")
 	v := &jobView{}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -15,8 +16,88 @@ import (
 // An activityView is the page of what was done, and of what goes on.
 type activityView struct {
 	Tasks    []taskRow
-	Changes  []admin.Change
-	MayAudit bool // the user may see the changes
+	Changes  []changeRow
+	MayAudit bool   // the user may see the changes
+	Q        string // words that the changes must have
+}
+
+// A changeRow is a change in a sentence.
+type changeRow struct {
+	admin.Change
+	Says []piece
+}
+
+// A piece of a sentence may lead to what it names.
+type piece struct{ Text, Link string }
+
+// sentences say what was done, of the operations and commands whose names do not. What is in braces is what a change was about; what is between bars is
+// left out if that is not known.
+var sentences = map[string]string{
+	"putJob": "put job {job} into {tube}", "copyJob": "copied job {job} to {to}| as job {copy}|", "moveJob": "moved job {job}| of {tube}| to {to}", "deleteJob": "deleted job {job}| of {tube}|",
+	"kickJob": "kicked job {job}| of {tube}|", "buryJob": "buried job {job}| of {tube}|", "releaseJob": "released job {job}| of {tube}|", "changeJob": "changed job {job}| of {tube}|",
+	"pauseTube": "paused {tube}| for {seconds} s|", "resumeTube": "resumed {tube}", "importTube": "imported| {count}| jobs into {tube}", "importAll": "imported| {count}| jobs",
+	"startTask": "began to {do}| {state}| jobs of {tube}| to {to}|", "endTask": "{done} {count} jobs of {tube}| to {to}|", "cancelTask": "stopped task {task}",
+	"closeConnection": "closed connection {connection}", "drain": "stopped taking new jobs", "undrain": "took new jobs again",
+}
+
+// says returns a change in words.
+func (r *request) says(c *admin.Change) (all []piece) {
+	value := func(name string) string {
+		if name == "done" {
+			do := fmt.Sprint(c.About["do"])
+			return strings.TrimSuffix(strings.TrimSuffix(do, "y"), "e") + map[bool]string{true: "ied", false: "ed"}[strings.HasSuffix(do, "y")]
+		}
+		if v, ok := c.About[name]; ok {
+			return fmt.Sprint(v)
+		}
+		return ""
+	}
+	if c.Result != "ok" {
+		all = append(all, piece{Text: "not done: "})
+	}
+	pattern, ok := sentences[c.Operation]
+	if !ok {
+		all = append(all, piece{Text: strings.ToLower(upperCase.ReplaceAllString(c.Operation, " $0"))})
+		for _, name := range slices.Sorted(maps.Keys(c.About)) {
+			all = append(all, piece{Text: " " + name + " "}, piece{value(name), ""})
+		}
+		return all
+	}
+	for i, part := range strings.Split(pattern, "|") {
+		var some []piece
+		known := true
+		for len(part) > 0 {
+			text, rest, named := strings.Cut(part, "{")
+			some = append(some, piece{Text: text})
+			if part = ""; named {
+				name, after, _ := strings.Cut(rest, "}")
+				one := piece{Text: value(name)}
+				switch name {
+				case "tube", "to":
+					one.Link = r.tubeLink(one.Text, "")
+				case "job", "copy":
+					one.Link = r.site.base + "job/" + one.Text
+				}
+				known = known && one.Text != ""
+				some, part = append(some, one), after
+			}
+		}
+		if known || i%2 == 0 {
+			all = append(all, some...)
+		}
+	}
+	return all
+}
+
+var upperCase = regexp.MustCompile("[A-Z]")
+
+// matches reports whether a change has all words of a filter: in the sentence, or in who has done it, and from where.
+func (c *changeRow) matches(q string) bool {
+	text := c.Identity + " " + c.Client + " " + c.Result + " "
+	for _, p := range c.Says {
+		text += p.Text
+	}
+	return !slices.ContainsFunc(strings.Fields(q), func(word string) bool { return !strings.Contains(strings.ToLower(text), strings.ToLower(word)) })
 }
 
 // A taskRow is a task with what is shown of it.
@@ -26,7 +107,10 @@ type taskRow struct {
 	Bar     string // the path of how far it is
 }
 
-const taskBar = 120 // px
+const (
+	taskBar      = 120 // px
+	shownChanges = 200
+)
 
 // What says in words what a task is about.
 func (t *taskRow) What() string {
@@ -39,7 +123,7 @@ func (t *taskRow) What() string {
 	default:
 		text += " " + t.State + " jobs"
 	}
-	if t.To != "" {
+	if text += " of " + t.Tube; t.To != "" {
 		return text + " to " + t.To
 	}
 	return text
@@ -79,8 +163,12 @@ func newTaskRow(t admin.Task) taskRow {
 
 // activityPage shows the tasks, and the last changes.
 func activityPage(r *request) (*page, error) {
-	v := new(activityView)
-	changes, audit := r.api().ListChanges(r.Context(), &admin.ListChanges{Limit: 200})
+	v := &activityView{Q: strings.TrimSpace(r.FormValue("q"))}
+	limit := shownChanges
+	if v.Q != "" {
+		limit = 1000 // all that there are
+	}
+	changes, audit := r.api().ListChanges(r.Context(), &admin.ListChanges{Limit: limit})
 	tasks, running := r.api().ListTasks(r.Context())
 	if running != nil && audit != nil {
 		return nil, audit
@@ -88,7 +176,12 @@ func activityPage(r *request) (*page, error) {
 	if err := errors.Join(optional(audit), optional(running)); err != nil {
 		return nil, err
 	}
-	v.MayAudit, v.Changes = audit == nil, changes.Changes
+	v.MayAudit = audit == nil
+	for i := range changes.Changes {
+		if c := (changeRow{changes.Changes[i], r.says(&changes.Changes[i])}); c.matches(v.Q) && len(v.Changes) < shownChanges {
+			v.Changes = append(v.Changes, c)
+		}
+	}
 	for _, t := range tasks.Tasks {
 		v.Tasks = append(v.Tasks, newTaskRow(t))
 	}

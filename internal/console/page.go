@@ -33,6 +33,7 @@ type page struct {
 	Identity                   string
 	CanLogOut, ReadOnly, Open  bool
 	Note                       *note
+	Going                      []taskRow // the tasks of the note
 	Server                     *admin.Stats
 	Now                        time.Time
 	Me                         *admin.Me
@@ -59,7 +60,7 @@ func (p *page) fill(r *request) {
 	}
 	p.Identity = r.who.Name()
 	p.Open = p.Identity == "" && r.who.Unrestricted()
-	p.Note = r.console.notes.take(r.URL.Query().Get("note"))
+	p.addNote(r)
 	if p.Server == nil {
 		if st, err := r.api().GetStats(r.Context()); err == nil {
 			p.Server = &st
@@ -69,6 +70,23 @@ func (p *page) fill(r *request) {
 		p.Me = r.meOn("")
 	}
 	p.Sites = r.siteLinks()
+}
+
+// addNote adds what was done, and how far that is which goes on.
+func (p *page) addNote(r *request) {
+	word := r.URL.Query().Get("note")
+	if p.Note = r.console.notes.take(word); p.Note == nil {
+		return
+	}
+	if !strings.Contains(p.View, "note=") {
+		p.View = withNote(p.View, word)
+	}
+	for _, id := range p.Note.Tasks {
+		if t, err := r.api().GetTask(r.Context(), &admin.GetTask{OfTask: admin.OfTask{Task: id}}); err == nil {
+			p.Going = append(p.Going, newTaskRow(t))
+			p.shape = append(p.shape, t.Status)
+		}
+	}
 }
 
 // A siteLink leads to another server.

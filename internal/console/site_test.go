@@ -144,10 +144,10 @@ func TestServerActions(t *testing.T) {
 	if w := own.send("POST", "/console/s/away/do", url.Values{"do": {"delete-job"}, "job": {"1"}}); w.Code != http.StatusForbidden {
 		t.Errorf("a delete at a server that is only looked at: %d", w.Code)
 	}
-	if text := own.page(200, "/console/activity"); !strings.Contains(text, "server <b>old</b>") {
+	if text := own.page(200, "/console/activity"); !strings.Contains(text, " at old</td>") {
 		t.Error(text)
 	}
-	if text := own.page(200, "/console/s/old/activity"); !strings.Contains(text, "copyJob") || strings.Contains(text, "server <b>far</b>") {
+	if text := own.page(200, "/console/s/old/activity"); !strings.Contains(text, "copied job ") || strings.Contains(text, " at far<") {
 		t.Error(text)
 	}
 }

@@ -108,7 +108,7 @@
       $("[data-cancel]", dialog).onclick = (e) => { e.preventDefault(); dialog.close(); };
       $("select[name=state]", dialog)?.addEventListener("change", (e) => { const u = new URL(url, location); u.searchParams.set("state", e.target.value); dialog.close(); ask(u); });
       dialog.showModal();
-      ($("input:not([type=hidden])", dialog) ?? $("[data-cancel]", dialog)).focus();
+      ($("input[required]", dialog) ?? $("[data-cancel]", dialog)).focus();
     } catch { location.href = url; }
   };
   document.addEventListener("click", (e) => { const a = e.target.closest("a[data-dialog]"); if (a && !e.ctrlKey && !e.metaKey && !e.shiftKey) { e.preventDefault(); ask(a.href); } });
@@ -126,6 +126,23 @@
     if (e.target.id === "keysoff") keep("keys", e.target.checked ? "off" : "on");
   });
   const count = () => all("[data-count]").forEach((text) => { const n = all("tbody :checked", text.closest("form")).length; text.textContent = n ? n + " selected" : "Selected"; });
+
+  // The palette: the choices of the page that finds, as one types. Enter goes there, as it does without this.
+  const palette = $("#palette"), field = $("input", palette);
+  let asked = 0;
+  const choices = async () => {
+    const mine = ++asked, html = await fetch(document.body.dataset.base + "find?list=1&q=" + encodeURIComponent(field.value)).then((answer) => answer.text()).catch(() => "");
+    const list = $("[data-part=choices]", new DOMParser().parseFromString(html, "text/html"));
+    if (list && mine === asked) $("ul", palette).replaceChildren(...list.childNodes);
+  };
+  field.oninput = choices;
+  const find = () => { palette.showModal(); field.select(); choices(); };
+  if ($("#find")) $("#find").onclick = (e) => { e.preventDefault(); find(); };
+  palette.onclick = (e) => e.target === palette && palette.close();
+  palette.onkeydown = (e) => {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[e.key], list = [field, ...all("a", palette)];
+    if (by) { e.preventDefault(); list[(list.indexOf(document.activeElement) + by + list.length) % list.length].focus(); }
+  };
 
   // A menu closes like one.
   document.addEventListener("click", (e) => all("details.menu[open]").forEach((m) => m.contains(e.target) || (m.open = false)));
@@ -168,7 +185,7 @@
   const go = (where) => { location.href = document.body.dataset.base + where; };
   const click = (selector) => $(selector)?.click();
   const keys = {
-    "/": () => { const field = $("[data-search]"); field ? field.focus() : go("tubes"); }, j: () => move(1), k: () => move(-1), "[": () => click("a[data-first]"), "]": () => click("a[data-next]"), " ": () => button.click(), "?": () => $("#keys").showModal(),
+    "/": () => find(), f: () => $("main [data-search]")?.focus(), j: () => move(1), k: () => move(-1), "[": () => click("a[data-first]"), "]": () => click("a[data-next]"), " ": () => button.click(), "?": () => $("#keys").showModal(),
     x: () => { const c = $("input[type=checkbox]", rows()[row] ?? document.createElement("p")); if (c) { c.checked = !c.checked; count(); } }, Enter: () => $("td.name a", rows()[row] ?? document.createElement("p"))?.click(),
     "g o": () => go(""), "g t": () => go("tubes"), "g c": () => go("connections"), "g a": () => go("activity"), "g s": () => go("server"), K: () => act("kick-job", "kick-tube"), B: () => act("bury-job"), D: () => act("delete-job", "clear-tube"), m: () => act("move-job"), p: () => act("pause-tube", "resume-tube"),
     u: () => all(".crumbs a").pop()?.click(), s: () => { const menu = $(".sites"); if (menu) { menu.open = true; $("a", menu).focus(); } }, "g f": () => go("search"),

@@ -83,7 +83,7 @@ func TestActionKeys(t *testing.T) {
 	asks("Bury job 2?")
 	do(t, ctx, chromedp.KeyEvent("j"), chromedp.KeyEvent("x"), chromedp.KeyEvent("D"))
 	asks("Delete 2 jobs?")
-	do(t, ctx, chromedp.KeyEvent("/"))
+	do(t, ctx, chromedp.KeyEvent("f"))
 	until(t, ctx, "document.activeElement.name == 'what'")
 	do(t, ctx, chromedp.KeyEvent("D"))
 	until(t, ctx, "document.activeElement.value.endsWith('D')")

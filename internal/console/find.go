@@ -1,0 +1,69 @@
+package console
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+)
+
+// A findView is the page that leads to a job by its number, to a tube by its name, to a page, or to a search; the palette shows its choices.
+type findView struct {
+	Q       string
+	Choices []choice
+	sure    string // where what was typed leads without a choice
+}
+
+type choice struct{ Text, Kind, Link string }
+
+const foundTubes = 8
+
+func findPage(r *request) (*page, error) {
+	v := &findView{Q: strings.TrimSpace(r.FormValue("q"))}
+	p := newPage("find", "Find", "", v)
+	p.NoLive, p.Me = true, r.meOn("")
+	add := func(kind, text, link string) { v.Choices = append(v.Choices, choice{text, kind, link}) }
+	if id := strings.TrimPrefix(v.Q, "#"); id != "" && onlyDigits(id) == id {
+		v.sure = r.site.base + "job/" + id
+		add("job", id, v.sure)
+	}
+	if v.Q != "" {
+		found, err := r.api().ListTubes(r.Context(), &admin.ListTubes{Q: v.Q, Sort: "name", Limit: foundTubes})
+		if err := optional(err); err != nil {
+			return nil, err
+		}
+		for _, t := range found.Tubes {
+			link := r.tubeLink(t.Name, "")
+			if add("tube", t.Name, link); t.Name == v.Q && v.sure == "" {
+				v.sure = link
+			}
+		}
+	}
+	for _, name := range []string{"Overview", "Tubes", "Connections", "Activity", "Server"} {
+		if path := strings.ToLower(name); strings.HasPrefix(path, strings.ToLower(v.Q)) {
+			add("page", name, r.site.base+strings.TrimPrefix(path, "overview"))
+		}
+	}
+	if v.Q != "" && !r.site.isPlain() && has(p.Me.Anywhere, "peek") {
+		add("in bodies", v.Q, withQuery(r.site.base+"search", "what", v.Q))
+	}
+	return p, nil
+}
+
+// find shows the choices, or goes where there is none to make.
+func (c *Console) find(w http.ResponseWriter, h *http.Request) {
+	c.show(func(r *request) (*page, error) {
+		p, err := findPage(r)
+		if err == nil && h.FormValue("list") == "" {
+			if to := p.Data.(*findView).sure; to != "" {
+				return nil, elsewhere(to)
+			}
+		}
+		return p, err
+	})(w, h)
+}
+
+// elsewhere is the error of a page that sends who asks for it to another one.
+type elsewhere string
+
+func (to elsewhere) Error() string { return "the page is at " + string(to) }
