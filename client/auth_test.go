@@ -3,22 +3,16 @@ package client_test
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"io"
-	"math/big"
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
 )
 
 // play is a server that answers each connection as its script says: a line that
@@ -229,19 +223,19 @@ func TestUnixSocket(t *testing.T) {
 
 // TLS, with and without a client certificate, by name and with a wrong one.
 func TestTLS(t *testing.T) {
-	ca := newAuthority(t)
+	ca := certstest.NewCA(t)
 	serverConfig := &tls.Config{
-		Certificates: []tls.Certificate{ca.issue(t, "queue.example")},
-		ClientCAs:    ca.pool,
+		Certificates: []tls.Certificate{ca.Pair("server")},
+		ClientCAs:    ca.Pool(),
 		ClientAuth:   tls.VerifyClientCertIfGiven,
 	}
 	srv := serve(t, tls.NewListener(listen(t), serverConfig))
 	ctx := t.Context()
 	for _, config := range []*tls.Config{
-		{RootCAs: ca.pool}, // the host of the address, 127.0.0.1
-		{RootCAs: ca.pool, ServerName: "queue.example"},
-		{RootCAs: ca.pool, ServerName: "queue.example", Certificates: []tls.Certificate{ca.issue(t, "client")}},
-		{RootCAs: ca.pool, MaxVersion: tls.VersionTLS12},
+		{RootCAs: ca.Pool()}, // the host of the address, 127.0.0.1
+		{RootCAs: ca.Pool(), ServerName: "localhost"},
+		{RootCAs: ca.Pool(), ServerName: "localhost", Certificates: []tls.Certificate{ca.Pair("client")}},
+		{RootCAs: ca.Pool(), MaxVersion: tls.VersionTLS12},
 		{InsecureSkipVerify: true},
 	} {
 		c := dial(t, srv.Addr, &client.Options{TLS: config})
@@ -252,7 +246,7 @@ func TestTLS(t *testing.T) {
 	}
 	for _, config := range []*tls.Config{
 		{}, // an authority that is not known
-		{RootCAs: ca.pool, ServerName: "other.example"},
+		{RootCAs: ca.Pool(), ServerName: "other.example"},
 	} {
 		wantErr(t, second(client.Dial(ctx, srv.Addr, &client.Options{TLS: config})), client.ErrDisconnected)
 	}
@@ -315,34 +309,4 @@ func TestNotTLS(t *testing.T) {
 	if wantErr(t, err, client.ErrDisconnected); errors.Is(err, client.ErrNotTLS) {
 		t.Error(err)
 	}
-}
-
-// An authority issues certificates for the tests.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pool *x509.CertPool
-}
-
-func newAuthority(t *testing.T) *authority {
-	key := get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der := get(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))
-	a := &authority{get(x509.ParseCertificate(der)), key, x509.NewCertPool()}
-	a.pool.AddCert(a.cert)
-	return a
-}
-
-func (a *authority) issue(t *testing.T, name string) tls.Certificate {
-	key := get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der := get(x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key))
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }

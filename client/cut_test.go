@@ -16,6 +16,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
@@ -353,13 +354,13 @@ func TestIdleConnectionClosedDelete(t *testing.T) {
 // So is one with TLS, which says that it closes. What it sends to a connection that
 // has not read anything yet does not count as that.
 func TestIdleTLSConnectionClosed(t *testing.T) {
-	ca := newAuthority(t)
-	config := &tls.Config{Certificates: []tls.Certificate{ca.issue(t, "queue.example")}}
+	ca := certstest.NewCA(t)
+	config := &tls.Config{Certificates: []tls.Certificate{ca.Pair("server")}}
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		t.Run(tls.VersionName(version), func(t *testing.T) {
 			ctx := t.Context()
 			srv := serve(t, tls.NewListener(listen(t), config))
-			c := dial(t, srv.Addr, &client.Options{TLS: &tls.Config{RootCAs: ca.pool, MaxVersion: version}})
+			c := dial(t, srv.Addr, &client.Options{TLS: &tls.Config{RootCAs: ca.Pool(), MaxVersion: version}})
 			client.SetIdle(c)
 			get(c.Put(ctx, client.NewJob{}))
 			if st := get(c.Stats(ctx)); st.TotalConnections != 1 {

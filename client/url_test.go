@@ -2,31 +2,28 @@ package client_test
 
 import (
 	"crypto/tls"
-	"encoding/pem"
 	"errors"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
 )
 
 // A URL has all that an address, a token and TLS need, and is never told with its token.
 func TestURL(t *testing.T) {
-	ca := newAuthority(t)
-	file := filepath.Join(t.TempDir(), "ca.crt")
-	must(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.cert.Raw}), 0o600))
-	l := tls.NewListener(listen(t), &tls.Config{Certificates: []tls.Certificate{ca.issue(t, "queue")}})
+	ca := certstest.NewCA(t)
+	l := tls.NewListener(listen(t), &tls.Config{Certificates: []tls.Certificate{ca.Pair("queue")}})
 	addr := play(t, l, `
 		> auth s3/cret
 		< AUTHENTICATED
 		> list-tube-used
 		< USING default`)
-	c := dial(t, "beanpole://s3%2Fcret@"+addr+"/?ca="+url.QueryEscape(file)+"&server-name=queue", nil)
+	c := dial(t, "beanpole://s3%2Fcret@"+addr+"/?ca="+url.QueryEscape(ca.File)+"&server-name=localhost", nil)
 	must(t, c.Ping(t.Context()))
 	if got := c.Addr(); got != addr {
 		t.Errorf("the address is %s, want %s", got, addr)
