@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/entry"
@@ -19,8 +18,7 @@ func (m *Member) offset() time.Duration { return time.Duration(m.clock.time() - 
 func TestClockFarOff(t *testing.T) {
 	for name, off := range map[string]time.Duration{"days ahead": 48 * time.Hour, "minutes ahead": 10 * time.Minute, "days behind": -48 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, 1, 3)
+			inWorld(t, 3, func(t *testing.T, w *world) {
 				w.machines[1].off = off
 				led := 0
 				for n := 0; n < 3 || led == 0 && n < 100; n++ { // who is elected is random
@@ -44,8 +42,6 @@ func TestClockFarOff(t *testing.T) {
 				if led == 0 {
 					t.Error("the member whose clock is off was never elected first")
 				}
-				w.audit()
-				w.close()
 			})
 		})
 	}
@@ -53,8 +49,7 @@ func TestClockFarOff(t *testing.T) {
 
 // A small difference of the clocks changes nothing, nor does one between too few members that are heard.
 func TestClockOfMajority(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		l := w.leader()
 		for _, c := range []struct {
 			ahead [2]time.Duration // of the others
@@ -87,14 +82,12 @@ func TestClockOfMajority(t *testing.T) {
 		if known {
 			t.Error("one member of three is a majority")
 		}
-		w.close()
 	})
 }
 
 // Of three clocks that are known among five members, the middle one counts: neither one that is ahead nor one that is behind.
 func TestClockOfThreeAmongFive(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 5)
+	inWorld(t, 5, func(t *testing.T, w *world) {
 		l := w.leader()
 		for _, wrong := range []time.Duration{-time.Hour, time.Hour} {
 			var off time.Duration
@@ -113,14 +106,12 @@ func TestClockOfThreeAmongFive(t *testing.T) {
 				t.Errorf("with one clock %v ahead the time is off by %v", wrong, off)
 			}
 		}
-		w.close()
 	})
 }
 
 // A member starts whose clock is somewhat ahead, and leads soon after. No delay ends too soon: it took the cluster's time at once.
 func TestClockOfFreshMember(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		l := w.leader()
 		m := w.machines[w.machineOf(l).id%3]
 		m.kill(false)
@@ -133,15 +124,12 @@ func TestClockOfFreshMember(t *testing.T) {
 		if jump := m.member.offset() - before; jump.Abs() > 20*time.Millisecond {
 			t.Errorf("the cluster's time has jumped by %v", jump)
 		}
-		w.audit()
-		w.close()
 	})
 }
 
 // A member joins whose clock is days ahead. When it leads, delays have their lengths.
 func TestClockOfJoiner(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 2)
+	inWorld(t, 2, func(t *testing.T, w *world) {
 		m := w.machine()
 		m.off = 48 * time.Hour
 		w.join(m)
@@ -165,14 +153,12 @@ func TestClockOfJoiner(t *testing.T) {
 		if s := state(); s != engine.Ready {
 			t.Errorf("after 2.1 s the job is %v", s)
 		}
-		w.close()
 	})
 }
 
 // Members of two versions understand each other as long as the entries are of a level that both know.
 func TestLevels(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 2)
+	inWorld(t, 2, func(t *testing.T, w *world) {
 		l := w.leader()
 		other := w.machines[w.machineOf(l).id%2]
 		for level, want := range map[uint64]error{entry.Written - 1: ErrTooOld, entry.Written: nil, entry.Level + 1: nil} {
@@ -182,7 +168,6 @@ func TestLevels(t *testing.T) {
 				t.Errorf("level %d: %v", level, err)
 			}
 		}
-		w.close()
 	})
 }
 

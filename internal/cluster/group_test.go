@@ -30,8 +30,7 @@ func (w *world) roles() map[uint64]status.Role {
 // The leadership goes from member to member under load. Nothing is undecided: what is in the queue was
 // acknowledged.
 func TestTransfer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		time.Sleep(time.Second) // who has just started does not vote
 		stop := w.load(5)
 		for i := range 9 {
@@ -72,14 +71,12 @@ func TestTransfer(t *testing.T) {
 				}
 			}
 		})
-		w.close()
 	})
 }
 
 // A transfer to a member that does not answer ends after an election timeout; then the same member leads on.
 func TestTransferToNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		l := w.leader()
 		w.part(w.machines[2])
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -93,15 +90,12 @@ func TestTransferToNobody(t *testing.T) {
 		_, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60}, "after that")
 		w.must(err)
 		w.heal()
-		w.audit()
-		w.close()
 	})
 }
 
 // A dead member is replaced under load, a voter and then the leader itself are removed.
 func TestMembers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		stop := w.load(3)
 		w.machines[2].kill(true)
 		added := w.machine()
@@ -139,14 +133,12 @@ func TestMembers(t *testing.T) {
 		if roles := w.roles(); len(roles) != 2 {
 			w.fatalf("after a restart the roles are %v", roles)
 		}
-		w.close()
 	})
 }
 
 // A member that others have told that it was removed may learn of an earlier change only then. It does not become one again by that.
 func TestEarlierChangeAfterRemoval(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		gone := w.machines[w.leader().opt.Self.ID%3] // a follower
 		m := gone.member
 		m.mail.post(func() {
@@ -155,14 +147,12 @@ func TestEarlierChangeAfterRemoval(t *testing.T) {
 			m.disk.add(diskWork{membership: &s.Membership})
 		})
 		w.removed(gone)
-		w.close()
 	})
 }
 
 // Changes of the members are refused where they make no sense.
 func TestGroupErrors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		l := w.leader()
 		other := w.machines[l.opt.Self.ID%3].member
 		for name, c := range map[string]struct{ err, want error }{
@@ -180,14 +170,12 @@ func TestGroupErrors(t *testing.T) {
 			t.Error("two members have an address")
 		}
 		w.must(l.Add(t.Context(), w.machines[2].self())) // it was asked for before
-		w.close()
 	})
 }
 
 // A disk that was rolled back is refused by those whom its member had acknowledged more, also after their restart.
 func TestRolledBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		l := w.machineOf(w.leader())
 		m := w.machines[l.id%3]
 		old := m.member.Handshake()
@@ -213,15 +201,12 @@ func TestRolledBack(t *testing.T) {
 		if err := l.member.AcceptHandshake(m.id, old); !errors.Is(err, ErrRolledBack) {
 			t.Errorf("an older life of a member: %v", err)
 		}
-		w.audit()
-		w.close()
 	})
 }
 
 // A leader that reaches no majority acknowledges nothing, lets nobody wait for ever, and says so.
 func TestNoMajority(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		l := w.leader()
 		w.part(w.machineOf(l))
 		began := time.Now()
@@ -248,16 +233,13 @@ func TestNoMajority(t *testing.T) {
 		}
 		w.heal()
 		w.until("it is ready again", func() bool { return l.Ready() == nil })
-		w.audit()
-		w.close()
 	})
 }
 
 // When the leader's machine refuses connections the others do not wait for an election timeout. A refusal of a machine
 // that does not lead, or of an earlier term, does nothing.
 func TestFastFailover(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		w.refusals = true
 		stop := w.load(3)
 		for range 6 {
@@ -284,15 +266,12 @@ func TestFastFailover(t *testing.T) {
 			m.boot()
 		}
 		stop()
-		w.audit()
-		w.close()
 	})
 }
 
 // Members that follow send each other nothing, and know all the same who is there.
 func TestReachable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		unreachable := func(m *machine) (n int) {
 			s, err := m.member.Status()
 			w.must(err)
@@ -318,14 +297,12 @@ func TestReachable(t *testing.T) {
 		gone := 6 - follower.id - w.leader().opt.Self.ID
 		follower.member.Unreachable(gone)
 		w.until("the follower has lost one", func() bool { return unreachable(follower) == 1 })
-		w.close()
 	})
 }
 
 // A machine that is lost is replaced by one with the same address.
 func TestReplaceAtAddress(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		l := w.leader()
 		lost, fresh := w.machines[l.opt.Self.ID%3], w.machine()
 		lost.kill(true)
@@ -335,8 +312,6 @@ func TestReplaceAtAddress(t *testing.T) {
 		w.must(Join(fresh.disk, dir, l.Membership()))
 		fresh.boot()
 		w.until("it has replaced the other one", func() bool { return w.roleOf(fresh.id) == status.Voter && w.roleOf(lost.id) == "" })
-		w.audit()
-		w.close()
 	})
 }
 
@@ -354,8 +329,7 @@ func (w *world) replace(old uint64, m *machine) error {
 
 // The next leader carries on with a replacement. The member that was replaced hears of it when it comes back.
 func TestReplaceOutlivesLeader(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		time.Sleep(time.Second)
 		l := w.leader()
 		dead := w.machines[l.opt.Self.ID%3]
@@ -370,8 +344,6 @@ func TestReplaceOutlivesLeader(t *testing.T) {
 		w.until("the dead member is replaced", func() bool { return w.roles()[dead.id] == "" && w.roles()[added.id] == status.Voter })
 		dead.boot()
 		w.removed(dead)
-		w.audit()
-		w.close()
 	})
 }
 
@@ -405,8 +377,7 @@ func TestReplaceLiving(t *testing.T) {
 
 // The number of a member that was removed is not given to another one, also after a restart.
 func TestNumbers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		for n := range uint64(2) {
 			time.Sleep(time.Second)
 			last := w.machines[len(w.machines)-1]
@@ -428,7 +399,6 @@ func TestNumbers(t *testing.T) {
 				}
 			}
 		}
-		w.close()
 	})
 }
 
@@ -454,8 +424,7 @@ func TestStatusDoesNotWait(t *testing.T) {
 // A member that was away while another one was replaced takes part again though it knows only of one that is dead, and not of the new one,
 // which leads.
 func TestNewcomerLeads(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		time.Sleep(time.Second)
 		first := w.machineOf(w.leader())
 		away, lost := w.machines[first.id%3], w.machines[(first.id+1)%3]
@@ -481,6 +450,5 @@ func TestNewcomerLeads(t *testing.T) {
 				t.Errorf("%d members are not known in the end", n)
 			}
 		})
-		w.close()
 	})
 }

@@ -242,8 +242,7 @@ func TestEndWhileFailing(t *testing.T) {
 // A leader whose disk hangs commits with the disks of the others, hands the leadership over, and comes back when its
 // disk does. The disk of a follower holds nobody up.
 func TestDiskHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		time.Sleep(time.Second)
 		l := w.leader()
 		end := w.machineOf(l).trouble.hang(nil)
@@ -264,8 +263,6 @@ func TestDiskHangs(t *testing.T) {
 			w.must(err)
 		}
 		end()
-		w.audit()
-		w.close()
 	})
 }
 
@@ -274,8 +271,7 @@ func TestLargeJobOnSlowDisks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long under the race detector")
 	}
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		time.Sleep(time.Second)
 		l := w.leader()
 		for _, m := range w.machines {
@@ -290,15 +286,12 @@ func TestLargeJobOnSlowDisks(t *testing.T) {
 		if w.leader() != l {
 			t.Error("another one leads")
 		}
-		w.audit()
-		w.close()
 	})
 }
 
 // A leader whose disk hangs for moments hands the leadership over once: what comes soon after, it bears.
 func TestDiskHangsAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		time.Sleep(time.Second)
 		l := w.leader()
 		leadsAfter := func(d time.Duration) bool {
@@ -327,15 +320,12 @@ func TestDiskHangsAgain(t *testing.T) {
 		if leadsAfter(2 * time.Second) {
 			t.Error("it leads when its disk hangs after a long time")
 		}
-		w.audit()
-		w.close()
 	})
 }
 
 // A leader whose disk hangs, and that has nobody to hand over to, acknowledges nothing until its disk comes back.
 func TestOnlyDiskHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 1)
+	inWorld(t, 1, func(t *testing.T, w *world) {
 		time.Sleep(time.Second)
 		l := w.leader()
 		end := w.machines[0].trouble.hang(nil)
@@ -350,8 +340,6 @@ func TestOnlyDiskHangs(t *testing.T) {
 		}
 		end()
 		w.must(<-put)
-		w.audit()
-		w.close()
 	})
 }
 
@@ -360,8 +348,7 @@ func TestOnlyDiskHangs(t *testing.T) {
 func TestWritesHang(t *testing.T) {
 	for name, waits := range map[string]func(name string) bool{"of the journal": isOfJournal, "of the log": isOfLog} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, 1, 3)
+			inWorld(t, 3, func(t *testing.T, w *world) {
 				time.Sleep(time.Second)
 				l := w.leader()
 				end := w.machineOf(l).trouble.hang(waits)
@@ -378,8 +365,6 @@ func TestWritesHang(t *testing.T) {
 					w.must(err)
 				}
 				end()
-				w.audit()
-				w.close()
 			})
 		})
 	}
@@ -416,8 +401,7 @@ func TestAllDisksAreFull(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long under the race detector")
 	}
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		time.Sleep(time.Second)
 		for _, m := range w.machines {
 			m.trouble.fill(isOfJournal)
@@ -434,8 +418,6 @@ func TestAllDisksAreFull(t *testing.T) {
 		for _, m := range w.machines {
 			m.trouble.fill(nil)
 		}
-		w.audit()
-		w.close()
 	})
 }
 
@@ -444,8 +426,7 @@ func TestMostDisksAreFull(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long under the race detector")
 	}
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		time.Sleep(time.Second)
 		l := w.leader()
 		for range 10 {
@@ -496,15 +477,12 @@ func TestMostDisksAreFull(t *testing.T) {
 			w.must(<-ended)
 		}
 		w.must(<-deleted)
-		w.audit()
-		w.close()
 	})
 }
 
 // A leader whose disk is full again soon after it had room lets another one lead again.
 func TestDiskIsFullAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		time.Sleep(time.Second)
 		l := w.leader()
 		m := w.machineOf(l)
@@ -520,8 +498,6 @@ func TestDiskIsFullAgain(t *testing.T) {
 			w.must(w.leader().Transfer(t.Context(), m.id))
 			w.until("it leads again", func() bool { return w.whoLeads() == l })
 		}
-		w.audit()
-		w.close()
 	})
 }
 
@@ -539,8 +515,7 @@ func TestDiskIsFull(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, 1, 3)
+			inWorld(t, 3, func(t *testing.T, w *world) {
 				time.Sleep(time.Second)
 				l := w.leader()
 				of := &w.machineOf(l).trouble
@@ -555,8 +530,6 @@ func TestDiskIsFull(t *testing.T) {
 					w.must(err)
 				}
 				of.fill(nil)
-				w.audit()
-				w.close()
 			})
 		})
 	}
@@ -564,8 +537,7 @@ func TestDiskIsFull(t *testing.T) {
 
 // A member is not ready whose journal has not taken for 10 s what was agreed on.
 func TestLagging(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		time.Sleep(time.Second)
 		l := w.leader()
 		full := w.machines[0]
@@ -587,8 +559,6 @@ func TestLagging(t *testing.T) {
 		w.must(l.Ready())
 		full.trouble.fill(nil)
 		w.until("it is ready again", func() bool { return full.member.Ready() == nil })
-		w.audit()
-		w.close()
 	})
 }
 

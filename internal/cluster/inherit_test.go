@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -10,8 +9,7 @@ import (
 
 // What was set on an engine while it ran outlives a deposition, also one after which the engine is made again.
 func TestSettingsOutliveDeposition(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		l := w.leader()
 		l.Broker().Configure(func(e *engine.Engine) { e.SetLimits(engine.Limits{Memory: 1 << 20}) })
 		w.part(w.machineOf(l))
@@ -29,6 +27,5 @@ func TestSettingsOutliveDeposition(t *testing.T) {
 				t.Errorf("the limit of memory is %d, it drains: %v", limit, e.IsDraining())
 			}
 		})
-		w.close()
 	})
 }

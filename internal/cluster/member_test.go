@@ -21,8 +21,7 @@ import (
 
 // A cluster of one serves, and serves again after it was killed.
 func TestAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 1)
+	inWorld(t, 1, func(t *testing.T, w *world) {
 		m := w.machines[0]
 		for life := range 4 {
 			for i := range 20 {
@@ -39,7 +38,6 @@ func TestAlone(t *testing.T) {
 			w.leader()
 			w.audit()
 		}
-		w.close()
 	})
 }
 
@@ -365,8 +363,7 @@ func TestRetryAfterClockIsSetBack(t *testing.T) {
 // What a member has acknowledged in an earlier term, and what comes late, says nothing of the entry that has the index
 // by now: the member would count as rolled back.
 func TestLateAcknowledgement(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		time.Sleep(time.Second) // all know that they vote
 		first := w.machineOf(w.leader())
 		first.kill(false)
@@ -390,7 +387,5 @@ func TestLateAcknowledgement(t *testing.T) {
 			t.Errorf("the member is refused: %v", err)
 		}
 		w.heal()
-		w.audit()
-		w.close()
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 	"weak"
 
@@ -92,8 +91,7 @@ func (m *Member) checkPhase() error {
 // A member that reads its journal again, because it has done what may never be committed,
 // has given the old engine up before: there is never memory for two.
 func TestOneEngine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		l := w.leader()
 		var old weak.Pointer[engine.Engine]
 		l.Broker().Look(func(e *engine.Engine, _ int64) { old = weak.Make(e) })
@@ -115,6 +113,5 @@ func TestOneEngine(t *testing.T) {
 		if !read.Load() || kept.Load() {
 			t.Errorf("the journal was read again: %v; the old engine was there: %v", read.Load(), kept.Load())
 		}
-		w.close()
 	})
 }

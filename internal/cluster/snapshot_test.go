@@ -237,8 +237,7 @@ func TestUnknownSeal(t *testing.T) {
 // A copy of a member's journal, which has the mark of an entry of a late term, becomes
 // another cluster's when it is released, and not before.
 func TestFromBackup(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 1)
+	inWorld(t, 1, func(t *testing.T, w *world) {
 		m := w.machines[0]
 		for range 5 { // each start is a term
 			_, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60}, "old")
@@ -278,8 +277,6 @@ func TestFromBackup(t *testing.T) {
 			})
 		}
 		stop()
-		w.audit()
-		w.close()
 	})
 }
 

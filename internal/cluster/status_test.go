@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/status"
@@ -30,8 +29,7 @@ func (s *Status) of(id uint64) (m status.Member) {
 
 // What a member does not know it leaves out, and what it knew last has an age.
 func TestStatusIsNotGuessed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		time.Sleep(time.Second)
 		puts := func() {
 			for range 5 {
@@ -72,15 +70,12 @@ func TestStatusIsNotGuessed(t *testing.T) {
 			t.Errorf("who is cut off says %+v", own)
 		}
 		w.heal()
-		w.audit()
-		w.close()
 	})
 }
 
 // Who is refused, and why, is known at both ends until it is over.
 func TestStatusOfRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		l := w.machineOf(w.leader())
 		m := w.machines[l.id%3]
 		old, now := m.member.Handshake(), m.member.Handshake
@@ -111,7 +106,5 @@ func TestStatusOfRefused(t *testing.T) {
 		}
 		w.heal()
 		w.until("it is taken in again", func() bool { s := w.statusOf(m); return s.of(l.id).Refuses == "" })
-		w.audit()
-		w.close()
 	})
 }

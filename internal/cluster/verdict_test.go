@@ -32,8 +32,7 @@ func (w *world) condemned(m *machine, why string) {
 // A disk that was restored from a copy is known by all that have met its member since,
 // although it counts up to the same start, and its member stops for good.
 func TestRestored(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		l := w.machineOf(w.leader())
 		m := w.machines[l.id%3]
 		m.kill(false)
@@ -46,8 +45,6 @@ func TestRestored(t *testing.T) {
 		m.disk = disk
 		m.boot()
 		w.condemned(m, "this member must join again: its disk is older than what member")
-		w.audit()
-		w.close()
 	})
 }
 
@@ -142,8 +139,7 @@ func TestContradiction(t *testing.T) {
 // A copy of a member's directory that runs beside the original is called that, and stops;
 // the original goes on.
 func TestCopy(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+	inWorld(t, 3, func(t *testing.T, w *world) {
 		time.Sleep(time.Second)
 		l := w.leader()
 		original := w.machines[l.opt.Self.ID%3]
@@ -164,8 +160,6 @@ func TestCopy(t *testing.T) {
 			t.Errorf("the copy starts again: %v", err)
 		}
 		w.must(l.AcceptHandshake(original.id, original.member.Handshake()))
-		w.audit()
-		w.close()
 	})
 }
 

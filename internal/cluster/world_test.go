@@ -110,6 +110,18 @@ func newWorld(t *testing.T, seed uint64, n int) *world {
 	return w
 }
 
+// inWorld runs a test among so many members. In the end all have the same queue, and it is
+// one that clients may see.
+func inWorld(t *testing.T, n int, test func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, n)
+		test(t, w)
+		w.audit()
+		w.close()
+	})
+}
+
 func emptyWorld(t *testing.T, seed uint64) *world {
 	w := &world{t: t, start: time.Now(), rng: rand.New(rand.NewPCG(seed, 1)), cut: map[[2]uint64]bool{}, told: told{asked: ledger.New[string](), due: map[uint64]time.Duration{}}}
 	w.opt.Log.SegmentSize, w.opt.Journal.SegmentSize = 256<<10, 256<<10 // disks are memory here
