@@ -41,6 +41,7 @@ type Conn struct {
 	used    string        // by Use; the stream may use another for a while
 	watched []string      // in the order of Watch
 	lasted  time.Duration // how long the last connection did; 0: it could not be made
+	facts   wire.JobFacts // of the last job that had some
 
 	// What Close needs while another goroutine has the turn.
 	mu struct {

@@ -346,7 +346,7 @@ func TestIdleConnectionClosedDelete(t *testing.T) {
 	get(dial(t, srv.Addr, nil).Put(ctx, client.NewJob{}))
 	client.SetIdle(c)
 	var deleted error
-	get(c.DeleteAndReserve(ctx, 99, func(err error) { deleted = err }))
+	get(c.DeleteAndReserve(ctx, []uint64{99}, 1, client.Never, func(_ int, err error) { deleted = err }))
 	c.Close() // so that the server need not wait for it
 	wantErr(t, deleted, client.ErrNotFound)
 }

@@ -149,7 +149,10 @@ func (c *Conn) restore(ctx context.Context, s *stream) error {
 		return cmp.Or(err, refused)
 	}
 	s.using = c.used
-	return nil
+	if !c.opt.Facts {
+		return nil
+	}
+	return s.ask(ctx, wire.Command{Op: wire.Want, Count: uint32(askedFacts)})
 }
 
 // authenticate sends the token and waits for the answer, because a server that does not

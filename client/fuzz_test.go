@@ -47,7 +47,10 @@ func FuzzReplies(f *testing.F) {
 		c.ListTubes(ctx)
 		c.ListJobs(ctx, client.Selection{Tube: "mail", State: client.StateReady, Limit: 5}, "")
 		c.FlushTube(ctx, client.Selection{Tube: "mail", State: client.StateReady, Limit: 5})
-		c.DeleteAndReserve(ctx, 1, nil)
+		c.DeleteAndReserve(ctx, []uint64{1, 2}, 2, client.Never, nil)
+		c.ReserveBatch(ctx, 2, 0)
+		c.DeleteBatch(ctx, []uint64{1})
+		c.Caps(ctx)
 	})
 }
 

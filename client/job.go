@@ -15,8 +15,42 @@ type Job struct {
 	ID   uint64
 	Body []byte
 
+	// Facts are what the server tells of the job if [Options].Facts asks for that; nil if it does
+	// not tell, as beanstalkd.
+	Facts *JobFacts
+
 	conn  *Conn
 	lease *lease // of a pool; nil when the job is finished, or has none
+}
+
+// JobFacts are what a server tells of a job together with its body, so that nobody has to ask
+// for its statistics. They are true at the moment when it was reserved.
+type JobFacts struct {
+	Tube     string
+	Priority uint32
+	Reserves uint64        // how often it was reserved, this time included
+	Timeouts uint64        // how often its time to run was over
+	Age      time.Duration // since the put, in whole seconds
+	TTR      time.Duration
+}
+
+// askedFacts are the words of want for JobFacts.
+const askedFacts = wire.Facts(0x673421)
+
+// set makes a job of a reply, with a body that is its own.
+func (j *Job) set(c *Conn, r *wire.Reply, body []byte) {
+	*j = Job{ID: r.ID, Body: body, conn: c}
+	if r.Facts == nil || !wire.ParseFacts(r.Facts, &c.facts) {
+		return
+	}
+	j.Facts = &JobFacts{
+		Tube:     c.facts.Tube,
+		Priority: uint32(c.facts.Pri),
+		Reserves: c.facts.Reserves,
+		Timeouts: c.facts.Timeouts,
+		Age:      time.Duration(c.facts.Age) * time.Second,
+		TTR:      time.Duration(c.facts.TTR) * time.Second,
+	}
 }
 
 // Server returns the address of the job's server, as it was given to [Dial].

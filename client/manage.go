@@ -153,9 +153,12 @@ func (c *Conn) manage(ctx context.Context, q *request, of Selection, read func(*
 	if q.Count, err = count(of.Limit); err != nil {
 		return c.fail(q, err)
 	}
-	err = c.hold(ctx, q, CheckTube(string(q.Tube)), read)
+	return tooLong(q, c.hold(ctx, q, CheckTube(string(q.Tube)), read))
+}
+
+// tooLong makes the error that it is of a command that the server finds too long, as one that does not know it.
+func tooLong(q *request, err error) error {
 	if e, ok := errors.AsType[*Error](err); ok && errors.Is(err, ErrBadFormat) && len(wire.AppendCommand(nil, &q.Command)) > wire.MaxLine {
-		// A server that does not know the command finds its line too long.
 		e.Err = fmt.Errorf("%w: %w", ErrUnknownCommand, e.Err)
 	}
 	return err

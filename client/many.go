@@ -254,7 +254,7 @@ const MaxReserved = 10_000
 // ReserveMany takes up to limit jobs in one round trip, or a few if there are thousands,
 // and at most [MaxReserved]. If no job is ready, it waits up to d for one, as
 // [Conn.ReserveTimeout] does; it does not wait for further jobs. It returns at least one
-// job or an error.
+// job or an error. [Conn.ReserveBatch] takes less of the server's time.
 func (c *Conn) ReserveMany(ctx context.Context, limit int, d time.Duration) ([]*Job, error) {
 	d = min(d, longestWait)
 	q := request{want: wire.Reserved, wait: d}
@@ -270,36 +270,49 @@ func (c *Conn) ReserveMany(ctx context.Context, limit int, d time.Duration) ([]*
 		return nil, c.fail(&q, err)
 	}
 	defer c.release()
-	var retry retrier
-	w := waitOf(d)
+	q.Timeout = seconds
+	return c.reserveMany(ctx, &q, min(limit, MaxReserved), false, new(retrier))
+}
+
+// reserveMany takes up to max jobs as q says, with as many attempts as necessary; in a batch, if that is wanted and the server
+// knows how.
+func (c *Conn) reserveMany(ctx context.Context, q *request, max int, batched bool, retry *retrier) ([]*Job, error) {
+	w := waitOf(q.wait)
 	for {
-		jobs, no, err := c.reserveMany(ctx, min(limit, MaxReserved), seconds, d)
+		jobs, no, err := c.tryMany(ctx, q, max, batched)
 		switch {
 		case len(jobs) > 0 && err == nil:
 			return jobs, nil
 		case err == nil:
-			return nil, c.fail(&q, no)
+			return nil, c.fail(q, no)
 		}
 		// The jobs that it got were lost with the connection.
 		if err = retry.next(ctx, c, err); err != nil {
-			return nil, c.fail(&q, err)
+			return nil, c.fail(q, err)
 		}
-		d, seconds = w.left()
+		if q.wait != forever {
+			q.wait, q.Timeout = w.left()
+		}
 	}
 }
 
-// reserveMany makes one attempt. no is the first answer that holds no job.
-func (c *Conn) reserveMany(ctx context.Context, max int, seconds uint32, wait time.Duration) (jobs []*Job, no, err error) {
+// tryMany makes one attempt. no is the first answer that holds no job.
+func (c *Conn) tryMany(ctx context.Context, q *request, max int, batched bool) (jobs []*Job, no, err error) {
 	if err := c.ready(ctx, "", true); err != nil {
 		return nil, nil, err
+	}
+	if batched && max > 1 {
+		if jobs, no, ok, err := c.tryBatch(ctx, q, max); ok || err != nil {
+			return jobs, no, err
+		}
 	}
 	alloc := allocator{conn: c, left: max}
 	err = c.stream.pipeline(ctx, &batch{
 		n:    max,
-		wait: wait,
+		wait: q.wait,
 		append: func(dst []byte, i int) []byte {
 			if i == 0 {
-				return wire.AppendReserveTimeout(dst, seconds)
+				return wire.AppendReserveTimeout(dst, q.Timeout)
 			}
 			return wire.AppendReserveTimeout(dst, 0)
 		},
@@ -341,7 +354,7 @@ func (a *allocator) job(r *wire.Reply) *Job {
 	a.left--
 	job := &a.jobs[0]
 	a.jobs = a.jobs[1:]
-	*job = Job{ID: r.ID, Body: a.mem.copy(r.Body), conn: a.conn}
+	job.set(a.conn, r, a.mem.copy(r.Body))
 	return job
 }
 

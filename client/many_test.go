@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -181,5 +182,57 @@ func TestStatsTubeMany(t *testing.T) {
 		}
 		_, err = c.StatsTubeMany(ctx, []string{"a", "b c"})
 		wantErr(t, err, client.ErrInvalid)
+	})
+}
+
+// A batch is taken and deleted with a command each; a server that has neither is asked in its own way, and says so of the
+// delete.
+func TestBatches(t *testing.T) {
+	eachServer(t, func(t *testing.T, addr string) {
+		ctx := t.Context()
+		c := dial(t, addr, &client.Options{Facts: true})
+		known := len(get(c.Caps(ctx))) > 0
+		if known != strings.HasSuffix(t.Name(), "beanpole") {
+			t.Errorf("caps: %q", get(c.Caps(ctx)))
+		}
+		jobs := make([]client.NewJob, 300)
+		for i := range jobs {
+			jobs[i] = client.NewJob{Priority: client.Priority(i + 1), Body: fmt.Append(nil, i), TTR: time.Hour}
+		}
+		ids := get(c.PutMany(ctx, jobs))
+		wantErr(t, second(c.ReserveBatch(ctx, 0, 0)), client.ErrInvalid)
+		got := get(c.ReserveBatch(ctx, 100, time.Minute))
+		for len(got) < 200 { // a batch may have fewer
+			got = append(got, get(c.DeleteAndReserve(ctx, nil, 200-len(got), client.Never, nil))...)
+		}
+		for i, job := range got {
+			if job.ID != ids[i] || !bytes.Equal(job.Body, jobs[i].Body) {
+				t.Fatalf("job %d is %d, %q", i, job.ID, job.Body)
+			}
+			if want := (client.JobFacts{Tube: "default", Priority: uint32(i + 1), Reserves: 1, TTR: time.Hour}); known && (job.Facts == nil || *job.Facts != want) || !known && job.Facts != nil {
+				t.Fatalf("facts: %+v", job.Facts)
+			}
+		}
+		deleted, err := c.DeleteBatch(ctx, append([]uint64{0}, ids[:200]...))
+		if known && (deleted != 200 || err != nil) || !known && !errors.Is(err, client.ErrUnknownCommand) {
+			t.Errorf("%d deleted, %v", deleted, err)
+		}
+		wantErr(t, second(c.DeleteBatch(ctx, make([]uint64, 1001))), client.ErrInvalid)
+		if n := get(c.DeleteBatch(ctx, nil)); n != 0 {
+			t.Error(n)
+		}
+		last := get(c.ReserveBatch(ctx, 2, 0))
+		told := 0
+		more := get(c.DeleteAndReserve(ctx, []uint64{last[0].ID, 0, last[1].ID}, 3, 0, func(i int, err error) {
+			if told++; (i == 1) != errors.Is(err, client.ErrNotFound) || i != 1 && err != nil {
+				t.Errorf("delete %d: %v", i, err)
+			}
+		}))
+		if told != 3 || len(more) == 0 {
+			t.Errorf("%d deletes, %d jobs", told, len(more))
+		}
+		must(t, c.DeleteMany(ctx, ids[202+len(more):]))
+		wantErr(t, second(c.ReserveBatch(ctx, 5, 0)), client.ErrTimedOut)
+		wantErr(t, second(c.DeleteAndReserve(ctx, []uint64{more[0].ID}, 5, time.Second, nil)), client.ErrTimedOut)
 	})
 }

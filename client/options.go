@@ -44,6 +44,10 @@ type Options struct {
 	// it.
 	TokenAsPut bool
 
+	// Facts asks the server to tell of each job that is reserved what [Job].Facts has. A server
+	// that does not know how to, such as beanstalkd, is asked once for each connection.
+	Facts bool
+
 	// DialTimeout is how long it may take to connect, encryption and token
 	// included. 0 is [DefaultDialTimeout]; [Never] sets no limit.
 	DialTimeout time.Duration

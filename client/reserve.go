@@ -102,84 +102,9 @@ func (c *Conn) reserve(ctx context.Context, q *request) (*Job, error) {
 	return c.job(&r), nil
 }
 
-// DeleteAndReserve deletes a job and takes the next, in one round trip. A worker uses it
-// between two jobs. deleted, if it is not nil, is called with the result of the delete, as
-// [Conn.Delete] returns it, before the reserve waits; it must not use the connection. The
-// end of ctx ends only the wait, so the result of the delete is known. The job is reserved
-// as by [Conn.Reserve] without a deadline.
-func (c *Conn) DeleteAndReserve(ctx context.Context, id uint64, deleted func(error)) (*Job, error) {
-	if deleted == nil {
-		deleted = func(error) {}
-	}
-	del := request{Command: wire.Command{Op: wire.Delete, ID: id}, want: wire.Deleted}
-	res := request{Command: wire.Command{Op: wire.Reserve}, want: wire.Reserved, wait: forever}
-	if err := c.acquire(context.WithoutCancel(ctx)); err != nil {
-		err = c.fail(&del, err)
-		deleted(err)
-		return nil, err
-	}
-	defer c.release()
-	if c.stream == nil || c.stream.stale() || ctx.Err() != nil {
-		_, err := c.do(context.WithoutCancel(ctx), &del)
-		deleted(err)
-		if ctx.Err() != nil {
-			return nil, c.fail(&res, context.Cause(ctx))
-		}
-	} else {
-		r, err := c.deleteReserve(ctx, &del, deleted)
-		if err == nil {
-			if r.Kind != wire.Reserved {
-				return nil, c.fail(&res, replyError(&r))
-			}
-			return c.job(&r), nil
-		}
-		var retry retrier
-		if err = retry.next(ctx, c, err); err != nil {
-			return nil, c.fail(&res, err)
-		}
-	}
-	r, err := c.do(ctx, &res)
-	if err != nil {
-		return nil, err
-	}
-	return c.job(&r), nil
-}
-
-// deleteReserve sends both commands at once. An error is that of the reserve.
-func (c *Conn) deleteReserve(ctx context.Context, del *request, deleted func(error)) (r wire.Reply, err error) {
-	s := c.stream
-	if err := s.begin(context.WithoutCancel(ctx), 0); err != nil {
-		deleted(c.fail(del, err))
-		return r, c.check(s.end(err))
-	}
-	s.out = wire.AppendCommand(s.out[:0], &del.Command)
-	size := len(s.out)
-	s.out = wire.AppendReserve(s.out)
-	n, err := s.write()
-	if err == nil {
-		err = s.read(&r)
-	}
-	if err = c.check(s.end(err)); err != nil {
-		if n < size {
-			deleted(c.fail(del, err))
-		} else {
-			deleted(c.fail(del, unknown(err)))
-		}
-		return r, err
-	}
-	if r.Kind == del.want {
-		deleted(nil)
-	} else {
-		deleted(c.fail(del, replyError(&r)))
-	}
-	if err := s.begin(ctx, forever); err != nil {
-		return r, c.check(s.end(err))
-	}
-	err = s.read(&r)
-	return r, c.check(s.end(err))
-}
-
 // job returns the job of a reply.
 func (c *Conn) job(r *wire.Reply) *Job {
-	return &Job{ID: r.ID, Body: append(make([]byte, 0, len(r.Body)), r.Body...), conn: c}
+	j := new(Job)
+	j.set(c, r, append(make([]byte, 0, len(r.Body)), r.Body...))
+	return j
 }

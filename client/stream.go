@@ -29,6 +29,7 @@ type stream struct {
 	nc      net.Conn
 	timeout time.Duration // for a reply, besides what the command waits; 0: none
 	using   string        // the tube in use, as far as the server is concerned
+	caps    []string      // what the server answers to caps; nil: it was not asked. Empty: it does not know that
 
 	out  []byte // what is to be written
 	in   []byte // what was read; the replies yet to be parsed are in[r:w]

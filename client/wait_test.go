@@ -275,14 +275,14 @@ func TestDeleteAndReserve(t *testing.T) {
 		get(c.PutMany(ctx, make([]client.NewJob, 2)))
 		job := get(c.Reserve(ctx))
 		var deleted error = errors.New("not called")
-		job = get(c.DeleteAndReserve(ctx, job.ID, func(err error) { deleted = err }))
+		job = get(c.DeleteAndReserve(ctx, []uint64{job.ID}, 1, client.Never, func(_ int, err error) { deleted = err }))[0]
 		if deleted != nil || job.ID != 2 {
 			t.Errorf("%v, job %d", deleted, job.ID)
 		}
 		waiting, cancel := context.WithCancel(ctx)
 		ended := make(chan error)
 		go func() {
-			ended <- second(c.DeleteAndReserve(waiting, job.ID, func(err error) { deleted = err }))
+			ended <- second(c.DeleteAndReserve(waiting, []uint64{job.ID}, 1, client.Never, func(_ int, err error) { deleted = err }))
 		}()
 		synctest.Wait()
 		if st := get(other.Stats(ctx)); st.Waiting != 1 || deleted != nil {
@@ -293,13 +293,13 @@ func TestDeleteAndReserve(t *testing.T) {
 		// The context ends the wait only.
 		get(other.Put(ctx, client.NewJob{}))
 		job = get(c.Reserve(ctx))
-		wantErr(t, second(c.DeleteAndReserve(waiting, job.ID, func(err error) { deleted = err })), context.Canceled)
+		wantErr(t, second(c.DeleteAndReserve(waiting, []uint64{job.ID}, 1, client.Never, func(_ int, err error) { deleted = err })), context.Canceled)
 		if st := get(other.Stats(ctx)); deleted != nil || st.JobsReserved+st.JobsReady != 0 {
 			t.Errorf("%v: %+v", deleted, st)
 		}
 		// Of a job that is gone it says so, and goes on.
 		get(other.Put(ctx, client.NewJob{}))
-		get(c.DeleteAndReserve(ctx, 99, func(err error) { deleted = err }))
+		get(c.DeleteAndReserve(ctx, []uint64{99}, 1, client.Never, func(_ int, err error) { deleted = err }))
 		wantErr(t, deleted, client.ErrNotFound)
 	})
 }
@@ -313,10 +313,10 @@ func TestCutDeleteAndReserve(t *testing.T) {
 		job := get(c.Reserve(ctx))
 		calls := 0
 		var deleted error
-		next := get(c.DeleteAndReserve(ctx, job.ID, func(err error) {
+		next := get(c.DeleteAndReserve(ctx, []uint64{job.ID}, 1, client.Never, func(_ int, err error) {
 			calls++
 			deleted = err
-		}))
+		}))[0]
 		if calls != 1 {
 			t.Fatalf("the result of the delete was told %d times", calls)
 		}

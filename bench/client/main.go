@@ -47,7 +47,7 @@ func run(w io.Writer, program string, rounds, jobs int) error {
 // report measures everything on one server, and prints it.
 func report(w io.Writer, name, addr string, rounds, jobs int) error {
 	puts, reserves := make([][]result, len(contenders)), make([][]result, len(contenders))
-	works := make([][]result, len(handlerCounts))
+	works, singles := make([][]result, len(handlerCounts)), make([][]result, len(handlerCounts))
 	for range rounds {
 		put, reserve, err := round(addr, jobs)
 		if err != nil {
@@ -57,11 +57,16 @@ func report(w io.Writer, name, addr string, rounds, jobs int) error {
 			puts[i], reserves[i] = append(puts[i], put[i]), append(reserves[i], reserve[i])
 		}
 		for i, handlers := range handlerCounts {
-			r, err := work(addr, handlers, jobs)
-			if err != nil {
-				return fmt.Errorf("worker with %d handlers: %w", handlers, err)
+			for _, of := range []struct {
+				results *[]result
+				single  bool
+			}{{&works[i], false}, {&singles[i], true}} {
+				r, err := work(addr, handlers, jobs, of.single)
+				if err != nil {
+					return fmt.Errorf("worker with %d handlers: %w", handlers, err)
+				}
+				*of.results = append(*of.results, r)
 			}
-			works[i] = append(works[i], r)
 		}
 	}
 	fmt.Fprintf(w, "On %s, one connection, %d-byte bodies, medians of %d rounds of %d jobs, %d of each client in turn.\nThe ratio is to go-beanstalk in the same round: its median, smallest and largest. CPU and allocations are the client's, per job.\n\n",
@@ -75,10 +80,12 @@ func report(w io.Writer, name, addr string, rounds, jobs int) error {
 			put.rate, ratios(puts[i], puts[theirs]), put.cpu, put.allocs,
 			reserve.rate, ratios(reserves[i], reserves[theirs]), reserve.cpu, reserve.allocs)
 	}
-	fmt.Fprint(w, "\nThe worker, with handlers that do nothing: reserved, handled and deleted.\n\n| handlers | jobs/s | CPU, us |\n|--:|--:|--:|\n")
+	fmt.Fprint(w, "\nThe worker, with handlers that do nothing: reserved, handled and deleted. Left with batches, where the server knows them; right one job at a time,\n"+
+		"by turns. CPU, reads and writes are the worker's, per job.\n\n"+
+		"| handlers | jobs/s | ratio | CPU, us | reads and writes | jobs/s | CPU, us | reads and writes |\n|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for i, handlers := range handlerCounts {
-		r := median(works[i])
-		fmt.Fprintf(w, "| %d | %.0f | %.1f |\n", handlers, r.rate, r.cpu)
+		r, single := median(works[i]), median(singles[i])
+		fmt.Fprintf(w, "| %d | %.0f | %s | %.1f | %.3f | %.0f | %.1f | %.3f |\n", handlers, r.rate, ratios(works[i], singles[i]), r.cpu, r.calls, single.rate, single.cpu, single.calls)
 	}
 	_, err := fmt.Fprintln(w)
 	return err
@@ -97,6 +104,7 @@ func median(rs []result) result {
 		rate:   pick(func(r result) float64 { return r.rate }),
 		allocs: pick(func(r result) float64 { return r.allocs }),
 		cpu:    pick(func(r result) float64 { return r.cpu }),
+		calls:  pick(func(r result) float64 { return r.calls }),
 	}
 }
 

@@ -25,8 +25,8 @@ func TestReport(t *testing.T) {
 }
 
 func TestMedian(t *testing.T) {
-	got := median([]result{{3, 30, 1}, {1, 10, 2}, {2, 20, 3}, {9, 90, 4}})
-	if got != (result{2.5, 25, 2.5}) {
+	got := median([]result{{3, 30, 1, 5}, {1, 10, 2, 5}, {2, 20, 3, 7}, {9, 90, 4, 7}})
+	if got != (result{2.5, 25, 2.5, 6}) {
 		t.Error(got)
 	}
 	if got := ratios([]result{{rate: 2}, {rate: 9}, {rate: 1}}, []result{{rate: 1}, {rate: 3}, {rate: 1}}); got != "2.00 (1.00..3.00)" {

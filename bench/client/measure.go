@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"runtime"
 	"sync/atomic"
 	"syscall"
@@ -19,6 +21,7 @@ type result struct {
 	rate   float64 // jobs per second
 	allocs float64 // per job
 	cpu    float64 // microseconds of this process per job, user and system
+	calls  float64 // reads and writes of this process per job; of a worker only
 }
 
 // A tally is what something has taken so far.
@@ -134,8 +137,29 @@ func empty(addr string) error {
 	}
 }
 
-// work measures a worker with handlers that do nothing on n jobs that are there.
-func work(addr string, handlers, n int) (result, error) {
+// A counted connection counts its system calls, and may hide from the client that the server knows batches.
+type counted struct {
+	net.Conn
+	calls  *atomic.Int64
+	single bool
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	c.calls.Add(1)
+	return c.Conn.Read(p)
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	c.calls.Add(1)
+	if c.single && bytes.Contains(p, []byte("caps\r\n")) {
+		p = bytes.Replace(p, []byte("caps"), []byte("none"), 1)
+	}
+	return c.Conn.Write(p)
+}
+
+// work measures a worker with handlers that do nothing on n jobs that are there; single: it takes one at a time, on a connection
+// for each handler, as with a server that knows no batches.
+func work(addr string, handlers, n int, single bool) (result, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	s, err := dialOurs(ctx, batchSize)(addr)
@@ -146,11 +170,15 @@ func work(addr string, handlers, n int) (result, error) {
 	if err := s.put(n); err != nil {
 		return result{}, err
 	}
-	left := atomic.Int64{}
+	var left, calls atomic.Int64
 	left.Store(int64(n))
 	w, err := worker.New(func(context.Context, *worker.Job) error { return nil }, &worker.Options{
 		Servers:     []string{addr},
 		Concurrency: handlers,
+		Client: client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return &counted{nc, &calls, single}, err
+		}},
 		Hooks: worker.Hooks{Finish: func(_ context.Context, _ *worker.Job, o worker.Outcome) {
 			if o.Action != worker.Deleted {
 				err = fmt.Errorf("a job was %s: %w", o.Action, o.Err)
@@ -166,5 +194,7 @@ func work(addr string, handlers, n int) (result, error) {
 	var t tally
 	runtime.GC()
 	err = t.measure(n, func(int) error { return errors.Join(w.Run(ctx), err) })
-	return t.result(), err
+	r := t.result()
+	r.calls = float64(calls.Load()) / float64(n)
+	return r, err
 }

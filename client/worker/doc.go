@@ -44,9 +44,12 @@
 //
 // # Connections
 //
-// A worker has as many connections as it works on jobs at a time ([Options].Concurrency),
-// since in the protocol a reserved job belongs to its connection and a waiting reserve
-// blocks it. A job is deleted and the next one taken in one round trip. With several servers
-// there are as many connections to each of them, and the delete takes a round trip of its
-// own.
+// With beanpole a worker takes as many jobs at once as it has handlers free ([Options].Concurrency), and no more:
+// their time to run begins at once. With the same round trip it deletes those that are done. So it has
+// few connections, at most one more than jobs: in the protocol a reserved job belongs to its connection, and a
+// waiting reserve blocks that.
+//
+// With another server it has as many connections as handlers, and a job is deleted and the
+// next one taken in one round trip. With several servers there are as many connections to each of
+// them, and the delete takes a round trip of its own.
 package worker

@@ -8,7 +8,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// firstLook is when the time to run of a job is asked for: early enough for the
+// firstLook is when the time to run of a job is asked for if it is not known: early enough for the
 // shortest there is, a second, and late enough for most jobs to be done.
 const firstLook = 300 * time.Millisecond
 
@@ -23,9 +23,13 @@ type heartbeat struct {
 // When it finds that the job is lost it ends the handler's context.
 func startHeartbeat(ctx context.Context, cancel context.CancelCauseFunc, job *Job) *heartbeat {
 	k := &heartbeat{quit: make(chan struct{}), done: make(chan struct{})}
-	k.timer = time.AfterFunc(firstLook, func() {
+	first, known := firstLook, false
+	if f := job.job.Facts; f != nil {
+		first, known = f.TTR/3, true
+	}
+	k.timer = time.AfterFunc(first, func() {
 		defer close(k.done)
-		if !k.touch(ctx, job) {
+		if !k.touch(ctx, job, known) {
 			cancel(ErrLost)
 		}
 	})
@@ -43,7 +47,10 @@ func (k *heartbeat) stop() {
 
 // touch touches a job until it is told to quit. It returns false as soon as the job
 // is lost.
-func (k *heartbeat) touch(ctx context.Context, job *Job) bool {
+func (k *heartbeat) touch(ctx context.Context, job *Job, known bool) bool {
+	if known {
+		return k.keep(ctx, job, 0, job.job.Facts.TTR/3)
+	}
 	every := firstLook // as if it had the shortest time to run
 	switch st, err := job.Stats(ctx); {
 	case lost(err):
@@ -54,7 +61,12 @@ func (k *heartbeat) touch(ctx context.Context, job *Job) bool {
 	default:
 		every = st.TTR / 3
 	}
-	for wait := max(every-firstLook, 0); ; wait = every {
+	return k.keep(ctx, job, max(every-firstLook, 0), every)
+}
+
+// keep is touch when it is known how often, and when first.
+func (k *heartbeat) keep(ctx context.Context, job *Job, first, every time.Duration) bool {
+	for wait := first; ; wait = every {
 		t := time.NewTimer(wait)
 		select {
 		case <-k.quit:

@@ -12,9 +12,8 @@ import (
 //	mux := worker.Mux{"mail": sendMail, "thumbnails": shrink}
 //	w, err := worker.New(mux.Handle, &worker.Options{Tubes: mux.Tubes()})
 //
-// A reserved job does not say which tube it is from. So a Mux of several tubes asks for the
-// statistics of each job, which takes a round trip. Where that matters, run a worker for
-// each tube: that also gives each tube workers of its own.
+// A worker for each tube, instead, gives each tube workers of its own. With servers other than beanpole, which do
+// not say which tube a job is from, it also saves the round trip in which a Mux of several tubes asks for that.
 type Mux map[string]Handler
 
 // Tubes returns the names of the tubes, for [Options].Tubes.
@@ -27,13 +26,17 @@ func (m Mux) Handle(ctx context.Context, job *Job) error {
 			return handle(ctx, job)
 		}
 	}
-	st, err := job.Stats(ctx)
-	if err != nil {
-		return err
+	tube := job.Tube
+	if tube == "" {
+		st, err := job.Stats(ctx)
+		if err != nil {
+			return err
+		}
+		tube = st.Tube
 	}
-	handle := m[st.Tube]
+	handle := m[tube]
 	if handle == nil {
-		return fmt.Errorf("worker: there is no handler for the tube %s", st.Tube)
+		return fmt.Errorf("worker: there is no handler for the tube %s", tube)
 	}
 	return handle(ctx, job)
 }

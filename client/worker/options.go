@@ -32,8 +32,7 @@ type Options struct {
 	// Tubes are where jobs are taken from. None: [DefaultTube].
 	Tubes []string
 
-	// Concurrency is how many jobs are worked on at a time. Each has a
-	// connection of its own. 0: 1.
+	// Concurrency is how many jobs are worked on at a time. 0: 1.
 	Concurrency int
 
 	// MaxTries is how often a job is tried before it is buried, and again after
@@ -43,8 +42,8 @@ type Options struct {
 
 	// CountFirst asks for that count before each job too, and buries jobs that
 	// have had their tries: the handler of a job that kills its worker, or takes
-	// longer than its time to run, does not come to return an error. It costs a
-	// round trip for each job.
+	// longer than its time to run, does not come to return an error. With servers other
+	// than beanpole it costs a round trip for each job.
 	CountFirst bool
 
 	// Backoff is how long a job rests after its nth failure, n from 1 to

@@ -63,12 +63,12 @@ func sleep(ctx context.Context, d time.Duration) {
 func (s *slot) work(ctx context.Context, reserved *client.Job) (next *client.Job, err error) {
 	s.busy.Store(true)
 	defer s.busy.Store(false)
-	job := &Job{ID: reserved.ID, Body: reserved.Body, Server: reserved.Server(), job: reserved}
+	job := newJob(reserved, s.opt.Tubes)
 	jctx := s.jobs
 	if s.opt.Hooks.Start != nil {
 		jctx = s.opt.Hooks.Start(jctx, job)
 	}
-	if s.opt.CountFirst && s.opt.MaxTries > 0 {
+	if s.opt.CountFirst && s.opt.MaxTries > 0 && (job.Tries == 0 || job.Tries > s.opt.MaxTries) {
 		st, err := job.Stats(jctx)
 		if err == nil && s.opt.spent(max(st.Reserves, 1)-1, st.Kicks) {
 			s.observer.finished(jctx, job, s.bury(job, st, errTried))
@@ -94,6 +94,7 @@ func (s *slot) work(ctx context.Context, reserved *client.Job) (next *client.Job
 	}
 	if ctx.Err() != nil {
 		deleted(reserved.Delete(context.WithoutCancel(ctx)))
+		s.src.finished()
 		return nil, errFinished
 	}
 	return s.src.next(ctx, reserved, deleted)
@@ -126,9 +127,7 @@ func (s *slot) call(ctx context.Context, job *Job) (err error) {
 func (s *slot) fail(job *Job, herr error) Outcome {
 	st, err := job.Stats(s.jobs)
 	if err != nil {
-		if !errors.Is(err, client.ErrNotFound) {
-			s.src.giveUp(job.job) // with its priority, which we do not know
-		}
+		s.giveUp(job, err) // with its priority, which we do not know
 		return Outcome{Action: Lost, Err: errors.Join(herr, err)}
 	}
 	var v *verdict
@@ -159,11 +158,20 @@ func (s *slot) release(job *Job, st *client.JobStats, herr error, delay time.Dur
 // settle gives a job up that could not be buried or released, as when the server's
 // disk is full: it must not stay with this connection.
 func (s *slot) settle(job *Job, o Outcome, err error) Outcome {
-	if err != nil {
-		o.Action, o.Delay, o.Err = Lost, 0, errors.Join(o.Err, err)
-		if !errors.Is(err, client.ErrNotFound) {
-			s.src.giveUp(job.job)
-		}
+	if err == nil {
+		s.src.finished()
+		return o
 	}
+	o.Action, o.Delay, o.Err = Lost, 0, errors.Join(o.Err, err)
+	s.giveUp(job, err)
 	return o
+}
+
+// giveUp gives a job up after an error, unless that says that it is lost already.
+func (s *slot) giveUp(job *Job, err error) {
+	if errors.Is(err, client.ErrNotFound) {
+		s.src.finished()
+		return
+	}
+	s.src.giveUp(job.job)
 }

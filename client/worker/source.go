@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"sync"
 
 	"github.com/beanpole-mq/beanpole/client"
 )
@@ -16,94 +15,33 @@ type source interface {
 	// became of the delete before it waits; the end of ctx ends only the wait.
 	next(ctx context.Context, job *client.Job, deleted func(error)) (*client.Job, error)
 
-	// giveUp closes the connection of a job, so that the server makes it ready again.
+	// finished is called for a job that has ended otherwise: it is released, buried or lost.
+	finished()
+
+	// giveUp is finished for a job that is still reserved. Its connection is closed as soon as no other job needs it, so
+	// that the server makes it ready again.
 	giveUp(job *client.Job)
 
 	// close closes all connections. It may be called at any time.
 	close()
 }
 
-func (w *Worker) source() source {
-	if len(w.opt.Servers) == 1 {
-		return &oneServer{addr: w.opt.Servers[0], opt: &w.opt.Client, tubes: w.opt.Tubes}
+// sources returns where each slot gets its jobs from.
+func (w *Worker) sources() []source {
+	all := make([]source, w.opt.Concurrency)
+	h := &hub{addr: w.opt.Servers[0], opt: &w.opt.Client, tubes: w.opt.Tubes, seats: len(all)}
+	for i := range all {
+		if len(w.opt.Servers) == 1 {
+			all[i] = &seat{hub: h, ch: make(chan struct{}, 1)}
+			continue
+		}
+		servers, err := client.NewServers(w.opt.Servers, &client.PoolOptions{Options: w.opt.Client, MaxIdle: 1})
+		if err != nil {
+			panic(err) // New has tried it
+		}
+		all[i] = &manyServers{servers: servers, tubes: w.opt.Tubes}
 	}
-	servers, err := client.NewServers(w.opt.Servers, &client.PoolOptions{Options: w.opt.Client, MaxIdle: 1})
-	if err != nil {
-		panic(err) // New has tried it
-	}
-	return &manyServers{servers: servers, tubes: w.opt.Tubes}
-}
-
-// oneServer has one connection, on which it deletes a job and waits for the next
-// in one round trip.
-type oneServer struct {
-	// Static.
-	addr  string
-	opt   *client.Options
-	tubes []string
-
-	mu     sync.Mutex
-	conn   *client.Conn // nil: none
-	closed bool
-}
-
-// connect returns the connection, a new one if need be.
-func (s *oneServer) connect(ctx context.Context) (*client.Conn, error) {
-	s.mu.Lock()
-	conn := s.conn
-	s.mu.Unlock()
-	if conn != nil {
-		return conn, nil
-	}
-	conn, err := client.Dial(ctx, s.addr, s.opt)
-	if err != nil {
-		return nil, err
-	}
-	if err := conn.WatchOnly(ctx, s.tubes...); err != nil {
-		conn.Close()
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		conn.Close()
-		return nil, client.ErrClosed
-	}
-	s.conn = conn
-	return conn, nil
-}
-
-func (s *oneServer) reserve(ctx context.Context) (*client.Job, error) {
-	conn, err := s.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return conn.Reserve(ctx)
-}
-
-func (s *oneServer) next(ctx context.Context, job *client.Job, deleted func(error)) (*client.Job, error) {
-	conn, err := s.connect(ctx)
-	if err != nil {
-		deleted(job.Delete(context.WithoutCancel(ctx)))
-		return nil, err
-	}
-	return conn.DeleteAndReserve(ctx, job.ID, deleted)
-}
-
-func (s *oneServer) giveUp(*client.Job) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.conn != nil {
-		s.conn.Close()
-		s.conn = nil
-	}
-}
-
-func (s *oneServer) close() {
-	s.giveUp(nil)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
+	return all
 }
 
 // manyServers takes jobs from several servers.
@@ -124,6 +62,8 @@ func (s *manyServers) next(ctx context.Context, job *client.Job, deleted func(er
 	deleted(err)
 	return s.servers.Reserve(ctx, s.tubes...)
 }
+
+func (s *manyServers) finished() {}
 
 func (s *manyServers) giveUp(job *client.Job) { job.Abandon() }
 

@@ -4,20 +4,37 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os/exec"
 	"sync"
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
 	"github.com/beanpole-mq/beanpole/client/worker"
+	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 )
 
 // Workers come and go on real sockets, and are stopped at any moment. Each job is
 // handled, and none that was deleted is handled again.
 func TestStorm(t *testing.T) {
+	t.Run("beanpole", func(t *testing.T) { storm(t, beanpoletest.NewServer(t).Addr) })
+	t.Run("beanstalkd", func(t *testing.T) {
+		path, err := exec.LookPath("beanstalkd")
+		if err != nil {
+			t.Skip(err)
+		}
+		nc, err := conformance.Process{Path: path}.Start(t, nil).Dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		storm(t, nc.RemoteAddr().String())
+	})
+}
+
+func storm(t *testing.T, addr string) {
 	const jobs, rounds = 2000, 30
-	srv := beanpoletest.NewServer(t)
-	c, err := client.Dial(t.Context(), srv.Addr, nil)
+	c, err := client.Dial(t.Context(), addr, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +53,7 @@ func TestStorm(t *testing.T) {
 		last := round == rounds-1
 		quota := rand.N(jobs / rounds)
 		w, err := worker.New(func(_ context.Context, job *worker.Job) error { return nil }, &worker.Options{
-			Servers:     []string{srv.Addr},
+			Servers:     []string{addr},
 			Concurrency: 1 + rand.N(20),
 			Hooks: worker.Hooks{Finish: func(_ context.Context, job *worker.Job, o worker.Outcome) {
 				mu.Lock()

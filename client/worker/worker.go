@@ -27,8 +27,26 @@ type Job struct {
 	Body   []byte
 	Server string // the address, as in Options.Servers
 
+	// What beanpole tells of a job together with its body. Other servers do not: there these are zero, but for a
+	// Tube that is the only one of Options.Tubes, and Stats asks for them.
+	Tube     string
+	Tries    int           // how often it was reserved, this time included
+	Age      time.Duration // since the put, in whole seconds
+	Priority uint32
+
 	job     *client.Job
 	deleted atomic.Bool // its delete is over; its connection may wait for the next job
+}
+
+func newJob(reserved *client.Job, tubes []string) *Job {
+	job := &Job{ID: reserved.ID, Body: reserved.Body, Server: reserved.Server(), job: reserved}
+	switch f := reserved.Facts; {
+	case f != nil:
+		job.Tube, job.Tries, job.Age, job.Priority = f.Tube, int(f.Reserves), f.Age, f.Priority
+	case len(tubes) == 1:
+		job.Tube = tubes[0]
+	}
+	return job
 }
 
 // Touch starts the job's time to run again. The worker does so without being asked; a handler
@@ -107,6 +125,7 @@ func New(handle Handler, opt *Options) (*Worker, error) {
 	}
 	t := &observer{Hooks: &o.Hooks, log: o.Logger, down: make(map[string]bool)}
 	connState := o.Client.ConnState
+	o.Client.Facts = true
 	o.Client.ConnState = func(addr string, err error) {
 		t.connection(addr, err)
 		if connState != nil {
@@ -134,8 +153,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer cancelJobs(nil)
 	var wg sync.WaitGroup
 	slots := make([]*slot, w.opt.Concurrency)
+	sources := w.sources()
 	for i := range slots {
-		slots[i] = &slot{Worker: w, src: w.source(), jobs: jobs}
+		slots[i] = &slot{Worker: w, src: sources[i], jobs: jobs}
 		wg.Go(func() { slots[i].run(ctx) })
 	}
 	done := make(chan struct{})

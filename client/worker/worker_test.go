@@ -172,7 +172,7 @@ func TestWork(t *testing.T) {
 		}
 		b.Delete(b.Context(), other)
 		b.gone()
-		if n := b.dialed.Load(); n != 4 {
+		if n := b.dialed.Load(); n > 4 {
 			t.Errorf("%d connections", n)
 		}
 		if err := stop(); err != nil {

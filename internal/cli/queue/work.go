@@ -189,9 +189,12 @@ func (r *jobRunner) try(ctx context.Context, names []string) (tubes []string, er
 
 // handle runs the command for a job.
 func (r *jobRunner) handle(ctx context.Context, j *worker.Job) error {
-	st, err := j.Stats(ctx)
-	if err != nil {
-		return err
+	if j.Tries == 0 { // a server that does not say
+		st, err := j.Stats(ctx)
+		if err != nil {
+			return err
+		}
+		j.Tube, j.Tries, j.Age, j.Priority = st.Tube, int(st.Reserves), st.Age, st.Priority
 	}
 	cmd := exec.CommandContext(ctx, r.path) // #nosec G204 -- the command line of the user
 	cmd.Args = r.args
@@ -200,10 +203,10 @@ func (r *jobRunner) handle(ctx context.Context, j *worker.Job) error {
 	cmd.Env = append(os.Environ(),
 		"BEANPOLE_ADDR="+j.Server,
 		"BEANPOLE_JOB="+strconv.FormatUint(j.ID, 10),
-		"BEANPOLE_TUBE="+st.Tube,
-		"BEANPOLE_PRI="+strconv.FormatUint(uint64(st.Priority), 10),
-		"BEANPOLE_TRIES="+strconv.FormatUint(st.Reserves, 10),
-		"BEANPOLE_AGE="+strconv.FormatInt(seconds(st.Age), 10),
+		"BEANPOLE_TUBE="+j.Tube,
+		"BEANPOLE_PRI="+strconv.FormatUint(uint64(j.Priority), 10),
+		"BEANPOLE_TRIES="+strconv.Itoa(j.Tries),
+		"BEANPOLE_AGE="+strconv.FormatInt(seconds(j.Age), 10),
 	)
 	// A group of its own: control-C at the terminal is for us, and what the command
 	// has started ends with it.
@@ -211,7 +214,7 @@ func (r *jobRunner) handle(ctx context.Context, j *worker.Job) error {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = stopGrace
 	r.running.Add(1)
-	err = cmd.Run()
+	err := cmd.Run()
 	r.running.Add(-1)
 	if errors.Is(err, syscall.EPIPE) && cmd.ProcessState != nil && cmd.ProcessState.Success() {
 		err = nil // it did not want to read all of the body

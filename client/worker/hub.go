@@ -1,0 +1,406 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+// maxDeletes is how many deletes are sent at once.
+const maxDeletes = 100
+
+// A hub takes jobs of one server for all slots: as many at once as there are slots that wait, and
+// no more, for their time to run begins at once. With the same round trip it deletes those that
+// are done.
+//
+// One slot at a time leads: it asks for all that wait. In the protocol a job belongs to its
+// connection, and a reserve that waits blocks one. So the leader waits on a connection that holds
+// no job. On one that holds jobs it only asks for what is there; if that is nothing, it goes on
+// with another connection. A slot whose job is done while the leader waits sends its delete itself.
+//
+// With a server that knows no batches each slot asks for itself, on a connection of its own.
+type hub struct {
+	// Static.
+	addr  string
+	opt   *client.Options
+	tubes []string
+
+	mu      sync.Mutex
+	seats   int     // that are not closed
+	waiting []*seat // that want a job, the first come first
+	leader  *seat   // nil: none
+	blocked bool    // it may wait for long
+	plain   bool    // the server knows no batches
+	lines   []*line
+}
+
+// A line is a connection.
+type line struct {
+	conn    *client.Conn
+	held    int  // jobs that slots have of it, their deletes under way included
+	retired bool // it holds a job that is given up: no more come from it
+}
+
+// A seat is the place of a slot in a hub. The hub's mutex guards it; the slot waits for ch while others change it.
+type seat struct {
+	*hub
+	ch     chan struct{}
+	own    *line // if the server knows no batches; nil: none yet
+	line   *line // of the job that it has; nil: none
+	job    *client.Job
+	id     uint64 // of the job that it is done with
+	del    deletion
+	err    error // of the delete
+	closed bool
+}
+
+// A deletion is how far a seat is with its delete.
+type deletion uint8
+
+const (
+	noDelete deletion = iota
+	unsent
+	sent
+	answered // its slot does not know yet
+)
+
+func (s *seat) reserve(ctx context.Context) (*client.Job, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.take(ctx, nil)
+}
+
+func (s *seat) next(ctx context.Context, job *client.Job, deleted func(error)) (*client.Job, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.id, s.del = job.ID, unsent
+	return s.take(ctx, deleted)
+}
+
+// take waits for a job, after the delete.
+func (s *seat) take(ctx context.Context, deleted func(error)) (*client.Job, error) {
+	if s.plain && (s.line == nil || s.line == s.own) {
+		return s.alone(ctx, deleted)
+	}
+	s.waiting = append(s.waiting, s)
+	defer s.leave()
+	for {
+		switch {
+		case s.plain && s.del == noDelete && s.job == nil:
+			return s.alone(ctx, deleted)
+		case s.del == answered:
+			s.del = noDelete
+			err := s.err
+			s.mu.Unlock()
+			deleted(err)
+			s.mu.Lock()
+		case s.job != nil:
+			job := s.job
+			s.job = nil
+			return job, nil
+		case s.del == unsent && (s.plain || s.blocked || ctx.Err() != nil || s.line.retired):
+			s.deleteNow(ctx)
+		case s.del == noDelete && ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case s.del != sent && s.leader == nil && !s.plain:
+			if err := s.lead(ctx, deleted); err != nil {
+				return nil, err
+			}
+		default:
+			s.mu.Unlock()
+			select {
+			case <-s.ch:
+			case <-ctx.Done():
+				if s.isSent() {
+					<-s.ch
+				}
+			}
+			s.mu.Lock()
+		}
+	}
+}
+
+// alone is take with a server that knows no batches.
+func (s *seat) alone(ctx context.Context, deleted func(error)) (job *client.Job, err error) {
+	var ids []uint64
+	if s.del == unsent {
+		ids = []uint64{s.id}
+	}
+	if s.own == nil {
+		if s.own, err = s.lineFor(ctx); err != nil {
+			return nil, err
+		}
+		s.own.held++ // so that nobody takes it for idle
+	}
+	l := s.own
+	s.mu.Unlock()
+	jobs, err := l.conn.DeleteAndReserve(ctx, ids, 1, client.Never, func(_ int, err error) { deleted(err) })
+	s.mu.Lock()
+	if s.del == unsent {
+		s.del = noDelete
+		s.drop()
+	}
+	if len(jobs) == 1 {
+		l.held++
+		s.line = l
+		return jobs[0], nil
+	}
+	return nil, err
+}
+
+// isSent reports whether another has sent the delete of the seat, and will wake it.
+func (s *seat) isSent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.del == sent
+}
+
+// leave takes the seat from those that wait, and lets another lead if nobody does: one with a delete before others.
+func (s *seat) leave() {
+	s.waiting = slices.DeleteFunc(s.waiting, func(o *seat) bool { return o == s })
+	if s.leader != nil || len(s.waiting) == 0 {
+		return
+	}
+	next := s.waiting[0]
+	for _, o := range s.waiting {
+		if o.del == unsent {
+			next = o
+			break
+		}
+	}
+	next.wake()
+}
+
+func (s *seat) wake() {
+	select {
+	case s.ch <- struct{}{}:
+	default:
+	}
+}
+
+// deletesOf returns the seats with deletes for a line, this one before others.
+func (s *seat) deletesOf(l *line) []*seat {
+	var of []*seat
+	if s.del == unsent && s.line == l {
+		of = append(of, s)
+	}
+	for _, o := range s.waiting {
+		if o != s && o.del == unsent && o.line == l && len(of) < maxDeletes {
+			of = append(of, o)
+		}
+	}
+	return of
+}
+
+// idsOf notes that deletes are under way, and returns what they delete.
+func idsOf(of []*seat) []uint64 {
+	ids := make([]uint64, len(of))
+	for i, o := range of {
+		o.del, ids[i] = sent, o.id
+	}
+	return ids
+}
+
+// over notes how a delete has ended.
+func (s *seat) over(err error) {
+	s.del, s.err = answered, err
+	s.drop()
+	s.wake()
+}
+
+// drop notes that the slot has no job of its line any more. One that is retired is closed with the last.
+func (s *seat) drop() {
+	l := s.line
+	if s.line = nil; l == nil {
+		return
+	}
+	if l.held--; l.held == 0 && l.retired {
+		l.conn.Close()
+		s.lines = slices.DeleteFunc(s.lines, func(o *line) bool { return o == l })
+	}
+}
+
+// deleteNow sends the deletes of the seat's line, without a reserve.
+func (s *seat) deleteNow(ctx context.Context) {
+	l := s.line
+	of := s.deletesOf(l)
+	ids := idsOf(of)
+	s.mu.Unlock()
+	err := l.conn.DeleteMany(context.WithoutCancel(ctx), ids)
+	s.mu.Lock()
+	var each *client.BatchError
+	for i, o := range of {
+		if errors.As(err, &each) {
+			o.over(each.Errs[i])
+		} else {
+			o.over(err)
+		}
+	}
+}
+
+// lead asks for jobs for all that wait.
+func (s *seat) lead(ctx context.Context, deleted func(error)) error {
+	s.leader = s
+	l, err := s.lineFor(ctx)
+	if err != nil || s.plain {
+		s.unlead()
+		return err
+	}
+	of := s.deletesOf(l)
+	n := len(of)
+	if s.del != unsent {
+		n++
+	}
+	for _, o := range s.waiting {
+		if o != s && o.del != unsent && o.del != sent && o.job == nil {
+			n++
+		}
+	}
+	wait := client.Never
+	if l.held > len(of) {
+		wait = 0
+	} else {
+		s.blocked = true
+		for _, o := range s.waiting {
+			if o.del == unsent && o.line != l {
+				o.wake()
+			}
+		}
+	}
+	l.held++ // so that nobody else takes it for idle
+	ids := idsOf(of)
+	s.mu.Unlock()
+	jobs, err := l.conn.DeleteAndReserve(ctx, ids, n, wait, func(i int, err error) {
+		s.mu.Lock()
+		of[i].over(err)
+		own := of[i] == s
+		if own {
+			s.del = noDelete
+		}
+		s.mu.Unlock()
+		if own {
+			deleted(err)
+		}
+	})
+	s.mu.Lock()
+	l.held--
+	s.unlead()
+	s.handOut(ctx, l, jobs)
+	if errors.Is(err, client.ErrTimedOut) || errors.Is(err, client.ErrDeadlineSoon) {
+		return nil // it will look elsewhere
+	}
+	return err
+}
+
+func (s *seat) unlead() {
+	if s.leader == s {
+		s.leader, s.blocked = nil, false
+	}
+}
+
+// handOut gives jobs to the leader and to those that wait. If those have ceased to, the worker ends: the jobs
+// are given back.
+func (s *seat) handOut(ctx context.Context, l *line, jobs []*client.Job) {
+	to := append([]*seat{s}, s.waiting...)
+	for _, job := range jobs {
+		for len(to) > 0 && (to[0].job != nil || to[0].del == unsent || to[0].del == sent) {
+			to = to[1:]
+		}
+		l.held++
+		if len(to) == 0 {
+			left := &seat{hub: s.hub, line: l}
+			s.mu.Unlock()
+			pri := client.DefaultPriority
+			if job.Facts != nil {
+				pri = client.PriorityOf(job.Facts.Priority)
+			}
+			err := job.Release(context.WithoutCancel(ctx), pri, 0)
+			s.mu.Lock()
+			l.retired = l.retired || err != nil
+			left.drop()
+			continue
+		}
+		to[0].job, to[0].line = job, l
+		to[0].wake()
+	}
+}
+
+// lineFor returns the connection on which the seat asks: that of its job, or one that holds none.
+func (s *seat) lineFor(ctx context.Context) (*line, error) {
+	if s.del == unsent {
+		return s.line, nil
+	}
+	for _, l := range s.lines {
+		if l.held == 0 && !l.retired {
+			return l, nil
+		}
+	}
+	s.mu.Unlock()
+	conn, err := client.Dial(ctx, s.addr, s.opt)
+	var caps []string
+	if err == nil {
+		if err = conn.WatchOnly(ctx, s.tubes...); err == nil {
+			caps, err = conn.Caps(ctx)
+		}
+		if err != nil {
+			conn.Close()
+		}
+	}
+	s.mu.Lock()
+	switch {
+	case err != nil:
+		return nil, err
+	case s.seats == 0:
+		conn.Close()
+		return nil, client.ErrClosed
+	}
+	if !s.plain && !slices.Contains(caps, "reserve-batch") {
+		s.plain = true // for good: to ask for many twice at a time would be too many
+		s.unlead()
+		for _, o := range s.waiting {
+			o.wake() // to lead, too
+		}
+	}
+	l := &line{conn: conn}
+	s.lines = append(s.lines, l)
+	return l, nil
+}
+
+func (s *seat) finished() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop()
+}
+
+func (s *seat) giveUp(*client.Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.line == nil {
+		return
+	}
+	if s.line.retired = true; s.line == s.own {
+		s.own.held--
+		s.own = nil
+	}
+	s.drop()
+}
+
+// close closes all connections when all seats are closed.
+func (s *seat) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.closed = true
+	if s.seats--; s.seats > 0 {
+		return
+	}
+	for _, l := range s.lines {
+		l.conn.Close()
+	}
+	s.lines = nil
+}

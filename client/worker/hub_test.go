@@ -1,0 +1,141 @@
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/worker"
+)
+
+// Jobs that are there come in batches, over one connection; a batch has as many as slots are free. What is known of
+// a job needs no other command.
+func TestBatches(t *testing.T) {
+	bubble(t, func(b *bench) {
+		for range 100 {
+			b.put(client.NewJob{Tube: "mail", Priority: 7, TTR: time.Hour})
+		}
+		time.Sleep(3 * time.Second)
+		var running atomic.Int32
+		let := make(chan bool)
+		stop := b.run(func(_ context.Context, job *worker.Job) error {
+			running.Add(1)
+			<-let
+			running.Add(-1)
+			if job.Tube != "mail" || job.Tries != 1 || job.Priority != 7 || job.Age < 2*time.Second {
+				t.Errorf("%+v", job)
+			}
+			return nil
+		}, worker.Options{Tubes: []string{"mail", "other"}, Concurrency: 8, CountFirst: true})
+		for range 100 / 4 {
+			synctest.Wait()
+			if st, err := b.Conn.Stats(b.Context()); err != nil || st.JobsReserved != uint64(running.Load()) || st.JobsReserved != min(8, st.JobsReady+st.JobsReserved) {
+				t.Errorf("%d run, %+v, %v", running.Load(), st, err)
+			}
+			for range 4 {
+				let <- true
+			}
+		}
+		b.gone()
+		if n := b.dialed.Load(); n > 8 {
+			t.Errorf("%d connections for 8 slots", n)
+		}
+		st, err := b.Conn.Stats(b.Context())
+		if err != nil || st.CmdStatsJob != 0 || st.CmdReserveBatch == 0 {
+			t.Errorf("%+v, %v", st, err)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A job that takes long keeps no slot from others, and one that comes alone is given to a free one at once, whoever waits
+// where. The long one is kept by touches meanwhile.
+func TestLongJobBesideOthers(t *testing.T) {
+	bubble(t, func(b *bench) {
+		var handled atomic.Int32
+		stop := b.run(func(_ context.Context, job *worker.Job) error {
+			if string(job.Body) == "long" {
+				time.Sleep(time.Hour)
+			}
+			handled.Add(1)
+			return nil
+		}, worker.Options{Concurrency: 3})
+		b.put(client.NewJob{Body: []byte("long"), TTR: 2 * time.Second})
+		b.put(client.NewJob{Body: []byte("long"), TTR: 2 * time.Second})
+		for n := range int32(50) {
+			b.put(client.NewJob{TTR: time.Second})
+			time.Sleep(time.Minute)
+			if synctest.Wait(); handled.Load() < n+1 {
+				t.Errorf("%d of %d jobs", handled.Load(), n+1)
+			}
+		}
+		time.Sleep(time.Hour)
+		b.gone()
+		if st, err := b.Conn.Stats(b.Context()); err != nil || st.JobTimeouts != 0 {
+			t.Errorf("%+v, %v", st, err)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if got := len(b.outcomes); got != 52 {
+			t.Errorf("%d outcomes", got)
+		}
+	})
+}
+
+// noRelease is a connection to a server that does not know release.
+type noRelease struct{ net.Conn }
+
+func (c noRelease) Write(p []byte) (int, error) {
+	return c.Conn.Write(bytes.Replace(p, []byte("release "), []byte("RELEASE "), 1))
+}
+
+// A job that cannot be given back takes no other from its slot: their connection is closed after the last of them.
+func TestGiveUpAmongOthers(t *testing.T) {
+	bubble(t, func(b *bench) {
+		for range 4 {
+			b.put(client.NewJob{TTR: 3 * time.Hour})
+		}
+		var failed atomic.Bool
+		stop := b.run(func(context.Context, *worker.Job) error {
+			if failed.CompareAndSwap(false, true) {
+				return errors.New("failed")
+			}
+			time.Sleep(time.Hour)
+			return nil
+		}, worker.Options{Concurrency: 4, Client: client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			nc, err := b.srv.Dial(ctx, network, addr)
+			return noRelease{nc}, err
+		}}})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if st, err := b.Conn.Stats(b.Context()); err != nil || st.JobsReserved != 4 {
+			t.Errorf("%d are reserved, %v", st.JobsReserved, err)
+		}
+		time.Sleep(3 * time.Hour)
+		b.gone()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		deleted, lost := 0, 0
+		for _, o := range b.outcomes {
+			switch o.Action {
+			case worker.Deleted:
+				deleted++
+			case worker.Lost:
+				lost++
+			}
+		}
+		if deleted != 4 || lost != 1 {
+			t.Errorf("%d deleted, %d lost: %+v", deleted, lost, b.outcomes)
+		}
+	})
+}
