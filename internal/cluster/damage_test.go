@@ -34,7 +34,7 @@ func TestLost(t *testing.T) {
 		}, "the cluster's log is gone: /cluster/log has no members"},
 		"journal": {func(t *testing.T, fs *memfs.FS) {
 			must(t, Init(fs, dir, self))
-			log, _, err := raftlog.Open(fs, LogDir(dir), raftlog.Options{})
+			log, err := raftlog.Open(fs, LogDir(dir), raftlog.Options{})
 			must(t, err)
 			must(t, log.Cut(raftlog.Position{Index: 7, Term: 2}))
 			must(t, errors.Join(log.Sync(), log.Close()))

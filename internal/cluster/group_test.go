@@ -193,7 +193,7 @@ func TestRolledBack(t *testing.T) {
 		l.kill(false)
 		l.boot()
 		w.leader()
-		old.LastTerm, old.LastIndex = 99, 99
+		old.Last = raftlog.Position{Index: 99, Term: 99}
 		if err := l.member.AcceptHandshake(m.id, old); !errors.Is(err, ErrConnected) {
 			t.Errorf("an older life of a member that is connected: %v", err)
 		}

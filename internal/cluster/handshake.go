@@ -13,15 +13,14 @@ import (
 
 // A Handshake is what a member says of itself before anything else.
 type Handshake struct {
-	Term, Vote          uint64
-	LastTerm, LastIndex uint64   // of its log
-	Starts              uint64   // how often it was started
-	Names               []uint64 // see raftlog.State; none: a version that gives starts no names
-	Number              uint64   // see raftlog.Member
-	Address             string   // at which it listens for other members; empty: a version that does not say it
-	Level               uint64   // of entries: the highest that it knows
-	Time                int64    // that its clock shows: the cluster's, if it has heard of that; 0: a version that does not say it
-	Version             string   // of its program
+	Last    raftlog.Position // of its log
+	Starts  uint64           // how often it was started
+	Names   []uint64         // see raftlog.State
+	Number  uint64           // see raftlog.Member
+	Address string           // at which it listens for other members
+	Level   uint64           // of entries: the highest that it knows
+	Time    int64            // that its clock shows: the cluster's, if it has heard of that
+	Version string           // of its program
 }
 
 var (
@@ -115,11 +114,9 @@ func (s *peerTable) heardOf(id uint64, message *raftpb.Message) {
 
 // Handshake returns what this member says first.
 func (m *Member) Handshake() Handshake {
-	s, last := m.log.State(), m.log.Last()
+	s := m.log.State()
 	return Handshake{
-		Term: s.Hard.GetTerm(), Vote: s.Hard.GetVote(),
-		LastTerm: last.Term, LastIndex: last.Index,
-		Starts: s.Starts, Names: s.Names, Number: m.number, Address: m.opt.Self.Address, Level: entry.Level, Time: m.clock.time(), Version: m.opt.Version,
+		Last: m.log.Last(), Starts: s.Starts, Names: s.Names, Number: m.number, Address: m.opt.Self.Address, Level: entry.Level, Time: m.clock.time(), Version: m.opt.Version,
 	}
 }
 
@@ -151,11 +148,11 @@ func (s *peerTable) checkHandshake(from uint64, h Handshake) error {
 	if h.Level < entry.Written {
 		return fmt.Errorf("%w: it knows level %d, and level %d is needed", ErrTooOld, h.Level, entry.Written)
 	}
-	p, last := s.peer(from), raftlog.Position{Index: h.LastIndex, Term: h.LastTerm}
+	p := s.peer(from)
 	switch {
 	case p.linked && (h.Starts != p.handshake.Starts || h.name() != p.handshake.name()):
 		return ErrConnected
-	case h.lacks(p.recorded), p.acknowledged.After(last), s.m.raft.core.Status().Progress[from].Match > last.Index:
+	case h.lacks(p.recorded), p.acknowledged.After(h.Last), s.m.raft.core.Status().Progress[from].Match > h.Last.Index:
 		return ErrRolledBack
 	}
 	p.linked, p.copySince, p.ahead = true, 0, h.Time-s.m.opt.Now()

@@ -178,7 +178,7 @@ func (d *troubledFS) file(name string, f vfs.File, err error) (vfs.File, error) 
 
 // diskOn returns the append goroutine's part of a member whose log is in a file system, until ctx is done.
 func diskOn(ctx context.Context, t *testing.T, fs vfs.FS) (*disk, *raftlog.Log) {
-	log, _, err := raftlog.Open(fs, "/", raftlog.Options{SegmentSize: 2 << 10})
+	log, err := raftlog.Open(fs, "/", raftlog.Options{SegmentSize: 2 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}

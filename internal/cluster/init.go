@@ -99,7 +99,7 @@ func makeLog(fsys vfs.FS, dir string, with raftlog.Membership, from raftlog.Posi
 			}
 		}
 	}
-	log, _, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{})
+	log, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{})
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}

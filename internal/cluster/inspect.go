@@ -69,7 +69,7 @@ func Inspect(fsys vfs.FS, dir string) (i Inspection, err error) {
 }
 
 func (i *Inspection) readLog(fsys vfs.FS, dir string) error {
-	log, found, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{ReadOnly: true})
+	log, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{ReadOnly: true})
 	if err != nil {
 		return logError(err)
 	}
@@ -79,7 +79,7 @@ func (i *Inspection) readLog(fsys vfs.FS, dir string) error {
 		return logIsGone(dir)
 	}
 	i.Term, i.Commit = s.Hard.GetTerm(), s.Hard.GetCommit()
-	i.Cut, i.Last, i.Torn = s.Cut, log.Last(), found.Torn
+	i.Cut, i.Last, i.Torn = s.Cut, log.Last(), log.Torn()
 	for _, m := range s.Members {
 		role := status.Voter
 		if slices.Contains(s.Roles.GetLearners(), m.ID) {

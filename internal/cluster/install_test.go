@@ -49,7 +49,7 @@ var (
 func newLagging(t *testing.T) lagging {
 	l := lagging{disk: memfs.New()}
 	must(t, errors.Join(l.disk.Mkdir(filepath.Dir(LogDir(dir))), l.disk.Mkdir(LogDir(dir))))
-	log, _, err := raftlog.Open(l.disk, LogDir(dir), raftlog.Options{SegmentSize: 2 << 10})
+	log, err := raftlog.Open(l.disk, LogDir(dir), raftlog.Options{SegmentSize: 2 << 10})
 	must(t, err)
 	var entries []*raftpb.Entry
 	for index, term := uint64(1), uint64(1); index <= 7; index++ {
@@ -79,7 +79,7 @@ func (l lagging) install(fsys vfs.FS) error {
 	if err := sealSnapshot(fsys, dir, cut); err != nil {
 		return err
 	}
-	log, _, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{SegmentSize: 2 << 10})
+	log, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{SegmentSize: 2 << 10})
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (l lagging) install(fsys vfs.FS) error {
 
 // start does what a start does.
 func start(fsys vfs.FS) error {
-	log, _, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{SegmentSize: 2 << 10})
+	log, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{SegmentSize: 2 << 10})
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func start(fsys vfs.FS) error {
 
 // check returns what is wrong with a directory after a start, and whether the snapshot is installed.
 func checkInstalled(fsys vfs.FS) (installed bool, err error) {
-	log, _, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{ReadOnly: true})
+	log, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{ReadOnly: true})
 	if err != nil {
 		return false, err
 	}
@@ -181,7 +181,7 @@ func TestInstallIsTriedAgain(t *testing.T) {
 		fs := faultfs.New(l.disk, faultfs.Fault{Op: faultfs.Change, N: n})
 		err := l.install(fs)
 		for tries := 0; err != nil && tries < 3; tries++ {
-			if log, _, openErr := raftlog.Open(fs, LogDir(dir), raftlog.Options{SegmentSize: 2 << 10}); openErr == nil {
+			if log, openErr := raftlog.Open(fs, LogDir(dir), raftlog.Options{SegmentSize: 2 << 10}); openErr == nil {
 				cut := log.State().Cut
 				log.Close()
 				err = settleSnapshot(fs, dir, cut)

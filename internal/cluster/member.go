@@ -162,7 +162,7 @@ func Open(o Options) (*Member, error) {
 		promoteAt: map[uint64]uint64{},
 		health:    health{asked: map[uint64]int64{}},
 	}
-	log, _, err := raftlog.Open(o.FS, LogDir(o.Dir), o.Log)
+	log, err := raftlog.Open(o.FS, LogDir(o.Dir), o.Log)
 	if err != nil {
 		return nil, logError(err)
 	}

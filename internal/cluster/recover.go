@@ -15,7 +15,7 @@ import (
 // others had beyond that is lost. The id must be a new one, so that no other member of
 // the old cluster is heard.
 func Recover(fsys vfs.FS, dir string, self raftlog.Member) (last raftlog.Position, err error) {
-	log, _, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{})
+	log, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{})
 	if err != nil {
 		return last, fmt.Errorf("cluster: %w", err)
 	}

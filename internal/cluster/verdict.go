@@ -13,7 +13,7 @@ import (
 // A member that must not go on stops for good: it was removed, its disk was rolled back,
 // or its directory is a copy. The log has that first, so that no later start takes part.
 
-// name returns the name of the start; 0: a version that gives starts no names.
+// name returns the name of the start; 0: it has none.
 func (h *Handshake) name() uint64 {
 	if len(h.Names) == 0 {
 		return 0

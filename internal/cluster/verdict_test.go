@@ -168,7 +168,7 @@ func TestCopy(t *testing.T) {
 func TestRecoverCondemned(t *testing.T) {
 	disk := memfs.New()
 	must(t, Init(disk, dir, raftlog.Member{ID: 1, Address: "10.0.0.1:11400"}))
-	log, _, err := raftlog.Open(disk, LogDir(dir), raftlog.Options{})
+	log, err := raftlog.Open(disk, LogDir(dir), raftlog.Options{})
 	must(t, err)
 	must(t, errors.Join(log.SetVerdict("it is old"), log.Close()))
 	if _, err := Inspect(disk, dir); !errors.Is(err, ErrDamaged) {

@@ -181,7 +181,7 @@ func (w *world) must(err error) {
 // open opens the log.
 func (m *member) open() {
 	var err error
-	m.log, _, err = raftlog.Open(m.disk, "d", raftlog.Options{SegmentSize: 8 << 10, Recent: 4 << 10, LogID: m.w.rng.Uint64() | 1})
+	m.log, err = raftlog.Open(m.disk, "d", raftlog.Options{SegmentSize: 8 << 10, Recent: 4 << 10, LogID: m.w.rng.Uint64() | 1})
 	m.w.must(err)
 }
 

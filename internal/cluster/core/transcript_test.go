@@ -175,7 +175,7 @@ func (s *stage) grow(conf *raftpb.ConfState, index uint64) {
 
 func (s *stage) open(n *node) {
 	var err error
-	n.log, _, err = raftlog.Open(n.disk, "d", raftlog.Options{SegmentSize: 64 << 10, LogID: n.id})
+	n.log, err = raftlog.Open(n.disk, "d", raftlog.Options{SegmentSize: 64 << 10, LogID: n.id})
 	s.must(err)
 }
 

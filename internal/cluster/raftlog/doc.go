@@ -2,7 +2,7 @@
 // log, its vote, who the members are, how often it was started, and what it knows of the
 // others. It is a [wal.Log] with records of its own, and the Storage of a [raft.RawNode].
 //
-//	log, found, err := raftlog.Open(vfs.OS, dir, raftlog.Options{})
+//	log, err := raftlog.Open(vfs.OS, dir, raftlog.Options{})
 //	node, err := raft.NewRawNode(&raft.Config{Storage: log, …})
 //	…
 //	err = log.Append(hardState, entries) // of a MsgStorageAppend

@@ -25,6 +25,7 @@ type Options struct {
 type Log struct {
 	recent      int64 // Options.Recent
 	segmentSize int64 // Options.SegmentSize
+	torn        bool
 
 	// owner is held by who writes, while the disk works, too, and mu besides for each
 	// change of what is in memory. So whoever has either may read that, and those who
@@ -78,16 +79,9 @@ const (
 	offsetEvery        = 256 << 10 // bytes of a segment from one remembered offset to the next
 )
 
-// Found is what Open found beside the State.
-type Found struct {
-	// Torn says that the end of the log was cut off: most likely a write that was under
-	// way when the power failed.
-	Torn bool
-}
-
 // Open opens the log in a directory, which must exist, or begins one.
 // Damage is a [*wal.CorruptError].
-func Open(fsys vfs.FS, dir string, opt Options) (*Log, Found, error) {
+func Open(fsys vfs.FS, dir string, opt Options) (*Log, error) {
 	l := &Log{recent: opt.Recent, owner: vfs.NewWorkLock(), preparing: vfs.NewWorkLock()}
 	if l.recent == 0 {
 		l.recent = defaultRecent
@@ -100,7 +94,7 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Log, Found, error) {
 	var err error
 	l.wal, err = wal.Open(fsys, dir, wal.Options{SegmentSize: opt.SegmentSize, LogID: opt.LogID, Stamp: opt.Stamp, ReadOnly: opt.ReadOnly})
 	if err != nil {
-		return nil, Found{}, err
+		return nil, err
 	}
 	report, err := wal.Replay(l.wal, decodeBlock, l.restore)
 	if err == nil && len(l.terms) > 0 && l.terms[0].Index > l.state.Cut.Index+1 {
@@ -108,14 +102,13 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Log, Found, error) {
 	}
 	if err != nil {
 		l.wal.Close()
-		return nil, Found{}, err
+		return nil, err
 	}
-	var found Found
 	for _, t := range report.Torn {
-		found.Torn = found.Torn || !t.Closed
+		l.torn = l.torn || !t.Closed
 	}
 	l.forget()
-	return l, found, nil
+	return l, nil
 }
 
 // IsDamage reports whether an error of Open means that the log is damaged, whatever is
@@ -252,6 +245,10 @@ func (l *Log) Close() error {
 	defer l.owner.Unlock()
 	return l.wal.Close()
 }
+
+// Torn reports whether the end of the log was cut off when it was opened: most likely a
+// write that was under way when the power failed.
+func (l *Log) Torn() bool { return l.torn }
 
 // State returns everything but the entries. The caller must not change its maps and
 // slices.

@@ -70,14 +70,13 @@ func body(p Position) []byte {
 	return fmt.Appendf(nil, "%d of %d %0*d", p.Index, p.Term, int(p.Index*7%400), 1)
 }
 
-func (p *pair) open() Found {
+func (p *pair) open() {
 	p.t.Helper()
-	log, found, err := Open(p.fsys, "d", Options{SegmentSize: 4096, Recent: 3000, LogID: p.rng.Uint64() | 1})
+	log, err := Open(p.fsys, "d", Options{SegmentSize: 4096, Recent: 3000, LogID: p.rng.Uint64() | 1})
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	p.log = log
-	return found
 }
 
 func (p *pair) step(rec func(*model)) {
@@ -258,7 +257,7 @@ func TestFailingCalls(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if found := p.open(); found.Torn {
+		if p.open(); p.log.Torn() {
 			t.Error("an orderly end is torn")
 		}
 		if diff := p.holds(p.now); diff != "" {
@@ -347,7 +346,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add(appendHard(nil, hardState(1, 2, 3)))
 	f.Add(appendMembership(nil, &State{Membership: Membership{&raftpb.ConfState{Voters: []uint64{1}}, 0, []Member{{1, 2, "a:1", 3}}, 4}}))
 	f.Add(appendStarts(nil, &State{Starts: 300, Names: []uint64{7}, Verdict: "a copy"}))
-	f.Add(appendPeers(nil, map[uint64]Peer{1: {2, 5, Position{3, 4}}}))
+	f.Add(appendPeers(nil, &State{Peers: map[uint64]Peer{1: {2, 5, Position{3, 4}}}}))
 	f.Add([]byte{9})
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		if len(payload) == 0 {
@@ -377,7 +376,7 @@ func TestFullDiskIsCut(t *testing.T) {
 		var log *Log
 		open := func() {
 			var err error
-			if log, _, err = Open(disk, "/", Options{SegmentSize: 8 << 10, Recent: 1 << 10}); err != nil {
+			if log, err = Open(disk, "/", Options{SegmentSize: 8 << 10, Recent: 1 << 10}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -138,10 +138,10 @@ func appendStarts(dst []byte, s *State) []byte {
 	return append(dst, s.Verdict...)
 }
 
-func appendPeers(dst []byte, peers map[uint64]Peer) []byte {
+func appendPeers(dst []byte, s *State) []byte {
 	dst = append(dst, kindPeers)
-	for _, id := range slices.Sorted(maps.Keys(peers)) {
-		p := peers[id]
+	for _, id := range slices.Sorted(maps.Keys(s.Peers)) {
+		p := s.Peers[id]
 		for _, v := range [...]uint64{id, p.Starts, p.Acknowledged.Term, p.Acknowledged.Index, p.Name} {
 			dst = binary.AppendUvarint(dst, v)
 		}

@@ -2,7 +2,6 @@ package raftlog
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -47,43 +46,42 @@ func (l *Log) Append(hard *raftpb.HardState, entries []*raftpb.Entry) error {
 
 // SetMembership records who the members are, and their roles.
 func (l *Log) SetMembership(m Membership) error {
-	l.owner.Lock()
-	defer l.owner.Unlock()
-	next := l.state
-	next.Membership = m
-	return l.change(next, appendMembership(l.scratch[:0], &next))
+	return l.set(appendMembership, func(s *State) { s.Membership = m })
 }
 
 // Start records another start of the member, under a name that is random.
 func (l *Log) Start(name uint64) error {
-	l.owner.Lock()
-	defer l.owner.Unlock()
-	next := l.state
-	next.Starts++
-	next.Names = append(slices.Clone(next.Names[max(len(next.Names)-maxNames+1, 0):]), name)
-	return l.change(next, appendStarts(l.scratch[:0], &next))
+	return l.set(appendStarts, func(s *State) {
+		s.Starts++
+		s.Names = append(slices.Clone(s.Names[max(len(s.Names)-maxNames+1, 0):]), name)
+	})
 }
 
 // SetVerdict records why the member must not be started any more; empty: it may be.
 func (l *Log) SetVerdict(verdict string) error {
-	l.owner.Lock()
-	defer l.owner.Unlock()
-	next := l.state
-	next.Verdict = verdict
-	return l.change(next, appendStarts(l.scratch[:0], &next))
+	return l.set(appendStarts, func(s *State) { s.Verdict = verdict })
 }
 
 // SetPeer records what a peer has shown of itself.
 func (l *Log) SetPeer(id uint64, p Peer) error {
+	return l.set(appendPeers, func(s *State) {
+		peers := map[uint64]Peer{id: p}
+		for other, known := range s.Peers {
+			if other != id {
+				peers[other] = known
+			}
+		}
+		s.Peers = peers
+	})
+}
+
+// set changes the state, which a record says that form appends.
+func (l *Log) set(form func(dst []byte, s *State) []byte, change func(s *State)) error {
 	l.owner.Lock()
 	defer l.owner.Unlock()
 	next := l.state
-	next.Peers = maps.Clone(next.Peers)
-	if next.Peers == nil {
-		next.Peers = map[uint64]Peer{}
-	}
-	next.Peers[id] = p
-	return l.change(next, appendPeers(l.scratch[:0], next.Peers))
+	change(&next)
+	return l.change(next, form(l.scratch[:0], &next))
 }
 
 // Cut says that entries up to one are not needed any more: a journal has them, durably.
@@ -118,7 +116,7 @@ func (l *Log) cut(next State) error {
 	if err != nil {
 		return err
 	}
-	if err := l.change(next, appendMembership(nil, &next), appendStarts(nil, &next), appendPeers(nil, next.Peers)); err != nil {
+	if err := l.change(next, appendMembership(nil, &next), appendStarts(nil, &next), appendPeers(nil, &next)); err != nil {
 		return err
 	}
 	for {

@@ -28,7 +28,7 @@
 // connection of their own. So a large job does not cost a leader its epoch.
 //
 // Both sides of messages and entries exchange handshakes before the first message: where
-// their logs end, what they know of votes, their version. Either side can refuse the
+// their logs end, how often they were started, their version. Either side can refuse the
 // other. A message must be from the member whose certificate was shown, to this member,
 // and of a kind that members send.
 //

@@ -176,7 +176,7 @@ func FuzzFrame(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(m)
-	f.Add(appendFrame(nil, []byte(`{"handshake":{"term":1}}`)))
+	f.Add(appendFrame(nil, []byte(`{"handshake":{"starts":1}}`)))
 	f.Add([]byte{0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, input []byte) {
 		readHandshake(bytes.NewReader(input))

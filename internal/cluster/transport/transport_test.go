@@ -47,7 +47,7 @@ type peer struct {
 }
 
 func (p *peer) Handshake() cluster.Handshake {
-	return cluster.Handshake{Term: p.credentials.ID, Version: "test"}
+	return cluster.Handshake{Starts: p.credentials.ID, Version: "test"}
 }
 
 func (p *peer) AcceptHandshake(from uint64, h cluster.Handshake) error {
@@ -239,7 +239,7 @@ func TestMessages(t *testing.T) {
 			if m.GetFrom() != a || len(m.GetEntries()) != 1 || !bytes.Equal(m.GetEntries()[0].GetData(), large) {
 				t.Errorf("from %d to %d another message arrives", a, b)
 			}
-			if h := to.handshakes[a]; h.Term != a || h.Version != "test" {
+			if h := to.handshakes[a]; h.Starts != a || h.Version != "test" {
 				t.Errorf("%d says %+v", a, h)
 			}
 		}
