@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -50,9 +51,14 @@ func (t *Tube) why() (text, severity string) {
 	return t.held() + "; " + waits, severity
 }
 
+// Endless is how long a pause without end is said to be left.
+const Endless = math.MaxUint32 * time.Second
+
 // pausedHow says until when the tube is paused, and by whom.
 func (t *Tube) pausedHow() (text string) {
-	if until := t.PausedUntil.UTC(); t.PausedUntil.IsZero() {
+	if until := t.PausedUntil.UTC(); t.PauseLeft >= Endless {
+		text = " without end"
+	} else if t.PausedUntil.IsZero() {
 		text = " for another " + words(t.PauseLeft)
 	} else if begin := until.Add(-t.PauseLeft); begin.YearDay() == until.YearDay() && t.PauseLeft < 24*time.Hour {
 		text = until.Format(" until 15:04 UTC")

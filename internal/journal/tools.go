@@ -139,7 +139,10 @@ func EntryOf(c *engine.Change) Entry {
 	case engine.TubePaused:
 		e.Delay, e.Due = &c.Delay, moment(c.Due)
 	case engine.PolicySet:
-		e.Settings, e.Body = strings.Split(strings.TrimSuffix(string(c.Body), "\n"), "\n"), nil
+		for line := range strings.Lines(string(c.Body)) {
+			e.Settings = append(e.Settings, strings.TrimSuffix(line, "\n"))
+		}
+		e.Body = nil
 	case record.AdoptionDone, record.MergeDone:
 		at, files, _ := record.DecodeTransfer(c.Body)
 		e.At, e.Files, e.Body = moment(at), files, nil

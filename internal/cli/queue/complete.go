@@ -32,10 +32,8 @@ func completeStats(cmd *cobra.Command, args []string, _ string) ([]string, cobra
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// tubeNames returns the names of the server's tubes, or none if it does not answer
-// in time.
-func tubeNames(cmd *cobra.Command) []string {
-	var server kit.Connection
+// connectionOf returns the server that the options of a command name, for a shell that waits.
+func connectionOf(cmd *cobra.Command) (server kit.Connection) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	server.Define(flags)
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -46,6 +44,13 @@ func tubeNames(cmd *cobra.Command) []string {
 	if !flags.Changed("server-timeout") {
 		server.Timeout = completionTimeout
 	}
+	return server
+}
+
+// tubeNames returns the names of the server's tubes, or none if it does not answer
+// in time.
+func tubeNames(cmd *cobra.Command) []string {
+	server := connectionOf(cmd)
 	ctx, cancel := context.WithTimeout(context.Background(), server.Timeout)
 	defer cancel()
 	opt, err := server.Options()

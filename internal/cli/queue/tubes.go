@@ -232,8 +232,10 @@ func (s *session) printTubes(tubes []tube, counted bool) error {
 	var rows [][]string
 	for _, t := range tubes {
 		paused := ""
-		if t.PauseLeft > 0 {
-			paused = (time.Duration(t.PauseLeft) * time.Second).String()
+		if left := time.Duration(t.PauseLeft) * time.Second; left >= health.Endless {
+			paused = "yes"
+		} else if left > 0 {
+			paused = left.String()
 		}
 		row := []string{t.Name}
 		numbers := []uint64{t.Ready, t.Reserved, t.Delayed, t.Buried, t.Waiting, t.TotalJobs}

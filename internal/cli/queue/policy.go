@@ -1,0 +1,203 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+)
+
+const policyLong = `Set, unset, show and explain the policies of tubes: how often a job is tried, how long
+it waits between two tries, what becomes of it then, how many run at once, how fast.
+
+What is set here is durable and holds at once, also for tubes that come later. It
+counts before what the configuration file of the server says. Of each setting the
+most specific pattern counts: the name of the tube, then the pattern with the longest
+text before its first * or ?.`
+
+// newPolicy is the command policy.
+func newPolicy() *cobra.Command {
+	return kit.Group(&cobra.Command{
+		Use:   "policy COMMAND",
+		Short: "set and show what the server does by itself with the jobs of tubes",
+		Long:  policyLong,
+		Example: `  beanpole policy set mail max-attempts=3 retry-delay=5s
+  beanpole policy set 'mail-*' rate=10/s
+  beanpole policy unset mail max-attempts
+  beanpole policy show
+  beanpole policy explain mail`,
+	}, newPolicySet(), newPolicyUnset(), newPolicyShow(), newPolicyExplain())
+}
+
+// newPolicyCommand returns one that uses the admin pages.
+func newPolicyCommand(name, args, short, more, examples string, run func(ctx context.Context, s *session, a *admin.Client, args []string) error) *cobra.Command {
+	pages := new(kit.AdminPages)
+	cmd := newCommand(name, args, short, func(ctx context.Context, s *session, args []string) error {
+		a, err := pages.Client(&s.Server)
+		if err != nil {
+			return err
+		}
+		return run(ctx, s, a, args)
+	})
+	cmd.Long = strings.ToUpper(short[:1]) + short[1:] + ".\n\n" + more + kit.AdminNeeds
+	cmd.Example = examples
+	pages.Need(cmd.Flags(), "")
+	cmd.ValidArgsFunction = completePolicy(pages)
+	return cmd
+}
+
+func newPolicySet() *cobra.Command {
+	const more = `'beanpole policy explain TUBE' lists the settings, with what each takes. A setting
+that is not named stays as it is.
+
+`
+	return newPolicyCommand("set", "PATTERN SETTING=VALUE...", "set settings of the tubes of a pattern, durably", more,
+		"  beanpole policy set mail max-attempts=3 retry-delay=5s\n  beanpole policy set 'mail-*' paused=1h30m", func(ctx context.Context, s *session, a *admin.Client, args []string) error {
+			in := admin.SetPolicy{OfPolicy: admin.OfPolicy{Pattern: args[0]}, Set: make(map[string]string)}
+			for _, arg := range args[1:] {
+				name, value, ok := strings.Cut(arg, "=")
+				if !ok {
+					return kit.UsageError("%q: want SETTING=VALUE, such as max-attempts=5", arg)
+				}
+				in.Set[name] = value
+			}
+			return s.setPolicy(ctx, a, &in)
+		})
+}
+
+func newPolicyUnset() *cobra.Command {
+	const more = "Without settings all that was set for the pattern is unset. What the configuration\nfile says holds again.\n\n"
+	return newPolicyCommand("unset", "PATTERN [SETTING...]", "unset settings of the tubes of a pattern", more,
+		"  beanpole policy unset mail max-attempts\n  beanpole policy unset 'mail-*'", func(ctx context.Context, s *session, a *admin.Client, args []string) error {
+			of := admin.OfPolicy{Pattern: args[0]}
+			if len(args) > 1 {
+				return s.setPolicy(ctx, a, &admin.SetPolicy{OfPolicy: of, Unset: args[1:]})
+			}
+			if err := a.DeletePolicy(ctx, &of); err != nil {
+				return err
+			}
+			return s.printPolicy(&admin.Policy{Pattern: args[0], Source: "runtime", Settings: map[string]string{}})
+		})
+}
+
+// setPolicy sets and unsets settings, and prints what is set then.
+func (s *session) setPolicy(ctx context.Context, a *admin.Client, in *admin.SetPolicy) error {
+	p, err := a.SetPolicy(ctx, in)
+	if err != nil {
+		return err
+	}
+	return s.printPolicy(&p)
+}
+
+func (s *session) printPolicy(p *admin.Policy) error {
+	for _, warning := range p.Warnings {
+		s.Note("warning: %s", warning)
+	}
+	if s.JSON {
+		return s.PrintJSON(p)
+	}
+	_, err := fmt.Fprintf(s.Out, "%s: %s\n", p.Pattern, settingsOf(p))
+	return err
+}
+
+// settingsOf returns the settings as 'policy set' takes them.
+func settingsOf(p *admin.Policy) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(p.Settings)) {
+		one := name + "=" + p.Settings[name]
+		if strings.ContainsAny(one, " {}") {
+			one = "'" + one + "'"
+		}
+		all = append(all, one)
+	}
+	if all == nil {
+		return "nothing is set"
+	}
+	return strings.Join(all, " ")
+}
+
+func newPolicyShow() *cobra.Command {
+	return newPolicyCommand("show", "", "show all policies, the more specific ones later", "", "  beanpole policy show\n  beanpole policy show --json", func(ctx context.Context, s *session, a *admin.Client, _ []string) error {
+		all, err := a.ListPolicies(ctx)
+		switch {
+		case err != nil:
+			return err
+		case s.JSON:
+			for i := range all.Policies {
+				if err := s.PrintJSON(&all.Policies[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		var rows [][]string
+		for i := range all.Policies {
+			p := &all.Policies[i]
+			rows = append(rows, []string{p.Pattern, from(p.Source, p.Number), settingsOf(p)})
+		}
+		return kit.PrintTable(s.Out, []kit.Column{{Title: "tubes"}, {Title: "from"}, {Title: "settings"}}, rows)
+	})
+}
+
+func newPolicyExplain() *cobra.Command {
+	return newPolicyCommand("explain", "TUBE", "show each setting of a tube, where its value comes from, and what it takes", "", "  beanpole policy explain mail\n  beanpole policy explain mail --json", func(ctx context.Context, s *session, a *admin.Client, args []string) error {
+		p, err := a.ExplainPolicy(ctx, &admin.OfTube{Tube: args[0]})
+		switch {
+		case err != nil:
+			return err
+		case s.JSON:
+			return s.PrintJSON(p)
+		}
+		var rows [][]string
+		for _, v := range p.Settings {
+			where := from(v.Source, v.Number)
+			if v.Pattern != "" {
+				where += ", of the tubes " + v.Pattern
+			}
+			rows = append(rows, []string{v.Name, v.Value, where, v.Takes})
+		}
+		return kit.PrintTable(s.Out, []kit.Column{{Title: "setting"}, {Title: "value"}, {Title: "from"}, {Title: "takes"}}, rows)
+	})
+}
+
+// from says where a policy comes from.
+func from(source string, number int64) string {
+	switch source {
+	case "file":
+		return "file, policy " + strconv.FormatInt(number, 10)
+	case "runtime":
+		return "set at run time"
+	}
+	return source
+}
+
+// completePolicy completes the name of a tube, then those of settings.
+func completePolicy(pages *kit.AdminPages) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return completeTubes(cmd, args, text)
+		}
+		server := connectionOf(cmd)
+		ctx, cancel := context.WithTimeout(context.Background(), server.Timeout)
+		defer cancel()
+		var names []string
+		if a, err := pages.Client(&server); err == nil {
+			p, _ := a.ExplainPolicy(ctx, &admin.OfTube{Tube: "default"})
+			for _, v := range p.Settings {
+				name := v.Name
+				if cmd.Name() == "set" {
+					name += "="
+				}
+				names = append(names, name)
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+}
