@@ -134,22 +134,17 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 func (a *API) look(ctx context.Context, names []string, tell func(t *tubes.Tube)) error {
 	var visit visit
 	for some := range slices.Chunk(names, perTurn) {
-		over, err := a.throttle.turn(ctx)
-		if err != nil {
-			return err
-		}
 		var found []tubes.Tube
-		called, _ := visit.turn(a.broker, func(e *engine.Engine, now int64) {
+		err := a.pacedTurn(ctx, &visit, func(e *engine.Engine, now int64) bool {
 			for _, name := range some {
 				if st, o := e.TubeStats(now, []byte(name)); o == engine.OK {
 					found = append(found, tubes.Tube{Name: name, At: now, TubeStats: st})
 				}
 			}
-			over(true)
+			return true
 		})
-		over(false)
-		if !called {
-			return errNotLeading
+		if err != nil {
+			return err
 		}
 		for i := range found {
 			tell(&found[i])

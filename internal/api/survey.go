@@ -18,26 +18,34 @@ func (a *API) survey(ctx context.Context, tell func(t *tubes.Tube)) error {
 	var visit visit
 	batch := make([]tubes.Tube, 0, perSurvey)
 	for next, first := 0, true; first || next > 0; first = false {
-		over, err := a.throttle.turn(ctx)
-		if err != nil {
-			return err
-		}
 		from := next
 		next, batch = 0, batch[:0] // where the turns have ended
-		// Its error is about changes that a sync did not make durable, which are none of ours.
-		called, _ := visit.turn(a.broker, func(e *engine.Engine, now int64) {
+		err := a.pacedTurn(ctx, &visit, func(e *engine.Engine, now int64) (more bool) {
 			next = e.SurveyTubes(now, from, perSurvey, func(name string, st engine.TubeStats) {
 				batch = append(batch, tubes.Tube{Name: name, At: now, TubeStats: st, Most: e.LimitsOf(name)})
 			})
-			over(next > 0)
+			return next > 0
 		})
-		over(false)
-		if !called {
-			return errNotLeading
+		if err != nil {
+			return err
 		}
 		for i := range batch {
 			tell(&batch[i])
 		}
+	}
+	return nil
+}
+
+// pacedTurn runs one of several turns that nobody's rights matter for. The error is that of the context, or a problem.
+func (a *API) pacedTurn(ctx context.Context, v *visit, f func(e *engine.Engine, now int64) (more bool)) error {
+	over, err := a.throttle.turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer over(false)
+	// Its error is about changes that a sync did not make durable, which are none of ours.
+	if called, _ := v.turn(a.broker, func(e *engine.Engine, now int64) { over(f(e, now)) }); !called {
+		return errNotLeading
 	}
 	return nil
 }
