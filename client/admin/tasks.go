@@ -21,7 +21,8 @@ type StartTask struct {
 	Do       string    `json:"do" enum:"kick,bury,release,delete,move,change" required:"true"`
 	State    *string   `json:"state" as:"State"`
 	IDs      *[]uint64 `json:"ids" maxitems:"10000"`
-	Text     *string   `json:"text" maxlen:"1024"` // With state: only those whose bodies match, as in a search.
+	Q        *string   `json:"q" maxlen:"2048"` // With state: only those that match, as in a search. So do the next four.
+	Text     *string   `json:"text" maxlen:"1024"`
 	Regexp   *string   `json:"regexp" maxlen:"1024"`
 	Pointer  *string   `json:"pointer" maxlen:"1024"`
 	Equals   *string   `json:"equals" maxlen:"1024"`

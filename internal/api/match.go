@@ -118,13 +118,9 @@ func (s *runes) ReadRune() (r rune, size int, err error) {
 
 // pointerMatch returns what matches JSON that has a value at a pointer (RFC 6901), or a certain one.
 func pointerMatch(pointer string, equals *string) (bodyMatch, error) {
-	if pointer != "" && pointer[0] != '/' {
-		return nil, badRequest("pointer: want a JSON pointer, such as /user/id")
-	}
-	path := strings.Split(pointer, "/")[1:]
-	unescape := strings.NewReplacer("~1", "/", "~0", "~")
-	for i := range path {
-		path[i] = unescape.Replace(path[i])
+	path, err := pathOf(pointer)
+	if err != nil {
+		return nil, err
 	}
 	must := slices.DeleteFunc(slices.Clone(path), func(name string) bool { return !isPlain(name) || isIndex(name) })
 	if equals != nil && isPlain(*equals) {

@@ -30,7 +30,7 @@ func (r *request) searchAll(in *admin.SearchAll) (admin.Found, error) { return r
 // searchJobs looks for jobs by their bodies, in some tubes; nil: in all of which the client may
 // see the bodies.
 func (r *request) searchJobs(tubes []string, in *admin.SearchAll) (page admin.Found, err error) {
-	states, match, err := jobSearch(&in.Search)
+	s, err := jobSearch(&in.Search)
 	if err != nil {
 		return page, err
 	}
@@ -44,18 +44,18 @@ func (r *request) searchJobs(tubes []string, in *admin.SearchAll) (page admin.Fo
 	}
 	defer end()
 	page = admin.Found{Jobs: []admin.Job{}, Looked: at.looked}
-	if tubes, page.Total, err = r.searched(tubes, states); err != nil {
+	if tubes, page.Total, err = r.searched(tubes, s); err != nil {
 		return page, err
 	}
-	w := jobWalk{places: placesOf(tubes, states), bodies: searchedBytes}
-	at.seek(&w, states)
-	err = r.walk(&w, fill(&page, &w, r.reading(), match, in.Limit))
+	w := jobWalk{places: placesOf(tubes, s.states), bodies: searchedBytes}
+	at.seek(&w, s.states)
+	err = r.walk(&w, fill(&page, &w, r.reading(), s, in.Limit))
 	return page, err
 }
 
 // searched returns the tubes that a search is about, and how many jobs there are to look at, if the
 // client may know that.
-func (r *request) searched(named []string, states []engine.State) (found []string, total *uint64, err error) {
+func (r *request) searched(named []string, s *search) (found []string, total *uint64, err error) {
 	err = r.turn(func(e *engine.Engine, now int64) error {
 		var n uint64
 		if len(named) > 0 {
@@ -63,23 +63,35 @@ func (r *request) searched(named []string, states []engine.State) (found []strin
 			if o != engine.OK {
 				return tubes.ErrNone(r.tube)
 			}
-			n = countOf(states, st.Ready, st.Reserved, st.Delayed, st.Buried)
+			n = countOf(s.states, st.Ready, st.Reserved, st.Delayed, st.Buried)
 			found, total = named, &n
 			return nil
 		}
 		names := e.TubeNames()
 		for i := range names.Len() {
-			found = append(found, names.At(i))
+			if name := names.At(i); s.tubes == nil || s.tubes.Matches(name) {
+				found = append(found, name)
+			}
 		}
-		if st := e.Stats(); r.caller.Identity.Meets(statsEverywhere) {
-			n = countOf(states, st.Ready, st.Reserved, st.Delayed, st.Buried)
+		switch st := e.Stats(); {
+		case s.tubes != nil && len(found) <= perTurn:
+			for _, name := range found {
+				st, _ := e.TubeStats(now, []byte(name))
+				n += countOf(s.states, st.Ready, st.Reserved, st.Delayed, st.Buried)
+			}
+			total = &n
+		case s.tubes == nil && r.caller.Identity.Meets(statsEverywhere):
+			n = countOf(s.states, st.Ready, st.Reserved, st.Delayed, st.Buried)
 			total = &n
 		}
 		return nil
 	})
 	if len(named) == 0 {
+		all := len(found)
 		found = slices.DeleteFunc(found, func(name string) bool { return !r.caller.Identity.Meets(bodiesNamed, name) })
-		slices.Sort(found)
+		if slices.Sort(found); len(found) < all {
+			total = nil
+		}
 	}
 	return found, total, err
 }
@@ -95,10 +107,10 @@ func countOf(states []engine.State, ready, reserved, delayed, buried uint64) (n 
 
 // fill returns what adds the jobs of a slice that match to the page, and reports whether the
 // page goes on.
-func fill(page *admin.Found, w *jobWalk, rd *reading, match bodyMatch, n int) func([]walkedJob) bool {
+func fill(page *admin.Found, w *jobWalk, rd *reading, s *search, n int) func([]walkedJob) bool {
 	looked, bytes, shown := 0, 0, 0
 	return func(slice []walkedJob) bool {
-		rd.each(slice, match, func(j *walkedJob, matches bool) bool {
+		rd.each(slice, s, func(j *walkedJob, matches bool) bool {
 			looked++
 			bytes += len(j.body)
 			page.Looked++
@@ -179,19 +191,4 @@ func (c *searchCursor) seek(w *jobWalk, states []engine.State) {
 	if len(w.places) > 0 && w.places[0] == (place{c.tube, c.state}) {
 		w.after = c.at
 	}
-}
-
-// jobSearch reads which jobs are looked for: those in a state, or all, whose bodies match.
-func jobSearch(in *admin.Search) (states []engine.State, match bodyMatch, err error) {
-	states = allStates
-	if in.State != "" {
-		one, err := parseState(in.State, allStates...)
-		if err != nil {
-			return nil, nil, err
-		}
-		states = []engine.State{one}
-	}
-	by := bodySearch{in.Text, in.Regexp, in.Pointer, in.Equals}
-	match, err = by.match()
-	return states, match, err
 }

@@ -1,6 +1,10 @@
 package api
 
 import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"net/http"
@@ -132,6 +136,72 @@ func TestAttention(t *testing.T) {
 	if kinds := map[string]int{"journal": 1, "unwatched": 1, "buried": 1, "slow": 1, "paused": 1}; len(found.Findings) != 1 || found.Total != 5 || !maps.Equal(found.Kinds, kinds) {
 		t.Errorf("%+v", found)
 	}
+}
+
+// A search takes what somebody types, and looks into bodies as the console shows them.
+func TestSearchByQuery(t *testing.T) {
+	r := start(t, Options{})
+	gz := func(text string) string {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		z.Write([]byte(text))
+		z.Close()
+		return b.String()
+	}
+	bodies := []string{
+		1:  `{"user":{"id":17},"tags":["new","urgent"]}`,
+		2:  `{"data":{"user":{"id":"18"}},"amount":120.5}`,
+		3:  gz(`{"user":{"id":17}}`),
+		4:  base64.StdEncoding.EncodeToString([]byte("needle in plain text")),
+		5:  `{"data":{"command":"O:4:\"Mail\":1:{s:2:\"to\";s:7:\"a@b.org\";}"}}`,
+		6:  "\x81\xa2id\x11", // MessagePack: {"id": 17}
+		7:  "a plain needle",
+		8:  `{"user":{"id":170}}`,
+		9:  `{"inner":"{\"user\":{\"id\":17}}"}`,
+		10: `[[[[{"user":{"id":17}}]]]]`,
+	}
+	r.in(func(e *engine.Engine, now int64) {
+		for id, body := range bodies[1:] {
+			tube := "mail-a"
+			if id >= 6 {
+				tube = "other"
+			}
+			e.PutInto(now, []byte(tube), engine.Spec{TTR: 9, Pri: uint32(id)}, []byte(body))
+		}
+		e.BuryJob(8, 5)
+	})
+	for q, want := range map[string]string{
+		"user.id:17": "1 3 9 10", "user.id:18": "2", "/user/id:17": "1 3", "/user/id = 17": "1 3", "user.id:*": "1 2 3 8 9 10", "id:7": "7",
+		"tags:urgent": "1", "amount>100": "2", "amount>121": "", `to:"a@b.org"`: "5", "a@b.org": "5", "needle": "4 7", "/need+le$/": "7", "/need+le/ tube:mail-*": "4",
+		"tube:other state:buried": "8", "state:ready pri<2": "1 2", "id:*": "1 2 3 6 8 9 10", "tries>0": "", "size>60 tube:mail-a": "5", "tube:none": "", "plain needle": "4 7",
+	} {
+		if q == "id:*" { // id is that of the job
+			r.want(400, "GET", "/search?q=id:*", "", nil)
+			continue
+		}
+		var found admin.Found
+		r.want(200, "GET", "/search?q="+url.QueryEscape(q), "", &found)
+		var ids []string
+		for _, j := range found.Jobs {
+			ids = append(ids, fmt.Sprint(j.ID))
+		}
+		slices.SortFunc(ids, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+		if got := strings.Join(ids, " "); got != want {
+			t.Errorf("%s: %s, want %s", q, got, want)
+		}
+	}
+	if lines := r.want(200, "GET", "/tubes/other/export?q=user.id:17", "", nil); strings.Count(lines, `"tube"`) != 2 {
+		t.Error(lines)
+	}
+	if got := r.sweep("other", `{"do":"kick","state":"buried","q":"user.id:17"}`); got.Done != 0 || got.Looked != 1 {
+		t.Errorf("%+v", got)
+	}
+	if got := r.sweep("other", `{"do":"kick","state":"buried","q":"user.id:170 pri:5"}`); got.Done != 1 {
+		t.Errorf("%+v", got)
+	}
+	r.want(400, "GET", "/search?q=age>soon", "", nil)
+	r.want(400, "GET", "/search?q=/(/", "", nil)
+	r.want(400, "GET", "/tubes/other/search?q=state:busy", "", nil)
 }
 
 // A finding that somebody expects comes last and does not count, until the time is over; many that are equal are one.

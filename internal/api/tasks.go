@@ -52,18 +52,17 @@ func (r *request) startTask(in *admin.StartTask) (shown admin.Task, err error) {
 	if err := task.Check(in); err != nil {
 		return shown, err
 	}
-	by := bodySearch{in.Text, in.Regexp, in.Pointer, in.Equals}
-	match, err := by.match()
-	if err == nil && match != nil && in.IDs != nil {
+	s, err := jobSearch(&admin.Search{Q: in.Q, Text: in.Text, Regexp: in.Regexp, Pointer: in.Pointer, Equals: in.Equals})
+	if err == nil && !s.isAny() && in.IDs != nil {
 		err = badRequest("ids: there is a search, too: want one of them")
 	}
 	if err == nil {
-		err = r.permittedTask(in, match != nil)
+		err = r.permittedTask(in, !s.isAny())
 	}
 	if err != nil {
 		return shown, err
 	}
-	about := admin.Task{Do: in.Do, Tube: r.tube, Search: match != nil, To: valueOr(in.To, ""), State: valueOr(in.State, "")}
+	about := admin.Task{Do: in.Do, Tube: r.tube, Search: !s.isAny(), To: valueOr(in.To, ""), State: valueOr(in.State, "")}
 	if in.State != nil {
 		r.note("state", about.State)
 	}
@@ -71,7 +70,7 @@ func (r *request) startTask(in *admin.StartTask) (shown admin.Task, err error) {
 		defer r.api.surveys.forget()
 		own := *r // the request is over when this is answered
 		own.ctx = ctx
-		work := taskWork{&own, in, match, t}
+		work := taskWork{&own, in, s, t}
 		ids, err := work.jobs()
 		if err != nil {
 			return err
@@ -98,7 +97,7 @@ func (r *request) permittedTask(in *admin.StartTask, search bool) error {
 type taskWork struct {
 	*request // its context is that of the task
 	in       *admin.StartTask
-	match    bodyMatch
+	search   *search
 	task     *task.Task
 }
 
@@ -117,7 +116,7 @@ func (w *taskWork) jobs() (ids []uint64, err error) {
 		return nil, err
 	}
 	walk := jobWalk{places: []place{{w.tube, state}}}
-	if w.match != nil {
+	if w.search.body != nil {
 		walk.bodies = searchedBytes
 	}
 	rd := w.reading()
@@ -125,7 +124,7 @@ func (w *taskWork) jobs() (ids []uint64, err error) {
 		if uint64(len(ids)) == most {
 			return false
 		}
-		rd.each(slice, w.match, func(j *walkedJob, matches bool) bool {
+		rd.each(slice, w.search, func(j *walkedJob, matches bool) bool {
 			if matches {
 				ids = append(ids, j.ID)
 			}

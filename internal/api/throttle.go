@@ -139,14 +139,14 @@ type reading struct {
 }
 
 // each tells of the jobs of a slice, one after the other, whether they match, until tell returns false or the client has gone.
-func (rd *reading) each(slice []walkedJob, match bodyMatch, tell func(j *walkedJob, matches bool) bool) {
+func (rd *reading) each(slice []walkedJob, s *search, tell func(j *walkedJob, matches bool) bool) {
 	defer rd.end()
 	for i := range slice {
 		j := &slice[i]
-		if match != nil && !rd.goOn() {
+		if !s.isAny() && !rd.goOn() {
 			return
 		}
-		if matches := match == nil || match(j.body[:min(len(j.body), searchedBytes)], rd); rd.ctx.Err() != nil || !tell(j, matches) {
+		if matches := s.matches(j, rd); rd.ctx.Err() != nil || !tell(j, matches) {
 			return
 		}
 	}

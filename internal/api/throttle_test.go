@@ -14,6 +14,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/server"
+
+	"github.com/beanpole-mq/beanpole/internal/query"
 )
 
 // All that takes several turns has one of them a breath, together.
@@ -146,7 +148,7 @@ func TestExportsAtOnce(t *testing.T) {
 func TestSearchEndsInTime(t *testing.T) {
 	var page admin.Found
 	rd := reading{ctx: t.Context(), lane: make(lane, 1), spent: timePerSearch}
-	more := fill(&page, new(jobWalk), &rd, nil, 10)(make([]walkedJob, 3))
+	more := fill(&page, new(jobWalk), &rd, &search{query: new(query.Query)}, 10)(make([]walkedJob, 3))
 	if more || page.Looked != 1 || page.Next == "" {
 		t.Errorf("%+v", page)
 	}

@@ -28,7 +28,7 @@ func (r *request) exportAll(in *admin.ExportAll) (*admin.Stream, error) {
 // export streams the jobs of some tubes with their bodies; nil: of all of which the client may see
 // the bodies. Once the stream has begun nothing can be refused: if it cannot go on, the connection ends.
 func (r *request) export(tubes []string, in *admin.Search) (*admin.Stream, error) {
-	states, match, err := jobSearch(in)
+	s, err := jobSearch(in)
 	if err != nil {
 		return nil, err
 	}
@@ -36,14 +36,14 @@ func (r *request) export(tubes []string, in *admin.Search) (*admin.Stream, error
 	if err != nil {
 		return nil, err
 	}
-	if tubes, _, err = r.searched(tubes, states); err != nil {
+	if tubes, _, err = r.searched(tubes, s); err != nil {
 		end()
 		return nil, err
 	}
 	return &admin.Stream{Disposition: `attachment; filename="jobs.ndjson"`, Close: end, Write: func(w io.Writer) error {
 		out := bufio.NewWriterSize(w, 64<<10)
-		whole := jobWalk{places: placesOf(tubes, states), bodies: server.MaxJobSizeLimit}
-		if err := r.walk(&whole, r.exporter(out, match)); err != nil {
+		whole := jobWalk{places: placesOf(tubes, s.states), bodies: server.MaxJobSizeLimit}
+		if err := r.walk(&whole, r.exporter(out, s)); err != nil {
 			return err
 		}
 		return out.Flush()
@@ -51,11 +51,11 @@ func (r *request) export(tubes []string, in *admin.Search) (*admin.Stream, error
 }
 
 // exporter returns what writes the jobs of a slice that match.
-func (r *request) exporter(out *bufio.Writer, match bodyMatch) func([]walkedJob) bool {
+func (r *request) exporter(out *bufio.Writer, s *search) func([]walkedJob) bool {
 	lines, rd := json.NewEncoder(out), r.reading()
 	return func(slice []walkedJob) bool {
 		wanted := slice[:0]
-		rd.each(slice, match, func(j *walkedJob, matches bool) bool {
+		rd.each(slice, s, func(j *walkedJob, matches bool) bool {
 			if matches {
 				wanted = append(wanted, *j)
 			}

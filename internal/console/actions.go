@@ -65,7 +65,7 @@ var actions = map[string]action{
 }
 
 // searchFields are those of a search, as the API has them.
-var searchFields = []string{"text", "regexp", "pointer", "equals"}
+var searchFields = []string{"q"}
 
 // bulk returns an action on the jobs of a tube in a state: all, or those whose bodies match.
 func bulk(verb, done, do string, fields ...string) action {
@@ -128,6 +128,9 @@ func (s *site) parseAction(v url.Values) (a action, targets []string, err error)
 	a, ok := actions[v.Get("do")]
 	if !ok {
 		return a, nil, problemf(http.StatusBadRequest, "There is no such action.")
+	}
+	if a.many && (v.Has("text") || v.Has("regexp") || v.Has("pointer")) { // or it would be done to all jobs
+		return a, nil, problemf(http.StatusBadRequest, "This page is of an older version: search again.")
 	}
 	if !s.does(v.Get("do")) {
 		return a, nil, problemf(http.StatusNotImplemented, "A beanstalkd cannot do that: its protocol has no command for it.")

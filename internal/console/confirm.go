@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/query"
 )
 
 // typedAbove is how many jobs must be there for a delete to ask for the name of the tube.
@@ -170,7 +171,9 @@ func confirmPage(r *request) (*page, error) {
 		if c.changedByForms() {
 			return nil, problemf(http.StatusBadRequest, "What is looked for has an end of a line or a NUL, which no form brings back as it is: the API can do this.")
 		}
-		c.Search = searchOf(c.Values).words()
+		if asked, err := query.Parse(c.Values.Get("q")); err == nil && c.Values.Get("q") != "" {
+			c.Search = "that match: " + strings.Join(asked.Words(), ", ")
+		}
 		c.count(r)
 	}
 	if c.on == aJob && len(targets) == 1 && (c.Takes("ttr") || c.Takes("to")) {

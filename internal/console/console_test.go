@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"html"
 	"io"
 	"mime/multipart"
 	"net/http"
@@ -33,7 +34,7 @@ func everything(t *testing.T) (*rig, []string) {
 		"connection/99", "activity", "server", "login", "login?next=/console/tubes", "job/99", "tube/mail/put", "tube/mail/put?from=1", "tube/mail/import", "tubes?sort=-attention&cols=total&cols=buried", "tubes?cols=none,ready,size",
 		"search", "search?what=script", "search?what=script&tube=mail&state=ready", "search?by=regexp&what=(?i)SCRIPT&tube=mail", "search?by=pointer&what=/x", "search?what=nothing", "search?what=x&tube=none",
 		"confirm?do=change-job&job=1", "confirm?do=copy-job&job=1", "confirm?do=move-job&job=1&job=2", "confirm?do=change-jobs&tube=mail&state=ready", "confirm?do=release-jobs&tube=mail", "confirm?do=bury-jobs&tube=mail&state=ready",
-		"confirm?do=clear-tube&tube=mail&state=ready&text=<script>alert(1)</script>", "confirm?do=cancel-task&task=1", "tube/a%2Fb%3Bc?state=ready",
+		"confirm?do=clear-tube&tube=mail&state=ready&q=<script>alert(1)</script>", "confirm?do=cancel-task&task=1", "tube/a%2Fb%3Bc?state=ready",
 		"tube/mail", "tube/mail?state=ready", "tube/mail?state=buried", "tube/mail?state=delayed", "tube/mail?state=reserved", "connection/1",
 		"confirm?do=kick-tube&tube=mail&state=buried", "confirm?do=clear-tube&tube=mail&tube=a%2Fb%3Bc&state=ready", "confirm?do=move-jobs&tube=mail", "confirm?do=pause-tube&tube=mail",
 		"confirm?do=delete-job&job=1", "confirm?do=release-job&job=1", "confirm?do=close-connection&connection=1", "confirm?do=drain", "confirm?do=undrain"}
@@ -130,10 +131,10 @@ func testActions(t *testing.T) {
 		{"do=copy-job&job=7&to=other", "Job 8 is a copy of job 7, in other."},
 		{"do=move-job&job=8&to=fresh", "Job 8 moved."},
 		{"do=change-jobs&tube=fresh&state=ready&delay=99", "2 jobs changed."},
-		{"do=kick-tube&tube=fresh&state=delayed&text=nothing", "0 jobs kicked."},
-		{"do=kick-tube&tube=fresh&state=delayed&text=needle", "2 jobs kicked."},
+		{"do=kick-tube&tube=fresh&state=delayed&q=nothing", "0 jobs kicked."},
+		{"do=kick-tube&tube=fresh&state=delayed&q=needle", "2 jobs kicked."},
 		{"do=bury-jobs&tube=fresh&state=ready&count=1", "1 job buried."},
-		{"do=clear-tube&tube=fresh&state=ready&regexp=(", "Regexp: error parsing"},
+		{"do=clear-tube&tube=fresh&state=ready&q=/(/", "Regexp: error parsing"},
 		{"do=cancel-task&task=1", "Task 1 had ended already."},
 		{"do=close-connection&connection=1", "Connection 1 closed."},
 		{"do=drain", "The server is draining."},
@@ -595,7 +596,7 @@ func TestTransfer(t *testing.T) {
 	if text := upload("{\"body\":\"three\"}\n{\"body\":4}\n"); !strings.Contains(text, "1 job was put into mail. Line 2: body: want a string.") {
 		t.Error(text)
 	}
-	w := r.send("GET", "/console/tube/mail/export?state=ready&text=three", nil)
+	w := r.send("GET", "/console/tube/mail/export?state=ready&q=three", nil)
 	if w.Code != 200 || !strings.HasPrefix(w.Header().Get("Content-Disposition"), "attachment") || strings.Count(w.Body.String(), "\n") != 1 || !strings.Contains(w.Body.String(), "three") {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
@@ -627,10 +628,27 @@ func TestSearch(t *testing.T) {
 	if link == nil {
 		t.Fatal("there is no way to look further")
 	}
-	text = r.page(200, strings.ReplaceAll(link[1], "&amp;", "&"))
-	for _, want := range []string{"1 found in 60\u202f000 of 60\u202f000 jobs<", "That is all", ">60000</a>", `name="all"`, `name="text" value="needle"`, `value="bury-job"`, "/console/tube/mail/export?state=ready&amp;text=needle"} {
+	text = r.page(200, html.UnescapeString(link[1]))
+	for _, want := range []string{"1 found in 60\u202f000 of 60\u202f000 jobs<", "That is all", ">60000</a>", `name="all"`, `name="q" value="&#34;needle&#34; tube:mail state:ready"`, `value="bury-job"`, "/console/tube/mail/export?q=%22needle%22&#43;tube%3Amail&#43;state%3Aready", "<span>in mail</span>", "<span>with “needle”</span>"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q: %s", want, text)
+		}
+	}
+}
+
+// What is wrong with a search is said beside the field, which keeps what was typed. The older forms of the page still lead to what they found.
+func TestSearchAsTyped(t *testing.T) {
+	r := start(t, nil, Options{})
+	id := r.put("mail", `{"user":{"id":17}}`)
+	for _, typed := range []string{"age>soon user", "/(/", "/a{150}{9}/", `"open`} {
+		text := r.page(422, "/console/search?q="+url.QueryEscape(typed))
+		if !strings.Contains(text, ` value="`+html.EscapeString(typed)+`"`) && !strings.Contains(text, `value="&#34;open"`) || !strings.Contains(text, `role="alert"`) {
+			t.Errorf("%s: %s", typed, text)
+		}
+	}
+	for _, query := range []string{"q=user.id:17", "q=id&in=tube:mail+state:ready", "what=user&tube=mail&state=ready", "by=regexp&what=us.r/*", "by=pointer&what=/user/id+%3D+17", "by=pointer&what=/user/id"} {
+		if text := r.page(200, "/console/search?"+query); !strings.Contains(text, fmt.Sprintf("/console/job/%d", id)) {
+			t.Errorf("%s: %s", query, text)
 		}
 	}
 }
@@ -701,12 +719,12 @@ func TestPutAgain(t *testing.T) {
 func TestSearchWithLines(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.put("mail", "a\nb")
-	for _, field := range []string{"text=a%0Ab", "regexp=a%0Db", "pointer=/x&equals=%00"} {
+	for _, field := range []string{"q=a%0Ab", "q=a%0Db", "q=/x%3D%00"} {
 		if text := r.page(400, "/console/confirm?do=clear-tube&tube=mail&state=ready&"+field); !strings.Contains(text, "an end of a line") {
 			t.Error(text)
 		}
 	}
-	r.page(200, "/console/confirm?do=clear-tube&tube=mail&state=ready&text=a%20b")
+	r.page(200, "/console/confirm?do=clear-tube&tube=mail&state=ready&q=a%20b")
 }
 
 // The pages of tubes whose names are parts of paths can be reached by their links, also for who looks

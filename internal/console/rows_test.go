@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+
+	"github.com/beanpole-mq/beanpole/internal/query"
 )
 
 // rowTexts are the rows of some bodies as one reads them, and what stands above them.
@@ -51,15 +53,19 @@ func TestRowsDiffer(t *testing.T) {
 func TestRowsMatch(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	for _, test := range []struct {
-		search     bodySearch
+		search     string
 		body, want string
 	}{
-		{bodySearch{"text", "needle"}, long + "a needle here", "…" + long[:38] + "a [needle] here"},
-		{bodySearch{"regexp", "n.?edle"}, `{"displayName":"Mail","data":{"to":"the needle"}}`, "Mailto: the [needle]"},
-		{bodySearch{"pointer", "/user/id = 17"}, `{"a":1,"user":{"id":17},"b":2}`, "a: 1, [user.id: 17], b: 2"},
-		{bodySearch{"text", `":17`}, `{"a":1,"user":{"id":17}}`, `{"a":1,"user":{"id[":17]}}`},
+		{"needle", long + "a needle here", "…" + long[:38] + "a [needle] here"},
+		{"/n.?edle/", `{"displayName":"Mail","data":{"to":"the needle"}}`, "Mailto: the [needle]"},
+		{"/user/id = 17", `{"a":1,"user":{"id":17},"b":2}`, "a: 1, [user.id: 17], b: 2"},
+		{`"\":17"`, `{"a":1,"user":{"id":17}}`, `{"a":1,"user":{"id[":17]}}`},
 	} {
-		if texts, _ := rowTexts(test.search.mark(), test.body); texts[0] != test.want {
+		asked, err := query.Parse(test.search)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if texts, _ := rowTexts(markOf(asked), test.body); texts[0] != test.want {
 			t.Errorf("%v: %q, want %q", test.search, texts[0], test.want)
 		}
 	}

@@ -27,11 +27,10 @@ func (c *Console) export(w http.ResponseWriter, h *http.Request) {
 	r, tube := c.newRequest(h), h.PathValue("tube")
 	var jobs *admin.Stream
 	_, err := r.page(func(r *request) (*page, error) {
-		var params []string
-		for _, name := range searchFields {
-			params = append(params, name, h.URL.Query().Get(name))
+		in := &admin.ExportTube{OfTube: admin.OfTube{Tube: tube}, Search: admin.Search{State: h.URL.Query().Get("state")}}
+		if q := h.URL.Query().Get("q"); q != "" {
+			in.Q = &q
 		}
-		in := &admin.ExportTube{OfTube: admin.OfTube{Tube: tube}, Search: searchInput(h.URL.Query().Get("state"), params)}
 		var err error
 		jobs, err = r.api().ExportTube(r.Context(), in)
 		return nil, err

@@ -28,7 +28,6 @@ type tubeView struct {
 	Gone    bool
 	Bodies  bool
 	Why     admin.Explanation
-	Kinds   [][2]string // of searches
 	All     wholeState
 }
 
@@ -87,7 +86,6 @@ func tubePage(r *request) (*page, error) {
 	}
 	v.Clients, v.More = clients.Connections, clients.Next != ""
 	v.addJobs(r, &jobs)
-	v.Kinds = searchKinds
 	for _, s := range []struct {
 		name, title string
 		count       uint64

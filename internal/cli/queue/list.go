@@ -115,12 +115,17 @@ func (f *found) row() []string {
 	if f.State == client.StateDelayed || f.State == client.StateReserved {
 		left = f.TimeLeft.String()
 	}
-	body := []rune(strings.NewReplacer("\n", " ", "\t", " ").Replace(printable(f.body[:min(len(f.body), 4*bodyWidth)])))
-	if len(body) > bodyWidth || len(f.body) > 4*bodyWidth {
-		body = append(body[:min(len(body), bodyWidth-1)], '…')
-	}
 	return []string{
 		strconv.FormatUint(f.ID, 10), string(f.State), strconv.FormatUint(uint64(f.Priority), 10), f.Age.Round(time.Second).String(),
-		left, strconv.FormatUint(f.Reserves, 10), strconv.Itoa(len(f.body)), string(body),
+		left, strconv.FormatUint(f.Reserves, 10), strconv.Itoa(len(f.body)), beginning(f.body),
 	}
+}
+
+// beginning returns that of a body, in one line.
+func beginning(body []byte) string {
+	text := []rune(strings.NewReplacer("\n", " ", "\t", " ").Replace(printable(body[:min(len(body), 4*bodyWidth)])))
+	if len(text) > bodyWidth || len(body) > 4*bodyWidth {
+		text = append(text[:min(len(text), bodyWidth-1)], '…')
+	}
+	return string(text)
 }

@@ -1,0 +1,226 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/console/decode"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/op/jsonscan"
+	"github.com/beanpole-mq/beanpole/internal/query"
+)
+
+// A search says which jobs are wanted.
+type search struct {
+	states []engine.State
+	tubes  *access.Pattern // nil: any
+	query  *query.Query    // nil: any
+	body   bodyMatch       // nil: any
+}
+
+// isAny reports whether all jobs in the states are wanted.
+func (s *search) isAny() bool { return s.query == nil && s.body == nil }
+
+// matches reports whether a job is wanted.
+func (s *search) matches(j *walkedJob, rd *reading) bool {
+	if s.query != nil && !s.query.Fits(j.State.String(), numbersOf(&j.JobStats)) || s.tubes != nil && !s.tubes.Matches(j.Tube) {
+		return false
+	}
+	return s.body == nil || s.body(j.body[:min(len(j.body), searchedBytes)], rd)
+}
+
+// numbersOf returns what a query may ask of a job.
+func numbersOf(st *engine.JobStats) func(name string) int64 {
+	return func(name string) int64 {
+		switch name {
+		case "id":
+			return int64(st.ID)
+		case "pri", "priority":
+			return int64(st.Pri)
+		case "tries":
+			return int64(st.Reserves)
+		case "timeouts":
+			return int64(st.Timeouts)
+		case "releases":
+			return int64(st.Releases)
+		case "buries":
+			return int64(st.Buries)
+		case "kicks":
+			return int64(st.Kicks)
+		case "size":
+			return int64(st.Size)
+		case "age":
+			return st.Age
+		case "left":
+			return st.TimeLeft
+		case "delay":
+			return int64(st.Delay)
+		}
+		return int64(st.TTR)
+	}
+}
+
+// jobSearch reads which jobs are looked for. All that is given must hold.
+func jobSearch(in *admin.Search) (*search, error) {
+	s := &search{states: allStates}
+	if in.State != "" {
+		one, err := parseState(in.State, allStates...)
+		if err != nil {
+			return nil, err
+		}
+		s.states = []engine.State{one}
+	}
+	by := bodySearch{in.Text, in.Regexp, in.Pointer, in.Equals}
+	one, err := by.match()
+	if err != nil {
+		return nil, err
+	}
+	var all []bodyMatch
+	if in.Q != nil {
+		if all, err = s.ask(*in.Q); err != nil {
+			return nil, err
+		}
+	}
+	if len(all) > 0 {
+		s.body = eachMatch(all)
+	}
+	if one != nil {
+		if s.body = one; len(all) > 0 {
+			s.body = eachMatch(append(all, one))
+		}
+	}
+	return s, nil
+}
+
+// ask reads a query, and returns what bodies must have.
+func (s *search) ask(text string) (all []bodyMatch, err error) {
+	q, err := query.Parse(text)
+	if err != nil {
+		return nil, badRequest("q: %v", err)
+	}
+	s.query = q
+	if len(q.States) > 0 {
+		s.states = slices.DeleteFunc(slices.Clone(s.states), func(state engine.State) bool { return !slices.Contains(q.States, state.String()) })
+	}
+	if len(q.Tubes) > 0 {
+		tubes, err := access.NewPattern(q.Tubes)
+		if err != nil {
+			return nil, badRequest("tube: %v", err)
+		}
+		s.tubes = &tubes
+	}
+	for _, b := range q.Bodies {
+		one, err := partMatch(&b)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func partMatch(b *query.Body) (bodyMatch, error) {
+	switch b.Kind {
+	case query.Text:
+		text := []byte(b.Text)
+		return func(body []byte, _ *reading) bool { return bytes.Contains(body, text) }, nil
+	case query.Regexp:
+		return regexpMatch(b.Text)
+	case query.Pointer:
+		path, err := pathOf(b.Text)
+		return valueMatch(path, 0, b), err
+	}
+	return valueMatch(strings.Split(b.Text, "."), depthOfPath, b), nil
+}
+
+// eachMatch returns what matches if all do, each in the body as it is, or as the pages of the console show it: with what is packed or
+// written inside of it opened.
+func eachMatch(all []bodyMatch) bodyMatch {
+	return func(body []byte, rd *reading) bool {
+		var opened []byte
+		looked := false
+		for _, match := range all {
+			if match(body, rd) {
+				continue
+			}
+			if !looked {
+				opened, looked = decode.Open(body), true
+			}
+			if opened == nil || !rd.goOn() || !match(opened, rd) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// depthOfPath is how deep in a body a path may begin.
+const depthOfPath = 12
+
+// valueMatch returns what matches JSON with a value at a path that begins at so many levels at most.
+func valueMatch(path []string, depth int, b *query.Body) bodyMatch {
+	must := slices.DeleteFunc(slices.Clone(path), func(name string) bool { return !isPlain(name) || isIndex(name) })
+	if b.Op == "=" && isPlain(b.Value) {
+		must = append(must, b.Value)
+	}
+	test := func(value json.RawMessage) bool { return saysValue(value, b) }
+	return func(body []byte, _ *reading) bool {
+		return mayHave(body, must) && json.Valid(body) && hasValue(body, path, depth, test)
+	}
+}
+
+// hasValue reports whether there is a value at a path that passes a test.
+func hasValue(text json.RawMessage, path []string, depth int, test func(json.RawMessage) bool) bool {
+	if value, ok := valueAt(text, path); ok && test(value) {
+		return true
+	}
+	if depth == 0 {
+		return false
+	}
+	for _, value := range jsonscan.Members(bytes.TrimSpace(text)) {
+		if value = bytes.TrimSpace(value); len(value) > 0 && (value[0] == '{' || value[0] == '[') && hasValue(value, path, depth-1, test) {
+			return true
+		}
+	}
+	return false
+}
+
+// saysValue reports whether a value, or an element of a list, is what a query wants.
+func saysValue(value json.RawMessage, b *query.Body) bool {
+	value = bytes.TrimSpace(value)
+	switch {
+	case b.Op == "":
+		return true
+	case value[0] == '[':
+		for _, element := range jsonscan.Members(value) {
+			if element = bytes.TrimSpace(element); element[0] != '[' && saysValue(element, b) {
+				return true
+			}
+		}
+		return false
+	case b.Op == "=":
+		return saysJSON(value, b.Value)
+	}
+	a, err := strconv.ParseFloat(string(value), 64)
+	want, wrong := strconv.ParseFloat(b.Value, 64)
+	return err == nil && wrong == nil && query.Compare(a, b.Op, want)
+}
+
+// pathOf reads a JSON pointer (RFC 6901).
+func pathOf(pointer string) ([]string, error) {
+	if pointer != "" && pointer[0] != '/' {
+		return nil, problemf(http.StatusBadRequest, "pointer: want a JSON pointer, such as /user/id")
+	}
+	path := strings.Split(pointer, "/")[1:]
+	unescape := strings.NewReplacer("~1", "/", "~0", "~")
+	for i := range path {
+		path[i] = unescape.Replace(path[i])
+	}
+	return path, nil
+}

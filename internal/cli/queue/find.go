@@ -1,0 +1,96 @@
+package queue
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+)
+
+const findLong = `Find jobs by what is in their bodies, and by what the server knows of them. All that is
+asked for must hold:
+
+  word "some text" /regexp/                 the body has it, or matches
+  user.id:17  amount>100  /user/id:17       a value in it, at a path or a JSON pointer
+  tube:mail-*  state:buried,delayed         where the job is
+  age>10m tries>=3 size>1k pri<1024         also id, left, delay, ttr, timeouts,
+                                            releases, buries and kicks
+
+Bodies that are packed (gzip, zlib, base64, PHP, MessagePack) are looked into opened.
+
+` + kit.AdminNeeds
+
+func newFind() *cobra.Command {
+	var pages kit.AdminPages
+	var limit int
+	cmd := newCommand("find", "QUERY...", "find jobs in all tubes", func(ctx context.Context, s *session, args []string) error {
+		if len(args) == 0 || limit < 0 {
+			return kit.UsageError("find what? Give a query, such as user.id:17 state:buried; --limit is not negative")
+		}
+		a, err := pages.Client(&s.Server)
+		if err != nil {
+			return err
+		}
+		return s.find(ctx, a, strings.Join(args, " "), limit)
+	})
+	cmd.Long = findLong
+	cmd.Example = "  beanpole find user.id:17 state:buried\n  beanpole find 'tries>=3 \"connection refused\"' tube:mail-* --json | jq -r .body"
+	cmd.Flags().IntVarP(&limit, "limit", "n", 100, "list `N` jobs and no more; 0: all")
+	pages.Need(cmd.Flags(), "")
+	return cmd
+}
+
+// find prints the jobs that match, page by page of the server's answer.
+func (s *session) find(ctx context.Context, a *admin.Client, q string, limit int) error {
+	const page = 1000
+	b := kit.NewBar(s.Err, "jobs")
+	defer b.End()
+	var rows [][]string
+	listed, in := 0, admin.SearchAll{Search: admin.Search{Q: &q}, Limit: page}
+	for more := true; more; more = in.Cursor != "" && (limit == 0 || listed < limit) {
+		if limit > 0 {
+			in.Limit = min(page, limit-listed)
+		}
+		found, err := a.SearchAll(ctx, &in)
+		if err != nil {
+			return err
+		}
+		for i := range found.Jobs {
+			if j := &found.Jobs[i]; s.JSON {
+				if err := s.PrintJSON(j); err != nil {
+					return err
+				}
+			} else {
+				rows = append(rows, findRow(j))
+			}
+		}
+		listed += len(found.Jobs)
+		if in.Cursor = found.Next; found.Total != nil {
+			b.Show(found.Looked, *found.Total, listed)
+		}
+	}
+	b.End()
+	if !s.JSON {
+		columns := []kit.Column{{Title: "ID", Number: true}, {Title: "TUBE", Least: 8}, {Title: "STATE"}, {Title: "PRI", Number: true}, {Title: "AGE", Number: true},
+			{Title: "TRIES", Number: true}, {Title: "BYTES", Number: true}, {Title: "BODY", Least: 10}}
+		if err := kit.PrintTable(s.Out, columns, rows); err != nil {
+			return err
+		}
+	}
+	if in.Cursor != "" {
+		s.Note("there may be more; --limit 0 lists all")
+	}
+	return nil
+}
+
+func findRow(j *admin.Job) []string {
+	return []string{
+		strconv.FormatUint(j.ID, 10), j.Tube, j.State, strconv.FormatUint(uint64(j.Priority), 10), (time.Duration(j.Age) * time.Second).String(),
+		strconv.FormatUint(j.Reserves, 10), strconv.FormatInt(j.Size, 10), beginning(j.Bytes()),
+	}
+}

@@ -1,0 +1,282 @@
+// Package query reads what somebody types who looks for jobs. What is typed is recognised, and all of it must hold:
+//
+//	tube:mail-*  state:buried,delayed  id:17  age>10m  tries>=3  size>1k    what the server knows of a job
+//	user.id:17  amount>100  user.id:*  /user/id:17  /user/id = 17           a value in the body: at a path, or at a JSON pointer
+//	word  "some text"  /regular expression/                                 what the body has in it
+//
+// A path may begin anywhere in the body, a pointer begins at its top. What looks like nothing else is a word. The package
+// says what is wanted; it does not look for it.
+package query
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Query says which jobs are wanted. The zero value: all.
+type Query struct {
+	Tubes   []string // names or patterns, with * and ?; one of them. None: any
+	States  []string // one of them. None: any
+	Numbers []Number
+	Bodies  []Body
+}
+
+// A Number is a condition on what the server knows of a job.
+type Number struct {
+	Name, Op string // Op is one of = > >= < <=
+	Value    int64  // of times: s
+	Text     string // the value as it was typed
+}
+
+// A Kind is how a Body is meant.
+type Kind uint8
+
+// The kinds.
+const (
+	Text    Kind = iota // Text is in the body
+	Regexp              // Text is an expression of RE2 that matches
+	Path                // there is a value at the path Text, such as user.id
+	Pointer             // the same at a JSON pointer, such as /user/id
+)
+
+// A Body is a condition on the body of a job.
+type Body struct {
+	Kind  Kind
+	Text  string
+	Op    string // of a value: as of a Number; empty: any value
+	Value string
+}
+
+const (
+	// MaxLength is how long a query may be, in bytes.
+	MaxLength = 2 << 10
+
+	maxParts = 20
+)
+
+// States are those in which a job may be.
+var States = []string{"ready", "reserved", "delayed", "buried"}
+
+// numbers are the names of Numbers, with the units that their values may have.
+var numbers = map[string]map[string]float64{
+	"id": nil, "pri": nil, "priority": nil, "tries": nil, "timeouts": nil, "releases": nil, "buries": nil, "kicks": nil, "size": sizes,
+	"age": times, "left": times, "delay": times, "ttr": times,
+}
+
+var (
+	times = map[string]float64{"s": 1, "m": 60, "h": 3600, "d": 86400}
+	sizes = map[string]float64{"k": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+)
+
+// Parse reads a query. Its errors are for whoever has typed it.
+func Parse(text string) (*Query, error) {
+	q := new(Query)
+	if len(text) > MaxLength {
+		return nil, fmt.Errorf("want %d bytes at most", MaxLength)
+	}
+	p := parser{strings.TrimSpace(text)}
+	for n := 0; p.rest != ""; n++ {
+		if n == maxParts {
+			return nil, fmt.Errorf("want %d parts at most", maxParts)
+		}
+		if err := p.part(q); err != nil {
+			return nil, err
+		}
+		p.rest = strings.TrimLeft(p.rest, blanks)
+	}
+	return q, nil
+}
+
+const blanks = " \t\r\n"
+
+// A parser has what is left of the text.
+type parser struct{ rest string }
+
+// part reads one part.
+func (p *parser) part(q *Query) error {
+	switch p.rest[0] {
+	case '"':
+		text, err := p.quoted()
+		q.add(Body{Kind: Text, Text: text})
+		return err
+	case '/':
+		if end := endOfRegexp(p.rest); end > 0 {
+			q.add(Body{Kind: Regexp, Text: p.rest[1:end]})
+			p.rest = p.rest[end+1:]
+			return nil
+		}
+	}
+	name := p.rest[:nameLength(p.rest)]
+	op := operator(p.rest[len(name):])
+	after := p.rest[len(name)+len(op):]
+	if name == "" || strings.HasPrefix(after, ":") || strings.HasPrefix(after, "//") { // App::Class, http://host
+		op = ""
+	}
+	if op == "" && strings.HasPrefix(name, "/") {
+		spaced := strings.TrimLeft(after, blanks)
+		if op = operator(spaced); op == "" || op == ":" { // any value
+			q.add(Body{Kind: Pointer, Text: p.word()})
+			return nil
+		}
+		after = strings.TrimLeft(spaced[len(op):], blanks)
+	}
+	if op == "" || after == "" || strings.ContainsAny(after[:1], blanks) {
+		q.add(Body{Kind: Text, Text: p.word()})
+		return nil
+	}
+	all := *p
+	p.rest = after
+	value, err := p.value()
+	if err != nil {
+		return err
+	}
+	if op == ":" {
+		op = "="
+	} else if !strings.HasPrefix(name, "/") && !isNumber(name) {
+		if _, err := strconv.ParseFloat(value, 64); err != nil || op == "=" { // a=b, a->b
+			*p = all
+			q.add(Body{Kind: Text, Text: p.word()})
+			return nil
+		}
+	}
+	return q.condition(name, op, value)
+}
+
+func (q *Query) add(b Body) { q.Bodies = append(q.Bodies, b) }
+
+// condition adds what NAME OP VALUE means.
+func (q *Query) condition(name, op, value string) error {
+	switch {
+	case name == "tube":
+		q.Tubes = append(q.Tubes, strings.Split(value, ",")...)
+	case name == "state":
+		for _, s := range strings.Split(value, ",") {
+			if !slices.Contains(States, s) {
+				return fmt.Errorf("state: there is no %q: want one of %s", s, strings.Join(States, ", "))
+			}
+			q.States = append(q.States, s)
+		}
+	case isNumber(name):
+		n, err := number(name, value)
+		if err != nil {
+			return err
+		}
+		q.Numbers = append(q.Numbers, Number{name, op, n, value})
+	case name[0] == '/':
+		q.add(Body{Pointer, name, op, value})
+	case value == "*":
+		q.add(Body{Kind: Path, Text: name})
+	default:
+		q.add(Body{Path, name, op, value})
+	}
+	return nil
+}
+
+func isNumber(name string) bool { _, ok := numbers[name]; return ok }
+
+// number reads a value with its unit.
+func number(name, value string) (int64, error) {
+	units := numbers[name]
+	digits, factor := value, 1.0
+	if n := len(value); n > 0 && units[value[n-1:]] > 0 {
+		digits, factor = value[:n-1], units[value[n-1:]]
+	}
+	if units == nil {
+		if n, err := strconv.ParseUint(value, 10, 63); err == nil {
+			return int64(n), nil
+		}
+	} else if n, err := strconv.ParseFloat(digits, 64); err == nil && n >= 0 && n*factor < math.MaxInt64/2 {
+		return int64(n * factor), nil
+	}
+	switch {
+	case units["s"] > 0:
+		return 0, fmt.Errorf("%s: %q is no time: want a number with s, m, h or d, such as 10m", name, value)
+	case units != nil:
+		return 0, fmt.Errorf("%s: %q is no size: want a number, with k, M or G if you like", name, value)
+	}
+	return 0, fmt.Errorf("%s: %q is no whole number", name, value)
+}
+
+// quoted reads a text in quotes, in which \" is a quote and \\ a backslash.
+func (p *parser) quoted() (string, error) {
+	var b strings.Builder
+	for i := 1; i < len(p.rest); i++ {
+		switch c := p.rest[i]; {
+		case c == '"':
+			p.rest = p.rest[i+1:]
+			return b.String(), nil
+		case c == '\\' && i+1 < len(p.rest) && strings.ContainsAny(p.rest[i+1:i+2], `"\`):
+			i++
+			b.WriteByte(p.rest[i])
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "", fmt.Errorf("the quote before %q does not end", cut(p.rest[1:]))
+}
+
+// Quote writes a text so that Parse reads it as one.
+func Quote(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+}
+
+// value reads what stands behind an operator.
+func (p *parser) value() (string, error) {
+	if p.rest[0] == '"' {
+		return p.quoted()
+	}
+	return p.word(), nil
+}
+
+// word reads up to the next blank.
+func (p *parser) word() (word string) {
+	end := strings.IndexAny(p.rest, blanks)
+	if end < 0 {
+		end = len(p.rest)
+	}
+	word, p.rest = p.rest[:end], p.rest[end:]
+	return word
+}
+
+// endOfRegexp returns where the slash is that ends an expression: a blank, or nothing, follows it. 0: there is none.
+func endOfRegexp(text string) int {
+	for i := 1; i < len(text); i++ {
+		switch {
+		case text[i] == '\\':
+			i++
+		case text[i] == '/' && i > 1 && (i+1 == len(text) || strings.ContainsAny(text[i+1:i+2], blanks)):
+			return i
+		}
+	}
+	return 0
+}
+
+// nameLength returns how long the name of a condition is that a text begins with.
+func nameLength(text string) int {
+	pointer := text[0] == '/'
+	for i, c := range []byte(text) {
+		switch {
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '$' || c == '@' || c >= 0x80:
+		case i > 0 && (c >= '0' && c <= '9' || c == '.' || c == '-'):
+		case pointer && (c == '/' || c == '~'):
+		default:
+			return i
+		}
+	}
+	return len(text)
+}
+
+// operator returns the one that a text begins with, or nothing.
+func operator(text string) string {
+	for _, op := range []string{">=", "<=", ">", "<", "=", ":"} {
+		if strings.HasPrefix(text, op) {
+			return op
+		}
+	}
+	return ""
+}
+
+func cut(text string) string { return text[:min(len(text), 20)] }

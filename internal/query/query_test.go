@@ -1,0 +1,85 @@
+package query
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"", ""},
+		{`user.id:17 state:buried age>10m tries>=3 "some text" /re g/ tube:mail-*`, `in mail-*; buried; age > 10m; tries ≥ 3; user.id is 17; with “some text”; matching re g`},
+		{"connection refused", "with “connection”; with “refused”"},
+		{"/user/id = 17", "/user/id is 17"}, // as it was always typed
+		{`/user/id="a b"`, `/user/id is a b`},
+		{"/user/id:17 x", "/user/id is 17; with “x”"},
+		{"/user/id", "with any /user/id"},
+		{"/user/id x", "with any /user/id; with “x”"},
+		{`/a\/ b/ c`, `matching a\/ b; with “c”`},
+		{"user.id:*", "with any user.id"},
+		{"amount>100 amount<=1e3", "amount > 100; amount ≤ 1e3"},
+		{"state:ready,delayed tube:a,b tube:c", "in a or b or c; ready or delayed"},
+		{"id:17 pri<1024 size>1.5k left<=2h", "id is 17; pri < 1024; size > 1.5k; left ≤ 2h"},
+		{`class:"App\\Jobs\\Mail"`, `class is App\Jobs\Mail`},
+		// None of the forms: words.
+		{`App\Jobs\Mail`, `with “App\Jobs\Mail”`},
+		{"App::Mail http://host/a 12:30 a=b a->b x: > {\"a\":1}", "with “App::Mail”; with “http://host/a”; with “12:30”; with “a=b”; with “a->b”; with “x:”; with “>”; with “{\"a\":1}”"},
+		{`"say \"hi\" \n"`, `with “say "hi" \n”`},
+		// Mistakes.
+		{`"open`, `! the quote before "open" does not end`},
+		{`user.name:"open`, `! the quote before "open" does not end`},
+		{"state:busy", `! state: there is no "busy": want one of ready, reserved, delayed, buried`},
+		{"age>soon", `! age: "soon" is no time: want a number with s, m, h or d, such as 10m`},
+		{"size>big", `! size: "big" is no size: want a number, with k, M or G if you like`},
+		{"tries>x", `! tries: "x" is no whole number`},
+		{strings.Repeat("a ", 21), "! want 20 parts at most"},
+		{strings.Repeat("a", 3000), "! want 2048 bytes at most"},
+	} {
+		q, err := Parse(test.text)
+		got := ""
+		if err != nil {
+			got = "! " + err.Error()
+		} else {
+			got = strings.Join(q.Words(), "; ")
+		}
+		if got != test.want {
+			t.Errorf("%s:\n%s, want\n%s", test.text, got, test.want)
+		}
+	}
+}
+
+func TestFits(t *testing.T) {
+	job := map[string]int64{"age": 600, "tries": 3}
+	for text, want := range map[string]bool{
+		"": true, "word": true, "state:buried": true, "state:ready,buried": true, "state:ready": false, "age>10m": false, "age>=10m": true,
+		"age<1h tries:3": true, "tries>3": false, "tries<=3 tries=3": true, "kicks:0": true, "kicks>0": false,
+	} {
+		q, err := Parse(text)
+		if err != nil || q.Fits("buried", func(name string) int64 { return job[name] }) != want {
+			t.Errorf("%s: %v, want %v", text, err, want)
+		}
+	}
+}
+
+// What was read is written so that it is read again as the same, whatever it was.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{
+		"", `user.id:17 state:buried age>10m tries>=3 "some text" /re g/ tube:mail-*`, "/user/id = 17", "/a/ /b", `x:"a\"b\\" y`, "size>1.5k id:1", "a=b c->d", "http://h",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		q, err := Parse(text)
+		if err != nil {
+			return
+		}
+		again, err := Parse(q.String())
+		if len(q.String()) > MaxLength {
+			return
+		}
+		if err != nil || !reflect.DeepEqual(q, again) {
+			t.Errorf("%q: %+v, and by %q %+v, %v", text, q, q, again, err)
+		}
+	})
+}
