@@ -15,21 +15,21 @@ import (
 
 // A snapshot is what a turn tells, and some more turns about tubes: see survey.
 type snapshot struct {
-	stats    engine.Stats
-	times    engine.Times
-	refused  engine.Refusals
-	policies engine.PolicyCounts
-	agePass  int64 // ns
-	turns    broker.Turns
-	draining bool
-	memory   int64
-	used     int64 // of the memory that jobs may take
-	limit    int64
-	journal  JournalStats
-	server   server.Counts
-	ready    bool
-	names    engine.Names
-	tubes    []tubeSnapshot // that have metrics of their own
+	stats     engine.Stats
+	times     engine.Times
+	refused   engine.Refusals
+	policies  engine.PolicyCounts
+	stalePass int64 // ns
+	turns     broker.Turns
+	draining  bool
+	memory    int64
+	used      int64 // of the memory that jobs may take
+	limit     int64
+	journal   JournalStats
+	server    server.Counts
+	ready     bool
+	names     engine.Names
+	tubes     []tubeSnapshot // that have metrics of their own
 }
 
 // look takes a snapshot. It is nil if the broker is deposed.
@@ -39,7 +39,7 @@ func (w *watcher) look() (s *snapshot) {
 		s = new(snapshot)
 		s.stats, s.draining, s.memory = e.Stats(), e.IsDraining(), e.Memory()
 		s.used, s.limit = e.LimitedMemory()
-		s.policies, s.agePass = e.PolicyCounts(), e.AgePass()
+		s.policies, s.stalePass = e.PolicyCounts(), e.StalePass()
 		s.times, s.refused, s.turns = *e.Times(), e.Refusals(), *b.Turns()
 		if opt.Journal != nil {
 			s.journal = opt.Journal()
@@ -175,7 +175,7 @@ func (m metrics) queue(s *snapshot) {
 	for v, n := range s.policies {
 		m.counter(policies, n, engine.PolicyEvent(v).String())
 	}
-	m.gauge(agePass, float64(s.agePass)/1e9)
+	m.gauge(stalePass, float64(s.stalePass)/1e9)
 	m.histogram(turns, &s.turns.Length, workTimes)
 	m.histogram(turnCommands, &s.turns.Commands, batches)
 }

@@ -35,7 +35,7 @@ var (
 	throttled      = desc("commands_throttled_total", "How often a connection had to wait since the start, because its client gave more commands a second than it may.")
 	limited        = desc("limit_refusals_total", "What the limits of the queue have refused since the start: jobs (memory, tube), new tubes (tubes), tubes to watch (watched).", "limit")
 	policies       = desc("policy_events_total", "What policies of tubes have done since the start: jobs tried too often and jobs too old, by the setting; jobs that wait before the next try (retry-delay); what there was no room for (skipped).", "event")
-	agePass        = desc("policy_age_pass_seconds", "How long the last look at all jobs took for those that are too old for a policy: so long one of them is there at most. 0 if no policy has ttl or keep-buried, and in the first minute.")
+	stalePass      = desc("policy_pass_seconds", "How long the last look at all jobs took for those that are too old for a policy: so long one of them is there at most. 0 if no policy has ttl, keep-buried or one attempt, and in the first minute.")
 
 	turns        = desc("turn_seconds", "How long turns took, in which commands are executed and written to the journal.")
 	turnCommands = desc("turn_commands", "How many commands a turn had.")

@@ -47,9 +47,9 @@ func TestPolicies(t *testing.T) {
 		!strings.Contains(got, "\npolicy-exhausted: 1\npolicy-retried: 1\npolicy-expired: 0\npolicy-skipped: 0\n") {
 		t.Errorf("%q", got)
 	}
-	write("port = 0\n[[policy]]\ntubes = ['*']\nmax-attempts = 1")
+	write("port = 0\n[[policy]]\ntubes = ['*']\nmax-attempts = -1")
 	p.signals <- syscall.SIGHUP
-	p.await("the configuration is wrong; the old one stays in force.*policy 1: max-attempts: want a whole number from 2 to 10000, or 0, not 1")
+	p.await("the configuration is wrong; the old one stays in force.*policy 1: max-attempts: want a whole number from 1 to 10000, or 0, not -1")
 	write("port = 0")
 	p.signals <- syscall.SIGHUP
 	p.await("the configuration was read again")

@@ -39,7 +39,7 @@ func (e *Engine) Check() error {
 	}
 	c.slots("large bodies", &e.bodies.large.slots)
 	c.timers()
-	c.assert(e.ages.tubes == c.aged && (e.ages.due != Never || c.aged == 0), "I26: %d tubes end jobs by age, counted are %d; a look at all is due at %d", c.aged, e.ages.tubes, e.ages.due)
+	c.assert(e.staleSweep.tubes == c.stales && (e.staleSweep.due != Never || c.stales == 0), "I26: the policies of %d tubes make jobs stale, counted are %d; a look at all is due at %d", c.stales, e.staleSweep.tubes, e.staleSweep.due)
 	return errors.Join(c.broken...)
 }
 
@@ -47,7 +47,7 @@ type checker struct {
 	e          *Engine
 	broken     []error
 	sum        Stats            // what the tubes and sessions have
-	aged       int              // tubes whose policies end jobs by age
+	stales     int              // tubes whose policies make jobs stale
 	inQueue    int              // jobs found in queues and heaps
 	bytes      map[uint32]int64 // of bodies, by number of the tube
 	memory     int64
@@ -264,7 +264,7 @@ func (c *checker) tube(t *tube) {
 	has := c.references[t.num]
 	c.assert(t.using == has.using && t.watching == has.watching && t.reserved == has.reserved, "I4: %s: counts %d using, %d watching, %d reserved, has %+v", name, t.using, t.watching, t.reserved, has)
 	c.gate(name, t)
-	c.aged += int(count(t.policy.aged()))
+	c.stales += int(count(t.policy.stales()))
 	c.assert(t.bytes == c.bytes[t.num], "I4: %s: counts %d bytes, has %d", name, t.bytes, c.bytes[t.num])
 	c.sum.Bytes += uint64(t.bytes)
 	c.assert(t.urgent == urgent, "I4: %s: counts %d urgent jobs, has %d", name, t.urgent, urgent)

@@ -73,7 +73,7 @@ type Engine struct {
 
 	policies     policies
 	policyCounts PolicyCounts
-	ages         ages
+	staleSweep   staleSweep
 
 	waitsBegun uint64
 	indexAbove int // a session that watches more tubes than this has an index
@@ -105,7 +105,7 @@ func New(opt Options) *Engine {
 		indexAbove: maxUnindexed,
 		workLimit:  maxTurnWork,
 		slice:      maxSlice,
-		ages:       ages{due: Never, pass: agePass, most: maxLoggedSlice},
+		staleSweep: staleSweep{due: Never, pass: stalePass, most: maxLoggedSlice},
 	}
 	e.policies.configure(opt.Policies)
 	if opt.Logged {

@@ -77,16 +77,16 @@ func (m *model) tickTo(now int64, places []uint64) {
 	for at, do := m.next(); at <= now; at, do = m.next() {
 		do(now)
 	}
-	if m.aging <= now && !m.aged() {
-		m.aging = Never
+	if m.sweepAt <= now && !m.stales() {
+		m.sweepAt = Never
 	}
-	if m.aging <= now {
+	if m.sweepAt <= now {
 		for _, id := range places {
 			if j := m.jobs[id]; j != nil {
-				m.tooOld(now, j)
+				m.stale(now, j)
 			}
 		}
-		m.aging = now + modelPass
+		m.sweepAt = now + modelPass
 	}
 }
 

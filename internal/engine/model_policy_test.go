@@ -80,23 +80,25 @@ func (m *model) end(why PolicyEvent, j *modelJob, how Exhausted) {
 // modelPass is how long the engine takes to look at all jobs in these tests.
 const modelPass = 2 * second
 
-// age notes when the jobs are looked at next, as tubes or their policies have changed.
-func (m *model) age() {
-	if m.aging == Never && m.aged() {
-		m.aging = m.turn
+// armSweep notes when the jobs are looked at next, as tubes or their policies have changed.
+func (m *model) armSweep() {
+	if m.sweepAt == Never && m.stales() {
+		m.sweepAt = m.turn
 	}
 }
 
-func (m *model) aged() bool {
-	return slices.ContainsFunc(m.tubes, func(t *modelTube) bool { return m.policyOf(t.name).aged() })
+func (m *model) stales() bool {
+	return slices.ContainsFunc(m.tubes, func(t *modelTube) bool { return m.policyOf(t.name).stales() })
 }
 
-// tooOld ends a job that nobody holds if it is too old.
-func (m *model) tooOld(now int64, j *modelJob) bool {
+// stale ends a job that nobody holds if it is too old, or has had its only attempt.
+func (m *model) stale(now int64, j *modelJob) bool {
 	p := m.policyOf(j.tube)
 	switch age := now - j.created; {
 	case j.state == Buried && p.KeepBuried > 0 && age >= p.KeepBuried:
 		m.end(BuriedTooLong, j, DeleteExhausted)
+	case (j.state == Ready || j.state == Delayed) && p.MaxAttempts == 1 && j.reserves > j.kicks:
+		m.end(OutOfAttempts, j, p.Exhausted)
 	case (j.state == Ready || j.state == Delayed) && p.TTL > 0 && age >= p.TTL:
 		how := DeleteExhausted
 		if p.BuryAtTTL {
@@ -185,7 +187,7 @@ func (m *model) reopen(now int64, t *modelTube) {
 		t.closed, t.opensAt = true, until
 		return
 	}
-	for jobs := m.inTube(Ready, t.name); !t.paused && len(jobs) > 0 && m.tooOld(now, jobs[0]); jobs = m.inTube(Ready, t.name) {
+	for jobs := m.inTube(Ready, t.name); !t.paused && len(jobs) > 0 && m.stale(now, jobs[0]); jobs = m.inTube(Ready, t.name) {
 	}
 }
 
@@ -206,7 +208,7 @@ func (tw *twins) setPolicies() {
 		tw.e.updatePolicies()
 	}
 	tw.m.policies = policies
-	tw.m.age()
+	tw.m.armSweep()
 	for _, t := range tw.m.tubes {
 		if until, closed := tw.m.closes(tw.m.turn, t); closed {
 			t.closed, t.opensAt = true, until

@@ -27,7 +27,7 @@ type model struct {
 
 	policies func(tube string) *Policy
 	acted    PolicyCounts
-	aging    int64 // when all jobs are looked at for those that are too old
+	sweepAt  int64 // when all jobs are looked at for stale ones
 }
 
 type modelTube struct {
@@ -89,7 +89,7 @@ type answer struct {
 }
 
 func newModel() *model {
-	m := &model{jobs: make(map[uint64]*modelJob), aging: Never}
+	m := &model{jobs: make(map[uint64]*modelJob), sweepAt: Never}
 	m.tube(DefaultTube)
 	return m
 }
@@ -103,7 +103,7 @@ func (m *model) tube(name string) *modelTube {
 	}
 	t := &modelTube{name: name, born: m.tick(), spent: math.MinInt64 / 2, opensAt: Never}
 	m.tubes = append(m.tubes, t)
-	m.age()
+	m.armSweep()
 	return t
 }
 
@@ -190,7 +190,7 @@ func (m *model) match(now int64) {
 		if job == nil {
 			return
 		}
-		if m.tooOld(now, job) {
+		if m.stale(now, job) {
 			continue
 		}
 		m.take(now, to, job)
@@ -218,6 +218,10 @@ func (m *model) take(now int64, s *modelSession, j *modelJob) {
 	j.state, j.holder, j.reserved = Reserved, s, m.tick()
 	j.due = now + int64(j.ttr)*second
 	j.reserves++
+	if m.policyOf(j.tube).MaxAttempts == 1 {
+		j.logged = j.fields
+		j.logged.state, j.logged.due = Ready, 0
+	}
 	m.passed(now, m.find(j.tube), ready)
 }
 
@@ -311,7 +315,7 @@ func (m *model) settle(now int64, j *modelJob) {
 func (m *model) reserve(now int64, s *modelSession, timeout int64) (*modelJob, Outcome) {
 	s.worker = true
 	jobs, held := m.offered(s), m.heldBy(s)
-	for len(jobs) > 0 && m.tooOld(now, jobs[0]) {
+	for len(jobs) > 0 && m.stale(now, jobs[0]) {
 		jobs = m.offered(s)
 	}
 	switch {
@@ -335,7 +339,7 @@ func (m *model) reserveJob(now int64, s *modelSession, id uint64) (*modelJob, Ou
 	if j == nil || j.state == Reserved {
 		return nil, NotFound
 	}
-	if j.state != Buried && m.tooOld(now, j) {
+	if j.state != Buried && m.stale(now, j) || j.state == Buried && m.policyOf(j.tube).MaxAttempts == 1 && j.reserves > j.kicks {
 		return nil, NotFound
 	}
 	s.worker = true

@@ -7,13 +7,15 @@ import (
 
 // A Policy says what the engine does by itself with the jobs of a tube. Most of it acts when a
 // reservation ends without a delete or bury: the TTR runs out, the session goes, the job
-// is released. Some acts when a job is too old (policy_age.go). The rest is a gate
+// is released. Some acts when a job is too old (policy_stale.go). The rest is a gate
 // (policy_gate.go). The zero value does nothing.
 //
 // A Policy does not change once an engine has it, and many tubes may share one.
 type Policy struct {
 	// How often a job is reserved, times out and is released before it is exhausted; 0: any
-	// number. Each kick of the job allows as many again.
+	// number. Each kick of the job allows as many again. If MaxAttempts is 1 each reservation
+	// is a Change: a job that had its only attempt is not reserved again, also by an engine
+	// that restores it.
 	MaxAttempts, MaxTimeouts, MaxReleases uint32
 
 	Exhausted Exhausted // what becomes of a job then

@@ -3,8 +3,8 @@ package engine
 import "math"
 
 // A gate closes a tube, as a pause does, while its policy permits no further reservation: so many
-// jobs are reserved, or they were reserved too fast, or the policy pauses the tube, or the first jobs are too
-// old and more than a turn can end. It lets a job through at a time.
+// jobs are reserved, or they were reserved too fast, or the policy pauses the tube, or the first jobs are
+// stale (policy_stale.go), and more than a turn can end. It lets a job through at a time.
 //
 // I24. A tube is shut if it is paused or its gate is. Where a gate is open, fewer jobs are reserved
 // than may be. One that is shut opens when a reservation ends, or knows when.
@@ -19,7 +19,7 @@ type gate struct {
 
 // gated reports whether the policy wants a gate.
 func (p *Policy) gated() bool {
-	return p != nil && (p.MaxReserved > 0 || p.Interval > 0 || p.PausedUntil != 0 || p.TTL > 0)
+	return p != nil && (p.MaxReserved > 0 || p.Interval > 0 || p.PausedUntil != 0 || p.TTL > 0 || p.once())
 }
 
 // burst returns how many jobs are reserved at once after a pause.
@@ -35,7 +35,7 @@ func (t *tube) gated() bool { return t.gate != nil && t.gate.shut }
 
 // setPolicy gives a tube a policy, or takes it away. A gate that has to open does so in Tick.
 func (e *Engine) setPolicy(t *tube, p *Policy) {
-	e.countAged(t.policy, p)
+	e.countStales(t.policy, p)
 	t.policy = p
 	if t.gate == nil && p.gated() {
 		t.gate = &gate{spent: math.MinInt64 / 2, opensAt: Never}
@@ -62,7 +62,10 @@ func (e *Engine) closedUntil(now int64, t *tube) (at int64, closed bool) {
 }
 
 // pass notes that a job of a tube with a gate was reserved.
-func (e *Engine) pass(now int64, t *tube, wasReady bool) {
+func (e *Engine) pass(now int64, t *tube, i slot, j *job, wasReady bool) {
+	if t.policy.once() {
+		e.emitState(i, j)
+	}
 	if p := t.policy; wasReady && p != nil && p.Interval > 0 {
 		t.gate.spent = max(t.gate.spent, now) + p.Interval
 	}

@@ -48,6 +48,7 @@ type policies struct {
 func (p *policies) configure(configured Policies) {
 	p.configured, p.inForce = configured, configured
 	if configured == nil {
+		p.outdated = false
 		return
 	}
 	for pattern, settings := range p.set {

@@ -157,12 +157,12 @@ func TestPolicyRefused(t *testing.T) {
 		limits Limits
 		kind   ChangeKind
 	}{
-		"bury":              {Policy{MaxAttempts: 1}, Limits{}, JobState},
+		"bury":              {Policy{MaxTimeouts: 1}, Limits{}, JobState},
 		"delay":             {Policy{RetryDelay: second, RetryMax: second, RetryFactor: 1, RetryOn: Timeout}, Limits{}, JobState},
-		"delete":            {Policy{MaxAttempts: 1, Exhausted: DeleteExhausted}, Limits{}, JobDeleted},
-		"move":              {Policy{MaxAttempts: 1, Exhausted: MoveExhausted, DeadTube: "dead"}, Limits{}, JobMoved},
-		"move, the tubes":   {Policy{MaxAttempts: 1, Exhausted: MoveExhausted, DeadTube: "dead"}, Limits{Tubes: 1}, 0},
-		"move, a full tube": {Policy{MaxAttempts: 1, Exhausted: MoveExhausted, DeadTube: "dead"}, Limits{Tube: func(string) TubeLimits { return TubeLimits{Bytes: 1} }}, 0},
+		"delete":            {Policy{MaxTimeouts: 1, Exhausted: DeleteExhausted}, Limits{}, JobDeleted},
+		"move":              {Policy{MaxTimeouts: 1, Exhausted: MoveExhausted, DeadTube: "dead"}, Limits{}, JobMoved},
+		"move, the tubes":   {Policy{MaxTimeouts: 1, Exhausted: MoveExhausted, DeadTube: "dead"}, Limits{Tubes: 1}, 0},
+		"move, a full tube": {Policy{MaxTimeouts: 1, Exhausted: MoveExhausted, DeadTube: "dead"}, Limits{Tube: func(string) TubeLimits { return TubeLimits{Bytes: 1} }}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			refuse := false

@@ -102,7 +102,7 @@ func (e *Engine) choose(now int64, s *Session, most int) (i slot, done bool) {
 			}
 		case int(e.jobs.at(i).bodyLen) > most:
 			return none, true
-		default:
+		case e.admitOnce(i):
 			return i, true
 		}
 	}
@@ -125,24 +125,24 @@ func (e *Engine) best(s *Session) slot {
 
 // ReserveJob reserves a job by id, whatever its tube, unless it is reserved
 // already. For a buried or delayed job that is a Change: it will be ready when the
-// reservation ends. One that has expired, and is not buried, is not found.
+// reservation ends. One that is stale is not found.
 func (e *Engine) ReserveJob(now int64, s *Session, id uint64) (Job, Outcome) {
 	i, j := e.lookup(id)
 	if i == none || j.state() == Reserved {
 		return Job{}, NotFound
 	}
-	if e.endAged(now, i, j) {
+	if e.endStale(now, i, j) {
 		return Job{}, NotFound
 	}
-	wasReady := j.state() == Ready
-	if !wasReady {
-		if o := e.admit(JobState, e.tubeOfJob(j), j.bodyLen); o != OK {
+	t, wasReady := e.tubeOfJob(j), j.state() == Ready
+	if !wasReady || t.policy.once() {
+		if o := e.admit(JobState, t, j.bodyLen); o != OK {
 			return Job{}, o
 		}
 	}
 	e.becomeWorker(s)
 	job := e.reserve(now, s, i)
-	if !wasReady {
+	if !wasReady && !t.policy.once() {
 		e.emitState(i, j)
 	}
 	return job, OK
@@ -172,7 +172,7 @@ func (e *Engine) reserve(now int64, s *Session, i slot) Job {
 	j.packing |= unlogged
 	e.attach(t, i, j)
 	if t.gate != nil {
-		e.pass(now, t, wasReady)
+		e.pass(now, t, i, j, wasReady)
 	}
 	e.turnWork += int(j.bodyLen) / bytesPerUnit // which the caller copies
 	return Job{j.id, e.body(j), e}
@@ -194,7 +194,7 @@ func (e *Engine) serve(now int64, t *tube) (ok bool) {
 		if s == nil {
 			return false
 		}
-		if i := t.ready.top(); e.servable(now, i, n) {
+		if i := t.ready.top(); e.servable(now, i, n) && e.admitOnce(i) {
 			e.endWait(s, e.reserve(now, s, i), OK)
 			return true
 		}

@@ -23,8 +23,8 @@ func (e *Engine) Tick(now int64) {
 			e.tickSession(now, t.sess)
 		}
 	}
-	if e.ages.due <= now {
-		e.endAllAged(now)
+	if e.staleSweep.due <= now {
+		e.sweepStale(now)
 	}
 }
 
@@ -34,9 +34,9 @@ func (e *Engine) Next() int64 {
 		return e.now
 	}
 	if len(e.timers) == 0 {
-		return e.ages.due
+		return e.staleSweep.due
 	}
-	return min(e.timers[0].at, e.ages.due)
+	return min(e.timers[0].at, e.staleSweep.due)
 }
 
 // tickTube does the first thing that is due in a tube, if any is.

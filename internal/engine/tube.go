@@ -157,7 +157,7 @@ func (e *Engine) removeIfUnused(t *tube) {
 		e.emitGone(t)
 	}
 	e.disarm(&t.timer)
-	e.countAged(t.policy, nil)
+	e.countStales(t.policy, nil)
 	e.byName[e.names.remove(t.nameIndex)].nameIndex = t.nameIndex
 	e.tubes[t.num] = nil
 	e.tubeNums = append(e.tubeNums, t.num)

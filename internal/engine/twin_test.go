@@ -71,7 +71,7 @@ func (p *pair) WaitOver(job Job, outcome Outcome) {
 func newTwins(t fataler, src source, opt Options) *twins {
 	tw := &twins{t: t, src: src, e: New(opt), m: newModel(), now: int64(src.intn("start", 2)) * -5 * second}
 	tw.e.slice = 1 + src.intn("slice", 4)
-	tw.e.ages.pass, tw.e.ages.most = modelPass, math.MaxInt // the model ends all at once
+	tw.e.staleSweep.pass, tw.e.staleSweep.most = modelPass, math.MaxInt // the model ends all at once
 	tw.e.indexAbove = []int{1, 2, 4, 16}[src.intn("few", 4)]
 	tw.e.jobs.minHeap = []int{0, 1, 3, minHeap}[src.intn("heap", 4)]
 	tw.open()
@@ -243,7 +243,7 @@ var sessionVerbs = map[string]func(tw *twins, p *pair){
 			tw.same("reserve-batch", engineAnswer(j, OK), modelAnswer(tw.m.reserve(tw.now, p.m, 0)))
 		}
 		for next := tw.m.offered(p.m); len(next) > 0 && o == OK; next = tw.m.offered(p.m) {
-			if st, found := tw.e.JobStats(tw.now, next[0].id); found == OK && st.State == Ready || !tw.m.tooOld(tw.now, next[0]) {
+			if st, found := tw.e.JobStats(tw.now, next[0].id); found == OK && st.State == Ready || !tw.m.stale(tw.now, next[0]) {
 				break
 			}
 		}
@@ -365,7 +365,7 @@ var otherVerbs = map[string]func(tw *twins){
 		}
 		tw.m.tickTo(tw.now, places)
 		next, _ := tw.m.next()
-		next = min(next, tw.m.aging)
+		next = min(next, tw.m.sweepAt)
 		if got := tw.e.Next(); got <= tw.now || got > next {
 			tw.t.Fatalf("after Tick(%d) the engine wants %d next, the model %d", tw.now, got, next)
 		}
@@ -462,7 +462,7 @@ func (tw *twins) sweep(w *Sweep) {
 // advance moves time: a little, by much, or to just where something is due.
 func (tw *twins) advance() {
 	next, _ := tw.m.next()
-	next = min(next, tw.m.aging)
+	next = min(next, tw.m.sweepAt)
 	switch k := tw.src.intn("step", 8); {
 	case k < 4 && next != Never:
 		tw.now = max(tw.now, next+int64(k%3)-1)

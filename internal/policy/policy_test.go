@@ -99,7 +99,7 @@ func TestRefused(t *testing.T) {
 		{nil, values{"max-attempts": int64(2)}, `policy 1: it has no tubes ("*" is every tube)`},
 		{[]string{"a"}, nil, "policy 1: it has no setting"},
 		{[]string{"a"}, values{"max-attempt": int64(2)}, `policy 1: there is no setting "max-attempt"`},
-		{[]string{"a"}, values{"max-attempts": int64(1)}, "policy 1: max-attempts: want a whole number from 2 to 10000, or 0, not 1"},
+		{[]string{"a"}, values{"max-attempts": int64(10001)}, "policy 1: max-attempts: want a whole number from 1 to 10000, or 0, not 10001"},
 		{[]string{"a"}, values{"max-attempts": 2.5}, "or 0, not 2.5"},
 		{[]string{"a"}, values{"max-timeouts": int64(-1)}, "or 0, not -1"},
 		{[]string{"a"}, values{"max-timeouts": true}, "or 0, not true"},

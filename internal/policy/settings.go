@@ -42,7 +42,7 @@ const (
 // Settings are all there are, in the order of the documentation.
 var Settings = []Setting{
 	{"max-attempts", "0", "How often a job is reserved before it is exhausted; 0 is any number.",
-		count, [2]float64{2, 10000}, nil, func(p *engine.Policy, v any) { p.MaxAttempts = v.(uint32) }},
+		count, [2]float64{1, 10000}, nil, func(p *engine.Policy, v any) { p.MaxAttempts = v.(uint32) }},
 	{"max-timeouts", "0", "How often the TTR of a job runs out before it is exhausted; 0 is any number.",
 		count, [2]float64{1, 10000}, nil, func(p *engine.Policy, v any) { p.MaxTimeouts = v.(uint32) }},
 	{"max-releases", "0", "How often a job is released before it is exhausted; 0 is any number.",

@@ -70,6 +70,11 @@ func (c *crew) act(rng *rand.Rand, e *engine.Engine, now int64) string {
 		return "closed"
 	case k < 28:
 		j, o := e.Reserve(now, s, 0)
+		if c, _ := e.Snapshot(j.ID); o == engine.OK {
+			if p := e.PolicyOf(c.Tube); p != nil && p.TTL > 0 && now-c.Created >= p.TTL {
+				panic(fmt.Sprintf("job %d is served, %d ns after its put", j.ID, now-c.Created))
+			}
+		}
 		return fmt.Sprint("reserve ", j.ID, o)
 	case k < 30:
 		j, o := e.ReserveJob(now, s, c.anyJob(rng, e))

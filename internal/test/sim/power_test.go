@@ -41,6 +41,9 @@ func anyOptions(seed uint64) journal.Options {
 func TestPower(t *testing.T) {
 	eachSeed(t, 8, func(t *testing.T, name string, seed uint64) {
 		w := newWorld(t, name, seed, anyOptions(seed))
+		if seed%2 > 0 {
+			w.policies = anyPolicies(w.rng)
+		}
 		for range 5 {
 			w.bootThroughPowerCuts()
 			end := w.rng.IntN(8)

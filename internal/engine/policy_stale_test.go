@@ -38,8 +38,8 @@ func TestExpired(t *testing.T) {
 			t.Errorf("bury %v: got %q, %+v", bury, *got, e.Stats())
 		}
 		e.Close(80*second, s)
-		if runTo(t, e, 150*second); e.Stats().Ready+e.Stats().Delayed+e.Stats().Buried > 0 || e.AgePass() != agePass {
-			t.Errorf("bury %v: %+v after a pass of %v", bury, e.Stats(), time.Duration(e.AgePass()))
+		if runTo(t, e, 150*second); e.Stats().Ready+e.Stats().Delayed+e.Stats().Buried > 0 || e.StalePass() != stalePass {
+			t.Errorf("bury %v: %+v after a pass of %v", bury, e.Stats(), time.Duration(e.StalePass()))
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestManyExpire(t *testing.T) {
 	for range n {
 		e.Put(0, s, Spec{TTR: 5}, nil)
 	}
-	if e.Tick(0); e.Next() != 0+agePass/3 {
+	if e.Tick(0); e.Next() != 0+stalePass/3 {
 		t.Errorf("the second of three pages is due at %v", time.Duration(e.Next()))
 	}
 	now, most := int64(1000*second), 0
@@ -89,7 +89,7 @@ func TestManyExpire(t *testing.T) {
 		t.Fatalf("%v of job %d: behind so many the tube is shut, and others are not", o, job.ID)
 	}
 	last := e.policyCounts.Expired()
-	for turns := 0; e.Next() <= now+agePass; turns++ {
+	for turns := 0; e.Next() <= now+stalePass; turns++ {
 		if e.Tick(max(now, e.Next())); turns > n {
 			t.Fatal("it takes forever")
 		}

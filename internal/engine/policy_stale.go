@@ -1,0 +1,155 @@
+package engine
+
+// A job is stale if its policy ends it though nobody has reserved it: it is too old, or it has had its only attempt, as
+// a job that comes back after a crash. It is never reserved.
+//
+// sweep says how far the engine has come in its look at all jobs for stale ones, which ends those that nobody wants to
+// reserve. It goes through the slab, a page at a time, and takes a minute, or longer if there is more to end than the
+// turns can bear.
+//
+// I26. tubes counts the tubes whose policies make jobs stale. While there are any, due is set.
+type staleSweep struct {
+	tubes int
+	due   int64 // when the next page is looked at, or Never
+	place slot  // how far the present pass has come
+	began int64 // when it has begun; Never: it has not
+	took  int64 // ns; from the beginning of the pass before to that of this one; 0: there was none
+	pass  int64 // ns; stalePass, or less in tests
+	most  int   // jobs that a verb ends; maxLoggedSlice, or more in tests
+}
+
+const stalePass = 60 * second
+
+// StalePass returns how long the engine took when it last looked at all jobs, in ns: so long a stale one is there
+// at most. It is 0 if no policy makes jobs stale, and in the first minute.
+func (e *Engine) StalePass() int64 { return e.staleSweep.took }
+
+// once reports whether the policy permits one attempt only.
+func (p *Policy) once() bool { return p != nil && p.MaxAttempts == 1 }
+
+// stales reports whether the policy makes jobs stale.
+func (p *Policy) stales() bool { return p != nil && (p.TTL > 0 || p.KeepBuried > 0 || p.once()) }
+
+// countStales notes that a tube has another policy than before.
+func (e *Engine) countStales(before, after *Policy) {
+	w := &e.staleSweep
+	if before.stales() {
+		w.tubes--
+	}
+	if after.stales() {
+		w.tubes++
+	}
+	if w.tubes > 0 && w.due == Never {
+		w.due, w.place, w.began, w.took = e.now, 0, Never, 0
+	}
+}
+
+// stale returns why a job is, which is not reserved, or NumPolicyEvents.
+func (e *Engine) stale(now int64, p *Policy, j *job) PolicyEvent {
+	switch age := now - j.created; {
+	case j.state() == Buried:
+		if p.KeepBuried > 0 && age >= p.KeepBuried {
+			return BuriedTooLong
+		}
+	case p.once() && e.hadOnce(j):
+		return OutOfAttempts
+	case p.TTL > 0 && age >= p.TTL:
+		return Expired
+	}
+	return NumPolicyEvents
+}
+
+// hadOnce reports whether a job has had its only attempt, and one more for each kick.
+func (e *Engine) hadOnce(j *job) bool {
+	c := e.jobs.coldOf(j)
+	return c.reserves > c.kicks
+}
+
+// servable reports whether the first ready job of a tube may be reserved. If not, it has ended it. Or it has shut the
+// tube: because the Log refuses that, or because n jobs before it are enough for a turn.
+func (e *Engine) servable(now int64, i slot, n int) bool {
+	j := e.jobs.at(i)
+	t := e.tubeOfJob(j)
+	if t.gate == nil || t.policy == nil {
+		return true
+	}
+	switch why := e.stale(now, t.policy, j); {
+	case why == NumPolicyEvents:
+		return true
+	case n >= e.staleSweep.most:
+		e.shutGate(t, e.now)
+	case !e.end(why, t, i, j, nil):
+		e.shutGate(t, e.now+second)
+	}
+	return false
+}
+
+// admitOnce reports whether the Log admits the reservation of a job, if that is a Change. If not it shuts the tube.
+func (e *Engine) admitOnce(i slot) bool {
+	j := e.jobs.at(i)
+	t := e.tubeOfJob(j)
+	if !t.policy.once() || e.admit(JobState, t, j.bodyLen) == OK {
+		return true
+	}
+	e.notePolicy(PolicySkipped, t.name)
+	e.shutGate(t, e.now+second)
+	return false
+}
+
+// endStale ends a job that somebody wants to reserve by its id, if it is stale, and reports whether it is. One that
+// is buried is as it should be, but has had its attempt.
+func (e *Engine) endStale(now int64, i slot, j *job) bool {
+	t := e.tubeOfJob(j)
+	switch {
+	case t.policy == nil:
+		return false
+	case j.state() == Buried:
+		return t.policy.once() && e.hadOnce(j)
+	}
+	why := e.stale(now, t.policy, j)
+	if why != NumPolicyEvents {
+		e.end(why, t, i, j, nil)
+	}
+	return why != NumPolicyEvents
+}
+
+// sweepStale looks at a page of the slab for stale jobs, and ends them, as many as the turn can bear.
+func (e *Engine) sweepStale(now int64) {
+	w := &e.staleSweep
+	switch {
+	case w.place > 0:
+	case w.tubes == 0:
+		w.due, w.took = Never, 0
+		return
+	default:
+		if w.began != Never {
+			w.took = now - w.began
+		}
+		w.began = now
+	}
+	pages := slot(len(e.jobs.pages))
+	for n, onPage := 0, false; w.place < pages*slotsPerPage && (!onPage || w.place%slotsPerPage > 0); {
+		if n >= minSlice && e.tickSpent() || e.enoughChanges(n) {
+			w.due = now
+			return
+		}
+		i, ok := e.jobs.slots.nextUsed(w.place)
+		if !ok { // nor in the rest of the page, of which there may be nothing
+			w.place = (w.place/slotsPerPage + 1) * slotsPerPage
+			continue
+		}
+		w.place, onPage = i+1, true
+		j := e.jobs.at(i)
+		if t := e.tubeOfJob(j); t.policy != nil && j.state() != Reserved {
+			if why := e.stale(now, t.policy, j); why != NumPolicyEvents && e.end(why, t, i, j, nil) {
+				n++
+			}
+		}
+	}
+	e.turnWork += slotsPerPage / looksPerUnit
+	if w.place >= pages*slotsPerPage {
+		w.place, w.due = 0, w.began+w.pass
+		return
+	}
+	w.due = w.began + w.pass*int64(w.place/slotsPerPage)/int64(pages)
+}

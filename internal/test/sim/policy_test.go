@@ -1,0 +1,157 @@
+package sim
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+)
+
+// anyPolicies draws a policy for each tube, or none.
+func anyPolicies(rng *rand.Rand) engine.Policies {
+	all := make(map[string]*engine.Policy)
+	for _, tube := range tubes {
+		if rng.IntN(4) == 0 {
+			continue
+		}
+		all[tube] = &engine.Policy{
+			MaxAttempts: rng.Uint32N(4), MaxTimeouts: rng.Uint32N(3), MaxReleases: rng.Uint32N(3),
+			Exhausted: engine.Exhausted(rng.IntN(3)), DeadTube: "{tube}.dead",
+			RetryDelay: rng.Int64N(2) * int64(3*time.Second), RetryMax: int64(10 * time.Second), RetryFactor: 2, RetryOn: engine.Ends(rng.IntN(8)),
+			TTL: rng.Int64N(2) * int64(1+rng.IntN(60)) * int64(time.Second), BuryAtTTL: rng.IntN(2) == 0, KeepBuried: rng.Int64N(2) * int64(time.Minute),
+			MaxReserved: rng.Uint32N(4), Interval: rng.Int64N(2) * int64(50*time.Millisecond),
+		}
+	}
+	return engine.PolicyFunc(func(tube string) *engine.Policy { return all[tube] })
+}
+
+// A onceWorker waits for jobs, and notes those that it is given.
+type onceWorker struct{ given *[]uint64 }
+
+// WaitOver implements engine.Waiter.
+func (w onceWorker) WaitOver(job engine.Job, o engine.Outcome) {
+	if o == engine.OK {
+		*w.given = append(*w.given, job.ID)
+	}
+}
+
+// A job with one attempt is given to one worker, who hears of it when that is durable: whatever the end of the server,
+// and though workers fail, the disk is full, or the journal cannot be written.
+func TestAtMostOnce(t *testing.T) {
+	heard, worlds := 0, 0
+	eachSeed(t, 6, func(t *testing.T, name string, seed uint64) {
+		n := livesOnce(t, name, seed, 1)
+		heard += n
+		worlds++
+	})
+	if worlds >= 6 && heard < 20*worlds {
+		t.Errorf("in %d worlds only %d jobs were served", worlds, heard)
+	}
+}
+
+// livesOnce returns how many jobs were served, or -1 if one was served twice, which is no failure if more attempts are
+// allowed.
+func livesOnce(t *testing.T, name string, seed uint64, attempts uint32) (served int) {
+	w := newWorld(t, name, seed, journal.Options{SegmentSize: 1024 << (seed % 4)})
+	policy := &engine.Policy{MaxAttempts: attempts, Exhausted: engine.Exhausted(seed % 2), MaxReserved: uint32(seed % 5)}
+	w.policies = engine.PolicyFunc(func(string) *engine.Policy { return policy })
+	heard, twice := make(map[uint64]bool), false
+	for range 6 {
+		w.disk.SetLimit(0)
+		w.mustBoot()
+		w.disk.CutAt(w.disk.Ops() + 1 + w.rng.IntN(150))
+		var given []uint64
+		var sessions []*engine.Session
+		for range 60 {
+			given = nil
+			err := w.broker.Call(func(e *engine.Engine, now int64) {
+				w.check(e)
+				for len(sessions) < 4 {
+					sessions = append(sessions, e.Open(onceWorker{&given}))
+				}
+				for range 1 + w.rng.IntN(5) {
+					w.actOnce(e, now, sessions, &given)
+				}
+			})
+			if err == nil && !w.dark() {
+				for _, id := range given {
+					twice = twice || heard[id]
+					if heard[id] && attempts == 1 {
+						w.fatalf("job %d is served again", id)
+					}
+					heard[id] = true
+				}
+			}
+			if w.rest(); w.dark() {
+				break
+			}
+			if w.rng.IntN(30) == 0 {
+				w.disk.SetLimit(int64(w.rng.IntN(2)))
+			}
+		}
+		switch {
+		case w.dark() || w.rng.IntN(2) == 0:
+			w.powerCut()
+		case w.rng.IntN(2) == 0:
+			w.disk.CutAt(0)
+			w.kill()
+		default:
+			w.disk.CutAt(0)
+			if err := w.stop(); err != nil && !errors.Is(err, memfs.ErrPowerCut) {
+				w.fatalf("shutdown: %v", err)
+			}
+		}
+	}
+	if twice {
+		return -1
+	}
+	return len(heard)
+}
+
+// actOnce does something that kicks no job.
+func (w *world) actOnce(e *engine.Engine, now int64, sessions []*engine.Session, given *[]uint64) {
+	n := w.rng.IntN(len(sessions))
+	s, id := sessions[n], e.LastID()-w.rng.Uint64N(min(e.LastID()+1, 20))
+	switch w.rng.IntN(12) {
+	case 0, 1, 2, 3:
+		e.Put(now, s, engine.Spec{TTR: 1 + w.rng.Uint32N(3), Delay: w.rng.Uint32N(2)}, make([]byte, w.rng.IntN(200)))
+	case 4, 5, 6:
+		if e.SessionStats(now, s).Waiting {
+			return
+		}
+		if job, o := e.Reserve(now, s, int64(w.rng.IntN(2))*engine.Forever); o == engine.OK {
+			*given = append(*given, job.ID)
+		}
+	case 7:
+		if e.SessionStats(now, s).Waiting {
+			return
+		}
+		if job, o := e.ReserveJob(now, s, id); o == engine.OK {
+			*given = append(*given, job.ID)
+		}
+	case 8:
+		e.Release(now, s, id, 0, w.rng.Uint32N(2))
+	case 9:
+		e.Bury(s, id, 0)
+	case 10:
+		e.Delete(s, id)
+	default:
+		e.Close(now, s)
+		sessions[n] = e.Open(onceWorker{given})
+	}
+}
+
+// The test above finds a server that serves jobs twice.
+func TestAtMostOncePlanted(t *testing.T) {
+	found := false
+	eachSeed(t, 3, func(t *testing.T, name string, seed uint64) {
+		found = found || livesOnce(t, name, seed, 2) < 0
+	})
+	if !found {
+		t.Error("no job is served twice though two attempts are allowed")
+	}
+}
