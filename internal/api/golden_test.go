@@ -105,7 +105,7 @@ var (
 		"ids": {"[1,2,3]", "[]", "[-1]", `"x"`, "null", "[4,5,6,7,8,9,10]"}, "text": someTexts, "regexp": {`"^h"`, `"("`, "1"}, "pointer": {`"/user"`, `"x"`, "null"}, "equals": {`"17"`, `""`},
 		"to": {`"other"`, `"news"`, `"mail"`, `"-bad"`, `""`, "1", "null"}, "x": {"1"},
 		"kind": {`"buried"`, `"unwatched"`, `"limit"`, `"x"`, "1"}, "tube": {`"mail"`, `"other"`, `"-bad"`, `""`, "1"},
-		"set": {`{"max-attempts":"5"}`, `{"paused":"no","burst":"2"}`, `{"max-attempts":"1"}`, `{"x":"1"}`, `{"rate":5}`, "{}", "null", "1"}, "unset": {`["burst"]`, `["x"]`, "[]", "[1]", "1"},
+		"set": {`{"max-attempts":"5"}`, `{"paused":"no","burst":"2"}`, `{"max-attempts":"0.5"}`, `{"x":"1"}`, `{"rate":5}`, "{}", "null", "1"}, "unset": {`["burst"]`, `["x"]`, "[]", "[1]", "1"},
 	}
 	someLines = []string{
 		`{"body":"hello","tube":"mail"}`, `{"body":"a","tube":"news","state":"buried"}`, `{"body_base64":"//79"}`, `{"body":"x","delay":9,"state":"delayed","time_left":5}`, "", `{"body":1}`, `{"tube":"mail"}`, "[",
