@@ -242,89 +242,6 @@ func TestRestoreUnknownJob(t *testing.T) {
 	}
 }
 
-// A put overwrites, even with another tube and another body.
-func TestRestorePutOverwrites(t *testing.T) {
-	e := New(Options{})
-	e.Restore(Change{Kind: JobPut, ID: 3, State: Buried, Due: 9, TTR: 1, Tube: "a", Body: []byte("old")})
-	e.Restore(Change{Kind: JobPut, ID: 3, State: Ready, Pri: 4, TTR: 1, Tube: "b", Body: []byte("newer")})
-	if got, want := e.TubeNames().collect(), []string{"default", "b"}; !slices.Equal(got, want) {
-		t.Errorf("tubes are %q, want %q", got, want)
-	}
-	if j, o := e.Peek(3); o != OK || string(j.Body) != "newer" {
-		t.Errorf("peek gives %q, %v", j.Body, o)
-	}
-	if err := e.Check(); err != nil {
-		t.Error(err)
-	}
-}
-
-// What is buried after a restart comes after what was buried before.
-func TestBuriedOrderAcrossRestart(t *testing.T) {
-	e := New(Options{})
-	e.Restore(Change{Kind: JobPut, ID: 2, State: Buried, Due: 100, TTR: 1, Tube: DefaultTube})
-	e.Restore(Change{Kind: JobPut, ID: 1, State: Buried, Due: 101, TTR: 1, Tube: DefaultTube})
-	s := e.Open(nil)
-	e.Put(0, s, Spec{}, nil)
-	e.Reserve(0, s, 0)
-	e.Bury(s, 3, 0)
-	for _, want := range []uint64{2, 1, 3} {
-		if j, _ := e.PeekState(s, Buried); j.ID != want {
-			t.Errorf("next to be kicked is %d, want %d", j.ID, want)
-		}
-		e.Kick(0, s, 1)
-	}
-}
-
-// A restored pause keeps its tube, which nothing else refers to, until it ends.
-func TestRestoredPauseHoldsTube(t *testing.T) {
-	e := New(Options{Logged: true})
-	e.Restore(Change{Kind: TubePaused, Tube: "a", Delay: 10, Due: 10 * second})
-	st, o := e.TubeStats(4*second, []byte("a"))
-	if o != OK || st.Pause != 10 || st.PauseLeft != 6 {
-		t.Fatalf("stats-tube gives %+v, %v", st, o)
-	}
-	s := e.Open(nil)
-	e.Use(s, []byte("a"))
-	e.Put(0, s, Spec{}, nil)
-	e.Watch(s, []byte("a"))
-	if _, o := e.Reserve(0, s, 0); o != TimedOut {
-		t.Fatalf("a job of the paused tube was reserved: %v", o)
-	}
-	e.Close(0, s)
-	e.Delete(s, 1)
-	e.Tick(10*second - 1)
-	if n := e.Stats().Tubes; n != 2 {
-		t.Fatalf("%d tubes before the pause ends, want 2", n)
-	}
-	e.Tick(10 * second)
-	if n := e.Stats().Tubes; n != 1 {
-		t.Fatalf("%d tubes after the pause, want 1", n)
-	}
-	if err := e.Check(); err != nil {
-		t.Error(err)
-	}
-}
-
-// A pause goes with its tube; the log must hear of it, or a restart would bring
-// it back.
-func TestPauseOfVanishedTubeIsLogged(t *testing.T) {
-	e := New(Options{Logged: true})
-	s := e.Open(nil)
-	e.Use(s, []byte("a"))
-	e.Pause(0, []byte("a"), 100)
-	e.Use(s, []byte("b"))
-	after := New(Options{})
-	for _, c := range e.TakeChanges() {
-		after.Restore(c)
-	}
-	if got := slices.Collect(after.Pauses); len(got) != 0 {
-		t.Errorf("a restart brings back %+v", got)
-	}
-	if got := after.TubeNames().collect(); len(got) != 1 {
-		t.Errorf("a restart brings back tubes %q", got)
-	}
-}
-
 // The body of a put is not copied for the log.
 func TestChangeBody(t *testing.T) {
 	e := New(Options{Logged: true})
@@ -359,19 +276,6 @@ func TestNotLogged(t *testing.T) {
 	e.SkipID(s)
 	e.Close(2*second, s)
 	if got := e.TakeChanges(); len(got) != 0 {
-		t.Errorf("emitted %+v", got)
-	}
-}
-
-// A job that reserve-job takes from where it was set aside is ready after a
-// restart, as it would be if its session went.
-func TestReserveJobIsLogged(t *testing.T) {
-	e := New(Options{Logged: true})
-	s := e.Open(nil)
-	e.Put(0, s, Spec{Delay: 10, TTR: 1}, nil)
-	e.TakeChanges()
-	e.ReserveJob(second, s, 1)
-	if got := e.TakeChanges(); len(got) != 1 || got[0].Kind != JobState || got[0].State != Ready || got[0].Reserves != 1 {
 		t.Errorf("emitted %+v", got)
 	}
 }

@@ -94,27 +94,3 @@ func TestPutIntoRefused(t *testing.T) {
 		}
 	}
 }
-
-// A tube that goes while it is kicked, and comes back, is another.
-func TestKickOfTubeThatGoes(t *testing.T) {
-	e := New(Options{})
-	e.slice = 1
-	put := func() {
-		for range 3 {
-			e.PutInto(0, []byte("work"), Spec{Delay: 9}, nil)
-		}
-	}
-	put()
-	s := e.Open(nil)
-	e.Use(s, []byte("work"))
-	k := e.BeginKick(s, 9)
-	e.Use(s, []byte("default"))
-	e.ContinueKick(0, &k)
-	for id := range uint64(3) {
-		e.Delete(e.Open(nil), id+1)
-	}
-	put()
-	if more := e.ContinueKick(0, &k); more || k.Kicked != 1 {
-		t.Errorf("more %v, %d kicked, want 1", more, k.Kicked)
-	}
-}
