@@ -13,30 +13,31 @@ import (
 // offset returns how much a member's time is ahead of the true one.
 func (m *Member) offset() time.Duration { return time.Duration(m.clock.time() - time.Now().UnixNano()) }
 
-// When all members are started again, and one whose clock is far off is elected, the cluster's time is that of the others:
-// a clock that is ahead would end delays too soon, and one that is behind leave out the time in which nobody ran.
+// When all members are started again, and one whose clock is far off is elected, the
+// cluster's time is that of the others: a clock that is ahead would end delays too soon,
+// and one that is behind leave out the time in which nobody ran.
 func TestClockFarOff(t *testing.T) {
 	for name, off := range map[string]time.Duration{"days ahead": 48 * time.Hour, "minutes ahead": 10 * time.Minute, "days behind": -48 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, 3, func(t *testing.T, w *world) {
-				w.machines[1].off = off
+			inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+				sim.nodes[1].off = off
 				led := 0
 				for n := 0; n < 3 || led == 0 && n < 100; n++ { // who is elected is random
-					_, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60, Delay: 3600}, "later")
-					w.must(err)
-					for _, m := range w.machines {
+					_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60, Delay: 3600}, "later")
+					sim.must(err)
+					for _, m := range sim.nodes {
 						m.kill(false)
 					}
 					time.Sleep(3 * time.Hour)
-					for _, m := range w.machines {
+					for _, m := range sim.nodes {
 						m.boot()
 					}
-					l := w.leader()
-					if w.machineOf(l) == w.machines[1] {
+					l := sim.leader()
+					if sim.nodeOf(l) == sim.nodes[1] {
 						led++
 					}
 					if d := l.offset(); d.Abs() > time.Second {
-						w.fatalf("the cluster's time is off by %v", d)
+						sim.fatalf("the cluster's time is off by %v", d)
 					}
 				}
 				if led == 0 {
@@ -47,10 +48,11 @@ func TestClockFarOff(t *testing.T) {
 	}
 }
 
-// A small difference of the clocks changes nothing, nor does one between too few members that are heard.
+// A small difference of the clocks changes nothing, nor does one between too few members
+// that are heard.
 func TestClockOfMajority(t *testing.T) {
-	inWorld(t, 3, func(t *testing.T, w *world) {
-		l := w.leader()
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+		l := sim.leader()
 		for _, c := range []struct {
 			ahead [2]time.Duration // of the others
 			known bool
@@ -63,7 +65,7 @@ func TestClockOfMajority(t *testing.T) {
 			var got int64
 			known := false
 			l.inLoop(func() {
-				for i, id := range []uint64{w.machineOf(l).id%3 + 1, (w.machineOf(l).id+1)%3 + 1} {
+				for i, id := range []uint64{sim.nodeOf(l).id%3 + 1, (sim.nodeOf(l).id+1)%3 + 1} {
 					l.raft.peers[id].ahead = l.clock.offset.Load() + int64(c.ahead[i])
 				}
 				got, known = l.raft.majorityTime()
@@ -85,10 +87,11 @@ func TestClockOfMajority(t *testing.T) {
 	})
 }
 
-// Of three clocks that are known among five members, the middle one counts: neither one that is ahead nor one that is behind.
+// Of three clocks that are known among five members, the middle one counts: neither one
+// that is ahead nor one that is behind.
 func TestClockOfThreeAmongFive(t *testing.T) {
-	inWorld(t, 5, func(t *testing.T, w *world) {
-		l := w.leader()
+	inSimulation(t, 5, func(t *testing.T, sim *simulation) {
+		l := sim.leader()
 		for _, wrong := range []time.Duration{-time.Hour, time.Hour} {
 			var off time.Duration
 			l.inLoop(func() {
@@ -109,18 +112,19 @@ func TestClockOfThreeAmongFive(t *testing.T) {
 	})
 }
 
-// A member starts whose clock is somewhat ahead, and leads soon after. No delay ends too soon: it took the cluster's time at once.
+// A member starts whose clock is somewhat ahead, and leads soon after. No delay ends too
+// soon: it took the cluster's time at once.
 func TestClockOfFreshMember(t *testing.T) {
-	inWorld(t, 3, func(t *testing.T, w *world) {
-		l := w.leader()
-		m := w.machines[w.machineOf(l).id%3]
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+		l := sim.leader()
+		m := sim.nodes[sim.nodeOf(l).id%3]
 		m.kill(false)
 		m.off = 3 * time.Second
 		m.boot()
 		time.Sleep(time.Second)
 		before := l.offset()
-		w.must(l.Transfer(t.Context(), m.id))
-		w.until("it leads", func() bool { return w.whoLeads() == m.member })
+		sim.must(l.Transfer(t.Context(), m.id))
+		sim.until("it leads", func() bool { return sim.whoLeads() == m.member })
 		if jump := m.member.offset() - before; jump.Abs() > 20*time.Millisecond {
 			t.Errorf("the cluster's time has jumped by %v", jump)
 		}
@@ -129,17 +133,17 @@ func TestClockOfFreshMember(t *testing.T) {
 
 // A member joins whose clock is days ahead. When it leads, delays have their lengths.
 func TestClockOfJoiner(t *testing.T) {
-	inWorld(t, 2, func(t *testing.T, w *world) {
-		m := w.machine()
+	inSimulation(t, 2, func(t *testing.T, sim *simulation) {
+		m := sim.node()
 		m.off = 48 * time.Hour
-		w.join(m)
+		sim.join(m)
 		time.Sleep(time.Second)
-		w.must(w.leader().Transfer(t.Context(), m.id))
-		w.until("it leads", func() bool { return w.whoLeads() == m.member })
-		id, err := w.put(m.member, "mail", engine.Spec{TTR: 60, Delay: 2}, "soon")
-		w.must(err)
+		sim.must(sim.leader().Transfer(t.Context(), m.id))
+		sim.until("it leads", func() bool { return sim.whoLeads() == m.member })
+		id, err := sim.put(m.member, "mail", engine.Spec{TTR: 60, Delay: 2}, "soon")
+		sim.must(err)
 		state := func() (s engine.State) {
-			w.must(m.member.Broker().Call(func(e *engine.Engine, _ int64) {
+			sim.must(m.member.Broker().Call(func(e *engine.Engine, _ int64) {
 				c, _ := e.Snapshot(id)
 				s = c.State
 			}))
@@ -156,11 +160,12 @@ func TestClockOfJoiner(t *testing.T) {
 	})
 }
 
-// Members of two versions understand each other as long as the entries are of a level that both know.
+// Members of two versions understand each other as long as the entries are of a level
+// that both know.
 func TestLevels(t *testing.T) {
-	inWorld(t, 2, func(t *testing.T, w *world) {
-		l := w.leader()
-		other := w.machines[w.machineOf(l).id%2]
+	inSimulation(t, 2, func(t *testing.T, sim *simulation) {
+		l := sim.leader()
+		other := sim.nodes[sim.nodeOf(l).id%2]
 		for level, want := range map[uint64]error{entry.Written - 1: ErrTooOld, entry.Written: nil, entry.Level + 1: nil} {
 			h := other.member.Handshake()
 			h.Level = level
@@ -171,8 +176,8 @@ func TestLevels(t *testing.T) {
 	})
 }
 
-// Late messages of a leader, however many come together, hold a member's time back by less than they are late, and those that are not late
-// correct it.
+// Late messages of a leader, however many come together, hold a member's time back by
+// less than they are late, and those that are not late correct it.
 func TestClockOfLateMessages(t *testing.T) {
 	now := int64(time.Hour)
 	c := clock{now: func() int64 { return now }}

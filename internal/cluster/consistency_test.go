@@ -13,35 +13,36 @@ import (
 )
 
 // verify compares the queues of all members that are up.
-func (w *world) verify() consistency.Result {
+func (sim *simulation) verify() consistency.Result {
 	var members []status.Member
 	sessions := make(map[uint64]*consistency.Session)
-	for _, m := range w.machines {
+	for _, m := range sim.nodes {
 		members = append(members, status.Member{ID: m.id})
 		sessions[m.id] = new(consistency.Session)
 	}
-	return consistency.Verify(w.t.Context(), members, func(_ context.Context, id uint64, r consistency.Request) (consistency.Reply, error) {
-		return sessions[id].Do(w.machines[id-1].member, &r)
+	return consistency.Verify(sim.t.Context(), members, func(_ context.Context, id uint64, r consistency.Request) (consistency.Reply, error) {
+		return sessions[id].Do(sim.nodes[id-1].member, &r)
 	})
 }
 
-// Members that are the same are found to be so while clients put, delete and reserve, and one that is not is found.
+// Members that are the same are found to be so while clients put, delete and reserve, and
+// one that is not is found.
 func TestConsistencyCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+		sim := newSimulation(t, 1, 3)
 		time.Sleep(time.Second)
-		l := w.leader()
+		l := sim.leader()
 		for i := range 2000 {
-			_, err := w.put(l, "old", engine.Spec{Pri: uint32(i), TTR: 60, Delay: uint32(i % 3)}, "it stays")
-			w.must(err)
+			_, err := sim.put(l, "old", engine.Spec{Pri: uint32(i), TTR: 60, Delay: uint32(i % 3)}, "it stays")
+			sim.must(err)
 		}
-		w.must(l.Broker().Call(func(e *engine.Engine, now int64) {
+		sim.must(l.Broker().Call(func(e *engine.Engine, now int64) {
 			e.Pause(now, []byte("old"), 3600)
 		}))
-		stop := w.load(40)
+		stop := sim.load(40)
 		var changed uint64
 		for range 3 {
-			c := w.verify()
+			c := sim.verify()
 			if !c.Same || c.Members[0].Jobs == 0 {
 				t.Errorf("members that are the same: %+v", c)
 			}
@@ -54,7 +55,7 @@ func TestConsistencyCheck(t *testing.T) {
 		}
 
 		// One job differs in its priority.
-		follower := w.machines[l.opt.Self.ID%3]
+		follower := sim.nodes[l.opt.Self.ID%3]
 		var planted uint64
 		follower.member.Broker().Look(func(e *engine.Engine, _ int64) {
 			c, place, _ := e.NextSnapshot(0)
@@ -65,10 +66,10 @@ func TestConsistencyCheck(t *testing.T) {
 			c.Pri++
 			e.Restore(c)
 		})
-		c := w.verify()
+		c := sim.verify()
 		if want := []consistency.Difference{{Member: follower.id, Job: planted, Kind: "other"}}; !slices.Equal(c.Differences, want) {
 			t.Errorf("%+v, want %v", c, want)
 		}
-		w.close()
+		sim.close()
 	})
 }

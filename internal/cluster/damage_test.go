@@ -15,7 +15,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
-// A member that has lost its log, or a journal without which its log is of no use, does not start, and its directory says the same.
+// A member that has lost its log, or a journal without which its log is of no use, does
+// not start, and its directory says the same.
 func TestLost(t *testing.T) {
 	self := raftlog.Member{ID: 1, Address: "10.0.0.1:11400"}
 	for name, test := range map[string]struct {
@@ -67,34 +68,35 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// A leader that cannot read what another member lacks ends with that error, and the others go on.
+// A leader that cannot read what another member lacks ends with that error, and the
+// others go on.
 func TestUnreadableLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := emptyWorld(t, 1)
-		w.small()
-		w.grow(3)
+		sim := emptySimulation(t, 1)
+		sim.small()
+		sim.grow(3)
 		time.Sleep(time.Second)
-		l := w.leader()
-		away := w.machines[0]
+		l := sim.leader()
+		away := sim.nodes[0]
 		if away.member == l {
-			away = w.machines[1]
+			away = sim.nodes[1]
 		}
 		away.kill(false)
 		for range 20 { // more than stays in memory, and less than is kept for it
-			_, err := w.put(l, "mail", engine.Spec{TTR: 60}, large[:1<<10])
-			w.must(err)
+			_, err := sim.put(l, "mail", engine.Spec{TTR: 60}, large[:1<<10])
+			sim.must(err)
 		}
-		m := w.machineOf(l)
+		m := sim.nodeOf(l)
 		m.trouble.spoil(isOfLog)
 		away.boot()
-		w.until("the leader has ended", func() bool { return errors.Is(l.Err(), syscall.EIO) })
+		sim.until("the leader has ended", func() bool { return errors.Is(l.Err(), syscall.EIO) })
 		m.trouble.spoil(nil)
 		m.kill(false)
 		m.boot()
-		_, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60}, "after it")
-		w.must(err)
-		w.audit()
-		w.close()
+		_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, "after it")
+		sim.must(err)
+		sim.audit()
+		sim.close()
 	})
 }
 
@@ -105,7 +107,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// An Init of a single server's journal that was interrupted at its very end can be run again.
+// An Init of a single server's journal that was interrupted at its very end can be run
+// again.
 func TestInitAgain(t *testing.T) {
 	fs, self := memfs.New(), raftlog.Member{ID: 1, Address: "10.0.0.1:11400"}
 	j := journal.New(journal.Options{})

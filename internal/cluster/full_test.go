@@ -10,94 +10,96 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A disk that the log of entries has filled is freed, though the log is kept for a member that is away: that one gets the whole queue. So
-// is one on which the journal has no room beside the log.
+// A disk that the log of entries has filled is freed, though the log is kept for a member
+// that is away: that one gets the whole queue. So is one on which the journal has no room
+// beside the log.
 func TestLogFillsDisk(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long under the race detector")
 	}
-	for name, limit := range map[string]func(m *machine){
-		"the log has no room": func(m *machine) {
+	for name, limit := range map[string]func(m *node){
+		"the log has no room": func(m *node) {
 			m.trouble.fill(func(name string) bool {
 				files, err := m.disk.List(filepath.Dir(name))
 				return isOfLog(name) && (err != nil || len(files) >= 8)
 			})
 		},
-		"nothing has room": func(m *machine) { m.disk.SetLimit(600 << 10) },
+		"nothing has room": func(m *node) { m.disk.SetLimit(600 << 10) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := emptyWorld(t, 1)
-				w.small()
-				w.opt.Keep = 1 << 20 // more than the disks have room for
-				w.grow(3)
+				sim := emptySimulation(t, 1)
+				sim.small()
+				sim.opt.Keep = 1 << 20 // more than the disks have room for
+				sim.grow(3)
 				time.Sleep(time.Second)
-				l := w.leader()
-				away := w.machines[l.opt.Self.ID%3]
+				l := sim.leader()
+				away := sim.nodes[l.opt.Self.ID%3]
 				away.kill(false)
-				for _, m := range w.machines {
+				for _, m := range sim.nodes {
 					if m != away {
 						limit(m)
 					}
 				}
 				const puts = 300
 				for range puts {
-					if _, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60}, large); err != nil {
+					if _, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, large); err != nil {
 						time.Sleep(100 * time.Millisecond) // another one is to lead, perhaps
 					}
-					w.delete(w.leader()) // or the journal fills the disk
+					sim.delete(sim.leader()) // or the journal fills the disk
 				}
-				if n := w.acknowledged(); n < puts*2/3 {
+				if n := sim.acknowledged(); n < puts*2/3 {
 					t.Errorf("%d puts of %d were acknowledged", n, puts)
 				}
-				if n := w.logged("cannot be made ahead of time"); n > 4 {
+				if n := sim.logged("cannot be made ahead of time"); n > 4 {
 					t.Errorf("the log says %d times that the disk is full", n)
 				}
 				away.boot()
-				w.audit()
-				w.close()
+				sim.audit()
+				sim.close()
 			})
 		})
 	}
 }
 
-// A leader whose journal has no room for jobs does not keep the log for a member that is away: that has what the journal needs.
+// A leader whose journal has no room for jobs does not keep the log for a member that is
+// away: that has what the journal needs.
 func TestLogMakesWayForJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := emptyWorld(t, 1)
-		w.small()
-		w.opt.Keep, w.opt.Log.SegmentSize = 2<<20, 256<<10 // it does not need another one soon
-		w.grow(3)
+		sim := emptySimulation(t, 1)
+		sim.small()
+		sim.opt.Keep, sim.opt.Log.SegmentSize = 2<<20, 256<<10 // it does not need another one soon
+		sim.grow(3)
 		time.Sleep(time.Second)
-		l := w.leader()
-		away := w.machines[l.opt.Self.ID%3]
+		l := sim.leader()
+		away := sim.nodes[l.opt.Self.ID%3]
 		away.kill(false)
 		for range 150 {
-			_, err := w.put(l, "mail", engine.Spec{TTR: 60}, large)
-			w.must(errors.Join(err, w.delete(l)))
+			_, err := sim.put(l, "mail", engine.Spec{TTR: 60}, large)
+			sim.must(errors.Join(err, sim.delete(l)))
 		}
 		time.Sleep(time.Second)
 		const size, left = 4 << 20, 32 << 10
-		for _, m := range w.machines {
+		for _, m := range sim.nodes {
 			if m != away {
 				m.disk.SetLimit(size)
 				free, err := m.disk.Free(dir)
-				w.must(err)
+				sim.must(err)
 				m.disk.SetLimit(size - free + left)
 			}
 		}
 		refused := 0
-		for began := time.Now(); w.acknowledged() < 200 && time.Since(began) < time.Minute; {
-			if _, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60}, large); err != nil {
+		for began := time.Now(); sim.acknowledged() < 200 && time.Since(began) < time.Minute; {
+			if _, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, large); err != nil {
 				refused++
 				time.Sleep(100 * time.Millisecond)
 			}
 		}
-		if n := w.acknowledged(); n < 200 {
+		if n := sim.acknowledged(); n < 200 {
 			t.Errorf("only %d puts were acknowledged, %d were refused", n-150, refused)
 		}
 		away.boot()
-		w.audit()
-		w.close()
+		sim.audit()
+		sim.close()
 	})
 }

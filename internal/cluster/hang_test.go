@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,161 +20,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
-// A trouble is what a disk has: it hangs, or is full.
-type trouble struct {
-	mu    sync.Mutex
-	until chan struct{}                   // nil: nothing waits
-	waits func(name string) bool          // writes to such a file wait; nil: syncs of all do
-	bad   func(name string) bool          // such a file cannot be opened for reading; nil: all can
-	full  func(name string) bool          // such a file cannot be made, or become larger; nil: all can
-	late  func(name string) time.Duration // a sync of such a file is answered so much too soon; nil: none is
-	pace  int64                           // bytes that are written in a second; 0: no limit
-	ready time.Time                       // when all is written that was begun; with pace
-}
-
-// slow lets the disk write so many bytes a second.
-func (h *trouble) slow(pace int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.pace = pace
-}
-
-// write takes the time that so many bytes take.
-func (h *trouble) write(bytes int) {
-	h.mu.Lock()
-	if h.pace == 0 {
-		h.mu.Unlock()
-		return
-	}
-	if now := time.Now(); h.ready.Before(now) {
-		h.ready = now
-	}
-	h.ready = h.ready.Add(time.Duration(int64(bytes) * int64(time.Second) / h.pace))
-	ready := h.ready
-	h.mu.Unlock()
-	time.Sleep(time.Until(ready))
-}
-
-// hang lets the writes to some files wait, or, with nil, the syncs of all.
-func (h *trouble) hang(writes func(name string) bool) (end func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.until, h.waits = make(chan struct{}), writes
-	return h.goOn
-}
-
-// goOn ends what hang has begun, if it has not ended yet.
-func (h *trouble) goOn() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.until != nil {
-		close(h.until)
-		h.until = nil
-	}
-}
-
-// spoil lets some files be unreadable; nil: none is.
-func (h *trouble) spoil(bad func(name string) bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.bad = bad
-}
-
-// fill leaves no room for some files; nil: all have room.
-func (h *trouble) fill(full func(name string) bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.full = full
-}
-
-// wait waits if a sync hangs or, with a name, a write.
-func (h *trouble) wait(name string) {
-	h.mu.Lock()
-	until := h.until
-	if name != "" && (h.waits == nil || !h.waits(name)) || name == "" && h.waits != nil {
-		until = nil
-	}
-	h.mu.Unlock()
-	if until != nil {
-		<-until
-	}
-}
-
-func (h *trouble) room(name string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.full != nil && h.full(name) {
-		return syscall.ENOSPC
-	}
-	return nil
-}
-
-// troubledFS is a disk that has trouble.
-type troubledFS struct {
-	vfs.FS
-	*trouble
-}
-
-type troubledFile struct {
-	vfs.File
-	*trouble
-	name string
-}
-
-func (f *troubledFile) Sync() error {
-	f.wait("")
-	if f.late != nil {
-		if d := f.late(f.name); d > 0 {
-			time.AfterFunc(d, func() { f.File.Sync() }) // it may be closed by then
-			return nil
-		}
-	}
-	return f.File.Sync()
-}
-
-func (f *troubledFile) WriteAt(b []byte, at int64) (int, error) {
-	f.wait(f.name)
-	size, err := f.File.Size()
-	if err == nil && at+int64(len(b)) > size {
-		err = f.room(f.name)
-	}
-	if err != nil {
-		return 0, err
-	}
-	f.write(len(b))
-	return f.File.WriteAt(b, at)
-}
-
-func (d *troubledFS) Create(name string) (vfs.File, error) {
-	if err := d.room(name); err != nil {
-		return nil, err
-	}
-	f, err := d.FS.Create(name)
-	return d.file(name, f, err)
-}
-
-func (d *troubledFS) Open(name string) (vfs.File, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.bad != nil && d.bad(name) {
-		return nil, syscall.EIO
-	}
-	return d.FS.Open(name)
-}
-
-func (d *troubledFS) OpenWrite(name string) (vfs.File, error) {
-	f, err := d.FS.OpenWrite(name)
-	return d.file(name, f, err)
-}
-
-func (d *troubledFS) file(name string, f vfs.File, err error) (vfs.File, error) {
-	if err != nil {
-		return nil, err
-	}
-	return &troubledFile{f, d.trouble, name}, nil
-}
-
-// diskOn returns the append goroutine's part of a member whose log is in a file system, until ctx is done.
+// diskOn returns the append goroutine's part of a member whose log is in a file system,
+// until ctx is done.
 func diskOn(ctx context.Context, t *testing.T, fs vfs.FS) (*disk, *raftlog.Log) {
 	log, err := raftlog.Open(fs, "/", raftlog.Options{SegmentSize: 2 << 10})
 	if err != nil {
@@ -239,28 +84,28 @@ func TestEndWhileFailing(t *testing.T) {
 	}
 }
 
-// A leader whose disk hangs commits with the disks of the others, hands the leadership over, and comes back when its
-// disk does. The disk of a follower holds nobody up.
+// A leader whose disk hangs commits with the disks of the others, hands the leadership
+// over, and comes back when its disk does. The disk of a follower holds nobody up.
 func TestDiskHangs(t *testing.T) {
-	inWorld(t, 3, func(t *testing.T, w *world) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
-		l := w.leader()
-		end := w.machineOf(l).trouble.hang(nil)
+		l := sim.leader()
+		end := sim.nodeOf(l).trouble.hang(nil)
 		began := time.Now()
 		for time.Since(began) < 500*time.Millisecond {
-			_, err := w.put(l, "mail", engine.Spec{TTR: 60}, "while the leader's disk hangs")
-			w.must(err)
+			_, err := sim.put(l, "mail", engine.Spec{TTR: 60}, "while the leader's disk hangs")
+			sim.must(err)
 		}
-		if w.leader() != l {
+		if sim.leader() != l {
 			t.Error("the leader did not even wait half a second for its disk")
 		}
-		w.until("another one leads", func() bool { m := w.whoLeads(); return m != nil && m != l })
+		sim.until("another one leads", func() bool { m := sim.whoLeads(); return m != nil && m != l })
 		if took := time.Since(began); took > 2*time.Second {
 			t.Errorf("the leader kept the leadership for %v of fake time", took)
 		}
 		for range 50 { // the disk of a follower hangs
-			_, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60}, "while a follower's disk hangs")
-			w.must(err)
+			_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, "while a follower's disk hangs")
+			sim.must(err)
 		}
 		end()
 	})
@@ -271,40 +116,41 @@ func TestLargeJobOnSlowDisks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long under the race detector")
 	}
-	inWorld(t, 3, func(t *testing.T, w *world) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
-		l := w.leader()
-		for _, m := range w.machines {
+		l := sim.leader()
+		for _, m := range sim.nodes {
 			m.trouble.slow(10 << 20)
 		}
 		for range 2 { // the second time the journal waits for the end of the first
-			if _, err := w.put(l, "mail", engine.Spec{TTR: 60}, strings.Repeat("x", 12<<20)); err != nil || w.leader() != l {
-				t.Errorf("%v; another one leads: %v", err, w.leader() != l)
+			if _, err := sim.put(l, "mail", engine.Spec{TTR: 60}, strings.Repeat("x", 12<<20)); err != nil || sim.leader() != l {
+				t.Errorf("%v; another one leads: %v", err, sim.leader() != l)
 			}
 		}
 		time.Sleep(3 * time.Second)
-		if w.leader() != l {
+		if sim.leader() != l {
 			t.Error("another one leads")
 		}
 	})
 }
 
-// A leader whose disk hangs for moments hands the leadership over once: what comes soon after, it bears.
+// A leader whose disk hangs for moments hands the leadership over once: what comes soon
+// after, it bears.
 func TestDiskHangsAgain(t *testing.T) {
-	inWorld(t, 3, func(t *testing.T, w *world) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
-		l := w.leader()
+		l := sim.leader()
 		leadsAfter := func(d time.Duration) bool {
 			t.Helper()
-			end := w.machineOf(l).trouble.hang(isOfLog)
+			end := sim.nodeOf(l).trouble.hang(isOfLog)
 			for began := time.Now(); time.Since(began) < d; time.Sleep(10 * time.Millisecond) {
-				w.put(w.leader(), "mail", engine.Spec{TTR: 60}, "while the disk hangs") // it may fail
+				sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, "while the disk hangs") // it may fail
 			}
 			end()
-			leads := w.leader() == l
+			leads := sim.leader() == l
 			time.Sleep(3 * time.Second)
-			if w.leader() != l {
-				w.must(w.leader().Transfer(t.Context(), l.opt.Self.ID))
+			if sim.leader() != l {
+				sim.must(sim.leader().Transfer(t.Context(), l.opt.Self.ID))
 			}
 			return leads
 		}
@@ -323,46 +169,47 @@ func TestDiskHangsAgain(t *testing.T) {
 	})
 }
 
-// A leader whose disk hangs, and that has nobody to hand over to, acknowledges nothing until its disk comes back.
+// A leader whose disk hangs, and that has nobody to hand over to, acknowledges nothing
+// until its disk comes back.
 func TestOnlyDiskHangs(t *testing.T) {
-	inWorld(t, 1, func(t *testing.T, w *world) {
+	inSimulation(t, 1, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
-		l := w.leader()
-		end := w.machines[0].trouble.hang(nil)
+		l := sim.leader()
+		end := sim.nodes[0].trouble.hang(nil)
 		put := make(chan error)
 		go func() {
-			_, err := w.put(l, "mail", engine.Spec{TTR: 60}, "while the only disk hangs")
+			_, err := sim.put(l, "mail", engine.Spec{TTR: 60}, "while the only disk hangs")
 			put <- err
 		}()
 		time.Sleep(5 * time.Second)
-		if w.acknowledged() > 0 {
+		if sim.acknowledged() > 0 {
 			t.Error("a put was acknowledged that is on no disk")
 		}
 		end()
-		w.must(<-put)
+		sim.must(<-put)
 	})
 }
 
-// A leader whose writes hang is replaced as soon as one whose syncs do: of the journal, for which its turns wait, although Raft's log
-// is written; and of Raft's log.
+// A leader whose writes hang is replaced as soon as one whose syncs do: of the journal,
+// for which its turns wait, although Raft's log is written; and of Raft's log.
 func TestWritesHang(t *testing.T) {
 	for name, waits := range map[string]func(name string) bool{"of the journal": isOfJournal, "of the log": isOfLog} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, 3, func(t *testing.T, w *world) {
+			inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 				time.Sleep(time.Second)
-				l := w.leader()
-				end := w.machineOf(l).trouble.hang(waits)
+				l := sim.leader()
+				end := sim.nodeOf(l).trouble.hang(waits)
 				began := time.Now()
 				for range 3 {
-					go w.put(l, "mail", engine.Spec{TTR: 60}, "while the leader's writes hang") // it may fail
+					go sim.put(l, "mail", engine.Spec{TTR: 60}, "while the leader's writes hang") // it may fail
 				}
-				w.until("another one leads", func() bool { m := w.whoLeads(); return m != nil && m != l })
+				sim.until("another one leads", func() bool { m := sim.whoLeads(); return m != nil && m != l })
 				if took := time.Since(began); took > 2*time.Second {
 					t.Errorf("the leader kept the leadership for %v of fake time", took)
 				}
 				for range 50 {
-					_, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60}, "while a follower's writes hang")
-					w.must(err)
+					_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, "while a follower's writes hang")
+					sim.must(err)
 				}
 				end()
 			})
@@ -370,29 +217,30 @@ func TestWritesHang(t *testing.T) {
 	}
 }
 
-// A leader that waits for another segment of its journal, before it executes a command, is replaced too.
+// A leader that waits for another segment of its journal, before it executes a command,
+// is replaced too.
 func TestNewSegmentHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := emptyWorld(t, 1)
-		w.small()
-		w.grow(3)
+		sim := emptySimulation(t, 1)
+		sim.small()
+		sim.grow(3)
 		time.Sleep(time.Second)
-		l := w.leader()
-		m := w.machineOf(l)
+		l := sim.leader()
+		m := sim.nodeOf(l)
 		names, err := m.disk.List(dir)
-		w.must(err)
+		sim.must(err)
 		end := m.trouble.hang(func(name string) bool {
 			return isOfJournal(name) && !slices.Contains(names, filepath.Base(name))
 		})
-		stop := w.load(3)
+		stop := sim.load(3)
 		for range 20 {
-			go w.put(l, "mail", engine.Spec{TTR: 60}, large) // it may fail
+			go sim.put(l, "mail", engine.Spec{TTR: 60}, large) // it may fail
 		}
-		w.until("another one leads", func() bool { m := w.whoLeads(); return m != nil && m != l })
+		sim.until("another one leads", func() bool { m := sim.whoLeads(); return m != nil && m != l })
 		end()
 		stop()
-		w.audit()
-		w.close()
+		sim.audit()
+		sim.close()
 	})
 }
 
@@ -401,39 +249,40 @@ func TestAllDisksAreFull(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long under the race detector")
 	}
-	inWorld(t, 3, func(t *testing.T, w *world) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
-		for _, m := range w.machines {
+		for _, m := range sim.nodes {
 			m.trouble.fill(isOfJournal)
 		}
 		epochs := map[uint64]bool{} // by term
 		for began := time.Now(); time.Since(began) < 4*time.Minute; time.Sleep(20 * time.Millisecond) {
-			l := w.leader()
+			l := sim.leader()
 			epochs[l.Lead().Term] = true
-			w.put(l, "mail", engine.Spec{TTR: 60}, large) // it may be refused
+			sim.put(l, "mail", engine.Spec{TTR: 60}, large) // it may be refused
 		}
 		if n := len(epochs); n < 2 || n > 4 {
 			t.Errorf("there were %d epochs, with three members", n)
 		}
-		for _, m := range w.machines {
+		for _, m := range sim.nodes {
 			m.trouble.fill(nil)
 		}
 	})
 }
 
-// When the disks of a majority are full puts and deletes wait, and when they have room all go on by themselves.
+// When the disks of a majority are full puts and deletes wait, and when they have room
+// all go on by themselves.
 func TestMostDisksAreFull(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long under the race detector")
 	}
-	inWorld(t, 3, func(t *testing.T, w *world) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
-		l := w.leader()
+		l := sim.leader()
 		for range 10 {
-			_, err := w.put(l, "mail", engine.Spec{TTR: 60}, "while there is room")
-			w.must(err)
+			_, err := sim.put(l, "mail", engine.Spec{TTR: 60}, "while there is room")
+			sim.must(err)
 		}
-		for _, m := range w.machines {
+		for _, m := range sim.nodes {
 			if m.member != l {
 				m.trouble.fill(func(string) bool { return true })
 			}
@@ -442,7 +291,7 @@ func TestMostDisksAreFull(t *testing.T) {
 		ended := make(chan error)
 		for range puts {
 			go func() {
-				_, err := w.put(l, "mail", engine.Spec{TTR: 60}, large)
+				_, err := sim.put(l, "mail", engine.Spec{TTR: 60}, large)
 				ended <- err
 			}()
 		}
@@ -450,7 +299,7 @@ func TestMostDisksAreFull(t *testing.T) {
 		for began := time.Now(); time.Since(began) < 30*time.Second; {
 			select {
 			case err := <-ended:
-				w.must(err)
+				sim.must(err)
 				waiting--
 			case <-time.After(time.Second):
 			}
@@ -459,7 +308,7 @@ func TestMostDisksAreFull(t *testing.T) {
 			t.Fatal("no put waits")
 		}
 		deleted := make(chan error)
-		go func() { deleted <- w.delete(l) }()
+		go func() { deleted <- sim.delete(l) }()
 		select {
 		case err := <-ended:
 			t.Errorf("a put is answered: %v", err)
@@ -467,36 +316,36 @@ func TestMostDisksAreFull(t *testing.T) {
 			t.Errorf("a delete is answered: %v", err)
 		case <-time.After(time.Minute):
 		}
-		if w.leader() != l {
+		if sim.leader() != l {
 			t.Error("another one leads, whose disk is full")
 		}
-		for _, m := range w.machines {
+		for _, m := range sim.nodes {
 			m.trouble.fill(nil)
 		}
 		for range waiting {
-			w.must(<-ended)
+			sim.must(<-ended)
 		}
-		w.must(<-deleted)
+		sim.must(<-deleted)
 	})
 }
 
 // A leader whose disk is full again soon after it had room lets another one lead again.
 func TestDiskIsFullAgain(t *testing.T) {
-	inWorld(t, 3, func(t *testing.T, w *world) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
-		l := w.leader()
-		m := w.machineOf(l)
+		l := sim.leader()
+		m := sim.nodeOf(l)
 		for range 3 {
 			m.trouble.fill(isOfJournal)
-			w.until("another one leads", func() bool {
-				w.put(l, "mail", engine.Spec{TTR: 60}, large) // it may be refused
-				leader := w.whoLeads()
+			sim.until("another one leads", func() bool {
+				sim.put(l, "mail", engine.Spec{TTR: 60}, large) // it may be refused
+				leader := sim.whoLeads()
 				return leader != nil && leader != l
 			})
 			m.trouble.fill(nil)
 			time.Sleep(3 * time.Second)
-			w.must(w.leader().Transfer(t.Context(), m.id))
-			w.until("it leads again", func() bool { return w.whoLeads() == l })
+			sim.must(sim.leader().Transfer(t.Context(), m.id))
+			sim.until("it leads again", func() bool { return sim.whoLeads() == l })
 		}
 	})
 }
@@ -515,19 +364,19 @@ func TestDiskIsFull(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, 3, func(t *testing.T, w *world) {
+			inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 				time.Sleep(time.Second)
-				l := w.leader()
-				of := &w.machineOf(l).trouble
+				l := sim.leader()
+				of := &sim.nodeOf(l).trouble
 				of.fill(full)
-				w.until("another one leads", func() bool {
-					w.put(l, "mail", engine.Spec{TTR: 60}, large) // it may be refused
-					m := w.whoLeads()
+				sim.until("another one leads", func() bool {
+					sim.put(l, "mail", engine.Spec{TTR: 60}, large) // it may be refused
+					m := sim.whoLeads()
 					return m != nil && m != l
 				})
 				for range 50 {
-					_, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60}, large)
-					w.must(err)
+					_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, large)
+					sim.must(err)
 				}
 				of.fill(nil)
 			})
@@ -537,36 +386,33 @@ func TestDiskIsFull(t *testing.T) {
 
 // A member is not ready whose journal has not taken for 10 s what was agreed on.
 func TestLagging(t *testing.T) {
-	inWorld(t, 3, func(t *testing.T, w *world) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
-		l := w.leader()
-		full := w.machines[0]
+		l := sim.leader()
+		full := sim.nodes[0]
 		if full.member == l {
-			full = w.machines[1]
+			full = sim.nodes[1]
 		}
-		w.must(full.member.Ready())
+		sim.must(full.member.Ready())
 		full.trouble.fill(isOfJournal)
 		for range 200 { // more than its segments have room for
-			_, err := w.put(l, "mail", engine.Spec{TTR: 60}, large)
-			w.must(err)
+			_, err := sim.put(l, "mail", engine.Spec{TTR: 60}, large)
+			sim.must(err)
 		}
 		time.Sleep(5 * time.Second)
-		w.must(full.member.Ready())
+		sim.must(full.member.Ready())
 		time.Sleep(6 * time.Second)
 		if err := full.member.Ready(); err == nil || !strings.Contains(err.Error(), " s behind") {
 			t.Errorf("ready: %v", err)
 		}
-		w.must(l.Ready())
+		sim.must(l.Ready())
 		full.trouble.fill(nil)
-		w.until("it is ready again", func() bool { return full.member.Ready() == nil })
+		sim.until("it is ready again", func() bool { return full.member.Ready() == nil })
 	})
 }
 
-func isOfJournal(name string) bool { return !isOfLog(name) }
-
-func isOfLog(name string) bool { return strings.Contains(name, "/cluster/") }
-
-// A member whose journal is full may win an election. As it cannot serve it lets another one lead.
+// A member whose journal is full may win an election. As it cannot serve it lets another
+// one lead.
 func TestFullMemberIsElected(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long under the race detector")
@@ -574,32 +420,32 @@ func TestFullMemberIsElected(t *testing.T) {
 	won := false
 	for seed := uint64(0); seed < 8 || !won && seed < 64; seed++ {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, seed, 3)
+			sim := newSimulation(t, seed, 3)
 			time.Sleep(time.Second)
-			l := w.leader()
-			full := w.machines[0]
+			l := sim.leader()
+			full := sim.nodes[0]
 			if full.member == l {
-				full = w.machines[1]
+				full = sim.nodes[1]
 			}
 			full.trouble.fill(isOfJournal)
 			for range 200 { // more than its segments have room for
-				_, err := w.put(l, "mail", engine.Spec{TTR: 60}, large)
-				w.must(err)
+				_, err := sim.put(l, "mail", engine.Spec{TTR: 60}, large)
+				sim.must(err)
 			}
-			w.machineOf(l).kill(false)
-			w.until("the member that has room leads", func() bool {
+			sim.nodeOf(l).kill(false)
+			sim.until("the member that has room leads", func() bool {
 				s, err := full.member.Status()
-				w.must(err)
+				sim.must(err)
 				won = won || s.Leader == full.id
-				m := w.whoLeads()
+				m := sim.whoLeads()
 				return m != nil && m != full.member
 			})
-			_, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60}, large)
-			w.must(err)
+			_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, large)
+			sim.must(err)
 			full.trouble.fill(nil)
-			w.machineOf(l).boot()
-			w.audit()
-			w.close()
+			sim.nodeOf(l).boot()
+			sim.audit()
+			sim.close()
 		})
 	}
 	if !won {

@@ -7,19 +7,20 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// What was set on an engine while it ran outlives a deposition, also one after which the engine is made again.
+// What was set on an engine while it ran outlives a deposition, also one after which the
+// engine is made again.
 func TestSettingsOutliveDeposition(t *testing.T) {
-	inWorld(t, 3, func(t *testing.T, w *world) {
-		l := w.leader()
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+		l := sim.leader()
 		l.Broker().Configure(func(e *engine.Engine) { e.SetLimits(engine.Limits{Memory: 1 << 20}) })
-		w.part(w.machineOf(l))
-		if _, err := w.put(l, "mail", engine.Spec{TTR: 60}, "not acknowledged"); err == nil {
+		sim.part(sim.nodeOf(l))
+		if _, err := sim.put(l, "mail", engine.Spec{TTR: 60}, "not acknowledged"); err == nil {
 			t.Fatal("a put without a majority was acknowledged")
 		}
 		l.Broker().Configure((*engine.Engine).Drain) // also when the epoch has just ended
-		w.heal()
+		sim.heal()
 		time.Sleep(time.Second)
-		if w.logged("read from the journal again") == 0 {
+		if sim.logged("read from the journal again") == 0 {
 			t.Error("the engine was not made again")
 		}
 		l.Broker().Look(func(e *engine.Engine, _ int64) {

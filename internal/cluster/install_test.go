@@ -100,7 +100,8 @@ func start(fsys vfs.FS) error {
 	return settleSnapshot(fsys, dir, log.State().Cut)
 }
 
-// check returns what is wrong with a directory after a start, and whether the snapshot is installed.
+// check returns what is wrong with a directory after a start, and whether the snapshot is
+// installed.
 func checkInstalled(fsys vfs.FS) (installed bool, err error) {
 	log, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{ReadOnly: true})
 	if err != nil {
@@ -137,8 +138,9 @@ func checkInstalled(fsys vfs.FS) (installed bool, err error) {
 	return installed, errors.Join(err, sealErr)
 }
 
-// Whichever call of the disk fails, and from then on all, and whatever a power cut leaves of what was done: the next start
-// has the old queue with the old log, or the new one with the new log. So it is when that start is interrupted, too.
+// Whichever call of the disk fails, and from then on all, and whatever a power cut leaves
+// of what was done: the next start has the old queue with the old log, or the new one
+// with the new log. So it is when that start is interrupted, too.
 func TestCrashWhileInstalling(t *testing.T) {
 	outcomes := map[bool]int{}
 	for n := 1; ; n++ {

@@ -21,32 +21,33 @@ import (
 
 // A cluster of one serves, and serves again after it was killed.
 func TestAlone(t *testing.T) {
-	inWorld(t, 1, func(t *testing.T, w *world) {
-		m := w.machines[0]
+	inSimulation(t, 1, func(t *testing.T, sim *simulation) {
+		m := sim.nodes[0]
 		for life := range 4 {
 			for i := range 20 {
-				if _, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60, Delay: uint32(i % 3)}, fmt.Sprint("job", life, i)); err != nil {
-					w.fatalf("%v", err)
+				if _, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60, Delay: uint32(i % 3)}, fmt.Sprint("job", life, i)); err != nil {
+					sim.fatalf("%v", err)
 				}
 				if i%4 == 0 {
-					w.must(w.delete(w.leader()))
+					sim.must(sim.delete(sim.leader()))
 				}
 			}
-			w.audit()
+			sim.audit()
 			m.kill(life%2 == 1)
 			m.boot()
-			w.leader()
-			w.audit()
+			sim.leader()
+			sim.audit()
 		}
 	})
 }
 
-// What asks the raft loop is answered, or told that the member is closed, and nothing of it runs after that.
+// What asks the raft loop is answered, or told that the member is closed, and nothing of
+// it runs after that.
 func TestAskWhileClosing(t *testing.T) {
 	for range 3 {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, 1, 1)
-			m := w.leader()
+			sim := newSimulation(t, 1, 1)
+			m := sim.leader()
 			var asking sync.WaitGroup
 			for range 4 {
 				asking.Go(func() {
@@ -62,18 +63,18 @@ func TestAskWhileClosing(t *testing.T) {
 					}
 				})
 			}
-			w.close()
+			sim.close()
 			asking.Wait()
 		})
 	}
 }
 
-// load puts, deletes and works at whoever leads until the world is told to stop.
-func (w *world) load(clients int) (stop func()) {
+// load puts, deletes and works at whoever leads until the simulation is told to stop.
+func (sim *simulation) load(clients int) (stop func()) {
 	done := make(chan struct{})
 	var all sync.WaitGroup
 	for n := range 2 {
-		k := &worker{w: w, rng: rand.New(rand.NewPCG(uint64(n), 6))}
+		k := &worker{sim: sim, rng: rand.New(rand.NewPCG(uint64(n), 6))}
 		all.Go(func() { k.run(done) })
 	}
 	for k := range clients {
@@ -85,15 +86,15 @@ func (w *world) load(clients int) (stop func()) {
 					return
 				case <-time.After(time.Duration(1+rng.IntN(40)) * time.Millisecond):
 				}
-				m := w.whoLeads()
+				m := sim.whoLeads()
 				switch {
 				case m == nil:
 				case rng.IntN(3) == 0:
-					w.delete(m)
+					sim.delete(m)
 				case rng.IntN(8) == 0:
-					w.put(m, laterTube, engine.Spec{TTR: 60, Delay: uint32(3 + rng.IntN(8))}, fmt.Sprint("later job", k, n))
+					sim.put(m, laterTube, engine.Spec{TTR: 60, Delay: uint32(3 + rng.IntN(8))}, fmt.Sprint("later job", k, n))
 				default:
-					w.put(m, fmt.Sprint("tube", rng.IntN(3)), engine.Spec{TTR: 60, Delay: uint32(rng.IntN(3))}, fmt.Sprint("job", k, n))
+					sim.put(m, fmt.Sprint("tube", rng.IntN(3)), engine.Spec{TTR: 60, Delay: uint32(rng.IntN(3))}, fmt.Sprint("job", k, n))
 				}
 			}
 		})
@@ -102,69 +103,71 @@ func (w *world) load(clients int) (stop func()) {
 }
 
 // whoLeads returns a member that says so, or nil.
-func (w *world) whoLeads() *Member {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, k := range w.rng.Perm(len(w.machines)) {
-		if m := w.machines[k].member; m != nil && m.Lead().Epoch != 0 {
+func (sim *simulation) whoLeads() *Member {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	for _, k := range sim.rng.Perm(len(sim.nodes)) {
+		if m := sim.nodes[k].member; m != nil && m.Lead().Epoch != 0 {
 			return m
 		}
 	}
 	return nil
 }
 
-// Nothing that was acknowledged is lost, and all members have the same, whatever happens to a minority of them.
+// Nothing that was acknowledged is lost, and all members have the same, whatever happens
+// to a minority of them.
 func TestLives(t *testing.T) {
 	seeds.Each(t, 2, func(t *testing.T, seed uint64) {
-		synctest.Test(t, func(t *testing.T) { emptyWorld(t, seed).live(seed) })
+		synctest.Test(t, func(t *testing.T) { emptySimulation(t, seed).live(seed) })
 	})
 }
 
-// small makes the logs of members so small that one that is away for a while needs a walk.
-func (w *world) small() {
-	w.opt.Log.SegmentSize, w.opt.Log.Recent, w.opt.Keep = 8<<10, 4<<10, 32<<10
-	w.opt.Journal.SegmentSize, w.opt.Journal.Sync = 16<<10, 200*time.Millisecond
+// small makes the logs of members so small that one that is away for a while needs a
+// walk.
+func (sim *simulation) small() {
+	sim.opt.Log.SegmentSize, sim.opt.Log.Recent, sim.opt.Keep = 8<<10, 4<<10, 32<<10
+	sim.opt.Journal.SegmentSize, sim.opt.Journal.Sync = 16<<10, 200*time.Millisecond
 }
 
 // live lets members and their clients live through some mishaps.
-func (w *world) live(seed uint64) {
+func (sim *simulation) live(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 2))
-	w.refusals, w.patient = rng.IntN(2) == 0, rng.IntN(2) == 0
-	w.small()
+	sim.refusals, sim.patient = rng.IntN(2) == 0, rng.IntN(2) == 0
+	sim.small()
 	size := 3 + 2*rng.IntN(2)
-	w.offOf = 2 + rng.Uint64N(uint64(size-1)) // the first member's clock is the cluster's from the beginning
-	w.grow(size)
-	w.preload(1200)
-	w.stop = w.load(3)
+	sim.offOf = 2 + rng.Uint64N(uint64(size-1)) // the first member's clock is the cluster's from the beginning
+	sim.grow(size)
+	sim.preload(1200)
+	sim.stop = sim.load(3)
 	for range 8 {
 		time.Sleep(time.Duration(rng.IntN(1500)) * time.Millisecond)
-		w.mishap(rng)
-		w.checkDelays()
+		sim.mishap(rng)
+		sim.checkDelays()
 	}
-	w.recover()
+	sim.recover()
 	time.Sleep(4 * time.Second)
-	before := w.acknowledged()
+	before := sim.acknowledged()
 	time.Sleep(time.Second)
-	w.stop()
-	w.stop = nil
-	if w.acknowledged() == before {
-		w.fatalf("nothing is acknowledged though all is well")
+	sim.stop()
+	sim.stop = nil
+	if sim.acknowledged() == before {
+		sim.fatalf("nothing is acknowledged though all is well")
 	}
-	w.audit()
-	if w.logged("this leader does not have") > 0 {
-		w.fatalf("a leader takes a member for one that knows better")
+	sim.audit()
+	if sim.logged("this leader does not have") > 0 {
+		sim.fatalf("a leader takes a member for one that knows better")
 	}
-	puts, deletes := w.asked.Acknowledged()
-	w.t.Logf("%d members, %d puts and %d deletes acknowledged, %d snapshots", len(w.machines), puts, deletes, w.logged("the whole queue was received"))
-	w.close()
+	puts, deletes := sim.asked.Acknowledged()
+	sim.t.Logf("%d members, %d puts and %d deletes acknowledged, %d snapshots", len(sim.nodes), puts, deletes, sim.logged("the whole queue was received"))
+	sim.close()
 }
 
 // mishap lets something happen to a member, to the leader most often.
-func (w *world) mishap(rng *rand.Rand) {
-	l := w.leader()
-	m := w.machineOf(l)
+func (sim *simulation) mishap(rng *rand.Rand) {
+	l := sim.leader()
+	m := sim.nodeOf(l)
 	if rng.IntN(3) == 0 {
-		m = w.machines[rng.IntN(len(w.machines))]
+		m = sim.nodes[rng.IntN(len(sim.nodes))]
 	}
 	if m.member == nil {
 		return
@@ -175,34 +178,34 @@ func (w *world) mishap(rng *rand.Rand) {
 		time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond) // long enough that the others cut what it needs
 		m.boot()
 	case 2:
-		w.part(m)
+		sim.part(m)
 		time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond)
-		w.heal()
+		sim.heal()
 	case 3: // one way only
-		w.mu.Lock()
-		for _, o := range w.machines {
-			w.cut[[2]uint64{o.id, m.id}] = true
+		sim.mu.Lock()
+		for _, o := range sim.nodes {
+			sim.cut[[2]uint64{o.id, m.id}] = true
 		}
-		w.mu.Unlock()
+		sim.mu.Unlock()
 		time.Sleep(time.Duration(rng.IntN(3000)) * time.Millisecond)
-		w.heal()
+		sim.heal()
 	case 4:
-		ctx, cancel := context.WithTimeout(w.t.Context(), 3*time.Second)
-		l.Transfer(ctx, w.machines[rng.IntN(len(w.machines))].id) // it may be refused
+		ctx, cancel := context.WithTimeout(sim.t.Context(), 3*time.Second)
+		l.Transfer(ctx, sim.nodes[rng.IntN(len(sim.nodes))].id) // it may be refused
 		cancel()
 	case 5: // all lose their power
-		w.lagged = max(w.lagged, -l.offset())
-		for _, o := range w.machines {
+		sim.lagged = max(sim.lagged, -l.offset())
+		for _, o := range sim.nodes {
 			o.kill(true)
 		}
-		for _, o := range w.machines {
+		for _, o := range sim.nodes {
 			time.Sleep(time.Duration(rng.IntN(500)) * time.Millisecond)
 			if !o.gone {
 				o.boot()
 			}
 		}
 	case 6:
-		w.flap(rng)
+		sim.flap(rng)
 	case 7: // it stands still
 		release := make(chan struct{})
 		m.member.mail.post(func() { <-release })
@@ -213,17 +216,17 @@ func (w *world) mishap(rng *rand.Rand) {
 		time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond)
 		m.trouble.fill(nil)
 	case 9:
-		w.exchange(m, rng.IntN(2) == 0)
+		sim.exchange(m, rng.IntN(2) == 0)
 	case 10:
-		w.hang(m, rng)
+		sim.hang(m, rng)
 	case 11:
-		w.restore(m, rng)
+		sim.restore(m, rng)
 	}
 }
 
-// restore restores the disk of a machine from a copy that lacks its last start, and
-// another machine takes its place.
-func (w *world) restore(m *machine, rng *rand.Rand) {
+// restore restores the disk of a node from a copy that lacks its last start, and
+// another node takes its place.
+func (sim *simulation) restore(m *node, rng *rand.Rand) {
 	m.kill(rng.IntN(2) == 0)
 	disk := m.disk.Crash(keptAll())
 	m.boot()
@@ -231,19 +234,20 @@ func (w *world) restore(m *machine, rng *rand.Rand) {
 	m.kill(rng.IntN(2) == 0)
 	m.disk = disk
 	m.boot()
-	w.condemned(m, ErrDamaged.Error())
-	w.exchange(m, true)
+	sim.condemned(m, ErrDamaged.Error())
+	sim.exchange(m, true)
 }
 
-// hang lets the disk of a machine hang for a while: its syncs, or writes. That machine or another one may be killed meanwhile.
-func (w *world) hang(m *machine, rng *rand.Rand) {
+// hang lets the disk of a node hang for a while: its syncs, or writes. That node or
+// another one may be killed meanwhile.
+func (sim *simulation) hang(m *node, rng *rand.Rand) {
 	all := func(string) bool { return true }
 	end := m.trouble.hang([]func(name string) bool{nil, all, isOfJournal, isOfLog}[rng.IntN(4)])
 	time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond)
 	victim := m
 	switch rng.IntN(4) {
 	case 0:
-		victim = w.machines[rng.IntN(len(w.machines))]
+		victim = sim.nodes[rng.IntN(len(sim.nodes))]
 		fallthrough
 	case 1:
 		if victim.member != nil {
@@ -255,60 +259,62 @@ func (w *world) hang(m *machine, rng *rand.Rand) {
 	end()
 }
 
-// exchange lets another machine have a member in place of that of a machine, which is lost before.
-func (w *world) exchange(old *machine, lost bool) {
-	joiner := w.machine()
+// exchange lets another node have a member in place of that of a node, which is lost
+// before.
+func (sim *simulation) exchange(old *node, lost bool) {
+	joiner := sim.node()
 	self := joiner.self()
 	if lost {
 		old.kill(true)
 		old.gone, self.Replaces = true, old.id
-		w.joinAs(joiner, self)
+		sim.joinAs(joiner, self)
 		return
 	}
-	w.joinAs(joiner, self)
-	w.until("the member is removed", func() bool {
-		l := w.leader()
+	sim.joinAs(joiner, self)
+	sim.until("the member is removed", func() bool {
+		l := sim.leader()
 		if l == old.member {
-			l.Transfer(w.t.Context(), joiner.id) // it may be declined at first
+			l.Transfer(sim.t.Context(), joiner.id) // it may be declined at first
 			return false
 		}
-		err := l.Remove(w.t.Context(), old.id)
+		err := l.Remove(sim.t.Context(), old.id)
 		return err == nil || errors.Is(err, ErrNotMember)
 	})
-	w.removed(old)
+	sim.removed(old)
 	old.gone = true
 }
 
-// flap cuts some ways for a short time, again and again.
-func (w *world) flap(rng *rand.Rand) {
+// flap cuts some links for a short time, again and again.
+func (sim *simulation) flap(rng *rand.Rand) {
 	for range 5 {
-		w.mu.Lock()
-		for _, from := range w.machines {
-			for _, to := range w.machines {
+		sim.mu.Lock()
+		for _, from := range sim.nodes {
+			for _, to := range sim.nodes {
 				if rng.IntN(2) == 0 {
-					w.cut[[2]uint64{from.id, to.id}] = true
+					sim.cut[[2]uint64{from.id, to.id}] = true
 				}
 			}
 		}
-		w.mu.Unlock()
+		sim.mu.Unlock()
 		time.Sleep(time.Duration(rng.IntN(1000)) * time.Millisecond)
-		w.heal()
+		sim.heal()
 		time.Sleep(time.Duration(rng.IntN(300)) * time.Millisecond)
 	}
 }
 
 // recover ends all faults.
-func (w *world) recover() {
-	w.heal()
-	for _, m := range w.machines {
+func (sim *simulation) recover() {
+	sim.heal()
+	for _, m := range sim.nodes {
 		if m.member == nil && !m.gone {
 			m.boot()
 		}
 	}
 }
 
-// An entry that comes when the epoch is over already is not taken for one of the epoch: it may be of the next
-// leader. The raft loop ends the epoch before it hands over such an entry, also in the middle of a turn.
+// An entry that comes when the epoch is over already is not taken for one of the epoch:
+// it may be of the next leader. The raft loop ends the epoch before it hands over such an
+// entry, also in the middle of a turn.
 func TestEntryAfterEpoch(t *testing.T) {
 	m := &Member{opt: Options{Logger: slog.New(slog.DiscardHandler)}, lifecycle: lifecycle{turns: make(chan struct{}, 1)}, broker: broker.New(engine.New(engine.Options{}), broker.Options{})}
 	m.turn.m, m.turn.epoch, m.phase = m, 1, draining
@@ -318,12 +324,13 @@ func TestEntryAfterEpoch(t *testing.T) {
 	}
 }
 
-// A leader that gives up an epoch before its engine has heard of it serves in the next one.
+// A leader that gives up an epoch before its engine has heard of it serves in the next
+// one.
 func TestResignBeforeEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := emptyWorld(t, 1)
+		sim := emptySimulation(t, 1)
 		resigned := false
-		w.opt.testHook = func(m *Member, apply []core.Apply) []core.Apply {
+		sim.opt.testHook = func(m *Member, apply []core.Apply) []core.Apply {
 			m.mail.post(func() {
 				time.Sleep(time.Millisecond) // a turn applies it meanwhile, and what the core hears of that is in the mailbox
 				m.mail.post(func() {
@@ -335,17 +342,17 @@ func TestResignBeforeEngine(t *testing.T) {
 			})
 			return apply
 		}
-		w.grow(1)
+		sim.grow(1)
 		if !resigned {
 			t.Error("it has not resigned: this shows nothing")
 		}
-		w.audit()
-		w.close()
+		sim.audit()
+		sim.close()
 	})
 }
 
-// A member whose clock was a day ahead, until it heard the leader's, does not wait a day before it tries again what its journal
-// could not take.
+// A member whose clock was a day ahead, until it heard the leader's, does not wait a day
+// before it tries again what its journal could not take.
 func TestRetryAfterClockIsSetBack(t *testing.T) {
 	m := &Member{opt: Options{Logger: slog.New(slog.DiscardHandler)}}
 	m.turn.m = m
@@ -360,24 +367,24 @@ func TestRetryAfterClockIsSetBack(t *testing.T) {
 	}
 }
 
-// What a member has acknowledged in an earlier term, and what comes late, says nothing of the entry that has the index
-// by now: the member would count as rolled back.
+// What a member has acknowledged in an earlier term, and what comes late, says nothing of
+// the entry that has the index by now: the member would count as rolled back.
 func TestLateAcknowledgement(t *testing.T) {
-	inWorld(t, 3, func(t *testing.T, w *world) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second) // all know that they vote
-		first := w.machineOf(w.leader())
+		first := sim.nodeOf(sim.leader())
 		first.kill(false)
-		w.leader()
+		sim.leader()
 		first.boot()
-		l := w.leader() // in a later term
-		m := w.machines[0]
+		l := sim.leader() // in a later term
+		m := sim.nodes[0]
 		if m.member == l {
-			m = w.machines[1]
+			m = sim.nodes[1]
 		}
-		w.part(m)
+		sim.part(m)
 		for range 5 {
-			_, err := w.put(l, "mail", engine.Spec{TTR: 60}, "new")
-			w.must(err)
+			_, err := sim.put(l, "mail", engine.Spec{TTR: 60}, "new")
+			sim.must(err)
 		}
 		earlier, last := l.Lead().Term-1, l.log.Last().Index
 		l.Step(&raftpb.Message{
@@ -386,6 +393,6 @@ func TestLateAcknowledgement(t *testing.T) {
 		if err := l.AcceptHandshake(m.id, m.member.Handshake()); err != nil {
 			t.Errorf("the member is refused: %v", err)
 		}
-		w.heal()
+		sim.heal()
 	})
 }

@@ -91,12 +91,12 @@ func (m *Member) checkPhase() error {
 // A member that reads its journal again, because it has done what may never be committed,
 // has given the old engine up before: there is never memory for two.
 func TestOneEngine(t *testing.T) {
-	inWorld(t, 3, func(t *testing.T, w *world) {
-		l := w.leader()
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+		l := sim.leader()
 		var old weak.Pointer[engine.Engine]
 		l.Broker().Look(func(e *engine.Engine, _ int64) { old = weak.Make(e) })
 		read, kept := atomic.Bool{}, atomic.Bool{}
-		w.machineOf(l).trouble.spoil(func(name string) bool {
+		sim.nodeOf(l).trouble.spoil(func(name string) bool {
 			if isOfJournal(name) && l.currentPhase() == loading {
 				runtime.GC()
 				read.Store(true)
@@ -104,11 +104,11 @@ func TestOneEngine(t *testing.T) {
 			}
 			return false
 		})
-		w.part(w.machineOf(l))
-		if _, err := w.put(l, "mail", engine.Spec{TTR: 60}, "not acknowledged"); err == nil {
+		sim.part(sim.nodeOf(l))
+		if _, err := sim.put(l, "mail", engine.Spec{TTR: 60}, "not acknowledged"); err == nil {
 			t.Fatal("a put without a majority was acknowledged")
 		}
-		w.heal()
+		sim.heal()
 		time.Sleep(time.Second)
 		if !read.Load() || kept.Load() {
 			t.Errorf("the journal was read again: %v; the old engine was there: %v", read.Load(), kept.Load())

@@ -23,33 +23,33 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
-// A plant is a mistake that is made on purpose.
-type plant string
+// A fault is a mistake that is made on purpose.
+type fault string
 
 const (
-	skippedEntry plant = "the last entry of another leader is skipped"
-	unsyncedMark plant = "the log is cut at a mark that is not synced"
-	earlyAnswer  plant = "an answer goes before its sync"
-	claimsMore   plant = "a snapshot says that it has an entry more than it has"
-	followerTick plant = "what follows ticks"
-	keptEngine   plant = "an engine is kept that has done what was dropped"
+	skippedEntry fault = "the last entry of another leader is skipped"
+	unsyncedMark fault = "the log is cut at a mark that is not synced"
+	earlyAnswer  fault = "an answer goes before its sync"
+	claimsMore   fault = "a snapshot says that it has an entry more than it has"
+	followerTick fault = "what follows ticks"
+	keptEngine   fault = "an engine is kept that has done what was dropped"
 
-	forgottenPeer plant = "the handshake of a disk that was rolled back is accepted"
-	namelessStart plant = "a disk that was rolled back has counted up to the known start"
-	ofEngine      plant = "a snapshot has what a leader has done and nobody has agreed on"
-	endlessLease  plant = "the lease has no end"
+	forgottenPeer fault = "the handshake of a disk that was rolled back is accepted"
+	namelessStart fault = "a disk that was rolled back has counted up to the known start"
+	ofEngine      fault = "a snapshot has what a leader has done and nobody has agreed on"
+	endlessLease  fault = "the lease has no end"
 
-	droppedEntry plant = "what was acknowledged is dropped"
+	droppedEntry fault = "what was acknowledged is dropped"
 )
 
-// A found is what a world with a mistake panics with.
+// A found is what a simulation with a mistake panics with.
 type found string
 
-// finds returns what goes wrong in a life of a world with a mistake.
-func finds(t *testing.T, seed uint64, p plant, live func(w *world)) (what string) {
+// finds returns what goes wrong in a life of a simulation with a mistake.
+func finds(t *testing.T, seed uint64, p fault, live func(sim *simulation)) (what string) {
 	synctest.Test(t, func(t *testing.T) {
-		w := emptyWorld(t, seed)
-		w.plant = p
+		sim := emptySimulation(t, seed)
+		sim.fault = p
 		defer func() {
 			r := recover()
 			if r == nil {
@@ -60,52 +60,54 @@ func finds(t *testing.T, seed uint64, p plant, live func(w *world)) (what string
 				panic(r)
 			}
 			what = string(f)
-			w.abandon()
+			sim.abandon()
 		}()
-		live(w)
+		live(sim)
 	})
 	return what
 }
 
-// abandon ends a world in which something has gone wrong.
-func (w *world) abandon() {
-	w.mu.Lock()
+// abandon ends a simulation in which something has gone wrong.
+func (sim *simulation) abandon() {
+	sim.mu.Lock()
 	var members []*Member
-	for _, m := range w.machines {
+	for _, m := range sim.nodes {
 		if m.member != nil {
 			members = append(members, m.member)
 		}
 		m.member = nil
 	}
-	w.mu.Unlock()
-	for _, m := range w.machines {
+	sim.mu.Unlock()
+	for _, m := range sim.nodes {
 		m.trouble.goOn() // Close waits for a disk that hangs
 	}
 	for _, m := range members {
 		m.Close()
 	}
-	if w.stop != nil {
-		w.stop()
+	if sim.stop != nil {
+		sim.stop()
 	}
 }
 
-// Each mistake that is planted is found. A simulation that does not find them proves nothing.
+// Each mistake that is planted is found. A simulation that does not find them proves
+// nothing.
 func TestPlanted(t *testing.T) {
 	if seeds.Race {
 		t.Skip("the race detector finds nothing more here than in TestLives")
 	}
-	for p, seed := range map[plant]uint64{
+	for p, seed := range map[fault]uint64{
 		skippedEntry: 1, unsyncedMark: 1, earlyAnswer: 2590957401, claimsMore: 246767346, followerTick: 1, keptEngine: 2500824646,
 	} {
 		t.Run(string(p), func(t *testing.T) {
 			seeds.Find(t, seed, func(t *testing.T, seed uint64) string {
-				return finds(t, seed, p, func(w *world) { w.live(seed) })
+				return finds(t, seed, p, func(sim *simulation) { sim.live(seed) })
 			})
 		})
 	}
 }
 
-// skipLast drops what the last entry of an earlier term has, if it is to be applied together with the first of this one.
+// skipLast drops what the last entry of an earlier term has, if it is to be applied
+// together with the first of this one.
 func skipLast(m *Member, apply []core.Apply) []core.Apply {
 	if lead, _ := m.raft.core.Leader(); lead != m.opt.Self.ID {
 		return apply
@@ -130,7 +132,8 @@ func lateIf(planted bool) time.Duration {
 	return 0
 }
 
-// forgetLost makes the member forget that its engine has done what may never be committed.
+// forgetLost makes the member forget that its engine has done what may never be
+// committed.
 func (m *Member) forgetLost() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -149,7 +152,8 @@ func (m *Member) tickOn() {
 	}
 }
 
-// forget makes the member forget what it knows of another one, or only the name of its start.
+// forget makes the member forget what it knows of another one, or only the name of its
+// start.
 func (m *Member) forget(id uint64, all bool) {
 	m.inLoop(func() {
 		p := m.raft.peer(id)
@@ -159,8 +163,8 @@ func (m *Member) forget(id uint64, all bool) {
 	})
 }
 
-// sendEngine sends what the engine has in place of what the journal has, and says that it has the entries up to the last
-// one that was applied, and so many more.
+// sendEngine sends what the engine has in place of what the journal has, and says that it
+// has the entries up to the last one that was applied, and so many more.
 func (m *Member) sendEngine(w io.Writer, more uint64) error {
 	disk := memfs.New()
 	j := journal.New(journal.Options{Epoch: m.clock.zero, Member: true, Sync: time.Second})
@@ -191,11 +195,11 @@ func (m *Member) sendEngine(w io.Writer, more uint64) error {
 
 // Chance hardly ever brings about what makes these mistakes do harm.
 var adversaries = []struct {
-	plant plant
-	plays func(w *world)
+	fault fault
+	plays func(sim *simulation)
 }{
 	{forgottenPeer, rollBack},
-	{namelessStart, func(w *world) { w.restoreOne(rand.New(rand.NewPCG(w.rng.Uint64(), 7))) }},
+	{namelessStart, func(sim *simulation) { sim.restoreOne(rand.New(rand.NewPCG(sim.rng.Uint64(), 7))) }},
 	{ofEngine, snapshotOfLeader},
 	{endlessLease, standStill},
 }
@@ -206,30 +210,32 @@ func TestAdversaries(t *testing.T) {
 		t.Skip("long under the race detector")
 	}
 	for _, a := range adversaries {
-		t.Run(string(a.plant), func(t *testing.T) {
+		t.Run(string(a.fault), func(t *testing.T) {
 			seeds.Each(t, 1, func(t *testing.T, seed uint64) { finds(t, seed, "", a.plays) }) // fails if it does
-			seeds.Find(t, 1, func(t *testing.T, seed uint64) string { return finds(t, seed, a.plant, a.plays) })
+			seeds.Find(t, 1, func(t *testing.T, seed uint64) string { return finds(t, seed, a.fault, a.plays) })
 		})
 	}
 }
 
-// A world ends in which a member has lost what it acknowledged in this life. Its leader sends that again at once whenever it is rejected, and
-// each heartbeat begins that once more.
+// A simulation ends in which a member has lost what it acknowledged in this life. Its
+// leader sends that again at once whenever it is rejected, and each heartbeat begins that
+// once more.
 func TestLostEntryIsFound(t *testing.T) {
 	if what := finds(t, 1, droppedEntry, dropEntry); !strings.Contains(what, "has lost entry") {
 		t.Errorf("found: %q", what)
 	}
 }
 
-// dropEntry lets a member hear of another entry in place of those that it has acknowledged to a leader without a majority.
-func dropEntry(w *world) {
-	w.grow(5)
+// dropEntry lets a member hear of another entry in place of those that it has
+// acknowledged to a leader without a majority.
+func dropEntry(sim *simulation) {
+	sim.grow(5)
 	time.Sleep(time.Second)
-	leader := w.machineOf(w.leader())
-	member := w.machines[leader.id%5]
-	for _, m := range w.machines {
+	leader := sim.nodeOf(sim.leader())
+	member := sim.nodes[leader.id%5]
+	for _, m := range sim.nodes {
 		if m != leader && m != member {
-			w.part(m)
+			sim.part(m)
 		}
 	}
 	commit, term := member.applied(), leader.member.Lead().Term
@@ -247,56 +253,56 @@ func dropEntry(w *world) {
 		Entries: []*raftpb.Entry{{Index: &next, Term: &earlier}},
 	})
 	propose([]byte("rejected"))
-	w.until("another one leads", func() bool { m := w.whoLeads(); return m != nil && m != leader.member })
+	sim.until("another one leads", func() bool { m := sim.whoLeads(); return m != nil && m != leader.member })
 }
 
-// rollBack restores the disk of a member from a copy that is older than what it has acknowledged, while the leader is down and
-// the third has not heard of that.
-func rollBack(w *world) {
-	w.grow(3)
+// rollBack restores the disk of a member from a copy that is older than what it has
+// acknowledged, while the leader is down and the third has not heard of that.
+func rollBack(sim *simulation) {
+	sim.grow(3)
 	time.Sleep(time.Second)
-	leader := w.machineOf(w.leader())
-	old, third := w.machines[leader.id%3], w.machines[(leader.id+1)%3]
+	leader := sim.nodeOf(sim.leader())
+	old, third := sim.nodes[leader.id%3], sim.nodes[(leader.id+1)%3]
 	disk := old.disk.Crash(keptAll())
 	for range 2 {
 		old.kill(false)
 		old.boot()
-		w.must(third.member.AcceptHandshake(old.id, old.member.Handshake())) // all members connect to each other
+		sim.must(third.member.AcceptHandshake(old.id, old.member.Handshake())) // all members connect to each other
 		time.Sleep(2 * time.Second)
 	}
-	w.part(third)
-	_, err := w.put(leader.member, "mail", engine.Spec{TTR: 60}, "acknowledged by two")
-	w.must(err)
+	sim.part(third)
+	_, err := sim.put(leader.member, "mail", engine.Spec{TTR: 60}, "acknowledged by two")
+	sim.must(err)
 	leader.kill(true)
 	old.kill(true)
 	old.disk = disk
-	w.heal()
+	sim.heal()
 	old.boot()
 	time.Sleep(5 * time.Second)
 	leader.boot()
 	time.Sleep(3 * time.Second)
 	old.kill(true)
-	w.audit()
-	w.close()
+	sim.audit()
+	sim.close()
 }
 
-// standStill lets the leader's raft loop stand still, until another member leads and has deleted a job, and a worker asks the
-// old leader for that job.
-func standStill(w *world) {
-	w.grow(3)
+// standStill lets the leader's raft loop stand still, until another member leads and has
+// deleted a job, and a worker asks the old leader for that job.
+func standStill(sim *simulation) {
+	sim.grow(3)
 	time.Sleep(time.Second)
-	old := w.leader()
-	id, err := w.put(old, "tube0", engine.Spec{TTR: 60}, "deleted elsewhere")
-	w.must(err)
-	k := &worker{w: w}
+	old := sim.leader()
+	id, err := sim.put(old, "tube0", engine.Spec{TTR: 60}, "deleted elsewhere")
+	sim.must(err)
+	k := &worker{sim: sim}
 	if !k.begin() || k.member != old {
-		w.fatalf("the worker is not at the leader")
+		sim.fatalf("the worker is not at the leader")
 	}
 	standing := make(chan struct{})
 	goOn := sync.OnceFunc(func() { close(standing) })
 	defer goOn()
 	old.mail.post(func() {
-		if w.plant == endlessLease { // from here on: a sync that finds the lease run out would wait for the loop, and the worker behind it
+		if sim.fault == endlessLease { // from here on: a sync that finds the lease run out would wait for the loop, and the worker behind it
 			old.mu.Lock()
 			old.shared.leased = math.MaxInt64
 			old.mu.Unlock()
@@ -304,15 +310,15 @@ func standStill(w *world) {
 		<-standing
 	})
 	var next *Member
-	w.until("another one leads", func() bool {
-		for _, m := range w.machines {
+	sim.until("another one leads", func() bool {
+		for _, m := range sim.nodes {
 			if m.member != old && m.member.Lead().Epoch != 0 {
 				next = m.member
 			}
 		}
 		return next != nil
 	})
-	w.must(w.delete(next))
+	sim.must(sim.delete(next))
 	done := make(chan struct{})
 	var got engine.Job
 	go func() {
@@ -323,41 +329,42 @@ func standStill(w *world) {
 	goOn()
 	<-done
 	if err == nil && got.ID == id {
-		w.fatalf("job %d was handed out after it was deleted", id)
+		sim.fatalf("job %d was handed out after it was deleted", id)
 	}
 	if !errors.Is(err, broker.ErrDeposed) {
-		w.fatalf("the worker at the old leader is told %v", err)
+		sim.fatalf("the worker at the old leader is told %v", err)
 	}
-	w.audit()
-	w.close()
+	sim.audit()
+	sim.close()
 }
 
-// snapshotOfLeader lets a member receive a snapshot of a leader whose engine has what is never committed.
-func snapshotOfLeader(w *world) {
-	w.small()
-	w.grow(3)
+// snapshotOfLeader lets a member receive a snapshot of a leader whose engine has what is
+// never committed.
+func snapshotOfLeader(sim *simulation) {
+	sim.small()
+	sim.grow(3)
 	time.Sleep(time.Second)
-	leader := w.machineOf(w.leader())
-	other, joiner := w.machines[leader.id%3], w.machines[(leader.id+1)%3]
+	leader := sim.nodeOf(sim.leader())
+	other, joiner := sim.nodes[leader.id%3], sim.nodes[(leader.id+1)%3]
 	joiner.kill(false)
 	for range 300 { // so that it needs a snapshot
-		_, err := w.put(leader.member, "mail", engine.Spec{TTR: 60}, strings.Repeat("x", 500))
-		w.must(err)
+		_, err := sim.put(leader.member, "mail", engine.Spec{TTR: 60}, strings.Repeat("x", 500))
+		sim.must(err)
 	}
 	time.Sleep(time.Second)
-	w.part(other)
+	sim.part(other)
 	alone := sync.OnceFunc(func() {
-		w.heal()
-		w.part(leader)
+		sim.heal()
+		sim.part(leader)
 	})
-	w.sent = alone
-	go w.put(leader.member, "mail", engine.Spec{TTR: 60}, "never acknowledged")
+	sim.sent = alone
+	go sim.put(leader.member, "mail", engine.Spec{TTR: 60}, "never acknowledged")
 	joiner.boot()
 	time.Sleep(2 * time.Second)
 	alone()
 	time.Sleep(5 * time.Second)
-	w.heal()
+	sim.heal()
 	time.Sleep(5 * time.Second)
-	w.audit()
-	w.close()
+	sim.audit()
+	sim.close()
 }

@@ -12,56 +12,57 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// tear leaves the beginning of a write after the last record of a machine's log of entries. It is down.
-func (m *machine) tear() {
+// tear leaves the beginning of a write after the last record of a node's log of entries.
+// It is down.
+func (m *node) tear() {
 	names, err := m.disk.List(LogDir(dir))
-	m.w.must(err)
+	m.sim.must(err)
 	slices.Sort(names)
 	for _, name := range slices.Backward(names) {
 		if !strings.HasSuffix(name, ".wal") {
 			continue
 		}
 		f, err := m.disk.OpenWrite(filepath.Join(LogDir(dir), name))
-		m.w.must(err)
+		m.sim.must(err)
 		size, err := f.Size()
-		m.w.must(err)
+		m.sim.must(err)
 		b := make([]byte, size)
 		_, err = f.ReadAt(b, 0)
-		m.w.must(err)
+		m.sim.must(err)
 		if end := len(bytes.TrimRight(b, "\x00")); end > 200 { // else nothing was written to it
 			_, err = f.WriteAt([]byte("torn"), int64(end+16))
-			m.w.must(err)
-			m.w.must(f.Sync())
-			m.w.must(f.Close())
+			m.sim.must(err)
+			m.sim.must(f.Sync())
+			m.sim.must(f.Close())
 			return
 		}
-		m.w.must(f.Close())
+		m.sim.must(f.Close())
 	}
 }
 
-// All members lose power in the middle of a write, and one is lost for good: the other two
-// go on, whichever they are, and have all that was acknowledged.
+// All members lose power in the middle of a write, and one is lost for good: the other
+// two go on, whichever they are, and have all that was acknowledged.
 func TestTornEnds(t *testing.T) {
 	for lost := range 3 {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, uint64(lost), 3)
+			sim := newSimulation(t, uint64(lost), 3)
 			for i := range 20 {
-				_, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60}, fmt.Sprint(i))
-				w.must(err)
+				_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, fmt.Sprint(i))
+				sim.must(err)
 			}
-			for _, m := range w.machines {
+			for _, m := range sim.nodes {
 				m.kill(true)
 				m.tear()
 			}
-			for i, m := range w.machines {
+			for i, m := range sim.nodes {
 				if i != lost {
 					m.boot()
 				}
 			}
-			_, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60}, "afterwards")
-			w.must(err)
-			w.audit()
-			w.close()
+			_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, "afterwards")
+			sim.must(err)
+			sim.audit()
+			sim.close()
 		})
 	}
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
-// condemned waits until the member of a machine has stopped for good, and makes sure that
+// condemned waits until the member of a node has stopped for good, and makes sure that
 // it does not start again.
-func (w *world) condemned(m *machine, why string) {
-	w.t.Helper()
-	w.until("the member stops", func() bool { return m.member.Err() != nil })
+func (sim *simulation) condemned(m *node, why string) {
+	sim.t.Helper()
+	sim.until("the member stops", func() bool { return m.member.Err() != nil })
 	m.kill(false)
 	for _, err := range []error{m.start(), func() error { _, err := Inspect(m.disk, dir); return err }()} {
 		if err == nil || !strings.Contains(err.Error(), why) {
-			w.fatalf("member %d starts, or does not say why it does not: %v", m.id, err)
+			sim.fatalf("member %d starts, or does not say why it does not: %v", m.id, err)
 		}
 	}
 	m.gone = true
@@ -32,19 +32,19 @@ func (w *world) condemned(m *machine, why string) {
 // A disk that was restored from a copy is known by all that have met its member since,
 // although it counts up to the same start, and its member stops for good.
 func TestRestored(t *testing.T) {
-	inWorld(t, 3, func(t *testing.T, w *world) {
-		l := w.machineOf(w.leader())
-		m := w.machines[l.id%3]
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+		l := sim.nodeOf(sim.leader())
+		m := sim.nodes[l.id%3]
 		m.kill(false)
 		disk := m.disk.Crash(keptAll())
 		m.boot()
-		_, err := w.put(l.member, "mail", engine.Spec{TTR: 60}, "a job")
-		w.must(err)
+		_, err := sim.put(l.member, "mail", engine.Spec{TTR: 60}, "a job")
+		sim.must(err)
 		time.Sleep(time.Second)
 		m.kill(false)
 		m.disk = disk
 		m.boot()
-		w.condemned(m, "this member must join again: its disk is older than what member")
+		sim.condemned(m, "this member must join again: its disk is older than what member")
 	})
 }
 
@@ -52,29 +52,29 @@ func TestRestored(t *testing.T) {
 // nothing that was acknowledged is lost.
 func TestRestoredInAnyOrder(t *testing.T) {
 	seeds.Each(t, 6, func(t *testing.T, seed uint64) {
-		synctest.Test(t, func(t *testing.T) { emptyWorld(t, seed).restoreOne(rand.New(rand.NewPCG(seed, 7))) })
+		synctest.Test(t, func(t *testing.T) { emptySimulation(t, seed).restoreOne(rand.New(rand.NewPCG(seed, 7))) })
 	})
 }
 
 // restoreOne restores the disk of one of three members from a copy, while another one has
 // been away. So the third is the only one that has everything, and only those that know
 // the start which the copy lacks keep a majority from forming without it.
-func (w *world) restoreOne(rng *rand.Rand) {
-	w.grow(3)
+func (sim *simulation) restoreOne(rng *rand.Rand) {
+	sim.grow(3)
 	time.Sleep(time.Second)
 	order := rng.Perm(3)
-	whole, away, old := w.machines[order[0]], w.machines[order[1]], w.machines[order[2]]
+	whole, away, old := sim.nodes[order[0]], sim.nodes[order[1]], sim.nodes[order[2]]
 	old.kill(rng.IntN(2) == 0)
 	disk := old.disk.Crash(keptAll())
 	old.boot()
 	time.Sleep(time.Second) // all members connect to each other
 	away.kill(false)
 	for i := range 10 {
-		_, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60}, fmt.Sprint("acknowledged by two", i))
-		w.must(err)
+		_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, fmt.Sprint("acknowledged by two", i))
+		sim.must(err)
 	}
-	stop := []*machine{whole, old}
-	start := []*machine{away, old, whole}
+	stop := []*node{whole, old}
+	start := []*node{away, old, whole}
 	rng.Shuffle(len(stop), func(i, k int) { stop[i], stop[k] = stop[k], stop[i] })
 	rng.Shuffle(len(start), func(i, k int) { start[i], start[k] = start[k], start[i] })
 	for _, m := range stop {
@@ -86,36 +86,36 @@ func (w *world) restoreOne(rng *rand.Rand) {
 		m.boot()
 		time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond)
 	}
-	if w.plant != "" {
+	if sim.fault != "" {
 		time.Sleep(10 * time.Second)
-		for _, m := range w.machines {
+		for _, m := range sim.nodes {
 			if err := m.member.Err(); err != nil {
-				w.fatalf("%v", err)
+				sim.fatalf("%v", err)
 			}
 		}
 	} else {
-		w.condemned(old, ErrDamaged.Error())
-		w.exchange(old, true)
+		sim.condemned(old, ErrDamaged.Error())
+		sim.exchange(old, true)
 	}
-	_, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60}, "after it")
-	w.must(err)
-	w.audit()
-	w.close()
+	_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, "after it")
+	sim.must(err)
+	sim.audit()
+	sim.close()
 }
 
 // A member whose log is the only one that has what was agreed on acknowledges nothing to
 // a leader without that, and both say so.
 func TestContradiction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
+		sim := newSimulation(t, 1, 3)
 		time.Sleep(time.Second)
-		whole := w.machineOf(w.leader())
-		away, old := w.machines[whole.id%3], w.machines[(whole.id+1)%3]
+		whole := sim.nodeOf(sim.leader())
+		away, old := sim.nodes[whole.id%3], sim.nodes[(whole.id+1)%3]
 		disk := old.disk.Crash(keptAll()) // of a start that all others know
 		away.kill(false)
 		for range 10 {
-			_, err := w.put(whole.member, "mail", engine.Spec{TTR: 60}, "acknowledged by two")
-			w.must(err)
+			_, err := sim.put(whole.member, "mail", engine.Spec{TTR: 60}, "acknowledged by two")
+			sim.must(err)
 		}
 		time.Sleep(time.Second)
 		whole.kill(true)
@@ -123,27 +123,27 @@ func TestContradiction(t *testing.T) {
 		old.disk = disk
 		away.boot()
 		old.boot()
-		leader := w.leader() // Raft's limit: nobody is left that knows better
+		leader := sim.leader() // Raft's limit: nobody is left that knows better
 		whole.boot()
-		w.condemned(whole, "this member must join again: the entries that it knows to be agreed on")
-		if w.logged("a member knows entries to be agreed on that this leader does not have") == 0 {
+		sim.condemned(whole, "this member must join again: the entries that it knows to be agreed on")
+		if sim.logged("a member knows entries to be agreed on that this leader does not have") == 0 {
 			t.Error("the leader does not say it")
 		}
 		if leader.Err() != nil {
 			t.Errorf("the leader has stopped: %v", leader.Err())
 		}
-		w.abandon() // what was acknowledged is gone
+		sim.abandon() // what was acknowledged is gone
 	})
 }
 
 // A copy of a member's directory that runs beside the original is called that, and stops;
 // the original goes on.
 func TestCopy(t *testing.T) {
-	inWorld(t, 3, func(t *testing.T, w *world) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
-		l := w.leader()
-		original := w.machines[l.opt.Self.ID%3]
-		elsewhere := &machine{w: w, id: original.id, disk: original.disk.Crash(keptAll()), ways: map[uint64]*way{}}
+		l := sim.leader()
+		original := sim.nodes[l.opt.Self.ID%3]
+		elsewhere := &node{sim: sim, id: original.id, disk: original.disk.Crash(keptAll()), links: map[uint64]*link{}}
 		elsewhere.boot()
 		copied := elsewhere.member
 		for range 20 {
@@ -154,12 +154,12 @@ func TestCopy(t *testing.T) {
 			copied.Rejected(l.opt.Self.ID, err)
 			time.Sleep(time.Second)
 		}
-		w.until("the copy has stopped", func() bool { return errors.Is(copied.Err(), ErrCopy) })
+		sim.until("the copy has stopped", func() bool { return errors.Is(copied.Err(), ErrCopy) })
 		elsewhere.kill(false)
 		if err := elsewhere.start(); !errors.Is(err, ErrCopy) {
 			t.Errorf("the copy starts again: %v", err)
 		}
-		w.must(l.AcceptHandshake(original.id, original.member.Handshake()))
+		sim.must(l.AcceptHandshake(original.id, original.member.Handshake()))
 	})
 }
 

@@ -15,13 +15,13 @@ import (
 // A change looks at no clock: that is a system call.
 func TestNoClockPerChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := emptyWorld(t, 1)
+		sim := emptySimulation(t, 1)
 		var calls atomic.Int64
-		w.clockRead = func() { calls.Add(1) }
-		w.grow(1)
+		sim.clockRead = func() { calls.Add(1) }
+		sim.grow(1)
 		const puts = 1000
 		before := calls.Load()
-		w.must(w.leader().Broker().Call(func(e *engine.Engine, now int64) {
+		sim.must(sim.leader().Broker().Call(func(e *engine.Engine, now int64) {
 			for range puts {
 				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 60}, []byte("a job"))
 			}
@@ -29,7 +29,7 @@ func TestNoClockPerChange(t *testing.T) {
 		if n := calls.Load() - before; n > puts/10 {
 			t.Errorf("%d puts looked at the clock %d times", puts, n)
 		}
-		w.close()
+		sim.close()
 	})
 }
 
@@ -37,15 +37,15 @@ func TestNoClockPerChange(t *testing.T) {
 // the member ends.
 func TestNotExecuted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 1)
-		m := w.leader()
+		sim := newSimulation(t, 1, 1)
+		m := sim.leader()
 		m.Broker().Call(func(e *engine.Engine, now int64) {
 			e.PutInto(now, []byte("mail"), engine.Spec{TTR: 60}, []byte("a job"))
 			m.turn.builder.Add(&engine.Change{Kind: engine.JobDeleted, ID: 77}, m.clock.zero)
 			m.turn.built++
 		})
-		w.until("the member has ended", func() bool { return errors.Is(m.Err(), journal.ErrNotExecuted) })
-		w.abandon()
+		sim.until("the member has ended", func() bool { return errors.Is(m.Err(), journal.ErrNotExecuted) })
+		sim.abandon()
 	})
 }
 
@@ -53,21 +53,21 @@ func TestNotExecuted(t *testing.T) {
 // its power at once.
 func TestRemovedFromTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 2)
+		sim := newSimulation(t, 1, 2)
 		time.Sleep(time.Second)
-		stays := w.machineOf(w.leader())
-		goes := w.machines[stays.id%2]
-		w.must(stays.member.Remove(t.Context(), goes.id))
+		stays := sim.nodeOf(sim.leader())
+		goes := sim.nodes[stays.id%2]
+		sim.must(stays.member.Remove(t.Context(), goes.id))
 		var left []*memfs.FS
 		for range 20 { // what all kinds of luck leave
-			left = append(left, stays.disk.Crash(w.rng))
+			left = append(left, stays.disk.Crash(sim.rng))
 		}
 		stays.kill(false)
 		goes.kill(false)
 		for _, disk := range left {
 			stays.disk = disk
 			stays.boot()
-			w.until("the last one leads", func() bool { return stays.member.Lead().Epoch != 0 })
+			sim.until("the last one leads", func() bool { return stays.member.Lead().Epoch != 0 })
 			stays.kill(false)
 		}
 	})

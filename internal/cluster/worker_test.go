@@ -19,9 +19,10 @@ func (v verb) Apply(e *engine.Engine, now int64) int64 {
 	return now
 }
 
-// A worker is a client with a session, at whoever leads. When the epoch of its session ends it begins another one.
+// A worker is a client with a session, at whoever leads. When the epoch of its session
+// ends it begins another one.
 type worker struct {
-	w       *world
+	sim     *simulation
 	rng     *rand.Rand
 	member  *Member
 	epoch   uint64
@@ -38,7 +39,7 @@ var errEpoch = errors.New("the session's epoch is over")
 
 // do executes a verb of the session.
 func (k *worker) do(f verb) error {
-	err, began := errEpoch, time.Since(k.w.start)
+	err, began := errEpoch, time.Since(k.sim.start)
 	if failed := k.member.Broker().NewCaller(verb(func(e *engine.Engine, now int64) {
 		if k.member.turn.epoch == k.epoch { // who was deposed closes its clients before another epoch begins
 			err = nil
@@ -51,16 +52,16 @@ func (k *worker) do(f verb) error {
 		k.session = nil
 	}
 	if err == nil {
-		k.w.mu.Lock()
-		defer k.w.mu.Unlock()
-		k.w.answered(k.term, began, time.Since(k.w.start))
+		k.sim.mu.Lock()
+		defer k.sim.mu.Unlock()
+		k.sim.answered(k.term, began, time.Since(k.sim.start))
 	}
 	return err
 }
 
 // begin begins a session at whoever leads. It returns false if nobody does.
 func (k *worker) begin() bool {
-	if k.member = k.w.whoLeads(); k.member == nil {
+	if k.member = k.sim.whoLeads(); k.member == nil {
 		return false
 	}
 	lead := k.member.Lead()
@@ -91,7 +92,7 @@ func (k *worker) run(done <-chan struct{}) {
 func (k *worker) step() {
 	var tried, shown string
 	var id uint64
-	sent := k.w.asked.Now()
+	sent := k.sim.asked.Now()
 	what, tube := k.rng.IntN(10), fmt.Appendf(nil, "tube%d", k.rng.IntN(4))
 	pri, delay := uint32(k.rng.IntN(3)), uint32(k.rng.IntN(3))
 	err := k.do(func(e *engine.Engine, now int64) {
@@ -127,14 +128,14 @@ func (k *worker) step() {
 		case 9:
 			if c, ok := e.Snapshot(id); ok && e.Delete(s, id) == engine.OK {
 				tried = keyOf(c.Body)
-				k.w.asked.Delete(tried)
+				k.sim.asked.Delete(tried)
 			}
 		}
 	})
 	if err == nil && tried != "" {
-		k.w.asked.Deleted(tried)
+		k.sim.asked.Deleted(tried)
 	}
 	if err == nil && shown != "" {
-		k.w.asked.Shown(shown, id, sent)
+		k.sim.asked.Shown(shown, id, sent)
 	}
 }

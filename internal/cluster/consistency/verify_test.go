@@ -77,7 +77,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// A member that has done its part is asked on while another one takes its time: it would give up otherwise.
+// A member that has done its part is asked on while another one takes its time: it would
+// give up otherwise.
 func TestVerifyOfSlowMember(t *testing.T) {
 	const patience = 3 // so often another one is asked before a member gives up
 	for _, slowStep := range []step{stepState, stepSums} {
@@ -107,8 +108,9 @@ func TestVerifyOfSlowMember(t *testing.T) {
 	}
 }
 
-// A member that gets nothing from the others is given up, and they are compared. One that only takes its time is waited for, and what
-// takes too long is not said to be another's fault.
+// A member that gets nothing from the others is given up, and they are compared. One that
+// only takes its time is waited for, and what takes too long is not said to be another's
+// fault.
 func TestVerifyOfStuckMember(t *testing.T) {
 	for name, c := range map[string]struct {
 		applied func(at time.Duration) uint64 // of member 43: the others have entry 70

@@ -48,8 +48,8 @@ func (l *leaders) Request(_ context.Context, _ uint64, body []byte) ([]byte, err
 	return []byte("{}"), answer(r)
 }
 
-// A change goes to the next leader when the one that was asked leads no more, or has died meanwhile. Who is gone by then
-// was removed; who never was a member is still an error.
+// A change goes to the next leader when the one that was asked leads no more, or has died
+// meanwhile. Who is gone by then was removed; who never was a member is still an error.
 func TestLeaderChanges(t *testing.T) {
 	noLeader := transport.RemoteError{Code: "not_leader", Text: "this member does not lead"}
 	notMember := transport.RemoteError{Code: "not_member", Text: "there is no such member"}
@@ -111,7 +111,8 @@ func (s *statuses) Request(_ context.Context, id uint64, body []byte) ([]byte, e
 	return json.Marshal(clusterOf(leader))
 }
 
-// A member that knows no leader, or one that does not answer, asks the others who leads, and that one for what it knows.
+// A member that knows no leader, or one that does not answer, asks the others who leads,
+// and that one for what it knows.
 func TestStatusOfOthers(t *testing.T) {
 	for _, c := range []struct {
 		leader map[uint64]uint64

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A member's request is compared with what this one has, and what differs is remembered for status.
+// A member's request is compared with what this one has, and what differs is remembered
+// for status.
 func TestSettings(t *testing.T) {
 	c := Control{}
 	ask := func(body string) string {

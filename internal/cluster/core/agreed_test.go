@@ -10,10 +10,10 @@ import (
 // Messages that do not fit what is agreed on do not come to Raft, which would acknowledge
 // what it does not have.
 func TestContradiction(t *testing.T) {
-	w, leader, others := leads(t, 1, 3, "")
+	sim, leader, others := leads(t, 1, 3, "")
 	m := others[0]
 	leader.do(0, func() { leader.ask(put) })
-	w.run(w.now + second)
+	sim.run(sim.now + second)
 	at, term := m.core.Applied(), m.core.term
 	message := func(kind raftpb.MessageType, from, to *member, index, logTerm uint64, entries ...*raftpb.Entry) *raftpb.Message {
 		return &raftpb.Message{Type: kind.Enum(), From: &from.id, To: &to.id, Term: &term, Index: &index, LogTerm: &logTerm, Entries: entries}

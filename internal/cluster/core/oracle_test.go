@@ -6,7 +6,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/ledger"
 )
 
-// An oracle knows what was committed and what clients were told, and what must follow from it.
+// An oracle knows what was committed and what clients were told, and what must follow
+// from it.
 type oracle struct {
 	wrong        string // what was found first
 	ops          uint64
@@ -24,63 +25,63 @@ func newOracle() oracle {
 	return oracle{entries: map[uint64]fact{}, epochs: map[uint64]uint64{}, jobs: ledger.New[uint64]()}
 }
 
-func (w *world) fail(format string, args ...any) {
-	if w.wrong == "" {
-		w.wrong = fmt.Sprintf("at %d ms: ", w.now/ms) + fmt.Sprintf(format, args...)
+func (sim *simulation) fail(format string, args ...any) {
+	if sim.wrong == "" {
+		sim.wrong = fmt.Sprintf("at %d ms: ", sim.now/ms) + fmt.Sprintf(format, args...)
 	}
 }
 
 // committed notes that a member has applied a fact: all members apply the same.
-func (w *world) committed(m *member, f fact) {
-	w.agree(m, f)
+func (sim *simulation) committed(m *member, f fact) {
+	sim.agree(m, f)
 	if n := len(m.applied); n > 1 && m.applied[n-2].Index+1 != f.Index {
-		w.fail("member %d applied entry %d after %d", m.id, f.Index, m.applied[n-2].Index)
+		sim.fail("member %d applied entry %d after %d", m.id, f.Index, m.applied[n-2].Index)
 	}
 }
 
 // agree holds a fact that a member has against those that others have.
-func (w *world) agree(m *member, f fact) {
-	old, ok := w.entries[f.Index]
+func (sim *simulation) agree(m *member, f fact) {
+	old, ok := sim.entries[f.Index]
 	if ok && old != f {
-		w.fail("member %d applied %+v, another one %+v", m.id, f, old)
+		sim.fail("member %d applied %+v, another one %+v", m.id, f, old)
 	}
 	if !ok {
-		w.entries[f.Index] = f
-		if before := w.entries[f.Index-1]; f.kind != 0 && before.kind != 0 && f.stamp <= before.stamp {
-			w.fail("entry %+v has a stamp that is not after that of %+v", f, before)
+		sim.entries[f.Index] = f
+		if before := sim.entries[f.Index-1]; f.kind != 0 && before.kind != 0 && f.stamp <= before.stamp {
+			sim.fail("entry %+v has a stamp that is not after that of %+v", f, before)
 		}
 	}
 }
 
-func (w *world) active(m *member) {
+func (sim *simulation) active(m *member) {
 	_, term := m.core.Leader()
-	if other, ok := w.epochs[term]; ok && other != m.id {
-		w.fail("members %d and %d are active in term %d", m.id, other, term)
+	if other, ok := sim.epochs[term]; ok && other != m.id {
+		sim.fail("members %d and %d are active in term %d", m.id, other, term)
 	}
-	w.epochs[term] = m.id
+	sim.epochs[term] = m.id
 }
 
-func (w *world) begun(o *op) {
-	o.sent = w.jobs.Now()
+func (sim *simulation) begun(o *op) {
+	o.sent = sim.jobs.Now()
 	switch o.kind {
 	case put:
-		w.jobs.Put(o.id)
+		sim.jobs.Put(o.id)
 	case del:
-		w.jobs.Delete(o.id)
+		sim.jobs.Delete(o.id)
 	}
 }
 
-func (w *world) answered(o *op) {
-	w.acknowledged++
+func (sim *simulation) answered(o *op) {
+	sim.acknowledged++
 	switch o.kind {
 	case put:
-		w.jobs.Inserted(o.id, o.id)
+		sim.jobs.Inserted(o.id, o.id)
 	case del:
-		w.jobs.Deleted(o.id)
+		sim.jobs.Deleted(o.id)
 	case read:
-		w.reads = append(w.reads, o)
-		if err := w.jobs.Check(ids(o.seen), o.sent); err != nil {
-			w.fail("a read that began at %d ms: %v", o.begin/ms, err)
+		sim.reads = append(sim.reads, o)
+		if err := sim.jobs.Check(ids(o.seen), o.sent); err != nil {
+			sim.fail("a read that began at %d ms: %v", o.begin/ms, err)
 		}
 	}
 }
@@ -97,31 +98,31 @@ func ids(all map[uint64]bool) func(func(key, id uint64) bool) {
 }
 
 // checkRoles checks that all who have applied the same have the same members.
-func (w *world) checkRoles(most *member) {
-	for _, m := range w.members {
+func (sim *simulation) checkRoles(most *member) {
+	for _, m := range sim.members {
 		if !m.up || m.gone || most.core == nil || m.core.Applied() != most.core.Applied() {
 			continue
 		}
 		conf, _ := m.core.Conf()
 		want, _ := most.core.Conf()
 		if err := want.Equivalent(conf); err != nil {
-			w.fail("members %d and %d have other roles: %v", m.id, most.id, err)
+			sim.fail("members %d and %d have other roles: %v", m.id, most.id, err)
 		}
 	}
 }
 
 // audit compares what was acknowledged with what is there.
-func (w *world) audit() {
-	if w.wrong != "" {
+func (sim *simulation) audit() {
+	if sim.wrong != "" {
 		return
 	}
 	var most *member
-	for _, m := range w.members {
+	for _, m := range sim.members {
 		if most == nil || len(m.applied) > len(most.applied) {
 			most = m
 		}
 	}
-	w.checkRoles(most)
+	sim.checkRoles(most)
 	jobs, ever := map[uint64]bool{}, map[uint64]bool{}
 	for _, f := range most.applied {
 		switch f.kind {
@@ -131,13 +132,13 @@ func (w *world) audit() {
 			delete(jobs, f.id)
 		}
 	}
-	if err := w.jobs.Check(ids(jobs), w.jobs.Now()); err != nil {
-		w.fail("in the end: %v", err)
+	if err := sim.jobs.Check(ids(jobs), sim.jobs.Now()); err != nil {
+		sim.fail("in the end: %v", err)
 	}
-	for _, o := range w.reads {
+	for _, o := range sim.reads {
 		for id := range o.seen {
 			if !ever[id] {
-				w.fail("a read at %d ms saw job %d, which nobody ever put", o.begin/ms, id)
+				sim.fail("a read at %d ms saw job %d, which nobody ever put", o.begin/ms, id)
 			}
 		}
 	}

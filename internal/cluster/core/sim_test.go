@@ -22,24 +22,24 @@ const (
 	second = 1000 * ms
 )
 
-// A world is members with disks, clocks and a network, all of which fail, and clients. One
-// goroutine steps it on fake time, so a seed is a run.
-type world struct {
+// A simulation is members with disks, clocks and a network, all of which fail, and
+// clients. One goroutine steps it on fake time, so a seed is a run.
+type simulation struct {
 	rng     *rand.Rand
 	now     int64
 	seq     int
 	events  []event // ascending
 	members []*member
-	cut     map[[2]int]bool // the way from one member to another is cut
-	plant   plant
+	cut     map[[2]int]bool // the link from one member to another is cut
+	fault   fault
 	faults  bool                                       // may happen
 	hold    func(to *member, msg *raftpb.Message) bool // whether a message is kept back
 
 	oracle
 }
 
-// A plant is a mistake that is made on purpose.
-type plant string
+// A fault is a mistake that is made on purpose.
+type fault string
 
 type event struct {
 	at  int64
@@ -47,32 +47,32 @@ type event struct {
 	do  func()
 }
 
-func (w *world) after(d int64, do func()) {
-	w.seq++
-	e := event{w.now + d, w.seq, do}
-	i, _ := slices.BinarySearchFunc(w.events, e, func(a, b event) int {
+func (sim *simulation) after(d int64, do func()) {
+	sim.seq++
+	e := event{sim.now + d, sim.seq, do}
+	i, _ := slices.BinarySearchFunc(sim.events, e, func(a, b event) int {
 		if a.at != b.at {
 			return int(min(max(a.at-b.at, -1), 1))
 		}
 		return a.seq - b.seq
 	})
-	w.events = slices.Insert(w.events, i, e)
+	sim.events = slices.Insert(sim.events, i, e)
 }
 
 // run runs what happens until a moment.
-func (w *world) run(until int64) {
-	for len(w.events) > 0 && w.events[0].at <= until && w.wrong == "" {
-		e := w.events[0]
-		w.events = w.events[1:]
-		w.now = e.at
+func (sim *simulation) run(until int64) {
+	for len(sim.events) > 0 && sim.events[0].at <= until && sim.wrong == "" {
+		e := sim.events[0]
+		sim.events = sim.events[1:]
+		sim.now = e.at
 		e.do()
 	}
-	w.now = until
+	sim.now = until
 }
 
 // A member is a process and its machine.
 type member struct {
-	w      *world
+	sim    *simulation
 	id     uint64
 	life   int // counts starts; what belongs to an earlier life is dropped
 	up     bool
@@ -136,43 +136,43 @@ const (
 )
 
 // clock is what the member's clock shows.
-func (m *member) clock() int64 { return m.base + int64(float64(m.w.now)*m.rate) }
+func (m *member) clock() int64 { return m.base + int64(float64(m.sim.now)*m.rate) }
 
-// do lets the member do something now, or when it no longer stands still, if it is still the
-// same process then.
+// do lets the member do something now, or when it no longer stands still, if it is still
+// the same process then.
 func (m *member) do(delay int64, what func()) {
 	life := m.life
 	var again func()
 	again = func() {
 		switch {
 		case m.life != life || !m.up:
-		case m.w.now < m.paused:
-			m.w.after(m.paused-m.w.now, again)
+		case m.sim.now < m.paused:
+			m.sim.after(m.paused-m.sim.now, again)
 		default:
 			what()
 			m.work()
 		}
 	}
-	m.w.after(delay, again)
+	m.sim.after(delay, again)
 }
 
-func (w *world) join(n int) {
+func (sim *simulation) join(n int) {
 	voters := make([]uint64, n)
 	for i := range voters {
 		voters[i] = uint64(i + 1)
 	}
 	for i := range n {
-		m := &member{w: w, id: uint64(i + 1), disk: memfs.New(), rate: 1, base: 1 + w.rng.Int64N(1000*second)}
+		m := &member{sim: sim, id: uint64(i + 1), disk: memfs.New(), rate: 1, base: 1 + sim.rng.Int64N(1000*second)}
 		m.disk.Mkdir("d")
-		w.members = append(w.members, m)
+		sim.members = append(sim.members, m)
 		m.open()
-		w.must(m.log.SetMembership(raftlog.Membership{Roles: &raftpb.ConfState{Voters: voters}}))
-		w.must(m.log.Sync())
+		sim.must(m.log.SetMembership(raftlog.Membership{Roles: &raftpb.ConfState{Voters: voters}}))
+		sim.must(m.log.Sync())
 		m.boot()
 	}
 }
 
-func (w *world) must(err error) {
+func (sim *simulation) must(err error) {
 	if err != nil {
 		panic(err)
 	}
@@ -181,13 +181,13 @@ func (w *world) must(err error) {
 // open opens the log.
 func (m *member) open() {
 	var err error
-	m.log, err = raftlog.Open(m.disk, "d", raftlog.Options{SegmentSize: 8 << 10, Recent: 4 << 10, LogID: m.w.rng.Uint64() | 1})
-	m.w.must(err)
+	m.log, err = raftlog.Open(m.disk, "d", raftlog.Options{SegmentSize: 8 << 10, Recent: 4 << 10, LogID: m.sim.rng.Uint64() | 1})
+	m.sim.must(err)
 }
 
 // boot starts the process; its log is open.
 func (m *member) boot() {
-	w := m.w
+	sim := m.sim
 	m.life++
 	m.up, m.writing, m.writes, m.pending, m.epoch = true, false, nil, nil, 0
 	m.settleSnapshot()
@@ -197,18 +197,18 @@ func (m *member) boot() {
 	}
 	if !m.log.Has(mark) {
 		m.synced = len(m.applied) // the journal must not lose what the log will not have
-		w.must(m.log.Cut(mark))
+		sim.must(m.log.Cut(mark))
 	}
-	w.must(m.log.Start(w.rng.Uint64()))
-	w.must(m.log.Sync())
+	sim.must(m.log.Start(sim.rng.Uint64()))
+	sim.must(m.log.Sync())
 	c, err := New(m.log, Options{ID: m.id, Applied: mark})
-	w.must(err)
-	if w.plant == "a vote just after a start" {
+	sim.must(err)
+	if sim.fault == "a vote just after a start" {
 		c.gate.ticks = 1000
 	}
 	m.core = c
 	m.rebuild()
-	m.do(w.rng.Int64N(60*ms), m.tick)
+	m.do(sim.rng.Int64N(60*ms), m.tick)
 }
 
 func (m *member) tick() {
@@ -244,26 +244,26 @@ func (m *member) work() {
 }
 
 func (m *member) send(msg *raftpb.Message) {
-	w := m.w
-	if msg.GetTo() > uint64(len(w.members)) {
+	sim := m.sim
+	if msg.GetTo() > uint64(len(sim.members)) {
 		return // it is only about to be added
 	}
-	to := w.members[msg.GetTo()-1]
-	if w.hold != nil && w.hold(to, msg) {
+	to := sim.members[msg.GetTo()-1]
+	if sim.hold != nil && sim.hold(to, msg) {
 		return
 	}
-	if w.cut[[2]int{int(m.id), int(to.id)}] || w.faults && w.rng.IntN(50) == 0 {
+	if sim.cut[[2]int{int(m.id), int(to.id)}] || sim.faults && sim.rng.IntN(50) == 0 {
 		return
 	}
-	delay := ms/10 + w.rng.Int64N(3*ms)
-	if w.faults && w.rng.IntN(30) == 0 {
-		delay += w.rng.Int64N(400 * ms)
+	delay := ms/10 + sim.rng.Int64N(3*ms)
+	if sim.faults && sim.rng.IntN(30) == 0 {
+		delay += sim.rng.Int64N(400 * ms)
 	}
 	life := m.life
 	to.do(delay, func() {
 		if m.life == life { // else the connection has ended
 			if err := to.core.Step(msg); errors.Is(err, ErrContradiction) {
-				w.fail("member %d contradicts member %d: %v", to.id, msg.GetFrom(), msg)
+				sim.fail("member %d contradicts member %d: %v", to.id, msg.GetFrom(), msg)
 			}
 		}
 	})
@@ -283,20 +283,20 @@ func (m *member) write() {
 			m.restore(b.Snapshot)
 			restored = true
 		}
-		m.w.must(m.log.Append(b.Hard, b.Entries))
+		m.sim.must(m.log.Append(b.Hard, b.Entries))
 		responses = append(responses, b.Responses...)
 	}
 	if m.early(responses) {
 		responses = nil
 	}
-	delay := ms/10 + m.w.rng.Int64N(2*ms) + m.slow
-	if m.w.faults && m.w.rng.IntN(100) == 0 {
-		delay += m.w.rng.Int64N(second)
+	delay := ms/10 + m.sim.rng.Int64N(2*ms) + m.slow
+	if m.sim.faults && m.sim.rng.IntN(100) == 0 {
+		delay += m.sim.rng.Int64N(second)
 	}
 	m.do(delay, func() {
-		m.w.must(m.log.Sync())
+		m.sim.must(m.log.Sync())
 		m.writing = false
-		if m.w.plant == notHeld && m.core.installing && !restored {
+		if m.sim.fault == notHeld && m.core.installing && !restored {
 			m.core.installing = false
 			m.core.Done(responses)
 			m.core.installing = true
@@ -306,7 +306,7 @@ func (m *member) write() {
 		if restored {
 			m.install()
 		}
-		m.w.must(m.log.Prepare())
+		m.sim.must(m.log.Prepare())
 	})
 }
 
@@ -315,7 +315,7 @@ func (m *member) early(responses []*raftpb.Message) bool {
 	votes := slices.ContainsFunc(responses, func(r *raftpb.Message) bool {
 		return r.GetType() == raftpb.MsgVoteResp
 	})
-	if m.w.plant == "a vote before its sync" && votes || m.w.plant == "an append before its sync" && !votes && len(responses) > 0 {
+	if m.sim.fault == "a vote before its sync" && votes || m.sim.fault == "an append before its sync" && !votes && len(responses) > 0 {
 		m.do(0, func() { m.core.Done(responses) })
 		return true
 	}
@@ -328,7 +328,7 @@ func (m *member) apply(a Apply) {
 		if n := len(m.applied); n > 0 && f.Index <= m.applied[n-1].Index {
 			continue // the journal has it
 		}
-		if f.kind != 0 && m.w.plant == "the clock is not carried over" && m.epoch == 0 {
+		if f.kind != 0 && m.sim.fault == "the clock is not carried over" && m.epoch == 0 {
 			f.stamp = 0
 		}
 		m.applied = append(m.applied, f)
@@ -339,11 +339,11 @@ func (m *member) apply(a Apply) {
 		if m.epoch != 0 && f.kind != 0 {
 			m.reached = f.op
 		}
-		m.w.committed(m, f)
+		m.sim.committed(m, f)
 	}
-	at := max(m.doneAt, m.w.now+m.w.rng.Int64N(ms)) // in their order
+	at := max(m.doneAt, m.sim.now+m.sim.rng.Int64N(ms)) // in their order
 	m.doneAt = at
-	m.do(at-m.w.now, func() { m.core.Done(a.Responses) })
+	m.do(at-m.sim.now, func() { m.core.Done(a.Responses) })
 }
 
 // take makes the engine have a fact.
@@ -363,7 +363,7 @@ func (m *member) rebuild() {
 		m.take(f)
 		m.stamp = max(m.stamp, f.stamp)
 	}
-	if m.w.plant == "the clock is not carried over" {
+	if m.sim.fault == "the clock is not carried over" {
 		m.stamp = 0
 	}
 }
@@ -381,7 +381,7 @@ func (m *member) notice() {
 	}
 	m.reached = 0
 	if m.epoch = epoch; epoch != 0 {
-		m.w.active(m)
+		m.sim.active(m)
 	}
 }
 
@@ -398,12 +398,12 @@ type op struct {
 
 // ask asks the member for something. It is a turn: the engine changes at once.
 func (m *member) ask(kind byte) {
-	w := m.w
+	sim := m.sim
 	if m.epoch == 0 || m.core.Epoch() != m.epoch {
 		return
 	}
-	w.ops++
-	o := &op{kind: kind, number: w.ops, begin: w.now}
+	sim.ops++
+	o := &op{kind: kind, number: sim.ops, begin: sim.now}
 	m.stamp = max(m.clock(), m.stamp+1)
 	switch kind {
 	case put:
@@ -411,7 +411,7 @@ func (m *member) ask(kind byte) {
 		m.jobs[o.id] = true
 	case del:
 		for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
-			if o.id = id; w.rng.IntN(3) == 0 {
+			if o.id = id; sim.rng.IntN(3) == 0 {
 				break
 			}
 		}
@@ -425,7 +425,7 @@ func (m *member) ask(kind byte) {
 			o.asked = m.core.Ask(m.clock())
 		}
 	}
-	w.begun(o)
+	sim.begun(o)
 	m.pending = append(m.pending, o)
 	if kind != read {
 		f := fact{stamp: m.stamp, kind: kind, id: o.id, op: o.number}
@@ -436,7 +436,7 @@ func (m *member) ask(kind byte) {
 }
 
 func (m *member) leased() bool {
-	switch m.w.plant {
+	switch m.sim.fault {
 	case "no lease":
 		return true
 	case "a lease during a transfer":
@@ -449,8 +449,8 @@ func (m *member) leased() bool {
 	return m.clock() < m.core.LeasedUntil()
 }
 
-// settle answers what can be answered, in order: a fact when it was applied, a read when all before
-// it is settled and no other member can be active.
+// settle answers what can be answered, in order: a fact when it was applied, a read when
+// all before it is settled and no other member can be active.
 func (m *member) settle() {
 	for len(m.pending) > 0 && m.core.Epoch() == m.epoch {
 		o := m.pending[0]
@@ -467,18 +467,18 @@ func (m *member) settle() {
 			return
 		}
 		m.pending = m.pending[1:]
-		m.w.answered(o)
+		m.sim.answered(o)
 	}
 }
 
 // crash ends the process without a word; the power goes, too, if asked for.
 func (m *member) crash(power bool) {
-	w := m.w
+	sim := m.sim
 	m.life++
 	m.up = false
 	if power {
-		m.disk = m.disk.Crash(w.rng)
-		m.applied = m.applied[:m.synced+w.rng.IntN(len(m.applied)-m.synced+1)]
+		m.disk = m.disk.Crash(sim.rng)
+		m.applied = m.applied[:m.synced+sim.rng.IntN(len(m.applied)-m.synced+1)]
 	} else {
 		m.disk = m.disk.Crash(rand.New(keep{})) // what was written is there
 	}
@@ -500,124 +500,124 @@ func (m *member) restart() {
 
 // keepHouse syncs the journal and cuts the log.
 func (m *member) keepHouse() {
-	if m.w.plant != "cut at the unsynced mark" {
+	if m.sim.fault != "cut at the unsynced mark" {
 		m.synced = len(m.applied)
 	}
 	upTo := len(m.applied)
-	if m.w.rng.IntN(3) > 0 && m.w.plant != "cut at the unsynced mark" {
-		for _, other := range m.w.members { // those that are away need no snapshot
+	if m.sim.rng.IntN(3) > 0 && m.sim.fault != "cut at the unsynced mark" {
+		for _, other := range m.sim.members { // those that are away need no snapshot
 			if !other.gone {
 				upTo = min(upTo, len(other.applied))
 			}
 		}
 	}
 	if upTo > 0 && m.core.Applied().Index >= m.applied[upTo-1].Index {
-		m.w.must(m.log.Cut(m.applied[upTo-1].Position))
+		m.sim.must(m.log.Cut(m.applied[upTo-1].Position))
 	}
 }
 
 // simulate lets members and clients live for some seconds.
-func simulate(t *testing.T, seed uint64, p plant) *world {
+func simulate(t *testing.T, seed uint64, p fault) *simulation {
 	cryptotest.SetGlobalRandom(t, seed)
-	w := &world{rng: rand.New(rand.NewPCG(seed, 7)), cut: map[[2]int]bool{}, plant: p, faults: true}
-	w.oracle = newOracle()
-	w.join(3 + 2*w.rng.IntN(2))
-	for _, m := range w.members {
-		m.rate = 0.95 + w.rng.Float64()/10
+	sim := &simulation{rng: rand.New(rand.NewPCG(seed, 7)), cut: map[[2]int]bool{}, fault: p, faults: true}
+	sim.oracle = newOracle()
+	sim.join(3 + 2*sim.rng.IntN(2))
+	for _, m := range sim.members {
+		m.rate = 0.95 + sim.rng.Float64()/10
 	}
-	w.clients()
-	w.mishaps()
-	w.run(12 * second)
-	w.heal()
-	w.settle()
-	return w
+	sim.clients()
+	sim.mishaps()
+	sim.run(12 * second)
+	sim.heal()
+	sim.settle()
+	return sim
 }
 
 // settle lets members live on without faults, and looks what they have then.
-func (w *world) settle() {
-	before, agreed := w.acknowledged, uint64(len(w.entries))
-	w.run(w.now + 6*second)
-	if w.acknowledged == before {
-		w.fail("nothing is answered though all is well")
+func (sim *simulation) settle() {
+	before, agreed := sim.acknowledged, uint64(len(sim.entries))
+	sim.run(sim.now + 6*second)
+	if sim.acknowledged == before {
+		sim.fail("nothing is answered though all is well")
 	}
-	for _, m := range w.members {
+	for _, m := range sim.members {
 		if m.up && !m.gone && m.core.Applied().Index < agreed {
-			w.fail("member %d is left behind: it has applied %v of %d", m.id, m.core.Applied(), agreed)
+			sim.fail("member %d is left behind: it has applied %v of %d", m.id, m.core.Applied(), agreed)
 		}
 	}
-	w.audit()
+	sim.audit()
 }
 
 // clients ask whoever is active, again and again.
-func (w *world) clients() {
+func (sim *simulation) clients() {
 	var next func()
 	next = func() {
-		for _, m := range w.members {
-			if m.up && m.epoch != 0 && w.now >= m.paused {
-				kind := []byte{put, put, del, read, read}[w.rng.IntN(5)]
+		for _, m := range sim.members {
+			if m.up && m.epoch != 0 && sim.now >= m.paused {
+				kind := []byte{put, put, del, read, read}[sim.rng.IntN(5)]
 				m.do(0, func() { m.ask(kind) })
 			}
 		}
-		w.after(w.rng.Int64N(12*ms), next)
+		sim.after(sim.rng.Int64N(12*ms), next)
 	}
 	next()
 }
 
 // mishaps happen until the faults are over.
-func (w *world) mishaps() {
+func (sim *simulation) mishaps() {
 	var next func()
 	next = func() {
-		if !w.faults {
+		if !sim.faults {
 			return
 		}
-		w.mishap()
-		w.after(w.rng.Int64N(500*ms), next)
+		sim.mishap()
+		sim.after(sim.rng.Int64N(500*ms), next)
 	}
-	w.after(second, next)
+	sim.after(second, next)
 	var house func()
 	house = func() {
-		m := w.members[w.rng.IntN(len(w.members))]
+		m := sim.members[sim.rng.IntN(len(sim.members))]
 		m.do(0, m.keepHouse)
-		w.after(w.rng.Int64N(300*ms), house)
+		sim.after(sim.rng.Int64N(300*ms), house)
 	}
 	house()
 }
 
-func (w *world) mishap() {
-	m := w.members[w.rng.IntN(len(w.members))]
-	if w.rng.IntN(2) == 0 { // rather whoever leads
-		for _, l := range w.members {
+func (sim *simulation) mishap() {
+	m := sim.members[sim.rng.IntN(len(sim.members))]
+	if sim.rng.IntN(2) == 0 { // rather whoever leads
+		for _, l := range sim.members {
 			if l.up && l.epoch != 0 {
 				m = l
 			}
 		}
 	}
-	switch w.rng.IntN(9) {
+	switch sim.rng.IntN(9) {
 	case 0, 1:
 		if m.up {
-			m.crash(w.rng.IntN(2) == 0)
-			w.after(w.rng.Int64N(second), m.restart)
+			m.crash(sim.rng.IntN(2) == 0)
+			sim.after(sim.rng.Int64N(second), m.restart)
 		}
 	case 2, 3:
-		for _, m := range w.members { // all at once
+		for _, m := range sim.members { // all at once
 			if m.up {
 				m.crash(true)
-				w.after(w.rng.Int64N(300*ms), m.restart)
+				sim.after(sim.rng.Int64N(300*ms), m.restart)
 			}
 		}
 	case 4:
-		m.paused = w.now + w.rng.Int64N(3*second)
+		m.paused = sim.now + sim.rng.Int64N(3*second)
 	case 5, 6:
-		for _, other := range w.members {
-			for _, way := range [][2]int{{int(m.id), int(other.id)}, {int(other.id), int(m.id)}} {
-				if w.rng.IntN(4) > 0 {
-					w.cut[way] = true
-					w.after(w.rng.Int64N(2*second), func() { delete(w.cut, way) })
+		for _, other := range sim.members {
+			for _, link := range [][2]int{{int(m.id), int(other.id)}, {int(other.id), int(m.id)}} {
+				if sim.rng.IntN(4) > 0 {
+					sim.cut[link] = true
+					sim.after(sim.rng.Int64N(2*second), func() { delete(sim.cut, link) })
 				}
 			}
 		}
 	case 7, 8:
-		to := w.members[w.rng.IntN(len(w.members))]
+		to := sim.members[sim.rng.IntN(len(sim.members))]
 		if m.up && m.epoch != 0 && to != m {
 			m.do(0, func() { m.core.Transfer(to.id) })
 		}
@@ -625,18 +625,18 @@ func (w *world) mishap() {
 }
 
 // heal ends all faults.
-func (w *world) heal() {
-	w.faults = false
-	clear(w.cut)
-	for _, m := range w.members {
+func (sim *simulation) heal() {
+	sim.faults = false
+	clear(sim.cut)
+	for _, m := range sim.members {
 		m.paused = 0
 		m.restart()
 	}
 }
 
-func (w *world) String() string {
+func (sim *simulation) String() string {
 	var b strings.Builder
-	for _, m := range w.members {
+	for _, m := range sim.members {
 		lead, term := uint64(0), uint64(0)
 		if m.core != nil {
 			lead, term = m.core.Leader()

@@ -22,35 +22,36 @@ type fetch struct {
 
 // Mistakes that are made with snapshots.
 const (
-	unwanted  plant = "a snapshot is installed that Raft does not want"
-	earlyDone plant = "Raft hears of a snapshot before it is installed"
-	notHeld   plant = "Raft hears of entries before it hears of the snapshot"
-	lostOffer plant = "an offer that is lost is not repeated"
+	unwanted  fault = "a snapshot is installed that Raft does not want"
+	earlyDone fault = "Raft hears of a snapshot before it is installed"
+	notHeld   fault = "Raft hears of entries before it hears of the snapshot"
+	lostOffer fault = "an offer that is lost is not repeated"
 )
 
 // fetchSnapshot begins to copy what the leader has applied, if this member lacks it.
 func (m *member) fetchSnapshot() {
-	w := m.w
+	sim := m.sim
 	lead, _ := m.core.Leader()
 	if m.fetch.underWay || lead == 0 || lead == m.id || !m.core.LacksSnapshot() {
 		return
 	}
 	m.fetch.underWay = true
-	m.do(w.rng.Int64N(20*ms), func() {
-		from := w.members[lead-1]
-		if !from.up || w.cut[[2]int{int(from.id), int(m.id)}] || w.faults && w.rng.IntN(8) == 0 {
-			m.do(w.rng.Int64N(second), func() { m.fetch.underWay = false })
+	m.do(sim.rng.Int64N(20*ms), func() {
+		from := sim.members[lead-1]
+		if !from.up || sim.cut[[2]int{int(from.id), int(m.id)}] || sim.faults && sim.rng.IntN(8) == 0 {
+			m.do(sim.rng.Int64N(second), func() { m.fetch.underWay = false })
 			return
 		}
 		facts, conf := from.snapshot()
-		m.do(w.rng.Int64N(500*ms), func() {
+		m.do(sim.rng.Int64N(500*ms), func() {
 			m.fetch.sealed = facts
 			m.offer(conf)
 		})
 	})
 }
 
-// snapshot returns what a member has applied, and the roles of the members at the end of that.
+// snapshot returns what a member has applied, and the roles of the members at the end of
+// that.
 func (m *member) snapshot() ([]fact, *raftpb.ConfState) {
 	conf, _ := m.core.Conf()
 	facts := slices.Clone(m.applied)
@@ -70,7 +71,7 @@ func (m *member) offer(conf *raftpb.ConfState) {
 	if m.core.Restore(&raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{ConfState: conf, Index: &last.Index, Term: &last.Term}}) {
 		return
 	}
-	if m.w.plant == unwanted {
+	if m.sim.fault == unwanted {
 		m.takeOver()
 	}
 	m.fetch = fetch{}
@@ -79,15 +80,15 @@ func (m *member) offer(conf *raftpb.ConfState) {
 // restore cuts the log where a snapshot ends.
 func (m *member) restore(s *raftpb.Snapshot) {
 	at := s.GetMetadata()
-	m.w.must(m.log.Restore(raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}, raftlog.Membership{Roles: at.GetConfState(), RolesIndex: at.GetIndex()}))
+	m.sim.must(m.log.Restore(raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}, raftlog.Membership{Roles: at.GetConfState(), RolesIndex: at.GetIndex()}))
 }
 
 // install takes over the snapshot whose log is durable, which takes its time.
 func (m *member) install() {
-	if m.w.plant == earlyDone {
+	if m.sim.fault == earlyDone {
 		m.core.Installed()
 	}
-	m.do(m.w.rng.Int64N(300*ms), func() {
+	m.do(m.sim.rng.Int64N(300*ms), func() {
 		m.takeOver()
 		m.fetch = fetch{}
 		m.core.Installed()
@@ -98,9 +99,9 @@ func (m *member) takeOver() {
 	m.applied = m.fetch.sealed
 	m.synced = len(m.applied)
 	for _, f := range m.applied {
-		m.w.agree(m, f)
+		m.sim.agree(m, f)
 	}
-	m.w.installed++
+	m.sim.installed++
 	m.rebuild()
 }
 
@@ -115,13 +116,13 @@ func (m *member) settleSnapshot() {
 // watchSnapshots repeats, at a leader, what it has offered in vain.
 func (m *member) watchSnapshots() {
 	for id, p := range m.core.Status().Progress {
-		if id > uint64(len(m.w.members)) {
+		if id > uint64(len(m.sim.members)) {
 			continue // it is only about to be added
 		}
-		to := &m.w.members[id-1].fetch
+		to := &m.sim.members[id-1].fetch
 		if p.State != tracker.StateSnapshot || to.underWay {
 			to.waits = 0
-		} else if to.waits++; to.waits > 15 && m.w.plant != lostOffer {
+		} else if to.waits++; to.waits > 15 && m.sim.fault != lostOffer {
 			to.waits = 0
 			m.core.SnapshotFailed(id)
 		}
@@ -130,7 +131,7 @@ func (m *member) watchSnapshots() {
 
 // Each mistake with snapshots is found.
 func TestPlantedSnapshots(t *testing.T) {
-	for p, seed := range map[plant]uint64{unwanted: 3796035331, earlyDone: 3933939305, notHeld: 862793898, lostOffer: 1844252799} {
+	for p, seed := range map[fault]uint64{unwanted: 3796035331, earlyDone: 3933939305, notHeld: 862793898, lostOffer: 1844252799} {
 		t.Run(string(p), func(t *testing.T) {
 			seeds.Find(t, seed, func(t *testing.T, seed uint64) string {
 				return found(func() string { return simulate(t, seed, p).wrong })
@@ -139,16 +140,16 @@ func TestPlantedSnapshots(t *testing.T) {
 	}
 }
 
-// Raft takes only a snapshot that has something which is lacking, and of which the member is a part. Whatever it takes, nobody is
-// without a leader for that.
+// Raft takes only a snapshot that has something which is lacking, and of which the member
+// is a part. Whatever it takes, nobody is without a leader for that.
 func TestRestore(t *testing.T) {
-	w, leader, others := leads(t, 1, 3, "")
+	sim, leader, others := leads(t, 1, 3, "")
 	m := others[0]
 	for range 20 {
 		leader.do(0, func() { leader.ask(put) })
-		w.run(w.now + 10*ms)
+		sim.run(sim.now + 10*ms)
 	}
-	w.run(w.now + second)
+	sim.run(sim.now + second)
 	last, conf := m.core.Applied(), &raftpb.ConfState{Voters: []uint64{1, 2, 3}}
 	restore := func(index uint64, conf *raftpb.ConfState) bool {
 		return m.core.Restore(&raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{ConfState: conf, Index: &index, Term: &last.Term}})

@@ -21,9 +21,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
 
-// The transcripts in testdata are stories of a few members, to be read as etcd-io/raft's are.
-// A line at the margin is a command, one that is indented is what comes of it, and one that
-// begins with # says why it is told. -update writes what comes of the commands.
+// The transcripts in testdata are stories of a few members, to be read as etcd-io/raft's
+// are. A line at the margin is a command, one that is indented is what comes of it, and
+// one that begins with # says why it is told. -update writes what comes of the commands.
 //
 //	members 3              there are so many voters, with empty logs
 //	tick 1 x20             a member's clock ticks

@@ -70,8 +70,8 @@ func TestNotAMember(t *testing.T) {
 	}
 }
 
-// What an interrupted Begin leaves is no member's, and does not hinder the next one. What others
-// have put there stays.
+// What an interrupted Begin leaves is no member's, and does not hinder the next one. What
+// others have put there stays.
 func TestInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	c, err := NewCA(NewCluster(), 1)
@@ -174,8 +174,8 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// A server that redeems one token does not remove another one that a command is just writing; what stays
-// unwritten goes when the token would.
+// A server that redeems one token does not remove another one that a command is just
+// writing; what stays unwritten goes when the token would.
 func TestTokenBeingWritten(t *testing.T) {
 	d := begin(t, t.TempDir())
 	half := d.tokenFile("another")

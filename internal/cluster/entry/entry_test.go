@@ -51,7 +51,8 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// A large turn makes several entries, none much larger than a message may be, unless one job is.
+// A large turn makes several entries, none much larger than a message may be, unless one
+// job is.
 func TestLargeTurns(t *testing.T) {
 	var b Builder
 	body := bytes.Repeat([]byte("x"), 300_000)

@@ -164,8 +164,9 @@ func (c *gatedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// The other side has read what a stream has sent, while very much of other streams waits to be written. When that has
-// been written, a loop that waits to write to the stream hears of it.
+// The other side has read what a stream has sent, while very much of other streams waits
+// to be written. When that has been written, a loop that waits to write to the stream
+// hears of it.
 func TestNotifyWhenRoomComesAfterCredit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a, b := memnet.Pipe()

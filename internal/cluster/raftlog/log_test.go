@@ -368,7 +368,8 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// A log that has filled the disk can be cut, and then goes on, wherever in a segment it has stopped, and after another start.
+// A log that has filled the disk can be cut, and then goes on, wherever in a segment it
+// has stopped, and after another start.
 func TestFullDiskIsCut(t *testing.T) {
 	for size := range 100 {
 		disk := memfs.New()

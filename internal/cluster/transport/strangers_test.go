@@ -61,8 +61,8 @@ func isOpen(nc net.Conn) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// However many connect and say nothing, few connections are open: the oldest of the host that has most are closed. A member that
-// connects meanwhile, or has, is none of them.
+// However many connect and say nothing, few connections are open: the oldest of the host
+// that has most are closed. A member that connects meanwhile, or has, is none of them.
 func TestManyStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{Listener: memnet.Listen()}
@@ -104,7 +104,8 @@ func TestManyStrangers(t *testing.T) {
 	})
 }
 
-// Who connects to join, and says nothing more, is closed as soon as one who says nothing at all.
+// Who connects to join, and says nothing more, is closed as soon as one who says nothing
+// at all.
 func TestSilentJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{Listener: memnet.Listen()}

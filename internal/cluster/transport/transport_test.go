@@ -274,8 +274,8 @@ func TestHeartbeatsDoNotWait(t *testing.T) {
 	}
 }
 
-// A member that ends and comes back is connected again, and the others hear that its process
-// has ended.
+// A member that ends and comes back is connected again, and the others hear that its
+// process has ended.
 func TestReconnect(t *testing.T) {
 	port, err := freeport.Reserve() // while the member does not listen
 	if err != nil {
@@ -381,7 +381,8 @@ func TestClientOfSilentMember(t *testing.T) {
 	}
 }
 
-// Clients that come while somebody dials share what comes of it, and do not dial one after the other.
+// Clients that come while somebody dials share what comes of it, and do not dial one
+// after the other.
 func TestClientsShareDialing(t *testing.T) {
 	peers := newPeers(t, 2)
 	peers[0].start(t)
@@ -405,7 +406,8 @@ func TestClientsShareDialing(t *testing.T) {
 	wg.Wait()
 }
 
-// A stream whose deadline has passed says so as other connections do, and goes on after that: so a server wakes who reads.
+// A stream whose deadline has passed says so as other connections do, and goes on after
+// that: so a server wakes who reads.
 func TestDeadlineOfStream(t *testing.T) {
 	conn, err := run(t, 2)[0].Client(t.Context(), 2)
 	if err != nil {
@@ -497,7 +499,8 @@ func TestRefusalCodes(t *testing.T) {
 	}
 }
 
-// A member that is refused tries again and again: the log says why once, until it was taken in.
+// A member that is refused tries again and again: the log says why once, until it was
+// taken in.
 func TestRefusalsInLog(t *testing.T) {
 	var log strings.Builder
 	p := newPeers(t, 1)[0]

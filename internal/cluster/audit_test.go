@@ -1,0 +1,247 @@
+package cluster
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/test/ledger"
+)
+
+// What clients were told.
+type told struct {
+	asked *ledger.Ledger[string]   // by what keyOf says of their bodies, which are all different
+	puts  int                      // so many were sent
+	due   map[uint64]time.Duration // not before then is a job ready that was acknowledged
+
+	term   uint64        // the highest in which a worker was answered
+	termAt time.Duration // when it was for the first time
+	wrong  error         // what was found to be wrong with a message or a term
+}
+
+// keyOf returns a body by which the ledger knows a job, or what stands for a long one.
+func keyOf(body []byte) string {
+	if len(body) > 64 {
+		return fmt.Sprintf("%x, %s", sha256.Sum256(body), body[len(body)-16:])
+	}
+	return string(body)
+}
+
+// put puts a job at a member, and reports whether that was acknowledged.
+func (sim *simulation) put(m *Member, tube string, spec engine.Spec, text string) (id uint64, err error) {
+	sim.mu.Lock()
+	sim.puts++
+	body := fmt.Appendf(nil, "%s, put %d", text, sim.puts)
+	sim.mu.Unlock()
+	outcome, began := engine.Failed, time.Since(sim.start)
+	sim.asked.Put(keyOf(body))
+	err = m.Broker().Call(func(e *engine.Engine, now int64) {
+		id, outcome = e.PutInto(now, []byte(tube), spec, body)
+	})
+	if err == nil && outcome != engine.OK {
+		return 0, fmt.Errorf("the put is refused: %d", outcome)
+	}
+	if err == nil {
+		sim.asked.Inserted(keyOf(body), id)
+		sim.mu.Lock()
+		defer sim.mu.Unlock()
+		if tube == laterTube {
+			sim.due[id] = began + time.Duration(spec.Delay)*time.Second
+		}
+	}
+	return id, err
+}
+
+// answered notes that what a worker began at some time was answered in a term: none that
+// is begun later is in an earlier one.
+func (l *told) answered(term uint64, began, now time.Duration) {
+	switch {
+	case term > l.term:
+		l.term, l.termAt = term, now
+	case term < l.term && began > l.termAt:
+		l.wrong = fmt.Errorf("what was begun at %v was answered in term %d, and at %v somebody was answered in term %d", began, term, l.termAt, l.term)
+	}
+}
+
+// laterTube has jobs with delays that nobody kicks or reserves.
+const laterTube = "later"
+
+// preload puts so many jobs that a walk takes several turns.
+func (sim *simulation) preload(jobs int) {
+	const turn = 400
+	for n := 0; n < jobs; n += turn {
+		sim.must(sim.leader().Broker().Call(func(e *engine.Engine, now int64) {
+			for i := range turn {
+				sim.putOld(e, now, "old", engine.Spec{TTR: 60}, n+i)
+			}
+		}))
+	}
+}
+
+// putOld puts a job where nobody can be deposed before it is acknowledged.
+func (sim *simulation) putOld(e *engine.Engine, now int64, tube string, spec engine.Spec, n int) {
+	body := fmt.Sprintf("old job %d", n)
+	sim.asked.Put(body)
+	id, _ := e.PutInto(now, []byte(tube), spec, []byte(body))
+	sim.asked.Inserted(body, id)
+}
+
+// behind is how far the time of a member may be behind: it goes a sixteenth slower while
+// it hears late from the leader, for the seconds that a mishap lasts.
+const behind = 250 * time.Millisecond
+
+// checkDelays checks that no delay has ended too soon.
+func (sim *simulation) checkDelays() {
+	l := sim.leader()
+	sim.mu.Lock()
+	due := maps.Clone(sim.due)
+	sim.mu.Unlock()
+	var early string
+	l.Broker().Look(func(e *engine.Engine, _ int64) {
+		for id, at := range due {
+			if c, ok := e.Snapshot(id); ok && c.State == engine.Ready && time.Since(sim.start) < at-behind-sim.lagged {
+				early = fmt.Sprintf("job %d is ready at member %d %v too soon", id, l.opt.Self.ID, at-time.Since(sim.start))
+			}
+		}
+	})
+	if early != "" {
+		sim.fatalf("%s", early)
+	}
+}
+
+// acknowledged returns how many puts were acknowledged.
+func (sim *simulation) acknowledged() int {
+	puts, _ := sim.asked.Acknowledged()
+	return puts
+}
+
+// whatIsWrong returns what was found to be wrong.
+func (sim *simulation) whatIsWrong() error {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	return errors.Join(sim.wrong, sim.asked.Err())
+}
+
+// delete deletes some job at a member.
+func (sim *simulation) delete(m *Member) error {
+	var key string
+	err := m.Broker().Call(func(e *engine.Engine, _ int64) {
+		if c, _, ok := e.NextSnapshot(0); ok && e.DeleteJob(c.ID) == engine.OK {
+			key = keyOf(c.Body)
+			sim.asked.Delete(key)
+		}
+	})
+	if err == nil && key != "" {
+		sim.asked.Deleted(key)
+	}
+	return err
+}
+
+// audit waits until all members that are up have the same, and holds that against the
+// ledger.
+func (sim *simulation) audit() {
+	sim.t.Helper()
+	sim.until("all have applied what is committed", func() bool {
+		synctest.Wait()
+		var s Status
+		l := sim.leader()
+		if !l.inLoop(func() { s = l.raft.status() }) { // what Status says may be old
+			return false
+		}
+		for _, m := range sim.nodes {
+			if m.member != nil && m.applied() != s.Commit {
+				return false
+			}
+		}
+		return true
+	})
+	var want uint64
+	for _, m := range sim.nodes {
+		if m.member == nil {
+			continue
+		}
+		digest := m.digest()
+		if want == 0 {
+			want = digest
+		}
+		if digest != want {
+			sim.fatalf("member %d has another queue than the first one:\n%s", m.id, sim.difference(m))
+		}
+	}
+	for _, m := range sim.nodes {
+		if m.member != nil {
+			m.check()
+		}
+	}
+}
+
+// difference says how the queue of a node differs from that of the first one that is up.
+func (sim *simulation) difference(m *node) string {
+	var first *node
+	for _, o := range sim.nodes {
+		if first == nil && o.member != nil {
+			first = o
+		}
+	}
+	a, b := first.jobs(), m.jobs()
+	var out strings.Builder
+	for id, text := range a {
+		if b[id] != text {
+			fmt.Fprintf(&out, "member %d: %s\nmember %d: %s\n", first.id, text, m.id, b[id])
+		}
+	}
+	for id, text := range b {
+		if a[id] == "" {
+			fmt.Fprintf(&out, "member %d has also: %s\n", m.id, text)
+		}
+	}
+	return out.String()
+}
+
+func (m *node) jobs() map[uint64]string {
+	jobs := map[uint64]string{}
+	m.member.Broker().Look(func(e *engine.Engine, _ int64) {
+		for c := range e.Snapshots {
+			epoch := m.member.clock.zero
+			jobs[c.ID] = fmt.Sprintf("%d in %s, pri %d, delay %d, created %d, body %q", c.ID, c.Tube, c.Pri, c.Delay, c.Created+epoch, c.Body)
+		}
+	})
+	return jobs
+}
+
+func (m *node) applied() (index uint64) {
+	m.member.Broker().Look(func(*engine.Engine, int64) { index = m.member.turn.applied.Index })
+	return index
+}
+
+func (m *node) digest() (sum uint64) {
+	member := m.member
+	later := member.clock.time() + int64(1000*time.Hour) // all that is delayed counts as ready
+	member.Broker().Look(func(e *engine.Engine, _ int64) { sum = e.Digest(later-member.clock.zero, member.clock.zero) })
+	return sum
+}
+
+// check holds the queue of a member against the ledger.
+func (m *node) check() {
+	sim := m.sim
+	sim.t.Helper()
+	var err error
+	m.member.Broker().Look(func(e *engine.Engine, _ int64) {
+		err = errors.Join(e.Check(), m.member.turn.journal.Check())
+		err = errors.Join(err, sim.whatIsWrong(), sim.asked.Check(func(yield func(string, uint64) bool) {
+			for c := range e.Snapshots {
+				if !yield(keyOf(c.Body), c.ID) {
+					return
+				}
+			}
+		}, sim.asked.Now()))
+	})
+	if err != nil {
+		sim.fatalf("member %d: %v", m.id, err)
+	}
+}

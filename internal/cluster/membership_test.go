@@ -1,0 +1,462 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/cluster/status"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// roles returns the roles of all members, as the leader knows them.
+func (sim *simulation) roles() map[uint64]status.Role {
+	sim.t.Helper()
+	s, err := sim.leader().Status()
+	sim.must(err)
+	roles := map[uint64]status.Role{}
+	for _, k := range s.Members {
+		roles[k.ID] = k.Role
+	}
+	return roles
+}
+
+// The leadership goes from member to member under load. Nothing is undecided: what is in
+// the queue was acknowledged.
+func TestTransfer(t *testing.T) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+		time.Sleep(time.Second) // who has just started does not vote
+		stop := sim.load(5)
+		for i := range 9 {
+			time.Sleep(300 * time.Millisecond)
+			l := sim.leader()
+			to := uint64(0)
+			if i%3 > 0 {
+				to = (l.opt.Self.ID+uint64(i%3)-1)%3 + 1
+			}
+			sim.must(l.Transfer(t.Context(), to))
+			if next := sim.leader().opt.Self.ID; next == l.opt.Self.ID || to != 0 && next != to {
+				sim.fatalf("member %d leads after a transfer from %d to %d", next, l.opt.Self.ID, to)
+			}
+		}
+		if err := sim.leader().Transfer(t.Context(), 77); err == nil {
+			t.Error("the leadership went to somebody who is no member")
+		}
+		stop()
+		sim.audit()
+		if n := sim.logged("read from the journal again"); n > 0 {
+			t.Errorf("%d engines were made again, though nothing was undone", n)
+		}
+		kept := sim.nodes[0].digest()
+		for _, m := range sim.nodes { // what is made again from the journal is the same
+			m.kill(false)
+		}
+		for _, m := range sim.nodes {
+			m.boot()
+		}
+		sim.audit()
+		if again := sim.nodes[0].digest(); again != kept {
+			t.Errorf("the digest is %x, and was %x before the restart", again, kept)
+		}
+		sim.leader().Broker().Look(func(e *engine.Engine, _ int64) {
+			for c := range e.Snapshots {
+				if !sim.asked.IsPut(keyOf(c.Body)) {
+					t.Errorf("job %d is there, and was not acknowledged", c.ID)
+				}
+			}
+		})
+	})
+}
+
+// A transfer to a member that does not answer ends after an election timeout; then the
+// same member leads on.
+func TestTransferToNobody(t *testing.T) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+		l := sim.leader()
+		sim.part(sim.nodes[2])
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if err := l.Transfer(ctx, 3); !errors.Is(err, ErrDeclined) {
+			t.Errorf("a transfer to a member that cannot be reached: %v", err)
+		}
+		if sim.leader() != l {
+			t.Error("another member leads")
+		}
+		_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, "after that")
+		sim.must(err)
+		sim.heal()
+	})
+}
+
+// A dead member is replaced under load, a voter and then the leader itself are removed.
+func TestMembers(t *testing.T) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+		stop := sim.load(3)
+		sim.nodes[2].kill(true)
+		added := sim.node()
+		sim.must(sim.replace(3, added))
+		added.boot()
+		sim.until("the dead member is replaced", func() bool { return sim.roles()[4] != status.Learner && sim.roles()[3] == "" })
+		want := map[uint64]status.Role{1: status.Voter, 2: status.Voter, 4: status.Voter}
+		want[sim.leader().opt.Self.ID] = status.Leader
+		if got := sim.roles(); !reflect.DeepEqual(got, want) {
+			sim.fatalf("the roles are %v, want %v", got, want)
+		}
+
+		gone := sim.nodeOf(sim.leader())
+		if err := gone.member.Remove(t.Context(), gone.id); err != nil && !errors.Is(err, ErrNotLeader) {
+			sim.fatalf("a leader cannot be removed: %v", err) // it may not hear that it was
+		}
+		sim.until("another one leads", func() bool { m := sim.whoLeads(); return m != nil && m.opt.Self.ID != gone.id })
+		sim.removed(gone)
+		time.Sleep(time.Second)
+		if roles := sim.roles(); len(roles) != 2 || roles[gone.id] != "" {
+			sim.fatalf("the roles are %v after %d was removed", roles, gone.id)
+		}
+		if err := sim.leader().AcceptHandshake(gone.id, Handshake{Level: 1, Number: 1}); !errors.Is(err, ErrRemoved) {
+			t.Errorf("a member that was removed is taken in: %v", err)
+		}
+		stop()
+		sim.audit()
+		for _, m := range sim.nodes { // they know it after a restart, too
+			if m.member != nil {
+				m.kill(true)
+				m.boot()
+			}
+		}
+		sim.audit()
+		if roles := sim.roles(); len(roles) != 2 {
+			sim.fatalf("after a restart the roles are %v", roles)
+		}
+	})
+}
+
+// A member that others have told that it was removed may learn of an earlier change only
+// then. It does not become one again by that.
+func TestEarlierChangeAfterRemoval(t *testing.T) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+		gone := sim.nodes[sim.leader().opt.Self.ID%3] // a follower
+		m := gone.member
+		m.mail.post(func() {
+			m.disk.leave()
+			s := m.log.State()
+			m.disk.add(diskWork{membership: &s.Membership})
+		})
+		sim.removed(gone)
+	})
+}
+
+// Changes of the members are refused where they make no sense.
+func TestGroupErrors(t *testing.T) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+		l := sim.leader()
+		other := sim.nodes[l.opt.Self.ID%3].member
+		for name, c := range map[string]struct{ err, want error }{
+			"add at a follower":    {other.Add(t.Context(), raftlog.Member{ID: 9, Address: "x:1"}), ErrNotLeader},
+			"remove at a follower": {other.Remove(t.Context(), 1), ErrNotLeader},
+			"remove nobody":        {l.Remove(t.Context(), 9), ErrNotMember},
+			"replace nobody":       {l.Add(t.Context(), raftlog.Member{ID: 10, Address: "x:1", Replaces: 9}), ErrNotMember},
+			"take in a stranger":   {l.AcceptHandshake(9, Handshake{Level: 1, Number: 4}), ErrNotMember},
+		} {
+			if !errors.Is(c.err, c.want) {
+				t.Errorf("%s: %v, want %v", name, c.err, c.want)
+			}
+		}
+		if l.Add(t.Context(), raftlog.Member{ID: 9, Address: l.opt.Self.Address}) == nil {
+			t.Error("two members have an address")
+		}
+		sim.must(l.Add(t.Context(), sim.nodes[2].self())) // it was asked for before
+	})
+}
+
+// A disk that was rolled back is refused by those whom its member had acknowledged more,
+// also after their restart.
+func TestRolledBack(t *testing.T) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+		l := sim.nodeOf(sim.leader())
+		m := sim.nodes[l.id%3]
+		old := m.member.Handshake()
+		for i := range 5 {
+			_, err := sim.put(l.member, "mail", engine.Spec{TTR: 60}, fmt.Sprint(i))
+			sim.must(err)
+		}
+		time.Sleep(time.Second)
+		if err := l.member.AcceptHandshake(m.id, old); !errors.Is(err, ErrRolledBack) {
+			t.Errorf("a log that lost what it had acknowledged: %v", err)
+		}
+		m.kill(false)
+		m.boot()
+		time.Sleep(time.Second)
+		l.kill(false)
+		l.boot()
+		sim.leader()
+		old.Last = raftlog.Position{Index: 99, Term: 99}
+		if err := l.member.AcceptHandshake(m.id, old); !errors.Is(err, ErrConnected) {
+			t.Errorf("an older life of a member that is connected: %v", err)
+		}
+		sim.disconnect(m)
+		if err := l.member.AcceptHandshake(m.id, old); !errors.Is(err, ErrRolledBack) {
+			t.Errorf("an older life of a member: %v", err)
+		}
+	})
+}
+
+// A leader that reaches no majority acknowledges nothing, lets nobody wait for ever, and
+// says so.
+func TestNoMajority(t *testing.T) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+		l := sim.leader()
+		sim.part(sim.nodeOf(l))
+		began := time.Now()
+		if _, err := sim.put(l, "mail", engine.Spec{TTR: 60}, "lost"); !errors.Is(err, broker.ErrDeposed) {
+			t.Errorf("a put without a majority: %v", err)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("it took %v of fake time", took)
+		}
+		time.Sleep(time.Second)
+		if sim.nodeOf(l).deposed.Load() == 0 {
+			t.Error("its clients were not closed")
+		}
+		if lead := l.Lead(); lead.Epoch != 0 || l.Ready() == nil {
+			t.Errorf("without a majority it says %+v, ready: %v", lead, l.Ready())
+		}
+		if s, err := l.Status(); err != nil || s.Quorum {
+			t.Errorf("its status: %+v, %v", s, err)
+		}
+		seen := false
+		l.Broker().Look(func(e *engine.Engine, _ int64) { seen = e.Stats().Ready == 0 })
+		if !seen {
+			t.Error("those who watch do not see the queue without the put")
+		}
+		sim.heal()
+		sim.until("it is ready again", func() bool { return l.Ready() == nil })
+	})
+}
+
+// When the leader's machine refuses connections the others do not wait for an election
+// timeout. A refusal of a machine that does not lead, or of an earlier term, does
+// nothing.
+func TestFastFailover(t *testing.T) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+		sim.refusals = true
+		stop := sim.load(3)
+		for range 6 {
+			time.Sleep(time.Second)
+			l := sim.leader()
+			term := l.Lead().Term
+			for _, m := range sim.nodes {
+				if m.member != l {
+					m.member.Refused(m.id%3+1, term-1)
+					m.member.Refused(m.id, term)
+				}
+			}
+			time.Sleep(300 * time.Millisecond)
+			if lead := sim.leader().Lead(); lead.Term != term {
+				sim.fatalf("there is another term after refusals that mean nothing: %+v", lead)
+			}
+			m := sim.nodeOf(l)
+			began := time.Now()
+			m.kill(false)
+			sim.leader()
+			if gap := time.Since(began); gap > 300*time.Millisecond {
+				t.Errorf("nobody led for %v", gap)
+			}
+			m.boot()
+		}
+		stop()
+	})
+}
+
+// Members that follow send each other nothing, and know all the same who is there.
+func TestReachable(t *testing.T) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+		unreachable := func(m *node) (n int) {
+			s, err := m.member.Status()
+			sim.must(err)
+			for _, k := range s.Members {
+				if !k.Reachable {
+					n++
+				}
+			}
+			return n
+		}
+		for _, m := range sim.nodes {
+			for _, other := range sim.nodes {
+				if m != other {
+					sim.until("a member knows another", func() bool { return m.member.AcceptHandshake(other.id, other.member.Handshake()) == nil })
+				}
+			}
+			sim.until("a member reaches all", func() bool { return unreachable(m) == 0 })
+		}
+		follower := sim.nodes[2]
+		if sim.nodeOf(sim.leader()) == follower {
+			follower = sim.nodes[1]
+		}
+		gone := 6 - follower.id - sim.leader().opt.Self.ID
+		follower.member.Unreachable(gone)
+		sim.until("the follower has lost one", func() bool { return unreachable(follower) == 1 })
+	})
+}
+
+// A node that is lost is replaced by one with the same address.
+func TestReplaceAtAddress(t *testing.T) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+		l := sim.leader()
+		lost, fresh := sim.nodes[l.opt.Self.ID%3], sim.node()
+		lost.kill(true)
+		added := fresh.self()
+		added.Address, added.Replaces = lost.self().Address, lost.id
+		sim.must(l.Add(t.Context(), added))
+		sim.must(Join(fresh.disk, dir, l.Membership()))
+		fresh.boot()
+		sim.until("it has replaced the other one", func() bool { return sim.roleOf(fresh.id) == status.Voter && sim.roleOf(lost.id) == "" })
+	})
+}
+
+// replace adds a node to the cluster in place of a member. It is not started.
+func (sim *simulation) replace(old uint64, m *node) error {
+	sim.t.Helper()
+	added := m.self()
+	added.Replaces = old
+	l := sim.leader()
+	if err := l.Add(sim.t.Context(), added); err != nil {
+		return err
+	}
+	return Join(m.disk, dir, l.Membership())
+}
+
+// The next leader carries on with a replacement. The member that was replaced hears of it
+// when it comes back.
+func TestReplaceOutlivesLeader(t *testing.T) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+		time.Sleep(time.Second)
+		l := sim.leader()
+		dead := sim.nodes[l.opt.Self.ID%3]
+		dead.kill(true)
+		added := sim.node()
+		sim.must(sim.replace(dead.id, added))
+		if err := l.Add(t.Context(), raftlog.Member{ID: 9, Address: "x:1", Replaces: dead.id}); err == nil {
+			t.Error("a member is replaced twice")
+		}
+		sim.must(l.Transfer(t.Context(), 0))
+		added.boot()
+		sim.until("the dead member is replaced", func() bool { return sim.roles()[dead.id] == "" && sim.roles()[added.id] == status.Voter })
+		dead.boot()
+		sim.removed(dead)
+	})
+}
+
+// A member is replaced that lives, and whose vote is needed until then. A member that was
+// down meanwhile knows of it afterwards.
+func TestReplaceLiving(t *testing.T) {
+	for _, n := range []int{2, 5} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sim := newSimulation(t, 1, n)
+				time.Sleep(time.Second)
+				l := sim.leader().opt.Self.ID
+				old, asleep := sim.nodes[l%uint64(n)], sim.nodes[(l+1)%uint64(n)]
+				if n > 2 {
+					asleep.kill(true)
+				}
+				added := sim.node()
+				sim.must(sim.replace(old.id, added))
+				added.boot()
+				sim.removed(old)
+				sim.until("the member is replaced", func() bool { return sim.roles()[added.id] == status.Voter })
+				if n > 2 {
+					asleep.boot()
+					sim.until("it knows of that", func() bool { return reflect.DeepEqual(asleep.member.Membership(), sim.leader().Membership()) })
+				}
+				sim.audit()
+				sim.close()
+			})
+		})
+	}
+}
+
+// The number of a member that was removed is not given to another one, also after a
+// restart.
+func TestNumbers(t *testing.T) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+		for n := range uint64(2) {
+			time.Sleep(time.Second)
+			last := sim.nodes[len(sim.nodes)-1]
+			if sim.leader() == last.member {
+				sim.must(sim.leader().Transfer(t.Context(), 0))
+			}
+			sim.must(sim.leader().Remove(t.Context(), last.id))
+			sim.removed(last)
+			for _, m := range sim.nodes {
+				if m.member != nil && n == 1 {
+					m.kill(true)
+					m.boot()
+				}
+			}
+			sim.join(sim.node())
+			for _, k := range sim.leader().Membership().Members {
+				if k.ID == 4+n && k.Number != 4+n {
+					t.Errorf("the new member is %+v", k)
+				}
+			}
+		}
+	})
+}
+
+// Who asks for the status, within a turn perhaps, waits for nobody.
+func TestStatusDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sim := newSimulation(t, 1, 1)
+		l := sim.leader()
+		release := make(chan struct{})
+		l.mail.post(func() { <-release })
+		time.Sleep(time.Second)
+		if s, err := l.Status(); err != nil || s.Leader != 1 || s.Term != l.Lead().Term || len(s.Members) != 1 || !s.Members[0].Reachable {
+			t.Errorf("%+v, %v", s, err)
+		}
+		close(release)
+		sim.close()
+		if _, err := l.Status(); !errors.Is(err, ErrStopped) {
+			t.Errorf("a member that is closed: %v", err)
+		}
+	})
+}
+
+// A member that was away while another one was replaced takes part again though it knows
+// only of one that is dead, and not of the new one, which leads.
+func TestNewcomerLeads(t *testing.T) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+		time.Sleep(time.Second)
+		first := sim.nodeOf(sim.leader())
+		away, lost := sim.nodes[first.id%3], sim.nodes[(first.id+1)%3]
+		away.kill(false)
+		joiner := sim.node()
+		sim.join(joiner)
+		sim.must(sim.leader().Remove(t.Context(), lost.id))
+		sim.removed(lost)
+		time.Sleep(time.Second) // the new one must know of that
+		sim.must(sim.leader().Transfer(t.Context(), joiner.id))
+		sim.until("the new member leads", func() bool { return sim.whoLeads() == joiner.member })
+		first.kill(false)
+		away.boot()
+		if l := sim.leader(); l != joiner.member && l != away.member {
+			t.Error("somebody else leads")
+		}
+		_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, "a job")
+		sim.must(err)
+		first.boot()
+		sim.audit()
+		away.member.inLoop(func() {
+			if n := len(away.member.raft.unknown); n != 0 {
+				t.Errorf("%d members are not known in the end", n)
+			}
+		})
+	})
+}

@@ -1,0 +1,315 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+)
+
+// A link is what connects a node to another one, in one direction: two connections, of
+// which each delivers in order.
+type link struct {
+	lives             [2]int     // of both ends, at the handshake
+	messages, entries connection // without entries, and with them
+
+	acknowledged raftlog.Position // the highest, in the latest term in which something was
+}
+
+// A connection is one of them. What it has sent over a link that is cut it sends again,
+// after pauses that double, as TCP does; or it breaks, and all that is under way is lost.
+type connection struct {
+	underWay []packet // in order
+	pause    time.Duration
+}
+
+type packet struct {
+	msg  *raftpb.Message
+	b    []byte        // what it was when it was sent; empty: a ping
+	life int           // of the node that has sent it
+	at   time.Duration // when it arrives
+}
+
+const (
+	firstPause = 200 * time.Millisecond
+	lastPause  = 8 * firstPause // after that the connection has been silent for too long
+)
+
+// ping says something to all that this node connects to, again and again, as connections
+// do: so it hears of those to which it sends no messages of Raft. With simulation.mu.
+func (m *node) ping(life int) {
+	for _, id := range m.peers {
+		if to := int(id) - 1; id != m.id && to < len(m.sim.nodes) {
+			m.post(m.sim.nodes[to], &m.link(id).messages, nil, life)
+		}
+	}
+	time.AfterFunc(500*time.Millisecond, func() {
+		m.sim.mu.Lock()
+		defer m.sim.mu.Unlock()
+		if m.life == life && m.member != nil {
+			m.ping(life)
+		}
+	})
+}
+
+// fetch connects to another node, for a snapshot.
+func (m *node) fetch(ctx context.Context, from uint64) (io.ReadCloser, error) {
+	sim := m.sim
+	sim.mu.Lock()
+	member := sim.nodes[from-1].member
+	cut := sim.cut[[2]uint64{from, m.id}]
+	sim.mu.Unlock()
+	if member == nil || cut {
+		return nil, errors.New("no route to host")
+	}
+	r, to := io.Pipe()
+	if sim.silent.Swap(false) {
+		return r, nil
+	}
+	go func() { to.CloseWithError(sim.sendSnapshot(member, m.id, to)) }()
+	return struct {
+		io.Reader
+		io.Closer
+	}{slow{r}, r}, nil
+}
+
+// sendSnapshot lets a member send a snapshot to another one.
+func (sim *simulation) sendSnapshot(member *Member, to uint64, conn io.Writer) error {
+	defer func() {
+		if sim.sent != nil {
+			sim.sent()
+		}
+	}()
+	switch sim.fault {
+	case ofEngine:
+		return member.sendEngine(conn, 0)
+	case claimsMore:
+		return member.sendEngine(conn, 1)
+	}
+	if sim.laterRoles.Load() {
+		b, g, err := member.openSnapshot()
+		if err != nil {
+			return err
+		}
+		defer b.Close()
+		g.RolesIndex += 1000
+		return errors.Join(writeMembership(conn, g), b.Write(conn))
+	}
+	return member.SendSnapshot(to, conn)
+}
+
+// slow is a connection that takes its time.
+type slow struct{ io.Reader }
+
+func (s slow) Read(b []byte) (int, error) {
+	time.Sleep(3 * time.Millisecond)
+	return s.Reader.Read(b[:min(len(b), 32<<10)])
+}
+
+// Send is part of Transport.
+func (m *node) Send(messages []*raftpb.Message) {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+	life := m.life
+	for _, msg := range messages {
+		m.send(msg, life)
+	}
+}
+
+func (m *node) send(msg *raftpb.Message, life int) {
+	sim := m.sim
+	to := int(msg.GetTo()) - 1
+	if to >= len(sim.nodes) || sim.lose != nil && sim.lose(msg) {
+		return
+	}
+	link := m.link(msg.GetTo())
+	l := &link.messages
+	if len(msg.GetEntries()) > 0 {
+		l = &link.entries
+	}
+	m.post(sim.nodes[to], l, msg, life)
+}
+
+// encode returns the bytes of a message, the same for the same; none for none.
+func encode(msg *raftpb.Message) []byte {
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(msg)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// post sends a packet, with simulation.mu.
+func (m *node) post(to *node, l *connection, msg *raftpb.Message, life int) {
+	sim := m.sim
+	if !sim.patient && sim.cut[[2]uint64{m.id, to.id}] {
+		return
+	}
+	at := time.Since(sim.start) + 100*time.Microsecond + time.Duration(sim.rng.IntN(400))*time.Microsecond
+	l.underWay = append(l.underWay, packet{msg, encode(msg), life, at})
+	if len(l.underWay) == 1 {
+		m.expect(to, l)
+	}
+}
+
+// expect lets the first packet of a connection arrive when it is time.
+func (m *node) expect(to *node, l *connection) {
+	time.AfterFunc(l.underWay[0].at-time.Since(m.sim.start), func() { m.arrive(to, l) })
+}
+
+// arrive delivers the first packet of a connection, unless the link is cut.
+func (m *node) arrive(to *node, l *connection) {
+	sim := m.sim
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	first := l.underWay[0]
+	if !bytes.Equal(encode(first.msg), first.b) {
+		sim.wrong = fmt.Errorf("member %d has changed a message after it was sent: %v", m.id, first.msg)
+	}
+	switch {
+	case !sim.cut[[2]uint64{m.id, to.id}]:
+		sim.mu.Unlock()
+		m.deliver(to, first.b, first.life)
+		sim.mu.Lock()
+		l.pause, l.underWay = 0, l.underWay[1:]
+	case sim.patient && l.pause < lastPause:
+		l.pause = max(2*l.pause, firstPause)
+		l.underWay[0].at += l.pause
+	default:
+		l.pause, l.underWay = 0, nil
+	}
+	if len(l.underWay) > 0 {
+		m.expect(to, l)
+	}
+}
+
+func (m *node) link(to uint64) *link {
+	if m.links[to] == nil {
+		m.links[to] = new(link)
+	}
+	return m.links[to]
+}
+
+// SetMembers is part of Transport: members that are none any more have to connect again.
+func (m *node) SetMembers(members []raftlog.Member) {
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+	m.peers = m.peers[:0]
+	for _, k := range members {
+		m.peers = append(m.peers, k.ID)
+	}
+	for _, o := range m.sim.nodes {
+		if !slices.ContainsFunc(members, func(k raftlog.Member) bool { return k.ID == o.id }) {
+			delete(o.links, m.id)
+		}
+	}
+}
+
+// deliver brings a message to another node, after both have said who they are.
+func (m *node) deliver(to *node, b []byte, life int) {
+	sim := m.sim
+	sim.mu.Lock()
+	link := m.link(to.id)
+	from, member := m.member, to.member
+	lives := [2]int{m.life, to.life}
+	known := link.lives == lives
+	sim.mu.Unlock()
+	if from == nil || member == nil || lives[0] != life {
+		return
+	}
+	if !known {
+		if sim.fault == forgottenPeer || sim.fault == namelessStart {
+			member.forget(m.id, sim.fault == forgottenPeer)
+			from.forget(to.id, sim.fault == forgottenPeer)
+		}
+		if err := member.AcceptHandshake(m.id, from.Handshake()); err != nil {
+			from.Rejected(to.id, err)
+			return
+		}
+		if from.AcceptHandshake(to.id, member.Handshake()) != nil {
+			return
+		}
+		sim.mu.Lock()
+		link.lives = lives
+		sim.mu.Unlock()
+	}
+	if len(b) == 0 {
+		return
+	}
+	msg := new(raftpb.Message)
+	if err := proto.Unmarshal(b, msg); err != nil {
+		panic(err)
+	}
+	sim.hear(link, msg)
+	member.Step(msg)
+}
+
+// hear notes what a member acknowledges to a leader. One that rejects it later in the
+// same term has lost it, and the leader would send it at once, again and again.
+func (sim *simulation) hear(link *link, msg *raftpb.Message) {
+	if msg.GetType() != raftpb.MsgAppResp {
+		return
+	}
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	at := raftlog.Position{Index: msg.GetIndex(), Term: msg.GetTerm()}
+	switch {
+	case !msg.GetReject():
+		if at.After(link.acknowledged) {
+			link.acknowledged = at
+		}
+	case at.Term == link.acknowledged.Term && !at.After(link.acknowledged):
+		sim.wrong = fmt.Errorf("member %d has lost entry %v, which it has acknowledged to member %d", msg.GetFrom(), at, msg.GetTo())
+	}
+}
+
+// disconnect lets the others notice that their connections to a node have ended.
+func (sim *simulation) disconnect(m *node) {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	for _, o := range sim.nodes {
+		if o.member != nil {
+			o.member.Unreachable(m.id)
+		}
+	}
+}
+
+// refuse lets the others notice that a machine refuses connections, if it does and not
+// the whole machine is down.
+func (sim *simulation) refuse(m *node, term uint64) {
+	if !sim.refusals {
+		return
+	}
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	for _, o := range sim.nodes {
+		if o.member != nil {
+			o.member.Refused(m.id, term)
+		}
+	}
+}
+
+// part cuts both links between a node and all others.
+func (sim *simulation) part(m *node) {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	for _, o := range sim.nodes {
+		if o != m {
+			sim.cut[[2]uint64{m.id, o.id}], sim.cut[[2]uint64{o.id, m.id}] = true, true
+		}
+	}
+}
+
+func (sim *simulation) heal() {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	clear(sim.cut)
+}

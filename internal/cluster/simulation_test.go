@@ -1,0 +1,354 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/cluster/status"
+	"github.com/beanpole-mq/beanpole/internal/test/ledger"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+)
+
+const dir = "/"
+
+// A simulation is nodes with disks, and a network between them, in a synctest bubble:
+// time is fake.
+type simulation struct {
+	t     *testing.T
+	start time.Time
+	opt   Options // of all members, but for what is a node's own
+
+	mu    sync.Mutex
+	rng   *rand.Rand
+	nodes []*node
+	cut   map[[2]uint64]bool // the link from one to another is cut
+	told
+	fault      fault
+	offOf      uint64                     // the clock of this node is wrong
+	lagged     time.Duration              // how far the cluster's time was behind when all lost their power: their clocks make up for it
+	stop       func()                     // ends the load; nil: there is none
+	sent       func()                     // a member has sent a snapshot; nil: nobody wants to know
+	silent     atomic.Bool                // who is asked for a snapshot next sends nothing
+	laterRoles atomic.Bool                // snapshots say that their roles are those of a later entry
+	lose       func(*raftpb.Message) bool // whether a message is lost; nil: none is. With mu
+
+	clockRead func() // a member looks at its clock; nil: nobody wants to know
+
+	refusals bool // a machine refuses connections when its process is dead
+	patient  bool // connections outlive short cuts
+
+	logMu sync.Mutex // not mu: a member may log while it is asked something under mu
+	log   strings.Builder
+}
+
+// A node has a disk and, while it is up, a member.
+type node struct {
+	sim  *simulation
+	id   uint64
+	disk *memfs.FS
+	off  time.Duration // its clock is so much ahead
+
+	// With simulation.mu.
+	member *Member // nil: it is down
+	life   int
+	links  map[uint64]*link // to other nodes
+	peers  []uint64         // those that it connects to
+
+	gone    bool         // its member was removed
+	deposed atomic.Int32 // how often its clients were closed
+	trouble trouble
+}
+
+func newSimulation(t *testing.T, seed uint64, n int) *simulation {
+	sim := emptySimulation(t, seed)
+	sim.grow(n)
+	return sim
+}
+
+// inWorld runs a test among so many members. In the end all have the same queue, and it
+// is one that clients may see.
+func inSimulation(t *testing.T, n int, test func(t *testing.T, sim *simulation)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		sim := newSimulation(t, 1, n)
+		test(t, sim)
+		sim.audit()
+		sim.close()
+	})
+}
+
+func emptySimulation(t *testing.T, seed uint64) *simulation {
+	sim := &simulation{t: t, start: time.Now(), rng: rand.New(rand.NewPCG(seed, 1)), cut: map[[2]uint64]bool{}, told: told{asked: ledger.New[string](), due: map[uint64]time.Duration{}}}
+	sim.opt.Log.SegmentSize, sim.opt.Journal.SegmentSize = 256<<10, 256<<10 // disks are memory here
+	return sim
+}
+
+// grow adds nodes until there are n members.
+func (sim *simulation) grow(n int) {
+	sim.t.Helper()
+	for len(sim.nodes) < n {
+		m := sim.node()
+		if len(sim.nodes) > 1 {
+			sim.join(m)
+			continue
+		}
+		sim.must(Init(m.disk, dir, m.self()))
+		m.boot()
+		sim.leader()
+	}
+}
+
+func (sim *simulation) node() *node {
+	m := &node{sim: sim, id: uint64(len(sim.nodes) + 1), disk: memfs.New(), links: map[uint64]*link{}}
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	if m.id == sim.offOf {
+		m.off = time.Duration(sim.rng.Int64N(int64(48*time.Hour))) - 24*time.Hour
+	}
+	sim.nodes = append(sim.nodes, m)
+	return m
+}
+
+func (sim *simulation) must(err error) {
+	sim.t.Helper()
+	if err != nil {
+		sim.fatalf("%v", err)
+	}
+}
+
+func (sim *simulation) fatalf(format string, args ...any) {
+	sim.t.Helper()
+	if sim.fault != "" {
+		panic(found(fmt.Sprintf(format, args...)))
+	}
+	sim.logMu.Lock()
+	defer sim.logMu.Unlock()
+	sim.t.Fatalf("%s\nlog:\n%s", fmt.Sprintf(format, args...), sim.log.String())
+}
+
+// Write takes lines of the log.
+func (sim *simulation) Write(b []byte) (int, error) {
+	sim.logMu.Lock()
+	defer sim.logMu.Unlock()
+	fmt.Fprintf(&sim.log, "%6d ms %s", time.Since(sim.start).Milliseconds(), b)
+	return len(b), nil
+}
+
+// logged returns how often the log has a text.
+func (sim *simulation) logged(text string) int {
+	sim.logMu.Lock()
+	defer sim.logMu.Unlock()
+	return strings.Count(sim.log.String(), text)
+}
+
+func (m *node) self() raftlog.Member {
+	return raftlog.Member{ID: m.id, Address: fmt.Sprintf("10.0.0.%d:11400", m.id)}
+}
+
+// join adds a node to the cluster, and waits until it is a voter.
+func (sim *simulation) join(m *node) {
+	sim.t.Helper()
+	sim.joinAs(m, m.self())
+}
+
+func (sim *simulation) joinAs(m *node, self raftlog.Member) {
+	sim.t.Helper()
+	var l *Member
+	sim.until("the member is added", func() bool {
+		l = sim.leader()
+		return l.Add(sim.t.Context(), self) == nil
+	})
+	sim.must(Join(m.disk, dir, l.Membership()))
+	m.boot()
+	sim.until("the member is a voter", func() bool { return sim.roleOf(m.id) == status.Voter })
+}
+
+func (sim *simulation) roleOf(id uint64) status.Role {
+	s, err := sim.leader().Status()
+	sim.must(err)
+	for _, k := range s.Members {
+		if k.ID == id {
+			return k.Role
+		}
+	}
+	return ""
+}
+
+// boot starts the member of a node.
+func (m *node) boot() {
+	m.sim.t.Helper()
+	m.sim.must(m.start())
+}
+
+func (m *node) start() error {
+	fmt.Fprintf(m.sim, "%d starts\n", m.id)
+	o := m.sim.opt
+	o.FS, o.Dir, o.Self, o.Transport = &troubledFS{m.disk, &m.trouble}, dir, m.self(), m
+	o.Now = func() int64 {
+		if m.sim.clockRead != nil {
+			m.sim.clockRead()
+		}
+		return int64(time.Since(m.sim.start)) + 1
+	}
+	o.Wall = func() int64 { return time.Now().Add(m.off).UnixNano() }
+	o.Deposed = func() {
+		m.deposed.Add(1)
+		m.sim.mu.Lock()
+		member := m.member
+		m.sim.mu.Unlock()
+		if m.sim.fault == keptEngine && member != nil {
+			member.forgetLost()
+		}
+	}
+	switch m.sim.fault {
+	case skippedEntry:
+		o.testHook = skipLast
+	case unsyncedMark:
+		m.trouble.late = func(name string) time.Duration { return lateIf(isOfJournal(name)) }
+	case earlyAnswer:
+		m.trouble.late = func(name string) time.Duration { return lateIf(!isOfJournal(name)) }
+	}
+	o.Fetch = m.fetch
+	o.FastFailover = true
+	o.Logger = slog.New(slog.NewTextHandler(m.sim, &slog.HandlerOptions{Level: slog.LevelDebug})).With("member", m.id)
+	member, err := Open(o)
+	if err != nil {
+		return err
+	}
+	if m.sim.fault == followerTick {
+		member.done.Go(member.tickOn)
+	}
+	m.sim.mu.Lock()
+	defer m.sim.mu.Unlock()
+	m.member = member
+	m.life++
+	m.ping(m.life)
+	return nil
+}
+
+// keptAll is the luck of a disk that keeps all that was written.
+func keptAll() *rand.Rand { return rand.New(keep{}) }
+
+// keep draws what leaves everything that was written to a disk.
+type keep struct{}
+
+func (keep) Uint64() uint64 { return 1 << 62 } // the second of the six kinds of luck of memfs
+
+// kill ends the process of a node without a word; if power is set, the machine loses its
+// power.
+func (m *node) kill(power bool) {
+	sim := m.sim
+	fmt.Fprintf(sim, "%d is killed; power %v\n", m.id, power)
+	sim.mu.Lock()
+	member := m.member
+	m.member = nil
+	m.life++
+	luck := keptAll()
+	if power {
+		luck = sim.rng
+	}
+	m.disk.Cut() // nothing that the process does from now on is on the disk of the next one
+	m.disk = m.disk.Crash(luck)
+	sim.mu.Unlock()
+	m.trouble.goOn() // nothing waits for the disk any more
+	if member != nil {
+		sim.disconnect(m)
+		sim.refuse(m, member.Lead().Term)
+		member.Close() // of its goroutines; its disk is not that of the node any more
+	}
+}
+
+// leader waits until a member is active, and returns it.
+func (sim *simulation) leader() *Member {
+	sim.t.Helper()
+	var leader *Member
+	sim.until("somebody leads", func() bool {
+		sim.mu.Lock()
+		defer sim.mu.Unlock()
+		var term uint64
+		leader = nil
+		for _, m := range sim.nodes {
+			if m.member == nil {
+				continue
+			}
+			if l := m.member.Lead(); l.Epoch != 0 && l.Term > term {
+				leader, term = m.member, l.Term
+			}
+		}
+		return leader != nil
+	})
+	return leader
+}
+
+func (sim *simulation) nodeOf(member *Member) *node { return sim.nodes[member.opt.Self.ID-1] }
+
+// checkPhases fails if a member contradicts its phase.
+func (sim *simulation) checkPhases() {
+	for _, m := range sim.nodes {
+		sim.mu.Lock()
+		member := m.member
+		sim.mu.Unlock()
+		if member != nil {
+			sim.must(member.checkPhase())
+		}
+	}
+}
+
+// until lets fake time go on until something is so.
+func (sim *simulation) until(what string, so func() bool) {
+	sim.t.Helper()
+	for range 3000 {
+		if so() {
+			return
+		}
+		if err := sim.whatIsWrong(); err != nil {
+			sim.fatalf("%v", err)
+		}
+		sim.checkPhases()
+		time.Sleep(10 * time.Millisecond)
+	}
+	for _, m := range sim.nodes {
+		if m.member != nil {
+			s, err := m.member.Status()
+			fmt.Fprintf(sim, "%d: %+v %v %v applied %v\n", m.id, s, err, m.member.Err(), m.applied())
+		}
+	}
+	sim.fatalf("after 30 s it is not so that %s", what)
+}
+
+// removed waits until the member of a node has stopped because it was removed.
+func (sim *simulation) removed(m *node) {
+	sim.t.Helper()
+	sim.until("the member that was removed stops", func() bool { return errors.Is(m.member.Err(), ErrRemoved) })
+	if err := m.member.Close(); !errors.Is(err, ErrRemoved) {
+		sim.fatalf("member %d was removed, and says %v", m.id, err)
+	}
+	sim.mu.Lock()
+	m.member = nil
+	sim.mu.Unlock()
+	if err := m.start(); !errors.Is(err, ErrRemoved) {
+		sim.fatalf("member %d was removed, and starts: %v", m.id, err)
+	}
+}
+
+func (sim *simulation) close() {
+	for _, m := range sim.nodes {
+		if m.member != nil {
+			sim.must(errors.Join(m.member.Broker().Check(), m.member.Close()))
+			sim.mu.Lock()
+			m.member = nil
+			sim.mu.Unlock()
+		}
+	}
+}
