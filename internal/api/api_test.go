@@ -1,6 +1,7 @@
 package api
 
 import (
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -404,5 +405,24 @@ func TestConditions(t *testing.T) {
 	var p problem
 	if r.want(400, "POST", "/tubes/mail/jobs", `{"body":"x","b\u006fdy":"y"}`, &p); p.Detail != "a member of the JSON object is there twice" {
 		t.Error(p.Detail)
+	}
+}
+
+// A long answer is compressed for those who take that.
+func TestCompressed(t *testing.T) {
+	r := start(t, Options{})
+	for i := range 100 {
+		r.putAll(fmt.Sprint("tube-with-a-long-name-", i), "x")
+	}
+	h := newRequest("GET", "/tubes", "")
+	h.Header.Set("Accept-Encoding", "gzip")
+	w := httptest.NewRecorder()
+	r.ServeHTTP(w, h)
+	z, err := gzip.NewReader(w.Body)
+	if err != nil || w.Header().Get("Content-Encoding") != "gzip" || w.Header().Get("Vary") != "Accept-Encoding" {
+		t.Fatal(err, w.Header())
+	}
+	if text, err := io.ReadAll(z); err != nil || string(text) != r.want(200, "GET", "/tubes", "", nil) {
+		t.Error(err)
 	}
 }

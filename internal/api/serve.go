@@ -1,6 +1,7 @@
 package api
 
 import (
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
@@ -171,8 +172,18 @@ func writeTagged(w http.ResponseWriter, h *http.Request, text []byte) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Write(text)
+	if w.Header().Set("Vary", "Accept-Encoding"); len(text) < minCompressed || !strings.Contains(h.Header.Get("Accept-Encoding"), "gzip") {
+		w.Write(text)
+		return
+	}
+	w.Header().Set("Content-Encoding", "gzip")
+	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // it is a level
+	z.Write(text)
+	z.Close()
 }
+
+// minCompressed is how long an answer is at least that is compressed for those who take that: a shorter one fits in a packet or two.
+const minCompressed = 4 << 10
 
 // isAmong reports whether a tag is among those of headers, as RFC 9110 compares them weakly.
 func isAmong(tag string, headers []string) bool {

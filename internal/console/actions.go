@@ -60,6 +60,7 @@ var actions = map[string]action{
 	"move-job":         {Verb: "Move", on: aJob, fields: []string{"to"}, done: "moved", route: "POST /jobs/{job}/move", in: admin.MoveJob{}},
 	"cancel-task":      {Verb: "Stop", plain: true, on: aTask, done: "stopped", route: "DELETE /tasks/{task}", in: admin.OfTask{}},
 	"close-connection": {Verb: "Close", on: aConnection, danger: true, done: "closed", route: "DELETE /connections/{connection}", in: admin.OfConnection{}},
+	"rewrite-journal":  {Verb: "Rewrite", on: theServer, done: "rewriting its journal", route: "POST /journal/rewrite", in: admin.None{}},
 	"drain":            {Verb: "Drain", on: theServer, done: "draining", route: "POST /drain", in: admin.None{}},
 	"undrain":          {Verb: "Take jobs again", on: theServer, done: "taking jobs again", route: "POST /undrain", in: admin.None{}},
 }

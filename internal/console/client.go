@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,6 +108,9 @@ func members(v url.Values, names ...string) map[string]json.RawMessage {
 		if text == "" {
 			continue
 		}
+		if slices.Contains(durationFields, name) {
+			text = inSeconds(text)
+		}
 		if _, err := strconv.ParseUint(text, 10, 64); err == nil && !slices.Contains(textFields, name) {
 			all[name] = json.RawMessage(text)
 		} else {
@@ -114,6 +118,29 @@ func members(v url.Values, names ...string) map[string]json.RawMessage {
 		}
 	}
 	return all
+}
+
+// durationFields are those that are seconds, or a number with a unit.
+var durationFields = []string{"seconds", "delay", "ttr"}
+
+// untilResumed is how long the longest pause lasts: longer than anybody waits.
+const untilResumed = 1<<32 - 1
+
+var (
+	duringText = regexp.MustCompile(`^(\d{1,10})\s*([smhd])[a-z]*$`)
+	unitOf     = map[string]uint64{"s": 1, "m": 60, "h": 3600, "d": 86400}
+)
+
+// inSeconds returns as a number what was typed as "10 min", "1h" or "until resumed". What is neither stays, so that the API says what it wants.
+func inSeconds(text string) string {
+	if strings.EqualFold(text, "until resumed") {
+		return strconv.Itoa(untilResumed)
+	}
+	if m := duringText.FindStringSubmatch(strings.ToLower(text)); m != nil {
+		n, _ := strconv.ParseUint(m[1], 10, 64)
+		return strconv.FormatUint(n*unitOf[m[2]], 10)
+	}
+	return text
 }
 
 // textFields are those that are texts, also if they look like numbers.

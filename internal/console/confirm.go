@@ -85,6 +85,9 @@ func (c *confirmation) Sentence() string {
 		if c.Do == "drain" {
 			return "Take no new jobs from now on? Puts are answered DRAINING; all else works."
 		}
+		if c.Do == "rewrite-journal" {
+			return "Rewrite the journal, so that it has only what is still there?"
+		}
 		return "Take new jobs again?"
 	}
 	subject := fmt.Sprintf("%s %s", what, c.Targets[0])

@@ -140,6 +140,9 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
+	if r.TLS != nil {
+		h.Set("Strict-Transport-Security", "max-age=2592000")
+	}
 	if err := crossOrigin.Check(r); err != nil {
 		http.Error(w, "a web page of another origin cannot change anything here", http.StatusForbidden)
 		return

@@ -449,15 +449,22 @@ func TestManyStreams(t *testing.T) {
 	r := start(t, nil, Options{})
 	srv := httptest.NewServer(r)
 	defer srv.Close()
-	for range maxStreams {
+	defer r.Close()
+	for range ownStreams {
 		if resp := r.stream(srv, "/console/"); resp.StatusCode != 200 {
 			t.Fatal(resp.StatusCode)
 		}
 	}
+	if resp := r.stream(srv, "/console/"); resp.StatusCode != 503 {
+		t.Errorf("one viewer has one too many: %d", resp.StatusCode)
+	}
+	r.live.mu.Lock()
+	r.live.streams = maxStreams
+	r.live.ofWhom = make(map[string]int)
+	r.live.mu.Unlock()
 	if resp := r.stream(srv, "/console/"); resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" {
 		t.Errorf("%d %v", resp.StatusCode, resp.Header)
 	}
-	r.Close()
 }
 
 // watch joins those who look at a page.

@@ -18,7 +18,7 @@ import (
 var functions = template.FuncMap{
 	"verb": func(do string) string { return actions[do].Verb }, "dangerous": func(do string) bool { return actions[do].danger }, "num": numOf, "bytes": func(n any) string { return byteSize(whole(n)) }, "secs": func(n any) string { return duration(whole(n)) }, "rate": rate,
 	"zero": zeroClass, "has": has, "pathEscape": op.Segment, "queryEscape": queryEscape,
-	"since": since, "when": when, "isPast": isPast, "mean": meanText, "join": strings.Join, "list": func(all ...string) []string { return all },
+	"since": since, "at": at, "when": when, "isPast": isPast, "mean": meanText, "join": strings.Join, "list": func(all ...string) []string { return all },
 	"plural": func(n any, one, many string) string { return plural(uint64(whole(n)), one, many) }, "sentence": sentence, "spaced": spaced, "add": func(a, b int) int { return a + b }, "dict": dict,
 }
 
@@ -163,6 +163,11 @@ func since(now time.Time, text string) string {
 		return text
 	}
 	return duration(int64(now.Sub(t).Seconds())) + " ago"
+}
+
+// at is the time that was some seconds ago, for those who hover over how long that is.
+func at(now time.Time, ago any) string {
+	return now.Add(-time.Duration(whole(ago)) * time.Second).Format("2006-01-02 15:04:05 UTC")
 }
 
 func plural(n uint64, one, many string) string {

@@ -77,3 +77,27 @@ func TestFind(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// Times are typed as people say them.
+func TestInSeconds(t *testing.T) {
+	for text, want := range map[string]string{"90": "90", "90s": "90", "10 min": "600", "10m": "600", "1 h": "3600", "2 days": "172800", "until resumed": "4294967295", "soon": "soon", "1.5 h": "1.5 h", "-1 s": "-1 s"} {
+		if got := inSeconds(text); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+	r := start(t, nil, Options{})
+	r.put("mail", "x")
+	r.follow(map[string][]string{"do": {"pause-tube"}, "tube": {"mail"}, "seconds": {"until resumed"}})
+	if text := r.page(200, "/console/tubes"); !strings.Contains(text, ">paused until resumed<") {
+		t.Error(text)
+	}
+}
+
+// A file is called as what is in it.
+func TestFileName(t *testing.T) {
+	for want, of := range map[string][2]string{"mail-buried": {"mail", "buried"}, "mail_bulk": {"mail/bulk", ""}, "jobs-ready": {"..", "ready"}, "a_b": {"a\"\r\nb", ""}} {
+		if got := fileName(of[0], of[1]); got != want {
+			t.Errorf("%q: %s, want %s", of, got, want)
+		}
+	}
+}

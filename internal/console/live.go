@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 const (
 	maxStreams = 24 // of all who look; the others ask every few seconds
+	ownStreams = 12 // of one who looks: more tabs than a browser has connections for
 	liveStep   = time.Second
 	heartbeat  = 15 * time.Second
 	writeTime  = 10 * time.Second // for an event
@@ -33,6 +35,7 @@ type publisher struct {
 	mu      sync.Mutex
 	views   map[string]*view
 	streams int
+	ofWhom  map[string]int // streams, by who has them and from where
 }
 
 // A view is a page that is looked at.
@@ -51,7 +54,7 @@ type viewer struct {
 }
 
 func newPublisher(c *Console) *publisher {
-	return &publisher{console: c, done: make(chan struct{}), views: make(map[string]*view)}
+	return &publisher{console: c, done: make(chan struct{}), views: make(map[string]*view), ofWhom: make(map[string]int)}
 }
 
 // close ends all streams.
@@ -61,10 +64,13 @@ func (p *publisher) close() { p.once.Do(func() { close(p.done) }) }
 func (p *publisher) join(r *request, page pageFunc) (v *viewer, leave func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.streams == maxStreams {
+	client, _, _ := net.SplitHostPort(r.RemoteAddr)
+	whom := r.who.Name() + " " + client
+	if p.streams == maxStreams || p.ofWhom[whom] == ownStreams {
 		return nil, nil, false
 	}
 	p.streams++
+	p.ofWhom[whom]++
 	key := fmt.Sprintf("%p %s", r.who, r.URL.RequestURI())
 	one := p.views[key]
 	v = &viewer{request: r, events: make(chan []byte, 4), fresh: true}
@@ -76,13 +82,16 @@ func (p *publisher) join(r *request, page pageFunc) (v *viewer, leave func(), ok
 	} else {
 		one.viewers = append(one.viewers, v)
 	}
-	return v, func() { p.leave(one, v) }, true
+	return v, func() { p.leave(one, v, whom) }, true
 }
 
-func (p *publisher) leave(from *view, v *viewer) {
+func (p *publisher) leave(from *view, v *viewer, whom string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.streams--
+	if p.ofWhom[whom]--; p.ofWhom[whom] == 0 {
+		delete(p.ofWhom, whom)
+	}
 	from.drop(v)
 }
 

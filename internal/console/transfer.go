@@ -1,10 +1,13 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"io"
 	"net/http"
+	"regexp"
+	"strings"
 	"time"
 )
 
@@ -41,10 +44,16 @@ func (c *Console) export(w http.ResponseWriter, h *http.Request) {
 	}
 	defer jobs.Close()
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	w.Header().Set("Content-Disposition", `attachment; filename="jobs.ndjson"`)
+	w.Header().Set("Content-Disposition", `attachment; filename="`+fileName(tube, h.URL.Query().Get("state"))+`.ndjson"`)
 	if jobs.Write(w) != nil {
 		panic(http.ErrAbortHandler) // so that the browser sees that it is not whole
 	}
+}
+
+// fileName is what a file is called that has the jobs of a tube in a state: with nothing that means something to a system.
+func fileName(tube, state string) string {
+	name := strings.Trim(regexp.MustCompile(`[^A-Za-z0-9._-]+`).ReplaceAllString(tube, "_"), ".")
+	return strings.Trim(cmp.Or(name, "jobs")+"-"+state, "-")
 }
 
 // takeFile puts the jobs of a file that a form brings.

@@ -55,7 +55,12 @@ type tubeRow struct {
 type cell struct{ ID, Text, Class, Label string }
 
 // Paused says for how much longer the tube is paused.
-func (t *tubeRow) Paused() string { return "paused " + duration(t.PauseLeft) }
+func (t *tubeRow) Paused() string {
+	if t.PauseLeft > untilResumed/2 {
+		return "paused until resumed"
+	}
+	return "paused " + duration(t.PauseLeft)
+}
 
 // count returns what shows a number of a tube.
 func count(of func(t *admin.Tube) uint64) func(t *tubeRow) string {
