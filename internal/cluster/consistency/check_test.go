@@ -2,6 +2,7 @@ package consistency
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,7 +12,7 @@ import (
 
 // A fake is a member that has applied entry 7.
 type fake struct {
-	engine  *engine.Engine
+	engine  atomic.Pointer[engine.Engine]
 	observe func(entry uint64, changes []engine.Change)
 	failed  chan struct{}
 }
@@ -24,7 +25,7 @@ func (f *fake) Observe(observe func(entry uint64, changes []engine.Change)) erro
 }
 
 func (f *fake) View(_ bool, view func(*engine.Engine)) (until uint64, err error) {
-	view(f.engine)
+	view(f.engine.Load())
 	return 9, nil
 }
 
@@ -41,7 +42,7 @@ func TestCheckIsOver(t *testing.T) {
 	}{
 		"all is well":     {func(*Session, *fake) {}, ""},
 		"entries again":   {func(_ *Session, m *fake) { m.observe(8, nil); m.observe(7, nil); m.observe(9, nil) }, ""},
-		"another engine":  {func(_ *Session, m *fake) { m.engine = engine.New(engine.Options{}) }, "leader has changed"},
+		"another engine":  {func(_ *Session, m *fake) { m.engine.Store(engine.New(engine.Options{})) }, "leader has changed"},
 		"entries skipped": {func(_ *Session, m *fake) { m.observe(9, nil) }, "whole queue"},
 		"member ends":     {func(_ *Session, m *fake) { close(m.failed) }, "given up"},
 		"another check":   {func(s *Session, m *fake) { s.Do(m, &Request{Name: 2, Step: stepBegin}) }, "another consistency check"},
@@ -49,7 +50,8 @@ func TestCheckIsOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, m := new(Session), &fake{engine: engine.New(engine.Options{}), failed: make(chan struct{})}
+				s, m := new(Session), &fake{failed: make(chan struct{})}
+				m.engine.Store(engine.New(engine.Options{}))
 				for _, r := range []Request{{Step: stepBegin}, {Step: stepWalk, From: 7}} {
 					r.Name = 1
 					if _, err := s.Do(m, &r); err != nil {

@@ -108,7 +108,7 @@ type Core struct {
 	held       []*raftpb.Message // responses that wait for that
 
 	lease lease
-	gate  gate
+	ticks int // since the start
 
 	hard            *raftpb.HardState // as Raft has it
 	commitUnwritten bool              // no Write has it: only its commit is new
@@ -178,7 +178,7 @@ func (s storage) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
 // Tick says that about Options.Tick has passed. Ticks that were missed are not made up
 // for.
 func (c *Core) Tick(now int64) {
-	c.gate.ticks++
+	c.ticks++
 	c.work.Send = append(c.work.Send, c.delayed.take(c.term)...)
 	switch {
 	case c.lead == 0 && isAlone(c.opt.ID, c.log.State().Roles):
@@ -198,7 +198,7 @@ func (c *Core) Tick(now int64) {
 
 // Step takes a message of another member. An error says that it was of no use.
 func (c *Core) Step(m *raftpb.Message) error {
-	if !c.gate.mayVote(m, c.opt.ElectionTicks) {
+	if !c.mayVote(m) {
 		return nil
 	}
 	if m.GetType() == raftpb.MsgSnap {

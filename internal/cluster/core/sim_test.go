@@ -204,7 +204,7 @@ func (m *member) boot() {
 	c, err := New(m.log, Options{ID: m.id, Applied: mark})
 	sim.must(err)
 	if sim.fault == "a vote just after a start" {
-		c.gate.ticks = 1000
+		c.ticks = 1000
 	}
 	m.core = c
 	m.rebuild()

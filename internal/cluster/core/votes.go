@@ -6,12 +6,6 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// A gate keeps a member out of elections as long as it may have promised that to a
-// leader.
-type gate struct {
-	ticks int // since the start
-}
-
 // isAlone reports whether a member is the only voter.
 func isAlone(id uint64, conf *raftpb.ConfState) bool {
 	voters := slices.Concat(conf.GetVoters(), conf.GetVotersOutgoing())
@@ -19,11 +13,12 @@ func isAlone(id uint64, conf *raftpb.ConfState) bool {
 }
 
 // mayVote reports whether a message may go to Raft: whether it is no request for a vote
-// that this member may not answer.
-func (g *gate) mayVote(m *raftpb.Message, electionTicks int) bool {
+// that this member may not answer. In its first ticks it may have promised that to a
+// leader.
+func (c *Core) mayVote(m *raftpb.Message) bool {
 	switch m.GetType() {
 	case raftpb.MsgVote, raftpb.MsgPreVote:
-		return g.ticks >= electionTicks
+		return c.ticks >= c.opt.ElectionTicks
 	}
 	return true
 }
@@ -43,7 +38,7 @@ func (c *Core) Forget(leader, term uint64) bool {
 // Stand makes this member stand for election now, if nobody leads since Forget in that
 // term.
 func (c *Core) Stand(term uint64) {
-	if c.lead == 0 && c.term == term && c.gate.ticks >= c.opt.ElectionTicks {
+	if c.lead == 0 && c.term == term && c.ticks >= c.opt.ElectionTicks {
 		c.node.Campaign() // an error says that it is no voter
 		c.observe()
 	}

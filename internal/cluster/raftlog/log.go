@@ -16,8 +16,7 @@ type Options struct {
 	SegmentSize int64 // in bytes; 0 means 16 MiB. As wal.Options
 	Recent      int64 // bytes of entries that stay in memory; 0 means 32 MiB
 	LogID       uint64
-	Stamp       func() int64 // as wal.Options
-	ReadOnly    bool         // as wal.Options
+	ReadOnly    bool // as wal.Options
 }
 
 // A Log keeps the entries and the State of a member. See the package comment for who
@@ -92,7 +91,7 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Log, error) {
 	l.segmentSize = opt.SegmentSize
 	l.state.Hard, l.state.Roles = hardState(0, 0, 0), new(raftpb.ConfState)
 	var err error
-	l.wal, err = wal.Open(fsys, dir, wal.Options{SegmentSize: opt.SegmentSize, LogID: opt.LogID, Stamp: opt.Stamp, ReadOnly: opt.ReadOnly})
+	l.wal, err = wal.Open(fsys, dir, wal.Options{SegmentSize: opt.SegmentSize, LogID: opt.LogID, ReadOnly: opt.ReadOnly})
 	if err != nil {
 		return nil, err
 	}
