@@ -43,6 +43,9 @@ func (l *Log) append(parts ...[]byte) (Pos, error) {
 	if n == 0 {
 		panic("wal: empty record")
 	}
+	if tip := l.tip(); tip != nil && fits(n, false, tip.free()) && l.room()-Cost(n) >= l.reserved.Load() {
+		return tip.append(uint32(n), parts...), nil // nearly always
+	}
 	spare, err := l.take(Cost(n), l.segmentsFor(n, false))
 	if err != nil {
 		return Pos{}, err

@@ -21,15 +21,12 @@ func Cost(n int) int64 {
 // internalBit if the record is internal, and fragmentBit if it is a part of one.
 func appendRecord(dst []byte, seed uint32, off, synced int64, n uint32, parts ...[]byte) []byte {
 	start := len(dst)
-	dst = append(dst, make([]byte, recordHeader)...)
+	dst = append(dst, zeros[:recordHeader]...)
 	for _, p := range parts {
 		dst = append(dst, p...)
 	}
 	putHeader(dst[start:], seed, off, synced, n, crc32.Checksum(dst[start+int(recordHeader):], castagnoli))
-	for (len(dst)-start)%alignment != 0 {
-		dst = append(dst, 0)
-	}
-	return dst
+	return append(dst, zeros[:-(len(dst)-start)&(alignment-1)]...)
 }
 
 // putHeader writes the header of a record to the beginning of rec. payload is
