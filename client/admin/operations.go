@@ -219,7 +219,7 @@ func (c *Client) PauseTube(ctx context.Context, in *PauseTube) error {
 
 // ResumeTube is POST /tubes/{tube}/resume. End the pause of a tube.
 //
-// Does nothing if it is not paused.
+// Does nothing if it is not paused. If its policy pauses it, that goes on, and the answer is 409.
 // Needs the right manage on the tube.
 func (c *Client) ResumeTube(ctx context.Context, in *OfTube) error {
 	return c.transport.Do(ctx, "POST /tubes/{tube}/resume", in, nil)

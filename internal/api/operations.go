@@ -254,8 +254,8 @@ these of the ones that have had the most jobs.`,
 		}, (*request).pauseTube),
 		declare(row{
 			ID: "resumeTube", Route: "POST /tubes/{tube}/resume", Tag: "tubes", Needs: manageNamed,
-			Summary: "End the pause of a tube", Success: "The tube is not paused.", Problems: []int{404},
-			Text: "Does nothing if it is not paused.",
+			Summary: "End the pause of a tube", Success: "The tube is not paused.", Problems: []int{404, 409},
+			Text: "Does nothing if it is not paused. If its policy pauses it, that goes on, and the answer is 409.",
 		}, (*request).resumeTube),
 		declare(row{
 			ID: "explainPolicy", Route: "GET /tubes/{tube}/policy", Tag: "policies", Needs: statsNamed,

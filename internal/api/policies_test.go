@@ -80,6 +80,7 @@ func TestPauseOfPattern(t *testing.T) {
 	if tube.PauseLeft < 3500 || tube.PauseLeft > 3600 || tube.Jobs.Ready != 1 {
 		t.Errorf("%+v", tube)
 	}
+	r.want(409, "POST", "/tubes/mail-1/resume", "", nil)
 	r.want(200, "PATCH", "/policies/mail-*", `{"unset":["paused"]}`, nil)
 	reply := make([]byte, len("RESERVED 1 1\r\n"))
 	if _, err := worker.Read(reply); err != nil || string(reply) != "RESERVED 1 1\r\n" {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/base64"
+	"net/http"
 	"slices"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -105,9 +106,17 @@ func (r *request) pauseTube(in *admin.PauseTube) (none admin.None, err error) {
 }
 
 func (r *request) resumeTube(*admin.OfTube) (none admin.None, err error) {
-	return none, r.onTube(func(e *engine.Engine, now int64) engine.Outcome {
-		return e.Resume(now, []byte(r.tube))
+	still := false
+	err = r.onTube(func(e *engine.Engine, now int64) engine.Outcome {
+		o := e.Resume(now, []byte(r.tube))
+		st, _ := e.TubeStats(now, []byte(r.tube))
+		still = o == engine.OK && st.Pause > 0
+		return o
 	})
+	if err == nil && still {
+		err = problemf(http.StatusConflict, "%s is still paused, by its policy: unset paused for the pattern that 'beanpole policy explain %s', or its page, names", r.tube, r.tube)
+	}
+	return none, err
 }
 
 // onTube does in a turn what may be NotFound because there is no such tube.

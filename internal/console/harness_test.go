@@ -21,6 +21,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/api"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	queuepolicy "github.com/beanpole-mq/beanpole/internal/policy"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/test/memnet"
@@ -48,7 +49,11 @@ func start(t testing.TB, policy *access.Policy, opt Options) *rig {
 // startWith makes a rig whose console shows other servers, too.
 func startWith(t testing.TB, policy *access.Policy, opt Options, others func(a *api.API) []Server, tune ...func(*api.Options)) *rig {
 	t.Helper()
-	eng := engine.New(engine.Options{})
+	policies, err := queuepolicy.New([]queuepolicy.Config{{Tubes: []string{"*"}, Settings: map[string]any{"max-releases": "9"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eng := engine.New(engine.Options{Policies: policies})
 	r := &rig{t: t, broker: broker.New(eng, broker.Options{}), sessions: NewSessions(), log: new(bytes.Buffer), net: memnet.Listen()}
 	srv := server.New(r.broker, server.Options{})
 	control := new(access.Control)

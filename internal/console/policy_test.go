@@ -1,0 +1,58 @@
+package console
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// The page says what is in force and where it comes from; its form sets and unsets only what was changed in it.
+func TestPolicyPage(t *testing.T) {
+	r := start(t, nil, Options{})
+	r.in(func(e *engine.Engine, _ int64) { e.SetPolicy("mail-*", "max-attempts=5\n") })
+	get := func(path string) (int, string) { w := r.send("GET", path, nil); return w.Code, w.Body.String() }
+	post := func(path string, form url.Values) (int, string) {
+		w := r.send("POST", path, form)
+		return w.Code, w.Body.String()
+	}
+	code, text := get("/console/tube/mail-1/policy")
+	for _, want := range []string{"policy 1 of the file, of *", "set for mail-*", `name="now-max-attempts" value=""`, "Set for mail-1", "How often a job is reserved before it is exhausted", `<option>delete</option>`} {
+		if code != 200 || !strings.Contains(text, want) {
+			t.Errorf("%d, without %s", code, want)
+		}
+	}
+	if _, text = get("/console/tube/mail-1/policy?pattern=mail-*"); !strings.Contains(text, `name="was-max-attempts" value="5"`) || !strings.Contains(text, `name="now-max-attempts" value="5"`) {
+		t.Error("the form does not have what is set for the pattern")
+	}
+	set := func() string {
+		var text string
+		r.in(func(e *engine.Engine, _ int64) { text = e.SetPolicyOf("mail-*") })
+		return text
+	}
+	form := func(pairs ...string) url.Values {
+		v := url.Values{"pattern": {"mail-*"}}
+		for i := 0; i < len(pairs); i += 2 {
+			v.Set(pairs[i], pairs[i+1])
+		}
+		return v
+	}
+	r.in(func(e *engine.Engine, _ int64) { e.SetPolicy("mail-*", "max-attempts=5\nrate=9/s\n") }) // somebody else, meanwhile
+	if code, text = post("/console/tube/mail-1/policy", form("was-max-attempts", "5", "now-max-attempts", " ", "was-burst", "", "now-burst", "3", "was-rate", "", "now-rate", "")); code != 303 || set() != "burst=3\nrate=9/s\n" {
+		t.Errorf("%d %s: %q is set", code, text, set())
+	}
+	if code, text = post("/console/tube/mail-1/policy", form("was-rate", "9/s", "now-rate", "much")); code != 422 || !strings.Contains(text, "ate: want a rate such as") || !strings.Contains(text, `name="now-rate" value="much"`) {
+		t.Errorf("%d %s", code, text)
+	}
+	if code, _ = post("/console/tube/mail-1/policy", form("was-rate", "x", "now-rate", "x")); code != 303 || set() != "burst=3\nrate=9/s\n" {
+		t.Error(code, set())
+	}
+	only := start(t, nil, Options{ReadOnly: true})
+	if w := only.send("POST", "/console/tube/mail-1/policy", form("now-rate", "1/s")); w.Code != 403 {
+		t.Errorf("read only: %d %s", w.Code, w.Body)
+	}
+	if text = only.send("GET", "/console/tube/mail-1/policy", nil).Body.String(); strings.Contains(text, "Save") || !strings.Contains(text, "policy 1 of the file") {
+		t.Error("a console that only shows has a form")
+	}
+}
