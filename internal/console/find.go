@@ -45,7 +45,7 @@ func findPage(r *request) (*page, error) {
 		}
 	}
 	if v.Q != "" && !r.site.isPlain() && has(p.Me.Anywhere, "peek") {
-		add("in bodies", v.Q, withQuery(r.site.base+"search", "what", v.Q))
+		add("in bodies", v.Q, withQuery(r.site.base+"search", "q", v.Q))
 	}
 	return p, nil
 }

@@ -68,7 +68,7 @@ func TestFind(t *testing.T) {
 		}
 	}
 	text := r.page(200, "/console/find?q=mail&list=1")
-	for _, want := range []string{`href="/console/tube/mail"`, `href="/console/tube/mail-bulk"`, `href="/console/search?what=mail"`} {
+	for _, want := range []string{`href="/console/tube/mail"`, `href="/console/tube/mail-bulk"`, `href="/console/search?q=mail"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %s in %s", want, text)
 		}

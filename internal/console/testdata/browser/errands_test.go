@@ -1,0 +1,124 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// A hand does what a person does, and counts it.
+type hand struct {
+	t                   *testing.T
+	ctx                 context.Context
+	clicks, keys, typed int
+}
+
+// click clicks on the first element that a selector finds, as soon as it can be seen.
+func (h *hand) click(selector string) {
+	h.t.Helper()
+	until(h.t, h.ctx, fmt.Sprintf("document.readyState == 'complete' && document.querySelector(%q)?.getClientRects().length", selector))
+	eval[any](h.t, h.ctx, fmt.Sprintf("document.before = undefined, void document.querySelector(%q).click()", selector))
+	h.clicks++
+}
+
+// press presses keys, one after the other, where the page hears them.
+func (h *hand) press(keys ...string) {
+	h.t.Helper()
+	until(h.t, h.ctx, "document.readyState == 'complete' && !document.querySelector('#help').hidden")
+	for _, key := range keys {
+		do(h.t, h.ctx, chromedp.KeyEvent(key))
+	}
+	h.keys += len(keys)
+}
+
+// write types a text where the focus is, in the place of what is there.
+func (h *hand) write(field, text string) {
+	h.t.Helper()
+	until(h.t, h.ctx, fmt.Sprintf("document.querySelector(%q)?.getClientRects().length", field))
+	eval[any](h.t, h.ctx, fmt.Sprintf("document.querySelector(%[1]q).focus(), document.querySelector(%[1]q).value = ''", field))
+	do(h.t, h.ctx, chromedp.KeyEvent(text))
+	h.typed++
+}
+
+const answer = "#dialog[open] form button" // of a question
+
+// A person's ten errands, with how many clicks, keys and typed texts each may take. They begin on the page at which one finds out that there is something to do.
+func TestErrands(t *testing.T) {
+	s := start(t)
+	mail := func(user int) string {
+		return fmt.Sprintf(`{"displayName":"App\\Jobs\\SendMail","job":"x","data":{"to":"user%d@example.com"}}`, user)
+	}
+	for i := range 30 {
+		s.put("failed", mail(i%10), 1)
+	}
+	s.task("failed", `{"do":"bury","state":"ready"}`)
+	s.put("stuck", "x", 3)
+	s.put("held", "x", 1)
+	s.say("watch held")
+	s.say("reserve")
+	s.replies.ReadString('\n') // its body
+	for i := range 60 {
+		s.put("news", fmt.Sprintf(`{"n":%d}`, i), 1)
+	}
+	ctx := browse(t)
+	shows := func(text string) string {
+		return fmt.Sprintf("document.querySelector('main').innerText.includes(%q)", text)
+	}
+	for _, errand := range []struct {
+		name                string
+		from                string
+		clicks, keys, typed int
+		do                  func(h *hand)
+		done                string // an expression of JavaScript
+	}{
+		{"find why a tube is stuck", "", 1, 0, 0, func(h *hand) { h.click(`.attention a[href$="/tube/stuck"]`) }, shows("No workers: 3 jobs are ready")},
+		{"kick the failed jobs of one user", "tube/failed?state=buried", 3, 1, 1, func(h *hand) {
+			h.write("main [data-search]", "user7@")
+			h.press("\r")
+			until(h.t, h.ctx, "document.querySelectorAll('[data-found] mark').length == 3")
+			h.click("[data-all]")
+			h.click(".pick [value=kick-job]")
+			h.click(answer)
+		}, shows("3 jobs kicked.")},
+		{"open a job by its number", "", 0, 2, 1, func(h *hand) { h.press("/"); h.write("#palette input", "5"); h.press("\r") }, "location.pathname.endsWith('/job/5')"},
+		{"go to a tube by its name", "server", 0, 2, 1, func(h *hand) { h.press("/"); h.write("#palette input", "news"); h.press("\r") }, "location.pathname.endsWith('/tube/news')"},
+		{"pause a tube until it is resumed", "tube/news", 2, 0, 1, func(h *hand) {
+			h.click(`main a[href*="do=pause-tube"]`)
+			h.write("#dialog [name=seconds]", "until resumed")
+			h.click(answer)
+		}, shows("Tube news paused.")},
+		{"delete one job of a list", "tube/news?state=ready", 3, 0, 0, func(h *hand) {
+			h.click("tbody input[type=checkbox]")
+			h.click(".pick [value=delete-job]")
+			h.click(answer)
+		}, shows("deleted.")},
+		{"move all ready jobs to another tube", "tube/news?state=ready", 4, 0, 1, func(h *hand) {
+			h.click("tbody input[type=checkbox]")
+			h.click(".pick [name=all]")
+			h.click(".pick [value=move-job]")
+			h.write("#dialog [name=to]", "later")
+			h.click(answer)
+		}, shows("59 jobs moved.")},
+		{"kick all failed jobs of a tube", "tube/failed?state=buried", 2, 0, 0, func(h *hand) { h.click("main .acts .go"); h.click(answer) }, shows("27 jobs kicked.")},
+		{"find who holds a job", "tube/held?state=reserved", 1, 0, 0, func(h *hand) { h.click(`td[data-label="Held by"] a`) }, "location.pathname.includes('/connection/')"},
+		{"see what was done to a tube", "", 0, 4, 1, func(h *hand) {
+			h.press("g", "a")
+			until(h.t, h.ctx, "location.pathname.endsWith('/activity')")
+			h.press("f")
+			h.write("main [data-search]", "moved news")
+			h.press("\r")
+		}, shows("moved 59 jobs of news")},
+	} {
+		do(t, ctx, visit(s.url(errand.from)))
+		h := &hand{t: t, ctx: ctx}
+		errand.do(h)
+		until(t, ctx, errand.done)
+		if h.clicks > errand.clicks || h.keys > errand.keys || h.typed > errand.typed {
+			t.Errorf("to %s takes %d clicks, %d keys and %d texts, and may take %d, %d and %d", errand.name, h.clicks, h.keys, h.typed, errand.clicks, errand.keys, errand.typed)
+		}
+		t.Log(strings.Join([]string{errand.name, fmt.Sprint(h.clicks), fmt.Sprint(h.keys), fmt.Sprint(h.typed)}, " | "))
+	}
+}
