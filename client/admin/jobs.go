@@ -78,10 +78,12 @@ type OfJob struct {
 // ChangeJob changes a job that nobody holds. What is nil stays as it is.
 type ChangeJob struct {
 	OfJob
-	_        struct{} `body:"required" minmembers:"1"`
-	Priority *uint32  `json:"priority" as:"Priority"`
-	Delay    *uint32  `json:"delay"`
-	TTR      *uint32  `json:"ttr"` // Time to run; 0 becomes 1.
+	_          struct{} `body:"required" minmembers:"1"`
+	Priority   *uint32  `json:"priority" as:"Priority"`
+	Delay      *uint32  `json:"delay"`
+	TTR        *uint32  `json:"ttr"`         // Time to run; 0 becomes 1.
+	Body       *Text    `json:"body"`        // A new body: Unicode; halves of surrogate pairs are refused.
+	BodyBase64 *[]byte  `json:"body_base64"` // The same in base64; there may be one of both.
 }
 
 // CopyJob puts a job with the body of another one. What is nil is as with that one.

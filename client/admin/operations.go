@@ -345,7 +345,8 @@ func (c *Client) GetBody(ctx context.Context, in *OfJob) (out Bytes, err error) 
 
 // ChangeJob is PATCH /jobs/{job}. Change a job that nobody holds.
 //
-// Its priority, its time to run, or its delay: in so many seconds from now it is ready, at once with 0. A buried job has no delay.
+// Its priority, its time to run, its delay (in so many seconds from now it is ready, at once with 0; a buried job has none) or its body: all that
+// is given, or nothing. With another body it has the same id and place, and it needs the right put, too.
 // Needs the right manage on its tube.
 func (c *Client) ChangeJob(ctx context.Context, in *ChangeJob) error {
 	return c.transport.Do(ctx, "PATCH /jobs/{job}", in, nil)

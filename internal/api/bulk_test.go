@@ -381,7 +381,12 @@ func TestChangeJob(t *testing.T) {
 		{"/jobs/2", `{"priority":7}`, 204, ""},
 		{"/jobs/2", `{"delay":7}`, 409, "job 2 is buried and cannot be changed so"},
 		{"/jobs/3", `{"priority":7}`, 409, "job 3 is reserved and cannot be changed so"},
-		{"/jobs/1", `{}`, 400, "want priority, delay or ttr"},
+		{"/jobs/1", `{}`, 400, "want priority, delay, ttr or a body"},
+		{"/jobs/1", `{"body":"mended","delay":100}`, 204, ""},
+		{"/jobs/2", `{"body_base64":"AP8="}`, 204, ""},
+		{"/jobs/3", `{"body":"x"}`, 409, "job 3 is reserved and cannot be changed so"},
+		{"/jobs/1", `{"body":"x","body_base64":"AP8="}`, 400, "want one of body and body_base64"},
+		{"/jobs/1", fmt.Sprintf(`{"body":"%s"}`, strings.Repeat("x", 1<<16)), 413, "65535 bytes at most"},
 		{"/jobs/1", `{"priority":-7}`, 400, "priority: want a number"},
 		{"/jobs/9", `{"priority":7}`, 404, "there is no job 9"},
 	} {
@@ -392,6 +397,10 @@ func TestChangeJob(t *testing.T) {
 	r.in(func(e *engine.Engine, now int64) {
 		if st, _ := e.JobStats(now, 1); st.State != engine.Delayed || st.Pri != 7 || st.TTR != 1 || st.Delay != 100 || st.TimeLeft < 90 {
 			t.Errorf("%+v", st)
+		}
+		one, _ := e.Peek(1)
+		if two, _ := e.Peek(2); string(one.Body) != "mended" || string(two.Body) != "\x00\xff" {
+			t.Errorf("%q, %q", one.Body, two.Body)
 		}
 	})
 }

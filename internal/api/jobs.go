@@ -1,10 +1,11 @@
 package api
 
 import (
+	"cmp"
+	"fmt"
 	"net/http"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/api/task"
 	"github.com/beanpole-mq/beanpole/internal/api/tubes"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
@@ -146,8 +147,8 @@ func (r *request) putJob(in *admin.PutJob) (made admin.Inserted, err error) {
 	if err != nil {
 		return made, err
 	}
-	if most := r.api.opt.Server.MaxJobSize(); len(body) > most {
-		return made, problemf(http.StatusRequestEntityTooLarge, "the body of a job has %d bytes at most", most)
+	if err = r.fits(body); err != nil {
+		return made, err
 	}
 	err = r.turn(func(e *engine.Engine, now int64) error {
 		var o engine.Outcome
@@ -172,12 +173,39 @@ func (r *request) deleteJob(*admin.OfJob) (admin.None, error) {
 
 // changeJob changes a job that nobody holds.
 func (r *request) changeJob(in *admin.ChangeJob) (none admin.None, err error) {
-	if in.Priority == nil && in.Delay == nil && in.TTR == nil {
-		return none, task.ErrNoChange
+	a := engine.Alteration{Pri: in.Priority, TTR: in.TTR, Delay: in.Delay}
+	if in.Body != nil || in.BodyBase64 != nil {
+		body, err := jobjson.BodyOf(&admin.PutJob{Body: in.Body, BodyBase64: in.BodyBase64})
+		if err == nil {
+			err = r.fits(body)
+		}
+		if err != nil {
+			return none, err
+		}
+		a.Body = &body
+		r.note("bytes", len(body))
 	}
-	return r.onJob("changed so: a worker holds it, or it is buried and cannot be delayed", func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome {
-		return e.AlterJob(now, st.ID, engine.Alteration{Pri: in.Priority, TTR: in.TTR, Delay: in.Delay})
+	if a == (engine.Alteration{}) {
+		return none, badRequest("want priority, delay, ttr or a body: nothing is to change")
+	}
+	var refused error
+	none, err = r.onJob("changed so: a worker holds it, or it is buried and cannot be delayed", func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome {
+		if a.Body != nil { // what workers get of it is as new as a put
+			if refused = r.permittedOn(putNamed, fmt.Sprintf("the tube of job %d", st.ID), st.Tube); refused != nil {
+				return engine.OK
+			}
+		}
+		return e.AlterJob(now, st.ID, a)
 	})
+	return none, cmp.Or(refused, err)
+}
+
+// fits refuses a body that is too long for a job.
+func (r *request) fits(body []byte) error {
+	if most := r.api.opt.Server.MaxJobSize(); len(body) > most {
+		return problemf(http.StatusRequestEntityTooLarge, "the body of a job has %d bytes at most", most)
+	}
+	return nil
 }
 
 // moveJob moves a job that nobody holds to another tube.

@@ -331,9 +331,10 @@ is answered 503 after a second. If the connection ends before the last chunk, th
 			Summary: "The body of a job, byte for byte", Success: "The body.", Problems: []int{404},
 		}, (*request).getBody),
 		declare(row{
-			ID: "changeJob", Route: "PATCH /jobs/{job}", Tag: "jobs", Needs: manageOfJob,
-			Summary: "Change a job that nobody holds", Success: "It is changed.", Problems: []int{404, 409},
-			Text: "Its priority, its time to run, or its delay: in so many seconds from now it is ready, at once with 0. A buried job has no delay.",
+			ID: "changeJob", Route: "PATCH /jobs/{job}", Tag: "jobs", Needs: manageOfJob, Brings: aJob,
+			Summary: "Change a job that nobody holds", Success: "It is changed.", Problems: []int{404, 409, 413, 507},
+			Text: `Its priority, its time to run, its delay (in so many seconds from now it is ready, at once with 0; a buried job has none) or its body: all that
+is given, or nothing. With another body it has the same id and place, and it needs the right put, too.`,
 		}, (*request).changeJob),
 		declare(row{
 			ID: "copyJob", Route: "POST /jobs/{job}/copy", Tag: "jobs", Needs: bodyOfJob, Status: http.StatusCreated, Location: "/jobs/",

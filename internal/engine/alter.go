@@ -5,21 +5,22 @@ type Alteration struct {
 	Pri   *uint32
 	TTR   *uint32 // s; 0 becomes 1
 	Delay *uint32 // s from now on; 0 makes the job ready. A buried job has none
+	Body  *[]byte // which must not change until the turn's Changes are written
 }
 
-// AlterJob changes a job that is ready, delayed or buried.
+// AlterJob changes a job that is ready, delayed or buried: all of it, or nothing.
 func (e *Engine) AlterJob(now int64, id uint64, a Alteration) Outcome {
 	i, j := e.lookup(id)
 	if i == none || j.state() == Reserved || j.state() == Buried && a.Delay != nil {
 		return NotFound
 	}
 	t := e.tubeOfJob(j)
-	if o := e.admit(JobState, t, j.bodyLen); o != OK {
+	if o := e.admitAlteration(t, j, &a); o != OK {
 		return o
 	}
 	if j.state() == Buried { // whose place in the order is its rank
 		a.apply(j)
-		e.emitState(i, j)
+		e.emitAltered(t, i, j, &a)
 		return OK
 	}
 	e.detach(t, j)
@@ -27,13 +28,48 @@ func (e *Engine) AlterJob(now int64, id uint64, a Alteration) Outcome {
 	if a.Delay != nil {
 		e.setDelay(now, j, *a.Delay)
 	}
-	e.emitState(i, j)
+	e.emitAltered(t, i, j, &a)
 	if j.state() == Ready {
 		e.makeReady(now, t, i, j)
 	} else {
 		e.attach(t, i, j)
 	}
 	return OK
+}
+
+// admitAlteration asks the limits and the Log for room. A body that is not longer than before is refused by no limit.
+func (e *Engine) admitAlteration(t *tube, j *job, a *Alteration) Outcome {
+	if a.Body == nil {
+		return e.admit(JobState, t, j.bodyLen)
+	}
+	n, before := uint32(len(*a.Body)), j.bodyLen
+	most := int64(0)
+	if e.limits.Tube != nil {
+		most = e.limitsOf(t).Bytes
+	}
+	switch more := memoryOf(n) - memoryOf(before); {
+	case more > 0 && e.limits.Memory > 0 && e.memory()+more > e.limits.Memory:
+		return e.exceeds(MemoryLimit, t, memoryOf(n) > e.limits.Memory)
+	case n > before && most > 0 && t.bytes+int64(n-before) > most:
+		return e.exceeds(TubeBytesLimit, t, int64(n) > most)
+	}
+	return e.admit(JobMoved, t, n)
+}
+
+// emitAltered gives the job its new body, if there is one, and emits the change. With a body the change is the whole job: it
+// replaces the record that the Log has of it.
+func (e *Engine) emitAltered(t *tube, i slot, j *job, a *Alteration) {
+	if a.Body == nil {
+		e.emitState(i, j)
+		return
+	}
+	before, n := j.bodyLen, uint32(len(*a.Body))
+	e.turnWork += int(n) / bytesPerUnit
+	e.bodies.free(j.bodySlot, before)
+	j.bodyLen, j.bodySlot = n, e.bodies.put(*a.Body)
+	t.bytes += int64(n) - int64(before)
+	e.stats.Bytes += uint64(n) - uint64(before)
+	e.emitMoved(i, j, t, int(before))
 }
 
 // apply changes the fields that the place of a job does not follow from.

@@ -11,7 +11,7 @@ const (
 	JobDeleted                       // only ID; Tube and BodyLen tell what is freed
 	TubePaused                       // Tube, Delay (s) and Due (when the pause ends)
 	LastID                           // only ID: the highest that was ever given out
-	JobMoved                         // a job, whole, as JobPut; it was in the tube From before
+	JobMoved                         // a job, whole, as JobPut; it was in the tube From before, or had another body of FromLen bytes
 	TubeGone                         // only Tube, which was paused. Options.Admit is not asked: no client waits for an answer
 	PolicySet                        // Tube is a pattern, Body what SetPolicy has set for it; nothing: it has none any more
 )
@@ -37,6 +37,7 @@ type Change struct {
 	From    string
 	Body    []byte // valid until the end of the turn
 	BodyLen int    // bytes; also where Body is not set
+	FromLen int    // bytes of the body before, of a JobMoved
 	Mark    uint32 // of the job when the change was made; see SetMark
 	Slot    uint32 // where the engine has the job, or had; see SetMark
 }
@@ -80,12 +81,12 @@ func (e *Engine) emitPut(i slot, j *job, body []byte) {
 	}
 }
 
-// emitMoved emits the change of a job that is in another tube now. The job loses
-// its mark: the change will have a new record.
-func (e *Engine) emitMoved(i slot, j *job, from *tube) {
+// emitMoved emits the change of a job that is in another tube now, or has another body. The
+// job loses its mark: the change will have a new record.
+func (e *Engine) emitMoved(i slot, j *job, from *tube, fromLen int) {
 	if e.opt.Logged {
 		c := e.changeOf(JobMoved, i, j)
-		c.From = from.name
+		c.From, c.FromLen = from.name, fromLen
 		c.Body = bytes.Clone(e.body(j)) // the job may be deleted, and its slot reused, before the turn ends
 		e.changes = append(e.changes, c)
 		j.packing &^= unlogged

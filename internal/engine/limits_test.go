@@ -241,3 +241,41 @@ func TestRefusedSince(t *testing.T) {
 		}
 	}
 }
+
+// A body that grows needs room as a put does, one that shrinks none; a refused change leaves all of the job as it was.
+func TestLimitsOfBodies(t *testing.T) {
+	e := New(Options{Logged: true, Limits: Limits{Tube: func(string) TubeLimits { return TubeLimits{Bytes: 100} }}})
+	s := e.Open(nil)
+	id, _ := e.Put(0, s, Spec{TTR: 9}, make([]byte, 60))
+	e.Put(0, s, Spec{TTR: 9}, make([]byte, 30))
+	e.TakeChanges()
+	alter := func(n int) Outcome {
+		body := make([]byte, n)
+		return e.AlterJob(1, id, Alteration{Body: &body, Pri: new(uint32(n))})
+	}
+	for _, test := range []struct {
+		n    int
+		want Outcome
+	}{{70, OK}, {71, OutOfMemory}, {101, TooBig}, {10, OK}, {0, OK}} {
+		before, _ := e.JobStats(0, id)
+		if o := alter(test.n); o != test.want {
+			t.Errorf("%d bytes: %v, want %v", test.n, o, test.want)
+		}
+		changes := e.TakeChanges()
+		after, _ := e.JobStats(0, id)
+		if test.want != OK {
+			if after != before || len(changes) != 0 {
+				t.Errorf("%+v, %+v, %v", before, after, changes)
+			}
+		} else if c := changes[0]; len(changes) != 1 || c.Kind != JobMoved || c.From != c.Tube || c.FromLen != int(before.Size) || len(c.Body) != test.n || after.Size != uint32(test.n) {
+			t.Errorf("%+v", changes)
+		}
+	}
+	e.SetLimits(Limits{Memory: 1})
+	if o := alter(50); o != TooBig && o != OutOfMemory {
+		t.Errorf("without memory: %v", o)
+	}
+	if o := alter(0); o != OK {
+		t.Errorf("the same: %v", o)
+	}
+}

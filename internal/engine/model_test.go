@@ -435,7 +435,7 @@ func (m *model) buryJob(id uint64, pri uint32) Outcome {
 	return OK
 }
 
-func (m *model) alterJob(now int64, id uint64, pri, ttr, delay *uint32) Outcome {
+func (m *model) alterJob(now int64, id uint64, pri, ttr, delay *uint32, body *[]byte) Outcome {
 	j := m.jobs[id]
 	if j == nil || j.state == Reserved || j.state == Buried && delay != nil {
 		return NotFound
@@ -445,6 +445,9 @@ func (m *model) alterJob(now int64, id uint64, pri, ttr, delay *uint32) Outcome 
 	}
 	if ttr != nil {
 		j.ttr = max(*ttr, 1)
+	}
+	if body != nil {
+		j.body = bytes.Clone(*body)
 	}
 	since := j.since
 	if j.state == Delayed {

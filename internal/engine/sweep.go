@@ -132,7 +132,7 @@ func (e *Engine) moveTo(i slot, j *job, to *tube, bury bool) {
 	if bury {
 		e.makeBuried(to, j)
 	}
-	e.emitMoved(i, j, from)
+	e.emitMoved(i, j, from, int(j.bodyLen))
 	if bury {
 		e.attachBuried(to, i, j)
 	} else {

@@ -412,7 +412,7 @@ var otherVerbs = map[string]func(tw *twins){
 		tw.same("bury job", tw.e.BuryJob(id, pri), tw.m.buryJob(id, pri))
 	},
 	"alter job": func(tw *twins) {
-		id, which := 1+uint64(tw.src.intn("id", int(tw.m.lastID)+1)), tw.src.intn("fields", 8)
+		id, which := 1+uint64(tw.src.intn("id", int(tw.m.lastID)+1)), tw.src.intn("fields", 16)
 		var a Alteration
 		for k, f := range []struct {
 			field **uint32
@@ -423,7 +423,11 @@ var otherVerbs = map[string]func(tw *twins){
 				*f.field = &v
 			}
 		}
-		tw.same("alter job", tw.e.AlterJob(tw.now, id, a), tw.m.alterJob(tw.now, id, a.Pri, a.TTR, a.Delay))
+		if which&8 != 0 {
+			_, body := tw.newJob()
+			a.Body = &body
+		}
+		tw.same("alter job", tw.e.AlterJob(tw.now, id, a), tw.m.alterJob(tw.now, id, a.Pri, a.TTR, a.Delay, a.Body))
 	},
 	"move job": func(tw *twins) {
 		id, to := 1+uint64(tw.src.intn("id", int(tw.m.lastID)+1)), tw.tube()

@@ -50,7 +50,7 @@ func (j *Journal) weigh(c *engine.Change) {
 		}
 		j.unmark(c.Mark)
 		before := *c
-		before.Tube = c.From
+		before.Tube, before.BodyLen = c.From, c.FromLen
 		j.live += weight(c) - weight(&before)
 	case engine.JobDeleted:
 		j.live -= weight(c)

@@ -16,6 +16,7 @@ type flight struct {
 	mark  uint32         // J6: segment of the whole record; 0: it has none
 	slot  uint32         // see engine.Change.Slot
 	tube  string         // unless mark is 0
+	body  int            // J6: with so many facts the body is that of the engine; until then the one that the journal has is not known
 	state *engine.Change // nil: not known, because none of the facts since the engine was the same is in the journal
 }
 
@@ -54,6 +55,9 @@ func (in *inFlight) add(c *engine.Change, reserved int64) {
 		}
 	}
 	f.facts++
+	if c.Kind == engine.JobMoved && c.From == c.Tube {
+		f.body = f.facts
+	}
 	in.jobs[c.ID] = f
 }
 
@@ -64,7 +68,7 @@ func (in *inFlight) committed(c *engine.Change) (ok bool) {
 	if !ok {
 		return true
 	}
-	if f.state == nil {
+	if f.state == nil || f.body > 0 {
 		return false
 	}
 	body, n := c.Body, c.BodyLen
@@ -97,6 +101,7 @@ func (j *Journal) landed(c *engine.Change) {
 	in := &j.inFlight
 	f := in.jobs[c.ID]
 	f.facts--
+	f.body = max(0, f.body-1)
 	switch {
 	case c.Kind == engine.JobDeleted:
 		j.unmark(f.mark)

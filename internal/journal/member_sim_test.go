@@ -203,7 +203,7 @@ func (m *member) work(n int) {
 func (m *member) act(rng *rand.Rand, e *engine.Engine, now int64) {
 	n := rng.IntN(len(m.crew))
 	s, tube, id := m.crew[n], m.anyTube(rng), m.anyJob(rng, e)
-	switch k := rng.IntN(30); {
+	switch k := rng.IntN(32); {
 	case k < 8 && e.Stats().Ready+e.Stats().Delayed+e.Stats().Buried < 25:
 		e.Put(now, s, engine.Spec{Pri: rng.Uint32N(9), TTR: 1 + rng.Uint32N(30), Delay: rng.Uint32N(3) * rng.Uint32N(9)}, make([]byte, rng.IntN(300)))
 	case k < 13:
@@ -233,9 +233,12 @@ func (m *member) act(rng *rand.Rand, e *engine.Engine, now int64) {
 		w, _ := e.BeginMove(tube, m.anyTube(rng), []engine.State{engine.Ready, engine.Delayed, engine.Buried}[rng.IntN(3)])
 		for e.ContinueSweep(now, &w) {
 		}
-	default:
+	case k < 31:
 		e.Close(now, s)
 		m.crew[n] = e.Open(nil)
+	default:
+		body := make([]byte, rng.IntN(300))
+		e.AlterJob(now, id, engine.Alteration{Body: &body})
 	}
 }
 

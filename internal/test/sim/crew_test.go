@@ -102,6 +102,11 @@ func (c *crew) act(rng *rand.Rand, e *engine.Engine, now int64) string {
 	case k < 70:
 		return fmt.Sprint("delete ", e.Delete(s, c.anyJob(rng, e)))
 	}
+	if k := rng.IntN(20); k == 0 {
+		id := c.anyJob(rng, e)
+		body := c.body(rng, id)
+		return fmt.Sprint("alter ", e.AlterJob(now, id, engine.Alteration{Body: &body}))
+	}
 	id, o := e.Put(now, s, c.spec(rng), c.body(rng, e.LastID()+1))
 	return fmt.Sprint("put ", id, o)
 }
