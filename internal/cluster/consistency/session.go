@@ -42,7 +42,7 @@ type Reply struct {
 // Sums are what one member has, without what has changed meanwhile.
 type Sums struct {
 	Jobs    uint64   `json:"jobs"`    // that are compared
-	Changed uint64   `json:"changed"` // jobs and pauses that are left out
+	Changed uint64   `json:"changed"` // jobs, pauses and policies that are left out
 	Buckets []uint64 `json:"buckets"` // sums of the hashes of those whose key modulo buckets is the index
 }
 

@@ -44,7 +44,7 @@ type ComparedMember struct {
 // A Difference is something that a member has otherwise than most.
 type Difference struct {
 	Member uint64 `json:"member"`
-	Job    uint64 `json:"job,omitempty"` // 0: it is the pause of a tube
+	Job    uint64 `json:"job,omitempty"` // 0: it is the pause of a tube or a policy
 	Kind   string `json:"kind"`          // missing, extra or other
 }
 
@@ -271,7 +271,7 @@ func difference(member uint64, got, want []Item) (found []Difference) {
 
 // String says what the difference is.
 func (d Difference) String() string {
-	what := "the pause of a tube"
+	what := "the pause of a tube or a policy that was set"
 	if d.Job != 0 {
 		what = fmt.Sprintf("job %d", d.Job)
 	}
