@@ -33,7 +33,7 @@ func TestNoClockPerChange(t *testing.T) {
 	})
 }
 
-// A fact that this member was to have executed, and has not, is no failure of the disk:
+// A change that this member was to have executed, and has not, is no failure of the disk:
 // the member ends.
 func TestNotExecuted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -15,14 +15,14 @@ type oracle struct {
 	lastChange   uint64 // index of the last one that was applied
 	acknowledged int
 	installed    int               // snapshots
-	entries      map[uint64]fact   // that were applied anywhere, by index
+	entries      map[uint64]change // that were applied anywhere, by index
 	epochs       map[uint64]uint64 // by term: who
 	jobs         *ledger.Ledger[uint64]
 	reads        []*op
 }
 
 func newOracle() oracle {
-	return oracle{entries: map[uint64]fact{}, epochs: map[uint64]uint64{}, jobs: ledger.New[uint64]()}
+	return oracle{entries: map[uint64]change{}, epochs: map[uint64]uint64{}, jobs: ledger.New[uint64]()}
 }
 
 func (sim *simulation) fail(format string, args ...any) {
@@ -31,16 +31,16 @@ func (sim *simulation) fail(format string, args ...any) {
 	}
 }
 
-// committed notes that a member has applied a fact: all members apply the same.
-func (sim *simulation) committed(m *member, f fact) {
+// committed notes that a member has applied a change: all members apply the same.
+func (sim *simulation) committed(m *member, f change) {
 	sim.agree(m, f)
 	if n := len(m.applied); n > 1 && m.applied[n-2].Index+1 != f.Index {
 		sim.fail("member %d applied entry %d after %d", m.id, f.Index, m.applied[n-2].Index)
 	}
 }
 
-// agree holds a fact that a member has against those that others have.
-func (sim *simulation) agree(m *member, f fact) {
+// agree holds a change that a member has against those that others have.
+func (sim *simulation) agree(m *member, f change) {
 	old, ok := sim.entries[f.Index]
 	if ok && old != f {
 		sim.fail("member %d applied %+v, another one %+v", m.id, f, old)

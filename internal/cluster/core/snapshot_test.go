@@ -16,8 +16,8 @@ import (
 // A fetch is that of a snapshot, at the member that lacks it.
 type fetch struct {
 	underWay bool
-	sealed   []fact // what was fetched; durable
-	waits    int    // at the leader: so many ticks it has offered one in vain
+	sealed   []change // what was fetched; durable
+	waits    int      // at the leader: so many ticks it has offered one in vain
 }
 
 // Mistakes that are made with snapshots.
@@ -42,9 +42,9 @@ func (m *member) fetchSnapshot() {
 			m.do(sim.rng.Int64N(second), func() { m.fetch.underWay = false })
 			return
 		}
-		facts, conf := from.snapshot()
+		changes, conf := from.snapshot()
 		m.do(sim.rng.Int64N(500*ms), func() {
-			m.fetch.sealed = facts
+			m.fetch.sealed = changes
 			m.offer(conf)
 		})
 	})
@@ -52,13 +52,13 @@ func (m *member) fetchSnapshot() {
 
 // snapshot returns what a member has applied, and the roles of the members at the end of
 // that.
-func (m *member) snapshot() ([]fact, *raftpb.ConfState) {
+func (m *member) snapshot() ([]change, *raftpb.ConfState) {
 	conf, _ := m.core.Conf()
-	facts := slices.Clone(m.applied)
-	for len(facts) > 0 && facts[len(facts)-1].Index > m.core.Applied().Index {
-		facts = facts[:len(facts)-1]
+	changes := slices.Clone(m.applied)
+	for len(changes) > 0 && changes[len(changes)-1].Index > m.core.Applied().Index {
+		changes = changes[:len(changes)-1]
 	}
-	return facts, conf
+	return changes, conf
 }
 
 // offer gives Raft the snapshot that was fetched.

@@ -1,0 +1,438 @@
+package core
+
+import (
+	"encoding/binary"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+)
+
+// A member is a process and its machine.
+type member struct {
+	sim    *simulation
+	id     uint64
+	life   int // counts starts; what belongs to an earlier life is dropped
+	up     bool
+	paused int64 // until when it stands still
+	rate   float64
+	base   int64 // of its clock
+
+	disk    *memfs.FS
+	log     *raftlog.Log
+	core    *Core
+	applied []change // the journal: what was applied, in order
+	synced  int      // so many of applied survive a crash
+	doneAt  int64    // when the last Apply is done
+	writing bool
+	writes  []Write
+
+	// The epoch in force: the engine is ahead of the journal.
+	jobs    map[uint64]bool
+	stamp   int64
+	epoch   uint64
+	reached uint64 // the last op that was applied in it: they are applied in their order
+	pending []*op
+
+	gone    bool  // it was removed
+	slow    int64 // so much longer a sync takes
+	fetch   fetch
+	passive bool // counts no ticks, and so never stands for election
+}
+
+// A change is an entry that was applied.
+type change struct {
+	raftlog.Position
+	stamp int64
+	kind  byte // 0: none of ours
+	id    uint64
+	op    uint64
+}
+
+const entryLength = 25
+
+func (f change) encode() []byte {
+	b := binary.LittleEndian.AppendUint64(nil, uint64(f.stamp))
+	b = append(b, f.kind)
+	b = binary.LittleEndian.AppendUint64(b, f.id)
+	return binary.LittleEndian.AppendUint64(b, f.op)
+}
+
+func changeOf(e *raftpb.Entry) change {
+	f := change{Position: raftlog.Position{Index: e.GetIndex(), Term: e.GetTerm()}}
+	if b := e.GetData(); e.GetType() == raftpb.EntryNormal && len(b) == entryLength {
+		f.stamp, f.kind = int64(binary.LittleEndian.Uint64(b)), b[8]
+		f.id, f.op = binary.LittleEndian.Uint64(b[9:]), binary.LittleEndian.Uint64(b[17:])
+	}
+	return f
+}
+
+const (
+	put  = 'p'
+	del  = 'd'
+	read = 'r'
+)
+
+// clock is what the member's clock shows.
+func (m *member) clock() int64 { return m.base + int64(float64(m.sim.now)*m.rate) }
+
+// do lets the member do something now, or when it no longer stands still, if it is still
+// the same process then.
+func (m *member) do(delay int64, what func()) {
+	life := m.life
+	var again func()
+	again = func() {
+		switch {
+		case m.life != life || !m.up:
+		case m.sim.now < m.paused:
+			m.sim.after(m.paused-m.sim.now, again)
+		default:
+			what()
+			m.work()
+		}
+	}
+	m.sim.after(delay, again)
+}
+
+// open opens the log.
+func (m *member) open() {
+	var err error
+	m.log, err = raftlog.Open(m.disk, "d", raftlog.Options{SegmentSize: 8 << 10, Recent: 4 << 10, LogID: m.sim.rng.Uint64() | 1})
+	m.sim.must(err)
+}
+
+// boot starts the process; its log is open.
+func (m *member) boot() {
+	sim := m.sim
+	m.life++
+	m.up, m.writing, m.writes, m.pending, m.epoch = true, false, nil, nil, 0
+	m.settleSnapshot()
+	var mark raftlog.Position
+	if n := len(m.applied); n > 0 {
+		mark = m.applied[n-1].Position
+	}
+	if !m.log.Has(mark) {
+		m.synced = len(m.applied) // the journal must not lose what the log will not have
+		sim.must(m.log.Cut(mark))
+	}
+	sim.must(m.log.Start(sim.rng.Uint64()))
+	sim.must(m.log.Sync())
+	c, err := New(m.log, Options{ID: m.id, Applied: mark})
+	sim.must(err)
+	if sim.fault == "a vote just after a start" {
+		c.ticks = 1000
+	}
+	m.core = c
+	m.rebuild()
+	m.do(sim.rng.Int64N(60*ms), m.tick)
+}
+
+func (m *member) tick() {
+	if !m.passive {
+		m.core.Tick(m.clock())
+	}
+	m.watchSnapshots()
+	m.do(int64(float64(60*ms)/m.rate), m.tick)
+}
+
+// work does what the core wants done.
+func (m *member) work() {
+	for {
+		work := m.core.Work()
+		m.notice()
+		m.fetchSnapshot()
+		if work.Idle() {
+			break
+		}
+		for _, msg := range work.Send {
+			m.send(msg)
+		}
+		if work.Roles != nil {
+			m.regroup(work.Roles)
+		}
+		m.writes = append(m.writes, work.Write...)
+		for _, a := range work.Apply {
+			m.apply(a)
+		}
+	}
+	m.write()
+	m.settle()
+}
+
+func (m *member) send(msg *raftpb.Message) {
+	sim := m.sim
+	if msg.GetTo() > uint64(len(sim.members)) {
+		return // it is only about to be added
+	}
+	to := sim.members[msg.GetTo()-1]
+	if sim.hold != nil && sim.hold(to, msg) {
+		return
+	}
+	if sim.cut[[2]int{int(m.id), int(to.id)}] || sim.faults && sim.rng.IntN(50) == 0 {
+		return
+	}
+	delay := ms/10 + sim.rng.Int64N(3*ms)
+	if sim.faults && sim.rng.IntN(30) == 0 {
+		delay += sim.rng.Int64N(400 * ms)
+	}
+	life := m.life
+	to.do(delay, func() {
+		if m.life == life { // else the connection has ended
+			if err := to.core.Step(msg); errors.Is(err, ErrContradiction) {
+				sim.fail("member %d contradicts member %d: %v", to.id, msg.GetFrom(), msg)
+			}
+		}
+	})
+}
+
+// write writes and syncs all that waits, and then delivers the responses.
+func (m *member) write() {
+	if m.writing || len(m.writes) == 0 {
+		return
+	}
+	batch := m.writes
+	m.writes, m.writing = nil, true
+	var responses []*raftpb.Message
+	restored := false
+	for _, b := range batch {
+		if b.Snapshot != nil {
+			m.restore(b.Snapshot)
+			restored = true
+		}
+		m.sim.must(m.log.Append(b.Hard, b.Entries))
+		responses = append(responses, b.Responses...)
+	}
+	if m.early(responses) {
+		responses = nil
+	}
+	delay := ms/10 + m.sim.rng.Int64N(2*ms) + m.slow
+	if m.sim.faults && m.sim.rng.IntN(100) == 0 {
+		delay += m.sim.rng.Int64N(second)
+	}
+	m.do(delay, func() {
+		m.sim.must(m.log.Sync())
+		m.writing = false
+		if m.sim.fault == notHeld && m.core.installing && !restored {
+			m.core.installing = false
+			m.core.Done(responses)
+			m.core.installing = true
+		} else {
+			m.core.Done(responses)
+		}
+		if restored {
+			m.install()
+		}
+		m.sim.must(m.log.Prepare())
+	})
+}
+
+// early delivers responses before the sync, if that is the mistake that was planted.
+func (m *member) early(responses []*raftpb.Message) bool {
+	votes := slices.ContainsFunc(responses, func(r *raftpb.Message) bool {
+		return r.GetType() == raftpb.MsgVoteResp
+	})
+	if m.sim.fault == "a vote before its sync" && votes || m.sim.fault == "an append before its sync" && !votes && len(responses) > 0 {
+		m.do(0, func() { m.core.Done(responses) })
+		return true
+	}
+	return false
+}
+
+func (m *member) apply(a Apply) {
+	for _, e := range a.Entries {
+		f := changeOf(e)
+		if n := len(m.applied); n > 0 && f.Index <= m.applied[n-1].Index {
+			continue // the journal has it
+		}
+		if f.kind != 0 && m.sim.fault == "the clock is not carried over" && m.epoch == 0 {
+			f.stamp = 0
+		}
+		m.applied = append(m.applied, f)
+		m.stamp = max(m.stamp, f.stamp)
+		if own := m.epoch != 0 && slices.ContainsFunc(m.pending, func(o *op) bool { return o.number == f.op }); !own {
+			m.take(f)
+		}
+		if m.epoch != 0 && f.kind != 0 {
+			m.reached = f.op
+		}
+		m.sim.committed(m, f)
+	}
+	at := max(m.doneAt, m.sim.now+m.sim.rng.Int64N(ms)) // in their order
+	m.doneAt = at
+	m.do(at-m.sim.now, func() { m.core.Done(a.Responses) })
+}
+
+// take makes the engine have a change.
+func (m *member) take(f change) {
+	switch f.kind {
+	case put:
+		m.jobs[f.id] = true
+	case del:
+		delete(m.jobs, f.id)
+	}
+}
+
+// rebuild makes the engine what the journal says.
+func (m *member) rebuild() {
+	m.jobs, m.stamp = map[uint64]bool{}, 0
+	for _, f := range m.applied {
+		m.take(f)
+		m.stamp = max(m.stamp, f.stamp)
+	}
+	if m.sim.fault == "the clock is not carried over" {
+		m.stamp = 0
+	}
+}
+
+// notice notices that an epoch has ended or begun.
+func (m *member) notice() {
+	epoch := m.core.Epoch()
+	if epoch == m.epoch {
+		return
+	}
+	if m.epoch != 0 {
+		m.pending = nil // nobody knows what became of them
+		m.rebuild()
+		m.core.Rebuilt()
+	}
+	m.reached = 0
+	if m.epoch = epoch; epoch != 0 {
+		m.sim.active(m)
+	}
+}
+
+// An op is what a client asked for.
+type op struct {
+	kind   byte
+	number uint64
+	id     uint64
+	begin  int64
+	sent   uint64          // by the clock of the ledger
+	seen   map[uint64]bool // by a read
+	asked  uint64          // a read without a lease waits for the answer to this question
+}
+
+// ask asks the member for something. It is a turn: the engine changes at once.
+func (m *member) ask(kind byte) {
+	sim := m.sim
+	if m.epoch == 0 || m.core.Epoch() != m.epoch {
+		return
+	}
+	sim.ops++
+	o := &op{kind: kind, number: sim.ops, begin: sim.now}
+	m.stamp = max(m.clock(), m.stamp+1)
+	switch kind {
+	case put:
+		o.id = o.number
+		m.jobs[o.id] = true
+	case del:
+		for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
+			if o.id = id; sim.rng.IntN(3) == 0 {
+				break
+			}
+		}
+		if o.id == 0 {
+			return
+		}
+		delete(m.jobs, o.id)
+	case read:
+		o.seen = maps.Clone(m.jobs)
+		if !m.leased() {
+			o.asked = m.core.Ask(m.clock())
+		}
+	}
+	sim.begun(o)
+	m.pending = append(m.pending, o)
+	if kind != read {
+		f := change{stamp: m.stamp, kind: kind, id: o.id, op: o.number}
+		if err := m.core.Propose(m.epoch, f.encode()); err != nil && !errors.Is(err, ErrDeposed) {
+			panic(err)
+		}
+	}
+}
+
+func (m *member) leased() bool {
+	switch m.sim.fault {
+	case "no lease":
+		return true
+	case "a lease during a transfer":
+		m.core.lease.none = 0
+	case "a lease after a transfer":
+		if m.core.Status().LeadTransferee == 0 {
+			m.core.lease.none = 0
+		}
+	}
+	return m.clock() < m.core.LeasedUntil()
+}
+
+// settle answers what can be answered, in order: a change when it was applied, a read when
+// all before it is settled and no other member can be active.
+func (m *member) settle() {
+	for len(m.pending) > 0 && m.core.Epoch() == m.epoch {
+		o := m.pending[0]
+		switch {
+		case o.kind != read:
+			if o.number > m.reached {
+				return
+			}
+		case m.leased():
+		case o.asked == 0:
+			o.asked = m.core.Ask(m.clock())
+			return
+		case m.core.Confirmed() < o.asked:
+			return
+		}
+		m.pending = m.pending[1:]
+		m.sim.answered(o)
+	}
+}
+
+// crash ends the process without a word; the power goes, too, if asked for.
+func (m *member) crash(power bool) {
+	sim := m.sim
+	m.life++
+	m.up = false
+	if power {
+		m.disk = m.disk.Crash(sim.rng)
+		m.applied = m.applied[:m.synced+sim.rng.IntN(len(m.applied)-m.synced+1)]
+	} else {
+		m.disk = m.disk.Crash(rand.New(keep{})) // what was written is there
+	}
+	m.pending = nil
+}
+
+// keep draws what leaves everything that was written.
+type keep struct{}
+
+func (keep) Uint64() uint64 { return 1 << 62 } // the second of the six kinds of luck of memfs
+
+func (m *member) restart() {
+	if m.up || m.gone {
+		return
+	}
+	m.open()
+	m.boot()
+}
+
+// keepHouse syncs the journal and cuts the log.
+func (m *member) keepHouse() {
+	if m.sim.fault != "cut at the unsynced mark" {
+		m.synced = len(m.applied)
+	}
+	upTo := len(m.applied)
+	if m.sim.rng.IntN(3) > 0 && m.sim.fault != "cut at the unsynced mark" {
+		for _, other := range m.sim.members { // those that are away need no snapshot
+			if !other.gone {
+				upTo = min(upTo, len(other.applied))
+			}
+		}
+	}
+	if upTo > 0 && m.core.Applied().Index >= m.applied[upTo-1].Index {
+		m.sim.must(m.log.Cut(m.applied[upTo-1].Position))
+	}
+}
