@@ -46,8 +46,8 @@ type Member interface {
 	Failed() <-chan struct{}
 }
 
-// TimeLimit is how long a check may take. A job that comes due within this time counts as
-// ready.
+// TimeLimit is how long a check may take; then it is given up. A job that comes due within
+// this time counts as ready.
 const TimeLimit = 10 * time.Minute
 
 const (

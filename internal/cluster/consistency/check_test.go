@@ -46,7 +46,7 @@ func TestCheckIsOver(t *testing.T) {
 		"entries skipped": {func(_ *Session, m *fake) { m.observe(9, nil) }, "whole queue"},
 		"member ends":     {func(_ *Session, m *fake) { close(m.failed) }, "given up"},
 		"another check":   {func(s *Session, m *fake) { s.Do(m, &Request{Name: 2, Step: stepBegin}) }, "another consistency check"},
-		"silence":         {func(*Session, *fake) { time.Sleep(silence) }, "given up"},
+		"too long":        {func(*Session, *fake) { time.Sleep(TimeLimit) }, "given up"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -49,9 +49,6 @@ type Sums struct {
 // buckets is how many sums there are.
 const buckets = 4096
 
-// silence is how long nobody may ask before a check is given up.
-const silence = time.Minute
-
 // A Session has the check in which a member takes part, if there is one. The zero value
 // has none. Its methods may be called from any goroutine.
 type Session struct {
@@ -75,7 +72,6 @@ func (s *Session) Do(m Member, r *Request) (reply Reply, err error) {
 	if c == nil || s.name != r.Name {
 		return reply, errOver
 	}
-	s.giveUp.Reset(silence)
 	applied, until, stateErr := c.state()
 	reply.Applied = applied
 	switch r.Step {
@@ -102,7 +98,7 @@ func (s *Session) begin(m Member, r *Request) (reply Reply, err error) {
 		return reply, err
 	}
 	s.name, s.check = r.Name, c
-	s.giveUp = time.AfterFunc(silence, func() {
+	s.giveUp = time.AfterFunc(TimeLimit, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.check == c {

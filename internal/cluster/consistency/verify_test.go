@@ -77,37 +77,6 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// A member that has done its part is asked on while another one takes its time: it would
-// give up otherwise.
-func TestVerifyOfSlowMember(t *testing.T) {
-	const patience = 3 // so often another one is asked before a member gives up
-	for _, slowStep := range []step{stepState, stepSums} {
-		waits := map[uint64]int{} // how often others were asked since a member was
-		slow := 0
-		ask := func(_ context.Context, member uint64, r Request) (reply Reply, err error) {
-			if waits[member] > patience {
-				return reply, errors.New("it was given up")
-			}
-			waits[member] = 0
-			waits[83-member]++
-			if member == 41 && r.Step == slowStep && slow < 2*patience {
-				slow++
-				return reply, nil
-			}
-			switch r.Step {
-			case stepState:
-				reply.Until = 7
-			case stepSums:
-				reply.Sums = &Sums{Jobs: 2, Buckets: make([]uint64, buckets)}
-			}
-			return reply, nil
-		}
-		if c := Verify(t.Context(), []status.Member{{ID: 41}, {ID: 42}}, ask); !c.Same {
-			t.Errorf("one takes its time with %s: %+v", slowStep, c.Members)
-		}
-	}
-}
-
 // A member that gets nothing from the others is given up, and they are compared. One that
 // only takes its time is waited for, and what takes too long is not said to be another's
 // fault.
