@@ -243,6 +243,7 @@ func (m metrics) tubes(all []tubeSnapshot) {
 	gauges(tubeSessions, func(t *tubeSnapshot) float64 { return float64(t.Waiting) }, "waiting")
 	gauges(tubeSessions, func(t *tubeSnapshot) float64 { return float64(t.Watching) }, "watching")
 	gauges(tubePaused, func(t *tubeSnapshot) float64 { return float64(t.PauseLeft) })
+	gauges(tubeServable, func(t *tubeSnapshot) float64 { return float64(t.Servable) })
 	for i := range all {
 		t := &all[i]
 		m.summary(tubeInQueue, t.Queued, t.name)

@@ -73,6 +73,7 @@ var (
 	tubeReleases = desc("tube_jobs_released_total", "How often jobs of a tube were released since it came to be.", "tube")
 	tubeBuries   = desc("tube_jobs_buried_total", "How often jobs of a tube were buried since it came to be.", "tube")
 	tubeSessions = desc("tube_connections", "Connections that use, watch, or wait on a tube, now.", "tube", "kind")
+	tubeServable = desc("tube_servable", "Ready jobs of a tube that workers could reserve at once: none while it is paused, and no more than its policy permits.", "tube")
 	tubePaused   = desc("tube_pause_left_seconds", "Seconds until the pause of a tube ends; 0 if it is not paused.", "tube")
 )
 

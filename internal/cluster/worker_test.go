@@ -117,6 +117,9 @@ func (k *worker) step() {
 		case 5:
 			e.Kick(now, s, 3)
 		case 6:
+			if pri == 0 {
+				e.SetPolicy(string(tube)+"*", []string{"", "burst=2\n", "paused=no\n"}[delay])
+			}
 			e.Pause(now, tube, delay)
 		case 7:
 			e.Use(s, tube)

@@ -30,6 +30,18 @@ func (p *Policy) burst() int64 {
 	return max(1, second/p.Interval)
 }
 
+// room returns how many more jobs may be reserved at once, of a tube of which so many are.
+func (p *Policy) room(reserved int) uint64 {
+	room := uint64(math.MaxUint64)
+	if p != nil && p.MaxReserved > 0 {
+		room = uint64(max(0, int64(p.MaxReserved)-int64(reserved)))
+	}
+	if p != nil && p.Interval > 0 {
+		room = min(room, uint64(p.burst()))
+	}
+	return room
+}
+
 // gated reports whether the gate of a tube is shut.
 func (t *tube) gated() bool { return t.gate != nil && t.gate.shut }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 )
@@ -157,5 +158,25 @@ func TestGateAndPause(t *testing.T) {
 	runTo(t, e, 30*second)
 	if want := []string{"1:1@3000ms", "2:2@25000ms"}; !slices.Equal(*got, want) {
 		t.Errorf("got %q, want %q", *got, want)
+	}
+}
+
+// What scalers count is what workers could have.
+func TestServable(t *testing.T) {
+	for want, p := range map[uint64]*Policy{9: nil, 3: {MaxReserved: 4}, 2: {MaxReserved: 4, Interval: second, Burst: 2}, 5: {Interval: second / 5}, 0: {PausedUntil: math.MaxInt64}} {
+		e := New(Options{Policies: PolicyFunc(func(string) *Policy { return p })})
+		s := e.Open(nil)
+		id := uint64(0)
+		for range 10 {
+			id, _ = e.Put(0, s, Spec{TTR: 60}, nil)
+		}
+		e.ReserveJob(0, s, id)
+		if st, _ := e.TubeStats(0, []byte(DefaultTube)); st.Servable != want {
+			t.Errorf("%+v: %d of %d", p, st.Servable, st.Ready)
+		}
+		e.Pause(0, []byte(DefaultTube), 5)
+		if st, _ := e.TubeStats(0, []byte(DefaultTube)); st.Servable != 0 {
+			t.Errorf("%+v: %d while it is paused", p, st.Servable)
+		}
 	}
 }

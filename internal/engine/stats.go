@@ -52,6 +52,10 @@ type TubeStats struct {
 	// Gate is for how long, in ns, its policy lets no job be reserved; Never: until a reservation ends.
 	Gate int64
 
+	// Servable are the ready jobs that workers could reserve at once: none of a tube that is paused, else as many as the
+	// policy permits, where a rate permits its burst.
+	Servable uint64
+
 	// OldestReady is how long the next job to be reserved has been ready, in ns; 0 if
 	// none is ready. A job that was released, kicked or has timed out became ready then, or when the engine began if
 	// that is later. The next job is the one that was put first, among those with the most urgent priority.
@@ -101,6 +105,9 @@ func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 		if left := min(p.pauseEnds(e.opt.Epoch)-now, math.MaxUint32*second) / second; left >= st.PauseLeft {
 			st.Pause, st.PauseLeft = max(left, 1), left
 		}
+	}
+	if st.Pause == 0 {
+		st.Servable = min(st.Ready, t.policy.room(t.reserved))
 	}
 	if st.Pause == 0 && t.gated() {
 		if st.Gate = Never; t.gate.opensAt < Never {

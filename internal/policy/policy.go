@@ -48,7 +48,8 @@ type layer struct {
 // A Rule is what a policy says of the tubes of one of its patterns.
 type Rule struct {
 	Pattern  string
-	Number   int // of the policy in the file, from 1; 0: it was set while the server ran
+	Number   int    // of the policy in the file, from 1; 0: it was set while the server ran
+	prefix   string // of a glob: the text before its first * or ?
 	settings []given
 	strange  []string // lines of settings that this version does not know
 }
@@ -134,7 +135,7 @@ func isGlob(pattern string) bool { return strings.ContainsAny(pattern, "*?") }
 
 // compare orders rules that are globs: the more specific one is the later. It is 0 if the order in the file decides.
 func (r *Rule) compare(o *Rule) int {
-	if n := cmp.Compare(strings.IndexAny(r.Pattern, "*?"), strings.IndexAny(o.Pattern, "*?")); n != 0 || r.Number > 0 {
+	if n := cmp.Compare(len(r.prefix), len(o.prefix)); n != 0 || r.Number > 0 {
 		return n
 	}
 	return cmp.Or(cmp.Compare(len(r.Pattern), len(o.Pattern)), strings.Compare(r.Pattern, o.Pattern))
@@ -144,6 +145,7 @@ func (r *Rule) compare(o *Rule) int {
 func (l *layer) add(r *Rule) {
 	list, order := &l.exact, func(o *Rule) int { return strings.Compare(o.Pattern, r.Pattern) }
 	if isGlob(r.Pattern) {
+		r.prefix = r.Pattern[:strings.IndexAny(r.Pattern, "*?")]
 		list, order = &l.globs, func(o *Rule) int { return o.compare(r) }
 	}
 	at, _ := slices.BinarySearchFunc(*list, r, func(o, _ *Rule) int { return cmp.Or(order(o), -1) }) // after those that are equal
@@ -162,7 +164,7 @@ func (l layer) without(pattern string) layer {
 // about calls f for the rules about a tube, the most specific one last. A place tells them apart.
 func (l *layer) about(tube string, f func(place int, r *Rule)) {
 	for i, r := range l.globs {
-		if access.Match(r.Pattern, tube) {
+		if strings.HasPrefix(tube, r.prefix) && access.Match(r.Pattern[len(r.prefix):], tube[len(r.prefix):]) {
 			f(2*i, r)
 		}
 	}

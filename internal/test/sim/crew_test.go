@@ -62,6 +62,8 @@ func (c *crew) act(rng *rand.Rand, e *engine.Engine, now int64) string {
 		return fmt.Sprint(e.Watch(s, tube))
 	case k < 9:
 		return fmt.Sprint(e.Ignore(s, tube))
+	case k < 10:
+		return fmt.Sprint("policy ", e.SetPolicy(tubes[rng.IntN(len(tubes))]+"*", []string{"", "paused=no\n", "max-attempts=5\nretry-delay=5s\n"}[rng.IntN(3)]))
 	case k < 12:
 		return fmt.Sprint("pause ", e.Pause(now, tube, uint32(rng.IntN(3)*rng.IntN(40))))
 	case k < 13:

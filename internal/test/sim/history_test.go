@@ -145,8 +145,9 @@ func (h *history) check(found *state, now time.Time) error {
 type state struct {
 	jobs   map[uint64]job
 	pauses map[string]pause
-	last   uint64 // id
-	exact  bool   // reserves and timeouts are final
+	set    map[string]string // policies, by pattern
+	last   uint64            // id
+	exact  bool              // reserves and timeouts are final
 }
 
 type job struct {
@@ -165,11 +166,11 @@ type pause struct {
 }
 
 func newState() *state {
-	return &state{jobs: make(map[uint64]job), pauses: make(map[string]pause)}
+	return &state{jobs: make(map[uint64]job), pauses: make(map[string]pause), set: make(map[string]string)}
 }
 
 func (s *state) clone() *state {
-	return &state{maps.Clone(s.jobs), maps.Clone(s.pauses), s.last, s.exact}
+	return &state{maps.Clone(s.jobs), maps.Clone(s.pauses), maps.Clone(s.set), s.last, s.exact}
 }
 
 // stateOf returns what an engine has.
@@ -184,6 +185,9 @@ func stateOf(e *engine.Engine, epoch int64) *state {
 	}
 	for c := range e.Pauses {
 		s.pauses[c.Tube] = pause{c.Delay, c.Due + epoch}
+	}
+	for c := range e.PoliciesSet() {
+		s.apply(&c)
 	}
 	s.last = e.LastID()
 	return s
@@ -212,6 +216,11 @@ func (s *state) apply(c *engine.Change) {
 		}
 	case engine.TubeGone:
 		delete(s.pauses, c.Tube)
+	case engine.PolicySet:
+		s.set[c.Tube] = string(c.Body)
+		if len(c.Body) == 0 {
+			delete(s.set, c.Tube)
+		}
 	}
 	s.last = max(s.last, c.ID)
 }
@@ -219,7 +228,7 @@ func (s *state) apply(c *engine.Change) {
 // explains reports whether found is this state. Reservations and timeouts are
 // not logged by themselves, so there may be more of them.
 func (s *state) explains(found *state, now time.Time, anyPauses bool) bool {
-	if len(s.jobs) != len(found.jobs) || found.last < s.last {
+	if len(s.jobs) != len(found.jobs) || found.last < s.last || !maps.Equal(s.set, found.set) {
 		return false
 	}
 	for id, want := range s.jobs {
@@ -264,5 +273,5 @@ func (s *state) diff(found *state, now time.Time) string {
 		}
 		return jobs
 	}
-	return cmp.Diff(plain(s), plain(found)) + cmp.Diff(s.pauses, found.pauses) + fmt.Sprintf("last id %d, %d", s.last, found.last)
+	return cmp.Diff(plain(s), plain(found)) + cmp.Diff(s.pauses, found.pauses) + cmp.Diff(s.set, found.set) + fmt.Sprintf("last id %d, %d", s.last, found.last)
 }
