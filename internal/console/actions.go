@@ -304,7 +304,7 @@ func (a *action) outcome(v url.Values, targets []string, sum *outcome) note {
 		text = fmt.Sprintf("%s %s.", plural(sum.done, what[0], what[1]), a.done)
 	}
 	if !failed {
-		return note{Text: text, Tasks: sum.running}
+		return note{Text: text, Tasks: sum.running, Job: sum.id}
 	}
 	if len(targets) == 1 || sum.done == 0 && sum.jobs == 0 {
 		if sum.jobs == 0 {

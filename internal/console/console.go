@@ -82,7 +82,7 @@ func forEachPage[T any](parse func(files ...string) T) map[string]func() T {
 	return sets
 }
 
-var pageNames = []string{"overview", "tubes", "tube", "policy", "put", "import", "search", "job", "connections", "connection", "activity", "server", "confirm", "login", "problem", "find"}
+var pageNames = []string{"overview", "tubes", "tube", "policy", "put", "import", "search", "job", "edit", "connections", "connection", "activity", "server", "confirm", "login", "problem", "find"}
 
 // New returns the handler of all paths that begin with Prefix.
 func New(opt Options) *Console {
@@ -96,7 +96,7 @@ func New(opt Options) *Console {
 	c := &Console{opt: opt, sites: sitesOf(&opt), mux: http.NewServeMux(), glances: glances{byName: make(map[string]*glance)}, assets: newAssets()}
 	c.live = newPublisher(c)
 	for pattern, page := range map[string]pageFunc{
-		"{$}": overviewPage, "tubes": tubesPage, "tube/{tube}": tubePage, "tube/{tube}/policy": policyPage, "tube/{tube}/put": putPage, "put": putPage, "tube/{tube}/import": importPage, "search": searchPage, "job/{job}": jobPage,
+		"{$}": overviewPage, "tubes": tubesPage, "tube/{tube}": tubePage, "tube/{tube}/policy": policyPage, "tube/{tube}/put": putPage, "put": putPage, "tube/{tube}/import": importPage, "search": searchPage, "job/{job}": jobPage, "job/{job}/edit": editPage,
 		"connections": connectionsPage, "connection/{connection}": connectionPage, "activity": activityPage, "server": serverPage,
 		"confirm": confirmPage,
 	} {
@@ -107,6 +107,7 @@ func New(opt Options) *Console {
 	c.ofEachServer("GET", "tube/{tube}/export", c.export)
 	c.ofEachServer("POST", "tube/{tube}/import", c.takeFile)
 	c.ofEachServer("POST", "tube/{tube}/policy", c.setPolicy)
+	c.ofEachServer("POST", "job/{job}/edit", c.edit)
 	c.ofEachServer("POST", "do", c.do)
 	c.mux.HandleFunc("GET "+Prefix+"events", c.events)
 	c.mux.HandleFunc("GET "+Prefix+"login", c.loginPage)

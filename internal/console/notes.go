@@ -12,6 +12,10 @@ type note struct {
 	Tasks []uint64 // that go on
 
 	Nothing bool // was done
+
+	Job    uint64 // whose page this leads to; 0: none
+	Word   string // in the URL
+	before []byte // the body that the job had; nil: it is not kept
 }
 
 // notes waits for the page that shows them. The URL has only a random word, so nobody can
@@ -35,10 +39,14 @@ func (n *notes) add(one note) (word string) {
 		n.words = n.words[1:]
 	}
 	word = rand.Text()
+	one.Word = word
 	n.byWord[word] = one
 	n.words = append(n.words, word)
 	return word
 }
+
+// CanUndo reports whether the body of the job before is kept.
+func (n *note) CanUndo() bool { return n.before != nil }
 
 // take returns a note, if there is one. It stays, for the page may be loaded again.
 func (n *notes) take(word string) *note {

@@ -1,0 +1,317 @@
+package decode
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/beanpole-mq/beanpole/internal/op/jsonscan"
+)
+
+// ErrShape says that a body cannot be packed again as it was edited.
+var ErrShape = errors.New("in what PHP has written only values can be changed: names, numbers of members and kinds of values stay")
+
+// Edit returns a body as somebody edits it, and what that is: JSON, also for what PHP has written and with what is packed into strings
+// opened, or text; what the body is packed in is taken off. It returns false if it is neither.
+func Edit(body []byte) (text, as string, ok bool) {
+	if len(body) > Limit {
+		return "", "", false
+	}
+	inner, packs := peel(body)
+	if shown, ok := structureOf(inner); ok && (isJSON(inner) || bytes.HasPrefix(inner, []byte("a:")) || bytes.HasPrefix(inner, []byte("O:"))) {
+		if opened, ok := withInside(shown, 0); ok {
+			shown = opened
+		}
+		var out bytes.Buffer
+		if json.Indent(&out, bytes.TrimSpace(shown), "", "  ") == nil {
+			return out.String(), named("JSON", packs), true
+		}
+	}
+	return string(inner), named("text", packs), utf8.Valid(inner) && !bytes.ContainsAny(inner, "\x00\r")
+}
+
+func named(what string, packs []string) string {
+	for _, p := range packs {
+		what += " in " + p
+	}
+	return what
+}
+
+// Pack returns a body as Edit has shown it, with what was edited, packed as it was before.
+func Pack(body []byte, text string) ([]byte, error) {
+	inner, packs := peel(body)
+	_, as, ok := Edit(body)
+	if !ok {
+		return nil, errors.New("this body cannot be edited")
+	}
+	edited := []byte(text)
+	packed := edited
+	if strings.HasPrefix(as, "JSON") {
+		if !json.Valid(edited) {
+			var v any
+			return nil, fmt.Errorf("this is no JSON: %w", json.Unmarshal(edited, &v))
+		}
+		var err error
+		if packed, err = packStructure(inner, edited, 0); err != nil {
+			return nil, err
+		}
+	}
+	packed, err := packAgain(body, packed, packs)
+	if err != nil {
+		return nil, err
+	}
+	if again, _, ok := Edit(packed); !ok || !sameJSON(again, text) && again != text {
+		return nil, ErrShape
+	}
+	return packed, nil
+}
+
+func sameJSON(a, b string) bool {
+	var x, y bytes.Buffer
+	return json.Compact(&x, []byte(a)) == nil && json.Compact(&y, []byte(b)) == nil && x.String() == y.String()
+}
+
+// peel takes off what a body is packed in, if there is something to edit in it, and says what that was, the innermost first.
+func peel(body []byte) (inner []byte, packs []string) {
+	for range maxInside {
+		next, name := body, ""
+		for _, p := range packings {
+			if inside, ok := p.unpack(body, Limit); ok {
+				if _, is := structureOf(inside); is || utf8.Valid(inside) && printable(inside) {
+					next, name = inside, p.name
+					break
+				}
+			}
+		}
+		if name == "" {
+			break
+		}
+		body, packs = next, append([]string{name}, packs...)
+	}
+	return body, packs
+}
+
+// packAgain packs what is in a body, the innermost packing first.
+func packAgain(body, inner []byte, packs []string) ([]byte, error) {
+	for _, name := range packs {
+		var out bytes.Buffer
+		switch name {
+		case "gzip":
+			z := gzip.NewWriter(&out)
+			z.Write(inner)
+			z.Close()
+		case "zlib":
+			z := zlib.NewWriter(&out)
+			z.Write(inner)
+			z.Close()
+		default: // only the outermost tells its alphabet; the others are the usual one
+			encoding := base64.StdEncoding
+			if bytes.ContainsAny(body, "-_") && !bytes.ContainsAny(body, "+/") {
+				encoding = base64.URLEncoding
+			}
+			out.WriteString(encoding.EncodeToString(inner))
+		}
+		inner = out.Bytes()
+	}
+	return inner, nil
+}
+
+// packStructure returns a text with the values of the JSON that shows it.
+func packStructure(text, edited []byte, depth int) ([]byte, error) {
+	inner, packs := text, []string(nil)
+	for range len(packings) {
+		found := false
+		for _, p := range packings {
+			if inside, ok := p.unpack(inner, Limit); ok {
+				inner, packs, found = inside, append([]string{p.name}, packs...), true
+				break
+			}
+		}
+		if !found {
+			break
+		}
+	}
+	var out bytes.Buffer
+	_, isPHP := fromPHP(inner)
+	switch {
+	case isJSON(inner):
+		packed, err := packJSON(inner, edited, depth)
+		if err != nil {
+			return nil, err
+		}
+		if out.Write(packed); depth > 0 || isCompact(inner) {
+			out.Reset()
+			json.Compact(&out, packed)
+		}
+	case isPHP:
+		if !editPHP(&phpReader{in: inner}, edited, &out, 0, depth) {
+			return nil, ErrShape
+		}
+	default:
+		if !editPHP(&phpReader{in: withoutSlashes(inner)}, edited, &out, 0, depth) {
+			return nil, ErrShape
+		}
+		slashed := strings.NewReplacer(`\`, `\\`, `"`, `\"`, `'`, `\'`, "\x00", `\0`).Replace(out.String())
+		out.Reset()
+		out.WriteString(slashed)
+	}
+	return packAgain(text, out.Bytes(), packs)
+}
+
+func isCompact(text []byte) bool {
+	var out bytes.Buffer
+	return json.Compact(&out, text) == nil && bytes.Equal(out.Bytes(), text)
+}
+
+// packJSON returns the JSON that was edited, with what is packed into strings of the original packed again.
+func packJSON(original, edited json.RawMessage, depth int) (json.RawMessage, error) {
+	original, edited = bytes.TrimSpace(original), bytes.TrimSpace(edited)
+	if len(original) == 0 || len(edited) == 0 {
+		return edited, nil
+	}
+	isOpen := edited[0] == '{' || edited[0] == '['
+	if original[0] == '"' && isOpen {
+		if _, ok := insideOf(string(original), depth); !ok {
+			return edited, nil
+		}
+		var s string
+		if err := json.Unmarshal(original, &s); err != nil {
+			return nil, err
+		}
+		packed, err := packStructure([]byte(s), edited, depth+1)
+		return jsonText(string(packed)), err
+	}
+	if !isOpen || original[0] != edited[0] {
+		return edited, nil
+	}
+	if _, ok := withInside(original, depth); !ok {
+		return edited, nil
+	}
+	byName := make(map[string]json.RawMessage)
+	n := 0
+	for key, value := range jsonscan.Members(original) {
+		byName[memberName(key, n)], n = value, n+1
+	}
+	var out bytes.Buffer
+	n = 0
+	for key, value := range jsonscan.Members(edited) {
+		out.WriteByte([]byte{edited[0], ','}[min(n, 1)])
+		if edited[0] == '{' {
+			out.Write(key)
+			out.WriteByte(':')
+		}
+		one := value
+		if before, ok := byName[memberName(key, n)]; ok {
+			var err error
+			if one, err = packJSON(before, value, depth); err != nil {
+				return nil, err
+			}
+		}
+		out.Write(one)
+		n++
+	}
+	if n == 0 {
+		return edited, nil
+	}
+	out.WriteByte(edited[len(edited)-1])
+	return out.Bytes(), nil
+}
+
+// memberName tells the members of an object apart, or the elements of a list, which have no names.
+func memberName(key json.RawMessage, n int) string {
+	if len(key) == 0 {
+		return strconv.Itoa(n)
+	}
+	var s string
+	json.Unmarshal(key, &s) // it is valid
+	return s
+}
+
+// editPHP writes the value that PHP has serialized, with the scalars of the JSON that shows it.
+func editPHP(r *phpReader, edited json.RawMessage, out *bytes.Buffer, deep, depth int) bool {
+	edited = bytes.TrimSpace(edited)
+	whole := r.in
+	if deep > maxDepth || len(whole) < 2 || len(edited) == 0 {
+		return false
+	}
+	if kind := whole[0]; (kind == 'a' || kind == 'O') && edited[0] == '{' {
+		return editMembers(r, kind, edited, out, deep, depth)
+	}
+	one := &phpReader{in: whole}
+	if !one.value(deep) {
+		return false
+	}
+	r.in = one.in
+	raw, shown := whole[:len(whole)-len(one.in)], one.out.Bytes()
+	if sameJSON(string(shown), string(edited)) {
+		out.Write(raw)
+		return true
+	}
+	var s string
+	switch kind := whole[0]; {
+	case kind == 's' && json.Unmarshal(edited, &s) == nil:
+	case kind == 's' && json.Unmarshal(shown, &s) == nil:
+		packed, err := packStructure([]byte(s), edited, depth+1)
+		if s = string(packed); err != nil {
+			return false
+		}
+	case kind == 'b' && (string(edited) == "true" || string(edited) == "false"):
+		fmt.Fprintf(out, "b:%d;", map[string]int{"true": 1, "false": 0}[string(edited)])
+		return true
+	case kind == 'i' || kind == 'd':
+		_, err := strconv.ParseInt(string(edited), 10, 64)
+		if _, bad := strconv.ParseFloat(string(edited), 64); bad != nil || kind == 'i' && err != nil {
+			return false
+		}
+		fmt.Fprintf(out, "%c:%s;", kind, edited)
+		return true
+	default:
+		return false
+	}
+	fmt.Fprintf(out, "s:%d:\"%s\";", len(s), s)
+	return true
+}
+
+// editMembers is editPHP for an array or an object.
+func editMembers(r *phpReader, kind byte, edited json.RawMessage, out *bytes.Buffer, deep, depth int) bool {
+	whole := r.in
+	r.in = r.in[2:]
+	extra := 0
+	if kind == 'O' {
+		class, ok := r.quoted()
+		if !ok || !r.skip(":") {
+			return false
+		}
+		if extra = 1; class == "" {
+			extra = 0
+		}
+	}
+	text, ok := r.until(':')
+	n, err := strconv.Atoi(text)
+	members := objectOf(edited)
+	if !ok || err != nil || !r.skip("{") || len(members) != n+extra {
+		return false
+	}
+	out.Write(whole[:len(whole)-len(r.in)])
+	for range n {
+		key := &phpReader{in: r.in}
+		if !key.key() {
+			return false
+		}
+		out.Write(r.in[:len(r.in)-len(key.in)])
+		r.in = key.in
+		value, ok := members[memberName(key.out.Bytes(), 0)]
+		if !ok || !editPHP(r, value, out, deep+1, depth) {
+			return false
+		}
+	}
+	out.WriteByte('}')
+	return r.skip("}")
+}

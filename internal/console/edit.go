@@ -1,0 +1,140 @@
+package console
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/console/decode"
+)
+
+// An editView is the page that changes the body of a job.
+type editView struct {
+	admin.Job
+	Text, As string // what is edited, and what that is
+	Was      string // which body that was: the form is about no other
+	Problem  string
+	Most     int // bytes that a body may have
+}
+
+// undoBytes is how large a body is at most that a note keeps, to bring it back.
+const undoBytes = 64 << 10
+
+func editPage(r *request) (*page, error) {
+	v := &editView{}
+	var err error
+	if v.Job, err = r.job(r.PathValue("job")); err != nil {
+		return nil, err
+	}
+	body, ok := bodyOf(&v.Job)
+	switch {
+	case v.State == "reserved":
+		return nil, problemf(http.StatusConflict, "A worker holds job %d: its body can be changed when it is released or buried.", v.ID)
+	case !ok:
+		return nil, problemf(http.StatusForbidden, "The body of this job cannot be shown here, so it cannot be edited here.")
+	}
+	if v.Text, v.As, ok = decode.Edit(body); !ok {
+		v.Text, v.As = decode.Base64Text(body), "base64"
+	}
+	v.Was = base64.RawURLEncoding.EncodeToString(hashOf(body))
+	p := newPage("edit", fmt.Sprintf("Edit job %d", v.ID), "tubes", v)
+	p.NoLive, p.Me = true, r.meOn(v.Tube)
+	if st, err := r.api().GetStats(r.Context()); err == nil {
+		v.Most, p.Server = st.MaxJobSize, &st
+	}
+	return p, nil
+}
+
+func hashOf(body []byte) []byte {
+	sum := sha256.Sum256(body)
+	return sum[:]
+}
+
+// edit changes the body of a job as a form has it, or back to what a note has kept.
+func (c *Console) edit(w http.ResponseWriter, h *http.Request) {
+	r := c.newRequest(h)
+	var next string
+	again, err := r.page(func(r *request) (*page, error) {
+		if r.isReadOnly() {
+			return nil, errReadOnly
+		}
+		if err := h.ParseForm(); err != nil {
+			return nil, problemf(http.StatusBadRequest, "The form cannot be read, or is too large: the API takes larger jobs.")
+		}
+		p, err := editPage(r)
+		if err != nil {
+			return nil, err
+		}
+		v := p.Data.(*editView)
+		before, _ := bodyOf(&v.Job)
+		body, err := v.edited(c, h.PostForm, before)
+		if err == nil {
+			err = r.setBody(v.ID, body)
+		}
+		if err != nil {
+			v.Problem, p.status = sentence(err.Error()), http.StatusUnprocessableEntity
+			if h.PostForm.Has("text") {
+				v.Text = h.PostForm.Get("text")
+			}
+			return p, nil
+		}
+		one := note{Text: fmt.Sprintf("The body of job %d was changed, and has %s now.", v.ID, byteSize(int64(len(body)))), Job: v.ID}
+		if len(before) <= undoBytes {
+			one.before = before
+		}
+		if h.PostForm.Get("then") == "kick" {
+			if err := r.api().KickJob(r.Context(), &admin.OfJob{Job: v.ID}); err != nil {
+				one.Text, one.Bad = one.Text+" It was not kicked: "+err.Error(), true
+			} else {
+				one.Text, one.before = one.Text+" It is ready.", nil // a worker may have it
+			}
+		}
+		next = withNote(fmt.Sprintf("%sjob/%d", r.site.base, v.ID), c.notes.add(one))
+		return nil, nil
+	})
+	switch {
+	case err != nil:
+		c.show(func(*request) (*page, error) { return nil, err })(w, h)
+	case again != nil:
+		c.write(w, r.with(r.Context()), again)
+	default:
+		http.Redirect(w, h, next, http.StatusSeeOther) // #nosec G710 -- to our own page
+	}
+}
+
+// edited returns the body that a form asks for.
+func (v *editView) edited(c *Console, form url.Values, before []byte) ([]byte, error) {
+	if word := form.Get("undo"); word != "" {
+		if one := c.notes.take(word); one != nil && one.Job == v.ID && one.before != nil {
+			return one.before, nil
+		}
+		return nil, fmt.Errorf("the body before is not known any more")
+	}
+	text := strings.ReplaceAll(form.Get("text"), "\r\n", "\n") // a browser sends each line of a field with both
+	if form.Get("was") != v.Was {
+		return nil, fmt.Errorf("the body was changed by somebody else meanwhile; what you have typed is below, and replaces it when you save again")
+	}
+	if v.As == "base64" {
+		body, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+		if err != nil {
+			return nil, fmt.Errorf("this is no base64: %w", err)
+		}
+		return body, nil
+	}
+	return decode.Pack(before, text)
+}
+
+// setBody changes the body of a job.
+func (r *request) setBody(id uint64, body []byte) error {
+	in := &admin.ChangeJob{OfJob: admin.OfJob{Job: id}, BodyBase64: &body}
+	if utf8.Valid(body) {
+		text := admin.Text(body)
+		in.Body, in.BodyBase64 = &text, nil
+	}
+	return r.api().ChangeJob(r.Context(), in)
+}
