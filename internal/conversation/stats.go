@@ -46,7 +46,7 @@ func (c *Conversation) statsJob(e *engine.Engine, now int64, id uint64) {
 		Delay:    st.Delay,
 		TTR:      st.TTR,
 		TimeLeft: st.TimeLeft,
-		File:     uint64(st.Mark),
+		File:     uint64(st.Segment),
 		Reserves: st.Reserves,
 		Timeouts: st.Timeouts,
 		Releases: st.Releases,

@@ -38,8 +38,8 @@ type Change struct {
 	Body    []byte // valid until the end of the turn
 	BodyLen int    // bytes; also where Body is not set
 	FromLen int    // bytes of the body before, of a JobMoved
-	Mark    uint32 // of the job when the change was made; see SetMark
-	Slot    uint32 // where the engine has the job, or had; see SetMark
+	Segment uint32 // of the log, with the whole record of the job when the change was made; see SetSegment
+	Slot    uint32 // where the engine has the job, or had; see SetSegment
 }
 
 // TakeChanges returns the changes since the last call, in order. They belong to
@@ -82,7 +82,7 @@ func (e *Engine) emitPut(i slot, j *job, body []byte) {
 }
 
 // emitMoved emits the change of a job that is in another tube now, or has another body. The
-// job loses its mark: the change will have a new record.
+// job loses its segment: the change will have a new record.
 func (e *Engine) emitMoved(i slot, j *job, from *tube, fromLen int) {
 	if e.opt.Logged {
 		c := e.changeOf(JobMoved, i, j)
@@ -90,7 +90,7 @@ func (e *Engine) emitMoved(i slot, j *job, from *tube, fromLen int) {
 		c.Body = bytes.Clone(e.body(j)) // the job may be deleted, and its slot reused, before the turn ends
 		e.changes = append(e.changes, c)
 		j.packing &^= unlogged
-		e.jobs.setMark(i, 0)
+		e.jobs.setSegment(i, 0)
 	}
 }
 
@@ -113,7 +113,7 @@ func pauseOf(t *tube) Change {
 // emitDeleted emits the change of a job of a tube that is about to be removed.
 func (e *Engine) emitDeleted(t *tube, i slot, j *job) {
 	if e.opt.Logged {
-		e.changes = append(e.changes, Change{Kind: JobDeleted, ID: j.id, Tube: t.name, BodyLen: int(j.bodyLen), Mark: e.jobs.mark(i), Slot: i})
+		e.changes = append(e.changes, Change{Kind: JobDeleted, ID: j.id, Tube: t.name, BodyLen: int(j.bodyLen), Segment: e.jobs.segment(i), Slot: i})
 	}
 }
 
@@ -135,7 +135,7 @@ func (e *Engine) changeOf(kind ChangeKind, i slot, j *job) Change {
 		Kicks:    cold.kicks,
 		Tube:     e.tubeOfJob(j).name,
 		BodyLen:  int(j.bodyLen),
-		Mark:     e.jobs.mark(i),
+		Segment:  e.jobs.segment(i),
 		Slot:     i,
 	}
 	switch j.state() {
@@ -236,15 +236,15 @@ func (e *Engine) PauseOf(tube string) (Change, bool) {
 // LastID returns the highest id ever given out.
 func (e *Engine) LastID() uint64 { return e.lastID }
 
-// SetMark notes a number of the Log's own beside the job of a Change: the segment that
-// holds its whole record. It returns the mark that the job had before; ok is false if
+// SetSegment notes a number of the Log's own beside the job of a Change: the segment that
+// holds its whole record. It returns the one that the job had before; ok is false if
 // there is no such job any more.
-func (e *Engine) SetMark(c *Change, mark uint32) (before uint32, ok bool) {
+func (e *Engine) SetSegment(c *Change, segment uint32) (before uint32, ok bool) {
 	if !e.jobs.slots.isUsed(c.Slot) || e.jobs.at(c.Slot).id != c.ID {
 		return 0, false
 	}
-	before = e.jobs.mark(c.Slot)
-	e.jobs.setMark(c.Slot, mark)
+	before = e.jobs.segment(c.Slot)
+	e.jobs.setSegment(c.Slot, segment)
 	return before, true
 }
 
@@ -291,7 +291,7 @@ func (e *Engine) restorePut(c Change) {
 	t := e.tubeNamed(c.Tube)
 	i, j := e.jobs.alloc()
 	j.id = c.ID
-	e.jobs.setMark(i, c.Mark)
+	e.jobs.setSegment(i, c.Segment)
 	e.restoreFields(j, c)
 	e.addJob(i, j, t, c.Body)
 	e.attach(t, i, j)

@@ -15,7 +15,7 @@ func (e *Engine) Check() error {
 	c := checker{e: e, references: make(map[uint32]references), bytes: make(map[uint32]int64), colds: make(map[slot]bool)}
 	c.jobs()
 	c.countReferences()
-	c.marks()
+	c.segments()
 	for _, t := range e.tubes {
 		if t != nil {
 			c.tube(t)
@@ -95,13 +95,13 @@ func (c *checker) jobs() {
 	c.assert(n == e.ids.n, "I11: the index counts %d jobs and has %d", e.ids.n, n)
 }
 
-// marks checks that only jobs have marks.
-func (c *checker) marks() {
+// segments checks that only jobs have segments.
+func (c *checker) segments() {
 	jobs := &c.e.jobs
-	for page, marks := range jobs.marks {
-		for k := 0; marks != nil && k < slotsPerPage; k++ {
+	for page, segments := range jobs.segments {
+		for k := 0; segments != nil && k < slotsPerPage; k++ {
 			i := slot(page*slotsPerPage + k)
-			c.assert(marks[k] == 0 || page < len(jobs.pages) && jobs.pages[page] != nil && c.e.ids.find(jobs.at(i).id) == i, "I23: slot %d is free, and has mark %d", i, marks[k])
+			c.assert(segments[k] == 0 || page < len(jobs.pages) && jobs.pages[page] != nil && c.e.ids.find(jobs.at(i).id) == i, "I23: slot %d is free, and has segment %d", i, segments[k])
 		}
 	}
 }

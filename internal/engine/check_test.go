@@ -121,11 +121,11 @@ func TestCheckReports(t *testing.T) {
 		{"I22", "a cold part of two jobs", func(e *Engine, _ *Session) { e.mustFind(readyJob).cold = e.mustFind(myJob).cold }},
 		{"I22", "a cold part of a job that is spare, too", func(e *Engine, _ *Session) { e.jobs.spareCold = e.mustFind(myJob).cold }},
 		{"I22", "the count of cold parts", func(e *Engine, _ *Session) { e.jobs.coldCount++ }},
-		{"I23", "a mark of a free slot", func(e *Engine, _ *Session) {
+		{"I23", "a segment of a free slot", func(e *Engine, _ *Session) {
 			i, j := e.jobs.alloc()
 			e.jobs.slab.free(i)
 			j.id = 0
-			e.jobs.setMark(i, 1)
+			e.jobs.setSegment(i, 1)
 		}},
 		{"I13", "a tube's timer is late", func(e *Engine, _ *Session) { work(e).timer.at = 6 * second }},
 		{"I13", "a session's timer is not set", func(e *Engine, me *Session) { e.disarm(&me.timer) }},

@@ -54,9 +54,9 @@ func TestDigestOfFields(t *testing.T) {
 		}
 	}
 	counted := job
-	counted.Reserves, counted.Timeouts, counted.Mark = 9, 9, 9
+	counted.Reserves, counted.Timeouts, counted.Segment = 9, 9, 9
 	if digestOf(now, 0, job) != digestOf(now, 0, counted, Change{Kind: LastID, ID: 1000}) {
-		t.Error("reserves, timeouts, marks and the last id make a difference")
+		t.Error("reserves, timeouts, segments and the last id make a difference")
 	}
 }
 

@@ -104,7 +104,7 @@ func (j *job) delay() uint32 {
 // I22. Each coldJob is that of one job, and the spare one of none. A job that is reserved has
 // one, a job that is buried has one or is packed, and no other is packed.
 //
-// I23. Only slots with jobs have marks.
+// I23. Only slots with jobs have segments.
 type coldJob struct {
 	// Durable.
 	when     int64  // ns; Delayed: becomes ready. Ready: became ready. Reserved: was reserved. Buried: rank in the order of burying
@@ -151,7 +151,7 @@ type jobSlab struct {
 	spareCold   slot                    // of colds, kept for the next job that needs one; or none
 	spareRuns   *runs                   // of a queue that has become empty, for the next one that becomes long; or nil
 	spareChunks []*[chunkSlots]slot     // of runs: at most one for each of a queue
-	marks       []*[slotsPerPage]uint32 // by page of the slab; nil where no job has a mark
+	segments    []*[slotsPerPage]uint32 // by page of the slab; nil where no job has a segment
 
 	runsBegun uint64 // see run.serial
 	minHeap   int    // the constant, or less in tests
@@ -171,32 +171,32 @@ func (s *jobSlab) alloc() (slot, *job) {
 // free frees both records of a job.
 func (s *jobSlab) free(i slot, j *job) {
 	s.freeCold(j)
-	s.setMark(i, 0)
-	if gone := s.slab.free(i); gone && i/slotsPerPage < uint32(len(s.marks)) {
-		s.marks[i/slotsPerPage] = nil
+	s.setSegment(i, 0)
+	if gone := s.slab.free(i); gone && i/slotsPerPage < uint32(len(s.segments)) {
+		s.segments[i/slotsPerPage] = nil
 	}
 }
 
-// mark returns the mark of the job in a slot, or 0; see Engine.SetMark.
-func (s *jobSlab) mark(i slot) uint32 {
-	if page := i / slotsPerPage; page < uint32(len(s.marks)) && s.marks[page] != nil {
-		return s.marks[page][i%slotsPerPage]
+// segment returns the segment of the job in a slot, or 0; see Engine.SetSegment.
+func (s *jobSlab) segment(i slot) uint32 {
+	if page := i / slotsPerPage; page < uint32(len(s.segments)) && s.segments[page] != nil {
+		return s.segments[page][i%slotsPerPage]
 	}
 	return 0
 }
 
-func (s *jobSlab) setMark(i slot, mark uint32) {
+func (s *jobSlab) setSegment(i slot, segment uint32) {
 	page := int(i / slotsPerPage)
-	if mark == 0 && (page >= len(s.marks) || s.marks[page] == nil) {
+	if segment == 0 && (page >= len(s.segments) || s.segments[page] == nil) {
 		return
 	}
-	for len(s.marks) <= page {
-		s.marks = append(s.marks, nil)
+	for len(s.segments) <= page {
+		s.segments = append(s.segments, nil)
 	}
-	if s.marks[page] == nil {
-		s.marks[page] = new([slotsPerPage]uint32)
+	if s.segments[page] == nil {
+		s.segments[page] = new([slotsPerPage]uint32)
 	}
-	s.marks[page][i%slotsPerPage] = mark
+	s.segments[page][i%slotsPerPage] = segment
 }
 
 func (s *jobSlab) freeCold(j *job) {

@@ -280,36 +280,36 @@ func TestNotLogged(t *testing.T) {
 	}
 }
 
-// A mark belongs to the job of a change, and not to the one that has its slot later.
-func TestMark(t *testing.T) {
+// A segment belongs to the job of a change, and not to the one that has its slot later.
+func TestSegment(t *testing.T) {
 	e := New(Options{Logged: true})
 	s := e.Open(nil)
 	e.Put(0, s, Spec{}, nil)
 	put := e.TakeChanges()[0]
 	for _, want := range []uint32{0, 77} {
-		if before, ok := e.SetMark(&put, want+77); before != want || !ok {
-			t.Errorf("mark was %d, %v; want %d", before, ok, want)
+		if before, ok := e.SetSegment(&put, want+77); before != want || !ok {
+			t.Errorf("segment was %d, %v; want %d", before, ok, want)
 		}
 	}
-	if st, _ := e.JobStats(0, 1); st.Mark != 154 {
-		t.Errorf("stats-job shows mark %d", st.Mark)
+	if st, _ := e.JobStats(0, 1); st.Segment != 154 {
+		t.Errorf("stats-job shows segment %d", st.Segment)
 	}
 	e.Delete(s, 1)
-	if deleted := e.TakeChanges()[0]; deleted.Mark != 154 {
-		t.Errorf("the deletion has mark %d", deleted.Mark)
+	if deleted := e.TakeChanges()[0]; deleted.Segment != 154 {
+		t.Errorf("the deletion has segment %d", deleted.Segment)
 	}
-	if _, ok := e.SetMark(&put, 78); ok {
-		t.Error("a job that was deleted got a mark")
+	if _, ok := e.SetSegment(&put, 78); ok {
+		t.Error("a job that was deleted got a segment")
 	}
 	e.Put(0, s, Spec{}, nil)
 	if second := e.TakeChanges()[0]; second.Slot != put.Slot {
 		t.Fatal("the second job is in another slot")
 	}
-	if _, ok := e.SetMark(&put, 78); ok {
-		t.Error("a job got the mark of another one")
+	if _, ok := e.SetSegment(&put, 78); ok {
+		t.Error("a job got the segment of another one")
 	}
-	if st, _ := e.JobStats(0, 2); st.Mark != 0 {
-		t.Errorf("the second job has mark %d", st.Mark)
+	if st, _ := e.JobStats(0, 2); st.Segment != 0 {
+		t.Errorf("the second job has segment %d", st.Segment)
 	}
 }
 

@@ -164,7 +164,7 @@ type JobStats struct {
 	Delay    uint32 // s; of the last put or release
 	TTR      uint32 // s
 	TimeLeft int64  // s until a delayed or reserved job becomes ready, rounded down; else 0
-	Mark     uint32 // see SetMark
+	Segment  uint32 // see SetSegment
 	Size     uint32 // bytes of the body
 	Holder   uint64 // number of the session that has reserved it, see SessionStats; else 0
 
@@ -195,7 +195,7 @@ func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 		Age:      max(0, now-j.created) / second, // the clock may have been set back before a start
 		Delay:    j.delay(),
 		TTR:      j.ttr,
-		Mark:     e.jobs.mark(i),
+		Segment:  e.jobs.segment(i),
 		Size:     j.bodyLen,
 		Reserves: cold.reserves,
 		Timeouts: cold.timeouts,

@@ -38,23 +38,23 @@ func (j *Journal) Append(changes []engine.Change) error {
 	return nil
 }
 
-// weigh updates live for a change of a job. If a record of the job is replaced, its mark is
-// not counted any more.
+// weigh updates live for a change of a job. If a record of the job is replaced, its segment
+// does not count the job any more.
 func (j *Journal) weigh(c *engine.Change) {
 	switch c.Kind {
 	case engine.JobPut:
 		j.live += weight(c)
 	case engine.JobMoved:
-		if mark, _ := j.eng.SetMark(c, 0); mark != 0 { // it was put, or moved, in the same turn
-			c.Mark = mark
+		if segment, _ := j.eng.SetSegment(c, 0); segment != 0 { // it was put, or moved, in the same turn
+			c.Segment = segment
 		}
-		j.unmark(c.Mark)
+		j.uncount(c.Segment)
 		before := *c
 		before.Tube, before.BodyLen = c.From, c.FromLen
 		j.live += weight(c) - weight(&before)
 	case engine.JobDeleted:
 		j.live -= weight(c)
-		j.unmark(c.Mark)
+		j.uncount(c.Segment)
 	}
 }
 
@@ -87,18 +87,18 @@ func (j *Journal) write(c *engine.Change) (wal.Pos, error) {
 func (j *Journal) note(c *engine.Change, at wal.Pos) {
 	switch c.Kind {
 	case engine.JobPut, engine.JobMoved:
-		j.replaced(c.Mark, at)
-		before, ok := j.inFlight.setMark(c.ID, uint32(at.Segment))
+		j.replaced(c.Segment, at)
+		before, ok := j.inFlight.setSegment(c.ID, uint32(at.Segment))
 		if !ok {
-			before, ok = j.eng.SetMark(c, uint32(at.Segment))
+			before, ok = j.eng.SetSegment(c, uint32(at.Segment))
 		}
 		if ok { // else its deletion follows in the same turn
-			j.unmark(before)
-			j.marks[uint32(at.Segment)]++
+			j.uncount(before)
+			j.jobsIn[uint32(at.Segment)]++
 			j.recent = append(j.recent, jobRecord{at, c.ID})
 		}
 	case engine.JobDeleted:
-		j.replaced(c.Mark, at)
+		j.replaced(c.Segment, at)
 	case engine.LastID:
 		j.lastID = at.Segment
 	case record.AppliedMark:
@@ -111,19 +111,19 @@ func (j *Journal) note(c *engine.Change, at wal.Pos) {
 	}
 }
 
-// replaced notes that a record replaces one of the segment that is the mark of its job.
-func (j *Journal) replaced(mark uint32, by wal.Pos) {
-	if mark != 0 {
-		j.replacedBy[mark] = by
+// replaced notes that a record replaces the whole one of its job, which was in a segment.
+func (j *Journal) replaced(segment uint32, by wal.Pos) {
+	if segment != 0 {
+		j.replacedBy[segment] = by
 	}
 }
 
-// unmark removes a mark from the counts. It is 0 if the job has had no record before.
-func (j *Journal) unmark(mark uint32) {
-	if mark == 0 {
+// uncount counts a job less in its segment, which is 0 if the job has had no record before.
+func (j *Journal) uncount(segment uint32) {
+	if segment == 0 {
 		return
 	}
-	if j.marks[mark]--; j.marks[mark] == 0 {
-		delete(j.marks, mark)
+	if j.jobsIn[segment]--; j.jobsIn[segment] == 0 {
+		delete(j.jobsIn, segment)
 	}
 }

@@ -24,13 +24,13 @@ func (j *Journal) Check() error {
 	if newest == 0 {
 		newest = math.MaxUint32 // Stats does not tell which of the sealed ones is
 	}
-	live, jobs, marks := int64(0), 0, make(map[uint32]int)
+	live, jobs, jobsIn := int64(0), 0, make(map[uint32]int)
 	facts := 0
 	for id, f := range j.inFlight.jobs {
 		facts += f.facts
 		assert(f.facts > 0, "J6: job %d has %d facts in flight", id, f.facts)
-		if f.mark != 0 {
-			marks[f.mark]++
+		if f.segment != 0 {
+			jobsIn[f.segment]++
 		}
 	}
 	assert(facts <= len(j.inFlight.reserved), "J6: %d facts of jobs are in flight, of %d", facts, len(j.inFlight.reserved))
@@ -43,17 +43,17 @@ func (j *Journal) Check() error {
 		jobs++
 		live += weight(&c)
 		if owedPut[c.ID] {
-			assert(c.Mark == 0, "J5: job %d is in the backlog, and in segment %d", c.ID, c.Mark)
+			assert(c.Segment == 0, "J5: job %d is in the backlog, and in segment %d", c.ID, c.Segment)
 			continue
 		}
 		if _, ok := j.inFlight.jobs[c.ID]; ok {
 			continue
 		}
-		marks[c.Mark]++
-		assert(uint64(c.Mark) >= st.Oldest && uint64(c.Mark) <= newest, "J2: job %d is in segment %d of %d to %d", c.ID, c.Mark, st.Oldest, newest)
+		jobsIn[c.Segment]++
+		assert(uint64(c.Segment) >= st.Oldest && uint64(c.Segment) <= newest, "J2: job %d is in segment %d of %d to %d", c.ID, c.Segment, st.Oldest, newest)
 	}
 	assert(j.live == live, "J1: live is %d, the jobs weigh %d", j.live, live)
-	assert(maps.Equal(j.marks, marks), "J2: marks are %v, not %v", j.marks, marks)
+	assert(maps.Equal(j.jobsIn, jobsIn), "J2: marks are %v, not %v", j.jobsIn, jobsIn)
 	assert(j.space.held+j.space.unreserved == jobs, "J3: %d deletions are reserved, %d are not, of %d jobs", j.space.held, j.space.unreserved, jobs)
 	reserved := int64(j.space.held)*deletion + int64(j.space.standbys)*j.standby() + int64(j.space.states)*state
 	if len(j.inFlight.reserved) == 0 { // else it depends on the size of each

@@ -78,7 +78,7 @@ func (j *Journal) clean(now int64) (next int64) {
 		if !ok {
 			return engine.Never // all is in the current segment
 		}
-		if j.marks[uint32(oldest.Sequence)] > 0 {
+		if j.jobsIn[uint32(oldest.Sequence)] > 0 {
 			n, err := j.copyJobs(oldest, budget)
 			switch {
 			case j.rewriting != nil: // the segment is damaged
@@ -119,7 +119,7 @@ func (j *Journal) copyJobs(oldest wal.Segment, budget int64) (n int64, err error
 	from := j.cleaner.from
 	next, done, err := j.files.ReadSealed(from, budget, j.copyJob)
 	j.cleaner.from = next
-	if err == nil && done && j.marks[uint32(oldest.Sequence)] > 0 {
+	if err == nil && done && j.jobsIn[uint32(oldest.Sequence)] > 0 {
 		err = errMarks
 	}
 	switch {
@@ -143,9 +143,9 @@ func (j *Journal) copyJob(r wal.Record) error {
 	job, ok := j.eng.Snapshot(c.ID)
 	if f, flies := j.inFlight.of(c.ID); flies {
 		job, ok = c, true // with the body of the record
-		job.Mark = f.mark
+		job.Segment = f.segment
 	}
-	if !ok || uint64(job.Mark) != r.Segment {
+	if !ok || uint64(job.Segment) != r.Segment {
 		return nil
 	}
 	if !j.inFlight.committed(&job) {

@@ -75,7 +75,7 @@ func (j *Journal) appendOwn(c *engine.Change) error {
 		if !ok {
 			return fmt.Errorf("%w: that of job %d", ErrNotExecuted, c.ID)
 		}
-		c.Mark, c.Slot = f.mark, f.slot
+		c.Segment, c.Slot = f.segment, f.slot
 	}
 	j.files.Unreserve(in.reserved[0])
 	if _, err := j.appendWithStandby(c); err != nil {
@@ -99,7 +99,7 @@ func (j *Journal) appendForeign(c *engine.Change) error {
 	if isJob(c.Kind) {
 		before, there = j.eng.Snapshot(c.ID)
 		before.Body = nil
-		c.Mark = before.Mark
+		c.Segment = before.Segment
 	}
 	if c.Kind == engine.JobDeleted && there {
 		j.unreserveDeletion()
@@ -125,7 +125,7 @@ func (j *Journal) appendForeign(c *engine.Change) error {
 	case engine.JobDeleted:
 		if there {
 			j.live -= weight(&before)
-			j.unmark(before.Mark)
+			j.uncount(before.Segment)
 		}
 	}
 	j.note(c, at)

@@ -36,8 +36,8 @@
 //
 // # Cleaning
 //
-// Each job's whole record begins in one segment, which the engine notes as the mark of the
-// job. When the log is larger than it should be, the jobs that are still live in the
+// Each job's whole record begins in one segment, which the engine notes beside
+// the job. When the log is larger than it should be, the jobs that are still live in the
 // oldest segment are written again at the end, a few with each turn. When that is
 // durable the segment is removed (clean.go). Its records of states and deletions are
 // not needed any more: the whole record of such a job is in the same or an older
@@ -59,14 +59,14 @@
 //
 // # Invariants
 //
-// J1. live is the sum of weight over all jobs. J2. marks counts, for each
-// segment, the jobs with that mark; no job has the mark of a removed segment. J3. For
+// J1. live is the sum of weight over all jobs. J2. jobsIn counts, for each
+// segment, the jobs whose whole record is there; none is in a removed segment. J3. For
 // each job, room for its deletion is reserved, except for space.unreserved of them;
 // besides, only the standbys and states of space.go are reserved. J4. Each pause, and what was set for each pattern, is in standing,
 // with a segment that exists, and in its queue, which is in the order of segments.
 // J5. While there is a backlog, and only then, backlogErr says why, no change is
 // admitted, and no other change is appended. A member never has one. J6. A job with facts in
-// flight, and no other, is in inFlight, which has the segment of its whole record; that is what marks counts.
+// flight, and no other, is in inFlight, which has the segment of its whole record; that is what jobsIn counts.
 // J7. The last record of an Applied comes after all facts of that entry and of those before,
 // and is in no segment that is removed. [Journal.Check] tests them, but for J7.
 //

@@ -70,13 +70,13 @@ func (j *Journal) recover() error {
 	}
 	for _, p := range j.recent {
 		if to, ok := moved[p.at]; ok {
-			if c, ok := j.markOf(p.id); ok && uint64(c.Mark) == p.at.Segment {
-				j.unmark(c.Mark)
-				j.replaced(c.Mark, to)
-				if _, ok := j.inFlight.setMark(c.ID, uint32(to.Segment)); !ok {
-					j.eng.SetMark(&c, uint32(to.Segment))
+			if c, ok := j.segmentOf(p.id); ok && uint64(c.Segment) == p.at.Segment {
+				j.uncount(c.Segment)
+				j.replaced(c.Segment, to)
+				if _, ok := j.inFlight.setSegment(c.ID, uint32(to.Segment)); !ok {
+					j.eng.SetSegment(&c, uint32(to.Segment))
 				}
-				j.marks[uint32(to.Segment)]++
+				j.jobsIn[uint32(to.Segment)]++
 			}
 		}
 	}

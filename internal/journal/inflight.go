@@ -12,12 +12,12 @@ type inFlight struct {
 
 // A flight is a job with facts in flight, as the journal has it.
 type flight struct {
-	facts int            // J6: in flight, at least one
-	mark  uint32         // J6: segment of the whole record; 0: it has none
-	slot  uint32         // see engine.Change.Slot
-	tube  string         // unless mark is 0
-	body  int            // J6: with so many facts the body is that of the engine; until then the one that the journal has is not known
-	state *engine.Change // nil: not known, because none of the facts since the engine was the same is in the journal
+	facts   int            // J6: in flight, at least one
+	segment uint32         // J6: segment of the whole record; 0: it has none
+	slot    uint32         // see engine.Change.Slot
+	tube    string         // unless segment is 0
+	body    int            // J6: with so many facts the body is that of the engine; until then the one that the journal has is not known
+	state   *engine.Change // nil: not known, because none of the facts since the engine was the same is in the journal
 }
 
 // isJob reports whether a change is one of a job.
@@ -46,10 +46,10 @@ func (in *inFlight) add(c *engine.Change, reserved int64) {
 	}
 	f, ok := in.jobs[c.ID]
 	if !ok {
-		f = flight{mark: c.Mark, slot: c.Slot, tube: c.Tube}
+		f = flight{segment: c.Segment, slot: c.Slot, tube: c.Tube}
 		switch c.Kind {
 		case engine.JobPut:
-			f.mark = 0
+			f.segment = 0
 		case engine.JobMoved:
 			f.tube = c.From
 		}
@@ -73,7 +73,7 @@ func (in *inFlight) committed(c *engine.Change) (ok bool) {
 	}
 	body, n := c.Body, c.BodyLen
 	*c = *f.state
-	c.Kind, c.Tube, c.Body, c.BodyLen, c.Mark, c.Slot = engine.JobPut, f.tube, body, n, f.mark, f.slot
+	c.Kind, c.Tube, c.Body, c.BodyLen, c.Segment, c.Slot = engine.JobPut, f.tube, body, n, f.segment, f.slot
 	return true
 }
 
@@ -88,7 +88,7 @@ func (j *Journal) Executed(changes []engine.Change) {
 			n = cost(c.Kind, len(c.Tube), len(c.Body))
 		}
 		j.inFlight.add(c, n)
-		c.Mark = 0 // the flight has it
+		c.Segment = 0 // the flight has it
 		j.weigh(c)
 	}
 }
@@ -104,10 +104,10 @@ func (j *Journal) landed(c *engine.Change) {
 	f.body = max(0, f.body-1)
 	switch {
 	case c.Kind == engine.JobDeleted:
-		j.unmark(f.mark)
+		j.uncount(f.segment)
 		delete(in.jobs, c.ID)
 	case f.facts == 0:
-		j.eng.SetMark(&engine.Change{ID: c.ID, Slot: f.slot}, f.mark)
+		j.eng.SetSegment(&engine.Change{ID: c.ID, Slot: f.slot}, f.segment)
 		delete(in.jobs, c.ID)
 	default:
 		if c.Kind == engine.JobPut {
@@ -119,20 +119,20 @@ func (j *Journal) landed(c *engine.Change) {
 	}
 }
 
-// markOf returns the segment of a job's whole record, or false if there is no such job.
-func (j *Journal) markOf(id uint64) (c engine.Change, ok bool) {
+// segmentOf returns the segment of a job's whole record, or false if there is no such job.
+func (j *Journal) segmentOf(id uint64) (c engine.Change, ok bool) {
 	if f, ok := j.inFlight.of(id); ok {
-		return engine.Change{ID: id, Mark: f.mark, Slot: f.slot}, true
+		return engine.Change{ID: id, Segment: f.segment, Slot: f.slot}, true
 	}
 	return j.eng.Snapshot(id)
 }
 
-// setMark notes the segment of the whole record of a job that has facts in flight, and returns the
+// setSegment notes the segment of the whole record of a job that has facts in flight, and returns the
 // one before; ok is false if the job has none.
-func (in *inFlight) setMark(id uint64, segment uint32) (before uint32, ok bool) {
+func (in *inFlight) setSegment(id uint64, segment uint32) (before uint32, ok bool) {
 	f, ok := in.of(id)
 	if ok {
-		before, f.mark = f.mark, segment
+		before, f.segment = f.segment, segment
 		in.jobs[id] = f
 	}
 	return before, ok

@@ -54,7 +54,7 @@ type Journal struct {
 	unsynced   int64              // bytes flushed since the last background sync began
 	bytes      int64              // size of the records in all segments, about
 	live       int64              // J1; bytes
-	marks      map[uint32]int     // J2
+	jobsIn     map[uint32]int     // J2
 	replacedBy map[uint32]wal.Pos // segment -> the last record that replaces one of its own
 	space      space              // J3
 	standing   standing           // J4
@@ -110,7 +110,7 @@ func New(opt Options) *Journal {
 	j := &Journal{
 		opt:        opt,
 		log:        opt.Logger,
-		marks:      make(map[uint32]int),
+		jobsIn:     make(map[uint32]int),
 		replacedBy: make(map[uint32]wal.Pos),
 		standing:   newStanding(make(map[string]fact)),
 		inFlight:   inFlight{jobs: make(map[uint64]flight)},

@@ -300,8 +300,8 @@ func (m *member) append(e *entry) error {
 	if m.g.planted == putNotCounted {
 		for id, f := range m.j.inFlight.jobs {
 			if _, ok := m.eng.Snapshot(id); !ok {
-				m.j.unmark(f.mark)
-				f.mark = 0
+				m.j.uncount(f.segment)
+				f.segment = 0
 				m.j.inFlight.jobs[id] = f
 			}
 		}

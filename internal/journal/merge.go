@@ -271,7 +271,7 @@ func (j *Journal) mergeJobs(src *source, moves []move, last uint64) error {
 	ranks := lastRank(j.eng)
 	for _, m := range moves {
 		c, _ := src.eng.Snapshot(m.from)
-		c.ID, c.Mark = m.to, 0
+		c.ID, c.Segment = m.to, 0
 		if c.State == engine.Buried {
 			c.Due += ranks
 		}

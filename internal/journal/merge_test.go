@@ -98,7 +98,7 @@ func TestMergeKeeps(t *testing.T) {
 		if here.State == engine.Buried && came.Due <= 3 {
 			t.Errorf("job %d has rank %d", came.ID, came.Due)
 		}
-		came.ID, came.Mark, came.Slot = here.ID, here.Mark, here.Slot
+		came.ID, came.Segment, came.Slot = here.ID, here.Segment, here.Slot
 		if here.State == engine.Buried {
 			came.Due -= 3
 		}

@@ -62,7 +62,7 @@ func (j *Journal) read(report *Report) error {
 	for c := range j.eng.Snapshots {
 		jobs++
 		j.live += weight(&c)
-		j.marks[c.Mark]++
+		j.jobsIn[c.Segment]++
 	}
 	j.bytes = j.files.Stats().Bytes
 	j.space.unreserved = jobs
@@ -129,7 +129,7 @@ func (r *replayer) decode(records []wal.Record) (*replayed, error) {
 		if err != nil {
 			return nil, fmt.Errorf("segment %d at %d: %w", rec.Segment, rec.Offset, err)
 		}
-		c.Mark = uint32(rec.Segment)
+		c.Segment = uint32(rec.Segment)
 		b.changes = append(b.changes, c)
 	}
 	return b, nil
@@ -141,15 +141,15 @@ func (r *replayer) restore(b *replayed) error {
 		c := &b.changes[i]
 		switch c.Kind {
 		case engine.TubePaused, engine.PolicySet:
-			r.standing[keyOf(c)] = factOf(c, uint64(c.Mark))
+			r.standing[keyOf(c)] = factOf(c, uint64(c.Segment))
 			if isOver(c) {
 				delete(r.standing, keyOf(c))
 			}
 		case engine.LastID:
-			r.lastID = uint64(c.Mark)
+			r.lastID = uint64(c.Segment)
 		case record.AppliedMark:
 			r.applied, _ = record.DecodeApplied(c.Body)
-			r.appliedIn = uint64(c.Mark)
+			r.appliedIn = uint64(c.Segment)
 			continue
 		case record.AdoptionBegun, record.MergeBegun:
 			r.begun = begun{c.Kind, c.ID}
@@ -158,7 +158,7 @@ func (r *replayer) restore(b *replayed) error {
 			r.begun = begun{}
 			at, files, _ := record.DecodeTransfer(c.Body)
 			if len(files) > 0 {
-				r.transfers = append(r.transfers, newTransfer(c.Kind, at, files, uint64(c.Mark)))
+				r.transfers = append(r.transfers, newTransfer(c.Kind, at, files, uint64(c.Segment)))
 			}
 			continue
 		}

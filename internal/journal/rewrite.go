@@ -107,7 +107,7 @@ func (j *Journal) rewriteSome(budget int64) error {
 	for w.place >= 0 && budget > 0 {
 		c, next, ok := j.eng.NextSnapshot(w.place)
 		budget -= lookCost
-		if ok && j.inFlight.committed(&c) && uint64(c.Mark) < w.first {
+		if ok && j.inFlight.committed(&c) && uint64(c.Segment) < w.first {
 			if _, err := j.appendWithStandby(&c); err != nil {
 				return err
 			}
@@ -145,7 +145,7 @@ func (j *Journal) rewriteSome(budget int64) error {
 
 // marksBefore reports whether the whole record of a job is in a segment before one.
 func (j *Journal) marksBefore(first uint64) bool {
-	for segment := range j.marks {
+	for segment := range j.jobsIn {
 		if uint64(segment) < first {
 			return true
 		}

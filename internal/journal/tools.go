@@ -90,7 +90,7 @@ func Dump(fsys vfs.FS, dir string, f func(Entry) error) (wal.Report, error) {
 				if err != nil {
 					return fmt.Errorf("segment %d at %d: %w", rec.Segment, rec.Offset, err)
 				}
-				c.Mark = uint32(rec.Segment)
+				c.Segment = uint32(rec.Segment)
 				e := EntryOf(&c)
 				e.Offset = rec.Offset
 				if err := f(e); err != nil {
@@ -128,9 +128,9 @@ var kindNames = map[engine.ChangeKind]string{
 }
 
 // EntryOf describes a change. Its moments must count from 1970, as in an engine that
-// Load has filled with an epoch of 0. Its mark is the segment.
+// Load has filled with an epoch of 0. Its Segment is that of the record.
 func EntryOf(c *engine.Change) Entry {
-	e := Entry{Segment: uint64(c.Mark), Kind: kindNames[c.Kind], ID: c.ID, Tube: c.Tube, Body: c.Body}
+	e := Entry{Segment: uint64(c.Segment), Kind: kindNames[c.Kind], ID: c.ID, Tube: c.Tube, Body: c.Body}
 	moment := func(ns int64) *time.Time {
 		t := time.Unix(0, ns).UTC()
 		return &t

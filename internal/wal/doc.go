@@ -105,7 +105,7 @@
 //
 // An invalid record in the last segment is either the torn end of a write that was
 // under way when the power failed, and then none of what follows was promised; or
-// it is damage to what was durable once. A later valid record whose synced mark is
+// it is damage to what was durable once. A later valid record whose synced offset is
 // past the invalid one proves damage. Then, and for any invalid record in an older
 // segment, a missing segment, or a damaged header, [Open] or [Replay] stops with a
 // [*CorruptError] and changes nothing; [Salvage] makes a new log of what is whole. A torn
@@ -113,7 +113,7 @@
 // a copy is kept.
 //
 // At an orderly end the closing record is written when all before it is durable,
-// and its mark says so. So no damage before it looks like a torn write, and neither
+// and its offset says so. So no damage before it looks like a torn write, and neither
 // does the loss of the end of the file. Damage to the records of the last sync
 // before a crash cannot be told from a torn write.
 //

@@ -98,7 +98,7 @@ func TestGolden(t *testing.T) {
 		}
 		must(t, l.Flush())
 		if i == 1 {
-			must(t, l.Sync()) // seen in the synced mark of the next
+			must(t, l.Sync()) // seen in the synced offset of the next
 		}
 	}
 	must(t, l.Close())

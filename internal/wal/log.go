@@ -200,7 +200,7 @@ func (l *Log) Close() error {
 }
 
 // Seal seals all segments, the last one with a closing record, as Close does. It appends
-// that record when all before it is durable, and its synced mark says so. So the record
+// that record when all before it is durable, and its synced offset says so. So the record
 // proves all records before it, those of the last sync too, which no other record
 // does. If this fails, only the proof is lost. The next record begins a segment.
 func (l *Log) Seal() error {

@@ -48,14 +48,14 @@ func recordLength(b []byte) (n int, internal bool) {
 // isFragment reports whether the record at the start of b is only a part of one.
 func isFragment(b []byte) bool { return binary.LittleEndian.Uint32(b[4:])&fragmentBit != 0 }
 
-// recordSynced returns the synced mark of the record at the start of b.
+// recordSynced returns the synced offset of the record at the start of b.
 func recordSynced(b []byte) int64 { return int64(binary.LittleEndian.Uint32(b[8:])) }
 
 // Reasons why there is no valid record at an offset.
 const (
 	endOfRecords = "no record"
 	badLength    = "the length of a record is impossible"
-	badMark      = "the synced mark of a record is impossible"
+	badSynced    = "the synced offset of a record is impossible"
 	badChecksum  = "the checksum of a record is wrong"
 )
 
@@ -81,7 +81,7 @@ func frame(b []byte, left int64) (size int64, reason string) {
 func checkHeader(b []byte, seed uint32, off int64) (reason string) {
 	switch {
 	case recordSynced(b) > off:
-		return badMark
+		return badSynced
 	case crc32.Update(seed^uint32(off), castagnoli, b[4:16]) != binary.LittleEndian.Uint32(b):
 		return badChecksum
 	}

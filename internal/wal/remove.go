@@ -121,10 +121,10 @@ type chores struct {
 	doing      sync.Mutex
 }
 
-func (c *chores) add(obsolete []obsolete, marks []successor) {
+func (c *chores) add(obsolete []obsolete, names []successor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.successors = append(c.successors, marks...)
+	c.successors = append(c.successors, names...)
 	for _, r := range obsolete {
 		c.remove = append(c.remove, r.sequence)
 		// A segment that is removed need not name its successor.
@@ -150,9 +150,9 @@ func (p *pool) doChores() (err error) {
 	c.doing.Lock()
 	defer c.doing.Unlock()
 	c.mu.Lock()
-	marks, remove := slices.Clone(c.successors), slices.Clone(c.remove)
+	names, remove := slices.Clone(c.successors), slices.Clone(c.remove)
 	c.mu.Unlock()
-	for _, m := range marks {
+	for _, m := range names {
 		if e := p.writeSuccessor(m); e != nil {
 			err = cmp.Or(err, e)
 			continue
@@ -187,7 +187,7 @@ func (p *pool) writeSuccessor(m successor) error {
 	path := filepath.Join(p.dir, FileName(m.at.Segment))
 	f, err := p.fs.OpenWrite(path)
 	if err != nil {
-		return fmt.Errorf("wal: mark segment: %w", err)
+		return fmt.Errorf("wal: name the next segment: %w", err)
 	}
 	seed := header{log: p.log, sequence: m.at.Segment}.seed()
 	b := appendRecord(nil, seed, m.at.Offset, m.at.Offset, pointer|internalBit, pointTo(kindNext, m.next))
@@ -199,7 +199,7 @@ func (p *pool) writeSuccessor(m successor) error {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("wal: mark segment: %w", err)
+		return fmt.Errorf("wal: name the next segment: %w", err)
 	}
 	return nil
 }
