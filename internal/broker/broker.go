@@ -54,9 +54,9 @@
 //
 // # What is due
 //
-// A timer runs a turn when something comes due. If that is more than a turn can bear, an event
-// loop that was named by TellMoreDue runs the others: so its sockets are served between
-// them, and no other goroutine takes turns and processors from it.
+// A timer runs a turn when something comes due. If that is more than a turn can bear, an
+// event loop that was named by TellMoreDue runs the others: so its sockets are served
+// between them, and no other goroutine takes turns and processors from it.
 //
 // The package starts goroutines for the timer, when something comes due, and
 // for syncs. Close ends them.
@@ -144,14 +144,15 @@ type Options struct {
 	Log Log          // nil: nothing outlives the process
 	Now func() int64 // ns of a clock that never goes back; nil: since New
 
-	// Decides says, within a turn, whether the engine decides, or follows another server's.
-	// While it follows, nothing comes due in it, and requests fail with ErrDeposed but for
-	// those of Call and Look, which must make no change. Nil: it always decides.
+	// Decides says, within a turn, whether the engine decides, or follows another
+	// server's. While it follows, nothing comes due in it, and requests fail with
+	// ErrDeposed but for those of Call and Look, which must make no change. Nil: it
+	// always decides.
 	Decides func() bool
 
 	// SlowTurn is called at the end of each turn that took SlowAfter or longer, but for
-	// those of Close. It is part of that turn, and must not block. Nil: slow turns are not
-	// reported.
+	// those of Close. It is part of that turn, and must not block. Nil: slow turns are
+	// not reported.
 	SlowTurn  func(Turn)
 	SlowAfter time.Duration
 }
@@ -301,9 +302,9 @@ func (b *Broker) enqueue(c *Caller) step {
 	return stepLeadTurn
 }
 
-// Call applies a function in a turn, for callers that do so rarely: it allocates.
-// It returns when the turn is settled, with the error of the Log. While the broker is deposed the function
-// is not called.
+// Call applies a function in a turn, for callers that do so rarely: it allocates. It
+// returns when the turn is settled, with the error of the Log. While the broker is
+// deposed the function is not called.
 //
 // A panic in a turn ends the process, even if the caller would recover from it, as
 // the handlers of net/http do: no other turn could be led.
@@ -322,8 +323,8 @@ func (b *Broker) Look(f func(e *engine.Engine, now int64)) {
 	}
 }
 
-// Configure lets f change settings of the engine, which are no part of the queue, in a turn: also while the broker is
-// deposed or follows. The next engine inherits them.
+// Configure lets f change settings of the engine, which are no part of the queue, in a
+// turn: also while the broker is deposed or follows. The next engine inherits them.
 func (b *Broker) Configure(f func(e *engine.Engine)) {
 	defer crash()
 	if settled, _ := b.NewCaller(own(func() { f(b.eng) })).Start(nobody{}); !settled {
@@ -336,13 +337,15 @@ type nobody struct{}
 
 func (nobody) Settled(error) {}
 
-// Replace gives the broker another engine, which is its own from then on. First it waits until all turns before are settled:
-// a sync of the next engine's Log would say nothing of them. Turns that come in between must fail by themselves, as those of
-// a Log do that has been deposed. Then it calls next with the old engine, within a turn, before anything is executed in it,
-// so that the Log can change its state at the same time. If the broker was deposed it executes requests again. What was set on the old engine
-// while it ran holds for the next one; see [engine.Settings]. What it
-// knew of sessions is gone: no request must refer to them any more, and who waits
-// in the old engine is not told. Next may return the old one without its sessions. If it does not need that one any more
+// Replace gives the broker another engine, which is its own from then on. First it waits
+// until all turns before are settled: a sync of the next engine's Log would say nothing
+// of them. Turns that come in between must fail by themselves, as those of a Log do that
+// has been deposed. Then it calls next with the old engine, within a turn, before
+// anything is executed in it, so that the Log can change its state at the same time. If
+// the broker was deposed it executes requests again. What was set on the old engine while
+// it ran holds for the next one; see [engine.Settings]. What it knew of sessions is gone:
+// no request must refer to them any more, and who waits in the old engine is not told.
+// Next may return the old one without its sessions. If it does not need that one any more
 // nobody else keeps it, so that there is never memory for two.
 func (b *Broker) Replace(next func(old *engine.Engine) *engine.Engine) {
 	b.replacing.Lock()
@@ -389,11 +392,11 @@ func (f call) Apply(e *engine.Engine, now int64) int64 {
 // caller ends their waits.
 func (b *Broker) Await(s Settler) { b.settlers = append(b.settlers, s) }
 
-// TellMoreDue makes the broker call f at the end of each turn after which something is still
-// due, because it was more than the turn could bear. f must not block. Whom it tells should call
-// Do or Start soon, and does best to serve others in between: nothing else is faster then. If
-// nobody does, the broker runs such turns itself, now and then. Before TellMoreDue it does
-// so at once.
+// TellMoreDue makes the broker call f at the end of each turn after which something is
+// still due, because it was more than the turn could bear. f must not block. Whom it
+// tells should call Do or Start soon, and does best to serve others in between: nothing
+// else is faster then. If nobody does, the broker runs such turns itself, now and then.
+// Before TellMoreDue it does so at once.
 func (b *Broker) TellMoreDue(f func()) { b.moreDue.Store(&f) }
 
 // Close waits for the running turn, settles all turns, closes the log and stops the

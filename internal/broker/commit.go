@@ -51,9 +51,9 @@ func (c *blocked) Settled(err error) {
 	c.next <- stepReturn
 }
 
-// addTurn gives the running turn its position, and reports whether it is settled
-// already. If not, its callers and Settlers wait, and addTurn returns what the leader of the
-// turn does next. This is one step: nobody would tell them of a sync that ended in between.
+// addTurn gives the running turn its position, and reports whether it is settled already.
+// If not, its callers and Settlers wait, and addTurn returns what the leader of the turn
+// does next. This is one step: nobody would tell them of a sync that ended in between.
 func (c *commit) addTurn(durable bool, callers []*Caller, leader *Caller, settlers []Settler, err error) (settled bool, next step) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

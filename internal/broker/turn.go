@@ -116,7 +116,8 @@ func (b *Broker) refuse(durable bool, err error) (bool, error) {
 }
 
 // noteDeposed notes that the log has said so, unless that was about an engine before the
-// present one. The caller runs the turn or holds commit.mu, so that no engine is replaced meanwhile.
+// present one. The caller runs the turn or holds commit.mu, so that no engine is replaced
+// meanwhile.
 func (b *Broker) noteDeposed(err error, engines uint64) {
 	if err != nil && errors.Is(err, ErrDeposed) && engines == b.engines.Load() {
 		b.deposed.Store(true)
@@ -168,8 +169,8 @@ func (b *Broker) housekeep(now int64) {
 	b.schedule(next)
 }
 
-// leaveDue says that more has come due than the turn could bear, and returns when the timer has
-// to see to it.
+// leaveDue says that more has come due than the turn could bear, and returns when the
+// timer has to see to it.
 func (b *Broker) leaveDue(now int64) int64 {
 	tell := b.moreDue.Load()
 	if tell == nil || b.closed {

@@ -98,9 +98,9 @@ func (c *Conversation) passes(e *engine.Engine, now int64, cmd *command) bool {
 // complete, whoever it comes from. A token is shorter.
 const smallPut = 1 << 10
 
-// refusesBody reports whether the body of the put that the parser waits for is not to be kept,
-// for the client has no right to put into the tube that it uses. Nothing is under way that
-// could change that.
+// refusesBody reports whether the body of the put that the parser waits for is not to be
+// kept, for the client has no right to put into the tube that it uses. Nothing is under
+// way that could change that.
 func (c *Conversation) refusesBody() bool {
 	if c.terms == nil || c.locked() || c.parser.Need() <= smallPut {
 		return false
@@ -112,8 +112,9 @@ func (c *Conversation) refusesBody() bool {
 	return !c.identity.Meets(wire.Put.Need(), tube)
 }
 
-// largePut is how many bytes a put has at least, its line included, to be looked at by a turn when
-// that line is there: what limits or a draining server will refuse is discarded as it comes.
+// largePut is how many bytes a put has at least, its line included, to be looked at by a
+// turn when that line is there: what limits or a draining server will refuse is discarded
+// as it comes.
 const largePut = 66 << 10
 
 // verdicts are how a put is refused that was looked at.
@@ -172,8 +173,8 @@ func (c *Conversation) mayKeepWatching(id *access.Identity) bool {
 
 const defaultTube = "default"
 
-// tubesOf appends the tubes on which a client needs the rights for a command. A job that does
-// not exist has none: the command is answered as always.
+// tubesOf appends the tubes on which a client needs the rights for a command. A job that
+// does not exist has none: the command is answered as always.
 func (c *Conversation) tubesOf(e *engine.Engine, cmd *wire.Command, tubes []string) []string {
 	switch cmd.Op.Need().Place {
 	case rights.NamedTube:

@@ -177,8 +177,8 @@ func (b *Batch) keepUnexecuted(t *task) {
 	t.fresh = nil
 }
 
-// lookedAt keeps the input of a put that a turn has looked at, or begins to discard it. Nothing depends on the
-// changes of that turn.
+// lookedAt keeps the input of a put that a turn has looked at, or begins to discard it.
+// Nothing depends on the changes of that turn.
 func (c *Conversation) lookedAt(t *task) {
 	if c.ending.phase == over {
 		c.in.free()
@@ -193,7 +193,8 @@ func (c *Conversation) lookedAt(t *task) {
 	c.proceed()
 }
 
-// GoesOn reports whether the conversation that has task i goes on after TurnOver, whenever the turn is settled.
+// GoesOn reports whether the conversation that has task i goes on after TurnOver,
+// whenever the turn is settled.
 func (b *Batch) GoesOn(i int) bool { return b.tasks[i].do == look || b.tasks[i].do == expire }
 
 // Settle is called by the driver when the changes of the turn, and all before

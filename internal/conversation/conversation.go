@@ -69,9 +69,9 @@ type Shared struct {
 	// within turns, and must not block. Nil: nobody is told.
 	Refused func(c *Conversation, what string, tubes []string)
 
-	// PutRefused is told of each put that is answered with a word because of what it is, and
-	// of the bytes of its body; 0: that is not known. It is called within turns, and must not
-	// block. Nil: nobody is told.
+	// PutRefused is told of each put that is answered with a word because of what it is,
+	// and of the bytes of its body; 0: that is not known. It is called within turns, and
+	// must not block. Nil: nobody is told.
 	PutRefused func(c *Conversation, reply wire.Word, bytes uint32)
 
 	// Changed is told what a command has done to a tube or to many jobs: names and
@@ -85,8 +85,8 @@ type Shared struct {
 	// Stats returns what the command stats tells to a client. It is called within turns.
 	Stats func(e *engine.Engine, commands *[wire.NumOps]uint64, asker Owner) *wire.ServerStats
 
-	// Owned by the turn: how often each command was given, as stats counts, how
-	// often each word was the reply that is not the one for success, and room for a batch.
+	// Owned by the turn: how often each command was given, as stats counts, how often
+	// each word was the reply that is not the one for success, and room for a batch.
 	commands     [wire.NumOps]uint64
 	unsuccessful [math.MaxUint8 + 1]uint64
 	reserved     []engine.Job
@@ -124,8 +124,8 @@ type Owner interface {
 	engine.Waiter
 
 	// Unacknowledged returns how many bytes of what was written the client's kernel has
-	// not acknowledged; a negative number if that cannot be told. It is called in the states Writing
-	// and Lingering.
+	// not acknowledged; a negative number if that cannot be told. It is called in the
+	// states Writing and Lingering.
 	Unacknowledged() int
 
 	// Dismiss makes the driver end the conversation, soon. Any goroutine may call it.
@@ -195,8 +195,8 @@ type lastCommand struct {
 	at int64 // ns of the engine
 }
 
-// LastCommand returns the last command and when it began, on the engine's clock. ok is false if
-// there was none. It is for turns.
+// LastCommand returns the last command and when it began, on the engine's clock. ok is
+// false if there was none. It is for turns.
 func (c *Conversation) LastCommand() (op wire.Op, at int64, ok bool) {
 	return c.last.op, c.last.at, c.last != lastCommand{}
 }
@@ -321,10 +321,11 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 	}
 }
 
-// foreign returns why a connection is not that of a client of the protocol, judging by its
-// first bytes. What follows may be somebody's text that another program passes on, and
-// must not be executed: a TLS hello, for example, has names in it that a web page chooses.
-// After the header of a proxy each reply would be taken for that to the next command.
+// foreign returns why a connection is not that of a client of the protocol, judging by
+// its first bytes. What follows may be somebody's text that another program passes on,
+// and must not be executed: a TLS hello, for example, has names in it that a web page
+// chooses. After the header of a proxy each reply would be taken for that to the next
+// command.
 func foreign(input []byte) error {
 	switch first := input[0]; {
 	case first == 0x16:
@@ -394,8 +395,8 @@ func (c *Conversation) Answer(job engine.Job, o engine.Outcome) {
 	}
 }
 
-// Answered tells that the turn that called Answer is settled. If its changes are
-// not durable the answer goes out all the same: it promises nothing of the log. Only after
+// Answered tells that the turn that called Answer is settled. If its changes are not
+// durable the answer goes out all the same: it promises nothing of the log. Only after
 // [broker.ErrDeposed] it does not: the job may be one that never was.
 func (c *Conversation) Answered(now int64, err error) {
 	switch {

@@ -86,11 +86,11 @@
 //
 // # Memory
 //
-// A conversation keeps the input of one command that is not complete, growing with
-// what has arrived and not with what a put announces, and nothing of a large put that will be refused; and replies up to maxOut
-// bytes and one more. A body that is larger than largeBody is not copied into a
-// reply: the reply refers to it, even when the job is deleted meanwhile. What all of them
-// keep together has a bound (memory.go).
+// A conversation keeps the input of one command that is not complete, growing with what
+// has arrived and not with what a put announces, and nothing of a large put that will be
+// refused; and replies up to maxOut bytes and one more. A body that is larger than
+// largeBody is not copied into a reply: the reply refers to it, even when the job is
+// deleted meanwhile. What all of them keep together has a bound (memory.go).
 //
 // Start reading with Conversation in conversation.go, then Batch in batch.go and
 // ending.go; execute.go has a function for each command.

@@ -28,8 +28,9 @@ const (
 	// connection.
 	lingerTime = 4 * time.Second
 
-	// lingerLook is how often the driver looks meanwhile whether its kernel has acknowledged them. It may take
-	// 40 ms for that, and the client may be at work for long.
+	// lingerLook is how often the driver looks meanwhile whether its kernel has
+	// acknowledged them. It may take 40 ms for that, and the client may be at work for
+	// long.
 	lingerLook = 50 * time.Millisecond
 )
 
@@ -124,15 +125,17 @@ func (c *Conversation) leave(b *Batch, reason error) {
 	b.tasks = append(b.tasks, task{c: c, do: leave})
 }
 
-// A Departure ends the session of a client that has hung up, or its wait, before its driver asks for that.
+// A Departure ends the session of a client that has hung up, or its wait, before its
+// driver asks for that.
 type Departure struct {
 	sess *engine.Session
 	ends bool // nothing that the client has sent is left to be executed
 }
 
-// Departure returns what is to happen for a client that has hung up. It reports false if the client has sent commands
-// that are not executed: then its driver ends it after those. It is for whoever keeps the driver from its work meanwhile;
-// unread reports whether there was input, when it hung up, that the driver had not read.
+// Departure returns what is to happen for a client that has hung up. It reports false if
+// the client has sent commands that are not executed: then its driver ends it after
+// those. It is for whoever keeps the driver from its work meanwhile; unread reports
+// whether there was input, when it hung up, that the driver had not read.
 func (c *Conversation) Departure(unread bool) (d Departure, ok bool) {
 	switch c.state {
 	case Waiting:
@@ -155,7 +158,8 @@ func (d Departure) Apply(e *engine.Engine, now int64) {
 	}
 }
 
-// expire ends the conversation of a client that was silent for long, unless its session goes on.
+// expire ends the conversation of a client that was silent for long, unless its session
+// goes on.
 func (c *Conversation) expire(goesOn bool) {
 	switch {
 	case c.state != Executing: // it leaves already
@@ -167,8 +171,8 @@ func (c *Conversation) expire(goesOn bool) {
 	}
 }
 
-// abandon ends the conversation at once and without a word: its session belongs to an engine
-// that counts no more. A turn may be under way there that ends its wait.
+// abandon ends the conversation at once and without a word: its session belongs to an
+// engine that counts no more. A turn may be under way there that ends its wait.
 func (c *Conversation) abandon(reason error) {
 	c.ending = ending{phase: over, reason: reason}
 	c.gone()
@@ -186,10 +190,11 @@ func (c *Conversation) gone() {
 	c.account()
 }
 
-// Drained tells that n bytes of input were read and thrown away in the state Lingering, which may be 0, or
-// with which error that ended. The first call reports whether the client is given
-// time: then the driver half-closes the connection. There is no need for time, any more, if there
-// is no input and the client's kernel has acknowledged everything.
+// Drained tells that n bytes of input were read and thrown away in the state Lingering,
+// which may be 0, or with which error that ended. The first call reports whether the
+// client is given time: then the driver half-closes the connection. There is no need for
+// time, any more, if there is no input and the client's kernel has acknowledged
+// everything.
 func (c *Conversation) Drained(now int64, n int, ended error) (halfClose bool) {
 	if ended != nil || n == 0 && c.owner.Unacknowledged() <= 0 {
 		c.state = Closed

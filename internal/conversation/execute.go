@@ -224,7 +224,8 @@ func (c *Conversation) reserve(e *engine.Engine, now, timeout int64) {
 	c.job(wire.Reserved, job, o)
 }
 
-// reserveBatch answers with the jobs that are there, up to n. It waits if there is none and the timeout is not 0.
+// reserveBatch answers with the jobs that are there, up to n. It waits if there is none
+// and the timeout is not 0.
 func (c *Conversation) reserveBatch(e *engine.Engine, now, timeout int64, n int) {
 	asks := aBatch
 	if timeout == 0 {

@@ -26,8 +26,8 @@ type Limiter interface {
 // A pace is how fast a client may give commands.
 //
 // A command that was parsed has its token. When there is none for the next one, the
-// conversation takes one of the future and is Throttled until then. So clients that
-// share a limiter take turns, and each that is woken has something to do. A client that goes
+// conversation takes one of the future and is Throttled until then. So clients that share
+// a limiter take turns, and each that is woken has something to do. A client that goes
 // before leaves its tokens to the others.
 //
 // Strangers share the limiter of their address. They must not keep others from
@@ -56,9 +56,9 @@ func (p *pace) allowance(now int64) int {
 	return min(n, maxCommands)
 }
 
-// allowProof is allowance for a stranger for whom there is no token. Its next command needs
-// none if that says who it is, or is not complete. For any other it takes the next token that
-// there will be.
+// allowProof is allowance for a stranger for whom there is no token. Its next command
+// needs none if that says who it is, or is not complete. For any other it takes the next
+// token that there will be.
 func (c *Conversation) allowProof(now int64, input []byte) (n int, free bool) {
 	p := c.parser // a copy, for c.parser is to see this input again
 	var cmd wire.Command

@@ -7,7 +7,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine/heap"
 )
 
-// ErrMemory is why a connection ends when the buffers of all clients take too much memory.
+// ErrMemory is why a connection ends when the buffers of all clients take too much
+// memory.
 var ErrMemory = errors.New("the buffers of all clients take too much memory, and it held the most")
 
 // leastHeld is how many bytes a conversation holds at least for Memory to know of it.
@@ -17,9 +18,9 @@ const leastHeld = 4 << 10
 const nameHeader = 16
 
 // Memory bounds what the buffers of all connections hold together: input that is not
-// executed, and replies that their clients do not take. When there is too much, the one that
-// holds most is dismissed. A body or a list of names that several
-// replies refer to counts for each of them.
+// executed, and replies that their clients do not take. When there is too much, the one
+// that holds most is dismissed. A body or a list of names that several replies refer to
+// counts for each of them.
 type Memory struct {
 	// Max is how many bytes they may hold; not positive: any number. It is static.
 	Max int64
@@ -52,8 +53,8 @@ func (h *Holding) Before(o *Holding) bool { return h.bytes > o.bytes }
 // Moved implements heap.Element.
 func (h *Holding) Moved(place int) { h.place = place + 1 }
 
-// account tells Memory what the conversation holds. The answer to a waiting reserve is not
-// the driver's yet, and a small buffer before.
+// account tells Memory what the conversation holds. The answer to a waiting reserve is
+// not the driver's yet, and a small buffer before.
 func (c *Conversation) account() {
 	held := int64(cap(c.in.buf)) + c.beside
 	if c.state == Writing {
@@ -81,8 +82,8 @@ func (o *output) size() (n int64) {
 	return n
 }
 
-// Set notes how many bytes a connection holds, and dismisses others, or it, if that is too much. Any
-// goroutine may call it, one at a time for a Holding.
+// Set notes how many bytes a connection holds, and dismisses others, or it, if that is
+// too much. Any goroutine may call it, one at a time for a Holding.
 func (m *Memory) Set(h *Holding, owner interface{ Dismiss(reason error) }, held int64) {
 	if held < leastHeld {
 		held = 0

@@ -14,7 +14,8 @@ const (
 	// listPiece is how many bytes of a longer list are formatted at a time.
 	listPiece = 64 << 10
 
-	// listItem is how many bytes an item of a list has besides the name, and maxListItem more than one has with it, and the end.
+	// listItem is how many bytes an item of a list has besides the name, and maxListItem
+	// more than one has with it, and the end.
 	listItem    = 3
 	maxListItem = 512
 
@@ -138,10 +139,12 @@ func (o *output) jobStart(w wire.Word, job engine.Job, f wire.Facts) {
 	})
 }
 
-// jobLine is more than the line of a job in a batch has without facts, and what follows the body.
+// jobLine is more than the line of a job in a batch has without facts, and what follows
+// the body.
 const jobLine = 48
 
-// batch appends a reply with a batch, or the part of it before a large body that is the last.
+// batch appends a reply with a batch, or the part of it before a large body that is the
+// last.
 func (o *output) batch(jobs []engine.Job, f wire.Facts) {
 	size := jobLine
 	for i := range jobs {

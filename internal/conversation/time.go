@@ -10,7 +10,8 @@ import (
 // many of its replies. One that does less in a StallTimeout could hold memory for ever.
 const leastProgress = 4 << 10
 
-// progress is what a client has done last, and when. Times are those of the driver, in ns.
+// progress is what a client has done last, and when. Times are those of the driver, in
+// ns.
 type progress struct {
 	opened  int64 // when the client came
 	at      int64 // when it last made progress

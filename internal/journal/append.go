@@ -38,8 +38,8 @@ func (j *Journal) Append(changes []engine.Change) error {
 	return nil
 }
 
-// weigh updates live for a change of a job. If a record of the job is replaced, its segment
-// does not count the job any more.
+// weigh updates live for a change of a job. If a record of the job is replaced, its
+// segment does not count the job any more.
 func (j *Journal) weigh(c *engine.Change) {
 	switch c.Kind {
 	case engine.JobPut:
@@ -118,7 +118,8 @@ func (j *Journal) replaced(segment uint32, by wal.Pos) {
 	}
 }
 
-// uncount counts a job less in its segment, which is 0 if the job has had no record before.
+// uncount counts a job less in its segment, which is 0 if the job has had no record
+// before.
 func (j *Journal) uncount(segment uint32) {
 	if segment == 0 {
 		return

@@ -11,9 +11,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// A Backup is a copy of a journal that goes over a network: a tar archive of its segments,
-// which is a journal where it is unpacked. A server may be writing the journal. All that was
-// flushed before OpenBackup is in it, and the beginning of what was flushed during that call.
+// A Backup is a copy of a journal that goes over a network: a tar archive of its
+// segments, which is a journal where it is unpacked. A server may be writing the journal.
+// All that was flushed before OpenBackup is in it, and the beginning of what was flushed
+// during that call.
 type Backup struct{ files *wal.Files }
 
 // Errors of OpenBackup.
@@ -82,8 +83,8 @@ func ReadBackup(fsys vfs.FS, dir string, r io.Reader) (report wal.Report, err er
 	return report, nil
 }
 
-// ReadSnapshot is ReadBackup for another member of the same cluster: the journal stays that of
-// a member, and has every fact up to the entry that is returned.
+// ReadSnapshot is ReadBackup for another member of the same cluster: the journal stays
+// that of a member, and has every fact up to the entry that is returned.
 func ReadSnapshot(fsys vfs.FS, dir string, r io.Reader) (at Applied, err error) {
 	if err = unpack(fsys, dir, r); err == nil {
 		err = fsys.SyncDir(dir)

@@ -8,13 +8,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// Cleaning is due when the log is larger than one and a half times what the jobs
-// would take, plus a segment. Then at least a third of the log is dead. It is also due
-// when there are many more segments than its bytes need: each start that writes begins one,
-// however little it writes. While a turn
-// appends n bytes, cleaning looks at cleanRatio times as many old ones. So a pass over
-// the whole log ends before it has grown to twice its live data plus two segments,
-// whatever the turns append.
+// Cleaning is due when the log is larger than one and a half times what the jobs would
+// take, plus a segment. Then at least a third of the log is dead. It is also due when
+// there are many more segments than its bytes need: each start that writes begins one,
+// however little it writes. While a turn appends n bytes, cleaning looks at cleanRatio
+// times as many old ones. So a pass over the whole log ends before it has grown to twice
+// its live data plus two segments, whatever the turns append.
 //
 // After a turn with a very large job that would be a long turn. So no turn looks at
 // much more than maxCleanStep bytes; the next ones make up for it. Only when the log
@@ -105,8 +104,8 @@ func (j *Journal) clean(now int64) (next int64) {
 	return engine.Never
 }
 
-// errInFlight means that the state of a job that the journal should have is not known before
-// a fact of it that is in flight was appended.
+// errInFlight means that the state of a job that the journal should have is not known
+// before a fact of it that is in flight was appended.
 var errInFlight = errors.New("a fact of a job is in flight")
 
 // copyJobs looks at about budget bytes of the oldest segment, and writes the jobs again
@@ -158,7 +157,8 @@ func (j *Journal) copyJob(r wal.Record) error {
 	return err
 }
 
-// appendWithStandby appends a change, and may use the room that is set aside for cleaning.
+// appendWithStandby appends a change, and may use the room that is set aside for
+// cleaning.
 func (j *Journal) appendWithStandby(c *engine.Change) (wal.Pos, error) {
 	at, err := j.append(c)
 	for err != nil && j.files.Err() == nil && j.unreserveStandby() {
@@ -217,8 +217,8 @@ func (j *Journal) durable(at wal.Pos) bool {
 	return false
 }
 
-// awaitRemovals makes sure that records become durable for which files wait: those that remove
-// segments, and the beginnings of new segments.
+// awaitRemovals makes sure that records become durable for which files wait: those that
+// remove segments, and the beginnings of new segments.
 func (j *Journal) awaitRemovals(now int64) (next int64) {
 	at, removing := j.files.RemovalPending()
 	if removing && j.durable(at) {
@@ -230,9 +230,9 @@ func (j *Journal) awaitRemovals(now int64) (next int64) {
 	return engine.Never
 }
 
-// copyOtherRecords writes the last id, the last Applied, the transfers and what is standing again,
-// if their last records are in a segment that is about to be removed. It lowers budget;
-// done is false if that was not enough.
+// copyOtherRecords writes the last id, the last Applied, the transfers and what is
+// standing again, if their last records are in a segment that is about to be removed. It
+// lowers budget; done is false if that was not enough.
 func (j *Journal) copyOtherRecords(going uint64, budget *int64) (done bool, err error) {
 	if j.lastID <= going {
 		if err := j.copyRecord(going, engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}); err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// The journal of a member of a cluster has only what the members have agreed on. It is the
-// snapshot that belongs to the cluster's log: a record says up to which entry of the log all
-// facts come before it. What comes after the last such record is appended again, and that is
-// right although some of it is there already: a fact stands alone, and the last one of a job
-// decides (see engine.Change).
+// The journal of a member of a cluster has only what the members have agreed on. It is
+// the snapshot that belongs to the cluster's log: a record says up to which entry of the
+// log all facts come before it. What comes after the last such record is appended again,
+// and that is right although some of it is there already: a fact stands alone, and the
+// last one of a job decides (see engine.Change).
 
 // ErrNotExecuted means that what is committed was not executed here, though it should
 // have been: nothing that is done about the disk mends that.
@@ -36,13 +36,15 @@ type appliedAt struct {
 	at wal.Pos
 }
 
-// AppendCommitted appends the facts of an entry that the cluster has committed, and that the journal
-// has them. It waits for no sync: the entry must stay in the cluster's log until
-// Synced has it. At the leader the facts are those that Executed has taken, and are not in flight any more.
-// Otherwise they are also restored in the engine. With the zero Applied it says nothing of an entry.
+// AppendCommitted appends the facts of an entry that the cluster has committed, and that
+// the journal has them. It waits for no sync: the entry must stay in the cluster's log
+// until Synced has it. At the leader the facts are those that Executed has taken, and are
+// not in flight any more. Otherwise they are also restored in the engine. With the zero
+// Applied it says nothing of an entry.
 //
-// After an error, unless it is ErrNotExecuted, a part of the facts was appended. Then the call must be repeated with the
-// same entry in a later turn, before any other; meanwhile Housekeep tries to heal.
+// After an error, unless it is ErrNotExecuted, a part of the facts was appended. Then the
+// call must be repeated with the same entry in a later turn, before any other; meanwhile
+// Housekeep tries to heal.
 func (j *Journal) AppendCommitted(changes []engine.Change, at Applied) error {
 	for ; j.appended < len(changes); j.appended++ {
 		if err := j.appendFact(&changes[j.appended]); err != nil {
@@ -91,8 +93,8 @@ func (j *Journal) appendOwn(c *engine.Change) error {
 	return nil
 }
 
-// appendForeign appends a fact that another member has executed, and restores it. Nobody has admitted
-// it: if there is no room for a job, this member has to wait until there is.
+// appendForeign appends a fact that another member has executed, and restores it. Nobody
+// has admitted it: if there is no room for a job, this member has to wait until there is.
 func (j *Journal) appendForeign(c *engine.Change) error {
 	var before engine.Change
 	there := false
@@ -132,8 +134,8 @@ func (j *Journal) appendForeign(c *engine.Change) error {
 	return nil
 }
 
-// writeForeign writes the record of a fact. Only jobs need room that may not be there: a full disk must
-// not keep a deletion from the records before it.
+// writeForeign writes the record of a fact. Only jobs need room that may not be there: a
+// full disk must not keep a deletion from the records before it.
 func (j *Journal) writeForeign(c *engine.Change) (wal.Pos, error) {
 	n := cost(c.Kind, len(c.Tube), len(c.Body))
 	at, err := j.write(c)
@@ -152,8 +154,8 @@ func (j *Journal) writeForeign(c *engine.Change) (wal.Pos, error) {
 // Applied returns up to which entry all facts were appended.
 func (j *Journal) Applied() Applied { return j.applied.last }
 
-// Synced returns up to which entry all facts are durable, or an earlier one. The cluster's log
-// may be cut there.
+// Synced returns up to which entry all facts are durable, or an earlier one. The
+// cluster's log may be cut there.
 func (j *Journal) Synced() Applied {
 	a, durable := &j.applied, j.files.Durable()
 	for a.next != (appliedAt{}) && a.next.at.Compare(durable) < 0 {
@@ -181,8 +183,8 @@ func (a *applied) healed() {
 	*a = applied{last: a.last, durable: a.last}
 }
 
-// copyApplied writes the last Applied again, if its record is in a segment that is about to be removed. It
-// is still true: only facts were appended since.
+// copyApplied writes the last Applied again, if its record is in a segment that is about
+// to be removed. It is still true: only facts were appended since.
 func (j *Journal) copyApplied(going uint64) error {
 	if j.applied.segment > going || j.applied.last == (Applied{}) {
 		return nil

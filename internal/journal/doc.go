@@ -20,10 +20,11 @@
 //
 // # Space
 //
-// A change is admitted only if there is room for it. Room for the deletion of a
-// job is set aside when it is put, so that a full disk never refuses a delete,
-// and the space of two segments for cleaning, so that it never stops that
-// either, and some for new states, so that a worker that fails can bury its job (space.go). The disk should have room for four segments.
+// A change is admitted only if there is room for it. Room for the deletion of a job is
+// set aside when it is put, so that a full disk never refuses a delete, and the space of
+// two segments for cleaning, so that it never stops that either, and some for new states,
+// so that a worker that fails can bury its job (space.go). The disk should have room for
+// four segments.
 //
 // # Failure
 //
@@ -45,30 +46,32 @@
 //
 // # In a cluster
 //
-// The journal of a member has only what the members have agreed on. At the leader the engine is
-// ahead of that. So its changes come twice: [Journal.Executed] takes them when the engine
-// has made them, and [Journal.AppendCommitted] appends them when the cluster has committed
-// their entry. In between they are in flight (inflight.go): cleaning, rewriting and healing
-// take the place of such a job's record, and its state, from there, and not from the engine. At the other members
-// AppendCommitted also restores the changes in the engine.
+// The journal of a member has only what the members have agreed on. At the leader the
+// engine is ahead of that. So its changes come twice: [Journal.Executed] takes them when
+// the engine has made them, and [Journal.AppendCommitted] appends them when the cluster
+// has committed their entry. In between they are in flight (inflight.go): cleaning,
+// rewriting and healing take the place of such a job's record, and its state, from there,
+// and not from the engine. At the other members AppendCommitted also restores the changes
+// in the engine.
 //
 // A record says up to which entry of the cluster's log the facts are in the journal
 // (committed.go). Nobody waits for a sync of it: the log has what is not durable here. A
-// leader that was deposed closes the journal, whose engine knows too much, and opens it again with
-// another one.
+// leader that was deposed closes the journal, whose engine knows too much, and opens it
+// again with another one.
 //
 // # Invariants
 //
-// J1. live is the sum of weight over all jobs. J2. jobsIn counts, for each
-// segment, the jobs whose whole record is there; none is in a removed segment. J3. For
-// each job, room for its deletion is reserved, except for space.unreserved of them;
-// besides, only the standbys and states of space.go are reserved. J4. Each pause, and what was set for each pattern, is in standing,
-// with a segment that exists, and in its queue, which is in the order of segments.
-// J5. While there is a backlog, and only then, backlogErr says why, no change is
-// admitted, and no other change is appended. A member never has one. J6. A job with facts in
-// flight, and no other, is in inFlight, which has the segment of its whole record; that is what jobsIn counts.
-// J7. The last record of an Applied comes after all facts of that entry and of those before,
-// and is in no segment that is removed. [Journal.Check] tests them, but for J7.
+// J1. live is the sum of weight over all jobs. J2. jobsIn counts, for each segment, the
+// jobs whose whole record is there; none is in a removed segment. J3. For each job, room
+// for its deletion is reserved, except for space.unreserved of them; besides, only the
+// standbys and states of space.go are reserved. J4. Each pause, and what was set for each
+// pattern, is in standing, with a segment that exists, and in its queue, which is in the
+// order of segments. J5. While there is a backlog, and only then, backlogErr says why, no
+// change is admitted, and no other change is appended. A member never has one. J6. A job
+// with facts in flight, and no other, is in inFlight, which has the segment of its whole
+// record; that is what jobsIn counts. J7. The last record of an Applied comes after all
+// facts of that entry and of those before, and is in no segment that is removed.
+// [Journal.Check] tests them, but for J7.
 //
 // # Goroutines
 //

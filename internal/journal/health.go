@@ -129,7 +129,8 @@ func (h *health) rewritten(log *slog.Logger) {
 	log.Info("the whole journal was rewritten")
 }
 
-// Refuses reports whether new jobs were refused, and there is no room yet for the largest.
+// Refuses reports whether new jobs were refused, and there is no room yet for the
+// largest.
 func (j *Journal) Refuses() bool { return j.failure() != nil || j.health.full != nil }
 
 // IsFull reports whether they were refused because the disk has no room for them.

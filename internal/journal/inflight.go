@@ -2,9 +2,9 @@ package journal
 
 import "github.com/beanpole-mq/beanpole/internal/engine"
 
-// inFlight has what the engine of a leader has done, and the journal does not have yet: facts
-// that are not committed, or are and were not appended yet. Meanwhile neither the place of such a
-// job's whole record nor its committed state can be asked of the engine.
+// inFlight has what the engine of a leader has done, and the journal does not have yet:
+// facts that are not committed, or are and were not appended yet. Meanwhile neither the
+// place of such a job's whole record nor its committed state can be asked of the engine.
 type inFlight struct {
 	jobs     map[uint64]flight
 	reserved []int64 // for each fact, in order, the bytes that Admit has reserved for its record
@@ -61,8 +61,8 @@ func (in *inFlight) add(c *engine.Change, reserved int64) {
 	in.jobs[c.ID] = f
 }
 
-// committed makes c, a job as its engine has it, what the journal says of it. ok is false if
-// that is not known before another fact of the job is appended.
+// committed makes c, a job as its engine has it, what the journal says of it. ok is false
+// if that is not known before another fact of the job is appended.
 func (in *inFlight) committed(c *engine.Change) (ok bool) {
 	f, ok := in.of(c.ID)
 	if !ok {
@@ -77,9 +77,9 @@ func (in *inFlight) committed(c *engine.Change) (ok bool) {
 	return true
 }
 
-// Executed takes changes that the engine has made, and that a cluster has not agreed on yet.
-// It is for the leader, in place of Append. AppendCommitted will come for each of them, in
-// the same order, or the journal is closed.
+// Executed takes changes that the engine has made, and that a cluster has not agreed on
+// yet. It is for the leader, in place of Append. AppendCommitted will come for each of
+// them, in the same order, or the journal is closed.
 func (j *Journal) Executed(changes []engine.Change) {
 	for i := range changes {
 		c := &changes[i]
@@ -119,7 +119,8 @@ func (j *Journal) landed(c *engine.Change) {
 	}
 }
 
-// segmentOf returns the segment of a job's whole record, or false if there is no such job.
+// segmentOf returns the segment of a job's whole record, or false if there is no such
+// job.
 func (j *Journal) segmentOf(id uint64) (c engine.Change, ok bool) {
 	if f, ok := j.inFlight.of(id); ok {
 		return engine.Change{ID: id, Segment: f.segment, Slot: f.slot}, true
@@ -127,8 +128,8 @@ func (j *Journal) segmentOf(id uint64) (c engine.Change, ok bool) {
 	return j.eng.Snapshot(id)
 }
 
-// setSegment notes the segment of the whole record of a job that has facts in flight, and returns the
-// one before; ok is false if the job has none.
+// setSegment notes the segment of the whole record of a job that has facts in flight, and
+// returns the one before; ok is false if the job has none.
 func (in *inFlight) setSegment(id uint64, segment uint32) (before uint32, ok bool) {
 	f, ok := in.of(id)
 	if ok {

@@ -188,9 +188,10 @@ func (j *Journal) Housekeep(now int64) (next int64) {
 	return min(next, j.prepare(now))
 }
 
-// prepare preallocates segments in the background. After an error it tries again a
-// second later; if the room is needed before, the command gets the error. As long as there
-// is something to do it asks for another call: nobody else says when the background has ended.
+// prepare preallocates segments in the background. After an error it tries again a second
+// later; if the room is needed before, the command gets the error. As long as there is
+// something to do it asks for another call: nobody else says when the background has
+// ended.
 func (j *Journal) prepare(now int64) (next int64) {
 	if !j.files.NeedsPrepare() {
 		j.health.prepared(j.log)
@@ -276,8 +277,8 @@ func (j *Journal) Stats() Stats {
 }
 
 // Close implements broker.Log. It also writes the counters of jobs that have changed
-// without a record, unless the journal is a member's. What is in flight then is forgotten: Open reads what
-// was agreed on into another engine.
+// without a record, unless the journal is a member's. What is in flight then is
+// forgotten: Open reads what was agreed on into another engine.
 func (j *Journal) Close() error {
 	j.preparing.wait()
 	j.syncing.wait()

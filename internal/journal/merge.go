@@ -24,11 +24,11 @@ import (
 //  4. a record says that the merge is done, and of which files; all is made
 //     durable.
 //
-// A job keeps its id if the journal has never given out that id or a higher one, and it is
-// a safe one (engine.MaxSafeID); otherwise it gets one that is higher than all. So all jobs of a merge have ids
-// above the one of 2, and to undo it means to delete those. If it was interrupted
-// before 4, the next process that opens the journal undoes it, a server or another
-// merge: no client was served yet.
+// A job keeps its id if the journal has never given out that id or a higher one, and it
+// is a safe one (engine.MaxSafeID); otherwise it gets one that is higher than all. So all
+// jobs of a merge have ids above the one of 2, and to undo it means to delete those. If
+// it was interrupted before 4, the next process that opens the journal undoes it, a
+// server or another merge: no client was served yet.
 
 // Errors of Merge.
 var (

@@ -14,11 +14,12 @@ import (
 )
 
 // All jobs are in memory. So whatever happens to the files of a running server, the
-// journal is rewritten as a whole: every job, the pauses, the policies and the last id go to new
-// segments, and then all older ones are removed. That takes many turns, and commands go
-// on meanwhile. It is done when the file that is written was lost or cut, when cleaning
-// cannot read what it should, and when an operator asks. Only what is lost counts: that a
-// job is not in the lost segment does not help, because its deletion may have been there.
+// journal is rewritten as a whole: every job, the pauses, the policies and the last id go
+// to new segments, and then all older ones are removed. That takes many turns, and
+// commands go on meanwhile. It is done when the file that is written was lost or cut,
+// when cleaning cannot read what it should, and when an operator asks. Only what is lost
+// counts: that a job is not in the lost segment does not help, because its deletion may
+// have been there.
 
 // rewriteStep is how many bytes are rewritten in a turn, about.
 const rewriteStep = 512 << 10
@@ -32,8 +33,8 @@ type rewriting struct {
 	retry int64  // after an error: when to go on, on the engine's clock
 }
 
-// Rewrite begins to rewrite the whole journal, in the turns that follow. It must be called
-// within a turn.
+// Rewrite begins to rewrite the whole journal, in the turns that follow. It must be
+// called within a turn.
 func (j *Journal) Rewrite() {
 	if j.rewriting == nil {
 		j.rewriting = new(rewriting)

@@ -40,8 +40,8 @@ func (j *Journal) standby() int64 {
 }
 
 // states returns how many new states of jobs have room set aside, so that a worker can
-// release or bury its job while the disk is full. Beside the standbys that takes no further
-// segment.
+// release or bury its job while the disk is full. Beside the standbys that takes no
+// further segment.
 func (j *Journal) states() int {
 	return int(max(j.opt.SegmentSize, wal.MinSegmentSize) / 16 / state)
 }
@@ -113,7 +113,8 @@ func (j *Journal) admitDeletion() engine.Outcome {
 	return engine.OK
 }
 
-// reserveForDeletion makes the reservation for the deletion of a job that nobody has admitted.
+// reserveForDeletion makes the reservation for the deletion of a job that nobody has
+// admitted.
 func (j *Journal) reserveForDeletion() {
 	if j.files.Reserve(deletion) != nil {
 		j.space.unreserved++
@@ -122,7 +123,8 @@ func (j *Journal) reserveForDeletion() {
 	j.space.held++
 }
 
-// unreserveDeletion gives up the reservation for a deletion, which is about to be written.
+// unreserveDeletion gives up the reservation for a deletion, which is about to be
+// written.
 func (j *Journal) unreserveDeletion() {
 	if j.space.held == 0 {
 		j.space.unreserved--

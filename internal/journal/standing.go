@@ -7,10 +7,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// standing has the last records of what is no job, and holds until another record says otherwise: of each pause, and of
-// what was set for each pattern of tubes. None is to be lost with its segment.
-// There may be very many pauses, and cleaning must find those of the oldest segment
-// without looking at the others.
+// standing has the last records of what is no job, and holds until another record says
+// otherwise: of each pause, and of what was set for each pattern of tubes. None is to be
+// lost with its segment. There may be very many pauses, and cleaning must find those of
+// the oldest segment without looking at the others.
 type standing struct {
 	at    map[string]fact // J4: by keyOf: what the last record says
 	queue []placed        // J4: all of at, and some stale ones; by segment

@@ -18,7 +18,8 @@ import (
 // On Linux a TCP or unix socket, unless it wants TLS, has an event loop accept its
 // connections: a client that has connected is known to each command stats that comes
 // later. For any other listener Serve accepts in its caller's goroutine. The first
-// listener decides what loops can wait for: if it is none of the kernel, then for streams only.
+// listener decides what loops can wait for: if it is none of the kernel, then for streams
+// only.
 func (s *Server) Serve(l net.Listener) error { return s.ServeWith(l, ListenOptions{}) }
 
 // ServeWith is Serve for a listener that asks something of its clients.
@@ -87,8 +88,9 @@ func (b *backoff) next(err error) failure {
 	return failure{err, b.d, first}
 }
 
-// accept gives a connection that has a slot to a loop, or closes it if it may not come in. The header of its proxy
-// and the handshake of its TLS may take a while, and have a goroutine.
+// accept gives a connection that has a slot to a loop, or closes it if it may not come
+// in. The header of its proxy and the handshake of its TLS may take a while, and have a
+// goroutine.
 func (s *Server) accept(nc net.Conn, t *ListenOptions) {
 	if !s.begin() {
 		nc.Close()
@@ -111,7 +113,8 @@ func (s *Server) accept(nc net.Conn, t *ListenOptions) {
 	}()
 }
 
-// begin reports whether another goroutine may begin to serve. It is to say when it is done.
+// begin reports whether another goroutine may begin to serve. It is to say when it is
+// done.
 func (s *Server) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +145,8 @@ func (s *Server) receive(nc net.Conn, client net.Addr, t *ListenOptions) error {
 	return err
 }
 
-// socketOf returns a connection as a loop needs it, when the handshake of its TLS, if it has that, is over.
+// socketOf returns a connection as a loop needs it, when the handshake of its TLS, if it
+// has that, is over.
 func (s *Server) socketOf(nc net.Conn, t *ListenOptions, e *access.Evidence) (Socket, error) {
 	if raw, ok := nc.(syscall.Conn); ok {
 		if raw, err := raw.SyscallConn(); err == nil { // else it is closed, which reading will tell

@@ -103,8 +103,9 @@ func (l *loop) watch(a *acceptor, on bool) {
 	}
 }
 
-// unwatch makes the poller of the first loop report no clients any more, with mu and accepting locked. It would go on if a listener
-// is closed whose socket a service manager keeps open.
+// unwatch makes the poller of the first loop report no clients any more, with mu and
+// accepting locked. It would go on if a listener is closed whose socket a service manager
+// keeps open.
 func (s *Server) unwatch() {
 	for _, a := range s.accepting.from {
 		if a.watched {

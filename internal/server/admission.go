@@ -22,7 +22,8 @@ import (
 // holds up nobody else.
 const handshakeTimeout = 10 * time.Second
 
-// ListenOptions are what ServeWith asks of the clients of a listener. The zero value lets in everybody.
+// ListenOptions are what ServeWith asks of the clients of a listener. The zero value lets
+// in everybody.
 type ListenOptions struct {
 	access.Terms
 
@@ -57,8 +58,8 @@ func AddressOf(client net.Addr) (addr netip.Addr) {
 	return addr
 }
 
-// handshake encrypts a connection and adds the client's certificate, if it has one, to what
-// it shows.
+// handshake encrypts a connection and adds the client's certificate, if it has one, to
+// what it shows.
 func (s *Server) handshake(nc *tls.Conn, e *access.Evidence) error {
 	ctx, cancel := context.WithTimeout(s.running, handshakeTimeout)
 	defer cancel()
@@ -133,13 +134,14 @@ func (r *refusals) client(client, identity, what string, tubes []string) {
 	r.log.Warn("a client was refused", args...)
 }
 
-// Refused tells the log that a client of the admin pages was refused something, and on which
-// tubes it lacks rights.
+// Refused tells the log that a client of the admin pages was refused something, and on
+// which tubes it lacks rights.
 func (s *Server) Refused(client, identity, what string, tubes ...string) {
 	s.refusals.client(client, identity, what, tubes)
 }
 
-// changeLines is how many changes through the protocol are logged in a second, on average.
+// changeLines is how many changes through the protocol are logged in a second, on
+// average.
 const changeLines = 20
 
 // A Change is what a command has done to a tube or to many jobs.
@@ -148,8 +150,8 @@ type Change struct {
 	About                     []any // names and values, as for the log
 }
 
-// OnChange makes f hear of changes through the protocol, of no more than are logged. It is
-// called within turns, and must not block.
+// OnChange makes f hear of changes through the protocol, of no more than are logged. It
+// is called within turns, and must not block.
 func (s *Server) OnChange(f func(*Change)) { s.onChange.Store(&f) }
 
 // changed tells the log what a command has done to a tube or to many jobs.

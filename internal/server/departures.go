@@ -10,13 +10,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// departures are the clients that have hung up and whose loops have not seen to it yet. A loop may come to that
-// later than another, or the same, comes to a command that somebody has sent since. So a loop whose poller tells of
-// departures, or which finds some here, ends those sessions in its turn before it executes its commands, whichever
-// loops the clients belong to. beanstalkd, with its one thread, executes in the order in which things have happened, and
-// clients rely on it.
+// departures are the clients that have hung up and whose loops have not seen to it yet. A
+// loop may come to that later than another, or the same, comes to a command that somebody
+// has sent since. So a loop whose poller tells of departures, or which finds some here,
+// ends those sessions in its turn before it executes its commands, whichever loops the
+// clients belong to. beanstalkd, with its one thread, executes in the order in which
+// things have happened, and clients rely on it.
 //
-// Of a thousand clients that hang up at once, a turn ends the sessions of some: the others are in the next turns.
+// Of a thousand clients that hang up at once, a turn ends the sessions of some: the
+// others are in the next turns.
 type departures struct {
 	some atomic.Bool // len(left) > 0, or about to be
 

@@ -32,12 +32,13 @@ const maxUnixPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 // the kernel asks four times, 15 seconds apart.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 15 * time.Second, Count: 4}
 
-// deadAfter is how long the kernel of a client may leave bytes unacknowledged, or take none: the kernel does not ask
-// then, and would send them again for a quarter of an hour. It is what keepAlive takes. Linux only.
+// deadAfter is how long the kernel of a client may leave bytes unacknowledged, or take
+// none: the kernel does not ask then, and would send them again for a quarter of an hour.
+// It is what keepAlive takes. Linux only.
 var deadAfter = 2 * time.Minute
 
-// deadAfter is how long that is for this server's clients: they have the time to read that they are promised. 0: as long
-// as the system says.
+// deadAfter is how long that is for this server's clients: they have the time to read
+// that they are promised. 0: as long as the system says.
 func (s *Server) deadAfter() time.Duration {
 	if s.opt.StallTimeout < 0 {
 		return 0

@@ -164,7 +164,8 @@ func (s *listeningSocket) Watch(p Poller, on bool) error {
 // connection which has ended already, or of a unix socket.
 //
 // On Linux a connection has the options that its listening socket had when the client
-// connected. So they are set once, and only clients that connected before that need their own.
+// connected. So they are set once, and only clients that connected before that need their
+// own.
 func setOptions(fd epoll.Socket) {
 	for _, o := range []struct{ level, name, value int }{
 		{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},

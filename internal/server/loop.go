@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// maxRoundTasks is how many sockets a round has at most where a turn costs no write to
-	// a log. The replies to fewer wake their clients at nearly the same time; among
+	// maxRoundTasks is how many sockets a round has at most where a turn costs no write
+	// to a log. The replies to fewer wake their clients at nearly the same time; among
 	// more, the first need not wait for the last.
 	maxRoundTasks = 64
 
@@ -28,31 +28,33 @@ const (
 	// sockets are ready.
 	maxUnsynced = 4 * epoll.MaxEvents
 
-	// unsyncedTime is how long a sync waits for more sockets to be ready, and their tasks to share it,
-	// from the first task on; ns. It is about what maxUnsynced tasks take.
+	// unsyncedTime is how long a sync waits for more sockets to be ready, and their tasks
+	// to share it, from the first task on; ns. It is about what maxUnsynced tasks take.
 	unsyncedTime = int64(4 * time.Millisecond)
 
 	// yieldPause is how long the loop goes on before it yields; ns.
 	yieldPause = int64(5 * time.Millisecond)
 
-	// closesPerRound is how many sockets are closed in a round. The kernel takes ten times as
-	// long for it as for a read, and thousands of clients may leave at once.
+	// closesPerRound is how many sockets are closed in a round. The kernel takes ten
+	// times as long for it as for a read, and thousands of clients may leave at once.
 	closesPerRound = 4
 
-	// leavesPerPass is how many clients that have hung up are served in a pass. More wait until
-	// the poller reports them again, and those that are still there come in between.
+	// leavesPerPass is how many clients that have hung up are served in a pass. More wait
+	// until the poller reports them again, and those that are still there come in
+	// between.
 	leavesPerPass = 16
 
 	// writesPerRound is how many pieces of a long reply a socket is given in a
 	// round; others come in between.
 	writesPerRound = 3
 
-	// maxPiece is how many bytes of a large body are written at a time. What is copied into
-	// replies is less.
+	// maxPiece is how many bytes of a large body are written at a time. What is copied
+	// into replies is less.
 	maxPiece = 512 << 10
 
-	// passOutput is how many bytes are written in a pass, more or less: about a millisecond's worth. Then
-	// sockets get only the first piece of new replies, and those that are in the middle of some have to wait.
+	// passOutput is how many bytes are written in a pass, more or less: about a
+	// millisecond's worth. Then sockets get only the first piece of new replies, and
+	// those that are in the middle of some have to wait.
 	passOutput = 1 << 20
 )
 
@@ -177,8 +179,8 @@ func (l *loop) step() {
 
 // yield lets the scheduler of the Go runtime run, every few milliseconds. It takes the
 // processor away from a goroutine that has run for 10 ms without it, as soon as it finds
-// it in a system call; and after that its monitor looks every 20 us for a while. That was a
-// twentieth of the server's processor time where replies wait for a sync.
+// it in a system call; and after that its monitor looks every 20 us for a while. That was
+// a twentieth of the server's processor time where replies wait for a sync.
 func (l *loop) yield() {
 	if l.now >= l.yieldAt {
 		l.yieldAt = l.now + yieldPause
@@ -295,8 +297,9 @@ func (l *loop) gather() {
 	}
 }
 
-// later reports whether a socket waits for another pass, in which the poller reports again what has happened: it was served in
-// this one, or its client has hung up, as many others have.
+// later reports whether a socket waits for another pass, in which the poller reports
+// again what has happened: it was served in this one, or its client has hung up, as many
+// others have.
 func (l *loop) later(s *socket, events epoll.Events) bool {
 	switch {
 	case s.interest.Has(epoll.Once): // it is not reported again

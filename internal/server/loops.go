@@ -31,7 +31,8 @@ func (ls *loops) stop(abort bool) {
 	}
 }
 
-// dismiss ends all connections at once that were there before the leadership changed for the nth time.
+// dismiss ends all connections at once that were there before the leadership changed for
+// the nth time.
 func (ls *loops) dismiss(reason error, nth uint32) {
 	for _, l := range ls.all {
 		l.post(func(m *mailbox) { m.everybody, m.before = reason, nth })
@@ -83,7 +84,8 @@ func (ls *loops) check() error {
 	return errors.Join(broken...)
 }
 
-// startLoops starts the loops, unless they run. The first listener decides what they wait for; nil: the kernel's sockets.
+// startLoops starts the loops, unless they run. The first listener decides what they wait
+// for; nil: the kernel's sockets.
 func (s *Server) startLoops(l net.Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +149,8 @@ func (s *Server) pollsKernel() bool {
 	return s.mu.loops.polls
 }
 
-// prepare gives a client that may come in a conversation, which is to begin here or at the leader.
+// prepare gives a client that may come in a conversation, which is to begin here or at
+// the leader.
 func (s *Server) prepare(c *socket, t *ListenOptions, e access.Evidence) {
 	c.buffer, _ = c.fd.(buffered)
 	c.Conversation = conversation.New(&s.shared, c, s.nameOf(c.client))
@@ -163,8 +166,9 @@ func (s *Server) prepare(c *socket, t *ListenOptions, e access.Evidence) {
 	}
 }
 
-// assign gives a client a loop, with mu locked: any one if the engine is here, else the first, where the client is
-// pending. That finds out, too, whether a proxied client may begin.
+// assign gives a client a loop, with mu locked: any one if the engine is here, else the
+// first, where the client is pending. That finds out, too, whether a proxied client may
+// begin.
 func (s *Server) assign(c *socket) {
 	if s.opt.Member == nil || s.mu.lead.Here && c.proxied == nil {
 		s.serveHere(c)

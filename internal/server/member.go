@@ -10,10 +10,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// The server of a member of a cluster serves clients only while the member is the active leader. At other
-// members a loop passes a client's bytes to the leader and back (proxy.go), and the leader serves it as a proxied client
-// (proxied.go). Without a leader a client is pending: nobody reads what it sends. When the leadership changes, the
-// connections of all other clients end, at all members: each connects again, as after a restart.
+// The server of a member of a cluster serves clients only while the member is the active
+// leader. At other members a loop passes a client's bytes to the leader and back
+// (proxy.go), and the leader serves it as a proxied client (proxied.go). Without a leader
+// a client is pending: nobody reads what it sends. When the leadership changes, the
+// connections of all other clients end, at all members: each connects again, as after a
+// restart.
 
 // DefaultPatience is how long a client waits for a leader.
 const DefaultPatience = 10 * time.Second
@@ -23,16 +25,16 @@ type Member struct {
 	// ID is that of this member.
 	ID uint64
 
-	// Dial opens a stream to the leader, whose Server.ServeProxied gets the other end. It returns when the
-	// context is done, at the latest.
+	// Dial opens a stream to the leader, whose Server.ServeProxied gets the other end. It
+	// returns when the context is done, at the latest.
 	Dial func(ctx context.Context, leader uint64) (net.Conn, error)
 
-	// Patience is how long a client waits for a leader before its connection is closed, and how long
-	// no leader may be known before it does not wait. 0: DefaultPatience.
+	// Patience is how long a client waits for a leader before its connection is closed,
+	// and how long no leader may be known before it does not wait. 0: DefaultPatience.
 	Patience time.Duration
 
-	// Stats returns what stats tells of the cluster, to a client of the member that is given. It is called
-	// within turns.
+	// Stats returns what stats tells of the cluster, to a client of the member that is
+	// given. It is called within turns.
 	Stats func(asked uint64) []wire.Stat
 }
 
@@ -49,8 +51,9 @@ var (
 	errElsewhere  = errors.New("another goroutine accepts it") // never leaves the package
 )
 
-// Follow says who leads now. If that has changed, it ends the connections of all clients but those that
-// are pending, and returns when no request of theirs will be applied any more.
+// Follow says who leads now. If that has changed, it ends the connections of all clients
+// but those that are pending, and returns when no request of theirs will be applied any
+// more.
 func (s *Server) Follow(lead Leadership) {
 	s.accepting.Lock()
 	s.mu.Lock()
@@ -81,16 +84,17 @@ func (s *Server) leadership() (Leadership, context.Context) {
 	return s.mu.lead, s.mu.leading
 }
 
-// patience returns when the connection of a client that came at a time, and is pending, is closed. Where no leader has been known
-// for Member.Patience that is at once: the member is cut off from the others, or they do not take it in.
+// patience returns when the connection of a client that came at a time, and is pending,
+// is closed. Where no leader has been known for Member.Patience that is at once: the
+// member is cut off from the others, or they do not take it in.
 func (s *Server) patience(came int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return min(came, s.mu.alone) + int64(s.opt.Member.Patience)
 }
 
-// converse lets a pending client have its conversation with the engine here, and gives it a loop, unless the
-// leadership has changed.
+// converse lets a pending client have its conversation with the engine here, and gives it
+// a loop, unless the leadership has changed.
 func (s *Server) converse(c *socket) (ok bool, err error) {
 	if c.proxied != nil {
 		if err := s.beginProxied(c); err != nil {

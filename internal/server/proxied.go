@@ -14,12 +14,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 )
 
-// A proxiedClient is one of another member, which that member describes at the beginning of the stream:
+// A proxiedClient is one of another member, which that member describes at the beginning
+// of the stream:
 //
 //	u16 (big-endian) the length of the JSON that follows; then what the client sends
 //
-// The member that has the client's socket ends its encryption, and finds out who it is. What the client
-// may do, and how much, is decided by the leader, by the name of the identity.
+// The member that has the client's socket ends its encryption, and finds out who it is.
+// What the client may do, and how much, is decided by the leader, by the name of the
+// identity.
 type proxiedClient struct {
 	Member     uint64 `json:"member"`             // whose client it is
 	Address    string `json:"address,omitempty"`  // IP and port; empty: it came through a unix socket
@@ -93,8 +95,9 @@ func (v proxiedClient) addr() net.Addr {
 	return &net.UnixAddr{Net: "unix", Name: "@"}
 }
 
-// ServeProxied gives a loop the stream of a client that another member passes on, when it has said whose client that is. If
-// this member does not lead, the client waits until it does.
+// ServeProxied gives a loop the stream of a client that another member passes on, when it
+// has said whose client that is. If this member does not lead, the client waits until it
+// does.
 func (s *Server) ServeProxied(member uint64, stream net.Conn) {
 	if !s.begin() {
 		stream.Close()

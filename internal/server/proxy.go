@@ -12,25 +12,30 @@ import (
 )
 
 const (
-	// leaderRetry is how long a client waits before its member tries again to reach a leader.
+	// leaderRetry is how long a client waits before its member tries again to reach a
+	// leader.
 	leaderRetry = 250 * time.Millisecond
 
 	// leaderWait is how long it tries to.
 	leaderWait = time.Second
 
-	// proxyLinger is how long a client may take to close its connection after the leader has.
+	// proxyLinger is how long a client may take to close its connection after the leader
+	// has.
 	proxyLinger = 5 * time.Second
 
-	// lingerCheck is how often the loop looks for clients that take too long for that, or need not do it.
+	// lingerCheck is how often the loop looks for clients that take too long for that, or
+	// need not do it.
 	lingerCheck = 50 * time.Millisecond
 
-	// lastTaken is how many bytes of the last replies a client's kernel has to acknowledge in a stall timeout, unless it takes more of
-	// them. It is what is asked of local clients.
+	// lastTaken is how many bytes of the last replies a client's kernel has to
+	// acknowledge in a stall timeout, unless it takes more of them. It is what is asked
+	// of local clients.
 	lastTaken = 4 << 10
 )
 
-// A proxy is what the first loop of a member that does not lead has of a client. Without a stream to the leader the client
-// is pending. With one the loop passes on what the client sends, and back what the leader answers.
+// A proxy is what the first loop of a member that does not lead has of a client. Without
+// a stream to the leader the client is pending. With one the loop passes on what the
+// client sends, and back what the leader answers.
 type proxy struct {
 	came    int64 // ns
 	header  proxiedClient
@@ -80,7 +85,8 @@ func (l *loop) route(s *socket) {
 	}
 }
 
-// pend lets a client wait: for a leader, or to try again to reach it. What it sends stays with the kernel.
+// pend lets a client wait: for a leader, or to try again to reach it. What it sends stays
+// with the kernel.
 func (l *loop) pend(s *socket) {
 	at := l.srv.patience(s.proxy.came)
 	if s.proxy.retryAt > l.now {
@@ -177,7 +183,8 @@ func (l *loop) proxyDue(s *socket) {
 	}
 }
 
-// handleProxied deals with what has happened to the connection of a client that is pending, or whose bytes are passed on.
+// handleProxied deals with what has happened to the connection of a client that is
+// pending, or whose bytes are passed on.
 func (l *loop) handleProxied(s *socket, events epoll.Events) {
 	switch p := s.proxy; {
 	case s.gone:
@@ -253,7 +260,8 @@ func (l *loop) passOn(s *socket) {
 	l.expectProxied(s)
 }
 
-// passBack passes back what the leader has answered. If that comes as fast as the client takes it, others come in between.
+// passBack passes back what the leader has answered. If that comes as fast as the client
+// takes it, others come in between.
 func (l *loop) passBack(s *socket) {
 	p := s.proxy
 	if p.ended {
@@ -299,7 +307,8 @@ func (l *loop) passBack(s *socket) {
 	l.expectProxied(s)
 }
 
-// shut tells the leader that the client sends no more: what it has sent is answered before.
+// shut tells the leader that the client sends no more: what it has sent is answered
+// before.
 func (l *loop) shut(s *socket) {
 	p := s.proxy
 	p.shut = true
@@ -309,8 +318,8 @@ func (l *loop) shut(s *socket) {
 	l.expectProxied(s)
 }
 
-// answered tells the client that there are no more replies, and gives it time to close its connection until its kernel
-// has acknowledged everything.
+// answered tells the client that there are no more replies, and gives it time to close
+// its connection until its kernel has acknowledged everything.
 func (l *loop) answered(s *socket) {
 	s.proxy.ended, s.proxy.input = true, nil
 	s.fd.CloseWrite() // an error is that of a connection that has failed, which reading will tell
@@ -318,8 +327,8 @@ func (l *loop) answered(s *socket) {
 	l.expectProxied(s)
 }
 
-// letTake gives a client time to take the last replies, and again whenever it has taken some: the leader has ended the stream
-// and does not look at it any more.
+// letTake gives a client time to take the last replies, and again whenever it has taken
+// some: the leader has ended the stream and does not look at it any more.
 func (l *loop) letTake(s *socket) {
 	s.proxy.unacked = s.fd.Unacknowledged()
 	l.closeBy(s, l.srv.opt.StallTimeout)
@@ -356,13 +365,15 @@ func (l *loop) checkLinger(s *socket) {
 	}
 }
 
-// hasUnread reports whether there is input of a client, which the kernel would answer with a reset.
+// hasUnread reports whether there is input of a client, which the kernel would answer
+// with a reset.
 func (l *loop) hasUnread(s *socket) bool {
 	u, ok := s.fd.(interface{ Unread() int })
 	return ok && u.Unread() > 0
 }
 
-// expectProxied says what to wait for, and how much is held while the leader or the client does not take it.
+// expectProxied says what to wait for, and how much is held while the leader or the
+// client does not take it.
 func (l *loop) expectProxied(s *socket) {
 	p, held := s.proxy, 0
 	if s.gone {
@@ -399,8 +410,8 @@ func (l *loop) endProxied(s *socket, reason error) {
 	l.remove(s)
 }
 
-// endsFirst passes on the end of each client that has hung up before what others have sent: the leader is to hear
-// of it before.
+// endsFirst passes on the end of each client that has hung up before what others have
+// sent: the leader is to hear of it before.
 func (l *loop) endsFirst() {
 	for i, ev := range l.events {
 		if ev.Index < 0 || !ev.Events.Has(epoll.HalfClosed|epoll.HungUp|epoll.Failed) {

@@ -14,16 +14,17 @@ const (
 	// pumpWindow is how many bytes a pump reads ahead of the loop, and writes behind it.
 	pumpWindow = 64 << 10
 
-	// pumpPiece is how many bytes it reads and writes at a time. A client that takes one in a
-	// StallTimeout makes progress.
+	// pumpPiece is how many bytes it reads and writes at a time. A client that takes one
+	// in a StallTimeout makes progress.
 	pumpPiece = 4 << 10
 
-	// farewellTime is how long the client of a connection that is closed may take to receive what was written.
+	// farewellTime is how long the client of a connection that is closed may take to
+	// receive what was written.
 	farewellTime = time.Minute
 )
 
-// A pump makes a stream of a connection that loops cannot wait for: on systems without epoll, and in tests. One
-// goroutine reads, ahead of the loop, and one writes, behind it.
+// A pump makes a stream of a connection that loops cannot wait for: on systems without
+// epoll, and in tests. One goroutine reads, ahead of the loop, and one writes, behind it.
 type pump struct {
 	nc    net.Conn
 	below net.Conn // nc, or what is below its TLS
@@ -221,7 +222,8 @@ func (p *pump) CloseWrite() error {
 	return nil
 }
 
-// Close implements Stream. What was written before still arrives, if the client takes it in time.
+// Close implements Stream. What was written before still arrives, if the client takes it
+// in time.
 func (p *pump) Close() error {
 	p.nc.SetWriteDeadline(time.Now().Add(farewellTime))
 	p.mu.Lock()

@@ -74,8 +74,9 @@ func (l *loop) turn() {
 	l.in = l.in[:0]
 }
 
-// runDue runs a turn for what the one before has left due. No round waits until it is settled, but answers of its waiters may. So
-// the loop asks for a sync, unless it will for a round that the sync under way is not for.
+// runDue runs a turn for what the one before has left due. No round waits until it is
+// settled, but answers of its waiters may. So the loop asks for a sync, unless it will
+// for a round that the sync under way is not for.
 func (l *loop) runDue() {
 	l.moreDue = false
 	if settled, _ := l.opener.Start(nobody{}); !settled && l.unsettled == l.syncing {

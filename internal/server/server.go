@@ -38,15 +38,16 @@
 //
 // # Members of a cluster
 //
-// With Options.Member the server serves clients only while its member is the active leader (member.go). Else the
-// first loop passes their bytes on to the leader (proxy.go), whose server takes them for its own (proxied.go), or lets
-// them wait for one.
+// With Options.Member the server serves clients only while its member is the active
+// leader (member.go). Else the first loop passes their bytes on to the leader (proxy.go),
+// whose server takes them for its own (proxied.go), or lets them wait for one.
 //
 // # Goroutines
 //
-// One for each loop, started with the first listener, one for each connection while that is not ready for a loop, and two
-// for each pump; Serve starts them and Shutdown ends them. Serve itself runs in its caller's, where
-// it accepts the connections that loops do not (accept.go).
+// One for each loop, started with the first listener, one for each connection while that
+// is not ready for a loop, and two for each pump; Serve starts them and Shutdown ends
+// them. Serve itself runs in its caller's, where it accepts the connections that loops do
+// not (accept.go).
 package server
 
 import (
@@ -299,9 +300,9 @@ func (s *Server) disconnected(client string, reason error) {
 // SetLimits replaces the limits of clients. Connections that exceed them by now stay.
 func (s *Server) SetLimits(l access.Limits) { s.access.SetLimits(s.now(), l) }
 
-// TakeToken takes a token for a command that comes another way than through a connection, from
-// an identity or, if that is Nobody, from an address. If there is none it returns how long the
-// client should wait before it tries again; else 0.
+// TakeToken takes a token for a command that comes another way than through a connection,
+// from an identity or, if that is Nobody, from an address. If there is none it returns
+// how long the client should wait before it tries again; else 0.
 func (s *Server) TakeToken(id *access.Identity, addr netip.Addr) (wait time.Duration) {
 	return time.Duration(s.access.Request(s.now(), id, addr))
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// A socket is a client of a loop: a conversation whose input and output the loop does, or one whose bytes it passes on to
-// the leader of the cluster.
+// A socket is a client of a loop: a conversation whose input and output the loop does, or
+// one whose bytes it passes on to the leader of the cluster.
 type socket struct {
 	conversation.Conversation
 
@@ -165,8 +165,8 @@ func (l *loop) stop(atOnce bool) {
 	}
 }
 
-// endAll ends all connections at once that came before the leadership changed for the nth time. Pending clients have
-// waited for that.
+// endAll ends all connections at once that came before the leadership changed for the nth
+// time. Pending clients have waited for that.
 func (l *loop) endAll(reason error, nth uint32) {
 	for _, s := range l.clients.all {
 		switch {

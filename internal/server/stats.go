@@ -52,8 +52,8 @@ func cpu() (user, system time.Duration) {
 	return time.Duration(r.Utime.Nano()), time.Duration(r.Stime.Nano())
 }
 
-// stats returns what the command stats tells to a client, within a turn; commands is how often
-// each command was given.
+// stats returns what the command stats tells to a client, within a turn; commands is how
+// often each command was given.
 func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64, asker conversation.Owner) *wire.ServerStats {
 	st := e.Stats()
 	user, system := cpu()

@@ -19,7 +19,8 @@ type Stream interface {
 	Notify(f func())
 }
 
-// A streamSocket is a stream as the Socket of a loop. Who has brought bytes posts it to the loop.
+// A streamSocket is a stream as the Socket of a loop. Who has brought bytes posts it to
+// the loop.
 type streamSocket struct{ Stream }
 
 // Read implements Socket.
@@ -36,13 +37,15 @@ func (v streamSocket) Unacknowledged() int {
 	return -1
 }
 
-// A buffered socket may be ready though its poller does not know it. Its methods are those of a Stream.
+// A buffered socket may be ready though its poller does not know it. Its methods are
+// those of a Stream.
 type buffered interface {
 	Ready() (readable, writable, ended bool)
 	Held() int
 }
 
-// readiness returns what has happened of what the loop waits for, as far as its poller does not tell.
+// readiness returns what has happened of what the loop waits for, as far as its poller
+// does not tell.
 func (s *socket) readiness() (e epoll.Events) {
 	if s.buffer == nil {
 		return 0
@@ -60,7 +63,8 @@ func (s *socket) readiness() (e epoll.Events) {
 	return e & s.interest
 }
 
-// notify makes a stream tell the loop when something has happened to it; departs says that its end is that of a client.
+// notify makes a stream tell the loop when something has happened to it; departs says
+// that its end is that of a client.
 func (l *loop) notify(s *socket, v Stream, departs bool) {
 	v.Notify(func() {
 		if _, _, ended := v.Ready(); ended && departs {
@@ -95,7 +99,8 @@ func (l *loop) look(s *socket) {
 	}
 }
 
-// list makes a socket a part of the next pass. It is listed once, however often something happens to it.
+// list makes a socket a part of the next pass. It is listed once, however often something
+// happens to it.
 func (l *loop) list(s *socket) {
 	if !s.listed && !s.gone {
 		s.listed = true
@@ -103,7 +108,8 @@ func (l *loop) list(s *socket) {
 	}
 }
 
-// serveListed deals with sockets that are listed, until the round is full or enough was written.
+// serveListed deals with sockets that are listed, until the round is full or enough was
+// written.
 func (l *loop) serveListed() {
 	n := 0
 	for last := len(l.arrived); n < last && !l.full(); n++ {

@@ -13,17 +13,18 @@ const (
 	// tlsPiece is how many bytes are encrypted at a time.
 	tlsPiece = 64 << 10
 
-	// tlsOverhead is what that needs at most besides: the first records of a connection are
-	// small, so that a client can begin to decrypt.
+	// tlsOverhead is what that needs at most besides: the first records of a connection
+	// are small, so that a client can begin to decrypt.
 	tlsOverhead = 4 << 10
 )
 
-// A tlsSocket is a socket of the kernel with TLS. The loop encrypts and decrypts, and waits for
-// the socket as for any other. Only the handshake has a goroutine: it waits.
+// A tlsSocket is a socket of the kernel with TLS. The loop encrypts and decrypts, and
+// waits for the socket as for any other. Only the handshake has a goroutine: it waits.
 //
-// The tls.Conn has this as the connection below it. It can read on after an error that is temporary, such
-// as ErrWouldBlock, but not write on. So what it writes is kept and always taken, and Write
-// says that it has written nothing until the kernel has all of it.
+// The tls.Conn has this as the connection below it. It can read on after an error that is
+// temporary, such as ErrWouldBlock, but not write on. So what it writes is kept and
+// always taken, and Write says that it has written nothing until the kernel has all of
+// it.
 type tlsSocket struct {
 	conn  *tls.Conn
 	below net.Conn // until the handshake is over
@@ -113,7 +114,8 @@ func (t *tlsSocket) flush() error {
 // Unacknowledged implements Socket.
 func (t *tlsSocket) Unacknowledged() int { return len(t.out) - t.sent + t.fd.Unacknowledged() }
 
-// CloseWrite implements Socket. Without the farewell of TLS the client would have to think that replies were cut off.
+// CloseWrite implements Socket. Without the farewell of TLS the client would have to
+// think that replies were cut off.
 func (t *tlsSocket) CloseWrite() error {
 	t.shut = true
 	if err := t.conn.CloseWrite(); err != nil {

@@ -53,8 +53,8 @@ func (l *Log) append(parts ...[]byte) (Pos, error) {
 	return l.place(fragment{total: n}, spare, parts...), nil
 }
 
-// makeRoom returns the segment to which an internal record of a cost can be appended. Those
-// are not split.
+// makeRoom returns the segment to which an internal record of a cost can be appended.
+// Those are not split.
 func (l *Log) makeRoom(cost int64) (*segment, error) {
 	if tip := l.tip(); tip != nil && tip.free() >= cost {
 		_, err := l.take(l.tipRoom()-usable(tip.free()-cost), 0)

@@ -14,8 +14,9 @@ import (
 // names of the files are not durable, and whether the copy is whole only reading it
 // shows. It ends as if the log had been closed; see OpenFiles.
 //
-// If the other process has removed a file before all were open, the error, or that of reading the copy,
-// wraps fs.ErrNotExist or is a [*CorruptError], and Copy can be called again.
+// If the other process has removed a file before all were open, the error, or that of
+// reading the copy, wraps fs.ErrNotExist or is a [*CorruptError], and Copy can be called
+// again.
 func Copy(fsys vfs.FS, dir, to string) error {
 	files, err := OpenFiles(fsys, dir, 0)
 	if err != nil {
@@ -46,8 +47,8 @@ func WriteFile(fsys vfs.FS, path string, content io.Reader) error {
 // syncedPiece is how many bytes of a copy are written between two syncs.
 const syncedPiece = 1 << 20
 
-// Files are the segments of a log, open to be copied. It does not matter any more when the
-// process that writes the log removes one, which then takes its room until Close.
+// Files are the segments of a log, open to be copied. It does not matter any more when
+// the process that writes the log removes one, which then takes its room until Close.
 type Files struct {
 	segments []found
 	open     []vfs.File // in the same order
@@ -58,9 +59,9 @@ type Files struct {
 // ErrTooMany is the error of OpenFiles for a log of more files than it may open.
 var ErrTooMany = errors.New("wal: too many files to open them all")
 
-// OpenFiles opens the files of a log, at most so many; 0: all. They end with what was flushed
-// before the call, and with the beginning of what is flushed while it lasts. See Copy for its
-// errors.
+// OpenFiles opens the files of a log, at most so many; 0: all. They end with what was
+// flushed before the call, and with the beginning of what is flushed while it lasts. See
+// Copy for its errors.
 func OpenFiles(fsys vfs.FS, dir string, most int) (*Files, error) {
 	l, err := Open(fsys, dir, Options{ReadOnly: true})
 	if err != nil {
@@ -97,9 +98,9 @@ func (s *Files) Close() {
 // Len returns how many files there are.
 func (s *Files) Len() int { return len(s.segments) }
 
-// Each calls f for each file, with its length in bytes. The newest file ends as if the log had
-// been closed. Others have nothing after their end either: the file may lose what is there
-// while it is read.
+// Each calls f for each file, with its length in bytes. The newest file ends as if the
+// log had been closed. Others have nothing after their end either: the file may lose what
+// is there while it is read.
 func (s *Files) Each(f func(name string, size int64, content io.Reader) error) error {
 	for i, file := range s.open {
 		at, end, err := s.at, s.end, error(nil)
@@ -128,8 +129,8 @@ func readNext(file vfs.File, b []byte, at int64) error {
 	return err
 }
 
-// endOf finds the end of the valid records of a segment, and returns what a copy has after
-// it: a closing record, unless the segment has one, and no name of a next segment.
+// endOf finds the end of the valid records of a segment, and returns what a copy has
+// after it: a closing record, unless the segment has one, and no name of a next segment.
 func endOf(from vfs.File, f *found) (at int64, end []byte, err error) {
 	size, err := from.Size()
 	if err != nil {

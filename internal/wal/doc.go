@@ -66,13 +66,12 @@
 //
 // # What must be there
 //
-// The start notices a lost segment. Each link names the oldest segment that was
-// needed when it was written, and so does a record when an older one is removed;
-// the file is removed when that record is durable, or by a start that finds it in spite of
-// the link of a later segment. When the link of a segment is
-// durable, [Log.Prepare] writes its name after the closing record of the one
-// before: then that one cannot be the last. And a file that is shorter than it was
-// made has a closing record, or lost its end.
+// The start notices a lost segment. Each link names the oldest segment that was needed
+// when it was written, and so does a record when an older one is removed; the file is
+// removed when that record is durable, or by a start that finds it in spite of the link
+// of a later segment. When the link of a segment is durable, [Log.Prepare] writes its
+// name after the closing record of the one before: then that one cannot be the last. And
+// a file that is shorter than it was made has a closing record, or lost its end.
 //
 // While the log is open, each sync also looks whether the file that it is about still has
 // a name and its length, and so does the last write to a segment. A [LostError] puts
@@ -97,9 +96,9 @@
 // to files that it made or had preallocated: an opened log starts a new segment with
 // its first record.
 //
-// The place of a record is that of its first fragment. Fragments whose record is not whole
-// say nothing: its rest was never written, or its beginning was in a segment that was
-// removed. They name their record, so nothing else is taken for its rest.
+// The place of a record is that of its first fragment. Fragments whose record is not
+// whole say nothing: its rest was never written, or its beginning was in a segment that
+// was removed. They name their record, so nothing else is taken for its rest.
 //
 // # Torn or damaged
 //
@@ -131,9 +130,9 @@
 // # Space
 //
 // [Log.Reserve] promises space for a record before it is written. The space in the
-// current segment and the preallocated ones never falls below what is reserved,
-// including what fragments cost. So a full disk shows in Reserve, or in an Append that was not reserved, and there it
-// does no harm. space.go has the arithmetic.
+// current segment and the preallocated ones never falls below what is reserved, including
+// what fragments cost. So a full disk shows in Reserve, or in an Append that was not
+// reserved, and there it does no harm. space.go has the arithmetic.
 //
 // # Goroutines
 //

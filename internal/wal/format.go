@@ -87,8 +87,8 @@ const MaxSequence = 1<<32 - 1
 // FileName returns the base of the name of the segment's file.
 func FileName(sequence uint64) string { return fmt.Sprintf("beanpole.%016x.wal", sequence) }
 
-// IsFileName reports whether a name may be that of a segment's file: those that have it belong to a log, also with a sequence that
-// cannot be.
+// IsFileName reports whether a name may be that of a segment's file: those that have it
+// belong to a log, also with a sequence that cannot be.
 func IsFileName(name string) bool {
 	is, _ := filepath.Match("beanpole.*.wal", name)
 	return is

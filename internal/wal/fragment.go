@@ -17,8 +17,8 @@ type fragment struct {
 // fragmentHeader is the length of what the payload of a fragment begins with.
 const fragmentHeader = 16
 
-// leastFree is how many bytes must be free for a fragment. If fewer are, the record begins
-// in the next segment.
+// leastFree is how many bytes must be free for a fragment. If fewer are, the record
+// begins in the next segment.
 const leastFree = 48
 
 func (f fragment) appendTo(b []byte) []byte {
@@ -28,7 +28,8 @@ func (f fragment) appendTo(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, uint32(f.total))
 }
 
-// decodeFragment splits the payload of a fragment. ok is false for what no log has written.
+// decodeFragment splits the payload of a fragment. ok is false for what no log has
+// written.
 func decodeFragment(p []byte) (f fragment, part []byte, ok bool) {
 	if len(p) <= fragmentHeader {
 		return fragment{}, nil, false
@@ -39,14 +40,15 @@ func decodeFragment(p []byte) (f fragment, part []byte, ok bool) {
 	return f, part, f.total <= MaxPayload && f.from+len(part) <= f.total
 }
 
-// A joiner joins the fragments of records, one record at a time. The zero joiner has none.
+// A joiner joins the fragments of records, one record at a time. The zero joiner has
+// none.
 type joiner struct {
 	fragment
 	payload []byte
 }
 
-// add adds a fragment, and returns the payload of its record if that is whole now. A fragment
-// whose record began elsewhere, or was given up, is nothing.
+// add adds a fragment, and returns the payload of its record if that is whole now. A
+// fragment whose record began elsewhere, or was given up, is nothing.
 func (j *joiner) add(p []byte) (start Pos, payload []byte) {
 	f, part, ok := decodeFragment(p)
 	switch {
@@ -67,8 +69,8 @@ func (j *joiner) add(p []byte) (start Pos, payload []byte) {
 	return start, payload
 }
 
-// place appends a record, or the rest of one that begins in a segment which is durable, to
-// the tip and the segments that take has returned for it.
+// place appends a record, or the rest of one that begins in a segment which is durable,
+// to the tip and the segments that take has returned for it.
 func (l *Log) place(f fragment, spare []*segment, parts ...[]byte) Pos {
 	n := f.total - f.from
 	for {
@@ -119,8 +121,8 @@ func cut(parts [][]byte, n int) (head, rest [][]byte) {
 	return head, nil
 }
 
-// segmentsFor returns how many segments more than the tip a record with a payload of n bytes
-// takes, or the rest of one.
+// segmentsFor returns how many segments more than the tip a record with a payload of n
+// bytes takes, or the rest of one.
 func (l *Log) segmentsFor(n int, rest bool) (segments int) {
 	free := int64(0)
 	if tip := l.tip(); tip != nil {

@@ -18,8 +18,8 @@ type healing struct {
 	closed  bool      // what ends at prev is a closing record
 }
 
-// An unsaved is a record that must be written again, or the rest of one whose beginning is
-// durable.
+// An unsaved is a record that must be written again, or the rest of one whose beginning
+// is durable.
 type unsaved struct {
 	fragment
 	payload []byte
@@ -199,9 +199,10 @@ func (l *Log) undo(h *healing) {
 	h.sealed = len(l.sealed)
 }
 
-// removeNewestFirst removes the files of segments, and returns those whose files it leaves. Each removal
-// is durable before the next one: a power cut may bring any of the others back, and the link of a
-// segment whose predecessor did not come back looks like damage.
+// removeNewestFirst removes the files of segments, and returns those whose files it
+// leaves. Each removal is durable before the next one: a power cut may bring any of the
+// others back, and the link of a segment whose predecessor did not come back looks like
+// damage.
 func (l *Log) removeNewestFirst(segments []Segment) (left []Segment) {
 	for i := len(segments) - 1; i >= 0; i-- {
 		if removeFile(l.fs, l.path(segments[i].Sequence)) != nil {

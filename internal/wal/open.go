@@ -70,8 +70,8 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Log, error) {
 	return l, nil
 }
 
-// probe returns an error if no file may be made in the directory: preallocated segments may
-// last for long before that shows. A full disk is no error.
+// probe returns an error if no file may be made in the directory: preallocated segments
+// may last for long before that shows. A full disk is no error.
 func probe(fsys vfs.FS, dir string) error {
 	name := filepath.Join(dir, "beanpole.probe")
 	f, err := fsys.Create(name)

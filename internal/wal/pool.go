@@ -71,8 +71,8 @@ func (p *pool) grow(room int64) error {
 	return nil
 }
 
-// shrink removes the newest segments, all but some. The removals need not be durable: if one
-// fails, the next start removes the file. The caller holds mu.
+// shrink removes the newest segments, all but some. The removals need not be durable: if
+// one fails, the next start removes the file. The caller holds mu.
 func (p *pool) shrink(keep int) {
 	for _, s := range p.preallocated[keep:] {
 		_ = p.remove(s)
@@ -96,8 +96,8 @@ func (p *pool) addLocked() error {
 		s.name = filepath.Join(p.dir, FileName(p.next))
 		s.header = header{log: p.log, sequence: p.next, created: p.stamp(), size: p.size}
 		err = p.create(s)
-		// The sequence is used up if there is a file with that name, also one that was in the
-		// way or could not be removed.
+		// The sequence is used up if there is a file with that name, also one that was in
+		// the way or could not be removed.
 		if _, gone := p.fs.Size(s.name); err == nil || !errors.Is(gone, fs.ErrNotExist) {
 			p.next++
 		}
@@ -134,8 +134,8 @@ func (p *pool) create(s *segment) (err error) {
 	return err
 }
 
-// acquire takes the next segments out of the pool, which the owner is going to write, or none
-// if there are fewer.
+// acquire takes the next segments out of the pool, which the owner is going to write, or
+// none if there are fewer.
 func (p *pool) acquire(n int) ([]*segment, bool) {
 	if n == 0 {
 		return nil, true
@@ -164,8 +164,8 @@ func (p *pool) putBack(segments []*segment) {
 	p.list(slices.Concat(segments, p.preallocated))
 }
 
-// trim removes segments if there are at least two more than the reservations need. While a
-// file is made it does nothing: there is a next time.
+// trim removes segments if there are at least two more than the reservations need. While
+// a file is made it does nothing: there is a next time.
 func (p *pool) trim(reserved int64) {
 	if !p.mu.TryLock() {
 		return
@@ -219,8 +219,8 @@ func (p *pool) adopt(f *found) bool {
 	if err != nil {
 		return false
 	}
-	// A file that was copied may have holes. The process that made it may have ended before the
-	// header was durable, or may have failed to sync it.
+	// A file that was copied may have holes. The process that made it may have ended
+	// before the header was durable, or may have failed to sync it.
 	_, err = file.WriteAt(f.header.encode(), 0)
 	if err := errors.Join(err, file.Preallocate(f.size), file.Sync(), file.Close()); err != nil {
 		return false

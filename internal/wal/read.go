@@ -101,8 +101,9 @@ func (r *sealedReader) open(l *Log, sequence uint64) error {
 	return nil
 }
 
-// join returns the payload of the record that begins with a fragment in the sealed segment
-// i, or nil if the fragment is not a first one, or the rest of the record was never written.
+// join returns the payload of the record that begins with a fragment in the sealed
+// segment i, or nil if the fragment is not a first one, or the rest of the record was
+// never written.
 func (l *Log) join(i int, first []byte) ([]byte, error) {
 	f, _, ok := decodeFragment(first)
 	if !ok || f.from > 0 {
@@ -122,8 +123,8 @@ func (l *Log) join(i int, first []byte) ([]byte, error) {
 	return payload, err
 }
 
-// joinFrom adds the fragments at the beginning of a segment. ended says that the record is
-// whole, or that its rest is nowhere.
+// joinFrom adds the fragments at the beginning of a segment. ended says that the record
+// is whole, or that its rest is nowhere.
 func (l *Log) joinFrom(j *joiner, sequence uint64, end int64) (payload []byte, ended bool, err error) {
 	if end <= firstRecord {
 		return nil, false, nil

@@ -29,8 +29,9 @@ type Tear struct {
 	Length int64  // its length in bytes
 	Closed bool   // there is a closing record before it, so the log did not write it
 
-	// Records is how many whole records are in it: what is before them may be damage, which
-	// nothing proves. Then Kept is the path of a copy, or empty if none could be made.
+	// Records is how many whole records are in it: what is before them may be damage,
+	// which nothing proves. Then Kept is the path of a copy, or empty if none could be
+	// made.
 	Records int
 	Kept    string
 }

@@ -30,10 +30,10 @@ func (d Damage) String() string {
 // directory, in their order, however damaged the files are. It changes nothing in the
 // first directory. The caller holds the lock there.
 //
-// A record is known by its checksum alone, which covers the log, the segment and the place in
-// it, and a fragment names its record. So it does not matter which files are missing, cut or
-// renamed, and what their links say.
-// Attempts to heal that were given up are read too: they say again what is in their order.
+// A record is known by its checksum alone, which covers the log, the segment and the
+// place in it, and a fragment names its record. So it does not matter which files are
+// missing, cut or renamed, and what their links say. Attempts to heal that were given up
+// are read too: they say again what is in their order.
 func Salvage(fsys vfs.FS, dir, to string, opt Options) (records int, damage []Damage, err error) {
 	l, err := Open(fsys, to, opt)
 	if err != nil {
@@ -54,8 +54,8 @@ func Salvage(fsys vfs.FS, dir, to string, opt Options) (records int, damage []Da
 	return records, damage, err
 }
 
-// Check looks at the files of a log as [Salvage] does. It calls f for each whole record, and
-// returns the stretches between them. That no segment is missing only [Replay] knows.
+// Check looks at the files of a log as [Salvage] does. It calls f for each whole record,
+// and returns the stretches between them. That no segment is missing only [Replay] knows.
 func Check(fsys vfs.FS, dir string, f func(payload []byte) error) ([]Damage, error) {
 	files, err := findSegments(fsys, dir)
 	if err != nil {

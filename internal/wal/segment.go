@@ -122,8 +122,8 @@ func (e *LostError) Error() string {
 
 func (e *LostError) Unwrap() error { return e.reason }
 
-// lost returns an error if the file that is written was removed, or is shorter than it was
-// made: a [*LostError] if something in it was durable.
+// lost returns an error if the file that is written was removed, or is shorter than it
+// was made: a [*LostError] if something in it was durable.
 func (s *segment) lost() error {
 	size, named, err := s.file.Stat()
 	switch {

@@ -13,15 +13,15 @@ import (
 //
 //	usable(f) = max(0, f - leastFree)
 //
-// of a segment with f free bytes, and the room be the sum of that over the current segment
-// and the preallocated ones. A record that costs c bytes lowers the room by at most c. The
-// promise is
+// of a segment with f free bytes, and the room be the sum of that over the current
+// segment and the preallocated ones. A record that costs c bytes lowers the room by at
+// most c. The promise is
 //
 //	R1. room >= sum of all reservations
 //
 // Reserve makes segments until that holds with the new one. So does Append, if its record
-// was not reserved. Unreserve lowers the sum, so an Append of the same size right after it
-// needs no new segment.
+// was not reserved. Unreserve lowers the sum, so an Append of the same size right after
+// it needs no new segment.
 
 // capacity returns what a segment can hold.
 func (l *Log) capacity() int64 { return l.pool.size - overhead }
@@ -55,13 +55,13 @@ func NoRoom(err error) bool {
 	return errors.Is(err, ErrNoSequence)
 }
 
-// Reserve promises that records that cost n bytes (see [Cost]) can be appended
-// later without new space on the disk. Call [Log.Unreserve] with the cost of a record right
+// Reserve promises that records that cost n bytes (see [Cost]) can be appended later
+// without new space on the disk. Call [Log.Unreserve] with the cost of a record right
 // before it is appended, or when it is not going to be.
 //
-// If the disk is full the error wraps syscall.ENOSPC, and nothing is reserved. The same holds
-// for other errors of making a file. After one Reserve makes no files
-// for as much or more until [Log.RetryRoom] is called: thousands of records in a second may ask.
+// If the disk is full the error wraps syscall.ENOSPC, and nothing is reserved. The same
+// holds for other errors of making a file. After one Reserve makes no files for as much
+// or more until [Log.RetryRoom] is called: thousands of records in a second may ask.
 func (l *Log) Reserve(n int64) error {
 	if err := l.writable(); err != nil {
 		return err

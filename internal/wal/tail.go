@@ -96,8 +96,8 @@ func (sc *scan) checkOldest() error {
 	return first.corrupt(headerSize, "the segment before, %s, is missing: the oldest that is needed is %s", FileName(before), FileName(sc.oldest))
 }
 
-// keepRecords copies the ends that hold whole records, before they are cut off. A disk that
-// has no room for that does not stop the start.
+// keepRecords copies the ends that hold whole records, before they are cut off. A disk
+// that has no room for that does not stop the start.
 func (l *Log) keepRecords(torn []Tear) error {
 	kept := false
 	for i := range torn {

@@ -69,9 +69,9 @@ func (w *window) record(seed uint32, off int64) (rec []byte, reason string, err 
 	return rec, checkPayload(rec), nil
 }
 
-// records returns records of which only the lengths were looked at: those that begin at off and
-// end before limit, at least one, and about so many bytes. A fragment comes alone. If it
-// is known why there is no record after them, reason says so.
+// records returns records of which only the lengths were looked at: those that begin at
+// off and end before limit, at least one, and about so many bytes. A fragment comes
+// alone. If it is known why there is no record after them, reason says so.
 func (w *window) records(off, limit int64, about int) (data []byte, reason string, err error) {
 	data, err = w.at(off, min(limit-off, max(int64(about), recordHeader)))
 	at, end := int64(0), int64(len(data))
@@ -120,8 +120,8 @@ func (w *window) findProof(seed uint32, x, end int64) (int64, error) {
 	return 0, nil
 }
 
-// countRecords counts the valid records and fragments that begin between two offsets, except
-// internal ones.
+// countRecords counts the valid records and fragments that begin between two offsets,
+// except internal ones.
 func (w *window) countRecords(seed uint32, from, end int64) (n int, err error) {
 	for at := from; at < end; {
 		rec, reason, err := w.record(seed, at)
