@@ -134,6 +134,9 @@ func (sim *simulation) live(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	sim.refusals, sim.patient = rng.IntN(2) == 0, rng.IntN(2) == 0
 	sim.small()
+	if seed%5 >= 2 {
+		sim.opt.Engine.Policies = engine.PolicyFunc(somePolicies)
+	}
 	size := 3 + 2*rng.IntN(2)
 	sim.offOf = 2 + rng.Uint64N(uint64(size-1)) // the first member's clock is the cluster's from the beginning
 	sim.grow(size)

@@ -34,6 +34,7 @@ type simulation struct {
 	nodes []*node
 	cut   map[[2]uint64]bool // the link from one to another is cut
 	told
+	once       sync.Map // the reservations that workers were told of, of jobs that have one attempt
 	fault      fault
 	offOf      uint64                     // the clock of this node is wrong
 	lagged     time.Duration              // how far the cluster's time was behind when all lost their power: their clocks make up for it

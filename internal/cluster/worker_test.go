@@ -90,7 +90,7 @@ func (k *worker) run(done <-chan struct{}) {
 
 // step does something with what the session has reserved, or with others.
 func (k *worker) step() {
-	var tried, shown string
+	var tried, shown, once string
 	var id uint64
 	sent := k.sim.asked.Now()
 	what, tube := k.rng.IntN(10), fmt.Appendf(nil, "tube%d", k.rng.IntN(4))
@@ -109,6 +109,7 @@ func (k *worker) step() {
 			j, o := e.Reserve(now, s, int64(pri))
 			if k.waits = o == engine.Waiting; o == engine.OK {
 				id, shown = j.ID, keyOf(j.Body)
+				once = reservation(e, j.ID)
 			}
 		case 3:
 			e.Release(now, s, id, pri, delay)
@@ -138,7 +139,29 @@ func (k *worker) step() {
 	if err == nil && tried != "" {
 		k.sim.asked.Deleted(tried)
 	}
+	if err == nil && once != "" {
+		if _, twice := k.sim.once.LoadOrStore(once, true); twice {
+			k.sim.t.Errorf("a worker was told of the same %s twice: it was lost meanwhile", once)
+		}
+	}
 	if err == nil && shown != "" {
 		k.sim.asked.Shown(shown, id, sent)
 	}
+}
+
+// reservation names the reservation of a job that has one attempt, or more if it is kicked; it is empty for others.
+func reservation(e *engine.Engine, id uint64) string {
+	c, _ := e.Snapshot(id)
+	if p := e.PolicyOf(c.Tube); p == nil || p.MaxAttempts != 1 {
+		return ""
+	}
+	return fmt.Sprintf("reservation %d of job %d", c.Reserves, c.ID)
+}
+
+// somePolicies are those of a life in which tubes have some.
+func somePolicies(tube string) *engine.Policy {
+	return map[string]*engine.Policy{
+		"tube1": {MaxAttempts: 1, MaxReserved: 5},
+		"tube2": {MaxAttempts: 3, RetryDelay: int64(time.Second), RetryMax: int64(time.Minute), RetryFactor: 2, RetryOn: engine.Lost | engine.Release, TTL: int64(3 * time.Second), BuryAtTTL: true},
+	}[tube]
 }

@@ -128,12 +128,14 @@ func (e *Engine) openGate(now int64, t *tube) {
 	if t.shut {
 		return
 	}
-	for n := 0; t.ready.n > 0 && !e.servable(now, t.ready.top(), n); n++ {
-		if t.shut {
-			return
+	for n := 0; t.policy != nil && t.ready.n > 0; n++ {
+		if i := t.ready.top(); e.servable(now, t, i, e.jobs.at(i), n) {
+			break
 		}
 		if n >= minSlice && e.tickSpent() && t.ready.n > 0 {
 			e.shutGate(t, now)
+		}
+		if t.shut {
 			return
 		}
 	}

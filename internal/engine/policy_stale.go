@@ -65,12 +65,10 @@ func (e *Engine) hadOnce(j *job) bool {
 	return c.reserves > c.kicks
 }
 
-// servable reports whether the first ready job of a tube may be reserved. If not, it has ended it. Or it has shut the
+// servable reports whether the first ready job of a tube with a policy may be reserved. If not, it has ended it. Or it has shut the
 // tube: because the Log refuses that, or because n jobs before it are enough for a turn.
-func (e *Engine) servable(now int64, i slot, n int) bool {
-	j := e.jobs.at(i)
-	t := e.tubeOfJob(j)
-	if t.gate == nil || t.policy == nil {
+func (e *Engine) servable(now int64, t *tube, i slot, j *job, n int) bool {
+	if t.gate == nil {
 		return true
 	}
 	switch why := e.stale(now, t.policy, j); {
@@ -85,9 +83,7 @@ func (e *Engine) servable(now int64, i slot, n int) bool {
 }
 
 // admitOnce reports whether the Log admits the reservation of a job, if that is a Change. If not it shuts the tube.
-func (e *Engine) admitOnce(i slot) bool {
-	j := e.jobs.at(i)
-	t := e.tubeOfJob(j)
+func (e *Engine) admitOnce(t *tube, j *job) bool {
 	if !t.policy.once() || e.admit(JobState, t, j.bodyLen) == OK {
 		return true
 	}
@@ -98,12 +94,8 @@ func (e *Engine) admitOnce(i slot) bool {
 
 // endStale ends a job that somebody wants to reserve by its id, if it is stale, and reports whether it is. One that
 // is buried is as it should be, but has had its attempt.
-func (e *Engine) endStale(now int64, i slot, j *job) bool {
-	t := e.tubeOfJob(j)
-	switch {
-	case t.policy == nil:
-		return false
-	case j.state() == Buried:
+func (e *Engine) endStale(now int64, t *tube, i slot, j *job) bool {
+	if j.state() == Buried {
 		return t.policy.once() && e.hadOnce(j)
 	}
 	why := e.stale(now, t.policy, j)

@@ -93,16 +93,19 @@ func (e *Engine) choose(now int64, s *Session, most int) (i slot, done bool) {
 		} else {
 			i, done = e.search(s)
 		}
-		switch {
-		case i == none:
+		if i == none {
 			return none, done
-		case !e.servable(now, i, n):
+		}
+		j := e.jobs.at(i)
+		t := e.tubeOfJob(j)
+		switch {
+		case t.policy != nil && !e.servable(now, t, i, j, n):
 			if s.index != nil && n >= minSlice && e.Spent() {
 				return none, false
 			}
-		case int(e.jobs.at(i).bodyLen) > most:
+		case int(j.bodyLen) > most:
 			return none, true
-		case e.admitOnce(i):
+		case t.policy == nil || e.admitOnce(t, j):
 			return i, true
 		}
 	}
@@ -131,10 +134,10 @@ func (e *Engine) ReserveJob(now int64, s *Session, id uint64) (Job, Outcome) {
 	if i == none || j.state() == Reserved {
 		return Job{}, NotFound
 	}
-	if e.endStale(now, i, j) {
+	t, wasReady := e.tubeOfJob(j), j.state() == Ready
+	if t.policy != nil && e.endStale(now, t, i, j) {
 		return Job{}, NotFound
 	}
-	t, wasReady := e.tubeOfJob(j), j.state() == Ready
 	if !wasReady || t.policy.once() {
 		if o := e.admit(JobState, t, j.bodyLen); o != OK {
 			return Job{}, o
@@ -194,7 +197,8 @@ func (e *Engine) serve(now int64, t *tube) (ok bool) {
 		if s == nil {
 			return false
 		}
-		if i := t.ready.top(); e.servable(now, i, n) && e.admitOnce(i) {
+		i := t.ready.top()
+		if j := e.jobs.at(i); t.policy == nil || e.servable(now, t, i, j, n) && e.admitOnce(t, j) {
 			e.endWait(s, e.reserve(now, s, i), OK)
 			return true
 		}

@@ -72,6 +72,7 @@ func newTwins(t fataler, src source, opt Options) *twins {
 	tw := &twins{t: t, src: src, e: New(opt), m: newModel(), now: int64(src.intn("start", 2)) * -5 * second}
 	tw.e.slice = 1 + src.intn("slice", 4)
 	tw.e.staleSweep.pass, tw.e.staleSweep.most = modelPass, math.MaxInt // the model ends all at once
+	tw.e.workLimit = maxTurnWork * tickShare                            // what is due is done in one turn
 	tw.e.indexAbove = []int{1, 2, 4, 16}[src.intn("few", 4)]
 	tw.e.jobs.minHeap = []int{0, 1, 3, minHeap}[src.intn("heap", 4)]
 	tw.open()

@@ -84,6 +84,7 @@ func mild(string) *engine.Policy {
 	return &engine.Policy{
 		MaxAttempts: 10, MaxTimeouts: 10, MaxReleases: 10, RetryDelay: int64(time.Second), RetryMax: int64(time.Hour), RetryFactor: 2,
 		RetryOn: engine.Timeout | engine.Lost | engine.Release, MaxReserved: 1000, Interval: 1000, Burst: 1000,
+		TTL: int64(1000 * time.Hour), KeepBuried: int64(1000 * time.Hour),
 	}
 }
 
