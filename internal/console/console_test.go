@@ -43,6 +43,9 @@ func everything(t *testing.T) (*rig, []string) {
 		for _, as := range []string{"", "?as=json", "?as=text", "?as=hex", "?as=php"} {
 			paths = append(paths, fmt.Sprintf("job/%d%s", id, as))
 		}
+		if id != 3 { // which a worker holds
+			paths = append(paths, fmt.Sprintf("job/%d/edit", id))
+		}
 	}
 	r.put("a/b;c", "x")
 	r.in(func(e *engine.Engine, now int64) {
