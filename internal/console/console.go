@@ -82,7 +82,7 @@ func forEachPage[T any](parse func(files ...string) T) map[string]func() T {
 	return sets
 }
 
-var pageNames = []string{"overview", "tubes", "tube", "policy", "put", "import", "search", "job", "edit", "connections", "connection", "activity", "server", "confirm", "login", "problem", "find"}
+var pageNames = []string{"overview", "tubes", "tube", "policy", "put", "import", "search", "job", "edit", "connections", "connection", "activity", "server", "confirm", "login", "problem", "find", "keys"}
 
 // New returns the handler of all paths that begin with Prefix.
 func New(opt Options) *Console {
@@ -98,7 +98,11 @@ func New(opt Options) *Console {
 	for pattern, page := range map[string]pageFunc{
 		"{$}": overviewPage, "tubes": tubesPage, "tube/{tube}": tubePage, "tube/{tube}/policy": policyPage, "tube/{tube}/put": putPage, "put": putPage, "tube/{tube}/import": importPage, "search": searchPage, "job/{job}": jobPage, "job/{job}/edit": editPage,
 		"connections": connectionsPage, "connection/{connection}": connectionPage, "activity": activityPage, "server": serverPage,
-		"confirm": confirmPage,
+		"confirm": confirmPage, "keys": func(*request) (*page, error) {
+			p := newPage("keys", "Keys", "", nil)
+			p.NoLive = true
+			return p, nil
+		},
 	} {
 		c.ofEachServer("GET", pattern, c.show(page))
 	}

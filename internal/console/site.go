@@ -66,8 +66,9 @@ func mayLeave(me *admin.Me) bool { return has(me.Everywhere, "stats") && has(me.
 // A serverRow is a server in the list of all.
 type serverRow struct {
 	ID, Name, Link, Kind string
-	Known                bool   // it has been asked
-	Why                  string // it does not answer; empty: it does
+	Known                bool      // it has been asked
+	Why                  string    // it does not answer; empty: it does
+	Since                time.Time // it does not answer
 	Stats                admin.Stats
 	Found                int    // findings
 	Worst                string // severity of the worst; empty: there is none
@@ -116,6 +117,11 @@ func (g *glances) look(r *request, s *site, one *glance) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if row.Why != "" {
+		if row.Since = one.row.Since; row.Since.IsZero() {
+			row.Since = time.Now()
+		}
+	}
 	one.row, one.at = row, time.Now()
 	close(one.next)
 	one.next = nil
@@ -179,6 +185,9 @@ func (s *serverRow) attention() cell {
 	switch {
 	case s.Why != "":
 		c.Text, c.Class = s.Why, "l why late"
+		if why, away := strings.CutPrefix(s.Why, "does not answer: "); away {
+			c.Text = "no answer for " + duration(int64(time.Since(s.Since).Seconds())) + ": " + why
+		}
 	case !s.Known:
 		c.Text, c.Class = "is being asked…", "l why zero"
 	case s.Found == 0:

@@ -69,8 +69,8 @@ func describe(text json.RawMessage) (kind string, arguments json.RawMessage) {
 	for _, name := range []string{"displayName", "job_class", "wrapped", "class", "task", "job", "@class", "type"} {
 		s := textOf(fields[name])
 		if isWrapper(s) || name == "wrapped" && s != "" {
-			if kind, arguments := describe(firstOf(fields["args"])); kind != "" {
-				return kind, arguments
+			if args := elementsOf(fields["args"]); len(args) > 0 && objectOf(args[0]) != nil {
+				return describe(args[0])
 			}
 		}
 		if s != "" && !isWrapper(s) {
@@ -79,7 +79,7 @@ func describe(text json.RawMessage) (kind string, arguments json.RawMessage) {
 	}
 	if s := cmp.Or(fieldOf(fields["headers"], "task"), fieldOf(fields["headers"], "type")); s != "" { // Celery, Symfony
 		body := fields["body"]
-		if list := slices.Collect(values(body)); fieldOf(fields["headers"], "task") != "" && len(list) == 3 {
+		if list := elementsOf(body); fieldOf(fields["headers"], "task") != "" && len(list) == 3 {
 			return s, callOf(list[0], list[1])
 		}
 		return s, body
@@ -119,7 +119,7 @@ func callOf(list, named json.RawMessage) json.RawMessage {
 	if len(objectOf(named)) == 0 {
 		return list
 	}
-	if firstOf(list) == nil {
+	if len(elementsOf(list)) == 0 {
 		return named
 	}
 	return slices.Concat(list[:len(list)-1], []byte{','}, named, []byte{']'})
@@ -188,25 +188,10 @@ func objectOf(text json.RawMessage) (fields map[string]json.RawMessage) {
 	return fields
 }
 
-// values yields the elements of a list.
-func values(text json.RawMessage) func(yield func(json.RawMessage) bool) {
-	return func(yield func(json.RawMessage) bool) {
-		if len(text) == 0 || text[0] != '[' {
-			return
-		}
-		for _, value := range jsonscan.Members(text) {
-			if !yield(value) {
-				return
-			}
-		}
-	}
-}
-
-func firstOf(list json.RawMessage) json.RawMessage {
-	for value := range values(list) {
-		return value
-	}
-	return nil
+// elementsOf returns what is in a list; of what is none there is nothing.
+func elementsOf(list json.RawMessage) (all []json.RawMessage) {
+	_ = json.Unmarshal(list, &all)
+	return all
 }
 
 func textOf(raw json.RawMessage) string {

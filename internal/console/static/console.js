@@ -182,10 +182,17 @@
     if (button && $("tbody :checked", form)) form.requestSubmit(button);
     else names.map((n) => $('main a[data-dialog][href*="do=' + n + '&"]')).find(Boolean)?.click();
   };
+  const tell = async () => {
+    const part = $("[data-part=keys]", new DOMParser().parseFromString(await fetch(document.body.dataset.base + "keys").then((answer) => answer.text()).catch(() => ""), "text/html"));
+    if (!part) return;
+    $("#keys").replaceChildren(part);
+    $("#keysoff").checked = keep("keys") === "off";
+    $("#keys").showModal();
+  };
   const go = (where) => { location.href = document.body.dataset.base + where; };
   const click = (selector) => $(selector)?.click();
   const keys = {
-    "/": () => find(), f: () => $("main [data-search]")?.focus(), j: () => move(1), k: () => move(-1), "[": () => click("a[data-first]"), "]": () => click("a[data-next]"), " ": () => button.click(), "?": () => $("#keys").showModal(),
+    "/": () => find(), f: () => $("main [data-search]")?.focus(), j: () => move(1), k: () => move(-1), "[": () => click("a[data-first]"), "]": () => click("a[data-next]"), " ": () => button.click(), "?": () => tell(),
     x: () => { const c = $("input[type=checkbox]", rows()[row] ?? document.createElement("p")); if (c) { c.checked = !c.checked; count(); } }, Enter: () => $("td.name a", rows()[row] ?? document.createElement("p"))?.click(),
     "g o": () => go(""), "g t": () => go("tubes"), "g c": () => go("connections"), "g a": () => go("activity"), "g s": () => go("server"), K: () => act("kick-job", "kick-tube"), B: () => act("bury-job"), D: () => act("delete-job", "clear-tube"), m: () => act("move-job"), p: () => act("pause-tube", "resume-tube"),
     u: () => all(".crumbs a").pop()?.click(), s: () => { const menu = $(".sites"); if (menu) { menu.open = true; $("a", menu).focus(); } }, "g f": () => go("search"),
@@ -210,7 +217,6 @@
   };
   const help = $("#help");
   help.hidden = false;
-  help.onclick = () => $("#keys").showModal();
-  $("#keysoff").checked = keep("keys") === "off";
+  help.onclick = () => tell();
   prepare();
 })();
