@@ -29,8 +29,8 @@ func TestWithoutScript(t *testing.T) {
 	shows("Job 1 was put into mail.")
 	step(chromedp.Navigate(s.url("tube/mail/import")), chromedp.SetUploadFiles("input[type=file]", []string{file}), chromedp.Click("main form button"))
 	shows("2 jobs")
-	step(chromedp.Navigate(s.url("tubes")), chromedp.SendKeys("input[name=q]", "ma*"), chromedp.Click("form[role=search] button"), chromedp.WaitReady("input[name=q][value='ma*']"), chromedp.WaitReady("a.tube[href='/console/tube/mail']"))
-	step(chromedp.Navigate(s.url("search")), chromedp.SendKeys("input[name=q]", "needle"), chromedp.Click("form[role=search] button"), chromedp.WaitReady("a[href='/console/job/3']"))
+	step(chromedp.Navigate(s.url("tubes")), chromedp.SendKeys("main input[name=q]", "ma*"), chromedp.Click("main form[role=search] button"), chromedp.WaitReady("main input[name=q][value='ma*']"), chromedp.WaitReady("a.tube[href='/console/tube/mail']"))
+	step(chromedp.Navigate(s.url("search")), chromedp.SendKeys("main input[name=q]", "needle"), chromedp.Click("main form[role=search] button"), chromedp.WaitReady("a[href='/console/job/3']"))
 	step(chromedp.Navigate(s.url("")), chromedp.Click("a.tube[href='/console/tube/mail']"), chromedp.WaitReady("input[value='1']"),
 		chromedp.Click("input[value='1']"), chromedp.Click("input[value='2']"), chromedp.Click("button[value=bury-job]"), chromedp.WaitReady(".confirm button"),
 		chromedp.Click(".confirm button"))
