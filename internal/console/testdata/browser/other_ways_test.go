@@ -76,7 +76,7 @@ func TestKeyboardOnly(t *testing.T) {
 
 	keys("g", "f")
 	until(t, ctx, "location.pathname == '/console/search' && !document.querySelector('#help').hidden")
-	tabTo(t, ctx, "input[name=what]")
+	tabTo(t, ctx, "main input[name=q]")
 	keys("needle", "\r")
 	until(t, ctx, "document.querySelector('[data-found] .tube')?.textContent == '2' && !document.querySelector('#help').hidden")
 

@@ -20,7 +20,7 @@ func TestSearch(t *testing.T) {
 	s.fill("mail", 120_000, func(i int) string { return fmt.Sprintf(`{"n":%d}`, i) })
 	ctx := browse(t)
 	do(t, ctx, visit(s.url("tube/mail")))
-	do(t, ctx, chromedp.SetValue("select[name=by]", "pointer"), chromedp.SendKeys("input[name=what]", "/n = 119999\r"))
+	do(t, ctx, chromedp.SendKeys("main input[name=q]", "/n = 119999\r"))
 	until(t, ctx, "document.querySelector('[data-found] .tube')?.textContent == '120000'")
 	until(t, ctx, "document.querySelector('[data-progress]').textContent.includes('1 found in 120\u202f000 of 120\u202f000 jobs')")
 	eval[any](t, ctx, ofAll("delete-job"))
