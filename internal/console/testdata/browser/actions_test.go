@@ -256,7 +256,7 @@ func TestPutAgain(t *testing.T) {
 		do(t, ctx, visit(s.url(fmt.Sprintf("tube/mail/put?from=%d", from))))
 		until(t, ctx, "!document.querySelector('#help').hidden")
 		eval[any](t, ctx, "document.querySelector('main form button.go').click()")
-		until(t, ctx, fmt.Sprintf("document.querySelector('.note')?.textContent == 'Job %d was put into mail.'", again))
+		until(t, ctx, fmt.Sprintf("document.querySelector('.note')?.textContent.startsWith('Job %d was put into mail.')", again))
 		r, err := http.Get(fmt.Sprintf("http://%s/api/v1/jobs/%d/body", s.admin, again))
 		if err != nil {
 			t.Fatal(err)

@@ -56,7 +56,7 @@ func TestKeyboardOnly(t *testing.T) {
 		keys(body)
 		tabTo(t, ctx, "main form button")
 		keys("\r")
-		until(t, ctx, "document.querySelector('.note')?.textContent == 'Job "+string(rune('1'+job))+" was put into mail.' && !document.querySelector('#help').hidden")
+		until(t, ctx, "document.querySelector('.note')?.textContent.startsWith('Job "+string(rune('1'+job))+" was put into mail.') && !document.querySelector('#help').hidden")
 		if job < 2 {
 			tabTo(t, ctx, "a[href$='/put']")
 			keys("\r")

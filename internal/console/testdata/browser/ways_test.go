@@ -122,7 +122,7 @@ func TestNoteStays(t *testing.T) {
 	until(t, ctx, "document.querySelector('#live[data-on]') && document.querySelectorAll('.jobs tbody tr').length == 1")
 	s.put("mail", "y", 1)
 	until(t, ctx, "document.querySelectorAll('.jobs tbody tr').length == 2")
-	if got := eval[string](t, ctx, "document.querySelector('main > .note')?.textContent ?? ''"); got != "Job 1 was put into mail." {
+	if got := eval[string](t, ctx, "document.querySelector('main > .note')?.textContent ?? ''"); got != "Job 1 was put into mail. Open it" {
 		t.Errorf("the note is %q", got)
 	}
 }
