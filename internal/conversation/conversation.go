@@ -141,6 +141,7 @@ type Conversation struct {
 	owner  Owner
 
 	state  State
+	looked bool // a turn has looked at the put whose body the parser waits for
 	ending ending
 	sess   *engine.Session
 	parser wire.Parser
@@ -150,9 +151,8 @@ type Conversation struct {
 	last lastCommand // that was executed; it belongs to the turn
 	wait wait        // of a reserve
 
-	looked bool       // a turn has looked at the put whose body the parser waits for
-	facts  wire.Facts // what the client wants to know of jobs besides; it belongs to the turn
-	out    output     // replies
+	want *want  // nil: nothing; it belongs to the turn
+	out  output // replies
 
 	progress progress
 	pace     pace
@@ -382,11 +382,11 @@ func (c *Conversation) Answer(job engine.Job, o engine.Outcome) {
 	a := &c.wait.answer
 	switch {
 	case c.wait.asks == aJob && o == engine.OK:
-		a.job(wire.Reserved, job, c.facts)
+		a.job(wire.Reserved, job, c.want)
 	case o == engine.OK:
-		a.batch([]engine.Job{job}, c.facts)
+		a.batch([]engine.Job{job}, c.want)
 	case c.wait.asks == whatIsThere:
-		a.batch(nil, c.facts)
+		a.batch(nil, c.want)
 	default:
 		a.bytes = wire.AppendWord(a.bytes, outcomeWords[o])
 	}

@@ -192,7 +192,10 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 	case wire.Caps:
 		c.out.bytes = wire.AppendCaps(c.out.bytes)
 	case wire.Want:
-		c.facts = wire.Facts(cmd.Count)
+		c.want = nil
+		if cmd.Count != 0 {
+			c.want = &want{wire.Facts(cmd.Count), e}
+		}
 		c.word(wire.OK)
 	case wire.Quit:
 		c.endInTurn(e, now, ErrQuit)
@@ -238,7 +241,7 @@ func (c *Conversation) reserveBatch(e *engine.Engine, now, timeout int64, n int)
 	case o != engine.OK && asks == aBatch:
 		c.unsuccessful(outcomeWords[o])
 	default:
-		c.out.batch(jobs, c.facts)
+		c.out.batch(jobs, c.want)
 	}
 	clear(jobs) // they refer to bodies
 	c.shared.reserved = jobs[:0]
@@ -250,7 +253,7 @@ func (c *Conversation) job(success wire.Word, job engine.Job, o engine.Outcome) 
 		c.unsuccessful(outcomeWords[o])
 		return
 	}
-	c.out.job(success, job, c.facts)
+	c.out.job(success, job, c.want)
 }
 
 func (c *Conversation) watch(e *engine.Engine, tube []byte) {

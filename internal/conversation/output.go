@@ -102,13 +102,19 @@ func (o *output) continueReply() {
 	}
 }
 
+// A want is what a client wants to know of jobs besides, and who knows it.
+type want struct {
+	facts  wire.Facts
+	engine *engine.Engine
+}
+
 // job appends a reply with a job, or the part of it before a large body.
-func (o *output) job(w wire.Word, job engine.Job, f wire.Facts) {
+func (o *output) job(w wire.Word, job engine.Job, f *want) {
 	switch {
 	case len(job.Body) >= largeBody:
 		o.jobStart(w, job, f)
 		o.rest = &rest{body: job.Body}
-	case f != 0:
+	case f != nil:
 		o.wholeJob(w, job, f)
 	default:
 		o.bytes = wire.AppendJob(o.bytes, w, job.ID, job.Body)
@@ -116,19 +122,19 @@ func (o *output) job(w wire.Word, job engine.Job, f wire.Facts) {
 }
 
 // wholeJob is job, but copies any body.
-func (o *output) wholeJob(w wire.Word, job engine.Job, f wire.Facts) {
+func (o *output) wholeJob(w wire.Word, job engine.Job, f *want) {
 	o.jobStart(w, job, f)
 	o.bytes = wire.AppendDataEnd(append(o.bytes, job.Body...))
 }
 
 // jobStart appends the line before a body.
-func (o *output) jobStart(w wire.Word, job engine.Job, f wire.Facts) {
+func (o *output) jobStart(w wire.Word, job engine.Job, f *want) {
 	o.bytes = wire.AppendJobStart(o.bytes, w, job.ID, len(job.Body))
-	if f == 0 {
+	if f == nil {
 		return
 	}
-	st := job.Stats()
-	o.bytes = wire.AppendFacts(o.bytes, f, &wire.JobFacts{
+	st := f.engine.Handed(job.ID)
+	o.bytes = wire.AppendFacts(o.bytes, f.facts, &wire.JobFacts{
 		Tube:     st.Tube,
 		Reserves: uint64(st.Reserves),
 		Timeouts: uint64(st.Timeouts),
@@ -145,7 +151,7 @@ const jobLine = 48
 
 // batch appends a reply with a batch, or the part of it before a large body that is the
 // last.
-func (o *output) batch(jobs []engine.Job, f wire.Facts) {
+func (o *output) batch(jobs []engine.Job, f *want) {
 	size := jobLine
 	for i := range jobs {
 		size += jobLine + len(jobs[i].Body)

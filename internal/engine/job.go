@@ -124,14 +124,6 @@ type coldJob struct {
 type Job struct {
 	ID   uint64
 	Body []byte
-
-	engine *Engine
-}
-
-// Stats returns what stats-job tells of the job, as long as Body is valid.
-func (j Job) Stats() JobStats {
-	st, _ := j.engine.JobStats(j.engine.now, j.ID)
-	return st
 }
 
 // Keep returns the body for use after the turn. A large one is not copied: it has

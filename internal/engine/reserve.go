@@ -19,6 +19,9 @@ func (e *Engine) Reserve(now int64, s *Session, timeout int64) (Job, Outcome) {
 	if timeout != Forever {
 		s.waitUntil = now + timeout*second
 	}
+	if s.index == nil && e.staleSweep.tubes == 0 { // as nearly always: no job can be stale
+		return e.finishReserve(now, s, e.best(s))
+	}
 	if s.index != nil {
 		s.index.looks = 0
 	}
@@ -178,7 +181,7 @@ func (e *Engine) reserve(now int64, s *Session, i slot) Job {
 		e.pass(now, t, i, j, wasReady)
 	}
 	e.turnWork += int(j.bodyLen) / bytesPerUnit // which the caller copies
-	return Job{j.id, e.body(j), e}
+	return Job{j.id, e.body(j)}
 }
 
 // match gives a job that has become ready to a session that waits for it, if its

@@ -213,6 +213,13 @@ func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 	return st, OK
 }
 
+// Handed returns what stats-job tells of a job that was handed out in this turn. A Waiter
+// may call it.
+func (e *Engine) Handed(id uint64) JobStats {
+	st, _ := e.JobStats(e.now, id)
+	return st
+}
+
 // Peek returns a job by id, whatever its state.
 func (e *Engine) Peek(id uint64) (Job, Outcome) {
 	i, _ := e.lookup(id)
@@ -239,5 +246,5 @@ func (e *Engine) peek(i slot) (Job, Outcome) {
 	}
 	j := e.jobs.at(i)
 	e.turnWork += int(j.bodyLen) / bytesPerUnit // which the caller copies
-	return Job{j.id, e.body(j), e}, OK
+	return Job{j.id, e.body(j)}, OK
 }

@@ -191,31 +191,37 @@ var Own = func() (own []Op) {
 	return own
 }()
 
+// A verb is that of a command, as its lines begin.
+type verb struct {
+	text string
+	op   Op
+}
+
 // byFirst lists the commands by the first byte of their verb, in table order. A verb that begins
 // with another comes before that: of our own ones, reserve-batch.
-var byFirst = func() (t [256][]Op) {
+var byFirst = func() (t [256][]verb) {
 	for op := Unknown + 1; op < NumOps; op++ {
-		verb := commands[op].verb
-		ops := &t[verb[0]]
-		at := slices.IndexFunc(*ops, func(o Op) bool { return strings.HasPrefix(verb, commands[o].verb) })
+		text := commands[op].verb
+		verbs := &t[text[0]]
+		at := slices.IndexFunc(*verbs, func(v verb) bool { return strings.HasPrefix(text, v.text) })
 		if at < 0 {
-			at = len(*ops)
+			at = len(*verbs)
 		}
-		*ops = slices.Insert(*ops, at, op)
+		*verbs = slices.Insert(*verbs, at, verb{text, op})
 	}
 	return t
 }()
 
 // recognize returns the command that a line gives and where its arguments
-// begin.
+// begin. It looks first at where a verb ends: there nearly all others differ.
 func recognize(line []byte) (op Op, args int) {
 	if len(line) == 0 {
 		return Unknown, 0
 	}
-	for _, op := range byFirst[line[0]] {
-		verb := commands[op].verb
-		if len(line) >= len(verb) && string(line[:len(verb)]) == verb {
-			return op, len(verb)
+	for _, v := range byFirst[line[0]] {
+		n := len(v.text)
+		if len(line) >= n && line[n-1] == v.text[n-1] && string(line[:n]) == v.text {
+			return v.op, n
 		}
 	}
 	return Unknown, 0
