@@ -150,7 +150,7 @@ func (e *Engine) updatePolicies() {
 		if !p.restored && e.tickSpent() {
 			return
 		}
-		e.turnWork += lookupWork
+		e.turnWork += lookupWork + len(p.set)/looksPerUnit
 		if t := e.tubes[p.outdatedFrom]; t != nil {
 			e.setPolicy(t, e.PolicyOf(t.name))
 		}

@@ -30,9 +30,9 @@ const (
 	// so each operation ends, and a short one needs one turn only.
 	minSlice = 8
 
-	looksPerUnit = 16      // watched tubes, entries of a list, or places of a run
+	looksPerUnit = 16      // watched tubes, entries of a list, patterns of policies, or places of a run
 	seekWork     = 32      // units to find a place in a run
-	lookupWork   = 8       // units to look up the policy of a tube
+	lookupWork   = 8       // units to look up the policy of a tube, beside a look at each pattern that was set
 	endWork      = 2       // units to end a job as its policy says, beside those of its queue
 	bytesPerUnit = 1 << 10 // of bodies
 )
