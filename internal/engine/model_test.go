@@ -104,6 +104,9 @@ func (m *model) tube(name string) *modelTube {
 	t := &modelTube{name: name, born: m.tick(), spent: math.MinInt64 / 2, opensAt: Never}
 	m.tubes = append(m.tubes, t)
 	m.armSweep()
+	if until, closed := m.closes(m.turn, t); closed {
+		t.closed, t.opensAt = true, until
+	}
 	return t
 }
 
