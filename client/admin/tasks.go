@@ -16,9 +16,9 @@ type StartTask struct {
 	OfTube
 	Wait int      `query:"wait" min:"0" max:"60" default:"0"` // Answer when the task has ended, or after so many seconds.
 	_    struct{} `oneof:"state,ids"`                         // Has one of state and ids.
-	// kick takes buried and delayed jobs; bury ready, delayed and reserved ones; release reserved ones; the others ready, delayed and
-	// buried ones.
-	Do       string    `json:"do" enum:"kick,bury,release,delete,move,change" required:"true"`
+	// kick takes buried and delayed jobs; bury ready, delayed and reserved ones; release reserved ones; redrive buried ones, which become
+	// ready in the tube that a policy has moved them out of, with as many tries again; the others ready, delayed and buried ones.
+	Do       string    `json:"do" enum:"kick,bury,release,redrive,delete,move,change" required:"true"`
 	State    *string   `json:"state" as:"State"`
 	IDs      *[]uint64 `json:"ids" maxitems:"10000"`
 	Q        *string   `json:"q" maxlen:"2048"` // With state: only those that match, as in a search. So do the next four.
@@ -27,7 +27,7 @@ type StartTask struct {
 	Pointer  *string   `json:"pointer" maxlen:"1024"`
 	Equals   *string   `json:"equals" maxlen:"1024"`
 	Count    *uint32   `json:"count"`                  // How many at most; all if it is left out.
-	To       *string   `json:"to" as:"TubeName"`       // For move: the other tube.
+	To       *string   `json:"to" as:"TubeName"`       // For move: the other tube. For redrive: the tube for all of them, also those that have no origin.
 	Priority *uint32   `json:"priority" as:"Priority"` // For bury, release and change.
 	Delay    *uint32   `json:"delay"`                  // For release and change.
 	TTR      *uint32   `json:"ttr"`                    // For change.
@@ -48,7 +48,7 @@ type Task struct {
 	Looked   uint64            `json:"looked"`                       // Jobs that it has looked at to find those that it is about.
 	Found    uint64            `json:"found"`                        // Jobs that it is about.
 	Done     uint64            `json:"done"`                         // Jobs that it was done to.
-	Skipped  map[string]uint64 `json:"skipped" min:"1"`              // How many jobs it was not done to, by what they were by then; a state, `gone`, or `in another tube`.
+	Skipped  map[string]uint64 `json:"skipped" min:"1"`              // How many jobs it was not done to, by what they were by then; a state, `gone`, `in another tube`, or, for redrive, `without an origin`, or `not permitted` there.
 	Problem  string            `json:"problem,omitempty" minlen:"1"` // Why it has failed.
 }
 

@@ -210,7 +210,7 @@ func TestTasksRefused(t *testing.T) {
 	r := start(t, Options{})
 	r.putAll("mail", "x")
 	for request, want := range map[string]string{
-		`{"do":"eat","state":"ready"}`:                                       "do: want one of [bury change delete kick move release]",
+		`{"do":"eat","state":"ready"}`:                                       "do: want one of [bury change delete kick move redrive release]",
 		`{"do":"kick","state":"ready"}`:                                      "state: want one of [buried delayed]",
 		`{"do":"kick"}`:                                                      "want one of state and ids",
 		`{"do":"kick","state":"buried","ids":[1]}`:                           "want one of state and ids",

@@ -252,3 +252,38 @@ func TestPartlyVisible(t *testing.T) {
 		}
 	}
 }
+
+// Dead jobs are brought back to tubes that their caller may manage, and nowhere else.
+func TestRedrive(t *testing.T) {
+	known := rightsPolicy(t)
+	who := known["manage mail"]
+	r := startWith(t, Options{Identify: func(*http.Request) (*access.Identity, bool) { return who, true }}, server.Options{}, engine.Options{}, broker.Options{})
+	r.in(func(e *engine.Engine, now int64) {
+		e.SetPolicies(onePolicy{&engine.Policy{MaxReleases: 1, Exhausted: engine.MoveExhausted, DeadTube: "mail"}})
+		s := e.Open(nil)
+		for _, tube := range []string{"x", "y", "mail"} {
+			id, _ := e.PutInto(now, []byte(tube), engine.Spec{TTR: 9}, nil)
+			e.ReserveJob(now, s, id)
+			e.Release(now, s, id, 0, 0)
+		}
+	})
+	if task := r.sweep("mail", `{"do":"redrive","state":"buried"}`); task.Done != 0 || task.Skipped["not permitted"] != 2 || task.Skipped["without an origin"] != 1 {
+		t.Errorf("%+v", task)
+	}
+	r.want(403, "POST", "/tubes/mail/tasks", `{"do":"redrive","state":"buried","to":"x"}`, nil)
+	who = known["manage"]
+	if task := r.sweep("mail", `{"do":"redrive","state":"buried","count":1}`); task.Done != 1 {
+		t.Errorf("%+v", task)
+	}
+	who = known["both"]
+	if got := r.want(200, "GET", "/jobs/1", "", nil); !strings.Contains(got, `"tube":"x"`) || !strings.Contains(got, `"state":"ready"`) || strings.Contains(got, "origin") {
+		t.Error(got)
+	}
+	if got := r.want(200, "GET", "/jobs/2", "", nil); !strings.Contains(got, `"origin":"y"`) {
+		t.Error(got)
+	}
+	who = known["manage"]
+	if task := r.sweep("mail", `{"do":"redrive","state":"buried","to":"z"}`); task.Done != 2 {
+		t.Errorf("%+v", task)
+	}
+}

@@ -125,7 +125,7 @@ func (w *taskWork) jobs() (ids []uint64, err error) {
 			return false
 		}
 		rd.each(slice, w.search, func(j *walkedJob, matches bool) bool {
-			if matches {
+			if matches && !(w.in.Count != nil && w.homeless(&j.JobStats)) { // of so many, all are to be done
 				ids = append(ids, j.ID)
 			}
 			return uint64(len(ids)) < most
@@ -171,10 +171,21 @@ func (w *taskWork) one(e *engine.Engine, now int64, id uint64, states []string) 
 	case w.in.State != nil && is != *w.in.State || !slices.Contains(states, is):
 		return is, engine.OK
 	}
+	switch {
+	case w.homeless(&st):
+		return "without an origin", engine.OK
+	case w.in.Do == "redrive" && w.in.To == nil && !w.caller.Identity.Meets(manageNamed, st.Origin):
+		return "not permitted", engine.OK
+	}
 	if o = doTo(e, now, &st, w.in); o == engine.NotFound {
 		return is, engine.OK
 	}
 	return "", o
+}
+
+// homeless reports whether a job is to be brought back, and nobody knows where to.
+func (w *taskWork) homeless(st *engine.JobStats) bool {
+	return w.in.Do == "redrive" && w.in.To == nil && st.Origin == ""
 }
 
 // doTo does to a job what a task does to each.
@@ -186,6 +197,8 @@ func doTo(e *engine.Engine, now int64, st *engine.JobStats, in *admin.StartTask)
 		return e.BuryJob(st.ID, valueOr(in.Priority, st.Pri))
 	case "release":
 		return e.ReleaseJob(now, st.ID, valueOr(in.Priority, st.Pri), valueOr(in.Delay, 0))
+	case "redrive":
+		return e.RedriveJob(now, st.ID, valueOr(in.To, ""))
 	case "delete":
 		return e.DeleteJob(st.ID)
 	case "move":

@@ -47,6 +47,7 @@ var actions = map[string]action{
 	"kick-tube":        bulk("Kick", "kicked", "kick"),
 	"bury-jobs":        bulk("Bury", "buried", "bury"),
 	"release-jobs":     bulk("Release", "released", "release", "delay"),
+	"redrive-jobs":     bulk("Redrive", "redriven", "redrive", "to"),
 	"clear-tube":       bulk("Delete", "deleted", "delete"),
 	"move-jobs":        bulk("Move", "moved", "move", "to"),
 	"change-jobs":      bulk("Change", "changed", "change", "priority", "delay", "ttr"),

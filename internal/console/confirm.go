@@ -116,6 +116,8 @@ func (c *confirmation) Consequence() string {
 		return "They become ready, and workers may take them at once."
 	case "change-job", "change-jobs":
 		return "What is empty stays as it is. A delay begins now; 0 makes the job ready."
+	case "redrive-jobs":
+		return "They become ready in the tubes that a policy has moved them out of, with as many tries again. Those without an origin stay, unless a tube is named."
 	case "copy-job":
 		return "This makes a new job with the same body. The other one stays as it is."
 	case "cancel-task":
@@ -139,6 +141,8 @@ func (c *confirmation) States() []string {
 	switch c.Do {
 	case "kick-tube":
 		return []string{"buried", "delayed"}
+	case "redrive-jobs":
+		return []string{"buried"}
 	case "release-jobs":
 		return []string{"reserved"}
 	case "bury-jobs":

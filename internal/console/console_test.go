@@ -36,7 +36,7 @@ func everything(t *testing.T) (*rig, []string) {
 		"confirm?do=change-job&job=1", "confirm?do=copy-job&job=1", "confirm?do=move-job&job=1&job=2", "confirm?do=change-jobs&tube=mail&state=ready", "confirm?do=release-jobs&tube=mail", "confirm?do=bury-jobs&tube=mail&state=ready",
 		"confirm?do=clear-tube&tube=mail&state=ready&q=<script>alert(1)</script>", "confirm?do=cancel-task&task=1", "tube/a%2Fb%3Bc?state=ready",
 		"tube/mail", "tube/mail?state=ready", "tube/mail?state=buried", "tube/mail?state=delayed", "tube/mail?state=reserved", "connection/1",
-		"confirm?do=kick-tube&tube=mail&state=buried", "confirm?do=clear-tube&tube=mail&tube=a%2Fb%3Bc&state=ready", "confirm?do=move-jobs&tube=mail", "confirm?do=pause-tube&tube=mail",
+		"confirm?do=kick-tube&tube=mail&state=buried", "confirm?do=clear-tube&tube=mail&tube=a%2Fb%3Bc&state=ready", "confirm?do=move-jobs&tube=mail", "confirm?do=redrive-jobs&tube=mail", "confirm?do=pause-tube&tube=mail",
 		"confirm?do=delete-job&job=1", "confirm?do=release-job&job=1", "confirm?do=close-connection&connection=1", "confirm?do=drain", "confirm?do=undrain"}
 	for _, body := range hostile {
 		id := r.put("mail", body)

@@ -35,6 +35,8 @@ type Change struct {
 
 	Tube    string
 	From    string
+	Origin  string // of a job: the tube that a policy has moved it out of; empty: none. Not in the log of a JobState
+	Was     string // JobMoved: its Origin before
 	Body    []byte // valid until the end of the turn
 	BodyLen int    // bytes; also where Body is not set
 	FromLen int    // bytes of the body before, of a JobMoved
@@ -82,11 +84,11 @@ func (e *Engine) emitPut(i slot, j *job, body []byte) {
 }
 
 // emitMoved emits the change of a job that is in another tube now, or has another body. The
-// job loses its segment: the change will have a new record.
-func (e *Engine) emitMoved(i slot, j *job, from *tube, fromLen int) {
+// job loses its segment: the change will have a new record. was is the origin that it had.
+func (e *Engine) emitMoved(i slot, j *job, from *tube, fromLen int, was string) {
 	if e.opt.Logged {
 		c := e.changeOf(JobMoved, i, j)
-		c.From, c.FromLen = from.name, fromLen
+		c.From, c.FromLen, c.Was = from.name, fromLen, was
 		c.Body = bytes.Clone(e.body(j)) // the job may be deleted, and its slot reused, before the turn ends
 		e.changes = append(e.changes, c)
 		j.packing &^= unlogged
@@ -113,7 +115,7 @@ func pauseOf(t *tube) Change {
 // emitDeleted emits the change of a job of a tube that is about to be removed.
 func (e *Engine) emitDeleted(t *tube, i slot, j *job) {
 	if e.opt.Logged {
-		e.changes = append(e.changes, Change{Kind: JobDeleted, ID: j.id, Tube: t.name, BodyLen: int(j.bodyLen), Segment: e.jobs.segment(i), Slot: i})
+		e.changes = append(e.changes, Change{Kind: JobDeleted, ID: j.id, Tube: t.name, Origin: e.origins[j.id], BodyLen: int(j.bodyLen), Segment: e.jobs.segment(i), Slot: i})
 	}
 }
 
@@ -143,6 +145,9 @@ func (e *Engine) changeOf(kind ChangeKind, i slot, j *job) Change {
 		c.Due = cold.when
 	case Reserved:
 		c.State = Ready
+	}
+	if len(e.origins) > 0 {
+		c.Origin = e.origins[j.id]
 	}
 	return c
 }
@@ -294,6 +299,7 @@ func (e *Engine) restorePut(c Change) {
 	e.jobs.setSegment(i, c.Segment)
 	e.restoreFields(j, c)
 	e.addJob(i, j, t, c.Body)
+	e.setOrigin(c.ID, c.Origin)
 	e.attach(t, i, j)
 }
 

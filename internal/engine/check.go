@@ -39,6 +39,7 @@ func (e *Engine) Check() error {
 	}
 	c.slots("large bodies", &e.bodies.large.slots)
 	c.timers()
+	c.origins()
 	c.assert(e.staleSweep.tubes == c.stales && (e.staleSweep.due != Never || c.stales == 0), "I26: the policies of %d tubes make jobs stale, counted are %d; a look at all is due at %d", c.stales, e.staleSweep.tubes, e.staleSweep.due)
 	return errors.Join(c.broken...)
 }
@@ -418,6 +419,14 @@ func (c *checker) slots(what string, s *slots) {
 	}
 	c.assert(open == len(s.open), "I10: %s: %d pages have free slots, %d are open", what, open, len(s.open))
 	c.assert(empty == s.empty && empty <= 1, "I10: %s: %d empty pages, counted %d", what, empty, s.empty)
+}
+
+// origins tests I27: only jobs that are there have an origin.
+func (c *checker) origins() {
+	for id, tube := range c.e.origins {
+		i, _ := c.e.lookup(id)
+		c.assert(i != none && tube != "", "I27: job %d has the origin %q, and is not there", id, tube)
+	}
 }
 
 func (c *checker) timers() {

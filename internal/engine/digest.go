@@ -83,6 +83,9 @@ func (h *Hasher) appendJob(b []byte, c *Change) []byte {
 	case Buried: // a rank, and no moment
 		b = binary.LittleEndian.AppendUint64(b, uint64(c.Due))
 	}
+	if c.Origin != "" {
+		b = append(append(b, byte(len(c.Origin))), c.Origin...)
+	}
 	return append(b, c.Body...)
 }
 

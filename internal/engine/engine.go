@@ -71,6 +71,8 @@ type Engine struct {
 	limitsAge int  // how often the limits were set
 	limited   bool // the limits may refuse a put
 
+	origins map[uint64]string // tubes, by the ids of jobs; see setOrigin
+
 	policies     policies
 	policyCounts PolicyCounts
 	staleSweep   staleSweep
@@ -314,6 +316,7 @@ func (e *Engine) removeJob(i slot, j *job) {
 	t.bytes -= int64(j.bodyLen)
 	e.stats.Bytes -= uint64(j.bodyLen)
 	e.ids.remove(j.id)
+	e.setOrigin(j.id, "")
 	e.bodies.free(j.bodySlot, j.bodyLen)
 	e.jobs.free(i, j)
 	e.removeIfUnused(t)

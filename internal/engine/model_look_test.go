@@ -145,7 +145,7 @@ func (m *model) allStats(now int64) Stats {
 
 func (m *model) jobStats(now int64, j *modelJob) JobStats {
 	st := JobStats{
-		ID: j.id, Tube: j.tube, State: j.state, Pri: j.pri, Delay: j.delay, TTR: j.ttr, Age: (now - j.created) / second,
+		ID: j.id, Tube: j.tube, Origin: j.origin, State: j.state, Pri: j.pri, Delay: j.delay, TTR: j.ttr, Age: (now - j.created) / second,
 		Reserves: j.reserves, Timeouts: j.timeouts, Releases: j.releases, Buries: j.buries, Kicks: j.kicks, Size: uint32(len(j.body)),
 	}
 	if j.holder != nil {

@@ -67,6 +67,9 @@ func (m *model) end(why PolicyEvent, j *modelJob, how Exhausted) {
 		return
 	case MoveExhausted:
 		m.leave(j)
+		if j.origin == "" {
+			j.origin = from
+		}
 		j.tube = m.tube(strings.ReplaceAll(m.policyOf(from).DeadTube, "{tube}", from)).name
 	}
 	j.buries++

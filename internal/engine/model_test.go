@@ -62,7 +62,7 @@ type modelSession struct {
 
 // fields are what the log knows of a job.
 type fields struct {
-	tube                                        string
+	tube, origin                                string
 	body                                        []byte
 	state                                       State
 	pri, delay, ttr                             uint32
@@ -474,7 +474,28 @@ func (m *model) moveJob(now int64, id uint64, to string) Outcome {
 		return NotFound
 	}
 	from := j.tube
-	j.tube = m.tube(to).name
+	j.tube, j.origin = m.tube(to).name, ""
+	j.logged = j.fields
+	m.match(now)
+	m.collect(from)
+	return OK
+}
+
+func (m *model) redrive(now int64, id uint64, to string) Outcome {
+	j := m.jobs[id]
+	if j == nil || j.state != Buried {
+		return NotFound
+	}
+	if to == "" {
+		to = j.origin
+	}
+	if to == "" || to == j.tube {
+		return NotFound
+	}
+	from := j.tube
+	j.tube, j.origin = m.tube(to).name, ""
+	j.kicks++
+	j.state, j.since, j.due = Ready, now, 0
 	j.logged = j.fields
 	m.match(now)
 	m.collect(from)
@@ -544,7 +565,7 @@ func (m *model) move(now int64, from, to string, state State) (uint64, Outcome) 
 	}
 	jobs := m.inTube(state, from)
 	for _, j := range jobs {
-		j.tube = m.tube(to).name
+		j.tube, j.origin = m.tube(to).name, ""
 		j.logged = j.fields
 		m.match(now)
 	}

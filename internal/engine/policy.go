@@ -171,7 +171,12 @@ func (e *Engine) end(why PolicyEvent, t *tube, i slot, j *job, release *given) b
 		e.emitDeleted(t, i, j)
 		e.removeJob(i, j)
 	case JobMoved:
-		e.moveTo(i, j, to, true)
+		was := e.origins[j.id]
+		if was == "" { // else it is dead once more, in a tube of dead jobs
+			e.setOrigin(j.id, t.name)
+		}
+		e.moveTo(i, j, to, was, func() { e.makeBuried(to, j) })
+		e.attachBuried(to, i, j)
 		e.removeIfUnused(t)
 	default:
 		e.detach(t, j)

@@ -65,7 +65,7 @@ func wantLogged(m *model, only map[uint64]bool) map[uint64]Change {
 		c := Change{
 			Kind: JobPut, State: f.state, ID: id, Pri: f.pri, Delay: f.delay, TTR: f.ttr, Created: f.created,
 			Reserves: f.reserves, Timeouts: f.timeouts, Releases: f.releases, Buries: f.buries, Kicks: f.kicks,
-			Tube: f.tube, Body: f.body, BodyLen: len(f.body),
+			Tube: f.tube, Origin: f.origin, Body: f.body, BodyLen: len(f.body),
 		}
 		switch f.state {
 		case Delayed:

@@ -167,6 +167,7 @@ type JobStats struct {
 	Segment  uint32 // see SetSegment
 	Size     uint32 // bytes of the body
 	Holder   uint64 // number of the session that has reserved it, see SessionStats; else 0
+	Origin   string // the tube that a policy has moved it out of; empty: none
 
 	Reserves, Timeouts, Releases, Buries, Kicks uint32
 }
@@ -202,6 +203,9 @@ func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 		Releases: cold.releases,
 		Buries:   cold.buries,
 		Kicks:    cold.kicks,
+	}
+	if len(e.origins) > 0 {
+		st.Origin = e.origins[id]
 	}
 	switch j.state() {
 	case Delayed:

@@ -93,7 +93,10 @@ func (e *Engine) move(now int64, i slot, j *job, name string) Outcome {
 	if o != OK {
 		return o
 	}
-	e.moveTo(i, j, to, false)
+	was := e.origins[j.id]
+	e.setOrigin(j.id, "")
+	e.moveTo(i, j, to, was, func() {})
+	e.attach(to, i, j)
 	if j.state() == Ready {
 		e.match(now, to)
 	}
@@ -117,9 +120,9 @@ func (e *Engine) roomIn(name string, j *job) (*tube, Outcome) {
 	return to, OK
 }
 
-// moveTo puts a job into another tube, as the Log has admitted. If it is to be buried there, that is
-// one Change.
-func (e *Engine) moveTo(i slot, j *job, to *tube, bury bool) {
+// moveTo puts a job into another tube, as the Log has admitted, and does something to it there: that is one Change. The caller
+// attaches it. was is the origin that it had.
+func (e *Engine) moveTo(i slot, j *job, to *tube, was string, there func()) {
 	if e.opt.Logged {
 		e.turnWork += int(j.bodyLen) / bytesPerUnit // which is copied for the Log
 		e.turnLogged += int(j.bodyLen)
@@ -129,15 +132,8 @@ func (e *Engine) moveTo(i slot, j *job, to *tube, bury bool) {
 	from.bytes -= int64(j.bodyLen)
 	to.bytes += int64(j.bodyLen)
 	j.setTube(to.num)
-	if bury {
-		e.makeBuried(to, j)
-	}
-	e.emitMoved(i, j, from, int(j.bodyLen))
-	if bury {
-		e.attachBuried(to, i, j)
-	} else {
-		e.attach(to, i, j)
-	}
+	there()
+	e.emitMoved(i, j, from, int(j.bodyLen), was)
 }
 
 // queueOf returns the jobs of a tube in the state Ready, Delayed or Buried, or nil.

@@ -385,6 +385,14 @@ var otherVerbs = map[string]func(tw *twins){
 		n, found := tw.m.move(tw.now, string(from), string(to), state)
 		tw.same("move", []any{w.Done, o}, []any{n, found})
 	},
+	"redrive": func(tw *twins) {
+		buried := tw.m.in(Buried, func(*modelJob) bool { return true })
+		id, to := uint64(99), pick(tw.src, "to", []string{"", "", "a"})
+		if len(buried) > 0 {
+			id = pick(tw.src, "redriven", buried).id
+		}
+		tw.same("redrive", tw.e.RedriveJob(tw.now, id, to), tw.m.redrive(tw.now, id, to))
+	},
 	"list": func(tw *twins) {
 		name, state := tw.tube(), pick(tw.src, "state", append(swept, Reserved))
 		var want []uint64

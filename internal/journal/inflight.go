@@ -16,6 +16,7 @@ type flight struct {
 	segment uint32         // J6: segment of the whole record; 0: it has none
 	slot    uint32         // see engine.Change.Slot
 	tube    string         // unless segment is 0
+	from    string         // its origin, unless segment is 0
 	body    int            // J6: with so many facts the body is that of the engine; until then the one that the journal has is not known
 	state   *engine.Change // nil: not known, because none of the facts since the engine was the same is in the journal
 }
@@ -46,12 +47,12 @@ func (in *inFlight) add(c *engine.Change, reserved int64) {
 	}
 	f, ok := in.jobs[c.ID]
 	if !ok {
-		f = flight{segment: c.Segment, slot: c.Slot, tube: c.Tube}
+		f = flight{segment: c.Segment, slot: c.Slot, tube: c.Tube, from: c.Origin}
 		switch c.Kind {
 		case engine.JobPut:
 			f.segment = 0
 		case engine.JobMoved:
-			f.tube = c.From
+			f.tube, f.from = c.From, c.Was
 		}
 	}
 	f.facts++
@@ -73,7 +74,7 @@ func (in *inFlight) committed(c *engine.Change) (ok bool) {
 	}
 	body, n := c.Body, c.BodyLen
 	*c = *f.state
-	c.Kind, c.Tube, c.Body, c.BodyLen, c.Segment, c.Slot = engine.JobPut, f.tube, body, n, f.segment, f.slot
+	c.Kind, c.Tube, c.Origin, c.Body, c.BodyLen, c.Segment, c.Slot = engine.JobPut, f.tube, f.from, body, n, f.segment, f.slot
 	return true
 }
 
@@ -111,7 +112,7 @@ func (j *Journal) landed(c *engine.Change) {
 		delete(in.jobs, c.ID)
 	default:
 		if c.Kind == engine.JobPut {
-			f.tube = c.Tube
+			f.tube, f.from = c.Tube, c.Origin
 		}
 		f.state = new(*c)
 		f.state.Body = nil

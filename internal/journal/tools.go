@@ -66,6 +66,7 @@ type Entry struct {
 	Buries   uint32     `json:"buries,omitempty"`
 	Kicks    uint32     `json:"kicks,omitempty"`
 	Body     []byte     `json:"body,omitempty"`     // base64 in JSON
+	Origin   string     `json:"origin,omitempty"`   // of a job: the tube that a policy has moved it out of
 	Settings []string   `json:"settings,omitempty"` // of a policy, whose pattern Tube is; none: it has none any more
 
 	At    *time.Time    `json:"at,omitempty"`    // when a take-over or a merge was done, or an entry made
@@ -150,7 +151,7 @@ func EntryOf(c *engine.Change) Entry {
 		at, _ := record.DecodeApplied(c.Body)
 		e.At, e.Index, e.Term, e.Body = moment(at.Stamp), at.Index, at.Term, nil
 	case engine.JobPut, engine.JobState:
-		e.State = c.State.String()
+		e.State, e.Origin = c.State.String(), c.Origin
 		e.Pri, e.Delay, e.TTR, e.Created = &c.Pri, &c.Delay, c.TTR, moment(c.Created)
 		e.Reserves, e.Timeouts, e.Releases, e.Buries, e.Kicks = c.Reserves, c.Timeouts, c.Releases, c.Buries, c.Kicks
 		switch c.State {

@@ -24,8 +24,8 @@ const convertLong = `Write the jobs of a journal as files that beanstalkd starts
 back. They are of version 7, which beanstalkd 1.12 and 1.13 read on 64-bit
 machines. No server may be running. The journal is not changed.
 
-beanstalkd knows no pauses on disk, and no policies, so they are left out, and told. All else is
-kept: ids, states, the order of buried jobs, what is left of delays, counters.`
+beanstalkd knows no pauses on disk, no policies, and not which tube a policy has moved a job out
+of, so they are left out, and told. All else is kept: ids, states, the order of buried jobs, what is left of delays, counters.`
 
 const convertExample = `  beanpole journal convert /var/lib/beanpole --beanstalkd /var/lib/beanstalkd
   chown -R beanstalkd: /var/lib/beanstalkd
@@ -87,6 +87,15 @@ const beanstalkdMaxJob = 65535 // bytes; its default -z
 func tellConverted(w io.Writer, eng *engine.Engine, sum binlog.Summary, out string) {
 	if need := sum.MaxBody + 2; need > beanstalkdMaxJob {
 		fmt.Fprintf(w, "give beanstalkd -z %d or more, or it loses jobs\n", need)
+	}
+	origins := 0
+	for c := range eng.Snapshots {
+		if c.Origin != "" {
+			origins++
+		}
+	}
+	if origins > 0 {
+		fmt.Fprintf(w, "the origin of jobs that a policy has moved is left out: %d\n", origins)
 	}
 	tellLeftOut(w, slices.AppendSeq(slices.Collect(eng.Pauses), eng.PoliciesSet()))
 	fmt.Fprintf(w, "the user that beanstalkd runs as must own %s and what is in it\n", out)

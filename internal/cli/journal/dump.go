@@ -248,6 +248,7 @@ func (d *dump) fields(e *journal.Entry) error {
 	}
 	count("id", e.ID)
 	text("tube", e.Tube)
+	text("origin", e.Origin)
 	text("state", e.State)
 	number("pri", e.Pri)
 	number("delay", e.Delay)

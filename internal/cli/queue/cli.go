@@ -80,7 +80,7 @@ var groups = []struct {
 		return []*cobra.Command{newKick(), newBury(), newRelease(), newDelete(), newPause(), newResume(), newClear(), newMove()}
 	}},
 	{cobra.Group{ID: "admin", Title: "Manage a beanpole (it needs --admin):"}, func() []*cobra.Command {
-		return []*cobra.Command{newPolicy(), newConnections(), newFind(), newDrain(), newUndrain()}
+		return []*cobra.Command{newPolicy(), newRedrive(), newConnections(), newFind(), newDrain(), newUndrain()}
 	}},
 	{cobra.Group{ID: "copy", Title: "Export and migrate:"}, func() []*cobra.Command {
 		return []*cobra.Command{newExport(), newImport(), newMirror()}

@@ -22,7 +22,7 @@ import (
 // Moments are nanoseconds since 1970.
 //
 //	record   := put | state | deleted | paused | last | adoption | merge | applied | policy
-//	put      := kind (1) job tube body                  a job, whole
+//	put      := kind (1) job tube [origin] body         a job, whole
 //	state    := kind (2) job                            a job's new state
 //	deleted  := kind (3) id
 //	paused   := kind (4) tube seconds until i64         0 seconds: it is not, or is gone
@@ -35,7 +35,8 @@ import (
 //	policy   := kind (11) tube settings                 what was set for a pattern while the server ran; no settings: nothing any more
 //
 //	job      := flags u8 id pri delay ttr created i64 [due] [counters]
-//	flags    := state (1 ready, 3 delayed, 4 buried) + 16 if there are counters
+//	flags    := state (1 ready, 3 delayed, 4 buried) + 16 if there are counters + 32 if there is an origin
+//	origin   := tube                                    that a policy has moved it out of
 //	due      := i64 when a delayed job becomes ready | rank of a buried job
 //	counters := reserves timeouts releases buries kicks
 //	tube     := length u8, name
@@ -60,6 +61,7 @@ const (
 	kindPolicy = 11
 
 	flagCounters = 16
+	flagOrigin   = 32
 	stateMask    = flagCounters - 1
 )
 
@@ -68,8 +70,10 @@ const (
 func MaxLen(kind engine.ChangeKind, tube, body int) int {
 	const job = 1 + 1 + binary.MaxVarintLen64 + 3*binary.MaxVarintLen32 + 8 + binary.MaxVarintLen64 + 5*binary.MaxVarintLen32
 	switch kind {
-	case engine.JobPut, engine.JobMoved:
+	case engine.JobPut:
 		return job + 1 + tube + body
+	case engine.JobMoved: // which may have an origin
+		return job + 1 + tube + 1 + maxTube + body
 	case engine.JobState:
 		return job
 	case engine.JobDeleted, engine.LastID:
@@ -103,6 +107,9 @@ func Append(dst []byte, c *engine.Change, epoch int64) []byte {
 	case engine.JobPut, engine.JobMoved:
 		dst = appendJobFields(append(dst, kindPut), c, epoch)
 		dst = appendTube(dst, c.Tube)
+		if c.Origin != "" {
+			dst = appendTube(dst, c.Origin)
+		}
 	case engine.JobState:
 		dst = appendJobFields(append(dst, kindState), c, epoch)
 	case engine.JobDeleted:
@@ -133,6 +140,9 @@ func appendJobFields(dst []byte, c *engine.Change, epoch int64) []byte {
 	flags := byte(c.State)
 	if c.Reserves|c.Timeouts|c.Releases|c.Buries|c.Kicks != 0 {
 		flags |= flagCounters
+	}
+	if c.Origin != "" && c.Kind != engine.JobState {
+		flags |= flagOrigin
 	}
 	dst = append(dst, flags)
 	dst = binary.AppendUvarint(dst, c.ID)
@@ -174,13 +184,16 @@ func Decode(rec []byte, epoch int64, tubes map[string]string) (engine.Change, er
 	switch kind := d.byte(); kind {
 	case kindPut:
 		c.Kind = engine.JobPut
-		d.job(&c)
+		origin := d.job(&c)
 		c.Tube = d.tube()
+		if origin {
+			c.Origin = d.tube()
+		}
 		c.Body, d.rest = d.rest, nil
 		c.BodyLen = len(c.Body)
 	case kindState:
 		c.Kind = engine.JobState
-		d.job(&c)
+		d.bad = d.job(&c) || d.bad
 	case kindDeleted:
 		c.Kind = engine.JobDeleted
 		c.ID = d.uvarint()
@@ -228,7 +241,8 @@ type decoder struct {
 	bad   bool
 }
 
-func (d *decoder) job(c *engine.Change) {
+// job reads what is known of a job, and reports whether there is an origin.
+func (d *decoder) job(c *engine.Change) (origin bool) {
 	flags := d.byte()
 	c.State = engine.State(flags & stateMask)
 	c.ID = d.uvarint()
@@ -248,9 +262,10 @@ func (d *decoder) job(c *engine.Change) {
 			*n = d.uint32()
 		}
 	}
-	if c.TTR == 0 || flags >= 2*flagCounters {
+	if c.TTR == 0 || flags >= 2*flagOrigin {
 		d.bad = true
 	}
+	return flags&flagOrigin != 0
 }
 
 func (d *decoder) bytes(n int) []byte {

@@ -38,6 +38,9 @@ var kinds = []struct {
 	{"put: buried, second in the order of burying", engine.Change{
 		Kind: engine.JobPut, State: engine.Buried, ID: math.MaxUint64, TTR: math.MaxUint32, Due: 2, Tube: strings.Repeat("t", 200), Body: []byte("\r\n"), BodyLen: 2,
 	}},
+	{"put: buried, moved by a policy", engine.Change{
+		Kind: engine.JobPut, State: engine.Buried, ID: 7, TTR: 60, Due: 3, Reserves: 5, Buries: 1, Tube: "mail.dead", Origin: "mail", Body: []byte("x"), BodyLen: 1,
+	}},
 	{"state: ready", engine.Change{Kind: engine.JobState, State: engine.Ready, ID: 7, Pri: 0, TTR: 120, Created: 5e9, Releases: 1}},
 	{"state: delayed", engine.Change{Kind: engine.JobState, State: engine.Delayed, ID: 7, Pri: 1, Delay: 10, TTR: 120, Created: 5e9, Due: 15e9}},
 	{"state: buried", engine.Change{Kind: engine.JobState, State: engine.Buried, ID: 7, Pri: 1, TTR: 120, Created: 5e9, Due: 3, Buries: 1}},
@@ -141,7 +144,11 @@ func TestRoundTrip(t *testing.T) {
 		if got := decode(t, rec, epoch); cmp.Diff(c, got) != "" {
 			t.Fatalf("written (-), read (+):\n%s", cmp.Diff(c, got))
 		}
-		if most := MaxLen(c.Kind, len(c.Tube), len(c.Body)); c.Kind < 0x80 && len(rec) > most {
+		kind := c.Kind
+		if c.Origin != "" {
+			kind = engine.JobMoved
+		}
+		if most := MaxLen(kind, len(c.Tube), len(c.Body)); kind < 0x80 && len(rec) > most {
 			t.Fatalf("%+v takes %d bytes, and should take %d at most", c, len(rec), most)
 		}
 		for n := range rec {
@@ -188,6 +195,9 @@ func drawChange(t *rapid.T) engine.Change {
 	}
 	if c.Kind == engine.JobPut {
 		c.Tube = tube()
+		if rapid.Bool().Draw(t, "moved") {
+			c.Origin = tube()
+		}
 		c.Body = rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "body")
 		c.BodyLen = len(c.Body)
 	}

@@ -1,0 +1,50 @@
+package engine
+
+// I27. Only jobs that a policy has moved to a tube of dead jobs have an origin: the tube where they were tried. It is in
+// memory beside the others, and in the record of the job. Whoever moves a job takes its origin.
+
+// setOrigin notes the origin of a job; empty: it has none.
+func (e *Engine) setOrigin(id uint64, tube string) {
+	switch {
+	case tube == "":
+		if len(e.origins) > 0 {
+			delete(e.origins, id)
+		}
+	case e.origins == nil:
+		e.origins = map[uint64]string{id: tube}
+	default:
+		e.origins[id] = tube
+	}
+}
+
+// RedriveJob makes a buried job ready in another tube; empty: its origin. As with a kick, it has as many
+// tries again.
+func (e *Engine) RedriveJob(now int64, id uint64, to string) Outcome {
+	i, j := e.lookup(id)
+	if i == none || j.state() != Buried {
+		return NotFound
+	}
+	if to == "" {
+		to = e.origins[id]
+	}
+	from := e.tubeOfJob(j)
+	if to == "" || to == from.name {
+		return NotFound
+	}
+	t, o := e.roomIn(to, j)
+	if o != OK {
+		return o
+	}
+	was := e.origins[id]
+	e.setOrigin(id, "")
+	e.moveTo(i, j, t, was, func() {
+		c := e.jobs.cold(j)
+		c.kicks++
+		c.when = now
+		j.setState(Ready)
+	})
+	e.attach(t, i, j)
+	e.match(now, t)
+	e.removeIfUnused(from)
+	return OK
+}
