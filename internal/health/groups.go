@@ -1,7 +1,5 @@
 package health
 
-import "regexp"
-
 // Groups gather findings of one kind about tubes whose names differ in numbers only, such as tube-1 and tube-2. Where
 // there are more than three they become one.
 type Groups struct{ by map[groupKey]*group }
@@ -18,16 +16,23 @@ const (
 	mostGroups = 1000 // more are not told apart, so that they take no more memory than that
 )
 
-var numbers = regexp.MustCompile(`[0-9]+`)
-
-// Add takes a finding. It returns false if it stands for itself.
-func (g *Groups) Add(f Finding) bool {
-	name := numbers.ReplaceAllLiteralString(f.Tube, "*")
-	if name == f.Tube {
+// Add takes a finding of a tube. It returns false if it stands for itself. All tubes come here for a page: one that joins a group
+// takes no memory.
+func (g *Groups) Add(t *Tube, f *Finding) bool {
+	var room [200]byte // the longest name
+	name, numbers := room[:0], false
+	for i := range len(f.Tube) {
+		switch isDigit := f.Tube[i]-'0' <= 9; {
+		case !isDigit:
+			name = append(name, f.Tube[i])
+		case i == 0 || f.Tube[i-1]-'0' > 9:
+			name, numbers = append(name, '*'), true
+		}
+	}
+	if !numbers {
 		return false
 	}
-	key := groupKey{f.Kind, f.Severity, name, f.ExpectedUntil}
-	one := g.by[key]
+	one := g.by[groupKey{f.Kind, f.Severity, string(name), f.ExpectedUntil}]
 	if one == nil {
 		if len(g.by) == mostGroups {
 			return false
@@ -35,12 +40,13 @@ func (g *Groups) Add(f Finding) bool {
 		if g.by == nil {
 			g.by = make(map[groupKey]*group)
 		}
-		one = &group{all: f}
-		one.all.Tube, one.all.Like, one.all.Count, one.all.More = "", name, 0, 0
-		g.by[key] = one
+		one = &group{all: *f}
+		one.all.Tube, one.all.Like, one.all.Count, one.all.More = "", string(name), 0, 0
+		g.by[groupKey{f.Kind, f.Severity, one.all.Like, f.ExpectedUntil}] = one
 	}
 	if len(one.first) < groupFrom-1 {
-		one.first = append(one.first, f)
+		t.Explain(f)
+		one.first = append(one.first, *f)
 	}
 	one.all.Tubes++
 	one.all.Count += f.Count

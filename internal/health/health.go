@@ -101,16 +101,31 @@ func (t *Tube) Unwatched() bool { return t.Ready > 0 && t.Watching == 0 && t.Pau
 
 // Findings appends those of the tube.
 func (t *Tube) Findings(found []Finding) []Finding {
+	before := len(found)
+	found = t.Terse(found)
+	for i := range found[before:] {
+		t.Explain(&found[before+i])
+	}
+	return found
+}
+
+// Explain adds the text that Terse has left out.
+func (t *Tube) Explain(f *Finding) {
+	if f.Text == "" {
+		f.Text, _ = t.why()
+	}
+}
+
+// Terse appends the findings of the tube without the texts that are to be composed: of thousands, few are shown.
+func (t *Tube) Terse(found []Finding) []Finding {
 	add := func(f Finding) {
 		f.Tube = t.Name
 		found = append(found, f)
 	}
 	if t.Unwatched() {
-		text, _ := t.why()
-		add(Finding{Kind: "unwatched", Severity: Bad, Count: t.Ready, Seconds: seconds(t.Waits), Text: text})
+		add(Finding{Kind: "unwatched", Severity: Bad, Count: t.Ready, Seconds: seconds(t.Waits)})
 	} else if t.Ready > 0 && t.Waits >= SlowAfter && t.PauseLeft <= 0 {
-		text, _ := t.why()
-		add(Finding{Kind: "slow", Severity: Warning, Count: t.Ready, Seconds: seconds(t.Waits), Text: text})
+		add(Finding{Kind: "slow", Severity: Warning, Count: t.Ready, Seconds: seconds(t.Waits)})
 	}
 	switch {
 	case t.MoreBuried > 0:
@@ -128,8 +143,7 @@ func (t *Tube) Findings(found []Finding) []Finding {
 		add(Finding{Kind: "limited", Severity: Warning, Count: t.Jobs, Text: "the tube is nearly at its limit: beyond it, new jobs are refused"})
 	}
 	if t.PauseLeft > 0 {
-		text, _ := t.why()
-		add(Finding{Kind: "paused", Severity: Warning, Count: t.Ready, Seconds: seconds(t.PauseLeft), Text: text})
+		add(Finding{Kind: "paused", Severity: Warning, Count: t.Ready, Seconds: seconds(t.PauseLeft)})
 	}
 	return found
 }

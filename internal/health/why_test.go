@@ -65,7 +65,7 @@ func TestGroups(t *testing.T) {
 	var all []Finding
 	var groups Groups
 	add := func(f Finding) {
-		if !groups.Add(f) {
+		if !groups.Add(&Tube{}, &f) {
 			all = append(all, f)
 		}
 	}

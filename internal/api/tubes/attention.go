@@ -15,9 +15,10 @@ func (l *Look) Attention(in *admin.GetAttention, found []health.Finding) (page a
 	worst := list.First[health.Finding]{N: in.Limit, Compare: func(a, b health.Finding) int { return health.Compare(&a, &b) }}
 	var groups health.Groups
 	show := func(found []health.Finding) {
-		for _, f := range found {
+		for i := range found {
+			f := &found[i]
 			if l.Mark != nil {
-				l.Mark(&f)
+				l.Mark(f)
 			}
 			if f.ExpectedUntil == "" {
 				page.Total++
@@ -25,8 +26,9 @@ func (l *Look) Attention(in *admin.GetAttention, found []health.Finding) (page a
 			} else {
 				page.Expected++
 			}
-			if !groups.Add(f) {
-				worst.Show(f)
+			if !groups.Add(&l.tube, f) && worst.Wants(*f) {
+				l.tube.Explain(f)
+				worst.Show(*f)
 			}
 		}
 	}
@@ -45,14 +47,15 @@ func (l *Look) Attention(in *admin.GetAttention, found []health.Finding) (page a
 	return page, nil
 }
 
-// findings appends those of a tube.
+// findings appends those of a tube, terse. What else is known of the tube stays in l.tube.
 func (l *Look) findings(found []health.Finding, t *Tube) []health.Finding {
-	one := t.Health()
+	one := &l.tube
+	*one = t.Health()
 	one.PausedBy = l.Pausers[t.Name]
 	if l.Growth != nil && (t.Buried > 0 || t.Timeouts > 0) {
-		l.Growth(&one)
+		l.Growth(one)
 	}
-	return one.Findings(found)
+	return one.Terse(found)
 }
 
 // Health returns what is known of the tube now.

@@ -43,6 +43,9 @@ type Look struct {
 
 	// Mark marks a finding that somebody expects. Nil: nobody does.
 	Mark func(*health.Finding)
+
+	tube health.Tube // that was looked at last: one for all of them
+	room []health.Finding
 }
 
 // A column is what tubes can be sorted by, besides their names.
@@ -96,9 +99,9 @@ func pauseLeft(t *Tube) int64 {
 
 // attention puts tubes that need attention first, the worst of them first of all.
 func (l *Look) attention(t *Tube) (weight int64) {
-	var room [4]health.Finding // all tubes are asked for a page
-	for _, f := range l.findings(room[:0], t) {
-		if f.Severity == health.Bad {
+	l.room = l.findings(l.room[:0], t) // all tubes are asked for a page
+	for i := range l.room {
+		if l.room[i].Severity == health.Bad {
 			weight += 1 << 50
 		} else {
 			weight += 1 << 40

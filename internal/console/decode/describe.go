@@ -168,13 +168,15 @@ func isFlat(text json.RawMessage) bool {
 	return len(text) <= 2 || text[0] == '[' && !strings.ContainsAny(string(text[1:]), "{[")
 }
 
+var blanks = strings.NewReplacer("\n", " ", "\t", " ")
+
 // shown returns a value of JSON as it stands in a row: a text that cannot be taken for something else has no quotes.
 func shown(text json.RawMessage) string {
 	var s string
 	if json.Unmarshal(text, &s) != nil || s == "" || strings.ContainsAny(s[:1]+s[len(s)-1:], " {[\"") || json.Valid([]byte(s)) {
 		s = string(text)
 	}
-	s = visible(strings.NewReplacer("\n", " ", "\t", " ").Replace(s))
+	s = visible(blanks.Replace(s))
 	if runes := []rune(s); len(runes) > maxValue {
 		return string(runes[:maxValue-1]) + "…"
 	}
