@@ -84,7 +84,7 @@ func TestActionKeys(t *testing.T) {
 	do(t, ctx, chromedp.KeyEvent("j"), chromedp.KeyEvent("x"), chromedp.KeyEvent("D"))
 	asks("Delete 2 jobs?")
 	do(t, ctx, chromedp.KeyEvent("f"))
-	until(t, ctx, "document.activeElement.name == 'what'")
+	until(t, ctx, "document.activeElement.matches('main input[name=q]')")
 	do(t, ctx, chromedp.KeyEvent("D"))
 	until(t, ctx, "document.activeElement.value.endsWith('D')")
 	do(t, ctx, visit(s.url("job/1")))
@@ -204,7 +204,7 @@ func TestLogin(t *testing.T) {
 		do(t, ctx, visit(s.url("server")))
 		until(t, ctx, "location.pathname == '/console/login'")
 		do(t, ctx, chromedp.SendKeys("input[name=token]", "wrong-token-0123456789\r"))
-		until(t, ctx, "document.querySelector('[role=alert]')?.textContent.includes('does not know this token')")
+		until(t, ctx, "document.querySelector('main [role=alert]')?.textContent.includes('does not know this token')")
 		do(t, ctx, chromedp.SendKeys("input[name=token]", testToken+"\r"))
 		until(t, ctx, "location.pathname == '/console/server' && !!document.querySelector('#live[data-on]')")
 		if text := eval[string](t, ctx, "document.body.innerText + document.cookie"); len(text) < 1000 {
