@@ -139,7 +139,7 @@ func TestFileErrors(t *testing.T) {
 		{"[[policy]]\ntubes = '*'\nmax-attempts = 5", "policy 1: tubes: want a list of patterns"},
 		{"[[policy]]\ntubes = [5]\nmax-attempts = 5", "policy 1: tubes: want a list of patterns"},
 		{"[[policy]]\ntubes = ['*']\nmax-attempt = 5", `line 3: there is no setting "max-attempt" in a [[policy]]; did you mean "max-attempts"?`},
-		{"[[policy]]\ntubes = ['*']\nmax-attempts = 1", "policy 1: max-attempts: want a whole number from 2"},
+		{"[[policy]]\ntubes = ['*']\nmax-attempts = 10001", "policy 1: max-attempts: want a whole number from 1"},
 		{"[[listener]]\nrequire-auth = 1.5", "line 2: listener.require-auth: want true or false, not a number with a fraction"},
 		{"[[listener]]\naddress = '127.0.0.1'\ntls-cert = 'x'", "listener 1: TLS needs both"},
 	} {
