@@ -425,8 +425,10 @@ func (m *member) keepHouse() {
 		m.synced = len(m.applied)
 	}
 	upTo := len(m.applied)
-	if m.sim.rng.IntN(3) > 0 && m.sim.fault != "cut at the unsynced mark" {
-		for _, other := range m.sim.members { // those that are away need no snapshot
+	// A member keeps what others lack, as long as they can be reached; without faults all
+	// can be. That it cuts more all the same makes them need snapshots.
+	if (!m.sim.faults || m.sim.rng.IntN(3) > 0) && m.sim.fault != "cut at the unsynced mark" {
+		for _, other := range m.sim.members {
 			if !other.gone {
 				upTo = min(upTo, len(other.applied))
 			}
