@@ -98,7 +98,7 @@ const (
 // String returns the setting that sets the limit; nothing sets the end of the ids.
 func (l Limit) String() string {
 	return [numLimits]string{"max-memory", "[[limit]] jobs", "[[limit]] bytes", "max-tubes", "max-watched",
-		"no job ids are left; 'beanpole journal merge' into an empty directory gives new ones"}[l]
+		"no job ids are left; 'beanpole export' and 'import' into an empty directory give new ones"}[l]
 }
 
 // refuse notes that a limit has refused something.

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -17,20 +18,14 @@ import (
 //
 //  1. a record says that the adoption has begun;
 //  2. their records are restored, and every job is written whole;
-//  3. a record says that the adoption is done, and of which files; all is made
-//     durable;
-//  4. their files get other names, so that neither server looks at them again.
+//  3. a record says that the adoption is done; all is made durable;
+//  4. their files get other names, so that neither server looks at them again;
+//  5. a record says that the adoption is over; it is made durable.
 //
-// A crash before 3 leaves a journal with some of the jobs. The next start deletes them
-// and begins again from the files: no client was served yet. A crash in 4 leaves files
-// that have only to be renamed. The record of 3 distinguishes them from the files of a
-// beanstalkd that was started there later; about those only a person can decide.
-
-// begun is a transfer that was begun and not done when the last process ended.
-type begun struct {
-	kind engine.ChangeKind // record.AdoptionBegun, record.MergeBegun or 0
-	last uint64            // the highest id before
-}
+// No client is served before 5. After a crash before 3 the next start deletes the jobs
+// that are there and begins again from the files. After one in 4 it renames the rest.
+// Files that are found at any other time are those of a beanstalkd that was started there
+// later; about them only a person can decide.
 
 // adoptedPrefix goes before the names of files that were taken over.
 const adoptedPrefix = "beanstalkd-"
@@ -56,49 +51,23 @@ func abbreviate(names []string) string {
 // taking over was done.
 var ErrUnfinished = errors.New("the taking over of beanstalkd's files (binlog.*) was interrupted, and they are not there any more")
 
-// binlogFiles returns the names of beanstalkd's files. takeOver says that they have to
-// be taken over; if it is false they were. hasRecords says that there is a journal. It
-// changes nothing.
-func (j *Journal) binlogFiles(b begun, hasRecords bool) (names []string, takeOver bool, err error) {
-	names, err = binlog.Files(j.fs, j.dir)
+// binlogFiles returns the names of beanstalkd's files, which are to be taken over, or to
+// be renamed if the adoption is done. hasRecords says that there is a journal.
+func (j *Journal) binlogFiles(adoption engine.ChangeKind, hasRecords bool) ([]string, error) {
+	names, err := binlog.Files(j.fs, j.dir)
 	switch {
 	case err != nil:
-		return nil, false, err
-	case b.kind == record.AdoptionBegun && len(names) == 0:
-		return nil, false, ErrUnfinished
-	case b.kind == record.AdoptionBegun || !hasRecords || len(names) == 0:
-		return names, len(names) > 0, nil
+		return nil, err
+	case adoption == record.AdoptionBegun && len(names) == 0:
+		return nil, ErrUnfinished
+	case adoption == 0 && len(names) > 0 && (hasRecords || j.opt.Member): // other members would not have the jobs
+		return nil, &MixedError{names}
 	}
-	// They must be those that were taken over.
-	var known []record.File
-	for _, t := range j.transfers {
-		known = append(known, t.files...)
-	}
-	others, err := NotAdopted(j.fs, j.dir, known)
-	if err == nil && len(others) > 0 {
-		err = &MixedError{others}
-	}
-	return names, false, err
-}
-
-// undoBegun undoes a transfer that the last process has begun and not done. It comes
-// before reserveMissing, so that it finds room on a full disk.
-func (j *Journal) undoBegun(b begun) error {
-	switch b.kind {
-	case record.AdoptionBegun:
-		return j.undo(0)
-	case record.MergeBegun:
-		return j.undoMerge(b.last)
-	}
-	return nil
+	return names, nil
 }
 
 // takeOver takes the jobs of beanstalkd's files into the journal, which has none.
-func (j *Journal) takeOver(theirs []string) (*binlog.Report, error) {
-	files, err := identifyAll(j.fs, j.dir, theirs)
-	if err != nil {
-		return nil, err
-	}
+func (j *Journal) takeOver() (*binlog.Report, error) {
 	report, err := binlog.Read(j.fs, j.dir, binlog.Options{Epoch: j.opt.Epoch}, func(c engine.Change) error {
 		j.eng.Restore(c)
 		return nil
@@ -114,7 +83,10 @@ func (j *Journal) takeOver(theirs []string) (*binlog.Report, error) {
 			return nil, err
 		}
 	}
-	return &report, j.endTransfer(record.AdoptionDone, files)
+	if _, err := j.append(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}); err != nil {
+		return nil, err
+	}
+	return &report, j.makeDurable(record.AdoptionDone)
 }
 
 // appendJob appends a job that is in the engine and not in the log. It flushes now and
@@ -135,40 +107,24 @@ func (j *Journal) appendJob(c engine.Change) error {
 	return err
 }
 
-// endTransfer appends the last id and the record that the transfer is done, and makes
-// all durable.
-func (j *Journal) endTransfer(kind engine.ChangeKind, files []record.File) error {
-	if _, err := j.append(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}); err != nil {
+// makeDurable appends a record of the adoption and makes all durable, whatever
+// Options.Sync says.
+func (j *Journal) makeDurable(kind engine.ChangeKind) error {
+	if _, err := j.append(&engine.Change{Kind: kind}); err != nil {
 		return err
 	}
-	t := newTransfer(kind, j.opt.Epoch, files, 0)
-	c := t.change()
-	at, err := j.append(&c)
-	if err != nil {
-		return err
-	}
-	t.segment = at.Segment
-	j.transfers = append(j.transfers, t)
-	return j.makeDurable()
-}
-
-// makeDurable makes what was appended durable, whatever Options.Sync says.
-func (j *Journal) makeDurable() error {
 	j.cleaner.appended = 0
 	j.dirty = false
-	if err := j.files.Flush(); err != nil {
-		return err
-	}
-	if err := j.files.Sync(); err != nil {
+	if err := cmp.Or(j.files.Flush(), j.files.Sync()); err != nil {
 		return err
 	}
 	j.trimRecent()
 	return nil
 }
 
-// undo deletes all jobs with ids above last: those of a transfer that was not done.
-func (j *Journal) undo(last uint64) error {
-	for _, c := range above(j.eng, last) {
+// deleteAll deletes all jobs: those of an adoption that was not done.
+func (j *Journal) deleteAll() error {
+	for _, c := range deletions(j.eng) {
 		if err := j.reserveDeletion(); err != nil {
 			return err
 		}
@@ -180,23 +136,18 @@ func (j *Journal) undo(last uint64) error {
 	return nil
 }
 
-// above returns the deletions of all jobs with ids above last.
-func above(eng *engine.Engine, last uint64) (gone []engine.Change) {
+// deletions returns the deletions of all jobs.
+func deletions(eng *engine.Engine) (gone []engine.Change) {
 	for c := range eng.Snapshots {
-		if c.ID > last {
-			c.Kind, c.Body = engine.JobDeleted, nil
-			gone = append(gone, c)
-		}
+		c.Kind, c.Body = engine.JobDeleted, nil
+		gone = append(gone, c)
 	}
 	return gone
 }
 
-// setAside renames files that are not needed any more. It replaces no file: if there is
-// one with the new name, of an earlier beanstalkd, it adds a number.
+// setAside renames files that were taken over, and ends the adoption. It replaces no
+// file: if there is one with the new name, of an earlier beanstalkd, it adds a number.
 func (j *Journal) setAside(names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
 	there, err := j.fs.List(j.dir)
 	if err != nil {
 		return err
@@ -209,7 +160,10 @@ func (j *Journal) setAside(names []string) error {
 		there = append(there, aside)
 		j.log.Info("a file of beanstalkd was taken over and is not needed any more", "was", name, "is", aside)
 	}
-	return j.fs.SyncDir(j.dir)
+	if err := j.fs.SyncDir(j.dir); err != nil {
+		return err
+	}
+	return j.makeDurable(record.AdoptionOver)
 }
 
 // freeName returns name or, if that is among those there, name.2, name.3 ...

@@ -40,7 +40,7 @@ type cleaner struct {
 // kept returns what the log would take if everything was rewritten, about. The
 // overhead matters where segments are tiny: cleaning would never end without it.
 func (j *Journal) kept() int64 {
-	n := j.live + j.standing.bytes + j.transferBytes()
+	n := j.live + j.standing.bytes
 	return n + j.files.Overhead(n)
 }
 
@@ -230,9 +230,9 @@ func (j *Journal) awaitRemovals(now int64) (next int64) {
 	return engine.Never
 }
 
-// copyOtherRecords writes the last id, the last Applied, the transfers and what is
-// standing again, if their last records are in a segment that is about to be removed. It
-// lowers budget; done is false if that was not enough.
+// copyOtherRecords writes the last id, the last Applied and what is standing again, if
+// their last records are in a segment that is about to be removed. It lowers budget; done
+// is false if that was not enough.
 func (j *Journal) copyOtherRecords(going uint64, budget *int64) (done bool, err error) {
 	if j.lastID <= going {
 		if err := j.copyRecord(going, engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}); err != nil {
@@ -242,25 +242,7 @@ func (j *Journal) copyOtherRecords(going uint64, budget *int64) (done bool, err 
 	if err := j.copyApplied(going); err != nil {
 		return false, err
 	}
-	if err := j.copyTransfers(going); err != nil {
-		return false, err
-	}
 	return j.copyStanding(going, budget)
-}
-
-// copyTransfers writes the records of transfers again. They are few.
-func (j *Journal) copyTransfers(going uint64) error {
-	for i := range j.transfers {
-		t := &j.transfers[i]
-		if t.segment > going {
-			continue
-		}
-		if err := j.copyRecord(going, t.change()); err != nil {
-			return err
-		}
-		t.segment = j.replacedBy[uint32(going)].Segment
-	}
-	return nil
 }
 
 func (j *Journal) copyRecord(going uint64, c engine.Change) error {

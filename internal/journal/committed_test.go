@@ -293,10 +293,10 @@ func TestLeaveCluster(t *testing.T) {
 
 // A member takes nothing over from a beanstalkd: the others would not have it.
 func TestMemberTakesNothingOver(t *testing.T) {
-	fsys := newDirs(t)
-	writeTheirs(t, fsys, "/a", 1, 2, 3)
+	fsys := memfs.New()
+	writeTheirs(t, fsys, "/", 1, 2, 3)
 	j := New(Options{Member: true})
-	_, err := j.Open(fsys, "/a", engine.New(engine.Options{Logged: true, Admit: j.Admit}))
+	_, err := j.Open(fsys, "/", engine.New(engine.Options{Logged: true, Admit: j.Admit}))
 	if _, ok := errors.AsType[*MixedError](err); !ok {
 		t.Errorf("Open: %v, want a MixedError", err)
 	}

@@ -15,14 +15,12 @@ import (
 // Whatever file of a journal is cut, and wherever, a start finds the first of the
 // jobs, or refuses. Only the newest segment can be the end of a torn write.
 func TestCutAnywhere(t *testing.T) {
-	fsys := newDirs(t)
-	writeTheirs(t, fsys, "/a", 1, 2, 3)
-	writeTheirs(t, fsys, "/b", 4, 5, 6)
-	opt := Options{SegmentSize: wal.MinSegmentSize}
-	if _, err := Merge(fsys, "/a", "/b", opt); err != nil {
+	fsys := memfs.New()
+	if err := fsys.Mkdir("/a"); err != nil {
 		t.Fatal(err)
 	}
-	j := New(opt)
+	writeTheirs(t, fsys, "/a", 1, 2, 3, 4, 5, 6)
+	j := New(Options{SegmentSize: wal.MinSegmentSize})
 	eng := engine.New(engine.Options{Logged: true, Admit: j.Admit})
 	if _, err := j.Open(fsys, "/a", eng); err != nil {
 		t.Fatal(err)
@@ -41,7 +39,7 @@ func TestCutAnywhere(t *testing.T) {
 	newest, started := "", 0
 	names, _ := fsys.List("/a")
 	for _, name := range names {
-		if f, err := identify(fsys, "/a", name); err == nil && strings.HasSuffix(name, ".wal") && !isSpare(t, fsys, name) && f.Size > 0 {
+		if strings.HasSuffix(name, ".wal") && !isSpare(t, fsys, name) {
 			newest = name
 		}
 	}

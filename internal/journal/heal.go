@@ -89,9 +89,6 @@ func (j *Journal) recover() error {
 	// again.
 	j.lastID = 0
 	j.applied.healed()
-	for i := range j.transfers {
-		j.transfers[i].segment = 0
-	}
 	j.bytes = j.files.Stats().Bytes
 	return j.appendBacklog()
 }

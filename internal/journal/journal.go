@@ -65,8 +65,6 @@ type Journal struct {
 	inFlight   inFlight           // J6: of the leader of a cluster
 	appended   int                // so many facts of the entry that AppendCommitted is about were appended before
 	now        int64              // of the last Housekeep on the engine's clock; of a member: of the last entry
-	transfers  []transfer         // what was taken over and merged
-	undone     *uint64            // the last id before a merge that was undone; nil if none was
 	recent     []jobRecord        // all whole records that are not durable, in order, and perhaps some that are
 	cleaner    cleaner
 	rewriting  *rewriting        // nil if the journal is not being rewritten

@@ -56,7 +56,7 @@ func (j *Journal) read(report *Report) error {
 	if !j.opt.Member && r.applied != (Applied{}) {
 		return ErrOfMember
 	}
-	j.standing, j.lastID, j.transfers = newStanding(r.standing), r.lastID, r.transfers
+	j.standing, j.lastID = newStanding(r.standing), r.lastID
 	j.applied = applied{last: r.applied, segment: r.appliedIn, durable: r.applied} // all that was read is durable
 	jobs := 0
 	for c := range j.eng.Snapshots {
@@ -66,26 +66,27 @@ func (j *Journal) read(report *Report) error {
 	}
 	j.bytes = j.files.Stats().Bytes
 	j.space.unreserved = jobs
-	theirs, takeOver, err := j.binlogFiles(r.begun, report.Records > 0)
-	if takeOver && j.opt.Member {
-		err = &MixedError{theirs} // the other members would not have the jobs
-	}
+	theirs, err := j.binlogFiles(r.adoption, report.Records > 0)
 	if err != nil {
 		return err
 	}
-	if err := j.undoBegun(r.begun); err != nil {
-		return err
+	if r.adoption == record.AdoptionBegun { // before room is reserved: the disk may be full
+		if err := j.deleteAll(); err != nil {
+			return err
+		}
 	}
 	if err := j.reserveMissing(); err != nil {
 		j.health.noRoom(j.log, err, 0)
 	}
-	if takeOver {
-		if report.Adopted, err = j.takeOver(theirs); err != nil {
+	if len(theirs) > 0 && r.adoption != record.AdoptionDone {
+		if report.Adopted, err = j.takeOver(); err != nil {
 			return fmt.Errorf("take over beanstalkd's files: %w", err)
 		}
 	}
-	if err := j.setAside(theirs); err != nil {
-		return err
+	if report.Adopted != nil || r.adoption == record.AdoptionDone {
+		if err := j.setAside(theirs); err != nil {
+			return err
+		}
 	}
 	st := j.eng.Stats()
 	report.Jobs = int(st.Ready + st.Delayed + st.Buried)
@@ -93,7 +94,7 @@ func (j *Journal) read(report *Report) error {
 }
 
 // A replayer reads a log into an engine, and notes where the last records are of the
-// pauses and policies, the last id and the transfers.
+// pauses and policies and of the last id.
 type replayer struct {
 	eng   *engine.Engine
 	epoch int64
@@ -103,8 +104,7 @@ type replayer struct {
 	lastID    uint64
 	applied   Applied
 	appliedIn uint64
-	begun     begun
-	transfers []transfer
+	adoption  engine.ChangeKind // the last record of one that is not over; 0: none
 }
 
 // replayed is a block of records, decoded.
@@ -151,15 +151,11 @@ func (r *replayer) restore(b *replayed) error {
 			r.applied, _ = record.DecodeApplied(c.Body)
 			r.appliedIn = uint64(c.Segment)
 			continue
-		case record.AdoptionBegun, record.MergeBegun:
-			r.begun = begun{c.Kind, c.ID}
+		case record.AdoptionBegun, record.AdoptionDone:
+			r.adoption = c.Kind
 			continue
-		case record.AdoptionDone, record.MergeDone:
-			r.begun = begun{}
-			at, files, _ := record.DecodeTransfer(c.Body)
-			if len(files) > 0 {
-				r.transfers = append(r.transfers, newTransfer(c.Kind, at, files, uint64(c.Segment)))
-			}
+		case record.AdoptionOver:
+			r.adoption = 0
 			continue
 		}
 		r.eng.Restore(*c)

@@ -17,7 +17,7 @@ import (
 // uses the directory, they may miss its newest records.
 
 // Load reads the journal in a directory into an empty engine. Like a start, it leaves
-// out the jobs of a merge that was interrupted. The error wraps ErrUnfinished if no
+// out the jobs of an adoption that was interrupted. The error wraps ErrUnfinished if no
 // server can start there.
 func Load(fsys vfs.FS, dir string, eng *engine.Engine, epoch int64) (Report, error) {
 	var report Report
@@ -30,13 +30,11 @@ func Load(fsys vfs.FS, dir string, eng *engine.Engine, epoch int64) (Report, err
 	if report.Report, err = r.replay(files, eng, epoch); err != nil {
 		return report, fmt.Errorf("journal: %w", err)
 	}
-	if r.begun.kind == record.AdoptionBegun {
+	if r.adoption == record.AdoptionBegun {
 		if theirs, err := binlog.Files(fsys, dir); err != nil || len(theirs) == 0 {
 			return report, fmt.Errorf("journal: %w", cmp.Or(err, ErrUnfinished))
 		}
-	}
-	if r.begun.kind != 0 {
-		for _, c := range above(eng, r.begun.last) {
+		for _, c := range deletions(eng) {
 			eng.Restore(c)
 		}
 	}
@@ -49,9 +47,9 @@ func Load(fsys vfs.FS, dir string, eng *engine.Engine, epoch int64) (Report, err
 type Entry struct {
 	Segment uint64 `json:"segment"`
 	Offset  int64  `json:"offset"` // bytes
-	Kind    string `json:"kind"`   // put, state, deleted, paused, last-id, adoption-begun, adoption-done, merge-begun, merge-done, applied, policy
+	Kind    string `json:"kind"`   // put, state, deleted, paused, last-id, adoption-begun, adoption-done, adoption-over, applied, policy
 
-	ID       uint64     `json:"id,omitempty"` // of merge-begun: the highest before
+	ID       uint64     `json:"id,omitempty"`
 	Tube     string     `json:"tube,omitempty"`
 	State    string     `json:"state,omitempty"` // ready, delayed, buried
 	Pri      *uint32    `json:"priority,omitempty"`
@@ -69,10 +67,9 @@ type Entry struct {
 	Origin   string     `json:"origin,omitempty"`   // of a job: the tube that a policy has moved it out of
 	Settings []string   `json:"settings,omitempty"` // of a policy, whose pattern Tube is; none: it has none any more
 
-	At    *time.Time    `json:"at,omitempty"`    // when a take-over or a merge was done, or an entry made
-	Files []record.File `json:"files,omitempty"` // of which files
-	Index uint64        `json:"index,omitempty"` // of the entry of a cluster's log that was applied
-	Term  uint64        `json:"term,omitempty"`  // of that entry
+	At    *time.Time `json:"at,omitempty"`    // when an entry of a cluster's log was made that was applied
+	Index uint64     `json:"index,omitempty"` // of that entry
+	Term  uint64     `json:"term,omitempty"`  // of that entry
 }
 
 // Dump calls f for every record of the journal in a directory, in order.
@@ -122,8 +119,7 @@ var kindNames = map[engine.ChangeKind]string{
 	engine.LastID:        "last-id",
 	record.AdoptionBegun: "adoption-begun",
 	record.AdoptionDone:  "adoption-done",
-	record.MergeBegun:    "merge-begun",
-	record.MergeDone:     "merge-done",
+	record.AdoptionOver:  "adoption-over",
 	record.AppliedMark:   "applied",
 	engine.PolicySet:     "policy",
 }
@@ -144,9 +140,6 @@ func EntryOf(c *engine.Change) Entry {
 			e.Settings = append(e.Settings, strings.TrimSuffix(line, "\n"))
 		}
 		e.Body = nil
-	case record.AdoptionDone, record.MergeDone:
-		at, files, _ := record.DecodeTransfer(c.Body)
-		e.At, e.Files, e.Body = moment(at), files, nil
 	case record.AppliedMark:
 		at, _ := record.DecodeApplied(c.Body)
 		e.At, e.Index, e.Term, e.Body = moment(at.Stamp), at.Index, at.Term, nil

@@ -34,8 +34,8 @@ func Explain(dir string, err error) error {
 	case mixed && kit.IsMember(dir):
 		hint = " (nothing was changed; this is a member of a cluster, which takes nothing over: move those files to a directory of their own)"
 	case mixed:
-		hint = fmt.Sprintf(" (nothing was changed; to have the jobs of both, move those files to a directory of their own, THERE, and run "+
-			"'beanpole journal merge %s THERE')", dir)
+		hint = " (nothing was changed; to have the jobs of both, move those files to a directory of their own, THERE, start a second server " +
+			"with 'beanpole -b THERE -p PORT', and run 'beanpole export --addr :PORT | beanpole import')"
 	case errors.Is(err, journal.ErrOfMember):
 		hint = fmt.Sprintf(", and %[2]s is gone (nothing was changed; to be a member again: 'beanpole cluster remove' the old one at another member, empty %[1]s, and "+
 			"'beanpole cluster join'; only if there is no such cluster any more: 'beanpole journal copy %[1]s NEW' makes a single server's journal of it)",

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/journal/binlog"
-	"github.com/beanpole-mq/beanpole/internal/journal/record"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
@@ -49,16 +47,14 @@ type inspection struct {
 	damage []wal.Damage
 	report wal.Report
 	tally  tally
-	last   string // kind of the last record of a take-over or a merge; empty: none
-	before uint64 // the highest id before that take-over or merge
-	taken  []record.File
+	last   string // kind of the last record of a take-over; empty: none
 
 	applied *journal.Entry // the last of a member of a cluster; nil: there is none
 
 	binlog  binlog.Report // if files of beanstalkd wait to be taken over
 	theirs  tally
-	waiting int                 // files of beanstalkd
-	mixed   *journal.MixedError // those of them that the journal has not taken over; nil: none
+	waiting []string // files of beanstalkd
+	mixed   bool     // they are beside a journal that has not taken them over
 }
 
 func (ins *inspection) inspect() (err error) {
@@ -94,7 +90,7 @@ func (ins *inspection) findDamage(first *wal.CorruptError) error {
 
 // count reads the journal, which is not damaged.
 func (ins *inspection) count() (err error) {
-	ins.tally, ins.last, ins.taken, ins.applied = newTally(), "", nil, nil
+	ins.tally, ins.last, ins.applied = newTally(), "", nil
 	ins.report, err = journal.Dump(vfs.OS, ins.dir, func(e journal.Entry) error {
 		t := &ins.tally
 		t.records++
@@ -109,47 +105,30 @@ func (ins *inspection) count() (err error) {
 			t.change(e.ID, e.State)
 		case "deleted":
 			t.remove(e.ID)
-		case "adoption-begun", "merge-begun":
-			ins.last, ins.before = e.Kind, e.ID
-		case "adoption-done", "merge-done":
+		case "adoption-begun", "adoption-done", "adoption-over":
 			ins.last = e.Kind
-			ins.taken = append(ins.taken, e.Files...)
 		case "applied":
 			ins.applied = new(e)
 		}
 		return nil
 	})
-	if ins.interrupted() {
-		maps.DeleteFunc(ins.tally.jobs, func(id uint64, _ uint8) bool { return id > ins.before })
+	if ins.last == "adoption-begun" { // the next start begins it again
+		clear(ins.tally.jobs)
 	}
 	return err
 }
 
-// interrupted tells whether the next start will undo the last take-over or merge.
-func (ins *inspection) interrupted() bool {
-	return ins.last == "adoption-begun" || ins.last == "merge-begun"
-}
-
 // lookForBinlog looks at files of beanstalkd.
 func (ins *inspection) lookForBinlog() error {
-	files, err := binlog.Files(vfs.OS, ins.dir)
-	if err != nil {
+	var err error
+	if ins.waiting, err = binlog.Files(vfs.OS, ins.dir); err != nil {
 		return readError(ins.dir, err)
 	}
-	ins.waiting = len(files)
-	if ins.waiting == 0 {
+	if len(ins.waiting) == 0 || ins.last == "adoption-done" {
 		return nil
 	}
-	if hasJournal := ins.report.Segments > 0 || ins.tally.records > 0; hasJournal && ins.last != "adoption-begun" {
-		others, err := journal.NotAdopted(vfs.OS, ins.dir, ins.taken)
-		if err != nil {
-			return readError(ins.dir, err)
-		}
-		if len(others) == 0 {
-			return nil
-		}
-		ins.mixed = &journal.MixedError{Files: others}
-	}
+	hasJournal := ins.report.Segments > 0 || ins.tally.records > 0
+	ins.mixed = hasJournal && ins.last != "adoption-begun"
 	ins.theirs = newTally()
 	ins.binlog, err = binlog.Read(vfs.OS, ins.dir, binlog.Options{}, func(c engine.Change) error {
 		switch c.Kind {
@@ -216,13 +195,10 @@ func (ins *inspection) print(w io.Writer) {
 				filepath.Base(t.File), t.Offset, t.Length)
 		}
 	}
-	switch {
-	case ins.last == "merge-begun":
-		line("merge", "one was interrupted; the next start, or the next merge, removes what it has written")
-	case ins.last == "adoption-begun":
+	if ins.last == "adoption-begun" {
 		line("take-over", "it was interrupted; the next start begins it again")
 	}
-	if ins.waiting > 0 {
+	if len(ins.waiting) > 0 {
 		ins.printBinlog(line)
 	}
 }
@@ -230,13 +206,13 @@ func (ins *inspection) print(w io.Writer) {
 func (ins *inspection) printBinlog(line func(what, format string, args ...any)) {
 	const what = "beanstalkd"
 	switch {
-	case ins.mixed != nil:
-		line(what, "%d files, of which the journal has not taken over %d", ins.waiting, len(ins.mixed.Files))
+	case ins.mixed:
+		line(what, "%d files, which the journal has not taken over", len(ins.waiting))
 	case ins.theirs.jobs == nil:
-		line(what, "%d files that were taken over; the next start renames them", ins.waiting)
+		line(what, "%d files that were taken over; the next start renames them", len(ins.waiting))
 		return
 	default:
-		line(what, "%d files, which the next start takes over", ins.waiting)
+		line(what, "%d files, which the next start takes over", len(ins.waiting))
 	}
 	line(what, "jobs %s", &ins.theirs)
 	for _, d := range ins.binlog.Damage() {
@@ -253,13 +229,13 @@ func (ins *inspection) verdict() error {
 			what = advice.Rejoin(ins.dir)
 		}
 		return fmt.Errorf("directory %s: the journal is damaged in %s (%s)", ins.dir, places(len(ins.damage)), what)
-	case ins.mixed != nil:
-		return fmt.Errorf("no server will start: %w", advice.Explain(ins.dir, ins.mixed))
-	case ins.last == "adoption-begun" && ins.waiting == 0:
+	case ins.mixed:
+		return fmt.Errorf("no server will start: %w", advice.Explain(ins.dir, &journal.MixedError{Files: ins.waiting}))
+	case ins.last == "adoption-begun" && len(ins.waiting) == 0:
 		return fmt.Errorf("no server will start: %w", advice.Explain(ins.dir, journal.ErrUnfinished))
 	case ins.binlog.Damaged():
 		return fmt.Errorf("directory %s: files of beanstalkd are damaged (a server that is started there takes over what is whole)", ins.dir)
-	case ins.report.Segments == 0 && ins.waiting == 0:
+	case ins.report.Segments == 0 && len(ins.waiting) == 0:
 		return checkJournal(ins.dir)
 	}
 	return nil

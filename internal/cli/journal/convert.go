@@ -97,21 +97,15 @@ func tellConverted(w io.Writer, eng *engine.Engine, sum binlog.Summary, out stri
 	if origins > 0 {
 		fmt.Fprintf(w, "the origin of jobs that a policy has moved is left out: %d\n", origins)
 	}
-	tellLeftOut(w, slices.AppendSeq(slices.Collect(eng.Pauses), eng.PoliciesSet()))
-	fmt.Fprintf(w, "the user that beanstalkd runs as must own %s and what is in it\n", out)
-}
-
-// tellLeftOut tells which pauses, of a clock that counts from 1970, and which policies are left out.
-func tellLeftOut(w io.Writer, changes []engine.Change) {
-	now := time.Now().UnixNano()
-	for _, c := range changes {
-		switch {
-		case c.Kind == engine.PolicySet:
-			fmt.Fprintf(w, "the policy of %s is left out: %s\n", c.Tube, strings.Join(journal.EntryOf(&c).Settings, " "))
-		case c.Due > now:
+	for c := range eng.Pauses {
+		if c.Due > time.Now().UnixNano() {
 			fmt.Fprintf(w, "the pause of tube %s is left out\n", c.Tube)
 		}
 	}
+	for c := range eng.PoliciesSet() {
+		fmt.Fprintf(w, "the policy of %s is left out: %s\n", c.Tube, strings.Join(journal.EntryOf(&c).Settings, " "))
+	}
+	fmt.Fprintf(w, "the user that beanstalkd runs as must own %s and what is in it\n", out)
 }
 
 // snapshot yields all that there is.

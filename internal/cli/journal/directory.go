@@ -37,13 +37,3 @@ func checkJournal(dir string) error {
 	}
 	return fmt.Errorf("directory %s: there is no journal", dir)
 }
-
-// refuseMember returns an error if a directory is that of a member of a cluster, where a
-// command would change what the members have agreed on.
-func refuseMember(dir, name, instead string) error {
-	if !kit.IsMember(dir) {
-		return nil
-	}
-	return kit.WithCode(kit.ExitJournal, fmt.Errorf("directory %s is that of a member of a cluster, whose journal %s must not change: "+
-		"it would differ from those of the other members (%s)", dir, name, instead))
-}

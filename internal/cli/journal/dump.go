@@ -264,9 +264,6 @@ func (d *dump) fields(e *journal.Entry) error {
 	count("index", e.Index)
 	count("term", e.Term)
 	moment("at", e.At)
-	for _, f := range e.Files {
-		text("file", f.Name)
-	}
 	for _, setting := range e.Settings {
 		fmt.Fprintf(d.out, " %s", setting)
 	}

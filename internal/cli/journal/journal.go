@@ -1,5 +1,5 @@
-// Package journal is "beanpole journal": the commands that check, dump, repair, merge,
-// convert and copy the journal of a server, and what is said to people about its errors.
+// Package journal is "beanpole journal": the commands that check, dump, repair, convert
+// and copy the journal of a server, and what is said to people about its errors.
 //
 // Those that change nothing run beside a server, which may be writing; the others take the
 // lock that a server holds.
@@ -12,14 +12,12 @@ import (
 )
 
 const long = `Look at a journal, the directory that "beanpole -b DIR" keeps its jobs in, repair
-it, merge another one into it, copy it, convert it to files of beanstalkd, or have its server
-write it again. doc/journal.md explains what is in it.`
+it, copy it, convert it to files of beanstalkd, or have its server write it again. doc/journal.md explains what is in it.`
 
 const example = `  beanpole journal check /var/lib/beanpole
   beanpole journal dump --live --tube mail /var/lib/beanpole
   beanpole journal repair /var/lib/beanpole /var/lib/beanpole.new
   beanpole journal copy /var/lib/beanpole /backup/beanpole
-  beanpole journal merge /var/lib/beanpole /var/lib/beanstalkd
   beanpole journal convert /var/lib/beanpole --beanstalkd /var/lib/beanstalkd
   beanpole journal rewrite --admin 127.0.0.1:11380`
 
@@ -32,10 +30,10 @@ command line is wrong, 10 the directory cannot be used.`
 func New() *cobra.Command {
 	return kit.Group(&cobra.Command{
 		Use:     "journal COMMAND DIR",
-		Short:   "check, dump, repair, copy, merge, convert or rewrite a journal",
+		Short:   "check, dump, repair, copy, convert or rewrite a journal",
 		Long:    long,
 		Example: example,
-	}, newCheck(), newDump(), newRepair(), newMerge(), newConvert(), newCopy(), newRewrite())
+	}, newCheck(), newDump(), newRepair(), newConvert(), newCopy(), newRewrite())
 }
 
 // newCommand returns a command about the journal in the directory that is its first argument, which

@@ -202,71 +202,16 @@ func TestNoJournal(t *testing.T) {
 	}
 }
 
-// Two queues of a beanstalkd, recorded: one is taken over, the other merged. What was merged or taken over before is known by its bytes.
-func TestMerge(t *testing.T) {
+// A directory of a beanstalkd that cannot be taken over stops the start.
+func TestAdoptRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
-	binlogs(t, "queue", "v7-records", "binlog.1")
-	check(t, serve(t, "queue", 0, "mine"))
-	binlogs(t, "other", "v7-records", "binlog.1")
-	says(t, run(t, 1, "merge", "queue", "other"), "binlog.1: it was merged or taken over before: its jobs would be there twice .*nothing was merged")
-	binlogs(t, "queue", "v7-records", "binlog.1")
-	starts(t, "queue", "")
-	if _, err := os.Stat("queue/beanstalkd-binlog.1.2"); err != nil {
-		t.Error(err)
-	}
-
-	check(t, os.Remove("other/binlog.1"))
-	binlogs(t, "other", "v7-compacted", "binlog.6", "binlog.7")
-	says(t, run(t, 0, "merge", "queue", "other"), `^merged 13 jobs from other into queue; 0 have new ids$`, `^old and new ids are in queue/merge-[0-9TZ.]+\.ids$`, `^start no server on other again`)
-	says(t, run(t, 0, "check", "queue"), `^jobs +17: 5 ready, 7 delayed, 5 buried$`)
-	if _, err := os.Stat("other/binlog.7"); err != nil {
-		t.Error(err)
-	}
-
-	// A journal is merged, too; its pauses are left out, and ids clash.
-	check(t, os.Mkdir("third", 0o700), os.Mkdir("done", 0o700))
-	check(t, serveTurns(t, "queue", 0, func(e *engine.Engine, now int64) { e.Pause(now, []byte("mail"), 500) }))
-	says(t, run(t, 0, "merge", "third", "queue"), `^merged 17 jobs from queue into third; 0 have new ids$`, `^the pause of tube mail is left out$`)
-	check(t, serveTurns(t, "done", 0, func(e *engine.Engine, now int64) {
-		id, _ := e.PutInto(now, []byte("mail"), engine.Spec{TTR: 60}, nil)
-		e.DeleteJob(id)
-	}))
-	if got := run(t, 0, "merge", "third", "done"); !matches(got, "^merged 0 jobs") || matches(got, "old and new ids") {
-		t.Error(got)
-	}
-	says(t, run(t, 0, "dump", "--live", "queue"), `id=5 .*body="mine"`)
-	check(t, serve(t, "third", 0, "yours"))
-	says(t, run(t, 0, "dump", "--live", "third"), `id=84 .*body="yours"`)
-	says(t, run(t, 0, "merge", "queue", "third"), `^merged 18 jobs from third into queue; 17 have new ids$`)
-	says(t, run(t, 0, "check", "queue"), `^jobs +35: 11 ready, 14 delayed, 10 buried$`)
-}
-
-// What cannot be merged is not, and what is damaged gives what is whole.
-func TestMergeRefused(t *testing.T) {
-	three(t)
-	check(t, os.Mkdir("nothing", 0o700), os.MkdirAll("odd/binlog.1", 0o700))
-	binlogs(t, "mixed", "v7-records", "binlog.1")
-	starts(t, "mixed", "")
-	binlogs(t, "mixed", "v7-compacted", "binlog.6")
-	for _, test := range []struct {
-		code          int
-		dir, from, is string
-	}{
-		{5, "jobs", "jobs", "are the same directory"}, {10, "jobs", "nowhere", "nowhere"},
-		{1, "jobs", "nothing", `neither files of beanstalkd \(binlog\.\*\) nor a journal`},
-		{1, "nothing", "mixed", `files of beanstalkd .* beside a journal.*\(nothing was merged\)`},
-		{1, "nothing", "odd", `binlog.1: not a regular file \(nothing was merged\)`},
-	} {
-		says(t, run(t, test.code, "merge", test.dir, test.from), test.is)
-	}
-	says(t, run(t, 5, "merge", "jobs"), "merge needs DIR FROM ")
+	check(t, os.MkdirAll("odd/binlog.1", 0o700))
 	starts(t, "odd", "binlog.1: not a regular file")
 	if wals, _ := filepath.Glob("odd/*.wal"); len(wals) > 0 {
 		t.Error(wals)
 	}
-
-	binlogs(t, "damaged", "v7-records", "binlog.1")
-	info, err := os.Stat("damaged/binlog.1")
-	check(t, err, os.Truncate("damaged/binlog.1", info.Size()-3700))
-	says(t, run(t, 1, "merge", "nothing", "damaged"), `^damage: binlog.1 at `, `^merged [1-3] jobs from damaged into nothing`, "files of beanstalkd are damaged: what is whole was merged")
+	binlogs(t, "mixed", "v7-records", "binlog.1")
+	starts(t, "mixed", "")
+	binlogs(t, "mixed", "v7-records", "binlog.1")
+	starts(t, "mixed", "files of beanstalkd .* beside a journal.*move those files to a directory of their own, THERE")
 }

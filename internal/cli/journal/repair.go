@@ -33,8 +33,9 @@ func newRepair() *cobra.Command {
 }
 
 func repair(dir, to string, w io.Writer) (err error) {
-	if err := refuseMember(dir, "repair", advice.Rejoin(dir)); err != nil {
-		return err
+	if kit.IsMember(dir) {
+		return kit.WithCode(kit.ExitJournal, fmt.Errorf("directory %s is that of a member of a cluster, whose journal repair must not change: "+
+			"it would differ from those of the other members (%s)", dir, advice.Rejoin(dir)))
 	}
 	if err := checkJournal(dir); err != nil {
 		return err

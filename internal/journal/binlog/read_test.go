@@ -161,7 +161,7 @@ func TestRead(t *testing.T) {
 		{"ids out of all proportion", []*builder{mail(1<<60).short(1<<60, stateReady)},
 			[]string{good(1 << 60), "1152921504606846976 ready", "last 1152921504606846976"},
 			[]string{"the job ids go up to 1152921504606846976, and no server has counted as far: later jobs get higher ones " +
-				"('beanpole journal merge' into an empty directory gives new ids)"}},
+				"('beanpole export' and 'import' into an empty directory give new ids)"}},
 		{"times", []*builder{mail(1, field{atDelay, int64(-1)}), mail(1, field{atTTR, uint64(1<<32) * 1e9}), mail(1, field{atCreated, int64(-1)}),
 			build(7).full("mail", 1, stateDelayed, body, field{atDeadline, int64(-1)}),
 			build(5).full("mail", 1, stateDelayed, body, field{atDeadline, int64(math.MaxInt64/1000 + 1)}),

@@ -89,7 +89,7 @@ func (r *Report) Damage() []string {
 	}
 	if r.LastID > engine.MaxSafeID {
 		lines = append(lines, fmt.Sprintf("the job ids go up to %d, and no server has counted as far: later jobs get higher ones "+
-			"('beanpole journal merge' into an empty directory gives new ids)", r.LastID))
+			"('beanpole export' and 'import' into an empty directory give new ids)", r.LastID))
 	}
 	return lines
 }

@@ -21,16 +21,15 @@ import (
 // group first, as in package encoding/binary); fixed numbers are little-endian.
 // Moments are nanoseconds since 1970.
 //
-//	record   := put | state | deleted | paused | last | adoption | merge | applied | policy
+//	record   := put | state | deleted | paused | last | adoption | applied | policy
 //	put      := kind (1) job tube [origin] body         a job, whole
 //	state    := kind (2) job                            a job's new state
 //	deleted  := kind (3) id
 //	paused   := kind (4) tube seconds until i64         0 seconds: it is not, or is gone
 //	last     := kind (5) id                             the highest id ever given out
 //	adoption := kind (6)                                begun; see package journal
-//	          | kind (7) transfer                       done
-//	merge   := kind (8) id                             begun; the highest id before
-//	          | kind (9) transfer                       done
+//	          | kind (7)                                done
+//	          | kind (8)                                over
 //	applied  := kind (10) index term stamp i64          a member of a cluster: all up to this entry is in the records before
 //	policy   := kind (11) tube settings                 what was set for a pattern while the server ran; no settings: nothing any more
 //
@@ -42,8 +41,6 @@ import (
 //	tube     := length u8, name
 //	body     := the rest of the record, without CR LF
 //	settings := the rest of the record: lines such as max-attempts=5, by name
-//	transfer := when i64, file*                         where jobs came from; nothing at all: not known
-//	file     := length u8, name; size; SHA-256 (32 bytes)
 const (
 	kindPut     = 1
 	kindState   = 2
@@ -53,8 +50,7 @@ const (
 
 	kindAdoptionBegun = 6
 	kindAdoptionDone  = 7
-	kindMergeBegun    = 8
-	kindMergeDone     = 9
+	kindAdoptionOver  = 8
 
 	kindApplied = 10
 
@@ -84,13 +80,11 @@ func MaxLen(kind engine.ChangeKind, tube, body int) int {
 	return 1 + 1 + tube + binary.MaxVarintLen32 + 8
 }
 
-// Kinds of changes that only a journal knows. The Body of AdoptionDone and MergeDone
-// is a transfer, that of AppliedMark an Applied.
+// Kinds of changes that only a journal knows. The Body of AppliedMark is an Applied.
 const (
 	AdoptionBegun = engine.ChangeKind(0x80 + kindAdoptionBegun)
 	AdoptionDone  = engine.ChangeKind(0x80 + kindAdoptionDone)
-	MergeBegun    = engine.ChangeKind(0x80 + kindMergeBegun)
-	MergeDone     = engine.ChangeKind(0x80 + kindMergeDone)
+	AdoptionOver  = engine.ChangeKind(0x80 + kindAdoptionOver)
 	AppliedMark   = engine.ChangeKind(0x80 + kindApplied)
 )
 
@@ -122,14 +116,8 @@ func Append(dst []byte, c *engine.Change, epoch int64) []byte {
 		dst = appendTube(append(dst, kindPolicy), c.Tube)
 	case engine.LastID:
 		dst = binary.AppendUvarint(append(dst, kindLast), c.ID)
-	case AdoptionBegun:
-		dst = append(dst, kindAdoptionBegun)
-	case AdoptionDone:
-		dst = append(dst, kindAdoptionDone)
-	case MergeBegun:
-		dst = binary.AppendUvarint(append(dst, kindMergeBegun), c.ID)
-	case MergeDone:
-		dst = append(dst, kindMergeDone)
+	case AdoptionBegun, AdoptionDone, AdoptionOver:
+		dst = append(dst, byte(c.Kind-0x80))
 	case AppliedMark:
 		dst = append(dst, kindApplied)
 	}
@@ -210,17 +198,8 @@ func Decode(rec []byte, epoch int64, tubes map[string]string) (engine.Change, er
 	case kindLast:
 		c.Kind = engine.LastID
 		c.ID = d.uvarint()
-	case kindAdoptionBegun:
-		c.Kind = AdoptionBegun
-	case kindAdoptionDone:
-		c.Kind = AdoptionDone
-		c.Body = d.transfer()
-	case kindMergeBegun:
-		c.Kind = MergeBegun
-		c.ID = d.uvarint()
-	case kindMergeDone:
-		c.Kind = MergeDone
-		c.Body = d.transfer()
+	case kindAdoptionBegun, kindAdoptionDone, kindAdoptionOver:
+		c.Kind = engine.ChangeKind(0x80 + kind)
 	case kindApplied:
 		c.Kind = AppliedMark
 		c.Body = d.applied()
@@ -315,19 +294,6 @@ func (d *decoder) tube() string {
 		d.tubes[name] = name
 	}
 	return name
-}
-
-// transfer returns the rest if it is a transfer.
-func (d *decoder) transfer() []byte {
-	b := d.rest
-	d.rest = nil
-	if _, _, ok := DecodeTransfer(b); !ok {
-		d.bad = true
-	}
-	if len(b) == 0 {
-		return nil
-	}
-	return b
 }
 
 // applied returns the rest if it is an Applied.
