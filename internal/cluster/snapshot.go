@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 	"go.etcd.io/raft/v3/tracker"
+	"golang.org/x/time/rate"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -78,7 +80,7 @@ func (m *Member) fetch(from uint64) (*raftpb.Snapshot, error) {
 		return nil, fmt.Errorf("cluster: member %d does not know this one yet", from)
 	}
 	m.opt.Logger.Info("the log does not have what this member lacks: it receives the whole queue", "from", from)
-	at, err := journal.ReadSnapshot(staged{m.opt.FS}, m.opt.Dir, paced{in, m.sleep})
+	at, err := journal.ReadSnapshot(staged{m.opt.FS}, m.opt.Dir, newPaced(m.ctx, in))
 	if err == nil && at.Index < with.RolesIndex {
 		err = fmt.Errorf("cluster: the queue ends with entry %d, before the change of the members at %d", at.Index, with.RolesIndex)
 	}
@@ -118,19 +120,26 @@ func (r impatient) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// paced reads maxPace bytes in a second at most: the disks of both members have logs to
-// sync.
+// paced reads as many bytes in a second as its limiter lets it: the disks of both members
+// have logs to sync.
 type paced struct {
 	io.Reader
-	sleep func(time.Duration)
+	ctx     context.Context
+	limiter *rate.Limiter
 }
 
-const maxPace = 50 << 20
+const (
+	maxPace   = 50 << 20 // bytes a second
+	paceBurst = 1 << 20  // bytes, so that a sleep is much longer than what a timer is late
+)
+
+func newPaced(ctx context.Context, r io.Reader) paced {
+	return paced{r, ctx, rate.NewLimiter(maxPace, paceBurst)}
+}
 
 func (r paced) Read(b []byte) (int, error) {
-	n, err := r.Reader.Read(b)
-	r.sleep(time.Duration(n) * time.Second / maxPace)
-	return n, err
+	n, err := r.Reader.Read(b[:min(len(b), paceBurst)])
+	return n, cmp.Or(err, r.limiter.WaitN(r.ctx, n))
 }
 
 // offerSnapshot gives Raft the snapshot that was fetched. It waits until somebody leads:
