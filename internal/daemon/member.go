@@ -149,15 +149,15 @@ func (m *member) admit(ctx context.Context, client net.Addr, body []byte) ([]byt
 // refused is told that another member's process has ended.
 func (m *member) refused(id, term uint64) { m.Member.Refused(id, term) }
 
-func (m *member) serveClient(from uint64, conn net.Conn) {
+func (m *member) serveClient(from uint64, stream io.ReadWriteCloser) {
 	m.mu.Lock()
 	srv := m.server
 	m.mu.Unlock()
 	if srv == nil {
-		conn.Close()
+		stream.Close()
 		return
 	}
-	srv.ServeProxied(from, conn)
+	srv.ServeProxied(from, stream)
 }
 
 // serveSnapshot sends another member a snapshot.

@@ -3,7 +3,7 @@ package server
 import (
 	"context"
 	"errors"
-	"net"
+	"io"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -27,7 +27,7 @@ type Member struct {
 
 	// Dial opens a stream to the leader, whose Server.ServeProxied gets the other end. It
 	// returns when the context is done, at the latest.
-	Dial func(ctx context.Context, leader uint64) (net.Conn, error)
+	Dial func(ctx context.Context, leader uint64) (io.ReadWriteCloser, error)
 
 	// Patience is how long a client waits for a leader before its connection is closed,
 	// and how long no leader may be known before it does not wait. 0: DefaultPatience.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -40,7 +39,7 @@ func startCrew(t *testing.T, n int, opt Options) *crew {
 		o := opt
 		o.Member = &Member{
 			ID: id,
-			Dial: func(ctx context.Context, leader uint64) (net.Conn, error) {
+			Dial: func(ctx context.Context, leader uint64) (io.ReadWriteCloser, error) {
 				if leader == c.silent.Load() {
 					<-ctx.Done()
 					return nil, ctx.Err()

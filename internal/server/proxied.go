@@ -98,7 +98,7 @@ func (v proxiedClient) addr() net.Addr {
 // ServeProxied gives a loop the stream of a client that another member passes on, when it
 // has said whose client that is. If this member does not lead, the client waits until it
 // does.
-func (s *Server) ServeProxied(member uint64, stream net.Conn) {
+func (s *Server) ServeProxied(member uint64, stream io.ReadWriteCloser) {
 	if !s.begin() {
 		stream.Close()
 		return
@@ -126,11 +126,11 @@ func (s *Server) ServeProxied(member uint64, stream net.Conn) {
 }
 
 // streamOf returns a connection with another member as loops drive it.
-func (s *Server) streamOf(nc net.Conn) Stream {
-	if st, ok := nc.(Stream); ok {
+func (s *Server) streamOf(conn io.ReadWriteCloser) Stream {
+	if st, ok := conn.(Stream); ok {
 		return st
 	}
-	return s.newPump(nc)
+	return s.newPump(conn.(net.Conn)) // a test's
 }
 
 // beginProxied lets the conversation of a proxied client begin.

@@ -30,7 +30,7 @@ func startLinkedCrew(t *testing.T, n int, opt Options, change ...func(member uin
 		}
 		var mu sync.Mutex
 		links := make(map[uint64]*mux.Session)
-		o.Member = &Member{ID: id, Dial: func(_ context.Context, leader uint64) (net.Conn, error) {
+		o.Member = &Member{ID: id, Dial: func(_ context.Context, leader uint64) (io.ReadWriteCloser, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			link := links[leader]

@@ -6,7 +6,7 @@
 //	s, err := own.Open()
 //	n, err := s.TryWrite(b)                      // from an event loop: never waits
 //	s.Notify(func() { … })                       // when to try again
-//	n, err = s.Write(b)                          // from a goroutine: as any net.Conn
+//	n, err = s.Write(b)                          // from a goroutine: it waits
 //
 // Everything that streams write while the last write is under way goes out together: one
 // record of TLS and one system call, for many clients. An event loop can drive a stream

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -242,30 +241,6 @@ func TestNotify(t *testing.T) {
 		synctest.Wait()
 		if _, err := b.TryWrite(buf); told != 3 || err == nil {
 			t.Error(told, err)
-		}
-	})
-}
-
-func TestDeadlines(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		own, _, accepted := pair(t)
-		a, _ := connect(t, own, accepted)
-		began := time.Now()
-		a.SetReadDeadline(began.Add(time.Second))
-		if _, err := a.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) != time.Second {
-			t.Error(err, time.Since(began))
-		}
-		a.SetDeadline(began.Add(3 * time.Second))
-		if _, err := a.Write(make([]byte, Window+1)); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) != 3*time.Second {
-			t.Error(err, time.Since(began))
-		}
-		go func() {
-			time.Sleep(time.Second)
-			a.SetReadDeadline(time.Unix(1, 0))
-		}()
-		a.SetReadDeadline(time.Time{})
-		if _, err := a.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Error(err)
 		}
 	})
 }

@@ -4,10 +4,8 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
 	"sync"
 	"syscall"
-	"time"
 )
 
 // ErrWouldBlock is what TryRead returns when there is nothing to read yet.
@@ -33,8 +31,6 @@ type Stream struct {
 	gone   bool   // the other side reads no more
 	shut   bool   // this side sends no more
 	closed bool   // by this side
-
-	readBy, writeBy deadline
 }
 
 // Notify makes a function be called whenever there is more to read, or less in the way of
@@ -160,23 +156,20 @@ func (st *Stream) tryWrite(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// Read implements net.Conn.
+// Read is TryRead, but waits until there is something to read.
 func (st *Stream) Read(b []byte) (int, error) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
 	for {
 		n, err := st.tryRead(b)
-		switch {
-		case err != ErrWouldBlock || len(b) == 0:
+		if err != ErrWouldBlock || len(b) == 0 {
 			return n, err
-		case st.readBy.passed():
-			return 0, os.ErrDeadlineExceeded
 		}
 		st.changed.Wait()
 	}
 }
 
-// Write implements net.Conn.
+// Write is TryWrite, but waits until all is under way.
 func (st *Stream) Write(b []byte) (n int, err error) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -186,8 +179,6 @@ func (st *Stream) Write(b []byte) (n int, err error) {
 		switch {
 		case err != nil || n == len(b):
 			return n, err
-		case st.writeBy.passed():
-			return n, os.ErrDeadlineExceeded
 		case m == 0:
 			st.changed.Wait()
 		}
@@ -206,7 +197,7 @@ func (st *Stream) CloseWrite() error {
 	return nil
 }
 
-// Close implements net.Conn. What was written before still arrives.
+// Close ends the stream. What was written before still arrives.
 func (st *Stream) Close() error {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -219,66 +210,6 @@ func (st *Stream) Close() error {
 	if !st.gone {
 		st.s.frame(st.id, kindGone, 0, nil)
 	}
-	st.readBy.stop()
-	st.writeBy.stop()
 	st.changed.Broadcast()
 	return nil
-}
-
-// LocalAddr implements net.Conn.
-func (st *Stream) LocalAddr() net.Addr { return st.s.conn.LocalAddr() }
-
-// RemoteAddr implements net.Conn.
-func (st *Stream) RemoteAddr() net.Addr { return st.s.conn.RemoteAddr() }
-
-// SetDeadline implements net.Conn.
-func (st *Stream) SetDeadline(t time.Time) error {
-	st.setDeadline(&st.readBy, t)
-	st.setDeadline(&st.writeBy, t)
-	return nil
-}
-
-// SetReadDeadline implements net.Conn.
-func (st *Stream) SetReadDeadline(t time.Time) error {
-	st.setDeadline(&st.readBy, t)
-	return nil
-}
-
-// SetWriteDeadline implements net.Conn.
-func (st *Stream) SetWriteDeadline(t time.Time) error {
-	st.setDeadline(&st.writeBy, t)
-	return nil
-}
-
-// A deadline is when a read or a write gives up.
-type deadline struct {
-	at    time.Time // zero: never
-	timer *time.Timer
-}
-
-func (d *deadline) passed() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
-
-func (d *deadline) stop() {
-	if d.timer != nil {
-		d.timer.Stop()
-		d.timer = nil
-	}
-}
-
-func (st *Stream) setDeadline(d *deadline, t time.Time) {
-	st.s.mu.Lock()
-	defer st.s.mu.Unlock()
-	d.stop()
-	if d.at = t; t.IsZero() || st.closed {
-		return
-	}
-	if left := time.Until(t); left > 0 {
-		d.timer = time.AfterFunc(left, func() {
-			st.s.mu.Lock()
-			defer st.s.mu.Unlock()
-			st.changed.Broadcast()
-		})
-		return
-	}
-	st.changed.Broadcast()
 }

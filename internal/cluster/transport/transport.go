@@ -2,8 +2,10 @@ package transport
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -42,8 +44,8 @@ type Options struct {
 	Refused func(id, term uint64)
 	Term    func() uint64
 
-	// Client serves a client of another member, until its connection ends.
-	Client func(from uint64, conn net.Conn)
+	// Client serves a client of another member, over a mux.Stream.
+	Client func(from uint64, stream io.ReadWriteCloser)
 
 	// Snapshot serves a member that needs what is not in the log any more.
 	Snapshot func(from uint64, conn net.Conn)
@@ -176,51 +178,48 @@ func (t *Transport) link(id uint64) *link {
 	return t.links[id]
 }
 
-// address returns where a member listens.
-func (t *Transport) address(id uint64) (string, error) {
+// Client returns a mux.Stream to another member, for a client that is passed on to it.
+// The context is for how long the caller waits.
+func (t *Transport) Client(ctx context.Context, id uint64) (io.ReadWriteCloser, error) {
 	l := t.link(id)
 	if l == nil {
-		return "", fmt.Errorf("there is no other member %d", id)
+		return nil, errNoMember(id)
 	}
-	return l.address, nil
-}
-
-// Client returns a stream to another member, for a client that is passed on to it.
-// CloseWrite of the stream says that there will be no more input. The context is for how
-// long the caller waits.
-func (t *Transport) Client(ctx context.Context, id uint64) (net.Conn, error) {
-	l := t.link(id)
-	if l == nil {
-		return nil, fmt.Errorf("there is no other member %d", id)
-	}
-	return l.client(ctx)
-}
-
-// Snapshot connects to another member, whose Options.Snapshot gets the other end.
-func (t *Transport) Snapshot(ctx context.Context, id uint64) (net.Conn, error) {
-	addr, err := t.address(id)
+	stream, err := l.client(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return dial(ctx, t.opt.Credentials, addr, id, forSnapshot)
+	return stream, nil
+}
+
+func errNoMember(id uint64) error { return fmt.Errorf("there is no other member %d", id) }
+
+// Snapshot connects to another member, whose Options.Snapshot gets the other end.
+func (t *Transport) Snapshot(ctx context.Context, id uint64) (net.Conn, error) {
+	return t.dial(ctx, id, forSnapshot)
 }
 
 // Admin connects to another member, whose Options.Admin gets the other end.
 func (t *Transport) Admin(ctx context.Context, id uint64) (net.Conn, error) {
-	addr, err := t.address(id)
-	if err != nil {
-		return nil, err
-	}
-	return dial(ctx, t.opt.Credentials, addr, id, forAdmin)
+	return t.dial(ctx, id, forAdmin)
 }
 
 // Request asks another member.
 func (t *Transport) Request(ctx context.Context, id uint64, body []byte) ([]byte, error) {
-	addr, err := t.address(id)
+	conn, err := t.dial(ctx, id, forRequest)
 	if err != nil {
 		return nil, err
 	}
-	return Request(ctx, t.opt.Credentials, addr, id, body)
+	return ask(ctx, conn, body)
+}
+
+// dial connects to another member.
+func (t *Transport) dial(ctx context.Context, id uint64, protocol string) (*tls.Conn, error) {
+	l := t.link(id)
+	if l == nil {
+		return nil, errNoMember(id)
+	}
+	return dial(ctx, t.opt.Credentials, l.address, id, protocol)
 }
 
 // Nobody is the transport of a member that is alone.

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -118,7 +117,7 @@ func (p *peer) start(t *testing.T) {
 func (p *peer) listen(l net.Listener) {
 	p.Transport = New(Options{
 		Listener: l, Credentials: p.credentials, Refused: p.ended, Term: func() uint64 { return 7 }, Logger: slog.New(p.ups),
-		Client:   func(from uint64, conn net.Conn) { echo(conn) },
+		Client:   func(from uint64, stream io.ReadWriteCloser) { echo(stream) },
 		Snapshot: func(from uint64, conn net.Conn) { echo(conn) },
 		Request: func(_ context.Context, from uint64, body []byte) ([]byte, error) {
 			if string(body) == "fail" {
@@ -133,7 +132,7 @@ func (p *peer) listen(l net.Listener) {
 	p.Start(p)
 }
 
-func echo(conn net.Conn) {
+func echo(conn io.ReadWriteCloser) {
 	defer conn.Close()
 	io.Copy(conn, conn)
 }
@@ -378,52 +377,6 @@ func TestClientOfSilentMember(t *testing.T) {
 		if _, err := peers[0].Client(ctx, 2); !errors.Is(err, context.Canceled) {
 			t.Errorf("who gives up is told %v", err)
 		}
-	}
-}
-
-// Clients that come while somebody dials share what comes of it, and do not dial one
-// after the other.
-func TestClientsShareDialing(t *testing.T) {
-	peers := newPeers(t, 2)
-	peers[0].start(t)
-	peers[0].SetMembers(members(peers))
-	failed := errors.New("the network is down")
-	d := &dialing{done: make(chan struct{})}
-	st := &peers[0].link(2).streams
-	st.mu.Lock()
-	st.dialing = d
-	st.mu.Unlock()
-	var wg sync.WaitGroup
-	for range 10 {
-		wg.Go(func() {
-			if _, err := peers[0].Client(t.Context(), 2); err != failed {
-				t.Errorf("a client is told %v", err)
-			}
-		})
-	}
-	d.err = failed
-	close(d.done)
-	wg.Wait()
-}
-
-// A stream whose deadline has passed says so as other connections do, and goes on after
-// that: so a server wakes who reads.
-func TestDeadlineOfStream(t *testing.T) {
-	conn, err := run(t, 2)[0].Client(t.Context(), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	time.AfterFunc(time.Millisecond, func() { conn.SetReadDeadline(time.Unix(1, 0)) })
-	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("the error of a read is %v", err)
-	}
-	conn.SetReadDeadline(time.Time{})
-	if _, err := conn.Write([]byte("a")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
-		t.Error(err)
 	}
 }
 
