@@ -10,7 +10,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/hex"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"math/big"
 	"strconv"
@@ -23,7 +22,7 @@ type Credentials struct {
 	ID          uint64 // of the member
 	Certificate tls.Certificate
 	CA          *x509.Certificate
-	caKey       crypto.Signer
+	caKey       crypto.PrivateKey
 }
 
 // NewCluster returns the id of a new cluster: 128 random bits in hexadecimal.
@@ -146,30 +145,23 @@ func (c *Credentials) Bundle() (Bundle, error) {
 
 // Credentials decodes a bundle. The error says which part of it is wrong.
 func (b Bundle) Credentials(cluster string, id uint64) (*Credentials, error) {
-	ca, err := decodeCertificate(b.CA)
+	authority, err := tls.X509KeyPair([]byte(b.CA), []byte(b.CAKey))
 	if err != nil {
-		return nil, fmt.Errorf("ca.crt: %w", err)
+		return nil, fmt.Errorf("ca.crt and ca.key: %w", err)
 	}
-	caKey, err := decodeKey(b.CAKey)
+	pair, err := tls.X509KeyPair([]byte(b.Member), []byte(b.Key))
 	if err != nil {
-		return nil, fmt.Errorf("ca.key: %w", err)
+		return nil, fmt.Errorf("member.crt and member.key: %w", err)
 	}
-	leaf, err := decodeCertificate(b.Member)
-	if err != nil {
-		return nil, fmt.Errorf("member.crt: %w", err)
-	}
-	key, err := decodeKey(b.Key)
-	if err != nil {
-		return nil, fmt.Errorf("member.key: %w", err)
-	}
-	if of, ok := MemberOf(cluster, leaf); !ok || of != id {
+	if of, ok := MemberOf(cluster, pair.Leaf); !ok || of != id {
 		return nil, fmt.Errorf("member.crt: it is not the certificate of member %d of cluster %s", id, cluster)
 	}
-	if err := leaf.CheckSignatureFrom(ca); err != nil {
+	ca := authority.Leaf
+	if err := pair.Leaf.CheckSignatureFrom(ca); err != nil {
 		return nil, fmt.Errorf("member.crt: %w", err)
 	}
-	pair := tls.Certificate{Certificate: [][]byte{leaf.Raw, ca.Raw}, PrivateKey: key}
-	return &Credentials{Cluster: cluster, ID: id, Certificate: pair, CA: ca, caKey: caKey}, nil
+	pair.Certificate = append(pair.Certificate, ca.Raw)
+	return &Credentials{Cluster: cluster, ID: id, Certificate: pair, CA: ca, caKey: authority.PrivateKey}, nil
 }
 
 func encodeCertificate(der []byte) string {
@@ -182,28 +174,4 @@ func encodeKey(key crypto.PrivateKey) (string, error) {
 		return "", fmt.Errorf("directory: %w", err)
 	}
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), nil
-}
-
-func decodeCertificate(text string) (*x509.Certificate, error) {
-	block, _ := pem.Decode([]byte(text))
-	if block == nil || block.Type != "CERTIFICATE" {
-		return nil, errors.New("it is not a certificate in PEM")
-	}
-	return x509.ParseCertificate(block.Bytes)
-}
-
-func decodeKey(text string) (crypto.Signer, error) {
-	block, _ := pem.Decode([]byte(text))
-	if block == nil || block.Type != "PRIVATE KEY" {
-		return nil, errors.New("it is not a private key in PEM")
-	}
-	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return nil, err
-	}
-	signer, ok := key.(crypto.Signer)
-	if !ok {
-		return nil, errors.New("it is not a key that can sign")
-	}
-	return signer, nil
 }
