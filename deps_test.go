@@ -87,9 +87,6 @@ var arrows = map[string]string{
 	"client/worker":       "client",
 	"client/beanpoletest": "internal/access internal/broker internal/certs/certstest internal/engine internal/rights internal/server internal/test/memnet",
 
-	// Tools.
-	"internal/cli/bench/load": "internal/server/epoll internal/wire github.com/HdrHistogram github.com/prometheus golang.org/x/sync golang.org/x/sys",
-
 	// What is not product: tests, and what they share. conformance needs an address only.
 	"internal/test/budget":              "",
 	"internal/test/budget/driver":       "internal/broker internal/conversation internal/engine internal/journal internal/vfs internal/wire",
@@ -119,7 +116,7 @@ var arrows = map[string]string{
 	"internal/cli/top":     "internal/health charm.land/bubbletea github.com/charmbracelet",
 	"internal/cli/journal": "internal/journal/binlog internal/cli/advice internal/cli/kit internal/engine internal/jobjson internal/journal internal/vfs internal/wal github.com/spf13",
 	"internal/cli/cluster": "internal/cli/advice internal/cli/kit internal/cluster internal/cluster/consistency internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",
-	"internal/cli/bench":   "internal/cli/kit internal/cli/bench/load internal/server internal/wire github.com/spf13",
+	"internal/cli/bench":   "client internal/cli/kit github.com/HdrHistogram github.com/spf13 golang.org/x/sync",
 
 	// The program: a command line, and an exit code.
 	"internal/cli": "internal/access internal/certs internal/cli/bench internal/cli/cluster internal/cli/journal internal/cli/kit internal/cli/queue internal/config internal/daemon internal/daemon/logqueue internal/server github.com/spf13",

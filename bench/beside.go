@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/bench/load"
+	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
 // A disturbance is what other clients do while the latency of some is measured.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/bench/load"
+	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
 // Options say which servers are to be measured, and how large the experiments

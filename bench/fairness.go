@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/bench/load"
+	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
 const floodInFlight = 256

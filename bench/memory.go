@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/bench/load"
+	"github.com/beanpole-mq/beanpole/bench/load"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/bench/load"
+	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
 // The servers of an experiment.

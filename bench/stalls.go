@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/bench/load"
+	"github.com/beanpole-mq/beanpole/bench/load"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/bench/load"
+	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
 // A row is a load, and what is asked of it.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/bench/load"
+	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
 // A trial is one run of an experiment on a server. Owned by its goroutine.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/bench"
-	"github.com/beanpole-mq/beanpole/internal/cli/bench/load"
+	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
 // options are what the command line says.

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/beanpole-mq/beanpole/bench"
-	"github.com/beanpole-mq/beanpole/internal/cli/bench/load"
+	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
 // A holding is what memory a server has, in bytes, before it has the jobs and with them.

@@ -13,7 +13,12 @@
 //	compare -suite stalls 'old/beanpole --admin unix:{dir}/admin.socket' 'bin/beanpole --admin unix:{dir}/admin.socket'
 //	compare -suite stalls -only 'kick|clear' -jobs 5000000 -rounds 1 'old/beanpole -b {dir} -f 0' 'bin/beanpole -b {dir} -f 0'
 //
-// Without -suite it runs the one load that the flags describe. Package bench says what the
+// Without -suite it runs the one load that the flags describe. With -at it runs that once, on a
+// server that somebody has started:
+//
+//	compare -at 127.0.0.1:11300 -mix put-delete -connections 8 -backlog 200000
+//
+// Package bench says what the
 // suites are and how they are measured; all of scale takes most of an hour and 4 GB of
 // memory.
 package main
@@ -35,7 +40,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/bench"
-	"github.com/beanpole-mq/beanpole/internal/cli/bench/load"
+	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
 // options are what the command line says.
@@ -48,6 +53,7 @@ type options struct {
 	markdown, json bool
 	save, history  string // files
 
+	at        string // address of a server that runs
 	responder string // address
 	steady    string // address
 }
@@ -101,6 +107,7 @@ func (opt *options) define(flags *flag.FlagSet) {
 	flags.IntVar(&opt.load.Workers, "workers", 0, "mix wake: `N` workers wait for the jobs of all connections (as many)")
 	flags.Int64Var(&opt.load.Ops, "ops", 0, "end after `N` jobs; 0: when the time is over")
 
+	flags.StringVar(&opt.at, "at", "", "run the load on the server at this `ADDRESS`, and start none")
 	flags.BoolVar(&opt.markdown, "markdown", false, "print tables in Markdown")
 	flags.BoolVar(&opt.json, "json", false, "print JSON, an object a line")
 	flags.StringVar(&opt.save, "save", "", "write JSON to this `FILE` besides, as -json prints it: charts are drawn from that")
@@ -134,7 +141,9 @@ func (opt *options) check(flags *flag.FlagSet) (err error) {
 	switch {
 	case err != nil:
 		return err
-	case flags.NArg() != 2:
+	case opt.at != "" && flags.NArg() == 0 && opt.suite == "":
+		return nil
+	case flags.NArg() != 2 || opt.at != "":
 		return fmt.Errorf("want the commands of two servers, not %d (-h says more)", flags.NArg())
 	case opt.suite != "" && bench.Suites[opt.suite] == nil:
 		return fmt.Errorf("there is no suite %q; there are: %s", opt.suite, strings.Join(suites(), ", "))
@@ -166,6 +175,14 @@ func (opt *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 			return err
 		}
 		return load.Responder(ctx, l)
+	}
+	if opt.at != "" {
+		opt.load.Addr, opt.load.Duration = opt.at, opt.bench.Duration
+		r, err := load.Run(ctx, opt.load)
+		if err != nil {
+			return err
+		}
+		return printResult(stdout, r)
 	}
 	o := opt.bench
 	o.Progress = func(experiment, server string, round int) { // people see that something goes on
@@ -225,4 +242,14 @@ func (opt *options) print(w io.Writer, reports []bench.Report) error {
 		return bench.WriteMarkdown(w, reports)
 	}
 	return bench.WriteTable(w, reports)
+}
+
+// printResult prints what a load on one server has measured.
+func printResult(w io.Writer, r load.Result) error {
+	ns := func(d time.Duration) string { return load.Nanoseconds.Format(float64(d)) }
+	l := &r.Latency
+	_, err := fmt.Fprintf(w, "%s\n  throughput  %s commands/s (%d in %v)\n  latency     p50 %s  p90 %s  p99 %s  p99.9 %s  max %s\n  generator   %.0f%% of a core\n",
+		r.Options.Describe(), load.Count(r.Throughput), r.Commands, r.Elapsed.Round(time.Millisecond),
+		ns(l.P50), ns(l.P90), ns(l.P99), ns(l.P999), ns(l.Max), 100*r.GeneratorCPU.Seconds()/max(r.Elapsed.Seconds(), 1e-9))
+	return err
 }

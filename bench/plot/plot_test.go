@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/bench"
-	"github.com/beanpole-mq/beanpole/internal/cli/bench/load"
+	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
 // classes finds the names of the classes of the style sheet.

@@ -7,7 +7,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/bench/load"
+	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
 // A chart is groups of horizontal bars.

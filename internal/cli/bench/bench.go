@@ -1,156 +1,217 @@
-// Package bench is "beanpole bench": its options and what it prints. Package load makes
-// the load.
+// Package bench is "beanpole bench": what a server makes of clients that put, reserve and
+// delete jobs as fast as it answers. To compare servers, and to find out what limits one, there
+// is a module of its own, bench, with a generator of load that takes less of the machine.
 package bench
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"net"
-	"os/signal"
-	"slices"
-	"syscall"
+	"sync/atomic"
+	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/bench/load"
+	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
-	"github.com/beanpole-mq/beanpole/internal/server"
-	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// options are what the command line of bench says.
-type options struct {
-	load   load.Options
-	target kit.Connection
-	json   bool
-}
+const long = `Benchmark a server: each connection puts jobs, reserves as many, deletes them, and begins
+again, as a program with the Go client does. The result is how many of these commands the server
+executed in a second, and how long a reply took.
 
-const long = `Put load on a server and measure it: throughput, latency and, if it runs on this
-machine, processor time. Each connection sends its next command only when a
-reply has come. The jobs are removed again; give it a server without other
-clients on its tubes. It runs on Linux only.
-
-With TLS the generator encrypts too, which takes it longer than the load itself.`
+The jobs are put into the tube bench, which must not have others. They are deleted again, also if
+the benchmark is interrupted. The clients run on this machine: if they share its processors with
+the server, that shows in the result.`
 
 const example = `  beanpole bench --connections 50
   beanpole bench --connections 8 --in-flight 64 --body 1000 --duration 10s
-  beanpole bench --mix wake --addr unix:/run/bean.sock
-  beanpole bench --connections 50 --idle 10000`
+  beanpole bench --addr queue.example.com:11300 --json`
+
+// tube is where the jobs are.
+const tube = "bench"
+
+// A load is what the options of bench say.
+type load struct {
+	connections, inFlight int
+	body                  []byte
+	duration              time.Duration
+	jobs                  int64 // to put; 0: for as long as the time lasts
+}
 
 // New returns the command bench.
 func New() *cobra.Command {
-	var opt options
-	cmd := &cobra.Command{
-		Use:                   "bench [options]",
-		Short:                 "benchmark a server",
-		Long:                  long,
-		Example:               example,
-		DisableFlagsInUseLine: true,
-		Args:                  kit.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("workers") && opt.load.Mix != load.Wake {
-				return kit.UsageError("option --workers needs --mix wake")
-			}
-			ctx, cancel := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer cancel()
-			err := opt.measure(ctx, cmd.OutOrStdout())
-			if err != nil && ctx.Err() != nil {
-				return errors.New("interrupted")
-			}
+	var s kit.Session
+	l := load{connections: 1, inFlight: 1, body: make([]byte, 64)}
+	cmd := s.Command("bench", "", "benchmark a server", func(ctx context.Context, _ []string) error {
+		for i := range l.body {
+			l.body[i] = 'a' + byte(i%26)
+		}
+		r, err := l.run(ctx, &s.Server)
+		switch {
+		case err != nil:
 			return err
-		},
-	}
-	opt.define(cmd)
+		case s.JSON:
+			return s.PrintJSON(r)
+		}
+		return r.print(s.Out, &l)
+	})
+	cmd.Long, cmd.Example = long, example
+	kit.AddFlags(cmd.Flags(), "Load", func(fs *pflag.FlagSet) {
+		fs.Func("connections", "`N` connections (1)", kit.IntoCount(&l.connections, "connections"))
+		fs.Func("in-flight", "`N` unanswered commands on each connection (1)", kit.IntoCount(&l.inFlight, "commands"))
+		fs.Func("body", "`BYTES` in the body of a job (64)", func(s string) error {
+			n, err := kit.ParseSize(s, 1<<30)
+			l.body = make([]byte, n)
+			return err
+		})
+		kit.DurationVar(fs, &l.duration, "duration", "", time.Millisecond, 5*time.Second, "measure for this `TIME`")
+		fs.Int64Var(&l.jobs, "ops", 0, "end after `N` jobs; 0: when the time is over")
+	})
+	s.DefineJSON(cmd)
 	return cmd
 }
 
-func (opt *options) define(cmd *cobra.Command) {
-	kit.AddFlags(cmd.Flags(), "Load", func(fs *pflag.FlagSet) {
-		fs.Func("mix", "`MIX` of commands: put-reserve-delete, put, drain,\nput-delete, or wake: workers that wait for each job\n(put-reserve-delete)",
-			kit.Into(&opt.load.Mix, parseMix))
-		fs.Func("connections", "`N` connections (1)", kit.IntoCount(&opt.load.Connections, "connections"))
-		fs.Func("in-flight", "`N` unanswered commands on each connection (1)", kit.IntoCount(&opt.load.InFlight, "commands"))
-		fs.Func("body", "`BYTES` in the body of a job (64)", kit.Into(&opt.load.BodySize, parseBody))
-		fs.Func("backlog", "`N` more jobs lie in the queue meanwhile (0)", kit.Into(&opt.load.Backlog, parseJobs))
-		fs.Func("occupied", "`N` tubes besides have one job each (0)", kit.IntoCount(&opt.load.Occupied, "tubes"))
-		fs.Func("idle", "`N` connections besides are open and silent (0)", kit.IntoCount(&opt.load.Idle, "connections"))
-		fs.Func("workers", "mix wake: `N` workers wait for the jobs of all connections\n(as many)", kit.IntoCount(&opt.load.Workers, "workers"))
-		fs.Func("duration", "measure for a `TIME`, such as 10s (5s)", kit.Into(&opt.load.Duration, kit.ParseDuration))
-		fs.Func("ops", "end after `N` jobs; 0: when the time is over (0)", kit.Into(&opt.load.Ops, parseJobs))
-		fs.Func("pid", "process `ID` of the server, to measure its processor\ntime and memory", kit.IntoCount(&opt.load.PID, "a process"))
-	})
-	kit.AddFlags(cmd.Flags(), "Output", func(fs *pflag.FlagSet) {
-		fs.BoolVar(&opt.json, "json", false, "print JSON")
-		fs.BoolP("help", "h", false, "print this help")
-	})
-	opt.target.Define(cmd.Flags())
+// A result is what was measured.
+type result struct {
+	Jobs       int64   `json:"jobs"`
+	Seconds    float64 `json:"seconds"`
+	Throughput float64 `json:"commands_per_second"`
+	Latency    latency `json:"latency_ms"`
 }
 
-// measure runs one load on a running server.
-func (opt *options) measure(ctx context.Context, stdout io.Writer) error {
-	if err := opt.aim(); err != nil {
-		return err
-	}
-	r, err := load.Run(ctx, opt.load)
-	if err != nil {
-		return err
-	}
-	if opt.json {
-		return json.NewEncoder(stdout).Encode(r)
-	}
-	return writeResult(stdout, r)
+// A latency is the distribution of the times between a command and its reply, or between the
+// first of some that were sent together and the last reply, in milliseconds.
+type latency struct {
+	P50  float64 `json:"p50"`
+	P99  float64 `json:"p99"`
+	P999 float64 `json:"p99.9"`
+	Max  float64 `json:"max"`
 }
 
-// aim tells the load where the server is, and how to speak to it.
-func (opt *options) aim() error {
-	o, err := opt.target.Options()
-	if err != nil {
-		return err
-	}
-	if opt.load.Addr, err = parseServerAddr(opt.target.Addr); err != nil {
-		return kit.UsageError("--addr: %w", err)
-	}
-	opt.load.SetupLimit = o.Timeout
-	switch {
-	case o.Token != "" && o.TokenAsPut:
-		opt.load.Hello = wire.AppendPut(nil, 0, 0, 1, []byte(o.Token))
-	case o.Token != "":
-		opt.load.Hello = wire.AppendAuth(nil, o.Token)
-	}
-	if opt.load.TLS = o.TLS; o.TLS != nil && o.TLS.ServerName == "" {
-		opt.load.TLS.ServerName, _, err = net.SplitHostPort(opt.load.Addr)
-	}
+func (r *result) print(w io.Writer, l *load) error {
+	_, err := fmt.Fprintf(w, "connections %d, in flight %d, bodies of %d bytes\n  throughput  %.0f commands/s (%d jobs in %.3fs)\n  latency     p50 %.3fms  p99 %.3fms  p99.9 %.3fms  max %.3fms\n",
+		l.connections, l.inFlight, len(l.body), r.Throughput, r.Jobs, r.Seconds, r.Latency.P50, r.Latency.P99, r.Latency.P999, r.Latency.Max)
 	return err
 }
 
-func parseMix(s string) (load.Mix, error) {
-	if !slices.Contains(load.Mixes, load.Mix(s)) {
-		return "", fmt.Errorf("there are: %s", load.Mixes)
+// run puts the load on the server.
+func (l *load) run(ctx context.Context, server *kit.Connection) (*result, error) {
+	clients := make([]*looper, l.connections)
+	for i := range clients {
+		c, err := server.Dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer c.Close()
+		if err := c.WatchOnly(ctx, tube); err != nil {
+			return nil, err
+		}
+		clients[i] = &looper{load: l, conn: c, took: newHistogram()}
 	}
-	return load.Mix(s), nil
-}
-
-// parseServerAddr takes what -l takes and completes it.
-func parseServerAddr(s string) (string, error) {
-	a, err := server.ParseAddress(s, server.DefaultPort)
-	return a.String(), err
-}
-
-// parseBody reads the size of a body; load takes a negative one for none.
-func parseBody(s string) (int, error) {
-	n, err := kit.ParseSize(s, server.MaxJobSizeLimit)
-	if n == 0 {
-		return -1, err
+	if l.jobs <= 0 {
+		l.jobs = math.MaxInt64
 	}
-	return int(n), err
+	var begun atomic.Int64
+	start := time.Now()
+	limited, cancel := context.WithTimeout(ctx, l.duration)
+	defer cancel()
+	g, limited := errgroup.WithContext(limited)
+	for _, c := range clients {
+		g.Go(func() error { return c.loop(limited, &begun) })
+	}
+	if err := errors.Join(g.Wait(), ctx.Err()); err != nil {
+		return nil, err
+	}
+	r, all := &result{Seconds: time.Since(start).Seconds()}, newHistogram()
+	for _, c := range clients {
+		r.Jobs += c.done
+		all.Merge(c.took)
+	}
+	r.Throughput = float64(3*r.Jobs) / r.Seconds
+	ms := func(ns int64) float64 { return float64(ns) / 1e6 }
+	r.Latency = latency{ms(all.ValueAtQuantile(50)), ms(all.ValueAtQuantile(99)), ms(all.ValueAtQuantile(99.9)), ms(all.Max())}
+	return r, nil
 }
 
-func parseJobs(s string) (int64, error) {
-	n, err := kit.ParseNumber(s, "jobs", math.MaxInt64)
-	return int64(n), err
+// newHistogram returns one of times up to a minute, in nanoseconds.
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(100, int64(time.Minute), 3)
+}
+
+// A looper is one of the clients.
+type looper struct {
+	*load
+	conn *client.Conn
+	done int64 // jobs
+	took *hdrhistogram.Histogram
+}
+
+// loop puts jobs, reserves and deletes them until the time is over, or until as many were begun
+// as are wanted. What was put is deleted in any case.
+func (c *looper) loop(ctx context.Context, begun *atomic.Int64) error {
+	jobs := make([]client.NewJob, c.inFlight)
+	for i := range jobs {
+		jobs[i] = client.NewJob{Tube: tube, Body: c.body}
+	}
+	for ctx.Err() == nil {
+		n := int64(len(jobs))
+		if late := begun.Add(n) - c.load.jobs; late > 0 {
+			if n -= late; n <= 0 {
+				return nil
+			}
+		}
+		if err := c.round(context.WithoutCancel(ctx), jobs[:n]); err != nil {
+			return err
+		}
+		c.done += n
+	}
+	return nil
+}
+
+// round puts some jobs, reserves as many and deletes those.
+func (c *looper) round(ctx context.Context, jobs []client.NewJob) error {
+	last := time.Now()
+	answered := func() {
+		now := time.Now()
+		c.took.RecordValue(min(int64(now.Sub(last)), int64(time.Minute)))
+		last = now
+	}
+	if _, err := c.conn.PutMany(ctx, jobs); err != nil {
+		return firstOf(err)
+	}
+	answered()
+	ids := make([]uint64, 0, len(jobs))
+	for len(ids) < len(jobs) {
+		reserved, err := c.conn.ReserveMany(ctx, len(jobs)-len(ids), 0)
+		if err != nil {
+			return err
+		}
+		for _, j := range reserved {
+			if !bytes.Equal(j.Body, c.body) {
+				return fmt.Errorf("job %d of the tube %s is not of this benchmark", j.ID, tube)
+			}
+			ids = append(ids, j.ID)
+		}
+	}
+	answered()
+	if err := c.conn.DeleteMany(ctx, ids); err != nil {
+		return firstOf(err)
+	}
+	answered()
+	return nil
+}
+
+// firstOf returns the first error of a batch.
+func firstOf(err error) error {
+	if batch, ok := errors.AsType[*client.BatchError](err); ok {
+		return batch.Unwrap()[0]
+	}
+	return err
 }

@@ -4,7 +4,7 @@
 //
 // The buckets double in size, so a quantile taken from them is wrong by a factor of
 // two at most, and by far less with the interpolation of Prometheus. Where more
-// precision is wanted and the cost does not matter, as in internal/cli/bench/load, HdrHistogram
+// precision is wanted and the cost does not matter, as in bench/load, HdrHistogram
 // is the better choice.
 package histogram
 

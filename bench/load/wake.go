@@ -165,7 +165,7 @@ func awaitWorkers(ctx context.Context, o *Options) error {
 	const poll = 5 * time.Millisecond
 	waiting := 0
 	return o.prepare(ctx, func(ctx context.Context) error {
-		d, err := o.dial(ctx)
+		d, err := Dial(ctx, o.Addr)
 		if err != nil {
 			return err
 		}

@@ -79,7 +79,7 @@ func (c *crowd) disperse() {
 func (c *crowd) openIdle(ctx context.Context, o *Options) error {
 	c.idle = make([]*Dialog, max(o.Idle, 0))
 	return o.prepareAll(ctx, len(c.idle), "idle connections are open", func(ctx context.Context, i int) (err error) {
-		if c.idle[i], err = o.dial(ctx); err != nil {
+		if c.idle[i], err = Dial(ctx, o.Addr); err != nil {
 			return err
 		}
 		return c.use(i, o)
@@ -110,7 +110,7 @@ func occupy(ctx context.Context, o *Options) error {
 	body := newBody(o.BodySize)
 	replies := 0
 	return o.prepare(ctx, func(ctx context.Context) error {
-		d, err := o.dial(ctx)
+		d, err := Dial(ctx, o.Addr)
 		if err != nil {
 			return err
 		}

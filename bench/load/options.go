@@ -2,7 +2,6 @@ package load
 
 import (
 	"cmp"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,13 +28,6 @@ type Options struct {
 	// Addr is where the server listens: "host:port", or "unix:PATH".
 	// Empty means 127.0.0.1:11300.
 	Addr string `json:"addr"`
-
-	// TLS encrypts the connections, unless it is nil. That costs this process, which
-	// is measured too, more than the load itself.
-	TLS *tls.Config `json:"-"`
-
-	// Hello is a command that each connection sends first, to say who it is.
-	Hello []byte `json:"-"`
 
 	// Mix is the kind of load. Empty means PutReserveDelete.
 	Mix Mix `json:"mix"`

@@ -1,5 +1,5 @@
 // Package load is a closed-loop load generator for servers that speak the
-// beanstalk protocol: the load of "beanpole bench".
+// beanstalk protocol.
 //
 // It puts one load on one server, which must be running:
 //

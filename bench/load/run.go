@@ -126,7 +126,7 @@ func (r *run) connect(ctx context.Context) error {
 	return r.opt.prepareAll(ctx, len(r.sessions), "connections have chosen their tube", func(ctx context.Context, i int) error {
 		s := r.sessions[i]
 		s.run = r
-		d, err := r.opt.dial(ctx)
+		d, err := Dial(ctx, r.opt.Addr)
 		if err != nil {
 			return err
 		}
