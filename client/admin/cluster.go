@@ -20,6 +20,7 @@ const (
 // A Cluster is what a member knows of its cluster.
 type Cluster struct {
 	Members []ClusterMember `json:"members"`
+	Self    uint64          `json:"self"`   // The id of the member whose view this is.
 	Leader  uint64          `json:"leader"` // The id of the leader; 0: there is none.
 	Since   int64           `json:"since"`  // For how many seconds this member has known that leader, or none.
 	Term    uint64          `json:"term"`   // Grows with each election.
@@ -34,6 +35,8 @@ type ClusterMember struct {
 	Reachable  bool     `json:"reachable"`
 	*Progress           // Nil: not known.
 	Version    string   `json:"version"`               // Of its program; empty: not known.
+	Host       string   `json:"host"`                  // The name of its machine; empty: not known.
+	Console    string   `json:"console,omitempty"`     // Where its console is, as it says; not there: it has none, or none that others reach.
 	Heard      *int64   `json:"heard,omitempty"`       // How many seconds ago it was heard last. Not there: it never was since this member has started.
 	MustRejoin bool     `json:"must_rejoin,omitempty"` // True: its disk has lost what this member knows that it had; it can only join again.
 	Refused    string   `json:"refused,omitempty"`     // Why this member does not take it in.
@@ -51,6 +54,11 @@ type Progress struct {
 type ClusterProblem struct {
 	Bad  bool // the queue cannot be used, or the cluster bears fewer losses than it should
 	Text string
+}
+
+// A TransferLead is the input of Client.TransferLead.
+type TransferLead struct {
+	Member uint64 `json:"member" max:"9007199254740991"` // Who shall lead; 0: whoever has most of the log.
 }
 
 // Problems says what is wrong, the worst first.

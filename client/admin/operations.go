@@ -73,6 +73,15 @@ func (c *Client) GetCluster(ctx context.Context) (out Cluster, err error) {
 	return out, err
 }
 
+// TransferLead is POST /cluster/transfer. Let another member of the cluster lead.
+//
+// Nothing is lost; the connections of all clients end, as with a restart. Any member can be asked. 503 if the member cannot take over: then
+// who has led goes on.
+// Needs the right manage on every tube.
+func (c *Client) TransferLead(ctx context.Context, in *TransferLead) error {
+	return c.transport.Do(ctx, "POST /cluster/transfer", in, nil)
+}
+
 // GetServer is GET /server. What the server is, and how it was started.
 //
 // Its configuration that is in force, with what has set each setting; its listeners, its certificates and when they end, its journal.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -71,6 +72,9 @@ type Options struct {
 
 	// Cluster returns what this member of a cluster knows of that. Nil: there is no cluster.
 	Cluster func() (admin.Cluster, error)
+
+	// Transfer lets the member of the cluster lead that has an id; 0: whoever is best. Nil: there is no cluster.
+	Transfer func(ctx context.Context, to uint64) error
 
 	// Logger gets a line for each change, and for each backup. Nil: nobody does.
 	Logger *slog.Logger

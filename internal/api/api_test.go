@@ -2,7 +2,9 @@ package api
 
 import (
 	"compress/gzip"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,8 +23,13 @@ import (
 
 // TestStory uses every operation once at least.
 func TestStory(t *testing.T) {
-	rewrites := 0
-	r := start(t, Options{Version: "1.2.3", RewriteJournal: func() { rewrites++ }, Cluster: oneMember, Backup: emptyBackup, Facts: func() admin.Server { return admin.Server{Version: "1.2.3", PID: 9} }, Journal: func() admin.Journal { return admin.Journal{Health: "ok", Segments: 2, Bytes: 300, LiveBytes: 100} }})
+	rewrites, transfers := 0, 0
+	r := start(t, Options{Version: "1.2.3", RewriteJournal: func() { rewrites++ }, Cluster: oneMember, Transfer: func(_ context.Context, to uint64) (err error) {
+		if transfers++; transfers > 1 {
+			err = errors.New("the leadership was not taken over")
+		}
+		return err
+	}, Backup: emptyBackup, Facts: func() admin.Server { return admin.Server{Version: "1.2.3", PID: 9} }, Journal: func() admin.Journal { return admin.Journal{Health: "ok", Segments: 2, Bytes: 300, LiveBytes: 100} }})
 
 	// Jobs.
 	if got := r.want(201, "POST", "/tubes/mail/jobs", `{"body":"hello"}`, nil); got != `{"id":1}` {
@@ -137,6 +144,11 @@ func TestStory(t *testing.T) {
 	r.want(200, "GET", "/cluster", "", &cluster)
 	if len(cluster.Members) != 1 || cluster.Members[0].ID != cluster.Leader || cluster.Leader == 0 {
 		t.Errorf("%+v", cluster)
+	}
+	r.want(204, "POST", "/cluster/transfer", `{"member":41}`, nil)
+	r.want(404, "POST", "/cluster/transfer", `{"member":42}`, nil)
+	if got := r.want(503, "POST", "/cluster/transfer", "", nil); transfers != 2 || !strings.Contains(got, "not taken over") {
+		t.Errorf("%d transfers: %s", transfers, got)
 	}
 	var me admin.Me
 	r.want(200, "GET", "/me?tube=news", "", &me)

@@ -20,6 +20,7 @@ func oneMember() (admin.Cluster, error) {
 func TestNoCluster(t *testing.T) {
 	r := start(t, Options{})
 	r.want(404, "GET", "/cluster", "", nil)
+	r.want(404, "POST", "/cluster/transfer", "", nil)
 }
 
 // through is the way to a leader in the same process.

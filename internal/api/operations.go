@@ -165,6 +165,12 @@ server or a pattern. The server remembers 1000 of them, until it restarts: then 
 not a member of a cluster.`,
 		}, (*request).getCluster),
 		declare(row{
+			ID: "transferLead", Route: "POST /cluster/transfer", Tag: "server", Needs: manageEverywhere, Local: true, Problems: []int{404, 503},
+			Summary: "Let another member of the cluster lead", Success: "It leads.",
+			Text: `Nothing is lost; the connections of all clients end, as with a restart. Any member can be asked. 503 if the member cannot take over: then
+who has led goes on.`,
+		}, (*request).transferLead),
+		declare(row{
 			ID: "getServer", Route: "GET /server", Tag: "server", Needs: manageEverywhere, Local: true,
 			Summary: "What the server is, and how it was started", Success: "The facts.",
 			Text: `Its configuration that is in force, with what has set each setting; its listeners, its certificates and when they end, its journal.

@@ -70,6 +70,7 @@ func TestRights(t *testing.T) {
 		"expectFinding":   "manage, manage mail",
 		"getMe":           everybody,
 		"getCluster":      "stats, stats mail, stats other, both, both mail, both other",
+		"transferLead":    "manage",
 		"listChanges":     "manage",
 		"drain":           "manage",
 		"undrain":         "manage",
@@ -121,7 +122,7 @@ func TestRights(t *testing.T) {
 	paths := strings.NewReplacer("{tube}", "mail", "{pattern}", "mail", "{connection}", "1", "{task}", "1")
 	for name, who := range known {
 		for _, op := range operations() {
-			r := start(t, Options{RewriteJournal: func() {}, Cluster: oneMember, Backup: emptyBackup, Identify: func(*http.Request) (*access.Identity, bool) { return who, true }})
+			r := start(t, Options{RewriteJournal: func() {}, Cluster: oneMember, Transfer: func(context.Context, uint64) error { return nil }, Backup: emptyBackup, Identify: func(*http.Request) (*access.Identity, bool) { return who, true }})
 			r.in(func(e *engine.Engine, now int64) {
 				e.SetPolicy("mail", "burst=2\n")
 				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)

@@ -21,6 +21,8 @@ type Handshake struct {
 	Level   uint64           // of entries: the highest that it knows
 	Time    int64            // that its clock shows: the cluster's, if it has heard of that
 	Version string           // of its program
+	Host    string           // the name of its machine
+	Console string           // the URL of its console, for people; empty: it has none that others reach
 }
 
 var (
@@ -116,7 +118,7 @@ func (s *peerTable) heardOf(id uint64, message *raftpb.Message) {
 func (m *Member) Handshake() Handshake {
 	s := m.log.State()
 	return Handshake{
-		Last: m.log.Last(), Starts: s.Starts, Names: s.Names, Number: m.number, Address: m.opt.Self.Address, Level: entry.Level, Time: m.clock.time(), Version: m.opt.Version,
+		Last: m.log.Last(), Starts: s.Starts, Names: s.Names, Number: m.number, Address: m.opt.Self.Address, Level: entry.Level, Time: m.clock.time(), Version: m.opt.Version, Host: m.opt.Host, Console: m.opt.Console,
 	}
 }
 

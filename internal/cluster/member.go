@@ -79,8 +79,8 @@ type Options struct {
 
 	testHook func(m *Member, apply []core.Apply) []core.Apply // a test's, with what is to be applied; nil: nobody does
 
-	Version string // of this program, for Status of others
-	Logger  *slog.Logger
+	Version, Host, Console string // see Handshake, for Status of others
+	Logger                 *slog.Logger
 }
 
 func (o *Options) setDefaults() {

@@ -14,7 +14,6 @@ import (
 // A Status is what a member knows of the cluster.
 type Status struct {
 	status.Cluster
-	Self   uint64
 	Commit uint64
 }
 
@@ -34,8 +33,8 @@ func (r *raftLoop) note() { r.m.noted.Store(new(r.status())) }
 func (r *raftLoop) status() Status {
 	c := r.core
 	raft := c.Status()
-	s := Status{Self: r.m.opt.Self.ID, Commit: raft.GetCommit()}
-	s.Members = []status.Member{}
+	s := Status{Commit: raft.GetCommit()}
+	s.Self, s.Members = r.m.opt.Self.ID, []status.Member{}
 	s.Leader, s.Term = c.Leader()
 	now := r.m.opt.Now()
 	s.Since = (now - r.ledSince) / int64(time.Second)
@@ -48,11 +47,11 @@ func (r *raftLoop) status() Status {
 			ms.Role = status.Leader
 		}
 		if k.ID == s.Self {
-			ms.Reachable, ms.Version, ms.Heard = true, r.m.opt.Version, new(int64)
+			ms.Reachable, ms.Version, ms.Host, ms.Console, ms.Heard = true, r.m.opt.Version, r.m.opt.Host, r.m.opt.Console, new(int64)
 			ms.Progress = progress(c.Applied().Index, s.Commit)
 		} else {
 			p := r.peer(k.ID)
-			ms.Version = p.handshake.Version
+			ms.Version, ms.Host, ms.Console = p.handshake.Version, p.handshake.Host, p.handshake.Console
 			ms.Reachable = r.isReachable(k.ID) || p.linked && s.Leader != s.Self // members that follow send each other nothing
 			ms.MustRejoin = errors.Is(p.refused, ErrRolledBack)
 			ms.Refused, ms.Refuses = plain(p.refused), plain(p.refuses)

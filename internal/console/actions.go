@@ -36,6 +36,7 @@ const (
 	aJob
 	aConnection
 	aTask
+	aMember
 )
 
 // actions is the table, by the name in forms.
@@ -61,6 +62,7 @@ var actions = map[string]action{
 	"move-job":         {Verb: "Move", on: aJob, fields: []string{"to"}, done: "moved", route: "POST /jobs/{job}/move", in: admin.MoveJob{}},
 	"cancel-task":      {Verb: "Stop", plain: true, on: aTask, done: "stopped", route: "DELETE /tasks/{task}", in: admin.OfTask{}},
 	"close-connection": {Verb: "Close", on: aConnection, danger: true, done: "closed", route: "DELETE /connections/{connection}", in: admin.OfConnection{}},
+	"lead":             {Verb: "Let it lead", on: aMember, fields: []string{"member"}, done: "leads", route: "POST /cluster/transfer", in: admin.TransferLead{}},
 	"rewrite-journal":  {Verb: "Rewrite", on: theServer, done: "rewriting its journal", route: "POST /journal/rewrite", in: admin.None{}},
 	"drain":            {Verb: "Drain", on: theServer, done: "draining", route: "POST /drain", in: admin.None{}},
 	"undrain":          {Verb: "Take jobs again", on: theServer, done: "taking jobs again", route: "POST /undrain", in: admin.None{}},
@@ -114,6 +116,8 @@ func (a *action) targets(v url.Values) []string {
 		return v["connection"]
 	case aTask:
 		return v["task"]
+	case aMember:
+		return v["member"]
 	}
 	return []string{""}
 }
@@ -286,7 +290,7 @@ type outcome struct {
 // outcome says what came of an action.
 func (a *action) outcome(v url.Values, targets []string, sum *outcome) note {
 	var text string
-	what := map[subject][2]string{aTube: {"tube", "tubes"}, aJob: {"job", "jobs"}, aConnection: {"connection", "connections"}, theServer: {"server", "servers"}, aTask: {"task", "tasks"}}[a.on]
+	what := map[subject][2]string{aTube: {"tube", "tubes"}, aJob: {"job", "jobs"}, aConnection: {"connection", "connections"}, theServer: {"server", "servers"}, aTask: {"task", "tasks"}, aMember: {"member", "members"}}[a.on]
 	failed := sum.why != ""
 	switch do := v.Get("do"); {
 	case a.many:

@@ -75,7 +75,7 @@ func (c *confirmation) Takes(field string) bool { return slices.Contains(c.field
 
 // Name is the field of the targets.
 func (c *confirmation) Name() string {
-	return [...]string{theServer: "server", aTube: "tube", aJob: "job", aConnection: "connection", aTask: "task"}[c.on]
+	return [...]string{theServer: "server", aTube: "tube", aJob: "job", aConnection: "connection", aTask: "task", aMember: "member"}[c.on]
 }
 
 // Sentence says what will be done, and to how much.
@@ -93,6 +93,9 @@ func (c *confirmation) Sentence() string {
 	subject := fmt.Sprintf("%s %s", what, c.Targets[0])
 	if len(c.Targets) > 1 {
 		subject = fmt.Sprintf("%d %ss", len(c.Targets), what)
+	}
+	if c.Do == "lead" {
+		return "Let " + subject + " lead?"
 	}
 	if c.Takes("kind") {
 		return fmt.Sprintf("%s: “%s”?", c.Verb, strings.TrimSpace(c.Values.Get("kind")+" "+c.Targets[0]))
@@ -124,6 +127,8 @@ func (c *confirmation) Consequence() string {
 		return "What it has done stays done."
 	case "close-connection":
 		return "The jobs that it holds become ready again. Its client may connect again."
+	case "lead":
+		return "Nothing is lost. The connections of all clients end, as with a restart, and they come again. Any member can lead again later."
 	case "expect":
 		return "It comes last then and does not count, for everybody who looks. A restart of the server forgets it."
 	case "pause-tube":
@@ -209,7 +214,7 @@ func (r *request) mayDo(a *action, target string) error {
 	me, right := r.meOn(""), "manage"
 	rights := me.Anywhere
 	switch {
-	case a.on == theServer || a.on == aConnection:
+	case a.on == theServer || a.on == aConnection || a.on == aMember:
 		rights = me.Everywhere
 	case a.on == aTube:
 		rights = r.meOn(target).Tube

@@ -37,7 +37,7 @@ var sentences = map[string]string{
 	"kickJob": "kicked job {job}| of {tube}|", "buryJob": "buried job {job}| of {tube}|", "releaseJob": "released job {job}| of {tube}|", "changeJob": "changed job {job}| of {tube}|",
 	"pauseTube": "paused {tube}| for {seconds} s|", "resumeTube": "resumed {tube}", "importTube": "imported| {count}| jobs into {tube}", "importAll": "imported| {count}| jobs",
 	"startTask": "began to {do}| {state}| jobs of {tube}| to {to}|", "endTask": "{done} {count} jobs of {tube}| to {to}|", "cancelTask": "stopped task {task}",
-	"closeConnection": "closed connection {connection}", "drain": "stopped taking new jobs", "undrain": "took new jobs again",
+	"closeConnection": "closed connection {connection}", "drain": "stopped taking new jobs", "undrain": "took new jobs again", "transferLead": "let another member lead|: {member}|",
 }
 
 // says returns a change in words.
@@ -195,6 +195,7 @@ type serverView struct {
 	admin.Stats
 	Facts    *admin.Server  // nil: the user may not see them
 	Cluster  *admin.Cluster // nil: it is not a member of one
+	Leads    string         // the name of the member that leads it
 	Troubles []string       // why it is not known how the cluster is, or what is wrong with it
 	Where    string         // the address of another server; empty: it is the own
 }
@@ -283,6 +284,9 @@ func (v *serverView) addCluster(r *request) error {
 	c.Members = slices.Clone(c.Members) // they may be those of the server
 	slices.SortStableFunc(c.Members, func(a, b admin.ClusterMember) int { return cmp.Or(order(&a)-order(&b), cmp.Compare(a.ID, b.ID)) })
 	v.Cluster = &c
+	if i := slices.IndexFunc(c.Members, func(m admin.ClusterMember) bool { return m.ID == c.Leader }); i >= 0 {
+		v.Leads = cmp.Or(c.Members[i].Host, c.Members[i].Address)
+	}
 	for _, p := range c.Problems() {
 		v.Troubles = append(v.Troubles, p.Text)
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -235,25 +236,34 @@ func TestHostileServer(t *testing.T) {
 
 // A member of a cluster shows the others, what is wrong first; a server that is none shows nothing of it.
 func TestCluster(t *testing.T) {
-	c := admin.Cluster{Leader: 2, Term: 7, Quorum: true, Members: []admin.ClusterMember{
+	c := admin.Cluster{Self: 1, Leader: 2, Term: 7, Quorum: true, Members: []admin.ClusterMember{
 		{ID: 1, Address: "10.0.0.1:11400", Role: "voter", Reachable: true, Progress: &status.Progress{Applied: 90, Lag: 3}, Version: "1.2"},
-		{ID: 2, Address: "10.0.0.2:11400", Role: "leader", Reachable: true, Progress: &status.Progress{Applied: 93}, Version: "1.2"},
+		{ID: 2, Address: "10.0.0.2:11400", Role: "leader", Reachable: true, Progress: &status.Progress{Applied: 93}, Version: "1.2", Host: "db-2", Console: "https://db-2:11380/console/"},
 		{ID: 3, Address: "<script>", Role: "voter", Heard: new(int64(320)), MustRejoin: true},
 	}}
 	var err error
-	r := startWith(t, nil, Options{}, func(*api.API) []Server { return nil }, func(o *api.Options) { o.Cluster = func() (admin.Cluster, error) { return c, err } })
+	r := startWith(t, nil, Options{}, func(*api.API) []Server { return nil }, func(o *api.Options) {
+		o.Cluster = func() (admin.Cluster, error) { return c, err }
+		o.Transfer = func(_ context.Context, to uint64) error { c.Leader = to; return nil }
+	})
 	text := r.page(200, "/console/server")
 	places := []int{strings.Index(text, "&lt;script&gt;"), strings.Index(text, "10.0.0.2"), strings.Index(text, "10.0.0.1")}
-	if places[0] < 0 || places[0] > places[1] || places[1] > places[2] || !strings.Contains(text, `member <span id="cl-leader" class="">2</span> leads`) {
+	if places[0] < 0 || places[0] > places[1] || places[1] > places[2] || !strings.Contains(text, `<b><span id="cl-leader" class="">db-2</span></b> leads`) {
 		t.Errorf("%v %s", places, text)
 	}
-	for _, want := range []string{" ago</td>", "Member 3 at &lt;script&gt; must join again", `class="zero" data-label="Applied">–`} {
+	for _, want := range []string{" ago</td>", "Member 3 at &lt;script&gt; must join again", `class="zero" data-label="Applied">–`, `href="https://db-2:11380/console/" title="its console">db-2</a>`, `10.0.0.1:11400</span><span class="tag">this one</span>`, "do=lead&amp;member=1&amp;"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not on the page: %s", want, text)
 		}
 	}
 	if text := r.page(200, "/console/"); !strings.Contains(text, "member 3 at &lt;script&gt; cannot be reached for 5m20s; the cluster bears no further loss") || !strings.Contains(text, `href="/console/server#cluster">Cluster</a>`) {
 		t.Error(text)
+	}
+	if text := r.page(200, "/console/confirm?do=lead&member=1"); !strings.Contains(text, "Let member 1 lead?") || !strings.Contains(text, `/cluster/transfer -H &#39;Content-Type: application/json&#39; -d &#39;{&#34;member&#34;:1}&#39;`) {
+		t.Error(text)
+	}
+	if note := r.follow(url.Values{"do": {"lead"}, "member": {"1"}, "back": {"/console/server"}}); c.Leader != 1 || !strings.Contains(note, "Member 1 leads.") {
+		t.Errorf("%d: %s", c.Leader, note)
 	}
 	c.Leader, c.Quorum = 0, false
 	if text := r.page(200, "/console/server"); !strings.Contains(text, "No leader is known: the queue can be used when one is elected.") {

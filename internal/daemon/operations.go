@@ -37,7 +37,7 @@ func newOperations(p *plan, q *queue, srv *server.Server, about *facts) *operati
 		forAPI.Backup = func() (api.Backup, error) { return openBackup(p.opt.Journal.Dir) }
 	}
 	if m := q.member; m != nil {
-		forAPI.Cluster, forAPI.Leader, forAPI.Installing, forAPI.IdentifyByName = m.control.Status, m.api.leader, m.Installing, sec.DemandByName
+		forAPI.Cluster, forAPI.Transfer, forAPI.Leader, forAPI.Installing, forAPI.IdentifyByName = m.control.Status, m.control.Transfer, m.api.leader, m.Installing, sec.DemandByName
 	}
 	o.API = api.New(q.broker, forAPI)
 	if m := q.member; m != nil {

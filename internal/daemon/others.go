@@ -78,12 +78,35 @@ func otherWarnings(opt *config.Options, others []otherServer) (all []string) {
 	for i := range others {
 		s := &others[i]
 		if u, err := url.Parse(s.URL); err == nil && s.TokenFile != "" && u.Scheme == "http" {
-			if ip := net.ParseIP(u.Hostname()); ip == nil && u.Hostname() != "localhost" || ip != nil && !ip.IsLoopback() {
+			if !isLoopback(u.Hostname()) {
 				all = append(all, fmt.Sprintf("the token of console-server %q goes over the network as it is: use https:// and TLS there", s.Name))
 			}
 		}
 	}
 	return all
+}
+
+func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
+
+// consoleOf returns the URL of the console, for people at other machines; empty: there is none that they reach. A member's others reach it at
+// an address, which also counts where the pages are served at all addresses.
+func consoleOf(opt *config.Options, member string) string {
+	a, err := opt.Admin.Address()
+	if err != nil || a.Path != "" || !opt.Admin.Console {
+		return ""
+	}
+	host, _, _ := net.SplitHostPort(member)
+	switch {
+	case a.Host == "" || net.ParseIP(a.Host).IsUnspecified():
+		a.Host = host
+	case isLoopback(a.Host) && !isLoopback(host):
+		return ""
+	}
+	u := url.URL{Scheme: "http", Host: net.JoinHostPort(a.Host, a.Port), Path: console.Prefix}
+	if opt.Terms.TLS.Cert != "" {
+		u.Scheme = "https"
+	}
+	return u.String()
 }
 
 // consoleServers returns the other servers as the console has them.

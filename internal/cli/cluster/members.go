@@ -106,9 +106,9 @@ func printStatus(w io.Writer, s status.Cluster, asJSON bool) error {
 		if m.Progress != nil {
 			applied, lag = strconv.FormatUint(m.Applied, 10), strconv.FormatUint(m.Lag, 10)
 		}
-		rows = append(rows, []string{fmt.Sprint(m.ID), m.Address, string(m.Role), reachable, heard, applied, lag, cmp.Or(m.Version, "-")})
+		rows = append(rows, []string{fmt.Sprint(m.ID), cmp.Or(m.Host, "-"), m.Address, string(m.Role), reachable, heard, applied, lag, cmp.Or(m.Version, "-")})
 	}
-	columns := []kit.Column{{Title: "ID"}, {Title: "ADDRESS"}, {Title: "ROLE"}, {Title: "REACHABLE"}, {Title: "HEARD"}, {Title: "APPLIED"}, {Title: "LAG"}, {Title: "VERSION"}}
+	columns := []kit.Column{{Title: "ID"}, {Title: "HOST"}, {Title: "ADDRESS"}, {Title: "ROLE"}, {Title: "REACHABLE"}, {Title: "HEARD"}, {Title: "APPLIED"}, {Title: "LAG"}, {Title: "VERSION"}}
 	if err := kit.PrintTable(w, columns, rows); err != nil {
 		return err
 	}

@@ -288,6 +288,14 @@ func (c *Control) transfer(ctx context.Context, to uint64) (err error) {
 	return err
 }
 
+// Transfer lets the member lead that has an id, or whoever has most of the log.
+func (c *Control) Transfer(ctx context.Context, to uint64) error {
+	if _, err := c.do(ctx, Request{Do: DoTransfer, ID: to}); err != nil {
+		return forPeople(err)
+	}
+	return nil
+}
+
 // Status returns what this member knows.
 func (c *Control) Status() (status.Cluster, error) {
 	known, err := c.Member.Status()

@@ -88,7 +88,9 @@ func TestLeaderChanges(t *testing.T) {
 type loner struct{ Member }
 
 func (loner) Status() (cluster.Status, error) {
-	return cluster.Status{Self: 42, Cluster: clusterOf(0)}, nil
+	known := cluster.Status{Cluster: clusterOf(0)}
+	known.Self = 42
+	return known, nil
 }
 
 // clusterOf is what a member knows that knows the leader.

@@ -59,6 +59,7 @@ func ReadStats(all map[string]string) (s Cluster, err error) {
 	if s.Term, err = strconv.ParseUint(value(keyTerm), 10, 64); err != nil {
 		return s, fmt.Errorf("%s: %w", keyTerm, err)
 	}
+	s.Self, _ = strconv.ParseUint(value(keyMember), 10, 64) // a number, as the leader's id
 	s.Quorum = value(keyQuorum) == yesOrNo(true)
 	s.Members = []Member{}
 	for i := range n {

@@ -34,7 +34,7 @@ func members(t *testing.T) []*server {
 }
 
 // The section of the page of the server, as a person reads it: of each member the role, and whether it can be reached.
-const memberRows = "[...document.querySelectorAll('[aria-label=Members] tbody tr')].map(r => r.querySelector('[data-label=Role]').textContent + ' ' + r.querySelector('[data-label=Reachable]').textContent)"
+const memberRows = "[...document.querySelectorAll('[aria-label=Members] tbody tr')].map(r => r.querySelector('[data-label=Role]').textContent + (r.querySelector('[data-label=Heard]').textContent == 'now' ? ' yes' : ' no'))"
 
 func showsMembers(t *testing.T, ctx context.Context, want string) {
 	t.Helper()
@@ -75,6 +75,17 @@ func TestCluster(t *testing.T) {
 		picture(ctx, t, follower.url(""), "console-cluster-loss.png", 1280, "dark")
 	}
 	third.restart()
+	do(t, ctx, visit(follower.url("server")))
+	showsMembers(t, ctx, "leader yes,voter yes,voter yes")
+
+	for _, s := range []*server{follower, leader} { // any member can be asked
+		const own = "[...document.querySelectorAll('[aria-label=Members] tr')].find(r => r.textContent.includes('this one'))"
+		do(t, ctx, visit(s.url("server")))
+		eval[any](t, ctx, own+".querySelector('a[data-dialog]').click()")
+		until(t, ctx, "!!document.querySelector('dialog[open] button.go')")
+		eval[any](t, ctx, "document.querySelector('dialog[open] button.go').click()")
+		until(t, ctx, own+".querySelector('[data-label=Role]').textContent == 'leader'")
+	}
 	do(t, ctx, visit(follower.url("server")))
 	showsMembers(t, ctx, "leader yes,voter yes,voter yes")
 
