@@ -16,15 +16,15 @@ import (
 
 var oldProgram = flag.String("cluster.old", "", "an older version of the program, which TestCluster runs beside the other")
 
-// A clusterFault happens to a cluster under load, and is over when do returns.
-type clusterFault struct {
+// A fault happens to a server or a cluster under load, and is over when do returns.
+type fault struct {
 	name  string
 	needs func(c *group) error // nil: nothing; an error says why it cannot happen here
 	do    func(c *group)
 }
 
 // clusterFaults are what happens, in turn.
-var clusterFaults = append([]clusterFault{
+var clusterFaults = append([]fault{
 	{"kill -9 of the leader", nil, func(c *group) { c.restartAfter(c.leader(), (*process).kill) }},
 	{"kill -9 of all at once", nil, killAll},
 	{"the leader is cut off", aNetwork, parted(another, both(0, 1), both(0, 2))},
@@ -45,7 +45,7 @@ var clusterFaults = append([]clusterFault{
 	{"rolling restart", nil, func(c *group) { c.roll(c.s.program) }},
 }, slicesOf(partitions, diskFaults, changes)...)
 
-func slicesOf(lists ...[]clusterFault) (all []clusterFault) {
+func slicesOf(lists ...[]fault) (all []fault) {
 	for _, list := range lists {
 		all = append(all, list...)
 	}
@@ -74,7 +74,7 @@ func (c *group) roll(program string) {
 }
 
 // partitions are cuts of the network between members.
-var partitions = []clusterFault{
+var partitions = []fault{
 	{"the leader is cut off from one", aNetwork, parted(somebody, both(0, 1))},
 	{"the followers are cut off from each other", aNetwork, parted(somebody, both(1, 2))},
 	{"a follower is cut off", aNetwork, parted(somebody, both(1, 0), both(1, 2))},
@@ -135,8 +135,12 @@ func parted(can able, cuts ...[]way) func(*group) {
 	}
 }
 
-// goOn waits until clients are served in spite of a fault, which lasts some seconds.
+// goOn waits until clients are served in spite of a fault, which lasts some seconds; if they can be.
 func (c *group) goOn(can able, leader *process) {
+	if can == nobody {
+		c.s.pause(4 * time.Second)
+		return
+	}
 	if can == another {
 		c.awaitLeaderBut(leader)
 	}
@@ -160,11 +164,8 @@ func flap(c *group) {
 	}
 }
 
-// pause waits for a time up to most.
-func (s *soak) pause(most time.Duration) { time.Sleep(time.Duration(s.rng.Int64N(int64(most)))) }
-
 // diskFaults are what a disk does to a member.
-var diskFaults = []clusterFault{
+var diskFaults = []fault{
 	{"the disk of the leader hangs", aTracer, injected(leads, another, "fdatasync,fsync,pwrite64", "delay_enter=3600s")},
 	{"the syncs of the leader hang", aTracer, injected(leads, another, "fdatasync,fsync", "delay_enter=3600s")},
 	{"the disk of a follower hangs", aTracer, injected(follows, somebody, "fdatasync,fsync,pwrite64", "delay_enter=3600s")},
@@ -198,8 +199,12 @@ func follows(c *group) *process { return c.leader().next() }
 func injected(whom func(*group) *process, can able, calls, how string) func(*group) {
 	return func(c *group) {
 		p := whom(c)
-		if strings.Contains(how, "ENOSPC") {
-			c.load.h.diskIsFull()
+		if can == nobody || strings.Contains(how, "ENOSPC") {
+			c.h.diskIsFull()
+		}
+		how := how
+		if can == nobody && c.s.rng.IntN(2) == 0 { // from some call on each so many, not all
+			how += fmt.Sprintf(":when=%d+%d", 1+c.s.rng.IntN(20), 1+c.s.rng.IntN(5))
 		}
 		cmd, letGo := tracer("-f", "-o", "/dev/null", "-p", fmt.Sprint(p.srv.pid()), "-e", "signal=none", "-e", "trace="+calls, "-e", "inject="+calls+":"+how)
 		awaitAttached(c.s.t, cmd)
@@ -212,7 +217,7 @@ func injected(whom func(*group) *process, can able, calls, how string) func(*gro
 func filled(whom func(*group) *process, can able) func(*group) {
 	return func(c *group) {
 		p := whom(c)
-		c.load.h.diskIsFull()
+		c.h.diskIsFull()
 		empty, err := fillDisk(filepath.Join(filepath.Dir(p.dir), "ballast"))
 		c.must(err)
 		defer empty()
@@ -221,7 +226,7 @@ func filled(whom func(*group) *process, can able) func(*group) {
 }
 
 // changes are of the members, and of their versions.
-var changes = []clusterFault{
+var changes = []fault{
 	{"the leader is removed, and joins as another one", nil, func(c *group) { c.renew(c.leader()) }},
 	{"a member is lost, and replaced", nil, func(c *group) {
 		p := c.leader().next()

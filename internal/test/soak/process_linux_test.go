@@ -3,11 +3,9 @@ package soak
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,18 +15,15 @@ import (
 // A server is a process of the program.
 type server struct {
 	cmd    *exec.Cmd
-	addrs  []net.Addr
-	log    *tail
+	log    tail
 	exited chan struct{}
-	ready  chan struct{}
 }
 
 // start starts the program and waits until it is ready. It inherits the files, from
 // descriptor 3 on.
 func start(program string, args, env []string, files ...*os.File) (*server, error) {
-	s := &server{cmd: exec.Command(program, args...), exited: make(chan struct{}), ready: make(chan struct{})}
-	s.log = &tail{ready: s.ready}
-	s.cmd.Stderr = s.log
+	s := &server{cmd: exec.Command(program, args...), exited: make(chan struct{}), log: tail{ready: make(chan struct{})}}
+	s.cmd.Stderr = &s.log
 	s.cmd.ExtraFiles = files
 	s.cmd.Env = append(os.Environ(), env...)
 	if err := s.cmd.Start(); err != nil {
@@ -39,26 +34,14 @@ func start(program string, args, env []string, files ...*os.File) (*server, erro
 		close(s.exited)
 	}()
 	select {
-	case <-s.ready:
+	case <-s.log.ready:
+		return s, nil
 	case <-s.exited:
-		return s, fmt.Errorf("the server does not start: %v", s.cmd.ProcessState)
+		return s, fmt.Errorf("the server does not start: %v\n%s", s.cmd.ProcessState, s.log.end())
 	case <-time.After(patience):
-		return s, fmt.Errorf("the server is not ready after %v", patience)
+		return s, fmt.Errorf("the server is not ready after %v\n%s", patience, s.log.end())
 	}
-	for _, m := range listening.FindAllStringSubmatch(s.log.String(), -1) {
-		if path, ok := strings.CutPrefix(m[1], "unix:"); ok {
-			s.addrs = append(s.addrs, &net.UnixAddr{Name: path, Net: "unix"})
-		} else if a, err := net.ResolveTCPAddr("tcp", m[1]); err == nil {
-			s.addrs = append(s.addrs, a)
-		}
-	}
-	return s, nil
 }
-
-var (
-	listening = regexp.MustCompile(`msg=listening address=(\S+)`)
-	readyLine = []byte("msg=ready ")
-)
 
 func (s *server) pid() int { return s.cmd.Process.Pid }
 
@@ -72,9 +55,8 @@ func (s *server) alive() bool {
 	}
 }
 
-// sockets returns how many sockets the process has open, and descriptors all how
-// many descriptors.
-func (s *server) sockets() (sockets, all int) {
+// descriptors returns how many sockets the process has open, and how many descriptors in all.
+func (s *server) descriptors() (sockets, all int) {
 	dir := fmt.Sprintf("/proc/%d/fd", s.pid())
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -100,59 +82,45 @@ func (s *server) resident() int {
 	return kib << 10
 }
 
-// A tail keeps of a log what is not for debugging, and the last lines.
+// A tail is the log of a server, so far as it is not for debugging: its end.
 type tail struct {
 	mu    sync.Mutex
 	part  []byte // of a line
-	told  []byte // all lines that are not of level debug
-	last  []byte
+	lines []byte
 	ready chan struct{} // closed when the log says that the server is ready
 }
-
-const tailSize = 32 << 10
 
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.part = append(t.part, b...)
-	for {
-		line, rest, ok := bytes.Cut(t.part, []byte("\n"))
-		if !ok {
-			return len(b), nil
+	for line := range bytes.Lines(t.part) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			break
 		}
-		t.add(append(bytes.Clone(line), '\n'))
-		t.part = rest
+		t.part = t.part[len(line):]
+		if bytes.Contains(line, []byte("msg=ready ")) {
+			close(t.ready)
+		}
+		if !bytes.Contains(line, []byte("level=DEBUG")) {
+			t.lines = append(t.lines, line...)
+		}
 	}
+	t.lines = t.lines[max(0, len(t.lines)-1<<20):]
+	return len(b), nil
 }
 
-func (t *tail) add(line []byte) {
-	if t.last = append(t.last, line...); len(t.last) > 2*tailSize {
-		t.last = append(t.last[:0], t.last[len(t.last)-tailSize:]...)
-	}
-	if bytes.Contains(line, []byte("level=DEBUG")) {
-		return
-	}
-	if bytes.Contains(line, readyLine) {
-		close(t.ready)
-	}
-	if len(t.told) < 64*tailSize {
-		t.told = append(t.told, line...)
-	}
-}
-
-// says reports whether a line that is not of level debug contains text.
+// says reports whether the log contains text.
 func (t *tail) says(text string) bool { return strings.Contains(t.String(), text) }
 
-// String returns the lines that are not of level debug.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return string(t.told) + string(t.part)
+	return string(t.lines) + string(t.part)
 }
 
-// end returns the last lines of all.
+// end returns the last lines.
 func (t *tail) end() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.last[max(0, len(t.last)-4000):])
+	text := t.String()
+	return text[max(0, len(text)-4000):]
 }

@@ -1,54 +1,62 @@
 package soak
 
 import (
-	"errors"
 	"flag"
-	"fmt"
-	"maps"
+	"io"
 	"math/rand/v2"
+	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 	"github.com/beanpole-mq/beanpole/internal/test/parallel"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
+	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-var (
-	soakProgram = flag.String("soak.program", "", "run this program instead of building cmd/beanpole; what is there counts at each start")
-	soakClients = flag.Int("soak.clients", 12, "connections at a time")
-)
+var soakProgram = flag.String("soak.program", "", "run this program instead of building cmd/beanpole; what is there counts at each start")
 
-// TestSoak lets servers live and die, with all faults, for as long as is asked.
-func TestSoak(t *testing.T) {
-	t.Parallel()
-	s := newSoak(t)
-	s.mount()
-	end := time.Now().Add(seeds.Time(4 * time.Second))
-	report := time.Now().Add(time.Minute)
-	lives := 0
-	for ; time.Now().Before(end) && !t.Failed(); lives++ {
-		args, env := s.options()
-		length := time.Second + time.Duration(s.rng.ExpFloat64()*float64(4*time.Second))
-		if lives%15 == 14 {
-			length *= 6
-		}
-		s.life(args, env, min(length, time.Until(end)), faults)
-		if time.Now().After(report) {
-			t.Logf("%v to go: %v", time.Until(end).Round(time.Second), s.count)
-			report = time.Now().Add(time.Minute)
+// patience is how long anything may take that must happen, faults included.
+const patience = time.Minute
+
+// A soak is what all tests have: the program, and choices drawn from a seed.
+type soak struct {
+	t       *testing.T
+	seed    uint64
+	rng     *rand.Rand
+	program string
+}
+
+func newSoak(t *testing.T) *soak {
+	seed := seeds.One(t)
+	s := &soak{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), program: *soakProgram}
+	if s.program == "" {
+		var err error
+		if s.program, err = build(); err != nil {
+			t.Fatal(err)
 		}
 	}
-	t.Logf("rounds: %d\n%s", lives, s.count.table())
+	return s
+}
+
+// pause waits for a time up to most.
+func (s *soak) pause(most time.Duration) { time.Sleep(time.Duration(s.rng.Int64N(int64(most)))) }
+
+// TestSoak lets servers live and die on one journal, with all faults.
+func TestSoak(t *testing.T) {
+	t.Parallel()
+	if isolate(t) {
+		return
+	}
+	c := newSingle(newSoak(t))
+	faults := c.possible(serverFaults)
+	for range seeds.Rounds(t, 2) {
+		c.s.rng.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
+		c.life(c.options(), faults[:1+c.s.rng.IntN(3)], c.s.rng.IntN(2) == 0)
+	}
 }
 
 // TestCrash kills the server under load, again and again on the same journal.
@@ -61,328 +69,163 @@ func TestCrash(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSoak(t)
-			args := append([]string{"-l", "127.0.0.1:0", "-b", s.dir}, args...)
+			c := newSingle(newSoak(t))
 			for range seeds.Rounds(t, 2) {
-				s.life(args, nil, time.Duration(100+s.rng.IntN(400))*time.Millisecond, nil)
+				c.life(args, nil, true)
 			}
-			t.Log(s.count)
 		})
 	}
 }
 
-// A soak is the lives of servers on one journal.
-type soak struct {
-	t       *testing.T
-	seed    uint64
-	rng     *rand.Rand
-	program string
-	dir     string // the journal's
-	tmpfs   bool   // it is on a small disk
-	account *account
-	count   tally
-	history []string // of this life and those before: options, faults, ends; the last ones
-}
-
-// note adds to the history.
-func (s *soak) note(format string, args ...any) {
-	s.count.mu.Lock()
-	defer s.count.mu.Unlock()
-	s.history = append(s.history, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
-	s.history = s.history[max(0, len(s.history)-40):]
-}
-
-func newSoak(t *testing.T) *soak {
-	seed := seeds.One(t)
-	s := &soak{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), program: *soakProgram, count: tally{new(sync.Mutex), make(map[string]int)}}
-	if s.program == "" {
-		var err error
-		if s.program, err = build(); err != nil {
-			t.Fatal(err)
-		}
+// TestRestart stops a server and starts it again. Its socket is open all the
+// time, as systemd holds it: nobody is refused, and who comes meanwhile is answered.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	c := newSingle(newSoak(t))
+	p := c.members[0]
+	p.args = []string{"-s", "20000"}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err == nil {
+		p.socket, err = l.(*net.TCPListener).File()
 	}
-	home, err := os.MkdirTemp("", "soak")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if !t.Failed() {
-			os.RemoveAll(home)
-			os.RemoveAll(home + "-before-the-last-start")
+	defer p.socket.Close()
+	p.clients = l.Addr().String()
+	l.Close()
+	c.must(p.start())
+	c.load = c.begin()
+	for range seeds.Rounds(t, 2) {
+		c.load.await(acksPerRound)
+		p.terminate()
+		early := &clients{c: c, timeout: patience}
+		if !early.connect() {
+			t.Fatal("who comes while no server runs is refused")
 		}
-	})
-	s.dir = filepath.Join(home, "journal")
-	if err := os.Mkdir(s.dir, 0o777); err != nil {
-		t.Fatal(err)
+		c.must(p.start())
+		if !early.do("put", 0) {
+			t.Error("who came while no server ran is not answered")
+		}
+		early.disconnect()
 	}
-	s.account = newAccount(s.count)
-	return s
+	c.load.await(acksPerRound)
+	c.load.end()
+	c.audit()
+	c.h.check(t)
 }
 
-// mount puts the journal on a small disk, with every other seed and if that is
-// permitted.
-func (s *soak) mount() {
-	home := filepath.Dir(s.dir)
-	if s.seed%2 == 0 || unix.Mount("tmpfs", home, "tmpfs", 0, "size=160m") != nil {
-		return
+// However many clients connect, the journal has the descriptors that it needs.
+func TestDescriptors(t *testing.T) {
+	t.Parallel()
+	c := newSingle(newSoak(t))
+	p := c.members[0]
+	p.shell, p.args = "ulimit -n 64", []string{"-s", "200000"}
+	c.must(p.start())
+	k := &clients{c: c, rng: c.s.rng, timeout: patience}
+	k.connect()
+	var others []io.Closer
+	for range 200 {
+		others = append(others, p.dial())
 	}
-	s.tmpfs = true
-	if err := os.Mkdir(s.dir, 0o777); err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() {
-		if s.t.Failed() {
-			os.CopyFS(home+"-failed", os.DirFS(home))
+	for range 10 { // half a MB each time
+		if !k.talk(repeat(request{verb: "put"}, 400)...) {
+			t.Fatalf("no answer\n%s", p.srv.log.end())
 		}
-		unix.Unmount(home, unix.MNT_DETACH)
-	})
+	}
+	c.h.check(t)
+	for _, nc := range others {
+		nc.Close()
+	}
+	if health := p.stats()["journal-health"]; health != "ok" {
+		t.Errorf("journal-health is %q", health)
+	}
+}
+
+// What clients made the server hold is given back when they have gone.
+func TestMemoryComesBack(t *testing.T) {
+	t.Parallel()
+	c := newSingle(newSoak(t))
+	p := c.members[0]
+	p.args = []string{"--stall-timeout", "1h"}
+	c.must(p.start())
+	half := wire.AppendPut(nil, 0, 0, 9, make([]byte, 65_435))
+	var all []io.Closer
+	for range 1500 {
+		nc := p.dial()
+		all = append(all, nc)
+		if _, err := nc.Write(half[:len(half)-100]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const much = 60 << 20
+	until(t, "half puts take memory", func() bool { return p.srv.resident() > much })
+	// The server gives memory back every few seconds. What it holds now must not
+	// be what it expects to hold.
+	time.Sleep(6 * time.Second)
+	for _, nc := range all {
+		nc.Close()
+	}
+	until(t, "it is given back", func() bool { return p.srv.resident() < much/2 })
+}
+
+// newSingle is a single server, which is not started yet.
+func newSingle(s *soak) *group {
+	c := &group{s: s, h: newHistory()}
+	if isIsolated() {
+		c.network = newNetwork(s.t)
+	}
+	p := &process{c: c, dir: filepath.Join(c.disk(), "journal"), program: s.program, clients: freeAddress(s.t)}
+	c.must(os.Mkdir(p.dir, 0o700))
+	c.members = []*process{p}
+	s.t.Cleanup(c.stop) // before the directory is removed
+	return c
 }
 
 // options draws those of a life.
-func (s *soak) options() (args, env []string) {
-	pick := func(of ...[]string) { args = append(args, of[s.rng.IntN(len(of))]...) }
-	args = []string{"-b", s.dir, "-l", "127.0.0.1:0"}
-	pick(nil, []string{"-l", "unix:" + filepath.Join(filepath.Dir(s.dir), "socket")})
+func (c *group) options() (args []string) {
+	pick := func(of ...[]string) { args = append(args, of[c.s.rng.IntN(len(of))]...) }
 	pick(nil, nil, []string{"-f", "0"}, []string{"-f", "10"}, []string{"-f", "50"}, []string{"-F"}) // only the process dies, not the system
 	pick(nil, []string{"-s", "512"}, []string{"-s", "4096"}, []string{"-s", "20000"}, []string{"-s", "65536"}, []string{"-s", "1000000"})
 	pick(nil, nil, []string{"-V"}, []string{"-VV"})
 	pick(nil, nil, []string{"--max-connections", "10"})
-	cutsOff := [][]string{nil, nil, {"--stall-timeout", "2s"}, {"--idle-timeout", "4s"}}[s.rng.IntN(4)]
-	s.account.cutsOff = cutsOff != nil
-	args = append(args, cutsOff...)
-	if n := s.rng.IntN(4); n > 0 {
-		env = append(env, fmt.Sprintf("GOMAXPROCS=%d", n))
-	}
-	return args, env
+	pick(nil, nil, []string{"--stall-timeout", "2s"}, []string{"--idle-timeout", "4s"})
+	return args
 }
 
 // life is that of one server: start, audit, clients, faults, end.
-func (s *soak) life(args, env []string, length time.Duration, faults []fault) {
-	l := s.account
-	l.diskFails, l.draining = false, false
-	s.count.add("starts", 1)
-	s.note("beanpole %s", strings.Join(append(env, args...), " "))
-	before := filepath.Dir(s.dir) + "-before-the-last-start" // for those who look into a failure
-	os.RemoveAll(before)
-	if err := os.CopyFS(before, os.DirFS(s.dir)); err != nil {
-		s.t.Fatal(err)
+func (c *group) life(args []string, faults []fault, kill bool) {
+	p := c.members[0]
+	p.args = args
+	c.s.t.Logf("beanpole %q", args)
+	c.must(p.start())
+	c.audit()
+	c.h.settle(c.s.t)
+	c.load = c.begin()
+	c.load.await(acksPerRound)
+	for _, f := range faults {
+		c.s.t.Log(f.name)
+		f.do(c)
+		c.load.await(acksPerRound)
 	}
-	srv, err := start(s.program, args, env)
-	if srv != nil {
-		defer func() {
-			srv.cmd.Process.Kill()
-			<-srv.exited
-		}()
+	if kill {
+		c.s.pause(400 * time.Millisecond)
+		p.kill()
+		c.load.end()
+	} else {
+		c.load.end()
+		until(c.s.t, "a server without clients has given back what they took", func() bool {
+			sockets, all := p.srv.descriptors()
+			return sockets <= 1 && all < 60 && p.srv.resident() < 400<<20
+		})
+		p.terminate()
+		c.run("journal", "check", p.dir)
 	}
-	fail := func(err error) {
-		s.t.Errorf("%v\nseed %d, in %s\nso far: %v\nwhat happened last:\n%s\nthe server's log:\n%s\n...\n%s", err, s.seed, s.dir, s.count,
-			strings.Join(s.history, "\n"), srv.log, srv.log.end())
-	}
-	if err != nil {
-		fail(err)
-		return
-	}
-	l.restarted()
-	if err := l.audit(s.rng, srv.addrs[0]); err != nil {
-		fail(err)
-		return
-	}
-	errs := make(chan error, 100)
-	noFaults, noClients := make(chan struct{}), make(chan struct{})
-	var mishaps, clients sync.WaitGroup
-	for range *soakClients {
-		rng := s.draw()
-		clients.Go(func() { s.client(srv, rng, noClients, errs) })
-	}
-	if len(faults) > 0 {
-		m := &mishap{soak: s, rng: s.draw(), srv: srv, over: noFaults}
-		mishaps.Go(func() { m.happen(faults, errs) })
-	}
-	stopFaults := sync.OnceFunc(func() { close(noFaults); mishaps.Wait() })
-	stopClients := sync.OnceFunc(func() { close(noClients); clients.Wait() })
-	select {
-	case <-time.After(length):
-	case err = <-errs:
-	case <-srv.exited:
-		err = fmt.Errorf("the server ended by itself: %v", srv.cmd.ProcessState)
-	}
-	switch {
-	case err != nil || len(faults) == 0:
-		s.kill(srv)
-	default:
-		err = s.end(srv, relaxed(args), stopFaults, stopClients)
-	}
-	stopFaults()
-	stopClients()
-	select {
-	case e := <-errs:
-		err = e
-	default:
-	}
-	if srv.log.says("panic:") || srv.log.says("fatal error:") || srv.log.says("DATA RACE") {
-		err = fmt.Errorf("the server panicked (%v)", err)
-	}
-	if err != nil {
-		fail(err)
-	}
-}
-
-// relaxed reports whether a reply does not wait for the disk. Then what was
-// answered before a fault may be lost if the process dies before the journal is
-// written again (doc/operations.md, section 9).
-func relaxed(args []string) bool {
-	at := slices.Index(args, "-f")
-	return slices.Contains(args, "-F") || at >= 0 && args[at+1] != "0"
-}
-
-func (s *soak) draw() *rand.Rand { return rand.New(rand.NewPCG(s.rng.Uint64(), 0)) }
-
-// client is one after the other, until the life is over.
-func (s *soak) client(srv *server, rng *rand.Rand, over <-chan struct{}, errs chan<- error) {
-	for {
-		select {
-		case <-over:
-			return
-		case <-srv.exited:
-			return
-		default:
-		}
-		if tell(visit(s.account, rng, srv.addrs[rng.IntN(len(srv.addrs))], over), errs) {
-			return
+	for _, text := range []string{"panic:", "fatal error:", "DATA RACE"} {
+		if p.srv.log.says(text) {
+			c.s.t.Fatalf("the server panicked\n%s", p.srv.log.String())
 		}
 	}
-}
-
-func (s *soak) kill(srv *server) {
-	s.count.add("ends by SIGKILL", 1)
-	s.note("SIGKILL")
-	srv.cmd.Process.Kill()
-	<-srv.exited
-}
-
-// end ends a server in one of several ways.
-func (s *soak) end(srv *server, relaxed bool, stopFaults, stopClients func()) error {
-	how := s.rng.IntN(8)
-	if relaxed || how < 3 {
-		stopFaults()
-	}
-	if how%2 == 0 {
-		s.kill(srv)
-		return nil
-	}
-	if how == 1 {
-		if s.rng.IntN(2) == 0 {
-			s.drain(srv)
-		}
-		stopClients()
-		if err := s.resources(srv); err != nil {
-			return err
-		}
-	}
-	s.count.add("ends by SIGTERM", 1)
-	s.note("SIGTERM")
-	srv.cmd.Process.Signal(syscall.SIGTERM)
-	stopFaults()
-	select {
-	case <-srv.exited:
-	case <-time.After(patience / 4):
-		if !srv.log.says("msg=\"stopping") { // strace may have lost the signal
-			srv.cmd.Process.Signal(syscall.SIGTERM)
-		}
-	}
-	select {
-	case <-srv.exited:
-	case <-time.After(patience):
-		return fmt.Errorf("the server does not end %v after SIGTERM", patience)
-	}
-	if !relaxed && how > 2 && s.account.mayFail() {
-		return nil // a fault may be going on
-	}
-	if code := srv.cmd.ProcessState.ExitCode(); code != 0 {
-		return fmt.Errorf("SIGTERM: %v", srv.cmd.ProcessState)
-	}
-	if s.rng.IntN(3) > 0 {
-		return nil
-	}
-	s.count.add("journals checked", 1)
-	if out, err := exec.Command(s.program, "journal", "check", s.dir).CombinedOutput(); err != nil {
-		return fmt.Errorf("journal check after an orderly stop: %w\n%s", err, out)
-	}
-	return nil
-}
-
-// drain makes the server refuse jobs, and lets clients find out.
-func (s *soak) drain(srv *server) {
-	s.account.mu.Lock()
-	s.account.draining = true
-	s.account.mu.Unlock()
-	s.count.add("drains", 1)
-	s.note("SIGUSR1")
-	srv.cmd.Process.Signal(syscall.SIGUSR1)
-	time.Sleep(time.Second)
-}
-
-// resources waits until a server without clients has given back what they took.
-func (s *soak) resources(srv *server) error {
-	s.count.add("resources looked at", 1)
-	const memory = 400 << 20 // for some ten MB of jobs, and all that clients made it take
-	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
-		sockets, all := srv.sockets()
-		resident := srv.resident()
-		if sockets <= len(srv.addrs) && all < 60 && resident < memory {
-			s.count.most("descriptors left", all)
-			s.count.most("MB left", resident>>20)
-			return nil
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("without clients for %v, the server has %d sockets, %d descriptors and %d MB", patience, sockets, all, resident>>20)
-		}
-	}
-}
-
-// tell passes on what the server may not do, if err is that, and reports it.
-func tell(err error, errs chan<- error) bool {
-	if !errors.Is(err, errWrong) {
-		return false
-	}
-	select {
-	case errs <- err:
-	default:
-	}
-	return true
-}
-
-// A tally counts what was done.
-type tally struct {
-	mu *sync.Mutex
-	n  map[string]int
-}
-
-func (c tally) add(what string, n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.n[what] += n
-}
-
-// most notes the largest value.
-func (c tally) most(what string, n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.n["most "+what] = max(c.n["most "+what], n)
-}
-
-func (c tally) String() string { return strings.Join(c.lines("%s %d"), ", ") }
-
-// table returns the counts as Markdown.
-func (c tally) table() string { return strings.Join(c.lines("| %s | %d |"), "\n") }
-
-func (c tally) lines(format string) (lines []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, what := range slices.Sorted(maps.Keys(c.n)) {
-		lines = append(lines, fmt.Sprintf(format, what, c.n[what]))
-	}
-	return lines
 }
 
 // buildDir holds the binary that build made; TestMain removes it.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,9 +23,10 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
+	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-var clusterKinds = flag.String("cluster.faults", "", "only faults whose name matches this regular expression")
+var faultKinds = flag.String("faults", "", "only faults whose name matches this regular expression")
 
 // TestCluster runs three members with clients that put, look at, reserve, bury, kick and delete jobs
 // through any of them, while faults happen to the members. Nothing that was acknowledged is
@@ -37,9 +39,9 @@ func TestCluster(t *testing.T) {
 	s := newSoak(t)
 	c := newGroup(s)
 	defer c.stop()
-	faults := c.possible(regexp.MustCompile(*clusterKinds))
-	h := newHistory()
-	c.load = c.begin(h)
+	faults := c.possible(clusterFaults)
+	h := c.h
+	c.load = c.begin()
 	defer c.load.end()
 	c.load.await(acksPerRound)
 	gaps := make(map[string][]time.Duration)
@@ -57,7 +59,7 @@ func TestCluster(t *testing.T) {
 		t.Logf("round %d: %s: no put was acknowledged for %v", round+1, f.name, gap.Round(time.Millisecond))
 	}
 	c.load.end()
-	c.audit(h)
+	c.audit()
 	for name, all := range gaps {
 		slices.Sort(all)
 		t.Logf("%s: median %v, worst %v of %d", name, all[len(all)/2].Round(time.Millisecond), all[len(all)-1].Round(time.Millisecond), len(all))
@@ -78,6 +80,7 @@ const acksPerRound = 200
 // A group is the members.
 type group struct {
 	s       *soak
+	h       *history
 	members []*process
 	network *network // nil: all are on this machine
 	small   bool     // their disks are
@@ -90,22 +93,25 @@ type process struct {
 	c       *group
 	dir     string
 	program string
-	host    *host  // nil: this machine
-	clients string // address of clients
-	addr    string // of other members
-	moves   int    // how often that has changed
+	args    []string // of the server, beside those that all have
+	shell   string   // a command of the shell before it is started
+	socket  *os.File // it inherits that one, which listens at clients; nil: it opens its own
+	host    *host    // nil: this machine
+	clients string   // address of clients
+	addr    string   // of other members
+	moves   int      // how often that has changed
 	srv     *server
 }
 
 // newGroup starts three members, of which the first has the journal of a single server. So all others need a copy of that
 // besides the log.
 func newGroup(s *soak) *group {
-	c := &group{s: s}
+	c := &group{s: s, h: newHistory()}
 	if isIsolated() {
 		c.network = newNetwork(s.t)
 	}
 	for i := range 3 {
-		p := &process{c: c, dir: filepath.Join(c.disk(), fmt.Sprintf("member%d", i)), program: s.program}
+		p := &process{c: c, dir: filepath.Join(c.disk(), fmt.Sprintf("member%d", i)), program: s.program, args: []string{"-s", "20000"}}
 		if c.network != nil {
 			p.host = c.network.add()
 			p.clients = p.host.ip + ":11300"
@@ -160,27 +166,21 @@ func (p *process) move() {
 // fillQueue puts jobs into the queue of a single server, whose journal it leaves.
 func (c *group) fillQueue(p *process) {
 	c.must(os.Mkdir(p.dir, 0o700))
-	srv, err := start(p.program, []string{"-b", p.dir, "-l", "127.0.0.1:0"}, nil)
-	if err != nil {
-		c.s.t.Fatalf("%v\n%s", err, srv.log.end())
-	}
-	conn, err := net.Dial("tcp", srv.addrs[0].String())
-	if err != nil {
-		c.s.t.Fatal(err)
-	}
+	c.must(p.start())
+	conn := p.dial()
 	const jobs = 500
 	io.WriteString(conn, strings.Repeat("put 0 0 60 5\r\nfirst\r\n", jobs)+"quit\r\n")
 	if replies, err := io.ReadAll(conn); strings.Count(string(replies), "INSERTED") != jobs {
 		c.s.t.Fatalf("%v: %.200q", err, replies)
 	}
 	conn.Close()
-	srv.cmd.Process.Signal(syscall.SIGTERM)
-	<-srv.exited
+	p.terminate()
 }
 
-// possible returns the faults of a name that can happen here.
-func (c *group) possible(name *regexp.Regexp) (faults []clusterFault) {
-	for _, f := range clusterFaults {
+// possible returns those of the faults that can happen here, and are asked for.
+func (c *group) possible(all []fault) (faults []fault) {
+	name := regexp.MustCompile(*faultKinds)
+	for _, f := range all {
 		if !name.MatchString(f.name) {
 			continue
 		}
@@ -243,14 +243,48 @@ func (p *process) command(args ...string) ([]byte, error) {
 // start starts the member; it may be that nobody leads yet.
 func (p *process) start() (err error) {
 	host, port, _ := net.SplitHostPort(p.clients)
-	program, args := p.program, []string{"-b", p.dir, "-s", "20000", "-l", host, "-p", port}
+	program, args := p.program, append([]string{"-b", p.dir, "-l", host, "-p", port}, p.args...)
+	var env []string
+	var files []*os.File
+	if p.socket != nil { // LISTEN_PID must be the process that takes the socket, hence the shell
+		args, p.shell = slices.Delete(args, 2, 6), "export LISTEN_PID=$$"
+		env, files = []string{"LISTEN_FDS=1"}, []*os.File{p.socket}
+	}
+	if p.shell != "" {
+		program, args = "sh", append([]string{"-c", p.shell + `; exec "$0" "$@"`, program}, args...)
+	}
 	if p.host != nil {
 		program, args = p.host.command(program, args...)
 	}
-	if p.srv, err = start(program, args, nil); err != nil {
-		return fmt.Errorf("%w\n%s", err, p.srv.log.end())
+	p.srv, err = start(program, args, env, files...)
+	return err
+}
+
+// dial connects to a member that runs.
+func (p *process) dial() net.Conn {
+	conn, err := net.Dial("tcp", p.clients)
+	if err != nil {
+		p.c.s.t.Fatal(err)
 	}
-	return nil
+	return conn
+}
+
+// stats asks for those of the server.
+func (p *process) stats() map[string]string {
+	conn := p.dial()
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(patience))
+	io.WriteString(conn, "stats\r\nquit\r\n")
+	text, err := io.ReadAll(conn)
+	var r wire.Reply
+	if err == nil {
+		_, err = wire.ParseReply(text, &r)
+	}
+	dict, err2 := wire.ParseDict(r.Body)
+	if err := errors.Join(err, err2); err != nil {
+		p.c.s.t.Fatalf("stats: %v", err)
+	}
+	return dict
 }
 
 func (p *process) kill() {
@@ -291,7 +325,10 @@ func (c *group) stop() {
 		return
 	}
 	c.stopped = true
-	if c.s.t.Failed() {
+	if c.load != nil {
+		c.load.end()
+	}
+	if c.s.t.Failed() && len(c.members) > 1 {
 		for _, p := range c.members {
 			out, err := p.command("cluster", "status", p.dir)
 			c.s.t.Logf("what %s says of the cluster: %v\n%s", p.addr, err, out)
@@ -403,12 +440,32 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// audit looks at each job of which an id is known, when nobody changes anything any more.
-func (c *group) audit(h *history) {
-	clients := &clients{c: c, h: h, timeout: commandTimeout}
-	defer clients.disconnect()
-	for _, id := range h.ids() {
-		until(c.s.t, fmt.Sprintf("somebody says whether there is a job %d", id), func() bool { return clients.do("peek", id) })
+// audit looks at each job of which an id is known, and at some that were gone, when nobody changes anything.
+func (c *group) audit() {
+	k := &clients{c: c, timeout: commandTimeout}
+	defer k.disconnect()
+	ids, past := c.h.ids()
+	c.s.rng.Shuffle(len(past), func(i, j int) { past[i], past[j] = past[j], past[i] })
+	for some := range slices.Chunk(append(ids, past[:min(len(past), 2000)]...), 100) {
+		var all []request
+		for _, id := range some {
+			all = append(all, request{"peek", id}, request{"kick-job", id}) // which tells whether it was buried
+		}
+		until(c.s.t, "somebody says whether jobs are there", func() bool { return k.talk(all...) })
+	}
+	if len(c.members) > 1 {
+		return
+	}
+	jobs, stats := 0, c.members[0].stats()
+	for _, state := range []string{"ready", "reserved", "delayed", "buried"} {
+		n, _ := strconv.Atoi(stats["current-jobs-"+state])
+		jobs += n
+	}
+	if there, more := c.h.there(); jobs < there || jobs > there+more {
+		c.s.t.Errorf("the server has %d jobs, and %d are known, with %d puts without an answer", jobs, there, more)
+	}
+	if health := stats["journal-health"]; health != "ok" {
+		c.s.t.Errorf("journal-health is %q after a start", health)
 	}
 }
 

@@ -23,7 +23,9 @@ type history struct {
 	known    []uint64 // ids of acknowledged puts, in their order
 	acks     int
 	sessions int
-	full     bool // a disk was: commands may be refused
+	full     bool     // a disk was: commands may be refused
+	past     []uint64 // ids of jobs that were gone when a server ended
+	lost     int      // puts without an answer until then
 	wrong    []string
 }
 
@@ -57,6 +59,13 @@ func (h *history) diskIsFull() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.full = true
+}
+
+// fail notes what a server may not do.
+func (h *history) fail(format string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.wrong = append(h.wrong, fmt.Sprintf(format, args...))
 }
 
 func (h *history) newSession() int {
@@ -120,24 +129,49 @@ func (h *history) acknowledged() int {
 	return h.acks
 }
 
-// anyID returns the id of one of the newest jobs, or of any; 0: there is none.
-func (h *history) anyID(r *rand.Rand) uint64 {
+// anyID returns the id of one of the newest jobs, or of any; 0: there is none. It says whether there are many.
+func (h *history) anyID(r *rand.Rand) (id uint64, many bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := len(h.known)
 	if n == 0 {
-		return 0
+		return 0, false
 	}
 	if r.IntN(4) > 0 {
-		return h.known[n-1-r.IntN(min(n, 40))]
+		return h.known[n-1-r.IntN(min(n, 40))], n > manyJobs
 	}
-	return h.known[r.IntN(n)]
+	return h.known[r.IntN(n)], n > manyJobs
 }
 
-func (h *history) ids() []uint64 {
+const manyJobs = 20_000
+
+// ids are those of jobs that may be there, and past those of jobs that are not.
+func (h *history) ids() (ids, past []uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Clone(h.known)
+	return slices.Clone(h.known), slices.Clone(h.past)
+}
+
+// there returns how many jobs were there when each was looked for last, and how many puts were not answered.
+func (h *history) there() (jobs, lost int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	last := make(map[uint64]bool)
+	lost = h.lost
+	for _, o := range h.ops {
+		if o.verb == "peek" {
+			last[o.id] = o.result == done
+		}
+		if o.verb == "put" && o.result == unknown {
+			lost++
+		}
+	}
+	for _, found := range last {
+		if found {
+			jobs++
+		}
+	}
+	return jobs, lost
 }
 
 func (h *history) tally(is func(*op) bool) (n int) {
@@ -177,7 +211,7 @@ func (s jobState) after(o *op, r result) (jobState, bool) {
 	var can bool
 	next := s
 	switch o.verb {
-	case "put":
+	case "put", "found":
 		can, next = !s.there, jobState{there: true}
 	case "peek":
 		can = s.there
@@ -250,6 +284,35 @@ func (h *history) check(t *testing.T) {
 		}
 	}
 	t.Logf("the histories of %d jobs are those of one queue", len(byJob))
+}
+
+// settle checks the history when the server of all its sessions has ended and each job that is known was looked
+// for. What is there is from then on all that is known, and what was not answered never happens.
+func (h *history) settle(t *testing.T) {
+	h.check(t)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	there := make(map[uint64]bool)
+	for _, o := range h.ops {
+		if o.verb == "peek" {
+			there[o.id] = o.result == done // the last one counts
+		}
+		if o.verb == "put" && o.result == unknown {
+			h.lost++
+		}
+	}
+	h.ops = h.ops[:0]
+	known := h.known
+	h.known = nil
+	for _, id := range known {
+		if there[id] {
+			h.known = append(h.known, id)
+			h.ops = append(h.ops, &op{verb: "found", id: id, call: -2, returned: -1, result: done})
+		} else {
+			h.past = append(h.past, id)
+			h.bodies[id] = ""
+		}
+	}
 }
 
 // A history that no queue can have is found, and one that a queue can have is not.

@@ -2,9 +2,12 @@ package soak
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,7 +16,6 @@ import (
 // A load is the clients of a cluster.
 type load struct {
 	c      *group
-	h      *history
 	stop   chan struct{}
 	done   sync.WaitGroup
 	once   sync.Once
@@ -27,11 +29,15 @@ const (
 )
 
 // begin starts clients: some that do everything, and one whose puts show how long there is no service.
-func (c *group) begin(h *history) *load {
-	l := &load{c: c, h: h, stop: make(chan struct{})}
+func (c *group) begin() *load {
+	l := &load{c: c, stop: make(chan struct{})}
+	timeout := commandTimeout
+	if len(c.members) == 1 {
+		timeout = patience // there is no other to look for
+	}
 	for i := range 6 {
-		rng := rand.New(rand.NewPCG(c.s.seed, uint64(i)+10))
-		l.done.Go(func() { l.run(&clients{c: c, h: h, rng: rng, first: i, timeout: commandTimeout}) })
+		rng := rand.New(rand.NewPCG(c.s.rng.Uint64(), 0))
+		l.done.Go(func() { l.run(&clients{c: c, rng: rng, first: i, timeout: timeout}) })
 	}
 	l.done.Go(l.probe)
 	return l
@@ -54,8 +60,8 @@ func (l *load) stopped() bool {
 
 // await waits until so many more commands are acknowledged.
 func (l *load) await(acks int) {
-	want := l.h.acknowledged() + acks
-	until(l.c.s.t, fmt.Sprintf("%d more commands are acknowledged", acks), func() bool { return l.h.acknowledged() >= want })
+	want := l.c.h.acknowledged() + acks
+	until(l.c.s.t, fmt.Sprintf("%d more commands are acknowledged", acks), func() bool { return l.c.h.acknowledged() >= want })
 }
 
 func (l *load) run(k *clients) {
@@ -70,7 +76,6 @@ func (l *load) run(k *clients) {
 // clients are one client after the other.
 type clients struct {
 	c       *group
-	h       *history
 	rng     *rand.Rand
 	first   int // member to be tried next
 	timeout time.Duration
@@ -106,69 +111,110 @@ func (k *clients) connect() bool {
 	k.first++
 	conn, err := net.DialTimeout("tcp", p.clients, k.timeout)
 	if err != nil {
+		if p.socket != nil {
+			k.c.h.fail("a client is refused: %v", err)
+		}
 		return false
 	}
-	k.conn, k.r, k.session = conn, bufio.NewReader(conn), k.h.newSession()
+	k.conn, k.r, k.session = conn, bufio.NewReader(conn), k.c.h.newSession()
 	return true
 }
 
-// step does something to a job. It returns false if nobody has answered.
+// A request is a command for a job.
+type request struct {
+	verb string
+	id   uint64
+}
+
+func repeat(r request, n int) []request { return slices.Repeat([]request{r}, n) }
+
+// step does something to a job, or at once to some. It returns false if nobody has answered.
 func (k *clients) step() bool {
+	var all []request
+	n := 1
+	if k.rng.IntN(4) == 0 {
+		n += k.rng.IntN(20)
+	}
+	for range n {
+		all = append(all, k.draw())
+	}
+	return k.talk(all...)
+}
+
+func (k *clients) draw() request {
 	if len(k.held) > 0 && k.rng.IntN(2) == 0 {
 		i := k.rng.IntN(len(k.held))
 		id := k.held[i]
 		k.held = append(k.held[:i:i], k.held[i+1:]...)
-		return k.do([]string{"bury", "release", "delete"}[k.rng.IntN(3)], id)
+		return request{[]string{"bury", "release", "delete"}[k.rng.IntN(3)], id}
 	}
-	id := k.h.anyID(k.rng)
+	id, many := k.c.h.anyID(k.rng)
 	verb := []string{"put", "put", "put", "put", "peek", "peek", "reserve-job", "reserve-job", "kick-job", "delete", "delete"}[k.rng.IntN(11)]
-	if id == 0 {
+	switch {
+	case id == 0:
 		verb = "put"
+	case many && verb == "put":
+		verb = "delete"
 	}
-	return k.do(verb, id)
+	return request{verb, id}
 }
 
-// do sends a command and notes what came of it. It returns false if that is not known.
-func (k *clients) do(verb string, id uint64) bool {
+func (k *clients) do(verb string, id uint64) bool { return k.talk(request{verb, id}) }
+
+// talk sends commands and notes what came of them. It returns false if that is not known.
+func (k *clients) talk(all ...request) bool {
 	if !k.connect() {
 		return false
 	}
-	line, body := fmt.Sprintf("%s %d\r\n", verb, id), ""
-	switch verb {
-	case "put":
-		k.puts++
-		body = fmt.Sprintf("session %d put %d", k.session, k.puts)
-		line = fmt.Sprintf("put 0 0 120 %d\r\n%s\r\n", len(body), body)
-	case "bury":
-		line = fmt.Sprintf("bury %d 0\r\n", id)
-	case "release":
-		line = fmt.Sprintf("release %d 0 0\r\n", id)
+	var text []byte
+	var ops []*op
+	for _, r := range all {
+		body := ""
+		if r.verb == "put" {
+			k.puts++
+			body = fmt.Sprintf("session %d put %d ", k.session, k.puts)
+			if k.rng != nil && k.rng.IntN(10) == 0 {
+				body += strings.Repeat("x", k.rng.IntN(20_000))
+			}
+		}
+		ops = append(ops, k.c.h.begin(r.verb, r.id, k.session, body))
+		switch r.verb {
+		case "put":
+			text = fmt.Appendf(text, "put 0 0 120 %d\r\n%s\r\n", len(body), body)
+		case "bury":
+			text = fmt.Appendf(text, "bury %d 0\r\n", r.id)
+		case "release":
+			text = fmt.Appendf(text, "release %d 0 0\r\n", r.id)
+		default:
+			text = fmt.Appendf(text, "%s %d\r\n", r.verb, r.id)
+		}
 	}
-	op := k.h.begin(verb, id, k.session, body)
-	reply, found := k.exchange(line)
-	ok := k.h.answered(op, reply, found)
-	if !ok {
-		k.disconnect()
-	} else if verb == "reserve-job" && strings.HasPrefix(reply, "RESERVED") {
-		k.held = append(k.held, id)
+	k.conn.SetDeadline(time.Now().Add(k.timeout))
+	go k.conn.Write(text)
+	for _, o := range ops {
+		reply, body := k.read()
+		if !k.c.h.answered(o, reply, body) {
+			k.disconnect()
+			return false
+		}
+		if strings.HasPrefix(reply, "RESERVED") {
+			k.held = append(k.held, o.id)
+		}
 	}
-	return ok
+	return true
 }
 
-// exchange sends a command and reads the reply, with a job's body if there is one; empty: there was none.
-func (k *clients) exchange(line string) (reply, body string) {
-	k.conn.SetDeadline(time.Now().Add(k.timeout))
-	if _, err := k.conn.Write([]byte(line)); err != nil {
-		return "", ""
-	}
+// read reads a reply, with a job's body if there is one; empty: there was none.
+func (k *clients) read() (reply, body string) {
 	reply, err := k.r.ReadString('\n')
-	if err != nil {
-		return "", ""
+	if err == nil && (strings.HasPrefix(reply, "FOUND") || strings.HasPrefix(reply, "RESERVED")) {
+		body, err = k.r.ReadString('\n')
 	}
-	if strings.HasPrefix(reply, "FOUND") || strings.HasPrefix(reply, "RESERVED") {
-		if body, err = k.r.ReadString('\n'); err != nil {
-			return "", ""
+	if err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) && k.timeout == patience {
+			k.c.h.fail("a command is not answered for %v", patience)
 		}
+		return "", ""
 	}
 	return strings.TrimSuffix(reply, "\r\n"), strings.TrimSuffix(body, "\r\n")
 }
@@ -200,19 +246,12 @@ func (p *probes) longest(since int64) (gap time.Duration) {
 // probe puts one job after the other. When its connection ends or does not answer it tries
 // the members in turn.
 func (l *load) probe() {
-	k := &clients{c: l.c, h: l.h, timeout: probeTimeout}
+	k := &clients{c: l.c, timeout: probeTimeout}
 	defer k.disconnect()
 	for !l.stopped() {
-		if k.connect() {
-			k.puts++
-			body := fmt.Sprintf("probe %d of session %d", k.puts, k.session)
-			op := l.h.begin("put", 0, k.session, body)
-			reply, _ := k.exchange(fmt.Sprintf("put 0 0 120 %d\r\n%s\r\n", len(body), body))
-			if l.h.answered(op, reply, "") {
-				l.probes.add(l.h.now())
-				continue
-			}
-			k.disconnect()
+		if k.do("put", 0) {
+			l.probes.add(l.c.h.now())
+			continue
 		}
 		select {
 		case <-l.stop:
