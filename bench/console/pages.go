@@ -214,7 +214,7 @@ func (s *site) watch(ctx context.Context, view string, first func()) error {
 func (opt *options) searches(ctx context.Context, w io.Writer, s *site) error {
 	fmt.Fprint(w, "| search in all bodies | first answer | all | clients' p99 meanwhile |\n|---|--:|--:|--:|\n")
 	for _, one := range []struct{ name, query string }{
-		{"text", "text=nowhere"}, {"regular expression", "regexp=user%5B0-9%5D%2B%24"}, {"JSON pointer", "pointer=/n&equals=-1"},
+		{"text", "q=nowhere"}, {"regular expression", "q=/user%5B0-9%5D%2B%24/"}, {"JSON pointer", "q=/n:-1"},
 	} {
 		stop, err := clients(ctx, s)
 		if err != nil {

@@ -14,16 +14,12 @@ type ListJobs struct {
 	Limit  int    `query:"limit" min:"1" max:"10000" default:"100"`
 }
 
-// A Search says which jobs are meant. All that is given must hold; there may be one of Text, Regexp and Pointer.
+// A Search says which jobs are meant. All that is given must hold.
 type Search struct {
 	// What somebody would type: `user.id:17 state:buried age>10m tries>=3 "text" /regexp/ tube:mail-*`. Bodies that are packed (gzip, zlib,
 	// base64, PHP's serialize, MessagePack), or have such a thing or JSON in them, are also looked into opened.
-	Q       *string `query:"q" maxlen:"2048"`
-	State   string  `query:"state" as:"State" want:"one of [ready reserved delayed buried], or none for all"` // Of the jobs; without it they may be in any.
-	Text    *string `query:"text" maxlen:"1024"`                                                              // Only jobs whose bodies have this in them, byte for byte. There may be one of text, regexp and pointer.
-	Regexp  *string `query:"regexp" maxlen:"1024"`                                                            // Only jobs whose bodies match this regular expression, of the syntax RE2. It may have 200 instructions when it is compiled.
-	Pointer *string `query:"pointer" maxlen:"1024"`                                                           // Only jobs whose bodies are JSON and have a value at this pointer (RFC 6901), such as /user/id.
-	Equals  *string `query:"equals" maxlen:"1024"`                                                            // What the value at the pointer is, as text if it is a string, else as JSON; without it any value will do.
+	Q     *string `query:"q" maxlen:"2048"`
+	State string  `query:"state" as:"State" want:"one of [ready reserved delayed buried], or none for all"` // Of the jobs; without it they may be in any.
 }
 
 // SearchAll looks for jobs in all tubes.

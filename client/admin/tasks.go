@@ -21,11 +21,7 @@ type StartTask struct {
 	Do       string    `json:"do" enum:"kick,bury,release,redrive,delete,move,change" required:"true"`
 	State    *string   `json:"state" as:"State"`
 	IDs      *[]uint64 `json:"ids" maxitems:"10000"`
-	Q        *string   `json:"q" maxlen:"2048"` // With state: only those that match, as in a search. So do the next four.
-	Text     *string   `json:"text" maxlen:"1024"`
-	Regexp   *string   `json:"regexp" maxlen:"1024"`
-	Pointer  *string   `json:"pointer" maxlen:"1024"`
-	Equals   *string   `json:"equals" maxlen:"1024"`
+	Q        *string   `json:"q" maxlen:"2048"`        // With state: only those that match, as in a search.
 	Count    *uint32   `json:"count"`                  // How many at most; all if it is left out.
 	To       *string   `json:"to" as:"TubeName"`       // For move: the other tube. For redrive: the tube for all of them, also those that have no origin.
 	Priority *uint32   `json:"priority" as:"Priority"` // For bury, release and change.

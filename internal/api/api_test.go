@@ -170,11 +170,11 @@ func TestStory(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 	var hits admin.Found
-	r.want(200, "GET", "/search?pointer=/user/id&equals=17", "", &hits)
+	r.want(200, "GET", "/search?q=/user/id:17", "", &hits)
 	if len(hits.Jobs) != 2 || hits.Jobs[0].ID != 4 || hits.Next != "" || hits.Looked != 2 || *hits.Total != 2 {
 		t.Errorf("%+v", hits)
 	}
-	r.want(200, "GET", "/tubes/mail/search?text=user", "", &hits)
+	r.want(200, "GET", "/tubes/mail/search?q=user", "", &hits)
 	if len(hits.Jobs) != 1 || hits.Jobs[0].ID != 4 {
 		t.Errorf("%+v", hits)
 	}

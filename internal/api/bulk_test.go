@@ -76,21 +76,18 @@ func TestSearchBodies(t *testing.T) {
 		want  []uint64
 	}{
 		{nil, []uint64{1, 2, 3, 4, 5, 6, 7, 8}},
-		{[]string{"text", "world"}, []uint64{1, 5}},
-		{[]string{"text", ""}, []uint64{1, 2, 3, 4, 5, 6, 7, 8}},
-		{[]string{"text", "World"}, nil},
-		{[]string{"regexp", "(?i)hello|ANN"}, []uint64{1, 2, 3}},
-		{[]string{"regexp", "^hello"}, []uint64{1}},
-		{[]string{"pointer", "/user/id"}, []uint64{2, 3, 4}},
-		{[]string{"pointer", "/user/id", "equals", "17"}, []uint64{2, 4}},
-		{[]string{"pointer", "/user", "equals", `{"id":"17"}`}, []uint64{4}},
-		{[]string{"pointer", "/tags/1", "equals", "b"}, []uint64{2}},
-		{[]string{"pointer", "/tags/01"}, nil},
-		{[]string{"pointer", "/tags/2"}, nil},
-		{[]string{"pointer", "/a~1b/m~0n", "equals", "true"}, []uint64{4}},
-		{[]string{"pointer", "/0/x", "equals", "null"}, []uint64{6}},
-		{[]string{"pointer", ""}, []uint64{2, 3, 4, 6, 7}},
-		{[]string{"pointer", "", "equals", "17"}, []uint64{7}},
+		{[]string{"q", "world"}, []uint64{1, 5}},
+		{[]string{"q", ""}, []uint64{1, 2, 3, 4, 5, 6, 7, 8}},
+		{[]string{"q", "World"}, nil},
+		{[]string{"q", "/(?i)hello|ANN/"}, []uint64{1, 2, 3}},
+		{[]string{"q", "/^hello/"}, []uint64{1}},
+		{[]string{"q", "/user/id"}, []uint64{2, 3, 4}},
+		{[]string{"q", "/user/id:17"}, []uint64{2, 4}},
+		{[]string{"q", "/tags/1:b"}, []uint64{2}},
+		{[]string{"q", "/tags/01:*"}, nil},
+		{[]string{"q", "/tags/2:b"}, nil},
+		{[]string{"q", "/a~1b/m~0n:true"}, []uint64{4}},
+		{[]string{"q", "/0/x:null"}, []uint64{6}},
 		{[]string{"state", "buried"}, nil},
 	} {
 		for _, limit := range []string{"1", "3", "100"} {
@@ -100,13 +97,10 @@ func TestSearchBodies(t *testing.T) {
 		}
 	}
 	for query, want := range map[string]string{
-		"regexp=(":                          "regexp: error parsing regexp: missing closing ): `(`; the syntax is RE2's",
-		"pointer=user":                      "pointer: want a JSON pointer, such as /user/id",
-		"text=a&regexp=b":                   "want one of text, regexp and pointer",
-		"equals=b":                          "equals: want a pointer, too",
-		"state=held":                        "state: want one of [ready reserved delayed buried], or none for all",
-		"cursor=abc":                        "cursor: want what a page has as next, or nothing",
-		"text=" + strings.Repeat("x", 1025): "text: want 1024 bytes at most",
+		"q=/(/":                          "regexp: error parsing regexp: missing closing ): `(`; the syntax is RE2's",
+		"state=held":                     "state: want one of [ready reserved delayed buried], or none for all",
+		"cursor=abc":                     "cursor: want what a page has as next, or nothing",
+		"q=" + strings.Repeat("x", 2049): "q: want 2048 bytes at most",
 	} {
 		var p problem
 		if r.want(400, "GET", "/search?"+query, "", &p); p.Detail != want {
@@ -138,7 +132,7 @@ func TestSearchAll(t *testing.T) {
 	}
 	slices.Sort(want)
 	for _, limit := range []string{"3", "7", "1000"} {
-		got, _ := r.find("/search", "text", "needle", "limit", limit)
+		got, _ := r.find("/search", "q", "needle", "limit", limit)
 		if slices.Sort(got); !slices.Equal(got, want) {
 			t.Errorf("%s a page: %d jobs, want %d", limit, len(got), len(want))
 		}
@@ -148,7 +142,7 @@ func TestSearchAll(t *testing.T) {
 			e.PutInto(now, []byte("many"), engine.Spec{TTR: 60}, nil)
 		}
 	})
-	if got, pages := r.find("/tubes/many/search", "text", "needle"); len(got) != 0 || pages != 2 {
+	if got, pages := r.find("/tubes/many/search", "q", "needle"); len(got) != 0 || pages != 2 {
 		t.Errorf("%d jobs on %d pages", len(got), pages)
 	}
 }
@@ -163,8 +157,8 @@ func TestTasks(t *testing.T) {
 	}{
 		{`{"do":"kick","state":"buried"}`, 2, nil, "mail ready=5 reserved=1 delayed=1 buried=0 other=1"},
 		{`{"do":"kick","state":"delayed","count":9}`, 1, nil, "mail ready=4 reserved=1 delayed=0 buried=2 other=1"},
-		{`{"do":"delete","state":"ready","text":"a"}`, 2, nil, "mail ready=1 reserved=1 delayed=1 buried=2 other=1"},
-		{`{"do":"delete","state":"ready","regexp":"^b","count":0}`, 0, nil, "mail ready=3 reserved=1 delayed=1 buried=2 other=1"},
+		{`{"do":"delete","state":"ready","q":"a"}`, 2, nil, "mail ready=1 reserved=1 delayed=1 buried=2 other=1"},
+		{`{"do":"delete","state":"ready","q":"/^b/","count":0}`, 0, nil, "mail ready=3 reserved=1 delayed=1 buried=2 other=1"},
 		{`{"do":"bury","state":"reserved","priority":3}`, 1, nil, "mail ready=3 reserved=0 delayed=1 buried=3 other=1"},
 		{`{"do":"release","state":"reserved","delay":99}`, 1, nil, "mail ready=3 reserved=0 delayed=2 buried=2 other=1"},
 		{`{"do":"move","state":"ready","count":2,"to":"other"}`, 2, nil, "mail ready=1 reserved=1 delayed=1 buried=2 other=3"},
@@ -220,7 +214,7 @@ func TestTasksRefused(t *testing.T) {
 		`{"do":"move","state":"ready","to":"-x"}`:                            `"-x" cannot be the name of a tube`,
 		`{"do":"change","state":"ready"}`:                                    "want priority, delay or ttr: nothing is to change",
 		`{"do":"change","state":"buried","delay":1}`:                         "delay: a buried job has none: kick it",
-		`{"do":"delete","ids":[1],"text":"x"}`:                               "ids: there is a search, too: want one of them",
+		`{"do":"delete","ids":[1],"q":"x"}`:                                  "ids: there is a search, too: want one of them",
 		`{"do":"delete","ids":["x"]}`:                                        "ids: want a list of numbers",
 		`{"do":"delete","ids":[` + strings.Repeat("1,", task.MaxIDs) + "1]}": "ids: want 10000 at most",
 	} {
@@ -336,7 +330,7 @@ func TestExportImport(t *testing.T) {
 	if !maps.Equal(got, want) {
 		t.Errorf("%.200v", got)
 	}
-	if got := r.want(200, "GET", "/tubes/mail/export?state=ready&text=plain", "", nil); !strings.HasPrefix(got, `{"id":1,`) || strings.Contains(got, "\n") {
+	if got := r.want(200, "GET", "/tubes/mail/export?state=ready&q=plain", "", nil); !strings.HasPrefix(got, `{"id":1,`) || strings.Contains(got, "\n") {
 		t.Error(got)
 	}
 }

@@ -129,7 +129,7 @@ func TestExportWhileDeposed(t *testing.T) {
 // What takes several turns ends when another engine comes in between: what it has found in the old one means nothing there.
 func TestEngineIsReplaced(t *testing.T) {
 	for _, ask := range []struct{ method, path, body string }{
-		{"GET", "/search?text=x", ""}, {"GET", "/tubes/mail/search?text=x", ""}, {"GET", "/tubes/mail/jobs?state=ready&limit=2000", ""},
+		{"GET", "/search?q=x", ""}, {"GET", "/tubes/mail/search?q=x", ""}, {"GET", "/tubes/mail/jobs?state=ready&limit=2000", ""},
 		{"GET", "/tubes?limit=3000", ""}, {"GET", "/tubes?sort=ready", ""}, {"GET", "/attention", ""},
 		{"GET", "/connections?limit=500", ""}, {"GET", "/connections?sort=id", ""}, {"GET", "/connections/5000", ""},
 	} {

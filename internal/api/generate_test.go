@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/format"
@@ -17,8 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/op"
@@ -475,88 +472,4 @@ func (g *generator) component(t reflect.Type) *object {
 		s.set("type", "object").set("additionalProperties", false).set("required", required).set("properties", members)
 	}
 	return ref("schemas", t.Name())
-}
-
-// What the description promised before it was generated it still promises, and what it took it still takes: the facts of both files, apart from their texts.
-func TestCompatible(t *testing.T) {
-	facts := func(file string) map[string]any {
-		doc, err := openapi3.NewLoader().LoadFromFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := doc.MarshalJSON()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var root any
-		if err := json.Unmarshal(text, &root); err != nil {
-			t.Fatal(err)
-		}
-		all := make(map[string]any)
-		flatten(all, root, root.(map[string]any)["paths"], "")
-		return all
-	}
-	before, now := facts("testdata/openapi-before.yaml"), facts("openapi.yaml")
-	kept := 0
-	for _, fact := range slices.Sorted(maps.Keys(before)) {
-		if !reflect.DeepEqual(before[fact], now[fact]) && !changedOnPurpose.MatchString(fact) {
-			t.Errorf("%s was %v, and is %v", fact, before[fact], now[fact])
-		}
-		kept++
-	}
-	if kept < 900 {
-		t.Errorf("only %d facts are compared", kept)
-	}
-}
-
-// Tasks have taken the place of what was done to all jobs of a tube at once.
-var changedOnPurpose = regexp.MustCompile(`^//tubes/\{tube\}/(kick|clear|move)/`)
-
-// flatten adds the facts of a part of a document, whose references it follows.
-func flatten(all map[string]any, root, part any, at string) {
-	switch v := part.(type) {
-	case map[string]any:
-		if to, ok := v["$ref"].(string); ok {
-			found := root
-			for name := range strings.SplitSeq(strings.TrimPrefix(to, "#/"), "/") {
-				found = found.(map[string]any)[name]
-			}
-			flatten(all, root, found, at)
-		}
-		for name, value := range v {
-			if name == "parameters" {
-				for _, one := range value.([]any) {
-					flattenParameter(all, root, one.(map[string]any), at)
-				}
-				continue
-			}
-			_, isText := value.(string)
-			if name == "$ref" || name == "summary" || name == "description" && isText {
-				continue
-			}
-			flatten(all, root, value, at+"/"+name)
-		}
-	case []any:
-		for i, one := range v {
-			switch one.(type) {
-			case map[string]any:
-				flatten(all, root, one, fmt.Sprintf("%s/%d", at, i))
-			default:
-				all[fmt.Sprintf("%s/%v", at, one)] = true
-			}
-		}
-	default:
-		all[at] = v
-	}
-}
-
-// flattenParameter adds a parameter, of an operation or of all of a path, by its name.
-func flattenParameter(all map[string]any, root any, p map[string]any, at string) {
-	if to, ok := p["$ref"].(string); ok {
-		p = root.(map[string]any)["components"].(map[string]any)["parameters"].(map[string]any)[to[strings.LastIndex(to, "/")+1:]].(map[string]any)
-	}
-	if p["in"] == "path" {
-		return // the path says so
-	}
-	flatten(all, root, p, at+"/parameters/"+p["name"].(string))
 }

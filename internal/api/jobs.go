@@ -126,20 +126,17 @@ func specOf(in *admin.PutJob) engine.Spec {
 	return engine.Spec{Pri: valueOr(in.Priority, jobjson.DefaultPriority), Delay: in.Delay, TTR: valueOr(in.TTR, jobjson.DefaultTTR)}
 }
 
-// checkPut refuses a job before it is read, if the server drains or limits will. As anywhere, a job is taken to have
+// roomForJob refuses a job before it is read, if the server drains or limits will. As anywhere, a job is taken to have
 // half as many bytes as its request at least.
-func (r *request) checkPut() error {
-	return r.turn(func(e *engine.Engine, _ int64) error {
-		h, ok := r.source.(*httpSource)
-		if !ok {
-			return nil // it is read already
+func (r *request) roomForJob(length int64) (most int64, err error) {
+	err = r.turn(func(e *engine.Engine, _ int64) error {
+		if _, memory := e.LimitedMemory(); memory > 0 { // for a request that does not tell its length
+			most = smallBody + jsonPerByte*memory
 		}
-		if _, most := e.LimitedMemory(); most > 0 { // for a request that does not tell its length
-			h.Body = http.MaxBytesReader(nil, h.Body, smallBody+jsonPerByte*most)
-		}
-		least := max(0, h.ContentLength-smallBody) / jsonPerByte
+		least := max(0, length-smallBody) / jsonPerByte
 		return outcomeProblem(e.CheckPut(r.tube, uint32(least)))
 	})
+	return most, err
 }
 
 func (r *request) putJob(in *admin.PutJob) (made admin.Inserted, err error) {

@@ -54,10 +54,14 @@ func (r *request) relay(in any) (out any, done bool, err error) {
 	case r.fromMember: // once is enough
 		return nil, true, problemf(http.StatusServiceUnavailable, "the leader of the cluster has changed: try again")
 	case err == nil:
-		for _, read := range []func(in any) error{r.source.path, r.source.query, r.source.body} {
-			if err := read(in); err != nil {
-				return nil, true, err
-			}
+		if err = r.source.path(in); err == nil {
+			err = r.source.query(in)
+		}
+		if err == nil { // the leader knows what there is room for
+			err = r.source.body(in, func(int64) (int64, error) { return 0, nil })
+		}
+		if err != nil {
+			return nil, true, err
 		}
 		r.caller.Wait(func() { out, err = r.passOn(leader, in) })
 		if err == nil || admin.StatusOf(err) != 0 {

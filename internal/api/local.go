@@ -25,7 +25,7 @@ func (s *typedSource) path(in any) error {
 
 func (s *typedSource) query(in any) error { return s.plan.Fill(in) }
 
-func (s *typedSource) body(any) error { return nil }
+func (s *typedSource) body(any, func(int64) (int64, error)) error { return nil } // it is there
 
 // Open returns a client within the process, on behalf of a caller; at another server if that has a name.
 func (a *API) Open(caller access.Caller, server string) *admin.Client {

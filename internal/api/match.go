@@ -6,25 +6,12 @@ import (
 	"io"
 	"regexp"
 	"regexp/syntax"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/internal/op/jsonscan"
 )
-
-// A bodySearch says which bodies are wanted, as a query or a task has it. At most one of Text,
-// Regexp and Pointer is there.
-type bodySearch struct {
-	Text    *string
-	Regexp  *string
-	Pointer *string
-	Equals  *string // what the value at Pointer must be; nil: any
-}
-
-// searchNames are the parameters of a bodySearch.
-var searchNames = []string{"text", "regexp", "pointer", "equals"}
 
 // A bodyMatch tells whether a body is wanted. Nil: all are.
 type bodyMatch func(body []byte, rd *reading) bool
@@ -41,39 +28,6 @@ const (
 	// few milliseconds.
 	stepsAtOnce = 1 << 18
 )
-
-// longestSearch is how long a text, a regular expression or a pointer may be, in bytes.
-const longestSearch = 1 << 10
-
-// match returns what tells whether a body is wanted.
-func (s *bodySearch) match() (bodyMatch, error) {
-	given := 0
-	for i, field := range []*string{s.Text, s.Regexp, s.Pointer, s.Equals} {
-		if field == nil {
-			continue
-		}
-		if len(*field) > longestSearch {
-			return nil, badRequest("%s: want %d bytes at most", searchNames[i], longestSearch)
-		}
-		if field != s.Equals {
-			given++
-		}
-	}
-	switch {
-	case given > 1:
-		return nil, badRequest("want one of text, regexp and pointer")
-	case s.Equals != nil && s.Pointer == nil:
-		return nil, badRequest("equals: want a pointer, too")
-	case s.Text != nil:
-		text := []byte(*s.Text)
-		return func(body []byte, _ *reading) bool { return bytes.Contains(body, text) }, nil
-	case s.Regexp != nil:
-		return regexpMatch(*s.Regexp)
-	case s.Pointer != nil:
-		return pointerMatch(*s.Pointer, s.Equals)
-	}
-	return nil, nil
-}
 
 // regexpMatch returns what matches bodies in which a regular expression does.
 func regexpMatch(text string) (bodyMatch, error) {
@@ -114,25 +68,6 @@ func (s *runes) ReadRune() (r rune, size int, err error) {
 	r, size = utf8.DecodeRune(s.body)
 	s.body = s.body[size:]
 	return r, size, nil
-}
-
-// pointerMatch returns what matches JSON that has a value at a pointer (RFC 6901), or a certain one.
-func pointerMatch(pointer string, equals *string) (bodyMatch, error) {
-	path, err := pathOf(pointer)
-	if err != nil {
-		return nil, err
-	}
-	must := slices.DeleteFunc(slices.Clone(path), func(name string) bool { return !isPlain(name) || isIndex(name) })
-	if equals != nil && isPlain(*equals) {
-		must = append(must, *equals)
-	}
-	return func(body []byte, _ *reading) bool {
-		if !mayHave(body, must) || !json.Valid(body) {
-			return false
-		}
-		value, ok := valueAt(body, path)
-		return ok && (equals == nil || saysJSON(value, *equals))
-	}, nil
 }
 
 // isPlain reports whether a text can be written in JSON in one other way only: with \u.

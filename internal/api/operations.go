@@ -21,13 +21,16 @@ type row struct {
 	Summary  string
 	Text     string // after the summary; what it needs is added
 	Success  string
-	Status   int                  // of success; 0: 200, or 204 if there is no answer
-	Problems []int                // that a client should expect
-	Location string               // what the path begins with of what was made; its id follows
-	Brings   bringing             // in its body
-	Type     string               // of a stream, or of bytes; empty: JSON
-	Local    bool                 // it is about the server that is asked, also at a member of a cluster that does not lead
-	Before   func(*request) error // is called before the body is read
+	Status   int      // of success; 0: 200, or 204 if there is no answer
+	Problems []int    // that a client should expect
+	Location string   // what the path begins with of what was made; its id follows
+	Brings   bringing // in its body
+	Type     string   // of a stream, or of bytes; empty: JSON
+	Local    bool     // it is about the server that is asked, also at a member of a cluster that does not lead
+
+	// Room asks, before a body of a length is read, whether there is room for what it brings, and says how long it may be at most; 0: no
+	// shorter than any. A length of less than 0 is not known. Nil: there is always room.
+	Room func(r *request, length int64) (most int64, err error)
 }
 
 // bringing is how large the body of a request may be, unless it is a stream, which has no end.
@@ -301,7 +304,7 @@ these of the ones that have had the most jobs.`,
 		}, (*request).listJobs),
 		declare(row{
 			ID: "putJob", Route: "POST /tubes/{tube}/jobs", Tag: "jobs", Needs: putNamed, Status: http.StatusCreated, Location: "/jobs/", Brings: aJob,
-			Before:  (*request).checkPut,
+			Room:    (*request).roomForJob,
 			Summary: "Put a job", Success: "The job is there, and durable as far as the server promises that.", Problems: []int{413, 503, 507},
 			Text: "Makes the tube if there is none.",
 		}, (*request).putJob),

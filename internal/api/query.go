@@ -76,33 +76,17 @@ func jobSearch(in *admin.Search) (*search, error) {
 		}
 		s.states = []engine.State{one}
 	}
-	by := bodySearch{in.Text, in.Regexp, in.Pointer, in.Equals}
-	one, err := by.match()
-	if err != nil {
-		return nil, err
+	if in.Q == nil {
+		return s, nil
 	}
-	var all []bodyMatch
-	if in.Q != nil {
-		if all, err = s.ask(*in.Q); err != nil {
-			return nil, err
-		}
-	}
-	if len(all) > 0 {
-		s.body = eachMatch(all)
-	}
-	if one != nil {
-		if s.body = one; len(all) > 0 {
-			s.body = eachMatch(append(all, one))
-		}
-	}
-	return s, nil
+	return s, s.ask(*in.Q)
 }
 
-// ask reads a query, and returns what bodies must have.
-func (s *search) ask(text string) (all []bodyMatch, err error) {
+// ask adds what a query wants.
+func (s *search) ask(text string) error {
 	q, err := query.Parse(text)
 	if err != nil {
-		return nil, badRequest("q: %v", err)
+		return badRequest("q: %v", err)
 	}
 	s.query = q
 	if len(q.States) > 0 {
@@ -111,18 +95,22 @@ func (s *search) ask(text string) (all []bodyMatch, err error) {
 	if len(q.Tubes) > 0 {
 		tubes, err := access.NewPattern(q.Tubes)
 		if err != nil {
-			return nil, badRequest("tube: %v", err)
+			return badRequest("tube: %v", err)
 		}
 		s.tubes = &tubes
 	}
+	var bodies []bodyMatch
 	for _, b := range q.Bodies {
 		one, err := partMatch(&b)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		all = append(all, one)
+		bodies = append(bodies, one)
 	}
-	return all, nil
+	if len(bodies) > 0 {
+		s.body = eachMatch(bodies)
+	}
+	return nil
 }
 
 func partMatch(b *query.Body) (bodyMatch, error) {

@@ -65,11 +65,8 @@ func (r *request) run() (out any, err error) {
 	if err = r.permitted(); err == nil {
 		err = r.source.query(in)
 	}
-	if err == nil && r.op.Before != nil && r.upstream == nil {
-		err = r.op.Before(r)
-	}
 	if err == nil {
-		err = r.source.body(in)
+		err = r.source.body(in, r.room)
 	}
 	if err == nil {
 		if r.upstream != nil {
@@ -86,6 +83,14 @@ func (r *request) run() (out any, err error) {
 		r.api.surveys.forget()
 	}
 	return out, err
+}
+
+// room is that of the operation, at this server.
+func (r *request) room(length int64) (most int64, err error) {
+	if r.op.Room == nil || r.upstream != nil {
+		return 0, nil
+	}
+	return r.op.Room(r, length)
 }
 
 // problemOf makes a problem of a mistake in the input.

@@ -99,7 +99,9 @@ func (r *request) identified(h *http.Request) (out any, err error) {
 type source interface {
 	path(in any) error
 	query(in any) error
-	body(in any) error
+
+	// body asks whether there is room before it reads; see row.Room.
+	body(in any, room func(length int64) (most int64, err error)) error
 }
 
 // An httpSource is a request of HTTP.
@@ -118,9 +120,16 @@ func (s *httpSource) query(in any) error {
 	return err
 }
 
-func (s *httpSource) body(in any) error {
+func (s *httpSource) body(in any, room func(int64) (int64, error)) error {
 	if s.op.method == http.MethodGet || s.op.method == http.MethodDelete {
 		return nil
+	}
+	most, err := room(s.ContentLength)
+	if err != nil {
+		return err
+	}
+	if most > 0 {
+		s.Body = http.MaxBytesReader(nil, s.Body, most)
 	}
 	return s.op.plan.Body(in, s.Header.Get("Content-Type"), s.ContentLength, s.Body)
 }

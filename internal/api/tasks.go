@@ -52,7 +52,7 @@ func (r *request) startTask(in *admin.StartTask) (shown admin.Task, err error) {
 	if err := task.Check(in); err != nil {
 		return shown, err
 	}
-	s, err := jobSearch(&admin.Search{Q: in.Q, Text: in.Text, Regexp: in.Regexp, Pointer: in.Pointer, Equals: in.Equals})
+	s, err := jobSearch(&admin.Search{Q: in.Q})
 	if err == nil && !s.isAny() && in.IDs != nil {
 		err = badRequest("ids: there is a search, too: want one of them")
 	}

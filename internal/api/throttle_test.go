@@ -133,7 +133,7 @@ func TestExportsAtOnce(t *testing.T) {
 		if w := ask("10.0.0.3", "/tubes/mail/export", reads); w.Code != 503 || w.Header().Get("Retry-After") != "1" {
 			t.Errorf("a third export: %d %s", w.Code, w.Body)
 		}
-		if w := ask("10.0.0.1", "/search?text=a", reads); w.Code != 200 {
+		if w := ask("10.0.0.1", "/search?q=a", reads); w.Code != 200 {
 			t.Errorf("a search beside: %d %s", w.Code, w.Body)
 		}
 		close(may)
@@ -205,10 +205,10 @@ func TestRegexpOfLargeBodies(t *testing.T) {
 	}
 	r := start(t, Options{})
 	var p problem
-	r.want(400, "GET", "/search?regexp=(x%3F){500}Y", "", &p)
+	r.want(400, "GET", "/search?q=/(x%3F){500}Y/", "", &p)
 	if want := "regexp: it is too large: "; !strings.HasPrefix(p.Detail, want) {
 		t.Error(p.Detail)
 	}
-	r.want(202, "POST", "/tubes/default/tasks", `{"do":"delete","state":"ready","regexp":"x{3}"}`, nil)
-	r.want(400, "POST", "/tubes/default/tasks", `{"do":"delete","state":"ready","regexp":"(x?){500}Y"}`, nil)
+	r.want(202, "POST", "/tubes/default/tasks", `{"do":"delete","state":"ready","q":"/x{3}/"}`, nil)
+	r.want(400, "POST", "/tubes/default/tasks", `{"do":"delete","state":"ready","q":"/(x?){500}Y/"}`, nil)
 }

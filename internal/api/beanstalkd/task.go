@@ -18,7 +18,7 @@ func (b *Server) startTask(ctx context.Context, in *admin.StartTask) (shown admi
 	if err := task.Check(in); err != nil {
 		return shown, err
 	}
-	if in.State == nil || in.Q != nil || in.Text != nil || in.Regexp != nil || in.Pointer != nil || in.Equals != nil || in.Do != "kick" && in.Do != "delete" {
+	if in.State == nil || in.Q != nil || in.Do != "kick" && in.Do != "delete" {
 		return shown, admin.Problemf(http.StatusNotImplemented, "a beanstalkd can kick or delete all jobs of a state, and do nothing else to many")
 	}
 	w := work{b, in.Tube, in.Do, *in.State, 0}
