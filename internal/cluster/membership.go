@@ -2,7 +2,7 @@ package cluster
 
 import (
 	"context"
-	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -268,25 +268,23 @@ func (r *raftLoop) membership() raftlog.Membership {
 	return raftlog.Membership{Roles: roles, RolesIndex: index, Members: r.members, LastNumber: r.lastNumber}
 }
 
-// The context of a change of configuration:
-//
-//	list := level last-number member*     level 1; last-number: the highest that a member was ever given
-const listLevel = 1
-
-func encodeMembers(members []raftlog.Member, lastNumber uint64) []byte {
-	return raftlog.AppendMembers(binary.AppendUvarint([]byte{listLevel}, lastNumber), members)
+// A memberList is the context of a change of configuration, and the data of a snapshot, in
+// JSON.
+type memberList struct {
+	Members    []raftlog.Member
+	LastNumber uint64 // the highest that a member was ever given
 }
 
-var errList = errors.New("not a list of members that this version of beanpole knows")
+func encodeMembers(members []raftlog.Member, lastNumber uint64) []byte {
+	text, err := json.Marshal(memberList{members, lastNumber})
+	if err != nil {
+		panic(err) // numbers and texts
+	}
+	return text
+}
 
-func decodeMembers(b []byte) (members []raftlog.Member, lastNumber uint64, err error) {
-	if len(b) == 0 || b[0] != listLevel {
-		return nil, 0, errList
-	}
-	lastNumber, n := binary.Uvarint(b[1:])
-	if n <= 0 {
-		return nil, 0, errList
-	}
-	members, err = raftlog.ParseMembers(b[1+n:])
-	return members, lastNumber, err
+func decodeMembers(text []byte) (members []raftlog.Member, lastNumber uint64, err error) {
+	var list memberList
+	err = json.Unmarshal(text, &list)
+	return list.Members, list.LastNumber, err
 }

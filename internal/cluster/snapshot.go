@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -264,29 +263,15 @@ func (m *Member) openSnapshot() (b *journal.Backup, with raftlog.Membership, err
 	return b, with, nil
 }
 
-// maxMembership is the length of a membership in bytes, at most.
-const maxMembership = 1 << 20
-
+// writeMembership writes what comes before a snapshot: a line of JSON.
 func writeMembership(w io.Writer, with raftlog.Membership) error {
-	text, err := json.Marshal(with)
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(append(binary.AppendUvarint(nil, uint64(len(text))), text...))
-	return err
+	return json.NewEncoder(w).Encode(with)
 }
 
 func readMembership(r *bufio.Reader) (with raftlog.Membership, err error) {
-	n, err := binary.ReadUvarint(r)
-	if err != nil {
-		return with, err
+	line, err := r.ReadSlice('\n') // a line that fits no buffer is none
+	if err == nil {
+		err = json.Unmarshal(line, &with)
 	}
-	if n > maxMembership {
-		return with, fmt.Errorf("cluster: a membership of %d bytes", n)
-	}
-	text := make([]byte, n)
-	if _, err := io.ReadFull(r, text); err != nil {
-		return with, err
-	}
-	return with, json.Unmarshal(text, &with)
+	return with, err
 }

@@ -16,12 +16,8 @@
 //
 //	entry  := 1 term index type data          data: to the end of the payload
 //	hard   := 2 term vote commit
-//	membership := 3 cut-index cut-term roles-index last-number length ConfState member*
-//	              member := id number replaces length address      ConfState: as protobuf
-//	peers  := 6 peer*
-//	              peer := id starts term index name
-//	starts := 7 n length name* verdict   name: 8 bytes (little-endian), of one of the last starts, length of all;
-//	                                     verdict: to the end of the payload
+//	state  := 8 json                          the rest of [State]: who the members are, where the log
+//	                                          was cut, the starts, the verdict and the peers
 //
 // A record of index i overrides all entries of index i and above that came before it:
 // that is how a conflicting suffix is replaced. Nothing is cut in the middle of a file.
@@ -38,12 +34,11 @@
 // # Cutting
 //
 // [Log.Cut] says up to which entry the log is not needed any more. Then the oldest
-// segments go, as far as they hold nothing else. The hard state, the membership, the
-// starts and the peers are written to the newest segment before, because the last records
-// of those kinds may be in a segment that goes: a vote that is forgotten is a vote given
-// twice. Room for that is set aside, since a disk that the log has filled is freed by
+// segments go, as far as they hold nothing else. The hard state and the other state are
+// written to the newest segment before, because the last records of those kinds may be in
+// a segment that goes: a vote that is forgotten is a vote given twice. Room for that is set aside, since a disk that the log has filled is freed by
 // nothing else. [Log.Restore] cuts it where a snapshot ends, which has what came before:
-// the record of the membership says both, who the members are and where the log begins.
+// one record says both, who the members are and where the log begins.
 //
 // # Failing disks
 //

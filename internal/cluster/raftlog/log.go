@@ -152,7 +152,7 @@ func (l *Log) restore(block []decoded) error {
 				return err
 			}
 			l.note(d.pos, 0)
-			if d.payload[0] == kindMembership {
+			if d.payload[0] == kindState {
 				l.cutAt(l.state.Cut)
 			}
 			continue

@@ -344,9 +344,10 @@ func TestBounds(t *testing.T) {
 func FuzzRecord(f *testing.F) {
 	f.Add(appendEntry(nil, &raftpb.Entry{Index: proto.Uint64(1), Term: proto.Uint64(1)}))
 	f.Add(appendHard(nil, hardState(1, 2, 3)))
-	f.Add(appendMembership(nil, &State{Membership: Membership{&raftpb.ConfState{Voters: []uint64{1}}, 0, []Member{{1, 2, "a:1", 3}}, 4}}))
-	f.Add(appendStarts(nil, &State{Starts: 300, Names: []uint64{7}, Verdict: "a copy"}))
-	f.Add(appendPeers(nil, &State{Peers: map[uint64]Peer{1: {2, 5, Position{3, 4}}}}))
+	f.Add(appendState(nil, &State{
+		Membership: Membership{&raftpb.ConfState{Voters: []uint64{1}}, 0, []Member{{1, 2, "a:1", 3}}, 4},
+		Starts:     300, Names: []uint64{7}, Verdict: "a copy", Peers: map[uint64]Peer{1: {2, 5, Position{3, 4}}},
+	}))
 	f.Add([]byte{9})
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		if len(payload) == 0 {

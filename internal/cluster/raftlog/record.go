@@ -2,22 +2,19 @@ package raftlog
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"go.etcd.io/raft/v3/raftpb"
-	"google.golang.org/protobuf/proto"
 )
 
 // Kinds of records. They are part of the format.
 const (
-	kindEntry      = 1
-	kindHard       = 2
-	kindMembership = 3
-	kindPeers      = 6
-	kindStarts     = 7
+	kindEntry = 1
+	kindHard  = 2
+	kindState = 8
 )
 
 // maxNames is how many names of starts are kept.
@@ -62,14 +59,14 @@ type Membership struct {
 	LastNumber uint64 // the highest Number that a member was ever given
 }
 
-// A State is everything but the entries.
+// A State is everything but the entries. A record has all of it but Hard, in JSON.
 type State struct {
 	Membership
-	Hard    *raftpb.HardState
-	Cut     Position // entries up to this one are not in the log
-	Starts  uint64   // how often the member was started
-	Names   []uint64 // of the last of these starts, in order: random, so that a copy of the log cannot count up to the same
-	Verdict string   // why the member must not be started any more; empty: it may be
+	Hard    *raftpb.HardState `json:"-"`
+	Cut     Position          // entries up to this one are not in the log
+	Starts  uint64            // how often the member was started
+	Names   []uint64          // of the last of these starts, in order: random, so that a copy of the log cannot count up to the same
+	Verdict string            // why the member must not be started any more; empty: it may be
 	Peers   map[uint64]Peer
 }
 
@@ -89,67 +86,15 @@ func appendHard(dst []byte, h *raftpb.HardState) []byte {
 	return dst
 }
 
-func appendMembership(dst []byte, s *State) []byte {
-	dst = append(dst, kindMembership)
-	for _, v := range [...]uint64{s.Cut.Index, s.Cut.Term, s.RolesIndex, s.LastNumber} {
-		dst = binary.AppendUvarint(dst, v)
-	}
-	conf, err := proto.MarshalOptions{Deterministic: true}.Marshal(s.Roles)
+func appendState(dst []byte, s *State) []byte {
+	text, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // numbers and booleans
+		panic(err) // numbers and texts
 	}
-	dst = binary.AppendUvarint(dst, uint64(len(conf)))
-	dst = append(dst, conf...)
-	return AppendMembers(dst, s.Members)
+	return append(append(dst, kindState), text...)
 }
 
-// AppendMembers appends a list of members: of each id, number, the id that it replaces,
-// length of the address (varints), address.
-func AppendMembers(dst []byte, members []Member) []byte {
-	for _, m := range members {
-		for _, v := range [...]uint64{m.ID, m.Number, m.Replaces, uint64(len(m.Address))} {
-			dst = binary.AppendUvarint(dst, v)
-		}
-		dst = append(dst, m.Address...)
-	}
-	return dst
-}
-
-// ParseMembers is the reverse of AppendMembers.
-func ParseMembers(b []byte) (members []Member, err error) {
-	r := reader{rest: b}
-	for len(r.rest) > 0 {
-		m := Member{ID: r.number(), Number: r.number(), Replaces: r.number()}
-		m.Address = string(r.bytes())
-		members = append(members, m)
-	}
-	if r.bad {
-		return nil, fmt.Errorf("%w: a list of members", errRecord)
-	}
-	return members, nil
-}
-
-func appendStarts(dst []byte, s *State) []byte {
-	dst = binary.AppendUvarint(append(dst, kindStarts), s.Starts)
-	dst = binary.AppendUvarint(dst, uint64(8*len(s.Names)))
-	for _, name := range s.Names {
-		dst = binary.LittleEndian.AppendUint64(dst, name)
-	}
-	return append(dst, s.Verdict...)
-}
-
-func appendPeers(dst []byte, s *State) []byte {
-	dst = append(dst, kindPeers)
-	for _, id := range slices.Sorted(maps.Keys(s.Peers)) {
-		p := s.Peers[id]
-		for _, v := range [...]uint64{id, p.Starts, p.Acknowledged.Term, p.Acknowledged.Index, p.Name} {
-			dst = binary.AppendUvarint(dst, v)
-		}
-	}
-	return dst
-}
-
-// A reader takes fields from a payload. After the first that is not there, all are zero.
+// A reader takes numbers from a payload. After the first that is not there, all are zero.
 type reader struct {
 	rest []byte
 	bad  bool
@@ -163,17 +108,6 @@ func (r *reader) number() uint64 {
 	}
 	r.rest = r.rest[n:]
 	return v
-}
-
-func (r *reader) bytes() []byte {
-	n := r.number()
-	if n > uint64(len(r.rest)) {
-		r.rest, r.bad = nil, true
-		return nil
-	}
-	b := r.rest[:n]
-	r.rest = r.rest[n:]
-	return b
 }
 
 // decodeEntry decodes a record of the kind entry, and copies its data.
@@ -192,40 +126,21 @@ func decodeEntry(payload []byte) (*raftpb.Entry, error) {
 
 // decodeState decodes a record of another kind into s.
 func decodeState(s *State, payload []byte) error {
-	r := reader{rest: payload[1:]}
 	switch payload[0] {
 	case kindHard:
+		r := reader{rest: payload[1:]}
 		s.Hard = hardState(r.number(), r.number(), r.number())
-	case kindMembership:
-		s.Cut = Position{Index: r.number(), Term: r.number()}
-		s.RolesIndex, s.LastNumber, s.Roles = r.number(), r.number(), new(raftpb.ConfState)
-		if err := proto.Unmarshal(r.bytes(), s.Roles); err != nil {
-			return fmt.Errorf("%w: roles: %w", errRecord, err)
+		if r.bad || len(r.rest) > 0 {
+			return fmt.Errorf("%w: a hard state", errRecord)
 		}
-		var err error
-		if s.Members, err = ParseMembers(r.rest); err != nil {
-			return err
+	case kindState:
+		next := State{Hard: s.Hard}
+		if err := json.Unmarshal(payload[1:], &next); err != nil {
+			return fmt.Errorf("%w: a state: %w", errRecord, err)
 		}
-		r.rest = nil
-	case kindStarts:
-		s.Starts, s.Names = r.number(), nil
-		names := r.bytes()
-		r.bad = r.bad || len(names)%8 != 0
-		for ; len(names) >= 8; names = names[8:] {
-			s.Names = append(s.Names, binary.LittleEndian.Uint64(names))
-		}
-		s.Verdict, r.rest = string(r.rest), nil
-	case kindPeers:
-		s.Peers = map[uint64]Peer{}
-		for len(r.rest) > 0 {
-			id := r.number()
-			s.Peers[id] = Peer{Starts: r.number(), Acknowledged: Position{Term: r.number(), Index: r.number()}, Name: r.number()}
-		}
+		*s = next
 	default:
 		return fmt.Errorf("%w: kind %d", errRecord, payload[0])
-	}
-	if r.bad || len(r.rest) > 0 {
-		return fmt.Errorf("%w: one of kind %d is cut short or too long", errRecord, payload[0])
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package raftlog
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -46,12 +47,12 @@ func (l *Log) Append(hard *raftpb.HardState, entries []*raftpb.Entry) error {
 
 // SetMembership records who the members are, and their roles.
 func (l *Log) SetMembership(m Membership) error {
-	return l.set(appendMembership, func(s *State) { s.Membership = m })
+	return l.set(func(s *State) { s.Membership = m })
 }
 
 // Start records another start of the member, under a name that is random.
 func (l *Log) Start(name uint64) error {
-	return l.set(appendStarts, func(s *State) {
+	return l.set(func(s *State) {
 		s.Starts++
 		s.Names = append(slices.Clone(s.Names[max(len(s.Names)-maxNames+1, 0):]), name)
 	})
@@ -59,29 +60,26 @@ func (l *Log) Start(name uint64) error {
 
 // SetVerdict records why the member must not be started any more; empty: it may be.
 func (l *Log) SetVerdict(verdict string) error {
-	return l.set(appendStarts, func(s *State) { s.Verdict = verdict })
+	return l.set(func(s *State) { s.Verdict = verdict })
 }
 
 // SetPeer records what a peer has shown of itself.
 func (l *Log) SetPeer(id uint64, p Peer) error {
-	return l.set(appendPeers, func(s *State) {
-		peers := map[uint64]Peer{id: p}
-		for other, known := range s.Peers {
-			if other != id {
-				peers[other] = known
-			}
-		}
+	return l.set(func(s *State) {
+		peers := map[uint64]Peer{}
+		maps.Copy(peers, s.Peers)
+		peers[id] = p
 		s.Peers = peers
 	})
 }
 
-// set changes the state, which a record says that form appends.
-func (l *Log) set(form func(dst []byte, s *State) []byte, change func(s *State)) error {
+// set changes the state.
+func (l *Log) set(change func(s *State)) error {
 	l.owner.Lock()
 	defer l.owner.Unlock()
 	next := l.state
 	change(&next)
-	return l.change(next, form(l.scratch[:0], &next))
+	return l.change(next, appendState(nil, &next))
 }
 
 // Cut says that entries up to one are not needed any more: a journal has them, durably.
@@ -116,7 +114,7 @@ func (l *Log) cut(next State) error {
 	if err != nil {
 		return err
 	}
-	if err := l.change(next, appendMembership(nil, &next), appendStarts(nil, &next), appendPeers(nil, &next)); err != nil {
+	if err := l.change(next, appendState(nil, &next)); err != nil {
 		return err
 	}
 	for {
