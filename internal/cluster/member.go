@@ -7,8 +7,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -53,7 +53,7 @@ type Options struct {
 	// Fetch, if not nil, connects to another member so that its SendSnapshot writes what
 	// is read here. It is called when this member needs entries that the leader does not
 	// have any more.
-	Fetch func(ctx context.Context, from uint64) (io.ReadCloser, error)
+	Fetch func(ctx context.Context, from uint64) (net.Conn, error)
 
 	SnapshotFiles int // of the journal that SendSnapshot opens, at most; 0: all
 

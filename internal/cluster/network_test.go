@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"time"
 
@@ -61,7 +62,7 @@ func (m *node) ping(life int) {
 }
 
 // fetch connects to another node, for a snapshot.
-func (m *node) fetch(ctx context.Context, from uint64) (io.ReadCloser, error) {
+func (m *node) fetch(ctx context.Context, from uint64) (net.Conn, error) {
 	sim := m.sim
 	sim.mu.Lock()
 	member := sim.nodes[from-1].member
@@ -70,15 +71,15 @@ func (m *node) fetch(ctx context.Context, from uint64) (io.ReadCloser, error) {
 	if member == nil || cut {
 		return nil, errors.New("no route to host")
 	}
-	r, to := io.Pipe()
+	r, to := net.Pipe()
 	if sim.silent.Swap(false) {
 		return r, nil
 	}
-	go func() { to.CloseWithError(sim.sendSnapshot(member, m.id, to)) }()
-	return struct {
-		io.Reader
-		io.Closer
-	}{slow{r}, r}, nil
+	go func() {
+		defer to.Close()
+		sim.sendSnapshot(member, m.id, to)
+	}()
+	return slow{r}, nil
 }
 
 // sendSnapshot lets a member send a snapshot to another one.
@@ -107,11 +108,11 @@ func (sim *simulation) sendSnapshot(member *Member, to uint64, conn io.Writer) e
 }
 
 // slow is a connection that takes its time.
-type slow struct{ io.Reader }
+type slow struct{ net.Conn }
 
 func (s slow) Read(b []byte) (int, error) {
 	time.Sleep(3 * time.Millisecond)
-	return s.Reader.Read(b[:min(len(b), 32<<10)])
+	return s.Conn.Read(b[:min(len(b), 32<<10)])
 }
 
 // Send is part of Transport.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"time"
 
@@ -66,7 +67,7 @@ func (m *Member) fetch(from uint64) (*raftpb.Snapshot, error) {
 	}
 	defer stream.Close()
 	defer context.AfterFunc(m.ctx, func() { stream.Close() })()
-	in := bufio.NewReaderSize(newImpatient(stream), 64<<10)
+	in := bufio.NewReaderSize(impatient{stream}, 64<<10)
 	with, err := readMembership(in)
 	if err != nil {
 		return nil, err
@@ -97,26 +98,13 @@ func (m *Member) fetch(from uint64) (*raftpb.Snapshot, error) {
 
 // impatient reads from a leader until nothing comes for leaderSilence: its machine stands
 // still, or its disk hangs.
-type impatient struct {
-	io.Reader
-	silence *time.Timer
-}
+type impatient struct{ net.Conn }
 
 const leaderSilence = 10 * time.Second
 
-func newImpatient(stream io.ReadCloser) impatient {
-	silence := time.AfterFunc(leaderSilence, func() { stream.Close() })
-	silence.Stop()
-	return impatient{stream, silence}
-}
-
-func (r impatient) Read(b []byte) (int, error) {
-	r.silence.Reset(leaderSilence)
-	n, err := r.Reader.Read(b)
-	if !r.silence.Stop() {
-		err = fmt.Errorf("cluster: nothing came for %v", leaderSilence)
-	}
-	return n, err
+func (c impatient) Read(b []byte) (int, error) {
+	c.SetReadDeadline(time.Now().Add(leaderSilence))
+	return c.Conn.Read(b)
 }
 
 // paced reads as many bytes in a second as its limiter lets it: the disks of both members

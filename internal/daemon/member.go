@@ -72,7 +72,7 @@ func (q *queue) openMember(p *plan, j journal.Options, e engine.Options, b broke
 	j.Sync = 0 // nobody waits for it
 	m.Member, err = cluster.Open(cluster.Options{
 		FS: vfs.Observed(vfs.OS, q.syncs), Dir: dir, Self: raftlog.Member{ID: d.ID, Address: d.Listen},
-		Transport: membersOf{m.transport, m}, Deposed: m.deposed, Fetch: m.fetch, SnapshotFiles: backupDescriptors(), FastFailover: p.opt.Journal.FastFailover,
+		Transport: membersOf{m.transport, m}, Deposed: m.deposed, Fetch: m.transport.Snapshot, SnapshotFiles: backupDescriptors(), FastFailover: p.opt.Journal.FastFailover,
 		Journal: j, Engine: e, Broker: b, Version: p.version, Host: hostname(), Console: consoleOf(p.opt, d.Listen), Logger: log,
 	})
 	if err != nil {
@@ -166,11 +166,6 @@ func (m *member) serveSnapshot(to uint64, conn net.Conn) {
 	if err := m.SendSnapshot(to, conn); err != nil {
 		m.log.Warn("a member has not got all that it lacks", "member", to, "err", err)
 	}
-}
-
-// fetch connects to the leader, for a snapshot.
-func (m *member) fetch(ctx context.Context, from uint64) (io.ReadCloser, error) {
-	return m.transport.Snapshot(ctx, from)
 }
 
 // serve lets a server have the clients. What it returns gets an error if the queue cannot go on.
