@@ -68,7 +68,7 @@ var arrows = map[string]string{
 	"internal/op/jsonscan": "",
 
 	// Toward other members.
-	"internal/cluster/raftlog":     "internal/vfs internal/wal go.etcd.io/raft google.golang.org/protobuf",
+	"internal/cluster/raftlog":     "internal/vfs internal/wal go.etcd.io/raft",
 	"internal/cluster/core":        "internal/cluster/raftlog go.etcd.io/raft google.golang.org/protobuf",
 	"internal/cluster/entry":       "internal/engine internal/journal/record",
 	"internal/cluster":             "internal/broker internal/cluster/core internal/cluster/entry internal/cluster/raftlog internal/cluster/status internal/engine internal/journal internal/vfs internal/wal go.etcd.io/raft golang.org/x/sys golang.org/x/time",
