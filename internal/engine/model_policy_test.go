@@ -66,11 +66,12 @@ func (m *model) end(why PolicyEvent, j *modelJob, how Exhausted) {
 		m.collect(from)
 		return
 	case MoveExhausted:
+		dead := strings.ReplaceAll(m.policyOf(from).DeadTube, "{tube}", from)
 		m.leave(j)
-		if j.origin == "" {
+		if j.origin == "" && dead != from {
 			j.origin = from
 		}
-		j.tube = m.tube(strings.ReplaceAll(m.policyOf(from).DeadTube, "{tube}", from)).name
+		j.tube = m.tube(dead).name
 	}
 	j.buries++
 	m.find(j.tube).buries++
