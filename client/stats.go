@@ -113,6 +113,8 @@ type ServerStats struct {
 	PolicyExpired   uint64 `stats:"policy-expired"`   // jobs that were too old
 	PolicySkipped   uint64 `stats:"policy-skipped"`   // times that there was no room for what a policy says
 
+	PolicyDeduplicated uint64 `stats:"policy-deduplicated"` // puts of jobs that were there already
+
 	// With a journal only.
 	JournalHealth    string `stats:"journal-health"`     // "ok", or what is wrong
 	JournalBytes     uint64 `stats:"journal-bytes"`      // that its files take

@@ -20,6 +20,8 @@ type snapshot struct {
 	refused   engine.Refusals
 	policies  engine.PolicyCounts
 	stalePass int64 // ns
+	keys      int   // of unique jobs
+	keysWhole bool
 	turns     broker.Turns
 	draining  bool
 	memory    int64
@@ -40,6 +42,7 @@ func (w *watcher) look() (s *snapshot) {
 		s.stats, s.draining, s.memory = e.Stats(), e.IsDraining(), e.Memory()
 		s.used, s.limit = e.LimitedMemory()
 		s.policies, s.stalePass = e.PolicyCounts(), e.StalePass()
+		s.keys, s.keysWhole = e.KeysHeld()
 		s.times, s.refused, s.turns = *e.Times(), e.Refusals(), *b.Turns()
 		if opt.Journal != nil {
 			s.journal = opt.Journal()
@@ -176,6 +179,8 @@ func (m metrics) queue(s *snapshot) {
 		m.counter(policies, n, engine.PolicyEvent(v).String())
 	}
 	m.gauge(stalePass, float64(s.stalePass)/1e9)
+	m.gauge(keys, float64(s.keys))
+	m.gauge(indexing, flag(!s.keysWhole))
 	m.histogram(turns, &s.turns.Length, workTimes)
 	m.histogram(turnCommands, &s.turns.Commands, batches)
 }
@@ -253,6 +258,7 @@ func (m metrics) tubes(all []tubeSnapshot) {
 		m.counter(tubeTimeouts, t.Timeouts, t.name)
 		m.counter(tubeReleases, t.Releases, t.name)
 		m.counter(tubeBuries, t.Buries, t.name)
+		m.counter(tubeDuplicates, t.Duplicates, t.name)
 	}
 }
 

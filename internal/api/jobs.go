@@ -235,7 +235,7 @@ func (r *request) copyJob(in *admin.CopyJob) (made admin.Inserted, err error) {
 	err = r.turn(func(e *engine.Engine, now int64) error {
 		st, _ := e.JobStats(now, r.job)
 		from, _ := e.Peek(r.job)
-		spec := engine.Spec{Pri: valueOr(in.Priority, st.Pri), Delay: in.Delay, TTR: valueOr(in.TTR, st.TTR)}
+		spec := engine.Spec{Pri: valueOr(in.Priority, st.Pri), Delay: in.Delay, TTR: valueOr(in.TTR, st.TTR), Again: true}
 		var o engine.Outcome
 		made.ID, o = e.PutInto(now, []byte(in.To), spec, from.Keep())
 		return outcomeProblem(o)

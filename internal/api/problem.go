@@ -49,7 +49,7 @@ func tooMany(wait time.Duration) error {
 // not.
 func outcomeProblem(o engine.Outcome) error {
 	switch o {
-	case engine.OK:
+	case engine.OK, engine.Duplicate:
 		return nil
 	case engine.Draining:
 		return problemf(http.StatusServiceUnavailable, "the server drains: no new jobs are taken")

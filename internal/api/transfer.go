@@ -194,7 +194,7 @@ func (in *importer) put() error {
 
 // putAgain puts a job as it is described: a job that was reserved is ready.
 func putAgain(e *engine.Engine, now int64, j *jobjson.Job) error {
-	spec := engine.Spec{Pri: j.Priority, Delay: jobjson.DelayAgain(j), TTR: j.TTR}
+	spec := engine.Spec{Pri: j.Priority, Delay: jobjson.DelayAgain(j), TTR: j.TTR, Again: true}
 	buried := j.State == engine.Buried.String()
 	if buried {
 		spec.Delay = max(j.Delay, 1) // so that no worker who waits gets it in this turn

@@ -47,7 +47,7 @@ func randomLife(t *testing.T, name string, rng *rand.Rand) {
 					log.flushErr = errDisk
 				}
 				putting("a job")(e, now)
-				r.appended = len(log.appended) + e.PendingChanges()
+				r.appended = len(log.appended) + e.Promises()
 			}
 			n := len(turns)
 			b.Await(settler(func(err error) {

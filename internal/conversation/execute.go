@@ -12,20 +12,20 @@ import (
 // nanosecond after the one before.
 func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands []command) (n int, later int64) {
 	if c.long.command != nil {
-		from, pending := len(c.out.bytes), e.PendingChanges()
+		from, promises := len(c.out.bytes), e.Promises()
 		c.continueLong(e, now)
-		c.promise(b, from, e.PendingChanges() > pending)
+		c.promise(b, from, e.Promises() > promises)
 		if c.shared.Trace != nil {
 			c.trace(c.out.bytes[from:])
 		}
 		now++
 	}
 	for n < len(commands) && c.ready() && len(c.out.bytes) < maxOut && (n == 0 || !e.Spent()) {
-		from, pending := len(c.out.bytes), e.PendingChanges()
+		from, promises := len(c.out.bytes), e.Promises()
 		if c.terms == nil || c.passes(e, now, &commands[n]) {
 			c.command(e, now, &commands[n].Command)
 		}
-		c.promise(b, from, e.PendingChanges() > pending)
+		c.promise(b, from, e.Promises() > promises)
 		if c.shared.Trace != nil {
 			c.trace(c.out.bytes[from:])
 		}
@@ -53,9 +53,9 @@ func (c *Conversation) ready() bool {
 
 // promise notes that the reply which begins at from depends on the log. There is
 // none yet if the command goes on in the next turn.
-func (c *Conversation) promise(b *Batch, from int, logged bool) {
+func (c *Conversation) promise(b *Batch, from int, promised bool) {
 	switch {
-	case !logged:
+	case !promised:
 	case len(c.out.bytes) > from:
 		b.promises = append(b.promises, span{from, len(c.out.bytes)})
 	case c.long.command != nil && c.long.changes == settled:
@@ -211,7 +211,7 @@ func (c *Conversation) changed(command wire.Op, what ...any) {
 
 func (c *Conversation) put(e *engine.Engine, now int64, cmd *wire.Command) {
 	id, o := e.Put(now, c.sess, engine.Spec{Pri: cmd.Pri, Delay: cmd.Delay, TTR: cmd.TTR}, cmd.Body)
-	if o != engine.OK {
+	if o != engine.OK && o != engine.Duplicate {
 		c.unsuccessful(outcomeWords[o])
 		return
 	}

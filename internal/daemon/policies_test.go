@@ -44,7 +44,7 @@ func TestPolicies(t *testing.T) {
 	}
 	p.await("a job was tried too often.* setting=max-attempts tube=mail$")
 	if got := talk(t, addr, "use slow", "put 0 0 60 1", "b", "watch slow", "reserve", "release 2 0 0", "stats-job 2", "stats"); !strings.Contains(got, "\nstate: delayed\n") ||
-		!strings.Contains(got, "\npolicy-exhausted: 1\npolicy-retried: 1\npolicy-expired: 0\npolicy-skipped: 0\n") {
+		!strings.Contains(got, "\npolicy-exhausted: 1\npolicy-retried: 1\npolicy-expired: 0\npolicy-skipped: 0\npolicy-deduplicated: 0\n") {
 		t.Errorf("%q", got)
 	}
 	write("port = 0\n[[policy]]\ntubes = ['*']\nmax-attempts = -1")

@@ -31,15 +31,18 @@ func logPolicies(log *slog.Logger) func(engine.PolicyEvent, string) {
 		if lines[v] == nil {
 			lines[v] = ratelog.New(log, 1, 5)
 		}
-		if v == engine.PolicySkipped {
+		switch v {
+		case engine.PolicySkipped:
 			lines[v].Warn("a policy could not do what it says: there is no room for that", "tube", tube)
-			return
-		}
-		if v == engine.Expired || v == engine.BuriedTooLong {
+		case engine.Expired, engine.BuriedTooLong:
 			lines[v].Info("a job was too old", "setting", v.String(), "tube", tube)
-			return
+		case engine.Deduplicated:
+			lines[v].Info("a job was not put: an equal one is there", "setting", v.String(), "tube", tube)
+		case engine.WithoutKey:
+			lines[v].Warn("a job was put that has nothing of what makes jobs of its tube equal", "setting", "unique", "tube", tube)
+		default:
+			lines[v].Warn("a job was tried too often", "setting", v.String(), "tube", tube)
 		}
-		lines[v].Warn("a job was tried too often", "setting", v.String(), "tube", tube)
 	}
 }
 

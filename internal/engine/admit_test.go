@@ -73,7 +73,7 @@ func TestAdmitRefuses(t *testing.T) {
 				if after := view(e, now, me); after != before {
 					t.Errorf("it was refused, but\n%s became\n%s", before, after)
 				}
-				if e.PendingChanges() != 0 {
+				if e.Promises() != 0 {
 					t.Errorf("a refused change was emitted: %+v", e.TakeChanges())
 				}
 				if err := e.Check(); err != nil {
@@ -83,8 +83,8 @@ func TestAdmitRefuses(t *testing.T) {
 				if got := test.do(e, me); got != OK {
 					t.Errorf("admitted, it gives %v", got)
 				}
-				if e.PendingChanges() != 1 {
-					t.Errorf("%d changes were emitted, want 1", e.PendingChanges())
+				if e.Promises() != 1 {
+					t.Errorf("%d changes were emitted, want 1", e.Promises())
 				}
 			})
 		}
@@ -106,8 +106,8 @@ func TestAdmitRefusesPut(t *testing.T) {
 	if got, want := e.Stats(), (Stats{Sessions: 1, TotalSessions: 1, Producers: 1, Tubes: 1}); got != want {
 		t.Errorf("stats are %+v, want %+v", got, want)
 	}
-	if e.LastID() != 1 || e.PendingChanges() != 0 {
-		t.Errorf("last id %d, %d changes pending; want 1 and 0", e.LastID(), e.PendingChanges())
+	if e.LastID() != 1 || e.Promises() != 0 {
+		t.Errorf("last id %d, %d changes pending; want 1 and 0", e.LastID(), e.Promises())
 	}
 	if err := e.Check(); err != nil {
 		t.Error(err)

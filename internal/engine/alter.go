@@ -70,6 +70,10 @@ func (e *Engine) emitAltered(t *tube, i slot, j *job, a *Alteration) {
 	t.bytes += int64(n) - int64(before)
 	e.stats.Bytes += uint64(n) - uint64(before)
 	e.emitMoved(i, j, t, int(before), e.origins[j.id])
+	e.dropKey(i)
+	if t.keyed {
+		e.noteKey(t, i, j)
+	}
 }
 
 // apply changes the fields that the place of a job does not follow from.

@@ -6,14 +6,15 @@ import "bytes"
 type ChangeKind uint8
 
 const (
-	JobPut     ChangeKind = 1 + iota // a job, whole: all fields and the body
-	JobState                         // a job's new state: all fields but Tube and Body
-	JobDeleted                       // only ID; Tube and BodyLen tell what is freed
-	TubePaused                       // Tube, Delay (s) and Due (when the pause ends)
-	LastID                           // only ID: the highest that was ever given out
-	JobMoved                         // a job, whole, as JobPut; it was in the tube From before, or had another body of FromLen bytes
-	TubeGone                         // only Tube, which was paused. Options.Admit is not asked: no client waits for an answer
-	PolicySet                        // Tube is a pattern, Body what SetPolicy has set for it; nothing: it has none any more
+	NoChange   ChangeKind = iota // Options.Admit is asked so whether the Log works
+	JobPut                       // a job, whole: all fields and the body
+	JobState                     // a job's new state: all fields but Tube and Body
+	JobDeleted                   // only ID; Tube and BodyLen tell what is freed
+	TubePaused                   // Tube, Delay (s) and Due (when the pause ends)
+	LastID                       // only ID: the highest that was ever given out
+	JobMoved                     // a job, whole, as JobPut; it was in the tube From before, or had another body of FromLen bytes
+	TubeGone                     // only Tube, which was paused. Options.Admit is not asked: no client waits for an answer
+	PolicySet                    // Tube is a pattern, Body what SetPolicy has set for it; nothing: it has none any more
 )
 
 // A Change is one durable effect. It stands alone and is idempotent by job id:
@@ -64,9 +65,10 @@ func (e *Engine) RecycleChanges(changes []Change) {
 // maxKeptChanges is the largest capacity that RecycleChanges keeps.
 const maxKeptChanges = maxTurnWork
 
-// PendingChanges returns how many changes TakeChanges would return. If a verb
-// makes the number grow, it has done something that is to be logged.
-func (e *Engine) PendingChanges() int { return len(e.changes) }
+// Promises returns how many changes TakeChanges would return, and how many duplicates there were. If a
+// verb makes the number grow, its answer must not go before what it says is durable: what it has done, or the put of
+// the job that was there.
+func (e *Engine) Promises() int { return len(e.changes) + e.relied }
 
 func (e *Engine) emitState(i slot, j *job) {
 	if e.opt.Logged {
@@ -92,7 +94,7 @@ func (e *Engine) emitMoved(i slot, j *job, from *tube, fromLen int, was string) 
 		c.Body = bytes.Clone(e.body(j)) // the job may be deleted, and its slot reused, before the turn ends
 		e.changes = append(e.changes, c)
 		j.packing &^= unlogged
-		e.jobs.setSegment(i, 0)
+		e.jobs.segments.set(i, 0)
 	}
 }
 
@@ -115,7 +117,7 @@ func pauseOf(t *tube) Change {
 // emitDeleted emits the change of a job of a tube that is about to be removed.
 func (e *Engine) emitDeleted(t *tube, i slot, j *job) {
 	if e.opt.Logged {
-		e.changes = append(e.changes, Change{Kind: JobDeleted, ID: j.id, Tube: t.name, Origin: e.origins[j.id], BodyLen: int(j.bodyLen), Segment: e.jobs.segment(i), Slot: i})
+		e.changes = append(e.changes, Change{Kind: JobDeleted, ID: j.id, Tube: t.name, Origin: e.origins[j.id], BodyLen: int(j.bodyLen), Segment: e.jobs.segments.at(i), Slot: i})
 	}
 }
 
@@ -137,7 +139,7 @@ func (e *Engine) changeOf(kind ChangeKind, i slot, j *job) Change {
 		Kicks:    cold.kicks,
 		Tube:     e.tubeOfJob(j).name,
 		BodyLen:  int(j.bodyLen),
-		Segment:  e.jobs.segment(i),
+		Segment:  e.jobs.segments.at(i),
 		Slot:     i,
 	}
 	switch j.state() {
@@ -248,8 +250,8 @@ func (e *Engine) SetSegment(c *Change, segment uint32) (before uint32, ok bool) 
 	if !e.jobs.slots.isUsed(c.Slot) || e.jobs.at(c.Slot).id != c.ID {
 		return 0, false
 	}
-	before = e.jobs.segment(c.Slot)
-	e.jobs.setSegment(c.Slot, segment)
+	before = e.jobs.segments.at(c.Slot)
+	e.jobs.segments.set(c.Slot, segment)
 	return before, true
 }
 
@@ -296,7 +298,7 @@ func (e *Engine) restorePut(c Change) {
 	t := e.tubeNamed(c.Tube)
 	i, j := e.jobs.alloc()
 	j.id = c.ID
-	e.jobs.setSegment(i, c.Segment)
+	e.jobs.segments.set(i, c.Segment)
 	e.restoreFields(j, c)
 	e.addJob(i, j, t, c.Body)
 	e.setOrigin(c.ID, c.Origin)

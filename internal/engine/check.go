@@ -40,6 +40,7 @@ func (e *Engine) Check() error {
 	c.slots("large bodies", &e.bodies.large.slots)
 	c.timers()
 	c.origins()
+	c.keys()
 	c.assert(e.staleSweep.tubes == c.stales && (e.staleSweep.due != Never || c.stales == 0), "I26: the policies of %d tubes make jobs stale, counted are %d; a look at all is due at %d", c.stales, e.staleSweep.tubes, e.staleSweep.due)
 	return errors.Join(c.broken...)
 }
@@ -427,6 +428,37 @@ func (c *checker) origins() {
 		i, _ := c.e.lookup(id)
 		c.assert(i != none && tube != "", "I27: job %d has the origin %q, and is not there", id, tube)
 	}
+}
+
+// keys tests I28, of jobs that are whole.
+func (c *checker) keys() {
+	if len(c.broken) > 0 {
+		return
+	}
+	e, listed := c.e, make(map[slot]uint32)
+	for hash, i := range e.keys.first {
+		for before := none; i != none; before, i = i, e.jobs.keys.at(i).after {
+			l := e.jobs.keys.at(i)
+			c.assert(l.hash == hash && l.before == before && listed[i] == 0, "I28: slot %d is wrongly in the list of a key", i)
+			if listed[i] != 0 {
+				return
+			}
+			listed[i] = hash
+		}
+	}
+	c.assert(len(listed) == e.keys.held, "I28: %d jobs have a key, counted are %d", len(listed), e.keys.held)
+	e.each(func(i slot, j *job) bool {
+		hash, t := uint32(0), e.tubeOfJob(j)
+		if t.keyed && t.policy.UniqueWhile.has(j.state()) {
+			if key, ok := t.policy.Unique.Of(new([]byte), e.body(j)); ok {
+				hash = e.hashKey(t, key)
+			}
+		}
+		c.assert(e.keys.outdated || hash == listed[i], "I28: job %d is in the list of hash %x, not %x", j.id, listed[i], hash)
+		delete(listed, i)
+		return true
+	})
+	c.assert(len(listed) == 0, "I28: %d slots without a job have a key", len(listed))
 }
 
 func (c *checker) timers() {

@@ -125,7 +125,7 @@ func TestCheckReports(t *testing.T) {
 			i, j := e.jobs.alloc()
 			e.jobs.slab.free(i)
 			j.id = 0
-			e.jobs.setSegment(i, 1)
+			e.jobs.segments.set(i, 1)
 		}},
 		{"I13", "a tube's timer is late", func(e *Engine, _ *Session) { work(e).timer.at = 6 * second }},
 		{"I13", "a session's timer is not set", func(e *Engine, me *Session) { e.disarm(&me.timer) }},
@@ -155,6 +155,15 @@ func TestCheckReports(t *testing.T) {
 		{"I24", "a gate that does not open", func(e *Engine, _ *Session) {
 			e.defaultTube.gate, e.defaultTube.shut = &gate{shut: true, opensAt: Never}, true
 		}},
+		{"I28", "a job whose key is not known", func(e *Engine, _ *Session) { work(e).policy, work(e).keyed = &Policy{Unique: byBody}, true }},
+		{"I28", "a key for nothing", func(e *Engine, _ *Session) { e.keys.first = map[uint32]slot{1: e.ids.find(readyJob)} }},
+		{"I28", "a key that a free slot has", func(e *Engine, _ *Session) {
+			i, j := e.jobs.alloc()
+			e.jobs.slab.free(i)
+			j.id = 0
+			e.listKey(i, e.hashKey(work(e), nil))
+		}},
+		{"I28", "the count of keys", func(e *Engine, _ *Session) { e.keys.held++ }},
 		{"I18", "a TTR that runs out too early", func(e *Engine, _ *Session) { e.jobs.cold(e.mustFind(myJob)).when++ }},
 	}
 	seen := make(map[string]bool)
@@ -175,7 +184,7 @@ func TestCheckReports(t *testing.T) {
 		})
 		seen[test.want] = true
 	}
-	if len(seen) != 24 {
-		t.Errorf("%d invariants are broken here, there are 24", len(seen))
+	if len(seen) != 25 {
+		t.Errorf("%d invariants are broken here, there are 25", len(seen))
 	}
 }

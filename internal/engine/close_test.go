@@ -196,7 +196,7 @@ func TestDropSessions(t *testing.T) {
 	if st := e.Stats(); st.Sessions+st.Producers+st.Workers+st.Waiting+st.Reserved != 0 || st.Ready+st.Delayed != 8 {
 		t.Errorf("%+v", st)
 	}
-	if n := e.PendingChanges(); n != 0 {
+	if n := e.Promises(); n != 0 {
 		t.Errorf("there are %d changes", n)
 	}
 	if c, ok := e.PauseOf("paused"); !ok || c.Delay != 60 {

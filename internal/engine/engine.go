@@ -13,6 +13,7 @@ const (
 	OutOfMemory          // the Log has no room for this change, or Limits forbid it; nothing was done
 	TooBig               // Limits forbid a job of this size, however few there are
 	Failed               // the Log does not work; nothing was done
+	Duplicate            // of a put: a job that is as good is there, as the policy of its tube says
 )
 
 // Options of an Engine. The zero value keeps everything in memory.
@@ -76,6 +77,8 @@ type Engine struct {
 	policies     policies
 	policyCounts PolicyCounts
 	staleSweep   staleSweep
+	keys         keyIndex
+	relied       int // puts that were duplicates: their answers rely on puts before
 
 	waitsBegun uint64
 	indexAbove int // a session that watches more tubes than this has an index
@@ -108,6 +111,7 @@ func New(opt Options) *Engine {
 		workLimit:  maxTurnWork,
 		slice:      maxSlice,
 		staleSweep: staleSweep{due: Never, pass: stalePass, most: maxLoggedSlice},
+		keys:       keyIndex{hashes: 1<<32 - 1},
 	}
 	e.policies.configure(opt.Policies)
 	if opt.Logged {
@@ -201,6 +205,9 @@ func (e *Engine) lookupHeld(s *Session, id uint64) (slot, *job) {
 // it belongs, and counts it there.
 func (e *Engine) attach(t *tube, i slot, j *job) {
 	e.turnWork++
+	if t.keyed {
+		e.noteKey(t, i, j)
+	}
 	switch j.state() {
 	case Ready:
 		t.ready.push(&e.jobs, i, j)
@@ -318,6 +325,7 @@ func (e *Engine) removeJob(i slot, j *job) {
 	e.ids.remove(j.id)
 	e.setOrigin(j.id, "")
 	e.bodies.free(j.bodySlot, j.bodyLen)
+	e.dropKey(i)
 	e.jobs.free(i, j)
 	e.removeIfUnused(t)
 }

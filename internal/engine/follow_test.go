@@ -31,9 +31,9 @@ type group struct {
 var groupOptions = Options{Logged: true, Policies: PolicyFunc(func(tube string) *Policy {
 	return map[string]*Policy{
 		"a": {MaxAttempts: 2, RetryDelay: second, RetryMax: 3 * second, RetryFactor: 2, RetryJitter: 0.5, RetryOn: Timeout | Lost | Release},
-		"b": {MaxTimeouts: 1, Exhausted: MoveExhausted, DeadTube: "{tube}.dead"},
+		"b": {MaxTimeouts: 1, Exhausted: MoveExhausted, DeadTube: "{tube}.dead", Unique: byFirst},
 		"c": {MaxReleases: 1, Exhausted: DeleteExhausted, TTL: 20 * second, BuryAtTTL: true, KeepBuried: 40 * second},
-		"d": {MaxReserved: 1, Interval: second, Burst: 2, TTL: 20 * second},
+		"d": {MaxReserved: 1, Interval: second, Burst: 2, TTL: 20 * second, Unique: byFirst, UniqueWhile: WhileActive, UniqueMode: Replace},
 	}[tube]
 })}
 
@@ -129,7 +129,7 @@ func (g *group) verb() {
 	switch r.IntN(16) {
 	case 0, 1, 2:
 		e.Use(s, tube)
-		e.Put(g.now, s, Spec{uint32(r.IntN(3)), uint32(r.IntN(3)), 1}, fmt.Appendf(nil, "%d of %d", e.LastID(), g.term))
+		e.Put(g.now, s, Spec{Pri: uint32(r.IntN(3)), Delay: uint32(r.IntN(3)), TTR: 1}, fmt.Appendf(nil, "%c%d of %d", 'a'+r.IntN(6), e.LastID(), g.term))
 	case 3:
 		e.Watch(s, tube)
 	case 4, 5, 6:
@@ -212,7 +212,7 @@ func (g *group) run(steps int) error {
 
 // TestFollow runs engines that lead and follow, and compares them.
 func TestFollow(t *testing.T) {
-	kept, acted, expired := 0, uint64(0), uint64(0)
+	kept, acted, expired, duplicates := 0, uint64(0), uint64(0), uint64(0)
 	ran := seeds.Each(t, 60, func(t *testing.T, seed uint64) {
 		g := newGroup(seed)
 		if err := g.run(600); err != nil {
@@ -222,9 +222,10 @@ func TestFollow(t *testing.T) {
 		counts := g.leader.PolicyCounts()
 		acted += counts.Exhausted()
 		expired += counts.Expired()
+		duplicates += counts[Deduplicated]
 	})
 	t.Logf("%d leaders have followed", kept)
-	if seeds.Enough(ran, 60) && (kept == 0 || acted == 0 || expired == 0) {
+	if seeds.Enough(ran, 60) && (kept == 0 || acted == 0 || expired == 0 || duplicates == 0) {
 		t.Error("the test tries nothing")
 	}
 }

@@ -140,10 +140,11 @@ type jobSlab struct {
 	slab[job]
 	colds       slab[coldJob]
 	coldCount   int
-	spareCold   slot                    // of colds, kept for the next job that needs one; or none
-	spareRuns   *runs                   // of a queue that has become empty, for the next one that becomes long; or nil
-	spareChunks []*[chunkSlots]slot     // of runs: at most one for each of a queue
-	segments    []*[slotsPerPage]uint32 // by page of the slab; nil where no job has a segment
+	spareCold   slot                // of colds, kept for the next job that needs one; or none
+	spareRuns   *runs               // of a queue that has become empty, for the next one that becomes long; or nil
+	spareChunks []*[chunkSlots]slot // of runs: at most one for each of a queue
+	segments    sparse[uint32]      // see Engine.SetSegment
+	keys        sparse[keyLink]     // see keyIndex
 
 	runsBegun uint64 // see run.serial
 	minHeap   int    // the constant, or less in tests
@@ -163,32 +164,11 @@ func (s *jobSlab) alloc() (slot, *job) {
 // free frees both records of a job.
 func (s *jobSlab) free(i slot, j *job) {
 	s.freeCold(j)
-	s.setSegment(i, 0)
-	if gone := s.slab.free(i); gone && i/slotsPerPage < uint32(len(s.segments)) {
-		s.segments[i/slotsPerPage] = nil
+	s.segments.set(i, 0)
+	if s.slab.free(i) {
+		s.segments.freePage(i)
+		s.keys.freePage(i)
 	}
-}
-
-// segment returns the segment of the job in a slot, or 0; see Engine.SetSegment.
-func (s *jobSlab) segment(i slot) uint32 {
-	if page := i / slotsPerPage; page < uint32(len(s.segments)) && s.segments[page] != nil {
-		return s.segments[page][i%slotsPerPage]
-	}
-	return 0
-}
-
-func (s *jobSlab) setSegment(i slot, segment uint32) {
-	page := int(i / slotsPerPage)
-	if segment == 0 && (page >= len(s.segments) || s.segments[page] == nil) {
-		return
-	}
-	for len(s.segments) <= page {
-		s.segments = append(s.segments, nil)
-	}
-	if s.segments[page] == nil {
-		s.segments[page] = new([slotsPerPage]uint32)
-	}
-	s.segments[page][i%slotsPerPage] = segment
 }
 
 func (s *jobSlab) freeCold(j *job) {

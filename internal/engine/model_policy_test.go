@@ -95,23 +95,32 @@ func (m *model) stales() bool {
 	return slices.ContainsFunc(m.tubes, func(t *modelTube) bool { return m.policyOf(t.name).stales() })
 }
 
-// stale ends a job that nobody holds if it is too old, or has had its only attempt.
-func (m *model) stale(now int64, j *modelJob) bool {
+// whyStale says why a job that nobody holds is: it is too old, or has had its only attempt.
+func (m *model) whyStale(now int64, j *modelJob) PolicyEvent {
 	p := m.policyOf(j.tube)
 	switch age := now - j.created; {
 	case j.state == Buried && p.KeepBuried > 0 && age >= p.KeepBuried:
-		m.end(BuriedTooLong, j, DeleteExhausted)
+		return BuriedTooLong
 	case (j.state == Ready || j.state == Delayed) && p.MaxAttempts == 1 && j.reserves > j.kicks:
-		m.end(OutOfAttempts, j, p.Exhausted)
+		return OutOfAttempts
 	case (j.state == Ready || j.state == Delayed) && p.TTL > 0 && age >= p.TTL:
-		how := DeleteExhausted
-		if p.BuryAtTTL {
-			how = BuryExhausted
-		}
-		m.end(Expired, j, how)
-	default:
-		return false
+		return Expired
 	}
+	return NumPolicyEvents
+}
+
+// stale ends such a job.
+func (m *model) stale(now int64, j *modelJob) bool {
+	p, why, how := m.policyOf(j.tube), m.whyStale(now, j), DeleteExhausted
+	switch {
+	case why == NumPolicyEvents:
+		return false
+	case why == OutOfAttempts:
+		how = p.Exhausted
+	case why == Expired && p.BuryAtTTL:
+		how = BuryExhausted
+	}
+	m.end(why, j, how)
 	return true
 }
 
@@ -195,6 +204,53 @@ func (m *model) reopen(now int64, t *modelTube) {
 	}
 }
 
+// byFirst is the first byte of a body, byBody all of it.
+var (
+	byFirst = &Key{"first", func(_ *[]byte, body []byte) ([]byte, bool) { return body[:min(1, len(body))], len(body) > 0 }}
+	byBody  = &Key{"body", func(buf *[]byte, body []byte) ([]byte, bool) {
+		*buf = append((*buf)[:0], body...)
+		return *buf, true
+	}}
+)
+
+// equal returns the jobs of which a put would be a duplicate.
+func (m *model) equal(now int64, tube string, spec Spec, body []byte) (ids []uint64) {
+	p := m.policyOf(tube)
+	if p.Unique == nil || spec.Again {
+		return nil
+	}
+	key, ok := p.Unique.Of(new([]byte), body)
+	if !ok {
+		m.acted[WithoutKey]++
+		return nil
+	}
+	for _, j := range m.jobs {
+		other, ok := p.Unique.Of(new([]byte), j.body)
+		counts := j.state == Ready || j.state == Delayed || j.state == Reserved && p.UniqueWhile != WhileWaiting || j.state == Buried && p.UniqueWhile == WhilePresent
+		if j.tube == tube && ok && string(key) == string(other) && counts && m.whyStale(now, j) == NumPolicyEvents {
+			ids = append(ids, j.id)
+		}
+	}
+	return ids
+}
+
+// duplicate does what becomes of a job when a duplicate of it is put.
+func (m *model) duplicate(now int64, j *modelJob, spec Spec, body []byte) {
+	m.acted[Deduplicated]++
+	m.find(j.tube).duplicates++
+	pri, delay, mode := min(spec.Pri, j.pri), &spec.Delay, m.policyOf(j.tube).UniqueMode
+	if j.state == Buried || mode != Debounce {
+		delay = nil
+	}
+	switch {
+	case j.state == Reserved || mode == KeepFirst && pri == j.pri:
+	case mode == KeepFirst:
+		m.alterJob(now, j.id, &pri, nil, nil, nil)
+	default:
+		m.alterJob(now, j.id, &spec.Pri, &spec.TTR, delay, &body)
+	}
+}
+
 // setPolicies gives some tubes policies, others, or none.
 func (tw *twins) setPolicies() {
 	var policies func(string) *Policy
@@ -248,6 +304,7 @@ func (tw *twins) newPolicy() *Policy {
 		PausedUntil: pick(tw.src, "paused", []int64{0, 0, 0, 0, 0, tw.m.turn + second, Never}),
 		RetryOn:     Ends(tw.src.intn("retry-on", 8)),
 		TTL:         pick(tw.src, "ttl", ages), BuryAtTTL: tw.src.intn("expired", 2) > 0, KeepBuried: pick(tw.src, "keep-buried", ages), MaxReserved: pick(tw.src, "max-reserved", few),
+		Unique: pick(tw.src, "unique", []*Key{nil, nil, byFirst, byBody}), UniqueWhile: While(tw.src.intn("unique-while", 3)), UniqueMode: UniqueMode(tw.src.intn("unique-mode", 3)),
 		Interval: pick(tw.src, "rate", []int64{0, 0, 0, 2 * second, second / 2, second / 3}), Burst: pick(tw.src, "burst", few),
 	}
 }

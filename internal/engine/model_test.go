@@ -40,6 +40,7 @@ type modelTube struct {
 	deletes, stop uint64 // delete and pause-tube commands
 
 	timeouts, releases, buries uint64 // of its jobs
+	duplicates                 uint64 // puts
 	queued, worked             Total
 
 	closed  bool // by its policy
@@ -288,11 +289,6 @@ func (m *model) ignore(s *modelSession, name string) (int, bool) {
 		m.collect(name)
 	}
 	return len(s.watches), true
-}
-
-func (m *model) put(now int64, s *modelSession, spec Spec, body []byte) uint64 {
-	s.producer = true
-	return m.putInto(now, s.use, spec, body)
 }
 
 func (m *model) putInto(now int64, tube string, spec Spec, body []byte) uint64 {

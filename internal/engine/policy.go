@@ -7,8 +7,8 @@ import (
 
 // A Policy says what the engine does by itself with the jobs of a tube. Most of it acts when a
 // reservation ends without a delete or bury: the TTR runs out, the session goes, the job
-// is released. Some acts when a job is too old (policy_stale.go). The rest is a gate
-// (policy_gate.go). The zero value does nothing.
+// is released. Some acts when a job is too old (policy_stale.go), some when one is
+// put (unique.go). The rest is a gate (policy_gate.go). The zero value does nothing.
 //
 // A Policy does not change once an engine has it, and many tubes may share one.
 type Policy struct {
@@ -33,6 +33,11 @@ type Policy struct {
 	TTL        int64
 	BuryAtTTL  bool  // it is buried then; else deleted
 	KeepBuried int64 // ns; the age at which a buried job is deleted; 0: never
+
+	// A job with the same key as one that is there is not put. See unique.go.
+	Unique      *Key // nil: any number of jobs may be equal
+	UniqueWhile While
+	UniqueMode  UniqueMode
 
 	PausedUntil int64  // ns since 1970: no job is reserved before; 0: it is not paused; math.MaxInt64: without end
 	MaxReserved uint32 // jobs that are reserved at once; 0: any number
@@ -74,12 +79,14 @@ const (
 	BuriedTooLong // by Policy.KeepBuried
 	Retried       // the job is delayed
 	PolicySkipped // the Log or a limit refused it
+	Deduplicated  // a job was not put: one with the same key was there, by Policy.Unique
+	WithoutKey    // a job was put that has no key
 	NumPolicyEvents
 )
 
 // String returns the setting that has acted, or what has happened to it.
 func (v PolicyEvent) String() string {
-	return [NumPolicyEvents]string{"max-attempts", "max-timeouts", "max-releases", "ttl", "keep-buried", "retry-delay", "skipped"}[v]
+	return [NumPolicyEvents]string{"max-attempts", "max-timeouts", "max-releases", "ttl", "keep-buried", "retry-delay", "skipped", "unique", "no-key"}[v]
 }
 
 // PolicyCounts are how often policies have done something since the engine began, by PolicyEvent.

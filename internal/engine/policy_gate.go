@@ -48,6 +48,7 @@ func (t *tube) gated() bool { return t.gate != nil && t.gate.shut }
 // setPolicy gives a tube a policy, or takes it away. A gate that has to open does so in Tick.
 func (e *Engine) setPolicy(t *tube, p *Policy) {
 	e.countStales(t.policy, p)
+	e.changeKey(t, p)
 	t.policy = p
 	if t.gate == nil && p.gated() {
 		t.gate = &gate{spent: math.MinInt64 / 2, opensAt: Never}

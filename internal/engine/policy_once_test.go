@@ -22,8 +22,8 @@ func TestAtMostOnce(t *testing.T) {
 			s := e.Open(nil)
 			e.Put(0, s, Spec{TTR: 5}, nil)
 			log := e.TakeChanges()
-			if !reserve(e, s) || e.PendingChanges() != 1 {
-				t.Fatalf("it is not reserved, or with %d changes", e.PendingChanges())
+			if !reserve(e, s) || e.Promises() != 1 {
+				t.Fatalf("it is not reserved, or with %d changes", e.Promises())
 			}
 			after := New(Options{Logged: true, Policies: policies})
 			restoreAll(after, append(log, e.TakeChanges()...))
@@ -37,8 +37,8 @@ func TestAtMostOnce(t *testing.T) {
 			}
 			after.TakeChanges()
 			after.KickJob(0, 1)
-			if len(*got) != 1 || after.PendingChanges() != 2 {
-				t.Errorf("after a kick: got %q, %d changes", *got, after.PendingChanges())
+			if len(*got) != 1 || after.Promises() != 2 {
+				t.Errorf("after a kick: got %q, %d changes", *got, after.Promises())
 			}
 		})
 	}

@@ -155,6 +155,9 @@ func (e *Engine) updatePolicies() {
 			e.setPolicy(t, e.PolicyOf(t.name))
 		}
 	}
+	if !e.updateKeys(p.restored) {
+		return
+	}
 	if p.restored {
 		e.turnWork = 0
 	}

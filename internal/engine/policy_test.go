@@ -177,14 +177,14 @@ func TestPolicyRefused(t *testing.T) {
 			refuse = true
 			e.SetLimits(test.limits)
 			fail(t, e, 0, Timeout)
-			if c := e.PolicyCounts(); e.Stats().Ready != 1 || c[PolicySkipped] == 0 || c.Exhausted() > 0 || e.PendingChanges() > 0 || e.names.n != 1 {
-				t.Fatalf("refused: %+v, counts %v, %d changes, %d tubes", e.Stats(), c, e.PendingChanges(), e.names.n)
+			if c := e.PolicyCounts(); e.Stats().Ready != 1 || c[PolicySkipped] == 0 || c.Exhausted() > 0 || e.Promises() > 0 || e.names.n != 1 {
+				t.Fatalf("refused: %+v, counts %v, %d changes, %d tubes", e.Stats(), c, e.Promises(), e.names.n)
 			}
 			refuse = false
 			e.SetLimits(Limits{})
 			fail(t, e, 1000*second, Timeout)
-			if e.Stats().Ready != 0 || e.PendingChanges() != 1 {
-				t.Fatalf("admitted: %+v, %d changes", e.Stats(), e.PendingChanges())
+			if e.Stats().Ready != 0 || e.Promises() != 1 {
+				t.Fatalf("admitted: %+v, %d changes", e.Stats(), e.Promises())
 			}
 		})
 	}

@@ -7,12 +7,14 @@ type Spec struct {
 	Pri   uint32
 	Delay uint32 // s
 	TTR   uint32 // s; 0 becomes 1, as in beanstalkd
+	Again bool   // whatever the policy: an equal job may be there
 }
 
 // Put adds a job to the tube that the session uses. With Options.Logged the
 // body must not change until the turn's Changes are written.
 //
-// A put that is refused costs an id, as in beanstalkd, unless it is TooBig.
+// A put that is refused costs an id, as in beanstalkd, unless it is TooBig. The outcome is
+// Duplicate, and the id that of another job, if the policy of the tube says so.
 func (e *Engine) Put(now int64, s *Session, spec Spec, body []byte) (id uint64, outcome Outcome) {
 	e.SkipID(s)
 	if e.draining {
@@ -43,6 +45,13 @@ func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, out
 		e.refuse(IDLimit, t.name)
 		return 0, OutOfMemory
 	}
+	hash := uint32(0)
+	if t.keyed && !spec.Again {
+		var equal slot
+		if hash, equal = e.findKey(now, t, body); equal != none {
+			return e.duplicate(now, t, equal, spec, body)
+		}
+	}
 	if e.ids.n >= maxJobs {
 		return 0, OutOfMemory
 	}
@@ -63,6 +72,9 @@ func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, out
 	j.created = now
 	j.pri, j.delayAndCounts, j.ttr = spec.Pri, spec.Delay, max(spec.TTR, 1)
 	e.addJob(i, j, t, body)
+	if hash != 0 {
+		e.listKey(i, hash)
+	}
 	t.totalJobs++
 	e.stats.TotalJobs++
 	id = j.id

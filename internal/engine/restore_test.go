@@ -111,8 +111,8 @@ func restored(t *testing.T, tw *twins, want map[uint64]Change, logs ...[]Change)
 	if err := e.Check(); err != nil {
 		t.Fatal(err)
 	}
-	if e.PendingChanges() != 0 {
-		t.Fatalf("restoring emitted %d changes", e.PendingChanges())
+	if e.Promises() != 0 {
+		t.Fatalf("restoring emitted %d changes", e.Promises())
 	}
 	got := make(map[uint64]Change)
 	for c := range e.Snapshots {
@@ -247,7 +247,7 @@ func TestChangeBody(t *testing.T) {
 	e := New(Options{Logged: true})
 	body := []byte("hello")
 	e.Put(0, e.Open(nil), Spec{}, body)
-	if n := e.PendingChanges(); n != 1 {
+	if n := e.Promises(); n != 1 {
 		t.Fatalf("%d changes pending, want 1", n)
 	}
 	changes := e.TakeChanges()
@@ -257,7 +257,7 @@ func TestChangeBody(t *testing.T) {
 	if j, _ := e.Peek(1); &j.Body[0] == &body[0] {
 		t.Error("the job lives in the caller's body")
 	}
-	if e.PendingChanges() != 0 || len(e.TakeChanges()) != 0 {
+	if e.Promises() != 0 || len(e.TakeChanges()) != 0 {
 		t.Error("taken changes are still there")
 	}
 }

@@ -176,3 +176,36 @@ func (s *slab[T]) free(i slot) (gone bool) {
 	}
 	return gone
 }
+
+// A sparse has a value beside each record of a slab. Most are zero: a page of which all are
+// may have no storage.
+type sparse[T comparable] []*[slotsPerPage]T
+
+// at returns the value of a slot.
+func (s sparse[T]) at(i slot) (v T) {
+	if page := i / slotsPerPage; page < uint32(len(s)) && s[page] != nil {
+		return s[page][i%slotsPerPage]
+	}
+	return v
+}
+
+func (s *sparse[T]) set(i slot, v T) {
+	page := int(i / slotsPerPage)
+	if v == *new(T) && (page >= len(*s) || (*s)[page] == nil) {
+		return
+	}
+	for len(*s) <= page {
+		*s = append(*s, nil)
+	}
+	if (*s)[page] == nil {
+		(*s)[page] = new([slotsPerPage]T)
+	}
+	(*s)[page][i%slotsPerPage] = v
+}
+
+// freePage frees the page of a slot, all of whose values are zero.
+func (s sparse[T]) freePage(i slot) {
+	if page := i / slotsPerPage; page < uint32(len(s)) {
+		s[page] = nil
+	}
+}

@@ -47,6 +47,7 @@ type TubeStats struct {
 	Deletes, Pauses          uint64 // commands that succeeded since the tube was made
 	Timeouts                 uint64 // of its jobs: their TTR ran out, since the tube was made
 	Releases, Buries         uint64 // of its jobs, since the tube was made
+	Duplicates               uint64 // puts of jobs that were there already, since the tube was made
 	Pause, PauseLeft         int64  // s; 0 when not paused
 
 	// Gate is for how long, in ns, its policy lets no job be reserved; Never: until a reservation ends.
@@ -76,23 +77,24 @@ func (e *Engine) TubeStats(now int64, name []byte) (TubeStats, Outcome) {
 
 func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 	st := TubeStats{
-		Urgent:    uint64(t.urgent),
-		Ready:     uint64(t.ready.n),
-		Reserved:  uint64(t.reserved),
-		Delayed:   uint64(t.delayed.n),
-		Buried:    uint64(t.buried.n),
-		Bytes:     uint64(t.bytes),
-		TotalJobs: t.totalJobs,
-		Using:     uint64(t.using),
-		Watching:  uint64(t.watching),
-		Waiting:   e.waitingFor(t),
-		Deletes:   t.cmdDelete,
-		Pauses:    t.cmdPause,
-		Timeouts:  t.timeouts,
-		Releases:  t.releases,
-		Buries:    t.buries,
-		Queued:    t.queued,
-		Worked:    t.worked,
+		Urgent:     uint64(t.urgent),
+		Ready:      uint64(t.ready.n),
+		Reserved:   uint64(t.reserved),
+		Delayed:    uint64(t.delayed.n),
+		Buried:     uint64(t.buried.n),
+		Bytes:      uint64(t.bytes),
+		TotalJobs:  t.totalJobs,
+		Using:      uint64(t.using),
+		Watching:   uint64(t.watching),
+		Waiting:    e.waitingFor(t),
+		Deletes:    t.cmdDelete,
+		Pauses:     t.cmdPause,
+		Timeouts:   t.timeouts,
+		Releases:   t.releases,
+		Buries:     t.buries,
+		Duplicates: t.duplicates,
+		Queued:     t.queued,
+		Worked:     t.worked,
 	}
 	if t.ready.n > 0 {
 		st.OldestReady = max(0, now-e.jobs.when(e.jobs.at(t.ready.top())))
@@ -196,7 +198,7 @@ func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 		Age:      max(0, now-j.created) / second, // the clock may have been set back before a start
 		Delay:    j.delay(),
 		TTR:      j.ttr,
-		Segment:  e.jobs.segment(i),
+		Segment:  e.jobs.segments.at(i),
 		Size:     j.bodyLen,
 		Reserves: cold.reserves,
 		Timeouts: cold.timeouts,

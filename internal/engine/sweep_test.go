@@ -177,8 +177,8 @@ func TestResume(t *testing.T) {
 	if o := e.Resume(0, []byte("none")); o != NotFound {
 		t.Errorf("of no tube: %v", o)
 	}
-	if o := e.Resume(0, []byte(DefaultTube)); o != OK || e.PendingChanges() != 0 {
-		t.Errorf("of a tube that is not paused: %v, %d changes", o, e.PendingChanges())
+	if o := e.Resume(0, []byte(DefaultTube)); o != OK || e.Promises() != 0 {
+		t.Errorf("of a tube that is not paused: %v, %d changes", o, e.Promises())
 	}
 	s := e.Open(nil)
 	e.Put(0, s, Spec{TTR: 1}, nil)

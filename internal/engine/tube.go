@@ -38,6 +38,7 @@ type tube struct {
 
 	policy *Policy // nil: it has none
 	gate   *gate   // nil: the policy wants none, nor did one before
+	keyed  bool    // the policy has a Key
 
 	waiters     watchList // sessions that wait for a job of this tube, first come first
 	waiting     int       // how many
@@ -55,8 +56,9 @@ type tube struct {
 	timeouts    uint64 // of its jobs, since it came to be
 	releases    uint64
 	buries      uint64
-	queued      Total // from ready to reserved; see Times
-	worked      Total // from reserved to delete, release or bury
+	duplicates  uint64 // puts that were none
+	queued      Total  // from ready to reserved; see Times
+	worked      Total  // from reserved to delete, release or bury
 	timer       timer
 }
 

@@ -75,6 +75,7 @@ func newTwins(t fataler, src source, opt Options) *twins {
 	tw.e.workLimit = maxTurnWork * tickShare                            // what is due is done in one turn
 	tw.e.indexAbove = []int{1, 2, 4, 16}[src.intn("few", 4)]
 	tw.e.jobs.minHeap = []int{0, 1, 3, minHeap}[src.intn("heap", 4)]
+	tw.e.keys.hashes = []uint32{1<<32 - 1, 15}[src.intn("hashes", 2)]
 	tw.open()
 	tw.open()
 	return tw
@@ -202,12 +203,29 @@ func modelAnswer(j *modelJob, o Outcome) answer {
 
 // newJob chooses a job to put.
 func (tw *twins) newJob() (Spec, []byte) {
-	spec := Spec{pick(tw.src, "pri", pris), pick(tw.src, "delay", delays), pick(tw.src, "ttr", ttrs)}
+	spec := Spec{Pri: pick(tw.src, "pri", pris), Delay: pick(tw.src, "delay", delays), TTR: pick(tw.src, "ttr", ttrs), Again: tw.src.intn("again", 8) == 0}
 	sizes := bodySizes
 	if tw.src.intn("large body", 40) == 39 {
 		sizes = largeSize
 	}
-	return spec, bytes.Repeat([]byte{byte(tw.m.lastID)}, pick(tw.src, "size", sizes))
+	fill := byte(tw.m.lastID)
+	if tw.src.intn("like others", 3) > 0 {
+		fill %= 3
+	}
+	return spec, bytes.Repeat([]byte{fill}, pick(tw.src, "size", sizes))
+}
+
+// put does in the model what the engine has done with a put. Which of several jobs it is a
+// duplicate of, the engine may choose.
+func (tw *twins) put(verb, tube string, spec Spec, body []byte, id uint64, o Outcome) {
+	switch equal := tw.m.equal(tw.now, tube, spec, body); {
+	case len(equal) == 0:
+		tw.same(verb, []any{id, o}, []any{tw.m.putInto(tw.now, tube, spec, body), OK})
+	case o != Duplicate || !slices.Contains(equal, id):
+		tw.t.Fatalf("%s: the engine has put job %d, outcome %d; it is a duplicate of %d", verb, id, o, equal)
+	default:
+		tw.m.duplicate(tw.now, tw.m.jobs[id], spec, body)
+	}
 }
 
 // sessionVerbs are the verbs of a session that does not wait.
@@ -215,7 +233,8 @@ var sessionVerbs = map[string]func(tw *twins, p *pair){
 	"put": func(tw *twins, p *pair) {
 		spec, body := tw.newJob()
 		id, o := tw.e.Put(tw.now, p.e, spec, bytes.Clone(body))
-		tw.same("put", []any{id, o}, []any{tw.m.put(tw.now, p.m, spec, body), OK})
+		p.m.producer = true
+		tw.put("put", p.m.use, spec, body, id, o)
 	},
 	"skip-id": func(tw *twins, p *pair) {
 		tw.e.SkipID(p.e)
@@ -406,7 +425,7 @@ var otherVerbs = map[string]func(tw *twins){
 		name := tw.tube()
 		spec, body := tw.newJob()
 		id, o := tw.e.PutInto(tw.now, name, spec, bytes.Clone(body))
-		tw.same("put into", []any{id, o}, []any{tw.m.putInto(tw.now, string(name), spec, body), OK})
+		tw.put("put into", string(name), spec, body, id, o)
 	},
 	"release job": func(tw *twins) {
 		id, pri, delay := 1+uint64(tw.src.intn("id", int(tw.m.lastID)+1)), pick(tw.src, "pri", pris), pick(tw.src, "delay", delays)
@@ -606,7 +625,7 @@ func TestRandom(t *testing.T) {
 			tw.drain(i)
 		}
 	}
-	if ran >= enough && (tw.m.acted.Exhausted() == 0 || tw.m.acted.Expired() == 0 || tw.m.acted[Retried] == 0) {
+	if ran >= enough && (tw.m.acted.Exhausted() == 0 || tw.m.acted.Expired() == 0 || tw.m.acted[Retried] == 0 || tw.m.acted[Deduplicated] == 0 || tw.m.acted[WithoutKey] == 0) {
 		t.Errorf("in %d operations policies did %v", ran, tw.m.acted)
 	}
 	for _, o := range []Outcome{OK, TimedOut, DeadlineSoon} {
@@ -622,10 +641,11 @@ func TestRandomLong(t *testing.T) {
 	tw := randomTwins(t, Options{})
 	tw.e.jobs.minHeap = 0
 	p := tw.pairs[0]
+	p.m.producer = true
 	for i := range 5 * chunkSlots {
 		spec := Spec{Pri: 1, Delay: uint32(i % 2 * 100), TTR: 100}
 		id, o := tw.e.Put(tw.now, p.e, spec, nil)
-		tw.same("put", []any{id, o}, []any{tw.m.put(tw.now, p.m, spec, nil), OK})
+		tw.put("put", p.m.use, spec, nil, id, o)
 	}
 	names := verbs()
 	for range seeds.Rounds(t, 200) {

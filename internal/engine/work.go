@@ -35,6 +35,8 @@ const (
 	lookupWork   = 8       // units to look up the policy of a tube, beside a look at each pattern that was set
 	endWork      = 2       // units to end a job as its policy says, beside those of its queue
 	bytesPerUnit = 1 << 10 // of bodies
+
+	keyBytesPerUnit = 32 // of bodies in which a key is looked for
 )
 
 // Spent reports whether the turn has done enough work. A caller with several

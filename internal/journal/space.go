@@ -61,6 +61,8 @@ func (j *Journal) Admit(kind engine.ChangeKind, tube string, body int) engine.Ou
 	switch {
 	case j.failure() != nil:
 		return engine.Failed
+	case kind == engine.NoChange:
+		return engine.OK
 	case kind == engine.JobDeleted:
 		return j.admitDeletion()
 	}

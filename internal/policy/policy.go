@@ -264,6 +264,10 @@ func (s *Set) WarningsOf(r *Rule) (warnings []string) {
 		{"retry-jitter", p.RetryDelay == 0, "has no effect without retry-delay"},
 		{"retry-on", p.RetryDelay == 0, "has no effect without retry-delay"},
 		{"burst", p.Interval == 0, "has no effect without rate"},
+		{"unique-while", p.Unique == nil, "has no effect without unique"},
+		{"unique-mode", p.Unique == nil, "has no effect without unique"},
+		{"unique-mode", p.Unique != nil && p.UniqueMode != engine.KeepFirst && p.UniqueWhile != engine.WhileWaiting,
+			`leaves a job as it is that a worker has reserved, and drops the newer one: unique-while = "waiting" puts it`},
 	} {
 		if says[w.setting] != "" && w.idle {
 			warnings = append(warnings, fmt.Sprintf("%s: %s %s", r, w.setting, w.why))

@@ -37,6 +37,7 @@ const (
 	tube                 // string
 	rate                 // int64, ns between two
 	until                // int64, ns since 1970; 0: not, math.MaxInt64: without end
+	key                  // *engine.Key; nil: none
 )
 
 // Settings are all there are, in the order of the documentation.
@@ -75,6 +76,12 @@ var Settings = []Setting{
 		rate, [2]float64{1. / 86400, 100000}, nil, func(p *engine.Policy, v any) { p.Interval = v.(int64) }},
 	{"burst", "0", "How many jobs are reserved at once after a pause; 0 is as many as the rate is in a second, and at least 1.",
 		count, [2]float64{1, 10000}, nil, func(p *engine.Policy, v any) { p.Burst = v.(uint32) }},
+	{"unique", "no", "What makes two jobs equal, of which only one is put: their bodies, their first lines, or values in bodies that are JSON.",
+		key, [2]float64{}, []string{"no", "body", "line"}, func(p *engine.Policy, v any) { p.Unique = v.(*engine.Key) }},
+	{"unique-while", "waiting", "As long as what a job keeps equal ones out: it is ready or delayed, or reserved as well, or there at all.",
+		choice, [2]float64{}, []string{"waiting", "active", "present"}, func(p *engine.Policy, v any) { p.UniqueWhile = engine.While(v.(int)) }},
+	{"unique-mode", "keep", "What the put of an equal job does with the one that waits: nothing, or it has the new body, or that and is delayed anew.",
+		choice, [2]float64{}, []string{"keep", "replace", "debounce"}, func(p *engine.Policy, v any) { p.UniqueMode = engine.UniqueMode(v.(int)) }},
 }
 
 // Names returns the names of all settings.
@@ -99,6 +106,8 @@ func (s *Setting) Takes() string {
 		return fmt.Sprintf("a rate such as 100/s, 5/m, 2/h or 1/d, up to %v/s, or 0", s.bounds[1])
 	case until:
 		return "yes, no, or the moment when it ends, such as 2027-01-31T08:00:00Z"
+	case key:
+		return "body, line, a list of JSON pointers such as /data/id, or no"
 	case choice:
 		return "one of " + strings.Join(s.words, ", ")
 	case choices:
@@ -156,6 +165,8 @@ func (s *Setting) read(v any) (any, error) {
 		return s.set(v)
 	case until:
 		return moment(v)
+	case key:
+		return keyOf(written(v))
 	}
 	name, ok := v.(string)
 	if bare := strings.ReplaceAll(name, "{tube}", "x"); !ok || !wire.ValidTube([]byte(bare)) {

@@ -115,6 +115,7 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64, asker co
 	count("policy-retried", acted[engine.Retried])
 	count("policy-expired", acted.Expired())
 	count("policy-skipped", acted[engine.PolicySkipped])
+	count("policy-deduplicated", acted[engine.Deduplicated])
 	s.mu.Lock()
 	full := s.full()
 	s.mu.Unlock()

@@ -96,7 +96,7 @@ func (w *world) start() (*state, error) {
 func (w *world) check(e *engine.Engine) {
 	w.t.Helper()
 	err := e.Check()
-	if e.PendingChanges() == 0 { // else something has come due, and has its room already
+	if e.Promises() == 0 { // else something has come due, and has its room already
 		err = errors.Join(err, w.journal.Check())
 	}
 	if err != nil {

@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+)
+
+// uniqueEngine returns one in whose tube "u" jobs are unique by their bodies, and a session that uses and watches it.
+func uniqueEngine(p *Policy) (*Engine, *Session) {
+	if p.Unique == nil {
+		p.Unique = byBody
+	}
+	e := New(Options{Logged: true, Policies: PolicyFunc(func(tube string) *Policy {
+		return map[string]*Policy{"u": p}[tube]
+	})})
+	s := e.Open(nil)
+	e.Use(s, []byte("u"))
+	e.Watch(s, []byte("u"))
+	return e, s
+}
+
+// putsAgain puts an equal job and says whether that was one that is there.
+func putsAgain(t *testing.T, e *Engine, now int64, s *Session) bool {
+	t.Helper()
+	last := e.LastID()
+	id, o := e.Put(now, s, Spec{TTR: 100}, []byte("x"))
+	if o != OK && o != Duplicate || (o == Duplicate) != (id <= last) || e.LastID() != max(id, last) {
+		t.Fatalf("the put after job %d has the id %d, outcome %d; the last id is %d", last, id, o, e.LastID())
+	}
+	if err := e.Check(); err != nil {
+		t.Fatal(err)
+	}
+	return o == Duplicate
+}
+
+// This is the table of doc/policies.md.
+func TestUniqueWhile(t *testing.T) {
+	for _, test := range []struct {
+		what string
+		do   func(e *Engine, s *Session)
+		from While // the first value of unique-while with which the job has its key; 9: none
+	}{
+		{"ready", func(*Engine, *Session) {}, WhileWaiting},
+		{"delayed", func(e *Engine, s *Session) { delay := uint32(9); e.AlterJob(0, 1, Alteration{Delay: &delay}) }, WhileWaiting},
+		{"reserved", func(e *Engine, s *Session) { e.Reserve(0, s, 0) }, WhileActive},
+		{"released", func(e *Engine, s *Session) { e.Reserve(0, s, 0); e.Release(0, s, 1, 0, 0) }, WhileWaiting},
+		{"timed out", func(e *Engine, s *Session) { e.Reserve(0, s, 0); e.Tick(100 * second) }, WhileWaiting},
+		{"buried", func(e *Engine, s *Session) { e.BuryJob(1, 0) }, WhilePresent},
+		{"kicked", func(e *Engine, s *Session) { e.BuryJob(1, 0); e.KickJob(0, 1) }, WhileWaiting},
+		{"deleted", func(e *Engine, s *Session) { e.Delete(s, 1) }, 9},
+		{"moved away", func(e *Engine, s *Session) { e.MoveJob(0, 1, "other") }, 9},
+		{"moved back", func(e *Engine, s *Session) { e.MoveJob(0, 1, "other"); e.MoveJob(0, 1, "u") }, WhileWaiting},
+		{"with another body", func(e *Engine, s *Session) { body := []byte("y"); e.AlterJob(0, 1, Alteration{Body: &body}) }, 9},
+		{"buried, with another body", func(e *Engine, s *Session) {
+			e.BuryJob(1, 0)
+			body := []byte("y")
+			e.AlterJob(0, 1, Alteration{Body: &body})
+		}, 9},
+	} {
+		for while := WhileWaiting; while <= WhilePresent; while++ {
+			t.Run(fmt.Sprint(test.what, " ", while), func(t *testing.T) {
+				e, s := uniqueEngine(&Policy{UniqueWhile: while})
+				if putsAgain(t, e, 0, s) {
+					t.Fatal("the first put is a duplicate")
+				}
+				test.do(e, s)
+				if got, want := putsAgain(t, e, 100*second, s), while >= test.from; got != want {
+					t.Errorf("is the second put a duplicate? %v", got)
+				}
+			})
+		}
+	}
+}
+
+// A job that is not served any more is no reason not to put another.
+func TestUniqueStale(t *testing.T) {
+	e, s := uniqueEngine(&Policy{TTL: 10 * second})
+	putsAgain(t, e, 0, s)
+	if !putsAgain(t, e, 9*second, s) || putsAgain(t, e, 10*second, s) {
+		t.Error("want a duplicate before the first job is too old, and none then")
+	}
+}
+
+// The put of a duplicate changes the job that is there as the policy says.
+func TestUniqueMode(t *testing.T) {
+	for _, test := range []struct {
+		mode UniqueMode
+		want string
+	}{
+		{KeepFirst, "pri 3 delay 10 left 6 ttr 20 x1"},
+		{Replace, "pri 7 delay 10 left 6 ttr 30 x2"},
+		{Debounce, "pri 7 delay 50 left 50 ttr 30 x2"},
+	} {
+		e, s := uniqueEngine(&Policy{Unique: byFirst, UniqueMode: test.mode})
+		e.Put(0, s, Spec{Pri: 5, Delay: 10, TTR: 20}, []byte("x1"))
+		e.Put(4*second, s, Spec{Pri: 3, Delay: 50, TTR: 20}, []byte("x1"))
+		id, o := e.Put(4*second, s, Spec{Pri: 7, Delay: 50, TTR: 30}, []byte("x2"))
+		st, _ := e.JobStats(4*second, 1)
+		j, _ := e.Peek(1)
+		if got := fmt.Sprintf("pri %d delay %d left %d ttr %d %s", st.Pri, st.Delay, st.TimeLeft, st.TTR, j.Body); got != test.want || id != 1 || o != Duplicate {
+			t.Errorf("mode %d: job %d, outcome %d: %s, want %s", test.mode, id, o, got, test.want)
+		}
+		if err := e.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// An answer that relies on a job is a promise, and none is given while the Log is broken.
+func TestUniquePromises(t *testing.T) {
+	e, s := uniqueEngine(&Policy{})
+	putsAgain(t, e, 0, s)
+	e.TakeChanges()
+	before := e.Promises()
+	if !putsAgain(t, e, 0, s) || e.Promises() == before || len(e.changes) > 0 {
+		t.Errorf("a duplicate promises %d, and has changed %v", e.Promises()-before, e.changes)
+	}
+	for _, mode := range []UniqueMode{KeepFirst, Replace} {
+		e.opt.Admit = func(ChangeKind, string, int) Outcome { return Failed }
+		e.byName["u"].policy.UniqueMode = mode
+		if id, o := e.Put(0, s, Spec{}, []byte("x")); o != Failed || id != 0 {
+			t.Errorf("mode %d: a put while the Log is broken: job %d, outcome %d", mode, id, o)
+		}
+	}
+}
+
+// A policy that comes later finds the jobs that are there: in slices, or before the first client is
+// served if the jobs were restored.
+func TestUniqueLater(t *testing.T) {
+	const jobs = 20_000
+	e, s := uniqueEngine(&Policy{})
+	later := e.opt.Policies
+	e.SetPolicies(nil)
+	e.byName["u"].policy, e.byName["u"].keyed = nil, false
+	for n := range jobs {
+		e.Put(0, s, Spec{}, fmt.Appendf(nil, "%d", n))
+	}
+	log := e.TakeChanges()
+	e.SetPolicies(later)
+	turns := 0
+	for all := false; !all || turns == 0; turns++ {
+		e.Tick(0)
+		if err := e.Check(); err != nil || e.turnWork > maxTurnWork/4 {
+			t.Fatalf("turn %d: work %d, %v", turns, e.turnWork, err)
+		}
+		_, all = e.KeysHeld()
+		if all != (e.Next() == Never) {
+			t.Fatalf("turn %d: all keys are known: %v; the next turn is at %d", turns, all, e.Next())
+		}
+	}
+	restored := New(Options{Policies: later})
+	restoreAll(restored, log)
+	n, _ := e.KeysHeld()
+	m, _ := restored.KeysHeld()
+	if n != jobs || m != jobs || turns < 5 {
+		t.Errorf("%d keys are known after %d turns, and %d after a restart", n, turns, m)
+	}
+	set := New(Options{Policies: textPolicies{}})
+	restoreAll(set, log)
+	set.Restore(policySet("u", "unique"))
+	set.Tick(0)
+	if n, all := set.KeysHeld(); n != jobs || !all {
+		t.Errorf("%d keys are known at the first client, with a policy that was set: %v", n, all)
+	}
+}
+
+// textPolicies make all tubes unique once something was set.
+type textPolicies struct{ *Policy }
+
+func (p textPolicies) Of(string) *Policy          { return p.Policy }
+func (textPolicies) With(_, text string) Policies { return textPolicies{&Policy{Unique: byBody}} }

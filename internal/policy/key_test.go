@@ -1,0 +1,107 @@
+package policy
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// What frameworks put, with what makes jobs equal in each.
+const (
+	laravel    = `{"uuid":"%","displayName":"App\\Jobs\\Charge","job":"Illuminate\\Queue\\CallQueuedHandler@call","maxTries":null,"data":{"commandName":"App\\Jobs\\Charge","command":"O:15:\"App\\Jobs\\Charge\":1:{s:2:\"id\";i:7;}"}}`
+	backburner = `{"class":"ActiveJob::QueueAdapters::BackburnerAdapter::JobWrapper","args":[{"job_class":"ChargeJob","job_id":"%","queue_name":"default","arguments":[{"_aj_globalid":"gid://shop/User/7"}],"executions":0,"enqueued_at":"%"}]}`
+	celery     = `{"body":"W1s3XSwge30sIHt9XQ==","headers":{"task":"charge","id":"%","argsrepr":"(7,)"},"properties":{"correlation_id":"%"}}`
+	symfony    = `{"body":"{\"user\":7}","headers":{"type":"App\\Message\\Charge","Content-Type":"application\/json","X-Message-Stamp-%":"%"}}`
+)
+
+func TestKey(t *testing.T) {
+	for _, test := range []struct{ unique, body, want string }{ // want: "no": the body has no key
+		{"body", "a\nb", "a\nb"},
+		{"body", "", ""},
+		{"line", "a\nb", "a"},
+		{"line", "a\r\nb", "a"},
+		{"line", "a", "a"},
+		{"line", "\nb", ""},
+		{"/a", `{"a":1}`, "1|"},
+		{"/a", ` {"b":{"a":2}, "a" : [1, {"c":"}"}] } `, `[1, {"c":"}"}]|`},
+		{"/a/b", `{"a":{"b":"x"}}`, `"x"|`},
+		{"/a,/b", `{"b":null,"a":""}`, `""|null|`},
+		{"/a, /b", `{"a":1}`, "no"},
+		{"/a", `{"a":1,"a":2}`, "2|"},
+		{"/a", `{"\u0061":3}`, "3|"},
+		{"/a~1b/m~0n", `{"a/b":{"m~n":4}}`, "4|"},
+		{"/a~01", `{"a~1":5}`, "5|"},
+		{"/", `{"":6}`, "6|"},
+		{"/1/0", `[0,[7]]`, "7|"},
+		{"/01", `[0,1]`, "no"},
+		{"/-", `[0,1]`, "no"},
+		{"/a/b", `{"a":1}`, "no"},
+		{"/a", `{"a":1`, "no"},
+		{"/a", `{"a":1}}`, "no"},
+		{"/a", ``, "no"},
+		{"/a", `7`, "no"},
+		{"/a", `O:8:"stdClass":0:{}`, "no"},
+		{"/a", "\x00\xff", "no"},
+		{"/a", strings.Repeat(`{"a":`, 1_000_000), "no"},
+		{"/a", strings.Repeat("[", 30_000) + strings.Repeat("]", 30_000), "no"},
+		{"/a", `{"a":1}` + strings.Repeat(" ", maxKeyed-7), "1|"},
+		{"/a", `{"a":1}` + strings.Repeat(" ", maxKeyed-6), "no"},
+		{"/data/commandName, /data/command", laravel, `"App\\Jobs\\Charge"|"O:15:\"App\\Jobs\\Charge\":1:{s:2:\"id\";i:7;}"|`},
+		{"/args/0/job_class, /args/0/arguments", backburner, `"ChargeJob"|[{"_aj_globalid":"gid://shop/User/7"}]|`},
+		{"/headers/task, /body", celery, `"charge"|"W1s3XSwge30sIHt9XQ=="|`},
+		{"/headers/type, /body", symfony, `"App\\Message\\Charge"|"{\"user\":7}"|`},
+	} {
+		key, err := keyOf(test.unique)
+		if err != nil {
+			t.Fatal(err)
+		}
+		buf := []byte("what was in the buffer")
+		got, ok := key.Of(&buf, []byte(test.body))
+		if text := strings.ReplaceAll(string(got), "\x00", "|"); text != test.want || !ok {
+			if ok || test.want != "no" {
+				t.Errorf("the key by %s of %.60q is %q, %v; want %q", test.unique, test.body, text, ok, test.want)
+			}
+		}
+	}
+	for _, bad := range []string{"", "data/id", "/a,b", "bodies", "/a,"} {
+		if _, err := keyOf(bad); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
+// A pointer finds in any JSON what package json reads there.
+func FuzzKey(f *testing.F) {
+	for _, body := range []string{laravel, backburner, celery, symfony, `{"a":{"a":1},"a":[{}]}`, `{"a":{"\ud800":1}}`, `[[[1]]]`} {
+		f.Add([]byte(body))
+	}
+	key, _ := keyOf("/a/a")
+	f.Fuzz(func(t *testing.T, body []byte) {
+		got, ok := key.Of(new([]byte), body)
+		var read any
+		if json.Unmarshal(body, &read) != nil || len(body) > maxKeyed {
+			if ok {
+				t.Fatalf("%s is no JSON, and has the key %q", body, got)
+			}
+			return
+		}
+		outer, _ := read.(map[string]any)
+		inner, _ := outer["a"].(map[string]any)
+		want, has := inner["a"]
+		if ok != has {
+			t.Fatalf("%s has a key: %v, want %v", body, ok, has)
+		}
+		if !has {
+			return
+		}
+		var value any
+		if err := json.Unmarshal(got[:len(got)-1], &value); err != nil {
+			t.Fatal(err)
+		}
+		a, _ := json.Marshal(value)
+		b, _ := json.Marshal(want)
+		if string(a) != string(b) {
+			t.Fatalf("%s: the key is %s, want %s", body, a, b)
+		}
+	})
+}
