@@ -30,8 +30,8 @@
 //     method of it.
 //   - To spread jobs over servers that do not know each other: [Servers].
 //   - To put, take or delete many jobs at once: [Conn.PutMany], [Conn.ReserveMany],
-//     [Conn.DeleteMany] and similar methods, which pools and sets of servers have too. A
-//     hundred jobs take one round trip. [DeleteJobs] deletes jobs that were reserved. [Conn.ReserveBatch] and
+//     [Conn.DeleteMany] and similar methods, which pools have too. A hundred jobs
+//     take one round trip. [DeleteJobs] deletes jobs that were reserved. [Conn.ReserveBatch] and
 //     [Conn.DeleteBatch] are one command.
 //   - To list, delete and move the jobs of a tube: [Conn.Jobs], [Conn.FlushTube]
 //     and [Conn.MoveJobs], which only beanpole has. With a pool, call them in [Pool.Do].

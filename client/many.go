@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -97,6 +99,40 @@ var putMany = request{Command: wire.Command{Op: wire.Put}}
 // [Conn.Delete] returns it.
 func (c *Conn) DeleteMany(ctx context.Context, ids []uint64) error {
 	return c.manyByID(ctx, ids, wire.Delete, wire.Deleted, nil)
+}
+
+// DeleteJobs deletes jobs that were reserved, of a [Conn], a [Pool] or [Servers], in
+// one round trip for each connection that holds some of them, or a few if there are
+// thousands. The error is a [BatchError] with the error of each delete that failed, as
+// [Job.Delete] returns it.
+func DeleteJobs(ctx context.Context, jobs []*Job) error {
+	byConn := make(map[*Conn][]int) // places
+	for i, j := range jobs {
+		byConn[j.conn] = append(byConn[j.conn], i)
+	}
+	errs := make([]error, len(jobs))
+	var wg sync.WaitGroup
+	for c, places := range byConn {
+		wg.Go(func() {
+			ids := make([]uint64, len(places))
+			for k, i := range places {
+				ids[k] = jobs[i].ID
+			}
+			err := c.DeleteMany(ctx, ids)
+			batch, ok := errors.AsType[*BatchError](err)
+			for k, i := range places {
+				if ok {
+					err = batch.Errs[k]
+				}
+				errs[i] = jobs[i].finish(err)
+			}
+		})
+	}
+	wg.Wait()
+	if slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
+		return &BatchError{errs}
+	}
+	return nil
 }
 
 // StatsJobMany is [Conn.StatsJob] for many jobs, in one round trip or a few. The

@@ -275,37 +275,27 @@ func (n *node) markUp() {
 // reachable for as long as the Reconnect of [NewServers] says, the error is
 // [ErrDisconnected], which joins the errors of all servers.
 func (s *Servers) Reserve(ctx context.Context, tubes ...string) (*Job, error) {
-	return first(s.reserve(ctx, 1, forever, tubes))
+	return s.reserve(ctx, forever, tubes)
 }
 
 // ReserveTimeout is [Servers.Reserve] that waits d, rounded up to whole seconds,
 // and then returns [ErrTimedOut]. With 0 it does not wait.
 func (s *Servers) ReserveTimeout(ctx context.Context, d time.Duration, tubes ...string) (*Job, error) {
-	return first(s.reserve(ctx, 1, d, tubes))
+	return s.reserve(ctx, d, tubes)
 }
 
-func first(jobs []*Job, _ bool, err error) (*Job, error) {
-	if err != nil {
-		return nil, err
-	}
-	return jobs[0], nil
-}
-
-// reserve takes up to limit jobs. If there are none it waits for one.
-func (s *Servers) reserve(ctx context.Context, limit int, d time.Duration, tubes []string) (jobs []*Job, waited bool, err error) {
+// reserve takes a job. If there is none it waits for one.
+func (s *Servers) reserve(ctx context.Context, d time.Duration, tubes []string) (*Job, error) {
 	if _, err := timeout(d); err != nil {
-		return nil, false, reserveError("", err)
+		return nil, reserveError("", err)
 	}
-	jobs, err = s.sweep(ctx, limit, tubes)
+	job, err := s.sweep(ctx, tubes)
 	switch {
 	case err == nil || d == 0:
 	case errors.Is(err, ErrTimedOut), s.reconnect > 0 && !s.downSince().IsZero():
-		var job *Job
-		if job, err = s.await(ctx, d, tubes); err == nil {
-			return []*Job{job}, true, nil
-		}
+		job, err = s.await(ctx, d, tubes)
 	}
-	return jobs, false, inTime(ctx, "", err)
+	return job, inTime(ctx, "", err)
 }
 
 // downSince returns since when none of the servers can be reached; zero: one can, as far as
@@ -337,21 +327,19 @@ func (s *Servers) patience(began time.Time) time.Duration {
 	return s.reconnect - time.Since(since)
 }
 
-// sweep asks each server once, until it has limit jobs. If there is no job, the error is
+// sweep asks one server after the other, until one has a job. If there is none, the error is
 // ErrTimedOut if at least one server has answered so.
-func (s *Servers) sweep(ctx context.Context, limit int, tubes []string) (jobs []*Job, err error) {
+func (s *Servers) sweep(ctx context.Context, tubes []string) (*Job, error) {
 	var empty error
 	var errs []error
 	for _, n := range reachableFirst(s.rotated()) {
-		if n.backingOff(time.Now()) == 1 && (empty != nil || len(jobs) > 0) {
+		if n.backingOff(time.Now()) == 1 && empty != nil {
 			continue // left alone, and there are others
 		}
-		some, err := n.ReserveMany(ctx, limit-len(jobs), 0, tubes...)
-		jobs = append(jobs, some...)
+		job, err := n.ReserveTimeout(ctx, 0, tubes...)
 		switch n.observe(err); {
-		case len(jobs) == limit, ctx.Err() != nil && len(jobs) > 0:
-			return jobs, nil
 		case err == nil:
+			return job, nil
 		case errors.Is(err, ErrTimedOut):
 			empty = err
 		case ctx.Err() != nil:
@@ -360,10 +348,7 @@ func (s *Servers) sweep(ctx context.Context, limit int, tubes []string) (jobs []
 			errs = append(errs, err)
 		}
 	}
-	switch {
-	case len(jobs) > 0:
-		return jobs, nil
-	case empty != nil:
+	if empty != nil {
 		return nil, empty
 	}
 	return nil, errors.Join(errs...)
