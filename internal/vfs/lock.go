@@ -30,7 +30,7 @@ func (osFS) Lock(name string) (io.Closer, error) {
 	locks.mu.Lock()
 	defer locks.mu.Unlock()
 
-	st, err := stat(syscall.Lstat, name)
+	st, err := lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // then it is not in locks either
 	case err != nil:

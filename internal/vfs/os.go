@@ -5,7 +5,6 @@ package vfs
 import (
 	"cmp"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -17,9 +16,6 @@ import (
 var OS FS = osFS{}
 
 type osFS struct{}
-
-// Calls end with an error if a signal interrupts them again and again; package os would
-// repeat them for ever (see retry). So it is not asked to open, look at, rename or list anything.
 
 // An osFile is an *os.File with calls of ours. Sync and Preallocate differ by system.
 type osFile struct {
@@ -66,10 +62,10 @@ func (f osFile) stat() (st syscall.Stat_t, err error) {
 	return c.st, err
 }
 
-// stat describes a file by its name, with syscall.Stat or syscall.Lstat.
-func stat(call func(string, *syscall.Stat_t) error, name string) (st syscall.Stat_t, err error) {
-	if err = retry(func() error { return call(name, &st) }); err != nil {
-		err = &fs.PathError{Op: "stat", Path: name, Err: err}
+// lstat describes a file by its name, and follows no symbolic link.
+func lstat(name string) (st syscall.Stat_t, err error) {
+	if err = retry(func() error { return syscall.Lstat(name, &st) }); err != nil {
+		err = &fs.PathError{Op: "lstat", Path: name, Err: err}
 	}
 	return st, err
 }
@@ -85,27 +81,18 @@ func (osFS) Create(name string) (File, error)    { return open(name, os.O_RDWR|o
 func (osFS) Open(name string) (File, error)      { return open(name, os.O_RDONLY) }
 func (osFS) OpenWrite(name string) (File, error) { return open(name, os.O_RDWR) }
 
-func (osFS) Mkdir(dir string) error {
-	if err := retry(func() error { return syscall.Mkdir(dir, 0o700) }); err != nil {
-		return &fs.PathError{Op: "mkdir", Path: dir, Err: err}
-	}
-	return nil
-}
+func (osFS) Mkdir(dir string) error { return os.Mkdir(dir, 0o700) }
 
-// renameUnlessThere is Rename where the system has no call for it. A file of the
-// new name that is made in between is replaced.
+// renameUnlessThere is Rename for systems that cannot do it at once.
 func renameUnlessThere(oldName, newName string) error {
-	_, err := stat(syscall.Lstat, newName)
+	_, err := os.Lstat(newName)
 	switch {
 	case err == nil:
-		err = syscall.EEXIST
-	case errors.Is(err, fs.ErrNotExist):
-		err = retry(func() error { return syscall.Rename(oldName, newName) })
+		return &os.LinkError{Op: "rename", Old: oldName, New: newName, Err: syscall.EEXIST}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
 	}
-	if err != nil {
-		return &os.LinkError{Op: "rename", Old: oldName, New: newName, Err: err}
-	}
-	return nil
+	return os.Rename(oldName, newName)
 }
 
 func (osFS) Remove(name string) error {
@@ -117,32 +104,22 @@ func (osFS) Remove(name string) error {
 }
 
 func (osFS) Size(name string) (int64, error) {
-	st, err := stat(syscall.Stat, name)
-	return st.Size, err
+	info, err := os.Stat(name)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
 }
 
-func (osFS) List(dir string) (names []string, err error) {
+func (osFS) List(dir string) ([]string, error) {
 	d, err := openAny(dir, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	buf := make([]byte, 1<<13)
-	for {
-		var n int
-		err := d.control("list", func(fd int) (err error) {
-			n, err = syscall.ReadDirent(fd, buf)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		if n == 0 {
-			slices.Sort(names)
-			return names, nil
-		}
-		_, _, names = syscall.ParseDirent(buf[:n], -1, names)
-	}
+	names, err := d.Readdirnames(-1)
+	slices.Sort(names)
+	return names, err
 }
 
 func (osFS) SyncDir(dir string) error {
@@ -184,22 +161,17 @@ func (f osFile) fillZeros(from, to int64) error {
 	return nil
 }
 
-// maxInterrupts is how often a call is repeated that a signal has interrupted. On a file
-// that hardly ever happens; a file system that always says so is one that has failed.
-const maxInterrupts = 1000
-
-// retry repeats a call that a signal has interrupted.
-func retry(call func() error) (err error) {
-	for range maxInterrupts {
-		if err = call(); err != syscall.EINTR {
+// retry repeats a call that a signal has interrupted, as package os does.
+func retry(call func() error) error {
+	for {
+		if err := call(); err != syscall.EINTR {
 			return err
 		}
 	}
-	return err
 }
 
-// A control is a system call on the descriptor of a file. Controls and transfers are used
-// again: each turn writes and syncs, and must not allocate.
+// A control is a system call on the descriptor of a file. Controls are used again:
+// each turn syncs, and must not allocate.
 type control struct {
 	call  func(fd int) error
 	err   error
@@ -216,11 +188,7 @@ var controls = sync.Pool{New: func() any {
 }}
 
 func (c *control) run(fd uintptr) {
-	for range maxInterrupts {
-		if c.err = c.call(int(fd)); c.err != syscall.EINTR {
-			return
-		}
-	}
+	c.err = retry(func() error { return c.call(int(fd)) })
 }
 
 // control makes a system call on the descriptor, which stays open meanwhile.
@@ -242,72 +210,3 @@ func (c *control) on(f osFile, op string, call func(fd int) error) error {
 	}
 	return nil
 }
-
-func (f osFile) Truncate(size int64) error {
-	return f.control("truncate", func(fd int) error { return syscall.Ftruncate(fd, size) })
-}
-
-func (f osFile) WriteAt(b []byte, off int64) (int, error) {
-	return f.transfer("write", syscall.Pwrite, b, off)
-}
-
-func (f osFile) ReadAt(b []byte, off int64) (int, error) {
-	return f.transfer("read", syscall.Pread, b, off)
-}
-
-// A transfer reads or writes all of a buffer.
-type transfer struct {
-	call func(fd int, b []byte, off int64) (int, error)
-	b    []byte
-	off  int64
-	n    int
-	err  error
-	do   func(fd uintptr) // run
-}
-
-var transfers = sync.Pool{New: func() any {
-	t := new(transfer)
-	t.do = t.run
-	return t
-}}
-
-func (f osFile) transfer(op string, call func(fd int, b []byte, off int64) (int, error), b []byte, off int64) (int, error) {
-	t := transfers.Get().(*transfer)
-	defer transfers.Put(t)
-	t.call, t.b, t.off, t.n, t.err = call, b, off, 0, nil
-	err := f.conn.Control(t.do)
-	t.b = nil
-	switch {
-	case err != nil:
-		err = fs.ErrClosed
-	case t.err == io.EOF:
-		return t.n, io.EOF
-	default:
-		err = t.err
-	}
-	if err != nil {
-		err = &fs.PathError{Op: op, Path: f.Name(), Err: err}
-	}
-	return t.n, err
-}
-
-func (t *transfer) run(fd uintptr) {
-	for interrupts := 0; t.n < len(t.b); {
-		n, err := t.call(int(fd), t.b[t.n:min(len(t.b), t.n+maxTransfer)], t.off+int64(t.n))
-		switch {
-		case err == syscall.EINTR && interrupts < maxInterrupts:
-			interrupts++
-		case err != nil:
-			t.err = err
-			return
-		case n == 0:
-			t.err = io.EOF
-			return
-		default:
-			t.n += n
-		}
-	}
-}
-
-// maxTransfer is the largest size of one system call: some systems refuse 2 GiB.
-const maxTransfer = 1 << 30

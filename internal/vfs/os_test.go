@@ -26,12 +26,8 @@ func TestContract(t *testing.T) {
 }
 
 // TestMain makes the test binary a program that locks a file and waits to be
-// closed, for TestLockProcesses, or one that makes every call, for TestInterrupted.
+// closed, for TestLockProcesses.
 func TestMain(m *testing.M) {
-	if dir := os.Getenv("VFS_TEST_INTERRUPTED"); dir != "" {
-		fmt.Println(useEverything(dir))
-		return
-	}
 	if name := os.Getenv("VFS_TEST_LOCK"); name != "" {
 		lock, err := vfs.OS.Lock(name)
 		fmt.Println(err == nil, err)
@@ -235,82 +231,5 @@ func TestLockIsLink(t *testing.T) {
 	}
 	if _, err := vfs.OS.Lock(name); !errors.Is(err, vfs.ErrNotRegular) {
 		t.Errorf("a lock that is a link to a file: %v", err)
-	}
-}
-
-// useEverything makes the calls of a journal, and returns the first error.
-func useEverything(dir string) error {
-	name := filepath.Join(dir, "a")
-	f, err := vfs.OS.Create(name)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err = f.Preallocate(4096); err == nil {
-		_, err = f.WriteAt([]byte("text"), 0)
-	}
-	if err == nil {
-		_, err = f.ReadAt(make([]byte, 4), 0)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err == nil {
-		err = f.Truncate(100)
-	}
-	if err == nil {
-		err = vfs.OS.SyncDir(dir)
-	}
-	if err == nil {
-		_, err = vfs.OS.Size(name)
-	}
-	if err == nil {
-		_, err = vfs.OS.List(dir)
-	}
-	if err == nil {
-		err = vfs.OS.Rename(name, name+"b")
-	}
-	if err == nil {
-		err = vfs.OS.Remove(name + "b")
-	}
-	return err
-}
-
-// A call that a signal interrupts for ever ends with an error.
-func TestInterrupted(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long, and without -short it runs in any case")
-	}
-	strace, err := exec.LookPath("strace")
-	if err != nil || runtime.GOOS != "linux" {
-		t.Skip("needs strace")
-	}
-	run := func(t *testing.T, inject string, names ...string) string {
-		t.Helper()
-		dir := t.TempDir()
-		args := []string{"-f", "-o", os.DevNull}
-		for _, name := range names {
-			args = append(args, "-P", filepath.Join(dir, name))
-		}
-		child := exec.Command(strace, append(args, "-e", "inject="+inject, os.Args[0])...)
-		child.Env = append(os.Environ(), "VFS_TEST_INTERRUPTED="+dir)
-		out, err := child.CombinedOutput()
-		if err != nil {
-			t.Skipf("strace does not work here: %v\n%s", err, out)
-		}
-		return string(out)
-	}
-	if out := run(t, "fdatasync:error=EINTR:when=1..20", "a"); out != "<nil>\n" {
-		t.Errorf("twenty interrupts: %s", out)
-	}
-	for _, test := range []struct{ call, name string }{
-		{"openat", "a"}, {"fallocate", "a"}, {"pwrite64", "a"}, {"pread64", "a"}, {"fdatasync", "a"}, {"/^ftruncate", "a"}, {"/^fstat", "a"},
-		{"openat", "."}, {"fsync", "."}, {"getdents64", "."}, {"/fstatat", "a"}, {"renameat2", "a"}, {"unlinkat,unlink", "ab"},
-	} {
-		t.Run(test.call+" "+test.name, func(t *testing.T) {
-			if out := run(t, test.call+":error=EINTR", test.name); !strings.Contains(out, syscall.EINTR.Error()) {
-				t.Errorf("the error is %s", out)
-			}
-		})
 	}
 }

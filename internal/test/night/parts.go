@@ -34,7 +34,6 @@ var once = []part{
 	{area: "console", name: "browser, axe", command: []string{"make", "browser", "LONG=1"}},
 
 	all("server", "./internal/test/sim", "TestEveryCallFails"),
-	all("journal", "./internal/test/sim", "TestMerge"),
 	all("journal", "./internal/test/sim", "TestAdopt"),
 	all("journal", "./internal/journal", "TestMembersPlanted"),
 	{area: "journal", name: "small whatever goes on", command: test("./internal/journal", "TestSize$", "-seeds=50000")},
