@@ -20,12 +20,12 @@ import (
 // writeTheirs writes files of beanstalkd with jobs that have these ids.
 func writeTheirs(t *testing.T, fsys vfs.FS, dir string, ids ...uint64) {
 	t.Helper()
-	changes := []engine.Change{}
+	eng := engine.New(engine.Options{})
 	for _, id := range ids {
 		body := fmt.Appendf(nil, "%s %d%s", dir, id, strings.Repeat(" ", 200))
-		changes = append(changes, engine.Change{Kind: engine.JobPut, State: engine.Ready, ID: id, TTR: 1, Tube: "a", Body: body, BodyLen: len(body)})
+		eng.Restore(engine.Change{Kind: engine.JobPut, State: engine.Ready, ID: id, TTR: 1, Tube: "a", Body: body, BodyLen: len(body)})
 	}
-	if _, err := binlog.Write(fsys, dir, binlog.Options{FileSize: 400}, slices.Values(changes)); err != nil {
+	if _, err := binlog.Write(fsys, dir, binlog.Options{FileSize: 400}, eng); err != nil {
 		t.Fatal(err)
 	}
 }

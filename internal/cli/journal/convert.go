@@ -72,7 +72,7 @@ func convert(dir, out string, w io.Writer) error {
 		return err
 	}
 	defer theirs.Close()
-	sum, err := binlog.Write(vfs.OS, out, binlog.Options{}, snapshot(eng))
+	sum, err := binlog.Write(vfs.OS, out, binlog.Options{}, eng)
 	if err != nil {
 		return readError(out, err)
 	}
@@ -106,18 +106,6 @@ func tellConverted(w io.Writer, eng *engine.Engine, sum binlog.Summary, out stri
 		fmt.Fprintf(w, "the policy of %s is left out: %s\n", c.Tube, strings.Join(journal.EntryOf(&c).Settings, " "))
 	}
 	fmt.Fprintf(w, "the user that beanstalkd runs as must own %s and what is in it\n", out)
-}
-
-// snapshot yields all that there is.
-func snapshot(eng *engine.Engine) func(yield func(engine.Change) bool) {
-	return func(yield func(engine.Change) bool) {
-		for c := range eng.Snapshots {
-			if !yield(c) {
-				return
-			}
-		}
-		yield(engine.Change{Kind: engine.LastID, ID: eng.LastID()})
-	}
 }
 
 // makeEmpty makes a directory unless there is one, which must be empty but for

@@ -12,19 +12,14 @@ import (
 
 // A builder assembles a file by hand. It shares no code with the package: a
 // struct is laid out by the offsets of the package comment, so that each of the
-// two checks the other. For version 5, which no beanstalkd of today writes, it
-// is all there is.
+// two checks the other.
 type builder struct {
-	version int
-	bytes   []byte
-	ends    []int // offset where the header and each record end
+	bytes []byte
+	ends  []int // offset where the header and each record end
 }
 
 func build(version int) *builder {
-	b := &builder{version: version}
-	b.bytes = binary.LittleEndian.AppendUint32(nil, uint32(version))
-	b.ends = []int{4}
-	return b
+	return &builder{binary.LittleEndian.AppendUint32(nil, uint32(version)), []int{4}}
 }
 
 // A field is a value at an offset of the struct, to overwrite what is there.
@@ -54,16 +49,9 @@ func (b *builder) short(id uint64, state byte, fields ...field) *builder {
 // seconds after the epoch, deadline 1000, ttr 60, delay 30.
 func (b *builder) add(tube string, id uint64, state byte, size int, fields []field) *builder {
 	le := binary.LittleEndian
-	var job []byte
-	unit := uint64(1e9)
-	if b.version == 5 {
-		b.bytes = le.AppendUint64(b.bytes, uint64(len(tube))) // a size_t
-		job = make([]byte, 77)                                // up to the state
-		unit = 1e6                                            // microseconds
-	} else {
-		b.bytes = le.AppendUint32(b.bytes, uint32(len(tube))) // an int
-		job = make([]byte, 80)
-	}
+	b.bytes = le.AppendUint32(b.bytes, uint32(len(tube)))
+	job := make([]byte, 80)
+	const unit = uint64(1e9)
 	defaults := []field{
 		{atID, id}, {atPri, uint32(1024)}, {atDelay, 30 * unit}, {atTTR, 60 * unit}, {atSize, int32(size)},
 		{atCreated, 2 * unit}, {atDeadline, 1000 * unit},

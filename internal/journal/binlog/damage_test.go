@@ -12,8 +12,8 @@ import (
 )
 
 // smallLog has records of all kinds, some 600 bytes.
-func smallLog(version int) *builder {
-	return build(version).
+func smallLog() *builder {
+	return build(7).
 		full("mail", 1, stateReady, "abc\r\n").
 		full("a", 2, stateDelayed, "\r\n").
 		short(1, stateBuried).
@@ -26,35 +26,33 @@ func smallLog(version int) *builder {
 // TestTruncated cuts a log at each byte: what is whole is there, and the report
 // says where it ends.
 func TestTruncated(t *testing.T) {
-	for _, version := range []int{5, 7} {
-		b := smallLog(version)
-		whole, _ := readChanges(t, dirOf(t, b.bytes))
-		for cut := range len(b.bytes) {
-			changes, report := readChanges(t, dirOf(t, b.bytes[:cut]))
-			n, _ := slices.BinarySearch(b.ends, cut+1) // ends up to cut
-			records := max(n-1, 0)
-			if diff := cmp.Diff(showAll(whole[:records]), showAll(withoutLast(changes))); diff != "" {
-				t.Fatalf("version %d cut at %d (- want, + got):\n%s", version, cut, diff)
+	b := smallLog()
+	whole, _ := readChanges(t, dirOf(t, b.bytes))
+	for cut := range len(b.bytes) {
+		changes, report := readChanges(t, dirOf(t, b.bytes[:cut]))
+		n, _ := slices.BinarySearch(b.ends, cut+1) // ends up to cut
+		records := max(n-1, 0)
+		if diff := cmp.Diff(showAll(whole[:records]), showAll(withoutLast(changes))); diff != "" {
+			t.Fatalf("cut at %d (- want, + got):\n%s", cut, diff)
+		}
+		f := report.Files[0]
+		if n == 0 { // not even the header
+			if f.Version != 0 || f.Stopped != nil || report.Damaged() {
+				t.Errorf("cut at %d: %+v", cut, f)
 			}
-			f := report.Files[0]
-			if n == 0 { // not even the header
-				if f.Version != 0 || f.Stopped != nil || report.Damaged() {
-					t.Errorf("version %d cut at %d: %+v", version, cut, f)
-				}
-				continue
-			}
-			if f.Records != records || f.Read != int64(b.ends[n-1]) {
-				t.Errorf("version %d cut at %d: %d records and %d bytes, want %d and %d", version, cut, f.Records, f.Read, records, b.ends[n-1])
-			}
-			// The zeros with which a short record begins are no sign of one.
-			rest := b.bytes[b.ends[n-1]:cut]
-			inRecord := len(bytes.Trim(rest, "\x00")) > 0
-			switch {
-			case inRecord != (f.Stopped != nil):
-				t.Errorf("version %d cut at %d: stopped: %v", version, cut, f.Stopped)
-			case inRecord && f.Stopped.Offset != f.Read:
-				t.Errorf("version %d cut at %d: stopped at %d, want %d", version, cut, f.Stopped.Offset, f.Read)
-			}
+			continue
+		}
+		if f.Records != records || f.Read != int64(b.ends[n-1]) {
+			t.Errorf("cut at %d: %d records and %d bytes, want %d and %d", cut, f.Records, f.Read, records, b.ends[n-1])
+		}
+		// The zeros with which a short record begins are no sign of one.
+		rest := b.bytes[b.ends[n-1]:cut]
+		inRecord := len(bytes.Trim(rest, "\x00")) > 0
+		switch {
+		case inRecord != (f.Stopped != nil):
+			t.Errorf("cut at %d: stopped: %v", cut, f.Stopped)
+		case inRecord && f.Stopped.Offset != f.Read:
+			t.Errorf("cut at %d: stopped at %d, want %d", cut, f.Stopped.Offset, f.Read)
 		}
 	}
 }
@@ -67,30 +65,28 @@ func withoutLast(changes []engine.Change) []engine.Change {
 // is there, and so is the next file.
 func TestFlipped(t *testing.T) {
 	next := build(7).full("next", 77, stateReady, "\r\n").bytes
-	for _, version := range []int{5, 7} {
-		b := smallLog(version)
-		whole, _ := readChanges(t, dirOf(t, b.bytes))
-		for bit := range len(b.bytes) * 8 {
-			flipped := slices.Clone(b.bytes)
-			flipped[bit/8] ^= 1 << (bit % 8)
-			changes, report := readChanges(t, dirOf(t, flipped, next))
-			changes = withoutLast(changes)
+	b := smallLog()
+	whole, _ := readChanges(t, dirOf(t, b.bytes))
+	for bit := range len(b.bytes) * 8 {
+		flipped := slices.Clone(b.bytes)
+		flipped[bit/8] ^= 1 << (bit % 8)
+		changes, report := readChanges(t, dirOf(t, flipped, next))
+		changes = withoutLast(changes)
 
-			before, _ := slices.BinarySearch(b.ends, bit/8+1)
-			before = max(before-1, 0) // the header has an end too
-			if len(changes) < before+1 {
-				t.Fatalf("version %d, bit %d: %d changes, want %d and one of the next file", version, bit, len(changes), before)
-			}
-			if diff := cmp.Diff(showAll(whole[:before]), showAll(changes[:before])); diff != "" {
-				t.Fatalf("version %d, bit %d (- want, + got):\n%s", version, bit, diff)
-			}
-			if got := show(changes[len(changes)-1]); got != `put 77 ready next ""` {
-				t.Fatalf("version %d, bit %d: the next file: %s", version, bit, got)
-			}
-			f := report.Files[0]
-			if rest := flipped[f.Read:]; f.Stopped == nil && len(bytes.Trim(rest, "\x00")) > 0 {
-				t.Fatalf("version %d, bit %d: %d of %d bytes read without a word", version, bit, f.Read, f.Size)
-			}
+		before, _ := slices.BinarySearch(b.ends, bit/8+1)
+		before = max(before-1, 0) // the header has an end too
+		if len(changes) < before+1 {
+			t.Fatalf("bit %d: %d changes, want %d and one of the next file", bit, len(changes), before)
+		}
+		if diff := cmp.Diff(showAll(whole[:before]), showAll(changes[:before])); diff != "" {
+			t.Fatalf("bit %d (- want, + got):\n%s", bit, diff)
+		}
+		if got := show(changes[len(changes)-1]); got != `put 77 ready next ""` {
+			t.Fatalf("bit %d: the next file: %s", bit, got)
+		}
+		f := report.Files[0]
+		if rest := flipped[f.Read:]; f.Stopped == nil && len(bytes.Trim(rest, "\x00")) > 0 {
+			t.Fatalf("bit %d: %d of %d bytes read without a word", bit, f.Read, f.Size)
 		}
 	}
 }

@@ -7,7 +7,7 @@
 //		return nil
 //	})
 //	…
-//	summary, err := binlog.Write(vfs.OS, other, opt, changes)       // changes: eng.Snapshots and a LastID
+//	summary, err := binlog.Write(vfs.OS, other, opt, eng)
 //
 // The caller holds the lock of the directory (vfs.FS.Lock of its file "lock",
 // which beanstalkd locks too) while it reads or writes here. The package starts no
@@ -18,12 +18,12 @@
 //
 // A log is a directory of files binlog.N. N rises from 1, and only the oldest files are
 // removed. A later record of a job replaces an earlier one. There are no checksums.
-// Numbers are little-endian, times are wall clock since 1970: nanoseconds in version 7,
-// microseconds in version 5.
+// Numbers are little-endian, times are wall clock since 1970, in nanoseconds. This is
+// version 7, since beanstalkd 1.5.
 //
 //	file   := version (i32)  record*  zeros
 //
-//	record := n (i32; u64 in version 5)  tube name (n bytes)  job  body
+//	record := n (i32)  tube name (n bytes)  job  body
 //
 //	job:   0  id           u64
 //	       8  pri          u32
@@ -36,7 +36,7 @@
 //	      48  deadline     i64   Delayed: when the job becomes ready. Else stale
 //	      56  reserves, timeouts, releases, buries, kicks   u32 each
 //	      76  state        u8    0 deleted, 1 ready, 2 reserved, 3 buried, 4 delayed
-//	      77  padding      3 bytes; version 5 has none
+//	      77  padding      3 bytes
 //
 // A full record (n is 1 to 200) has the body; one is written for each put and
 // each copy that compaction makes. A short record (n is 0) has neither tube nor

@@ -3,7 +3,6 @@ package binlog
 import (
 	"bytes"
 	"cmp"
-	"iter"
 	"maps"
 	"slices"
 
@@ -53,16 +52,13 @@ func jobsOf(eng *engine.Engine) map[uint64]engine.Change {
 	return jobs
 }
 
-// snapshotOf returns what Write takes.
-func snapshotOf(eng *engine.Engine) iter.Seq[engine.Change] {
-	return func(yield func(engine.Change) bool) {
-		for c := range eng.Snapshots {
-			if !yield(c) {
-				return
-			}
-		}
-		yield(engine.Change{Kind: engine.LastID, ID: eng.LastID()})
+// engineOf returns an engine with these jobs.
+func engineOf(changes ...engine.Change) *engine.Engine {
+	eng := engine.New(engine.Options{})
+	for _, c := range changes {
+		eng.Restore(c)
 	}
+	return eng
 }
 
 // buriedOrder returns the ids of the buried jobs of each tube in their order.

@@ -11,7 +11,10 @@ import (
 var le = binary.LittleEndian
 
 const (
+	version    = 7
 	headerSize = 4       // bytes; the version
+	lenSize    = 4       // bytes; the length of a tube's name
+	jobSize    = 80      // bytes
 	maxTube    = 200     // bytes
 	maxBody    = 1 << 30 // bytes, without CR LF; beanstalkd's largest -z
 	second     = 1e9     // ns
@@ -27,19 +30,6 @@ const (
 	stateReserved
 	stateBuried
 	stateDelayed
-)
-
-// A layout is what differs between the versions.
-type layout struct {
-	version int32
-	lenSize int    // bytes; the length of the tube name
-	jobSize int    // bytes
-	tick    uint64 // ns; the unit of times
-}
-
-var (
-	version5 = layout{version: 5, lenSize: 8, jobSize: 77, tick: 1000}
-	version7 = layout{version: 7, lenSize: 4, jobSize: 80, tick: 1}
 )
 
 // A job is the struct of a record. Times are nanoseconds since 1970.
@@ -58,28 +48,25 @@ type job struct {
 }
 
 // nameLen decodes the length at the start of a record.
-func (l layout) nameLen(b []byte) (int, error) {
-	n := uint64(le.Uint32(b))
-	if l.lenSize == 8 {
-		n = le.Uint64(b)
-	}
+func nameLen(b []byte) (int, error) {
+	n := le.Uint32(b)
 	if n > maxTube {
 		return 0, damagef("%d is no length of a tube name", n)
 	}
 	return int(n), nil
 }
 
-// decodeJob decodes a struct of l.jobSize bytes and checks that each value is possible.
-// It accepts the id 0, which has a meaning of its own.
-func (l layout) decodeJob(b []byte) (job, error) {
+// decodeJob decodes a struct and checks that each value is possible. It accepts the id 0,
+// which has a meaning of its own.
+func decodeJob(b []byte) (job, error) {
 	delay, ttr, created, deadline := le.Uint64(b[16:]), le.Uint64(b[24:]), le.Uint64(b[40:]), le.Uint64(b[48:])
 	j := job{
 		id:       le.Uint64(b),
 		pri:      le.Uint32(b[8:]),
-		delay:    uint32(delay / (second / l.tick)),
-		ttr:      max(1, uint32(ttr/(second/l.tick))), // less is a second, as in put
+		delay:    uint32(delay / second),
+		ttr:      max(1, uint32(ttr/second)), // less is a second, as in put
 		size:     int(int32(le.Uint32(b[32:]))),
-		created:  int64(created * l.tick),
+		created:  int64(created),
 		reserves: le.Uint32(b[56:]),
 		timeouts: le.Uint32(b[60:]),
 		releases: le.Uint32(b[64:]),
@@ -88,10 +75,10 @@ func (l layout) decodeJob(b []byte) (job, error) {
 		state:    b[76],
 	}
 	if j.state == stateDelayed {
-		j.deadline = int64(deadline * l.tick)
+		j.deadline = int64(deadline)
 	}
 
-	longest, latest := (math.MaxUint32+1)*(second/l.tick)-1, math.MaxInt64/l.tick
+	const longest, latest = (math.MaxUint32+1)*second - 1, math.MaxInt64
 	switch {
 	case j.state > stateDelayed:
 		return j, damagef("job %d has state %d, which does not exist", j.id, j.state)
@@ -109,8 +96,7 @@ func (l layout) decodeJob(b []byte) (job, error) {
 	return j, nil
 }
 
-// appendFull appends a full record of version 7 up to its body, and
-// appendShort a short one.
+// appendFull appends a full record up to its body, and appendShort a short one.
 func appendFull(dst []byte, tube string, j *job) []byte {
 	dst = le.AppendUint32(dst, uint32(len(tube)))
 	return appendJob(append(dst, tube...), j)

@@ -57,9 +57,8 @@ type reader struct {
 	unsafe map[uint64]bool   // jobs with ids above engine.MaxSafeID; nil: none
 
 	// Of the file that is being read.
-	file   *FileReport
-	layout layout
-	src    source
+	file *FileReport
+	src  source
 }
 
 func (r *reader) readAll() error {
@@ -140,10 +139,7 @@ func (r *reader) readHeader() error {
 	}
 	r.file.Version = int32(le.Uint32(b))
 	switch r.file.Version {
-	case version5.version:
-		r.layout = version5
-	case version7.version:
-		r.layout = version7
+	case version:
 	case 0:
 		end, err := r.src.skipZeros()
 		if err == nil && !end {
@@ -159,8 +155,7 @@ func (r *reader) readHeader() error {
 
 // readRecord returns false at the end of the records.
 func (r *reader) readRecord() (more bool, err error) {
-	l, start := &r.layout, r.src.at
-	headSize := l.lenSize + l.jobSize
+	start, headSize := r.src.at, lenSize+jobSize
 	if r.src.left() < int64(headSize) {
 		return false, r.atEnd("%d bytes, which are less than a record", r.src.left())
 	}
@@ -168,11 +163,11 @@ func (r *reader) readRecord() (more bool, err error) {
 	if err != nil {
 		return false, r.fsError(err)
 	}
-	n, err := l.nameLen(b)
+	n, err := nameLen(b)
 	if err != nil {
 		return false, err
 	}
-	if n == 0 && le.Uint64(b[l.lenSize:]) == 0 {
+	if n == 0 && le.Uint64(b[lenSize:]) == 0 {
 		return false, r.atEnd("a record without an id")
 	}
 	headSize += n
@@ -182,7 +177,7 @@ func (r *reader) readRecord() (more bool, err error) {
 	if b, err = r.src.peek(headSize); err != nil {
 		return false, r.fsError(err)
 	}
-	j, err := l.decodeJob(b[l.lenSize+n:])
+	j, err := decodeJob(b[lenSize+n:])
 	switch {
 	case err != nil:
 		return false, err
@@ -193,7 +188,7 @@ func (r *reader) readRecord() (more bool, err error) {
 		return true, r.short(&j, start)
 	}
 
-	if name := b[l.lenSize:][:n]; !validTube(name) {
+	if name := b[lenSize:][:n]; !validTube(name) {
 		return false, damagef("%q cannot be the name of a tube", name)
 	}
 	if j.state == stateDeleted {
@@ -206,7 +201,7 @@ func (r *reader) readRecord() (more bool, err error) {
 		return false, r.fsError(err)
 	}
 	r.src.skip(headSize + j.size)
-	return true, r.full(&j, start, b[l.lenSize:][:n], b[headSize:])
+	return true, r.full(&j, start, b[lenSize:][:n], b[headSize:])
 }
 
 // atEnd is called where there is no further record: nothing but zeros may follow.

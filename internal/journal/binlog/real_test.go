@@ -242,7 +242,7 @@ func testWayBack(t *testing.T, eng *engine.Engine, opt Options) {
 	t.Helper()
 	opt.FileSize = 5000
 	dir := t.TempDir()
-	sum, err := Write(vfs.OS, dir, opt, snapshotOf(eng))
+	sum, err := Write(vfs.OS, dir, opt, eng)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +322,5 @@ func TestRealWeaknesses(t *testing.T) {
 
 // TestRealLastIDOnly is a queue that was emptied: its ids go on.
 func TestRealLastIDOnly(t *testing.T) {
-	eng := engine.New(engine.Options{})
-	eng.Restore(engine.Change{Kind: engine.LastID, ID: 1 << 40})
-	testWayBack(t, eng, Options{Epoch: epoch()})
+	testWayBack(t, engineOf(engine.Change{Kind: engine.LastID, ID: 1 << 40}), Options{Epoch: epoch()})
 }

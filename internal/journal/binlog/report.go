@@ -21,7 +21,7 @@ type Report struct {
 // A FileReport says how far a file was read.
 type FileReport struct {
 	Name    string // without the path
-	Version int32  // 5 or 7; 0: nothing was ever written. Else unknown, and not read
+	Version int32  // 7; 0: nothing was ever written. Else unknown, and not read
 	Size    int64  // bytes
 	Read    int64  // bytes up to the end of the last record that was understood
 	Records int    // that were understood, without the dropped ones

@@ -1,13 +1,10 @@
 package binlog
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
-	"math"
 	"path/filepath"
 	"slices"
 
@@ -15,12 +12,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-const (
-	defaultFileSize = 10 << 20 // bytes; beanstalkd's -s
-
-	// defaultWindow is how many bytes of buried jobs are held at a time.
-	defaultWindow = 64 << 20
-)
+const defaultFileSize = 10 << 20 // bytes; beanstalkd's -s
 
 // A Summary says what Write has written.
 type Summary struct {
@@ -34,14 +26,10 @@ type Summary struct {
 	MaxBody int
 }
 
-// Write writes files binlog.1, binlog.2, ... of version 7, with which beanstalkd can
-// start, and makes them durable. The directory must exist and have no such files.
-//
-// changes is a snapshot: a JobPut for each job, in any order, and a LastID
-// (engine.Snapshots and engine.LastID). Write iterates over it several times, and it must
-// yield the same each time. Write leaves out a TubePaused, because beanstalkd does not
-// store pauses; other kinds are errors. A body must not be larger than 1073741822 bytes,
-// beanstalkd's largest -z less 2.
+// Write writes the jobs of an engine to files binlog.1, binlog.2, ... of version 7, with
+// which beanstalkd can start, and makes them durable. The directory must exist and have
+// no such files. A body must not be larger than 1073741822 bytes, beanstalkd's largest -z
+// less 2. Pauses are left out, because beanstalkd does not store them.
 //
 // beanstalkd gives buried jobs the order of their records, so they come first, sorted. It
 // counts a burying for each of them when it starts, so they are written with one less.
@@ -49,15 +37,19 @@ type Summary struct {
 // with the last id, and its deletion, if that job does not exist any more.
 //
 // If Write fails it tries to remove the files that it made.
-func Write(fsys vfs.FS, dir string, opt Options, changes iter.Seq[engine.Change]) (Summary, error) {
-	w := writer{
-		fs:       fsys,
-		dir:      dir,
-		epoch:    opt.Epoch,
-		fileSize: cmp.Or(opt.FileSize, defaultFileSize),
-		window:   defaultWindow,
+func Write(fsys vfs.FS, dir string, opt Options, eng *engine.Engine) (Summary, error) {
+	w := writer{fs: fsys, dir: dir, epoch: opt.Epoch, fileSize: cmp.Or(opt.FileSize, defaultFileSize)}
+	names, err := Files(fsys, dir)
+	switch {
+	case err != nil:
+		return Summary{}, err
+	case len(names) > 0:
+		return Summary{}, fmt.Errorf("binlog: %s has %s already: %w", dir, names[0], fs.ErrExist)
 	}
-	return w.write(changes)
+	if err := w.writeAll(eng); err != nil {
+		return Summary{}, errors.Join(fmt.Errorf("binlog: write to %s: %w", dir, err), w.undo())
+	}
+	return w.sum, nil
 }
 
 // A writer is the state of Write.
@@ -66,13 +58,7 @@ type writer struct {
 	dir      string
 	epoch    int64
 	fileSize int64 // bytes
-	window   int64 // bytes
-
-	sum    Summary
-	jobs   int         // in the snapshot
-	lastID uint64      // highest in the snapshot
-	top    uint64      // highest of a job
-	buried []buriedJob // sorted by rank
+	sum      Summary
 
 	// The current file, or nil.
 	file vfs.File
@@ -80,98 +66,35 @@ type writer struct {
 	buf  []byte // bytes that follow
 }
 
-// A buriedJob stands for a job until its turn comes.
-type buriedJob struct {
-	rank int64
-	id   uint64
-	size int64 // bytes
-}
-
-func (w *writer) write(changes iter.Seq[engine.Change]) (Summary, error) {
-	if err := w.checkDir(); err != nil {
-		return Summary{}, err
+func (w *writer) writeAll(eng *engine.Engine) error {
+	type ranked struct {
+		rank int64
+		id   uint64
 	}
-	err := w.survey(changes)
-	if err == nil {
-		err = w.writeAll(changes)
-	}
-	if err != nil {
-		return Summary{}, errors.Join(fmt.Errorf("binlog: write to %s: %w", w.dir, err), w.undo())
-	}
-	return w.sum, nil
-}
-
-func (w *writer) checkDir() error {
-	names, err := Files(w.fs, w.dir)
-	if err == nil && len(names) > 0 {
-		err = fmt.Errorf("binlog: %s has %s already: %w", w.dir, names[0], fs.ErrExist)
-	}
-	return err
-}
-
-// survey checks the snapshot and lists the buried jobs.
-func (w *writer) survey(changes iter.Seq[engine.Change]) error {
-	for c := range changes {
-		switch c.Kind {
-		case engine.JobPut:
-			if err := checkJob(&c); err != nil {
-				return err
-			}
-			w.jobs++
-			w.top = max(w.top, c.ID)
-			if c.State == engine.Buried {
-				w.buried = append(w.buried, buriedJob{c.Due, c.ID, int64(len(c.Body))})
-			}
-		case engine.LastID:
-			if c.ID == math.MaxUint64 {
-				return fmt.Errorf("no id can follow %d", c.ID)
-			}
-			w.lastID = max(w.lastID, c.ID)
-		case engine.TubePaused:
-		default:
-			return fmt.Errorf("a change of kind %d is no part of a snapshot", c.Kind)
+	var buried []ranked
+	top := uint64(0)
+	for c := range eng.Snapshots {
+		top = max(top, c.ID)
+		if c.State == engine.Buried {
+			buried = append(buried, ranked{c.Due, c.ID})
 		}
 	}
-	slices.SortFunc(w.buried, func(a, b buriedJob) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.id, b.id))
-	})
-	return nil
-}
-
-// checkJob reports what would make beanstalkd, or Read, refuse a record.
-func checkJob(c *engine.Change) error {
-	switch {
-	case c.ID == 0 || c.ID == math.MaxUint64:
-		return fmt.Errorf("%d cannot be the id of a job", c.ID)
-	case !validTube(c.Tube):
-		return fmt.Errorf("job %d: %q cannot be the name of a tube", c.ID, c.Tube)
-	case len(c.Body) > maxBody-len(bodyEnd):
-		return fmt.Errorf("job %d: its body of %d bytes is larger than beanstalkd can read, which is %d",
-			c.ID, len(c.Body), maxBody-len(bodyEnd))
-	case c.State < engine.Ready || c.State > engine.Buried:
-		return fmt.Errorf("job %d: there is no state %d", c.ID, c.State)
-	}
-	return nil
-}
-
-func (w *writer) writeAll(changes iter.Seq[engine.Change]) error {
-	for len(w.buried) > 0 {
-		if err := w.writeBuried(changes); err != nil {
+	slices.SortFunc(buried, func(a, b ranked) int { return cmp.Compare(a.rank, b.rank) })
+	for _, b := range buried {
+		c, _ := eng.Snapshot(b.id)
+		if err := w.put(&c); err != nil {
 			return err
 		}
 	}
-	for c := range changes {
-		if c.Kind == engine.JobPut && c.State != engine.Buried {
+	for c := range eng.Snapshots {
+		if c.State != engine.Buried {
 			if err := w.put(&c); err != nil {
 				return err
 			}
 		}
 	}
-	if w.sum.Jobs != w.jobs {
-		return fmt.Errorf("the snapshot had %d jobs, then %d: it must stay the same", w.jobs, w.sum.Jobs)
-	}
-	if w.lastID > w.top {
-		if err := w.putLastID(); err != nil {
+	if last := eng.LastID(); last > top {
+		if err := w.putLastID(last); err != nil {
 			return err
 		}
 	}
@@ -181,42 +104,14 @@ func (w *writer) writeAll(changes iter.Seq[engine.Change]) error {
 	return w.fs.SyncDir(w.dir)
 }
 
-// writeBuried writes the next window of buried jobs. Bodies come in the order of the
-// snapshot, so it collects as many as may be in memory, and iterates over the snapshot
-// again for the rest.
-func (w *writer) writeBuried(changes iter.Seq[engine.Change]) error {
-	n, size := 0, int64(0)
-	for n < len(w.buried) && (n == 0 || size+w.buried[n].size <= w.window) {
-		size += w.buried[n].size
-		n++
-	}
-	place := make(map[uint64]int, n)
-	for i, b := range w.buried[:n] {
-		place[b.id] = i
-	}
-	held := make([]engine.Change, n)
-	for c := range changes {
-		if i, ok := place[c.ID]; ok && c.Kind == engine.JobPut {
-			c.Body = bytes.Clone(c.Body)
-			held[i] = c
-		}
-	}
-	for i := range held {
-		if held[i].ID != w.buried[i].id || held[i].State != engine.Buried {
-			return fmt.Errorf("job %d: the snapshot changes while it is written", w.buried[i].id)
-		}
-		if err := w.put(&held[i]); err != nil {
-			return err
-		}
-	}
-	w.buried = w.buried[n:]
-	return nil
-}
-
 // put writes a job as a full record.
 func (w *writer) put(c *engine.Change) error {
+	if len(c.Body) > maxBody-len(bodyEnd) {
+		return fmt.Errorf("job %d: its body of %d bytes is larger than beanstalkd can read, which is %d",
+			c.ID, len(c.Body), maxBody-len(bodyEnd))
+	}
 	j := jobOf(c, w.epoch)
-	if err := w.room(version7.lenSize + len(c.Tube) + version7.jobSize + j.size); err != nil {
+	if err := w.room(lenSize + len(c.Tube) + jobSize + j.size); err != nil {
 		return err
 	}
 	w.buf = appendFull(w.buf, c.Tube, &j)
@@ -230,8 +125,8 @@ func (w *writer) put(c *engine.Change) error {
 
 // putLastID writes a deleted job with the last id. It comes last because beanstalkd
 // removes the oldest files first.
-func (w *writer) putLastID() error {
-	j := job{id: w.lastID, ttr: 1, size: len(bodyEnd), state: stateReady}
+func (w *writer) putLastID(id uint64) error {
+	j := job{id: id, ttr: 1, size: len(bodyEnd), state: stateReady}
 	full := appendFull(nil, engine.DefaultTube, &j)
 	full = append(full, bodyEnd...)
 	j.state = stateDeleted
@@ -276,7 +171,7 @@ func (w *writer) room(n int) error {
 	}
 	w.sum.Files++
 	w.file, w.at = f, 0
-	w.buf = le.AppendUint32(w.buf[:0], uint32(version7.version))
+	w.buf = le.AppendUint32(w.buf[:0], version)
 	return nil
 }
 

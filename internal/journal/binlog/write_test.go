@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -37,8 +36,7 @@ func asRead(c engine.Change) engine.Change {
 	return c
 }
 
-// TestRoundTrip writes random snapshots, of which the buried jobs may exceed
-// what is held at a time, and reads them again.
+// TestRoundTrip writes random jobs and reads them again.
 func TestRoundTrip(t *testing.T) {
 	chars := []byte("ABYZabyz0189+/;.$_()")
 	rapid.Check(t, func(rt *rapid.T) {
@@ -73,8 +71,7 @@ func TestRoundTrip(t *testing.T) {
 		last := rapid.Uint64Range(0, engine.MaxSafeID).Draw(rt, "last id")
 
 		fsys := dirOf(rt)
-		w := writer{fs: fsys, dir: "log", epoch: opt.Epoch, fileSize: opt.FileSize, window: 1000}
-		sum, err := w.write(slices.Values(append(slices.Clone(jobs), engine.Change{Kind: engine.LastID, ID: last})))
+		sum, err := Write(fsys, "log", opt, engineOf(append(slices.Clone(jobs), engine.Change{Kind: engine.LastID, ID: last})...))
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -120,42 +117,39 @@ func TestRoundTrip(t *testing.T) {
 // TestWriteLayout looks at what goes where.
 func TestWriteLayout(t *testing.T) {
 	b := engine.Buried
-	snapshot := []engine.Change{
+	eng := engineOf(
 		job1(engine.Ready, 1, 0, "one"), job1(b, 2, 30, "two"), job1(b, 3, 10, "three"),
-		{Kind: engine.TubePaused, Tube: "mail", Delay: 60},
-		job1(engine.Delayed, 4, 50e9, "four"), job1(b, 5, 20, "five"), job1(engine.Reserved, 6, 0, strings.Repeat("6", 300)),
-		{Kind: engine.LastID, ID: 9},
+		engine.Change{Kind: engine.TubePaused, Tube: "mail", Delay: 60},
+		job1(engine.Delayed, 4, 50e9, "four"), job1(b, 5, 20, "five"), job1(engine.Ready, 6, 0, strings.Repeat("6", 300)),
+		engine.Change{Kind: engine.LastID, ID: 9},
+	)
+	fsys := dirOf(t)
+	sum, err := Write(fsys, "log", Options{FileSize: 300}, eng)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, window := range []int64{1, 8, 1 << 20} {
-		fsys := dirOf(t)
-		w := writer{fs: fsys, dir: "log", fileSize: 300, window: window}
-		sum, err := w.write(slices.Values(snapshot))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if sum.Files != 4 || sum.Jobs != 6 || sum.MaxBody != 300 {
-			t.Errorf("summary: %+v", sum)
-		}
-		changes, report := readChanges(t, fsys)
-		want := []string{
-			`put 3 buried mail "three" rank 1`, `put 5 buried mail "five" rank 2`, `put 2 buried mail "two" rank 3`,
-			`put 1 ready mail "one"`, `put 4 delayed mail "four" due 50`, `put 6 ready mail "` + strings.Repeat("6", 300) + `"`,
-			`put 9 ready default ""`, "delete 9", "last 9",
-		}
-		if diff := cmp.Diff(want, showAll(changes)); diff != "" {
-			t.Errorf("window %d (- want, + got):\n%s", window, diff)
-		}
-		for i, want := range []int{3, 2, 1, 2} {
-			if got := report.Files[i].Records; got != want {
-				t.Errorf("%s has %d records, want %d", report.Files[i].Name, got, want)
-			}
+	if sum.Files != 4 || sum.Jobs != 6 || sum.MaxBody != 300 {
+		t.Errorf("summary: %+v", sum)
+	}
+	changes, report := readChanges(t, fsys)
+	want := []string{
+		`put 3 buried mail "three" rank 1`, `put 5 buried mail "five" rank 2`, `put 2 buried mail "two" rank 3`,
+		`put 1 ready mail "one"`, `put 4 delayed mail "four" due 50`, `put 6 ready mail "` + strings.Repeat("6", 300) + `"`,
+		`put 9 ready default ""`, "delete 9", "last 9",
+	}
+	if diff := cmp.Diff(want, showAll(changes)); diff != "" {
+		t.Errorf("(- want, + got):\n%s", diff)
+	}
+	for i, want := range []int{3, 2, 1, 2} {
+		if got := report.Files[i].Records; got != want {
+			t.Errorf("%s has %d records, want %d", report.Files[i].Name, got, want)
 		}
 	}
 }
 
 func TestWriteNothing(t *testing.T) {
 	fsys := dirOf(t)
-	sum, err := Write(fsys, "log", Options{}, slices.Values([]engine.Change{{Kind: engine.LastID}}))
+	sum, err := Write(fsys, "log", Options{}, engineOf())
 	if names, _ := Files(fsys, "log"); len(names) > 0 || err != nil || sum != (Summary{}) {
 		t.Errorf("files: %q, error: %v, summary: %+v", names, err, sum)
 	}
@@ -168,7 +162,7 @@ func TestWriteLargeBodies(t *testing.T) {
 	for id, size := range []int{3 * chunk, 10, chunk, chunk - 2, chunk + 1, 0} {
 		jobs = append(jobs, job1(engine.Ready, uint64(id+1), 0, strings.Repeat(fmt.Sprint(id), size)))
 	}
-	if _, err := Write(fsys, "log", Options{}, slices.Values(jobs)); err != nil {
+	if _, err := Write(fsys, "log", Options{}, engineOf(jobs...)); err != nil {
 		t.Fatal(err)
 	}
 	changes, report := readChanges(t, fsys)
@@ -194,51 +188,14 @@ func TestWriteTimes(t *testing.T) {
 	}
 }
 
-// changing returns a sequence that yields one less each time.
-func changing(changes []engine.Change) iter.Seq[engine.Change] {
-	return func(yield func(engine.Change) bool) {
-		for _, c := range changes {
-			if !yield(c) {
-				return
-			}
-		}
-		changes = changes[:len(changes)-1]
-	}
-}
-
 func TestWriteRefuses(t *testing.T) {
-	ready := func(change func(c *engine.Change)) iter.Seq[engine.Change] {
-		c := job1(engine.Ready, 1, 0, "abc")
-		change(&c)
-		return slices.Values([]engine.Change{job1(engine.Ready, 2, 0, ""), c})
+	w := writer{fs: dirOf(t), dir: "log"}
+	large := job1(engine.Ready, 1, 0, "")
+	large.Body = make([]byte, maxBody-1)
+	if err := w.put(&large); err == nil || !strings.Contains(err.Error(), "1073741823 bytes is larger") {
+		t.Errorf("error %v for a large body", err)
 	}
-	for _, tc := range []struct {
-		changes iter.Seq[engine.Change]
-		want    string
-	}{
-		{ready(func(c *engine.Change) { c.ID = 0 }), "0 cannot be the id"},
-		{ready(func(c *engine.Change) { c.ID = math.MaxUint64 }), "cannot be the id"},
-		{ready(func(c *engine.Change) { c.Tube = "a b" }), `"a b" cannot be the name`},
-		{ready(func(c *engine.Change) { c.Tube = "" }), `"" cannot be the name`},
-		{ready(func(c *engine.Change) { c.State = 5 }), "no state 5"},
-		{ready(func(c *engine.Change) { c.Kind = engine.JobState }), "no part of a snapshot"},
-		{ready(func(c *engine.Change) { c.Kind, c.ID = engine.LastID, math.MaxUint64 }), "no id can follow"},
-		{changing([]engine.Change{job1(engine.Ready, 1, 0, ""), job1(engine.Ready, 2, 0, "")}), "had 2 jobs, then 1"},
-		{ready(func(c *engine.Change) { c.Body = make([]byte, maxBody-1) }), "1073741823 bytes is larger"},
-		{changing([]engine.Change{job1(engine.Buried, 1, 0, ""), job1(engine.Buried, 2, 1, "")}), "job 2: the snapshot changes"},
-	} {
-		fsys := dirOf(t)
-		_, err := Write(fsys, "log", Options{FileSize: 1}, tc.changes)
-		if err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("error %v, want %s", err, tc.want)
-		}
-		if names, _ := Files(fsys, "log"); len(names) > 0 {
-			t.Errorf("after %v there are files", err)
-		}
-	}
-
-	fsys := dirOf(t, nil, nil)
-	if _, err := Write(fsys, "log", Options{}, ready(func(*engine.Change) {})); !errors.Is(err, fs.ErrExist) {
+	if _, err := Write(dirOf(t, nil, nil), "log", Options{}, engineOf(job1(engine.Ready, 1, 0, ""))); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("error %v for a directory with files", err)
 	}
 }
@@ -246,10 +203,10 @@ func TestWriteRefuses(t *testing.T) {
 // TestWriteFaults fails each call in turn: Write says so, and removes what it
 // can.
 func TestWriteFaults(t *testing.T) {
-	jobs := slices.Values([]engine.Change{job1(engine.Ready, 1, 0, "abc"), job1(engine.Buried, 2, 1, "def"), {Kind: engine.LastID, ID: 3}})
+	eng := engineOf(job1(engine.Ready, 1, 0, "abc"), job1(engine.Buried, 2, 1, "def"), engine.Change{Kind: engine.LastID, ID: 3})
 	opt := Options{FileSize: 1}
 	count := faultfs.New(dirOf(t), faultfs.Fault{Op: faultfs.Any, N: math.MaxInt})
-	if _, err := Write(count, "log", opt, jobs); err != nil {
+	if _, err := Write(count, "log", opt, eng); err != nil {
 		t.Fatal(err)
 	}
 	if count.Seen() < 11 { // list and sync the directory; create, write and sync three files
@@ -259,7 +216,7 @@ func TestWriteFaults(t *testing.T) {
 		for _, how := range []faultfs.How{faultfs.Before, faultfs.After} {
 			fault := faultfs.Fault{Op: faultfs.Any, N: n, How: how, Err: syscall.ENOSPC}
 			base := dirOf(t)
-			_, err := Write(faultfs.New(base, fault), "log", opt, jobs)
+			_, err := Write(faultfs.New(base, fault), "log", opt, eng)
 			if !errors.Is(err, syscall.ENOSPC) {
 				t.Errorf("%v: error %v", fault, err)
 			}
@@ -281,7 +238,7 @@ func TestWriteDurable(t *testing.T) {
 	for id := range uint64(50) {
 		jobs = append(jobs, job1(engine.Ready, id+1, 0, strings.Repeat("x", int(id))))
 	}
-	if _, err := Write(fsys, "log", Options{FileSize: 1000}, slices.Values(jobs)); err != nil {
+	if _, err := Write(fsys, "log", Options{FileSize: 1000}, engineOf(jobs...)); err != nil {
 		t.Fatal(err)
 	}
 	for seed := range uint64(100) {

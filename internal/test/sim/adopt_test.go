@@ -69,10 +69,7 @@ func filesOfBeanstalkd(t *testing.T) *memfs.FS {
 	}
 	crew.leave(eng, 0)
 	fsys := memfs.New()
-	_, err := binlog.Write(fsys, dir, binlog.Options{Epoch: time.Now().UnixNano(), FileSize: 4096}, func(yield func(engine.Change) bool) {
-		eng.Snapshots(yield)
-		yield(engine.Change{Kind: engine.LastID, ID: eng.LastID()})
-	})
+	_, err := binlog.Write(fsys, dir, binlog.Options{Epoch: time.Now().UnixNano(), FileSize: 4096}, eng)
 	if err != nil {
 		t.Fatal(err)
 	}
