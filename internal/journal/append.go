@@ -9,31 +9,23 @@ import (
 )
 
 // Append implements broker.Log. Admit has reserved room for each change but a TubeGone,
-// which nobody waits for.
+// which nobody waits for. Room that is reserved is there, and a log that fails keeps what
+// was appended; so Append cannot fail.
 func (j *Journal) Append(changes []engine.Change) error {
-	before := len(j.backlog)
 	for i := range changes {
 		c := &changes[i]
 		if c.Kind != engine.TubeGone {
 			j.files.Unreserve(cost(c.Kind, len(c.Tube), len(c.Body)))
 			j.weigh(c)
 		}
-		err := j.backlogErr
-		var at wal.Pos
-		if err == nil {
-			at, err = j.write(c)
-		}
+		_, err := j.append(c)
 		switch {
 		case err == nil:
-			j.note(c, at)
 		case c.Kind == engine.TubeGone:
 			j.standing.gone = append(j.standing.gone, c.Tube) // Housekeep will append it
 		default:
-			j.owe(c, err)
+			panic(fmt.Sprintf("journal: a change that was admitted cannot be appended: %v", err))
 		}
-	}
-	if len(j.backlog) > before {
-		return j.backlogErr
 	}
 	return nil
 }

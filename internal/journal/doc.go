@@ -32,8 +32,7 @@
 // perhaps on disk. Their commands are answered with an error, and until the log has
 // healed every further change is refused before it is made. Housekeep tries to heal at
 // once and then every second: it writes all changes that were not durable to a new
-// segment. Changes that could not even be appended are the backlog, and follow them. So
-// memory and log agree when the log has healed.
+// segment. So memory and log agree when the log has healed.
 //
 // # Cleaning
 //
@@ -66,12 +65,10 @@
 // for its deletion is reserved, except for space.unreserved of them; besides, only the
 // standbys and states of space.go are reserved. J4. Each pause, and what was set for each
 // pattern, is in standing, with a segment that exists, and in its queue, which is in the
-// order of segments. J5. While there is a backlog, and only then, backlogErr says why, no
-// change is admitted, and no other change is appended. A member never has one. J6. A job
-// with facts in flight, and no other, is in inFlight, which has the segment of its whole
-// record; that is what jobsIn counts. J7. The last record of an Applied comes after all
+// order of segments. J5. A job with facts in flight, and no other, is in inFlight, which
+// has the segment of its whole record; that is what jobsIn counts. J6. The last record of an Applied comes after all
 // facts of that entry and of those before, and is in no segment that is removed.
-// [Journal.Check] tests them, but for J7.
+// [Journal.Check] tests them, but for J6.
 //
 // # Goroutines
 //

@@ -1,43 +1,14 @@
 package journal
 
 import (
-	"bytes"
 	"cmp"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// owe adds a change to the backlog.
-func (j *Journal) owe(c *engine.Change, err error) {
-	owed := *c
-	owed.Body = bytes.Clone(c.Body)
-	j.backlog, j.backlogErr = append(j.backlog, owed), err
-}
-
-// appendBacklog appends the backlog.
-func (j *Journal) appendBacklog() error {
-	for len(j.backlog) > 0 {
-		c := &j.backlog[0]
-		if _, err := j.appendWithStandby(c); err != nil {
-			j.backlogErr = err
-			return err
-		}
-		j.backlog = j.backlog[1:]
-	}
-	j.backlog, j.backlogErr = nil, nil
-	j.health.healed(j.log)
-	return nil
-}
-
 // failure returns why nothing can be appended, or nil.
-func (j *Journal) failure() error {
-	if err := j.files.Err(); err != nil {
-		return err
-	}
-	return j.backlogErr
-}
+func (j *Journal) failure() error { return j.files.Err() }
 
 // healPause is how long Housekeep waits between two attempts to heal.
 const healPause = int64(time.Second)
@@ -58,9 +29,6 @@ func (j *Journal) heal(now int64) (next int64) {
 
 // recover gets the log out of its failed state.
 func (j *Journal) recover() error {
-	if j.files.Err() == nil && j.backlogErr != nil {
-		return j.appendBacklog()
-	}
 	moved, failed := make(map[wal.Pos]wal.Pos), uint64(0)
 	if err := j.files.Recover(func(from, to wal.Pos) {
 		moved[from] = to
@@ -90,5 +58,6 @@ func (j *Journal) recover() error {
 	j.lastID = 0
 	j.applied.healed()
 	j.bytes = j.files.Stats().Bytes
-	return j.appendBacklog()
+	j.health.healed(j.log)
+	return nil
 }

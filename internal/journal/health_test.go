@@ -3,10 +3,8 @@ package journal
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -234,76 +232,6 @@ func TestStatesOnFullDisk(t *testing.T) {
 		b.fill(10)
 	}
 	b.disk.SetLimit(0)
-}
-
-// What could not be appended although it was admitted is in the journal's care: no
-// change is admitted until it is in the log, and it comes before all later ones.
-func TestAppendFails(t *testing.T) {
-	b := newSickBench(t)
-	b.turn(func() {
-		b.put(engine.Spec{}, 10)
-		b.put(engine.Spec{Delay: 5}, 20)
-		b.eng.Use(b.s, []byte("mail"))
-		b.eng.Pause(b.now, []byte("mail"), 100)
-	})
-
-	b.put(engine.Spec{}, 30)
-	b.eng.Delete(b.s, 1)
-	b.eng.KickJob(b.now, 2)
-	id := b.put(engine.Spec{}, 40)
-	b.eng.Delete(b.s, id)
-	b.eng.Pause(b.now, []byte("default"), 50)
-	b.eng.Use(b.s, []byte("default"))
-	changes := b.eng.TakeChanges()
-	b.fsys.Set(faultfs.Fault{Op: faultfs.Change, Sticky: true})
-	b.log.appendOne(t) // so that there is something to flush, which fails
-	if _, err := b.log.Flush(); err == nil {
-		t.Fatal("the flush works")
-	}
-	if err := b.log.Append(changes); !errors.Is(err, syscall.EIO) {
-		t.Fatalf("Append: %v", err)
-	}
-	b.eng.RecycleChanges(changes)
-	if err := errors.Join(b.eng.Check(), b.log.Check()); err != nil {
-		t.Fatal(err)
-	}
-	b.wantHealth("input/output error")
-	if o := b.log.Admit(engine.JobPut, "default", 1); o != engine.Failed {
-		t.Errorf("a put is admitted: %d", o)
-	}
-
-	b.fsys.Set()
-	b.rest()
-	b.wantHealth("")
-	had := inMemory(b.eng)
-	eng := engine.New(engine.Options{})
-	if _, err := Load(b.disk, "/", eng, 0); err != nil {
-		t.Fatal(err)
-	}
-	if got := inMemory(eng); got != had {
-		t.Errorf("on the disk:\n%s\nin memory:\n%s", got, had)
-	}
-}
-
-// appendOne appends a record of no importance.
-func (j *Journal) appendOne(t *testing.T) {
-	t.Helper()
-	if _, err := j.append(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// inMemory returns what an engine has.
-func inMemory(eng *engine.Engine) string {
-	var all []string
-	for c := range eng.Snapshots {
-		all = append(all, fmt.Sprintf("%d %v pri %d %d bytes", c.ID, c.State, c.Pri, len(c.Body)))
-	}
-	for c := range eng.Pauses {
-		all = append(all, fmt.Sprintf("%s paused for %d", c.Tube, c.Delay))
-	}
-	slices.Sort(all)
-	return strings.Join(all, "\n")
 }
 
 // An error of the background is over when it has worked once, though each turn gives it

@@ -12,12 +12,12 @@ type inFlight struct {
 
 // A flight is a job with facts in flight, as the journal has it.
 type flight struct {
-	facts   int            // J6: in flight, at least one
-	segment uint32         // J6: segment of the whole record; 0: it has none
+	facts   int            // J5: in flight, at least one
+	segment uint32         // J5: segment of the whole record; 0: it has none
 	slot    uint32         // see engine.Change.Slot
 	tube    string         // unless segment is 0
 	from    string         // its origin, unless segment is 0
-	body    int            // J6: with so many facts the body is that of the engine; until then the one that the journal has is not known
+	body    int            // J5: with so many facts the body is that of the engine; until then the one that the journal has is not known
 	state   *engine.Change // nil: not known, because none of the facts since the engine was the same is in the journal
 }
 

@@ -58,11 +58,9 @@ type Journal struct {
 	replacedBy map[uint32]wal.Pos // segment -> the last record that replaces one of its own
 	space      space              // J3
 	standing   standing           // J4
-	backlog    []engine.Change    // J5: what could not be appended, in order
-	backlogErr error              // why; nil if there is no backlog
 	lastID     uint64             // segment of the last record of the last id
 	applied    applied            // of a member of a cluster
-	inFlight   inFlight           // J6: of the leader of a cluster
+	inFlight   inFlight           // J5: of the leader of a cluster
 	appended   int                // so many facts of the entry that AppendCommitted is about were appended before
 	now        int64              // of the last Housekeep on the engine's clock; of a member: of the last entry
 	recent     []jobRecord        // all whole records that are not durable, in order, and perhaps some that are

@@ -256,11 +256,11 @@ func (p *pool) fill() error {
 	}
 	s := p.preallocated[0]
 	err := s.open(p.fs)
-	if errors.Is(err, fs.ErrNotExist) { // somebody has removed or cut it
+	if errors.Is(err, fs.ErrNotExist) && p.addLocked() == nil { // somebody has removed or cut it
 		p.list(p.preallocated[1:])
 		_ = p.remove(s)
 	}
-	if err != nil {
+	if err != nil { // without another one in its place it stays: room that is reserved never gets less
 		return err
 	}
 	if fillsZeros && !s.filled {
