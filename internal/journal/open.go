@@ -33,7 +33,7 @@ func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, err
 	files, err := wal.Open(fsys, dir, wal.Options{
 		SegmentSize: j.opt.SegmentSize,
 		Progress:    j.opt.Progress,
-		Stamp:       func() int64 { return j.opt.Epoch },
+		Created:     j.opt.Epoch,
 	})
 	if err != nil {
 		return report, fmt.Errorf("journal: %w", err)

@@ -90,7 +90,7 @@ var goldenRecords = []string{"a", "eight by", "nine byte", strings.Repeat("x", 2
 // never change: what is written otherwise is another version.
 func TestGolden(t *testing.T) {
 	fsys := memfs.New()
-	opt := Options{SegmentSize: 512, LogID: 0x1122334455667788, Stamp: func() int64 { return 1234567890123456789 }}
+	opt := Options{SegmentSize: 512, LogID: 0x1122334455667788, Created: 1234567890123456789}
 	l := mustOpen(t, fsys, opt)
 	for i, p := range goldenRecords {
 		if _, err := l.Append([]byte(p)); err != nil {

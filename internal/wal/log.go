@@ -53,10 +53,9 @@ type Options struct {
 	// that has segments keeps its own.
 	LogID uint64
 
-	// Stamp, if not nil, returns the time in nanoseconds since 1970. It is
-	// written to the headers of segments, for people to read. It may be called
-	// by the goroutine that calls Prepare.
-	Stamp func() int64
+	// Created is a time in nanoseconds since 1970, which is written to the headers of
+	// segments, for people to read.
+	Created int64
 
 	blockSize int // of reading, for tests; 0 means defaultBlockSize
 }

@@ -107,11 +107,8 @@ func (l *Log) start() error {
 	if size == 0 {
 		size = DefaultSegmentSize
 	}
-	l.pool.fs, l.pool.dir, l.pool.log, l.pool.next = l.fs, l.dir, id, next
+	l.pool.fs, l.pool.dir, l.pool.log, l.pool.created, l.pool.next = l.fs, l.dir, id, l.opt.Created, next
 	l.pool.size = (min(max(size, MinSegmentSize), MaxSegmentSize) + alignment - 1) &^ (alignment - 1)
-	if l.pool.stamp = l.opt.Stamp; l.pool.stamp == nil {
-		l.pool.stamp = func() int64 { return 0 }
-	}
 	return nil
 }
 

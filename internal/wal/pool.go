@@ -16,11 +16,11 @@ import (
 // A pool makes segments ahead of time, and keeps them until the owner needs them.
 type pool struct {
 	// Static after Open.
-	fs    vfs.FS
-	dir   string
-	size  int64 // of a segment
-	log   uint64
-	stamp func() int64
+	fs      vfs.FS
+	dir     string
+	size    int64 // of a segment
+	log     uint64
+	created int64
 
 	room     atomic.Int64 // sum of usable; written with mu held
 	count    atomic.Int64 // of preallocated segments; written with mu held
@@ -94,7 +94,7 @@ func (p *pool) addLocked() error {
 			return ErrNoSequence
 		}
 		s.name = filepath.Join(p.dir, FileName(p.next))
-		s.header = header{log: p.log, sequence: p.next, created: p.stamp(), size: p.size}
+		s.header = header{log: p.log, sequence: p.next, created: p.created, size: p.size}
 		err = p.create(s)
 		// The sequence is used up if there is a file with that name, also one that was in
 		// the way or could not be removed.

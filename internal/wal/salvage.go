@@ -33,7 +33,8 @@ func (d Damage) String() string {
 // A record is known by its checksum alone, which covers the log, the segment and the
 // place in it, and a fragment names its record. So it does not matter which files are
 // missing, cut or renamed, and what their links say. Attempts to heal that were given up
-// are read too: they say again what is in their order.
+// are read too: they say again what is in their order. So does a file that is there
+// twice.
 func Salvage(fsys vfs.FS, dir, to string, opt Options) (records int, damage []Damage, err error) {
 	l, err := Open(fsys, to, opt)
 	if err != nil {
@@ -68,15 +69,10 @@ func Check(fsys vfs.FS, dir string, f func(payload []byte) error) ([]Damage, err
 	if files, err = s.ours(fsys, files); err != nil {
 		return nil, err
 	}
-	for len(files) > 0 {
-		n := 1
-		for n < len(files) && files[n].sequence == files[0].sequence { // copies
-			n++
-		}
-		if err := s.segment(fsys, files[:n], n == len(files)); err != nil {
+	for i := range files {
+		if err := s.segment(fsys, &files[i], i == len(files)-1); err != nil {
 			return nil, err
 		}
-		files = files[n:]
 	}
 	return s.damage, nil
 }
@@ -142,71 +138,60 @@ func (s *salvage) ours(fsys vfs.FS, files []found) (ours []found, err error) {
 	return ours, nil
 }
 
-// segment reads the files of one segment: usually there is one.
-func (s *salvage) segment(fsys vfs.FS, copies []found, newest bool) error {
-	var windows []*window
-	end := int64(0) // of what is not zero
-	for i := range copies {
-		w, err := openWindow(fsys, copies[i].path)
-		if err != nil {
-			return err
-		}
-		defer w.close()
-		last, err := w.lastNonZero(headerSize)
-		if err != nil {
-			return err
-		}
-		windows, end = append(windows, w), max(end, last+1)
+// segment reads the records of a file. After the damage in the newest one there is
+// nothing but the torn end of a write.
+func (s *salvage) segment(fsys vfs.FS, f *found, newest bool) error {
+	w, err := openWindow(fsys, f.path)
+	if err != nil {
+		return err
 	}
-	seed := header{log: s.log, sequence: copies[0].sequence}.seed()
+	defer w.close()
+	last, err := w.lastNonZero(headerSize)
+	if err != nil {
+		return err
+	}
+	seed := header{log: s.log, sequence: f.sequence}.seed()
 	bad, why := int64(-1), "" // where the damage began that is being read; -1: nothing is
-	for at := int64(headerSize); at < end; {
-		n, reason, closing, err := s.record(windows, seed, at)
+	for at := int64(headerSize); at <= last; {
+		rec, reason, err := w.record(seed, at)
 		switch {
 		case err != nil:
 			return err
-		case reason != "" && bad < 0:
-			bad, why = at, reason
-		case reason == "" && bad >= 0:
-			s.note(&copies[0], bad, at, "%s", why)
+		case reason != "":
+			if bad < 0 {
+				bad, why = at, reason
+			}
+			at += alignment
+			continue
+		case bad >= 0:
+			s.note(f, bad, at, "%s", why)
 			bad = -1
 		}
-		if closing {
+		if internal := internalOf(rec); internal != nil && internal[0] == kindClosing {
 			return nil // what follows is the name of the next segment
 		}
-		at += max(n, alignment)
+		if err := s.record(rec); err != nil {
+			return err
+		}
+		at += int64(len(rec))
 	}
-	if bad >= 0 && !newest { // else it is the torn end of a write
-		s.note(&copies[0], bad, end, "%s", why)
+	if bad >= 0 && !newest {
+		s.note(f, bad, last+1, "%s", why)
 	}
 	return nil
 }
 
-// record looks for a record in any of the files, and gives it to f.
-func (s *salvage) record(windows []*window, seed uint32, at int64) (size int64, reason string, closing bool, err error) {
-	for _, w := range windows {
-		why := endOfRecords
-		var rec []byte
-		if at < w.size {
-			if rec, why, err = w.record(seed, at); err != nil {
-				return 0, "", false, err
-			}
-		}
-		if why != "" {
-			reason = cmp.Or(reason, why)
-			continue
-		}
-		size, payload := int64(len(rec)), payloadOf(rec)
-		if internal := internalOf(rec); internal != nil {
-			return size, "", internal[0] == kindClosing, nil
-		}
-		if isFragment(rec) {
-			_, payload = s.join.add(payload)
-		}
-		if payload != nil {
-			err = s.f(payload)
-		}
-		return size, "", false, err
+// record gives a record to f, when it is whole, unless it is internal.
+func (s *salvage) record(rec []byte) error {
+	payload := payloadOf(rec)
+	if internalOf(rec) != nil {
+		return nil
 	}
-	return 0, reason, false, nil
+	if isFragment(rec) {
+		_, payload = s.join.add(payload)
+	}
+	if payload == nil {
+		return nil
+	}
+	return s.f(payload)
 }
