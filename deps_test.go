@@ -32,9 +32,6 @@ var arrows = map[string]string{
 	"internal/server/epoll":     "golang.org/x/sys",
 
 	// Toward the disk.
-	"internal/vfs/memfs":      "internal/vfs",
-	"internal/vfs/faultfs":    "internal/vfs",
-	"internal/vfs/vfstest":    "internal/vfs",
 	"internal/wal":            "internal/vfs",
 	"internal/journal/binlog": "internal/engine internal/vfs",
 	"internal/journal/record": "internal/engine",
@@ -92,8 +89,10 @@ var arrows = map[string]string{
 	"internal/test/budget/driver":       "internal/broker internal/conversation internal/engine internal/journal internal/vfs internal/wire",
 	"internal/test/conformance":         "internal/test/freeport",
 	"internal/test/conformance/interop": "",
+	"internal/test/faultfs":             "internal/vfs",
 	"internal/test/freeport":            "golang.org/x/sys",
 	"internal/test/ledger":              "",
+	"internal/test/memfs":               "internal/vfs",
 	"internal/test/memnet":              "internal/server/epoll",
 	"internal/test/model":               "",
 	"internal/test/night":               "",
@@ -101,6 +100,7 @@ var arrows = map[string]string{
 	"internal/test/seeds":               "",
 	"internal/test/sim":                 "",
 	"internal/test/soak":                "",
+	"internal/test/vfstest":             "internal/vfs",
 
 	// The server as a process, the only place where the pieces meet, and its settings.
 	"internal/config":          "internal/access internal/admin internal/certs internal/cli/kit internal/engine internal/policy internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",

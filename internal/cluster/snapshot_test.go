@@ -18,8 +18,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
-	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
 // A single server's journal becomes a cluster's. Members that join it get what was in it

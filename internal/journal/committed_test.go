@@ -7,8 +7,8 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal/record"
+	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
-	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
 // sent returns changes as another member gets them.

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
-	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
 )
 
 // planted is a mistake that the simulation must find.

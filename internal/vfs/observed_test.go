@@ -7,10 +7,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
+	"github.com/beanpole-mq/beanpole/internal/test/memfs"
+	"github.com/beanpole-mq/beanpole/internal/test/vfstest"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
-	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
-	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
-	"github.com/beanpole-mq/beanpole/internal/vfs/vfstest"
 )
 
 func TestObservedContract(t *testing.T) {

@@ -1,9 +1,9 @@
 // Package vfs is the interface to files: the few operations that the journal needs.
 //
-// [OS] is the real file system. The sub-packages memfs (in memory, with power cuts
+// [OS] is the real file system. In internal/test, memfs (in memory, with power cuts
 // and a size limit) and faultfs (any FS, with failing calls) show a test what a disk
-// does once in ten years. All of them pass the tests of the sub-package vfstest, which
-// state the contract precisely; the comments of [FS] and [File] describe it.
+// does once in ten years. All of them pass the tests of vfstest there, which state the
+// contract precisely; the comments of [FS] and [File] describe it.
 //
 // Each FS promises that this survives a power cut, and no more:
 //

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
-	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
 // A writingFS lets the log be written further when its n-th file is opened, as another

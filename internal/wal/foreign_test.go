@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
-	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
 func foreign(t *testing.T, fsys *memfs.FS, sequence uint64, content string) {

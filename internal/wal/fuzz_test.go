@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
 // fuzzLog returns the files of a log of three segments and a preallocated one, as a

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
-	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected outputs in testdata")

@@ -3,8 +3,8 @@ package wal
 import (
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
-	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
 // counted counts the files that are open.

@@ -3,8 +3,8 @@ package wal
 import (
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
-	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
 // A hangingFS is a disk whose syncs of new files wait until it is told to go on.

@@ -5,8 +5,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
-	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
+	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
 // A segment is removed by a record that is not flushed when a sync fails, and the

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
 // hostile returns a body that looks like the headers of records wherever it is

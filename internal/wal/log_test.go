@@ -9,10 +9,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
+	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
-	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
-	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
 func Example() {

@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
-	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
+	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
 // What was reserved before a log was closed, or its process killed, can be

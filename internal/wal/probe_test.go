@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
-	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
+	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
 // A directory where nobody may make a file is refused, and one on a full disk is not.

@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
-	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
+	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
 // Somebody cuts a file of an open log short. Whatever the log does with the file next,

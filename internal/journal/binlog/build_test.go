@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
-	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
 // A builder assembles a file by hand. It shares no code with the package: a

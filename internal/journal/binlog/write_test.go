@@ -15,8 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
-	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
+	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
 // job1 returns a whole job with different values in all fields.

@@ -18,10 +18,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/server"
+	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
 	"github.com/beanpole-mq/beanpole/internal/test/ledger"
 	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
-	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
 )
 
 // Clients talk to a whole server through connections, and it dies. Their own

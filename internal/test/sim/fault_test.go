@@ -10,8 +10,8 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
-	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
 )
 
 // Every file call of a server's life fails, one in each run, in every flavour.

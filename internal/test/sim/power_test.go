@@ -9,8 +9,8 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
-	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
 // eachSeed runs a life for each seed, each in a bubble of its own. A seed is always the

@@ -12,9 +12,9 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/server"
+	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
 	"github.com/beanpole-mq/beanpole/internal/test/ledger"
 	"github.com/beanpole-mq/beanpole/internal/test/memnet"
-	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
 )
 
 // Clients connect, do a few things and go, some without waiting for the answers,

@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/internal/test/memfs"
+	"github.com/beanpole-mq/beanpole/internal/test/vfstest"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
-	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
-	"github.com/beanpole-mq/beanpole/internal/vfs/vfstest"
 )
 
 func TestContract(t *testing.T) {
