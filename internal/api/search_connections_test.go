@@ -2,7 +2,6 @@ package api
 
 import (
 	"fmt"
-	"io"
 	"net/url"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 )
 
 // sorted returns the ids of the connections that all pages have together, and how often a page was asked for.
@@ -88,33 +86,5 @@ func TestSortByAddress(t *testing.T) {
 	}
 	if up, down := strings.Fields(r.sorted("sort=address", 2)), strings.Fields(r.sorted("sort=-address", 2)); len(up) != 5 || len(down) != 5 {
 		t.Errorf("%s, and %s the other way round", up, down)
-	}
-}
-
-// BenchmarkSortConnections is what a page of the largest costs, with so many connections.
-func BenchmarkSortConnections(b *testing.B) {
-	for _, n := range []int{1000, 10_000} {
-		b.Run(fmt.Sprint("connections=", n), func(b *testing.B) {
-			r := benchRig(b)
-			l := memnet.Listen()
-			go r.opt.Server.Serve(l)
-			defer r.opt.Server.Shutdown(b.Context())
-			for range n {
-				nc, err := l.Dial()
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer nc.Close()
-				if _, err := io.WriteString(nc, "watch mail\r\n"); err != nil {
-					b.Fatal(err)
-				}
-				if _, err := io.ReadFull(nc, make([]byte, len("WATCHING 2\r\n"))); err != nil {
-					b.Fatal(err)
-				}
-			}
-			for b.Loop() {
-				r.get(b, "/connections?sort=-waited")
-			}
-		})
 	}
 }

@@ -360,24 +360,6 @@ func TestSearchConnections(t *testing.T) {
 	}
 }
 
-// BenchmarkSearchTubes is the first page of 100 out of many tubes; ns/turn is how long the
-// turns took that it needs, of which no other client sees more than one.
-func BenchmarkSearchTubes(b *testing.B) {
-	for _, n := range []int{1000, 10_000, 100_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			r := benchRig(b)
-			r.broker.Call(func(e *engine.Engine, now int64) {
-				for i := range n {
-					e.PutInto(now, fmt.Appendf(nil, "tube-%d", i), engine.Spec{TTR: 9}, nil)
-				}
-			})
-			for b.Loop() {
-				r.get(b, "/tubes?sort=-ready&limit=100")
-			}
-		})
-	}
-}
-
 // Tubes are sorted by what happened in them in the last minute, page by page. Those without samples come after one in which
 // nothing happens. The samples of this server are not those of another.
 func TestSearchRates(t *testing.T) {
