@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"net/http/httptest"
 	"slices"
 	"testing"
 	"time"
@@ -148,13 +147,6 @@ func benchRig(b *testing.B) benchedAPI {
 	br := broker.New(eng, broker.Options{})
 	b.Cleanup(func() { br.Close() })
 	return benchedAPI{New(br, Options{Server: server.New(br, server.Options{})}), br}
-}
-
-func (r benchedAPI) get(b *testing.B, path string) {
-	w := httptest.NewRecorder()
-	if r.ServeHTTP(w, newRequest("GET", path, "")); w.Code != 200 {
-		b.Fatal(w.Code, w.Body)
-	}
 }
 
 // BenchmarkRecord is what the samples of a second cost, and those of ten seconds with so

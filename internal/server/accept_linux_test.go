@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,12 +33,12 @@ func TestStatsKnowsWhoHasConnected(t *testing.T) {
 					l := listenOn(t, network)
 					askers := []*client{r.dialListener(l)}
 					for range 2 * loops {
-						askers = append(askers, dialAgain(t, l))
+						askers = append(askers, dialTo(t, l))
 					}
 					busy := keepBusy(t, l)
 					const clients = 300
 					for i := range clients {
-						dialAgain(t, l)
+						dialTo(t, l)
 						want := strconv.Itoa(len(askers) + 1 + i + 1)
 						if got := askers[i%len(askers)].stat("current-connections"); got != want {
 							t.Fatalf("%s connections, want %s", got, want)
@@ -71,32 +70,9 @@ func (l *changedLog) Flush() (durable bool, err error) {
 	return durable, nil
 }
 
-func listenOn(t *testing.T, network string) net.Listener {
-	t.Helper()
-	addr := "127.0.0.1:0"
-	if network == "unix" {
-		addr = filepath.Join(t.TempDir(), "s")
-	}
-	l, err := net.Listen(network, addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-// dialAgain connects a client through a listener that is served.
-func dialAgain(t testing.TB, l net.Listener) *client {
-	t.Helper()
-	nc, err := net.Dial(l.Addr().Network(), l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return newClient(t, nc)
-}
-
 // keepBusy connects a client that works until the function is called.
 func keepBusy(t *testing.T, l net.Listener) (end func()) {
-	c := dialAgain(t, l)
+	c := dialTo(t, l)
 	c.do("use x\n", "USING x\n")
 	var working sync.WaitGroup
 	over := make(chan struct{})
@@ -132,7 +108,7 @@ func TestAcceptedSocketsHaveOptions(t *testing.T) {
 	}
 	defer poll.Close()
 	s := &listeningSocket{raw: raw, deadAfter: 2 * time.Minute}
-	dialAgain(t, l)
+	dialTo(t, l)
 	if err := s.Watch(poll, true); err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +119,7 @@ func TestAcceptedSocketsHaveOptions(t *testing.T) {
 	if !s.inherits {
 		t.Error("sockets that are accepted from now on would be given options")
 	}
-	dialAgain(t, l)
+	dialTo(t, l)
 	checkOptions(t, "connected afterwards", s)
 }
 
@@ -183,7 +159,7 @@ func TestTakenListener(t *testing.T) {
 	if err := l.Close(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Close of package net says %v, want that it is closed", err)
 	}
-	dialAgain(t, l).do("use x\n", "USING x\n")
+	dialTo(t, l).do("use x\n", "USING x\n")
 	if err := r.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +193,7 @@ func TestListenersAreNotWatchedDuringShutdown(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- r.Shutdown(t.Context()) }()
 	r.eventually("the listener is closed", r.isClosing)
-	dialAgain(t, l)
+	dialTo(t, l)
 	<-c.readAll()
 	c.nc.Close()
 	if err := <-ended; err != nil {
@@ -260,7 +236,7 @@ func TestConnectionsPerAddress(t *testing.T) {
 	t.Parallel()
 	log := &logged{}
 	r := start(t, Options{Limits: access.Limits{ConnectionsPerAddress: 2}, Logger: slog.New(log)})
-	l := r.listenTCP()
+	l := listenOn(r.tb, "tcp")
 	r.serve(l)
 	first := dialFrom(t, "127.0.0.1", l)
 	first.do("use x\n", "USING x\n")
@@ -273,17 +249,10 @@ func TestConnectionsPerAddress(t *testing.T) {
 	if n := log.count("a connection was refused"); n != 1 {
 		t.Errorf("%d lines in the log, want 1", n)
 	}
-	u, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := listenOn(t, "unix")
 	r.dialListener(u).do("use x\n", "USING x\n")
 	for range 3 {
-		nc, err := net.Dial("unix", u.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		newClient(t, nc).do("use x\n", "USING x\n")
+		dialTo(t, u).do("use x\n", "USING x\n")
 	}
 	r.SetLimits(access.Limits{ConnectionsPerAddress: 3})
 	dialFrom(t, "127.0.0.1", l).do("use x\n", "USING x\n")

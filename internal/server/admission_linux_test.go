@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -42,15 +41,6 @@ func testAccess(t *testing.T) *access.Control {
 	return controlOf(t, c)
 }
 
-func listenLoopback(t testing.TB) net.Listener {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
 // Each way to say who a client is leads to the tube of that name and to no other.
 func TestIdentities(t *testing.T) {
 	ca := certstest.NewCA(t)
@@ -61,15 +51,12 @@ func TestIdentities(t *testing.T) {
 	}
 	r := start(t, Options{Access: testAccess(t)})
 	terms := ListenOptions{Terms: access.Terms{Required: true}}
-	plain := r.serveWith(listenLoopback(t), terms)
-	unixSocket, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := r.serveWith(listenOn(t, "tcp"), terms)
+	unixSocket := listenOn(t, "unix")
 	r.serveWith(unixSocket, terms)
 	secure := terms
 	secure.TLS = source.Config()
-	encrypted := r.serveWith(listenLoopback(t), secure)
+	encrypted := r.serveWith(listenOn(t, "tcp"), secure)
 	tlsConfig := &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost", Certificates: []tls.Certificate{ca.Pair("worker")}}
 	stranger := tlsConfig.Clone()
 	stranger.Certificates = []tls.Certificate{ca.Pair("stranger")}
@@ -114,17 +101,9 @@ func TestNetworks(t *testing.T) {
 	log := &logged{}
 	r := start(t, Options{Logger: slog.New(log)})
 	terms := ListenOptions{Terms: access.Terms{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}}}
-	l := r.serveWith(listenLoopback(t), terms)
-	nc, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	newClient(t, nc).wantEnd()
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-	if nc, err = d.Dial("tcp", l.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
-	newClient(t, nc).do("auth x\nlist-tube-used\n", "UNKNOWN_COMMAND\nUSING default\n") // there is no policy
+	l := r.serveWith(listenOn(t, "tcp"), terms)
+	dialTo(t, l).wantEnd()
+	dialFrom(t, "127.0.0.2", l).do("auth x\nlist-tube-used\n", "UNKNOWN_COMMAND\nUSING default\n") // there is no policy
 	if n := r.refusals.connections.Load(); n != 1 {
 		t.Errorf("%d connections count as refused", n)
 	}
@@ -143,7 +122,7 @@ func TestSlowHandshakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := start(t, Options{})
-	l := r.serveWith(listenLoopback(t), ListenOptions{TLS: source.Config()})
+	l := r.serveWith(listenOn(t, "tcp"), ListenOptions{TLS: source.Config()})
 	const many = 300
 	began := time.Now()
 	for range many {
@@ -197,7 +176,7 @@ func TestTLSWaits(t *testing.T) {
 	}
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		r := start(t, Options{IdleTimeout: time.Hour})
-		l := r.serveWith(listenLoopback(t), ListenOptions{TLS: source.Config()})
+		l := r.serveWith(listenOn(t, "tcp"), ListenOptions{TLS: source.Config()})
 		dial := func() *client {
 			nc, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost", MaxVersion: version})
 			if err != nil {

@@ -2,8 +2,6 @@ package server
 
 import (
 	"io"
-	"net"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -35,26 +33,10 @@ func (r *rig) connections(disconnect bool) (all []Connection) {
 // A connection that is closed by a manager loses what it holds, whatever it does just
 // then: it is silent, it waits, or it does not read.
 func TestDisconnect(t *testing.T) {
-	listen := map[string]func(t *testing.T) net.Listener{
-		"tcp": func(t *testing.T) net.Listener {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return l
-		},
-		"unix": func(t *testing.T) net.Listener {
-			l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return l
-		},
-	}
-	for network, listen := range listen {
+	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
 			r := start(t, Options{})
-			c := r.dialListener(listen(t))
+			c := r.dialListener(listenOn(t, network))
 			c.do("put 0 0 60 1\na\n", "INSERTED 1\n")
 			c.do("use mail\nreserve\n", "USING mail\nRESERVED 1 1\na\n")
 			all := r.connections(true)
@@ -69,7 +51,7 @@ func TestDisconnect(t *testing.T) {
 				t.Errorf("%+v, want the address %s", got, want)
 			}
 			c.wantEnd()
-			d := r.dialListener(listen(t))
+			d := r.dialListener(listenOn(t, network))
 			d.do("reserve\n", "RESERVED 1 1\na\n")
 			d.send("reserve\n")
 			for !r.connections(false)[0].Waiting {
@@ -107,13 +89,9 @@ func TestConnectionIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := start(t, Options{Access: controlOf(t, access.Config{Identities: []access.IdentityConfig{{Name: "mailer", Tokens: []access.Hash{h}}}})})
-	l := r.listenTCP()
+	l := listenOn(r.tb, "tcp")
 	r.serve(l)
-	nc, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newClient(t, nc)
+	c := dialTo(t, l)
 	c.do("list-tube-used\n", "USING default\n")
 	if got := r.connections(false)[0].Identity; got != "" {
 		t.Errorf("before auth it is %q", got)

@@ -16,7 +16,7 @@ import (
 )
 
 // dialTLS returns how clients connect to a listener with TLS that the rig serves.
-func (r *rig) dialTLS(t testing.TB) func() *client { return r.serveTLS(t, listenLoopback(t)) }
+func (r *rig) dialTLS(t testing.TB) func() *client { return r.serveTLS(t, listenOn(t, "tcp")) }
 
 // serveTLS is dialTLS for a listener that is there.
 func (r *rig) serveTLS(t testing.TB, below net.Listener) func() *client {
@@ -39,9 +39,9 @@ func (r *rig) serveTLS(t testing.TB, below net.Listener) func() *client {
 
 // dialPlain returns the same for a listener without TLS.
 func (r *rig) dialPlain(t testing.TB) func() *client {
-	l := r.listenTCP()
+	l := listenOn(r.tb, "tcp")
 	r.serve(l)
-	return func() *client { return dialAgain(t, l) }
+	return func() *client { return dialTo(t, l) }
 }
 
 // A client that leaves its replies unread is closed when the stall timeout has passed.
@@ -69,7 +69,7 @@ func TestUnreadReplies(t *testing.T) {
 // A client with TLS that reads slowly and steadily gets the longest replies whole.
 func TestSlowTLSReader(t *testing.T) {
 	r := start(t, Options{MaxJobSize: 4 << 20})
-	l := listenLoopback(t)
+	l := listenOn(t, "tcp")
 	setReadBuffer(t, l, 16<<10) // of the server; the client has its own
 	c := r.serveTLS(t, l)()
 	body := strings.Repeat("x", 4<<20)

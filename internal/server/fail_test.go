@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -54,26 +53,6 @@ func TestLogFailsBesideWorker(t *testing.T) {
 		r.dial().do("put 0 0 9 1\na\n", "INTERNAL_ERROR\n")
 		worker.want("RESERVED 1 1\na\n")
 		r.broker.Call(func(*engine.Engine, int64) { log.err = nil })
-	})
-}
-
-// A server that may no longer decide says nothing: the worker would get a job that never was.
-func TestLogDeposed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		log := &failingLog{}
-		r := startLogged(t, Options{}, broker.Options{Log: log})
-		worker, producer := r.dial(), r.dial()
-		worker.send("reserve\n")
-		synctest.Wait()
-		log.err = fmt.Errorf("raft: %w", broker.ErrDeposed) // in the turn of the put
-		producer.send("put 0 0 9 1\na\n")
-		producer.wantEnd()
-		worker.wantEnd()
-		r.broker.Replace(func(*engine.Engine) *engine.Engine {
-			log.err = nil
-			return engine.New(engine.Options{Logged: true})
-		})
-		r.dial().do("put 0 0 9 1\na\n", "INSERTED 1\n")
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -125,14 +126,19 @@ func (r *rig) dialKernel(n *kernel) *client {
 // dialTCP connects a client through a socket of the loopback interface.
 func (r *rig) dialTCP() *client {
 	r.tb.Helper()
-	return r.dialListener(r.listenTCP())
+	return r.dialListener(listenOn(r.tb, "tcp"))
 }
 
-func (r *rig) listenTCP() net.Listener {
-	r.tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// listenOn returns a listener of the kernel, for tcp or unix.
+func listenOn(tb testing.TB, network string) net.Listener {
+	tb.Helper()
+	addr := "127.0.0.1:0"
+	if network == "unix" {
+		addr = filepath.Join(tb.TempDir(), "s")
+	}
+	l, err := net.Listen(network, addr)
 	if err != nil {
-		r.tb.Fatal(err)
+		tb.Fatal(err)
 	}
 	return l
 }

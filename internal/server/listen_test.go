@@ -206,10 +206,7 @@ func TestListenUnixFileExists(t *testing.T) {
 	checkAccepts(t, l, "unix", live)
 
 	stale := filepath.Join(dir, "stale")
-	dead, err := net.Listen("unix", stale)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dead := listenOn(t, "unix")
 	dead.(*net.UnixListener).SetUnlinkOnClose(false)
 	dead.Close()
 	checkAccepts(t, mustListen(t, Address{Path: stale}), "unix", stale)

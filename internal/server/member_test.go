@@ -5,11 +5,9 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"net/netip"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -74,88 +72,6 @@ func (c *crew) elect(leader uint64) {
 	}
 	if leader != 0 {
 		c.members[leader-1].Follow(Leadership{Here: true, Leader: leader, Term: c.term})
-	}
-}
-
-// A client of any member uses the leader's queue.
-func TestProxy(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := startCrew(t, 3, Options{})
-		c.elect(1)
-		leader, follower, worker := c.members[0].dial(), c.members[1].dial(), c.members[2].dial()
-		follower.do("use mail\nput 0 0 60 5\nhello\n", "USING mail\nINSERTED 1\n")
-		leader.do("peek 1\n", "FOUND 1 5\nhello\n")
-		worker.send("watch mail\nreserve\n")
-		worker.want("WATCHING 2\nRESERVED 1 5\nhello\n")
-		for i, client := range []*client{leader, follower, worker} {
-			if got := client.stat("cluster-member"); got != strconv.Itoa(i+1) {
-				t.Errorf("a client of member %d has asked member %s", i+1, got)
-			}
-		}
-		worker.nc.Close()
-		synctest.Wait()
-		leader.do("peek-ready\nuse mail\npeek-ready\n", "NOT_FOUND\nUSING mail\nFOUND 1 5\nhello\n")
-		large := strings.Repeat("x", 60_000)
-		for range 10 {
-			follower.send(fmt.Sprintf("put 0 0 60 %d\n%s\n", len(large), large))
-		}
-		for i := range 10 {
-			follower.want(fmt.Sprintf("INSERTED %d\n", i+2))
-		}
-	})
-}
-
-// A client that sends nothing more, or quits, gets its last replies through another member, too.
-func TestProxyEnds(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := startCrew(t, 2, Options{})
-		c.elect(1)
-		half := c.members[1].dial()
-		half.send("put 0 0 60 1\nx\n")
-		half.halfClose()
-		half.want("INSERTED 1\n")
-		half.wantEnd()
-		quits := c.members[1].dial()
-		quits.send("put 0 0 60 1\nx\nquit\n")
-		quits.want("INSERTED 2\n")
-		quits.wantEnd()
-		waits := c.members[1].dial()
-		waits.send("watch none\nignore default\nreserve\n")
-		waits.want("WATCHING 2\nWATCHING 1\n")
-		waits.halfClose()
-		waits.want("TIMED_OUT\n")
-		waits.wantEnd()
-		time.Sleep(time.Minute)
-		for _, r := range c.members {
-			r.wantConns(0)
-		}
-	})
-}
-
-// When another member leads, the connections of all clients have ended when Follow returns.
-func TestLeadershipEndsConnections(t *testing.T) {
-	c := startCrew(t, 2, Options{})
-	c.elect(1)
-	var clients []*client
-	for _, r := range c.members {
-		clients = append(clients, r.dial(), r.dialTCP())
-	}
-	for i, client := range clients {
-		client.do("put 0 0 60 1\nx\n", fmt.Sprintf("INSERTED %d\n", i+1))
-	}
-	clients[1].send("watch none\nignore default\nreserve\n")
-	clients[1].want("WATCHING 2\nWATCHING 1\n")
-	c.elect(2)
-	if st := c.members[0].stats(); st.Sessions != 0 {
-		t.Errorf("the old leader's engine has %d sessions", st.Sessions)
-	}
-	for _, client := range clients {
-		client.wantEnd()
-	}
-	for _, r := range c.members {
-		again := r.dial()
-		again.do("stats-job 1\n", "NOT_FOUND\n")
-		again.nc.Close()
 	}
 }
 

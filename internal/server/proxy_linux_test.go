@@ -3,7 +3,6 @@ package server
 import (
 	"io"
 	"net"
-	"path/filepath"
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
@@ -74,15 +73,9 @@ func newProxyLoop(t *testing.T, streams ...*endlessStream) (*loop, []*socket) {
 
 func newProxied(t *testing.T, l *loop, stream *endlessStream) *socket {
 	t.Helper()
-	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := listenOn(t, "unix")
 	defer listener.Close()
-	if stream.client, err = net.Dial("unix", listener.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { stream.client.Close() })
+	stream.client = dialTo(t, listener).nc
 	conn, err := listener.Accept()
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,93 +130,6 @@ func (c *client) readAll() <-chan []byte {
 	return all
 }
 
-// Several loops serve one queue: whoever waits in one hears of a job that comes
-// through another.
-func TestLoopsWakeEachOther(t *testing.T) {
-	r := start(t, Options{Loops: 3})
-	l := r.listenTCP()
-	r.serve(l)
-	var clients [6]*client // two in each loop
-	for i := range clients {
-		nc, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		clients[i] = newClient(t, nc)
-		clients[i].do("use x\n", "USING x\n")
-	}
-	const rounds = 200
-	var wg sync.WaitGroup
-	for i := range 3 {
-		worker, producer := clients[i], clients[i+3]
-		tube := fmt.Sprintf("tube-%d", i)
-		wg.Go(func() {
-			worker.do("watch "+tube+"\nignore default\n", "WATCHING 2\nWATCHING 1\n")
-			producer = clients[3+(i+1)%3] // in another loop
-			producer.do("use "+tube+"\n", "USING "+tube+"\n")
-			for range rounds {
-				worker.send("reserve\n")
-				producer.send("put 0 0 9 2\nhi\n")
-				producer.line("INSERTED")
-				id := strings.Fields(worker.line("RESERVED"))[1]
-				worker.want("hi\n")
-				worker.do("delete "+id+"\n", "DELETED\n")
-			}
-		})
-	}
-	wg.Wait()
-	if st := r.stats(); st.TotalJobs != 3*rounds || st.Ready+st.Reserved != 0 {
-		t.Errorf("%+v", st)
-	}
-}
-
-// An unix socket is served like any other.
-func TestUnixSocket(t *testing.T) {
-	r := start(t, Options{})
-	listeners, err := Listen(t.Context(), []Address{{Path: t.TempDir() + "/socket"}}, DefaultUnixMode)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := r.dialListener(listeners[0])
-	c.do("put 0 0 9 2\nhi\nreserve\n", "INSERTED 1\nRESERVED 1 2\nhi\n")
-	if r.conn().isStream() {
-		t.Error("it was given a pump")
-	}
-}
-
-// Shutdown lets sockets finish what they have begun, closes those that are idle
-// or wait, and returns when all have gone.
-func TestShutdownTCP(t *testing.T) {
-	t.Parallel()
-	r := start(t, Options{})
-	idle, waiting, half, reading := r.dialTCP(), r.dialTCP(), r.dialTCP(), r.dialTCP()
-	idle.do("use x\n", "USING x\n")
-	waiting.do("use x\nreserve\n", "USING x\n")
-	half.do("use x\nput 0 0 9 100\nhello", "USING x\n")
-	const size, peeks = 60_000, 500 // 30 MB of replies, which no buffers between hold
-	reading.do(fmt.Sprintf("use x\nput 0 0 9 %d\n%s\n", size, strings.Repeat("x", size)), "USING x\nINSERTED 1\n")
-	reading.send(strings.Repeat("peek 1\n", peeks))
-	reading.want("FOUND")
-
-	ended := make(chan error)
-	go func() { ended <- r.Shutdown(t.Context()) }()
-	for _, c := range []*client{idle, waiting, half} {
-		c.wantEnd()
-	}
-	found := fmt.Sprintf("FOUND 1 %d\n%s\n", size, strings.Repeat("x", size))
-	reading.want(strings.TrimPrefix(found, "FOUND"))
-	for range peeks - 1 {
-		reading.want(found)
-	}
-	reading.wantEnd()
-	if err := <-ended; err != nil {
-		t.Errorf("Shutdown: %v", err)
-	}
-	if st := r.stats(); st.Sessions != 0 || st.Waiting != 0 {
-		t.Errorf("afterwards: %+v", st)
-	}
-}
-
 // Replies to commands before a quit arrive, however many they are and however
 // late they are read.
 func TestQuitTCP(t *testing.T) {
@@ -242,7 +154,7 @@ func TestLastDescriptor(t *testing.T) {
 	}
 	log := &logged{}
 	r := start(t, Options{MaxConns: 10, Logger: slog.New(log)}) // it opens a file for a moment, longer for more
-	l := r.listenTCP()
+	l := listenOn(r.tb, "tcp")
 	first := r.dialListener(l)
 	first.do("use x\n", "USING x\n")
 
@@ -308,18 +220,14 @@ func (a armed) Settled(error) { a.log.begun = a.begun }
 func TestLogFailsForNewSocket(t *testing.T) {
 	log := &heldLog{held: make(chan error)}
 	r := startLogged(t, Options{}, broker.Options{Log: log})
-	l := r.listenTCP()
+	l := listenOn(r.tb, "tcp")
 	first := r.dialListener(l)
 	first.do("use x\n", "USING x\n")
 	begun := make(chan struct{})
 	r.broker.Call(func(*engine.Engine, int64) { r.broker.Await(armed{log, begun}) })
 	first.send("put 0 0 9 1\na\n")
 	<-begun
-	nc, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	second := newClient(t, nc)
+	second := dialTo(t, l)
 	second.send("put 0 0 9 1\nb\nuse x\nput 0 0 9 1\nc\n")
 	log.held <- errors.New("input/output error")
 	first.want("INSERTED 1\n")
@@ -364,13 +272,9 @@ func (l *syncingLog) Sync() error {
 func TestLoopGoesOnDuringSync(t *testing.T) {
 	log := newSyncingLog()
 	r := startLogged(t, Options{SlowSync: -1}, broker.Options{Log: log})
-	l := r.listenTCP()
+	l := listenOn(r.tb, "tcp")
 	a := r.dialListener(l)
-	nc, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := newClient(t, nc)
+	b := dialTo(t, l)
 	a.do("use y\n", "USING y\n")
 	b.do("use y\n", "USING y\n")
 	a.send("put 0 0 9 1\na\n")
@@ -434,7 +338,7 @@ func TestDueDuringSync(t *testing.T) {
 // A client that has reset its connection before a goroutine is to serve it has no address any more.
 func TestResetBeforeServed(t *testing.T) {
 	r := start(t, Options{Logger: slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-	l := listenLoopback(t)
+	l := listenOn(t, "tcp")
 	client, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)

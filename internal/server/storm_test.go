@@ -34,10 +34,7 @@ func storm(t *testing.T, loops int) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := start(t, Options{Loops: loops})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listenOn(t, "tcp")
 	r.serve(l)
 
 	var sum struct {

@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/cluster/mux"
 	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -62,7 +60,7 @@ func startLinkedCrew(t *testing.T, n int, opt Options, change ...func(member uin
 
 // tcp returns the listener that dialTCP of a member of a linked crew connects to.
 func (r *rig) tcp() net.Listener {
-	l := r.listenTCP()
+	l := listenOn(r.tb, "tcp")
 	r.addr = l.Addr().String()
 	return l
 }
@@ -83,22 +81,6 @@ func (r *rig) waitServed(served, passedOn int) {
 	defer r.mu.Unlock()
 	for r.mu.sockets != served || r.mu.proxied != passedOn {
 		r.mu.left.Wait()
-	}
-}
-
-// The leader forgets the address of a client of another member that its loops have served, too.
-func TestStreamsAreForgotten(t *testing.T) {
-	c := startLinkedCrew(t, 2, Options{})
-	c.elect(1)
-	client, leader := c.members[1].visit(), c.members[0]
-	client.do("use x\n", "USING x\n")
-	leader.waitServed(1, 0)
-	limiter := func() *access.Limiter { return leader.access.LimiterOf(nil, netip.MustParseAddr("127.0.0.1")) }
-	its := limiter()
-	client.nc.Close()
-	leader.waitServed(0, 0)
-	if limiter() == its {
-		t.Error("it is not forgotten")
 	}
 }
 
@@ -198,20 +180,4 @@ func TestLeadershipEndsProxies(t *testing.T) {
 	}
 	again := c.members[0].visit()
 	again.do("list-tube-used\n", "USING default\n")
-}
-
-// A member that stops lets the clients that it passes on have their replies.
-func TestShutdownOfProxies(t *testing.T) {
-	c := startLinkedCrew(t, 2, Options{})
-	c.elect(1)
-	client := c.members[1].visit()
-	client.do("put 0 0 60 5\nhello\n", "INSERTED 1\n")
-	stopped := make(chan error, 1)
-	go func() { stopped <- c.members[1].Shutdown(t.Context()) }()
-	client.wantEnd()
-	client.nc.Close()
-	if err := <-stopped; err != nil {
-		t.Error(err)
-	}
-	c.members[0].waitServed(0, 0)
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -54,7 +53,7 @@ func TestHangUpWhileWaitingTCP(t *testing.T) {
 				r := start(t, Options{})
 				// The end of the stream comes only when the kernel has room
 				// for all that stands before it.
-				l := r.listenTCP()
+				l := listenOn(r.tb, "tcp")
 				setReadBuffer(t, l, 4*conversation.MaxAhead)
 				c := r.dialListener(l)
 				command := "use x\n"
@@ -139,16 +138,6 @@ func TestUrgentData(t *testing.T) {
 	}
 }
 
-// A client that reads nothing is disconnected on real sockets too.
-func TestSlowReaderTCP(t *testing.T) {
-	r := start(t, Options{StallTimeout: 50 * time.Millisecond})
-	slow := r.dialTCP()
-	slow.do("list-tube-used\n", "USING default\n")
-	r.putLarge(60_000)
-	go io.WriteString(slow.nc, strings.Repeat("peek 1\r\n", 100_000))
-	r.eventually("it is disconnected", func() bool { return r.stats().Sessions == 0 })
-}
-
 // A deposingLog is one whose server may no longer decide from the next change on.
 type deposingLog struct {
 	failingLog
@@ -168,7 +157,7 @@ func (l *deposingLog) Append(changes []engine.Change) error {
 func TestLogDeposedTCP(t *testing.T) {
 	log := &deposingLog{}
 	r := startLogged(t, Options{Loops: 2}, broker.Options{Log: log})
-	l := r.listenTCP()
+	l := listenOn(r.tb, "tcp")
 	clients := []*client{r.dialListener(l)}
 	for len(clients) < 6 {
 		clients = append(clients, dialTo(t, l))

@@ -96,7 +96,7 @@ func TestThrottledClientGoes(t *testing.T) {
 			}
 			if network == "tcp" {
 				r.SetLimits(access.Limits{CommandsPerSecond: 1})
-				c := dialAgain(t, l)
+				c := dialTo(t, l)
 				n := r.access.Throttled()
 				c.send(strings.Repeat("use x\n", 1000))
 				r.eventually("it is throttled", func() bool { return r.access.Throttled() > n })
