@@ -47,10 +47,10 @@ var arrows = map[string]string{
 	"internal/server":                  "internal/access internal/broker internal/conversation internal/engine internal/server/epoll internal/engine/heap internal/conversation/proxyproto internal/server/ratelog internal/wire golang.org/x/sys golang.org/x/time",
 
 	"internal/admin":           "internal/access internal/api internal/broker internal/certs internal/engine internal/health internal/engine/histogram internal/rights internal/server github.com/prometheus",
-	"internal/console":         "client/admin internal/access internal/console/decode internal/health internal/op internal/query",
+	"internal/console":         "client/admin internal/access internal/decode internal/health internal/op internal/query",
 	"internal/query":           "",
-	"internal/console/decode":  "internal/op/jsonscan",
-	"internal/api":             "client/admin internal/access internal/api/audit internal/api/list internal/api/task internal/api/tubes internal/broker internal/console/decode internal/engine internal/health internal/jobjson internal/op internal/op/jsonscan internal/policy internal/query internal/rights internal/server internal/wire",
+	"internal/decode":          "internal/op/jsonscan",
+	"internal/api":             "client/admin internal/access internal/api/audit internal/api/list internal/api/task internal/api/tubes internal/broker internal/decode internal/engine internal/health internal/jobjson internal/op internal/op/jsonscan internal/policy internal/query internal/rights internal/server internal/wire",
 	"internal/api/audit":       "client/admin internal/access",
 	"internal/api/beanstalkd":  "client client/admin internal/api/audit internal/api/task internal/api/tubes internal/engine internal/jobjson internal/rights",
 	"internal/api/list":        "",

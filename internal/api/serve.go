@@ -14,6 +14,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 // handler returns what serves an operation to clients of HTTP, here; only tests have others there.
@@ -21,7 +22,7 @@ func (a *API) handler(o *operation, to *upstream) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, h *http.Request) {
 		h.Body = http.MaxBytesReader(w, h.Body, a.maxBody(o))
 		if o.plan.Streams() {
-			h.Body = &patientBody{h.Body, http.NewResponseController(w)}
+			h.Body = io.NopCloser(op.Patient{Reader: h.Body, Control: http.NewResponseController(w)}) // the server closes its own
 		}
 		r := &request{api: a, op: o, ctx: h.Context(), source: &httpSource{h, o}, upstream: to, head: h.Method == http.MethodHead, http: true}
 		out, err := r.identified(h)
@@ -59,21 +60,6 @@ func (a *API) maxBody(o *operation) int64 {
 
 // maxJSON is how long a job may be in JSON, in bytes.
 func (a *API) maxJSON() int64 { return smallBody + jsonPerByte*int64(a.opt.Server.MaxJobSize()) }
-
-// A patientBody lets each part of a stream come in time, however long the whole is.
-type patientBody struct {
-	io.ReadCloser
-	control *http.ResponseController
-}
-
-// partTimeout is how long the next part of a stream may take to come.
-const partTimeout = 30 * time.Second
-
-// Read implements io.Reader.
-func (b *patientBody) Read(p []byte) (int, error) {
-	b.control.SetReadDeadline(time.Now().Add(partTimeout)) // a recorder of a test has none
-	return b.ReadCloser.Read(p)
-}
 
 // identified does what a request asks for, if it is known who sends it.
 func (r *request) identified(h *http.Request) (out any, err error) {

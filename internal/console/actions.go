@@ -157,51 +157,35 @@ var errReadOnly = problemf(http.StatusForbidden, "This console only shows (--con
 func (r *request) isReadOnly() bool { return r.console.opt.ReadOnly || r.site.isReadOnly() }
 
 // do does what a form asks for, and leads back to the page that it came from.
-func (c *Console) do(w http.ResponseWriter, h *http.Request) {
-	r := c.newRequest(h)
-	var next string
-	again, err := r.page(func(r *request) (*page, error) {
-		if r.isReadOnly() {
-			return nil, errReadOnly
-		}
-		if err := h.ParseForm(); err != nil {
-			return nil, problemf(http.StatusBadRequest, "The form cannot be read, or is too large: the API takes larger jobs.")
-		}
-		a, targets, err := r.site.parseAction(h.PostForm)
-		if err != nil {
-			return nil, err
-		}
-		var one note
-		if typed := h.PostForm.Get("must-type"); typed != "" && h.PostForm.Get("typed") != typed {
-			one = note{Text: fmt.Sprintf("Nothing was deleted: what was typed is not %q.", typed), Bad: true, Nothing: true}
-		} else {
-			one = r.perform(&a, targets, h.PostForm)
-		}
-		if one.Bad && h.PostForm.Get("do") == "put-job" {
-			return putAgain(r, h.PostForm, one.Text), nil
-		}
-		if one.Nothing && len(a.fields) > 0 {
-			if p, err := confirmPage(r); err == nil { // else the form would not be shown at all
-				p.Data.(*confirmation).Problem, p.status = one.Text, http.StatusUnprocessableEntity
-				return p, nil
-			}
-		}
-		next = withNote(backFrom(h), c.notes.add(one))
-		return nil, nil
-	})
+func do(r *request) (*page, error) {
+	form := r.PostForm
+	a, targets, err := r.site.parseAction(form)
 	if err != nil {
-		c.show(func(*request) (*page, error) { return nil, err })(w, h)
-		return
+		return nil, err
 	}
-	if again != nil {
-		own := r.with(r.Context())
-		if again.template == "put" {
-			own.URL, _ = url.Parse(r.tubeLink(h.PostForm.Get("tube"), "") + "/put") // what a GET shows
+	var one note
+	if typed := form.Get("must-type"); typed != "" && form.Get("typed") != typed {
+		one = note{Text: fmt.Sprintf("Nothing was deleted: what was typed is not %q.", typed), Bad: true, Nothing: true}
+	} else {
+		one = r.perform(&a, targets, form)
+	}
+	if one.Bad && form.Get("do") == "put-job" {
+		p := putAgain(r, form, one.Text)
+		r.URL, _ = url.Parse(r.tubeLink(form.Get("tube"), "") + "/put") // what a GET shows
+		return p, nil
+	}
+	if one.Nothing && len(a.fields) > 0 {
+		if p, err := confirmPage(r); err == nil { // else the form would not be shown at all
+			p.Data.(*confirmation).Problem, p.status = one.Text, http.StatusUnprocessableEntity
+			return p, nil
 		}
-		c.write(w, own, again)
-		return
 	}
-	http.Redirect(w, h, next, http.StatusSeeOther)
+	return r.noting(one, backFrom(r.Request))
+}
+
+// noting leads to a page that shows a note.
+func (r *request) noting(one note, to string) (*page, error) {
+	return nil, elsewhere(withNote(to, r.console.notes.add(one)))
 }
 
 // withNote adds a note to the URL of a page.

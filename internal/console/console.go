@@ -96,7 +96,7 @@ func New(opt Options) *Console {
 	c := &Console{opt: opt, sites: sitesOf(&opt), mux: http.NewServeMux(), glances: glances{byName: make(map[string]*glance)}, assets: newAssets()}
 	c.live = newPublisher(c)
 	for pattern, page := range map[string]pageFunc{
-		"{$}": overviewPage, "tubes": tubesPage, "tube/{tube}": tubePage, "tube/{tube}/policy": policyPage, "tube/{tube}/put": putPage, "put": putPage, "tube/{tube}/import": importPage, "search": searchPage, "job/{job}": jobPage, "job/{job}/edit": editPage,
+		"{$}": overviewPage, "tubes": tubesPage, "tube/{tube}": tubePage, "tube/{tube}/policy": policyPage, "tube/{tube}/put": putPage, "put": putPage, "tube/{tube}/import": importPage, "search": searchPage, "job/{job}": jobPage, "job/{job}/edit": editPage, "job/{job}/body": bodyFile, "tube/{tube}/export": exportFile, "find": findPage,
 		"connections": connectionsPage, "connection/{connection}": connectionPage, "activity": activityPage, "server": serverPage,
 		"confirm": confirmPage, "keys": func(*request) (*page, error) {
 			p := newPage("keys", "Keys", "", nil)
@@ -106,13 +106,11 @@ func New(opt Options) *Console {
 	} {
 		c.ofEachServer("GET", pattern, c.show(page))
 	}
-	c.ofEachServer("GET", "find", c.find)
-	c.ofEachServer("GET", "job/{job}/body", c.body)
-	c.ofEachServer("GET", "tube/{tube}/export", c.export)
-	c.ofEachServer("POST", "tube/{tube}/import", c.takeFile)
-	c.ofEachServer("POST", "tube/{tube}/policy", c.setPolicy)
-	c.ofEachServer("POST", "job/{job}/edit", c.edit)
-	c.ofEachServer("POST", "do", c.do)
+	for pattern, form := range map[string]pageFunc{
+		"tube/{tube}/import": takeFile, "tube/{tube}/policy": setPolicy, "job/{job}/edit": edit, "do": do,
+	} {
+		c.ofEachServer("POST", pattern, c.show(func(r *request) (*page, error) { return r.change(form) }))
+	}
 	c.mux.HandleFunc("GET "+Prefix+"events", c.events)
 	c.mux.HandleFunc("GET "+Prefix+"login", c.loginPage)
 	c.mux.HandleFunc("POST "+Prefix+"login", c.login)
@@ -177,8 +175,9 @@ type request struct {
 	console *Console
 	site    *site // the server that the page is about
 	who     *access.Identity
-	live    bool              // only what changes by itself will be seen of the page
-	idle    func(wait func()) // see access.Caller
+	control *http.ResponseController // of the connection
+	live    bool                     // only what changes by itself will be seen of the page
+	idle    func(wait func())        // see access.Caller
 }
 
 func (c *Console) newRequest(h *http.Request) *request {
@@ -209,6 +208,7 @@ type pageFunc func(r *request) (*page, error)
 func (c *Console) show(make pageFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, h *http.Request) {
 		r := c.newRequest(h)
+		r.control = http.NewResponseController(w)
 		p, err := r.page(make)
 		if isStatus(err, http.StatusForbidden) && r.URL.Path == r.site.base && has(r.meOn("").Anywhere, "put") {
 			err = elsewhere(r.site.base + "put")
@@ -224,8 +224,23 @@ func (c *Console) show(make pageFunc) http.HandlerFunc {
 		if err != nil {
 			p = r.problemPage(err)
 		}
+		if p.file != nil {
+			p.file(w)
+			return
+		}
 		c.write(w, r, p)
 	}
+}
+
+// change lets a form change something. It then leads elsewhere, or is shown again.
+func (r *request) change(form pageFunc) (*page, error) {
+	if r.isReadOnly() {
+		return nil, errReadOnly
+	}
+	if !bringsFile(r.URL.Path) && r.ParseForm() != nil {
+		return nil, problemf(http.StatusBadRequest, "The form cannot be read, or is too large: the API takes larger jobs.")
+	}
+	return form(r)
 }
 
 // page makes a page for somebody who is known.

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/console/decode"
+	"github.com/beanpole-mq/beanpole/internal/decode"
 )
 
 // An editView is the page that changes the body of a job.
@@ -56,55 +56,36 @@ func hashOf(body []byte) []byte {
 }
 
 // edit changes the body of a job as a form has it, or back to what a note has kept.
-func (c *Console) edit(w http.ResponseWriter, h *http.Request) {
-	r := c.newRequest(h)
-	var next string
-	again, err := r.page(func(r *request) (*page, error) {
-		if r.isReadOnly() {
-			return nil, errReadOnly
-		}
-		if err := h.ParseForm(); err != nil {
-			return nil, problemf(http.StatusBadRequest, "The form cannot be read, or is too large: the API takes larger jobs.")
-		}
-		p, err := editPage(r)
-		if err != nil {
-			return nil, err
-		}
-		v := p.Data.(*editView)
-		before, _ := bodyOf(&v.Job)
-		body, err := v.edited(c, h.PostForm, before)
-		if err == nil {
-			err = r.setBody(v.ID, body)
-		}
-		if err != nil {
-			v.Problem, p.status = sentence(err.Error()), http.StatusUnprocessableEntity
-			if h.PostForm.Has("text") {
-				v.Text = h.PostForm.Get("text")
-			}
-			return p, nil
-		}
-		one := note{Text: fmt.Sprintf("The body of job %d was changed, and has %s now.", v.ID, byteSize(int64(len(body)))), Job: v.ID}
-		if len(before) <= undoBytes {
-			one.before = before
-		}
-		if h.PostForm.Get("then") == "kick" {
-			if err := r.api().KickJob(r.Context(), &admin.OfJob{Job: v.ID}); err != nil {
-				one.Text, one.Bad = one.Text+" It was not kicked: "+err.Error(), true
-			} else {
-				one.Text, one.before = one.Text+" It is ready.", nil // a worker may have it
-			}
-		}
-		next = withNote(fmt.Sprintf("%sjob/%d", r.site.base, v.ID), c.notes.add(one))
-		return nil, nil
-	})
-	switch {
-	case err != nil:
-		c.show(func(*request) (*page, error) { return nil, err })(w, h)
-	case again != nil:
-		c.write(w, r.with(r.Context()), again)
-	default:
-		http.Redirect(w, h, next, http.StatusSeeOther) // #nosec G710 -- to our own page
+func edit(r *request) (*page, error) {
+	p, err := editPage(r)
+	if err != nil {
+		return nil, err
 	}
+	v := p.Data.(*editView)
+	before, _ := bodyOf(&v.Job)
+	body, err := v.edited(r.console, r.PostForm, before)
+	if err == nil {
+		err = r.setBody(v.ID, body)
+	}
+	if err != nil {
+		v.Problem, p.status = sentence(err.Error()), http.StatusUnprocessableEntity
+		if r.PostForm.Has("text") {
+			v.Text = r.PostForm.Get("text")
+		}
+		return p, nil
+	}
+	one := note{Text: fmt.Sprintf("The body of job %d was changed, and has %s now.", v.ID, byteSize(int64(len(body)))), Job: v.ID}
+	if len(before) <= undoBytes {
+		one.before = before
+	}
+	if r.PostForm.Get("then") == "kick" {
+		if err := r.api().KickJob(r.Context(), &admin.OfJob{Job: v.ID}); err != nil {
+			one.Text, one.Bad = one.Text+" It was not kicked: "+err.Error(), true
+		} else {
+			one.Text, one.before = one.Text+" It is ready.", nil // a worker may have it
+		}
+	}
+	return r.noting(one, fmt.Sprintf("%sjob/%d", r.site.base, v.ID))
 }
 
 // edited returns the body that a form asks for.

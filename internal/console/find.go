@@ -1,7 +1,6 @@
 package console
 
 import (
-	"net/http"
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -11,7 +10,6 @@ import (
 type findView struct {
 	Q       string
 	Choices []choice
-	sure    string // where what was typed leads without a choice
 }
 
 type choice struct{ Text, Kind, Link string }
@@ -22,10 +20,11 @@ func findPage(r *request) (*page, error) {
 	v := &findView{Q: strings.TrimSpace(r.FormValue("q"))}
 	p := newPage("find", "Find", "", v)
 	p.NoLive, p.Me = true, r.meOn("")
+	sure := "" // where what was typed leads without a choice
 	add := func(kind, text, link string) { v.Choices = append(v.Choices, choice{text, kind, link}) }
 	if id := strings.TrimPrefix(v.Q, "#"); id != "" && onlyDigits(id) == id {
-		v.sure = r.site.base + "job/" + id
-		add("job", id, v.sure)
+		sure = r.site.base + "job/" + id
+		add("job", id, sure)
 	}
 	if v.Q != "" {
 		found, err := r.api().ListTubes(r.Context(), &admin.ListTubes{Q: v.Q, Sort: "name", Limit: foundTubes})
@@ -34,8 +33,8 @@ func findPage(r *request) (*page, error) {
 		}
 		for _, t := range found.Tubes {
 			link := r.tubeLink(t.Name, "")
-			if add("tube", t.Name, link); t.Name == v.Q && v.sure == "" {
-				v.sure = link
+			if add("tube", t.Name, link); t.Name == v.Q && sure == "" {
+				sure = link
 			}
 		}
 	}
@@ -47,20 +46,10 @@ func findPage(r *request) (*page, error) {
 	if v.Q != "" && !r.site.isPlain() && has(p.Me.Anywhere, "peek") {
 		add("in bodies", v.Q, withQuery(r.site.base+"search", "q", v.Q))
 	}
+	if sure != "" && r.FormValue("list") == "" {
+		return nil, elsewhere(sure) // there is no choice to make
+	}
 	return p, nil
-}
-
-// find shows the choices, or goes where there is none to make.
-func (c *Console) find(w http.ResponseWriter, h *http.Request) {
-	c.show(func(r *request) (*page, error) {
-		p, err := findPage(r)
-		if err == nil && h.FormValue("list") == "" {
-			if to := p.Data.(*findView).sure; to != "" {
-				return nil, elsewhere(to)
-			}
-		}
-		return p, err
-	})(w, h)
 }
 
 // elsewhere is the error of a page that sends who asks for it to another one.

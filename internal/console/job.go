@@ -2,13 +2,14 @@ package console
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/console/decode"
+	"github.com/beanpole-mq/beanpole/internal/decode"
 )
 
 // A jobView is the page of a job.
@@ -111,25 +112,14 @@ func stepsOf(j *admin.Job) []step {
 	}
 }
 
-// body hands out the body of a job, byte for byte, as a file: a browser shows nothing of it.
-func (c *Console) body(w http.ResponseWriter, h *http.Request) {
-	id := h.PathValue("job")
-	r := c.newRequest(h)
-	var body admin.Bytes
-	_, err := r.page(func(*request) (*page, error) {
-		in, err := bindPath[admin.OfJob](h.PathValue)
-		if err == nil {
-			body, err = r.api().GetBody(r.Context(), in)
-		}
-		return nil, err
-	})
+// bodyFile hands out the body of a job, byte for byte.
+func bodyFile(r *request) (*page, error) {
+	in, err := bindPath[admin.OfJob](r.PathValue)
 	if err != nil {
-		c.show(func(*request) (*page, error) { return nil, err })(w, h)
-		return
+		return nil, err
 	}
-	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("Content-Disposition", `attachment; filename="job-`+onlyDigits(id)+`"`)
-	w.Write(body)
+	body, err := r.api().GetBody(r.Context(), in)
+	return filePage("application/octet-stream", fmt.Sprintf("job-%d", in.Job), func(w io.Writer) { w.Write(body) }), err
 }
 
 func onlyDigits(s string) string {

@@ -38,8 +38,9 @@ type page struct {
 	Now                        time.Time
 	Me                         *admin.Me
 
-	values *liveValues // nil: nobody wants them
-	shape  []string    // of the rows; see Row
+	file   func(w http.ResponseWriter) // writes it if it is none of HTML, but a file
+	values *liveValues                 // nil: nobody wants them
+	shape  []string                    // of the rows; see Row
 }
 
 // newPage returns a page that is in order.

@@ -83,36 +83,16 @@ func changedPolicy(form url.Values) *admin.SetPolicy {
 }
 
 // setPolicy does what the form of a policy asks for.
-func (c *Console) setPolicy(w http.ResponseWriter, h *http.Request) {
-	r := c.newRequest(h)
-	var next string
-	again, err := r.page(func(r *request) (*page, error) {
-		if r.isReadOnly() {
-			return nil, errReadOnly
+func setPolicy(r *request) (*page, error) {
+	one := note{Text: "Nothing was changed."}
+	if in := changedPolicy(r.PostForm); in != nil {
+		done, err := r.api().SetPolicy(r.Context(), in)
+		if err != nil {
+			return policyAgain(r, r.PostForm, err)
 		}
-		if err := h.ParseForm(); err != nil {
-			return nil, problemf(http.StatusBadRequest, "The form cannot be read.")
-		}
-		in := changedPolicy(h.PostForm)
-		one := note{Text: "Nothing was changed."}
-		if in != nil {
-			done, err := r.api().SetPolicy(r.Context(), in)
-			if err != nil {
-				return policyAgain(r, h.PostForm, err)
-			}
-			one = note{Text: saysPolicy(in, &done)}
-		}
-		next = withNote(withQuery(r.tubeLink(r.PathValue("tube"), "")+"/policy", "pattern", h.PostForm.Get("pattern")), c.notes.add(one))
-		return nil, nil
-	})
-	switch {
-	case err != nil:
-		c.show(func(*request) (*page, error) { return nil, err })(w, h)
-	case again != nil:
-		c.write(w, r, again)
-	default:
-		http.Redirect(w, h, next, http.StatusSeeOther)
+		one = note{Text: saysPolicy(in, &done)}
 	}
+	return r.noting(one, withQuery(r.tubeLink(r.PathValue("tube"), "")+"/policy", "pattern", r.PostForm.Get("pattern")))
 }
 
 // saysPolicy says what was set and unset.

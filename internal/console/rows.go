@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/console/decode"
+	"github.com/beanpole-mq/beanpole/internal/decode"
 )
 
 // A jobRow is a job in a list.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/console/decode"
+	"github.com/beanpole-mq/beanpole/internal/decode"
 	"github.com/beanpole-mq/beanpole/internal/query"
 )
 

@@ -2,13 +2,15 @@ package console
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"github.com/beanpole-mq/beanpole/client/admin"
 	"io"
 	"net/http"
 	"regexp"
 	"strings"
-	"time"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 // An importView is the page that takes a file of jobs.
@@ -25,29 +27,29 @@ func importPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// export passes on what the API exports of a tube, as a file.
-func (c *Console) export(w http.ResponseWriter, h *http.Request) {
-	r, tube := c.newRequest(h), h.PathValue("tube")
-	var jobs *admin.Stream
-	_, err := r.page(func(r *request) (*page, error) {
-		in := &admin.ExportTube{OfTube: admin.OfTube{Tube: tube}, Search: admin.Search{State: h.URL.Query().Get("state")}}
-		if q := h.URL.Query().Get("q"); q != "" {
-			in.Q = &q
+// exportFile passes on what the API exports of a tube, as a file.
+func exportFile(r *request) (*page, error) {
+	tube, state := r.PathValue("tube"), r.FormValue("state")
+	in := &admin.ExportTube{OfTube: admin.OfTube{Tube: tube}, Search: admin.Search{State: state}}
+	if q := r.FormValue("q"); q != "" {
+		in.Q = &q
+	}
+	jobs, err := r.api().ExportTube(r.Context(), in)
+	return filePage("application/x-ndjson", fileName(tube, state)+".ndjson", func(w io.Writer) {
+		defer jobs.Close()
+		if jobs.Write(w) != nil {
+			panic(http.ErrAbortHandler) // so that the browser sees that it is not whole
 		}
-		var err error
-		jobs, err = r.api().ExportTube(r.Context(), in)
-		return nil, err
-	})
-	if err != nil {
-		c.show(func(*request) (*page, error) { return nil, err })(w, h)
-		return
-	}
-	defer jobs.Close()
-	w.Header().Set("Content-Type", "application/x-ndjson")
-	w.Header().Set("Content-Disposition", `attachment; filename="`+fileName(tube, h.URL.Query().Get("state"))+`.ndjson"`)
-	if jobs.Write(w) != nil {
-		panic(http.ErrAbortHandler) // so that the browser sees that it is not whole
-	}
+	}), err
+}
+
+// filePage is a page that is a file with a name: a browser shows nothing of it.
+func filePage(kind, name string, write func(w io.Writer)) *page {
+	return &page{file: func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", kind)
+		w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
+		write(w)
+	}}
 }
 
 // fileName is what a file is called that has the jobs of a tube in a state: with nothing that means something to a system.
@@ -57,38 +59,25 @@ func fileName(tube, state string) string {
 }
 
 // takeFile puts the jobs of a file that a form brings.
-func (c *Console) takeFile(w http.ResponseWriter, h *http.Request) {
-	var next string
-	r := c.newRequest(h)
+func takeFile(r *request) (*page, error) {
 	tube := r.PathValue("tube")
-	_, err := r.page(func(r *request) (*page, error) {
-		if r.isReadOnly() {
-			return nil, errReadOnly
-		}
-		file, err := fileOf(h)
-		if err != nil {
-			return nil, err
-		}
-		in := &admin.ImportTube{OfTube: admin.OfTube{Tube: tube}, ImportAll: admin.ImportAll{Lines: &patientReader{file, http.NewResponseController(w)}}}
-		done, err := r.api().ImportTube(r.Context(), in)
-		one := note{Text: fmt.Sprintf("%s put into %s.", plural(done.Imported, "job was", "jobs were"), tube)}
-		if p, ok := err.(*admin.Problem); ok {
-			before := uint64(0)
-			if p.Done != nil {
-				before = *p.Done
-			}
-			one = note{Text: fmt.Sprintf("%s put into %s. %s", plural(before, "job was", "jobs were"), tube, sentence(p.Detail)), Bad: true}
-		} else if err != nil {
-			return nil, err
-		}
-		next = withNote(r.tubeLink(tube, ""), c.notes.add(one))
-		return nil, nil
-	})
+	file, err := fileOf(r.Request)
 	if err != nil {
-		c.show(func(*request) (*page, error) { return nil, err })(w, h)
-		return
+		return nil, err
 	}
-	http.Redirect(w, h, next, http.StatusSeeOther)
+	in := &admin.ImportTube{OfTube: admin.OfTube{Tube: tube}, ImportAll: admin.ImportAll{Lines: op.Patient{Reader: file, Control: r.control}}}
+	done, err := r.api().ImportTube(r.Context(), in)
+	one := note{}
+	if p, ok := errors.AsType[*admin.Problem](err); ok {
+		if p.Done != nil {
+			done.Imported = *p.Done
+		}
+		one = note{Text: " " + sentence(p.Detail), Bad: true}
+	} else if err != nil {
+		return nil, err
+	}
+	one.Text = fmt.Sprintf("%s put into %s.", plural(done.Imported, "job was", "jobs were"), tube) + one.Text
+	return r.noting(one, r.tubeLink(tube, ""))
 }
 
 // fileOf returns the file of a form.
@@ -106,18 +95,4 @@ func fileOf(h *http.Request) (io.Reader, error) {
 			return part, nil
 		}
 	}
-}
-
-// A patientReader lets each part of a file come in time, however large the whole is.
-type patientReader struct {
-	io.Reader
-	control *http.ResponseController
-}
-
-const partPatience = 30 * time.Second
-
-// Read implements io.Reader.
-func (p *patientReader) Read(b []byte) (int, error) {
-	p.control.SetReadDeadline(time.Now().Add(partPatience)) // a recorder of a test has none
-	return p.Reader.Read(b)
 }

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/console/decode"
+	"github.com/beanpole-mq/beanpole/internal/decode"
 )
 
 // A tubeView is the page of a tube.
