@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -19,32 +20,11 @@ type connectionQuery struct {
 // A connectionsView is the page of the connections.
 type connectionsView struct {
 	Query    connectionQuery
-	Rows     []admin.Connection
-	Columns  []clientColumn
+	List     list
 	Matching uint64
 	Counted  bool // else they are in no particular order, and nobody knows how many match
 	Next     string
 	First    string
-}
-
-// A clientColumn is the head of a column of connections.
-type clientColumn struct {
-	Title, Hint  string
-	Left         bool   // it has texts, which begin with the smallest
-	Link, Sorted string // ascending, descending, or nothing
-	sort         string // what the API calls it
-}
-
-// clientColumns are those of each list of connections.
-var clientColumns = []clientColumn{
-	{Title: "Connection", Left: true, sort: "id"},
-	{Title: "From", Left: true, sort: "address"},
-	{Title: "Who", Left: true, sort: "identity"},
-	{Title: "Age", sort: "age"},
-	{Title: "Uses", Left: true, sort: "using"},
-	{Title: "Watches", Left: true, Hint: "in the order of how many", sort: "watching"},
-	{Title: "Holds", sort: "holding"},
-	{Title: "Waits for", sort: "waited"},
 }
 
 // sortedAlone is up to how many connections are shown in the order in which they came, if nobody asks for an order: for any order the server looks at all
@@ -68,7 +48,7 @@ func connectionsPage(r *request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &connectionsView{Query: q, Rows: found.Connections, Columns: q.columns()}
+	v := &connectionsView{Query: q, List: r.clientList(found.Connections, q.columns())}
 	if v.Counted = found.Matching != nil; v.Counted {
 		v.Matching = *found.Matching
 	}
@@ -96,8 +76,8 @@ func (q connectionQuery) link(sort, cursor string) string {
 
 // columns returns the heads, each with the page in its order: texts begin with the smallest, numbers with the largest, and the other way round if
 // it is so already.
-func (q connectionQuery) columns() []clientColumn {
-	all := append([]clientColumn(nil), clientColumns...)
+func (q connectionQuery) columns() []column {
+	all := slices.Clone(clientColumns)
 	for i := range all {
 		c := &all[i]
 		first, second := "-"+c.sort, c.sort

@@ -102,7 +102,7 @@ func TestStreamLeavesBodiesAlone(t *testing.T) {
 			case *jobView:
 				decoded = v.Shown != nil || v.Kind != ""
 			case *tubeView:
-				decoded = v.Jobs[0].Fields != nil || v.Jobs[0].Kind != ""
+				decoded = v.Jobs.Rows[0].Job.Fields != nil || v.Jobs.Rows[0].Job.Kind != ""
 			}
 			if decoded == asked.live {
 				t.Errorf("%s, live %v: decoded %v", path, asked.live, decoded)

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/decode"
 	"github.com/beanpole-mq/beanpole/internal/query"
 )
 
@@ -21,8 +20,7 @@ type searchView struct {
 	Tube     string   // if there is one only
 	Base     string   // of the server's pages
 	Asked    bool
-	Jobs     []jobRow
-	Same     []decode.Field // that all of them have
+	Jobs     list
 	Looked   uint64
 	Total    uint64 // 0: not known
 	Continue string // there is more to look at
@@ -130,7 +128,8 @@ func searchPage(r *request) (*page, error) {
 	if v.Looked = found.Looked; found.Total != nil {
 		v.Total = max(*found.Total, v.Looked)
 	}
-	v.Jobs, v.Same = jobRows(found.Jobs, markOf(asked))
+	rows, same := jobRows(found.Jobs, markOf(asked))
+	v.Jobs = r.jobList("search", rows, same)
 	if found.Next != "" {
 		v.Continue = withQuery(v.Base+"search", "q", v.Q, "cursor", found.Next)
 	}

@@ -18,11 +18,11 @@ type tubeView struct {
 	tubeRow
 	State   string
 	States  []stateTab
-	Jobs    []jobRow
-	Same    []decode.Field // that all of them have
+	Jobs    list
+	Origin  bool // the first job can be redriven
 	Next    string
 	First   string // the first page, if this is another one
-	Clients []admin.Connection
+	Clients list
 	More    bool // clients
 	Charts  chartStrip
 	Gone    bool
@@ -30,9 +30,6 @@ type tubeView struct {
 	Why     admin.Explanation
 	All     wholeState
 }
-
-// ClientColumns are the heads of the connections, which nobody can sort here.
-func (*tubeView) ClientColumns() []clientColumn { return clientColumns }
 
 // A stateTab leads to the jobs in a state.
 type stateTab struct {
@@ -84,7 +81,7 @@ func tubePage(r *request) (*page, error) {
 		v.Recent = &recent
 		v.Charts = strip(tubeCharts(&recent))
 	}
-	v.Clients, v.More = clients.Connections, clients.Next != ""
+	v.Clients, v.More = r.clientList(clients.Connections, clientColumns), clients.Next != ""
 	v.addJobs(r, &jobs)
 	for _, s := range []struct {
 		name, title string
@@ -148,7 +145,8 @@ func (v *tubeView) addJobs(r *request, page *admin.Jobs) {
 			page.Jobs[i].Body, page.Jobs[i].BodyBase64 = nil, nil
 		}
 	}
-	v.Jobs, v.Same = jobRows(page.Jobs, nil)
+	rows, same := jobRows(page.Jobs, nil)
+	v.Jobs, v.Origin = r.jobList(v.State, rows, same), len(rows) > 0 && rows[0].Origin != ""
 	here := r.tubeLink(v.Name, "")
 	if page.Next != "" {
 		v.Next = withQuery(here, "state", v.State, "cursor", page.Next)

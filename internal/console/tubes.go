@@ -51,9 +51,6 @@ type tubeRow struct {
 	Cells []cell
 }
 
-// A cell is what a row has in a column.
-type cell struct{ ID, Text, Class, Label string }
-
 // Paused says for how much longer the tube is paused.
 func (t *tubeRow) Paused() string {
 	if t.PauseLeft > untilResumed/2 {
