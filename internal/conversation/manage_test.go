@@ -37,37 +37,6 @@ func (g *guest) listed() (jobs []wire.ListedJob, cursor string) {
 	return jobs, cursor
 }
 
-func TestListJobs(t *testing.T) {
-	d := newDesk(t)
-	g := d.guest()
-	g.send("use mail\nput 5 0 60 1\na\nput 4 0 70 2\nbb\nput 3 9 60 3\nccc\n")
-	g.got.Reset()
-	d.now += 3e9
-	d.turn()
-	g.send("list-jobs mail ready\n")
-	jobs, cursor := g.listed()
-	if len(jobs) != 2 || jobs[0].ID != 2 || jobs[1].ID != 1 || jobs[0].Pri != 4 || jobs[0].Size != 2 || jobs[0].TTR != 70 || jobs[0].Age != 3 {
-		t.Errorf("%+v", jobs)
-	}
-	g.send("list-jobs mail ready 5 " + cursor + "\n")
-	if jobs, _ := g.listed(); len(jobs) != 0 {
-		t.Errorf("%+v", jobs)
-	}
-	g.send("list-jobs mail delayed\n")
-	if jobs, _ := g.listed(); len(jobs) != 1 || jobs[0].ID != 3 || jobs[0].TimeLeft != 5 || jobs[0].Delay != 9 {
-		t.Errorf("%+v", jobs)
-	}
-	g.send("reserve-job 3\nrelease 3 9 0\nreserve-job 3\n")
-	g.got.Reset()
-	g.send("list-jobs mail reserved 1\n")
-	if jobs, _ := g.listed(); len(jobs) != 1 || jobs[0].ID != 3 || jobs[0].Reserves != 2 || jobs[0].Releases != 1 || jobs[0].Pri != 9 {
-		t.Errorf("%+v", jobs)
-	}
-	g.send("list-jobs nothing ready\nlist-jobs mail ready 5 " + cursor + "0x\nlist-jobs mail ready 5 -\n")
-	g.want("NOT_FOUND\nBAD_FORMAT\nBAD_FORMAT\n")
-	g.end()
-}
-
 // Very many jobs are listed page by page while others work; the list is in order and
 // each job is there once.
 func TestListManyJobs(t *testing.T) {
@@ -170,17 +139,6 @@ func TestListGoesOnWithoutTheLog(t *testing.T) {
 	if jobs, _ := g.listed(); len(jobs) != 2000 {
 		t.Errorf("%d jobs", len(jobs))
 	}
-}
-
-// What is moved keeps its id, and goes to a worker that waits there.
-func TestMoveToAWorker(t *testing.T) {
-	d := newDesk(t)
-	worker, g := d.guest(), d.guest()
-	worker.send("watch there\nignore default\nreserve\n")
-	worker.got.Reset()
-	g.send("use here\nput 0 0 9 1\nx\nmove-jobs here there ready\nmove-jobs here there ready\nmove-jobs here here ready\n")
-	g.want("USING here\nINSERTED 1\nMOVED 1\nMOVED 0\nNOT_FOUND\n")
-	worker.want("RESERVED 1 1\nx\n")
 }
 
 // A client that leaves ends its sweep where it stands.

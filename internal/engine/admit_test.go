@@ -114,25 +114,6 @@ func TestAdmitRefusesPut(t *testing.T) {
 	}
 }
 
-// Draining comes before Admit: the Log hears nothing of a put that cannot be.
-func TestDrain(t *testing.T) {
-	e := New(Options{Admit: func(ChangeKind, string, int) Outcome {
-		t.Error("asked")
-		return Failed
-	}})
-	s := e.Open(nil)
-	if e.IsDraining() {
-		t.Error("it drains from the start")
-	}
-	e.Drain()
-	if _, o := e.Put(0, s, Spec{}, nil); o != Draining || !e.IsDraining() {
-		t.Errorf("got %v, want Draining", o)
-	}
-	if e.LastID() != 1 {
-		t.Errorf("last id is %d, want 1: a refused put costs an id", e.LastID())
-	}
-}
-
 // Kick stops at the first refusal and tells how many it did, and why no more.
 func TestAdmitStopsKick(t *testing.T) {
 	for _, delay := range []uint32{0, 9} {

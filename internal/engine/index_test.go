@@ -150,31 +150,3 @@ func TestIndexNodes(t *testing.T) {
 		}
 	}
 }
-
-// FuzzIndex lets bytes say which ids come and go: each is added if it is not there, and
-// removed if it is.
-func FuzzIndex(f *testing.F) {
-	f.Add([]byte{0, 1, 0, 2, 0, 3, 0, 1, 0, 2, 0, 3})
-	f.Add([]byte{0, 1, 63, 1, 36, 1, 4, 1, 63, 1, 0, 1, 4, 1, 36, 1})
-	f.Add([]byte{60, 15, 60, 14, 56, 15, 60, 15, 60, 14, 1, 15, 1, 31, 1, 47, 56, 15})
-	f.Fuzz(func(t *testing.T, ops []byte) {
-		w := newIndexTwin(t)
-		for ; len(ops) >= 2; ops = ops[2:] {
-			id := uint64(ops[1]) << (ops[0] % 64)
-			if ops[0] >= 64 {
-				id |= uint64(ops[0])
-			}
-			if w.twin[id] == 0 {
-				w.insert(id)
-				continue
-			}
-			for k := range w.ids {
-				if w.ids[k] == id {
-					w.remove(k)
-					break
-				}
-			}
-		}
-		w.check()
-	})
-}

@@ -33,68 +33,6 @@ func eachState(opt Options, now int64) (e *Engine, me, other *Session) {
 	return e, me, other
 }
 
-// TestCommandByState is the table of the reference: what each command answers
-// for a job in each state, and which state the job is in after.
-func TestCommandByState(t *testing.T) {
-	const now = 1000 * second
-	const gone = State(0)
-	commands := map[string]func(e *Engine, s *Session, id uint64) Outcome{
-		"delete":         func(e *Engine, s *Session, id uint64) Outcome { return e.Delete(s, id) },
-		"release":        func(e *Engine, s *Session, id uint64) Outcome { return e.Release(now, s, id, 1, 0) },
-		"release, delay": func(e *Engine, s *Session, id uint64) Outcome { return e.Release(now, s, id, 1, 7) },
-		"bury":           func(e *Engine, s *Session, id uint64) Outcome { return e.Bury(s, id, 1) },
-		"touch":          func(e *Engine, s *Session, id uint64) Outcome { return e.Touch(now, s, id) },
-		"kick-job":       func(e *Engine, _ *Session, id uint64) Outcome { return e.KickJob(now, id) },
-		"reserve-job": func(e *Engine, s *Session, id uint64) Outcome {
-			_, o := e.ReserveJob(now, s, id)
-			return o
-		},
-		"peek":      func(e *Engine, _ *Session, id uint64) Outcome { _, o := e.Peek(id); return o },
-		"stats-job": func(e *Engine, _ *Session, id uint64) Outcome { _, o := e.JobStats(now, id); return o },
-	}
-	const same = State(99) // NotFound, and nothing changes
-	table := []struct {
-		command string
-		after   [5]State // of the ready, delayed, buried, mine, theirs
-	}{
-		{"delete", [5]State{gone, gone, gone, gone, same}},
-		{"release", [5]State{same, same, same, Ready, same}},
-		{"release, delay", [5]State{same, same, same, Delayed, same}},
-		{"bury", [5]State{same, same, same, Buried, same}},
-		{"touch", [5]State{same, same, same, Reserved, same}},
-		{"kick-job", [5]State{same, Ready, Ready, same, same}},
-		{"reserve-job", [5]State{Reserved, Reserved, Reserved, same, same}},
-		{"peek", [5]State{Ready, Delayed, Buried, Reserved, Reserved}},
-		{"stats-job", [5]State{Ready, Delayed, Buried, Reserved, Reserved}},
-	}
-	for _, row := range table {
-		for k, after := range row.after {
-			id := readyJob + uint64(k)
-			e, me, _ := eachState(Options{}, now)
-			before, _ := e.JobStats(now, id)
-			want := OK
-			if after == same {
-				want, after = NotFound, before.State
-			}
-			if got := commands[row.command](e, me, id); got != want {
-				t.Errorf("%s of a job that is %v: %v, want %v", row.command, before.State, got, want)
-			}
-			if st, _ := e.JobStats(now, id); st.State != after {
-				t.Errorf("%s of a job that is %v: it is %v now, want %v", row.command, before.State, st.State, after)
-			} else if want == NotFound && st != before {
-				t.Errorf("%s found nothing, but %+v became %+v", row.command, before, st)
-			}
-			if err := e.Check(); err != nil {
-				t.Errorf("%s of a job that is %v: %v", row.command, before.State, err)
-			}
-		}
-		e, me, _ := eachState(Options{}, now)
-		if got := commands[row.command](e, me, noJob); got != NotFound {
-			t.Errorf("%s of a job that never was: %v", row.command, got)
-		}
-	}
-}
-
 // mustReserve reserves with the given timeout and wants the outcome.
 func mustReserve(t *testing.T, e *Engine, now int64, s *Session, timeout int64, want Outcome) uint64 {
 	t.Helper()

@@ -1,10 +1,8 @@
 package server
 
 import (
-	"io"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -60,25 +58,6 @@ func TestDisconnect(t *testing.T) {
 			d.wantEnd()
 		})
 	}
-}
-
-// A client that waits because of its rate is closed as soon as any other.
-func TestDisconnectThrottledStream(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := start(t, Options{Limits: access.Limits{CommandsPerSecond: 1}})
-		c := r.dial()
-		begun := time.Now()
-		go io.WriteString(c.nc, strings.Repeat("use x\r\n", 1000))
-		c.want("USING x\n")
-		synctest.Wait()
-		r.connections(true)
-		r.connections(true)
-		c.wantEnd()
-		synctest.Wait()
-		if n := r.stats().Sessions; n != 0 || time.Since(begun) != 0 {
-			t.Errorf("%d sessions after %v, want none at once", n, time.Since(begun))
-		}
-	})
 }
 
 // Who has said who it is has a name.

@@ -19,41 +19,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/rights"
-	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
-
-// A client that stops in the middle of a command is disconnected, and so is one
-// that drips a byte now and then.
-func TestStalledCommand(t *testing.T) {
-	const limit = time.Minute
-	for name, begun := range map[string]string{
-		"line":     "put 0 0",
-		"body":     "put 0 0 9 100\nhello",
-		"long":     strings.Repeat("x", 1000),
-		"too big":  "put 0 0 9 4000000000\nhello",
-		"pipeline": "use x\nuse y\npeek",
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				r := start(t, Options{StallTimeout: limit})
-				c := r.dial()
-				c.send(begun)
-				if name == "pipeline" {
-					c.want("USING x\nUSING y\n")
-				}
-				time.Sleep(limit/2 - time.Second)
-				c.send("1")
-				time.Sleep(limit/4 - time.Second)
-				c.send("1")
-				r.wantConns(1)
-				time.Sleep(limit/4 + 3*time.Second)
-				r.wantConns(0)
-				c.wantEnd()
-			})
-		})
-	}
-}
 
 // standstill is what a client sends before the process stands still, and meanwhile, for longer than its limit.
 var standstill = map[string]struct {
@@ -62,72 +29,6 @@ var standstill = map[string]struct {
 }{
 	"idle":    {Options{IdleTimeout: time.Minute}, "use x\n", "use x\nuse y\n"},
 	"stalled": {Options{StallTimeout: time.Minute}, "use x\nuse ", "y\n"},
-}
-
-// A client whose command takes longer than the stall timeout, because it is long
-// and the line slow, may finish it.
-func TestSlowCommand(t *testing.T) {
-	const limit = time.Minute
-	bubble(t, func(t *testing.T) {
-		r := start(t, Options{StallTimeout: limit})
-		c := r.dial()
-		const pieces = 12
-		c.send(fmt.Sprintf("put 0 0 9 %d\n", pieces*3000))
-		for range pieces {
-			time.Sleep(limit / 3)
-			c.send(strings.Repeat("x", 3000))
-		}
-		c.do("\n", "INSERTED 1\n")
-		c.send(fmt.Sprintf("put 0 0 9 %d\n", 100_000))
-		for range pieces { // too big: it is discarded as it comes
-			time.Sleep(limit / 3)
-			c.send(strings.Repeat("x", 3000))
-		}
-		r.wantConns(1)
-	})
-}
-
-// A negative StallTimeout means for ever.
-func TestNoStallTimeout(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := start(t, Options{StallTimeout: -1})
-		c := r.dial()
-		c.send("use ")
-		time.Sleep(1000 * time.Hour)
-		c.do("x\n", "USING x\n")
-	})
-}
-
-// A connection that is silent between commands is disconnected after the
-// IdleTimeout, if there is one; not if it waits, nor before.
-func TestIdleTimeout(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		const limit = 10 * time.Minute
-		r := start(t, Options{IdleTimeout: limit})
-		idle, waiting, busy := r.dial(), r.dial(), r.dial()
-		waiting.do("use x\n", "USING x\n")
-		waiting.send("reserve\n")
-		for range 10 {
-			busy.do("use x\n", "USING x\n")
-			time.Sleep(limit * 3 / 4)
-		}
-		idle.wantEnd()
-		r.wantConns(2)
-		busy.do("put 0 0 9 0\n\n", "INSERTED 1\n")
-		busy.do("use default\nput 0 0 9 0\n\n", "USING default\nINSERTED 2\n")
-		waiting.want("RESERVED 2 0\n\n")
-		// Its silence counts from here.
-		time.Sleep(limit*3/4 - time.Second)
-		r.wantConns(2)
-		time.Sleep(limit/4 + 2*time.Second)
-		r.wantConns(0)
-	})
-	bubble(t, func(t *testing.T) {
-		r := start(t, Options{})
-		c := r.dial()
-		time.Sleep(1000 * time.Hour)
-		c.do("use x\n", "USING x\n")
-	})
 }
 
 // An idle timeout that is shorter or longer than the stall timeout does not
@@ -155,27 +56,6 @@ func TestIdleAndStallTimeout(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A put that announces much and sends little makes the server keep little.
-func TestAnnouncedIsNotAllocated(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := start(t, Options{MaxJobSize: MaxJobSizeLimit})
-		c := r.dial()
-		c.send(fmt.Sprintf("put 0 0 9 %d\n", MaxJobSizeLimit))
-		sent := 0
-		piece := strings.Repeat("x", 10_000)
-		for range 50 {
-			synctest.Wait()
-			if have, _ := r.conn().Memory(); have > 2*max(64<<10, 4*sent+1024) {
-				t.Fatalf("%d bytes of the body have arrived, the buffer has %d", sent, have)
-			}
-			c.send(piece)
-			sent += len(piece)
-		}
-		time.Sleep(DefaultStallTimeout + time.Second)
-		r.wantConns(0)
-	})
 }
 
 // A body as large as the limit arrives in any pieces, and the buffer for it is
@@ -219,30 +99,6 @@ func TestSlowReader(t *testing.T) {
 			time.Sleep(limit / 8)
 		}
 		r.wantConns(1)
-	})
-}
-
-// A reply that takes longer than the stall timeout, because it is long and its
-// reader slow, arrives whole.
-func TestSlowButReading(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		const size = 4 << 20
-		r := start(t, Options{MaxJobSize: size, StallTimeout: time.Minute})
-		c := r.dial()
-		body := strings.Repeat("x", size)
-		c.do(fmt.Sprintf("put 0 0 9 %d\n%s\n", size, body), "INSERTED 1\n")
-		want := fmt.Sprintf("FOUND 1 %d\r\n%s\r\n", size, body)
-		c.send("peek 1\n")
-		var got bytes.Buffer
-		for got.Len() < len(want) {
-			time.Sleep(5 * time.Second) // before each 64 KiB: five minutes in all
-			if _, err := io.CopyN(&got, c.nc, int64(min(memnet.Buffer, len(want)-got.Len()))); err != nil {
-				t.Fatalf("after %d bytes: %v", got.Len(), err)
-			}
-		}
-		if got.String() != want {
-			t.Error("the reply is not what it should be")
-		}
 	})
 }
 

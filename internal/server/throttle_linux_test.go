@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"io"
 	"net"
 	"net/netip"
 	"strconv"
@@ -159,43 +158,6 @@ func TestLimitOfIdentity(t *testing.T) {
 	for _, c := range clients {
 		c.want(strings.Repeat("USING default\n", each))
 	}
-}
-
-// A connection with a goroutine of its own is throttled to the nanosecond, and Shutdown
-// does not wait for it.
-func TestThrottledStream(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		const rate = 10
-		r := start(t, Options{Limits: access.Limits{CommandsPerSecond: rate}, IdleTimeout: time.Minute, StallTimeout: time.Second})
-		c := r.dial()
-		replies := make(chan string)
-		go func() {
-			got, _ := io.ReadAll(c.nc)
-			replies <- string(got)
-		}()
-		begun := time.Now()
-		go io.WriteString(c.nc, strings.Repeat("use x\r\n", 3*rate)+"put 0 0 9 100\r\nhello")
-		synctest.Wait()
-		if n := r.count("use"); n != rate {
-			t.Errorf("%d commands at once, want %d", n, rate)
-		}
-		for i := range 2 * rate {
-			time.Sleep(time.Second / rate)
-			synctest.Wait()
-			if n := r.count("use"); n != uint64(rate+i+1) {
-				t.Errorf("%d commands after %v, want %d", n, time.Since(begun), rate+i+1)
-			}
-		}
-		// A command that is not complete stalls as ever.
-		if got, want := <-replies, strings.Repeat("USING x\r\n", 3*rate); got != want {
-			t.Errorf("got %q", got)
-		}
-		go io.WriteString(r.dial().nc, strings.Repeat("use x\r\n", 1000))
-		synctest.Wait()
-		if err := r.Shutdown(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // Strangers who wait for a token keep nobody of their address from saying who he is, even if

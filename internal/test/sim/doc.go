@@ -32,8 +32,7 @@
 //     things and go (visitors_test.go);
 //   - all of that with policies of tubes; and with jobs that have one attempt, which
 //     nobody is given twice (policy_test.go);
-//   - the disk is full (full_test.go), also a real one where tests may mount one
-//     (tmpfs_linux_test.go);
+//   - the disk is full (full_test.go);
 //   - all of that at once, and files get lost (storm_test.go).
 //
 // Also, the same work gives the same answers with all options of the journal
