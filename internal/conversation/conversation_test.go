@@ -174,6 +174,17 @@ func TestSettleFails(t *testing.T) {
 	c.send("put 0 0 9 1\nd\n")
 	c.want("INSERTED 4\n")
 
+	// That to a duplicate relies on the put of the job that is there.
+	key := &engine.Key{Of: func(_ *[]byte, body []byte) ([]byte, bool) { return body, true }}
+	d.eng.SetPolicies(engine.PolicyFunc(func(tube string) *engine.Policy { return &engine.Policy{Unique: key} }))
+	c.send("put 0 0 9 1\nd\n")
+	c.want("INSERTED 4\n")
+	d.failing = errDisk
+	c.send("put 0 0 9 1\nd\npeek 4\n")
+	c.want("INTERNAL_ERROR\nFOUND 4 1\nd\n")
+	d.failing = nil
+	d.eng.SetPolicies(engine.PolicyFunc(func(tube string) *engine.Policy { return nil }))
+
 	// A reply whose body was not copied goes as a whole.
 	body := strings.Repeat("x", largeBody)
 	c.send(fmt.Sprintf("put 0 0 9 %d\n%s\n", largeBody, body))

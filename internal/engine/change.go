@@ -49,7 +49,7 @@ type Change struct {
 // the caller: the engine keeps no body alive that they refer to.
 func (e *Engine) TakeChanges() []Change {
 	changes := e.changes
-	e.changes = nil
+	e.changes, e.relied = nil, 0
 	return changes
 }
 
@@ -65,7 +65,7 @@ func (e *Engine) RecycleChanges(changes []Change) {
 // maxKeptChanges is the largest capacity that RecycleChanges keeps.
 const maxKeptChanges = maxTurnWork
 
-// Promises returns how many changes TakeChanges would return, and how many duplicates there were. If a
+// Promises returns how many changes TakeChanges would return, and how many duplicates there were since it last did. If a
 // verb makes the number grow, its answer must not go before what it says is durable: what it has done, or the put of
 // the job that was there.
 func (e *Engine) Promises() int { return len(e.changes) + e.relied }

@@ -78,7 +78,7 @@ type Engine struct {
 	policyCounts PolicyCounts
 	staleSweep   staleSweep
 	keys         keyIndex
-	relied       int // puts that were duplicates: their answers rely on puts before
+	relied       int // puts of this turn that were duplicates: their answers rely on puts before
 
 	waitsBegun uint64
 	indexAbove int // a session that watches more tubes than this has an index

@@ -23,11 +23,15 @@ func anyPolicies(rng *rand.Rand) engine.Policies {
 			Exhausted: engine.Exhausted(rng.IntN(3)), DeadTube: "{tube}.dead",
 			RetryDelay: rng.Int64N(2) * int64(3*time.Second), RetryMax: int64(10 * time.Second), RetryFactor: 2, RetryOn: engine.Ends(rng.IntN(8)),
 			TTL: rng.Int64N(2) * int64(1+rng.IntN(60)) * int64(time.Second), BuryAtTTL: rng.IntN(2) == 0, KeepBuried: rng.Int64N(2) * int64(time.Minute),
+			Unique: []*engine.Key{nil, byLength}[rng.IntN(2)], UniqueWhile: engine.While(rng.IntN(3)), UniqueMode: engine.UniqueMode(rng.IntN(3)),
 			MaxReserved: rng.Uint32N(4), Interval: rng.Int64N(2) * int64(50*time.Millisecond),
 		}
 	}
 	return engine.PolicyFunc(func(tube string) *engine.Policy { return all[tube] })
 }
+
+// byLength makes jobs equal whose bodies have the same length in tens.
+var byLength = &engine.Key{Name: "length", Of: func(_ *[]byte, body []byte) ([]byte, bool) { return []byte{byte(len(body) / 10)}, len(body) > 50 }}
 
 // A onceWorker waits for jobs, and notes those that it is given.
 type onceWorker struct{ given *[]uint64 }
@@ -154,5 +158,118 @@ func TestAtMostOncePlanted(t *testing.T) {
 	})
 	if !found {
 		t.Error("no job is served twice though two attempts are allowed")
+	}
+}
+
+// The id that a put of an equal job is answered with is that of a job that stays, whatever the end of the server, and
+// though the disk is full, or the journal cannot be written.
+func TestUnique(t *testing.T) {
+	duplicates, worlds := 0, 0
+	eachSeed(t, 6, func(t *testing.T, name string, seed uint64) {
+		n, lost := livesUnique(t, name, seed, false)
+		if lost != 0 {
+			t.Fatalf("%s: job %d is gone, which a put was told of", name, lost)
+		}
+		duplicates += n
+		worlds++
+	})
+	if worlds >= 6 && duplicates < 20*worlds {
+		t.Errorf("in %d worlds only %d puts were duplicates", worlds, duplicates)
+	}
+}
+
+// livesUnique returns how many puts were told that they are duplicates, and a job that one was told of and is lost, or 0. A
+// hasty server tells its clients before anything is durable.
+func livesUnique(t *testing.T, name string, seed uint64, hasty bool) (duplicates int, lost uint64) {
+	w := newWorld(t, name, seed, journal.Options{SegmentSize: 1024 << (seed % 4)})
+	policy := &engine.Policy{Unique: byLength, UniqueWhile: engine.While(seed % 3), UniqueMode: engine.UniqueMode(seed / 3 % 3)}
+	w.policies = engine.PolicyFunc(func(string) *engine.Policy { return policy })
+	told := make(map[uint64]bool) // jobs that are to be there
+	for range 6 {
+		w.disk.SetLimit(0)
+		w.mustBoot()
+		w.broker.Call(func(e *engine.Engine, _ int64) {
+			for id := range told {
+				if _, o := e.Peek(id); o != engine.OK {
+					lost = id
+				}
+			}
+		})
+		if lost != 0 {
+			w.kill()
+			return duplicates, lost
+		}
+		w.disk.CutAt(w.disk.Ops() + 1 + w.rng.IntN(150))
+		var sessions []*engine.Session
+		for range 60 {
+			turn := make(map[uint64]bool)
+			err := w.broker.Call(func(e *engine.Engine, now int64) {
+				w.check(e)
+				for len(sessions) < 4 {
+					sessions = append(sessions, e.Open(nil))
+				}
+				for range 1 + w.rng.IntN(5) {
+					w.actUnique(e, now, sessions[w.rng.IntN(4)], turn, told)
+				}
+			})
+			if err == nil && !w.dark() || hasty {
+				for id, duplicate := range turn {
+					told[id] = true
+					duplicates += map[bool]int{true: 1}[duplicate]
+				}
+			}
+			if w.rest(); w.dark() {
+				break
+			}
+			if w.rng.IntN(30) == 0 {
+				w.disk.SetLimit(int64(w.rng.IntN(2)))
+			}
+		}
+		if w.dark() || w.rng.IntN(2) == 0 {
+			w.powerCut()
+		} else {
+			w.disk.CutAt(0)
+			w.kill()
+		}
+	}
+	return duplicates, 0
+}
+
+// actUnique does something, and notes in turn the jobs of which puts are told, and whether those were duplicates. What it
+// deletes need not be there any more.
+func (w *world) actUnique(e *engine.Engine, now int64, s *engine.Session, turn, told map[uint64]bool) {
+	id := e.LastID() - w.rng.Uint64N(min(e.LastID()+1, 20))
+	switch w.rng.IntN(12) {
+	default:
+		id, o := e.Put(now, s, engine.Spec{Pri: w.rng.Uint32N(3), TTR: 1 + w.rng.Uint32N(3), Delay: w.rng.Uint32N(2)}, make([]byte, w.rng.IntN(200)))
+		if o == engine.OK || o == engine.Duplicate {
+			turn[id] = o == engine.Duplicate
+		}
+	case 4, 5:
+		e.Reserve(now, s, 0)
+	case 6:
+		e.ReserveJob(now, s, id)
+	case 7:
+		e.Release(now, s, id, 0, w.rng.Uint32N(2))
+	case 8:
+		e.Bury(s, id, 0)
+	case 9:
+		e.KickJob(now, id)
+	case 10, 11:
+		delete(turn, id)
+		delete(told, id)
+		e.Delete(s, id)
+	}
+}
+
+// The test above finds a server that tells its clients of jobs before they are durable.
+func TestUniquePlanted(t *testing.T) {
+	found := false
+	eachSeed(t, 3, func(t *testing.T, name string, seed uint64) {
+		_, lost := livesUnique(t, name, seed, true)
+		found = found || lost != 0
+	})
+	if !found {
+		t.Error("no job is lost, though the server tells of jobs that are not durable")
 	}
 }
