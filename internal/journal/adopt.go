@@ -102,9 +102,7 @@ func (j *Journal) appendJob(c engine.Change) error {
 		return nil
 	}
 	j.cleaner.appended = 0
-	err := j.files.Flush()
-	j.trimRecent()
-	return err
+	return j.files.Flush()
 }
 
 // makeDurable appends a record of the adoption and makes all durable, whatever
@@ -115,11 +113,7 @@ func (j *Journal) makeDurable(kind engine.ChangeKind) error {
 	}
 	j.cleaner.appended = 0
 	j.dirty = false
-	if err := cmp.Or(j.files.Flush(), j.files.Sync()); err != nil {
-		return err
-	}
-	j.trimRecent()
-	return nil
+	return cmp.Or(j.files.Flush(), j.files.Sync())
 }
 
 // deleteAll deletes all jobs: those of an adoption that was not done.

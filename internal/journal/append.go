@@ -87,7 +87,6 @@ func (j *Journal) note(c *engine.Change, at wal.Pos) {
 		if ok { // else its deletion follows in the same turn
 			j.uncount(before)
 			j.jobsIn[uint32(at.Segment)]++
-			j.recent = append(j.recent, jobRecord{at, c.ID})
 		}
 	case engine.JobDeleted:
 		j.replaced(c.Segment, at)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/journal/record"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
@@ -29,29 +30,18 @@ func (j *Journal) heal(now int64) (next int64) {
 
 // recover gets the log out of its failed state.
 func (j *Journal) recover() error {
-	moved, failed := make(map[wal.Pos]wal.Pos), uint64(0)
-	if err := j.files.Recover(func(from, to wal.Pos) {
-		moved[from] = to
+	failed := uint64(0)
+	if err := j.files.Recover(func(from, to wal.Pos, payload []byte) {
 		failed = cmp.Or(failed, from.Segment) // the records come in order
+		if record.IsPut(payload) {
+			j.moved(payload, to)
+		}
 	}); err != nil {
 		return err
-	}
-	for _, p := range j.recent {
-		if to, ok := moved[p.at]; ok {
-			if c, ok := j.segmentOf(p.id); ok && uint64(c.Segment) == p.at.Segment {
-				j.uncount(c.Segment)
-				j.replaced(c.Segment, to)
-				if _, ok := j.inFlight.setSegment(c.ID, uint32(to.Segment)); !ok {
-					j.eng.SetSegment(&c, uint32(to.Segment))
-				}
-				j.jobsIn[uint32(to.Segment)]++
-			}
-		}
 	}
 	if failed != 0 {
 		j.standing.moved(failed)
 	}
-	j.recent = j.recent[:0]
 	j.setTarget()
 	// The new places of these records are not known. 0 makes cleaning write them
 	// again.
@@ -60,4 +50,23 @@ func (j *Journal) recover() error {
 	j.bytes = j.files.Stats().Bytes
 	j.health.healed(j.log)
 	return nil
+}
+
+// moved notes where the whole record of a job is that was written again. The records that
+// are not durable are the last ones, so the last of a job is the one that counts.
+func (j *Journal) moved(payload []byte, to wal.Pos) {
+	put, err := record.Decode(payload, j.opt.Epoch, j.tubes)
+	if err != nil {
+		return // it was encoded here
+	}
+	c, ok := j.segmentOf(put.ID)
+	if !ok {
+		return // it is deleted
+	}
+	j.uncount(c.Segment)
+	j.replaced(c.Segment, to)
+	if _, ok := j.inFlight.setSegment(c.ID, uint32(to.Segment)); !ok {
+		j.eng.SetSegment(&c, uint32(to.Segment))
+	}
+	j.jobsIn[uint32(to.Segment)]++
 }

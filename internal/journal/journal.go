@@ -63,7 +63,6 @@ type Journal struct {
 	inFlight   inFlight           // J5: of the leader of a cluster
 	appended   int                // so many facts of the entry that AppendCommitted is about were appended before
 	now        int64              // of the last Housekeep on the engine's clock; of a member: of the last entry
-	recent     []jobRecord        // all whole records that are not durable, in order, and perhaps some that are
 	cleaner    cleaner
 	rewriting  *rewriting        // nil if the journal is not being rewritten
 	tubes      map[string]string // scratch of cleaning: names
@@ -81,12 +80,6 @@ type Journal struct {
 		sync.Mutex
 		wal.Target
 	}
-}
-
-// A jobRecord is where the whole record of a job was written.
-type jobRecord struct {
-	at wal.Pos
-	id uint64
 }
 
 // Stats describe a journal.
@@ -134,7 +127,6 @@ func (j *Journal) Flush() (durable bool, err error) {
 	j.unsynced += max(j.unflushed, 1) // records that remove segments are not counted
 	j.unflushed = 0
 	j.setTarget()
-	j.trimRecent()
 	return j.opt.Sync != 0, nil
 }
 
@@ -153,16 +145,6 @@ func (j *Journal) Sync() error {
 		return fmt.Errorf("journal: %w", err)
 	}
 	return nil
-}
-
-// trimRecent removes records from recent that are durable, if they are at least half of
-// them. Removing a few each time would move all others each time, and without syncs
-// there are many. Durable ones do no harm.
-func (j *Journal) trimRecent() {
-	durable := j.files.Durable()
-	for n := len(j.recent); n > 0 && j.recent[n/2].at.Compare(durable) < 0; n = len(j.recent) {
-		j.recent = append(j.recent[:0], j.recent[n/2+1:]...)
-	}
 }
 
 // Housekeep implements broker.Log.

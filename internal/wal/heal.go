@@ -28,15 +28,15 @@ type unsaved struct {
 // Recover tries to leave the failed state: it writes all records since the last
 // successful sync to a new segment and makes them durable. If that works the log can
 // be written again, and moved, if not nil, is called for each of these records, in
-// order, with its old and its new position. Otherwise Recover returns what is still
-// wrong, and the log stays as it was; Recover can be called again at any time.
-// Earlier Targets stay failed.
+// order, with its old and its new position and its payload. Otherwise Recover returns
+// what is still wrong, and the log stays as it was; Recover can be called again at any
+// time. Earlier Targets stay failed.
 //
 // Recover needs room that is not reserved. It succeeds only if there is room for all
 // reservations too.
 //
 // If the log is not in the failed state nothing happens.
-func (l *Log) Recover(moved func(from, to Pos)) error {
+func (l *Log) Recover(moved func(from, to Pos, payload []byte)) error {
 	if l.lock == nil || l.scan != nil || l.err == ErrClosed {
 		return l.writable()
 	}
@@ -67,7 +67,7 @@ func (l *Log) Recover(moved func(from, to Pos)) error {
 	if moved != nil {
 		for i, r := range h.records {
 			if r.from == 0 { // else its beginning is where it was
-				moved(r.start, to[i])
+				moved(r.start, to[i], r.payload)
 			}
 		}
 	}

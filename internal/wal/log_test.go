@@ -156,7 +156,7 @@ func TestFailedTarget(t *testing.T) {
 		t.Errorf("sync: %v", err)
 	}
 	moved := map[Pos]Pos{}
-	must(t, l.Recover(func(from, to Pos) { moved[from] = to }))
+	must(t, l.Recover(func(from, to Pos, _ []byte) { moved[from] = to }))
 	if len(moved) != 2 || moved[lost].Segment <= lost.Segment || moved[first] != (Pos{}) {
 		t.Errorf("moved %v", moved)
 	}

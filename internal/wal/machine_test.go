@@ -228,7 +228,7 @@ func (m *machine) agree() error {
 func (m *machine) recover() error {
 	failed := m.log.Err() != nil
 	next := m.durable
-	err := m.log.Recover(func(from, to Pos) {
+	err := m.log.Recover(func(from, to Pos, _ []byte) {
 		for m.records[next] != from { // sealed before the failure, so durable
 			next++
 		}

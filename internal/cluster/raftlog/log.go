@@ -209,7 +209,7 @@ func (l *Log) Recover() error {
 		return nil
 	}
 	moved := map[wal.Pos]wal.Pos{}
-	if err := l.wal.Recover(func(from, to wal.Pos) {
+	if err := l.wal.Recover(func(from, to wal.Pos, _ []byte) {
 		moved[from] = to
 		l.update(func() { l.note(to, l.highestOf(from.Segment)) })
 	}); err != nil {

@@ -1,0 +1,28 @@
+package journal
+
+import (
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// Without a sync that anybody is promised, a full segment has little left to be
+// synced within the turn that fills it.
+func TestLittleIsUnsynced(t *testing.T) {
+	for name, opt := range map[string]Options{"never": {Sync: -1}, "later": {Sync: time.Hour}} {
+		t.Run(name, func(t *testing.T) {
+			opt.SegmentSize = 64 << 10
+			b := newBench(t, opt)
+			most := int64(0)
+			for range 2000 {
+				b.turn(func() { b.put(engine.Spec{}, 100) })
+				b.log.syncing.wait()
+				most = max(most, b.log.unsynced)
+			}
+			if limit := opt.SegmentSize/unsyncedShare + 1<<10; most > limit {
+				t.Errorf("%d bytes were not durable, want at most %d", most, limit)
+			}
+		})
+	}
+}
