@@ -34,9 +34,8 @@
 //
 // # Who syncs
 //
-// At most one sync runs at a time. A caller of Do that has to wait, and finds
-// none under way, leads one for everything that is flushed. A caller of Start
-// decides when to sync: Sync runs it in the caller's goroutine, StartSync in one of
+// At most one sync runs at a time, for everything that is flushed. A caller of Start
+// decides when: Sync runs it in the caller's goroutine, as Do does, StartSync in one of
 // the broker. Sync costs less; StartSync lets the caller do other things while a
 // disk is slow (doc/decisions/0009).
 //
@@ -66,7 +65,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -216,40 +214,35 @@ func New(e *engine.Engine, opt Options) *Broker {
 type Caller struct {
 	b    *Broker
 	req  Request
-	next chan step
+	next chan bool  // lead a turn; false: the turn is over
+	done chan error // the turn of Do is settled
 
-	// Owned by the caller until it is in the queue, then by the turn. After a turn
-	// that is not settled, err belongs to the goroutine that settles it.
-	settler Settler // of Start; nil: the caller of Do waits
-	settled bool    // the turn was settled at its end
-	err     error   // of a settled turn
+	// Owned by the caller until it is in the queue, then by the turn.
+	settler Settler
+	settled bool  // the turn was settled at its end
+	err     error // of a settled turn
 }
-
-// A step is what the goroutine of a caller does next.
-type step uint8
-
-const (
-	stepWait     step = iota // wait until another goroutine says what to do
-	stepLeadTurn             // run a turn
-	stepLeadSync             // run a sync
-	stepReturn               // return: the turn of Start is over, or that of Do is settled
-)
 
 // NewCaller returns a Caller for the requests of r.
 func (b *Broker) NewCaller(r Request) *Caller {
-	return &Caller{b: b, req: r, next: make(chan step, 1)}
+	return &Caller{b: b, req: r, next: make(chan bool, 1), done: make(chan error, 1)}
 }
 
 // Do applies the request in a turn and returns when that turn is settled. The
 // error is that of the Log; see Settler.
-//
-// With a log the caller yields before it leads a turn. Others that are about to
-// call can then join the turn and share its sync, which costs far more than a
-// switch between goroutines.
 func (c *Caller) Do() error {
-	c.settler = nil
-	return c.run(c.b.log != nil)
+	settled, err := c.Start((*blocked)(c))
+	if settled {
+		return err
+	}
+	c.b.Sync()
+	return <-c.done
 }
+
+// blocked is the Settler of Do.
+type blocked Caller
+
+func (c *blocked) Settled(err error) { c.done <- err }
 
 // Start applies the request in a turn and returns when the turn is over. It may
 // wait for other turns, but never for a sync.
@@ -260,46 +253,20 @@ func (c *Caller) Do() error {
 // anything.
 func (c *Caller) Start(s Settler) (settled bool, err error) {
 	c.settler = s
-	err = c.run(false)
-	if !c.settled {
-		return false, nil
+	if c.b.enqueue(c) || <-c.next {
+		c.b.turn(c)
 	}
-	return true, err
+	return c.settled, c.err
 }
 
-// run takes steps until the call is over.
-func (c *Caller) run(yield bool) error {
-	b := c.b
-	next := b.enqueue(c)
-	if next == stepLeadTurn && yield {
-		runtime.Gosched()
-	}
-	for {
-		switch next {
-		case stepWait:
-			next = <-c.next
-		case stepLeadTurn:
-			next = b.turn(c)
-		case stepLeadSync:
-			b.sync()
-			next = stepWait // the sync has told this caller too
-		case stepReturn:
-			return c.err
-		}
-	}
-}
-
-// enqueue queues up for the next turn. If no turn has a leader, the caller leads
-// it.
-func (b *Broker) enqueue(c *Caller) step {
+// enqueue queues up for the next turn. If no turn has a leader, the caller is to lead it.
+func (b *Broker) enqueue(c *Caller) (lead bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.mu.queue = append(b.mu.queue, c)
-	if b.mu.led {
-		return stepWait
-	}
+	lead = !b.mu.led
 	b.mu.led = true
-	return stepLeadTurn
+	return lead
 }
 
 // Call applies a function in a turn, for callers that do so rarely: it allocates. It

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"sync"
 )
@@ -19,7 +18,7 @@ import (
 //
 // B1. settled <= wanted <= flushed, and none of them ever gets smaller.
 // B2. If settled < wanted, exactly one goroutine has the lead: it syncs, or has
-// been told to. Otherwise no goroutine syncs, and no caller of Do waits.
+// been told to. Otherwise no goroutine syncs.
 // B3. waiting is in the order of positions. All positions in it are larger than
 // settled and at most flushed.
 type commit struct {
@@ -39,33 +38,15 @@ type commit struct {
 type waiter struct {
 	position uint64
 	settler  Settler
-	caller   *Caller // if it waits in Do
-	err      error   // the turn has failed already, and waits only to keep the order
-}
-
-// blocked tells a caller in Do that its turn is settled.
-type blocked Caller
-
-func (c *blocked) Settled(err error) {
-	c.err = err
-	c.next <- stepReturn
+	err      error // the turn has failed already, and waits only to keep the order
 }
 
 // addTurn gives the running turn its position, and reports whether it is settled already.
-// If not, its callers and Settlers wait, and addTurn returns what the leader of the turn
-// does next. This is one step: nobody would tell them of a sync that ended in between.
-func (c *commit) addTurn(durable bool, callers []*Caller, leader *Caller, settlers []Settler, err error) (settled bool, next step) {
+// If not, its callers and Settlers wait. This is one step: nobody would tell them of a
+// sync that ended in between.
+func (c *commit) addTurn(durable bool, callers []*Caller, leader *Caller, settlers []Settler, err error) (settled bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.place(durable, err) {
-		return true, stepReturn
-	}
-	return false, c.enlist(callers, leader, settlers, err)
-}
-
-// place gives the running turn its position, and reports whether it is settled already.
-// The caller holds mu.
-func (c *commit) place(durable bool, err error) (settled bool) {
 	before := c.flushed
 	if !durable || err != nil {
 		c.flushed++
@@ -73,41 +54,25 @@ func (c *commit) place(durable bool, err error) (settled bool) {
 	if err != nil && c.settled == before { // failed, and no earlier turn to wait for
 		c.settled, c.wanted = c.flushed, c.flushed
 	}
-	return c.settled == c.flushed
+	if c.settled == c.flushed {
+		return true
+	}
+	for _, s := range settlers {
+		c.waiting = append(c.waiting, waiter{c.flushed, s, err})
+	}
+	for _, k := range callers {
+		c.waiting = append(c.waiting, waiter{c.flushed, k.settler, err})
+		k.returns(leader, false, nil)
+	}
+	return false
 }
 
-// enlist makes the callers and Settlers of the running turn wait until it is
-// settled. Callers of Start return. If a caller of Do waits and no goroutine has
-// the lead, that caller gets it, preferably the leader of the turn. enlist returns
-// what the leader of the turn does next. The caller holds mu.
-func (c *commit) enlist(callers []*Caller, leader *Caller, settlers []Settler, err error) (next step) {
-	for _, s := range settlers {
-		c.waiting = append(c.waiting, waiter{c.flushed, s, nil, err})
+// returns lets a caller return from Start: the leader returns from the turn itself.
+func (k *Caller) returns(leader *Caller, settled bool, err error) {
+	k.settler, k.settled, k.err = nil, settled, err
+	if k != leader {
+		k.next <- false
 	}
-	var syncs *Caller
-	for _, k := range callers {
-		if k.settler == nil {
-			c.waiting = append(c.waiting, waiter{c.flushed, (*blocked)(k), k, err})
-			if syncs == nil || k == leader {
-				syncs = k
-			}
-			continue
-		}
-		c.waiting = append(c.waiting, waiter{c.flushed, k.settler, nil, err})
-		k.settler, k.settled, k.err = nil, false, nil
-		if k == leader {
-			next = stepReturn
-		} else {
-			k.next <- stepReturn
-		}
-	}
-	if syncs != nil && c.requestSync() {
-		if syncs == leader {
-			return stepLeadSync
-		}
-		syncs.next <- stepLeadSync
-	}
-	return next
 }
 
 // requestSync asks for a sync of what is flushed. It returns true if the caller
@@ -145,22 +110,14 @@ func (b *Broker) Sync() {
 	}
 }
 
-// sync syncs once and passes the lead on: to a caller that waits in Do, or to a
-// goroutine.
+// sync syncs once and passes the lead on to a goroutine.
 func (b *Broker) sync() {
 	c := &b.commit
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !b.syncLocked() {
-		return
+	if b.syncLocked() {
+		c.goroutines.Go(b.syncAll)
 	}
-	for _, w := range c.waiting {
-		if w.caller != nil {
-			w.caller.next <- stepLeadSync
-			return
-		}
-	}
-	c.goroutines.Go(b.syncAll)
 }
 
 // syncAll syncs until nothing is wanted any more.
@@ -243,9 +200,6 @@ func (b *Broker) Check() error {
 			return fmt.Errorf("broker: a waiter for position %d comes after one for %d; flushed is %d", w.position, last, c.flushed)
 		}
 		last = w.position
-		if w.caller != nil && c.settled == c.wanted {
-			return errors.New("broker: a caller waits for a sync that no goroutine leads")
-		}
 	}
 	return nil
 }

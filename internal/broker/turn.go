@@ -7,9 +7,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// turn runs one turn, led by c, whose request is in the queue. It returns what c
-// does next.
-func (b *Broker) turn(c *Caller) step {
+// turn runs one turn, led by c, whose request is in the queue.
+func (b *Broker) turn(c *Caller) {
 	callers := b.gather()
 	w := stopwatch{began: b.now(), requests: len(callers)}
 	begin := max(w.began, b.last+1)
@@ -23,12 +22,11 @@ func (b *Broker) turn(c *Caller) step {
 	if b.refused {
 		durable, err = b.refuse(durable, err)
 	}
-	next := b.conclude(callers, c, durable, err)
+	b.conclude(callers, c, durable, err)
 	b.flushed(&w)
 	b.housekeep(now)
 	b.measureTurn(&w, now-begin)
 	b.passLead()
-	return next
 }
 
 // gather takes the queue, and the engine that is to be used from now on.
@@ -124,34 +122,21 @@ func (b *Broker) noteDeposed(err error, engines uint64) {
 	}
 }
 
-// conclude tells the callers of this turn that it is settled, or makes them wait
-// for a sync. It returns what the leader does next.
-func (b *Broker) conclude(callers []*Caller, leader *Caller, durable bool, err error) step {
-	settled, next := true, stepReturn
-	if b.log != nil {
-		settled, next = b.commit.addTurn(durable, callers, leader, b.settlers, err)
-	}
-	if settled {
-		b.settleCallers(callers, leader, err)
+// conclude tells the callers and Settlers of this turn that it is settled, or makes them
+// wait for a sync.
+func (b *Broker) conclude(callers []*Caller, leader *Caller, durable bool, err error) {
+	if b.log == nil || b.commit.addTurn(durable, callers, leader, b.settlers, err) {
+		for _, s := range b.settlers {
+			s.Settled(err)
+		}
+		for _, c := range callers {
+			c.returns(leader, true, err)
+		}
 	}
 	clear(callers)
 	b.emptyQueue = callers
 	clear(b.settlers)
 	b.settlers = b.settlers[:0]
-	return next
-}
-
-// settleCallers tells all callers and Settlers of this turn that it is settled.
-func (b *Broker) settleCallers(callers []*Caller, leader *Caller, err error) {
-	for _, s := range b.settlers {
-		s.Settled(err)
-	}
-	for _, c := range callers {
-		c.settler, c.settled, c.err = nil, true, err
-		if c != leader {
-			c.next <- stepReturn
-		}
-	}
 }
 
 // housekeep lets the log do its own work, and sets the timer for what comes due
@@ -195,7 +180,7 @@ func (b *Broker) passLead() {
 	}
 	b.mu.Unlock()
 	if next != nil {
-		next.next <- stepLeadTurn
+		next.next <- true
 	}
 }
 
