@@ -114,7 +114,7 @@ var arrows = map[string]string{
 	"internal/cli/advice":  "internal/cli/kit internal/cluster internal/journal internal/vfs internal/wal",
 	"internal/cli/queue":   "client client/admin client/worker internal/cli/kit internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
 	"internal/cli/top":     "internal/health charm.land/bubbletea github.com/charmbracelet",
-	"internal/cli/journal": "internal/journal/binlog internal/cli/advice internal/cli/kit internal/engine internal/jobjson internal/journal internal/vfs internal/wal github.com/spf13",
+	"internal/cli/journal": "client/admin internal/journal/binlog internal/cli/advice internal/cli/kit internal/engine internal/jobjson internal/journal internal/vfs internal/wal github.com/spf13",
 	"internal/cli/cluster": "internal/cli/advice internal/cli/kit internal/cluster internal/cluster/consistency internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",
 	"internal/cli/bench":   "client internal/cli/kit github.com/HdrHistogram github.com/spf13 golang.org/x/sync",
 

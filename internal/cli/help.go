@@ -97,8 +97,8 @@ func printCommands(w io.Writer, cmd *cobra.Command, group string) {
 }
 
 // printFlags prints the flags in the order of their definition, by group, the
-// explanations in one column. Those that say where the server is are the same for many
-// commands, and come last.
+// explanations in one column. The help comes last, before those that say where the server is,
+// which are the same for many commands.
 func printFlags(w io.Writer, flags *pflag.FlagSet) {
 	var rows []flagRow
 	width := 0
@@ -108,10 +108,7 @@ func printFlags(w io.Writer, flags *pflag.FlagSet) {
 			rows, width = append(rows, r), max(width, len(r.left))
 		}
 	})
-	slices.SortStableFunc(rows, func(a, b flagRow) int {
-		last := map[string]int{kit.ServerTitle: 1}
-		return last[a.title] - last[b.title]
-	})
+	slices.SortStableFunc(rows, func(a, b flagRow) int { return a.rank() - b.rank() })
 	indent := "\n" + strings.Repeat(" ", 2+width+2)
 	title := ""
 	for _, r := range rows {
@@ -130,9 +127,24 @@ type flagRow struct {
 	usage string // lines
 }
 
+const helpUsage = "print this help"
+
+func (r *flagRow) rank() int {
+	switch {
+	case r.title == kit.ServerTitle:
+		return 2
+	case r.usage == helpUsage:
+		return 1
+	}
+	return 0
+}
+
 func describeFlag(f *pflag.Flag) flagRow {
 	value, usage := pflag.UnquoteUsage(f)
 	r := flagRow{title: "Options", left: "    --" + f.Name, usage: withDefault(usage, f)}
+	if f.Name == "help" {
+		r.usage = helpUsage
+	}
 	if a := f.Annotations[kit.GroupKey]; len(a) > 0 {
 		r.title = a[0]
 	}

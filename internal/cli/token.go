@@ -20,35 +20,23 @@ func newToken() *cobra.Command {
 configuration of the server gets its hash, from which nobody can find the token.`,
 		Example: "  beanpole token new\n  beanpole token hash < mail.token",
 	},
-		&cobra.Command{
-			Use:     "new",
-			Short:   "make a token of 256 random bits, and its hash",
-			Example: "  beanpole token new",
-			Args:    kit.NoArguments,
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				token := access.NewToken()
-				hash, err := access.HashOf(token)
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "token: %s\nhash: %s\n", token, hash)
+		kit.NewCommand("new", "make a token of 256 random bits, and its hash", "", "  beanpole token new", "", func(cmd *cobra.Command, _ []string) error {
+			token := access.NewToken()
+			hash, err := access.HashOf(token)
+			if err != nil {
 				return err
-			},
-		},
-		&cobra.Command{
-			Use:     "hash",
-			Short:   "read a token from standard input and print its hash",
-			Example: "  beanpole token hash < mail.token",
-			Args:    kit.NoArguments,
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				line, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
-				hash, err := access.HashOf(strings.TrimRight(line, "\r\n"))
-				if err != nil {
-					return kit.UsageError("%s", strings.TrimPrefix(err.Error(), "access: "))
-				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "hash: %s\n", hash)
-				return err
-			},
-		},
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "token: %s\nhash: %s\n", token, hash)
+			return err
+		}),
+		kit.NewCommand("hash", "read a token from standard input and print its hash", "", "  beanpole token hash < mail.token", "", func(cmd *cobra.Command, _ []string) error {
+			line, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+			hash, err := access.HashOf(strings.TrimRight(line, "\r\n"))
+			if err != nil {
+				return kit.UsageError("%s", strings.TrimPrefix(err.Error(), "access: "))
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "hash: %s\n", hash)
+			return err
+		}),
 	)
 }

@@ -37,14 +37,9 @@ func commit() string {
 }
 
 func newVersion() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "print the version of this binary",
-		Args:  kit.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "beanpole %s\ngo       %s %s/%s\ncommit   %s\n",
-				versionOf(cmd), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit())
-			return err
-		},
-	}
+	return kit.NewCommand("version", "print the version of this binary", "", "", "", func(cmd *cobra.Command, _ []string) error {
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "beanpole %s\ngo       %s %s/%s\ncommit   %s\n",
+			versionOf(cmd), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit())
+		return err
+	})
 }

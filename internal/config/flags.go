@@ -115,7 +115,7 @@ func (opt *Options) defineLog(fs *pflag.FlagSet) {
 	define(fs, fileFlag, "", as(&opt.File, parseFile, unlessEmpty), "read settings from `FILE` too, TOML with the long\n"+
 		"names of these options (none)")
 	fs.BoolVarP(&opt.Version, "version", "v", false, "print the version and exit")
-	fs.BoolP("help", "h", false, "print this help and exit")
+	fs.BoolP("help", "h", false, "print this help")
 	fs.BoolVarP(&opt.compact, "c", "c", opt.compact, "")
 	fs.BoolVarP(&opt.noCompact, "n", "n", opt.noCompact, "")
 	fs.Lookup("c").Hidden, fs.Lookup("n").Hidden = true, true

@@ -23,12 +23,12 @@ import (
 )
 
 const long = `Benchmark a server: each connection puts jobs, reserves as many, deletes them, and begins
-again, as a program with the Go client does. The result is how many of these commands the server
-executed in a second, and how long a reply took.
+again, as a program with the Go client does. The result is how many of these commands the
+server executed in a second, and how long a reply took.
 
-The jobs are put into the tube bench, which must not have others. They are deleted again, also if
-the benchmark is interrupted. The clients run on this machine: if they share its processors with
-the server, that shows in the result.`
+The jobs are put into the tube bench, which must not have others. They are deleted again,
+also if the benchmark is interrupted. The clients run on this machine: if they share its
+processors with the server, that shows in the result.`
 
 const example = `  beanpole bench --connections 50
   beanpole bench --connections 8 --in-flight 64 --body 1000 --duration 10s

@@ -33,7 +33,7 @@ cannot be used.`
 // New returns the command cluster.
 func New() *cobra.Command {
 	return kit.Group(&cobra.Command{
-		Use:     "cluster COMMAND ...",
+		Use:     "cluster COMMAND",
 		Short:   "create a cluster and manage its members",
 		Long:    long,
 		Example: example,

@@ -42,7 +42,7 @@ func defineListen(cmd *cobra.Command, listen *string) {
 
 func checkListen(listen string) error {
 	if listen == "" {
-		return kit.UsageError("--listen is missing: the address by which the other members reach this one, such as 10.0.0.1:11400")
+		return kit.UsageError("--listen is needed: the address by which the other members reach this one, such as 10.0.0.1:11400")
 	}
 	if err := directory.CheckAddress(listen); err != nil {
 		return kit.UsageError("--listen: %w", err)
@@ -102,8 +102,8 @@ func refuseBinlogs(dir string) error {
 func newJoinToken() *cobra.Command {
 	var out string
 	cmd := newCommand("join-token DIR", "print a token by which one server can join", `Print a token, one line, by which one server can join the cluster of the member
-whose directory this is. It is good once, for an hour, at this member. Whoever has it can become a
-member, so keep it as you keep a password.
+whose directory this is. The token is valid once, for an hour, at this member. Whoever has it
+can become a member, so keep it as you keep a password.
 `, "  beanpole cluster join-token /var/lib/beanpole > token", "DIR", func(cmd *cobra.Command, args []string) error {
 		d, err := open(args[0])
 		if err != nil {
@@ -235,7 +235,7 @@ func (j *joining) run(cmd *cobra.Command, dir, addr string, inPlaceOf uint64) er
 // readToken reads the token in a file.
 func readToken(file string, stdin io.Reader) (directory.Token, error) {
 	if file == "" {
-		return directory.Token{}, kit.UsageError("--join-token-file is missing: what beanpole cluster join-token DIR prints at a member")
+		return directory.Token{}, kit.UsageError("--join-token-file is needed: what beanpole cluster join-token DIR prints at a member")
 	}
 	var line string
 	if file == "-" {

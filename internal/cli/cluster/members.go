@@ -20,16 +20,17 @@ import (
 func newStatus() *cobra.Command {
 	var asJSON, isOffline bool
 	var target kit.Connection
-	cmd := newCommand("status [DIR|-a ADDR] [--offline] [--json]", "show the members of a cluster, and who leads", `Show the members of a cluster: who leads, which of them vote, whether they can be reached, when they
-were heard last, how many entries of the log they lack ("-" is not known), and what is wrong. With a
-member's directory the leader is asked, whichever member that is of, if any knows one. Without it, a
-member is asked at its port for clients, as by other commands: without a leader it does not answer,
-and closes the connection. The exit code is 1 if there is no majority, and 3 if that member cannot be
-reached.
+	cmd := newCommand("status [DIR|-a ADDR] [--offline] [--json]", "show the members of a cluster, and who leads", `Show the members of a cluster: who leads, which of them vote, whether they can be reached,
+when they were heard last, how many entries of the log they lack ("-" is not known), and what
+is wrong. With the directory of a member the leader is asked, if that member knows one.
+Without a directory a member is asked at its port for clients, as by other commands; if it
+knows no leader it closes the connection. The exit code is 1 if there is no majority, and 3 if
+that member cannot be reached.
 
-With --offline nobody is asked: it shows what the directory has, whose server need not run. The
-members are those that this one knew last. To choose the directory for "beanpole cluster recover",
-take the one whose log ends with the highest term, and of several the one with the highest entry.
+With --offline nobody is asked: the command shows what the directory has, and the server need
+not run. The members are those that this one knew last. To choose the directory for "beanpole
+cluster recover", take the one whose log ends with the highest term, and of several the one
+with the highest entry.
 `, "  beanpole cluster status /var/lib/beanpole\n  beanpole cluster status /var/lib/beanpole --json\n  beanpole cluster status\n  beanpole cluster status -a 10.0.0.2:11300\n  beanpole cluster status --offline /var/lib/beanpole", "[DIR]", func(cmd *cobra.Command, args []string) error {
 		if isOffline {
 			return showOffline(cmd, args, asJSON)

@@ -18,10 +18,11 @@ import (
 
 func newVerify() *cobra.Command {
 	var asJSON bool
-	cmd := newCommand("verify DIR [--json]", "compare the jobs of all members", `Compare what the members of the cluster of the member whose directory this is have in memory: all
-jobs with their bodies, states and tubes, the pauses of tubes, and policies that were set. The queue goes on meanwhile. Jobs that
-are put, deleted or changed during the consistency check are not compared, and their number is shown. The
-exit code is 1 if a member differs, or could not be asked.
+	cmd := newCommand("verify DIR [--json]", "compare the jobs of all members", `Compare what the members of a cluster have in memory: all jobs with their bodies, states
+and tubes, the pauses of tubes, and policies that were set. DIR is the directory of a member.
+Clients are served meanwhile. Jobs that are put, deleted or changed during the comparison are
+not compared, and their number is shown. The exit code is 1 if a member differs, or could not
+be asked.
 `, "  beanpole cluster verify /var/lib/beanpole", "DIR", func(cmd *cobra.Command, args []string) error {
 		d, err := open(args[0])
 		if err != nil {

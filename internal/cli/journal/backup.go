@@ -6,26 +6,22 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 const backupLong = `Copy the journal of a running beanpole over the network to the directory DIR, which is
-made, or is empty. All that was answered before the command began is in the copy, and of
-what was done meanwhile the beginning. The copy is read to see that it is whole;
-"beanpole -b DIR" starts from it. It needs the right peek on every tube, because all
-bodies are in it.
+created, or must be empty. The copy has every change that was acknowledged before the
+command began, and none after the first that it lacks. It is then read to see that it is
+whole; "beanpole -b DIR" starts from it. The command needs the right peek on every tube,
+because the copy has all bodies.
 
 "beanpole journal copy" does the same on the machine of the server, with the files alone.`
 
 // NewBackup returns the command backup, which copies a journal over the network.
 func NewBackup() *cobra.Command {
 	var s kit.Session
-	var pages kit.AdminPages
-	cmd := s.Command("backup", "DIR", "copy the journal of a running server to a directory", func(ctx context.Context, args []string) error {
-		a, err := pages.Client(&s.Server)
-		if err != nil {
-			return err
-		}
+	cmd, _ := s.AdminCommand("backup", "DIR", "copy the journal of a running server to a directory", func(ctx context.Context, a *admin.Client, args []string) error {
 		return unpack(args[0], func() (io.ReadCloser, error) {
 			archive, err := a.GetJournal(ctx)
 			if err != nil {
@@ -36,6 +32,5 @@ func NewBackup() *cobra.Command {
 	})
 	cmd.Long = backupLong
 	cmd.Example = "  beanpole backup --admin queue.example.com:11380 --token-file backup.token /backup/beanpole.$(date +%F)"
-	pages.Need(cmd.Flags(), "")
 	return cmd
 }

@@ -24,8 +24,9 @@ const convertLong = `Write the jobs of a journal as files that beanstalkd starts
 back. They are of version 7, which beanstalkd 1.12 and 1.13 read on 64-bit
 machines. No server may be running. The journal is not changed.
 
-beanstalkd knows no pauses on disk, no policies, and not which tube a policy has moved a job out
-of, so they are left out, and told. All else is kept: ids, states, the order of buried jobs, what is left of delays, counters.`
+On disk beanstalkd has no pauses, no policies, and no tube that a policy has moved a job out
+of. The command leaves them out, and says so. It keeps all else: ids, states, the order of
+buried jobs, what is left of delays, counters.`
 
 const convertExample = `  beanpole journal convert /var/lib/beanpole --beanstalkd /var/lib/beanstalkd
   chown -R beanstalkd: /var/lib/beanstalkd
@@ -42,7 +43,6 @@ func newConvert() *cobra.Command {
 		})
 	kit.AddFlags(cmd.Flags(), "Options", func(fs *pflag.FlagSet) {
 		fs.Func("beanstalkd", "write to the directory `OUT`, which is made, or is\nempty", kit.Into(&out, kit.ParseDir))
-		fs.BoolP("help", "h", false, "print this help")
 	})
 	return cmd
 }

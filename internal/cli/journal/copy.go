@@ -16,10 +16,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-const copyLong = `Copy a journal to the directory TO, which is made, or is empty. A server may be
-using the journal. All that was answered before the command began is in the copy,
-and of what was done meanwhile the beginning. The copy is read to see that it is
-whole; "beanpole -b TO" starts from it. The copy of a member's journal is that of a single server.`
+const copyLong = `Copy a journal to the directory TO, which is created, or must be empty. A server may be
+using the journal. The copy has every change that was acknowledged before the command began,
+and none after the first that it lacks. It is then read to see that it is whole; "beanpole
+-b TO" starts from it. The copy of a member's journal is that of a single server.`
 
 const copyExample = `  beanpole journal copy /var/lib/beanpole /backup/beanpole.$(date +%F)`
 

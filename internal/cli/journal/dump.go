@@ -65,7 +65,6 @@ func newDump() *cobra.Command {
 		}))
 		fs.BoolVar(&d.full, "full", false, "print bodies whole")
 		fs.BoolVar(&d.json, "json", false, "print JSON, an object a line")
-		fs.BoolP("help", "h", false, "print this help")
 	})
 	return cmd
 }
@@ -284,7 +283,7 @@ func (d *dump) body(body []byte) {
 }
 
 // order returns the ids of all jobs, ascending. In JSON the buried jobs come last, in the
-// order of burying, which a merge keeps.
+// order of burying, which an import keeps.
 func (d *dump) order(eng *engine.Engine) []uint64 {
 	type place struct {
 		rank int64 // of a buried job

@@ -11,8 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
-const long = `Look at a journal, the directory that "beanpole -b DIR" keeps its jobs in, repair
-it, copy it, convert it to files of beanstalkd, or have its server write it again. doc/journal.md explains what is in it.`
+const long = `Check, dump, repair, copy or convert a journal, the directory in which "beanpole -b DIR"
+keeps its jobs, or have its server rewrite it. doc/journal.md explains what is in it.`
 
 const example = `  beanpole journal check /var/lib/beanpole
   beanpole journal dump --live --tube mail /var/lib/beanpole
@@ -29,7 +29,7 @@ command line is wrong, 10 the directory cannot be used.`
 // New returns the command journal.
 func New() *cobra.Command {
 	return kit.Group(&cobra.Command{
-		Use:     "journal COMMAND DIR",
+		Use:     "journal COMMAND",
 		Short:   "check, dump, repair, copy, convert or rewrite a journal",
 		Long:    long,
 		Example: example,

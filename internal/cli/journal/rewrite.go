@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
@@ -19,24 +20,18 @@ whole journal was rewritten" when it has ended.
 
 func newRewrite() *cobra.Command {
 	var s kit.Session
-	var pages kit.AdminPages
-	cmd := s.Command("rewrite", "", "have a running server write all jobs to new files", func(ctx context.Context, _ []string) error {
-		a, err := pages.Client(&s.Server)
-		if err != nil {
-			return err
-		}
+	cmd, _ := s.AdminCommand("rewrite", "", "have a running server write all jobs to new files", func(ctx context.Context, a *admin.Client, _ []string) error {
 		if err := a.RewriteJournal(ctx); err != nil {
 			return err
 		}
 		if s.JSON {
 			return s.PrintJSON(map[string]bool{"rewriting": true})
 		}
-		_, err = fmt.Fprintln(s.Out, "the journal is being rewritten: the log of the server says when it has ended")
+		_, err := fmt.Fprintln(s.Out, "the journal is being rewritten: the log of the server says when it has ended")
 		return err
 	})
 	cmd.Long = rewriteLong
 	cmd.Example = "  beanpole journal rewrite --admin :11380"
 	s.DefineJSON(cmd)
-	pages.Need(cmd.Flags(), "")
 	return cmd
 }

@@ -47,9 +47,12 @@ func Group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// NewCommand returns a command that takes these arguments besides options, by name: "ID..." is one or more, "[ID]" may be missing.
+// NewCommand returns a command that takes these arguments besides options, by name: "ID..." is
+// one or more, "[ID]" may be missing.
 func NewCommand(use, short, long, example, args string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
-	return &cobra.Command{Use: use, Short: short, Long: long, Example: example, DisableFlagsInUseLine: true, Args: Arguments(args), RunE: run}
+	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, DisableFlagsInUseLine: true, Args: Arguments(args), RunE: run}
+	cmd.Flags().SortFlags = false
+	return cmd
 }
 
 // UnknownArgument returns the error for arguments that a command does not take, and

@@ -138,8 +138,8 @@ func (a *adminPages) unreachable(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		why = errors.New("they do not speak TLS: leave out --tls and what begins with it")
 	}
-	return WithCode(ExitDisconnected, fmt.Errorf("no admin pages at %s: %w; a beanpole has them if it was started with --admin, "+
-		"beanstalkd has none, and --admin or BEANPOLE_ADMIN says here where they are", a.addr, why))
+	return WithCode(ExitDisconnected, fmt.Errorf("no admin pages at %s: %w; start the server with --admin, and say where they are "+
+		"with --admin or BEANPOLE_ADMIN (beanstalkd has none)", a.addr, why))
 }
 
 // AdminNeeds is the end of the help of a command that needs them.

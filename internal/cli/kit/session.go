@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
 // A Session is what a command works with that asks a server.
@@ -45,6 +47,20 @@ func (s *Session) Command(name, args, short string, run func(ctx context.Context
 	s.Server.Define(cmd.Flags())
 	cmd.Flags().SortFlags = false
 	return cmd
+}
+
+// AdminCommand is Command for one that asks the admin pages, and pages where they are.
+func (s *Session) AdminCommand(name, args, short string, run func(ctx context.Context, a *admin.Client, args []string) error) (cmd *cobra.Command, pages *AdminPages) {
+	pages = new(AdminPages)
+	cmd = s.Command(name, args, short, func(ctx context.Context, args []string) error {
+		a, err := pages.Client(&s.Server)
+		if err != nil {
+			return err
+		}
+		return run(ctx, a, args)
+	})
+	pages.Need(cmd.Flags(), "")
+	return cmd, pages
 }
 
 // DefineJSON adds the option to print JSON.

@@ -180,5 +180,5 @@ func NobodyThere(addr, given string, err error) error {
 			why += " (unix:" + addr + " is a socket)"
 		}
 	}
-	return WithCode(ExitDisconnected, fmt.Errorf("no server at %s: %s; 'beanpole' starts one, and %s says where it is", addr, why, given))
+	return WithCode(ExitDisconnected, fmt.Errorf("no server at %s: %s; start one with 'beanpole', or say where it is with %s", addr, why, given))
 }

@@ -19,9 +19,7 @@ const connectionsLong = `List the clients that are connected: where they come fr
 use and watch, what their last command was and since when they give none (IDLE), how many
 jobs they hold and for how long, and how long they have waited for one. With
 --close their connections are closed: what they hold becomes ready. It asks before, unless
---yes is given.
-
-` + kit.AdminNeeds
+--yes is given.`
 
 // A connection as JSON has it here: who is not known, and a command that was not given, are empty.
 type connection struct {
@@ -42,9 +40,8 @@ type connectionFilter struct {
 
 func newConnections() *cobra.Command {
 	var f connectionFilter
-	var pages kit.AdminPages
 	var remove, yes bool
-	cmd := newCommand("connections", "[ID...]", "list the connected clients, or close some", func(ctx context.Context, s *session, args []string) error {
+	cmd, _ := newAdminCommand("connections", "[ID...]", "list the connected clients, or close some", connectionsLong, func(ctx context.Context, s *session, a *admin.Client, args []string) error {
 		for _, arg := range args {
 			id, err := strconv.ParseUint(arg, 10, 64)
 			if err != nil {
@@ -55,10 +52,6 @@ func newConnections() *cobra.Command {
 		if remove && f.isAll() {
 			return kit.UsageError("--close needs IDs, or an option that says which connections")
 		}
-		a, err := pages.Client(&s.Server)
-		if err != nil {
-			return err
-		}
 		found, err := f.find(ctx, a)
 		if err != nil {
 			return err
@@ -68,7 +61,6 @@ func newConnections() *cobra.Command {
 		}
 		return s.closeAll(ctx, a, found, yes)
 	})
-	cmd.Long = connectionsLong
 	cmd.Example = "  beanpole connections --holding\n  beanpole connections --idle 1h --tube default\n  beanpole connections --job 17\n  beanpole connections --address 10.0.0.7: --close"
 	fs := cmd.Flags()
 	fs.StringSliceVarP(&f.tubes, "tube", "t", nil, "that use or watch one of these `TUBES`; * stands for\nany characters, ? for one")
@@ -80,7 +72,6 @@ func newConnections() *cobra.Command {
 	kit.DurationVar(fs, &f.idle, "idle", "", 0, 0, "that have given no command for this `TIME`, such as\n10m, and do not wait for a job")
 	fs.BoolVar(&remove, "close", false, "close them")
 	fs.BoolVarP(&yes, "yes", "y", false, "do not ask")
-	pages.Need(fs, "")
 	return cmd
 }
 
@@ -205,39 +196,27 @@ func plural(n int, noun string) string {
 }
 
 const drainLong = `Refuse new jobs: puts are answered DRAINING, and everything else works. It lasts until
-'beanpole undrain', or until the server starts again.
-
-` + kit.AdminNeeds
+'beanpole undrain', or until the server starts again.`
 
 func newDrain() *cobra.Command {
-	cmd := newDraining("drain", "refuse new jobs; everything else works", "puts are answered DRAINING from now on", (*admin.Client).Drain)
-	cmd.Long = drainLong
-	return cmd
+	return newDraining("drain", "refuse new jobs; everything else works", drainLong, "puts are answered DRAINING from now on", (*admin.Client).Drain)
 }
 
 func newUndrain() *cobra.Command {
-	cmd := newDraining("undrain", "take new jobs again", "puts are taken again", (*admin.Client).Undrain)
-	cmd.Long = "Take new jobs again.\n\n" + kit.AdminNeeds
-	return cmd
+	return newDraining("undrain", "take new jobs again", "Take new jobs again.", "puts are taken again", (*admin.Client).Undrain)
 }
 
-func newDraining(name, short, done string, do func(*admin.Client, context.Context) error) *cobra.Command {
-	var pages kit.AdminPages
-	cmd := newCommand(name, "", short, func(ctx context.Context, s *session, _ []string) error {
-		a, err := pages.Client(&s.Server)
-		if err != nil {
-			return err
-		}
+func newDraining(name, short, long, done string, do func(*admin.Client, context.Context) error) *cobra.Command {
+	cmd, _ := newAdminCommand(name, "", short, long, func(ctx context.Context, s *session, a *admin.Client, _ []string) error {
 		if err := do(a, ctx); err != nil {
 			return err
 		}
 		if s.JSON {
 			return s.PrintJSON(map[string]bool{"draining": name == "drain"})
 		}
-		_, err = fmt.Fprintln(s.Out, done)
+		_, err := fmt.Fprintln(s.Out, done)
 		return err
 	})
 	cmd.Example = "  beanpole " + name + " --admin :11380"
-	pages.Need(cmd.Flags(), "")
 	return cmd
 }

@@ -12,8 +12,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
-const findLong = `Find jobs by what is in their bodies, and by what the server knows of them. All that is
-asked for must hold:
+const findLong = `Find jobs by what is in their bodies, and by what the server knows of them. A job must meet
+all conditions of the query.
+
+The conditions:
 
   word "some text" /regexp/                 the body has it, or matches
   user.id:17  amount>100  /user/id:17       a value in it, at a path or a JSON pointer
@@ -21,27 +23,18 @@ asked for must hold:
   age>10m tries>=3 size>1k pri<1024         also id, left, delay, ttr, timeouts,
                                             releases, buries and kicks
 
-Bodies that are packed (gzip, zlib, base64, PHP, MessagePack) are looked into opened.
-
-` + kit.AdminNeeds
+Bodies that are packed (gzip, zlib, base64, PHP, MessagePack) are looked into opened.`
 
 func newFind() *cobra.Command {
-	var pages kit.AdminPages
 	var limit int
-	cmd := newCommand("find", "QUERY...", "find jobs in all tubes", func(ctx context.Context, s *session, args []string) error {
-		if len(args) == 0 || limit < 0 {
-			return kit.UsageError("find what? Give a query, such as user.id:17 state:buried; --limit is not negative")
-		}
-		a, err := pages.Client(&s.Server)
-		if err != nil {
-			return err
+	cmd, _ := newAdminCommand("find", "QUERY...", "find jobs in all tubes", findLong, func(ctx context.Context, s *session, a *admin.Client, args []string) error {
+		if limit < 0 {
+			return kit.UsageError("--limit is not negative; 0 is no limit")
 		}
 		return s.find(ctx, a, strings.Join(args, " "), limit)
 	})
-	cmd.Long = findLong
 	cmd.Example = "  beanpole find user.id:17 state:buried\n  beanpole find 'tries>=3 \"connection refused\"' tube:mail-* --json | jq -r .body"
 	cmd.Flags().IntVarP(&limit, "limit", "n", 100, "list `N` jobs and no more; 0: all")
-	pages.Need(cmd.Flags(), "")
 	return cmd
 }
 

@@ -242,8 +242,8 @@ func (p *priority) given() *uint32 {
 }
 
 const kickLong = `Make jobs ready: those with the IDs, or of each TUBE up to --count, buried ones if there
-are any, else delayed ones. With --state it is the jobs in that state, up to --count of each;
-those that are delayed are looked at and kicked one by one.` + idOrTube
+are any, else delayed ones. With --state it is the jobs in that state, up to --count of
+each; the delayed ones are looked at and kicked one by one.` + idOrTube
 
 func newKick() *cobra.Command {
 	var tubes tubeOption

@@ -38,17 +38,9 @@ func newPolicy() *cobra.Command {
 
 // newPolicyCommand returns one that uses the admin pages.
 func newPolicyCommand(name, args, short, more, examples string, run func(ctx context.Context, s *session, a *admin.Client, args []string) error) *cobra.Command {
-	pages := new(kit.AdminPages)
-	cmd := newCommand(name, args, short, func(ctx context.Context, s *session, args []string) error {
-		a, err := pages.Client(&s.Server)
-		if err != nil {
-			return err
-		}
-		return run(ctx, s, a, args)
-	})
-	cmd.Long = strings.ToUpper(short[:1]) + short[1:] + ".\n\n" + more + kit.AdminNeeds
+	long := strings.TrimSpace(strings.ToUpper(short[:1]) + short[1:] + ".\n\n" + more)
+	cmd, pages := newAdminCommand(name, args, short, long, run)
 	cmd.Example = examples
-	pages.Need(cmd.Flags(), "")
 	cmd.ValidArgsFunction = completePolicy(pages)
 	return cmd
 }

@@ -20,15 +20,12 @@ put here, have no origin: they stay, and the command says how many, unless --to 
 tube for all.
 
 An origin is in the journal and in all members of a cluster, but not in an export or a
-mirror.
-
-` + kit.AdminNeeds
+mirror.`
 
 func newRedrive() *cobra.Command {
-	var pages kit.AdminPages
 	var to string
 	var count uint32
-	cmd := newCommand("redrive", "TUBE", "bring dead jobs back to where they were tried", func(ctx context.Context, s *session, args []string) error {
+	cmd, _ := newAdminCommand("redrive", "TUBE", "bring dead jobs back to where they were tried", redriveLong, func(ctx context.Context, s *session, a *admin.Client, args []string) error {
 		in := &admin.StartTask{OfTube: admin.OfTube{Tube: args[0]}, Wait: 1, Do: "redrive", State: new("buried")}
 		if to != "" {
 			if err := client.CheckTube(to); err != nil {
@@ -39,18 +36,12 @@ func newRedrive() *cobra.Command {
 		if count > 0 {
 			in.Count = &count
 		}
-		a, err := pages.Client(&s.Server)
-		if err != nil {
-			return err
-		}
 		return s.redrive(ctx, a, in)
 	})
-	cmd.Long = redriveLong
 	cmd.Example = "  beanpole redrive mail.dead\n  beanpole redrive failed --to mail --count 10"
 	fs := cmd.Flags()
 	fs.StringVar(&to, "to", "", "bring them to this `TUBE`, wherever they come from")
 	fs.Uint32VarP(&count, "count", "n", 0, "bring back `N` jobs and no more; 0: all that are there")
-	pages.Need(fs, "")
 	cmd.ValidArgsFunction = completeTubes
 	cmd.RegisterFlagCompletionFunc("to", completeTubes) // fails for a flag that is not there
 	return cmd

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
@@ -49,6 +50,18 @@ func newCommand(name, args, short string, run runner) *cobra.Command {
 	cmd := s.command(name, args, short, run)
 	s.DefineJSON(cmd)
 	return cmd
+}
+
+// newAdminCommand is newCommand for one that asks the admin pages of a beanpole, and pages where
+// they are. long is its help, to which is added that it needs them.
+func newAdminCommand(name, args, short, long string, run func(ctx context.Context, s *session, a *admin.Client, args []string) error) (cmd *cobra.Command, pages *kit.AdminPages) {
+	s := &session{}
+	cmd, pages = s.AdminCommand(name, args, short, func(ctx context.Context, a *admin.Client, args []string) error {
+		return run(ctx, s, a, args)
+	})
+	cmd.Long = long + "\n\n" + kit.AdminNeeds
+	s.DefineJSON(cmd)
+	return cmd, pages
 }
 
 // command is newCommand for one that cannot print JSON.

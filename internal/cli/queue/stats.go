@@ -13,18 +13,19 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
-const statsLong = `Print what the server tells of itself, of a job, or of a tube:
-
-  beanpole stats
-  beanpole stats job 17
-  beanpole stats tube mail
-
-The keys are those of the protocol.`
+const statsLong = `Print the statistics of the server, of a job or of a tube. The keys are those of the
+protocol.`
 
 func newStats() *cobra.Command {
 	cmd := newCommand("stats", "[job|tube] [ID|NAME]", "print statistics of the server, a job or a tube", func(ctx context.Context, s *session, args []string) error {
+		var ids []uint64
 		if len(args) == 1 || len(args) == 2 && args[0] != "job" && args[0] != "tube" {
 			return kit.UsageError("want 'stats', 'stats job ID' or 'stats tube NAME'")
+		} else if len(args) == 2 && args[0] == "job" {
+			var err error
+			if ids, err = parseIDs(args[1:]); err != nil {
+				return err
+			}
 		}
 		c, err := s.dial(ctx)
 		if err != nil {
@@ -38,11 +39,7 @@ func newStats() *cobra.Command {
 				return err
 			}
 			return s.printStats(st.All)
-		case args[0] == "job":
-			ids, err := parseIDs(args[1:])
-			if err != nil {
-				return err
-			}
+		case ids != nil:
 			st, err := c.StatsJob(ctx, ids[0])
 			if err != nil {
 				return err

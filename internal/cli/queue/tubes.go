@@ -93,8 +93,8 @@ func newTubes() *cobra.Command {
 		}
 		return nil
 	})
-	cmd.Long = "List all tubes, or those that are named, with how many jobs they have. Of a single tube it is said\n" +
-		"why its jobs wait: with --admin also what its workers hold and who has paused it."
+	cmd.Long = "List all tubes, or those that are named, with how many jobs they have. For a single tube\n" +
+		"the command says why its jobs wait; with --admin also what its workers hold and who has\npaused it."
 	cmd.Example = "  beanpole tubes --sort buried --limit 10\n  beanpole tubes 'mail.*'"
 	o.tubes.define(cmd, "list these")
 	f := cmd.Flags()

@@ -67,7 +67,7 @@ func newWait() *cobra.Command {
 	cmd.Long = waitLong
 	cmd.Example = "  beanpole wait mail --timeout 10m"
 	f := cmd.Flags()
-	kit.DurationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait no longer than this `TIME`, and end with exit code 2; 0: not at all\n(until they are empty)")
+	kit.DurationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait no longer than this `TIME`, and end with exit\ncode 2; 0: not at all (until they are empty)")
 	kit.DurationVar(f, &opt.every, "every", "", time.Millisecond, time.Second, "ask again after this `TIME`")
 	f.BoolVar(&opt.buried, "buried", false, "wait for buried jobs to go too")
 	tubes.define(cmd, "wait for these")

@@ -25,8 +25,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
-const workLong = `Run COMMAND for each job of the tubes. The body is its standard input. Its exit status
-decides what becomes of the job:
+const workLong = `Run COMMAND for each job of the tubes, with the body as its standard input. The exit
+status of COMMAND decides what becomes of the job.
 
   0      the job is deleted
   100    it is buried at once: it will never succeed
