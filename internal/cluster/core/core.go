@@ -148,7 +148,7 @@ func New(log Log, o Options) (*Core, error) {
 		PreVote:                   true,
 		DisableProposalForwarding: true,
 		StepDownOnRemoval:         true,
-		Logger:                    logger{o.Logger},
+		Logger:                    &raft.DefaultLogger{Logger: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug)}, // for who debugs Raft
 	})
 	if err != nil {
 		return nil, fmt.Errorf("core: %w", err)

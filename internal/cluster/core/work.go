@@ -1,8 +1,6 @@
 package core
 
 import (
-	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 
@@ -170,20 +168,3 @@ func (c *Core) observe() {
 		c.committed++
 	}
 }
-
-// logger gives what Raft says to a slog.Logger. Raft says much that is of interest only
-// to a person who debugs it.
-type logger struct{ to *slog.Logger }
-
-func (l logger) Debug(v ...any)                   {}
-func (l logger) Debugf(format string, v ...any)   {}
-func (l logger) Info(v ...any)                    { l.to.Debug(fmt.Sprint(v...)) }
-func (l logger) Infof(format string, v ...any)    { l.to.Debug(fmt.Sprintf(format, v...)) }
-func (l logger) Warning(v ...any)                 { l.to.Debug(fmt.Sprint(v...)) }
-func (l logger) Warningf(format string, v ...any) { l.to.Debug(fmt.Sprintf(format, v...)) }
-func (l logger) Error(v ...any)                   { l.to.Error(fmt.Sprint(v...)) }
-func (l logger) Errorf(format string, v ...any)   { l.to.Error(fmt.Sprintf(format, v...)) }
-func (l logger) Fatal(v ...any)                   { panic(fmt.Sprint(v...)) }
-func (l logger) Fatalf(format string, v ...any)   { panic(fmt.Sprintf(format, v...)) }
-func (l logger) Panic(v ...any)                   { panic(fmt.Sprint(v...)) }
-func (l logger) Panicf(format string, v ...any)   { panic(fmt.Sprintf(format, v...)) }

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -163,20 +164,20 @@ func (t *Transport) receive(conn *tls.Conn, from uint64, most int, silent time.D
 	}
 	conn.SetDeadline(time.Time{})
 	pong := appendFrame(nil, nil)
-	var frame []byte // parseMessage copies what it keeps
+	var frame bytes.Buffer // parseMessage copies what it keeps
 	for {
 		if silent > 0 {
 			conn.SetReadDeadline(time.Now().Add(silent))
 		}
-		if cap(frame) > 4*writeSize {
-			frame = nil // it was for a large job
+		if frame.Cap() > 4*writeSize {
+			frame = bytes.Buffer{} // it was for a large job
 		}
-		frame, err = readFrameInto(frame, r, most)
+		err = readFrameInto(&frame, r, most)
 		switch {
 		case err != nil:
 			return ended(err)
-		case len(frame) > 0:
-			m, err := parseMessage(frame, from, t.self)
+		case frame.Len() > 0:
+			m, err := parseMessage(frame.Bytes(), from, t.self)
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -21,38 +22,30 @@ const (
 	maxEntries = 1<<30 + 1<<21 // a message with entries: the largest job, and what is around it
 )
 
-// grow is how many bytes are allocated at first for a frame that announces more.
-const grow = 64 << 10
-
 // errFrame is wrapped by the errors of frames that are too long.
 var errFrame = errors.New("a frame is longer than it may be")
 
-// readFrame reads a frame of at most so many bytes. What it allocates is at most twice
-// what has arrived.
-func readFrame(r io.Reader, most int) ([]byte, error) { return readFrameInto(nil, r, most) }
+// readFrame reads a frame of at most so many bytes.
+func readFrame(r io.Reader, most int) ([]byte, error) {
+	var frame bytes.Buffer
+	err := readFrameInto(&frame, r, most)
+	return frame.Bytes(), err
+}
 
-// readFrameInto is readFrame with a buffer for the frame, which is used as far as it
-// suffices.
-func readFrameInto(buf []byte, r io.Reader, most int) ([]byte, error) {
+// readFrameInto reads a frame in place of what is in a buffer. That allocates at most
+// twice what has arrived.
+func readFrameInto(frame *bytes.Buffer, r io.Reader, most int) error {
+	frame.Reset()
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, err
+		return err
 	}
-	length := binary.BigEndian.Uint32(head[:])
-	if uint64(length) > uint64(most) {
-		return nil, fmt.Errorf("%w: %d bytes, at most %d", errFrame, length, most)
+	length := int64(binary.BigEndian.Uint32(head[:]))
+	if length > int64(most) {
+		return fmt.Errorf("%w: %d bytes, at most %d", errFrame, length, most)
 	}
-	n := int(length)
-	frame := slices.Grow(buf[:0], min(n, grow))
-	for len(frame) < n {
-		piece := min(n-len(frame), max(cap(frame)-len(frame), grow, len(frame)))
-		at := len(frame)
-		frame = slices.Grow(frame, piece)[:at+piece]
-		if _, err := io.ReadFull(r, frame[at:]); err != nil {
-			return nil, noEOF(err)
-		}
-	}
-	return frame, nil
+	_, err := io.CopyN(frame, r, length)
+	return noEOF(err)
 }
 
 // noEOF makes the end of the input within a frame an error.

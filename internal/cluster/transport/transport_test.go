@@ -226,7 +226,7 @@ func (p *peer) arrives(t *testing.T, kind raftpb.MessageType) *raftpb.Message {
 
 func TestMessages(t *testing.T) {
 	peers := run(t, 3)
-	large := bytes.Repeat([]byte("x"), 3*grow+17)
+	large := bytes.Repeat([]byte("x"), 200_017)
 	for _, from := range peers {
 		for _, to := range peers {
 			if from == to {
