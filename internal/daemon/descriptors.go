@@ -31,12 +31,9 @@ func ownDescriptors(opt *config.Options, isMember bool) int {
 	return own
 }
 
-// maxBackupDescriptors is how many segments of a journal are open at most while they are sent.
-const maxBackupDescriptors = 4096
-
 // backupDescriptors returns how many files a backup through the admin pages may have open, or a
 // snapshot for another member: a sixteenth of all.
-func backupDescriptors() int { return int(min(openFiles()/16, maxBackupDescriptors)) }
+func backupDescriptors() int { return int(openFiles() / 16) }
 
 // openFiles returns how many files the process may have open. The limit is its hard one: the
 // Go runtime has raised the other.

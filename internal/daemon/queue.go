@@ -148,13 +148,12 @@ func (q *queue) journalHealth() func() admin.Journal {
 // openBackup opens the segments of the journal to be sent to somebody, or returns nil if there
 // are none.
 func openBackup(dir string) (api.Backup, error) {
-	most := backupDescriptors()
-	b, err := journal.OpenBackup(vfs.OS, dir, most)
+	b, err := journal.OpenBackup(vfs.OS, dir, backupDescriptors())
 	switch {
 	case errors.Is(err, journal.ErrNothing):
 		return nil, nil
 	case errors.Is(err, journal.ErrTooManySegments):
-		return nil, fmt.Errorf("%w, more than %d: raise the limit of open files or the size of segments (-s), or use \"beanpole journal copy\" on the machine of the server", err, most)
+		return nil, fmt.Errorf("%w, or use \"beanpole journal copy\" on the machine of the server", err)
 	case err != nil:
 		return nil, err
 	}

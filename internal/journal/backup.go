@@ -19,7 +19,7 @@ type Backup struct{ files *wal.Files }
 
 // Errors of OpenBackup.
 var (
-	ErrTooManySegments = errors.New("the journal has too many segments to hold them all open")
+	ErrTooManySegments = errors.New("the journal has too many segments to hold them all open: raise the limit of open files, or the size of segments (-s)")
 	ErrNothing         = errors.New("there is nothing in the journal: no job was put yet")
 )
 
