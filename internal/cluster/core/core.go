@@ -198,10 +198,12 @@ func (c *Core) Tick(now int64) {
 
 // Step takes a message of another member. An error says that it was of no use.
 func (c *Core) Step(m *raftpb.Message) error {
-	if !c.mayVote(m) {
-		return nil
-	}
-	if m.GetType() == raftpb.MsgSnap {
+	switch m.GetType() {
+	case raftpb.MsgVote, raftpb.MsgPreVote:
+		if c.ticks < c.opt.ElectionTicks {
+			return nil // it may have promised not to vote to a leader, before it was started
+		}
+	case raftpb.MsgSnap:
 		return c.offered(m)
 	}
 	if err := c.checkAgreed(m); err != nil {

@@ -12,17 +12,6 @@ func isAlone(id uint64, conf *raftpb.ConfState) bool {
 	return len(voters) == 1 && voters[0] == id
 }
 
-// mayVote reports whether a message may go to Raft: whether it is no request for a vote
-// that this member may not answer. In its first ticks it may have promised that to a
-// leader.
-func (c *Core) mayVote(m *raftpb.Message) bool {
-	switch m.GetType() {
-	case raftpb.MsgVote, raftpb.MsgPreVote:
-		return c.ticks >= c.opt.ElectionTicks
-	}
-	return true
-}
-
 // Forget says that the leader of a term is dead for certain, and not only silent: so
 // nobody needs to wait until an election timeout has passed. It returns false if another
 // one leads by now.

@@ -11,7 +11,7 @@ import (
 )
 
 // add takes an entry whose record is at pos, and forgets those that it overrides.
-func (l *Log) add(e *raftpb.Entry, pos wal.Pos) {
+func (l *memory) add(e *raftpb.Entry, pos wal.Pos) {
 	index := e.GetIndex()
 	if index <= l.last.Index {
 		l.override(index)
@@ -29,14 +29,14 @@ func (l *Log) add(e *raftpb.Entry, pos wal.Pos) {
 }
 
 // remember remembers the offset of an entry if it is not near the last one.
-func (l *Log) remember(index uint64, pos wal.Pos) {
+func (l *memory) remember(index uint64, pos wal.Pos) {
 	if n := len(l.offsets); n == 0 || l.offsets[n-1].pos.Segment != pos.Segment || pos.Offset-l.offsets[n-1].pos.Offset >= offsetEvery {
 		l.offsets = append(l.offsets, offset{index, pos})
 	}
 }
 
 // override forgets the entries from an index on.
-func (l *Log) override(index uint64) {
+func (l *memory) override(index uint64) {
 	if len(l.newest) > 0 && index >= l.newest[0].GetIndex() {
 		keep := index - l.newest[0].GetIndex()
 		for _, e := range l.newest[keep:] {
@@ -52,7 +52,7 @@ func (l *Log) override(index uint64) {
 }
 
 // note notes that a segment holds a record, and the index of its entry, if it is one.
-func (l *Log) note(pos wal.Pos, index uint64) {
+func (l *memory) note(pos wal.Pos, index uint64) {
 	if n := len(l.segments); n == 0 || l.segments[n-1].sequence < pos.Segment {
 		l.segments = append(l.segments, segment{sequence: pos.Segment})
 	}
@@ -61,7 +61,7 @@ func (l *Log) note(pos wal.Pos, index uint64) {
 }
 
 // highestOf returns the highest index of a segment, or 0 if it has no entries.
-func (l *Log) highestOf(sequence uint64) uint64 {
+func (l *memory) highestOf(sequence uint64) uint64 {
 	for _, s := range l.segments {
 		if s.sequence == sequence {
 			return s.highest
@@ -72,7 +72,7 @@ func (l *Log) highestOf(sequence uint64) uint64 {
 
 // cutAt forgets the entries up to one, and begins there if the log ends before it, or has
 // another one of that index.
-func (l *Log) cutAt(at Position) {
+func (l *memory) cutAt(at Position) {
 	i := sort.Search(len(l.terms), func(i int) bool { return l.terms[i].Index > at.Index })
 	if at.Index >= l.last.Index || i > 0 && l.terms[i-1].Term != at.Term {
 		l.begin(at)
@@ -93,7 +93,7 @@ func (l *Log) cutAt(at Position) {
 }
 
 // begin makes the log empty: its first entry will be the one after a position.
-func (l *Log) begin(after Position) {
+func (l *memory) begin(after Position) {
 	l.newest, l.bytes, l.terms, l.offsets, l.confs = nil, 0, nil, nil, nil
 	l.last = after
 }
@@ -151,7 +151,7 @@ func (l *Log) Term(index uint64) (uint64, error) {
 	return l.term(index)
 }
 
-func (l *Log) term(index uint64) (uint64, error) {
+func (l *memory) term(index uint64) (uint64, error) {
 	switch {
 	case index < l.state.Cut.Index:
 		return 0, raft.ErrCompacted
@@ -202,7 +202,7 @@ func (l *Log) Entries(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 var errSealed = errors.New("raftlog: not in memory")
 
 // recently returns entries that are in memory.
-func (l *Log) recently(lo, hi uint64) ([]*raftpb.Entry, error) {
+func (l *memory) recently(lo, hi uint64) ([]*raftpb.Entry, error) {
 	switch first := l.firstRecent(); {
 	case lo <= l.state.Cut.Index:
 		return nil, raft.ErrCompacted
@@ -217,7 +217,7 @@ func (l *Log) recently(lo, hi uint64) ([]*raftpb.Entry, error) {
 
 // firstRecent returns the index of the first entry in memory, or that of the next one
 // that is appended.
-func (l *Log) firstRecent() uint64 {
+func (l *memory) firstRecent() uint64 {
 	if len(l.newest) > 0 {
 		return l.newest[0].GetIndex()
 	}

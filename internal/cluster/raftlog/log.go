@@ -35,7 +35,13 @@ type Log struct {
 	scratch   []byte
 	aside     bool // room for a Cut is reserved; see setAside
 
-	mu    sync.Mutex // over all below; locked after owner
+	mu     sync.Mutex // locked after owner
+	memory            // with mu
+}
+
+// A memory is what is known of the log without the disk. Who calls its methods holds mu, or
+// owner to read.
+type memory struct {
 	state State
 	last  Position // the newest entry, or Cut
 
