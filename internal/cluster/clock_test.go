@@ -131,35 +131,6 @@ func TestClockOfFreshMember(t *testing.T) {
 	})
 }
 
-// A member joins whose clock is days ahead. When it leads, delays have their lengths.
-func TestClockOfJoiner(t *testing.T) {
-	inSimulation(t, 2, func(t *testing.T, sim *simulation) {
-		m := sim.node()
-		m.off = 48 * time.Hour
-		sim.join(m)
-		time.Sleep(time.Second)
-		sim.must(sim.leader().Transfer(t.Context(), m.id))
-		sim.until("it leads", func() bool { return sim.whoLeads() == m.member })
-		id, err := sim.put(m.member, "mail", engine.Spec{TTR: 60, Delay: 2}, "soon")
-		sim.must(err)
-		state := func() (s engine.State) {
-			sim.must(m.member.Broker().Call(func(e *engine.Engine, _ int64) {
-				c, _ := e.Snapshot(id)
-				s = c.State
-			}))
-			return s
-		}
-		time.Sleep(1900 * time.Millisecond)
-		if s := state(); s != engine.Delayed {
-			t.Errorf("after 1.9 s the job is %v", s)
-		}
-		time.Sleep(200 * time.Millisecond)
-		if s := state(); s != engine.Ready {
-			t.Errorf("after 2.1 s the job is %v", s)
-		}
-	})
-}
-
 // Members of two versions understand each other as long as the entries are of a level
 // that both know.
 func TestLevels(t *testing.T) {

@@ -169,27 +169,6 @@ func TestDiskHangsAgain(t *testing.T) {
 	})
 }
 
-// A leader whose disk hangs, and that has nobody to hand over to, acknowledges nothing
-// until its disk comes back.
-func TestOnlyDiskHangs(t *testing.T) {
-	inSimulation(t, 1, func(t *testing.T, sim *simulation) {
-		time.Sleep(time.Second)
-		l := sim.leader()
-		end := sim.nodes[0].trouble.hang(nil)
-		put := make(chan error)
-		go func() {
-			_, err := sim.put(l, "mail", engine.Spec{TTR: 60}, "while the only disk hangs")
-			put <- err
-		}()
-		time.Sleep(5 * time.Second)
-		if sim.acknowledged() > 0 {
-			t.Error("a put was acknowledged that is on no disk")
-		}
-		end()
-		sim.must(<-put)
-	})
-}
-
 // A leader whose writes hang is replaced as soon as one whose syncs do: of the journal,
 // for which its turns wait, although Raft's log is written; and of Raft's log.
 func TestWritesHang(t *testing.T) {
@@ -326,27 +305,6 @@ func TestMostDisksAreFull(t *testing.T) {
 			sim.must(<-ended)
 		}
 		sim.must(<-deleted)
-	})
-}
-
-// A leader whose disk is full again soon after it had room lets another one lead again.
-func TestDiskIsFullAgain(t *testing.T) {
-	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
-		time.Sleep(time.Second)
-		l := sim.leader()
-		m := sim.nodeOf(l)
-		for range 3 {
-			m.trouble.fill(isOfJournal)
-			sim.until("another one leads", func() bool {
-				sim.put(l, "mail", engine.Spec{TTR: 60}, large) // it may be refused
-				leader := sim.whoLeads()
-				return leader != nil && leader != l
-			})
-			m.trouble.fill(nil)
-			time.Sleep(3 * time.Second)
-			sim.must(sim.leader().Transfer(t.Context(), m.id))
-			sim.until("it leads again", func() bool { return sim.whoLeads() == l })
-		}
 	})
 }
 

@@ -315,37 +315,6 @@ func TestSnapshotWithoutMajority(t *testing.T) {
 	})
 }
 
-// When the leader is lost for good while a member receives the queue, that member's vote
-// makes another one lead.
-func TestVoteWhileReceiving(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sim := emptySimulation(t, 1)
-		sim.small()
-		sim.grow(3)
-		l := sim.nodeOf(sim.leader())
-		lags, third := sim.nodes[l.id%3], sim.nodes[(l.id+1)%3]
-		stop := sim.leaveBehind(lags)
-		stop()
-		goOn := lags.trouble.hang(isOfJournal)
-		time.AfterFunc(time.Minute, goOn) // else the test would not end if it fails
-		sim.heal()
-		sim.until("it receives the queue", lags.fetches)
-		l.kill(true)
-		l.gone = true
-		sim.until("another one leads", func() bool { return third.member.Lead().Leader == third.id })
-		if !lags.fetches() || lags.member.Installing() {
-			t.Error("the member has the whole queue already: this shows nothing")
-		}
-		goOn()
-		sim.until("it is active", func() bool { return third.member.Lead().Epoch != 0 })
-		self := sim.node().self()
-		self.Replaces = l.id
-		sim.joinAs(sim.nodes[3], self)
-		sim.audit()
-		sim.close()
-	})
-}
-
 // A member that has no room for a snapshot votes as before: when the leader is lost then,
 // another one leads, and sends the queue itself: it has not heard yet that any other
 // member has something. In a young cluster that one would not be far behind.

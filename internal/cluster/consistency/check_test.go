@@ -69,3 +69,25 @@ func TestCheckIsOver(t *testing.T) {
 		})
 	}
 }
+
+// Left out is what entries after the first walk began have changed, up to the one that no
+// walk saw more than.
+func TestLeftOut(t *testing.T) {
+	c := &check{applied: 12, until: 10, seen: []Item{{6, 1}, {7, 1}, {8, 1}, {9, 1}, {10, 1}, {11, 1}}}
+	for entry := uint64(7); entry <= 11; entry++ {
+		c.changes = append(c.changes, change{entry, entry})
+	}
+	sums, err := c.sums(7, 10)
+	if err != nil || sums.Jobs != 3 || sums.Changed != 3 {
+		t.Errorf("%+v, %v", sums, err)
+	}
+	for key := range 12 {
+		in, _ := c.in(7, 10, key)
+		if left := key < 6 || key > 7 && key < 11; len(in) == 0 != left {
+			t.Errorf("%d: %v", key, in)
+		}
+	}
+	if sums, err := c.sums(7, 13); sums != nil || err != nil {
+		t.Errorf("before it has applied that: %+v, %v", sums, err)
+	}
+}

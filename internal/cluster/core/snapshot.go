@@ -52,7 +52,7 @@ func (c *Core) LacksSnapshot() bool { return c.lacks > c.node.BasicStatus().GetC
 // takes entries.
 func (c *Core) Restore(s *raftpb.Snapshot) bool {
 	c.gather()
-	if c.state != raft.StateFollower || c.lead == 0 {
+	if c.lead == 0 {
 		return false
 	}
 	before, lead, term := len(c.work.Write), c.lead, c.term // copies: Raft's answer has them
