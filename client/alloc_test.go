@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 )
 
 // What each command may allocate, with a context that can be cancelled: nothing
@@ -14,7 +15,7 @@ import (
 func TestAllocs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	c := dial(t, startBeanstalkd(t), nil) // another process, so that only the client is counted
+	c := dial(t, conformance.Beanstalkd(t), nil) // another process, so that only the client is counted
 	job := client.NewJob{Body: make([]byte, 64)}
 	get(c.Put(ctx, job))
 	held := get(c.Reserve(t.Context()))

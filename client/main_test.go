@@ -3,7 +3,6 @@ package client_test
 import (
 	"errors"
 	"net"
-	"os/exec"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -19,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // it is installed.
 func eachServer(t *testing.T, f func(t *testing.T, addr string)) {
 	t.Run("beanpole", func(t *testing.T) { f(t, start(t)) })
-	t.Run("beanstalkd", func(t *testing.T) { f(t, startBeanstalkd(t)) })
+	t.Run("beanstalkd", func(t *testing.T) { f(t, conformance.Beanstalkd(t)) })
 }
 
 // start starts our server and returns its address.
@@ -30,19 +29,6 @@ func serve(t *testing.T, l net.Listener) *beanpoletest.Server {
 	srv := beanpoletest.Serve(l)
 	t.Cleanup(srv.Close)
 	return srv
-}
-
-func startBeanstalkd(t *testing.T) string {
-	path, err := exec.LookPath("beanstalkd")
-	if err != nil {
-		t.Skip("beanstalkd is not installed")
-	}
-	nc, err := conformance.Process{Path: path}.Start(t, nil).Dial()
-	if err != nil {
-		t.Fatal(err)
-	}
-	nc.Close()
-	return nc.RemoteAddr().String()
 }
 
 func listen(t *testing.T) net.Listener {

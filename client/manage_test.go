@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 )
 
 func TestListJobs(t *testing.T) {
@@ -110,7 +111,7 @@ func TestFlushAndMove(t *testing.T) {
 // and the connection stays.
 func TestManageBeanstalkd(t *testing.T) {
 	ctx := t.Context()
-	c := dial(t, startBeanstalkd(t), nil)
+	c := dial(t, conformance.Beanstalkd(t), nil)
 	before := get(c.Stats(ctx)).TotalConnections
 	for _, tube := range []string{"mail", strings.Repeat("x", 200)} {
 		wantErr(t, second(c.ListJobs(ctx, client.Selection{Tube: tube, State: client.StateReady, Limit: 5}, "400000000.ffffff")), client.ErrUnknownCommand)

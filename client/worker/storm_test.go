@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os/exec"
 	"sync"
 	"testing"
 
@@ -18,18 +17,7 @@ import (
 // handled, and none that was deleted is handled again.
 func TestStorm(t *testing.T) {
 	t.Run("beanpole", func(t *testing.T) { storm(t, beanpoletest.NewServer(t).Addr) })
-	t.Run("beanstalkd", func(t *testing.T) {
-		path, err := exec.LookPath("beanstalkd")
-		if err != nil {
-			t.Skip(err)
-		}
-		nc, err := conformance.Process{Path: path}.Start(t, nil).Dial()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer nc.Close()
-		storm(t, nc.RemoteAddr().String())
-	})
+	t.Run("beanstalkd", func(t *testing.T) { storm(t, conformance.Beanstalkd(t)) })
 }
 
 func storm(t *testing.T, addr string) {

@@ -8,17 +8,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/api/beanstalkd"
 	"github.com/beanpole-mq/beanpole/internal/rights"
+	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 )
 
 // An other is another server, for tests.
@@ -239,7 +236,7 @@ func TestRemoteStrangers(t *testing.T) {
 
 // A server with the protocol alone does what the protocol can, and says of the rest that it cannot.
 func TestBeanstalkd(t *testing.T) {
-	for name, begin := range map[string]func(t *testing.T) string{"beanstalkd": realBeanstalkd, "beanpole": overTCP} {
+	for name, begin := range map[string]func(t *testing.T) string{"beanstalkd": func(t *testing.T) string { return conformance.Beanstalkd(t) }, "beanpole": overTCP} {
 		t.Run(name, func(t *testing.T) {
 			here := start(t, Options{})
 			s, err := beanstalkd.New(begin(t))
@@ -301,41 +298,6 @@ func TestBeanstalkd(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// realBeanstalkd starts a beanstalkd and returns its address.
-func realBeanstalkd(t *testing.T) string {
-	path, err := exec.LookPath("beanstalkd")
-	if err != nil {
-		t.Skip("there is no beanstalkd here")
-	}
-	dir, err := os.MkdirTemp("", "old") // the path of a socket may have about 100 bytes
-	if err != nil {
-		t.Fatal(err)
-	}
-	socket := filepath.Join(dir, "s")
-	cmd := exec.Command(path, "-l", "unix:"+socket)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		<-ended
-		os.RemoveAll(dir)
-	})
-	for {
-		if nc, err := net.Dial("unix", socket); err == nil {
-			nc.Close()
-			return "unix:" + socket
-		}
-		select {
-		case err := <-ended:
-			t.Fatal("beanstalkd has ended:", err)
-		case <-time.After(5 * time.Millisecond):
-		}
 	}
 }
 

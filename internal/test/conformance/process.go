@@ -37,6 +37,19 @@ func (p Process) Start(tb testing.TB, args []string) Instance {
 	return nil
 }
 
+// Beanstalkd starts the real server and returns its address. The test is skipped where there is none.
+func Beanstalkd(tb testing.TB) (addr string) {
+	tb.Helper()
+	path, err := exec.LookPath("beanstalkd")
+	if err != nil {
+		tb.Skip("there is no beanstalkd here")
+	}
+	in := Process{Path: path}.Start(tb, nil).(*processInstance)
+	in.first.Close()
+	in.first = nil
+	return in.addr
+}
+
 // A server has two minutes to start, on a machine that is busy with other things.
 const (
 	startPoll  = 10 * time.Millisecond

@@ -69,30 +69,6 @@ func TestAction(t *testing.T) {
 	}
 }
 
-// All can be reached with keys.
-func TestKeys(t *testing.T) {
-	s := start(t)
-	s.put("mail", "x", 3)
-	ctx := browse(t)
-	do(t, ctx, visit(s.url("")))
-	until(t, ctx, "!document.querySelector('#help').hidden")
-	do(t, ctx, chromedp.KeyEvent("g"), chromedp.KeyEvent("t"))
-	until(t, ctx, "location.pathname == '/console/tubes' && !document.querySelector('#help').hidden")
-	do(t, ctx, chromedp.KeyEvent("f"))
-	until(t, ctx, "document.activeElement.name == 'q'")
-	eval[any](t, ctx, "document.activeElement.value = ''") // the key comes as a character too, which a person's does not
-	do(t, ctx, chromedp.KeyEvent("mai"))
-	until(t, ctx, "document.activeElement.value == 'mai'")
-	do(t, ctx, chromedp.KeyEvent("\r"))
-	until(t, ctx, "location.search.includes('q=mai') && !document.querySelector('#help').hidden")
-	do(t, ctx, chromedp.KeyEvent("j"), chromedp.KeyEvent("x"))
-	until(t, ctx, "document.querySelector('[data-count]').textContent == '1 selected'")
-	do(t, ctx, chromedp.KeyEvent("\r"))
-	until(t, ctx, "location.pathname == '/console/tube/mail' && !document.querySelector('#help').hidden")
-	do(t, ctx, chromedp.KeyEvent("?"))
-	until(t, ctx, "document.querySelector('#keys').open")
-}
-
 // What strangers have put into bodies is shown, and does nothing.
 func TestHostile(t *testing.T) {
 	s := start(t)
@@ -213,25 +189,6 @@ func lookAt(t *testing.T, ctx context.Context, program, what string) {
 	}
 }
 
-// With 10,000 tubes the pages are there, sorted and filtered.
-func TestManyTubes(t *testing.T) {
-	s := start(t)
-	for i := range 10_000 {
-		s.put(fmt.Sprintf("tenant-%d", i), "x", 1)
-	}
-	s.put("tenant-77", "x", 2)
-	ctx := browse(t)
-	do(t, ctx, visit(s.url("tubes")))
-	until(t, ctx, "document.querySelector('tbody td.name').textContent.startsWith('tenant-77')")
-	if n := eval[int](t, ctx, "document.querySelectorAll('tbody tr').length"); n != 100 {
-		t.Errorf("%d rows", n)
-	}
-	do(t, ctx, visit(s.url("tubes?q=tenant-999*&sort=name")))
-	if n := eval[int](t, ctx, "document.querySelectorAll('tbody tr').length"); n != 11 {
-		t.Errorf("%d tubes match", n)
-	}
-}
-
 // evalLater returns what a promise comes to.
 func evalLater[T any](t *testing.T, ctx context.Context, promise string) T {
 	t.Helper()
@@ -240,22 +197,4 @@ func evalLater[T any](t *testing.T, ctx context.Context, promise string) T {
 		t.Fatal(err)
 	}
 	return v
-}
-
-// A page of a tube does not go to another state by itself.
-func TestStateStays(t *testing.T) {
-	s := start(t)
-	s.put("mail", "x", 1)
-	ctx := browse(t)
-	do(t, ctx, visit(s.url("tube/mail")))
-	const tab = "document.querySelector('.tabs [aria-current]')"
-	until(t, ctx, tab+".className == 'ready' && !!document.querySelector('#live[data-on]')")
-	s.say("watch mail")
-	s.say("reserve-job 1")
-	s.replies.ReadString('\n') // its body
-	s.say("bury 1 1024")
-	until(t, ctx, "document.querySelector('#c-buried').textContent == '1' && !!document.querySelector('main .empty')")
-	if got := eval[string](t, ctx, tab+".className"); got != "ready" {
-		t.Errorf("the page shows the jobs that are %s", got)
-	}
 }

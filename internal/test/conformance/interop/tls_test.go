@@ -3,11 +3,9 @@ package interop
 import (
 	"fmt"
 	"io"
-	"net"
 	"os/exec"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -137,63 +135,5 @@ func TestRenegotiation(t *testing.T) {
 	}
 	if got, err := goTLS(t, s.addrs[0], life, side{ca: p.trusted.File, version: "1.3"}); got != lifeReplies {
 		t.Errorf("after that: %q (%v)", got, err)
-	}
-}
-
-// Two thousand clients that begin a handshake and stop hold up nobody, and are
-// disconnected when their time is over: ten seconds, which is why this needs -interop.all.
-func TestSlowHandshakes(t *testing.T) {
-	if !*all {
-		t.Skip("needs -interop.all")
-	}
-	t.Parallel()
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < 2200 {
-		t.Skip("too few files may be open:", limit.Cur, err)
-	}
-	p := newPKI(t)
-	s := serve(t, p.listener()+"[[listener]]\naddress = \"127.0.0.1:0\"\n")
-	idle := make([]net.Conn, 2000)
-	for i := range idle {
-		nc, err := net.Dial("tcp", s.addrs[0])
-		if err != nil {
-			t.Fatalf("connection %d: %v", i, err)
-		}
-		defer nc.Close()
-		if _, err := nc.Write([]byte("\x16\x03\x01\x02\x00\x01")); err != nil { // the front of a ClientHello
-			t.Fatal(err)
-		}
-		idle[i] = nc
-	}
-	for i := range 10 {
-		want := strings.ReplaceAll(lifeReplies, " 1", fmt.Sprintf(" %d", i+1))
-		text := strings.ReplaceAll(life, "delete 1", fmt.Sprintf("delete %d", i+1))
-		if got, err := goTLS(t, s.addrs[0], text, side{ca: p.trusted.File, version: "1.3"}); got != want {
-			t.Fatalf("beside slow handshakes: %q (%v)", got, err)
-		}
-	}
-	for _, nc := range idle {
-		nc.SetReadDeadline(time.Now().Add(patience))
-		if _, err := io.ReadAll(nc); err != nil { // nothing, or an alert, and the end
-			t.Fatalf("a handshake that never ends: %v", err)
-		}
-	}
-	if *follower {
-		return // the statistics are the leader's, which has seen nothing of that
-	}
-	want := regexp.MustCompile(fmt.Sprintf(`(?s)\ncurrent-connections: 1\n.*\nrefused-connections: %d\n`, len(idle)))
-	var stats string
-	for end := time.Now().Add(patience); !want.MatchString(stats); { // the server counts after it has closed
-		if time.Now().After(end) {
-			t.Fatalf("nothing in the statistics matches %v:\n%s", want, stats)
-		}
-		nc, err := net.Dial("tcp", s.addrs[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if stats, err = say(nc, "stats\r\nquit\r\n"); err != nil {
-			t.Fatal(err)
-		}
-		nc.Close()
 	}
 }
