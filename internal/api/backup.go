@@ -15,8 +15,7 @@ type Backup interface {
 	Close()
 }
 
-// getJournal sends a backup. A second one at the same time would only slow down the first,
-// and take as many open files again.
+// getJournal sends a backup. A second one at the same time would only slow down the first.
 func (r *request) getJournal(*admin.None) (*admin.Stream, error) {
 	a := r.api
 	if a.opt.Backup == nil {

@@ -21,18 +21,18 @@ import (
 )
 
 // journalOf makes the journal of a member with some jobs, up to an entry.
-func journalOf(fsys vfs.FS, at journal.Applied, jobs ...uint64) error {
+func journalOf(fsys vfs.FS, at journal.Applied, jobs ...uint64) (*journal.Journal, error) {
 	j := journal.New(journal.Options{SegmentSize: 4 << 10, Member: true, Sync: time.Second})
 	if _, err := j.Open(fsys, dir, engine.New(engine.Options{Logged: true})); err != nil {
-		return err
+		return nil, err
 	}
 	for _, id := range jobs {
 		put := engine.Change{Kind: engine.JobPut, ID: id, Tube: "mail", State: engine.Ready, TTR: 60, Body: bytes.Repeat([]byte("x"), 3000)}
 		if err := j.AppendCommitted([]engine.Change{put}, at); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return j.Close()
+	return j, j.Close()
 }
 
 // A lagging is a member's directory, and the snapshot that it is to have.
@@ -56,11 +56,12 @@ func newLagging(t *testing.T) lagging {
 		entries = append(entries, &raftpb.Entry{Index: new(index), Term: &term})
 	}
 	must(t, errors.Join(log.SetMembership(raftlog.Membership{Roles: oldRoles, RolesIndex: 3, LastNumber: 2}), log.Append(nil, entries), log.Sync(), log.Close()))
-	must(t, journalOf(l.disk, journal.Applied{Index: 5, Term: 1, Stamp: 1}, 1, 2, 3))
+	_, err = journalOf(l.disk, journal.Applied{Index: 5, Term: 1, Stamp: 1}, 1, 2, 3)
+	must(t, err)
 	must(t, l.disk.SyncDir(dir))
-	other := memfs.New()
-	must(t, journalOf(other, journal.Applied{Index: 9, Term: 2, Stamp: 2}, 4, 5, 6, 7))
-	b, err := journal.OpenBackup(other, dir, 0)
+	j, err := journalOf(memfs.New(), journal.Applied{Index: 9, Term: 2, Stamp: 2}, 4, 5, 6, 7)
+	must(t, err)
+	b, err := j.Backup()
 	must(t, err)
 	defer b.Close()
 	var archive bytes.Buffer

@@ -55,8 +55,6 @@ type Options struct {
 	// have any more.
 	Fetch func(ctx context.Context, from uint64) (net.Conn, error)
 
-	SnapshotFiles int // of the journal that SendSnapshot opens, at most; 0: all
-
 	Journal journal.Options // the Member sets Epoch and Member; Sync 0: 2 s
 	Engine  engine.Options  // the Member sets Logged, Admit and Epoch
 	Broker  broker.Options  // the Member sets Log and Now

@@ -182,7 +182,7 @@ func (m *Member) sendEngine(w io.Writer, more uint64) error {
 	if err = errors.Join(err, j.Close()); err != nil {
 		return err
 	}
-	b, err := journal.OpenBackup(disk, dir, 0)
+	b, err := j.Backup()
 	if err != nil {
 		return err
 	}

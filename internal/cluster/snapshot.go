@@ -190,8 +190,8 @@ func (r *raftLoop) watchSnapshots(s *raft.Status) {
 	}
 }
 
-// MaxSnapshots is how many members are sent a snapshot at a time.
-const MaxSnapshots = 2
+// maxSnapshots is how many members are sent a snapshot at a time.
+const maxSnapshots = 2
 
 // SendSnapshot writes what another member receives that fetches a snapshot from this one.
 func (m *Member) SendSnapshot(to uint64, w io.Writer) error {
@@ -202,7 +202,7 @@ func (m *Member) SendSnapshot(to uint64, w io.Writer) error {
 		for _, p := range m.raft.peers {
 			fetches += p.fetches
 		}
-		if fetches == MaxSnapshots {
+		if fetches == maxSnapshots {
 			err = fmt.Errorf("cluster: %d members are sent the queue already", fetches)
 			return
 		}
@@ -235,7 +235,7 @@ func (m *Member) openSnapshot() (b *journal.Backup, with raftlog.Membership, err
 		return nil, with, ErrStopped
 	}
 	m.broker.Look(func(*engine.Engine, int64) {}) // writes to the files what was applied before
-	if b, err = journal.OpenBackup(m.opt.FS, m.opt.Dir, m.opt.SnapshotFiles); err != nil {
+	if b, err = m.Journal().Backup(); err != nil {
 		return nil, with, err
 	}
 	same := false

@@ -5,7 +5,6 @@ import (
 	"math"
 	"syscall"
 
-	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
 	"github.com/beanpole-mq/beanpole/internal/config"
 )
@@ -18,22 +17,14 @@ const serverDescriptors = 32
 func ownDescriptors(opt *config.Options, isMember bool) int {
 	own := serverDescriptors
 	if isMember {
-		own += transport.Descriptors + cluster.MaxSnapshots*backupDescriptors()
+		own += transport.Descriptors
 	}
-	if opt.Admin.Addr == "" {
-		return own
-	}
-	pages := adminLimits(opt)
-	own += pages.Connections()
-	if opt.Journal.Dir != "" {
-		own += backupDescriptors()
+	if opt.Admin.Addr != "" {
+		pages := adminLimits(opt)
+		own += pages.Connections()
 	}
 	return own
 }
-
-// backupDescriptors returns how many files a backup through the admin pages may have open, or a
-// snapshot for another member: a sixteenth of all.
-func backupDescriptors() int { return int(openFiles() / 16) }
 
 // openFiles returns how many files the process may have open. The limit is its hard one: the
 // Go runtime has raised the other.

@@ -72,7 +72,7 @@ func (q *queue) openMember(p *plan, j journal.Options, e engine.Options, b broke
 	j.Sync = 0 // nobody waits for it
 	m.Member, err = cluster.Open(cluster.Options{
 		FS: vfs.Observed(vfs.OS, q.syncs), Dir: dir, Self: raftlog.Member{ID: d.ID, Address: d.Listen},
-		Transport: membersOf{m.transport, m}, Deposed: m.deposed, Fetch: m.transport.Snapshot, SnapshotFiles: backupDescriptors(), FastFailover: p.opt.Journal.FastFailover,
+		Transport: membersOf{m.transport, m}, Deposed: m.deposed, Fetch: m.transport.Snapshot, FastFailover: p.opt.Journal.FastFailover,
 		Journal: j, Engine: e, Broker: b, Version: p.version, Host: hostname(), Console: consoleOf(p.opt, d.Listen), Logger: log,
 	})
 	if err != nil {

@@ -34,7 +34,7 @@ func newOperations(p *plan, q *queue, srv *server.Server, about *facts) *operati
 	}
 	if q.journal != nil {
 		forAPI.RewriteJournal = func() { q.journal().Rewrite() }
-		forAPI.Backup = func() (api.Backup, error) { return openBackup(p.opt.Journal.Dir) }
+		forAPI.Backup = q.openBackup
 	}
 	if m := q.member; m != nil {
 		forAPI.Cluster, forAPI.Transfer, forAPI.Leader, forAPI.Installing, forAPI.IdentifyByName = m.control.Status, m.control.Transfer, m.api.leader, m.Installing, sec.DemandByName

@@ -145,19 +145,13 @@ func (q *queue) journalHealth() func() admin.Journal {
 	}
 }
 
-// openBackup opens the segments of the journal to be sent to somebody, or returns nil if there
-// are none.
-func openBackup(dir string) (api.Backup, error) {
-	b, err := journal.OpenBackup(vfs.OS, dir, backupDescriptors())
-	switch {
-	case errors.Is(err, journal.ErrNothing):
+// openBackup opens the journal to be sent to somebody, or returns nil if there is nothing in it.
+func (q *queue) openBackup() (api.Backup, error) {
+	b, err := q.journal().Backup()
+	if errors.Is(err, journal.ErrNothing) {
 		return nil, nil
-	case errors.Is(err, journal.ErrTooManySegments):
-		return nil, fmt.Errorf("%w, or use \"beanpole journal copy\" on the machine of the server", err)
-	case err != nil:
-		return nil, err
 	}
-	return b, nil
+	return b, err
 }
 
 // health says what is the matter with the journal, or ok.

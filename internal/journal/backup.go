@@ -13,35 +13,24 @@ import (
 
 // A Backup is a copy of a journal that goes over a network: a tar archive of its
 // segments, which is a journal where it is unpacked. A server may be writing the journal.
-// All that was flushed before OpenBackup is in it, and the beginning of what was flushed
+// All that was flushed before Backup is in it, and the beginning of what was flushed
 // during that call.
 type Backup struct{ files *wal.Files }
 
-// Errors of OpenBackup.
-var (
-	ErrTooManySegments = errors.New("the journal has too many segments to hold them all open: raise the limit of open files, or the size of segments (-s)")
-	ErrNothing         = errors.New("there is nothing in the journal: no job was put yet")
-)
+// ErrNothing is the error of Backup where no job was put yet.
+var ErrNothing = errors.New("there is nothing in the journal: no job was put yet")
 
-// backupAttempts is how often OpenBackup looks for the segments: cleaning may remove one
-// before it is open.
-const backupAttempts = 5
-
-// OpenBackup opens the segments of a journal, at most so many.
-func OpenBackup(fsys vfs.FS, dir string, most int) (*Backup, error) {
-	for n := 1; ; n++ {
-		files, err := wal.OpenFiles(fsys, dir, most)
-		switch {
-		case err == nil && files.Len() == 0:
-			return nil, ErrNothing
-		case err == nil:
-			return &Backup{files}, nil
-		case errors.Is(err, wal.ErrTooMany):
-			return nil, ErrTooManySegments
-		case n == backupAttempts:
-			return nil, fmt.Errorf("journal: back up: %w", err)
-		}
+// Backup opens the journal to be copied. Any goroutine may call it.
+func (j *Journal) Backup() (*Backup, error) {
+	files, err := j.files.Files()
+	if err != nil {
+		return nil, fmt.Errorf("journal: back up: %w", err)
 	}
+	if files.Len() == 0 {
+		files.Close()
+		return nil, ErrNothing
+	}
+	return &Backup{files}, nil
 }
 
 // Close lets the server have the room of segments that it has removed meanwhile.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
@@ -19,8 +18,9 @@ import (
 // A chain is a queue whose worker puts the next job, and then deletes the one that it has
 // done. So at each moment there is one job, or there are two that follow each other.
 type chain struct {
-	broker *broker.Broker
-	last   uint64 // job that was put
+	journal *Journal
+	broker  *broker.Broker
+	last    uint64 // job that was put
 }
 
 func newChain(t *testing.T, fsys vfs.FS, dir string) *chain {
@@ -29,7 +29,7 @@ func newChain(t *testing.T, fsys vfs.FS, dir string) *chain {
 	if _, err := j.Open(fsys, dir, eng); err != nil {
 		t.Fatal(err)
 	}
-	c := &chain{broker: broker.New(eng, broker.Options{Log: j})}
+	c := &chain{journal: j, broker: broker.New(eng, broker.Options{Log: j})}
 	c.step(t)
 	return c
 }
@@ -85,10 +85,7 @@ func TestBackupOfBusyQueue(t *testing.T) {
 				}
 			}
 		}()
-		b, err := OpenBackup(vfs.OS, dir, 1000)
-		for errors.Is(err, fs.ErrNotExist) || errors.Is(err, wal.ErrCorrupt) { // cleaning is faster here than with larger segments
-			b, err = OpenBackup(vfs.OS, dir, 1000)
-		}
+		b, err := c.journal.Backup()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +120,7 @@ func TestReadBackupInvalid(t *testing.T) {
 	for range 50 {
 		c.step(t)
 	}
-	b, err := OpenBackup(disk, "/from", 1000)
+	b, err := c.journal.Backup()
 	must(err)
 	defer b.Close()
 	var archive bytes.Buffer
@@ -160,14 +157,6 @@ func TestReadBackupInvalid(t *testing.T) {
 	if err := read(archiveOf(tar.Header{Name: "beanpole.0000000000000007.wal", Size: 100})); !errors.Is(err, wal.ErrCorrupt) {
 		t.Errorf("a segment of something: %v", err)
 	}
-	must(c.broker.Call(func(e *engine.Engine, now int64) {
-		for range 30 {
-			e.PutInto(now, []byte("a"), engine.Spec{TTR: 1}, make([]byte, 300))
-		}
-	}))
-	if _, err := OpenBackup(disk, "/from", 1); !errors.Is(err, ErrTooManySegments) {
-		t.Errorf("more segments than may be open: %v", err)
-	}
 	must(c.broker.Close())
 }
 
@@ -200,7 +189,7 @@ func TestBackupOfMember(t *testing.T) {
 	must(j.AppendCommitted([]engine.Change{put}, Applied{Index: 7, Term: 3, Stamp: epoch}))
 	_, err := j.Flush()
 	must(err)
-	b, err := OpenBackup(disk, "/from", 1000)
+	b, err := j.Backup()
 	must(err)
 	defer b.Close()
 	var archive bytes.Buffer

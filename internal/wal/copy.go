@@ -12,13 +12,13 @@ import (
 
 // Copy copies a log, which another process may be writing, to an empty directory. The
 // names of the files are not durable, and whether the copy is whole only reading it
-// shows. It ends as if the log had been closed; see OpenFiles.
+// shows. It is as [Log.Files] would have it.
 //
 // If the other process has removed a file before all were open, the error, or that of
 // reading the copy, wraps fs.ErrNotExist or is a [*CorruptError], and Copy can be called
 // again.
 func Copy(fsys vfs.FS, dir, to string) error {
-	files, err := OpenFiles(fsys, dir, 0)
+	files, err := openFiles(fsys, dir)
 	if err != nil {
 		return err
 	}
@@ -47,51 +47,77 @@ func WriteFile(fsys vfs.FS, path string, content io.Reader) error {
 // syncedPiece is how many bytes of a copy are written between two syncs.
 const syncedPiece = 1 << 20
 
-// Files are the segments of a log, open to be copied. It does not matter any more when
-// the process that writes the log removes one, which then takes its room until Close.
+// Files are the segments of a log, to be copied. They stay until Close.
 type Files struct {
+	fs       vfs.FS
 	segments []found
-	open     []vfs.File // in the same order
-	at       int64      // the end of the records of the last one
-	end      []byte     // what its copy has after them
+	open     map[string]vfs.File // by path; a file that is not here is opened when it is copied
+	at       int64               // the end of the records of the last one
+	end      []byte              // what its copy has after them
+	release  func()              // nil: another process writes the log
 }
 
-// ErrTooMany is the error of OpenFiles for a log of more files than it may open.
-var ErrTooMany = errors.New("wal: too many files to open them all")
+// Files returns the segments of the log, which the owner goes on using: no segment is
+// removed before Close, however many there are. They end with what was flushed before the
+// call, and with the beginning of what is flushed while it lasts. Any goroutine may call
+// it.
+func (l *Log) Files() (*Files, error) {
+	release := l.pool.chores.hold()
+	s, err := scanFiles(l.fs, l.dir)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	s.release = release
+	return s, nil
+}
 
-// OpenFiles opens the files of a log, at most so many; 0: all. They end with what was
-// flushed before the call, and with the beginning of what is flushed while it lasts. See
-// Copy for its errors.
-func OpenFiles(fsys vfs.FS, dir string, most int) (*Files, error) {
+// openFiles opens all segments of a log that another process may be writing.
+func openFiles(fsys vfs.FS, dir string) (*Files, error) {
+	s, err := scanFiles(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	s.open = make(map[string]vfs.File)
+	for _, f := range s.segments {
+		if s.open[f.path], err = fsys.Open(f.path); err != nil {
+			delete(s.open, f.path)
+			s.Close()
+			return nil, fmt.Errorf("wal: copy: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// scanFiles finds the segments of a log, and the end of the last one, which grows.
+func scanFiles(fsys vfs.FS, dir string) (*Files, error) {
 	l, err := Open(fsys, dir, Options{ReadOnly: true})
 	if err != nil {
 		return nil, err
 	}
-	files := &Files{segments: l.scan.segments}
-	if most > 0 && len(files.segments) > most {
-		return nil, ErrTooMany
+	s := &Files{fs: fsys, segments: l.scan.segments}
+	if len(s.segments) == 0 {
+		return s, nil
 	}
-	for i := range files.segments {
-		f, err := fsys.Open(files.segments[i].path)
-		if err != nil {
-			files.Close()
-			return nil, fmt.Errorf("wal: copy: %w", err)
-		}
-		files.open = append(files.open, f)
+	last := &s.segments[len(s.segments)-1]
+	file, err := fsys.Open(last.path)
+	if err == nil {
+		s.at, s.end, err = endOf(file, last)
+		file.Close()
 	}
-	if last := len(files.open) - 1; last >= 0 { // it grows
-		if files.at, files.end, err = endOf(files.open[last], &files.segments[last]); err != nil {
-			files.Close()
-			return nil, fmt.Errorf("wal: copy %s: %w", files.segments[last].path, err)
-		}
+	if err != nil {
+		return nil, fmt.Errorf("wal: copy %s: %w", last.path, err)
 	}
-	return files, nil
+	return s, nil
 }
 
-// Close closes the files.
+// Close lets segments be removed again.
 func (s *Files) Close() {
 	for _, f := range s.open {
 		f.Close()
+	}
+	if s.release != nil {
+		s.release()
 	}
 }
 
@@ -102,21 +128,32 @@ func (s *Files) Len() int { return len(s.segments) }
 // log had been closed. Others have nothing after their end either: the file may lose what
 // is there while it is read.
 func (s *Files) Each(f func(name string, size int64, content io.Reader) error) error {
-	for i, file := range s.open {
-		at, end, err := s.at, s.end, error(nil)
-		if i < len(s.open)-1 {
-			at, end = s.segments[i].end, make([]byte, nextSize)
-			err = readNext(file, end, at)
-		}
-		if err == nil {
-			content := io.MultiReader(io.NewSectionReader(file, 0, at), bytes.NewReader(end))
-			err = f(filepath.Base(s.segments[i].path), at+int64(len(end)), content)
-		}
-		if err != nil {
+	for i := range s.segments {
+		if err := s.each(i, f); err != nil {
 			return fmt.Errorf("wal: copy %s: %w", s.segments[i].path, err)
 		}
 	}
 	return nil
+}
+
+func (s *Files) each(i int, f func(name string, size int64, content io.Reader) error) (err error) {
+	segment := &s.segments[i]
+	file := s.open[segment.path]
+	if file == nil {
+		if file, err = s.fs.Open(segment.path); err != nil {
+			return err
+		}
+		defer file.Close()
+	}
+	at, end := s.at, s.end
+	if i < len(s.segments)-1 {
+		at, end = segment.end, make([]byte, nextSize)
+		if err := readNext(file, end, at); err != nil {
+			return err
+		}
+	}
+	content := io.MultiReader(io.NewSectionReader(file, 0, at), bytes.NewReader(end))
+	return f(filepath.Base(segment.path), at+int64(len(end)), content)
 }
 
 // readNext reads the name of the next segment, if it is there yet.

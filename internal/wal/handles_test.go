@@ -1,6 +1,8 @@
 package wal
 
 import (
+	"errors"
+	"io"
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
@@ -69,4 +71,57 @@ func TestOpenFiles(t *testing.T) {
 	if fsys.open != 0 {
 		t.Errorf("%d files stay open", fsys.open)
 	}
+}
+
+// Files that are copied stay, however many there are, until the copy is done. None of them
+// is open before it is copied.
+func TestFilesStay(t *testing.T) {
+	fsys := &counted{FS: memfs.New()}
+	l := mustOpen(t, fsys, Options{SegmentSize: 512, LogID: 7})
+	for range 1000 {
+		_, err := l.Append(make([]byte, 30))
+		must(t, err)
+		must(t, l.Flush())
+		must(t, l.Prepare())
+	}
+	must(t, l.Sync())
+	files, err := l.Files()
+	must(t, err)
+	segments := l.Stats().Segments
+	if files.Len() < 50 || fsys.most > 4 {
+		t.Fatalf("%d of %d segments are to be copied, and up to %d files were open", files.Len(), segments, fsys.most)
+	}
+	for range 40 {
+		must(t, l.RemoveOldest())
+	}
+	must(t, errors.Join(l.Flush(), l.Sync()))
+	l.RemovalPending() // gives Prepare what is durable now
+	must(t, l.Prepare())
+	if l.NeedsPrepare() {
+		t.Error("while files are copied, Prepare is called again and again")
+	}
+	copied := 0
+	must(t, files.Each(func(_ string, size int64, content io.Reader) error {
+		copied++
+		n, err := io.Copy(io.Discard, content)
+		if n != size {
+			t.Errorf("%d bytes instead of %d", n, size)
+		}
+		return err
+	}))
+	if copied != files.Len() || fsys.most > 4 {
+		t.Errorf("%d of %d segments were copied, and up to %d files were open", copied, files.Len(), fsys.most)
+	}
+	names := func() int {
+		all, err := fsys.List(l.dir)
+		must(t, err)
+		return len(all)
+	}
+	before := names()
+	files.Close()
+	must(t, l.Prepare())
+	if after := names(); after != before-40 {
+		t.Errorf("of %d files %d stay, 40 are not needed", before, after)
+	}
+	must(t, l.Close())
 }

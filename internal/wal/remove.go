@@ -118,7 +118,27 @@ type chores struct {
 	mu         sync.Mutex
 	successors []successor
 	remove     []uint64 // sequences, oldest first
+	holds      int      // of those who copy files, and want none of them removed
 	doing      sync.Mutex
+}
+
+// hold keeps files from being removed until release is called.
+func (c *chores) hold() (release func()) {
+	c.doing.Lock() // a removal that is under way ends first
+	defer c.doing.Unlock()
+	change := func(n int) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.holds += n
+		c.note()
+	}
+	change(1)
+	return sync.OnceFunc(func() { change(-1) })
+}
+
+// note says whether there is anything to do. The caller holds mu.
+func (c *chores) note() {
+	c.pending.Store(len(c.successors) > 0 || len(c.remove) > 0 && c.holds == 0)
 }
 
 func (c *chores) add(obsolete []obsolete, names []successor) {
@@ -130,7 +150,7 @@ func (c *chores) add(obsolete []obsolete, names []successor) {
 		// A segment that is removed need not name its successor.
 		c.successors = slices.DeleteFunc(c.successors, func(m successor) bool { return m.at.Segment == r.sequence })
 	}
-	c.pending.Store(len(c.successors)+len(c.remove) > 0)
+	c.note()
 }
 
 // finish removes a chore that was done.
@@ -139,7 +159,7 @@ func (c *chores) finish(m successor, remove uint64) {
 	defer c.mu.Unlock()
 	c.successors = slices.DeleteFunc(c.successors, func(other successor) bool { return other == m })
 	c.remove = slices.DeleteFunc(c.remove, func(other uint64) bool { return other == remove })
-	c.pending.Store(len(c.successors)+len(c.remove) > 0)
+	c.note()
 }
 
 // doChores writes the successors and removes the files that wait for it, and returns
@@ -151,6 +171,9 @@ func (p *pool) doChores() (err error) {
 	defer c.doing.Unlock()
 	c.mu.Lock()
 	names, remove := slices.Clone(c.successors), slices.Clone(c.remove)
+	if c.holds > 0 {
+		remove = nil
+	}
 	c.mu.Unlock()
 	for _, m := range names {
 		if e := p.writeSuccessor(m); e != nil {
