@@ -567,7 +567,7 @@ func TestWeight(t *testing.T) {
 	for _, f := range r.assets.files {
 		assets += len(f.small())
 	}
-	for path, most := range map[string]int{"": 64 << 10, "tubes": 40 << 10, "tube/default": 40 << 10} {
+	for path, most := range map[string]int{"": 15600, "tubes": 22500, "tube/default": 14000} {
 		h := httptest.NewRequest("GET", "/console/"+path, nil)
 		h.Header.Set("Accept-Encoding", "gzip")
 		w := httptest.NewRecorder()

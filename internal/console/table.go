@@ -3,6 +3,8 @@ package console
 import (
 	"cmp"
 	"fmt"
+	"html"
+	"html/template"
 	"slices"
 	"strings"
 	"time"
@@ -41,6 +43,20 @@ type listRow struct {
 type cell struct {
 	ID, Text, Class, Label string
 	Title, Link            string
+	Attributes             template.HTMLAttr // ID, Class, Label and Title: one value for a template, not four
+}
+
+// written returns the cell with its attributes.
+func (c cell) written() cell {
+	text := `class="` + html.EscapeString(c.Class) + `" data-label="` + html.EscapeString(c.Label) + `"`
+	if c.ID != "" {
+		text = `id="` + html.EscapeString(c.ID) + `" ` + text
+	}
+	if c.Title != "" {
+		text += ` title="` + html.EscapeString(c.Title) + `"`
+	}
+	c.Attributes = template.HTMLAttr(text) // #nosec G203 -- each value is escaped
+	return c
 }
 
 // Listed marks the rows of a list, as Rows those of a table of tubes.
@@ -123,7 +139,7 @@ func (row *listRow) add(c *column, one cell) {
 	if one.ID != "" {
 		one.ID = row.ID + one.ID
 	}
-	row.Cells = append(row.Cells, one)
+	row.Cells = append(row.Cells, one.written())
 }
 
 // clientColumns are those of each list of connections.

@@ -154,7 +154,7 @@ func (t *tubeRow) fill(columns []tubeColumn) {
 		if c.Wide {
 			one.Class = strings.TrimSpace("opt " + one.Class)
 		}
-		t.Cells = append(t.Cells, one)
+		t.Cells = append(t.Cells, one.written())
 	}
 }
 

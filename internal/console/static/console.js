@@ -121,7 +121,7 @@
   });
   document.addEventListener("change", (e) => {
     if (e.target.closest("#theme, [data-submit]") || e.target.matches("[data-submit]")) e.target.form.requestSubmit();
-    if (e.target.matches("[data-all]")) all("tbody :is(input)[type=checkbox]", e.target.closest("table")).forEach((c) => (c.checked = e.target.checked));
+    if (e.target.matches("[data-all]")) all("tbody input[type=checkbox]", e.target.closest("table")).forEach((c) => (c.checked = e.target.checked));
     if (e.target.matches("[data-rows] input")) count();
     if (e.target.id === "keysoff") keep("keys", e.target.checked ? "off" : "on");
   });
