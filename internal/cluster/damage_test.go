@@ -55,7 +55,7 @@ func TestLost(t *testing.T) {
 		}, "the journal has the entries up to 0, and the cluster's log begins after 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fs := memfs.New()
+			fs := emptyDisk()
 			test.make(t, fs)
 			_, inspected := Inspect(fs, dir)
 			_, opened := Open(Options{FS: fs, Dir: dir, Self: self})
@@ -110,7 +110,7 @@ func must(t *testing.T, err error) {
 // An Init of a single server's journal that was interrupted at its very end can be run
 // again.
 func TestInitAgain(t *testing.T) {
-	fs, self := memfs.New(), raftlog.Member{ID: 1, Address: "10.0.0.1:11400"}
+	fs, self := emptyDisk(), raftlog.Member{ID: 1, Address: "10.0.0.1:11400"}
 	j := journal.New(journal.Options{})
 	_, err := j.Open(fs, dir, engine.New(engine.Options{Logged: true}))
 	must(t, errors.Join(err, j.Close(), Init(fs, dir, self)))

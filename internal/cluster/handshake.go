@@ -126,17 +126,15 @@ func (m *Member) Handshake() Handshake {
 // message of that connection is given to Step, and before one is sent to it. After an
 // error no message may pass.
 func (m *Member) AcceptHandshake(from uint64, h Handshake) (err error) {
-	if !m.inLoop(func() { err = m.raft.checkHandshake(from, h); m.raft.noteRejection(from, err) }) {
+	if !m.inLoop(func() {
+		err = m.raft.checkHandshake(from, h)
+		if m.raft.isMember(from) {
+			m.raft.peer(from).refused = err
+		}
+	}) {
 		return ErrStopped
 	}
 	return err
-}
-
-// noteRejection notes why a member is not taken in; nil: it is.
-func (s *peerTable) noteRejection(id uint64, why error) {
-	if s.isMember(id) {
-		s.peer(id).refused = why
-	}
 }
 
 func (s *peerTable) checkHandshake(from uint64, h Handshake) error {

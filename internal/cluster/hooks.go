@@ -6,9 +6,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// Observe lets f hear, within turns, of the last entry that was applied and no changes,
-// and then of each entry that is applied and what it changes. It takes the place of the
-// one before; nil: nobody hears of them.
+// Observe is that of a Member of package consistency.
 func (m *Member) Observe(f func(entry uint64, changes []engine.Change)) error {
 	err := errLeadershipEnds
 	m.broker.Look(func(*engine.Engine, int64) {
@@ -19,9 +17,7 @@ func (m *Member) Observe(f func(entry uint64, changes []engine.Change)) error {
 	return err
 }
 
-// View calls f in a turn with an engine that has what the entries say which were applied
-// or, at a leader, what it has decided after them. If it is settled View returns when
-// nothing of that can be lost any more, and an entry that none of it comes after.
+// View is that of a Member of package consistency.
 func (m *Member) View(settled bool, f func(*engine.Engine)) (until uint64, err error) {
 	t, whole, decides := &m.turn, false, false
 	look := func(e *engine.Engine, _ int64) {
@@ -48,5 +44,5 @@ func (m *Member) View(settled bool, f func(*engine.Engine)) (until uint64, err e
 
 var errLeadershipEnds = errors.New("cluster: the member's leadership ends at the moment; try again")
 
-// Time returns the cluster's time, and what it was when the engine's clock showed 0.
+// Time is that of a Member of package consistency.
 func (m *Member) Time() (now, zero int64) { return m.clock.time(), m.clock.zero }

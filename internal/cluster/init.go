@@ -3,7 +3,6 @@ package cluster
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -87,18 +86,8 @@ func Join(fsys vfs.FS, dir string, with raftlog.Membership) error {
 	return makeLog(fsys, dir, with, raftlog.Position{})
 }
 
-// makeLog makes the log of a new member.
+// makeLog makes the log of a new member, in the directory that is there for it.
 func makeLog(fsys vfs.FS, dir string, with raftlog.Membership, from raftlog.Position) (err error) {
-	for _, d := range []string{filepath.Dir(LogDir(dir)), LogDir(dir)} {
-		if _, err := fsys.List(d); err != nil {
-			if err := fsys.Mkdir(d); err != nil {
-				return fmt.Errorf("cluster: %w", err)
-			}
-			if err := fsys.SyncDir(filepath.Dir(d)); err != nil {
-				return fmt.Errorf("cluster: %w", err)
-			}
-		}
-	}
 	log, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{})
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -47,8 +46,7 @@ var (
 )
 
 func newLagging(t *testing.T) lagging {
-	l := lagging{disk: memfs.New()}
-	must(t, errors.Join(l.disk.Mkdir(filepath.Dir(LogDir(dir))), l.disk.Mkdir(LogDir(dir))))
+	l := lagging{disk: emptyDisk()}
 	log, err := raftlog.Open(l.disk, LogDir(dir), raftlog.Options{SegmentSize: 2 << 10})
 	must(t, err)
 	var entries []*raftpb.Entry

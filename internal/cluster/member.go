@@ -249,18 +249,14 @@ func lastStamp(log *raftlog.Log, commit uint64) (int64, error) {
 			return 0, fmt.Errorf("cluster: %w", err)
 		}
 		if e := entries[0]; e.GetType() == raftpb.EntryNormal && len(e.GetData()) > 0 {
-			return stampOf(e)
+			stamp, err := entry.Stamp(e.GetData())
+			if err != nil {
+				err = fmt.Errorf("cluster: entry %d: %w", index, err)
+			}
+			return stamp, err
 		}
 	}
 	return 0, nil
-}
-
-func stampOf(e *raftpb.Entry) (int64, error) {
-	stamp, err := entry.Stamp(e.GetData())
-	if err != nil {
-		return 0, fmt.Errorf("cluster: entry %d: %w", e.GetIndex(), err)
-	}
-	return stamp, nil
 }
 
 // openJournal reads the journal into a new engine.

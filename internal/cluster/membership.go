@@ -77,7 +77,9 @@ func (m *Member) Remove(ctx context.Context, id uint64) error {
 	if err != nil {
 		return err
 	}
-	return m.await(ctx, func() bool { return m.hasNot(id) })
+	return m.await(ctx, func() bool {
+		return !slices.ContainsFunc(m.log.State().Members, func(k raftlog.Member) bool { return k.ID == id })
+	})
 }
 
 // changeMembers runs f in the raft loop if this member is the active leader.
@@ -142,10 +144,6 @@ func (m *Member) pause(ctx context.Context, watch <-chan struct{}) error {
 	case <-m.Failed():
 		return ErrStopped
 	}
-}
-
-func (m *Member) hasNot(id uint64) bool {
-	return !slices.ContainsFunc(m.log.State().Members, func(k raftlog.Member) bool { return k.ID == id })
 }
 
 func without(members []raftlog.Member, id uint64) []raftlog.Member {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -110,8 +111,17 @@ func (sim *simulation) grow(n int) {
 	}
 }
 
+// emptyDisk returns a disk with the directories of a member, which package directory makes.
+func emptyDisk() *memfs.FS {
+	disk := memfs.New()
+	if err := errors.Join(disk.Mkdir(filepath.Dir(LogDir(dir))), disk.Mkdir(LogDir(dir))); err != nil {
+		panic(err)
+	}
+	return disk
+}
+
 func (sim *simulation) node() *node {
-	m := &node{sim: sim, id: uint64(len(sim.nodes) + 1), disk: memfs.New(), links: map[uint64]*link{}}
+	m := &node{sim: sim, id: uint64(len(sim.nodes) + 1), disk: emptyDisk(), links: map[uint64]*link{}}
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
 	if m.id == sim.offOf {

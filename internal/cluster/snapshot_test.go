@@ -18,7 +18,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
-	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
@@ -224,7 +223,7 @@ func (h hidden) Open(name string) (vfs.File, error) {
 
 // A member does not start that cannot see whether a snapshot is to be installed.
 func TestUnknownSeal(t *testing.T) {
-	disk := memfs.New()
+	disk := emptyDisk()
 	self := raftlog.Member{ID: 1, Address: "10.0.0.1:11400"}
 	must(t, Init(disk, dir, self))
 	m, err := Open(Options{FS: hidden{disk}, Dir: dir, Self: self, Journal: journal.Options{Member: true, Sync: time.Second}})

@@ -11,7 +11,6 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
@@ -166,7 +165,7 @@ func TestCopy(t *testing.T) {
 // A member that was the last one left of a majority goes on with a disk that was
 // restored, if it is told to.
 func TestRecoverCondemned(t *testing.T) {
-	disk := memfs.New()
+	disk := emptyDisk()
 	must(t, Init(disk, dir, raftlog.Member{ID: 1, Address: "10.0.0.1:11400"}))
 	log, err := raftlog.Open(disk, LogDir(dir), raftlog.Options{})
 	must(t, err)

@@ -64,7 +64,6 @@ func (q *queue) openMember(p *plan, j journal.Options, e engine.Options, b broke
 	m.api = newAPIRelay(m, log)
 	m.transport = transport.New(transport.Options{
 		Listener: listener, Credentials: d.Credentials,
-		Refused: m.refused, Term: func() uint64 { return m.Lead().Term },
 		Client: m.serveClient, Snapshot: m.serveSnapshot, Admin: m.api.take, Request: m.control.Request, Join: m.admit,
 		Logger: log,
 	})
@@ -145,9 +144,6 @@ func (m *member) admit(ctx context.Context, client net.Addr, body []byte) ([]byt
 	m.log.Info("somebody asks to join the cluster", "client", client)
 	return m.control.Join(ctx, client, body)
 }
-
-// refused is told that another member's process has ended.
-func (m *member) refused(id, term uint64) { m.Member.Refused(id, term) }
 
 func (m *member) serveClient(from uint64, stream io.ReadWriteCloser) {
 	m.mu.Lock()

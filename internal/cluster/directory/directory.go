@@ -251,9 +251,6 @@ func (d *Directory) Remove() error {
 	return syncDirs(d.dir)
 }
 
-// Log returns where the log of the cluster is.
-func (d *Directory) Log() string { return d.path(logDir) }
-
 func (d *Directory) path(name string) string { return filepath.Join(d.dir, sub, name) }
 
 // own gives all files below DIR to the owner of DIR, if root has made them. A server may

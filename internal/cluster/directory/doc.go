@@ -2,7 +2,7 @@
 // DIR/cluster, with the ids, the certificates and the tokens by which others may join.
 //
 //	m, err := directory.Begin(dir, directory.Member{Cluster: directory.NewCluster(), ID: directory.NewID(), Listen: addr}, credentials)
-//	…                              // the log of the cluster is made in m.Log()
+//	…                              // the log of the cluster is made in DIR/cluster/log
 //	err = m.Finish()               // from now on the directory is a member's
 //
 //	m, err := directory.Open(dir)

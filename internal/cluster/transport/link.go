@@ -63,7 +63,7 @@ func (l *link) run() {
 	pause, said := firstPause, ""
 	known := false // once it was connected
 	for l.ctx.Err() == nil {
-		term := l.t.term()
+		term := l.t.raft.Lead().Term
 		err := l.connect()
 		if l.ctx.Err() != nil {
 			return
@@ -80,8 +80,8 @@ func (l *link) run() {
 			what = "another member refuses this one"
 			l.t.raft.Rejected(l.id, remote)
 		}
-		if known && errors.Is(err, syscall.ECONNREFUSED) && l.t.opt.Refused != nil {
-			l.t.opt.Refused(l.id, term)
+		if known && errors.Is(err, syscall.ECONNREFUSED) {
+			l.t.raft.Refused(l.id, term)
 		}
 		if text := err.Error(); text != said {
 			said = text
@@ -93,14 +93,6 @@ func (l *link) run() {
 		}
 		pause = min(2*pause, maxPause)
 	}
-}
-
-// term is what Refused is told.
-func (t *Transport) term() uint64 {
-	if t.opt.Term == nil {
-		return 0
-	}
-	return t.opt.Term()
 }
 
 // connect makes both connections and serves them until one fails.

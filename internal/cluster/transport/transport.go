@@ -31,18 +31,16 @@ type Raft interface {
 	Unreachable(id uint64)
 	// Rejected is told that a member has refused this one, and why.
 	Rejected(by uint64, err error)
+	// Refused is told that nothing listens any more where a member was connected: its
+	// process has ended. With it comes the term of Lead before the attempt to connect.
+	Refused(id, term uint64)
+	Lead() cluster.Leadership
 }
 
-// Options of a Transport. All but Refused, Term and Logger must be set.
+// Options of a Transport. All but Logger must be set.
 type Options struct {
 	Listener    net.Listener // for other members; the transport closes it
 	Credentials *directory.Credentials
-
-	// Refused is told that nothing listens any more where a member was connected: its
-	// process has ended. With it comes what Term returned before the attempt to connect.
-	// Nil: nobody is told.
-	Refused func(id, term uint64)
-	Term    func() uint64
 
 	// Client serves a client of another member, over a mux.Stream.
 	Client func(from uint64, stream io.ReadWriteCloser)

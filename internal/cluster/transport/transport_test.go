@@ -73,7 +73,9 @@ func (p *peer) Rejected(by uint64, err error) {
 	}
 }
 
-func (p *peer) ended(id, term uint64) {
+func (p *peer) Lead() cluster.Leadership { return cluster.Leadership{Term: 7} }
+
+func (p *peer) Refused(id, term uint64) {
 	if term != 7 {
 		id = 0
 	}
@@ -116,7 +118,7 @@ func (p *peer) start(t *testing.T) {
 // listen lets a member take part at a listener.
 func (p *peer) listen(l net.Listener) {
 	p.Transport = New(Options{
-		Listener: l, Credentials: p.credentials, Refused: p.ended, Term: func() uint64 { return 7 }, Logger: slog.New(p.ups),
+		Listener: l, Credentials: p.credentials, Logger: slog.New(p.ups),
 		Client:   func(from uint64, stream io.ReadWriteCloser) { echo(stream) },
 		Snapshot: func(from uint64, conn net.Conn) { echo(conn) },
 		Request: func(_ context.Context, from uint64, body []byte) ([]byte, error) {
