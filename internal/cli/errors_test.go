@@ -51,6 +51,14 @@ func TestWrongCommandLine(t *testing.T) {
 		{"--networks 10.0.0.0/99", `bad value "10.0.0.0/99" for --networks: "10.0.0.0/99" is not a network`},
 		{"--admin x:y:z", `bad value "x:y:z" for --admin`},
 		{"jurnal", `unknown argument "jurnal"; did you mean "journal"?`},
+		// Commands of a cluster, before they ask anybody.
+		{"cluster remove DIR x", `"x" is not the id of a member (see: beanpole cluster status DIR)`},
+		{"cluster init DIR", `--listen is needed: the address by which the other members reach this one`},
+		{"cluster init DIR --listen nowhere", `--listen: `},
+		{"cluster join DIR 10.0.0.1:11400 --listen 10.0.0.2:11400", `--join-token-file is needed: what beanpole cluster join-token DIR prints`},
+		{"cluster status --offline", `--offline wants a directory, and not -a ADDR`},
+		{"cluster status DIR -a :11300", `want one directory, or -a ADDR`},
+		{"cluster recover DIR", `add --force-new-cluster`},
 		{"--config ", `bad value "" for --config: want the path of a file`},
 	} {
 		args := strings.Split(c.args, " ") // a blank at the end is before an empty argument

@@ -41,16 +41,16 @@ func newExport() *cobra.Command {
 				return err
 			}
 		}
-		c, err := s.dial(ctx)
+		var c *client.Conn
+		if sc.tube != "" {
+			c, err = s.dialTube(ctx, sc.tube)
+		} else {
+			c, err = s.dial(ctx)
+		}
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		if sc.tube != "" {
-			if _, err := c.StatsTube(ctx, sc.tube); err != nil {
-				return err
-			}
-		}
 		return s.export(ctx, c, sc)
 	})
 	cmd.Long = exportLong

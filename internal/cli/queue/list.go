@@ -45,7 +45,7 @@ func newJobs() *cobra.Command {
 		if sc.tube, err = tube.one(args); err != nil {
 			return err
 		}
-		c, _, err := s.dialTube(ctx, sc.tube)
+		c, err := s.dialTube(ctx, sc.tube)
 		if err != nil {
 			return err
 		}

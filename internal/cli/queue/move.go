@@ -47,7 +47,7 @@ func newMove() *cobra.Command {
 		if err := client.CheckTube(args[1]); err != nil {
 			return err
 		}
-		c, _, err := s.dialTube(ctx, args[0])
+		c, err := s.dialTube(ctx, args[0])
 		if err != nil {
 			return err
 		}

@@ -77,15 +77,15 @@ func (o *tubeOption) one(args []string) (string, error) {
 
 func isPattern(name string) bool { return strings.ContainsAny(name, "*?") }
 
-// matchesAny reports whether a tube has one of the names, or fits one of the patterns.
-func matchesAny(names []string, tube string) bool {
-	return slices.ContainsFunc(names, func(name string) bool {
-		if !isPattern(name) {
-			return name == tube
+// fitting returns those of some tubes that fit a pattern.
+func fitting(pattern string, tubes []string) (fit []string) {
+	re := regexp.MustCompile("^" + strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(pattern)) + "$")
+	for _, tube := range tubes {
+		if re.MatchString(tube) {
+			fit = append(fit, tube)
 		}
-		re := strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(name))
-		return regexp.MustCompile("^" + re + "$").MatchString(tube)
-	})
+	}
+	return fit
 }
 
 // dialTubes connects, and returns the names of the tubes that names and patterns stand for
@@ -106,9 +106,15 @@ func (s *session) dialTubes(ctx context.Context, names []string) (*client.Conn, 
 // pattern that fits none is an error, as a name is of which there is no tube.
 func expand(ctx context.Context, c *client.Conn, names []string) ([]string, error) {
 	var all, tubes []string
+	seen := make(map[string]bool)
+	add := func(tube string) {
+		if !seen[tube] {
+			seen[tube], tubes = true, append(tubes, tube)
+		}
+	}
 	for _, name := range names {
 		if !isPattern(name) {
-			tubes = append(tubes, name)
+			add(name)
 			continue
 		}
 		if all == nil {
@@ -118,16 +124,13 @@ func expand(ctx context.Context, c *client.Conn, names []string) ([]string, erro
 			}
 			slices.Sort(all)
 		}
-		fit := slices.DeleteFunc(slices.Clone(all), func(tube string) bool { return !matchesAny([]string{name}, tube) })
+		fit := fitting(name, all)
 		if len(fit) == 0 {
 			return nil, kit.Nothing("no tube fits %s", name)
 		}
-		tubes = append(tubes, fit...)
+		for _, tube := range fit {
+			add(tube)
+		}
 	}
-	seen := make(map[string]bool, len(tubes))
-	return slices.DeleteFunc(tubes, func(tube string) bool {
-		again := seen[tube]
-		seen[tube] = true
-		return again
-	}), nil
+	return tubes, nil
 }

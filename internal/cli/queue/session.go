@@ -27,17 +27,16 @@ func (s *session) dial(ctx context.Context) (*client.Conn, error) { return s.Ser
 
 // dialTube connects to the server and looks whether it has a tube: many commands would
 // make one that is not there.
-func (s *session) dialTube(ctx context.Context, tube string) (*client.Conn, *client.TubeStats, error) {
+func (s *session) dialTube(ctx context.Context, tube string) (*client.Conn, error) {
 	c, err := s.dial(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	st, err := c.StatsTube(ctx, tube)
-	if err != nil {
+	if _, err := c.StatsTube(ctx, tube); err != nil {
 		c.Close()
-		return nil, nil, err
+		return nil, err
 	}
-	return c, st, nil
+	return c, nil
 }
 
 // A runner is what a command does.
