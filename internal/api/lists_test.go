@@ -62,41 +62,6 @@ func TestPagesOfJobs(t *testing.T) {
 	}
 }
 
-func TestPagesOfTubes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long, and without -short it runs in any case")
-	}
-	r := start(t, Options{})
-	var want []string
-	r.in(func(e *engine.Engine, now int64) {
-		for i := range 150 {
-			name := fmt.Sprintf("t%03d", i*7919%150)
-			e.PutInto(now, []byte(name), engine.Spec{}, nil)
-			want = append(want, name)
-		}
-	})
-	for _, name := range []string{"a+b", "a;b", "a/b", "$(a).b_-", "default"} { // a cursor needs no escaping
-		e := []byte(name)
-		r.in(func(eng *engine.Engine, now int64) { eng.PutInto(now, e, engine.Spec{}, nil) })
-		want = append(want, name)
-	}
-	slices.Sort(want)
-	for _, n := range []int{1000, 155, 154, 33, 1} {
-		var got []string
-		for cursor, more := "", true; more; more = cursor != "" {
-			var page admin.Tubes
-			r.want(200, "GET", fmt.Sprintf("/tubes?limit=%d&cursor=%s", n, cursor), "", &page)
-			for _, tube := range page.Tubes {
-				got = append(got, tube.Name)
-			}
-			cursor = page.Next
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%d a page: %d tubes, want %d in order", n, len(got), len(want))
-		}
-	}
-}
-
 // With bodies each job has its own, and large ones make a page shorter.
 func TestPagesWithBodies(t *testing.T) {
 	r := start(t, Options{})
@@ -131,56 +96,6 @@ func TestPagesWithBodies(t *testing.T) {
 	}
 	if list := r.want(200, "GET", "/tubes/mail/jobs?state=ready&bodies=false", "", nil); strings.Contains(list, `"body`) {
 		t.Error("there are bodies that were not asked for")
-	}
-}
-
-func TestPagesOfConnections(t *testing.T) {
-	r := start(t, Options{})
-	for range 7 {
-		r.talk("list-tube-used")
-	}
-	r.in(func(e *engine.Engine, _ int64) { e.Open(nil) }) // of no connection
-	for _, n := range []int{1, 3, 7, 8, 100} {
-		seen := make(map[uint64]int)
-		for cursor, more := "", true; more; more = cursor != "" {
-			var page admin.Connections
-			r.want(200, "GET", fmt.Sprintf("/connections?limit=%d&cursor=%s", n, cursor), "", &page)
-			for _, c := range page.Connections {
-				seen[c.ID]++
-			}
-			cursor = page.Next
-		}
-		if len(seen) != 7 {
-			t.Errorf("%d a page: %v", n, seen)
-		}
-	}
-	r.talk("watch other", "ignore default", "reserve")
-	var page admin.Connections
-	for len(page.Connections) == 0 || !page.Connections[len(page.Connections)-1].Waiting {
-		r.want(200, "GET", "/connections", "", &page)
-	}
-}
-
-// What takes several turns is done whole.
-func TestSweeps(t *testing.T) {
-	const jobs = 3000
-	for body, want := range map[string]uint64{
-		`{"do":"delete","state":"ready"}`: 3000, `{"do":"delete","state":"ready","count":2000}`: 2000,
-		`{"do":"move","state":"ready","to":"news"}`: 3000, `{"do":"move","state":"ready","to":"news","count":0}`: 0,
-		`{"do":"kick","state":"buried"}`: 3000, `{"do":"kick","state":"buried","count":2000}`: 2000,
-	} {
-		r := start(t, Options{})
-		r.in(func(e *engine.Engine, now int64) {
-			for range jobs {
-				id, _ := e.PutInto(now, []byte("mail"), engine.Spec{}, nil)
-				if strings.Contains(body, "kick") {
-					e.BuryJob(id, 0)
-				}
-			}
-		})
-		if got := r.sweep("mail", body); got.Done != want || got.Status != "done" {
-			t.Errorf("%s: %+v, want %d", body, got, want)
-		}
 	}
 }
 

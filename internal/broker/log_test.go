@@ -2,7 +2,6 @@ package broker
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -186,78 +185,6 @@ func TestOneTurnOneAppend(t *testing.T) {
 	})
 }
 
-// Promise 2, with many callers: the log has what they did, in the order in
-// which it was done, and whoever has returned is durable.
-func TestLogOrder(t *testing.T) {
-	const callers, each = 8, 100
-	log := newFakeLog()
-	b := newBroker(t, log)
-	var order []string
-	var wg sync.WaitGroup
-	for i := range callers {
-		wg.Go(func() {
-			for n := range each {
-				body := fmt.Sprint(i, "/", n)
-				put := putting(body)
-				err := b.Call(func(e *engine.Engine, now int64) {
-					order = append(order, body)
-					put(e, now)
-				})
-				if err != nil {
-					t.Error(err)
-				}
-				synced := log.synced.Load()
-				b.Call(func(*engine.Engine, int64) { // nobody else appends now
-					if !slices.Contains(log.appended[:synced], body) {
-						t.Errorf("%s has returned and is not durable", body)
-					}
-				})
-			}
-		})
-	}
-	wg.Wait()
-	if !slices.Equal(log.appended, order) {
-		t.Error("the log has another order than the requests")
-	}
-	if n := log.synced.Load(); n != callers*each {
-		t.Errorf("%d of %d changes are durable", n, callers*each)
-	}
-}
-
-// A turn that has appended nothing waits for what it may have seen.
-func TestReadersWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log := newFakeLog()
-		b := newBroker(t, log)
-		reader := b.NewCaller(&request{apply: func(*engine.Engine, int64) {}})
-		if settled, err := reader.Start(nil); !settled || err != nil {
-			t.Fatalf("with nothing in the log: settled %v, %v", settled, err)
-		}
-		log.blocking.Store(true)
-		go b.Call(putting("unseen"))
-		<-log.begins
-		heard := make(hearing, 9)
-		if settled, _ := reader.Start(heard); settled {
-			t.Fatal("settled before what it may have seen is durable")
-		}
-		synctest.Wait()
-		if len(heard) != 0 {
-			t.Fatal("told before the sync has ended")
-		}
-		log.end()
-		if err := <-heard; err != nil {
-			t.Error(err)
-		}
-		synctest.Wait()
-		if n := log.syncs.Load(); n != 1 {
-			t.Errorf("%d syncs, want 1: the reader has nothing to be synced", n)
-		}
-		if settled, err := reader.Start(nil); !settled || err != nil {
-			t.Errorf("with all durable: settled %v, %v", settled, err)
-		}
-	})
-}
-
 // A hearing receives what a Settler is told.
 type hearing chan error
 
@@ -332,44 +259,6 @@ func TestLogFails(t *testing.T) {
 			})
 		})
 	}
-}
-
-// When a flush fails during a sync, the turns before it are settled by that sync,
-// and first.
-func TestFlushFailsDuringSync(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log := newFakeLog()
-		b := newBroker(t, log)
-		log.blocking.Store(true)
-		var order []string
-		start := func(name string, apply func(*engine.Engine, int64)) {
-			t.Helper()
-			settled, _ := b.NewCaller(&request{apply: apply}).Start(settler(func(err error) {
-				order = append(order, fmt.Sprint(name, " ", err))
-			}))
-			if settled {
-				t.Errorf("%s: settled at once", name)
-			}
-		}
-		start("good", putting("good"))
-		b.StartSync()
-		<-log.begins
-		start("bad", func(e *engine.Engine, now int64) {
-			log.flushErr = errDisk
-			putting("bad")(e, now)
-		})
-		start("reader", func(*engine.Engine, int64) { log.flushErr = nil })
-		b.StartSync()
-		synctest.Wait()
-		if len(order) != 0 {
-			t.Errorf("settled during the sync before them: %q", order)
-		}
-		log.end()
-		synctest.Wait()
-		if want := []string{"good <nil>", "bad " + errDisk.Error(), "reader <nil>"}; !slices.Equal(order, want) {
-			t.Errorf("settled %q, want %q", order, want)
-		}
-	})
 }
 
 type settler func(error)

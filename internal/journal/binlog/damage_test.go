@@ -3,7 +3,6 @@ package binlog
 import (
 	"bytes"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -89,36 +88,4 @@ func TestFlipped(t *testing.T) {
 			t.Fatalf("bit %d: %d of %d bytes read without a word", bit, f.Read, f.Size)
 		}
 	}
-}
-
-// TestLostPages overwrites stretches of a log with zeros, as pages that never
-// reached the disk are read.
-func TestLostPages(t *testing.T) {
-	const page = 512
-	b := build(7)
-	for id := range uint64(100) {
-		b.full("mail", id+1, stateReady, strings.Repeat("x", int(id*13%700))+"\r\n")
-	}
-	for at := 0; at+page < len(b.bytes); at += page {
-		lost := slices.Clone(b.bytes)
-		clear(lost[at : at+page])
-		changes, report := readChanges(t, dirOf(t, lost))
-		before, _ := slices.BinarySearch(b.ends, at+1)
-		if n := len(withoutLast(changes)); n < before-1 {
-			t.Errorf("page at %d lost: %d records, want %d", at, n, before-1)
-		}
-		if at > 0 && at+page < b.ends[len(b.ends)-2] && !report.Damaged() && !insideBody(b, at, page) {
-			t.Errorf("page at %d lost without a word", at)
-		}
-	}
-}
-
-// insideBody reports whether a stretch touches nothing but one body without its
-// end: nobody can see that.
-func insideBody(b *builder, at, n int) bool {
-	i, _ := slices.BinarySearch(b.ends, at+1)
-	if i == 0 || i == len(b.ends) {
-		return false
-	}
-	return at >= b.ends[i-1]+4+4+80 && at+n <= b.ends[i]-2
 }
