@@ -233,6 +233,9 @@ func (m *node) check() {
 	var err error
 	m.member.Broker().Look(func(e *engine.Engine, _ int64) {
 		err = errors.Join(e.Check(), m.member.turn.journal.Check())
+		if n := e.Stats().Reserved; n > 0 && m.member.turn.epoch == 0 {
+			err = errors.Join(err, fmt.Errorf("it does not decide, and has %d jobs reserved", n))
+		}
 		err = errors.Join(err, sim.whatIsWrong(), sim.asked.Check(func(yield func(string, uint64) bool) {
 			for c := range e.Snapshots {
 				if !yield(keyOf(c.Body), c.ID) {
