@@ -175,7 +175,7 @@ var diskFaults = []fault{
 	{"syncs of a follower fail", aTracer, injected(follows, somebody, "fdatasync,fsync", "error=EIO")},
 	{"writes of the leader have no room", aTracer, injected(leads, another, "pwrite64,fallocate", "error=ENOSPC")},
 	{"writes of a follower have no room", aTracer, injected(follows, somebody, "pwrite64,fallocate", "error=ENOSPC")},
-	{"the disk of the leader is full", aSmallDisk, filled(leads, another)},
+	{"the disk of the leader is full", aSmallDisk, filled(leads, somebody)},
 	{"the disk of a follower is full", aSmallDisk, filled(follows, somebody)},
 }
 
