@@ -115,6 +115,9 @@ func (l *load) run(ctx context.Context, server *kit.Connection) (*result, error)
 		}
 		clients[i] = &looper{load: l, conn: c, took: newHistogram()}
 	}
+	if st, err := clients[0].conn.StatsTube(ctx, tube); err == nil && st.JobsReady > 0 {
+		return nil, fmt.Errorf("the tube %s has jobs of others, %d are ready; if they are not needed: beanpole clear %[1]s --state ready", tube, st.JobsReady)
+	}
 	if l.jobs <= 0 {
 		l.jobs = math.MaxInt64
 	}
