@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,27 +33,15 @@ type Options struct {
 	ID      uint64           // of this member, not 0
 	Applied raftlog.Position // up to here the journal has every change
 
-	Tick          time.Duration // 60 ms
-	ElectionTicks int           // without a leader, before a member stands; 10
-	LeaseTicks    int           // less than ElectionTicks; 6
+	Tick time.Duration // 60 ms
 
 	Logger *slog.Logger
 }
 
-func (o *Options) setDefaults() {
-	if o.Tick == 0 {
-		o.Tick = 60 * time.Millisecond
-	}
-	if o.ElectionTicks == 0 {
-		o.ElectionTicks = 10
-	}
-	if o.LeaseTicks == 0 {
-		o.LeaseTicks = 6
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-}
+const (
+	electionTicks = 10 // without a leader, before a member stands
+	leaseTicks    = 6  // less than electionTicks
+)
 
 // Limits of what is under way to one member, and in one piece.
 const (
@@ -120,7 +109,8 @@ type Core struct {
 // New makes the core of a member from its log. The entries up to o.Applied that come in
 // Work.Apply all the same are there for the changes of configuration among them.
 func New(log Log, o Options) (*Core, error) {
-	o.setDefaults()
+	o.Tick = cmp.Or(o.Tick, 60*time.Millisecond)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if !log.Has(o.Applied) {
 		return nil, fmt.Errorf("core: the journal has entry %v, and the log, which ends with %v, does not: cut it there", o.Applied, log.Last())
 	}
@@ -135,7 +125,7 @@ func New(log Log, o Options) (*Core, error) {
 	c := &Core{opt: o, log: log}
 	node, err := raft.NewRawNode(&raft.Config{
 		ID:                        o.ID,
-		ElectionTick:              o.ElectionTicks,
+		ElectionTick:              electionTicks,
 		HeartbeatTick:             1,
 		Storage:                   storage{log, c},
 		Applied:                   applied.Index,
@@ -200,7 +190,7 @@ func (c *Core) Tick(now int64) {
 func (c *Core) Step(m *raftpb.Message) error {
 	switch m.GetType() {
 	case raftpb.MsgVote, raftpb.MsgPreVote:
-		if c.ticks < c.opt.ElectionTicks {
+		if c.ticks < electionTicks {
 			return nil // it may have promised not to vote to a leader, before it was started
 		}
 	case raftpb.MsgSnap:

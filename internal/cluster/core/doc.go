@@ -26,12 +26,12 @@
 // A reply that changes nothing may go only while no other member can be active. At each
 // tick a leader asks a majority whether it still leads. Each member that says so takes
 // part in no election for the length of an election timeout from then. So for
-// [Options].LeaseTicks from the moment of the question, less a tenth for clocks that
+// leaseTicks from the moment of the question, less a tenth for clocks that
 // differ in speed, there is no other leader. Three things would break that, and are kept
 // away here:
 //
 //   - A member that was just started does not know of the leader it confirmed: it takes no part in
-//     elections for its first ElectionTicks.
+//     elections for its first electionTicks.
 //   - A transfer of the leadership overrides the wait: from its beginning there is no lease in
 //     that term.
 //   - After a pause of the process the moments of the past say nothing of its ticks: moments are

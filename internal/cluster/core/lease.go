@@ -26,7 +26,7 @@ func (l *lease) begin() {
 func (l *lease) forbid(term uint64) { l.none = term }
 
 // leaseTime is how long a lease lasts from the question on, in nanoseconds.
-func (o *Options) leaseTime() int64 { return int64(o.Tick) * int64(o.LeaseTicks) * 9 / 10 }
+func (o *Options) leaseTime() int64 { return int64(o.Tick) * leaseTicks * 9 / 10 }
 
 // LeasedUntil returns the moment at which the lease ends; 0 if there is none. Until then
 // the member is active and no other can be: a reply that was decided in this epoch and

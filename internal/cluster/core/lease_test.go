@@ -77,7 +77,7 @@ func twoVotes(sim *simulation, old *member, others []*member) {
 		m.crash(false)
 		m.restart()
 		m.passive = m != x && m != y
-		m.core.ticks = m.core.opt.ElectionTicks // as if they had been up for long
+		m.core.ticks = electionTicks // as if they had been up for long
 	}
 	for _, pair := range [][2]*member{{x, y}, {x, d}, {b, y}, {b, d}} {
 		sim.part(pair[0], pair[1])
@@ -110,7 +110,7 @@ func twoVotes(sim *simulation, old *member, others []*member) {
 	a.crash(true)
 	a.slow = 0
 	a.restart()
-	a.passive, a.core.ticks = true, a.core.opt.ElectionTicks
+	a.passive, a.core.ticks = true, electionTicks
 	for _, m := range []*member{x, y} { // whichever was elected, it must not tell
 		if m.core.state == raft.StateLeader {
 			sim.part(m, a)

@@ -27,7 +27,7 @@ func (c *Core) Forget(leader, term uint64) bool {
 // Stand makes this member stand for election now, if nobody leads since Forget in that
 // term.
 func (c *Core) Stand(term uint64) {
-	if c.lead == 0 && c.term == term && c.ticks >= c.opt.ElectionTicks {
+	if c.lead == 0 && c.term == term && c.ticks >= electionTicks {
 		c.node.Campaign() // an error says that it is no voter
 		c.observe()
 	}
