@@ -94,7 +94,6 @@ var arrows = map[string]string{
 	"internal/test/ledger":              "",
 	"internal/test/memfs":               "internal/vfs",
 	"internal/test/memnet":              "internal/server/epoll",
-	"internal/test/model":               "",
 	"internal/test/night":               "",
 	"internal/test/parallel":            "",
 	"internal/test/seeds":               "",

@@ -23,7 +23,42 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// A fault is a mistake that is made on purpose.
+// A fault is a mistake that is made on purpose. All that are planted in what belongs to the
+// cluster, and where they are found; a number is that of the seeds of a simulation up to the
+// one that finds it, an adversary makes the moment in which the mistake does harm:
+//
+//	a vote answered before its sync                    core: adversary
+//	an append answered before its sync                 core: 19 seeds; cluster: 2
+//	cleaning of a job in flight                        journal: 6
+//	the mark of a put in flight not counted            journal: 20
+//	the mark ahead of its facts                        journal: 1
+//	the log cut at a mark that is not synced           core, journal, cluster: 1
+//	the last entry of another leader skipped           cluster: 1
+//	no lease; a lease during a transfer                core: adversaries
+//	a vote just after a start                          core: adversary
+//	the clock not carried over                         core: 1
+//	roles not written before a cut                     core (TestPlantedRoles): 3
+//	a snapshot of what is not agreed on                cluster: adversary
+//	a snapshot that says it has more than it has       cluster: 1
+//	a snapshot installed that Raft does not want       core: 77
+//	Raft told of a snapshot before it is installed     core: 2
+//	Raft told of later entries first                   core: 290
+//	an offer that is lost and not repeated             core: 14
+//	a follower that ticks                              cluster: 19
+//	the handshake of a rolled-back disk accepted       cluster: adversary
+//	a rolled-back disk that counts up to a known start cluster: adversary
+//	an engine kept that has done what was dropped      cluster: 2
+//
+// These were planted by hand, and fail a test of the code, too:
+//
+//	what waits for the loop taken for committed        TestLives: 1
+//	a kept engine with its reservations                TestLives: 2
+//	an entry applied though the epoch is over          TestEntryAfterEpoch
+//	a proposal without its epoch                       core: TestTranscripts, refusal.txt
+//	a refused proposal that leaves a hole              core: TestSimulation, TestTranscripts
+//	the hard state not copied before a cut             raftlog: TestPowerCuts
+//	a journal ahead of the commit at the start         core: Raft panics in the first seeds
+//	waiting reserves answered by a deposed leader      conversation: TestDeposed
 type fault string
 
 const (

@@ -41,7 +41,6 @@ var once = []part{
 	all("cluster", "./internal/cluster/core", "TestPlanted"),
 	all("cluster", "./internal/cluster/core", "TestPlantedSnapshots"),
 	all("cluster", "./internal/cluster/core", "TestPlantedRoles"),
-	{area: "cluster", name: "model", command: test("./internal/test/model", "Test", "-model.states=10000000")},
 	{area: "process", name: "descriptors, memory that comes back", command: test("./internal/test/soak", "(TestDescriptors|TestMemoryComesBack)$", "-count=3")},
 	{area: "clients", name: "./client cuts", command: test("./client", "TestCut", "-seeds=20")},
 	all("console", "./internal/console", "TestNonsense"),
