@@ -109,7 +109,7 @@ func logReport(log *slog.Logger, dir string, r journal.Report, took time.Duratio
 		}
 		if t.Records > 0 {
 			log.Warn("the journal's end was cut off where a record is damaged, and whole records follow: no sync had made them durable, so without -f and -F no client had been told that they were",
-				"file", t.File, "offset", t.Offset, "bytes", t.Length, "records", t.Records, "kept", cmp.Or(t.Kept, "no, there was no room"))
+				"file", t.File, "offset", t.Offset, "bytes", t.Length, "records", t.Records)
 			continue
 		}
 		log.Warn("the journal ended in a write that a crash had cut short; it was removed: it was not durable, so without -f and -F no client had been told that it was done",

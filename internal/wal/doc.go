@@ -108,8 +108,8 @@
 // past the invalid one proves damage. Then, and for any invalid record in an older
 // segment, a missing segment, or a damaged header, [Open] or [Replay] stops with a
 // [*CorruptError] and changes nothing; [Salvage] makes a new log of what is whole. A torn
-// end is cut off and reported. If there are whole records in it, which were never synced,
-// a copy is kept.
+// end is cut off and reported, with the number of whole records in it, which were never
+// synced.
 //
 // At an orderly end the closing record is written when all before it is durable,
 // and its offset says so. So no damage before it looks like a torn write, and neither

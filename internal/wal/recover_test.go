@@ -179,7 +179,7 @@ func (s *story) open(readOnly bool) {
 	for _, tear := range report.Torn {
 		s.print("torn: %s, %d bytes at %d", tear.File, tear.Length, tear.Offset)
 		if tear.Records > 0 {
-			s.print("  with %d whole records, kept in %q", tear.Records, filepath.Base(tear.Kept))
+			s.print("  with %d whole records", tear.Records)
 		}
 	}
 	if err != nil || readOnly {

@@ -30,10 +30,8 @@ type Tear struct {
 	Closed bool   // there is a closing record before it, so the log did not write it
 
 	// Records is how many whole records are in it: what is before them may be damage,
-	// which nothing proves. Then Kept is the path of a copy, or empty if none could be
-	// made.
+	// which nothing proves.
 	Records int
-	Kept    string
 }
 
 // defaultBlockSize is how many bytes are read at a time. With two processors, five

@@ -2,13 +2,8 @@ package wal
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"slices"
-
-	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 // tidy checks the ends of the log. If they are good it removes what a crash has left,
@@ -36,9 +31,6 @@ func (l *Log) tidy(report *Report) error {
 		}
 	}
 	if l.lock != nil {
-		if err := l.keepRecords(report.Torn); err != nil {
-			return err
-		}
 		if err := l.clean(last); err != nil {
 			return fmt.Errorf("wal: clean up: %w", err)
 		}
@@ -94,40 +86,6 @@ func (sc *scan) checkOldest() error {
 		return sc.gap
 	}
 	return first.corrupt(headerSize, "the segment before, %s, is missing: the oldest that is needed is %s", FileName(before), FileName(sc.oldest))
-}
-
-// keepRecords copies the ends that hold whole records, before they are cut off. A disk
-// that has no room for that does not stop the start.
-func (l *Log) keepRecords(torn []Tear) error {
-	kept := false
-	for i := range torn {
-		if t := &torn[i]; t.Records > 0 && t.keep(l.fs) == nil {
-			kept = true
-		}
-	}
-	if !kept {
-		return nil
-	}
-	return l.fs.SyncDir(l.dir)
-}
-
-// keep copies what is cut off to a file beside the segment.
-func (t *Tear) keep(fsys vfs.FS) error {
-	w, err := openWindow(fsys, t.File)
-	if err != nil {
-		return err
-	}
-	defer w.close()
-	for n := 0; ; n++ {
-		name := fmt.Sprintf("%s.%x-%x.%d.removed", t.File, t.Offset, t.Offset+t.Length, n)
-		err := WriteFile(fsys, name, io.NewSectionReader(w.file, t.Offset, t.Length))
-		if err == nil {
-			t.Kept = name
-		}
-		if !errors.Is(err, fs.ErrExist) { // there is one after a start that was interrupted
-			return err
-		}
-	}
 }
 
 // clean completes the last segment. It puts files without records into the pool again,

@@ -188,7 +188,7 @@ func (ins *inspection) print(w io.Writer) {
 			line("extra", "%s at offset %d: %d bytes after the journal's end, which no server wrote; the next start removes them",
 				filepath.Base(t.File), t.Offset, t.Length)
 		case t.Records > 0:
-			line("torn tail", "%s at offset %d: %d bytes that no sync had made durable, with a damaged record and %d whole ones; the next start removes them, and keeps a copy",
+			line("torn tail", "%s at offset %d: %d bytes that no sync had made durable, with a damaged record and %d whole ones; the next start removes them",
 				filepath.Base(t.File), t.Offset, t.Length, t.Records)
 		default:
 			line("torn tail", "%s at offset %d: %d bytes of a write that a crash cut short; the next start removes them",
