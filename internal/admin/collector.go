@@ -37,7 +37,7 @@ type snapshot struct {
 // look takes a snapshot. It is nil if the broker is deposed.
 func (w *watcher) look() (s *snapshot) {
 	b, opt := w.broker, w.opt
-	b.Look(func(e *engine.Engine, _ int64) {
+	b.View(func(e *engine.Engine, _ int64) {
 		s = new(snapshot)
 		s.stats, s.draining, s.memory = e.Stats(), e.IsDraining(), e.Memory()
 		s.used, s.limit = e.LimitedMemory()

@@ -61,7 +61,7 @@ func (w *watcher) survey(names []string, n int) []tubeSnapshot {
 // lookAtTubes looks at some of the tubes, in a turn. Those that have gone are left out.
 func (w *watcher) lookAtTubes(names []string) []tubeSnapshot {
 	some := make([]tubeSnapshot, 0, len(names))
-	w.broker.Look(func(e *engine.Engine, now int64) {
+	w.broker.View(func(e *engine.Engine, now int64) {
 		for _, name := range names {
 			if st, o := e.TubeStats(now, []byte(name)); o == engine.OK {
 				some = append(some, tubeSnapshot{name, st})

@@ -109,7 +109,7 @@ type readiness struct {
 
 func (w *watcher) readiness() (r readiness) {
 	r.why = "no command is executed: this member does not lead the cluster any more, and does not follow yet"
-	w.broker.Look(func(e *engine.Engine, now int64) {
+	w.broker.View(func(e *engine.Engine, now int64) {
 		var journal JournalStats
 		if w.opt.Journal != nil {
 			journal = w.opt.Journal()

@@ -144,7 +144,7 @@ type Options struct {
 
 	// Decides says, within a turn, whether the engine decides, or follows another
 	// server's. While it follows, nothing comes due in it, and requests fail with
-	// ErrDeposed but for those of Call and Look, which must make no change. Nil: it
+	// ErrDeposed but for those of Call and View, which must make no change. Nil: it
 	// always decides.
 	Decides func() bool
 
@@ -280,10 +280,10 @@ func (b *Broker) Call(f func(e *engine.Engine, now int64)) error {
 	return b.NewCaller(call(f)).Do()
 }
 
-// Look is Call for those who watch: it returns when the turn is over, and does not wait
+// View is Call for those who watch: it returns when the turn is over, and does not wait
 // until that is durable, however long the disk takes. So f may see changes that are
 // answered with an error later, and must make none. As there, it may not be called.
-func (b *Broker) Look(f func(e *engine.Engine, now int64)) {
+func (b *Broker) View(f func(e *engine.Engine, now int64)) {
 	defer crash()
 	if settled, _ := b.NewCaller(call(f)).Start(nobody{}); !settled {
 		b.StartSync()
@@ -321,7 +321,7 @@ func (b *Broker) Replace(next func(old *engine.Engine) *engine.Engine) {
 	b.mu.Lock()
 	b.mu.replace = next
 	b.mu.Unlock()
-	b.Look(func(*engine.Engine, int64) {})
+	b.View(func(*engine.Engine, int64) {})
 }
 
 // crash lets a panic end the process.

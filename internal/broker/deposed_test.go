@@ -250,7 +250,7 @@ func TestNothingIsExecutedWhileDeposed(t *testing.T) {
 	})
 }
 
-// clientRequest is a request as a client's is: not one of Call or Look.
+// clientRequest is a request as a client's is: not one of Call or View.
 type clientRequest struct {
 	f func(e *engine.Engine, now int64)
 }
@@ -270,7 +270,7 @@ func TestFollow(t *testing.T) {
 		decides := false // with turns
 		b := New(eng, Options{Log: log, Decides: func() bool { return decides }})
 		ready := func() (n int64) {
-			b.Look(func(e *engine.Engine, _ int64) { n = int64(e.Stats().Ready) })
+			b.View(func(e *engine.Engine, _ int64) { n = int64(e.Stats().Ready) })
 			return n
 		}
 		time.Sleep(10 * time.Second) // of the test's own clock: the delay is over

@@ -102,7 +102,7 @@ func (sim *simulation) checkDelays() {
 	due := maps.Clone(sim.due)
 	sim.mu.Unlock()
 	var early string
-	l.Broker().Look(func(e *engine.Engine, _ int64) {
+	l.Broker().View(func(e *engine.Engine, _ int64) {
 		for id, at := range due {
 			if c, ok := e.Snapshot(id); ok && c.State == engine.Ready && time.Since(sim.start) < at-behind-sim.lagged {
 				early = fmt.Sprintf("job %d is ready at member %d %v too soon", id, l.opt.Self.ID, at-time.Since(sim.start))
@@ -205,7 +205,7 @@ func (sim *simulation) difference(m *node) string {
 
 func (m *node) jobs() map[uint64]string {
 	jobs := map[uint64]string{}
-	m.member.Broker().Look(func(e *engine.Engine, _ int64) {
+	m.member.Broker().View(func(e *engine.Engine, _ int64) {
 		for c := range e.Snapshots {
 			epoch := m.member.clock.zero
 			jobs[c.ID] = fmt.Sprintf("%d in %s, pri %d, delay %d, created %d, body %q", c.ID, c.Tube, c.Pri, c.Delay, c.Created+epoch, c.Body)
@@ -215,14 +215,14 @@ func (m *node) jobs() map[uint64]string {
 }
 
 func (m *node) applied() (index uint64) {
-	m.member.Broker().Look(func(*engine.Engine, int64) { index = m.member.turn.applied.Index })
+	m.member.Broker().View(func(*engine.Engine, int64) { index = m.member.turn.applied.Index })
 	return index
 }
 
 func (m *node) digest() (sum uint64) {
 	member := m.member
 	later := member.clock.time() + int64(1000*time.Hour) // all that is delayed counts as ready
-	member.Broker().Look(func(e *engine.Engine, _ int64) { sum = e.Digest(later-member.clock.zero, member.clock.zero) })
+	member.Broker().View(func(e *engine.Engine, _ int64) { sum = e.Digest(later-member.clock.zero, member.clock.zero) })
 	return sum
 }
 
@@ -231,7 +231,7 @@ func (m *node) check() {
 	sim := m.sim
 	sim.t.Helper()
 	var err error
-	m.member.Broker().Look(func(e *engine.Engine, _ int64) {
+	m.member.Broker().View(func(e *engine.Engine, _ int64) {
 		err = errors.Join(e.Check(), m.member.turn.journal.Check())
 		if n := e.Stats().Reserved; n > 0 && m.member.turn.epoch == 0 {
 			err = errors.Join(err, fmt.Errorf("it does not decide, and has %d jobs reserved", n))

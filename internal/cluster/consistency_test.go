@@ -57,7 +57,7 @@ func TestConsistencyCheck(t *testing.T) {
 		// One job differs in its priority.
 		follower := sim.nodes[l.opt.Self.ID%3]
 		var planted uint64
-		follower.member.Broker().Look(func(e *engine.Engine, _ int64) {
+		follower.member.Broker().View(func(e *engine.Engine, _ int64) {
 			c, place, _ := e.NextSnapshot(0)
 			for string(c.Tube) != "old" {
 				c, place, _ = e.NextSnapshot(place)

@@ -9,7 +9,7 @@ import (
 // Observe is that of a Member of package consistency.
 func (m *Member) Observe(f func(entry uint64, changes []engine.Change)) error {
 	err := errLeadershipEnds
-	m.broker.Look(func(*engine.Engine, int64) {
+	m.broker.View(func(*engine.Engine, int64) {
 		if m.turn.observe, err = f, nil; f != nil {
 			f(m.turn.applied.Index, nil)
 		}
@@ -29,7 +29,7 @@ func (m *Member) View(settled bool, f func(*engine.Engine)) (until uint64, err e
 	if settled {
 		err = m.broker.Call(look)
 	} else {
-		m.broker.Look(look)
+		m.broker.View(look)
 	}
 	switch {
 	case err != nil:

@@ -23,7 +23,7 @@ func TestSettingsOutliveDeposition(t *testing.T) {
 		if sim.logged("read from the journal again") == 0 {
 			t.Error("the engine was not made again")
 		}
-		l.Broker().Look(func(e *engine.Engine, _ int64) {
+		l.Broker().View(func(e *engine.Engine, _ int64) {
 			if _, limit := e.LimitedMemory(); limit != 1<<20 || !e.IsDraining() {
 				t.Errorf("the limit of memory is %d, it drains: %v", limit, e.IsDraining())
 			}

@@ -65,7 +65,7 @@ func (m *Member) runTurns() {
 		case <-m.Failed():
 			return
 		}
-		m.broker.Look(func(*engine.Engine, int64) {}) // Housekeep does it; if more is left, the next turn comes by itself
+		m.broker.View(func(*engine.Engine, int64) {}) // Housekeep does it; if more is left, the next turn comes by itself
 		if m.currentPhase() == draining {
 			m.stepDown()
 		}

@@ -64,7 +64,7 @@ func TestTransfer(t *testing.T) {
 		if again := sim.nodes[0].digest(); again != kept {
 			t.Errorf("the digest is %x, and was %x before the restart", again, kept)
 		}
-		sim.leader().Broker().Look(func(e *engine.Engine, _ int64) {
+		sim.leader().Broker().View(func(e *engine.Engine, _ int64) {
 			for c := range e.Snapshots {
 				if !sim.asked.IsPut(keyOf(c.Body)) {
 					t.Errorf("job %d is there, and was not acknowledged", c.ID)
@@ -231,7 +231,7 @@ func TestNoMajority(t *testing.T) {
 			t.Errorf("its status: %+v, %v", s, err)
 		}
 		seen := false
-		l.Broker().Look(func(e *engine.Engine, _ int64) { seen = e.Stats().Ready == 0 })
+		l.Broker().View(func(e *engine.Engine, _ int64) { seen = e.Stats().Ready == 0 })
 		if !seen {
 			t.Error("those who watch do not see the queue without the put")
 		}

@@ -94,7 +94,7 @@ func TestOneEngine(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
 		l := sim.leader()
 		var old weak.Pointer[engine.Engine]
-		l.Broker().Look(func(e *engine.Engine, _ int64) { old = weak.Make(e) })
+		l.Broker().View(func(e *engine.Engine, _ int64) { old = weak.Make(e) })
 		read, kept := atomic.Bool{}, atomic.Bool{}
 		sim.nodeOf(l).trouble.spoil(func(name string) bool {
 			if isOfJournal(name) && l.currentPhase() == loading {

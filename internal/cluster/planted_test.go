@@ -178,7 +178,7 @@ func (m *Member) forgetLost() {
 // tickOn lets what is due come due at a member that follows.
 func (m *Member) tickOn() {
 	for !m.stopped() {
-		m.broker.Look(func(e *engine.Engine, now int64) {
+		m.broker.View(func(e *engine.Engine, now int64) {
 			if m.turn.epoch == 0 && m.currentPhase() != draining {
 				e.Tick(now)
 			}
@@ -207,7 +207,7 @@ func (m *Member) sendEngine(w io.Writer, more uint64) error {
 		return err
 	}
 	var err error
-	m.broker.Look(func(e *engine.Engine, _ int64) {
+	m.broker.View(func(e *engine.Engine, _ int64) {
 		at := m.turn.applied
 		at.Index += more
 		changes := slices.Collect(e.Snapshots)

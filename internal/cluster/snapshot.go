@@ -234,7 +234,7 @@ func (m *Member) openSnapshot() (b *journal.Backup, with raftlog.Membership, err
 	if !m.inLoop(func() { with = m.raft.membership() }) {
 		return nil, with, ErrStopped
 	}
-	m.broker.Look(func(*engine.Engine, int64) {}) // writes to the files what was applied before
+	m.broker.View(func(*engine.Engine, int64) {}) // writes to the files what was applied before
 	if b, err = m.Journal().Backup(); err != nil {
 		return nil, with, err
 	}

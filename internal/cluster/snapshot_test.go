@@ -204,7 +204,7 @@ func (sim *simulation) write() (stop func()) {
 }
 
 func (sim *simulation) jobs() (n int64) {
-	sim.leader().Broker().Look(func(e *engine.Engine, _ int64) {
+	sim.leader().Broker().View(func(e *engine.Engine, _ int64) {
 		st := e.Stats()
 		n = int64(st.Ready + st.Delayed)
 	})

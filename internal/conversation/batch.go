@@ -31,7 +31,7 @@ const (
 	enter                   // make a session
 	halfClose               // the client sends nothing more
 	leave                   // end the session
-	look                    // say how the put will be refused whose body is about to come
+	checkPut                // say how the put will be refused whose body is about to come
 	expire                  // end the session, for the client was silent, unless it holds jobs
 )
 
@@ -44,7 +44,7 @@ type task struct {
 	parsed   int            // bytes of that which are no longer needed when all are executed
 	more     bool           // there may be whole commands after them; expire: the session goes on
 	executed int            // commands
-	outcome  engine.Outcome // of look
+	outcome  engine.Outcome // of checkPut
 	promised [2]int         // replies that depend on the log: Batch.promises[promised[0]:promised[1]]
 }
 
@@ -99,7 +99,7 @@ func (b *Batch) Apply(e *engine.Engine, now int64) (later int64) {
 			e.HalfClose(t.c.sess)
 		case leave:
 			e.Close(now, t.c.sess)
-		case look:
+		case checkPut:
 			t.outcome = e.CheckPut(t.c.sess.Using(), uint32(t.c.parser.Announced()))
 		case expire:
 			if t.more = t.c.sess.Holds(); !t.more {
@@ -140,8 +140,8 @@ func (b *Batch) TurnOver() {
 		case leave:
 			t.c.wait = wait{}
 			t.c.gone()
-		case look:
-			t.c.lookedAt(t)
+		case checkPut:
+			t.c.afterCheck(t)
 		case expire:
 			t.c.expire(t.more)
 		case execute:
@@ -177,9 +177,9 @@ func (b *Batch) keepUnexecuted(t *task) {
 	t.fresh = nil
 }
 
-// lookedAt keeps the input of a put that a turn has looked at, or begins to discard it.
+// afterCheck keeps the input of a put that a turn has checked, or begins to discard it.
 // Nothing depends on the changes of that turn.
-func (c *Conversation) lookedAt(t *task) {
+func (c *Conversation) afterCheck(t *task) {
 	if c.ending.phase == over {
 		c.in.free()
 		return
@@ -195,7 +195,7 @@ func (c *Conversation) lookedAt(t *task) {
 
 // GoesOn reports whether the conversation that has task i goes on after TurnOver,
 // whenever the turn is settled.
-func (b *Batch) GoesOn(i int) bool { return b.tasks[i].do == look || b.tasks[i].do == expire }
+func (b *Batch) GoesOn(i int) bool { return b.tasks[i].do == checkPut || b.tasks[i].do == expire }
 
 // Settle is called by the driver when the changes of the turn, and all before
 // them, are durable, or when err says that they could not be made so. Then the

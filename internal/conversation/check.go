@@ -51,6 +51,6 @@ func (c *Conversation) Check() error {
 	if c.state == Throttled {
 		assert(c.pace.resume != 0 && c.pace.credit > 0 && c.long.command == nil, "V9: throttled until %d, with %d tokens", c.pace.resume, c.pace.credit)
 	}
-	assert((c.holding.bytes > 0) == (c.holding.place > 0) && (c.holding.bytes == 0 || c.state != Closed), "V10: %v, and it counts for %d bytes", c.state, c.holding.bytes)
+	assert((c.holding.bytes > 0) == (c.holding.index > 0) && (c.holding.bytes == 0 || c.state != Closed), "V10: %v, and it counts for %d bytes", c.state, c.holding.bytes)
 	return errors.Join(broken...)
 }

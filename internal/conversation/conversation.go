@@ -140,11 +140,11 @@ type Conversation struct {
 	client string
 	owner  Owner
 
-	state  State
-	looked bool // a turn has looked at the put whose body the parser waits for
-	ending ending
-	sess   *engine.Session
-	parser wire.Parser
+	state      State
+	putChecked bool // a turn has checked the put whose body the parser waits for
+	ending     ending
+	sess       *engine.Session
+	parser     wire.Parser
 
 	in   input       // received and not executed
 	long longCommand // goes on in the next turn
@@ -281,14 +281,14 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 				c.parser.Refuse(wire.FaultRefused)
 				continue
 			}
-			if c.parser.Need() > largePut && !c.looked {
-				c.looked, t.do, c.state = true, look, Executing
+			if c.parser.Need() > largePut && !c.putChecked {
+				c.putChecked, t.do, c.state = true, checkPut, Executing
 				b.tasks = append(b.tasks, t)
 				return
 			}
 			break
 		}
-		c.looked = false
+		c.putChecked = false
 		cmd.end = t.parsed
 		b.asked |= 1 << cmd.Op
 		if c.terms != nil {

@@ -371,7 +371,7 @@ func TestDeadline(t *testing.T) {
 	written := d.now
 	acknowledged := func(n int) {
 		g.unacked = n
-		g.look(d.now)
+		g.askUnacknowledged(d.now)
 	}
 	acknowledged(100_000) // of earlier replies too
 	for n := 99_999; n > 98_000; n-- {

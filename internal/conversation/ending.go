@@ -28,18 +28,18 @@ const (
 	// connection.
 	lingerTime = 4 * time.Second
 
-	// lingerLook is how often the driver looks meanwhile whether its kernel has
+	// lingerCheck is how often the driver looks meanwhile whether its kernel has
 	// acknowledged them. It may take 40 ms for that, and the client may be at work for
 	// long.
-	lingerLook = 50 * time.Millisecond
+	lingerCheck = 50 * time.Millisecond
 )
 
 // An ending is how near its end a conversation is, and why it ends.
 type ending struct {
-	phase  phase
-	reason error // nil: it does not end yet, or the input has ended
-	until  int64 // ns; when Lingering is over, 0 before Drained
-	looked int64 // ns; when Drained was called last
+	phase   phase
+	reason  error // nil: it does not end yet, or the input has ended
+	until   int64 // ns; when Lingering is over, 0 before Drained
+	checked int64 // ns; when Drained was called last
 }
 
 // A phase is one of a conversation's life. They follow one another; some are left out.
@@ -204,6 +204,6 @@ func (c *Conversation) Drained(now int64, n int, ended error) (halfClose bool) {
 	if first {
 		c.ending.until = now + int64(lingerTime)
 	}
-	c.ending.looked = now
+	c.ending.checked = now
 	return first
 }

@@ -68,8 +68,8 @@ func TestLinger(t *testing.T) {
 
 	d, g = linger(10, 0)
 	began := d.now
-	for range lingerTime / lingerLook {
-		if at := g.Next(); at != d.now+int64(lingerLook) {
+	for range lingerTime / lingerCheck {
+		if at := g.Next(); at != d.now+int64(lingerCheck) {
 			t.Errorf("it wants to be looked at in %v", time.Duration(at-d.now))
 		}
 		g.Advance(d.batch, g.Next()-1)

@@ -44,14 +44,14 @@ type Holding struct {
 	// Memory.mu guards these.
 	owner interface{ Dismiss(reason error) }
 	bytes int64
-	place int // in Memory.holders, from 1; 0: not there
+	index int // in Memory.holders, from 1; 0: not there
 }
 
 // Before implements heap.Element.
 func (h *Holding) Before(o *Holding) bool { return h.bytes > o.bytes }
 
 // Moved implements heap.Element.
-func (h *Holding) Moved(place int) { h.place = place + 1 }
+func (h *Holding) Moved(index int) { h.index = index + 1 }
 
 // account tells Memory what the conversation holds. The answer to a waiting reserve is
 // not the driver's yet, and a small buffer before.
@@ -97,12 +97,12 @@ func (m *Memory) Set(h *Holding, owner interface{ Dismiss(reason error) }, held 
 	m.held += held - h.bytes
 	h.bytes = held
 	switch {
-	case h.place == 0 && held > 0:
+	case h.index == 0 && held > 0:
 		heap.Push(&m.holders, h)
-	case h.place > 0 && held == 0:
+	case h.index > 0 && held == 0:
 		m.remove(h)
-	case h.place > 0:
-		heap.Fix(m.holders, h.place-1)
+	case h.index > 0:
+		heap.Fix(m.holders, h.index-1)
 	}
 	var dismissed []*Holding
 	for m.Max > 0 && m.held > m.Max && len(m.holders) > 0 {
@@ -119,6 +119,6 @@ func (m *Memory) Set(h *Holding, owner interface{ Dismiss(reason error) }, held 
 
 // remove takes a connection away, with the lock held.
 func (m *Memory) remove(h *Holding) {
-	heap.Remove(&m.holders, h.place-1)
+	heap.Remove(&m.holders, h.index-1)
 	h.bytes = 0
 }

@@ -16,7 +16,7 @@ type progress struct {
 	opened  int64 // when the client came
 	at      int64 // when it last made progress
 	dripped int   // bytes that it has sent since, of a command that is not complete
-	looked  int64 // when the driver last told how much is unacknowledged
+	asked   int64 // when the driver last told how much is unacknowledged
 	unacked int   // bytes written that the client's kernel has not acknowledged, as far as that is known
 }
 
@@ -38,10 +38,10 @@ func (c *Conversation) received(now int64, n int) {
 // isIdle reports whether the client is not in the middle of a command.
 func (c *Conversation) isIdle() bool { return c.in.empty() && !c.parser.Discarding() }
 
-// look asks how much of what was written is not acknowledged. So a client that reads
-// slowly and steadily stays connected, though the buffers on the way may be full for
-// long.
-func (c *Conversation) look(now int64) {
+// askUnacknowledged asks how much of what was written is not acknowledged. So a client
+// that reads slowly and steadily stays connected, though the buffers on the way may be
+// full for long.
+func (c *Conversation) askUnacknowledged(now int64) {
 	p, n := &c.progress, c.owner.Unacknowledged()
 	switch {
 	case n < 0: // only what the kernel takes counts
@@ -50,7 +50,7 @@ func (c *Conversation) look(now int64) {
 	case p.unacked-n >= leastProgress, n == 0:
 		p.at, p.unacked = now, n
 	}
-	p.looked = now
+	p.asked = now
 	c.account()
 }
 
@@ -65,10 +65,10 @@ func (c *Conversation) Next() int64 {
 	case Throttled:
 		return min(at, c.pace.resume)
 	case Lingering:
-		return min(at, c.ending.looked+int64(lingerLook))
+		return min(at, c.ending.checked+int64(lingerCheck))
 	case Writing:
 		if limit := int64(c.shared.StallTimeout); limit > 0 {
-			return min(at, max(c.progress.at, c.progress.looked)+limit/4)
+			return min(at, max(c.progress.at, c.progress.asked)+limit/4)
 		}
 	}
 	return at
@@ -79,7 +79,7 @@ func (c *Conversation) Next() int64 {
 // token. If the client has taken too long, its session ends in the turn of the batch.
 func (c *Conversation) Advance(b *Batch, now int64) {
 	if c.state == Writing {
-		c.look(now)
+		c.askUnacknowledged(now)
 	}
 	if at, reason := c.deadline(); at <= now {
 		if reason != ErrIdle {

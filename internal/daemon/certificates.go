@@ -57,16 +57,16 @@ func certificateWarning(e certs.Expiry, now time.Time) string {
 // A certificateLog tells the log of certificates that end: once a day, and when they
 // have ended.
 type certificateLog struct {
-	log  *slog.Logger
-	told map[string]time.Time // by the warning
+	log    *slog.Logger
+	warned map[string]time.Time // by the warning
 }
 
-func (l *certificateLog) look(all []certs.Expiry, now time.Time) {
+func (l *certificateLog) check(all []certs.Expiry, now time.Time) {
 	for _, warning := range certificateWarnings(all, now) {
-		if last, ok := l.told[warning]; ok && now.Sub(last) < 24*time.Hour {
+		if last, ok := l.warned[warning]; ok && now.Sub(last) < 24*time.Hour {
 			continue
 		}
-		l.told[warning] = now
+		l.warned[warning] = now
 		l.log.Warn(warning)
 	}
 }
@@ -77,7 +77,7 @@ func watchCertificates(ctx context.Context, sec *security, log *slog.Logger) {
 	ticks := time.NewTicker(time.Hour)
 	defer ticks.Stop()
 	for {
-		l.look(sec.expiries(), time.Now())
+		l.check(sec.expiries(), time.Now())
 		select {
 		case <-ctx.Done():
 			return

@@ -36,7 +36,7 @@ func TestCertificateLog(t *testing.T) {
 		{90 * day, []string{"quarter.crt has ended", "week.crt has ended"}},
 	} {
 		log.Reset()
-		l.look(all, begin.Add(step.after))
+		l.check(all, begin.Add(step.after))
 		lines := strings.Split(strings.TrimSuffix(log.String(), "\n"), "\n")
 		if log.Len() == 0 {
 			lines = nil

@@ -37,26 +37,26 @@ func newFacts(p *plan, listeners []listening, pages *adminServer) *facts {
 
 // tell returns the facts.
 func (f *facts) tell() admin.Server {
-	told := admin.Server{
+	out := admin.Server{
 		Version: f.version, Go: runtime.Version(), Host: hostname(), PID: os.Getpid(), Started: f.since.UTC().Format(time.RFC3339),
 		Settings: f.settings(),
 	}
-	told.Tables, _ = f.tables().Text()
+	out.Tables, _ = f.tables().Text()
 	for _, l := range f.listeners {
-		told.Listeners = append(told.Listeners, l.fact("clients"))
+		out.Listeners = append(out.Listeners, l.fact("clients"))
 	}
 	if f.admin != nil {
-		told.Listeners = append(told.Listeners, f.admin.fact("admin pages"))
+		out.Listeners = append(out.Listeners, f.admin.fact("admin pages"))
 	}
 	for _, e := range f.security.expiries() {
-		told.Certificates = append(told.Certificates, admin.Certificate{
+		out.Certificates = append(out.Certificates, admin.Certificate{
 			File: e.File, Begins: e.Begin.UTC().Format(time.RFC3339), Ends: e.End.UTC().Format(time.RFC3339), Soon: e.Soon(time.Now()),
 		})
 	}
 	if f.journal != "" {
-		told.Journal = &admin.JournalFacts{Directory: f.journal}
+		out.Journal = &admin.JournalFacts{Directory: f.journal}
 	}
-	return told
+	return out
 }
 
 // settings returns those in force: of what was read since the start, what needs no restart.
@@ -122,12 +122,12 @@ func (f *facts) limitOf(tube string) string {
 
 // fact returns what there is to tell of a listener.
 func (l listening) fact(serves string) admin.Listener {
-	told := admin.Listener{
+	out := admin.Listener{
 		Address: describe(l.Addr()), Serves: serves, TLS: l.terms.TLS.Cert != "", ClientCerts: l.terms.TLS.ClientCA != "",
 		RequireAuth: l.terms.Required, Networks: []string{},
 	}
 	for _, n := range l.terms.Networks {
-		told.Networks = append(told.Networks, n.String())
+		out.Networks = append(out.Networks, n.String())
 	}
-	return told
+	return out
 }

@@ -42,7 +42,7 @@ func (j *Journal) Check() error {
 		assert(uint64(c.Segment) >= st.Oldest && uint64(c.Segment) <= newest, "J2: job %d is in segment %d of %d to %d", c.ID, c.Segment, st.Oldest, newest)
 	}
 	assert(j.live == live, "J1: live is %d, the jobs weigh %d", j.live, live)
-	assert(maps.Equal(j.jobsIn, jobsIn), "J2: marks are %v, not %v", j.jobsIn, jobsIn)
+	assert(maps.Equal(j.jobsIn, jobsIn), "J2: jobs in segments are %v, not %v", j.jobsIn, jobsIn)
 	assert(j.space.held+j.space.unreserved == jobs, "J3: %d deletions are reserved, %d are not, of %d jobs", j.space.held, j.space.unreserved, jobs)
 	reserved := int64(j.space.held)*deletion + int64(j.space.standbys)*j.standby() + int64(j.space.states)*state
 	if len(j.inFlight.reserved) == 0 { // else it depends on the size of each

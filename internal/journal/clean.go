@@ -119,7 +119,7 @@ func (j *Journal) copyJobs(oldest wal.Segment, budget int64) (n int64, err error
 	next, done, err := j.files.ReadSealed(from, budget, j.copyJob)
 	j.cleaner.from = next
 	if err == nil && done && j.jobsIn[uint32(oldest.Sequence)] > 0 {
-		err = errMarks
+		err = errMissingJobs
 	}
 	switch {
 	case unreadable(err):

@@ -164,4 +164,4 @@ func (r *replayer) restore(b *replayed) error {
 	return nil
 }
 
-var errMarks = errors.New("jobs are missing from the segment that should have them")
+var errMissingJobs = errors.New("jobs are missing from the segment that should have them")

@@ -29,7 +29,7 @@ const rewriteStep = 512 << 10
 type rewriting struct {
 	why   error  // what was lost; nil: an operator asked
 	first uint64 // the segment in which it began; older ones go. 0: it has not begun
-	place int64  // of the next job; see engine.NextSnapshot. Negative: all are written
+	next  int64  // the place of the next job; see engine.NextSnapshot. Negative: all are written
 	retry int64  // after an error: when to go on, on the engine's clock
 }
 
@@ -62,7 +62,7 @@ func (j *Journal) lostFile(err error) bool {
 
 // unreadable reports whether an error of reading a segment is about what is in it.
 func unreadable(err error) bool {
-	for _, is := range []error{wal.ErrCorrupt, errMarks, record.ErrInvalid, fs.ErrNotExist, io.ErrUnexpectedEOF, syscall.EIO} {
+	for _, is := range []error{wal.ErrCorrupt, errMissingJobs, record.ErrInvalid, fs.ErrNotExist, io.ErrUnexpectedEOF, syscall.EIO} {
 		if errors.Is(err, is) {
 			return true
 		}
@@ -105,8 +105,8 @@ func (j *Journal) rewriteSome(budget int64) error {
 		w.first = at.Segment
 		return nil // the next turn finds the older ones sealed
 	}
-	for w.place >= 0 && budget > 0 {
-		c, next, ok := j.eng.NextSnapshot(w.place)
+	for w.next >= 0 && budget > 0 {
+		c, next, ok := j.eng.NextSnapshot(w.next)
 		budget -= lookCost
 		if ok && j.inFlight.committed(&c) && uint64(c.Segment) < w.first {
 			if _, err := j.appendWithStandby(&c); err != nil {
@@ -114,13 +114,13 @@ func (j *Journal) rewriteSome(budget int64) error {
 			}
 			budget -= weight(&c)
 		}
-		w.place = next
+		w.next = next
 	}
-	if w.place >= 0 {
+	if w.next >= 0 {
 		return nil
 	}
-	if j.opt.Member && j.marksBefore(w.first) { // of jobs with a fact in flight
-		w.place = 0
+	if j.opt.Member && j.jobsBefore(w.first) { // of jobs with a fact in flight
+		w.next = 0
 		return errInFlight
 	}
 	if done, err := j.copyOtherRecords(w.first-1, &budget); err != nil || !done {
@@ -144,8 +144,8 @@ func (j *Journal) rewriteSome(budget int64) error {
 	return nil
 }
 
-// marksBefore reports whether the whole record of a job is in a segment before one.
-func (j *Journal) marksBefore(first uint64) bool {
+// jobsBefore reports whether the whole record of a job is in a segment before one.
+func (j *Journal) jobsBefore(first uint64) bool {
 	for segment := range j.jobsIn {
 		if uint64(segment) < first {
 			return true

@@ -136,7 +136,7 @@ func (s *Server) receive(nc net.Conn, client net.Addr, t *ListenOptions) error {
 	}
 	c := &socket{client: client}
 	if c.fd, err = s.socketOf(nc, t, &e); err == nil {
-		if err = s.place(c, t, e); err == nil {
+		if err = s.handOut(c, t, e); err == nil {
 			return nil
 		}
 		c.fd.Close()

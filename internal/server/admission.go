@@ -31,17 +31,17 @@ type ListenOptions struct {
 	TLS *tls.Config
 }
 
-// A refusal is why a connection is refused.
-type refusal struct{ reason string }
+// A rejection is why a connection is refused.
+type rejection struct{ reason string }
 
-func (r *refusal) Error() string { return r.reason }
+func (r *rejection) Error() string { return r.reason }
 
 // letIn returns what a new client shows of who it is, or why it may not come in. user
 // returns the user of the process at the other end, if that is a unix socket.
 func (t *ListenOptions) letIn(client net.Addr, user func() access.UnixUser) (access.Evidence, error) {
 	e := access.Evidence{Address: AddressOf(client)}
 	if !t.LetIn(e.Address) {
-		return e, &refusal{"it comes from a network that is not allowed"}
+		return e, &rejection{"it comes from a network that is not allowed"}
 	}
 	if !e.Address.IsValid() {
 		e.User = user()
@@ -64,7 +64,7 @@ func (s *Server) handshake(nc *tls.Conn, e *access.Evidence) error {
 	ctx, cancel := context.WithTimeout(s.running, handshakeTimeout)
 	defer cancel()
 	if err := nc.HandshakeContext(ctx); err != nil {
-		return &refusal{fmt.Sprintf("TLS: %v", err)}
+		return &rejection{fmt.Sprintf("TLS: %v", err)}
 	}
 	if certs := nc.ConnectionState().PeerCertificates; len(certs) > 0 {
 		e.Certificate = certs[0]
@@ -103,7 +103,7 @@ type refusals struct {
 
 // connection notes that a connection was refused, if err says that.
 func (r *refusals) connection(client net.Addr, err error) {
-	why, ok := errors.AsType[*refusal](err)
+	why, ok := errors.AsType[*rejection](err)
 	if !ok {
 		return
 	}

@@ -108,8 +108,8 @@ func (d *departures) append(s *socket) {
 	d.some.Store(true)
 }
 
-// look notes what the poller tells.
-func (d *departures) look() {
+// take takes what the poller reports.
+func (d *departures) take() {
 	d.Lock()
 	defer d.Unlock()
 	if d.poll == nil {

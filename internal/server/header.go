@@ -23,7 +23,7 @@ func (s *Server) clientOf(nc net.Conn, t *ListenOptions) (net.Addr, error) {
 	case errors.Is(err, io.EOF):
 		return nil, err
 	case err != nil:
-		return nil, &refusal{fmt.Sprintf("its proxy does not say who it is: %v", err)}
+		return nil, &rejection{fmt.Sprintf("its proxy does not say who it is: %v", err)}
 	case client.IsValid():
 		return net.TCPAddrFromAddrPort(client), nil
 	}

@@ -238,12 +238,12 @@ func (l *loop) atHand() int { return len(l.ready) + len(l.arrived) + len(l.putOf
 
 // begin begins a pass, which serves what is ready. New clients come first.
 func (l *loop) begin() {
-	told := len(l.events) >= epoll.MaxEvents // that of departures may be among the others
+	hungUp := len(l.events) >= epoll.MaxEvents // that of departures may be among the others
 	if len(l.events) > 0 && l.events[0].Index == epoll.Nested {
-		l.events, told = l.events[1:], true
+		l.events, hungUp = l.events[1:], true
 	}
-	if told {
-		l.srv.departures.look()
+	if hungUp {
+		l.srv.departures.take()
 	}
 	if len(l.events) > 0 && l.events[0].Index == epoll.Listeners {
 		l.events = l.events[1:]
@@ -286,10 +286,10 @@ func (l *loop) gather() {
 		case s == nil || ev.Events == 0:
 		case s.proxy != nil:
 			l.handleProxied(s, ev.Events)
-			l.look(s)
+			l.checkBuffer(s)
 		case !l.later(s, ev.Events):
 			l.handle(s, ev.Events)
-			l.look(s)
+			l.checkBuffer(s)
 		}
 	}
 	if len(l.arrived) > 0 {
@@ -491,7 +491,7 @@ func (l *loop) expect(s *socket, events epoll.Events) {
 		return
 	}
 	s.interest = events
-	if l.look(s); s.isStream() {
+	if l.checkBuffer(s); s.isStream() {
 		return
 	}
 	if err := l.poll.Modify(s.fd, s.index, events); err != nil {

@@ -70,8 +70,8 @@ func (ls *loops) check() error {
 			}
 		}
 		for i, s := range l.timers {
-			if s.timer.place != i+1 || l.clients.all[s.index] != s {
-				broken = append(broken, fmt.Errorf("server: L3: a socket that is %v is at %d of the timers, and thinks at %d", s.State(), i+1, s.timer.place))
+			if s.timer.index != i+1 || l.clients.all[s.index] != s {
+				broken = append(broken, fmt.Errorf("server: L3: a socket that is %v is at %d of the timers, and thinks at %d", s.State(), i+1, s.timer.index))
 			}
 		}
 		if open != l.clients.taken() {
@@ -185,8 +185,8 @@ func (s *Server) serveHere(c *socket) {
 	c.loop, c.leads = s.mu.loops.take(), s.mu.leads
 }
 
-// place gives a client to a loop.
-func (s *Server) place(c *socket, t *ListenOptions, e access.Evidence) error {
+// handOut gives a client to a loop.
+func (s *Server) handOut(c *socket, t *ListenOptions, e access.Evidence) error {
 	s.prepare(c, t, e)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -124,7 +124,7 @@ func (l *loop) readMail() {
 		case s.proxy != nil && s.proxy.stream != nil:
 			l.list(s)
 		default:
-			l.look(s)
+			l.checkBuffer(s)
 		}
 	}
 	for _, d := range got.dismissed {

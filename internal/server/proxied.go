@@ -119,7 +119,7 @@ func (s *Server) ServeProxied(member uint64, stream io.ReadWriteCloser) {
 	c := &socket{client: v.addr(), proxied: &v, fd: streamSocket{s.streamOf(stream)}}
 	e := access.Evidence{Address: AddressOf(c.client)}
 	s.access.EnterProxied(s.now(), e.Address)
-	if s.place(c, nil, e) != nil {
+	if s.handOut(c, nil, e) != nil {
 		c.fd.Close()
 		s.access.LeaveProxied(s.now(), e.Address)
 	}
@@ -137,7 +137,7 @@ func (s *Server) streamOf(conn io.ReadWriteCloser) Stream {
 func (s *Server) beginProxied(c *socket) error {
 	id, known := s.access.ByName(c.proxied.Identity)
 	if !known && c.proxied.Identity != "" {
-		return &refusal{"the leader knows no identity " + c.proxied.Identity}
+		return &rejection{"the leader knows no identity " + c.proxied.Identity}
 	}
 	s.admitAs(&c.Conversation, c.proxied.terms(), id, known, AddressOf(c.client))
 	return nil

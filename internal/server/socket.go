@@ -100,7 +100,7 @@ func (l *loop) join(s *socket) {
 		l.route(s)
 		return
 	}
-	l.look(s)
+	l.checkBuffer(s)
 	if l.stopping {
 		s.Stop(l.round.Batch)
 	}

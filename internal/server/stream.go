@@ -78,8 +78,8 @@ func (l *loop) notify(s *socket, v Stream, departs bool) {
 	})
 }
 
-// look lists a socket if something has happened to it that its poller does not tell.
-func (l *loop) look(s *socket) {
+// checkBuffer lists a socket if something has happened to it that its poller does not tell.
+func (l *loop) checkBuffer(s *socket) {
 	if s.buffer == nil || s.gone {
 		return
 	}
@@ -126,7 +126,7 @@ func (l *loop) serveListed() {
 		} else if e := s.readiness(); e != 0 && s.pass != l.pass {
 			l.handle(s, e)
 		}
-		l.look(s)
+		l.checkBuffer(s)
 	}
 	l.arrived = slices.Delete(l.arrived, 0, n)
 }

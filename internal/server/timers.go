@@ -15,32 +15,32 @@ type timers []*socket
 // A timer is what timers keeps in a socket.
 type timer struct {
 	at    int64 // ns
-	place int   // in the heap, from 1; 0: not there
+	index int   // in the heap, from 1; 0: not there
 }
 
 // Before implements heap.Element.
 func (s *socket) Before(o *socket) bool { return s.timer.at < o.timer.at }
 
 // Moved implements heap.Element.
-func (s *socket) Moved(place int) { s.timer.place = place + 1 }
+func (s *socket) Moved(index int) { s.timer.index = index + 1 }
 
 // set lets a socket be looked at by a time at the latest.
 func (t *timers) set(s *socket, at int64) {
 	switch {
 	case at == engine.Never:
-	case s.timer.place == 0:
+	case s.timer.index == 0:
 		s.timer.at = at
 		heap.Push(t, s)
 	case at < s.timer.at:
 		s.timer.at = at
-		heap.Fix(*t, s.timer.place-1)
+		heap.Fix(*t, s.timer.index-1)
 	}
 }
 
 // remove takes a socket out.
 func (t *timers) remove(s *socket) {
-	if s.timer.place > 0 {
-		heap.Remove(t, s.timer.place-1)
+	if s.timer.index > 0 {
+		heap.Remove(t, s.timer.index-1)
 	}
 }
 

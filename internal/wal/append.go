@@ -50,7 +50,7 @@ func (l *Log) append(parts ...[]byte) (Pos, error) {
 	if err != nil {
 		return Pos{}, err
 	}
-	return l.place(fragment{total: n}, spare, parts...), nil
+	return l.appendSplit(fragment{total: n}, spare, parts...), nil
 }
 
 // makeRoom returns the segment to which an internal record of a cost can be appended.

@@ -69,9 +69,9 @@ func (j *joiner) add(p []byte) (start Pos, payload []byte) {
 	return start, payload
 }
 
-// place appends a record, or the rest of one that begins in a segment which is durable,
+// appendSplit appends a record, or the rest of one that begins in a segment which is durable,
 // to the tip and the segments that take has returned for it.
-func (l *Log) place(f fragment, spare []*segment, parts ...[]byte) Pos {
+func (l *Log) appendSplit(f fragment, spare []*segment, parts ...[]byte) Pos {
 	n := f.total - f.from
 	for {
 		s := l.tip()

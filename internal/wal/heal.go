@@ -146,7 +146,7 @@ func (l *Log) rewrite(h *healing) (to []Pos, err error) {
 			l.unplan()
 			return nil, err
 		}
-		to = append(to, l.place(r.fragment, spare, r.payload))
+		to = append(to, l.appendSplit(r.fragment, spare, r.payload))
 	}
 	if l.tip() == nil { // no records: but a link must say where the failed segment ends
 		_, err = l.makeRoom(0)

@@ -128,7 +128,7 @@ func (s *segment) lost() error {
 	size, named, err := s.file.Stat()
 	switch {
 	case err != nil:
-		return fmt.Errorf("wal: look at %s: %w", s.name, err)
+		return fmt.Errorf("wal: stat %s: %w", s.name, err)
 	case named && size >= s.size:
 		return nil
 	}
