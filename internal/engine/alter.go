@@ -70,7 +70,7 @@ func (e *Engine) emitAltered(t *tube, i slot, j *job, a *Alteration) {
 	t.bytes += int64(n) - int64(before)
 	e.stats.Bytes += uint64(n) - uint64(before)
 	e.emitMoved(i, j, t, int(before), e.origins[j.id])
-	e.dropKey(i)
+	e.keys.remove(i)
 	if t.keyed {
 		e.noteKey(t, i, j)
 	}

@@ -436,17 +436,21 @@ func (c *checker) keys() {
 		return
 	}
 	e, listed := c.e, make(map[slot]uint32)
-	for hash, i := range e.keys.first {
-		for before := none; i != none; before, i = i, e.jobs.keys.at(i).after {
-			l := e.jobs.keys.at(i)
-			c.assert(l.hash == hash && l.before == before && listed[i] == 0, "I28: slot %d is wrongly in the list of a key", i)
-			if listed[i] != 0 {
-				return
+	for b := range e.keys.n {
+		for first := *e.keys.place(b); first != none; first = e.keys.links.at(first).next {
+			hash := e.keys.links.at(first).hash
+			c.assert(hash != 0 && e.keys.bucketOf(hash) == b && *e.keys.firstOf(hash) == first, "I28: the hash %x is wrongly in bucket %d", hash, b)
+			for before, i := none, first; i != none; before, i = i, e.keys.links.at(i).after {
+				l := e.keys.links.at(i)
+				c.assert(l.hash == hash && l.before == before && listed[i] == 0, "I28: slot %d is wrongly in the list of a key", i)
+				if listed[i] != 0 {
+					return
+				}
+				listed[i] = hash
 			}
-			listed[i] = hash
 		}
 	}
-	c.assert(len(listed) == e.keys.held, "I28: %d jobs have a key, counted are %d", len(listed), e.keys.held)
+	c.assert(len(listed) == int(e.keys.held), "I28: %d jobs have a key, counted are %d", len(listed), e.keys.held)
 	e.each(func(i slot, j *job) bool {
 		hash, t := uint32(0), e.tubeOfJob(j)
 		if t.keyed && t.policy.UniqueWhile.has(j.state()) {

@@ -156,12 +156,12 @@ func TestCheckReports(t *testing.T) {
 			e.defaultTube.gate, e.defaultTube.shut = &gate{shut: true, opensAt: Never}, true
 		}},
 		{"I28", "a job whose key is not known", func(e *Engine, _ *Session) { work(e).policy, work(e).keyed = &Policy{Unique: byBody}, true }},
-		{"I28", "a key for nothing", func(e *Engine, _ *Session) { e.keys.first = map[uint32]slot{1: e.ids.find(readyJob)} }},
+		{"I28", "a key for nothing", func(e *Engine, _ *Session) { e.keys.add(e.ids.find(readyJob), e.hashKey(work(e), nil)) }},
 		{"I28", "a key that a free slot has", func(e *Engine, _ *Session) {
 			i, j := e.jobs.alloc()
 			e.jobs.slab.free(i)
 			j.id = 0
-			e.listKey(i, e.hashKey(work(e), nil))
+			e.keys.add(i, e.hashKey(work(e), nil))
 		}},
 		{"I28", "the count of keys", func(e *Engine, _ *Session) { e.keys.held++ }},
 		{"I18", "a TTR that runs out too early", func(e *Engine, _ *Session) { e.jobs.cold(e.mustFind(myJob)).when++ }},

@@ -325,7 +325,11 @@ func (e *Engine) removeJob(i slot, j *job) {
 	e.ids.remove(j.id)
 	e.setOrigin(j.id, "")
 	e.bodies.free(j.bodySlot, j.bodyLen)
-	e.dropKey(i)
-	e.jobs.free(i, j)
+	if e.keys.held > 0 {
+		e.keys.remove(i)
+	}
+	if e.jobs.free(i, j) {
+		e.keys.links.freePage(i)
+	}
 	e.removeIfUnused(t)
 }

@@ -144,7 +144,6 @@ type jobSlab struct {
 	spareRuns   *runs               // of a queue that has become empty, for the next one that becomes long; or nil
 	spareChunks []*[chunkSlots]slot // of runs: at most one for each of a queue
 	segments    sparse[uint32]      // see Engine.SetSegment
-	keys        sparse[keyLink]     // see keyIndex
 
 	runsBegun uint64 // see run.serial
 	minHeap   int    // the constant, or less in tests
@@ -161,14 +160,14 @@ func (s *jobSlab) alloc() (slot, *job) {
 	return i, j
 }
 
-// free frees both records of a job.
-func (s *jobSlab) free(i slot, j *job) {
+// free frees both records of a job, and reports whether the page of the first is gone.
+func (s *jobSlab) free(i slot, j *job) (gone bool) {
 	s.freeCold(j)
 	s.segments.set(i, 0)
-	if s.slab.free(i) {
+	if gone = s.slab.free(i); gone {
 		s.segments.freePage(i)
-		s.keys.freePage(i)
 	}
+	return gone
 }
 
 func (s *jobSlab) freeCold(j *job) {

@@ -73,7 +73,7 @@ func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, out
 	j.pri, j.delayAndCounts, j.ttr = spec.Pri, spec.Delay, max(spec.TTR, 1)
 	e.addJob(i, j, t, body)
 	if hash != 0 {
-		e.listKey(i, hash)
+		e.keys.add(i, hash)
 	}
 	t.totalJobs++
 	e.stats.TotalJobs++

@@ -189,18 +189,30 @@ func (s sparse[T]) at(i slot) (v T) {
 	return v
 }
 
-func (s *sparse[T]) set(i slot, v T) {
-	page := int(i / slotsPerPage)
-	if v == *new(T) && (page >= len(*s) || (*s)[page] == nil) {
-		return
+// ref returns where the value of a slot is.
+func (s *sparse[T]) ref(i slot) *T {
+	if page := i / slotsPerPage; page < uint32(len(*s)) && (*s)[page] != nil {
+		return &(*s)[page][i%slotsPerPage]
 	}
+	return s.make(i)
+}
+
+func (s *sparse[T]) make(i slot) *T {
+	page := int(i / slotsPerPage)
 	for len(*s) <= page {
 		*s = append(*s, nil)
 	}
-	if (*s)[page] == nil {
-		(*s)[page] = new([slotsPerPage]T)
+	(*s)[page] = new([slotsPerPage]T)
+	return &(*s)[page][i%slotsPerPage]
+}
+
+func (s *sparse[T]) set(i slot, v T) {
+	switch page := i / slotsPerPage; {
+	case page < uint32(len(*s)) && (*s)[page] != nil:
+		(*s)[page][i%slotsPerPage] = v
+	case v != *new(T):
+		*s.make(i) = v
 	}
-	(*s)[page][i%slotsPerPage] = v
 }
 
 // freePage frees the page of a slot, all of whose values are zero.

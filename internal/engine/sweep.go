@@ -129,7 +129,7 @@ func (e *Engine) moveTo(i slot, j *job, to *tube, was string, there func()) {
 	}
 	from := e.tubeOfJob(j)
 	e.detach(from, j)
-	e.dropKey(i)
+	e.keys.remove(i)
 	from.bytes -= int64(j.bodyLen)
 	to.bytes += int64(j.bodyLen)
 	j.setTube(to.num)

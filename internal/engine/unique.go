@@ -37,14 +37,13 @@ func (w While) has(s State) bool {
 	return s != Reserved && s != Buried || w == WhilePresent || s == Reserved && w == WhileActive
 }
 
-// A keyIndex finds jobs by their keys: lists of those whose keys have the same hash. It is all that
-// there is of unique jobs. No Change tells of it: it follows from the jobs and the policies.
+// A keyIndex finds jobs by their keys. It is all that there is of unique jobs. No Change tells of it: it follows
+// from the jobs and the policies. See keyindex.go.
 //
-// I28. Unless it is outdated, the jobs in the lists are those of tubes with a Key whose state says that they have their key.
+// I28. Unless it is outdated, the jobs in it are those of tubes with a Key whose state says that they have their key.
 // If it is outdated some may be missing, and others may be there: so whoever finds one looks at it.
 type keyIndex struct {
-	first    map[uint32]slot // of the list of a hash: the last that came
-	held     int             // jobs in the lists
+	keyTable
 	seed     maphash.Seed
 	hashes   uint32    // the bits in which hashes differ: all, or few in tests
 	buf      [2][]byte // scratch
@@ -52,18 +51,13 @@ type keyIndex struct {
 	from     slot      // how far Tick has come with all jobs since then
 }
 
-// A keyLink is the place of a job in a list, beside its record in the slab.
-type keyLink struct {
-	hash          uint32 // 0: it is in none
-	before, after slot
-}
-
-// maxEqualHashes is how many jobs of a list are looked at. There are more only while the index is outdated.
+// maxEqualHashes is how many jobs of a hash are looked at. There are more that do not keep a put out only while the index is
+// outdated, or as they are stale: then the newest ones are among these.
 const maxEqualHashes = 64
 
 // KeysHeld returns how many jobs have a key, and whether those are all: for some turns after policies have
 // changed, equal jobs may be put beside others whose keys are not known yet.
-func (e *Engine) KeysHeld() (n int, all bool) { return e.keys.held, !e.keys.outdated }
+func (e *Engine) KeysHeld() (n int, all bool) { return int(e.keys.held), !e.keys.outdated }
 
 func (p *Policy) key() *Key {
 	if p == nil {
@@ -74,8 +68,9 @@ func (p *Policy) key() *Key {
 
 // hashKey returns the hash of a key of a tube, which is not 0.
 func (e *Engine) hashKey(t *tube, key []byte) uint32 {
-	if e.keys.first == nil {
-		e.keys.first, e.keys.seed = make(map[uint32]slot), maphash.MakeSeed()
+	if e.keys.n == 0 {
+		e.keys.seed = maphash.MakeSeed()
+		e.keys.grow()
 	}
 	return max(1, (uint32(maphash.Bytes(e.keys.seed, key))^t.num*0x9e3779b1)&e.keys.hashes)
 }
@@ -91,13 +86,13 @@ func (e *Engine) findKey(now int64, t *tube, body []byte) (hash uint32, equal sl
 		return 0, none
 	}
 	hash = e.hashKey(t, key)
-	equal, there := x.first[hash]
-	for n := 0; there && equal != none && n < maxEqualHashes; n++ {
+	equal = *x.firstOf(hash)
+	for n := 0; equal != none && n < maxEqualHashes; n++ {
 		j := e.jobs.at(equal)
 		if other, ok := p.Unique.Of(&x.buf[1], e.body(j)); ok && bytes.Equal(key, other) && e.hasKey(now, t, j) {
 			return hash, equal
 		}
-		equal = e.jobs.keys.at(equal).after
+		equal = x.links.at(equal).after
 	}
 	return hash, none
 }
@@ -142,61 +137,20 @@ func (e *Engine) duplicate(now int64, t *tube, i slot, spec Spec, body []byte) (
 	return j.id, Duplicate
 }
 
-// noteKey puts a job of a tube with a Key into the list where it belongs, or takes it out of it.
+// noteKey puts a job of a tube with a Key into the index, or takes it out, as its state says.
 func (e *Engine) noteKey(t *tube, i slot, j *job) {
-	has, listed := t.policy.UniqueWhile.has(j.state()), e.jobs.keys.at(i).hash != 0
+	has, listed := t.policy.UniqueWhile.has(j.state()), e.keys.links.at(i).hash != 0
 	if has == listed {
 		return
 	}
 	if listed {
-		e.dropKey(i)
+		e.keys.remove(i)
 		return
 	}
 	e.turnWork += int(j.bodyLen) / keyBytesPerUnit
 	if key, ok := t.policy.Unique.Of(&e.keys.buf[0], e.body(j)); ok {
-		e.listKey(i, e.hashKey(t, key))
+		e.keys.add(i, e.hashKey(t, key))
 	}
-}
-
-// listKey puts a job into the list of a hash.
-func (e *Engine) listKey(i slot, hash uint32) {
-	x := &e.keys
-	l := keyLink{hash, none, none}
-	if after, there := x.first[hash]; there {
-		l.after = after
-		next := e.jobs.keys.at(after)
-		next.before = i
-		e.jobs.keys.set(after, next)
-	}
-	x.first[hash] = i
-	x.held++
-	e.jobs.keys.set(i, l)
-}
-
-// dropKey takes a job out of its list, if it is in one.
-func (e *Engine) dropKey(i slot) {
-	x, links := &e.keys, &e.jobs.keys
-	l := links.at(i)
-	if l.hash == 0 {
-		return
-	}
-	if l.after != none {
-		next := links.at(l.after)
-		next.before = l.before
-		links.set(l.after, next)
-	}
-	switch {
-	case l.before != none:
-		prev := links.at(l.before)
-		prev.after = l.after
-		links.set(l.before, prev)
-	case l.after != none:
-		x.first[l.hash] = l.after
-	default:
-		delete(x.first, l.hash)
-	}
-	x.held--
-	links.set(i, keyLink{})
 }
 
 // changeKey notes that a tube is about to have another policy.
@@ -225,7 +179,7 @@ func (e *Engine) updateKeys(atOnce bool) bool {
 		}
 		x.from = i + 1
 		e.turnWork++
-		e.dropKey(i)
+		x.remove(i)
 		if j := e.jobs.at(i); e.tubeOfJob(j).keyed {
 			e.turnWork++
 			e.noteKey(e.tubeOfJob(j), i, j)

@@ -2,6 +2,8 @@ package policy
 
 import (
 	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,4 +46,40 @@ func BenchmarkSet(b *testing.B) {
 	b.ReportMetric(float64(call.Microseconds()), "µs/call-max")
 	b.ReportMetric(float64(all.Microseconds())/float64(b.N*turns), "µs/turn")
 	b.ReportMetric(float64(turns), "turns")
+}
+
+// BenchmarkUnique puts, reserves and deletes Laravel's jobs in a tube with a million others, which are unique or not.
+func BenchmarkUnique(b *testing.B) {
+	const jobs = 1_000_000
+	for _, unique := range []string{"no", "body", "/data/commandName, /data/command"} {
+		b.Run(unique, func(b *testing.B) {
+			set, _ := New([]Config{{[]string{"*"}, map[string]any{"unique": unique}}})
+			e := engine.New(engine.Options{Policies: set})
+			s := e.Open(nil)
+			n := 0
+			body := func() []byte {
+				n++
+				return []byte(strings.Replace(strings.ReplaceAll(laravel, "%", fmt.Sprintf("%036d", n)), "i:7;", fmt.Sprintf("i:%d;", n), 1))
+			}
+			for range jobs {
+				if _, o := e.Put(0, s, engine.Spec{Pri: 1}, body()); o != engine.OK {
+					b.Fatal(o)
+				}
+			}
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			bodies := make([][]byte, 1000)
+			for k := range bodies {
+				bodies[k] = body()
+			}
+			for k := 0; b.Loop(); k++ {
+				e.Put(0, s, engine.Spec{}, bodies[k%len(bodies)])
+				if j, _ := e.Reserve(0, s, 0); e.Delete(s, j.ID) != engine.OK {
+					b.Fatal("no job")
+				}
+			}
+			b.ReportMetric(float64(m.HeapAlloc)/jobs, "heap-bytes/job")
+		})
+	}
 }
