@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"sync/atomic"
 	"time"
 
@@ -47,7 +48,7 @@ func open(dir string, segmentSize int64) (*journal.Journal, *engine.Engine) {
 	return j, e
 }
 
-// fill puts jobs that nobody is going to reserve; tube names the tube of each.
+// fill puts jobs that nobody is going to reserve, each with another body; tube names the tube of each.
 // The turns that do it are no larger than a client's.
 func (q *queue) fill(jobs int, spec engine.Spec, tube func(i int) string) {
 	const turn = 100
@@ -59,6 +60,7 @@ func (q *queue) fill(jobs int, spec engine.Spec, tube func(i int) string) {
 		must(q.Call(func(e *engine.Engine, now int64) {
 			for i := from; i < min(from+turn, jobs); i++ {
 				e.Use(s, []byte(tube(i)))
+				binary.LittleEndian.PutUint32(body, uint32(i)+1)
 				_, o := e.Put(now, s, spec, body)
 				mustOK(o)
 				q.id++

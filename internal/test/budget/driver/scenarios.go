@@ -41,6 +41,11 @@ var scenarios = []scenario{
 		q.Configure(func(e *engine.Engine) { e.SetPolicies(engine.PolicyFunc(mild)) })
 		return jobLife(q)
 	}},
+	{"put-reserve-delete-100000-unique", 10000, 3, memory, func(q *queue) func() {
+		q.Configure(func(e *engine.Engine) { e.SetPolicies(engine.PolicyFunc(unique)) })
+		q.fill(100000, engine.Spec{Pri: 1}, inDefault)
+		return jobLife(q)
+	}},
 	{"another-of-10000-tubes", 10000, 6, memory, anotherTube},
 	{"delayed-100000-behind", 10000, 3, memory, delayed},
 	{"ttr-runs-out", 10000, 1, memory, timeout},
@@ -87,6 +92,11 @@ func mild(string) *engine.Policy {
 		TTL: int64(1000 * time.Hour), KeepBuried: int64(1000 * time.Hour),
 	}
 }
+
+// unique returns a policy by which jobs are unique by their bodies.
+func unique(string) *engine.Policy { return &engine.Policy{Unique: byBody} }
+
+var byBody = &engine.Key{Name: "body", Of: func(_ *[]byte, body []byte) ([]byte, bool) { return body, true }}
 
 // jobLife is put, reserve and delete.
 func jobLife(q *queue) func() {
