@@ -279,7 +279,7 @@ func TestRefused(t *testing.T) {
 		{"GET", "/history?step=2", "", 400, "step: want 1 or 60"},
 		{"GET", "/history?step=60&points=1441", "", 400, "points: want a number from 1 to 1440"},
 		{"GET", "/history?points=0", "", 400, "points: want a number from 1 to 3600"},
-		{"GET", "/tubes/none/history", "", 404, "there are no samples of a tube none"},
+		{"GET", "/tubes/none/history", "", 404, "there is no tube none"},
 		{"GET", "/me?tube=-", "", 400, "cannot be the name of a tube"},
 		{"GET", "/changes?limit=1001", "", 400, "limit: want a number from 1 to 1000"},
 		{"GET", "/attention?limit=0", "", 400, "limit: want"},

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"net/http"
 	"slices"
 	"time"
 
@@ -208,11 +207,12 @@ func (h *history) recentOf(name string) *admin.Recent {
 	return r
 }
 
-// getTubeHistory tells what has happened in a tube in the last ten minutes.
+// getTubeHistory tells what has happened in a tube in the last ten minutes: nothing if there is no sample of it, as of a new one.
 func (r *request) getTubeHistory(*admin.OfTube) (page admin.Recent, err error) {
 	recent := r.api.history.recentOf(r.tube)
 	if recent == nil {
-		return page, problemf(http.StatusNotFound, "there are no samples of a tube %s: the %d tubes that matter most have them, every %d s", r.tube, tubesKept, tubeStep)
+		_, err := r.getTube(nil)
+		return admin.Recent{Step: tubeStep, Ready: []uint64{}}, err
 	}
 	return *recent, nil
 }

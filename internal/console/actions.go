@@ -174,6 +174,11 @@ func do(r *request) (*page, error) {
 		r.URL, _ = url.Parse(r.tubeLink(form.Get("tube"), "") + "/put") // what a GET shows
 		return p, nil
 	}
+	if old := form.Get("replaces"); old != "" {
+		deletes := actions["delete-job"]
+		gone := r.perform(&deletes, []string{old}, url.Values{"do": {"delete-job"}})
+		one.Text, one.Bad = one.Text+" "+gone.Text, gone.Bad
+	}
 	if one.Nothing && len(a.fields) > 0 {
 		if p, err := confirmPage(r); err == nil { // else the form would not be shown at all
 			p.Data.(*confirmation).Problem, p.status = one.Text, http.StatusUnprocessableEntity

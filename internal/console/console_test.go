@@ -776,3 +776,16 @@ func TestWhatWasTyped(t *testing.T) {
 		}
 	}
 }
+
+// A job that cannot be edited in place is put again and deleted with one form: first it is put.
+func TestReplace(t *testing.T) {
+	r := start(t, nil, Options{})
+	id := fmt.Sprint(r.put("mail", "tpyo"))
+	form := url.Values{"do": {"put-job"}, "tube": {"mail"}, "body": {"typo"}, "from": {id}, "replaces": {id}, "back": {"/console/tube/mail"}}
+	if text := r.follow(form); !strings.Contains(text, "was put into mail. Job "+id+" deleted.") || strings.Contains(text, "tpyo") {
+		t.Error(text)
+	}
+	if text := r.follow(form); !strings.Contains(text, "was put into mail. There is no job "+id+".") || !strings.Contains(text, `class="note bad"`) {
+		t.Error(text)
+	}
+}

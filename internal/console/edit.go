@@ -1,8 +1,10 @@
 package console
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -62,6 +64,11 @@ func edit(r *request) (*page, error) {
 		return nil, err
 	}
 	v := p.Data.(*editView)
+	if r.PostForm.Get("then") == "format" {
+		v.Was = r.PostForm.Get("was")
+		v.Text, v.Problem = formatted(r.PostForm.Get("text"))
+		return p, nil
+	}
 	before, _ := bodyOf(&v.Job)
 	body, err := v.edited(r.console, r.PostForm, before)
 	if err == nil {
@@ -108,6 +115,15 @@ func (v *editView) edited(c *Console, form url.Values, before []byte) ([]byte, e
 		return body, nil
 	}
 	return decode.Pack(before, text)
+}
+
+// formatted returns JSON with indents, numbers as they are; or the text as it is, and why it is no JSON.
+func formatted(text string) (out, problem string) {
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, []byte(text), "", "  "); err != nil {
+		return text, sentence("this is no JSON: " + err.Error())
+	}
+	return indented.String(), ""
 }
 
 // setBody changes the body of a job.

@@ -64,6 +64,9 @@ func TestEdit(t *testing.T) {
 	if page := edit(422, url.Values{"was": {"another"}, "text": {text}}); !strings.Contains(page, "by somebody else meanwhile") || field(page, "was") != was {
 		t.Error(page)
 	}
+	if page := edit(200, url.Values{"was": {was}, "text": {`{"n":12345678901234567890}`}, "then": {"format"}}); !strings.Contains(page, "{\n  &#34;n&#34;: 12345678901234567890\n}</textarea>") || field(page, "was") != was {
+		t.Error(page)
+	}
 	if page := edit(422, url.Values{"undo": {"no such note"}}); !strings.Contains(page, "not known any more") {
 		t.Error(page)
 	}

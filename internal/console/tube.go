@@ -203,6 +203,7 @@ type putView struct {
 	Base64               bool
 	Priority, TTR, Delay string
 	From                 string // id of the other job
+	Replaces             bool   // that is deleted
 	Problem              string // why it was not put
 }
 
@@ -241,7 +242,7 @@ func (v *putView) page(r *request) *page {
 // putAgain is the page with what was typed, and says why that was not put.
 func putAgain(r *request, form url.Values, why string) *page {
 	v := &putView{
-		Tube: form.Get("tube"), Body: form.Get("body"), Base64: form.Get("base64") != "", From: form.Get("from"), Problem: why,
+		Tube: form.Get("tube"), Body: form.Get("body"), Base64: form.Get("base64") != "", From: form.Get("from"), Replaces: form.Get("replaces") != "", Problem: why,
 		Priority: form.Get("priority"), TTR: form.Get("ttr"), Delay: form.Get("delay"),
 	}
 	p := v.page(r)

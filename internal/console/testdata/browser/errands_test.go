@@ -45,7 +45,7 @@ func (h *hand) write(field, text string) {
 
 const answer = "#dialog[open] form button" // of a question
 
-// A person's ten errands, with how many clicks, keys and typed texts each may take. They begin on the page at which one finds out that there is something to do.
+// A person's errands, with how many clicks, keys and typed texts each may take. They begin on the page at which one finds out that there is something to do.
 func TestErrands(t *testing.T) {
 	s := start(t)
 	mail := func(user int) string {
@@ -57,6 +57,8 @@ func TestErrands(t *testing.T) {
 	s.task("failed", `{"do":"bury","state":"ready"}`)
 	s.put("stuck", "x", 3)
 	s.put("held", "x", 1)
+	s.put("laravel", `{"displayName":"Mail","data":{"command":"O:4:\"Mail\":1:{s:2:\"to\";s:6:\"tpyo@x\";}"}}`, 1)
+	s.task("laravel", `{"do":"bury","state":"ready"}`)
 	s.say("watch held")
 	s.say("reserve")
 	s.replies.ReadString('\n') // its body
@@ -104,6 +106,12 @@ func TestErrands(t *testing.T) {
 		}, shows("59 jobs moved.")},
 		{"kick all failed jobs of a tube", "tube/failed?state=buried", 2, 0, 0, func(h *hand) { h.click("main .acts .go"); h.click(answer) }, shows("27 jobs kicked.")},
 		{"find who holds a job", "tube/held?state=reserved", 1, 0, 0, func(h *hand) { h.click(`td[data-label="Held by"] a`) }, "location.pathname.includes('/connection/')"},
+		{"correct a typo in a Laravel job and run it", "tube/laravel?state=buried", 3, 0, 1, func(h *hand) {
+			h.click("td.name a")
+			h.click(`main a[href$="/edit"]`)
+			h.write("textarea", strings.Replace(eval[string](h.t, h.ctx, "document.querySelector('textarea').value"), "tpyo@", "typo@", 1))
+			h.click("[name=then][value=kick]")
+		}, shows("It is ready.")},
 		{"see what was done to a tube", "", 0, 4, 1, func(h *hand) {
 			h.press("g", "a")
 			until(h.t, h.ctx, "location.pathname.endsWith('/activity')")
