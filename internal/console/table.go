@@ -86,7 +86,9 @@ type jobColumn struct {
 var jobColumns = []jobColumn{
 	{column{Title: "Tube", Left: true}, "search", func(r *request, j *admin.Job) cell { return cell{Text: j.Tube, Link: r.tubeLink(j.Tube, j.State)} }},
 	{column{Title: "State", Left: true}, "search", func(_ *request, j *admin.Job) cell { return cell{Text: j.State, Class: j.State} }},
-	{column{Title: "Priority"}, "", func(_ *request, j *admin.Job) cell { return counted("", uint64(j.Priority)) }},
+	{column{Title: "Priority"}, "", func(_ *request, j *admin.Job) cell {
+		return cell{Text: fmt.Sprint(j.Priority), Class: map[bool]string{true: "zero"}[j.Priority == 0]}
+	}},
 	{column{Title: "Age"}, "", func(_ *request, j *admin.Job) cell { return ago("a", j.Age) }},
 	{column{Title: "Left"}, "delayed reserved", func(_ *request, j *admin.Job) cell { return cell{ID: "l", Text: duration(j.TimeLeft)} }},
 	{column{Title: "Held by"}, "reserved", func(r *request, j *admin.Job) cell {
