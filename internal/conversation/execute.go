@@ -194,7 +194,7 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 	case wire.Want:
 		c.want = nil
 		if cmd.Count != 0 {
-			c.want = &want{wire.Facts(cmd.Count), e}
+			c.want = &want{facts: wire.Facts(cmd.Count), engine: e}
 		}
 		c.word(wire.OK)
 	case wire.Quit:

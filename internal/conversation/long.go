@@ -1,6 +1,8 @@
 package conversation
 
 import (
+	"bytes"
+
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -56,7 +58,7 @@ func (c *Conversation) continueLong(e *engine.Engine, now int64) {
 type deletion struct{ engine.DeleteBatch }
 
 func (c *Conversation) deleteBatch(e *engine.Engine, now int64, list []byte) {
-	d := new(deletion)
+	d := &deletion{engine.DeleteBatch{IDs: make([]uint64, 0, bytes.Count(list, []byte(" "))+1)}}
 	for id, rest, ok := wire.NextID(list); ok; id, rest, ok = wire.NextID(rest) {
 		d.IDs = append(d.IDs, id)
 	}

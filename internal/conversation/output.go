@@ -106,6 +106,7 @@ func (o *output) continueReply() {
 type want struct {
 	facts  wire.Facts
 	engine *engine.Engine
+	job    wire.JobFacts // the last one's
 }
 
 // job appends a reply with a job, or the part of it before a large body.
@@ -134,7 +135,7 @@ func (o *output) jobStart(w wire.Word, job engine.Job, f *want) {
 		return
 	}
 	st := f.engine.Handed(job.ID)
-	o.bytes = wire.AppendFacts(o.bytes, f.facts, &wire.JobFacts{
+	f.job = wire.JobFacts{
 		Tube:     st.Tube,
 		Reserves: uint64(st.Reserves),
 		Timeouts: uint64(st.Timeouts),
@@ -142,7 +143,8 @@ func (o *output) jobStart(w wire.Word, job engine.Job, f *want) {
 		Left:     uint64(st.TimeLeft),
 		TTR:      uint64(st.TTR),
 		Pri:      uint64(st.Pri),
-	})
+	}
+	o.bytes = wire.AppendFacts(o.bytes, f.facts, &f.job)
 }
 
 // jobLine is more than the line of a job in a batch has without facts, and what follows

@@ -267,7 +267,7 @@ func (e *Engine) detach(t *tube, j *job) {
 		s.held.remove(&e.jobs, c)
 		t.reserved--
 		e.stats.Reserved--
-		if t.gate != nil {
+		if t.gated() {
 			e.freeGate(t)
 		}
 	}

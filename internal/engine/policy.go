@@ -63,10 +63,11 @@ const (
 	MoveExhausted // to Policy.DeadTube, where it is buried
 )
 
+// Limited reports whether the policy exhausts jobs.
+func (p *Policy) Limited() bool { return p.MaxAttempts|p.MaxTimeouts|p.MaxReleases != 0 }
+
 // counted reports whether the policy acts on how often a job has failed.
-func (p *Policy) counted() bool {
-	return p.MaxAttempts|p.MaxTimeouts|p.MaxReleases != 0 || p.RetryDelay > 0
-}
+func (p *Policy) counted() bool { return p.Limited() || p.RetryDelay > 0 }
 
 // A PolicyEvent is something that policies do.
 type PolicyEvent uint8
@@ -215,10 +216,14 @@ func (p *Policy) over(c *coldJob, end Ends) PolicyEvent {
 	if end == Release {
 		releases++
 	}
-	for v, n := range [...][2]uint32{{c.reserves, p.MaxAttempts}, {c.timeouts, p.MaxTimeouts}, {releases, p.MaxReleases}} {
-		if n[1] > 0 && uint64(n[0]) >= uint64(n[1])*(1+uint64(c.kicks)) {
-			return OutOfAttempts + PolicyEvent(v)
-		}
+	over := func(n, most uint32) bool { return most > 0 && uint64(n) >= uint64(most)*(1+uint64(c.kicks)) }
+	switch {
+	case over(c.reserves, p.MaxAttempts):
+		return OutOfAttempts
+	case over(c.timeouts, p.MaxTimeouts):
+		return OutOfTimeouts
+	case over(releases, p.MaxReleases):
+		return OutOfReleases
 	}
 	return NumPolicyEvents
 }

@@ -10,6 +10,7 @@ import "math"
 // than may be. One that is shut opens when a reservation ends, or knows when.
 type gate struct {
 	shut    bool
+	counts  bool  // the policy has to know of each reservation
 	opensAt int64 // ns; while it is shut. Never: when a reservation ends
 
 	// spent is when the bucket of tokens will be full again: each reservation takes Policy.Interval
@@ -53,8 +54,11 @@ func (e *Engine) setPolicy(t *tube, p *Policy) {
 	if t.gate == nil && p.gated() {
 		t.gate = &gate{spent: math.MinInt64 / 2, opensAt: Never}
 	}
-	if t.gate != nil && !e.closeGate(e.now, t) {
-		e.freeGate(t)
+	if t.gate != nil {
+		t.gate.counts = p != nil && (p.MaxReserved > 0 || p.Interval > 0 || p.once())
+		if !e.closeGate(e.now, t) {
+			e.freeGate(t)
+		}
 	}
 }
 
@@ -74,12 +78,13 @@ func (e *Engine) closedUntil(now int64, t *tube) (at int64, closed bool) {
 	return 0, false
 }
 
-// pass notes that a job of a tube with a gate was reserved.
+// pass notes that a job of a tube with a gate that counts was reserved.
 func (e *Engine) pass(now int64, t *tube, i slot, j *job, wasReady bool) {
-	if t.policy.once() {
+	p := t.policy
+	if p.once() {
 		e.emitState(i, j)
 	}
-	if p := t.policy; wasReady && p != nil && p.Interval > 0 {
+	if wasReady && p.Interval > 0 {
 		t.gate.spent = max(t.gate.spent, now) + p.Interval
 	}
 	e.closeGate(now, t)

@@ -65,6 +65,13 @@ func (e *Engine) hadOnce(j *job) bool {
 	return c.reserves > c.kicks
 }
 
+// fresh reports whether a ready job may be reserved without a closer look.
+func (e *Engine) fresh(now int64, i slot) bool {
+	j := e.jobs.at(i)
+	p := e.tubeOfJob(j).policy
+	return p == nil || p.MaxAttempts != 1 && (p.TTL == 0 || now-j.created < p.TTL)
+}
+
 // servable reports whether the first ready job of a tube with a policy may be reserved. If not, it has ended it. Or it has shut the
 // tube: because the Log refuses that, or because n jobs before it are enough for a turn.
 func (e *Engine) servable(now int64, t *tube, i slot, j *job, n int) bool {

@@ -19,11 +19,10 @@ func (e *Engine) Reserve(now int64, s *Session, timeout int64) (Job, Outcome) {
 	if timeout != Forever {
 		s.waitUntil = now + timeout*second
 	}
-	if s.index == nil && e.staleSweep.tubes == 0 { // as nearly always: no job can be stale
-		return e.finishReserve(now, s, e.best(s))
-	}
 	if s.index != nil {
 		s.index.looks = 0
+	} else if i := e.best(s); e.staleSweep.tubes == 0 || i == none || e.fresh(now, i) { // as nearly always
+		return e.finishReserve(now, s, i)
 	}
 	i, done := e.choose(now, s, math.MaxInt)
 	if !done {
@@ -177,7 +176,7 @@ func (e *Engine) reserve(now int64, s *Session, i slot) Job {
 	j.setState(Reserved)
 	j.packing |= unlogged
 	e.attach(t, i, j)
-	if t.gate != nil {
+	if t.gate != nil && t.gate.counts {
 		e.pass(now, t, i, j, wasReady)
 	}
 	e.turnWork += int(j.bodyLen) / bytesPerUnit // which the caller copies
@@ -201,7 +200,7 @@ func (e *Engine) serve(now int64, t *tube) (ok bool) {
 			return false
 		}
 		i := t.ready.top()
-		if j := e.jobs.at(i); t.policy == nil || e.servable(now, t, i, j, n) && e.admitOnce(t, j) {
+		if j := e.jobs.at(i); e.fresh(now, i) || e.servable(now, t, i, j, n) && e.admitOnce(t, j) {
 			e.endWait(s, e.reserve(now, s, i), OK)
 			return true
 		}

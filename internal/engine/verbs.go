@@ -25,8 +25,12 @@ func (e *Engine) ContinueDeleteBatch(s *Session, d *DeleteBatch) (more bool) {
 		if e.enoughChanges(n) {
 			return true
 		}
-		o := NotFound
-		if tube, ok := e.TubeOf(d.IDs[0]); ok && (d.May == nil || d.May(tube)) {
+		o, may := NotFound, d.May == nil
+		if !may {
+			tube, ok := e.TubeOf(d.IDs[0])
+			may = ok && d.May(tube)
+		}
+		if may {
 			o = e.Delete(s, d.IDs[0])
 		}
 		switch o {
@@ -88,7 +92,7 @@ func (e *Engine) ReleaseJob(now int64, id uint64, pri, delay uint32) Outcome {
 
 func (e *Engine) giveBack(now int64, i slot, j *job, pri, delay uint32) Outcome {
 	t, as := e.tubeOfJob(j), given{pri, delay}
-	if t.policy != nil && e.exhaust(t, i, j, Release, &as) {
+	if p := t.policy; p != nil && p.Limited() && e.exhaust(t, i, j, Release, &as) {
 		return OK
 	}
 	if o := e.admit(JobState, t, j.bodyLen); o != OK {

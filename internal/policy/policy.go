@@ -259,7 +259,7 @@ func (s *Set) WarningsOf(r *Rule) (warnings []string) {
 	}{
 		{"retry-max", p.RetryDelay > p.RetryMax, "is less than retry-delay: each failure waits retry-max"},
 		{"dead-tube", p.Exhausted != engine.MoveExhausted, `has no effect without exhausted = "move"`},
-		{"exhausted", !limited(p), "has no effect without max-attempts, max-timeouts or max-releases"},
+		{"exhausted", !p.Limited(), "has no effect without max-attempts, max-timeouts or max-releases"},
 		{"retry-factor", p.RetryDelay == 0, "has no effect without retry-delay"},
 		{"retry-jitter", p.RetryDelay == 0, "has no effect without retry-delay"},
 		{"retry-on", p.RetryDelay == 0, "has no effect without retry-delay"},
@@ -297,16 +297,13 @@ func (r *Rule) String() string {
 // chain says whether the jobs of a tube that a rule is about are moved on from their dead tube.
 func (s *Set) chain(tube string, r *Rule) []string {
 	p := s.Of(tube)
-	if p.Exhausted != engine.MoveExhausted || !limited(p) {
+	if p.Exhausted != engine.MoveExhausted || !p.Limited() {
 		return nil
 	}
 	dead := strings.ReplaceAll(p.DeadTube, "{tube}", tube)
-	if next := s.Of(dead); next != nil && next.Exhausted == engine.MoveExhausted && limited(next) && dead != tube {
+	if next := s.Of(dead); next != nil && next.Exhausted == engine.MoveExhausted && next.Limited() && dead != tube {
 		return []string{fmt.Sprintf("%s: their dead tube, such as %s, has a policy that moves exhausted jobs on, to %s: "+
 			`give dead tubes a policy with exhausted = "bury"`, r, dead, strings.ReplaceAll(next.DeadTube, "{tube}", dead))}
 	}
 	return nil
 }
-
-// limited reports whether a policy exhausts jobs.
-func limited(p *engine.Policy) bool { return p.MaxAttempts|p.MaxTimeouts|p.MaxReleases != 0 }

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/client"
 )
 
 const (
@@ -49,13 +51,26 @@ func quiet() []string {
 	return append(os.Environ(), "GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1,cpu.rdtscp=off")
 }
 
-// A load is a server, and what beanpole bench puts on it.
+// A load is a server, and what beanpole bench puts on it, or batches.
 type load struct {
 	name    string
 	bench   []string // arguments of the load generator
 	jobs    int      // that it puts in a run
 	journal bool
+	policy  string // settings of all tubes; each is in a line
+	batch   int    // jobs that are reserved together; 0: bench makes the load
 }
+
+// mild is every policy, and none acts.
+const mild = `max-attempts = 10
+max-timeouts = 10
+max-releases = 10
+retry-delay = "1s"
+ttl = "1000h"
+keep-buried = "1000h"
+max-reserved = 1000
+rate = "100000/s"
+burst = 10000`
 
 // run runs a server within a tool, whose command line comes before the server's,
 // puts the load on it, and returns the number of commands and what the server
@@ -66,10 +81,46 @@ func (l *load) run(t *testing.T, tool []string, beanpole string, times int) (com
 	if l.journal {
 		args = append(args, "-b", t.TempDir())
 	}
+	if l.policy != "" {
+		file := filepath.Join(t.TempDir(), "policy.toml")
+		if err := os.WriteFile(file, []byte("[[policy]]\ntubes = [\"*\"]\n"+l.policy), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "--config", file)
+	}
 	s := start(t, args)
 	s.greet(t)
+	if l.batch > 0 {
+		return s.batches(t, times*l.jobs, l.batch), s.stop(t)
+	}
 	commands = s.bench(t, beanpole, append(l.bench, "--ops", strconv.Itoa(times*l.jobs)))
 	return commands, s.stop(t)
+}
+
+// batches puts jobs, and reserves and deletes n at a time. It returns three commands for each job,
+// as bench does.
+func (s *server) batches(t *testing.T, jobs, n int) (commands int) {
+	t.Helper()
+	c, err := client.Dial(t.Context(), s.addr, nil)
+	for range jobs / n {
+		put := slices.Repeat([]client.NewJob{{Body: make([]byte, 64), TTR: patience}}, n)
+		var ids []uint64
+		if err == nil {
+			ids, err = c.PutMany(t.Context(), put)
+		}
+		if err == nil {
+			_, err = c.ReserveBatch(t.Context(), n, 0)
+		}
+		if err == nil {
+			_, err = c.DeleteBatch(t.Context(), ids)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Close()
+	s.awaitNobody(t)
+	return 3 * jobs
 }
 
 // A server is a process that serves, in a tool that watches it.
@@ -162,12 +213,12 @@ func (s *server) bench(t *testing.T, beanpole string, args []string) (commands i
 	if err != nil {
 		t.Fatalf("%s: %v", strings.Join(cmd.Args, " "), err)
 	}
-	var result struct{ Commands int }
-	if err := json.Unmarshal(out, &result); err != nil || result.Commands == 0 {
+	var result struct{ Jobs int }
+	if err := json.Unmarshal(out, &result); err != nil || result.Jobs == 0 {
 		t.Fatalf("bench: %v in %s", err, out)
 	}
 	s.awaitNobody(t) // else it is stopped while it closes them, in one run sooner than in another
-	return result.Commands
+	return 3 * result.Jobs
 }
 
 // awaitNobody waits until the server has closed all connections.

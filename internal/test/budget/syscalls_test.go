@@ -11,8 +11,9 @@ import (
 var serverCalls = []load{
 	{name: "1-connection", jobs: 1000},
 	{name: "50-connections", jobs: 1000, bench: []string{"--connections", "50"}},
+	{name: "50-connections-with-all", jobs: 1000, bench: []string{"--connections", "50"}, policy: mild},
+	{name: "batches-of-10", jobs: 5000, batch: 10},
 	{name: "8-connections-64-in-flight", jobs: 10000, bench: []string{"--connections", "8", "--in-flight", "64"}},
-	{name: "wake-8-connections", jobs: 8000, bench: []string{"--mix", "wake", "--connections", "8"}},
 	{name: "journal-1-connection", jobs: 500, journal: true},
 	{name: "journal-8-connections-64-in-flight", jobs: 5000, bench: []string{"--connections", "8", "--in-flight", "64"}, journal: true},
 }

@@ -14,9 +14,12 @@ import (
 // allocations are what an operation may allocate in the steady state, where that
 // is anything: from the parser to the journal, in the whole turn.
 var allocations = map[string]float64{
-	"another-of-10000-tubes":    1, // what ties the session to the tube it watches
-	"reserve-bury-kick":         1, // a kick, which may take several turns
-	"journal-reserve-bury-kick": 1,
+	"another-of-10000-tubes":                 1, // what ties the session to the tube it watches
+	"reserve-bury-kick":                      1, // a kick, which may take several turns
+	"journal-reserve-bury-kick":              1,
+	"caps-want":                              1, // what the connection wants
+	"put-reserve-batch-delete-batch":         2, // the deletion, which may take several turns, and its ids
+	"journal-put-reserve-batch-delete-batch": 2,
 
 	"replay": -1, // not looked at: it builds everything each time
 }

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -25,7 +29,7 @@ const (
 	smallSegment = 1 << 18 // of which many are cleaned
 )
 
-var scenarios = []scenario{
+var scenarios = append(withPolicies(), []scenario{
 	{"parse", 5000, int(wire.NumOps) - 1, memory, func(*queue) func() { return parseAll() }},
 
 	{"put-reserve-delete", 10000, 3, memory, jobLife},
@@ -37,15 +41,14 @@ var scenarios = []scenario{
 		q.fill(10000, engine.Spec{}, func(i int) string { return tubeName(firstTube + i) })
 		return jobLife(q)
 	}},
-	{"put-reserve-delete-policy", 10000, 3, memory, func(q *queue) func() {
-		q.Configure(func(e *engine.Engine) { e.SetPolicies(engine.PolicyFunc(mild)) })
-		return jobLife(q)
-	}},
 	{"put-reserve-delete-100000-unique", 10000, 3, memory, func(q *queue) func() {
 		q.Configure(func(e *engine.Engine) { e.SetPolicies(engine.PolicyFunc(unique)) })
 		q.fill(100000, engine.Spec{Pri: 1}, inDefault)
 		return jobLife(q)
 	}},
+	{"put-reserve-delete-want", 10000, 3, memory, wanting},
+	{"caps-want", 10000, 2, memory, capsWant},
+	{"put-reserve-batch-delete-batch", 2000, 10, memory, batches}, // a job is the command
 	{"another-of-10000-tubes", 10000, 6, memory, anotherTube},
 	{"delayed-100000-behind", 10000, 3, memory, delayed},
 	{"ttr-runs-out", 10000, 1, memory, timeout},
@@ -59,7 +62,38 @@ var scenarios = []scenario{
 		q.fill(20000, engine.Spec{Pri: 1}, inDefault) // which keep it busy all the time
 		return jobLife(q)
 	}},
+	{"journal-put-reserve-batch-delete-batch", 2000, 10, largeSegment, batches},
 	{"replay", 2, replayed, largeSegment, replay},
+}...)
+
+// policies are those that a life is held against one without; none acts.
+var policies = map[string]*engine.Policy{
+	"attempts":     {MaxAttempts: 10, MaxTimeouts: 10, MaxReleases: 10},
+	"retry":        {RetryDelay: int64(time.Second), RetryMax: int64(time.Hour), RetryFactor: 2, RetryOn: engine.Timeout | engine.Lost},
+	"ttl":          {TTL: int64(1000 * time.Hour), KeepBuried: int64(1000 * time.Hour)},
+	"max-reserved": {MaxReserved: 1000},
+	"rate":         {Interval: 100, Burst: 1000},
+	"all": {
+		MaxAttempts: 10, MaxTimeouts: 10, MaxReleases: 10, RetryDelay: int64(time.Second), RetryMax: int64(time.Hour), RetryFactor: 2,
+		RetryOn: engine.Timeout | engine.Lost, MaxReserved: 1000, Interval: 100, Burst: 1000, TTL: int64(1000 * time.Hour),
+	},
+}
+
+// withPolicies returns the lives without a policy and with each.
+func withPolicies() (all []scenario) {
+	all = []scenario{{"life", 10000, 5, memory, twoTries}}
+	for _, name := range slices.Sorted(maps.Keys(policies)) {
+		s := all[0]
+		s.name += "-with-" + name
+		s.prepare = func(q *queue) func() {
+			q.Configure(func(e *engine.Engine) {
+				e.SetPolicies(engine.PolicyFunc(func(string) *engine.Policy { return policies[name] }))
+			})
+			return twoTries(q)
+		}
+		all = append(all, s)
+	}
+	return all
 }
 
 // parseAll is every command, once, and only the parser.
@@ -84,33 +118,70 @@ func parseAll() func() {
 	}
 }
 
-// mild returns a policy that has everything, and never acts.
-func mild(string) *engine.Policy {
-	return &engine.Policy{
-		MaxAttempts: 10, MaxTimeouts: 10, MaxReleases: 10, RetryDelay: int64(time.Second), RetryMax: int64(time.Hour), RetryFactor: 2,
-		RetryOn: engine.Timeout | engine.Lost | engine.Release, MaxReserved: 1000, Interval: 1000, Burst: 1000,
-		TTL: int64(1000 * time.Hour), KeepBuried: int64(1000 * time.Hour),
-	}
-}
-
 // unique returns a policy by which jobs are unique by their bodies.
 func unique(string) *engine.Policy { return &engine.Policy{Unique: byBody} }
 
 var byBody = &engine.Key{Name: "body", Of: func(_ *[]byte, body []byte) ([]byte, bool) { return body, true }}
 
-// jobLife is put, reserve and delete.
-func jobLife(q *queue) func() {
+// eachJob does the same with one job after the other.
+func eachJob(q *queue, write func(dst []byte, id uint64, _ string) []byte, before ...byte) func() {
 	c := newClient(q)
-	s := newScript(func(dst []byte, id uint64, _ string) []byte {
-		dst = appendPut(dst, 0)
-		dst = wire.AppendReserve(dst)
-		return wire.AppendDelete(dst, id)
-	})
+	if len(before) > 0 {
+		c.send(before)
+	}
+	s := newScript(write)
 	return func() {
 		q.pass(time.Microsecond)
 		q.id++
 		c.send(s.with(q.id, 0))
 	}
+}
+
+// jobLife is put, reserve and delete.
+func jobLife(q *queue) func() { return eachJob(q, life) }
+
+func life(dst []byte, id uint64, _ string) []byte {
+	return wire.AppendDelete(wire.AppendReserve(appendPut(dst, 0)), id)
+}
+
+// wanting is the life of a job of which the worker wants facts.
+func wanting(q *queue) func() { return eachJob(q, life, []byte("want tube reserves age\r\n")...) }
+
+// capsWant is how a client begins.
+func capsWant(q *queue) func() {
+	c := newClient(q)
+	begin := []byte("caps\r\nwant tube reserves age\r\n")
+	return func() { c.send(begin) }
+}
+
+// batches is ten jobs that are put, reserved together and deleted together.
+func batches(q *queue) func() {
+	const n = 10
+	c := newClient(q)
+	var put, remove []byte
+	for range n {
+		put = appendPut(put, 0)
+	}
+	put = fmt.Appendf(put, "reserve-batch %d\r\n", n)
+	return func() {
+		q.pass(time.Microsecond)
+		c.send(put)
+		remove = append(remove[:0], "delete-batch"...)
+		for range n {
+			q.id++
+			remove = strconv.AppendUint(append(remove, ' '), q.id, 10)
+		}
+		c.send(append(remove, "\r\n"...))
+	}
+}
+
+// twoTries is a job that is released, and reserved again.
+func twoTries(q *queue) func() {
+	return eachJob(q, func(dst []byte, id uint64, _ string) []byte {
+		dst = wire.AppendReserve(appendPut(dst, 0))
+		dst = wire.AppendReserve(wire.AppendRelease(dst, id, 0, 0))
+		return wire.AppendDelete(dst, id)
+	})
 }
 
 func appendPut(dst []byte, delay uint32) []byte {
