@@ -85,7 +85,7 @@ var arrows = map[string]string{
 	"client/beanpoletest": "internal/access internal/broker internal/certs/certstest internal/engine internal/rights internal/server internal/test/memnet",
 
 	// What is not product: tests, and what they share. conformance needs an address only.
-	"internal/test/budget":              "client",
+	"internal/test/budget":              "",
 	"internal/test/budget/driver":       "internal/broker internal/conversation internal/engine internal/journal internal/vfs internal/wire",
 	"internal/test/conformance":         "internal/test/freeport",
 	"internal/test/conformance/interop": "",

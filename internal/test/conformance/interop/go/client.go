@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -38,6 +39,12 @@ func clientChecks(addr string) []check {
 		{"stats-tube", statsTube},
 		{"pause, and a pause of 0 resumes at once", pause},
 		{"the jobs of a connection that ends go to others", ends},
+	}
+	if os.Getenv("POLICIES") != "" {
+		life = append(life, struct {
+			name string
+			run  func(*session) error
+		}{"the third release buries, where a policy says so", thirdRelease})
 	}
 	var list []check
 	for i, l := range life {
@@ -159,6 +166,20 @@ func release(s *session) error {
 	return errors.Join(s.reserved(0, "again"), s.w.Release(id, 7, 100*time.Second),
 		s.job(id, "state=delayed", "pri=7", "delay=100", "time-left=99", "releases=1"),
 		refused(s.w.Release(id, 0, 0), beanstalk.ErrNotFound))
+}
+
+func thirdRelease(s *session) error {
+	s, err := newSession(s.addr, "go-acts")
+	if err != nil {
+		return err
+	}
+	defer s.p.Close()
+	defer s.w.Close()
+	id := s.put("again", 0, 0, time.Minute)
+	for range 3 {
+		err = errors.Join(err, s.reserved(time.Second, "again"), s.w.Release(id, 0, 0))
+	}
+	return errors.Join(err, s.job(id, "state=buried", "releases=3"))
 }
 
 func bury(s *session) error {

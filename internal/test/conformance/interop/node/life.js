@@ -220,6 +220,18 @@ const checks = {
     assert.deepStrictEqual(jobs.map(j => j.id), ids)
   },
 
+  async 'the third release buries, where a policy says so'(p, w) {
+    await p.use('node-acts')
+    await w.watch('node-acts')
+    const id = await p.put('again')
+    for (let n = 0; n < 3; n++) {
+      await w.reserveWithTimeout(1)
+      await w.release(id, 0, 0)
+    }
+    const s = await p.statsJob(id)
+    assert.deepStrictEqual([s.state, s.releases], ['buried', 3])
+  },
+
   async 'the jobs of a connection that ends go to others'(p, w, tube, connect) {
     await p.put('mine')
     const gone = await connect()
@@ -229,6 +241,8 @@ const checks = {
     assert.strictEqual(text(await w.reserveWithTimeout(3)), 'mine')
   }
 }
+
+if (!process.env.POLICIES) delete checks['the third release buries, where a policy says so']
 
 module.exports = async function life(client) {
   const connect = () => client.connect(host, Number(port))

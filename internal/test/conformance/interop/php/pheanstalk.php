@@ -15,6 +15,18 @@ function connect(string $tube): Pheanstalk
 
 const NOBODY = 999999;
 
+$policy = getenv('POLICIES') ? [
+    'the third release buries, where a policy says so' => function ($tube) {
+        $c = connect("$tube-acts");
+        $job = $c->put('again');
+        for ($n = 0; $n < 3; $n++) {
+            $c->release($c->reserveWithTimeout(1));
+        }
+        $s = $c->statsJob($job);
+        same(['buried', '3'], [$s['state'], $s['releases']]);
+    },
+] : [];
+
 run('Pheanstalk ' . debianVersion('php-pda-pheanstalk'), [
     'put, reserve, delete' => function ($tube) {
         $c = connect($tube);
@@ -166,4 +178,4 @@ run('Pheanstalk ' . debianVersion('php-pda-pheanstalk'), [
         gc_collect_cycles();
         same('mine', connect($tube)->reserveWithTimeout(3)->getData());
     },
-]);
+] + $policy);
