@@ -258,6 +258,9 @@ func (s *Set) WarningsOf(r *Rule) (warnings []string) {
 		why     string
 	}{
 		{"retry-max", p.RetryDelay > p.RetryMax, "is less than retry-delay: each failure waits retry-max"},
+		{"retry-delay", p.TTL > 0 && p.RetryDelay >= p.TTL, "is not less than ttl: a job has expired before it is tried again"},
+		{"retry-max", p.TTL > 0 && p.RetryDelay > 0 && p.RetryMax >= p.TTL, "is not less than ttl: a job that waits so long has expired before it is tried again"},
+		{"keep-buried", p.BuryAtTTL && p.KeepBuried > 0 && p.KeepBuried <= p.TTL, "is not more than ttl: a job that is buried because it expired is deleted soon"},
 		{"dead-tube", p.Exhausted != engine.MoveExhausted, `has no effect without exhausted = "move"`},
 		{"exhausted", !p.Limited(), "has no effect without max-attempts, max-timeouts or max-releases"},
 		{"retry-factor", p.RetryDelay == 0, "has no effect without retry-delay"},

@@ -140,8 +140,11 @@ func TestWarnings(t *testing.T) {
 		{[]Config{{[]string{"mail"}, move}}, 0},
 		{[]Config{{[]string{"mail-*"}, values{"max-attempts": int64(2), "exhausted": "move", "dead-tube": "dead"}}}, 0},
 		{[]Config{{[]string{"*"}, move}, {[]string{"*.dead"}, values{"exhausted": "bury"}}}, 0},
-		{[]Config{{[]string{"*.dead"}, values{"exhausted": "bury"}}, {[]string{"*"}, move}}, 2}, // both begin with a *: the later one counts
-		{[]Config{{[]string{"*"}, values{"exhausted": "move", "burst": int64(2)}}}, 2},          // neither acts by itself
+		{[]Config{{[]string{"*.dead"}, values{"exhausted": "bury"}}, {[]string{"*"}, move}}, 2},       // both begin with a *: the later one counts
+		{[]Config{{[]string{"*"}, values{"exhausted": "move", "burst": int64(2)}}}, 2},                // neither acts by itself
+		{[]Config{{[]string{"a"}, values{"ttl": "1h", "retry-delay": "1h", "retry-max": "1h"}}}, 2},   // no second try
+		{[]Config{{[]string{"a"}, values{"ttl": "1h", "expired": "bury", "keep-buried": "1h"}}}, 1},   // buried and deleted at once
+		{[]Config{{[]string{"a"}, values{"ttl": "2h", "retry-delay": "1h", "keep-buried": "1h"}}}, 0}, // of those that workers bury
 	} {
 		if got := set(t, test.configs...).Warnings(); len(got) != test.want {
 			t.Errorf("%v: %q", test.configs, got)
