@@ -204,23 +204,6 @@ func TestDraining(t *testing.T) {
 	wantErr(t, second(c.Put(t.Context(), client.NewJob{})), client.ErrDraining)
 }
 
-func TestUnixSocket(t *testing.T) {
-	l, err := net.Listen("unix", t.TempDir()+"/bean.sock")
-	if err != nil {
-		t.Skip(err)
-	}
-	srv := serve(t, l)
-	if !strings.HasPrefix(srv.Addr, "unix:/") {
-		t.Error(srv.Addr)
-	}
-	ctx := t.Context()
-	c := dial(t, srv.Addr, nil)
-	ids := get(c.PutMany(ctx, make([]client.NewJob, 3000)))
-	if jobs := get(c.ReserveMany(ctx, 3000, 0)); len(jobs) != len(ids) {
-		t.Error(len(jobs))
-	}
-}
-
 // TLS, with and without a client certificate, by name and with a wrong one.
 func TestTLS(t *testing.T) {
 	ca := certstest.NewCA(t)

@@ -37,54 +37,6 @@ func (g *guest) listed() (jobs []wire.ListedJob, cursor string) {
 	return jobs, cursor
 }
 
-// Very many jobs are listed page by page while others work; the list is in order and
-// each job is there once.
-func TestListManyJobs(t *testing.T) {
-	d := newDesk(t)
-	const jobs = 25_000
-	s := d.eng.Open(nil)
-	for range jobs {
-		d.eng.Put(d.now, s, engine.Spec{TTR: 3600}, []byte("x"))
-	}
-	g, other := d.guest(), d.guest()
-	next, cursor := uint64(1), ""
-	for {
-		// The first turn, and then another client's, before the rest.
-		g.Receive(d.batch, d.now, []byte("list-jobs default ready 4294967295 "+cursor+"\r\nuse x\r\n"))
-		if cursor == "" {
-			g.End(d.batch, errDisk)
-			d.turn()
-			g = d.guest()
-			g.Receive(d.batch, d.now, []byte("list-jobs default ready 4294967295\r\nuse x\r\n"))
-		}
-		d.now = d.batch.Apply(d.eng, d.now+1)
-		d.batch.TurnOver()
-		d.batch.Settle(nil)
-		d.batch.Reset()
-		g.wantState(Ready)
-		other.send("use y\n")
-		other.want("USING y\n")
-		g.proceed()
-		if !strings.HasSuffix(g.got.String(), "\r\nUSING x\r\n") {
-			t.Fatalf("ends with %q", g.got.String()[max(0, g.got.Len()-20):])
-		}
-		g.got.Truncate(g.got.Len() - len("USING x\r\n"))
-		page, last := g.listed()
-		for i := range page {
-			if page[i].ID != next {
-				t.Fatalf("job %d comes, want %d", page[i].ID, next)
-			}
-			next++
-		}
-		if cursor = last; len(page) < maxListed {
-			break
-		}
-	}
-	if next != jobs+1 {
-		t.Errorf("%d jobs were listed", next-1)
-	}
-}
-
 // flush-tube and move-jobs are one answer, after as many turns as they take; if one of
 // them was not durable, that is an error.
 func TestSweepsGoOn(t *testing.T) {
