@@ -109,6 +109,7 @@ func TestErrands(t *testing.T) {
 		{"correct a typo in a Laravel job and run it", "tube/laravel?state=buried", 3, 0, 1, func(h *hand) {
 			h.click("td.name a")
 			h.click(`main a[href$="/edit"]`)
+			until(h.t, h.ctx, "document.querySelector('textarea') != null")
 			h.write("textarea", strings.Replace(eval[string](h.t, h.ctx, "document.querySelector('textarea').value"), "tpyo@", "typo@", 1))
 			h.click("[name=then][value=kick]")
 		}, shows("It is ready.")},
