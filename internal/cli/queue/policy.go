@@ -18,8 +18,8 @@ const policyLong = `Set, unset, show and explain the policies of tubes: how ofte
 it waits between two tries, what becomes of it then, how many run at once, how fast.
 
 What is set here is durable and holds at once, also for tubes that come later. It
-counts before what the configuration file of the server says. Of each setting the
-most specific pattern counts: the name of the tube, then the pattern with the longest
+overrides the configuration file of the server. Of each setting the most specific
+pattern counts: the name of the tube, then the pattern with the longest
 text before its first * or ?.`
 
 // newPolicy is the command policy.
