@@ -1,6 +1,9 @@
 package decode
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/base64"
+)
 
 // Open returns a body as it is looked into: with what it is packed in taken off, and what PHP, JSON or base64 has written into its
 // strings in their place, as JSON; or as text. It returns nil if there is nothing to open, which most bodies tell at a glance.
@@ -25,7 +28,8 @@ func Open(body []byte) []byte {
 	return text
 }
 
-// mayOpen reports whether something may be in a body that is not there to see. JSON has in a string what needs escapes, or a long word.
+// mayOpen reports whether something may be in a body that is not there to see. JSON has in a string what needs escapes, or a long word
+// in base64.
 func mayOpen(body []byte) bool {
 	if body[0] != '{' && body[0] != '[' {
 		return true
@@ -34,15 +38,37 @@ func mayOpen(body []byte) bool {
 		return true
 	}
 	const long = 24
-	run := 0
-	for _, c := range body {
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '+' || c == '/' || c == '=' {
-			if run++; run == long {
+	run, start := 0, 0 // start is where the string begins
+	for i, c := range body {
+		switch {
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '+' || c == '/' || c == '=':
+			if run++; run == long && mayBeginPacked(body[start:]) {
 				return true
 			}
-		} else {
-			run = 0
+			continue
+		case c == '"':
+			start = i + 1
 		}
+		run = 0
 	}
 	return false
+}
+
+// mayBeginPacked reports whether a string may be the base64 of something that is opened: JSON, what PHP has serialized, gzip, zlib, or
+// base64 again. Words that only look like base64, such as digests and tokens, hardly ever are.
+func mayBeginPacked(text []byte) bool {
+	var first [3]byte
+	if _, err := base64.StdEncoding.Decode(first[:], text[:4]); err != nil {
+		return true // an escape
+	}
+	switch a, b := first[0], first[1]; {
+	case a == '{' || a == '[' || a == ' ' || a == '\t' || a == '\r' || a == '\n':
+		return true
+	case a == 0x1f && b == 0x8b || a == 0x78: // gzip, zlib
+		return true
+	case b == ':' || b == ';': // PHP
+		return true
+	}
+	_, err := base64.StdEncoding.DecodeString(string(first[:]) + "A")
+	return err == nil
 }
