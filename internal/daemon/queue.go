@@ -148,10 +148,13 @@ func (q *queue) journalHealth() func() admin.Journal {
 // openBackup opens the journal to be sent to somebody, or returns nil if there is nothing in it.
 func (q *queue) openBackup() (api.Backup, error) {
 	b, err := q.journal().Backup()
-	if errors.Is(err, journal.ErrNothing) {
+	switch {
+	case errors.Is(err, journal.ErrNothing):
 		return nil, nil
+	case err != nil:
+		return nil, err // not b, which would be an interface that is not nil
 	}
-	return b, err
+	return b, nil
 }
 
 // health says what is the matter with the journal, or ok.
