@@ -150,8 +150,8 @@ func TestPatience(t *testing.T) {
 					leaves.nc.Close()
 					time.Sleep(leaderRetry + leaderWait)
 					r.wantConns(1)
+					c.elect(3) // first: a client that reaches member 1 ends with its leadership
 					c.down.Store(false)
-					c.elect(3)
 					client.want("INSERTED 1\n")
 				}
 			})
