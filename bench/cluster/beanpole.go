@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -188,6 +189,7 @@ func (c *cluster) command(ctx context.Context, args ...string) ([]byte, error) {
 // status is what the command status prints with --json, as far as it is used here.
 type status struct {
 	Members []struct {
+		ID        uint64 `json:"id"`
 		Address   string `json:"address"`
 		Role      string `json:"role"`
 		Reachable bool   `json:"reachable"`
@@ -197,9 +199,12 @@ type status struct {
 }
 
 // settle waits until so many members take part fully, and one of them leads.
-func (c *cluster) settle(ctx context.Context, n int) error {
+func (c *cluster) settle(ctx context.Context, n int) error { return c.settleWithout(ctx, n, 0) }
+
+// settleWithout is settle that does not count the member with an id: another one takes its place.
+func (c *cluster) settleWithout(ctx context.Context, n int, replaced uint64) error {
 	for {
-		leader, voters := c.look(ctx)
+		leader, voters := c.look(ctx, replaced)
 		if leader >= 0 && voters == n {
 			return nil
 		}
@@ -209,30 +214,40 @@ func (c *cluster) settle(ctx context.Context, n int) error {
 	}
 }
 
-// look returns which member leads, or -1, and how many take part fully.
-func (c *cluster) look(ctx context.Context) (leader, voters int) {
+// look returns which member leads, or -1, and how many take part fully, without the one with an id.
+func (c *cluster) look(ctx context.Context, without uint64) (leader, voters int) {
 	leader = -1
-	for _, m := range c.members {
-		out, err := c.command(ctx, "status", m.dir, "--json")
-		var s status
-		if err != nil || json.Unmarshal(out, &s) != nil || !s.Quorum {
-			continue
+	for _, k := range c.status(ctx).Members {
+		if k.Role == "leader" {
+			leader = slices.Index(c.listen, k.Address)
 		}
-		for _, k := range s.Members {
-			if k.Role == "leader" {
-				for i := range c.listen {
-					if c.listen[i] == k.Address {
-						leader = i
-					}
-				}
-			}
-			if k.Reachable && k.Role != "learner" {
-				voters++
-			}
+		if k.Reachable && k.Role != "learner" && k.ID != without {
+			voters++
 		}
-		return leader, voters
 	}
 	return leader, voters
+}
+
+// id returns the id of a member.
+func (c *cluster) id(ctx context.Context, i int) (uint64, error) {
+	for _, k := range c.status(ctx).Members {
+		if k.Address == c.listen[i] {
+			return k.ID, nil
+		}
+	}
+	return 0, fmt.Errorf("the cluster has no member at %s", c.listen[i])
+}
+
+// status returns what a member tells that hears a majority; nothing if none does.
+func (c *cluster) status(ctx context.Context) (s status) {
+	for _, m := range c.members {
+		out, err := c.command(ctx, "status", m.dir, "--json")
+		if err == nil && json.Unmarshal(out, &s) == nil && s.Quorum {
+			return s
+		}
+		s = status{}
+	}
+	return s
 }
 
 func (c *cluster) stop() {
@@ -263,7 +278,7 @@ func (a at) pids() (pids []int) {
 }
 
 func (a at) put(ctx context.Context, connections, body int, duration time.Duration) (load.Result, error) {
-	leader, _ := a.look(ctx)
+	leader, _ := a.look(ctx, 0)
 	if leader < 0 {
 		return load.Result{}, errors.New("the cluster has no leader")
 	}

@@ -20,7 +20,7 @@
 // there the client is that of a follower.
 //
 // With -joins N it lets a follower join again N times instead, as a new member with nothing, while clients put jobs at the leader of a
-// queue that has -jobs jobs. It gets them by a walk over another member's engine, because the first was a single server that had
+// queue that has -jobs jobs. It gets them as a snapshot of the leader's journal, because the first was a single server that had
 // them. It prints the clients' rate before, from the start of the new member until it votes, and after. So there are three
 // processes all the time: on one machine another one would take some of the processors from the others for good.
 //

@@ -79,7 +79,7 @@ const grownUp = 2 * time.Second
 // measureGap takes the leader away once, and gives it back.
 func (opt *options) measureGap(ctx context.Context, c *cluster, l *loss) (gap time.Duration, err error) {
 	time.Sleep(grownUp)
-	leader, _ := c.look(ctx)
+	leader, _ := c.look(ctx, 0)
 	if leader < 0 {
 		return 0, errors.New("the cluster has no leader")
 	}

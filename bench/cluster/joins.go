@@ -80,7 +80,7 @@ func (opt *options) pile(ctx context.Context, addr string) error {
 
 // measureJoin lets a member join while clients put jobs at the leader.
 func (opt *options) measureJoin(ctx context.Context, c *cluster, connections int) (j joining, err error) {
-	leader, voters := c.look(ctx)
+	leader, voters := c.look(ctx, 0)
 	if leader < 0 || voters != members {
 		return j, errors.New("the cluster has no leader, or not all members take part")
 	}
@@ -120,6 +120,10 @@ func (opt *options) watchJoin(ctx context.Context, c *cluster, i int, d *load.Di
 	time.Sleep(opt.duration)
 	j.before = lap()
 	m := c.members[i]
+	old, err := c.id(ctx, i)
+	if err != nil {
+		return j, err
+	}
 	m.stop()
 	if _, err := c.command(ctx, "rejoin", m.dir); err != nil {
 		return j, err
@@ -129,7 +133,7 @@ func (opt *options) watchJoin(ctx context.Context, c *cluster, i int, d *load.Di
 	if err := m.start(ctx); err != nil {
 		return j, err
 	}
-	if err := c.settle(ctx, members); err != nil {
+	if err := c.settleWithout(ctx, members, old); err != nil {
 		return j, err
 	}
 	j.while = lap()

@@ -77,14 +77,14 @@ func (opt *options) hold(ctx context.Context, dir string) (held []holding, err e
 		return nil, err
 	}
 	defer c.stop()
-	leader, _ := c.look(ctx)
+	leader, _ := c.look(ctx, 0)
 	if leader < 0 {
 		return nil, errors.New("the cluster has no leader")
 	}
 	pids := []int{c.members[leader].PID, c.members[(leader+1)%members].PID}
 	ofCluster, err := opt.fillAndWeigh(ctx, c.members[leader].Addr, pids, func() error { return c.level(ctx) })
 	if err == nil {
-		if still, _ := c.look(ctx); still != leader {
+		if still, _ := c.look(ctx, 0); still != leader {
 			err = errors.New("the leader has changed while the jobs were put")
 		}
 	}
@@ -112,7 +112,7 @@ func (opt *options) fillAndWeigh(ctx context.Context, addr string, pids []int, u
 // level waits until all members have what the leader has.
 func (c *cluster) level(ctx context.Context) error {
 	for {
-		leader, voters := c.look(ctx)
+		leader, voters := c.look(ctx, 0)
 		if leader >= 0 && voters == members {
 			out, err := c.command(ctx, "status", c.members[leader].dir, "--json")
 			var s status
