@@ -26,16 +26,10 @@ type Options struct {
 	// Duration is how long each load is measured. 0 means 5 s.
 	Duration time.Duration
 
-	// Jobs is the number of jobs in memory, backlog, due, expensive, stalls and restart. 0
-	// means 2,000,000, 10,000,000, 1,000,000, 500,000, 1,000,000 and 1,000,000.
+	// Jobs is the number of jobs in footprint and restart. 0 means 2,000,000 and 1,000,000.
 	Jobs int64
 
-	// Tubes is the number of tubes in observers, stalls and expensive. 0 means 30,000 in
-	// expensive, 20,000 in stalls and 100,000 in observers, but 10,000 there for A: to beanstalkd,
-	// each additional tube costs a look at all others.
-	Tubes int
-
-	// Settle is how long a server has time to give memory back. 0 means 15 s.
+	// Settle is how long a server has time in footprint to give memory back. 0 means 15 s.
 	Settle time.Duration
 
 	// Progress, if not nil, is called before each trial.
@@ -71,17 +65,12 @@ type goal struct {
 	Target
 }
 
-// maxCrashes is how often A may crash in an experiment. beanstalkd 1.12 does in one of
-// ten trials of expensive.
-const maxCrashes = 5
-
 // Run runs the experiments. If one fails the others are run all the same: its error is
 // part of the one returned, and the reports are those of the experiments that succeeded.
 // Run ends when ctx is done. It leaves no process and no directory.
 //
 // A server that is too slow for an experiment is left out of its other rounds, and the
-// report says so. If A crashes its trial is repeated, and the report says how often that
-// was; if B does the experiment fails.
+// report says so.
 func Run(ctx context.Context, o Options, experiments []Experiment) ([]Report, error) {
 	o = o.withDefaults()
 	if err := inheritFiles(); err != nil {
@@ -123,10 +112,6 @@ func (e *Experiment) run(ctx context.Context, o *Options) (Report, error) {
 				o.Progress(e.Name, r.Servers[side], round+1)
 			}
 			measured, err := e.try(ctx, o, servers[side], side)
-			for side == sideA && errors.Is(err, errDied) && r.Crashes < maxCrashes {
-				r.Crashes++
-				measured, err = e.try(ctx, o, servers[side], side)
-			}
 			switch {
 			case errors.Is(err, load.ErrTooSlow):
 				r.LeftOut[side] = err.Error()

@@ -29,13 +29,6 @@ func TestMain(m *testing.M) {
 		respond(os.Args[2])
 		return
 	}
-	if len(os.Args) == 3 && os.Args[1] == "-"+SteadyFlag { // started by a test
-		if err := ServeSteady(context.Background(), os.Args[2]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
 	goleak.VerifyTestMain(built{m})
 }
 

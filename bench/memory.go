@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/beanpole-mq/beanpole/bench/load"
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -103,23 +102,3 @@ func putAndBury(d *load.Dialog, n int) error {
 	}
 	return nil
 }
-
-// untilGivenBack returns how long it takes until the server has given back three quarters
-// of what it has taken since its memory was as before, or all but 64 MiB.
-func (t *trial) untilGivenBack(ctx context.Context, before, full float64) (time.Duration, error) {
-	began := time.Now()
-	for known(load.UsageOf(t.PID).RSS) > before+max((full-before)/4, 64<<20) {
-		if time.Since(began) > givenBackLimit {
-			return 0, fmt.Errorf("the memory was not given back within %v", givenBackLimit)
-		}
-		if err := sleep(ctx, givenBackPoll); err != nil {
-			return 0, err
-		}
-	}
-	return time.Since(began), nil
-}
-
-const (
-	givenBackLimit = 2 * time.Minute
-	givenBackPoll  = 20 * time.Millisecond
-)

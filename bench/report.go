@@ -22,7 +22,6 @@ type Report struct {
 	Title   string           `json:"title,omitempty"` // empty: it is a row of the tables of loads
 	Servers [numSides]string `json:"servers"`         // names of A, B and the responder; empty: there is none
 	LeftOut [numSides]string `json:"left_out"`        // why a server was not in all rounds; empty: it was
-	Crashes int              `json:"crashes"`         // of A, in trials that were repeated
 	Figures []Figure         `json:"figures"`
 
 	rounds int
@@ -52,8 +51,8 @@ type Spread struct {
 	Max    float64 `json:"max"`
 }
 
-// A Target is what is asked of a figure: of B's median, of A's and B's or, if it is a ratio,
-// of the median of the ratios.
+// A Target is what is asked of a figure: of B's median or, if it is a ratio, of the median of
+// the ratios.
 type Target struct {
 	Of    string  `json:"of"` // one of the constants
 	Limit float64 `json:"limit"`
@@ -69,7 +68,6 @@ type Target struct {
 // What targets are about.
 const (
 	value       = "value"
-	valueOfBoth = "value of both" // A's, too
 	toA         = "ratio"
 	toResponder = "ratio to the responder"
 )
@@ -149,6 +147,9 @@ func NewSpread(values []float64) *Spread {
 	return &Spread{Median: (values[(n-1)/2] + values[n/2]) / 2, Min: values[0], Max: values[n-1]}
 }
 
+// Ratio prints a spread of ratios.
+func (s *Spread) Ratio() string { return fmt.Sprintf("%.2f (%.2f..%.2f)", s.Median, s.Min, s.Max) }
+
 // quotients returns the series of over/under. Where there is nothing to divide by,
 // a round has none.
 func quotients(over, under *Series) (q Series) {
@@ -200,9 +201,6 @@ func (t *Target) evaluate(f *Figure) {
 		return
 	}
 	met := s.Median <= t.Limit
-	if a := f.Servers[sideA].Spread; t.Of == valueOfBoth {
-		met = met && a != nil && a.Median <= t.Limit
-	}
 	if t.AtLeast {
 		met = s.Median >= t.Limit
 	}
@@ -218,11 +216,8 @@ func (t *Target) describe(f *Figure) string {
 	if t.AtLeast {
 		relation = ">="
 	}
-	switch t.Of {
-	case value:
+	if t.Of == value {
 		limit, of = f.Unit.Format(t.Limit), ""
-	case valueOfBoth:
-		limit, of = f.Unit.Format(t.Limit), "both "
 	}
 	s := of + relation + " " + limit
 	if t.OrResponder > 0 {

@@ -2,12 +2,10 @@ package bench
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/beanpole-mq/beanpole/bench/load"
 )
@@ -113,29 +111,6 @@ looks: old was left out: it was asleep
 	}
 }
 
-func TestWriteTable(t *testing.T) {
-	some := report()
-	some.Figures = some.Figures[:2]
-	with := loadReport("50 connections")
-	with.Figures = with.Figures[:1]
-	var b bytes.Buffer
-	if err := WriteTable(&b, []Report{some, with}); err != nil {
-		t.Fatal(err)
-	}
-	const want = `looks: how it looks
-  median (min..max)  old                         new                         ratio              target
-  RSS                2.0 MiB                     1.0 MiB                     0.50               ratio <= 0.70: met
-  p99                1.50 ms (1.00 ms..2.00 ms)  35.0 ms (30.0 ms..40.0 ms)  25.0 (20.0..30.0)  <= 20.0 ms: missed
-old was left out: it was asleep
-50 connections
-  median (min..max)  old                              new                              ratio              responder                         ratio to it        target
-  throughput         100,000/s (90,000/s..110,000/s)  200,000/s (90,000/s..330,000/s)  2.00 (1.00..3.00)  330,000/s (100,000/s..400,000/s)  0.90 (0.50..1.00)  ratio >= 1.50, or 0.95 of the responder's: met
-`
-	if got := b.String(); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}
-
 // Targets are met from their limits on, and not by what was not measured.
 func TestTargets(t *testing.T) {
 	for _, tt := range []struct {
@@ -153,10 +128,6 @@ func TestTargets(t *testing.T) {
 		{Target{Of: toResponder, Limit: 1.15}, 1, 1, 1.2, "ratio to the responder <= 1.15: missed"},
 		{Target{Of: value, Limit: 8 << 10}, 8 << 10, 0, 0, "<= 8.0 KiB: met"},
 		{Target{Of: value, Limit: 8 << 10}, 9 << 10, 0, 0, "<= 8.0 KiB: missed"},
-		{Target{Of: valueOfBoth, Limit: 8 << 10}, 8 << 10, 8 << 10, 0, "both <= 8.0 KiB: met"},
-		{Target{Of: valueOfBoth, Limit: 8 << 10}, 9 << 10, 8 << 10, 0, "both <= 8.0 KiB: missed"},
-		{Target{Of: valueOfBoth, Limit: 8 << 10}, 8 << 10, 9 << 10, 0, "both <= 8.0 KiB: missed"},
-		{Target{Of: valueOfBoth, Limit: 8 << 10}, 8 << 10, 0, 0, "both <= 8.0 KiB: missed"},
 	} {
 		series := func(v float64) (s Series) {
 			if v != 0 {
@@ -197,49 +168,11 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// A history has one line for a load, with as many fields as its header names;
-// what was not measured is empty.
-func TestHistory(t *testing.T) {
-	when := time.Date(2026, 11, 21, 23, 0, 0, 0, time.FixedZone("", -3600))
-	m := Machine{CPUs: 2, Model: "Model", Kernel: "Linux 6", Arch: "amd64", Go: "go1.26"}
-	little := Report{Name: "little", Servers: [numSides]string{"old", "new"}, rounds: 1}
-	little.add(sideB, 0, []measurement{{throughput, load.PerSecond, 2000.6}, {cpuPerCommand, load.Nanoseconds, math.NaN()}})
-	little.sum()
-	other := report()
-	other.Figures = other.Figures[:3]
-	var b strings.Builder
-	if err := WriteHistory(&b, []Report{loadReport("a load, with a comma"), other, little}, m, "1.0", when); err != nil {
-		t.Fatal(err)
-	}
-	const want = `2026-11-22,1.0,"2 cores of Model, Linux 6 amd64, go1.26","a load, with a comma",old,100000,200000,2,0.9,0.5,0.5,0.25,1572864
-2026-11-22,1.0,"2 cores of Model, Linux 6 amd64, go1.26",little,old,,2001,,,,,,
-`
-	if got := b.String(); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-	fields, err := csv.NewReader(strings.NewReader(want)).Read()
-	if err != nil || len(fields) != len(HistoryHeader) {
-		t.Errorf("%d fields, the header has %d (%v)", len(fields), len(HistoryHeader), err)
-	}
-}
-
 func TestProcessorModel(t *testing.T) {
 	if m := processorModel("processor\t: 0\nmodel\t\t: 17\nmodel name\t: Abacus 9 @ 2 GHz\n"); m != "Abacus 9 @ 2 GHz" {
 		t.Errorf("model %q", m)
 	}
 	if m := processorModel("Processor : ?\n"); m != "" {
 		t.Errorf("model %q", m)
-	}
-}
-
-func TestGCPauses(t *testing.T) {
-	const output = `gc 1 @0.015s 1%: 0.011+0.35+0.005 ms clock, 0.022+0.10/0.2/0.0+0.01 ms cpu, 4->4->0 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 2 P
-level=INFO msg="gc is a word: 9+9+9 ms clock"
-gc 2 @1.015s 1%: 0.011+1000+0.25 ms clock, 0.022+0.10/0.2/0.0+0.01 ms cpu, 4->4->0 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 2 P (forced)
-scvg: 8 KB released
-gc 1: 1+2 ms clock
-gc 3 @2.015s 1%: 7+1+1`
-	if n, longest := gcPauses([]byte(output)); n != 2 || longest != 250e3 {
-		t.Errorf("%v collections, the longest pause %v ns, want 2 and 250000", n, longest)
 	}
 }

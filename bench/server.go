@@ -28,9 +28,6 @@ type Server struct {
 	// Command is the program and its arguments, such as
 	// {"beanstalkd", "-l", "127.0.0.1", "-p", "{port}"}. No shell is involved.
 	Command []string
-
-	// Env is added to the environment of this process: "NAME=VALUE".
-	Env []string
 }
 
 const (
@@ -85,7 +82,6 @@ func (s *Server) Start(ctx context.Context, dir string) (*Process, error) {
 	os.Remove(p.log.Name()) // the file goes when it is closed
 	ctx, p.cancel = context.WithCancel(ctx)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) // #nosec G204 -- the command line of the user
-	cmd.Env = append(os.Environ(), s.Env...)
 	cmd.Stdout, cmd.Stderr = p.log, p.log
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopTimeout
@@ -142,15 +138,10 @@ func (p *Process) Kill() error {
 	return err
 }
 
-// output returns what the process has written so far.
-func (p *Process) output() []byte {
-	text, _ := io.ReadAll(io.NewSectionReader(p.log, 0, math.MaxInt64))
-	return text
-}
-
 // quoted returns the end of the output, ready to end an error message.
 func (p *Process) quoted() string {
-	text := bytes.TrimSpace(p.output())
+	text, _ := io.ReadAll(io.NewSectionReader(p.log, 0, math.MaxInt64))
+	text = bytes.TrimSpace(text)
 	if len(text) == 0 {
 		return ""
 	}

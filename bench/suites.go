@@ -18,16 +18,11 @@ type row struct {
 // Suites are lists of experiments by name, each in the order in which they are run. Each load
 // is measured for Options.Duration, or until its jobs are done.
 var Suites = map[string]func(*Options) []Experiment{
-	"memory":  func(o *Options) []Experiment { return suite(o, memoryRows, loadExperiment) },
-	"journal": func(o *Options) []Experiment { return suite(o, journalRows, loadExperiment) },
-	"crowd":   func(o *Options) []Experiment { return suite(o, crowdRows, crowdExperiment) },
-	"scale":   scale,
-	"stalls":  stalls,
-	"restart": func(o *Options) []Experiment { return []Experiment{restart(o)} },
-}
-
-func scale(o *Options) []Experiment {
-	return []Experiment{memory(o), backlog(o), due(o), fairness(), observers(o), expensive(o)}
+	"memory":    func(o *Options) []Experiment { return suite(o, memoryRows, loadExperiment) },
+	"journal":   func(o *Options) []Experiment { return suite(o, journalRows, loadExperiment) },
+	"crowd":     func(o *Options) []Experiment { return suite(o, crowdRows, crowdExperiment) },
+	"footprint": func(o *Options) []Experiment { return []Experiment{memory(o)} },
+	"restart":   func(o *Options) []Experiment { return []Experiment{restart(o)} },
 }
 
 func suite(o *Options, rows []row, experiment func(row) Experiment) []Experiment {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/beanpole-mq/beanpole/bench/load"
 )
@@ -25,23 +24,6 @@ func (t table) markdown(sb *strings.Builder) {
 	}
 }
 
-// WriteTable writes a table for each report, for people at a terminal.
-func WriteTable(w io.Writer, reports []Report) error {
-	for i := range reports {
-		r := &reports[i]
-		fmt.Fprintln(w, r.heading())
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		for _, cells := range r.table() {
-			fmt.Fprintf(t, "  %s\n", strings.Join(cells, "\t"))
-		}
-		if err := t.Flush(); err != nil {
-			return err
-		}
-		fmt.Fprint(w, r.leftOut())
-	}
-	return nil
-}
-
 // WriteMarkdown writes the reports as Markdown: those on loads as rows of the same
 // tables, each other one as a section with a table of its own.
 func WriteMarkdown(w io.Writer, reports []Report) error {
@@ -56,7 +38,7 @@ func WriteMarkdown(w io.Writer, reports []Report) error {
 	for i := range reports {
 		r := &reports[i]
 		if r.Title != "" {
-			fmt.Fprintf(&sb, "\n### %s\n\n", r.heading())
+			fmt.Fprintf(&sb, "\n### %s: %s\n\n", r.Name, r.Title)
 			r.table().markdown(&sb)
 		}
 		if left := r.leftOut(); left != "" {
@@ -67,18 +49,8 @@ func WriteMarkdown(w io.Writer, reports []Report) error {
 	return err
 }
 
-func (r *Report) heading() string {
-	if r.Title == "" {
-		return r.Name
-	}
-	return r.Name + ": " + r.Title
-}
-
-// leftOut has a line for each server that was left out, and one if A crashed.
+// leftOut has a line for each server that was left out.
 func (r *Report) leftOut() (lines string) {
-	if r.Crashes > 0 {
-		lines = fmt.Sprintf("%s crashed in %s, and was started again\n", r.Servers[sideA], load.Plural(r.Crashes, "trial"))
-	}
 	for i, why := range r.LeftOut {
 		if why != "" {
 			lines += fmt.Sprintf("%s was left out: %s\n", r.Servers[i], why)

@@ -17,7 +17,6 @@ type trial struct {
 	server   Server
 	isA      bool
 	measured []measurement
-	filling  time.Duration // how long stalls took to put the jobs
 }
 
 // A measurement is the value of a figure in a trial.
@@ -85,47 +84,15 @@ func (t *trial) setRSS(figure string) (rss float64) {
 	return rss
 }
 
-// The names of the figures of clients.
+// The names of the figures of loads.
 const (
 	throughput    = "throughput"
 	p50           = "p50"
 	p99           = "p99"
 	p999          = "p99.9"
-	longest       = "longest"
 	cpuPerCommand = "CPU per command"
 	peakRSS       = "peak RSS"
 )
-
-func (t *trial) setLatency(of string, l load.Latency) {
-	t.setTime(p50+of, l.P50)
-	t.setTime(p99+of, l.P99)
-	t.setTime(longest+of, l.Max)
-}
-
-// interactiveClients is the number of clients whose latency is measured.
-const interactiveClients = 8
-
-// clients is the load of these clients.
-func (t *trial) clients() load.Options {
-	return load.Options{Addr: t.Addr, Tube: "interactive", Connections: interactiveClients, Duration: t.Duration}
-}
-
-// measure runs a load of clients and sets its figures. Their names end with a description
-// of the clients.
-func (t *trial) measure(ctx context.Context, of string, clients load.Options) error {
-	r, err := load.Run(ctx, clients)
-	if err != nil {
-		return err
-	}
-	t.setClients(of, r)
-	return nil
-}
-
-// setClients sets the figures of a load of clients.
-func (t *trial) setClients(of string, r load.Result) {
-	t.setLatency(of, r.Latency)
-	t.set(throughput+of, load.PerSecond, r.Throughput)
-}
 
 // fill puts n ready jobs into the tube of that name.
 func (t *trial) fill(ctx context.Context, tube string, n int64) error {

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io"
 	"log"
 	"os"
-	"slices"
+
+	"github.com/beanpole-mq/beanpole/bench"
 )
 
 var handlerCounts = []int{1, 10, 100}
@@ -36,12 +38,13 @@ func main() {
 
 // run measures everything on one server program.
 func run(w io.Writer, program string, rounds, jobs int) error {
-	srv, err := startServer(program)
+	server := bench.Server{Command: []string{program, "-l", "127.0.0.1", "-p", "{port}"}}
+	p, err := server.Start(context.Background(), "")
 	if err != nil {
 		return err
 	}
-	defer srv.stop()
-	return report(w, srv.name, srv.addr, rounds, jobs)
+	defer p.Stop()
+	return report(w, server.DisplayName(), p.Addr, rounds, jobs)
 }
 
 // report measures everything on one server, and prints it.
@@ -94,11 +97,7 @@ func report(w io.Writer, name, addr string, rounds, jobs int) error {
 // median returns the medians of each figure.
 func median(rs []result) result {
 	pick := func(of func(result) float64) float64 {
-		all := make([]float64, len(rs))
-		for i, r := range rs {
-			all[i] = of(r)
-		}
-		return middle(all)
+		return spread(rs, func(i int) float64 { return of(rs[i]) }).Median
 	}
 	return result{
 		rate:   pick(func(r result) float64 { return r.rate }),
@@ -111,15 +110,14 @@ func median(rs []result) result {
 // ratios returns the median, the smallest and the largest of the ratios of the
 // rates within a round.
 func ratios(a, b []result) string {
-	all := make([]float64, len(a))
-	for i := range a {
-		all[i] = a[i].rate / b[i].rate
-	}
-	return fmt.Sprintf("%.2f (%.2f..%.2f)", middle(all), slices.Min(all), slices.Max(all))
+	return spread(a, func(i int) float64 { return a[i].rate / b[i].rate }).Ratio()
 }
 
-// middle returns the median of values.
-func middle(values []float64) float64 {
-	slices.Sort(values)
-	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+// spread sums up a figure of the rounds.
+func spread(rounds []result, of func(round int) float64) *bench.Spread {
+	values := make([]float64, len(rounds))
+	for i := range values {
+		values[i] = of(i)
+	}
+	return bench.NewSpread(values)
 }

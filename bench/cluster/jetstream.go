@@ -178,7 +178,7 @@ func (j *jetStream) put(ctx context.Context, connections, body int, duration tim
 	}
 	var (
 		mu       sync.Mutex
-		recorder = load.NewRecorder(0)
+		recorder = load.NewRecorder()
 		commands int64
 		puts     errgroup.Group
 		job      = make([]byte, body)

@@ -53,8 +53,8 @@ func (opt *options) measureJoins(ctx context.Context, w io.Writer, dir string) e
 		}
 		before, took := of(func(j joining) float64 { return j.before }), of(func(j joining) float64 { return j.took.Seconds() })
 		while, after := of(func(j joining) float64 { return j.while / j.before }), of(func(j joining) float64 { return j.after / j.before })
-		fmt.Fprintf(w, "| %d | %.0f | %.2f (%.2f..%.2f) | %.2f (%.2f..%.2f) | %.1f s (%.1f..%.1f) |\n", connections, before.Median,
-			while.Median, while.Min, while.Max, after.Median, after.Min, after.Max, took.Median, took.Min, took.Max)
+		fmt.Fprintf(w, "| %d | %.0f | %s | %s | %.1f s (%.1f..%.1f) |\n", connections, before.Median,
+			while.Ratio(), after.Ratio(), took.Median, took.Min, took.Max)
 	}
 	fmt.Fprintln(w)
 	return nil

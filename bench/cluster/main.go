@@ -139,7 +139,7 @@ func (opt *options) compare(ctx context.Context, w io.Writer, contenders []conte
 		for i, c := range contenders {
 			p := sum(cells[i], cells[0])
 			p.Contender, p.Clients = c.name(), connections
-			fmt.Fprintf(w, "| %d | %s | %.0f | %.2f (%.2f..%.2f) | %s | %s | %s |\n", p.Clients, p.Contender, p.Rate.Median, p.Ratio.Median, p.Ratio.Min, p.Ratio.Max,
+			fmt.Fprintf(w, "| %d | %s | %.0f | %s | %s | %s | %s |\n", p.Clients, p.Contender, p.Rate.Median, p.Ratio.Ratio(),
 				load.Nanoseconds.Format(p.P50), load.Nanoseconds.Format(p.P99), load.Nanoseconds.Format(p.CPU))
 			all = append(all, p)
 		}

@@ -54,8 +54,8 @@ func (opt *options) printMemory(w io.Writer, rounds [][]holding) {
 			first := rounds[0][i]
 			return (h.with - h.before) / (first.with - first.before)
 		})
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %.2f (%.2f..%.2f) |\n", name, load.Bytes.Format(before.Median), load.Bytes.Format(with.Median),
-			load.Bytes.Format(each.Median), ratio.Median, ratio.Min, ratio.Max)
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", name, load.Bytes.Format(before.Median), load.Bytes.Format(with.Median),
+			load.Bytes.Format(each.Median), ratio.Ratio())
 	}
 	fmt.Fprintln(w)
 }

@@ -8,19 +8,16 @@
 // B/A:
 //
 //	compare -connections 50 beanstalkd bin/beanpole
-//	compare -suite journal -markdown 'beanstalkd -b {dir} -f 0' 'bin/beanpole -b {dir}'
-//	compare -suite scale -only 'memory|due' -jobs 100000 beanstalkd bin/beanpole
-//	compare -suite stalls 'old/beanpole --admin unix:{dir}/admin.socket' 'bin/beanpole --admin unix:{dir}/admin.socket'
-//	compare -suite stalls -only 'kick|clear' -jobs 5000000 -rounds 1 'old/beanpole -b {dir} -f 0' 'bin/beanpole -b {dir} -f 0'
+//	compare -suite journal 'beanstalkd -b {dir} -f 0' 'bin/beanpole -b {dir}'
+//	compare -suite memory -only '^8 conn|^500' old/beanpole bin/beanpole
+//	compare -connections 50 -backlog 10000000 beanstalkd bin/beanpole
 //
 // Without -suite it runs the one load that the flags describe. With -at it runs that once, on a
 // server that somebody has started:
 //
 //	compare -at 127.0.0.1:11300 -mix put-delete -connections 8 -backlog 200000
 //
-// Package bench says what the
-// suites are and how they are measured; all of scale takes most of an hour and 4 GB of
-// memory.
+// Package bench says what the suites are and how they are measured. The tables are Markdown.
 package main
 
 import (
@@ -50,12 +47,9 @@ type options struct {
 	suite string
 	only  *regexp.Regexp // nil: all
 
-	markdown, json bool
-	save, history  string // files
-
+	save      string // file
 	at        string // address of a server that runs
 	responder string // address
-	steady    string // address
 }
 
 func main() {
@@ -93,9 +87,8 @@ func (opt *options) define(flags *flag.FlagSet) {
 	})
 	flags.IntVar(&opt.bench.Rounds, "rounds", 5, "run each experiment on each server `N` times")
 	flags.DurationVar(&opt.bench.Duration, "duration", 5*time.Second, "measure each load for this `TIME`")
-	flags.Int64Var(&opt.bench.Jobs, "jobs", 0, "`N` jobs in scale, stalls and restart (as many as bench.Options says)")
-	flags.IntVar(&opt.bench.Tubes, "tubes", 0, "`N` tubes in scale and stalls (as many as bench.Options says)")
-	flags.DurationVar(&opt.bench.Settle, "settle", 15*time.Second, "give a server this `TIME` to give memory back, in scale")
+	flags.Int64Var(&opt.bench.Jobs, "jobs", 0, "`N` jobs in footprint and restart (as many as bench.Options says)")
+	flags.DurationVar(&opt.bench.Settle, "settle", 15*time.Second, "give a server this `TIME` to give memory back, in footprint")
 
 	flags.StringVar((*string)(&opt.load.Mix), "mix", string(load.PutReserveDelete), fmt.Sprintf("the `MIX` of commands: %s", load.Mixes))
 	flags.IntVar(&opt.load.Connections, "connections", 1, "`N` connections")
@@ -108,11 +101,7 @@ func (opt *options) define(flags *flag.FlagSet) {
 	flags.Int64Var(&opt.load.Ops, "ops", 0, "end after `N` jobs; 0: when the time is over")
 
 	flags.StringVar(&opt.at, "at", "", "run the load on the server at this `ADDRESS`, and start none")
-	flags.BoolVar(&opt.markdown, "markdown", false, "print tables in Markdown")
-	flags.BoolVar(&opt.json, "json", false, "print JSON, an object a line")
-	flags.StringVar(&opt.save, "save", "", "write JSON to this `FILE` besides, as -json prints it: charts are drawn from that")
-	flags.StringVar(&opt.history, "history", "", "add a line for each load to this CSV `FILE`")
-	flags.StringVar(&opt.steady, bench.SteadyFlag, "", "only be clients of the server at this `ADDRESS`: the process whose latency stalls measures")
+	flags.StringVar(&opt.save, "save", "", "write the figures to this `FILE` besides, as JSON, an object a line: charts are drawn from that")
 	flags.StringVar(&opt.responder, "responder", "", "only answer at this `ADDRESS`: the process that shows the ceiling of the load generator")
 }
 
@@ -121,12 +110,12 @@ func suites() []string { return slices.Sorted(maps.Keys(bench.Suites)) }
 // Flags that say nothing with -suite, and those that say nothing without.
 var (
 	ofOneLoad = []string{"mix", "connections", "in-flight", "body", "backlog", "occupied", "idle", "workers", "ops"}
-	ofSuites  = []string{"only", "jobs", "tubes", "settle"}
+	ofSuites  = []string{"only", "jobs", "settle"}
 )
 
 // check takes the commands, and refuses flags that do not go together.
 func (opt *options) check(flags *flag.FlagSet) (err error) {
-	if opt.responder != "" || opt.steady != "" {
+	if opt.responder != "" {
 		return nil
 	}
 	unused, why := ofSuites, "needs -suite"
@@ -147,8 +136,6 @@ func (opt *options) check(flags *flag.FlagSet) (err error) {
 		return fmt.Errorf("want the commands of two servers, not %d (-h says more)", flags.NArg())
 	case opt.suite != "" && bench.Suites[opt.suite] == nil:
 		return fmt.Errorf("there is no suite %q; there are: %s", opt.suite, strings.Join(suites(), ", "))
-	case opt.markdown && opt.json:
-		return errors.New("-markdown and -json exclude each other")
 	case opt.bench.Rounds < 1, opt.bench.Duration <= 0:
 		return errors.New("-rounds and -duration must be positive")
 	}
@@ -166,9 +153,6 @@ func withPort(command []string) []string {
 }
 
 func (opt *options) run(ctx context.Context, stdout, stderr io.Writer) error {
-	if opt.steady != "" {
-		return bench.ServeSteady(ctx, opt.steady)
-	}
 	if opt.responder != "" {
 		l, err := net.Listen("tcp", opt.responder)
 		if err != nil {
@@ -197,21 +181,15 @@ func (opt *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var history *os.File // opened before hours are spent on what it is to be told
-	if opt.history != "" {
-		if history, err = openHistory(opt.history); err != nil {
-			return err
-		}
-		defer history.Close()
-	}
-	reports, err := bench.Run(ctx, o, experiments) // what succeeded is worth printing
-	if history != nil {
-		err = errors.Join(err, bench.WriteHistory(history, reports, bench.ThisMachine(), versionOf(o.B), time.Now()))
-	}
+	reports, err := bench.Run(ctx, o, experiments)              // what succeeded is worth printing
 	if opt.save != "" && len(reports) > 0 && ctx.Err() == nil { // else the figures of before are better than a part of them
 		err = errors.Join(err, bench.Save(opt.save, reports))
 	}
-	return errors.Join(err, opt.print(stdout, reports))
+	if len(reports) > 0 {
+		fmt.Fprintf(stdout, "%s\n\n", bench.ThisMachine())
+		err = errors.Join(err, bench.WriteMarkdown(stdout, reports))
+	}
+	return err
 }
 
 // experiments are what the servers are compared in.
@@ -228,20 +206,6 @@ func (opt *options) experiments(o *bench.Options) ([]bench.Experiment, error) {
 		return nil, fmt.Errorf("no experiment of the suite %s matches %q", opt.suite, opt.only)
 	}
 	return all, nil
-}
-
-func (opt *options) print(w io.Writer, reports []bench.Report) error {
-	m := bench.ThisMachine()
-	switch {
-	case len(reports) == 0:
-		return nil
-	case opt.json:
-		return errors.Join(bench.WriteJSONLines(w, m), bench.WriteJSONLines(w, reports...))
-	case opt.markdown:
-		fmt.Fprintf(w, "%s\n\n", m)
-		return bench.WriteMarkdown(w, reports)
-	}
-	return bench.WriteTable(w, reports)
 }
 
 // printResult prints what a load on one server has measured.

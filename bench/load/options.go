@@ -85,12 +85,6 @@ type Options struct {
 	// PID is the server's process, if it runs on this machine (Linux): its
 	// processor time and memory become part of the result. 0 means unknown.
 	PID int `json:"pid"`
-
-	// Pace, if positive, corrects Result.Latency for what a closed loop omits: while
-	// a connection waits, it does not send the commands that would have waited too.
-	// Then a latency above Pace also counts for the commands that would have been sent
-	// meanwhile, one each Pace, with the time that each would have waited.
-	Pace time.Duration `json:"pace_ns,omitempty"`
 }
 
 const (

@@ -10,7 +10,6 @@ import (
 // all the same, so that equal ones are recorded together.
 type Recorder struct {
 	histogram *hdrhistogram.Histogram // ns
-	pace      int64                   // ns
 
 	latency int64 // that of the last ones, ns
 	times   int64 // how often it was taken and is not in the histogram yet
@@ -20,16 +19,13 @@ type Recorder struct {
 const maxLatency = int64(time.Minute)
 
 // NewRecorder returns a recorder for 100 ns to a minute with three significant digits.
-// For pace see Options; it may be 0.
-func NewRecorder(pace time.Duration) *Recorder {
-	return &Recorder{histogram: hdrhistogram.New(100, maxLatency, 3), pace: int64(pace)}
+func NewRecorder() *Recorder {
+	return &Recorder{histogram: hdrhistogram.New(100, maxLatency, 3)}
 }
 
 // Record takes a latency.
-func (r *Recorder) Record(latency time.Duration) { r.record(int64(latency)) }
-
-func (r *Recorder) record(ns int64) {
-	ns = min(max(ns, 0), maxLatency)
+func (r *Recorder) Record(latency time.Duration) {
+	ns := min(max(int64(latency), 0), maxLatency)
 	if ns != r.latency {
 		r.flush()
 		r.latency = ns
@@ -37,19 +33,12 @@ func (r *Recorder) record(ns int64) {
 	r.times++
 }
 
-// flush records what was taken. With a pace, that includes the commands that would
-// have been sent while the client waited: one each pace, with the time that each would
-// have waited.
+// flush records what was taken.
 func (r *Recorder) flush() {
 	if r.times == 0 {
 		return
 	}
 	_ = r.histogram.RecordValues(r.latency, r.times) // it is within the histogram's range
-	if r.pace > 0 {
-		for rest := r.latency - r.pace; rest >= r.pace; rest -= r.pace {
-			_ = r.histogram.RecordValues(rest, r.times)
-		}
-	}
 	r.times = 0
 }
 

@@ -5,33 +5,8 @@ import (
 	"time"
 )
 
-// With a pace, a latency also counts for the commands that were not sent meanwhile.
-func TestPace(t *testing.T) {
-	for _, tt := range []struct {
-		pace  time.Duration
-		count int64 // of recorded latencies
-		p50   time.Duration
-	}{
-		{0, 3, time.Millisecond},
-		{100 * time.Microsecond, 3 + 2*9, 500 * time.Microsecond}, // of each millisecond: 1000, 900, ... 100 us
-		{600 * time.Microsecond, 3, time.Millisecond},             // 400 us is below the pace
-	} {
-		r := NewRecorder(tt.pace)
-		for _, latency := range []time.Duration{500, time.Millisecond, time.Millisecond} {
-			r.Record(latency)
-		}
-		l := r.Latency()
-		if l.Count != tt.count {
-			t.Errorf("pace %v: %d latencies, want %d", tt.pace, l.Count, tt.count)
-		}
-		if !r.histogram.ValuesAreEquivalent(int64(l.P50), int64(tt.p50)) {
-			t.Errorf("pace %v: p50 %v, want %v", tt.pace, l.P50, tt.p50)
-		}
-	}
-}
-
 func TestRecorder(t *testing.T) {
-	r := NewRecorder(0)
+	r := NewRecorder()
 	if l := r.Latency(); l != (Latency{}) {
 		t.Errorf("without a latency: %+v", l)
 	}

@@ -65,7 +65,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 
 // newRun takes options that are complete. The run is to be hung up.
 func newRun(o Options) *run {
-	return &run{opt: o, base: time.Now(), tally: tally{latencies: NewRecorder(o.Pace)}}
+	return &run{opt: o, base: time.Now(), tally: tally{latencies: NewRecorder()}}
 }
 
 // hangUp closes the connections that no loop has taken over.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -145,7 +146,7 @@ func (s *session) handleReply(now int64, ph phase, raw []byte) error {
 	t.commands++
 	t.last = now
 	if verdict == timed {
-		t.latencies.record(now - since)
+		t.latencies.Record(time.Duration(now - since))
 	}
 	return nil
 }
