@@ -88,7 +88,7 @@ func structured(body []byte, prefix string) (views []View) {
 		}
 		if opened, ok := withInside(text, 0); ok {
 			if tokens, ok := fromJSON(opened); ok {
-				views = append(views, View{name(as + "-opened"), title("Opened", prefix), strings.TrimPrefix(note+"; strings that have something in them are decoded", "; "), tokens})
+				views = append(views, View{name(as + "-opened"), title("Opened", prefix), strings.TrimPrefix(note+"; PHP, JSON and base64 inside of strings are shown opened", "; "), tokens})
 			}
 		}
 		views = append(views, View{name(as), title(what, prefix), note, tokens})
