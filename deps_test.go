@@ -22,6 +22,7 @@ const module = "github.com/beanpole-mq/beanpole/"
 // the first elements of their paths.
 var arrows = map[string]string{
 	// The pure rooms import none of ours, but for the histogram.
+	"internal/duration":         "",
 	"internal/engine/histogram": "",
 	"internal/engine":           "internal/engine/heap internal/engine/histogram",
 	"internal/engine/heap":      "",
@@ -42,7 +43,7 @@ var arrows = map[string]string{
 	"internal/conversation/proxyproto": "",
 	"internal/server/ratelog":          "golang.org/x/time",
 	"internal/access":                  "internal/rights",
-	"internal/policy":                  "internal/access internal/engine internal/op/jsonscan internal/wire",
+	"internal/policy":                  "internal/access internal/duration internal/engine internal/op/jsonscan internal/wire",
 	"internal/conversation":            "internal/access internal/broker internal/engine internal/engine/heap internal/conversation/proxyproto internal/rights internal/wire",
 	"internal/server":                  "internal/access internal/broker internal/conversation internal/engine internal/server/epoll internal/engine/heap internal/conversation/proxyproto internal/server/ratelog internal/wire golang.org/x/sys golang.org/x/time",
 
@@ -102,14 +103,14 @@ var arrows = map[string]string{
 	"internal/test/vfstest":             "internal/vfs",
 
 	// The server as a process, the only place where the pieces meet, and its settings.
-	"internal/config":          "internal/access internal/admin internal/certs internal/cli/kit internal/engine internal/policy internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
+	"internal/config":          "internal/access internal/admin internal/certs internal/cli/kit internal/duration internal/engine internal/policy internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
 	"internal/daemon/logqueue": "",
 	"internal/daemon": "client/admin internal/access internal/admin internal/api internal/api/beanstalkd internal/admin/connlimit internal/journal/binlog internal/broker internal/certs internal/cli/advice internal/cli/kit internal/cluster internal/cluster/control internal/cluster/directory " +
 		"internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/config internal/console internal/conversation internal/daemon/logqueue internal/engine internal/engine/histogram internal/journal internal/policy internal/server/ratelog internal/server " +
 		"internal/vfs internal/wire github.com/coreos/go-systemd",
 
 	// The commands. What they share knows none of them.
-	"internal/cli/kit":     "client client/admin internal/certs github.com/charmbracelet github.com/spf13",
+	"internal/cli/kit":     "client client/admin internal/certs internal/duration github.com/charmbracelet github.com/spf13",
 	"internal/cli/advice":  "internal/cli/kit internal/cluster internal/journal internal/vfs internal/wal",
 	"internal/cli/queue":   "client client/admin client/worker internal/cli/kit internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
 	"internal/cli/top":     "internal/health charm.land/bubbletea github.com/charmbracelet",
@@ -118,7 +119,7 @@ var arrows = map[string]string{
 	"internal/cli/bench":   "client internal/cli/kit github.com/HdrHistogram github.com/spf13 golang.org/x/sync",
 
 	// The program: a command line, and an exit code.
-	"internal/cli": "internal/access internal/certs internal/cli/bench internal/cli/cluster internal/cli/journal internal/cli/kit internal/cli/queue internal/config internal/daemon internal/daemon/logqueue internal/server github.com/spf13",
+	"internal/cli": "internal/access internal/certs internal/cli/bench internal/cli/cluster internal/cli/journal internal/cli/kit internal/cli/queue internal/config internal/daemon internal/daemon/logqueue internal/duration internal/server github.com/spf13",
 	"cmd/beanpole": "internal/cli",
 }
 

@@ -255,7 +255,7 @@ func (c *Client) ListPolicies(ctx context.Context) (out Policies, err error) {
 // SetPolicy is PATCH /policies/{pattern}. Set settings of the tubes of a pattern, and unset others.
 //
 // They are durable, and hold for tubes that come later. Tubes of a pattern have them within some turns, that of a name at once; a job is treated so at its next event. For `paused` a duration
-// such as `1h30m` is taken, too, from now on. It needs the right on every tube that the pattern matches.
+// such as `1h30m` or `2d` is taken, too, from now on. It needs the right on every tube that the pattern matches.
 // Needs the right manage on some tube.
 func (c *Client) SetPolicy(ctx context.Context, in *SetPolicy) (out Policy, err error) {
 	err = c.transport.Do(ctx, "PATCH /policies/{pattern}", in, &out)

@@ -280,7 +280,7 @@ these of the ones that have had the most jobs.`,
 			ID: "setPolicy", Route: "PATCH /policies/{pattern}", Tag: "policies", Needs: manageAnywhere,
 			Summary: "Set settings of the tubes of a pattern, and unset others", Success: "What is set for the pattern now; no settings: nothing any more.",
 			Text: "They are durable, and hold for tubes that come later. Tubes of a pattern have them within some turns, that of a name at once; a job is treated so at its next event. For `paused` a duration\n" +
-				"such as `1h30m` is taken, too, from now on. It needs the right on every tube that the pattern matches.",
+				"such as `1h30m` or `2d` is taken, too, from now on. It needs the right on every tube that the pattern matches.",
 		}, (*request).setPolicy),
 		declare(row{
 			ID: "deletePolicy", Route: "DELETE /policies/{pattern}", Tag: "policies", Needs: manageAnywhere,

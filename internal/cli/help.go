@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/duration"
 )
 
 // overview is the help of the program as a whole. It names the options that
@@ -162,7 +163,7 @@ func describeFlag(f *pflag.Flag) flagRow {
 func withDefault(usage string, f *pflag.Flag) string {
 	value := strings.Trim(f.DefValue, "[]")
 	if d, err := time.ParseDuration(value); err == nil && f.Value.Type() == "duration" {
-		value = kit.FormatDuration(d)
+		value = duration.Format(d)
 	}
 	switch {
 	case value == "", value == "0", value == "0s", value == "false", strings.HasSuffix(usage, ")"):

@@ -9,6 +9,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/duration"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -61,10 +62,10 @@ func (opt *Options) defineConnectionLimits(fs *pflag.FlagSet) {
 		"replies of all take these `BYTES`; 0: never (536870912)")
 	define(fs, "max-commands-per-second", "", as(&opt.limits.commands, parseLimit("commands"), plainly),
 		"let an identity, or an address of clients without\none, give `N` commands a second; what is beyond\nwaits; 0: any number (0)")
-	define(fs, "idle-timeout", "", as(&opt.IdleTimeout, kit.ParseDuration, showDuration), "close a connection that has sent nothing for this\n"+
+	define(fs, "idle-timeout", "", as(&opt.IdleTimeout, duration.Parse, showDuration), "close a connection that has sent nothing for this\n"+
 		"`TIME`, such as 5m, unless it waits for a job or\n"+
 		"holds one; 0: never (0)")
-	define(fs, "stall-timeout", "", as(&opt.StallTimeout, kit.ParseDuration, showDuration), "close a connection that stops in the middle of a\n"+
+	define(fs, "stall-timeout", "", as(&opt.StallTimeout, duration.Parse, showDuration), "close a connection that stops in the middle of a\n"+
 		"command, or does not read its replies, for this\n"+
 		"`TIME`; 0: never (1m)")
 }
@@ -108,9 +109,9 @@ func (opt *Options) defineLog(fs *pflag.FlagSet) {
 	define(fs, "compat", "", as(&opt.Compat, wire.ParseCompat, showCompat), "speak as beanstalkd `VERSION`, 1.12 or 1.13: before\n"+
 		"1.13 strings in statistics have no quotes (1.13)")
 	define(fs, "log-format", "", as(&opt.jsonLog, parseLogFormat, showLogFormat), "`FORMAT` of the log: text or json (text)")
-	define(fs, "slow-turn", "", as(&opt.Slow.Turn, kit.ParseDuration, showDuration), "log a turn, in which commands are executed, that takes\n"+
+	define(fs, "slow-turn", "", as(&opt.Slow.Turn, duration.Parse, showDuration), "log a turn, in which commands are executed, that takes\n"+
 		"this `TIME`; 0: never (50ms)")
-	define(fs, "slow-sync", "", as(&opt.Slow.Sync, kit.ParseDuration, showDuration), "log a sync of the journal that takes this `TIME`;\n"+
+	define(fs, "slow-sync", "", as(&opt.Slow.Sync, duration.Parse, showDuration), "log a sync of the journal that takes this `TIME`;\n"+
 		"0: never (1s)")
 	define(fs, fileFlag, "", as(&opt.File, parseFile, unlessEmpty), "read settings from `FILE` too, TOML with the long\n"+
 		"names of these options (none)")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/duration"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -103,7 +104,7 @@ func parseMode(s string) (fs.FileMode, error) {
 
 func showMode(m fs.FileMode) any { return fmt.Sprintf("%#o", m) }
 
-func showDuration(d time.Duration) any { return kit.FormatDuration(d) }
+func showDuration(d time.Duration) any { return duration.Format(d) }
 
 // parseMillis reads milliseconds; a century is the most that it takes.
 func parseMillis(s string) (time.Duration, error) {

@@ -86,6 +86,7 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 		log.Info("listening", "address", describe(l.Addr()))
 		p.security.warn(log, l)
 	}
+	q.broker.Configure(func(e *engine.Engine) { logUnknown(log, e.Policies()) }) // in a turn, also of a member that follows
 	log.Info("ready", "version", o.Version, "pid", os.Getpid(), "journal", q.where)
 	notify(log, daemon.SdNotifyReady)
 	r := reloader{line: o.Line, started: s, facts: about, log: log, level: level, security: p.security, queue: q, server: srv}

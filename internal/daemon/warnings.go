@@ -6,6 +6,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/policy"
 	"github.com/beanpole-mq/beanpole/internal/server/ratelog"
 )
 
@@ -42,6 +43,15 @@ func logPolicies(log *slog.Logger) func(engine.PolicyEvent, string) {
 			lines[v].Warn("a job was put that has nothing of what makes jobs of its tube equal", "setting", "unique", "tube", tube)
 		default:
 			lines[v].Warn("a job was tried too often", "setting", v.String(), "tube", tube)
+		}
+	}
+}
+
+// logUnknown logs which settings a later version has set in this queue.
+func logUnknown(log *slog.Logger, policies engine.Policies) {
+	if set, is := policies.(*policy.Set); is {
+		for _, what := range set.Unknown() {
+			log.Warn("a policy has a setting that is not in force", "why", what)
 		}
 	}
 }

@@ -244,11 +244,24 @@ func (s *Set) Warnings() (warnings []string) {
 	return slices.Compact(warnings)
 }
 
-// WarningsOf returns those about a rule.
-func (s *Set) WarningsOf(r *Rule) (warnings []string) {
+// Unknown names the settings that a later version has set, and that have no effect in this one.
+func (s *Set) Unknown() (warnings []string) {
+	for _, r := range s.Rules() {
+		warnings = append(warnings, r.unknown()...)
+	}
+	return warnings
+}
+
+func (r *Rule) unknown() (warnings []string) {
 	for _, line := range r.strange {
 		warnings = append(warnings, fmt.Sprintf("%s: this version of beanpole does not know %s, and ignores it", r, line))
 	}
+	return warnings
+}
+
+// WarningsOf returns those about a rule.
+func (s *Set) WarningsOf(r *Rule) (warnings []string) {
+	warnings = r.unknown()
 	tube := strings.NewReplacer("*", "x", "?", "x").Replace(r.Pattern)
 	p := s.Of(tube)
 	says := r.Settings()

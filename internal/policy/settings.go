@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/duration"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -29,15 +30,15 @@ type Setting struct {
 type kind uint8
 
 const (
-	count    kind = iota // uint32
-	duration             // int64, ns
-	number               // float64
-	choice               // int, the place of a word
-	choices              // int, a set of bits
-	tube                 // string
-	rate                 // int64, ns between two
-	until                // int64, ns since 1970; 0: not, math.MaxInt64: without end
-	key                  // *engine.Key; nil: none
+	count   kind = iota // uint32
+	period              // int64, ns
+	number              // float64
+	choice              // int, the place of a word
+	choices             // int, a set of bits
+	tube                // string
+	rate                // int64, ns between two
+	until               // int64, ns since 1970; 0: not, math.MaxInt64: without end
+	key                 // *engine.Key; nil: none
 )
 
 // Settings are all there are, in the order of the documentation.
@@ -53,21 +54,21 @@ var Settings = []Setting{
 	{"dead-tube", "{tube}.dead", "Where exhausted jobs are moved to; {tube} stands for the name of their tube.",
 		tube, [2]float64{}, nil, func(p *engine.Policy, v any) { p.DeadTube = v.(string) }},
 	{"retry-delay", "0", "How long a job waits after its first failure, unless a worker releases it with a delay.",
-		duration, [2]float64{0, 30 * 86400}, nil, func(p *engine.Policy, v any) { p.RetryDelay = v.(int64) }},
+		period, [2]float64{0, 30 * 86400}, nil, func(p *engine.Policy, v any) { p.RetryDelay = v.(int64) }},
 	{"retry-factor", "2", "How many times as long a job waits after each further failure.",
 		number, [2]float64{1, 10}, nil, func(p *engine.Policy, v any) { p.RetryFactor = v.(float64) }},
 	{"retry-max", "1h", "How long a job waits at most.",
-		duration, [2]float64{1, 365 * 86400}, nil, func(p *engine.Policy, v any) { p.RetryMax = v.(int64) }},
+		period, [2]float64{1, 365 * 86400}, nil, func(p *engine.Policy, v any) { p.RetryMax = v.(int64) }},
 	{"retry-jitter", "0.25", "The part of the delay of which a share is left out that differs from job to job.",
 		number, [2]float64{0, 1}, nil, func(p *engine.Policy, v any) { p.RetryJitter = v.(float64) }},
 	{"retry-on", "timeout, close, release", "Which failures make a job wait: its TTR runs out, its worker's connection closes, it is released.",
 		choices, [2]float64{}, []string{"timeout", "close", "release"}, func(p *engine.Policy, v any) { p.RetryOn = engine.Ends(v.(int)) }},
 	{"ttl", "0", "How old a job becomes before it is reserved, from its put on; 0 is any age.",
-		duration, [2]float64{0, 3650 * 86400}, nil, func(p *engine.Policy, v any) { p.TTL = v.(int64) }},
+		period, [2]float64{0, 3650 * 86400}, nil, func(p *engine.Policy, v any) { p.TTL = v.(int64) }},
 	{"expired", "delete", "What becomes of a job that is older than ttl: it is deleted, or buried in its tube.",
 		choice, [2]float64{}, []string{"delete", "bury"}, func(p *engine.Policy, v any) { p.BuryAtTTL = v.(int) == 1 }},
 	{"keep-buried", "0", "How old a buried job becomes before it is deleted, from its put on; 0 is any age.",
-		duration, [2]float64{0, 3650 * 86400}, nil, func(p *engine.Policy, v any) { p.KeepBuried = v.(int64) }},
+		period, [2]float64{0, 3650 * 86400}, nil, func(p *engine.Policy, v any) { p.KeepBuried = v.(int64) }},
 	{"paused", "no", "Whether jobs of the tube cannot be reserved, or until when.",
 		until, [2]float64{}, []string{"no", "yes"}, func(p *engine.Policy, v any) { p.PausedUntil = v.(int64) }},
 	{"max-reserved", "0", "How many jobs of the tube are reserved at the same time; 0 is any number.",
@@ -100,8 +101,8 @@ func (s *Setting) Takes() string {
 		return fmt.Sprintf("a whole number from %.0f to %.0f, or 0", s.bounds[0], s.bounds[1])
 	case number:
 		return fmt.Sprintf("a number from %v to %v", s.bounds[0], s.bounds[1])
-	case duration:
-		return fmt.Sprintf("a duration such as 30s, from %s to %s", seconds(s.bounds[0]), seconds(s.bounds[1]))
+	case period:
+		return fmt.Sprintf("a duration such as 30s or 7d, from %s to %s", seconds(s.bounds[0]), seconds(s.bounds[1]))
 	case rate:
 		return fmt.Sprintf("a rate such as 100/s, 5/m, 2/h or 1/d, up to %v/s, or 0", s.bounds[1])
 	case until:
@@ -143,14 +144,14 @@ var errBad = errors.New("bad value")
 
 func (s *Setting) read(v any) (any, error) {
 	switch s.kind {
-	case count, number, duration:
+	case count, number, period:
 		n, err := s.number(v)
 		switch {
 		case err != nil || !s.within(n):
 			return nil, errBad
 		case s.kind == count:
 			return uint32(n), nil
-		case s.kind == duration:
+		case s.kind == period:
 			return int64(n * 1e9), nil
 		}
 		return n, nil
@@ -199,7 +200,7 @@ func moment(v any) (int64, error) {
 
 // fromNow makes the moment of a duration when it is over, where something holds until then.
 func (s *Setting) fromNow(text string, now time.Time) string {
-	if d, err := time.ParseDuration(text); err == nil && s.kind == until && d > 0 {
+	if d, err := duration.Parse(text); err == nil && s.kind == until && d > 0 {
 		return now.Add(d).UTC().Truncate(time.Second).Format(time.RFC3339)
 	}
 	return text
@@ -214,8 +215,8 @@ func (s *Setting) number(v any) (float64, error) {
 		return v, nil
 	case string:
 		n, err := strconv.ParseFloat(v, 64)
-		if err != nil && s.kind == duration {
-			d, err := time.ParseDuration(v)
+		if err != nil && s.kind == period {
+			d, err := duration.Parse(v)
 			return d.Seconds(), err
 		}
 		return n, err

@@ -1,44 +1,17 @@
 package kit
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/beanpole-mq/beanpole/internal/duration"
 )
 
-// ParseDuration reads a duration that is not negative. The protocol counts seconds, so those
-// who know it forget the unit.
-func ParseDuration(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	switch {
-	case err != nil && s != "" && strings.Trim(s, "0123456789") == "":
-		return 0, fmt.Errorf("want a time with its unit: %ss is seconds, %[1]sm minutes, %[1]sh hours", s)
-	case err != nil:
-		return 0, errors.New("want a time with its unit, such as 30s, 10m or 1h30m")
-	case d < 0:
-		return 0, errors.New("it must not be negative")
-	}
-	return d, nil
-}
-
-// FormatDuration writes what ParseDuration reads, 5m and not 5m0s.
-func FormatDuration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
-
-// A duration is the value of an option that is a time.
-type duration struct {
+// A durationValue is the value of an option that is a time.
+type durationValue struct {
 	value *time.Duration
 	least time.Duration
 }
@@ -49,14 +22,14 @@ const mostSeconds = math.MaxUint32
 // DurationVar defines an option that is a time, at least so long if it is given.
 func DurationVar(fs *pflag.FlagSet, p *time.Duration, name, letter string, least, otherwise time.Duration, usage string) {
 	*p = otherwise
-	fs.VarP(duration{p, least}, name, letter, usage)
+	fs.VarP(durationValue{p, least}, name, letter, usage)
 }
 
 // Type implements pflag.Value.
-func (duration) Type() string { return "duration" }
+func (durationValue) Type() string { return "duration" }
 
 // String implements pflag.Value.
-func (d duration) String() string {
+func (d durationValue) String() string {
 	if d.value == nil {
 		return ""
 	}
@@ -64,8 +37,8 @@ func (d duration) String() string {
 }
 
 // Set implements pflag.Value.
-func (d duration) Set(text string) error {
-	v, err := ParseDuration(text)
+func (d durationValue) Set(text string) error {
+	v, err := duration.Parse(text)
 	switch {
 	case err != nil:
 		return err

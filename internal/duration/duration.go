@@ -1,0 +1,55 @@
+// Package duration reads durations as people write them, on a command line, in the configuration
+// file and in policies.
+package duration
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const day = 24 * time.Hour
+
+var errUnit = errors.New("want a time with its unit, such as 30s, 10m, 1h30m or 7d")
+
+// Parse reads a duration that is not negative: what [time.ParseDuration] does, with days before it, as in 7d or
+// 1d12h. The protocol counts seconds, so those who know it forget the unit.
+func Parse(s string) (time.Duration, error) {
+	var days uint64
+	rest := s
+	if before, after, has := strings.Cut(s, "d"); has {
+		var err error
+		if days, err = strconv.ParseUint(before, 10, 16); err != nil || strings.HasPrefix(after, "-") {
+			return 0, errUnit
+		}
+		rest = cmp.Or(after, "0")
+	}
+	d, err := time.ParseDuration(rest)
+	switch {
+	case err != nil && s != "" && strings.Trim(s, "0123456789") == "":
+		return 0, fmt.Errorf("want a time with its unit: %ss is seconds, %[1]sm minutes, %[1]sh hours, %[1]sd days", s)
+	case err != nil:
+		return 0, errUnit
+	case d < 0:
+		return 0, errors.New("it must not be negative")
+	case d > math.MaxInt64-time.Duration(days)*day:
+		return 0, errors.New("it is too long: want at most 292 years")
+	}
+	return time.Duration(days)*day + d, nil
+}
+
+// Format writes what Parse reads, 5m and not 5m0s.
+func Format(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
