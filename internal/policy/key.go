@@ -60,6 +60,9 @@ func newPointer(text string) (pointer, error) {
 	if names[0] != "" || len(names) < 2 {
 		return nil, fmt.Errorf("%q is no JSON pointer", text)
 	}
+	if strings.Count(text, "~") != strings.Count(text, "~0")+strings.Count(text, "~1") {
+		return nil, fmt.Errorf("%q is no JSON pointer: ~ is written ~0", text)
+	}
 	unescape := strings.NewReplacer("~1", "/", "~0", "~")
 	for i, name := range names {
 		names[i] = unescape.Replace(name)

@@ -63,7 +63,7 @@ func TestKey(t *testing.T) {
 			}
 		}
 	}
-	for _, bad := range []string{"", "data/id", "/a,b", "bodies", "/a,"} {
+	for _, bad := range []string{"", "data/id", "/a,b", "bodies", "/a,", "/a~2", "/~"} {
 		if _, err := keyOf(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}

@@ -101,6 +101,9 @@ func (s *Set) add(number int, c Config) error {
 		return fmt.Errorf("it has no setting")
 	}
 	for _, glob := range c.Tubes {
+		if err := CheckPattern(glob); err != nil {
+			return err
+		}
 		s.file.add(&Rule{Pattern: glob, Number: number, settings: settings})
 	}
 	return nil
@@ -275,6 +278,7 @@ func (s *Set) WarningsOf(r *Rule) (warnings []string) {
 		{"retry-max", p.TTL > 0 && p.RetryDelay > 0 && p.RetryMax >= p.TTL, "is not less than ttl: a job that waits so long has expired before it is tried again"},
 		{"keep-buried", p.BuryAtTTL && p.KeepBuried > 0 && p.KeepBuried <= p.TTL, "is not more than ttl: a job that is buried because it expired is deleted soon"},
 		{"dead-tube", p.Exhausted != engine.MoveExhausted, `has no effect without exhausted = "move"`},
+		{"dead-tube", p.Exhausted == engine.MoveExhausted && strings.ReplaceAll(p.DeadTube, "{tube}", tube) == tube, "is the tube itself: exhausted jobs are buried there"},
 		{"exhausted", !p.Limited(), "has no effect without max-attempts, max-timeouts or max-releases"},
 		{"retry-factor", p.RetryDelay == 0, "has no effect without retry-delay"},
 		{"retry-jitter", p.RetryDelay == 0, "has no effect without retry-delay"},

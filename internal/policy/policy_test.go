@@ -98,6 +98,9 @@ func TestRefused(t *testing.T) {
 	}{
 		{nil, values{"max-attempts": int64(2)}, `policy 1: it has no tubes ("*" is every tube)`},
 		{[]string{"a"}, nil, "policy 1: it has no setting"},
+		{[]string{"a", "b c"}, values{"max-attempts": int64(2)}, `policy 1: "b c" matches no tube: want 1 to 200 characters`},
+		{[]string{"a"}, values{"max-attempts": ""}, `or 0, not ""`},
+		{[]string{"a"}, values{"unique": "/a~2"}, "unique: want body, line, a list of JSON pointers"},
 		{[]string{"a"}, values{"max-attempt": int64(2)}, `policy 1: there is no setting "max-attempt"`},
 		{[]string{"a"}, values{"max-attempts": int64(10001)}, "policy 1: max-attempts: want a whole number from 1 to 10000, or 0, not 10001"},
 		{[]string{"a"}, values{"max-attempts": 2.5}, "or 0, not 2.5"},
@@ -105,9 +108,9 @@ func TestRefused(t *testing.T) {
 		{[]string{"a"}, values{"max-timeouts": true}, "or 0, not true"},
 		{[]string{"a"}, values{"max-releases": "many"}, "or 0, not many"},
 		{[]string{"a"}, values{"exhausted": "burn"}, "exhausted: want one of bury, delete, move, not burn"},
-		{[]string{"a"}, values{"dead-tube": "-x"}, "dead-tube: want the name of a tube, not -x"},
+		{[]string{"a"}, values{"dead-tube": "-x"}, "dead-tube: want the name of a tube, of at most 200 characters, not -x"},
 		{[]string{"a"}, values{"dead-tube": strings.Repeat("x", 201)}, "dead-tube: want the name of a tube"},
-		{[]string{"a"}, values{"dead-tube": int64(5)}, "dead-tube: want the name of a tube, not 5"},
+		{[]string{"a"}, values{"dead-tube": int64(5)}, "200 characters, not 5"},
 		{[]string{"a"}, values{"retry-delay": "31d"}, "retry-delay: want a duration such as 30s or 7d, from 0s to 30 days, not 31d"},
 		{[]string{"a"}, values{"retry-delay": "-1s"}, "not -1s"},
 		{[]string{"a"}, values{"retry-factor": 11.0}, "retry-factor: want a number from 1 to 10, not 11"},
@@ -138,6 +141,7 @@ func TestWarnings(t *testing.T) {
 	}{
 		{[]Config{{[]string{"*"}, move}}, 1},
 		{[]Config{{[]string{"mail"}, move}}, 0},
+		{[]Config{{[]string{"mail"}, values{"max-attempts": int64(2), "exhausted": "move", "dead-tube": "{tube}"}}}, 1},
 		{[]Config{{[]string{"mail-*"}, values{"max-attempts": int64(2), "exhausted": "move", "dead-tube": "dead"}}}, 0},
 		{[]Config{{[]string{"*"}, move}, {[]string{"*.dead"}, values{"exhausted": "bury"}}}, 0},
 		{[]Config{{[]string{"*.dead"}, values{"exhausted": "bury"}}, {[]string{"*"}, move}}, 2},       // both begin with a *: the later one counts
@@ -206,7 +210,7 @@ func TestEdit(t *testing.T) {
 		t.Error(Parse(text))
 	}
 	for _, test := range []struct{ name, value, want string }{
-		{"max-attempt", "3", `there is no setting "max-attempt"; there are max-attempts, `}, {"max-attempts", "", "max-attempts: want a whole number"},
+		{"max-attempt", "3", `there is no setting "max-attempt"; there are max-attempts, `}, {"max-attempts", "", "max-attempts: want a whole number"}, {"paused", "2027-01-15T07:59:59Z", "paused: 2027-01-15T07:59:59Z has passed"}, {"paused", "soon", "not soon; or for how long, such as 1h30m or 2d"},
 		{"max-attempts", "3\nburst=1", "max-attempts: want"}, {"retry-on", strings.Repeat("close,", 50), "more than 256"}, {"exhausted", "bury\n", ""},
 		{"dead-tube", "a b", "dead-tube: want the name of a tube"}, {"paused", "-5s", "paused: want yes, no"}, {"paused", "1960-01-01T00:00:00Z", "paused: want yes, no"},
 	} {

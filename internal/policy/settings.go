@@ -114,7 +114,7 @@ func (s *Setting) Takes() string {
 	case choices:
 		return "a list of " + strings.Join(s.words, ", ")
 	}
-	return "the name of a tube"
+	return fmt.Sprintf("the name of a tube, of at most %d characters", wire.MaxTube)
 }
 
 // Words returns all values that the setting takes, if they are few; else nil.
@@ -135,7 +135,11 @@ func seconds(n float64) string {
 // parse reads a value, as TOML has it or as text.
 func (s *Setting) parse(v any) (parsed any, err error) {
 	if parsed, err = s.read(v); err != nil {
-		return nil, fmt.Errorf("%s: want %s, not %v", s.Name, s.Takes(), v)
+		text := fmt.Sprint(v)
+		if text == "" {
+			text = `""`
+		}
+		return nil, fmt.Errorf("%s: want %s, not %.100s", s.Name, s.Takes(), text)
 	}
 	return parsed, nil
 }
@@ -204,6 +208,11 @@ func (s *Setting) fromNow(text string, now time.Time) string {
 		return now.Add(d).UTC().Truncate(time.Second).Format(time.RFC3339)
 	}
 	return text
+}
+
+// isOver reports whether a value is a moment that has passed.
+func (s *Setting) isOver(v any, now time.Time) bool {
+	return s.kind == until && v != int64(0) && v.(int64) <= now.UnixNano()
 }
 
 // number reads a number, or a duration in seconds.

@@ -49,10 +49,15 @@ func Edit(text string, set map[string]string, unset []string, now time.Time) (st
 			return "", err
 		}
 		value := s.fromNow(strings.TrimSpace(set[name]), now)
-		if _, err := s.parse(value); err != nil {
+		v, err := s.parse(value)
+		switch {
+		case err != nil && s.kind == until:
+			return "", fmt.Errorf("%w; or for how long, such as 1h30m or 2d", err)
+		case err != nil:
 			return "", err
-		}
-		if len(value) > maxText {
+		case s.isOver(v, now):
+			return "", fmt.Errorf("%s: %s has passed", name, value)
+		case len(value) > maxText:
 			return "", fmt.Errorf("%s: the value has more than %d characters", name, maxText)
 		}
 		all[name] = value

@@ -39,7 +39,12 @@ func newPolicy() *cobra.Command {
 // newPolicyCommand returns one that uses the admin pages.
 func newPolicyCommand(name, args, short, more, examples string, run func(ctx context.Context, s *session, a *admin.Client, args []string) error) *cobra.Command {
 	long := strings.TrimSpace(strings.ToUpper(short[:1]) + short[1:] + ".\n\n" + more)
-	cmd, pages := newAdminCommand(name, args, short, long, run)
+	cmd, pages := newAdminCommand(name, args, short, long, func(ctx context.Context, s *session, a *admin.Client, args []string) error {
+		if len(args) > 0 && args[0] == "" {
+			return kit.UsageError("want the name of a tube, or a pattern such as 'mail-*', not an empty one")
+		}
+		return run(ctx, s, a, args)
+	})
 	cmd.Example = examples
 	cmd.ValidArgsFunction = completePolicy(pages)
 	return cmd
@@ -57,6 +62,9 @@ that is not named stays as it is.
 				name, value, ok := strings.Cut(arg, "=")
 				if !ok {
 					return kit.UsageError("%q: want SETTING=VALUE, such as max-attempts=5", arg)
+				}
+				if before, twice := in.Set[name]; twice {
+					return kit.UsageError("%s is set twice, to %s and to %s", name, before, value)
 				}
 				in.Set[name] = value
 			}
