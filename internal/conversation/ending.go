@@ -21,6 +21,7 @@ var (
 	ErrNoAuth       = errors.New("did not prove who it is in time")
 	ErrUnread       = errors.New("left replies unread for longer than the stall timeout")
 	ErrStopped      = errors.New("the server stops")
+	ErrPassedOn     = errors.New("the leader, which executes its commands, has ended it")
 )
 
 const (
@@ -65,7 +66,7 @@ func (e *ending) isStopping() bool { return e.phase == noInput && e.reason == Er
 // throws away what the client has not received.
 func (e *ending) lingers() bool {
 	switch e.reason {
-	case ErrQuit, ErrStopped, ErrUnauthorized, ErrHTTP:
+	case ErrQuit, ErrStopped, ErrUnauthorized, ErrHTTP, ErrPassedOn:
 		return true
 	}
 	return false
@@ -156,6 +157,17 @@ func (d Departure) Apply(e *engine.Engine, now int64) {
 	if d.ends {
 		e.Close(now, d.sess)
 	}
+}
+
+// EndPassedOn ends a conversation that never began here: the driver passed the client's
+// commands on to another server, which has ended it. What is left to do is to write these
+// replies, which belong to the conversation from now on, and to linger.
+func (c *Conversation) EndPassedOn(now int64, replies []byte) {
+	c.progress.at = now
+	c.ending = ending{phase: over, reason: ErrPassedOn}
+	c.out.bytes = replies
+	c.proceed()
+	c.account()
 }
 
 // expire ends the conversation of a client that was silent for long, unless its session

@@ -88,7 +88,7 @@ func TestProxyCountsWhatItHolds(t *testing.T) {
 		t.Errorf("%d bytes are held", n)
 	}
 	go newClient(t, stream.client).readAll()
-	for !s.proxy.ended {
+	for s.proxy != nil {
 		l.step()
 	}
 	if n := l.srv.shared.Memory.Held(); n != 0 {

@@ -240,7 +240,7 @@ func (r *rig) wantConns(n int) {
 	r.tb.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if have := r.mu.sockets + r.mu.proxied; have != n {
+	if have := r.mu.slots; have != n {
 		r.tb.Errorf("%d connections, want %d", have, n)
 	}
 }

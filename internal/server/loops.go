@@ -174,13 +174,12 @@ func (s *Server) assign(c *socket) {
 		s.serveHere(c)
 		return
 	}
-	s.mu.proxied++
 	c.loop = s.mu.loops.all[0]
 }
 
 // serveHere gives a client a loop for its conversation with the engine, with mu locked.
 func (s *Server) serveHere(c *socket) {
-	c.proxy = nil
+	c.proxy, c.here = nil, true
 	s.mu.sockets++
 	c.loop, c.leads = s.mu.loops.take(), s.mu.leads
 }
@@ -202,9 +201,7 @@ func (s *Server) handOut(c *socket, t *ListenOptions, e access.Evidence) error {
 func (s *Server) remove(c *socket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.proxy != nil {
-		s.mu.proxied--
-	} else {
+	if c.here {
 		s.mu.sockets--
 	}
 	if c.proxied != nil {

@@ -108,7 +108,6 @@ func (s *Server) converse(c *socket) (ok bool, err error) {
 	if !s.mu.lead.Here {
 		return false, nil
 	}
-	s.mu.proxied--
 	s.serveHere(c)
 	return true, nil
 }

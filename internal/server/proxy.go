@@ -18,19 +18,6 @@ const (
 
 	// leaderWait is how long it tries to.
 	leaderWait = time.Second
-
-	// proxyLinger is how long a client may take to close its connection after the leader
-	// has.
-	proxyLinger = 5 * time.Second
-
-	// lingerCheck is how often the loop looks for clients that take too long for that, or
-	// need not do it.
-	lingerCheck = 50 * time.Millisecond
-
-	// lastTaken is how many bytes of the last replies a client's kernel has to
-	// acknowledge in a stall timeout, unless it takes more of them. It is what is asked
-	// of local clients.
-	lastTaken = 4 << 10
 )
 
 // A proxy is what the first loop of a member that does not lead has of a client. Without
@@ -47,9 +34,6 @@ type proxy struct {
 	input   []byte // of the client, that the stream has not taken
 	replies []byte // of the leader, that the client has not taken
 	shut    bool   // the client sends no more, and the leader knows
-	ended   bool   // the leader sends no more, and the client knows
-	closeAt int64  // ns; when the connection is closed, 0: it is not known
-	unacked int    // bytes that the client's kernel had not acknowledged when closeAt was set for its last replies
 	holding conversation.Holding
 }
 
@@ -173,8 +157,6 @@ func (l *loop) handOver(s *socket) {
 func (l *loop) proxyDue(s *socket) {
 	switch p := s.proxy; {
 	case s.gone || p.dialing:
-	case p.closeAt != 0:
-		l.checkLinger(s)
 	case p.stream != nil:
 	case l.srv.patience(p.came) <= l.now:
 		l.end(s, errNoLeader)
@@ -227,12 +209,6 @@ func (l *loop) scratch() []byte { return l.in[len(l.in):][:readSize] }
 // passOn passes on what the client has sent, once.
 func (l *loop) passOn(s *socket) {
 	p := s.proxy
-	if p.ended { // it is thrown away until the client closes the connection
-		if n, err := s.fd.Read(l.scratch()); n == 0 && err != epoll.ErrWouldBlock {
-			l.end(s, io.EOF)
-		}
-		return
-	}
 	if len(p.input) == 0 && !p.shut {
 		n, err := s.fd.Read(l.scratch())
 		switch {
@@ -264,9 +240,6 @@ func (l *loop) passOn(s *socket) {
 // takes it, others come in between.
 func (l *loop) passBack(s *socket) {
 	p := s.proxy
-	if p.ended {
-		return
-	}
 	for range writesPerRound {
 		if len(p.replies) == 0 {
 			n, err := p.stream.TryRead(l.scratch())
@@ -275,7 +248,7 @@ func (l *loop) passBack(s *socket) {
 				l.expectProxied(s)
 				return
 			case err == io.EOF:
-				l.answered(s)
+				l.conclude(s)
 				return
 			case err != nil:
 				l.end(s, err)
@@ -285,17 +258,15 @@ func (l *loop) passBack(s *socket) {
 		}
 		n, err := s.fd.Write(p.replies)
 		l.written += n
-		if n > 0 && p.closeAt != 0 {
-			l.letTake(s)
-		}
 		switch {
 		case err != nil:
 			l.end(s, err)
 			return
 		case n < len(p.replies):
 			p.replies = slices.Clone(p.replies[n:])
-			if _, _, ended := p.stream.Ready(); ended && p.closeAt == 0 {
-				l.letTake(s)
+			if _, _, ended := p.stream.Ready(); ended {
+				l.conclude(s)
+				return
 			}
 			l.expectProxied(s)
 			return
@@ -318,58 +289,26 @@ func (l *loop) shut(s *socket) {
 	l.expectProxied(s)
 }
 
-// answered tells the client that there are no more replies, and gives it time to close
-// its connection until its kernel has acknowledged everything.
-func (l *loop) answered(s *socket) {
-	s.proxy.ended, s.proxy.input = true, nil
-	s.fd.CloseWrite() // an error is that of a connection that has failed, which reading will tell
-	l.closeBy(s, proxyLinger)
-	l.expectProxied(s)
-}
-
-// letTake gives a client time to take the last replies, and again whenever it has taken
-// some: the leader has ended the stream and does not look at it any more.
-func (l *loop) letTake(s *socket) {
-	s.proxy.unacked = s.fd.Unacknowledged()
-	l.closeBy(s, l.srv.opt.StallTimeout)
-}
-
-// takes reports whether a client has taken something of the last replies since letTake.
-func (s *socket) takes() bool {
-	if s.proxy.ended {
-		return false
+// conclude hands the last replies of a leader that has ended its stream to the client's
+// own conversation. It writes them, and lingers, as if it had executed the commands.
+func (l *loop) conclude(s *socket) {
+	p := s.proxy
+	for { // no more than the stream holds
+		n, err := p.stream.TryRead(l.scratch())
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			l.end(s, err)
+			return
+		}
+		p.replies = append(p.replies, l.scratch()[:n]...)
 	}
-	n := s.fd.Unacknowledged()
-	return s.proxy.unacked-n >= lastTaken || n == 0 && s.proxy.unacked > 0
-}
-
-func (l *loop) closeBy(s *socket, after time.Duration) {
-	if after <= 0 {
-		after = DefaultStallTimeout
-	}
-	s.proxy.closeAt = l.srv.now() + int64(after)
-	l.timers.set(s, l.srv.now()+int64(lingerCheck))
-}
-
-// checkLinger closes the connection of a client that lingers for too long.
-func (l *loop) checkLinger(s *socket) {
-	switch p := s.proxy; {
-	case p.ended && s.fd.Unacknowledged() <= 0 && !l.hasUnread(s):
-		l.end(s, io.EOF)
-	case s.takes():
-		l.letTake(s)
-	case p.closeAt <= l.now:
-		l.end(s, conversation.ErrUnread)
-	default:
-		l.timers.set(s, l.now+int64(lingerCheck))
-	}
-}
-
-// hasUnread reports whether there is input of a client, which the kernel would answer
-// with a reset.
-func (l *loop) hasUnread(s *socket) bool {
-	u, ok := s.fd.(interface{ Unread() int })
-	return ok && u.Unread() > 0
+	p.stream.Close()
+	l.srv.shared.Memory.Set(&p.holding, s, 0)
+	s.proxy = nil
+	s.EndPassedOn(l.now, p.replies)
+	l.proceed(s)
 }
 
 // expectProxied says what to wait for, and how much is held while the leader or the
@@ -387,7 +326,7 @@ func (l *loop) expectProxied(s *socket) {
 	}
 	l.srv.shared.Memory.Set(&p.holding, s, int64(held))
 	events := epoll.Events(0)
-	if p.ended || !p.shut && len(p.input) == 0 {
+	if !p.shut && len(p.input) == 0 {
 		events |= epoll.Readable | epoll.HalfClosed
 	}
 	if len(p.replies) > 0 {

@@ -4,7 +4,9 @@ import (
 	"io"
 	"net"
 	"testing"
+	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
@@ -27,6 +29,7 @@ func (s *endlessStream) TryRead(b []byte) (int, error) {
 		if _, err := io.ReadFull(s.client, make([]byte, s.last)); err != nil {
 			return 0, err
 		}
+		s.last = 0
 	}
 	if s.pieces == 0 {
 		return 0, io.EOF
@@ -58,7 +61,7 @@ func newProxyLoop(t *testing.T, streams ...*endlessStream) (*loop, []*socket) {
 	for _, s := range streams {
 		clients = append(clients, newProxied(t, l, s))
 	}
-	r.mu.proxied, r.mu.slots = len(clients), len(clients)
+	r.mu.slots = len(clients)
 	t.Cleanup(func() {
 		for _, c := range clients {
 			l.end(c, errAborted)
@@ -85,6 +88,7 @@ func newProxied(t *testing.T, l *loop, stream *endlessStream) *socket {
 		t.Fatal(err)
 	}
 	s := &socket{fd: fd, client: unnamed, loop: l, proxy: &proxy{stream: stream}}
+	s.Conversation = conversation.New(&l.srv.shared, s, "")
 	s.index = l.clients.add(s)
 	if err := l.poll.Add(fd, s.index, 0); err != nil {
 		t.Fatal(err)
@@ -98,7 +102,7 @@ func TestProxyOfFastReader(t *testing.T) {
 	t.Parallel()
 	stream := &endlessStream{pieces: 10*writesPerRound + 1, drains: true}
 	l, clients := newProxyLoop(t, stream)
-	for !clients[0].proxy.ended {
+	for clients[0].proxy != nil {
 		before := stream.pieces
 		l.step()
 		if n := before - stream.pieces; n > writesPerRound {
@@ -110,59 +114,32 @@ func TestProxyOfFastReader(t *testing.T) {
 	}
 }
 
-// The leader has ended the stream. A client that takes the last replies slowly gets all the time that it uses, and one that takes
-// nothing does not.
+// A leader ends the stream before the client has taken the last replies. The client's own conversation writes them, with its limits:
+// a client that takes them slowly loses none, and one that takes nothing is disconnected.
 func TestProxyOfSteadyReader(t *testing.T) {
-	stream := &endlessStream{pieces: 100, ended: true}
-	l, clients := newProxyLoop(t, stream)
-	c := clients[0]
-	for c.proxy.closeAt == 0 { // until the client's kernel takes no more
-		l.step()
-	}
-	late := func() {
-		c.proxy.closeAt = 1
-		l.checkLinger(c)
-	}
-	read := func() {
-		t.Helper()
-		if _, err := io.ReadFull(stream.client, make([]byte, readSize)); err != nil {
-			t.Fatal(err)
+	t.Parallel()
+	for _, takes := range []bool{true, false} {
+		stream := &endlessStream{pieces: 100, ended: true}
+		l, clients := newProxyLoop(t, stream)
+		c := clients[0]
+		for c.proxy != nil { // until the client's kernel takes no more
+			l.step()
 		}
-	}
-	for range 5 {
-		read()
-		c.proxy.closeAt = 1
-		l.passBoth(c) // which writes more
-		if l.checkLinger(c); c.gone {
-			t.Fatal("the client has taken some of the last replies, and has lost the others")
+		for got := 0; takes && got < 100*readSize; got += readSize {
+			stream.client.SetReadDeadline(time.Now().Add(10 * time.Second))
+			if _, err := io.ReadFull(stream.client, make([]byte, readSize)); err != nil {
+				t.Fatalf("the client has lost replies after %d bytes: %v", got, err)
+			}
+			l.now += int64(DefaultStallTimeout) - 1
+			c.Advance(l.round.Batch, l.now)
+			l.proceed(c)
 		}
-	}
-	read()
-	if late(); c.gone {
-		t.Fatal("the client's kernel has acknowledged some of the last replies, and the client has lost the others")
-	}
-	l.passBoth(c)
-	if late(); !c.gone {
-		t.Error("the client takes nothing and stays connected")
-	}
-}
-
-// A client that has all replies and is at work need not close its connection before the loop ends.
-func TestProxyDoesNotWaitForClientsAtWork(t *testing.T) {
-	stream := &endlessStream{pieces: 1}
-	l, clients := newProxyLoop(t, stream)
-	c := clients[0]
-	for !c.proxy.ended {
-		l.step()
-	}
-	if l.checkLinger(c); c.gone {
-		t.Fatal("the client has not read its replies, and is disconnected")
-	}
-	if _, err := io.ReadFull(stream.client, make([]byte, stream.last)); err != nil {
-		t.Fatal(err)
-	}
-	if l.checkLinger(c); !c.gone {
-		t.Error("the loop waits for a client that has everything")
+		l.now += int64(DefaultStallTimeout)
+		c.Advance(l.round.Batch, l.now)
+		l.proceed(c)
+		if want := map[bool]error{true: conversation.ErrPassedOn, false: conversation.ErrUnread}[takes]; !c.gone || c.Reason() != want {
+			t.Errorf("a client that takes replies (%v) has gone: %v, because of: %v; want %v", takes, c.gone, c.Reason(), want)
+		}
 	}
 }
 

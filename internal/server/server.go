@@ -183,7 +183,6 @@ type Server struct {
 		listeners map[net.Listener]struct{}
 		loops     loops
 		sockets   int  // clients whose conversations are with the engine here
-		proxied   int  // those that are served elsewhere, or pending
 		slots     int  // that are taken
 		wanted    bool // the first loop is to accept when there is a slot again
 

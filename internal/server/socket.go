@@ -25,7 +25,8 @@ type socket struct {
 	index   int    // in loop.clients
 	leads   uint32 // Server.mu.leads when it came, or when its leader was reached
 
-	proxy *proxy // nil: its conversation is with the engine here
+	proxy *proxy // nil: its conversation is with the engine here, or the leader has ended it
+	here  bool   // its conversation is, or was, with the engine here
 
 	watched int  // from 1, in departures.watched; 0: not there. Its lock guards these
 	left    bool // in departures.left

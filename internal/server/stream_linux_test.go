@@ -75,11 +75,11 @@ func (r *rig) visit() *client {
 	return newClient(r.tb, nc)
 }
 
-// waitServed waits until a server serves so many connections, and passes on so many.
-func (r *rig) waitServed(served, passedOn int) {
+// waitServed waits until a server serves so many connections, and has accepted so many of those that are open.
+func (r *rig) waitServed(served, accepted int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for r.mu.sockets != served || r.mu.proxied != passedOn {
+	for r.mu.sockets != served || r.mu.slots != accepted {
 		r.mu.left.Wait()
 	}
 }
@@ -98,7 +98,7 @@ func TestProxyInLoops(t *testing.T) {
 			t.Errorf("a client of member %d has asked member %s", i+1, got)
 		}
 	}
-	c.members[0].waitServed(3, 0)
+	c.members[0].waitServed(3, 1)
 	c.members[1].waitServed(0, 1)
 	c.members[2].waitServed(0, 1)
 	large := strings.Repeat("x", 1<<20)
@@ -113,7 +113,7 @@ func TestProxyInLoops(t *testing.T) {
 	worker.want("RESERVED 7 1\nx\n")
 	worker.nc.Close()
 	c.members[2].waitServed(0, 0)
-	c.members[0].waitServed(2, 0)
+	c.members[0].waitServed(2, 1)
 	leader.do("use mail\npeek-ready\n", "USING mail\nFOUND 1 5\nhello\n")
 }
 
