@@ -75,11 +75,10 @@ func (j *Journal) write(c *engine.Change) (wal.Pos, error) {
 	return at, nil
 }
 
-// note notes where the record of a change is, and which record it replaces.
+// note notes where the record of a change is.
 func (j *Journal) note(c *engine.Change, at wal.Pos) {
 	switch c.Kind {
 	case engine.JobPut, engine.JobMoved:
-		j.replaced(c.Segment, at)
 		before, ok := j.inFlight.setSegment(c.ID, uint32(at.Segment))
 		if !ok {
 			before, ok = j.eng.SetSegment(c, uint32(at.Segment))
@@ -88,24 +87,12 @@ func (j *Journal) note(c *engine.Change, at wal.Pos) {
 			j.uncount(before)
 			j.jobsIn[uint32(at.Segment)]++
 		}
-	case engine.JobDeleted:
-		j.replaced(c.Segment, at)
 	case engine.LastID:
 		j.lastID = at.Segment
 	case record.AppliedMark:
 		j.noteApplied(c, at)
 	case engine.TubeGone, engine.TubePaused, engine.PolicySet:
-		if old, ok := j.standing.at[keyOf(c)]; ok {
-			j.replacedBy[uint32(old.segment)] = at
-		}
 		j.standing.noted(c, at.Segment)
-	}
-}
-
-// replaced notes that a record replaces the whole one of its job, which was in a segment.
-func (j *Journal) replaced(segment uint32, by wal.Pos) {
-	if segment != 0 {
-		j.replacedBy[segment] = by
 	}
 }
 

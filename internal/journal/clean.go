@@ -93,7 +93,7 @@ func (j *Journal) clean(now int64) (next int64) {
 		if removed, err := j.remove(oldest, &budget); err != nil {
 			return now + healPause
 		} else if !removed {
-			return now + cleanPause // the next turn goes on, or the new records are not durable yet
+			return now + cleanPause // the next turn goes on
 		}
 		budget -= removalCost
 	}
@@ -168,17 +168,16 @@ func (j *Journal) appendWithStandby(c *engine.Change) (wal.Pos, error) {
 }
 
 // remove removes the oldest segment, which has no whole record of a live job. It
-// returns false if it has to copy more than budget bytes first, or if the records
-// that replace those of the segment, copies and deletions, are not durable yet. It
-// must wait for them: otherwise a power cut could take them and the old records
-// too.
+// returns false if it has to copy more than budget bytes first. The records that replace
+// those of the segment, copies and deletions, need not be durable: the log keeps the file
+// until the record of its removal is, and that comes after them.
 func (j *Journal) remove(oldest wal.Segment, budget *int64) (bool, error) {
 	done, err := j.copyOtherRecords(oldest.Sequence, budget)
 	if err != nil {
 		j.health.notCleaned(j.log, err)
 		return false, err
 	}
-	if !done || !j.durable(j.replacedBy[uint32(oldest.Sequence)]) {
+	if !done {
 		return false, nil
 	}
 	if err := j.removeOldest(oldest); err != nil {
@@ -200,7 +199,6 @@ func (j *Journal) removeOldest(oldest wal.Segment) error {
 		return err
 	}
 	j.dirty = true
-	delete(j.replacedBy, uint32(oldest.Sequence))
 	j.bytes = j.files.Stats().Bytes
 	return nil
 }
@@ -235,7 +233,7 @@ func (j *Journal) awaitRemovals(now int64) (next int64) {
 // is false if that was not enough.
 func (j *Journal) copyOtherRecords(going uint64, budget *int64) (done bool, err error) {
 	if j.lastID <= going {
-		if err := j.copyRecord(going, engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}); err != nil {
+		if _, err := j.appendWithStandby(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}); err != nil {
 			return false, err
 		}
 	}
@@ -243,12 +241,4 @@ func (j *Journal) copyOtherRecords(going uint64, budget *int64) (done bool, err 
 		return false, err
 	}
 	return j.copyStanding(going, budget)
-}
-
-func (j *Journal) copyRecord(going uint64, c engine.Change) error {
-	at, err := j.appendWithStandby(&c)
-	if err == nil {
-		j.replacedBy[uint32(going)] = at
-	}
-	return err
 }

@@ -189,5 +189,7 @@ func (j *Journal) copyApplied(going uint64) error {
 	if j.applied.segment > going || j.applied.last == (Applied{}) {
 		return nil
 	}
-	return j.copyRecord(going, j.applied.last.Change())
+	last := j.applied.last.Change()
+	_, err := j.appendWithStandby(&last)
+	return err
 }

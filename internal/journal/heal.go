@@ -64,7 +64,6 @@ func (j *Journal) moved(payload []byte, to wal.Pos) {
 		return // it is deleted
 	}
 	j.uncount(c.Segment)
-	j.replaced(c.Segment, to)
 	if _, ok := j.inFlight.setSegment(c.ID, uint32(to.Segment)); !ok {
 		j.eng.SetSegment(&c, uint32(to.Segment))
 	}

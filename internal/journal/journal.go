@@ -48,21 +48,20 @@ type Journal struct {
 	files *wal.Log
 
 	// Owned by the turn.
-	buf        []byte             // scratch
-	dirty      bool               // something was appended since the last Flush
-	unflushed  int64              // bytes appended since the last Flush
-	unsynced   int64              // bytes flushed since the last background sync began
-	bytes      int64              // size of the records in all segments, about
-	live       int64              // J1; bytes
-	jobsIn     map[uint32]int     // J2
-	replacedBy map[uint32]wal.Pos // segment -> the last record that replaces one of its own
-	space      space              // J3
-	standing   standing           // J4
-	lastID     uint64             // segment of the last record of the last id
-	applied    applied            // of a member of a cluster
-	inFlight   inFlight           // J5: of the leader of a cluster
-	appended   int                // so many facts of the entry that AppendCommitted is about were appended before
-	now        int64              // of the last Housekeep on the engine's clock; of a member: of the last entry
+	buf        []byte         // scratch
+	dirty      bool           // something was appended since the last Flush
+	unflushed  int64          // bytes appended since the last Flush
+	unsynced   int64          // bytes flushed since the last background sync began
+	bytes      int64          // size of the records in all segments, about
+	live       int64          // J1; bytes
+	jobsIn     map[uint32]int // J2
+	space      space          // J3
+	standing   standing       // J4
+	lastID     uint64         // segment of the last record of the last id
+	applied    applied        // of a member of a cluster
+	inFlight   inFlight       // J5: of the leader of a cluster
+	appended   int            // so many facts of the entry that AppendCommitted is about were appended before
+	now        int64          // of the last Housekeep on the engine's clock; of a member: of the last entry
 	cleaner    cleaner
 	rewriting  *rewriting        // nil if the journal is not being rewritten
 	tubes      map[string]string // scratch of cleaning: names
@@ -97,13 +96,12 @@ type Stats struct {
 // before that engine's first change.
 func New(opt Options) *Journal {
 	j := &Journal{
-		opt:        opt,
-		log:        opt.Logger,
-		jobsIn:     make(map[uint32]int),
-		replacedBy: make(map[uint32]wal.Pos),
-		standing:   newStanding(make(map[string]fact)),
-		inFlight:   inFlight{jobs: make(map[uint64]flight)},
-		tubes:      make(map[string]string),
+		opt:      opt,
+		log:      opt.Logger,
+		jobsIn:   make(map[uint32]int),
+		standing: newStanding(make(map[string]fact)),
+		inFlight: inFlight{jobs: make(map[uint64]flight)},
+		tubes:    make(map[string]string),
 	}
 	if j.opt.SegmentSize == 0 {
 		j.opt.SegmentSize = wal.DefaultSegmentSize

@@ -135,7 +135,6 @@ func (j *Journal) rewriteSome(budget int64) error {
 		}
 		budget -= removalCost
 	}
-	delete(j.replacedBy, uint32(w.first-1))
 	if at, removing := j.files.RemovalPending(); removing && !j.durable(at) {
 		return nil
 	}

@@ -128,7 +128,7 @@ func (j *Journal) copyStanding(going uint64, budget *int64) (done bool, err erro
 		if ok && last.segment == q.segment {
 			if c := last.change(q.key); c.Kind == engine.TubePaused && c.Due <= j.now {
 				s.ended(q.key)
-			} else if err := j.copyRecord(going, c); err != nil {
+			} else if _, err := j.appendWithStandby(&c); err != nil {
 				return false, err
 			}
 		}
