@@ -1,7 +1,6 @@
 package contrib_test
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -9,21 +8,19 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
 	"github.com/beanpole-mq/beanpole/internal/test/conformance"
+	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
@@ -41,9 +38,9 @@ func TestPrometheus(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	ca := certstest.NewCA(t)
-	addr, pages := serve(ctx, t, ca)
+	addr, pages := serve(t, ca)
 	opt := &client.Options{TLS: &tls.Config{RootCAs: ca.Pool()}}
-	api := scrape(ctx, t, ca, pages)
+	api := scrape(t, ca, pages)
 	left := expressions(t)
 	defer func() {
 		for what, expr := range left {
@@ -66,7 +63,7 @@ const token = "TOKEN-prometheus-0123456789"
 
 // serve starts a server with a journal, TLS and the identity of doc/metrics.md, and returns its address and that of its
 // admin pages.
-func serve(ctx context.Context, t *testing.T, ca *certstest.CA) (addr, pages string) {
+func serve(t *testing.T, ca *certstest.CA) (addr, pages string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "beanpole")
 	if err := conformance.Build(program); err != nil {
@@ -79,12 +76,13 @@ func serve(ctx context.Context, t *testing.T, ca *certstest.CA) (addr, pages str
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	log := start(ctx, t, program, "--config", config, "-p", "0", "--admin", "127.0.0.1:0", "-b", t.TempDir(), "--max-memory", "100000000",
+	p := start(t, program, "--config", config, "-p", "0", "--admin", "127.0.0.1:0", "-b", t.TempDir(), "--max-memory", "100000000",
 		"--tls-cert", cert, "--tls-key", key)
-	pages = await(t, log, `admin pages" address=(\S+)`)
-	addr = await(t, log, `listening address=(\S+)`)
-	go io.Copy(io.Discard, log)
-	return addr, pages
+	m, err := p.Await(`(?s)admin pages" address=(\S+).*listening address=(\S+)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m[2], m[1]
 }
 
 // example returns the part of doc/metrics.md in a language.
@@ -99,7 +97,7 @@ func example(t *testing.T, language string) string {
 }
 
 // scrape starts a Prometheus with the configuration of doc/metrics.md, and returns its address.
-func scrape(ctx context.Context, t *testing.T, ca *certstest.CA, pages string) (api string) {
+func scrape(t *testing.T, ca *certstest.CA, pages string) (api string) {
 	t.Helper()
 	dir := t.TempDir()
 	alerts, err := filepath.Abs(rules)
@@ -121,44 +119,19 @@ func scrape(ctx context.Context, t *testing.T, ca *certstest.CA, pages string) (
 	}
 	t.Cleanup(port.Release)
 	api = "127.0.0.1:" + port.String()
-	log := start(ctx, t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+t.TempDir(), "--web.listen-address="+api)
-	go io.Copy(io.Discard, log)
+	start(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+t.TempDir(), "--web.listen-address="+api)
 	return api
 }
 
-// start starts a program, which ends with the test, and returns what it writes to stderr.
-func start(ctx context.Context, t *testing.T, program string, args ...string) *bufio.Reader {
+// start starts a program, which ends with the test.
+func start(t *testing.T, program string, args ...string) *exectest.Process {
 	t.Helper()
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 10 * time.Second
-	stderr, err := cmd.StderrPipe()
+	p, err := exectest.Start(exec.Command(program, args...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Cancel()
-		cmd.Wait()
-	})
-	return bufio.NewReader(stderr)
-}
-
-// await returns what the expression finds in the first line where it finds something.
-func await(t *testing.T, log *bufio.Reader, expr string) string {
-	t.Helper()
-	re := regexp.MustCompile(expr)
-	for {
-		line, err := log.ReadString('\n')
-		if m := re.FindStringSubmatch(line); m != nil {
-			return m[1]
-		}
-		if err != nil {
-			t.Fatalf("the server did not write %s: %v", expr, err)
-		}
-	}
+	t.Cleanup(func() { p.Stop() })
+	return p
 }
 
 // work is a second of a queue's life: jobs in each state and of every fate, a tube that

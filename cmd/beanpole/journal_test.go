@@ -13,10 +13,10 @@ func scriptBeanstalkd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: beanstalkd NAME ARG...")
 	}
-	p := newProcess(ts, "beanstalkd")
+	cmd := newCommand(ts, "beanstalkd")
 	files, addrs := sockets(ts, 1)
-	p.inherit(files)
-	p.start(ts, args[0], args[1:])
+	inherit(cmd, files)
+	new(process).start(ts, args[0], cmd, args[1:])
 	ts.Setenv(args[0]+"_addr", addrs[0])
 }
 

@@ -170,7 +170,7 @@ func scriptFetch(ts *testscript.TestScript, neg bool, args []string) {
 
 // adminOf returns where a server has its admin pages.
 func adminOf(ts *testscript.TestScript, name string) string {
-	text, _ := running(ts, false, []string{name}, 1).logged()
+	text := running(ts, false, []string{name}, 1).Log.String()
 	addr := adminAddress.FindStringSubmatch(text)
 	if addr == nil {
 		ts.Fatalf("%s serves no admin pages", name)

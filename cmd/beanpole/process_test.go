@@ -11,57 +11,18 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 )
 
 // A process is a server in the background.
 type process struct {
-	cmd      *exec.Cmd
-	exited   chan struct{}
-	states   chan string // what it tells the service manager
-	mu       sync.Mutex
-	log      bytes.Buffer  // stderr so far
-	progress chan struct{} // closed and replaced when there is more
-}
-
-// Write collects stderr.
-func (p *process) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	close(p.progress)
-	p.progress = make(chan struct{})
-	return p.log.Write(b)
-}
-
-func (p *process) logged() (text string, more <-chan struct{}) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.String(), p.progress
-}
-
-// await waits until the log matches.
-func (p *process) await(re *regexp.Regexp) error {
-	timeout := time.After(patience)
-	for {
-		text, more := p.logged()
-		if re.MatchString(text) {
-			return nil
-		}
-		select {
-		case <-more:
-		case <-p.exited:
-			if text, _ := p.logged(); re.MatchString(text) {
-				return nil
-			}
-			return fmt.Errorf("the server has exited (%v) without logging %v", p.cmd.ProcessState, re)
-		case <-timeout:
-			return fmt.Errorf("the server has not logged %v", re)
-		}
-	}
+	*exectest.Process
+	states chan string // what it tells the service manager
 }
 
 // awaitState waits until the server tells the service manager this state.
@@ -72,8 +33,8 @@ func (p *process) awaitState(state string) error {
 			return fmt.Errorf("the server notifies %q, want %q", got, state)
 		}
 		return nil
-	case <-p.exited:
-		return fmt.Errorf("the server has exited: %v", p.cmd.ProcessState)
+	case <-p.Exited:
+		return fmt.Errorf("the server has exited: %v", p.Cmd.ProcessState)
 	case <-time.After(patience):
 		return fmt.Errorf("the server does not notify %q", state)
 	}
@@ -86,29 +47,30 @@ func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: server NAME [-fds N] [VAR=VALUE...] [ARG...]")
 	}
 	name, args := args[0], args[1:]
-	p := newProcess(ts, "beanpole")
-	p.cmd.Env = append(p.cmd.Env, "NOTIFY_SOCKET="+serviceManager(ts, p))
+	p := &process{states: make(chan string, 8)}
+	cmd := newCommand(ts, "beanpole")
+	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+serviceManager(ts, p))
 	if len(args) > 1 && args[0] == "-fds" {
 		n, err := strconv.Atoi(args[1])
 		ts.Check(err)
 		files, _ := sockets(ts, n)
-		p.inherit(files)
+		inherit(cmd, files)
 		args = args[2:]
 	}
 	for len(args) > 0 && !strings.HasPrefix(args[0], "-") && strings.Contains(args[0], "=") {
-		p.cmd.Env = append(p.cmd.Env, args[0])
+		cmd.Env = append(cmd.Env, args[0])
 		args = args[1:]
 	}
-	p.start(ts, name, args)
+	p.start(ts, name, cmd, args)
 
 	err := p.awaitState("READY=1")
 	if err == nil {
-		err = p.await(regexp.MustCompile(`\bready\b`))
+		_, err = p.Await(`\bready\b`)
 	}
 	if err != nil {
 		ts.Fatalf("%v", err)
 	}
-	text, _ := p.logged()
+	text := p.Log.String()
 	for i, m := range addressRE.FindAllStringSubmatch(text, -1) {
 		variable := name + "_addr"
 		if i > 0 {
@@ -121,41 +83,35 @@ func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// newProcess returns a process that was not started yet.
-func newProcess(ts *testscript.TestScript, command string) *process {
-	p := &process{exited: make(chan struct{}), states: make(chan string, 8), progress: make(chan struct{})}
+// newCommand returns a command whose program may be given sockets.
+func newCommand(ts *testscript.TestScript, program string) *exec.Cmd {
 	// LISTEN_PID must be the process that takes the sockets, hence the shell.
-	p.cmd = exec.Command("sh", "-c", `[ -z "$LISTEN_FDS" ] || export LISTEN_PID=$$; exec "$0" "$@"`, command)
-	p.cmd.Dir = ts.MkAbs(".")
-	p.cmd.Stderr = p
-	p.cmd.Env = os.Environ()
-	return p
+	cmd := exec.Command("sh", "-c", `[ -z "$LISTEN_FDS" ] || export LISTEN_PID=$$; exec "$0" "$@"`, program)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = os.Environ()
+	return cmd
 }
 
 // inherit passes sockets to the process as systemd does.
-func (p *process) inherit(files []*os.File) {
-	p.cmd.ExtraFiles = files
-	p.cmd.Env = append(p.cmd.Env, "LISTEN_FDS="+strconv.Itoa(len(files)))
+func inherit(cmd *exec.Cmd, files []*os.File) {
+	cmd.ExtraFiles = files
+	cmd.Env = append(cmd.Env, "LISTEN_FDS="+strconv.Itoa(len(files)))
 }
 
-func (p *process) start(ts *testscript.TestScript, name string, args []string) {
-	p.cmd.Args = append(p.cmd.Args, args...)
-	ts.Check(p.cmd.Start())
-	for _, f := range p.cmd.ExtraFiles {
+func (p *process) start(ts *testscript.TestScript, name string, cmd *exec.Cmd, args []string) {
+	cmd.Args = append(cmd.Args, args...)
+	var err error
+	p.Process, err = exectest.Start(cmd)
+	ts.Check(err)
+	for _, f := range cmd.ExtraFiles {
 		f.Close()
 	}
-	go func() {
-		p.cmd.Wait()
-		close(p.exited)
-	}()
 	ts.Defer(func() {
-		p.cmd.Process.Kill() // no matter if it has exited
-		<-p.exited
-		text, _ := p.logged()
-		ts.Logf("[log of %s]\n%s", name, text)
+		p.Kill() // no matter if it has exited
+		ts.Logf("[log of %s]\n%s", name, &p.Log)
 	})
 	servers(ts)[name] = p
-	ts.Setenv(name+"_pid", strconv.Itoa(p.cmd.Process.Pid))
+	ts.Setenv(name+"_pid", strconv.Itoa(cmd.Process.Pid))
 }
 
 // serviceManager returns the path of a socket for notifications to p.states.
@@ -268,7 +224,7 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	if !ok {
 		ts.Fatalf("unknown signal %s", args[1])
 	}
-	ts.Check(p.cmd.Process.Signal(sig))
+	ts.Check(p.Cmd.Process.Signal(sig))
 }
 
 func scriptLogs(ts *testscript.TestScript, neg bool, args []string) {
@@ -276,21 +232,16 @@ func scriptLogs(ts *testscript.TestScript, neg bool, args []string) {
 	re, err := regexp.Compile(`(?m)` + args[1])
 	ts.Check(err)
 	if !neg {
-		ts.Check(p.await(re))
-	} else if text, _ := p.logged(); re.MatchString(text) {
+		_, err := p.Await(re.String())
+		ts.Check(err)
+	} else if text := p.Log.String(); re.MatchString(text) {
 		ts.Fatalf("the server has logged %q", re.FindString(text))
 	}
 }
 
 func (p *process) awaitExit(ts *testscript.TestScript) *os.ProcessState {
-	select {
-	case <-p.exited:
-	case <-time.After(patience):
-		p.cmd.Process.Signal(syscall.SIGQUIT) // its log tells what its goroutines wait for
-		<-p.exited
-		ts.Fatalf("the server does not exit")
-	}
-	return p.cmd.ProcessState
+	p.Wait()
+	return p.Cmd.ProcessState
 }
 
 func scriptExited(ts *testscript.TestScript, neg bool, args []string) {

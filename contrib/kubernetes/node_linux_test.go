@@ -19,6 +19,8 @@ import (
 
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/beanpole-mq/beanpole/internal/test/netns"
 )
 
 // programEnv is set where a test runs in namespaces of its own: to the program of the image.
@@ -29,32 +31,16 @@ const programEnv = "BEANPOLE_OF_THE_IMAGE"
 func onNode(t *testing.T, f func(*node)) {
 	if program := os.Getenv(programEnv); program != "" {
 		n := &node{t: t, program: program}
-		n.run("ip", "link", "add", "name", "cni0", "type", "bridge")
-		n.run("ip", "addr", "add", "10.244.0.1/24", "dev", "cni0")
-		n.run("ip", "link", "set", "cni0", "up")
+		netns.IP(t, "link add name cni0 type bridge")
+		netns.IP(t, "addr add 10.244.0.1/24 dev cni0")
+		netns.IP(t, "link set cni0 up")
 		f(n)
 		return
 	}
-	if out, err := isolated("ip", "link", "add", "name", "cni0", "type", "bridge").CombinedOutput(); err != nil {
-		t.Skipf("no namespaces for users and networks, or no iproute2: %v: %s", err, out)
+	t.Setenv(programEnv, buildProgram(t))
+	if err := netns.Isolate(t, "ip link add name cni0 type bridge"); err != nil {
+		t.Skip("no namespaces for users and networks, or no iproute2: ", err)
 	}
-	cmd := isolated(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), programEnv+"="+buildProgram(t))
-	out, err := cmd.CombinedOutput()
-	t.Logf("%s", out)
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-func isolated(program string, args ...string) *exec.Cmd {
-	cmd := exec.Command(program, args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
-		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
-	}
-	return cmd
 }
 
 // A node runs pods as a kubelet does, as far as their programs can tell: each has a network and files of its own, and is
@@ -127,25 +113,8 @@ func (n *node) start(m manifest) []*pod {
 // connect gives the pod a network, in which it has its address, with a link to the node.
 func (p *pod) connect(link string) {
 	p.t.Helper()
-	holder := exec.Command("cat")
-	holder.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	end, err := holder.StdinPipe()
-	if err == nil {
-		err = holder.Start()
-	}
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.t.Cleanup(func() {
-		end.Close()
-		holder.Wait()
-	})
-	p.network = strconv.Itoa(holder.Process.Pid)
-	p.run("ip", "link", "add", "name", link, "type", "veth", "peer", "name", "eth0", "netns", p.network)
-	p.run("ip", "link", "set", link, "master", "cni0", "up")
-	p.run("nsenter", "-t", p.network, "-n", "ip", "link", "set", "lo", "up")
-	p.run("nsenter", "-t", p.network, "-n", "ip", "addr", "add", p.ip+"/24", "dev", "eth0")
-	p.run("nsenter", "-t", p.network, "-n", "ip", "link", "set", "eth0", "up")
+	p.network = strconv.Itoa(netns.NewHost(p.t, link, p.ip, 24).Holder)
+	netns.IP(p.t, "link set "+link+" master cni0")
 }
 
 // fill makes the files of the image, and the volumes.

@@ -1,19 +1,17 @@
 package server
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"os/exec"
-	"strconv"
-	"strings"
-	"syscall"
+	"runtime"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/beanpole-mq/beanpole/internal/test/netns"
 )
 
 // A client is given the time to read that it is promised, and for ever if that is none.
@@ -41,81 +39,29 @@ func TestVanishedMachine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for the kernel")
 	}
-	switch os.Getenv(vanishRole) {
-	case "server":
-		serveVanishing(t)
-	case "client":
-		vanish(t)
-	default:
-		if _, err := exec.LookPath("ip"); err != nil {
-			t.Skip(err)
+	if !netns.Isolated() {
+		if err := netns.Isolate(t, "ip link add name here type veth peer name there"); err != nil {
+			t.Skip("no network namespaces: ", err)
 		}
-		c := vanishAs("server")
-		c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL,
-			UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}}
-		out, err := c.CombinedOutput()
-		switch _, ended := err.(*exec.ExitError); {
-		case strings.Contains(string(out), noNetwork), err != nil && !ended:
-			t.Skipf("no network namespaces: %v\n%s", err, out)
-		case err != nil:
-			t.Errorf("%v\n%s", err, out)
-		}
+		return
 	}
-}
-
-const (
-	vanishRole = "BEANPOLE_TEST_VANISH"
-	noNetwork  = "cannot make a network"
-)
-
-func vanishAs(role string) *exec.Cmd {
-	c := exec.Command(os.Args[0], "-test.run=^TestVanishedMachine$")
-	c.Env = append(os.Environ(), vanishRole+"="+role)
-	return c
-}
-
-// ip runs the command ip in the namespace of the process.
-func ip(t *testing.T, args string) {
-	t.Helper()
-	if out, err := exec.Command("ip", strings.Fields(args)...).CombinedOutput(); err != nil {
-		t.Fatalf("%s: ip %s: %v: %s", noNetwork, args, err, out)
-	}
-}
-
-// serveVanishing is the server, in a namespace of its own. It starts the client.
-func serveVanishing(t *testing.T) {
 	deadAfter = 500 * time.Millisecond
 	r := start(t, Options{StallTimeout: deadAfter})
-	c := vanishAs("client")
-	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
-	c.Stderr = os.Stderr
-	orders, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	said, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatalf("%s: %v", noNetwork, err)
-	}
-	defer c.Process.Kill()
-	ip(t, "link add here type veth peer name there netns "+strconv.Itoa(c.Process.Pid))
-	ip(t, "addr add 192.0.2.1/24 dev here")
-	ip(t, "link set here up")
+	h := netns.NewHost(t, "worker", "192.0.2.2", 24)
+	netns.IP(t, "addr add 192.0.2.1/24 dev worker")
 	l, err := net.Listen("tcp", "192.0.2.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.serve(l)
 	producer := r.dial()
-	fmt.Fprintln(orders, l.Addr())
-	r.eventually("the worker waits", func() bool { return r.stats().Waiting == 1 })
-	fmt.Fprintln(orders, "vanish")
-	if line, err := bufio.NewReader(said).ReadString('\n'); line != "gone\n" {
-		t.Fatalf("%q, %v", line, err)
+	worker := dialOn(t, h, l.Addr().String())
+	defer worker.Close()
+	if _, err := io.WriteString(worker, "reserve\r\n"); err != nil {
+		t.Fatal(err)
 	}
+	r.eventually("the worker waits", func() bool { return r.stats().Waiting == 1 })
+	h.IP("link set eth0 down")
 	producer.do("put 0 0 7200 1\nx\n", "INSERTED 1\n")
 	if n := r.stats().Reserved; n != 1 {
 		t.Fatalf("%d jobs are reserved: the worker has not vanished while it waits", n)
@@ -123,21 +69,25 @@ func serveVanishing(t *testing.T) {
 	r.eventually("its job is ready again", func() bool { return r.stats().Ready == 1 })
 }
 
-// vanish is the worker, in another one.
-func vanish(t *testing.T) {
-	orders := bufio.NewScanner(os.Stdin)
-	orders.Scan()
-	ip(t, "addr add 192.0.2.2/24 dev there")
-	ip(t, "link set there up")
-	nc, err := net.Dial("tcp", orders.Text())
-	if err != nil {
+// dialOn connects from a machine: in a thread that stays there, and so ends with its goroutine.
+func dialOn(t *testing.T, h *netns.Host, addr string) (nc net.Conn) {
+	t.Helper()
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		var ns *os.File
+		if ns, err = os.Open(fmt.Sprintf("/proc/%d/ns/net", h.Holder)); err != nil {
+			return
+		}
+		defer ns.Close()
+		if err = unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err == nil {
+			nc, err = net.Dial("tcp", addr)
+		}
+	}()
+	if <-done; err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.WriteString(nc, "reserve\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	orders.Scan()
-	ip(t, "link set there down")
-	fmt.Println("gone")
-	orders.Scan() // until the server has ended
+	return nc
 }

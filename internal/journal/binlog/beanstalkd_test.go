@@ -2,7 +2,6 @@ package binlog
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -13,17 +12,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 )
 
 // A beanstalkd is a process of the real server on a log directory, and a
 // connection to it.
 type beanstalkd struct {
-	tb     testing.TB
-	cmd    *exec.Cmd
-	exited chan struct{} // closed when the process is gone
-	output bytes.Buffer  // what it printed; read only after exited is closed
-	conn   net.Conn
-	in     *bufio.Reader
+	tb testing.TB
+	*exectest.Process
+	conn net.Conn
+	in   *bufio.Reader
 }
 
 // startBeanstalkd starts the server, or skips the test where there is none.
@@ -41,24 +40,18 @@ func startBeanstalkd(tb testing.TB, dir string, args ...string) *beanstalkd {
 	tb.Cleanup(func() { os.RemoveAll(sockets) })
 	socket := filepath.Join(sockets, "s")
 
-	b := &beanstalkd{tb: tb, exited: make(chan struct{})}
-	b.cmd = exec.Command(path, append([]string{"-l", "unix:" + socket, "-b", dir}, args...)...)
-	b.cmd.Stdout, b.cmd.Stderr = &b.output, &b.output
-	if err := b.cmd.Start(); err != nil {
+	b := &beanstalkd{tb: tb}
+	if b.Process, err = exectest.Start(exec.Command(path, append([]string{"-l", "unix:" + socket, "-b", dir}, args...)...)); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(b.kill)
-	go func() {
-		b.cmd.Wait()
-		close(b.exited)
-	}()
 	for {
 		if b.conn, err = net.Dial("unix", socket); err == nil {
 			break
 		}
 		select {
-		case <-b.exited:
-			tb.Fatalf("beanstalkd exited: %v\n%s", b.cmd.ProcessState, b.output.Bytes())
+		case <-b.Exited:
+			tb.Fatalf("beanstalkd exited: %v\n%s", b.Cmd.ProcessState, &b.Log)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -69,8 +62,7 @@ func startBeanstalkd(tb testing.TB, dir string, args ...string) *beanstalkd {
 
 // kill is kill -9. It returns when the process is gone.
 func (b *beanstalkd) kill() {
-	b.cmd.Process.Kill()
-	<-b.exited
+	b.Kill()
 	if b.conn != nil {
 		b.conn.Close()
 	}

@@ -275,8 +275,8 @@ func testWayBack(t *testing.T, eng *engine.Engine, opt Options) {
 		t.Errorf("the next id is %d, want %d", id, eng.LastID()+1)
 	}
 	b.kill()
-	if b.output.Len() > 0 {
-		t.Errorf("beanstalkd complains: %s", b.output.Bytes())
+	if text := b.Log.String(); text != "" {
+		t.Errorf("beanstalkd complains: %s", text)
 	}
 }
 

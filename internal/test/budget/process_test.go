@@ -2,11 +2,9 @@ package budget
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -19,6 +17,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 )
 
 const (
@@ -125,63 +124,32 @@ func (s *server) batches(t *testing.T, jobs, n int) (commands int) {
 
 // A server is a process that serves, in a tool that watches it.
 type server struct {
-	cmd  *exec.Cmd
+	*exectest.Process
 	addr string
 	pid  int // of the server, which the tool's may not be
-	log  bytes.Buffer
-	done chan struct{} // closed when log is complete
 }
 
 // start starts a server and waits until it serves.
 func start(t *testing.T, args []string) *server {
 	t.Helper()
-	s := &server{cmd: exec.Command(args[0], args[1:]...), done: make(chan struct{})}
-	s.cmd.Env = quiet()
-	stderr, err := s.cmd.StderrPipe()
-	if err == nil {
-		err = s.cmd.Start()
-	}
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = quiet()
+	p, err := exectest.Start(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ready := make(chan bool, 1)
-	go func() {
-		defer close(s.done)
-		ready <- s.awaitReady(io.TeeReader(stderr, &s.log))
-		io.Copy(&s.log, stderr)
-	}()
+	s := &server{Process: p}
 	t.Cleanup(s.kill)
-	select {
-	case ok := <-ready:
-		if !ok {
-			<-s.done
-			t.Fatalf("%v ended before it served:\n%s", args, &s.log)
-		}
-	case <-time.After(patience):
-		t.Fatalf("%v does not serve", args)
+	m, err := p.Await(`"msg":"listening".*"address":"([^"]+)"[^$]*"msg":"ready".*"pid":(\d+)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.addr = m[1]
+	s.pid, err = strconv.Atoi(m[2])
+	if err != nil {
+		t.Fatal(err)
 	}
 	return s
-}
-
-// awaitReady reads the log until the server says that it is ready.
-func (s *server) awaitReady(log io.Reader) bool {
-	for lines := bufio.NewScanner(log); lines.Scan(); {
-		var line struct {
-			Msg, Address string
-			PID          int
-		}
-		if json.Unmarshal(lines.Bytes(), &line) != nil {
-			continue // the tool's
-		}
-		if line.Msg == "listening" {
-			s.addr = line.Address
-		}
-		if line.Msg == "ready" {
-			s.pid = line.PID
-			return true
-		}
-	}
-	return false
 }
 
 // greet waits until the server has answered a client. It says that it is ready before it waits for its clients: those that come at
@@ -252,25 +220,16 @@ func (s *server) stop(t *testing.T) string {
 	if err := syscall.Kill(s.pid, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-s.done:
-	case <-time.After(patience):
-		t.Fatal("the server does not stop")
+	if err := s.Wait(); err != nil {
+		t.Fatal(err)
 	}
-	if err := s.cmd.Wait(); err != nil {
-		t.Fatalf("the server: %v\n%s", err, &s.log)
-	}
-	return s.log.String()
+	return s.Log.String()
 }
 
 // kill ends what a test that failed has left.
 func (s *server) kill() {
-	if s.cmd.ProcessState != nil {
-		return
-	}
-	if s.pid != 0 {
+	if s.Alive() && s.pid != 0 {
 		syscall.Kill(s.pid, syscall.SIGKILL) // strace would leave it running
 	}
-	s.cmd.Process.Kill()
-	s.cmd.Wait()
+	s.Kill()
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 )
 
 // A transcript that fails is played again only because the machine was late, and not for
@@ -58,7 +60,7 @@ func TestDelayed(t *testing.T) {
 		}
 		defer cmd.Wait()
 		defer cmd.Process.Kill()
-		in.cmd = cmd
+		in.Process = &exectest.Process{Cmd: cmd}
 	}
 	in.before = in.waited()
 	late, err := timed(func() ([]Instance, error) {

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"bytes"
 	"fmt"
 	"net"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
@@ -57,9 +57,8 @@ const (
 )
 
 type processInstance struct {
-	addr   string
-	cmd    *exec.Cmd
-	exited chan struct{} // closed when the process is gone
+	addr string
+	*exectest.Process
 	first  net.Conn      // the connection that proved the server up, until Dial hands it out
 	before time.Duration // what the threads had waited for a processor when it was up
 }
@@ -72,30 +71,24 @@ func (p Process) start(args []string) (*processInstance, error) {
 	defer port.Release()
 	argv := []string{"-l", "127.0.0.1", "-p", port.String()}
 	argv = append(append(argv, p.Args...), args...)
-	var output bytes.Buffer              // read only after exited is closed
-	cmd := exec.Command(p.Path, argv...) // #nosec G204 -- the server under test
-	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Start(); err != nil {
+	cmd, err := exectest.Start(exec.Command(p.Path, argv...)) // #nosec G204 -- the server under test
+	if err != nil {
 		return nil, err
 	}
-	in := &processInstance{addr: net.JoinHostPort("127.0.0.1", port.String()), cmd: cmd, exited: make(chan struct{})}
-	go func() {
-		cmd.Wait()
-		close(in.exited)
-	}()
+	in := &processInstance{addr: net.JoinHostPort("127.0.0.1", port.String()), Process: cmd}
 	for range startPolls {
 		if in.first, err = net.Dial("tcp", in.addr); err == nil {
 			in.before = in.waited()
 			return in, nil
 		}
 		select {
-		case <-in.exited:
-			return nil, fmt.Errorf("%s exited: %v\n%s", cmd, cmd.ProcessState, output.Bytes())
+		case <-in.Exited:
+			return nil, fmt.Errorf("%s exited: %v\n%s", p.Path, in.Cmd.ProcessState, &in.Log)
 		case <-time.After(startPoll):
 		}
 	}
 	in.stop()
-	return nil, fmt.Errorf("%s does not accept connections\n%s", cmd, output.Bytes())
+	return nil, fmt.Errorf("%s does not accept connections\n%s", p.Path, &in.Log)
 }
 
 // Dial hands out the connection of start first, so that total-connections
@@ -110,7 +103,7 @@ func (in *processInstance) Dial() (net.Conn, error) {
 
 // Drain waits a little, as a signal has no answer.
 func (in *processInstance) Drain() error {
-	err := in.cmd.Process.Signal(syscall.SIGUSR1)
+	err := in.Cmd.Process.Signal(syscall.SIGUSR1)
 	time.Sleep(200 * time.Millisecond)
 	return err
 }
@@ -121,7 +114,7 @@ func (in *processInstance) delayed() time.Duration { return in.waited() - in.bef
 
 // waited adds up the second number of schedstat (Documentation/scheduler/sched-stats.rst), in ns. A thread may end meanwhile.
 func (in *processInstance) waited() (sum time.Duration) {
-	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", in.cmd.Process.Pid))
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", in.Cmd.Process.Pid))
 	for _, path := range threads {
 		var ran, waited time.Duration
 		if text, err := os.ReadFile(path); err == nil {
@@ -136,6 +129,5 @@ func (in *processInstance) stop() {
 	if in.first != nil {
 		in.first.Close()
 	}
-	in.cmd.Process.Signal(os.Kill)
-	<-in.exited
+	in.Kill()
 }

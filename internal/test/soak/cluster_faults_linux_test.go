@@ -30,9 +30,9 @@ var clusterFaults = append([]fault{
 	{"the leader is cut off", aNetwork, parted(another, both(0, 1), both(0, 2))},
 	{"SIGSTOP of the leader", nil, func(c *group) {
 		p := c.leader()
-		p.srv.cmd.Process.Signal(syscall.SIGSTOP)
+		p.srv.Cmd.Process.Signal(syscall.SIGSTOP)
 		c.awaitLeaderBut(p)
-		p.srv.cmd.Process.Signal(syscall.SIGCONT)
+		p.srv.Cmd.Process.Signal(syscall.SIGCONT)
 	}},
 	{"transfer", nil, func(c *group) {
 		to := c.leader().next()
@@ -54,11 +54,11 @@ func slicesOf(lists ...[]fault) (all []fault) {
 
 func killAll(c *group) {
 	for _, p := range c.members {
-		p.srv.cmd.Process.Kill()
+		p.srv.Cmd.Process.Kill()
 	}
 	var starts sync.WaitGroup
 	for _, p := range c.members {
-		<-p.srv.exited
+		<-p.srv.Exited
 		starts.Go(func() { c.must(p.start()) })
 	}
 	starts.Wait()
@@ -206,7 +206,7 @@ func injected(whom func(*group) *process, can able, calls, how string) func(*gro
 		if can == nobody && c.s.rng.IntN(2) == 0 { // from some call on each so many, not all
 			how += fmt.Sprintf(":when=%d+%d", 1+c.s.rng.IntN(20), 1+c.s.rng.IntN(5))
 		}
-		cmd, letGo := tracer("-f", "-o", "/dev/null", "-p", fmt.Sprint(p.srv.pid()), "-e", "signal=none", "-e", "trace="+calls, "-e", "inject="+calls+":"+how)
+		cmd, letGo := tracer("-f", "-o", "/dev/null", "-p", fmt.Sprint(p.srv.Cmd.Process.Pid), "-e", "signal=none", "-e", "trace="+calls, "-e", "inject="+calls+":"+how)
 		awaitAttached(c.s.t, cmd)
 		defer letGo()
 		c.goOn(can, p)

@@ -18,12 +18,12 @@ import (
 // serverFaults are what happens to a single server.
 var serverFaults = []fault{
 	{"stopped and continued", nil, func(c *group) {
-		p := c.members[0].srv.cmd.Process
+		p := c.members[0].srv.Cmd.Process
 		c.must(p.Signal(syscall.SIGSTOP))
 		c.s.pause(2 * time.Second)
 		c.must(p.Signal(syscall.SIGCONT))
 	}},
-	{"SIGHUP", nil, func(c *group) { c.must(c.members[0].srv.cmd.Process.Signal(syscall.SIGHUP)) }},
+	{"SIGHUP", nil, func(c *group) { c.must(c.members[0].srv.Cmd.Process.Signal(syscall.SIGHUP)) }},
 	{"connections left half way", nil, crowd},
 	{"fdatasync fails", aTracer, injected(first, nobody, "fdatasync", "error=EIO")},
 	{"pwrite fails", aTracer, injected(first, nobody, "pwrite64", "error=EIO")},
@@ -42,13 +42,13 @@ func first(c *group) *process { return c.members[0] }
 func starve(c *group) {
 	c.h.diskIsFull()
 	srv := c.members[0].srv
-	_, have := srv.descriptors()
+	_, have := descriptors(srv.Cmd.Process.Pid)
 	var old unix.Rlimit
-	c.must(unix.Prlimit(srv.pid(), unix.RLIMIT_NOFILE, nil, &old))
+	c.must(unix.Prlimit(srv.Cmd.Process.Pid, unix.RLIMIT_NOFILE, nil, &old))
 	few := unix.Rlimit{Cur: uint64(have + c.s.rng.IntN(4)), Max: old.Max}
-	c.must(unix.Prlimit(srv.pid(), unix.RLIMIT_NOFILE, &few, nil))
+	c.must(unix.Prlimit(srv.Cmd.Process.Pid, unix.RLIMIT_NOFILE, &few, nil))
 	c.s.pause(3 * time.Second)
-	c.must(unix.Prlimit(srv.pid(), unix.RLIMIT_NOFILE, &old, nil))
+	c.must(unix.Prlimit(srv.Cmd.Process.Pid, unix.RLIMIT_NOFILE, &old, nil))
 }
 
 // crowd makes connections that stop within a command, and drops them.

@@ -21,7 +21,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
+	"github.com/beanpole-mq/beanpole/internal/test/netns"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -93,28 +95,28 @@ type process struct {
 	c       *group
 	dir     string
 	program string
-	args    []string // of the server, beside those that all have
-	shell   string   // a command of the shell before it is started
-	socket  *os.File // it inherits that one, which listens at clients; nil: it opens its own
-	host    *host    // nil: this machine
-	clients string   // address of clients
-	addr    string   // of other members
-	moves   int      // how often that has changed
-	srv     *server
+	args    []string    // of the server, beside those that all have
+	shell   string      // a command of the shell before it is started
+	socket  *os.File    // it inherits that one, which listens at clients; nil: it opens its own
+	host    *netns.Host // nil: this machine
+	clients string      // address of clients
+	addr    string      // of other members
+	moves   int         // how often that has changed
+	srv     *exectest.Process
 }
 
 // newGroup starts three members, of which the first has the journal of a single server. So all others need a copy of that
 // besides the log.
 func newGroup(s *soak) *group {
 	c := &group{s: s, h: newHistory()}
-	if isIsolated() {
+	if netns.Isolated() {
 		c.network = newNetwork(s.t)
 	}
 	for i := range 3 {
 		p := &process{c: c, dir: filepath.Join(c.disk(), fmt.Sprintf("member%d", i)), program: s.program, args: []string{"-s", "20000"}}
 		if c.network != nil {
 			p.host = c.network.add()
-			p.clients = p.host.ip + ":11300"
+			p.clients = p.host.Addr + ":11300"
 		} else {
 			p.clients = freeAddress(s.t)
 		}
@@ -160,7 +162,7 @@ func (p *process) move() {
 		return
 	}
 	p.moves++
-	p.addr = fmt.Sprintf("%s:%d", p.host.ip, 11400+p.moves)
+	p.addr = fmt.Sprintf("%s:%d", p.host.Addr, 11400+p.moves)
 }
 
 // fillQueue puts jobs into the queue of a single server, whose journal it leaves.
@@ -254,7 +256,7 @@ func (p *process) start() (err error) {
 		program, args = "sh", append([]string{"-c", p.shell + `; exec "$0" "$@"`, program}, args...)
 	}
 	if p.host != nil {
-		program, args = p.host.command(program, args...)
+		program, args = p.host.Command(program, args...)
 	}
 	p.srv, err = start(program, args, env, files...)
 	return err
@@ -287,22 +289,12 @@ func (p *process) stats() map[string]string {
 	return dict
 }
 
-func (p *process) kill() {
-	p.srv.cmd.Process.Kill()
-	<-p.srv.exited
-}
+func (p *process) kill() { p.srv.Kill() }
 
 // terminate stops the member in an orderly way.
 func (p *process) terminate() {
-	p.srv.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-p.srv.exited:
-	case <-time.After(patience):
-		p.c.s.t.Errorf("a member does not stop\n%s", p.srv.log.end())
-		p.kill()
-	}
-	if code := p.srv.cmd.ProcessState.ExitCode(); code != 0 {
-		p.c.s.t.Errorf("a member ends with code %d\n%s", code, p.srv.log.end())
+	if err := p.srv.Stop(); err != nil {
+		p.c.s.t.Error(err)
 	}
 }
 
@@ -335,14 +327,14 @@ func (c *group) stop() {
 		}
 	}
 	for _, p := range c.members {
-		if p.srv != nil && p.srv.alive() {
-			p.srv.cmd.Process.Signal(syscall.SIGCONT)
+		if p.srv != nil && p.srv.Alive() {
+			p.srv.Cmd.Process.Signal(syscall.SIGCONT)
 			p.terminate()
 		}
 	}
 	if c.s.t.Failed() {
 		for _, p := range c.members {
-			c.s.t.Logf("the log of %s:\n%s", p.addr, p.srv.log.end())
+			c.s.t.Logf("the log of %s:\n%s", p.addr, p.srv.Log.End())
 		}
 	}
 }
@@ -369,7 +361,7 @@ func (p *process) status() (st groupStatus, ok bool) {
 // leaderBut returns the member that leads, as another one than p says, or nil.
 func (c *group) leaderBut(p *process) *process {
 	for _, asked := range c.members {
-		if asked == p || asked.srv == nil || !asked.srv.alive() {
+		if asked == p || asked.srv == nil || !asked.srv.Alive() {
 			continue
 		}
 		st, ok := asked.status()

@@ -7,11 +7,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/test/conformance"
+	"github.com/beanpole-mq/beanpole/internal/test/netns"
 	"github.com/beanpole-mq/beanpole/internal/test/parallel"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -130,7 +132,7 @@ func TestDescriptors(t *testing.T) {
 	}
 	for range 10 { // half a MB each time
 		if !k.talk(repeat(request{verb: "put"}, 400)...) {
-			t.Fatalf("no answer\n%s", p.srv.log.end())
+			t.Fatalf("no answer\n%s", p.srv.Log.End())
 		}
 	}
 	c.h.check(t)
@@ -159,20 +161,20 @@ func TestMemoryComesBack(t *testing.T) {
 		}
 	}
 	const much = 60 << 20
-	until(t, "half puts take memory", func() bool { return p.srv.resident() > much })
+	until(t, "half puts take memory", func() bool { return resident(p.srv.Cmd.Process.Pid) > much })
 	// The server gives memory back every few seconds. What it holds now must not
 	// be what it expects to hold.
 	time.Sleep(6 * time.Second)
 	for _, nc := range all {
 		nc.Close()
 	}
-	until(t, "it is given back", func() bool { return p.srv.resident() < much/2 })
+	until(t, "it is given back", func() bool { return resident(p.srv.Cmd.Process.Pid) < much/2 })
 }
 
 // newSingle is a single server, which is not started yet.
 func newSingle(s *soak) *group {
 	c := &group{s: s, h: newHistory()}
-	if isIsolated() {
+	if netns.Isolated() {
 		c.network = newNetwork(s.t)
 	}
 	p := &process{c: c, dir: filepath.Join(c.disk(), "journal"), program: s.program, clients: freeAddress(s.t)}
@@ -215,15 +217,15 @@ func (c *group) life(args []string, faults []fault, kill bool) {
 	} else {
 		c.load.end()
 		until(c.s.t, "a server without clients has given back what they took", func() bool {
-			sockets, all := p.srv.descriptors()
-			return sockets <= 1 && all < 60 && p.srv.resident() < 400<<20
+			sockets, all := descriptors(p.srv.Cmd.Process.Pid)
+			return sockets <= 1 && all < 60 && resident(p.srv.Cmd.Process.Pid) < 400<<20
 		})
 		p.terminate()
 		c.run("journal", "check", p.dir)
 	}
 	for _, text := range []string{"panic:", "fatal error:", "DATA RACE"} {
-		if p.srv.log.says(text) {
-			c.s.t.Fatalf("the server panicked\n%s", p.srv.log.String())
+		if strings.Contains(p.srv.Log.String(), text) {
+			c.s.t.Fatalf("the server panicked\n%s", p.srv.Log.String())
 		}
 	}
 }

@@ -3,7 +3,6 @@ package browser
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"flag"
 	"fmt"
 	"net"
@@ -21,6 +20,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
+	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
@@ -52,8 +52,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience is how long anything may take: the machine may be busy.
-const patience = 2 * time.Minute
+const patience = exectest.Patience
 
 // A server is the real program.
 type server struct {
@@ -85,26 +84,16 @@ func (s *server) restart() {
 	s.t.Helper()
 	cmd := exec.Command(program, append([]string{"-l", "127.0.0.1", "-p", port(s.port), "--admin", s.admin}, s.args...)...)
 	cmd.Stderr = testLog{s.t}
-	if err := cmd.Start(); err != nil {
+	p, err := exectest.Start(cmd)
+	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.conn = nil
-	s.stop = sync.OnceFunc(func() { cmd.Process.Signal(os.Interrupt); cmd.Wait() })
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		if r, err := anyCertificate.Get(s.scheme + "://" + s.admin + "/readyz"); err == nil {
-			r.Body.Close()
-			if r.StatusCode == http.StatusOK {
-				return
-			}
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatal("the server does not become ready")
-		}
+	s.stop = sync.OnceFunc(func() { p.Stop() })
+	if _, err := p.Await("msg=ready"); err != nil {
+		s.t.Fatal(err)
 	}
 }
-
-// anyCertificate asks servers whose certificates nobody has signed.
-var anyCertificate = http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 
 type testLog struct{ t *testing.T }
 

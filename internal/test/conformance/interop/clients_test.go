@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -117,9 +116,11 @@ func stunnel(t *testing.T, addr string, s side) string {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l := newLog()
-	background(t, l, "stunnel", file)
-	return l.await(t, regexp.MustCompile(`bound to (127\.0\.0\.1:\d+)`))[1]
+	bound, err := background(t, nil, "stunnel", file).Await(`bound to (127\.0\.0\.1:\d+)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bound[1]
 }
 
 // say sends text and returns all that comes back.

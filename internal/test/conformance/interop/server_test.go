@@ -1,19 +1,19 @@
 package interop
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/test/conformance"
+	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 	"github.com/beanpole-mq/beanpole/internal/test/parallel"
 )
@@ -39,8 +39,8 @@ func need(t *testing.T, program string) {
 
 // A server is a process of beanpole.
 type server struct {
-	addrs []string // in the order of its listeners
-	log   *log     // with -interop.follower also that of the other members
+	addrs []string     // in the order of its listeners
+	log   exectest.Log // with -interop.follower also that of the other members
 }
 
 // serve starts a server with a configuration for the length of the test.
@@ -54,30 +54,30 @@ func serve(t *testing.T, config string) *server {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &server{log: newLog()}
+	s := new(server)
 	args := []string{"--config", file}
 	if *follower {
-		args = append(args, "-b", joinCluster(t, s.log, program, args))
+		args = append(args, "-b", s.joinCluster(t, program, args))
 	}
 	own := s.run(t, program, args)
-	for _, m := range regexp.MustCompile(`msg=listening address=(\S+)`).FindAllStringSubmatch(own.String(), -1) {
+	for _, m := range regexp.MustCompile(`msg=listening address=(\S+)`).FindAllStringSubmatch(own, -1) {
 		s.addrs = append(s.addrs, m[1])
 	}
 	return s
 }
 
 // run starts a process until it is ready, and returns its own log.
-func (s *server) run(t *testing.T, program string, args []string) *log {
+func (s *server) run(t *testing.T, program string, args []string) string {
 	t.Helper()
-	own := newLog()
-	own.all = s.log
-	background(t, own, program, args...)
-	own.await(t, regexp.MustCompile(`msg=ready`))
-	return own
+	p := background(t, &s.log, program, args...)
+	if _, err := p.Await(`msg=ready`); err != nil {
+		t.Fatal(err)
+	}
+	return p.Log.String()
 }
 
 // joinCluster starts two members of a cluster with the same arguments, and returns the directory of a third one.
-func joinCluster(t *testing.T, all *log, program string, args []string) (dir string) {
+func (s *server) joinCluster(t *testing.T, program string, args []string) (dir string) {
 	t.Helper()
 	command := func(args ...string) []byte {
 		var text []byte
@@ -102,7 +102,6 @@ func joinCluster(t *testing.T, all *log, program string, args []string) (dir str
 	home, leader := t.TempDir(), listen()
 	first, token := filepath.Join(home, "0"), filepath.Join(home, "token")
 	command("init", first, "--listen", leader)
-	s := &server{log: all}
 	s.run(t, program, append(args, "-b", first))
 	for i := range 2 {
 		if dir != "" {
@@ -118,75 +117,22 @@ func joinCluster(t *testing.T, all *log, program string, args []string) (dir str
 	return dir
 }
 
-// background runs a program until the end of the test. What it says is added to its log.
-func background(t *testing.T, l *log, program string, args ...string) {
+// background runs a program until the end of the test. What it says is in a log of others, too.
+func background(t *testing.T, all io.Writer, program string, args ...string) *exectest.Process {
 	t.Helper()
 	cmd := exec.Command(program, args...)
-	cmd.Stdout, cmd.Stderr = l, l
-	if err := cmd.Start(); err != nil {
+	cmd.Stderr = all
+	p, err := exectest.Start(cmd)
+	if err != nil {
 		t.Fatal(err)
 	}
-	exited := make(chan struct{})
-	go func() {
-		cmd.Wait()
-		close(exited)
-	}()
 	t.Cleanup(func() {
-		cmd.Process.Kill()
-		<-exited
+		p.Kill()
 		if t.Failed() {
-			t.Logf("[log of %s]\n%s", filepath.Base(program), l)
+			t.Logf("[log of %s]\n%s", filepath.Base(program), &p.Log)
 		}
 	})
-}
-
-// A log is what a process has written so far.
-type log struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-	more chan struct{} // closed and replaced when there is more
-	all  *log          // nil, or one that gets the same
-}
-
-func newLog() *log { return &log{more: make(chan struct{})} }
-
-func (l *log) Write(b []byte) (int, error) {
-	if l.all != nil {
-		l.all.Write(b)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	close(l.more)
-	l.more = make(chan struct{})
-	return l.text.Write(b)
-}
-
-func (l *log) String() string {
-	text, _ := l.look()
-	return text
-}
-
-func (l *log) look() (string, <-chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String(), l.more
-}
-
-// await waits until the log matches, and returns the match.
-func (l *log) await(t *testing.T, re *regexp.Regexp) []string {
-	t.Helper()
-	timeout := time.After(patience)
-	for {
-		text, more := l.look()
-		if m := re.FindStringSubmatch(text); m != nil {
-			return m
-		}
-		select {
-		case <-more:
-		case <-timeout:
-			t.Fatalf("nothing in the log matches %v:\n%s", re, strings.TrimSpace(text))
-		}
-	}
+	return p
 }
 
 // buildDir holds the binary that build made; TestMain removes it.

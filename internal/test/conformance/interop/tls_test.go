@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 )
 
 // life is the life of the first job of a server, and what comes back.
@@ -91,7 +92,9 @@ func TestTLS(t *testing.T) {
 						t.Errorf("the replies are %q, want %q (%v)", got, test.replies, err)
 					}
 					if test.reason != "" {
-						s.log.await(t, regexp.MustCompile("refused.*"+regexp.QuoteMeta(test.reason)))
+						if _, err := s.log.Await("refused.*" + regexp.QuoteMeta(test.reason)); err != nil {
+							t.Error(err)
+						}
 					}
 				})
 			}
@@ -116,21 +119,25 @@ func TestRenegotiation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := newLog()
-		cmd.Stdout, cmd.Stderr = said, said
-		if err := cmd.Start(); err != nil {
+		p, err := exectest.Start(cmd)
+		if err != nil {
 			t.Fatal(err)
 		}
+		await := func(expr string) {
+			if _, err := p.Await(expr); err != nil {
+				t.Fatal(err)
+			}
+		}
 		io.WriteString(stdin, "list-tube-used\n")
-		said.await(t, regexp.MustCompile("USING default"))
+		await("USING default")
 		io.WriteString(stdin, test.ask) // a line of its own is an order to s_client
-		said.await(t, regexp.MustCompile(test.said))
+		await(test.said)
 		io.WriteString(stdin, "list-tube-used\nquit\n")
-		said.await(t, regexp.MustCompile("(?s)"+test.said+".*"+test.also))
+		await("(?s)" + test.said + ".*" + test.also)
 		stdin.Close()
-		cmd.Wait()
-		if n := strings.Count(said.String(), "USING default"); n != map[string]int{"1.2": 1, "1.3": 2}[version] {
-			t.Errorf("TLS %s: %d answers:\n%s", version, n, said)
+		<-p.Exited
+		if n := strings.Count(p.Log.String(), "USING default"); n != map[string]int{"1.2": 1, "1.3": 2}[version] {
+			t.Errorf("TLS %s: %d answers:\n%s", version, n, &p.Log)
 		}
 	}
 	if got, err := goTLS(t, s.addrs[0], life, side{ca: p.trusted.File, version: "1.3"}); got != lifeReplies {

@@ -1,0 +1,165 @@
+// Package exectest runs programs beside a test, and waits for what they say.
+package exectest
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os/exec"
+	"regexp"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Patience is how long anything may take that must happen: the machine may be busy.
+const Patience = 2 * time.Minute
+
+// A Process is a program that has been started.
+type Process struct {
+	Cmd    *exec.Cmd
+	Log    Log           // what it writes to standard output and standard error
+	Exited chan struct{} // closed when it has ended and Log is complete
+}
+
+// Start starts a program. An output that cmd has already gets what is written there, too.
+func Start(cmd *exec.Cmd) (*Process, error) {
+	p := &Process{Cmd: cmd, Exited: make(chan struct{})}
+	for _, w := range []*io.Writer{&cmd.Stdout, &cmd.Stderr} {
+		if *w == nil {
+			*w = &p.Log
+		} else {
+			*w = io.MultiWriter(&p.Log, *w)
+		}
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		cmd.Wait()
+		close(p.Exited)
+	}()
+	return p, nil
+}
+
+// Alive reports whether the program has not ended.
+func (p *Process) Alive() bool {
+	select {
+	case <-p.Exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// Await waits until the log matches, and returns the first match with its groups.
+func (p *Process) Await(expr string) ([]string, error) {
+	m, err := p.Log.await(expr, p.Exited)
+	if err != nil {
+		err = fmt.Errorf("%s (%v): %w", p.Cmd, p.Cmd.ProcessState, err)
+	}
+	return m, err
+}
+
+// Wait waits until the program has ended. One that does not end says what its goroutines wait for.
+func (p *Process) Wait() error {
+	select {
+	case <-p.Exited:
+	case <-time.After(Patience):
+		p.Cmd.Process.Signal(syscall.SIGQUIT)
+		<-p.Exited
+		return fmt.Errorf("%s does not end\n%s", p.Cmd, p.Log.End())
+	}
+	if !p.Cmd.ProcessState.Success() {
+		return fmt.Errorf("%s has ended with %v\n%s", p.Cmd, p.Cmd.ProcessState, p.Log.End())
+	}
+	return nil
+}
+
+// Stop asks the program to end, as a service manager does, and waits until it has.
+func (p *Process) Stop() error {
+	p.Cmd.Process.Signal(syscall.SIGTERM)
+	return p.Wait()
+}
+
+// Kill ends the program, and returns when it is gone.
+func (p *Process) Kill() {
+	p.Cmd.Process.Kill()
+	<-p.Exited
+}
+
+// A Log is what programs have written so far, or the last megabyte of that.
+type Log struct {
+	mu   sync.Mutex
+	text []byte // of whole lines
+	part []byte // of a line
+	drop string
+	more chan struct{} // nil, or closed when there is more
+}
+
+func (l *Log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.part = append(l.part, b...)
+	for end := bytes.IndexByte(l.part, '\n') + 1; end > 0; end = bytes.IndexByte(l.part, '\n') + 1 {
+		if line := l.part[:end]; l.drop == "" || !bytes.Contains(line, []byte(l.drop)) {
+			l.text = append(l.text, line...)
+		}
+		l.part = l.part[end:]
+	}
+	l.text = l.text[max(0, len(l.text)-1<<20):]
+	if l.more != nil {
+		close(l.more)
+		l.more = nil
+	}
+	return len(b), nil
+}
+
+// Drop keeps no more lines that contain text.
+func (l *Log) Drop(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop = text
+}
+
+func (l *Log) String() string {
+	text, _ := l.look()
+	return text
+}
+
+// End returns the last lines.
+func (l *Log) End() string {
+	text := l.String()
+	return text[max(0, len(text)-4000):]
+}
+
+func (l *Log) look() (text string, more <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.more == nil {
+		l.more = make(chan struct{})
+	}
+	return string(l.text) + string(l.part), l.more
+}
+
+// Await is that of a process whose end nobody waits for.
+func (l *Log) Await(expr string) ([]string, error) { return l.await(expr, nil) }
+
+func (l *Log) await(expr string, exited <-chan struct{}) ([]string, error) {
+	re := regexp.MustCompile(expr)
+	for timeout := time.After(Patience); ; {
+		text, more := l.look()
+		if m := re.FindStringSubmatch(text); m != nil {
+			return m, nil
+		}
+		select {
+		case <-more:
+		case <-exited:
+			if exited = nil; l.String() == text {
+				return nil, fmt.Errorf("has ended without writing %s\n%s", expr, l.End())
+			}
+		case <-timeout:
+			return nil, fmt.Errorf("has not written %s\n%s", expr, l.End())
+		}
+	}
+}

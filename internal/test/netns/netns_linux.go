@@ -1,0 +1,115 @@
+// Package netns gives a test machines of its own, as far as the network knows: namespaces with an address each. Nothing of the
+// real machine is changed, and the test need not be root.
+package netns
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const isolatedEnv = "TEST_IS_ISOLATED"
+
+// Isolated reports whether the test runs in namespaces of its own.
+func Isolated() bool { return os.Getenv(isolatedEnv) != "" }
+
+// Isolate runs the test again, as root in namespaces of its own for users, networks and mounts, with these arguments besides. It returns an
+// error if that is not possible: if the commands of try, which the shell runs there, do not succeed.
+func Isolate(t *testing.T, try string, args ...string) error {
+	t.Helper()
+	if out, err := root("sh", "-ec", "command -v nsenter; ip link set lo up\n"+try).CombinedOutput(); err != nil {
+		return errors.Join(err, errors.New(string(out)))
+	}
+	cmd := root(os.Args[0], append(os.Args[1:len(os.Args):len(os.Args)], append(args, "-test.run=^"+t.Name()+"$", "-test.v", "-test.count=1", "-test.testlogfile=")...)...)
+	cmd.Env = append(os.Environ(), isolatedEnv+"=1")
+	out, w := io.Pipe()
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { w.CloseWithError(cmd.Wait()) }() // nil: the end of what is read
+	lines := bufio.NewScanner(out)
+	for lines.Buffer(nil, 1<<20); lines.Scan(); {
+		t.Log(lines.Text())
+	}
+	if err := lines.Err(); err != nil {
+		t.Error(err)
+	}
+	return nil
+}
+
+// root returns a command that is root in namespaces of its own.
+func root(program string, args ...string) *exec.Cmd {
+	cmd := exec.Command(program, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Unshareflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | syscall.CLONE_NEWNS,
+		Pdeathsig:    syscall.SIGKILL,
+		UidMappings:  []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+		GidMappings:  []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+	}
+	return cmd
+}
+
+// IP configures the network of the test.
+func IP(t *testing.T, command string) {
+	t.Helper()
+	run(t, "ip", strings.Fields(command)...)
+}
+
+func run(t *testing.T, program string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %q: %v\n%s", program, args, err, out)
+	}
+}
+
+// A Host is a machine.
+type Host struct {
+	t      *testing.T
+	Holder int // the id of a process whose namespace it is
+	Addr   string
+}
+
+// NewHost makes a machine that stays until the end of the test, whatever runs on it. Its device eth0, which has the address,
+// of the network of that many bits, is linked to a device of the test.
+func NewHost(t *testing.T, device, addr string, bits int) *Host {
+	t.Helper()
+	holder := exec.Command("cat")
+	holder.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNET}
+	end, err := holder.StdinPipe()
+	if err == nil {
+		err = holder.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		end.Close()
+		holder.Wait()
+	})
+	h := &Host{t: t, Holder: holder.Process.Pid, Addr: addr}
+	IP(t, "link add name "+device+" type veth peer name eth0 netns "+strconv.Itoa(h.Holder))
+	IP(t, "link set "+device+" up")
+	h.IP("link set lo up")
+	h.IP("addr add " + addr + "/" + strconv.Itoa(bits) + " dev eth0")
+	h.IP("link set eth0 up")
+	return h
+}
+
+// IP configures the network of the machine.
+func (h *Host) IP(command string) {
+	h.t.Helper()
+	program, args := h.Command("ip", strings.Fields(command)...)
+	run(h.t, program, args...)
+}
+
+// Command returns how a program is run on the machine. The process is that of the program.
+func (h *Host) Command(program string, args ...string) (string, []string) {
+	return "nsenter", append([]string{"-t", strconv.Itoa(h.Holder), "-n", "--", program}, args...)
+}
