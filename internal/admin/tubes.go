@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/api"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
@@ -93,16 +94,5 @@ func (t *tubeSnapshot) backlog() uint64 { return t.Ready + t.Buried }
 // compareUse puts the busiest tube first, of those that are in use. What it compares hardly
 // changes from one scrape to the next, so that a tube keeps its place.
 func (t *tubeSnapshot) compareUse(other *tubeSnapshot) int {
-	unused := func(t *tubeSnapshot) int {
-		if t.jobs()+t.Using+t.Watching > 0 {
-			return 0
-		}
-		return 1
-	}
-	return cmp.Or(cmp.Compare(unused(t), unused(other)), cmp.Compare(other.everHad(), t.everHad()), strings.Compare(t.name, other.name))
+	return cmp.Or(api.CompareUse(&t.TubeStats, &other.TubeStats), strings.Compare(t.name, other.name))
 }
-
-func (t *tubeSnapshot) jobs() uint64 { return t.backlog() + t.Reserved + t.Delayed }
-
-// everHad returns how many jobs the tube has had. Those of a journal that was read count, too.
-func (t *tubeSnapshot) everHad() uint64 { return max(t.TotalJobs, t.jobs()) }

@@ -74,25 +74,18 @@ func (h *history) rates(column string) map[string]int64 {
 	return known
 }
 
-// CompareTubes puts first the tubes that matter most: those with a backlog, then those that are in
-// use, then others; among these the ones that have had the most jobs. So a tube keeps its place.
-func CompareTubes(a, b *engine.TubeStats) int {
-	return cmp.Or(cmp.Compare(urgency(b), urgency(a)), cmp.Compare(weight(b), weight(a)))
+// compareTubes puts first the tubes that matter most: those with a backlog, then as CompareUse does.
+func compareTubes(a, b *tubes.Tube) int {
+	backlog := func(t *tubes.Tube) int { return int(min(t.Ready+t.Buried, 1)) }
+	return cmp.Or(cmp.Compare(backlog(b), backlog(a)), CompareUse(&a.TubeStats, &b.TubeStats), cmp.Compare(a.Name, b.Name))
 }
 
-func urgency(t *engine.TubeStats) int {
-	switch {
-	case t.Ready+t.Buried > 0:
-		return 2
-	case t.Reserved+t.Delayed+t.Using+t.Watching > 0:
-		return 1
-	}
-	return 0
-}
-
-// weight is how many jobs the tube has had. Those of a journal that was read count, too.
-func weight(t *engine.TubeStats) uint64 {
-	return max(t.TotalJobs, t.Ready+t.Reserved+t.Delayed+t.Buried)
+// CompareUse puts first the tubes that are in use; among these, and among the others, the ones that have had the most
+// jobs, those of a journal that was read included. So a tube keeps its place.
+func CompareUse(a, b *engine.TubeStats) int {
+	jobs := func(t *engine.TubeStats) uint64 { return t.Ready + t.Reserved + t.Delayed + t.Buried }
+	used := func(t *engine.TubeStats) uint64 { return min(jobs(t)+t.Using+t.Watching, 1) }
+	return cmp.Or(cmp.Compare(used(b), used(a)), cmp.Compare(max(b.TotalJobs, jobs(b)), max(a.TotalJobs, jobs(a))))
 }
 
 // sampleTubes takes a sample of each tube that is remembered, and now and then looks at all tubes for
@@ -107,9 +100,7 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 		h.looked = unix
 	}
 	h.mu.Unlock()
-	most := list.First[tubes.Tube]{N: tubesKept, Compare: func(a, b tubes.Tube) int {
-		return cmp.Or(CompareTubes(&a.TubeStats, &b.TubeStats), cmp.Compare(a.Name, b.Name))
-	}}
+	most := list.First[tubes.Tube]{N: tubesKept, Compare: func(a, b tubes.Tube) int { return compareTubes(&a, &b) }}
 	if tell(ctx, func(t *tubes.Tube) { most.Show(*t) }) != nil {
 		return // nobody knows which tubes are gone
 	}
