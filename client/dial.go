@@ -6,12 +6,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"slices"
-	"syscall"
-	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -28,65 +25,11 @@ func dial(ctx context.Context, addr *address, opt *Options) (net.Conn, error) {
 		config.ServerName = addr.host
 	}
 	encrypted := tls.Client(nc, config)
-	if err := handshake(ctx, encrypted, addr, opt); err != nil {
+	if err := encrypted.HandshakeContext(ctx); err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("TLS: %w", err)
 	}
 	return encrypted, nil
-}
-
-// silence is how long a server may be silent in a handshake before it is asked whether
-// it speaks the protocol without encryption.
-const silence = time.Second
-
-// handshake makes a connection encrypted. A server without TLS takes the first message
-// of the handshake for a part of a command and waits for the rest of its line, or it
-// closes the connection. So one that is silent, or closes, is asked on a connection of
-// its own whether it speaks the protocol as it is; a server with TLS sees one more
-// connection that it has to refuse.
-func handshake(ctx context.Context, nc *tls.Conn, addr *address, opt *Options) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	plain := make(chan bool, 1)
-	ask := time.AfterFunc(silence, func() {
-		answers := speaksPlain(ctx, addr, opt)
-		if answers {
-			cancel() // the handshake cannot succeed
-		}
-		plain <- answers
-	})
-	err := nc.HandshakeContext(ctx)
-	silent := !ask.Stop()
-	_, garbled := errors.AsType[tls.RecordHeaderError](err)
-	switch {
-	case err == nil && silent:
-		cancel()
-		<-plain
-		return nil
-	case garbled, silent && <-plain, !silent && hungUp(err) && speaksPlain(ctx, addr, opt):
-		return ErrNotTLS
-	}
-	return err
-}
-
-// hungUp reports whether an error is that of a connection which the server has closed.
-func hungUp(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
-}
-
-// speaksPlain reports whether a server answers a command that is not encrypted.
-func speaksPlain(ctx context.Context, addr *address, opt *Options) bool {
-	ctx, cancel := context.WithTimeout(ctx, DefaultDialTimeout)
-	defer cancel()
-	nc, err := opt.Dial(ctx, addr.network, addr.addr)
-	if err != nil {
-		return false
-	}
-	defer nc.Close()
-	defer context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })()
-	s := newStream(nc, 0)
-	_, err = nc.Write(wire.AppendCommand(nil, &wire.Command{Op: wire.ListTubeUsed}))
-	return err == nil && s.read(new(wire.Reply)) == nil
 }
 
 var errDialTimeout = fmt.Errorf("connecting took too long: %w", os.ErrDeadlineExceeded)

@@ -76,10 +76,6 @@ var (
 	// no new one could be made in time. The cause is wrapped too.
 	ErrDisconnected = errors.New("no connection")
 
-	// ErrNotTLS: [Options].TLS is set, and the server speaks the protocol without
-	// encryption. The error is also [ErrDisconnected].
-	ErrNotTLS = errors.New("the server does not speak TLS")
-
 	// ErrOutcomeUnknown: the connection was lost after the whole command was
 	// sent and before its reply came. The server may have done it or not.
 	// The client sends such a command again only if doing it twice has the same effect

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -29,7 +28,7 @@ import (
 // code. A failure is one line on stderr that begins with "beanpole: ".
 func Run(version string, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot(version)
-	root.SetArgs(withCommand(root, args))
+	root.SetArgs(withCommand(args))
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -48,23 +47,12 @@ func Run(version string, args []string, stdin io.Reader, stdout, stderr io.Write
 // lastLines is how long the reader of the server's log may take for the lines before the exit.
 const lastLines = time.Second
 
-// withCommand makes the bare command line, which is beanstalkd's, that of serve. Options
-// of a command may come before it.
-func withCommand(root *cobra.Command, args []string) []string {
-	if n := queue.LeadingOptions(args); n > 0 && n < len(args) && hasOptions(root, args[n]) {
-		return slices.Concat(args[n:n+1], args[:n], args[n+1:])
-	}
+// withCommand makes the bare command line, which is beanstalkd's, that of serve.
+func withCommand(args []string) []string {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") && args[0] != "--help" && args[0] != "-h" {
 		return append([]string{"serve"}, args...)
 	}
 	return args
-}
-
-// hasOptions reports whether a word is a command with the options that say where the
-// server is.
-func hasOptions(root *cobra.Command, word string) bool {
-	cmd, _, err := root.Find([]string{word})
-	return err == nil && cmd != root && cmd.Flags().Lookup("server-timeout") != nil
 }
 
 // newRoot returns all commands.

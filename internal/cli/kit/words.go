@@ -129,6 +129,7 @@ func command(e *client.Error) string {
 func (o *Connection) disconnected(e *client.Error) string {
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](e)
 	name, otherName := errors.AsType[x509.HostnameError](e)
+	_, garbled := errors.AsType[tls.RecordHeaderError](e)
 	_, alert := errors.AsType[tls.AlertError](e)
 	if op, ok := errors.AsType[*net.OpError](e); ok && op.Op == "remote error" {
 		alert = true
@@ -136,7 +137,7 @@ func (o *Connection) disconnected(e *client.Error) string {
 	switch {
 	case errors.Is(e, syscall.ECONNREFUSED), errors.Is(e, fs.ErrNotExist):
 		return "there is no server at " + e.Addr + " now"
-	case errors.Is(e, client.ErrNotTLS):
+	case garbled:
 		return e.Addr + " does not speak TLS: leave out --tls and what begins with it"
 	case unknown:
 		return "the certificate of " + e.Addr + " is of an authority that is not trusted; --tls-ca says which one to trust"
@@ -148,8 +149,11 @@ func (o *Connection) disconnected(e *client.Error) string {
 		return e.Addr + " does not answer in TLS; if it does not speak that, leave out --tls and what begins with it"
 	case errors.Is(e, io.EOF), errors.Is(e, io.ErrUnexpectedEOF), errors.Is(e, syscall.ECONNRESET), errors.Is(e, syscall.EPIPE):
 		text := e.Addr + " has closed the connection; the reason is in its log: perhaps it has --max-connections-per-address clients of yours"
-		if !o.Encrypted() {
+		switch {
+		case !o.Encrypted():
 			text += "; if it speaks TLS only, use --tls"
+		case e.Verb == "connect":
+			text += "; if it does not speak TLS, leave out --tls and what begins with it"
 		}
 		return text
 	}

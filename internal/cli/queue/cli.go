@@ -1,10 +1,7 @@
 package queue
 
 import (
-	"strings"
-
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // Commands returns all commands of this package, in the groups of Groups.
@@ -28,32 +25,6 @@ func Commands() []*cobra.Command {
 func HasOption(name string) bool {
 	flags := newPing().Flags()
 	return flags.Lookup(name) != nil || len(name) == 1 && flags.ShorthandLookup(name) != nil
-}
-
-// LeadingOptions returns how many arguments at the beginning are options that all commands
-// have, with their values.
-func LeadingOptions(args []string) int {
-	flags := newPing().Flags()
-	n := 0
-	for n < len(args) {
-		var f *pflag.Flag
-		name, _, valued := strings.Cut(args[n], "=")
-		switch {
-		case strings.HasPrefix(name, "--"):
-			f = flags.Lookup(name[2:])
-		case len(name) > 1 && name[0] == '-':
-			f = flags.ShorthandLookup(name[1:2])
-			valued = len(args[n]) > 2
-		}
-		if f == nil {
-			break
-		}
-		n++
-		if !valued && f.NoOptDefVal == "" {
-			n++ // its value
-		}
-	}
-	return min(n, len(args))
 }
 
 // Groups returns the groups of the commands, with their titles.

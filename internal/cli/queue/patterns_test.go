@@ -2,7 +2,6 @@ package queue
 
 import (
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -20,17 +19,6 @@ func TestPatterns(t *testing.T) {
 		got := fitting(pattern, all)
 		if !slices.Equal(got, want) {
 			t.Errorf("%s fits %q, want %q", pattern, got, want)
-		}
-	}
-}
-
-func TestLeadingOptions(t *testing.T) {
-	for line, want := range map[string]int{
-		"tubes": 0, "--addr x tubes": 2, "--addr=x tubes": 1, "-a x tubes": 2, "-ax tubes": 1, "--tls --json tubes": 2,
-		"--tls=false --token t tubes -n 1": 3, "-b dir": 0, "--addr x -b dir": 2, "--addr": 1, "-": 0, "": 0,
-	} {
-		if got := LeadingOptions(strings.Fields(line)); got != want {
-			t.Errorf("%q begins with %d, want %d", line, got, want)
 		}
 	}
 }
