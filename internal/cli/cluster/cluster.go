@@ -74,3 +74,11 @@ const patience = 30 * time.Second
 func withPatience(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(cmd.Context(), patience, fmt.Errorf("the cluster has not answered within %v", patience))
 }
+
+// inTime returns an error, or that the cluster has not answered where that is why.
+func inTime(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

@@ -224,7 +224,7 @@ func (j *joining) run(cmd *cobra.Command, dir, addr string, inPlaceOf uint64) er
 	defer cancel()
 	joined, err := control.Join(ctx, addr, t, j.listen, inPlaceOf)
 	if err != nil {
-		return fmt.Errorf("join at %s: %w", addr, err)
+		return fmt.Errorf("join at %s: %w", addr, inTime(ctx, err))
 	}
 	if err := settle(dir, j.listen, joined); err != nil {
 		return kit.WithCode(kit.ExitJournal, err)

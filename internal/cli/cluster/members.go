@@ -39,7 +39,7 @@ with the highest entry.
 		defer cancel()
 		s, err := ask(ctx, cmd, args, &target)
 		if err != nil {
-			return err
+			return inTime(ctx, err)
 		}
 		if err := printStatus(cmd.OutOrStdout(), s, asJSON); err != nil {
 			return err
@@ -132,10 +132,7 @@ func change(cmd *cobra.Command, dir string, r control.Request) error {
 	ctx, cancel := withPatience(cmd)
 	defer cancel()
 	_, err = control.Ask[struct{}](ctx, d, r)
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	return err
+	return inTime(ctx, err)
 }
 
 func newRemove() *cobra.Command {

@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+)
+
+// A command that cannot be done says why, and ends with its exit code.
+func TestErrors(t *testing.T) {
+	t.Setenv("BEANPOLE_ADDR", "127.0.0.1:1")
+	member, damaged, binlogs := filepath.Join(t.TempDir(), "1"), filepath.Join(t.TempDir(), "2"), t.TempDir()
+	for _, dir := range []string{member, damaged} {
+		if err := execute(t, "init", dir, "--listen", "127.0.0.1:1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(damaged, "cluster", "log")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(binlogs, "binlog.1"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bad := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(bad, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		args string
+		code int
+		text string
+	}{
+		{"init " + t.TempDir(), kit.ExitUsage, "--listen is needed"},
+		{"init " + t.TempDir() + " --listen here", kit.ExitUsage, "--listen: "},
+		{"init " + member + " --listen 127.0.0.1:1", kit.ExitJournal, "member"},
+		{"init " + binlogs + " --listen 127.0.0.1:1", kit.ExitJournal, "has files of beanstalkd (binlog.1)"},
+		{"join " + t.TempDir() + " 127.0.0.1:1 --listen 127.0.0.1:2", kit.ExitUsage, "--join-token-file is needed"},
+		{"join " + t.TempDir() + " 127.0.0.1:1 --listen 127.0.0.1:2 --join-token-file " + bad, kit.ExitUsage, "--join-token-file " + bad},
+		{"join " + t.TempDir() + " 127.0.0.1:2 --bootstrap --listen 127.0.0.1:2", kit.ExitUsage, "this is to be the member at 127.0.0.1:2"},
+		{"join-token " + t.TempDir(), kit.ExitJournal, ""},
+		{"remove " + member + " x", kit.ExitUsage, `"x" is not the id of a member`},
+		{"status " + member + " -a 127.0.0.1:1", kit.ExitUsage, "want one directory, or -a ADDR"},
+		{"status", kit.ExitDisconnected, "no server at 127.0.0.1:1"},
+		{"status -a " + withoutMajority(t), kit.ExitFailure, "no majority is known"},
+		{"status --offline", kit.ExitUsage, "--offline wants a directory"},
+		{"status --offline " + member, 0, ""},
+		{"status --offline " + damaged, kit.ExitJournal, "the member cannot go on with this directory: "},
+	} {
+		err := execute(t, strings.Fields(x.args)...)
+		if err == nil {
+			if x.code != 0 {
+				t.Errorf("%s: no error, want code %d", x.args, x.code)
+			}
+			continue
+		}
+		if code := kit.ExitCode(err); code != x.code || !strings.Contains(err.Error(), x.text) {
+			t.Errorf("%s: code %d, %v; want code %d, %q", x.args, code, err, x.code, x.text)
+		}
+	}
+}
+
+// withoutMajority is the address of a member that tells of a cluster in which nobody leads.
+func withoutMajority(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		nc, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer nc.Close()
+		for lines := bufio.NewScanner(nc); lines.Scan(); {
+			reply := "UNKNOWN_COMMAND\r\n"
+			if lines.Text() == "stats" {
+				const stats = "---\ncluster-members: 0\ncluster-leader: 0\ncluster-member: 1\ncluster-term: 1\ncluster-quorum: \"no\"\n"
+				reply = fmt.Sprintf("OK %d\r\n%s\r\n", len(stats), stats)
+			}
+			nc.Write([]byte(reply))
+		}
+	}()
+	return l.Addr().String()
+}
+
+func execute(t *testing.T, args ...string) error {
+	t.Helper()
+	cmd := New()
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(args)
+	cmd.SetOut(new(bytes.Buffer))
+	return cmd.ExecuteContext(t.Context())
+}
+
+// What the cluster does not answer ends with words for that, and not with those of a context.
+func TestPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cmd := New()
+		cmd.SetContext(t.Context())
+		ctx, cancel := withPatience(cmd)
+		defer cancel()
+		<-ctx.Done()
+		if err := inTime(ctx, context.DeadlineExceeded); err.Error() != "the cluster has not answered within 30s" {
+			t.Error(err)
+		}
+	})
+}
