@@ -50,7 +50,7 @@ var arrows = map[string]string{
 	"internal/admin":           "internal/access internal/api internal/broker internal/certs internal/engine internal/health internal/engine/histogram internal/rights internal/server github.com/prometheus",
 	"internal/console":         "client/admin internal/access internal/decode internal/health internal/op internal/query",
 	"internal/query":           "",
-	"internal/decode":          "internal/op/jsonscan",
+	"internal/decode":          "internal/op/jsonscan github.com/tinylib/msgp",
 	"internal/api":             "client/admin internal/access internal/api/audit internal/api/list internal/api/task internal/api/tubes internal/broker internal/decode internal/engine internal/health internal/jobjson internal/op internal/op/jsonscan internal/policy internal/query internal/rights internal/server internal/wire",
 	"internal/api/audit":       "client/admin internal/access",
 	"internal/api/beanstalkd":  "client client/admin internal/api/audit internal/api/task internal/api/tubes internal/engine internal/jobjson internal/rights",
