@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"testing"
 
@@ -35,19 +34,13 @@ func TestMain(m *testing.M) {
 // built runs the tests with the binary there.
 type built struct{ *testing.M }
 
-func (b built) Run() int {
-	dir, err := os.MkdirTemp("", "beanpole")
-	if err != nil {
+func (b built) Run() (code int) {
+	var err error
+	if binary, err = conformance.Program(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "beanpole")
-	if err := conformance.Build(binary); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return parallel.M{M: b.M, Most: 8}.Run()
+	return conformance.Main(parallel.M{M: b.M, Most: 8})
 }
 
 func beanpole() Server {

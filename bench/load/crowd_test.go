@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
@@ -49,7 +50,7 @@ func runOnResponder(t *testing.T, r *responder, o Options) {
 }
 
 func TestIdleConnections(t *testing.T) {
-	addr, stop := startBeanstalkd(t)
+	addr := conformance.Beanstalkd(t)
 	o, err := Options{Addr: addr, Idle: 7}.withDefaults()
 	if err != nil {
 		t.Fatal(err)
@@ -71,9 +72,9 @@ func TestIdleConnections(t *testing.T) {
 	if err := c.verify(t.Context(), &o); err != nil {
 		t.Error(err)
 	}
-	stop()
+	c.idle[3].Close()
 	if err := c.verify(t.Context(), &o); err == nil || !strings.Contains(err.Error(), "idle connection: ") {
-		t.Errorf("error %v although the server has gone", err)
+		t.Errorf("error %v although one has not stayed open", err)
 	}
 }
 

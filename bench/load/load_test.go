@@ -6,14 +6,13 @@ import (
 	"math"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
@@ -35,41 +34,6 @@ func startResponder(t *testing.T) string {
 		}
 	})
 	return addr
-}
-
-// startBeanstalkd returns the address of a real beanstalkd that ends with the
-// test, and what ends it before. It is handed a socket that listens already, as
-// systemd does, so that nobody has to wait for it.
-func startBeanstalkd(t *testing.T) (addr string, stop func()) {
-	t.Helper()
-	path, err := exec.LookPath("beanstalkd")
-	if err != nil {
-		t.Skip("beanstalkd is not installed")
-	}
-	socket := filepath.Join(t.TempDir(), "s")
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.(*net.UnixListener).SetUnlinkOnClose(false)
-	defer l.Close()
-	f, err := l.(*net.UnixListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec "$0"`, path)
-	cmd.Env = append(os.Environ(), "LISTEN_FDS=1")
-	cmd.ExtraFiles = []*os.File{f}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	stop = sync.OnceFunc(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	t.Cleanup(stop)
-	return "unix:" + socket, stop
 }
 
 // loads are small runs that between them use every mix and every way to end.
@@ -155,13 +119,13 @@ func TestLoadsOnResponder(t *testing.T) {
 }
 
 func TestLoadsOnBeanstalkd(t *testing.T) {
-	addr, _ := startBeanstalkd(t)
+	addr := conformance.Beanstalkd(t)
 	runLoads(t, addr)
 }
 
 // A run leaves nothing in the tubes that it did not find there.
 func TestTubesAreEmptyAfterwards(t *testing.T) {
-	addr, _ := startBeanstalkd(t)
+	addr := conformance.Beanstalkd(t)
 	for _, mix := range []Mix{PutReserveDelete, PutDelete, Wake} {
 		o := Options{Addr: addr, Mix: mix, Connections: 4, Duration: 20 * time.Millisecond}
 		if mix != Wake {

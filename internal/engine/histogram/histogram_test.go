@@ -51,12 +51,3 @@ func TestRecordAllocs(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
-
-func BenchmarkRecord(b *testing.B) {
-	var h Histogram
-	v := int64(1)
-	for b.Loop() {
-		h.Record(v)
-		v = v*3 + 1
-	}
-}

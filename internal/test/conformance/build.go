@@ -6,9 +6,32 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
 const module = "github.com/beanpole-mq/beanpole"
+
+// builtIn is where Program has built our server; "" before.
+var builtIn string
+
+// Program is our server, built once for all tests of a package, whose TestMain calls Main.
+var Program = sync.OnceValues(func() (path string, err error) {
+	if builtIn, err = os.MkdirTemp("", "beanpole"); err != nil {
+		return "", err
+	}
+	path = filepath.Join(builtIn, "beanpole")
+	return path, Build(path)
+})
+
+// Main runs the tests of a package, and removes what Program has built.
+func Main(m interface{ Run() int }) int {
+	defer func() {
+		if builtIn != "" {
+			os.RemoveAll(builtIn)
+		}
+	}()
+	return m.Run()
+}
 
 // Build builds our server, for tests, also for those of another module. It looks at each
 // of its sources, as files of the test: so go test does not take from its cache what a

@@ -1,23 +1,6 @@
 package conformance
 
-import (
-	"os"
-	"path/filepath"
-	"sync"
-	"testing"
-)
-
-// buildDir holds the binary that build made; TestMain removes it.
-var buildDir string
-
-// build builds our server once for all tests that need it.
-var build = sync.OnceValues(func() (path string, err error) {
-	if buildDir, err = os.MkdirTemp("", "beanpole"); err != nil {
-		return "", err
-	}
-	path = filepath.Join(buildDir, "beanpole")
-	return path, Build(path)
-})
+import "testing"
 
 // beanpole returns our server, built from cmd/beanpole unless -server names
 // another program.
@@ -26,7 +9,7 @@ func beanpole(t *testing.T) Process {
 	if *serverPath != "" {
 		return Process{Path: *serverPath}
 	}
-	path, err := build()
+	path, err := Program()
 	if err != nil {
 		t.Fatal(err)
 	}

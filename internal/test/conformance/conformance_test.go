@@ -17,13 +17,7 @@ var (
 	only       = flag.String("transcript", "*", "with -record: the transcripts to record, a pattern as of path.Match")
 )
 
-func TestMain(m *testing.M) {
-	code := parallel.M{M: m, Most: 32}.Run()
-	if buildDir != "" {
-		os.RemoveAll(buildDir)
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(Main(parallel.M{M: m, Most: 32})) }
 
 // TestBeanpole holds our binary against all transcripts.
 func TestBeanpole(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 	"github.com/beanpole-mq/beanpole/internal/test/netns"
 )
 
@@ -18,7 +19,7 @@ func isolate(t *testing.T) bool {
 	program := *soakProgram
 	if program == "" {
 		var err error
-		if program, err = build(); err != nil {
+		if program, err = conformance.Program(); err != nil {
 			t.Fatal(err)
 		}
 	}

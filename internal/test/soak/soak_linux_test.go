@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -37,7 +36,7 @@ func newSoak(t *testing.T) *soak {
 	s := &soak{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), program: *soakProgram}
 	if s.program == "" {
 		var err error
-		if s.program, err = build(); err != nil {
+		if s.program, err = conformance.Program(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -230,21 +229,4 @@ func (c *group) life(args []string, faults []fault, kill bool) {
 	}
 }
 
-// buildDir holds the binary that build made; TestMain removes it.
-var buildDir string
-
-var build = sync.OnceValues(func() (path string, err error) {
-	if buildDir, err = os.MkdirTemp("", "beanpole"); err != nil {
-		return "", err
-	}
-	path = filepath.Join(buildDir, "beanpole")
-	return path, conformance.Build(path)
-})
-
-func TestMain(m *testing.M) {
-	code := parallel.M{M: m, Most: 8}.Run()
-	if buildDir != "" {
-		os.RemoveAll(buildDir)
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(conformance.Main(parallel.M{M: m, Most: 8})) }

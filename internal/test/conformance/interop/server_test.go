@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"sync"
 	"testing"
 	"time"
 
@@ -46,7 +45,7 @@ type server struct {
 // serve starts a server with a configuration for the length of the test.
 func serve(t *testing.T, config string) *server {
 	t.Helper()
-	program, err := build()
+	program, err := conformance.Program()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,19 +134,4 @@ func background(t *testing.T, all io.Writer, program string, args ...string) *ex
 	return p
 }
 
-// buildDir holds the binary that build made; TestMain removes it.
-var buildDir string
-
-var build = sync.OnceValues(func() (path string, err error) {
-	if buildDir, err = os.MkdirTemp("", "beanpole"); err != nil {
-		return "", err
-	}
-	path = filepath.Join(buildDir, "beanpole")
-	return path, conformance.Build(path)
-})
-
-func TestMain(m *testing.M) {
-	code := parallel.M{M: m, Most: 8}.Run()
-	os.RemoveAll(buildDir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(conformance.Main(parallel.M{M: m, Most: 8})) }
