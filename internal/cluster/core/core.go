@@ -178,6 +178,9 @@ func (c *Core) Tick(now int64) {
 	default:
 		c.node.Tick()
 	}
+	if c.state == raft.StateLeader {
+		c.endSnapshots()
+	}
 	c.observe()
 	c.comeBack()
 	if c.epoch != 0 && !c.lease.underWay {

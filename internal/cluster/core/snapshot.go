@@ -5,6 +5,7 @@ import (
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
 )
 
 // Snapshot is what the journal has now. It is copied when the other member fetches it,
@@ -73,6 +74,17 @@ func (c *Core) Installed() {
 	held := c.held
 	c.installing, c.held = false, nil
 	c.Done(held)
+}
+
+// endSnapshots tells a leader's Raft of each member that has installed the snapshot which
+// it was offered. Raft sees that by itself, unless the log was cut beyond that snapshot
+// meanwhile. Then the member needs another one.
+func (c *Core) endSnapshots() {
+	c.node.WithProgress(func(id uint64, _ raft.ProgressType, p tracker.Progress) {
+		if p.State == tracker.StateSnapshot && p.Match >= p.PendingSnapshot {
+			c.node.ReportSnapshot(id, raft.SnapshotFinish)
+		}
+	})
 }
 
 // SnapshotFailed says that another member does not fetch the snapshot that it was
