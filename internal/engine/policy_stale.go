@@ -12,7 +12,7 @@ type staleSweep struct {
 	tubes int
 	due   int64 // when the next page is looked at, or Never
 	place slot  // how far the present pass has come
-	began int64 // when it has begun; Never: it has not
+	began int64 // when it has begun; Never: none has
 	took  int64 // ns; from the beginning of the pass before to that of this one; 0: there was none
 	pass  int64 // ns; stalePass, or less in tests
 	most  int   // jobs that a verb ends; maxLoggedSlice, or more in tests
@@ -115,8 +115,9 @@ func (e *Engine) endStale(now int64, t *tube, i slot, j *job) bool {
 // sweepStale looks at a page of the slab for stale jobs, and ends them, as many as the turn can bear.
 func (e *Engine) sweepStale(now int64) {
 	w := &e.staleSweep
+	pages := slot(len(e.jobs.pages))
 	switch {
-	case w.place > 0:
+	case w.began != Never && (w.place < pages*slotsPerPage || now < w.began+w.pass):
 	case w.tubes == 0:
 		w.due, w.took = Never, 0
 		return
@@ -124,9 +125,8 @@ func (e *Engine) sweepStale(now int64) {
 		if w.began != Never {
 			w.took = now - w.began
 		}
-		w.began = now
+		w.began, w.place = now, 0
 	}
-	pages := slot(len(e.jobs.pages))
 	for n, onPage := 0, false; w.place < pages*slotsPerPage && (!onPage || w.place%slotsPerPage > 0); {
 		if n >= minSlice && e.tickSpent() || e.enoughChanges(n) {
 			w.due = now
@@ -146,9 +146,9 @@ func (e *Engine) sweepStale(now int64) {
 		}
 	}
 	e.turnWork += slotsPerPage / looksPerUnit
-	if w.place >= pages*slotsPerPage {
-		w.place, w.due = 0, w.began+w.pass
+	if w.place < pages*slotsPerPage {
+		w.due = w.began + w.pass*int64(w.place/slotsPerPage)/int64(pages)
 		return
 	}
-	w.due = w.began + w.pass*int64(w.place/slotsPerPage)/int64(pages)
+	w.due = min(w.began+w.pass, now+w.pass/16) // there may be more pages then, which this pass is to see
 }

@@ -107,6 +107,23 @@ func TestManyExpire(t *testing.T) {
 	}
 }
 
+// The jobs that came after the look at all jobs had come to the end of those that were there are looked at within a pass, too.
+func TestStaleJobsOfNewPages(t *testing.T) {
+	e := New(Options{Policies: everyTube(Policy{TTL: 10 * second})})
+	s := e.Open(nil)
+	e.Put(0, s, Spec{Delay: 1000, TTR: 5}, nil)
+	runTo(t, e, second)
+	for range 20 * slotsPerPage {
+		e.Put(second, s, Spec{Delay: 1000, TTR: 5}, nil)
+	}
+	if runTo(t, e, 11*second+stalePass+stalePass/16); e.Stats().Delayed > 0 {
+		t.Errorf("%d jobs are left", e.Stats().Delayed)
+	}
+	if took := e.StalePass(); took != stalePass {
+		t.Errorf("a pass took %v", time.Duration(took))
+	}
+}
+
 // A job whose end the Log refuses is not served. It ends when the Log has room.
 func TestExpiredRefused(t *testing.T) {
 	full := true
