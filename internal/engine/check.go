@@ -93,7 +93,7 @@ func (c *checker) jobs() {
 	})
 	c.assert(len(c.colds) == e.jobs.coldCount, "I22: %d jobs have a cold part, counted are %d", len(c.colds), e.jobs.coldCount)
 	c.assert(!c.colds[e.jobs.spareCold], "I22: the spare cold part is that of a job")
-	c.memory += int64(len(c.colds)) * coldBytes
+	c.memory += int64(len(c.colds))*coldBytes + int64(e.keys.held)*keyBytes
 	c.assert(n == e.ids.n, "I11: the index counts %d jobs and has %d", e.ids.n, n)
 }
 

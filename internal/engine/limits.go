@@ -7,7 +7,7 @@ import "unsafe"
 type Limits struct {
 	// Memory is how many bytes all jobs may take together. A job takes its body,
 	// rounded up by an eighth at most, jobBytes, and coldBytes
-	// once it was reserved, kicked or buried.
+	// once it was reserved, kicked or buried; keyBytes if it has the key of a unique job.
 	Memory int64
 
 	// Tubes is how many tubes there may be, default among them. There are never more than
@@ -34,6 +34,7 @@ type TubeLimits struct {
 const (
 	jobBytes  = int64(unsafe.Sizeof(job{}) + unsafe.Sizeof(entry{}) + unsafe.Sizeof(slot(0)))
 	coldBytes = int64(unsafe.Sizeof(coldJob{}))
+	keyBytes  = int64(unsafe.Sizeof(keyLink{}) + unsafe.Sizeof(slot(0)))
 )
 
 // memoryOf returns how many bytes a job with a body of n bytes takes.
@@ -49,7 +50,7 @@ func memoryOf(n uint32) int64 {
 
 // memory returns how many bytes all jobs take.
 func (e *Engine) memory() int64 {
-	return int64(e.ids.n)*jobBytes + int64(e.jobs.coldCount)*coldBytes + e.bodies.used
+	return int64(e.ids.n)*jobBytes + int64(e.jobs.coldCount)*coldBytes + int64(e.keys.held)*keyBytes + e.bodies.used
 }
 
 // SetLimits replaces the limits.

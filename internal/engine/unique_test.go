@@ -33,6 +33,25 @@ func putsAgain(t *testing.T, e *Engine, now int64, s *Session) bool {
 	return o == Duplicate
 }
 
+// Keys take memory, until their jobs are gone.
+func TestMemoryOfKeys(t *testing.T) {
+	e, s := uniqueEngine(&Policy{})
+	two := 2*memoryOf(1) + keyBytes
+	for limit, want := range map[int64]Outcome{two: OK, two - 1: OutOfMemory} {
+		e.SetLimits(Limits{Memory: limit})
+		first, _ := e.Put(0, s, Spec{TTR: 1}, []byte("a"))
+		second, o := e.Put(0, s, Spec{TTR: 1}, []byte("b"))
+		if o != want {
+			t.Errorf("%d bytes: %v", limit, o)
+		}
+		e.Delete(s, first)
+		e.Delete(s, second)
+		if used, _ := e.LimitedMemory(); used != 0 {
+			t.Errorf("no job takes %d bytes", used)
+		}
+	}
+}
+
 // This is the table of doc/policies.md.
 func TestUniqueWhile(t *testing.T) {
 	for _, test := range []struct {
