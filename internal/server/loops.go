@@ -10,7 +10,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// loops are those of a server, started with the first listener.
+// loops are the event loops of a server. They start with its first listener.
 type loops struct {
 	all   []*loop
 	next  int  // the one that gets the next socket
@@ -31,15 +31,15 @@ func (ls *loops) stop(abort bool) {
 	}
 }
 
-// dismiss ends all connections at once that were there before the leadership changed for
-// the nth time.
+// dismiss makes the loops close at once each connection that is older than the nth change
+// of leadership.
 func (ls *loops) dismiss(reason error, nth uint32) {
 	for _, l := range ls.all {
 		l.post(func(m *mailbox) { m.everybody, m.before = reason, nth })
 	}
 }
 
-// accept makes the first loop, if there is one, accept whoever waits.
+// accept makes the first loop, if there is one, accept the clients that wait.
 func (ls *loops) accept() {
 	if len(ls.all) > 0 {
 		ls.all[0].post(func(m *mailbox) { m.room = true })

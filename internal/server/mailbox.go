@@ -39,7 +39,7 @@ type dismissal struct {
 	reason error
 }
 
-// post puts something into the mailbox.
+// post changes the mailbox, and wakes the loop.
 func (l *loop) post(put func(*mailbox)) {
 	l.mail.Lock()
 	defer l.mail.Unlock()
@@ -55,7 +55,7 @@ func (l *loop) tellMoreDue() {
 	l.wake()
 }
 
-// enter takes in new clients, and opens the sessions of those that are to have one.
+// enter adds new clients to the loop, and opens the sessions of those that are served here.
 func (l *loop) enter(entered []*socket) {
 	var open []*socket
 	for _, s := range entered {

@@ -101,7 +101,7 @@ func (s *Server) converse(c *socket) (ok bool, err error) {
 			return false, err
 		}
 	}
-	s.accepting.Lock() // as whoever dismisses it: its loop is another one
+	s.accepting.Lock() // as Dismiss does: the client gets another loop
 	defer s.accepting.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,8 @@ func (s *Server) converse(c *socket) (ok bool, err error) {
 	return true, nil
 }
 
-// follows reports whether a leader still leads, and notes that a client is its.
+// follows reports whether lead is still the leadership, and notes that the client belongs
+// to it.
 func (s *Server) follows(lead Leadership, c *socket) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

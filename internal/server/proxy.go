@@ -20,9 +20,10 @@ const (
 	leaderWait = time.Second
 )
 
-// A proxy is what the first loop of a member that does not lead has of a client. Without
-// a stream to the leader the client is pending. With one the loop passes on what the
-// client sends, and back what the leader answers.
+// A proxy is the state of a client whose commands another member executes. It belongs to
+// the first loop of a member that does not lead. The client is pending until there is a
+// stream to the leader. Then the loop copies the client's bytes to the stream, and the
+// leader's replies back.
 type proxy struct {
 	came    int64 // ns
 	header  proxiedClient
@@ -37,7 +38,7 @@ type proxy struct {
 	holding conversation.Holding
 }
 
-// A dialed is what has become of an attempt to reach a leader.
+// A dialed is the outcome of an attempt to open a stream to the leader.
 type dialed struct {
 	socket *socket
 	lead   Leadership
@@ -45,7 +46,7 @@ type dialed struct {
 	err    error
 }
 
-// route finds out where a pending client is served.
+// route decides where a pending client is served: here, by the leader, or nowhere yet.
 func (l *loop) route(s *socket) {
 	switch lead, _ := l.srv.leadership(); {
 	case s.gone || s.proxy.dialing:
@@ -69,8 +70,8 @@ func (l *loop) route(s *socket) {
 	}
 }
 
-// pend lets a client wait: for a leader, or to try again to reach it. What it sends stays
-// with the kernel.
+// pend makes a client wait until there is a leader, or until the next attempt to reach it.
+// The kernel keeps what the client sends meanwhile.
 func (l *loop) pend(s *socket) {
 	at := l.srv.patience(s.proxy.came)
 	if s.proxy.retryAt > l.now {
@@ -103,7 +104,7 @@ func (l *loop) dial(s *socket) {
 	})
 }
 
-// dialed goes on with a client when it is known whether its leader can be reached.
+// dialed continues with a client when the attempt to reach its leader has ended.
 func (l *loop) dialed(d dialed) {
 	l.dials--
 	s, p := d.socket, d.socket.proxy
@@ -135,7 +136,7 @@ func (l *loop) dialed(d dialed) {
 	}
 }
 
-// handOver lets the loop of a client that was pending begin its conversation.
+// handOver gives a client that was pending to the loop that serves it here.
 func (l *loop) handOver(s *socket) {
 	if v, ok := s.fd.(streamSocket); ok {
 		v.Notify(func() {})
@@ -153,7 +154,7 @@ func (l *loop) handOver(s *socket) {
 	s.loop.post(func(m *mailbox) { m.entered = append(m.entered, s) })
 }
 
-// proxyDue deals with a client whose time has come.
+// proxyDue handles a client whose timer has expired.
 func (l *loop) proxyDue(s *socket) {
 	switch p := s.proxy; {
 	case s.gone || p.dialing:
@@ -165,8 +166,8 @@ func (l *loop) proxyDue(s *socket) {
 	}
 }
 
-// handleProxied deals with what has happened to the connection of a client that is
-// pending, or whose bytes are passed on.
+// handleProxied handles the events of a client that is pending, or whose bytes are passed
+// on.
 func (l *loop) handleProxied(s *socket, events epoll.Events) {
 	switch p := s.proxy; {
 	case s.gone:
@@ -189,7 +190,8 @@ func (l *loop) handleProxied(s *socket, events epoll.Events) {
 	}
 }
 
-// passBoth goes on with a client after something has happened to a stream of its.
+// passBoth passes bytes on and back after an event of the client's stream, or of the client
+// if that is a stream itself.
 func (l *loop) passBoth(s *socket) {
 	if s.proxy.stream == nil {
 		l.handleProxied(s, s.readiness())
@@ -206,7 +208,7 @@ func (l *loop) passBoth(s *socket) {
 // scratch returns a buffer for what is passed on.
 func (l *loop) scratch() []byte { return l.in[len(l.in):][:readSize] }
 
-// passOn passes on what the client has sent, once.
+// passOn reads from the client once, and writes to the stream what it takes.
 func (l *loop) passOn(s *socket) {
 	p := s.proxy
 	if len(p.input) == 0 && !p.shut {
@@ -236,8 +238,8 @@ func (l *loop) passOn(s *socket) {
 	l.expectProxied(s)
 }
 
-// passBack passes back what the leader has answered. If that comes as fast as the client
-// takes it, others come in between.
+// passBack writes the leader's replies to the client: a few pieces, so that other clients
+// have their turn even if the leader answers as fast as this one reads.
 func (l *loop) passBack(s *socket) {
 	p := s.proxy
 	for range writesPerRound {
@@ -278,8 +280,8 @@ func (l *loop) passBack(s *socket) {
 	l.expectProxied(s)
 }
 
-// shut tells the leader that the client sends no more: what it has sent is answered
-// before.
+// shut tells the leader that the client sends no more. The leader still answers what it was
+// sent before.
 func (l *loop) shut(s *socket) {
 	p := s.proxy
 	p.shut = true
@@ -311,8 +313,8 @@ func (l *loop) conclude(s *socket) {
 	l.proceed(s)
 }
 
-// expectProxied says what to wait for, and how much is held while the leader or the
-// client does not take it.
+// expectProxied tells the poller which events of the client to report, and accounts for
+// the bytes that the leader or the client has not taken.
 func (l *loop) expectProxied(s *socket) {
 	p, held := s.proxy, 0
 	if s.gone {
@@ -338,7 +340,7 @@ func (l *loop) expectProxied(s *socket) {
 	l.expect(s, events)
 }
 
-// endProxied lets go of what a proxy has.
+// endProxied closes the stream to the leader and gives up the buffers of a proxy.
 func (l *loop) endProxied(s *socket, reason error) {
 	p := s.proxy
 	if p.reason = reason; p.stream != nil {
@@ -349,8 +351,8 @@ func (l *loop) endProxied(s *socket, reason error) {
 	l.remove(s)
 }
 
-// endsFirst passes on the end of each client that has hung up before what others have
-// sent: the leader is to hear of it before.
+// endsFirst tells the leader of the clients that have hung up, before it is sent what other
+// clients have sent since.
 func (l *loop) endsFirst() {
 	for i, ev := range l.events {
 		if ev.Index < 0 || !ev.Events.Has(epoll.HalfClosed|epoll.HungUp|epoll.Failed) {

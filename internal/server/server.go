@@ -339,8 +339,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// stop closes the listeners and asks the connections to end. Whoever is being
-// accepted has reached its loop before that hears of it.
+// stop closes the listeners and asks the connections to end. A client that is being
+// accepted reaches its loop before the loop is told to stop.
 func (s *Server) stop() {
 	s.accepting.Lock()
 	defer s.accepting.Unlock()

@@ -119,7 +119,7 @@ func (l *loop) end(s *socket, reason error) {
 	}
 }
 
-// remove lets go of a socket whose conversation is over.
+// remove takes a socket whose conversation is over out of the loop. closeSome closes it.
 func (l *loop) remove(s *socket) {
 	if s.gone {
 		return // it has two tasks in one round, or its poller has reported something since

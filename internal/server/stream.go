@@ -19,8 +19,8 @@ type Stream interface {
 	Notify(f func())
 }
 
-// A streamSocket is a stream as the Socket of a loop. Who has brought bytes posts it to
-// the loop.
+// A streamSocket makes a Socket of a stream. The goroutine that has received bytes for it
+// posts it to the loop.
 type streamSocket struct{ Stream }
 
 // Read implements Socket.
@@ -44,8 +44,7 @@ type buffered interface {
 	Held() int
 }
 
-// readiness returns what has happened of what the loop waits for, as far as its poller
-// does not tell.
+// readiness returns the events that the loop waits for and its poller cannot report.
 func (s *socket) readiness() (e epoll.Events) {
 	if s.buffer == nil {
 		return 0
@@ -78,7 +77,7 @@ func (l *loop) notify(s *socket, v Stream, departs bool) {
 	})
 }
 
-// checkBuffer lists a socket if something has happened to it that its poller does not tell.
+// checkBuffer lists a socket that has events which its poller cannot report.
 func (l *loop) checkBuffer(s *socket) {
 	if s.buffer == nil || s.gone {
 		return
@@ -99,8 +98,7 @@ func (l *loop) checkBuffer(s *socket) {
 	}
 }
 
-// list makes a socket a part of the next pass. It is listed once, however often something
-// happens to it.
+// list adds a socket to the next pass, once, however many events it has.
 func (l *loop) list(s *socket) {
 	if !s.listed && !s.gone {
 		s.listed = true
@@ -108,8 +106,7 @@ func (l *loop) list(s *socket) {
 	}
 }
 
-// serveListed deals with sockets that are listed, until the round is full or enough was
-// written.
+// serveListed serves the listed sockets until the round is full or enough is written.
 func (l *loop) serveListed() {
 	n := 0
 	for last := len(l.arrived); n < last && !l.full(); n++ {
