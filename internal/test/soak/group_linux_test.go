@@ -68,6 +68,7 @@ func TestCluster(t *testing.T) {
 	}
 	t.Logf("%d puts, %d deletes and %d other commands were acknowledged, %d were not answered", h.count("put"), h.count("delete"), h.others(), h.unknown())
 	h.check(t)
+	c.awaitAll(0)
 	c.stop()
 	c.restart() // a journal whose disk has failed just now lacks entries that the member's log has
 	c.awaitAll(0)
@@ -313,12 +314,16 @@ func (c *group) restartAfter(p *process, end func(*process)) {
 	c.must(p.start())
 }
 
-// restart starts all members after stop.
+// restart starts all members after stop, and waits until one of them leads: it knows then
+// which entries are committed.
 func (c *group) restart() {
 	for _, p := range c.members {
 		c.must(p.start())
 	}
 	c.stopped = false
+	k := &clients{c: c, timeout: commandTimeout}
+	defer k.disconnect()
+	until(c.s.t, "a leader answers", func() bool { return k.do("peek", 1) })
 }
 
 // stop ends all members.
