@@ -96,7 +96,7 @@ type Finding struct {
 	Kind     string `json:"kind" enum:"cluster,journal,draining,connections,memory,limit,certificate,refused,throttled,unwatched,buried,timeouts,slow,limited,paused"`
 	Severity string `json:"severity" enum:"bad,warning"`
 	Tube     string `json:"tube,omitempty" as:"TubeName"`
-	Like     string `json:"like,omitempty"`          // Of several tubes with equal findings, what their names have in common, with `*` for each number.
+	Like     string `json:"like,omitempty"`          // Of several tubes with equal findings, what their names have in common, with `*` for each number; not there: they have any names, and the text has the first of them.
 	Tubes    int    `json:"tubes,omitempty" min:"4"` // How many they are.
 	Count    uint64 `json:"count,omitempty"`         // Of jobs, of connections, or of commands.
 	Seconds  int64  `json:"seconds,omitempty"`       // How long the next ready job has been ready; of a pause, how long it lasts.

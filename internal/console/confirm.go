@@ -98,7 +98,7 @@ func (c *confirmation) Sentence() string {
 		return "Let " + subject + " lead?"
 	}
 	if c.Takes("kind") {
-		return fmt.Sprintf("%s: “%s”?", c.Verb, strings.TrimSpace(c.Values.Get("kind")+" "+c.Targets[0]))
+		return fmt.Sprintf("%s: “%s”?", c.Verb, strings.TrimSuffix(strings.TrimSpace(c.Values.Get("kind")+" "+c.Targets[0]), " *"))
 	}
 	if !c.many {
 		return fmt.Sprintf("%s %s?", c.Verb, subject)
@@ -216,7 +216,7 @@ func (r *request) mayDo(a *action, target string) error {
 	switch {
 	case a.on == theServer || a.on == aConnection || a.on == aMember:
 		rights = me.Everywhere
-	case a.on == aTube:
+	case a.on == aTube && target != "" && !strings.Contains(target, "*"): // of a finding it may be a pattern, or the server
 		rights = r.meOn(target).Tube
 	}
 	switch a.in.(type) {

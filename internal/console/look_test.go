@@ -21,14 +21,14 @@ import (
 // When there is more to look at than the overview has room for, one buried job is not hidden by many tubes without workers.
 func TestManyFindings(t *testing.T) {
 	r := start(t, nil, Options{})
-	for i := range 30 {
-		name := fmt.Sprintf("tenant-%c%c", 'a'+i/10, 'a'+i%10)
+	for i := range 36 {
+		name := fmt.Sprintf("tenant-%c%d", 'a'+i/4, i%4)
 		r.put(name, "x")
 		r.put(name, "x")
 	}
-	r.in(func(e *engine.Engine, now int64) { e.Pause(now, []byte("tenant-ab"), 30) })
+	r.in(func(e *engine.Engine, now int64) { e.Pause(now, []byte("tenant-b1"), 30) })
 	html := r.page(200, "/console/")
-	for _, want := range []string{`href="/console/tubes?has=unwatched">without workers <span id="k-unwatched" class="strong">29<`, `href="/console/tubes?has=paused">paused <span id="k-paused" class="strong">1<`} {
+	for _, want := range []string{`href="/console/tubes?has=unwatched">without workers <span id="k-unwatched" class="strong">35<`, `href="/console/tubes?has=paused">paused <span id="k-paused" class="strong">1<`} {
 		if !strings.Contains(html, want) {
 			t.Errorf("there is no %s in\n%s", want, html)
 		}
@@ -44,13 +44,22 @@ func TestFindingsInWords(t *testing.T) {
 	for i := range 1100 {
 		r.put(fmt.Sprint("tenant-", i), "x")
 	}
+	for _, name := range []string{"mail", "sms", "push", "fax"} {
+		r.put(name, "x")
+	}
 	html := r.page(200, "/console/")
-	for _, want := range []string{">1\u202f100 tubes without workers: 1\u202f100 jobs are ready<", `href="/console/tubes?has=unwatched&amp;q=tenant-%2A"`, `confirm?do=expect&amp;kind=unwatched&amp;tube=tenant-%2a&amp;`} {
+	for _, want := range []string{">4 tubes without workers: 4 jobs are ready (fax, mail, push and 1 more)<", `href="/console/tubes?has=unwatched"`, `confirm?do=expect&amp;kind=unwatched&amp;tube=*&amp;`, ">1\u202f100 tubes without workers: 1\u202f100 jobs are ready<", `href="/console/tubes?has=unwatched&amp;q=tenant-%2A"`, `confirm?do=expect&amp;kind=unwatched&amp;tube=tenant-%2a&amp;`} {
 		if !strings.Contains(html, want) {
 			t.Errorf("there is no %s in\n%s", want, html)
 		}
 	}
 	r.follow(url.Values{"do": {"expect"}, "kind": {"unwatched"}, "tube": {"tenant-*"}, "seconds": {"60"}, "back": {"/console/"}})
+	if html := r.page(200, "/console/confirm?do=expect&kind=unwatched&tube=*"); !strings.Contains(html, "“unwatched”?") || !strings.Contains(html, `<input name="tube" required`) || strings.Contains(html, `value="*"`) {
+		t.Error(html)
+	}
+	for _, name := range []string{"mail", "sms", "push", "fax"} {
+		r.follow(url.Values{"do": {"expect"}, "kind": {"unwatched"}, "tube": {name}, "seconds": {"60"}, "back": {"/console/"}})
+	}
 	if html := r.page(200, "/console/"); !strings.Contains(html, "expected until <time") || strings.Contains(html, "n-attention") {
 		t.Error(html)
 	}

@@ -1,13 +1,18 @@
 package health
 
-// Groups gather findings of one kind about tubes whose names differ in numbers only, such as tube-1 and tube-2. Where
-// there are more than three they become one.
+import (
+	"fmt"
+	"slices"
+)
+
+// Groups gather equal findings of tubes: those whose names differ in numbers only, such as tube-1 and tube-2, and what
+// then is left of a kind, whatever the names are. Where there are more than three they become one.
 type Groups struct{ by map[groupKey]*group }
 
 type groupKey struct{ kind, severity, tubes, expectedUntil string }
 
 type group struct {
-	first []Finding // three at most
+	first []Finding // three at most; those of any names: the worst first
 	all   Finding
 }
 
@@ -30,33 +35,62 @@ func (g *Groups) Add(t *Tube, f *Finding) bool {
 		}
 	}
 	if !numbers {
-		return false
+		if name = nil; f.Tube == "" || f.ExpectedUntil != "" { // the server's; or somebody has said so of this one
+			return false
+		}
 	}
 	one := g.by[groupKey{f.Kind, f.Severity, string(name), f.ExpectedUntil}]
 	if one == nil {
 		if len(g.by) == mostGroups {
 			return false
 		}
-		if g.by == nil {
-			g.by = make(map[groupKey]*group)
-		}
-		one = &group{all: *f}
-		one.all.Tube, one.all.Like, one.all.Count, one.all.More = "", string(name), 0, 0
-		g.by[groupKey{f.Kind, f.Severity, one.all.Like, f.ExpectedUntil}] = one
+		one = g.group(f, string(name))
 	}
-	if len(one.first) < groupFrom-1 {
+	if one.all.Tubes < groupFrom-1 {
 		t.Explain(f)
-		one.first = append(one.first, *f)
+	}
+	one.add(f)
+	return true
+}
+
+// group returns the group that the finding belongs to.
+func (g *Groups) group(f *Finding, like string) *group {
+	key := groupKey{f.Kind, f.Severity, like, f.ExpectedUntil}
+	if g.by == nil {
+		g.by = make(map[groupKey]*group)
+	}
+	if g.by[key] == nil {
+		one := &group{all: *f}
+		one.all.Tube, one.all.Like, one.all.Count, one.all.More = "", like, 0, 0
+		g.by[key] = one
+	}
+	return g.by[key]
+}
+
+func (one *group) add(f *Finding) {
+	at := len(one.first)
+	if one.all.Like == "" { // only there the first are named
+		at, _ = slices.BinarySearchFunc(one.first, f, func(a Finding, b *Finding) int { return Compare(&a, b) })
+	}
+	if at < groupFrom-1 {
+		one.first = slices.Insert(one.first[:min(len(one.first), groupFrom-2)], at, *f)
 	}
 	one.all.Tubes++
 	one.all.Count += f.Count
 	one.all.More += f.More
 	one.all.Seconds, one.all.Over = max(one.all.Seconds, f.Seconds), max(one.all.Over, f.Over)
-	return true
 }
 
 // Each tells of the groups, and of the findings that are too few for one.
 func (g *Groups) Each(tell func(f Finding)) {
+	for key, one := range g.by {
+		if key.tubes != "" && key.expectedUntil == "" && one.all.Tubes < groupFrom {
+			delete(g.by, key)
+			for i := range one.first {
+				g.group(&one.first[i], "").add(&one.first[i])
+			}
+		}
+	}
 	for _, one := range g.by {
 		if one.all.Tubes < groupFrom {
 			for _, f := range one.first {
@@ -65,8 +99,17 @@ func (g *Groups) Each(tell func(f Finding)) {
 			continue
 		}
 		one.all.Text = one.all.ofTubes()
+		if one.all.Like == "" {
+			one.all.Text += one.names()
+		}
 		tell(one.all)
 	}
+}
+
+// names says which tubes those are.
+func (one *group) names() string {
+	first := one.first
+	return fmt.Sprintf(" (%s, %s, %s and %s)", first[0].Tube, first[1].Tube, first[2].Tube, count(uint64(one.all.Tubes-len(first)), "more", "more"))
 }
 
 // ofTubes is the text of a finding about several tubes.

@@ -60,7 +60,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// Findings that are equal but for a number are one, from four on. What is expected is not mixed with what is not, and comes last.
+// Findings that are equal but for a number are one, from four on, and so are those that are left, the worst named first. What is expected is not mixed with what is not, and comes last.
 func TestGroups(t *testing.T) {
 	var all []Finding
 	var groups Groups
@@ -85,6 +85,9 @@ func TestGroups(t *testing.T) {
 	}
 	add(Finding{Kind: "unwatched", Severity: Bad, Tube: "mail", Count: 9, Text: "no workers"})
 	add(Finding{Kind: "draining", Severity: Warning, Text: "the server drains"})
+	for i, name := range []string{"a", "b2", "c", "d", "e1", "e2"} {
+		add(Finding{Kind: "timeouts", Severity: Bad, Tube: name, Count: uint64(1 + i%5), Text: "jobs have run out of time"})
+	}
 	groups.Each(func(f Finding) { all = append(all, f) })
 	slices.SortFunc(all, func(a, b Finding) int { return Compare(&a, &b) })
 	var got []string
@@ -92,7 +95,7 @@ func TestGroups(t *testing.T) {
 		got = append(got, f.Tube+f.Like+" "+f.Text)
 	}
 	want := []string{
-		" the server drains", "tube-* 10,000 tubes without workers: 20,000 jobs are ready", "mail no workers",
+		" the server drains", " 6 tubes: jobs have run out of time (e1, d, c and 3 more)", "tube-* 10,000 tubes without workers: 20,000 jobs are ready", "mail no workers",
 		"old-0.log buried jobs", "old-1.log buried jobs", "old-2.log buried jobs", "old-3.log buried jobs", "old-4.log buried jobs",
 	}
 	if !slices.Equal(got, want) {
