@@ -83,3 +83,22 @@ func BenchmarkUnique(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkKey computes the key of a job of Laravel's, of 303 bytes.
+func BenchmarkKey(b *testing.B) {
+	uuid, class := fmt.Sprintf("%036d", 7), `App\\Jobs\\ChargeTheCustomerOfOrder`
+	body := []byte(strings.NewReplacer("%", uuid, `App\\Jobs\\Charge`, class).Replace(laravel))
+	for _, unique := range []string{"body", "line", "/data/commandName, /data/command"} {
+		b.Run(unique, func(b *testing.B) {
+			key, _ := keyOf(unique)
+			var buf []byte
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, ok := key.Of(&buf, body); !ok {
+					b.Fatal("no key")
+				}
+			}
+		})
+	}
+}

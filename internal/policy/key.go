@@ -2,13 +2,9 @@ package policy
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/op/jsonscan"
 )
 
 // maxKeyed is how many bytes a body has at most in which values are looked for: more would take a turn too long.
@@ -27,77 +23,27 @@ func keyOf(text string) (*engine.Key, error) {
 			return bytes.TrimSuffix(line, []byte{'\r'}), true
 		}}, nil
 	}
-	var all []pointer
-	for part := range strings.SplitSeq(text, ",") {
-		p, err := newPointer(strings.TrimSpace(part))
-		if err != nil {
+	tree, count := new(step), 0
+	for pointer := range strings.SplitSeq(text, ",") {
+		if err := tree.add(strings.TrimSpace(pointer), count); err != nil {
 			return nil, err
 		}
-		all = append(all, p)
+		count++
 	}
 	return &engine.Key{Name: text, Of: func(buf *[]byte, body []byte) ([]byte, bool) {
-		if len(body) > maxKeyed || !json.Valid(body) { // which no depth troubles
+		var few [4]span // which need no memory of the heap
+		f := finder{text: body, values: append(few[:0], make([]span, count)...)}
+		if len(body) > maxKeyed || !f.find(tree) {
 			return nil, false
 		}
 		key := (*buf)[:0]
-		for _, p := range all {
-			v, ok := p.of(body)
-			if !ok {
+		for _, v := range f.values {
+			if v.end == 0 {
 				return nil, false
 			}
-			key = append(append(key, v...), 0) // no JSON has this byte
+			key = append(append(key, body[v.begin:v.end]...), 0) // no JSON has this byte
 		}
 		*buf = key
 		return key, true
 	}}, nil
-}
-
-// A pointer is a JSON pointer (RFC 6901): names of members, or numbers of elements.
-type pointer []string
-
-func newPointer(text string) (pointer, error) {
-	names := strings.Split(text, "/")
-	if names[0] != "" || len(names) < 2 {
-		return nil, fmt.Errorf("%q is no JSON pointer", text)
-	}
-	if strings.Count(text, "~") != strings.Count(text, "~0")+strings.Count(text, "~1") {
-		return nil, fmt.Errorf("%q is no JSON pointer: ~ is written ~0", text)
-	}
-	unescape := strings.NewReplacer("~1", "/", "~0", "~")
-	for i, name := range names {
-		names[i] = unescape.Replace(name)
-	}
-	return names[1:], nil
-}
-
-// of returns the value in a text, which is JSON, as it is written there.
-func (p pointer) of(text json.RawMessage) (json.RawMessage, bool) {
-	for _, name := range p {
-		if text = bytes.TrimSpace(text); text[0] != '{' && text[0] != '[' {
-			return nil, false
-		}
-		var found json.RawMessage
-		n := 0
-		for member, value := range jsonscan.Members(text) {
-			switch {
-			case member == nil && name == strconv.Itoa(n), member != nil && isNamed(member, name):
-				found = value // of two members of a name the second one counts, as for most who read JSON
-			}
-			n++
-		}
-		if found == nil {
-			return nil, false
-		}
-		text = found
-	}
-	return text, true
-}
-
-// isNamed reports whether the name of a member, as it is written, is that one.
-func isNamed(written json.RawMessage, name string) bool {
-	if bytes.IndexByte(written, '\\') < 0 {
-		return string(written[1:len(written)-1]) == name
-	}
-	var read string
-	return json.Unmarshal(written, &read) == nil && read == name
 }

@@ -14,6 +14,8 @@ const (
 	symfony    = `{"body":"{\"user\":7}","headers":{"type":"App\\Message\\Charge","Content-Type":"application\/json","X-Message-Stamp-%":"%"}}`
 )
 
+func nested(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
+
 func TestKey(t *testing.T) {
 	for _, test := range []struct{ unique, body, want string }{ // want: "no": the body has no key
 		{"body", "a\nb", "a\nb"},
@@ -28,6 +30,10 @@ func TestKey(t *testing.T) {
 		{"/a,/b", `{"b":null,"a":""}`, `""|null|`},
 		{"/a, /b", `{"a":1}`, "no"},
 		{"/a", `{"a":1,"a":2}`, "2|"},
+		{"/a/b", `{"a":{"b":1},"a":{"b":2}}`, "2|"},
+		{"/a/b", `{"a":{"b":1},"a":2}`, "no"},
+		{"/a,/a/b,/a/c,/d,/a", `{"a":{"c":1,"b":2},"d":3}`, `{"c":1,"b":2}|2|1|3|{"c":1,"b":2}|`},
+		{"/0", `{"0":[-0.5e+10,"\u12aF\/"]}`, `[-0.5e+10,"\u12aF\/"]|`},
 		{"/a", `{"\u0061":3}`, "3|"},
 		{"/a~1b/m~0n", `{"a/b":{"m~n":4}}`, "4|"},
 		{"/a~01", `{"a~1":5}`, "5|"},
@@ -42,8 +48,10 @@ func TestKey(t *testing.T) {
 		{"/a", `7`, "no"},
 		{"/a", `O:8:"stdClass":0:{}`, "no"},
 		{"/a", "\x00\xff", "no"},
+		{"/1", "[" + nested(9_999) + ",1]", "1|"},
+		{"/1", "[" + nested(10_000) + ",1]", "no"},
 		{"/a", strings.Repeat(`{"a":`, 1_000_000), "no"},
-		{"/a", strings.Repeat("[", 30_000) + strings.Repeat("]", 30_000), "no"},
+		{"/a", nested(30_000), "no"},
 		{"/a", `{"a":1}` + strings.Repeat(" ", maxKeyed-7), "1|"},
 		{"/a", `{"a":1}` + strings.Repeat(" ", maxKeyed-6), "no"},
 		{"/data/commandName, /data/command", laravel, `"App\\Jobs\\Charge"|"O:15:\"App\\Jobs\\Charge\":1:{s:2:\"id\";i:7;}"|`},
@@ -72,7 +80,8 @@ func TestKey(t *testing.T) {
 
 // A pointer finds in any JSON what package json reads there.
 func FuzzKey(f *testing.F) {
-	for _, body := range []string{laravel, backburner, celery, symfony, `{"a":{"a":1},"a":[{}]}`, `{"a":{"\ud800":1}}`, `[[[1]]]`} {
+	for _, body := range []string{laravel, backburner, celery, symfony, `{"a":{"a":1},"a":[{}]}`, `{"a":{"\ud800":1}}`, `[[[1]]]`,
+		`{"a":{"a":1},"a":2}`, `{"a":{"a":01}}`, `{"a":{"a":"\x"}}`, `{"a":{"a":[1.,-]}}`, `{"a":{"a":1e},}`, "{\"a\":\"\x01\"}"} {
 		f.Add([]byte(body))
 	}
 	key, _ := keyOf("/a/a")
