@@ -75,7 +75,7 @@ func withPatience(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(cmd.Context(), patience, fmt.Errorf("the cluster has not answered within %v", patience))
 }
 
-// inTime returns an error, or that the cluster has not answered where that is why.
+// inTime returns an error, or why the context is done where that is the reason for it.
 func inTime(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -47,7 +47,7 @@ func compare(ctx context.Context, d *directory.Directory) (c consistency.Result,
 	defer cancel()
 	s, err := control.Ask[status.Cluster](ctx, d, control.Request{Do: control.DoStatus})
 	if err != nil {
-		return c, err
+		return c, inTime(ctx, err)
 	}
 	return consistency.Verify(ctx, s.Members, func(ctx context.Context, member uint64, r consistency.Request) (consistency.Reply, error) {
 		return control.Ask[consistency.Reply](ctx, d, control.Request{Do: control.DoCheck, ID: member, Check: &r})
