@@ -41,6 +41,12 @@ func (c *Client) Do(ctx context.Context, route string, in, out any) error {
 	return c.transport.Do(ctx, route, in, out)
 }
 
+// ask is Do for an operation that has an answer.
+func ask[Out any](ctx context.Context, c *Client, route string, in any) (out Out, err error) {
+	err = c.Do(ctx, route, in, &out)
+	return out, err
+}
+
 // A Bytes is an answer that is no JSON.
 type Bytes []byte
 

@@ -8,8 +8,8 @@
 // # A request
 //
 // operations.go is the table, one row for each operation: its path, the right that it
-// needs and on what, what there is to say of it, and its function. Its input and its answer
-// are types of package client/admin. request.run (request.go) reads and checks the input, checks the
+// needs and on what, and its function. Its input and its answer are types of package client/admin, where the comments
+// say what there is to say of it. request.run (request.go) reads and checks the input, checks the
 // right, calls the function, and writes the audit; a request comes to it by HTTP (serve.go), or from the console by API.Open (local.go).
 // An operation that runs elsewhere goes there by an admin.Transport: a member that does not lead passes it on to the leader (leader.go),
 // and other servers are a beanpole or a beanstalkd (upstream.go, package beanstalkd).
