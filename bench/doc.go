@@ -7,8 +7,7 @@
 //
 // Data flows one way. Options name the servers and the sizes. The trial of an Experiment
 // measures figures on one server, and gives each its name, unit and value in one place. Run
-// runs it on each server in each round. A Report has the figures of all rounds, and what
-// came of their targets. The tables are written from reports.
+// runs it on each server in each round. A Report has the figures of all rounds. The tables are written from reports.
 //
 // # The experiments
 //

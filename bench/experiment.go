@@ -52,17 +52,10 @@ type Experiment struct {
 	Name  string
 	Title string // for the heading of its table; empty: it is a row of the tables of loads
 
-	goals   []goal
 	ceiling bool // the responder can answer it too
 
 	// trial measures figures on one server, which it starts.
 	trial func(context.Context, *trial) error
-}
-
-// A goal is a target for a figure of an experiment.
-type goal struct {
-	figure string
-	Target
 }
 
 // Run runs the experiments. If one fails the others are run all the same: its error is
@@ -94,7 +87,7 @@ func Run(ctx context.Context, o Options, experiments []Experiment) ([]Report, er
 }
 
 func (e *Experiment) run(ctx context.Context, o *Options) (Report, error) {
-	r := Report{Name: e.Name, Title: e.Title, rounds: o.Rounds, goals: e.goals}
+	r := Report{Name: e.Name, Title: e.Title, rounds: o.Rounds}
 	servers := [numSides]Server{sideA: o.A, sideB: o.B, sideResponder: o.Responder}
 	order := []int{sideA, sideB}
 	if e.ceiling && len(o.Responder.Command) > 0 {

@@ -2,10 +2,9 @@ package bench
 
 import (
 	"fmt"
-	"os"
 	"runtime"
-	"strings"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/beanpole-mq/beanpole/bench/load"
@@ -32,20 +31,12 @@ func ThisMachine() Machine {
 	if unix.Uname(&u) == nil {
 		m.Kernel = unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
 	}
-	if info, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		m.Model = processorModel(string(info))
-	}
-	return m
-}
-
-// processorModel returns the value of the first line "model name : ...".
-func processorModel(cpuinfo string) string {
-	for line := range strings.Lines(cpuinfo) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
-			return strings.TrimSpace(value)
+	if fs, err := procfs.NewDefaultFS(); err == nil {
+		if cpus, err := fs.CPUInfo(); err == nil && len(cpus) > 0 {
+			m.Model = cpus[0].ModelName
 		}
 	}
-	return ""
+	return m
 }
 
 // String is one line for the head of a table.

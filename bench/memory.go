@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/beanpole-mq/beanpole/bench/load"
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -21,14 +20,9 @@ const (
 // memory puts a long queue and drains it, and then puts as many jobs that are delayed, and
 // as many that are buried, each on a process of its own.
 func memory(o *Options) Experiment {
-	most := 0.5
-	if slices.Contains(o.B.Command, "-b") { // a journal has something to remember of each job
-		most = 0.55
-	}
 	return Experiment{
 		Name:  "memory",
 		Title: fmt.Sprintf("%s ready jobs of 64 bytes, then none; as many delayed and buried ones", load.Count(o.jobs(memoryJobs))),
-		goals: []goal{atMost(perJob, most), atMost(perDelayedJob, most), atMost(perBuriedJob, most)},
 		trial: func(ctx context.Context, t *trial) error {
 			n := t.jobs(memoryJobs)
 			if err := t.start(ctx, func(ctx context.Context) error { return t.memoryOfReady(ctx, n) }); err != nil {

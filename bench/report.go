@@ -25,7 +25,6 @@ type Report struct {
 	Figures []Figure         `json:"figures"`
 
 	rounds int
-	goals  []goal
 }
 
 // A Figure is something that an experiment measures: a value in each round.
@@ -35,7 +34,6 @@ type Figure struct {
 	Servers     [numSides]Series `json:"servers"`      // A, B, the responder
 	ToA         Series           `json:"to_a"`         // B/A of each round; empty where that says nothing
 	ToResponder Series           `json:"to_responder"` // B/responder
-	Targets     []Target         `json:"targets,omitempty"`
 }
 
 // A Series is what the rounds gave: a value each, nil where it is unknown.
@@ -50,27 +48,6 @@ type Spread struct {
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
 }
-
-// A Target is what is asked of a figure: of B's median or, if it is a ratio, of the median of
-// the ratios.
-type Target struct {
-	Of    string  `json:"of"` // one of the constants
-	Limit float64 `json:"limit"`
-
-	// AtLeast means that the limit is the least, and not the most. So much of the
-	// responder's figure is then enough too: the generator cannot ask for more.
-	AtLeast     bool    `json:"at_least,omitempty"`
-	OrResponder float64 `json:"or_of_the_responder,omitempty"`
-
-	Met *bool `json:"met,omitempty"` // nil if the figure is unknown
-}
-
-// What targets are about.
-const (
-	value       = "value"
-	toA         = "ratio"
-	toResponder = "ratio to the responder"
-)
 
 // figure returns the figure of that name; if there is none, one of which nothing is known.
 func (r *Report) figure(name string) *Figure {
@@ -103,11 +80,6 @@ func (r *Report) newFigure(m measurement) Figure {
 			f.Servers[side].Values = make([]*float64, r.rounds)
 		}
 	}
-	for _, g := range r.goals {
-		if g.figure == m.figure {
-			f.Targets = append(f.Targets, g.Target)
-		}
-	}
 	return f
 }
 
@@ -121,9 +93,6 @@ func (r *Report) sum() {
 		if f.Unit.Comparable() {
 			f.ToA = quotients(&f.Servers[sideB], &f.Servers[sideA])
 			f.ToResponder = quotients(&f.Servers[sideB], &f.Servers[sideResponder])
-		}
-		for j := range f.Targets {
-			f.Targets[j].evaluate(f)
 		}
 	}
 }
@@ -184,54 +153,13 @@ func (s *Series) median(print func(float64) string) string {
 	return print(s.Median)
 }
 
-// subject is what a target is about.
-func (t *Target) subject(f *Figure) *Series {
-	switch t.Of {
-	case toA:
-		return &f.ToA
-	case toResponder:
-		return &f.ToResponder
-	}
-	return &f.Servers[sideB]
-}
-
-func (t *Target) evaluate(f *Figure) {
-	s := t.subject(f)
-	if s.Spread == nil {
-		return
-	}
-	met := s.Median <= t.Limit
-	if t.AtLeast {
-		met = s.Median >= t.Limit
-	}
-	if t.OrResponder > 0 && f.ToResponder.Spread != nil {
-		met = met || f.ToResponder.Median >= t.OrResponder
-	}
-	t.Met = &met
-}
-
-// describe says what was asked, and verdict what came of it.
-func (t *Target) describe(f *Figure) string {
-	relation, limit, of := "<=", load.Factor(t.Limit), t.Of+" "
-	if t.AtLeast {
-		relation = ">="
-	}
-	if t.Of == value {
-		limit, of = f.Unit.Format(t.Limit), ""
-	}
-	s := of + relation + " " + limit
-	if t.OrResponder > 0 {
-		s += ", or " + load.Factor(t.OrResponder) + " of the responder's"
-	}
-	return s
-}
-
-func (t *Target) verdict() string {
-	switch {
-	case t.Met == nil:
-		return "unknown"
-	case *t.Met:
-		return "met"
-	}
-	return "missed"
+// Puts is what clients that put jobs got from a server or a cluster, as the program in cluster saves it.
+type Puts struct {
+	Contender string  `json:"contender"` // whose servers they are
+	Clients   int     `json:"clients"`
+	Rate      Spread  `json:"puts_per_second"`
+	Ratio     Spread  `json:"ratio"`  // of the rates of a round, to the first contender
+	P50       float64 `json:"p50_ns"` // median of the rounds, as are the others
+	P99       float64 `json:"p99_ns"`
+	CPU       float64 `json:"cpu_ns"` // of all servers, for a put
 }

@@ -8,11 +8,10 @@ import (
 	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
-// A row is a load, and what is asked of it.
+// A row is a load.
 type row struct {
-	name  string
-	load  load.Options
-	goals []goal
+	name string
+	load load.Options
 }
 
 // Suites are lists of experiments by name, each in the order in which they are run. Each load
@@ -38,72 +37,42 @@ func suite(o *Options, rows []row, experiment func(row) Experiment) []Experiment
 
 // memoryRows are for servers that keep nothing on disk.
 var memoryRows = []row{
-	{"1 connection", load.Options{Connections: 1}, append([]goal{atLeast(1)}, noLatencyLost...)},
-	{"8 connections", load.Options{Connections: 8}, append([]goal{ofResponder(throughput, 1), cpuOfResponder(1)}, ahead...)},
-	{"50 connections", load.Options{Connections: 50}, ahead},
-	{"500 connections", load.Options{Connections: 500}, ahead},
-	{"8 connections, 64 in flight", load.Options{Connections: 8, InFlight: 64}, []goal{atLeast(20), ofResponder(throughput, 0.85), cpuOfResponder(1.2)}},
-	{"50 connections, 1 KiB bodies", load.Options{Connections: 50, BodySize: 1 << 10}, []goal{atLeast(1.3)}},
-	{"50 connections, 8 KiB bodies", load.Options{Connections: 50, BodySize: 8 << 10}, []goal{atLeast(1.3)}},
+	{"1 connection", load.Options{Connections: 1}},
+	{"8 connections", load.Options{Connections: 8}},
+	{"50 connections", load.Options{Connections: 50}},
+	{"500 connections", load.Options{Connections: 500}},
+	{"8 connections, 64 in flight", load.Options{Connections: 8, InFlight: 64}},
+	{"50 connections, 1 KiB bodies", load.Options{Connections: 50, BodySize: 1 << 10}},
+	{"50 connections, 8 KiB bodies", load.Options{Connections: 50, BodySize: 8 << 10}},
 	// The largest job of a server is 65535 bytes unless it is told otherwise.
-	{"50 connections, 63 KiB bodies", load.Options{Connections: 50, BodySize: 63 << 10}, []goal{atLeast(1.3)}},
-	{"50 connections, 1,000,000 jobs in the queue", load.Options{Connections: 50, Backlog: 1_000_000}, nil},
-	{"50 connections, put and delete", load.Options{Connections: 50, Mix: load.PutDelete}, nil},
-	{"put 1,000,000 jobs", load.Options{Connections: 8, InFlight: 64, Mix: load.Put, Ops: 1_000_000}, bulkGoals},
-	{"drain 1,000,000 jobs", load.Options{Connections: 8, InFlight: 64, Mix: load.Drain, Backlog: 1_000_000}, bulkGoals},
-	{"wake 1 waiting worker", load.Options{Mix: load.Wake}, noLatencyLost},
-	{"wake 50 workers that wait on one tube", load.Options{Connections: 50, Mix: load.Wake}, noLatencyLost},
+	{"50 connections, 63 KiB bodies", load.Options{Connections: 50, BodySize: 63 << 10}},
+	{"50 connections, 1,000,000 jobs in the queue", load.Options{Connections: 50, Backlog: 1_000_000}},
+	{"50 connections, put and delete", load.Options{Connections: 50, Mix: load.PutDelete}},
+	{"put 1,000,000 jobs", load.Options{Connections: 8, InFlight: 64, Mix: load.Put, Ops: 1_000_000}},
+	{"drain 1,000,000 jobs", load.Options{Connections: 8, InFlight: 64, Mix: load.Drain, Backlog: 1_000_000}},
+	{"wake 1 waiting worker", load.Options{Mix: load.Wake}},
+	{"wake 50 workers that wait on one tube", load.Options{Connections: 50, Mix: load.Wake}},
 }
 
 // journalRows are for servers with a log. Whether they sync before each reply is
 // in their command lines. Where each command changes something, put and delete,
 // that is a sync before each reply; a reserve is not logged.
 var journalRows = []row{
-	{"1 connection, put and delete", load.Options{Connections: 1, Mix: load.PutDelete}, []goal{atLeast(1)}},
-	{"8 connections, put and delete", load.Options{Connections: 8, Mix: load.PutDelete}, []goal{atLeast(4)}},
-	{"64 connections, put and delete", load.Options{Connections: 64, Mix: load.PutDelete}, []goal{atLeast(10)}},
-	{"500 connections, put and delete", load.Options{Connections: 500, Mix: load.PutDelete}, []goal{atLeast(12)}},
-	{"64 connections, put, reserve and delete", load.Options{Connections: 64}, nil},
-	{"8 connections, 64 in flight", load.Options{Connections: 8, InFlight: 64}, []goal{ofResponder(throughput, 0.5)}},
+	{"1 connection, put and delete", load.Options{Connections: 1, Mix: load.PutDelete}},
+	{"8 connections, put and delete", load.Options{Connections: 8, Mix: load.PutDelete}},
+	{"64 connections, put and delete", load.Options{Connections: 64, Mix: load.PutDelete}},
+	{"500 connections, put and delete", load.Options{Connections: 500, Mix: load.PutDelete}},
+	{"64 connections, put, reserve and delete", load.Options{Connections: 64}},
+	{"8 connections, 64 in flight", load.Options{Connections: 8, InFlight: 64}},
 }
 
 // crowdRows show what tubes, connections and workers cost that take no part in the load.
 var crowdRows = []row{
-	{"beside 1,000 tubes with a job in each", load.Options{Connections: 50, Occupied: 1_000}, []goal{unslowed}},
-	{"beside 20,000 tubes with a job in each", load.Options{Connections: 50, Occupied: 20_000}, []goal{unslowed}},
-	{"beside 100,000 tubes with a job in each", load.Options{Connections: 50, Occupied: 100_000}, []goal{unslowed}},
-	{"beside 10,000 idle connections", load.Options{Connections: 50, Idle: 10_000}, []goal{unslowed, smallEach}},
-	{"10,000 workers wait on one tube", load.Options{Connections: 50, Mix: load.Wake, Workers: 10_000}, []goal{unslowed, smallEach}},
-}
-
-// What is asked of loads.
-var (
-	ahead         = []goal{atLeast(1.3), atMost(cpuPerCommand, 0.8), cpuOfResponder(1.15), atMost(p99, 1.5)}
-	bulkGoals     = []goal{ofResponder(throughput, 0.7), cpuOfResponder(1.7)}
-	noLatencyLost = []goal{atMost(p50, 1), atMost(p99, 1)}
-	unslowed      = goal{throughput + ofThatWithout, Target{Of: value, Limit: 0.9, AtLeast: true}}
-	smallEach     = goal{memoryEach, Target{Of: value, Limit: 8 << 10}} // bytes
-)
-
-// atLeast asks for a multiple of A's throughput, or for 0.95 of the responder's: then the
-// generator is the limit.
-func atLeast(times float64) goal {
-	return goal{throughput, Target{Of: toA, Limit: times, AtLeast: true, OrResponder: 0.95}}
-}
-
-// ofResponder asks for a part of what the responder does.
-func ofResponder(figure string, part float64) goal {
-	return goal{figure, Target{Of: toResponder, Limit: part, AtLeast: true}}
-}
-
-// cpuOfResponder asks for a CPU per command that is at most so many times the responder's.
-func cpuOfResponder(times float64) goal {
-	return goal{cpuPerCommand, Target{Of: toResponder, Limit: times}}
-}
-
-// atMost asks for a ratio to A that is not above a limit.
-func atMost(figure string, times float64) goal {
-	return goal{figure, Target{Of: toA, Limit: times}}
+	{"beside 1,000 tubes with a job in each", load.Options{Connections: 50, Occupied: 1_000}},
+	{"beside 20,000 tubes with a job in each", load.Options{Connections: 50, Occupied: 20_000}},
+	{"beside 100,000 tubes with a job in each", load.Options{Connections: 50, Occupied: 100_000}},
+	{"beside 10,000 idle connections", load.Options{Connections: 50, Idle: 10_000}},
+	{"10,000 workers wait on one tube", load.Options{Connections: 50, Mix: load.Wake, Workers: 10_000}},
 }
 
 // Load is the experiment that runs a load. Addr and PID are filled in.
@@ -112,7 +81,6 @@ func Load(o load.Options) Experiment { return loadExperiment(row{name: o.Describ
 func loadExperiment(r row) Experiment {
 	return Experiment{
 		Name:    r.name,
-		goals:   r.goals,
 		ceiling: true,
 		trial: running(func(ctx context.Context, t *trial) error {
 			_, err := t.load(ctx, r.load)

@@ -66,32 +66,20 @@ func (r *Report) table() table {
 	if withResponder {
 		head = append(head, r.Servers[sideResponder], "ratio to it")
 	}
-	t := table{append(head, "target")}
+	t := table{head}
 	for i := range r.Figures {
 		f := &r.Figures[i]
 		row := []string{f.Name, f.Servers[sideA].format(f.Unit.Format), f.Servers[sideB].format(f.Unit.Format), f.ToA.format(load.Factor)}
 		if withResponder {
 			row = append(row, f.Servers[sideResponder].format(f.Unit.Format), f.ToResponder.format(load.Factor))
 		}
-		t = append(t, append(row, f.targets()))
+		t = append(t, row)
 	}
 	return t
 }
 
-func (f *Figure) targets() string {
-	var all []string
-	for i := range f.Targets {
-		t := &f.Targets[i]
-		all = append(all, t.describe(f)+": "+t.verdict())
-	}
-	if all == nil {
-		return "-"
-	}
-	return strings.Join(all, "; ")
-}
-
-// writeRows writes three tables of loads: what the servers can do and what that
-// costs, how long clients wait, and what came of the targets.
+// writeRows writes two tables of loads: what the servers can do and what that
+// costs, and how long clients wait.
 func writeRows(sb *strings.Builder, reports []*Report) {
 	if len(reports) == 0 {
 		return
@@ -99,22 +87,6 @@ func writeRows(sb *strings.Builder, reports []*Report) {
 	for _, figures := range [][]string{{throughput, cpuPerCommand}, {p50, p99, p999, peakRSS}} {
 		sb.WriteByte('\n')
 		wide(reports, figures).markdown(sb)
-	}
-	targets := table{{"load", "figure", "asked", "got", ""}}
-	for _, r := range reports {
-		name := r.Name
-		for i := range r.Figures {
-			f := &r.Figures[i]
-			for j := range f.Targets {
-				t := &f.Targets[j]
-				targets = append(targets, []string{name, f.Name, t.describe(f), t.subject(f).median(load.Factor), t.verdict()})
-				name = ""
-			}
-		}
-	}
-	if len(targets) > 1 {
-		sb.WriteByte('\n')
-		targets.markdown(sb)
 	}
 }
 

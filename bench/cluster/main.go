@@ -154,11 +154,14 @@ func (opt *options) compare(ctx context.Context, w io.Writer, contenders []conte
 func (opt *options) measure(ctx context.Context, c contender, connections int) (cell, error) {
 	before := usage(c.pids())
 	r, err := c.put(ctx, connections, opt.body, opt.duration)
+	if err == nil && r.Commands == 0 {
+		err = fmt.Errorf("no put was answered in %v", r.Elapsed)
+	}
 	if err != nil {
 		return cell{}, err
 	}
 	spent := usage(c.pids()) - before
-	return cell{r.Throughput, float64(r.Latency.P50), float64(r.Latency.P99), float64(spent) / float64(max(1, r.Commands))}, nil
+	return cell{r.Throughput, float64(r.Latency.P50), float64(r.Latency.P99), float64(spent) / float64(r.Commands)}, nil
 }
 
 // usage is the processor time that processes have taken.

@@ -13,20 +13,19 @@ var backlogs = []int{0, 1_000_000, 10_000_000}
 
 // BenchmarkBacklog is a put, a reserve and a delete in a queue of many jobs, by the
 // order in which their priorities came. It tells how many times as long as in an empty queue
-// that takes, and how many times as long is asked at most.
+// that takes.
 func BenchmarkBacklog(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	falling := uint32(1<<32 - 1)
 	for _, order := range []struct {
 		name         string
-		asked        float64       // times as long as in an empty queue; 0: nothing
 		behind, next func() uint32 // priorities
 	}{
-		{"one priority", 1.3, func() uint32 { return 1024 }, func() uint32 { return 1024 }},
-		{"urgent job", 1.3, func() uint32 { return 1024 }, func() uint32 { return 0 }},
-		{"eight priorities", 3, func() uint32 { return rng.Uint32N(8) }, func() uint32 { return rng.Uint32N(8) }},
-		{"random priorities", 0, rng.Uint32, rng.Uint32},
-		{"falling priorities", 0, func() uint32 { falling--; return falling }, func() uint32 { falling--; return falling }},
+		{"one priority", func() uint32 { return 1024 }, func() uint32 { return 1024 }},
+		{"urgent job", func() uint32 { return 1024 }, func() uint32 { return 0 }},
+		{"eight priorities", func() uint32 { return rng.Uint32N(8) }, func() uint32 { return rng.Uint32N(8) }},
+		{"random priorities", rng.Uint32, rng.Uint32},
+		{"falling priorities", func() uint32 { falling--; return falling }, func() uint32 { falling--; return falling }},
 	} {
 		empty := 0.0 // ns
 		for _, backlog := range backlogs {
@@ -51,9 +50,6 @@ func BenchmarkBacklog(b *testing.B) {
 					empty = took
 				} else if empty > 0 {
 					b.ReportMetric(took/empty, "times-empty")
-					if order.asked > 0 {
-						b.ReportMetric(order.asked, "times-asked")
-					}
 				}
 			})
 		}
@@ -141,38 +137,6 @@ func BenchmarkEverySecond(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/most, "ns/job")
-}
-
-// BenchmarkReleaseAll reserves half a million jobs and releases them before as many
-// others, in the order of their ids or not.
-func BenchmarkReleaseAll(b *testing.B) {
-	const most = 500_000
-	for _, order := range []string{"in order", "at random"} {
-		b.Run(order, func(b *testing.B) {
-			for b.Loop() {
-				b.StopTimer()
-				e := New(Options{})
-				s := e.Open(nil)
-				ids := make([]uint64, most)
-				for range 2 * most {
-					e.Put(0, s, Spec{TTR: 60}, benchBody)
-				}
-				for k := range ids {
-					j, _ := e.Reserve(0, s, 0)
-					ids[k] = j.ID
-				}
-				if order == "at random" {
-					rand.New(rand.NewPCG(1, 2)).Shuffle(most, func(i, k int) { ids[i], ids[k] = ids[k], ids[i] })
-				}
-				runtime.GC()
-				b.StartTimer()
-				for _, id := range ids {
-					mustOK(b, e.Release(0, s, id, 0, 0))
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/most, "ns/job")
-		})
-	}
 }
 
 // BenchmarkMemory tells how many bytes of the heap a job with a 64-byte body takes.
