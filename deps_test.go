@@ -69,14 +69,14 @@ var arrows = map[string]string{
 	"internal/cluster/raftlog":     "internal/vfs internal/wal go.etcd.io/raft",
 	"internal/cluster/core":        "internal/cluster/raftlog go.etcd.io/raft google.golang.org/protobuf",
 	"internal/cluster/entry":       "internal/engine internal/journal/record",
-	"internal/cluster":             "internal/broker internal/cluster/core internal/cluster/entry internal/cluster/raftlog internal/cluster/status internal/engine internal/journal internal/vfs internal/wal go.etcd.io/raft golang.org/x/sys golang.org/x/time",
-	"internal/cluster/consistency": "internal/cluster/status internal/engine",
+	"internal/cluster":             "client/admin internal/broker internal/cluster/core internal/cluster/entry internal/cluster/raftlog internal/engine internal/journal internal/vfs internal/wal go.etcd.io/raft golang.org/x/sys golang.org/x/time",
+	"internal/cluster/consistency": "client/admin internal/engine",
 	"internal/cluster/directory":   "",
 	"internal/cluster/status":      "client/admin internal/wire",
 	"internal/cluster/mux":         "",
 	"internal/cluster/transport":   "internal/access internal/cluster internal/cluster/directory internal/cluster/raftlog internal/cluster/mux go.etcd.io/raft golang.org/x/sync golang.org/x/time google.golang.org/protobuf",
 
-	"internal/cluster/control": "internal/cluster internal/cluster/consistency internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport",
+	"internal/cluster/control": "client/admin internal/cluster internal/cluster/consistency internal/cluster/directory internal/cluster/raftlog internal/cluster/transport",
 
 	// For programs of others. What is in contrib is no code, and tests hold it against the program.
 	"contrib":             "",
@@ -117,7 +117,7 @@ var arrows = map[string]string{
 	"internal/cli/queue":   "client client/admin client/worker internal/cli/kit internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
 	"internal/cli/top":     "internal/health charm.land/bubbletea github.com/charmbracelet",
 	"internal/cli/journal": "client/admin internal/journal/binlog internal/cli/advice internal/cli/kit internal/engine internal/jobjson internal/journal internal/vfs internal/wal github.com/spf13",
-	"internal/cli/cluster": "internal/cli/advice internal/cli/kit internal/cluster internal/cluster/consistency internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",
+	"internal/cli/cluster": "client/admin internal/cli/advice internal/cli/kit internal/cluster internal/cluster/consistency internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",
 	"internal/cli/bench":   "client internal/cli/kit github.com/HdrHistogram github.com/spf13 golang.org/x/sync",
 
 	// The program: a command line, and an exit code.

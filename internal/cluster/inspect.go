@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
-	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
@@ -27,7 +27,7 @@ type Inspection struct {
 type InspectedMember struct {
 	ID      uint64
 	Address string
-	Role    status.Role // Voter or Learner: who leads is in no directory
+	Role    admin.Role // Voter or Learner: who leads is in no directory
 }
 
 // logError is the error of a log that cannot be opened.
@@ -81,9 +81,9 @@ func (i *Inspection) readLog(fsys vfs.FS, dir string) error {
 	i.Term, i.Commit = s.Hard.GetTerm(), s.Hard.GetCommit()
 	i.Cut, i.Last, i.Torn = s.Cut, log.Last(), log.Torn()
 	for _, m := range s.Members {
-		role := status.Voter
+		role := admin.Voter
 		if slices.Contains(s.Roles.GetLearners(), m.ID) {
-			role = status.Learner
+			role = admin.Learner
 		}
 		i.Members = append(i.Members, InspectedMember{m.ID, m.Address, role})
 	}

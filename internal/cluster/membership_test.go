@@ -9,18 +9,18 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
-	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
 // roles returns the roles of all members, as the leader knows them.
-func (sim *simulation) roles() map[uint64]status.Role {
+func (sim *simulation) roles() map[uint64]admin.Role {
 	sim.t.Helper()
 	s, err := sim.leader().Status()
 	sim.must(err)
-	roles := map[uint64]status.Role{}
+	roles := map[uint64]admin.Role{}
 	for _, k := range s.Members {
 		roles[k.ID] = k.Role
 	}
@@ -102,9 +102,9 @@ func TestMembers(t *testing.T) {
 		added := sim.node()
 		sim.must(sim.replace(3, added))
 		added.boot()
-		sim.until("the dead member is replaced", func() bool { return sim.roles()[4] != status.Learner && sim.roles()[3] == "" })
-		want := map[uint64]status.Role{1: status.Voter, 2: status.Voter, 4: status.Voter}
-		want[sim.leader().opt.Self.ID] = status.Leader
+		sim.until("the dead member is replaced", func() bool { return sim.roles()[4] != admin.Learner && sim.roles()[3] == "" })
+		want := map[uint64]admin.Role{1: admin.Voter, 2: admin.Voter, 4: admin.Voter}
+		want[sim.leader().opt.Self.ID] = admin.Leader
 		if got := sim.roles(); !reflect.DeepEqual(got, want) {
 			sim.fatalf("the roles are %v, want %v", got, want)
 		}
@@ -316,7 +316,7 @@ func TestReplaceAtAddress(t *testing.T) {
 		sim.must(l.Add(t.Context(), added))
 		sim.must(Join(fresh.disk, dir, l.Membership()))
 		fresh.boot()
-		sim.until("it has replaced the other one", func() bool { return sim.roleOf(fresh.id) == status.Voter && sim.roleOf(lost.id) == "" })
+		sim.until("it has replaced the other one", func() bool { return sim.roleOf(fresh.id) == admin.Voter && sim.roleOf(lost.id) == "" })
 	})
 }
 
@@ -347,7 +347,7 @@ func TestReplaceOutlivesLeader(t *testing.T) {
 		}
 		sim.must(l.Transfer(t.Context(), 0))
 		added.boot()
-		sim.until("the dead member is replaced", func() bool { return sim.roles()[dead.id] == "" && sim.roles()[added.id] == status.Voter })
+		sim.until("the dead member is replaced", func() bool { return sim.roles()[dead.id] == "" && sim.roles()[added.id] == admin.Voter })
 		dead.boot()
 		sim.removed(dead)
 	})
@@ -370,7 +370,7 @@ func TestReplaceLiving(t *testing.T) {
 				sim.must(sim.replace(old.id, added))
 				added.boot()
 				sim.removed(old)
-				sim.until("the member is replaced", func() bool { return sim.roles()[added.id] == status.Voter })
+				sim.until("the member is replaced", func() bool { return sim.roles()[added.id] == admin.Voter })
 				if n > 2 {
 					asleep.boot()
 					sim.until("it knows of that", func() bool { return reflect.DeepEqual(asleep.member.Membership(), sim.leader().Membership()) })

@@ -15,8 +15,8 @@ import (
 
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
-	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 	"github.com/beanpole-mq/beanpole/internal/test/ledger"
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
@@ -182,10 +182,10 @@ func (sim *simulation) joinAs(m *node, self raftlog.Member) {
 	})
 	sim.must(Join(m.disk, dir, l.Membership()))
 	m.boot()
-	sim.until("the member is a voter", func() bool { return sim.roleOf(m.id) == status.Voter })
+	sim.until("the member is a voter", func() bool { return sim.roleOf(m.id) == admin.Voter })
 }
 
-func (sim *simulation) roleOf(id uint64) status.Role {
+func (sim *simulation) roleOf(id uint64) admin.Role {
 	s, err := sim.leader().Status()
 	sim.must(err)
 	for _, k := range s.Members {

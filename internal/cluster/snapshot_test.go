@@ -13,9 +13,9 @@ import (
 
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
-	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -53,7 +53,7 @@ func fromSingleServer(t *testing.T, kill string) {
 		time.Sleep(time.Second)
 		victim.boot()
 	}
-	sim.until("the member is a voter", func() bool { return sim.roleOf(joiner.id) == status.Voter })
+	sim.until("the member is a voter", func() bool { return sim.roleOf(joiner.id) == admin.Voter })
 	sim.grow(3)
 	time.Sleep(time.Second)
 	stop()
@@ -100,7 +100,7 @@ func silentLeader(t *testing.T, stop bool) {
 		}
 		joiner.boot()
 	}
-	sim.until("the member has the whole queue", func() bool { return sim.roleOf(joiner.id) == status.Voter })
+	sim.until("the member has the whole queue", func() bool { return sim.roleOf(joiner.id) == admin.Voter })
 	end()
 	sim.audit()
 	sim.close()

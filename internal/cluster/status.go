@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cluster/entry"
-	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 )
 
 // A Status is what a member knows of the cluster.
 type Status struct {
-	status.Cluster
+	admin.Cluster
 	Commit uint64
 }
 
@@ -34,17 +34,17 @@ func (r *raftLoop) status() Status {
 	c := r.core
 	raft := c.Status()
 	s := Status{Commit: raft.GetCommit()}
-	s.Self, s.Members = r.m.opt.Self.ID, []status.Member{}
+	s.Self, s.Members = r.m.opt.Self.ID, []admin.ClusterMember{}
 	s.Leader, s.Term = c.Leader()
 	now := r.m.opt.Now()
 	s.Since = (now - r.ledSince) / int64(time.Second)
 	for _, k := range r.members {
-		ms := status.Member{ID: k.ID, Address: k.Address, Role: status.Voter}
+		ms := admin.ClusterMember{ID: k.ID, Address: k.Address, Role: admin.Voter}
 		if hasKey(raft.Config.Learners, k.ID) {
-			ms.Role = status.Learner
+			ms.Role = admin.Learner
 		}
 		if k.ID == s.Leader {
-			ms.Role = status.Leader
+			ms.Role = admin.Leader
 		}
 		if k.ID == s.Self {
 			ms.Reachable, ms.Version, ms.Host, ms.Console, ms.Heard = true, r.m.opt.Version, r.m.opt.Host, r.m.opt.Console, new(int64)
@@ -70,9 +70,9 @@ func (r *raftLoop) status() Status {
 	return s
 }
 
-func progress(applied, commit uint64) *status.Progress {
+func progress(applied, commit uint64) *admin.Progress {
 	applied = min(applied, commit)
-	return &status.Progress{Applied: applied, Lag: commit - applied}
+	return &admin.Progress{Applied: applied, Lag: commit - applied}
 }
 
 // plain returns the text of an error without the name of this package; empty if there is

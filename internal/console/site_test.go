@@ -15,7 +15,6 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/api"
 	"github.com/beanpole-mq/beanpole/internal/api/beanstalkd"
-	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 )
 
 // overTCP lets a rig serve the protocol and its API on ports.
@@ -237,8 +236,8 @@ func TestHostileServer(t *testing.T) {
 // A member of a cluster shows the others, what is wrong first; a server that is none shows nothing of it.
 func TestCluster(t *testing.T) {
 	c := admin.Cluster{Self: 1, Leader: 2, Term: 7, Quorum: true, Members: []admin.ClusterMember{
-		{ID: 1, Address: "10.0.0.1:11400", Role: "voter", Reachable: true, Progress: &status.Progress{Applied: 90, Lag: 3}, Version: "1.2"},
-		{ID: 2, Address: "10.0.0.2:11400", Role: "leader", Reachable: true, Progress: &status.Progress{Applied: 93}, Version: "1.2", Host: "db-2", Console: "https://db-2:11380/console/"},
+		{ID: 1, Address: "10.0.0.1:11400", Role: "voter", Reachable: true, Progress: &admin.Progress{Applied: 90, Lag: 3}, Version: "1.2"},
+		{ID: 2, Address: "10.0.0.2:11400", Role: "leader", Reachable: true, Progress: &admin.Progress{Applied: 93}, Version: "1.2", Host: "db-2", Console: "https://db-2:11380/console/"},
 		{ID: 3, Address: "<script>", Role: "voter", Heard: new(int64(320)), MustRejoin: true},
 	}}
 	var err error

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	client "github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/admin"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/cli/advice"
@@ -242,7 +243,7 @@ func (m *member) metrics() (s admin.ClusterStats, ok bool) {
 	}
 	s = admin.ClusterStats{
 		Leads: m.Lead().Epoch != 0, Quorum: known.Quorum, Term: known.Term,
-		Roles:     map[string]int{string(status.Leader): 0, string(status.Voter): 0, string(status.Learner): 0},
+		Roles:     map[string]int{string(client.Leader): 0, string(client.Voter): 0, string(client.Learner): 0},
 		Reachable: make(map[string]bool), MustRejoin: make(map[string]bool),
 		Evicted: m.transport.Evicted(),
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
 	"github.com/beanpole-mq/beanpole/internal/cluster/status"
@@ -68,7 +69,7 @@ func showOffline(cmd *cobra.Command, args []string, asJSON bool) error {
 }
 
 // ask asks the member of a directory or, without one, a member at its port for clients.
-func ask(ctx context.Context, cmd *cobra.Command, args []string, target *kit.Connection) (s status.Cluster, err error) {
+func ask(ctx context.Context, cmd *cobra.Command, args []string, target *kit.Connection) (s admin.Cluster, err error) {
 	switch {
 	case len(args) > 0 && cmd.Flags().Changed("addr"):
 		return s, kit.UsageError("want one directory, or -a ADDR (see: %s --help)", cmd.CommandPath())
@@ -77,7 +78,7 @@ func ask(ctx context.Context, cmd *cobra.Command, args []string, target *kit.Con
 		if err != nil {
 			return s, err
 		}
-		return control.Ask[status.Cluster](ctx, d, control.Request{Do: control.DoStatus})
+		return control.Ask[admin.Cluster](ctx, d, control.Request{Do: control.DoStatus})
 	}
 	c, err := target.Dial(ctx)
 	if err != nil {
@@ -91,7 +92,7 @@ func ask(ctx context.Context, cmd *cobra.Command, args []string, target *kit.Con
 	return status.ReadStats(st.All)
 }
 
-func printStatus(w io.Writer, s status.Cluster, asJSON bool) error {
+func printStatus(w io.Writer, s admin.Cluster, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(s)
 	}

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/advice"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
-	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
@@ -38,9 +38,9 @@ type position struct {
 }
 
 type offlineMember struct {
-	ID      uint64      `json:"id"`
-	Address string      `json:"address"`
-	Role    status.Role `json:"role"`
+	ID      uint64     `json:"id"`
+	Address string     `json:"address"`
+	Role    admin.Role `json:"role"`
 }
 
 // inspect reads the directory of a member.

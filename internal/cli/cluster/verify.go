@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/cluster/consistency"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
-	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 )
 
 func newVerify() *cobra.Command {
@@ -45,7 +45,7 @@ be asked.
 func compare(ctx context.Context, d *directory.Directory) (c consistency.Result, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, consistency.TimeLimit, fmt.Errorf("the consistency check took longer than %v", consistency.TimeLimit))
 	defer cancel()
-	s, err := control.Ask[status.Cluster](ctx, d, control.Request{Do: control.DoStatus})
+	s, err := control.Ask[admin.Cluster](ctx, d, control.Request{Do: control.DoStatus})
 	if err != nil {
 		return c, inTime(ctx, err)
 	}

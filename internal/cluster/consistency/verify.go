@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/cluster/status"
+	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
 // A Result is what Verify has found. Members have the same queue if their digests are the
@@ -29,14 +29,14 @@ type Result struct {
 // A ComparedMember is what was found at one member. Jobs that were changed in an entry
 // after From, up to Until, were not compared.
 type ComparedMember struct {
-	ID      uint64      `json:"id"`
-	Address string      `json:"address"`
-	Role    status.Role `json:"role"`
-	Jobs    uint64      `json:"jobs"`    // that were compared
-	Changed uint64      `json:"changed"` // that were not
-	Digest  string      `json:"digest"`  // empty: it was not compared
-	Differs bool        `json:"differs"` // from what most members have
-	Problem string      `json:"problem,omitempty"`
+	ID      uint64     `json:"id"`
+	Address string     `json:"address"`
+	Role    admin.Role `json:"role"`
+	Jobs    uint64     `json:"jobs"`    // that were compared
+	Changed uint64     `json:"changed"` // that were not
+	Digest  string     `json:"digest"`  // empty: it was not compared
+	Differs bool       `json:"differs"` // from what most members have
+	Problem string     `json:"problem,omitempty"`
 
 	sums *Sums
 }
@@ -67,7 +67,7 @@ type verification struct {
 const stepPause = 50 * time.Millisecond
 
 // Verify compares the queues of members, which go on meanwhile.
-func Verify(ctx context.Context, members []status.Member, ask Asker) Result {
+func Verify(ctx context.Context, members []admin.ClusterMember, ask Asker) Result {
 	v := verification{ask: ask, name: rand.Uint64() >> 11} // #nosec G404 -- names a check, and is no secret
 	for _, m := range members {
 		v.members = append(v.members, ComparedMember{ID: m.ID, Address: m.Address, Role: m.Role})
@@ -193,7 +193,7 @@ func (v *verification) usual() (most *ComparedMember) {
 	for _, m := range v.members {
 		if m.sums != nil {
 			votes[m.Digest] += 2
-			if m.Role == status.Leader {
+			if m.Role == admin.Leader {
 				votes[m.Digest]++
 			}
 		}

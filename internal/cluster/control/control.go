@@ -9,17 +9,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/consistency"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
-	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
 )
 
 // What can be asked for.
 const (
-	DoStatus   = "status"   // the answer is a status.Cluster
+	DoStatus   = "status"   // the answer is an admin.Cluster
 	DoAdd      = "add"      // a member: ID, Address; InPlaceOf if not 0. The answer is a raftlog.Membership
 	DoRemove   = "remove"   // the member ID
 	DoTransfer = "transfer" // the leadership to the member ID; 0: whoever is best
@@ -181,7 +181,7 @@ func (c *Control) status(ctx context.Context, r Request) (reply any, err error) 
 	return own, nil
 }
 
-func (c *Control) statusOf(ctx context.Context, id uint64, r Request) (s status.Cluster, err error) {
+func (c *Control) statusOf(ctx context.Context, id uint64, r Request) (s admin.Cluster, err error) {
 	ctx, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
 	reply, err := c.passOn(ctx, id, r)
@@ -297,10 +297,10 @@ func (c *Control) Transfer(ctx context.Context, to uint64) error {
 }
 
 // Status returns what this member knows.
-func (c *Control) Status() (status.Cluster, error) {
+func (c *Control) Status() (admin.Cluster, error) {
 	known, err := c.Member.Status()
 	if err != nil {
-		return status.Cluster{}, err
+		return admin.Cluster{}, err
 	}
 	s := known.Cluster
 	if s.Members = slices.Clone(s.Members); known.Leader == known.Self {

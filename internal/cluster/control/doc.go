@@ -4,7 +4,7 @@
 //	c := &control.Control{Member: m, Directory: d, Transport: t}   // answers: for transport.Options
 //	reply, err := c.Request(ctx, from, body)
 //
-//	s, err := control.Ask[status.Cluster](ctx, d, control.Request{Do: control.DoStatus})
+//	s, err := control.Ask[admin.Cluster](ctx, d, control.Request{Do: control.DoStatus})
 //	joined, err := control.Join(ctx, addr, token, listen, inPlaceOf)
 //
 // Requests and answers are JSON. A member that does not lead passes a request that is for

@@ -1,3 +1,5 @@
+// Package status has what a member knows of the cluster as lines of the reply to stats, and
+// reads it from there.
 package status
 
 import (
@@ -6,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
@@ -23,7 +26,7 @@ const (
 )
 
 // Stats returns what stats shows to a client of a member.
-func Stats(s *Cluster, asked uint64) []wire.Stat {
+func Stats(s *admin.Cluster, asked uint64) []wire.Stat {
 	number := func(key string, n uint64) wire.Stat { return wire.Stat{Key: key, Value: strconv.FormatUint(n, 10)} }
 	stats := []wire.Stat{
 		number(keyMembers, uint64(len(s.Members))),
@@ -44,7 +47,7 @@ func Stats(s *Cluster, asked uint64) []wire.Stat {
 }
 
 // ReadStats returns what the values of stats say.
-func ReadStats(all map[string]string) (s Cluster, err error) {
+func ReadStats(all map[string]string) (s admin.Cluster, err error) {
 	value := func(key string) string { return strings.Trim(all[key], `"`) }
 	if value(keyMembers) == "" {
 		return s, errors.New("the server is not a member of a cluster")
@@ -61,7 +64,7 @@ func ReadStats(all map[string]string) (s Cluster, err error) {
 	}
 	s.Self, _ = strconv.ParseUint(value(keyMember), 10, 64) // a number, as the leader's id
 	s.Quorum = value(keyQuorum) == yesOrNo(true)
-	s.Members = []Member{}
+	s.Members = []admin.ClusterMember{}
 	for i := range n {
 		key := keyEach + strconv.Itoa(i+1)
 		m, err := readMember(value(key))
@@ -78,7 +81,7 @@ const unknown = "-"
 
 // text returns a member as one line: id, address, role, whether it is reachable, applied,
 // lag and version.
-func text(m *Member) string {
+func text(m *admin.ClusterMember) string {
 	progress := unknown + " " + unknown
 	if m.Progress != nil {
 		progress = fmt.Sprintf("%d %d", m.Applied, m.Lag)
@@ -86,14 +89,14 @@ func text(m *Member) string {
 	return fmt.Sprintf("%d %s %s %s %s %s", m.ID, m.Address, m.Role, yesOrNo(m.Reachable), progress, m.Version)
 }
 
-func readMember(text string) (m Member, err error) {
+func readMember(text string) (m admin.ClusterMember, err error) {
 	fields := strings.SplitN(text, " ", 7)
 	if len(fields) < 7 {
 		return m, fmt.Errorf("%q is not a member", text)
 	}
 	numbers := map[int]*uint64{0: &m.ID}
 	if fields[4] != unknown {
-		m.Progress = new(Progress)
+		m.Progress = new(admin.Progress)
 		numbers[4], numbers[5] = &m.Applied, &m.Lag
 	}
 	for i, to := range numbers {
@@ -101,7 +104,7 @@ func readMember(text string) (m Member, err error) {
 			return m, fmt.Errorf("%q is not a member: %w", text, err)
 		}
 	}
-	m.Address, m.Role, m.Reachable, m.Version = fields[1], Role(fields[2]), fields[3] == yesOrNo(true), fields[6]
+	m.Address, m.Role, m.Reachable, m.Version = fields[1], admin.Role(fields[2]), fields[3] == yesOrNo(true), fields[6]
 	return m, nil
 }
 

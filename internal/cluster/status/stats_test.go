@@ -4,13 +4,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
 // What stats shows is what a command reads from it.
 func TestStats(t *testing.T) {
-	s := Cluster{Self: 42, Leader: 41, Term: 7, Quorum: true, Members: []Member{
-		{ID: 41, Address: "10.0.0.1:11400", Role: "leader", Reachable: true, Progress: &Progress{Applied: 9}, Version: "1.2.3"},
-		{ID: 42, Address: "[::1]:11400", Role: "learner", Progress: &Progress{Applied: 5, Lag: 5}},
+	s := admin.Cluster{Self: 42, Leader: 41, Term: 7, Quorum: true, Members: []admin.ClusterMember{
+		{ID: 41, Address: "10.0.0.1:11400", Role: "leader", Reachable: true, Progress: &admin.Progress{Applied: 9}, Version: "1.2.3"},
+		{ID: 42, Address: "[::1]:11400", Role: "learner", Progress: &admin.Progress{Applied: 5, Lag: 5}},
 		{ID: 43, Address: "10.0.0.3:11400", Role: "voter"},
 	}}
 	all := make(map[string]string)
