@@ -228,11 +228,10 @@ func (s *Session) WatchedNames() Names {
 	if s.index != nil {
 		return s.index.names.snapshot()
 	}
-	page := namePage{names: make([]string, len(s.watches))}
-	bytes := 0
+	names := Names{names: make([]string, len(s.watches))}
 	for i, w := range s.watches {
-		page.names[i] = w.tube.name
-		bytes += len(w.tube.name)
+		names.names[i] = w.tube.name
+		names.bytes += len(w.tube.name)
 	}
-	return Names{[]namePage{page}, len(s.watches), bytes}
+	return names
 }
