@@ -74,7 +74,7 @@ var arrows = map[string]string{
 	"internal/cluster/directory":   "",
 	"internal/cluster/status":      "client/admin internal/wire",
 	"internal/cluster/mux":         "",
-	"internal/cluster/transport":   "internal/access internal/cluster internal/cluster/directory internal/cluster/raftlog internal/cluster/mux go.etcd.io/raft golang.org/x/sync golang.org/x/time google.golang.org/protobuf",
+	"internal/cluster/transport":   "internal/access internal/cluster internal/cluster/directory internal/cluster/raftlog internal/cluster/mux go.etcd.io/raft golang.org/x/time google.golang.org/protobuf",
 
 	"internal/cluster/control": "client/admin internal/cluster internal/cluster/consistency internal/cluster/directory internal/cluster/raftlog internal/cluster/transport",
 

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/mux"
 )
 
 // accept accepts connections until Close.
@@ -114,7 +116,9 @@ func (t *Transport) serve(conn *tls.Conn) error {
 	case forEntries:
 		err = t.receive(conn, from, maxEntries, 0, false)
 	case forClients:
-		t.serveClients(conn, from)
+		session := mux.New(conn, func(s *mux.Stream) { t.wg.Go(func() { t.opt.Client(from, s) }) })
+		<-session.Over()
+		session.Close()
 	case forSnapshot:
 		t.opt.Snapshot(from, patient{conn})
 	case forAdmin:

@@ -22,9 +22,10 @@
 //	request    a question and its answer
 //	join       the same for one who has no certificate yet, but a token
 //
-// A member dials each other member for messages and entries, and keeps both connections
-// together: when one fails the other is closed, and after a pause that doubles up to a
-// second both are made again. Heartbeats and votes never wait for entries, which have a
+// A member dials each other member for messages, entries and clients, and keeps the three
+// connections together: when one fails the others are closed, and after a pause that
+// doubles up to a second all are made again. So a client that comes to a member which does
+// not lead waits for no connection, even when the leader has just changed. Heartbeats and votes never wait for entries, which have a
 // connection of their own. So a large job does not cost a leader its epoch.
 //
 // Both sides of messages and entries exchange handshakes before the first message: where
@@ -50,8 +51,8 @@
 // # Goroutines
 //
 // One accepts; one for each connection that was accepted. For each other member one
-// dials, and while it is connected two write and two read. Each connection for clients
-// has two, and one while it is dialed. Close ends all.
+// dials, and while it is connected two write, two read, and one waits for the end of the
+// session for clients. A session has two. Close ends all.
 //
 // # Not here
 //

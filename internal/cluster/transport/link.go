@@ -14,6 +14,7 @@ import (
 
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/beanpole-mq/beanpole/internal/cluster/mux"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
@@ -36,10 +37,9 @@ type link struct {
 	address string
 	ctx     context.Context
 	close   context.CancelFunc
-	up      atomic.Bool // both connections are there
+	session atomic.Pointer[mux.Session] // for clients; nil: the connections are not there
 
 	messages, entries queue
-	streams           streams
 }
 
 func newLink(t *Transport, m raftlog.Member) *link {
@@ -59,7 +59,6 @@ func (l *link) send(m *raftpb.Message) {
 
 // run connects, and connects again.
 func (l *link) run() {
-	defer l.streams.close()
 	pause, said := firstPause, ""
 	known := false // once it was connected
 	for l.ctx.Err() == nil {
@@ -68,7 +67,7 @@ func (l *link) run() {
 		if l.ctx.Err() != nil {
 			return
 		}
-		if l.up.Swap(false) {
+		if l.session.Swap(nil) != nil {
 			pause, said, known = firstPause, "", true
 			l.t.log.Info("the connection to a member has ended", "member", l.id, "address", l.address, "err", err)
 			l.t.raft.Unreachable(l.id)
@@ -95,7 +94,7 @@ func (l *link) run() {
 	}
 }
 
-// connect makes both connections and serves them until one fails.
+// connect makes all three connections and serves them until one fails.
 func (l *link) connect() error {
 	messages, err := l.dial(forMessages)
 	if err != nil {
@@ -107,11 +106,17 @@ func (l *link) connect() error {
 		return err
 	}
 	defer entries.Close()
+	clients, err := dial(l.ctx, l.t.opt.Credentials, l.address, l.id, forClients)
+	if err != nil {
+		return err
+	}
+	session := mux.New(clients, nil)
+	defer session.Close()
 	l.messages.open()
 	l.entries.open()
 	defer l.messages.shut()
 	defer l.entries.shut()
-	l.up.Store(true)
+	l.session.Store(session)
 	l.t.log.Info("connected to a member", "member", l.id, "address", l.address)
 
 	ctx, cancel := context.WithCancelCause(l.ctx)
@@ -122,17 +127,21 @@ func (l *link) connect() error {
 		func() error { return l.write(ctx, entries, &l.entries, 0) },
 		func() error { return readPings(messages) },
 		func() error { return waitForEnd(entries) },
+		func() error { <-session.Over(); return errClients },
 	} {
 		wg.Go(func() { cancel(f()) })
 	}
 	<-ctx.Done()
 	messages.NetConn().Close() // without a farewell, for which a dead machine would have to be waited for
 	entries.NetConn().Close()
+	session.Close()
 	wg.Wait()
 	return context.Cause(ctx)
 }
 
-// dial makes one of the connections, on which both sides have said their handshakes.
+var errClients = errors.New("that for clients has failed")
+
+// dial makes one of the connections for messages, on which both sides have said their handshakes.
 func (l *link) dial(protocol string) (*tls.Conn, error) {
 	conn, err := dial(l.ctx, l.t.opt.Credentials, l.address, l.id, protocol)
 	if err != nil {

@@ -176,14 +176,18 @@ func (t *Transport) link(id uint64) *link {
 	return t.links[id]
 }
 
-// Client returns a mux.Stream to another member, for a client that is passed on to it.
-// The context is for how long the caller waits.
-func (t *Transport) Client(ctx context.Context, id uint64) (io.ReadWriteCloser, error) {
+// Client returns a mux.Stream to another member, for a client that is passed on to it. It
+// does not wait.
+func (t *Transport) Client(_ context.Context, id uint64) (io.ReadWriteCloser, error) {
 	l := t.link(id)
 	if l == nil {
 		return nil, errNoMember(id)
 	}
-	stream, err := l.client(ctx)
+	session := l.session.Load()
+	if session == nil {
+		return nil, fmt.Errorf("member %d is not connected", id)
+	}
+	stream, err := session.Open()
 	if err != nil {
 		return nil, err
 	}
