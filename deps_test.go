@@ -115,7 +115,7 @@ var arrows = map[string]string{
 	"internal/cli/kit":     "client client/admin internal/certs internal/duration github.com/charmbracelet github.com/spf13",
 	"internal/cli/advice":  "internal/cli/kit internal/cluster internal/journal internal/vfs internal/wal",
 	"internal/cli/queue":   "client client/admin client/worker internal/cli/kit internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
-	"internal/cli/top":     "internal/health charm.land/bubbletea github.com/charmbracelet",
+	"internal/cli/top":     "client internal/cli/kit internal/health charm.land/bubbletea github.com/charmbracelet",
 	"internal/cli/journal": "client/admin internal/journal/binlog internal/cli/advice internal/cli/kit internal/engine internal/jobjson internal/journal internal/vfs internal/wal github.com/spf13",
 	"internal/cli/cluster": "client/admin internal/cli/advice internal/cli/kit internal/cluster internal/cluster/consistency internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",
 	"internal/cli/bench":   "client internal/cli/kit github.com/HdrHistogram github.com/spf13 golang.org/x/sync",

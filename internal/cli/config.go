@@ -60,13 +60,13 @@ func explainPolicy(s *config.Settings, w io.Writer, args []string) error {
 	if err != nil {
 		return err
 	}
-	var rows [][]string
+	var rows [][]any
 	for _, v := range policies.Explain(args[0]) {
 		from := "default"
 		if v.Rule != nil {
 			from = v.Rule.String()
 		}
-		rows = append(rows, []string{v.Name, v.Text, from})
+		rows = append(rows, []any{v.Name, v.Text, from})
 	}
-	return kit.PrintTable(w, []kit.Column{{Title: "setting"}, {Title: "value"}, {Title: "from"}}, rows)
+	return kit.PrintTable(w, "setting value from", rows)
 }

@@ -96,7 +96,7 @@ func printStatus(w io.Writer, s admin.Cluster, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(s)
 	}
-	var rows [][]string
+	var rows [][]any
 	for _, m := range s.Members {
 		reachable, heard, applied, lag := "no", "-", "-", "-"
 		if m.Heard != nil {
@@ -108,10 +108,9 @@ func printStatus(w io.Writer, s admin.Cluster, asJSON bool) error {
 		if m.Progress != nil {
 			applied, lag = strconv.FormatUint(m.Applied, 10), strconv.FormatUint(m.Lag, 10)
 		}
-		rows = append(rows, []string{fmt.Sprint(m.ID), cmp.Or(m.Host, "-"), m.Address, string(m.Role), reachable, heard, applied, lag, cmp.Or(m.Version, "-")})
+		rows = append(rows, []any{fmt.Sprint(m.ID), cmp.Or(m.Host, "-"), m.Address, string(m.Role), reachable, heard, applied, lag, cmp.Or(m.Version, "-")})
 	}
-	columns := []kit.Column{{Title: "ID"}, {Title: "HOST"}, {Title: "ADDRESS"}, {Title: "ROLE"}, {Title: "REACHABLE"}, {Title: "HEARD"}, {Title: "APPLIED"}, {Title: "LAG"}, {Title: "VERSION"}}
-	if err := kit.PrintTable(w, columns, rows); err != nil {
+	if err := kit.PrintTable(w, "ID HOST ADDRESS ROLE REACHABLE HEARD APPLIED LAG VERSION", rows); err != nil {
 		return err
 	}
 	problems := s.Problems()

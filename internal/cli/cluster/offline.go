@@ -106,11 +106,11 @@ func (o *offline) print(w io.Writer, asJSON bool) error {
 	if len(o.Members) == 0 {
 		return nil
 	}
-	var rows [][]string
+	var rows [][]any
 	for _, m := range o.Members {
-		rows = append(rows, []string{fmt.Sprint(m.ID), m.Address, string(m.Role)})
+		rows = append(rows, []any{fmt.Sprint(m.ID), m.Address, string(m.Role)})
 	}
-	return kit.PrintTable(w, []kit.Column{{Title: "ID"}, {Title: "ADDRESS"}, {Title: "ROLE"}}, rows)
+	return kit.PrintTable(w, "ID ADDRESS ROLE", rows)
 }
 
 // verdict is the error that the command ends with.

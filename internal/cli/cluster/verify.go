@@ -58,9 +58,9 @@ func printResult(w io.Writer, c *consistency.Result, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(c)
 	}
-	var rows [][]string
+	var rows [][]any
 	for _, m := range c.Members {
-		row := []string{fmt.Sprint(m.ID), m.Address, string(m.Role), fmt.Sprint(m.Jobs), fmt.Sprint(m.Changed), fmt.Sprint(m.Digest), "same"}
+		row := []any{fmt.Sprint(m.ID), m.Address, string(m.Role), fmt.Sprint(m.Jobs), fmt.Sprint(m.Changed), fmt.Sprint(m.Digest), "same"}
 		switch {
 		case m.Problem != "":
 			row = append(row[:3], "-", "-", "-", "not compared: "+strings.TrimPrefix(m.Problem, "cluster: "))
@@ -69,8 +69,7 @@ func printResult(w io.Writer, c *consistency.Result, asJSON bool) error {
 		}
 		rows = append(rows, row)
 	}
-	columns := []kit.Column{{Title: "ID"}, {Title: "ADDRESS"}, {Title: "ROLE"}, {Title: "JOBS"}, {Title: "CHANGED"}, {Title: "DIGEST"}, {Title: "RESULT"}}
-	if err := kit.PrintTable(w, columns, rows); err != nil {
+	if err := kit.PrintTable(w, "ID ADDRESS ROLE JOBS CHANGED DIGEST RESULT", rows); err != nil {
 		return err
 	}
 	for _, d := range c.Differences {

@@ -4,19 +4,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/term"
 )
-
-// A Column of a table.
-type Column struct {
-	Title  string
-	Number bool // aligned to the right
-	Least  int  // how narrow it may become, so that the table fits the terminal; 0: it does not
-}
 
 // cutAt returns how wide lines may be; 0: as wide as they like, for a program may read
 // them.
@@ -31,55 +25,75 @@ func cutAt() int {
 	return width
 }
 
-// PrintTable prints rows below the titles of their columns.
-func PrintTable(w io.Writer, columns []Column, rows [][]string) error {
-	for _, line := range tableLines(columns, rows, cutAt()) {
-		if _, err := fmt.Fprintln(w, line); err != nil {
+// PrintTable prints rows below the titles of their columns, which have blanks between them. A
+// column of numbers or times is aligned to the right; nil is an empty cell. TITLE:8 is a column
+// that may become so narrow, so that the table fits the terminal.
+func PrintTable(w io.Writer, titles string, rows [][]any) error {
+	_, err := fmt.Fprintln(w, strings.Join(tableLines(titles, rows, cutAt()), "\n"))
+	return err
+}
+
+// PrintList prints some things, of which row makes rows of a table: as a table, or as JSON, an
+// object a line.
+func PrintList[T any](s *Session, all []T, titles string, row func(*T) []any) error {
+	var rows [][]any
+	for i := range all {
+		if !s.JSON {
+			rows = append(rows, row(&all[i]))
+		} else if err := s.PrintJSON(&all[i]); err != nil {
 			return err
 		}
 	}
-	return nil
+	if s.JSON {
+		return nil
+	}
+	return PrintTable(s.Out, titles, rows)
 }
 
 // tableLines lays a table out. If it is to be no wider than most, the columns that may
 // become narrow do, and what is still too long is cut.
-func tableLines(columns []Column, rows [][]string, most int) []string {
-	widths := make([]int, len(columns))
-	titles := make([]string, len(columns))
-	total := 2 * (len(columns) - 1)
-	for i, c := range columns {
-		titles[i] = c.Title
+func tableLines(titles string, rows [][]any, most int) []string {
+	var head []any
+	var least []int // 0: the column does not become narrow
+	for title := range strings.FieldsSeq(titles) {
+		title, narrow, _ := strings.Cut(title, ":")
+		n, _ := strconv.Atoi(narrow)
+		head, least = append(head, title), append(least, n)
 	}
-	rows = append([][]string{titles}, rows...)
-	for i := range columns {
+	rows = append([][]any{head}, rows...)
+	widths, right := make([]int, len(head)), make([]bool, len(head))
+	total := 2 * (len(head) - 1)
+	for i := range head {
 		for _, row := range rows {
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+			if row[i] == nil {
+				row[i] = ""
+			}
+			text, isText := row[i].(string)
+			if !isText {
+				text, right[i] = fmt.Sprint(row[i]), true
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(text))
 		}
 		total += widths[i]
 	}
-	for i := len(columns) - 1; i >= 0 && most > 0 && total > most; i-- {
-		if least := max(columns[i].Least, len(columns[i].Title)); columns[i].Least > 0 && widths[i] > least {
-			fit := max(least, widths[i]-(total-most))
+	for i := len(head) - 1; i >= 0 && most > 0 && total > most; i-- {
+		if narrow := max(least[i], len(head[i].(string))); least[i] > 0 && widths[i] > narrow {
+			fit := max(narrow, widths[i]-(total-most))
 			total -= widths[i] - fit
 			widths[i] = fit
 		}
 	}
 	lines := make([]string, len(rows))
 	for r, row := range rows {
-		var line strings.Builder
 		for i, cell := range row {
-			if i > 0 {
-				line.WriteString("  ")
-			}
-			cell = ansi.Truncate(cell, widths[i], "…")
-			pad := strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(cell)))
-			if columns[i].Number {
-				line.WriteString(pad + cell)
+			text := ansi.Truncate(fmt.Sprint(cell), widths[i], "…")
+			if right[i] {
+				lines[r] += fmt.Sprintf("%*s  ", widths[i], text)
 			} else {
-				line.WriteString(cell + pad)
+				lines[r] += fmt.Sprintf("%-*s  ", widths[i], text)
 			}
 		}
-		lines[r] = strings.TrimRight(line.String(), " ")
+		lines[r] = strings.TrimRight(lines[r], " ")
 		if most > 0 {
 			lines[r] = strings.TrimRight(ansi.Truncate(lines[r], most, ""), " ")
 		}

@@ -186,3 +186,20 @@ func NobodyThere(addr, given string, err error) error {
 	}
 	return WithCode(ExitDisconnected, fmt.Errorf("no server at %s: %s; start one with 'beanpole', or say where it is with %s", addr, why, given))
 }
+
+// RefusedBy returns the limits that have refused something between two moments of a server, by
+// their settings.
+func RefusedBy(now, before *client.ServerStats) (settings []string) {
+	for _, limit := range []struct {
+		setting     string
+		now, before uint64
+	}{
+		{"[[limit]]", now.RefusedByTubeLimit, before.RefusedByTubeLimit}, {"max-memory", now.RefusedByMaxMemory, before.RefusedByMaxMemory},
+		{"max-tubes", now.RefusedByMaxTubes, before.RefusedByMaxTubes}, {"max-watched", now.RefusedByMaxWatched, before.RefusedByMaxWatched},
+	} {
+		if limit.now > limit.before {
+			settings = append(settings, limit.setting)
+		}
+	}
+	return settings
+}

@@ -120,39 +120,29 @@ func (f *connectionFilter) find(ctx context.Context, a *admin.Client) (found []a
 	return found, nil
 }
 
-func (s *session) printConnections(all []admin.Connection) error {
-	if s.JSON {
-		for i := range all {
-			if err := s.PrintJSON(connection{all[i], all[i].Identity, all[i].LastCommand}); err != nil {
-				return err
-			}
-		}
-		return nil
+func (s *session) printConnections(found []admin.Connection) error {
+	all := make([]connection, len(found))
+	for i, c := range found {
+		all[i] = connection{c, c.Identity, c.LastCommand}
 	}
-	columns := []kit.Column{{Title: "ID", Number: true}, {Title: "ADDRESS"}, {Title: "IDENTITY"}, {Title: "AGE", Number: true}, {Title: "IDLE", Number: true}, {Title: "LAST"},
-		{Title: "USING"}, {Title: "WATCHING", Least: 10}, {Title: "JOBS", Number: true}, {Title: "HELD", Number: true}, {Title: "DOES"}}
-	var rows [][]string
-	for i := range all {
-		c := &all[i]
+	return kit.PrintList(&s.Session, all, "ID ADDRESS IDENTITY AGE IDLE LAST USING WATCHING:10 JOBS HELD DOES", func(c *connection) []any {
 		watching := strings.Join(c.Watching, ",")
 		if more := c.WatchingCount - len(c.Watching); more > 0 {
 			watching = fmt.Sprintf("%s +%d", watching, more)
 		}
-		held := ""
+		var held any
 		if c.HoldingCount > 0 {
-			held = inSeconds(c.HeldFor)
+			held = ofSeconds(c.HeldFor)
 		}
-		rows = append(rows, []string{strconv.FormatUint(c.ID, 10), c.Address, c.Identity, inSeconds(c.Age), inSeconds(c.Idle), c.LastCommand, c.Using, watching,
-			strconv.Itoa(c.HoldingCount), held, does(c)})
-	}
-	return kit.PrintTable(s.Out, columns, rows)
+		return []any{c.ID, c.Address, c.Identity, ofSeconds(c.Age), ofSeconds(c.Idle), c.LastCommand, c.Using, watching, c.HoldingCount, held, does(&c.Connection)}
+	})
 }
 
 // does says what a connection does.
 func does(c *admin.Connection) string {
 	switch {
 	case c.Waiting:
-		return "waits " + inSeconds(c.Waited)
+		return "waits " + ofSeconds(c.Waited).String()
 	case c.Producer && c.Worker:
 		return "puts, works"
 	case c.Producer:
@@ -162,8 +152,6 @@ func does(c *admin.Connection) string {
 	}
 	return ""
 }
-
-func inSeconds(n int64) string { return (time.Duration(n) * time.Second).String() }
 
 // closeAll closes connections.
 func (s *session) closeAll(ctx context.Context, a *admin.Client, all []admin.Connection, yes bool) error {

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
@@ -51,7 +50,7 @@ func newExport() *cobra.Command {
 			return err
 		}
 		defer c.Close()
-		return s.export(ctx, c, sc)
+		return s.export(ctx, c, &sc)
 	})
 	cmd.Long = exportLong
 	cmd.Example = "  beanpole export mail >mail.ndjson\n  beanpole export >all.ndjson"
@@ -60,26 +59,18 @@ func newExport() *cobra.Command {
 	return cmd
 }
 
-func (s *session) export(ctx context.Context, c *client.Conn, sc scan) error {
-	b := kit.NewBar(s.Err, "jobs")
-	defer b.End()
-	written, reserved := 0, 0
-	sc.bodies = true
-	sc.slow = func() { s.Note(slowScan) }
-	sc.progress = func(done, total uint64) { b.Show(done, total, written) }
-	err := sc.run(ctx, c, func(jobs []found) (bool, error) {
-		for i := range jobs {
+func (s *session) export(ctx context.Context, c *client.Conn, sc *scan) error {
+	reserved := 0
+	err := s.scan(ctx, c, sc, func(jobs []found) error {
+		jobs, err := withBodies(ctx, c, jobs)
+		for i := 0; i < len(jobs) && err == nil; i++ {
 			if jobs[i].State == client.StateReserved {
 				reserved++
 			}
-			if err := s.PrintJSON(jobs[i].exported()); err != nil {
-				return false, err
-			}
+			err = s.PrintJSON(jobs[i].exported())
 		}
-		written += len(jobs)
-		return true, nil
+		return err
 	})
-	b.End()
 	if reserved > 0 {
 		s.Note("%d of the jobs were reserved; they are written as ready", reserved)
 	}

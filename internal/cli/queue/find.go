@@ -2,9 +2,7 @@ package queue
 
 import (
 	"context"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -43,47 +41,27 @@ func (s *session) find(ctx context.Context, a *admin.Client, q string, limit int
 	const page = 1000
 	b := kit.NewBar(s.Err, "jobs")
 	defer b.End()
-	var rows [][]string
-	listed, in := 0, admin.SearchAll{Search: admin.Search{Q: &q}, Limit: page}
-	for more := true; more; more = in.Cursor != "" && (limit == 0 || listed < limit) {
+	list, in := jobList{session: s}, admin.SearchAll{Search: admin.Search{Q: &q}, Limit: page}
+	for more := true; more; more = in.Cursor != "" && (limit == 0 || list.n < limit) {
 		if limit > 0 {
-			in.Limit = min(page, limit-listed)
+			in.Limit = min(page, limit-list.n)
 		}
 		found, err := a.SearchAll(ctx, &in)
 		if err != nil {
 			return err
 		}
 		for i := range found.Jobs {
-			if j := &found.Jobs[i]; s.JSON {
-				if err := s.PrintJSON(j); err != nil {
-					return err
-				}
-			} else {
-				rows = append(rows, findRow(j))
+			if err := list.add(&found.Jobs[i]); err != nil {
+				return err
 			}
 		}
-		listed += len(found.Jobs)
 		if in.Cursor = found.Next; found.Total != nil {
-			b.Show(found.Looked, *found.Total, listed)
+			b.Show(found.Looked, *found.Total, list.n)
 		}
 	}
 	b.End()
-	if !s.JSON {
-		columns := []kit.Column{{Title: "ID", Number: true}, {Title: "TUBE", Least: 8}, {Title: "STATE"}, {Title: "PRI", Number: true}, {Title: "AGE", Number: true},
-			{Title: "TRIES", Number: true}, {Title: "BYTES", Number: true}, {Title: "BODY", Least: 10}}
-		if err := kit.PrintTable(s.Out, columns, rows); err != nil {
-			return err
-		}
-	}
 	if in.Cursor != "" {
 		s.Note("there may be more; --limit 0 lists all")
 	}
-	return nil
-}
-
-func findRow(j *admin.Job) []string {
-	return []string{
-		strconv.FormatUint(j.ID, 10), j.Tube, j.State, strconv.FormatUint(uint64(j.Priority), 10), (time.Duration(j.Age) * time.Second).String(),
-		strconv.FormatUint(j.Reserves, 10), strconv.FormatInt(j.Size, 10), beginning(j.Bytes()),
-	}
+	return list.print()
 }

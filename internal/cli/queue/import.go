@@ -69,7 +69,7 @@ func newImport() *cobra.Command {
 		}
 		defer c.Close()
 		im.session, im.conn = s, c
-		return im.run(ctx)
+		return s.noteDuplicates(ctx, c, func() error { return im.run(ctx) })
 	})
 	cmd.Long = importLong
 	cmd.Example = "  beanpole import all.ndjson\n  beanpole import --tube retry <mail.ndjson"
@@ -112,6 +112,17 @@ func (im *importer) run(ctx context.Context) error {
 		return fmt.Errorf("%w; %d jobs were put; --from %d goes on, and may put jobs of the lines up to %d twice", err, im.put, im.next, im.tried)
 	}
 	return fmt.Errorf("%w; %d jobs were put; --from %d goes on", err, im.put, im.next)
+}
+
+// noteDuplicates runs put, and then says how many puts have met an equal job meanwhile, by a
+// policy of the server. It counts them for all clients together.
+func (s *session) noteDuplicates(ctx context.Context, c *client.Conn, put func() error) error {
+	before, unknown := c.Stats(ctx)
+	err := put()
+	if after, failed := c.Stats(context.WithoutCancel(ctx)); failed == nil && unknown == nil && after.PolicyDeduplicated > before.PolicyDeduplicated {
+		s.Note("puts that met an equal job meanwhile, of all clients: %d (the policy of their tube has 'unique')", after.PolicyDeduplicated-before.PolicyDeduplicated)
+	}
+	return err
 }
 
 // count notes what was put of a batch.

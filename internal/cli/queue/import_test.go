@@ -74,18 +74,30 @@ func (tg *target) cut(bytesLeft int) *client.Conn {
 func jobs(t *testing.T, c *client.Conn) map[string]int {
 	t.Helper()
 	jobs := map[string]int{}
-	sc := scan{bodies: true}
-	err := sc.run(t.Context(), c, func(found []found) (bool, error) {
-		for i := range found {
-			j := found[i].exported()
-			jobs[j.Tube+" "+j.State+" "+strconv.Itoa(int(j.Priority))+" "+string(j.Bytes())]++
-		}
-		return true, nil
+	err := eachJob(t, c, scan{}, func(f *found) {
+		j := f.exported()
+		jobs[j.Tube+" "+j.State+" "+strconv.Itoa(int(j.Priority))+" "+string(j.Bytes())]++
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return jobs
+}
+
+// eachJob calls f with all jobs that a scan finds.
+func eachJob(t *testing.T, c *client.Conn, sc scan, f func(*found)) error {
+	return newSession("").scan(t.Context(), c, &sc, func(jobs []found) error {
+		jobs, err := withBodies(t.Context(), c, jobs)
+		for i := range jobs {
+			f(&jobs[i])
+		}
+		return err
+	})
+}
+
+// newSession returns one that reads an input, and prints for nobody.
+func newSession(input string) *session {
+	return &session{Session: kit.Session{In: strings.NewReader(input), Out: bufio.NewWriter(io.Discard), Err: io.Discard}}
 }
 
 // A few jobs, of which lines say that they are in other tubes by turns.
@@ -100,8 +112,7 @@ const exported = `{"tube":"t","body":"same"}
 
 // imports runs an import. It returns how far that has come.
 func (tg *target) imports(c *client.Conn, from int, input string) (*importer, error) {
-	s := &session{Session: kit.Session{In: strings.NewReader(input), Out: bufio.NewWriter(new(bytes.Buffer)), Err: io.Discard}}
-	im := &importer{session: s, conn: c, from: from}
+	im := &importer{session: newSession(input), conn: c, from: from}
 	return im, im.run(tg.Context())
 }
 
@@ -175,8 +186,7 @@ func TestImportRefused(t *testing.T) {
 func TestImportInterrupted(t *testing.T) {
 	tg := newTarget(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &session{Session: kit.Session{In: strings.NewReader(exported), Out: bufio.NewWriter(new(bytes.Buffer)), Err: io.Discard}}
-	im := &importer{session: s, conn: tg.look, from: 3}
+	im := &importer{session: newSession(exported), conn: tg.look, from: 3}
 	cancel()
 	if err := im.run(ctx); !errors.Is(err, context.Canceled) || !strings.HasSuffix(err.Error(), "; 0 jobs were put; --from 3 goes on") {
 		t.Error(err)
@@ -194,7 +204,7 @@ func TestExportReserved(t *testing.T) {
 	}
 	var out, notes bytes.Buffer
 	s := &session{Session: kit.Session{Out: bufio.NewWriter(&out), Err: &notes}}
-	if err := s.export(t.Context(), tg.look, scan{}); err != nil {
+	if err := s.export(t.Context(), tg.look, new(scan)); err != nil {
 		t.Fatal(err)
 	}
 	s.Out.Flush()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -28,6 +27,8 @@ func newJob(id uint64, body []byte, st *client.JobStats) jobjson.Job {
 
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
+func ofSeconds[N int64 | uint32](n N) time.Duration { return time.Duration(n) * time.Second }
+
 // asideDelay is for jobs that are to be buried: nobody gets them before they are.
 const asideDelay = 365 * 24 * time.Hour
 
@@ -35,7 +36,7 @@ const asideDelay = 365 * 24 * time.Hour
 // be buried is put aside for that.
 func putAgain(j *jobjson.Job) client.NewJob {
 	n := client.NewJob{Tube: j.Tube, Body: j.Bytes(), Priority: client.PriorityOf(j.Priority),
-		TTR: time.Duration(j.TTR) * time.Second, Delay: time.Duration(jobjson.DelayAgain(j)) * time.Second}
+		TTR: ofSeconds(j.TTR), Delay: ofSeconds(jobjson.DelayAgain(j))}
 	if isBuried(j) {
 		n.Delay = asideDelay
 	}
@@ -54,24 +55,29 @@ func (s *session) printJob(j jobjson.Job) error {
 		fmt.Fprintln(s.Out)
 	}
 	s.printed = true
-	fmt.Fprintf(s.Out, "job %d", j.ID)
-	if j.Tube != "" {
-		fmt.Fprintf(s.Out, " in tube %s: %s, priority %d, age %s, time to run %s", j.Tube, j.State, j.Priority,
-			time.Duration(j.Age)*time.Second, time.Duration(j.TTR)*time.Second)
-	}
-	fmt.Fprintln(s.Out, history(&j))
-	_, err := fmt.Fprintf(s.Out, "%s\n", printable(j.Bytes()))
+	_, err := fmt.Fprintf(s.Out, "%s\n%s\n", describe(&j), printable(j.Bytes()))
 	return err
 }
 
-// history tells of a job what has become of it so far, as far as anything has.
-func history(j *jobjson.Job) string {
-	var b strings.Builder
-	switch left := time.Duration(j.TimeLeft) * time.Second; client.State(j.State) {
+// known returns a job that was peeked at with what the server knows of it, which it may have
+// forgotten by now.
+func known(ctx context.Context, c *client.Conn, j client.PeekedJob) (jobjson.Job, error) {
+	st, err := c.StatsJob(ctx, j.ID)
+	return newJob(j.ID, j.Body, st), ignoreNotFound(err)
+}
+
+// describe says in a line what is known of a job, and what has become of it so far, as far as
+// anything has.
+func describe(j *jobjson.Job) string {
+	if j.Tube == "" {
+		return fmt.Sprintf("job %d", j.ID)
+	}
+	text := fmt.Sprintf("job %d in tube %s: %s, priority %d, age %s, time to run %s", j.ID, j.Tube, j.State, j.Priority, ofSeconds(j.Age), ofSeconds(j.TTR))
+	switch left := ofSeconds(j.TimeLeft); client.State(j.State) {
 	case client.StateDelayed:
-		fmt.Fprintf(&b, ", ready in %s", left)
+		text += fmt.Sprintf(", ready in %s", left)
 	case client.StateReserved:
-		fmt.Fprintf(&b, ", %s left", left)
+		text += fmt.Sprintf(", %s left", left)
 	}
 	for _, c := range []struct {
 		what  string
@@ -80,12 +86,12 @@ func history(j *jobjson.Job) string {
 		switch c.times {
 		case 0:
 		case 1:
-			fmt.Fprintf(&b, ", %s once", c.what)
+			text += fmt.Sprintf(", %s once", c.what)
 		default:
-			fmt.Fprintf(&b, ", %s %d times", c.what, c.times)
+			text += fmt.Sprintf(", %s %d times", c.what, c.times)
 		}
 	}
-	return b.String()
+	return text
 }
 
 // printable returns a body as it may be shown on a terminal: text as it is, without

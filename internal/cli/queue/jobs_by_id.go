@@ -70,12 +70,9 @@ func (s *session) peekNext(ctx context.Context, c *client.Conn, tube string) err
 	if _, err := c.StatsTube(ctx, tube); err != nil { // use would make it
 		return err
 	}
-	if err := c.Use(ctx, tube); err != nil {
-		return err
-	}
 	found := false
-	for _, peek := range []func(context.Context) (client.PeekedJob, error){c.PeekReady, c.PeekDelayed, c.PeekBuried} {
-		j, err := peek(ctx)
+	for _, state := range idleStates {
+		j, err := peekState(ctx, c, tube, state)
 		if errors.Is(err, client.ErrNotFound) {
 			continue
 		}
@@ -88,19 +85,18 @@ func (s *session) peekNext(ctx context.Context, c *client.Conn, tube string) err
 		found = true
 	}
 	if !found {
-		return kit.WithCode(kit.ExitNothing, fmt.Errorf("tube %s has no job that is ready, delayed or buried", tube))
+		return kit.Nothing("tube %s has no job that is ready, delayed or buried", tube)
 	}
 	return nil
 }
 
-// printPeeked prints a job with what the server knows of it, which it may have
-// forgotten by now.
+// printPeeked prints a job with what the server knows of it.
 func (s *session) printPeeked(ctx context.Context, c *client.Conn, j client.PeekedJob) error {
-	st, err := c.StatsJob(ctx, j.ID)
-	if err != nil && !errors.Is(err, client.ErrNotFound) {
+	job, err := known(ctx, c, j)
+	if err != nil {
 		return err
 	}
-	return s.printJob(newJob(j.ID, j.Body, st))
+	return s.printJob(job)
 }
 
 func newDelete() *cobra.Command {

@@ -2,14 +2,14 @@ package queue
 
 import (
 	"context"
-	"strconv"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
 const jobsLong = `List the jobs of a tube with the beginnings of their bodies. With --json each is an
@@ -41,7 +41,7 @@ func newJobs() *cobra.Command {
 		if wanted == nil {
 			wanted = allStates
 		}
-		sc.states, sc.bodies = wanted, true
+		sc.states = wanted
 		if sc.tube, err = tube.one(args); err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func newJobs() *cobra.Command {
 			return err
 		}
 		defer c.Close()
-		return s.listJobs(ctx, c, sc, limit)
+		return s.listJobs(ctx, c, &sc, limit)
 	})
 	cmd.Long = jobsLong
 	cmd.Example = "  beanpole jobs mail --state buried\n  beanpole jobs mail --limit 0 --json | jq -r .body"
@@ -62,43 +62,29 @@ func newJobs() *cobra.Command {
 }
 
 // listJobs prints the jobs that a scan finds.
-func (s *session) listJobs(ctx context.Context, c *client.Conn, sc scan, limit int) error {
-	b := kit.NewBar(s.Err, "jobs")
-	defer b.End()
-	listed, next := 0, uint64(0) // the id of the first that is not listed
-	var rows [][]string
+func (s *session) listJobs(ctx context.Context, c *client.Conn, sc *scan, limit int) error {
+	next := uint64(0) // the id of the first that is not listed
 	if limit > 0 {
 		sc.first = limit + 1
 	}
-	byID := sc.byID()
-	sc.slow = func() {
-		byID = true
-		s.Note(slowScan)
-	}
-	sc.progress = func(done, total uint64) { b.Show(done, total, listed) }
-	err := sc.run(ctx, c, func(jobs []found) (bool, error) {
-		for i := range jobs {
-			if limit > 0 && listed == limit {
+	list := jobList{session: s, ofOne: true}
+	err := s.scan(ctx, c, sc, func(jobs []found) error {
+		jobs, err := withBodies(ctx, c, jobs)
+		for i := 0; i < len(jobs) && err == nil; i++ {
+			if limit > 0 && list.n == limit {
 				next = jobs[i].ID
-				return false, nil
+				return errEnough
 			}
-			listed++
-			if !s.JSON {
-				rows = append(rows, jobs[i].row())
-			} else if err := s.PrintJSON(newJob(jobs[i].ID, jobs[i].body, jobs[i].JobStats)); err != nil {
-				return false, err
-			}
+			j := newJob(jobs[i].ID, jobs[i].body, jobs[i].JobStats)
+			err = list.add(&j)
 		}
-		return true, nil
+		return err
 	})
-	b.End()
-	if err == nil && !s.JSON {
-		columns := []kit.Column{{Title: "ID", Number: true}, {Title: "STATE"}, {Title: "PRI", Number: true}, {Title: "AGE", Number: true}, {Title: "LEFT", Number: true},
-			{Title: "TRIES", Number: true}, {Title: "BYTES", Number: true}, {Title: "BODY", Least: 10}}
-		err = kit.PrintTable(s.Out, columns, rows)
+	if err == nil {
+		err = list.print()
 	}
 	switch {
-	case next > 0 && byID:
+	case next > 0 && sc.byID:
 		s.Note("there are more jobs; --limit 0 lists all, --from %d goes on", next)
 	case next > 0:
 		s.Note("there are more jobs; --limit 0 lists all")
@@ -106,20 +92,43 @@ func (s *session) listJobs(ctx context.Context, c *client.Conn, sc scan, limit i
 	return err
 }
 
+// A jobList prints jobs: each at once as JSON, or all in a table.
+type jobList struct {
+	*session
+	ofOne bool // tube
+	n     int  // jobs
+	rows  [][]any
+}
+
+func (l *jobList) add(j *jobjson.Job) error {
+	l.n++
+	if l.JSON {
+		return l.PrintJSON(j)
+	}
+	row := []any{j.ID, j.Tube, j.State, j.Priority, ofSeconds(j.Age), nil, j.Reserves, j.Size, beginning(j.Bytes())}
+	if j.State == string(client.StateDelayed) || j.State == string(client.StateReserved) {
+		row[5] = ofSeconds(j.TimeLeft)
+	}
+	if l.ofOne {
+		row = slices.Delete(row, 1, 2)
+	}
+	l.rows = append(l.rows, row)
+	return nil
+}
+
+// print prints the table.
+func (l *jobList) print() error {
+	switch {
+	case l.JSON:
+		return nil
+	case l.ofOne:
+		return kit.PrintTable(l.Out, "ID STATE PRI AGE LEFT TRIES BYTES BODY:10", l.rows)
+	}
+	return kit.PrintTable(l.Out, "ID TUBE:8 STATE PRI AGE LEFT TRIES BYTES BODY:10", l.rows)
+}
+
 // bodyWidth is how many characters of a body a table shows.
 const bodyWidth = 40
-
-// row is a job in a table.
-func (f *found) row() []string {
-	left := ""
-	if f.State == client.StateDelayed || f.State == client.StateReserved {
-		left = f.TimeLeft.String()
-	}
-	return []string{
-		strconv.FormatUint(f.ID, 10), string(f.State), strconv.FormatUint(uint64(f.Priority), 10), f.Age.Round(time.Second).String(),
-		left, strconv.FormatUint(f.Reserves, 10), strconv.Itoa(len(f.body)), beginning(f.body),
-	}
-}
 
 // beginning returns that of a body, in one line.
 func beginning(body []byte) string {

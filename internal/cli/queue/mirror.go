@@ -3,7 +3,6 @@ package queue
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -78,7 +77,7 @@ func newMirror() *cobra.Command {
 		}
 		defer to.Close()
 		m := &mirror{session: s, from: from, to: to, scan: sc, copies: make(map[uint64]jobCopy)}
-		return m.run(ctx, opt.follow, opt.every)
+		return s.noteDuplicates(ctx, to, func() error { return m.run(ctx, opt.follow, opt.every) })
 	})
 	cmd.Long = mirrorLong
 	cmd.Example = "  beanpole mirror --addr old:11300 --to new:11300 --follow"
@@ -98,7 +97,6 @@ type mirror struct {
 	*session
 	from, to *client.Conn
 	scan     scan // which jobs; from is the first id that was not looked at, where they are found by ids
-	byID     bool // as it does if the server cannot list them
 	copies   map[uint64]jobCopy
 	next     uint64 // by ids: the jobs before it were copied
 
@@ -132,7 +130,7 @@ func (m *mirror) run(ctx context.Context, follow bool, every time.Duration) erro
 // stopped says how far the mirror has come, and how to go on.
 func (m *mirror) stopped(err error) error {
 	err = fmt.Errorf("%w; %d jobs were copied", err, m.copied)
-	if m.byID {
+	if m.scan.byID {
 		return fmt.Errorf("%w; --from %d goes on, and may copy some a second time", err, m.next)
 	}
 	return fmt.Errorf("%w; to start over, clear what was copied", err)
@@ -148,52 +146,9 @@ func (m *mirror) print() error {
 
 // round copies what is new, and looks at all that was copied.
 func (m *mirror) round(ctx context.Context) error {
-	b := kit.NewBar(m.Err, "jobs")
-	defer b.End()
-	sc := m.scan
-	sc.progress = func(done, total uint64) { b.Show(done, total, m.copied) }
-	if !m.byID && !sc.byID() {
-		err := m.lists(ctx, sc)
-		if !errors.Is(err, client.ErrUnknownCommand) {
-			return err
-		}
-		m.Note(slowScan)
-	}
-	m.byID = true
-	if err := sc.resolve(ctx, m.from); err != nil {
-		return err
-	}
-	m.next = cmp.Or(m.next, sc.from)
-	sc.bodies = true
-	err := sc.ids(ctx, m.from, func(jobs []found) (bool, error) {
-		jobs = slices.DeleteFunc(jobs, func(f found) bool { return m.copies[f.ID].id != 0 })
-		n, err := m.copy(ctx, jobs)
-		m.copied += n
-		for i := range jobs {
-			if m.copies[jobs[i].ID].id == 0 {
-				break
-			}
-			m.next = jobs[i].ID + 1
-		}
-		return true, err
-	})
-	if err != nil {
-		return err
-	}
-	m.next = sc.to + 1
-	if m.scan.to == 0 {
-		m.scan.from = m.next
-	}
-	return m.compareAll(ctx, slices.Sorted(maps.Keys(m.copies)))
-}
-
-// lists is a round with a server that lists its jobs.
-func (m *mirror) lists(ctx context.Context, sc scan) error {
-	if err := sc.count(ctx, m.from); err != nil {
-		return ignoreNotFound(err)
-	}
+	m.next = max(m.next, m.scan.from, 1)
 	listed := make(map[uint64]struct{})
-	err := sc.pages(ctx, m.from, func(jobs []found) (bool, error) {
+	err := m.session.scan(ctx, m.from, &m.scan, func(jobs []found) error {
 		var fresh, known []found
 		for i := range jobs {
 			if m.copies[jobs[i].ID].id == 0 {
@@ -204,18 +159,27 @@ func (m *mirror) lists(ctx context.Context, sc scan) error {
 			}
 		}
 		if err := m.update(ctx, known); err != nil {
-			return false, err
+			return err
 		}
 		fresh, err := withBodies(ctx, m.from, fresh)
 		if err != nil {
-			return false, err
+			return err
 		}
 		n, err := m.copy(ctx, fresh)
 		m.copied += n
-		return true, err
+		for i := 0; i < len(fresh) && m.copies[fresh[i].ID].id != 0; i++ {
+			m.next = fresh[i].ID + 1
+		}
+		return err
 	})
 	if err != nil {
 		return err
+	}
+	if m.scan.byID {
+		m.next = m.scan.last + 1
+		if m.scan.to == 0 {
+			m.scan.from = m.next
+		}
 	}
 	// What was in no list may have changed its state between two of them, and what was
 	// copied may have changed since.
@@ -225,5 +189,10 @@ func (m *mirror) lists(ctx context.Context, sc scan) error {
 			missing = append(missing, id)
 		}
 	}
-	return m.compareAll(ctx, missing)
+	for some := range slices.Chunk(missing, scanBatch) {
+		if err := m.compare(ctx, some); err != nil {
+			return err
+		}
+	}
+	return nil
 }

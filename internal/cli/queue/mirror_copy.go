@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -67,17 +68,7 @@ func copyOf(f *found, id uint64) jobCopy {
 	return jobCopy{id, f.Priority, client.State(f.exported().State), tube, dueOf(f)}
 }
 
-// compareAll brings the copies of these jobs up to date.
-func (m *mirror) compareAll(ctx context.Context, ids []uint64) error {
-	for some := range slices.Chunk(ids, scanBatch) {
-		if err := m.compare(ctx, some); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// compare is compareAll for jobs of which all are asked for in a round trip.
+// compare brings the copies of some jobs up to date.
 func (m *mirror) compare(ctx context.Context, ids []uint64) error {
 	asked := time.Now()
 	stats, err := m.from.StatsJobMany(ctx, ids)
@@ -106,51 +97,23 @@ func (m *mirror) compare(ctx context.Context, ids []uint64) error {
 
 // update makes the copies of jobs like them, where they have changed.
 func (m *mirror) update(ctx context.Context, jobs []found) error {
-	var changed []found
-	for i := range jobs {
-		st := &jobs[i]
-		old, due := m.copies[st.ID], dueOf(st)
-		state := st.State
-		if state == client.StateReserved {
-			state = client.StateReady
-		}
-		switch {
-		case state == old.state && st.Priority == old.pri && st.Tube == old.tube && !due.differs(old.due):
-		case state == client.StateReady && old.state == client.StateDelayed && st.Priority == old.pri && st.Tube == old.tube:
-			// Its delay may be over there too.
-			if err := ignoreNotFound(m.to.KickJob(ctx, old.id)); err != nil {
-				return err
-			}
-			old.state, old.due = state, dueTime{}
-			m.copies[st.ID] = old
-		default:
-			changed = append(changed, *st)
-		}
-	}
+	changed := slices.DeleteFunc(jobs, func(f found) bool {
+		old, now := m.copies[f.ID], copyOf(&f, 0)
+		return now.state == old.state && now.pri == old.pri && now.tube == old.tube && !now.due.differs(old.due)
+	})
 	for some := range slices.Chunk(changed, bodyBatch) {
-		if err := m.redo(ctx, some); err != nil {
+		some, err := withBodies(ctx, m.from, some) // what has gone the next round will see
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// redo makes copies again.
-func (m *mirror) redo(ctx context.Context, changed []found) error {
-	jobs, err := withBodies(ctx, m.from, changed) // what has gone the next round will see
-	if err != nil || len(jobs) == 0 {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := m.replace(context.WithoutCancel(ctx), jobs); err != nil {
-		for i := range jobs { // some may have no copy now
-			m.next = min(m.next, jobs[i].ID)
+		if err := m.replace(context.WithoutCancel(ctx), some); err != nil {
+			for i := range some { // some may have no copy now
+				m.next = min(m.next, some[i].ID)
+			}
+			return err
 		}
-		return err
+		m.changed += len(some)
 	}
-	m.changed += len(jobs)
 	return nil
 }
 

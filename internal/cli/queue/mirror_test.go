@@ -1,9 +1,6 @@
 package queue
 
 import (
-	"bufio"
-	"bytes"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"testing"
@@ -12,7 +9,6 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 // A migration is a mirror between two servers.
@@ -29,8 +25,7 @@ func newMigration(t *testing.T) *migration {
 
 // mirror returns a mirror of the jobs from an id on; 0: it lists them.
 func (m *migration) mirror(to *client.Conn, from uint64) *mirror {
-	s := &session{Session: kit.Session{Out: bufio.NewWriter(new(bytes.Buffer)), Err: io.Discard}}
-	return &mirror{session: s, from: m.from, to: to, scan: scan{from: from}, copies: make(map[uint64]jobCopy)}
+	return &mirror{session: newSession(""), from: m.from, to: to, scan: scan{from: from}, copies: make(map[uint64]jobCopy)}
 }
 
 func (m *migration) wantSame() {
@@ -194,12 +189,8 @@ type delayed struct {
 func (m *migration) delays() map[string]delayed {
 	m.Helper()
 	jobs := map[string]delayed{}
-	sc := scan{bodies: true, states: []client.State{client.StateDelayed}}
-	m.must(sc.run(m.Context(), m.look, func(found []found) (bool, error) {
-		for i := range found {
-			jobs[string(found[i].body)] = delayed{found[i].ID, seconds(found[i].TimeLeft)}
-		}
-		return true, nil
+	m.must(eachJob(m.T, m.look, scan{states: []client.State{client.StateDelayed}}, func(f *found) {
+		jobs[string(f.body)] = delayed{f.ID, seconds(f.TimeLeft)}
 	}))
 	return jobs
 }

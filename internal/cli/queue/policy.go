@@ -126,23 +126,12 @@ func settingsOf(p *admin.Policy) string {
 func newPolicyShow() *cobra.Command {
 	return newPolicyCommand("show", "", "show all policies, the more specific ones later", "", "  beanpole policy show\n  beanpole policy show --json", func(ctx context.Context, s *session, a *admin.Client, _ []string) error {
 		all, err := a.ListPolicies(ctx)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case s.JSON:
-			for i := range all.Policies {
-				if err := s.PrintJSON(&all.Policies[i]); err != nil {
-					return err
-				}
-			}
-			return nil
 		}
-		var rows [][]string
-		for i := range all.Policies {
-			p := &all.Policies[i]
-			rows = append(rows, []string{p.Pattern, from(p.Source, p.Number), settingsOf(p)})
-		}
-		return kit.PrintTable(s.Out, []kit.Column{{Title: "tubes"}, {Title: "from"}, {Title: "settings"}}, rows)
+		return kit.PrintList(&s.Session, all.Policies, "tubes from settings", func(p *admin.Policy) []any {
+			return []any{p.Pattern, from(p.Source, p.Number), settingsOf(p)}
+		})
 	})
 }
 
@@ -155,15 +144,15 @@ func newPolicyExplain() *cobra.Command {
 		case s.JSON:
 			return s.PrintJSON(p)
 		}
-		var rows [][]string
+		var rows [][]any
 		for _, v := range p.Settings {
 			where := from(v.Source, v.Number)
 			if v.Pattern != "" {
 				where += ", of the tubes " + v.Pattern
 			}
-			rows = append(rows, []string{v.Name, v.Value, where, v.Takes})
+			rows = append(rows, []any{v.Name, v.Value, where, v.Takes})
 		}
-		return kit.PrintTable(s.Out, []kit.Column{{Title: "setting"}, {Title: "value"}, {Title: "from"}, {Title: "takes"}}, rows)
+		return kit.PrintTable(s.Out, "setting value from takes", rows)
 	})
 }
 

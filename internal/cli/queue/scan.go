@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -31,41 +32,30 @@ the counters of puts and deletes by one. A server that drains takes no put: give
 const slowScan = "the server has no list-jobs: it is asked for every id that it has ever given, and a job is put and deleted to know the newest"
 
 const (
-	scanBatch = 4000 // ids in a round trip
-	bodyBatch = 500  // bodies in a round trip; they may be large
+	scanBatch = 4000    // ids in a round trip
+	bodyBatch = 500     // bodies in a round trip; they may be large
+	bodyBytes = 8 << 20 // and about how many bytes of them, where that is known before
 
 	probePrefix = "beanpole-probe."
 	probeDelay  = time.Hour // no worker is to get it, whatever it watches
 )
 
-// newestID returns an id that is larger than those of all jobs that are there: that of a
-// job that is put for this, and deleted.
-func newestID(ctx context.Context, c *client.Conn) (uint64, error) {
-	id, err := c.Put(ctx, client.NewJob{Tube: probePrefix + strings.ToLower(rand.Text()[:12]), Priority: 1<<32 - 1, Delay: probeDelay})
-	switch {
-	case errors.Is(err, client.ErrDraining):
-		return 0, fmt.Errorf("%w: it does not tell its newest id", err)
-	case err != nil:
-		return 0, err
-	}
-	return id, c.Delete(context.WithoutCancel(ctx), id)
-}
+// scanOrder is the order in which the lists of all states are read so that each job
+// is in one of them at least that changes its state once meanwhile: workers take
+// ready jobs, and what was delayed or buried becomes ready.
+var scanOrder = []client.State{client.StateReserved, client.StateBuried, client.StateDelayed, client.StateReady, client.StateReserved}
 
 // A scan looks for jobs.
 type scan struct {
 	tube     string         // where; empty: everywhere
 	states   []client.State // nil: in any
 	from, to uint64         // the ids to ask for, both included; 0: from 1 on, and up to the newest
-	bodies   bool           // look at the bodies too
 	first    int            // no more jobs than that are wanted; 0: no limit
-	progress func(done, total uint64)
-	slow     func() // is called where the server cannot list jobs
-	total    uint64 // jobs, about
-}
 
-// An eachFound is called with jobs that are found, some at a time. It returns false to
-// end the scan.
-type eachFound func([]found) (more bool, err error)
+	// What a scan has found out.
+	byID bool   // the jobs are asked for by ids: some were given, or the server cannot list jobs
+	last uint64 // that was asked for by ids
+}
 
 // A found job is one that a scan has found. It may have changed since.
 type found struct {
@@ -83,15 +73,6 @@ func (f *found) due() (earliest, latest time.Time) {
 	return f.at.asked.Add(f.TimeLeft), f.at.answered.Add(f.TimeLeft + time.Second)
 }
 
-// foundIn returns the jobs of which statistics were asked for.
-func foundIn(stats []*client.JobStats, at span) []found {
-	jobs := make([]found, len(stats))
-	for i, st := range stats {
-		jobs[i] = found{JobStats: st, at: at}
-	}
-	return jobs
-}
-
 // define adds the options that every scan has.
 func (sc *scan) define(cmd *cobra.Command) {
 	f := cmd.Flags()
@@ -107,69 +88,172 @@ func (sc *scan) check() error {
 	return nil
 }
 
-// byID reports whether ids were given: then every server is asked for each.
-func (sc *scan) byID() bool { return sc.from > 0 || sc.to > 0 }
+// errEnough ends a scan early.
+var errEnough = errors.New("no more jobs are wanted")
 
-// resolve fills in what the server must be asked for.
-func (sc *scan) resolve(ctx context.Context, c *client.Conn) error {
-	sc.from = max(sc.from, 1)
-	if sc.to > 0 {
+// A scanner runs a scan.
+type scanner struct {
+	*scan
+	conn  *client.Conn
+	bar   *kit.Bar
+	count int // jobs that were found
+	each  func([]found) error
+}
+
+// scan calls each with the jobs that are found, some at a time and without their bodies: as the
+// server lists them, or by ascending ids if it cannot or if ids were given. An error of each
+// ends the scan.
+func (s *session) scan(ctx context.Context, c *client.Conn, sc *scan, each func([]found) error) error {
+	r := &scanner{scan: sc, conn: c, bar: kit.NewBar(s.Err, "jobs"), each: each}
+	defer r.bar.End()
+	err := client.ErrUnknownCommand
+	if sc.byID = sc.byID || sc.from > 0 || sc.to > 0; !sc.byID {
+		err = r.lists(ctx)
+		if errors.Is(err, client.ErrUnknownCommand) {
+			sc.byID = true
+			s.Note(slowScan)
+		}
+	}
+	if sc.byID {
+		err = r.ids(ctx)
+	}
+	if errors.Is(err, errEnough) {
 		return nil
 	}
-	newest, err := newestID(ctx, c)
-	sc.to = newest - 1
 	return err
 }
 
-// run calls each with the jobs that are found: as the server lists them, or by
-// ascending ids if it cannot or if ids were given.
-func (sc *scan) run(ctx context.Context, c *client.Conn, each eachFound) error {
-	if sc.byID() {
-		return sc.ids(ctx, c, each)
-	}
-	if err := sc.count(ctx, c); err != nil {
-		return err
-	}
-	err := sc.pages(ctx, c, each)
-	if !errors.Is(err, client.ErrUnknownCommand) {
-		return err
-	}
-	if sc.slow != nil {
-		sc.slow()
-	}
-	return sc.ids(ctx, c, each)
+// found tells of some jobs, and how far the scan has come.
+func (r *scanner) found(jobs []found, done, total uint64) error {
+	r.count += len(jobs)
+	err := r.each(jobs)
+	r.bar.Show(done, total, r.count)
+	return err
 }
 
-// ids is run by ascending ids.
-func (sc *scan) ids(ctx context.Context, c *client.Conn, each eachFound) error {
-	if err := sc.resolve(ctx, c); err != nil {
-		return err
+// lists finds the jobs that the server lists. The error is client.ErrUnknownCommand, and
+// nothing was done, if it cannot.
+func (r *scanner) lists(ctx context.Context) error {
+	total, err := r.total(ctx)
+	tubes := []string{r.tube}
+	if err == nil && r.tube == "" {
+		tubes, err = r.conn.ListTubes(ctx)
 	}
-	for next := sc.from; next <= sc.to; {
-		ids := make([]uint64, min(scanBatch, sc.to-next+1))
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	states := r.states
+	if states == nil {
+		states = scanOrder
+	}
+	seen := make(map[uint64]struct{}) // a job may be in several lists
+	for _, tube := range tubes {
+		if r.tube == "" && strings.HasPrefix(tube, probePrefix) {
+			continue
+		}
+		for _, state := range states {
+			if err := r.list(ctx, tube, state, seen, total); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// total returns how many jobs there are, for the progress.
+func (r *scanner) total(ctx context.Context) (uint64, error) {
+	if r.tube != "" {
+		st, err := r.conn.StatsTube(ctx, r.tube)
+		if err != nil {
+			return 0, err
+		}
+		return st.JobsReady + st.JobsReserved + st.JobsDelayed + st.JobsBuried, nil
+	}
+	st, err := r.conn.Stats(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return st.JobsReady + st.JobsReserved + st.JobsDelayed + st.JobsBuried, nil
+}
+
+// list finds the jobs of one list.
+func (r *scanner) list(ctx context.Context, tube string, state client.State, seen map[uint64]struct{}, total uint64) error {
+	limit := min(client.MaxListed, cmp.Or(r.first, client.MaxListed))
+	for cursor, more := "", true; more; {
+		asked := time.Now()
+		page, err := r.conn.ListJobs(ctx, client.Selection{Tube: tube, State: state, Limit: limit}, cursor)
+		if err != nil {
+			return ignoreNotFound(err) // the tube has gone
+		}
+		at := span{asked, time.Now()}
+		if more = len(page) == limit; more {
+			cursor = page[limit-1].Cursor
+		}
+		for len(page) > 0 {
+			var batch []found
+			for bytes := int64(0); len(page) > 0 && len(batch) < bodyBatch && bytes < bodyBytes; page = page[1:] {
+				j := &page[0]
+				if _, again := seen[j.ID]; again {
+					continue
+				}
+				seen[j.ID] = struct{}{}
+				batch = append(batch, found{JobStats: &j.JobStats, at: at})
+				bytes += j.Size
+			}
+			if err := r.found(batch, uint64(len(seen)), total); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// newestID returns an id that is larger than those of all jobs that are there: that of a
+// job that is put for this, and deleted.
+func newestID(ctx context.Context, c *client.Conn) (uint64, error) {
+	id, err := c.Put(ctx, client.NewJob{Tube: probePrefix + strings.ToLower(rand.Text()[:12]), Priority: 1<<32 - 1, Delay: probeDelay})
+	switch {
+	case errors.Is(err, client.ErrDraining):
+		return 0, fmt.Errorf("%w: it does not tell its newest id", err)
+	case err != nil:
+		return 0, err
+	}
+	return id, c.Delete(context.WithoutCancel(ctx), id)
+}
+
+// ids finds the jobs by asking for each id.
+func (r *scanner) ids(ctx context.Context) error {
+	from := max(r.from, 1)
+	if r.last = r.to; r.to == 0 {
+		newest, err := newestID(ctx, r.conn)
+		if err != nil {
+			return err
+		}
+		r.last = newest - 1
+	}
+	for next := from; next <= r.last; {
+		ids := make([]uint64, min(scanBatch, r.last-next+1))
 		for i := range ids {
 			ids[i] = next + uint64(i)
 		}
 		next += uint64(len(ids))
 		asked := time.Now()
-		stats, err := c.StatsJobMany(ctx, ids)
+		stats, err := r.conn.StatsJobMany(ctx, ids)
 		if err := butNotFound(err); err != nil {
 			return err
 		}
 		at := span{asked, time.Now()}
-		stats = slices.DeleteFunc(stats, func(st *client.JobStats) bool { return !sc.wants(st) })
-		for batch := range slices.Chunk(stats, bodyBatch) {
-			jobs, err := sc.look(ctx, c, foundIn(batch, at))
-			if err != nil {
-				return err
+		stats = slices.DeleteFunc(stats, func(st *client.JobStats) bool { return !r.wants(st) })
+		for some := range slices.Chunk(stats, bodyBatch) {
+			batch := make([]found, len(some))
+			for i, st := range some {
+				batch[i] = found{JobStats: st, at: at}
 			}
-			if more, err := each(jobs); err != nil || !more {
+			if err := r.found(batch, next-from, r.last-from+1); err != nil {
 				return err
 			}
 		}
-		if sc.progress != nil {
-			sc.progress(next-sc.from, sc.to-sc.from+1)
-		}
+		r.bar.Show(next-from, r.last-from+1, r.count)
 	}
 	return nil
 }
@@ -183,14 +267,6 @@ func (sc *scan) wants(st *client.JobStats) bool {
 		return false
 	}
 	return (sc.tube == "" || sc.tube == st.Tube) && (sc.states == nil || slices.Contains(sc.states, st.State))
-}
-
-// look gets the bodies, if they are wanted. Jobs that have gone meanwhile are left out.
-func (sc *scan) look(ctx context.Context, c *client.Conn, jobs []found) ([]found, error) {
-	if !sc.bodies {
-		return jobs, nil
-	}
-	return withBodies(ctx, c, jobs)
 }
 
 // withBodies returns the jobs that are still there, with their bodies.

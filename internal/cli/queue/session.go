@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/term"
@@ -106,23 +105,15 @@ func (s *session) whatIsFull(ctx context.Context, e error) string {
 	}
 	defer c.Close()
 	st, err := c.Stats(ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		return ""
+	}
+	limits := kit.RefusedBy(st, new(client.ServerStats))
+	switch {
 	case st.JournalHealth != "ok" && st.JournalHealth != "":
 		return "; its journal: " + st.JournalHealth
-	}
-	var limits []string
-	for name, n := range map[string]uint64{
-		"max-memory": st.RefusedByMaxMemory, "[[limit]]": st.RefusedByTubeLimit, "max-tubes": st.RefusedByMaxTubes, "max-watched": st.RefusedByMaxWatched,
-	} {
-		if n > 0 {
-			limits = append(limits, name)
-		}
-	}
-	if len(limits) == 0 {
+	case len(limits) == 0:
 		return ""
 	}
-	slices.Sort(limits)
 	return "; what has refused something since its start: " + strings.Join(limits, ", ")
 }

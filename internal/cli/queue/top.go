@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,7 +17,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/cli/top"
-	"github.com/beanpole-mq/beanpole/internal/health"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
 func newTop() *cobra.Command {
@@ -80,56 +79,25 @@ func (t *topServer) Snapshot(onScreen []string) (top.Snapshot, error) {
 	return snap, t.Server.Explain(t.ctx, err)
 }
 
-func (t *topServer) snapshot(onScreen []string) (top.Snapshot, error) {
+func (t *topServer) snapshot(onScreen []string) (snap top.Snapshot, err error) {
 	st, err := t.conn.Stats(t.ctx)
 	if err != nil {
-		return top.Snapshot{}, err
+		return snap, err
 	}
-	snap := top.Snapshot{
-		At:          time.Now(),
-		Version:     "beanstalkd " + st.Version,
-		Uptime:      st.Uptime,
-		Connections: st.Connections,
-		Waiting:     st.Waiting,
-		Ready:       st.JobsReady,
-		Reserved:    st.JobsReserved,
-		Delayed:     st.JobsDelayed,
-		Buried:      st.JobsBuried,
-		Timeouts:    st.JobTimeouts,
-		Health: health.Server{
-			Journal: st.JournalHealth, Draining: st.Draining,
-			Connections: st.Connections, MaxConnections: st.MaxConnections, Full: st.ConnectionsFull,
-		},
-		Refusals: map[string]uint64{
-			"max-memory": st.RefusedByMaxMemory, "[[limit]]": st.RefusedByTubeLimit, "max-tubes": st.RefusedByMaxTubes, "max-watched": st.RefusedByMaxWatched,
-		},
-	}
-	if st.Server != "" {
-		snap.Version = st.Server + " " + st.ServerVersion
-	}
-	counts := make(map[string]*tubeCounts)
+	snap = top.Snapshot{At: time.Now(), ServerStats: *st}
+	counts := make(map[string]tubeCounts)
 	if t.pages != nil {
 		if counts, err = countsOf(t.ctx, t.pages); err != nil {
 			return snap, err
 		}
 	}
 	tubes, _, err := loadTubes(t.ctx, t.conn, nil)
-	for _, tb := range tubes {
-		if tb.Name == defaultTube && tb.Watching > 0 {
-			tb.Watching-- // it is us
-		}
-		more := counts[tb.Name]
-		if more == nil {
-			more = &tubeCounts{}
-		}
-		snap.Tubes = append(snap.Tubes, top.Tube{
-			Name: tb.Name, Ready: tb.Ready, Reserved: tb.Reserved, Delayed: tb.Delayed, Buried: tb.Buried, Waiting: tb.Waiting, Watching: tb.Watching,
-			Puts: tb.TotalJobs, Deletes: tb.Deletes, PauseLeft: time.Duration(tb.PauseLeft) * time.Second,
-			Timeouts: more.Timeouts, Releases: more.Releases, Bytes: more.BodyBytes, Waits: time.Duration(more.Oldest) * time.Second,
-		})
-	}
 	if err != nil {
 		return snap, err
+	}
+	for _, st := range tubes {
+		more := counts[st.Name]
+		snap.Tubes = append(snap.Tubes, top.Tube{TubeStats: *st, Timeouts: more.Timeouts, Releases: more.Releases, Bytes: more.BodyBytes, Waits: ofSeconds(more.Oldest)})
 	}
 	return snap, t.ages(snap.Tubes, onScreen)
 }
@@ -139,22 +107,16 @@ func (t *topServer) snapshot(onScreen []string) (top.Snapshot, error) {
 func (t *topServer) ages(tubes []top.Tube, onScreen []string) error {
 	var most []*top.Tube
 	for i := range tubes {
-		if tubes[i].Ready > 0 {
+		if tubes[i].JobsReady > 0 {
 			most = append(most, &tubes[i])
 		}
 	}
-	seen := make(map[string]bool, len(onScreen))
+	seen := make(map[string]int, len(onScreen))
 	for _, name := range onScreen {
-		seen[name] = true
-	}
-	last := func(tb *top.Tube) int {
-		if seen[tb.Name] {
-			return 0
-		}
-		return 1
+		seen[name] = 1
 	}
 	slices.SortStableFunc(most, func(a, b *top.Tube) int {
-		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(b.Ready, a.Ready))
+		return cmp.Or(cmp.Compare(seen[b.Name], seen[a.Name]), cmp.Compare(b.JobsReady, a.JobsReady))
 	})
 	most = most[:min(len(most), agesAtOnce)]
 	for _, tb := range most {
@@ -208,13 +170,12 @@ func (t *topServer) Pause(tube string, d time.Duration) error {
 }
 
 // Kick implements top.Server.
-func (t *topServer) Kick(tube string, count int) (int, error) {
+func (t *topServer) Kick(tube string, count int) (n int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err := t.conn.Use(t.ctx, tube); err != nil {
-		return 0, t.Server.Explain(t.ctx, err)
+	if err = t.conn.Use(t.ctx, tube); err == nil {
+		n, err = t.conn.Kick(t.ctx, count)
 	}
-	n, err := t.conn.Kick(t.ctx, count)
 	return n, t.Server.Explain(t.ctx, err)
 }
 
@@ -234,23 +195,9 @@ func (t *topServer) Look(tube, state string) (string, error) {
 	if errors.Is(err, client.ErrNotFound) {
 		return "no job is " + state, nil
 	}
-	if err != nil {
-		return "", t.Server.Explain(t.ctx, err)
-	}
-	st, err := t.conn.StatsJob(t.ctx, j.ID)
-	if err != nil && !errors.Is(err, client.ErrNotFound) {
-		return "", t.Server.Explain(t.ctx, err)
-	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "job %d", j.ID)
+	var job jobjson.Job
 	if err == nil {
-		fmt.Fprintf(&text, ", priority %d, age %s, time to run %s", st.Priority, st.Age, st.TTR)
-		if st.State == client.StateDelayed {
-			fmt.Fprintf(&text, ", ready in %s", st.TimeLeft)
-		}
-		fmt.Fprintf(&text, "\nreserved %d times, timed out %d, released %d, buried %d, kicked %d",
-			st.Reserves, st.Timeouts, st.Releases, st.Buries, st.Kicks)
+		job, err = known(t.ctx, t.conn, j)
 	}
-	fmt.Fprintf(&text, "\n%d bytes:\n\n%s", len(j.Body), printable(j.Body))
-	return text.String(), nil
+	return fmt.Sprintf("%s\n%d bytes:\n\n%s", describe(&job), len(j.Body), printable(j.Body)), t.Server.Explain(t.ctx, err)
 }

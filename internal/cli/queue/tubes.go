@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -38,12 +36,36 @@ type tube struct {
 	*tubeCounts // nil: the server was not asked for them
 }
 
-func newTube(st *client.TubeStats) tube {
-	return tube{
-		Name: st.Name, Ready: st.JobsReady, Urgent: st.JobsUrgent, Reserved: st.JobsReserved, Delayed: st.JobsDelayed,
-		Buried: st.JobsBuried, Waiting: st.Waiting, Watching: st.Watching, Using: st.Using, TotalJobs: st.TotalJobs,
-		Deletes: st.CmdDelete, PauseLeft: seconds(st.PauseLeft),
+// tubeCounts is what the API tells of a tube and the protocol does not: how large the bodies of its
+// jobs are, for how many seconds the next one has been ready, and how often its jobs have
+// come to this since the tube came to be.
+type tubeCounts struct {
+	BodyBytes uint64 `json:"body_bytes"`
+	Oldest    int64  `json:"oldest_ready"`
+
+	Timeouts uint64 `json:"timeouts"`
+	Releases uint64 `json:"releases"`
+	Buries   uint64 `json:"buries"`
+}
+
+// countsUsage explains the option where it tells more.
+const countsUsage = "tell of bytes, ages, timeouts, releases and buries too,\nfrom the admin pages of a beanpole at `ADDR`"
+
+// countsOf asks for those of all tubes.
+func countsOf(ctx context.Context, a *admin.Client) (map[string]tubeCounts, error) {
+	counts := make(map[string]tubeCounts)
+	for in, more := (admin.ListTubes{Limit: 10_000}), true; more; more = in.Cursor != "" {
+		page, err := a.ListTubes(ctx, &in)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Tubes {
+			t := &page.Tubes[i]
+			counts[t.Name] = tubeCounts{t.BodyBytes, t.OldestReady, t.Timeouts, t.Releases, t.Buries}
+		}
+		in.Cursor = page.Next
 	}
+	return counts, nil
 }
 
 func newTubes() *cobra.Command {
@@ -67,22 +89,16 @@ func newTubes() *cobra.Command {
 		if names, err = expand(ctx, c, names); err != nil {
 			return err
 		}
-		tubes, hidden, err := loadTubes(ctx, c, names)
+		stats, hidden, err := loadTubes(ctx, c, names)
 		if err != nil {
 			return err
 		}
 		if hidden > 0 {
 			s.Note("tubes left out, since the server does not let us look at them: %d", hidden)
 		}
-		if o.admin.Addr != "" {
-			if err := s.addCounts(ctx, &o.admin, tubes); err != nil {
-				return err
-			}
-		}
-		if len(names) == 1 && len(tubes) == 1 {
-			if err := s.explain(ctx, &o.admin, &tubes[0]); err != nil {
-				return err
-			}
+		tubes, err := s.describeTubes(ctx, &o.admin, stats, len(names) == 1)
+		if err != nil {
+			return err
 		}
 		tubes, more := o.pick(tubes)
 		if err := s.printTubes(tubes, o.admin.Addr != ""); err != nil {
@@ -116,42 +132,40 @@ type tubesOptions struct {
 	admin        kit.AdminPages
 }
 
-// addCounts adds what only the admin pages tell.
-func (s *session) addCounts(ctx context.Context, pages *kit.AdminPages, tubes []tube) error {
+// describeTubes returns what is to be told of tubes, with what only the admin pages tell if it is
+// known where they are; of one alone also why its jobs wait.
+func (s *session) describeTubes(ctx context.Context, pages *kit.AdminPages, stats []*client.TubeStats, alone bool) ([]tube, error) {
+	tubes := make([]tube, len(stats))
+	for i, st := range stats {
+		tubes[i] = tube{
+			Name: st.Name, Ready: st.JobsReady, Urgent: st.JobsUrgent, Reserved: st.JobsReserved, Delayed: st.JobsDelayed,
+			Buried: st.JobsBuried, Waiting: st.Waiting, Watching: st.Watching, Using: st.Using, TotalJobs: st.TotalJobs,
+			Deletes: st.CmdDelete, PauseLeft: seconds(st.PauseLeft),
+		}
+	}
+	alone = alone && len(tubes) == 1
+	if pages.Addr == "" {
+		if alone {
+			t := &tubes[0]
+			why := health.Tube{Ready: t.Ready, Reserved: t.Reserved, Delayed: t.Delayed, Buried: t.Buried, Watching: t.Watching, Waiting: t.Waiting, PauseLeft: ofSeconds(t.PauseLeft)}
+			t.Why, _ = why.Why()
+		}
+		return tubes, nil
+	}
 	a, err := pages.Client(&s.Server)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	counts, err := countsOf(ctx, a)
-	if err != nil {
-		return err
-	}
 	for i := range tubes {
-		if tubes[i].tubeCounts = counts[tubes[i].Name]; tubes[i].tubeCounts == nil {
-			tubes[i].tubeCounts = &tubeCounts{} // it has just come, or gone
-		}
+		tubes[i].tubeCounts = new(counts[tubes[i].Name]) // which is empty of one that has just come, or gone
 	}
-	return nil
-}
-
-// explain says why the jobs of a tube wait, as far as the server tells.
-func (s *session) explain(ctx context.Context, pages *kit.AdminPages, t *tube) error {
-	if pages.Addr == "" {
-		one := health.Tube{Ready: t.Ready, Reserved: t.Reserved, Delayed: t.Delayed, Buried: t.Buried, Watching: t.Watching, Waiting: t.Waiting,
-			PauseLeft: time.Duration(t.PauseLeft) * time.Second}
-		if t.Name == defaultTube && one.Watching > 0 {
-			one.Watching-- // it is us
-		}
-		t.Why, _ = one.Why()
-		return nil
+	if err == nil && alone {
+		var found admin.Explanation
+		found, err = a.ExplainTube(ctx, &admin.OfTube{Tube: tubes[0].Name})
+		tubes[0].Why = found.Text
 	}
-	a, err := pages.Client(&s.Server)
-	if err != nil {
-		return err
-	}
-	found, err := a.ExplainTube(ctx, &admin.OfTube{Tube: t.Name})
-	t.Why = found.Text
-	return err
+	return tubes, err
 }
 
 // tubeOrders are what tubes can be sorted by. The larger come first; those that are equal
@@ -183,7 +197,7 @@ func (o *tubesOptions) pick(tubes []tube) (picked []tube, more int) {
 // loadTubes asks for the tubes with these names, or for all. One that has gone
 // meanwhile is left out, and one that we may not look at is hidden; one that was asked
 // for by name must be there.
-func loadTubes(ctx context.Context, c *client.Conn, names []string) (tubes []tube, hidden int, err error) {
+func loadTubes(ctx context.Context, c *client.Conn, names []string) (tubes []*client.TubeStats, hidden int, err error) {
 	asked := len(names) > 0
 	if !asked {
 		if names, err = c.ListTubes(ctx); err != nil {
@@ -198,7 +212,10 @@ func loadTubes(ctx context.Context, c *client.Conn, names []string) (tubes []tub
 	}
 	for i, st := range stats {
 		if st != nil {
-			tubes = append(tubes, newTube(st))
+			if st.Name == defaultTube && st.Watching > 0 {
+				st.Watching-- // it is us
+			}
+			tubes = append(tubes, st)
 			continue
 		}
 		switch err := batch.Errs[i]; {
@@ -215,43 +232,24 @@ func loadTubes(ctx context.Context, c *client.Conn, names []string) (tubes []tub
 }
 
 func (s *session) printTubes(tubes []tube, counted bool) error {
-	if s.JSON {
-		for _, t := range tubes {
-			if err := s.PrintJSON(t); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	columns := []kit.Column{{Title: "TUBE", Least: 12}, {Title: "READY", Number: true}, {Title: "RESERVED", Number: true}, {Title: "DELAYED", Number: true},
-		{Title: "BURIED", Number: true}, {Title: "WAITING", Number: true}, {Title: "TOTAL", Number: true}, {Title: "PAUSED"}}
+	titles := "TUBE:12 READY RESERVED DELAYED BURIED WAITING TOTAL PAUSED"
 	if counted {
-		columns = slices.Insert(columns, len(columns)-1, kit.Column{Title: "TIMEOUTS", Number: true}, kit.Column{Title: "RELEASES", Number: true}, kit.Column{Title: "BURIES", Number: true},
-			kit.Column{Title: "BYTES", Number: true}, kit.Column{Title: "AGE", Number: true})
+		titles = "TUBE:12 READY RESERVED DELAYED BURIED WAITING TOTAL TIMEOUTS RELEASES BURIES BYTES AGE PAUSED"
 	}
-	var rows [][]string
-	for _, t := range tubes {
+	err := kit.PrintList(&s.Session, tubes, titles, func(t *tube) []any {
+		row := []any{t.Name, t.Ready, t.Reserved, t.Delayed, t.Buried, t.Waiting, t.TotalJobs}
+		if counted {
+			row = append(row, t.Timeouts, t.Releases, t.Buries, t.BodyBytes, ofSeconds(t.Oldest))
+		}
 		paused := ""
-		if left := time.Duration(t.PauseLeft) * time.Second; left >= health.Endless {
+		if left := ofSeconds(t.PauseLeft); left >= health.Endless {
 			paused = "yes"
 		} else if left > 0 {
 			paused = left.String()
 		}
-		row := []string{t.Name}
-		numbers := []uint64{t.Ready, t.Reserved, t.Delayed, t.Buried, t.Waiting, t.TotalJobs}
-		if counted {
-			numbers = append(numbers, t.Timeouts, t.Releases, t.Buries, t.BodyBytes)
-		}
-		for _, n := range numbers {
-			row = append(row, strconv.FormatUint(n, 10))
-		}
-		if counted {
-			row = append(row, inSeconds(t.Oldest))
-		}
-		rows = append(rows, append(row, paused))
-	}
-	err := kit.PrintTable(s.Out, columns, rows)
-	if err == nil && len(tubes) == 1 && tubes[0].Why != "" {
+		return append(row, paused)
+	})
+	if err == nil && !s.JSON && len(tubes) == 1 && tubes[0].Why != "" {
 		_, err = fmt.Fprintf(s.Out, "\n%s: %s\n", tubes[0].Name, tubes[0].Why)
 	}
 	return err

@@ -11,8 +11,8 @@ import (
 // look notes what a person should see of the tube, the worst first.
 func (t *Tube) look() {
 	one := health.Tube{
-		Name: t.Name, Ready: t.Ready, Buried: t.Buried, Watching: t.Watching, Waits: t.Waits, PauseLeft: t.PauseLeft,
-		MoreBuried: t.BuriedMore, MoreTimeouts: t.TimeoutsMore,
+		Name: t.Name, Ready: t.JobsReady, Buried: t.JobsBuried, Watching: t.Watching, Waits: t.Waits, PauseLeft: t.PauseLeft,
+		MoreBuried: t.buriedMore, MoreTimeouts: t.timeoutsMore,
 	}
 	t.found = one.Findings(nil)
 	slices.SortFunc(t.found, func(a, b health.Finding) int { return health.Compare(&a, &b) })
@@ -37,7 +37,7 @@ func worseFirst(a, b *Tube) int {
 		}
 		return t.found[0].Rank()
 	}
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Ready, a.Ready))
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.JobsReady, a.JobsReady))
 }
 
 // texts say what is wrong.

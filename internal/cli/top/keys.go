@@ -103,9 +103,9 @@ func (m *model) askToPause(t *Tube) {
 
 // askToKick asks before jobs are made ready: buried ones if there are any, else delayed.
 func (m *model) askToKick(t *Tube) {
-	state, jobs := "buried", t.Buried
+	state, jobs := "buried", t.JobsBuried
 	if jobs == 0 {
-		state, jobs = "delayed", t.Delayed
+		state, jobs = "delayed", t.JobsDelayed
 	}
 	if jobs == 0 {
 		m.say(t.Name + " has no jobs to kick")
@@ -124,7 +124,7 @@ func (m *model) askToClear(t *Tube) {
 	for _, s := range []struct {
 		state string
 		jobs  uint64
-	}{{"buried", t.Buried}, {"delayed", t.Delayed}, {"ready", t.Ready}} {
+	}{{"buried", t.JobsBuried}, {"delayed", t.JobsDelayed}, {"ready", t.JobsReady}} {
 		if s.jobs > 0 {
 			m.ask = &question{
 				fmt.Sprintf("delete all %s jobs of %s, %d now? y/n", s.state, t.Name, s.jobs),

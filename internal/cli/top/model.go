@@ -2,53 +2,43 @@ package top
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
 // A Tube is a tube at some moment.
 type Tube struct {
-	Name                             string
-	Ready, Reserved, Delayed, Buried uint64 // jobs
-	Waiting, Watching                uint64 // connections
-	Puts, Deletes                    uint64 // since the tube came to be
-	Timeouts, Releases               uint64 // the same; 0 where the server does not tell
-	Bytes                            uint64 // of the bodies of its jobs; 0 where the server does not tell
-	PauseLeft                        time.Duration
-	Waits                            time.Duration // the next job has been ready; 0 where the server does not tell
-	Age                              time.Duration // of the job that is next to be reserved, since its put
-	AgeKnown                         bool
+	client.TubeStats
+	Timeouts, Releases uint64        // since the tube came to be; 0 where the server does not tell
+	Bytes              uint64        // of the bodies of its jobs; the same
+	Waits              time.Duration // the next job has been ready; the same
+	Age                time.Duration // of the job that is next to be reserved, since its put
+	AgeKnown           bool
 
-	// Set by the view.
-	PutRate, DeleteRate float64 // a second, since the snapshot before
-	BuriedMore          int64   // than when the view began
-
-	// How many there were since the view began.
-	TimeoutsMore, ReleasesMore uint64
+	// Set by the view: a second, since the snapshot before; and how many more there are than
+	// when the view began.
+	putRate, deleteRate        float64
+	buriedMore                 int64
+	timeoutsMore, releasesMore uint64
 
 	found []health.Finding // the worst first
 }
 
 // A Snapshot is a server at some moment.
 type Snapshot struct {
-	At                               time.Time
-	Version                          string // of the server
-	Uptime                           time.Duration
-	Connections, Waiting             uint64
-	Ready, Reserved, Delayed, Buried uint64
-	Timeouts                         uint64 // since the server began: reserved jobs whose time to run was over
-	Health                           health.Server
-	Refusals                         map[string]uint64 // since the server began, by the setting of the limit
-	Tubes                            []Tube
+	client.ServerStats
+	At    time.Time
+	Tubes []Tube
 
 	// Set by the view: a second, since the snapshot before.
-	PutRate, DeleteRate, TimeoutRate float64
+	putRate, deleteRate, timeoutRate float64
 
 	found []health.Finding // of the server
 }
@@ -80,9 +70,9 @@ type model struct {
 	err           error // why the last question failed; nil if it did not
 	note          note
 
-	columns  []bool          // which are shown; once it is, a column stays
-	began    map[string]Tube // as they were when the view began
-	refusals map[string]uint64
+	columns  []bool    // which are shown; once it is, a column stays
+	first    *Snapshot // when the view began
+	began    map[string]*Tube
 	sort     int // in columns
 	reverse  bool
 	filter   line
@@ -192,48 +182,48 @@ func (s *Snapshot) rates(before *Snapshot) {
 	if before.At.IsZero() || took <= 0 {
 		return
 	}
-	old := make(map[string]*Tube, len(before.Tubes))
-	for i := range before.Tubes {
-		old[before.Tubes[i].Name] = &before.Tubes[i]
-	}
+	old := byName(before.Tubes)
 	for i := range s.Tubes {
 		t := &s.Tubes[i]
-		if o := old[t.Name]; o != nil && t.Puts >= o.Puts && t.Deletes >= o.Deletes {
-			t.PutRate = float64(t.Puts-o.Puts) / took
-			t.DeleteRate = float64(t.Deletes-o.Deletes) / took
+		if o, there := old[t.Name]; there && t.TotalJobs >= o.TotalJobs && t.CmdDelete >= o.CmdDelete {
+			t.putRate = float64(t.TotalJobs-o.TotalJobs) / took
+			t.deleteRate = float64(t.CmdDelete-o.CmdDelete) / took
 		}
-		s.PutRate += t.PutRate
-		s.DeleteRate += t.DeleteRate
+		s.putRate += t.putRate
+		s.deleteRate += t.deleteRate
 	}
-	if s.Timeouts >= before.Timeouts {
-		s.TimeoutRate = float64(s.Timeouts-before.Timeouts) / took
+	if s.JobTimeouts >= before.JobTimeouts {
+		s.timeoutRate = float64(s.JobTimeouts-before.JobTimeouts) / took
 	}
+}
+
+func byName(tubes []Tube) map[string]*Tube {
+	all := make(map[string]*Tube, len(tubes))
+	for i := range tubes {
+		all[tubes[i].Name] = &tubes[i]
+	}
+	return all
 }
 
 // compare notes what is more than when the view began, and which columns are wanted
 // now.
 func (m *model) compare(s *Snapshot) {
-	if m.began == nil {
-		m.refusals = s.Refusals
-		m.began = make(map[string]Tube, len(s.Tubes))
-		for i := range s.Tubes {
-			m.began[s.Tubes[i].Name] = s.Tubes[i]
-		}
+	if m.first == nil {
+		m.first, m.began = new(*s), byName(slices.Clone(s.Tubes))
 	}
-	for _, limit := range slices.Sorted(maps.Keys(s.Refusals)) {
-		if s.Refusals[limit] > m.refusals[limit] {
-			s.Health.RefusedBy = append(s.Health.RefusedBy, limit)
-		}
+	server := health.Server{
+		Journal: s.JournalHealth, Draining: s.Draining, RefusedBy: kit.RefusedBy(&s.ServerStats, &m.first.ServerStats),
+		Connections: s.Connections, MaxConnections: s.MaxConnections, Full: s.ConnectionsFull,
 	}
-	s.found = s.Health.Findings(nil)
+	s.found = server.Findings(nil)
 	for i := range s.Tubes {
 		t := &s.Tubes[i]
 		old := m.began[t.Name]
-		if t.Puts < old.Puts { // it has gone meanwhile, and come again
-			old = Tube{}
+		if old == nil || t.TotalJobs < old.TotalJobs { // it has gone meanwhile, and come again
+			old = new(Tube)
 		}
-		t.BuriedMore = int64(t.Buried) - int64(old.Buried)
-		t.TimeoutsMore, t.ReleasesMore = t.Timeouts-min(old.Timeouts, t.Timeouts), t.Releases-min(old.Releases, t.Releases)
+		t.buriedMore = int64(t.JobsBuried) - int64(old.JobsBuried)
+		t.timeoutsMore, t.releasesMore = t.Timeouts-min(old.Timeouts, t.Timeouts), t.Releases-min(old.Releases, t.Releases)
 		t.look()
 		for j := range columns {
 			m.columns[j] = m.columns[j] || columns[j].wanted(t)

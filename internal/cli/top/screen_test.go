@@ -18,6 +18,8 @@ import (
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 	"github.com/hinshun/vt10x"
+
+	"github.com/beanpole-mq/beanpole/client"
 )
 
 var update = flag.Bool("top.update", false, "write the screens; then look at them")
@@ -36,11 +38,11 @@ type fakeServer struct {
 
 func newFakeServer() *fakeServer {
 	return &fakeServer{now: time.Unix(1e9, 0), tubes: []Tube{
-		{Name: "default", Puts: 10, Deletes: 10, Watching: 20},
-		{Name: "mail", Ready: 1234, Reserved: 8, Delayed: 20, Watching: 8, Puts: 100000, Deletes: 98000, Age: 83 * time.Second, AgeKnown: true},
-		{Name: "reports", Buried: 3, Puts: 3, Watching: 1},
-		{Name: "thumbnails-of-all-the-pictures-that-were-ever-sent", Ready: 12345678, Puts: 12345678, PauseLeft: 59*time.Minute + 3*time.Second, Age: 27*time.Hour + 5*time.Minute, AgeKnown: true},
-		{Name: "übergrößen", Waiting: 12, Watching: 12, Puts: 7, Deletes: 7},
+		{TubeStats: client.TubeStats{Name: "default", TotalJobs: 10, CmdDelete: 10, Watching: 20}},
+		{TubeStats: client.TubeStats{Name: "mail", JobsReady: 1234, JobsReserved: 8, JobsDelayed: 20, Watching: 8, TotalJobs: 100000, CmdDelete: 98000}, Age: 83 * time.Second, AgeKnown: true},
+		{TubeStats: client.TubeStats{Name: "reports", JobsBuried: 3, TotalJobs: 3, Watching: 1}},
+		{TubeStats: client.TubeStats{Name: "thumbnails-of-all-the-pictures-that-were-ever-sent", JobsReady: 12345678, TotalJobs: 12345678, PauseLeft: 59*time.Minute + 3*time.Second}, Age: 27*time.Hour + 5*time.Minute, AgeKnown: true},
+		{TubeStats: client.TubeStats{Name: "übergrößen", Waiting: 12, Watching: 12, TotalJobs: 7, CmdDelete: 7}},
 	}}
 }
 
@@ -56,13 +58,15 @@ func (f *fakeServer) Snapshot(onScreen []string) (Snapshot, error) {
 	f.now = f.now.Add(time.Second)
 	for i := range f.tubes {
 		if f.tubes[i].Name == "mail" {
-			f.tubes[i].Puts += 50
-			f.tubes[i].Deletes += 25
+			f.tubes[i].TotalJobs += 50
+			f.tubes[i].CmdDelete += 25
 		}
 	}
 	f.timeouts += 2
-	return Snapshot{At: f.now, Version: "beanpole 1.2.3", Uptime: 26*time.Hour + 3*time.Second, Connections: 42, Waiting: 12,
-		Ready: 12346912, Reserved: 8, Delayed: 20, Buried: 3, Timeouts: f.timeouts, Tubes: append([]Tube(nil), f.tubes...)}, nil
+	return Snapshot{At: f.now, Tubes: append([]Tube(nil), f.tubes...), ServerStats: client.ServerStats{
+		Server: "beanpole", ServerVersion: "1.2.3", Uptime: 26*time.Hour + 3*time.Second, Connections: 42, Waiting: 12,
+		JobsReady: 12346912, JobsReserved: 8, JobsDelayed: 20, JobsBuried: 3, JobTimeouts: f.timeouts,
+	}}, nil
 }
 
 func (f *fakeServer) note(format string, args ...any) {

@@ -10,6 +10,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/beanpole-mq/beanpole/client"
 )
 
 func TestScreens(t *testing.T) {
@@ -131,15 +133,15 @@ func TestAlarms(t *testing.T) {
 	if strings.Contains(m.plain(), "+BURIED") {
 		t.Errorf("nothing was buried yet:\n%s", m.plain())
 	}
-	f.tubes[2].Buried = 45
-	f.tubes = append(f.tubes, Tube{Name: "zz", Buried: 7, Ready: 1})
+	f.tubes[2].JobsBuried = 45
+	f.tubes = append(f.tubes, Tube{TubeStats: client.TubeStats{Name: "zz", JobsBuried: 7, JobsReady: 1}})
 	ask()
 	for _, want := range []string{"+BURIED", "+42", "+7", "a second: 50 put, 25 deleted, 2.0 timed out"} {
 		if !strings.Contains(m.plain(), want) {
 			t.Errorf("the screen has no %q:\n%s", want, m.plain())
 		}
 	}
-	f.tubes[2].Buried, f.tubes = 3, f.tubes[:5]
+	f.tubes[2].JobsBuried, f.tubes = 3, f.tubes[:5]
 	ask()
 	if !strings.Contains(m.plain(), "+BURIED") {
 		t.Errorf("a column that was shown has gone:\n%s", m.plain())
@@ -149,7 +151,7 @@ func TestAlarms(t *testing.T) {
 // Tubes that need attention come first, are marked without colour, and say what is wrong.
 func TestAttention(t *testing.T) {
 	f := newFakeServer()
-	f.tubes = append(f.tubes, Tube{Name: "zz", Ready: 2})
+	f.tubes = append(f.tubes, Tube{TubeStats: client.TubeStats{Name: "zz", JobsReady: 2}})
 	m := newModel(f, "a", time.Second)
 	m.width = 120
 	next, _ := m.Update(m.snapshot()())
@@ -167,12 +169,12 @@ func TestAttention(t *testing.T) {
 // What is wrong with a tube is what health says, with what is known of it.
 func TestFindings(t *testing.T) {
 	for want, tube := range map[string]Tube{
-		"":                   {Ready: 1, Watching: 1},
-		"buried timeouts":    {BuriedMore: 1, Buried: 1, TimeoutsMore: 1},
-		"unwatched buried":   {Ready: 1, Buried: 1},
-		"paused":             {Ready: 1, PauseLeft: time.Second, Waits: time.Hour},
-		"slow":               {Ready: 1, Watching: 1, Waits: time.Hour},
-		"timeouts unwatched": {TimeoutsMore: 1, Ready: 1},
+		"":                   {TubeStats: client.TubeStats{JobsReady: 1, Watching: 1}},
+		"buried timeouts":    {TubeStats: client.TubeStats{JobsBuried: 1}, buriedMore: 1, timeoutsMore: 1},
+		"unwatched buried":   {TubeStats: client.TubeStats{JobsReady: 1, JobsBuried: 1}},
+		"paused":             {TubeStats: client.TubeStats{JobsReady: 1, PauseLeft: time.Second}, Waits: time.Hour},
+		"slow":               {TubeStats: client.TubeStats{JobsReady: 1, Watching: 1}, Waits: time.Hour},
+		"timeouts unwatched": {TubeStats: client.TubeStats{JobsReady: 1}, timeoutsMore: 1},
 	} {
 		var got []string
 		tube.look()
@@ -197,10 +199,10 @@ func TestServerTrouble(t *testing.T) {
 		m = next.(model)
 		return strings.Split(m.plain(), "\n")
 	}
-	before := look(func(s *Snapshot) { s.Refusals = map[string]uint64{"max-memory": 7, "max-tubes": 1} })
+	before := look(func(s *Snapshot) { s.RefusedByMaxMemory, s.RefusedByMaxTubes = 7, 1 })
 	lines := look(func(s *Snapshot) {
-		s.Health.Draining = true
-		s.Refusals = map[string]uint64{"max-memory": 8, "max-tubes": 1}
+		s.Draining = true
+		s.RefusedByMaxMemory, s.RefusedByMaxTubes = 8, 1
 	})
 	if want := "the server drains: new jobs are refused; a limit has refused what clients asked for lately: max-memory"; lines[1] != want || len(lines) != len(before) {
 		t.Errorf("%q, want %q", lines[1], want)
@@ -301,8 +303,8 @@ func TestRates(t *testing.T) {
 		next, _ := m.Update(m.snapshot()())
 		m = next.(model)
 	}
-	if mail := m.shown[slices.IndexFunc(m.shown, func(t Tube) bool { return t.Name == "mail" })]; mail.PutRate != 50 || mail.DeleteRate != 25 {
-		t.Errorf("mail puts %v and deletes %v a second, want 50 and 25", mail.PutRate, mail.DeleteRate)
+	if mail := m.shown[slices.IndexFunc(m.shown, func(t Tube) bool { return t.Name == "mail" })]; mail.putRate != 50 || mail.deleteRate != 25 {
+		t.Errorf("mail puts %v and deletes %v a second, want 50 and 25", mail.putRate, mail.deleteRate)
 	}
 	f.fail = errors.New("the server has gone")
 	next, cmd := m.Update(m.snapshot()())
@@ -317,7 +319,7 @@ func TestCursor(t *testing.T) {
 	f := newFakeServer()
 	f.tubes = nil
 	for i := range 100 {
-		f.tubes = append(f.tubes, Tube{Name: fmt.Sprintf("tube%02d", i), Ready: uint64(i)})
+		f.tubes = append(f.tubes, Tube{TubeStats: client.TubeStats{Name: fmt.Sprintf("tube%02d", i), JobsReady: uint64(i)}})
 	}
 	m := newModel(f, "a", time.Second)
 	next, _ := m.Update(m.snapshot()())

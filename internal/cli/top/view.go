@@ -86,9 +86,13 @@ func (m *model) head() []string {
 	s := &m.snap
 	first := bold.Styled(m.addr) + "  " + m.freshness()
 	if !s.At.IsZero() {
-		first += fmt.Sprintf("  %s, up %s, %s, %d waiting", s.Version, s.Uptime.Round(time.Second), connections(s.Connections), s.Waiting)
+		version := "beanstalkd " + s.Version
+		if s.Server != "" {
+			version = s.Server + " " + s.ServerVersion
+		}
+		first += fmt.Sprintf("  %s, up %s, %s, %d waiting", version, s.Uptime.Round(time.Second), connections(s.Connections), s.Waiting)
 	}
-	jobs := fmt.Sprintf("jobs: %d ready, %d reserved, %d delayed, %d buried in %d tubes", s.Ready, s.Reserved, s.Delayed, s.Buried, len(s.Tubes))
+	jobs := fmt.Sprintf("jobs: %d ready, %d reserved, %d delayed, %d buried in %d tubes", s.JobsReady, s.JobsReserved, s.JobsDelayed, s.JobsBuried, len(s.Tubes))
 	if n := s.needAttention(); n == 1 {
 		jobs += alarming.Styled(", 1 needs attention")
 	} else if n > 1 {
@@ -97,7 +101,7 @@ func (m *model) head() []string {
 	lines := []string{
 		first,
 		jobs,
-		fmt.Sprintf("a second: %s put, %s deleted, %s timed out", rate(s.PutRate), rate(s.DeleteRate), rate(s.TimeoutRate)),
+		fmt.Sprintf("a second: %s put, %s deleted, %s timed out", rate(s.putRate), rate(s.deleteRate), rate(s.timeoutRate)),
 	}
 	if len(s.found) > 0 {
 		lines = append(lines[:1:1], append([]string{alarming.Styled(strings.Join(texts(s.found), "; "))}, lines[1:]...)...)
