@@ -10,22 +10,20 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// departures are the clients that have hung up and whose loops have not seen to it yet. A
-// loop may come to that later than another, or the same, comes to a command that somebody
-// has sent since. So a loop whose poller tells of departures, or which finds some here,
-// ends those sessions in its turn before it executes its commands, whichever loops the
-// clients belong to. beanstalkd, with its one thread, executes in the order in which
-// things have happened, and clients rely on it.
+// departures are the clients that have hung up and whose loops have not handled that yet.
+// Meanwhile another loop, or the same one, may reach a command that was sent later.
+// beanstalkd executes everything in the order in which it happened, and clients rely on
+// that. So a loop whose poller reports departures, or which finds some here, ends those
+// sessions in its turn before it executes its commands, whichever loops have the clients.
 //
-// Of a thousand clients that hang up at once, a turn ends the sessions of some: the
-// others are in the next turns.
+// A turn ends at most maxDepartures sessions. The next turns end the others.
 type departures struct {
-	some atomic.Bool // len(left) > 0, or about to be
+	some atomic.Bool // left is not empty, or about to be so
 
-	// The lock is not held while that of a loop is waited for.
+	// The lock is not held while a goroutine waits for that of a loop.
 	sync.Mutex
-	poll    Poller // tells once of each socket whose client has hung up; the loops' pollers tell that it has something to tell
-	loops   int    // in whose pollers it is
+	poll    Poller // reports each client once; the pollers of the loops poll it in turn
+	loops   int    // whose pollers poll it
 	watched clients
 	left    []departed
 }
@@ -33,16 +31,15 @@ type departures struct {
 // A departed socket is one whose client has hung up.
 type departed struct {
 	*socket
-	unread bool // there was input then that its loop had not read
+	unread bool // at that time its loop had not read all input
 }
 
-// maxDepartures is how many departures a turn deals with.
 const maxDepartures = epoll.MaxEvents
 
-// A nest is a Poller that can tell that another one has something to tell: the kernel's.
+// A nest is a Poller that can poll another one: the kernel's.
 type nest interface{ Nest(other Poller) error }
 
-// nest lets a loop's poller tell of departures, if it can.
+// nest lets the poller of a loop report departures, if it can.
 func (d *departures) nest(p Poller) (err error) {
 	d.Lock()
 	defer d.Unlock()
@@ -72,7 +69,7 @@ func (d *departures) unnest(p Poller) {
 	}
 }
 
-// watch notes when the client of a socket hangs up, until forget.
+// watch polls for the departure of a client until forget.
 func (d *departures) watch(s *socket) error {
 	d.Lock()
 	defer d.Unlock()
@@ -83,7 +80,7 @@ func (d *departures) watch(s *socket) error {
 	return d.poll.Add(s.fd, s.watched-1, epoll.HalfClosed|epoll.Once)
 }
 
-// forget forgets a socket that was closed.
+// forget removes a socket that was closed.
 func (d *departures) forget(s *socket) {
 	d.Lock()
 	defer d.Unlock()
@@ -93,7 +90,7 @@ func (d *departures) forget(s *socket) {
 	d.remove([]departed{{socket: s}})
 }
 
-// add notes that the client of a socket has hung up.
+// add adds a client that has hung up.
 func (d *departures) add(s *socket) {
 	d.Lock()
 	defer d.Unlock()
@@ -108,14 +105,14 @@ func (d *departures) append(s *socket) {
 	d.some.Store(true)
 }
 
-// take takes what the poller reports.
+// take adds what the poller reports.
 func (d *departures) take() {
 	d.Lock()
 	defer d.Unlock()
 	if d.poll == nil {
 		return
 	}
-	d.some.Store(true) // first, for what this takes from the poller is not told to other loops any more
+	d.some.Store(true) // before Wait, which takes the events away from the other loops
 	for _, ev := range d.poll.Wait(0) {
 		d.append(d.watched.all[ev.Index])
 	}
@@ -130,13 +127,13 @@ func (d *departures) remove(sockets []departed) {
 	d.some.Store(len(d.left) > 0)
 }
 
-// A farewell is what a loop's turn does first.
+// A farewell is what a turn of a loop does before it executes commands.
 type farewell struct {
 	sockets []departed
 	apply   []conversation.Departure
 }
 
-// collect finds out what the next turn is to do for clients that have hung up.
+// collect decides what the next turn does for clients that have hung up.
 func (l *loop) collect() {
 	d, f := &l.srv.departures, &l.farewell
 	if !d.some.Load() {
@@ -154,14 +151,14 @@ func (l *loop) collect() {
 	}
 }
 
-// departure returns what is to be done for a client that has hung up.
+// departure returns what a turn has to do for the client.
 func (s departed) departure() (conversation.Departure, bool) {
 	s.loop.driving.Lock()
 	defer s.loop.driving.Unlock()
 	return s.Departure(s.unread)
 }
 
-// Apply is a part of the loop's request. It returns the time after it.
+// Apply is the first part of the loop's request. It returns the time after it.
 func (f *farewell) Apply(e *engine.Engine, now int64) (later int64) {
 	for _, d := range f.apply {
 		d.Apply(e, now)
@@ -170,7 +167,7 @@ func (f *farewell) Apply(e *engine.Engine, now int64) (later int64) {
 	return now
 }
 
-// farewellOver notes that the turn has done what collect has found out.
+// farewellOver removes the clients that the turn has dealt with.
 func (l *loop) farewellOver() {
 	f := &l.farewell
 	if len(f.sockets) == 0 {

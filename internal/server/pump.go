@@ -11,45 +11,43 @@ import (
 )
 
 const (
-	// pumpWindow is how many bytes a pump reads ahead of the loop, and writes behind it.
-	pumpWindow = 64 << 10
+	pumpWindow = 64 << 10 // bytes that a pump reads ahead of the loop, and writes behind it
 
-	// pumpPiece is how many bytes it reads and writes at a time. A client that takes one
-	// in a StallTimeout makes progress.
+	// pumpPiece is how many bytes a pump reads or writes at a time. A client that takes a
+	// piece in a StallTimeout makes progress.
 	pumpPiece = 4 << 10
 
-	// farewellTime is how long the client of a connection that is closed may take to
-	// receive what was written.
+	// farewellTime is how long a client may take after Close to receive what was written.
 	farewellTime = time.Minute
 )
 
-// A pump makes a stream of a connection that loops cannot wait for: on systems without
-// epoll, and in tests. One goroutine reads, ahead of the loop, and one writes, behind it.
+// A pump makes a stream of a connection that no loop can poll: on systems without epoll,
+// and in tests. One goroutine reads ahead of the loop, and one writes behind it.
 type pump struct {
 	nc    net.Conn
-	below net.Conn // nc, or what is below its TLS
+	below net.Conn // nc, or the connection below its TLS
 
 	mu      sync.Mutex
 	changed sync.Cond
 	notify  func()
 	in      []byte // in[at:] was read from the connection, and not from the pump
 	at      int
-	inErr   error  // nothing more is read
+	inErr   error  // that ended the reading
 	out     []byte // to be written
-	writing int    // bytes before those, which are being written
-	outErr  error  // nothing more is written
-	shut    bool   // nothing more is to be written
-	closed  bool
+	writing int    // bytes before those that a Write is under way with
+	outErr  error  // that ended the writing
+	shut    bool   // CloseWrite was called
+	closed  bool   // Close was called
 }
 
-// newPump makes a pump of a connection, which belongs to it.
+// newPump returns a pump, to which the connection belongs.
 func (s *Server) newPump(nc net.Conn) *pump {
 	p := &pump{nc: nc, below: nc, notify: func() {}}
 	if t, ok := nc.(interface{ NetConn() net.Conn }); ok {
 		p.below = t.NetConn()
 	}
 	p.changed.L = &p.mu
-	// Without the farewell of TLS, which might have to wait.
+	// Closing below TLS writes no close_notify, which could block.
 	stop := context.AfterFunc(s.aborting, func() { p.below.Close() })
 	reads := make(chan struct{})
 	go func() {
@@ -64,7 +62,7 @@ func (s *Server) newPump(nc net.Conn) *pump {
 	return p
 }
 
-// tell unlocks mu, and tells the loop and the other goroutine.
+// tell unlocks mu and wakes the loop and the other goroutine.
 func (p *pump) tell() {
 	p.changed.Broadcast()
 	f := p.notify
@@ -127,14 +125,14 @@ func (p *pump) write() {
 	}
 }
 
-// closeWrite tells the client that there will be no more replies.
+// closeWrite half-closes a connection that can be.
 func closeWrite(nc net.Conn) {
 	if half, ok := nc.(interface{ CloseWrite() error }); ok {
-		half.CloseWrite() // an error is that of a connection that has failed, which reading will tell
+		half.CloseWrite() // a connection that has failed returns the error to a read, too
 	}
 }
 
-// release gives up a buffer that is empty and large.
+// release returns a buffer, or nil for a large one that is empty.
 func release(b []byte) []byte {
 	if len(b) == 0 && cap(b) > pumpPiece {
 		return nil
@@ -167,7 +165,7 @@ func (p *pump) unread() int { return len(p.in) - p.at }
 
 func (p *pump) room() int { return pumpWindow - len(p.out) - p.writing }
 
-// unwritten returns how many bytes wait to be written.
+// unwritten returns how many bytes were not written to the connection.
 func (p *pump) unwritten() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -222,8 +220,8 @@ func (p *pump) CloseWrite() error {
 	return nil
 }
 
-// Close implements Stream. What was written before still arrives, if the client takes it
-// in time.
+// Close implements Stream. The client still receives what was written, if it reads in
+// time.
 func (p *pump) Close() error {
 	p.nc.SetWriteDeadline(time.Now().Add(farewellTime))
 	p.mu.Lock()

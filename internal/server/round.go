@@ -6,24 +6,24 @@ import (
 )
 
 const (
-	// roundInput is how many bytes a round reads, and roundOutput how many
-	// bytes of replies it makes, more or less. What is put is copied from the one
-	// and what is reserved into the other, so both had better stay in the
+	// A round reads about roundInput bytes and makes about roundOutput bytes of replies.
+	// Bodies are copied from the one and to the other, so that both should stay in the
 	// processor's cache.
 	roundInput  = 256 << 10
 	roundOutput = 256 << 10
 
-	// maxRoundCommands is how many commands a round has at most, more or less,
-	// and minRoundCommands what that comes down to when replies are large.
+	// A round has about maxRoundCommands commands at most. Where replies are large the
+	// limit goes down to minRoundCommands.
 	maxRoundCommands = 2048
 	minRoundCommands = 4
 )
 
-// A round is what a loop gathers for one turn, until the replies are written.
+// A round is the batch of one turn of a loop, from the gathering of the commands until
+// their replies are written.
 type round struct {
 	*conversation.Batch
 	loop *loop
-	err  error // why the changes are not durable, when it is settled
+	err  error // of Settled: why the changes are not durable
 }
 
 // Settled implements broker.Settler.
@@ -36,15 +36,15 @@ func (r *round) Settled(err error) {
 	r.loop.wake()
 }
 
-// turn runs one turn of the broker for all that has been gathered. If that is
-// settled at once it delivers the round.
+// turn runs one turn of the broker for the round that was gathered, and delivers the round
+// if it is settled at once.
 func (l *loop) turn() {
 	if l.round.AsksForClients() {
 		l.accept(maxForStats)
 	}
 	if r := l.round; r.Len() > 0 {
 		l.moreDue = false
-		l.round = l.newRound() // what is to be ended from here on goes there
+		l.round = l.newRound() // conversations that end from here on belong to it
 		commands := r.Commands()
 		l.turning = r
 		l.collect()
@@ -54,7 +54,7 @@ func (l *loop) turn() {
 		l.adapt(r.Replies(), commands)
 		if settled {
 			r.err = err
-			l.readMail() // sockets that waited get their answers first
+			l.readMail() // first the answers of sockets that waited
 			l.deliver(r)
 		} else {
 			if l.unsynced == 0 {
@@ -74,9 +74,9 @@ func (l *loop) turn() {
 	l.in = l.in[:0]
 }
 
-// runDue runs a turn for what the one before has left due. No round waits until it is
-// settled, but answers of its waiters may. So the loop asks for a sync, unless it will
-// for a round that the sync under way is not for.
+// runDue runs a turn for what the one before has left due. No round waits for its
+// settlement, but answers of waiting reserves may. So the loop starts a sync, unless it is
+// going to start one for a round that the sync under way does not cover.
 func (l *loop) runDue() {
 	l.moreDue = false
 	if settled, _ := l.opener.Start(nobody{}); !settled && l.unsettled == l.syncing {
@@ -94,7 +94,7 @@ func (l *loop) Apply(e *engine.Engine, now int64) (later int64) {
 	return l.turning.Apply(e, l.farewell.Apply(e, now))
 }
 
-// newRound returns a round for the next turn.
+// newRound returns an empty round.
 func (l *loop) newRound() *round {
 	if n := len(l.unused); n > 0 {
 		r := l.unused[n-1]
@@ -104,8 +104,8 @@ func (l *loop) newRound() *round {
 	return &round{Batch: conversation.NewBatch(2 * roundOutput), loop: l}
 }
 
-// adapt lets the next round have fewer commands if the replies of this one were
-// many bytes, and more if they were not.
+// adapt lowers the limit of commands if the replies of a round were too large, and raises
+// it otherwise.
 func (l *loop) adapt(replies, commands int) {
 	if replies > roundOutput {
 		l.limit.commands = max(minRoundCommands, commands*roundOutput/replies)
@@ -124,9 +124,9 @@ func (l *loop) deliver(r *round) {
 	l.unused = append(l.unused, r)
 }
 
-// sync makes the unsettled rounds durable. The loop runs a short sync itself: to have
-// another goroutine do it and to hear of its end costs more than the loop could do
-// meanwhile, unless there is more due. If it has waited there may be something to do now.
+// sync makes the unsettled rounds durable. The loop waits for a short sync: handing it to
+// another goroutine costs more than the loop could do meanwhile, unless more is due. sync
+// reports whether the loop has waited, and so may have something to do.
 func (l *loop) sync() (waited bool) {
 	l.syncing, l.unsynced = l.unsettled, 0
 	l.syncedAt = l.srv.now()
@@ -140,14 +140,14 @@ func (l *loop) sync() (waited bool) {
 	return true
 }
 
-// noteSettled notes that a round is settled, and learns how long a sync takes. A single
-// very long one counts little.
+// noteSettled counts a settled round and updates the average time of a sync. One very long
+// sync counts little.
 func (l *loop) noteSettled() {
-	if l.syncing > 0 && l.syncedAt > 0 { // the first round that this sync is for
+	if l.syncing > 0 && l.syncedAt > 0 { // the first round that this sync covers
 		took := min(l.srv.now()-l.syncedAt, 4*max(0, int64(l.srv.opt.SlowSync)))
 		l.syncTime += (took - l.syncTime) / 8
 		l.syncedAt = 0
 	}
 	l.unsettled--
-	l.syncing = max(0, l.syncing-1) // rounds are settled in order
+	l.syncing = max(0, l.syncing-1) // rounds settle in order
 }
