@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"io"
 	"net"
 	"syscall"
 	"time"
@@ -15,11 +16,11 @@ import (
 // has no effect, or no more clients come, and Serve returns an error at once or with
 // Shutdown.
 //
-// On Linux a TCP or unix socket, unless it wants TLS, has an event loop accept its
-// connections: a client that has connected is known to each command stats that comes
-// later. For any other listener Serve accepts in its caller's goroutine. The first
-// listener decides what loops can wait for: if it is none of the kernel, then for streams
-// only.
+// On Linux an event loop accepts the connections of a TCP or unix socket, unless they
+// begin with a TLS handshake or the header of a proxy: each command stats counts the
+// clients that have connected before. For any other listener Serve accepts in its caller's
+// goroutine. The first listener decides what the loops can wait for: if it is not one of
+// the kernel's, only for streams.
 func (s *Server) Serve(l net.Listener) error { return s.ServeWith(l, ListenOptions{}) }
 
 // ServeWith is Serve for a listener that asks something of its clients.
@@ -127,11 +128,8 @@ func (s *Server) begin() bool {
 
 // receive gives the connection of a client to a loop, if the client may come in.
 func (s *Server) receive(nc net.Conn, client net.Addr, t *ListenOptions) error {
-	e, err := t.letIn(client, func() access.UnixUser { return PeerUser(nc) })
+	e, err := s.letIn(client, t, func() access.UnixUser { return PeerUser(nc) })
 	if err != nil {
-		return err
-	}
-	if err := s.access.Enter(s.now(), e.Address); err != nil {
 		return err
 	}
 	c := &socket{client: client}
@@ -149,7 +147,7 @@ func (s *Server) receive(nc net.Conn, client net.Addr, t *ListenOptions) error {
 // has that, is over.
 func (s *Server) socketOf(nc net.Conn, t *ListenOptions, e *access.Evidence) (Socket, error) {
 	if raw, ok := nc.(syscall.Conn); ok {
-		if raw, err := raw.SyscallConn(); err == nil { // else it is closed, which reading will tell
+		if raw, err := raw.SyscallConn(); err == nil { // a connection that is closed fails when it is read
 			raw.Control(func(fd uintptr) { setDeadAfter(int(fd), s.deadAfter()) })
 		}
 	}
@@ -178,16 +176,6 @@ func (s *Server) socketOf(nc net.Conn, t *ListenOptions, e *access.Evidence) (So
 	return streamSocket{s.newPump(nc)}, nil
 }
 
-// reject notes that a new connection of a client is closed because of err.
-func (s *Server) reject(client net.Addr, err error) {
-	if err == access.ErrAddressFull {
-		s.crowded.Add(1)
-		s.refusals.log.Warn("a connection was refused", "client", client.String(), "reason", err)
-		return
-	}
-	s.refusals.connection(client, err)
-}
-
 func (s *Server) addListener(l net.Listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +186,7 @@ func (s *Server) addListener(l net.Listener) bool {
 	return true
 }
 
-func (s *Server) removeListener(l net.Listener) {
+func (s *Server) removeListener(l io.Closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.mu.listeners, l)

@@ -98,16 +98,17 @@ func keepBusy(t *testing.T, l net.Listener) (end func()) {
 func TestAcceptedSocketsHaveOptions(t *testing.T) {
 	l := listenOn(t, "tcp")
 	defer l.Close()
-	raw, err := l.(*net.TCPListener).SyscallConn()
+	fd, err := epoll.Dup(l.(*net.TCPListener))
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer fd.Close()
 	poll, err := newSystemPoller()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer poll.Close()
-	s := &listeningSocket{raw: raw, deadAfter: 2 * time.Minute}
+	s := &listeningSocket{fd: fd, deadAfter: 2 * time.Minute}
 	dialTo(t, l)
 	if err := s.Watch(poll, true); err != nil {
 		t.Fatal(err)
@@ -179,12 +180,13 @@ func TestListenersAreNotWatchedDuringShutdown(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer kept.Close()
-	raw, err := l.SyscallConn()
+	fd, err := epoll.Dup(l)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer fd.Close()
 	r := start(t, Options{Loops: 1})
-	n := &keptListener{UnixListener: l, listeningSocket: &listeningSocket{raw: raw}, srv: r.Server}
+	n := &keptListener{UnixListener: l, listeningSocket: &listeningSocket{fd: fd}, srv: r.Server}
 	r.serve(n)
 	c := dialTo(t, l)
 	c.do("put 0 0 9 60000\n"+strings.Repeat("x", 60000)+"\n", "INSERTED 1\n")
@@ -211,6 +213,8 @@ type keptListener struct {
 	srv  *Server
 	late atomic.Bool // a poller has reported a client after the end
 }
+
+func (n *keptListener) Close() error { return n.UnixListener.Close() }
 
 func (n *keptListener) NewPoller() (Poller, error) {
 	p, err := newSystemPoller()

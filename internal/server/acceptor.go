@@ -9,47 +9,45 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// The loops accept connections themselves, so that clients see one another as they do
-// with beanstalkd: stats counts a client as soon as it has connected. The first loop
-// waits for the listening sockets together with its other sockets, and accepts before
-// it serves those. And each loop accepts before a turn in which a client asks how many
-// clients there are.
+// The loops accept connections themselves, so that stats counts a client as soon as it
+// has connected, as beanstalkd's does. The first loop polls the listening sockets with
+// its other sockets, and accepts before it serves those. Every loop accepts before a turn
+// in which a client asks how many clients there are.
 //
-// accept also opens the sessions, in a turn for that alone, and holds one lock for all
-// of it. So a loop that has had the lock knows that the engine has a session for each
-// client that had connected by then. Then the sockets go to their loops.
+// accept also opens the sessions, in a turn of their own, and holds one lock throughout.
+// A loop that has held the lock therefore knows that the engine has a session for each
+// client that had connected by then. After that the sockets go to their loops.
 
 const (
-	// maxAccepted is how many connections of a listener a loop accepts in a pass: they
-	// take as long as the commands of other clients may wait for them.
+	// maxAccepted is how many connections of a listener a loop accepts in a pass. The
+	// commands of other clients wait meanwhile.
 	maxAccepted = 8
 
 	// maxForStats is how many it accepts before a turn with a command stats.
 	maxForStats = 1024
 )
 
-// accepting is how clients come to the loops. The lock is held from the accept of a
+// accepting is the way of clients into the loops. The lock is held from the accept of a
 // client until its loop has it.
 type accepting struct {
 	sync.Mutex
 	from []*acceptor
 }
 
-// An acceptor is a listener from which loops accept; the lock of accepting guards it.
+// An acceptor is a listener from which loops accept. The lock of accepting guards it.
 type acceptor struct {
 	listening Listening
 	terms     *ListenOptions
 	failed    chan failure // to Serve, which waits and posts the acceptor again
 	pause     backoff
 	paused    bool // after a failure
-	watched   bool // the poller of the first loop reports new connections
+	watched   bool // by the poller of the first loop
 }
 
 // Listening is what a loop needs of a socket that listens.
 type Listening interface {
-	// AcceptSocket accepts a client. It does not block: the error is
-	// epoll.ErrWouldBlock when none waits. The socket is closed when the client
-	// is refused.
+	// AcceptSocket accepts a client without blocking. The error is epoll.ErrWouldBlock
+	// when none waits. The loop closes the socket of a client that it refuses.
 	AcceptSocket() (Socket, net.Addr, error)
 
 	// Watch makes the poller report, or no longer report, under the index
@@ -57,8 +55,8 @@ type Listening interface {
 	Watch(p Poller, on bool) error
 }
 
-// A Network is a listener with a Poller of its own for its connections. That is how
-// loops are simulated. A server has no other listeners then.
+// A Network is a listener with a Poller of its own for its connections. Simulations use
+// it. A server with a Network has no other listeners.
 type Network interface {
 	net.Listener // whose Accept is not called
 	Listening
@@ -80,7 +78,7 @@ func (s *Server) acceptInLoop(a *acceptor, l net.Listener) bool {
 	return true
 }
 
-// beginAccepting begins to accept from a listener, or goes on after a pause.
+// beginAccepting begins to accept from a listener, or resumes after a failure.
 func (l *loop) beginAccepting(a *acceptor) {
 	all := &l.srv.accepting
 	all.Lock()
@@ -93,8 +91,7 @@ func (l *loop) beginAccepting(a *acceptor) {
 	}
 }
 
-// watch makes the poller of the first loop report, or no longer report, that clients
-// wait at a listener.
+// watch is Listening.Watch with the poller of the first loop.
 func (l *loop) watch(a *acceptor, on bool) {
 	a.watched = on
 	if err := a.listening.Watch(l.poll, on); err != nil && !errors.Is(err, net.ErrClosed) {
@@ -103,9 +100,8 @@ func (l *loop) watch(a *acceptor, on bool) {
 	}
 }
 
-// unwatch makes the poller of the first loop report no clients any more, with mu and
-// accepting locked. It would go on if a listener is closed whose socket a service manager
-// keeps open.
+// unwatch takes all listeners out of the poller of the first loop. Closing them is not
+// enough: a service manager may keep a socket open. The caller holds accepting and mu.
 func (s *Server) unwatch() {
 	for _, a := range s.accepting.from {
 		if a.watched {
@@ -114,7 +110,7 @@ func (s *Server) unwatch() {
 	}
 }
 
-// fail makes Serve wait for a while.
+// fail pauses the acceptor. Serve ends the pause.
 func (a *acceptor) fail(err error) {
 	if !a.paused {
 		a.paused = true
@@ -122,8 +118,8 @@ func (a *acceptor) fail(err error) {
 	}
 }
 
-// accept accepts clients that have connected, not more than so many of each listener.
-// When it returns, their sessions are open.
+// accept accepts clients that have connected, at most atMost of each listener, and opens
+// their sessions.
 func (l *loop) accept(atMost int) {
 	all := &l.srv.accepting
 	all.Lock()
@@ -153,8 +149,8 @@ func (l *loop) accept(atMost int) {
 	}
 }
 
-// acceptFrom accepts clients that wait at a listener, and appends the sockets of those
-// that may stay. It reports whether all slots are taken.
+// acceptFrom appends the sockets of clients of one listener. It reports whether all slots
+// are taken.
 func (l *loop) acceptFrom(a *acceptor, atMost int, accepted []*socket) (_ []*socket, full bool) {
 	for range atMost {
 		if !l.srv.takeSlot() {
@@ -171,9 +167,7 @@ func (l *loop) acceptFrom(a *acceptor, atMost int, accepted []*socket) (_ []*soc
 		case syscall.EINTR, syscall.ECONNABORTED:
 		case epoll.ErrWouldBlock, net.ErrClosed:
 			return accepted, false
-		default:
-			// Out of descriptors, most likely. Connected clients go on; to try
-			// again at once would only burn the processor.
+		default: // most likely there are no descriptors left; connected clients go on
 			a.fail(err)
 			return accepted, false
 		}
@@ -181,51 +175,29 @@ func (l *loop) acceptFrom(a *acceptor, atMost int, accepted []*socket) (_ []*soc
 	return accepted, false
 }
 
-// acceptSocket appends the socket of a new client if it may stay. Else it is closed.
+// acceptSocket appends the socket of a new client if it may come in and its session is
+// here. A client that another member serves goes to its loop at once.
 func (s *Server) acceptSocket(fd Socket, client net.Addr, t *ListenOptions, accepted []*socket) []*socket {
-	switch c, err := s.newSocket(fd, client, t); err {
-	case nil:
-		if c.proxy == nil {
-			return append(accepted, c)
-		}
-		c.loop.post(func(m *mailbox) { m.entered = append(m.entered, c) })
-	case errElsewhere: // another goroutine reads the header of the proxy
-		nc, err := acceptElsewhere(fd, client)
-		if err != nil {
-			s.giveSlotBack()
-			break
-		}
-		s.accept(nc, t)
-	default:
+	c := &socket{fd: fd, client: client}
+	e, err := s.letIn(client, t, c.user)
+	if err != nil {
 		s.reject(client, err)
 		fd.Close()
 		s.giveSlotBack()
-	}
-	return accepted
-}
-
-// newSocket gives a new client a conversation and a loop, if it may come in.
-func (s *Server) newSocket(fd Socket, client net.Addr, t *ListenOptions) (*socket, error) {
-	if t.IsProxy(AddressOf(client)) {
-		return nil, errElsewhere
-	}
-	c := &socket{fd: fd, client: client}
-	e, err := t.letIn(client, c.user)
-	if err == nil {
-		err = s.access.Enter(s.now(), e.Address)
-	}
-	if err != nil {
-		return nil, err
+		return accepted
 	}
 	s.prepare(c, t, e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.assign(c)
-	return c, nil
+	if s.assign(c); c.proxy == nil {
+		return append(accepted, c)
+	}
+	c.loop.post(func(m *mailbox) { m.entered = append(m.entered, c) })
+	return accepted
 }
 
-// openSessions opens the sessions of new sockets, in a turn. Nothing waits for that to
-// be settled, except that the loop has to see to a sync, like for any other turn.
+// openSessions opens the sessions of new sockets in a turn. Nobody waits until that turn
+// is settled, but the loop has to ask for a sync, as for any other turn.
 func (l *loop) openSessions(sockets []*socket) {
 	now := l.srv.now()
 	for _, c := range sockets {

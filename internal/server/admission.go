@@ -36,9 +36,9 @@ type rejection struct{ reason string }
 
 func (r *rejection) Error() string { return r.reason }
 
-// letIn returns what a new client shows of who it is, or why it may not come in. user
-// returns the user of the process at the other end, if that is a unix socket.
-func (t *ListenOptions) letIn(client net.Addr, user func() access.UnixUser) (access.Evidence, error) {
+// letIn counts a new client and returns what it shows of who it is, or says why it may not
+// come in. user returns the user of the process at the other end of a unix socket.
+func (s *Server) letIn(client net.Addr, t *ListenOptions, user func() access.UnixUser) (access.Evidence, error) {
 	e := access.Evidence{Address: AddressOf(client)}
 	if !t.LetIn(e.Address) {
 		return e, &rejection{"it comes from a network that is not allowed"}
@@ -46,7 +46,7 @@ func (t *ListenOptions) letIn(client net.Addr, user func() access.UnixUser) (acc
 	if !e.Address.IsValid() {
 		e.User = user()
 	}
-	return e, nil
+	return e, s.access.Enter(s.now(), e.Address)
 }
 
 // AddressOf returns the address of a client; the zero Addr if it has none, as with a unix
@@ -101,14 +101,17 @@ type refusals struct {
 	commands    atomic.Uint64
 }
 
-// connection notes that a connection was refused, if err says that.
-func (r *refusals) connection(client net.Addr, err error) {
-	why, ok := errors.AsType[*rejection](err)
-	if !ok {
+// reject counts a new connection that was refused, and tells the log. Other errors are
+// those of connections that have ended by themselves.
+func (s *Server) reject(client net.Addr, err error) {
+	if _, ok := errors.AsType[*rejection](err); ok {
+		s.refusals.connections.Add(1)
+	} else if err == access.ErrAddressFull {
+		s.crowded.Add(1)
+	} else {
 		return
 	}
-	r.connections.Add(1)
-	r.log.Warn("a connection was refused", "client", client.String(), "reason", why.reason)
+	s.refusals.log.Warn("a connection was refused", "client", client.String(), "reason", err)
 }
 
 // command notes that a command was refused.

@@ -1,11 +1,7 @@
 package server
 
 import (
-	"cmp"
-	"errors"
 	"net"
-	"net/netip"
-	"os"
 	"syscall"
 	"time"
 
@@ -15,112 +11,73 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// serveInLoop is Serve for a listener whose connections are for loops. It returns false
-// at once if they are not.
+// serveInLoop serves a listener from which loops accept, until Shutdown. It reports false
+// at once if they do not: where each connection begins with a handshake or with the header
+// of a proxy, a goroutine has to wait for that.
 func (s *Server) serveInLoop(l net.Listener, t *ListenOptions) bool {
 	a := &acceptor{terms: t, failed: make(chan failure, 1)}
+	_, overTCP := l.(*net.TCPListener)
 	switch l := l.(type) {
 	case *net.TCPListener, *net.UnixListener:
-		raw, err := l.(syscall.Conn).SyscallConn()
-		if err != nil || t.TLS != nil || !s.pollsKernel() {
+		if t.TLS != nil || overTCP && len(t.Proxies) > 0 || !s.pollsKernel() {
 			return false
 		}
-		a.listening = &listeningSocket{raw: raw, deadAfter: s.deadAfter()}
+		own, err := s.takeListener(l)
+		if err != nil {
+			return false
+		}
+		defer s.removeListener(own)
+		a.listening = own
 	case Network:
 		a.listening = l
 	default:
 		return false
 	}
-	if l, ok := l.(*net.TCPListener); ok {
-		if taken, err := s.takeListener(l); err == nil {
-			defer s.removeListener(taken)
-			a.listening = &listeningSocket{raw: taken, deadAfter: s.deadAfter()}
-		}
-	}
 	return s.acceptInLoop(a, l)
 }
 
-// acceptElsewhere returns a connection of package net that gets the socket of a client.
-func acceptElsewhere(fd Socket, client net.Addr) (net.Conn, error) {
-	own, ok := fd.(epoll.Socket)
-	if !ok { // of a network that has no connections of another kind
-		return nil, cmp.Or(fd.Close(), errors.ErrUnsupported)
-	}
-	f := os.NewFile(uintptr(own), client.String())
-	defer f.Close()
-	nc, err := net.FileConn(f)                // has its own copy of the descriptor
-	if err == nil && nc.RemoteAddr() == nil { // the client has reset the connection, and nobody knows any more who it was
-		nc.Close()
-		err = net.ErrClosed
-	}
-	return nc, err
-}
-
-// A takenListener is a listening TCP socket that was taken away from package net. If the
-// Go runtime waited for it, too, each new client would wake two threads.
-type takenListener struct {
-	fd     epoll.Socket
-	addr   net.Addr
-	closed bool // the lock of accepting guards it
-}
-
-// takeListener takes the socket of a listener, which it closes, unless there is an error.
-func (s *Server) takeListener(l *net.TCPListener) (*takenListener, error) {
+// takeListener takes the socket of a listener. It closes a TCP listener: if the Go runtime
+// polled the socket, too, each new client would wake two threads. A unix listener stays
+// open, since its Close removes the socket's file.
+func (s *Server) takeListener(l net.Listener) (*listeningSocket, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.closing {
 		return nil, conversation.ErrStopped
 	}
-	fd, err := epoll.Take(l)
+	fd, err := epoll.Dup(l.(syscall.Conn))
 	if err != nil {
 		return nil, err
 	}
-	taken := &takenListener{fd: fd, addr: l.Addr()}
-	s.mu.listeners[taken] = struct{}{}
-	return taken, nil
-}
-
-// Control calls f with the descriptor, as that of syscall.RawConn does.
-func (l *takenListener) Control(f func(fd uintptr)) error {
-	if l.closed {
-		return net.ErrClosed
+	if _, ok := l.(*net.TCPListener); ok {
+		l.Close()
 	}
-	f(uintptr(l.fd))
-	return nil
+	own := &listeningSocket{fd: fd, deadAfter: s.deadAfter()}
+	s.mu.listeners[own] = struct{}{}
+	return own, nil
 }
 
-// Accept implements net.Listener. It is not called.
-func (l *takenListener) Accept() (net.Conn, error) { return nil, net.ErrClosed }
-
-// Addr implements net.Listener.
-func (l *takenListener) Addr() net.Addr { return l.addr }
-
-// Close implements net.Listener.
-func (l *takenListener) Close() error {
-	if l.closed {
-		return net.ErrClosed
-	}
-	l.closed = true
-	return l.fd.Close()
-}
-
-// A listeningSocket is one of the kernel's. That of a unix socket stays registered with
-// the poller of the Go runtime: package net, to which it belongs, removes its file.
+// A listeningSocket is a listening socket of the kernel. The lock of accepting guards it.
 type listeningSocket struct {
-	raw       interface{ Control(func(fd uintptr)) error }
+	fd        epoll.Socket
 	deadAfter time.Duration
+	closed    bool
 	added     bool // to the Poller
-	inherits  bool // all clients that came before it had its options have been accepted
+	inherits  bool // all clients that connected before it had its options have been accepted
+}
+
+// Close implements io.Closer.
+func (s *listeningSocket) Close() error {
+	s.closed = true
+	return s.fd.Close()
 }
 
 // AcceptSocket implements Listening.
 func (s *listeningSocket) AcceptSocket() (Socket, net.Addr, error) {
-	var fd epoll.Socket
-	var client netip.AddrPort
-	var err error
-	if s.raw.Control(func(listening uintptr) { fd, client, err = epoll.Socket(listening).Accept() }) != nil {
+	if s.closed {
 		return nil, nil, net.ErrClosed
 	}
+	fd, client, err := s.fd.Accept()
 	if err != nil {
 		s.inherits = s.inherits || s.added && err == epoll.ErrWouldBlock
 		return nil, nil, err
@@ -131,7 +88,7 @@ func (s *listeningSocket) AcceptSocket() (Socket, net.Addr, error) {
 	if !s.inherits {
 		setOptions(fd)
 	}
-	setDeadAfter(int(fd), s.deadAfter) // which the kernel does not pass on
+	setDeadAfter(int(fd), s.deadAfter) // a connection does not inherit this
 	return fd, net.TCPAddrFromAddrPort(client), nil
 }
 
@@ -139,33 +96,30 @@ func (s *listeningSocket) AcceptSocket() (Socket, net.Addr, error) {
 var unnamed net.Addr = &net.UnixAddr{Net: "unix", Name: "@"}
 
 // Watch implements Listening.
-func (s *listeningSocket) Watch(p Poller, on bool) error {
-	err := net.ErrClosed
-	s.raw.Control(func(fd uintptr) {
-		events := epoll.Events(0)
-		if on {
-			events = epoll.Readable
-		}
-		if s.added {
-			err = p.Modify(epoll.Socket(fd), epoll.Listeners, events)
-		} else {
-			// One from a service manager may block.
-			unix.SetNonblock(int(fd), true)
-			setOptions(epoll.Socket(fd))
-			err = p.Add(epoll.Socket(fd), epoll.Listeners, events)
-			s.added = err == nil
-		}
-	})
+func (s *listeningSocket) Watch(p Poller, on bool) (err error) {
+	events := epoll.Events(0)
+	if on {
+		events = epoll.Readable
+	}
+	switch {
+	case s.closed:
+		return net.ErrClosed
+	case s.added:
+		return p.Modify(s.fd, epoll.Listeners, events)
+	}
+	unix.SetNonblock(int(s.fd), true) // a service manager may pass on one that blocks
+	setOptions(s.fd)
+	err = p.Add(s.fd, epoll.Listeners, events)
+	s.added = err == nil
 	return err
 }
 
 // setOptions does for a TCP connection what package net does: small replies leave at
-// once, and the client is asked for a sign of life (keepAlive). An error is that of a
-// connection which has ended already, or of a unix socket.
+// once, and the kernel probes a silent client (keepAlive). It ignores the errors of a unix
+// socket and of a connection that has ended.
 //
 // On Linux a connection has the options that its listening socket had when the client
-// connected. So they are set once, and only clients that connected before that need their
-// own.
+// connected. Only clients that connected before those were set need their own.
 func setOptions(fd epoll.Socket) {
 	for _, o := range []struct{ level, name, value int }{
 		{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},

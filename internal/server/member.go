@@ -48,7 +48,6 @@ type Leadership struct {
 var (
 	errLeadership = errors.New("the leader of the cluster has changed")
 	errNoLeader   = errors.New("no leader of the cluster has been there for too long")
-	errElsewhere  = errors.New("another goroutine accepts it") // never leaves the package
 )
 
 // Follow says who leads now. If that has changed, it ends the connections of all clients

@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"io"
 	"net"
 	"time"
 
@@ -51,8 +50,7 @@ func isPlain(s Socket) bool {
 func takeSocket(nc net.Conn) (Socket, error) {
 	switch nc.(type) {
 	case *net.TCPConn, *net.UnixConn:
-		fd, err := epoll.Take(nc.(io.Closer))
-		return fd, err
+		return epoll.Take(nc)
 	}
 	return nil, errors.ErrUnsupported
 }

@@ -3,7 +3,6 @@
 package server
 
 import (
-	"cmp"
 	"errors"
 	"net"
 	"time"
@@ -18,10 +17,6 @@ func newSystemPoller() (Poller, error) { return newBell() }
 func (s *Server) serveInLoop(l net.Listener, t *ListenOptions) bool {
 	n, ok := l.(Network)
 	return ok && s.acceptInLoop(&acceptor{listening: n, terms: t, failed: make(chan failure, 1)}, l)
-}
-
-func acceptElsewhere(fd Socket, _ net.Addr) (net.Conn, error) {
-	return nil, cmp.Or(fd.Close(), errors.ErrUnsupported)
 }
 
 func isPlain(Socket) bool { return false }

@@ -53,6 +53,7 @@ package server
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -180,7 +181,7 @@ type Server struct {
 	mu struct {
 		sync.Mutex
 		closing   bool
-		listeners map[net.Listener]struct{}
+		listeners map[io.Closer]struct{}
 		loops     loops
 		sockets   int  // clients whose conversations are with the engine here
 		slots     int  // that are taken
@@ -247,7 +248,7 @@ func New(b *broker.Broker, opt Options) *Server {
 	s.SetLimits(opt.Limits)
 	s.running, s.stopping = context.WithCancel(context.Background())
 	s.aborting, s.abort = context.WithCancel(context.Background())
-	s.mu.listeners = make(map[net.Listener]struct{})
+	s.mu.listeners = make(map[io.Closer]struct{})
 	s.mu.leading, s.mu.endLead = context.WithCancel(s.running)
 	s.mu.left.L = &s.mu.Mutex
 	return s

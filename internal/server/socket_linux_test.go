@@ -17,7 +17,6 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
 // Whatever one client sends, in whatever pieces, is answered with the same bytes
@@ -333,31 +332,4 @@ func TestDueDuringSync(t *testing.T) {
 			t.Error("nobody asks for the sync of the turn")
 		}
 	})
-}
-
-// A client that has reset its connection before a goroutine is to serve it has no address any more.
-func TestResetBeforeServed(t *testing.T) {
-	r := start(t, Options{Logger: slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-	l := listenOn(t, "tcp")
-	client, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	accepted, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	fd, err := epoll.Take(accepted)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client.(*net.TCPConn).SetLinger(0)
-	client.Close()
-	r.eventually("it is reset", func() bool {
-		_, err := unix.Getpeername(int(fd))
-		return err != nil
-	})
-	if nc, err := acceptElsewhere(fd, client.LocalAddr()); err == nil {
-		t.Errorf("it is accepted, from %v", nc.RemoteAddr())
-	}
 }

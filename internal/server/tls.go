@@ -4,31 +4,27 @@ import (
 	"crypto/tls"
 	"net"
 	"sync"
-	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
 const (
-	// tlsPiece is how many bytes are encrypted at a time.
-	tlsPiece = 64 << 10
+	tlsPiece = 64 << 10 // bytes that are encrypted at a time
 
-	// tlsOverhead is what that needs at most besides: the first records of a connection
-	// are small, so that a client can begin to decrypt.
+	// tlsOverhead is how many bytes encryption adds to a piece at most. The first records
+	// of a connection are small, so that a client can begin to decrypt.
 	tlsOverhead = 4 << 10
 )
 
-// A tlsSocket is a socket of the kernel with TLS. The loop encrypts and decrypts, and
-// waits for the socket as for any other. Only the handshake has a goroutine: it waits.
+// A tlsSocket is a socket of the kernel with TLS. A goroutine waits for the handshake.
+// After that the loop encrypts, decrypts and polls the socket as any other.
 //
-// The tls.Conn has this as the connection below it. It can read on after an error that is
-// temporary, such as ErrWouldBlock, but not write on. So what it writes is kept and
-// always taken, and Write says that it has written nothing until the kernel has all of
-// it.
+// The tls.Conn reads and writes through lower. It can go on after a temporary error of a
+// read, such as ErrWouldBlock, but not of a write. So lower takes all that is written, and
+// Write returns 0 until the kernel has taken it.
 type tlsSocket struct {
-	conn  *tls.Conn
-	below net.Conn // until the handshake is over
-	fd    Socket   // from then on
+	conn *tls.Conn
+	fd   Socket // nil: the handshake is not over
 
 	out     []byte // encrypted, and not taken by the kernel; nil: nothing
 	sent    int    // bytes of out that it has taken
@@ -40,17 +36,17 @@ type tlsSocket struct {
 
 // newTLSSocket returns a connection before its handshake.
 func newTLSSocket(nc net.Conn, config *tls.Config) *tlsSocket {
-	t := &tlsSocket{below: nc}
-	t.conn = tls.Server(lower{t}, config)
+	t := new(tlsSocket)
+	t.conn = tls.Server(lower{nc, t}, config)
 	return t
 }
 
-// begin says that the handshake is over and a loop has the socket.
-func (t *tlsSocket) begin(fd Socket) { t.below, t.fd, t.left = nil, fd, true }
+// begin gives the socket to a loop after the handshake.
+func (t *tlsSocket) begin(fd Socket) { t.fd, t.left = fd, true }
 
 // Read implements Socket.
 func (t *tlsSocket) Read(b []byte) (n int, err error) {
-	defer t.flush() // a farewell, or an answer to a message of TLS
+	defer t.flush() // a close_notify, or the answer to a key update
 	t.drained, t.left = false, false
 	for n < len(b) {
 		var m int
@@ -70,7 +66,7 @@ func (t *tlsSocket) Read(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// Write implements Socket. The bytes that were not written are to come again.
+// Write implements Socket. The caller repeats the bytes that were not written.
 func (t *tlsSocket) Write(b []byte) (n int, err error) {
 	for n < len(b) {
 		if err := t.flush(); err != nil || t.out != nil {
@@ -89,7 +85,7 @@ func (t *tlsSocket) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// tlsOutput has buffers for what is encrypted: most of the time none is needed.
+// tlsOutput has buffers for encrypted bytes. Idle sockets have none.
 var tlsOutput = sync.Pool{New: func() any { return new([tlsPiece + tlsOverhead]byte) }}
 
 // flush writes what the kernel takes.
@@ -114,8 +110,8 @@ func (t *tlsSocket) flush() error {
 // Unacknowledged implements Socket.
 func (t *tlsSocket) Unacknowledged() int { return len(t.out) - t.sent + t.fd.Unacknowledged() }
 
-// CloseWrite implements Socket. Without the farewell of TLS the client would have to
-// think that replies were cut off.
+// CloseWrite implements Socket. A client that gets no close_notify has to assume that
+// replies were cut off.
 func (t *tlsSocket) CloseWrite() error {
 	t.shut = true
 	if err := t.conn.CloseWrite(); err != nil {
@@ -124,7 +120,7 @@ func (t *tlsSocket) CloseWrite() error {
 	return t.flush()
 }
 
-// Close implements Socket. It does not wait until the kernel takes the farewell.
+// Close implements Socket. It does not wait until the kernel takes the close_notify.
 func (t *tlsSocket) Close() error {
 	t.conn.CloseWrite()
 	t.flush()
@@ -134,79 +130,41 @@ func (t *tlsSocket) Close() error {
 // Ready implements buffered.
 func (t *tlsSocket) Ready() (readable, writable, ended bool) { return t.left, false, false }
 
-// Unread returns how many bytes have arrived and were not read; 0 if that cannot be told.
-func (t *tlsSocket) Unread() int {
-	if u, ok := t.fd.(interface{ Unread() int }); ok {
-		return u.Unread()
-	}
-	return 0
-}
-
 // Held implements buffered.
 func (t *tlsSocket) Held() int { return cap(t.out) }
 
-// lower is what a tlsSocket is to its tls.Conn.
-type lower struct{ *tlsSocket }
+// lower is the connection below a tls.Conn: that of package net until the handshake is
+// over, and then the tlsSocket's buffer and descriptor.
+type lower struct {
+	net.Conn
+	t *tlsSocket
+}
 
 func (l lower) Read(b []byte) (int, error) {
 	switch {
-	case l.below != nil:
-		return l.below.Read(b)
-	case l.drained:
+	case l.t.fd == nil:
+		return l.Conn.Read(b)
+	case l.t.drained:
 		return 0, epoll.ErrWouldBlock
 	}
-	n, err := l.fd.Read(b)
-	l.drained = n < len(b)
+	n, err := l.t.fd.Read(b)
+	l.t.drained = n < len(b)
 	return n, err
 }
 
 func (l lower) Write(b []byte) (int, error) {
-	if l.below != nil {
-		return l.below.Write(b)
+	if l.t.fd == nil {
+		return l.Conn.Write(b)
 	}
-	if l.out == nil {
-		l.out = tlsOutput.Get().(*[tlsPiece + tlsOverhead]byte)[:0]
+	if l.t.out == nil {
+		l.t.out = tlsOutput.Get().(*[tlsPiece + tlsOverhead]byte)[:0]
 	}
-	l.out = append(l.out, b...)
+	l.t.out = append(l.t.out, b...)
 	return len(b), nil
 }
 
-func (l lower) Close() error {
-	if l.below != nil {
-		return l.below.Close()
-	}
-	return nil
-}
-
-// CloseWrite is that of the connection below.
+// CloseWrite is called by a pump.
 func (l lower) CloseWrite() error {
-	if l.below != nil {
-		closeWrite(l.below)
-	}
-	return nil
-}
-
-func (l lower) LocalAddr() net.Addr  { return &net.UnixAddr{} }
-func (l lower) RemoteAddr() net.Addr { return &net.UnixAddr{} }
-
-// SetDeadline implements net.Conn: where a loop has the socket nothing blocks.
-func (l lower) SetDeadline(at time.Time) error {
-	if l.below != nil {
-		return l.below.SetDeadline(at)
-	}
-	return nil
-}
-
-func (l lower) SetReadDeadline(at time.Time) error {
-	if l.below != nil {
-		return l.below.SetReadDeadline(at)
-	}
-	return nil
-}
-
-func (l lower) SetWriteDeadline(at time.Time) error {
-	if l.below != nil {
-		return l.below.SetWriteDeadline(at)
-	}
+	closeWrite(l.Conn)
 	return nil
 }

@@ -2,7 +2,6 @@ package epoll
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"net/netip"
 	"os"
@@ -46,15 +45,20 @@ func (s Socket) Accept() (Socket, netip.AddrPort, error) {
 	return Socket(fd), netip.AddrPort{}, nil
 }
 
-// Take takes the socket away from c, a connection or listener of package net, and
-// closes c. If the socket stayed registered with the poller of the Go runtime as
-// well, each packet would wake two threads. After an error c is as it was.
+// Take takes the socket away from c, a connection or listener of package net, and closes c.
+// If the socket stayed registered with the poller of the Go runtime, too, each packet
+// would wake two threads. After an error c is as it was.
 func Take(c io.Closer) (Socket, error) {
-	sc, ok := c.(syscall.Conn)
-	if !ok {
-		return -1, fmt.Errorf("epoll: a %T has no file descriptor", c)
+	fd, err := Dup(c.(syscall.Conn))
+	if err == nil {
+		c.Close() // the socket has another descriptor
 	}
-	raw, err := sc.SyscallConn()
+	return fd, err
+}
+
+// Dup returns another descriptor of the socket of c.
+func Dup(c syscall.Conn) (Socket, error) {
+	raw, err := c.SyscallConn()
 	if err != nil {
 		return -1, err
 	}
@@ -65,7 +69,6 @@ func Take(c io.Closer) (Socket, error) {
 	if err := cmp.Or(controlErr, err); err != nil {
 		return -1, os.NewSyscallError("fcntl", err)
 	}
-	c.Close() // the socket has another descriptor, so nothing is lost
 	return Socket(fd), nil
 }
 
