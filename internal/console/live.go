@@ -4,28 +4,24 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
 const (
 	maxStreams = 24 // of all who look; the others ask every few seconds
 	ownStreams = 12 // of one who looks: more tabs than a browser has connections for
 	liveStep   = time.Second
-	heartbeat  = 15 * time.Second
 	writeTime  = 10 * time.Second // for an event
 )
 
-// A publisher sends the live values of pages to those who look at them. It has a goroutine
-// for each page that is looked at, which renders it once a second; viewers of the same page with the same identity share
-// it. When the last viewer goes, the goroutine ends.
+// A publisher sends the live values of pages to those who look at them. Each stream renders its page once a second;
+// those of the same page with the same identity share what one of them has rendered.
 type publisher struct {
 	console *Console
 	done    chan struct{}
@@ -33,128 +29,60 @@ type publisher struct {
 	making  sync.Mutex
 
 	mu      sync.Mutex
-	views   map[string]*view
 	streams int
 	ofWhom  map[string]int // streams, by who has them and from where
-}
-
-// A view is a page that is looked at.
-type view struct {
-	key     string
-	page    pageFunc
-	who     *access.Identity // of all viewers
-	viewers []*viewer        // guarded by publisher.mu
-}
-
-// A viewer is a stream.
-type viewer struct {
-	request *request
-	events  chan []byte // closed when the stream is over
-	fresh   bool        // it has not been told all values yet
+	shared  map[string]*liveValues
 }
 
 func newPublisher(c *Console) *publisher {
-	return &publisher{console: c, done: make(chan struct{}), views: make(map[string]*view), ofWhom: make(map[string]int)}
+	return &publisher{console: c, done: make(chan struct{}), ofWhom: make(map[string]int), shared: make(map[string]*liveValues)}
 }
 
 // close ends all streams.
 func (p *publisher) close() { p.once.Do(func() { close(p.done) }) }
 
-// join adds a viewer to the view of a page. It is false if there are too many streams.
-func (p *publisher) join(r *request, page pageFunc) (v *viewer, leave func(), ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// enter counts a stream. It is false if there are too many.
+func (p *publisher) enter(r *request) (leave func(), ok bool) {
 	client, _, _ := net.SplitHostPort(r.RemoteAddr)
 	whom := r.who.Name() + " " + client
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.streams == maxStreams || p.ofWhom[whom] == ownStreams {
-		return nil, nil, false
+		return nil, false
 	}
 	p.streams++
 	p.ofWhom[whom]++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.streams--
+		if p.ofWhom[whom]--; p.ofWhom[whom] == 0 {
+			delete(p.ofWhom, whom)
+		}
+	}, true
+}
+
+// latest returns the values of a page, at most as old as its lists. It is an error when the viewer is not known any more as
+// who it was: if it is known, its browser comes again.
+func (p *publisher) latest(r *request, page pageFunc) (v *liveValues, err error) {
+	if who, known := p.console.opt.Identify(r.Request); !known || who != r.who {
+		return nil, errUnknown
+	}
 	key := fmt.Sprintf("%p %s", r.who, r.URL.RequestURI())
-	one := p.views[key]
-	v = &viewer{request: r, events: make(chan []byte, 4), fresh: true}
-	if one == nil {
-		one = &view{key: key, page: page, who: r.who}
-		p.views[key] = one
-		one.viewers = append(one.viewers, v)
-		go p.publish(one)
-	} else {
-		one.viewers = append(one.viewers, v)
-	}
-	return v, func() { p.leave(one, v, whom) }, true
-}
-
-func (p *publisher) leave(from *view, v *viewer, whom string) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.streams--
-	if p.ofWhom[whom]--; p.ofWhom[whom] == 0 {
-		delete(p.ofWhom, whom)
+	maps.DeleteFunc(p.shared, func(_ string, old *liveValues) bool { return time.Since(old.at) > tubesAge })
+	v = p.shared[key]
+	p.mu.Unlock()
+	if v != nil {
+		return v, nil
 	}
-	from.drop(v)
-}
-
-// drop takes a viewer out of a view, if it is there.
-func (v *view) drop(gone *viewer) {
-	for i, one := range v.viewers {
-		if one == gone {
-			v.viewers = append(v.viewers[:i:i], v.viewers[i+1:]...)
-			return
-		}
+	err = p.console.survive(func() error { v, err = p.values(r, page); return err })
+	if err == nil {
+		p.mu.Lock()
+		p.shared[key] = v
+		p.mu.Unlock()
 	}
-}
-
-// first returns a viewer of a view, or nil if the view is over. It sends those away who are not known as the same any more: if they
-// are known, their browsers come again.
-func (p *publisher) first(v *view) *viewer {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	v.viewers = slices.DeleteFunc(v.viewers, func(one *viewer) bool {
-		who, known := p.console.opt.Identify(one.request.Request)
-		if known && who == v.who {
-			return false
-		}
-		close(one.events)
-		return true
-	})
-	if len(v.viewers) == 0 {
-		delete(p.views, v.key)
-		return nil
-	}
-	return v.viewers[0]
-}
-
-// publish renders a page once a second as long as somebody looks at it.
-func (p *publisher) publish(v *view) {
-	tick := time.NewTicker(liveStep)
-	defer tick.Stop()
-	var before liveValues
-	for {
-		one := p.first(v)
-		if one == nil {
-			return
-		}
-		var now *liveValues
-		err := p.console.survive(func() (err error) {
-			now, err = p.values(one.request, v.page)
-			return err
-		})
-		switch {
-		case err == nil:
-			p.send(v, now, now.without(&before))
-			before = *now
-		case one.request.Context().Err() == nil: // else the next viewer is asked
-			p.end(v)
-			return
-		}
-		select {
-		case <-p.done:
-			p.end(v)
-			return
-		case <-tick.C:
-		}
-	}
+	return v, err
 }
 
 // values returns what may change of a page. Pages of the own server are made one after the other: were all made at once, they would
@@ -180,60 +108,28 @@ func (p *publisher) values(r *request, makePage pageFunc) (*liveValues, error) {
 	if err := p.console.note(r, made); err != nil {
 		return nil, err
 	}
-	made.values.Shape = made.Shape()
+	made.values.Shape, made.values.at = made.Shape(), time.Now()
 	return made.values, nil
 }
 
 // without returns what differs from values before.
 func (v *liveValues) without(before *liveValues) *liveValues {
-	other := &liveValues{Texts: make(map[string]value), Lines: make(map[string]string)}
-	for id, text := range v.Texts {
-		if old, ok := before.Texts[id]; !ok || old != text {
-			other.Texts[id] = text
-		}
-	}
-	for id, d := range v.Lines {
-		if old, ok := before.Lines[id]; !ok || old != d {
-			other.Lines[id] = d
-		}
-	}
+	other := &liveValues{Texts: changed(v.Texts, before.Texts), Lines: changed(v.Lines, before.Lines)}
 	if v.Shape != before.Shape {
 		other.Shape = v.Shape
 	}
 	return other
 }
 
-// send sends all values to those who have come, and what has changed to the others. A viewer
-// that has not taken the last ones is sent away: its browser comes again.
-func (p *publisher) send(v *view, all, changed *liveValues) {
-	whole, some := event(all), event(changed)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, one := range append([]*viewer(nil), v.viewers...) {
-		text := some
-		if one.fresh {
-			text, one.fresh = whole, false
-		}
-		select {
-		case one.events <- text:
-		default:
-			v.drop(one)
-			close(one.events)
+// changed returns what differs from before.
+func changed[V comparable](now, before map[string]V) map[string]V {
+	some := make(map[string]V)
+	for id, v := range now {
+		if old, ok := before[id]; !ok || old != v {
+			some[id] = v
 		}
 	}
-}
-
-// end ends the streams of a view.
-func (p *publisher) end(v *view) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, one := range v.viewers {
-		close(one.events)
-	}
-	v.viewers = nil
-	if p.views[v.key] == v {
-		delete(p.views, v.key)
-	}
+	return some
 }
 
 // event returns values as an event of a stream.
@@ -265,7 +161,7 @@ func (c *Console) events(w http.ResponseWriter, h *http.Request) {
 		http.Error(w, "there is no stream of this page", http.StatusBadRequest)
 		return
 	}
-	v, leave, ok := c.live.join(r, makePage)
+	leave, ok := c.live.enter(r)
 	if !ok {
 		w.Header().Set("Retry-After", "30")
 		http.Error(w, "there are too many streams: ask for the page again instead", http.StatusServiceUnavailable)
@@ -273,7 +169,7 @@ func (c *Console) events(w http.ResponseWriter, h *http.Request) {
 	}
 	defer leave()
 	w.Header().Set("Content-Type", "text/event-stream")
-	c.stream(w, h, v)
+	c.live.stream(w, r, makePage)
 }
 
 // viewOf returns a request for the page that a stream is about.
@@ -309,8 +205,8 @@ func (c *Console) viewOf(h *http.Request) (*request, pageFunc, error) {
 
 var errNoView = errors.New("console: there is no such view")
 
-// stream writes the events of a viewer until one of them goes.
-func (c *Console) stream(w http.ResponseWriter, h *http.Request, v *viewer) {
+// stream writes what is on a page, and what has changed of that, until the viewer or the server goes, or the page cannot be made.
+func (p *publisher) stream(w http.ResponseWriter, r *request, page pageFunc) {
 	out := http.NewResponseController(w)
 	write := func(text []byte) bool {
 		out.SetWriteDeadline(time.Now().Add(writeTime))
@@ -318,24 +214,20 @@ func (c *Console) stream(w http.ResponseWriter, h *http.Request, v *viewer) {
 		_, err := w.Write(text)
 		return err == nil && out.Flush() == nil
 	}
-	beat := time.NewTicker(heartbeat)
-	defer beat.Stop()
-	if !write([]byte("retry: 2000\n\n")) {
-		return
-	}
-	for {
-		select {
-		case text, open := <-v.events:
-			if !open || !write(text) {
-				return
-			}
-		case <-beat.C:
-			if !write([]byte(": still here\n\n")) {
-				return
-			}
-		case <-h.Context().Done():
+	tick := time.NewTicker(liveStep)
+	defer tick.Stop()
+	before := new(liveValues)
+	for open := write([]byte("retry: 2000\n\n")); open; {
+		now, err := p.latest(r, page)
+		if err != nil || !write(event(now.without(before))) {
 			return
-		case <-c.live.done:
+		}
+		before = now
+		select {
+		case <-tick.C:
+		case <-r.Context().Done():
+			return
+		case <-p.done:
 			return
 		}
 	}

@@ -162,6 +162,8 @@ type liveValues struct {
 	Texts map[string]value  `json:"v,omitempty"`
 	Lines map[string]string `json:"d,omitempty"` // of charts: the attribute d of a path
 	Shape string            `json:"s,omitempty"` // differs when there are other rows, or in another order
+
+	at time.Time // it was made
 }
 
 // A value is a text with the class of its element.
