@@ -16,65 +16,78 @@ import (
 type action struct {
 	Verb   string // on the button
 	on     subject
-	danger bool
+	Danger bool     // something is lost
 	plain  bool     // a beanstalkd can do it
-	many   bool     // on many jobs: it says how many
+	Many   bool     // on many jobs: it says how many
 	fields []string // what it takes, of the form
 	done   string   // what has happened, of a number of things
+	asks   string   // the question; empty: the verb with what it is about
+	Means  string   // what comes of it
+	States []string // of the jobs that it can be about, the first unless another is asked for
 
 	route string            // of the operation
 	in    any               // its input, which is never changed
 	set   map[string]string // members that it always has
 }
 
-// A subject is what an action is about.
-type subject uint8
+// A subject is what an action is about: the field of the form that names it.
+type subject string
 
 const (
-	theServer subject = iota
-	aTube
-	aJob
-	aConnection
-	aTask
-	aMember
+	theServer   subject = "server"
+	aTube       subject = "tube"
+	aJob        subject = "job"
+	aConnection subject = "connection"
+	aTask       subject = "task"
+	aMember     subject = "member"
+)
+
+const (
+	kickMeans    = "They become ready, and workers may take them at once."
+	buryMeans    = "Nobody gets them until they are kicked. Who holds one loses it."
+	releaseMeans = "They are taken from whoever holds them, and become ready, or delayed."
+	changeMeans  = "What is empty stays as it is. A delay begins now; 0 makes the job ready."
+	deleteMeans  = "Deleted jobs cannot be brought back."
 )
 
 // actions is the table, by the name in forms.
 var actions = map[string]action{
-	"pause-tube":       {Verb: "Pause", plain: true, on: aTube, fields: []string{"seconds"}, done: "paused", route: "POST /tubes/{tube}/pause", in: admin.PauseTube{}},
-	"resume-tube":      {Verb: "Resume", plain: true, on: aTube, done: "resumed", route: "POST /tubes/{tube}/resume", in: admin.OfTube{}},
-	"expect":           {Verb: "Expect it", on: aTube, fields: []string{"kind", "tube", "seconds"}, done: "is expected", route: "POST /attention/expect", in: admin.ExpectFinding{}},
-	"unexpect":         {Verb: "Expect it no more", on: aTube, fields: []string{"kind", "tube"}, done: "is not expected any more", route: "POST /attention/expect", in: admin.ExpectFinding{}},
-	"kick-tube":        bulk("Kick", "kicked", "kick"),
-	"bury-jobs":        bulk("Bury", "buried", "bury"),
-	"release-jobs":     bulk("Release", "released", "release", "delay"),
-	"redrive-jobs":     bulk("Redrive", "redriven", "redrive", "to"),
-	"clear-tube":       bulk("Delete", "deleted", "delete"),
-	"move-jobs":        bulk("Move", "moved", "move", "to"),
-	"change-jobs":      bulk("Change", "changed", "change", "priority", "delay", "ttr"),
-	"put-job":          {Verb: "Put", plain: true, on: aTube, fields: []string{"priority", "delay", "ttr"}, done: "put", route: "POST /tubes/{tube}/jobs", in: admin.PutJob{}},
-	"kick-job":         {Verb: "Kick", plain: true, on: aJob, done: "kicked", route: "POST /jobs/{job}/kick", in: admin.OfJob{}},
-	"bury-job":         {Verb: "Bury", on: aJob, done: "buried", route: "POST /jobs/{job}/bury", in: admin.BuryJob{}},
-	"release-job":      {Verb: "Release", on: aJob, fields: []string{"priority", "delay"}, done: "released", route: "POST /jobs/{job}/release", in: admin.ReleaseJob{}},
-	"delete-job":       {Verb: "Delete", plain: true, on: aJob, danger: true, done: "deleted", route: "DELETE /jobs/{job}", in: admin.OfJob{}},
-	"change-job":       {Verb: "Change", on: aJob, fields: []string{"priority", "delay", "ttr"}, done: "changed", route: "PATCH /jobs/{job}", in: admin.ChangeJob{}},
-	"copy-job":         {Verb: "Copy", plain: true, on: aJob, fields: []string{"to", "priority", "delay", "ttr"}, done: "copied", route: "POST /jobs/{job}/copy", in: admin.CopyJob{}},
-	"move-job":         {Verb: "Move", on: aJob, fields: []string{"to"}, done: "moved", route: "POST /jobs/{job}/move", in: admin.MoveJob{}},
-	"cancel-task":      {Verb: "Stop", plain: true, on: aTask, done: "stopped", route: "DELETE /tasks/{task}", in: admin.OfTask{}},
-	"close-connection": {Verb: "Close", on: aConnection, danger: true, done: "closed", route: "DELETE /connections/{connection}", in: admin.OfConnection{}},
-	"lead":             {Verb: "Let it lead", on: aMember, fields: []string{"member"}, done: "leads", route: "POST /cluster/transfer", in: admin.TransferLead{}},
-	"rewrite-journal":  {Verb: "Rewrite", on: theServer, done: "rewriting its journal", route: "POST /journal/rewrite", in: admin.None{}},
-	"drain":            {Verb: "Drain", on: theServer, done: "draining", route: "POST /drain", in: admin.None{}},
-	"undrain":          {Verb: "Take jobs again", on: theServer, done: "taking jobs again", route: "POST /undrain", in: admin.None{}},
+	"pause-tube": {Verb: "Pause", plain: true, on: aTube, fields: []string{"seconds"}, done: "paused", route: "POST /tubes/{tube}/pause", in: admin.PauseTube{},
+		Means: "No job of it is handed out meanwhile. Jobs can be put."},
+	"resume-tube": {Verb: "Resume", plain: true, on: aTube, done: "resumed", route: "POST /tubes/{tube}/resume", in: admin.OfTube{}},
+	"expect": {Verb: "Expect it", on: aTube, fields: []string{"kind", "tube", "seconds"}, done: "is expected", route: "POST /attention/expect", in: admin.ExpectFinding{},
+		Means: "It comes last then and does not count, for everybody who looks. A restart of the server forgets it."},
+	"unexpect":     {Verb: "Expect it no more", on: aTube, fields: []string{"kind", "tube"}, done: "is not expected any more", route: "POST /attention/expect", in: admin.ExpectFinding{}},
+	"kick-tube":    bulk("Kick", "kicked", "kick", kickMeans, "buried delayed"),
+	"bury-jobs":    bulk("Bury", "buried", "bury", buryMeans, "ready delayed reserved"),
+	"release-jobs": bulk("Release", "released", "release", releaseMeans, "reserved", "delay"),
+	"redrive-jobs": bulk("Redrive", "redriven", "redrive", "They become ready in the tubes that a policy has moved them out of, with as many tries again. Those without an origin stay, unless a tube is named.", "buried", "to"),
+	"clear-tube":   bulk("Delete", "deleted", "delete", deleteMeans, "buried ready delayed"),
+	"move-jobs":    bulk("Move", "moved", "move", "", "buried ready delayed", "to"),
+	"change-jobs":  bulk("Change", "changed", "change", changeMeans, "ready delayed buried", "priority", "delay", "ttr"),
+	"put-job":      {Verb: "Put", plain: true, on: aTube, fields: []string{"priority", "delay", "ttr"}, done: "put", route: "POST /tubes/{tube}/jobs", in: admin.PutJob{}},
+	"kick-job":     {Verb: "Kick", plain: true, on: aJob, done: "kicked", route: "POST /jobs/{job}/kick", in: admin.OfJob{}, Means: kickMeans},
+	"bury-job":     {Verb: "Bury", on: aJob, done: "buried", route: "POST /jobs/{job}/bury", in: admin.BuryJob{}, Means: buryMeans},
+	"release-job":  {Verb: "Release", on: aJob, fields: []string{"priority", "delay"}, done: "released", route: "POST /jobs/{job}/release", in: admin.ReleaseJob{}, Means: releaseMeans},
+	"delete-job":   {Verb: "Delete", plain: true, on: aJob, Danger: true, done: "deleted", route: "DELETE /jobs/{job}", in: admin.OfJob{}, Means: deleteMeans},
+	"change-job":   {Verb: "Change", on: aJob, fields: []string{"priority", "delay", "ttr"}, done: "changed", route: "PATCH /jobs/{job}", in: admin.ChangeJob{}, Means: changeMeans},
+	"copy-job": {Verb: "Copy", plain: true, on: aJob, fields: []string{"to", "priority", "delay", "ttr"}, done: "copied", route: "POST /jobs/{job}/copy", in: admin.CopyJob{},
+		Means: "This makes a new job with the same body. The other one stays as it is."},
+	"move-job":    {Verb: "Move", on: aJob, fields: []string{"to"}, done: "moved", route: "POST /jobs/{job}/move", in: admin.MoveJob{}},
+	"cancel-task": {Verb: "Stop", plain: true, on: aTask, done: "stopped", route: "DELETE /tasks/{task}", in: admin.OfTask{}, Means: "What it has done stays done."},
+	"close-connection": {Verb: "Close", on: aConnection, Danger: true, done: "closed", route: "DELETE /connections/{connection}", in: admin.OfConnection{},
+		Means: "The jobs that it holds become ready again. Its client may connect again."},
+	"lead": {Verb: "Let it lead", on: aMember, fields: []string{"member"}, done: "leads", route: "POST /cluster/transfer", in: admin.TransferLead{}, asks: "Let member %s lead?",
+		Means: "Nothing is lost. The connections of all clients end, as with a restart, and they come again. Any member can lead again later."},
+	"rewrite-journal": {Verb: "Rewrite", on: theServer, done: "rewriting its journal", route: "POST /journal/rewrite", in: admin.None{}, asks: "Rewrite the journal, so that it has only what is still there?"},
+	"drain":           {Verb: "Drain", on: theServer, done: "draining", route: "POST /drain", in: admin.None{}, asks: "Take no new jobs from now on? Puts are answered DRAINING; all else works."},
+	"undrain":         {Verb: "Take jobs again", on: theServer, done: "taking jobs again", route: "POST /undrain", in: admin.None{}, asks: "Take new jobs again?"},
 }
 
-// searchFields are those of a search, as the API has them.
-var searchFields = []string{"q"}
-
 // bulk returns an action on the jobs of a tube in a state: all, or those whose bodies match.
-func bulk(verb, done, do string, fields ...string) action {
-	return action{Verb: verb, on: aTube, many: true, danger: do == "delete", plain: do == "delete" || do == "kick", fields: append([]string{"state", "count"}, fields...), done: done,
-		route: "POST /tubes/{tube}/tasks", in: admin.StartTask{}, set: map[string]string{"do": do}}
+func bulk(verb, done, do, means, states string, fields ...string) action {
+	return action{Verb: verb, on: aTube, Many: true, Danger: do == "delete", plain: do == "delete" || do == "kick", fields: append([]string{"state", "count"}, fields...), done: done,
+		Means: means, States: strings.Fields(states), route: "POST /tubes/{tube}/tasks", in: admin.StartTask{}, set: map[string]string{"do": do}}
 }
 
 // input returns the input of the operation for a target, as a form has it.
@@ -84,10 +97,8 @@ func (a *action) input(target string, v url.Values) (any, error) {
 	for name, text := range a.set {
 		all[name] = quoted(text)
 	}
-	for _, name := range searchFields {
-		if a.many && v.Has(name) {
-			all[name] = quoted(v.Get(name)) // with its blanks
-		}
+	if a.Many && v.Has("q") {
+		all["q"] = quoted(v.Get("q")) // with its blanks
 	}
 	if _, puts := a.in.(admin.PutJob); puts {
 		if v.Get("base64") != "" {
@@ -107,19 +118,10 @@ func (a *action) input(target string, v url.Values) (any, error) {
 // targets are what the form names, by what the action is about. There are few, for they come
 // from the rows of a page.
 func (a *action) targets(v url.Values) []string {
-	switch a.on {
-	case aTube:
-		return v["tube"]
-	case aJob:
-		return v["job"]
-	case aConnection:
-		return v["connection"]
-	case aTask:
-		return v["task"]
-	case aMember:
-		return v["member"]
+	if a.on == theServer {
+		return []string{""}
 	}
-	return []string{""}
+	return slices.Compact(slices.Clone(v[string(a.on)]))
 }
 
 // ofWhole are the actions on all jobs of a state for those on single jobs.
@@ -135,14 +137,10 @@ func (s *site) parseAction(v url.Values) (a action, targets []string, err error)
 	if !ok {
 		return a, nil, problemf(http.StatusBadRequest, "There is no such action.")
 	}
-	if a.many && (v.Has("text") || v.Has("regexp") || v.Has("pointer")) { // or it would be done to all jobs
-		return a, nil, problemf(http.StatusBadRequest, "This page is of an older version: search again.")
-	}
 	if !s.does(v.Get("do")) {
 		return a, nil, problemf(http.StatusNotImplemented, "A beanstalkd cannot do that: its protocol has no command for it.")
 	}
-	targets = slices.Compact(slices.Clone(a.targets(v)))
-	if len(targets) == 0 {
+	if targets = a.targets(v); len(targets) == 0 {
 		return a, nil, problemf(http.StatusBadRequest, "Nothing is selected: go back and tick the rows.")
 	}
 	if len(targets) > maxTargets {
@@ -212,7 +210,7 @@ func (r *request) perform(a *action, targets []string, v url.Values) note {
 	for _, target := range targets {
 		var task admin.Task
 		id, err := r.call(a, target, v, &task)
-		if err == nil && a.many {
+		if err == nil && a.Many {
 			err = r.waitFor(&task)
 			sum.jobs += task.Done
 			for _, n := range task.Skipped {
@@ -279,10 +277,10 @@ type outcome struct {
 // outcome says what came of an action.
 func (a *action) outcome(v url.Values, targets []string, sum *outcome) note {
 	var text string
-	what := map[subject][2]string{aTube: {"tube", "tubes"}, aJob: {"job", "jobs"}, aConnection: {"connection", "connections"}, theServer: {"server", "servers"}, aTask: {"task", "tasks"}, aMember: {"member", "members"}}[a.on]
+	what := string(a.on)
 	failed := sum.why != ""
 	switch do := v.Get("do"); {
-	case a.many:
+	case a.Many:
 		text = sum.ofJobs(a)
 	case do == "put-job" && !failed:
 		text = fmt.Sprintf("Job %d was put into %s.", sum.id, targets[0])
@@ -293,9 +291,9 @@ func (a *action) outcome(v url.Values, targets []string, sum *outcome) note {
 	case a.on == theServer && !failed:
 		text = fmt.Sprintf("The server is %s.", a.done)
 	case len(targets) == 1 && !failed:
-		text = fmt.Sprintf("%s %s %s.", sentenceCase(what[0]), targets[0], a.done)
+		text = fmt.Sprintf("%s %s %s.", sentenceCase(what), targets[0], a.done)
 	case sum.done > 0:
-		text = fmt.Sprintf("%s %s.", plural(sum.done, what[0], what[1]), a.done)
+		text = fmt.Sprintf("%s %s.", plural(sum.done, what, what+"s"), a.done)
 	}
 	if !failed {
 		return note{Text: text, Tasks: sum.running, Job: sum.id}
@@ -307,7 +305,7 @@ func (a *action) outcome(v url.Values, targets []string, sum *outcome) note {
 		return note{Text: strings.TrimSpace(text + " " + sum.why), Bad: true, Nothing: sum.done == 0 && sum.jobs == 0}
 	}
 	left := uint64(len(targets)) - sum.done
-	return note{Text: strings.TrimSpace(fmt.Sprintf("%s %s not: %s", text, plural(left, what[0]+" was", what[1]+" were"), sum.why)), Bad: true}
+	return note{Text: strings.TrimSpace(fmt.Sprintf("%s %s not: %s", text, plural(left, what+" was", what+"s were"), sum.why)), Bad: true}
 }
 
 // ofJobs says what came of an action on many jobs.

@@ -20,14 +20,14 @@ type confirmation struct {
 	action
 	Do      string
 	Targets []string
-	Tube    bool // the targets are tubes
 	State   string
 	Count   uint64 // of the jobs that it is about, now
 	Known   bool   // Count is
 	Typed   string // what must be typed; empty: nothing
 	Back    string
 	Values  url.Values
-	Search  string // which of the jobs, in words; empty: all
+	Q       string // which of the jobs; empty: all
+	Search  string // the same in words
 	Job     *admin.Job
 	Problem string // why it was not done, with what was sent
 }
@@ -48,112 +48,27 @@ func (c *confirmation) Sent(field, first string) string {
 	return c.Values.Get(field)
 }
 
-// Danger reports whether something is lost.
-func (c *confirmation) Danger() bool { return c.danger }
-
-// Many reports whether it is about the jobs of a tube.
-func (c *confirmation) Many() bool { return c.many }
-
-// SearchFields are what the form passes on of a search.
-func (c *confirmation) SearchFields() map[string]string {
-	all := make(map[string]string)
-	for _, name := range searchFields {
-		if c.many && c.Values.Has(name) {
-			all[name] = c.Values.Get(name)
-		}
-	}
-	return all
-}
-
-// changedByForms reports whether a browser would send another search than it was given, which may match other jobs.
-func (c *confirmation) changedByForms() bool {
-	return slices.ContainsFunc(searchFields, func(name string) bool { return strings.ContainsAny(c.Values.Get(name), "\x00\r\n") })
-}
-
 // Takes reports whether the action takes a field.
 func (c *confirmation) Takes(field string) bool { return slices.Contains(c.fields, field) }
 
 // Name is the field of the targets.
-func (c *confirmation) Name() string {
-	return [...]string{theServer: "server", aTube: "tube", aJob: "job", aConnection: "connection", aTask: "task", aMember: "member"}[c.on]
-}
+func (c *confirmation) Name() string { return string(c.on) }
 
 // Sentence says what will be done, and to how much.
 func (c *confirmation) Sentence() string {
-	what := c.Name()
-	if c.on == theServer {
-		if c.Do == "drain" {
-			return "Take no new jobs from now on? Puts are answered DRAINING; all else works."
-		}
-		if c.Do == "rewrite-journal" {
-			return "Rewrite the journal, so that it has only what is still there?"
-		}
-		return "Take new jobs again?"
-	}
-	subject := fmt.Sprintf("%s %s", what, c.Targets[0])
+	subject := fmt.Sprintf("%s %s", c.on, c.Targets[0])
 	if len(c.Targets) > 1 {
-		subject = fmt.Sprintf("%d %ss", len(c.Targets), what)
+		subject = fmt.Sprintf("%d %ss", len(c.Targets), c.on)
 	}
-	if c.Do == "lead" {
-		return "Let " + subject + " lead?"
-	}
-	if c.Takes("kind") {
+	switch {
+	case c.asks != "":
+		return strings.Replace(c.asks, "%s", c.Targets[0], 1)
+	case c.Takes("kind"):
 		return fmt.Sprintf("%s: “%s”?", c.Verb, strings.TrimSuffix(strings.TrimSpace(c.Values.Get("kind")+" "+c.Targets[0]), " *"))
+	case c.Many:
+		return strings.TrimSpace(fmt.Sprintf("%s the %s jobs of %s %s", c.Verb, c.State, subject, c.Search)) + "?"
 	}
-	if !c.many {
-		return fmt.Sprintf("%s %s?", c.Verb, subject)
-	}
-	which := ""
-	if c.Search != "" {
-		which = " " + c.Search
-	}
-	return fmt.Sprintf("%s the %s jobs of %s%s?", c.Verb, c.State, subject, which)
-}
-
-// Consequence says what that means.
-func (c *confirmation) Consequence() string {
-	switch c.Do {
-	case "clear-tube", "delete-job":
-		return "Deleted jobs cannot be brought back."
-	case "kick-tube", "kick-job":
-		return "They become ready, and workers may take them at once."
-	case "change-job", "change-jobs":
-		return "What is empty stays as it is. A delay begins now; 0 makes the job ready."
-	case "redrive-jobs":
-		return "They become ready in the tubes that a policy has moved them out of, with as many tries again. Those without an origin stay, unless a tube is named."
-	case "copy-job":
-		return "This makes a new job with the same body. The other one stays as it is."
-	case "cancel-task":
-		return "What it has done stays done."
-	case "close-connection":
-		return "The jobs that it holds become ready again. Its client may connect again."
-	case "lead":
-		return "Nothing is lost. The connections of all clients end, as with a restart, and they come again. Any member can lead again later."
-	case "expect":
-		return "It comes last then and does not count, for everybody who looks. A restart of the server forgets it."
-	case "pause-tube":
-		return "No job of it is handed out meanwhile. Jobs can be put."
-	case "bury-job", "bury-jobs":
-		return "Nobody gets them until they are kicked. Who holds one loses it."
-	case "release-job", "release-jobs":
-		return "They are taken from whoever holds them, and become ready, or delayed."
-	}
-	return ""
-}
-
-// States are those that the action can be about.
-func (c *confirmation) States() []string {
-	switch c.Do {
-	case "kick-tube":
-		return []string{"buried", "delayed"}
-	case "redrive-jobs":
-		return []string{"buried"}
-	case "release-jobs":
-		return []string{"reserved"}
-	case "bury-jobs":
-		return []string{"ready", "delayed", "reserved"}
-	}
-	return []string{"ready", "delayed", "buried"}
+	return fmt.Sprintf("%s %s?", c.Verb, subject)
 }
 
 func confirmPage(r *request) (*page, error) {
@@ -170,20 +85,18 @@ func confirmPage(r *request) (*page, error) {
 	if err := r.mayDo(&a, targets[0]); err != nil {
 		return nil, err
 	}
-	c := &confirmation{action: a, Do: r.Form.Get("do"), Targets: targets, Tube: a.on == aTube, State: r.Form.Get("state"), Values: r.Form,
+	c := &confirmation{action: a, Do: r.Form.Get("do"), Targets: targets, State: r.Form.Get("state"), Values: r.Form,
 		Back: ownPath(cmp.Or(r.Form.Get("back"), r.site.base))}
-	if c.many && !slices.Contains(c.States(), c.State) {
-		c.State = c.States()[0]
-		if c.Do == "clear-tube" || c.Do == "move-jobs" {
-			c.State = "buried"
+	if c.Many {
+		if !slices.Contains(c.States, c.State) {
+			c.State = c.States[0]
+			c.Values.Set("state", c.State)
 		}
-		c.Values.Set("state", c.State)
-	}
-	if c.many {
-		if c.changedByForms() {
+		c.Q = c.Values.Get("q")
+		if strings.ContainsAny(c.Q, "\x00\r\n") { // a browser would send another search, which may match other jobs
 			return nil, problemf(http.StatusBadRequest, "What is looked for has an end of a line or a NUL, which no form brings back as it is: the API can do this.")
 		}
-		if asked, err := query.Parse(c.Values.Get("q")); err == nil && c.Values.Get("q") != "" {
+		if asked, err := query.Parse(c.Q); err == nil && c.Q != "" {
 			c.Search = "that match: " + strings.Join(asked.Words(), ", ")
 		}
 		c.count(r)
@@ -195,7 +108,7 @@ func confirmPage(r *request) (*page, error) {
 		}
 		c.Job = &job
 	}
-	if c.danger && c.Known && c.Count > typedAbove {
+	if c.Danger && c.Known && c.Count > typedAbove {
 		c.Typed = targets[0]
 		if len(targets) > 1 {
 			c.Typed = "delete"

@@ -32,7 +32,7 @@ func everything(t *testing.T) (*rig, []string) {
 	r := start(t, nil, Options{})
 	paths := []string{"", "?span=1h", "?span=24h", "tubes", "tubes?q=mail&has=ready&sort=-buried", "tubes?q=none", "tube/none", "connections", "connections?only=waiting&q=x",
 		"connection/99", "activity", "server", "login", "login?next=/console/tubes", "job/99", "tube/mail/put", "tube/mail/put?from=1", "tube/mail/import", "tubes?sort=-attention&cols=total&cols=buried", "tubes?cols=none,ready,size",
-		"search", "search?what=script", "search?what=script&tube=mail&state=ready", "search?by=regexp&what=(?i)SCRIPT&tube=mail", "search?by=pointer&what=/x", "search?what=nothing", "search?what=x&tube=none",
+		"search", "search?q=script", "search?q=script+tube:mail+state:ready", "search?q=/(?i)SCRIPT/+tube:mail", "search?q=/x%20%3D%201", "search?q=nothing", "search?q=x+tube:none",
 		"confirm?do=change-job&job=1", "confirm?do=copy-job&job=1", "confirm?do=move-job&job=1&job=2", "confirm?do=change-jobs&tube=mail&state=ready", "confirm?do=release-jobs&tube=mail", "confirm?do=bury-jobs&tube=mail&state=ready",
 		"confirm?do=clear-tube&tube=mail&state=ready&q=<script>alert(1)</script>", "confirm?do=cancel-task&task=1", "tube/a%2Fb%3Bc?state=ready",
 		"tube/mail", "tube/mail?state=ready", "tube/mail?state=buried", "tube/mail?state=delayed", "tube/mail?state=reserved", "connection/1",
@@ -622,7 +622,7 @@ func TestSearch(t *testing.T) {
 			e.PutInto(now, []byte("mail"), engine.Spec{Pri: 9, TTR: 9}, []byte(body))
 		}
 	})
-	text := r.page(200, "/console/search?what=needle&tube=mail&state=ready")
+	text := r.page(200, "/console/search?q=needle+tube:mail+state:ready")
 	if !strings.Contains(text, "Nothing found in 50\u202f") || !strings.Contains(text, " of 60\u202f000 jobs so far<") {
 		t.Error(text)
 	}
@@ -631,14 +631,14 @@ func TestSearch(t *testing.T) {
 		t.Fatal("there is no way to look further")
 	}
 	text = r.page(200, html.UnescapeString(link[1]))
-	for _, want := range []string{"1 found in 60\u202f000 of 60\u202f000 jobs<", "That is all", ">60000</a>", `name="all"`, `name="q" value="&#34;needle&#34; tube:mail state:ready"`, `value="bury-job"`, "/console/tube/mail/export?q=%22needle%22&#43;tube%3Amail&#43;state%3Aready", "<span>in mail</span>", "<span>with “needle”</span>"} {
+	for _, want := range []string{"1 found in 60\u202f000 of 60\u202f000 jobs<", "That is all", ">60000</a>", `name="all"`, `name="q" value="needle tube:mail state:ready"`, `value="bury-job"`, "/console/tube/mail/export?q=needle&#43;tube%3Amail&#43;state%3Aready", "<span>in mail</span>", "<span>with “needle”</span>"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q: %s", want, text)
 		}
 	}
 }
 
-// What is wrong with a search is said beside the field, which keeps what was typed. The older forms of the page still lead to what they found.
+// What is wrong with a search is said beside the field, which keeps what was typed.
 func TestSearchAsTyped(t *testing.T) {
 	r := start(t, nil, Options{})
 	id := r.put("mail", `{"user":{"id":17}}`)
@@ -648,7 +648,7 @@ func TestSearchAsTyped(t *testing.T) {
 			t.Errorf("%s: %s", typed, text)
 		}
 	}
-	for _, query := range []string{"q=user.id:17", "q=id&in=tube:mail+state:ready", "what=user&tube=mail&state=ready", "by=regexp&what=us.r/*", "by=pointer&what=/user/id+%3D+17", "by=pointer&what=/user/id"} {
+	for _, query := range []string{"q=user.id:17", "q=id&in=tube:mail+state:ready", "q=/us.r/"} {
 		if text := r.page(200, "/console/search?"+query); !strings.Contains(text, fmt.Sprintf("/console/job/%d", id)) {
 			t.Errorf("%s: %s", query, text)
 		}

@@ -16,7 +16,7 @@ import (
 
 // functions are what templates can call.
 var functions = template.FuncMap{
-	"verb": func(do string) string { return actions[do].Verb }, "dangerous": func(do string) bool { return actions[do].danger }, "num": numOf, "bytes": func(n any) string { return byteSize(whole(n)) }, "secs": func(n any) string { return duration(whole(n)) }, "rate": rate,
+	"verb": func(do string) string { return actions[do].Verb }, "dangerous": func(do string) bool { return actions[do].Danger }, "num": numOf, "bytes": func(n any) string { return byteSize(whole(n)) }, "secs": func(n any) string { return duration(whole(n)) }, "rate": rate,
 	"zero": zeroClass, "has": has, "pathEscape": op.Segment, "queryEscape": queryEscape,
 	"since": since, "at": at, "when": when, "isPast": isPast, "mean": meanText, "join": strings.Join, "list": func(all ...string) []string { return all },
 	"plural": func(n any, one, many string) string { return plural(uint64(whole(n)), one, many) }, "sentence": sentence, "spaced": spaced, "add": func(a, b int) int { return a + b }, "dict": dict,

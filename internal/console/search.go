@@ -2,7 +2,6 @@ package console
 
 import (
 	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,29 +25,6 @@ type searchView struct {
 	Continue string // there is more to look at
 	All      wholeState
 	Export   string
-}
-
-// typedBefore returns what was asked for in an older form of the page, as one text: a tube, a state, and one thing in the body.
-func typedBefore(v url.Values) string {
-	parts := []string{v.Get("q"), v.Get("in")}
-	switch what := v.Get("what"); {
-	case what == "":
-	case v.Get("by") == "regexp":
-		parts = append(parts, "/"+strings.ReplaceAll(what, "/", `\/`)+"/")
-	case v.Get("by") == "pointer":
-		pointer, equals, there := strings.Cut(what, "=")
-		if parts = append(parts, strings.TrimSpace(pointer)); there {
-			parts = append(parts, "=", query.Quote(strings.Trim(strings.TrimSpace(equals), `"`)))
-		}
-	default:
-		parts = append(parts, query.Quote(what))
-	}
-	for _, name := range []string{"tube", "state"} {
-		if one := strings.TrimSpace(v.Get(name)); one != "" {
-			parts = append(parts, name+":"+one)
-		}
-	}
-	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return strings.TrimSpace(part) == "" }), " ")
 }
 
 // markOf finds in a row what was looked for; nil: nothing was.
@@ -78,14 +54,13 @@ func markOf(q *query.Query) *regexp.Regexp {
 type wholeState struct {
 	Tube, State string // empty: there is no such thing
 	Count       uint64
-	Search      map[string]string
+	Q           string
 }
 
 // Does are the actions on jobs in the state; without a state: those that some of the jobs may need.
 func (w *wholeState) Does() (all []string) {
-	c := new(confirmation)
 	for _, do := range []string{"kick-job", "release-job", "bury-job", "change-job", "move-job", "delete-job"} {
-		if c.Do = ofWhole[do]; slices.Contains(c.States(), w.State) || w.State == "" && do != "release-job" {
+		if slices.Contains(actions[ofWhole[do]].States, w.State) || w.State == "" && do != "release-job" {
 			all = append(all, do)
 		}
 	}
@@ -97,7 +72,7 @@ func searchPage(r *request) (*page, error) {
 	if r.site.isPlain() {
 		return nil, problemf(http.StatusNotImplemented, "A beanstalkd does not search: its protocol has no command for it.")
 	}
-	v := &searchView{Base: r.site.base, Q: typedBefore(r.URL.Query())}
+	v := &searchView{Base: r.site.base, Q: strings.TrimSpace(r.FormValue("q") + " " + r.FormValue("in"))}
 	p := newPage("search", "Search", "tubes", v)
 	p.NoLive = true
 	if v.Q == "" {
@@ -133,7 +108,7 @@ func searchPage(r *request) (*page, error) {
 	if found.Next != "" {
 		v.Continue = withQuery(v.Base+"search", "q", v.Q, "cursor", found.Next)
 	}
-	v.All = wholeState{Tube: v.Tube, Search: map[string]string{"q": v.Q}}
+	v.All = wholeState{Tube: v.Tube, Q: v.Q}
 	if len(asked.States) == 1 {
 		v.All.State = asked.States[0]
 	}

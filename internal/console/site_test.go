@@ -62,7 +62,7 @@ func TestServers(t *testing.T) {
 	}
 	for _, server := range []string{"far", "old"} {
 		for _, path := range []string{"", "tubes", "tubes?sort=-attention&cols=total,size", "tube/mail", "tube/mail?state=buried", "tube/mail?state=reserved", "tube/none", "job/1", "job/2", "job/99", "activity", "server",
-			"connections", "search?what=n&tube=mail", "tube/mail/put?from=1", "tube/mail/import", "confirm?do=clear-tube&tube=mail&state=ready", "confirm?do=delete-job&job=1", "confirm?do=drain"} {
+			"connections", "search?q=n+tube:mail", "tube/mail/put?from=1", "tube/mail/import", "confirm?do=clear-tube&tube=mail&state=ready", "confirm?do=delete-job&job=1", "confirm?do=drain"} {
 			base := "/console/s/" + server + "/"
 			w := own.send("GET", base+path, nil)
 			text := w.Body.String()

@@ -237,7 +237,7 @@ func TestHostileNames(t *testing.T) {
 		until(t, ctx, fmt.Sprintf("document.querySelector('h1.tube')?.textContent == %q && !document.querySelector('#help').hidden", name))
 		act(t, ctx, s, "tube/"+url.PathEscape(name)+"?state=ready", "bury-job", all)
 	}
-	for _, path := range []string{"", "tubes", "connections", "activity", "server", "search?what=img", "job/1", "nothing/" + url.PathEscape(hostile), "tubes?q=" + url.QueryEscape(hostile), "tube/" + url.PathEscape(hostile)} {
+	for _, path := range []string{"", "tubes", "connections", "activity", "server", "search?q=img", "job/1", "nothing/" + url.PathEscape(hostile), "tubes?q=" + url.QueryEscape(hostile), "tube/" + url.PathEscape(hostile)} {
 		do(t, ctx, visit(s.url(path)))
 		until(t, ctx, "!!document.querySelector('main') && !document.querySelector('#help').hidden")
 		if eval[bool](t, ctx, "!!window.bad || document.querySelectorAll('main img, main script, header img, header script').length > 0") {

@@ -54,7 +54,7 @@ func TestSearchAway(t *testing.T) {
 		})
 		return err
 	}))
-	do(t, ctx, visit(s.url("search?tube=mail&by=pointer&what=/n+%3D+119999")))
+	do(t, ctx, visit(s.url("search?q=tube:mail+/n+%3D+119999")))
 	until(t, ctx, "asked == 1 && document.querySelector('a[data-continue]').textContent == 'Look further'")
 	first := eval[string](t, ctx, "location.search")
 	do(t, ctx, chromedp.Click("a[data-continue]"))
@@ -241,7 +241,7 @@ func TestMillionJobs(t *testing.T) {
 		t.Logf("%q is there and live after %v", path, time.Since(began))
 	}
 	began := time.Now()
-	do(t, ctx, visit(s.url("search?what=user999998@&tube=mail")))
+	do(t, ctx, visit(s.url("search?q=user999998@+tube:mail")))
 	until(t, ctx, "document.querySelector('[data-found] .tube')?.textContent == '999999'")
 	t.Logf("the job was found after %v", time.Since(began))
 }
