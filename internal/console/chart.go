@@ -83,8 +83,7 @@ func thin(values []*uint64, n int, perSecond float64) []point {
 			}
 		}
 		if known > 0 {
-			mean := sum / float64(known) / perSecond
-			points[i] = &mean
+			points[i] = new(sum / float64(known) / perSecond)
 		}
 	}
 	return points
@@ -160,15 +159,23 @@ func under(line string, height int) string {
 }
 
 // A spark is a small chart without axes.
-type spark struct{ ID, Line, Area, Class string }
+type spark struct {
+	ID, Line, Area, Class string
+	Width, Height         int
+}
 
 // newSpark draws the last values of a series. If there are few, they are at the right.
-func newSpark(id, class string, values []uint64, width, height int) spark {
-	points := make([]point, max(len(values), sparkPoints))
-	for i, v := range values {
-		f := float64(v)
-		points[len(points)-len(values)+i] = &f
-	}
+func newSpark(id, class string, points []point, width, height int) spark {
+	points = append(make([]point, max(0, sparkPoints-len(points))), points...)
 	line := drawPath(points, width, height, largest(points))
-	return spark{id, line, under(line, height), class}
+	return spark{id, line, under(line, height), class, width, height}
+}
+
+// pointsOf returns the points of a series of which all is known.
+func pointsOf[T uint64 | float64](values []T) []point {
+	points := make([]point, len(values))
+	for i, v := range values {
+		points[i] = new(float64(v))
+	}
+	return points
 }

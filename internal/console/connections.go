@@ -1,30 +1,24 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// A connectionQuery is what the URL of the list of connections says.
-type connectionQuery struct {
-	Sort, Tube, Q, Cursor string
-	Asked                 string // what the URL has as sort
-	Only                  string // waiting, holding, or nothing
-	base                  string
-}
-
 // A connectionsView is the page of the connections.
 type connectionsView struct {
-	Query    connectionQuery
+	listing
+	Asked    string // what the URL has as sort
+	Tube, Q  string
+	Only     string // waiting, holding, or nothing
 	List     list
 	Matching uint64
 	Counted  bool // else they are in no particular order, and nobody knows how many match
 	Next     string
-	First    string
 }
 
 // sortedAlone is up to how many connections are shown in the order in which they came, if nobody asks for an order: for any order the server looks at all
@@ -32,75 +26,81 @@ type connectionsView struct {
 const sortedAlone = 1000
 
 func connectionsPage(r *request) (*page, error) {
-	asked := r.FormValue("sort")
-	q := connectionQuery{Sort: asked, Asked: asked, Tube: r.FormValue("tube"), Q: r.FormValue("q"), Only: r.FormValue("only"), Cursor: r.FormValue("cursor"), base: r.site.base}
-	if q.Only != "waiting" && q.Only != "holding" {
-		q.Only = ""
+	v := &connectionsView{Asked: r.FormValue("sort"), Tube: r.FormValue("tube"), Q: r.FormValue("q"), Only: r.FormValue("only")}
+	if v.Only != "waiting" && v.Only != "holding" {
+		v.Only = ""
 	}
+	v.listing = listing{Sort: v.Asked, Cursor: r.FormValue("cursor"), at: func(sort, cursor string) string {
+		return withQuery(r.site.base+"connections", "sort", sort, "tube", v.Tube, "q", v.Q, "only", v.Only, "cursor", cursor)
+	}}
 	stats, err := r.api().GetStats(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	if asked == "" && q.Cursor == "" && stats.Connections.Current <= sortedAlone {
-		q.Sort = "id"
+	if v.Asked == "" && v.Cursor == "" && stats.Connections.Current <= sortedAlone {
+		v.Sort = "id"
 	}
-	found, err := r.api().ListConnections(r.Context(), q.input())
+	in := &admin.ListConnections{Sort: v.Sort, Tube: v.Tube, Q: v.Q, Waiting: v.Only == "waiting", Holding: v.Only == "holding", Cursor: v.Cursor}
+	found, err := r.api().ListConnections(r.Context(), in)
 	if err != nil {
 		return nil, err
 	}
-	v := &connectionsView{Query: q, List: r.clientList(found.Connections, q.columns())}
+	v.List, v.Next = r.clientList(found.Connections, v.sorted(clientColumns)), v.next(found.Next)
 	if v.Counted = found.Matching != nil; v.Counted {
 		v.Matching = *found.Matching
 	}
-	if found.Next != "" {
-		v.Next = q.link(q.Sort, found.Next)
-	}
-	if q.Cursor != "" {
-		v.First = q.link(q.Sort, "")
-	}
 	p := newPage("connections", "Connections", "connections", v)
 	p.Server = &stats
-	p.Curl = r.curl("GET /connections", q.input())
+	p.Curl = r.curl("GET /connections", in)
 	return p, nil
 }
 
-// input is what the API is asked for.
-func (q connectionQuery) input() *admin.ListConnections {
-	return &admin.ListConnections{Sort: q.Sort, Tube: q.Tube, Q: q.Q, Waiting: q.Only == "waiting", Holding: q.Only == "holding", Cursor: q.Cursor}
+// clientColumns are those of each list of connections.
+var clientColumns = []column{
+	{Title: "Connection", Class: "l", sort: "id"},
+	{Title: "From", Class: "l", sort: "address"},
+	{Title: "Who", Class: "l", sort: "identity"},
+	{Title: "Age", sort: "-age"},
+	{Title: "Uses", Class: "l", sort: "using"},
+	{Title: "Watches", Class: "l", Hint: "in the order of how many", sort: "-watching"},
+	{Title: "Holds", sort: "-holding"},
+	{Title: "Waits for", sort: "-waited"},
 }
 
-// link is the URL of the page in another order, or of another part of the list.
-func (q connectionQuery) link(sort, cursor string) string {
-	return withQuery(q.base+"connections", "sort", sort, "tube", q.Tube, "q", q.Q, "only", q.Only, "cursor", cursor)
-}
+// shownWatches is how many tubes of a connection are named.
+const shownWatches = 5
 
-// columns returns the heads, each with the page in its order: texts begin with the smallest, numbers with the largest, and the other way round if
-// it is so already.
-func (q connectionQuery) columns() []column {
-	all := slices.Clone(clientColumns)
-	for i := range all {
-		c := &all[i]
-		first, second := "-"+c.sort, c.sort
-		if c.Left && c.sort != "watching" {
-			first, second = second, first
+// clientList is a list of connections.
+func (r *request) clientList(clients []admin.Connection, columns []column) list {
+	l := list{Columns: columns}
+	for i := range clients {
+		c := &clients[i]
+		row := listRow{Name: fmt.Sprint(c.ID), Link: fmt.Sprintf("%sconnection/%d", r.site.base, c.ID)}
+		row.ID = rowID("c" + row.Name)
+		if c.Producer {
+			row.Tags = append(row.Tags, Spot{Text: "puts", Class: "tag"})
 		}
-		to := first
-		if q.Sort == first {
-			to = second
+		if c.Worker {
+			row.Tags = append(row.Tags, Spot{Text: "works", Class: "tag"})
 		}
-		if c.Link = q.link(to, ""); strings.TrimPrefix(q.Sort, "-") == c.sort {
-			c.Sorted = direction(q.Sort)
+		watches := strings.Join(c.Watching[:min(len(c.Watching), shownWatches)], ", ")
+		if c.WatchingCount > shownWatches {
+			watches += fmt.Sprintf(" and %d more", c.WatchingCount-shownWatches)
 		}
+		waits := "–"
+		if c.Waiting {
+			waits = duration(c.Waited)
+		}
+		who := cmp.Or(c.Identity, "–")
+		for k, one := range []cell{
+			{Text: c.Address, Class: "mono from", Title: c.Address}, {Text: who, Class: zeroClass(who)}, ago("a", c.Age),
+			{Text: c.Using, Link: r.tubeLink(c.Using, "")}, {Text: watches, Class: "body watches"}, counted("h", uint64(c.HoldingCount)), {ID: "w", Text: waits, Class: zeroClass(waits)},
+		} {
+			row.add(&columns[k+1], one)
+		}
+		l.Rows = append(l.Rows, row)
 	}
-	return all
-}
-
-// direction is what a screen reader is told of a column that sort names.
-func direction(sort string) string {
-	if strings.HasPrefix(sort, "-") {
-		return "descending"
-	}
-	return "ascending"
+	return l
 }
 
 // A connectionView is the page of a connection.

@@ -335,7 +335,7 @@ func TestDisasterInWords(t *testing.T) {
 			t.Errorf("there is no %s in\n%s", want, html)
 		}
 	}
-	p := newPage("overview", "Overview", "overview", &overview{Tubes: tubeTable{Query: tubeQuery{site: r.sites[0]}}, Attention: []attention{{Finding: admin.Finding{Kind: "refused", Severity: "warning", Count: 20, Text: "commands were refused"}}}})
+	p := newPage("overview", "Overview", "overview", &overview{Attention: []attention{{Finding: admin.Finding{Kind: "refused", Severity: "warning", Count: 20, Text: "commands were refused"}}}})
 	p.Me = new(admin.Me)
 	if one := (&attention{Finding: admin.Finding{Count: 1}}).HowMany(); one != "" {
 		t.Errorf("%s commands", one)

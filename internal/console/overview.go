@@ -13,7 +13,7 @@ import (
 
 // An overview is what the first page shows.
 type overview struct {
-	Servers   []serverRow // if there are several
+	Servers   list // if there are several
 	Attention []attention
 	More      int // findings that are not shown
 	Total     int // those that count
@@ -91,12 +91,11 @@ func overviewPage(r *request) (*page, error) {
 	if _, ok := spans[span]; !ok {
 		span = "10m"
 	}
-	o := &overview{Span: span, Spans: []string{"10m", "1h", "24h"}}
+	o := &overview{Span: span, Spans: []string{"10m", "1h", "24h"}, Sparks: make(map[string]spark)}
 	var found admin.Attention
 	var stats admin.Stats
 	var history, minutes admin.History
 	var oldest admin.Tubes
-	table := tubeQuery{Sort: "-ready", Limit: overviewTubes, site: r.site}
 	api, ctx := r.api(), r.Context()
 	err := r.together(r.site,
 		func() (err error) { stats, err = api.GetStats(ctx); return err },
@@ -108,7 +107,10 @@ func overviewPage(r *request) (*page, error) {
 			oldest, err = api.ListTubes(ctx, &admin.ListTubes{Sort: "-oldest_ready", Has: "ready", Limit: shownOldest})
 			return err
 		},
-		func() (err error) { o.Tubes, err = r.tubeTable(table); return err },
+		func() (err error) {
+			o.Tubes, err = r.tubeTable(&admin.ListTubes{Sort: defaultTubeSort, Limit: overviewTubes}, nil)
+			return err
+		},
 		func() (err error) {
 			minutes, err = api.GetHistory(ctx, &admin.GetHistory{Points: new(60)})
 			return optional(err)
@@ -132,7 +134,9 @@ func overviewPage(r *request) (*page, error) {
 	if o.MayCharts = history.Step > 0; o.MayCharts {
 		known(&history)
 		o.Charts = strip(overviewCharts(&history, &minutes))
-		o.Sparks = overviewSparks(&minutes)
+		for _, state := range []string{"ready", "reserved", "delayed", "buried"} {
+			o.Sparks[state] = newSpark("spark-"+state, state, thin(minutes.Series[state], sparkPoints, 1), overviewSpark, sparkHeight)
+		}
 	}
 	p := newPage("overview", "Overview", "overview", o)
 	p.Server = &stats
@@ -258,8 +262,7 @@ func overviewCharts(h, lately *admin.History) []chart {
 	level := func(series, name, class string) chartLine { // ends at the value of now: a mean would be below what there is
 		l := line(series, name, class, 1)
 		if n := len(l.points); n > 0 && len(l.latest) > 0 {
-			now := lastOf(l.latest)
-			l.points[n-1] = &now
+			l.points[n-1] = new(lastOf(l.latest))
 		}
 		return l
 	}
@@ -291,15 +294,4 @@ func tenth(points []point, show func(float64) string) (texts []string) {
 		texts = append([]string{text}, texts...)
 	}
 	return texts
-}
-
-// overviewSparks draws a small chart of each state.
-func overviewSparks(h *admin.History) map[string]spark {
-	all := make(map[string]spark)
-	for _, state := range []string{"ready", "reserved", "delayed", "buried"} {
-		points := thin(h.Series[state], sparkPoints, 1)
-		line := drawPath(points, overviewSpark, sparkHeight, largest(points))
-		all[state] = spark{"spark-" + state, line, under(line, sparkHeight), state}
-	}
-	return all
 }

@@ -183,37 +183,6 @@ func (p *page) Live(id, text, class string) Spot {
 	return Spot{id, text, class}
 }
 
-// Rows marks the rows of a table of tubes, and what may change in them. (To call a method for each cell would take most of the time
-// of the page.) It returns the rows that are to be written: none if nobody will see the HTML.
-func (p *page) Rows(rows []tubeRow) []tubeRow {
-	for i := range rows {
-		row := &rows[i]
-		p.shape = append(p.shape, row.ID)
-		if row.Unwatched() {
-			p.shape = append(p.shape, "unwatched")
-		}
-		if row.Pause > 0 {
-			p.shape = append(p.shape, "paused")
-		}
-		if p.values == nil {
-			continue
-		}
-		if row.Pause > 0 {
-			p.values.Texts[row.ID+"-pause"] = value{row.Paused(), "tag"}
-		}
-		for _, c := range row.Cells {
-			p.values.Texts[c.ID] = value{c.Text, c.Class}
-		}
-		if row.Spark.Line != "" {
-			p.values.Lines[row.Spark.ID], p.values.Lines[row.Spark.ID+"-area"] = row.Spark.Line, row.Spark.Area
-		}
-	}
-	if p.values != nil {
-		return nil
-	}
-	return rows
-}
-
 // A Path is a line of a chart.
 type Path struct{ ID, D string }
 
@@ -223,6 +192,13 @@ func (p *page) Line(id, d string) Path {
 		p.values.Lines[id] = d
 	}
 	return Path{id, d}
+}
+
+// Sparked marks a small chart that may change.
+func (p *page) Sparked(s spark) spark {
+	p.Line(s.ID, s.Line)
+	p.Line(s.ID+"-area", s.Area)
+	return s
 }
 
 // Row returns a short id for the row of something, and notes that there is one.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -142,4 +143,51 @@ func oneLine(text string) string {
 		return string(runes[:previewLength]) + "…"
 	}
 	return text
+}
+
+// A jobColumn is one of a list of jobs.
+type jobColumn struct {
+	column
+	in   string // the states whose lists have it, and search; empty: all
+	cell func(r *request, j *admin.Job) cell
+}
+
+// jobColumns are those between the number of a job and its body.
+var jobColumns = []jobColumn{
+	{column{Title: "Tube", Class: "l"}, "search", func(r *request, j *admin.Job) cell { return cell{Text: j.Tube, Link: r.tubeLink(j.Tube, j.State)} }},
+	{column{Title: "State", Class: "l"}, "search", func(_ *request, j *admin.Job) cell { return cell{Text: j.State, Class: j.State} }},
+	{column{Title: "Priority"}, "", func(_ *request, j *admin.Job) cell {
+		return cell{Text: fmt.Sprint(j.Priority), Class: map[bool]string{true: "zero"}[j.Priority == 0]}
+	}},
+	{column{Title: "Age"}, "", func(_ *request, j *admin.Job) cell { return ago("a", j.Age) }},
+	{column{Title: "Left"}, "delayed reserved", func(_ *request, j *admin.Job) cell { return cell{ID: "l", Text: duration(j.TimeLeft)} }},
+	{column{Title: "Held by"}, "reserved", func(r *request, j *admin.Job) cell {
+		return cell{Text: fmt.Sprint(j.ReservedBy), Link: fmt.Sprintf("%sconnection/%d", r.site.base, j.ReservedBy)}
+	}},
+	{column{Title: "Tries", Hint: "how often it was reserved"}, "", func(_ *request, j *admin.Job) cell { return counted("", j.Reserves) }},
+	{column{Title: "Timeouts"}, "ready delayed reserved buried", func(_ *request, j *admin.Job) cell {
+		c := counted("", j.Timeouts)
+		c.Class = cmp.Or(c.Class, "late")
+		return c
+	}},
+	{column{Title: "Size"}, "", func(_ *request, j *admin.Job) cell { return cell{Text: byteSize(int64(j.Size))} }},
+}
+
+// jobList is a list of jobs in a state, or of a search.
+func (r *request) jobList(in string, jobs []jobRow, same []decode.Field) list {
+	columns := slices.DeleteFunc(slices.Clone(jobColumns), func(c jobColumn) bool { return c.in != "" && !strings.Contains(c.in, in) })
+	l := list{Columns: []column{{Title: "Job", Class: "l"}}, Bodies: true, Same: same, Found: in == "search"}
+	for _, c := range columns {
+		l.Columns = append(l.Columns, c.column)
+	}
+	for i := range jobs {
+		j := &jobs[i]
+		row := listRow{Name: fmt.Sprint(j.ID), Job: j}
+		row.ID, row.Link = rowID(fmt.Sprint(j.ID, j.Priority, j.Reserves, j.Timeouts, j.ReservedBy)), r.site.base+"job/"+row.Name
+		for k := range columns {
+			row.add(&columns[k].column, columns[k].cell(r, &j.Job))
+		}
+		l.Rows = append(l.Rows, row)
+	}
+	return l
 }

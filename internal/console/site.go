@@ -63,15 +63,14 @@ func (s *site) does(do string) bool { return !s.isPlain() || actions[do].plain }
 // mayLeave reports whether somebody may use the other servers, by the rights on this one.
 func mayLeave(me *admin.Me) bool { return has(me.Everywhere, "stats") && has(me.Everywhere, "peek") }
 
-// A serverRow is a server in the list of all.
+// A serverRow is what is known of a server in the list of all.
 type serverRow struct {
-	ID, Name, Link, Kind string
-	Known                bool      // it has been asked
-	Why                  string    // it does not answer; empty: it does
-	Since                time.Time // it does not answer
-	Stats                admin.Stats
-	Found                int    // findings
-	Worst                string // severity of the worst; empty: there is none
+	Known bool      // it has been asked
+	Why   string    // it does not answer; empty: it does
+	Since time.Time // it does not answer
+	Stats admin.Stats
+	Found int    // findings
+	Worst string // severity of the worst; empty: there is none
 }
 
 // glances are what was seen last of the other servers. Nobody asks them while nobody looks at the list.
@@ -155,55 +154,59 @@ func worst(findings []admin.Finding) string {
 	return findings[0].Severity
 }
 
-// Cells are what the list shows of a server, after its name.
-func (s *serverRow) Cells() []cell {
-	number := func(id, label string, n uint64, hot bool) cell {
-		c := cell{ID: id, Label: label, Text: num(int64(n))}
-		if c.Class = zeroClass(c.Text); hot && n > 0 {
-			c.Class = "hot"
+// serverColumns are those of the list of servers.
+var serverColumns = []column{{Title: "Server", Class: "l"}, {Title: "Ready"}, {Title: "Reserved"}, {Title: "Delayed"}, {Title: "Buried"}, {Title: "Workers", Class: "opt"}, {Title: "Tubes", Class: "opt"}, {Title: "Needs attention", Class: "l grow"}}
+
+// rowOf returns what the list shows of a server.
+func (s *serverRow) rowOf(of *site) listRow {
+	row := listRow{ID: rowID("server " + of.base), Name: of.name, Link: of.base}
+	tag := func(is bool, text, class string) {
+		if is {
+			row.Tags = append(row.Tags, Spot{Text: text, Class: class})
 		}
-		if !s.Known || s.Why != "" {
-			c.Text, c.Class = "–", "zero"
-		}
-		return c
 	}
+	tag(of.isPlain(), "beanstalkd", "tag")
+	tag(s.Why != "", "down", "tag bad")
+	tag(s.Why == "" && s.Stats.Draining, "draining", "tag warn")
 	st := &s.Stats
-	cells := []cell{
-		number("ready", "Ready", st.Jobs.Ready, false), number("reserved", "Reserved", st.Jobs.Reserved, false), number("delayed", "Delayed", st.Jobs.Delayed, false),
-		number("buried", "Buried", st.Jobs.Buried, true), number("workers", "Workers", st.Connections.Workers, false), number("tubes", "Tubes", st.Tubes, false),
+	for i, n := range []uint64{st.Jobs.Ready, st.Jobs.Reserved, st.Jobs.Delayed, st.Jobs.Buried, st.Connections.Workers, st.Tubes} {
+		c := &serverColumns[i+1]
+		one := markedIf(c.Title == "Buried" && n > 0, "hot", counted("", n))
+		if !s.Known || s.Why != "" {
+			one = greyed("–")
+		}
+		one.ID = strings.ToLower(c.Title)
+		row.add(c, one)
 	}
-	wide := cells[4:] // only in wide windows
-	for i := range wide {
-		wide[i].Class += " opt"
-	}
-	return append(cells, s.attention())
+	row.add(&serverColumns[len(serverColumns)-1], s.attention())
+	return row
 }
 
 // attention says what is wrong with a server.
 func (s *serverRow) attention() cell {
-	c := cell{ID: "state", Label: "Needs attention", Class: "l"}
+	c := cell{ID: "state"}
 	switch {
 	case s.Why != "":
-		c.Text, c.Class = s.Why, "l why late"
+		c.Text, c.Class = s.Why, "why late"
 		if why, away := strings.CutPrefix(s.Why, "does not answer: "); away {
 			c.Text = "no answer for " + duration(int64(time.Since(s.Since).Seconds())) + ": " + why
 		}
 	case !s.Known:
-		c.Text, c.Class = "is being asked…", "l why zero"
+		c.Text, c.Class = "is being asked…", "why zero"
 	case s.Found == 0:
-		c.Text, c.Class = "nothing", "l zero"
+		c.Text, c.Class = "nothing", "zero"
 	case s.Worst == "bad":
-		c.Text, c.Class = num(int64(s.Found)), "l hot"
+		c.Text, c.Class = num(int64(s.Found)), "hot"
 	default:
-		c.Text, c.Class = num(int64(s.Found)), "l late"
+		c.Text, c.Class = num(int64(s.Found)), "late"
 	}
 	return c
 }
 
 // serverRows returns the list of all servers, if there are several that the user may see.
-func (r *request) serverRows(me *admin.Me, own serverRow) (rows []serverRow) {
+func (r *request) serverRows(me *admin.Me, own serverRow) (l list) {
 	if !r.hasOthers(me) {
-		return nil
+		return l
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), glancePatience)
 	defer cancel()
@@ -226,13 +229,10 @@ func (r *request) serverRows(me *admin.Me, own serverRow) (rows []serverRow) {
 				})
 			}
 		}
-		row.ID, row.Name, row.Link, row.Kind = rowID("server "+s.base), s.name, s.base, "beanpole"
-		if s.isPlain() {
-			row.Kind = "beanstalkd"
-		}
-		rows = append(rows, row)
+		l.Rows = append(l.Rows, row.rowOf(s))
 	}
-	return rows
+	l.Columns = serverColumns
+	return l
 }
 
 // wait calls what waits for other servers.

@@ -15,7 +15,8 @@ import (
 
 // A tubeView is the page of a tube.
 type tubeView struct {
-	tubeRow
+	admin.Tube
+	Link    string
 	State   string
 	States  []stateTab
 	Jobs    list
@@ -100,7 +101,7 @@ func tubePage(r *request) (*page, error) {
 	if r.FormValue("state") == "" {
 		p.View = withQuery(r.tubeLink(name, ""), "state", state, "cursor", r.FormValue("cursor")) // else the page would go from one state to another as jobs come and go
 	}
-	p.shape = append(p.shape, v.Charts.Still, fmt.Sprint(v.Unwatched(), v.Pause > 0, v.Recent != nil)) // tags, and what can be done
+	p.shape = append(p.shape, v.Charts.Still, fmt.Sprint(unwatched(&v.Tube), v.Pause > 0, v.Recent != nil)) // tags, and what can be done
 	return p, nil
 }
 
@@ -172,28 +173,13 @@ func (v *tubeView) Order() string {
 // tubeCharts draws what has happened in a tube.
 func tubeCharts(recent *admin.Recent) []chart {
 	from := duration(int64(len(recent.Ready)-1)*recent.Step) + " ago"
-	whole := func(values []uint64) []point {
-		points := make([]point, len(values))
-		for i, v := range values {
-			f := float64(v)
-			points[i] = &f
-		}
-		return points
-	}
-	float := func(values []float64) []point {
-		points := make([]point, len(values))
-		for i := range values {
-			points[i] = &values[i]
-		}
-		return points
-	}
 	return []chart{
-		newChart("flow", "Jobs a second", from, rate, chartLine{Name: "put", Class: "plain", points: float(recent.Put)}, chartLine{Name: "done", Class: "accent", points: float(recent.Deleted)}),
+		newChart("flow", "Jobs a second", from, rate, chartLine{Name: "put", Class: "plain", points: pointsOf(recent.Put)}, chartLine{Name: "done", Class: "accent", points: pointsOf(recent.Deleted)}),
 		newChart("jobs", "Jobs", from, roughly,
-			chartLine{Name: "ready", Class: "ready", points: whole(recent.Ready)}, chartLine{Name: "reserved", Class: "reserved", points: whole(recent.Reserved)},
-			chartLine{Name: "delayed", Class: "delayed", points: whole(recent.Delayed)}, chartLine{Name: "buried", Class: "buried", points: whole(recent.Buried)}),
+			chartLine{Name: "ready", Class: "ready", points: pointsOf(recent.Ready)}, chartLine{Name: "reserved", Class: "reserved", points: pointsOf(recent.Reserved)},
+			chartLine{Name: "delayed", Class: "delayed", points: pointsOf(recent.Delayed)}, chartLine{Name: "buried", Class: "buried", points: pointsOf(recent.Buried)}),
 		newChart("wait", "The next job has waited", from, func(v float64) string { return duration(int64(v)) },
-			chartLine{Name: "seconds", Class: "plain", points: whole(recent.OldestReady)}),
+			chartLine{Name: "seconds", Class: "plain", points: pointsOf(recent.OldestReady)}),
 	}
 }
 
