@@ -8,7 +8,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-var connectionLink = regexp.MustCompile(`<td class="l name"><a class="tube" href="/console/connection/(\d+)"`)
+var connectionLink = regexp.MustCompile(`<td class="l name"><a class="tube" title="\d+" href="/console/connection/(\d+)"`)
 
 // connectionsOf returns the ids of the connections that a page shows.
 func connectionsOf(page string) string {
