@@ -43,8 +43,12 @@ func (j *Journal) Check() error {
 	}
 	assert(j.live == live, "J1: live is %d, the jobs weigh %d", j.live, live)
 	assert(maps.Equal(j.jobsIn, jobsIn), "J2: jobs in segments are %v, not %v", j.jobsIn, jobsIn)
-	assert(j.space.held+j.space.unreserved == jobs, "J3: %d deletions are reserved, %d are not, of %d jobs", j.space.held, j.space.unreserved, jobs)
-	reserved := int64(j.space.held)*deletion + int64(j.space.standbys)*j.standby() + int64(j.space.states)*state
+	assert(j.space.deletions.want == jobs, "J3: %d deletions are to be reserved, of %d jobs", j.space.deletions.want, jobs)
+	reserved := int64(0)
+	for _, r := range j.space.all() {
+		assert(r.have >= 0 && r.have <= r.want, "J3: %d of %d reservations of %d bytes", r.have, r.want, r.size)
+		reserved += int64(r.have) * r.size
+	}
 	if len(j.inFlight.reserved) == 0 { // else it depends on the size of each
 		assert(st.Reserved == reserved, "J3: %d bytes are reserved, not %d", st.Reserved, reserved)
 	}

@@ -100,7 +100,7 @@ func (j *Journal) clean(now int64) (next int64) {
 	if j.cleaningDue() {
 		return now + cleanPause
 	}
-	j.health.cleaned(j.log) // there is nothing to do any more
+	j.health.ended(uncleaned) // there is nothing to do any more
 	return engine.Never
 }
 
@@ -125,7 +125,7 @@ func (j *Journal) copyJobs(oldest wal.Segment, budget int64) (n int64, err error
 	case unreadable(err):
 		j.damaged(oldest.Sequence, err)
 	case err != nil && !errors.Is(err, errInFlight):
-		j.health.notCleaned(j.log, err)
+		j.health.has(uncleaned, err)
 	}
 	return next.Offset - from.Offset, err
 }
@@ -159,12 +159,22 @@ func (j *Journal) copyJob(r wal.Record) error {
 
 // appendWithStandby appends a change, and may use the room that is set aside for
 // cleaning.
-func (j *Journal) appendWithStandby(c *engine.Change) (wal.Pos, error) {
-	at, err := j.append(c)
-	for err != nil && j.files.Err() == nil && j.unreserveStandby() {
+func (j *Journal) appendWithStandby(c *engine.Change) (at wal.Pos, err error) {
+	err = j.withStandby(func() error {
 		at, err = j.append(c)
-	}
+		return err
+	})
 	return at, err
+}
+
+// withStandby calls a function that needs room until there is enough, and gives up the
+// room that is set aside for cleaning meanwhile.
+func (j *Journal) withStandby(f func() error) error {
+	err := f()
+	for err != nil && j.files.Err() == nil && j.space.standbys.giveUp(j.files) {
+		err = f()
+	}
+	return err
 }
 
 // remove removes the oldest segment, which has no whole record of a live job. It
@@ -174,28 +184,24 @@ func (j *Journal) appendWithStandby(c *engine.Change) (wal.Pos, error) {
 func (j *Journal) remove(oldest wal.Segment, budget *int64) (bool, error) {
 	done, err := j.copyOtherRecords(oldest.Sequence, budget)
 	if err != nil {
-		j.health.notCleaned(j.log, err)
+		j.health.has(uncleaned, err)
 		return false, err
 	}
 	if !done {
 		return false, nil
 	}
 	if err := j.removeOldest(oldest); err != nil {
-		j.health.notCleaned(j.log, err)
+		j.health.has(uncleaned, err)
 		return false, err
 	}
-	j.health.cleaned(j.log)
+	j.health.ended(uncleaned)
 	return true, nil
 }
 
 // removeOldest removes the oldest segment with the room that is set aside for
 // cleaning.
 func (j *Journal) removeOldest(oldest wal.Segment) error {
-	err := j.files.RemoveOldest()
-	for err != nil && j.files.Err() == nil && j.unreserveStandby() {
-		err = j.files.RemoveOldest()
-	}
-	if err != nil {
+	if err := j.withStandby(j.files.RemoveOldest); err != nil {
 		return err
 	}
 	j.dirty = true

@@ -104,12 +104,13 @@ func (j *Journal) appendForeign(c *engine.Change) error {
 		c.Segment = before.Segment
 	}
 	if c.Kind == engine.JobDeleted && there {
-		j.unreserveDeletion()
+		j.space.deletions.want--
+		j.space.deletions.giveUp(j.files)
 	}
 	at, err := j.writeForeign(c)
 	if err != nil {
 		if c.Kind == engine.JobDeleted && there {
-			j.space.unreserved++
+			j.space.deletions.want++
 		}
 		return err
 	}
@@ -122,7 +123,8 @@ func (j *Journal) appendForeign(c *engine.Change) error {
 		if there {
 			j.live -= weight(&before)
 		} else {
-			j.reserveForDeletion()
+			j.space.deletions.want++
+			_ = j.space.deletions.fill(j.files) // without room it is retried later
 		}
 	case engine.JobDeleted:
 		if there {
@@ -136,17 +138,15 @@ func (j *Journal) appendForeign(c *engine.Change) error {
 
 // writeForeign writes the record of a fact. Only jobs need room that may not be there: a
 // full disk must not keep a deletion from the records before it.
-func (j *Journal) writeForeign(c *engine.Change) (wal.Pos, error) {
-	n := cost(c.Kind, len(c.Tube), len(c.Body))
-	at, err := j.write(c)
-	if c.Kind == engine.JobPut || c.Kind == engine.JobMoved {
-		if err != nil && j.files.Err() == nil {
-			j.refuse(err, n)
-		}
-		return at, err
-	}
-	for err != nil && j.files.Err() == nil && j.unreserveStandby() {
+func (j *Journal) writeForeign(c *engine.Change) (at wal.Pos, err error) {
+	write := func() error {
 		at, err = j.write(c)
+		return err
+	}
+	if c.Kind != engine.JobPut && c.Kind != engine.JobMoved {
+		err = j.withStandby(write)
+	} else if write() != nil && j.files.Err() == nil {
+		j.refuse(err, cost(c.Kind, len(c.Tube), len(c.Body)))
 	}
 	return at, err
 }

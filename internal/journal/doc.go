@@ -62,7 +62,7 @@
 //
 // J1. live is the sum of weight over all jobs. J2. jobsIn counts, for each segment, the
 // jobs whose whole record is there; none is in a removed segment. J3. For each job, room
-// for its deletion is reserved, except for space.unreserved of them; besides, only the
+// for its deletion is reserved, as far as there was room; besides, only the
 // standbys and states of space.go are reserved. J4. Each pause, and what was set for each
 // pattern, is in standing, with a segment that exists, and in its queue, which is in the
 // order of segments. J5. A job with facts in flight, and no other, is in inFlight, which

@@ -17,7 +17,7 @@ const healPause = int64(time.Second)
 // heal tries to recover from a failure, once a second.
 func (j *Journal) heal(now int64) (next int64) {
 	j.lostFile(j.failure())
-	j.health.failed(j.log, j.failure())
+	j.health.has(broken, j.failure())
 	if now < j.health.retry {
 		return j.health.retry
 	}
@@ -48,7 +48,7 @@ func (j *Journal) recover() error {
 	j.lastID = 0
 	j.applied.healed()
 	j.bytes = j.files.Stats().Bytes
-	j.health.healed(j.log)
+	j.health.ended(broken)
 	return nil
 }
 

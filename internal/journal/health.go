@@ -7,131 +7,96 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// health has what is wrong with a journal. It logs each kind of error once when it begins
-// and once when it ends, and keeps it in between.
+// A trouble is a kind of lasting error. The first is the worst.
+type trouble uint8
+
+const (
+	broken     trouble = iota // the log cannot be written
+	lost                      // records that were durable are lost, and not rewritten yet
+	full                      // the disk has no room for a record that was refused
+	stuck                     // room cannot be made, for another reason
+	uncleaned                 // the log cannot be cleaned or rewritten
+	unprepared                // files could not be made or removed in the background
+	troubles
+)
+
+// texts say what is wrong, and are logged when a trouble begins and when it ends.
+var texts = [troubles]struct{ is, begins, ends string }{
+	broken:     {"changes are refused", "the journal cannot be written: changes are refused until it can", "the journal is written again, and complete"},
+	lost:       {"the journal is damaged, and is being rewritten", "the journal is damaged: all jobs are in memory, and the whole journal is rewritten", "the whole journal was rewritten"},
+	full:       {"new jobs are refused", "the journal has no room: new jobs are refused until there is", "the journal has room again"},
+	stuck:      {"new jobs are refused", "the journal cannot make room: new jobs are refused until it can", "the journal has room again"},
+	uncleaned:  {"the journal cannot be cleaned", "the journal cannot be cleaned and will grow", "the journal is cleaned again"},
+	unprepared: {"files cannot be made or removed", "the journal cannot make, mark or remove files in the background; it tries again every second", "the journal's files are in order again"},
+}
+
+// health has what is wrong with a journal.
 type health struct {
-	full         error // why there is no room; nil if there is
-	refused      int64 // bytes; size of the largest record for which there was no room
-	broken       error // why the log cannot be written; nil if it can
-	missing      error // what is lost on the disk and not rewritten yet; nil if nothing
-	notCleanable error // why the log cannot be cleaned or rewritten; nil if it can
-	notMade      error // why files could not be made or removed in the background
-	retry        int64 // when to try to heal, on the engine's clock
+	log     *slog.Logger
+	errs    [troubles]error // nil: all is well
+	refused int64           // bytes; size of the largest record for which there was no room
+	retry   int64           // when to try to heal, on the engine's clock
 }
 
-// refusal says why changes, or new jobs, are refused; nil: they are not.
-func (h *health) refusal() error {
-	switch {
-	case h.broken != nil:
-		return fmt.Errorf("changes are refused: %w", h.broken)
-	case h.full != nil:
-		return fmt.Errorf("new jobs are refused: %w", h.full)
+// has notes an error.
+func (h *health) has(t trouble, err error) {
+	if h.errs[t] == nil {
+		h.log.Error(texts[t].begins, "err", err)
 	}
-	return nil
+	h.errs[t] = err
 }
 
-// worst returns the worst error, or nil if all is well.
+// ended notes that a trouble, if there was one, is over.
+func (h *health) ended(t trouble) {
+	if h.errs[t] != nil {
+		h.errs[t] = nil
+		h.log.Info(texts[t].ends)
+	}
+}
+
+// err returns the error of a trouble; nil if there is none.
+func (h *health) err(t trouble) error {
+	if h.errs[t] == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", texts[t].is, h.errs[t])
+}
+
+// worst returns the error of the worst trouble; nil if all is well.
 func (h *health) worst() error {
-	switch {
-	case h.broken != nil:
-		return h.refusal()
-	case h.missing != nil:
-		return fmt.Errorf("the journal is damaged, and is being rewritten: %w", h.missing)
-	case h.full != nil:
-		return h.refusal()
-	case h.notCleanable != nil:
-		return fmt.Errorf("the journal cannot be cleaned: %w", h.notCleanable)
-	case h.notMade != nil:
-		return fmt.Errorf("files cannot be made or removed: %w", h.notMade)
+	for t := range troubles {
+		if err := h.err(t); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // noRoom notes that there was no room for a record of n bytes.
-func (h *health) noRoom(log *slog.Logger, err error, n int64) {
-	before := h.full
-	h.full, h.refused = err, max(h.refused, n)
-	switch {
-	case before != nil && wal.NoRoom(before) == wal.NoRoom(err):
-	case wal.NoRoom(err):
-		log.Error("the journal has no room: new jobs are refused until there is", "err", err)
-	default:
-		log.Error("the journal cannot make room: new jobs are refused until it can", "err", err)
+func (h *health) noRoom(err error, n int64) {
+	is, was := full, stuck
+	if !wal.NoRoom(err) {
+		is, was = stuck, full
 	}
+	h.errs[was], h.refused = nil, max(h.refused, n)
+	h.has(is, err)
 }
 
 // room notes that there is room for the largest record that was refused. A put that finds
 // room is not enough: the error would come and go with each one.
-func (h *health) room(log *slog.Logger) {
-	if h.full != nil {
-		h.full, h.refused = nil, 0
-		log.Info("the journal has room again")
-	}
+func (h *health) room() {
+	h.ended(full)
+	h.ended(stuck)
+	h.refused = 0
 }
 
-func (h *health) failed(log *slog.Logger, err error) {
-	if h.broken == nil {
-		log.Error("the journal cannot be written: changes are refused until it can", "err", err)
-	}
-	h.broken = err
-}
-
-func (h *health) healed(log *slog.Logger) {
-	if h.broken != nil {
-		h.broken = nil
-		log.Info("the journal is written again, and complete")
-	}
-}
-
-func (h *health) notCleaned(log *slog.Logger, err error) {
-	if h.notCleanable == nil {
-		log.Error("the journal cannot be cleaned and will grow", "err", err)
-	}
-	h.notCleanable = err
-}
-
-func (h *health) cleaned(log *slog.Logger) {
-	if h.notCleanable != nil {
-		h.notCleanable = nil
-		log.Info("the journal is cleaned again")
-	}
-}
-
-// notPrepared notes that the background could not make or remove files. It ignores a
-// full disk: noRoom reports that when it matters.
-func (h *health) notPrepared(log *slog.Logger, err error) {
-	if wal.NoRoom(err) {
-		return
-	}
-	if h.notMade == nil {
-		log.Error("the journal cannot make, mark or remove files in the background; it tries again every second", "err", err)
-	}
-	h.notMade = err
-}
-
-func (h *health) prepared(log *slog.Logger) {
-	if h.notMade != nil {
-		h.notMade = nil
-		log.Info("the journal's files are in order again")
-	}
-}
-
-// damaged notes that records which were durable are lost.
-func (h *health) damaged(log *slog.Logger, err error) {
-	if h.missing == nil {
-		log.Error("the journal is damaged: all jobs are in memory, and the whole journal is rewritten", "err", err)
-	}
-	h.missing = err
-}
-
-func (h *health) rewritten(log *slog.Logger) {
-	h.missing, h.notCleanable = nil, nil
-	log.Info("the whole journal was rewritten")
-}
+// refusesJobs reports whether there was no room for a record, and still is not for the
+// largest.
+func (h *health) refusesJobs() bool { return h.errs[full] != nil || h.errs[stuck] != nil }
 
 // Refuses reports whether new jobs were refused, and there is no room yet for the
 // largest.
-func (j *Journal) Refuses() bool { return j.failure() != nil || j.health.full != nil }
+func (j *Journal) Refuses() bool { return j.failure() != nil || j.health.refusesJobs() }
 
-// IsFull reports whether they were refused because the disk has no room for them.
-func (j *Journal) IsFull() bool { return j.health.full != nil }
+// IsFull reports whether they were refused because room cannot be made for them.
+func (j *Journal) IsFull() bool { return j.health.refusesJobs() }

@@ -217,7 +217,7 @@ func TestStatesOnFullDisk(t *testing.T) {
 		n := 0
 		for ; do() == engine.OK; n++ {
 		}
-		if states := b.log.states(); n < states/4-1 || n > states {
+		if states := b.log.space.states.want; n < states/4-1 || n > states {
 			t.Errorf("round %d: %d changes of three were done, with room for %d states", round, n, states)
 		}
 		if o := b.tryPut(10); o != engine.OutOfMemory {
@@ -225,8 +225,8 @@ func TestStatesOnFullDisk(t *testing.T) {
 		}
 		b.disk.SetLimit(0)
 		b.rest()
-		if n := b.log.space.states; n != b.log.states() {
-			t.Errorf("round %d: %d states have room again, not %d", round, n, b.log.states())
+		if n := b.log.space.states.have; n != b.log.space.states.want {
+			t.Errorf("round %d: %d states have room again, not %d", round, n, b.log.space.states.want)
 		}
 		b.disk.SetLimit(1)
 		b.fill(10)

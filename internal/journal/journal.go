@@ -109,6 +109,12 @@ func New(opt Options) *Journal {
 	if j.log == nil {
 		j.log = slog.New(slog.DiscardHandler)
 	}
+	j.health.log = j.log
+	j.space = space{
+		deletions: reserve{size: deletion},
+		standbys:  reserve{size: j.segmentSize() * 15 / 16 &^ 7, want: standbys},
+		states:    reserve{size: state, want: int(j.segmentSize() / 16 / state)},
+	}
 	return j
 }
 
@@ -119,7 +125,7 @@ func (j *Journal) Flush() (durable bool, err error) {
 	}
 	j.dirty = false
 	if err := j.files.Flush(); err != nil {
-		j.health.failed(j.log, err)
+		j.health.has(broken, err)
 		return false, fmt.Errorf("journal: %w", err)
 	}
 	j.unsynced += max(j.unflushed, 1) // records that remove segments are not counted
@@ -170,19 +176,21 @@ func (j *Journal) Housekeep(now int64) (next int64) {
 // ended.
 func (j *Journal) prepare(now int64) (next int64) {
 	if !j.files.NeedsPrepare() {
-		j.health.prepared(j.log)
+		j.health.ended(unprepared)
 		return engine.Never
 	}
 	busy, err := j.preparing.ended()
 	switch {
 	case err != nil:
 		j.preparedAt = now
-		j.health.notPrepared(j.log, err)
+		if !wal.NoRoom(err) { // a full disk is reported when that matters
+			j.health.has(unprepared, err)
+		}
 	case !busy && j.preparedAt == 0: // it worked, though there is something to do again
-		j.health.prepared(j.log)
+		j.health.ended(unprepared)
 	}
 	retry := now + healPause // to see the result, sooner if that may be good news
-	if j.health.notMade != nil {
+	if j.health.errs[unprepared] != nil {
 		retry = now + cleanPause
 	}
 	switch {
@@ -209,7 +217,7 @@ func (j *Journal) syncLater(now int64) (next int64) {
 	busy, err := j.syncing.ended()
 	if err != nil {
 		if err := j.files.Flush(); err != nil { // nil if the log has healed meanwhile
-			j.health.failed(j.log, err)
+			j.health.has(broken, err)
 			return now
 		}
 	}
@@ -247,7 +255,7 @@ func (j *Journal) Stats() Stats {
 	st.Stats = j.files.Stats()
 	st.Live = j.live
 	st.Err = j.failure()
-	st.Refusal = cmp.Or(j.health.refusal(), st.Err)
+	st.Refusal = cmp.Or(j.health.err(broken), j.health.err(full), j.health.err(stuck), st.Err)
 	st.Health = cmp.Or(j.health.worst(), st.Err)
 	return st
 }

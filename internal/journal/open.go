@@ -40,7 +40,7 @@ func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, err
 	}
 	j.files = files
 	if err := j.read(&report); err != nil {
-		j.unreserveAll() // so that no preallocated segment stays
+		j.space.giveUpAll(j.files) // so that no preallocated segment stays
 		files.Close()
 		return report, fmt.Errorf("journal: %w", err)
 	}
@@ -65,7 +65,7 @@ func (j *Journal) read(report *Report) error {
 		j.jobsIn[c.Segment]++
 	}
 	j.bytes = j.files.Stats().Bytes
-	j.space.unreserved = jobs
+	j.space.deletions.want = jobs
 	theirs, err := j.binlogFiles(r.adoption, report.Records > 0)
 	if err != nil {
 		return err
@@ -75,8 +75,8 @@ func (j *Journal) read(report *Report) error {
 			return err
 		}
 	}
-	if err := j.reserveMissing(); err != nil {
-		j.health.noRoom(j.log, err, 0)
+	if err := j.space.fill(j.files); err != nil {
+		j.health.noRoom(err, 0)
 	}
 	if len(theirs) > 0 && r.adoption != record.AdoptionDone {
 		if report.Adopted, err = j.takeOver(); err != nil {

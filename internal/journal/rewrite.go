@@ -44,7 +44,7 @@ func (j *Journal) Rewrite() {
 // damaged begins to rewrite the whole journal, because records of a segment are lost
 // which were durable.
 func (j *Journal) damaged(segment uint64, err error) {
-	j.health.damaged(j.log, err)
+	j.health.has(lost, err)
 	if w := j.rewriting; w == nil || w.why == nil || segment >= w.first {
 		j.rewriting = &rewriting{why: err}
 	}
@@ -78,9 +78,9 @@ func (j *Journal) rewriteTurn(now int64) (next int64) {
 	}
 	err := j.rewriteSome(rewriteStep)
 	if err == nil || errors.Is(err, errInFlight) {
-		j.health.cleaned(j.log)
+		j.health.ended(uncleaned)
 	} else {
-		j.health.notCleaned(j.log, err)
+		j.health.has(uncleaned, err)
 	}
 	if err != nil {
 		w.retry = now + healPause
@@ -139,7 +139,8 @@ func (j *Journal) rewriteSome(budget int64) error {
 		return nil
 	}
 	j.rewriting = nil
-	j.health.rewritten(j.log)
+	j.health.errs[lost], j.health.errs[uncleaned] = nil, nil
+	j.log.Info(texts[lost].ends)
 	return nil
 }
 

@@ -285,7 +285,7 @@ func TestRewriteInSlices(t *testing.T) {
 		t.Fatal("nothing was noticed")
 	}
 	b.fsys.Set(faultfs.Fault{Op: faultfs.Create, Sticky: true, Err: syscall.ENOSPC})
-	for b.log.health.notCleanable == nil {
+	for b.log.health.errs[uncleaned] == nil {
 		b.turn(func() {})
 	}
 	b.wantHealth("is being rewritten")

@@ -136,7 +136,7 @@ func TestSize(t *testing.T) {
 	for name, work := range map[string]func(b *bench) func(){
 		"one old job and an endless cycle of delayed releases": func(b *bench) func() {
 			b.turn(func() { b.put(engine.Spec{Delay: 1 << 30}, 100) })
-			for range 300 {
+			for range 50 {
 				b.turn(func() { b.put(engine.Spec{}, 100) })
 			}
 			return func() {
@@ -292,9 +292,6 @@ func TestCleaningAfterLargePut(t *testing.T) {
 // Jobs whose records take much more than is counted do not keep cleaning busy
 // for ever, and neither do segments that hold little besides their overhead.
 func TestCleaningEnds(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long, and without -short it runs in any case")
-	}
 	for name, test := range map[string]struct{ segment, body int }{
 		"long records":  {segment, 0},
 		"tiny segments": {wal.MinSegmentSize, 160},
@@ -302,7 +299,7 @@ func TestCleaningEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, Options{SegmentSize: int64(test.segment)})
 			b.eng.Use(b.s, []byte("a"))
-			for n := range 20000 {
+			for n := range 4000 {
 				b.turn(func() {
 					id := b.put(engine.Spec{Pri: 1<<32 - 1, Delay: 1<<32 - 1, TTR: 1<<32 - 1}, test.body)
 					b.eng.KickJob(b.now, id)

@@ -28,31 +28,74 @@ func weight(c *engine.Change) int64 {
 	return wal.Cost(24 + len(c.Tube) + c.BodyLen)
 }
 
-// A full disk must not stop cleaning, which writes before it frees: otherwise a disk
-// that is full of deleted jobs would stay full. So the space of two segments is set
-// aside for cleaning alone. It needs one. The other makes up for what a restart loses:
-// the rest of the segment that was written last.
+// A full disk must not stop cleaning, which writes before it frees: a disk that is full of
+// deleted jobs would stay full. So the space of two segments, the standbys, is set aside
+// for cleaning alone. It needs one. The other makes up for what a restart loses: the rest
+// of the segment that was written last.
 const standbys = 2
 
-// standby returns how many bytes are reserved for one of them.
-func (j *Journal) standby() int64 {
-	return max(j.opt.SegmentSize, wal.MinSegmentSize) * 15 / 16 &^ 7
+// segmentSize returns the size of a segment, to which the standbys and states are related.
+// A sixteenth of it has room for new states of jobs, so that a worker can release or bury
+// its job while the disk is full. Beside the standbys that takes no further segment.
+func (j *Journal) segmentSize() int64 { return max(j.opt.SegmentSize, wal.MinSegmentSize) }
+
+// A reserve is a number of reservations of one size.
+type reserve struct {
+	size       int64
+	have, want int // have < want: there was no room
 }
 
-// states returns how many new states of jobs have room set aside, so that a worker can
-// release or bury its job while the disk is full. Beside the standbys that takes no
-// further segment.
-func (j *Journal) states() int {
-	return int(max(j.opt.SegmentSize, wal.MinSegmentSize) / 16 / state)
+// fill makes the missing reservations.
+func (r *reserve) fill(files *wal.Log) error {
+	for ; r.have < r.want; r.have++ {
+		if err := files.Reserve(r.size); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// space counts what is reserved beyond the turn.
+// giveUp gives up a reservation, if there is one.
+func (r *reserve) giveUp(files *wal.Log) bool {
+	if r.have == 0 {
+		return false
+	}
+	r.have--
+	files.Unreserve(r.size)
+	return true
+}
+
+// space is what is reserved beyond the turn.
 type space struct {
-	held       int   // reservations for deletions of jobs, whichever they are
-	unreserved int   // number of jobs without such a reservation: there was no room
-	standbys   int   // number of reserved standbys; should be the constant
-	states     int   // number of reservations for new states; should be Journal.states
-	retry      int64 // when to try to reserve what is missing, on the engine's clock
+	deletions reserve // one for each job
+	standbys  reserve // for cleaning
+	states    reserve // for new states of jobs
+	retry     int64   // when to try to reserve what is missing, on the engine's clock
+}
+
+func (s *space) all() [3]*reserve { return [...]*reserve{&s.deletions, &s.standbys, &s.states} }
+
+// fill makes all missing reservations.
+func (s *space) fill(files *wal.Log) error {
+	for _, r := range s.all() {
+		if err := r.fill(files); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lacks reports whether reservations are missing.
+func (s *space) lacks() bool {
+	return s.deletions.have < s.deletions.want || s.standbys.have < s.standbys.want || s.states.have < s.states.want
+}
+
+// giveUpAll gives up all reservations.
+func (s *space) giveUpAll(files *wal.Log) {
+	for _, r := range s.all() {
+		for r.giveUp(files) {
+		}
+	}
 }
 
 // Admit is for engine.Options.Admit: it reserves the room that Append will need,
@@ -64,15 +107,18 @@ func (j *Journal) Admit(kind engine.ChangeKind, tube string, body int) engine.Ou
 	case kind == engine.NoChange:
 		return engine.OK
 	case kind == engine.JobDeleted:
-		return j.admitDeletion()
+		if err := j.reserveDeletion(); err != nil {
+			return j.refuse(err, deletion)
+		}
+		return engine.OK
 	}
 	n := cost(kind, len(tube), body)
-	err := j.reserveMissing()
+	err := j.space.fill(j.files)
 	if err == nil {
 		err = j.reserve(kind, n)
 	}
 	if kind == engine.JobState || kind == engine.TubePaused || kind == engine.PolicySet {
-		for err != nil && j.unreserveState() {
+		for err != nil && j.space.states.giveUp(j.files) {
 			err = j.files.Reserve(n)
 		}
 	}
@@ -85,7 +131,7 @@ func (j *Journal) Admit(kind engine.ChangeKind, tube string, body int) engine.Ou
 // refuse notes why there is no room for a record of n bytes, and returns the outcome: a
 // full disk and a failing one are answered differently.
 func (j *Journal) refuse(err error, n int64) engine.Outcome {
-	j.health.noRoom(j.log, err, n)
+	j.health.noRoom(err, n)
 	if wal.NoRoom(err) {
 		return engine.OutOfMemory
 	}
@@ -102,98 +148,44 @@ func (j *Journal) reserve(kind engine.ChangeKind, n int64) error {
 			j.files.Unreserve(n)
 			return err
 		}
-		j.space.held++
+		j.space.deletions.want++
+		j.space.deletions.have++
 	}
 	return nil
-}
-
-// admitDeletion admits a deletion.
-func (j *Journal) admitDeletion() engine.Outcome {
-	if err := j.reserveDeletion(); err != nil {
-		return j.refuse(err, deletion)
-	}
-	return engine.OK
-}
-
-// reserveForDeletion makes the reservation for the deletion of a job that nobody has
-// admitted.
-func (j *Journal) reserveForDeletion() {
-	if j.files.Reserve(deletion) != nil {
-		j.space.unreserved++
-		return
-	}
-	j.space.held++
-}
-
-// unreserveDeletion gives up the reservation for a deletion, which is about to be
-// written.
-func (j *Journal) unreserveDeletion() {
-	if j.space.held == 0 {
-		j.space.unreserved--
-		return
-	}
-	j.space.held--
-	j.files.Unreserve(deletion)
 }
 
 // reserveDeletion uses one of the reservations for deletions. If there is none it makes
 // one.
 func (j *Journal) reserveDeletion() error {
-	if j.space.held > 0 {
-		j.space.held--
-		return nil
+	d := &j.space.deletions
+	if d.have > 0 {
+		d.have--
+	} else if err := j.files.Reserve(deletion); err != nil {
+		return err
 	}
-	err := j.files.Reserve(deletion)
-	if err == nil {
-		j.space.unreserved--
-	}
-	return err
-}
-
-// reserveMissing makes the reservations, for deletions, standbys and states, for which
-// there was no room before.
-func (j *Journal) reserveMissing() error {
-	for j.space.unreserved > 0 {
-		if err := j.files.Reserve(deletion); err != nil {
-			return err
-		}
-		j.space.unreserved--
-		j.space.held++
-	}
-	for j.space.standbys < standbys {
-		if err := j.files.Reserve(j.standby()); err != nil {
-			return err
-		}
-		j.space.standbys++
-	}
-	for j.space.states < j.states() {
-		if err := j.files.Reserve(state); err != nil {
-			return err
-		}
-		j.space.states++
-	}
+	d.want--
 	return nil
 }
 
 // retryReserve makes missing reservations even if no command needs one, and finds out
 // whether there is room again for what was refused.
 func (j *Journal) retryReserve(now int64) (next int64) {
-	if j.space.unreserved == 0 && j.space.standbys == standbys && j.space.states == j.states() && j.health.full == nil {
+	if !j.space.lacks() && !j.health.refusesJobs() {
 		return engine.Never
 	}
 	if now < j.space.retry {
 		return j.space.retry
 	}
 	j.files.RetryRoom()
-	err := j.reserveMissing()
+	err := j.space.fill(j.files)
 	if err == nil {
 		err = j.tryRoom(j.health.refused)
 	}
 	if err == nil {
-		j.health.room(j.log)
+		j.health.room()
 		return engine.Never
 	}
-	j.health.noRoom(j.log, err, 0)
+	j.health.noRoom(err, 0)
 	j.space.retry = now + healPause
 	return j.space.retry
 }
@@ -212,33 +204,4 @@ func (j *Journal) tryRoom(n int64) error {
 	}
 	j.files.Unreserve(n)
 	return nil
-}
-
-// unreserveAll gives up all that is reserved.
-func (j *Journal) unreserveAll() {
-	for j.unreserveStandby() || j.unreserveState() {
-	}
-	for ; j.space.held > 0; j.space.held-- {
-		j.files.Unreserve(deletion)
-	}
-}
-
-// unreserveStandby frees the space of a standby, if one is reserved.
-func (j *Journal) unreserveStandby() bool {
-	if j.space.standbys == 0 {
-		return false
-	}
-	j.space.standbys--
-	j.files.Unreserve(j.standby())
-	return true
-}
-
-// unreserveState frees the room for a new state, if one is reserved.
-func (j *Journal) unreserveState() bool {
-	if j.space.states == 0 {
-		return false
-	}
-	j.space.states--
-	j.files.Unreserve(state)
-	return true
 }
