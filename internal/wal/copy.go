@@ -174,25 +174,24 @@ func endOf(from vfs.File, f *found) (at int64, end []byte, err error) {
 		return 0, nil, err
 	}
 	seed, closed := f.seed(), false
-	at = headerSize
 	w := window{file: from, path: f.path, size: size}
-	for more := true; more && !closed; {
-		buf, reason, err := w.records(at, w.size, defaultBlockSize)
-		if shorter, e := from.Size(); errors.Is(err, io.ErrUnexpectedEOF) && e == nil && shorter < w.size {
-			w.size = shorter // it was cut to its records, because it is full
-			continue
+	for at = headerSize; !closed; {
+		rec, reason, err := w.record(seed, at)
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			if shorter, e := from.Size(); e == nil && shorter < w.size {
+				w.size = shorter // it was cut to its records, because it is full
+				continue
+			}
 		}
 		if err != nil {
 			return 0, nil, err
 		}
-		valid := int64(0)
-		for valid < int64(len(buf)) && !closed && check(buf[valid:], seed, at+valid) == "" {
-			n, internal := recordLength(buf[valid:])
-			closed = internal && payloadOf(buf[valid:])[0] == kindClosing
-			valid += Cost(n)
+		if reason != "" {
+			break
 		}
-		more = reason == "" && valid == int64(len(buf)) && at+valid < w.size
-		at += valid
+		internal := internalOf(rec)
+		closed = internal != nil && internal[0] == kindClosing
+		at += int64(len(rec))
 	}
 	end = make([]byte, 0, endSize)
 	if !closed {

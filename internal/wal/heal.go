@@ -84,7 +84,7 @@ func (l *Log) reclaim() error {
 	case !errors.Is(err, vfs.ErrHeld):
 		return fmt.Errorf("wal: %w: %w", l.err, err)
 	}
-	return l.pool.removeAll()
+	return l.pool.removeExcept(0)
 }
 
 // giveUp gives up the segment that failed and notes the records that it held.

@@ -45,14 +45,7 @@ func (p *pool) list(segments []*segment) {
 	p.prepared.Store(len(segments) > 0 && segments[0].filled)
 }
 
-// add makes a preallocated segment.
-func (p *pool) add() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.addLocked()
-}
-
-// grow makes as many segments as are needed for so much room, or none.
+// grow makes as many segments as are needed for so much room, one at least, or none.
 func (p *pool) grow(room int64) error {
 	if room > p.usable() { // do not fill a disk to see that it has no room
 		if free, err := p.fs.Free(p.dir); err == nil && free < room {
@@ -180,9 +173,6 @@ func (p *pool) remove(s *segment) error {
 	s.closeFile()
 	return removeFile(p.fs, s.name)
 }
-
-// removeAll removes all preallocated segments.
-func (p *pool) removeAll() error { return p.removeExcept(0) }
 
 // removeExcept removes preallocated segments, the newest ones first, as long as the
 // others have so much room. It closes the others.

@@ -102,7 +102,7 @@ func TestPreallocatedWithHoles(t *testing.T) {
 // sync of the zeros. That is no error: the seal has made all of it durable.
 func TestSealedWhileItsZerosAreSynced(t *testing.T) {
 	l := mustOpen(t, memfs.New(), Options{SegmentSize: 4096, LogID: 7})
-	must(t, l.pool.add())
+	must(t, l.pool.grow(1))
 	s := l.pool.preallocated[0]
 	for range 2 * l.pool.size / Cost(100) { // more than one segment of them
 		_, err := l.Append(make([]byte, 100))

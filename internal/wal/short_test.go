@@ -71,7 +71,7 @@ func TestCutShort(t *testing.T) {
 			segment: 2,
 			before: func(t *testing.T, l *Log, _ *faultfs.FS) {
 				appendAll(t, l, "a record")
-				must(t, l.pool.add())
+				must(t, l.pool.grow(1))
 			},
 			after: func(t *testing.T, l *Log, _ *faultfs.FS) {
 				if err := l.Prepare(); !errors.Is(err, fs.ErrNotExist) {

@@ -101,7 +101,7 @@ func (l *Log) take(bytes int64, segments int) ([]*segment, error) {
 				return taken, nil
 			}
 		}
-		if err := l.pool.add(); err != nil {
+		if err := l.pool.grow(1); err != nil {
 			return nil, err
 		}
 	}
@@ -127,7 +127,7 @@ func (l *Log) poolIsLow() bool {
 func (l *Log) Prepare() error {
 	err := l.pool.doChores()
 	for l.poolIsLow() {
-		if e := l.pool.add(); e != nil {
+		if e := l.pool.grow(1); e != nil {
 			return errors.Join(err, e)
 		}
 	}
