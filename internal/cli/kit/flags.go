@@ -33,8 +33,10 @@ func FlagError(cmd *cobra.Command, err error) error {
 			cause = errors.New("want true or false")
 		case "uint32":
 			cause = fmt.Errorf("want a number from 0 to %d", uint32(math.MaxUint32))
-		case "int", "uint64":
+		case "int":
 			cause = errors.New("want a number")
+		case "uint", "uint64":
+			cause = errors.New("want a number from 0 on")
 		}
 		return UsageError("bad value %q for %s: %w", e.GetValue(), spelling(e.GetFlag()), cause)
 	}

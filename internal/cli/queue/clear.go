@@ -31,24 +31,23 @@ func peekState(ctx context.Context, c *client.Conn, tube string, state client.St
 // progress is seen, and no answer takes long.
 const sweepBatch = 100_000
 
-// clearState deletes the jobs of a state of a tube and returns how many. progress is
-// called with how many so far; slow where the server cannot do it by itself.
-func clearState(ctx context.Context, c *client.Conn, tube string, state client.State, progress func(int), slow func()) (n int, err error) {
+// clearState deletes the jobs of a state of a tube, and reports how many; slow is called where the
+// server cannot do it by itself.
+func clearState(ctx context.Context, c *client.Conn, tube string, state client.State, report func(int), slow func()) error {
 	for {
 		if err := ctx.Err(); err != nil {
-			return n, err
+			return err
 		}
 		// Not interrupted, so that it is known how many there were.
-		done, err := c.FlushTube(context.WithoutCancel(ctx), client.Selection{Tube: tube, State: state, Limit: sweepBatch})
+		n, err := c.FlushTube(context.WithoutCancel(ctx), client.Selection{Tube: tube, State: state, Limit: sweepBatch})
 		if errors.Is(err, client.ErrUnknownCommand) {
 			slow()
-			return deleteState(ctx, c, tube, state, progress)
+			return deleteState(ctx, c, tube, state, report)
 		}
-		n += done
-		if err != nil || done < sweepBatch {
-			return n, ignoreNotFound(err)
+		report(n)
+		if err != nil || n < sweepBatch {
+			return ignoreNotFound(err)
 		}
-		progress(n)
 	}
 }
 
@@ -63,21 +62,17 @@ func ignoreNotFound(err error) error {
 
 // deleteState is clearState on any server: it deletes one job after the other. A job
 // that a worker takes meanwhile is left to it.
-func deleteState(ctx context.Context, c *client.Conn, tube string, state client.State, progress func(int)) (n int, err error) {
+func deleteState(ctx context.Context, c *client.Conn, tube string, state client.State, report func(int)) error {
 	for {
 		j, err := peekState(ctx, c, tube, state)
-		if errors.Is(err, client.ErrNotFound) {
-			return n, nil
-		}
 		if err != nil {
-			return n, err
+			return ignoreNotFound(err)
 		}
 		switch err := c.Delete(ctx, j.ID); {
 		case err == nil:
-			n++
-			progress(n)
+			report(1)
 		case !errors.Is(err, client.ErrNotFound):
-			return n, err
+			return err
 		}
 	}
 }
@@ -97,20 +92,14 @@ func newClear() *cobra.Command {
 	var tubes tubeOption
 	var yes bool
 	cmd := newCommand("clear", "[TUBE...]", "delete the jobs of tubes", func(ctx context.Context, s *session, args []string) error {
-		wanted, err := states.needed()
+		if err := states.check(); err != nil {
+			return err
+		}
+		names, err := s.connectTubes(ctx, tubes.all(args))
 		if err != nil {
 			return err
 		}
-		names, err := tubes.needed(args)
-		if err != nil {
-			return err
-		}
-		c, names, err := s.dialTubes(ctx, names)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		return s.clear(ctx, c, names, wanted, yes)
+		return s.clear(ctx, names, states.given, yes)
 	})
 	cmd.Long = clearLong
 	cmd.Example = "  beanpole clear mail --state buried\n  beanpole clear 'test.*' --state ready,delayed,buried --yes"
@@ -121,11 +110,11 @@ func newClear() *cobra.Command {
 }
 
 // clear deletes the jobs of tubes that are in some states.
-func (s *session) clear(ctx context.Context, c *client.Conn, tubes []string, states []client.State, yes bool) error {
+func (s *session) clear(ctx context.Context, tubes []string, states []client.State, yes bool) error {
 	counts := make([]uint64, len(states))
 	there := uint64(0)
 	for _, tube := range tubes {
-		st, err := c.StatsTube(ctx, tube)
+		st, err := s.conn.StatsTube(ctx, tube)
 		if err != nil {
 			return err
 		}
@@ -139,22 +128,15 @@ func (s *session) clear(ctx context.Context, c *client.Conn, tubes []string, sta
 			return err
 		}
 	}
-	b := kit.NewBar(s.Err, "jobs")
-	defer b.End()
 	slow := sync.OnceFunc(func() { s.Note("the server has no flush-tube: each job is looked at and deleted by itself") })
-	total := 0
-	for _, tube := range tubes {
+	return s.sweep(tubes, there, "deleted", func(tube string, report func(int)) error {
 		for _, state := range states {
-			n, err := clearState(ctx, c, tube, state, func(n int) { b.Show(uint64(total+n), there, total+n) }, slow)
-			total += n
-			if err != nil {
-				b.End()
-				return fmt.Errorf("after %s: %w", countJobs(uint64(total), ""), err)
+			if err := clearState(ctx, s.conn, tube, state, report, slow); err != nil {
+				return err
 			}
 		}
-	}
-	b.End()
-	return s.did("deleted", total)
+		return nil
+	})
 }
 
 // tubesInWords names the first of some tubes.

@@ -40,17 +40,13 @@ func newExport() *cobra.Command {
 				return err
 			}
 		}
-		var c *client.Conn
-		if sc.tube != "" {
-			c, err = s.dialTube(ctx, sc.tube)
-		} else {
-			c, err = s.dial(ctx)
+		if err = s.connect(ctx); err == nil && sc.tube != "" {
+			_, err = s.conn.StatsTube(ctx, sc.tube)
 		}
 		if err != nil {
 			return err
 		}
-		defer c.Close()
-		return s.export(ctx, c, &sc)
+		return s.export(ctx, s.conn, &sc)
 	})
 	cmd.Long = exportLong
 	cmd.Example = "  beanpole export mail >mail.ndjson\n  beanpole export >all.ndjson"

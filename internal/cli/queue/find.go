@@ -24,15 +24,12 @@ The conditions:
 Bodies that are packed (gzip, zlib, base64, PHP, MessagePack) are looked into opened.`
 
 func newFind() *cobra.Command {
-	var limit int
+	var limit uint
 	cmd, _ := newAdminCommand("find", "QUERY...", "find jobs in all tubes", findLong, func(ctx context.Context, s *session, a *admin.Client, args []string) error {
-		if limit < 0 {
-			return kit.UsageError("--limit is not negative; 0 is no limit")
-		}
-		return s.find(ctx, a, strings.Join(args, " "), limit)
+		return s.find(ctx, a, strings.Join(args, " "), int(limit))
 	})
 	cmd.Example = "  beanpole find user.id:17 state:buried\n  beanpole find 'tries>=3 \"connection refused\"' tube:mail-* --json | jq -r .body"
-	cmd.Flags().IntVarP(&limit, "limit", "n", 100, "list `N` jobs and no more; 0: all")
+	cmd.Flags().UintVarP(&limit, "limit", "n", 100, "list `N` jobs and no more; 0: all")
 	return cmd
 }
 

@@ -30,7 +30,6 @@ is killed says nothing: clear what it has put, and start over.`
 // An importer puts the jobs of a file.
 type importer struct {
 	*session
-	conn *client.Conn
 	tube string // for all jobs; empty: each into its own
 	from int    // the first line
 	size int64  // of the file; 0: unknown
@@ -41,13 +40,10 @@ type importer struct {
 }
 
 func newImport() *cobra.Command {
-	var im importer
+	im := importer{from: 1}
 	cmd := newCommand("import", "[FILE]", "put the jobs of an export", func(ctx context.Context, s *session, args []string) error {
-		switch err := client.CheckTube(cmp.Or(im.tube, defaultTube)); {
-		case err != nil:
+		if err := client.CheckTube(cmp.Or(im.tube, defaultTube)); err != nil {
 			return err
-		case im.from < 1:
-			return kit.UsageError("--from must be 1 or more: the first line is 1")
 		}
 		if len(args) > 0 {
 			f, err := os.Open(args[0])
@@ -63,19 +59,17 @@ func newImport() *cobra.Command {
 		} else {
 			s.noteTerminal()
 		}
-		c, err := s.dial(ctx)
-		if err != nil {
+		if err := s.connect(ctx); err != nil {
 			return err
 		}
-		defer c.Close()
-		im.session, im.conn = s, c
-		return s.noteDuplicates(ctx, c, func() error { return im.run(ctx) })
+		im.session = s
+		return s.noteDuplicates(ctx, s.conn, func() error { return im.run(ctx) })
 	})
 	cmd.Long = importLong
 	cmd.Example = "  beanpole import all.ndjson\n  beanpole import --tube retry <mail.ndjson"
 	f := cmd.Flags()
 	f.StringVarP(&im.tube, "tube", "t", "", "put all jobs into this `TUBE` (each into its own)")
-	f.IntVar(&im.from, "from", 1, "begin with this `LINE` of the input")
+	f.Func("from", "begin with this `LINE` of the input (1)", kit.IntoCount(&im.from, "the line"))
 	return cmd
 }
 
@@ -99,7 +93,7 @@ func (im *importer) run(ctx context.Context) error {
 	}
 	b := kit.NewBar(im.Err, "jobs")
 	// A batch is not interrupted: that would leave it unknown which of its jobs were put.
-	err := im.putAll(context.WithoutCancel(ctx), im.conn, next, func(ids []uint64, batch []line) error {
+	err := im.putAll(context.WithoutCancel(ctx), next, func(ids []uint64, batch []line) error {
 		im.count(ids, batch)
 		b.Show(uint64(lines.offset), uint64(im.size), im.put)
 		return nil

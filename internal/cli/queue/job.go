@@ -121,18 +121,16 @@ func parseIDs(args []string) ([]uint64, error) {
 	return ids, nil
 }
 
-// eachID runs f for each of the ids, as eachOf does, with a connection.
-func (s *session) eachID(ctx context.Context, args []string, done string, f func(*client.Conn, uint64) error) error {
+// eachID connects, and runs f for each of the ids, as eachOf does.
+func (s *session) eachID(ctx context.Context, args []string, done string, f func(uint64) error) error {
 	ids, err := parseIDs(args)
+	if err == nil {
+		err = s.connect(ctx)
+	}
 	if err != nil {
 		return err
 	}
-	c, err := s.dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return s.eachOf(ctx, ids, done, func(id uint64) error { return f(c, id) })
+	return s.eachOf(ctx, ids, done, f)
 }
 
 // eachOf runs f for each of the ids and goes on when a job is not there; that is said at

@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -32,17 +31,25 @@ func newPeek() *cobra.Command {
 		case err != nil:
 			return err
 		case len(ids) > 0:
-			return s.eachID(ctx, ids, "", func(c *client.Conn, id uint64) error {
-				j, err := c.Peek(ctx, id)
+			return s.eachID(ctx, ids, "", func(id uint64) error {
+				j, err := s.conn.Peek(ctx, id)
 				if err != nil {
 					return err
 				}
-				return s.printPeeked(ctx, c, j)
+				return s.printPeeked(ctx, j)
 			})
 		case len(names) == 0:
 			names = []string{defaultTube}
 		}
-		return s.peekTubes(ctx, names)
+		if names, err = s.connectTubes(ctx, names); err != nil {
+			return err
+		}
+		for _, tube := range names {
+			if err := s.peekNext(ctx, tube); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	cmd.Example = "  beanpole peek mail\n  beanpole peek 17 --json"
 	cmd.Long = peekLong
@@ -50,34 +57,19 @@ func newPeek() *cobra.Command {
 	return cmd
 }
 
-// peekTubes shows the first jobs of tubes.
-func (s *session) peekTubes(ctx context.Context, names []string) error {
-	c, names, err := s.dialTubes(ctx, names)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	for _, tube := range names {
-		if err := s.peekNext(ctx, c, tube); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // peekNext shows the first job of each state of a tube.
-func (s *session) peekNext(ctx context.Context, c *client.Conn, tube string) error {
-	if _, err := c.StatsTube(ctx, tube); err != nil { // use would make it
+func (s *session) peekNext(ctx context.Context, tube string) error {
+	if _, err := s.conn.StatsTube(ctx, tube); err != nil { // use would make it
 		return err
 	}
 	found := false
 	for _, state := range idleStates {
-		j, err := peekState(ctx, c, tube, state)
+		j, err := peekState(ctx, s.conn, tube, state)
 		if errors.Is(err, client.ErrNotFound) {
 			continue
 		}
 		if err == nil {
-			err = s.printPeeked(ctx, c, j)
+			err = s.printPeeked(ctx, j)
 		}
 		if err != nil {
 			return err
@@ -91,8 +83,8 @@ func (s *session) peekNext(ctx context.Context, c *client.Conn, tube string) err
 }
 
 // printPeeked prints a job with what the server knows of it.
-func (s *session) printPeeked(ctx context.Context, c *client.Conn, j client.PeekedJob) error {
-	job, err := known(ctx, c, j)
+func (s *session) printPeeked(ctx context.Context, j client.PeekedJob) error {
+	job, err := known(ctx, s.conn, j)
 	if err != nil {
 		return err
 	}
@@ -101,9 +93,7 @@ func (s *session) printPeeked(ctx context.Context, c *client.Conn, j client.Peek
 
 func newDelete() *cobra.Command {
 	cmd := newCommand("delete", "ID...", "delete jobs that no worker holds", func(ctx context.Context, s *session, args []string) error {
-		return s.eachID(ctx, args, "deleted", func(c *client.Conn, id uint64) error {
-			return whyNot(ctx, c, id, c.Delete(ctx, id))
-		})
+		return s.eachID(ctx, args, "deleted", func(id uint64) error { return whyNot(ctx, s.conn, id, s.conn.Delete(ctx, id)) })
 	})
 	cmd.Example = "  beanpole delete 17 23"
 	return cmd
@@ -124,117 +114,80 @@ func whyNot(ctx context.Context, c *client.Conn, id uint64, err error) error {
 	return kit.Nothing("job %d is %s", id, st.State)
 }
 
-// hold takes a job that nobody holds, and does something with it.
-func hold(ctx context.Context, c *client.Conn, id uint64, do func(context.Context, *client.Job, *client.JobStats) error) error {
-	j, err := c.ReserveJob(ctx, id)
-	if err != nil {
-		return whyNot(ctx, c, id, err)
-	}
-	st, err := j.Stats(ctx)
-	if err != nil {
-		return err
-	}
-	return do(ctx, j, st)
-}
-
-// forceOptions are what a command does with jobs that a worker holds, if it is told to.
-type forceOptions struct {
-	yes   bool
-	admin kit.AdminPages
-}
-
 const forceLong = `With --force it also takes the jobs from workers that hold them. To those it is as if the
 time to run were over: they are not told, and their delete or release is answered
 NOT_FOUND.
 
 ` + kit.AdminNeeds
 
-func (f *forceOptions) define(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.yes, "force", false, "take the jobs from workers that hold them")
-	f.admin.Need(cmd.Flags(), "with --force: ")
-}
-
-// apply does something with jobs, whoever holds them.
-func (f *forceOptions) apply(ctx context.Context, s *session, args []string, done string, do func(a *admin.Client, job admin.OfJob) error) error {
-	ids, err := parseIDs(args)
-	if err != nil {
-		return err
-	}
-	a, err := f.admin.Client(&s.Server)
-	if err != nil {
-		return err
-	}
-	return s.eachOf(ctx, ids, done, func(id uint64) error { return do(a, admin.OfJob{Job: id}) })
+// newTake returns a command that takes jobs that nobody holds, and does something with them, which
+// done says. With --force it is for the jobs that workers hold, through the admin pages. A
+// priority of nil is that of the job.
+func newTake(name, done, short string, do func(context.Context, *client.Job, client.Priority) error,
+	byForce func(ctx context.Context, a *admin.Client, job admin.OfJob, pri *uint32) error) *cobra.Command {
+	var force bool
+	var pages kit.AdminPages
+	var pri uint32
+	var given *uint32 // the priority
+	var cmd *cobra.Command
+	cmd = newCommand(name, "ID...", short, func(ctx context.Context, s *session, args []string) error {
+		if cmd.Flags().Changed("pri") {
+			given = &pri
+		}
+		if force {
+			ids, err := parseIDs(args)
+			if err != nil {
+				return err
+			}
+			a, err := pages.Client(&s.Server)
+			if err != nil {
+				return err
+			}
+			return s.eachOf(ctx, ids, done, func(id uint64) error { return byForce(ctx, a, admin.OfJob{Job: id}, given) })
+		}
+		return s.eachID(ctx, args, done, func(id uint64) error {
+			j, err := s.conn.ReserveJob(ctx, id)
+			if err != nil {
+				return whyNot(ctx, s.conn, id, err)
+			}
+			if given != nil {
+				return do(ctx, j, client.PriorityOf(pri))
+			}
+			st, err := j.Stats(ctx)
+			if err != nil {
+				return err
+			}
+			return do(ctx, j, client.PriorityOf(st.Priority))
+		})
+	})
+	cmd.Flags().Uint32VarP(&pri, "pri", "p", 0, "with this new priority `N` (that of the job)")
+	cmd.Flags().BoolVar(&force, "force", false, "take the jobs from workers that hold them")
+	pages.Need(cmd.Flags(), "with --force: ")
+	return cmd
 }
 
 func newBury() *cobra.Command {
-	var pri priority
-	var force forceOptions
-	cmd := newCommand("bury", "ID...", "bury jobs", func(ctx context.Context, s *session, args []string) error {
-		if force.yes {
-			return force.apply(ctx, s, args, "buried", func(a *admin.Client, job admin.OfJob) error {
-				return a.BuryJob(ctx, &admin.BuryJob{OfJob: job, Priority: pri.given()})
-			})
-		}
-		return s.eachID(ctx, args, "buried", func(c *client.Conn, id uint64) error {
-			return hold(ctx, c, id, func(ctx context.Context, j *client.Job, st *client.JobStats) error { return j.Bury(ctx, pri.or(st)) })
-		})
+	cmd := newTake("bury", "buried", "bury jobs", func(ctx context.Context, j *client.Job, pri client.Priority) error {
+		return j.Bury(ctx, pri)
+	}, func(ctx context.Context, a *admin.Client, job admin.OfJob, pri *uint32) error {
+		return a.BuryJob(ctx, &admin.BuryJob{OfJob: job, Priority: pri})
 	})
 	cmd.Long = "Bury jobs that no worker holds.\n\n" + forceLong
 	cmd.Example = "  beanpole bury 17\n  beanpole bury 17 --force"
-	pri.define(cmd)
-	force.define(cmd)
 	return cmd
 }
 
 func newRelease() *cobra.Command {
-	var pri priority
 	var delay time.Duration
-	var force forceOptions
-	cmd := newCommand("release", "ID...", "make jobs ready, or delay them", func(ctx context.Context, s *session, args []string) error {
-		if force.yes {
-			return force.apply(ctx, s, args, "released", func(a *admin.Client, job admin.OfJob) error {
-				return a.ReleaseJob(ctx, &admin.ReleaseJob{OfJob: job, Priority: pri.given(), Delay: wholeSeconds(delay)})
-			})
-		}
-		return s.eachID(ctx, args, "released", func(c *client.Conn, id uint64) error {
-			return hold(ctx, c, id, func(ctx context.Context, j *client.Job, st *client.JobStats) error {
-				return j.Release(ctx, pri.or(st), delay)
-			})
-		})
+	cmd := newTake("release", "released", "make jobs ready, or delay them", func(ctx context.Context, j *client.Job, pri client.Priority) error {
+		return j.Release(ctx, pri, delay)
+	}, func(ctx context.Context, a *admin.Client, job admin.OfJob, pri *uint32) error {
+		return a.ReleaseJob(ctx, &admin.ReleaseJob{OfJob: job, Priority: pri, Delay: wholeSeconds(delay)})
 	})
 	cmd.Long = "Make jobs ready that no worker holds, or delay them.\n\n" + forceLong
 	cmd.Example = "  beanpole release 17 --delay 10m\n  beanpole release 17 --force"
-	pri.define(cmd)
 	kit.DurationVar(cmd.Flags(), &delay, "delay", "d", 0, 0, "ready after this `TIME`, such as 10m")
-	force.define(cmd)
 	return cmd
-}
-
-// A priority is one that may be given; else the job keeps its own.
-type priority struct {
-	cmd *cobra.Command
-	pri uint32
-}
-
-func (p *priority) define(cmd *cobra.Command) {
-	p.cmd = cmd
-	cmd.Flags().Uint32VarP(&p.pri, "pri", "p", 0, "with this new priority `N` (that of the job)")
-}
-
-func (p *priority) or(st *client.JobStats) client.Priority {
-	if p.cmd.Flags().Changed("pri") {
-		return client.PriorityOf(p.pri)
-	}
-	return client.PriorityOf(st.Priority)
-}
-
-// given returns the priority, or nil if none was given.
-func (p *priority) given() *uint32 {
-	if p.cmd.Flags().Changed("pri") {
-		return &p.pri
-	}
-	return nil
 }
 
 const kickLong = `Make jobs ready: those with the IDs, or of each TUBE up to --count, buried ones if there
@@ -244,86 +197,64 @@ each; the delayed ones are looked at and kicked one by one.` + idOrTube
 func newKick() *cobra.Command {
 	var tubes tubeOption
 	var states stateOption
-	var count int
+	count := 1
 	cmd := newCommand("kick", "[ID|TUBE...]", "make buried or delayed jobs ready", func(ctx context.Context, s *session, args []string) error {
 		ids, names, err := tubes.orIDs(args)
 		switch {
 		case err != nil:
 			return err
-		case count < 1:
-			return kit.UsageError("--count must be 1 or more")
-		case len(ids) > 0 && len(states.names) > 0:
+		case len(ids) > 0 && states.given != nil:
 			return kit.UsageError("--state is for tubes: a job with an id is in the state that it is in")
 		case len(ids) > 0:
-			return s.eachID(ctx, ids, "kicked", func(c *client.Conn, id uint64) error {
-				return whyNot(ctx, c, id, c.KickJob(ctx, id))
-			})
+			return s.eachID(ctx, ids, "kicked", func(id uint64) error { return whyNot(ctx, s.conn, id, s.conn.KickJob(ctx, id)) })
 		case len(names) == 0:
 			return kit.UsageError("kick what? Give IDs of jobs, or a tube")
 		}
-		wanted, err := states.states()
-		if err != nil {
+		if names, err = s.connectTubes(ctx, names); err != nil {
 			return err
 		}
-		return s.kickTubes(ctx, names, wanted, count)
+		return s.sweep(names, 0, "kicked", func(tube string, report func(int)) error {
+			return s.kickTube(ctx, tube, states.given, count, report)
+		})
 	})
 	cmd.Long = kickLong
 	cmd.Example = "  beanpole kick 17 18\n  beanpole kick mail --count 1000\n  beanpole kick 'mail.*' --state delayed"
 	tubes.define(cmd, "kick jobs of these")
 	states.define(cmd, []client.State{client.StateBuried, client.StateDelayed}, "kick the jobs in these")
-	cmd.Flags().IntVarP(&count, "count", "n", 1, "at most `N` jobs of a tube")
+	cmd.Flags().FuncP("count", "n", "at most `N` jobs of a tube (1)", kit.IntoCount(&count, "how many"))
 	return cmd
 }
 
-// kickTubes kicks so many jobs of each tube, and of each of the states if there are any.
-func (s *session) kickTubes(ctx context.Context, names []string, states []client.State, count int) error {
-	c, names, err := s.dialTubes(ctx, names)
+// kickTube kicks so many jobs of a tube, of each of the states if there are any.
+func (s *session) kickTube(ctx context.Context, tube string, states []client.State, count int, report func(int)) error {
+	st, err := s.conn.StatsTube(ctx, tube) // use would make it
+	if err == nil {
+		err = s.conn.Use(ctx, tube)
+	}
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	total := 0
-	for _, tube := range names {
-		st, err := c.StatsTube(ctx, tube) // use would make it
-		if err == nil {
-			err = c.Use(ctx, tube)
-		}
-		if err != nil {
-			return err
-		}
-		n := 0
-		switch {
-		case len(states) == 0:
-			n, err = c.Kick(ctx, count)
-		case slices.Contains(states, client.StateBuried) && st.JobsBuried > 0:
-			n, err = c.Kick(ctx, int(min(uint64(count), st.JobsBuried))) // no delayed ones are kicked while there are buried ones
-		}
-		total += n
-		if err == nil && slices.Contains(states, client.StateDelayed) {
-			n, err = kickDelayed(ctx, c, count)
-			total += n
-		}
-		if err != nil {
-			return fmt.Errorf("after %s: %w", countJobs(uint64(total), ""), err)
-		}
+	n := 0
+	switch {
+	case states == nil:
+		n, err = s.conn.Kick(ctx, count)
+	case slices.Contains(states, client.StateBuried) && st.JobsBuried > 0:
+		n, err = s.conn.Kick(ctx, int(min(uint64(count), st.JobsBuried))) // no delayed ones are kicked while there are buried ones
 	}
-	return s.did("kicked", total)
-}
-
-// kickDelayed kicks the delayed jobs of the tube that is used, whose delays end next, whether there
-// are buried ones or not.
-func kickDelayed(ctx context.Context, c *client.Conn, count int) (n int, err error) {
-	for n < count {
-		j, err := c.PeekDelayed(ctx)
-		if err != nil {
-			return n, ignoreNotFound(err)
+	report(n)
+	if !slices.Contains(states, client.StateDelayed) {
+		return err
+	}
+	for n := 0; n < count && err == nil; {
+		var j client.PeekedJob
+		if j, err = s.conn.PeekDelayed(ctx); err != nil {
+			return ignoreNotFound(err)
 		}
-		switch err := c.KickJob(ctx, j.ID); {
-		case err == nil:
+		if err = s.conn.KickJob(ctx, j.ID); err == nil {
+			report(1)
 			n++
-		case !errors.Is(err, client.ErrNotFound): // else it is ready by now
-			return n, err
 		}
+		err = ignoreNotFound(err) // it is ready by now
 	}
-	return n, nil
+	return err
 }

@@ -24,52 +24,43 @@ No job is changed on the server.
 
 func newJobs() *cobra.Command {
 	var states stateOption
-	var limit int
+	var limit uint
 	var sc scan
 	var tube tubeOption
 	cmd := newCommand("jobs", "[TUBE]", "list the jobs of a tube", func(ctx context.Context, s *session, args []string) error {
-		if limit < 0 {
-			return kit.UsageError("--limit is not negative; 0 is no limit")
-		}
-		if err := sc.check(); err != nil {
-			return err
-		}
-		wanted, err := states.states()
+		err := sc.check()
 		if err != nil {
 			return err
 		}
-		if wanted == nil {
-			wanted = allStates
+		if sc.states = states.given; sc.states == nil {
+			sc.states = allStates
 		}
-		sc.states = wanted
 		if sc.tube, err = tube.one(args); err != nil {
 			return err
 		}
-		c, err := s.dialTube(ctx, sc.tube)
-		if err != nil {
+		if _, err := s.connectTube(ctx, sc.tube); err != nil {
 			return err
 		}
-		defer c.Close()
-		return s.listJobs(ctx, c, &sc, limit)
+		return s.listJobs(ctx, &sc, int(limit))
 	})
 	cmd.Long = jobsLong
 	cmd.Example = "  beanpole jobs mail --state buried\n  beanpole jobs mail --limit 0 --json | jq -r .body"
 	tube.defineOne(cmd, "the")
 	states.define(cmd, allStates, "only those in these")
-	cmd.Flags().IntVarP(&limit, "limit", "n", 100, "list `N` jobs and no more; 0: all")
+	cmd.Flags().UintVarP(&limit, "limit", "n", 100, "list `N` jobs and no more; 0: all")
 	sc.define(cmd)
 	return cmd
 }
 
 // listJobs prints the jobs that a scan finds.
-func (s *session) listJobs(ctx context.Context, c *client.Conn, sc *scan, limit int) error {
+func (s *session) listJobs(ctx context.Context, sc *scan, limit int) error {
 	next := uint64(0) // the id of the first that is not listed
 	if limit > 0 {
 		sc.first = limit + 1
 	}
 	list := jobList{session: s, ofOne: true}
-	err := s.scan(ctx, c, sc, func(jobs []found) error {
-		jobs, err := withBodies(ctx, c, jobs)
+	err := s.scan(ctx, s.conn, sc, func(jobs []found) error {
+		jobs, err := withBodies(ctx, s.conn, jobs)
 		for i := 0; i < len(jobs) && err == nil; i++ {
 			if limit > 0 && list.n == limit {
 				next = jobs[i].ID

@@ -58,11 +58,9 @@ func newMirror() *cobra.Command {
 		if err := sc.check(); err != nil {
 			return err
 		}
-		from, err := s.dial(ctx)
-		if err != nil {
+		if err := s.connect(ctx); err != nil {
 			return err
 		}
-		defer from.Close()
 		options, err := s.Server.Options()
 		if err != nil {
 			return err
@@ -76,7 +74,7 @@ func newMirror() *cobra.Command {
 			return err
 		}
 		defer to.Close()
-		m := &mirror{session: s, from: from, to: to, scan: sc, copies: make(map[uint64]jobCopy)}
+		m := &mirror{session: s, from: s.conn, to: to, scan: sc, copies: make(map[uint64]jobCopy)}
 		return s.noteDuplicates(ctx, to, func() error { return m.run(ctx, opt.follow, opt.every) })
 	})
 	cmd.Long = mirrorLong

@@ -35,14 +35,10 @@ func (o *tubeOption) defineOne(cmd *cobra.Command, usage string) {
 	cmd.ValidArgsFunction = completeTubes
 }
 
-// needed returns the names and patterns that were given, of which there must be some.
-func (o *tubeOption) needed(args []string) ([]string, error) {
-	names := slices.Concat(args, o.given)
-	if len(names) == 0 {
-		return nil, kit.UsageError("which tube? Name it as an argument, or with --tube")
-	}
-	return names, nil
-}
+var errNoTube = kit.UsageError("which tube? Name it as an argument, or with --tube")
+
+// all returns the names and patterns that were given.
+func (o *tubeOption) all(args []string) []string { return slices.Concat(args, o.given) }
 
 // orIDs tells the ids of jobs among arguments, which are digits only, from names of tubes.
 // There are ids or names, or neither.
@@ -63,74 +59,44 @@ func (o *tubeOption) orIDs(args []string) (ids, names []string, err error) {
 
 // one returns the one tube that was given.
 func (o *tubeOption) one(args []string) (string, error) {
-	names, err := o.needed(args)
-	switch {
-	case err != nil:
-		return "", err
+	switch names := o.all(args); {
+	case len(names) == 0:
+		return "", errNoTube
 	case len(names) > 1:
 		return "", kit.UsageError("one tube only: %s and %s were given", names[0], names[1])
 	case isPattern(names[0]):
 		return "", kit.UsageError("one tube only: no pattern such as %s", names[0])
+	default:
+		return names[0], nil
 	}
-	return names[0], nil
 }
 
 func isPattern(name string) bool { return strings.ContainsAny(name, "*?") }
 
-// fitting returns those of some tubes that fit a pattern.
-func fitting(pattern string, tubes []string) (fit []string) {
-	re := regexp.MustCompile("^" + strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(pattern)) + "$")
-	for _, tube := range tubes {
-		if re.MatchString(tube) {
-			fit = append(fit, tube)
-		}
-	}
-	return fit
-}
-
-// dialTubes connects, and returns the names of the tubes that names and patterns stand for
-// on that server; see expand.
-func (s *session) dialTubes(ctx context.Context, names []string) (*client.Conn, []string, error) {
-	c, err := s.dial(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	if names, err = expand(ctx, c, names); err != nil {
-		c.Close()
-		return nil, nil, err
-	}
-	return c, names, nil
+// pattern returns what the names match that a pattern stands for.
+func pattern(name string) *regexp.Regexp {
+	return regexp.MustCompile("^" + strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(name)) + "$")
 }
 
 // expand returns the names of the tubes that names and patterns stand for, each once. A
 // pattern that fits none is an error, as a name is of which there is no tube.
-func expand(ctx context.Context, c *client.Conn, names []string) ([]string, error) {
-	var all, tubes []string
-	seen := make(map[string]bool)
-	add := func(tube string) {
-		if !seen[tube] {
-			seen[tube], tubes = true, append(tubes, tube)
-		}
-	}
+func expand(ctx context.Context, c *client.Conn, names []string) (tubes []string, err error) {
+	var all []string
 	for _, name := range names {
-		if !isPattern(name) {
-			add(name)
-			continue
-		}
-		if all == nil {
-			var err error
-			if all, err = c.ListTubes(ctx); err != nil {
-				return nil, err
+		fit := []string{name}
+		if isPattern(name) {
+			if all == nil {
+				if all, err = c.ListTubes(ctx); err != nil {
+					return nil, err
+				}
+				slices.Sort(all)
 			}
-			slices.Sort(all)
+			fits := pattern(name).MatchString
+			if fit = slices.DeleteFunc(slices.Clone(all), func(tube string) bool { return !fits(tube) }); len(fit) == 0 {
+				return nil, kit.Nothing("no tube fits %s", name)
+			}
 		}
-		fit := fitting(name, all)
-		if len(fit) == 0 {
-			return nil, kit.Nothing("no tube fits %s", name)
-		}
-		for _, tube := range fit {
-			add(tube)
-		}
+		tubes = append(tubes, slices.DeleteFunc(fit, func(tube string) bool { return slices.Contains(tubes, tube) })...)
 	}
 	return tubes, nil
 }

@@ -7,7 +7,7 @@ import (
 
 func TestPatterns(t *testing.T) {
 	all := []string{"a", "mail", "mail.in", "mail/x", "m$(1)"}
-	for pattern, want := range map[string][]string{
+	for name, want := range map[string][]string{
 		"mail":   {"mail"},
 		"mail*":  {"mail", "mail.in", "mail/x"},
 		"mail.*": {"mail.in"},
@@ -16,9 +16,10 @@ func TestPatterns(t *testing.T) {
 		"*":      all,
 		"x*":     nil,
 	} {
-		got := fitting(pattern, all)
+		fits := pattern(name).MatchString
+		got := slices.DeleteFunc(slices.Clone(all), func(tube string) bool { return !fits(tube) })
 		if !slices.Equal(got, want) {
-			t.Errorf("%s fits %q, want %q", pattern, got, want)
+			t.Errorf("%s fits %q, want %q", name, got, want)
 		}
 	}
 }

@@ -24,103 +24,96 @@ are there. Either survives a restart.`
 
 func newPause() *cobra.Command {
 	var d time.Duration
-	var tubes tubeOption
 	var yes bool
-	var pages kit.AdminPages
-	cmd := newCommand("pause", "[TUBE...]", "pause tubes: their jobs cannot be reserved for a while", func(ctx context.Context, s *session, args []string) error {
+	cmd := newPauses("pause", "pause tubes: their jobs cannot be reserved for a while", "pause these", func() (time.Duration, bool, error) {
 		if d <= 0 {
-			return kit.UsageError("--for must be more than 0 ('beanpole resume' ends a pause)")
+			return d, yes, kit.UsageError("--for must be more than 0 ('beanpole resume' ends a pause)")
 		}
-		given, err := tubes.needed(args)
-		if err != nil {
-			return err
-		}
-		yes = yes || !slices.ContainsFunc(given, isPattern)
-		if given, err = s.pausePatterns(ctx, &pages, given, d, yes); err != nil || len(given) == 0 {
-			return err
-		}
-		return s.pauseAll(ctx, given, d, yes)
+		return d, yes, nil
 	})
 	cmd.Long = pauseLong
 	cmd.Example = "  beanpole pause mail --for 10m\n  beanpole pause 'mail.*' --yes\n  beanpole pause '*' --admin :11380"
-	tubes.define(cmd, "pause these")
-	pages.Define(cmd.Flags(), "", pausePages)
 	kit.DurationVar(cmd.Flags(), &d, "for", "f", 0, time.Hour, "for this `TIME`")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd
 }
 
 func newResume() *cobra.Command {
-	var tubes tubeOption
-	var pages kit.AdminPages
-	cmd := newCommand("resume", "[TUBE...]", "end the pause of tubes", func(ctx context.Context, s *session, args []string) error {
-		given, err := tubes.needed(args)
-		if err != nil {
-			return err
-		}
-		names, err := s.pausePatterns(ctx, &pages, given, 0, true)
-		if err != nil {
-			return err
-		}
-		if err = s.pauseAll(ctx, given, 0, true); len(names) < len(given) && isNotFound(err) {
-			return nil // no tube fits the patterns at the moment
-		}
-		return err
-	})
+	cmd := newPauses("resume", "end the pause of tubes", "end the pauses of these", func() (time.Duration, bool, error) { return 0, true, nil })
 	cmd.Example = "  beanpole resume mail\n  beanpole resume 'test.*'"
-	tubes.define(cmd, "end the pauses of these")
-	pages.Define(cmd.Flags(), "", pausePages)
 	return cmd
 }
 
-const pausePages = "pause patterns themselves, or end that, through the admin\npages of a beanpole at `ADDR`"
-
-// pausePatterns lets the policies of patterns pause their tubes, or not any more if d is 0, if the admin pages are
-// known. It returns the names that are left, and all that was given if they are not known.
-func (s *session) pausePatterns(ctx context.Context, pages *kit.AdminPages, given []string, d time.Duration, yes bool) (rest []string, err error) {
-	if pages.Addr == "" || !slices.ContainsFunc(given, isPattern) {
-		return given, nil
-	}
-	a, err := pages.Client(&s.Server)
-	if err != nil {
-		return nil, err
-	}
-	for _, pattern := range given {
-		in := admin.SetPolicy{OfPolicy: admin.OfPolicy{Pattern: pattern}, Unset: []string{"paused"}}
-		switch {
-		case !isPattern(pattern):
-			rest = append(rest, pattern)
-			continue
-		case d > 0:
-			in.Unset, in.Set = nil, map[string]string{"paused": d.String()}
-			if !yes {
-				if err := kit.Confirm(s.In, s.Err, fmt.Sprintf("pause all tubes that fit %s, also those that come later, for %s?", pattern, d)); err != nil {
-					return nil, err
+// newPauses returns a command that pauses tubes for as long as options says, or ends their pauses if
+// that is 0. yes is not to ask.
+func newPauses(name, short, these string, options func() (d time.Duration, yes bool, err error)) *cobra.Command {
+	var tubes tubeOption
+	var pages kit.AdminPages
+	cmd := newCommand(name, "[TUBE...]", short, func(ctx context.Context, s *session, args []string) error {
+		d, yes, err := options()
+		if err != nil {
+			return err
+		}
+		names := tubes.all(args)
+		yes = yes || !slices.ContainsFunc(names, isPattern)
+		byPolicy := pages.Addr != "" && slices.ContainsFunc(names, isPattern)
+		if byPolicy {
+			if err := s.pausePatterns(ctx, &pages, names, d, yes); err != nil {
+				return err
+			}
+			if d > 0 {
+				if names = slices.DeleteFunc(names, isPattern); len(names) == 0 {
+					return nil
 				}
 			}
 		}
-		if err := s.setPolicy(ctx, a, &in); err != nil {
-			return nil, err
+		if names, err = s.connectTubes(ctx, names); byPolicy && isNotFound(err) {
+			return nil // no tube fits the patterns at the moment
 		}
-	}
-	return rest, nil
+		if err == nil && !yes && len(names) > 1 {
+			err = kit.Confirm(s.In, s.Err, fmt.Sprintf("pause %s, for %s?", tubesInWords(names), d))
+		}
+		if err != nil {
+			return err
+		}
+		return s.pauseAll(ctx, names, d)
+	})
+	tubes.define(cmd, these)
+	pages.Define(cmd.Flags(), "", "pause patterns themselves, or end that, through the admin\npages of a beanpole at `ADDR`")
+	return cmd
 }
 
-// pauseAll pauses tubes, or ends their pauses if d is 0, where that changes something.
-func (s *session) pauseAll(ctx context.Context, given []string, d time.Duration, yes bool) error {
-	c, names, err := s.dialTubes(ctx, given)
+// pausePatterns lets the policies of patterns pause their tubes, or not any more if d is 0.
+func (s *session) pausePatterns(ctx context.Context, pages *kit.AdminPages, names []string, d time.Duration, yes bool) error {
+	a, err := pages.Client(&s.Server)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	if !yes && len(names) > 1 {
-		if err := kit.Confirm(s.In, s.Err, fmt.Sprintf("pause %s, for %s?", tubesInWords(names), d)); err != nil {
+	for _, pattern := range names {
+		if !isPattern(pattern) {
+			continue
+		}
+		in := admin.SetPolicy{OfPolicy: admin.OfPolicy{Pattern: pattern}, Unset: []string{"paused"}}
+		if d > 0 {
+			in.Unset, in.Set = nil, map[string]string{"paused": d.String()}
+		}
+		if !yes {
+			if err := kit.Confirm(s.In, s.Err, fmt.Sprintf("pause all tubes that fit %s, also those that come later, for %s?", pattern, d)); err != nil {
+				return err
+			}
+		}
+		if err := s.setPolicy(ctx, a, &in); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// pauseAll pauses tubes, or ends their pauses if d is 0, where that changes something.
+func (s *session) pauseAll(ctx context.Context, names []string, d time.Duration) error {
 	var changed, longer, still []string
 	for _, name := range names {
-		st, err := c.StatsTube(ctx, name)
+		st, err := s.conn.StatsTube(ctx, name)
 		switch {
 		case errors.Is(err, client.ErrUnauthorized): // it may manage the tube all the same
 		case err != nil:
@@ -131,10 +124,10 @@ func (s *session) pauseAll(ctx context.Context, given []string, d time.Duration,
 		case d == 0 && st.PauseLeft == 0:
 			continue
 		}
-		if err := c.PauseTube(ctx, name, d); err != nil {
+		if err := s.conn.PauseTube(ctx, name, d); err != nil {
 			return err
 		}
-		if st, err = c.StatsTube(ctx, name); err == nil && d == 0 && st.PauseLeft > 0 {
+		if st, err = s.conn.StatsTube(ctx, name); err == nil && d == 0 && st.PauseLeft > 0 {
 			still = append(still, name)
 			continue
 		}

@@ -14,12 +14,10 @@ import (
 func newPing() *cobra.Command {
 	cmd := newCommand("ping", "", "check that a server answers", func(ctx context.Context, s *session, _ []string) error {
 		start := time.Now()
-		c, err := s.dial(ctx)
-		if err != nil {
-			return err
+		err := s.connect(ctx)
+		if err == nil {
+			err = s.conn.Ping(ctx)
 		}
-		defer c.Close()
-		err = c.Ping(ctx)
 		if errors.Is(err, client.ErrUnauthorized) && s.Server.GivenToken() == "" {
 			err = nil // it is there, and wants to know who asks
 		}

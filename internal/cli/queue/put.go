@@ -42,11 +42,9 @@ func newPut() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		c, err := s.dial(ctx)
-		if err != nil {
+		if err := s.connect(ctx); err != nil {
 			return err
 		}
-		defer c.Close()
 		if len(args) == 0 {
 			s.noteTerminal()
 		}
@@ -61,7 +59,7 @@ func newPut() *cobra.Command {
 		b := kit.NewBar(shown, "jobs")
 		defer b.End()
 		put := 0
-		return s.putAll(ctx, c, jobs, func(ids []uint64, _ []line) error {
+		return s.putAll(ctx, jobs, func(ids []uint64, _ []line) error {
 			for _, id := range ids {
 				if id == 0 {
 					continue
@@ -219,7 +217,7 @@ const putBatch = 500
 
 // putAll puts the jobs. It calls each with every batch, and the ids of the jobs of it that
 // were put: all, unless there is an error, which is that of the first that was not.
-func (s *session) putAll(ctx context.Context, c *client.Conn, next jobSource, each func(ids []uint64, batch []line) error) error {
+func (s *session) putAll(ctx context.Context, next jobSource, each func(ids []uint64, batch []line) error) error {
 	for {
 		var batch []line
 		var end error
@@ -233,13 +231,13 @@ func (s *session) putAll(ctx context.Context, c *client.Conn, next jobSource, ea
 		for i := range batch {
 			jobs[i] = batch[i].Job
 		}
-		ids, err := putJobs(ctx, c, jobs)
+		ids, err := putJobs(ctx, s.conn, jobs)
 		if err := each(ids, batch); err != nil {
 			return err
 		}
 		switch {
 		case err != nil:
-			return s.notPut(ctx, c, batch, err)
+			return s.notPut(ctx, batch, err)
 		case errors.Is(end, io.EOF):
 			return nil
 		case end != nil:
@@ -249,7 +247,7 @@ func (s *session) putAll(ctx context.Context, c *client.Conn, next jobSource, ea
 }
 
 // notPut says which job of a batch could not be put, and why.
-func (s *session) notPut(ctx context.Context, c *client.Conn, batch []line, err error) error {
+func (s *session) notPut(ctx context.Context, batch []line, err error) error {
 	e, ok := errors.AsType[*client.BatchError](err)
 	if !ok {
 		return err
@@ -265,7 +263,7 @@ func (s *session) notPut(ctx context.Context, c *client.Conn, batch []line, err 
 	}
 	err = e.Errs[first]
 	if errors.Is(err, client.ErrJobTooBig) {
-		err = tooBig(ctx, c, len(batch[first].Bytes()), err)
+		err = tooBig(ctx, s.conn, len(batch[first].Bytes()), err)
 	}
 	if batch[first].number == 0 {
 		return err
@@ -280,17 +278,13 @@ func (s *session) notPut(ctx context.Context, c *client.Conn, batch []line, err 
 // tooBig says how large a body may be.
 func tooBig(ctx context.Context, c *client.Conn, size int, err error) error {
 	st, statsErr := c.Stats(ctx)
-	if statsErr != nil {
+	switch {
+	case statsErr != nil:
 		return err
-	}
-	return bodyTooBig(int64(size), st.MaxJobSize)
-}
-
-func bodyTooBig(size, most int64) error {
-	if size <= most {
+	case int64(size) <= st.MaxJobSize:
 		return fmt.Errorf("the body has %d bytes, which a limit of the server does not allow, however few jobs there are (JOB_TOO_BIG; max-memory, or bytes of a [[limit]])", size)
 	}
-	return fmt.Errorf("the body has %d bytes, and the server takes %d (its option -z)", size, most)
+	return fmt.Errorf("the body has %d bytes, and the server takes %d (its option -z)", size, st.MaxJobSize)
 }
 
 func (s *session) printID(id uint64) error {

@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,23 +27,19 @@ func newReserve() *cobra.Command {
 		switch {
 		case opt.remove && opt.bury, opt.remove && opt.giveIt, opt.bury && opt.giveIt:
 			return kit.UsageError("--delete, --bury and --release exclude each other")
-		case opt.count < 1:
-			return kit.UsageError("--count must be 1 or more")
 		case opt.delay != 0 && !opt.giveIt:
 			return kit.UsageError("--delay is of --release, which is not given")
 		case !opt.remove && !opt.bury && !opt.giveIt:
 			return kit.UsageError("--delete, --bury or --release is needed: what is to become of the job; 'beanpole peek TUBE' shows it")
 		}
-		c, err := s.dial(ctx)
-		if err != nil {
+		if err := s.connect(ctx); err != nil {
 			return err
 		}
-		defer c.Close()
-		if _, err := watchOnly(ctx, c, slices.Concat(args, opt.tubes.given)); err != nil {
+		if _, err := watchOnly(ctx, s.conn, opt.tubes.all(args)); err != nil {
 			return err
 		}
 		for n := range opt.count {
-			j, err := reserveWithin(ctx, c, opt.timeout)
+			j, err := reserveWithin(ctx, s.conn, opt.timeout)
 			if errors.Is(err, client.ErrTimedOut) && n > 0 {
 				return nil // some is what there was
 			}
@@ -80,7 +75,8 @@ func newReserve() *cobra.Command {
 	f := cmd.Flags()
 	opt.tubes.define(cmd, "from these")
 	kit.DurationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait no longer than this `TIME` for a job; 0: not at all\n(until there is one)")
-	f.IntVarP(&opt.count, "count", "n", 1, "take `N` jobs, one after the other")
+	opt.count = 1
+	f.FuncP("count", "n", "take `N` jobs, one after the other (1)", kit.IntoCount(&opt.count, "how many"))
 	f.BoolVar(&opt.remove, "delete", false, "delete the job when it is printed")
 	f.BoolVar(&opt.bury, "bury", false, "bury it")
 	f.BoolVar(&opt.giveIt, "release", false, "release it")

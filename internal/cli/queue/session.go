@@ -18,24 +18,35 @@ import (
 // A session is what a command works with.
 type session struct {
 	kit.Session
-	printed bool // a job was, so the next comes below a blank line
+	conn    *client.Conn // to the server, from connect until the command ends
+	printed bool         // a job was, so the next comes below a blank line
 }
 
-// dial connects to the server.
-func (s *session) dial(ctx context.Context) (*client.Conn, error) { return s.Server.Dial(ctx) }
+// connect connects to the server.
+func (s *session) connect(ctx context.Context) (err error) {
+	s.conn, err = s.Server.Dial(ctx)
+	return err
+}
 
-// dialTube connects to the server and looks whether it has a tube: many commands would
-// make one that is not there.
-func (s *session) dialTube(ctx context.Context, tube string) (*client.Conn, error) {
-	c, err := s.dial(ctx)
-	if err != nil {
+// connectTube connects to the server and looks at a tube, which must be there: many commands
+// would make it.
+func (s *session) connectTube(ctx context.Context, tube string) (*client.TubeStats, error) {
+	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := c.StatsTube(ctx, tube); err != nil {
-		c.Close()
+	return s.conn.StatsTube(ctx, tube)
+}
+
+// connectTubes connects, and returns the names of the tubes that names and patterns stand for
+// on that server; see expand.
+func (s *session) connectTubes(ctx context.Context, names []string) ([]string, error) {
+	if len(names) == 0 {
+		return nil, errNoTube
+	}
+	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}
-	return c, nil
+	return expand(ctx, s.conn, names)
 }
 
 // A runner is what a command does.
@@ -66,6 +77,9 @@ func newAdminCommand(name, args, short, long string, run func(ctx context.Contex
 func (s *session) command(name, args, short string, run runner) *cobra.Command {
 	return s.Command(name, args, short, func(ctx context.Context, args []string) error {
 		err := run(ctx, s, args)
+		if s.conn != nil {
+			defer s.conn.Close()
+		}
 		if full := s.whatIsFull(ctx, err); full != "" {
 			explained := s.Server.Explain(ctx, err)
 			return kit.WithCode(kit.ExitCode(explained), fmt.Errorf("%w%s", explained, full))
@@ -83,6 +97,26 @@ func (s *session) did(what string, n int) error {
 	return err
 }
 
+// sweep does something with the jobs of tubes, there of them, and then says with how many. do
+// reports how many it has done it with since it has reported before.
+func (s *session) sweep(tubes []string, there uint64, what string, do func(tube string, report func(n int)) error) error {
+	b := kit.NewBar(s.Err, "jobs")
+	defer b.End()
+	total := 0
+	for _, tube := range tubes {
+		err := do(tube, func(n int) {
+			total += n
+			b.Show(uint64(total), there, total)
+		})
+		if err != nil {
+			b.End()
+			return fmt.Errorf("after %s: %w", countJobs(uint64(total), ""), err)
+		}
+	}
+	b.End()
+	return s.did(what, total)
+}
+
 // noteTerminal tells a person why nothing happens while standard input is read.
 func (s *session) noteTerminal() {
 	if term.IsTerminal(os.Stdin.Fd()) {
@@ -96,15 +130,10 @@ func isNotFound(err error) bool {
 
 // whatIsFull says after OUT_OF_MEMORY what has no room, as far as stats tells.
 func (s *session) whatIsFull(ctx context.Context, e error) string {
-	if !errors.Is(e, client.ErrOutOfMemory) || ctx.Err() != nil {
+	if !errors.Is(e, client.ErrOutOfMemory) || ctx.Err() != nil || s.conn == nil {
 		return ""
 	}
-	c, err := s.dial(ctx)
-	if err != nil {
-		return ""
-	}
-	defer c.Close()
-	st, err := c.Stats(ctx)
+	st, err := s.conn.Stats(ctx)
 	if err != nil {
 		return ""
 	}

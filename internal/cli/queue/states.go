@@ -20,46 +20,40 @@ var idleStates = []client.State{client.StateReady, client.StateDelayed, client.S
 // A stateOption is the option --state of a command: the states of the jobs that it is
 // about.
 type stateOption struct {
+	given []client.State // each once
 	of    []client.State // those that can be given
-	names []string
 }
 
 // define adds the option to a command. explained says what is done with these jobs.
 func (o *stateOption) define(cmd *cobra.Command, of []client.State, explained string) {
 	o.of = of
-	cmd.Flags().StringSliceVar(&o.names, "state", nil, explained+" `STATES`: "+joinStates(of, ", ", ", ")+",\nwith commas between them")
+	cmd.Flags().Func("state", explained+" `STATES`: "+joinStates(of, ", ", ", ")+",\nwith commas between them", o.add)
 	cmd.RegisterFlagCompletionFunc("state", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		names := make([]string, len(of))
-		for i, s := range of {
-			names[i] = string(s)
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
+		return strings.Split(joinStates(of, ",", ","), ","), cobra.ShellCompDirectiveNoFileComp
 	})
 }
 
-// states returns the states that were given, each once.
-func (o *stateOption) states() ([]client.State, error) {
-	var states []client.State
-	for _, name := range o.names {
+func (o *stateOption) add(names string) error {
+	for name := range strings.SplitSeq(names, ",") {
 		state := client.State(name)
 		switch {
 		case !slices.Contains(o.of, state) && state == client.StateReserved:
-			return nil, kit.UsageError("jobs that are reserved belong to their workers: --state is %s", joinStates(o.of, ", ", " or "))
+			return fmt.Errorf("jobs that are reserved belong to their workers: --state is %s", joinStates(o.of, ", ", " or "))
 		case !slices.Contains(o.of, state):
-			return nil, kit.UsageError("%q is not a state of jobs: %s", name, joinStates(o.of, ", ", " or "))
-		case !slices.Contains(states, state):
-			states = append(states, state)
+			return fmt.Errorf("%q is not a state of jobs: %s", name, joinStates(o.of, ", ", " or "))
+		case !slices.Contains(o.given, state):
+			o.given = append(o.given, state)
 		}
 	}
-	return states, nil
+	return nil
 }
 
-// needed is states where there must be one.
-func (o *stateOption) needed() ([]client.State, error) {
-	if len(o.names) == 0 {
-		return nil, kit.UsageError("--state is needed: %s, or several with commas between them", joinStates(o.of, ", ", ", "))
+// check makes sure that a state was given.
+func (o *stateOption) check() error {
+	if o.given == nil {
+		return kit.UsageError("--state is needed: %s, or several with commas between them", joinStates(o.of, ", ", ", "))
 	}
-	return o.states()
+	return nil
 }
 
 // joinStates joins the names of states, with another word before the last.

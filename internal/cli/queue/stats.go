@@ -27,26 +27,24 @@ func newStats() *cobra.Command {
 				return err
 			}
 		}
-		c, err := s.dial(ctx)
-		if err != nil {
+		if err := s.connect(ctx); err != nil {
 			return err
 		}
-		defer c.Close()
 		switch {
 		case len(args) == 0:
-			st, err := c.Stats(ctx)
+			st, err := s.conn.Stats(ctx)
 			if err != nil {
 				return err
 			}
 			return s.printStats(st.All)
 		case ids != nil:
-			st, err := c.StatsJob(ctx, ids[0])
+			st, err := s.conn.StatsJob(ctx, ids[0])
 			if err != nil {
 				return err
 			}
 			return s.printStats(st.All)
 		}
-		st, err := c.StatsTube(ctx, args[1])
+		st, err := s.conn.StatsTube(ctx, args[1])
 		if err != nil {
 			return err
 		}

@@ -28,12 +28,11 @@ func newTop() *cobra.Command {
 			return kit.UsageError("top needs a terminal ('beanpole tubes' prints the same once)")
 		}
 		s.Server.Reconnect = every
-		c, err := s.dial(ctx)
+		err := s.connect(ctx)
 		if err != nil {
 			return err
 		}
-		defer c.Close()
-		t := &topServer{session: s, ctx: ctx, conn: c}
+		t := &topServer{session: s, ctx: ctx}
 		if admin.Addr != "" {
 			if t.pages, err = admin.Client(&s.Server); err != nil {
 				return err
@@ -65,8 +64,7 @@ const agesAtOnce = 100
 type topServer struct {
 	*session
 	ctx   context.Context
-	mu    sync.Mutex // what follows uses a tube for more than one command
-	conn  *client.Conn
+	mu    sync.Mutex    // what follows uses a tube for more than one command
 	plain bool          // the server has no list-jobs
 	pages *admin.Client // nil: nobody has said where they are
 }
@@ -180,10 +178,10 @@ func (t *topServer) Kick(tube string, count int) (n int, err error) {
 }
 
 // Clear implements top.Server.
-func (t *topServer) Clear(tube, state string) (int, error) {
+func (t *topServer) Clear(tube, state string) (n int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n, err := clearState(t.ctx, t.conn, tube, client.State(state), func(int) {}, func() {})
+	err = clearState(t.ctx, t.conn, tube, client.State(state), func(m int) { n += m }, func() {})
 	return n, t.Server.Explain(t.ctx, err)
 }
 

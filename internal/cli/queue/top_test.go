@@ -27,7 +27,7 @@ func TestTopAges(t *testing.T) {
 		if _, err := c.PutMany(ctx, jobs); err != nil {
 			t.Fatal(err)
 		}
-		top := &topServer{session: new(session), ctx: ctx, conn: c, plain: plain}
+		top := &topServer{session: &session{conn: c}, ctx: ctx, plain: plain}
 		for _, onScreen := range []string{"", "few"} {
 			snap, err := top.Snapshot([]string{onScreen})
 			if err != nil {

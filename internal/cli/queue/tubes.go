@@ -71,25 +71,20 @@ func countsOf(ctx context.Context, a *admin.Client) (map[string]tubeCounts, erro
 func newTubes() *cobra.Command {
 	var o tubesOptions
 	cmd := newCommand("tubes", "[TUBE...]", "list the tubes with their jobs", func(ctx context.Context, s *session, args []string) error {
-		if o.limit < 0 {
-			return kit.UsageError("--limit is not negative; 0 is no limit")
-		}
 		if _, ok := tubeOrders[o.sort]; !ok {
 			return kit.UsageError("--sort is one of: %s", strings.Join(slices.Sorted(maps.Keys(tubeOrders)), ", "))
 		}
 		if o.admin.Addr == "" && (o.sort == "bytes" || o.sort == "age") {
 			return kit.UsageError("--sort %s needs --admin or BEANPOLE_ADMIN: only the admin pages of a beanpole tell that", o.sort)
 		}
-		c, err := s.dial(ctx)
+		if err := s.connect(ctx); err != nil {
+			return err
+		}
+		names, err := expand(ctx, s.conn, o.tubes.all(args))
 		if err != nil {
 			return err
 		}
-		defer c.Close()
-		names := slices.Concat(args, o.tubes.given)
-		if names, err = expand(ctx, c, names); err != nil {
-			return err
-		}
-		stats, hidden, err := loadTubes(ctx, c, names)
+		stats, hidden, err := loadTubes(ctx, s.conn, names)
 		if err != nil {
 			return err
 		}
@@ -116,7 +111,7 @@ func newTubes() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.sort, "sort", "name", "`BY` name, ready, reserved, delayed, buried, waiting,\ntotal, bytes or age; the most first")
 	f.StringVar(&o.filter, "filter", "", "only tubes with this `TEXT` in their names")
-	f.IntVarP(&o.limit, "limit", "n", 0, "list `N` tubes and no more; 0: all")
+	f.UintVarP(&o.limit, "limit", "n", 0, "list `N` tubes and no more; 0: all")
 	o.admin.Define(f, "", countsUsage)
 	cmd.RegisterFlagCompletionFunc("sort", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return slices.Sorted(maps.Keys(tubeOrders)), cobra.ShellCompDirectiveNoFileComp
@@ -128,7 +123,7 @@ func newTubes() *cobra.Command {
 type tubesOptions struct {
 	tubes        tubeOption
 	sort, filter string
-	limit        int
+	limit        uint
 	admin        kit.AdminPages
 }
 
@@ -188,8 +183,8 @@ func (o *tubesOptions) pick(tubes []tube) (picked []tube, more int) {
 	picked = slices.DeleteFunc(tubes, func(t tube) bool { return !strings.Contains(t.Name, o.filter) })
 	by := tubeOrders[o.sort]
 	slices.SortFunc(picked, func(a, b tube) int { return cmp.Or(cmp.Compare(by(&b), by(&a)), strings.Compare(a.Name, b.Name)) })
-	if o.limit > 0 && len(picked) > o.limit {
-		return picked[:o.limit], len(picked) - o.limit
+	if limit := int(o.limit); limit > 0 && len(picked) > limit {
+		return picked[:limit], len(picked) - limit
 	}
 	return picked, 0
 }

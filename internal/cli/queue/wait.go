@@ -23,23 +23,21 @@ func newWait() *cobra.Command {
 	}
 	var tubes tubeOption
 	cmd := newCommand("wait", "[TUBE...]", "wait until tubes are empty", func(ctx context.Context, s *session, args []string) error {
-		names, err := tubes.needed(args)
-		if err != nil {
-			return err
+		names := tubes.all(args)
+		if len(names) == 0 {
+			return errNoTube
 		}
 		var tooLong <-chan time.Time
 		if opt.timeout >= 0 {
 			tooLong = time.After(opt.timeout)
 		}
-		c, err := s.dial(ctx)
-		if err != nil {
+		if err := s.connect(ctx); err != nil {
 			return err
 		}
-		defer c.Close()
 		b := kit.NewBar(s.Err, "jobs done")
 		defer b.End()
 		for first := uint64(0); ; {
-			left, err := jobsLeft(ctx, c, names, opt.buried)
+			left, err := jobsLeft(ctx, s.conn, names, opt.buried)
 			first = max(first, left)
 			b.Show(first-left, first, int(first-left))
 			switch {

@@ -60,24 +60,18 @@ const stopGrace = 3 * time.Second
 type workOptions struct {
 	tubes       tubeOption
 	concurrency int
-	tries       int
+	tries       uint
 	stop        time.Duration
 }
 
 func newWork() *cobra.Command {
-	var opt workOptions
+	opt := workOptions{concurrency: 1}
 	var cmd *cobra.Command
 	cmd = newCommand("work", "COMMAND [ARG...]", "run a command for each job", func(ctx context.Context, s *session, args []string) (err error) {
 		if cmd.ArgsLenAtDash() < 0 {
 			if args, err = opt.takeTubes(args); err != nil {
 				return err
 			}
-		}
-		switch {
-		case opt.concurrency < 1:
-			return kit.UsageError("--concurrency must be 1 or more")
-		case opt.tries < 0:
-			return kit.UsageError("--tries is not negative; 0 is any number")
 		}
 		path, err := exec.LookPath(args[0])
 		if err != nil {
@@ -91,8 +85,8 @@ func newWork() *cobra.Command {
 	cmd.Example = "  beanpole work mail -- sendmail -t\n  beanpole work --concurrency 8 urls -- sh -c 'curl -sSfO \"$(cat)\"'"
 	f := cmd.Flags()
 	opt.tubes.define(cmd, "from these")
-	f.IntVarP(&opt.concurrency, "concurrency", "c", 1, "run `N` commands at a time")
-	f.IntVar(&opt.tries, "tries", worker.DefaultMaxTries, "bury a job that has failed `N` times; 0: never")
+	f.FuncP("concurrency", "c", "run `N` commands at a time (1)", kit.IntoCount(&opt.concurrency, "how many"))
+	f.UintVar(&opt.tries, "tries", worker.DefaultMaxTries, "bury a job that has failed `N` times; 0: never")
 	kit.DurationVar(f, &opt.stop, "stop", "", 0, worker.DefaultStopTimeout, "when told to stop, let commands run for this `TIME`;\n0: as long as they like")
 	f.SetInterspersed(false) // what follows COMMAND is its own
 	return cmd
@@ -143,7 +137,7 @@ func (r *jobRunner) run(ctx context.Context, opt workOptions) error {
 		Client:      *server,
 		Tubes:       tubes,
 		Concurrency: opt.concurrency,
-		MaxTries:    cmp.Or(opt.tries, -1),
+		MaxTries:    cmp.Or(int(opt.tries), -1),
 		CountFirst:  true,
 		StopTimeout: cmp.Or(opt.stop, client.Never),
 		Hooks: worker.Hooks{
@@ -176,7 +170,7 @@ func (r *jobRunner) sayWaiting(stop time.Duration) {
 // try looks whether there is a server that lets us have the tubes, and returns them. A worker waits for
 // both, but here a person may have mistaken them.
 func (r *jobRunner) try(ctx context.Context, names []string) (tubes []string, err error) {
-	c, err := r.dial(ctx)
+	c, err := r.Server.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
