@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/api"
 	"github.com/beanpole-mq/beanpole/internal/broker"
@@ -94,12 +95,9 @@ type JournalStats struct {
 
 // ClusterStats are what a member knows of its cluster.
 type ClusterStats struct {
-	Leads, Quorum bool
-	Term, Lag     uint64
-	Roles         map[string]int  // how many members are leader, voter and learner
-	Reachable     map[string]bool // the other members, by id
-	MustRejoin    map[string]bool // they, too
-	Evicted       uint64          // connections closed because too many had shown no certificate
+	admin.Cluster
+	Leads   bool
+	Evicted uint64 // connections closed because too many had shown no certificate
 }
 
 // New returns the pages.
@@ -115,7 +113,7 @@ func New(b *broker.Broker, opt Options) http.Handler {
 	}
 	w := newWatcher(b, &opt)
 	asked := newRequests()
-	common := []prometheus.Collector{asked, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
+	common := []prometheus.Collector{asked.total, asked.seconds, asked.refused, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Vary", "Accept")

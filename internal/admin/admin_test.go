@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/api"
 	"github.com/beanpole-mq/beanpole/internal/broker"
@@ -83,7 +84,9 @@ func everything() Options {
 			return server.Counts{Commands: map[string]uint64{"put": 7}, CrowdedConnections: 2, RefusedConnections: 3, RefusedCommands: map[string]uint64{"OUT_OF_MEMORY": 4}, MaxConnections: 100, MaxJobSize: 65535}
 		},
 		Cluster: func() (ClusterStats, bool) {
-			return ClusterStats{Leads: true, Quorum: true, Term: 7, Lag: 3, Roles: map[string]int{"leader": 1, "voter": 2, "learner": 0}, Reachable: map[string]bool{"41": false}, MustRejoin: map[string]bool{"41": true}, Evicted: 5}, true
+			return ClusterStats{Leads: true, Evicted: 5, Cluster: admin.Cluster{Self: 40, Quorum: true, Term: 7, Members: []admin.ClusterMember{
+				{ID: 40, Role: admin.Leader, Progress: &admin.Progress{Lag: 3}}, {ID: 41, Role: admin.Voter, MustRejoin: true}, {ID: 42, Role: admin.Voter, Reachable: true},
+			}}}, true
 		},
 		Journal: func() JournalStats {
 			return JournalStats{Segments: 2, Bytes: 300, LiveBytes: 100, RecordsWritten: 10, RecordsMigrated: 4, Syncs: syncs}

@@ -2,10 +2,12 @@ package admin
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -62,19 +64,15 @@ type collector struct {
 	shownTo *access.Identity // the tubes of others are left out
 }
 
-// Describe implements prometheus.Collector.
-func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range descs {
-		ch <- d
-	}
-}
+// Describe implements prometheus.Collector: what the metrics are is said by Collect.
+func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	m := metrics(ch)
-	m.gauge(info, 1, c.opt.Version)
+	m.gauges("info", "1; the version is a label.", "version", map[string]float64{c.opt.Version: 1})
 	if c.opt.SyncLasts != nil {
-		m.gauge(journalSyncing, c.opt.SyncLasts().Seconds())
+		m.gauge("journal_sync_under_way_seconds", "How long a sync of the journal has been under way; 0 if none is.", c.opt.SyncLasts().Seconds())
 	}
 	if c.opt.Cluster != nil {
 		if s, ok := c.opt.Cluster(); ok {
@@ -82,14 +80,14 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	s, ok := within(c.watcher, c.look)
-	if !ok || s == nil { // of the queue nothing is known
-		m.gauge(ready, 0)
+	known := ok && s != nil
+	m.gauge("ready", "1 if clients can use the queue, as /readyz says.", flag(known && s.ready && c.syncLasts() < tooLong))
+	if !known {
 		return
 	}
 	s.tubes = c.survey(seen(s.names, c.shownTo), c.opt.Tubes)
 	m.queue(s)
-	m.gauge(draining, flag(s.draining))
-	m.gauge(ready, flag(s.ready && c.syncLasts() < tooLong))
+	m.gauge("draining", "1 if no new jobs are taken.", flag(s.draining))
 	if c.opt.Server != nil {
 		m.server(&s.server)
 	}
@@ -97,22 +95,43 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		m.journal(&s.journal)
 	}
 	if c.opt.Certificates != nil {
+		ends := make(map[string]float64)
 		for _, e := range c.opt.Certificates() {
-			m.gauge(certificateEnd, float64(e.End.Unix()), e.File)
+			ends[e.File] = float64(e.End.Unix())
 		}
+		m.gauges("tls_certificate_end_timestamp_seconds", "When a certificate of a listener ends, or one between it and its authority; in seconds since 1970.", "file", ends)
 	}
 	m.tubes(s.tubes)
 }
 
-// metrics is where metrics go.
+// metrics is where metrics go. Each is here with its name, which ends as Prometheus recommends, what it means, and its labels: doc/metrics.md
+// has them in a table, which a test compares with what is collected.
 type metrics chan<- prometheus.Metric
 
-func (m metrics) gauge(d *prometheus.Desc, v float64, labels ...string) {
-	m <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("beanpole_"+name, help, labels, nil)
 }
 
-func (m metrics) counter(d *prometheus.Desc, v uint64, labels ...string) {
-	m <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+func (m metrics) gauge(name, help string, v float64) {
+	m <- prometheus.MustNewConstMetric(desc(name, help), prometheus.GaugeValue, v)
+}
+
+func (m metrics) counter(name, help string, v uint64) {
+	m <- prometheus.MustNewConstMetric(desc(name, help), prometheus.CounterValue, float64(v))
+}
+
+func (m metrics) gauges(name, help, label string, by map[string]float64) {
+	d := desc(name, help, label)
+	for of, v := range by {
+		m <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, of)
+	}
+}
+
+func (m metrics) counters(name, help, label string, by map[string]uint64) {
+	d := desc(name, help, label)
+	for of, v := range by {
+		m <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), of)
+	}
 }
 
 // A scale says which buckets of a histogram Prometheus gets, and how many of its values
@@ -133,7 +152,7 @@ var (
 	batches = scale{1, 0, 14}
 )
 
-func (m metrics) histogram(d *prometheus.Desc, h *histogram.Histogram, sc scale) {
+func (m metrics) histogram(name, help string, h *histogram.Histogram, sc scale) {
 	buckets := make(map[float64]uint64)
 	n := uint64(0)
 	for k, c := range h.Counts {
@@ -142,90 +161,80 @@ func (m metrics) histogram(d *prometheus.Desc, h *histogram.Histogram, sc scale)
 			buckets[histogram.Limit(k)/sc.unit] = n
 		}
 	}
-	m <- prometheus.MustNewConstHistogram(d, n, h.Sum/sc.unit, buckets)
-}
-
-func (m metrics) summary(d *prometheus.Desc, t engine.Total, labels ...string) {
-	m <- prometheus.MustNewConstSummary(d, t.N, t.Sum/1e9, nil, labels...)
+	m <- prometheus.MustNewConstHistogram(desc(name, help), n, h.Sum/sc.unit, buckets)
 }
 
 func (m metrics) queue(s *snapshot) {
 	st := &s.stats
-	m.gauge(jobs, float64(st.Ready), "ready")
-	m.gauge(jobs, float64(st.Reserved), "reserved")
-	m.gauge(jobs, float64(st.Delayed), "delayed")
-	m.gauge(jobs, float64(st.Buried), "buried")
-	m.gauge(urgent, float64(st.Urgent))
-	m.gauge(bodies, float64(st.Bytes))
-	m.gauge(memory, float64(s.memory))
-	m.gauge(memoryUsed, float64(s.used))
-	m.gauge(maxMemory, float64(s.limit))
-	m.counter(jobsPut, st.TotalJobs)
-	m.counter(timeouts, st.Timeouts)
-	m.histogram(inQueue, &s.times.Queue, jobTimes)
-	m.histogram(inWork, &s.times.Work, jobTimes)
-	m.gauge(tubes, float64(st.Tubes))
-	m.gauge(tubesLeft, float64(s.names.Len()-len(s.tubes)))
-	m.gauge(connections, float64(st.Sessions), "all")
-	m.gauge(connections, float64(st.Producers), "producers")
-	m.gauge(connections, float64(st.Workers), "workers")
-	m.gauge(connections, float64(st.Waiting), "waiting")
-	m.counter(connectionsAll, st.TotalSessions)
-	m.counter(limited, s.refused.Memory, "memory")
-	m.counter(limited, s.refused.TubeFull, "tube")
-	m.counter(limited, s.refused.Tubes, "tubes")
-	m.counter(limited, s.refused.Watches, "watched")
+	m.gauges("jobs", "Jobs now.", "state", map[string]float64{"ready": float64(st.Ready), "reserved": float64(st.Reserved), "delayed": float64(st.Delayed), "buried": float64(st.Buried)})
+	m.gauge("jobs_urgent", "Ready jobs with a priority below 1024, now.", float64(st.Urgent))
+	m.gauge("jobs_body_bytes", "Bytes of the bodies of all jobs, now.", float64(st.Bytes))
+	m.gauge("jobs_memory_bytes", "Memory set aside for jobs, now.", float64(s.memory))
+	m.gauge("jobs_memory_used_bytes", "Memory that jobs take now, as --max-memory counts it.", float64(s.used))
+	m.gauge("jobs_memory_limit_bytes", "How much memory jobs may take, --max-memory; 0 if there is no limit.", float64(s.limit))
+	m.counter("jobs_put_total", "Jobs put since the start.", st.TotalJobs)
+	m.counter("jobs_timed_out_total", "Reservations whose time to run was over, since the start.", st.Timeouts)
+	m.histogram("job_queue_seconds", "How long jobs were ready before they were reserved.", &s.times.Queue, jobTimes)
+	m.histogram("job_work_seconds", "How long jobs were reserved before their delete, release or bury.", &s.times.Work, jobTimes)
+	m.gauge("tubes", "Tubes now.", float64(st.Tubes))
+	m.gauge("tubes_without_metrics", "Tubes that have no metrics of their own, because there are too many.", float64(s.names.Len()-len(s.tubes)))
+	m.gauges("connections", "Connections now, by what they have done: all, producers have put, workers have reserved, waiting wait for a job.", "kind", map[string]float64{"all": float64(st.Sessions), "producers": float64(st.Producers), "workers": float64(st.Workers), "waiting": float64(st.Waiting)})
+	m.counter("connections_total", "Connections since the start.", st.TotalSessions)
+	m.counters("limit_refusals_total", "What the limits of the queue have refused since the start: jobs (memory, tube), new tubes (tubes), tubes to watch (watched).", "limit", map[string]uint64{"memory": s.refused.Memory, "tube": s.refused.TubeFull, "tubes": s.refused.Tubes, "watched": s.refused.Watches})
+	events := make(map[string]uint64)
 	for v, n := range s.policies {
-		m.counter(policies, n, engine.PolicyEvent(v).String())
+		events[engine.PolicyEvent(v).String()] = n
 	}
-	m.gauge(stalePass, float64(s.stalePass)/1e9)
-	m.gauge(keys, float64(s.keys))
-	m.gauge(indexing, flag(!s.keysWhole))
-	m.histogram(turns, &s.turns.Length, workTimes)
-	m.histogram(turnCommands, &s.turns.Commands, batches)
+	m.counters("policy_events_total", "What policies of tubes have done since the start: jobs tried too often and jobs too old, by the setting; jobs that wait before the next try (retry-delay); what there was no room for (skipped); puts of jobs that were there already (unique), and of jobs without what makes them equal (no-key).", "event", events)
+	m.gauge("policy_pass_seconds", "How long the last look at all jobs took for those that are too old for a policy: so long one of them is there at most. 0 if no policy has ttl, keep-buried or one attempt, and in the first minute.", float64(s.stalePass)/1e9)
+	m.gauge("unique_keys", "Jobs that keep equal ones out of their tubes now, as policies with unique say.", float64(s.keys))
+	m.gauge("unique_indexing", "1 while the server looks for what makes jobs equal in those that were there when a policy became one with unique, or another one: until then equal ones may be put beside them.", flag(!s.keysWhole))
+	m.histogram("turn_seconds", "How long turns took, in which commands are executed and written to the journal.", &s.turns.Length, workTimes)
+	m.histogram("turn_commands", "How many commands a turn had.", &s.turns.Commands, batches)
 }
 
 func (m metrics) server(s *server.Counts) {
-	m.gauge(maxConnections, float64(s.MaxConnections))
-	m.gauge(full, flag(s.Full))
-	m.counter(evicted, s.ClosedForMemory)
-	m.gauge(buffers, float64(s.Buffers))
-	m.gauge(maxBuffers, float64(s.MaxBuffers))
-	m.gauge(maxJobSize, float64(s.MaxJobSize))
-	m.counter(rejected, s.CrowdedConnections, "too many of one address")
-	m.counter(rejected, s.RefusedConnections, "not allowed")
-	for reply, n := range s.RefusedCommands {
-		m.counter(refused, n, reply)
-	}
-	m.counter(throttled, s.Throttled)
-	for verb, n := range s.Commands {
-		m.counter(commands, n, verb)
-	}
+	m.gauge("connections_limit", "How many connections there may be.", float64(s.MaxConnections))
+	m.gauge("connections_full", "1 if there are as many connections as there may be, and new clients wait.", flag(s.Full))
+	m.counter("connections_closed_for_memory_total", "Connections closed since the start, because the buffers of all took too much.", s.ClosedForMemory)
+	m.gauge("buffers_bytes", "Bytes held now for all connections: input that is not executed yet, and replies that are not read yet.", float64(s.Buffers))
+	m.gauge("buffers_limit_bytes", "How many bytes these may take, --max-buffers; 0 if there is no limit.", float64(s.MaxBuffers))
+	m.gauge("job_body_limit_bytes", "How many bytes the body of a job may have.", float64(s.MaxJobSize))
+	m.counters("connections_rejected_total", "Connections closed since the start, by reason.", "reason", map[string]uint64{"too many of one address": s.CrowdedConnections, "not allowed": s.RefusedConnections})
+	m.counters("commands_refused_total", "Commands refused since the start, by the reply.", "reply", s.RefusedCommands)
+	m.counter("commands_throttled_total", "How often a connection had to wait since the start, because its client gave more commands a second than it may.", s.Throttled)
+	m.counters("commands_total", "Commands since the start, by verb.", "verb", s.Commands)
 }
 
 func (m metrics) journal(s *JournalStats) {
-	m.gauge(journalHealthy, flag(s.Health == ""))
-	m.gauge(journalBytes, float64(s.Bytes))
-	m.gauge(journalLive, float64(s.LiveBytes))
-	m.gauge(journalSegments, float64(s.Segments))
-	m.counter(journalRecords, s.RecordsWritten-s.RecordsMigrated, "change")
-	m.counter(journalRecords, s.RecordsMigrated, "cleaning")
-	m.histogram(journalSyncs, &s.Syncs, workTimes)
+	m.gauge("journal_healthy", "1 if all is well with the journal, as journal-health in stats says.", flag(s.Health == ""))
+	m.gauge("journal_bytes", "Bytes of records in all segments.", float64(s.Bytes))
+	m.gauge("journal_live_bytes", "Bytes that all jobs would take if they were rewritten.", float64(s.LiveBytes))
+	m.gauge("journal_segments", "Segments with records.", float64(s.Segments))
+	m.counters("journal_records_total", "Records written since the start, by what for.", "kind", map[string]uint64{"change": s.RecordsWritten - s.RecordsMigrated, "cleaning": s.RecordsMigrated})
+	m.histogram("journal_sync_seconds", "How long the syncs of the journal's files took.", &s.Syncs, workTimes)
 }
 
 func (m metrics) cluster(s *ClusterStats) {
-	m.gauge(clusterLeads, flag(s.Leads))
-	m.gauge(clusterQuorum, flag(s.Quorum))
-	m.gauge(clusterTerm, float64(s.Term))
-	m.gauge(clusterLag, float64(s.Lag))
-	m.counter(clusterEvicted, s.Evicted)
-	for role, n := range s.Roles {
-		m.gauge(clusterMembers, float64(n), role)
+	m.gauge("cluster_leads", "1 if this member leads the cluster.", flag(s.Leads))
+	m.gauge("cluster_quorum", "1 if this member knows a leader that hears a majority.", flag(s.Quorum))
+	m.gauge("cluster_term", "The term of the leader, which grows with each election.", float64(s.Term))
+	m.counter("cluster_connections_evicted_total", "Connections to the port for members closed since the start, because too many had shown no certificate.", s.Evicted)
+	roles := map[string]float64{string(admin.Leader): 0, string(admin.Voter): 0, string(admin.Learner): 0}
+	reachable, mustRejoin := make(map[string]float64), make(map[string]float64)
+	for i := range s.Members {
+		k := &s.Members[i]
+		roles[string(k.Role)]++
+		if k.ID == s.Self {
+			m.gauge("cluster_lag_entries", "Entries of the log that are committed, as far as this member knows, and that it has not applied.", float64(k.Lag))
+			continue
+		}
+		id := strconv.FormatUint(k.ID, 10)
+		reachable[id], mustRejoin[id] = flag(k.Reachable), flag(k.MustRejoin)
 	}
-	for id, reachable := range s.Reachable {
-		m.gauge(clusterReachable, flag(reachable), id)
-		m.gauge(clusterMustRejoin, flag(s.MustRejoin[id]), id)
-	}
+	m.gauges("cluster_members", "Members of the cluster, by what they do.", "role", roles)
+	m.gauges("cluster_member_reachable", "1 if this member hears another one.", "member", reachable)
+	m.gauges("cluster_member_must_rejoin", "1 if another member's disk has lost what this one knows that it had: beanpole cluster rejoin.", "member", mustRejoin)
 }
 
 // tubes gives the metrics of each tube. They come in the order in which Prometheus's library
@@ -233,32 +242,37 @@ func (m metrics) cluster(s *ClusterStats) {
 // would take a third of the time of a scrape.
 func (m metrics) tubes(all []tubeSnapshot) {
 	slices.SortFunc(all, func(a, b tubeSnapshot) int { return strings.Compare(a.name, b.name) })
-	gauges := func(d *prometheus.Desc, v func(t *tubeSnapshot) float64, label ...string) {
+	each := func(kind prometheus.ValueType, d *prometheus.Desc, v func(t *tubeSnapshot) float64, label ...string) {
 		for i := range all {
-			m.gauge(d, v(&all[i]), append([]string{all[i].name}, label...)...)
+			m <- prometheus.MustNewConstMetric(d, kind, v(&all[i]), append([]string{all[i].name}, label...)...)
 		}
 	}
-	gauges(tubeJobs, func(t *tubeSnapshot) float64 { return float64(t.Buried) }, "buried")
-	gauges(tubeJobs, func(t *tubeSnapshot) float64 { return float64(t.Delayed) }, "delayed")
-	gauges(tubeJobs, func(t *tubeSnapshot) float64 { return float64(t.Ready) }, "ready")
-	gauges(tubeJobs, func(t *tubeSnapshot) float64 { return float64(t.Reserved) }, "reserved")
-	gauges(tubeBodies, func(t *tubeSnapshot) float64 { return float64(t.Bytes) })
-	gauges(tubeOldest, func(t *tubeSnapshot) float64 { return float64(t.OldestReady) / 1e9 })
-	gauges(tubeSessions, func(t *tubeSnapshot) float64 { return float64(t.Using) }, "using")
-	gauges(tubeSessions, func(t *tubeSnapshot) float64 { return float64(t.Waiting) }, "waiting")
-	gauges(tubeSessions, func(t *tubeSnapshot) float64 { return float64(t.Watching) }, "watching")
-	gauges(tubePaused, func(t *tubeSnapshot) float64 { return float64(t.PauseLeft) })
-	gauges(tubeServable, func(t *tubeSnapshot) float64 { return float64(t.Servable) })
+	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
+	jobs := desc("tube_jobs", "Jobs of a tube now.", "tube", "state")
+	each(gauge, jobs, func(t *tubeSnapshot) float64 { return float64(t.Buried) }, "buried")
+	each(gauge, jobs, func(t *tubeSnapshot) float64 { return float64(t.Delayed) }, "delayed")
+	each(gauge, jobs, func(t *tubeSnapshot) float64 { return float64(t.Ready) }, "ready")
+	each(gauge, jobs, func(t *tubeSnapshot) float64 { return float64(t.Reserved) }, "reserved")
+	each(gauge, desc("tube_body_bytes", "Bytes of the bodies of a tube's jobs, now.", "tube"), func(t *tubeSnapshot) float64 { return float64(t.Bytes) })
+	each(gauge, desc("tube_oldest_ready_seconds", "How long the next job of the tube has been ready; 0 if none is.", "tube"), func(t *tubeSnapshot) float64 { return float64(t.OldestReady) / 1e9 })
+	sessions := desc("tube_connections", "Connections that use, watch, or wait on a tube, now.", "tube", "kind")
+	each(gauge, sessions, func(t *tubeSnapshot) float64 { return float64(t.Using) }, "using")
+	each(gauge, sessions, func(t *tubeSnapshot) float64 { return float64(t.Waiting) }, "waiting")
+	each(gauge, sessions, func(t *tubeSnapshot) float64 { return float64(t.Watching) }, "watching")
+	each(gauge, desc("tube_pause_left_seconds", "Seconds until the pause of a tube ends; 0 if it is not paused.", "tube"), func(t *tubeSnapshot) float64 { return float64(t.PauseLeft) })
+	each(gauge, desc("tube_servable", "Ready jobs of a tube that workers could reserve at once: none while it is paused, and no more than its policy permits.", "tube"), func(t *tubeSnapshot) float64 { return float64(t.Servable) })
+	each(counter, desc("tube_jobs_put_total", "Jobs put into a tube since it came to be.", "tube"), func(t *tubeSnapshot) float64 { return float64(t.TotalJobs) })
+	each(counter, desc("tube_jobs_deleted_total", "Jobs of a tube deleted since it came to be.", "tube"), func(t *tubeSnapshot) float64 { return float64(t.Deletes) })
+	each(counter, desc("tube_jobs_timed_out_total", "Reservations of jobs of a tube whose time to run was over, since it came to be.", "tube"), func(t *tubeSnapshot) float64 { return float64(t.Timeouts) })
+	each(counter, desc("tube_jobs_released_total", "How often jobs of a tube were released since it came to be.", "tube"), func(t *tubeSnapshot) float64 { return float64(t.Releases) })
+	each(counter, desc("tube_jobs_buried_total", "How often jobs of a tube were buried since it came to be.", "tube"), func(t *tubeSnapshot) float64 { return float64(t.Buries) })
+	each(counter, desc("tube_duplicates_total", "Puts into a tube of jobs that were there already, as its policy says, since it came to be.", "tube"), func(t *tubeSnapshot) float64 { return float64(t.Duplicates) })
+	inQueue := desc("tube_job_queue_seconds", "How long jobs of a tube were ready before they were reserved, since the tube came to be.", "tube")
+	inWork := desc("tube_job_work_seconds", "How long jobs of a tube were reserved before their delete, release or bury, since the tube came to be.", "tube")
 	for i := range all {
 		t := &all[i]
-		m.summary(tubeInQueue, t.Queued, t.name)
-		m.summary(tubeInWork, t.Worked, t.name)
-		m.counter(tubePut, t.TotalJobs, t.name)
-		m.counter(tubeDeletes, t.Deletes, t.name)
-		m.counter(tubeTimeouts, t.Timeouts, t.name)
-		m.counter(tubeReleases, t.Releases, t.name)
-		m.counter(tubeBuries, t.Buries, t.name)
-		m.counter(tubeDuplicates, t.Duplicates, t.name)
+		m <- prometheus.MustNewConstSummary(inQueue, t.Queued.N, t.Queued.Sum/1e9, nil, t.name)
+		m <- prometheus.MustNewConstSummary(inWork, t.Worked.N, t.Worked.Sum/1e9, nil, t.name)
 	}
 }
 

@@ -71,20 +71,6 @@ func newRequests() *requests {
 	return m
 }
 
-// Describe implements prometheus.Collector.
-func (m *requests) Describe(ch chan<- *prometheus.Desc) {
-	m.total.Describe(ch)
-	m.seconds.Describe(ch)
-	m.refused.Describe(ch)
-}
-
-// Collect implements prometheus.Collector.
-func (m *requests) Collect(ch chan<- prometheus.Metric) {
-	m.total.Collect(ch)
-	m.seconds.Collect(ch)
-	m.refused.Collect(ch)
-}
-
 // count counts the requests that a handler answers.
 func (m *requests) count(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

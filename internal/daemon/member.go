@@ -7,13 +7,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
-	client "github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/admin"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/cli/advice"
@@ -238,25 +236,7 @@ func (m *member) stats(asked uint64) []wire.Stat {
 // metrics returns what /metrics shows of the cluster.
 func (m *member) metrics() (s admin.ClusterStats, ok bool) {
 	known, err := m.Status()
-	if err != nil {
-		return s, false
-	}
-	s = admin.ClusterStats{
-		Leads: m.Lead().Epoch != 0, Quorum: known.Quorum, Term: known.Term,
-		Roles:     map[string]int{string(client.Leader): 0, string(client.Voter): 0, string(client.Learner): 0},
-		Reachable: make(map[string]bool), MustRejoin: make(map[string]bool),
-		Evicted: m.transport.Evicted(),
-	}
-	for _, k := range known.Members {
-		s.Roles[string(k.Role)]++
-		if k.ID == m.dir.ID {
-			s.Lag = k.Lag
-		} else {
-			id := strconv.FormatUint(k.ID, 10)
-			s.Reachable[id], s.MustRejoin[id] = k.Reachable, k.MustRejoin
-		}
-	}
-	return s, true
+	return admin.ClusterStats{Cluster: known.Cluster, Leads: m.Lead().Epoch != 0, Evicted: m.transport.Evicted()}, err == nil
 }
 
 // handOverTime is how long a leader that stops tries to let another member lead.
