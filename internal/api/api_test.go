@@ -199,10 +199,10 @@ func TestStory(t *testing.T) {
 		t.Errorf("%+v", task)
 	}
 	r.want(409, "DELETE", fmt.Sprintf("/tasks/%d", task.ID), "", nil)
-	r.throttle.turns <- struct{}{} // so that the next one does not end by itself
+	r.throttle.inTurns <- struct{}{} // so that the next one does not end by itself
 	r.want(202, "POST", "/tubes/mail/tasks", `{"do":"delete","state":"ready"}`, &task)
 	r.want(204, "DELETE", fmt.Sprintf("/tasks/%d", task.ID), "", nil)
-	<-r.throttle.turns
+	<-r.throttle.inTurns
 	var all admin.Tasks
 	r.want(200, "GET", "/tasks", "", &all)
 	if len(all.Tasks) != 6 || all.Tasks[0].ID != task.ID {

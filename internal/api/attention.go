@@ -18,7 +18,7 @@ func (r *request) getAttention(in *admin.GetAttention) (page admin.Attention, er
 		}
 		found = append(found, r.api.clusterFindings()...)
 	}
-	look := r.look()
+	look := r.seen()
 	look.Pausers, look.Mark = r.api.changes.Pausers(), r.api.expected.now().mark
 	return look.Attention(in, found)
 }

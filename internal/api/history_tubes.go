@@ -95,7 +95,7 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 	h.mu.Lock()
 	names, tell := slices.Collect(maps.Keys(h.tubes)), a.survey
 	if len(names) == tubesKept && unix-h.looked < lookStep {
-		tell = func(ctx context.Context, show func(t *tubes.Tube)) error { return a.look(ctx, names, show) }
+		tell = func(ctx context.Context, show func(t *tubes.Tube)) error { return a.look(ctx, someOf(names), show) }
 	} else {
 		h.looked = unix
 	}
@@ -120,27 +120,18 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 	maps.DeleteFunc(h.tubes, func(_ string, th *tubeHistory) bool { return th.seen < unix }) // gone, or others matter more
 }
 
-// look tells of the tubes of a list that there are. Its error is as that of survey.
-func (a *API) look(ctx context.Context, names []string, tell func(t *tubes.Tube)) error {
-	var visit visit
-	for some := range slices.Chunk(names, perTurn) {
-		var found []tubes.Tube
-		err := a.pacedTurn(ctx, &visit, func(e *engine.Engine, now int64) bool {
-			for _, name := range some {
-				if st, o := e.TubeStats(now, []byte(name)); o == engine.OK {
-					found = append(found, tubes.Tube{Name: name, At: now, TubeStats: st})
-				}
+// someOf returns steps that see the tubes of a list that there are.
+func someOf(names []string) func(e *engine.Engine, now int64, see func(t tubes.Tube)) (more bool) {
+	return func(e *engine.Engine, now int64, see func(t tubes.Tube)) (more bool) {
+		some := names[:min(perTurn, len(names))]
+		for _, name := range some {
+			if st, o := e.TubeStats(now, []byte(name)); o == engine.OK {
+				see(tubes.Tube{Name: name, At: now, TubeStats: st})
 			}
-			return true
-		})
-		if err != nil {
-			return err
 		}
-		for i := range found {
-			tell(&found[i])
-		}
+		names = names[len(some):]
+		return len(names) > 0
 	}
-	return nil
 }
 
 // recent returns what is known of a tube, or nil.

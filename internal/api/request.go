@@ -160,22 +160,11 @@ func (r *request) turns(step func(e *engine.Engine, now int64) (more bool, err e
 
 // turnsUntil is turns, and calls between after each of them; it ends when that returns false.
 func (r *request) turnsUntil(step func(e *engine.Engine, now int64) (more bool, err error), between func() bool) error {
-	for more := true; more; {
-		over, err := r.api.throttle.turn(r.ctx)
-		if err != nil {
-			return errGone
-		}
-		err = r.turn(func(e *engine.Engine, now int64) (err error) {
-			more, err = step(e, now)
-			over(more)
-			return err
-		})
-		over(false)
-		if err != nil || !between() {
-			return err
-		}
+	err := r.api.throttle.turns(r.ctx, r.turn, step, between)
+	if err != nil && admin.StatusOf(err) == 0 {
+		return errGone
 	}
-	return nil
+	return err
 }
 
 // errGone is the answer to a client that has gone, for the log.

@@ -15,44 +15,40 @@ const perSurvey = 2500
 // survey tells of all tubes, in several turns. tell is called between them. The error is that
 // of the context, or a problem: then not all were told of.
 func (a *API) survey(ctx context.Context, tell func(t *tubes.Tube)) error {
-	var visit visit
-	batch := make([]tubes.Tube, 0, perSurvey)
-	for next, first := 0, true; first || next > 0; first = false {
-		from := next
-		next, batch = 0, batch[:0] // where the turns have ended
-		err := a.pacedTurn(ctx, &visit, func(e *engine.Engine, now int64) (more bool) {
-			next = e.SurveyTubes(now, from, perSurvey, func(name string, st engine.TubeStats) {
-				batch = append(batch, tubes.Tube{Name: name, At: now, TubeStats: st, Most: e.LimitsOf(name)})
-			})
-			return next > 0
+	next := 0
+	return a.look(ctx, func(e *engine.Engine, now int64, see func(t tubes.Tube)) (more bool) {
+		next = e.SurveyTubes(now, next, perSurvey, func(name string, st engine.TubeStats) {
+			see(tubes.Tube{Name: name, At: now, TubeStats: st, Most: e.LimitsOf(name)})
 		})
-		if err != nil {
-			return err
-		}
-		for i := range batch {
-			tell(&batch[i])
-		}
-	}
-	return nil
+		return next > 0
+	}, tell)
 }
 
-// pacedTurn runs one of several turns that nobody's rights matter for. The error is that of the context, or a problem.
-func (a *API) pacedTurn(ctx context.Context, v *visit, f func(e *engine.Engine, now int64) (more bool)) error {
-	over, err := a.throttle.turn(ctx)
-	if err != nil {
-		return err
+// look takes steps in turns that nobody's rights matter for, and tells between them of the tubes that a step has seen.
+func (a *API) look(ctx context.Context, step func(e *engine.Engine, now int64, see func(t tubes.Tube)) (more bool), tell func(t *tubes.Tube)) error {
+	var visit visit
+	var seen []tubes.Tube
+	turn := func(f func(e *engine.Engine, now int64) error) error {
+		// Its error is about changes that a sync did not make durable, which are none of ours.
+		if called, _ := visit.turn(a.broker, func(e *engine.Engine, now int64) { f(e, now) }); !called {
+			return errNotLeading
+		}
+		return nil
 	}
-	defer over(false)
-	// Its error is about changes that a sync did not make durable, which are none of ours.
-	if called, _ := v.turn(a.broker, func(e *engine.Engine, now int64) { over(f(e, now)) }); !called {
-		return errNotLeading
-	}
-	return nil
+	return a.throttle.turns(ctx, turn, func(e *engine.Engine, now int64) (more bool, err error) {
+		seen = seen[:0]
+		return step(e, now, func(t tubes.Tube) { seen = append(seen, t) }), nil
+	}, func() bool {
+		for i := range seen {
+			tell(&seen[i])
+		}
+		return true
+	})
 }
 
 // A sharedSurvey is what a survey has found, for those who can bear that it is not of just now.
 type sharedSurvey struct {
-	done  chan struct{} // closed when it is complete
+	once  sync.Once // makes it; who comes meanwhile waits
 	begun time.Time
 	tubes []tubes.Tube
 	err   error // not all are there
@@ -83,19 +79,17 @@ func (s *surveys) expire() {
 
 const surveyKept = 5 * time.Second
 
-// take returns the last survey if it began no longer ago than may be, or else a new one, which
-// the caller then has to make.
-func (s *surveys) take(age time.Duration) (one *sharedSurvey, isNew bool) {
+// take returns the last survey if it began no longer ago than may be, or else a new one.
+func (s *surveys) take(age time.Duration) *sharedSurvey {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.last != nil && time.Since(s.last.begun) <= age {
-		return s.last, false
+	if s.last == nil || time.Since(s.last.begun) > age {
+		s.last = &sharedSurvey{begun: time.Now(), tubes: make([]tubes.Tube, 0, s.size+s.size/8)}
 	}
-	s.last = &sharedSurvey{done: make(chan struct{}), begun: time.Now(), tubes: make([]tubes.Tube, 0, s.size+s.size/8)}
-	return s.last, true
+	return s.last
 }
 
-// complete ends a survey that take has returned as a new one. One that has failed is only for those who wait for it already.
+// complete is called when a survey has ended. One that has failed is only for those who wait for it already.
 func (s *surveys) complete(one *sharedSurvey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +97,6 @@ func (s *surveys) complete(one *sharedSurvey) {
 	if one.err != nil && s.last == one {
 		s.last = nil
 	}
-	close(one.done)
 }
 
 // shared tells of all tubes as they were not longer ago than an age; 0: now. Several that come
@@ -112,25 +105,19 @@ func (a *API) shared(ctx context.Context, age time.Duration, tell func(t *tubes.
 	if age == 0 {
 		return a.survey(ctx, tell)
 	}
-	one, isNew := a.surveys.take(age)
-	if isNew {
-		// Others wait for it, so that it does not end when this client goes.
+	one := a.surveys.take(age)
+	one.once.Do(func() { // others wait for it, so that it does not end when this client goes
 		one.err = a.survey(context.WithoutCancel(ctx), func(t *tubes.Tube) { one.tubes = append(one.tubes, *t) })
 		a.surveys.complete(one)
-	}
-	select {
-	case <-one.done:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	})
 	for i := range one.tubes {
 		tell(&one.tubes[i])
 	}
 	return one.err
 }
 
-// look looks at all tubes that the client may see.
-func (r *request) look() *tubes.Look {
+// seen looks at all tubes that the client may see.
+func (r *request) seen() *tubes.Look {
 	all := r.caller.Identity.Meets(statsEverywhere)
 	return &tubes.Look{Rates: r.api.history.rates, Growth: r.api.history.addGrowth, Each: func(tell func(t *tubes.Tube)) error {
 		err := r.api.shared(r.ctx, r.caller.MaxAge, func(t *tubes.Tube) {

@@ -6,13 +6,15 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
 // A throttle keeps what looks at many things from taking the turns and the processors of the clients of the queue. Its bounds
 // are for all requests and tasks together.
 type throttle struct {
-	turns  lane // of what takes several
-	bodies lane // looked into
+	inTurns lane // what takes several
+	bodies  lane // looked into
 
 	mu    sync.Mutex
 	walks map[walk]struct{} // that have begun
@@ -46,7 +48,7 @@ const (
 )
 
 func newThrottle() *throttle {
-	return &throttle{turns: make(lane, 1), bodies: make(lane, 1), walks: make(map[walk]struct{})}
+	return &throttle{inTurns: make(lane, 1), bodies: make(lane, 1), walks: make(map[walk]struct{})}
 }
 
 // A lane lets one at a time in, in the order in which they come.
@@ -74,19 +76,29 @@ func (l lane) leave(rest time.Duration) {
 	time.AfterFunc(rest, func() { <-l })
 }
 
-// turn waits until one of several turns may run. over is to be called when it has, and says whether more follow: within the turn,
-// for who waits until it is durable holds up nobody, and once more after it, for it may not have been run.
-func (t *throttle) turn(ctx context.Context) (over func(more bool), err error) {
-	var once sync.Once
-	return func(more bool) {
-		once.Do(func() {
-			rest := time.Duration(0)
-			if more {
-				rest = breath
+// turns runs a step in as many turns as it wants, each of which turn runs, and calls between after each until that returns false.
+// The error is that of the context, of turn, or of a step.
+func (t *throttle) turns(ctx context.Context, turn func(f func(e *engine.Engine, now int64) error) error,
+	step func(e *engine.Engine, now int64) (more bool, err error), between func() bool) error {
+	for more := true; more; {
+		if err := t.inTurns.enter(ctx); err != nil {
+			return err
+		}
+		var once sync.Once
+		over := func(rest time.Duration) { once.Do(func() { t.inTurns.leave(rest) }) }
+		err := turn(func(e *engine.Engine, now int64) (err error) {
+			if more, err = step(e, now); more {
+				over(breath)
 			}
-			t.turns.leave(rest)
+			over(0) // within the turn: who waits until it is durable holds up nobody
+			return err
 		})
-	}, t.turns.enter(ctx)
+		over(0) // it may not have been run
+		if err != nil || !between() {
+			return err
+		}
+	}
+	return nil
 }
 
 // beginWalk lets a walk begin. It waits a moment until others have ended, for a browser that asks again has only just hung up.

@@ -24,7 +24,7 @@ var inCursor = base64.RawURLEncoding
 // filter is asked for. The cursor is the name of the last.
 func (r *request) listTubes(in *admin.ListTubes) (page admin.Tubes, err error) {
 	if in.Sort != "" || in.Q != "" || in.Has != "" {
-		page, err = r.look().List(in)
+		page, err = r.seen().List(in)
 		if in.Recent {
 			r.api.history.addRecent(page.Tubes)
 		}
