@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
-	"io"
 	"math"
 	"net/http"
 	"strconv"
@@ -14,16 +13,12 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
-	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 // handler returns what serves an operation to clients of HTTP, here; only tests have others there.
 func (a *API) handler(o *operation, to *upstream) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, h *http.Request) {
 		h.Body = http.MaxBytesReader(w, h.Body, a.maxBody(o))
-		if o.plan.Streams() {
-			h.Body = io.NopCloser(op.Patient{Reader: h.Body, Control: http.NewResponseController(w)}) // the server closes its own
-		}
 		r := &request{api: a, op: o, ctx: h.Context(), source: &httpSource{h, o}, upstream: to, head: h.Method == http.MethodHead, http: true}
 		out, err := r.identified(h)
 		if err != nil {

@@ -175,9 +175,8 @@ type request struct {
 	console *Console
 	site    *site // the server that the page is about
 	who     *access.Identity
-	control *http.ResponseController // of the connection
-	live    bool                     // only what changes by itself will be seen of the page
-	idle    func(wait func())        // see access.Caller
+	live    bool              // only what changes by itself will be seen of the page
+	idle    func(wait func()) // see access.Caller
 }
 
 func (c *Console) newRequest(h *http.Request) *request {
@@ -208,7 +207,6 @@ type pageFunc func(r *request) (*page, error)
 func (c *Console) show(make pageFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, h *http.Request) {
 		r := c.newRequest(h)
-		r.control = http.NewResponseController(w)
 		p, err := r.page(make)
 		if isStatus(err, http.StatusForbidden) && r.URL.Path == r.site.base && has(r.meOn("").Anywhere, "put") {
 			err = elsewhere(r.site.base + "put")

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 // An importView is the page that takes a file of jobs.
@@ -65,7 +64,7 @@ func takeFile(r *request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &admin.ImportTube{OfTube: admin.OfTube{Tube: tube}, ImportAll: admin.ImportAll{Lines: op.Patient{Reader: file, Control: r.control}}}
+	in := &admin.ImportTube{OfTube: admin.OfTube{Tube: tube}, ImportAll: admin.ImportAll{Lines: file}}
 	done, err := r.api().ImportTube(r.Context(), in)
 	one := note{}
 	if p, ok := errors.AsType[*admin.Problem](err); ok {
