@@ -15,18 +15,17 @@ func (opt *Options) Logger(w io.Writer, journald bool) (*slog.Logger, *slog.Leve
 	level := &slog.LevelVar{}
 	level.Set(opt.LogLevel())
 	o := &slog.HandlerOptions{Level: level}
-	handler := func(w io.Writer) slog.Handler { return slog.NewTextHandler(w, o) }
-	switch {
-	case opt.jsonLog:
+	if journald {
+		w = prioritizer{w}
+	}
+	if opt.jsonLog {
 		o.ReplaceAttr = named
-		handler = func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, o) }
-	case journald:
-		o.ReplaceAttr = timeless
+		return slog.New(slog.NewJSONHandler(w, o)), level
 	}
 	if journald {
-		return slog.New(newPriorities(w, handler)), level
+		o.ReplaceAttr = timeless
 	}
-	return slog.New(handler(w)), level
+	return slog.New(slog.NewTextHandler(w, o)), level
 }
 
 // named makes text of a value that has a name: in JSON it would be a number.
