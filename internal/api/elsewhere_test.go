@@ -131,7 +131,7 @@ func far(t *testing.T, here *rig) (there *rig, h http.Handler) {
 	there = start(t, Options{Identify: Identify(control)})
 	s := httptest.NewServer(there)
 	t.Cleanup(s.Close)
-	return there, here.elsewhere("far", false, NewRemote(RemoteOptions{URL: s.URL, Token: func() (string, error) { return token, nil }}))
+	return there, here.elsewhere("far", false, NewRemote(s.URL, func() (string, error) { return token, nil }, nil))
 }
 
 // step is a request to another server, and what must be in the answer.
@@ -221,7 +221,7 @@ func TestRemoteStrangers(t *testing.T) {
 			r.Header.Set("Authorization", "Bearer mine")
 			r.Header.Set("Cookie", "session=mine")
 			w := httptest.NewRecorder()
-			there := NewRemote(RemoteOptions{URL: s.URL})
+			there := NewRemote(s.URL, nil, nil)
 			there.MaxAnswer = 1000
 			here.elsewhere(name, false, there).ServeHTTP(w, r)
 			if !strings.Contains(w.Body.String(), c.want) || w.Code == http.StatusUnauthorized {

@@ -163,9 +163,7 @@ func valueOr[T any](p *T, other T) T {
 }
 
 func (r *request) deleteJob(*admin.OfJob) (admin.None, error) {
-	return r.onJob("deleted: bury it first, which takes it from whoever holds it", func(e *engine.Engine, _ int64, st *engine.JobStats) engine.Outcome {
-		return e.DeleteJob(st.ID)
-	})
+	return r.doJob("deleted: bury it first, which takes it from whoever holds it", &admin.StartTask{Do: "delete"})
 }
 
 // changeJob changes a job that nobody holds.
@@ -210,9 +208,7 @@ func (r *request) moveJob(in *admin.MoveJob) (none admin.None, err error) {
 	if err := r.permittedTo(in.To, manageNamed); err != nil {
 		return none, err
 	}
-	return r.onJob("moved there: a worker holds it, or it is there already", func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome {
-		return e.MoveJob(now, st.ID, in.To)
-	})
+	return r.doJob("moved there: a worker holds it, or it is there already", &admin.StartTask{Do: "move", To: &in.To})
 }
 
 // permittedTo asks for rights on the tube to which something goes.
@@ -252,21 +248,20 @@ func (r *request) put(as string, id uint64, err error) error {
 }
 
 func (r *request) kickJob(*admin.OfJob) (admin.None, error) {
-	return r.onJob("kicked: it must be buried or delayed", func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome {
-		return e.KickJob(now, st.ID)
-	})
+	return r.doJob("kicked: it must be buried or delayed", &admin.StartTask{Do: "kick"})
 }
 
 func (r *request) buryJob(in *admin.BuryJob) (admin.None, error) {
-	return r.onJob("buried again", func(e *engine.Engine, _ int64, st *engine.JobStats) engine.Outcome {
-		return e.BuryJob(st.ID, valueOr(in.Priority, st.Pri))
-	})
+	return r.doJob("buried again", &admin.StartTask{Do: "bury", Priority: in.Priority})
 }
 
 func (r *request) releaseJob(in *admin.ReleaseJob) (admin.None, error) {
-	return r.onJob("released: nobody holds it", func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome {
-		return e.ReleaseJob(now, st.ID, valueOr(in.Priority, st.Pri), in.Delay)
-	})
+	return r.doJob("released: nobody holds it", &admin.StartTask{Do: "release", Priority: in.Priority, Delay: &in.Delay})
+}
+
+// doJob does to one job what a task does to each.
+func (r *request) doJob(what string, task *admin.StartTask) (admin.None, error) {
+	return r.onJob(what, func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome { return doTo(e, now, st, task) })
 }
 
 // onJob does something with a job, which is there. What may not be done in its state is

@@ -24,21 +24,15 @@ type Upstream interface {
 	Close()
 }
 
-// RemoteOptions say where another beanpole's admin pages are.
-type RemoteOptions struct {
-	URL   string                 // with the scheme and the host only
-	Token func() (string, error) // returns the token of a request. Nil: none is sent
-	TLS   *tls.Config            // nil: as the system has it
-}
-
 // Remote is another beanpole.
 type Remote struct{ admin.HTTP }
 
-// NewRemote returns another beanpole. Nothing is connected yet.
-func NewRemote(opt RemoteOptions) *Remote {
-	return &Remote{admin.HTTP{URL: opt.URL, Token: opt.Token, Client: http.Client{
+// NewRemote returns another beanpole, by the scheme and the host of its admin pages, what returns the token of a request (nil: none is
+// sent), and how TLS is checked (nil: as the system has it). Nothing is connected yet.
+func NewRemote(url string, token func() (string, error), check *tls.Config) *Remote {
+	return &Remote{admin.HTTP{URL: url, Token: token, Client: http.Client{
 		Transport: &http.Transport{
-			DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout, TLSClientConfig: opt.TLS,
+			DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout, TLSClientConfig: check,
 			ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
 		},
 		// Where it is, the configuration says, and nobody else.

@@ -106,7 +106,7 @@ func TestNonsense(t *testing.T) {
 		now.Store(&a)
 		// Another console each, for a server that answers nothing is not asked again at once.
 		own := startWith(t, nil, Options{}, func(a *api.API) []Server {
-			a.AddServer("odd", false, api.NewRemote(api.RemoteOptions{URL: s.URL}))
+			a.AddServer("odd", false, api.NewRemote(s.URL, nil, nil))
 			return []Server{{Name: "odd", URL: s.URL}}
 		})
 		for _, path := range paths {

@@ -38,9 +38,9 @@ func several(t *testing.T, opt Options) (own, far, old *rig) {
 		t.Fatal(err)
 	}
 	own = startWith(t, nil, opt, func(a *api.API) []Server {
-		a.AddServer("far", false, api.NewRemote(api.RemoteOptions{URL: url}))
+		a.AddServer("far", false, api.NewRemote(url, nil, nil))
 		a.AddServer("old", false, plain)
-		a.AddServer("away", true, api.NewRemote(api.RemoteOptions{URL: "http://127.0.0.1:1"}))
+		a.AddServer("away", true, api.NewRemote("http://127.0.0.1:1", nil, nil))
 		return []Server{
 			{Name: "far", URL: url},
 			{Name: "old", Beanstalkd: address},
@@ -173,7 +173,7 @@ func TestServerRights(t *testing.T) {
 	far.put("mail", "secret")
 	_, address := far.overTCP()
 	own := startWith(t, policyOf(t), Options{}, func(a *api.API) []Server {
-		a.AddServer("far", false, api.NewRemote(api.RemoteOptions{URL: address}))
+		a.AddServer("far", false, api.NewRemote(address, nil, nil))
 		return []Server{{Name: "far", URL: address}}
 	})
 	root, mailer := own.login(rootToken), own.login(mailerToken)
@@ -220,7 +220,7 @@ func TestHostileServer(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	own := startWith(t, nil, Options{}, func(a *api.API) []Server {
-		a.AddServer("bad", false, api.NewRemote(api.RemoteOptions{URL: s.URL}))
+		a.AddServer("bad", false, api.NewRemote(s.URL, nil, nil))
 		return []Server{{Name: "bad", URL: s.URL}}
 	})
 	for _, path := range []string{"/console/", "/console/s/bad/", "/console/s/bad/tubes", "/console/s/bad/tube/mail", "/console/s/bad/job/1", "/console/s/bad/server", "/console/s/bad/connections", "/console/s/bad/activity"} {

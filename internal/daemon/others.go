@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/url"
@@ -41,20 +42,21 @@ func openOther(s *config.OtherServer) (api.Upstream, error) {
 	if s.Beanstalkd != "" {
 		return beanstalkd.New(s.Beanstalkd)
 	}
-	remote := api.RemoteOptions{URL: s.URL}
+	var token func() (string, error)
 	if s.TokenFile != "" {
-		remote.Token = func() (string, error) { return readToken(s.TokenFile) } // at each request: it may change
-		if _, err := remote.Token(); err != nil {
+		token = func() (string, error) { return readToken(s.TokenFile) } // at each request: it may change
+		if _, err := token(); err != nil {
 			return nil, err
 		}
 	}
+	var check *tls.Config
 	if s.CA != "" {
 		var err error
-		if remote.TLS, err = (certs.Client{CA: s.CA}).Config(); err != nil {
+		if check, err = (certs.Client{CA: s.CA}).Config(); err != nil {
 			return nil, fmt.Errorf("tls-%w", err)
 		}
 	}
-	return api.NewRemote(remote), nil
+	return api.NewRemote(s.URL, token, check), nil
 }
 
 // readToken returns the token in a file.

@@ -42,20 +42,15 @@ func lookupAccount(name string) (*account, error) {
 	if err != nil {
 		return nil, kit.WithCode(kit.ExitLookup, fmt.Errorf("-u %s: groups: %w", name, err))
 	}
-	a := &account{name: name}
-	if a.uid, err = strconv.Atoi(u.Uid); err != nil {
-		return nil, kit.WithCode(kit.ExitLookup, fmt.Errorf("-u %s: user id: %w", name, err))
-	}
-	if a.gid, err = strconv.Atoi(u.Gid); err != nil {
-		return nil, kit.WithCode(kit.ExitLookup, fmt.Errorf("-u %s: group id: %w", name, err))
-	}
-	for _, g := range groups {
-		gid, err := strconv.Atoi(g)
+	var ids []int
+	for _, text := range append([]string{u.Uid, u.Gid}, groups...) {
+		id, err := strconv.Atoi(text)
 		if err != nil {
-			return nil, kit.WithCode(kit.ExitLookup, fmt.Errorf("-u %s: group id: %w", name, err))
+			return nil, kit.WithCode(kit.ExitLookup, fmt.Errorf("-u %s: the id of the user or of a group: %w", name, err))
 		}
-		a.groups = append(a.groups, gid)
+		ids = append(ids, id)
 	}
+	a := &account{name, ids[0], ids[1], ids[2:]}
 	return a, a.attainable()
 }
 
