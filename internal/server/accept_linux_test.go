@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -228,7 +229,7 @@ type listenPoller struct {
 
 func (p *listenPoller) Wait(timeout time.Duration) []epoll.Event {
 	events := p.Poller.Wait(timeout)
-	if len(events) > 0 && events[0].Index == epoll.Listeners && p.net.srv.isClosing() {
+	if slices.ContainsFunc(events, func(ev epoll.Event) bool { return ev.Index == epoll.Listeners }) && p.net.srv.isClosing() {
 		p.net.late.Store(true)
 	}
 	return events

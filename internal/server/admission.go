@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
-	"github.com/beanpole-mq/beanpole/internal/server/ratelog"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
@@ -94,30 +92,29 @@ func (s *Server) admitAs(c *conversation.Conversation, t *ListenOptions, id *acc
 	c.Admit(&t.Terms, id)
 }
 
-// refusals counts what was refused, and tells the log about some of them.
-type refusals struct {
-	log         *ratelog.Logger
-	connections atomic.Uint64
-	commands    atomic.Uint64
-}
+// refusalLines is how many refusals are logged in a second, on average.
+const refusalLines = 5
+
+// refusals are counts of what was refused because of who the client is.
+type refusals struct{ connections, commands atomic.Uint64 }
 
 // reject counts a new connection that was refused, and tells the log. Other errors are
 // those of connections that have ended by themselves.
 func (s *Server) reject(client net.Addr, err error) {
 	if _, ok := errors.AsType[*rejection](err); ok {
-		s.refusals.connections.Add(1)
+		s.refused.connections.Add(1)
 	} else if err == access.ErrAddressFull {
 		s.crowded.Add(1)
 	} else {
 		return
 	}
-	s.refusals.log.Warn("a connection was refused", "client", client.String(), "reason", err)
+	s.refusals.Warn("a connection was refused", "client", client.String(), "reason", err)
 }
 
-// command notes that a command was refused.
-func (r *refusals) command(c *conversation.Conversation, what string, tubes []string) {
-	r.commands.Add(1)
-	r.client(c.Owner().(*socket).address(), c.Identity(), what, tubes)
+// commandRefused counts a command that was refused, and tells the log.
+func (s *Server) commandRefused(c *conversation.Conversation, what string, tubes []string) {
+	s.refused.commands.Add(1)
+	s.Refused(c.Owner().(*socket).address(), c.Identity(), what, tubes...)
 }
 
 // putRefused tells the log of a put that is too big or has the wrong form.
@@ -129,18 +126,14 @@ func (s *Server) putRefused(c *conversation.Conversation, reply wire.Word, bytes
 	s.puts.Warn("a put was refused", args...)
 }
 
-func (r *refusals) client(client, identity, what string, tubes []string) {
+// Refused tells the log that a client of the server or of the admin pages was refused
+// something, and on which tubes it lacks rights.
+func (s *Server) Refused(client, identity, what string, tubes ...string) {
 	args := []any{"client", client, "identity", identity, "refused", what}
 	if len(tubes) > 0 {
 		args = append(args, "tube", strings.Join(tubes, ", "))
 	}
-	r.log.Warn("a client was refused", args...)
-}
-
-// Refused tells the log that a client of the admin pages was refused something, and on
-// which tubes it lacks rights.
-func (s *Server) Refused(client, identity, what string, tubes ...string) {
-	s.refusals.client(client, identity, what, tubes)
+	s.refusals.Warn("a client was refused", args...)
 }
 
 // changeLines is how many changes through the protocol are logged in a second, on
@@ -165,11 +158,4 @@ func (s *Server) changed(c *conversation.Conversation, command wire.Op, what ...
 	if f := s.onChange.Load(); logged && f != nil {
 		(*f)(one)
 	}
-}
-
-// refusalLines is how many refusals are logged in a second, on average.
-const refusalLines = 5
-
-func newRefusals(log *slog.Logger) *refusals {
-	return &refusals{log: ratelog.New(log, refusalLines, 4*refusalLines)}
 }

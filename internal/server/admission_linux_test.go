@@ -91,7 +91,7 @@ func TestIdentities(t *testing.T) {
 		c.do("quit\n", "")
 		c.wantEnd()
 	}
-	if n := r.refusals.commands.Load(); n != 5 { // use, four times, and list-tubes
+	if n := r.refused.commands.Load(); n != 5 { // use, four times, and list-tubes
 		t.Errorf("%d commands count as refused", n)
 	}
 }
@@ -104,7 +104,7 @@ func TestNetworks(t *testing.T) {
 	l := r.serveWith(listenOn(t, "tcp"), terms)
 	dialTo(t, l).wantEnd()
 	dialFrom(t, "127.0.0.2", l).do("auth x\nlist-tube-used\n", "UNKNOWN_COMMAND\nUSING default\n") // there is no policy
-	if n := r.refusals.connections.Load(); n != 1 {
+	if n := r.refused.connections.Load(); n != 1 {
 		t.Errorf("%d connections count as refused", n)
 	}
 	if n := log.count("a connection was refused"); n != 1 {
@@ -160,7 +160,7 @@ func TestSlowHandshakes(t *testing.T) {
 	if got, _ := io.ReadAll(plain); bytes.Contains(got, []byte("USING")) {
 		t.Errorf("without TLS: %q", got)
 	}
-	n, late := r.refusals.connections.Load(), time.Since(began) >= handshakeTimeout // so are those that are too slow
+	n, late := r.refused.connections.Load(), time.Since(began) >= handshakeTimeout // so are those that are too slow
 	if n != 1 && !(late && n > 1) {
 		t.Errorf("%d handshakes count as refused, want that without TLS", n)
 	}

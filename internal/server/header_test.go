@@ -64,7 +64,7 @@ func TestSilentProxy(t *testing.T) {
 		t.Error(err)
 	}
 	silent.wantEnd()
-	if n := r.refusals.connections.Load(); n != 0 {
+	if n := r.refused.connections.Load(); n != 0 {
 		t.Errorf("%d refusals", n)
 	}
 }

@@ -184,8 +184,8 @@ func TestHTTP(t *testing.T) {
 		if n := r.stats().TotalJobs; n != 0 {
 			t.Errorf("%d jobs were put", n)
 		}
-		if n := strings.Count(log.String(), "spoke HTTP"); n != 1 {
-			t.Errorf("%d warnings, want 1:\n%s", n, &log)
+		if n := strings.Count(log.String(), "spoke HTTP"); n != 1 || !strings.Contains(log.String(), "client=mem") {
+			t.Errorf("%d warnings, want 1 with the client:\n%s", n, &log)
 		}
 		time.Sleep(time.Minute)
 		r.dial().send("Host: a\n")

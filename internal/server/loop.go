@@ -15,121 +15,115 @@ import (
 )
 
 const (
-	// maxRoundTasks is how many sockets a round has at most where a turn costs no write
-	// to a log. The replies to fewer wake their clients at nearly the same time; among
-	// more, the first need not wait for the last.
+	// maxRoundTasks is the limit of the sockets of a round where a turn writes no log. The
+	// replies of a smaller round wake its clients at nearly the same time. In a larger one
+	// the first replies would wait for the last command.
 	maxRoundTasks = 64
 
-	// readSize is how many bytes are read from one socket at a time: a job of
-	// the default size with its line.
+	// readSize is how many bytes a loop reads from a socket at a time. A job of the default
+	// size fits, with its line.
 	readSize = 64 << 10
 
-	// maxUnsynced is how many tasks may wait for a sync: then one begins, even if more
-	// sockets are ready.
+	// maxUnsynced is the number of tasks after which a sync begins, even if more sockets
+	// are ready.
 	maxUnsynced = 4 * epoll.MaxEvents
 
-	// unsyncedTime is how long a sync waits for more sockets to be ready, and their tasks
-	// to share it, from the first task on; ns. It is about what maxUnsynced tasks take.
+	// unsyncedTime is how long, in ns from its first task on, a sync waits for more
+	// sockets to be ready and to share it. maxUnsynced tasks take about as long.
 	unsyncedTime = int64(4 * time.Millisecond)
 
-	// yieldPause is how long the loop goes on before it yields; ns.
-	yieldPause = int64(5 * time.Millisecond)
+	yieldPause = int64(5 * time.Millisecond) // ns between two calls of Gosched
 
-	// closesPerRound is how many sockets are closed in a round. The kernel takes ten
-	// times as long for it as for a read, and thousands of clients may leave at once.
+	// closesPerRound is how many sockets a loop closes in a round. To the kernel a close
+	// is ten times as much work as a read, and thousands of clients may leave at once.
 	closesPerRound = 4
 
-	// leavesPerPass is how many clients that have hung up are served in a pass. More wait
-	// until the poller reports them again, and those that are still there come in
-	// between.
+	// leavesPerPass is how many clients that have hung up a loop handles in a pass. The
+	// poller reports the others again, among clients that are still there.
 	leavesPerPass = 16
 
-	// writesPerRound is how many pieces of a long reply a socket is given in a
-	// round; others come in between.
+	// writesPerRound is how many pieces of a long reply a loop writes to a socket in a
+	// round.
 	writesPerRound = 3
 
-	// maxPiece is how many bytes of a large body are written at a time. What is copied
-	// into replies is less.
+	// maxPiece is how many bytes of a large body a loop writes at a time. Replies that are
+	// copied are shorter.
 	maxPiece = 512 << 10
 
-	// passOutput is how many bytes are written in a pass, more or less: about a
-	// millisecond's worth. Then sockets get only the first piece of new replies, and
-	// those that are in the middle of some have to wait.
+	// passOutput is about how many bytes a loop writes in a pass, which takes a
+	// millisecond. After that it writes only the first piece of new replies.
 	passOutput = 1 << 20
 )
 
-// A loop drives the conversations of its share of the sockets from one goroutine.
-// It repeats:
+// A loop drives the conversations of its sockets from one goroutine. It repeats:
 //
-//	wait     for sockets that have something to read, or can be written again
+//	wait     for sockets that are readable, or writable again
 //	gather   read from each, once, and parse
-//	turn     one turn of the broker, for the commands of all of them
-//	deliver  write to each its replies
+//	turn     run one turn of the broker for the commands of all of them
+//	deliver  write the replies of each
 //
-// So a command costs one read and one write, and its share of one wait and of
-// one turn; and an idle connection costs no buffer. The sockets that are ready
-// after one wait are a pass. It takes several rounds of gather, turn and deliver
-// when there is more to do than fits into one, and each socket is in one of them.
+// A command therefore costs one read, one write, and a share of one wait and of one turn,
+// and an idle connection costs no buffer. The sockets that are ready after a wait are a
+// pass. A pass takes several rounds of gather, turn and deliver if one is not enough, and
+// each socket is in one of them.
 //
-// Where the log syncs, a round is delivered when it is settled. Meanwhile the loop
-// goes on with the sockets that are not in it, and what they change is for the
-// next sync: that begins when the last one has ended, its replies are written, and
-// the clients that have answered by then are served. So most clients share each sync.
+// Where the log syncs, the loop delivers a round when it is settled, and meanwhile serves
+// the sockets that are not in it. Their changes wait for the next sync, which begins when
+// the last one has ended, its replies are written, and the clients that have answered by
+// then are served. So most clients share each sync.
 type loop struct {
 	srv    *Server
 	caller *broker.Caller
 	poll   Poller
 	mail   mailbox
 
-	first   bool                // it waits for the listening sockets, too
-	opening *conversation.Batch // opens the sessions of clients that it has accepted
-	opener  *broker.Caller      // with a turn for that
+	first   bool                // it polls the listening sockets, too
+	opening *conversation.Batch // of the sessions of new clients
+	opener  *broker.Caller      // of opening
 
-	// driving is held while the goroutine drives conversations, and not while it waits.
+	// driving is held while the goroutine drives conversations, but not while it waits.
 	driving  sync.Mutex
 	farewell farewell
 
 	// Owned by the goroutine.
 	now      int64  // ns, as Server.now; that of the round
-	pass     uint64 // how often it has waited
+	pass     uint64 // number of the pass
 	clients  clients
 	dials    int    // goroutines that open streams to the leader
 	yieldAt  int64  // when to yield
-	timers   timers // sockets that want to be looked at later
-	moreDue  bool   // a turn is needed even if no socket has anything for it
+	timers   timers // sockets that want Advance later
+	moreDue  bool   // a turn is needed even if no socket has commands
 	stopping bool   // as the mailbox says
 	aborting bool
 	ready    []*socket // for the next pass: they have input that was read and not executed
-	gone     []*socket // their conversations are over, and they are to be closed
+	gone     []*socket // to be closed: their conversations are over
 
-	noMessages messages // whose lists the mailbox gets back
+	noMessages messages // with the lists that the mailbox gets back
 
-	// Of the pass, and not dealt with yet.
-	serving []*socket // that were ready
-	events  []epoll.Event
-	arrived []*socket // something has happened to them that the poller does not tell; for the next pass, too
-	written int       // bytes, in this pass
-	putOff  []*socket // could take more of their replies when enough was written; they come first in the next pass
-	leaves  int       // clients that have hung up, and were served in this pass
+	// Of the pass.
+	serving []*socket     // that were ready, and were not served yet
+	events  []epoll.Event // not handled yet
+	arrived []*socket     // with events that the poller does not report; for the next pass, too
+	written int           // bytes
+	putOff  []*socket     // writable after passOutput bytes; they come first in the next pass
+	leaves  int           // clients that have hung up and were handled
 
-	// The round that is gathered; it is lent to the turn.
+	// The round that is gathered. The turn borrows it.
 	round     *round
-	turning   *round         // the one whose turn is under way
-	in        []byte         // input; the commands of the round refer to it
-	discarded [16 << 10]byte // input that nobody wants
-	limit     struct {       // when the round is full
+	turning   *round         // whose turn is under way
+	in        []byte         // input, to which the commands of the round refer
+	discarded [16 << 10]byte // input of clients that linger
+	limit     struct {       // of a round
 		tasks, commands, input int
 	}
 
-	unused    []*round // rounds that were delivered
-	unsettled int      // rounds whose turn is over, but whose changes may not be durable
-	syncing   int      // unsettled rounds that the sync under way is for
-	unsynced  int      // tasks of the other unsettled rounds
-
-	unsyncedAt int64 // ns; when the first of those rounds was gathered
-
-	syncedAt int64 // ns; when the sync under way began, 0 if it is known to have ended
-	syncTime int64 // ns; how long one takes, a moving average
+	unused     []*round // that were delivered
+	unsettled  int      // rounds whose turn is over, but whose changes may not be durable
+	syncing    int      // unsettled rounds that the sync under way covers
+	unsynced   int      // tasks of the other unsettled rounds
+	unsyncedAt int64    // ns; when the first of those rounds was gathered
+	syncedAt   int64    // ns; when the sync under way began, 0 if it is known to have ended
+	syncTime   int64    // ns; moving average of the time of a sync
 }
 
 func newLoop(s *Server, newPoller func() (Poller, error)) (*loop, error) {
@@ -154,7 +148,7 @@ func newLoop(s *Server, newPoller func() (Poller, error)) (*loop, error) {
 	return l, nil
 }
 
-// run is the loop. It ends when it was told to stop and no socket is left.
+// run runs the loop until it was told to stop and no socket is left.
 func (l *loop) run() {
 	defer l.close()
 	l.driving.Lock()
@@ -164,7 +158,7 @@ func (l *loop) run() {
 	}
 }
 
-// step waits, unless the pass goes on, and makes a round of it.
+// step runs a round, after a wait if the last pass is over.
 func (l *loop) step() {
 	if len(l.serving)+len(l.events) == 0 {
 		l.wait()
@@ -177,10 +171,10 @@ func (l *loop) step() {
 	l.closeSome()
 }
 
-// yield lets the scheduler of the Go runtime run, every few milliseconds. It takes the
-// processor away from a goroutine that has run for 10 ms without it, as soon as it finds
-// it in a system call; and after that its monitor looks every 20 us for a while. That was
-// a twentieth of the server's processor time where replies wait for a sync.
+// yield calls the scheduler of the Go runtime every few milliseconds. The runtime preempts
+// a goroutine that has run for 10 ms, as soon as it is in a system call, and its monitor
+// then looks every 20 us for a while. That was a twentieth of the server's processor time
+// where replies wait for a sync.
 func (l *loop) yield() {
 	if l.now >= l.yieldAt {
 		l.yieldAt = l.now + yieldPause
@@ -188,7 +182,7 @@ func (l *loop) yield() {
 	}
 }
 
-// close ends the loop: nobody may wake the poller any more.
+// close closes the poller, which nobody may wake any more.
 func (l *loop) close() {
 	l.mail.Lock()
 	defer l.mail.Unlock()
@@ -197,9 +191,9 @@ func (l *loop) close() {
 	l.poll.Close()
 }
 
-// wait waits for events, unless there is something to do without. A sync begins
-// when nothing is ready any more: the more commands share one, the better, and
-// clients which were just answered are soon back.
+// wait waits for events, unless there is something else to do. A sync begins when nothing
+// is ready any more, so that many commands share it: clients that were just answered are
+// soon back.
 func (l *loop) wait() {
 	timeout := time.Duration(0)
 	if l.unsettled > 0 && l.syncing == 0 {
@@ -233,20 +227,22 @@ func (l *loop) wait() {
 	l.begin()
 }
 
-// atHand is how much there is to do in the next pass, whatever the poller reports.
+// atHand returns how much there is to do in the next pass without new events.
 func (l *loop) atHand() int { return len(l.ready) + len(l.arrived) + len(l.putOff) + l.round.Len() }
 
-// begin begins a pass, which serves what is ready. New clients come first.
+// begin begins a pass. New clients come first.
 func (l *loop) begin() {
-	hungUp := len(l.events) >= epoll.MaxEvents // that of departures may be among the others
-	if len(l.events) > 0 && l.events[0].Index == epoll.Nested {
-		l.events, hungUp = l.events[1:], true
-	}
+	hungUp := len(l.events) >= epoll.MaxEvents-1 // the poller of departures may be among those not reported
+	accept := false
+	l.events = slices.DeleteFunc(l.events, func(ev epoll.Event) bool {
+		hungUp = hungUp || ev.Index == epoll.Nested
+		accept = accept || ev.Index == epoll.Listeners
+		return ev.Index < 0
+	})
 	if hungUp {
 		l.srv.departures.take()
 	}
-	if len(l.events) > 0 && l.events[0].Index == epoll.Listeners {
-		l.events = l.events[1:]
+	if accept {
 		l.accept(maxAccepted)
 	}
 	l.takeDue()
@@ -269,7 +265,7 @@ func (l *loop) gather() {
 			l.proxyDue(s)
 			continue
 		}
-		if s.State() == conversation.Reading { // if the process stood still its time may be over, but what came meanwhile counts
+		if s.State() == conversation.Reading { // after a standstill of the process its time may be over, but input that has come counts
 			l.input(s)
 		}
 		if s.State() != conversation.Executing {
@@ -297,12 +293,11 @@ func (l *loop) gather() {
 	}
 }
 
-// later reports whether a socket waits for another pass, in which the poller reports
-// again what has happened: it was served in this one, or its client has hung up, as many
-// others have.
+// later reports whether an event is left to another pass, in which the poller reports it
+// again: the socket was served in this one, or too many clients have hung up.
 func (l *loop) later(s *socket, events epoll.Events) bool {
 	switch {
-	case s.interest.Has(epoll.Once): // it is not reported again
+	case s.interest.Has(epoll.Once): // which the poller does not report again
 		return false
 	case s.pass == l.pass:
 		return true
@@ -313,12 +308,12 @@ func (l *loop) later(s *socket, events epoll.Events) bool {
 	return l.leaves > leavesPerPass
 }
 
-// full reports whether the round has enough to do.
+// full reports whether the round has reached a limit.
 func (l *loop) full() bool {
 	return l.round.Len() >= l.limit.tasks || l.round.Commands() >= l.limit.commands || len(l.in) >= l.limit.input
 }
 
-// handle deals with what has happened to a socket.
+// handle handles the events of a socket.
 func (l *loop) handle(s *socket, events epoll.Events) {
 	switch s.State() {
 	case conversation.Opening, conversation.Reading:
@@ -329,29 +324,29 @@ func (l *loop) handle(s *socket, events epoll.Events) {
 			l.putOff = append(l.putOff, s)
 		}
 		if !s.putOff {
-			l.proceed(s) // a write will tell of a reset
+			l.proceed(s) // after a reset the write fails
 		}
 	case conversation.Lingering:
-		l.proceed(s) // as a read will
+		l.proceed(s)
 	case conversation.Waiting:
-		// What the client sends after the reserve stays with the kernel.
+		// The kernel keeps what the client sends after the reserve.
 		switch {
 		case events.Has(epoll.Failed):
 			l.end(s, unix.ECONNRESET)
 		case events.Has(epoll.HalfClosed | epoll.HungUp):
 			s.HangUp(l.round.Batch)
 			l.expect(s, 0)
-		case s.isEncrypted() && !s.AheadIsFull(): // it may be the farewell of TLS, which is the end
+		case s.isEncrypted() && !s.AheadIsFull(): // it may be a close_notify
 			l.readAhead(s)
 		default:
 			l.expect(s, epoll.HalfClosed)
 		}
 	case conversation.Throttled:
-		// What the client has sent stays with the kernel, even if it hangs up.
+		// The kernel keeps what the client has sent, even if it hangs up.
 		if events.Has(epoll.Failed) {
 			l.end(s, unix.ECONNRESET)
 		}
-	default: // it wants nothing of the socket now
+	default: // the conversation wants nothing of the socket now
 		if events.Has(epoll.Failed) {
 			l.end(s, unix.ECONNRESET)
 		} else {
@@ -360,15 +355,15 @@ func (l *loop) handle(s *socket, events epoll.Events) {
 	}
 }
 
-// read reads once, and goes on with what the conversation wants.
+// read reads once and lets the conversation proceed.
 func (l *loop) read(s *socket) {
 	l.input(s)
-	if s.State() != conversation.Executing { // as it is most often: then deliver goes on with it
+	if s.State() != conversation.Executing { // else deliver lets it proceed
 		l.proceed(s)
 	}
 }
 
-// readAhead reads what comes after a reserve that waits.
+// readAhead reads input after a waiting reserve.
 func (l *loop) readAhead(s *socket) {
 	buf := l.scratch()
 	switch n, err := s.fd.Read(buf); err {
@@ -383,8 +378,7 @@ func (l *loop) readAhead(s *socket) {
 	}
 }
 
-// input reads once: into the round's buffer or, if there is unread input already,
-// after that.
+// input reads once: into the round's buffer, or after input that is unread already.
 func (l *loop) input(s *socket) {
 	var n int
 	var err error
@@ -411,8 +405,8 @@ func (l *loop) input(s *socket) {
 	}
 }
 
-// proceed does for a socket what its conversation wants: it writes, or makes it a
-// part of the next pass, or waits for an event, or closes it.
+// proceed does what the conversation wants: it writes, or makes the socket a part of the
+// next pass, or waits for an event, or closes it.
 func (l *loop) proceed(s *socket) {
 	if s.State() == conversation.Writing {
 		l.write(s)
@@ -432,8 +426,8 @@ func (l *loop) proceed(s *socket) {
 	case conversation.Reading, conversation.Lingering:
 		l.expect(s, epoll.Readable|epoll.HalfClosed)
 	case conversation.Throttled:
-		// The poller reports once meanwhile if the client hangs up, which ends
-		// nothing: it may have sent commands before.
+		// A client that hangs up now may have sent commands before, so the poller
+		// reports that once and it ends nothing.
 		l.expect(s, epoll.Once)
 	case conversation.Waiting:
 		if !s.interest.Has(epoll.HalfClosed) && !s.HasHungUp() {
@@ -443,18 +437,18 @@ func (l *loop) proceed(s *socket) {
 	l.timers.set(s, s.Next())
 }
 
-// linger throws away what the client still sends, until it closes the connection.
+// linger discards input until the client closes the connection.
 func (l *loop) linger(s *socket) {
 	n, err := s.fd.Read(l.discarded[:])
 	if err == epoll.ErrWouldBlock {
 		err = nil
 	}
 	if s.Drained(l.now, n, err) {
-		s.fd.CloseWrite() // an error is that of a connection that has failed, which reading will tell
+		s.fd.CloseWrite() // a connection that has failed returns the error to a read, too
 	}
 }
 
-// write writes what the socket takes, but no more than its share.
+// write writes what the socket takes, up to its share.
 func (l *loop) write(s *socket) {
 	for range writesPerRound {
 		out := s.Output()
@@ -472,7 +466,7 @@ func (l *loop) write(s *socket) {
 	}
 }
 
-// continueWriting lets those write that were put off.
+// continueWriting lets sockets proceed that were put off.
 func (l *loop) continueWriting() {
 	n := 0
 	for ; n < len(l.putOff) && l.written < passOutput; n++ {
@@ -485,7 +479,7 @@ func (l *loop) continueWriting() {
 	l.putOff = slices.Delete(l.putOff, 0, n)
 }
 
-// expect tells the poller what to wait for.
+// expect makes the poller wait for some events.
 func (l *loop) expect(s *socket, events epoll.Events) {
 	if events == s.interest {
 		return

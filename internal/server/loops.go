@@ -14,7 +14,7 @@ import (
 type loops struct {
 	all   []*loop
 	next  int  // the one that gets the next socket
-	polls bool // they can wait for the kernel's sockets
+	polls bool // they poll the kernel's sockets
 }
 
 // take returns the loop for the next socket.
@@ -31,8 +31,8 @@ func (ls *loops) stop(abort bool) {
 	}
 }
 
-// dismiss makes the loops close at once each connection that is older than the nth change
-// of leadership.
+// dismiss makes the loops end each connection that is older than the nth change of
+// leadership.
 func (ls *loops) dismiss(reason error, nth uint32) {
 	for _, l := range ls.all {
 		l.post(func(m *mailbox) { m.everybody, m.before = reason, nth })
@@ -46,9 +46,9 @@ func (ls *loops) accept() {
 	}
 }
 
-// check is Server.Check for the sockets. L1. A socket that is open is at its
-// index, and its state says what its poller waits for. L2. A round that is not
-// delivered is unsettled. L3. The timers have open sockets, which know their places.
+// check is Server.Check. L1. An open socket is at its index, and its poller waits for what
+// its state needs. L2. Only unsettled rounds are being synced. L3. The timers have open
+// sockets, which know their places.
 func (ls *loops) check() error {
 	var broken []error
 	for _, l := range ls.all {
@@ -84,8 +84,8 @@ func (ls *loops) check() error {
 	return errors.Join(broken...)
 }
 
-// startLoops starts the loops, unless they run. The first listener decides what they wait
-// for; nil: the kernel's sockets.
+// startLoops starts the loops, unless they run. The first listener decides what they poll;
+// nil: the kernel's sockets.
 func (s *Server) startLoops(l net.Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,15 +142,14 @@ func (s *Server) firstLoop() *loop {
 	return s.mu.loops.all[0]
 }
 
-// pollsKernel reports whether loops can wait for the kernel's sockets.
+// pollsKernel reports whether loops poll the kernel's sockets.
 func (s *Server) pollsKernel() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mu.loops.polls
 }
 
-// prepare gives a client that may come in a conversation, which is to begin here or at
-// the leader.
+// prepare gives a client a conversation, which begins here or at the leader.
 func (s *Server) prepare(c *socket, t *ListenOptions, e access.Evidence) {
 	c.buffer, _ = c.fd.(buffered)
 	c.Conversation = conversation.New(&s.shared, c, s.nameOf(c.client))
@@ -166,9 +165,8 @@ func (s *Server) prepare(c *socket, t *ListenOptions, e access.Evidence) {
 	}
 }
 
-// assign gives a client a loop, with mu locked: any one if the engine is here, else the
-// first, where the client is pending. That finds out, too, whether a proxied client may
-// begin.
+// assign gives a client a loop, with mu locked: any one if the engine is here. Else the
+// client is pending in the first, which also finds out whether a proxied client may begin.
 func (s *Server) assign(c *socket) {
 	if s.opt.Member == nil || s.mu.lead.Here && c.proxied == nil {
 		s.serveHere(c)

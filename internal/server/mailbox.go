@@ -11,35 +11,35 @@ type mailbox struct {
 	streams atomic.Bool // of streams that may be ready
 	sync.Mutex
 	messages
-	stop   bool // end connections when they have finished what they are about
+	stop   bool // end connections when their clients have all replies
 	abort  bool // end them at once
-	asleep bool // the loop waits for events: wake it when there is mail
+	asleep bool // the loop waits for events, and mail has to wake it
 	closed bool // the loop has ended
 }
 
-// messages are what was sent to a loop and not dealt with yet.
+// messages are what was sent to a loop and not handled yet.
 type messages struct {
-	answered  []*socket   // their reserves have been answered
-	settled   []*round    // their replies can go
-	acceptors []*acceptor // to accept from, again
-	joined    []*socket   // new ones
-	entered   []*socket   // new ones, whose sessions are not open
-	dialed    []dialed    // what has become of their streams to the leader
-	arrived   []*socket   // streams to which something has happened
-	dismissed []dismissal // sockets to be ended at once
-	everybody error       // why all sockets are to be ended at once that are older than before; nil: they are not
-	before    uint32      // as socket.leads
-	moreDue   bool        // a turn has left something due
-	room      bool        // there is a slot again for those who wait for one
+	answered  []*socket   // whose waiting reserves have an answer
+	settled   []*round    // whose replies can go
+	acceptors []*acceptor // to begin, or to go on, to accept from
+	joined    []*socket   // that are new
+	entered   []*socket   // that are new and have no session yet
+	dialed    []dialed    // outcomes of dials
+	arrived   []*socket   // streams that have events
+	dismissed []dismissal // to be ended at once
+	everybody error       // why all sockets whose leads is less than before are to be ended; nil: none is
+	before    uint32
+	moreDue   bool // a turn has left something due
+	room      bool // a slot is free again
 }
 
-// A dismissal says that a socket is to be ended, and why.
+// A dismissal is a socket that is to be ended.
 type dismissal struct {
 	socket *socket
 	reason error
 }
 
-// post changes the mailbox, and wakes the loop.
+// post lets put change the mailbox, and wakes the loop.
 func (l *loop) post(put func(*mailbox)) {
 	l.mail.Lock()
 	defer l.mail.Unlock()
@@ -47,15 +47,10 @@ func (l *loop) post(put func(*mailbox)) {
 	l.wake()
 }
 
-// tellMoreDue asks for a turn, for what the last one has left due.
-func (l *loop) tellMoreDue() {
-	l.mail.Lock()
-	defer l.mail.Unlock()
-	l.mail.moreDue = true
-	l.wake()
-}
+// tellMoreDue asks for a turn for what the last one has left due.
+func (l *loop) tellMoreDue() { l.post(func(m *mailbox) { m.moreDue = true }) }
 
-// enter adds new clients to the loop, and opens the sessions of those that are served here.
+// enter opens the sessions of new clients that are served here, and adds all to the loop.
 func (l *loop) enter(entered []*socket) {
 	var open []*socket
 	for _, s := range entered {
@@ -71,8 +66,8 @@ func (l *loop) enter(entered []*socket) {
 	}
 }
 
-// wake tells the loop, unless it has ended, that there is mail; with the mailbox
-// locked.
+// wake notes that there is mail, and wakes the loop if it is asleep. The caller holds the
+// lock of the mailbox.
 func (l *loop) wake() {
 	l.mail.waiting.Store(true)
 	if l.mail.asleep && !l.mail.closed {
@@ -81,8 +76,7 @@ func (l *loop) wake() {
 	}
 }
 
-// readMail deals with what other goroutines, and turns, have sent: it passes
-// answers on to the sockets that waited, delivers rounds, and takes in new sockets.
+// readMail handles the messages.
 func (l *loop) readMail() {
 	if !l.mail.waiting.Load() {
 		return

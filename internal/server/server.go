@@ -164,7 +164,8 @@ type Server struct {
 	crowded        atomic.Uint64 // connections over that of their address
 	evicted        atomic.Uint64 // connections that held buffers for too long
 	restricted     atomic.Bool   // some listener does not let in everybody
-	refusals       *refusals     // of connections and commands
+	refused        refusals
+	refusals       *ratelog.Logger
 	changes        *ratelog.Logger
 	puts           *ratelog.Logger // that were refused for what they are
 	onChange       atomic.Pointer[func(*Change)]
@@ -231,19 +232,25 @@ func New(b *broker.Broker, opt Options) *Server {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{broker: b, opt: opt, log: opt.Logger, self: newProcess(), begun: time.Now(), foreignWarning: rate.Sometimes{Interval: time.Minute},
-		fullWarning: rate.Sometimes{Interval: time.Minute}}
-	s.shared = conversation.Shared{MaxJobSize: opt.MaxJobSize, Compat: opt.Compat, IdleTimeout: opt.IdleTimeout, StallTimeout: opt.StallTimeout, Stats: s.stats}
+	s := &Server{broker: b, opt: opt, log: opt.Logger, self: newProcess(), begun: time.Now()}
+	s.foreignWarning.Interval, s.fullWarning.Interval = time.Minute, time.Minute
+	s.shared = conversation.Shared{
+		MaxJobSize:   opt.MaxJobSize,
+		Compat:       opt.Compat,
+		IdleTimeout:  opt.IdleTimeout,
+		StallTimeout: opt.StallTimeout,
+		Stats:        s.stats,
+	}
 	if opt.Trace {
 		s.shared.Trace = opt.Logger
 	}
 	s.shared.Memory.Max = opt.MaxBuffers
-	s.refusals = newRefusals(s.log)
+	s.refusals = ratelog.New(s.log, refusalLines, 4*refusalLines)
 	if s.access = opt.Access; s.access == nil {
 		s.access = new(access.Control)
 	}
 	s.changes = ratelog.New(s.log, changeLines, 10*changeLines)
-	s.shared.Access, s.shared.Refused, s.shared.Changed = s.access, s.refusals.command, s.changed
+	s.shared.Access, s.shared.Refused, s.shared.Changed = s.access, s.commandRefused, s.changed
 	s.shared.PutRefused, s.puts = s.putRefused, ratelog.New(s.log, 1, 5)
 	s.SetLimits(opt.Limits)
 	s.running, s.stopping = context.WithCancel(context.Background())
@@ -276,24 +283,21 @@ var (
 )
 
 // disconnected logs that a connection has ended, and why.
-func (s *Server) disconnected(client string, reason error) {
-	s.log.Debug("disconnected", "client", client, "reason", reason)
+func (s *Server) disconnected(c *socket, reason error) {
+	s.log.Debug("disconnected", "client", c.Client(), "reason", reason)
+	foreign := func(warning string) {
+		s.foreignWarning.Do(func() { s.log.Warn(warning, "client", c.address()) })
+	}
 	switch reason {
 	case conversation.ErrMemory:
 		s.evicted.Add(1)
-		s.refusals.log.Warn("a connection was closed", "client", client, "reason", reason)
+		s.refusals.Warn("a connection was closed", "client", c.address(), "reason", reason)
 	case conversation.ErrHTTP:
-		s.foreignWarning.Do(func() {
-			s.log.Warn("a client spoke HTTP and was disconnected: a web page may be trying to use the queue through a browser")
-		})
+		foreign("a client spoke HTTP and was disconnected: a web page may be trying to use the queue through a browser")
 	case conversation.ErrProxy:
-		s.foreignWarning.Do(func() {
-			s.log.Warn("a connection began with a header of the PROXY protocol and was closed: --proxy-protocol does not name the network of the proxy", "client", client)
-		})
+		foreign("a connection began with a header of the PROXY protocol and was closed: --proxy-protocol does not name the network of the proxy")
 	case conversation.ErrTLS:
-		s.foreignWarning.Do(func() {
-			s.log.Warn("a client began a TLS handshake where there is no TLS, and was disconnected")
-		})
+		foreign("a client began a TLS handshake where there is no TLS, and was disconnected")
 	}
 }
 

@@ -2,16 +2,16 @@ package server
 
 import "github.com/beanpole-mq/beanpole/internal/conversation"
 
-// Each connection of a client of this server has a slot, from when it is accepted until
-// it is closed. When all are taken nobody accepts: new clients wait in the kernel's queue
-// of the listening socket. So a client that closes a connection and opens another is
-// never one too many.
+// Each connection of a client of this server has a slot from its accept to its close. When
+// all are taken the server accepts nobody, and new clients wait in the kernel's queue of
+// the listening socket. So a client that closes one connection and opens another is never
+// one too many.
 
 // full reports whether all slots are taken, with mu locked.
 func (s *Server) full() bool { return s.mu.slots >= s.opt.MaxConns }
 
-// takeSlot takes a slot for a connection that is about to be accepted. If there is none,
-// it reports false, and freeSlot will make the first loop accept.
+// takeSlot takes a slot for a connection that is about to be accepted. If there is none it
+// reports false, and a later freeSlot makes the first loop accept.
 func (s *Server) takeSlot() bool {
 	s.mu.Lock()
 	taken := !s.full() && !s.mu.closing

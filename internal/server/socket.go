@@ -11,15 +11,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// A socket is a client of a loop: a conversation whose input and output the loop does, or
-// one whose bytes it passes on to the leader of the cluster.
+// A socket is a client of a loop. The loop drives its conversation, or passes its bytes on
+// to the leader of the cluster.
 type socket struct {
 	conversation.Conversation
 
 	// Static after join.
 	fd      Socket
 	client  net.Addr
-	buffer  buffered       // fd, if that may be ready though no poller knows it; else nil
+	buffer  buffered       // fd, if that is buffered; else nil
 	proxied *proxiedClient // whose client it is; nil: this server's
 	loop    *loop
 	index   int    // in loop.clients
@@ -28,10 +28,10 @@ type socket struct {
 	proxy *proxy // nil: its conversation is with the engine here, or the leader has ended it
 	here  bool   // its conversation is, or was, with the engine here
 
-	watched int  // from 1, in departures.watched; 0: not there. Its lock guards these
+	watched int  // index in departures.watched, from 1; 0: none. The lock of departures guards these
 	left    bool // in departures.left
 
-	waitErr error // what Settled was told; set before the loop is told
+	waitErr error // of Settled; set before the socket is posted
 
 	// Owned by the loop.
 	interest epoll.Events // what the poller waits for
@@ -76,8 +76,8 @@ func (s *socket) isEncrypted() bool {
 	return ok
 }
 
-// Dismiss implements conversation.Owner. A socket that is just being accepted reaches its
-// loop first.
+// Dismiss implements conversation.Owner. The lock lets a socket that is just being accepted
+// reach its loop first.
 func (s *socket) Dismiss(reason error) {
 	all := &s.loop.srv.accepting
 	all.Lock()
@@ -85,7 +85,7 @@ func (s *socket) Dismiss(reason error) {
 	s.loop.post(func(m *mailbox) { m.dismissed = append(m.dismissed, dismissal{s, reason}) })
 }
 
-// join makes a new client, whose session is open if it is to have one, part of the loop.
+// join adds a new client to the loop. If it is served here, its session is open.
 func (l *loop) join(s *socket) {
 	s.index = l.clients.add(s)
 	if s.interest = epoll.Readable | epoll.HalfClosed; s.proxy != nil {
@@ -108,7 +108,7 @@ func (l *loop) join(s *socket) {
 	l.timers.set(s, s.Next())
 }
 
-// end ends a connection that has failed, or must go at once.
+// end ends a connection at once.
 func (l *loop) end(s *socket, reason error) {
 	if s.proxy != nil {
 		l.endProxied(s, reason)
@@ -119,18 +119,17 @@ func (l *loop) end(s *socket, reason error) {
 	}
 }
 
-// remove takes a socket whose conversation is over out of the loop. closeSome closes it.
+// remove hands a socket whose conversation is over to closeSome.
 func (l *loop) remove(s *socket) {
 	if s.gone {
-		return // it has two tasks in one round, or its poller has reported something since
+		return // it had two tasks in one round, or an event since
 	}
 	s.gone = true
 	l.timers.remove(s)
 	l.gone = append(l.gone, s)
 }
 
-// closeSome closes sockets that are gone, not many at a time. Until then they count as
-// connections.
+// closeSome closes a few of the sockets that are gone. Until then they have their slots.
 func (l *loop) closeSome() {
 	n := min(len(l.gone), closesPerRound)
 	for _, s := range l.gone[:n] {
@@ -142,12 +141,12 @@ func (l *loop) closeSome() {
 		if s.proxy != nil {
 			reason = s.proxy.reason
 		}
-		l.srv.disconnected(s.Client(), reason)
+		l.srv.disconnected(s, reason)
 	}
 	l.gone = slices.Delete(l.gone, 0, n)
 }
 
-// stop ends the connections: at once, or as soon as the clients have all their replies.
+// stop ends the connections, at once or when the clients have all their replies.
 func (l *loop) stop(atOnce bool) {
 	if atOnce {
 		l.endAll(errAborted, math.MaxUint32)
@@ -166,8 +165,8 @@ func (l *loop) stop(atOnce bool) {
 	}
 }
 
-// endAll ends all connections at once that came before the leadership changed for the nth
-// time. Pending clients have waited for that.
+// endAll ends all connections that came before the nth change of leadership. It routes
+// pending clients, which have waited for that change.
 func (l *loop) endAll(reason error, nth uint32) {
 	for _, s := range l.clients.all {
 		switch {

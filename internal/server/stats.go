@@ -102,8 +102,8 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64, asker co
 	count("max-connections", uint64(s.opt.MaxConns))
 	count("processors", uint64(runtime.GOMAXPROCS(0)))
 	if s.restricted.Load() {
-		count("refused-connections", s.refusals.connections.Load())
-		count("refused-commands", s.refusals.commands.Load())
+		count("refused-connections", s.refused.connections.Load())
+		count("refused-commands", s.refused.commands.Load())
 	}
 	refused := e.Refusals()
 	count("refused-by-max-memory", refused.Memory)
@@ -159,7 +159,7 @@ func (s *Server) Counts() Counts {
 		Commands:           make(map[string]uint64),
 		CrowdedConnections: s.crowded.Load(),
 		Throttled:          s.access.Throttled(),
-		RefusedConnections: s.refusals.connections.Load(),
+		RefusedConnections: s.refused.connections.Load(),
 		RefusedCommands:    make(map[string]uint64),
 		MaxConnections:     s.opt.MaxConns,
 		Buffers:            s.shared.Memory.Held(),

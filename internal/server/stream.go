@@ -6,8 +6,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// A Stream is a connection that event loops can drive though no poller knows it: one of
-// package mux, where its methods are described, or a pump.
+// A Stream is a connection that a loop can drive without a poller: one of package mux,
+// which describes the methods, or a pump.
 type Stream interface {
 	TryRead(b []byte) (int, error)
 	TryWrite(b []byte) (int, error)
@@ -19,8 +19,7 @@ type Stream interface {
 	Notify(f func())
 }
 
-// A streamSocket makes a Socket of a stream. The goroutine that has received bytes for it
-// posts it to the loop.
+// A streamSocket makes a Socket of a stream.
 type streamSocket struct{ Stream }
 
 // Read implements Socket.
@@ -37,14 +36,14 @@ func (v streamSocket) Unacknowledged() int {
 	return -1
 }
 
-// A buffered socket may be ready though its poller does not know it. Its methods are
-// those of a Stream.
+// A buffered socket may be ready without an event of the poller. Its methods are those of a
+// Stream.
 type buffered interface {
 	Ready() (readable, writable, ended bool)
 	Held() int
 }
 
-// readiness returns the events that the loop waits for and its poller cannot report.
+// readiness returns the events that the loop waits for and the poller cannot report.
 func (s *socket) readiness() (e epoll.Events) {
 	if s.buffer == nil {
 		return 0
@@ -62,8 +61,8 @@ func (s *socket) readiness() (e epoll.Events) {
 	return e & s.interest
 }
 
-// notify makes a stream tell the loop when something has happened to it; departs says
-// that its end is that of a client.
+// notify makes a stream post the socket to the loop when it has events. departs says that
+// its end is the departure of the client.
 func (l *loop) notify(s *socket, v Stream, departs bool) {
 	v.Notify(func() {
 		if _, _, ended := v.Ready(); ended && departs {
@@ -77,7 +76,7 @@ func (l *loop) notify(s *socket, v Stream, departs bool) {
 	})
 }
 
-// checkBuffer lists a socket that has events which its poller cannot report.
+// checkBuffer accounts for what a buffered socket holds, and lists it if it has events.
 func (l *loop) checkBuffer(s *socket) {
 	if s.buffer == nil || s.gone {
 		return

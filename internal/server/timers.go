@@ -7,9 +7,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine/heap"
 )
 
-// timers is a heap of the sockets whose conversations want to be looked at, by the time
-// when they want that. A time may be early, and is never late: when a conversation wants
-// to be looked at later than it did, its place is left as it is until its time has come.
+// timers is a heap of the sockets whose conversations want Advance, by time. A time may be
+// early, and is never late: a conversation that wants Advance later than before keeps its
+// place in the heap until the earlier time has come.
 type timers []*socket
 
 // A timer is what timers keeps in a socket.
@@ -24,7 +24,7 @@ func (s *socket) Before(o *socket) bool { return s.timer.at < o.timer.at }
 // Moved implements heap.Element.
 func (s *socket) Moved(index int) { s.timer.index = index + 1 }
 
-// set lets a socket be looked at by a time at the latest.
+// set makes takeDue return the socket at a time at the latest.
 func (t *timers) set(s *socket, at int64) {
 	switch {
 	case at == engine.Never:
@@ -56,12 +56,8 @@ func (l *loop) takeDue() {
 
 // untilDue returns how long the loop may wait for events; negative: for ever.
 func (l *loop) untilDue() time.Duration {
-	at := int64(engine.Never)
-	if len(l.timers) > 0 {
-		at = l.timers[0].timer.at
-	}
-	if at == engine.Never {
+	if len(l.timers) == 0 {
 		return -1
 	}
-	return time.Duration(max(0, at-l.srv.now()))
+	return time.Duration(max(0, l.timers[0].timer.at-l.srv.now()))
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -255,8 +256,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// Sockets that listen have one event together, before those of others, and only while
-// somebody waits.
+// Sockets that listen share an index, and have events only while somebody waits.
 func TestAccept(t *testing.T) {
 	p := newPoller(t)
 	s, theirs := socketPair(t)
@@ -293,8 +293,8 @@ func TestAccept(t *testing.T) {
 	for len(events) == 0 { // a signal came
 		events = p.Wait(0)
 	}
-	if len(events) != 2 || events[0] != (Event{Listeners, Readable}) || events[1].Index != 7 {
-		t.Fatalf("got %v, want an event of the listeners, then one of 7", events)
+	if n := slices.IndexFunc(events, func(ev Event) bool { return ev.Index == 7 }); len(events) != 3 || n < 0 || !slices.Contains(events, Event{Listeners, Readable}) {
+		t.Fatalf("got %v, want an event of each listener, and one of 7", events)
 	}
 	for _, l := range listening {
 		for range 3 {

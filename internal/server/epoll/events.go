@@ -30,9 +30,9 @@ type Event struct {
 // others, in turn, to the next calls.
 const MaxEvents = 256
 
-// Events of these indexes come before those of other sockets.
+// Indexes that are not those of connections.
 const (
-	Listeners = -2 // of all sockets that listen, which have one event together
+	Listeners = -2 // of all sockets that listen
 	Nested    = -3 // of a Poller within this one
 )
 

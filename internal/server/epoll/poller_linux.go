@@ -16,7 +16,7 @@ type Poller struct {
 	fd     int
 	wake   int // an eventfd
 	raw    [MaxEvents]unix.EpollEvent
-	events [2 + MaxEvents]Event // the first two are those of Listeners and Nested
+	events [MaxEvents]Event
 }
 
 // New returns a Poller that waits for nothing but Wake. It takes two file
@@ -51,8 +51,8 @@ func (p *Poller) Add(s Socket, index int, events Events) error {
 	return p.control(unix.EPOLL_CTL_ADD, s, index, events)
 }
 
-// Nest makes Wait report, under the index Nested, that another Poller has something to report. That may be nested in
-// several, and none of them takes its events.
+// Nest makes Wait report, under the index Nested, that another Poller has something to
+// report. That may be nested in several, and none of them takes its events.
 func (p *Poller) Nest(other *Poller) error { return p.Add(Socket(other.fd), Nested, Readable) }
 
 // Modify changes what is waited for. The index may change, too.
@@ -85,30 +85,16 @@ func (p *Poller) Wait(timeout time.Duration) []Event {
 	if err != nil { // such as EBADF: waiting went on after Close
 		panic(fmt.Sprintf("epoll: wait: %v", err))
 	}
-	events, listeners, nested := p.events[:2], false, false
+	events := p.events[:0]
 	for i := range p.raw[:n] {
-		ev := &p.raw[i]
-		switch ev.Fd {
-		default:
+		if ev := &p.raw[i]; ev.Fd != wakeIndex {
 			events = append(events, Event{int(ev.Fd), Events(ev.Events)})
-		case wakeIndex:
-			p.clearWake()
-		case Listeners:
-			listeners = true
-		case Nested:
-			nested = true
+			continue
 		}
+		var count [8]byte
+		unix.Read(p.wake, count[:]) // the next Wait waits again
 	}
-	first := 2
-	if listeners {
-		first--
-		events[first] = Event{Listeners, Readable}
-	}
-	if nested {
-		first--
-		events[first] = Event{Nested, Readable}
-	}
-	return events[first:]
+	return events
 }
 
 // Wake ends the Wait that is under way, or else the next one. It may be called
@@ -116,10 +102,4 @@ func (p *Poller) Wait(timeout time.Duration) []Event {
 func (p *Poller) Wake() {
 	one := [8]byte{1}
 	unix.Write(p.wake, one[:]) // fails only if 2^64-2 calls have not been noticed
-}
-
-// clearWake makes the next Wait wait again.
-func (p *Poller) clearWake() {
-	var count [8]byte
-	unix.Read(p.wake, count[:])
 }
