@@ -106,14 +106,8 @@ func rejoin(ctx context.Context, dir string, d *directory.Directory) (id uint64,
 		return 0, kit.WithCode(kit.ExitJournal, err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	credentials, err := d.Credentials.Issue(directory.NewID())
-	if err != nil {
-		return 0, err
-	}
-	joined := control.Joined{Cluster: d.Cluster, ID: credentials.ID}
-	if joined.Bundle, err = credentials.Bundle(); err != nil {
-		return 0, err
-	}
+	credentials := d.Credentials.Issue(directory.NewID())
+	joined := control.Joined{Cluster: d.Cluster, ID: credentials.ID, Bundle: credentials.Bundle()}
 	// In one step: removed before, the old member would be missed while the new one catches up.
 	add := control.Request{Do: control.DoAdd, ID: joined.ID, Address: d.Listen, InPlaceOf: d.ID}
 	joined.Membership, err = control.Ask[raftlog.Membership](ctx, d, add)
@@ -180,10 +174,7 @@ func recoverAlone(dir string, d *directory.Directory) (id uint64, last raftlog.P
 		return 0, last, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	credentials, err := directory.NewCA(directory.NewCluster(), directory.NewID())
-	if err != nil {
-		return 0, last, err
-	}
+	credentials := directory.NewCA(directory.NewCluster(), directory.NewID())
 	last, err = cluster.Recover(vfs.OS, dir, raftlog.Member{ID: credentials.ID, Address: d.Listen})
 	if err != nil {
 		return 0, last, err

@@ -79,12 +79,7 @@ func begin(dir, listen string) (d *directory.Directory, err error) {
 	if err := cluster.CheckInit(vfs.OS, dir); err != nil {
 		return nil, advice.Explain(dir, err)
 	}
-	m := directory.Member{Cluster: directory.NewCluster(), ID: directory.NewID(), Listen: listen}
-	credentials, err := directory.NewCA(m.Cluster, m.ID)
-	if err != nil {
-		return nil, err
-	}
-	return directory.Begin(dir, m, credentials)
+	return directory.Begin(dir, listen, directory.NewCA(directory.NewCluster(), directory.NewID()))
 }
 
 // refuseBinlogs returns an error if a directory has files of beanstalkd, which only a single server takes over: the other members
@@ -306,10 +301,11 @@ func settle(dir, listen string, j control.Joined) error {
 			contacts = append(contacts, m.Address)
 		}
 	}
-	d, err := directory.Begin(dir, directory.Member{Cluster: j.Cluster, ID: j.ID, Listen: listen, Contacts: contacts}, credentials)
+	d, err := directory.Begin(dir, listen, credentials)
 	if err != nil {
 		return err
 	}
+	d.Contacts = contacts
 	if err := cluster.Join(vfs.OS, dir, j.Membership); err != nil {
 		return err
 	}

@@ -42,13 +42,7 @@ func (c *Control) Join(ctx context.Context, _ net.Addr, body []byte) ([]byte, er
 		return nil, err
 	}
 	j := Joined{Cluster: c.Directory.Cluster, ID: directory.NewID()}
-	credentials, err := c.Directory.Credentials.Issue(j.ID)
-	if err != nil {
-		return nil, err
-	}
-	if j.Bundle, err = credentials.Bundle(); err != nil {
-		return nil, err
-	}
+	j.Bundle = c.Directory.Credentials.Issue(j.ID).Bundle()
 	reply, err := c.do(ctx, Request{Do: DoAdd, ID: j.ID, Address: r.Listen, InPlaceOf: r.InPlaceOf})
 	if err != nil {
 		return nil, fmt.Errorf("%w (the token is used up; make another)", forPeople(err))

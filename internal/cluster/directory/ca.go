@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/pem"
 	"fmt"
@@ -38,51 +39,54 @@ const maxID = 1<<53 - 1
 
 // NewID returns a random id for a member: at least 1, and less than 2^53.
 func NewID() uint64 {
-	n, err := rand.Int(rand.Reader, big.NewInt(maxID))
-	if err != nil {
-		panic(err) // never fails
-	}
-	return n.Uint64() + 1
+	var id [8]byte
+	rand.Read(id[:]) // never fails
+	return max(1, binary.LittleEndian.Uint64(id[:])&maxID)
 }
 
 // NewCA returns the credentials of the first member of a cluster, with an authority of
 // its own.
-func NewCA(cluster string, id uint64) (*Credentials, error) {
-	public, key, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		return nil, fmt.Errorf("directory: %w", err)
-	}
+func NewCA(cluster string, id uint64) *Credentials {
 	template := certificate(cluster, "beanpole cluster")
 	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
 	template.KeyUsage = x509.KeyUsageCertSign
-	der, err := x509.CreateCertificate(rand.Reader, template, template, public, key)
-	if err != nil {
-		return nil, fmt.Errorf("directory: %w", err)
-	}
-	ca, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, fmt.Errorf("directory: %w", err)
-	}
-	authority := &Credentials{Cluster: cluster, CA: ca, caKey: key}
+	authority := &Credentials{Cluster: cluster, CA: template}
+	der, key := authority.sign(template)
+	authority.CA, authority.caKey = must(x509.ParseCertificate(der)), key
 	return authority.Issue(id)
 }
 
 // Issue makes the credentials of another member of the same cluster.
-func (c *Credentials) Issue(id uint64) (*Credentials, error) {
-	public, key, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		return nil, fmt.Errorf("directory: %w", err)
-	}
+func (c *Credentials) Issue(id uint64) *Credentials {
 	template := certificate(c.Cluster, "member "+strconv.FormatUint(id, 10))
 	template.DNSNames = []string{MemberName(c.Cluster, id), AnyMember(c.Cluster)}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	der, err := x509.CreateCertificate(rand.Reader, template, c.CA, public, c.caKey)
-	if err != nil {
-		return nil, fmt.Errorf("directory: %w", err)
-	}
+	der, key := c.sign(template)
 	pair := tls.Certificate{Certificate: [][]byte{der, c.CA.Raw}, PrivateKey: key}
-	return &Credentials{Cluster: c.Cluster, ID: id, Certificate: pair, CA: c.CA, caKey: c.caKey}, nil
+	return &Credentials{Cluster: c.Cluster, ID: id, Certificate: pair, CA: c.CA, caKey: c.caKey}
+}
+
+// sign makes a certificate and its key. The authority signs it; if that has no key yet,
+// the certificate is its own.
+func (c *Credentials) sign(template *x509.Certificate) (der []byte, key crypto.PrivateKey) {
+	public, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		panic(err) // never fails
+	}
+	signer := c.caKey
+	if signer == nil {
+		signer = key
+	}
+	return must(x509.CreateCertificate(rand.Reader, template, c.CA, public, signer)), key
+}
+
+// must returns what was made of keys and templates of this package, which cannot fail.
+func must[T any](made T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return made
 }
 
 // certificate returns what all certificates of a cluster have in common.
@@ -131,16 +135,12 @@ type Bundle struct {
 }
 
 // Bundle encodes the credentials.
-func (c *Credentials) Bundle() (Bundle, error) {
-	caKey, err := encodeKey(c.caKey)
-	if err != nil {
-		return Bundle{}, err
+func (c *Credentials) Bundle() Bundle {
+	key := func(k crypto.PrivateKey) string { return encode("PRIVATE KEY", must(x509.MarshalPKCS8PrivateKey(k))) }
+	return Bundle{
+		CA: encode("CERTIFICATE", c.CA.Raw), CAKey: key(c.caKey),
+		Member: encode("CERTIFICATE", c.Certificate.Certificate[0]), Key: key(c.Certificate.PrivateKey),
 	}
-	key, err := encodeKey(c.Certificate.PrivateKey)
-	if err != nil {
-		return Bundle{}, err
-	}
-	return Bundle{CA: encodeCertificate(c.CA.Raw), CAKey: caKey, Member: encodeCertificate(c.Certificate.Certificate[0]), Key: key}, nil
 }
 
 // Credentials decodes a bundle. The error says which part of it is wrong.
@@ -164,14 +164,6 @@ func (b Bundle) Credentials(cluster string, id uint64) (*Credentials, error) {
 	return &Credentials{Cluster: cluster, ID: id, Certificate: pair, CA: ca, caKey: authority.PrivateKey}, nil
 }
 
-func encodeCertificate(der []byte) string {
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-}
-
-func encodeKey(key crypto.PrivateKey) (string, error) {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return "", fmt.Errorf("directory: %w", err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), nil
+func encode(kind string, der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }

@@ -126,7 +126,7 @@ func (b *Bundle) files() map[string]*string {
 
 // Begin makes DIR/cluster for a member, and DIR if need be. What an interrupted Begin has
 // left goes. The directory is not that of a member before Finish.
-func Begin(dir string, m Member, c *Credentials) (*Directory, error) {
+func Begin(dir, listen string, c *Credentials) (*Directory, error) {
 	if is, err := Exists(dir); is {
 		return nil, fmt.Errorf("directory %s is that of a member already (see: beanpole cluster status %[1]s)", dir)
 	} else if err != nil && !errors.Is(err, ErrUnfinished) {
@@ -135,7 +135,8 @@ func Begin(dir string, m Member, c *Credentials) (*Directory, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	d := &Directory{Member: m, Credentials: c, dir: dir}
+	d := &Directory{dir: dir}
+	d.become(listen, c)
 	if err := d.clear(); err != nil {
 		return nil, err
 	}
@@ -144,19 +145,30 @@ func Begin(dir string, m Member, c *Credentials) (*Directory, error) {
 			return nil, err
 		}
 	}
-	b, err := c.Bundle()
-	if err != nil {
-		return nil, err
-	}
 	if err := errors.Join(writeFile(d.path(nextFile), nil), syncDirs(d.path(""))); err != nil { // before all that only a member has
 		return nil, err
 	}
+	return d, d.writeCredentials()
+}
+
+// become makes the directory, in memory, that of the member with these credentials.
+func (d *Directory) become(listen string, c *Credentials) {
+	d.Member = Member{Cluster: c.Cluster, ID: c.ID, Listen: listen}
+	d.Credentials = c
+}
+
+// writeCredentials writes the credentials, in place of those that are there.
+func (d *Directory) writeCredentials() error {
+	b := d.Credentials.Bundle()
 	for name, text := range b.files() {
+		if err := os.Remove(d.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 		if err := writeFile(d.path(name), []byte(*text)); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return d, nil
+	return nil
 }
 
 // clear removes what an interrupted Begin has left, and nothing else.
@@ -219,20 +231,10 @@ func (d *Directory) write() error {
 // Refound makes the directory that of the first member of a new cluster. The log must be
 // made so before. If it is interrupted, Open fails, and it can be done again.
 func (d *Directory) Refound(c *Credentials) error {
-	b, err := c.Bundle()
-	if err != nil {
+	d.become(d.Listen, c)
+	if err := d.writeCredentials(); err != nil {
 		return err
 	}
-	for name, text := range b.files() {
-		if err := os.Remove(d.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		if err := writeFile(d.path(name), []byte(*text)); err != nil {
-			return err
-		}
-	}
-	d.Member = Member{Cluster: c.Cluster, ID: c.ID, Listen: d.Listen}
-	d.Credentials = c
 	return d.Finish()
 }
 

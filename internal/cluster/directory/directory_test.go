@@ -14,12 +14,7 @@ import (
 // begin makes the directory of the first member of a cluster.
 func begin(t *testing.T, dir string) *Directory {
 	t.Helper()
-	cluster, id := NewCluster(), NewID()
-	c, err := NewCA(cluster, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := Begin(dir, Member{Cluster: cluster, ID: id, Listen: "10.0.0.1:11400"}, c)
+	d, err := Begin(dir, "10.0.0.1:11400", NewCA(NewCluster(), NewID()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +50,7 @@ func TestOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Begin(dir, made.Member, made.Credentials); err == nil || !strings.Contains(err.Error(), "already") {
+	if _, err := Begin(dir, made.Listen, made.Credentials); err == nil || !strings.Contains(err.Error(), "already") {
 		t.Errorf("a second Begin: %v", err)
 	}
 }
@@ -74,18 +69,14 @@ func TestNotAMember(t *testing.T) {
 // others have put there stays.
 func TestInterrupted(t *testing.T) {
 	dir := t.TempDir()
-	c, err := NewCA(NewCluster(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := Member{Cluster: c.Cluster, ID: 1, Listen: "10.0.0.1:11400"}
-	if _, err := Begin(dir, m, c); err != nil {
+	c, listen := NewCA(NewCluster(), 1), "10.0.0.1:11400"
+	if _, err := Begin(dir, listen, c); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "run it again") {
 		t.Errorf("without Finish: %v", err)
 	}
-	d, err := Begin(dir, m, c)
+	d, err := Begin(dir, listen, c)
 	if err == nil {
 		err = d.Finish()
 	}
@@ -96,7 +87,7 @@ func TestInterrupted(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(other, "cluster", "photos"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Begin(other, m, c); err == nil || !strings.Contains(err.Error(), "photos") {
+	if _, err := Begin(other, listen, c); err == nil || !strings.Contains(err.Error(), "photos") {
 		t.Errorf("a directory of somebody else: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(other, "cluster", "photos")); err != nil {
@@ -112,7 +103,7 @@ func TestLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, opened := Open(dir)
-	_, begun := Begin(dir, d.Member, d.Credentials)
+	_, begun := Begin(dir, d.Listen, d.Credentials)
 	for _, err := range []error{opened, begun} {
 		if !errors.Is(err, ErrLost) || strings.Contains(err.Error(), "again") {
 			t.Error(err)
@@ -229,23 +220,14 @@ func TestBadTokens(t *testing.T) {
 }
 
 func TestCredentials(t *testing.T) {
-	first, err := NewCA(NewCluster(), NewID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := first.Issue(7)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := second.Bundle()
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := NewCA(NewCluster(), NewID())
+	b := first.Issue(7).Bundle()
 	read, err := b.Credentials(first.Cluster, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if third, err := read.Issue(8); err != nil || third.ID != 8 {
+	third := read.Issue(8).Bundle()
+	if _, err := third.Credentials(first.Cluster, 8); err != nil {
 		t.Errorf("a member that joined cannot admit another: %v", err)
 	}
 	if _, err := b.Credentials(first.Cluster, 8); err == nil {
@@ -254,14 +236,7 @@ func TestCredentials(t *testing.T) {
 	if _, err := b.Credentials(NewCluster(), 7); err == nil {
 		t.Error("the certificate is taken for that of another cluster")
 	}
-	stranger, err := NewCA(first.Cluster, 7)
-	if err != nil {
-		t.Fatal(err)
-	}
-	forged, err := stranger.Bundle()
-	if err != nil {
-		t.Fatal(err)
-	}
+	forged := NewCA(first.Cluster, 7).Bundle()
 	forged.CA = b.CA
 	if _, err := forged.Credentials(first.Cluster, 7); err == nil {
 		t.Error("a certificate of another authority is taken")

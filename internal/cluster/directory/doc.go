@@ -1,7 +1,7 @@
 // Package directory keeps what makes a journal's directory that of a member of a cluster:
 // DIR/cluster, with the ids, the certificates and the tokens by which others may join.
 //
-//	m, err := directory.Begin(dir, directory.Member{Cluster: directory.NewCluster(), ID: directory.NewID(), Listen: addr}, credentials)
+//	m, err := directory.Begin(dir, addr, directory.NewCA(directory.NewCluster(), directory.NewID()))
 //	…                              // the log of the cluster is made in DIR/cluster/log
 //	err = m.Finish()               // from now on the directory is a member's
 //

@@ -88,17 +88,10 @@ func (p *peer) Refused(id, term uint64) {
 // newPeers makes so many members that do not run yet.
 func newPeers(t *testing.T, n int) []*peer {
 	t.Helper()
-	c, err := directory.NewCA(directory.NewCluster(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := directory.NewCA(directory.NewCluster(), 1)
 	var all []*peer
 	for i := range n {
-		own, err := c.Issue(uint64(i + 1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, &peer{credentials: own, address: "127.0.0.1:0", steps: make(chan *raftpb.Message, 100), refused: make(chan uint64, 1), rejected: make(chan error, 1), ups: make(ups, 100), handshakes: map[uint64]cluster.Handshake{}})
+		all = append(all, &peer{credentials: c.Issue(uint64(i + 1)), address: "127.0.0.1:0", steps: make(chan *raftpb.Message, 100), refused: make(chan uint64, 1), rejected: make(chan error, 1), ups: make(ups, 100), handshakes: map[uint64]cluster.Handshake{}})
 	}
 	return all
 }
