@@ -168,7 +168,7 @@ func (c *check) failLocked(err error) {
 	c.changes, c.seen = nil, nil
 }
 
-// walk begins the walk, which waits until the member has applied an entry.
+// walk begins the walk, unless it has begun. It waits until the member has applied an entry.
 func (c *check) walk(from uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -52,7 +52,7 @@ func TestCheckIsOver(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, m := new(Session), &fake{failed: make(chan struct{})}
 				m.engine.Store(engine.New(engine.Options{}))
-				for _, r := range []Request{{Step: stepBegin}, {Step: stepWalk, From: 7}} {
+				for _, r := range []Request{{Step: stepBegin}, {Step: stepSums, From: 7}} {
 					r.Name = 1
 					if _, err := s.Do(m, &r); err != nil {
 						t.Fatal(err)
@@ -61,7 +61,7 @@ func TestCheckIsOver(t *testing.T) {
 				synctest.Wait() // the first slice was all
 				c.meanwhile(s, m)
 				time.Sleep(4 * slicePause)
-				reply, err := s.Do(m, &Request{Name: 1, Step: stepState})
+				reply, err := s.Do(m, &Request{Name: 1, Step: stepSums})
 				if c.want == "" && (err != nil || reply.Until != 9) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 					t.Errorf("%+v, %v, want %q", reply, err, c.want)
 				}

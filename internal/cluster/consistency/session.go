@@ -12,9 +12,7 @@ type step string
 
 const (
 	stepBegin step = "begin" // Due, or 0. The answer has From and Due
-	stepWalk  step = "walk"  // From
-	stepState step = "state" // the answer has Until when the walk is over
-	stepSums  step = "sums"  // From, Until. The answer has Sums, or neither these nor an error: ask again
+	stepSums  step = "sums"  // From, Until or 0. The answer has Until when the walk is over, and Sums when the member has the entry Until
 	stepItems step = "items" // From, Until, Bucket. The answer has Items
 	stepEnd   step = "end"
 )
@@ -72,15 +70,12 @@ func (s *Session) Do(m Member, r *Request) (reply Reply, err error) {
 	if c == nil || s.name != r.Name {
 		return reply, errOver
 	}
-	applied, until, stateErr := c.state()
-	reply.Applied = applied
 	switch r.Step {
-	case stepWalk:
-		c.walk(r.From)
-	case stepState:
-		reply.Until, err = until, stateErr
 	case stepSums:
-		reply.Sums, err = c.sums(r.From, r.Until)
+		c.walk(r.From)
+		if reply.Applied, reply.Until, err = c.state(); err == nil && r.Until != 0 {
+			reply.Sums, err = c.sums(r.From, r.Until)
+		}
 	case stepItems:
 		reply.Items, err = c.in(r.From, r.Until, r.Bucket)
 	case stepEnd:

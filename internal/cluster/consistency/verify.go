@@ -77,11 +77,7 @@ func Verify(ctx context.Context, members []admin.ClusterMember, ask Asker) Resul
 		v.due, v.from = max(v.due, reply.Due), max(v.from, reply.From)
 		return err
 	})
-	v.each(func(m *ComparedMember) error {
-		_, err := v.step(ctx, m, Request{Step: stepWalk, From: v.from})
-		return err
-	})
-	v.await(ctx, v.from, Request{Step: stepState}, func(_ *ComparedMember, r *Reply) bool {
+	v.await(ctx, v.from, Request{Step: stepSums, From: v.from}, func(_ *ComparedMember, r *Reply) bool {
 		v.until = max(v.until, r.Until)
 		return r.Until != 0
 	})
