@@ -7,9 +7,8 @@
 //	var d entry.Decoder
 //	stamp, changes, err := d.Decode(data, epoch)  // at each member
 //
-// An entry has a level, the format's version, which grows when items are added. A member
-// that does not know a level, or an item, cannot go on: it must not skip what the others
-// have. The numbers of items 2 to 5 are set aside; nothing writes them yet.
+// An entry has a level, the format's version. A member that does not know a level cannot
+// go on: it must not skip what the others have.
 //
 // A turn of many changes makes several entries. That is no harm: each change stands
 // alone, and the turn is settled when the last of them is.
@@ -20,7 +19,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal/record"
@@ -28,17 +26,10 @@ import (
 
 // Entries. Numbers without a width are varints, fixed ones little-endian.
 //
-//	entry := level u8  stamp i64  item*
-//	item  := 1 length record                 a record of package record
-//	       | 2 …                             set aside: the command that made the items after it
-//	       | 3 …                             set aside: a barrier
-//	       | 4 …                             set aside: a new level
-//	       | 5 …                             set aside: a list of members
-const (
-	itemRecord = 1
-
-	headLength = 1 + 8
-)
+//	entry := level u8  stamp i64  { length record }
+//
+// A record is one of package record.
+const headLength = 1 + 8
 
 const (
 	// Level is the highest level that this program knows.
@@ -56,7 +47,7 @@ const wanted = 1 << 20
 // A Builder collects the changes of a turn.
 type Builder struct {
 	done [][]byte
-	open []byte // head without stamp, and items; reused
+	open []byte // head without stamp, and records; reused
 	head []byte // scratch
 }
 
@@ -65,13 +56,12 @@ type Builder struct {
 func (b *Builder) Add(c *engine.Change, epoch int64) {
 	b.head = record.Append(b.head[:0], c, epoch)
 	n := len(b.head) + len(c.Body)
-	if len(b.open) > 0 && len(b.open)+1+binary.MaxVarintLen32+n > wanted {
+	if len(b.open) > 0 && len(b.open)+binary.MaxVarintLen32+n > wanted {
 		b.close()
 	}
 	if len(b.open) == 0 {
 		b.open = append(b.open, make([]byte, headLength)...)
 	}
-	b.open = append(b.open, itemRecord)
 	b.open = binary.AppendUvarint(b.open, uint64(n))
 	b.open = append(append(b.open, b.head...), c.Body...)
 }
@@ -103,8 +93,8 @@ func (b *Builder) Entries(stamp int64) [][]byte {
 func (b *Builder) Reset() { b.done, b.open = nil, b.open[:0] }
 
 var (
-	// ErrUnknown is wrapped by the error of Decode for an entry of a level, or with an
-	// item, that this program does not know.
+	// ErrUnknown is wrapped by the error of Decode for an entry of a level that this
+	// program does not know.
 	ErrUnknown = errors.New("this version of beanpole does not know what is in the entry; a newer one is needed")
 
 	// ErrInvalid is wrapped by that for one which no version writes.
@@ -142,14 +132,11 @@ func (d *Decoder) Decode(data []byte, epoch int64) (stamp int64, changes []engin
 	}
 	d.changes = d.changes[:0]
 	for rest := data[headLength:]; len(rest) > 0; {
-		if rest[0] != itemRecord {
-			return 0, nil, fmt.Errorf("%w: item %d", ErrUnknown, rest[0])
+		length, n := binary.Uvarint(rest)
+		if n <= 0 || length > uint64(len(rest)-n) {
+			return 0, nil, fmt.Errorf("%w: a record is cut short", ErrInvalid)
 		}
-		length, n := binary.Uvarint(rest[1:])
-		if n <= 0 || length > math.MaxInt || int(length) > len(rest)-1-n {
-			return 0, nil, fmt.Errorf("%w: an item is cut short", ErrInvalid)
-		}
-		rest = rest[1+n:]
+		rest = rest[n:]
 		c, err := record.Decode(rest[:length:length], epoch, d.tubes)
 		if err != nil {
 			return 0, nil, err
