@@ -9,9 +9,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-// A crew is sessions that do things at random while kicks, closings and searches
+// A workload is sessions that do things at random while kicks, closings and searches
 // go on in slices.
-type crew struct {
+type workload struct {
 	e          *Engine
 	rng        *rand.Rand
 	now        int64
@@ -25,13 +25,13 @@ type crew struct {
 
 // A member is the Waiter of a session: it is idle when its wait is over.
 type member struct {
-	c *crew
+	c *workload
 	s *Session
 }
 
 func (m *member) WaitOver(Job, Outcome) { m.c.idle = append(m.c.idle, m.s) }
 
-func (c *crew) open() {
+func (c *workload) open() {
 	m := &member{c: c}
 	m.s = c.e.Open(m)
 	c.idle = append(c.idle, m.s)
@@ -40,7 +40,7 @@ func (c *crew) open() {
 // TestSlicesRandom lets everything happen between the slices: after each step
 // the invariants hold, and at the end no job is lost.
 func TestSlicesRandom(t *testing.T) {
-	c := crew{e: New(Options{}), rng: seeded(t), there: map[uint64]bool{}}
+	c := workload{e: New(Options{}), rng: seeded(t), there: map[uint64]bool{}}
 	c.e.slice, c.e.indexAbove, c.e.workLimit = 3, 2, 40
 	for range seeds.Rounds(t, 1500) {
 		if len(c.idle) < 4 {
@@ -72,7 +72,7 @@ func TestSlicesRandom(t *testing.T) {
 }
 
 // step lets a session do something.
-func (c *crew) step() {
+func (c *workload) step() {
 	e, rng, now := c.e, c.rng, c.now
 	k := rng.IntN(len(c.idle))
 	s, name := c.idle[k], fmt.Appendf(nil, "t%d", rng.IntN(6))
@@ -114,7 +114,7 @@ func (c *crew) step() {
 }
 
 // goOn lets the first kick go on, whose session may close meanwhile, and time.
-func (c *crew) goOn() {
+func (c *workload) goOn() {
 	if len(c.kicks) > 0 {
 		s, done := c.kickers[0], false
 		if more := c.e.ContinueKick(c.now, &c.kicks[0]); !more {

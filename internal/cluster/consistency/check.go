@@ -4,12 +4,12 @@
 //	result := consistency.Verify(ctx, members, ask)   // whoever compares; ask brings each Request to a member
 //	reply, err := session.Do(member, &request)        // at that member
 //
-// There is no moment at which all could be looked at: to visit all jobs takes many turns,
-// and the leader is ahead of what is agreed on. So each member notes which jobs are
-// changed by entries of the log, walks over its engine, and keeps a hash of each job.
-// Jobs that were changed by the entries from before the first walk to after the last are
-// left out of the comparison, by all members. The others were the same all the time, so
-// all must have the same hashes of them (decision 30).
+// The members cannot be compared at one moment: a member needs many turns to go over all
+// jobs, and the leader is ahead of what is committed. So each member notes which jobs the
+// entries of the log change, goes over its engine in slices, and keeps a hash of each job.
+// The comparison leaves out the jobs that an entry has changed since before the first walk
+// began and until after the last walk ended. The other jobs were the same all the time, so
+// all members must have the same hashes of them (decision 30).
 //
 // A member knows nothing of that but two hooks: Observe and View of [Member].
 //
@@ -177,7 +177,7 @@ func (c *check) walk(from uint64) {
 	}
 	c.walking = true
 	go func() {
-		if err := c.visitAll(from); err != nil {
+		if err := c.walkAll(from); err != nil {
 			c.fail(err)
 		}
 	}()
@@ -186,7 +186,7 @@ func (c *check) walk(from uint64) {
 // errLeaderChanged is that of a member whose engine is another one than it was.
 var errLeaderChanged = errors.New("the leader has changed during the consistency check; try again")
 
-func (c *check) visitAll(from uint64) error {
+func (c *check) walkAll(from uint64) error {
 	for applied, _, err := c.state(); applied < from; applied, _, err = c.state() {
 		if err != nil {
 			return err
@@ -198,7 +198,7 @@ func (c *check) visitAll(from uint64) error {
 	_, zero := c.m.Time()
 	hasher := engine.Hasher{Now: c.due - zero, Epoch: zero}
 	var seen []Item
-	visit := func(c *engine.Change) (bytes int) {
+	each := func(c *engine.Change) (bytes int) {
 		if hash := hasher.Hash(c); hash != 0 {
 			seen = append(seen, Item{keyOf(c), hash})
 		}
@@ -212,7 +212,7 @@ func (c *check) visitAll(from uint64) error {
 			walked = e
 		}
 		if same = walked == e; same && !over {
-			over = w.slice(e, sliceBytes, visit)
+			over = w.slice(e, sliceBytes, each)
 		}
 	}
 	var until uint64

@@ -70,7 +70,7 @@ var long = []part{
 	goOn("journal", "./internal/test/sim", "TestSameAnswers"),
 	goOn("server", "./internal/test/sim", "TestClients"),
 	goOn("server", "./internal/test/sim", "TestClientsOfLoops"),
-	goOn("server", "./internal/test/sim", "TestVisitorsWhileDiskFails"),
+	goOn("server", "./internal/test/sim", "TestShortLivedClientsWhileDiskFails"),
 	goOn("journal", "./internal/wal", "TestPowerCut"),
 	goOn("journal", "./internal/wal", "TestEveryCallFails"),
 	goOn("journal", "./internal/wal", "TestDeathWhileFailed"),

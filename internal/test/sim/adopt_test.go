@@ -63,11 +63,11 @@ func TestAdopt(t *testing.T) {
 func filesOfBeanstalkd(t *testing.T) *memfs.FS {
 	t.Helper()
 	rng, eng := newRand(3), engine.New(engine.Options{})
-	crew := newCrew(eng, habits{largest: 300, many: 60})
+	workload := newWorkload(eng, habits{largest: 300, many: 60})
 	for now := range int64(1500) {
-		crew.act(rng, eng, now*int64(time.Millisecond))
+		workload.act(rng, eng, now*int64(time.Millisecond))
 	}
-	crew.leave(eng, 0)
+	workload.leave(eng, 0)
 	fsys := memfs.New()
 	_, err := binlog.Write(fsys, dir, binlog.Options{Epoch: time.Now().UnixNano(), FileSize: 4096}, eng)
 	if err != nil {

@@ -29,7 +29,7 @@
 //   - every file call fails, once or from then on, with and without having done
 //     its work (fault_test.go);
 //   - calls fail for a while, again and again, while clients connect, do a few
-//     things and go (visitors_test.go);
+//     things and go (shortlived_test.go);
 //   - all of that with policies of tubes; and with jobs that have one attempt, which
 //     nobody is given twice (policy_test.go);
 //   - the disk is full (full_test.go);

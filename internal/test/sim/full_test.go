@@ -40,8 +40,8 @@ func (w *world) deleteAll(keep func(c engine.Change) bool) {
 	w.t.Helper()
 	var ids []uint64
 	w.broker.Call(func(e *engine.Engine, now int64) {
-		w.crew.leave(e, now) // they hold some
-		w.crew = nil
+		w.workload.leave(e, now) // they hold some
+		w.workload = nil
 		for c := range e.Snapshots {
 			if !keep(c) {
 				ids = append(ids, c.ID)

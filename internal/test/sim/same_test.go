@@ -43,14 +43,14 @@ func answers(t *testing.T, name string, seed uint64, opt *journal.Options) (all 
 	if opt != nil {
 		eng, log = open(t, fsys, opt, epoch)
 	}
-	crew := newCrew(eng, habits{largest: 300, many: 40})
+	workload := newWorkload(eng, habits{largest: 300, many: 40})
 	now := int64(0)
 	for range 200 {
 		now += rng.Int64N(int64(2 * time.Second))
 		eng.Tick(now)
 		for range 1 + rng.IntN(4) {
 			now++
-			all = append(all, crew.act(rng, eng, now))
+			all = append(all, workload.act(rng, eng, now))
 		}
 		if log != nil {
 			if err := errors.Join(eng.Check(), log.Append(eng.TakeChanges()), commit(log)); err != nil {
@@ -59,7 +59,7 @@ func answers(t *testing.T, name string, seed uint64, opt *journal.Options) (all 
 			log.Housekeep(now)
 		}
 	}
-	crew.leave(eng, now)
+	workload.leave(eng, now)
 	had = stateOf(eng, epoch)
 	had.exact = true
 	end = time.Unix(0, epoch+now)

@@ -39,10 +39,10 @@ type world struct {
 	history *history
 
 	// Of the running server.
-	journal *journal.Journal
-	broker  *broker.Broker
-	epoch   int64 // when its clock was 0, ns since 1970
-	crew    *crew
+	journal  *journal.Journal
+	broker   *broker.Broker
+	epoch    int64 // when its clock was 0, ns since 1970
+	workload *workload
 }
 
 func newWorld(t *testing.T, name string, seed uint64, opt journal.Options) *world {
@@ -88,7 +88,7 @@ func (w *world) start() (*state, error) {
 		Log: &recorder{Journal: w.journal, syncs: w.opt.Sync == 0, history: w.history, epoch: w.epoch},
 		Now: func() int64 { return int64(time.Since(start)) },
 	})
-	w.crew = nil
+	w.workload = nil
 	return found, nil
 }
 
@@ -111,11 +111,11 @@ func (w *world) turn(n int) error {
 	err := w.broker.Call(func(e *engine.Engine, now int64) {
 		w.t.Helper()
 		w.check(e)
-		if w.crew == nil {
-			w.crew = newCrew(e, w.habits)
+		if w.workload == nil {
+			w.workload = newWorkload(e, w.habits)
 		}
 		for range n {
-			w.crew.act(w.rng, e, now)
+			w.workload.act(w.rng, e, now)
 		}
 	})
 	synctest.Wait() // the journal's goroutines, so that a seed is always the same life
@@ -161,7 +161,7 @@ func (w *world) stop() error {
 	w.t.Helper()
 	var had *state
 	w.broker.Call(func(e *engine.Engine, now int64) {
-		w.crew.leave(e, now)
+		w.workload.leave(e, now)
 		had = stateOf(e, w.epoch)
 	})
 	if err := w.broker.Close(); err != nil {

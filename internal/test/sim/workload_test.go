@@ -10,33 +10,33 @@ import (
 
 var tubes = []string{"default", "mail", "images", "a-tube-with-a-longer-name-than-others"}
 
-// A crew is some sessions that do random things.
-type crew struct {
+// A workload is some sessions that do random things.
+type workload struct {
 	sessions []*engine.Session
 	habits
 }
 
-// habits say what a crew likes.
+// habits say how a workload is made up.
 type habits struct {
 	largest int    // length of a body, but for a few that are longer
 	many    uint64 // jobs, when it deletes more than it puts
 }
 
-func newCrew(e *engine.Engine, h habits) *crew {
-	c := &crew{habits: h}
+func newWorkload(e *engine.Engine, h habits) *workload {
+	w := &workload{habits: h}
 	for range 3 {
-		c.sessions = append(c.sessions, e.Open(nil))
+		w.sessions = append(w.sessions, e.Open(nil))
 	}
-	return c
+	return w
 }
 
 // leave closes all sessions.
-func (c *crew) leave(e *engine.Engine, now int64) {
-	if c != nil {
-		for _, s := range c.sessions {
+func (w *workload) leave(e *engine.Engine, now int64) {
+	if w != nil {
+		for _, s := range w.sessions {
 			e.Close(now, s)
 		}
-		c.sessions = nil
+		w.sessions = nil
 	}
 }
 
@@ -45,13 +45,13 @@ var swept = []engine.State{engine.Ready, engine.Delayed, engine.Buried}
 
 // act does something and returns what the answer was. What it does depends on
 // rng and the engine's answers alone.
-func (c *crew) act(rng *rand.Rand, e *engine.Engine, now int64) string {
-	n := rng.IntN(len(c.sessions))
-	s := c.sessions[n]
+func (w *workload) act(rng *rand.Rand, e *engine.Engine, now int64) string {
+	n := rng.IntN(len(w.sessions))
+	s := w.sessions[n]
 	tube := []byte(tubes[rng.IntN(len(tubes))])
 	st := e.Stats()
 	puts := 30
-	if st.Ready+st.Delayed+st.Buried+st.Reserved > c.many {
+	if st.Ready+st.Delayed+st.Buried+st.Reserved > w.many {
 		puts = 5
 	}
 	switch k := rng.IntN(70 + puts); {
@@ -68,7 +68,7 @@ func (c *crew) act(rng *rand.Rand, e *engine.Engine, now int64) string {
 		return fmt.Sprint("pause ", e.Pause(now, tube, uint32(rng.IntN(3)*rng.IntN(40))))
 	case k < 13:
 		e.Close(now, s)
-		c.sessions[n] = e.Open(nil)
+		w.sessions[n] = e.Open(nil)
 		return "closed"
 	case k < 28:
 		j, o := e.Reserve(now, s, 0)
@@ -79,18 +79,18 @@ func (c *crew) act(rng *rand.Rand, e *engine.Engine, now int64) string {
 		}
 		return fmt.Sprint("reserve ", j.ID, o)
 	case k < 30:
-		j, o := e.ReserveJob(now, s, c.anyJob(rng, e))
+		j, o := e.ReserveJob(now, s, w.anyJob(rng, e))
 		return fmt.Sprint("reserve-job ", j.ID, o)
 	case k < 36:
-		return fmt.Sprint("bury ", e.Bury(s, c.anyJob(rng, e), rng.Uint32N(2000)))
+		return fmt.Sprint("bury ", e.Bury(s, w.anyJob(rng, e), rng.Uint32N(2000)))
 	case k < 48:
-		return fmt.Sprint("release ", e.Release(now, s, c.anyJob(rng, e), rng.Uint32N(2000), uint32(rng.IntN(2)*rng.IntN(30))))
+		return fmt.Sprint("release ", e.Release(now, s, w.anyJob(rng, e), rng.Uint32N(2000), uint32(rng.IntN(2)*rng.IntN(30))))
 	case k < 51:
-		return fmt.Sprint("touch ", e.Touch(now, s, c.anyJob(rng, e)))
+		return fmt.Sprint("touch ", e.Touch(now, s, w.anyJob(rng, e)))
 	case k < 53:
 		return fmt.Sprint("kick ", e.Kick(now, s, rng.Uint32N(4)))
 	case k < 55:
-		return fmt.Sprint("kick-job ", e.KickJob(now, c.anyJob(rng, e)))
+		return fmt.Sprint("kick-job ", e.KickJob(now, w.anyJob(rng, e)))
 	case k < 56:
 		w, o := e.BeginMove(tube, []byte(tubes[rng.IntN(len(tubes))]), swept[rng.IntN(len(swept))])
 		for e.ContinueSweep(now, &w) {
@@ -102,22 +102,22 @@ func (c *crew) act(rng *rand.Rand, e *engine.Engine, now int64) string {
 		}
 		return fmt.Sprint("clear ", w.Done, w.Refused, o)
 	case k < 70:
-		return fmt.Sprint("delete ", e.Delete(s, c.anyJob(rng, e)))
+		return fmt.Sprint("delete ", e.Delete(s, w.anyJob(rng, e)))
 	}
 	if k := rng.IntN(20); k == 0 {
-		id := c.anyJob(rng, e)
-		body := c.body(rng, id)
+		id := w.anyJob(rng, e)
+		body := w.body(rng, id)
 		return fmt.Sprint("alter ", e.AlterJob(now, id, engine.Alteration{Body: &body}))
 	}
-	id, o := e.Put(now, s, c.spec(rng), c.body(rng, e.LastID()+1))
+	id, o := e.Put(now, s, w.spec(rng), w.body(rng, e.LastID()+1))
 	return fmt.Sprint("put ", id, o)
 }
 
 // anyJob returns an id, usually of a job that there is.
-func (c *crew) anyJob(rng *rand.Rand, e *engine.Engine) uint64 {
+func (w *workload) anyJob(rng *rand.Rand, e *engine.Engine) uint64 {
 	last := e.LastID()
 	for range 20 {
-		id := last - rng.Uint64N(min(last+1, 3*c.many))
+		id := last - rng.Uint64N(min(last+1, 3*w.many))
 		if _, o := e.Peek(id); o == engine.OK {
 			return id
 		}
@@ -125,7 +125,7 @@ func (c *crew) anyJob(rng *rand.Rand, e *engine.Engine) uint64 {
 	return last
 }
 
-func (c *crew) spec(rng *rand.Rand) engine.Spec {
+func (w *workload) spec(rng *rand.Rand) engine.Spec {
 	spec := engine.Spec{Pri: rng.Uint32N(4) << rng.IntN(30), TTR: rng.Uint32N(100)}
 	if rng.IntN(3) == 0 {
 		spec.Delay = rng.Uint32N(40)
@@ -134,8 +134,8 @@ func (c *crew) spec(rng *rand.Rand) engine.Spec {
 }
 
 // body returns one that tells which job it is of.
-func (c *crew) body(rng *rand.Rand, id uint64) []byte {
-	n := rng.IntN(c.largest + 1)
+func (w *workload) body(rng *rand.Rand, id uint64) []byte {
+	n := rng.IntN(w.largest + 1)
 	if rng.IntN(20) == 0 {
 		n *= 20
 	}

@@ -19,8 +19,8 @@ import (
 
 // Clients connect, do a few things and go, some without waiting for the answers,
 // while the disk fails, heals, fails again, and is full. Their account is right
-// after each restart, and no visitor is left without an answer.
-func TestVisitorsWhileDiskFails(t *testing.T) {
+// after each restart, and no client is left without an answer.
+func TestShortLivedClientsWhileDiskFails(t *testing.T) {
 	eachSeed(t, 3, func(t *testing.T, name string, seed uint64) {
 		sync := []time.Duration{0, 20 * time.Millisecond, -1}[seed%3]
 		w := newWorld(t, name, seed, journal.Options{SegmentSize: 1024 << (seed % 4), Sync: sync})
@@ -29,7 +29,7 @@ func TestVisitorsWhileDiskFails(t *testing.T) {
 		for round := range 4 {
 			w.mustBoot()
 			a.audit()
-			failed += a.serveVisitors(round)
+			failed += a.serveShortLived(round)
 			time.Sleep(3 * time.Second)
 			synctest.Wait()
 			if err := w.stats().Health; err != nil {
@@ -50,29 +50,29 @@ func TestVisitorsWhileDiskFails(t *testing.T) {
 	})
 }
 
-// serveVisitors runs a server and its visitors, and the disk between them fails
+// serveShortLived runs a server and its clients, and the disk between them fails
 // now and then. It returns how many calls of the disk have failed.
-func (a *account) serveVisitors(round int) (failed int) {
+func (a *account) serveShortLived(round int) (failed int) {
 	w := a.world
 	srv := server.New(w.broker, server.Options{})
 	l := memnet.Listen()
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	over := make(chan struct{})
-	var visitors, disk sync.WaitGroup
+	var clients, disk sync.WaitGroup
 	faults := newRand(w.rng.Uint64())
 	disk.Go(func() { failed = a.failNowAndThen(faults, over) })
 	for i := range 4 {
 		rng := newRand(w.rng.Uint64())
-		visitors.Go(func() {
+		clients.Go(func() {
 			for n := range 40 {
 				c := newClient(a, l, rng, fmt.Sprintf("%d.%d.%d", round, i, n))
-				c.visit()
+				c.runOnce()
 				time.Sleep(time.Duration(rng.IntN(100)) * time.Millisecond)
 			}
 		})
 	}
-	visitors.Wait()
+	clients.Wait()
 	close(over)
 	disk.Wait()
 	if err := srv.Shutdown(context.Background()); err != nil {
@@ -110,8 +110,8 @@ func (a *account) failNowAndThen(rng *rand.Rand, over <-chan struct{}) (failed i
 	}
 }
 
-// visit does a few things and goes.
-func (c *client) visit() {
+// runOnce does a few things and goes.
+func (c *client) runOnce() {
 	defer c.nc.Close()
 	for n := range 1 + c.rng.IntN(3) {
 		ok := true
