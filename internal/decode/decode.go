@@ -37,10 +37,16 @@ type Token struct{ Class, Text string }
 
 // Views returns the ways to show a body, the best first. There are always text or hex.
 func Views(body []byte) []View {
-	views := append(structured(body, ""), unpacked(body)...)
+	views := structured(body, "")
+	if inside, how := unpack(body, unpackLimit); how != "" {
+		inner := structured(inside, how)
+		if len(inner) == 0 && utf8.Valid(inside) && printable(inside) {
+			inner = append(inner, plain(inside).of(how))
+		}
+		views = append(views, inner...)
+	}
 	if utf8.Valid(body) {
-		shown, note := cut(body, Limit)
-		views = append(views, View{"text", "Text", note, []Token{{"", shown}}})
+		views = append(views, plain(body))
 	}
 	for _, v := range views {
 		for i := range v.Tokens {
@@ -49,6 +55,24 @@ func Views(body []byte) []View {
 	}
 	shown, note := cut(body, maxHex)
 	return append(views, View{"hex", "Hex", note, []Token{{"", hex.Dump([]byte(shown))}}})
+}
+
+// plain returns the view of a text.
+func plain(text []byte) View {
+	shown, note := cut(text, Limit)
+	return View{"text", "Text", note, []Token{{"", shown}}}
+}
+
+// of returns the view of something that was unpacked.
+func (v View) of(how string) View {
+	if how == "" {
+		return v
+	}
+	verb := "unpacked from "
+	if how == "base64" {
+		verb = "decoded from "
+	}
+	return View{how + "-" + v.Name, v.Title + " in " + how, strings.TrimSuffix(verb+how+"; "+v.Note, "; "), v.Tokens}
 }
 
 // visible writes as escapes what nobody sees, or what changes how the rest is seen: controls, and marks of the direction of text.
@@ -68,30 +92,22 @@ func visible(text string) string {
 }
 
 func isHidden(c rune) bool {
-	switch {
-	case c == '\n', c == '\t':
-		return false
-	case c == 0x61c, c >= 0x200b && c <= 0x200f && c != 0x200d, c >= 0x2028 && c <= 0x202e, c >= 0x2060 && c <= 0x2069, c == 0xfeff:
-		return true
-	}
-	return unicode.IsControl(c)
+	return unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) && !strings.ContainsRune("\n\t\u200d", c)
 }
 
-// structured returns the views of a body that has a structure. prefix names what was unpacked.
-func structured(body []byte, prefix string) (views []View) {
-	name := func(s string) string { return strings.TrimPrefix(prefix+"-"+s, "-") }
-	note := map[string]string{"": "", "base64": "decoded from base64", "gzip": "unpacked from gzip", "zlib": "unpacked from zlib"}[prefix]
-	add := func(as, what string, text []byte) {
+// structured returns the views of a body that has a structure. how names what it was unpacked from.
+func structured(body []byte, how string) (views []View) {
+	add := func(name, title string, text []byte) {
 		tokens, ok := fromJSON(text)
 		if !ok {
 			return
 		}
-		if opened, ok := withInside(text, 0); ok {
-			if tokens, ok := fromJSON(opened); ok {
-				views = append(views, View{name(as + "-opened"), title("Opened", prefix), strings.TrimPrefix(note+"; PHP, JSON and base64 inside of strings are shown opened", "; "), tokens})
+		if inside, ok := withInside(text, 0); ok {
+			if opened, ok := fromJSON(inside); ok {
+				views = append(views, View{name + "-opened", "Opened", "PHP, JSON and base64 inside of strings are shown opened", opened}.of(how))
 			}
 		}
-		views = append(views, View{name(as), title(what, prefix), note, tokens})
+		views = append(views, View{name, title, "", tokens}.of(how))
 	}
 	add("json", "JSON", body)
 	if text, ok := fromPHP(body); ok {
@@ -103,60 +119,39 @@ func structured(body []byte, prefix string) (views []View) {
 	return views
 }
 
-func title(what, prefix string) string {
-	if prefix == "" {
-		return what
+// unpack returns what a body has in it that is packed, and how; nothing: it is not.
+func unpack(body []byte, limit int64) (inside []byte, how string) {
+	var ok bool
+	switch {
+	case bytes.HasPrefix(body, []byte{0x1f, 0x8b}):
+		how = "gzip"
+		z, err := gzip.NewReader(bytes.NewReader(body))
+		inside, ok = readAll(z, err, limit)
+	case len(body) >= 6 && body[0] == 0x78:
+		how = "zlib"
+		z, err := zlib.NewReader(bytes.NewReader(body))
+		inside, ok = readAll(z, err, limit)
 	}
-	return what + " in " + prefix
+	if !ok {
+		how = "base64" // x may begin a text, too
+		inside, ok = fromBase64(body)
+	}
+	if !ok {
+		return nil, ""
+	}
+	return inside, how
 }
 
-// unpacked returns the views of what a body has in it, if it is packed.
-func unpacked(body []byte) (views []View) {
-	for _, p := range packings {
-		inside, ok := p.unpack(body, unpackLimit)
-		if !ok {
-			continue
+// unpackAll returns what is in a body, however it is packed, and the ways, the innermost first.
+func unpackAll(body []byte) (inner []byte, packs []string) {
+	for range 3 {
+		inside, how := unpack(body, Limit)
+		if how == "" {
+			break
 		}
-		inner := structured(inside, p.name)
-		if len(inner) == 0 && utf8.Valid(inside) && printable(inside) {
-			shown, note := cut(inside, Limit)
-			inner = []View{{p.name + "-text", title("Text", p.name), note, []Token{{"", shown}}}}
-		}
-		views = append(views, inner...)
+		body, packs = inside, append([]string{how}, packs...)
 	}
-	return views
-}
-
-// packings are ways in which a body has another one in it.
-var packings = []struct {
-	name   string
-	unpack func(packed []byte, limit int64) ([]byte, bool)
-}{
-	{"base64", func(b []byte, _ int64) ([]byte, bool) { return fromBase64(b) }},
-	{"gzip", func(b []byte, limit int64) ([]byte, bool) {
-		if !bytes.HasPrefix(b, []byte{0x1f, 0x8b}) {
-			return nil, false
-		}
-		z, err := gzip.NewReader(bytes.NewReader(b))
-		return readAll(z, err, limit)
-	}},
-	{"zlib", func(b []byte, limit int64) ([]byte, bool) {
-		if len(b) < 6 || b[0] != 0x78 {
-			return nil, false
-		}
-		z, err := zlib.NewReader(bytes.NewReader(b))
-		return readAll(z, err, limit)
-	}},
-}
-
-// unpack returns what a body has in it that is packed in any way.
-func unpack(body []byte, limit int64) ([]byte, bool) {
-	for _, p := range packings {
-		if inside, ok := p.unpack(body, limit); ok {
-			return inside, true
-		}
-	}
-	return nil, false
+	return body, packs
 }
 
 // readAll reads what was packed, as far as it may be.
@@ -198,12 +193,7 @@ func cut(body []byte, most int) (text, note string) {
 }
 
 func printable(text []byte) bool {
-	for _, c := range string(text) {
-		if c < ' ' && c != '\n' && c != '\t' && c != '\r' {
-			return false
-		}
-	}
-	return true
+	return !bytes.ContainsFunc(text, func(c rune) bool { return c < ' ' && c != '\n' && c != '\t' && c != '\r' })
 }
 
 // fromJSON returns the tokens of an indented JSON value, if the body is an object or a list.

@@ -45,9 +45,9 @@ func Describe(body []byte) (kind string, fields []Field) {
 
 // Text returns a body as text, unpacked if it is packed; false: it is none.
 func Text(body []byte) (string, bool) {
-	inside, more := body, true
+	inside, how := body, ""
 	for range maxInside { // gzip may have itself in it
-		if inside, more = unpack(inside, Limit); !more {
+		if inside, how = unpack(inside, Limit); how == "" {
 			break
 		}
 		if utf8.Valid(inside) && printable(inside) {
@@ -183,26 +183,22 @@ func shown(text json.RawMessage) string {
 	return s
 }
 
-func objectOf(text json.RawMessage) (fields map[string]json.RawMessage) {
-	if len(text) == 0 || text[0] != '{' || json.Unmarshal(text, &fields) != nil {
-		return nil
+// as reads some JSON; what is of another kind is nothing.
+func as[T any](text json.RawMessage) (v T) {
+	if json.Unmarshal(text, &v) != nil {
+		return *new(T)
 	}
-	return fields
+	return v
 }
 
-// elementsOf returns what is in a list; of what is none there is nothing.
-func elementsOf(list json.RawMessage) (all []json.RawMessage) {
-	_ = json.Unmarshal(list, &all)
-	return all
+func objectOf(text json.RawMessage) map[string]json.RawMessage {
+	return as[map[string]json.RawMessage](text)
 }
 
-func textOf(raw json.RawMessage) string {
-	var s string
-	if len(raw) == 0 || json.Unmarshal(raw, &s) != nil {
-		return ""
-	}
-	return short(s)
-}
+// elementsOf returns what is in a list.
+func elementsOf(list json.RawMessage) []json.RawMessage { return as[[]json.RawMessage](list) }
+
+func textOf(raw json.RawMessage) string { return short(as[string](raw)) }
 
 // short returns a name that fits in a line; what is none is nothing.
 func short(s string) string {

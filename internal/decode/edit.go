@@ -81,19 +81,11 @@ func sameJSON(a, b string) bool {
 // peel takes off what a body is packed in, if there is something to edit in it, and says what that was, the innermost first.
 func peel(body []byte) (inner []byte, packs []string) {
 	for range maxInside {
-		next, name := body, ""
-		for _, p := range packings {
-			if inside, ok := p.unpack(body, Limit); ok {
-				if _, is := structureOf(inside); is || utf8.Valid(inside) && printable(inside) {
-					next, name = inside, p.name
-					break
-				}
-			}
-		}
-		if name == "" {
+		inside, name := unpack(body, Limit)
+		if _, is := structureOf(inside); name == "" || !is && !(utf8.Valid(inside) && printable(inside)) {
 			break
 		}
-		body, packs = next, append([]string{name}, packs...)
+		body, packs = inside, append([]string{name}, packs...)
 	}
 	return body, packs
 }
@@ -125,20 +117,9 @@ func packAgain(body, inner []byte, packs []string) ([]byte, error) {
 
 // packStructure returns a text with the values of the JSON that shows it.
 func packStructure(text, edited []byte, depth int) ([]byte, error) {
-	inner, packs := text, []string(nil)
-	for range len(packings) {
-		found := false
-		for _, p := range packings {
-			if inside, ok := p.unpack(inner, Limit); ok {
-				inner, packs, found = inside, append([]string{p.name}, packs...), true
-				break
-			}
-		}
-		if !found {
-			break
-		}
-	}
+	inner, packs := unpackAll(text)
 	var out bytes.Buffer
+	php := phpReader{in: inner, inside: depth}
 	_, isPHP := fromPHP(inner)
 	switch {
 	case isJSON(inner):
@@ -151,19 +132,21 @@ func packStructure(text, edited []byte, depth int) ([]byte, error) {
 			json.Compact(&out, packed)
 		}
 	case isPHP:
-		if !editPHP(&phpReader{in: inner}, edited, &out, 0, depth) {
+		if !php.value(edited, 0) {
 			return nil, ErrShape
 		}
+		out = php.packed
 	default:
-		if !editPHP(&phpReader{in: withoutSlashes(inner)}, edited, &out, 0, depth) {
+		if php.in = withoutSlashes(inner); !php.value(edited, 0) {
 			return nil, ErrShape
 		}
-		slashed := strings.NewReplacer(`\`, `\\`, `"`, `\"`, `'`, `\'`, "\x00", `\0`).Replace(out.String())
-		out.Reset()
-		out.WriteString(slashed)
+		slashes.WriteString(&out, php.packed.String())
 	}
 	return packAgain(text, out.Bytes(), packs)
 }
+
+// slashes are what PHP's addslashes adds.
+var slashes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `'`, `\'`, "\x00", `\0`)
 
 func isCompact(text []byte) bool {
 	var out bytes.Buffer
@@ -234,84 +217,31 @@ func memberName(key json.RawMessage, n int) string {
 	return s
 }
 
-// editPHP writes the value that PHP has serialized, with the scalars of the JSON that shows it.
-func editPHP(r *phpReader, edited json.RawMessage, out *bytes.Buffer, deep, depth int) bool {
-	edited = bytes.TrimSpace(edited)
-	whole := r.in
-	if deep > maxDepth || len(whole) < 2 || len(edited) == 0 {
-		return false
-	}
-	if kind := whole[0]; (kind == 'a' || kind == 'O') && edited[0] == '{' {
-		return editMembers(r, kind, edited, out, deep, depth)
-	}
-	one := &phpReader{in: whole}
-	if !one.value(deep) {
-		return false
-	}
-	r.in = one.in
-	raw, shown := whole[:len(whole)-len(one.in)], one.out.Bytes()
+// pack writes a scalar that PHP has serialized as raw, with the value that became of what is shown of it.
+func (p *phpReader) pack(raw, shown []byte, edited json.RawMessage) bool {
 	if sameJSON(string(shown), string(edited)) {
-		out.Write(raw)
+		p.packed.Write(raw)
 		return true
 	}
 	var s string
-	switch kind := whole[0]; {
+	switch kind := raw[0]; {
 	case kind == 's' && json.Unmarshal(edited, &s) == nil:
 	case kind == 's' && json.Unmarshal(shown, &s) == nil:
-		packed, err := packStructure([]byte(s), edited, depth+1)
+		packed, err := packStructure([]byte(s), edited, p.inside+1)
 		if s = string(packed); err != nil {
 			return false
 		}
 	case kind == 'b' && (string(edited) == "true" || string(edited) == "false"):
-		fmt.Fprintf(out, "b:%d;", map[string]int{"true": 1, "false": 0}[string(edited)])
+		fmt.Fprintf(&p.packed, "b:%d;", map[string]int{"true": 1, "false": 0}[string(edited)])
 		return true
 	case kind == 'i' || kind == 'd':
 		_, err := strconv.ParseInt(string(edited), 10, 64)
-		if _, bad := strconv.ParseFloat(string(edited), 64); bad != nil || kind == 'i' && err != nil {
-			return false
-		}
-		fmt.Fprintf(out, "%c:%s;", kind, edited)
-		return true
+		_, bad := strconv.ParseFloat(string(edited), 64)
+		fmt.Fprintf(&p.packed, "%c:%s;", kind, edited)
+		return bad == nil && (kind == 'd' || err == nil)
 	default:
 		return false
 	}
-	fmt.Fprintf(out, "s:%d:\"%s\";", len(s), s)
+	fmt.Fprintf(&p.packed, "s:%d:\"%s\";", len(s), s)
 	return true
-}
-
-// editMembers is editPHP for an array or an object.
-func editMembers(r *phpReader, kind byte, edited json.RawMessage, out *bytes.Buffer, deep, depth int) bool {
-	whole := r.in
-	r.in = r.in[2:]
-	extra := 0
-	if kind == 'O' {
-		class, ok := r.quoted()
-		if !ok || !r.skip(":") {
-			return false
-		}
-		if extra = 1; class == "" {
-			extra = 0
-		}
-	}
-	text, ok := r.until(':')
-	n, err := strconv.Atoi(text)
-	members := objectOf(edited)
-	if !ok || err != nil || !r.skip("{") || len(members) != n+extra {
-		return false
-	}
-	out.Write(whole[:len(whole)-len(r.in)])
-	for range n {
-		key := &phpReader{in: r.in}
-		if !key.key() {
-			return false
-		}
-		out.Write(r.in[:len(r.in)-len(key.in)])
-		r.in = key.in
-		value, ok := members[memberName(key.out.Bytes(), 0)]
-		if !ok || !editPHP(r, value, out, deep+1, depth) {
-			return false
-		}
-	}
-	out.WriteByte('}')
-	return r.skip("}")
 }

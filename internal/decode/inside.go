@@ -49,13 +49,7 @@ func insideOf(quoted string, depth int) ([]byte, bool) {
 
 // structureOf returns as JSON what a text is: JSON, what PHP has serialized, also with slashes added, or that in base64, gzip or zlib.
 func structureOf(text []byte) ([]byte, bool) {
-	for range len(packings) {
-		inside, ok := unpack(text, Limit)
-		if !ok {
-			break
-		}
-		text = inside
-	}
+	text, _ = unpackAll(text)
 	if isJSON(text) {
 		return text, true
 	}

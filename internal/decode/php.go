@@ -16,16 +16,18 @@ func fromPHP(body []byte) ([]byte, bool) {
 		return nil, false
 	}
 	p := &phpReader{in: body}
-	if !p.value(0) || len(p.in) > 0 {
+	if !p.value(nil, 0) || len(p.in) > 0 {
 		return nil, false
 	}
 	return p.out.Bytes(), true
 }
 
-// A phpReader reads values and writes JSON.
+// A phpReader reads values and writes JSON. Of values with JSON that was edited it writes what PHP would have written.
 type phpReader struct {
-	in  []byte
-	out bytes.Buffer
+	in     []byte
+	out    bytes.Buffer
+	packed bytes.Buffer
+	inside int // how many strings it is in; see packStructure
 }
 
 // until reads up to a character, which it skips.
@@ -59,10 +61,27 @@ func (p *phpReader) quoted() (string, bool) {
 	return s, p.skip(`"`)
 }
 
-func (p *phpReader) value(depth int) bool {
+// value reads a value. edited is what became of it; nil: nobody has edited it.
+func (p *phpReader) value(edited json.RawMessage, depth int) bool {
+	edited = bytes.TrimSpace(edited)
 	if depth > maxDepth || len(p.in) < 2 || p.out.Len() > unpackLimit {
 		return false
 	}
+	if kind := p.in[0]; kind == 'a' || kind == 'O' {
+		if len(edited) > 0 && edited[0] != '{' {
+			return false
+		}
+		return p.members(edited, depth)
+	}
+	raw, at := p.in, p.out.Len()
+	if !p.scalar() {
+		return false
+	}
+	return len(edited) == 0 || p.pack(raw[:len(raw)-len(p.in)], p.out.Bytes()[at:], edited)
+}
+
+// scalar reads a value that has no others in it.
+func (p *phpReader) scalar() bool {
 	kind := p.in[0]
 	if kind == 'N' {
 		p.out.WriteString("null")
@@ -83,11 +102,6 @@ func (p *phpReader) value(depth int) bool {
 		s, ok := p.quoted()
 		p.text(s)
 		return ok && p.skip(";")
-	case 'a':
-		return p.members(depth, "")
-	case 'O':
-		class, ok := p.quoted()
-		return ok && p.skip(":") && p.members(depth, class)
 	case 'C':
 		return p.custom()
 	case 'E': // a case of an enum
@@ -134,32 +148,56 @@ func (p *phpReader) number(kind byte) bool {
 	return true
 }
 
-// members reads COUNT:{KEY VALUE ...}.
-func (p *phpReader) members(depth int, class string) bool {
-	text, ok := p.until(':')
+// members reads COUNT:{KEY VALUE ...}, of an object behind its class. What was edited has the same members.
+func (p *phpReader) members(edited json.RawMessage, depth int) bool {
+	whole, class, ok := p.in, "", p.skip("a:")
+	if !ok {
+		if ok = p.skip("O:"); ok {
+			class, ok = p.quoted()
+		}
+		ok = ok && p.skip(":")
+	}
+	text, counted := p.until(':')
 	n, err := strconv.Atoi(text)
-	if !ok || err != nil || n < 0 || n > len(p.in) || !p.skip("{") {
+	if !ok || !counted || err != nil || n < 0 || n > len(p.in) || !p.skip("{") {
 		return false
 	}
+	p.keep(whole, edited)
 	p.out.WriteByte('{')
+	of := objectOf(edited)
 	if class != "" {
 		p.out.WriteString(`"@class":`)
 		p.text(class)
+		delete(of, "@class")
+	}
+	if edited != nil && len(of) != n {
+		return false
 	}
 	for i := range n {
 		if i > 0 || class != "" {
 			p.out.WriteByte(',')
 		}
+		before, at := p.in, p.out.Len()
 		if !p.key() {
 			return false
 		}
+		p.keep(before, edited)
+		value := of[memberName(p.out.Bytes()[at:], 0)]
 		p.out.WriteByte(':')
-		if !p.value(depth + 1) {
+		if edited != nil && value == nil || !p.value(value, depth+1) {
 			return false
 		}
 	}
 	p.out.WriteByte('}')
+	p.packed.WriteByte('}')
 	return p.skip("}")
+}
+
+// keep writes what was read since as it was, if there is something edited.
+func (p *phpReader) keep(since []byte, edited json.RawMessage) {
+	if edited != nil {
+		p.packed.Write(since[:len(since)-len(p.in)])
+	}
 }
 
 // key reads a key: a number, or a text, which for a property that is not public has its class
