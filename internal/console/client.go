@@ -36,7 +36,7 @@ func (r *request) api() *admin.Client { return r.apiOf(r.site) }
 func (r *request) apiOf(s *site) *admin.Client {
 	server := ""
 	if s.other != nil {
-		server = s.name
+		server = s.Name
 	}
 	return r.console.opt.Open(access.Caller{Identity: r.who, Address: r.RemoteAddr, Via: "console", MaxAge: tubesAge, Idle: r.idle}, server)
 }
@@ -69,7 +69,7 @@ func withQuery(path string, pairs ...string) string {
 	return path + "?" + v.Encode()
 }
 
-func queryEscape(s string) string { return url.QueryEscape(s) }
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // curl returns the command that does an operation with an input, or nil; empty: the server has no API.
 func (r *request) curl(route string, in any) string {

@@ -86,7 +86,7 @@ func confirmPage(r *request) (*page, error) {
 		return nil, err
 	}
 	c := &confirmation{action: a, Do: r.Form.Get("do"), Targets: targets, State: r.Form.Get("state"), Values: r.Form,
-		Back: ownPath(cmp.Or(r.Form.Get("back"), r.site.base))}
+		Back: ownPath(cmp.Or(r.Form.Get("back"), r.site.Base))}
 	if c.Many {
 		if !slices.Contains(c.States, c.State) {
 			c.State = c.States[0]
@@ -136,7 +136,7 @@ func (r *request) mayDo(a *action, target string) error {
 	case admin.PutJob, admin.CopyJob:
 		right = "put"
 	}
-	if !has(rights, right) {
+	if !slices.Contains(rights, right) {
 		return problemf(http.StatusForbidden, "This needs the right %s.", right)
 	}
 	return nil
@@ -175,6 +175,6 @@ func (c *confirmation) count(r *request) {
 			c.Known = false
 			return
 		}
-		c.Count += map[string]uint64{"ready": t.Jobs.Ready, "delayed": t.Jobs.Delayed, "buried": t.Jobs.Buried, "reserved": t.Jobs.Reserved}[c.State]
+		c.Count += countOf(&t.Jobs, c.State)
 	}
 }

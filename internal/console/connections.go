@@ -31,7 +31,7 @@ func connectionsPage(r *request) (*page, error) {
 		v.Only = ""
 	}
 	v.listing = listing{Sort: v.Asked, Cursor: r.FormValue("cursor"), at: func(sort, cursor string) string {
-		return withQuery(r.site.base+"connections", "sort", sort, "tube", v.Tube, "q", v.Q, "only", v.Only, "cursor", cursor)
+		return withQuery(r.site.Base+"connections", "sort", sort, "tube", v.Tube, "q", v.Q, "only", v.Only, "cursor", cursor)
 	}}
 	stats, err := r.api().GetStats(r.Context())
 	if err != nil {
@@ -75,7 +75,7 @@ func (r *request) clientList(clients []admin.Connection, columns []column) list 
 	l := list{Columns: columns}
 	for i := range clients {
 		c := &clients[i]
-		row := listRow{Name: fmt.Sprint(c.ID), Link: fmt.Sprintf("%sconnection/%d", r.site.base, c.ID)}
+		row := listRow{Name: fmt.Sprint(c.ID), Link: fmt.Sprintf("%sconnection/%d", r.site.Base, c.ID)}
 		row.ID = rowID("c" + row.Name)
 		if c.Producer {
 			row.Tags = append(row.Tags, Spot{Text: "puts", Class: "tag"})

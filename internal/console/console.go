@@ -9,7 +9,9 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	plain "text/template"
@@ -93,7 +95,7 @@ func New(opt Options) *Console {
 		p, _ := access.New(access.Config{}) // without rules there is nothing to be wrong
 		opt.Identify = func(*http.Request) (*access.Identity, bool) { return p.Nobody(), true }
 	}
-	c := &Console{opt: opt, sites: sitesOf(&opt), mux: http.NewServeMux(), glances: glances{byName: make(map[string]*glance)}, assets: newAssets()}
+	c := &Console{opt: opt, sites: sitesOf(&opt), mux: http.NewServeMux(), glances: glances{byName: make(map[string]serverRow)}, assets: newAssets()}
 	c.live = newPublisher(c)
 	for pattern, page := range map[string]pageFunc{
 		"{$}": overviewPage, "tubes": tubesPage, "tube/{tube}": tubePage, "tube/{tube}/policy": policyPage, "tube/{tube}/put": putPage, "put": putPage, "tube/{tube}/import": importPage, "search": searchPage, "job/{job}": jobPage, "job/{job}/edit": editPage, "job/{job}/body": bodyFile, "tube/{tube}/export": exportFile, "find": findPage,
@@ -208,15 +210,15 @@ func (c *Console) show(make pageFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, h *http.Request) {
 		r := c.newRequest(h)
 		p, err := r.page(make)
-		if isStatus(err, http.StatusForbidden) && r.URL.Path == r.site.base && has(r.meOn("").Anywhere, "put") {
-			err = elsewhere(r.site.base + "put")
+		if isStatus(err, http.StatusForbidden) && r.URL.Path == r.site.Base && slices.Contains(r.meOn("").Anywhere, "put") {
+			err = elsewhere(r.site.Base + "put")
 		}
 		if to, ok := errors.AsType[elsewhere](err); ok {
 			http.Redirect(w, h, string(to), http.StatusSeeOther) // #nosec G710 -- to our own page
 			return
 		}
 		if errors.Is(err, errUnknown) {
-			http.Redirect(w, h, Prefix+"login?next="+queryEscape(h.URL.RequestURI()), http.StatusSeeOther) // #nosec G710 -- to our own page
+			http.Redirect(w, h, Prefix+"login?next="+url.QueryEscape(h.URL.RequestURI()), http.StatusSeeOther) // #nosec G710 -- to our own page
 			return
 		}
 		if err != nil {

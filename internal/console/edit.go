@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/decode"
@@ -33,13 +32,14 @@ func editPage(r *request) (*page, error) {
 	if v.Job, err = r.job(r.PathValue("job")); err != nil {
 		return nil, err
 	}
-	body, ok := bodyOf(&v.Job)
+	body := v.Bytes()
 	switch {
 	case v.State == "reserved":
 		return nil, problemf(http.StatusConflict, "A worker holds job %d: its body can be changed when it is released or buried.", v.ID)
-	case !ok:
+	case body == nil:
 		return nil, problemf(http.StatusForbidden, "The body of this job cannot be shown here, so it cannot be edited here.")
 	}
+	var ok bool
 	if v.Text, v.As, ok = decode.Edit(body); !ok {
 		v.Text, v.As = decode.Base64Text(body), "base64"
 	}
@@ -69,7 +69,7 @@ func edit(r *request) (*page, error) {
 		v.Text, v.Problem = formatted(r.PostForm.Get("text"))
 		return p, nil
 	}
-	before, _ := bodyOf(&v.Job)
+	before := v.Bytes()
 	body, err := v.edited(r.console, r.PostForm, before)
 	if err == nil {
 		err = r.setBody(v.ID, body)
@@ -92,7 +92,7 @@ func edit(r *request) (*page, error) {
 			one.Text, one.before = one.Text+" It is ready.", nil // a worker may have it
 		}
 	}
-	return r.noting(one, fmt.Sprintf("%sjob/%d", r.site.base, v.ID))
+	return r.noting(one, fmt.Sprintf("%sjob/%d", r.site.Base, v.ID))
 }
 
 // edited returns the body that a form asks for.
@@ -128,10 +128,7 @@ func formatted(text string) (out, problem string) {
 
 // setBody changes the body of a job.
 func (r *request) setBody(id uint64, body []byte) error {
-	in := &admin.ChangeJob{OfJob: admin.OfJob{Job: id}, BodyBase64: &body}
-	if utf8.Valid(body) {
-		text := admin.Text(body)
-		in.Body, in.BodyBase64 = &text, nil
-	}
-	return r.api().ChangeJob(r.Context(), in)
+	var j admin.Job
+	j.SetBody(body)
+	return r.api().ChangeJob(r.Context(), &admin.ChangeJob{OfJob: admin.OfJob{Job: id}, Body: j.Body, BodyBase64: j.BodyBase64})
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -22,8 +23,8 @@ func findPage(r *request) (*page, error) {
 	p.NoLive, p.Me = true, r.meOn("")
 	sure := "" // where what was typed leads without a choice
 	add := func(kind, text, link string) { v.Choices = append(v.Choices, choice{text, kind, link}) }
-	if id := strings.TrimPrefix(v.Q, "#"); id != "" && onlyDigits(id) == id {
-		sure = r.site.base + "job/" + id
+	if id := strings.TrimPrefix(v.Q, "#"); isNumber(id) {
+		sure = r.site.Base + "job/" + id
 		add("job", id, sure)
 	}
 	if v.Q != "" {
@@ -40,11 +41,11 @@ func findPage(r *request) (*page, error) {
 	}
 	for _, name := range []string{"Overview", "Tubes", "Connections", "Activity", "Server"} {
 		if path := strings.ToLower(name); strings.HasPrefix(path, strings.ToLower(v.Q)) {
-			add("page", name, r.site.base+strings.TrimPrefix(path, "overview"))
+			add("page", name, r.site.Base+strings.TrimPrefix(path, "overview"))
 		}
 	}
-	if v.Q != "" && !r.site.isPlain() && has(p.Me.Anywhere, "peek") {
-		add("in bodies", v.Q, withQuery(r.site.base+"search", "q", v.Q))
+	if v.Q != "" && !r.site.isPlain() && slices.Contains(p.Me.Anywhere, "peek") {
+		add("in bodies", v.Q, withQuery(r.site.Base+"search", "q", v.Q))
 	}
 	if sure != "" && r.FormValue("list") == "" {
 		return nil, elsewhere(sure) // there is no choice to make

@@ -1,25 +1,27 @@
 package console
 
 import (
-	"fmt"
-	"github.com/beanpole-mq/beanpole/internal/op"
 	"html/template"
 	"math"
+	"net/url"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 // functions are what templates can call.
 var functions = template.FuncMap{
 	"verb": func(do string) string { return actions[do].Verb }, "dangerous": func(do string) bool { return actions[do].Danger }, "num": numOf, "bytes": func(n any) string { return byteSize(whole(n)) }, "secs": func(n any) string { return duration(whole(n)) }, "rate": rate,
-	"zero": zeroClass, "has": has, "pathEscape": op.Segment, "queryEscape": queryEscape,
+	"zero": zeroClass, "has": slices.Contains[[]string], "pathEscape": op.Segment, "queryEscape": url.QueryEscape,
 	"since": since, "at": at, "when": when, "isPast": isPast, "mean": meanText, "join": strings.Join, "list": func(all ...string) []string { return all },
-	"plural": func(n any, one, many string) string { return plural(uint64(whole(n)), one, many) }, "sentence": sentence, "spaced": spaced, "add": func(a, b int) int { return a + b }, "dict": dict,
+	"plural": func(n any, one, many string) string { return plural(uint64(whole(n)), one, many) }, "sentence": sentence, "capital": sentenceCase, "spaced": spaced, "add": func(a, b int) int { return a + b }, "dict": dict,
 }
 
 // whole returns a number of any type that a page has.
@@ -34,16 +36,12 @@ func whole(n any) int64 {
 func numOf(n any) string { return num(whole(n)) }
 
 // dict makes a map of names and values, for a template that takes several.
-func dict(pairs ...any) (map[string]any, error) {
+func dict(pairs ...any) map[string]any {
 	m := make(map[string]any)
-	for i := 0; i+1 < len(pairs); i += 2 {
-		name, ok := pairs[i].(string)
-		if !ok {
-			return nil, fmt.Errorf("dict: %v is no name", pairs[i])
-		}
-		m[name] = pairs[i+1]
+	for pair := range slices.Chunk(pairs, 2) {
+		m[pair[0].(string)] = pair[1]
 	}
-	return m, nil
+	return m
 }
 
 const (

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
-	"strconv"
-	"strings"
+	"slices"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/decode"
@@ -18,15 +16,9 @@ type jobView struct {
 	Gone    bool
 	HasBody bool
 	Kind    string
-	Views   []bodyView
-	Shown   *decode.View
+	Views   []decode.View // the ways to show the body
+	Shown   decode.View   // one of them
 	Steps   []step
-}
-
-// A bodyView is a way to show the body.
-type bodyView struct {
-	Name, Title, Link string
-	Current           bool
 }
 
 // A step is a part of the picture of a job's way: a state, or an arrow from one to another.
@@ -37,8 +29,6 @@ type step struct {
 	Now   bool // the job is in this state
 	Never bool // the job has not gone this way
 }
-
-func pathEscape(s string) string { return url.PathEscape(s) }
 
 func jobPage(r *request) (*page, error) {
 	id := r.PathValue("job")
@@ -56,12 +46,11 @@ func jobPage(r *request) (*page, error) {
 		return nil, err
 	}
 	v.Steps = stepsOf(&v.Job)
-	if body, ok := bodyOf(&v.Job); ok {
-		v.HasBody = true
-		if !r.live { // it does not change
-			v.Kind, _ = decode.Describe(body)
-			v.addViews(r, body)
-		}
+	body := v.Bytes()
+	if v.HasBody = body != nil; v.HasBody && !r.live { // it does not change
+		v.Kind, _ = decode.Describe(body)
+		v.Views = decode.Views(body)
+		v.Shown = v.Views[max(0, slices.IndexFunc(v.Views, func(one decode.View) bool { return one.Name == r.FormValue("as") }))]
 	}
 	p := newPage("job", title, "tubes", v)
 	p.Curl, p.Me = r.curl("GET /jobs/{job}", &admin.OfJob{Job: v.ID}), r.meOn(v.Tube)
@@ -78,21 +67,6 @@ func (r *request) job(id string) (j admin.Job, err error) {
 		return j, err
 	}
 	return r.api().GetJob(r.Context(), in)
-}
-
-// addViews decodes the body in each way that fits, and chooses one to show.
-func (v *jobView) addViews(r *request, body []byte) {
-	all, as := decode.Views(body), r.FormValue("as")
-	shown := 0
-	for i := range all {
-		if all[i].Name == as {
-			shown = i
-		}
-	}
-	v.Shown = &all[shown]
-	for i := range all {
-		v.Views = append(v.Views, bodyView{all[i].Name, all[i].Title, withQuery(r.site.base+"job/"+strconv.FormatUint(v.ID, 10), "as", all[i].Name), i == shown})
-	}
 }
 
 // stepsOf returns the way of a job, in the order in which somebody reads it who does not see the picture.
@@ -120,13 +94,4 @@ func bodyFile(r *request) (*page, error) {
 	}
 	body, err := r.api().GetBody(r.Context(), in)
 	return filePage("application/octet-stream", fmt.Sprintf("job-%d", in.Job), func(w io.Writer) { w.Write(body) }), err
-}
-
-func onlyDigits(s string) string {
-	return strings.Map(func(c rune) rune {
-		if c < '0' || c > '9' {
-			return -1
-		}
-		return c
-	}, s)
 }

@@ -100,7 +100,7 @@ func TestStreamLeavesBodiesAlone(t *testing.T) {
 			decoded := false
 			switch v := made.Data.(type) {
 			case *jobView:
-				decoded = v.Shown != nil || v.Kind != ""
+				decoded = v.Views != nil || v.Kind != ""
 			case *tubeView:
 				decoded = v.Jobs.Rows[0].Job.Fields != nil || v.Jobs.Rows[0].Job.Kind != ""
 			}

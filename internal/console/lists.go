@@ -76,7 +76,7 @@ func (r *request) says(c *admin.Change) (all []piece) {
 				case "tube", "to":
 					one.Link = r.tubeLink(one.Text, "")
 				case "job", "copy":
-					one.Link = r.site.base + "job/" + one.Text
+					one.Link = r.site.Base + "job/" + one.Text
 				}
 				known = known && one.Text != ""
 				some, part = append(some, one), after
@@ -200,28 +200,14 @@ type serverView struct {
 	Where    string         // the address of another server; empty: it is the own
 }
 
-// ChosenSettings are those that somebody has set, DefaultSettings the others.
-func (v *serverView) ChosenSettings() []admin.Setting { return v.settings(false) }
-
-func (v *serverView) DefaultSettings() []admin.Setting { return v.settings(true) }
-
-func (v *serverView) settings(byDefault bool) (some []admin.Setting) {
-	for _, s := range v.Facts.Settings {
-		if (s.From == "default") == byDefault {
-			some = append(some, s)
-		}
-	}
-	return some
+// SettingsBy are those that nobody has set, or those that somebody has.
+func (v *serverView) SettingsBy(byDefault bool) []admin.Setting {
+	return slices.DeleteFunc(slices.Clone(v.Facts.Settings), func(s admin.Setting) bool { return (s.From == "default") != byDefault })
 }
 
 // RefusedAny reports whether a command was refused, or had to wait.
 func (v *serverView) RefusedAny() bool {
-	for _, n := range v.RefusedCommands {
-		if n > 0 {
-			return true
-		}
-	}
-	return v.Throttled > 0
+	return v.Throttled > 0 || slices.ContainsFunc(slices.Collect(maps.Values(v.RefusedCommands)), func(n uint64) bool { return n > 0 })
 }
 
 // Filled says how much of their limit the jobs take.

@@ -1,12 +1,12 @@
 package console
 
 import (
-	"cmp"
 	"math"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
@@ -185,7 +185,7 @@ func (r *request) findingKinds(counts map[string]int) (kinds []findingKind) {
 		{"timeouts", "whose jobs run out of time", "-timeouts", ""}, {"slow", "whose workers do not keep up", "-oldest_ready", "ready"}, {"limited", "at or near their limit", "", "limited"}, {"paused", "paused", "", "paused"},
 	} {
 		if n := counts[k.name]; n > 0 {
-			kinds = append(kinds, findingKind{k.name, k.text, withQuery(r.site.base+"tubes", "sort", k.sort, "has", k.has), n})
+			kinds = append(kinds, findingKind{k.name, k.text, withQuery(r.site.Base+"tubes", "sort", k.sort, "has", k.has), n})
 		}
 	}
 	return kinds
@@ -193,17 +193,17 @@ func (r *request) findingKinds(counts map[string]int) (kinds []findingKind) {
 
 // newAttention says where one can do something about a finding.
 func (r *request) newAttention(f admin.Finding) attention {
-	a := attention{Finding: f, Link: r.site.base + "server", Do: "Server"}
+	a := attention{Finding: f, Link: r.site.Base + "server", Do: "Server"}
 	if f.Kind == "cluster" {
-		a.Link, a.Do = r.site.base+"server#cluster", "Cluster"
+		a.Link, a.Do = r.site.Base+"server#cluster", "Cluster"
 	}
 	if f.Kind == "connections" {
-		a.Link, a.Do = r.site.base+"connections", "Connections"
+		a.Link, a.Do = r.site.Base+"connections", "Connections"
 	}
 	switch {
 	case f.Tubes > 0:
 		has := map[string]string{"unwatched": "unwatched", "buried": "buried", "slow": "ready", "limited": "limited", "paused": "paused"}[f.Kind]
-		a.Link, a.Do = withQuery(r.site.base+"tubes", "q", f.Like, "has", has), "See them"
+		a.Link, a.Do = withQuery(r.site.Base+"tubes", "q", f.Like, "has", has), "See them"
 	case f.Kind == "buried":
 		a.Link, a.Do = r.tubeLink(f.Tube, "buried"), "See them"
 	case f.Tube != "":
@@ -215,19 +215,14 @@ func (r *request) newAttention(f admin.Finding) attention {
 // together runs functions that ask a server, and returns an error of one of them. Another server is asked for all at once, as each
 // answer takes a while to come. In this process that would take more processors, which the clients of the queue need.
 func (r *request) together(s *site, all ...func() error) error {
-	errs := make([]error, len(all))
+	var group errgroup.Group
 	if s.other == nil {
-		for i, f := range all {
-			errs[i] = f()
-		}
-		return cmp.Or(errs...)
+		group.SetLimit(1)
 	}
-	var group sync.WaitGroup
-	for i, f := range all {
-		group.Go(func() { errs[i] = r.console.survive(f) })
+	for _, f := range all {
+		group.Go(func() error { return r.console.survive(f) })
 	}
-	group.Wait()
-	return cmp.Or(errs...)
+	return group.Wait()
 }
 
 // optional forgives that somebody has no right to something that a page can do without, or that the server cannot do it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash/fnv"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,9 +27,9 @@ type page struct {
 
 	// Filled in by fill.
 	Host, Version, Theme, Path string
-	Base                       string // what the URLs of the server's pages begin with
-	Plain                      bool   // the server is a beanstalkd
-	Sites                      []siteLink
+	Base                       string  // what the URLs of the server's pages begin with
+	Plain                      bool    // the server is a beanstalkd
+	Sites                      []*site // that there are, if there are several that the user may see
 	Assets                     map[string]string
 	Identity                   string
 	CanLogOut, ReadOnly, Open  bool
@@ -51,9 +52,9 @@ func newPage(template, title, section string, data any) *page {
 // fill adds what every page has.
 func (p *page) fill(r *request) {
 	o := &r.console.opt
-	p.Host, p.Version, p.Theme, p.Path = r.site.name, o.Version, themeOf(r.Request), r.URL.RequestURI()
+	p.Host, p.Version, p.Theme, p.Path = r.site.Name, o.Version, themeOf(r.Request), r.URL.RequestURI()
 	p.View = cmp.Or(p.View, p.Path)
-	p.Base, p.Plain = r.site.base, r.site.isPlain()
+	p.Base, p.Plain = r.site.Base, r.site.isPlain()
 	p.Assets, p.ReadOnly, p.Now = r.console.assets.urls, r.isReadOnly(), time.Now().UTC()
 	p.CanLogOut = o.Sessions.has(r.Request)
 	if r.who == nil {
@@ -70,7 +71,9 @@ func (p *page) fill(r *request) {
 	if p.Me == nil {
 		p.Me = r.meOn("")
 	}
-	p.Sites = r.siteLinks()
+	if r.hasOthers(r.meHere()) {
+		p.Sites = r.console.sites
+	}
 }
 
 // addNote adds what was done, and how far that is which goes on.
@@ -88,23 +91,6 @@ func (p *page) addNote(r *request) {
 			p.shape = append(p.shape, t.Status)
 		}
 	}
-}
-
-// A siteLink leads to another server.
-type siteLink struct {
-	Name, Link string
-	Current    bool
-}
-
-// siteLinks returns the servers that there are, if there are several that the user may see.
-func (r *request) siteLinks() (links []siteLink) {
-	if !r.hasOthers(r.meHere()) {
-		return nil
-	}
-	for _, s := range r.console.sites {
-		links = append(links, siteLink{s.name, s.base, s == r.site})
-	}
-	return links
 }
 
 // meHere returns who the user is to the server of this process, if the console shows others.
@@ -128,27 +114,22 @@ func (p *page) PageCurl() string {
 }
 
 // May reports whether the user has a right on some tube, and the console lets it be used.
-func (p *page) May(right string) bool { return has(p.Me.Anywhere, right) && p.mayChange(right) }
+func (p *page) May(right string) bool {
+	return slices.Contains(p.Me.Anywhere, right) && p.mayChange(right)
+}
 
 // MayEverywhere reports the same of every tube.
 func (p *page) MayEverywhere(right string) bool {
-	return has(p.Me.Everywhere, right) && p.mayChange(right)
+	return slices.Contains(p.Me.Everywhere, right) && p.mayChange(right)
 }
 
 // MayHere reports the same of the tube that the page is about.
-func (p *page) MayHere(right string) bool { return has(p.Me.Tube, right) && p.mayChange(right) }
+func (p *page) MayHere(right string) bool {
+	return slices.Contains(p.Me.Tube, right) && p.mayChange(right)
+}
 
 func (p *page) mayChange(right string) bool {
 	return !p.ReadOnly || right == "stats" || right == "peek"
-}
-
-func has(all []string, one string) bool {
-	for _, s := range all {
-		if s == one {
-			return true
-		}
-	}
-	return false
 }
 
 // meOn returns who the user is, with its rights on a tube.

@@ -34,8 +34,8 @@ func jobRows(jobs []admin.Job, wanted *regexp.Regexp) (rows []jobRow, same []dec
 	for i := range jobs {
 		row := &rows[i]
 		row.Job = jobs[i]
-		body, ok := bodyOf(&row.Job)
-		if !ok {
+		body := row.Bytes()
+		if body == nil {
 			continue
 		}
 		text, isText := strings.ToValidUTF8(string(body[:min(len(body), 4*previewLength)]), ""), true
@@ -120,17 +120,6 @@ func leaveOutSame(rows []jobRow) (same []decode.Field) {
 	return same
 }
 
-// bodyOf returns the body of a job, if it came with one.
-func bodyOf(j *admin.Job) (body []byte, ok bool) {
-	switch {
-	case j.Body != nil:
-		return []byte(*j.Body), true
-	case j.BodyBase64 != nil:
-		return *j.BodyBase64, true
-	}
-	return nil, false
-}
-
 // oneLine returns the beginning of a text, without what takes no room or more than a line.
 func oneLine(text string) string {
 	text = strings.Map(func(c rune) rune {
@@ -162,7 +151,7 @@ var jobColumns = []jobColumn{
 	{column{Title: "Age"}, "", func(_ *request, j *admin.Job) cell { return ago("a", j.Age) }},
 	{column{Title: "Left"}, "delayed reserved", func(_ *request, j *admin.Job) cell { return cell{ID: "l", Text: duration(j.TimeLeft)} }},
 	{column{Title: "Held by"}, "reserved", func(r *request, j *admin.Job) cell {
-		return cell{Text: fmt.Sprint(j.ReservedBy), Link: fmt.Sprintf("%sconnection/%d", r.site.base, j.ReservedBy)}
+		return cell{Text: fmt.Sprint(j.ReservedBy), Link: fmt.Sprintf("%sconnection/%d", r.site.Base, j.ReservedBy)}
 	}},
 	{column{Title: "Tries", Hint: "how often it was reserved"}, "", func(_ *request, j *admin.Job) cell { return counted("", j.Reserves) }},
 	{column{Title: "Timeouts"}, "ready delayed reserved buried", func(_ *request, j *admin.Job) cell {
@@ -183,7 +172,7 @@ func (r *request) jobList(in string, jobs []jobRow, same []decode.Field) list {
 	for i := range jobs {
 		j := &jobs[i]
 		row := listRow{Name: fmt.Sprint(j.ID), Job: j}
-		row.ID, row.Link = rowID(fmt.Sprint(j.ID, j.Priority, j.Reserves, j.Timeouts, j.ReservedBy)), r.site.base+"job/"+row.Name
+		row.ID, row.Link = rowID(fmt.Sprint(j.ID, j.Priority, j.Reserves, j.Timeouts, j.ReservedBy)), r.site.Base+"job/"+row.Name
 		for k := range columns {
 			row.add(&columns[k].column, columns[k].cell(r, &j.Job))
 		}

@@ -72,7 +72,7 @@ func searchPage(r *request) (*page, error) {
 	if r.site.isPlain() {
 		return nil, problemf(http.StatusNotImplemented, "A beanstalkd does not search: its protocol has no command for it.")
 	}
-	v := &searchView{Base: r.site.base, Q: strings.TrimSpace(r.FormValue("q") + " " + r.FormValue("in"))}
+	v := &searchView{Base: r.site.Base, Q: strings.TrimSpace(r.FormValue("q") + " " + r.FormValue("in"))}
 	p := newPage("search", "Search", "tubes", v)
 	p.NoLive = true
 	if v.Q == "" {

@@ -133,7 +133,7 @@ func cookieName(r *http.Request) string {
 	if r.TLS != nil {
 		name = cookieSecure
 	}
-	if _, port, err := net.SplitHostPort(r.Host); err == nil && port != "" && onlyDigits(port) == port {
+	if _, port, err := net.SplitHostPort(r.Host); err == nil && isNumber(port) {
 		name += "-" + port
 	}
 	return name

@@ -2,9 +2,13 @@ package console
 
 import (
 	"context"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -23,17 +27,17 @@ type Server struct {
 // A site is a server as its pages see it. They are written once, and ask its API, whichever server that is: what a
 // beanstalkd cannot do is answered 501, and not offered.
 type site struct {
-	name  string
-	base  string  // what the paths of its pages begin with
+	Name  string
+	Base  string  // what the paths of its pages begin with
 	other *Server // nil: it is the server of this process
 }
 
 // sitesOf returns the own server, and the others.
 func sitesOf(opt *Options) []*site {
-	all := []*site{{name: opt.Host, base: Prefix}}
+	all := []*site{{Name: opt.Host, Base: Prefix}}
 	for i := range opt.Servers {
 		s := &opt.Servers[i]
-		all = append(all, &site{name: s.Name, base: Prefix + "s/" + pathEscape(s.Name) + "/", other: s})
+		all = append(all, &site{Name: s.Name, Base: Prefix + "s/" + url.PathEscape(s.Name) + "/", other: s})
 	}
 	return all
 }
@@ -44,11 +48,11 @@ func (c *Console) siteOf(name string) *site {
 		return c.sites[0]
 	}
 	for _, s := range c.sites[1:] {
-		if s.name == name {
+		if s.Name == name {
 			return s
 		}
 	}
-	return &site{name: name, base: Prefix, other: new(Server)}
+	return &site{Name: name, Base: Prefix, other: new(Server)}
 }
 
 // isPlain reports whether the server is a beanstalkd.
@@ -61,7 +65,9 @@ func (s *site) isReadOnly() bool { return s.other != nil && s.other.ReadOnly }
 func (s *site) does(do string) bool { return !s.isPlain() || actions[do].plain }
 
 // mayLeave reports whether somebody may use the other servers, by the rights on this one.
-func mayLeave(me *admin.Me) bool { return has(me.Everywhere, "stats") && has(me.Everywhere, "peek") }
+func mayLeave(me *admin.Me) bool {
+	return slices.Contains(me.Everywhere, "stats") && slices.Contains(me.Everywhere, "peek")
+}
 
 // A serverRow is what is known of a server in the list of all.
 type serverRow struct {
@@ -71,19 +77,15 @@ type serverRow struct {
 	Stats admin.Stats
 	Found int    // findings
 	Worst string // severity of the worst; empty: there is none
+
+	at time.Time // it was asked
 }
 
 // glances are what was seen last of the other servers. Nobody asks them while nobody looks at the list.
 type glances struct {
+	asked  singleflight.Group
 	mu     sync.Mutex
-	byName map[string]*glance
-}
-
-// A glance is what was seen of a server.
-type glance struct {
-	row  serverRow
-	at   time.Time
-	next chan struct{} // closed when there is a newer one; nil: nobody asks
+	byName map[string]serverRow
 }
 
 const (
@@ -93,37 +95,31 @@ const (
 )
 
 // of returns what was seen of a server, and what to wait for to see more: nil if that is not long ago.
-func (g *glances) of(r *request, s *site) (row serverRow, next <-chan struct{}) {
+func (g *glances) of(r *request, s *site) (row serverRow, next <-chan singleflight.Result) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	one := g.byName[s.name]
-	if one == nil {
-		one = new(glance)
-		g.byName[s.name] = one
+	if row = g.byName[s.Name]; time.Since(row.at) > glanceAge {
+		r = r.detached()
+		next = g.asked.DoChan(s.Name, func() (any, error) { g.look(r, s); return nil, nil })
 	}
-	if time.Since(one.at) > glanceAge && one.next == nil {
-		one.next = make(chan struct{})
-		go g.look(r.detached(), s, one)
-	}
-	return one.row, one.next
+	return row, next
 }
 
 // look asks a server.
-func (g *glances) look(r *request, s *site, one *glance) {
+func (g *glances) look(r *request, s *site) {
 	row := serverRow{Known: true}
 	if err := r.console.survive(func() error { row = s.glance(r); return nil }); err != nil {
 		row.Why = err.Error()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if row.Why != "" {
-		if row.Since = one.row.Since; row.Since.IsZero() {
-			row.Since = time.Now()
+	row.at = time.Now()
+	if before := g.byName[s.Name].Since; row.Why != "" {
+		if row.Since = before; before.IsZero() {
+			row.Since = row.at
 		}
 	}
-	one.row, one.at = row, time.Now()
-	close(one.next)
-	one.next = nil
+	g.byName[s.Name] = row
 }
 
 // glance asks a server for the numbers that the list has.
@@ -139,7 +135,7 @@ func (s *site) glance(r *request) serverRow {
 		},
 	)
 	if err != nil {
-		row.Why = strings.TrimPrefix(err.Error(), "the server "+s.name+" ")
+		row.Why = strings.TrimPrefix(err.Error(), "the server "+s.Name+" ")
 		return row
 	}
 	row.Found, row.Worst = found.Total, worst(found.Findings)
@@ -159,7 +155,7 @@ var serverColumns = []column{{Title: "Server", Class: "l"}, {Title: "Ready"}, {T
 
 // rowOf returns what the list shows of a server.
 func (s *serverRow) rowOf(of *site) listRow {
-	row := listRow{ID: rowID("server " + of.base), Name: of.name, Link: of.base}
+	row := listRow{ID: rowID("server " + of.Base), Name: of.Name, Link: of.Base}
 	tag := func(is bool, text, class string) {
 		if is {
 			row.Tags = append(row.Tags, Spot{Text: text, Class: class})
@@ -218,7 +214,7 @@ func (r *request) serverRows(me *admin.Me, own serverRow) (l list) {
 	for i, s := range r.console.sites {
 		row := own
 		if i > 0 {
-			var next <-chan struct{}
+			var next <-chan singleflight.Result
 			if row, next = g.of(r, s); next != nil {
 				r.wait(func() {
 					select {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -34,8 +35,13 @@ type tubeView struct {
 
 // A stateTab leads to the jobs in a state.
 type stateTab struct {
-	Name, Title, Link string
-	Count             uint64
+	Name  string
+	Count uint64
+}
+
+// countOf returns how many jobs are in a state.
+func countOf(n *admin.JobCounts, state string) uint64 {
+	return map[string]uint64{"ready": n.Ready, "reserved": n.Reserved, "delayed": n.Delayed, "buried": n.Buried}[state]
 }
 
 const (
@@ -61,7 +67,7 @@ func tubePage(r *request) (*page, error) {
 	}
 	v.State = state
 	me := r.meOn(name)
-	v.Bodies = has(me.Tube, "peek")
+	v.Bodies = slices.Contains(me.Tube, "peek")
 	var recent admin.Recent
 	var clients admin.Connections
 	list := &admin.ListJobs{OfTube: tube, State: state, Cursor: r.FormValue("cursor"), Limit: jobsPerPage, Bodies: v.Bodies}
@@ -84,18 +90,10 @@ func tubePage(r *request) (*page, error) {
 	}
 	v.Clients, v.More = r.clientList(clients.Connections, clientColumns), clients.Next != ""
 	v.addJobs(r, &jobs)
-	for _, s := range []struct {
-		name, title string
-		count       uint64
-	}{
-		{"ready", "Ready", v.Tube.Jobs.Ready}, {"reserved", "Reserved", v.Tube.Jobs.Reserved},
-		{"delayed", "Delayed", v.Tube.Jobs.Delayed}, {"buried", "Buried", v.Tube.Jobs.Buried},
-	} {
-		v.States = append(v.States, stateTab{s.name, s.title, r.tubeLink(name, s.name), s.count})
-		if s.name == state {
-			v.All = wholeState{Tube: name, State: state, Count: s.count}
-		}
+	for _, s := range []string{"ready", "reserved", "delayed", "buried"} {
+		v.States = append(v.States, stateTab{s, countOf(&v.Tube.Jobs, s)})
 	}
+	v.All = wholeState{Tube: name, State: state, Count: countOf(&v.Tube.Jobs, state)}
 	p := newPage("tube", name, "tubes", v)
 	p.Curl, p.Me = r.curl("GET /tubes/{tube}/jobs", list), me
 	if r.FormValue("state") == "" {
@@ -125,16 +123,10 @@ func (r *request) tubeGone(name string) *page {
 
 // busiestState is the state that is shown first: what needs attention, or what there is.
 func (v *tubeView) busiestState() string {
-	j := &v.Tube.Jobs
-	switch {
-	case j.Ready > 0:
-		return "ready"
-	case j.Buried > 0:
-		return "buried"
-	case j.Reserved > 0:
-		return "reserved"
-	case j.Delayed > 0:
-		return "delayed"
+	for _, s := range []string{"ready", "buried", "reserved", "delayed"} {
+		if countOf(&v.Tube.Jobs, s) > 0 {
+			return s
+		}
 	}
 	return "ready"
 }
@@ -198,7 +190,7 @@ var putting = actions["put-job"]
 
 func putPage(r *request) (*page, error) {
 	v := &putView{Tube: cmp.Or(r.PathValue("tube"), r.FormValue("tube")), Priority: "1024", TTR: "60", Delay: "0"}
-	if err := r.mayDo(&putting, v.Tube); err != nil && (v.Tube != "" || !has(r.meOn("").Anywhere, "put")) {
+	if err := r.mayDo(&putting, v.Tube); err != nil && (v.Tube != "" || !slices.Contains(r.meOn("").Anywhere, "put")) {
 		return nil, err
 	}
 	if from := r.FormValue("from"); from != "" {
@@ -207,8 +199,8 @@ func putPage(r *request) (*page, error) {
 			return nil, err
 		}
 		v.From, v.Priority, v.TTR = from, fmt.Sprint(j.Priority), fmt.Sprint(j.TTR)
-		body, ok := bodyOf(&j)
-		if !ok {
+		body := j.Bytes()
+		if body == nil {
 			return nil, problemf(http.StatusForbidden, "The body of this job cannot be shown here, so it cannot be put again here.")
 		}
 		v.Body = string(body)

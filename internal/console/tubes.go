@@ -125,7 +125,7 @@ func (r *request) tubeTable(in *admin.ListTubes, names []string) (t tubeTable, e
 		return t, err
 	}
 	t.listing = listing{Sort: in.Sort, Cursor: in.Cursor, usual: defaultTubeSort, at: func(sort, cursor string) string {
-		return withQuery(r.site.base+"tubes", "sort", sort, "q", in.Q, "has", in.Has, "cols", strings.Join(names, ","), "cursor", cursor)
+		return withQuery(r.site.Base+"tubes", "sort", sort, "q", in.Q, "has", in.Has, "cols", strings.Join(names, ","), "cursor", cursor)
 	}}
 	t.Columns = []column{{Title: "Tube", Class: "l", sort: "name"}}
 	var cells []func(row *listRow, tube *admin.Tube) cell
@@ -196,7 +196,7 @@ func tubesPage(r *request) (*page, error) {
 	if v.Table, err = r.tubeTable(in, v.Chosen); err != nil {
 		return nil, err
 	}
-	v.All, v.Usual = r.site.offeredColumns(v.Chosen), withQuery(r.site.base+"tubes", "sort", get.Get("sort"), "q", v.Q, "has", v.Has)
+	v.All, v.Usual = r.site.offeredColumns(v.Chosen), withQuery(r.site.Base+"tubes", "sort", get.Get("sort"), "q", v.Q, "has", v.Has)
 	p := newPage("tubes", "Tubes", "tubes", v)
 	p.Curl = r.curl("GET /tubes", in)
 	return p, nil
@@ -215,7 +215,7 @@ func columnNames(texts []string) (names []string) {
 
 // tubeLink is the page of a tube, and of its jobs in a state.
 func (r *request) tubeLink(name, state string) string {
-	return withQuery(r.site.base+"tube/"+op.Segment(name), "state", state)
+	return withQuery(r.site.Base+"tube/"+op.Segment(name), "state", state)
 }
 
 // unwatched reports whether jobs of a tube are ready that nobody will take.
