@@ -115,7 +115,7 @@ func confirmPage(r *request) (*page, error) {
 		}
 	}
 	p := newPage("confirm", c.Verb, "", c)
-	p.Curl, p.NoLive = r.curls(&a, targets, c.Values), true
+	p.Curl = r.curls(&a, targets, c.Values)
 	return p, nil
 }
 

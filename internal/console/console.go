@@ -55,6 +55,7 @@ type Console struct {
 	opt     Options
 	sites   []*site // the first is the own server
 	mux     *http.ServeMux
+	views   *http.ServeMux // of live pages
 	notes   notes
 	glances glances
 	live    *publisher
@@ -78,13 +79,14 @@ var liveTemplates = forEachPage(func(files ...string) *plain.Template {
 // tens of milliseconds.
 func forEachPage[T any](parse func(files ...string) T) map[string]func() T {
 	sets := make(map[string]func() T)
-	for _, name := range pageNames {
+	for _, name := range append(livePages, "policy", "put", "import", "search", "edit", "confirm", "login", "problem", "find", "keys") {
 		sets[name] = sync.OnceValue(func() T { return parse("templates/layout.html", "templates/parts.html", "templates/"+name+".html") })
 	}
 	return sets
 }
 
-var pageNames = []string{"overview", "tubes", "tube", "policy", "put", "import", "search", "job", "edit", "connections", "connection", "activity", "server", "confirm", "login", "problem", "find", "keys"}
+// livePages are those on which something changes by itself.
+var livePages = []string{"overview", "tubes", "tube", "job", "connections", "connection", "activity", "server"}
 
 // New returns the handler of all paths that begin with Prefix.
 func New(opt Options) *Console {
@@ -95,23 +97,25 @@ func New(opt Options) *Console {
 		p, _ := access.New(access.Config{}) // without rules there is nothing to be wrong
 		opt.Identify = func(*http.Request) (*access.Identity, bool) { return p.Nobody(), true }
 	}
-	c := &Console{opt: opt, sites: sitesOf(&opt), mux: http.NewServeMux(), glances: glances{byName: make(map[string]serverRow)}, assets: newAssets()}
+	c := &Console{opt: opt, sites: sitesOf(&opt), mux: http.NewServeMux(), views: http.NewServeMux(), glances: glances{byName: make(map[string]serverRow)}, assets: newAssets()}
 	c.live = newPublisher(c)
 	for pattern, page := range map[string]pageFunc{
-		"{$}": overviewPage, "tubes": tubesPage, "tube/{tube}": tubePage, "tube/{tube}/policy": policyPage, "tube/{tube}/put": putPage, "put": putPage, "tube/{tube}/import": importPage, "search": searchPage, "job/{job}": jobPage, "job/{job}/edit": editPage, "job/{job}/body": bodyFile, "tube/{tube}/export": exportFile, "find": findPage,
+		"{$}": overviewPage, "tubes": tubesPage, "tube/{tube}": tubePage, "job/{job}": jobPage,
 		"connections": connectionsPage, "connection/{connection}": connectionPage, "activity": activityPage, "server": serverPage,
-		"confirm": confirmPage, "keys": func(*request) (*page, error) {
-			p := newPage("keys", "Keys", "", nil)
-			p.NoLive = true
-			return p, nil
-		},
 	} {
-		c.ofEachServer("GET", pattern, c.show(page))
+		c.ofEachServer(c.mux, "GET", pattern, c.show(page))
+		c.ofEachServer(c.views, "GET", pattern, livePage(page))
+	}
+	for pattern, page := range map[string]pageFunc{
+		"tube/{tube}/policy": policyPage, "tube/{tube}/put": putPage, "put": putPage, "tube/{tube}/import": importPage, "search": searchPage, "job/{job}/edit": editPage, "job/{job}/body": bodyFile, "tube/{tube}/export": exportFile, "find": findPage,
+		"confirm": confirmPage, "keys": func(*request) (*page, error) { return newPage("keys", "Keys", "", nil), nil },
+	} {
+		c.ofEachServer(c.mux, "GET", pattern, c.show(page))
 	}
 	for pattern, form := range map[string]pageFunc{
 		"tube/{tube}/import": takeFile, "tube/{tube}/policy": setPolicy, "job/{job}/edit": edit, "do": do,
 	} {
-		c.ofEachServer("POST", pattern, c.show(func(r *request) (*page, error) { return r.change(form) }))
+		c.ofEachServer(c.mux, "POST", pattern, c.show(func(r *request) (*page, error) { return r.change(form) }))
 	}
 	c.mux.HandleFunc("GET "+Prefix+"events", c.events)
 	c.mux.HandleFunc("GET "+Prefix+"login", c.loginPage)
@@ -126,9 +130,9 @@ func New(opt Options) *Console {
 }
 
 // ofEachServer lets a handler serve a path of the own server, and that of each of the others.
-func (c *Console) ofEachServer(method, pattern string, serve http.HandlerFunc) {
-	c.mux.HandleFunc(method+" "+Prefix+pattern, serve)
-	c.mux.HandleFunc(method+" "+Prefix+"s/{server}/"+pattern, serve)
+func (c *Console) ofEachServer(mux *http.ServeMux, method, pattern string, handler http.Handler) {
+	mux.Handle(method+" "+Prefix+pattern, handler)
+	mux.Handle(method+" "+Prefix+"s/{server}/"+pattern, handler)
 }
 
 // contentSecurityPolicy permits files of the console only, and nothing that stands in a page.

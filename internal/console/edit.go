@@ -45,7 +45,7 @@ func editPage(r *request) (*page, error) {
 	}
 	v.Was = base64.RawURLEncoding.EncodeToString(hashOf(body))
 	p := newPage("edit", fmt.Sprintf("Edit job %d", v.ID), "tubes", v)
-	p.NoLive, p.Me = true, r.meOn(v.Tube)
+	p.Me = r.meOn(v.Tube)
 	if st, err := r.api().GetStats(r.Context()); err == nil {
 		v.Most, p.Server = st.MaxJobSize, &st
 	}

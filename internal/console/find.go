@@ -20,7 +20,7 @@ const foundTubes = 8
 func findPage(r *request) (*page, error) {
 	v := &findView{Q: strings.TrimSpace(r.FormValue("q"))}
 	p := newPage("find", "Find", "", v)
-	p.NoLive, p.Me = true, r.meOn("")
+	p.Me = r.meOn("")
 	sure := "" // where what was typed leads without a choice
 	add := func(kind, text, link string) { v.Choices = append(v.Choices, choice{text, kind, link}) }
 	if id := strings.TrimPrefix(v.Q, "#"); isNumber(id) {

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 )
@@ -141,11 +140,11 @@ func event(v *liveValues) []byte {
 	return []byte("data: " + string(text) + "\n\n")
 }
 
-// livePages are those that may have a stream.
-var livePages = map[string]pageFunc{
-	"": overviewPage, "tubes": tubesPage, "tube": tubePage, "job": jobPage, "connections": connectionsPage, "connection": connectionPage,
-	"activity": activityPage, "server": serverPage,
-}
+// A livePage is one that may have a stream. A mux of them finds the page of a URL.
+type livePage pageFunc
+
+// ServeHTTP lets the mux note the values of the path, and nothing else.
+func (livePage) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
 // events is the stream of a page, whose path is the parameter view.
 func (c *Console) events(w http.ResponseWriter, h *http.Request) {
@@ -178,29 +177,17 @@ func (c *Console) viewOf(h *http.Request) (*request, pageFunc, error) {
 	if err != nil || u.Host != "" || u.Scheme != "" {
 		return nil, nil, errNoView
 	}
-	path, ok := strings.CutPrefix(u.EscapedPath(), Prefix)
+	asked := h.Clone(h.Context())
+	asked.URL, asked.RequestURI, asked.Form = u, u.RequestURI(), nil
+	found, _ := c.views.Handler(asked)
+	page, ok := found.(livePage)
 	if !ok {
 		return nil, nil, errNoView
 	}
-	server := ""
-	if below, ok := strings.CutPrefix(path, "s/"); ok {
-		if server, path, ok = strings.Cut(below, "/"); !ok {
-			return nil, nil, errNoView
-		}
-	}
-	name, rest, _ := strings.Cut(path, "/")
-	page := livePages[name]
-	value, err := url.PathUnescape(rest)
-	if page == nil || err != nil || (rest != "") != (name == "tube" || name == "job" || name == "connection") {
-		return nil, nil, errNoView
-	}
-	asked := h.Clone(h.Context())
-	asked.URL, asked.RequestURI, asked.Form = u, u.RequestURI(), nil
-	asked.SetPathValue(name, value)
-	asked.SetPathValue("server", server)
+	c.views.ServeHTTP(nil, asked)
 	r := c.newRequest(asked)
 	r.live = true
-	return r, page, nil
+	return r, pageFunc(page), nil
 }
 
 var errNoView = errors.New("console: there is no such view")

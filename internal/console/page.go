@@ -22,7 +22,6 @@ type page struct {
 	Section string // that of the navigation
 	Curl    string // what asks the API for the same
 	Data    any
-	NoLive  bool   // nothing on it changes by itself
 	View    string // the URL that shows the same again, also when the queue has changed; empty: Path
 
 	// Filled in by fill.
@@ -111,6 +110,11 @@ func (p *page) PageCurl() string {
 		return ""
 	}
 	return p.Curl
+}
+
+// IsLive reports whether something on the page changes by itself. A server that does not answer is asked again.
+func (p *page) IsLive() bool {
+	return p.status == http.StatusBadGateway || slices.Contains(livePages, p.template)
 }
 
 // May reports whether the user has a right on some tube, and the console lets it be used.
@@ -229,8 +233,6 @@ func (r *request) problemPage(err error) *page {
 		r.console.opt.Logger.Error("a page of the console cannot be made", "path", r.URL.Path, "err", err)
 	}
 	page := newPage("problem", cmp.Or(problemTitles[status], http.StatusText(status)), "", text)
-	// A server that does not answer is asked again.
-	page.status, page.NoLive = status, status != http.StatusBadGateway
-	page.shape = append(page.shape, "problem")
+	page.status, page.shape = status, []string{"problem"}
 	return page
 }

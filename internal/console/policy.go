@@ -57,7 +57,7 @@ func policyPage(r *request) (*page, error) {
 		v.Rows = append(v.Rows, policyRow{s, set[s.Name], set[s.Name]})
 	}
 	p := newPage("policy", "Policy of "+tube.Tube, "tubes", v)
-	p.NoLive, p.Me, p.Curl = true, r.meOn(tube.Tube), r.curl("GET /tubes/{tube}/policy", &tube)
+	p.Me, p.Curl = r.meOn(tube.Tube), r.curl("GET /tubes/{tube}/policy", &tube)
 	return p, nil
 }
 

@@ -74,7 +74,6 @@ func searchPage(r *request) (*page, error) {
 	}
 	v := &searchView{Base: r.site.Base, Q: strings.TrimSpace(r.FormValue("q") + " " + r.FormValue("in"))}
 	p := newPage("search", "Search", "tubes", v)
-	p.NoLive = true
 	if v.Q == "" {
 		return p, nil
 	}

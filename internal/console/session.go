@@ -157,7 +157,7 @@ func (c *Console) loginPage(w http.ResponseWriter, h *http.Request) {
 
 func (c *Console) askForToken(w http.ResponseWriter, h *http.Request, status int, form loginForm) {
 	p := newPage("login", "Log in", "", form)
-	p.status, p.NoLive = status, true
+	p.status = status
 	c.write(w, c.newRequest(h), p)
 }
 

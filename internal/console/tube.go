@@ -213,7 +213,7 @@ func putPage(r *request) (*page, error) {
 
 func (v *putView) page(r *request) *page {
 	p := newPage("put", "Put a job", "tubes", v)
-	p.Curl, p.NoLive, p.Me = v.curl(r), true, r.meOn(v.Tube)
+	p.Curl, p.Me = v.curl(r), r.meOn(v.Tube)
 	return p
 }
 
