@@ -71,8 +71,8 @@ func withQuery(path string, pairs ...string) string {
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// curl returns the command that does an operation with an input, or nil; empty: the server has no API.
-func (r *request) curl(route string, in any) string {
+// curl returns the command that does an operation with an input, or nil, and with more behind it; empty: the server has no API.
+func (r *request) curl(route string, in any, more ...string) string {
 	origin := "http://" + r.Host
 	if r.TLS != nil {
 		origin = "https://" + r.Host
@@ -96,7 +96,7 @@ func (r *request) curl(route string, in any) string {
 		content, _ := io.ReadAll(body)
 		text += " -H 'Content-Type: application/json' -d " + shellQuote(string(content))
 	}
-	return text
+	return text + strings.Join(more, "")
 }
 
 // members are fields of a form as members of JSON: a number if it is one. What is no number stays as it is, so that the API says so, and what is empty is

@@ -25,16 +25,15 @@ import (
 // Prefix is what all paths begin with.
 const Prefix = "/console/"
 
-// Options of the console.
+// Options of the console. Open, Identify, Sessions and Logger must be given.
 type Options struct {
-	// Open returns a client of the own server, or of another one by its name, on behalf of a caller. It must be given.
+	// Open returns a client of the own server, or of another one by its name, on behalf of a caller.
 	Open func(caller access.Caller, server string) *admin.Client
 
-	// Identify says who sends a request; false if nobody knows, and somebody must. Nil:
-	// everybody may come in.
+	// Identify says who sends a request; false if nobody knows, and somebody must.
 	Identify func(*http.Request) (*access.Identity, bool)
 
-	// Sessions are those that the console opens. Nil: there are none, nobody can log in.
+	// Sessions are those that the console opens.
 	Sessions *Sessions
 
 	// ReadOnly refuses everything that changes the queue.
@@ -46,7 +45,7 @@ type Options struct {
 	// Host is the name of the machine, to be shown; Version is beanpole's.
 	Host, Version string
 
-	// Logger hears of pages that cannot be made. Nil: nobody does.
+	// Logger hears of pages that cannot be made.
 	Logger *slog.Logger
 }
 
@@ -90,13 +89,6 @@ var livePages = []string{"overview", "tubes", "tube", "job", "connections", "con
 
 // New returns the handler of all paths that begin with Prefix.
 func New(opt Options) *Console {
-	if opt.Logger == nil {
-		opt.Logger = slog.New(slog.DiscardHandler)
-	}
-	if opt.Identify == nil {
-		p, _ := access.New(access.Config{}) // without rules there is nothing to be wrong
-		opt.Identify = func(*http.Request) (*access.Identity, bool) { return p.Nobody(), true }
-	}
 	c := &Console{opt: opt, sites: sitesOf(&opt), mux: http.NewServeMux(), views: http.NewServeMux(), glances: glances{byName: make(map[string]serverRow)}, assets: newAssets()}
 	c.live = newPublisher(c)
 	for pattern, page := range map[string]pageFunc{

@@ -128,7 +128,7 @@ func overviewPage(r *request) (*page, error) {
 	}
 	o.Total, o.More = found.Total, found.Total+found.Expected-shown(found.Findings)
 	if o.More > 0 {
-		o.Kinds = r.findingKinds(found.Kinds)
+		o.Kinds = r.kinds(found.Kinds)
 	}
 	o.addOldest(oldest.Tubes)
 	if o.MayCharts = history.Step > 0; o.MayCharts {
@@ -178,12 +178,15 @@ type findingKind struct {
 	N                int
 }
 
-// findingKinds are those of tubes: when there are more than the page has room for, none of one kind hides the others.
-func (r *request) findingKinds(counts map[string]int) (kinds []findingKind) {
-	for _, k := range []struct{ name, text, sort, has string }{
-		{"buried", "with buried jobs", "-buried", "buried"}, {"unwatched", "without workers", "", "unwatched"},
-		{"timeouts", "whose jobs run out of time", "-timeouts", ""}, {"slow", "whose workers do not keep up", "-oldest_ready", "ready"}, {"limited", "at or near their limit", "", "limited"}, {"paused", "paused", "", "paused"},
-	} {
+// findingKinds are those of tubes, with the tubes that have one: how those are sorted, and the filter that they match.
+var findingKinds = []struct{ name, text, sort, has string }{
+	{"buried", "with buried jobs", "-buried", "buried"}, {"unwatched", "without workers", "", "unwatched"}, {"timeouts", "whose jobs run out of time", "-timeouts", ""},
+	{"slow", "whose workers do not keep up", "-oldest_ready", "ready"}, {"limited", "at or near their limit", "", "limited"}, {"paused", "paused", "", "paused"},
+}
+
+// kinds are how many findings there are of each kind: when there are more than the page has room for, none of one kind hides the others.
+func (r *request) kinds(counts map[string]int) (kinds []findingKind) {
+	for _, k := range findingKinds {
 		if n := counts[k.name]; n > 0 {
 			kinds = append(kinds, findingKind{k.name, k.text, withQuery(r.site.Base+"tubes", "sort", k.sort, "has", k.has), n})
 		}
@@ -193,23 +196,26 @@ func (r *request) findingKinds(counts map[string]int) (kinds []findingKind) {
 
 // newAttention says where one can do something about a finding.
 func (r *request) newAttention(f admin.Finding) attention {
-	a := attention{Finding: f, Link: r.site.Base + "server", Do: "Server"}
-	if f.Kind == "cluster" {
-		a.Link, a.Do = r.site.Base+"server#cluster", "Cluster"
-	}
-	if f.Kind == "connections" {
-		a.Link, a.Do = r.site.Base+"connections", "Connections"
-	}
+	at := func(link, do string) attention { return attention{f, link, do} }
 	switch {
+	case f.Kind == "cluster":
+		return at(r.site.Base+"server#cluster", "Cluster")
+	case f.Kind == "connections":
+		return at(r.site.Base+"connections", "Connections")
 	case f.Tubes > 0:
-		has := map[string]string{"unwatched": "unwatched", "buried": "buried", "slow": "ready", "limited": "limited", "paused": "paused"}[f.Kind]
-		a.Link, a.Do = withQuery(r.site.Base+"tubes", "q", f.Like, "has", has), "See them"
+		has := ""
+		for _, k := range findingKinds {
+			if k.name == f.Kind {
+				has = k.has
+			}
+		}
+		return at(withQuery(r.site.Base+"tubes", "q", f.Like, "has", has), "See them")
 	case f.Kind == "buried":
-		a.Link, a.Do = r.tubeLink(f.Tube, "buried"), "See them"
+		return at(r.tubeLink(f.Tube, "buried"), "See them")
 	case f.Tube != "":
-		a.Link, a.Do = r.tubeLink(f.Tube, ""), "Open"
+		return at(r.tubeLink(f.Tube, ""), "Open")
 	}
-	return a
+	return at(r.site.Base+"server", "Server")
 }
 
 // together runs functions that ask a server, and returns an error of one of them. Another server is asked for all at once, as each

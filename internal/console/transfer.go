@@ -22,7 +22,7 @@ func importPage(r *request) (*page, error) {
 	}
 	p := newPage("import", "Import jobs", "tubes", importView{tube})
 	p.Me = r.meOn(tube)
-	p.Curl = r.curl("POST /tubes/{tube}/import", &admin.OfTube{Tube: tube}) + " -H 'Content-Type: application/x-ndjson' --data-binary @jobs.ndjson"
+	p.Curl = r.curl("POST /tubes/{tube}/import", &admin.OfTube{Tube: tube}, " -H 'Content-Type: application/x-ndjson' --data-binary @jobs.ndjson")
 	return p, nil
 }
 

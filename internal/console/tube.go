@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -240,13 +239,8 @@ func (v *putView) curl(r *request) string {
 	if v.Base64 {
 		form.Set("base64", "yes")
 	}
-	a := actions["put-job"]
 	if len(v.Body) <= shownBody {
-		return r.curls(&a, []string{v.Tube}, form)
+		return r.curls(&putting, []string{v.Tube}, form)
 	}
-	text := r.curl("POST /tubes/{tube}/import", &admin.OfTube{Tube: v.Tube}) // the body is in a file
-	if text == "" {
-		return ""
-	}
-	return strings.TrimSuffix(text, "/import") + "/jobs -H 'Content-Type: application/json' -d @job.json"
+	return r.curl("POST /tubes/{tube}/jobs", &admin.OfTube{Tube: v.Tube}, " -H 'Content-Type: application/json' -d @job.json")
 }
