@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/bench/load"
-	"github.com/beanpole-mq/beanpole/internal/wire"
+	"github.com/beanpole-mq/beanpole/client"
 )
 
 // small makes each experiment a matter of a second or two.
@@ -225,12 +225,12 @@ func TestServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Stop()
-	d, err := load.Dial(t.Context(), p.Addr)
+	c, err := client.Dial(t.Context(), p.Addr, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close()
-	if _, err := d.Do(wire.AppendUse(nil, "mail"), wire.Using); err != nil { // it listens before it has opened its journal
+	defer c.Close()
+	if err := c.Ping(t.Context()); err != nil { // it listens before it has opened its journal
 		t.Fatal(err)
 	}
 	if files, err := os.ReadDir(dir); err != nil || len(files) == 0 {
@@ -239,34 +239,11 @@ func TestServer(t *testing.T) {
 	if u := load.UsageOf(p.PID); u.RSS <= 0 {
 		t.Errorf("usage %+v", u)
 	}
-	if got := p.quoted(); !strings.HasPrefix(got, "; it said: is heard") {
+	if got := p.Log.String(); !strings.HasPrefix(got, "is heard") {
 		t.Errorf("output %q", got)
 	}
-	if err := p.Kill(); err != nil {
-		t.Error(err)
-	}
+	p.Kill()
 	if err := p.explain(errors.New("lost")); !errors.Is(err, errDied) {
 		t.Errorf("error %v of a process that was killed", err)
-	}
-}
-
-func TestDialogEndsWithItsServer(t *testing.T) {
-	t.Parallel()
-	s := responder()
-	p, err := s.Start(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Stop()
-	d, err := load.Dial(t.Context(), p.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	if err := p.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if r, err := d.Receive(); err == nil {
-		t.Errorf("a reply from a dead server: %v", r.Kind)
 	}
 }

@@ -3,9 +3,12 @@ package bench
 import (
 	"context"
 	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/beanpole-mq/beanpole/bench/load"
-	"github.com/beanpole-mq/beanpole/internal/wire"
+	"github.com/beanpole-mq/beanpole/client"
 )
 
 const (
@@ -28,19 +31,15 @@ func memory(o *Options) Experiment {
 			if err := t.start(ctx, func(ctx context.Context) error { return t.memoryOfReady(ctx, n) }); err != nil {
 				return err
 			}
-			for _, s := range []struct {
+			for _, aside := range []struct {
 				figure string
-				put    func(d *load.Dialog, n int) error
-			}{{perDelayedJob, putLate}, {perBuriedJob, putAndBury}} {
+				job    client.NewJob
+			}{{perDelayedJob, client.NewJob{Delay: jobTTR}}, {perBuriedJob, client.NewJob{}}} {
 				err := t.start(ctx, func(ctx context.Context) error {
-					d, err := t.dial(ctx)
-					if err != nil {
+					if err := t.putAside(ctx, aside.job, int(n)); err != nil {
 						return err
 					}
-					if err := s.put(d, int(n)); err != nil {
-						return err
-					}
-					t.set(s.figure, load.Bytes, known(load.UsageOf(t.PID).RSS)/float64(n))
+					t.set(aside.figure, load.Bytes, known(load.UsageOf(t.PID).RSS)/float64(n))
 					return nil
 				})
 				if err != nil {
@@ -70,29 +69,42 @@ func (t *trial) memoryOfReady(ctx context.Context, n int64) error {
 	return nil
 }
 
-// putLate puts n jobs with a delay that does not end.
-func putLate(d *load.Dialog, n int) error {
-	return d.Repeat(n, wire.AppendPut(nil, 0, jobTTR, jobTTR, make([]byte, 64)), wire.Inserted)
+// putAside puts n jobs, on several connections. Without a delay they are reserved and buried.
+func (t *trial) putAside(ctx context.Context, job client.NewJob, n int) error {
+	const connections, batch = 8, 100
+	job.Body, job.TTR = make([]byte, 64), jobTTR
+	g, ctx := errgroup.WithContext(ctx)
+	for k := range connections {
+		g.Go(func() error {
+			c, err := client.Dial(ctx, t.Addr, nil)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			for left := (n + k) / connections; left > 0 && err == nil; left -= batch {
+				jobs := slices.Repeat([]client.NewJob{job}, min(left, batch))
+				if _, err = c.PutMany(ctx, jobs); err == nil && job.Delay == 0 {
+					err = bury(ctx, c, len(jobs))
+				}
+			}
+			return err
+		})
+	}
+	return g.Wait()
 }
 
-// putAndBury puts n jobs, reserves each, and buries it.
-func putAndBury(d *load.Dialog, n int) error {
-	put := wire.AppendPut(nil, 0, 0, jobTTR, make([]byte, 64))
-	var ids []uint64
-	for left := n; left > 0; left -= len(ids) {
-		some := min(left, 100)
-		if err := d.Repeat(some, put, wire.Inserted); err != nil {
+func bury(ctx context.Context, c *client.Conn, n int) error {
+	for n > 0 {
+		jobs, err := c.ReserveMany(ctx, n, 0)
+		if err != nil {
 			return err
 		}
-		ids = ids[:0]
-		reserve := func(out []byte, _ int) []byte { return wire.AppendReserve(out) }
-		if err := d.Pipeline(some, reserve, func(r *wire.Reply) { ids = append(ids, r.ID) }, wire.Reserved); err != nil {
-			return err
+		for _, job := range jobs {
+			if err := job.Bury(ctx, client.DefaultPriority); err != nil {
+				return err
+			}
 		}
-		bury := func(out []byte, i int) []byte { return wire.AppendBury(out, ids[i], 0) }
-		if err := d.Pipeline(some, bury, nil, wire.Buried); err != nil {
-			return err
-		}
+		n -= len(jobs)
 	}
 	return nil
 }

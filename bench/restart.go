@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/bench/load"
-	"github.com/beanpole-mq/beanpole/internal/wire"
+	"github.com/beanpole-mq/beanpole/client"
 )
 
 const (
@@ -42,7 +42,8 @@ func (t *trial) restart(ctx context.Context, dir string) error {
 			return err
 		}
 		before = known(load.UsageOf(t.PID).RSS)
-		return t.Kill()
+		t.Kill()
+		return nil
 	})
 	if err != nil {
 		return err
@@ -68,14 +69,15 @@ func (t *trial) restart(ctx context.Context, dir string) error {
 
 // seeJob returns when the server has shown a job.
 func (t *trial) seeJob(ctx context.Context) error {
-	d, err := t.dial(ctx)
+	c, err := client.Dial(ctx, t.Addr, nil)
 	if err != nil {
 		return err
 	}
-	if err := d.ChooseTube(restartTube); err != nil {
+	defer c.Close()
+	if err := c.Use(ctx, restartTube); err != nil {
 		return err
 	}
-	_, err = d.Do(wire.AppendPeekReady(nil), wire.Found)
+	_, err = c.PeekReady(ctx)
 	return err
 }
 

@@ -1,12 +1,10 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"math"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/bench/load"
+	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
@@ -34,7 +32,6 @@ const (
 	startTimeout = 2 * time.Minute // a server may read a large log before it listens
 	startPoll    = 5 * time.Millisecond
 	stopTimeout  = 5 * time.Second // from SIGTERM to SIGKILL
-	quotedOutput = 2 << 10         // bytes of a server's output that an error quotes
 )
 
 // DisplayName is Name, or the program's name.
@@ -45,22 +42,15 @@ func (s *Server) DisplayName() string {
 	return filepath.Base(s.Command[0])
 }
 
-// A Process is a server that was started. One goroutine, which ends with the
-// process, waits for it.
+// A Process is a server that was started.
 type Process struct {
+	*exectest.Process
 	Addr string // as in load.Options
 	PID  int
-	Dir  string // for {dir}
-
-	cancel context.CancelFunc // sends SIGTERM, later SIGKILL
-	exited chan struct{}      // closed when the process has gone ...
-	err    error              // ... with this
-	log    *os.File           // what it has written to its standard output and error
 }
 
 // Start starts the server with a directory for {dir} and waits until it accepts
-// connections. The process ends when Stop is called or ctx is done; Stop has to be called
-// in any case.
+// connections. Stop has to be called.
 func (s *Server) Start(ctx context.Context, dir string) (*Process, error) {
 	if len(s.Command) == 0 {
 		return nil, errors.New("bench: a server without a command")
@@ -75,29 +65,14 @@ func (s *Server) Start(ctx context.Context, dir string) (*Process, error) {
 	for i, arg := range s.Command {
 		argv[i] = fillIn(arg)
 	}
-	p := &Process{Addr: fillIn("127.0.0.1:{port}"), Dir: dir, exited: make(chan struct{})}
-	if p.log, err = os.CreateTemp("", "beanpole-bench-"); err != nil {
-		return nil, err
-	}
-	os.Remove(p.log.Name()) // the file goes when it is closed
-	ctx, p.cancel = context.WithCancel(ctx)
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) // #nosec G204 -- the command line of the user
-	cmd.Stdout, cmd.Stderr = p.log, p.log
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = stopTimeout
-	if err := cmd.Start(); err != nil {
-		p.cancel()
-		p.log.Close()
+	p := &Process{Addr: fillIn("127.0.0.1:{port}")}
+	if p.Process, err = exectest.Start(exec.Command(argv[0], argv[1:]...)); err != nil { // #nosec G204 -- the command line of the user
 		return nil, fmt.Errorf("bench: start %s: %w", s.DisplayName(), err)
 	}
-	p.PID = cmd.Process.Pid
-	go func() {
-		p.err = cmd.Wait()
-		close(p.exited)
-	}()
+	p.PID = p.Cmd.Process.Pid
 	if err := p.awaitAccept(ctx); err != nil {
-		defer p.Stop()
-		return nil, fmt.Errorf("bench: %s: %w%s", strings.Join(argv, " "), err, p.quoted())
+		p.Stop()
+		return nil, fmt.Errorf("bench: %s: %w; it said: %s", strings.Join(argv, " "), err, p.Log.End())
 	}
 	return p, nil
 }
@@ -105,47 +80,31 @@ func (s *Server) Start(ctx context.Context, dir string) (*Process, error) {
 // awaitAccept returns when the server accepts a connection.
 func (p *Process) awaitAccept(ctx context.Context) error {
 	timeout := time.After(startTimeout)
-	ticks := time.NewTicker(startPoll)
-	defer ticks.Stop()
 	for {
-		d, err := load.Dial(ctx, p.Addr)
+		nc, err := net.Dial("tcp", p.Addr)
 		if err == nil {
-			return d.Close()
+			return nc.Close()
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-p.exited:
-			return fmt.Errorf("did not start: %v", p.err)
+		case <-p.Exited:
+			return fmt.Errorf("did not start: %v", p.Cmd.ProcessState)
 		case <-timeout:
 			return fmt.Errorf("does not accept connections at %s: %w", p.Addr, err)
-		case <-ticks.C:
+		case <-time.After(startPoll):
 		}
 	}
 }
 
 // Stop ends the process, and waits for that.
 func (p *Process) Stop() {
-	p.cancel()
-	<-p.exited
-	p.log.Close()
-}
-
-// Kill ends the process at once, as a crash does, and waits for that.
-func (p *Process) Kill() error {
-	err := syscall.Kill(p.PID, syscall.SIGKILL)
-	<-p.exited
-	return err
-}
-
-// quoted returns the end of the output, ready to end an error message.
-func (p *Process) quoted() string {
-	text, _ := io.ReadAll(io.NewSectionReader(p.log, 0, math.MaxInt64))
-	text = bytes.TrimSpace(text)
-	if len(text) == 0 {
-		return ""
+	p.Cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.Exited:
+	case <-time.After(stopTimeout):
+		p.Kill()
 	}
-	return fmt.Sprintf("; it said: %s", text[max(len(text)-quotedOutput, 0):])
 }
 
 // errDied is that of a server which has ended by itself.
@@ -159,8 +118,8 @@ const deathTime = time.Second
 // did.
 func (p *Process) explain(err error) error {
 	select {
-	case <-p.exited:
-		return errors.Join(err, fmt.Errorf("%w: %v%s", errDied, p.err, p.quoted()))
+	case <-p.Exited:
+		return errors.Join(err, fmt.Errorf("%w: %v; it said: %s", errDied, p.Cmd.ProcessState, p.Log.End()))
 	case <-time.After(deathTime):
 		return err
 	}

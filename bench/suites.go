@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/beanpole-mq/beanpole/bench/load"
 )
@@ -95,16 +94,12 @@ func (t *trial) load(ctx context.Context, o load.Options) (load.Result, error) {
 	if err != nil {
 		return r, err
 	}
-	var server load.ServerUsage
-	if r.Server != nil {
-		server = *r.Server
-	}
 	t.set(throughput, load.PerSecond, r.Throughput)
-	t.set(cpuPerCommand, load.Nanoseconds, known(server.CPUPerCommand)) // the kernel counts in steps: it may be 0
+	t.set(cpuPerCommand, load.Nanoseconds, known(r.CPUPerCommand)) // the kernel counts in steps: it may be 0
 	t.setTime(p50, r.Latency.P50)
 	t.setTime(p99, r.Latency.P99)
 	t.setTime(p999, r.Latency.P999)
-	t.set(peakRSS, load.Bytes, known(server.PeakRSS))
+	t.set(peakRSS, load.Bytes, known(r.PeakRSS))
 	return r, nil
 }
 
@@ -149,11 +144,7 @@ func crowdExperiment(r row) Experiment {
 			t.set(throughput+ofThatWithout, load.Times, crowded.Throughput/alone.Throughput)
 			t.setTime(p99+without, alone.Latency.P99)
 			t.set(p99+ofThatWithout, load.Times, float64(crowded.Latency.P99)/float64(alone.Latency.P99))
-			each := math.NaN()
-			if crowded.Crowd != nil {
-				each = crowded.Crowd.RSSEach
-			}
-			t.set(memoryEach, load.Bytes, each)
+			t.set(memoryEach, load.Bytes, crowded.EachRSS)
 			return nil
 		})
 	}

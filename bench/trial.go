@@ -58,9 +58,6 @@ func (t *trial) startIn(ctx context.Context, dir string, f func(context.Context)
 	return nil
 }
 
-// dial opens a connection to the server, which is closed when ctx is done.
-func (t *trial) dial(ctx context.Context) (*load.Dialog, error) { return load.Dial(ctx, t.Addr) }
-
 // set gives a figure its value in this trial. NaN means that it is unknown.
 func (t *trial) set(figure string, u load.Unit, value float64) {
 	t.measured = append(t.measured, measurement{figure, u, value})
@@ -126,4 +123,4 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-const jobTTR = 3600 // s; no job comes back by itself
+const jobTTR = time.Hour // no job comes back by itself

@@ -15,7 +15,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/bench"
 	"github.com/beanpole-mq/beanpole/bench/load"
-	"github.com/beanpole-mq/beanpole/internal/wire"
+	"github.com/beanpole-mq/beanpole/client"
 )
 
 // A process is a beanpole with a directory of its own.
@@ -41,7 +41,10 @@ func (p *process) stop() {
 }
 
 // crash ends the process at once.
-func (p *process) crash() error { return p.Kill() }
+func (p *process) crash() error {
+	p.Kill()
+	return nil
+}
 
 // freeze lets the process stand still, as a paused virtual machine does; thaw lets it go on.
 func (p *process) freeze() error { return syscall.Kill(p.PID, syscall.SIGSTOP) }
@@ -69,12 +72,12 @@ func put(ctx context.Context, addr string, connections, body int, duration time.
 
 // flush removes the jobs of put.
 func flush(ctx context.Context, addr string) error {
-	d, err := load.Dial(ctx, addr)
+	c, err := client.Dial(ctx, addr, nil)
 	if err != nil {
 		return err
 	}
-	defer d.Close()
-	_, err = d.Do(wire.AppendFlushTube(nil, "jobs", wire.AnyState, 0), wire.Flushed)
+	defer c.Close()
+	_, err = c.FlushTube(ctx, client.Selection{Tube: "jobs", State: client.StateReady, Limit: client.All})
 	return err
 }
 

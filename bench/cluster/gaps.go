@@ -10,7 +10,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/bench"
 	"github.com/beanpole-mq/beanpole/bench/load"
-	"github.com/beanpole-mq/beanpole/internal/wire"
+	"github.com/beanpole-mq/beanpole/client"
 )
 
 // A loss is a way in which a cluster loses its leader, and gets that member back.
@@ -83,7 +83,7 @@ func (opt *options) measureGap(ctx context.Context, c *cluster, l *loss) (gap ti
 	if leader < 0 {
 		return 0, errors.New("the cluster has no leader")
 	}
-	s := seeker{cluster: c, victim: leader, next: leader, job: wire.AppendPut(nil, 0, 0, 60, make([]byte, opt.body))}
+	s := seeker{cluster: c, victim: leader, next: leader, job: client.NewJob{Body: make([]byte, opt.body)}}
 	if l.follower {
 		s.turnAway()
 	}
@@ -118,24 +118,24 @@ type seeker struct {
 	*cluster
 	victim int // the member that goes
 	next   int // the one to try
-	job    []byte
+	job    client.NewJob
 	lost   int // how many connections
-	d      *load.Dialog
+	conn   *client.Conn
 }
 
 // put puts one job, wherever that works.
 func (s *seeker) put(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if s.d == nil {
-			d, err := load.Dial(ctx, s.members[s.next].Addr)
+		if s.conn == nil {
+			conn, err := client.Dial(ctx, s.members[s.next].Addr, &client.Options{Timeout: client.Never, Reconnect: client.Never})
 			if err != nil {
 				s.turnAway()
 				time.Sleep(time.Millisecond)
 				continue
 			}
-			s.d = d
+			s.conn = conn
 		}
-		if _, err := s.d.Do(s.job, wire.Inserted); err == nil {
+		if _, err := s.conn.Put(ctx, s.job); err == nil {
 			return nil
 		}
 		s.hangUp()
@@ -154,8 +154,8 @@ func (s *seeker) turnAway() {
 }
 
 func (s *seeker) hangUp() {
-	if s.d != nil {
-		s.d.Close()
-		s.d = nil
+	if s.conn != nil {
+		s.conn.Close()
+		s.conn = nil
 	}
 }

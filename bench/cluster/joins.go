@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/bench"
 	"github.com/beanpole-mq/beanpole/bench/load"
-	"github.com/beanpole-mq/beanpole/internal/wire"
+	"github.com/beanpole-mq/beanpole/client"
 )
 
 // A joining is what one member that joins was measured to cost.
@@ -85,18 +84,18 @@ func (opt *options) measureJoin(ctx context.Context, c *cluster, connections int
 		return j, errors.New("the cluster has no leader, or not all members take part")
 	}
 	addr := c.members[leader].Addr
-	d, err := load.Dial(ctx, addr)
+	conn, err := client.Dial(ctx, addr, nil)
 	if err != nil {
 		return j, err
 	}
-	defer d.Close()
+	defer conn.Close()
 	loading, end := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {
 		_, err := load.Run(loading, load.Options{Addr: addr, Mix: load.Put, Tube: "jobs", Connections: connections, BodySize: opt.body, Duration: time.Hour, Warmup: -1})
 		ended <- err
 	}()
-	j, err = opt.watchJoin(ctx, c, (leader+1)%members, d)
+	j, err = opt.watchJoin(ctx, c, (leader+1)%members, conn)
 	end()
 	if loadErr := <-ended; !errors.Is(loadErr, context.Canceled) {
 		err = errors.Join(err, loadErr)
@@ -105,14 +104,17 @@ func (opt *options) measureJoin(ctx context.Context, c *cluster, connections int
 }
 
 // watchJoin counts the puts of a leader before a member joins in its own place, while it does, and after.
-func (opt *options) watchJoin(ctx context.Context, c *cluster, i int, d *load.Dialog) (j joining, err error) {
-	last, at := 0.0, time.Now()
+func (opt *options) watchJoin(ctx context.Context, c *cluster, i int, conn *client.Conn) (j joining, err error) {
+	last, at := uint64(0), time.Now()
 	lap := func() (rate float64) { // since the last call
-		stats, statsErr := d.Stats(wire.AppendStatsCommand(nil))
-		puts, numberErr := strconv.ParseFloat(stats["cmd-put"], 64)
+		st, statsErr := conn.Stats(ctx)
+		if statsErr != nil {
+			err = errors.Join(err, statsErr)
+			return 0
+		}
 		now := time.Now()
-		rate = (puts - last) / now.Sub(at).Seconds()
-		last, at, err = puts, now, errors.Join(err, statsErr, numberErr)
+		rate = float64(st.CmdPut-last) / now.Sub(at).Seconds()
+		last, at = st.CmdPut, now
 		return rate
 	}
 	time.Sleep(opt.duration / 2) // the load settles

@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -109,8 +108,8 @@ func checkResult(t *testing.T, r *Result, commands int64) {
 	if r.Elapsed <= 0 || r.Throughput <= 0 {
 		t.Errorf("elapsed %v, throughput %v", r.Elapsed, r.Throughput)
 	}
-	if runtime.GOOS == "linux" && (r.Server == nil || r.Server.RSS == 0 || r.Server.PeakRSS < r.Server.RSS) {
-		t.Errorf("server usage %+v", r.Server)
+	if r.PeakRSS == 0 {
+		t.Error("no memory")
 	}
 }
 

@@ -27,64 +27,64 @@ var Mixes = []Mix{PutReserveDelete, Put, Drain, PutDelete, Wake}
 type Options struct {
 	// Addr is where the server listens: "host:port", or "unix:PATH".
 	// Empty means 127.0.0.1:11300.
-	Addr string `json:"addr"`
+	Addr string
 
 	// Mix is the kind of load. Empty means PutReserveDelete.
-	Mix Mix `json:"mix"`
+	Mix Mix
 
 	// Connections is the number of connections, 0 means 1. With Wake it is the
 	// number of producers; there are Workers besides.
-	Connections int `json:"connections"`
+	Connections int
 
 	// InFlight is the number of commands that each connection keeps unanswered,
 	// 0 means 1, at most 65536. With Wake it must be 1.
-	InFlight int `json:"in_flight"`
+	InFlight int
 
 	// BodySize is the size of a job's body in bytes. 0 means 64; negative means empty
 	// bodies. With Wake it must be at least 4.
-	BodySize int `json:"body_size"`
+	BodySize int
 
 	// Duration is how long to measure, after the warm-up. If Ops is set too, the
 	// run ends with whatever comes first. If neither is set, it is 5 s; a Drain
 	// then lasts until the tubes are empty.
-	Duration time.Duration `json:"duration_ns"`
+	Duration time.Duration
 
 	// Ops is the number of jobs to handle in all (a job of PutReserveDelete is
 	// three commands), divided among the connections. 0 means no limit.
-	Ops int64 `json:"ops"`
+	Ops int64
 
 	// Warmup is how long the load runs before the measurement begins. 0 means a
 	// tenth of Duration; negative means none. With Ops and in Drain there is none.
-	Warmup time.Duration `json:"warmup_ns"`
+	Warmup time.Duration
 
 	// Backlog is the number of jobs that are put, unmeasured, before the run
 	// begins. Drain takes them away again, the other mixes leave as many in the queue.
-	Backlog int64 `json:"backlog"`
+	Backlog int64
 
 	// Occupied is the number of additional tubes that have one job each. The jobs
 	// are put before the run and stay afterwards.
-	Occupied int `json:"occupied,omitempty"`
+	Occupied int
 
 	// Idle is the number of additional connections that are open and silent.
-	Idle int `json:"idle,omitempty"`
+	Idle int
 
 	// Workers is for Wake: so many workers wait, and a put of any producer wakes the
 	// one that has waited longest. There must be at least as many as Connections.
 	// 0 means as many.
-	Workers int `json:"workers,omitempty"`
+	Workers int
 
 	// SetupLimit is how long the server may take for each step of the preparation,
 	// Backlog apart: connections, Occupied, Idle, workers that wait. Then Run gives up
 	// with ErrTooSlow. 0 means 30 s.
-	SetupLimit time.Duration `json:"setup_limit_ns"`
+	SetupLimit time.Duration
 
 	// Tube is the name of the tube, and what the names of those of Occupied begin
 	// with. Empty means "bench". The tube should be empty before a run.
-	Tube string `json:"tube"`
+	Tube string
 
 	// PID is the server's process, if it runs on this machine (Linux): its
 	// processor time and memory become part of the result. 0 means unknown.
-	PID int `json:"pid"`
+	PID int
 }
 
 const (

@@ -52,7 +52,6 @@ func (r *Recorder) Latency() Latency {
 	at := func(percentile float64) time.Duration { return time.Duration(h.ValueAtPercentile(percentile)) }
 	return Latency{
 		Count: h.TotalCount(),
-		Mean:  time.Duration(h.Mean()),
 		P50:   at(50),
 		P90:   at(90),
 		P99:   at(99),
@@ -65,11 +64,6 @@ func (r *Recorder) Latency() Latency {
 // read; with Wake, from a put's write to the read of the RESERVED that it caused.
 // The values have three significant digits.
 type Latency struct {
-	Count int64         `json:"count"`
-	Mean  time.Duration `json:"mean_ns"`
-	P50   time.Duration `json:"p50_ns"`
-	P90   time.Duration `json:"p90_ns"`
-	P99   time.Duration `json:"p99_ns"`
-	P999  time.Duration `json:"p999_ns"`
-	Max   time.Duration `json:"max_ns"`
+	Count                    int64
+	P50, P90, P99, P999, Max time.Duration
 }

@@ -4,31 +4,23 @@ import "time"
 
 // A Result is what one run measured.
 type Result struct {
-	Options Options `json:"options"` // with defaults filled in
+	Options Options // with defaults filled in
 
-	Commands   int64         `json:"commands"` // replies received while measuring
-	Elapsed    time.Duration `json:"elapsed_ns"`
-	Throughput float64       `json:"commands_per_second"`
-	Latency    Latency       `json:"latency"`
+	Commands   int64 // replies received while measuring
+	Elapsed    time.Duration
+	Throughput float64 // commands a second
+	Latency    Latency
 
 	// GeneratorCPU is the processor time that this process took meanwhile, user and
 	// system, in steps of 10 ms.
-	GeneratorCPU time.Duration `json:"generator_cpu_ns"`
+	GeneratorCPU time.Duration
 
-	// Server is nil if Options.PID was not given or cannot be read.
-	Server *ServerUsage `json:"server,omitempty"`
+	// Of the server's process; 0 if Options.PID was not given or cannot be read.
+	CPUPerCommand time.Duration
+	PeakRSS       int64 // bytes, since it started
 
-	// Crowd is nil if there was none, or if Server is nil.
-	Crowd *CrowdUsage `json:"crowd,omitempty"`
-}
-
-// ServerUsage is what the kernel says of the server's process.
-type ServerUsage struct {
-	PID           int           `json:"pid"`
-	CPU           time.Duration `json:"cpu_ns"` // user and system, while measuring; in steps of 10 ms
-	CPUPerCommand time.Duration `json:"cpu_per_command_ns"`
-	RSS           int64         `json:"rss_bytes"`      // at the end of the measurement
-	PeakRSS       int64         `json:"peak_rss_bytes"` // since the process started
+	// EachRSS is what a tube or connection of the crowd added to the server's memory, in bytes; NaN if it is unknown.
+	EachRSS float64
 }
 
 // A tally counts the replies that are received while measuring.
@@ -51,21 +43,14 @@ func (r *run) result(sp span) Result {
 		Elapsed:      time.Duration(end - sp.from.at),
 		Latency:      t.latencies.Latency(),
 		GeneratorCPU: sp.to.self.CPU - sp.from.self.CPU,
-		Crowd:        r.crowd.usage(),
+		EachRSS:      r.crowd.each(),
 	}
 	if res.Elapsed > 0 {
 		res.Throughput = float64(res.Commands) / res.Elapsed.Seconds()
 	}
-	if from, to := sp.from.server, sp.to.server; from.RSS > 0 && to.RSS > 0 {
-		res.Server = &ServerUsage{
-			PID:     r.opt.PID,
-			CPU:     to.CPU - from.CPU,
-			RSS:     to.RSS,
-			PeakRSS: to.PeakRSS,
-		}
-		if res.Commands > 0 {
-			res.Server.CPUPerCommand = res.Server.CPU / time.Duration(res.Commands)
-		}
+	res.PeakRSS = sp.to.server.PeakRSS
+	if res.Commands > 0 {
+		res.CPUPerCommand = (sp.to.server.CPU - sp.from.server.CPU) / time.Duration(res.Commands)
 	}
 	return res
 }

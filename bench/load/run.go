@@ -3,7 +3,9 @@ package load
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -23,6 +25,7 @@ const (
 	stopGrace = 10 * time.Second
 
 	backlogInFlight = 64
+	dialTimeout     = 10 * time.Second
 )
 
 // A run is one execution of a load.
@@ -126,16 +129,21 @@ func (r *run) connect(ctx context.Context) error {
 	return r.opt.prepareAll(ctx, len(r.sessions), "connections have chosen their tube", func(ctx context.Context, i int) error {
 		s := r.sessions[i]
 		s.run = r
-		d, err := Dial(ctx, r.opt.Addr)
+		network, addr := "tcp", r.opt.Addr
+		if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+			network, addr = "unix", path
+		}
+		dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: -1}
+		nc, err := dialer.DialContext(ctx, network, addr)
 		if err != nil {
-			return err
+			return fmt.Errorf("load: connect: %w", err)
 		}
-		defer d.detach()
-		s.conn = d.nc
-		if err := d.ChooseTube(r.opt.Tube); err != nil {
-			return err
+		s.conn = nc
+		defer context.AfterFunc(ctx, func() { nc.Close() })()
+		if err := s.choose(r.opt.Tube); err != nil {
+			return fmt.Errorf("choose tube %q: %w", r.opt.Tube, err)
 		}
-		err = d.Send(s.out)
+		_, err = nc.Write(s.out)
 		s.out = s.out[:0]
 		return err
 	})

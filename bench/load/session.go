@@ -39,6 +39,8 @@ type flight struct {
 const (
 	putPri = 1024
 	putTTR = 3600 // s; long enough that no job of a run comes back
+
+	defaultTube = "default" // what a new connection uses and watches
 )
 
 func newSession(sc script, window int, body []byte) *session {
@@ -49,6 +51,35 @@ func newSession(sc script, window int, body []byte) *session {
 		body:    body,
 		ring:    make([]flight, window),
 	}
+}
+
+// choose makes the connection use and watch one tube only, in one round trip.
+func (s *session) choose(tube string) error {
+	commands, n := wire.AppendWatch(wire.AppendUse(nil, tube), tube), 2
+	if tube != defaultTube {
+		commands, n = wire.AppendIgnore(commands, defaultTube), 3
+	}
+	if _, err := s.conn.Write(commands); err != nil {
+		return err
+	}
+	for n > 0 {
+		in := s.in.unparsed()
+		size, err := wire.ParseReply(in, &s.reply)
+		switch {
+		case err != nil || size > 0 && s.reply.Kind != wire.Using && s.reply.Kind != wire.Watching:
+			return fmt.Errorf("load: unexpected reply: %s", firstLine(in))
+		case size > 0:
+			s.in.parsed += size
+			n--
+			continue
+		}
+		size, err = s.conn.Read(s.in.space())
+		s.in.add(size)
+		if size == 0 && err != nil {
+			return fmt.Errorf("load: wait for a reply: %w", err)
+		}
+	}
+	return nil
 }
 
 // received implements peer.

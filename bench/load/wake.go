@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
@@ -165,18 +165,18 @@ func awaitWorkers(ctx context.Context, o *Options) error {
 	const poll = 5 * time.Millisecond
 	waiting := 0
 	return o.prepare(ctx, func(ctx context.Context) error {
-		d, err := Dial(ctx, o.Addr)
+		c, err := client.Dial(ctx, o.Addr, nil)
 		if err != nil {
 			return err
 		}
-		defer d.Close()
+		defer c.Close()
 		for {
-			stats, err := d.Stats(wire.AppendStatsTubeCommand(nil, o.Tube))
-			if err == nil {
-				waiting, err = strconv.Atoi(stats["current-waiting"])
-			}
-			if err != nil || waiting >= o.Workers {
+			st, err := c.StatsTube(ctx, o.Tube)
+			if err != nil {
 				return err
+			}
+			if waiting = int(st.Waiting); waiting >= o.Workers {
+				return nil
 			}
 			time.Sleep(poll)
 		}

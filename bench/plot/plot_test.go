@@ -4,10 +4,10 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -26,10 +26,10 @@ func TestCharts(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := map[string]bool{}
-	for _, m := range classes.FindAllStringSubmatch(style, -1) {
+	for _, m := range classes.FindAllStringSubmatch(svg, -1) {
 		known[m[1]] = true
 	}
-	for _, p := range plots {
+	for _, p := range append(plots, plot{name: "cluster"}) {
 		text, err := os.ReadFile(filepath.Join(dir, p.name+".svg"))
 		if err != nil {
 			t.Error(err)
@@ -73,34 +73,32 @@ func TestCharts(t *testing.T) {
 
 // A bar is as long as its value is large, and has its ratio behind it.
 func TestBars(t *testing.T) {
-	c := chart{title: "a < b", better: "longer is better", unit: load.PerSecond, kinds: servers, groups: []group{
-		{"first", []bar{{0, 100_000, 90_000, 110_000, true, 0}, {1, 200_000, 200_000, 200_000, true, 2}, {2, 400_000, 400_000, 400_000, true, 0}}},
-		{"second", []bar{{}, {1, 12, 12, 12, true, 0}, {2, 1_230_000, 1_230_000, 1_230_000, true, 0}}},
+	at := func(median, least, most float64) bench.Spread {
+		return bench.Spread{Median: median, Min: least, Max: most}
+	}
+	c := chart{Title: "a < b", better: "longer is better", unit: load.PerSecond, kinds: servers, groups: []group{
+		{"first", []bar{{at(100_000, 90_000, 110_000), 0}, {at(200_000, 200_000, 200_000), 2}, {at(400_000, 400_000, 400_000), 0}}},
+		{"second", []bar{{}, {at(12, 12, 12), 0}, {at(1_230_000, 1_230_000, 1_230_000), 0}}},
 	}}
-	text := string(c.svg())
-	var widths []float64
-	for _, m := range regexp.MustCompile(`<rect class="\w+" x="178.5" y="[0-9.]+" width="([0-9.]+)"`).FindAllStringSubmatch(text, -1) {
-		w, err := strconv.ParseFloat(m[1], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		widths = append(widths, w)
+	file := filepath.Join(t.TempDir(), "bars.svg")
+	if err := c.draw(file); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
 	}
 	longest := float64(chartWidth - labels - values)
-	want := []float64{longest * 10 / 123, longest * 20 / 123, longest * 40 / 123, 1, longest}
-	if len(widths) != len(want) {
-		t.Fatal(widths)
-	}
-	for i := range want {
-		if d := widths[i] - want[i]; d > 0.1 || d < -0.1 {
-			t.Errorf("the bars are %v long, not %v", widths, want)
+	for i, want := range []float64{longest * 10 / 123, longest * 20 / 123, longest * 40 / 123, 1, longest} {
+		if got := c.Rects[len(servers)+i].Width; math.Abs(got-want) > 0.1 {
+			t.Errorf("bar %d is %v long, not %v", i, got, want)
 		}
 	}
 	for _, want := range []string{
 		"<title id=\"t\">a &lt; b</title>", `>100 k</text>`, `>200 k<tspan class="ratio" dx="8">2.0×</tspan></text>`, ">1.23 M<", ">12.0<", "gave up",
 		"first: beanstalkd 100 k, beanpole 200 k", "prefers-color-scheme:dark",
 	} {
-		if !strings.Contains(text, want) {
+		if !strings.Contains(string(text), want) {
 			t.Errorf("the chart has no %s:\n%s", want, text)
 		}
 	}
