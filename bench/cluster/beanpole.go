@@ -10,46 +10,38 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/bench"
 	"github.com/beanpole-mq/beanpole/bench/load"
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
 // A process is a beanpole with a directory of its own.
 type process struct {
 	*bench.Process
-	program, dir string
-	flags        []string // besides those of its addresses and directory
+	command []string
+	dir     string
+}
+
+func newProcess(program, dir string, flags ...string) (*process, error) {
+	command := append([]string{program, "-l", "127.0.0.1", "-p", "{port}", "-b", "{dir}"}, flags...)
+	return &process{command: command, dir: dir}, os.MkdirAll(dir, 0o700)
 }
 
 // start starts the process, in place of one that was killed, and returns when it answers clients.
 func (p *process) start(ctx context.Context) (err error) {
 	p.stop()
-	command := []string{p.program, "-l", "127.0.0.1", "-p", "{port}", "-b", "{dir}"}
-	server := bench.Server{Command: append(command, p.flags...)}
-	p.Process, err = server.Start(ctx, p.dir)
+	p.Process, err = (&bench.Server{Command: p.command}).Start(ctx, p.dir)
 	return err
 }
 
 func (p *process) stop() {
 	if p.Process != nil {
-		p.Process.Stop()
+		p.Stop()
 	}
 }
-
-// crash ends the process at once.
-func (p *process) crash() error {
-	p.Kill()
-	return nil
-}
-
-// freeze lets the process stand still, as a paused virtual machine does; thaw lets it go on.
-func (p *process) freeze() error { return syscall.Kill(p.PID, syscall.SIGSTOP) }
-
-func (p *process) thaw(context.Context) error { return syscall.Kill(p.PID, syscall.SIGCONT) }
 
 // pause waits a little.
 func pause(ctx context.Context) error {
@@ -67,35 +59,30 @@ func put(ctx context.Context, addr string, connections, body int, duration time.
 	if err != nil {
 		return r, err
 	}
-	return r, flush(ctx, addr)
-}
-
-// flush removes the jobs of put.
-func flush(ctx context.Context, addr string) error {
 	c, err := client.Dial(ctx, addr, nil)
 	if err != nil {
-		return err
+		return r, err
 	}
 	defer c.Close()
 	_, err = c.FlushTube(ctx, client.Selection{Tube: "jobs", State: client.StateReady, Limit: client.All})
-	return err
+	return r, err
 }
 
 // A single is one server.
-type single struct{ process }
+type single struct{ *process }
 
-func startSingle(ctx context.Context, program, dir string) (*single, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+func startSingle(ctx context.Context, program, dir string) (single, error) {
+	p, err := newProcess(program, dir)
+	if err == nil {
+		err = p.start(ctx)
 	}
-	s := &single{process{program: program, dir: dir}}
-	return s, s.start(ctx)
+	return single{p}, err
 }
 
-func (s *single) name() string { return "single server, sync before each reply" }
-func (s *single) pids() []int  { return []int{s.PID} }
+func (s single) name() string { return "single server, sync before each reply" }
+func (s single) pids() []int  { return []int{s.PID} }
 
-func (s *single) put(ctx context.Context, connections, body int, duration time.Duration) (load.Result, error) {
+func (s single) put(ctx context.Context, connections, body int, duration time.Duration) (load.Result, error) {
 	return put(ctx, s.Addr, connections, body, duration)
 }
 
@@ -104,95 +91,66 @@ type cluster struct {
 	program string
 	members []*process
 	listen  []string // for the other members
-	ports   ports    // of listen
+	ports   []*freeport.Port
 }
 
 // startCluster starts a cluster whose members have some flags besides.
 func startCluster(ctx context.Context, program, dir string, flags ...string) (*cluster, error) {
-	c, err := newCluster(program, dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range c.members {
-		m.flags = flags
-	}
-	if err := c.form(ctx); err != nil {
-		c.stop()
-		return nil, err
-	}
-	return c, nil
-}
-
-// newCluster returns a cluster of which nothing runs yet.
-func newCluster(program, dir string) (*cluster, error) {
-	ports, err := reservePorts(members)
-	if err != nil {
-		return nil, err
-	}
-	c := &cluster{program: program, ports: ports}
+	c := &cluster{program: program}
 	for i := range members {
-		c.members = append(c.members, &process{program: program, dir: filepath.Join(dir, fmt.Sprint(i))})
-		c.listen = append(c.listen, net.JoinHostPort("127.0.0.1", ports[i].String()))
+		if err := c.add(ctx, filepath.Join(dir, fmt.Sprint(i)), flags); err != nil {
+			c.stop()
+			return nil, fmt.Errorf("member %d: %w", i, err)
+		}
 	}
 	return c, nil
 }
 
-// form makes a cluster of what the first directory has.
-func (c *cluster) form(ctx context.Context) error {
-	for i, m := range c.members {
-		err := c.admit(ctx, i)
-		if err == nil {
-			err = m.start(ctx)
-		}
-		if err == nil {
-			err = c.settle(ctx, i+1)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// admit makes the directory of a member.
-func (c *cluster) admit(ctx context.Context, i int) error {
-	m := c.members[i]
-	if err := os.MkdirAll(m.dir, 0o700); err != nil {
-		return err
-	}
-	if i == 0 {
-		_, err := c.command(ctx, "init", m.dir, "--listen", c.listen[0])
-		return err
-	}
-	token, err := c.command(ctx, "join-token", c.members[0].dir)
+// add starts another member, and waits until it takes part fully.
+func (c *cluster) add(ctx context.Context, dir string, flags []string) error {
+	m, err := newProcess(c.program, dir, flags...)
 	if err != nil {
 		return err
 	}
-	file := m.dir + ".token"
-	if err := os.WriteFile(file, token, 0o600); err != nil {
+	port, err := freeport.Reserve()
+	if err != nil {
 		return err
 	}
-	_, err = c.command(ctx, "join", m.dir, c.listen[0], "--join-token-file", file, "--listen", c.listen[i])
+	c.members, c.ports, c.listen = append(c.members, m), append(c.ports, port), append(c.listen, net.JoinHostPort("127.0.0.1", port.String()))
+	n := len(c.members)
+	if n == 1 {
+		_, err = c.command(ctx, "init", dir, "--listen", c.listen[0])
+	} else {
+		var token []byte
+		file := dir + ".token"
+		if token, err = c.command(ctx, "join-token", c.members[0].dir); err == nil {
+			err = os.WriteFile(file, token, 0o600)
+		}
+		if err == nil {
+			_, err = c.command(ctx, "join", dir, c.listen[0], "--join-token-file", file, "--listen", c.listen[n-1])
+		}
+	}
+	if err == nil {
+		err = m.start(ctx)
+	}
+	if err == nil {
+		err = c.settle(ctx, n)
+	}
 	return err
 }
 
 // command runs a command of beanpole cluster.
 func (c *cluster) command(ctx context.Context, args ...string) ([]byte, error) {
 	out, err := exec.CommandContext(ctx, c.program, append([]string{"cluster"}, args...)...).Output()
-	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			err = fmt.Errorf("%w: %s", err, exit.Stderr)
-		}
-		return nil, fmt.Errorf("cluster %s: %w", args[0], err)
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = fmt.Errorf("cluster %s: %w: %s", args[0], err, exit.Stderr)
 	}
-	return out, nil
+	return out, err
 }
 
 // status is what the command status prints with --json, as far as it is used here.
 type status struct {
 	Members []struct {
-		ID        uint64 `json:"id"`
 		Address   string `json:"address"`
 		Role      string `json:"role"`
 		Reachable bool   `json:"reachable"`
@@ -202,12 +160,9 @@ type status struct {
 }
 
 // settle waits until so many members take part fully, and one of them leads.
-func (c *cluster) settle(ctx context.Context, n int) error { return c.settleWithout(ctx, n, 0) }
-
-// settleWithout is settle that does not count the member with an id: another one takes its place.
-func (c *cluster) settleWithout(ctx context.Context, n int, replaced uint64) error {
+func (c *cluster) settle(ctx context.Context, n int) error {
 	for {
-		leader, voters := c.look(ctx, replaced)
+		leader, voters := c.look(ctx)
 		if leader >= 0 && voters == n {
 			return nil
 		}
@@ -217,28 +172,18 @@ func (c *cluster) settleWithout(ctx context.Context, n int, replaced uint64) err
 	}
 }
 
-// look returns which member leads, or -1, and how many take part fully, without the one with an id.
-func (c *cluster) look(ctx context.Context, without uint64) (leader, voters int) {
+// look returns which member leads, or -1, and how many take part fully.
+func (c *cluster) look(ctx context.Context) (leader, voters int) {
 	leader = -1
 	for _, k := range c.status(ctx).Members {
 		if k.Role == "leader" {
 			leader = slices.Index(c.listen, k.Address)
 		}
-		if k.Reachable && k.Role != "learner" && k.ID != without {
+		if k.Reachable && k.Role != "learner" {
 			voters++
 		}
 	}
 	return leader, voters
-}
-
-// id returns the id of a member.
-func (c *cluster) id(ctx context.Context, i int) (uint64, error) {
-	for _, k := range c.status(ctx).Members {
-		if k.Address == c.listen[i] {
-			return k.ID, nil
-		}
-	}
-	return 0, fmt.Errorf("the cluster has no member at %s", c.listen[i])
 }
 
 // status returns what a member tells that hears a majority; nothing if none does.
@@ -257,7 +202,9 @@ func (c *cluster) stop() {
 	for _, m := range c.members {
 		m.stop()
 	}
-	c.ports.release()
+	for _, p := range c.ports {
+		p.Release()
+	}
 }
 
 // at is a cluster whose clients are all at one member.
@@ -281,12 +228,12 @@ func (a at) pids() (pids []int) {
 }
 
 func (a at) put(ctx context.Context, connections, body int, duration time.Duration) (load.Result, error) {
-	leader, _ := a.look(ctx, 0)
-	if leader < 0 {
+	i, _ := a.look(ctx)
+	if i < 0 {
 		return load.Result{}, errors.New("the cluster has no leader")
 	}
 	if !a.leader {
-		leader = (leader + 1) % members
+		i = (i + 1) % members
 	}
-	return put(ctx, a.members[leader].Addr, connections, body, duration)
+	return put(ctx, a.members[i].Addr, connections, body, duration)
 }

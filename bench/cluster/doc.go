@@ -19,11 +19,6 @@
 // client is the leader's own. One that stands still does not, and how long its own clients wait is theirs to say:
 // there the client is that of a follower.
 //
-// With -joins N it lets a follower join again N times instead, as a new member with nothing, while clients put jobs at the leader of a
-// queue that has -jobs jobs. It gets them as a snapshot of the leader's journal, because the first was a single server that had
-// them. It prints the clients' rate before, from the start of the new member until it votes, and after. So there are three
-// processes all the time: on one machine another one would take some of the processors from the others for good.
-//
 // With -memory N it puts -jobs jobs at a single server and at the leader of a cluster instead, N times, each time with new processes,
 // and prints the resident memory of each when all members have all jobs.
 //

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/bench"
@@ -24,10 +25,16 @@ type loss struct {
 }
 
 func losses() []loss {
+	crash := func(p *process) error {
+		p.Kill()
+		return nil
+	}
+	freeze := func(p *process) error { return syscall.Kill(p.PID, syscall.SIGSTOP) }
+	thaw := func(p *process, _ context.Context) error { return syscall.Kill(p.PID, syscall.SIGCONT) }
 	return []loss{
-		{"killed (`kill -9`)", nil, false, (*process).crash, (*process).start, 300 * time.Millisecond},
-		{"killed, with `--cluster-fast-failover=false`", []string{"--cluster-fast-failover=false"}, false, (*process).crash, (*process).start, 2 * time.Second},
-		{"stopped (`SIGSTOP`)", nil, true, (*process).freeze, (*process).thaw, 1500 * time.Millisecond},
+		{"killed (`kill -9`)", nil, false, crash, (*process).start, 300 * time.Millisecond},
+		{"killed, with `--cluster-fast-failover=false`", []string{"--cluster-fast-failover=false"}, false, crash, (*process).start, 2 * time.Second},
+		{"stopped (`SIGSTOP`)", nil, true, freeze, thaw, 1500 * time.Millisecond},
 	}
 }
 
@@ -79,7 +86,7 @@ const grownUp = 2 * time.Second
 // measureGap takes the leader away once, and gives it back.
 func (opt *options) measureGap(ctx context.Context, c *cluster, l *loss) (gap time.Duration, err error) {
 	time.Sleep(grownUp)
-	leader, _ := c.look(ctx, 0)
+	leader, _ := c.look(ctx)
 	if leader < 0 {
 		return 0, errors.New("the cluster has no leader")
 	}

@@ -31,22 +31,22 @@ const (
 // A jetStream is three servers, each a process of its own.
 type jetStream struct {
 	servers []*bench.Process
-	ports   ports  // for each other
 	leader  string // the address of the stream's leader
 }
 
 func startJetStream(ctx context.Context, dir string) (*jetStream, error) {
-	ports, err := reservePorts(members)
-	if err != nil {
-		return nil, err
+	j := new(jetStream)
+	var ports, routes []string // for each other
+	for range members {
+		p, err := freeport.Reserve()
+		if err != nil {
+			return nil, err
+		}
+		defer p.Release()
+		ports, routes = append(ports, p.String()), append(routes, "nats://127.0.0.1:"+p.String())
 	}
-	j := &jetStream{ports: ports}
-	var routes []string
-	for _, p := range ports {
-		routes = append(routes, "nats://127.0.0.1:"+p.String())
-	}
-	for i, p := range ports {
-		s := bench.Server{Command: []string{os.Args[0], serveJetStream, serverName(i), "{port}", p.String(), strings.Join(routes, ","), "{dir}"}}
+	for i, port := range ports {
+		s := bench.Server{Command: []string{os.Args[0], serveJetStream, serverName(i), "{port}", port, strings.Join(routes, ","), "{dir}"}}
 		started, err := s.Start(ctx, filepath.Join(dir, serverName(i)))
 		if err != nil {
 			j.stop()
@@ -62,28 +62,6 @@ func startJetStream(ctx context.Context, dir string) (*jetStream, error) {
 }
 
 func serverName(i int) string { return fmt.Sprintf("n%d", i) }
-
-// ports are reserved for servers that are to find each other.
-type ports []*freeport.Port
-
-func reservePorts(n int) (ports, error) {
-	var ps ports
-	for range n {
-		p, err := freeport.Reserve()
-		if err != nil {
-			ps.release()
-			return nil, err
-		}
-		ps = append(ps, p)
-	}
-	return ps, nil
-}
-
-func (ps ports) release() {
-	for _, p := range ps {
-		p.Release()
-	}
-}
 
 // runJetStream is a JetStream server. Its arguments are its name, its ports for clients and for the others, the addresses of all, and
 // its directory.
@@ -159,7 +137,6 @@ func (j *jetStream) stop() {
 	for _, s := range j.servers {
 		s.Stop()
 	}
-	j.ports.release()
 }
 
 func url(p *bench.Process) string { return "nats://" + p.Addr }

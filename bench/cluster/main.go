@@ -26,7 +26,6 @@ type options struct {
 	body        int
 	gaps        int
 	memory      int
-	joins       int
 	jobs        int
 	save        string // file
 }
@@ -47,8 +46,7 @@ func main() {
 	flag.StringVar(&opt.save, "save", "", "write the figures to this `FILE` besides, as JSON: charts are drawn from that")
 	flag.IntVar(&opt.gaps, "gaps", 0, "take the leader away `N` times in each of some ways instead, and measure for how long a client has no answer")
 	flag.IntVar(&opt.memory, "memory", 0, "measure `N` times instead what memory the jobs take")
-	flag.IntVar(&opt.joins, "joins", 0, "let a member join again `N` times instead, and measure what that costs the clients at the leader")
-	flag.IntVar(&opt.jobs, "jobs", 500_000, "how many `JOBS` a member that joins has to catch up with, or take memory")
+	flag.IntVar(&opt.jobs, "jobs", 500_000, "how many `JOBS` take memory")
 	flag.Func("connections", "`NUMBERS` of connections, with commas between them (1,64,500)", func(s string) error {
 		opt.connections = nil
 		for word := range strings.SplitSeq(s, ",") {
@@ -61,7 +59,7 @@ func main() {
 		return nil
 	})
 	flag.Parse()
-	if flag.NArg() > 0 || opt.rounds < 1 || opt.duration <= 0 || opt.gaps < 0 || opt.memory < 0 || opt.joins < 0 || opt.jobs < 0 {
+	if flag.NArg() > 0 || opt.rounds < 1 || opt.duration <= 0 || opt.gaps < 0 || opt.memory < 0 || opt.jobs < 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
@@ -80,8 +78,6 @@ func (opt *options) run(ctx context.Context, w io.Writer) error {
 	}
 	defer os.RemoveAll(dir)
 	switch {
-	case opt.joins > 0:
-		return opt.measureJoins(ctx, w, filepath.Join(dir, "cluster"))
 	case opt.gaps > 0:
 		return opt.measureGaps(ctx, w, dir)
 	case opt.memory > 0:
@@ -174,18 +170,20 @@ func usage(pids []int) (sum time.Duration) {
 
 // sum sums up the rounds of a contender, beside those of the one that it is compared with.
 func sum(cells, first []cell) bench.Puts {
-	spread := func(of func(round int) float64) bench.Spread {
-		values := make([]float64, len(cells))
-		for i := range cells {
-			values[i] = of(i)
-		}
-		return *bench.NewSpread(values)
-	}
 	return bench.Puts{
-		Rate:  spread(func(i int) float64 { return cells[i].rate }),
-		Ratio: spread(func(i int) float64 { return cells[i].rate / first[i].rate }),
-		P50:   spread(func(i int) float64 { return cells[i].p50 }).Median,
-		P99:   spread(func(i int) float64 { return cells[i].p99 }).Median,
-		CPU:   spread(func(i int) float64 { return cells[i].cpu }).Median,
+		Rate:  *spread(cells, func(_ int, c cell) float64 { return c.rate }),
+		Ratio: *spread(cells, func(i int, c cell) float64 { return c.rate / first[i].rate }),
+		P50:   spread(cells, func(_ int, c cell) float64 { return c.p50 }).Median,
+		P99:   spread(cells, func(_ int, c cell) float64 { return c.p99 }).Median,
+		CPU:   spread(cells, func(_ int, c cell) float64 { return c.cpu }).Median,
 	}
+}
+
+// spread sums up a figure of the rounds.
+func spread[T any](rounds []T, of func(round int, r T) float64) *bench.Spread {
+	values := make([]float64, len(rounds))
+	for i, r := range rounds {
+		values[i] = of(i, r)
+	}
+	return bench.NewSpread(values)
 }

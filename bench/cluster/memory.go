@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/beanpole-mq/beanpole/bench"
 	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
@@ -41,19 +40,10 @@ func (opt *options) printMemory(w io.Writer, rounds [][]holding) {
 		opt.jobs, opt.body, len(rounds[0]))
 	fmt.Fprint(w, "| | before | with the jobs | added for a job | ratio |\n|---|--:|--:|--:|--:|\n")
 	for k, name := range holders {
-		of := func(value func(h holding, round int) float64) *bench.Spread {
-			var values []float64
-			for i, h := range rounds[k] {
-				values = append(values, value(h, i))
-			}
-			return bench.NewSpread(values)
-		}
-		before, with := of(func(h holding, _ int) float64 { return h.before }), of(func(h holding, _ int) float64 { return h.with })
-		each := of(func(h holding, _ int) float64 { return (h.with - h.before) / float64(opt.jobs) })
-		ratio := of(func(h holding, i int) float64 {
-			first := rounds[0][i]
-			return (h.with - h.before) / (first.with - first.before)
-		})
+		held := rounds[k]
+		before, with := spread(held, func(_ int, h holding) float64 { return h.before }), spread(held, func(_ int, h holding) float64 { return h.with })
+		each := spread(held, func(_ int, h holding) float64 { return (h.with - h.before) / float64(opt.jobs) })
+		ratio := spread(held, func(i int, h holding) float64 { return (h.with - h.before) / (rounds[0][i].with - rounds[0][i].before) })
 		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", name, load.Bytes.Format(before.Median), load.Bytes.Format(with.Median),
 			load.Bytes.Format(each.Median), ratio.Ratio())
 	}
@@ -77,14 +67,14 @@ func (opt *options) hold(ctx context.Context, dir string) (held []holding, err e
 		return nil, err
 	}
 	defer c.stop()
-	leader, _ := c.look(ctx, 0)
+	leader, _ := c.look(ctx)
 	if leader < 0 {
 		return nil, errors.New("the cluster has no leader")
 	}
 	pids := []int{c.members[leader].PID, c.members[(leader+1)%members].PID}
 	ofCluster, err := opt.fillAndWeigh(ctx, c.members[leader].Addr, pids, func() error { return c.level(ctx) })
 	if err == nil {
-		if still, _ := c.look(ctx, 0); still != leader {
+		if still, _ := c.look(ctx); still != leader {
 			err = errors.New("the leader has changed while the jobs were put")
 		}
 	}
@@ -97,7 +87,8 @@ func (opt *options) fillAndWeigh(ctx context.Context, addr string, pids []int, u
 	for i, pid := range pids {
 		held[i].before = float64(load.UsageOf(pid).RSS)
 	}
-	if err := opt.pile(ctx, addr); err != nil {
+	fill := load.Options{Addr: addr, Mix: load.Put, Tube: "backlog", Connections: 8, InFlight: 64, BodySize: opt.body, Ops: int64(opt.jobs)}
+	if _, err := load.Run(ctx, fill); err != nil {
 		return nil, err
 	}
 	if err := untilAll(); err != nil {
@@ -112,7 +103,7 @@ func (opt *options) fillAndWeigh(ctx context.Context, addr string, pids []int, u
 // level waits until all members have what the leader has.
 func (c *cluster) level(ctx context.Context) error {
 	for {
-		leader, voters := c.look(ctx, 0)
+		leader, voters := c.look(ctx)
 		if leader >= 0 && voters == members {
 			out, err := c.command(ctx, "status", c.members[leader].dir, "--json")
 			var s status
