@@ -1,13 +1,9 @@
 // Package bench compares two servers: it starts them in turn, runs the same experiments
-// on both, and writes tables of the results. The program in compare is its command line, and
-// makes the tables of bench/results/README.md.
-//
-//	reports, err := bench.Run(ctx, o, bench.Suites["memory"](&o))
-//	err = bench.WriteMarkdown(os.Stdout, reports)
+// on both, and writes tables of the results. The program in compare is its command line.
 //
 // Data flows one way. Options name the servers and the sizes. The trial of an Experiment
 // measures figures on one server, and gives each its name, unit and value in one place. Run
-// runs it on each server in each round. A Report has the figures of all rounds. The tables are written from reports.
+// runs it on each server in each round. A Report has the figures of all rounds.
 //
 // # The experiments
 //
@@ -25,15 +21,11 @@
 // median of the rounds. Ratios B/A are computed in each round; theirs is the median, too.
 // Rates should be large and everything else small.
 //
-// The responder only answers (load.Responder). The generator cannot measure more with any
-// server on this machine, and what the responder costs for a command is the part of any
-// server's cost that is system calls.
+// What the responder, which only answers, costs for a command is the part of any server's cost that is system calls.
 //
 // Generator and server share the processors of one machine: compare A with B, not
-// with another machine. Memory and processor time are the kernel's,
-// from /proc.
-//
-// The results are verified: load.Run checks every reply, and jobs are counted.
+// with another machine. Memory and processor time are the kernel's, from /proc.
+// load.Run checks every reply, and jobs are counted.
 //
 // Start reading at experiment.go and trial.go, then suites.go.
 package bench

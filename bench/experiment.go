@@ -11,7 +11,7 @@ import (
 )
 
 // Options say which servers are to be measured, and how large the experiments
-// are. The servers must be given, everything else has a default.
+// are.
 type Options struct {
 	// A is the server to compare with, B the one that is compared: ratios are B/A.
 	A, B Server
@@ -20,28 +20,20 @@ type Options struct {
 	// are run on it too.
 	Responder Server
 
-	// Rounds is how often each experiment is run on each server. 0 means 5.
+	// Rounds is how often each experiment is run on each server.
 	Rounds int
 
-	// Duration is how long each load is measured. 0 means 5 s.
+	// Duration is how long each load is measured.
 	Duration time.Duration
 
 	// Jobs is the number of jobs in footprint and restart. 0 means 2,000,000 and 1,000,000.
 	Jobs int64
 
-	// Settle is how long a server has time in footprint to give memory back. 0 means 15 s.
+	// Settle is how long a server has time in footprint to give memory back.
 	Settle time.Duration
 
 	// Progress, if not nil, is called before each trial.
 	Progress func(experiment, server string, round int)
-}
-
-// withDefaults returns o with its zeros replaced.
-func (o Options) withDefaults() Options {
-	o.Rounds = cmp.Or(o.Rounds, 5)
-	o.Duration = cmp.Or(o.Duration, 5*time.Second)
-	o.Settle = cmp.Or(o.Settle, 15*time.Second)
-	return o
 }
 
 // jobs is the number of jobs asked for, or else n.
@@ -65,7 +57,6 @@ type Experiment struct {
 // A server that is too slow for an experiment is left out of its other rounds, and the
 // report says so.
 func Run(ctx context.Context, o Options, experiments []Experiment) ([]Report, error) {
-	o = o.withDefaults()
 	if err := inheritFiles(); err != nil {
 		return nil, err
 	}

@@ -139,7 +139,7 @@ func TestServerThatIsTooSlow(t *testing.T) {
 			if t.isA {
 				return fmt.Errorf("not today: %w", load.ErrTooSlow)
 			}
-			t.set("figure", load.Number, 1)
+			t.set("figure", load.Times, 1)
 			return nil
 		},
 	}
@@ -183,12 +183,14 @@ func TestCancelEndsTheServers(t *testing.T) {
 	errGone := errors.New("gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var left string
-	e := Experiment{Name: "patience", trial: running(func(ctx context.Context, t *trial) error {
-		left = fmt.Sprintf("/proc/%d", t.PID)
-		cancel(errGone)
-		return sleep(ctx, time.Hour)
-	})}
-	if _, err := Run(ctx, Options{A: beanpole(), B: beanpole()}, []Experiment{e}); !errors.Is(err, errGone) {
+	e := Experiment{Name: "patience", trial: func(ctx context.Context, t *trial) error {
+		return t.start(ctx, func(ctx context.Context) error {
+			left = fmt.Sprintf("/proc/%d", t.PID)
+			cancel(errGone)
+			return sleep(ctx, time.Hour)
+		})
+	}}
+	if _, err := Run(ctx, Options{A: beanpole(), B: beanpole(), Rounds: 1}, []Experiment{e}); !errors.Is(err, errGone) {
 		t.Errorf("error %v, want the context's cause", err)
 	}
 	if _, err := os.Stat(left); !os.IsNotExist(err) {

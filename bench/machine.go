@@ -2,10 +2,11 @@ package bench
 
 import (
 	"fmt"
+	"os"
 	"runtime"
+	"strings"
 
 	"github.com/prometheus/procfs"
-	"golang.org/x/sys/unix"
 
 	"github.com/beanpole-mq/beanpole/bench/load"
 )
@@ -21,15 +22,9 @@ type Machine struct {
 
 // ThisMachine describes the machine that it runs on.
 func ThisMachine() Machine {
-	m := Machine{
-		CPUs:   runtime.NumCPU(),
-		Kernel: runtime.GOOS,
-		Arch:   runtime.GOARCH,
-		Go:     runtime.Version(),
-	}
-	var u unix.Utsname
-	if unix.Uname(&u) == nil {
-		m.Kernel = unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
+	m := Machine{CPUs: runtime.NumCPU(), Arch: runtime.GOARCH, Go: runtime.Version()}
+	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		m.Kernel = "Linux " + strings.TrimSpace(string(release))
 	}
 	if fs, err := procfs.NewDefaultFS(); err == nil {
 		if cpus, err := fs.CPUInfo(); err == nil && len(cpus) > 0 {

@@ -90,7 +90,7 @@ func (r *Report) sum() {
 		for s := range f.Servers {
 			f.Servers[s].sum()
 		}
-		if f.Unit.Comparable() {
+		if f.Unit != load.Times {
 			f.ToA = quotients(&f.Servers[sideB], &f.Servers[sideA])
 			f.ToResponder = quotients(&f.Servers[sideB], &f.Servers[sideResponder])
 		}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -99,11 +101,20 @@ looks: old was left out: it was asleep
 }
 
 func TestJSON(t *testing.T) {
-	var b bytes.Buffer
-	if err := WriteJSONLines(&b, report(), loadReport("second")); err != nil {
+	file := filepath.Join(t.TempDir(), "saved.json")
+	if err := Save(file, []Report{report(), loadReport("second")}); err != nil {
 		t.Fatal(err)
 	}
-	d := json.NewDecoder(&b)
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	d := json.NewDecoder(f)
+	var m Machine
+	if err := d.Decode(&m); err != nil || m != ThisMachine() {
+		t.Errorf("the machine is %v, error %v", m, err)
+	}
 	var r, second Report
 	if err := d.Decode(&r); err != nil {
 		t.Fatal(err)

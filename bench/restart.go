@@ -3,9 +3,8 @@ package bench
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
+	"os/exec"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/bench/load"
@@ -83,15 +82,9 @@ func (t *trial) seeJob(ctx context.Context) error {
 
 // diskUsage returns the sizes of all files in a directory, in bytes.
 func diskUsage(dir string) (total int64, err error) {
-	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		info, err := d.Info()
-		if err == nil {
-			total += info.Size()
-		}
-		return err
-	})
+	out, err := exec.Command("du", "-sb", dir).Output()
+	if err == nil {
+		_, err = fmt.Sscan(string(out), &total)
+	}
 	return total, err
 }

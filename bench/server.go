@@ -20,8 +20,7 @@ import (
 // is free on 127.0.0.1, where the server is to listen with SO_REUSEADDR, and {dir} for a
 // new empty directory that is removed afterwards.
 type Server struct {
-	// Name is what tables call it. Empty means the program's name.
-	Name string
+	Name string // what tables call it; empty: the program's name
 
 	// Command is the program and its arguments, such as
 	// {"beanstalkd", "-l", "127.0.0.1", "-p", "{port}"}. No shell is involved.

@@ -81,10 +81,12 @@ func loadExperiment(r row) Experiment {
 	return Experiment{
 		Name:    r.name,
 		ceiling: true,
-		trial: running(func(ctx context.Context, t *trial) error {
-			_, err := t.load(ctx, r.load)
-			return err
-		}),
+		trial: func(ctx context.Context, t *trial) error {
+			return t.start(ctx, func(ctx context.Context) error {
+				_, err := t.load(ctx, r.load)
+				return err
+			})
+		},
 	}
 }
 

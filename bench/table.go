@@ -41,22 +41,14 @@ func WriteMarkdown(w io.Writer, reports []Report) error {
 			fmt.Fprintf(&sb, "\n### %s: %s\n\n", r.Name, r.Title)
 			r.table().markdown(&sb)
 		}
-		if left := r.leftOut(); left != "" {
-			fmt.Fprintf(&sb, "\n%s: %s", r.Name, left)
+		for side, why := range r.LeftOut {
+			if why != "" {
+				fmt.Fprintf(&sb, "\n%s: %s was left out: %s\n", r.Name, r.Servers[side], why)
+			}
 		}
 	}
 	_, err := io.WriteString(w, strings.TrimPrefix(sb.String(), "\n"))
 	return err
-}
-
-// leftOut has a line for each server that was left out.
-func (r *Report) leftOut() (lines string) {
-	for i, why := range r.LeftOut {
-		if why != "" {
-			lines += fmt.Sprintf("%s was left out: %s\n", r.Servers[i], why)
-		}
-	}
-	return lines
 }
 
 // table has a row for each figure.
@@ -122,23 +114,16 @@ func wide(reports []*Report, figures []string) table {
 // that describes this machine. A file that is there is replaced as a whole.
 func Save[T any](path string, values []T) error {
 	var lines bytes.Buffer
-	if err := errors.Join(WriteJSONLines(&lines, ThisMachine()), WriteJSONLines(&lines, values...)); err != nil {
+	enc := json.NewEncoder(&lines)
+	err := enc.Encode(ThisMachine())
+	for i := range values {
+		err = errors.Join(err, enc.Encode(values[i]))
+	}
+	if err != nil {
 		return err
 	}
 	if err := os.WriteFile(path+".new", lines.Bytes(), 0o644); err != nil { // #nosec G306 -- measurements are for everybody
 		return err
 	}
 	return os.Rename(path+".new", path)
-}
-
-// WriteJSONLines writes each value, such as a Machine or a Report,
-// as JSON on a line of its own.
-func WriteJSONLines[T any](w io.Writer, values ...T) error {
-	enc := json.NewEncoder(w)
-	for _, v := range values {
-		if err := enc.Encode(v); err != nil {
-			return err
-		}
-	}
-	return nil
 }

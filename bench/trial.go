@@ -26,13 +26,6 @@ type measurement struct {
 	value  float64 // NaN: unknown
 }
 
-// running returns a trial that starts the server and calls f.
-func running(f func(context.Context, *trial) error) func(context.Context, *trial) error {
-	return func(ctx context.Context, t *trial) error {
-		return t.start(ctx, func(ctx context.Context) error { return f(ctx, t) })
-	}
-}
-
 // start starts the server for the time of f, with a new directory.
 func (t *trial) start(ctx context.Context, f func(context.Context) error) error {
 	dir, err := os.MkdirTemp("", "beanpole-bench-")
@@ -113,12 +106,10 @@ func (t *trial) bulk(ctx context.Context, o load.Options, commands int64) error 
 
 // sleep waits, unless ctx is done before.
 func sleep(ctx context.Context, d time.Duration) error {
-	alarm := time.NewTimer(d)
-	defer alarm.Stop()
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-alarm.C:
+	case <-time.After(d):
 		return nil
 	}
 }

@@ -43,14 +43,16 @@ func (p *process) stop() {
 	}
 }
 
-// pause waits a little.
-func pause(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(20 * time.Millisecond):
-		return nil
+// until waits until it is so.
+func until(ctx context.Context, what string, so func() bool) error {
+	for !so() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w before %s", ctx.Err(), what)
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
+	return nil
 }
 
 // put measures puts at an address, and removes the jobs.
@@ -150,26 +152,23 @@ func (c *cluster) command(ctx context.Context, args ...string) ([]byte, error) {
 
 // status is what the command status prints with --json, as far as it is used here.
 type status struct {
-	Members []struct {
-		Address   string `json:"address"`
-		Role      string `json:"role"`
-		Reachable bool   `json:"reachable"`
-		Lag       *int64 `json:"lag"` // nil: not known
-	} `json:"members"`
-	Quorum bool `json:"quorum"`
+	Members []member `json:"members"`
+	Quorum  bool     `json:"quorum"`
+}
+
+type member struct {
+	Address   string `json:"address"`
+	Role      string `json:"role"`
+	Reachable bool   `json:"reachable"`
+	Lag       *int64 `json:"lag"` // nil: not known
 }
 
 // settle waits until so many members take part fully, and one of them leads.
 func (c *cluster) settle(ctx context.Context, n int) error {
-	for {
+	return until(ctx, fmt.Sprintf("%d members take part", n), func() bool {
 		leader, voters := c.look(ctx)
-		if leader >= 0 && voters == n {
-			return nil
-		}
-		if err := pause(ctx); err != nil {
-			return fmt.Errorf("%d of %d members take part: %w", voters, n, err)
-		}
-	}
+		return leader >= 0 && voters == n
+	})
 }
 
 // look returns which member leads, or -1, and how many take part fully.
@@ -187,15 +186,19 @@ func (c *cluster) look(ctx context.Context) (leader, voters int) {
 }
 
 // status returns what a member tells that hears a majority; nothing if none does.
-func (c *cluster) status(ctx context.Context) (s status) {
-	for _, m := range c.members {
-		out, err := c.command(ctx, "status", m.dir, "--json")
-		if err == nil && json.Unmarshal(out, &s) == nil && s.Quorum {
+func (c *cluster) status(ctx context.Context) status {
+	for i := range c.members {
+		if s, ok := c.statusOf(ctx, i); ok && s.Quorum {
 			return s
 		}
-		s = status{}
 	}
-	return s
+	return status{}
+}
+
+// statusOf returns what a member tells.
+func (c *cluster) statusOf(ctx context.Context, i int) (s status, ok bool) {
+	out, err := c.command(ctx, "status", c.members[i].dir, "--json")
+	return s, err == nil && json.Unmarshal(out, &s) == nil
 }
 
 func (c *cluster) stop() {

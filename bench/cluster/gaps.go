@@ -38,12 +38,24 @@ func losses() []loss {
 	}
 }
 
-// measureGaps takes the leader away again and again, and prints for how long a client had no answer.
+// measureGaps takes the leader away again and again, and prints for how long a client had no answer. Each way has a cluster of its own.
 func (opt *options) measureGaps(ctx context.Context, w io.Writer, dir string) error {
 	fmt.Fprintf(w, "For how long a client that puts one job after the other has no answer when the leader goes, %d times each.\n\n", opt.gaps)
 	fmt.Fprint(w, "| the leader is | the client is at | median | shortest | longest | aim for the longest |\n|---|---|--:|--:|--:|--:|\n")
 	for i, l := range losses() {
-		gaps, err := opt.gapsOf(ctx, filepath.Join(dir, fmt.Sprint("gaps", i)), &l)
+		c, err := startCluster(ctx, opt.program, filepath.Join(dir, fmt.Sprint("gaps", i)), l.flags...)
+		if err != nil {
+			return err
+		}
+		var gaps []float64
+		for range opt.gaps {
+			var gap time.Duration
+			if gap, err = opt.measureGap(ctx, c, &l); err != nil {
+				break
+			}
+			gaps = append(gaps, float64(gap))
+		}
+		c.stop()
 		if err != nil {
 			return fmt.Errorf("the leader is %s: %w", l.name, err)
 		}
@@ -59,25 +71,8 @@ func (l *loss) print(w io.Writer, gaps []float64) {
 	if l.follower {
 		at = "a follower"
 	}
-	fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", l.name, at,
-		load.Nanoseconds.Format(s.Median), load.Nanoseconds.Format(s.Min), load.Nanoseconds.Format(s.Max), load.Nanoseconds.Format(float64(l.aim)))
-}
-
-// gapsOf measures the gaps of a loss, at a cluster of its own.
-func (opt *options) gapsOf(ctx context.Context, dir string, l *loss) (gaps []float64, err error) {
-	c, err := startCluster(ctx, opt.program, dir, l.flags...)
-	if err != nil {
-		return nil, err
-	}
-	defer c.stop()
-	for range opt.gaps {
-		gap, err := opt.measureGap(ctx, c, l)
-		if err != nil {
-			return nil, err
-		}
-		gaps = append(gaps, float64(gap))
-	}
-	return gaps, nil
+	ns := load.Nanoseconds.Format
+	fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", l.name, at, ns(s.Median), ns(s.Min), ns(s.Max), ns(float64(l.aim)))
 }
 
 // grownUp is how old members are at least when the leader goes: in its first 0.6 s none votes.

@@ -70,11 +70,8 @@ func runJetStream(args []string) error {
 		return errors.New("want five arguments")
 	}
 	clients, err := strconv.Atoi(args[1])
-	if err != nil {
-		return err
-	}
-	others, err := strconv.Atoi(args[2])
-	if err != nil {
+	others, othersErr := strconv.Atoi(args[2])
+	if err := errors.Join(err, othersErr); err != nil {
 		return err
 	}
 	s, err := server.NewServer(&server.Options{
@@ -93,7 +90,7 @@ func runJetStream(args []string) error {
 
 // create makes the stream, as soon as the servers have found each other.
 func (j *jetStream) create(ctx context.Context) error {
-	nc, err := nats.Connect(url(j.servers[0]), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
+	nc, err := nats.Connect("nats://"+j.servers[0].Addr, nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
 	if err != nil {
 		return err
 	}
@@ -102,26 +99,19 @@ func (j *jetStream) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for {
-		var s jetstream.Stream
-		s, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: stream, Subjects: []string{subject}, Retention: jetstream.WorkQueuePolicy, Replicas: members})
-		if err == nil {
-			info, infoErr := s.Info(ctx)
-			if infoErr == nil && info.Cluster != nil && info.Cluster.Leader != "" {
-				for i, p := range j.servers {
-					if serverName(i) == info.Cluster.Leader {
-						j.leader = url(p)
-					}
-				}
-				return nil
+	return until(ctx, "the stream has a leader", func() bool {
+		s, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: stream, Subjects: []string{subject}, Retention: jetstream.WorkQueuePolicy, Replicas: members})
+		if err != nil {
+			return false
+		}
+		info, err := s.Info(ctx)
+		for i, p := range j.servers {
+			if err == nil && info.Cluster != nil && info.Cluster.Leader == serverName(i) {
+				j.leader = "nats://" + p.Addr
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
+		return j.leader != ""
+	})
 }
 
 func (j *jetStream) name() string { return "JetStream, 3 replicas, sync always" }
@@ -138,8 +128,6 @@ func (j *jetStream) stop() {
 		s.Stop()
 	}
 }
-
-func url(p *bench.Process) string { return "nats://" + p.Addr }
 
 func (j *jetStream) put(ctx context.Context, connections, body int, duration time.Duration) (load.Result, error) {
 	clients := make([]jetstream.JetStream, connections)
@@ -179,17 +167,12 @@ func (j *jetStream) put(ctx context.Context, connections, body int, duration tim
 	}
 	err := puts.Wait()
 	elapsed := time.Since(begin)
-	if err := errors.Join(err, j.purge(ctx, clients[0])); err != nil {
+	jobs, streamErr := clients[0].Stream(ctx, stream)
+	if err = errors.Join(err, streamErr); err == nil {
+		err = jobs.Purge(ctx)
+	}
+	if err != nil {
 		return load.Result{}, err
 	}
 	return load.Result{Commands: commands, Elapsed: elapsed, Throughput: float64(commands) / elapsed.Seconds(), Latency: recorder.Latency()}, nil
-}
-
-// purge removes the jobs.
-func (j *jetStream) purge(ctx context.Context, js jetstream.JetStream) error {
-	s, err := js.Stream(ctx, stream)
-	if err != nil {
-		return err
-	}
-	return s.Purge(ctx)
 }

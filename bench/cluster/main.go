@@ -8,8 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -47,17 +45,6 @@ func main() {
 	flag.IntVar(&opt.gaps, "gaps", 0, "take the leader away `N` times in each of some ways instead, and measure for how long a client has no answer")
 	flag.IntVar(&opt.memory, "memory", 0, "measure `N` times instead what memory the jobs take")
 	flag.IntVar(&opt.jobs, "jobs", 500_000, "how many `JOBS` take memory")
-	flag.Func("connections", "`NUMBERS` of connections, with commas between them (1,64,500)", func(s string) error {
-		opt.connections = nil
-		for word := range strings.SplitSeq(s, ",") {
-			n, err := strconv.Atoi(word)
-			if err != nil || n < 1 {
-				return fmt.Errorf("not a number of connections: %q", word)
-			}
-			opt.connections = append(opt.connections, n)
-		}
-		return nil
-	})
 	flag.Parse()
 	if flag.NArg() > 0 || opt.rounds < 1 || opt.duration <= 0 || opt.gaps < 0 || opt.memory < 0 || opt.jobs < 0 {
 		flag.Usage()

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/beanpole-mq/beanpole/bench/load"
 )
@@ -51,16 +51,18 @@ func (opt *options) printMemory(w io.Writer, rounds [][]holding) {
 }
 
 // hold measures all holders once. One server has the jobs at a time.
-func (opt *options) hold(ctx context.Context, dir string) (held []holding, err error) {
+func (opt *options) hold(ctx context.Context, dir string) ([]holding, error) {
 	defer os.RemoveAll(dir)
 	alone, err := startSingle(ctx, opt.program, filepath.Join(dir, "single"))
 	if err != nil {
 		return nil, err
 	}
 	defer alone.stop()
-	if held, err = opt.fillAndWeigh(ctx, alone.Addr, []int{alone.PID}, func() error { return nil }); err != nil {
+	before := weigh(alone.process)
+	if err := opt.fill(ctx, alone.Addr); err != nil {
 		return nil, err
 	}
+	held := []holding{{before[0], weigh(alone.process)[0]}}
 	alone.stop()
 	c, err := startCluster(ctx, opt.program, filepath.Join(dir, "cluster"))
 	if err != nil {
@@ -71,58 +73,45 @@ func (opt *options) hold(ctx context.Context, dir string) (held []holding, err e
 	if leader < 0 {
 		return nil, errors.New("the cluster has no leader")
 	}
-	pids := []int{c.members[leader].PID, c.members[(leader+1)%members].PID}
-	ofCluster, err := opt.fillAndWeigh(ctx, c.members[leader].Addr, pids, func() error { return c.level(ctx) })
-	if err == nil {
-		if still, _ := c.look(ctx); still != leader {
-			err = errors.New("the leader has changed while the jobs were put")
-		}
-	}
-	return append(held, ofCluster...), err
-}
-
-// fillAndWeigh puts the jobs at an address, and tells what memory some processes have before, and when they have all jobs.
-func (opt *options) fillAndWeigh(ctx context.Context, addr string, pids []int, untilAll func() error) ([]holding, error) {
-	held := make([]holding, len(pids))
-	for i, pid := range pids {
-		held[i].before = float64(load.UsageOf(pid).RSS)
-	}
-	fill := load.Options{Addr: addr, Mix: load.Put, Tube: "backlog", Connections: 8, InFlight: 64, BodySize: opt.body, Ops: int64(opt.jobs)}
-	if _, err := load.Run(ctx, fill); err != nil {
+	both := []*process{c.members[leader], c.members[(leader+1)%members]}
+	before = weigh(both...)
+	if err := opt.fill(ctx, both[0].Addr); err != nil {
 		return nil, err
 	}
-	if err := untilAll(); err != nil {
+	if err := c.level(ctx); err != nil {
 		return nil, err
 	}
-	for i, pid := range pids {
-		held[i].with = float64(load.UsageOf(pid).RSS)
+	for i, with := range weigh(both...) {
+		held = append(held, holding{before[i], with})
+	}
+	if still, _ := c.look(ctx); still != leader {
+		return nil, errors.New("the leader has changed while the jobs were put")
 	}
 	return held, nil
 }
 
-// level waits until all members have what the leader has.
-func (c *cluster) level(ctx context.Context) error {
-	for {
-		leader, voters := c.look(ctx)
-		if leader >= 0 && voters == members {
-			out, err := c.command(ctx, "status", c.members[leader].dir, "--json")
-			var s status
-			if err == nil && json.Unmarshal(out, &s) == nil && s.isLevel() {
-				return nil
-			}
-		}
-		if err := pause(ctx); err != nil {
-			return fmt.Errorf("not all members have all jobs: %w", err)
-		}
+// weigh tells the memory of processes.
+func weigh(of ...*process) (rss []float64) {
+	for _, p := range of {
+		rss = append(rss, float64(load.UsageOf(p.PID).RSS))
 	}
+	return rss
 }
 
-// isLevel reports whether all members are known to have each entry.
-func (s *status) isLevel() bool {
-	for _, m := range s.Members {
-		if m.Lag == nil || *m.Lag > 0 {
+// fill puts the jobs at an address.
+func (opt *options) fill(ctx context.Context, addr string) error {
+	_, err := load.Run(ctx, load.Options{Addr: addr, Mix: load.Put, Tube: "backlog", Connections: 8, InFlight: 64, BodySize: opt.body, Ops: int64(opt.jobs)})
+	return err
+}
+
+// level waits until all members have what the leader has.
+func (c *cluster) level(ctx context.Context) error {
+	return until(ctx, "all members have all jobs", func() bool {
+		leader, voters := c.look(ctx)
+		if leader < 0 || voters != members {
 			return false
 		}
-	}
-	return true
+		s, ok := c.statusOf(ctx, leader)
+		return ok && !slices.ContainsFunc(s.Members, func(m member) bool { return m.Lag == nil || *m.Lag > 0 })
+	})
 }

@@ -55,92 +55,64 @@ type options struct {
 func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
-	opt, err := parse(os.Args[1:])
+	var opt options
+	opt.define()
+	flag.Parse() // ends the process if it fails
+	err, code := opt.check(flag.Args()), 2
+	if err == nil {
+		err, code = opt.run(ctx, os.Stdout, os.Stderr), 1
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "compare:", err)
-		os.Exit(2)
-	}
-	if err := opt.run(ctx, os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "compare:", err)
-		os.Exit(1)
+		os.Exit(code)
 	}
 }
 
-// parse reads the command line; with -h it prints what there is, and ends the process.
-func parse(args []string) (*options, error) {
-	opt := new(options)
-	flags := flag.NewFlagSet("compare", flag.ExitOnError)
-	flags.Usage = func() {
-		fmt.Fprint(flags.Output(), "usage: compare [flags] A B\n\nA and B are the commands that start two servers.\n\n")
-		flags.PrintDefaults()
+func (opt *options) define() {
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), "usage: compare [flags] A B\n\nA and B are the commands that start two servers.\n\n")
+		flag.PrintDefaults()
 	}
-	opt.define(flags)
-	flags.Parse(args) // ends the process if it fails
-	return opt, opt.check(flags)
-}
-
-func (opt *options) define(flags *flag.FlagSet) {
-	flags.StringVar(&opt.suite, "suite", "", "run the experiments of `NAME`: "+strings.Join(suites(), ", "))
-	flags.Func("only", "run those whose names match the `REGEXP`", func(s string) (err error) {
+	flag.StringVar(&opt.suite, "suite", "", "run the experiments of `NAME`: "+strings.Join(suites(), ", "))
+	flag.Func("only", "run those whose names match the `REGEXP`", func(s string) (err error) {
 		opt.only, err = regexp.Compile(s)
 		return err
 	})
-	flags.IntVar(&opt.bench.Rounds, "rounds", 5, "run each experiment on each server `N` times")
-	flags.DurationVar(&opt.bench.Duration, "duration", 5*time.Second, "measure each load for this `TIME`")
-	flags.Int64Var(&opt.bench.Jobs, "jobs", 0, "`N` jobs in footprint and restart (as many as bench.Options says)")
-	flags.DurationVar(&opt.bench.Settle, "settle", 15*time.Second, "give a server this `TIME` to give memory back, in footprint")
+	flag.IntVar(&opt.bench.Rounds, "rounds", 5, "run each experiment on each server `N` times")
+	flag.DurationVar(&opt.bench.Duration, "duration", 5*time.Second, "measure each load for this `TIME`")
+	flag.Int64Var(&opt.bench.Jobs, "jobs", 0, "`N` jobs in footprint and restart (as many as bench.Options says)")
+	flag.DurationVar(&opt.bench.Settle, "settle", 15*time.Second, "give a server this `TIME` to give memory back, in footprint")
 
-	flags.StringVar((*string)(&opt.load.Mix), "mix", string(load.PutReserveDelete), fmt.Sprintf("the `MIX` of commands: %s", load.Mixes))
-	flags.IntVar(&opt.load.Connections, "connections", 1, "`N` connections")
-	flags.IntVar(&opt.load.InFlight, "in-flight", 1, "`N` unanswered commands on each connection")
-	flags.IntVar(&opt.load.BodySize, "body", 64, "`BYTES` in the body of a job; negative: none")
-	flags.Int64Var(&opt.load.Backlog, "backlog", 0, "`N` more jobs lie in the queue meanwhile")
-	flags.IntVar(&opt.load.Occupied, "occupied", 0, "`N` tubes besides have one job each")
-	flags.IntVar(&opt.load.Idle, "idle", 0, "`N` connections besides are open and silent")
-	flags.IntVar(&opt.load.Workers, "workers", 0, "mix wake: `N` workers wait for the jobs of all connections (as many)")
-	flags.Int64Var(&opt.load.Ops, "ops", 0, "end after `N` jobs; 0: when the time is over")
+	flag.StringVar((*string)(&opt.load.Mix), "mix", string(load.PutReserveDelete), fmt.Sprintf("the `MIX` of commands: %s", load.Mixes))
+	flag.IntVar(&opt.load.Connections, "connections", 1, "`N` connections")
+	flag.IntVar(&opt.load.InFlight, "in-flight", 1, "`N` unanswered commands on each connection")
+	flag.IntVar(&opt.load.BodySize, "body", 64, "`BYTES` in the body of a job; negative: none")
+	flag.Int64Var(&opt.load.Backlog, "backlog", 0, "`N` more jobs lie in the queue meanwhile")
+	flag.IntVar(&opt.load.Occupied, "occupied", 0, "`N` tubes besides have one job each")
+	flag.IntVar(&opt.load.Idle, "idle", 0, "`N` connections besides are open and silent")
+	flag.IntVar(&opt.load.Workers, "workers", 0, "mix wake: `N` workers wait for the jobs of all connections (as many)")
+	flag.Int64Var(&opt.load.Ops, "ops", 0, "end after `N` jobs; 0: when the time is over")
 
-	flags.StringVar(&opt.at, "at", "", "run the load on the server at this `ADDRESS`, and start none")
-	flags.StringVar(&opt.save, "save", "", "write the figures to this `FILE` besides, as JSON, an object a line: charts are drawn from that")
-	flags.StringVar(&opt.responder, "responder", "", "only answer at this `ADDRESS`: the process that shows the ceiling of the load generator")
+	flag.StringVar(&opt.at, "at", "", "run the load on the server at this `ADDRESS`, and start none")
+	flag.StringVar(&opt.save, "save", "", "write the figures to this `FILE` besides, as JSON, an object a line: charts are drawn from that")
+	flag.StringVar(&opt.responder, "responder", "", "only answer at this `ADDRESS`: the process that shows the ceiling of the load generator")
 }
 
 func suites() []string { return slices.Sorted(maps.Keys(bench.Suites)) }
 
-// Flags that say nothing with -suite, and those that say nothing without.
-var (
-	ofOneLoad = []string{"mix", "connections", "in-flight", "body", "backlog", "occupied", "idle", "workers", "ops"}
-	ofSuites  = []string{"only", "jobs", "settle"}
-)
-
-// check takes the commands, and refuses flags that do not go together.
-func (opt *options) check(flags *flag.FlagSet) (err error) {
-	if opt.responder != "" {
-		return nil
-	}
-	unused, why := ofSuites, "needs -suite"
-	if opt.suite != "" {
-		unused, why = ofOneLoad, "does not go with -suite, which has its own loads"
-	}
-	flags.Visit(func(f *flag.Flag) {
-		if slices.Contains(unused, f.Name) {
-			err = fmt.Errorf("-%s %s", f.Name, why)
-		}
-	})
+// check takes the commands.
+func (opt *options) check(commands []string) error {
 	switch {
-	case err != nil:
-		return err
-	case opt.at != "" && flags.NArg() == 0 && opt.suite == "":
+	case opt.responder != "" || opt.at != "" && len(commands) == 0 && opt.suite == "":
 		return nil
-	case flags.NArg() != 2 || opt.at != "":
-		return fmt.Errorf("want the commands of two servers, not %d (-h says more)", flags.NArg())
+	case len(commands) != 2 || opt.at != "":
+		return fmt.Errorf("want the commands of two servers, not %d (-h says more)", len(commands))
 	case opt.suite != "" && bench.Suites[opt.suite] == nil:
 		return fmt.Errorf("there is no suite %q; there are: %s", opt.suite, strings.Join(suites(), ", "))
 	case opt.bench.Rounds < 1, opt.bench.Duration <= 0:
 		return errors.New("-rounds and -duration must be positive")
 	}
-	opt.bench.A = bench.Server{Command: withPort(strings.Fields(flags.Arg(0)))}
-	opt.bench.B = bench.Server{Command: withPort(strings.Fields(flags.Arg(1)))}
+	opt.bench.A.Command, opt.bench.B.Command = withPort(strings.Fields(commands[0])), withPort(strings.Fields(commands[1]))
 	return nil
 }
 

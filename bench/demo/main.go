@@ -89,8 +89,16 @@ func main() {
 
 // run fills the queue, and then puts and works until the context is done.
 func run(ctx context.Context, addr string) error {
+	connected := func(t *tube, f func(*tube, context.Context, *client.Conn) error) error {
+		c, err := client.Dial(ctx, addr, nil)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return f(t, ctx, c)
+	}
 	for i := range tubes {
-		if err := tubes[i].fill(ctx, addr); err != nil {
+		if err := connected(&tubes[i], (*tube).fill); err != nil {
 			return err
 		}
 	}
@@ -98,63 +106,50 @@ func run(ctx context.Context, addr string) error {
 	for i := range tubes {
 		t := &tubes[i]
 		if t.puts > 0 {
-			g.Go(func() error { return t.produce(ctx, addr) })
+			g.Go(func() error { return connected(t, (*tube).produce) })
 		}
 		for range t.workers {
-			g.Go(func() error { return t.labour(ctx, addr) })
+			g.Go(func() error { return connected(t, (*tube).labour) })
 		}
 	}
 	return g.Wait()
 }
 
-// fill puts what is there at the beginning.
-func (t *tube) fill(ctx context.Context, addr string) error {
-	c, err := client.Dial(ctx, addr, nil)
-	if err != nil {
+// put puts the nth job.
+func (t *tube) put(ctx context.Context, c *client.Conn, n int, delay time.Duration) error {
+	_, err := c.Put(ctx, client.NewJob{Tube: t.name, Body: []byte(t.body(n)), Delay: delay, TTR: time.Minute})
+	return err
+}
+
+// fill puts what is there at the beginning: the jobs to be buried first.
+func (t *tube) fill(ctx context.Context, c *client.Conn) error {
+	if err := c.WatchOnly(ctx, t.name); err != nil {
 		return err
 	}
-	defer c.Close()
-	n := 0
-	put := func(count int, delay time.Duration) error {
-		for range count {
-			n++
-			if _, err := c.Put(ctx, client.NewJob{Tube: t.name, Body: []byte(t.body(n)), Delay: delay, TTR: time.Minute}); err != nil {
+	for n := range t.buried + t.delayed + t.ready {
+		delay := time.Duration(0)
+		if n >= t.buried && n < t.buried+t.delayed {
+			delay = time.Hour
+		}
+		if err := t.put(ctx, c, n+1, delay); err != nil {
+			return err
+		}
+		if n < t.buried {
+			job, err := c.Reserve(ctx)
+			if err == nil {
+				err = job.Bury(ctx, client.DefaultPriority)
+			}
+			if err != nil {
 				return err
 			}
 		}
-		return nil
 	}
-	if err := put(t.delayed, time.Hour); err != nil {
-		return err
-	}
-	if err := put(t.buried, 0); err != nil {
-		return err
-	}
-	if t.buried > 0 {
-		if err := c.WatchOnly(ctx, t.name); err != nil {
-			return err
-		}
-	}
-	for range t.buried {
-		job, err := c.Reserve(ctx)
-		if err != nil {
-			return err
-		}
-		if err := job.Bury(ctx, client.DefaultPriority); err != nil {
-			return err
-		}
-	}
-	return put(t.ready, 0)
+	return nil
 }
 
 // produce puts jobs, in waves and at times many at once.
-func (t *tube) produce(ctx context.Context, addr string) error {
-	c, err := client.Dial(ctx, addr, nil)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	const step = 200 * time.Millisecond
+func (t *tube) produce(ctx context.Context, c *client.Conn) error {
+	const step, burstEvery = 200 * time.Millisecond, 90 * time.Second
 	ticks := time.NewTicker(step)
 	defer ticks.Stop()
 	begin, phase := time.Now(), float64(len(t.name))
@@ -174,22 +169,15 @@ func (t *tube) produce(ctx context.Context, addr string) error {
 		}
 		for ; due >= 1; due-- {
 			n++
-			if _, err := c.Put(ctx, client.NewJob{Tube: t.name, Body: []byte(t.body(n)), TTR: time.Minute}); err != nil && !errors.Is(err, client.ErrOutOfMemory) { // the shop goes on
+			if err := t.put(ctx, c, n, 0); err != nil && !errors.Is(err, client.ErrOutOfMemory) { // the shop goes on
 				return err
 			}
 		}
 	}
 }
 
-const burstEvery = 90 * time.Second
-
 // labour is a worker.
-func (t *tube) labour(ctx context.Context, addr string) error {
-	c, err := client.Dial(ctx, addr, nil)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func (t *tube) labour(ctx context.Context, c *client.Conn) error {
 	if err := c.WatchOnly(ctx, t.name); err != nil {
 		return err
 	}

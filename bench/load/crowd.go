@@ -31,16 +31,14 @@ func (c *crowd) gather(ctx context.Context, o *Options) error {
 		}
 		return c.use(ctx, i, o)
 	})
-	c.grow(o, o.Occupied+o.Idle)
+	c.grow(o.PID, o.Occupied+o.Idle)
 	return err
 }
 
 // grow counts n new members, and notes how much memory the server takes now.
-func (c *crowd) grow(o *Options, n int) {
-	if n > 0 {
-		c.members += n
-		c.with = UsageOf(o.PID).RSS
-	}
+func (c *crowd) grow(pid, n int) {
+	c.members += n
+	c.with = UsageOf(pid).RSS
 }
 
 // each is what one member added to the server's memory, in the mean: negative if the server gave memory

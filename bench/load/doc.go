@@ -1,12 +1,6 @@
 // Package load is a closed-loop load generator for servers that speak the
-// beanstalk protocol.
-//
-// It puts one load on one server, which must be running:
-//
-//	r, err := load.Run(ctx, load.Options{Addr: "127.0.0.1:11300"})
-//
-// Responder is a server that only answers. The throughput that the generator measures
-// with it is the generator's ceiling: no server can show more. Package bench compares
+// beanstalk protocol. Responder is a server that only answers: the throughput that the
+// generator measures with it is the generator's ceiling. Package bench compares
 // servers with each other.
 //
 // # What is measured
@@ -38,16 +32,8 @@
 // One thread drives all connections with one epoll loop: one read and one write
 // per batch of replies, one epoll_wait for as many connections as are ready, no
 // allocation and no goroutine switch. The responder is driven by the same loop.
-// The loop drives peers, which know commands and replies but no sockets. Run also
-// reports the processor time of the generator itself: when that is near one core,
-// the generator is the limit, and not the server.
+// Run also reports the processor time of the generator itself: when that is near one core,
+// the generator is the limit, and not the server. It runs on Linux only.
 //
-// # What it does not do
-//
-// It runs on Linux only. It has no open-loop (fixed rate) load, no coordination of
-// several generator machines. It leaves jobs in the queue only in the mix
-// Put, when a Backlog or Occupied tubes were asked for, or when a run fails.
-//
-// Start reading at session.go (a connection), then peer.go, loop_linux.go and
-// run.go.
+// Start reading at session.go (a connection), then peer.go, loop.go and run.go.
 package load

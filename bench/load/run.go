@@ -24,8 +24,7 @@ const (
 	// the end of a run.
 	stopGrace = 10 * time.Second
 
-	backlogInFlight = 64
-	dialTimeout     = 10 * time.Second
+	dialTimeout = 10 * time.Second
 )
 
 // A run is one execution of a load.
@@ -49,21 +48,28 @@ func (r *run) inPhase() phase { return phase(r.phase.Load()) }
 // Run puts the load that o describes on the server and returns what it
 // measured. It ends early with an error when a connection fails, when a reply
 // is not the expected one, or when ctx is done.
-func Run(ctx context.Context, o Options) (Result, error) {
-	o, err := o.withDefaults()
-	if err != nil {
-		return Result{}, err
-	}
-	if err := checkFiles(o.files()); err != nil {
-		return Result{}, err
+func Run(ctx context.Context, o Options) (res Result, err error) {
+	if o, err = o.withDefaults(); err != nil {
+		return res, err
 	}
 	r := newRun(o)
 	defer r.hangUp()
-	res, err := r.execute(ctx)
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx) // that is why
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx) // that is why
+		}
+	}()
+	if err := r.crowd.gather(ctx, &r.opt); err != nil {
+		return res, err
 	}
-	return res, err
+	if err := r.fillBacklog(ctx); err != nil {
+		return res, fmt.Errorf("load: backlog: %w", err)
+	}
+	sp, err := r.load(ctx)
+	if err != nil {
+		return res, err
+	}
+	return r.result(sp), r.crowd.verify(ctx, &r.opt)
 }
 
 // newRun takes options that are complete. The run is to be hung up.
@@ -81,27 +87,13 @@ func (r *run) hangUp() {
 	}
 }
 
-func (r *run) execute(ctx context.Context) (Result, error) {
-	if err := r.crowd.gather(ctx, &r.opt); err != nil {
-		return Result{}, err
-	}
-	if r.opt.Backlog > 0 {
-		if err := r.fillBacklog(ctx); err != nil {
-			return Result{}, fmt.Errorf("load: backlog: %w", err)
-		}
-	}
-	sp, err := r.load(ctx)
-	if err != nil {
-		return Result{}, err
-	}
-	return r.result(sp), r.crowd.verify(ctx, &r.opt)
-}
-
 // fillBacklog puts the jobs of Options.Backlog.
 func (r *run) fillBacklog(ctx context.Context) error {
 	o := r.opt
-	o.Mix, o.Ops, o.Duration, o.Warmup = Put, o.Backlog, 0, 0
-	o.InFlight = backlogInFlight
+	if o.Backlog == 0 {
+		return nil
+	}
+	o.Mix, o.Ops, o.Duration, o.InFlight = Put, o.Backlog, 0, 64
 	fill := newRun(o)
 	defer fill.hangUp()
 	_, err := fill.load(ctx)
@@ -117,7 +109,7 @@ func (r *run) load(ctx context.Context) (span, error) {
 		if err := awaitWorkers(ctx, &r.opt); err != nil {
 			return span{}, err
 		}
-		r.crowd.grow(&r.opt, len(r.sessions))
+		r.crowd.grow(r.opt.PID, len(r.sessions))
 	}
 	return r.conduct(ctx, r.drive)
 }
@@ -193,15 +185,16 @@ func (r *run) conduct(ctx context.Context, drive func(context.Context) error) (s
 		sp.from = r.mark()
 		r.phase.Store(int32(measuring))
 	}
-	if r.opt.Warmup == 0 { // every reply counts, from the first
+	warmup := r.opt.warmup()
+	if warmup == 0 { // every reply counts, from the first
 		measure()
 	}
 	go func() {
 		defer close(ended)
 		err = drive(ctx)
 	}()
-	if r.opt.Warmup > 0 {
-		endsWithin(r.opt.Warmup, ended)
+	if warmup > 0 {
+		endsWithin(warmup, ended)
 		measure()
 	}
 	sp.whole = endsWithin(r.opt.Duration, ended)
@@ -222,9 +215,7 @@ func (r *run) conduct(ctx context.Context, drive func(context.Context) error) (s
 func endsWithin(d time.Duration, ended <-chan struct{}) bool {
 	var alarm <-chan time.Time
 	if d > 0 {
-		t := time.NewTimer(d)
-		defer t.Stop()
-		alarm = t.C
+		alarm = time.After(d)
 	}
 	select {
 	case <-alarm:

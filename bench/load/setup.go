@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,7 +17,6 @@ var ErrTooSlow = errors.New("the server is too slow for this crowd")
 const (
 	defaultSetupLimit = 30 * time.Second
 	dialers           = 32 // connections being opened at a time
-	ownFiles          = 64 // that this process has open besides its connections
 )
 
 // prepare does a step of the preparation. The error of one that takes longer than the
@@ -52,20 +49,4 @@ func (o *Options) prepareAll(ctx context.Context, n int, done string, one func(c
 		}
 		return g.Wait()
 	}, func() string { return fmt.Sprintf("%d of %d %s", count.Load(), n, done) })
-}
-
-// files is the number of files that a run has open at a time.
-func (o *Options) files() int { return o.Connections + o.Workers + o.Idle + ownFiles }
-
-// checkFiles returns an error if this process may not have n files open. (It may
-// have all that the system allows it: Go raises its limit when it starts.)
-func checkFiles(n int) error {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return os.NewSyscallError("getrlimit", err)
-	}
-	if uint64(n) > uint64(limit.Cur) {
-		return fmt.Errorf("load: %d open files are needed and %d are allowed (see: ulimit -Hn)", n, limit.Cur)
-	}
-	return nil
 }

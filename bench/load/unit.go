@@ -12,13 +12,8 @@ const (
 	Bytes       Unit = "bytes"
 	Nanoseconds Unit = "ns"
 	PerSecond   Unit = "1/s"
-	Times       Unit = "times" // a quotient
-	Number      Unit = "number"
+	Times       Unit = "times" // a quotient: the ratio of two says nothing
 )
-
-// Comparable reports whether the ratio of two values says anything: a quotient
-// is a ratio already, and of a number it is not known whether more is better.
-func (u Unit) Comparable() bool { return u != Times && u != Number }
 
 // Format prints a value for people.
 func (u Unit) Format(v float64) string {
@@ -39,12 +34,10 @@ func (u Unit) Format(v float64) string {
 			return ThreeDigits(v/1e6) + " ms"
 		}
 		return ThreeDigits(v/1e3) + " us"
-	case PerSecond:
-		return Count(v) + "/s"
 	case Times:
 		return Factor(v) + " times"
 	}
-	return Count(v)
+	return Count(v) + "/s"
 }
 
 // ThreeDigits prints a value that is not negative with three digits, and two places after the point at most.

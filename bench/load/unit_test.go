@@ -17,7 +17,7 @@ func TestFormat(t *testing.T) {
 		{Nanoseconds, 12_345_678, "12.3 ms"},
 		{Nanoseconds, 1.5e9, "1.50 s"},
 		{PerSecond, 999, "999/s"},
-		{Number, 1_000_000, "1,000,000"},
+		{PerSecond, 1_000_000, "1,000,000/s"},
 		{Times, 0.0123, "0.012 times"},
 		{Times, 24.44, "24.4 times"},
 	} {

@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/beanpole-mq/beanpole/bench"
 	"github.com/beanpole-mq/beanpole/bench/load"
@@ -38,7 +39,7 @@ func run(from, to string) error {
 			read = cluster
 		}
 		c, err := read(from)
-		if err == nil && len(c.groups) > 0 {
+		if err == nil && len(c.Groups) > 0 {
 			err = c.draw(filepath.Join(to, p.name+".svg"))
 		}
 		if err != nil {
@@ -64,7 +65,7 @@ const (
 )
 
 // servers are what compare has measured: A, B and the responder.
-var servers = []kind{{"them", "beanstalkd"}, {"us", "beanpole"}, {"ceiling", "a server that only answers"}}
+var servers = []kind{{Class: "them", Name: "beanstalkd"}, {Class: "us", Name: "beanpole"}, {Class: "ceiling", Name: "a server that only answers"}}
 
 var plots = []plot{
 	{"throughput", "Commands per second, one at a time on each connection", moreIsBetter, servers, []figure{
@@ -104,9 +105,9 @@ var plots = []plot{
 
 // chart reads the figures of a chart. Those that were not measured are left out.
 func (p plot) chart(dir string) (*chart, error) {
-	c := &chart{Title: p.title, better: p.better, kinds: p.kinds}
+	c := &chart{Title: p.title, Better: p.better, Kinds: slices.Clone(p.kinds)}
 	for _, f := range p.figures {
-		reports, err := read[bench.Report](dir, f.file, &c.machine)
+		reports, err := read[bench.Report](dir, f.file, &c.Machine)
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +115,7 @@ func (p plot) chart(dir string) (*chart, error) {
 			for _, found := range r.Figures {
 				if r.Name == f.experiment && found.Name == f.name {
 					c.unit = found.Unit
-					c.groups = append(c.groups, group{f.label, barsOf(&found, len(p.kinds))})
+					c.Groups = append(c.Groups, newGroup(f.label, &found, len(p.kinds)))
 				}
 			}
 		}
@@ -122,29 +123,29 @@ func (p plot) chart(dir string) (*chart, error) {
 	return c, nil
 }
 
-func barsOf(f *bench.Figure, n int) []bar {
-	bars := make([]bar, n)
-	for i := range bars {
+func newGroup(label string, f *bench.Figure, kinds int) group {
+	g := group{Label: label, Bars: make([]bar, kinds)}
+	for i := range g.Bars {
 		if s := f.Servers[i].Spread; s != nil {
-			bars[i].Spread = *s
+			g.Bars[i].of = *s
 		}
 	}
 	if f.ToA.Spread != nil {
-		bars[1].ratio = f.ToA.Median
+		g.Bars[1].ratio = f.ToA.Median
 	}
-	return bars
+	return g
 }
 
 // cluster reads what the program of that name has saved.
 func cluster(dir string) (*chart, error) {
 	c := &chart{
-		Title: "Puts per second, acknowledged when they are on the disks of a majority", better: "longer is better, × to JetStream", unit: load.PerSecond,
-		kinds: []kind{
-			{"them", "JetStream, 3 replicas, sync always"}, {"us", "cluster of three, at the leader"},
-			{"more", "cluster of three, at a follower"}, {"ceiling", "single server, sync before each reply"},
+		Title: "Puts per second, acknowledged when they are on the disks of a majority", Better: "longer is better, × to JetStream", unit: load.PerSecond,
+		Kinds: []kind{
+			{Class: "them", Name: "JetStream, 3 replicas, sync always"}, {Class: "us", Name: "cluster of three, at the leader"},
+			{Class: "more", Name: "cluster of three, at a follower"}, {Class: "ceiling", Name: "single server, sync before each reply"},
 		},
 	}
-	rows, err := read[bench.Puts](dir, "cluster", &c.machine)
+	rows, err := read[bench.Puts](dir, "cluster", &c.Machine)
 	if err != nil {
 		return nil, err
 	}
@@ -152,19 +153,19 @@ func cluster(dir string) (*chart, error) {
 	for _, r := range rows {
 		g, ok := groups[r.Clients]
 		if !ok {
-			g = len(c.groups)
+			g = len(c.Groups)
 			groups[r.Clients] = g
-			c.groups = append(c.groups, group{load.Plural(r.Clients, "client"), make([]bar, len(c.kinds))})
+			c.Groups = append(c.Groups, group{Label: load.Plural(r.Clients, "client"), Bars: make([]bar, len(c.Kinds))})
 		}
-		for i, k := range c.kinds {
-			if k.name == r.Contender {
-				c.groups[g].bars[i].Spread = r.Rate
+		for i, k := range c.Kinds {
+			if k.Name == r.Contender {
+				c.Groups[g].Bars[i].of = r.Rate
 			}
 		}
 	}
-	for _, g := range c.groups {
-		if theirs := g.bars[0].Median; theirs > 0 {
-			g.bars[1].ratio, g.bars[2].ratio = g.bars[1].Median/theirs, g.bars[2].Median/theirs
+	for _, g := range c.Groups {
+		if theirs := g.Bars[0].of.Median; theirs > 0 {
+			g.Bars[1].ratio, g.Bars[2].ratio = g.Bars[1].of.Median/theirs, g.Bars[2].of.Median/theirs
 		}
 	}
 	return c, nil

@@ -76,9 +76,9 @@ func TestBars(t *testing.T) {
 	at := func(median, least, most float64) bench.Spread {
 		return bench.Spread{Median: median, Min: least, Max: most}
 	}
-	c := chart{Title: "a < b", better: "longer is better", unit: load.PerSecond, kinds: servers, groups: []group{
-		{"first", []bar{{at(100_000, 90_000, 110_000), 0}, {at(200_000, 200_000, 200_000), 2}, {at(400_000, 400_000, 400_000), 0}}},
-		{"second", []bar{{}, {at(12, 12, 12), 0}, {at(1_230_000, 1_230_000, 1_230_000), 0}}},
+	c := chart{Title: "a < b", Better: "longer is better", unit: load.PerSecond, Kinds: servers, Groups: []group{
+		{Label: "first", Bars: []bar{{of: at(100_000, 90_000, 110_000)}, {of: at(200_000, 200_000, 200_000), ratio: 2}, {of: at(400_000, 400_000, 400_000)}}},
+		{Label: "second", Bars: []bar{{}, {of: at(12, 12, 12)}, {of: at(1_230_000, 1_230_000, 1_230_000)}}},
 	}}
 	file := filepath.Join(t.TempDir(), "bars.svg")
 	if err := c.draw(file); err != nil {
@@ -88,9 +88,8 @@ func TestBars(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	longest := float64(chartWidth - labels - values)
-	for i, want := range []float64{longest * 10 / 123, longest * 20 / 123, longest * 40 / 123, 1, longest} {
-		if got := c.Rects[len(servers)+i].Width; math.Abs(got-want) > 0.1 {
+	for i, want := range []float64{longest * 10. / 123, longest * 20. / 123, longest * 40. / 123, 0, 1, longest} {
+		if got := c.Groups[i/3].Bars[i%3].Width; math.Abs(got-want) > 0.1 {
 			t.Errorf("bar %d is %v long, not %v", i, got, want)
 		}
 	}
