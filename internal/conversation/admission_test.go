@@ -35,31 +35,31 @@ func newPolicy(t testing.TB, rules []access.RuleConfig, names ...string) *access
 	return p
 }
 
-// A porter admits clients by a policy, and notes what is refused.
-type porter struct {
+// An admission admits clients by a policy, and notes what is refused.
+type admission struct {
 	access.Terms
 	control *access.Control
 	refused []string
 }
 
-func newPorter(p *access.Policy) *porter {
+func newAdmission(p *access.Policy) *admission {
 	control, err := access.NewControl(p, nil)
 	if err != nil {
 		panic(err)
 	}
-	return &porter{control: control}
+	return &admission{control: control}
 }
 
-// admitted returns a guest that a porter has let in.
-func (d *desk) admitted(p *porter) *guest { return d.admittedAs(p, nil) }
+// admitted returns a client that an admission has let in.
+func (d *driver) admitted(p *admission) *client { return d.admittedAs(p, nil) }
 
-// admittedAs is admitted for a guest that is known already.
-func (d *desk) admittedAs(p *porter, id *access.Identity) *guest {
+// admittedAs is admitted for a client that is known already.
+func (d *driver) admittedAs(p *admission, id *access.Identity) *client {
 	d.shared.Access = p.control
 	d.shared.Refused = func(c *Conversation, what string, tubes []string) {
 		p.refused = append(p.refused, fmt.Sprintf("%q: %s %s", c.Identity(), what, strings.Join(tubes, " ")))
 	}
-	g := &guest{desk: d}
+	g := &client{driver: d}
 	g.Conversation = New(&d.shared, g, "")
 	g.Admit(&p.Terms, id)
 	g.Open(d.batch, d.now)
@@ -68,7 +68,7 @@ func (d *desk) admittedAs(p *porter, id *access.Identity) *guest {
 }
 
 func TestAuth(t *testing.T) {
-	p := newPorter(newPolicy(t, nil, "a"))
+	p := newAdmission(newPolicy(t, nil, "a"))
 	p.Required = true
 	for _, c := range []struct{ what, send, want string }{
 		{"auth", "auth TOKEN\nput 0 0 9 5\nhello\n", "AUTHENTICATED\nINSERTED 1\n"},
@@ -87,7 +87,7 @@ func TestAuth(t *testing.T) {
 		{"HTTP", "POST / HTTP/1.1\n", ""},
 		{"a put of the token", "put 0 0 9 24\nTOKEN\n", "UNAUTHORIZED\n"}, // TokenInPut is off
 	} {
-		d := newDesk(t)
+		d := newDriver(t)
 		g := d.admitted(p)
 		g.send(strings.ReplaceAll(c.send, "TOKEN", tokenOf("a")))
 		if got := strings.ReplaceAll(g.got.String(), "\r", ""); got != c.want {
@@ -111,12 +111,12 @@ func TestAuth(t *testing.T) {
 }
 
 func TestTokenInPut(t *testing.T) {
-	p := newPorter(newPolicy(t, nil, "a", "b"))
+	p := newAdmission(newPolicy(t, nil, "a", "b"))
 	p.Required, p.TokenInPut = true, true
 	put := func(body string) string { return fmt.Sprintf("put 0 0 9 %d\n%s\n", len(body), body) }
 	token := put(tokenOf("a"))
 
-	d := newDesk(t)
+	d := newDriver(t)
 	g := d.admitted(p)
 	g.send(token + put("hello"))
 	g.want("INSERTED 0\nINSERTED 1\n")
@@ -135,14 +135,14 @@ func TestTokenInPut(t *testing.T) {
 // A token that comes in a put is never a job, whatever is known of the client by then, and
 // whether it must prove anything or not.
 func TestTokenIsNoJob(t *testing.T) {
-	p := newPorter(newPolicy(t, nil, "a", "b"))
+	p := newAdmission(newPolicy(t, nil, "a", "b"))
 	p.TokenInPut = true
 	b, _ := p.control.Identify(access.Evidence{Token: []byte(tokenOf("b"))})
 	put := func(body string) string { return fmt.Sprintf("put 0 0 9 %d\n%s\n", len(body), body) }
 	for _, required := range []bool{false, true} {
 		for _, known := range []*access.Identity{nil, b} {
 			p.Required = required
-			d := newDesk(t)
+			d := newDriver(t)
 			g := d.admittedAs(p, known)
 			token := put(tokenOf("a"))
 			if known != nil || !required {
@@ -169,8 +169,8 @@ func TestTokenIsNoJob(t *testing.T) {
 // A large put that is refused is not kept until it is complete.
 func TestRefusedPutIsNotKept(t *testing.T) {
 	rules := []access.RuleConfig{{Identities: []string{"a"}, Tubes: []string{"mine"}, Rights: rights.Put}}
-	p := newPorter(newPolicy(t, rules, "a"))
-	d := newDesk(t)
+	p := newAdmission(newPolicy(t, rules, "a"))
+	d := newDriver(t)
 	const size = 250_000
 	body := strings.Repeat("x", size)
 	put := fmt.Sprintf("put 0 0 9 %d\n%s\n", size, body)
@@ -224,8 +224,8 @@ func TestPutThatLimitsRefuseIsNotKept(t *testing.T) {
 		{"none", engine.Limits{}, false, "INSERTED 2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			d := newDesk(t)
-			g := d.guest()
+			d := newDriver(t)
+			g := d.connect()
 			g.send("put 0 0 9 1000\n" + strings.Repeat("x", 1000) + "\n")
 			d.eng.SetLimits(test.limits)
 			if test.drains {
@@ -256,11 +256,11 @@ func TestPutThatLimitsRefuseIsNotKept(t *testing.T) {
 // Clients that wait for a token of their address are not in the way of those who say who they
 // are: in one piece or in several, by auth or by put, whether they must or not.
 func TestProofNeedsNoToken(t *testing.T) {
-	p := newPorter(newPolicy(t, nil, "a"))
+	p := newAdmission(newPolicy(t, nil, "a"))
 	p.TokenInPut = true
 	auth := "auth " + tokenOf("a") + "\n"
 	for _, p.Required = range []bool{false, true} {
-		d := newDesk(t)
+		d := newDriver(t)
 		limiter := &meter{every: int64(time.Second), burst: 1}
 		for range 100 {
 			g := d.admitted(p)
@@ -289,7 +289,7 @@ func TestProofNeedsNoToken(t *testing.T) {
 
 // Where clients are not asked who they are, auth is what it is to beanstalkd.
 func TestNoTerms(t *testing.T) {
-	g := newDesk(t).guest()
+	g := newDriver(t).connect()
 	g.send("auth x\nuse a\n")
 	g.want("UNKNOWN_COMMAND\nUSING a\n")
 	g.end()
@@ -297,9 +297,9 @@ func TestNoTerms(t *testing.T) {
 
 // A client that does not prove who it is has ten seconds, whatever it sends.
 func TestAuthTimeout(t *testing.T) {
-	p := newPorter(newPolicy(t, nil, "a"))
+	p := newAdmission(newPolicy(t, nil, "a"))
 	p.Required = true
-	d := newDesk(t)
+	d := newDriver(t)
 	g, friend := d.admitted(p), d.admitted(p)
 	friend.send("auth " + tokenOf("a") + "\n")
 	d.now += int64(9 * time.Second)
@@ -370,9 +370,9 @@ func TestRights(t *testing.T) {
 		if set != rights.None {
 			rules = append(rules, access.RuleConfig{Identities: []string{"a"}, Tubes: []string{"def*"}, Rights: set})
 		}
-		p := newPorter(newPolicy(t, rules, "a", "admin"))
+		p := newAdmission(newPolicy(t, rules, "a", "admin"))
 		for _, v := range verbs {
-			d := newDesk(t)
+			d := newDriver(t)
 			g := d.admitted(p)
 			// The admin sets up, and is then made the other.
 			g.send("auth " + tokenOf("admin") + "\nput 0 0 9 1\nx\nput 5 0 9 1\ny\nreserve-job 2\n")
@@ -406,8 +406,8 @@ func TestRights(t *testing.T) {
 // A client deletes those jobs of a batch that it may delete, and hears nothing of the others.
 func TestRightsOfABatch(t *testing.T) {
 	rules := []access.RuleConfig{{Identities: []string{"a"}, Tubes: []string{"mine"}, Rights: rights.Put | rights.Manage}, {Identities: []string{"a"}, Tubes: []string{"theirs"}, Rights: rights.Put}}
-	p := newPorter(newPolicy(t, rules, "a"))
-	d := newDesk(t)
+	p := newAdmission(newPolicy(t, rules, "a"))
+	d := newDriver(t)
 	g := d.admitted(p)
 	g.send("auth " + tokenOf("a") + "\nuse theirs\nput 0 0 9 0\n\nuse mine\nput 0 0 9 0\n\nput 0 0 9 0\n\ndelete-batch 3 1 2 9\ndelete 1\n")
 	g.want("AUTHENTICATED\nUSING theirs\nINSERTED 1\nUSING mine\nINSERTED 2\nINSERTED 3\nDELETED_BATCH 2 2\nUNAUTHORIZED\n")
@@ -421,15 +421,15 @@ func TestWatchedTubes(t *testing.T) {
 		{Identities: []string{"a"}, Tubes: []string{"mine"}, Rights: rights.Reserve},
 		{Identities: []string{"*"}, Tubes: []string{"public"}, Rights: rights.Reserve},
 	}
-	p := newPorter(newPolicy(t, rules, "a"))
-	d := newDesk(t)
+	p := newAdmission(newPolicy(t, rules, "a"))
+	d := newDriver(t)
 	g := d.admitted(p)
 	g.send("watch mine\nwatch public\nauth " + tokenOf("a") + "\nwatch mine\nreserve-with-timeout 0\nignore default\nreserve-with-timeout 0\n")
 	g.want("UNAUTHORIZED\nWATCHING 2\nAUTHENTICATED\nWATCHING 3\nUNAUTHORIZED\nWATCHING 2\nTIMED_OUT\n")
 	g.end()
 
 	// Somebody whose network has let it watch, and whose token does not.
-	admin := newPorter(newPolicy(t, nil, "admin"))
+	admin := newAdmission(newPolicy(t, nil, "admin"))
 	id, _ := admin.control.Identify(access.Evidence{Token: []byte(tokenOf("admin"))})
 	g = d.admittedAs(p, id)
 	g.send("watch other\nauth " + tokenOf("a") + "\nreserve\n")
@@ -444,8 +444,8 @@ func TestRefusalsAndChanges(t *testing.T) {
 		{Identities: []string{"a"}, Tubes: []string{"mine*"}, Rights: rights.All},
 		{Identities: []string{"*"}, Tubes: []string{"default"}, Rights: rights.Put | rights.Reserve},
 	}
-	p := newPorter(newPolicy(t, rules, "a"))
-	d := newDesk(t)
+	p := newAdmission(newPolicy(t, rules, "a"))
+	d := newDriver(t)
 	var changes []string
 	d.shared.Changed = func(c *Conversation, command wire.Op, what ...any) {
 		changes = append(changes, strings.TrimSpace(fmt.Sprintf("%q: %v %v", c.Identity(), command, what)))
@@ -482,9 +482,9 @@ func FuzzAuth(f *testing.F) {
 		if len(talk) > 4<<10 || piece <= 0 || strings.Contains(talk, tokenOf("a")) {
 			t.Skip()
 		}
-		p := newPorter(newPolicy(t, nil, "a"))
+		p := newAdmission(newPolicy(t, nil, "a"))
 		p.Required, p.TokenInPut = true, inPut
-		d := newDesk(t)
+		d := newDriver(t)
 		before := d.eng.Stats()
 		g := d.admitted(p)
 		for rest := talk; len(rest) > 0 && g.State() == Reading; {

@@ -11,14 +11,14 @@ import (
 )
 
 // reserved returns the sizes of the bodies in the batch that is the only reply that came.
-func (g *guest) reserved() (sizes []int) {
-	g.desk.tb.Helper()
+func (g *client) reserved() (sizes []int) {
+	g.driver.tb.Helper()
 	got, left := g.got.Bytes(), uint64(1)
 	var r wire.Reply
 	for ; left > 0; left-- {
 		n, err := wire.ParseReply(got, &r)
 		if n == 0 {
-			g.desk.tb.Fatalf("%.60q: %v", got, err)
+			g.driver.tb.Fatalf("%.60q: %v", got, err)
 		}
 		got = got[n:]
 		if r.Kind == wire.ReservedBatch {
@@ -28,7 +28,7 @@ func (g *guest) reserved() (sizes []int) {
 		}
 	}
 	if len(got) > 0 {
-		g.desk.tb.Fatalf("%.60q follows", got)
+		g.driver.tb.Fatalf("%.60q follows", got)
 	}
 	g.got.Reset()
 	return sizes
@@ -37,13 +37,13 @@ func (g *guest) reserved() (sizes []int) {
 // A batch has bodies of a MiB at most, or one, and comes whole however little its client takes at a time.
 func TestBatchIsBounded(t *testing.T) {
 	for _, taking := range []int{0, 100_000} {
-		d := newDesk(t)
+		d := newDriver(t)
 		d.taking = taking
 		s := d.eng.Open(nil)
 		for i, size := range []int{400_000, 100, 200_000, largeBody, 300_000, 2 << 20, 1, 2} {
 			d.eng.Put(d.now, s, engine.Spec{Pri: uint32(i), TTR: 3600}, bytes.Repeat([]byte{'a' + byte(i)}, size))
 		}
-		g := d.guest()
+		g := d.connect()
 		for _, want := range []string{"[400000 100 200000 131073 300000]", "[2097152]", "[1 2]", "[]"} {
 			g.send("reserve-batch 1000\n")
 			if got := fmt.Sprint(g.reserved()); got != want {
@@ -58,12 +58,12 @@ func TestBatchIsBounded(t *testing.T) {
 // them waits for more than a turn.
 func TestBatchOfManyJobs(t *testing.T) {
 	for _, failing := range []error{nil, errDisk} {
-		d := newDesk(t)
+		d := newDriver(t)
 		s := d.eng.Open(nil)
 		for range wire.MaxBatch {
 			d.eng.Put(d.now, s, engine.Spec{TTR: 3600}, []byte("x"))
 		}
-		g := d.guest()
+		g := d.connect()
 		for n := 0; n < wire.MaxBatch; {
 			g.send("reserve-batch 1000\n")
 			got := len(g.reserved())
@@ -96,8 +96,8 @@ func TestBatchOfManyJobs(t *testing.T) {
 
 // A batch that waits is answered with the job that ends the wait, in the form that was asked for.
 func TestBatchWaits(t *testing.T) {
-	d := newDesk(t)
-	g, other := d.guest(), d.guest()
+	d := newDriver(t)
+	g, other := d.connect(), d.connect()
 	g.send("want tube reserves\nreserve-batch 5 9\npeek 1\n")
 	g.want("OK\n")
 	g.wantState(Waiting)
@@ -118,8 +118,8 @@ func TestBatchWaits(t *testing.T) {
 
 // A client of very many tubes, which one turn does not look at, is answered without a job as one that asks for what is there.
 func TestEmptyBatchOfManyTubes(t *testing.T) {
-	d := newDesk(t)
-	g := d.guest()
+	d := newDriver(t)
+	g := d.connect()
 	for i := range 3000 {
 		g.send(fmt.Sprintf("watch t%d\n", i))
 	}

@@ -34,7 +34,7 @@ func TestCheckReports(t *testing.T) {
 		{"V10", Closed, func(c *Conversation) { c.holding.bytes = 1 }},
 	} {
 		seen[test.invariant] = true
-		g := newDesk(t).guest()
+		g := newDriver(t).connect()
 		g.state = test.state
 		test.do(&g.Conversation)
 		if err := g.Check(); err == nil || !strings.Contains(err.Error(), test.invariant+":") {

@@ -16,8 +16,8 @@ import (
 )
 
 func TestCommands(t *testing.T) {
-	d := newDesk(t)
-	g := d.guest()
+	d := newDriver(t)
+	g := d.connect()
 	g.wantState(Reading)
 	g.send("put 1 0 9 5\nhello\nreserve\npeek 1\n")
 	g.want("INSERTED 1\nRESERVED 1 5\nhello\nFOUND 1 5\nhello\n")
@@ -39,11 +39,11 @@ func TestCommands(t *testing.T) {
 func TestAnyPieces(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		input := drawInput(rt)
-		whole := newDesk(t).guest()
+		whole := newDriver(t).connect()
 		whole.receiveAll(input)
 
-		d := newDesk(t)
-		g := d.guest()
+		d := newDriver(t)
+		g := d.connect()
 		d.taking = rapid.SampledFrom([]int{0, 1, 7, 100_000}).Draw(rt, "taken at a time")
 		for rest := input; len(rest) > 0 && g.State() != Closed; {
 			n := min(len(rest), rapid.OneOf(rapid.IntRange(1, 30), rapid.IntRange(1, 100_000)).Draw(rt, "piece"))
@@ -57,11 +57,11 @@ func TestAnyPieces(t *testing.T) {
 			rt.Fatalf("in pieces it is %v, as a whole %v", g.State(), whole.State())
 		}
 		// The end of the input ends every conversation, once all is answered.
-		for _, g := range []*guest{g, whole} {
+		for _, g := range []*client{g, whole} {
 			if g.State() == Reading || g.State() == Waiting {
-				g.EndInput(g.desk.batch)
-				if g.desk.batch.Len() > 0 {
-					g.desk.turn()
+				g.EndInput(g.driver.batch)
+				if g.driver.batch.Len() > 0 {
+					g.driver.turn()
 				}
 				g.proceed()
 			}
@@ -71,7 +71,7 @@ func TestAnyPieces(t *testing.T) {
 }
 
 // receiveAll gives bytes to the conversation, one buffer full after the other.
-func (g *guest) receiveAll(input []byte) {
+func (g *client) receiveAll(input []byte) {
 	g.pending = append(g.pending, input...)
 	g.proceed()
 }
@@ -101,8 +101,8 @@ func drawInput(t *rapid.T) []byte {
 // A reserve waits; what follows it is executed after the answer, which comes
 // after the replies to what was before.
 func TestWait(t *testing.T) {
-	d := newDesk(t)
-	worker, producer := d.guest(), d.guest()
+	d := newDriver(t)
+	worker, producer := d.connect(), d.connect()
 	worker.send("use x\nreserve\nuse y\n")
 	worker.want("USING x\n")
 	worker.wantState(Waiting)
@@ -138,8 +138,8 @@ func TestWait(t *testing.T) {
 // In one batch, one client waits and the other puts the job: the answer is settled
 // with the batch.
 func TestWaitEndsInItsOwnTurn(t *testing.T) {
-	d := newDesk(t)
-	worker, producer := d.guest(), d.guest()
+	d := newDriver(t)
+	worker, producer := d.connect(), d.connect()
 	worker.Receive(d.batch, d.now, []byte("use x\r\nreserve\r\n"))
 	producer.Receive(d.batch, d.now, []byte("put 0 0 9 2\r\nhi\r\n"))
 	d.now = d.batch.Apply(d.eng, d.now)
@@ -156,12 +156,12 @@ func TestWaitEndsInItsOwnTurn(t *testing.T) {
 // Replies that depend on the log become errors when the turn's changes are not
 // durable, whatever else is in the batch, and no others do.
 func TestSettleFails(t *testing.T) {
-	d := newDesk(t)
-	c := d.guest()
+	d := newDriver(t)
+	c := d.connect()
 	c.send("put 0 0 9 1\na\n")
 	c.want("INSERTED 1\n")
 	d.failing = errDisk
-	newcomer := &guest{desk: d}
+	newcomer := &client{driver: d}
 	newcomer.Conversation = New(&d.shared, newcomer, "")
 	newcomer.Open(d.batch, d.now)
 	newcomer.Receive(d.batch, d.now, []byte("put 0 0 9 1\r\nb\r\nuse y\r\n"))
@@ -198,17 +198,17 @@ func TestSettleFails(t *testing.T) {
 // A server that is deposed hands out nothing: neither replies to what only looked, nor the
 // answer to a reserve that has waited.
 func TestDeposed(t *testing.T) {
-	d := newDesk(t)
+	d := newDriver(t)
 	deposed := fmt.Errorf("raft: %w", broker.ErrDeposed)
-	worker, other, producer, quitter, idle := d.guest(), d.guest(), d.guest(), d.guest(), d.guest()
+	worker, other, producer, quitter, idle := d.connect(), d.connect(), d.connect(), d.connect(), d.connect()
 	worker.send("reserve\n")
 	other.send("watch x\nreserve\n")
 	other.got.Reset()
 	d.failing = deposed
 	producer.send("put 0 0 9 2\nhi\n")
 	quitter.send("peek 1\nquit\n")
-	newcomer := d.guest()
-	for _, g := range []*guest{worker, producer, quitter, newcomer} {
+	newcomer := d.connect()
+	for _, g := range []*client{worker, producer, quitter, newcomer} {
 		g.want("")
 		g.wantState(Closed)
 		if !errors.Is(g.Reason(), broker.ErrDeposed) {
@@ -242,7 +242,7 @@ func TestDeposed(t *testing.T) {
 // durable, that is an error.
 func TestKickGoesOn(t *testing.T) {
 	for _, failing := range []error{nil, errDisk} {
-		d := newDesk(t)
+		d := newDriver(t)
 		const jobs = 2000
 		s := d.eng.Open(nil)
 		for range jobs {
@@ -250,7 +250,7 @@ func TestKickGoesOn(t *testing.T) {
 			d.eng.ReserveJob(d.now, s, id)
 			d.eng.Bury(s, id, 0)
 		}
-		g := d.guest()
+		g := d.connect()
 		g.Receive(d.batch, d.now, []byte("kick 10000\r\nuse x\r\n"))
 		d.failing = failing
 		d.now = d.batch.Apply(d.eng, d.now+1)
@@ -271,7 +271,7 @@ func TestKickGoesOn(t *testing.T) {
 
 // A long list is formatted as it is written, and stays as it was.
 func TestListGoesOn(t *testing.T) {
-	d := newDesk(t)
+	d := newDriver(t)
 	s := d.eng.Open(nil)
 	var want strings.Builder
 	want.WriteString("---\n- default\n")
@@ -280,7 +280,7 @@ func TestListGoesOn(t *testing.T) {
 		d.eng.Watch(s, []byte(name))
 		want.WriteString("- " + name + "\n")
 	}
-	g := d.guest()
+	g := d.connect()
 	g.deaf = true
 	g.send("list-tubes\nuse x\n")
 	if _, out := g.Memory(); out > 2*listPiece {
@@ -300,21 +300,21 @@ func TestListGoesOn(t *testing.T) {
 
 // A large body is not copied for each reader, and outlives its job.
 func TestLargeBodyIsShared(t *testing.T) {
-	d := newDesk(t)
+	d := newDriver(t)
 	const size = 200_000
 	body := strings.Repeat("x", size)
-	producer := d.guest()
+	producer := d.connect()
 	producer.send(fmt.Sprintf("put 0 0 9 %d\n%s\n", size, body))
-	var readers [10]*guest
+	var readers [10]*client
 	for i := range readers {
-		readers[i] = d.guest()
+		readers[i] = d.connect()
 		readers[i].deaf = true
 		readers[i].send("peek 1\npeek 1\nuse x\n")
 		if _, out := readers[i].Memory(); out > 4<<10 {
 			t.Errorf("a reader has %d bytes", out)
 		}
 	}
-	waiting := d.guest()
+	waiting := d.connect()
 	waiting.send("watch y\nignore default\nreserve\n")
 	producer.send(fmt.Sprintf("delete 1\nuse y\nput 0 0 9 %d\n%s\n", size, body))
 	waiting.want(fmt.Sprintf("WATCHING 2\nWATCHING 1\nRESERVED 2 %d\n%s\n", size, body))
@@ -328,8 +328,8 @@ func TestLargeBodyIsShared(t *testing.T) {
 // Bytes that drip do not keep a conversation alive; real progress does.
 func TestDeadline(t *testing.T) {
 	const limit = int64(time.Minute)
-	d := newDesk(t)
-	g := d.guest()
+	d := newDriver(t)
+	g := d.connect()
 	deadline := func() int64 {
 		at, _ := g.deadline()
 		return at
@@ -401,8 +401,8 @@ func TestDeadline(t *testing.T) {
 // A conversation may be ended in every state.
 func TestEnd(t *testing.T) {
 	for _, input := range []string{"", "use x", "put 0 0 9 5\nhe", "reserve\n", "use x\n", "quit\n", "kick 1\nreserve\nuse x\n", "put 0 0 9 1\nx\n"} {
-		d := newDesk(t)
-		g := d.guest()
+		d := newDriver(t)
+		g := d.connect()
 		g.deaf = true
 		g.send(input)
 		g.end()
@@ -412,7 +412,7 @@ func TestEnd(t *testing.T) {
 		}
 
 		// With its commands in the same batch, and with its turn not settled.
-		g = d.guest()
+		g = d.connect()
 		crlf := strings.ReplaceAll(input, "\n", "\r\n")
 		g.Receive(d.batch, d.now, []byte(crlf+"use y\r\nput 0 0 9 1\r\nx\r\nreserve\r\nreserve\r\n"))
 		d.now = d.batch.Apply(d.eng, d.now)
@@ -433,8 +433,8 @@ func TestEnd(t *testing.T) {
 
 // What is left of the input at its end is executed, but for half a command.
 func TestEndOfInput(t *testing.T) {
-	d := newDesk(t)
-	g := d.guest()
+	d := newDriver(t)
+	g := d.connect()
 	g.send("use a\nuse b\nuse")
 	g.EndInput(d.batch)
 	g.proceed()
@@ -443,7 +443,7 @@ func TestEndOfInput(t *testing.T) {
 	if g.Reason() != io.EOF {
 		t.Errorf("ends because of %v", g.Reason())
 	}
-	g = d.guest()
+	g = d.connect()
 	g.send("reserve\nuse a\nreserve\nuse b\nuse")
 	g.EndInput(d.batch)
 	d.turn()
@@ -454,11 +454,11 @@ func TestEndOfInput(t *testing.T) {
 // The memory for input is counted while it is in use, however that ends.
 func TestInputMemory(t *testing.T) {
 	before := InputMemory()
-	d := newDesk(t)
+	d := newDriver(t)
 	const size = 60_000
 	half := fmt.Sprintf("put 0 0 9 %d\n%s", size, strings.Repeat("x", size-1))
-	whole, ends, quits := d.guest(), d.guest(), d.guest()
-	for _, g := range []*guest{whole, ends, quits} {
+	whole, ends, quits := d.connect(), d.connect(), d.connect()
+	for _, g := range []*client{whole, ends, quits} {
 		g.send(half)
 	}
 	if n := InputMemory() - before; n < 3*size {
@@ -474,15 +474,15 @@ func TestInputMemory(t *testing.T) {
 
 // A silent client is disconnected after the idle timeout, unless it holds jobs: it is at work then, and they would be done twice.
 func TestIdle(t *testing.T) {
-	d := newDesk(t)
+	d := newDriver(t)
 	d.shared.IdleTimeout = time.Minute
-	idle, works, late := d.guest(), d.guest(), d.guest()
+	idle, works, late := d.connect(), d.connect(), d.connect()
 	idle.send("put 0 0 3600 1\nx\nput 0 0 90 1\ny\n")
 	works.send("reserve-job 1\n")
 	late.send("reserve-job 2\n")
 	for minute, want := range [][]State{{Closed, Reading, Reading}, {Closed, Reading, Closed}, {Closed, Reading, Closed}} {
 		d.now += int64(time.Minute)
-		for i, g := range []*guest{idle, works, late} {
+		for i, g := range []*client{idle, works, late} {
 			if g.State() == Reading {
 				g.resume()
 			}

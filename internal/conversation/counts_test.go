@@ -8,8 +8,8 @@ import (
 
 // Each reply that is not the one for success is counted by its word.
 func TestUnsuccessful(t *testing.T) {
-	d := newDesk(t)
-	c := d.guest()
+	d := newDriver(t)
+	c := d.connect()
 	for range 2 {
 		c.send("nonsense\nput 0 0 9 x\ndelete 9\nreserve-with-timeout 0\nignore default\nput 0 0 9 1\nabc\nkick-job 9\n")
 	}
@@ -40,8 +40,8 @@ func TestUnsuccessful(t *testing.T) {
 // A batch takes a nanosecond for each command, so that the time tells how many they
 // were.
 func TestCommandsTakeANanosecond(t *testing.T) {
-	d := newDesk(t)
-	one, other, gone := d.guest(), d.guest(), d.guest()
+	d := newDriver(t)
+	one, other, gone := d.connect(), d.connect(), d.connect()
 	one.Receive(d.batch, d.now, []byte("use a\r\nuse b\r\nuse c\r\n"))
 	other.Receive(d.batch, d.now, []byte("use a\r\nuse b\r\n"))
 	gone.End(d.batch, errDisk)

@@ -9,8 +9,8 @@ import (
 // A quit ends the session in the turn that executes it, however long the replies before it
 // take: in the same batch, another client finds what was given back.
 func TestQuitEndsInItsTurn(t *testing.T) {
-	d := newDesk(t)
-	b, a := d.guest(), d.guest()
+	d := newDriver(t)
+	b, a := d.connect(), d.connect()
 	b.send("put 0 0 9 1\nx\nreserve\n")
 	b.got.Reset()
 	b.deaf = true
@@ -28,7 +28,7 @@ func TestQuitEndsInItsTurn(t *testing.T) {
 	b.wantState(Closed)
 
 	// It may be cut off while it writes its last replies.
-	b = d.guest()
+	b = d.connect()
 	b.deaf = true
 	b.send("use x\nquit\n")
 	b.wantState(Writing)
@@ -42,9 +42,9 @@ func TestQuitEndsInItsTurn(t *testing.T) {
 // A client that may not have its replies yet is given time to read them, and what it
 // sends meanwhile is thrown away.
 func TestLinger(t *testing.T) {
-	linger := func(unacked, unread int) (*desk, *guest) {
-		d := newDesk(t)
-		g := d.guest()
+	linger := func(unacked, unread int) (*driver, *client) {
+		d := newDriver(t)
+		g := d.connect()
 		g.Receive(d.batch, d.now, []byte("quit\r\n"))
 		d.now = d.batch.Apply(d.eng, d.now)
 		d.batch.TurnOver()
@@ -99,8 +99,8 @@ func TestStop(t *testing.T) {
 		"throttled": {"use x\nuse y\nuse z\n", "USING x\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
-			g := d.guest()
+			d := newDriver(t)
+			g := d.connect()
 			if name == "throttled" {
 				g.Limit(&meter{every: int64(time.Hour), burst: 1})
 			}
@@ -112,7 +112,7 @@ func TestStop(t *testing.T) {
 			g.wantState(Closed)
 
 			// Before its commands are executed, or their replies written.
-			g = d.guest()
+			g = d.connect()
 			if name == "throttled" {
 				g.Limit(&meter{every: int64(time.Hour), burst: 1})
 			}
@@ -144,8 +144,8 @@ func TestForeign(t *testing.T) {
 		"GET / HTTP/1.1\nput 0 0 9 1\nx\n":                            ErrHTTP,
 		"PUT /x HTTP/1.1\nput 0 0 9 1\nx\n":                           ErrHTTP,
 	} {
-		d := newDesk(t)
-		g := d.guest()
+		d := newDriver(t)
+		g := d.connect()
 		g.send(input)
 		g.wantState(Closed)
 		if g.Reason() != want {
@@ -155,13 +155,13 @@ func TestForeign(t *testing.T) {
 			t.Errorf("%q: %d jobs, %d sessions", input, st.TotalJobs, st.Sessions)
 		}
 	}
-	d := newDesk(t)
-	g := d.guest()
+	d := newDriver(t)
+	g := d.connect()
 	g.pending = []byte("\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00")
 	if g.proceed(); g.Reason() != ErrProxy {
 		t.Errorf("ends because of %v, want %v", g.Reason(), ErrProxy)
 	}
-	g = d.guest()
+	g = d.connect()
 	g.send("use x\n\x16\n") // only the first byte counts
 	g.want("USING x\nUNKNOWN_COMMAND\n")
 }

@@ -37,16 +37,16 @@ func FuzzConversations(f *testing.F) {
 		if len(talk) > 4<<10 {
 			t.Skip("long ones only take their time")
 		}
-		d := newDesk(t)
-		var guests [3]*guest
+		d := newDriver(t)
+		var clients [3]*client
 		limit := &meter{every: int64(time.Second) / 150, burst: 20}
 		at := 0
 		var chunk bytes.Buffer
 		flush := func() {
-			if guests[at] == nil {
-				guests[at] = d.guest()
+			if clients[at] == nil {
+				clients[at] = d.connect()
 			}
-			if g := guests[at]; g.State() != Closed {
+			if g := clients[at]; g.State() != Closed {
 				if g.State() == Waiting && !g.AheadIsFull() {
 					g.Receive(d.batch, d.now, chunk.Bytes())
 				} else {
@@ -60,7 +60,7 @@ func FuzzConversations(f *testing.F) {
 			if b >= fuzzGuest && b != fuzzFlood {
 				flush()
 			}
-			g := guests[at]
+			g := clients[at]
 			switch b {
 			default:
 				chunk.WriteByte(b)
@@ -79,7 +79,7 @@ func FuzzConversations(f *testing.F) {
 				if g.End(d.batch, errDisk); d.batch.Len() > 0 {
 					d.turn()
 				}
-				guests[at] = nil
+				clients[at] = nil
 			case fuzzDeaf:
 				g.deaf = !g.deaf
 				g.proceed()
@@ -90,7 +90,7 @@ func FuzzConversations(f *testing.F) {
 			case fuzzSecond:
 				d.now += int64(time.Second)
 				d.turn()
-				for _, g := range guests {
+				for _, g := range clients {
 					if g != nil && g.State() == Throttled && g.Next() <= d.now {
 						g.resume()
 					}
@@ -106,7 +106,7 @@ func FuzzConversations(f *testing.F) {
 			}
 		}
 		flush()
-		for _, g := range guests {
+		for _, g := range clients {
 			if g == nil {
 				continue
 			}

@@ -14,23 +14,23 @@ import (
 // readSize is how many bytes are received at a time, at most.
 const readSize = 64 << 10
 
-// A desk drives conversations with one engine, without sockets. Every step ends
+// A driver drives conversations with one engine, without sockets. Every step ends
 // with a Check.
-type desk struct {
+type driver struct {
 	tb      testing.TB
 	eng     *engine.Engine
 	shared  Shared
 	batch   *Batch
 	now     int64
-	waits   []*guest // whose wait has ended
-	taking  int      // how many bytes a guest takes at a time; 0: all
-	failing error    // with which turns are settled
+	waits   []*client // whose wait has ended
+	taking  int       // how many bytes a client takes at a time; 0: all
+	failing error     // with which turns are settled
 
-	dismissed []*guest
+	dismissed []*client
 }
 
-func newDesk(tb testing.TB) *desk {
-	d := &desk{tb: tb, eng: engine.New(engine.Options{Logged: true}), batch: NewBatch(1 << 10)}
+func newDriver(tb testing.TB) *driver {
+	d := &driver{tb: tb, eng: engine.New(engine.Options{Logged: true}), batch: NewBatch(1 << 10)}
 	d.shared = Shared{MaxJobSize: 300_000, StallTimeout: time.Minute, Stats: func(*engine.Engine, *[wire.NumOps]uint64, Owner) *wire.ServerStats {
 		return &wire.ServerStats{}
 	}}
@@ -42,18 +42,18 @@ func newDesk(tb testing.TB) *desk {
 	return d
 }
 
-// A guest is a conversation and the replies that it has had.
-type guest struct {
+// A client is a conversation and the replies that it has had.
+type client struct {
 	Conversation
-	desk    *desk
+	driver  *driver
 	got     bytes.Buffer
 	deaf    bool   // takes no replies
 	unacked int    // bytes that the kernel is to say are not acknowledged
 	pending []byte // input that it could not take yet
 }
 
-func (d *desk) guest() *guest {
-	g := &guest{desk: d}
+func (d *driver) connect() *client {
+	g := &client{driver: d}
 	g.Conversation = New(&d.shared, g, "")
 	g.Open(d.batch, d.now)
 	d.turn()
@@ -61,19 +61,19 @@ func (d *desk) guest() *guest {
 }
 
 // WaitOver implements engine.Waiter.
-func (g *guest) WaitOver(job engine.Job, o engine.Outcome) {
+func (g *client) WaitOver(job engine.Job, o engine.Outcome) {
 	g.Answer(job, o)
-	g.desk.waits = append(g.desk.waits, g)
+	g.driver.waits = append(g.driver.waits, g)
 }
 
 // Dismiss implements Owner.
-func (g *guest) Dismiss(reason error) { g.desk.dismissed = append(g.desk.dismissed, g) }
+func (g *client) Dismiss(reason error) { g.driver.dismissed = append(g.driver.dismissed, g) }
 
 // Unacknowledged implements Owner.
-func (g *guest) Unacknowledged() int { return g.unacked }
+func (g *client) Unacknowledged() int { return g.unacked }
 
 // turn runs a turn for the batch and settles it.
-func (d *desk) turn() {
+func (d *driver) turn() {
 	d.tb.Helper()
 	d.now++
 	d.eng.Tick(d.now)
@@ -81,12 +81,12 @@ func (d *desk) turn() {
 	d.eng.TakeChanges()
 	d.batch.TurnOver()
 	for i := range d.batch.Len() {
-		d.batch.Owner(i).(*guest).check()
+		d.batch.Owner(i).(*client).check()
 	}
 	d.batch.Settle(d.failing)
-	all := make([]*guest, d.batch.Len())
+	all := make([]*client, d.batch.Len())
 	for i := range all {
-		all[i] = d.batch.Owner(i).(*guest)
+		all[i] = d.batch.Owner(i).(*client)
 		all[i].write()
 	}
 	d.batch.Reset()
@@ -100,36 +100,36 @@ func (d *desk) turn() {
 	}
 }
 
-func (g *guest) check() {
-	g.desk.tb.Helper()
+func (g *client) check() {
+	g.driver.tb.Helper()
 	if err := g.Check(); err != nil {
-		g.desk.tb.Fatal(err)
+		g.driver.tb.Fatal(err)
 	}
 }
 
 // write takes a piece of the replies.
-func (g *guest) write() {
+func (g *client) write() {
 	if g.State() != Writing {
 		return
 	}
 	out := g.Output()
 	if len(out) == 0 {
-		g.desk.tb.Fatal("writing nothing")
+		g.driver.tb.Fatal("writing nothing")
 	}
 	switch {
 	case g.deaf:
 		out = nil
-	case g.desk.taking > 0:
-		out = out[:min(len(out), g.desk.taking)]
+	case g.driver.taking > 0:
+		out = out[:min(len(out), g.driver.taking)]
 	}
 	g.got.Write(out)
-	g.Wrote(g.desk.now, len(out))
+	g.Wrote(g.driver.now, len(out))
 	g.check()
 }
 
 // proceed does what the conversation wants until that is input, or its end.
-func (g *guest) proceed() {
-	d := g.desk
+func (g *client) proceed() {
+	d := g.driver
 	for {
 		g.check()
 		switch g.State() {
@@ -160,8 +160,8 @@ func (g *guest) proceed() {
 }
 
 // resume lets a conversation that is throttled go on when it may.
-func (g *guest) resume() {
-	d := g.desk
+func (g *client) resume() {
+	d := g.driver
 	d.now = max(d.now, g.Next())
 	if g.Advance(d.batch, d.now); d.batch.Len() > 0 {
 		d.turn()
@@ -170,16 +170,16 @@ func (g *guest) resume() {
 }
 
 // send gives input to the conversation.
-func (g *guest) send(input string) {
-	g.desk.tb.Helper()
+func (g *client) send(input string) {
+	g.driver.tb.Helper()
 	g.pending = append(g.pending, strings.ReplaceAll(input, "\n", "\r\n")...)
 	g.proceed()
 }
 
 // receive takes input as a driver does: from a buffer of its own, which it uses
 // again, or in Space. What Space does not hold is left for later.
-func (g *guest) receive(input []byte) {
-	d := g.desk
+func (g *client) receive(input []byte) {
+	d := g.driver
 	if g.Unread() {
 		n := copy(g.Space(), input)
 		g.pending = input[n:]
@@ -197,25 +197,25 @@ func (g *guest) receive(input []byte) {
 }
 
 // want compares the replies since the last call.
-func (g *guest) want(replies string) {
-	g.desk.tb.Helper()
+func (g *client) want(replies string) {
+	g.driver.tb.Helper()
 	if got, want := g.got.String(), strings.ReplaceAll(replies, "\n", "\r\n"); got != want {
-		g.desk.tb.Fatalf("got %.300q, want %.300q", got, want)
+		g.driver.tb.Fatalf("got %.300q, want %.300q", got, want)
 	}
 	g.got.Reset()
 }
 
-func (g *guest) wantState(s State) {
-	g.desk.tb.Helper()
+func (g *client) wantState(s State) {
+	g.driver.tb.Helper()
 	if g.check(); g.State() != s {
-		g.desk.tb.Fatalf("it is %v, want %v", g.State(), s)
+		g.driver.tb.Fatalf("it is %v, want %v", g.State(), s)
 	}
 }
 
 // end ends the session.
-func (g *guest) end() {
-	g.End(g.desk.batch, errDisk)
-	g.desk.turn()
+func (g *client) end() {
+	g.End(g.driver.batch, errDisk)
+	g.driver.turn()
 	g.wantState(Closed)
 }
 

@@ -30,8 +30,8 @@ func (m *meter) GiveBack(n int) { m.used -= int64(n) * m.every }
 // before: the client is not told anything of the limit.
 func TestThrottled(t *testing.T) {
 	const every, burst, n = 1_000_000, 10, 300
-	d := newDesk(t)
-	c := d.guest()
+	d := newDriver(t)
+	c := d.connect()
 	c.Limit(&meter{every: every, burst: burst})
 	begun := d.now
 	c.send(strings.Repeat("use x\n", n))
@@ -56,17 +56,17 @@ func TestThrottled(t *testing.T) {
 // give a command.
 func TestSharedLimiter(t *testing.T) {
 	const every, commands = 1_000_000, 40
-	d := newDesk(t)
+	d := newDriver(t)
 	limiter := &meter{every: every, burst: 1}
-	var guests [5]*guest
-	for i := range guests {
-		guests[i] = d.guest()
-		guests[i].Limit(limiter)
-		guests[i].send(strings.Repeat("use x\n", commands))
+	var clients [5]*client
+	for i := range clients {
+		clients[i] = d.connect()
+		clients[i].Limit(limiter)
+		clients[i].send(strings.Repeat("use x\n", commands))
 	}
-	for range len(guests) * commands {
-		var next *guest
-		for _, g := range guests {
+	for range len(clients) * commands {
+		var next *client
+		for _, g := range clients {
 			if g.State() == Throttled && (next == nil || g.Next() < next.Next()) {
 				next = g
 			}
@@ -78,13 +78,13 @@ func TestSharedLimiter(t *testing.T) {
 		if next.resume(); next.got.Len() == had && had < commands*len("USING x\r\n") {
 			t.Fatal("a client was woken for nothing")
 		}
-		for _, g := range guests {
+		for _, g := range clients {
 			if n, most := g.got.Len(), next.got.Len()+3*len("USING x\r\n"); n > most {
 				t.Fatalf("one client has %d bytes of replies, another %d", n, next.got.Len())
 			}
 		}
 	}
-	for _, g := range guests {
+	for _, g := range clients {
 		g.want(strings.Repeat("USING x\n", commands))
 	}
 }
@@ -94,16 +94,16 @@ func TestSharedLimiter(t *testing.T) {
 // those who turn out to have a limiter of their own.
 func TestTokensAreGivenBack(t *testing.T) {
 	const every = 1_000_000_000
-	d := newDesk(t)
+	d := newDriver(t)
 	limiter := &meter{every: every, burst: 1}
 	for range 100 {
-		c := d.guest()
+		c := d.connect()
 		c.Limit(limiter)
 		c.send("use x\nuse y\nuse z\n")
 		c.wantState(Throttled)
 		c.end()
 	}
-	c := d.guest()
+	c := d.connect()
 	c.Limit(limiter)
 	c.send("use x\nuse y\n")
 	c.wantState(Throttled)
@@ -111,7 +111,7 @@ func TestTokensAreGivenBack(t *testing.T) {
 		t.Errorf("the next command may come in %d ns, want %d at most", wait, every)
 	}
 
-	p, auth := limitedPorter(t, access.Limits{})
+	p, auth := limitedAdmission(t, access.Limits{})
 	limiter = &meter{every: every, burst: 1}
 	for range 100 {
 		c := d.admitted(p)
@@ -130,10 +130,10 @@ func TestTokensAreGivenBack(t *testing.T) {
 // A reserve that waits, a long kick, a quit and replies that are not read go well with
 // a limit.
 func TestThrottledStates(t *testing.T) {
-	d := newDesk(t)
-	producer := d.guest()
-	limited := func() *guest {
-		c := d.guest()
+	d := newDriver(t)
+	producer := d.connect()
+	limited := func() *client {
+		c := d.connect()
 		c.Limit(&meter{every: 1_000_000_000, burst: 1})
 		return c
 	}
@@ -163,7 +163,7 @@ func TestThrottledStates(t *testing.T) {
 	c.want("USING x\nUSING y\n")
 
 	producer.send("use many\n" + strings.Repeat("put 0 1000 9 1\na\n", 2000))
-	c = d.guest()
+	c = d.connect()
 	c.send("use many\n")
 	c.want("USING many\n")
 	c.Limit(&meter{every: 1_000_000_000, burst: 1})
@@ -176,8 +176,8 @@ func TestThrottledStates(t *testing.T) {
 
 // Whoever says who it is has the limiter of its identity from then on.
 func TestLimiterOfIdentity(t *testing.T) {
-	d := newDesk(t)
-	p, auth := limitedPorter(t, access.Limits{OfIdentity: map[string]int{"mailer": 1}})
+	d := newDriver(t)
+	p, auth := limitedAdmission(t, access.Limits{OfIdentity: map[string]int{"mailer": 1}})
 	c := d.admitted(p)
 	c.send("use x\nuse x\n" + auth)
 	c.want("USING x\nUSING x\nAUTHENTICATED\n")
@@ -193,11 +193,11 @@ func TestLimiterOfIdentity(t *testing.T) {
 	c.wantState(Throttled)
 }
 
-// limitedPorter returns a porter that knows one identity, which has the limits, and the command
+// limitedAdmission returns an admission that knows one identity, which has the limits, and the command
 // by which a client says that it is that.
-func limitedPorter(t *testing.T, l access.Limits) (p *porter, auth string) {
+func limitedAdmission(t *testing.T, l access.Limits) (p *admission, auth string) {
 	t.Helper()
-	p = newPorter(newPolicy(t, nil, "mailer"))
+	p = newAdmission(newPolicy(t, nil, "mailer"))
 	p.control.SetLimits(0, l)
 	return p, "auth " + tokenOf("mailer") + "\n"
 }

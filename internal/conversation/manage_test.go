@@ -21,17 +21,17 @@ func TestStates(t *testing.T) {
 }
 
 // listed returns the jobs in the only reply that came.
-func (g *guest) listed() (jobs []wire.ListedJob, cursor string) {
-	g.desk.tb.Helper()
+func (g *client) listed() (jobs []wire.ListedJob, cursor string) {
+	g.driver.tb.Helper()
 	var r wire.Reply
 	if n, err := wire.ParseReply(g.got.Bytes(), &r); n != g.got.Len() || err != nil || r.Kind != wire.OK {
-		g.desk.tb.Fatalf("%d of %d bytes: %v, %v", n, g.got.Len(), r.Kind, err)
+		g.driver.tb.Fatalf("%d of %d bytes: %v, %v", n, g.got.Len(), r.Kind, err)
 	}
 	if err := wire.ParseListed(r.Body, func(j *wire.ListedJob) {
 		cursor = string(j.Cursor)
 		jobs = append(jobs, *j)
 	}); err != nil {
-		g.desk.tb.Fatal(err)
+		g.driver.tb.Fatal(err)
 	}
 	g.got.Reset()
 	return jobs, cursor
@@ -49,7 +49,7 @@ func TestSweepsGoOn(t *testing.T) {
 		{"move-jobs default other buried 1700", "MOVED 1700", "2000 ready, 300 buried"},
 	} {
 		for _, failing := range []error{nil, errDisk} {
-			d := newDesk(t)
+			d := newDriver(t)
 			s := d.eng.Open(nil)
 			for range jobs {
 				d.eng.Put(d.now, s, engine.Spec{TTR: 3600}, nil)
@@ -57,7 +57,7 @@ func TestSweepsGoOn(t *testing.T) {
 				d.eng.ReserveJob(d.now, s, id)
 				d.eng.Bury(s, id, 0)
 			}
-			g := d.guest()
+			g := d.connect()
 			g.Receive(d.batch, d.now, []byte(tc.command+"\r\nuse x\r\n"))
 			d.now = d.batch.Apply(d.eng, d.now+1)
 			d.batch.TurnOver()
@@ -80,12 +80,12 @@ func TestSweepsGoOn(t *testing.T) {
 
 // A list that goes on promises nothing of the log, whose failure it does not mind.
 func TestListGoesOnWithoutTheLog(t *testing.T) {
-	d := newDesk(t)
+	d := newDriver(t)
 	s := d.eng.Open(nil)
 	for range 2000 {
 		d.eng.Put(d.now, s, engine.Spec{TTR: 3600}, nil)
 	}
-	g := d.guest()
+	g := d.connect()
 	d.failing = errDisk
 	g.send("list-jobs default ready 2000\n")
 	if jobs, _ := g.listed(); len(jobs) != 2000 {
@@ -95,12 +95,12 @@ func TestListGoesOnWithoutTheLog(t *testing.T) {
 
 // A client that leaves ends its sweep where it stands.
 func TestSweepEndsWithItsClient(t *testing.T) {
-	d := newDesk(t)
+	d := newDriver(t)
 	s := d.eng.Open(nil)
 	for range 2000 {
 		d.eng.Put(d.now, s, engine.Spec{TTR: 3600}, nil)
 	}
-	g := d.guest()
+	g := d.connect()
 	g.Receive(d.batch, d.now, []byte("flush-tube default\r\n"))
 	d.now = d.batch.Apply(d.eng, d.now+1)
 	d.batch.TurnOver()
@@ -114,8 +114,8 @@ func TestSweepEndsWithItsClient(t *testing.T) {
 
 // Who may manage one tube moves nothing into another, or out of it.
 func TestMoveNeedsBothTubes(t *testing.T) {
-	p := newPorter(newPolicy(t, []access.RuleConfig{{Identities: []string{"a"}, Tubes: []string{"mine*"}, Rights: rights.All}}, "a"))
-	g := newDesk(t).admitted(p)
+	p := newAdmission(newPolicy(t, []access.RuleConfig{{Identities: []string{"a"}, Tubes: []string{"mine*"}, Rights: rights.All}}, "a"))
+	g := newDriver(t).admitted(p)
 	g.send("auth " + tokenOf("a") + "\nuse mine\nmove-jobs mine mine2 ready\nmove-jobs mine other ready\nmove-jobs other mine ready\nlist-jobs other ready\nflush-tube other\n")
 	g.want("AUTHENTICATED\nUSING mine\nMOVED 0\n" + strings.Repeat("UNAUTHORIZED\n", 4))
 	g.end()

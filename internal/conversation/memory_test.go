@@ -10,15 +10,15 @@ import (
 // When the buffers of all take too much, the conversation that holds most goes first, whatever it is that it holds and
 // however long ago it made progress.
 func TestMemoryIsBounded(t *testing.T) {
-	d := newDesk(t)
+	d := newDriver(t)
 	d.shared.Memory.Max = 800_000
-	begin := func(size int) *guest {
-		g := d.guest()
+	begin := func(size int) *client {
+		g := d.connect()
 		g.send(fmt.Sprintf("put 0 0 9 %d\n%s", 2*size, strings.Repeat("x", size)))
 		d.now++
 		return g
 	}
-	idle, waits := d.guest(), d.guest()
+	idle, waits := d.connect(), d.connect()
 	idle.send("use x\n")
 	waits.send("reserve\n" + strings.Repeat("use x\n", 1000)) // an ordinary client waits long
 	small, large, middle := begin(50_000), begin(120_000), begin(90_000)
@@ -26,13 +26,13 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Fatalf("%d are dismissed while there is room", len(d.dismissed))
 	}
 	last := begin(90_000)
-	if !slices.Equal(d.dismissed, []*guest{large}) {
+	if !slices.Equal(d.dismissed, []*client{large}) {
 		t.Fatalf("%d were dismissed, want the one that holds most", len(d.dismissed))
 	}
 	if held := d.shared.Memory.Held(); held > d.shared.Memory.Max {
 		t.Errorf("%d bytes are held, want %d at most", held, d.shared.Memory.Max)
 	}
-	for _, g := range []*guest{idle, waits, small, large, middle, last} {
+	for _, g := range []*client{idle, waits, small, large, middle, last} {
 		g.end()
 	}
 	if held := d.shared.Memory.Held(); held != 0 {
@@ -43,14 +43,14 @@ func TestMemoryIsBounded(t *testing.T) {
 // A list of names that is not read counts, though it is formatted as it is read; and so
 // does a large body.
 func TestUnreadRepliesCount(t *testing.T) {
-	d := newDesk(t)
+	d := newDriver(t)
 	s := d.eng.Open(nil)
 	for i := range 20_000 {
 		d.eng.Watch(s, fmt.Appendf(nil, "tube-%d", i))
 	}
-	producer, lists, peeks := d.guest(), d.guest(), d.guest()
+	producer, lists, peeks := d.connect(), d.connect(), d.connect()
 	producer.send(fmt.Sprintf("put 0 0 9 %d\n%s\n", 200_000, strings.Repeat("x", 200_000)))
-	for g, c := range map[*guest]struct {
+	for g, c := range map[*client]struct {
 		command string
 		bytes   int64
 	}{lists: {"list-tubes\n", 20_000 * (nameHeader + 6)}, peeks: {"peek 1\n", 200_000}} {
@@ -72,7 +72,7 @@ func TestUnreadRepliesCount(t *testing.T) {
 // All pieces of a list of names are formatted in one buffer, for the garbage of thousands would be collected among as
 // many tubes.
 func TestPiecesOfListShareABuffer(t *testing.T) {
-	d := newDesk(t)
+	d := newDriver(t)
 	s := d.eng.Open(nil)
 	for i := range 20_000 {
 		d.eng.Watch(s, fmt.Appendf(nil, "tube-%d", i))

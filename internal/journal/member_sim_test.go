@@ -189,9 +189,9 @@ func (g *group) end() {
 // work makes the leader do random things in a turn.
 func (m *member) work(n int) {
 	m.turn(func(e *engine.Engine, now int64) {
-		if m.crew == nil {
+		if m.sessions == nil {
 			for range 3 {
-				m.crew = append(m.crew, e.Open(nil))
+				m.sessions = append(m.sessions, e.Open(nil))
 			}
 		}
 		for range n {
@@ -201,8 +201,8 @@ func (m *member) work(n int) {
 }
 
 func (m *member) act(rng *rand.Rand, e *engine.Engine, now int64) {
-	n := rng.IntN(len(m.crew))
-	s, tube, id := m.crew[n], m.anyTube(rng), m.anyJob(rng, e)
+	n := rng.IntN(len(m.sessions))
+	s, tube, id := m.sessions[n], m.anyTube(rng), m.anyJob(rng, e)
 	switch k := rng.IntN(32); {
 	case k < 8 && e.Stats().Ready+e.Stats().Delayed+e.Stats().Buried < 25:
 		e.Put(now, s, engine.Spec{Pri: rng.Uint32N(9), TTR: 1 + rng.Uint32N(30), Delay: rng.Uint32N(3) * rng.Uint32N(9)}, make([]byte, rng.IntN(300)))
@@ -235,7 +235,7 @@ func (m *member) act(rng *rand.Rand, e *engine.Engine, now int64) {
 		}
 	case k < 31:
 		e.Close(now, s)
-		m.crew[n] = e.Open(nil)
+		m.sessions[n] = e.Open(nil)
 	default:
 		body := make([]byte, rng.IntN(300))
 		e.AlterJob(now, id, engine.Alteration{Body: &body})

@@ -119,19 +119,19 @@ func (g *group) elect(m *member) {
 
 // A member is the Log of its own broker.
 type member struct {
-	g      *group
-	disk   *memfs.FS
-	fsys   *faultfs.FS
-	epoch  int64  // ns since 1970, when the engine's clock was 0
-	cut    uint64 // its copy of the entries begins after this one
-	began  time.Time
-	j      *Journal
-	eng    *engine.Engine
-	b      *broker.Broker
-	crew   []*engine.Session
-	facts  [][]byte // of the turn
-	wrong  error
-	budget int // entries to apply in the next turn
+	g        *group
+	disk     *memfs.FS
+	fsys     *faultfs.FS
+	epoch    int64  // ns since 1970, when the engine's clock was 0
+	cut      uint64 // its copy of the entries begins after this one
+	began    time.Time
+	j        *Journal
+	eng      *engine.Engine
+	b        *broker.Broker
+	sessions []*engine.Session
+	facts    [][]byte // of the turn
+	wrong    error
+	budget   int // entries to apply in the next turn
 
 	// Of the leader.
 	deposed  bool              // its engine has to be made again
@@ -152,7 +152,7 @@ func (m *member) open() *engine.Engine {
 	opt.Epoch = m.epoch
 	m.j = New(opt)
 	m.eng = engine.New(engine.Options{Logged: true, Admit: m.j.Admit})
-	m.crew, m.facts, m.executed, m.deposed = nil, nil, nil, false
+	m.sessions, m.facts, m.executed, m.deposed = nil, nil, nil, false
 	_, err := m.j.Open(m.fsys, "/", m.eng)
 	if wal.NoRoom(err) {
 		m.disk.SetLimit(0)

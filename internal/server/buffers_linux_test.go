@@ -9,7 +9,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 )
 
-// boundBuffers bounds the buffers of one member of a crew.
+// boundBuffers bounds the buffers of one member of a group.
 func boundBuffers(member uint64, most int64) func(uint64, *Options) {
 	return func(m uint64, opt *Options) {
 		if m == member {
@@ -23,10 +23,10 @@ func TestBuffersOfFollowerAreBounded(t *testing.T) {
 	for name, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
 		t.Run(name, func(t *testing.T) {
 			const most, size = 1 << 20, 60_000
-			c := startLinkedCrew(t, 2, Options{}, boundBuffers(2, most)) // the leader's clients do not read either
+			c := startLinkedMembers(t, 2, Options{}, boundBuffers(2, most)) // the leader's clients do not read either
 			c.elect(1)
 			follower := c.members[1]
-			c.members[0].visit().do(fmt.Sprintf("put 0 0 9 %d\n%s\n", size, strings.Repeat("x", size)), "INSERTED 1\n")
+			c.members[0].dialMember().do(fmt.Sprintf("put 0 0 9 %d\n%s\n", size, strings.Repeat("x", size)), "INSERTED 1\n")
 			dial := dial(follower, t)
 			for range 40 {
 				unread := dial()
@@ -49,11 +49,11 @@ func TestBuffersOfFollowerAreBounded(t *testing.T) {
 // So has what the leader keeps of what they have sent, until it is executed.
 func TestBuffersOfStreamsAreBounded(t *testing.T) {
 	const most = 1 << 20
-	c := startLinkedCrew(t, 2, Options{}, boundBuffers(1, most))
+	c := startLinkedMembers(t, 2, Options{}, boundBuffers(1, most))
 	c.elect(1)
 	leader := c.members[0]
 	for range 40 {
-		waits := c.members[1].visit()
+		waits := c.members[1].dialMember()
 		waits.send("reserve\n")
 		go waits.nc.Write([]byte(strings.Repeat("use x\r\n", 10_000))) // until it is closed
 	}
@@ -65,10 +65,10 @@ func TestBuffersOfStreamsAreBounded(t *testing.T) {
 
 // Nothing is kept of what pending clients send.
 func TestBuffersOfPendingClients(t *testing.T) {
-	c := startLinkedCrew(t, 1, Options{})
+	c := startLinkedMembers(t, 1, Options{})
 	r := c.members[0]
 	for range 40 {
-		r.visit().send("put 0 0 9 60000\n" + strings.Repeat("x", 50_000))
+		r.dialMember().send("put 0 0 9 60000\n" + strings.Repeat("x", 50_000))
 	}
 	r.waitServed(0, 40)
 	if n := r.shared.Memory.Held(); n > 0 {

@@ -63,7 +63,7 @@ func TestWaitingClientIsNotGivenAJobAfterItsEnd(t *testing.T) {
 func TestCloseIsNotOvertakenAtFollower(t *testing.T) {
 	for _, loops := range []int{1, 2} {
 		t.Run(fmt.Sprintf("loops=%d", loops), func(t *testing.T) {
-			c := startLinkedCrew(t, 2, Options{Loops: loops})
+			c := startLinkedMembers(t, 2, Options{Loops: loops})
 			c.elect(1)
 			l := listenOn(t, "unix")
 			c.members[1].serve(l)

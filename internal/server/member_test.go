@@ -19,19 +19,19 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A crew is members of a cluster, with ids from 1 on, each with a queue of its own: only the leader's is
+// A group is the members of a cluster, with ids from 1 on, each with a queue of its own: only the leader's is
 // used.
-type crew struct {
+type group struct {
 	members []*rig
 	down    atomic.Bool   // nobody can be reached
 	silent  atomic.Uint64 // whoever connects to this member waits in vain
 	term    uint64
 }
 
-// startCrew starts so many members. Nobody leads.
-func startCrew(t *testing.T, n int, opt Options) *crew {
+// startMembers starts so many members. Nobody leads.
+func startMembers(t *testing.T, n int, opt Options) *group {
 	t.Helper()
-	c := &crew{}
+	c := &group{}
 	for i := range n {
 		id := uint64(i + 1)
 		o := opt
@@ -63,7 +63,7 @@ func startCrew(t *testing.T, n int, opt Options) *crew {
 }
 
 // elect makes a member the leader; 0 is nobody.
-func (c *crew) elect(leader uint64) {
+func (c *group) elect(leader uint64) {
 	c.term++
 	for i, r := range c.members {
 		if uint64(i+1) != leader { // first: the old leader's clients end before there is another
@@ -78,7 +78,7 @@ func (c *crew) elect(leader uint64) {
 // The same leader in another term has another engine, perhaps.
 func TestSameLeaderAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c := startCrew(t, 2, Options{})
+		c := startMembers(t, 2, Options{})
 		c.elect(1)
 		client := c.members[1].dial()
 		client.do("use x\n", "USING x\n")
@@ -92,7 +92,7 @@ func TestSameLeaderAgain(t *testing.T) {
 // What a client sends while there is no leader is executed when there is one, and is not read before.
 func TestPending(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c := startCrew(t, 2, Options{})
+		c := startMembers(t, 2, Options{})
 		for _, r := range c.members {
 			producer, worker := r.dial(), r.dial()
 			producer.send("use mail\nput 0 0 60 5\nhello\n")
@@ -112,23 +112,23 @@ func TestPending(t *testing.T) {
 // The connection of a pending client is closed when its patience is over, at once where there has been no leader for that
 // long, and when the client hangs up. A leader that cannot be reached, or drops packets, is none.
 func TestPatience(t *testing.T) {
-	for name, leader := range map[string]func(*crew){
-		"none": func(c *crew) {
+	for name, leader := range map[string]func(*group){
+		"none": func(c *group) {
 			c.elect(1)
 			c.elect(0) // just now
 		},
-		"out of reach": func(c *crew) {
+		"out of reach": func(c *group) {
 			c.down.Store(true)
 			c.elect(1)
 		},
-		"silent": func(c *crew) {
+		"silent": func(c *group) {
 			c.silent.Store(1)
 			c.elect(1)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				c := startCrew(t, 3, Options{})
+				c := startMembers(t, 3, Options{})
 				leader(c)
 				r := c.members[1]
 				for i := range 3 {
@@ -162,7 +162,7 @@ func TestPatience(t *testing.T) {
 // A server that stops lets the clients go that wait, and those that are served elsewhere.
 func TestShutdownOfMembers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c := startCrew(t, 2, Options{})
+		c := startMembers(t, 2, Options{})
 		waits := c.members[0].dial()
 		waits.send("reserve\n")
 		synctest.Wait()
@@ -172,7 +172,7 @@ func TestShutdownOfMembers(t *testing.T) {
 		waits.wantEnd()
 	})
 	bubble(t, func(t *testing.T) {
-		c := startCrew(t, 2, Options{})
+		c := startMembers(t, 2, Options{})
 		c.elect(1)
 		client := c.members[1].dial()
 		client.do("put 0 0 60 5\nhello\n", "INSERTED 1\n")
@@ -209,7 +209,7 @@ func describe(t *testing.T, v proxiedClient) []byte {
 // The leader forgets the address of a client of another member when its last client has gone, not before.
 func TestProxiedClientsAreForgotten(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c := startCrew(t, 1, Options{})
+		c := startMembers(t, 1, Options{})
 		c.elect(1)
 		header := describe(t, proxiedClient{Member: 2, Address: "192.0.2.7:99"})
 		first, second := call(t, c.members[0], header), call(t, c.members[0], header)
@@ -242,7 +242,7 @@ func TestProxiedClientsRights(t *testing.T) {
 			Identities: []access.IdentityConfig{{Name: "mail", Tokens: []access.Hash{hash}}},
 			Rules:      []access.RuleConfig{{Identities: []string{"mail"}, Tubes: []string{"mail"}, Rights: rights.All}},
 		})
-		c := startCrew(t, 1, Options{Access: control})
+		c := startMembers(t, 1, Options{Access: control})
 		c.elect(1)
 		known := call(t, c.members[0], describe(t, proxiedClient{Member: 2, Identity: "mail", Address: "192.0.2.7:99", Required: true}))
 		known.do("use mail\nput 0 0 60 1\nx\n", "USING mail\nINSERTED 1\n")
@@ -260,7 +260,7 @@ func TestProxiedClientsRights(t *testing.T) {
 
 func TestHostileProxies(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c := startCrew(t, 1, Options{})
+		c := startMembers(t, 1, Options{})
 		c.elect(1)
 		for name, header := range map[string][]byte{
 			"too long":           binary.BigEndian.AppendUint16(nil, maxProxyHeader+1),

@@ -15,11 +15,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// startLinkedCrew starts members whose streams are those of package mux, and which have event loops, as in the
+// startLinkedMembers starts members whose streams are those of package mux, and which have event loops, as in the
 // program. Clients of its members are to come through sockets of the kernel.
-func startLinkedCrew(t *testing.T, n int, opt Options, change ...func(member uint64, opt *Options)) *crew {
+func startLinkedMembers(t *testing.T, n int, opt Options, change ...func(member uint64, opt *Options)) *group {
 	t.Helper()
-	c := &crew{}
+	c := &group{}
 	for i := range n {
 		id := uint64(i + 1)
 		o := opt
@@ -58,15 +58,15 @@ func startLinkedCrew(t *testing.T, n int, opt Options, change ...func(member uin
 	return c
 }
 
-// tcp returns the listener that dialTCP of a member of a linked crew connects to.
+// tcp returns the listener that dialMember connects to.
 func (r *rig) tcp() net.Listener {
 	l := listenOn(r.tb, "tcp")
 	r.addr = l.Addr().String()
 	return l
 }
 
-// visit connects a client to a member of a linked crew.
-func (r *rig) visit() *client {
+// dialMember connects a client to a member of a linked group.
+func (r *rig) dialMember() *client {
 	r.tb.Helper()
 	nc, err := net.Dial("tcp", r.addr)
 	if err != nil {
@@ -86,9 +86,9 @@ func (r *rig) waitServed(served, accepted int) {
 
 // Clients of other members cost no goroutines, neither there nor at the leader.
 func TestProxyInLoops(t *testing.T) {
-	c := startLinkedCrew(t, 3, Options{MaxJobSize: 1 << 20})
+	c := startLinkedMembers(t, 3, Options{MaxJobSize: 1 << 20})
 	c.elect(1)
-	leader, follower, worker := c.members[0].visit(), c.members[1].visit(), c.members[2].visit()
+	leader, follower, worker := c.members[0].dialMember(), c.members[1].dialMember(), c.members[2].dialMember()
 	follower.do("use mail\nput 0 0 60 5\nhello\n", "USING mail\nINSERTED 1\n")
 	leader.do("peek 1\n", "FOUND 1 5\nhello\n")
 	worker.send("watch mail\nreserve\n")
@@ -119,9 +119,9 @@ func TestProxyInLoops(t *testing.T) {
 
 // A client that does not read its replies holds up no other, and gets them when it does.
 func TestProxyOfSlowReader(t *testing.T) {
-	c := startLinkedCrew(t, 2, Options{MaxJobSize: 1 << 20})
+	c := startLinkedMembers(t, 2, Options{MaxJobSize: 1 << 20})
 	c.elect(1)
-	other, slow := c.members[1].visit(), c.members[1].visit()
+	other, slow := c.members[1].dialMember(), c.members[1].dialMember()
 	large := strings.Repeat("x", 1<<20)
 	other.do(fmt.Sprintf("put 0 0 60 %d\n%s\n", len(large), large), "INSERTED 1\n")
 	const peeks = 30
@@ -136,20 +136,20 @@ func TestProxyOfSlowReader(t *testing.T) {
 
 // The last replies come through loops, too, and the connections end.
 func TestProxyEndsInLoops(t *testing.T) {
-	c := startLinkedCrew(t, 2, Options{})
+	c := startLinkedMembers(t, 2, Options{})
 	c.elect(1)
-	half := c.members[1].visit()
+	half := c.members[1].dialMember()
 	half.send("put 0 0 60 1\nx\n")
 	half.halfClose()
 	half.want("INSERTED 1\n")
 	half.wantEnd()
 	half.nc.Close()
-	quits := c.members[1].visit()
+	quits := c.members[1].dialMember()
 	quits.send("put 0 0 60 1\nx\nquit\n")
 	quits.want("INSERTED 2\n")
 	quits.wantEnd()
 	quits.nc.Close()
-	waits := c.members[1].visit()
+	waits := c.members[1].dialMember()
 	waits.send("watch none\nignore default\nreserve\n")
 	waits.want("WATCHING 2\nWATCHING 1\n")
 	waits.halfClose()
@@ -162,11 +162,11 @@ func TestProxyEndsInLoops(t *testing.T) {
 
 // When another member leads, the connections have ended, those at members that pass them on, too.
 func TestLeadershipEndsProxies(t *testing.T) {
-	c := startLinkedCrew(t, 3, Options{})
+	c := startLinkedMembers(t, 3, Options{})
 	c.elect(1)
 	var clients []*client
 	for i := range 30 {
-		client := c.members[i%3].visit()
+		client := c.members[i%3].dialMember()
 		client.do("use x\nput 0 0 60 1\nx\n", fmt.Sprintf("USING x\nINSERTED %d\n", i+1))
 		clients = append(clients, client)
 	}
@@ -178,6 +178,6 @@ func TestLeadershipEndsProxies(t *testing.T) {
 	for _, client := range clients {
 		io.Copy(io.Discard, client.nc)
 	}
-	again := c.members[0].visit()
+	again := c.members[0].dialMember()
 	again.do("list-tube-used\n", "USING default\n")
 }
