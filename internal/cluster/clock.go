@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// clock is the cluster's time, in nanoseconds since 1970. The leader's clock is the
-// cluster's: entries and heartbeats carry it, so that the next leader goes on from there,
-// and delays keep their lengths whatever the clocks of the machines say.
+// clock is the cluster's time, in nanoseconds since 1970. It is that of the leader, which
+// entries and heartbeats carry. The next leader goes on from there, so delays keep their
+// lengths when the clocks of the machines differ.
 type clock struct {
 	now    func() int64 // Options.Now
 	zero   int64        // the cluster's time at which the engine's clock was 0
@@ -23,10 +23,9 @@ func (c *clock) time() int64 { return c.now() + c.offset.Load() }
 // engine is the engine's clock, for [broker.Options].
 func (c *clock) engine() int64 { return max(c.time()-c.zero, 0) }
 
-// hear takes the time of the leader, as it was when a message was sent, in the raft loop.
-// A message that took long says too little. So the clock follows those that say more at
-// once; for those that say less, by what a late one may, it only goes a sixteenth slower,
-// however many of them come together.
+// hear sets the clock by the leader's time in a message, in the raft loop. The time is old
+// if the message took long. So the clock goes forward at once. It goes back by a sixteenth of
+// the time that passes, or at once if it is ahead by more than a message can be late.
 func (c *clock) hear(said int64, mayBeLate int64) {
 	now, before := c.now(), c.offset.Load()
 	offset, slower := said-now, min(now-c.heard, int64(time.Second))/16
@@ -37,11 +36,11 @@ func (c *clock) hear(said int64, mayBeLate int64) {
 	c.offset.Store(offset)
 }
 
-// mayBeLate says how far behind this member's clock a message of a leader may be because
-// it took long, in nanoseconds, for clock.hear.
+// mayBeLate returns how old the time in a message of a leader can be, in nanoseconds, for
+// clock.hear.
 func (r *raftLoop) mayBeLate(leader uint64) int64 {
 	switch r.clockSource {
-	case 0: // the clock is only that of the machine, and knows no better
+	case 0: // the clock is only that of the machine
 		return 0
 	case leader:
 		return math.MaxInt64
@@ -64,9 +63,9 @@ func (c *clock) notBefore(time int64) {
 // that is worth a warning.
 const farOff = time.Hour
 
-// agreeOnTime lets a leader that has heard of the cluster's time from nobody, and has
-// only the clock of its machine, go by the clocks of the majority: a clock that is a day
-// ahead would end all delays.
+// agreeOnTime sets the clock of a leader that no other leader has told the time by the
+// clocks of the majority. Its own machine's clock may be a day ahead, which would end all
+// delays.
 func (r *raftLoop) agreeOnTime() {
 	r.clockSource = r.m.opt.Self.ID
 	agreed, known := r.majorityTime()
@@ -80,9 +79,9 @@ func (r *raftLoop) agreeOnTime() {
 	r.m.clock.offset.Add(int64(-off))
 }
 
-// majorityTime returns the time that the middle one of the voters' clocks shows, of two
-// the earlier one: a single one that is wrong is not it, unless only two are known. It is
-// false if fewer than a majority have said theirs.
+// majorityTime returns the median of the voters' clocks, and of two in the middle the
+// earlier one. So one wrong clock of three does not count. known is false if the clocks of a
+// majority are not known.
 func (r *raftLoop) majorityTime() (time int64, known bool) {
 	voters := r.core.Status().Config.Voters[0]
 	times := []int64{r.m.clock.time()}

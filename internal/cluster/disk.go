@@ -13,8 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// A disk is the goroutine that writes Raft's log. It takes all that waits, writes it,
-// syncs once, and then delivers the responses.
+// A disk is the append goroutine, which writes Raft's log.
 type disk struct {
 	m *Member
 
@@ -34,7 +33,7 @@ type disk struct {
 	over bool // the log says that this member must not go on; owned by the goroutine
 }
 
-// diskWork is what the raft loop wants written, in this order.
+// diskWork is what the raft loop wants written, in the order of the fields.
 type diskWork struct {
 	writes       []core.Write
 	membership   *raftlog.Membership // or nil
@@ -87,8 +86,8 @@ func (d *disk) run() {
 	}
 }
 
-// prepare makes segments of the log ahead of time, in a goroutine of its own: nothing
-// that is appended waits while one is filled.
+// prepare makes segments of the log ahead of time, in a goroutine of its own. So no append
+// waits while a segment is filled.
 func (d *disk) prepare() {
 	for {
 		select {
@@ -103,8 +102,8 @@ func (d *disk) prepare() {
 }
 
 // write writes a batch, and delivers its responses when it is durable. It returns false
-// if the member ends before: then nothing may be written any more, since something is
-// missing before it.
+// if the member ends before. Then the batch may be incomplete, so nothing may be written
+// after it.
 func (d *disk) write(batch []diskWork) bool {
 	d.setBegun(d.m.opt.Now(), batch)
 	defer d.setBegun(0, nil)
@@ -128,12 +127,12 @@ func (d *disk) write(batch []diskWork) bool {
 	return true
 }
 
-// append appends what is wanted. It returns false if the member ends before.
+// append appends w. It returns false if the member ends before.
 func (d *disk) append(w diskWork) bool {
-	if d.over { // an earlier change, heard of only now, would make it a member again
+	if d.over { // an older membership would make this a member again
 		return true
 	}
-	for _, write := range w.writes { // each is tried by itself: it may override what the one before has
+	for _, write := range w.writes { // one at a time, as one may override entries of the one before
 		if s := write.Snapshot; s != nil && !d.try(func() error { return d.restore(s) }) {
 			return false
 		}
@@ -144,13 +143,11 @@ func (d *disk) append(w diskWork) bool {
 	return d.try(func() error { return d.record(w) })
 }
 
-// record records what is wanted beside entries. After an error the same call does what is
-// left of it.
+// record records all of w but the writes. After an error the same call does the rest.
 func (d *disk) record(w diskWork) error {
 	log := d.m.log
 	if w.membership != nil {
-		// A voter that was removed may never vote again. So who needs it no more must not
-		// forget that.
+		// A removed voter must never count again, also after a crash of this member.
 		if err := errors.Join(log.SetMembership(*w.membership), log.Sync()); err != nil {
 			return err
 		}
@@ -172,7 +169,7 @@ func (d *disk) record(w diskWork) error {
 	return d.cut(w)
 }
 
-// setCramped says whether the journal, which is on the same disk, has no room for jobs.
+// setCramped notes whether the journal, which is on the same disk, has no room for jobs.
 func (d *disk) setCramped(cramped bool) {
 	d.mu.Lock()
 	d.cramped = cramped
@@ -180,17 +177,17 @@ func (d *disk) setCramped(cramped bool) {
 	signal(d.wake)
 }
 
-// cut cuts the log, if that frees something, at what the journal has durably and all
-// members have, or where more than Options.Keep bytes stay, but not before those have it
-// that can be reached, unless they lag by keptNear times as much: else a member which
-// needs longer for a snapshot than the log lasts would begin again and again.
+// cut cuts the log, if that frees something. No cut goes beyond the entries that the
+// journal has durably. The log keeps entries that a member lacks: Options.Keep bytes for
+// members that are away, and keptNear times as much for members that can be reached, so
+// that one which receives a snapshot finds the entries after it in the log.
 func (d *disk) cut(w diskWork) error {
 	log, keep := d.m.log, d.m.opt.Keep
 	return d.cutAt(min(w.cut.Index, max(w.minMatch, min(w.minReachable, log.Beyond(keep)), log.Beyond(keptNear*keep))))
 }
 
-// makeRoom cuts the log at all that the journal has durably, whoever lacks that: if the
-// log has filled the disk, nothing else frees it.
+// makeRoom cuts the log at the last entry that the journal has durably, even if a member
+// lacks entries before it. When the log has filled the disk nothing else frees it.
 func (d *disk) makeRoom() {
 	d.mu.Lock()
 	index := d.cutTo
@@ -223,12 +220,11 @@ func (d *disk) cutAt(index uint64) error {
 
 const keptNear = 4
 
-// recoverPause is how long the disk waits between two attempts to write what could not be
-// written.
+// recoverPause is the time between two attempts of the disk to write after an error.
 const recoverPause = time.Second
 
-// try does something with the log until it works. Until then nothing is acknowledged. It
-// returns false if the member ends before.
+// try calls do until it succeeds. Until then the member acknowledges nothing. It returns
+// false if the member ends before.
 func (d *disk) try(do func() error) bool {
 	err := do()
 	if err == nil {
@@ -272,8 +268,8 @@ func (d *disk) setBegun(at int64, batch []diskWork) {
 	}
 }
 
-// lasts returns for how long the disk has been at work on the same batch, in nanoseconds,
-// or has failed, and the size of the batch.
+// lasts returns for how long the present batch has been under way, in nanoseconds, and
+// the size of its entries.
 func (d *disk) lasts(now int64) (since, bytes int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

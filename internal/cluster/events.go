@@ -21,27 +21,27 @@ type (
 		epoch   uint64
 		entries [][]byte
 	}
-	// asked: a Sync wants to know whether this member still leads. The number of the
-	// question is there later, with Member.mu.
+	// asked: a Sync asks whether this member still leads. The loop sets the number of the
+	// question, with lifecycle.mu held.
 	asked struct{ number *uint64 }
 	// received: a message of another member has come.
 	received struct{ message *raftpb.Message }
-	// finished: what the core wanted written is durable, or what it wanted applied is.
+	// finished: a Write of the core is durable, or an Apply is done.
 	finished struct{ responses []*raftpb.Message }
 	// unreachable: messages to another member are lost.
 	unreachable struct{ id uint64 }
-	// refusedConnection: the machine of who led in a term refuses connections.
+	// refusedConnection: the machine of a term's leader refuses connections.
 	refusedConnection struct{ id, term uint64 }
-	// standing: it is this member's turn to stand, after that.
+	// standing: this member is to stand for election, after a refusedConnection.
 	standing struct{ term uint64 }
 	// rejected: another member does not take this one in.
 	rejected struct {
 		by  uint64
 		err error
 	}
-	// journalSynced: the journal has what was applied durably, up to an entry.
+	// journalSynced: the journal has all entries up to one durably.
 	journalSynced struct{ at raftlog.Position }
-	// journalBlocked: the journal takes no jobs any more, or takes them again.
+	// journalBlocked: the journal has begun to refuse jobs, or takes them again.
 	journalBlocked struct {
 		at      int64 // on Options.Now
 		blocked bool
@@ -50,11 +50,11 @@ type (
 	epochSettled struct{}
 	// engineFollows: the engine has left the epoch that has ended.
 	engineFollows struct{}
-	// fetched: a snapshot was fetched; nil: it could not be, or it was dropped.
+	// fetched: a snapshot was fetched; nil: fetching failed, or the snapshot was dropped.
 	fetched struct{ snapshot *raftpb.Snapshot }
-	// installed: the engine is that of the snapshot after which the log begins.
+	// installed: the engine has the snapshot after which the log begins.
 	installed struct{}
-	// sent: another member was sent a snapshot, or not all of it.
+	// sent: sending a snapshot to another member has ended.
 	sent struct {
 		to  uint64
 		err error
@@ -140,9 +140,9 @@ func (r *raftLoop) step(message *raftpb.Message) {
 	}
 }
 
-// cut cuts the log at what the journal has durably, but only when the core has done what
-// the changes of configuration before it mean, so that the members' roles are recorded
-// before. After a start the journal can be ahead of that.
+// cut cuts the log at an entry that the journal has durably, but not beyond the entries
+// that the core has applied. So the members' roles of all entries that are cut are
+// recorded. After a start the journal can be ahead of the core.
 func (r *raftLoop) cut(at raftlog.Position) {
 	if applied := r.core.Applied(); applied.Index < at.Index {
 		at = applied
@@ -150,8 +150,8 @@ func (r *raftLoop) cut(at raftlog.Position) {
 	r.m.disk.add(diskWork{cut: at, minMatch: r.minMatch, minReachable: r.minReachable})
 }
 
-// forgetLeader lets another leader be elected at once, if it is the leader whose machine
-// refuses connections.
+// forgetLeader lets the members elect another leader at once, if the leader of the term is
+// still the member whose machine refuses connections.
 func (r *raftLoop) forgetLeader(id, term uint64) {
 	if !r.core.Forget(id, term) {
 		return
@@ -182,11 +182,10 @@ func (m *Member) Unreachable(id uint64) { m.mail.post(unreachable{id}) }
 // Rejected says that another member has answered this one's handshake with an error.
 func (m *Member) Rejected(by uint64, err error) { m.mail.post(rejected{by, err}) }
 
-// Refused says that a member's machine has refused a connection to its address, that of
-// its last handshake, in an attempt that began when the member led in a term. A leader
-// that is silent may live, and have a lease. One whose machine refuses connections to its
-// port has no process any more: with [Options].FastFailover the others elect another
-// leader at once.
+// Refused says that a member's machine has refused a connection to the address of its last
+// handshake. The attempt began in a term. A silent leader may be alive and have a lease. A
+// leader whose machine refuses connections to its port has no process any more: with
+// [Options].FastFailover the others elect another one at once.
 func (m *Member) Refused(id, term uint64) {
 	if m.opt.FastFailover {
 		m.mail.post(refusedConnection{id, term})
@@ -206,16 +205,13 @@ func (m *Member) inLoop(f func()) bool {
 	return done
 }
 
-// A mailbox has the events that the raft loop has not handled, in order. Whoever posts
-// does not wait.
+// A mailbox has the events that the raft loop has not handled, in order.
 type mailbox struct {
 	mu     sync.Mutex
 	events []event
 	spare  []event
 	wake   chan struct{} // has something if the loop is to look
 }
-
-func newMailbox() *mailbox { return &mailbox{wake: make(chan struct{}, 1)} }
 
 func (m *mailbox) post(e event) {
 	m.mu.Lock()
@@ -233,7 +229,7 @@ func (m *mailbox) take() []event {
 	return events
 }
 
-// signal makes sure that somebody who waits for the channel comes once more.
+// signal wakes the goroutine that receives from a channel with room for one signal.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

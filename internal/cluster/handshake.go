@@ -26,31 +26,30 @@ type Handshake struct {
 }
 
 var (
-	// ErrRolledBack means that another member has lost what it had: its disk was restored
-	// from an older copy. It must be removed and join as a new member.
+	// ErrRolledBack means that another member has lost what it had, because its disk was
+	// restored from an older copy. It must be removed and join as a new member.
 	ErrRolledBack = errors.New("cluster: the member's disk is older than what this one has heard of it: it must join again as a new member")
 
-	// ErrConnected means that this one is connected to another start of the member.
-	// Either that has ended, which is noticed within seconds, or one of the two
+	// ErrConnected means that another process with the id of the member is connected.
+	// Either that process has ended, which is noticed within seconds, or one of the two
 	// directories is a copy of the other.
 	ErrConnected = errors.New("cluster: a server that is this member, too, is connected: if it has not just ended, one of the two directories is a copy of the other")
 
-	// ErrCopy is that of a member whose directory is a copy of another one that is in
-	// use.
+	// ErrCopy means that the directory of this member is a copy of one that is in use.
 	ErrCopy = errors.New("this directory is a copy of that of a member")
 
 	// ErrNotMember means that there is no such member.
 	ErrNotMember = errors.New("cluster: not a member")
 
-	// ErrDamaged is that of a member whose directory has lost something. What it had
-	// promised to the others nobody knows, so it can only join again as a new one.
+	// ErrDamaged means that the directory of this member has lost something, perhaps what
+	// the member has acknowledged. So the member can only join again as a new one.
 	ErrDamaged = errors.New("this member must join again")
 
 	// ErrRemoved means that a member was removed. It can only join again as a new one.
 	ErrRemoved = errors.New("this member was removed from the cluster")
 
-	// ErrTooOld means that the program of another member does not know what may be in the
-	// log.
+	// ErrTooOld means that the program of another member does not know all that the log can
+	// have.
 	ErrTooOld = errors.New("cluster: the member's version of beanpole is too old for this cluster")
 
 	// ErrStopped means that this member has failed or is closed.
@@ -62,19 +61,19 @@ type peer struct {
 	handshake    Handshake
 	ahead        int64            // at the handshake its clock showed so much more than Options.Now
 	heard        int64            // when a message came last, on Options.Now; 0: none has
-	linked       bool             // its handshake was accepted, and it was not unreachable since
+	linked       bool             // its handshake was accepted, and it has not been unreachable since
 	lost         int64            // when the connection to it ended last, on Options.Now; 0: it never did
-	refused      error            // why this member does not take it in; nil: it does, or has not been asked
-	refuses      error            // why it does not take in this member
-	acknowledged raftlog.Position // the highest that it has acknowledged to this member
+	refused      error            // why this member refuses it; nil: it does not
+	refuses      error            // why it refuses this member
+	acknowledged raftlog.Position // the last entry that it has acknowledged to this member
 	recorded     raftlog.Peer     // what Raft's log has of it
 	copySince    int64            // since when it refuses this one with ErrConnected, on Options.Now; 0: it does not
-	offered      int64            // since when it has been offered a snapshot and has not fetched it, on Options.Now; 0: it has not
-	fetches      int              // so many times it is sent one at the moment
+	offered      int64            // since when it is to fetch a snapshot, on Options.Now; 0: it is not
+	fetches      int              // snapshots that it is sent at the moment
 }
 
-// A peerTable is who the members are, and what this one knows of the others. It belongs
-// to the raft loop.
+// A peerTable has the members, and what this one knows of the others. The raft loop owns
+// it.
 type peerTable struct {
 	m *Member
 
@@ -95,9 +94,9 @@ func (s *peerTable) peer(id uint64) *peer {
 	return p
 }
 
-// heardOf notes that a message has come. What a member has acknowledged is an entry of
-// this one's log only in the term in which this one leads: later there can be another
-// entry of that index.
+// heardOf notes that a message of another member has come. An acknowledgement counts only
+// in the term in which this member leads: another log can have another entry of the same
+// index.
 func (s *peerTable) heardOf(id uint64, message *raftpb.Message) {
 	p := s.peer(id)
 	p.heard, p.refuses = s.m.opt.Now(), nil
@@ -114,7 +113,7 @@ func (s *peerTable) heardOf(id uint64, message *raftpb.Message) {
 	}
 }
 
-// Handshake returns what this member says first.
+// Handshake returns what this member says of itself.
 func (m *Member) Handshake() Handshake {
 	s := m.log.State()
 	return Handshake{
@@ -122,9 +121,9 @@ func (m *Member) Handshake() Handshake {
 	}
 }
 
-// AcceptHandshake takes what another member has said first. It must be called before a
-// message of that connection is given to Step, and before one is sent to it. After an
-// error no message may pass.
+// AcceptHandshake takes the handshake of another member. It must be called before Step
+// gets a message of that connection, and before a message is sent there. After an error no
+// message may pass.
 func (m *Member) AcceptHandshake(from uint64, h Handshake) (err error) {
 	if !m.inLoop(func() {
 		err = m.raft.checkHandshake(from, h)
@@ -166,10 +165,10 @@ func (s *peerTable) checkHandshake(from uint64, h Handshake) error {
 // maxUnknown is how many members may be connected that are not known yet.
 const maxUnknown = 16
 
-// admitUnknown lets a member connect that is not known yet, for it has a certificate and
-// a higher number than any known one: it was added while this one was away, which may
-// hear of that from nobody else, if the new one leads. It returns false if there are too
-// many.
+// admitUnknown lets a member connect that this one does not know yet. Its certificate is
+// good and its number is higher than any known one, so it was added while this one was
+// away. If it leads, this one can hear of that only from it. admitUnknown returns false if
+// too many unknown members are connected.
 func (s *peerTable) admitUnknown(id uint64, h Handshake) bool {
 	if slices.ContainsFunc(s.unknown, func(k raftlog.Member) bool { return k.ID == id }) {
 		return true
@@ -182,7 +181,7 @@ func (s *peerTable) admitUnknown(id uint64, h Handshake) bool {
 	return true
 }
 
-// connect says to the transport who there is.
+// connect tells the transport which members there are.
 func (s *peerTable) connect() {
 	s.unknown = slices.DeleteFunc(s.unknown, func(k raftlog.Member) bool { return k.Number <= s.lastNumber })
 	s.m.opt.Transport.SetMembers(slices.Concat(s.members, s.unknown))

@@ -8,34 +8,33 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// A health says whether the disk of this member lets it lead, and when another one is to.
-// It is owned by the raft loop. Moments are on Options.Now; 0 is never.
+// A health says whether the disk of this member lets it lead, and when another member is
+// to lead. The raft loop owns it. Moments are on Options.Now; 0 is never.
 type health struct {
 	slowSince      int64            // the disk has been at work for longer than it may take
 	blockedSince   int64            // the journal takes no jobs
 	unblockedSince int64            // it takes them again; 0: it does not
-	yieldedAt      int64            // another one was to lead because the disk hung
-	asked          map[uint64]int64 // when each was to lead because the journal took no jobs, if it has not led since
+	yieldedAt      int64            // another member was asked to lead because the disk hung
+	asked          map[uint64]int64 // when each member was asked to lead because the journal took no jobs; forgotten when it leads
 }
 
-// How long the disk of a leader may hang or fail before another member is to lead, and
-// before it gives the leadership up without knowing to whom. A disk that is given much to
-// write has besides a second for each slowestDisk bytes of it: that of another member
-// would take as long.
+// slowDisk is how long the disk of a leader may hang or fail before the leader asks another
+// member to lead, and goneDisk before it resigns without a successor. The disk has besides
+// a second for each slowestDisk bytes, which another member's disk would need as well.
 const (
 	slowDisk    = int64(time.Second)
 	goneDisk    = 3 * int64(time.Second)
 	slowestDisk = 8 << 20
 )
 
-// What ends all clients' connections, or has been in vain, is not done again before.
+// yieldAgain and askAgain are the times before the leader does so again: a transfer ends
+// all clients' connections, and one that was declined would be declined again.
 const (
 	yieldAgain = 5 * int64(time.Minute) // unless the disk counts as gone
 	askAgain   = 5 * int64(time.Minute)
 )
 
-// observeDisk takes for how long the disk has been at work on the same writes, or has
-// failed, and their size.
+// observeDisk notes for how long the present writes have been under way, and their size.
 func (h *health) observeDisk(now, lasts, bytes int64) {
 	h.slowSince = 0
 	if lasts -= int64(float64(bytes) / slowestDisk * float64(time.Second)); lasts > 0 {
@@ -43,8 +42,8 @@ func (h *health) observeDisk(now, lasts, bytes int64) {
 	}
 }
 
-// observeJournal takes whether the journal takes jobs. A full disk has room for moments,
-// as its journal is cleaned: they do not count.
+// observeJournal notes whether the journal takes jobs. On a full disk it does for moments,
+// after it was cleaned. Those do not count.
 func (h *health) observeJournal(now int64, blocked bool) {
 	switch {
 	case !blocked:
@@ -76,21 +75,18 @@ func (h *health) blocked(now int64) int64 {
 	return now - h.blockedSince
 }
 
-// mayLead reports whether another member may ask this one to lead.
-func (h *health) mayLead(now int64) bool { return h.blocked(now) == 0 }
-
-// A candidacy is what matters beside the disk when a member is to step down.
+// A candidacy is what matters beside the disk for stepping down.
 type candidacy struct {
 	leader       bool   // Raft's leader is this member
 	active       bool   // and it serves clients, or may
 	transferring bool   // another one is to lead already
 	others       bool   // there are other voters
-	best         uint64 // the voter that has most of the log, of those that can be reached; 0: none can
+	best         uint64 // the reachable voter that has most of the log; 0: none
 	unasked      uint64 // the same, of those that were not asked lately
 }
 
-// stepDown says who is to lead in place of this member, and whether this one is to be
-// silent, so that the others elect somebody.
+// stepDown returns the member that is to lead in place of this one; 0: none. silent says
+// that this one is to send nothing, so that the others elect a leader.
 func (h *health) stepDown(now int64, c candidacy) (to uint64, silent bool) {
 	slow, blocked := h.slow(now), h.blocked(now)
 	recently := h.yieldedAt != 0 && now-h.yieldedAt < yieldAgain
@@ -102,7 +98,7 @@ func (h *health) stepDown(now int64, c candidacy) (to uint64, silent bool) {
 	case c.transferring:
 	case slow >= slowDisk && c.active && !recently:
 		return c.best, false
-	case blocked >= slowDisk && c.unasked == 0 && !c.active: // it does not take what was agreed on before, so it cannot serve at all
+	case blocked >= slowDisk && c.unasked == 0 && !c.active: // it cannot apply what is committed, so it will not serve at all
 		return c.best, false
 	case blocked >= slowDisk:
 		return c.unasked, false
@@ -110,8 +106,8 @@ func (h *health) stepDown(now int64, c candidacy) (to uint64, silent bool) {
 	return 0, false
 }
 
-// stepsDown lets another member lead if the disk of this one does not let it. It returns
-// true if this one is to be silent.
+// stepsDown lets another member lead if the disk of this one hangs or takes no jobs. It
+// returns true if this member is to be silent.
 func (r *raftLoop) stepsDown(now int64) (silent bool) {
 	h := &r.health
 	lasts, bytes := r.m.disk.lasts(now)
@@ -147,17 +143,18 @@ func (r *raftLoop) stepsDown(now int64) (silent bool) {
 	return silent
 }
 
-// declinesToLead reports whether a message asks this member to lead, and it may not.
+// declinesToLead reports whether a message asks this member to lead while its journal takes
+// no jobs.
 func (r *raftLoop) declinesToLead(message *raftpb.Message) bool {
-	if message.GetType() != raftpb.MsgTimeoutNow || r.health.mayLead(r.m.opt.Now()) {
+	if message.GetType() != raftpb.MsgTimeoutNow || r.health.blocked(r.m.opt.Now()) == 0 {
 		return false
 	}
 	r.m.opt.Logger.Warn("this member is asked to lead, and declines: its journal takes no jobs", "leader", message.GetFrom())
 	return true
 }
 
-// busy says for how long turns have been at work on the journal, as far as ticks have
-// seen it: to look at the clock for each change would cost more than the change.
+// busy measures for how long a turn has been at work on the journal. Ticks look at it: to
+// read the clock for each change would cost more than the change.
 type busy struct {
 	count atomic.Uint64 // odd while one is
 
@@ -166,8 +163,7 @@ type busy struct {
 	since int64  // when one saw that first, on Options.Now
 }
 
-// begin says that a turn is at work, and end that it is not. It returns false if it was
-// said before.
+// begin notes that a turn is at work, until end. It returns false if that is noted already.
 func (b *busy) begin() bool {
 	if b.count.Load()%2 != 0 {
 		return false

@@ -7,13 +7,12 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// A payload is what a leader tells another member with each heartbeat, after Raft's
-// context of that:
+// A payload follows Raft's context in each heartbeat of a leader:
 //
 //	payload := time min-match cut      each 8 bytes
 //
-// time is the cluster's; all members have the log up to min-match; the leader's begins
-// after cut.
+// time is the cluster's, min-match is the last entry that all members have, and the
+// leader's log begins after cut.
 const payloadLength = 24
 
 // addPayload adds the payload to heartbeats that are about to be sent.
@@ -32,7 +31,7 @@ func (r *raftLoop) addPayload(messages []*raftpb.Message) {
 	}
 }
 
-// takePayload takes the payload out of a heartbeat.
+// takePayload removes the payload from a heartbeat, and notes what it says.
 func (r *raftLoop) takePayload(msg *raftpb.Message) {
 	begin := len(msg.GetContext()) - payloadLength
 	if msg.GetType() != raftpb.MsgHeartbeat || begin < 0 {

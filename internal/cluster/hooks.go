@@ -6,7 +6,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// Observe is that of a Member of package consistency.
+// Observe implements Member of package consistency.
 func (m *Member) Observe(f func(entry uint64, changes []engine.Change)) error {
 	err := errLeadershipEnds
 	m.broker.View(func(*engine.Engine, int64) {
@@ -17,11 +17,12 @@ func (m *Member) Observe(f func(entry uint64, changes []engine.Change)) error {
 	return err
 }
 
-// View is that of a Member of package consistency.
+// View implements Member of package consistency.
 func (m *Member) View(settled bool, f func(*engine.Engine)) (until uint64, err error) {
 	t, whole, decides := &m.turn, false, false
 	look := func(e *engine.Engine, _ int64) {
-		if whole = t.isWhole(); whole {
+		// The engine is as the log says at applied, or has decided what comes after that.
+		if whole = m.currentPhase().applies() && (t.epoch != 0 || t.journal.InFlight() == 0); whole {
 			f(e)
 			until, decides = t.applied.Index, t.epoch != 0
 		}
@@ -44,5 +45,5 @@ func (m *Member) View(settled bool, f func(*engine.Engine)) (until uint64, err e
 
 var errLeadershipEnds = errors.New("cluster: the member's leadership ends at the moment; try again")
 
-// Time is that of a Member of package consistency.
+// Time implements Member of package consistency.
 func (m *Member) Time() (now, zero int64) { return m.clock.time(), m.clock.zero }

@@ -27,8 +27,8 @@ func Init(fsys vfs.FS, dir string, self raftlog.Member) error {
 	if !slices.ContainsFunc(names, wal.IsFileName) {
 		return makeLog(fsys, dir, alone(self), raftlog.Position{})
 	}
-	// Other members cannot have from the log what was there before: it begins after an
-	// entry that counts for that.
+	// The log does not have the jobs of the journal. It begins after an entry that stands
+	// for them, so other members need a snapshot.
 	first := raftlog.Position{Index: 1, Term: 1}
 	if err := makeLog(fsys, dir, alone(self), first); err != nil {
 		return err
@@ -43,8 +43,8 @@ func alone(self raftlog.Member) raftlog.Membership {
 	}
 }
 
-// CheckInit returns an error if a directory has the journal of a member, whose cluster
-// may go on: there would be another one with the same jobs.
+// CheckInit returns an error if a directory has the journal of a member. The cluster of
+// that member may go on, and a second one would have the same jobs.
 func CheckInit(fsys vfs.FS, dir string) error {
 	at, err := appliedOf(fsys, dir)
 	if err == nil && at.Index > 1 { // 1: an Init was interrupted
@@ -69,8 +69,7 @@ func Release(fsys vfs.FS, dir string) error {
 	return err
 }
 
-// IsUnused reports whether the journal in a directory has no record: no job was ever put
-// there.
+// IsUnused reports whether the journal in a directory has no record.
 func IsUnused(fsys vfs.FS, dir string) (bool, error) {
 	used := errors.New("used")
 	_, err := journal.Dump(fsys, dir, func(journal.Entry) error { return used })
@@ -108,6 +107,6 @@ func makeLog(fsys vfs.FS, dir string, with raftlog.Membership, from raftlog.Posi
 	return nil
 }
 
-// Membership returns who the members are, as this member has recorded it. The caller must
-// not change it.
+// Membership returns the members as this one has recorded them. The caller must not change
+// it.
 func (m *Member) Membership() raftlog.Membership { return m.log.State().Membership }

@@ -23,11 +23,11 @@ type Inspection struct {
 	Torn bool // the end of the log was cut off by a crash, most likely
 }
 
-// An InspectedMember is one that a directory tells of.
+// An InspectedMember is a member that a directory knows.
 type InspectedMember struct {
 	ID      uint64
 	Address string
-	Role    admin.Role // Voter or Learner: who leads is in no directory
+	Role    admin.Role // Voter or Learner: no directory says which one leads
 }
 
 // logError is the error of a log that cannot be opened.
@@ -38,8 +38,7 @@ func logError(err error) error {
 	return fmt.Errorf("cluster: %w", err)
 }
 
-// logIsGone is the error of a log without members, which no member has: init and join
-// write them.
+// logIsGone is the error of a log without members: init and join write them.
 func logIsGone(dir string) error {
 	return fmt.Errorf("%w: the cluster's log is gone: %s has no members", ErrDamaged, LogDir(dir))
 }
@@ -50,9 +49,9 @@ func journalIsBehind(applied, cut raftlog.Position) error {
 	return fmt.Errorf("%w: the journal has the entries up to %d, and the cluster's log begins after %d", ErrDamaged, applied.Index, cut.Index)
 }
 
-// Inspect reads the directory of a member and changes nothing. If a server uses it, its
-// newest entries may be missing. An error says what is damaged; what could be read is
-// returned with it.
+// Inspect reads the directory of a member and changes nothing. If a server uses the
+// directory, the newest entries may be missing. An error says what is damaged, beside what
+// could be read.
 func Inspect(fsys vfs.FS, dir string) (i Inspection, err error) {
 	err = i.readLog(fsys, dir)
 	s, sealErr := readSeal(fsys, dir)

@@ -133,9 +133,9 @@ func dropSnapshot(fsys vfs.FS, dir string) error {
 	return fsys.SyncDir(dir)
 }
 
-// settleSnapshot installs the snapshot in a directory if the log begins where it ends,
-// and removes it otherwise. Nobody uses the journal. After an error the same call does
-// what is left.
+// settleSnapshot installs the snapshot in a directory if the log begins where the snapshot
+// ends, and removes it otherwise. The journal must not be in use. After an error the same
+// call does the rest.
 func settleSnapshot(fsys vfs.FS, dir string, cut raftlog.Position) error {
 	s, err := readSeal(fsys, dir)
 	if err == nil && (s == nil || s.Position != cut) {

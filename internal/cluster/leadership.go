@@ -11,19 +11,18 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A Leadership says who leads, as far as this member knows.
+// A Leadership is the leader, as far as this member knows.
 type Leadership struct {
-	Leader uint64 // id; 0: nobody is known
+	Leader uint64 // id; 0: not known
 	Term   uint64
-	Epoch  uint64 // not 0: this member decides. Each has its own number in the life of a process
+	Epoch  uint64 // not 0: this member decides. Each epoch of a process has a number of its own
 }
 
-// Installing reports whether the member takes over a snapshot, so that its engine has
-// nothing.
+// Installing reports whether the member installs a snapshot. Its engine is empty then.
 func (l *lifecycle) Installing() bool { return l.currentPhase() == installing }
 
-// beginEpoch lets the engine decide if the core says so. Then everything that came before
-// was applied.
+// beginEpoch lets the engine decide if the core offers an epoch. Then the engine has all
+// entries of earlier leaders.
 func (t *turn) beginEpoch(now int64) (next int64) {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
@@ -41,8 +40,8 @@ func (t *turn) beginEpoch(now int64) (next int64) {
 	return min(now, t.m.clock.engine()) // what is due
 }
 
-// endEpoch ends an epoch for the turns: later ones decide nothing. lost says that the
-// engine has done what was not proposed.
+// endEpoch ends an epoch for the turns: later turns decide nothing. lost says that the
+// engine has made changes that were not proposed.
 func (t *turn) endEpoch(lost bool) {
 	if lost {
 		t.m.mu.Lock()
@@ -57,7 +56,8 @@ func (t *turn) endEpoch(lost bool) {
 	t.builder.Reset()
 }
 
-// runTurns runs turns for the member itself, and lets it follow when it has led.
+// runTurns runs turns for the member itself, and changes the engine when an epoch ends or
+// a snapshot is to be installed.
 func (m *Member) runTurns() {
 	for {
 		select {
@@ -65,7 +65,7 @@ func (m *Member) runTurns() {
 		case <-m.Failed():
 			return
 		}
-		m.broker.View(func(*engine.Engine, int64) {}) // Housekeep does it; if more is left, the next turn comes by itself
+		m.broker.View(func(*engine.Engine, int64) {}) // Housekeep does the work, and asks for another turn if more is left
 		if m.currentPhase() == draining {
 			m.stepDown()
 		}
@@ -75,7 +75,8 @@ func (m *Member) runTurns() {
 	}
 }
 
-// stepDown makes an engine that has led one that follows.
+// stepDown lets the engine follow when all turns of the epoch are settled and its clients
+// have left.
 func (m *Member) stepDown() {
 	m.broker.Call(func(*engine.Engine, int64) {}) // then all turns of the epoch are settled
 	m.mail.post(epochSettled{})
@@ -100,11 +101,11 @@ func (m *Member) reload() bool {
 	return true
 }
 
-// replace gives the broker an engine that follows. If all that the old one has done is
-// committed it only loses its sessions. Else it has done what may never have been, and
-// goes; another one is made from the journal, and from the log up to an entry that the
-// journal had reached. So it is when a snapshot takes the place of the journal. If the
-// disk does not let that happen, the member stays loading, or installing.
+// replace gives the broker an engine that follows. The old one stays, without its
+// sessions, if all its changes are committed. Otherwise another one is made from the
+// journal, and from the log up to reached, the last entry that the journal had. The same
+// happens when a snapshot takes the place of the journal. If the disk fails the member
+// stays loading, or installing. replace returns the entry for the next attempt.
 func (m *Member) replace(reached uint64) uint64 {
 	m.broker.Replace(func(eng *engine.Engine) *engine.Engine {
 		m.mu.Lock()
@@ -178,8 +179,8 @@ func (t *turn) readAgain(reached uint64) *engine.Engine {
 	return eng
 }
 
-// applyAgain applies what the journal has lost because it could not write it. The log
-// still has it.
+// applyAgain applies the entries that the journal has lost because it could not write
+// them. The log still has them.
 func (t *turn) applyAgain(reached uint64) error {
 	for t.applied.Index < reached {
 		entries, err := t.m.log.Entries(t.applied.Index+1, reached+1, maxApplyBytes)

@@ -15,15 +15,15 @@ type raftLoop struct {
 	peerTable
 
 	core         *core.Core
-	ledSince     int64             // since when shared.leader is what it is, on Options.Now
-	clockSource  uint64            // the leader whose time was heard last; this member, if nobody's was and it has led
+	ledSince     int64             // when shared.leader changed last, on Options.Now
+	clockSource  uint64            // the leader whose time the clock has; this member, if it had to agree on the time; 0: none
 	minMatch     uint64            // all members have the log up to here, as far as is known
-	minReachable uint64            // all that the leader can reach have; at a follower, the leader keeps what comes after it
+	minReachable uint64            // the same, of members that the leader can reach; at a follower, where the leader's log is cut
 	promoteAt    map[uint64]uint64 // learner -> the entry with which it has caught up
 
-	// Of a member that needs entries which are cut; see snapshot.go.
-	fetching bool             // a snapshot is fetched, or was and is not installed or dropped
-	fetched  *raftpb.Snapshot // Raft has not been asked yet
+	// Of a member that needs a snapshot; see snapshot.go.
+	fetching bool             // from the beginning of a fetch until the snapshot is installed or dropped
+	fetched  *raftpb.Snapshot // the snapshot until Raft has been asked; or nil
 
 	transfer transfer // of the leadership
 	health   health
@@ -33,7 +33,7 @@ type raftLoop struct {
 func (r *raftLoop) run() {
 	defer close(r.m.looped)
 	defer r.endIfUnreadable()
-	ticker := time.NewTicker(r.m.opt.Tick) // it drops ticks that come too fast: at most one waits
+	ticker := time.NewTicker(r.m.opt.Tick) // a slow loop misses ticks: at most one waits
 	defer ticker.Stop()
 	r.work()
 	for {
@@ -54,8 +54,7 @@ func (r *raftLoop) run() {
 	}
 }
 
-// endIfUnreadable ends a member whose log cannot be read: Raft's core can only panic
-// then.
+// endIfUnreadable stops a member whose log cannot be read, of which Raft tells by a panic.
 func (r *raftLoop) endIfUnreadable() {
 	switch v := recover().(type) {
 	case nil:
@@ -77,7 +76,7 @@ func (r *raftLoop) tick() {
 	r.manage()
 }
 
-// work does what the core wants done.
+// work does the core's work until there is none.
 func (r *raftLoop) work() {
 	for {
 		work := r.core.Work()
@@ -98,7 +97,7 @@ func (r *raftLoop) work() {
 	}
 }
 
-// publish tells the others what the core says.
+// publish tells the other goroutines what the core says.
 func (r *raftLoop) publish() {
 	c := r.core
 	leader, term := c.Leader()
@@ -137,14 +136,14 @@ func (r *raftLoop) publish() {
 	r.m.changed.Broadcast()
 }
 
-// How soon there is a turn for what is to be applied. At a leader there usually is
-// another one before.
+// leaderPause and followerPause are the times until the turn that applies entries. At a
+// leader there usually is another turn before.
 const (
 	leaderPause   = 2 * time.Millisecond
-	followerPause = 10 * time.Millisecond // so many entries share a turn
+	followerPause = 10 * time.Millisecond // long enough for entries to share a turn
 )
 
-// give hands over entries that are to be applied.
+// give gives the turns entries to apply.
 func (r *raftLoop) give(apply []core.Apply) {
 	if len(apply) == 0 {
 		return
@@ -159,7 +158,7 @@ func (r *raftLoop) give(apply []core.Apply) {
 	switch {
 	case r.m.phase == leading:
 	case r.m.phase == activating, r.m.shared.leader == 0:
-		signal(r.m.turns) // nobody is served before all is applied
+		signal(r.m.turns) // clients wait until all is applied
 		return
 	default:
 		pause = followerPause

@@ -45,14 +45,13 @@ type Options struct {
 
 	Transport Transport
 
-	// Deposed, if not nil, is called when a leadership epoch has ended. It must not
-	// return before no request of a client of that epoch will be applied any more; all
-	// that come meanwhile fail with broker.ErrDeposed.
+	// Deposed, if not nil, is called when a leadership epoch has ended. Requests fail with
+	// broker.ErrDeposed until it returns. Afterwards no request of a client of that epoch
+	// may come.
 	Deposed func()
 
-	// Fetch, if not nil, connects to another member so that its SendSnapshot writes what
-	// is read here. It is called when this member needs entries that the leader does not
-	// have any more.
+	// Fetch, if not nil, connects to the SendSnapshot of another member. It is called when
+	// the leader has cut entries that this member needs.
 	Fetch func(ctx context.Context, from uint64) (net.Conn, error)
 
 	Journal journal.Options // the Member sets Epoch and Member; Sync 0: 2 s
@@ -60,12 +59,11 @@ type Options struct {
 	Broker  broker.Options  // the Member sets Log and Now
 	Log     raftlog.Options // of Raft's log; SegmentSize 0: 64 MiB
 
-	// FastFailover makes Refused count. It must be off where something else than the
-	// member's machine can refuse a connection for it: a proxy, or a firewall that
-	// rejects.
+	// FastFailover makes Refused count. It must be off where a proxy or a firewall can
+	// refuse a connection in the place of the member's machine.
 	FastFailover bool
 
-	Keep int64         // bytes of Raft's log that are kept for members that are away, four times as much for those that catch up; 0: 1 GiB
+	Keep int64         // bytes of Raft's log for members that are away, and a quarter of those for members that catch up; 0: 1 GiB
 	Tick time.Duration // see core.Options; 0: 60 ms
 
 	// Now is a clock that goes on while the machine sleeps, never goes back and never
@@ -75,7 +73,7 @@ type Options struct {
 	// Wall is the machine's clock, in nanoseconds since 1970. Nil: the system's.
 	Wall func() int64
 
-	testHook func(m *Member, apply []core.Apply) []core.Apply // a test's, with what is to be applied; nil: nobody does
+	testHook func(m *Member, apply []core.Apply) []core.Apply // changes what is applied, in tests; nil: it stays
 
 	Version, Host, Console string // see Handshake, for Status of others
 	Logger                 *slog.Logger
@@ -145,7 +143,7 @@ func Open(o Options) (*Member, error) {
 		opt:   o,
 		clock: clock{now: o.Now},
 		lifecycle: lifecycle{
-			self: o.Self.ID, now: o.Now, logger: o.Logger, mail: newMailbox(),
+			self: o.Self.ID, now: o.Now, logger: o.Logger, mail: &mailbox{wake: make(chan struct{}, 1)},
 			turns: make(chan struct{}, 1), watch: make(chan struct{}),
 		},
 		looped: make(chan struct{}),
@@ -215,8 +213,8 @@ func (m *Member) open() error {
 	return nil
 }
 
-// setClock sets the clock by that of the machine and the stamps in the log, and chooses
-// where the engine's begins: not after any time that the cluster can have.
+// setClock sets the clock by that of the machine and by the stamps in the log. It chooses
+// the zero of the engine's clock, which must not be after any time that the cluster has.
 func (m *Member) setClock(state raftlog.State) error {
 	stamp, err := lastStamp(m.log, state.Hard.GetCommit())
 	if err != nil {
@@ -307,15 +305,15 @@ func newName() uint64 {
 // Broker returns the broker of the member's engine.
 func (m *Member) Broker() *broker.Broker { return m.broker }
 
-// Journal returns the member's journal, for those who watch. Another engine has another
-// journal.
+// Journal returns the member's journal, for metrics and backups. It is another one when
+// the engine is another one.
 func (m *Member) Journal() *journal.Journal { return m.opened.Load() }
 
-// Close ends the part in the cluster, and closes broker, journal and log. Turns that are
-// not settled fail.
+// Close stops the member and closes broker, journal and log. Turns that are not settled
+// fail.
 func (m *Member) Close() error {
 	m.fail(nil)
 	m.done.Wait()
-	m.broker.Close() // turns that are not settled fail; what counts is closeErr
+	m.broker.Close() // its error is that of turns; that of the journal is closeErr
 	return errors.Join(m.turn.closeErr, m.log.Close(), m.Err())
 }

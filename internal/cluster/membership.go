@@ -14,27 +14,27 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// A change of the members is a change of Raft's configuration whose context is the list
-// of the members. Those of it are left that have a role after the change. There is one
-// change at a time.
+// A change of the members is a change of Raft's configuration. Its context is a list of
+// the members, of which those count that have a role after the change. There is one change
+// at a time.
 
 var (
-	// ErrNotLeader means that only the leader can do what was asked for.
+	// ErrNotLeader means that this member does not lead, and only the leader can do it.
 	ErrNotLeader = errors.New("cluster: this member does not lead")
 
 	// ErrBusy means that another change of the members, or a transfer, is under way.
 	ErrBusy = errors.New("cluster: another change of the members is under way; try again")
 
-	// ErrDeclined means that the member that was to lead has not taken over, and that
-	// this one leads on, or again. A member declines in its first 0.6 s.
+	// ErrDeclined means that the other member has not taken over the leadership, and that
+	// this one leads. A member declines in its first 0.6 s.
 	ErrDeclined = errors.New("cluster: the leadership was not taken over")
 )
 
-// Add adds a member that learns what the others have, and makes it a voter when it has
-// caught up. It returns when this member has recorded the first of that; then Membership
-// has the new one. If added.Replaces is set that member, which may be dead, is removed in
-// the step in which the new one gets its vote: so it never lowers the number of those
-// that may fail. Whoever leads by then takes both steps. added.Number is chosen here.
+// Add adds a member as a learner. The leader makes it a voter when it has caught up. Add
+// returns when this member has recorded the learner; then Membership has it. If
+// added.Replaces is set, the leader removes that member, which may be dead, in the same
+// step in which the new one becomes a voter. So the cluster never bears fewer failures
+// meanwhile. Add chooses added.Number.
 func (m *Member) Add(ctx context.Context, added raftlog.Member) error {
 	err := m.changeMembers(func() error {
 		old := added.Replaces
@@ -44,7 +44,7 @@ func (m *Member) Add(ctx context.Context, added raftlog.Member) error {
 		for _, k := range m.raft.members {
 			switch {
 			case k.ID == added.ID && k.Address == added.Address:
-				return nil // it was asked for before
+				return nil // Add was called before
 			case k.ID == added.ID || k.Address == added.Address && k.ID != old:
 				return fmt.Errorf("cluster: there is a member %d at %s already: if it is lost, replace or remove that one (beanpole cluster replace, remove)", k.ID, k.Address)
 			case old != 0 && k.Replaces == old:
@@ -62,8 +62,7 @@ func (m *Member) Add(ctx context.Context, added raftlog.Member) error {
 	})
 }
 
-// Remove removes a member, whether it lives or not. Its directory is of no use after
-// that.
+// Remove removes a member, which may be dead. Its directory is of no use after that.
 func (m *Member) Remove(ctx context.Context, id uint64) error {
 	err := m.changeMembers(func() error {
 		if !m.raft.isMember(id) {
@@ -127,7 +126,7 @@ func (m *Member) await(ctx context.Context, wanted func() bool) error {
 			return fmt.Errorf("%w any more; the change may happen or not", ErrNotLeader)
 		}
 		if err := m.pause(ctx, watch); err != nil {
-			if wanted() { // this member was removed, for example
+			if wanted() { // and this member was removed, for example
 				return nil
 			}
 			return err
@@ -150,8 +149,8 @@ func without(members []raftlog.Member, id uint64) []raftlog.Member {
 	return slices.DeleteFunc(slices.Clone(members), func(k raftlog.Member) bool { return k.ID == id })
 }
 
-// withRole returns those of a list that have a role. A voter that another one replaces
-// has one, and is needed, until the majority of the voters before is needed no more.
+// withRole returns the members of a list that have a role. A voter that is being replaced
+// has one until the joint configuration ends.
 func withRole(members []raftlog.Member, conf *raftpb.ConfState) []raftlog.Member {
 	ids := slices.Concat(conf.GetVoters(), conf.GetVotersOutgoing(), conf.GetLearners(), conf.GetLearnersNext())
 	return slices.DeleteFunc(slices.Clone(members), func(k raftlog.Member) bool { return !slices.Contains(ids, k.ID) })
@@ -162,9 +161,9 @@ func hasKey[V any](set map[uint64]V, id uint64) bool {
 	return ok
 }
 
-// manage does at each tick what a leader has to do for the others. It looks after
-// snapshots before it is active, too: the epoch begins when a majority has its first
-// entry, and one of those may be needed for that.
+// manage does at each tick what a leader does for the other members. It watches snapshots
+// before its epoch begins, too: the epoch needs a majority that has the leader's first
+// entry, and a member of that majority may need a snapshot.
 func (r *raftLoop) manage() {
 	s := r.core.Status()
 	if s.RaftState == raft.StateLeader {
@@ -179,7 +178,7 @@ func (r *raftLoop) manage() {
 	r.recordPeers()
 }
 
-// findLags finds up to where all have the log, and all that can be reached.
+// findLags sets minMatch and minReachable.
 func (r *raftLoop) findLags(s *raft.Status) {
 	r.minMatch, r.minReachable = s.GetCommit(), s.GetCommit()
 	for id, p := range s.Progress {
@@ -190,7 +189,7 @@ func (r *raftLoop) findLags(s *raft.Status) {
 	}
 }
 
-// promote makes a learner a voter that has what was committed when it came.
+// promote makes a learner a voter when it has what was committed when it came.
 func (r *raftLoop) promote(commit uint64) {
 	s := r.core.Status()
 	for id := range s.Config.Learners {
@@ -226,8 +225,8 @@ func (r *raftLoop) makeVoter(id uint64) error {
 		&raftpb.ConfChangeSingle{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: &old})
 }
 
-// recordPeers records once in a while what others have acknowledged, so that a disk that
-// was rolled back is noticed by the next life of this member, too.
+// recordPeers records once in a while what the others have acknowledged. So this member
+// notices a disk that was rolled back also after a start of its own.
 func (s *peerTable) recordPeers() {
 	for id, p := range s.peers {
 		if p.acknowledged.Index >= p.recorded.Acknowledged.Index+recordEvery {
@@ -236,8 +235,7 @@ func (s *peerTable) recordPeers() {
 	}
 }
 
-// recordEvery is how many entries a member acknowledges from one record of that to the
-// next.
+// recordEvery is the number of entries that a member acknowledges between two such records.
 const recordEvery = 10_000
 
 // applyRoles takes the members after a change of configuration.
@@ -259,15 +257,14 @@ func (r *raftLoop) applyRoles(changed *core.Roles) {
 	}
 }
 
-// membership returns who the members are after the last change of configuration that was
-// applied.
+// membership returns the members after the last change of configuration that was applied.
 func (r *raftLoop) membership() raftlog.Membership {
 	roles, index := r.core.Conf()
 	return raftlog.Membership{Roles: roles, RolesIndex: index, Members: r.members, LastNumber: r.lastNumber}
 }
 
-// A memberList is the context of a change of configuration, and the data of a snapshot, in
-// JSON.
+// A memberList is, in JSON, the context of a change of configuration and the data of a
+// snapshot.
 type memberList struct {
 	Members    []raftlog.Member
 	LastNumber uint64 // the highest that a member was ever given

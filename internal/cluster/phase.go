@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// A phase says what the member's engine is there for. lifecycle.phase changes with mu
-// held, and only by the methods below. Whoever wants to know whether the engine may
-// decide looks here: it does while the member is leading.
+// A phase says what the member's engine does. Only the methods below change
+// lifecycle.phase, with mu held. The engine decides while the member is leading, and in no
+// other phase.
 //
 //	loading ---> following <---> activating ---> leading
 //	   ^             ^                              |
@@ -44,8 +44,8 @@ var after = [...][]phase{
 // applies reports whether what is committed is applied to the engine.
 func (p phase) applies() bool { return p == following || p == activating || p == leading }
 
-// A lifecycle is what a member's goroutines tell each other of its phase, and of the
-// leadership. Nobody waits for a disk, a turn or the network while holding mu.
+// A lifecycle is what the goroutines of a member tell each other. No goroutine waits for a
+// disk, a turn or the network while it holds mu.
 type lifecycle struct {
 	self   uint64 // id
 	now    func() int64
@@ -62,8 +62,8 @@ type lifecycle struct {
 	shared        shared        // what the raft loop says
 	changed       sync.Cond     // of shared
 	queue         applyQueue    // from the raft loop to the turn
-	turnScheduled bool          // a turn comes for it
-	restored      bool          // a snapshot is to be installed, whose log is durable
+	turnScheduled bool          // a timer will ask for a turn for it
+	restored      bool          // a snapshot is to be installed: the log begins after it, durably
 	known         Leadership    // what Lead says
 	watch         chan struct{} // closed at the next change of that
 	err           error         // why the member has failed
@@ -73,14 +73,13 @@ type lifecycle struct {
 type shared struct {
 	leader, term uint64
 	epoch        uint64 // in force in the core; 0: none
-	transferring bool   // nothing more is to be decided in it: the leadership goes to another member
+	transferring bool   // the leadership goes to another member, so the epoch is to end
 	committed    uint64 // so many proposals of the epoch are
-	confirmed    uint64 // the last question to a majority that was answered
-	leased       int64  // until when nobody else leads, on Options.Now; 0: no lease
+	confirmed    uint64 // the last question that a majority has answered
+	leased       int64  // the end of the lease, on Options.Now; 0: no lease
 }
 
-// offered returns the epoch in which an engine that has applied everything may decide; 0:
-// none.
+// offered returns the epoch in which the engine may decide; 0: none.
 func (s *shared) offered() uint64 {
 	if s.transferring {
 		return 0
@@ -97,7 +96,7 @@ func (l *lifecycle) enter(p phase) {
 	l.tell()
 }
 
-// follow begins to follow: the engine is what the entries that were applied make it. The
+// follow says that the engine has the entries that were applied and nothing else. The
 // caller holds mu.
 func (l *lifecycle) follow() {
 	l.epoch, l.proposals = 0, proposals{}
@@ -107,8 +106,8 @@ func (l *lifecycle) follow() {
 	}
 }
 
-// activate says that Raft's leader is this member. The caller is the raft loop, or has
-// begun to follow; it holds mu.
+// activate says that Raft's leader is this member. The caller, follow or the raft loop,
+// holds mu.
 func (l *lifecycle) activate() {
 	l.enter(activating)
 	signal(l.turns)
@@ -120,36 +119,36 @@ func (l *lifecycle) lead(epoch uint64) {
 	l.enter(leading)
 }
 
-// drain ends what lead has begun: the turn under way is the last that decides. The caller
-// is the raft loop, and holds mu.
+// drain says that the epoch has ended: the turn under way is the last that decides. The
+// caller is the raft loop, and holds mu.
 func (l *lifecycle) drain() {
 	l.enter(draining)
 	signal(l.turns)
 }
 
-// load says that the engine has done what may never be committed, so that another one is
-// made. The caller is a turn between two engines, and holds mu.
+// load says that the engine has changes that may never be committed, so another one is
+// made. The caller is broker.Replace, and holds mu.
 func (l *lifecycle) load() {
 	l.epoch, l.proposals = 0, proposals{}
 	l.enter(loading)
 }
 
-// install says that a snapshot takes the place of the journal. The caller is a turn
-// between two engines, and holds mu.
+// install says that a snapshot takes the place of the journal. The caller is
+// broker.Replace, and holds mu.
 func (l *lifecycle) install() {
 	l.epoch, l.proposals = 0, proposals{}
 	l.enter(installing)
 }
 
-// fail ends the member's part in the cluster. What it cannot do, it must not skip. A nil
-// error is that of a member that is closed.
+// fail stops the member, which must not skip what it cannot do. The error is nil if the
+// member is closed.
 func (l *lifecycle) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.phase == failed {
 		return
 	}
-	if err != nil && err != ErrRemoved { // that is no failure of its own
+	if err != nil && err != ErrRemoved { // which is no failure
 		l.logger.Error("this member of the cluster stops", "err", err)
 	}
 	l.err, l.shared = err, shared{}
@@ -165,7 +164,7 @@ func (l *lifecycle) currentPhase() phase {
 	return l.phase
 }
 
-// Lead returns who leads.
+// Lead returns the leader.
 func (l *lifecycle) Lead() Leadership {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -179,8 +178,7 @@ func (l *lifecycle) Watch() <-chan struct{} {
 	return l.watch
 }
 
-// tell tells those who watch what has changed. This member leads for them only while its
-// engine decides. The caller holds mu.
+// tell updates Lead. The epoch in it is that of an engine that decides. The caller holds mu.
 func (l *lifecycle) tell() {
 	now := Leadership{Leader: l.shared.leader, Term: l.shared.term}
 	if l.phase == leading {
@@ -211,15 +209,14 @@ func (l *lifecycle) Err() error {
 	return l.err
 }
 
-// wake lets those look again who wait for a change of the members.
+// wake wakes all watchers after a change of the members.
 func (l *lifecycle) wake() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.announce()
 }
 
-// setRestored says that the log begins after a snapshot, durably, which a turn is to
-// install; or that one has.
+// setRestored sets restored, and asks for a turn.
 func (l *lifecycle) setRestored(restored bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -227,7 +224,7 @@ func (l *lifecycle) setRestored(restored bool) {
 	signal(l.turns)
 }
 
-// isRestored reports whether a snapshot is to be installed.
+// isRestored returns restored.
 func (l *lifecycle) isRestored() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

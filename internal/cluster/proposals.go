@@ -4,43 +4,42 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/broker"
 )
 
-// proposals are what the turns of an epoch want committed. With Member.mu.
+// proposals are the entries of the turns of an epoch. lifecycle.mu guards them.
 type proposals struct {
 	last    uint64        // number of the last entry that was flushed
-	flushed [][]byte      // entries up to that one that are not proposed
-	pending []pendingTurn // what was flushed and is not committed, in order
+	flushed [][]byte      // the last entries, which are not proposed
+	pending []pendingTurn // turns that are flushed and not committed, in order
 	weight  weight        // of pending
-	lost    bool          // the engine has done what may never be committed
+	lost    bool          // the engine has changes that may never be committed
 }
 
-// pendingTurn is what a turn has flushed.
+// A pendingTurn is a turn that was flushed.
 type pendingTurn struct {
 	last   uint64 // the number of its last entry in its epoch
 	weight weight
 }
 
-// weight is how much something is.
+// A weight is the size of changes.
 type weight struct {
 	bytes   int64
 	changes int
 }
 
-// A turn waits as long as more than this is flushed and not committed.
+// A turn waits while more than this is flushed and not committed.
 const (
 	maxPendingBytes   = 64 << 20
 	maxPendingChanges = 200_000
 )
 
-// mayPropose reports whether an epoch is in force. What a turn has done when the
-// leadership is about to go to another member is still proposed; no later turn decides
-// anything.
+// mayPropose reports whether an epoch is in force. It is during a transfer of the
+// leadership, so that the turn under way is still proposed.
 func (l *lifecycle) mayPropose(epoch uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return epoch != 0 && l.shared.epoch == epoch
 }
 
-// isLeased reports whether nobody else can lead now.
+// isLeased reports whether the lease rules out another leader.
 func (l *lifecycle) isLeased() bool {
 	now := l.now()
 	l.mu.Lock()
@@ -48,8 +47,8 @@ func (l *lifecycle) isLeased() bool {
 	return now < l.shared.leased
 }
 
-// enqueue notes that entries are to be proposed. If too much is under way already it
-// waits; the epoch may end meanwhile, and then it returns false.
+// enqueue adds the entries of a turn. It waits while too much is pending, and returns false
+// if the epoch ends meanwhile.
 func (l *lifecycle) enqueue(epoch uint64, entries [][]byte, w weight) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,8 +78,8 @@ func (l *lifecycle) propose() {
 	l.mail.post(proposed{epoch, entries})
 }
 
-// retire forgets what is committed of what was proposed. When the epoch has ended nobody
-// knows whether the rest ever will be. The caller holds mu.
+// retire forgets the pending turns that are committed. When the epoch has ended, the others
+// may never be. The caller holds mu.
 func (l *lifecycle) retire() {
 	p := &l.proposals
 	if l.shared.epoch != l.epoch {
@@ -96,14 +95,14 @@ func (l *lifecycle) retire() {
 	p.pending = p.pending[n:]
 }
 
-// commit proposes everything that was flushed, and waits until that is committed, and
-// nobody else can lead.
+// commit proposes all entries that were flushed. It waits until they are committed and the
+// lease, or a majority that is asked, rules out another leader.
 func (l *lifecycle) commit() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	epoch, last := l.epoch, l.proposals.last
 	if epoch == 0 {
-		return nil // what is not settled has failed by itself
+		return nil // turns of the last epoch have failed
 	}
 	l.propose()
 	in := func() bool { return l.shared.epoch == epoch }

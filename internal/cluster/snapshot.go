@@ -23,13 +23,13 @@ import (
 )
 
 // Raft offers a snapshot to a member whose next entry the leader has cut (MsgSnap). A
-// snapshot is a backup of the leader's journal, which has what was agreed on, and nothing
+// snapshot is a backup of the leader's journal, which has what is committed and nothing
 // else. The member fetches it beside its own journal, and takes part as before meanwhile.
-// When it has all of it, Raft is given the message of a snapshot that ends where this one
-// does. Only if Raft wants that, it is installed (install.go): the log is cut there, and
-// an engine is made of the journal as after a lost leadership; it is another journal now.
+// When the member has all of it, it gives Raft a MsgSnap that ends where this snapshot
+// does. If Raft accepts that, the log is cut there and the snapshot is installed
+// (install.go): an engine is made of it, as of the journal after a lost leadership.
 
-// fetchSnapshot begins to fetch what the leader offers, if this member lacks it, and
+// fetchSnapshot begins to fetch the snapshot that the leader offers, if this member lacks
 // entries that the leader has cut.
 func (r *raftLoop) fetchSnapshot() {
 	m := r.m
@@ -58,7 +58,7 @@ func (m *Member) sleep(d time.Duration) {
 
 // fetch fetches a snapshot and seals it.
 func (m *Member) fetch(from uint64) (*raftpb.Snapshot, error) {
-	if err := dropSnapshot(m.opt.FS, m.opt.Dir); err != nil { // of an attempt that has failed
+	if err := dropSnapshot(m.opt.FS, m.opt.Dir); err != nil { // that of a failed attempt
 		return nil, err
 	}
 	stream, err := m.opt.Fetch(m.ctx, from)
@@ -68,7 +68,11 @@ func (m *Member) fetch(from uint64) (*raftpb.Snapshot, error) {
 	defer stream.Close()
 	defer context.AfterFunc(m.ctx, func() { stream.Close() })()
 	in := bufio.NewReaderSize(impatient{stream}, 64<<10)
-	with, err := readMembership(in)
+	var with raftlog.Membership
+	line, err := in.ReadSlice('\n') // what does not fit the buffer is an error
+	if err == nil {
+		err = json.Unmarshal(line, &with)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +84,7 @@ func (m *Member) fetch(from uint64) (*raftpb.Snapshot, error) {
 		return nil, fmt.Errorf("cluster: member %d does not know this one yet", from)
 	}
 	m.opt.Logger.Info("the log does not have what this member lacks: it receives the whole queue", "from", from)
-	at, err := journal.ReadSnapshot(staged{m.opt.FS}, m.opt.Dir, newPaced(m.ctx, in))
+	at, err := journal.ReadSnapshot(staged{m.opt.FS}, m.opt.Dir, paced{in, m.ctx, rate.NewLimiter(maxPace, paceBurst)})
 	if err == nil && at.Index < with.RolesIndex {
 		err = fmt.Errorf("cluster: the queue ends with entry %d, before the change of the members at %d", at.Index, with.RolesIndex)
 	}
@@ -96,8 +100,8 @@ func (m *Member) fetch(from uint64) (*raftpb.Snapshot, error) {
 	}, nil
 }
 
-// impatient reads from a leader until nothing comes for leaderSilence: its machine stands
-// still, or its disk hangs.
+// An impatient connection fails when nothing comes for leaderSilence: the leader's machine
+// stands still, or its disk hangs.
 type impatient struct{ net.Conn }
 
 const leaderSilence = 10 * time.Second
@@ -107,8 +111,8 @@ func (c impatient) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
-// paced reads as many bytes in a second as its limiter lets it: the disks of both members
-// have logs to sync.
+// paced is a reader of at most maxPace, so that the logs on the disks of both members are
+// synced in time.
 type paced struct {
 	io.Reader
 	ctx     context.Context
@@ -120,17 +124,13 @@ const (
 	paceBurst = 1 << 20  // bytes, so that a sleep is much longer than what a timer is late
 )
 
-func newPaced(ctx context.Context, r io.Reader) paced {
-	return paced{r, ctx, rate.NewLimiter(maxPace, paceBurst)}
-}
-
 func (r paced) Read(b []byte) (int, error) {
 	n, err := r.Reader.Read(b[:min(len(b), paceBurst)])
 	return n, cmp.Or(err, r.limiter.WaitN(r.ctx, n))
 }
 
-// offerSnapshot gives Raft the snapshot that was fetched. It waits until somebody leads:
-// the message has to be that of a leader.
+// offerSnapshot gives Raft the snapshot that was fetched. It does nothing while no leader is
+// known, as the message has to be that of a leader.
 func (r *raftLoop) offerSnapshot() {
 	s := r.fetched
 	if lead, _ := r.core.Leader(); s == nil || lead == 0 {
@@ -167,13 +167,13 @@ func (d *disk) restore(s *raftpb.Snapshot) error {
 	})
 }
 
-// snapshotPatience is how long a leader waits for a member that has been offered a
-// snapshot, and does not fetch it or has fetched it, in nanoseconds. Then it offers one
-// again: nothing else ends Raft's waiting if a message is lost.
+// snapshotPatience is how long a leader waits for a member that is to fetch a snapshot, or
+// has fetched it and says nothing, in nanoseconds. Then Raft offers it one again, which it
+// would not do by itself when a message is lost.
 const snapshotPatience = 10_000_000_000
 
-// watchSnapshots looks, at the leader, for members that do not fetch what they were
-// offered.
+// watchSnapshots tells Raft of members that do not fetch the snapshots that they were
+// offered. It runs at the leader.
 func (r *raftLoop) watchSnapshots(s *raft.Status) {
 	now := r.m.opt.Now()
 	for id, progress := range s.Progress {
@@ -193,7 +193,7 @@ func (r *raftLoop) watchSnapshots(s *raft.Status) {
 // maxSnapshots is how many members are sent a snapshot at a time.
 const maxSnapshots = 2
 
-// SendSnapshot writes what another member receives that fetches a snapshot from this one.
+// SendSnapshot writes a snapshot for another member.
 func (m *Member) SendSnapshot(to uint64, w io.Writer) error {
 	err := error(ErrStopped)
 	m.inLoop(func() {
@@ -228,13 +228,12 @@ func (m *Member) sendSnapshot(w io.Writer) error {
 	return b.Write(w)
 }
 
-// openSnapshot opens the files of the journal, and returns the members and their roles at
-// the last entry that those have.
+// openSnapshot opens the files of the journal. The membership is that at their last entry.
 func (m *Member) openSnapshot() (b *journal.Backup, with raftlog.Membership, err error) {
 	if !m.inLoop(func() { with = m.raft.membership() }) {
 		return nil, with, ErrStopped
 	}
-	m.broker.View(func(*engine.Engine, int64) {}) // writes to the files what was applied before
+	m.broker.View(func(*engine.Engine, int64) {}) // Housekeep writes to the files what was applied before
 	if b, err = m.Journal().Backup(); err != nil {
 		return nil, with, err
 	}
@@ -254,12 +253,4 @@ func (m *Member) openSnapshot() (b *journal.Backup, with raftlog.Membership, err
 // writeMembership writes what comes before a snapshot: a line of JSON.
 func writeMembership(w io.Writer, with raftlog.Membership) error {
 	return json.NewEncoder(w).Encode(with)
-}
-
-func readMembership(r *bufio.Reader) (with raftlog.Membership, err error) {
-	line, err := r.ReadSlice('\n') // a line that fits no buffer is none
-	if err == nil {
-		err = json.Unmarshal(line, &with)
-	}
-	return with, err
 }

@@ -17,9 +17,9 @@ type Status struct {
 	Commit uint64
 }
 
-// Status returns what this member knew of the cluster at its last tick or, if that was
-// later, when the members or the leader changed last. It waits for nobody, so it may be
-// called within a turn. The caller must not change Members.
+// Status returns what this member knew of the cluster at its last tick, or at a later change
+// of the members or the leader. It does not wait, so it may be called within a turn. The
+// caller must not change Members.
 func (m *Member) Status() (Status, error) {
 	if m.stopped() {
 		return Status{}, ErrStopped
@@ -27,7 +27,7 @@ func (m *Member) Status() (Status, error) {
 	return *m.noted.Load(), nil
 }
 
-// note lets Status have what this member knows, in the raft loop.
+// note updates Status.
 func (r *raftLoop) note() { r.m.noted.Store(new(r.status())) }
 
 func (r *raftLoop) status() Status {
@@ -75,8 +75,7 @@ func progress(applied, commit uint64) *admin.Progress {
 	return &admin.Progress{Applied: applied, Lag: commit - applied}
 }
 
-// plain returns the text of an error without the name of this package; empty if there is
-// none.
+// plain returns the text of an error without the name of this package, or nothing.
 func plain(err error) string {
 	if err == nil {
 		return ""
@@ -84,7 +83,7 @@ func plain(err error) string {
 	return strings.TrimPrefix(err.Error(), "cluster: ")
 }
 
-// isReachable reports whether another member was heard lately.
+// isReachable reports whether a message of the member has come lately.
 func (s *peerTable) isReachable(id uint64) bool {
 	p := s.peer(id)
 	return id == s.m.opt.Self.ID || p.heard != 0 && s.m.opt.Now()-p.heard < 10*int64(s.m.opt.Tick)
@@ -105,8 +104,7 @@ func (s *peerTable) hearsMajority() bool {
 	return true
 }
 
-// maxLag is how far a member may be behind the leader's time and be ready, in
-// nanoseconds.
+// maxLag is how old the next entry of a ready member may be, in nanoseconds.
 const maxLag = 10_000_000_000
 
 // Ready returns nil if this member knows a leader and has nearly all that is committed.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Transfer lets another voter lead; 0 is the one that has most of the log. Turns that
-// were decided are settled before.
+// Transfer lets another voter lead; 0 is the one that has most of the log. The turns of this
+// member are settled before.
 func (m *Member) Transfer(ctx context.Context, to uint64) error {
 	var term uint64
 	anybody := to == 0
@@ -45,15 +45,15 @@ func (m *Member) Transfer(ctx context.Context, to uint64) error {
 	}
 }
 
-// A transfer is that of the leadership to another member.
+// A transfer of the leadership to another member.
 type transfer struct {
 	to       uint64 // 0: there is none
 	settled  bool   // all turns of the epoch are
 	giveUpAt int64  // when to go on leading if it has not happened, on Options.Now
 }
 
-// startTransfer lets nothing more be decided, and the leadership go to another member
-// when everything is settled: at once, if this one serves nobody yet.
+// startTransfer begins a transfer. The engine decides no more, and finishTransfer gives the
+// leadership away when all turns are settled. Without an epoch it goes at once.
 func (r *raftLoop) startTransfer(to uint64) {
 	if r.core.Epoch() == 0 {
 		r.core.Transfer(to)
@@ -63,8 +63,8 @@ func (r *raftLoop) startTransfer(to uint64) {
 	r.publish()
 }
 
-// finishTransfer gives the leadership away when all turns of its epoch are settled:
-// nobody waits for an answer.
+// finishTransfer gives the leadership away when all turns of the epoch are settled, or when
+// the time is over.
 func (r *raftLoop) finishTransfer() {
 	if r.transfer.to == 0 {
 		return
@@ -73,15 +73,15 @@ func (r *raftLoop) finishTransfer() {
 	if active && !r.transfer.settled && inTime {
 		return
 	}
-	r.core.Resign() // if it is not settled what is under way is lost; the engine goes back to what is committed
+	r.core.Resign() // changes that are not settled may be lost; then another engine is made
 	if active {
 		r.core.Transfer(r.transfer.to)
 	}
 	r.transfer.to = 0
 }
 
-// transferTarget returns the voter that has most of the log, of those that were heard
-// lately and that suit; 0 if there is none.
+// transferTarget returns the reachable voter that has most of the log, of those that suit; 0
+// if there is none.
 func (r *raftLoop) transferTarget(suits func(id uint64) bool) (id uint64) {
 	s := r.core.Status()
 	var most uint64

@@ -14,20 +14,19 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/journal"
 )
 
-// A turn is the member in turns, as the broker's Log. Its methods run within them, but
-// for Sync.
+// A turn is the member within turns: the broker's Log. All methods but Sync run there.
 //
 // Invariants:
-//  1. epoch != 0 only if the engine has the changes of all entries up to applied, and what was decided in that
-//     epoch, and nothing else.
-//  2. epoch is that of Member while the member is leading, and at most until the end of the turn in which it
-//     begins to drain.
+//  1. If epoch is not 0, the engine has the changes of all entries up to applied, what was
+//     decided in that epoch, and nothing else.
+//  2. epoch is lifecycle.epoch while the member is leading, and at most until the end of
+//     the turn in which the member begins to drain.
 type turn struct {
 	m *Member
 
 	journal        *journal.Journal
 	applied        journal.Applied // the journal and the engine have the entries up to here
-	reportedSynced journal.Applied // what the raft loop knows the journal to have durably
+	reportedSynced journal.Applied // the raft loop knows that the journal has this durably
 	large          uint64          // the last entry that Member.unsynced counts
 	decoder        entry.Decoder
 	observe        func(entry uint64, changes []engine.Change) // see Member.Observe; or nil
@@ -35,14 +34,14 @@ type turn struct {
 	epoch   uint64 // in which this turn decides; 0: it does not
 	builder entry.Builder
 	built   int   // changes in builder
-	retryAt int64 // when to try to append again what the journal could not take, on the engine's clock; 0: now
+	retryAt int64 // when to give the journal again what it could not take, on the engine's clock; 0: now
 	blocked bool  // the journal takes no jobs
-	full    bool  // for it has no room for them
+	full    bool  // the journal has no room for jobs
 
 	closeErr error // of the journal
 }
 
-// admit is asked by the engine before each change.
+// admit is Options.Admit of the engine.
 func (t *turn) admit(kind engine.ChangeKind, tube string, body int) engine.Outcome {
 	if t.epoch == 0 {
 		return engine.Failed
@@ -51,12 +50,6 @@ func (t *turn) admit(kind engine.ChangeKind, tube string, body int) engine.Outco
 		defer t.m.journaling.end()
 	}
 	return t.journal.Admit(kind, tube, body)
-}
-
-// isWhole reports, within a turn, whether the engine is as the log says at applied, or
-// has decided what comes after that.
-func (t *turn) isWhole() bool {
-	return t.m.currentPhase().applies() && (t.epoch != 0 || t.journal.InFlight() == 0)
 }
 
 // Append implements broker.Log.
@@ -73,8 +66,8 @@ func (t *turn) Append(changes []engine.Change) error {
 	return nil
 }
 
-// Flush implements broker.Log: what was appended is proposed by the next Sync, with what
-// other turns have flushed by then.
+// Flush implements broker.Log. The next Sync proposes what was appended, with what other
+// turns have flushed by then.
 func (t *turn) Flush() (durable bool, err error) {
 	switch {
 	case t.epoch == 0:
@@ -82,7 +75,7 @@ func (t *turn) Flush() (durable bool, err error) {
 		case draining, loading, installing, failed:
 			return false, broker.ErrDeposed
 		}
-		return true, nil // those who watch a follower are told what it has
+		return true, nil // a follower answers those who look at its engine
 	case !t.m.mayPropose(t.epoch):
 		t.endEpoch(t.built > 0)
 		return false, broker.ErrDeposed
@@ -112,14 +105,14 @@ func (t *turn) Housekeep(now int64) (next int64) {
 		t.endEpoch(false)
 	}
 	if !phase.applies() {
-		return engine.Never // the goroutine of turns sees to it
+		return engine.Never // runTurns goes on when the engine follows
 	}
 	t.m.journaling.begin()
 	defer t.m.journaling.end()
 	next = t.apply(now)
 	next = min(next, t.beginEpoch(now))
 	if _, err := t.journal.Flush(); err != nil {
-		t.m.opt.Logger.Debug("the journal cannot be written", "err", err) // it says so itself, and heals
+		t.m.opt.Logger.Debug("the journal cannot be written", "err", err) // the journal logs it, too, and heals
 	}
 	next = min(next, t.journal.Housekeep(now))
 	t.reportSynced()
@@ -143,7 +136,7 @@ func (t *turn) closeJournal() error {
 	return j.Close()
 }
 
-// reportSynced tells the raft loop what the journal has durably.
+// reportSynced tells the raft loop which entries the journal has durably.
 func (t *turn) reportSynced() {
 	s := t.journal.Synced()
 	if s.Index >= t.large {
@@ -156,7 +149,7 @@ func (t *turn) reportSynced() {
 }
 
 // reportBlocked tells the raft loop when the journal begins to refuse jobs, and when it
-// takes them again. While it has no room for them, Raft's log makes some.
+// takes them again. While the journal has no room for jobs, Raft's log makes room.
 func (t *turn) reportBlocked() {
 	if full := t.journal.IsFull(); full != t.full {
 		t.full = full
@@ -170,7 +163,7 @@ func (t *turn) reportBlocked() {
 	t.m.mail.post(journalBlocked{t.m.opt.Now(), blocked})
 }
 
-// applyQueue has entries that are committed, and not applied.
+// applyQueue has the entries that are committed and not applied.
 type applyQueue struct {
 	waits []core.Apply
 	at    int // entries of the first that are done
@@ -188,8 +181,8 @@ func (q *applyQueue) next() *raftpb.Entry {
 	return q.waits[0].Entries[q.at]
 }
 
-// took removes the next entry. If it was the last of an Apply, it returns that one's
-// responses.
+// took removes the next entry. After the last entry of an Apply it returns the responses of
+// that.
 func (q *applyQueue) took() (responses []*raftpb.Message) {
 	q.at++
 	if first := &q.waits[0]; q.at == len(first.Entries) {
@@ -205,9 +198,9 @@ const (
 	maxApplyChanges = 5000
 )
 
-// apply applies what is committed, as much as a turn can bear.
+// apply applies committed entries, within the limits of a turn.
 func (t *turn) apply(now int64) (next int64) {
-	if now < t.retryAt && t.retryAt <= now+int64(recoverPause) { // else the cluster's time has been set back since
+	if now < t.retryAt && t.retryAt <= now+int64(recoverPause) { // a later one is from before the clock was set back
 		return t.retryAt
 	}
 	t.retryAt = 0
@@ -216,7 +209,7 @@ func (t *turn) apply(now int64) (next int64) {
 		e := t.m.queue.next()
 		phase := t.m.phase
 		t.m.mu.Unlock()
-		if t.epoch != 0 && phase != leading { // the entry may be of another leader, and the journal would take it for one of this epoch
+		if t.epoch != 0 && phase != leading { // the entry may be another leader's, which the journal would take for one of this epoch
 			t.endEpoch(false)
 		}
 		if e == nil || !phase.applies() {
@@ -247,12 +240,12 @@ func (t *turn) apply(now int64) (next int64) {
 // errUnreadable is wrapped by the error of an entry that this version cannot read.
 var errUnreadable = errors.New("the entry cannot be read")
 
-// applyEntry lets the journal have the changes of an entry and, unless it has decided
-// them, the engine. It returns how many they were. After an error of the journal the same
-// entry comes again.
+// applyEntry gives the changes of an entry to the journal, and to the engine unless that
+// has decided them. It returns their number. After an error of the journal the caller
+// comes with the same entry again.
 func (t *turn) applyEntry(e *raftpb.Entry) (n int, err error) {
 	if e.GetIndex() <= t.applied.Index {
-		return 0, nil // the journal has it; the core wants to see it for the members' roles
+		return 0, nil // the journal has it; the core needs it for the members' roles
 	}
 	at := journal.Applied{Index: e.GetIndex(), Term: e.GetTerm(), Stamp: t.applied.Stamp}
 	var changes []engine.Change

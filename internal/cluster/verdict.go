@@ -10,8 +10,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// A member that must not go on stops for good: it was removed, its disk was rolled back,
-// or its directory is a copy. The log has that first, so that no later start takes part.
+// A member stops for good when it was removed, when its disk was rolled back, or when its
+// directory is a copy. It records that in its log first, so that no later start takes part.
 
 // name returns the name of the start; 0: it has none.
 func (h *Handshake) name() uint64 {
@@ -21,9 +21,9 @@ func (h *Handshake) name() uint64 {
 	return h.Names[len(h.Names)-1]
 }
 
-// lacks reports whether the disk of the member that says its handshake does not have a
-// start of that member. A copy that is older may have counted up to the same number
-// since, but to a start of another name.
+// lacks reports whether the member of a handshake does not remember a start that this one
+// knows of. An older copy of its disk may have counted as many starts since, but their names
+// are others.
 func (h *Handshake) lacks(known raftlog.Peer) bool {
 	if h.Starts < known.Starts {
 		return true
@@ -32,8 +32,8 @@ func (h *Handshake) lacks(known raftlog.Peer) bool {
 	return known.Name != 0 && since < uint64(len(h.Names)) && h.Names[uint64(len(h.Names))-1-since] != known.Name
 }
 
-// endIfUnwanted stops this member, in the raft loop, if another one has answered its
-// handshake with an error that says that it must not go on.
+// endIfUnwanted stops this member if another one has answered its handshake with an error
+// that is for good.
 func (s *peerTable) endIfUnwanted(by uint64, err error) {
 	switch {
 	case errors.Is(err, ErrRemoved):
@@ -46,12 +46,12 @@ func (s *peerTable) endIfUnwanted(by uint64, err error) {
 	}
 }
 
-// copyPatience is how long another member may take to notice that an earlier start of
-// this one has ended, in nanoseconds.
+// copyPatience is how long another member may take to notice that the process before this
+// one has ended, in nanoseconds.
 const copyPatience = 15_000_000_000
 
-// isCopy stops this member, in the raft loop, if the other start that another member is
-// connected to has not ended for long.
+// isCopy stops this member if another one has been connected to another process with its
+// id for too long.
 func (s *peerTable) isCopy(by uint64) {
 	now, p := s.m.opt.Now(), s.peer(by)
 	if p.copySince == 0 {
@@ -62,9 +62,8 @@ func (s *peerTable) isCopy(by uint64) {
 	}
 }
 
-// contradicted is called, in the raft loop, for a message of a member whose log
-// contradicts this one's. A member that follows stops: what the leader sends is the
-// cluster's by now. Both say so.
+// contradicted handles a message of a member whose log contradicts this one's. A follower
+// stops, as the cluster has what the leader sends. Both log it.
 func (r *raftLoop) contradicted(message *raftpb.Message) {
 	from := message.GetFrom()
 	if message.GetType() == raftpb.MsgAppResp {
@@ -79,8 +78,7 @@ func (r *raftLoop) contradicted(message *raftpb.Message) {
 		"and jobs that were acknowledged may be here only: keep a copy of this directory", r.core.Applied().Index, from))
 }
 
-// contradiction is the context of a rejection by which a leader learns that the member
-// has stopped, and why.
+// contradiction is the context of the rejection that tells a leader why the member stops.
 const contradiction = "contradiction"
 
 func isContradiction(message *raftpb.Message) bool {
