@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/beanpole-mq/beanpole/bench/load"
-	"github.com/beanpole-mq/beanpole/internal/test/conformance"
+	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 	"github.com/beanpole-mq/beanpole/internal/test/parallel"
 )
 
@@ -31,11 +31,11 @@ type built struct{ *testing.M }
 
 func (b built) Run() (code int) {
 	var err error
-	if binary, err = conformance.Program(); err != nil {
+	if binary, err = exectest.Program(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return conformance.Main(parallel.M{M: b.M, Most: 8})
+	return exectest.Main(parallel.M{M: b.M, Most: 8})
 }
 
 func beanpole() Server {

@@ -19,7 +19,6 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
-	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
@@ -66,7 +65,7 @@ const token = "TOKEN-prometheus-0123456789"
 func serve(t *testing.T, ca *certstest.CA) (addr, pages string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "beanpole")
-	if err := conformance.Build(program); err != nil {
+	if err := exectest.Build(program); err != nil {
 		t.Fatal(err)
 	}
 	cert, key := ca.Issue("server", time.Now().Add(time.Hour))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/beanpole-mq/beanpole/internal/test/conformance"
+	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 )
 
 func TestMain(m *testing.M) {
@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 // TestScript tells the stories in testdata, with our server there as beanpole.
 func TestScript(t *testing.T) {
 	dir := t.TempDir()
-	if err := conformance.Build(filepath.Join(dir, "beanpole")); err != nil {
+	if err := exectest.Build(filepath.Join(dir, "beanpole")); err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{

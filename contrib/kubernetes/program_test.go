@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strconv"
 	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 )
 
 func atoi(t *testing.T, s string) int64 {
@@ -22,10 +24,9 @@ func atoi(t *testing.T, s string) int64 {
 func buildProgram(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "beanpole")
-	cmd := exec.Command("go", "build", "-C", "../..", "-o", program, "./cmd/beanpole")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	t.Setenv("CGO_ENABLED", "0")
+	if err := exectest.Build(program); err != nil {
+		t.Fatal(err)
 	}
 	return program
 }

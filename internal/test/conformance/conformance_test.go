@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 	"github.com/beanpole-mq/beanpole/internal/test/parallel"
 )
 
@@ -17,7 +18,7 @@ var (
 	only       = flag.String("transcript", "*", "with -record: the transcripts to record, a pattern as of path.Match")
 )
 
-func TestMain(m *testing.M) { os.Exit(Main(parallel.M{M: m, Most: 32})) }
+func TestMain(m *testing.M) { os.Exit(exectest.Main(parallel.M{M: m, Most: 32})) }
 
 // TestBeanpole holds our binary against all transcripts.
 func TestBeanpole(t *testing.T) {

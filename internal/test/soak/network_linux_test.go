@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/beanpole-mq/beanpole/internal/test/conformance"
+	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 	"github.com/beanpole-mq/beanpole/internal/test/netns"
 )
 
@@ -19,7 +19,7 @@ func isolate(t *testing.T) bool {
 	program := *soakProgram
 	if program == "" {
 		var err error
-		if program, err = conformance.Program(); err != nil {
+		if program, err = exectest.Program(); err != nil {
 			t.Fatal(err)
 		}
 	}

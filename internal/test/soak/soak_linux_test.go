@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/test/conformance"
+	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 	"github.com/beanpole-mq/beanpole/internal/test/netns"
 	"github.com/beanpole-mq/beanpole/internal/test/parallel"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
@@ -36,7 +36,7 @@ func newSoak(t *testing.T) *soak {
 	s := &soak{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), program: *soakProgram}
 	if s.program == "" {
 		var err error
-		if s.program, err = conformance.Program(); err != nil {
+		if s.program, err = exectest.Program(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -229,4 +229,4 @@ func (c *group) life(args []string, faults []fault, kill bool) {
 	}
 }
 
-func TestMain(m *testing.M) { os.Exit(conformance.Main(parallel.M{M: m, Most: 8})) }
+func TestMain(m *testing.M) { os.Exit(exectest.Main(parallel.M{M: m, Most: 8})) }

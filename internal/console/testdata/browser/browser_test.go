@@ -36,20 +36,12 @@ var program string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	dir, err := os.MkdirTemp("", "console")
-	if err != nil {
-		panic(err)
-	}
-	program = filepath.Join(dir, "beanpole")
-	build := exec.Command("go", "build", "-o", program, "./cmd/beanpole")
-	build.Dir = "../../../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+	var err error
+	if program, err = exectest.Program(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
+	os.Exit(exectest.Main(m))
 }
 
 const patience = exectest.Patience

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 	"github.com/beanpole-mq/beanpole/internal/test/parallel"
@@ -45,7 +44,7 @@ type server struct {
 // serve starts a server with a configuration for the length of the test.
 func serve(t *testing.T, config string) *server {
 	t.Helper()
-	program, err := conformance.Program()
+	program, err := exectest.Program()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,4 +133,4 @@ func background(t *testing.T, all io.Writer, program string, args ...string) *ex
 	return p
 }
 
-func TestMain(m *testing.M) { os.Exit(conformance.Main(parallel.M{M: m, Most: 8})) }
+func TestMain(m *testing.M) { os.Exit(exectest.Main(parallel.M{M: m, Most: 8})) }

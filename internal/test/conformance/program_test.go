@@ -1,6 +1,10 @@
 package conformance
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/test/exectest"
+)
 
 // beanpole returns our server, built from cmd/beanpole unless -server names
 // another program.
@@ -9,7 +13,7 @@ func beanpole(t *testing.T) Process {
 	if *serverPath != "" {
 		return Process{Path: *serverPath}
 	}
-	path, err := Program()
+	path, err := exectest.Program()
 	if err != nil {
 		t.Fatal(err)
 	}
