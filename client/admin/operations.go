@@ -2,12 +2,10 @@ package admin
 
 import "context"
 
-// The operations of the API. openapi.yaml has what the comments say: what an operation does, in a line after its route and in a text, and at
-// the end the right that it needs. go test ./internal/api -run TestGenerated says where they and the server's table differ.
+// The operations of the API. What the comments say, in a line after the route and in a text, is in openapi.yaml, too, with the right that each
+// needs. go test ./internal/api -run TestGenerated says where they and the server's table differ.
 
 // GetStats is GET /stats. What the whole server counts.
-//
-// Needs the right stats on some tube.
 func (c *Client) GetStats(ctx context.Context) (Stats, error) {
 	return ask[Stats](ctx, c, "GET /stats", nil)
 }
@@ -18,7 +16,6 @@ func (c *Client) GetStats(ctx context.Context) (Stats, error) {
 // buried, memory_bytes, connections and waiting say how much there was; put, reserves, deletes (commands), timeouts, refused, commands and
 // throttled (commands that had to wait) how much was done since the value before. A value is null where no sample was taken. A restart
 // begins with nothing.
-// Needs the right stats on every tube.
 func (c *Client) GetHistory(ctx context.Context, in *GetHistory) (History, error) {
 	return ask[History](ctx, c, "GET /history", in)
 }
@@ -30,7 +27,6 @@ func (c *Client) GetHistory(ctx context.Context, in *GetHistory) (History, error
 // refused something), certificate (it has ended, or ends soon), refused and throttled (commands were refused, or had to wait, in the last ten minutes);
 // and of a tube unwatched (ready jobs, no connection watches it, and it is not paused), buried, timeouts (jobs ran out of time), slow (the next job has been ready for ten minutes or more), limited
 // (it has nine tenths of what it may have; bad if it has all of it) and paused. Of tubes those are named on which the client has the right.
-// Needs the right stats on some tube.
 func (c *Client) GetAttention(ctx context.Context, in *GetAttention) (Attention, error) {
 	return ask[Attention](ctx, c, "GET /attention", in)
 }
@@ -39,14 +35,11 @@ func (c *Client) GetAttention(ctx context.Context, in *GetAttention) (Attention,
 //
 // It then comes last, with who has said so and until when, and is not counted. It needs the right on the tube; on every tube if it is about the
 // server or a pattern. The server remembers 1000 of them, until it restarts: then all findings count again.
-// Needs the right manage on some tube.
 func (c *Client) ExpectFinding(ctx context.Context, in *ExpectFinding) error {
 	return c.Do(ctx, "POST /attention/expect", in, nil)
 }
 
 // GetMe is GET /me. Who the client is, and what it may do.
-//
-// Needs no right.
 func (c *Client) GetMe(ctx context.Context, in *GetMe) (Me, error) {
 	return ask[Me](ctx, c, "GET /me", in)
 }
@@ -54,7 +47,6 @@ func (c *Client) GetMe(ctx context.Context, in *GetMe) (Me, error) {
 // ListChanges is GET /changes. The last changes, the newest first.
 //
 // Those through the API, and what the log tells of changes through the protocol. The server remembers 1000 of them.
-// Needs the right manage on every tube.
 func (c *Client) ListChanges(ctx context.Context, in *ListChanges) (Changes, error) {
 	return ask[Changes](ctx, c, "GET /changes", in)
 }
@@ -63,7 +55,6 @@ func (c *Client) ListChanges(ctx context.Context, in *ListChanges) (Changes, err
 //
 // As this member knows it: only the leader knows how far the others are, and that of all whom it has heard. 404 at a server that is
 // not a member of a cluster.
-// Needs the right stats on some tube.
 func (c *Client) GetCluster(ctx context.Context) (Cluster, error) {
 	return ask[Cluster](ctx, c, "GET /cluster", nil)
 }
@@ -72,7 +63,6 @@ func (c *Client) GetCluster(ctx context.Context) (Cluster, error) {
 //
 // Nothing is lost; the connections of all clients end, as with a restart. Any member can be asked. 503 if the member cannot take over: then
 // who has led goes on.
-// Needs the right manage on every tube.
 func (c *Client) TransferLead(ctx context.Context, in *TransferLead) error {
 	return c.Do(ctx, "POST /cluster/transfer", in, nil)
 }
@@ -81,7 +71,6 @@ func (c *Client) TransferLead(ctx context.Context, in *TransferLead) error {
 //
 // Its configuration that is in force, with what has set each setting; its listeners, its certificates and when they end, its journal.
 // Tokens, not even their hashes, and keys are not shown.
-// Needs the right manage on every tube.
 func (c *Client) GetServer(ctx context.Context) (Server, error) {
 	return ask[Server](ctx, c, "GET /server", nil)
 }
@@ -89,12 +78,9 @@ func (c *Client) GetServer(ctx context.Context) (Server, error) {
 // Drain is POST /drain. Take no new jobs.
 //
 // From now on puts are answered `DRAINING`, all else works, and /readyz says that the server is not ready. Does nothing if it drains already.
-// Needs the right manage on every tube.
 func (c *Client) Drain(ctx context.Context) error { return c.Do(ctx, "POST /drain", nil, nil) }
 
 // Undrain is POST /undrain. Take new jobs again.
-//
-// Needs the right manage on every tube.
 func (c *Client) Undrain(ctx context.Context) error { return c.Do(ctx, "POST /undrain", nil, nil) }
 
 // GetJournal is GET /journal. A backup of the journal.
@@ -102,7 +88,6 @@ func (c *Client) Undrain(ctx context.Context) error { return c.Do(ctx, "POST /un
 // A tar archive of the segments of the journal, with all jobs and their bodies. What was answered before the request is in it, and of
 // what is done meanwhile the beginning. Unpacked into an empty directory it is a journal, from which a server can start. Clients are served
 // meanwhile, and one backup is made at a time. A connection that ends too soon means that the archive is not whole.
-// Needs the right peek on every tube.
 func (c *Client) GetJournal(ctx context.Context) (*Stream, error) {
 	return ask[*Stream](ctx, c, "GET /journal", nil)
 }
@@ -111,7 +96,6 @@ func (c *Client) GetJournal(ctx context.Context) (*Stream, error) {
 //
 // Writes all jobs, which are in memory, to new segments and then removes the old ones, while clients are served. For a disk on which
 // something may be damaged. The log of the server says when it is done.
-// Needs the right manage on every tube.
 func (c *Client) RewriteJournal(ctx context.Context) error {
 	return c.Do(ctx, "POST /journal/rewrite", nil, nil)
 }
@@ -119,7 +103,6 @@ func (c *Client) RewriteJournal(ctx context.Context) error {
 // ListTasks is GET /tasks. Work on many jobs that goes on, and that has ended, the newest first.
 //
 // Of tubes on which the client has the right. The server remembers 100 tasks.
-// Needs the right manage on some tube.
 func (c *Client) ListTasks(ctx context.Context) (Tasks, error) {
 	return ask[Tasks](ctx, c, "GET /tasks", nil)
 }
@@ -127,7 +110,6 @@ func (c *Client) ListTasks(ctx context.Context) (Tasks, error) {
 // GetTask is GET /tasks/{task}. How far a task is.
 //
 // It needs the right on the tube of the task.
-// Needs the right manage on some tube.
 func (c *Client) GetTask(ctx context.Context, in *GetTask) (Task, error) {
 	return ask[Task](ctx, c, "GET /tasks/{task}", in)
 }
@@ -135,7 +117,6 @@ func (c *Client) GetTask(ctx context.Context, in *GetTask) (Task, error) {
 // CancelTask is DELETE /tasks/{task}. End a task.
 //
 // What it has done stays done. One that has ended is answered 409. It needs the right on the tube of the task.
-// Needs the right manage on some tube.
 func (c *Client) CancelTask(ctx context.Context, in *OfTask) error {
 	return c.Do(ctx, "DELETE /tasks/{task}", in, nil)
 }
@@ -143,7 +124,6 @@ func (c *Client) CancelTask(ctx context.Context, in *OfTask) error {
 // SearchAll is GET /search. Look for jobs by their bodies in all tubes.
 //
 // As /tubes/{tube}/search, in the tubes on which the client has both rights, by name.
-// Needs the right peek and stats on some tube.
 func (c *Client) SearchAll(ctx context.Context, in *SearchAll) (Found, error) {
 	return ask[Found](ctx, c, "GET /search", in)
 }
@@ -151,7 +131,6 @@ func (c *Client) SearchAll(ctx context.Context, in *SearchAll) (Found, error) {
 // ExportAll is GET /export. All jobs with their bodies, as a stream.
 //
 // As /tubes/{tube}/export, of the tubes on which the client has both rights, by name.
-// Needs the right peek and stats on some tube.
 func (c *Client) ExportAll(ctx context.Context, in *ExportAll) (*Stream, error) {
 	return ask[*Stream](ctx, c, "GET /export", in)
 }
@@ -159,7 +138,6 @@ func (c *Client) ExportAll(ctx context.Context, in *ExportAll) (*Stream, error) 
 // ImportAll is POST /import. Put many jobs into the tubes that they name.
 //
 // As /tubes/{tube}/import. It needs the right on each tube that a job names.
-// Needs the right put on some tube.
 func (c *Client) ImportAll(ctx context.Context, in *ImportAll) (Imported, error) {
 	return ask[Imported](ctx, c, "POST /import", in)
 }
@@ -168,14 +146,11 @@ func (c *Client) ImportAll(ctx context.Context, in *ImportAll) (Imported, error)
 //
 // They come by name, unless `sort` asks for another order. With `sort`, `q` or `has` the page says how many tubes match, and how many jobs
 // they have together; a tube whose place in the order changes between two pages may be on both or on none. Tubes without the right are left out.
-// Needs the right stats on some tube.
 func (c *Client) ListTubes(ctx context.Context, in *ListTubes) (Tubes, error) {
 	return ask[Tubes](ctx, c, "GET /tubes", in)
 }
 
 // GetTube is GET /tubes/{tube}. One tube.
-//
-// Needs the right stats on the tube.
 func (c *Client) GetTube(ctx context.Context, in *OfTube) (Tube, error) {
 	return ask[Tube](ctx, c, "GET /tubes/{tube}", in)
 }
@@ -184,7 +159,6 @@ func (c *Client) GetTube(ctx context.Context, in *OfTube) (Tube, error) {
 //
 // Whether there are workers, whether they hold jobs or do not reserve, who has paused the tube and until when, whether its policy lets no more
 // jobs go, and whether the server refuses puts. The connection is named to those only who have the right on every tube.
-// Needs the right stats on the tube.
 func (c *Client) ExplainTube(ctx context.Context, in *OfTube) (Explanation, error) {
 	return ask[Explanation](ctx, c, "GET /tubes/{tube}/explain", in)
 }
@@ -193,7 +167,6 @@ func (c *Client) ExplainTube(ctx context.Context, in *OfTube) (Explanation, erro
 //
 // The server takes a sample of up to 1000 tubes every ten seconds: of those with a backlog first, then of those that are in use, and of
 // these of the ones that have had the most jobs.
-// Needs the right stats on the tube.
 func (c *Client) GetTubeHistory(ctx context.Context, in *OfTube) (Recent, error) {
 	return ask[Recent](ctx, c, "GET /tubes/{tube}/history", in)
 }
@@ -201,7 +174,6 @@ func (c *Client) GetTubeHistory(ctx context.Context, in *OfTube) (Recent, error)
 // PauseTube is POST /tubes/{tube}/pause. Let nobody reserve from a tube for a while.
 //
 // A second pause replaces the first.
-// Needs the right manage on the tube.
 func (c *Client) PauseTube(ctx context.Context, in *PauseTube) error {
 	return c.Do(ctx, "POST /tubes/{tube}/pause", in, nil)
 }
@@ -209,7 +181,6 @@ func (c *Client) PauseTube(ctx context.Context, in *PauseTube) error {
 // ResumeTube is POST /tubes/{tube}/resume. End the pause of a tube.
 //
 // Does nothing if it is not paused. If its policy pauses it, that goes on, and the answer is 409.
-// Needs the right manage on the tube.
 func (c *Client) ResumeTube(ctx context.Context, in *OfTube) error {
 	return c.Do(ctx, "POST /tubes/{tube}/resume", in, nil)
 }
@@ -217,7 +188,6 @@ func (c *Client) ResumeTube(ctx context.Context, in *OfTube) error {
 // ExplainPolicy is GET /tubes/{tube}/policy. The policy of a tube, and where each value comes from.
 //
 // The tube need not exist. What was set while the server ran wins over the configuration file, and each setting is that of the most specific pattern.
-// Needs the right stats on the tube.
 func (c *Client) ExplainPolicy(ctx context.Context, in *OfTube) (TubePolicy, error) {
 	return ask[TubePolicy](ctx, c, "GET /tubes/{tube}/policy", in)
 }
@@ -225,7 +195,6 @@ func (c *Client) ExplainPolicy(ctx context.Context, in *OfTube) (TubePolicy, err
 // ListPolicies is GET /policies. The policies of the configuration file, and what was set while the server ran.
 //
 // Of patterns whose tubes the client may all see. Of those of the same source the more specific ones come later.
-// Needs the right stats on some tube.
 func (c *Client) ListPolicies(ctx context.Context) (Policies, error) {
 	return ask[Policies](ctx, c, "GET /policies", nil)
 }
@@ -234,7 +203,6 @@ func (c *Client) ListPolicies(ctx context.Context) (Policies, error) {
 //
 // They are durable, and hold for tubes that come later. Tubes of a pattern have them within some turns, that of a name at once; a job is treated so at its next event. For `paused` a duration
 // such as `1h30m` or `2d` is taken, too, from now on. It needs the right on every tube that the pattern matches.
-// Needs the right manage on some tube.
 func (c *Client) SetPolicy(ctx context.Context, in *SetPolicy) (Policy, error) {
 	return ask[Policy](ctx, c, "PATCH /policies/{pattern}", in)
 }
@@ -242,7 +210,6 @@ func (c *Client) SetPolicy(ctx context.Context, in *SetPolicy) (Policy, error) {
 // DeletePolicy is DELETE /policies/{pattern}. Unset all settings of a pattern.
 //
 // What the configuration file says holds again. It needs the right on every tube that the pattern matches.
-// Needs the right manage on some tube.
 func (c *Client) DeletePolicy(ctx context.Context, in *OfPolicy) error {
 	return c.Do(ctx, "DELETE /policies/{pattern}", in, nil)
 }
@@ -252,7 +219,6 @@ func (c *Client) DeletePolicy(ctx context.Context, in *OfPolicy) error {
 // To those that are named by `ids`, or to those in a `state`; with a search only to those whose bodies match. The task first looks for the jobs,
 // and then does it to each that is still there in that state, in turns that leave time for others. It goes on when the client hangs up; a restart ends it.
 // Four tasks run at once. To move it needs the right on the other tube, too; for a search peek and stats, too.
-// Needs the right manage on the tube.
 func (c *Client) StartTask(ctx context.Context, in *StartTask) (Task, error) {
 	return ask[Task](ctx, c, "POST /tubes/{tube}/tasks", in)
 }
@@ -262,7 +228,6 @@ func (c *Client) StartTask(ctx context.Context, in *StartTask) (Task, error) {
 // Ready jobs come by priority and id; delayed and reserved ones by the time when that ends; buried ones as they were buried. A job that
 // leaves the state, or changes its place, while the page is made is left out, and the next ones take its place. With `bodies` it needs the
 // right peek, too, and a page ends when its bodies have 1 MiB together.
-// Needs the right stats on the tube.
 func (c *Client) ListJobs(ctx context.Context, in *ListJobs) (Jobs, error) {
 	return ask[Jobs](ctx, c, "GET /tubes/{tube}/jobs", in)
 }
@@ -270,7 +235,6 @@ func (c *Client) ListJobs(ctx context.Context, in *ListJobs) (Jobs, error) {
 // PutJob is POST /tubes/{tube}/jobs. Put a job.
 //
 // Makes the tube if there is none.
-// Needs the right put on the tube.
 func (c *Client) PutJob(ctx context.Context, in *PutJob) (Inserted, error) {
 	return ask[Inserted](ctx, c, "POST /tubes/{tube}/jobs", in)
 }
@@ -281,7 +245,6 @@ func (c *Client) PutJob(ctx context.Context, in *PutJob) (Inserted, error) {
 // or looking into them took 100 ms: so each comes soon, the first one too. A client has one search or list of more than 1000 jobs at a time, and two
 // clients at most do: another one is answered 503 after a second. If it has `next` there is more to look at, whatever is on it. Jobs come by state
 // (ready, reserved, delayed, buried), and in the order of lists. Of a body the first MiB is looked at.
-// Needs the right peek and stats on the tube.
 func (c *Client) SearchTube(ctx context.Context, in *SearchTube) (Found, error) {
 	return ask[Found](ctx, c, "GET /tubes/{tube}/search", in)
 }
@@ -290,7 +253,6 @@ func (c *Client) SearchTube(ctx context.Context, in *SearchTube) (Found, error) 
 //
 // A job in JSON on each line, of any size. It changes no job. A client has one export at a time, and two clients at most do: another one
 // is answered 503 after a second. If the connection ends before the last chunk, the rest is missing.
-// Needs the right peek and stats on the tube.
 func (c *Client) ExportTube(ctx context.Context, in *ExportTube) (*Stream, error) {
 	return ask[*Stream](ctx, c, "GET /tubes/{tube}/export", in)
 }
@@ -300,7 +262,6 @@ func (c *Client) ExportTube(ctx context.Context, in *ExportTube) (*Stream, error
 // A job in JSON on each line, as an export has it: its body, priority, time to run, and the rest of its delay; what was buried is buried, what
 // was reserved is ready. Ids and counters are new. All go into the tube of the path, whatever tube they name. If a line is wrong or refused,
 // those before it stay put, and the problem has their number as `done`.
-// Needs the right put on the tube.
 func (c *Client) ImportTube(ctx context.Context, in *ImportTube) (Imported, error) {
 	return ask[Imported](ctx, c, "POST /tubes/{tube}/import", in)
 }
@@ -309,14 +270,11 @@ func (c *Client) ImportTube(ctx context.Context, in *ImportTube) (Imported, erro
 //
 // The body is there if the client has the right peek too and the body has at most 1 MiB: as `body` if it is valid UTF-8, else as
 // `body_base64`. The body alone, whatever its size, is at `/jobs/{job}/body`.
-// Needs the right stats on its tube.
 func (c *Client) GetJob(ctx context.Context, in *OfJob) (Job, error) {
 	return ask[Job](ctx, c, "GET /jobs/{job}", in)
 }
 
 // GetBody is GET /jobs/{job}/body. The body of a job, byte for byte.
-//
-// Needs the right peek on its tube.
 func (c *Client) GetBody(ctx context.Context, in *OfJob) (Bytes, error) {
 	return ask[Bytes](ctx, c, "GET /jobs/{job}/body", in)
 }
@@ -325,7 +283,6 @@ func (c *Client) GetBody(ctx context.Context, in *OfJob) (Bytes, error) {
 //
 // Its priority, its time to run, its delay (in so many seconds from now it is ready, at once with 0; a buried job has none) or its body: all that
 // is given, or nothing. With another body it has the same id and place, and it needs the right put, too.
-// Needs the right manage on its tube.
 func (c *Client) ChangeJob(ctx context.Context, in *ChangeJob) error {
 	return c.Do(ctx, "PATCH /jobs/{job}", in, nil)
 }
@@ -334,7 +291,6 @@ func (c *Client) ChangeJob(ctx context.Context, in *ChangeJob) error {
 //
 // The job itself stays as it is. The copy has its priority and time to run, unless others are given, and is not delayed. It needs put on
 // the other tube, too.
-// Needs the right peek and stats on its tube.
 func (c *Client) CopyJob(ctx context.Context, in *CopyJob) (Inserted, error) {
 	return ask[Inserted](ctx, c, "POST /jobs/{job}/copy", in)
 }
@@ -342,7 +298,6 @@ func (c *Client) CopyJob(ctx context.Context, in *CopyJob) (Inserted, error) {
 // DeleteJob is DELETE /jobs/{job}. Delete a job.
 //
 // One that somebody holds is not deleted under its hands: bury it first.
-// Needs the right reserve or manage on its tube.
 func (c *Client) DeleteJob(ctx context.Context, in *OfJob) error {
 	return c.Do(ctx, "DELETE /jobs/{job}", in, nil)
 }
@@ -350,14 +305,11 @@ func (c *Client) DeleteJob(ctx context.Context, in *OfJob) error {
 // MoveJob is POST /jobs/{job}/move. Move a job that nobody holds to another tube.
 //
 // It keeps its id and all else. It needs the right on the other tube, too.
-// Needs the right manage on its tube.
 func (c *Client) MoveJob(ctx context.Context, in *MoveJob) error {
 	return c.Do(ctx, "POST /jobs/{job}/move", in, nil)
 }
 
 // KickJob is POST /jobs/{job}/kick. Make a buried or delayed job ready.
-//
-// Needs the right manage on its tube.
 func (c *Client) KickJob(ctx context.Context, in *OfJob) error {
 	return c.Do(ctx, "POST /jobs/{job}/kick", in, nil)
 }
@@ -366,7 +318,6 @@ func (c *Client) KickJob(ctx context.Context, in *OfJob) error {
 //
 // It may be ready, delayed or reserved. A worker that holds it loses it, as if the time to run were over: what it says of the job after
 // that is answered `NOT_FOUND`.
-// Needs the right manage on its tube.
 func (c *Client) BuryJob(ctx context.Context, in *BuryJob) error {
 	return c.Do(ctx, "POST /jobs/{job}/bury", in, nil)
 }
@@ -375,7 +326,6 @@ func (c *Client) BuryJob(ctx context.Context, in *BuryJob) error {
 //
 // It is ready then, or delayed. To the worker it is as if the time to run were over: what it says of the job after that is answered
 // `NOT_FOUND`. A job that nobody holds cannot be released; kick makes a buried or delayed one ready.
-// Needs the right manage on its tube.
 func (c *Client) ReleaseJob(ctx context.Context, in *ReleaseJob) error {
 	return c.Do(ctx, "POST /jobs/{job}/release", in, nil)
 }
@@ -384,14 +334,11 @@ func (c *Client) ReleaseJob(ctx context.Context, in *ReleaseJob) error {
 //
 // They come in no particular order, unless `sort` asks for one: then the server looks at all of them for each page, and the page says how
 // many match. A connection whose place in the order changes between two pages may be on both or on none.
-// Needs the right stats on every tube.
 func (c *Client) ListConnections(ctx context.Context, in *ListConnections) (Connections, error) {
 	return ask[Connections](ctx, c, "GET /connections", in)
 }
 
 // GetConnection is GET /connections/{connection}. One connection.
-//
-// Needs the right stats on every tube.
 func (c *Client) GetConnection(ctx context.Context, in *OfConnection) (Connection, error) {
 	return ask[Connection](ctx, c, "GET /connections/{connection}", in)
 }
@@ -399,7 +346,6 @@ func (c *Client) GetConnection(ctx context.Context, in *OfConnection) (Connectio
 // CloseConnection is DELETE /connections/{connection}. Close a connection.
 //
 // Replies that the client has not read are lost, and the jobs that it holds become ready.
-// Needs the right manage on every tube.
 func (c *Client) CloseConnection(ctx context.Context, in *OfConnection) error {
 	return c.Do(ctx, "DELETE /connections/{connection}", in, nil)
 }
