@@ -27,7 +27,6 @@ var arrows = map[string]string{
 	"internal/engine":           "internal/engine/heap internal/engine/histogram",
 	"internal/engine/heap":      "",
 	"internal/rights":           "",
-	"internal/health":           "",
 	"internal/wire":             "internal/rights",
 	"internal/vfs":              "golang.org/x/sys",
 	"internal/server/epoll":     "golang.org/x/sys",
@@ -61,6 +60,7 @@ var arrows = map[string]string{
 	"internal/certs":           "",
 	"internal/certs/certstest": "",
 
+	"internal/health":      "client/admin",
 	"internal/jobjson":     "client/admin internal/op internal/op/jsonscan",
 	"internal/op":          "",
 	"internal/op/jsonscan": "",

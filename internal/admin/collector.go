@@ -9,9 +9,11 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/api"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/engine/histogram"
+	"github.com/beanpole-mq/beanpole/internal/health"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -31,7 +33,8 @@ type snapshot struct {
 	limit     int64
 	journal   JournalStats
 	server    server.Counts
-	ready     bool
+	why       string // clients cannot use the queue; empty: they can
+	warnings  []health.Finding
 	names     engine.Names
 	tubes     []tubeSnapshot // that have metrics of their own
 }
@@ -39,7 +42,7 @@ type snapshot struct {
 // look takes a snapshot. It is nil if the broker is deposed.
 func (w *watcher) look() (s *snapshot) {
 	b, opt := w.broker, w.opt
-	b.View(func(e *engine.Engine, _ int64) {
+	b.View(func(e *engine.Engine, now int64) {
 		s = new(snapshot)
 		s.stats, s.draining, s.memory = e.Stats(), e.IsDraining(), e.Memory()
 		s.used, s.limit = e.LimitedMemory()
@@ -52,7 +55,10 @@ func (w *watcher) look() (s *snapshot) {
 		if opt.Server != nil {
 			s.server = opt.Server()
 		}
-		s.ready = w.notReady(e, s.journal) == ""
+		s.why = w.notReady(e, s.journal)
+		known := api.HealthOf(e, now, s.server)
+		known.Draining, known.Journal = false, s.journal.Health // who drains is not ready
+		s.warnings = known.Findings(nil)
 		s.names = e.TubeNames()
 	})
 	return s
@@ -81,7 +87,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	s, ok := within(c.watcher, c.look)
 	known := ok && s != nil
-	m.gauge("ready", "1 if clients can use the queue, as /readyz says.", flag(known && s.ready && c.syncLasts() < tooLong))
+	m.gauge("ready", "1 if clients can use the queue, as /readyz says.", flag(known && s.why == "" && c.syncLasts() < tooLong))
 	if !known {
 		return
 	}

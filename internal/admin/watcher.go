@@ -8,7 +8,6 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
 // A watcher looks into the queue for pages that monitors read. These never wait for the
@@ -72,7 +71,10 @@ func (w *watcher) syncLasts() time.Duration {
 
 // serveReady serves /readyz.
 func (w *watcher) serveReady(rw http.ResponseWriter, _ *http.Request) {
-	seen, ok := within(w, w.readiness)
+	seen, ok := within(w, w.look)
+	if seen == nil {
+		seen = &snapshot{why: "no command is executed: this member does not lead the cluster any more, and does not follow yet"}
+	}
 	why := seen.why
 	lasts := w.syncLasts()
 	syncing := fmt.Sprintf("a sync of the journal has been under way for %v", lasts.Round(time.Millisecond))
@@ -93,39 +95,14 @@ func (w *watcher) serveReady(rw http.ResponseWriter, _ *http.Request) {
 	default:
 		io.WriteString(rw, "ok\n")
 	}
+	for _, f := range seen.warnings {
+		fmt.Fprintf(rw, "warning: %s\n", f.Text)
+	}
 	if w.opt.Warnings != nil {
-		seen.warnings = append(seen.warnings, w.opt.Warnings()...)
+		for _, warning := range w.opt.Warnings() {
+			fmt.Fprintf(rw, "warning: %s\n", warning)
+		}
 	}
-	for _, warning := range seen.warnings {
-		fmt.Fprintf(rw, "warning: %s\n", warning)
-	}
-}
-
-// A readiness says whether clients can use the queue.
-type readiness struct {
-	why      string // they cannot; empty: they can
-	warnings []string
-}
-
-func (w *watcher) readiness() (r readiness) {
-	r.why = "no command is executed: this member does not lead the cluster any more, and does not follow yet"
-	w.broker.View(func(e *engine.Engine, now int64) {
-		var journal JournalStats
-		if w.opt.Journal != nil {
-			journal = w.opt.Journal()
-		}
-		r.why = w.notReady(e, journal)
-		s := health.Server{Journal: journal.Health, RefusedBy: e.RefusedSince(now - int64(health.Lately))}
-		s.MemoryUsed, s.MemoryLimit = e.LimitedMemory()
-		if w.opt.Server != nil {
-			counts := w.opt.Server()
-			s.Connections, s.MaxConnections, s.Full = e.Stats().Sessions, uint64(counts.MaxConnections), counts.Full
-		}
-		for _, f := range s.Findings(nil) {
-			r.warnings = append(r.warnings, f.Text)
-		}
-	})
-	return r
 }
 
 // notReady says why clients cannot use the queue; empty: they can. Those that are connected

@@ -7,38 +7,31 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/health"
+	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 // getAttention looks for what an operator should look at, the worst first.
 func (r *request) getAttention(in *admin.GetAttention) (page admin.Attention, err error) {
 	var found []health.Finding
 	if r.caller.Identity.Meets(statsEverywhere) {
-		if found, err = r.serverFindings(); err != nil {
+		s, err := r.serverHealth()
+		if err != nil {
 			return page, err
 		}
-		found = append(found, r.api.clusterFindings()...)
+		found = append(s.Findings(nil), r.api.clusterFindings()...)
 	}
 	look := r.seen()
 	look.Pausers, look.Mark = r.api.changes.Pausers(), r.api.expected.now().mark
 	return look.Attention(in, found)
 }
 
-// serverFindings are those of the whole server.
-func (r *request) serverFindings() ([]health.Finding, error) {
-	s, err := r.serverHealth()
-	return s.Findings(nil), err
-}
-
 // serverHealth returns what is known of the server now.
 func (r *request) serverHealth() (s health.Server, err error) {
 	err = r.turn(func(e *engine.Engine, now int64) error {
+		s = HealthOf(e, now, r.api.opt.Server.Counts())
 		if r.api.opt.Journal != nil {
 			s.Journal = r.api.opt.Journal().Health
 		}
-		counts := r.api.opt.Server.Counts()
-		s.Draining, s.Connections, s.MaxConnections, s.Full = e.IsDraining(), e.Stats().Sessions, uint64(counts.MaxConnections), counts.Full
-		s.MemoryUsed, s.MemoryLimit = e.LimitedMemory()
-		s.RefusedBy = e.RefusedSince(now - int64(health.Lately))
 		return nil
 	})
 	if r.api.opt.CertificateWarnings != nil {
@@ -46,6 +39,16 @@ func (r *request) serverHealth() (s health.Server, err error) {
 	}
 	s.Refused, s.Throttled = r.api.history.lately()
 	return s, err
+}
+
+// HealthOf returns what an engine, in a turn, and the counts of its server say.
+func HealthOf(e *engine.Engine, now int64, counts server.Counts) health.Server {
+	s := health.Server{
+		Draining: e.IsDraining(), Connections: e.Stats().Sessions, MaxConnections: uint64(counts.MaxConnections), Full: counts.Full,
+		RefusedBy: e.RefusedSince(now - int64(health.Lately)),
+	}
+	s.MemoryUsed, s.MemoryLimit = e.LimitedMemory()
+	return s
 }
 
 // lately returns how much was refused, and throttled.

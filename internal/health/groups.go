@@ -98,7 +98,7 @@ func (g *Groups) Each(tell func(f Finding)) {
 			}
 			continue
 		}
-		one.all.Text = one.all.ofTubes()
+		one.all.Text = ofTubes(&one.all)
 		if one.all.Like == "" {
 			one.all.Text += one.names()
 		}
@@ -113,7 +113,7 @@ func (one *group) names() string {
 }
 
 // ofTubes is the text of a finding about several tubes.
-func (f *Finding) ofTubes() string {
+func ofTubes(f *Finding) string {
 	tubes := count(uint64(f.Tubes), "tube", "tubes")
 	switch f.Kind {
 	case "unwatched":

@@ -14,25 +14,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
 // A Finding is something that an operator should look at.
-type Finding struct {
-	Kind     string `json:"kind"`
-	Severity string `json:"severity"` // Bad, or Warning
-	Tube     string `json:"tube,omitempty"`
-	Like     string `json:"like,omitempty"`  // of several tubes, what their names have in common: "mail-*"
-	Tubes    int    `json:"tubes,omitempty"` // how many they are
-	Count    uint64 `json:"count,omitempty"`
-	Seconds  int64  `json:"seconds,omitempty"`
-	More     int64  `json:"more,omitempty"` // than Over seconds ago
-	Over     int64  `json:"over,omitempty"` // s; 0: not known
-	Text     string `json:"text"`
-
-	// Somebody has said that it is to be expected, until a time (RFC 3339).
-	ExpectedBy    string `json:"expected_by,omitempty"`
-	ExpectedUntil string `json:"expected_until,omitempty"`
-}
+type Finding = admin.Finding
 
 // The severities. Bad: jobs are lost from sight, refused or done again. Warning: it may come to that.
 const (
@@ -53,11 +40,11 @@ const (
 
 // Compare puts the worst first: the trouble of the server itself before that of tubes, which it may explain.
 func Compare(a, b *Finding) int {
-	return cmp.Or(cmp.Compare(a.Rank(), b.Rank()), cmp.Compare(b.Tubes, a.Tubes), cmp.Compare(b.Count, a.Count), cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Tube, b.Tube))
+	return cmp.Or(cmp.Compare(Rank(a), Rank(b)), cmp.Compare(b.Tubes, a.Tubes), cmp.Compare(b.Count, a.Count), cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Tube, b.Tube))
 }
 
 // Rank is smaller for what is worse, whatever the numbers are: jobs that fail come before those that wait, and what is expected last.
-func (f *Finding) Rank() int {
+func Rank(f *Finding) int {
 	rank := slices.Index([]string{"buried", "timeouts", "unwatched", f.Kind}, f.Kind)
 	if f.Severity == Warning {
 		rank += 10

@@ -11,7 +11,7 @@ import (
 
 // Attention makes a page of what an operator should look at, the worst first: of some findings about the server, and of those of its tubes.
 func (l *Look) Attention(in *admin.GetAttention, found []health.Finding) (page admin.Attention, err error) {
-	page = admin.Attention{Findings: []admin.Finding{}, Kinds: make(map[string]int)}
+	page = admin.Attention{Kinds: make(map[string]int)}
 	worst := list.First[health.Finding]{N: in.Limit, Compare: func(a, b health.Finding) int { return health.Compare(&a, &b) }}
 	var groups health.Groups
 	show := func(found []health.Finding) {
@@ -41,9 +41,7 @@ func (l *Look) Attention(in *admin.GetAttention, found []health.Finding) (page a
 		return page, err
 	}
 	groups.Each(worst.Show)
-	for _, f := range worst.Sorted() {
-		page.Findings = append(page.Findings, admin.Finding(f))
-	}
+	page.Findings = append([]admin.Finding{}, worst.Sorted()...)
 	return page, nil
 }
 

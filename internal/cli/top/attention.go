@@ -35,7 +35,7 @@ func worseFirst(a, b *Tube) int {
 		if len(t.found) == 0 {
 			return math.MaxInt
 		}
-		return t.found[0].Rank()
+		return health.Rank(&t.found[0])
 	}
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.JobsReady, a.JobsReady))
 }
