@@ -45,39 +45,23 @@ func (r *request) listJobs(in *admin.ListJobs) (page admin.Jobs, err error) {
 		defer end()
 	}
 	page.Jobs = []admin.Job{}
-	var bodies [][]byte // nil: it is not shown
-	var search engine.PageSearch
-	var next engine.Cursor
-	size, begun, full := 0, false, false
-	err = r.turns(func(e *engine.Engine, now int64) (more bool, err error) {
-		if !begun {
-			begun = true
-			var o engine.Outcome
-			if search, o = e.BeginPage([]byte(r.tube), state, after, n); o != engine.OK {
-				return false, tubes.ErrNone(r.tube)
-			}
-		}
-		more = e.ContinuePage(now, &search, func(st engine.JobStats, at engine.Cursor) {
-			if full {
-				return
-			}
-			page.Jobs = append(page.Jobs, jobOf(&st))
-			if in.Bodies {
-				bodies = append(bodies, shownBody(e, &st))
-				size += len(bodies[len(bodies)-1])
-			}
-			next = at
-			full = len(page.Jobs) == n || size >= largestBody
-		})
-		return more && !full, nil
-	})
-	if full {
-		page.Next = next.String()
+	w := jobWalk{places: []place{{r.tube, state}}, after: after, page: n}
+	if in.Bodies {
+		w.bodies = largestBody
 	}
-	for i, body := range bodies {
-		if body != nil {
-			page.Jobs[i].SetBody(body)
+	shown := 0
+	err = r.walk(&w, func(slice []walkedJob) bool {
+		for i := range slice {
+			page.Jobs = append(page.Jobs, slice[i].shown(in.Bodies, &shown))
+			if len(page.Jobs) == n || shown >= largestBody {
+				page.Next = slice[i].at.String()
+				return false
+			}
 		}
+		return true
+	})
+	if err == nil && w.missing {
+		err = tubes.ErrNone(r.tube)
 	}
 	return page, err
 }

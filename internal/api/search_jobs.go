@@ -115,12 +115,7 @@ func fill(page *admin.Found, w *jobWalk, rd *reading, s *search, n int) func([]w
 			bytes += len(j.body)
 			page.Looked++
 			if matches {
-				one := jobOf(&j.JobStats)
-				if j.Size <= largestBody {
-					one.SetBody(slices.Clone(j.body))
-					shown += len(j.body)
-				}
-				page.Jobs = append(page.Jobs, one)
+				page.Jobs = append(page.Jobs, j.shown(true, &shown))
 			}
 			if len(page.Jobs) == n || shown >= largestBody || rd.spent >= timePerSearch {
 				page.Next = searchCursor{j.Tube, j.State, j.at, page.Looked}.String()

@@ -1,6 +1,12 @@
 package api
 
-import "github.com/beanpole-mq/beanpole/internal/engine"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
 
 // allStates are the states of jobs, in the order in which a walk goes over them.
 var allStates = []engine.State{engine.Ready, engine.Reserved, engine.Delayed, engine.Buried}
@@ -10,6 +16,9 @@ type jobWalk struct {
 	places []place       // that are left; the first is where it is
 	after  engine.Cursor // how far it has come there
 	bodies int           // how many bytes of each body are wanted; 0: none
+	page   int           // how many jobs are looked for at once; 0: perPage
+
+	missing bool // there is no such tube, or was none at some time
 
 	search engine.PageSearch
 	begun  bool // search is of the first place
@@ -31,6 +40,16 @@ type walkedJob struct {
 	body []byte
 }
 
+// shown returns the job as it is shown: with its body, if that is wanted and not too long. The bytes of that are added to a sum.
+func (j *walkedJob) shown(withBody bool, sum *int) admin.Job {
+	one := jobOf(&j.JobStats)
+	if withBody && j.Size <= largestBody {
+		one.SetBody(slices.Clone(j.body))
+		*sum += len(j.body)
+	}
+	return one
+}
+
 const (
 	// perPage is how many jobs the engine looks for at once: it keeps 16 bytes for each.
 	perPage = 10_000
@@ -38,6 +57,9 @@ const (
 	// jobsPerTurn is how many jobs a turn takes at most. A turn of so many is a fifth of a millisecond, and each is followed by a pause
 	// of one: with fewer, a search of a million jobs would be pauses.
 	jobsPerTurn = 500
+
+	// bytesPerTurn is how many bytes of bodies are enough for a turn.
+	bytesPerTurn = 4 << 20
 
 	// keptBody is the size from which on a body need not be copied; see engine.Job.Keep.
 	keptBody = 128 << 10
@@ -58,7 +80,7 @@ func placesOf(tubes []string, states []engine.State) []place {
 // not reached yet.
 func (w *jobWalk) next(e *engine.Engine, now int64) (more bool) {
 	w.slice, w.arena = w.slice[:0], w.arena[:0]
-	for n := 0; len(w.places) > 0 && len(w.slice) < jobsPerTurn && (n == 0 || !e.Spent()); n++ {
+	for n := 0; len(w.places) > 0 && len(w.slice) < jobsPerTurn && len(w.arena) < bytesPerTurn && (n == 0 || !e.Spent()); n++ {
 		if n >= jobsPerTurn {
 			return true
 		}
@@ -72,7 +94,8 @@ func (w *jobWalk) goOn(e *engine.Engine, now int64) {
 	at := w.places[0]
 	if !w.begun {
 		var o engine.Outcome
-		if w.search, o = e.BeginPage([]byte(at.tube), at.state, w.after, perPage); o != engine.OK {
+		if w.search, o = e.BeginPage([]byte(at.tube), at.state, w.after, cmp.Or(w.page, perPage)); o != engine.OK {
+			w.missing = true
 			w.pass()
 			return
 		}
@@ -85,7 +108,7 @@ func (w *jobWalk) goOn(e *engine.Engine, now int64) {
 	})
 	switch {
 	case more:
-	case w.found == perPage:
+	case w.found == cmp.Or(w.page, perPage):
 		w.begun = false
 	default:
 		w.pass()
