@@ -407,6 +407,11 @@ func TestConditions(t *testing.T) {
 			t.Errorf("If-None-Match: %s: %d, want %d", match, code, want)
 		}
 	}
+	r.in(func(e *engine.Engine, _ int64) { e.BuryJob(1, 0) })
+	h.Header.Set("If-None-Match", tag)
+	if code, _ := r.send(h, ""); code != 200 {
+		t.Errorf("what has changed since: %d", code)
+	}
 	for match, want := range map[string]int{tag: 412, "*": 204} {
 		h := newRequest("DELETE", "/jobs/1", "")
 		h.Header.Set("If-Match", match)

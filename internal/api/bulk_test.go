@@ -289,6 +289,10 @@ func TestTaskFails(t *testing.T) {
 	if task.Status != "failed" || task.Done != 2 || !strings.Contains(task.Problem, "a limit is reached") {
 		t.Errorf("%+v", task)
 	}
+	if line := r.lastLine(); !strings.Contains(line, "count=2") || !strings.Contains(line, `result="there is no room`) {
+		t.Error(line)
+	}
+	r.want(507, "POST", "/tubes/small/jobs", `{"body":""}`, nil)
 	var tube admin.Tube
 	r.want(200, "GET", "/tubes/small", "", &tube)
 	if tube.Limit == nil || tube.Limit.Jobs != 2 {
@@ -397,28 +401,6 @@ func TestChangeJob(t *testing.T) {
 			t.Errorf("%q, %q", one.Body, two.Body)
 		}
 	})
-}
-
-// Who has just what is there is not told again.
-func TestTags(t *testing.T) {
-	r := start(t, Options{})
-	r.putAll("mail", "x")
-	get := func(tag string) (status int, after string) {
-		h := newRequest("GET", "/tasks", "")
-		h.Header.Set("If-None-Match", tag)
-		w := httptest.NewRecorder()
-		r.ServeHTTP(w, h)
-		return w.Code, w.Header().Get("ETag")
-	}
-	_, tag := get("")
-	if code, again := get(tag); code != 304 || again != tag {
-		t.Errorf("%d, %s and then %s", code, tag, again)
-	}
-	r.want(202, "POST", "/tubes/mail/tasks", `{"do":"delete","ids":[]}`, nil)
-	r.want(200, "GET", "/tasks/1?wait=60", "", nil)
-	if code, other := get(tag); code != 200 || other == tag {
-		t.Errorf("%d %s", code, other)
-	}
 }
 
 // FuzzValueAt compares with a reader of whole values.

@@ -10,9 +10,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
-	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 // What there is, is as it was at the sample; what was done adds up; what was not looked at
@@ -139,42 +137,6 @@ func TestRecord(t *testing.T) {
 	r.want(200, "GET", "/history?points=1", "", &h)
 	if h.Series["ready"][0] == nil {
 		t.Errorf("%+v", h)
-	}
-}
-
-type benchedAPI struct {
-	*API
-	broker *broker.Broker
-}
-
-func benchRig(b *testing.B) benchedAPI {
-	eng := engine.New(engine.Options{})
-	br := broker.New(eng, broker.Options{})
-	b.Cleanup(func() { br.Close() })
-	return benchedAPI{New(br, Options{Server: server.New(br, server.Options{})}), br}
-}
-
-// BenchmarkRecord is what the samples of a second cost, and those of ten seconds with so
-// many tubes.
-func BenchmarkRecord(b *testing.B) {
-	b.Run("server", func(b *testing.B) {
-		r := benchRig(b)
-		for i := int64(0); b.Loop(); i++ {
-			r.sampleServer(i)
-		}
-	})
-	for _, n := range []int{1000, 100_000} {
-		b.Run(fmt.Sprint("tubes=", n), func(b *testing.B) {
-			r := benchRig(b)
-			r.broker.Call(func(e *engine.Engine, now int64) {
-				for i := range n {
-					e.PutInto(now, fmt.Appendf(nil, "tube-%d", i), engine.Spec{TTR: 9}, nil)
-				}
-			})
-			for i := int64(0); b.Loop(); i++ {
-				r.sampleTubes(b.Context(), i)
-			}
-		})
 	}
 }
 

@@ -8,9 +8,7 @@ import (
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 // Jobs are listed in their order, page by page, each once, in every state.
@@ -97,28 +95,4 @@ func TestPagesWithBodies(t *testing.T) {
 	if list := r.want(200, "GET", "/tubes/mail/jobs?state=ready&bodies=false", "", nil); strings.Contains(list, `"body`) {
 		t.Error("there are bodies that were not asked for")
 	}
-}
-
-// What is refused half-way tells how far it has come.
-func TestSweepRefused(t *testing.T) {
-	r := startWith(t, Options{}, server.Options{}, engine.Options{Limits: engine.Limits{
-		Tube: func(name string) engine.TubeLimits {
-			if name == "small" {
-				return engine.TubeLimits{Jobs: 3}
-			}
-			return engine.TubeLimits{}
-		},
-	}}, broker.Options{})
-	r.in(func(e *engine.Engine, now int64) {
-		for range 5 {
-			e.PutInto(now, []byte("mail"), engine.Spec{}, nil)
-		}
-	})
-	if got := r.sweep("mail", `{"do":"move","state":"ready","to":"small"}`); got.Done != 3 || !strings.Contains(got.Problem, "a limit is reached") {
-		t.Errorf("%+v", got)
-	}
-	if line := r.lastLine(); !strings.Contains(line, "count=3") || !strings.Contains(line, `result="there is no room`) {
-		t.Error(line)
-	}
-	r.want(507, "POST", "/tubes/small/jobs", `{"body":""}`, nil)
 }
