@@ -1,13 +1,12 @@
 // Package broker owns the engine and runs it in turns.
 //
-// A turn reads the clock once, does what is due, applies all requests that have
-// arrived, one after the other, and hands the Changes to the Log with one write.
-// Only a turn touches the engine, so there is no lock order (turn.go).
+// A turn reads the clock once, does what is due, applies all requests that have arrived,
+// and hands the Changes to the Log with one write. Only a turn touches the engine, so
+// there is no lock order (turn.go).
 //
-// A turn does not wait for the disk. It gets a position in the log, and the
-// next turn can run at once. One sync makes the turns of many positions
-// durable, while further turns go on. Then these turns are settled: their callers
-// are told, and reply to their clients (commit.go). So pipelining, group commit
+// A turn does not wait for the disk. It gets a position in the log, and the next turn can
+// run at once. One sync makes the turns of many positions durable and settles them: their
+// callers are told, and reply to their clients (commit.go). So pipelining, group commit
 // and "no reply before it is durable" need no code of their own.
 //
 //	b := broker.New(eng, broker.Options{Log: journal})
@@ -24,13 +23,10 @@
 //
 // # Who runs the turn
 //
-// There is no goroutine for it. A caller that comes while no turn runs becomes the
-// leader: it runs one turn for all requests in the queue, including its own, and
-// passes the lead to the first caller that came meanwhile. In memory a turn takes
-// less than a microsecond; running it in the caller's goroutine saves two switches.
-// The obvious design, a goroutine that owns the engine and receives requests from a
-// channel, was slower when prototypes of both were measured (DESIGN.md, section 2;
-// doc/decisions/0002).
+// A caller that comes while no turn runs becomes the leader: it runs one turn for all
+// requests in the queue, and passes the lead to the first caller that came meanwhile. In
+// memory a turn takes less than a microsecond, and running it in the caller's goroutine
+// saves two switches (doc/decisions/0002).
 //
 // # Who syncs
 //
@@ -168,11 +164,7 @@ type Broker struct {
 		sync.Mutex
 		queue []*Caller // the next turn applies their requests
 		led   bool      // a turn runs, or its leader is about to start it
-
-		replace func(*engine.Engine) *engine.Engine // the next turn begins with the engine that this returns; nil: with its own
 	}
-
-	replacing sync.Mutex // held by Replace: there is one place for what it calls
 
 	// Owned by the turn.
 	eng        *engine.Engine
@@ -183,7 +175,6 @@ type Broker struct {
 	last       int64 // the time when the last request was applied
 	turns      Turns
 	closed     bool // nothing comes due any more
-	refused    bool // in this turn, because of that
 	logClosed  bool
 
 	moreDue atomic.Pointer[func()] // see TellMoreDue
@@ -283,45 +274,53 @@ func (b *Broker) Call(f func(e *engine.Engine, now int64)) error {
 // View is Call for those who watch: it returns when the turn is over, and does not wait
 // until that is durable, however long the disk takes. So f may see changes that are
 // answered with an error later, and must make none. As there, it may not be called.
-func (b *Broker) View(f func(e *engine.Engine, now int64)) {
+func (b *Broker) View(f func(e *engine.Engine, now int64)) { b.start(call(f)) }
+
+// start applies a request in a turn, and does not wait until that is settled.
+func (b *Broker) start(r Request) {
 	defer crash()
-	if settled, _ := b.NewCaller(call(f)).Start(nobody{}); !settled {
+	if settled, _ := b.NewCaller(r).Start(nobody{}); !settled {
 		b.StartSync()
 	}
 }
 
 // Configure lets f change settings of the engine, which are no part of the queue, in a
 // turn: also while the broker is deposed or follows. The next engine inherits them.
-func (b *Broker) Configure(f func(e *engine.Engine)) {
-	defer crash()
-	if settled, _ := b.NewCaller(own(func() { f(b.eng) })).Start(nobody{}); !settled {
-		b.StartSync()
-	}
-}
+func (b *Broker) Configure(f func(e *engine.Engine)) { b.start(own(func() { f(b.eng) })) }
 
 // nobody does not want to know when a turn is settled.
 type nobody struct{}
 
 func (nobody) Settled(error) {}
 
-// Replace gives the broker another engine, which is its own from then on. First it waits
-// until all turns before are settled: a sync of the next engine's Log would say nothing
-// of them. Turns that come in between must fail by themselves, as those of a Log do that
-// has been deposed. Then it calls next with the old engine, within a turn, before
-// anything is executed in it, so that the Log can change its state at the same time. If
-// the broker was deposed it executes requests again. What was set on the old engine while
-// it ran holds for the next one; see [engine.Settings]. What it knew of sessions is gone:
-// no request must refer to them any more, and who waits in the old engine is not told.
-// Next may return the old one without its sessions. If it does not need that one any more
-// nobody else keeps it, so that there is never memory for two.
+// Replace gives the broker another engine, which belongs to the broker from then on. The broker must be deposed or follow, so that nothing is executed in the old one.
+// Replace first waits until all turns before are settled, since a Sync for the next engine
+// would say nothing of them. Then it calls next with the old engine within a turn, so that
+// the Log can change its state at the same time. A broker that was deposed executes
+// requests again from the next turn on.
+//
+// The next engine inherits the settings of the old one; see [engine.Settings]. It knows no
+// sessions: no request must refer to one, and waiters of the old engine are not told. next
+// may return the old engine without its sessions. If it drops the old engine, nothing else
+// keeps that: there is never memory for two.
 func (b *Broker) Replace(next func(old *engine.Engine) *engine.Engine) {
-	b.replacing.Lock()
-	defer b.replacing.Unlock()
 	b.callOwn(func() {})
-	b.mu.Lock()
-	b.mu.replace = next
-	b.mu.Unlock()
-	b.View(func(*engine.Engine, int64) {})
+	b.start(own(func() {
+		settings := b.eng.Settings()
+		b.eng = next(b.giveUp()) // which may read a journal
+		b.eng.Inherit(settings)
+		b.commit.mu.Lock()
+		defer b.commit.mu.Unlock()
+		b.engines.Add(1)
+		b.deposed.Store(false)
+	}))
+}
+
+// giveUp returns the engine, and forgets it.
+func (b *Broker) giveUp() *engine.Engine {
+	e := b.eng
+	b.eng = nil
+	return e
 }
 
 // crash lets a panic end the process.

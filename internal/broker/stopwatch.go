@@ -35,16 +35,12 @@ type stopwatch struct {
 	began, executed, flushed int64 // ns
 }
 
-func (b *Broker) executed(w *stopwatch) {
+// lap reads the clock, if there is a log.
+func (b *Broker) lap() (now int64) {
 	if b.log != nil {
-		w.executed = b.now()
+		now = b.now()
 	}
-}
-
-func (b *Broker) flushed(w *stopwatch) {
-	if b.log != nil {
-		w.flushed = b.now()
-	}
+	return now
 }
 
 // measureTurn counts a turn, and reports it if it was slow.

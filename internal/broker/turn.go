@@ -9,76 +9,53 @@ import (
 
 // turn runs one turn, led by c, whose request is in the queue.
 func (b *Broker) turn(c *Caller) {
-	callers := b.gather()
+	b.mu.Lock()
+	callers := b.mu.queue
+	b.mu.queue = b.emptyQueue[:0]
+	b.mu.Unlock()
 	w := stopwatch{began: b.now(), requests: len(callers)}
 	begin := max(w.began, b.last+1)
-	now := begin
-	now = b.execute(callers, now)
+	now, refused := b.execute(callers, begin)
 	if b.decides() { // what follows may have been told another time meanwhile
 		b.last = now
 	}
-	b.executed(&w)
+	w.executed = b.lap()
 	durable, err := b.flush()
-	if b.refused {
-		durable, err = b.refuse(durable, err)
+	if refused && err == nil {
+		err = ErrDeposed
 	}
 	b.conclude(callers, c, durable, err)
-	b.flushed(&w)
+	w.flushed = b.lap()
 	b.housekeep(now)
 	b.measureTurn(&w, now-begin)
 	b.passLead()
 }
 
-// gather takes the queue, and the engine that is to be used from now on.
-func (b *Broker) gather() []*Caller {
-	b.mu.Lock()
-	callers, replace := b.mu.queue, b.mu.replace
-	b.mu.queue, b.mu.replace = b.emptyQueue[:0], nil
-	b.mu.Unlock()
-	if replace != nil {
-		settings := b.eng.Settings()
-		b.eng = replace(b.giveUp()) // which may read a journal
-		b.eng.Inherit(settings)
-		b.commit.mu.Lock()
-		b.engines.Add(1)
-		b.deposed.Store(false)
-		b.commit.mu.Unlock()
-	}
-	return callers
-}
-
-// giveUp returns the engine, and forgets it.
-func (b *Broker) giveUp() *engine.Engine {
-	e := b.eng
-	b.eng = nil
-	return e
-}
-
-// execute does what has come due, and applies the requests; while the broker is deposed
-// only its own. It returns the time after them.
-func (b *Broker) execute(callers []*Caller, now int64) int64 {
+// execute does what has come due and applies the requests, while the broker is deposed only
+// its own. It returns the time after them, and whether a request was refused.
+func (b *Broker) execute(callers []*Caller, now int64) (later int64, refused bool) {
 	deposed := b.deposed.Load()
 	if !b.closed && !deposed && b.decides() {
 		b.eng.Tick(now)
 	}
 	for _, c := range callers {
-		if (deposed || !b.decides()) && !b.permits(c.req, deposed) {
+		if (deposed || !b.decides()) && !permits(c.req, deposed) {
+			refused = true
 			continue
 		}
 		now = c.req.Apply(b.eng, now) + 1
 	}
-	return now
+	return now, refused
 }
 
 // permits reports whether a request is applied though the engine does not decide.
-func (b *Broker) permits(r Request, deposed bool) bool {
+func permits(r Request, deposed bool) bool {
 	switch r.(type) {
 	case own:
 		return true
 	case call:
 		return !deposed
 	}
-	b.refused = true
 	return false
 }
 
@@ -103,14 +80,6 @@ func (b *Broker) flush() (durable bool, err error) {
 		}
 	}
 	return b.log.Flush()
-}
-
-// refuse makes a turn fail in which a request was refused.
-func (b *Broker) refuse(durable bool, err error) (bool, error) {
-	if b.refused = false; err == nil {
-		err = ErrDeposed
-	}
-	return durable, err
 }
 
 // noteDeposed notes that the log has said so, unless that was about an engine before the
