@@ -355,7 +355,7 @@ func (c *Conversation) keep(fresh []byte, n int) {
 // executed, but for a command that is not complete.
 func (c *Conversation) EndInput(b *Batch) {
 	c.HangUp(b)
-	c.ending.inputEnds()
+	c.ending.phase = max(c.ending.phase, noInput)
 	if c.state == Reading || c.state == Opening {
 		c.proceed()
 	}
@@ -445,7 +445,7 @@ func (c *Conversation) proceed() {
 	case c.ending.phase == over && c.sess == nil:
 		c.gone()
 		return
-	case stuck && !c.ending.isStopping():
+	case stuck && (c.ending.phase != noInput || c.ending.reason != ErrStopped): // after Stop it waits for nothing
 		if c.state = Throttled; c.wait.phase != noWait {
 			c.state = Waiting
 		}

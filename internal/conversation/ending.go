@@ -54,13 +54,6 @@ const (
 	over                 // nothing more is executed: the session has ended, or will in the next turn
 )
 
-// inputEnds notes that the client will send nothing more.
-func (e *ending) inputEnds() { e.phase = max(e.phase, noInput) }
-
-// isStopping reports whether the conversation ends because of Stop, and so waits for
-// nothing.
-func (e *ending) isStopping() bool { return e.phase == noInput && e.reason == ErrStopped }
-
 // lingers reports whether the client is given time to read its last replies. If a
 // connection is closed while there is unread input, or some arrives later, the kernel
 // throws away what the client has not received.

@@ -67,11 +67,17 @@ func (c *Conversation) word(w wire.Word) { c.out.bytes = wire.AppendWord(c.out.b
 
 // done appends the word for success, or that of any other outcome.
 func (c *Conversation) done(o engine.Outcome, success wire.Word) {
+	if !c.failed(o) {
+		c.word(success)
+	}
+}
+
+// failed reports whether an outcome is not the one of success, and appends its word.
+func (c *Conversation) failed(o engine.Outcome) bool {
 	if o != engine.OK {
 		c.unsuccessful(outcomeWords[o])
-		return
 	}
-	c.word(success)
+	return o != engine.OK
 }
 
 // unsuccessful appends a word that is not the one for success.
@@ -147,20 +153,15 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 		job, o := e.Peek(cmd.ID)
 		c.job(wire.Found, job, o)
 	case wire.PeekReady:
-		job, o := e.PeekState(c.sess, engine.Ready)
-		c.job(wire.Found, job, o)
+		c.peek(e, engine.Ready)
 	case wire.PeekDelayed:
-		job, o := e.PeekState(c.sess, engine.Delayed)
-		c.job(wire.Found, job, o)
+		c.peek(e, engine.Delayed)
 	case wire.PeekBuried:
-		job, o := e.PeekState(c.sess, engine.Buried)
-		c.job(wire.Found, job, o)
+		c.peek(e, engine.Buried)
 	case wire.Use:
-		if o := e.Use(c.sess, cmd.Tube); o != engine.OK {
-			c.unsuccessful(outcomeWords[o])
-			return
+		if !c.failed(e.Use(c.sess, cmd.Tube)) {
+			c.out.bytes = wire.AppendUsing(c.out.bytes, c.sess.Using())
 		}
-		c.out.bytes = wire.AppendUsing(c.out.bytes, c.sess.Using())
 	case wire.Watch:
 		c.watch(e, cmd.Tube)
 	case wire.Ignore:
@@ -247,19 +248,22 @@ func (c *Conversation) reserveBatch(e *engine.Engine, now, timeout int64, n int)
 	c.shared.reserved = jobs[:0]
 }
 
+// peek answers with the first job of a state in the tube that is used.
+func (c *Conversation) peek(e *engine.Engine, state engine.State) {
+	job, o := e.PeekState(c.sess, state)
+	c.job(wire.Found, job, o)
+}
+
 // job answers with a job, or says why there is none.
 func (c *Conversation) job(success wire.Word, job engine.Job, o engine.Outcome) {
-	if o != engine.OK {
-		c.unsuccessful(outcomeWords[o])
-		return
+	if !c.failed(o) {
+		c.out.job(success, job, c.want)
 	}
-	c.out.job(success, job, c.want)
 }
 
 func (c *Conversation) watch(e *engine.Engine, tube []byte) {
 	n, o := e.Watch(c.sess, tube)
-	if o != engine.OK {
-		c.unsuccessful(outcomeWords[o])
+	if c.failed(o) {
 		return
 	}
 	c.out.bytes = wire.AppendWatching(c.out.bytes, n)

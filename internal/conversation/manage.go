@@ -42,8 +42,7 @@ func (c *Conversation) listJobs(e *engine.Engine, now int64, cmd *wire.Command) 
 		limit = defaultListed
 	}
 	p, o := e.BeginPage(cmd.Tube, statesOf[cmd.State], after, limit)
-	if o != engine.OK {
-		c.unsuccessful(outcomeWords[o])
+	if c.failed(o) {
 		return
 	}
 	c.begin(e, now, &listing{PageSearch: p, data: wire.AppendListedStart(nil)})
@@ -101,8 +100,7 @@ func (c *Conversation) flushTube(e *engine.Engine, now int64, cmd *wire.Command)
 	w := newSweep(cmd, wire.AppendFlushed)
 	for _, state := range states {
 		s, o := e.BeginClear(cmd.Tube, state)
-		if o != engine.OK {
-			c.unsuccessful(outcomeWords[o])
+		if c.failed(o) {
 			return
 		}
 		w.sweeps = append(w.sweeps, s)
@@ -112,8 +110,7 @@ func (c *Conversation) flushTube(e *engine.Engine, now int64, cmd *wire.Command)
 
 func (c *Conversation) moveJobs(e *engine.Engine, now int64, cmd *wire.Command) {
 	s, o := e.BeginMove(cmd.Tube, cmd.Text, statesOf[cmd.State])
-	if o != engine.OK {
-		c.unsuccessful(outcomeWords[o])
+	if c.failed(o) {
 		return
 	}
 	w := newSweep(cmd, wire.AppendMoved)

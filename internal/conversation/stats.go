@@ -7,8 +7,7 @@ import (
 
 func (c *Conversation) statsTube(e *engine.Engine, now int64, name []byte) {
 	st, o := e.TubeStats(now, name)
-	if o != engine.OK {
-		c.unsuccessful(outcomeWords[o])
+	if c.failed(o) {
 		return
 	}
 	c.out.bytes = wire.AppendTubeStats(c.out.bytes, &wire.TubeStats{
@@ -32,8 +31,7 @@ func (c *Conversation) statsTube(e *engine.Engine, now int64, name []byte) {
 
 func (c *Conversation) statsJob(e *engine.Engine, now int64, id uint64) {
 	st, o := e.JobStats(now, id)
-	if o != engine.OK {
-		c.unsuccessful(outcomeWords[o])
+	if c.failed(o) {
 		return
 	}
 	c.out.bytes = wire.AppendJobStats(c.out.bytes, &wire.JobStats{

@@ -97,18 +97,13 @@ type Stats struct {
 func New(opt Options) *Journal {
 	j := &Journal{
 		opt:      opt,
-		log:      opt.Logger,
+		log:      cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)),
 		jobsIn:   make(map[uint32]int),
 		standing: newStanding(make(map[string]fact)),
 		inFlight: inFlight{jobs: make(map[uint64]flight)},
 		tubes:    make(map[string]string),
 	}
-	if j.opt.SegmentSize == 0 {
-		j.opt.SegmentSize = wal.DefaultSegmentSize
-	}
-	if j.log == nil {
-		j.log = slog.New(slog.DiscardHandler)
-	}
+	j.opt.SegmentSize = cmp.Or(opt.SegmentSize, wal.DefaultSegmentSize)
 	j.health.log = j.log
 	j.space = space{
 		deletions: reserve{size: deletion},
@@ -145,10 +140,7 @@ func (j *Journal) Sync() error {
 	j.target.Lock()
 	target := j.target.Target
 	j.target.Unlock()
-	if err := target.Sync(); err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	return nil
+	return wrap(target.Sync())
 }
 
 // Housekeep implements broker.Log.
@@ -280,10 +272,7 @@ func (j *Journal) Close() error {
 		err = e
 	}
 	j.eng = nil // those who watch keep the journal
-	if err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	return nil
+	return wrap(err)
 }
 
 // finish appends what is left and makes all durable.

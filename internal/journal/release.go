@@ -39,10 +39,7 @@ func SetApplied(fsys vfs.FS, dir string, at Applied) error {
 		c := at.Change()
 		_, err = files.Append(record.Append(nil, &c, 0), c.Body)
 	}
-	if err := errors.Join(err, files.Close()); err != nil { // which syncs
-		return fmt.Errorf("journal: %w", err)
-	}
-	return nil
+	return wrap(errors.Join(err, files.Close())) // which syncs
 }
 
 func skip([]wal.Record) (Applied, error) { return Applied{}, nil }
@@ -61,10 +58,7 @@ func ReadApplied(fsys vfs.FS, dir string) (report wal.Report, last Applied, err 
 		}
 		return nil
 	})
-	if err != nil {
-		return report, last, fmt.Errorf("journal: %w", err)
-	}
-	return report, last, nil
+	return report, last, wrap(err)
 }
 
 // lastApplied returns the last Applied of some records; nil if there is none.

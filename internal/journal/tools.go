@@ -97,18 +97,20 @@ func Dump(fsys vfs.FS, dir string, f func(Entry) error) (wal.Report, error) {
 			}
 			return nil
 		})
-	if err != nil {
-		return report, fmt.Errorf("journal: %w", err)
+	return report, wrap(err)
+}
+
+// wrap says that an error is the journal's.
+func wrap(err error) error {
+	if err == nil {
+		return nil
 	}
-	return report, nil
+	return fmt.Errorf("journal: %w", err)
 }
 
 func openForReading(fsys vfs.FS, dir string) (*wal.Log, error) {
 	files, err := wal.Open(fsys, dir, wal.Options{ReadOnly: true})
-	if err != nil {
-		return nil, fmt.Errorf("journal: %w", err)
-	}
-	return files, nil
+	return files, wrap(err)
 }
 
 var kindNames = map[engine.ChangeKind]string{

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"net"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -50,12 +49,4 @@ func (s *Server) Disconnect(sess *engine.Session) {
 	if w, ok := sess.Waiter().(*socket); ok {
 		w.Dismiss(errDismissed)
 	}
-}
-
-// addressText returns the text of a client's address; "unix" for one that has none.
-func addressText(client net.Addr) string {
-	if network := client.Network(); network == "unix" {
-		return network
-	}
-	return client.String()
 }

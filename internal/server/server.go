@@ -51,6 +51,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -201,37 +202,20 @@ type Server struct {
 
 // New returns a server of the broker's clients.
 func New(b *broker.Broker, opt Options) *Server {
-	if opt.MaxJobSize == 0 {
-		opt.MaxJobSize = DefaultMaxJobSize
-	}
-	opt.MaxJobSize = max(0, opt.MaxJobSize)
-	if opt.MaxConns == 0 {
-		opt.MaxConns = DefaultMaxConns
-	}
-	if opt.StallTimeout == 0 {
-		opt.StallTimeout = DefaultStallTimeout
-	}
-	if opt.Loops == 0 {
-		opt.Loops = max(1, runtime.GOMAXPROCS(0)/2)
-	}
-	if opt.MaxBuffers == 0 {
-		opt.MaxBuffers = DefaultMaxBuffers
-	}
+	opt.MaxJobSize = max(0, cmp.Or(opt.MaxJobSize, DefaultMaxJobSize))
+	opt.MaxConns = cmp.Or(opt.MaxConns, DefaultMaxConns)
+	opt.StallTimeout = cmp.Or(opt.StallTimeout, DefaultStallTimeout)
+	opt.Loops = cmp.Or(opt.Loops, max(1, runtime.GOMAXPROCS(0)/2))
+	opt.SlowSync = cmp.Or(opt.SlowSync, 5*time.Millisecond)
+	opt.SegmentSize = cmp.Or(opt.SegmentSize, defaultSegmentSize)
+	opt.MaxBuffers = cmp.Or(opt.MaxBuffers, DefaultMaxBuffers)
 	if opt.MaxBuffers > 0 {
 		opt.MaxBuffers = max(opt.MaxBuffers, 2*int64(opt.MaxJobSize))
 	}
-	if opt.SlowSync == 0 {
-		opt.SlowSync = 5 * time.Millisecond
+	if m := opt.Member; m != nil {
+		m.Patience = cmp.Or(m.Patience, DefaultPatience)
 	}
-	if opt.SegmentSize == 0 {
-		opt.SegmentSize = defaultSegmentSize
-	}
-	if m := opt.Member; m != nil && m.Patience == 0 {
-		m.Patience = DefaultPatience
-	}
-	if opt.Logger == nil {
-		opt.Logger = slog.New(slog.DiscardHandler)
-	}
+	opt.Logger = cmp.Or(opt.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{broker: b, opt: opt, log: opt.Logger, self: newProcess(), begun: time.Now()}
 	s.foreignWarning.Interval, s.fullWarning.Interval = time.Minute, time.Minute
 	s.shared = conversation.Shared{
@@ -246,9 +230,7 @@ func New(b *broker.Broker, opt Options) *Server {
 	}
 	s.shared.Memory.Max = opt.MaxBuffers
 	s.refusals = ratelog.New(s.log, refusalLines, 4*refusalLines)
-	if s.access = opt.Access; s.access == nil {
-		s.access = new(access.Control)
-	}
+	s.access = cmp.Or(opt.Access, new(access.Control))
 	s.changes = ratelog.New(s.log, changeLines, 10*changeLines)
 	s.shared.Access, s.shared.Refused, s.shared.Changed = s.access, s.commandRefused, s.changed
 	s.shared.PutRefused, s.puts = s.putRefused, ratelog.New(s.log, 1, 5)

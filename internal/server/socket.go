@@ -61,9 +61,12 @@ func (s *socket) Settled(err error) {
 	s.loop.wake()
 }
 
-// address returns the text of the client's address.
+// address returns the text of the client's address; "unix" if it has none.
 func (s *socket) address() string {
-	return addressText(s.client)
+	if network := s.client.Network(); network == "unix" {
+		return network
+	}
+	return s.client.String()
 }
 
 func (s *socket) isStream() bool {

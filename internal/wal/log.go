@@ -37,8 +37,8 @@ type Options struct {
 	// MaxSegmentSize, and up to a multiple of 8. Existing segments keep theirs.
 	SegmentSize int64
 
-	// Parallel is the number of goroutines that check and decode in Replay; 0
-	// means GOMAXPROCS.
+	// Parallel is about how many blocks Replay checks and decodes at a time; 0 means
+	// GOMAXPROCS.
 	Parallel int
 
 	// ReadOnly opens a log to read it: nothing is locked or changed. If a server

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -90,10 +91,7 @@ func (l *Log) start() error {
 	if err != nil {
 		return err
 	}
-	id := l.opt.LogID
-	if id == 0 {
-		id = rand.Uint64() // #nosec G404 -- a name, no secret
-	}
+	id := cmp.Or(l.opt.LogID, rand.Uint64()) // #nosec G404 -- a name, no secret
 	if l.scan, err = l.chain(files); err != nil {
 		return err
 	}
@@ -103,10 +101,7 @@ func (l *Log) start() error {
 		id = l.scan.segments[n-1].header.log
 		next = l.scan.segments[n-1].sequence + 1
 	}
-	size := l.opt.SegmentSize
-	if size == 0 {
-		size = DefaultSegmentSize
-	}
+	size := cmp.Or(l.opt.SegmentSize, DefaultSegmentSize)
 	l.pool.fs, l.pool.dir, l.pool.log, l.pool.created, l.pool.next = l.fs, l.dir, id, l.opt.Created, next
 	l.pool.size = (min(max(size, MinSegmentSize), MaxSegmentSize) + alignment - 1) &^ (alignment - 1)
 	return nil

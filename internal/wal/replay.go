@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -34,10 +35,9 @@ type Tear struct {
 	Records int
 }
 
-// defaultBlockSize is how many bytes are read at a time. With two processors, five
-// blocks are in memory at once, with what they are decoded to. With blocks of a
-// megabyte, a server with 100,000 jobs took twice as much memory at its start as
-// later.
+// defaultBlockSize is how many bytes are read at a time. With two processors, five blocks
+// are in memory at once, with what they are decoded to. With blocks of a megabyte, a server
+// with 100,000 jobs took twice as much memory at its start as later.
 const defaultBlockSize = 256 << 10
 
 // Replay reads all records of a log that was just opened. It can be called once,
@@ -93,15 +93,10 @@ func replay[T any](l *Log, decode func([]Record) (T, error), apply func(T) error
 	for _, f := range l.scan.segments {
 		total += f.end
 	}
-	parallel := l.opt.Parallel
-	if parallel <= 0 {
-		parallel = runtime.GOMAXPROCS(0)
-	}
-
 	// The free blocks bound the memory. Each channel holds all blocks, so only
 	// taking a free one can wait.
-	n := 2*parallel + 1
-	free, toDecode, inOrder := make(chan *block[T], n), make(chan *block[T], n), make(chan *block[T], n)
+	n := 2*cmp.Or(l.opt.Parallel, runtime.GOMAXPROCS(0)) + 1
+	free, inOrder := make(chan *block[T], n), make(chan *block[T], n)
 	quit := make(chan struct{})
 	for range n {
 		free <- &block[T]{decoded: make(chan struct{}, 1)}
@@ -111,24 +106,18 @@ func replay[T any](l *Log, decode func([]Record) (T, error), apply func(T) error
 	defer close(quit)
 	var readErr error // final when inOrder is closed
 	wg.Go(func() {
-		defer close(toDecode)
 		defer close(inOrder)
 		readErr = readBlocks(l, free, quit, func(b *block[T]) {
-			toDecode <- b
-			inOrder <- b
-		})
-	})
-	for range parallel {
-		wg.Go(func() {
-			for b := range toDecode {
+			wg.Go(func() {
 				b.check()
 				if b.err == nil && len(b.records) > 0 {
 					b.out, b.err = decode(b.records)
 				}
 				b.decoded <- struct{}{}
-			}
+			})
+			inOrder <- b
 		})
-	}
+	})
 
 	segments := l.scan.segments
 	for b := range inOrder {
@@ -199,10 +188,7 @@ func (b *block[T]) check() {
 // readBlocks reads all segments and emits their blocks. It looks at lengths only; the
 // goroutines that decode verify the checksums.
 func readBlocks[T any](l *Log, free <-chan *block[T], quit <-chan struct{}, emit func(*block[T])) error {
-	size := l.opt.blockSize
-	if size == 0 {
-		size = defaultBlockSize
-	}
+	size := cmp.Or(l.opt.blockSize, defaultBlockSize)
 	var join joiner
 	for i := range l.scan.segments {
 		f := &l.scan.segments[i]

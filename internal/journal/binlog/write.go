@@ -1,9 +1,11 @@
 package binlog
 
 import (
+	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -62,8 +64,9 @@ type writer struct {
 
 	// The current file, or nil.
 	file vfs.File
-	at   int64  // bytes written to it
-	buf  []byte // bytes that follow
+	out  *bufio.Writer // an error of it sticks until Flush
+	at   int64         // bytes written to it
+	head []byte        // scratch: a record without its body
 }
 
 func (w *writer) writeAll(eng *engine.Engine) error {
@@ -111,11 +114,8 @@ func (w *writer) put(c *engine.Change) error {
 			c.ID, len(c.Body), maxBody-len(bodyEnd))
 	}
 	j := jobOf(c, w.epoch)
-	if err := w.room(lenSize + len(c.Tube) + jobSize + j.size); err != nil {
-		return err
-	}
-	w.buf = appendFull(w.buf, c.Tube, &j)
-	if err := w.body(c.Body); err != nil {
+	w.head = appendFull(w.head[:0], c.Tube, &j)
+	if err := w.write(w.head, c.Body, []byte(bodyEnd)); err != nil {
 		return err
 	}
 	w.sum.Jobs++
@@ -127,41 +127,31 @@ func (w *writer) put(c *engine.Change) error {
 // removes the oldest files first.
 func (w *writer) putLastID(id uint64) error {
 	j := job{id: id, ttr: 1, size: len(bodyEnd), state: stateReady}
-	full := appendFull(nil, engine.DefaultTube, &j)
-	full = append(full, bodyEnd...)
+	full := append(appendFull(nil, engine.DefaultTube, &j), bodyEnd...)
 	j.state = stateDeleted
-	both := appendShort(full, &j)
-	if err := w.room(len(both)); err != nil {
-		return err
+	return w.write(appendShort(full, &j))
+}
+
+// write writes parts that belong together, in a new file if the current one has no room.
+func (w *writer) write(parts ...[]byte) error {
+	n := int64(0)
+	for _, p := range parts {
+		n += int64(len(p))
 	}
-	w.buf = append(w.buf, both...)
+	if w.file == nil || w.at+n > w.fileSize {
+		if err := w.nextFile(); err != nil {
+			return err
+		}
+	}
+	w.at += n
+	for _, p := range parts {
+		w.out.Write(p)
+	}
 	return nil
 }
 
-// body writes a body and its end. A large body is not copied to the buffer.
-func (w *writer) body(b []byte) error {
-	if len(b) > chunk {
-		if err := w.flush(); err != nil {
-			return err
-		}
-		if err := w.writeOut(b); err != nil {
-			return err
-		}
-		b = nil
-	}
-	w.buf = append(append(w.buf, b...), bodyEnd...)
-	if len(w.buf) < chunk {
-		return nil
-	}
-	return w.flush()
-}
-
-// room begins a new file if the current one has no room for a record of n bytes.
-func (w *writer) room(n int) error {
-	used := w.at + int64(len(w.buf))
-	if w.file != nil && used+int64(n) <= w.fileSize {
-		return nil
-	}
+// nextFile finishes the current file and begins another one.
+func (w *writer) nextFile() error {
 	if err := w.finishFile(); err != nil {
 		return err
 	}
@@ -170,37 +160,23 @@ func (w *writer) room(n int) error {
 		return err
 	}
 	w.sum.Files++
-	w.file, w.at = f, 0
-	w.buf = le.AppendUint32(w.buf[:0], version)
+	w.file, w.at = f, headerSize
+	w.out = bufio.NewWriterSize(io.NewOffsetWriter(f, 0), chunk)
+	w.out.Write(le.AppendUint32(nil, version))
 	return nil
 }
 
 func (w *writer) fileName(num int) string { return filepath.Join(w.dir, fileName(num)) }
-
-func (w *writer) flush() error {
-	err := w.writeOut(w.buf)
-	w.buf = w.buf[:0]
-	return err
-}
-
-func (w *writer) writeOut(b []byte) error {
-	n, err := w.file.WriteAt(b, w.at)
-	w.at += int64(n)
-	w.sum.Bytes += int64(n)
-	return err
-}
 
 // finishFile makes the current file durable and closes it.
 func (w *writer) finishFile() error {
 	if w.file == nil {
 		return nil
 	}
-	if err := w.flush(); err != nil {
+	if err := cmp.Or(w.out.Flush(), w.file.Sync()); err != nil {
 		return err
 	}
-	if err := w.file.Sync(); err != nil {
-		return err
-	}
+	w.sum.Bytes += w.at
 	f := w.file
 	w.file = nil
 	return f.Close()
