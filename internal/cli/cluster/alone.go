@@ -20,29 +20,22 @@ import (
 )
 
 func newLeave() *cobra.Command {
-	return newCommand("leave DIR", "leave the cluster; the last member becomes a single server", `Leave the cluster. The last member, whose server must not run, becomes a single server
+	return newMemberCommand("leave DIR", "leave the cluster; the last member becomes a single server", `Leave the cluster. The last member, whose server must not run, becomes a single server
 again: DIR keeps the journal with all jobs. Any other member is removed, as by "beanpole cluster
 remove"; its server ends, and its directory is of no use after that.
-`, "  beanpole cluster leave /var/lib/beanpole", "DIR", func(cmd *cobra.Command, args []string) error {
-		d, err := open(args[0])
-		if err != nil {
-			return err
-		}
-		if len(d.Contacts) > 0 {
+`, "  beanpole cluster leave /var/lib/beanpole", "DIR", func(ctx context.Context, _ *cobra.Command, t target) error {
+		if len(t.Contacts) > 0 {
 			// Its server may have ended before it could answer; then another one was asked.
-			return change(cmd, args[0], control.Request{Do: control.DoRemove, ID: d.ID, IfThere: true})
+			return change(ctx, t, control.Request{Do: control.DoRemove, ID: t.ID, IfThere: true})
 		}
-		ctx, cancel := withPatience(cmd)
-		defer cancel()
-		if holder, err := kit.HolderOf(args[0]); err != nil {
+		holder, err := kit.HolderOf(t.dir)
+		switch {
+		case err != nil:
 			return err
-		} else if holder != "" {
-			return kit.WithCode(kit.ExitJournal, fmt.Errorf("directory %s is used by %s (stop the server first)", args[0], holder))
+		case holder != "":
+			return kit.WithCode(kit.ExitJournal, fmt.Errorf("directory %s is used by %s (stop the server first)", t.dir, holder))
 		}
-		if err := becomeSingle(ctx, args[0], d); err != nil {
-			return kit.WithCode(kit.ExitJournal, err)
-		}
-		return nil
+		return kit.WithCode(kit.ExitJournal, becomeSingle(ctx, t.dir, t.Directory))
 	})
 }
 
@@ -76,17 +69,11 @@ func becomeSingle(ctx context.Context, dir string, d *directory.Directory) error
 }
 
 func newRejoin() *cobra.Command {
-	return newCommand("rejoin DIR", "throw a member's jobs away and get them from the others", `Make the directory of a member that cannot go on, because its disk is damaged or was restored from
+	return newMemberCommand("rejoin DIR", "throw a member's jobs away and get them from the others", `Make the directory of a member that cannot go on, because its disk is damaged or was restored from
 an older copy, that of a new member in its place. The server must not run, and a majority
 of the members must. ALL JOBS IN DIR ARE REMOVED: the new member gets them from the others.
-`, "  beanpole cluster rejoin /var/lib/beanpole", "DIR", func(cmd *cobra.Command, args []string) error {
-		d, err := open(args[0])
-		if err != nil {
-			return err
-		}
-		ctx, cancel := withPatience(cmd)
-		defer cancel()
-		id, err := rejoin(ctx, args[0], d)
+`, "  beanpole cluster rejoin /var/lib/beanpole", "DIR", func(ctx context.Context, cmd *cobra.Command, t target) error {
+		id, err := rejoin(ctx, t.dir, t.Directory)
 		if err != nil {
 			return err
 		}

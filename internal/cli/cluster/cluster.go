@@ -44,13 +44,37 @@ func newCommand(use, short, long, example, args string, run func(cmd *cobra.Comm
 	return kit.NewCommand(use, short, long+exits, example, args, run)
 }
 
+// A target is what a command is about.
+type target struct {
+	*directory.Directory        // of a member
+	dir                  string // where that is
+	id                   uint64 // of another member; 0: none was named
+}
+
+// newMemberCommand returns a command about the member whose directory is its first argument, and the one
+// whose id is its second. It has as long as the cluster may take to answer.
+func newMemberCommand(use, short, long, example, args string, run func(context.Context, *cobra.Command, target) error) *cobra.Command {
+	return newCommand(use, short, long, example, args, func(cmd *cobra.Command, args []string) (err error) {
+		t := target{dir: args[0]}
+		if len(args) > 1 {
+			t.id, err = parseID(args[1])
+		}
+		if err == nil {
+			t.Directory, err = open(t.dir)
+		}
+		if err != nil {
+			return err
+		}
+		ctx, cancel := withPatience(cmd)
+		defer cancel()
+		return run(ctx, cmd, t)
+	})
+}
+
 // open opens the directory of a member.
 func open(dir string) (*directory.Directory, error) {
 	d, err := directory.Open(dir)
-	if err != nil {
-		return nil, kit.WithCode(kit.ExitJournal, err)
-	}
-	return d, nil
+	return d, kit.WithCode(kit.ExitJournal, err)
 }
 
 // parseID reads the id of a member.

@@ -3,6 +3,7 @@ package cluster
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -96,15 +97,11 @@ func refuseBinlogs(dir string) error {
 
 func newJoinToken() *cobra.Command {
 	var out string
-	cmd := newCommand("join-token DIR", "print a token by which one server can join", `Print a token, one line, by which one server can join the cluster of the member
+	cmd := newMemberCommand("join-token DIR", "print a token by which one server can join", `Print a token, one line, by which one server can join the cluster of the member
 whose directory this is. The token is valid once, for an hour, at this member. Whoever has it
 can become a member, so keep it as you keep a password.
-`, "  beanpole cluster join-token /var/lib/beanpole > token", "DIR", func(cmd *cobra.Command, args []string) error {
-		d, err := open(args[0])
-		if err != nil {
-			return err
-		}
-		t, err := d.NewToken(time.Now())
+`, "  beanpole cluster join-token /var/lib/beanpole > token", "DIR", func(_ context.Context, cmd *cobra.Command, member target) error {
+		t, err := member.NewToken(time.Now())
 		if err != nil {
 			return kit.WithCode(kit.ExitJournal, err)
 		}

@@ -124,41 +124,23 @@ func printStatus(w io.Writer, s admin.Cluster, asJSON bool) error {
 }
 
 // change asks for something that has no answer.
-func change(cmd *cobra.Command, dir string, r control.Request) error {
-	d, err := open(dir)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := withPatience(cmd)
-	defer cancel()
-	_, err = control.Ask[struct{}](ctx, d, r)
+func change(ctx context.Context, t target, r control.Request) error {
+	_, err := control.Ask[struct{}](ctx, t.Directory, r)
 	return inTime(ctx, err)
 }
 
 func newRemove() *cobra.Command {
-	return newCommand("remove DIR ID", "remove a member", `Remove the member ID from the cluster of the member whose directory this is. It need not
+	return newMemberCommand("remove DIR ID", "remove a member", `Remove the member ID from the cluster of the member whose directory this is. It need not
 run. Its directory is of no use after that, and its id is never used again.
-`, "  beanpole cluster remove /var/lib/beanpole 5577006791947779", "DIR ID", func(cmd *cobra.Command, args []string) error {
-		id, err := parseID(args[1])
-		if err != nil {
-			return err
-		}
-		return change(cmd, args[0], control.Request{Do: control.DoRemove, ID: id})
+`, "  beanpole cluster remove /var/lib/beanpole 5577006791947779", "DIR ID", func(ctx context.Context, _ *cobra.Command, t target) error {
+		return change(ctx, t, control.Request{Do: control.DoRemove, ID: t.id})
 	})
 }
 
 func newTransfer() *cobra.Command {
-	return newCommand("transfer DIR [ID]", "let another member lead", `Let the member ID lead, or the one that is most up to date. All clients' connections
+	return newMemberCommand("transfer DIR [ID]", "let another member lead", `Let the member ID lead, or the one that is most up to date. All clients' connections
 end, as with a restart; nothing is lost. A leader that is stopped does this by itself.
-`, "  beanpole cluster transfer /var/lib/beanpole", "DIR [ID]", func(cmd *cobra.Command, args []string) error {
-		r := control.Request{Do: control.DoTransfer}
-		if len(args) > 1 {
-			id, err := parseID(args[1])
-			if err != nil {
-				return err
-			}
-			r.ID = id
-		}
-		return change(cmd, args[0], r)
+`, "  beanpole cluster transfer /var/lib/beanpole", "DIR [ID]", func(ctx context.Context, _ *cobra.Command, t target) error {
+		return change(ctx, t, control.Request{Do: control.DoTransfer, ID: t.id})
 	})
 }

@@ -2,12 +2,13 @@ package journal
 
 import (
 	"context"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 const backupLong = `Copy the journal of a running beanpole over the network to the directory DIR, which is
@@ -22,13 +23,21 @@ because the copy has all bodies.
 func NewBackup() *cobra.Command {
 	var s kit.Session
 	cmd, _ := s.AdminCommand("backup", "DIR", "copy the journal of a running server to a directory", func(ctx context.Context, a *admin.Client, args []string) error {
-		return unpack(args[0], func() (io.ReadCloser, error) {
-			archive, err := a.GetJournal(ctx)
+		dir := args[0]
+		return fillEmpty(dir, func() error {
+			answer, err := a.GetJournal(ctx)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			return archive.Reader(), nil
-		}, s.Out)
+			archive := answer.Reader()
+			defer archive.Close()
+			report, err := journal.ReadBackup(vfs.OS, dir, archive)
+			if err != nil {
+				return unpackError(dir, err)
+			}
+			tellCopied(s.Out, report, dir)
+			return nil
+		})
 	})
 	cmd.Long = backupLong
 	cmd.Example = "  beanpole backup --admin queue.example.com:11380 --token-file backup.token /backup/beanpole.$(date +%F)"

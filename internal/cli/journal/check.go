@@ -98,13 +98,8 @@ func (ins *inspection) count() (err error) {
 			t.segments++
 			t.first, t.last = cmp.Or(t.first, e.Segment), e.Segment
 		}
+		t.count(&e)
 		switch e.Kind {
-		case "put":
-			t.put(e.ID, e.State)
-		case "state":
-			t.change(e.ID, e.State)
-		case "deleted":
-			t.remove(e.ID)
 		case "adoption-begun", "adoption-done", "adoption-over":
 			ins.last = e.Kind
 		case "applied":
@@ -131,14 +126,8 @@ func (ins *inspection) lookForBinlog() error {
 	ins.mixed = hasJournal && ins.last != "adoption-begun"
 	ins.theirs = newTally()
 	ins.binlog, err = binlog.Read(vfs.OS, ins.dir, binlog.Options{}, func(c engine.Change) error {
-		switch c.Kind {
-		case engine.JobPut:
-			ins.theirs.put(c.ID, c.State.String())
-		case engine.JobState:
-			ins.theirs.change(c.ID, c.State.String())
-		case engine.JobDeleted:
-			ins.theirs.remove(c.ID)
-		}
+		e := journal.EntryOf(&c)
+		ins.theirs.count(&e)
 		return nil
 	})
 	if err != nil {
@@ -182,18 +171,16 @@ func (ins *inspection) print(w io.Writer) {
 		}
 	}
 	for _, t := range ins.report.Torn {
+		what, why := "torn tail", "of a write that a crash cut short"
 		switch {
 		case ins.holder != "":
+			continue
 		case t.Closed:
-			line("extra", "%s at offset %d: %d bytes after the journal's end, which no server wrote; the next start removes them",
-				filepath.Base(t.File), t.Offset, t.Length)
+			what, why = "extra", "after the journal's end, which no server wrote"
 		case t.Records > 0:
-			line("torn tail", "%s at offset %d: %d bytes that no sync had made durable, with a damaged record and %d whole ones; the next start removes them",
-				filepath.Base(t.File), t.Offset, t.Length, t.Records)
-		default:
-			line("torn tail", "%s at offset %d: %d bytes of a write that a crash cut short; the next start removes them",
-				filepath.Base(t.File), t.Offset, t.Length)
+			why = fmt.Sprintf("that no sync had made durable, with a damaged record and %d whole ones", t.Records)
 		}
+		line(what, "%s at offset %d: %d bytes %s; the next start removes them", filepath.Base(t.File), t.Offset, t.Length, why)
 	}
 	if ins.last == "adoption-begun" {
 		line("take-over", "it was interrupted; the next start begins it again")
@@ -262,16 +249,16 @@ var states = []string{"ready", "delayed", "buried"}
 
 func newTally() tally { return tally{jobs: make(map[uint64]uint8)} }
 
-func (t *tally) put(id uint64, state string) { t.jobs[id] = uint8(slices.Index(states, state)) }
-
-// change notes a job's new state. A job that is not known stays unknown.
-func (t *tally) change(id uint64, state string) {
-	if _, ok := t.jobs[id]; ok {
-		t.put(id, state)
+// count notes what an entry does to a job. A job that is not known stays unknown.
+func (t *tally) count(e *journal.Entry) {
+	_, known := t.jobs[e.ID]
+	switch {
+	case e.Kind == "put", e.Kind == "state" && known:
+		t.jobs[e.ID] = uint8(slices.Index(states, e.State))
+	case e.Kind == "deleted":
+		delete(t.jobs, e.ID)
 	}
 }
-
-func (t *tally) remove(id uint64) { delete(t.jobs, id) }
 
 func (t *tally) String() string {
 	var counts [3]int

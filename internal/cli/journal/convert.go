@@ -1,11 +1,8 @@
 package journal
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"slices"
 	"strings"
 	"time"
 
@@ -65,7 +62,7 @@ func convert(dir, out string, w io.Writer) error {
 		return readError(dir, err)
 	}
 	if _, err := makeEmpty(out); err != nil {
-		return kit.WithCode(kit.ExitJournal, err)
+		return err
 	}
 	theirs, err := advice.Lock(out)
 	if err != nil {
@@ -106,18 +103,4 @@ func tellConverted(w io.Writer, eng *engine.Engine, sum binlog.Summary, out stri
 		fmt.Fprintf(w, "the policy of %s is left out: %s\n", c.Tube, strings.Join(journal.EntryOf(&c).Settings, " "))
 	}
 	fmt.Fprintf(w, "the user that beanstalkd runs as must own %s and what is in it\n", out)
-}
-
-// makeEmpty makes a directory unless there is one, which must be empty but for
-// the lock that a server or an earlier try has left.
-func makeEmpty(dir string) (made bool, err error) {
-	err = vfs.OS.Mkdir(dir)
-	if !errors.Is(err, fs.ErrExist) {
-		return err == nil, err
-	}
-	names, err := vfs.OS.List(dir)
-	if i := slices.IndexFunc(names, func(name string) bool { return name != "lock" }); i >= 0 {
-		return false, fmt.Errorf("directory %s: it is not empty (%s)", dir, names[i])
-	}
-	return false, err
 }

@@ -4,13 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
@@ -30,81 +26,27 @@ func newCopy() *cobra.Command {
 		})
 }
 
-func copyJournal(dir, to string, w io.Writer) (err error) {
-	made, err := makeEmpty(to)
-	if err != nil {
-		return kit.WithCode(kit.ExitJournal, err)
-	}
-	defer undoCopy(to, made, &err)
-	var report wal.Report
-	err = readJournal(dir, func() (err error) {
-		if err = removeSegments(to); err == nil { // of the try before
-			err = wal.Copy(vfs.OS, dir, to)
-		}
-		if err == nil {
-			report, err = journal.Release(vfs.OS, to)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if report.Segments == 0 {
-		return fmt.Errorf("directory %s: there is no journal", dir)
-	}
-	tellCopied(w, report, to)
-	return nil
-}
-
-// undoCopy removes what a copy that ended with an error has left, and the directory if it was
-// made for it.
-func undoCopy(dir string, made bool, err *error) {
-	if *err == nil {
-		return
-	}
-	undone := removeSegments(dir)
-	if undone == nil && made {
-		undone = os.Remove(dir)
-	}
-	*err = errors.Join(*err, undone)
-}
-
-// removeSegments removes what an unfinished copy has left.
-func removeSegments(dir string) error {
-	names, err := vfs.OS.List(dir)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if !wal.IsFileName(name) {
-			continue
-		}
-		if err := vfs.OS.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func copyJournal(dir, to string, w io.Writer) error {
+	return fillEmpty(to, func() error {
+		var report wal.Report
+		err := readJournal(dir, func() (err error) {
+			if err = removeSegments(to); err == nil { // of the try before
+				err = wal.Copy(vfs.OS, dir, to)
+			}
+			if err == nil {
+				report, err = journal.Release(vfs.OS, to)
+			}
 			return err
+		})
+		switch {
+		case err != nil:
+			return err
+		case report.Segments == 0:
+			return fmt.Errorf("directory %s: there is no journal", dir)
 		}
-	}
-	return nil
-}
-
-// unpack makes an archive that a server sends the journal in a directory, which is made or is
-// empty.
-func unpack(dir string, ask func() (io.ReadCloser, error), out io.Writer) (err error) {
-	made, err := makeEmpty(dir)
-	if err != nil {
-		return kit.WithCode(kit.ExitJournal, err)
-	}
-	defer undoCopy(dir, made, &err)
-	archive, err := ask()
-	if err != nil {
-		return err
-	}
-	defer archive.Close()
-	report, err := journal.ReadBackup(vfs.OS, dir, archive)
-	if err != nil {
-		return unpackError(dir, err)
-	}
-	tellCopied(out, report, dir)
-	return nil
+		tellCopied(w, report, to)
+		return nil
+	})
 }
 
 // unpackError says what an error of ReadBackup means.

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 
@@ -20,10 +22,10 @@ func checkDirectory(dir string) error {
 		_, err = d.Readdirnames(1)
 		d.Close()
 	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return kit.WithCode(kit.ExitJournal, err)
+	if errors.Is(err, io.EOF) {
+		return nil
 	}
-	return nil
+	return kit.WithCode(kit.ExitJournal, err)
 }
 
 // checkJournal makes sure that a server has used a directory, or that there are segments.
@@ -36,4 +38,49 @@ func checkJournal(dir string) error {
 		return nil
 	}
 	return fmt.Errorf("directory %s: there is no journal", dir)
+}
+
+// makeEmpty makes a directory unless there is one, which must be empty but for
+// the lock that a server or an earlier try has left.
+func makeEmpty(dir string) (made bool, err error) {
+	err = vfs.OS.Mkdir(dir)
+	if !errors.Is(err, fs.ErrExist) {
+		return err == nil, kit.WithCode(kit.ExitJournal, err)
+	}
+	names, err := vfs.OS.List(dir)
+	if i := slices.IndexFunc(names, func(name string) bool { return name != "lock" }); i >= 0 {
+		err = fmt.Errorf("directory %s: it is not empty (%s)", dir, names[i])
+	}
+	return false, kit.WithCode(kit.ExitJournal, err)
+}
+
+// fillEmpty makes a directory, as makeEmpty does, and lets fill make a journal in it. If that
+// fails it removes what it has made.
+func fillEmpty(dir string, fill func() error) error {
+	made, err := makeEmpty(dir)
+	if err != nil {
+		return err
+	}
+	if err = fill(); err == nil {
+		return nil
+	}
+	undone := removeSegments(dir)
+	if undone == nil && made {
+		undone = os.Remove(dir)
+	}
+	return errors.Join(err, undone)
+}
+
+// removeSegments removes what an unfinished copy has left.
+func removeSegments(dir string) error {
+	names, err := vfs.OS.List(dir)
+	for _, name := range names {
+		if !wal.IsFileName(name) {
+			continue
+		}
+		if err := vfs.OS.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return err
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,58 +141,52 @@ func (d *dump) wants(e *journal.Entry) bool {
 }
 
 // jobs prints the jobs as they are now, the pauses that are not over, and the policies that were set.
+// Where there are jobs in JSON, pauses and policies are none of them, so they are notes.
 func (d *dump) jobs(dir string) error {
 	eng, err := loadJournal(dir)
 	if err != nil {
 		return err
 	}
 	now := time.Now().UnixNano()
+	print := func(what string, c *engine.Change, inJSON func() error) error {
+		switch {
+		case d.job != 0 && c.ID != d.job, d.tube != "" && c.Tube != d.tube:
+			return nil
+		case d.json:
+			return inJSON()
+		}
+		e := journal.EntryOf(c)
+		fmt.Fprint(d.out, what)
+		return d.fields(&e)
+	}
+	note := func(format string, args ...any) error {
+		_, err := fmt.Fprintf(d.notes, "beanpole: "+format+"\n", args...)
+		return err
+	}
 	for _, id := range d.order(eng) {
 		c, _ := eng.Snapshot(id)
-		if d.job != 0 && c.ID != d.job || d.tube != "" && c.Tube != d.tube {
-			continue
-		}
-		if err := d.printJob(&c, now); err != nil {
+		if err := print("job", &c, func() error { return d.encode.Encode(jobOf(&c, now)) }); err != nil {
 			return err
 		}
 	}
 	for c := range eng.Pauses {
-		if c.Due <= now || d.job != 0 || d.tube != "" && c.Tube != d.tube {
+		if c.Due <= now {
 			continue
 		}
-		if err := d.printPause(&c); err != nil {
+		if err := print("paused", &c, func() error {
+			return note("tube %s is paused until %s", c.Tube, time.Unix(0, c.Due).Format(time.RFC3339))
+		}); err != nil {
 			return err
 		}
 	}
 	for c := range eng.PoliciesSet() {
-		if d.job != 0 || d.tube != "" && c.Tube != d.tube {
-			continue
-		}
-		if err := d.printPolicy(&c); err != nil {
+		if err := print("policy", &c, func() error {
+			return note("the policy of %s is %s", c.Tube, strings.Join(journal.EntryOf(&c).Settings, " "))
+		}); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// printPolicy prints what was set for a pattern of tubes, as printPause does.
-func (d *dump) printPolicy(c *engine.Change) error {
-	e := journal.EntryOf(c)
-	if d.json {
-		_, err := fmt.Fprintf(d.notes, "beanpole: the policy of %s is %s\n", c.Tube, strings.Join(e.Settings, " "))
-		return err
-	}
-	fmt.Fprint(d.out, "policy")
-	return d.fields(&e)
-}
-
-func (d *dump) printJob(c *engine.Change, now int64) error {
-	if d.json {
-		return d.encode.Encode(jobOf(c, now))
-	}
-	fmt.Fprint(d.out, "job")
-	e := journal.EntryOf(c)
-	return d.fields(&e)
 }
 
 // jobOf returns a job as 'beanpole import' reads it.
@@ -211,60 +206,22 @@ func jobOf(c *engine.Change, now int64) *jobjson.Job {
 	return j
 }
 
-// printPause prints a tube that is paused. Where there are jobs in JSON it is none of
-// them, so it is a note.
-func (d *dump) printPause(c *engine.Change) error {
-	if d.json {
-		_, err := fmt.Fprintf(d.notes, "beanpole: tube %s is paused until %s\n", c.Tube, time.Unix(0, c.Due).Format(time.RFC3339))
-		return err
-	}
-	fmt.Fprint(d.out, "paused")
-	e := journal.EntryOf(c)
-	return d.fields(&e)
-}
-
-// fields prints what an entry says.
+// fields prints what an entry says, by the names that it has in JSON.
 func (d *dump) fields(e *journal.Entry) error {
-	text := func(name, s string) {
-		if s != "" {
-			fmt.Fprintf(d.out, " %s=%s", name, s)
+	all := reflect.ValueOf(e).Elem()
+	for i := range all.NumField() {
+		name, _, _ := strings.Cut(all.Type().Field(i).Tag.Get("json"), ",")
+		if all.Field(i).IsZero() || slices.Contains([]string{"segment", "offset", "kind", "body"}, name) {
+			continue
 		}
-	}
-	count := func(name string, n uint64) {
-		if n != 0 {
-			fmt.Fprintf(d.out, " %s=%d", name, n)
+		switch value := reflect.Indirect(all.Field(i)).Interface().(type) {
+		case time.Time:
+			fmt.Fprintf(d.out, " %s=%s", name, value.Format("2006-01-02T15:04:05.000Z"))
+		case []string:
+			fmt.Fprint(d.out, " ", strings.Join(value, " "))
+		default:
+			fmt.Fprintf(d.out, " %s=%v", name, value)
 		}
-	}
-	number := func(name string, n *uint32) {
-		if n != nil {
-			fmt.Fprintf(d.out, " %s=%d", name, *n)
-		}
-	}
-	moment := func(name string, t *time.Time) {
-		if t != nil {
-			fmt.Fprintf(d.out, " %s=%s", name, t.Format("2006-01-02T15:04:05.000Z"))
-		}
-	}
-	count("id", e.ID)
-	text("tube", e.Tube)
-	text("origin", e.Origin)
-	text("state", e.State)
-	number("pri", e.Pri)
-	number("delay", e.Delay)
-	count("ttr", uint64(e.TTR))
-	moment("created", e.Created)
-	moment("due", e.Due)
-	count("rank", uint64(e.Rank))
-	count("reserves", uint64(e.Reserves))
-	count("timeouts", uint64(e.Timeouts))
-	count("releases", uint64(e.Releases))
-	count("buries", uint64(e.Buries))
-	count("kicks", uint64(e.Kicks))
-	count("index", e.Index)
-	count("term", e.Term)
-	moment("at", e.At)
-	for _, setting := range e.Settings {
-		fmt.Fprintf(d.out, " %s", setting)
 	}
 	if e.Kind == "put" {
 		d.body(e.Body)

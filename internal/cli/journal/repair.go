@@ -32,7 +32,7 @@ func newRepair() *cobra.Command {
 		})
 }
 
-func repair(dir, to string, w io.Writer) (err error) {
+func repair(dir, to string, w io.Writer) error {
 	if kit.IsMember(dir) {
 		return kit.WithCode(kit.ExitJournal, fmt.Errorf("directory %s is that of a member of a cluster, whose journal repair must not change: "+
 			"it would differ from those of the other members (%s)", dir, advice.Rejoin(dir)))
@@ -54,27 +54,24 @@ func repair(dir, to string, w io.Writer) (err error) {
 		ins.print(w)
 		return ins.verdict()
 	}
-	made, err := makeEmpty(to)
-	if err != nil {
-		return kit.WithCode(kit.ExitJournal, err)
-	}
-	defer undoCopy(to, made, &err)
-	if lock, err = advice.Lock(dir); err != nil {
-		return err
-	}
-	records, _, err := wal.Salvage(vfs.OS, dir, to, wal.Options{})
-	lock.Close()
-	if err != nil {
-		return kit.WithCode(kit.ExitJournal, readError(dir, err))
-	}
-	for _, d := range ins.damage {
-		fmt.Fprintf(w, "%-11s %s\n", "damage", d)
-	}
-	fmt.Fprintf(w, "%-11s %d records, of which a new journal was made; the old one was not changed\n", "whole", records)
-	ins = inspection{dir: to}
-	if err := ins.inspect(); err != nil {
-		return err
-	}
-	ins.print(w)
-	return ins.verdict()
+	return fillEmpty(to, func() error {
+		if lock, err = advice.Lock(dir); err != nil {
+			return err
+		}
+		records, _, err := wal.Salvage(vfs.OS, dir, to, wal.Options{})
+		lock.Close()
+		if err != nil {
+			return kit.WithCode(kit.ExitJournal, readError(dir, err))
+		}
+		for _, d := range ins.damage {
+			fmt.Fprintf(w, "%-11s %s\n", "damage", d)
+		}
+		fmt.Fprintf(w, "%-11s %d records, of which a new journal was made; the old one was not changed\n", "whole", records)
+		made := inspection{dir: to}
+		if err := made.inspect(); err != nil {
+			return err
+		}
+		made.print(w)
+		return made.verdict()
+	})
 }

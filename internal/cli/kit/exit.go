@@ -29,8 +29,13 @@ type codedError struct {
 func (e *codedError) Error() string { return e.err.Error() }
 func (e *codedError) Unwrap() error { return e.err }
 
-// WithCode returns an error with the text of err that ends the program with a code.
-func WithCode(code int, err error) error { return &codedError{code, err} }
+// WithCode returns an error with the text of err that ends the program with a code; nil of nil.
+func WithCode(code int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &codedError{code, err}
+}
 
 // UsageError returns an error that says what is wrong with the command line or the
 // configuration.

@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/pflag"
 
@@ -123,22 +121,21 @@ func (a *adminPages) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	why := err
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		why = e.Err // without the URL
-	}
+	why := whyNobody(err)
+	_, garbled := errors.AsType[tls.RecordHeaderError](err)
+	e, ok := errors.AsType[*url.Error](err)
 	switch {
+	case why != "":
+	case garbled:
+		why = "they do not speak TLS: leave out --tls and what begins with it"
 	case errors.Is(err, io.EOF):
-		why = errors.New("what listens there closes the connection")
-	case errors.Is(err, syscall.ECONNREFUSED):
-		why = errors.New("the connection is refused")
-	case errors.Is(err, fs.ErrNotExist):
-		why = errors.New("there is no such socket")
+		why = "what listens there closes the connection"
+	case ok:
+		why = e.Err.Error() // without the URL
+	default:
+		why = err.Error()
 	}
-	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		why = errors.New("they do not speak TLS: leave out --tls and what begins with it")
-	}
-	return WithCode(ExitDisconnected, fmt.Errorf("no admin pages at %s: %w; start the server with --admin, and say where they are "+
+	return WithCode(ExitDisconnected, fmt.Errorf("no admin pages at %s: %s; start the server with --admin, and say where they are "+
 		"with --admin or BEANPOLE_ADMIN (beanstalkd has none)", a.addr, why))
 }
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,13 +15,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
 // A Session is what a command works with that asks a server.
 type Session struct {
 	Server Connection
-	JSON   bool // is to be printed
+	Conn   *client.Conn // from Connect until the command ends
+	JSON   bool         // is to be printed
 
 	In  io.Reader
 	Out *bufio.Writer // flushed when the command ends
@@ -41,12 +44,42 @@ func (s *Session) Command(name, args, short string, run func(ctx context.Context
 			defer stop()
 			context.AfterFunc(ctx, stop) // a second signal ends the program at once
 			s.In, s.Out, s.Err = NewInput(ctx, cmd.InOrStdin()), bufio.NewWriter(cmd.OutOrStdout()), cmd.ErrOrStderr()
-			return s.Server.Explain(ctx, cmp.Or(run(ctx, args), s.Out.Flush()))
+			err := s.explain(ctx, cmp.Or(run(ctx, args), s.Out.Flush()))
+			if s.Conn != nil {
+				s.Conn.Close()
+			}
+			return err
 		},
 	}
 	s.Server.Define(cmd.Flags())
 	cmd.Flags().SortFlags = false
 	return cmd
+}
+
+// Connect connects to the server.
+func (s *Session) Connect(ctx context.Context) (err error) {
+	s.Conn, err = s.Server.Dial(ctx)
+	return err
+}
+
+// explain explains an error, and after OUT_OF_MEMORY what has no room, as far as stats tells.
+func (s *Session) explain(ctx context.Context, err error) error {
+	explained := s.Server.Explain(ctx, err)
+	if !errors.Is(err, client.ErrOutOfMemory) || ctx.Err() != nil || s.Conn == nil {
+		return explained
+	}
+	st, unknown := s.Conn.Stats(ctx)
+	if unknown != nil {
+		return explained
+	}
+	limits := RefusedBy(st, new(client.ServerStats))
+	switch {
+	case st.JournalHealth != "ok" && st.JournalHealth != "":
+		return WithCode(ExitCode(explained), fmt.Errorf("%w; its journal: %s", explained, st.JournalHealth))
+	case len(limits) > 0:
+		return WithCode(ExitCode(explained), fmt.Errorf("%w; what has refused something since its start: %s", explained, strings.Join(limits, ", ")))
+	}
+	return explained
 }
 
 // AdminCommand is Command for one that asks the admin pages, and pages where they are.

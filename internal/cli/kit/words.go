@@ -165,24 +165,28 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
+// whyNobody says why there is no server at an address, or "" if it is another error.
+func whyNobody(err error) string {
+	switch e, ok := errors.AsType[*net.DNSError](err); {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "the connection is refused"
+	case errors.Is(err, fs.ErrNotExist):
+		return "there is no such socket"
+	case ok && e.IsNotFound:
+		return "there is no such host"
+	}
+	return ""
+}
+
 // NobodyThere says what to do about an error of [client.Dial] if there is no server, and where
 // the address comes from.
 func NobodyThere(addr, given string, err error) error {
-	why := ""
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
-		why = "the connection is refused"
-	case errors.Is(err, fs.ErrNotExist):
-		why = "there is no such socket"
-	default:
-		e, ok := errors.AsType[*net.DNSError](err)
-		if !ok || !e.IsNotFound {
-			return err
-		}
-		why = "there is no such host"
-		if strings.Contains(addr, "/") {
-			why += " (unix:" + addr + " is a socket)"
-		}
+	why := whyNobody(err)
+	if why == "" {
+		return err
+	}
+	if strings.HasSuffix(why, "host") && strings.Contains(addr, "/") {
+		why += " (unix:" + addr + " is a socket)"
 	}
 	return WithCode(ExitDisconnected, fmt.Errorf("no server at %s: %s; start one with 'beanpole', or say where it is with %s", addr, why, given))
 }

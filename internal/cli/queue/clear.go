@@ -114,7 +114,7 @@ func (s *session) clear(ctx context.Context, tubes []string, states []client.Sta
 	counts := make([]uint64, len(states))
 	there := uint64(0)
 	for _, tube := range tubes {
-		st, err := s.conn.StatsTube(ctx, tube)
+		st, err := s.Conn.StatsTube(ctx, tube)
 		if err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func (s *session) clear(ctx context.Context, tubes []string, states []client.Sta
 	slow := sync.OnceFunc(func() { s.Note("the server has no flush-tube: each job is looked at and deleted by itself") })
 	return s.sweep(tubes, there, "deleted", func(tube string, report func(int)) error {
 		for _, state := range states {
-			if err := clearState(ctx, s.conn, tube, state, report, slow); err != nil {
+			if err := clearState(ctx, s.Conn, tube, state, report, slow); err != nil {
 				return err
 			}
 		}

@@ -40,13 +40,13 @@ func newExport() *cobra.Command {
 				return err
 			}
 		}
-		if err = s.connect(ctx); err == nil && sc.tube != "" {
-			_, err = s.conn.StatsTube(ctx, sc.tube)
+		if err = s.Connect(ctx); err == nil && sc.tube != "" {
+			_, err = s.Conn.StatsTube(ctx, sc.tube)
 		}
 		if err != nil {
 			return err
 		}
-		return s.export(ctx, s.conn, &sc)
+		return s.export(ctx, s.Conn, &sc)
 	})
 	cmd.Long = exportLong
 	cmd.Example = "  beanpole export mail >mail.ndjson\n  beanpole export >all.ndjson"

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -59,11 +60,11 @@ func newImport() *cobra.Command {
 		} else {
 			s.noteTerminal()
 		}
-		if err := s.connect(ctx); err != nil {
+		if err := s.Connect(ctx); err != nil {
 			return err
 		}
 		im.session = s
-		return s.noteDuplicates(ctx, s.conn, func() error { return im.run(ctx) })
+		return s.noteDuplicates(ctx, s.Conn, func() error { return im.run(ctx) })
 	})
 	cmd.Long = importLong
 	cmd.Example = "  beanpole import all.ndjson\n  beanpole import --tube retry <mail.ndjson"
@@ -75,25 +76,27 @@ func newImport() *cobra.Command {
 
 // run puts the jobs. Its error says how to go on.
 func (im *importer) run(ctx context.Context) error {
-	lines := newLineReader(im.In)
+	lines := &lineReader{Reader: bufio.NewReader(im.In)}
 	for lines.number < im.from-1 {
-		if _, err := lines.next(); err != nil {
+		if _, err := lines.ReadSlice('\n'); err == nil {
+			lines.number++
+		} else if !errors.Is(err, bufio.ErrBufferFull) {
 			return fmt.Errorf("the input has no line %d: %w", im.from, err)
 		}
 	}
 	im.next = im.from
-	read := fromJSON(lines, jobjson.Job{Tube: jobjson.DefaultTube, Priority: jobjson.DefaultPriority, TTR: jobjson.DefaultTTR})
-	next := func() (line, error) {
-		if err := ctx.Err(); err != nil {
-			return line{}, err
+	jobs := func(yield func(line, error) bool) {
+		unsaid := jobjson.Job{Tube: jobjson.DefaultTube, Priority: jobjson.DefaultPriority, TTR: jobjson.DefaultTTR}
+		for l, err := range fromJSON(lines, unsaid) {
+			l.Tube = cmp.Or(im.tube, l.Tube)
+			if !yield(l, cmp.Or(ctx.Err(), err)) {
+				return
+			}
 		}
-		l, err := read()
-		l.Tube = cmp.Or(im.tube, l.Tube)
-		return l, err
 	}
 	b := kit.NewBar(im.Err, "jobs")
 	// A batch is not interrupted: that would leave it unknown which of its jobs were put.
-	err := im.putAll(context.WithoutCancel(ctx), next, func(ids []uint64, batch []line) error {
+	err := im.putAll(context.WithoutCancel(ctx), jobs, func(ids []uint64, batch []line) error {
 		im.count(ids, batch)
 		b.Show(uint64(lines.offset), uint64(im.size), im.put)
 		return nil

@@ -113,7 +113,7 @@ const exported = `{"tube":"t","body":"same"}
 // imports runs an import. It returns how far that has come.
 func (tg *target) imports(c *client.Conn, from int, input string) (*importer, error) {
 	im := &importer{session: newSession(input), from: from}
-	im.conn = c
+	im.Conn = c
 	return im, im.run(tg.Context())
 }
 
@@ -188,7 +188,7 @@ func TestImportInterrupted(t *testing.T) {
 	tg := newTarget(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	im := &importer{session: newSession(exported), from: 3}
-	im.conn = tg.look
+	im.Conn = tg.look
 	cancel()
 	if err := im.run(ctx); !errors.Is(err, context.Canceled) || !strings.HasSuffix(err.Error(), "; 0 jobs were put; --from 3 goes on") {
 		t.Error(err)

@@ -125,7 +125,7 @@ func parseIDs(args []string) ([]uint64, error) {
 func (s *session) eachID(ctx context.Context, args []string, done string, f func(uint64) error) error {
 	ids, err := parseIDs(args)
 	if err == nil {
-		err = s.connect(ctx)
+		err = s.Connect(ctx)
 	}
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func newPeek() *cobra.Command {
 			return err
 		case len(ids) > 0:
 			return s.eachID(ctx, ids, "", func(id uint64) error {
-				j, err := s.conn.Peek(ctx, id)
+				j, err := s.Conn.Peek(ctx, id)
 				if err != nil {
 					return err
 				}
@@ -59,12 +59,12 @@ func newPeek() *cobra.Command {
 
 // peekNext shows the first job of each state of a tube.
 func (s *session) peekNext(ctx context.Context, tube string) error {
-	if _, err := s.conn.StatsTube(ctx, tube); err != nil { // use would make it
+	if _, err := s.Conn.StatsTube(ctx, tube); err != nil { // use would make it
 		return err
 	}
 	found := false
 	for _, state := range idleStates {
-		j, err := peekState(ctx, s.conn, tube, state)
+		j, err := peekState(ctx, s.Conn, tube, state)
 		if errors.Is(err, client.ErrNotFound) {
 			continue
 		}
@@ -84,7 +84,7 @@ func (s *session) peekNext(ctx context.Context, tube string) error {
 
 // printPeeked prints a job with what the server knows of it.
 func (s *session) printPeeked(ctx context.Context, j client.PeekedJob) error {
-	job, err := known(ctx, s.conn, j)
+	job, err := known(ctx, s.Conn, j)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (s *session) printPeeked(ctx context.Context, j client.PeekedJob) error {
 
 func newDelete() *cobra.Command {
 	cmd := newCommand("delete", "ID...", "delete jobs that no worker holds", func(ctx context.Context, s *session, args []string) error {
-		return s.eachID(ctx, args, "deleted", func(id uint64) error { return whyNot(ctx, s.conn, id, s.conn.Delete(ctx, id)) })
+		return s.eachID(ctx, args, "deleted", func(id uint64) error { return whyNot(ctx, s.Conn, id, s.Conn.Delete(ctx, id)) })
 	})
 	cmd.Example = "  beanpole delete 17 23"
 	return cmd
@@ -146,9 +146,9 @@ func newTake(name, done, short string, do func(context.Context, *client.Job, cli
 			return s.eachOf(ctx, ids, done, func(id uint64) error { return byForce(ctx, a, admin.OfJob{Job: id}, given) })
 		}
 		return s.eachID(ctx, args, done, func(id uint64) error {
-			j, err := s.conn.ReserveJob(ctx, id)
+			j, err := s.Conn.ReserveJob(ctx, id)
 			if err != nil {
-				return whyNot(ctx, s.conn, id, err)
+				return whyNot(ctx, s.Conn, id, err)
 			}
 			if given != nil {
 				return do(ctx, j, client.PriorityOf(pri))
@@ -206,7 +206,7 @@ func newKick() *cobra.Command {
 		case len(ids) > 0 && states.given != nil:
 			return kit.UsageError("--state is for tubes: a job with an id is in the state that it is in")
 		case len(ids) > 0:
-			return s.eachID(ctx, ids, "kicked", func(id uint64) error { return whyNot(ctx, s.conn, id, s.conn.KickJob(ctx, id)) })
+			return s.eachID(ctx, ids, "kicked", func(id uint64) error { return whyNot(ctx, s.Conn, id, s.Conn.KickJob(ctx, id)) })
 		case len(names) == 0:
 			return kit.UsageError("kick what? Give IDs of jobs, or a tube")
 		}
@@ -227,9 +227,9 @@ func newKick() *cobra.Command {
 
 // kickTube kicks so many jobs of a tube, of each of the states if there are any.
 func (s *session) kickTube(ctx context.Context, tube string, states []client.State, count int, report func(int)) error {
-	st, err := s.conn.StatsTube(ctx, tube) // use would make it
+	st, err := s.Conn.StatsTube(ctx, tube) // use would make it
 	if err == nil {
-		err = s.conn.Use(ctx, tube)
+		err = s.Conn.Use(ctx, tube)
 	}
 	if err != nil {
 		return err
@@ -237,9 +237,9 @@ func (s *session) kickTube(ctx context.Context, tube string, states []client.Sta
 	n := 0
 	switch {
 	case states == nil:
-		n, err = s.conn.Kick(ctx, count)
+		n, err = s.Conn.Kick(ctx, count)
 	case slices.Contains(states, client.StateBuried) && st.JobsBuried > 0:
-		n, err = s.conn.Kick(ctx, int(min(uint64(count), st.JobsBuried))) // no delayed ones are kicked while there are buried ones
+		n, err = s.Conn.Kick(ctx, int(min(uint64(count), st.JobsBuried))) // no delayed ones are kicked while there are buried ones
 	}
 	report(n)
 	if !slices.Contains(states, client.StateDelayed) {
@@ -247,10 +247,10 @@ func (s *session) kickTube(ctx context.Context, tube string, states []client.Sta
 	}
 	for n := 0; n < count && err == nil; {
 		var j client.PeekedJob
-		if j, err = s.conn.PeekDelayed(ctx); err != nil {
+		if j, err = s.Conn.PeekDelayed(ctx); err != nil {
 			return ignoreNotFound(err)
 		}
-		if err = s.conn.KickJob(ctx, j.ID); err == nil {
+		if err = s.Conn.KickJob(ctx, j.ID); err == nil {
 			report(1)
 			n++
 		}

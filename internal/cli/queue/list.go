@@ -59,8 +59,8 @@ func (s *session) listJobs(ctx context.Context, sc *scan, limit int) error {
 		sc.first = limit + 1
 	}
 	list := jobList{session: s, ofOne: true}
-	err := s.scan(ctx, s.conn, sc, func(jobs []found) error {
-		jobs, err := withBodies(ctx, s.conn, jobs)
+	err := s.scan(ctx, s.Conn, sc, func(jobs []found) error {
+		jobs, err := withBodies(ctx, s.Conn, jobs)
 		for i := 0; i < len(jobs) && err == nil; i++ {
 			if limit > 0 && list.n == limit {
 				next = jobs[i].ID

@@ -58,7 +58,7 @@ func newMirror() *cobra.Command {
 		if err := sc.check(); err != nil {
 			return err
 		}
-		if err := s.connect(ctx); err != nil {
+		if err := s.Connect(ctx); err != nil {
 			return err
 		}
 		options, err := s.Server.Options()
@@ -74,7 +74,7 @@ func newMirror() *cobra.Command {
 			return err
 		}
 		defer to.Close()
-		m := &mirror{session: s, from: s.conn, to: to, scan: sc, copies: make(map[uint64]jobCopy)}
+		m := &mirror{session: s, from: s.Conn, to: to, scan: sc, copies: make(map[uint64]jobCopy)}
 		return s.noteDuplicates(ctx, to, func() error { return m.run(ctx, opt.follow, opt.every) })
 	})
 	cmd.Long = mirrorLong

@@ -68,7 +68,7 @@ func (s *session) move(ctx context.Context, from *client.TubeStats, to string, s
 				}
 				var err error
 				// Not interrupted, so that it is known how many were moved.
-				n, err = s.conn.MoveJobs(context.WithoutCancel(ctx), client.Selection{Tube: tube, State: state, Limit: min(there[i], sweepBatch)}, to)
+				n, err = s.Conn.MoveJobs(context.WithoutCancel(ctx), client.Selection{Tube: tube, State: state, Limit: min(there[i], sweepBatch)}, to)
 				if errors.Is(err, client.ErrUnknownCommand) {
 					return errors.New("the server has no move-jobs; how jobs are copied and deleted there, beanpole move --help says")
 				}

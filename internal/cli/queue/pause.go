@@ -113,7 +113,7 @@ func (s *session) pausePatterns(ctx context.Context, pages *kit.AdminPages, name
 func (s *session) pauseAll(ctx context.Context, names []string, d time.Duration) error {
 	var changed, longer, still []string
 	for _, name := range names {
-		st, err := s.conn.StatsTube(ctx, name)
+		st, err := s.Conn.StatsTube(ctx, name)
 		switch {
 		case errors.Is(err, client.ErrUnauthorized): // it may manage the tube all the same
 		case err != nil:
@@ -124,10 +124,10 @@ func (s *session) pauseAll(ctx context.Context, names []string, d time.Duration)
 		case d == 0 && st.PauseLeft == 0:
 			continue
 		}
-		if err := s.conn.PauseTube(ctx, name, d); err != nil {
+		if err := s.Conn.PauseTube(ctx, name, d); err != nil {
 			return err
 		}
-		if st, err = s.conn.StatsTube(ctx, name); err == nil && d == 0 && st.PauseLeft > 0 {
+		if st, err = s.Conn.StatsTube(ctx, name); err == nil && d == 0 && st.PauseLeft > 0 {
 			still = append(still, name)
 			continue
 		}

@@ -14,9 +14,9 @@ import (
 func newPing() *cobra.Command {
 	cmd := newCommand("ping", "", "check that a server answers", func(ctx context.Context, s *session, _ []string) error {
 		start := time.Now()
-		err := s.connect(ctx)
+		err := s.Connect(ctx)
 		if err == nil {
-			err = s.conn.Ping(ctx)
+			err = s.Conn.Ping(ctx)
 		}
 		if errors.Is(err, client.ErrUnauthorized) && s.Server.GivenToken() == "" {
 			err = nil // it is there, and wants to know who asks

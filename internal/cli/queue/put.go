@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/charmbracelet/x/term"
@@ -42,7 +44,7 @@ func newPut() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := s.connect(ctx); err != nil {
+		if err := s.Connect(ctx); err != nil {
 			return err
 		}
 		if len(args) == 0 {
@@ -108,10 +110,6 @@ type line struct {
 	number int
 }
 
-// A jobSource returns one job after the other, and then io.EOF. Its errors say which
-// line they are about.
-type jobSource func() (line, error)
-
 // unsaid is what a job has of which nothing else is said.
 func (opt *putOptions) unsaid() jobjson.Job {
 	return jobjson.Job{Tube: opt.tube, Priority: opt.pri, Delay: wholeSeconds(opt.delay), TTR: wholeSeconds(opt.ttr)}
@@ -120,94 +118,81 @@ func (opt *putOptions) unsaid() jobjson.Job {
 // wholeSeconds rounds up, as the client does.
 func wholeSeconds(d time.Duration) uint32 { return uint32((d + time.Second - 1) / time.Second) }
 
-// source returns the jobs to put.
-func (opt *putOptions) source(in io.Reader, args []string) (src jobSource, err error) {
+// source returns the jobs to put, until the first error, which says which line it is about.
+func (opt *putOptions) source(in io.Reader, args []string) (iter.Seq2[line, error], error) {
 	if err := client.CheckTube(opt.tube); err != nil {
-		return src, err
+		return nil, err
 	}
+	job := opt.unsaid()
 	switch {
 	case opt.lines:
-		return opt.fromLines(newLineReader(in)), nil
+		return func(yield func(line, error) bool) {
+			lines := lineReader{Reader: bufio.NewReader(in)}
+			for body, err := range lines.all {
+				job.BodyBase64 = &body
+				if !yield(line{job, lines.number}, err) {
+					return
+				}
+			}
+		}, nil
 	case opt.ndjson:
-		return fromJSON(newLineReader(in), opt.unsaid()), nil
+		return fromJSON(&lineReader{Reader: bufio.NewReader(in)}, job), nil
 	}
-	var body []byte
-	if len(args) > 0 {
-		body = []byte(args[0])
-	} else if body, err = io.ReadAll(in); err != nil {
-		return src, err
+	body := []byte(strings.Join(args, "")) // of which there is one, or none
+	var err error
+	if len(args) == 0 {
+		body, err = io.ReadAll(in)
 	}
-	given := false
-	return func() (line, error) {
-		if given {
-			return line{}, io.EOF
-		}
-		given = true
-		job := opt.unsaid()
-		job.BodyBase64 = &body
-		return line{Job: job}, nil
-	}, nil
+	job.BodyBase64 = &body
+	return func(yield func(line, error) bool) { yield(line{Job: job}, nil) }, err
 }
 
-// fromLines returns a job for each line, which is its body.
-func (opt *putOptions) fromLines(lines *lineReader) jobSource {
-	return func() (line, error) {
-		body, err := lines.next()
-		job := opt.unsaid()
-		job.BodyBase64 = &body
-		return line{job, lines.number}, err
-	}
-}
-
-// fromJSON returns the job that each line describes. What a line does not say is as unsaid
-// has it.
-func fromJSON(lines *lineReader, unsaid jobjson.Job) jobSource {
-	return func() (line, error) {
-		text, err := lines.nextFilled()
-		if err != nil {
-			return line{}, err
+// fromJSON returns the job that each line describes which has something. What a line does not say is
+// as unsaid has it.
+func fromJSON(lines *lineReader, unsaid jobjson.Job) iter.Seq2[line, error] {
+	return func(yield func(line, error) bool) {
+		for text, err := range lines.all {
+			var job jobjson.Job
+			if err == nil {
+				if len(bytes.TrimSpace(text)) == 0 {
+					continue
+				}
+				if job, err = jobjson.Read(text, unsaid); err == nil {
+					err = client.CheckTube(job.Tube)
+				}
+				if err != nil {
+					err = fmt.Errorf("line %d: %w", lines.number, err)
+				}
+			}
+			if !yield(line{job, lines.number}, err) {
+				return
+			}
 		}
-		job, err := jobjson.Read(text, unsaid)
-		if err == nil {
-			err = client.CheckTube(job.Tube)
-		}
-		if err != nil {
-			err = fmt.Errorf("line %d: %w", lines.number, err)
-		}
-		return line{job, lines.number}, err
 	}
 }
 
 // A lineReader reads lines of any length.
 type lineReader struct {
-	r      *bufio.Reader
+	*bufio.Reader
 	number int   // of the last line, from 1 on
 	offset int64 // of the next line, in bytes
 }
 
-func newLineReader(r io.Reader) *lineReader { return &lineReader{r: bufio.NewReaderSize(r, 64<<10)} }
-
-// next returns the next line, without its end, as a copy; io.EOF after the last.
-func (l *lineReader) next() ([]byte, error) {
-	line, err := l.r.ReadBytes('\n')
-	if len(line) == 0 {
-		return nil, err
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	l.number++
-	l.offset += int64(len(line))
-	line = bytes.TrimSuffix(line, []byte("\n"))
-	return bytes.TrimSuffix(line, []byte("\r")), nil
-}
-
-// nextFilled is next, but for lines without anything.
-func (l *lineReader) nextFilled() ([]byte, error) {
+// all are the lines, without their ends, each a copy.
+func (l *lineReader) all(yield func([]byte, error) bool) {
 	for {
-		line, err := l.next()
-		if err != nil || len(bytes.TrimSpace(line)) > 0 {
-			return line, err
+		line, err := l.ReadBytes('\n')
+		switch {
+		case err != nil && !errors.Is(err, io.EOF):
+			yield(nil, err)
+			return
+		case len(line) == 0:
+			return
+		}
+		l.number++
+		l.offset += int64(len(line))
+		if !yield(bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")), nil) {
+			return
 		}
 	}
 }
@@ -217,33 +202,32 @@ const putBatch = 500
 
 // putAll puts the jobs. It calls each with every batch, and the ids of the jobs of it that
 // were put: all, unless there is an error, which is that of the first that was not.
-func (s *session) putAll(ctx context.Context, next jobSource, each func(ids []uint64, batch []line) error) error {
-	for {
-		var batch []line
-		var end error
-		for len(batch) < putBatch && end == nil {
-			var l line
-			if l, end = next(); end == nil {
-				batch = append(batch, l)
-			}
-		}
+func (s *session) putAll(ctx context.Context, jobs iter.Seq2[line, error], each func(ids []uint64, batch []line) error) error {
+	var batch []line
+	put := func() error {
 		jobs := make([]jobjson.Job, len(batch))
 		for i := range batch {
 			jobs[i] = batch[i].Job
 		}
-		ids, err := putJobs(ctx, s.conn, jobs)
+		ids, err := putJobs(ctx, s.Conn, jobs)
 		if err := each(ids, batch); err != nil {
 			return err
 		}
-		switch {
-		case err != nil:
-			return s.notPut(ctx, batch, err)
-		case errors.Is(end, io.EOF):
-			return nil
-		case end != nil:
-			return end
+		err = s.notPut(ctx, batch, err)
+		batch = nil
+		return err
+	}
+	for l, end := range jobs {
+		if end == nil {
+			batch = append(batch, l)
+		}
+		if end != nil || len(batch) == putBatch {
+			if err := cmp.Or(put(), end); err != nil {
+				return err
+			}
 		}
 	}
+	return put()
 }
 
 // notPut says which job of a batch could not be put, and why.
@@ -263,7 +247,7 @@ func (s *session) notPut(ctx context.Context, batch []line, err error) error {
 	}
 	err = e.Errs[first]
 	if errors.Is(err, client.ErrJobTooBig) {
-		err = tooBig(ctx, s.conn, len(batch[first].Bytes()), err)
+		err = tooBig(ctx, s.Conn, len(batch[first].Bytes()), err)
 	}
 	if batch[first].number == 0 {
 		return err

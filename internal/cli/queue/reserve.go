@@ -32,14 +32,14 @@ func newReserve() *cobra.Command {
 		case !opt.remove && !opt.bury && !opt.giveIt:
 			return kit.UsageError("--delete, --bury or --release is needed: what is to become of the job; 'beanpole peek TUBE' shows it")
 		}
-		if err := s.connect(ctx); err != nil {
+		if err := s.Connect(ctx); err != nil {
 			return err
 		}
-		if _, err := watchOnly(ctx, s.conn, opt.tubes.all(args)); err != nil {
+		if _, err := watchOnly(ctx, s.Conn, opt.tubes.all(args)); err != nil {
 			return err
 		}
 		for n := range opt.count {
-			j, err := reserveWithin(ctx, s.conn, opt.timeout)
+			j, err := reserveWithin(ctx, s.Conn, opt.timeout)
 			if errors.Is(err, client.ErrTimedOut) && n > 0 {
 				return nil // some is what there was
 			}

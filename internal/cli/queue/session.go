@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
@@ -18,23 +17,16 @@ import (
 // A session is what a command works with.
 type session struct {
 	kit.Session
-	conn    *client.Conn // to the server, from connect until the command ends
-	printed bool         // a job was, so the next comes below a blank line
-}
-
-// connect connects to the server.
-func (s *session) connect(ctx context.Context) (err error) {
-	s.conn, err = s.Server.Dial(ctx)
-	return err
+	printed bool // a job was, so the next comes below a blank line
 }
 
 // connectTube connects to the server and looks at a tube, which must be there: many commands
 // would make it.
 func (s *session) connectTube(ctx context.Context, tube string) (*client.TubeStats, error) {
-	if err := s.connect(ctx); err != nil {
+	if err := s.Connect(ctx); err != nil {
 		return nil, err
 	}
-	return s.conn.StatsTube(ctx, tube)
+	return s.Conn.StatsTube(ctx, tube)
 }
 
 // connectTubes connects, and returns the names of the tubes that names and patterns stand for
@@ -43,10 +35,10 @@ func (s *session) connectTubes(ctx context.Context, names []string) ([]string, e
 	if len(names) == 0 {
 		return nil, errNoTube
 	}
-	if err := s.connect(ctx); err != nil {
+	if err := s.Connect(ctx); err != nil {
 		return nil, err
 	}
-	return expand(ctx, s.conn, names)
+	return expand(ctx, s.Conn, names)
 }
 
 // A runner is what a command does.
@@ -56,7 +48,7 @@ type runner func(ctx context.Context, s *session, args []string) error
 // takes besides options, by name: "ID..." is one or more, "[ID]" may be missing.
 func newCommand(name, args, short string, run runner) *cobra.Command {
 	s := &session{}
-	cmd := s.command(name, args, short, run)
+	cmd := s.Command(name, args, short, func(ctx context.Context, args []string) error { return run(ctx, s, args) })
 	s.DefineJSON(cmd)
 	return cmd
 }
@@ -71,21 +63,6 @@ func newAdminCommand(name, args, short, long string, run func(ctx context.Contex
 	cmd.Long = long + "\n\n" + kit.AdminNeeds
 	s.DefineJSON(cmd)
 	return cmd, pages
-}
-
-// command is newCommand for one that cannot print JSON.
-func (s *session) command(name, args, short string, run runner) *cobra.Command {
-	return s.Command(name, args, short, func(ctx context.Context, args []string) error {
-		err := run(ctx, s, args)
-		if s.conn != nil {
-			defer s.conn.Close()
-		}
-		if full := s.whatIsFull(ctx, err); full != "" {
-			explained := s.Server.Explain(ctx, err)
-			return kit.WithCode(kit.ExitCode(explained), fmt.Errorf("%w%s", explained, full))
-		}
-		return err
-	})
 }
 
 // did says to how many jobs or others a command has done something.
@@ -126,23 +103,4 @@ func (s *session) noteTerminal() {
 
 func isNotFound(err error) bool {
 	return kit.ExitCode(err) == kit.ExitNothing || errors.Is(err, client.ErrNotFound)
-}
-
-// whatIsFull says after OUT_OF_MEMORY what has no room, as far as stats tells.
-func (s *session) whatIsFull(ctx context.Context, e error) string {
-	if !errors.Is(e, client.ErrOutOfMemory) || ctx.Err() != nil || s.conn == nil {
-		return ""
-	}
-	st, err := s.conn.Stats(ctx)
-	if err != nil {
-		return ""
-	}
-	limits := kit.RefusedBy(st, new(client.ServerStats))
-	switch {
-	case st.JournalHealth != "ok" && st.JournalHealth != "":
-		return "; its journal: " + st.JournalHealth
-	case len(limits) == 0:
-		return ""
-	}
-	return "; what has refused something since its start: " + strings.Join(limits, ", ")
 }

@@ -27,24 +27,24 @@ func newStats() *cobra.Command {
 				return err
 			}
 		}
-		if err := s.connect(ctx); err != nil {
+		if err := s.Connect(ctx); err != nil {
 			return err
 		}
 		switch {
 		case len(args) == 0:
-			st, err := s.conn.Stats(ctx)
+			st, err := s.Conn.Stats(ctx)
 			if err != nil {
 				return err
 			}
 			return s.printStats(st.All)
 		case ids != nil:
-			st, err := s.conn.StatsJob(ctx, ids[0])
+			st, err := s.Conn.StatsJob(ctx, ids[0])
 			if err != nil {
 				return err
 			}
 			return s.printStats(st.All)
 		}
-		st, err := s.conn.StatsTube(ctx, args[1])
+		st, err := s.Conn.StatsTube(ctx, args[1])
 		if err != nil {
 			return err
 		}

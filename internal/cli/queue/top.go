@@ -17,22 +17,22 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/cli/top"
-	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
 func newTop() *cobra.Command {
 	var every time.Duration
 	var admin kit.AdminPages
-	cmd := new(session).command("top", "", "watch the tubes of a server live", func(ctx context.Context, s *session, _ []string) error {
+	s := &kit.Session{}
+	cmd := s.Command("top", "", "watch the tubes of a server live", func(ctx context.Context, _ []string) error {
 		if !term.IsTerminal(os.Stdin.Fd()) || !term.IsTerminal(os.Stdout.Fd()) {
 			return kit.UsageError("top needs a terminal ('beanpole tubes' prints the same once)")
 		}
 		s.Server.Reconnect = every
-		err := s.connect(ctx)
+		err := s.Connect(ctx)
 		if err != nil {
 			return err
 		}
-		t := &topServer{session: s, ctx: ctx}
+		t := &topServer{Session: s, ctx: ctx}
 		if admin.Addr != "" {
 			if t.pages, err = admin.Client(&s.Server); err != nil {
 				return err
@@ -62,23 +62,31 @@ const agesAtOnce = 100
 
 // A topServer asks a server for what top shows.
 type topServer struct {
-	*session
+	*kit.Session
 	ctx   context.Context
 	mu    sync.Mutex    // what follows uses a tube for more than one command
 	plain bool          // the server has no list-jobs
 	pages *admin.Client // nil: nobody has said where they are
 }
 
-// Snapshot implements top.Server.
-func (t *topServer) Snapshot(onScreen []string) (top.Snapshot, error) {
+// do runs what an operation of top does, of which there is one at a time.
+func (t *topServer) do(f func() error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	snap, err := t.snapshot(onScreen)
-	return snap, t.Server.Explain(t.ctx, err)
+	return t.Server.Explain(t.ctx, f())
+}
+
+// Snapshot implements top.Server.
+func (t *topServer) Snapshot(onScreen []string) (snap top.Snapshot, err error) {
+	err = t.do(func() (err error) {
+		snap, err = t.snapshot(onScreen)
+		return err
+	})
+	return snap, err
 }
 
 func (t *topServer) snapshot(onScreen []string) (snap top.Snapshot, err error) {
-	st, err := t.conn.Stats(t.ctx)
+	st, err := t.Conn.Stats(t.ctx)
 	if err != nil {
 		return snap, err
 	}
@@ -89,7 +97,7 @@ func (t *topServer) snapshot(onScreen []string) (snap top.Snapshot, err error) {
 			return snap, err
 		}
 	}
-	tubes, _, err := loadTubes(t.ctx, t.conn, nil)
+	tubes, _, err := loadTubes(t.ctx, t.Conn, nil)
 	if err != nil {
 		return snap, err
 	}
@@ -127,7 +135,7 @@ func (t *topServer) ages(tubes []top.Tube, onScreen []string) error {
 		}
 	}
 	if t.plain && len(most) > 0 {
-		return t.conn.Use(t.ctx, defaultTube) // the last one would not go while it is used
+		return t.Conn.Use(t.ctx, defaultTube) // the last one would not go while it is used
 	}
 	return nil
 }
@@ -138,7 +146,7 @@ const defaultTube = "default"
 // age returns how old the job is that is next to be reserved from a tube.
 func (t *topServer) age(tube string) (time.Duration, error) {
 	if !t.plain {
-		jobs, err := t.conn.ListJobs(t.ctx, client.Selection{Tube: tube, State: client.StateReady, Limit: 1}, "")
+		jobs, err := t.Conn.ListJobs(t.ctx, client.Selection{Tube: tube, State: client.StateReady, Limit: 1}, "")
 		switch {
 		case err == nil && len(jobs) == 0:
 			return 0, client.ErrNotFound
@@ -149,11 +157,11 @@ func (t *topServer) age(tube string) (time.Duration, error) {
 		}
 		t.plain = true
 	}
-	j, err := peekState(t.ctx, t.conn, tube, client.StateReady)
+	j, err := peekState(t.ctx, t.Conn, tube, client.StateReady)
 	if err != nil {
 		return 0, err
 	}
-	st, err := t.conn.StatsJob(t.ctx, j.ID)
+	st, err := t.Conn.StatsJob(t.ctx, j.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -162,40 +170,39 @@ func (t *topServer) age(tube string) (time.Duration, error) {
 
 // Pause implements top.Server.
 func (t *topServer) Pause(tube string, d time.Duration) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.Server.Explain(t.ctx, t.conn.PauseTube(t.ctx, tube, d))
+	return t.do(func() error { return t.Conn.PauseTube(t.ctx, tube, d) })
 }
 
 // Kick implements top.Server.
 func (t *topServer) Kick(tube string, count int) (n int, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err = t.conn.Use(t.ctx, tube); err == nil {
-		n, err = t.conn.Kick(t.ctx, count)
-	}
-	return n, t.Server.Explain(t.ctx, err)
+	err = t.do(func() (err error) {
+		if err = t.Conn.Use(t.ctx, tube); err == nil {
+			n, err = t.Conn.Kick(t.ctx, count)
+		}
+		return err
+	})
+	return n, err
 }
 
 // Clear implements top.Server.
 func (t *topServer) Clear(tube, state string) (n int, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	err = clearState(t.ctx, t.conn, tube, client.State(state), func(m int) { n += m }, func() {})
-	return n, t.Server.Explain(t.ctx, err)
+	err = t.do(func() error {
+		return clearState(t.ctx, t.Conn, tube, client.State(state), func(more int) { n += more }, func() {})
+	})
+	return n, err
 }
 
 // Look implements top.Server.
-func (t *topServer) Look(tube, state string) (string, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	j, err := peekState(t.ctx, t.conn, tube, client.State(state))
-	if errors.Is(err, client.ErrNotFound) {
-		return "no job is " + state, nil
-	}
-	var job jobjson.Job
-	if err == nil {
-		job, err = known(t.ctx, t.conn, j)
-	}
-	return fmt.Sprintf("%s\n%d bytes:\n\n%s", describe(&job), len(j.Body), printable(j.Body)), t.Server.Explain(t.ctx, err)
+func (t *topServer) Look(tube, state string) (text string, err error) {
+	err = t.do(func() error {
+		text = "no job is " + state
+		j, err := peekState(t.ctx, t.Conn, tube, client.State(state))
+		if err != nil {
+			return ignoreNotFound(err)
+		}
+		job, err := known(t.ctx, t.Conn, j)
+		text = fmt.Sprintf("%s\n%d bytes:\n\n%s", describe(&job), len(j.Body), printable(j.Body))
+		return err
+	})
+	return text, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 // With more tubes than top asks for the next job of, those on the screen come first, then those
@@ -27,7 +28,7 @@ func TestTopAges(t *testing.T) {
 		if _, err := c.PutMany(ctx, jobs); err != nil {
 			t.Fatal(err)
 		}
-		top := &topServer{session: &session{conn: c}, ctx: ctx, plain: plain}
+		top := &topServer{Session: &kit.Session{Conn: c}, ctx: ctx, plain: plain}
 		for _, onScreen := range []string{"", "few"} {
 			snap, err := top.Snapshot([]string{onScreen})
 			if err != nil {

@@ -77,14 +77,14 @@ func newTubes() *cobra.Command {
 		if o.admin.Addr == "" && (o.sort == "bytes" || o.sort == "age") {
 			return kit.UsageError("--sort %s needs --admin or BEANPOLE_ADMIN: only the admin pages of a beanpole tell that", o.sort)
 		}
-		if err := s.connect(ctx); err != nil {
+		if err := s.Connect(ctx); err != nil {
 			return err
 		}
-		names, err := expand(ctx, s.conn, o.tubes.all(args))
+		names, err := expand(ctx, s.Conn, o.tubes.all(args))
 		if err != nil {
 			return err
 		}
-		stats, hidden, err := loadTubes(ctx, s.conn, names)
+		stats, hidden, err := loadTubes(ctx, s.Conn, names)
 		if err != nil {
 			return err
 		}

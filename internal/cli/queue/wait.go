@@ -31,13 +31,13 @@ func newWait() *cobra.Command {
 		if opt.timeout >= 0 {
 			tooLong = time.After(opt.timeout)
 		}
-		if err := s.connect(ctx); err != nil {
+		if err := s.Connect(ctx); err != nil {
 			return err
 		}
 		b := kit.NewBar(s.Err, "jobs done")
 		defer b.End()
 		for first := uint64(0); ; {
-			left, err := jobsLeft(ctx, s.conn, names, opt.buried)
+			left, err := jobsLeft(ctx, s.Conn, names, opt.buried)
 			first = max(first, left)
 			b.Show(first-left, first, int(first-left))
 			switch {

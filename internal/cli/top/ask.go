@@ -1,7 +1,6 @@
 package top
 
 import (
-	"fmt"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -14,10 +13,9 @@ type (
 		err  error
 	}
 	doneMsg struct {
-		note   string
-		err    error
-		tube   string
-		change func(*Tube) // what it has changed; nil: the next snapshot shows it
+		*question
+		note string
+		err  error
 	}
 	lookMsg  struct{ tube, state, text string }
 	tickMsg  struct{} // it is time to ask again
@@ -34,30 +32,6 @@ func (m *model) snapshot() tea.Cmd {
 	return func() tea.Msg {
 		snap, err := m.server.Snapshot(names)
 		return snapshotMsg{snap, err}
-	}
-}
-
-func (m *model) pause(tube string, d time.Duration) tea.Cmd {
-	return func() tea.Msg {
-		note := fmt.Sprintf("%s is paused for %s", tube, age(d, true))
-		if d == 0 {
-			note = tube + " is not paused any more"
-		}
-		return doneMsg{note, m.server.Pause(tube, d), tube, func(t *Tube) { t.PauseLeft = d }}
-	}
-}
-
-func (m *model) kick(tube string, count int) tea.Cmd {
-	return func() tea.Msg {
-		n, err := m.server.Kick(tube, count)
-		return doneMsg{note: fmt.Sprintf("jobs of %s that were made ready: %d", tube, n), err: err}
-	}
-}
-
-func (m *model) clear(tube, state string) tea.Cmd {
-	return func() tea.Msg {
-		n, err := m.server.Clear(tube, state)
-		return doneMsg{note: fmt.Sprintf("%s jobs of %s that were deleted: %d", state, tube, n), err: err}
 	}
 }
 

@@ -29,46 +29,41 @@ const (
 var columns = []column{
 	{title: "!", width: 2, cell: (*Tube).mark, less: worseFirst},
 	{title: "TUBE", cell: func(t *Tube) string { return t.Name }, less: func(*Tube, *Tube) int { return 0 }},
-	counted("READY", 7, nil, func(t *Tube) uint64 { return t.JobsReady }),
-	{title: "AGE", width: 7, cell: func(t *Tube) string { return age(t.Age, t.JobsReady > 0 && t.AgeKnown) },
-		less: func(a, b *Tube) int { return cmp.Compare(b.Age, a.Age) }},
-	counted("RESERVED", 9, nil, func(t *Tube) uint64 { return t.JobsReserved }),
-	counted("WAITING", 8, nil, func(t *Tube) uint64 { return t.Waiting }),
-	counted("WATCHING", 9, nil, func(t *Tube) uint64 { return t.Watching }),
-	counted("BURIED", 7, nil, func(t *Tube) uint64 { return t.JobsBuried }),
-	{title: "+BURIED", width: 8, cell: func(t *Tube) string { return grown(t.buriedMore) },
-		less:   func(a, b *Tube) int { return cmp.Compare(b.buriedMore, a.buriedMore) },
-		wanted: func(t *Tube) bool { return t.buriedMore != 0 }},
-	more("+TIMEOUT", func(t *Tube) uint64 { return t.timeoutsMore }),
-	more("+RELEASE", func(t *Tube) uint64 { return t.releasesMore }),
-	{title: "PAUSED", width: 7, cell: func(t *Tube) string { return age(t.PauseLeft, t.PauseLeft > 0) },
-		less:   func(a, b *Tube) int { return cmp.Compare(b.PauseLeft, a.PauseLeft) },
-		wanted: func(t *Tube) bool { return t.PauseLeft > 0 }},
-	{title: "PUT/s", width: 7, cell: func(t *Tube) string { return rate(t.putRate) },
-		less: func(a, b *Tube) int { return cmp.Compare(b.putRate, a.putRate) }},
-	{title: "DEL/s", width: 7, cell: func(t *Tube) string { return rate(t.deleteRate) },
-		less: func(a, b *Tube) int { return cmp.Compare(b.deleteRate, a.deleteRate) }},
-	counted("BYTES", 7, func(t *Tube) bool { return t.Bytes > 0 }, func(t *Tube) uint64 { return t.Bytes }),
-	counted("DELAYED", 8, func(t *Tube) bool { return t.JobsDelayed > 0 }, func(t *Tube) uint64 { return t.JobsDelayed }),
+	by("READY", 7, count, func(t *Tube) uint64 { return t.JobsReady }),
+	by("AGE", 7, age, func(t *Tube) time.Duration {
+		if t.JobsReady == 0 || !t.AgeKnown {
+			return unknown
+		}
+		return t.Age
+	}),
+	by("RESERVED", 9, count, func(t *Tube) uint64 { return t.JobsReserved }),
+	by("WAITING", 8, count, func(t *Tube) uint64 { return t.Waiting }),
+	by("WATCHING", 9, count, func(t *Tube) uint64 { return t.Watching }),
+	by("BURIED", 7, count, func(t *Tube) uint64 { return t.JobsBuried }),
+	ifAny("+BURIED", 8, grown, func(t *Tube) int64 { return t.buriedMore }),
+	ifAny("+TIMEOUT", 9, grown, func(t *Tube) int64 { return int64(t.timeoutsMore) }),
+	ifAny("+RELEASE", 9, grown, func(t *Tube) int64 { return int64(t.releasesMore) }),
+	ifAny("PAUSED", 7, func(d time.Duration) string { return age(cmp.Or(d, unknown)) }, func(t *Tube) time.Duration { return t.PauseLeft }),
+	by("PUT/s", 7, rate, func(t *Tube) float64 { return t.putRate }),
+	by("DEL/s", 7, rate, func(t *Tube) float64 { return t.deleteRate }),
+	ifAny("BYTES", 7, count, func(t *Tube) uint64 { return t.Bytes }),
+	ifAny("DELAYED", 8, count, func(t *Tube) uint64 { return t.JobsDelayed }),
 }
 
-// more returns a column with what has happened since the view began.
-func more(title string, n func(*Tube) uint64) column {
+// by returns a column of a value, which text writes.
+func by[V cmp.Ordered](title string, width int, text func(V) string, value func(*Tube) V) column {
 	return column{
-		title: title, width: len(title) + 1,
-		cell:   func(t *Tube) string { return grown(int64(n(t))) },
-		less:   func(a, b *Tube) int { return cmp.Compare(n(b), n(a)) },
-		wanted: func(t *Tube) bool { return n(t) > 0 },
+		title: title, width: width,
+		cell: func(t *Tube) string { return text(value(t)) },
+		less: func(a, b *Tube) int { return cmp.Compare(value(b), value(a)) },
 	}
 }
 
-// counted returns a column with a number.
-func counted(title string, width int, wanted func(*Tube) bool, n func(*Tube) uint64) column {
-	return column{
-		title: title, width: width, wanted: wanted,
-		cell: func(t *Tube) string { return count(n(t)) },
-		less: func(a, b *Tube) int { return cmp.Compare(n(b), n(a)) },
-	}
+// ifAny is by for a value that most tubes do not have: it is 0.
+func ifAny[V cmp.Ordered](title string, width int, text func(V) string, value func(*Tube) V) column {
+	c := by(title, width, text, value)
+	c.wanted = func(t *Tube) bool { return value(t) != *new(V) }
+	return c
 }
 
 // count writes a number in six characters at most.
@@ -102,13 +97,15 @@ func rate(r float64) string {
 	return count(uint64(r + 0.5))
 }
 
+// unknown is a time that is not known.
+const unknown time.Duration = -1
+
 // age writes a time in six characters at most, and nothing where it is not known.
-func age(d time.Duration, known bool) string {
-	if !known {
-		return ""
-	}
+func age(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
+	case d == unknown:
+		return ""
 	case d < time.Hour:
 		d = d.Round(time.Second)
 	case d < 100*time.Hour:

@@ -94,11 +94,13 @@ func (m model) tubeKey(key string) (tea.Model, tea.Cmd) {
 
 // askToPause asks before a tube is paused, or its pause is ended.
 func (m *model) askToPause(t *Tube) {
+	d, text := pauseFor, fmt.Sprintf("pause %s for %s, so that nobody gets its jobs? y/n", t.Name, age(pauseFor))
+	doing, done := "pausing "+t.Name, fmt.Sprintf("%s is paused for %s", t.Name, age(pauseFor))
 	if t.PauseLeft > 0 {
-		m.ask = &question{fmt.Sprintf("end the pause of %s, which has %s left? y/n", t.Name, age(t.PauseLeft, true)), "ending the pause of " + t.Name, m.pause(t.Name, 0)}
-		return
+		d, text = 0, fmt.Sprintf("end the pause of %s, which has %s left? y/n", t.Name, age(t.PauseLeft))
+		doing, done = "ending the pause of "+t.Name, t.Name+" is not paused any more"
 	}
-	m.ask = &question{fmt.Sprintf("pause %s for %s, so that nobody gets its jobs? y/n", t.Name, age(pauseFor, true)), "pausing " + t.Name, m.pause(t.Name, pauseFor)}
+	m.ask = &question{t.Name, text, doing, func() (string, error) { return done, m.server.Pause(t.Name, d) }, func(t *Tube) { t.PauseLeft = d }}
 }
 
 // askToKick asks before jobs are made ready: buried ones if there are any, else delayed.
@@ -112,41 +114,52 @@ func (m *model) askToKick(t *Tube) {
 		return
 	}
 	m.ask = &question{
-		fmt.Sprintf("make %d of the %d %s jobs of %s ready? y/n", min(jobs, kickCount), jobs, state, t.Name),
+		t.Name, fmt.Sprintf("make %d of the %d %s jobs of %s ready? y/n", min(jobs, kickCount), jobs, state, t.Name),
 		"kicking jobs of " + t.Name,
-		m.kick(t.Name, kickCount),
+		func() (string, error) {
+			n, err := m.server.Kick(t.Name, kickCount)
+			return fmt.Sprintf("jobs of %s that were made ready: %d", t.Name, n), err
+		}, nil,
 	}
 }
 
 // askToClear asks before the jobs of the first state that has any are deleted:
 // buried ones, then delayed, then ready.
 func (m *model) askToClear(t *Tube) {
-	for _, s := range []struct {
-		state string
-		jobs  uint64
-	}{{"buried", t.JobsBuried}, {"delayed", t.JobsDelayed}, {"ready", t.JobsReady}} {
-		if s.jobs > 0 {
-			m.ask = &question{
-				fmt.Sprintf("delete all %s jobs of %s, %d now? y/n", s.state, t.Name, s.jobs),
-				"deleting jobs of " + t.Name,
-				m.clear(t.Name, s.state),
-			}
-			return
-		}
+	state, jobs := "buried", t.JobsBuried
+	if jobs == 0 {
+		state, jobs = "delayed", t.JobsDelayed
 	}
-	m.say(t.Name + " has no jobs to delete")
+	if jobs == 0 {
+		state, jobs = "ready", t.JobsReady
+	}
+	if jobs == 0 {
+		m.say(t.Name + " has no jobs to delete")
+		return
+	}
+	m.ask = &question{
+		t.Name, fmt.Sprintf("delete all %s jobs of %s, %d now? y/n", state, t.Name, jobs),
+		"deleting jobs of " + t.Name,
+		func() (string, error) {
+			n, err := m.server.Clear(t.Name, state)
+			return fmt.Sprintf("%s jobs of %s that were deleted: %d", state, t.Name, n), err
+		}, nil,
+	}
 }
 
 // answer takes a yes, or anything else as a no.
 func (m model) answer(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	q := m.ask
 	m.ask = nil
-	if k.String() == "y" {
-		m.say(q.doing + " ...")
-		return m, q.do
+	if k.String() != "y" {
+		m.say("nothing was done")
+		return m, nil
 	}
-	m.say("nothing was done")
-	return m, nil
+	m.say(q.doing + " ...")
+	return m, func() tea.Msg {
+		note, err := q.do()
+		return doneMsg{q, note, err}
+	}
 }
 
 // helpKey scrolls the help, or goes back to the tubes.

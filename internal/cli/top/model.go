@@ -89,9 +89,11 @@ type model struct {
 
 // A question is asked before anything that changes something.
 type question struct {
-	text  string
-	doing string // what is said until it is done
-	do    tea.Cmd
+	tube   string
+	text   string
+	doing  string // what is said until it is done
+	do     func() (note string, err error)
+	change func(*Tube) // what it has changed; nil: the next snapshot shows it
 }
 
 // A note says for a while what was done.
@@ -146,7 +148,15 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 		return m, clock()
 	case doneMsg:
-		m.done(msg)
+		m.say(msg.note)
+		if msg.err != nil {
+			m.say(msg.err.Error())
+			m.note.failed = true
+		}
+		if i := slices.IndexFunc(m.snap.Tubes, func(t Tube) bool { return t.Name == msg.tube }); i >= 0 && msg.err == nil && msg.change != nil {
+			msg.change(&m.snap.Tubes[i])
+			m.arrange()
+		}
 	case lookMsg:
 		if m.look != nil && m.look.tube == msg.tube && states[m.look.state] == msg.state {
 			m.look.text = msg.text
@@ -160,20 +170,6 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m.key(msg)
 	}
 	return m, nil
-}
-
-// done says how an action has ended, and shows at once what it has changed.
-func (m *model) done(msg doneMsg) {
-	if msg.err != nil {
-		m.say(msg.err.Error())
-		m.note.failed = true
-		return
-	}
-	m.say(msg.note)
-	if i := slices.IndexFunc(m.snap.Tubes, func(t Tube) bool { return t.Name == msg.tube }); i >= 0 && msg.change != nil {
-		msg.change(&m.snap.Tubes[i])
-		m.arrange()
-	}
 }
 
 // rates sets how much each tube has done since the snapshot before.

@@ -98,6 +98,12 @@ func (f *fakeServer) Look(tube, state string) (string, error) {
 	return "job 17, priority 5\n11 bytes:\n\nhello " + state + " " + strings.Repeat("x", 100), nil
 }
 
+// asks asks the server and takes its answer.
+func (m *model) asks() {
+	next, _ := m.Update(m.snapshot()())
+	*m = next.(model)
+}
+
 // plain returns the screen without its styles.
 func (m *model) plain() string { return ansi.Strip(m.screen()) }
 

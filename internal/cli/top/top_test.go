@@ -125,24 +125,20 @@ func TestKeys(t *testing.T) {
 func TestAlarms(t *testing.T) {
 	f := newFakeServer()
 	m := newModel(f, "a", time.Second)
-	ask := func() {
-		next, _ := m.Update(m.snapshot()())
-		m = next.(model)
-	}
-	ask()
+	m.asks()
 	if strings.Contains(m.plain(), "+BURIED") {
 		t.Errorf("nothing was buried yet:\n%s", m.plain())
 	}
 	f.tubes[2].JobsBuried = 45
 	f.tubes = append(f.tubes, Tube{TubeStats: client.TubeStats{Name: "zz", JobsBuried: 7, JobsReady: 1}})
-	ask()
+	m.asks()
 	for _, want := range []string{"+BURIED", "+42", "+7", "a second: 50 put, 25 deleted, 2.0 timed out"} {
 		if !strings.Contains(m.plain(), want) {
 			t.Errorf("the screen has no %q:\n%s", want, m.plain())
 		}
 	}
 	f.tubes[2].JobsBuried, f.tubes = 3, f.tubes[:5]
-	ask()
+	m.asks()
 	if !strings.Contains(m.plain(), "+BURIED") {
 		t.Errorf("a column that was shown has gone:\n%s", m.plain())
 	}
@@ -154,8 +150,7 @@ func TestAttention(t *testing.T) {
 	f.tubes = append(f.tubes, Tube{TubeStats: client.TubeStats{Name: "zz", JobsReady: 2}})
 	m := newModel(f, "a", time.Second)
 	m.width = 120
-	next, _ := m.Update(m.snapshot()())
-	m = next.(model)
+	m.asks()
 	if m.shown[0].Name != "zz" {
 		t.Errorf("the first is %s", m.shown[0].Name)
 	}
@@ -218,8 +213,7 @@ func TestFreshness(t *testing.T) {
 	if !strings.Contains(m.plain(), "a  asking ...") {
 		t.Errorf("before the first answer:\n%s", m.plain())
 	}
-	next, _ := m.Update(m.snapshot()())
-	m = next.(model)
+	m.asks()
 	for after, want := range map[time.Duration]string{0: "a  0s old", 3 * time.Second: "a  2s old", 90 * time.Second: "a  NO ANSWER FOR 1m29s"} {
 		now = f.now.Add(after)
 		if after > 0 {
@@ -245,7 +239,7 @@ func TestNotes(t *testing.T) {
 		return cmd
 	}
 	key := func(s string) tea.Cmd { return send(tea.KeyPressMsg{Text: s, Code: []rune(s)[0]}) }
-	send(m.snapshot()())
+	m.asks()
 	m.selected = "mail"
 	m.arrange()
 	key("p")
@@ -263,8 +257,8 @@ func TestNotes(t *testing.T) {
 	if strings.Contains(m.plain(), "nothing was done") {
 		t.Errorf("an old note is still there:\n%s", m.plain())
 	}
-	send(doneMsg{err: errors.New("no such right")})
-	send(m.snapshot()())
+	send(doneMsg{question: new(question), err: errors.New("no such right")})
+	m.asks()
 	if !strings.Contains(m.plain(), "no such right") {
 		t.Errorf("a snapshot has hidden why an action failed:\n%s", m.plain())
 	}
@@ -274,8 +268,7 @@ func TestNotes(t *testing.T) {
 func TestOnScreen(t *testing.T) {
 	f := newFakeServer()
 	m := newModel(f, "a", time.Second)
-	next, _ := m.Update(m.snapshot()())
-	m = next.(model)
+	m.asks()
 	m.filter.text = "por"
 	m.arrange()
 	m.snapshot()()
@@ -289,7 +282,7 @@ func TestAge(t *testing.T) {
 		0: "0s", 59 * time.Second: "59s", 59*time.Minute + 59*time.Second: "59m59s", time.Hour: "1h0m", 99*time.Hour + 59*time.Minute + time.Second: "99h59m",
 		100 * time.Hour: "4d", 9999 * 24 * time.Hour: "9999d",
 	} {
-		if got := age(d, true); got != want || len(got) > 6 {
+		if got := age(d); got != want || len(got) > 6 {
 			t.Errorf("%v is %q, want %q", d, got, want)
 		}
 	}
@@ -300,8 +293,7 @@ func TestRates(t *testing.T) {
 	f := newFakeServer()
 	m := newModel(f, "a", time.Second)
 	for range 2 {
-		next, _ := m.Update(m.snapshot()())
-		m = next.(model)
+		m.asks()
 	}
 	if mail := m.shown[slices.IndexFunc(m.shown, func(t Tube) bool { return t.Name == "mail" })]; mail.putRate != 50 || mail.deleteRate != 25 {
 		t.Errorf("mail puts %v and deletes %v a second, want 50 and 25", mail.putRate, mail.deleteRate)
@@ -322,8 +314,7 @@ func TestCursor(t *testing.T) {
 		f.tubes = append(f.tubes, Tube{TubeStats: client.TubeStats{Name: fmt.Sprintf("tube%02d", i), JobsReady: uint64(i)}})
 	}
 	m := newModel(f, "a", time.Second)
-	next, _ := m.Update(m.snapshot()())
-	m = next.(model)
+	m.asks()
 	m.sort = name
 	m.arrange()
 	m.moveTo(95)
@@ -333,13 +324,13 @@ func TestCursor(t *testing.T) {
 		t.Errorf("the cursor is on %s, line %d, the first on the screen is %d", m.selected, m.cursor, m.top)
 	}
 	f.tubes = f.tubes[:3]
-	next, _ = m.Update(m.snapshot()())
-	if m = next.(model); m.current() == nil || m.cursor < m.top {
+	m.asks()
+	if m.current() == nil || m.cursor < m.top {
 		t.Errorf("when most tubes have gone the cursor is on line %d, the first is %d", m.cursor, m.top)
 	}
 	f.tubes = nil
-	next, _ = m.Update(m.snapshot()())
-	if m = next.(model); m.current() != nil || !strings.Contains(m.plain(), "no tube has such a name") {
+	m.asks()
+	if m.current() != nil || !strings.Contains(m.plain(), "no tube has such a name") {
 		t.Errorf("without tubes:\n%s", m.plain())
 	}
 }

@@ -137,9 +137,9 @@ func (m *model) freshness() string {
 	}
 	old := max(0, m.now().Sub(m.snap.At)).Truncate(time.Second)
 	if old > m.every+patience {
-		return alarming.Styled("NO ANSWER FOR " + age(old, true))
+		return alarming.Styled("NO ANSWER FOR " + age(old))
 	}
-	return age(old, true) + " old"
+	return age(old) + " old"
 }
 
 // foot returns the last line: what is asked, what was done, or which keys there are.
