@@ -22,41 +22,6 @@ func (e *Engine) entries(l *jobList) (all []entry) {
 	return slices.DeleteFunc(all, func(x entry) bool { return e.listed(l, x) == nil })
 }
 
-// A list is what there was when it was made and has stayed, whatever happens after that.
-func TestListStays(t *testing.T) {
-	rng := seeded(t)
-	e := New(Options{})
-	s := e.Open(nil)
-	for range 20 {
-		for e.Stats().Ready < 5000 {
-			e.Put(0, s, Spec{Pri: rng.Uint32N(9), TTR: 9}, nil)
-		}
-		l, o := e.list([]byte(DefaultTube), Ready, Cursor{})
-		if o != OK || e.continueList(&l) {
-			t.Fatal(o)
-		}
-		before := e.entries(&l)
-		if uint64(len(before)) != e.Stats().Ready {
-			t.Fatalf("%d jobs are listed, there are %d", len(before), e.Stats().Ready)
-		}
-		for range 3000 {
-			switch id := 1 + rng.Uint64N(e.LastID()); rng.IntN(3) {
-			case 0:
-				e.Put(0, s, Spec{Pri: rng.Uint32N(9), TTR: 9}, nil)
-			default:
-				e.Delete(s, id)
-			}
-		}
-		before = slices.DeleteFunc(before, func(x entry) bool { return e.listed(&l, x) == nil })
-		if !slices.Equal(e.entries(&l), before) {
-			t.Error("the list is another one")
-		}
-		if err := e.Check(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // What is no cursor is refused.
 func TestParseCursor(t *testing.T) {
 	for _, text := range []string{"x", "1", "1.", ".1", "1.2.3", "01.2", "1.2 ", "-1.2", "1.100000000", "A.1"} {

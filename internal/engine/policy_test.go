@@ -113,43 +113,6 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// A release with a delay keeps it, and stats-job shows what the client gave.
-func TestRetryDelay(t *testing.T) {
-	e := New(Options{Policies: everyTube(Policy{RetryDelay: 10 * second, RetryMax: 100 * second, RetryFactor: 3, RetryOn: Timeout | Release})})
-	s := e.Open(nil)
-	id, _ := e.Put(0, s, Spec{TTR: 50}, nil)
-	now := int64(0)
-	for i, test := range []struct {
-		end   Ends
-		delay uint32 // of a release
-		left  int64  // s; 0: it is ready
-	}{{Release, 0, 10}, {Release, 7, 7}, {Timeout, 0, 90}, {Lost, 0, 0}, {Timeout, 0, 100}} {
-		if e.Tick(now); e.Stats().Ready != 1 {
-			t.Fatalf("%d: %+v", i, e.Stats())
-		}
-		switch test.end {
-		case Release:
-			e.Reserve(now, s, 0)
-			e.Release(now, s, id, 0, test.delay)
-		case Timeout:
-			e.Reserve(now-50*second, s, 0)
-			e.Tick(now)
-		case Lost:
-			w := e.Open(nil)
-			e.Reserve(now, w, 0)
-			e.Close(now, w)
-		}
-		st, _ := e.JobStats(now, id)
-		if st.TimeLeft != test.left || (st.State == Delayed) != (test.left > 0) {
-			t.Errorf("%d: %+v, want %d s", i, st, test.left)
-		}
-		now += 200 * second
-	}
-	if c := e.PolicyCounts(); c[Retried] != 3 {
-		t.Errorf("counts %v", c)
-	}
-}
-
 // What the Log refuses is skipped: the job is ready, and the next failure tries again.
 func TestPolicyRefused(t *testing.T) {
 	for name, test := range map[string]struct {

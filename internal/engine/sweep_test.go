@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"testing"
 )
 
@@ -76,29 +75,6 @@ func TestSweepMeanwhile(t *testing.T) {
 }
 
 func count32(b bool) uint32 { return uint32(count(b)) }
-
-// Jobs that workers wait for go to them in order.
-func TestMoveToWorkers(t *testing.T) {
-	e := New(Options{})
-	e.slice = 2
-	p := e.Open(nil)
-	var got []uint64
-	for range 3 {
-		w := e.Open(hearing(func(j Job, _ Outcome) { got = append(got, j.ID) }))
-		e.Watch(w, []byte("to"))
-		e.Reserve(0, w, Forever)
-	}
-	e.Use(p, []byte("from"))
-	for _, pri := range []uint32{5, 3, 9, 1} {
-		e.Put(0, p, Spec{Pri: pri, TTR: 9}, nil)
-	}
-	w, _ := e.BeginMove([]byte("from"), []byte("to"), Ready)
-	for e.ContinueSweep(0, &w) {
-	}
-	if fmt.Sprint(got) != "[4 2 1]" || w.Done != 4 {
-		t.Errorf("workers were given %v, moved %d", got, w.Done)
-	}
-}
 
 // What is refused stays where it was.
 func TestSweepRefused(t *testing.T) {
