@@ -1,7 +1,7 @@
 // Package consistency compares the queues of the members of a cluster while they go on: a
 // consistency check.
 //
-//	result := consistency.Verify(ctx, members, ask)   // whoever compares; ask brings each Request to a member
+//	result := consistency.Verify(ctx, members, ask)   // at the side that compares; ask brings each Request to a member
 //	reply, err := session.Do(member, &request)        // at that member
 //
 // The members cannot be compared at one moment: a member needs many turns to go over all
@@ -29,8 +29,8 @@ import (
 // A Member is one whose queue is compared; see [cluster.Member].
 type Member interface {
 	// Observe calls f, within turns, with the last entry that was applied and no changes,
-	// and then with each entry that is applied and what it changes. It calls nobody else
-	// from then on; nil: nobody at all.
+	// and then with each entry that is applied and what it changes. Another f takes its
+	// place; nil ends that.
 	Observe(f func(entry uint64, changes []engine.Change)) error
 
 	// View calls f in a turn with an engine that has what the entries say which were
@@ -125,7 +125,7 @@ var errOver = errors.New("another consistency check was begun, or this one was g
 
 // end ends the check.
 func (c *check) end() {
-	_ = c.m.Observe(nil) // a member that has ended calls nobody
+	_ = c.m.Observe(nil) // a member that has ended calls no note
 	c.fail(errOver)
 }
 

@@ -22,9 +22,9 @@ const (
 	DoStatus   = "status"   // the answer is an admin.Cluster
 	DoAdd      = "add"      // a member: ID, Address; InPlaceOf if not 0. The answer is a raftlog.Membership
 	DoRemove   = "remove"   // the member ID
-	DoTransfer = "transfer" // the leadership to the member ID; 0: whoever is best
+	DoTransfer = "transfer" // the leadership to the member ID; 0: the one that has most of the log
 	DoCheck    = "check"    // a step of a consistency check at the member ID: Check
-	DoSettings = "settings" // the Settings of who asks are compared with the leader's. The answer has the names of those that differ
+	DoSettings = "settings" // of the member that asks: Settings. The answer has the names of those that differ from the leader's
 )
 
 // A Request is what is asked for.
@@ -33,7 +33,7 @@ type Request struct {
 	ID        uint64 `json:"id,omitempty"`
 	Address   string `json:"address,omitempty"`
 	InPlaceOf uint64 `json:"in_place_of,omitempty"`
-	IfThere   bool   `json:"if_there,omitempty"`  // to remove who is not a member is no error
+	IfThere   bool   `json:"if_there,omitempty"`  // Remove of a server that is not a member is no error
 	PassedOn  bool   `json:"passed_on,omitempty"` // by a member that does not lead
 
 	Check    *consistency.Request `json:"check,omitempty"`
@@ -83,8 +83,7 @@ func (c *Control) Request(ctx context.Context, from uint64, body []byte) ([]byte
 	return json.Marshal(reply)
 }
 
-// forPeople returns an error whose text does not have the name of the package that it is
-// from.
+// forPeople returns an error without the name of package cluster in its text.
 func forPeople(err error) error { return plain{err} }
 
 type plain struct{ error }
@@ -105,7 +104,7 @@ func (c *Control) do(ctx context.Context, r Request) (reply any, err error) {
 		if !errors.Is(err, errAgain) {
 			return reply, err
 		}
-		// Who was to be removed may have been, unless the change has not even begun.
+		// The member may be removed already, unless the change has not even begun.
 		r.IfThere = r.IfThere || !errors.Is(err, cluster.ErrBusy)
 		select {
 		case <-time.After(againPause):
@@ -115,15 +114,14 @@ func (c *Control) do(ctx context.Context, r Request) (reply any, err error) {
 	}
 }
 
-// errAgain is wrapped by errors that pass: another change is under way, which may be that
-// a member that has caught up votes; or the leader does not answer, or has just ceased to
-// lead, in whose place there will be another one.
+// errAgain is wrapped by errors that pass: another change is under way, as that of a learner
+// into a voter, or there will be another leader soon.
 var errAgain = errors.New("nothing was changed; try again")
 
 // againPause is how long a change waits before it is tried again.
 const againPause = 100 * time.Millisecond
 
-// try asks the leader, or changes something if this member leads.
+// try makes the change if this member leads, or passes it on to the leader.
 func (c *Control) try(ctx context.Context, r Request) (reply any, err error) {
 	lead, err := c.leader(ctx)
 	if err != nil {
@@ -144,12 +142,11 @@ func (c *Control) try(ctx context.Context, r Request) (reply any, err error) {
 	return reply, err
 }
 
-// statusPatience is how long another member may take for its answer to what it knows.
+// statusPatience is how long another member may take for its answer to DoStatus.
 const statusPatience = 2 * time.Second
 
-// status answers with what the leader knows. If this member knows no leader, as one that
-// is cut off or refused, another one may. If there is none, the answer is what this one
-// knows.
+// status answers with what the leader knows. If this member knows no leader, another one
+// may. If no member does, the answer is what this one knows.
 func (c *Control) status(ctx context.Context, r Request) (reply any, err error) {
 	own, err := c.Status()
 	if err != nil || r.PassedOn {
@@ -234,7 +231,7 @@ func (c *Control) passOn(ctx context.Context, leader uint64, r Request) (reply j
 	return c.Transport.Request(ctx, leader, body)
 }
 
-// checkStep answers for this member, or passes the step on to the one that is meant.
+// checkStep does a step of a check at the member that the request names.
 func (c *Control) checkStep(ctx context.Context, r Request) (any, error) {
 	if r.ID == c.Directory.ID {
 		return c.check.Do(c.Member, r.Check)
@@ -245,7 +242,7 @@ func (c *Control) checkStep(ctx context.Context, r Request) (any, error) {
 	return c.passOn(ctx, r.ID, r)
 }
 
-// remove removes a member. A leader that is to be removed lets another one lead before.
+// remove removes a member. A leader lets another member lead, and that one remove it.
 func (c *Control) remove(ctx context.Context, r Request) (reply any, err error) {
 	if r.ID != c.Directory.ID || len(c.Member.Membership().Members) == 1 {
 		err := c.Member.Remove(ctx, r.ID)
@@ -264,8 +261,7 @@ func (c *Control) remove(ctx context.Context, r Request) (reply any, err error) 
 	return c.passOn(ctx, lead.Leader, r)
 }
 
-// transferTries is how often a member is asked to take over: one that was just started
-// declines.
+// transferTries is how often a member is asked to lead: one that was just started declines.
 const transferTries = 4
 
 // transfer lets another member lead.
@@ -288,7 +284,7 @@ func (c *Control) transfer(ctx context.Context, to uint64) (err error) {
 	return err
 }
 
-// Transfer lets the member lead that has an id, or whoever has most of the log.
+// Transfer lets the member with an id lead; 0 is the voter that has most of the log.
 func (c *Control) Transfer(ctx context.Context, to uint64) error {
 	if _, err := c.do(ctx, Request{Do: DoTransfer, ID: to}); err != nil {
 		return forPeople(err)

@@ -1,5 +1,5 @@
-// Package control is what members of a cluster ask of each other, and commands of a
-// member: to join, and who the members are, and to change that.
+// Package control answers what members of a cluster ask of each other, and commands of a
+// member: to join, for the state of the cluster, and for changes of its members.
 //
 //	c := &control.Control{Member: m, Directory: d, Transport: t}   // answers: for transport.Options
 //	reply, err := c.Request(ctx, from, body)

@@ -11,7 +11,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// A joinRequest is what somebody asks who has a token.
+// A joinRequest is the question of a server that has a token.
 type joinRequest struct {
 	Secret    string `json:"secret"`
 	Listen    string `json:"listen"`
@@ -26,7 +26,7 @@ type Joined struct {
 	Membership raftlog.Membership `json:"membership"`
 }
 
-// Join answers somebody who has a token.
+// Join answers a server that has a token.
 func (c *Control) Join(ctx context.Context, _ net.Addr, body []byte) ([]byte, error) {
 	var r joinRequest
 	if err := json.Unmarshal(body, &r); err != nil {

@@ -138,7 +138,7 @@ func New(log Log, o Options) (*Core, error) {
 		PreVote:                   true,
 		DisableProposalForwarding: true,
 		StepDownOnRemoval:         true,
-		Logger:                    &raft.DefaultLogger{Logger: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug)}, // for who debugs Raft
+		Logger:                    &raft.DefaultLogger{Logger: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug)}, // for debugging Raft
 	})
 	if err != nil {
 		return nil, fmt.Errorf("core: %w", err)
@@ -165,15 +165,15 @@ func (s storage) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
 	return hard, conf, err
 }
 
-// Tick says that about Options.Tick has passed. Ticks that were missed are not made up
-// for.
+// Tick says that about Options.Tick has passed. The caller leaves out ticks that it has
+// missed.
 func (c *Core) Tick(now int64) {
 	c.ticks++
 	c.work.Send = append(c.work.Send, c.delayed.take(c.term)...)
 	switch {
 	case c.lead == 0 && isAlone(c.opt.ID, c.log.State().Roles):
 		if c.state == raft.StateFollower {
-			c.node.Campaign() // who would not vote for it?
+			c.node.Campaign() // it has the only vote
 		}
 	default:
 		c.node.Tick()
@@ -189,12 +189,12 @@ func (c *Core) Tick(now int64) {
 	c.observe()
 }
 
-// Step takes a message of another member. An error says that it was of no use.
+// Step takes a message of another member. An error says that the message is of no use.
 func (c *Core) Step(m *raftpb.Message) error {
 	switch m.GetType() {
 	case raftpb.MsgVote, raftpb.MsgPreVote:
 		if c.ticks < electionTicks {
-			return nil // it may have promised not to vote to a leader, before it was started
+			return nil // the process before this one may have promised a leader not to vote
 		}
 	case raftpb.MsgSnap:
 		return c.offered(m)
@@ -207,9 +207,8 @@ func (c *Core) Step(m *raftpb.Message) error {
 	return err
 }
 
-// Propose proposes entries that were decided in an epoch, none of them empty. Afterwards
-// they may or may not come to be in the log; if the epoch ends before they are committed,
-// nobody knows which until later entries are there.
+// Propose proposes entries that were decided in an epoch, none of them empty. If the epoch
+// ends before they are committed, each of them may be in the log in the end or not.
 func (c *Core) Propose(epoch uint64, entries ...[]byte) error {
 	if epoch == 0 || epoch != c.epoch {
 		return ErrDeposed
@@ -288,7 +287,7 @@ func (c *Core) Done(responses []*raftpb.Message) {
 				c.applied = raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}
 			}
 		}
-		// A leader that was removed is nobody to itself.
+		// A leader that was removed does not know itself.
 		if err := c.node.Step(m); err != nil && !errors.Is(err, raft.ErrStepPeerNotFound) {
 			panic(fmt.Sprintf("core: a response of the disk is refused: %v", err))
 		}
@@ -314,7 +313,7 @@ func (c *Core) didApply(entries []*raftpb.Entry) {
 // Epoch returns the number of the epoch in force, or 0.
 func (c *Core) Epoch() uint64 { return c.epoch }
 
-// Leader returns who leads, as far as this member knows, and in which term; 0 is nobody.
+// Leader returns the leader that this member knows, or 0, and the term.
 func (c *Core) Leader() (id, term uint64) { return c.lead, c.term }
 
 // Status returns what Raft knows of itself and, at a leader, of the others.

@@ -44,10 +44,10 @@
 // # Votes
 //
 // A vote is a promise not to lose what was acknowledged. What is cut off from the end of
-// a log when it is opened was in no sync, so nobody was told of it, and the member takes
-// part in elections as any other. If a disk has lied about a sync, those see it to whom
-// the member had acknowledged what it lacks: package cluster compares that when it
-// connects.
+// a log when it is opened was in no sync and was not acknowledged, so the member takes
+// part in elections as any other. If a disk has lied about a sync, the members to which
+// this one has acknowledged what it lacks notice it: package cluster compares that when
+// they connect.
 //
 // # Members
 //
@@ -57,21 +57,20 @@
 //
 // # Snapshots
 //
-// Raft offers a snapshot (MsgSnap) to a member whose next entry the leader has cut: that
-// there is one which ends with what the leader has applied. The core takes it as the
-// question whether its log has that entry, and what it knows to be agreed on; Raft
-// answers that, and needs no snapshot if the leader's log goes back so far. Else
-// [Core.LacksSnapshot]. The member fetches one from the leader, which ends somewhere
-// later, and takes part meanwhile. Then [Core.Restore] gives Raft the message of the
-// snapshot that is there. Until [Core.Installed] Raft hears of nothing that is on the
-// disk: so it gives out nothing to be applied, and does not stand. Nor does the leader
-// hear of the snapshot: it might transfer the leadership to this member. What is promised
-// meanwhile, as votes, goes out.
+// Raft offers a snapshot (MsgSnap) to a member whose next entry the leader has cut. The
+// snapshot of the message ends with what the leader has applied. The core takes the
+// message as a question: does its log have that entry, and what does it know to be
+// committed? If the leader's log goes back as far as the answer, no snapshot is needed.
+// Otherwise [Core.LacksSnapshot] is true. The member fetches a snapshot from the leader,
+// which may end later, and takes part meanwhile. Then [Core.Restore] gives Raft a message
+// of that snapshot. Until [Core.Installed], Raft does not hear that anything is on the
+// disk, so it gives out nothing to apply and does not stand. Nor does the leader hear of
+// the snapshot, as it might transfer the leadership to this member. Promises to other
+// members, such as votes, go out.
 //
 // # Not here
 //
-// What entries contain, which member is where, what is in a snapshot and how it comes to
-// a member.
+// What entries and snapshots contain, the addresses of members, and how snapshots are sent.
 //
 // Start reading at testdata/activation.txt, a transcript, then core.go, lease.go and
 // votes.go.

@@ -45,7 +45,7 @@ func (c *Core) LeasedUntil() int64 {
 func (c *Core) Ask(now int64) uint64 {
 	l := &c.lease
 	if c.epoch == 0 {
-		return l.asked + 1 // nobody is asked; the epoch is over, and so is the reply
+		return l.asked + 1 // which never comes: the epoch is over, and so is the reply
 	}
 	if l.underWay {
 		l.again = true

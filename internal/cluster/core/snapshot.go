@@ -47,8 +47,8 @@ func probe(m *raftpb.Message, index, term uint64) *raftpb.Message {
 func (c *Core) LacksSnapshot() bool { return c.lacks > c.node.BasicStatus().GetCommit() }
 
 // Restore makes the log begin after a snapshot that the member has beside its own queue.
-// It returns false if the member does not want it any more, or if nobody leads: then
-// nothing has changed. Otherwise the next Work has a Write with the snapshot. Until
+// It returns false, and changes nothing, if the member does not need the snapshot any more
+// or knows no leader. Otherwise the next Work has a Write with the snapshot. Until
 // Installed nothing is applied and the member does not stand for election; it votes, and
 // takes entries.
 func (c *Core) Restore(s *raftpb.Snapshot) bool {

@@ -95,7 +95,7 @@ func Open(dir string) (*Directory, error) {
 	return d, nil
 }
 
-// read reads who the member is, and its credentials.
+// read reads the ids and the credentials of the member.
 func (d *Directory) read() error {
 	text, err := os.ReadFile(d.path(memberFile))
 	if err != nil {

@@ -18,14 +18,14 @@
 //	DIR/cluster/tokens/       a file for each token that was not used yet
 //	DIR/cluster/log/          the log of the cluster, package raftlog
 //
-// All files have mode 0600. Where root makes them in a directory of somebody else, they
-// belong to that user.
+// All files have mode 0600. In a directory of another user, those that root makes belong to
+// that user.
 //
 // # Certificates
 //
 // A certificate names its member and its cluster. It has no end: a member that is not
-// wanted any more is removed from the cluster. Who has the files of a member can do
-// whatever a member can; after a theft there has to be another cluster (doc/cluster.md).
+// wanted any more is removed from the cluster. The files of a member are enough to do
+// whatever a member can, so after a theft another cluster is needed (doc/cluster.md).
 //
 // # Tokens
 //

@@ -91,7 +91,7 @@ func (d *Directory) forgetTokens(now time.Time) error {
 		name := filepath.Join(d.path(tokensDir), e.Name())
 		text, err := os.ReadFile(name)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			continue // somebody has redeemed it, or root is just making it
+			continue // it was redeemed, or root is just making it
 		}
 		if err != nil {
 			return fmt.Errorf("directory: %w", err)

@@ -34,6 +34,7 @@
 // # Goroutines
 //
 // One reads and one writes for each session; the second also pings. Close ends them. One
-// lock is over all streams of a session; nobody waits for the network while holding it.
+// lock guards all streams of a session; no goroutine waits for the network while it holds
+// the lock.
 // Functions given to Notify are called without it.
 package mux

@@ -1,6 +1,5 @@
 // Package raftlog keeps what a member of a cluster must not forget: the entries of Raft's
-// log, its vote, who the members are, how often it was started, and what it knows of the
-// others. It is a [wal.Log] with records of its own, and the Storage of a [raft.RawNode].
+// log, its vote, the members, how often it was started, and what it knows of the others. It is a [wal.Log] with records of its own, and the Storage of a [raft.RawNode].
 //
 //	log, err := raftlog.Open(vfs.OS, dir, raftlog.Options{})
 //	node, err := raft.NewRawNode(&raft.Config{Storage: log, …})
@@ -16,8 +15,8 @@
 //
 //	entry  := 1 term index type data          data: to the end of the payload
 //	hard   := 2 term vote commit
-//	state  := 8 json                          the rest of [State]: who the members are, where the log
-//	                                          was cut, the starts, the verdict and the peers
+//	state  := 8 json                          the rest of [State]: the members, where the log was
+//	                                          cut, the starts, the verdict and the peers
 //
 // A record of index i overrides all entries of index i and above that came before it:
 // that is how a conflicting suffix is replaced. Nothing is cut in the middle of a file.
@@ -34,11 +33,12 @@
 // # Cutting
 //
 // [Log.Cut] says up to which entry the log is not needed any more. Then the oldest
-// segments go, as far as they hold nothing else. The hard state and the other state are
-// written to the newest segment before, because the last records of those kinds may be in
-// a segment that goes: a vote that is forgotten is a vote given twice. Room for that is set aside, since a disk that the log has filled is freed by
-// nothing else. [Log.Restore] cuts it where a snapshot ends, which has what came before:
-// one record says both, who the members are and where the log begins.
+// segments go, as far as they hold nothing else. Before that Cut writes the hard state and
+// the other state to the newest segment, because the last records of those kinds may be in
+// a segment that goes: a vote that is forgotten is a vote given twice. Room for these
+// records is set aside, since only a cut frees a disk that the log has filled.
+// [Log.Restore] cuts the log where a snapshot ends. One record has the members and where
+// the log begins.
 //
 // # Failing disks
 //

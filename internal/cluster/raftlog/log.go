@@ -19,16 +19,16 @@ type Options struct {
 	ReadOnly    bool // as wal.Options
 }
 
-// A Log keeps the entries and the State of a member. See the package comment for who
-// may call what.
+// A Log keeps the entries and the State of a member. See the package comment for the
+// goroutines that may call its methods.
 type Log struct {
 	recent      int64 // Options.Recent
 	segmentSize int64 // Options.SegmentSize
 	torn        bool
 
-	// owner is held by who writes, while the disk works, too, and mu besides for each
-	// change of what is in memory. So whoever has either may read that, and those who
-	// have mu only never wait for the disk.
+	// A writer holds owner, also while the disk works, and mu besides for each change of
+	// memory. So a reader of memory needs one of them, and with mu it never waits for the
+	// disk.
 	owner     vfs.WorkLock // over the wal, but for its syncs, and scratch
 	preparing vfs.WorkLock // held by Prepare
 	wal       *wal.Log
@@ -39,7 +39,7 @@ type Log struct {
 	memory            // with mu
 }
 
-// A memory is what is known of the log without the disk. Who calls its methods holds mu, or
+// A memory is what is known of the log without the disk. Callers of its methods hold mu, or
 // owner to read.
 type memory struct {
 	state State

@@ -50,8 +50,7 @@ type Peer struct {
 	Acknowledged Position // the highest entry that it has acknowledged to this member
 }
 
-// A Membership is who the members are, and in which roles, after a change of
-// configuration.
+// A Membership is the members and their roles after a change of configuration.
 type Membership struct {
 	Roles      *raftpb.ConfState
 	RolesIndex uint64 // of the last change that Roles includes; 0: before any

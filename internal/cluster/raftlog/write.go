@@ -45,7 +45,7 @@ func (l *Log) Append(hard *raftpb.HardState, entries []*raftpb.Entry) error {
 	return nil
 }
 
-// SetMembership records who the members are, and their roles.
+// SetMembership records the members and their roles.
 func (l *Log) SetMembership(m Membership) error {
 	return l.set(func(s *State) { s.Membership = m })
 }

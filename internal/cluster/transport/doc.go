@@ -14,13 +14,13 @@
 // What a connection is for is agreed on in the handshake (ALPN), so a listener knows it
 // before the first byte:
 //
-//	messages   votes, heartbeats, acknowledgements; from the one who dials
-//	entries    messages of Raft with entries; from the one who dials
-//	clients    streams for clients (package mux); opened by the one who dials
+//	messages   votes, heartbeats, acknowledgements; from the side that dials
+//	entries    messages of Raft with entries; from the side that dials
+//	clients    streams for clients (package mux); opened by the side that dials
 //	snapshot   of the queue, for a member that lacks entries which are not in the log any more
 //	admin      HTTP: requests of the JSON API, which are passed on
 //	request    a question and its answer
-//	join       the same for one who has no certificate yet, but a token
+//	join       the same, from a server that has a token and no certificate yet
 //
 // A member dials each other member for messages, entries and clients, and keeps the three
 // connections together: when one fails the others are closed, and after a pause that
@@ -33,7 +33,7 @@
 // other. A message must be from the member whose certificate was shown, to this member,
 // and of a kind that members send.
 //
-// On a connection for messages the one who dials sends an empty frame every half second,
+// On a connection for messages the side that dials sends an empty frame every half second,
 // and gets it back. A connection that is silent for 5 s is closed by both.
 //
 // # Frames
@@ -56,8 +56,8 @@
 //
 // # Not here
 //
-// What requests and streams contain, and who may join: the Options have functions for
-// them.
+// The contents of requests and streams, and the decision who may join: the Options have
+// functions for them.
 //
 // Start reading with Transport in transport.go, then link.go and accept.go.
 package transport

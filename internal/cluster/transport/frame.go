@@ -100,14 +100,14 @@ func parseMessage(frame []byte, from, to uint64) (*raftpb.Message, error) {
 	return m, nil
 }
 
-// withEntries reports whether a message goes to the connection for entries. Those that
-// replicate keep their order, also if they only say what is committed.
+// withEntries reports whether a message goes to the connection for entries. All messages
+// that replicate do, to keep their order, also those that only say what is committed.
 func withEntries(m *raftpb.Message) bool {
 	return m.GetType() == raftpb.MsgApp || m.GetType() == raftpb.MsgSnap
 }
 
-// A handshake is what both sides of a connection for messages say first, in JSON. After a
-// error there is nothing else to say.
+// A handshake is what both sides of a connection for messages say first, in JSON. An error
+// ends the connection.
 type handshake struct {
 	Handshake *cluster.Handshake `json:"handshake,omitempty"`
 	Error     *RemoteError       `json:"error,omitempty"`
@@ -130,8 +130,8 @@ type RemoteError struct {
 	Text string `json:"text"`
 }
 
-// codes are the errors that mean something to the one who is refused. They are part of
-// the protocol between members.
+// codes are the errors that the other side acts on. They are part of the protocol between
+// members.
 var codes = map[string]error{
 	"removed":     cluster.ErrRemoved,
 	"not_member":  cluster.ErrNotMember,

@@ -125,8 +125,8 @@ func (l *link) connect() error {
 	for _, f := range []func() error{
 		func() error { return l.write(ctx, messages, &l.messages, pingEvery) },
 		func() error { return l.write(ctx, entries, &l.entries, 0) },
-		func() error { return readPings(messages) },
-		func() error { return waitForEnd(entries) },
+		func() error { return readPings(messages, silence) },
+		func() error { return readPings(entries, 0) }, // of which there are none
 		func() error { <-session.Over(); return errClients },
 	} {
 		wg.Go(func() { cancel(f()) })
@@ -228,24 +228,18 @@ func writeAll(conn *tls.Conn, buf []byte) ([]byte, error) {
 	return buf[:0], nil
 }
 
-// readPings reads the empty frames that come back.
-func readPings(conn *tls.Conn) error {
+// readPings reads the empty frames that come back, until none has come for a time; 0: it
+// waits for ever.
+func readPings(conn *tls.Conn, silent time.Duration) error {
 	r := bufio.NewReaderSize(conn, 64)
 	for {
-		conn.SetReadDeadline(time.Now().Add(silence))
+		if silent > 0 {
+			conn.SetReadDeadline(time.Now().Add(silent))
+		}
 		if _, err := readFrame(r, 0); err != nil {
 			return err
 		}
 	}
-}
-
-// waitForEnd reads from a connection on which nothing comes.
-func waitForEnd(conn *tls.Conn) error {
-	_, err := conn.Read(make([]byte, 1))
-	if err == nil {
-		err = errors.New("it sends something where nothing was asked for")
-	}
-	return err
 }
 
 // A queue is messages that wait for a connection.
@@ -259,7 +253,7 @@ type queue struct {
 	lost     bool
 }
 
-// put appends a message, unless nobody takes them.
+// put appends a message, unless the queue is shut.
 func (q *queue) put(m *raftpb.Message) {
 	size := 0
 	for _, e := range m.GetEntries() {

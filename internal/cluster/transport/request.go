@@ -73,7 +73,7 @@ func ask(ctx context.Context, conn *tls.Conn, body []byte) ([]byte, error) {
 func (t *Transport) answer(conn *tls.Conn, most int, do func(ctx context.Context, body []byte) ([]byte, error)) error {
 	ctx, cancel := context.WithTimeout(t.ctx, requestTimeout)
 	defer cancel()
-	conn.SetDeadline(time.Now().Add(handshakeTimeout)) // anybody may ask to join
+	conn.SetDeadline(time.Now().Add(handshakeTimeout)) // of any server, which may want to join
 	body, err := readFrame(conn, most)
 	if err != nil {
 		return err

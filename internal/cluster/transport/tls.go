@@ -30,8 +30,8 @@ var protocols = []string{forMessages, forEntries, forClients, forSnapshot, forRe
 // handshakeTimeout is how long connecting may take, and a TLS handshake.
 const handshakeTimeout = 5 * time.Second
 
-// serverConfig is what a member's listener asks for. Only who joins may come without a
-// certificate.
+// serverConfig is the configuration of a member's listener. Only a server that joins may
+// come without a certificate.
 func serverConfig(c *directory.Credentials) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,

@@ -54,7 +54,7 @@ type Options struct {
 	// Request answers a request of another member, or of a command beside it.
 	Request func(ctx context.Context, from uint64, body []byte) ([]byte, error)
 
-	// Join answers somebody who has no certificate. The error goes to him.
+	// Join answers a server that has no certificate. The error goes to it.
 	Join func(ctx context.Context, client net.Addr, body []byte) ([]byte, error)
 
 	Logger *slog.Logger // nil: nothing is logged
@@ -121,9 +121,8 @@ func (t *Transport) Close() {
 	t.wg.Wait()
 }
 
-// SetMembers says who there is now. Members that are new are connected to, those that are
-// not among them any more are let go. Their connections end, so they hear why when they
-// connect again.
+// SetMembers replaces the members. The transport connects to new ones, and ends the
+// connections of those that are gone. These hear why when they connect again.
 func (t *Transport) SetMembers(members []raftlog.Member) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -224,7 +223,7 @@ func (t *Transport) dial(ctx context.Context, id uint64, protocol string) (*tls.
 	return dial(ctx, t.opt.Credentials, l.address, id, protocol)
 }
 
-// Nobody is the transport of a member that is alone.
+// Nobody is the transport of a member that is the only one.
 type Nobody struct{}
 
 // Send implements cluster.Transport.
