@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,63 +56,62 @@ func (c *Conn) ReserveBatch(ctx context.Context, limit int, d time.Duration) ([]
 	return c.DeleteAndReserve(ctx, nil, limit, d, nil)
 }
 
-// tryBatch makes one attempt of a reserve-batch. ok is false if the server does not have it. no is why there are no jobs.
-func (c *Conn) tryBatch(ctx context.Context, q *request, max int) (jobs []*Job, no error, ok bool, err error) {
-	s := c.stream
-	if s.caps == nil {
-		if err := c.check(s.ask(ctx)); err != nil {
-			return nil, nil, false, err
-		}
-	}
-	if !s.knows(wire.ReserveBatch) {
-		return nil, nil, false, nil
-	}
-	var r wire.Reply
-	cmd := batchCommand(max, q)
-	if _, err = s.exchange(ctx, &cmd, q.wait, &r); err == nil {
-		if err = s.begin(ctx, 0); err == nil {
-			jobs, no, err = s.readBatch(&r, max, c)
-		}
-		err = s.end(err)
-	}
-	return jobs, no, true, c.check(err)
+// A reserving is a command that takes jobs, and what came of it.
+type reserving struct {
+	*Conn
+	q     *request
+	max   int
+	batch bool // it is a reserve-batch
+	jobs  []*Job
+	alloc allocator
+	no    error // the first answer that holds no job
 }
 
-// batchCommand returns the command for up to n jobs.
-func batchCommand(n int, q *request) wire.Command {
-	cmd := wire.Command{Op: wire.ReserveBatch, Count: uint32(min(n, wire.MaxBatch))}
-	if cmd.Timeout = q.Timeout; q.wait == 0 {
-		cmd.Timeout = 0
-	}
-	return cmd
-}
-
-// readBatch reads up to max jobs that follow the first reply to a reserve-batch. no is why there are none.
-func (s *stream) readBatch(r *wire.Reply, max int, c *Conn) (jobs []*Job, no, err error) {
+// append appends the command.
+func (t *reserving) append(dst []byte) []byte {
 	switch {
-	case r.Kind != wire.ReservedBatch:
-		no = replyError(r)
-		if errors.Is(no, ErrProtocol) {
-			err = no
-		}
-		return nil, no, err
-	case r.N == 0:
-		return nil, ErrTimedOut, nil
-	case r.N > uint64(max):
-		return nil, nil, fmt.Errorf("%w: a batch of %d jobs", ErrProtocol, r.N)
+	case t.batch:
+		cmd := wire.Command{Op: wire.ReserveBatch, Count: uint32(min(t.max, wire.MaxBatch)), Timeout: t.q.Timeout}
+		return wire.AppendCommand(dst, &cmd)
+	case t.q.wait == forever:
+		return wire.AppendReserve(dst)
 	}
-	alloc := allocator{conn: c, left: int(r.N)}
-	jobs = make([]*Job, 0, r.N)
-	for range r.N {
-		if err := s.read(r); err != nil {
-			return jobs, nil, err
+	return wire.AppendReserveTimeout(dst, t.q.Timeout)
+}
+
+// reply takes an answer to it, and reads the jobs of a batch, which follow. After an error the connection is no good.
+func (t *reserving) reply(r *wire.Reply) error {
+	switch {
+	case r.Kind == wire.Reserved:
+		if t.jobs == nil {
+			t.alloc = allocator{conn: t.Conn, left: t.max}
+		}
+		t.jobs = append(t.jobs, t.alloc.job(r))
+		return nil
+	case r.Kind != wire.ReservedBatch || !t.batch:
+		no := replyError(r)
+		t.no = cmp.Or(t.no, no)
+		if errors.Is(no, ErrProtocol) {
+			return no
+		}
+		return nil
+	case r.N == 0:
+		t.no = ErrTimedOut
+	case r.N > uint64(t.max):
+		return fmt.Errorf("%w: a batch of %d jobs", ErrProtocol, r.N)
+	}
+	n := r.N
+	t.jobs, t.alloc = make([]*Job, 0, n), allocator{conn: t.Conn, left: int(n)}
+	for range n {
+		if err := t.stream.read(r); err != nil {
+			return err
 		}
 		if r.Kind != wire.Reserved {
-			return jobs, nil, fmt.Errorf("%w: %v in a batch", ErrProtocol, r.Kind)
+			return fmt.Errorf("%w: %v in a batch", ErrProtocol, r.Kind)
 		}
-		jobs = append(jobs, alloc.job(r))
+		t.jobs = append(t.jobs, t.alloc.job(r))
 	}
-	return jobs, nil, nil
+	return nil
 }
 
 // DeleteBatch deletes up to 1000 jobs with one command and tells how many there were, where [Conn.DeleteMany] tells
@@ -145,32 +145,30 @@ func (c *Conn) DeleteAndReserve(ctx context.Context, ids []uint64, limit int, d 
 	if deleted == nil {
 		deleted = func(int, error) {}
 	}
-	a := afterDeletes{ids: ids, limit: min(limit, wire.MaxBatch), deleted: deleted}
-	a.res = request{Command: wire.Command{Op: wire.ReserveTimeout}, want: wire.Reserved, wait: min(d, longestWait)}
-	var err error
-	if d == Never {
-		a.res.wait, a.res.Timeout = forever, wire.MaxTimeout
-	} else {
-		a.res.Timeout, err = timeout(d)
-	}
-	if err == nil {
-		_, err = count(limit)
+	q := request{Command: wire.Command{Op: wire.ReserveTimeout, Timeout: wire.MaxTimeout}, want: wire.Reserved, wait: forever}
+	_, err := count(limit)
+	if err == nil && d != Never {
+		q.wait = min(d, longestWait)
+		q.Timeout, err = timeout(d)
 	}
 	if err != nil {
-		return nil, c.fail(&a.res, err)
+		return nil, c.fail(&q, err)
 	}
+	del := func(i int, q *request) { q.Op, q.ID, q.want = wire.Delete, ids[i], wire.Deleted }
 	if err := c.acquire(context.WithoutCancel(ctx)); err != nil {
-		a.told(c, len(a.ids), err)
-		return nil, c.fail(&a.res, err)
+		for i := range ids {
+			deleted(i, c.failed(del, i, err))
+		}
+		return nil, c.fail(&q, err)
 	}
 	defer c.release()
-	var retry retrier
+	t := reserving{Conn: c, q: &q, max: min(limit, wire.MaxBatch)}
 	if d == 0 && ctx.Err() == nil {
 		ctx = context.WithoutCancel(ctx)
 	}
-	if c.stream == nil || c.stream.stale() || ctx.Err() != nil || len(ids) > ahead || len(ids) == 0 {
+	if c.stream == nil || c.stream.stale() || ctx.Err() != nil || len(ids)+1 >= ahead || len(ids) == 0 {
 		rs := results{n: len(ids)}
-		c.many(context.WithoutCancel(ctx), &rs, 0, rs.n, "", a.build, nil)
+		c.many(context.WithoutCancel(ctx), &rs, 0, rs.n, "", del, nil)
 		for i := range ids {
 			if rs.errs == nil {
 				deleted(i, nil)
@@ -179,108 +177,73 @@ func (c *Conn) DeleteAndReserve(ctx context.Context, ids []uint64, limit int, d 
 			}
 		}
 		if ctx.Err() != nil {
-			return nil, c.fail(&a.res, context.Cause(ctx))
+			return nil, c.fail(&q, context.Cause(ctx))
 		}
-	} else {
-		jobs, no, err := c.atOnce(ctx, &a)
-		switch {
-		case len(jobs) > 0 && err == nil:
-			return jobs, nil
-		case err == nil:
-			return nil, c.fail(&a.res, no)
-		}
-		if err = retry.next(ctx, c, err); err != nil {
-			return nil, c.fail(&a.res, err)
-		}
+		return c.reserveMany(ctx, &q, t.max, true, new(retrier))
 	}
-	return c.reserveMany(ctx, &a.res, a.limit, true, &retry)
-}
-
-// afterDeletes is a reserve that follows deletes.
-type afterDeletes struct {
-	ids     []uint64
-	limit   int
-	deleted func(i int, err error)
-	res     request
-	next    int // the first delete of which nothing is known
-}
-
-func (a *afterDeletes) build(i int, q *request) {
-	q.Op, q.ID, q.want = wire.Delete, a.ids[i], wire.Deleted
-}
-
-// told tells of the next n deletes that they have ended so.
-func (a *afterDeletes) told(c *Conn, n int, err error) {
-	for range n {
-		if err == nil {
-			a.deleted(a.next, nil)
-		} else {
-			var q request
-			a.build(a.next, &q)
-			a.deleted(a.next, c.fail(&q, err))
-		}
-		a.next++
+	err = c.atOnce(ctx, len(ids), del, deleted, &t)
+	if err == nil {
+		return t.answer()
 	}
+	var retry retrier
+	if err = retry.next(ctx, c, err); err != nil {
+		return nil, c.fail(&q, err)
+	}
+	return c.reserveMany(ctx, &q, t.max, true, &retry)
 }
 
-// atOnce sends all commands at once. An error is that of the reserve.
-func (c *Conn) atOnce(ctx context.Context, a *afterDeletes) (jobs []*Job, no, err error) {
+// atOnce sends n deletes and a reserve at once. An error is that of the reserve.
+func (c *Conn) atOnce(ctx context.Context, n int, del func(int, *request), deleted func(int, error), t *reserving) error {
 	s := c.stream
-	if err := s.begin(context.WithoutCancel(ctx), 0); err != nil {
-		a.told(c, len(a.ids), err)
-		return nil, nil, c.check(s.end(err))
+	t.batch = t.max > 1 && s.knows(wire.ReserveBatch)
+	var out request
+	b := batch{
+		n: n + 1,
+		append: func(dst []byte, i int) []byte {
+			if i == n {
+				return t.append(dst)
+			}
+			del(i, &out)
+			return wire.AppendCommand(dst, &out.Command)
+		},
+		reply: func(i int, r *wire.Reply) (err error) {
+			if i == n {
+				return t.reply(r)
+			}
+			if r.Kind != wire.Deleted {
+				err = c.failed(del, i, replyError(r))
+			}
+			if deleted(i, err); i == n-1 {
+				s.end(nil) // ctx ends only the wait
+				return s.begin(ctx, t.q.wait)
+			}
+			return nil
+		},
 	}
-	s.out = s.out[:0]
-	var q request
-	ends := make([]int, 0, ahead)
-	for i := range a.ids {
-		a.build(i, &q)
-		s.out = wire.AppendCommand(s.out, &q.Command)
-		ends = append(ends, len(s.out))
-	}
-	batch := a.limit > 1 && s.knows(wire.ReserveBatch)
-	switch {
-	case batch:
-		cmd := batchCommand(a.limit, &a.res)
-		s.out = wire.AppendCommand(s.out, &cmd)
-	case a.res.wait == forever:
-		s.out = wire.AppendReserve(s.out)
-	default:
-		s.out = wire.AppendReserveTimeout(s.out, a.res.Timeout)
-	}
-	n, err := s.write()
-	var r wire.Reply
-	for err == nil && a.next < len(a.ids) {
-		if err = s.read(&r); err != nil {
-			break
-		}
-		if r.Kind == wire.Deleted {
-			a.told(c, 1, nil)
-		} else {
-			a.told(c, 1, replyError(&r))
-		}
-	}
-	if err = c.check(s.end(err)); err != nil {
-		for a.next < len(a.ids) {
+	err := c.check(s.pipeline(context.WithoutCancel(ctx), &b))
+	if err != nil {
+		for i := b.answered; i < n; i++ {
 			why := err
-			if n >= ends[a.next] {
+			if i < b.sent {
 				why = unknown(err)
 			}
-			a.told(c, 1, why)
+			deleted(i, c.failed(del, i, why))
 		}
-		return nil, nil, err
 	}
-	if err := s.begin(ctx, a.res.wait); err != nil {
-		return nil, nil, c.check(s.end(err))
+	return err
+}
+
+// failed is why a command of a batch has failed.
+func (c *Conn) failed(build func(int, *request), i int, err error) error {
+	var q request
+	build(i, &q)
+	return c.fail(&q, err)
+}
+
+// answer returns the jobs, or why there are none.
+func (t *reserving) answer() ([]*Job, error) {
+	if len(t.jobs) == 0 {
+		return nil, t.fail(t.q, t.no)
 	}
-	switch err = s.read(&r); {
-	case err != nil:
-	case batch:
-		jobs, no, err = s.readBatch(&r, a.limit, c)
-	case r.Kind == wire.Reserved:
-		jobs = append(jobs, c.job(&r))
-	default:
-		no = replyError(&r)
-	}
-	return jobs, no, c.check(s.end(err))
+	return t.jobs, nil
 }

@@ -215,9 +215,7 @@ func (c *Conn) allOf(ctx context.Context, rs *results, build func(int, *request)
 		return nil
 	}
 	if err := c.acquire(ctx); err != nil {
-		var q request
-		build(0, &q)
-		return c.fail(&q, err)
+		return c.failed(build, 0, err)
 	}
 	defer c.release()
 	c.many(ctx, rs, 0, rs.n, "", build, done)
@@ -265,10 +263,8 @@ func (c *Conn) many(ctx context.Context, rs *results, first, n int, tube string,
 			return
 		}
 		if maybe := b.sent - b.answered; maybe > 0 && !again {
-			err := unknown(err)
 			for range maybe {
-				build(first, &q)
-				rs.fail(first, c.fail(&q, err))
+				rs.fail(first, c.failed(build, first, unknown(err)))
 				first++
 			}
 		}
@@ -277,8 +273,7 @@ func (c *Conn) many(ctx context.Context, rs *results, first, n int, tube string,
 		}
 		if err = retry.next(ctx, c, err); err != nil {
 			for ; first < end; first++ {
-				build(first, &q)
-				rs.fail(first, c.fail(&q, err))
+				rs.fail(first, c.failed(build, first, err))
 			}
 		}
 	}
@@ -315,12 +310,10 @@ func (c *Conn) ReserveMany(ctx context.Context, limit int, d time.Duration) ([]*
 func (c *Conn) reserveMany(ctx context.Context, q *request, max int, batched bool, retry *retrier) ([]*Job, error) {
 	w := waitOf(q.wait)
 	for {
-		jobs, no, err := c.tryMany(ctx, q, max, batched)
-		switch {
-		case len(jobs) > 0 && err == nil:
-			return jobs, nil
-		case err == nil:
-			return nil, c.fail(q, no)
+		t := reserving{Conn: c, q: q, max: max}
+		err := c.tryMany(ctx, &t, batched)
+		if err == nil {
+			return t.answer()
 		}
 		// The jobs that it got were lost with the connection.
 		if err = retry.next(ctx, c, err); err != nil {
@@ -332,42 +325,33 @@ func (c *Conn) reserveMany(ctx context.Context, q *request, max int, batched boo
 	}
 }
 
-// tryMany makes one attempt. no is the first answer that holds no job.
-func (c *Conn) tryMany(ctx context.Context, q *request, max int, batched bool) (jobs []*Job, no, err error) {
+// tryMany makes one attempt.
+func (c *Conn) tryMany(ctx context.Context, t *reserving, batched bool) error {
 	if err := c.ready(ctx, "", true); err != nil {
-		return nil, nil, err
+		return err
 	}
-	if batched && max > 1 {
-		if jobs, no, ok, err := c.tryBatch(ctx, q, max); ok || err != nil {
-			return jobs, no, err
+	n := t.max
+	if batched && n > 1 {
+		if c.stream.caps == nil {
+			if err := c.check(c.stream.ask(ctx)); err != nil {
+				return err
+			}
+		}
+		if t.batch = c.stream.knows(wire.ReserveBatch); t.batch {
+			n = 1
 		}
 	}
-	alloc := allocator{conn: c, left: max}
-	err = c.stream.pipeline(ctx, &batch{
-		n:    max,
-		wait: q.wait,
+	return c.check(c.stream.pipeline(ctx, &batch{
+		n:    n,
+		wait: t.q.wait,
 		append: func(dst []byte, i int) []byte {
-			if i == 0 {
-				return wire.AppendReserveTimeout(dst, q.Timeout)
+			if i > 0 {
+				return wire.AppendReserveTimeout(dst, 0)
 			}
-			return wire.AppendReserveTimeout(dst, 0)
+			return t.append(dst)
 		},
-		reply: func(_ int, r *wire.Reply) error {
-			if r.Kind == wire.Reserved {
-				jobs = append(jobs, alloc.job(r))
-				return nil
-			}
-			answer := replyError(r)
-			if no == nil {
-				no = answer
-			}
-			if errors.Is(answer, ErrProtocol) {
-				return answer
-			}
-			return nil
-		},
-	})
-	return jobs, no, c.check(err)
+		reply: func(_ int, r *wire.Reply) error { return t.reply(r) },
+	}))
 }
 
 // An allocator makes the jobs of a batch, several at a time.

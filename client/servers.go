@@ -286,15 +286,20 @@ func (s *Servers) ReserveTimeout(ctx context.Context, d time.Duration, tubes ...
 
 // reserve takes a job. If there is none it waits for one.
 func (s *Servers) reserve(ctx context.Context, d time.Duration, tubes []string) (*Job, error) {
-	if _, err := timeout(d); err != nil {
+	whole, err := timeout(d)
+	if err != nil {
 		return nil, reserveError("", err)
 	}
 	job, err := s.sweep(ctx, tubes)
-	switch {
-	case err == nil || d == 0:
-	case errors.Is(err, ErrTimedOut), s.reconnect > 0 && !s.downSince().IsZero():
-		job, err = s.await(ctx, d, tubes)
+	if err == nil || d == 0 || !errors.Is(err, ErrTimedOut) && (s.reconnect == 0 || s.downSince().IsZero()) {
+		return job, inTime(ctx, "", err)
 	}
+	if d != forever {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, time.Duration(whole)*time.Second, ErrTimedOut)
+		defer stop()
+	}
+	job, err = s.await(ctx, tubes)
 	return job, inTime(ctx, "", err)
 }
 
@@ -321,10 +326,7 @@ func (s *Servers) patience(began time.Time) time.Duration {
 	if since.IsZero() {
 		return forever
 	}
-	if since.Before(began) {
-		since = began
-	}
-	return s.reconnect - time.Since(since)
+	return s.reconnect - min(time.Since(since), time.Since(began))
 }
 
 // sweep asks one server after the other, until one has a job. If there is none, the error is
@@ -337,7 +339,10 @@ func (s *Servers) sweep(ctx context.Context, tubes []string) (*Job, error) {
 			continue // left alone, and there are others
 		}
 		job, err := n.ReserveTimeout(ctx, 0, tubes...)
-		switch n.observe(err); {
+		if err == nil || errors.Is(err, ErrTimedOut) {
+			n.markUp()
+		}
+		switch {
 		case err == nil:
 			return job, nil
 		case errors.Is(err, ErrTimedOut):
@@ -345,6 +350,7 @@ func (s *Servers) sweep(ctx context.Context, tubes []string) (*Job, error) {
 		case ctx.Err() != nil:
 			return nil, err
 		default:
+			n.backoff(err)
 			errs = append(errs, err)
 		}
 	}
@@ -354,18 +360,10 @@ func (s *Servers) sweep(ctx context.Context, tubes []string) (*Job, error) {
 	return nil, errors.Join(errs...)
 }
 
-// observe notes whether a server has answered, and how.
-func (n *node) observe(err error) {
-	if err == nil || errors.Is(err, ErrTimedOut) {
-		n.markUp()
-	} else {
-		n.backoff(err)
-	}
-}
-
 // await waits on all servers for the first job.
-func (s *Servers) await(ctx context.Context, d time.Duration, tubes []string) (*Job, error) {
+func (s *Servers) await(ctx context.Context, tubes []string) (*Job, error) {
 	waiting, stop := context.WithCancel(ctx)
+	defer stop()
 	type result struct {
 		job *Job
 		err error
@@ -373,7 +371,7 @@ func (s *Servers) await(ctx context.Context, d time.Duration, tubes []string) (*
 	results := make(chan result)
 	for _, n := range s.nodes {
 		go func() {
-			job, err := s.awaitOne(waiting, n, d, tubes)
+			job, err := s.awaitOne(waiting, n, tubes)
 			results <- result{job, err}
 		}()
 	}
@@ -390,54 +388,29 @@ func (s *Servers) await(ctx context.Context, d time.Duration, tubes []string) (*
 			r.job.Abandon() // it came at the same moment
 		}
 	}
-	stop()
-	if first != nil {
+	switch {
+	case first != nil:
 		return first, nil
-	}
-	if ctx.Err() != nil {
+	case ctx.Err() != nil:
 		return nil, reserveError("", context.Cause(ctx))
-	}
-	// Of equal errors one will do.
-	for _, err := range errs {
-		if errors.Is(err, ErrTimedOut) {
-			return nil, err
-		}
 	}
 	return nil, errors.Join(errs...)
 }
 
 // awaitOne waits for a job of one server, which may be away for a while.
-func (s *Servers) awaitOne(ctx context.Context, n *node, d time.Duration, tubes []string) (*Job, error) {
-	began := time.Now()
-	end := began.Add(d)
-	for {
-		var job *Job
-		var err error
-		if d == forever {
-			job, err = n.Pool.Reserve(ctx, tubes...)
-		} else {
-			job, err = n.Pool.ReserveTimeout(ctx, max(time.Until(end), 0), tubes...)
-		}
-		if !errors.Is(err, ErrDisconnected) || ctx.Err() != nil {
+func (s *Servers) awaitOne(ctx context.Context, n *node, tubes []string) (*Job, error) {
+	for began := time.Now(); ; {
+		job, err := n.Pool.Reserve(ctx, tubes...)
+		if !errors.Is(err, ErrDisconnected) {
 			return job, err
 		}
-		pause := n.backoff(err)
-		left := s.patience(began)
+		pause, left := n.backoff(err), s.patience(began)
 		if left <= 0 {
 			return nil, err
 		}
-		pause = min(pause, left)
-		if d != forever && time.Now().Add(pause).After(end) {
-			pause = time.Until(end)
-			err = fmt.Errorf("%w: %w", ErrTimedOut, err)
-		}
-		t := time.NewTimer(pause)
 		select {
-		case <-t.C:
+		case <-time.After(min(pause, left)):
 		case <-ctx.Done():
-		}
-		t.Stop()
-		if ctx.Err() != nil || errors.Is(err, ErrTimedOut) {
 			return nil, err
 		}
 	}
