@@ -19,10 +19,12 @@ func (c *Conn) Caps(ctx context.Context) ([]string, error) {
 		return nil, c.fail(&q, err)
 	}
 	defer c.release()
-	err := c.ready(ctx, "", true)
-	if err == nil && c.stream.caps == nil {
-		err = c.check(c.stream.ask(ctx))
-	}
+	err := c.attempts(ctx, "", true, new(retrier), func() error {
+		if c.stream.caps != nil {
+			return nil
+		}
+		return c.check(c.stream.ask(ctx))
+	})
 	if err != nil {
 		return nil, c.fail(&q, err)
 	}

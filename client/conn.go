@@ -175,41 +175,43 @@ type request struct {
 // next command. The caller has the turn.
 func (c *Conn) do(ctx context.Context, q *request) (wire.Reply, error) {
 	var r wire.Reply
-	var retry retrier
 	w := waitOf(q.wait)
-	for {
-		sent, err := c.try(ctx, q, &r)
-		if err == nil {
-			break
+	err := c.attempts(ctx, q.tube, q.Op.Repeatable(), new(retrier), func() error {
+		if q.Op == wire.ReserveTimeout {
+			q.wait, q.Timeout = w.left()
 		}
-		if sent && !q.Op.Repeatable() {
-			err = unknown(err)
-		} else if err = retry.next(ctx, c, err); err == nil {
-			if q.Op == wire.ReserveTimeout {
-				q.wait, q.Timeout = w.left()
-			}
-			continue
+		sent, err := c.stream.exchange(ctx, &q.Command, q.wait, &r)
+		if err = c.check(err); err != nil && sent && !q.Op.Repeatable() {
+			return unknown(err)
 		}
-		return r, c.fail(q, err)
-	}
-	if r.Kind != q.want {
-		err := replyError(&r)
-		if outOfStep(q.Op, err) {
+		return err
+	})
+	if err == nil && r.Kind != q.want {
+		if err = replyError(&r); outOfStep(q.Op, err) {
 			c.drop(err)
 		}
+	}
+	if err != nil {
 		return r, c.fail(q, err)
 	}
 	return r, nil
 }
 
-// try makes one attempt. sent tells whether the system took the whole command:
-// if not, the server cannot have done it.
-func (c *Conn) try(ctx context.Context, q *request, r *wire.Reply) (sent bool, err error) {
-	if err := c.ready(ctx, q.tube, q.Op.Repeatable()); err != nil {
-		return false, err
+// attempts calls f with a connection, which uses the tube, until it succeeds or is not to be called again. What f returns
+// it has checked.
+func (c *Conn) attempts(ctx context.Context, tube string, repeatable bool, retry *retrier, f func() error) error {
+	for {
+		err := c.ready(ctx, tube, repeatable)
+		if err == nil {
+			err = f()
+		}
+		if err == nil {
+			return nil
+		}
+		if err = retry.next(ctx, c, err); err != nil {
+			return err
+		}
 	}
-	sent, err = c.stream.exchange(ctx, &q.Command, q.wait, r)
-	return sent, c.check(err)
 }
 
 // ready sees to it that there is a connection, and that it uses the tube that

@@ -309,27 +309,22 @@ func (c *Conn) ReserveMany(ctx context.Context, limit int, d time.Duration) ([]*
 // knows how.
 func (c *Conn) reserveMany(ctx context.Context, q *request, max int, batched bool, retry *retrier) ([]*Job, error) {
 	w := waitOf(q.wait)
-	for {
-		t := reserving{Conn: c, q: q, max: max}
-		err := c.tryMany(ctx, &t, batched)
-		if err == nil {
-			return t.answer()
-		}
-		// The jobs that it got were lost with the connection.
-		if err = retry.next(ctx, c, err); err != nil {
-			return nil, c.fail(q, err)
-		}
+	var t reserving
+	err := c.attempts(ctx, "", true, retry, func() error {
 		if q.wait != forever {
 			q.wait, q.Timeout = w.left()
 		}
+		t = reserving{Conn: c, q: q, max: max} // the jobs that it got before were lost with the connection
+		return c.tryMany(ctx, &t, batched)
+	})
+	if err != nil {
+		return nil, c.fail(q, err)
 	}
+	return t.answer()
 }
 
 // tryMany makes one attempt.
 func (c *Conn) tryMany(ctx context.Context, t *reserving, batched bool) error {
-	if err := c.ready(ctx, "", true); err != nil {
-		return err
-	}
 	n := t.max
 	if batched && n > 1 {
 		if c.stream.caps == nil {

@@ -214,11 +214,7 @@ func (p *Pool) Put(ctx context.Context, job NewJob) (id uint64, err error) {
 
 // PutMany is [Conn.PutMany].
 func (p *Pool) PutMany(ctx context.Context, jobs []NewJob) (ids []uint64, err error) {
-	err = p.do(ctx, func(c *Conn) (err error) {
-		ids, err = c.PutMany(ctx, jobs)
-		return err
-	})
-	return ids, err
+	return ask(ctx, p, func(c *Conn) ([]uint64, error) { return c.PutMany(ctx, jobs) })
 }
 
 // Reserve is [Conn.Reserve] from these tubes, or from "default" if there are

@@ -27,7 +27,8 @@ func (t *retrier) next(ctx context.Context, c *Conn, err error) error {
 		*t = retrier{} // a reserve may wait for days, and lose many connections
 	}
 	switch {
-	case !errors.Is(err, ErrDisconnected), // the server has spoken, or we are to stop
+	case errors.Is(err, ErrOutcomeUnknown),
+		!errors.Is(err, ErrDisconnected),       // the server has spoken, or we are to stop
 		errors.Is(err, os.ErrDeadlineExceeded), // it has had its time
 		c.opt.Reconnect == 0:
 		return err

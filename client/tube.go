@@ -73,24 +73,15 @@ func (c *Conn) WatchOnly(ctx context.Context, tubes ...string) error {
 // watchOnly is WatchOnly of valid names, with the turn.
 func (c *Conn) watchOnly(ctx context.Context, tubes []string) error {
 	q := request{Command: wire.Command{Op: wire.Watch}}
-	var retry retrier
-	for {
-		err := c.ready(ctx, "", true)
-		if err == nil {
-			var refused error
-			refused, err = setTubes(ctx, c.stream, appendWatch(nil, c.watched, tubes))
-			err = c.check(cmp.Or(err, refused)) // what is watched after a refusal is not known
-		}
-		if err == nil {
-			break
-		}
-		if err = retry.next(ctx, c, err); err == nil {
-			continue
-		}
-		if refused, ok := errors.AsType[*Error](err); ok {
-			refused.Addr = c.addr.text // it says which of the tubes
-			return refused
-		}
+	err := c.attempts(ctx, "", true, new(retrier), func() error {
+		refused, err := setTubes(ctx, c.stream, appendWatch(nil, c.watched, tubes))
+		return c.check(cmp.Or(err, refused)) // what is watched after a refusal is not known
+	})
+	if refused, ok := errors.AsType[*Error](err); ok {
+		refused.Addr = c.addr.text // it says which of the tubes
+		return refused
+	}
+	if err != nil {
 		return c.fail(&q, err)
 	}
 	c.watched = c.watched[:0]
