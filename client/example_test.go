@@ -27,6 +27,19 @@ func startExample() (stop func()) {
 	return srv.Close
 }
 
+// connect starts the server of an example, and connects to it; call what it returns at the end.
+func connect() (*client.Conn, func()) {
+	stop := startExample()
+	c, err := client.Dial(context.Background(), addr, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return c, func() {
+		c.Close()
+		stop()
+	}
+}
+
 func Example() {
 	defer startExample()()
 	ctx := context.Background()
@@ -87,13 +100,9 @@ func ExampleOptions() {
 }
 
 func ExampleConn_Put() {
-	defer startExample()()
+	c, end := connect()
+	defer end()
 	ctx := context.Background()
-	c, err := client.Dial(ctx, addr, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer c.Close()
 
 	id, err := c.Put(ctx, client.NewJob{
 		Tube:     "reports",
@@ -119,15 +128,11 @@ func ExampleConn_Put() {
 }
 
 func ExampleConn_ReserveTimeout() {
-	defer startExample()()
+	c, end := connect()
+	defer end()
 	ctx := context.Background()
-	c, err := client.Dial(ctx, addr, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer c.Close()
 
-	_, err = c.ReserveTimeout(ctx, time.Second)
+	_, err := c.ReserveTimeout(ctx, time.Second)
 	if errors.Is(err, client.ErrTimedOut) {
 		fmt.Println("nothing to do")
 	}
@@ -136,13 +141,9 @@ func ExampleConn_ReserveTimeout() {
 
 // A thousand jobs, put, taken and deleted in a few round trips.
 func ExampleConn_PutMany() {
-	defer startExample()()
+	c, end := connect()
+	defer end()
 	ctx := context.Background()
-	c, err := client.Dial(ctx, addr, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer c.Close()
 
 	jobs := make([]client.NewJob, 1000)
 	for i := range jobs {
@@ -165,13 +166,9 @@ func ExampleConn_PutMany() {
 
 // Some of a batch may fail.
 func ExampleBatchError() {
-	defer startExample()()
+	c, end := connect()
+	defer end()
 	ctx := context.Background()
-	c, err := client.Dial(ctx, addr, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer c.Close()
 
 	ids, err := c.PutMany(ctx, []client.NewJob{{Body: []byte("small")}, {Body: make([]byte, 100_000)}})
 	var batch *client.BatchError
@@ -191,13 +188,9 @@ func ExampleBatchError() {
 }
 
 func ExampleConn_Stats() {
-	defer startExample()()
+	c, end := connect()
+	defer end()
 	ctx := context.Background()
-	c, err := client.Dial(ctx, addr, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer c.Close()
 
 	st, err := c.Stats(ctx)
 	if err != nil {
@@ -328,13 +321,9 @@ func ExampleDeleteJobs() {
 // What is in a tube, and how to move it elsewhere. beanpole can do this, beanstalkd
 // cannot.
 func ExampleConn_Jobs() {
-	defer startExample()()
+	c, end := connect()
+	defer end()
 	ctx := context.Background()
-	c, err := client.Dial(ctx, addr, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer c.Close()
 	for _, body := range []string{"one", "three"} {
 		if _, err := c.Put(ctx, client.NewJob{Tube: "mail", Body: []byte(body)}); err != nil {
 			log.Fatal(err)

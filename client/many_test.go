@@ -88,6 +88,10 @@ func TestManyPartly(t *testing.T) {
 		if stats[0] != nil || stats[1].ID != ids[0] {
 			t.Error(stats)
 		}
+		tubes, err := c.StatsTubeMany(ctx, []string{"b", "none", "a"})
+		if wantErrs(t, err, nil, client.ErrNotFound, nil); tubes[0].JobsReady != 1 || tubes[1] != nil || tubes[2].Name != "a" {
+			t.Error(tubes)
+		}
 		wantErrs(t, c.ReleaseMany(ctx, []client.Release{{ID: ids[0]}}), client.ErrNotFound)
 		wantErrs(t, c.DeleteMany(ctx, []uint64{ids[0], 99, ids[2], ids[0]}), nil, client.ErrNotFound, nil, client.ErrNotFound)
 
@@ -95,6 +99,7 @@ func TestManyPartly(t *testing.T) {
 		wantErr(t, second(c.PutMany(ctx, []client.NewJob{{}, {Tube: "-"}})), client.ErrInvalid)
 		wantErr(t, second(c.PutMany(ctx, []client.NewJob{{}, {Delay: -1}})), client.ErrInvalid)
 		wantErr(t, c.ReleaseMany(ctx, []client.Release{{}, {Delay: -1}}), client.ErrInvalid)
+		wantErr(t, second(c.StatsTubeMany(ctx, []string{"a", "b c"})), client.ErrInvalid)
 		wantErr(t, second(c.ReserveMany(ctx, 0, 0)), client.ErrInvalid)
 		wantErr(t, second(c.ReserveMany(ctx, 1, -1)), client.ErrInvalid)
 		if st := get(c.Stats(ctx)); st.TotalJobs != 3 {
@@ -163,26 +168,6 @@ func awaitAlone(t *testing.T, c *client.Conn) *client.ServerStats {
 			return st
 		}
 	}
-}
-
-// Statistics of many tubes come in their order; of one that is not there, an error.
-func TestStatsTubeMany(t *testing.T) {
-	eachServer(t, func(t *testing.T, addr string) {
-		ctx := t.Context()
-		c := dial(t, addr, nil)
-		for _, tube := range []string{"a", "b", "b"} {
-			if _, err := c.Put(ctx, client.NewJob{Tube: tube}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		stats, err := c.StatsTubeMany(ctx, []string{"b", "none", "a"})
-		batch, ok := errors.AsType[*client.BatchError](err)
-		if !ok || stats[0].JobsReady != 2 || stats[1] != nil || stats[2].Name != "a" || batch.Errs[0] != nil || !errors.Is(batch.Errs[1], client.ErrNotFound) {
-			t.Errorf("%v, %v", stats, err)
-		}
-		_, err = c.StatsTubeMany(ctx, []string{"a", "b c"})
-		wantErr(t, err, client.ErrInvalid)
-	})
 }
 
 // A batch is taken and deleted with a command each; a server that has neither is asked in its own way, and says so of the

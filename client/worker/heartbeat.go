@@ -23,13 +23,13 @@ type heartbeat struct {
 // When it finds that the job is lost it ends the handler's context.
 func startHeartbeat(ctx context.Context, cancel context.CancelCauseFunc, job *Job) *heartbeat {
 	k := &heartbeat{quit: make(chan struct{}), done: make(chan struct{})}
-	first, known := firstLook, false
+	first := firstLook
 	if f := job.job.Facts; f != nil {
-		first, known = f.TTR/3, true
+		first = f.TTR / 3
 	}
 	k.timer = time.AfterFunc(first, func() {
 		defer close(k.done)
-		if !k.touch(ctx, job, known) {
+		if !k.touch(ctx, job) {
 			cancel(ErrLost)
 		}
 	})
@@ -47,32 +47,24 @@ func (k *heartbeat) stop() {
 
 // touch touches a job until it is told to quit. It returns false as soon as the job
 // is lost.
-func (k *heartbeat) touch(ctx context.Context, job *Job, known bool) bool {
-	if known {
-		return k.keep(ctx, job, 0, job.job.Facts.TTR/3)
-	}
-	every := firstLook // as if it had the shortest time to run
-	switch st, err := job.Stats(ctx); {
-	case lost(err):
-		return false
-	case err != nil: // a server that does not say
-	case st.State != client.StateReserved:
-		return false
-	default:
+func (k *heartbeat) touch(ctx context.Context, job *Job) bool {
+	wait, every := time.Duration(0), firstLook // as if it had the shortest time to run
+	if f := job.job.Facts; f != nil {
+		every = f.TTR / 3
+	} else if st, err := job.Stats(ctx); err == nil {
+		if st.State != client.StateReserved {
+			return false
+		}
 		every = st.TTR / 3
+		wait = max(every-firstLook, 0)
+	} else if lost(err) { // otherwise it is a server that does not say
+		return false
 	}
-	return k.keep(ctx, job, max(every-firstLook, 0), every)
-}
-
-// keep is touch when it is known how often, and when first.
-func (k *heartbeat) keep(ctx context.Context, job *Job, first, every time.Duration) bool {
-	for wait := first; ; wait = every {
-		t := time.NewTimer(wait)
+	for ; ; wait = every {
 		select {
 		case <-k.quit:
-			t.Stop()
 			return true
-		case <-t.C:
+		case <-time.After(wait):
 		}
 		if lost(job.Touch(ctx)) {
 			return false

@@ -181,27 +181,16 @@ func (s *seat) wake() {
 	}
 }
 
-// deletesOf returns the seats with deletes for a line, this one before others.
-func (s *seat) deletesOf(l *line) []*seat {
-	var of []*seat
-	if s.del == unsent && s.line == l {
-		of = append(of, s)
-	}
-	for _, o := range s.waiting {
-		if o != s && o.del == unsent && o.line == l && len(of) < maxDeletes {
-			of = append(of, o)
+// deletesOf returns the seats with deletes for a line, this one before others, and what they delete. These deletes are under
+// way from now on.
+func (s *seat) deletesOf(l *line) (of []*seat, ids []uint64) {
+	for _, o := range append([]*seat{s}, s.waiting...) {
+		if o.del == unsent && o.line == l && len(of) < maxDeletes {
+			of, ids = append(of, o), append(ids, o.id)
+			o.del = sent
 		}
 	}
-	return of
-}
-
-// idsOf notes that deletes are under way, and returns what they delete.
-func idsOf(of []*seat) []uint64 {
-	ids := make([]uint64, len(of))
-	for i, o := range of {
-		o.del, ids[i] = sent, o.id
-	}
-	return ids
+	return of, ids
 }
 
 // over notes how a delete has ended.
@@ -226,8 +215,7 @@ func (s *seat) drop() {
 // deleteNow sends the deletes of the seat's line, without a reserve.
 func (s *seat) deleteNow(ctx context.Context) {
 	l := s.line
-	of := s.deletesOf(l)
-	ids := idsOf(of)
+	of, ids := s.deletesOf(l)
 	s.mu.Unlock()
 	err := l.conn.DeleteMany(context.WithoutCancel(ctx), ids)
 	s.mu.Lock()
@@ -249,9 +237,9 @@ func (s *seat) lead(ctx context.Context, deleted func(error)) error {
 		s.unlead()
 		return err
 	}
-	of := s.deletesOf(l)
+	of, ids := s.deletesOf(l)
 	n := len(of)
-	if s.del != unsent {
+	if s.del != sent {
 		n++
 	}
 	for _, o := range s.waiting {
@@ -271,7 +259,6 @@ func (s *seat) lead(ctx context.Context, deleted func(error)) error {
 		}
 	}
 	l.held++ // so that nobody else takes it for idle
-	ids := idsOf(of)
 	s.mu.Unlock()
 	jobs, err := l.conn.DeleteAndReserve(ctx, ids, n, wait, func(i int, err error) {
 		s.mu.Lock()

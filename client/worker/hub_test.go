@@ -50,9 +50,7 @@ func TestBatches(t *testing.T) {
 		if err != nil || st.CmdStatsJob != 0 || st.CmdReserveBatch == 0 {
 			t.Errorf("%+v, %v", st, err)
 		}
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		stop()
 	})
 }
 
@@ -82,9 +80,7 @@ func TestLongJobBesideOthers(t *testing.T) {
 		if st, err := b.Conn.Stats(b.Context()); err != nil || st.JobTimeouts != 0 {
 			t.Errorf("%+v, %v", st, err)
 		}
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		stop()
 		if got := len(b.outcomes); got != 52 {
 			t.Errorf("%d outcomes", got)
 		}
@@ -122,9 +118,7 @@ func TestGiveUpAmongOthers(t *testing.T) {
 		}
 		time.Sleep(3 * time.Hour)
 		b.gone()
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		stop()
 		deleted, lost := 0, 0
 		for _, o := range b.outcomes {
 			switch o.Action {
