@@ -169,14 +169,10 @@ func (c *Conn) DeleteAndReserve(ctx context.Context, ids []uint64, limit int, d 
 		ctx = context.WithoutCancel(ctx)
 	}
 	if c.stream == nil || c.stream.stale() || ctx.Err() != nil || len(ids)+1 >= ahead || len(ids) == 0 {
-		rs := results{n: len(ids)}
-		c.many(context.WithoutCancel(ctx), &rs, 0, rs.n, "", del, nil)
-		for i := range ids {
-			if rs.errs == nil {
-				deleted(i, nil)
-			} else {
-				deleted(i, rs.errs[i])
-			}
+		errs := make([]error, len(ids))
+		c.many(context.WithoutCancel(ctx), errs, "", del, nil)
+		for i, err := range errs {
+			deleted(i, err)
 		}
 		if ctx.Err() != nil {
 			return nil, c.fail(&q, context.Cause(ctx))

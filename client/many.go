@@ -35,25 +35,12 @@ func (e *BatchError) Unwrap() []error {
 	return failed
 }
 
-// results are the errors of a batch.
-type results struct {
-	n    int
-	errs []error // nil until the first
-}
-
-func (rs *results) fail(i int, err error) {
-	if rs.errs == nil {
-		rs.errs = make([]error, rs.n)
+// batchError returns a *BatchError if anything has failed.
+func batchError(errs []error) error {
+	if slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
+		return &BatchError{errs}
 	}
-	rs.errs[i] = err
-}
-
-// err returns a *BatchError if anything has failed.
-func (rs *results) err() error {
-	if rs.errs == nil {
-		return nil
-	}
-	return &BatchError{rs.errs}
+	return nil
 }
 
 // PutMany puts jobs in one round trip, or a few if there are thousands. It returns their
@@ -75,21 +62,20 @@ func (c *Conn) PutMany(ctx context.Context, jobs []NewJob) (ids []uint64, err er
 		}
 	}
 	ids = make([]uint64, len(jobs))
-	rs := results{n: len(jobs)}
-	for i := 0; i < len(jobs); {
-		first, n := i, 1
-		for n < len(jobs)-first && jobs[first+n].Tube == jobs[first].Tube {
-			n++
+	errs := make([]error, len(jobs))
+	for first, end := 0, 0; first < len(jobs); first = end {
+		for end < len(jobs) && jobs[end].Tube == jobs[first].Tube {
+			end++
 		}
-		i += n
-		q, _ := jobs[first].request(c.used)
-		c.many(ctx, &rs, first, n, q.tube, func(i int, q *request) {
-			*q, _ = jobs[i].request(c.used)
+		some := jobs[first:end]
+		q, _ := some[0].request(c.used)
+		c.many(ctx, errs[first:end], q.tube, func(i int, q *request) {
+			*q, _ = some[i].request(c.used)
 		}, func(i int, r *wire.Reply) {
-			ids[i] = r.ID
+			ids[first+i] = r.ID
 		})
 	}
-	return ids, rs.err()
+	return ids, batchError(errs)
 }
 
 var putMany = request{Command: wire.Command{Op: wire.Put}}
@@ -129,10 +115,7 @@ func DeleteJobs(ctx context.Context, jobs []*Job) error {
 		})
 	}
 	wg.Wait()
-	if slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
-		return &BatchError{errs}
-	}
-	return nil
+	return batchError(errs)
 }
 
 // StatsJobMany is [Conn.StatsJob] for many jobs, in one round trip or a few. The
@@ -163,8 +146,7 @@ func (c *Conn) StatsTubeMany(ctx context.Context, tubes []string) ([]*TubeStats,
 func statsMany[S any](ctx context.Context, c *Conn, n int, all func(*S) *map[string]string, build func(int, *request)) ([]*S, error) {
 	stats := make([]*S, n)
 	var malformed error
-	rs := results{n: n}
-	err := c.allOf(ctx, &rs, build, func(i int, r *wire.Reply) {
+	err := c.allOf(ctx, n, build, func(i int, r *wire.Reply) {
 		st, err := parseStats(r, all)
 		if err != nil {
 			malformed = fmt.Errorf("%w: %w", ErrProtocol, err)
@@ -200,40 +182,39 @@ func (c *Conn) ReleaseMany(ctx context.Context, jobs []Release) error {
 			return c.fail(&q, err)
 		}
 	}
-	rs := results{n: len(jobs)}
-	return c.allOf(ctx, &rs, func(i int, q *request) { *q, _ = jobs[i].request() }, nil)
+	return c.allOf(ctx, len(jobs), func(i int, q *request) { *q, _ = jobs[i].request() }, nil)
 }
 
 func (c *Conn) manyByID(ctx context.Context, ids []uint64, op wire.Op, want wire.Word, done func(i int, r *wire.Reply)) error {
-	rs := results{n: len(ids)}
-	return c.allOf(ctx, &rs, func(i int, q *request) { q.Op, q.ID, q.want = op, ids[i], want }, done)
+	return c.allOf(ctx, len(ids), func(i int, q *request) { q.Op, q.ID, q.want = op, ids[i], want }, done)
 }
 
-// allOf is many for all commands of a batch, if they do not depend on the tube in use.
-func (c *Conn) allOf(ctx context.Context, rs *results, build func(int, *request), done func(int, *wire.Reply)) error {
-	if rs.n == 0 {
+// allOf is many for n commands that do not depend on the tube in use.
+func (c *Conn) allOf(ctx context.Context, n int, build func(int, *request), done func(int, *wire.Reply)) error {
+	if n == 0 {
 		return nil
 	}
 	if err := c.acquire(ctx); err != nil {
 		return c.failed(build, 0, err)
 	}
 	defer c.release()
-	c.many(ctx, rs, 0, rs.n, "", build, done)
-	return rs.err()
+	errs := make([]error, n)
+	c.many(ctx, errs, "", build, done)
+	return batchError(errs)
 }
 
-// many sends the commands first to first+n-1 of a batch. build makes command i;
+// many sends a command for each of errs, which it sets. build makes command i;
 // done, if it is not nil, gets the replies that mean success, and those to puts
 // whose jobs the server has buried. Commands that the system did not take, and commands
 // that can be repeated, are sent again on another connection.
-func (c *Conn) many(ctx context.Context, rs *results, first, n int, tube string, build func(int, *request), done func(int, *wire.Reply)) {
+func (c *Conn) many(ctx context.Context, errs []error, tube string, build func(int, *request), done func(int, *wire.Reply)) {
 	var out, q request // of the commands, and of the replies
 	var retry retrier
-	for end := first + n; first < end; {
+	for first := 0; first < len(errs); {
 		build(first, &q)
 		again := q.Op.Repeatable()
 		b := batch{
-			n: end - first,
+			n: len(errs) - first,
 			append: func(dst []byte, i int) []byte {
 				build(first+i, &out)
 				return wire.AppendCommand(dst, &out.Command)
@@ -247,7 +228,7 @@ func (c *Conn) many(ctx context.Context, rs *results, first, n int, tube string,
 					return nil
 				}
 				err := replyError(r)
-				rs.fail(first+i, c.fail(&q, err))
+				errs[first+i] = c.fail(&q, err)
 				if outOfStep(q.Op, err) {
 					return err
 				}
@@ -262,9 +243,9 @@ func (c *Conn) many(ctx context.Context, rs *results, first, n int, tube string,
 		if err == nil {
 			return
 		}
-		if maybe := b.sent - b.answered; maybe > 0 && !again {
-			for range maybe {
-				rs.fail(first, c.failed(build, first, unknown(err)))
+		if !again {
+			for range b.sent - b.answered {
+				errs[first] = c.failed(build, first, unknown(err))
 				first++
 			}
 		}
@@ -272,8 +253,8 @@ func (c *Conn) many(ctx context.Context, rs *results, first, n int, tube string,
 			retry = retrier{} // it was getting on
 		}
 		if err = retry.next(ctx, c, err); err != nil {
-			for ; first < end; first++ {
-				rs.fail(first, c.failed(build, first, err))
+			for ; first < len(errs); first++ {
+				errs[first] = c.failed(build, first, err)
 			}
 		}
 	}
