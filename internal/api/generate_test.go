@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 
+	yaml "github.com/oasdiff/yaml3"
+
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/op"
 	"github.com/beanpole-mq/beanpole/internal/policy"
@@ -185,26 +187,23 @@ func (g *generator) table() string {
 	return b.String()
 }
 
-// An object is one of YAML, its members in their order; a flow is a list on one line.
+// An object is a mapping of YAML; a flow is a list on one line, and a number is as it is written.
 type (
-	object struct{ members []member }
-	member struct {
-		name  string
-		value any
-	}
-	flow []any
+	object struct{ yaml.Node }
+	flow   []any
+	number string
 )
 
-func (o *object) set(name string, value any) *object {
-	o.members = append(o.members, member{name, value})
-	return o
-}
-
 func obj(pairs ...any) *object {
-	o := new(object)
+	o := &object{yaml.Node{Kind: yaml.MappingNode}}
 	for i := 0; i < len(pairs); i += 2 {
 		o.set(pairs[i].(string), pairs[i+1])
 	}
+	return o
+}
+
+func (o *object) set(name string, value any) *object {
+	o.Content = append(o.Content, node(name), node(value))
 	return o
 }
 
@@ -212,53 +211,31 @@ func ref(kind, name string) *object { return obj("$ref", "#/components/"+kind+"/
 
 var plainYAML = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9 _/{}().-]*$`)
 
-// scalar writes a value on one line.
-func scalar(value any) string {
-	switch v := value.(type) {
-	case string:
-		if plainYAML.MatchString(v) && !slices.Contains([]string{"true", "false", "null", "no", "yes", "on", "off"}, v) && !strings.HasSuffix(v, " ") {
-			return v
-		}
-		return strconv.Quote(v)
-	case flow:
-		var all []string
-		for _, one := range v {
-			all = append(all, scalar(one))
-		}
-		return "[" + strings.Join(all, ", ") + "]"
-	}
-	return fmt.Sprint(value)
-}
-
-// write writes YAML, at an indent.
-func write(b *bytes.Buffer, indent string, value any) {
+func node(value any) *yaml.Node {
 	switch v := value.(type) {
 	case *object:
-		if len(v.members) == 0 {
-			b.WriteString(" {}\n")
-			return
-		}
-		b.WriteString("\n")
-		for _, m := range v.members {
-			b.WriteString(indent + scalar(m.name) + ":")
-			write(b, indent+"  ", m.value)
-		}
+		return &v.Node
 	case []*object:
-		b.WriteString("\n")
+		list := &yaml.Node{Kind: yaml.SequenceNode}
 		for _, one := range v {
-			var item bytes.Buffer
-			write(&item, indent+"  ", one)
-			b.WriteString(indent + "- " + strings.TrimLeft(item.String(), "\n "))
+			list.Content = append(list.Content, &one.Node)
 		}
+		return list
+	case flow:
+		list := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+		for _, one := range v {
+			list.Content = append(list.Content, node(one))
+		}
+		return list
 	case string:
-		if strings.Contains(v, "\n") {
-			b.WriteString(" |\n" + indent + strings.ReplaceAll(v, "\n", "\n"+indent) + "\n")
-			return
+		switch {
+		case strings.Contains(v, "\n"):
+			return &yaml.Node{Kind: yaml.ScalarNode, Style: yaml.LiteralStyle, Value: v + "\n"}
+		case !plainYAML.MatchString(v) || slices.Contains([]string{"true", "false", "null", "no", "yes", "on", "off"}, v) || strings.HasSuffix(v, " "):
+			return &yaml.Node{Kind: yaml.ScalarNode, Style: yaml.DoubleQuotedStyle, Value: v}
 		}
-		b.WriteString(" " + scalar(v) + "\n")
-	default:
-		b.WriteString(" " + scalar(v) + "\n")
 	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(value)}
 }
 
 // description returns openapi.yaml.
@@ -267,19 +244,18 @@ func (g *generator) description() []byte {
 	if err != nil {
 		panic(err)
 	}
-	paths := new(object)
+	paths, items := obj(), make(map[string]*object)
 	for _, o := range operations() {
-		i := slices.IndexFunc(paths.members, func(m member) bool { return m.name == o.path })
-		if i < 0 {
-			i = len(paths.members)
-			paths.set(o.path, new(object))
+		if items[o.path] == nil {
+			items[o.path] = obj()
+			paths.set(o.path, items[o.path])
 		}
-		paths.members[i].value.(*object).set(strings.ToLower(o.method), g.operation(o))
+		items[o.path].set(strings.ToLower(o.method), g.operation(o))
 	}
 	problem := obj("description", "It was refused; `detail` says why, and what to do.", "content", content("application/problem+json", g.schema(reflect.TypeFor[admin.Problem](), "", "")))
 	g.schemas["ID"] = obj("type", "integer", "minimum", 0)
-	g.schemas["Priority"] = obj("type", "integer", "minimum", 0, "maximum", flowNumber("4294967295"), "description", "Smaller is more urgent.")
-	settings, names := new(object), flow{}
+	g.schemas["Priority"] = obj("type", "integer", "minimum", 0, "maximum", number("4294967295"), "description", "Smaller is more urgent.")
+	settings, names := obj(), flow{}
 	for _, s := range policy.Settings {
 		about := obj("type", "string", "description", s.Doc+" It takes "+s.Takes()+".", "example", s.Default)
 		if words := s.Words(); words != nil {
@@ -293,28 +269,27 @@ func (g *generator) description() []byte {
 	g.schemas["State"] = obj("type", "string", "enum", listed(op.States))
 	g.schemas["TubeName"] = obj("type", "string", "pattern", `^[A-Za-z0-9+/;.$_()][A-Za-z0-9+/;.$_()-]{0,199}$`)
 	g.schemas["Rights"] = obj("type", "array", "items", obj("type", "string", "enum", listed(strings.Split(rights.All.String(), ","))))
-	schemas := new(object)
+	schemas := obj()
 	for _, name := range slices.Sorted(maps.Keys(g.schemas)) {
 		schemas.set(name, g.schemas[name])
 	}
-	var b bytes.Buffer
-	b.Write(head)
-	b.WriteString("paths:")
-	write(&b, "  ", paths)
-	b.WriteString("components:")
-	write(&b, "  ", obj("securitySchemes", obj("token", obj("type", "http", "scheme", "bearer", "description", "A token of an identity (`beanpole token new`).")),
-		"responses", obj("Problem", problem), "schemas", schemas))
+	b := bytes.NewBuffer(head)
+	out := yaml.NewEncoder(b)
+	out.SetIndent(2)
+	err = out.Encode(node(obj("paths", paths, "components", obj(
+		"securitySchemes", obj("token", obj("type", "http", "scheme", "bearer", "description", "A token of an identity (`beanpole token new`).")),
+		"responses", obj("Problem", problem), "schemas", schemas))))
+	if err != nil {
+		panic(err)
+	}
 	return b.Bytes()
 }
-
-// A flowNumber is a number as it is written.
-type flowNumber string
 
 func listed(names []string) flow {
 	all := flow{}
 	for _, name := range names {
 		if _, err := strconv.Atoi(name); err == nil {
-			all = append(all, flowNumber(name))
+			all = append(all, number(name))
 		} else {
 			all = append(all, name)
 		}
@@ -324,7 +299,9 @@ func listed(names []string) flow {
 
 func content(kind string, schema *object) *object {
 	if schema == nil {
-		return obj(kind, new(object))
+		schema = obj()
+		schema.Style = yaml.FlowStyle
+		return obj(kind, schema)
 	}
 	return obj(kind, obj("schema", schema))
 }
@@ -351,7 +328,7 @@ func (g *generator) operation(o *operation) *object {
 		described.set("parameters", params)
 	}
 	if o.plan.HasBody() {
-		body := new(object)
+		body := obj()
 		if o.plan.NeedsBody() {
 			body.set("required", true)
 		}
@@ -389,9 +366,9 @@ func (g *generator) body(o *operation) *object {
 		schema.set("oneOf", all)
 	}
 	if least := o.plan.Blank.Get("minmembers"); least != "" {
-		schema.set("minProperties", flowNumber(least))
+		schema.set("minProperties", number(least))
 	}
-	required, members := flow{}, new(object)
+	required, members := flow{}, obj()
 	for i := range o.plan.Fields {
 		if f := &o.plan.Fields[i]; f.Place == op.Member {
 			if f.Required() {
@@ -411,7 +388,7 @@ func (g *generator) schema(t reflect.Type, tag reflect.StructTag, comment string
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	s := new(object)
+	s := obj()
 	if comment != "" {
 		defer func() { s.set("description", comment) }()
 	}
@@ -419,7 +396,7 @@ func (g *generator) schema(t reflect.Type, tag reflect.StructTag, comment string
 		for _, pair := range tags {
 			name, as, _ := strings.Cut(pair, " ")
 			if text := tag.Get(name); text != "" && text != "-" {
-				s.set(as, flowNumber(text))
+				s.set(as, number(text))
 			}
 		}
 	}
@@ -448,7 +425,7 @@ func (g *generator) schema(t reflect.Type, tag reflect.StructTag, comment string
 	case k == reflect.Slice:
 		items := g.schema(t.Elem(), tag, "")
 		if t.Elem().Kind() == reflect.Pointer {
-			items.members[0].value = flow{"integer", "null"}
+			items.Content[1] = node(flow{"integer", "null"})
 		}
 		s.set("type", "array").set("items", items)
 		bound("maxitems maxItems")
@@ -468,7 +445,7 @@ func (g *generator) schema(t reflect.Type, tag reflect.StructTag, comment string
 			s.set("minimum", 0)
 		}
 		if k == reflect.Uint32 && tag.Get("max") == "" {
-			s.set("maximum", flowNumber("4294967295"))
+			s.set("maximum", number("4294967295"))
 		}
 		bound("min minimum", "max maximum", "default default")
 	}
@@ -483,9 +460,9 @@ func optional(t reflect.Type, index []int) bool {
 // component returns a reference to the schema of a struct.
 func (g *generator) component(t reflect.Type) *object {
 	if g.schemas[t.Name()] == nil {
-		s := new(object)
+		s := obj()
 		g.schemas[t.Name()] = s
-		required, members := flow{}, new(object)
+		required, members := flow{}, obj()
 		for _, f := range reflect.VisibleFields(t) {
 			name, left, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if f.Anonymous || name == "-" {
