@@ -87,13 +87,13 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	s, ok := within(c.watcher, c.look)
 	known := ok && s != nil
-	m.gauge("ready", "1 if clients can use the queue, as /readyz says.", flag(known && s.why == "" && c.syncLasts() < tooLong))
+	m.gauge("ready", "1 if clients can use the queue, as /readyz says.", bit(known && s.why == "" && c.syncLasts() < tooLong))
 	if !known {
 		return
 	}
 	s.tubes = c.survey(seen(s.names, c.shownTo), c.opt.Tubes)
 	m.queue(s)
-	m.gauge("draining", "1 if no new jobs are taken.", flag(s.draining))
+	m.gauge("draining", "1 if no new jobs are taken.", bit(s.draining))
 	if c.opt.Server != nil {
 		m.server(&s.server)
 	}
@@ -194,14 +194,14 @@ func (m metrics) queue(s *snapshot) {
 	m.counters("policy_events_total", "What policies of tubes have done since the start: jobs tried too often and jobs too old, by the setting; jobs that wait before the next try (retry-delay); what there was no room for (skipped); puts of jobs that were there already (unique), and of jobs without what makes them equal (no-key).", "event", events)
 	m.gauge("policy_pass_seconds", "How long the last look at all jobs took for those that are too old for a policy: so long one of them is there at most. 0 if no policy has ttl, keep-buried or one attempt, and in the first minute.", float64(s.stalePass)/1e9)
 	m.gauge("unique_keys", "Jobs that keep equal ones out of their tubes now, as policies with unique say.", float64(s.keys))
-	m.gauge("unique_indexing", "1 while the server looks for what makes jobs equal in those that were there when a policy became one with unique, or another one: until then equal ones may be put beside them.", flag(!s.keysWhole))
+	m.gauge("unique_indexing", "1 while the server looks for what makes jobs equal in those that were there when a policy became one with unique, or another one: until then equal ones may be put beside them.", bit(!s.keysWhole))
 	m.histogram("turn_seconds", "How long turns took, in which commands are executed and written to the journal.", &s.turns.Length, workTimes)
 	m.histogram("turn_commands", "How many commands a turn had.", &s.turns.Commands, batches)
 }
 
 func (m metrics) server(s *server.Counts) {
 	m.gauge("connections_limit", "How many connections there may be.", float64(s.MaxConnections))
-	m.gauge("connections_full", "1 if there are as many connections as there may be, and new clients wait.", flag(s.Full))
+	m.gauge("connections_full", "1 if there are as many connections as there may be, and new clients wait.", bit(s.Full))
 	m.counter("connections_closed_for_memory_total", "Connections closed since the start, because the buffers of all took too much.", s.ClosedForMemory)
 	m.gauge("buffers_bytes", "Bytes held now for all connections: input that is not executed yet, and replies that are not read yet.", float64(s.Buffers))
 	m.gauge("buffers_limit_bytes", "How many bytes these may take, --max-buffers; 0 if there is no limit.", float64(s.MaxBuffers))
@@ -213,7 +213,7 @@ func (m metrics) server(s *server.Counts) {
 }
 
 func (m metrics) journal(s *JournalStats) {
-	m.gauge("journal_healthy", "1 if all is well with the journal, as journal-health in stats says.", flag(s.Health == ""))
+	m.gauge("journal_healthy", "1 if all is well with the journal, as journal-health in stats says.", bit(s.Health == ""))
 	m.gauge("journal_bytes", "Bytes of records in all segments.", float64(s.Bytes))
 	m.gauge("journal_live_bytes", "Bytes that all jobs would take if they were rewritten.", float64(s.LiveBytes))
 	m.gauge("journal_segments", "Segments with records.", float64(s.Segments))
@@ -222,8 +222,8 @@ func (m metrics) journal(s *JournalStats) {
 }
 
 func (m metrics) cluster(s *ClusterStats) {
-	m.gauge("cluster_leads", "1 if this member leads the cluster.", flag(s.Leads))
-	m.gauge("cluster_quorum", "1 if this member knows a leader that hears a majority.", flag(s.Quorum))
+	m.gauge("cluster_leads", "1 if this member leads the cluster.", bit(s.Leads))
+	m.gauge("cluster_quorum", "1 if this member knows a leader that hears a majority.", bit(s.Quorum))
 	m.gauge("cluster_term", "The term of the leader, which grows with each election.", float64(s.Term))
 	m.counter("cluster_connections_evicted_total", "Connections to the port for members closed since the start, because too many had shown no certificate.", s.Evicted)
 	roles := map[string]float64{string(admin.Leader): 0, string(admin.Voter): 0, string(admin.Learner): 0}
@@ -236,7 +236,7 @@ func (m metrics) cluster(s *ClusterStats) {
 			continue
 		}
 		id := strconv.FormatUint(k.ID, 10)
-		reachable[id], mustRejoin[id] = flag(k.Reachable), flag(k.MustRejoin)
+		reachable[id], mustRejoin[id] = bit(k.Reachable), bit(k.MustRejoin)
 	}
 	m.gauges("cluster_members", "Members of the cluster, by what they do.", "role", roles)
 	m.gauges("cluster_member_reachable", "1 if this member hears another one.", "member", reachable)
@@ -282,7 +282,7 @@ func (m metrics) tubes(all []tubeSnapshot) {
 	}
 }
 
-func flag(b bool) float64 {
+func bit(b bool) float64 {
 	if b {
 		return 1
 	}

@@ -94,21 +94,13 @@ func TestPagesDoNotWaitForTheDisk(t *testing.T) {
 }
 
 // A deposedLog is the Log of a server that may not decide any more.
-type deposedLog struct{}
+type deposedLog struct{ hangingLog }
 
-func (deposedLog) Append([]engine.Change) error { return broker.ErrDeposed }
-
-func (deposedLog) Flush() (bool, error) { return false, broker.ErrDeposed }
-
-func (deposedLog) Sync() error { return broker.ErrDeposed }
-
-func (deposedLog) Housekeep(int64) int64 { return engine.Never }
-
-func (deposedLog) Close() error { return nil }
+func (*deposedLog) Flush() (bool, error) { return false, broker.ErrDeposed }
 
 // While the server is deposed pages for monitors say nothing of the queue, and that it cannot be used.
 func TestPagesWhileDeposed(t *testing.T) {
-	b := broker.New(engine.New(engine.Options{Logged: true}), broker.Options{Log: deposedLog{}})
+	b := broker.New(engine.New(engine.Options{Logged: true}), broker.Options{Log: new(deposedLog)})
 	defer b.Close()
 	h := New(b, everything())
 	get(t, h, "/readyz", "") // finds out
