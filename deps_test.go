@@ -62,7 +62,7 @@ var arrows = map[string]string{
 
 	"internal/health":      "client/admin",
 	"internal/jobjson":     "client/admin internal/op internal/op/jsonscan",
-	"internal/op":          "",
+	"internal/op":          "internal/op/jsonscan",
 	"internal/op/jsonscan": "",
 
 	// Toward other members.

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -180,14 +179,13 @@ func permitted(opt *Options, guesses *access.Guesses, page func(*access.Identity
 		switch {
 		case !known:
 			opt.refused(r, "", r.URL.Path+" without a token that is known")
-			client, _ := netip.ParseAddrPort(r.RemoteAddr)
-			if r.Header.Get("Authorization") != "" && guesses.Wrong(time.Now(), client.Addr()) {
+			p := api.Unknown(r, guesses)
+			if p.RetryAfter > 0 {
 				w.Header().Set("Retry-After", "60")
-				http.Error(w, "too many tokens that the server does not know: wait a minute", http.StatusTooManyRequests)
-				return
+			} else {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="beanpole"`)
 			}
-			w.Header().Set("WWW-Authenticate", `Bearer realm="beanpole"`)
-			http.Error(w, "authentication required: send a token that the server knows, Authorization: Bearer TOKEN", http.StatusUnauthorized)
+			http.Error(w, p.Detail, p.Status)
 		case !id.Meets(rights.Stats.On(rights.SomeTube)):
 			opt.refused(r, id.Name(), r.URL.Path)
 			http.Error(w, "this page needs the right stats on some tube", http.StatusForbidden)

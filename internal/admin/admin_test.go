@@ -110,7 +110,7 @@ func TestMetrics(t *testing.T) {
 	last := ""
 	for line := range strings.Lines(body) {
 		name, value, _ := strings.Cut(line, " ")
-		if strings.HasPrefix(line, "beanpole_jobs_memory_") {
+		if strings.HasPrefix(line, "beanpole_jobs_memory_") && !strings.Contains(name, "limit") {
 			line = name + " some\n" // as the engine likes
 		}
 		if bucket := strings.Contains(line, "_bucket{"); strings.HasPrefix(line, "beanpole_") && !(bucket && value == last) { // only where there is more

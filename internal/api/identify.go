@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
@@ -15,6 +17,14 @@ import (
 // of an http.Server whose ConnContext is WithPeer.
 func Identify(c *access.Control) func(*http.Request) (*access.Identity, bool) {
 	return func(r *http.Request) (*access.Identity, bool) { return c.Demand(evidence(r)) }
+}
+
+// Unknown is the answer to a request of somebody whom nobody knows.
+func Unknown(r *http.Request, guesses *access.Guesses) *admin.Problem {
+	if r.Header.Get("Authorization") != "" && guesses.Wrong(time.Now(), addressOf(r)) {
+		return problemf(http.StatusTooManyRequests, "too many tokens that the server does not know: wait a minute").After(time.Minute)
+	}
+	return problemf(http.StatusUnauthorized, "authentication required: send a token that the server knows, Authorization: Bearer TOKEN")
 }
 
 // evidence returns what a request shows of who sends it.

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -68,10 +67,7 @@ func (r *request) identified(h *http.Request) (out any, err error) {
 	}
 	if !known {
 		r.api.opt.Server.Refused(r.caller.Address, "", r.op.ID+" without a token that is known")
-		if h.Header.Get("Authorization") != "" && r.api.guesses.Wrong(time.Now(), r.caller.IP()) {
-			return nil, problemf(http.StatusTooManyRequests, "too many tokens that the server does not know: wait a minute").After(time.Minute)
-		}
-		return nil, problemf(http.StatusUnauthorized, "authentication required: send a token that the server knows, Authorization: Bearer TOKEN")
+		return nil, Unknown(h, &r.api.guesses)
 	}
 	return r.run()
 }

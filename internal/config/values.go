@@ -48,19 +48,17 @@ func parseLimit(what string) func(string) (int, error) {
 	}
 }
 
-func parseFile(s string) (string, error) {
-	if s == "" {
-		return "", errors.New("want the path of a file")
+// text returns a function that takes any text but an empty one.
+func text(what string) func(string) (string, error) {
+	return func(s string) (string, error) {
+		if s == "" {
+			return "", errors.New("want " + what)
+		}
+		return s, nil
 	}
-	return s, nil
 }
 
-func parseUser(s string) (string, error) {
-	if s == "" {
-		return "", errors.New("want the name or number of a user")
-	}
-	return s, nil
-}
+var parseFile, parseUser = text("the path of a file"), text("the name or number of a user")
 
 func parsePort(s string) (string, error) { return s, server.CheckPort(s) }
 

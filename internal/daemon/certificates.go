@@ -39,19 +39,14 @@ func (s *security) certificateWarnings() []string {
 func certificateWarnings(all []certs.Expiry, now time.Time) []string {
 	var warnings []string
 	for _, e := range all {
-		if e.Soon(now) {
-			warnings = append(warnings, certificateWarning(e, now))
+		switch end := e.End.UTC().Format("2006-01-02 15:04 MST"); {
+		case !now.Before(e.End):
+			warnings = append(warnings, fmt.Sprintf("the certificate %s has ended, on %s: clients refuse it", e.File, end))
+		case e.Soon(now):
+			warnings = append(warnings, fmt.Sprintf("the certificate %s ends soon, on %s", e.File, end))
 		}
 	}
 	return warnings
-}
-
-func certificateWarning(e certs.Expiry, now time.Time) string {
-	end := e.End.UTC().Format("2006-01-02 15:04 MST")
-	if !now.Before(e.End) {
-		return fmt.Sprintf("the certificate %s has ended, on %s: clients refuse it", e.File, end)
-	}
-	return fmt.Sprintf("the certificate %s ends soon, on %s", e.File, end)
 }
 
 // A certificateLog tells the log of certificates that end: once a day, and when they

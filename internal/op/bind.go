@@ -1,7 +1,6 @@
 package op
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/beanpole-mq/beanpole/internal/op/jsonscan"
 )
 
 // Path reads what the path names, by the values of its segments.
@@ -154,12 +155,8 @@ func members(body io.Reader) (map[string]json.RawMessage, error) {
 		return nil, mistakef("the body goes on after the JSON object")
 	}
 	n := 0
-	within := json.NewDecoder(bytes.NewReader(text))
-	within.Token()
-	for ; within.More(); n++ {
-		var value json.RawMessage
-		within.Token()
-		within.Decode(&value) // it is valid
+	for range jsonscan.Members(text) {
+		n++
 	}
 	if n != len(named) {
 		return nil, mistakef("a member of the JSON object is there twice")
