@@ -37,7 +37,8 @@ func (e *Engine) AlterJob(now int64, id uint64, a Alteration) Outcome {
 	return OK
 }
 
-// admitAlteration asks the limits and the Log for room. A body that is not longer than before is refused by no limit.
+// admitAlteration asks the limits and the Log for room. A body that is not longer than
+// before is refused by no limit.
 func (e *Engine) admitAlteration(t *tube, j *job, a *Alteration) Outcome {
 	if a.Body == nil {
 		return e.admit(JobState, t, j.bodyLen)
@@ -56,8 +57,8 @@ func (e *Engine) admitAlteration(t *tube, j *job, a *Alteration) Outcome {
 	return e.admit(JobMoved, t, n)
 }
 
-// emitAltered gives the job its new body, if there is one, and emits the change. With a body the change is the whole job: it
-// replaces the record that the Log has of it.
+// emitAltered gives the job its new body, if there is one, and emits the change. With a
+// body the change is the whole job: it replaces the record that the Log has of it.
 func (e *Engine) emitAltered(t *tube, i slot, j *job, a *Alteration) {
 	if a.Body == nil {
 		e.emitState(i, j)

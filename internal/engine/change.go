@@ -65,9 +65,9 @@ func (e *Engine) RecycleChanges(changes []Change) {
 // maxKeptChanges is the largest capacity that RecycleChanges keeps.
 const maxKeptChanges = maxTurnWork
 
-// Promises returns how many changes TakeChanges would return, and how many duplicates there were since it last did. If a
-// verb makes the number grow, its answer must not go before what it says is durable: what it has done, or the put of
-// the job that was there.
+// Promises returns how many changes TakeChanges would return, and how many duplicates
+// there were since it last did. If a verb makes the number grow, its answer must not go
+// before what it says is durable: what it has done, or the put of the job that was there.
 func (e *Engine) Promises() int { return len(e.changes) + e.relied }
 
 func (e *Engine) emitState(i slot, j *job) {

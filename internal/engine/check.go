@@ -9,8 +9,7 @@ import (
 )
 
 // Check tests every invariant of the package and reports all that are broken,
-// each with its number. It looks at everything, so it is for tests, and for a
-// server that somebody suspects.
+// each with its number. It looks at everything, so it is for tests.
 func (e *Engine) Check() error {
 	c := checker{e: e, references: make(map[uint32]references), bytes: make(map[uint32]int64), colds: make(map[slot]bool)}
 	c.jobs()

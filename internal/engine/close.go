@@ -64,10 +64,10 @@ func (e *Engine) closeStep(now int64, s *Session) (ok bool) {
 	return true
 }
 
-// DropSessions forgets all sessions at once, without a Change, and without giving a job to anybody or telling a Waiter.
-// The jobs that were reserved are ready. It is for a server that is one of several with the same jobs, and may not decide
-// any more: afterwards the engine is as if it had restored what it has done. It costs a step for each session, watch,
-// reserved job and tube.
+// DropSessions forgets all sessions at once. It makes no Change, gives no job to a
+// session and tells no Waiter. Reserved jobs become ready. It is for a member of a
+// cluster that may not decide any more: afterwards the engine is as if it had restored
+// its own Changes. It costs a step for each session, watch, reserved job and tube.
 func (e *Engine) DropSessions(now int64) {
 	for _, s := range e.sessions {
 		if s != nil {
@@ -108,7 +108,7 @@ func (e *Engine) dropTubes(s *Session) {
 	s.watches, s.use = nil, nil
 }
 
-// giveUp makes a reserved job ready, and offers it to nobody.
+// giveUp makes a reserved job ready, and offers it to no session.
 func (e *Engine) giveUp(now int64, i slot) {
 	j := e.jobs.at(i)
 	t := e.tubeOfJob(j)

@@ -13,66 +13,65 @@
 //	e.Tick(now)                                           // delays, TTRs, pauses, timeouts
 //	next := e.Next()                                      // when to tick again
 //
-// A reserve that finds no job returns [Waiting]; its answer comes later, from
-// within some other call, through the session's [Waiter].
+// A reserve that finds no job returns [Waiting]; its answer comes later, from within some
+// other call, through the session's [Waiter].
 //
 // # Where jobs live
 //
-// A job is a fixed record in a slab without pointers (job.go), its body a slot
-// of a size class (bodies.go), its id a place of a tree (index.go). Ten million jobs are some tens of thousands
-// of objects to the garbage collector. A job is in one of the three queues of its tube
-// (queue.go), ready, delayed or buried, or in the heap of the session that has
-// reserved it (heap.go). A queue keeps the jobs that come in order in runs (run.go), where
-// neither a put nor a reserve nor a delete depends on how many there are, and the others
-// in a heap. Whatever comes due has its tube or session in one
-// heap of timers (timer.go).
+// A job is a fixed record in a slab without pointers (job.go), its body a slot of a size
+// class (bodies.go), its id a place of a tree (index.go). Ten million jobs are some tens
+// of thousands of objects to the garbage collector. A job is in one of the three queues
+// of its tube (queue.go), ready, delayed or buried, or in the heap of the session that
+// has reserved it (heap.go). A queue keeps the jobs that come in order in runs (run.go),
+// where neither a put nor a reserve nor a delete depends on how many there are, and the
+// others in a heap. Whatever comes due has its tube or session in one heap of timers
+// (timer.go).
 //
 // # What takes several turns
 //
-// Some operations are too long for one turn: a kick of a million jobs, the close
-// of a session that holds a million, the end of a pause with a million waiting
-// workers, a reserve from a million tubes that have all changed, a million delays
-// that end in the same second. They are done in slices, and other clients have
-// their turns in between. [Engine.ContinueKick] and [Engine.Tick] do the slices,
-// [Engine.ContinueSweep] those of a clear or a move, and [Engine.ContinuePage]
-// those of the search for a page of jobs. The engine counts the work of a turn
-// (work.go), and [Engine.Spent] says when it is enough. A list of tubes is
-// formatted outside of turns, from a [Names].
+// Some operations are too long for one turn: a kick of a million jobs, the close of a
+// session that holds a million, the end of a pause with a million waiting workers, a
+// reserve from a million tubes that have all changed, a million delays that end in the
+// same second. They are done in slices, and other clients have their turns in between.
+// [Engine.ContinueKick] and [Engine.Tick] do the slices, [Engine.ContinueSweep] those of
+// a clear or a move, and [Engine.ContinuePage] those of the search for a page of jobs.
+// The engine counts the work of a turn (work.go), and [Engine.Spent] says when it is
+// enough. A list of tubes is formatted outside of turns, from a [Names].
 //
 // # For managers
 //
-// A manager of a queue has no session: [Engine.PutInto],
-// [Engine.KickJob], [Engine.DeleteJob], [Engine.BuryJob] and [Engine.ReleaseJob] name a tube
-// or a job of any session, and [Engine.Sessions] lists all sessions.
+// A manager of a queue has no session: [Engine.PutInto], [Engine.KickJob],
+// [Engine.DeleteJob], [Engine.BuryJob] and [Engine.ReleaseJob] name a tube or a job of
+// any session, and [Engine.Sessions] lists all sessions.
 //
 // # What outlives the process
 //
 // Each durable effect is emitted as a [Change], a fact that stands alone, and
-// [Engine.Restore] takes the same facts back in (change.go). Reservations,
-// touches and timeouts are not changes: a reservation dies with its session. But where the
-// policy of a tube counts what has become of its jobs (policy.go), each end of a reservation is one.
+// [Engine.Restore] takes the same facts back in (change.go). Reservations, touches and
+// timeouts are not changes: a reservation dies with its session. But where the policy of
+// a tube counts what has become of its jobs (policy.go), each end of a reservation is
+// one.
 //
 // # What is measured
 //
 // Each reserve adds to how long jobs have waited since they became ready, each delete,
-// release and bury of a reserved job to how long they were worked on ([Engine.Times]).
-// No memory is spent on it: a job has one time, whose meaning goes with its state.
+// release and bury of a reserved job to how long they were worked on ([Engine.Times]). No
+// memory is spent on it: a job has one time, whose meaning goes with its state.
 //
 // # Invariants
 //
-// They are written, numbered, beside the fields they bind, and [Engine.Check]
-// tests them all. The one to know is I3: a tube that is not paused has no
-// ready job or no waiting session. So matching is local: a job that becomes
-// ready goes to the first waiter of its own tube, or stays in the tube.
+// They are written, numbered, beside the fields they bind, and [Engine.Check] tests them
+// all. The one to know is I3: a tube that is not paused has no ready job or no waiting
+// session. So matching is local: a job that becomes ready goes to the first waiter of its
+// own tube, or stays in the tube.
 //
 // # What it does not do
 //
-// It knows no bytes of the protocol, no sockets and no files, does not count
-// commands, and does not limit how many sessions there are.
-// Nothing in it takes time proportional to the number of jobs, tubes or
-// sessions. A reserve looks at each tube that its session watches only if these
-// are few; otherwise the tubes notify the session (offers.go).
+// It knows no bytes of the protocol, no sockets and no files, does not count commands,
+// and does not limit how many sessions there are. Nothing in it takes time proportional
+// to the number of jobs, tubes or sessions. A reserve looks at each tube that its session
+// watches only if these are few; otherwise the tubes notify the session (offers.go).
 //
-// Behaviour comes from beanstalkd 1.13; doc/protocol.md lists each difference.
-// Start reading at job.go, then engine.go, then reserve.go.
+// Behaviour comes from beanstalkd 1.13; doc/protocol.md lists each difference. Start
+// reading at job.go, then engine.go, then reserve.go.
 package engine

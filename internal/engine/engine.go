@@ -39,11 +39,12 @@ type Options struct {
 	// Policies hold until SetPolicies; nil: there are none.
 	Policies Policies
 
-	// Epoch is the moment at which the clock is 0, in ns since 1970. Policies may say when a pause ends.
+	// Epoch is the moment at which the clock is 0, in ns since 1970. Policies may say
+	// when a pause ends.
 	Epoch int64
 
-	// PolicyActed, if set, is told of each thing that policies do, and in which tube. It must not
-	// block.
+	// PolicyActed, if set, is told of each thing that policies do, and in which tube. It
+	// must not block.
 	PolicyActed func(v PolicyEvent, tube string)
 }
 
@@ -290,7 +291,8 @@ func (e *Engine) requeue(now int64, i slot) {
 	e.makeReady(now, t, i, j)
 }
 
-// endReservation makes a reserved job ready at a time, which may be now, as the Log has admitted.
+// endReservation makes a reserved job ready at a time, which may be now, as the Log has
+// admitted.
 func (e *Engine) endReservation(now int64, t *tube, i slot, j *job, at int64) {
 	e.detach(t, j)
 	e.jobs.held(j).when = at

@@ -128,8 +128,8 @@ func (h *jobHeap) remove(jobs *jobSlab, i int) {
 	}
 }
 
-// removeLoosely is remove without the care for the order of the others. It is for a heap
-// of which nobody asks any more which job is the first.
+// removeLoosely is remove without keeping the order of the others. It is for a heap whose
+// first job does not matter any more.
 func (h *jobHeap) removeLoosely(jobs *jobSlab, i int) {
 	if last := h.takeLast(); i < h.n {
 		h.unshare(i / entriesPerPage)

@@ -1,16 +1,17 @@
 package engine
 
 // index finds jobs by id. It is a tree: a node has a place for each value of four bits of
-// an id, and the root has the highest bits in use. A place has a job if no other id is the
-// same so far, or else a node with the next four bits. So ids side by side take little more
-// than 4 bytes each, and those far apart some tens of bytes. Nothing is ever rebuilt.
+// an id, and the root has the highest bits in use. A place has a job if no other id is
+// the same so far, or else a node with the next four bits. So ids side by side take
+// little more than 4 bytes each, and those far apart some tens of bytes. Nothing is ever
+// rebuilt.
 //
-// Most jobs are looked up soon after their neighbours. So the tree keeps where the ways of
-// ids ended lately, once for each sixteen ids side by side, and goes on from there.
+// Most jobs are looked up soon after their neighbours. So the tree keeps where the ways
+// of ids ended lately, once for each sixteen ids side by side, and goes on from there.
 //
-// I11. n jobs are in the tree, each on the way of its id. No node is empty but the root and
-// those on the way of the last id that was added: the next one will come there. Each node in
-// recent is on the way of its ids.
+// I11. n jobs are in the tree, each on the way of its id. No node is empty but the root
+// and those on the way of the last id that was added: the next one will come there. Each
+// node in recent is on the way of its ids.
 type index struct {
 	jobs   *jobSlab
 	nodes  slab[node]

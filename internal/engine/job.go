@@ -63,7 +63,8 @@ type job struct {
 	packing  uint32 // number of its tube, run of its queue, and the bits below
 }
 
-// The parts of job.packing. The tube and the state are durable; Reserved is written as Ready.
+// The parts of job.packing. The tube and the state are durable; Reserved is written as
+// Ready.
 const (
 	stateBits = 2
 	unlogged  = 1 << stateBits // reserves or timeouts have changed since the last Change
@@ -94,15 +95,15 @@ func (j *job) delay() uint32 {
 	return j.delayAndCounts
 }
 
-// A coldJob is the rest of a job's record. Most jobs that wait have none: it is made when a
-// job is first reserved or kicked, and stays until the job is deleted or buried. That of a
-// buried job is packed into the first part of the record, if its numbers are small.
+// A coldJob is the rest of a job's record. Most jobs that wait have none: it is made when
+// a job is first reserved or kicked, and stays until the job is deleted or buried. That
+// of a buried job is packed into the first part of the record, if its numbers are small.
 //
 // I18. The key of a reserved job's heap is when its TTR runs out: when and the TTR, or
 // later if it was touched.
 //
-// I22. Each coldJob is that of one job, and the spare one of none. A job that is reserved has
-// one, a job that is buried has one or is packed, and no other is packed.
+// I22. Each coldJob is that of one job, and the spare one of none. A job that is reserved
+// has one, a job that is buried has one or is packed, and no other is packed.
 //
 // I23. Only slots with jobs have segments.
 type coldJob struct {
@@ -241,8 +242,9 @@ func (s *jobSlab) when(j *job) int64 {
 	return s.colds.at(j.cold).when
 }
 
-// A job is packed as long as it is buried and the numbers of its coldJob fit beside those of the
-// record: its rank into cold, and its counts beside the delay, which is no longer than a day.
+// A job is packed as long as it is buried and the numbers of its coldJob fit beside those
+// of the record: its rank into cold, and its counts beside the delay, which is no longer
+// than a day.
 const (
 	isPacked        = 1 << 31
 	packedCountBits = 3

@@ -2,9 +2,10 @@ package engine
 
 import "math/bits"
 
-// A keyTable finds jobs by a hash. It is a hash table with linear hashing: it has about as many buckets as jobs, and
-// grows, or shrinks, by a bucket or two at a time, so that no put pays for all. A bucket has a list of hashes, which is short, and of
-// each the first of a list of its jobs, of which there may be any number.
+// A keyTable finds jobs by a hash. It is a hash table with linear hashing: it has about
+// as many buckets as jobs, and grows, or shrinks, by a bucket or two at a time, so that
+// no put pays for all. A bucket has a list of hashes, which is short, and of each the
+// first of a list of its jobs, of which there may be any number.
 type keyTable struct {
 	buckets []*[slotsPerPage]slot // the first jobs; or none
 	n       uint32                // buckets; a hash is in the one that its lowest bits say, as many as there are buckets for

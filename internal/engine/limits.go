@@ -170,8 +170,9 @@ func (e *Engine) exceeds(l Limit, t *tube, alone bool) Outcome {
 	return OutOfMemory
 }
 
-// CheckPut returns how a put of n bytes into a tube, which need not exist, would be refused if it came now, as far as that
-// can be told without the Log. So its body need not be read. It counts as the refusal of the put.
+// CheckPut returns how a put of n bytes into a tube, which need not exist, would be
+// refused if it came now, as far as that can be told without the Log. So its body need
+// not be read. It counts as the refusal of the put.
 func (e *Engine) CheckPut(name string, n uint32) Outcome {
 	switch {
 	case e.draining:

@@ -79,11 +79,11 @@ func (e *Engine) firstWaiter(t *tube) *Session {
 	return first
 }
 
-// search returns the ready job with the smallest (pri, id), or none. If done is false the turn has no time for more, and the
-// next call continues.
+// search returns the ready job with the smallest (pri, id), or none. If done is false the
+// turn has no time for more, and the next call continues.
 //
-// Notifications that come faster than it can look do not keep it busy without end:
-// when it has looked as often as there are tubes, it chooses from its candidates.
+// Notifications that come faster than it can look do not keep it busy without end: when
+// it has looked as often as there are tubes, it chooses from its candidates.
 func (e *Engine) search(s *Session) (best slot, done bool) {
 	x := s.index
 	for n := 0; !e.enough(n); n++ {

@@ -1,7 +1,8 @@
 package engine
 
-// I27. Only jobs that a policy has moved to a tube of dead jobs have an origin: the tube where they were tried. It is in
-// memory beside the others, and in the record of the job. Whoever moves a job takes its origin.
+// I27. Only jobs that a policy has moved to a tube of dead jobs have an origin: the tube
+// where they were tried. It is in memory beside the others, and in the record of the job.
+// A command that moves the job takes the origin away.
 
 // setOrigin notes the origin of a job; empty: it has none.
 func (e *Engine) setOrigin(id uint64, tube string) {
@@ -17,8 +18,8 @@ func (e *Engine) setOrigin(id uint64, tube string) {
 	}
 }
 
-// RedriveJob makes a buried job ready in another tube; empty: its origin. As with a kick, it has as many
-// tries again.
+// RedriveJob makes a buried job ready in another tube; empty: its origin. As with a kick,
+// it has as many tries again.
 func (e *Engine) RedriveJob(now int64, id uint64, to string) Outcome {
 	i, j := e.lookup(id)
 	if i == none || j.state() != Buried {

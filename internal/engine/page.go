@@ -8,8 +8,9 @@ type PageSearch struct {
 	search viewSearch
 }
 
-// maxTold is how many jobs a slice of a search reports at most. What is done with one takes several
-// times as long as to find it: 500 of them kept every other client waiting for 0.2 ms.
+// maxTold is how many jobs a slice of a search reports at most. What is done with one
+// takes several times as long as to find it: 500 of them kept every other client waiting
+// for 0.2 ms.
 const maxTold = 64
 
 // BeginPage prepares to report up to n jobs of a tube in a state after a cursor, in

@@ -5,36 +5,37 @@ import (
 	"strings"
 )
 
-// A Policy says what the engine does by itself with the jobs of a tube. Most of it acts when a
-// reservation ends without a delete or bury: the TTR runs out, the session goes, the job
-// is released. Some acts when a job is too old (policy_stale.go), some when one is
-// put (unique.go). The rest is a gate (policy_gate.go). The zero value does nothing.
+// A Policy says what the engine does by itself with the jobs of a tube. Most settings act
+// when a reservation ends without a delete or bury: the TTR runs out, the session goes,
+// or the job is released. Others act when a job is too old (policy_stale.go) or when a
+// job is put (unique.go). The rest is a gate (policy_gate.go). The zero value does
+// nothing.
 //
 // A Policy does not change once an engine has it, and many tubes may share one.
 type Policy struct {
-	// How often a job is reserved, times out and is released before it is exhausted; 0: any
-	// number. Each kick of the job allows as many again. If MaxAttempts is 1 each reservation
-	// is a Change: a job that had its only attempt is not reserved again, also by an engine
-	// that restores it.
+	// How often a job is reserved, times out and is released before it is exhausted; 0:
+	// any number. Each kick of the job allows as many again. If MaxAttempts is 1 each
+	// reservation is a Change: a job that had its only attempt is not reserved again,
+	// also by an engine that restores it.
 	MaxAttempts, MaxTimeouts, MaxReleases uint32
 
 	Exhausted Exhausted // what becomes of a job then
 	DeadTube  string    // where it is moved to; "{tube}" stands for its own tube
 
-	// RetryDelay is how long, in ns, a job waits after its first failure; after each further
-	// one RetryFactor times as long, up to RetryMax. Up to RetryJitter, a fraction, is left out.
-	// A release with a delay of its own keeps that.
+	// RetryDelay is how long, in ns, a job waits after its first failure; after each
+	// further one RetryFactor times as long, up to RetryMax. Up to RetryJitter, a
+	// fraction, is left out. A release with a delay of its own keeps that.
 	RetryDelay, RetryMax     int64
 	RetryFactor, RetryJitter float64
 	RetryOn                  Ends // after which ends of a reservation
 
-	// TTL is how old a job becomes, in ns since its put, while it is ready or delayed; 0: any age. One
-	// that is older is never reserved.
+	// TTL is how old a job becomes, in ns since its put, while it is ready or delayed; 0:
+	// any age. One that is older is never reserved.
 	TTL        int64
 	BuryAtTTL  bool  // it is buried then; else deleted
 	KeepBuried int64 // ns; the age at which a buried job is deleted; 0: never
 
-	// A job with the same key as one that is there is not put. See unique.go.
+	// A job is not put if a job with the same key is there. See unique.go.
 	Unique      *Key // nil: any number of jobs may be equal
 	UniqueWhile While
 	UniqueMode  UniqueMode
@@ -90,7 +91,8 @@ func (v PolicyEvent) String() string {
 	return [NumPolicyEvents]string{"max-attempts", "max-timeouts", "max-releases", "ttl", "keep-buried", "retry-delay", "skipped", "unique", "no-key"}[v]
 }
 
-// PolicyCounts are how often policies have done something since the engine began, by PolicyEvent.
+// PolicyCounts are how often policies have done something since the engine began, by
+// PolicyEvent.
 type PolicyCounts [NumPolicyEvents]uint64
 
 // Exhausted returns how many jobs were tried too often.
@@ -112,8 +114,9 @@ func (e *Engine) notePolicy(v PolicyEvent, tube string) {
 	}
 }
 
-// lose ends a reservation that the session has lost: the TTR ran out, or it has gone. If the tube has
-// a policy that counts, the Log is told: an engine that restores the job goes on counting.
+// lose ends a reservation whose TTR ran out or whose session has gone. If the policy of
+// the tube counts, the Log is told, so that an engine that restores the job goes on
+// counting.
 func (e *Engine) lose(now int64, i slot, end Ends) {
 	j := e.jobs.at(i)
 	t := e.tubeOfJob(j)
@@ -143,8 +146,9 @@ func (e *Engine) released(t *tube, j *job, as given) {
 	j.pri, j.delayAndCounts = as.pri, as.delay
 }
 
-// exhaust ends the reservation of a job that was tried too often. It returns false, and has done nothing, if
-// it was not, or if that is refused. release is nil if the session has lost it.
+// exhaust ends the reservation of a job that was tried too often. It returns false, and
+// does nothing, if the job may be tried again or if the Log refuses. release is nil
+// unless the job is being released.
 func (e *Engine) exhaust(t *tube, i slot, j *job, end Ends, release *given) bool {
 	p := t.policy
 	if p == nil || e.policies.inForce == nil {
@@ -154,8 +158,9 @@ func (e *Engine) exhaust(t *tube, i slot, j *job, end Ends, release *given) bool
 	return over != NumPolicyEvents && e.end(over, t, i, j, release)
 }
 
-// end ends the life of a job in its tube, as the policy says for a reason. It returns false, and has done
-// nothing, if that is refused. If the job is being released, release says how.
+// end ends the life of a job in its tube, as the policy says for a reason. It returns
+// false, and does nothing, if the Log refuses. release is nil unless the job is being
+// released.
 func (e *Engine) end(why PolicyEvent, t *tube, i slot, j *job, release *given) bool {
 	kind, dead := t.policy.fate(why, t.name)
 	var to *tube
@@ -195,8 +200,9 @@ func (e *Engine) end(why PolicyEvent, t *tube, i slot, j *job, release *given) b
 	return true
 }
 
-// fate returns the kind of the change that ends the life of a job of a tube, and the tube where it is moved to, if it is: not
-// to its own, nor to one whose name would be too long. There it is buried in place.
+// fate returns the kind of the change that ends the life of a job of a tube, and for a
+// JobMoved the tube of dead jobs. If that is the job's own tube, or if its name would be
+// too long, the job is buried where it is.
 func (p *Policy) fate(why PolicyEvent, tube string) (kind ChangeKind, dead string) {
 	switch {
 	case why == BuriedTooLong, why == Expired && !p.BuryAtTTL, why < Expired && p.Exhausted == DeleteExhausted:
@@ -210,7 +216,8 @@ func (p *Policy) fate(why PolicyEvent, tube string) (kind ChangeKind, dead strin
 	return JobState, ""
 }
 
-// over returns the limit that a job is above when its reservation ends so, or NumPolicyEvents.
+// over returns the limit that a job is above when its reservation ends so, or
+// NumPolicyEvents.
 func (p *Policy) over(c *coldJob, end Ends) PolicyEvent {
 	releases := c.releases
 	if end == Release {
@@ -247,8 +254,8 @@ func (p *Policy) failures(c *coldJob) uint32 {
 	return n
 }
 
-// backoff returns how long a job waits after its n-th failure. It is the same each time: what
-// is left out at random depends on the job.
+// backoff returns how long a job waits after its n-th failure. It is the same each time:
+// what is left out at random depends on the job.
 func (p *Policy) backoff(id uint64, n uint32) int64 {
 	d, most := float64(p.RetryDelay), float64(p.RetryMax)
 	for ; n > 1 && d < most && p.RetryFactor > 1; n-- {

@@ -2,19 +2,21 @@ package engine
 
 import "math"
 
-// A gate closes a tube, as a pause does, while its policy permits no further reservation: so many
-// jobs are reserved, or they were reserved too fast, or the policy pauses the tube, or the first jobs are
-// stale (policy_stale.go), and more than a turn can end. It lets a job through at a time.
+// A gate closes a tube, as a pause does, while its policy permits no further reservation.
+// It is shut when as many jobs are reserved as may be, when they were reserved too fast,
+// when the policy pauses the tube, and when the first jobs are stale (policy_stale.go)
+// and too many to end in a turn.
 //
-// I24. A tube is shut if it is paused or its gate is. Where a gate is open, fewer jobs are reserved
-// than may be. One that is shut opens when a reservation ends, or knows when.
+// I24. A tube is shut if it is paused or its gate is shut. While a gate is open, fewer
+// jobs are reserved than may be. A gate that is shut opens when a reservation ends, or at
+// opensAt.
 type gate struct {
 	shut    bool
-	counts  bool  // the policy has to know of each reservation
+	counts  bool  // the policy counts reservations; see pass
 	opensAt int64 // ns; while it is shut. Never: when a reservation ends
 
-	// spent is when the bucket of tokens will be full again: each reservation takes Policy.Interval
-	// of it (this is the generic cell rate algorithm).
+	// spent is when the bucket of tokens will be full again: each reservation takes
+	// Policy.Interval of it (this is the generic cell rate algorithm).
 	spent int64 // ns
 }
 
@@ -46,7 +48,8 @@ func (p *Policy) room(reserved int) uint64 {
 // gated reports whether the gate of a tube is shut.
 func (t *tube) gated() bool { return t.gate != nil && t.gate.shut }
 
-// setPolicy gives a tube a policy, or takes it away. A gate that has to open does so in Tick.
+// setPolicy gives a tube a policy, or takes it away. A gate that has to open does so in
+// Tick.
 func (e *Engine) setPolicy(t *tube, p *Policy) {
 	e.countStales(t.policy, p)
 	e.changeKey(t, p)
@@ -62,8 +65,8 @@ func (e *Engine) setPolicy(t *tube, p *Policy) {
 	}
 }
 
-// closedUntil returns until when the policy of a tube permits no reservation; Never: until one ends. It reports false if it
-// does permit one.
+// closedUntil returns when the policy of a tube permits a reservation again; Never: when
+// a reservation ends. closed is false if the policy permits one now.
 func (e *Engine) closedUntil(now int64, t *tube) (at int64, closed bool) {
 	switch p := t.policy; {
 	case p == nil:
@@ -105,8 +108,9 @@ func (e *Engine) shutGate(t *tube, until int64) {
 	e.arm(&t.timer, until)
 }
 
-// freeGate opens the gate of a tube if it is shut and has no reason to be. If sessions wait for jobs that are ready,
-// Tick does it, and serves them: so they are before any that come later.
+// freeGate opens the gate of a tube that has no reason to be shut. If sessions wait for
+// jobs that are ready, it leaves that to Tick, which serves them before sessions that
+// come later.
 func (e *Engine) freeGate(t *tube) {
 	g := t.gate
 	if !g.shut || e.closeGate(e.now, t) {
@@ -123,8 +127,8 @@ func (e *Engine) freeGate(t *tube) {
 	g.shut, g.opensAt, t.shut = false, Never, t.paused
 }
 
-// openGate opens the gate of a tube when the time has come, and serves who waits. What is too much for one turn
-// it leaves to the next.
+// openGate opens the gate of a tube when the time has come, and serves the sessions that
+// wait. What is too much for one turn it leaves to the next.
 func (e *Engine) openGate(now int64, t *tube) {
 	g := t.gate
 	if e.closeGate(now, t) {

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Policies find out which policy a tube has. They do not change. What the settings of a policy say, which
-// is set while the engine runs, they know alone: to the engine it is a text.
+// Policies find the policy of a tube. They do not change. To the engine the settings that
+// are set while it runs are a text, which only Policies understand.
 type Policies interface {
 	// Of returns the policy of a tube, or nil. It is the same each time.
 	Of(tube string) *Policy
 
-	// With returns the policies as they are when a pattern of tubes has these settings, in place of those
-	// that were set for it before; with none if the text is empty.
+	// With returns policies in which a pattern of tubes has these settings, in place of
+	// those that were set for it before; an empty text is no settings.
 	With(pattern, settings string) Policies
 }
 
@@ -75,9 +75,10 @@ func (p *policies) put(pattern, settings string) {
 	p.outdated, p.outdatedFrom = true, 0
 }
 
-// SetPolicies replaces the policies, but for what SetPolicy has set. Tick looks at all tubes in the turns that follow; a job is
-// treated as its tube's policy says at its next event. With nil, for a server that stops, no end of a reservation
-// counts from now on, and tubes that are shut stay so.
+// SetPolicies replaces the policies, but for what SetPolicy has set. Tick gives all tubes
+// theirs in the turns that follow, and a policy acts on a job at the job's next event.
+// nil is for a server that stops: no end of a reservation counts from now on, and tubes
+// that are shut stay shut.
 func (e *Engine) SetPolicies(p Policies) { e.policies.configure(p) }
 
 // Policies returns those in force; nil: none acts.
@@ -91,9 +92,10 @@ func (e *Engine) PolicyOf(tube string) *Policy {
 	return e.policies.inForce.Of(tube)
 }
 
-// SetPolicy sets the settings of a pattern of tubes, in place of those that were set for it before; none if the text is
-// empty. They outlive the process, and keep no tube alive. The tube of that name has them at once, the others as
-// Tick comes to them, in the turns that follow. The caller has found the text good. TooBig: there
+// SetPolicy sets the settings of a pattern of tubes, in place of those that were set for
+// it before; an empty text is no settings. They outlive the process, and keep no tube
+// alive. The tube of that name has them at once, the others when Tick comes to them in
+// the turns that follow. The caller has checked the text. The outcome is TooBig if there
 // are MaxPolicies.
 func (e *Engine) SetPolicy(pattern, settings string) Outcome {
 	before, there := e.policies.set[pattern]
@@ -125,7 +127,8 @@ func policySet(pattern, settings string) Change {
 // SetPolicyOf returns what SetPolicy has set for a pattern, or nothing.
 func (e *Engine) SetPolicyOf(pattern string) (settings string) { return e.policies.set[pattern] }
 
-// PoliciesSet yields a PolicySet for each pattern with settings that SetPolicy has set, by pattern.
+// PoliciesSet yields a PolicySet for each pattern with settings that SetPolicy has set,
+// by pattern.
 func (e *Engine) PoliciesSet() iter.Seq[Change] {
 	return func(yield func(Change) bool) {
 		for _, pattern := range slices.Sorted(maps.Keys(e.policies.set)) {
@@ -142,8 +145,9 @@ func (e *Engine) restorePolicy(c Change) {
 	e.policies.restored = true
 }
 
-// updatePolicies looks up the policies of a slice of the tubes. New tubes have theirs. After
-// Restore it is all tubes: no worker is to have a job of one that is paused.
+// updatePolicies looks up the policies of a slice of the tubes. New tubes have theirs.
+// After Restore it does so for all tubes, so that no session reserves a job of a tube
+// that a policy pauses.
 func (e *Engine) updatePolicies() {
 	p := &e.policies
 	for ; p.outdatedFrom < len(e.tubes); p.outdatedFrom++ {
@@ -169,7 +173,8 @@ func (p *Policy) pausedAt(moment int64) bool {
 	return p != nil && p.PausedUntil != 0 && p.PausedUntil > moment
 }
 
-// pauseEnds returns when the policy pauses its tubes no more, on the clock of an engine; Never: it has no end.
+// pauseEnds returns when the policy pauses its tubes no more, on the clock of an engine;
+// Never: it has no end.
 func (p *Policy) pauseEnds(epoch int64) int64 {
 	if p.PausedUntil == math.MaxInt64 {
 		return Never

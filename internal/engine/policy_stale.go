@@ -1,13 +1,14 @@
 package engine
 
-// A job is stale if its policy ends it though nobody has reserved it: it is too old, or it has had its only attempt, as
-// a job that comes back after a crash. It is never reserved.
+// A job that is not reserved is stale if its policy wants it ended: it is too old, or it
+// has had its only attempt, as a job that comes back after a crash. A stale job is never
+// reserved.
 //
-// sweep says how far the engine has come in its look at all jobs for stale ones, which ends those that nobody wants to
-// reserve. It goes through the slab, a page at a time, and takes a minute, or longer if there is more to end than the
-// turns can bear.
+// A staleSweep looks at all jobs, a page of the slab at a time, and ends the stale ones.
+// A pass takes a minute, or longer if there is more to end than the turns can bear.
 //
-// I26. tubes counts the tubes whose policies make jobs stale. While there are any, due is set.
+// I26. tubes counts the tubes whose policies make jobs stale. While there are any, due is
+// set.
 type staleSweep struct {
 	tubes int
 	due   int64 // when the next page is looked at, or Never
@@ -20,8 +21,8 @@ type staleSweep struct {
 
 const stalePass = 60 * second
 
-// StalePass returns how long the engine took when it last looked at all jobs, in ns: so long a stale one is there
-// at most. It is 0 if no policy makes jobs stale, and in the first minute.
+// StalePass returns how long the last look at all jobs has taken, in ns: a stale job is
+// there no longer. It is 0 if no policy makes jobs stale, and in the first minute.
 func (e *Engine) StalePass() int64 { return e.staleSweep.took }
 
 // once reports whether the policy permits one attempt only.
@@ -44,7 +45,7 @@ func (e *Engine) countStales(before, after *Policy) {
 	}
 }
 
-// stale returns why a job is, which is not reserved, or NumPolicyEvents.
+// stale returns why a job that is not reserved is stale, or NumPolicyEvents.
 func (e *Engine) stale(now int64, p *Policy, j *job) PolicyEvent {
 	switch age := now - j.created; {
 	case j.state() == Buried:
@@ -72,8 +73,9 @@ func (e *Engine) fresh(now int64, i slot) bool {
 	return p == nil || p.MaxAttempts != 1 && (p.TTL == 0 || now-j.created < p.TTL)
 }
 
-// servable reports whether the first ready job of a tube with a policy may be reserved. If not, it has ended it. Or it has shut the
-// tube: because the Log refuses that, or because n jobs before it are enough for a turn.
+// servable reports whether the first ready job of a tube with a policy may be reserved.
+// If the job is stale, servable ends it. It shuts the tube instead if the Log refuses
+// that, or if n jobs that it has ended before are enough for a turn.
 func (e *Engine) servable(now int64, t *tube, i slot, j *job, n int) bool {
 	if t.gate == nil {
 		return true
@@ -89,7 +91,8 @@ func (e *Engine) servable(now int64, t *tube, i slot, j *job, n int) bool {
 	return false
 }
 
-// admitOnce reports whether the Log admits the reservation of a job, if that is a Change. If not it shuts the tube.
+// admitOnce reports whether the Log admits the reservation of a job, if that is a Change.
+// If not it shuts the tube.
 func (e *Engine) admitOnce(t *tube, j *job) bool {
 	if !t.policy.once() || e.admit(JobState, t, j.bodyLen) == OK {
 		return true
@@ -99,8 +102,8 @@ func (e *Engine) admitOnce(t *tube, j *job) bool {
 	return false
 }
 
-// endStale ends a job that somebody wants to reserve by its id, if it is stale, and reports whether it is. One that
-// is buried is as it should be, but has had its attempt.
+// endStale reports whether a job is stale that is to be reserved by its id, and ends it
+// then. A buried job stays: it only cannot be reserved if it has had its attempt.
 func (e *Engine) endStale(now int64, t *tube, i slot, j *job) bool {
 	if j.state() == Buried {
 		return t.policy.once() && e.hadOnce(j)
@@ -112,7 +115,8 @@ func (e *Engine) endStale(now int64, t *tube, i slot, j *job) bool {
 	return why != NumPolicyEvents
 }
 
-// sweepStale looks at a page of the slab for stale jobs, and ends them, as many as the turn can bear.
+// sweepStale looks at a page of the slab for stale jobs, and ends them, as many as the
+// turn can bear.
 func (e *Engine) sweepStale(now int64) {
 	w := &e.staleSweep
 	pages := slot(len(e.jobs.pages))

@@ -101,8 +101,8 @@ func (e *Engine) SkipID(s *Session) {
 	e.takeID()
 }
 
-// MaxID is the highest id that a put gives out: clients that keep ids in signed numbers know
-// no higher one.
+// MaxID is the highest id that a put gives out: clients that keep ids in signed numbers
+// know no higher one.
 const MaxID = math.MaxInt64
 
 // MaxSafeID is the highest id that clients with floating-point numbers tell from its

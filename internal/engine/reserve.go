@@ -36,8 +36,9 @@ func (e *Engine) Reserve(now int64, s *Session, timeout int64) (Job, Outcome) {
 // maxBatch is how many bytes the bodies of a batch may have together, unless it is one job.
 const maxBatch = 1 << 20
 
-// ReserveBatch is Reserve for up to n jobs, which it appends. It waits for the first only; of more it takes
-// what is there, while their bodies are together not more than a MiB and the turn has not done enough.
+// ReserveBatch is Reserve for up to n jobs, which it appends. It waits for the first
+// only; of more it takes what is there, while their bodies are together not more than a
+// MiB and the turn has not done enough.
 func (e *Engine) ReserveBatch(now int64, s *Session, timeout int64, n int, batch []Job) ([]Job, Outcome) {
 	job, o := e.Reserve(now, s, timeout)
 	if o != OK {
@@ -86,8 +87,9 @@ func (e *Engine) finishReserve(now int64, s *Session, i slot) (Job, Outcome) {
 	return Job{}, Waiting
 }
 
-// choose returns the job that a session reserves next, or none: there is none, or its body has more bytes than
-// most. If done is false the turn has no time for more, and the next call continues.
+// choose returns the job that a session reserves next, or none: there is none, or its
+// body has more bytes than most. If done is false the turn has no time for more, and the
+// next call continues.
 func (e *Engine) choose(now int64, s *Session, most int) (i slot, done bool) {
 	for n := 0; ; n++ {
 		if s.index == nil {

@@ -74,7 +74,8 @@ func (s *jobSlab) newChunk() *[chunkSlots]slot {
 	return slots
 }
 
-// freeChunk takes the storage of a chunk away. Some is kept: as one run becomes shorter, another becomes longer.
+// freeChunk takes the storage of a chunk away. Some is kept: as one run becomes shorter,
+// another becomes longer.
 func (s *jobSlab) freeChunk(c *chunk) {
 	if len(s.spareChunks) < maxRuns {
 		s.spareChunks = append(s.spareChunks, c.slots)
@@ -189,8 +190,8 @@ func (rs *runs) remove(jobs *jobSlab, j *job) (work int) {
 	return work
 }
 
-// prefetch asks for the record of a job that is soon the first. The jobs of one of several runs
-// are far apart in memory, and the processor cannot foresee which is next.
+// prefetch asks for the record of a job that is soon the first. The jobs of one of
+// several runs are far apart in memory, and the processor cannot foresee which is next.
 func (r *run) prefetch(jobs *jobSlab) {
 	const ahead = 8
 	if at := r.head%chunkSlots + ahead; at < chunkSlots && r.head+ahead < r.end {

@@ -2,13 +2,14 @@ package engine
 
 import "github.com/beanpole-mq/beanpole/internal/engine/heap"
 
-// A viewSearch finds jobs of a view after a cursor, in order: all those of its runs up to the nth of
-// its heap, or to the end.
+// A viewSearch finds jobs of a view after a cursor, in order: all those of its runs up to
+// the nth of its heap, or to the end.
 //
-// The jobs that are in runs it finds at once. Those of the heap are ordered by parent only. So it
-// looks at the heap from the top, level by level, and skips what is below a job after the nth. What
-// it looks at there grows with the number of jobs up to that one: the last page of a million jobs in
-// a heap takes some five milliseconds. A heap knows no way past the jobs before a cursor.
+// The jobs that are in runs it finds at once. Those of the heap are ordered by parent
+// only. So it looks at the heap from the top, level by level, and skips what is below a
+// job after the nth. What it looks at there grows with the number of jobs up to that one:
+// the last page of a million jobs in a heap takes some five milliseconds. A heap knows no
+// way past the jobs before a cursor.
 type viewSearch struct {
 	first firstEntries // of the heap
 
@@ -30,8 +31,8 @@ func newViewSearch(after Cursor, n int) viewSearch {
 	return viewSearch{first: firstEntries{after: after, n: n}}
 }
 
-// step goes on with the search until it is over, and returns the units of work that it took. A heap without order
-// is looked at whole.
+// step goes on with the search until it is over, and returns the units of work that it
+// took. A heap without order is looked at whole.
 func (s *viewSearch) step(v *queueView, ordered bool) (work int) {
 	if s.sorting {
 		s.over = !s.first.sort()
@@ -40,7 +41,8 @@ func (s *viewSearch) step(v *queueView, ordered bool) (work int) {
 	return s.look(&v.heap, ordered)
 }
 
-// next returns the next job and goes past it; ok is false when there is none up to the nth of the heap.
+// next returns the next job and goes past it; ok is false when there is none up to the
+// nth of the heap.
 func (s *viewSearch) next(v *queueView, jobs *jobSlab) (x entry, ok bool) {
 	r := v.firstRun(jobs)
 	if s.reported < len(s.first.entries) {

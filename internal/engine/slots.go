@@ -31,8 +31,8 @@ type slotPage struct {
 	first   uint8 // index in free: pages are often filled from the front, and then it need not be searched
 }
 
-// newSlots returns slots of which as many as possible, a power of two, are in a page, but not
-// more than atMost.
+// newSlots returns slots of which as many as possible, a power of two, are in a page, but
+// not more than atMost.
 func newSlots(atMost int) slots {
 	shift := bits.Len(uint(atMost)) - 1
 	return slots{perPage: 1 << shift, shift: uint8(shift)}

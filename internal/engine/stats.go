@@ -50,16 +50,18 @@ type TubeStats struct {
 	Duplicates               uint64 // puts of jobs that were there already, since the tube was made
 	Pause, PauseLeft         int64  // s; 0 when not paused
 
-	// Gate is for how long, in ns, its policy lets no job be reserved; Never: until a reservation ends.
+	// Gate is for how long, in ns, its policy lets no job be reserved; Never: until a
+	// reservation ends.
 	Gate int64
 
-	// Servable are the ready jobs that workers could reserve at once: none of a tube that is paused, else as many as the
-	// policy permits, where a rate permits its burst.
+	// Servable are the ready jobs that workers could reserve at once: none of a tube that
+	// is paused, else as many as the policy permits, where a rate permits its burst.
 	Servable uint64
 
 	// OldestReady is how long the next job to be reserved has been ready, in ns; 0 if
-	// none is ready. A job that was released, kicked or has timed out became ready then, or when the engine began if
-	// that is later. The next job is the one that was put first, among those with the most urgent priority.
+	// none is ready. A job that was released, kicked or has timed out became ready then,
+	// or when the engine began if that is later. The next job is the one that was put
+	// first, among those with the most urgent priority.
 	OldestReady int64
 
 	Queued Total // from ready to reserved, since the tube came to be
@@ -103,7 +105,7 @@ func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 		st.Pause = int64(t.pauseLen)
 		st.PauseLeft = max(0, t.unpauseAt-now) / second
 	}
-	if p := t.policy; t.gated() && p.pausedAt(now+e.opt.Epoch) { // both are what is left: nobody has said for how long
+	if p := t.policy; t.gated() && p.pausedAt(now+e.opt.Epoch) { // a policy says when a pause ends, not how long it is
 		if left := min(p.pauseEnds(e.opt.Epoch)-now, math.MaxUint32*second) / second; left >= st.PauseLeft {
 			st.Pause, st.PauseLeft = max(left, 1), left
 		}
@@ -119,10 +121,10 @@ func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 	return st
 }
 
-// SurveyTubes calls each with the stats of up to n tubes from a place of their list on, and
-// returns the place where to go on: 0 if there are no more. A tube that exists from the first
-// call for place 0 to the last one is reported once, the others once at most. It ends early
-// when the turn has done enough work.
+// SurveyTubes calls each with the stats of up to n tubes from a place of their list on,
+// and returns the place where to go on: 0 if there are no more. A tube that exists from
+// the first call for place 0 to the last one is reported once, the others once at most.
+// It ends early when the turn has done enough work.
 func (e *Engine) SurveyTubes(now int64, from, n int, each func(name string, st TubeStats)) (next int) {
 	for seen := 0; from < len(e.tubes); from++ {
 		if seen == n || seen > 0 && e.Spent() {

@@ -104,7 +104,8 @@ func (e *Engine) move(now int64, i slot, j *job, name string) Outcome {
 	return OK
 }
 
-// roomIn returns the tube with a name, which is made if there is none, if a job may be moved there.
+// roomIn returns the tube with a name, which is made if there is none, if a job may be
+// moved there.
 func (e *Engine) roomIn(name string, j *job) (*tube, Outcome) {
 	if !e.hasRoomForTube([]byte(name)) {
 		return nil, OutOfMemory
@@ -120,8 +121,8 @@ func (e *Engine) roomIn(name string, j *job) (*tube, Outcome) {
 	return to, OK
 }
 
-// moveTo puts a job into another tube, as the Log has admitted, and does something to it there: that is one Change. The caller
-// attaches it. was is the origin that it had.
+// moveTo puts a job into another tube, as the Log has admitted, and does something to it
+// there: that is one Change. The caller attaches it. was is the origin that it had.
 func (e *Engine) moveTo(i slot, j *job, to *tube, was string, there func()) {
 	if e.opt.Logged {
 		e.turnWork += int(j.bodyLen) / bytesPerUnit // which is copied for the Log

@@ -31,8 +31,8 @@ func (e *Engine) endQueue(now int64, t *tube, since int64) {
 	t.queued.add(d)
 }
 
-// endWork notes that the work on a reserved job of a tube is over. The time is that of the turn,
-// as Tick was told; it may be a few ns before that of the reserve.
+// endWork notes that the work on a reserved job of a tube is over. The time is that of
+// the turn, as Tick was told; it may be a few ns before that of the reserve.
 func (e *Engine) endWork(t *tube, j *job) {
 	d := max(e.now-e.jobs.held(j).when, 0)
 	e.times.Work.Record(d)

@@ -74,7 +74,8 @@ func (t *tube) next() int64 {
 	return due
 }
 
-// opens returns when Tick has to see whether the tube is shut any more, or due if that is before.
+// opens returns when Tick has to see whether the tube is shut any more, or due if that is
+// before.
 func (t *tube) opens(due int64) int64 {
 	if t.paused {
 		due = min(due, t.unpauseAt)

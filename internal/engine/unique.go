@@ -23,7 +23,8 @@ const (
 	WhilePresent              // and Buried
 )
 
-// UniqueMode says what the put of a duplicate does with the job that is there, unless that is reserved.
+// UniqueMode says what the put of a duplicate does with the job that is there, unless
+// that is reserved.
 type UniqueMode uint8
 
 const (
@@ -32,16 +33,17 @@ const (
 	Debounce                    // and is delayed anew, if it is not buried
 )
 
-// has reports whether a job in a state has its key.
+// has reports whether a job in a state keeps equal jobs out.
 func (w While) has(s State) bool {
 	return s != Reserved && s != Buried || w == WhilePresent || s == Reserved && w == WhileActive
 }
 
-// A keyIndex finds jobs by their keys. It is all that there is of unique jobs. No Change tells of it: it follows
-// from the jobs and the policies. See keyindex.go.
+// A keyIndex finds jobs by their keys. No Change tells of it, as it follows from the jobs
+// and the policies. See keyindex.go.
 //
-// I28. Unless it is outdated, the jobs in it are those of tubes with a Key whose state says that they have their key.
-// If it is outdated some may be missing, and others may be there: so whoever finds one looks at it.
+// I28. Unless it is outdated, it has the jobs of tubes with a Key whose state says that
+// they have their key, and no others. While it is outdated, jobs may be missing, and
+// others may be there: findKey looks at each job that it finds.
 type keyIndex struct {
 	keyTable
 	seed     maphash.Seed
@@ -51,12 +53,13 @@ type keyIndex struct {
 	from     slot      // how far Tick has come with all jobs since then
 }
 
-// maxEqualHashes is how many jobs of a hash are looked at. There are more that do not keep a put out only while the index is
-// outdated, or as they are stale: then the newest ones are among these.
+// maxEqualHashes is how many jobs of a hash findKey looks at. More of them that keep no
+// put out are there only while the index is outdated or jobs are stale, and the newest
+// ones are looked at.
 const maxEqualHashes = 64
 
-// KeysHeld returns how many jobs have a key, and whether those are all: for some turns after policies have
-// changed, equal jobs may be put beside others whose keys are not known yet.
+// KeysHeld returns how many jobs have a key. all is false for some turns after policies
+// have changed: equal jobs may be put beside jobs whose keys are not known yet.
 func (e *Engine) KeysHeld() (n int, all bool) { return int(e.keys.held), !e.keys.outdated }
 
 func (p *Policy) key() *Key {
@@ -75,8 +78,8 @@ func (e *Engine) hashKey(t *tube, key []byte) uint32 {
 	return max(1, (uint32(maphash.Bytes(e.keys.seed, key))^t.num*0x9e3779b1)&e.keys.hashes)
 }
 
-// findKey returns the hash of the key of a body that is put into a tube with a Key, or 0: it has none; and a job
-// that has the same key now, or none.
+// findKey returns the hash of the key of a body that is put into a tube with a Key, or 0
+// if it has none, and a job with the same key, or none.
 func (e *Engine) findKey(now int64, t *tube, body []byte) (hash uint32, equal slot) {
 	x, p := &e.keys, t.policy
 	e.turnWork += len(body) / keyBytesPerUnit
@@ -97,15 +100,16 @@ func (e *Engine) findKey(now int64, t *tube, body []byte) (hash uint32, equal sl
 	return hash, none
 }
 
-// hasKey reports whether a job with a key of a tube's has it now: one that is stale is as good as gone.
+// hasKey reports whether a job keeps equal jobs out of a tube now. One that is stale does
+// not.
 func (e *Engine) hasKey(now int64, t *tube, j *job) bool {
 	return j.tube() == t.num && t.policy.UniqueWhile.has(j.state()) &&
 		(j.state() == Reserved || e.stale(now, t.policy, j) == NumPolicyEvents)
 }
 
-// duplicate answers a put that is one of a job that is there.
+// duplicate answers a put of a job that is equal to one that is there.
 func (e *Engine) duplicate(now int64, t *tube, i slot, spec Spec, body []byte) (id uint64, o Outcome) {
-	e.lastID-- // it uses up none
+	e.lastID-- // a duplicate uses up no id
 	j := e.jobs.at(i)
 	var a Alteration
 	switch mode := t.policy.UniqueMode; {
@@ -137,7 +141,8 @@ func (e *Engine) duplicate(now int64, t *tube, i slot, spec Spec, body []byte) (
 	return j.id, Duplicate
 }
 
-// noteKey puts a job of a tube with a Key into the index, or takes it out, as its state says.
+// noteKey puts a job of a tube with a Key into the index, or takes it out, as its state
+// says.
 func (e *Engine) noteKey(t *tube, i slot, j *job) {
 	has, listed := t.policy.UniqueWhile.has(j.state()), e.keys.links.at(i).hash != 0
 	if has == listed {
@@ -163,8 +168,8 @@ func (e *Engine) changeKey(t *tube, p *Policy) {
 	}
 }
 
-// updateKeys looks at all jobs of tubes whose keys may be others, or at a slice of them, and
-// reports whether it is through.
+// updateKeys brings an outdated index up to date, at once or in slices, and reports
+// whether it is.
 func (e *Engine) updateKeys(atOnce bool) bool {
 	x := &e.keys
 	for x.outdated && int(x.from/slotsPerPage) < len(e.jobs.pages) {

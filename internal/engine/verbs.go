@@ -10,7 +10,8 @@ func (e *Engine) Delete(s *Session, id uint64) Outcome {
 	return e.delete(i, j)
 }
 
-// A DeleteBatch is the progress of a Delete of many jobs. If the Log refuses one, those after it are left.
+// A DeleteBatch is the progress of a Delete of many jobs. If the Log refuses one, those
+// after it are left.
 type DeleteBatch struct {
 	IDs      []uint64               // which are left
 	May      func(tube string) bool // whether the client may delete jobs of a tube; others count as not found. Nil: it may

@@ -128,7 +128,7 @@ type heapPlace struct {
 // Before implements heap.Element.
 func (p heapPlace) Before(o heapPlace) bool { return p.before(*o.entry) }
 
-// Moved implements heap.Element: nobody asks for the place of a place.
+// Moved implements heap.Element.
 func (p heapPlace) Moved(int) {}
 
 func newQueueWalk(v queueView) queueWalk {

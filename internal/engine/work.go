@@ -9,21 +9,22 @@ const (
 	// Most turns do far less.
 	maxTurnWork = 8192
 
-	// tickShare: Tick does an eighth of that at most. When jobs come due by the million, each
-	// command waits for as much.
+	// tickShare: Tick does an eighth of that at most. When jobs come due by the million,
+	// each command waits for as much.
 	tickShare = 8
 
 	// maxSlice is how many jobs, or tubes, a long operation moves at a time. It takes some
 	// tens of microseconds; what a turn costs besides is a hundredth of that.
 	maxSlice = 128
 
-	// maxLoggedSlice is the same for operations whose changes are logged: after each slice they
-	// may have to wait for a sync, which takes longer than any slice.
+	// maxLoggedSlice is the same for operations whose changes are logged: after each
+	// slice they may have to wait for a sync, which takes longer than any slice.
 	maxLoggedSlice = 500
 
-	// maxLogged is how many bytes of bodies such an operation gives to the Log in a turn, and perhaps one
-	// body more: the replies to all other clients wait until those are durable, too. The journal cleans
-	// four times as much in the turn, and no more than 512 KiB while it is not late.
+	// maxLogged is how many bytes of bodies such an operation gives to the Log in a turn,
+	// and perhaps one body more: the replies to all other clients wait until those are
+	// durable, too. The journal cleans four times as much in the turn, and no more than
+	// 512 KiB while it is not late.
 	maxLogged = 128 << 10
 
 	// minSlice is how many of them it moves even when the turn has done enough:

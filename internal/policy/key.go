@@ -7,7 +7,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// maxKeyed is how many bytes a body has at most in which values are looked for: more would take a turn too long.
+// maxKeyed is how many bytes a body has at most in which values are looked for: more
+// would take a turn too long.
 const maxKeyed = 64 << 10
 
 // keyOf returns the key that the setting unique says; nil: none.

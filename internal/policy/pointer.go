@@ -12,8 +12,8 @@ import (
 // maxDepth is how deep JSON is nested at most, as for json.Valid.
 const maxDepth = 10_000
 
-// A step is a node of the tree that the JSON pointers (RFC 6901) of a key are: the name of a
-// member, or the number of an element.
+// A step is a node of the tree that the JSON pointers (RFC 6901) of a key are: the name
+// of a member, or the number of an element.
 type step struct {
 	name    string
 	element int   // the number that name is, or -1
@@ -171,8 +171,8 @@ func (f *finder) members(i int, s *step, depth int) int {
 	}
 }
 
-// member goes over the value of a member. Of two members of a name the second one counts, as
-// for most who read JSON.
+// member goes over the value of a member. Of two members of a name the second one counts,
+// as for most who read JSON.
 func (f *finder) member(i int, s *step, depth int) int {
 	if s == nil {
 		return f.value(i, nil, depth)

@@ -4,12 +4,15 @@
 //	set, err := policy.New([]policy.Config{{Tubes: []string{"mail-*"}, Settings: map[string]any{"max-attempts": 5}}})
 //	e.SetPolicies(set)
 //
-// Several policies may be about a tube. Each of its settings is one that was set while the server ran, if there is one, else
-// one of the configuration file. Among those it is that of the most specific pattern which has it. The exact name is the most
-// specific one, then the pattern with the longest text before its first * or ?; then the later one in the file, or, of those that were
-// set, the longer one, and of two that are as long the one that is later in the order of bytes.
+// Several policies may be about a tube. Each of its settings is one that was set while
+// the server ran, if there is one, else one of the configuration file. Among those it is
+// that of the most specific pattern which has it. The exact name is the most specific
+// one, then the pattern with the longest text before its first * or ?; then the later one
+// in the file, or, of those that were set, the longer one, and of two that are as long
+// the one that is later in the order of bytes.
 //
-// The settings are a table (settings.go); start reading there. What is set while the server runs is in text.go.
+// The settings are a table (settings.go); start reading there. What is set while the
+// server runs is in text.go.
 package policy
 
 import (
@@ -136,7 +139,8 @@ func written(v any) string {
 // isGlob reports whether a pattern is not the name of a tube.
 func isGlob(pattern string) bool { return strings.ContainsAny(pattern, "*?") }
 
-// compare orders rules that are globs: the more specific one is the later. It is 0 if the order in the file decides.
+// compare orders rules that are globs: the more specific one is the later. It is 0 if the
+// order in the file decides.
 func (r *Rule) compare(o *Rule) int {
 	if n := cmp.Compare(len(r.prefix), len(o.prefix)); n != 0 || r.Number > 0 {
 		return n
@@ -164,7 +168,8 @@ func (l layer) without(pattern string) layer {
 	return layer{l.globs, slices.DeleteFunc(slices.Clone(l.exact), is)}
 }
 
-// about calls f for the rules about a tube, the most specific one last. A place tells them apart.
+// about calls f for the rules about a tube, the most specific one last. A place tells
+// them apart.
 func (l *layer) about(tube string, f func(place int, r *Rule)) {
 	for i, r := range l.globs {
 		if strings.HasPrefix(tube, r.prefix) && access.Match(r.Pattern[len(r.prefix):], tube[len(r.prefix):]) {
@@ -177,12 +182,14 @@ func (l *layer) about(tube string, f func(place int, r *Rule)) {
 	}
 }
 
-// Rules returns all rules: those of the file, then those that were set while the server ran; the names of tubes last.
+// Rules returns all rules: those of the file, then those that were set while the server
+// ran; the names of tubes last.
 func (s *Set) Rules() []*Rule {
 	return slices.Concat(s.file.globs, s.file.exact, s.runtime.globs, s.runtime.exact)
 }
 
-// Of implements [engine.Policies]. Tubes of which the same rules say something share a policy.
+// Of implements [engine.Policies]. Tubes of which the same rules say something share a
+// policy.
 func (s *Set) Of(tube string) *engine.Policy {
 	var key []byte
 	for n, l := range []*layer{&s.file, &s.runtime} {
@@ -247,7 +254,8 @@ func (s *Set) Warnings() (warnings []string) {
 	return slices.Compact(warnings)
 }
 
-// Unknown names the settings that a later version has set, and that have no effect in this one.
+// Unknown names the settings that a later version has set, and that have no effect in
+// this one.
 func (s *Set) Unknown() (warnings []string) {
 	for _, r := range s.Rules() {
 		warnings = append(warnings, r.unknown()...)
@@ -314,7 +322,8 @@ func (r *Rule) String() string {
 	return fmt.Sprintf("policy %d, of the tubes %s", r.Number, r.Pattern)
 }
 
-// chain says whether the jobs of a tube that a rule is about are moved on from their dead tube.
+// chain says whether the jobs of a tube that a rule is about are moved on from their dead
+// tube.
 func (s *Set) chain(tube string, r *Rule) []string {
 	p := s.Of(tube)
 	if p.Exhausted != engine.MoveExhausted || !p.Limited() {

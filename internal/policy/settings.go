@@ -14,8 +14,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A Setting of a policy. The configuration file, its check, the commands and the documentation have what they
-// know of one from here.
+// A Setting of a policy. The configuration file, its check, the commands and the
+// documentation have what they know of one from here.
 type Setting struct {
 	Name    string
 	Default string // what holds where it is not set

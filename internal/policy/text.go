@@ -11,7 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// What is set for a pattern while the server runs is kept as a text of lines such as max-attempts=5, by name.
+// What is set for a pattern while the server runs is kept as a text of lines such as
+// max-attempts=5, by name.
 
 const maxText = 256 // bytes of a value
 
@@ -33,8 +34,8 @@ func Parse(text string) map[string]string {
 	return all
 }
 
-// Edit returns a text with some settings set, and others not any more. A duration for which something is
-// to hold from now on becomes the moment when that ends.
+// Edit returns a text with some settings set, and others not any more. A duration for
+// which something is to hold from now on becomes the moment when that ends.
 func Edit(text string, set map[string]string, unset []string, now time.Time) (string, error) {
 	all := Parse(text)
 	for _, name := range unset {
