@@ -31,7 +31,14 @@ journal of a single server, which must not run: no job of it is touched or copie
 Other members connect to the address of --listen, so it must be one by which they
 reach this machine.
 `, "  beanpole cluster init /var/lib/beanpole --listen 10.0.0.1:11400", "DIR", func(cmd *cobra.Command, args []string) error {
-		return makeFirst(cmd, args[0], listen)
+		if err := checkListen(listen); err != nil {
+			return err
+		}
+		id, err := initialize(args[0], listen)
+		if err != nil {
+			return kit.WithCode(kit.ExitJournal, err)
+		}
+		return printID(cmd, id)
 	})
 	defineListen(cmd, &listen)
 	return cmd
@@ -160,18 +167,6 @@ itself, the member joins at the one that has made the token. The first member is
 	j.define(cmd)
 	cmd.Flags().BoolVar(&bootstrap, "bootstrap", false, "do nothing where DIR is that of a member; join at the\nmember that has made the token where the address is\nthat of --listen")
 	return cmd
-}
-
-// makeFirst makes the first member of a cluster and prints its id.
-func makeFirst(cmd *cobra.Command, dir, listen string) error {
-	if err := checkListen(listen); err != nil {
-		return err
-	}
-	id, err := initialize(dir, listen)
-	if err != nil {
-		return kit.WithCode(kit.ExitJournal, err)
-	}
-	return printID(cmd, id)
 }
 
 func newReplace() *cobra.Command {

@@ -9,8 +9,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/advice"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/cluster"
-	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
-	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
@@ -54,14 +52,9 @@ func inspect(dir string) (*offline, error) {
 		return nil, err
 	}
 	found, err := cluster.Inspect(vfs.OS, dir)
-	return describe(d, holder, found, err), nil
-}
-
-// describe returns what is to be printed of a directory.
-func describe(d *directory.Directory, holder string, found cluster.Inspection, err error) *offline {
 	o := &offline{
 		Member: d.ID, Cluster: d.Cluster, Address: d.Listen, UsedBy: holder, Term: found.Term, Commit: found.Commit,
-		First: found.Cut.Index + 1, Last: positionOf(found.Last), Applied: positionOf(found.Applied), Torn: found.Torn,
+		First: found.Cut.Index + 1, Last: position(found.Last), Applied: position(found.Applied), Torn: found.Torn,
 		Members: []offlineMember{}, err: err,
 	}
 	for _, m := range found.Members {
@@ -70,10 +63,8 @@ func describe(d *directory.Directory, holder string, found cluster.Inspection, e
 	if err != nil {
 		o.Problem = advice.Plain(err)
 	}
-	return o
+	return o, nil
 }
-
-func positionOf(p raftlog.Position) position { return position{p.Index, p.Term} }
 
 func (o *offline) print(w io.Writer, asJSON bool) error {
 	if asJSON {

@@ -21,13 +21,6 @@ jobs they hold and for how long, and how long they have waited for one. With
 --close their connections are closed: what they hold becomes ready. It asks before, unless
 --yes is given.`
 
-// A connection as JSON has it here: who is not known, and a command that was not given, are empty.
-type connection struct {
-	admin.Connection
-	Identity    string `json:"identity"`
-	LastCommand string `json:"last_command"`
-}
-
 // connectionFilter says which connections are meant.
 type connectionFilter struct {
 	ids               []uint64
@@ -121,11 +114,7 @@ func (f *connectionFilter) find(ctx context.Context, a *admin.Client) (found []a
 }
 
 func (s *session) printConnections(found []admin.Connection) error {
-	all := make([]connection, len(found))
-	for i, c := range found {
-		all[i] = connection{c, c.Identity, c.LastCommand}
-	}
-	return kit.PrintList(&s.Session, all, "ID ADDRESS IDENTITY AGE IDLE LAST USING WATCHING:10 JOBS HELD DOES", func(c *connection) []any {
+	return kit.PrintList(&s.Session, found, "ID ADDRESS IDENTITY AGE IDLE LAST USING WATCHING:10 JOBS HELD DOES", func(c *admin.Connection) []any {
 		watching := strings.Join(c.Watching, ",")
 		if more := c.WatchingCount - len(c.Watching); more > 0 {
 			watching = fmt.Sprintf("%s +%d", watching, more)
@@ -134,7 +123,7 @@ func (s *session) printConnections(found []admin.Connection) error {
 		if c.HoldingCount > 0 {
 			held = ofSeconds(c.HeldFor)
 		}
-		return []any{c.ID, c.Address, c.Identity, ofSeconds(c.Age), ofSeconds(c.Idle), c.LastCommand, c.Using, watching, c.HoldingCount, held, does(&c.Connection)}
+		return []any{c.ID, c.Address, c.Identity, ofSeconds(c.Age), ofSeconds(c.Idle), c.LastCommand, c.Using, watching, c.HoldingCount, held, does(c)}
 	})
 }
 
