@@ -131,10 +131,7 @@ func (c *Conn) DeleteBatch(ctx context.Context, ids []uint64) (deleted int, err 
 	for _, id := range ids {
 		q.Text = wire.AppendID(q.Text, id)
 	}
-	err = c.hold(ctx, &q, nil, func(r *wire.Reply) error {
-		deleted = int(r.N)
-		return nil
-	})
+	deleted, err = c.number(ctx, &q, nil)
 	return deleted, tooLong(&q, err)
 }
 

@@ -175,11 +175,9 @@ type request struct {
 // next command. The caller has the turn.
 func (c *Conn) do(ctx context.Context, q *request) (wire.Reply, error) {
 	var r wire.Reply
-	w := waitOf(q.wait)
+	end := q.end()
 	err := c.attempts(ctx, q.tube, q.Op.Repeatable(), new(retrier), func() error {
-		if q.Op == wire.ReserveTimeout {
-			q.wait, q.Timeout = w.left()
-		}
+		q.waitUntil(end)
 		sent, err := c.stream.exchange(ctx, &q.Command, q.wait, &r)
 		if err = c.check(err); err != nil && sent && !q.Op.Repeatable() {
 			return unknown(err)

@@ -101,22 +101,18 @@ func (c *Conn) restore(ctx context.Context, s *stream) error {
 // authenticate sends the token and waits for the answer, because a server that does not
 // accept the token refuses all other commands.
 func (c *Conn) authenticate(ctx context.Context, s *stream) error {
-	return s.pipeline(ctx, &batch{
-		n: 1,
-		append: func(dst []byte, _ int) []byte {
-			if c.opt.TokenAsPut {
-				return wire.AppendPut(dst, 0, 0, 1, []byte(c.opt.Token))
-			}
-			return wire.AppendAuth(dst, c.opt.Token)
-		},
-		reply: func(_ int, r *wire.Reply) error {
-			switch r.Kind {
-			case wire.Authenticated, wire.OK, wire.Inserted:
-				return nil
-			}
-			return fmt.Errorf("auth: %w", replyError(r))
-		},
-	})
+	cmd := wire.Command{Op: wire.Auth, Text: []byte(c.opt.Token)}
+	if c.opt.TokenAsPut {
+		cmd = wire.Command{Op: wire.Put, TTR: 1, Body: []byte(c.opt.Token)}
+	}
+	var r wire.Reply
+	if _, err := s.exchange(ctx, &cmd, 0, &r); err != nil {
+		return err
+	}
+	if r.Kind != wire.Authenticated && r.Kind != wire.OK && r.Kind != wire.Inserted {
+		return fmt.Errorf("auth: %w", replyError(&r))
+	}
+	return nil
 }
 
 // setTubes sends commands of use, watch and ignore in one round trip. refused is

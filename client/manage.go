@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,12 +50,12 @@ type ListedJob struct {
 func (c *Conn) ListJobs(ctx context.Context, of Selection, cursor string) ([]ListedJob, error) {
 	q := request{Command: wire.Command{Op: wire.ListJobs, Text: []byte(cursor)}, want: wire.OK}
 	var jobs []ListedJob
-	err := c.manage(ctx, &q, of, func(r *wire.Reply) error {
+	err := c.hold(ctx, &q, of.describe(&q), func(r *wire.Reply) error {
 		return wire.ParseListed(r.Body, func(j *wire.ListedJob) {
 			jobs = append(jobs, newListedJob(of.Tube, of.State, j))
 		})
 	})
-	return jobs, err
+	return jobs, tooLong(&q, err)
 }
 
 func newListedJob(tube string, state State, j *wire.ListedJob) ListedJob {
@@ -110,9 +111,7 @@ func (c *Conn) Jobs(ctx context.Context, of Selection) iter.Seq2[*ListedJob, err
 //
 // Only beanpole has this command. With other servers the error is [ErrUnknownCommand].
 func (c *Conn) FlushTube(ctx context.Context, of Selection) (flushed int, err error) {
-	q := request{Command: wire.Command{Op: wire.FlushTube}, want: wire.Flushed}
-	err = c.manageIdle(ctx, &q, of, &flushed)
-	return flushed, err
+	return c.manageIdle(ctx, &request{Command: wire.Command{Op: wire.FlushTube}, want: wire.Flushed}, of, nil)
 }
 
 // MoveJobs moves jobs of a tube, which must be in the state [StateReady], [StateDelayed]
@@ -123,37 +122,28 @@ func (c *Conn) FlushTube(ctx context.Context, of Selection) (flushed int, err er
 //
 // Only beanpole has this command. With other servers the error is [ErrUnknownCommand].
 func (c *Conn) MoveJobs(ctx context.Context, of Selection, to string) (moved int, err error) {
-	q := request{Command: wire.Command{Op: wire.MoveJobs, Tube: []byte(of.Tube), Text: []byte(to)}, want: wire.Moved}
-	if err := CheckTube(to); err != nil {
-		return 0, c.fail(&q, err)
-	}
-	err = c.manageIdle(ctx, &q, of, &moved)
-	return moved, err
+	q := request{Command: wire.Command{Op: wire.MoveJobs, Text: []byte(to)}, want: wire.Moved}
+	return c.manageIdle(ctx, &q, of, CheckTube(to))
 }
 
-// manageIdle is manage for jobs that no worker holds.
-func (c *Conn) manageIdle(ctx context.Context, q *request, of Selection, n *int) error {
-	if of.State == StateReserved {
-		return c.fail(q, fmt.Errorf("%w: jobs that are reserved cannot be taken", ErrInvalid))
+// manageIdle sends a command that is about jobs that no worker holds, unless err is an error, and returns how many there were.
+func (c *Conn) manageIdle(ctx context.Context, q *request, of Selection, err error) (n int, _ error) {
+	if err == nil && of.State == StateReserved {
+		err = fmt.Errorf("%w: jobs that are reserved cannot be taken", ErrInvalid)
 	}
-	return c.manage(ctx, q, of, func(r *wire.Reply) error {
-		*n = int(r.N)
-		return nil
-	})
+	n, err = c.number(ctx, q, cmp.Or(err, of.describe(q)))
+	return n, tooLong(q, err)
 }
 
-// manage sends a command that is about a selection of jobs.
-func (c *Conn) manage(ctx context.Context, q *request, of Selection, read func(*wire.Reply) error) error {
+// describe says in a command which jobs it is about.
+func (of Selection) describe(q *request) (err error) {
 	q.Tube = []byte(of.Tube)
 	var ok bool
 	if q.State, ok = wire.ParseState(string(of.State)); !ok {
-		return c.fail(q, fmt.Errorf("%w: state %q", ErrInvalid, of.State))
+		return fmt.Errorf("%w: state %q", ErrInvalid, of.State)
 	}
-	var err error
-	if q.Count, err = count(of.Limit); err != nil {
-		return c.fail(q, err)
-	}
-	return tooLong(q, c.hold(ctx, q, CheckTube(string(q.Tube)), read))
+	q.Count, err = count(of.Limit)
+	return cmp.Or(err, CheckTube(of.Tube))
 }
 
 // tooLong makes the error that it is of a command that the server finds too long, as one that does not know it.

@@ -289,12 +289,10 @@ func (c *Conn) ReserveMany(ctx context.Context, limit int, d time.Duration) ([]*
 // reserveMany takes up to max jobs as q says, with as many attempts as necessary; in a batch, if that is wanted and the server
 // knows how.
 func (c *Conn) reserveMany(ctx context.Context, q *request, max int, batched bool, retry *retrier) ([]*Job, error) {
-	w := waitOf(q.wait)
+	end := q.end()
 	var t reserving
 	err := c.attempts(ctx, "", true, retry, func() error {
-		if q.wait != forever {
-			q.wait, q.Timeout = w.left()
-		}
+		q.waitUntil(end)
 		t = reserving{Conn: c, q: q, max: max} // the jobs that it got before were lost with the connection
 		return c.tryMany(ctx, &t, batched)
 	})

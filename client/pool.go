@@ -102,15 +102,12 @@ func (p *Pool) Close() error {
 // watches "default". f must not keep the connection, and should finish the jobs that it
 // has reserved: otherwise they stay reserved until their time to run is over.
 func (p *Pool) Do(ctx context.Context, f func(ctx context.Context, c *Conn) error) error {
-	c, err := p.get(ctx, "")
-	if err != nil {
-		return err
-	}
-	defer p.put(c)
-	if err := c.WatchOnly(ctx, defaultTube); err != nil {
-		return err
-	}
-	return f(ctx, c)
+	return p.do(ctx, func(c *Conn) error {
+		if err := c.WatchOnly(ctx, defaultTube); err != nil {
+			return err
+		}
+		return f(ctx, c)
+	})
 }
 
 // get takes a connection from the pool: one that uses the tube already, if that

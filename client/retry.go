@@ -54,25 +54,18 @@ func (t *retrier) next(ctx context.Context, c *Conn, err error) error {
 	}
 }
 
-// A wait is how long a reserve may wait in all, whatever happens to its
-// connection.
-type wait struct {
-	end time.Time // zero: it does not wait, or has no limit
+// end is when a reserve is to be answered, whatever happens to its connection; zero: it does not wait, or has no limit.
+func (q *request) end() time.Time {
+	if q.wait == 0 || q.wait == forever {
+		return time.Time{}
+	}
+	return time.Now().Add(time.Duration(q.Timeout) * time.Second) // which was rounded up
 }
 
-func waitOf(d time.Duration) wait {
-	if d == 0 || d == forever {
-		return wait{}
+// waitUntil asks for what is left until the end, rounded up to seconds.
+func (q *request) waitUntil(end time.Time) {
+	if !end.IsZero() {
+		q.wait = max(time.Until(end), 0)
+		q.Timeout, _ = timeout(q.wait) // of a duration that was good when it was longer
 	}
-	return wait{time.Now().Add(d)}
-}
-
-// left returns what is left, also in seconds, rounded up.
-func (w wait) left() (time.Duration, uint32) {
-	if w.end.IsZero() {
-		return 0, 0
-	}
-	d := max(time.Until(w.end), 0)
-	s, _ := timeout(d) // of a duration that was good when it was longer
-	return d, s
 }

@@ -98,14 +98,8 @@ func (c *Conn) watchOnly(ctx context.Context, tubes []string) error {
 // first; otherwise it takes delayed jobs, those that are due soonest first.
 func (c *Conn) Kick(ctx context.Context, limit int) (kicked int, err error) {
 	q := request{Command: wire.Command{Op: wire.Kick}, want: wire.Kicked, tube: usedTube}
-	if q.Count, err = count(limit); err != nil {
-		return 0, c.fail(&q, err)
-	}
-	err = c.hold(ctx, &q, nil, func(r *wire.Reply) error {
-		kicked = int(r.N)
-		return nil
-	})
-	return kicked, err
+	q.Count, err = count(limit)
+	return c.number(ctx, &q, err)
 }
 
 // PauseTube stops Reserve from taking jobs of the tube, for all clients, for d,
@@ -114,10 +108,8 @@ func (c *Conn) Kick(ctx context.Context, limit int) (kicked int, err error) {
 func (c *Conn) PauseTube(ctx context.Context, tube string, d time.Duration) error {
 	q := request{Command: wire.Command{Op: wire.PauseTube, Tube: []byte(tube)}, want: wire.Paused}
 	var err error
-	if q.Delay, err = seconds("pause", d); err != nil {
-		return c.fail(&q, err)
-	}
-	return c.hold(ctx, &q, CheckTube(tube), nil)
+	q.Delay, err = seconds("pause", d)
+	return c.hold(ctx, &q, cmp.Or(err, CheckTube(tube)), nil)
 }
 
 // ListTubes returns the names of all tubes.
@@ -154,6 +146,15 @@ func (c *Conn) ListTubeUsed(ctx context.Context) (tube string, err error) {
 func (c *Conn) Ping(ctx context.Context) error {
 	_, err := c.ListTubeUsed(ctx)
 	return err
+}
+
+// number is hold for a command that is answered with a number.
+func (c *Conn) number(ctx context.Context, q *request, err error) (n int, _ error) {
+	err = c.hold(ctx, q, err, func(r *wire.Reply) error {
+		n = int(r.N)
+		return nil
+	})
+	return n, err
 }
 
 // hold sends a command and hands the reply to read, if it is not nil, while it

@@ -427,3 +427,10 @@ func TestReserveTimeoutReconnect(t *testing.T) {
 		})
 	}
 }
+
+// A wait is rounded up, however much of it has passed when the command is sent.
+func TestReserveTimeoutRounded(t *testing.T) {
+	c := dial(t, play(t, listen(t), "> reserve-with-timeout 1\n< TIMED_OUT\n> reserve-with-timeout 3\n< TIMED_OUT"), nil)
+	wantErr(t, second(c.ReserveTimeout(t.Context(), 1)), client.ErrTimedOut)
+	wantErr(t, second(c.ReserveTimeout(t.Context(), 2*time.Second+1)), client.ErrTimedOut)
+}
