@@ -106,6 +106,7 @@ type Finding struct {
 
 	ExpectedBy    string `json:"expected_by,omitempty"`                       // Who has said that it is to be expected; not there if nobody knows who that was.
 	ExpectedUntil string `json:"expected_until,omitempty" format:"date-time"` // Until when; not there: it is not expected.
+	ExpectedTubes string `json:"expected_tubes,omitempty" minlen:"1"`         // The pattern that this was said of; not there: the tube itself, or the server.
 }
 
 // Me is who the client is, and what it may do.

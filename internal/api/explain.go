@@ -96,7 +96,10 @@ type expected []expectation
 func (x expected) mark(f *health.Finding) {
 	for i := range x {
 		if one := &x[i]; one.kind == f.Kind && (one.tube == f.Tube || one.tube != "" && f.Tube != "" && one.tubes.Matches(f.Tube)) {
-			f.ExpectedBy, f.ExpectedUntil = one.by, one.until.UTC().Format(time.RFC3339)
+			f.ExpectedBy, f.ExpectedUntil, f.ExpectedTubes = one.by, one.until.UTC().Format(time.RFC3339), one.tube
+			if one.tube == f.Tube {
+				f.ExpectedTubes = ""
+			}
 		}
 	}
 }
@@ -123,11 +126,17 @@ func (r *request) expectFinding(in *admin.ExpectFinding) (none admin.None, err e
 	x := &r.api.expected
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.all = slices.DeleteFunc(x.all, func(other expectation) bool { return other.kind == one.kind && other.tube == one.tube })
-	if in.Seconds > 0 {
-		if x.all = append(x.all, one); len(x.all) > mostExpectations {
-			x.all = x.all[1:]
+	now := time.Now()
+	x.all = slices.DeleteFunc(x.all, func(other expectation) bool {
+		return other.kind == one.kind && other.tube == one.tube || !other.until.After(now)
+	})
+	if in.Seconds == 0 {
+		f := health.Finding{Kind: in.Kind, Tube: in.Tube}
+		if expected(x.all).mark(&f); f.ExpectedTubes != "" {
+			return none, problemf(http.StatusConflict, "%s is still expected of the tubes %s: say of those that it is not", in.Kind, f.ExpectedTubes)
 		}
+	} else if x.all = append(x.all, one); len(x.all) > mostExpectations {
+		x.all = x.all[1:]
 	}
 	return none, nil
 }

@@ -231,6 +231,10 @@ func TestExpectFinding(t *testing.T) {
 	r.want(204, "POST", "/attention/expect", `{"kind":"unwatched","tube":"t-*","seconds":60}`, nil)
 	r.want(204, "POST", "/attention/expect", `{"kind":"buried","tube":"mail","seconds":60}`, nil)
 	want("mail t-* expected lonely expected", 1, 5)
+	// What was said of a pattern does not end for one of its tubes.
+	if got := r.want(409, "POST", "/attention/expect", `{"kind":"unwatched","tube":"t-2","seconds":0}`, nil); !strings.Contains(got, "the tubes t-*") {
+		t.Error(got)
+	}
 	r.want(204, "POST", "/attention/expect", `{"kind":"unwatched","tube":"t-*","seconds":0}`, nil)
 	want("t-* mail lonely expected", 5, 1)
 	r.expected.mu.Lock()

@@ -402,3 +402,22 @@ func TestWideColumns(t *testing.T) {
 }
 
 var optCell = regexp.MustCompile(`<td[^>]* class="[^"]*\bopt\b`)
+
+// What is expected of a pattern says of which, and ends with it; jobs that ran out of time are found by a search.
+func TestExpectedOfPattern(t *testing.T) {
+	r := start(t, nil, Options{})
+	r.put("mail-1", "x")
+	r.follow(url.Values{"do": {"expect"}, "kind": {"unwatched"}, "tube": {"mail-*"}, "seconds": {"60"}})
+	if html := r.page(200, "/console/"); !strings.Contains(html, `of <b class="mono">mail-*</b> until`) || !strings.Contains(html, "confirm?do=unexpect&amp;kind=unwatched&amp;tube=mail-%2a&amp;") {
+		t.Error(html)
+	}
+	if html := r.follow(url.Values{"do": {"unexpect"}, "kind": {"unwatched"}, "tube": {"mail-1"}}); !strings.Contains(html, "Unwatched is still expected of the tubes mail-*") {
+		t.Error(html)
+	}
+	if html := r.follow(url.Values{"do": {"unexpect"}, "kind": {"unwatched"}, "tube": {"mail-*"}}); strings.Contains(html, "mail-*</b> until") {
+		t.Error(html)
+	}
+	if a := r.newRequest(httptest.NewRequest("GET", "/console/", nil)).newAttention(admin.Finding{Kind: "timeouts", Tube: "mail"}); a.Link != "/console/search?q=tube%3Amail+timeouts%3E%3D1" {
+		t.Error(a)
+	}
+}

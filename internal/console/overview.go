@@ -203,15 +203,16 @@ func (r *request) newAttention(f admin.Finding) attention {
 	case f.Kind == "connections":
 		return at(r.site.Base+"connections", "Connections")
 	case f.Tubes > 0:
-		has := ""
 		for _, k := range findingKinds {
 			if k.name == f.Kind {
-				has = k.has
+				return at(withQuery(r.site.Base+"tubes", "q", f.Like, "sort", k.sort, "has", k.has), "See them")
 			}
 		}
-		return at(withQuery(r.site.Base+"tubes", "q", f.Like, "has", has), "See them")
+		return at(withQuery(r.site.Base+"tubes", "q", f.Like), "See them")
 	case f.Kind == "buried":
 		return at(r.tubeLink(f.Tube, "buried"), "See them")
+	case f.Kind == "timeouts" && !r.site.isPlain():
+		return at(withQuery(r.site.Base+"search", "q", "tube:"+f.Tube+" timeouts>=1"), "See them")
 	case f.Tube != "":
 		return at(r.tubeLink(f.Tube, ""), "Open")
 	}
