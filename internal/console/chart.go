@@ -165,10 +165,10 @@ type spark struct {
 }
 
 // newSpark draws the last values of a series. If there are few, they are at the right.
-func newSpark(id, class string, points []point, width, height int) spark {
+func newSpark(id, class string, points []point, width, height int) *spark {
 	points = append(make([]point, max(0, sparkPoints-len(points))), points...)
 	line := drawPath(points, width, height, largest(points))
-	return spark{id, line, under(line, height), class, width, height}
+	return &spark{id, line, under(line, height), class, width, height}
 }
 
 // pointsOf returns the points of a series of which all is known.

@@ -127,7 +127,7 @@ var durationFields = []string{"seconds", "delay", "ttr"}
 const untilResumed = 1<<32 - 1
 
 var (
-	duringText = regexp.MustCompile(`^(\d{1,10})\s*([smhd])[a-z]*$`)
+	duringText = regexp.MustCompile(`^(\d{1,10})\s*([smhd])(ec(ond)?s?|in(ute)?s?|ours?|ays?)?$`)
 	unitOf     = map[string]uint64{"s": 1, "m": 60, "h": 3600, "d": 86400}
 )
 

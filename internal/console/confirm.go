@@ -64,7 +64,11 @@ func (c *confirmation) Sentence() string {
 	case c.asks != "":
 		return strings.Replace(c.asks, "%s", c.Targets[0], 1)
 	case c.Takes("kind"):
-		return fmt.Sprintf("%s: “%s”?", c.Verb, strings.TrimSuffix(strings.TrimSpace(c.Values.Get("kind")+" "+c.Targets[0]), " *"))
+		of := ""
+		if tube := c.Targets[0]; tube != "" && tube != "*" {
+			of = " of " + tube
+		}
+		return fmt.Sprintf("%s “%s”%s?", c.Verb, c.Values.Get("kind"), of)
 	case c.Many:
 		return strings.TrimSpace(fmt.Sprintf("%s the %s jobs of %s %s", c.Verb, c.State, subject, c.Search)) + "?"
 	}

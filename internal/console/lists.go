@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -35,7 +36,7 @@ type piece struct{ Text, Link string }
 var sentences = map[string]string{
 	"putJob": "put job {job} into {tube}", "copyJob": "copied job {job} to {to}| as job {copy}|", "moveJob": "moved job {job}| of {tube}| to {to}", "deleteJob": "deleted job {job}| of {tube}|",
 	"kickJob": "kicked job {job}| of {tube}|", "buryJob": "buried job {job}| of {tube}|", "releaseJob": "released job {job}| of {tube}|", "changeJob": "changed job {job}| of {tube}|",
-	"pauseTube": "paused {tube}| for {seconds} s|", "resumeTube": "resumed {tube}", "importTube": "imported| {count}| jobs into {tube}", "importAll": "imported| {count}| jobs",
+	"pauseTube": "paused {tube}| for {seconds}|", "pause-tube": "paused {tube}| for {seconds}|", "resumeTube": "resumed {tube}", "importTube": "imported| {count}| jobs into {tube}", "importAll": "imported| {count}| jobs",
 	"startTask": "began to {do}| {state}| jobs of {tube}| to {to}|", "endTask": "{done} {count} jobs of {tube}| to {to}|", "cancelTask": "stopped task {task}",
 	"closeConnection": "closed connection {connection}", "drain": "stopped taking new jobs", "undrain": "took new jobs again", "transferLead": "let another member lead|: {member}|",
 }
@@ -48,6 +49,9 @@ func (r *request) says(c *admin.Change) (all []piece) {
 			return strings.TrimSuffix(strings.TrimSuffix(do, "y"), "e") + map[bool]string{true: "ied", false: "ed"}[strings.HasSuffix(do, "y")]
 		}
 		if v, ok := c.About[name]; ok {
+			if seconds, err := strconv.ParseFloat(fmt.Sprint(v), 64); name == "seconds" && err == nil {
+				return duration(seconds)
+			}
 			return fmt.Sprint(v)
 		}
 		return ""
@@ -59,6 +63,9 @@ func (r *request) says(c *admin.Change) (all []piece) {
 	if !ok {
 		all = append(all, piece{Text: strings.ToLower(upperCase.ReplaceAllString(c.Operation, " $0"))})
 		for _, name := range slices.Sorted(maps.Keys(c.About)) {
+			if name == "via" { // it has a column
+				continue
+			}
 			all = append(all, piece{Text: " " + name + " "}, piece{value(name), ""})
 		}
 		return all

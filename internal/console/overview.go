@@ -19,7 +19,7 @@ type overview struct {
 	Total     int // those that count
 	Kinds     []findingKind
 	Charts    chartStrip
-	Sparks    map[string]spark
+	Sparks    map[string]*spark
 	Span      string
 	Spans     []string
 	Tubes     tubeTable
@@ -91,7 +91,7 @@ func overviewPage(r *request) (*page, error) {
 	if _, ok := spans[span]; !ok {
 		span = "10m"
 	}
-	o := &overview{Span: span, Spans: []string{"10m", "1h", "24h"}, Sparks: make(map[string]spark)}
+	o := &overview{Span: span, Spans: []string{"10m", "1h", "24h"}, Sparks: make(map[string]*spark)}
 	var found admin.Attention
 	var stats admin.Stats
 	var history, minutes admin.History

@@ -180,7 +180,7 @@ func (p *page) Line(id, d string) Path {
 }
 
 // Sparked marks a small chart that may change.
-func (p *page) Sparked(s spark) spark {
+func (p *page) Sparked(s *spark) *spark {
 	p.Line(s.ID, s.Line)
 	p.Line(s.ID+"-area", s.Area)
 	return s

@@ -5,17 +5,19 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
 // A policyView is the page of a tube's policy, with a form that sets and unsets what is set for a pattern.
 type policyView struct {
 	Tube    string
-	Pattern string // that the form is about; it matches the tube
+	Pattern string   // that the form is about
+	Others  []string // patterns of the tube for which something is set
+	Apart   bool     // the pattern does not match the tube
 	Rows    []policyRow
 	Problem string // why it was not done, with what was sent
 }
@@ -23,15 +25,16 @@ type policyView struct {
 // A policyRow is a setting.
 type policyRow struct {
 	admin.SettingInForce
-	Was string // what is set for the pattern, as the form was made
-	Now string // what the form has
+	Was     string // what is set for the pattern, as the form was made
+	Now     string // what the form has
+	Problem string // what is wrong with that
 }
 
 // From says where the value in force comes from.
 func (r *policyRow) From() string {
 	switch r.Source {
 	case "file":
-		return fmt.Sprintf("policy %d of the file, of %s", r.Number, r.Pattern)
+		return "the file, for " + r.Pattern
 	case "runtime":
 		return "set for " + r.Pattern
 	}
@@ -39,8 +42,13 @@ func (r *policyRow) From() string {
 }
 
 func policyPage(r *request) (*page, error) {
+	return policyFor(r, strings.TrimSpace(r.URL.Query().Get("pattern")))
+}
+
+// policyFor is the page with the form for a pattern; empty: for the tube.
+func policyFor(r *request, pattern string) (*page, error) {
 	tube := admin.OfTube{Tube: r.PathValue("tube")}
-	v := &policyView{Tube: tube.Tube, Pattern: cmp.Or(strings.TrimSpace(r.URL.Query().Get("pattern")), tube.Tube)}
+	v := &policyView{Tube: tube.Tube, Pattern: cmp.Or(pattern, tube.Tube)}
 	inForce, err := r.api().ExplainPolicy(r.Context(), &tube)
 	if err != nil {
 		return nil, err
@@ -49,50 +57,74 @@ func policyPage(r *request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
+	matches := func(pattern string) bool {
+		p, err := access.NewPattern([]string{pattern})
+		return err == nil && p.Matches(v.Tube)
+	}
+	v.Apart = !matches(v.Pattern)
 	var set map[string]string
-	if i := slices.IndexFunc(all.Policies, func(p admin.Policy) bool { return p.Source == "runtime" && p.Pattern == v.Pattern }); i >= 0 {
-		set = all.Policies[i].Settings
+	for _, p := range all.Policies {
+		switch {
+		case p.Source != "runtime":
+		case p.Pattern == v.Pattern:
+			set = p.Settings
+		case matches(p.Pattern):
+			v.Others = append(v.Others, p.Pattern)
+		}
 	}
 	for _, s := range inForce.Settings {
-		v.Rows = append(v.Rows, policyRow{s, set[s.Name], set[s.Name]})
+		v.Rows = append(v.Rows, policyRow{s, set[s.Name], set[s.Name], ""})
 	}
 	p := newPage("policy", "Policy of "+tube.Tube, "tubes", v)
 	p.Me, p.Curl = r.meOn(tube.Tube), r.curl("GET /tubes/{tube}/policy", &tube)
 	return p, nil
 }
 
-// changed returns what a form changes of what it was made with; nil: nothing.
-func changedPolicy(form url.Values) *admin.SetPolicy {
-	in := &admin.SetPolicy{OfPolicy: admin.OfPolicy{Pattern: form.Get("pattern")}, Set: make(map[string]string)}
-	for field := range form {
-		name, ok := strings.CutPrefix(field, "now-")
-		now := strings.TrimSpace(form.Get(field))
+// setPolicy does what the form of a policy asks for: it changes what differs from what the form was made with.
+func setPolicy(r *request) (*page, error) {
+	form := r.PostForm
+	p, err := policyFor(r, form.Get("pattern"))
+	if err != nil {
+		return nil, err
+	}
+	v := p.Data.(*policyView)
+	in := &admin.SetPolicy{OfPolicy: admin.OfPolicy{Pattern: v.Pattern}, Set: make(map[string]string)}
+	for i := range v.Rows {
+		row := &v.Rows[i]
+		row.Was, row.Now = form.Get("was-"+row.Name), strings.TrimSpace(form.Get("now-"+row.Name))
+		if strings.Contains(row.Takes, "duration") {
+			row.Now = strings.NewReplacer(" ", "", "min", "m").Replace(row.Now)
+		}
 		switch {
-		case !ok || now == form.Get("was-"+name):
-		case now == "":
-			in.Unset = append(in.Unset, name)
+		case row.Now == row.Was:
+		case row.Now == "":
+			in.Unset = append(in.Unset, row.Name)
 		default:
-			in.Set[name] = now
+			in.Set[row.Name] = row.Now
 		}
 	}
-	slices.Sort(in.Unset)
-	if len(in.Set)+len(in.Unset) == 0 {
-		return nil
-	}
-	return in
-}
-
-// setPolicy does what the form of a policy asks for.
-func setPolicy(r *request) (*page, error) {
 	one := note{Text: "Nothing was changed."}
-	if in := changedPolicy(r.PostForm); in != nil {
+	if len(in.Set)+len(in.Unset) > 0 {
 		done, err := r.api().SetPolicy(r.Context(), in)
 		if err != nil {
-			return policyAgain(r, r.PostForm, err)
+			v.refused(inWords(err))
+			p.status = http.StatusUnprocessableEntity
+			return p, nil
 		}
-		one = note{Text: saysPolicy(in, &done)}
+		one.Text = saysPolicy(in, &done)
 	}
-	return r.noting(one, withQuery(r.tubeLink(r.PathValue("tube"), "")+"/policy", "pattern", r.PostForm.Get("pattern")))
+	return r.noting(one, withQuery(r.tubeLink(v.Tube, "")+"/policy", "pattern", v.Pattern))
+}
+
+// refused says why the form was refused, beside the field if it is about one.
+func (v *policyView) refused(why string) {
+	v.Problem = why
+	name, rest, _ := strings.Cut(why, ": ")
+	for i := range v.Rows {
+		if strings.EqualFold(v.Rows[i].Name, name) {
+			v.Rows[i].Problem, v.Problem = sentence(rest), "Nothing was changed: "+v.Rows[i].Name+" cannot be that."
+		}
+	}
 }
 
 // saysPolicy says what was set and unset.
@@ -109,19 +141,4 @@ func saysPolicy(in *admin.SetPolicy, done *admin.Policy) string {
 		text += " " + sentence(warning)
 	}
 	return text
-}
-
-// policyAgain is the page with what was sent, and why that was not done.
-func policyAgain(r *request, form url.Values, why error) (*page, error) {
-	r.URL.RawQuery = url.Values{"pattern": {form.Get("pattern")}}.Encode()
-	p, err := policyPage(r)
-	if err != nil {
-		return nil, err
-	}
-	v := p.Data.(*policyView)
-	for i := range v.Rows {
-		v.Rows[i].Now = form.Get("now-" + v.Rows[i].Name)
-	}
-	v.Problem, p.status = sentence(inWords(why)), http.StatusUnprocessableEntity
-	return p, nil
 }

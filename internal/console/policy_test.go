@@ -18,7 +18,7 @@ func TestPolicyPage(t *testing.T) {
 		return w.Code, w.Body.String()
 	}
 	code, text := get("/console/tube/mail-1/policy")
-	for _, want := range []string{"policy 1 of the file, of *", "set for mail-*", `name="now-max-attempts" value=""`, "Set for mail-1", "How often a job is reserved before it is exhausted", `<option>delete</option>`} {
+	for _, want := range []string{"the file, for *", "set for mail-*", `name="now-max-attempts" value=""`, "Set for mail-1", "How often a job is reserved before it is exhausted", `<option>delete</option>`} {
 		if code != 200 || !strings.Contains(text, want) {
 			t.Errorf("%d, without %s", code, want)
 		}
@@ -42,7 +42,7 @@ func TestPolicyPage(t *testing.T) {
 	if code, text = post("/console/tube/mail-1/policy", form("was-max-attempts", "5", "now-max-attempts", " ", "was-burst", "", "now-burst", "3", "was-rate", "", "now-rate", "")); code != 303 || set() != "burst=3\nrate=9/s\n" {
 		t.Errorf("%d %s: %q is set", code, text, set())
 	}
-	if code, text = post("/console/tube/mail-1/policy", form("was-rate", "9/s", "now-rate", "much")); code != 422 || !strings.Contains(text, "ate: want a rate such as") || !strings.Contains(text, `name="now-rate" value="much"`) {
+	if code, text = post("/console/tube/mail-1/policy", form("was-rate", "9/s", "now-rate", "much")); code != 422 || !strings.Contains(text, `<small class="late" id="why-rate">Want a rate such as`) || !strings.Contains(text, `name="now-rate" value="much"`) {
 		t.Errorf("%d %s", code, text)
 	}
 	if code, _ = post("/console/tube/mail-1/policy", form("was-rate", "x", "now-rate", "x")); code != 303 || set() != "burst=3\nrate=9/s\n" {
@@ -52,7 +52,7 @@ func TestPolicyPage(t *testing.T) {
 	if w := only.send("POST", "/console/tube/mail-1/policy", form("now-rate", "1/s")); w.Code != 403 {
 		t.Errorf("read only: %d %s", w.Code, w.Body)
 	}
-	if text = only.send("GET", "/console/tube/mail-1/policy", nil).Body.String(); strings.Contains(text, "Save") || !strings.Contains(text, "policy 1 of the file") {
+	if text = only.send("GET", "/console/tube/mail-1/policy", nil).Body.String(); strings.Contains(text, "Save") || !strings.Contains(text, "the file, for *") {
 		t.Error("a console that only shows has a form")
 	}
 }

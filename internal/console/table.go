@@ -40,7 +40,7 @@ type listRow struct {
 type cell struct {
 	ID, Text, Class, Label string
 	Title, Link            string
-	Spark                  spark
+	Spark                  *spark
 	Attributes             template.HTMLAttr // ID, Class, Label and Title: one value for a template, not four
 }
 
@@ -71,7 +71,7 @@ func (p *page) Listed(rows []listRow) []listRow {
 		for k := range row.Cells {
 			if c := &row.Cells[k]; p.values != nil && c.ID != "" {
 				p.values.Texts[c.ID] = value{c.Text, c.Class}
-			} else if c.Spark.Line != "" {
+			} else if c.Spark != nil {
 				p.Sparked(c.Spark)
 			}
 		}

@@ -170,7 +170,7 @@ func tubeCharts(recent *admin.Recent) []chart {
 			chartLine{Name: "ready", Class: "ready", points: pointsOf(recent.Ready)}, chartLine{Name: "reserved", Class: "reserved", points: pointsOf(recent.Reserved)},
 			chartLine{Name: "delayed", Class: "delayed", points: pointsOf(recent.Delayed)}, chartLine{Name: "buried", Class: "buried", points: pointsOf(recent.Buried)}),
 		newChart("wait", "The next job has waited", from, func(v float64) string { return duration(int64(v)) },
-			chartLine{Name: "seconds", Class: "plain", points: pointsOf(recent.OldestReady)}),
+			chartLine{Name: "time", Class: "plain", points: pointsOf(recent.OldestReady)}),
 	}
 }
 
