@@ -18,25 +18,7 @@ type jobCopy struct {
 	pri   uint32
 	state client.State
 	tube  string
-	due   dueTime
-}
-
-// A dueTime is when a delayed job is to be ready: not before the first, and not after the
-// second, in Unix milliseconds. The zero value is not known, or not delayed.
-type dueTime [2]int64
-
-// dueOf returns the due time of a job.
-func dueOf(f *found) (due dueTime) {
-	if f.State == client.StateDelayed {
-		earliest, latest := f.due()
-		due = dueTime{earliest.UnixMilli(), latest.UnixMilli()}
-	}
-	return due
-}
-
-// differs reports whether two due times cannot be the same.
-func (d dueTime) differs(other dueTime) bool {
-	return d != dueTime{} && other != dueTime{} && (d[1] < other[0] || other[1] < d[0])
+	due   moment
 }
 
 // copy puts jobs to the other server, and returns how many.
@@ -48,8 +30,8 @@ func (m *mirror) copy(ctx context.Context, found []found) (n int, err error) {
 	for i := range found {
 		jobs[i] = found[i].exported()
 		if found[i].State == client.StateDelayed {
-			earliest, _ := found[i].due() // some time has passed since it was looked at
-			jobs[i].TimeLeft = max(seconds(time.Until(earliest)+time.Second-1), 1)
+			left := time.Until(time.UnixMilli(found[i].due()[0])) // some time has passed since it was looked at
+			jobs[i].TimeLeft = max(seconds(left+time.Second-1), 1)
 		}
 	}
 	ids, err := putJobs(context.WithoutCancel(ctx), m.to, jobs)
@@ -64,8 +46,11 @@ func (m *mirror) copy(ctx context.Context, found []found) (n int, err error) {
 
 // copyOf returns what is known of a copy that is like its job.
 func copyOf(f *found, id uint64) jobCopy {
-	tube := unique.Make(f.Tube).Value() // one string for all jobs of a tube
-	return jobCopy{id, f.Priority, client.State(f.exported().State), tube, dueOf(f)}
+	tube, state := unique.Make(f.Tube).Value(), f.State // one string for all jobs of a tube
+	if state == client.StateReserved {
+		state = client.StateReady
+	}
+	return jobCopy{id, f.Priority, state, tube, f.due()}
 }
 
 // compare brings the copies of some jobs up to date.
@@ -75,7 +60,7 @@ func (m *mirror) compare(ctx context.Context, ids []uint64) error {
 	if err := butNotFound(err); err != nil {
 		return err
 	}
-	at := span{asked, time.Now()}
+	at := since(asked)
 	var there []found
 	var gone, copies []uint64
 	for i, st := range stats {

@@ -61,16 +61,28 @@ type scan struct {
 type found struct {
 	*client.JobStats
 	body []byte
-	at   span // when it was as it says
+	at   moment // when it was as it says
 }
 
-// A span is the time between a question and its answer.
-type span struct{ asked, answered time.Time }
+// A moment is not before the first, and not after the second, in Unix milliseconds. The zero value is
+// not known.
+type moment [2]int64
 
-// due returns when a delayed job is to be ready: not before the first, and not after the
-// second. Its server counts whole seconds.
-func (f *found) due() (earliest, latest time.Time) {
-	return f.at.asked.Add(f.TimeLeft), f.at.answered.Add(f.TimeLeft + time.Second)
+// since is the moment in which a question was answered that was asked then.
+func since(asked time.Time) moment { return moment{asked.UnixMilli(), time.Now().UnixMilli()} }
+
+// differs reports whether two moments cannot be the same.
+func (m moment) differs(other moment) bool {
+	return m != moment{} && other != moment{} && (m[1] < other[0] || other[1] < m[0])
+}
+
+// due returns when a delayed job is to be ready. Its server counts whole seconds.
+func (f *found) due() moment {
+	if f.State != client.StateDelayed {
+		return moment{}
+	}
+	left := f.TimeLeft.Milliseconds()
+	return moment{f.at[0] + left, f.at[1] + left + 1000}
 }
 
 // define adds the options that every scan has.
@@ -185,7 +197,7 @@ func (r *scanner) list(ctx context.Context, tube string, state client.State, see
 		if err != nil {
 			return ignoreNotFound(err) // the tube has gone
 		}
-		at := span{asked, time.Now()}
+		at := since(asked)
 		if more = len(page) == limit; more {
 			cursor = page[limit-1].Cursor
 		}
@@ -242,7 +254,7 @@ func (r *scanner) ids(ctx context.Context) error {
 		if err := butNotFound(err); err != nil {
 			return err
 		}
-		at := span{asked, time.Now()}
+		at := since(asked)
 		stats = slices.DeleteFunc(stats, func(st *client.JobStats) bool { return !r.wants(st) })
 		for some := range slices.Chunk(stats, bodyBatch) {
 			batch := make([]found, len(some))
