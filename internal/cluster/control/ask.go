@@ -12,15 +12,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
 )
 
-// Ask asks the member whose directory this is or, if that does not run, another one that
-// it knows.
+// Ask asks the member whose directory this is or, if that does not run or stops meanwhile,
+// another one that it knows.
 func Ask[Reply any](ctx context.Context, d *directory.Directory, r Request) (reply Reply, err error) {
-	body, err := json.Marshal(r)
-	if err != nil {
-		return reply, err
-	}
 	var why []string
 	for _, addr := range slices.Compact(append([]string{d.Listen}, d.Contacts...)) {
+		body, err := json.Marshal(r)
+		if err != nil {
+			return reply, err
+		}
 		text, err := transport.Request(ctx, d.Credentials, addr, 0, body)
 		if _, answered := errors.AsType[transport.RemoteError](err); answered {
 			return reply, err
@@ -29,6 +29,7 @@ func Ask[Reply any](ctx context.Context, d *directory.Directory, r Request) (rep
 			return reply, json.Unmarshal(text, &reply)
 		}
 		why = append(why, err.Error())
+		r.IfThere = r.IfThere || errors.Is(err, transport.ErrUnanswered)
 	}
 	return reply, fmt.Errorf("no member of the cluster answers; does its server run? (%s)", strings.Join(why, "; "))
 }

@@ -21,8 +21,12 @@ const (
 	failed   = 1 // the rest is a RemoteError, in JSON
 )
 
+// ErrUnanswered means that a request was sent and no answer came, so that the member may
+// have done what it asks for.
+var ErrUnanswered = errors.New("the member has not answered")
+
 // Request asks the member at an address; id 0 is any member of the cluster. An error that
-// the member has answered has its text.
+// the member has answered is a RemoteError.
 func Request(ctx context.Context, c *directory.Credentials, addr string, id uint64, body []byte) ([]byte, error) {
 	conn, err := dial(ctx, c, addr, id, forRequest)
 	if err != nil {
@@ -54,9 +58,9 @@ func ask(ctx context.Context, conn *tls.Conn, body []byte) ([]byte, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.Is(err, io.EOF):
-		return nil, errors.New("the member has closed the connection without an answer")
+		return nil, fmt.Errorf("%w: it has closed the connection", ErrUnanswered)
 	case err != nil:
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrUnanswered, err)
 	case len(reply) == 0:
 		return nil, errors.New("the answer is empty")
 	case reply[0] == failed:
@@ -81,7 +85,10 @@ func (t *Transport) answer(conn *tls.Conn, most int, do func(ctx context.Context
 	conn.SetDeadline(time.Now().Add(requestTimeout))
 	reply := []byte{answered}
 	text, err := do(ctx, body)
-	if err != nil {
+	switch {
+	case err != nil && t.ctx.Err() != nil:
+		return err // not the answer: a leader that was removed stops before it hears of that
+	case err != nil:
 		reply[0] = failed
 		if text, err = json.Marshal(remoteError(err)); err != nil {
 			return err
