@@ -10,10 +10,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A Batch is what conversations want done in one turn, in order. A driver fills
-// it, has its Apply called within the turn, and calls TurnOver and Settle after
-// it. The replies are in a buffer of the batch until they are written; then the
-// batch can be used again.
+// A Batch is what conversations want done in one turn, in order. A driver fills it, has its
+// Apply called within the turn, and then calls TurnOver and Settle. The replies are in a
+// buffer of the batch; when they are written, the batch can be used again.
 type Batch struct {
 	tasks    []task
 	commands []command
@@ -178,7 +177,6 @@ func (b *Batch) keepUnexecuted(t *task) {
 }
 
 // afterCheck keeps the input of a put that a turn has checked, or begins to discard it.
-// Nothing depends on the changes of that turn.
 func (c *Conversation) afterCheck(t *task) {
 	if c.ending.phase == over {
 		c.in.free()

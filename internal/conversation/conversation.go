@@ -321,10 +321,9 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 	}
 }
 
-// foreign returns why a connection is not that of a client of the protocol, judging by
-// its first bytes. What follows may be somebody's text that another program passes on,
-// and must not be executed: a TLS hello, for example, has names in it that a web page
-// chooses. After the header of a proxy each reply would be taken for that to the next
+// foreign returns why the first bytes of a connection are not those of a client. What
+// follows must not be executed: a TLS hello, for example, has names in it that a web page
+// chooses, and after the header of a proxy each reply would be taken for that to the next
 // command.
 func foreign(input []byte) error {
 	switch first := input[0]; {

@@ -2,10 +2,8 @@
 // output: a state machine that is fed bytes, says which commands it wants executed
 // in a turn of the broker, and gives back the bytes of the replies.
 //
-// A driver owns it and does the input and output: the event loops of package
-// server, the simulator. No
-// code here blocks, reads a clock, or knows a socket. So a driver may as well feed
-// what it has decrypted, or what another machine has sent.
+// A driver owns it and does the input and output: an event loop of package server, or a
+// simulator. No code here blocks, reads a clock, or knows a socket.
 //
 //	c := conversation.New(shared, owner)
 //	c.Open(batch)

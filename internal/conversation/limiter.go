@@ -27,8 +27,7 @@ type Limiter interface {
 //
 // A command that was parsed has its token. When there is none for the next one, the
 // conversation takes one of the future and is Throttled until then. So clients that share
-// a limiter take turns, and each that is woken has something to do. A client that goes
-// before leaves its tokens to the others.
+// a limiter take turns. A client that leaves gives its tokens back.
 //
 // Strangers share the limiter of their address. They must not keep others from
 // authenticating, so a command that does so passes without a token if there is none.

@@ -9,15 +9,13 @@ import (
 )
 
 // Cleaning is due when the log is larger than one and a half times what the jobs would
-// take, plus a segment. Then at least a third of the log is dead. It is also due when
-// there are many more segments than its bytes need: each start that writes begins one,
-// however little it writes. While a turn appends n bytes, cleaning looks at cleanRatio
-// times as many old ones. So a pass over the whole log ends before it has grown to twice
-// its live data plus two segments, whatever the turns append.
+// take, plus a segment: at least a third of it is dead. It is also due when there are many
+// more segments than the bytes need: each start that writes begins one. While a turn
+// appends n bytes, cleaning reads cleanRatio times as many old ones, so that a pass ends
+// before the log has grown to twice its live data plus two segments.
 //
-// After a turn with a very large job that would be a long turn. So no turn looks at
-// much more than maxCleanStep bytes; the next ones make up for it. Only when the log
-// is about to become too large all is done at once.
+// No turn reads much more than maxCleanStep bytes, even after a very large job; the next
+// ones make up for it. Only a log that is about to become too large is cleaned at once.
 const (
 	cleanRatio   = 4
 	cleanStep    = 64 << 10   // bytes looked at in a turn at least
@@ -108,9 +106,8 @@ func (j *Journal) clean(now int64) (next int64) {
 // before a fact of it that is in flight was appended.
 var errInFlight = errors.New("a fact of a job is in flight")
 
-// copyJobs looks at about budget bytes of the oldest segment, and writes the jobs again
-// whose whole record is there. It returns how many bytes it looked at, or why it cannot
-// go on now.
+// copyJobs reads about budget bytes of the oldest segment and writes the jobs again whose
+// whole record is there. It returns how many bytes it read, or why it cannot go on now.
 func (j *Journal) copyJobs(oldest wal.Segment, budget int64) (n int64, err error) {
 	if j.cleaner.from.Segment != oldest.Sequence {
 		j.cleaner.from = wal.Pos{Segment: oldest.Sequence}
@@ -177,10 +174,9 @@ func (j *Journal) withStandby(f func() error) error {
 	return err
 }
 
-// remove removes the oldest segment, which has no whole record of a live job. It
-// returns false if it has to copy more than budget bytes first. The records that replace
-// those of the segment, copies and deletions, need not be durable: the log keeps the file
-// until the record of its removal is, and that comes after them.
+// remove removes the oldest segment, which has no whole record of a live job. It returns
+// false if it has to copy more than budget bytes first. Copies and deletions need not be
+// durable: the log keeps the file until the record of its removal is, which is later.
 func (j *Journal) remove(oldest wal.Segment, budget *int64) (bool, error) {
 	done, err := j.copyOtherRecords(oldest.Sequence, budget)
 	if err != nil {

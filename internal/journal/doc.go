@@ -12,11 +12,10 @@
 //
 // # What is promised
 //
-// With Options.Sync 0, everything that was flushed before a call of Sync is on
-// disk when that call returns. With a positive one it is on disk after that time, plus
-// what a sync takes; until then the operating system has it. With a negative one the
-// operating system decides. In each case a killed process loses nothing that was
-// flushed, unless the disk fails at the same time (doc/journal.md, section 9).
+// With Options.Sync 0, everything that was flushed before a call of Sync is on disk when
+// that call returns. With a positive one it is on disk after that time, plus that of a
+// sync. With a negative one the operating system decides. In each case a killed process
+// loses nothing that was flushed, unless the disk fails, too (doc/journal.md, section 9).
 //
 // # Space
 //
@@ -28,20 +27,18 @@
 //
 // # Failure
 //
-// After a failed write or sync, the changes that were not durable are in memory, and
-// perhaps on disk. Their commands are answered with an error, and until the log has
-// healed every further change is refused before it is made. Housekeep tries to heal at
-// once and then every second: it writes all changes that were not durable to a new
+// After a failed write or sync, the commands whose changes were not durable are answered
+// with an error, and further changes are refused before they are made. Housekeep tries to
+// heal at once and then every second: it writes all changes that were not durable to a new
 // segment. So memory and log agree when the log has healed.
 //
 // # Cleaning
 //
-// Each job's whole record begins in one segment, which the engine notes beside
-// the job. When the log is larger than it should be, the jobs that are still live in the
-// oldest segment are written again at the end, a few with each turn. When that is
-// durable the segment is removed (clean.go). Its records of states and deletions are
-// not needed any more: the whole record of such a job is in the same or an older
-// segment, or was written again since.
+// Each job's whole record begins in one segment, which the engine notes beside the job.
+// When the log is too large, the live jobs of the oldest segment are written again at the
+// end, a few with each turn. When that is durable the segment is removed (clean.go). Its
+// records of states and deletions are not needed any more: the whole record of such a job
+// is in the same or an older segment, or was written again since.
 //
 // # In a cluster
 //
@@ -72,16 +69,10 @@
 //
 // # Goroutines
 //
-// All methods but Sync are called within turns. Sync runs beside them, in one
-// goroutine at a time. The journal itself starts at most two: one syncs, unless
-// Options.Sync is 0, and one prepares the next segment. What has
-// come of them is seen by Housekeep, which asks to be called until they have ended. Close
+// All methods but Sync are called within turns. Sync runs beside them, in one goroutine at
+// a time. The journal itself starts at most two: one syncs, unless Options.Sync is 0, and
+// one prepares the next segment. Housekeep asks to be called until they have ended. Close
 // waits for them.
-//
-// # Not here
-//
-// When to sync is the broker's choice; what a job is, the engine's; checksums,
-// files and healing are wal's; beanstalkd's files are binlog's.
 //
 // Start reading at journal.go.
 package journal

@@ -163,9 +163,8 @@ func (j *Journal) Housekeep(now int64) (next int64) {
 }
 
 // prepare preallocates segments in the background. After an error it tries again a second
-// later; if the room is needed before, the command gets the error. As long as there is
-// something to do it asks for another call: nobody else says when the background has
-// ended.
+// later; if the room is needed before, the command gets the error. While there is something
+// to do it asks for another call, to see the result.
 func (j *Journal) prepare(now int64) (next int64) {
 	if !j.files.NeedsPrepare() {
 		j.health.ended(unprepared)

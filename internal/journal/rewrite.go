@@ -13,13 +13,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// All jobs are in memory. So whatever happens to the files of a running server, the
-// journal is rewritten as a whole: every job, the pauses, the policies and the last id go
-// to new segments, and then all older ones are removed. That takes many turns, and
-// commands go on meanwhile. It is done when the file that is written was lost or cut,
-// when cleaning cannot read what it should, and when an operator asks. Only what is lost
-// counts: that a job is not in the lost segment does not help, because its deletion may
-// have been there.
+// All jobs are in memory. So if the file that is written was lost or cut, if cleaning
+// cannot read a segment, or if an operator asks, the journal is rewritten as a whole:
+// every job, the pauses, the policies and the last id go to new segments, and then all
+// older ones are removed. That takes many turns. Jobs that were not in the lost segment
+// are rewritten, too: their deletions may have been there.
 
 // rewriteStep is how many bytes are rewritten in a turn, about.
 const rewriteStep = 512 << 10

@@ -63,14 +63,13 @@ type Network interface {
 	NewPoller() (Poller, error)
 }
 
-// acceptInLoop lets loops accept from a listener until Shutdown.
+// acceptInLoop lets loops accept from a listener until Shutdown. It returns true.
 func (s *Server) acceptInLoop(a *acceptor, l net.Listener) bool {
 	first := s.firstLoop()
-	for first != nil {
+	for first != nil && s.running.Err() == nil {
 		first.post(func(m *mailbox) { m.acceptors = append(m.acceptors, a) })
 		select {
 		case <-s.running.Done():
-			return true
 		case f := <-a.failed:
 			s.cannotAccept(l, f)
 		}

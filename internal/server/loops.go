@@ -51,35 +51,30 @@ func (ls *loops) accept() {
 // sockets, which know their places.
 func (ls *loops) check() error {
 	var broken []error
+	assert := func(ok bool, format string, args ...any) {
+		if !ok {
+			broken = append(broken, fmt.Errorf("server: "+format, args...))
+		}
+	}
 	for _, l := range ls.all {
 		open := 0
 		for i, s := range l.clients.all {
-			if s == nil {
-				continue
+			if s != nil {
+				open++
 			}
-			open++
-			if s.proxy != nil {
+			if s == nil || s.proxy != nil {
 				continue
 			}
 			broken = append(broken, s.Check())
-			if s.index != i {
-				broken = append(broken, fmt.Errorf("server: L1: socket %d is at index %d", s.index, i))
-			}
-			if s.State() == conversation.Reading && !s.interest.Has(epoll.Readable) || s.State() == conversation.Writing && !s.interest.Has(epoll.Writable) {
-				broken = append(broken, fmt.Errorf("server: L1: a socket that is %v waits for %#x", s.State(), s.interest))
-			}
+			assert(s.index == i, "L1: socket %d is at index %d", s.index, i)
+			assert(s.State() != conversation.Reading || s.interest.Has(epoll.Readable), "L1: a reading socket waits for %#x", s.interest)
+			assert(s.State() != conversation.Writing || s.interest.Has(epoll.Writable), "L1: a writing socket waits for %#x", s.interest)
 		}
 		for i, s := range l.timers {
-			if s.timer.index != i+1 || l.clients.all[s.index] != s {
-				broken = append(broken, fmt.Errorf("server: L3: a socket that is %v is at %d of the timers, and thinks at %d", s.State(), i+1, s.timer.index))
-			}
+			assert(s.timer.index == i+1 && l.clients.all[s.index] == s, "L3: a socket that is %v is at %d of the timers, and thinks at %d", s.State(), i+1, s.timer.index)
 		}
-		if open != l.clients.taken() {
-			broken = append(broken, fmt.Errorf("server: L1: %d sockets are open, %d counted", open, l.clients.taken()))
-		}
-		if l.syncing > l.unsettled {
-			broken = append(broken, fmt.Errorf("server: L2: %d rounds are being synced, of %d", l.syncing, l.unsettled))
-		}
+		assert(open == l.clients.taken(), "L1: %d sockets are open, %d counted", open, l.clients.taken())
+		assert(l.syncing <= l.unsettled, "L2: %d rounds are being synced, of %d", l.syncing, l.unsettled)
 	}
 	return errors.Join(broken...)
 }

@@ -1,8 +1,6 @@
 package wal
 
-import (
-	"slices"
-)
+import "slices"
 
 // writable says why nothing can be appended.
 func (l *Log) writable() error {
@@ -21,10 +19,9 @@ func (l *Log) writable() error {
 // MaxPayload bytes, and returns where it will be. It copies the parts and
 // writes nothing.
 //
-// It fails in the failed state, which an earlier call has reported. An error that the
-// Sync of another goroutine meets is reported by the next Flush: so between two
-// flushes either all appends work or none. Append also fails, and changes nothing, if
-// all room is reserved and no more can be made; see [Log.Reserve].
+// It fails in the failed state. An error of another goroutine's Sync is reported by the next
+// Flush, so that between two flushes either all appends work or none. Append also fails,
+// and changes nothing, if all room is reserved and no more can be made; see [Log.Reserve].
 func (l *Log) Append(parts ...[]byte) (Pos, error) {
 	if err := l.writable(); err != nil {
 		return Pos{}, err
@@ -83,9 +80,8 @@ func (l *Log) begin(s *segment) {
 	l.open = append(l.open, s)
 }
 
-// Flush writes what was appended, with one write for each segment, and one sync for
-// each that is full. If it fails the log is in the failed state, and what was appended
-// is kept for [Log.Recover].
+// Flush writes what was appended, with one write for each segment and one sync for each
+// that is full. After an error the log is in the failed state.
 func (l *Log) Flush() error {
 	if err := l.writable(); err != nil {
 		return err
@@ -132,8 +128,8 @@ func (l *Log) fail(err error) error {
 	return err
 }
 
-// maxKeptBuffer is the largest buffer that is kept for another segment. It is enough
-// for a segment of the default size of which nothing was synced.
+// maxKeptBuffer is the largest buffer that is kept for another segment: one of the default
+// size of which nothing was synced.
 const maxKeptBuffer = 16 << 20
 
 // sealFirst seals the first of the open segments.
@@ -177,10 +173,9 @@ func (l *Log) Target() Target {
 	return Target{s, s.flushed.Load()}
 }
 
-// Sync makes the target durable. Any goroutine may call it, at any time until the log
-// is closed. While it waits for the disk, the owner can append and flush. After an
-// error the records are durable only when [Log.Recover] has succeeded; the target
-// itself stays failed.
+// Sync makes the target durable. Any goroutine may call it until the log is closed, and the
+// owner can append and flush meanwhile. After an error the records are durable only when
+// [Log.Recover] has succeeded; the target itself stays failed.
 func (t Target) Sync() error {
 	if t.s == nil {
 		return nil
@@ -188,9 +183,8 @@ func (t Target) Sync() error {
 	return t.s.sync(t.upTo)
 }
 
-// Durable returns a position: all records before it are durable. While the log
-// heals, that is the end of the last segment that counts: the segments that are
-// open come after records that are in memory only.
+// Durable returns a position before which all records are durable. While the log heals,
+// that is the end of the last segment that counts.
 func (l *Log) Durable() Pos {
 	if l.healing != nil {
 		return l.healing.prev

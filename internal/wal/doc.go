@@ -58,95 +58,79 @@
 // like a record, because no client knows the number of the log: the first 16 bytes show
 // that there is none.
 //
-// A segment is complete up to its end, which the link of the next one states.
-// So the chain of links from the last segment back to the oldest is the log.
-// Sequences that a link jumps over are void: attempts to heal that were given up (see
-// below) and files that a crash left. The oldest segment's link points to one
-// that was removed, or to 0.
+// A segment is complete up to its end, which the link of the next one states. The chain of
+// links from the last segment back to the oldest is the log. Sequences that a link jumps
+// over are void: attempts to heal that were given up (see below) and files that a crash
+// left. The oldest segment's link points to one that was removed, or to 0.
 //
 // # What must be there
 //
 // The start notices a lost segment. Each link names the oldest segment that was needed
-// when it was written, and so does a record when an older one is removed; the file is
-// removed when that record is durable, or by a start that finds it in spite of the link
-// of a later segment. When the link of a segment is durable, [Log.Prepare] writes its
-// name after the closing record of the one before: then that one cannot be the last. And
-// a file that is shorter than it was made has a closing record, or lost its end.
+// when it was written, and so does a record when an older one is removed. The file of that
+// is removed when the record is durable, or by a later start. When the link of a segment
+// is durable, [Log.Prepare] writes its name after the closing record of the one before,
+// which then cannot be the last. A file that is shorter than it was made must have a
+// closing record. Not noticed is the loss of the only segment, and of the last one before
+// its name is written.
 //
-// While the log is open, each sync also looks whether the file that it is about still has
-// a name and its length, and so does the last write to a segment. A [LostError] puts
-// the log into the failed state.
-//
-// The start does not notice the loss of the only segment, nor that of the last one
-// before its name is written.
+// While the log is open, each sync and the last write to a segment also check that the
+// file still has a name and its length. A [LostError] puts the log into the failed state.
 //
 // # Life of a segment
 //
-// A file is preallocated: made ahead of time, with space reserved on the disk, the
-// header written, file and directory synced. [Log.Prepare] does so, and then fills
-// the file with zeros, which makes each later sync about a quarter faster on ext4.
-// A start uses the preallocated files of the process before.
+// [Log.Prepare] preallocates a file: it reserves space on the disk, writes the header and
+// syncs file and directory. Then it fills the file with zeros, which makes each later sync
+// about a quarter faster on ext4. A start uses the preallocated files of the process
+// before.
 //
 // A record that does not fit into the current segment is split: its fragments fill the
-// segment and go on in the next ones. A segment that is full gets its closing
-// record, is synced, cut to its length and sealed, and the next one starts with a
-// link. Nothing is written to a segment before its predecessor is durable.
-// [Log.Close] syncs the current segment, appends the closing record, and seals it
-// too; if the process is killed, the next start does. A process writes records only
-// to files that it made or had preallocated: an opened log starts a new segment with
-// its first record.
+// segment and go on in the next ones. The place of the record is that of the first. A full
+// segment gets its closing record, is synced, cut to its length and sealed, and the next
+// one starts with a link. Nothing is written to a segment before its predecessor is
+// durable. [Log.Close], or else the next start, seals the current segment, too. An opened
+// log starts a new segment with its first record.
 //
-// The place of a record is that of its first fragment. Fragments whose record is not
-// whole say nothing: its rest was never written, or its beginning was in a segment that
-// was removed. They name their record, so nothing else is taken for its rest.
+// Fragments whose record is not whole say nothing: its rest was never written, or its
+// beginning was in a segment that was removed. They name their record, so nothing else is
+// taken for its rest.
 //
 // # Torn or damaged
 //
-// An invalid record in the last segment is either the torn end of a write that was
-// under way when the power failed, and then none of what follows was promised; or
-// it is damage to what was durable once. A later valid record whose synced offset is
-// past the invalid one proves damage. Then, and for any invalid record in an older
-// segment, a missing segment, or a damaged header, [Open] or [Replay] stops with a
-// [*CorruptError] and changes nothing; [Salvage] makes a new log of what is whole. A torn
-// end is cut off and reported, with the number of whole records in it, which were never
-// synced.
+// An invalid record in the last segment is either the torn end of a write that was under
+// way when the power failed, and nothing from there on was promised; or it is damage to
+// what was durable. A later valid record whose synced offset is past the invalid one
+// proves damage. Then, and for an invalid record in an older segment, a missing segment or
+// a damaged header, [Open] or [Replay] stops with a [*CorruptError] and changes nothing;
+// [Salvage] makes a new log of what is whole. A torn end is cut off and reported, with the
+// number of whole records in it, which were never synced.
 //
-// At an orderly end the closing record is written when all before it is durable,
-// and its offset says so. So no damage before it looks like a torn write, and neither
-// does the loss of the end of the file. Damage to the records of the last sync
-// before a crash cannot be told from a torn write.
+// At an orderly end the closing record is written when all before it is durable, and its
+// offset says so. So no damage before it, and no loss of the end of the file, looks like a
+// torn write. Damage to the records of the last sync before a crash does.
 //
 // # Failing disks
 //
-// After a failed write or sync the log is in a failed state, and nothing that
-// the kernel holds of the current segment is trusted again. All records since
-// the last successful sync are still in memory. [Log.Recover] writes them to a
-// new segment, whose link says that the old one ends at its last synced offset. Of a
-// record that begins in a sealed segment it writes the rest.
-// So records that did reach the old file do not count twice. If the process ends
-// before there is a new segment, the records in the old file are replayed, as far
-// as they are whole. So every record comes back at most once, in order.
+// After a failed write or sync the log is in a failed state, and trusts nothing that the
+// kernel holds of the current segment. All records since the last successful sync are in
+// memory. [Log.Recover] writes them to a new segment, whose link says that the old one
+// ends at its last synced offset, so that no record counts twice. Of a record that begins
+// in a sealed segment it writes the rest. If the process ends before there is a new
+// segment, the next start replays the whole records of the old file. So every record comes
+// back at most once, in order.
 //
 // # Space
 //
-// [Log.Reserve] promises space for a record before it is written. The space in the
-// current segment and the preallocated ones never falls below what is reserved, including
-// what fragments cost. So a full disk shows in Reserve, or in an Append that was not
-// reserved, and there it does no harm. space.go has the arithmetic.
+// [Log.Reserve] promises space for a record before it is written. The space in the current
+// segment and the preallocated ones never falls below what is reserved, so a full disk
+// shows in Reserve, or in an Append that was not reserved, where it does no harm. space.go
+// has the arithmetic.
 //
 // # Goroutines
 //
 // One goroutine, the owner, calls the methods of [Log]. Other goroutines may call
-// [Target.Sync], so that records can be appended and flushed while older ones become
+// [Target.Sync], so that the owner can append and flush while older records become
 // durable, and one [Log.Prepare]. Replay starts goroutines and ends them before it
 // returns; nothing else starts any.
 //
-// # Not here
-//
-// What records mean, which segments are still needed, when to sync, when to try
-// to heal, compression, encryption, and reading a log that is being written by
-// another process.
-//
-// Start reading at format.go, then append.go; open.go and replay.go are the way
-// back.
+// Start reading at format.go, then append.go; open.go and replay.go are the way back.
 package wal

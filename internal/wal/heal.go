@@ -25,17 +25,13 @@ type unsaved struct {
 	payload []byte
 }
 
-// Recover tries to leave the failed state: it writes all records since the last
-// successful sync to a new segment and makes them durable. If that works the log can
-// be written again, and moved, if not nil, is called for each of these records, in
-// order, with its old and its new position and its payload. Otherwise Recover returns
-// what is still wrong, and the log stays as it was; Recover can be called again at any
-// time. Earlier Targets stay failed.
+// Recover tries to leave the failed state: it writes all records since the last successful
+// sync to a new segment and makes them durable. Then it calls moved, if not nil, for each
+// of them in order, with the old and the new position. After an error the log stays as it
+// was, and Recover can be called again. Earlier Targets stay failed.
 //
-// Recover needs room that is not reserved. It succeeds only if there is room for all
-// reservations too.
-//
-// If the log is not in the failed state nothing happens.
+// Recover needs room that is not reserved, and succeeds only if there is room for all
+// reservations, too. Outside the failed state it does nothing.
 func (l *Log) Recover(moved func(from, to Pos, payload []byte)) error {
 	if l.lock == nil || l.scan != nil || l.err == ErrClosed {
 		return l.writable()
@@ -74,8 +70,8 @@ func (l *Log) Recover(moved func(from, to Pos, payload []byte)) error {
 	return nil
 }
 
-// reclaim takes the directory again after a file was lost: perhaps all are, and the lock
-// and the preallocated ones, too. It fails while another process has the lock.
+// reclaim takes the lock again and drops the preallocated segments after a file was lost:
+// perhaps all files are. It fails while another process has the lock.
 func (l *Log) reclaim() error {
 	switch lock, err := l.fs.Lock(lockName(l.dir)); {
 	case err == nil:
@@ -199,10 +195,9 @@ func (l *Log) undo(h *healing) {
 	h.sealed = len(l.sealed)
 }
 
-// removeNewestFirst removes the files of segments, and returns those whose files it
-// leaves. Each removal is durable before the next one: a power cut may bring any of the
-// others back, and the link of a segment whose predecessor did not come back looks like
-// damage.
+// removeNewestFirst removes the files of segments, and returns those that it leaves. Each
+// removal is durable before the next: if a power cut brought back a segment without its
+// predecessor, its link would look like damage.
 func (l *Log) removeNewestFirst(segments []Segment) (left []Segment) {
 	for i := len(segments) - 1; i >= 0; i-- {
 		if removeFile(l.fs, l.path(segments[i].Sequence)) != nil {
@@ -215,11 +210,10 @@ func (l *Log) removeNewestFirst(segments []Segment) (left []Segment) {
 	return nil
 }
 
-// truncateFailed cuts the failed segment when its records are durable elsewhere. It never
-// does so earlier, not even if the disk is full and the space would help. With a
-// relaxed sync, records may be acknowledged that only the kernel's cache of the file
-// has, and a killed process must not lose them. Also, a power cut in the middle would
-// leave a last segment that is too short.
+// truncateFailed cuts the failed segment, when its records are durable elsewhere. Not
+// earlier, even on a full disk: with a relaxed sync, records may be acknowledged that only
+// the kernel's cache of the file has, and a killed process must not lose them. Also, a
+// power cut in the middle would leave a last segment that is too short.
 func (h *healing) truncateFailed() {
 	if h.failed != nil {
 		h.failed.truncate()

@@ -132,9 +132,8 @@ func (l *Log) Stats() Stats {
 	return s
 }
 
-// Err returns why nothing more should be appended, or nil. It is the error that put
-// the log into its failed state, or that of a failed [Target.Sync], which the next
-// Flush will report.
+// Err returns the error that put the log into its failed state, or that of a failed
+// [Target.Sync], which the next Flush will report; nil if there is none.
 func (l *Log) Err() error {
 	switch {
 	case l.err != nil:
@@ -167,10 +166,9 @@ func (l *Log) Oldest() (s Segment, ok bool) {
 	return l.sealed[0], true
 }
 
-// Close flushes and syncs all records and appends a closing record. It removes the
-// segments that are not needed, and the preallocated ones except those that the
-// reservations need, and releases the lock. In the failed state it returns the error
-// of that, and what was not synced may be lost. No goroutine may be in [Log.Prepare]
+// Close seals all segments, removes those that are not needed, keeps as many preallocated
+// ones as the reservations need, and releases the lock. In the failed state it returns the
+// error of that, and what was not synced may be lost. No goroutine may be in [Log.Prepare]
 // or [Target.Sync].
 func (l *Log) Close() error {
 	if l.err == ErrClosed {
@@ -198,10 +196,9 @@ func (l *Log) Close() error {
 	return errors.Join(err, l.lock.Close())
 }
 
-// Seal seals all segments, the last one with a closing record, as Close does. It appends
-// that record when all before it is durable, and its synced offset says so. So the record
-// proves all records before it, those of the last sync too, which no other record
-// does. If this fails, only the proof is lost. The next record begins a segment.
+// Seal seals all segments. It appends the last closing record when all before it is
+// durable: so the record proves those of the last sync, too, which no other record does.
+// If that fails only the proof is lost. The next record begins a segment.
 func (l *Log) Seal() error {
 	if err := l.Flush(); err != nil {
 		return err

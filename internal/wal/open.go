@@ -234,13 +234,23 @@ func (l *Log) void(f *found, log uint64, sc *scan) error {
 	return nil
 }
 
-// check returns what is wrong with the beginning of a segment that counts, or nil.
-func (f *found) check() error {
+// checkHeader returns what is wrong with the header, or nil.
+func (f *found) checkHeader() error {
 	switch {
 	case f.headerErr != nil:
 		return f.corrupt(0, "%v", f.headerErr)
 	case f.header.sequence != f.sequence:
 		return f.corrupt(0, "the file was renamed, or is a copy: it is %s", FileName(f.header.sequence))
+	}
+	return nil
+}
+
+// check returns what is wrong with the beginning of a segment that counts, or nil.
+func (f *found) check() error {
+	if err := f.checkHeader(); err != nil {
+		return err
+	}
+	switch {
 	case f.size < f.end:
 		return f.corrupt(f.size, "the file is shorter than it was: %d bytes are missing", f.end-f.size)
 	case !f.linked:
@@ -258,15 +268,14 @@ func (f *found) check() error {
 // file without a valid header holds nothing, or is damaged.
 func (l *Log) unlinked(f found, sc *scan) error {
 	blank, err := isZero(l.fs, f.path, headerSize)
+	if err == nil && !blank {
+		err = f.checkHeader()
+	}
 	switch {
 	case err != nil:
 		return err
 	case blank:
 		sc.remove = append(sc.remove, f)
-	case f.headerErr != nil:
-		return f.corrupt(0, "%v", f.headerErr)
-	case f.header.sequence != f.sequence:
-		return f.corrupt(0, "the file was renamed, or is a copy: it is %s", FileName(f.header.sequence))
 	case f.isShort():
 		return f.corrupt(f.size, "the file is shorter than it was, and its beginning is damaged")
 	default:

@@ -26,11 +26,9 @@ func (r *sealedReader) close() {
 	r.sequence = 0
 }
 
-// ReadSealed reads records of a sealed segment again, from a position on: at least one
-// record, and about the given number of bytes, but at most 256 KiB. The position is
-// one that Append or ReadSealed returned, or has offset 0 for the beginning. fn is
-// called for each record, and must not keep the payload; its error ends the reading and
-// is returned.
+// ReadSealed reads records of a sealed segment again: at least one, and about as many bytes
+// as given, but at most 256 KiB. from is a position that Append or ReadSealed returned, or
+// has offset 0 for the beginning. fn must not keep the payload; its error ends the reading.
 //
 // next is the position to go on from; done says that the segment has no more. If the
 // segment is damaged the error is a [*CorruptError].

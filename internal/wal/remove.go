@@ -10,11 +10,6 @@ import (
 	"sync/atomic"
 )
 
-// The log itself says which segments must be there, so that a lost one is noticed.
-// Each link names the oldest segment that is needed. When that changes, so does a
-// record, and the file is removed when that record is durable. After the closing
-// record of a segment the next one is named, when the link of the next is durable.
-
 // An obsolete segment is not needed any more. Its file is removed when the record
 // removedBy, which says that, is durable.
 type obsolete struct {
@@ -43,13 +38,11 @@ func (l *Log) oldest(next uint64) uint64 {
 	return max(next, l.removed)
 }
 
-// RemoveOldest removes the oldest sealed segment, which the caller no longer needs. It
-// appends a record that says so; [Log.Prepare] removes the file when that record is
-// durable. A crash before that may bring the segment back. RemoveOldest also removes
-// preallocated segments that are not needed any more.
+// RemoveOldest appends a record that the oldest sealed segment is not needed any more.
+// [Log.Prepare] removes the file when that record is durable; a crash before may bring the
+// segment back. RemoveOldest also removes preallocated segments that are not needed.
 //
-// Like Append it needs room, and changes nothing if there is none. The current segment
-// is never removed.
+// Like Append it needs room, and changes nothing if there is none.
 func (l *Log) RemoveOldest() error {
 	if err := l.writable(); err != nil {
 		return err
@@ -70,9 +63,8 @@ func (l *Log) RemoveOldest() error {
 	return nil
 }
 
-// RemovalPending returns the position of the last record that removes a segment. The
-// file of that segment waits until the record is durable. If no file waits, ok is
-// false.
+// RemovalPending returns the position of the last record that removes a segment; ok is
+// false if no file waits for such a record.
 func (l *Log) RemovalPending() (at Pos, ok bool) {
 	l.noteDurable()
 	if len(l.obsolete) == 0 {
@@ -81,15 +73,14 @@ func (l *Log) RemovalPending() (at Pos, ok bool) {
 	return l.obsolete[len(l.obsolete)-1].removedBy, true
 }
 
-// SuccessorPending reports whether the name of a segment has still to be written to
-// the one before. That waits until the beginning of the segment is durable.
+// SuccessorPending reports whether the name of a segment waits for its beginning to become
+// durable.
 func (l *Log) SuccessorPending() bool {
 	l.noteDurable()
 	return len(l.successors) > 0
 }
 
-// noteDurable gives Prepare the successors and removals that have waited for records
-// which are durable now.
+// noteDurable gives Prepare the successors and removals whose records are durable now.
 func (l *Log) noteDurable() {
 	if len(l.obsolete) == 0 && len(l.successors) == 0 {
 		return
@@ -162,9 +153,9 @@ func (c *chores) finish(m successor, remove uint64) {
 	c.note()
 }
 
-// doChores writes the successors and removes the files that wait for it, and returns
-// the first error. It makes each removal durable before the next: if a power cut
-// brought back an older file than one that is gone, the log would look damaged.
+// doChores writes successors and removes files, and returns the first error. It makes each
+// removal durable before the next: if a power cut brought back an older file than one that
+// is gone, the log would look damaged.
 func (p *pool) doChores() (err error) {
 	c := &p.chores
 	c.doing.Lock()

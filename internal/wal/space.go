@@ -59,9 +59,9 @@ func NoRoom(err error) bool {
 // without new space on the disk. Call [Log.Unreserve] with the cost of a record right
 // before it is appended, or when it is not going to be.
 //
-// If the disk is full the error wraps syscall.ENOSPC, and nothing is reserved. The same
-// holds for other errors of making a file. After one Reserve makes no files for as much
-// or more until [Log.RetryRoom] is called: thousands of records in a second may ask.
+// After an error, such as ENOSPC of a full disk, nothing is reserved, and Reserve makes no
+// files for as much or more until [Log.RetryRoom] is called: thousands of records in a
+// second may ask.
 func (l *Log) Reserve(n int64) error {
 	if err := l.writable(); err != nil {
 		return err
@@ -92,8 +92,8 @@ func (l *Log) Unreserve(n int64) {
 	}
 }
 
-// take makes sure that the room stays enough for the reservations when it gets smaller by
-// some bytes, and takes segments out of the pool for that.
+// take takes segments out of the pool, and makes others so that the room, less some bytes,
+// stays enough for the reservations.
 func (l *Log) take(bytes int64, segments int) ([]*segment, error) {
 	for {
 		if l.room()-bytes >= l.reserved.Load() {
@@ -119,10 +119,9 @@ func (l *Log) poolIsLow() bool {
 	return l.pool.room.Load() < l.reserved.Load()+l.pool.usable()
 }
 
-// Prepare removes the files of segments that are not needed, and makes segments ahead
-// of time, so that the owner need not wait for that: one more than the reservations
-// need, and the next one filled with zeros. One goroutine may call it while the owner
-// does other things; if the owner itself needs a file, it waits while one is made. An
+// Prepare removes the files of segments that are not needed, and makes segments ahead of
+// time: one more than the reservations need, and the next one filled with zeros. One
+// goroutine may call it beside the owner, which waits only if it needs a file itself. An
 // error means that some files could not be made or removed; the log itself works.
 func (l *Log) Prepare() error {
 	err := l.pool.doChores()

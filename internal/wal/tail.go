@@ -57,16 +57,29 @@ func (l *Log) complete(last *found) error {
 		}
 		return nil
 	}
-	w, err := openWindow(l.fs, last.path)
-	if err != nil {
-		return err
-	}
-	defer w.close()
-	next, err := w.next(last.seed(), last.end)
+	next, err := l.successorOf(last)
 	if err == nil && next != 0 {
 		err = last.corrupt(last.end, "the segment that follows, %s, is missing, or its beginning is damaged", FileName(next))
 	}
 	return err
+}
+
+// successorOf returns the sequence that is written after the closing record of a segment,
+// or 0.
+func (l *Log) successorOf(f *found) (uint64, error) {
+	w, err := openWindow(l.fs, f.path)
+	if err != nil {
+		return 0, err
+	}
+	defer w.close()
+	if f.end+nextSize > w.size {
+		return 0, nil
+	}
+	rec, reason, err := w.record(f.seed(), f.end)
+	if err != nil || reason != "" {
+		return 0, err
+	}
+	return pointee(kindNext, internalOf(rec)), nil
 }
 
 // checkOldest returns an error if segments are missing that are older than the first
@@ -155,12 +168,7 @@ func (l *Log) writeLastSuccessor(last *found) error {
 		if f.sequence != last.link.prev.Segment || !f.closed {
 			continue
 		}
-		w, err := openWindow(l.fs, f.path)
-		if err != nil {
-			return err
-		}
-		defer w.close()
-		if next, err := w.next(f.seed(), f.end); err != nil || next == last.sequence {
+		if next, err := l.successorOf(&f); err != nil || next == last.sequence {
 			return err
 		}
 		return l.pool.writeSuccessor(successor{Pos{f.sequence, f.end}, last.sequence})

@@ -139,19 +139,6 @@ func (w *window) countRecords(seed uint32, from, end int64) (n int, err error) {
 	return n, nil
 }
 
-// next returns the sequence that is written after the closing record which ends at
-// end, or 0.
-func (w *window) next(seed uint32, end int64) (uint64, error) {
-	if end+nextSize > w.size {
-		return 0, nil
-	}
-	rec, reason, err := w.record(seed, end)
-	if err != nil || reason != "" {
-		return 0, err
-	}
-	return pointee(kindNext, internalOf(rec)), nil
-}
-
 // lastNonZero returns the offset of the last byte from an offset on that is not
 // 0, or -1 if there is none.
 func (w *window) lastNonZero(from int64) (int64, error) {
