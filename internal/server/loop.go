@@ -89,7 +89,6 @@ type loop struct {
 	now      int64  // ns, as Server.now; that of the round
 	pass     uint64 // number of the pass
 	clients  clients
-	dials    int    // goroutines that open streams to the leader
 	yieldAt  int64  // when to yield
 	timers   timers // sockets that want Advance later
 	moreDue  bool   // a turn is needed even if no socket has commands
@@ -153,7 +152,7 @@ func (l *loop) run() {
 	defer l.close()
 	l.driving.Lock()
 	defer l.driving.Unlock()
-	for !l.stopping || l.clients.taken()+l.dials > 0 {
+	for !l.stopping || l.clients.taken() > 0 {
 		l.step()
 	}
 }

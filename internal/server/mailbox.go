@@ -24,7 +24,6 @@ type messages struct {
 	acceptors []*acceptor // to begin, or to go on, to accept from
 	joined    []*socket   // that are new
 	entered   []*socket   // that are new and have no session yet
-	dialed    []dialed    // outcomes of dials
 	arrived   []*socket   // streams that have events
 	dismissed []dismissal // to be ended at once
 	everybody error       // why all sockets whose leads is less than before are to be ended; nil: none is
@@ -108,9 +107,6 @@ func (l *loop) readMail() {
 	}
 	if len(got.entered) > 0 {
 		l.enter(got.entered)
-	}
-	for _, d := range got.dialed {
-		l.dialed(d)
 	}
 	for _, s := range got.arrived {
 		switch {

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"io"
 	"time"
@@ -26,8 +25,8 @@ type Member struct {
 	ID uint64
 
 	// Dial opens a stream to the leader, whose Server.ServeProxied gets the other end. It
-	// returns when the context is done, at the latest.
-	Dial func(ctx context.Context, leader uint64) (io.ReadWriteCloser, error)
+	// must not block.
+	Dial func(leader uint64) (io.ReadWriteCloser, error)
 
 	// Patience is how long a client waits for a leader before its connection is closed,
 	// and how long no leader may be known before it does not wait. 0: DefaultPatience.
@@ -66,8 +65,6 @@ func (s *Server) Follow(lead Leadership) {
 		}
 		s.mu.lead = lead
 		s.mu.leads++
-		s.mu.endLead()
-		s.mu.leading, s.mu.endLead = context.WithCancel(s.running)
 		s.mu.loops.dismiss(errLeadership, s.mu.leads)
 	}
 	s.accepting.Unlock()
@@ -76,11 +73,11 @@ func (s *Server) Follow(lead Leadership) {
 	}
 }
 
-// leadership returns who leads, and a context that is done when that changes.
-func (s *Server) leadership() (Leadership, context.Context) {
+// leadership returns who leads.
+func (s *Server) leadership() Leadership {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.mu.lead, s.mu.leading
+	return s.mu.lead
 }
 
 // patience returns when the connection of a client that came at a time, and is pending,

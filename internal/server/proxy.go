@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"io"
 	"slices"
 	"syscall"
@@ -11,14 +10,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-const (
-	// leaderRetry is how long a client waits before its member tries again to reach a
-	// leader.
-	leaderRetry = 250 * time.Millisecond
-
-	// leaderWait is how long it tries to.
-	leaderWait = time.Second
-)
+// leaderRetry is how long a client waits before its member tries again to reach a leader.
+const leaderRetry = 250 * time.Millisecond
 
 // A proxy is the state of a client whose commands another member executes. It belongs to
 // the first loop of a member that does not lead. The client is pending until there is a
@@ -27,7 +20,6 @@ const (
 type proxy struct {
 	came    int64 // ns
 	header  proxiedClient
-	dialing bool  // a goroutine opens the stream
 	retryAt int64 // ns; when to try again to reach the leader; 0: it has not failed
 	stream  Stream
 	reason  error // why the connection ends
@@ -38,18 +30,10 @@ type proxy struct {
 	holding conversation.Holding
 }
 
-// A dialed is the outcome of an attempt to open a stream to the leader.
-type dialed struct {
-	socket *socket
-	lead   Leadership
-	stream Stream
-	err    error
-}
-
 // route decides where a pending client is served: here, by the leader, or nowhere yet.
 func (l *loop) route(s *socket) {
-	switch lead, _ := l.srv.leadership(); {
-	case s.gone || s.proxy.dialing:
+	switch lead := l.srv.leadership(); {
+	case s.gone:
 	case l.stopping:
 		l.end(s, conversation.ErrStopped)
 	case lead.Here:
@@ -66,7 +50,7 @@ func (l *loop) route(s *socket) {
 	case s.proxied != nil: // its member knows already that this one leads, or does not know yet that it leads no more
 		l.pend(s)
 	default:
-		l.dial(s)
+		l.dial(s, lead)
 	}
 }
 
@@ -81,58 +65,33 @@ func (l *loop) pend(s *socket) {
 	l.expect(s, epoll.HalfClosed)
 }
 
-// dial opens a stream to the leader.
-func (l *loop) dial(s *socket) {
-	header, err := s.proxy.header.append(nil)
+// dial opens a stream to the leader, and passes on what the client has sent.
+func (l *loop) dial(s *socket, lead Leadership) {
+	p := s.proxy
+	header, err := p.header.append(nil)
 	if err != nil {
 		l.end(s, err)
 		return
 	}
-	s.proxy.dialing, s.proxy.input = true, header
-	l.dials++
-	l.expect(s, epoll.Once)
-	lead, leading := l.srv.leadership()
-	l.srv.wg.Go(func() {
-		d := dialed{socket: s, lead: lead}
-		ctx, cancel := context.WithTimeout(leading, leaderWait)
-		defer cancel()
-		nc, err := l.srv.opt.Member.Dial(ctx, lead.Leader)
-		if d.err = err; err == nil {
-			d.stream = l.srv.streamOf(nc)
-		}
-		l.post(func(m *mailbox) { m.dialed = append(m.dialed, d) })
-	})
-}
-
-// dialed continues with a client when the attempt to reach its leader has ended.
-func (l *loop) dialed(d dialed) {
-	l.dials--
-	s, p := d.socket, d.socket.proxy
-	p.dialing = false
-	switch {
-	case s.gone:
-	case d.err != nil:
-		l.srv.log.Debug("the leader cannot be reached", "client", s.Client(), "err", d.err)
+	nc, err := l.srv.opt.Member.Dial(lead.Leader)
+	if err != nil {
+		l.srv.log.Debug("the leader cannot be reached", "client", s.Client(), "err", err)
 		p.retryAt = l.now + int64(leaderRetry)
-		if lead, _ := l.srv.leadership(); lead == d.lead {
-			l.pend(s)
-			return
-		}
-		l.route(s)
+		l.pend(s)
 		return
-	case l.srv.follows(d.lead, s):
-		p.stream = d.stream
-		l.notify(s, p.stream, false)
-		l.passOn(s)
-		if !s.gone {
-			l.passBack(s)
-		}
-		return
-	default:
-		l.route(s)
 	}
-	if d.stream != nil {
-		d.stream.Close()
+	stream := l.srv.streamOf(nc)
+	if !l.srv.follows(lead, s) {
+		stream.Close()
+		l.route(s)
+		return
+	}
+	l.expect(s, epoll.Once)
+	p.input, p.stream = header, stream
+	l.notify(s, p.stream, false)
+	l.passOn(s)
+	if !s.gone {
+		l.passBack(s)
 	}
 }
 
@@ -157,7 +116,7 @@ func (l *loop) handOver(s *socket) {
 // proxyDue handles a client whose timer has expired.
 func (l *loop) proxyDue(s *socket) {
 	switch p := s.proxy; {
-	case s.gone || p.dialing:
+	case s.gone:
 	case p.stream != nil:
 	case l.srv.patience(p.came) <= l.now:
 		l.end(s, errNoLeader)
@@ -185,7 +144,7 @@ func (l *loop) handleProxied(s *socket, events epoll.Events) {
 			return
 		}
 		l.passBack(s)
-	case !p.dialing && events.Has(epoll.HalfClosed|epoll.HungUp):
+	case events.Has(epoll.HalfClosed | epoll.HungUp):
 		l.end(s, io.EOF)
 	}
 }

@@ -190,12 +190,10 @@ type Server struct {
 		wanted    bool // the first loop is to accept when there is a slot again
 
 		// Of a member of a cluster.
-		lead    Leadership
-		leads   uint32             // how often lead has changed
-		leading context.Context    // done when lead changes
-		endLead context.CancelFunc // of leading
-		alone   int64              // ns; since when no leader is known; engine.Never: one is
-		left    sync.Cond          // a connection is not served any more
+		lead  Leadership
+		leads uint32    // how often lead has changed
+		alone int64     // ns; since when no leader is known; engine.Never: one is
+		left  sync.Cond // a connection is not served any more
 	}
 	wg sync.WaitGroup // one for each goroutine
 }
@@ -238,7 +236,6 @@ func New(b *broker.Broker, opt Options) *Server {
 	s.running, s.stopping = context.WithCancel(context.Background())
 	s.aborting, s.abort = context.WithCancel(context.Background())
 	s.mu.listeners = make(map[io.Closer]struct{})
-	s.mu.leading, s.mu.endLead = context.WithCancel(s.running)
 	s.mu.left.L = &s.mu.Mutex
 	return s
 }

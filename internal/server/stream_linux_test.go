@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -28,7 +27,7 @@ func startLinkedMembers(t *testing.T, n int, opt Options, change ...func(member 
 		}
 		var mu sync.Mutex
 		links := make(map[uint64]*mux.Session)
-		o.Member = &Member{ID: id, Dial: func(_ context.Context, leader uint64) (io.ReadWriteCloser, error) {
+		o.Member = &Member{ID: id, Dial: func(leader uint64) (io.ReadWriteCloser, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			link := links[leader]

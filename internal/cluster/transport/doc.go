@@ -5,7 +5,7 @@
 //	member, err := cluster.Open(cluster.Options{Transport: t, …})  // calls SetMembers
 //	t.Start(member)
 //	t.Send(messages)                      // of Raft
-//	conn, err := t.Client(ctx, id)        // a stream for a client that is passed on
+//	conn, err := t.Client(id)             // a stream for a client that is passed on
 //	reply, err := t.Request(ctx, id, …)
 //	t.Close()
 //

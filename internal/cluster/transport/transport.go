@@ -177,7 +177,7 @@ func (t *Transport) link(id uint64) *link {
 
 // Client returns a mux.Stream to another member, for a client that is passed on to it. It
 // does not wait.
-func (t *Transport) Client(_ context.Context, id uint64) (io.ReadWriteCloser, error) {
+func (t *Transport) Client(id uint64) (io.ReadWriteCloser, error) {
 	l := t.link(id)
 	if l == nil {
 		return nil, errNoMember(id)

@@ -300,7 +300,7 @@ func TestSetMembers(t *testing.T) {
 	if peers[0].isConnected(3) {
 		t.Error("a member that was removed is reachable")
 	}
-	if _, err := peers[0].Client(t.Context(), 3); err == nil {
+	if _, err := peers[0].Client(3); err == nil {
 		t.Error("clients are passed on to a member that was removed")
 	}
 	peers[0].SetMembers(members(peers))
@@ -335,7 +335,7 @@ func TestClients(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
-			conn, err := peers[0].Client(t.Context(), 2)
+			conn, err := peers[0].Client(2)
 			if err != nil {
 				t.Error(err)
 				return
@@ -366,7 +366,7 @@ func TestClientOfSilentMember(t *testing.T) {
 	peers[1].address = silent.Addr().String()
 	peers[0].start(t)
 	peers[0].SetMembers(members(peers))
-	if _, err := peers[0].Client(t.Context(), 2); err == nil {
+	if _, err := peers[0].Client(2); err == nil {
 		t.Error("there is a stream to a silent member")
 	}
 }
