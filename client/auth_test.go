@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/client/beanpoletest"
 	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
 )
 
@@ -152,6 +151,9 @@ func TestRefused(t *testing.T) {
 		> put 1024 0 60 0
 		> 
 		< BURIED 8
+		> put 1024 0 60 0
+		> 
+		< DRAINING
 		> delete 1
 		< INTERNAL_ERROR
 		> touch 1
@@ -172,6 +174,7 @@ func TestRefused(t *testing.T) {
 	if len(ids) != 1 || ids[0] != 8 {
 		t.Errorf("the job that was buried is %d", ids)
 	}
+	wantErr(t, second(c.Put(ctx, client.NewJob{})), client.ErrDraining)
 	wantErr(t, c.Delete(ctx, 1), client.ErrInternal)
 	wantErr(t, c.Touch(ctx, 1), client.ErrOutOfMemory)
 	get(c.Kick(ctx, 1))
@@ -194,13 +197,6 @@ func TestSenseless(t *testing.T) {
 			must(t, c.Ping(t.Context()))
 		})
 	}
-}
-
-func TestDraining(t *testing.T) {
-	srv := beanpoletest.NewServer(t)
-	c := dial(t, srv.Addr, nil)
-	srv.Drain()
-	wantErr(t, second(c.Put(t.Context(), client.NewJob{})), client.ErrDraining)
 }
 
 // TLS, with and without a client certificate, by name and with a wrong one.

@@ -342,20 +342,12 @@ func losing(srv *beanpoletest.Server) *client.Options {
 	}}
 }
 
-// A reserve that waits for long may lose any number of connections.
-func TestReserveReconnects(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *beanpoletest.Server, _ *client.Options) {
-		c := dial(t, srv.Addr, losing(srv))
-		get(c.Put(t.Context(), client.NewJob{Delay: 4*time.Hour + time.Minute}))
-		get(c.Reserve(t.Context()))
-	})
-}
-
-// The longest times are long, also after a connection was lost.
+// The longest times are long, and may lose any number of connections.
 func TestReserveLongest(t *testing.T) {
 	const longest time.Duration = 1<<63 - 1
 	for name, reserve := range map[string]func(ctx context.Context, c *client.Conn) error{
-		"longest": func(ctx context.Context, c *client.Conn) error { return second(c.ReserveTimeout(ctx, longest)) },
+		"no limit": func(ctx context.Context, c *client.Conn) error { return second(c.Reserve(ctx)) },
+		"longest":  func(ctx context.Context, c *client.Conn) error { return second(c.ReserveTimeout(ctx, longest)) },
 		"nearly": func(ctx context.Context, c *client.Conn) error {
 			return second(c.ReserveTimeout(ctx, longest-time.Second))
 		},
@@ -369,9 +361,9 @@ func TestReserveLongest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
 				other := dial(t, srv.Addr, opt)
-				get(other.Put(t.Context(), client.NewJob{Delay: 90 * time.Minute}))
+				get(other.Put(t.Context(), client.NewJob{Delay: 4*time.Hour + time.Minute}))
 				must(t, reserve(t.Context(), dial(t, srv.Addr, losing(srv))))
-				if st := get(other.Stats(t.Context())); st.CmdReserveWithTimeout > 10 {
+				if st := get(other.Stats(t.Context())); st.CmdReserveWithTimeout > 15 {
 					t.Errorf("asked %d times", st.CmdReserveWithTimeout)
 				}
 			})

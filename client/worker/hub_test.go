@@ -1,10 +1,8 @@
 package worker_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"net"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -87,13 +85,6 @@ func TestLongJobBesideOthers(t *testing.T) {
 	})
 }
 
-// noRelease is a connection to a server that does not know release.
-type noRelease struct{ net.Conn }
-
-func (c noRelease) Write(p []byte) (int, error) {
-	return c.Conn.Write(bytes.Replace(p, []byte("release "), []byte("RELEASE "), 1))
-}
-
 // A job that cannot be given back takes no other from its slot: their connection is closed after the last of them.
 func TestGiveUpAmongOthers(t *testing.T) {
 	bubble(t, func(b *bench) {
@@ -107,10 +98,7 @@ func TestGiveUpAmongOthers(t *testing.T) {
 			}
 			time.Sleep(time.Hour)
 			return nil
-		}, worker.Options{Concurrency: 4, Client: client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			nc, err := b.srv.Dial(ctx, network, addr)
-			return noRelease{nc}, err
-		}}})
+		}, worker.Options{Concurrency: 4, Client: b.without("release ")})
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if st, err := b.Conn.Stats(b.Context()); err != nil || st.JobsReserved != 4 {

@@ -191,25 +191,51 @@ func TestWork(t *testing.T) {
 	})
 }
 
-// A job is touched for as long as its handler runs, however short its time to run.
+// A job is touched for as long as its handler runs, however short its time to run; if the server does not tell that, as
+// often as the shortest needs.
 func TestTouch(t *testing.T) {
-	for _, ttr := range []time.Duration{time.Second, 2 * time.Second, time.Minute} {
-		t.Run(ttr.String(), func(t *testing.T) {
+	for _, tc := range []struct {
+		ttr   time.Duration
+		known bool
+	}{{time.Second, true}, {2 * time.Second, true}, {time.Minute, true}, {time.Second, false}} {
+		t.Run(fmt.Sprint(tc), func(t *testing.T) {
 			bubble(t, func(b *bench) {
+				opt := worker.Options{}
+				if !tc.known {
+					opt.Client = b.without("stats-job ")
+				}
 				stop := b.run(func(ctx context.Context, job *worker.Job) error {
-					time.Sleep(10*ttr + 17*time.Millisecond)
+					time.Sleep(10*tc.ttr + 17*time.Millisecond)
 					return ctx.Err()
-				}, worker.Options{})
-				b.put(client.NewJob{TTR: ttr})
-				time.Sleep(11 * ttr)
+				}, opt)
+				b.put(client.NewJob{TTR: tc.ttr})
+				time.Sleep(11 * tc.ttr)
 				b.wantActions(worker.Deleted)
-				if st, _ := b.Stats(b.Context()); st.JobTimeouts != 0 || st.CmdTouch < 10 || st.CmdTouch > 31 {
+				if st, _ := b.Stats(b.Context()); st.JobTimeouts != 0 || st.CmdTouch < 10 || st.CmdTouch > 40 {
 					t.Errorf("%d timeouts, %d touches", st.JobTimeouts, st.CmdTouch)
 				}
 				stop()
 			})
 		})
 	}
+}
+
+// A forgetful connection is to a server that does not know a command.
+type forgetful struct {
+	net.Conn
+	verb string
+}
+
+func (c forgetful) Write(p []byte) (int, error) {
+	return c.Conn.Write(bytes.ReplaceAll(p, []byte(c.verb), bytes.ToUpper([]byte(c.verb))))
+}
+
+// without connects as if the server did not know a command.
+func (b *bench) without(verb string) client.Options {
+	return client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := b.srv.Dial(ctx, network, addr)
+		return forgetful{nc, verb}, err
+	}}
 }
 
 // A hook can ask for its job when that is deleted, while the connection takes the next.
@@ -235,33 +261,6 @@ func TestFinishAsks(t *testing.T) {
 				t.Error(err)
 			}
 		}
-	})
-}
-
-// A dumbConn is a connection to a server that tells nothing of single jobs.
-type dumbConn struct{ net.Conn }
-
-func (c dumbConn) Write(b []byte) (int, error) {
-	return c.Conn.Write(bytes.ReplaceAll(b, []byte("stats-job "), []byte("stats-nil ")))
-}
-
-// A job whose time to run the server does not tell is touched as often as the shortest needs.
-func TestTouchUnknown(t *testing.T) {
-	bubble(t, func(b *bench) {
-		stop := b.run(func(ctx context.Context, job *worker.Job) error {
-			time.Sleep(10 * time.Second)
-			return ctx.Err()
-		}, worker.Options{Client: client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			nc, err := b.srv.Dial(ctx, network, addr)
-			return dumbConn{nc}, err
-		}}})
-		b.put(client.NewJob{TTR: time.Second})
-		time.Sleep(11 * time.Second)
-		b.wantActions(worker.Deleted)
-		if st, _ := b.Stats(b.Context()); st.JobTimeouts != 0 || st.CmdTouch < 30 || st.CmdTouch > 40 {
-			t.Errorf("%d timeouts, %d touches", st.JobTimeouts, st.CmdTouch)
-		}
-		stop()
 	})
 }
 
@@ -331,27 +330,6 @@ func TestVerdicts(t *testing.T) {
 			if want := "worker: the handler wants the job " + string(o.Action); o.Err.Error() != want {
 				t.Errorf("%q, want %q", o.Err, want)
 			}
-		}
-		stop()
-	})
-}
-
-// A panic is a failure, and is told; the worker goes on.
-func TestPanic(t *testing.T) {
-	bubble(t, func(b *bench) {
-		var value any
-		var stack []byte
-		stop := b.run(func(_ context.Context, job *worker.Job) error {
-			if string(job.Body) == "bad" {
-				panic("oh")
-			}
-			return nil
-		}, worker.Options{MaxTries: 1, Hooks: worker.Hooks{Panic: func(_ context.Context, _ *worker.Job, v any, s []byte) { value, stack = v, s }}})
-		b.put(client.NewJob{Body: []byte("bad")})
-		b.put(client.NewJob{})
-		b.wantActions(worker.Buried, worker.Deleted)
-		if value != "oh" || len(stack) == 0 {
-			t.Errorf("%v, %s", value, stack)
 		}
 		stop()
 	})
@@ -519,35 +497,8 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// A worker outlives its server.
-func TestServerAway(t *testing.T) {
-	bubble(t, func(b *bench) {
-		var away atomic.Bool
-		away.Store(true)
-		stop := b.run(func(context.Context, *worker.Job) error { return nil }, worker.Options{Client: client.Options{
-			Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
-				if away.Load() {
-					return nil, errors.New("away")
-				}
-				return b.srv.Dial(ctx, network, addr)
-			},
-		}})
-		b.put(client.NewJob{})
-		time.Sleep(5 * time.Minute)
-		b.mu.Lock()
-		if n := len(b.errs); n < 5 || n > 30 || !errors.Is(b.errs[0], client.ErrDisconnected) {
-			t.Errorf("%d errors in five minutes: %v", n, b.errs[0])
-		}
-		b.mu.Unlock()
-		away.Store(false)
-		time.Sleep(time.Minute)
-		b.gone()
-		stop()
-	})
-}
-
-// What goes wrong is in the log: a server that is away and comes back, once each; jobs
-// that fail, panic, or are lost.
+// A worker outlives its server, and panics. What goes wrong is in the log, and told: a server that is away and comes back, once
+// each; jobs that fail, panic, or are lost.
 func TestLog(t *testing.T) {
 	bubble(t, func(b *bench) {
 		var away atomic.Bool
@@ -565,7 +516,12 @@ func TestLog(t *testing.T) {
 			}
 			return nil
 		}, worker.Options{
-			Hooks:       worker.Hooks{Server: func(addr string, err error) { told = append(told, fmt.Sprint(addr, " ", err != nil)) }},
+			Hooks: worker.Hooks{
+				Server: func(addr string, err error) { told = append(told, fmt.Sprint(addr, " ", err != nil)) },
+				Panic: func(_ context.Context, job *worker.Job, value any, stack []byte) {
+					told = append(told, fmt.Sprint(job.ID, " ", value, " ", len(stack) > 0))
+				},
+			},
 			Backoff:     func(int) time.Duration { return time.Hour },
 			Concurrency: 1,
 			Client: client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -579,6 +535,11 @@ func TestLog(t *testing.T) {
 		time.Sleep(time.Minute)
 		away.Store(false)
 		time.Sleep(time.Minute)
+		b.mu.Lock()
+		if n := len(b.errs); n < 3 || n > 15 || !errors.Is(b.errs[0], client.ErrDisconnected) {
+			t.Errorf("%d errors in a minute: %v", n, b.errs)
+		}
+		b.mu.Unlock()
 		for _, body := range []string{"fail", "panic", "bury", "succeed"} {
 			b.put(client.NewJob{Body: []byte(body)})
 		}
@@ -602,7 +563,7 @@ level=INFO msg="connected to the server again" server=memory
 		if diff := cmp.Diff(want, b.log.String()); diff != "" {
 			t.Error(diff)
 		}
-		if want := []string{"memory true", "memory false", "memory true", "memory false"}; !slices.Equal(told, want) {
+		if want := []string{"memory true", "memory false", "2 oh true", "memory true", "memory false"}; !slices.Equal(told, want) {
 			t.Errorf("told %q", told)
 		}
 	})
