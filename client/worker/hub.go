@@ -48,8 +48,7 @@ type line struct {
 type seat struct {
 	*hub
 	ch     chan struct{}
-	own    *line // if the server knows no batches; nil: none yet
-	line   *line // of the job that it has; nil: none
+	line   *line // of the job that it has; nil: none. If the server knows no batches, it keeps that
 	job    *client.Job
 	id     uint64 // of the job that it is done with
 	del    deletion
@@ -82,14 +81,11 @@ func (s *seat) next(ctx context.Context, job *client.Job, deleted func(error)) (
 
 // take waits for a job, after the delete.
 func (s *seat) take(ctx context.Context, deleted func(error)) (*client.Job, error) {
-	if s.plain && (s.line == nil || s.line == s.own) {
-		return s.alone(ctx, deleted)
-	}
 	s.waiting = append(s.waiting, s)
 	defer s.leave()
 	for {
 		switch {
-		case s.plain && s.del == noDelete && s.job == nil:
+		case s.plain:
 			return s.alone(ctx, deleted)
 		case s.del == answered:
 			s.del = noDelete
@@ -101,11 +97,11 @@ func (s *seat) take(ctx context.Context, deleted func(error)) (*client.Job, erro
 			job := s.job
 			s.job = nil
 			return job, nil
-		case s.del == unsent && (s.plain || s.blocked || ctx.Err() != nil || s.line.retired):
+		case s.del == unsent && (s.blocked || ctx.Err() != nil || s.line.retired):
 			s.deleteNow(ctx)
 		case s.del == noDelete && ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case s.del != sent && s.leader == nil && !s.plain:
+		case s.del != sent && s.leader == nil:
 			if err := s.lead(ctx, deleted); err != nil {
 				return nil, err
 			}
@@ -124,28 +120,24 @@ func (s *seat) take(ctx context.Context, deleted func(error)) (*client.Job, erro
 }
 
 // alone is take with a server that knows no batches.
-func (s *seat) alone(ctx context.Context, deleted func(error)) (job *client.Job, err error) {
+func (s *seat) alone(ctx context.Context, deleted func(error)) (*client.Job, error) {
 	var ids []uint64
 	if s.del == unsent {
-		ids = []uint64{s.id}
+		ids, s.del = []uint64{s.id}, noDelete
 	}
-	if s.own == nil {
-		if s.own, err = s.lineFor(ctx); err != nil {
+	if s.line == nil {
+		l, err := s.lineFor(ctx)
+		if err != nil {
 			return nil, err
 		}
-		s.own.held++ // so that nobody takes it for idle
-	}
-	l := s.own
-	s.mu.Unlock()
-	jobs, err := l.conn.DeleteAndReserve(ctx, ids, 1, client.Never, func(_ int, err error) { deleted(err) })
-	s.mu.Lock()
-	if s.del == unsent {
-		s.del = noDelete
-		s.drop()
-	}
-	if len(jobs) == 1 {
-		l.held++
+		l.held++ // so that nobody takes it for idle
 		s.line = l
+	}
+	conn := s.line.conn
+	s.mu.Unlock()
+	jobs, err := conn.DeleteAndReserve(ctx, ids, 1, client.Never, func(_ int, err error) { deleted(err) })
+	s.mu.Lock()
+	if len(jobs) == 1 {
 		return jobs[0], nil
 	}
 	return nil, err
@@ -344,11 +336,10 @@ func (s *seat) lineFor(ctx context.Context) (*line, error) {
 		conn.Close()
 		return nil, client.ErrClosed
 	}
-	if !s.plain && !slices.Contains(caps, "reserve-batch") {
-		s.plain = true // for good: to ask for many twice at a time would be too many
-		s.unlead()
+	if len(s.lines) == 0 && !slices.Contains(caps, "reserve-batch") { // nobody has a job yet
+		s.plain = true
 		for _, o := range s.waiting {
-			o.wake() // to lead, too
+			o.wake()
 		}
 	}
 	l := &line{conn: conn}
@@ -359,20 +350,18 @@ func (s *seat) lineFor(ctx context.Context) (*line, error) {
 func (s *seat) finished() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.drop()
+	if !s.plain {
+		s.drop()
+	}
 }
 
 func (s *seat) giveUp(*client.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.line == nil {
-		return
+	if s.line != nil {
+		s.line.retired = true
+		s.drop()
 	}
-	if s.line.retired = true; s.line == s.own {
-		s.own.held--
-		s.own = nil
-	}
-	s.drop()
 }
 
 // close closes all connections when all seats are closed.
