@@ -4,19 +4,13 @@ import (
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/client/beanpoletest"
 )
 
 // All jobs of a state go, also where the last command takes the last of them, and the
 // tube with it.
 func TestClearState(t *testing.T) {
 	ctx := t.Context()
-	srv := beanpoletest.NewServer(t)
-	c, err := client.Dial(ctx, srv.Addr, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := newTarget(t).look
 	for _, jobs := range []int{sweepBatch, sweepBatch + 1} {
 		news := make([]client.NewJob, jobs)
 		for i := range news {

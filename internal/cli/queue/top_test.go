@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/client/beanpoletest"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
@@ -14,12 +13,7 @@ import (
 func TestTopAges(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		ctx := t.Context()
-		srv := beanpoletest.NewServer(t)
-		c, err := client.Dial(ctx, srv.Addr, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
+		c := newTarget(t).look
 		jobs := []client.NewJob{{Tube: "few"}}
 		for i := range agesAtOnce {
 			tube := fmt.Sprintf("many%03d", i)
