@@ -40,10 +40,7 @@ func connectionOf(c *server.Connection) admin.Connection {
 // listConnections tells of connections, in no particular order unless one is asked for. The cursor is then the place
 // where the next begin.
 func (r *request) listConnections(in *admin.ListConnections) (page admin.Connections, err error) {
-	filter, err := filterOf(in)
-	if err != nil {
-		return page, err
-	}
+	filter := filterOf(in)
 	if in.Sort != "" {
 		return r.sortConnections(in, &filter)
 	}

@@ -40,11 +40,7 @@ func (r *request) explainTube(*admin.OfTube) (out admin.Explanation, err error) 
 
 // addWorkers adds what those do who watch the tube.
 func (r *request) addWorkers(t *health.Tube) error {
-	tube, err := access.NewPattern([]string{r.tube})
-	if err != nil { // the name has a * in it
-		return nil
-	}
-	at, filter := 0, connectionFilter{tubes: &tube}
+	at, filter := 0, connectionFilter{tubes: access.Pattern{r.tube}}
 	see := func(c *server.Connection) {
 		if c.Held == 0 || !filter.watched(c) {
 			return
@@ -54,7 +50,7 @@ func (r *request) addWorkers(t *health.Tube) error {
 			t.HeldFor, t.Holder = held, c.ID
 		}
 	}
-	err = r.turns(func(e *engine.Engine, now int64) (more bool, err error) {
+	err := r.turns(func(e *engine.Engine, now int64) (more bool, err error) {
 		at = r.connections(e, now, at, perTurn, see)
 		return at > 0, nil
 	})
@@ -67,7 +63,6 @@ func (r *request) addWorkers(t *health.Tube) error {
 // An expectation is what somebody has said of findings.
 type expectation struct {
 	kind, tube string // tube may be a pattern; empty: the server
-	tubes      access.Pattern
 	by         string
 	until      time.Time
 }
@@ -95,7 +90,7 @@ type expected []expectation
 // mark marks a finding if it is expected. Of several that say so, the last one has.
 func (x expected) mark(f *health.Finding) {
 	for i := range x {
-		if one := &x[i]; one.kind == f.Kind && (one.tube == f.Tube || one.tube != "" && f.Tube != "" && one.tubes.Matches(f.Tube)) {
+		if one := &x[i]; one.kind == f.Kind && (one.tube == f.Tube || one.tube != "" && f.Tube != "" && access.Match(one.tube, f.Tube)) {
 			f.ExpectedBy, f.ExpectedUntil, f.ExpectedTubes = one.by, one.until.UTC().Format(time.RFC3339), one.tube
 			if one.tube == f.Tube {
 				f.ExpectedTubes = ""
@@ -117,11 +112,6 @@ func (r *request) expectFinding(in *admin.ExpectFinding) (none admin.None, err e
 	}
 	if err != nil {
 		return none, err
-	}
-	if in.Tube != "" {
-		if one.tubes, err = access.NewPattern([]string{in.Tube}); err != nil {
-			return none, problemf(http.StatusBadRequest, "tube: %v", err)
-		}
 	}
 	x := &r.api.expected
 	x.mu.Lock()

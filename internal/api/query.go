@@ -19,9 +19,9 @@ import (
 // A search says which jobs are wanted.
 type search struct {
 	states []engine.State
-	tubes  *access.Pattern // nil: any
-	query  *query.Query    // nil: any
-	body   bodyMatch       // nil: any
+	tubes  access.Pattern // nil: any
+	query  *query.Query   // nil: any
+	body   bodyMatch      // nil: any
 }
 
 // isAny reports whether all jobs in the states are wanted.
@@ -92,13 +92,7 @@ func (s *search) ask(text string) error {
 	if len(q.States) > 0 {
 		s.states = slices.DeleteFunc(slices.Clone(s.states), func(state engine.State) bool { return !slices.Contains(q.States, state.String()) })
 	}
-	if len(q.Tubes) > 0 {
-		tubes, err := access.NewPattern(q.Tubes)
-		if err != nil {
-			return badRequest("tube: %v", err)
-		}
-		s.tubes = &tubes
-	}
+	s.tubes = q.Tubes
 	var bodies []bodyMatch
 	for _, b := range q.Bodies {
 		one, err := partMatch(&b)

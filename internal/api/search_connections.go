@@ -13,21 +13,17 @@ import (
 
 // A connectionFilter says which connections are wanted; the zero value: all.
 type connectionFilter struct {
-	tubes            *access.Pattern // used or watched; nil: any
-	text             string          // in the address or the identity
+	tubes            access.Pattern // used or watched; nil: any
+	text             string         // in the address or the identity
 	waiting, holding bool
 }
 
-func filterOf(in *admin.ListConnections) (f connectionFilter, err error) {
-	f.text, f.waiting, f.holding = in.Q, in.Waiting, in.Holding
+func filterOf(in *admin.ListConnections) connectionFilter {
+	f := connectionFilter{text: in.Q, waiting: in.Waiting, holding: in.Holding}
 	if in.Tube != "" {
-		p, err := access.NewPattern(strings.Split(in.Tube, ","))
-		if err != nil {
-			return f, badRequest("tube: %v", err)
-		}
-		f.tubes = &p
+		f.tubes = strings.Split(in.Tube, ",")
 	}
-	return f, nil
+	return f
 }
 
 func (f *connectionFilter) matches(c *server.Connection) bool {

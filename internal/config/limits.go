@@ -37,7 +37,7 @@ func (s *size) UnmarshalTOML(v any) error {
 // LimitOf returns which of the tables limits a tube; empty: none.
 func (t *Tables) LimitOf(tube string) string {
 	for i, l := range t.Limits {
-		if p, err := access.NewPattern(l.Tubes); err == nil && p.Matches(tube) {
+		if access.Pattern(l.Tubes).Matches(tube) {
 			return fmt.Sprintf("[[limit]] %d, of the tubes %s", i+1, strings.Join(l.Tubes, ", "))
 		}
 	}

@@ -151,9 +151,9 @@ func keyOf(of column) func(*Tube) list.Key {
 
 // tubeFilter reads the parameters has and q.
 func tubeFilter(in *admin.ListTubes) (matches func(*Tube) bool, err error) {
-	pattern, err := namePattern(in.Q)
-	if err != nil {
-		return nil, err
+	glob := in.Q
+	if !strings.ContainsAny(glob, "*?") { // names that have it in them
+		glob = "*" + glob + "*"
 	}
 	var all []func(*Tube) bool
 	if in.Has != "" {
@@ -171,24 +171,8 @@ func tubeFilter(in *admin.ListTubes) (matches func(*Tube) bool, err error) {
 				return false
 			}
 		}
-		return pattern(t.Name)
+		return access.Match(glob, t.Name)
 	}, nil
-}
-
-// namePattern returns what matches names of tubes: a glob if the text has * or ?, else any
-// name that has the text in it.
-func namePattern(text string) (matches func(name string) bool, err error) {
-	if text == "" {
-		return func(string) bool { return true }, nil
-	}
-	if !strings.ContainsAny(text, "*?") {
-		return func(name string) bool { return strings.Contains(name, text) }, nil
-	}
-	p, err := access.NewPattern([]string{text})
-	if err != nil {
-		return nil, wrong("q: %v", err)
-	}
-	return p.Matches, nil
 }
 
 // List makes a page in an order, or of the tubes that match. It keeps those of the page only.
