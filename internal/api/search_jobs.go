@@ -3,8 +3,6 @@ package api
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -151,20 +149,10 @@ func parseSearchCursor(text string) (c searchCursor, err error) {
 	if text == "" {
 		return c, nil
 	}
-	raw, err := inCursor.DecodeString(text)
-	parts := strings.Split(string(raw), " ")
-	if err != nil || len(parts) != 4 {
-		return c, badCursor()
-	}
-	state, err := strconv.ParseUint(parts[1], 10, 8)
-	if err != nil {
-		return c, badCursor()
-	}
-	c.tube, c.state = parts[0], engine.State(state)
-	if c.at, err = engine.ParseCursor(parts[2]); err != nil {
-		return c, badCursor()
-	}
-	if c.looked, err = strconv.ParseUint(parts[3], 10, 64); err != nil || c.String() != text {
+	raw, _ := inCursor.DecodeString(text)
+	at := ""
+	fmt.Sscanf(string(raw), "%s %d %s %d", &c.tube, &c.state, &at, &c.looked)
+	if c.at, err = engine.ParseCursor(at); err != nil || c.String() != text { // it says something else, or says it in another way
 		return c, badCursor()
 	}
 	return c, nil

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -25,10 +26,31 @@ type plan struct {
 	log       *slog.Logger
 	endpoints []config.Endpoint
 	security  *security
-	limits    engine.Limits
-	policies  *policy.Set
+	rules     rules
 	account   *account      // nil: the user stays
 	others    []otherServer // that the console shows
+}
+
+// rules are what a reload puts into force, too.
+type rules struct {
+	access   *access.Policy
+	limits   engine.Limits
+	policies *policy.Set
+}
+
+// rulesOf reads the rules, and looks at all else that the configuration file says.
+func rulesOf(opt *config.Options) (r rules, err error) {
+	if r.access, err = opt.Policy(); err != nil {
+		return r, err
+	}
+	if r.limits, err = opt.QueueLimits(); err != nil {
+		return r, err
+	}
+	if r.policies, err = opt.TubePolicies(); err != nil {
+		return r, err
+	}
+	_, err = opt.OtherServers()
+	return r, err
 }
 
 // newPlan fails if a server does not start with these settings.
@@ -42,13 +64,10 @@ func newPlan(version string, s *config.Settings, log *slog.Logger) (*plan, error
 	if err := checkPorts(opt, p.endpoints); err != nil {
 		return nil, err
 	}
-	if p.security, err = newSecurity(opt, p.endpoints, log); err != nil {
+	if p.rules, err = rulesOf(opt); err != nil {
 		return nil, err
 	}
-	if p.limits, err = opt.QueueLimits(); err != nil {
-		return nil, err
-	}
-	if p.policies, err = opt.TubePolicies(); err != nil {
+	if p.security, err = newSecurity(opt, p.rules.access, p.endpoints, log); err != nil {
 		return nil, err
 	}
 	if p.account, err = lookupAccount(opt.User); err != nil {
@@ -60,7 +79,7 @@ func newPlan(version string, s *config.Settings, log *slog.Logger) (*plan, error
 
 // engine returns the options of the engine.
 func (p *plan) engine() engine.Options {
-	return engine.Options{Limits: p.limits, LimitReached: logLimits(p.log), Policies: p.policies, PolicyActed: logPolicies(p.log)}
+	return engine.Options{Limits: p.rules.limits, LimitReached: logLimits(p.log), Policies: p.rules.policies, PolicyActed: logPolicies(p.log)}
 }
 
 // Check says whether a server would start with these settings, and what is dubious in them.
@@ -74,7 +93,7 @@ func Check(s *config.Settings, w io.Writer) error {
 			return kit.WithCode(kit.ExitJournal, fmt.Errorf("journal: %s is not a directory (it must exist)", dir))
 		}
 	}
-	for _, warning := range slices.Concat(certificateWarnings(p.security.expiries(), time.Now()), otherWarnings(s.Options, p.others), p.policies.Warnings()) {
+	for _, warning := range slices.Concat(certificateWarnings(p.security.expiries(), time.Now()), otherWarnings(s.Options, p.others), p.rules.policies.Warnings()) {
 		fmt.Fprintln(w, "warning:", warning)
 	}
 	fmt.Fprintln(w, "the configuration is good")

@@ -8,7 +8,6 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/policy"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -28,7 +27,7 @@ type reloader struct {
 // reload reads the configuration again and puts into force what can be changed without
 // a restart. If the configuration is wrong, nothing changes.
 func (r *reloader) reload() {
-	s, limits, policies, err := r.read()
+	s, now, err := r.read()
 	if err != nil {
 		r.log.Error("the configuration is wrong; the old one stays in force", "err", err)
 		return
@@ -39,8 +38,8 @@ func (r *reloader) reload() {
 		}
 	}
 	r.queue.broker.Configure(func(e *engine.Engine) {
-		e.SetLimits(limits)
-		e.SetPolicies(policies)
+		e.SetLimits(now.limits)
+		e.SetPolicies(now.policies)
 	})
 	r.server.SetLimits(s.Options.ClientLimits())
 	r.level.Set(s.Options.LogLevel())
@@ -52,24 +51,14 @@ func (r *reloader) reload() {
 }
 
 // read reads the configuration, and puts its policy into force if all else is good.
-func (r *reloader) read() (s *config.Settings, l engine.Limits, policies *policy.Set, err error) {
+func (r *reloader) read() (s *config.Settings, now rules, err error) {
 	if s, err = r.line.Read(); err != nil {
-		return nil, l, nil, err
+		return nil, now, err
 	}
-	p, err := s.Options.Policy()
-	if err != nil {
-		return nil, l, nil, err
+	if now, err = rulesOf(s.Options); err != nil {
+		return nil, now, err
 	}
-	if l, err = s.Options.QueueLimits(); err != nil {
-		return nil, l, nil, err
-	}
-	if policies, err = s.Options.TubePolicies(); err != nil {
-		return nil, l, nil, err
-	}
-	if _, err = s.Options.OtherServers(); err != nil {
-		return nil, l, nil, err
-	}
-	return s, l, policies, r.security.Replace(p)
+	return s, now, r.security.Replace(now.access)
 }
 
 // reloadable are the settings that take effect without a restart.

@@ -16,13 +16,9 @@ type security struct {
 	certs map[certs.Files]*certs.Source
 }
 
-// newSecurity reads the certificates and makes the policy.
-func newSecurity(opt *config.Options, endpoints []config.Endpoint, log *slog.Logger) (*security, error) {
-	p, err := opt.Policy()
-	if err != nil {
-		return nil, err
-	}
-	s := &security{certs: make(map[certs.Files]*certs.Source)}
+// newSecurity reads the certificates and puts a policy into force.
+func newSecurity(opt *config.Options, p *access.Policy, endpoints []config.Endpoint, log *slog.Logger) (s *security, err error) {
+	s = &security{certs: make(map[certs.Files]*certs.Source)}
 	listeners := []config.ListenerOptions{opt.Terms} // for sockets that are passed to us
 	for _, e := range endpoints {
 		listeners = append(listeners, e.Terms)
