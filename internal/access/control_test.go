@@ -56,5 +56,8 @@ func TestDemandByName(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%q from %s: %q, want %q", c.name, c.addr, got, c.want)
 		}
+		if id, ok := c.control.ByName(c.name); c.name != "" && ok != (c.want != "-") || !ok && id.Name() != "" {
+			t.Errorf("%q by its name alone: %q, %v", c.name, id.Name(), ok)
+		}
 	}
 }

@@ -308,26 +308,3 @@ func TestDemand(t *testing.T) {
 		}
 	}
 }
-
-// A server that passes a client on names its identity.
-func TestByName(t *testing.T) {
-	p, err := New(Config{Identities: []IdentityConfig{{Name: "mail", UnixUsers: []uint32{1}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := NewControl(p, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if id, ok := c.ByName("mail"); !ok || id.Name() != "mail" {
-		t.Errorf("mail: %q, %v", id.Name(), ok)
-	}
-	for _, name := range []string{"", "other"} {
-		if id, ok := c.ByName(name); ok || id.Name() != "" {
-			t.Errorf("%q: %q, %v", name, id.Name(), ok)
-		}
-	}
-	if id, ok := new(Control).ByName("mail"); !ok || !id.Unrestricted() {
-		t.Errorf("where nobody is asked: %v, %v", id, ok)
-	}
-}
