@@ -69,6 +69,10 @@ type reserving struct {
 	no    error // the first answer that holds no job
 }
 
+func (c *Conn) reserving(q *request, max int) reserving {
+	return reserving{Conn: c, q: q, max: max, alloc: allocator{conn: c, left: max}}
+}
+
 // append appends the command.
 func (t *reserving) append(dst []byte) []byte {
 	switch {
@@ -85,9 +89,6 @@ func (t *reserving) append(dst []byte) []byte {
 func (t *reserving) reply(r *wire.Reply) error {
 	switch {
 	case r.Kind == wire.Reserved:
-		if t.jobs == nil {
-			t.alloc = allocator{conn: t.Conn, left: t.max}
-		}
 		t.jobs = append(t.jobs, t.alloc.job(r))
 		return nil
 	case r.Kind != wire.ReservedBatch || !t.batch:
@@ -102,8 +103,8 @@ func (t *reserving) reply(r *wire.Reply) error {
 	case r.N > uint64(t.max):
 		return fmt.Errorf("%w: a batch of %d jobs", ErrProtocol, r.N)
 	}
-	n := r.N
-	t.jobs, t.alloc = make([]*Job, 0, n), allocator{conn: t.Conn, left: int(n)}
+	n := int(r.N)
+	t.jobs, t.alloc.left = make([]*Job, 0, n), n
 	for range n {
 		if err := t.stream.read(r); err != nil {
 			return err
@@ -161,7 +162,7 @@ func (c *Conn) DeleteAndReserve(ctx context.Context, ids []uint64, limit int, d 
 		return nil, c.fail(&q, err)
 	}
 	defer c.release()
-	t := reserving{Conn: c, q: &q, max: min(limit, wire.MaxBatch)}
+	t := c.reserving(&q, min(limit, wire.MaxBatch))
 	if d == 0 && ctx.Err() == nil {
 		ctx = context.WithoutCancel(ctx)
 	}

@@ -293,7 +293,7 @@ func (c *Conn) reserveMany(ctx context.Context, q *request, max int, batched boo
 	var t reserving
 	err := c.attempts(ctx, "", true, retry, func() error {
 		q.waitUntil(end)
-		t = reserving{Conn: c, q: q, max: max} // the jobs that it got before were lost with the connection
+		t = c.reserving(q, max) // the jobs that it got before were lost with the connection
 		return c.tryMany(ctx, &t, batched)
 	})
 	if err != nil {

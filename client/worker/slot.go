@@ -71,7 +71,7 @@ func (s *slot) work(ctx context.Context, reserved *client.Job) (next *client.Job
 	if s.opt.CountFirst && s.opt.MaxTries > 0 && (job.Tries == 0 || job.Tries > s.opt.MaxTries) {
 		st, err := job.Stats(jctx)
 		if err == nil && s.opt.spent(max(st.Reserves, 1)-1, st.Kicks) {
-			s.observer.finished(jctx, job, s.bury(job, st, errTried))
+			s.observer.finished(jctx, job, s.settle(job, st, Outcome{Action: Buried, Err: errTried}))
 			return nil, errFinished
 		}
 	}
@@ -130,34 +130,31 @@ func (s *slot) fail(job *Job, herr error) Outcome {
 		s.giveUp(job, err) // with its priority, which we do not know
 		return Outcome{Action: Lost, Err: errors.Join(herr, err)}
 	}
+	o := Outcome{Action: Released, Err: herr}
 	var v *verdict
 	switch {
-	case errors.As(herr, &v) && v.action == Buried:
-		return s.bury(job, st, herr)
 	case errors.As(herr, &v):
-		return s.release(job, st, herr, v.delay)
+		o.Action, o.Delay = v.action, max(v.delay, 0)
 	case s.jobs.Err() != nil: // told to stop: that is no fault of the job
-		return s.release(job, st, herr, 0)
 	case s.opt.spent(st.Reserves, st.Kicks):
-		return s.bury(job, st, herr)
+		o.Action = Buried
+	default:
+		o.Delay = max(s.opt.Backoff(s.opt.nth(st.Reserves)), 0)
 	}
-	return s.release(job, st, herr, s.opt.Backoff(s.opt.nth(st.Reserves)))
+	return s.settle(job, st, o)
 }
 
-func (s *slot) bury(job *Job, st *client.JobStats, herr error) Outcome {
-	o := Outcome{Action: Buried, Err: herr, Tries: int(st.Reserves)}
-	return s.settle(job, o, job.job.Bury(context.WithoutCancel(s.jobs), client.PriorityOf(st.Priority)))
-}
-
-func (s *slot) release(job *Job, st *client.JobStats, herr error, delay time.Duration) Outcome {
-	delay = max(delay, 0)
-	o := Outcome{Action: Released, Err: herr, Tries: int(st.Reserves), Delay: delay}
-	return s.settle(job, o, job.job.Release(context.WithoutCancel(s.jobs), client.PriorityOf(st.Priority), delay))
-}
-
-// settle gives a job up that could not be buried or released, as when the server's
-// disk is full: it must not stay with this connection.
-func (s *slot) settle(job *Job, o Outcome, err error) Outcome {
+// settle buries or releases a job, with the priority that it has. It gives a job up for which that fails, as when the
+// server's disk is full: it must not stay with this connection.
+func (s *slot) settle(job *Job, st *client.JobStats, o Outcome) Outcome {
+	o.Tries = int(st.Reserves)
+	ctx, priority := context.WithoutCancel(s.jobs), client.PriorityOf(st.Priority)
+	var err error
+	if o.Action == Buried {
+		err = job.job.Bury(ctx, priority)
+	} else {
+		err = job.job.Release(ctx, priority, o.Delay)
+	}
 	if err == nil {
 		s.src.finished()
 		return o

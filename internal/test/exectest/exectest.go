@@ -1,4 +1,4 @@
-// Package exectest runs programs beside a test, and waits for what they say.
+// Package exectest builds our server for tests, runs programs beside them, and waits for what those say.
 package exectest
 
 import (
