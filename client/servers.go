@@ -226,20 +226,22 @@ func (s *Servers) rotated() []*node {
 
 // reachableFirst returns the servers, those at the end that are left alone at present.
 func reachableFirst(nodes []*node) []*node {
-	now := time.Now()
-	nodes = slices.Clone(nodes)
-	slices.SortStableFunc(nodes, func(a, b *node) int { return a.backingOff(now) - b.backingOff(now) })
-	return nodes
+	var reachable, others []*node
+	for _, n := range nodes {
+		if n.backingOff() {
+			others = append(others, n)
+		} else {
+			reachable = append(reachable, n)
+		}
+	}
+	return append(reachable, others...)
 }
 
-// backingOff is 1 for a server that is left alone, else 0.
-func (n *node) backingOff(now time.Time) int {
+// backingOff reports whether a server is left alone.
+func (n *node) backingOff() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if now.Before(n.mu.until) {
-		return 1
-	}
-	return 0
+	return time.Now().Before(n.mu.until)
 }
 
 // backoff leaves the server alone for a while if it could not be reached. It returns
@@ -291,7 +293,7 @@ func (s *Servers) reserve(ctx context.Context, d time.Duration, tubes []string) 
 		return nil, reserveError("", err)
 	}
 	job, err := s.sweep(ctx, tubes)
-	if err == nil || d == 0 || !errors.Is(err, ErrTimedOut) && (s.reconnect == 0 || s.downSince().IsZero()) {
+	if err == nil || d == 0 || !errors.Is(err, ErrTimedOut) && (s.reconnect == 0 || s.patience(time.Now()) == forever) {
 		return job, inTime(ctx, "", err)
 	}
 	if d != forever {
@@ -303,30 +305,21 @@ func (s *Servers) reserve(ctx context.Context, d time.Duration, tubes []string) 
 	return job, inTime(ctx, "", err)
 }
 
-// downSince returns since when none of the servers can be reached; zero: one can, as far as
+// patience is for how long a reserve that began then is still to wait for a server: forever if one can be reached, as far as
 // is known.
-func (s *Servers) downSince() (last time.Time) {
+func (s *Servers) patience(began time.Time) time.Duration {
 	for _, n := range s.nodes {
 		n.mu.Lock()
 		since := n.mu.downSince
 		n.mu.Unlock()
 		if since.IsZero() {
-			return since
+			return forever
 		}
-		if since.After(last) {
-			last = since
+		if since.After(began) {
+			began = since
 		}
 	}
-	return last
-}
-
-// patience is for how long a reserve that began then is still to wait for a server.
-func (s *Servers) patience(began time.Time) time.Duration {
-	since := s.downSince()
-	if since.IsZero() {
-		return forever
-	}
-	return s.reconnect - min(time.Since(since), time.Since(began))
+	return s.reconnect - time.Since(began)
 }
 
 // sweep asks one server after the other, until one has a job. If there is none, the error is
@@ -335,7 +328,7 @@ func (s *Servers) sweep(ctx context.Context, tubes []string) (*Job, error) {
 	var empty error
 	var errs []error
 	for _, n := range reachableFirst(s.rotated()) {
-		if n.backingOff(time.Now()) == 1 && empty != nil {
+		if n.backingOff() && empty != nil {
 			continue // left alone, and there are others
 		}
 		job, err := n.ReserveTimeout(ctx, 0, tubes...)
