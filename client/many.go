@@ -345,22 +345,23 @@ func (a *allocator) job(r *wire.Reply) *Job {
 	if len(a.jobs) == 0 {
 		a.jobs = make([]Job, min(max(a.left, 1), jobsAtOnce))
 	}
-	a.left--
 	job := &a.jobs[0]
 	a.jobs = a.jobs[1:]
-	job.set(a.conn, r, a.mem.copy(r.Body))
+	job.set(a.conn, r, a.mem.copy(r.Body, a.left))
+	a.left--
 	return job
 }
 
 // An arena has room for the bodies of several jobs.
 type arena []byte
 
-func (a *arena) copy(body []byte) []byte {
+// copy copies a body, the first of so many.
+func (a *arena) copy(body []byte, left int) []byte {
 	if len(body) > bytesAtOnce/4 {
 		return append([]byte(nil), body...)
 	}
 	if len(body) > len(*a) {
-		*a = make([]byte, bytesAtOnce)
+		*a = make([]byte, min(bytesAtOnce, max(left, 1)*len(body)))
 	}
 	n := copy(*a, body)
 	body, *a = (*a)[:n:n], (*a)[n:]

@@ -57,7 +57,7 @@ func (c *Conn) PeekMany(ctx context.Context, ids []uint64) ([]PeekedJob, error) 
 	jobs := make([]PeekedJob, len(ids))
 	var bodies arena
 	err := c.manyByID(ctx, ids, wire.Peek, wire.Found, func(i int, r *wire.Reply) {
-		jobs[i] = PeekedJob{ID: r.ID, Body: bodies.copy(r.Body)}
+		jobs[i] = PeekedJob{ID: r.ID, Body: bodies.copy(r.Body, len(ids)-i)}
 	})
 	return jobs, err
 }
