@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
@@ -71,10 +70,7 @@ func TestLost(t *testing.T) {
 // A leader that cannot read what another member lacks ends with that error, and the
 // others go on.
 func TestUnreadableLog(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sim := emptySimulation(t, 1)
-		sim.small()
-		sim.grow(3)
+	inSmallSimulation(t, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
 		l := sim.leader()
 		away := sim.nodes[0]
@@ -95,8 +91,6 @@ func TestUnreadableLog(t *testing.T) {
 		m.boot()
 		_, err := sim.put(sim.leader(), "mail", engine.Spec{TTR: 60}, "after it")
 		sim.must(err)
-		sim.audit()
-		sim.close()
 	})
 }
 

@@ -199,10 +199,7 @@ func TestWritesHang(t *testing.T) {
 // A leader that waits for another segment of its journal, before it executes a command,
 // is replaced too.
 func TestNewSegmentHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sim := emptySimulation(t, 1)
-		sim.small()
-		sim.grow(3)
+	inSmallSimulation(t, func(t *testing.T, sim *simulation) {
 		time.Sleep(time.Second)
 		l := sim.leader()
 		m := sim.nodeOf(l)
@@ -218,8 +215,6 @@ func TestNewSegmentHangs(t *testing.T) {
 		sim.until("another one leads", func() bool { m := sim.whoLeads(); return m != nil && m != l })
 		end()
 		stop()
-		sim.audit()
-		sim.close()
 	})
 }
 

@@ -78,12 +78,25 @@ func newSimulation(t *testing.T, seed uint64, n int) *simulation {
 	return sim
 }
 
-// inWorld runs a test among so many members. In the end all have the same queue, and it
-// is one that clients may see.
+// inSimulation runs a test among so many members. In the end all have the same queue, and
+// it is one that clients may see.
 func inSimulation(t *testing.T, n int, test func(t *testing.T, sim *simulation)) {
 	t.Helper()
+	inSimulationOf(t, n, func(*simulation) {}, test)
+}
+
+// inSmallSimulation is inSimulation among three members whose logs are cut early.
+func inSmallSimulation(t *testing.T, test func(t *testing.T, sim *simulation)) {
+	t.Helper()
+	inSimulationOf(t, 3, (*simulation).small, test)
+}
+
+func inSimulationOf(t *testing.T, n int, set func(*simulation), test func(t *testing.T, sim *simulation)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		sim := newSimulation(t, 1, n)
+		sim := emptySimulation(t, 1)
+		set(sim)
+		sim.grow(n)
 		test(t, sim)
 		sim.audit()
 		sim.close()

@@ -296,10 +296,7 @@ func (sim *simulation) leaveBehind(lags *node) (stop func()) {
 // A leader has done what is not committed when the only other member that is left needs a
 // snapshot: that has nothing of it, and waits for nobody.
 func TestSnapshotWithoutMajority(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sim := emptySimulation(t, 1)
-		sim.small()
-		sim.grow(3)
+	inSmallSimulation(t, func(t *testing.T, sim *simulation) {
 		l := sim.nodeOf(sim.leader())
 		lags, third := sim.nodes[l.id%3], sim.nodes[(l.id+1)%3]
 		stop := sim.leaveBehind(lags)
@@ -309,8 +306,6 @@ func TestSnapshotWithoutMajority(t *testing.T) {
 		sim.until("puts go on", func() bool { return sim.acknowledged() > before+100 })
 		stop()
 		third.boot()
-		sim.audit()
-		sim.close()
 	})
 }
 
@@ -318,10 +313,7 @@ func TestSnapshotWithoutMajority(t *testing.T) {
 // another one leads, and sends the queue itself: it has not heard yet that any other
 // member has something. In a young cluster that one would not be far behind.
 func TestVoteAfterFailedFetch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sim := emptySimulation(t, 1)
-		sim.small()
-		sim.grow(3)
+	inSmallSimulation(t, func(t *testing.T, sim *simulation) {
 		l := sim.nodeOf(sim.leader())
 		lags, third := sim.nodes[l.id%3], sim.nodes[(l.id+1)%3]
 		sim.leaveBehind(lags)()
@@ -333,8 +325,6 @@ func TestVoteAfterFailedFetch(t *testing.T) {
 		lags.trouble.fill(nil)
 		sim.until("it is active", func() bool { return third.member.Lead().Epoch != 0 })
 		l.boot()
-		sim.audit()
-		sim.close()
 	})
 }
 
@@ -381,10 +371,7 @@ func leftBehindFull(t *testing.T) (sim *simulation, lags *node, stop func()) {
 // the next leader sends the queue before it is in epoch: without that member nobody has a
 // majority.
 func TestWalkBeforeActive(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sim := emptySimulation(t, 1)
-		sim.small()
-		sim.grow(3)
+	inSmallSimulation(t, func(t *testing.T, sim *simulation) {
 		l := sim.nodeOf(sim.leader())
 		stop := sim.leaveBehind(sim.nodes[l.id%3])
 		stop()
@@ -395,17 +382,12 @@ func TestWalkBeforeActive(t *testing.T) {
 			t.Errorf("it has received the whole queue %d times", n)
 		}
 		l.boot()
-		sim.audit()
-		sim.close()
 	})
 }
 
 // A snapshot of which the member never hears is offered again.
 func TestOfferIsLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sim := emptySimulation(t, 1)
-		sim.small()
-		sim.grow(3)
+	inSmallSimulation(t, func(t *testing.T, sim *simulation) {
 		lags := sim.nodes[sim.nodeOf(sim.leader()).id%3]
 		sim.leaveBehind(lags)()
 		lost := 0
@@ -418,18 +400,13 @@ func TestOfferIsLost(t *testing.T) {
 		}
 		sim.heal()
 		sim.until("it has received the queue", func() bool { return sim.logged("the whole queue was received") > 0 })
-		sim.audit()
-		sim.close()
 	})
 }
 
 // A snapshot whose roles are those of a later entry is not installed: Raft would make the
 // changes between them twice.
 func TestLaterRoles(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sim := emptySimulation(t, 1)
-		sim.small()
-		sim.grow(3)
+	inSmallSimulation(t, func(t *testing.T, sim *simulation) {
 		lags := sim.nodes[sim.nodeOf(sim.leader()).id%3]
 		sim.leaveBehind(lags)()
 		sim.laterRoles.Store(true)
@@ -440,7 +417,5 @@ func TestLaterRoles(t *testing.T) {
 		}
 		sim.laterRoles.Store(false)
 		sim.until("it has received the queue", func() bool { return sim.logged("the whole queue was received") > 0 })
-		sim.audit()
-		sim.close()
 	})
 }
