@@ -233,11 +233,10 @@ func (l *loop) atHand() int { return len(l.ready) + len(l.arrived) + len(l.putOf
 func (l *loop) begin() {
 	hungUp := len(l.events) >= epoll.MaxEvents-1 // the poller of departures may be among those not reported
 	accept := false
-	l.events = slices.DeleteFunc(l.events, func(ev epoll.Event) bool {
-		hungUp = hungUp || ev.Index == epoll.Nested
-		accept = accept || ev.Index == epoll.Listeners
-		return ev.Index < 0
-	})
+	for ; len(l.events) > 0 && l.events[0].Index < 0; l.events = l.events[1:] {
+		hungUp = hungUp || l.events[0].Index == epoll.Nested
+		accept = accept || l.events[0].Index == epoll.Listeners
+	}
 	if hungUp {
 		l.srv.departures.take()
 	}

@@ -30,7 +30,7 @@ type Event struct {
 // others, in turn, to the next calls.
 const MaxEvents = 256
 
-// Indexes that are not those of connections.
+// Indexes that are not those of connections. Their events come first.
 const (
 	Listeners = -2 // of all sockets that listen
 	Nested    = -3 // of a Poller within this one

@@ -85,14 +85,19 @@ func (p *Poller) Wait(timeout time.Duration) []Event {
 	if err != nil { // such as EBADF: waiting went on after Close
 		panic(fmt.Sprintf("epoll: wait: %v", err))
 	}
-	events := p.events[:0]
+	events, first := p.events[:0], 0
 	for i := range p.raw[:n] {
-		if ev := &p.raw[i]; ev.Fd != wakeIndex {
-			events = append(events, Event{int(ev.Fd), Events(ev.Events)})
+		ev := &p.raw[i]
+		if ev.Fd == wakeIndex {
+			var count [8]byte
+			unix.Read(p.wake, count[:]) // the next Wait waits again
 			continue
 		}
-		var count [8]byte
-		unix.Read(p.wake, count[:]) // the next Wait waits again
+		events = append(events, Event{int(ev.Fd), Events(ev.Events)})
+		if last := len(events) - 1; ev.Fd < 0 {
+			events[first], events[last] = events[last], events[first]
+			first++
+		}
 	}
 	return events
 }
