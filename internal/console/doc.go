@@ -16,8 +16,8 @@
 //
 // # Live values
 //
-// A template marks values that may change with Live and Line (page.go). Once a second the
-// publisher (live.go) renders each page that is open in a browser, and sends the texts that
+// A template marks values that may change with Live and Line (page.go). Once a second a
+// stream (live.go) renders the page that is open in a browser, and sends the texts that
 // have changed: never HTML, and never the body of a job. static/console.js puts them in their places.
 //
 // # Safety

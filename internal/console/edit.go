@@ -43,18 +43,14 @@ func editPage(r *request) (*page, error) {
 	if v.Text, v.As, ok = decode.Edit(body); !ok {
 		v.Text, v.As = decode.Base64Text(body), "base64"
 	}
-	v.Was = base64.RawURLEncoding.EncodeToString(hashOf(body))
+	sum := sha256.Sum256(body)
+	v.Was = base64.RawURLEncoding.EncodeToString(sum[:])
 	p := newPage("edit", fmt.Sprintf("Edit job %d", v.ID), "tubes", v)
 	p.Me = r.meOn(v.Tube)
 	if st, err := r.api().GetStats(r.Context()); err == nil {
 		v.Most, p.Server = st.MaxJobSize, &st
 	}
 	return p, nil
-}
-
-func hashOf(body []byte) []byte {
-	sum := sha256.Sum256(body)
-	return sum[:]
 }
 
 // edit changes the body of a job as a form has it, or back to what a note has kept.

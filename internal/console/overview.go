@@ -4,7 +4,6 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -50,18 +49,10 @@ func (a *attention) Says() string {
 	switch {
 	case a.Tubes == 0 && a.Kind == "buried":
 		return plural(a.Count, "buried job", "buried jobs") + a.Grown()
-	case a.Kind == "refused" || a.Kind == "throttled":
-		return strings.TrimSpace(a.HowMany() + " " + a.Text)
+	case (a.Kind == "refused" || a.Kind == "throttled") && a.Count != 1:
+		return num(whole(a.Count)) + " " + a.Text
 	}
 	return spaced(a.Text)
-}
-
-// HowMany is the number before a text that speaks of several; nothing: there is one.
-func (a *attention) HowMany() string {
-	if a.Count == 1 {
-		return ""
-	}
-	return num(whole(a.Count))
 }
 
 // spans are what charts can show, with the step and the number of samples.
@@ -161,14 +152,9 @@ func shown(findings []admin.Finding) (n int) {
 
 // addOldest adds the tubes whose next jobs have waited the longest, in their order.
 func (o *overview) addOldest(tubes []admin.Tube) {
-	if len(tubes) == 0 {
-		return
-	}
-	o.Oldest = &tubes[0]
-	for _, t := range tubes[1:] {
-		if t.OldestReady >= lateFrom {
-			o.Late = append(o.Late, t)
-		}
+	if len(tubes) > 0 {
+		o.Oldest = &tubes[0]
+		o.Late = slices.DeleteFunc(slices.Clone(tubes[1:]), func(t admin.Tube) bool { return t.OldestReady < lateFrom })
 	}
 }
 

@@ -354,7 +354,11 @@ func TestScreenshots(t *testing.T) {
 		picture(ctx, t, base+one.path, one.file, one.width, one.theme)
 	}
 	if s != nil {
-		job = "job/" + s.tryAndBury("refunds", `{"order":48211,"customer":"cus_00407","amount":21.21,"currency":"EUR","attempt":3,"last_error":"account closed"}`)
+		body, err := os.ReadFile("../../../decode/testdata/bodies/laravel")
+		if err != nil {
+			t.Fatal(err)
+		}
+		job = "job/" + s.tryAndBury("invoices", string(body))
 	}
 	picture(ctx, t, base+job, "console-job.png", 1280, "light")
 }
