@@ -41,6 +41,7 @@ type cell struct {
 	ID, Text, Class, Label string
 	Title, Link            string
 	Spark                  *spark
+	Rich                   bool              // it has one, or a link
 	Attributes             template.HTMLAttr // ID, Class, Label and Title: one value for a template, not four
 }
 
@@ -53,6 +54,7 @@ func (c cell) written() cell {
 	if c.Title != "" {
 		text += ` title="` + html.EscapeString(c.Title) + `"`
 	}
+	c.Rich = c.Link != "" || c.Spark != nil
 	c.Attributes = template.HTMLAttr(text) // #nosec G203 -- each value is escaped
 	return c
 }
