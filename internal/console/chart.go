@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"html/template"
 	"strconv"
 	"strings"
 )
@@ -169,6 +170,12 @@ func newSpark(id, class string, points []point, width, height int) *spark {
 	points = append(make([]point, max(0, sparkPoints-len(points))), points...)
 	line := drawPath(points, width, height, largest(points))
 	return &spark{id, line, under(line, height), class, width, height}
+}
+
+// SVG draws it.
+func (s *spark) SVG() template.HTML {
+	return template.HTML(fmt.Sprintf(`<svg class="spark %s" viewBox="0 0 %d %d" preserveAspectRatio="none" aria-hidden="true">`+ // #nosec G203 -- nothing in it is of a stranger
+		`<path class="area" id="%[4]s-area" d="%s"/><path id="%[4]s" d="%[6]s"/></svg>`, s.Class, s.Width, s.Height, s.ID, s.Area, s.Line))
 }
 
 // pointsOf returns the points of a series of which all is known.

@@ -22,7 +22,7 @@
 //
 // # Safety
 //
-// Templates escape everything; but for the attributes of cells, which cell.written escapes, nothing here makes HTML of strings. The Content-Security-Policy
+// Templates escape everything; but for cells, which cell.written escapes, and small charts, nothing here makes HTML of strings. The Content-Security-Policy
 // permits files of this console only, and nothing inline. Requests that change something are refused if a page of another
 // origin sends them. A session (session.go) stands for the token that somebody has logged in with.
 //

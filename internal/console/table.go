@@ -41,11 +41,10 @@ type cell struct {
 	ID, Text, Class, Label string
 	Title, Link            string
 	Spark                  *spark
-	Rich                   bool              // it has one, or a link
-	Attributes             template.HTMLAttr // ID, Class, Label and Title: one value for a template, not four
+	HTML                   template.HTML // all of it: one value for a template, not five
 }
 
-// written returns the cell with its attributes.
+// written returns the cell with its HTML.
 func (c cell) written() cell {
 	text := `class="` + html.EscapeString(c.Class) + `" data-label="` + html.EscapeString(c.Label) + `"`
 	if c.ID != "" {
@@ -54,8 +53,14 @@ func (c cell) written() cell {
 	if c.Title != "" {
 		text += ` title="` + html.EscapeString(c.Title) + `"`
 	}
-	c.Rich = c.Link != "" || c.Spark != nil
-	c.Attributes = template.HTMLAttr(text) // #nosec G203 -- each value is escaped
+	inside := html.EscapeString(c.Text)
+	if c.Link != "" {
+		inside = `<a class="tube" href="` + html.EscapeString(c.Link) + `">` + inside + `</a>`
+	}
+	if c.Spark != nil {
+		inside = string(c.Spark.SVG())
+	}
+	c.HTML = template.HTML(`<td ` + text + `>` + inside + `</td>`) // #nosec G203 -- each value is escaped
 	return c
 }
 
