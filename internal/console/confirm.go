@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/query"
+	"github.com/beanpole-mq/beanpole/internal/api/query"
 )
 
 // typedAbove is how many jobs must be there for a delete to ask for the name of the tube.

@@ -8,8 +8,8 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/api/audit"
+	"github.com/beanpole-mq/beanpole/internal/api/jobjson"
 	"github.com/beanpole-mq/beanpole/internal/api/task"
-	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
 // startTask kicks or deletes the jobs of a tube in a state. The protocol has a command to kick many; to delete, each job is

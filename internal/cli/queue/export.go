@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/jobjson"
+	"github.com/beanpole-mq/beanpole/internal/api/jobjson"
 )
 
 const exportLong = `Write the jobs of a tube, or of all tubes, one JSON object a line. 'beanpole import'

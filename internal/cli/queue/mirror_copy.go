@@ -9,7 +9,7 @@ import (
 	"unique"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/jobjson"
+	"github.com/beanpole-mq/beanpole/internal/api/jobjson"
 )
 
 // A jobCopy is the copy of a job, and what the job was like when it was made.
