@@ -34,7 +34,8 @@ that cannot be told. With --follow this is repeated until you stop it. To migrat
 losing a job or doing one twice: run it with --follow; stop the producers and let them put
 to the other server; stop the workers; when a round finds nothing new, stop the mirror;
 start the workers at the other server. Until then the other server must have no workers,
-or jobs are done on both servers.
+or jobs are done on both servers. It must have no policy with 'unique' either: the only
+copy of two equal jobs would go with the first of them.
 
 A mirror knows in its memory only which job is a copy of which. If it stops with an error,
 it says how many jobs it has copied. If it goes by ids (on other servers, or with --from)
