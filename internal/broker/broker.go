@@ -144,9 +144,9 @@ type Options struct {
 	// always decides.
 	Decides func() bool
 
-	// SlowTurn is called at the end of each turn that took SlowAfter or longer, but for
-	// those of Close. It is part of that turn, and must not block. Nil: slow turns are
-	// not reported.
+	// SlowTurn is called at the end of each turn that took SlowAfter or longer, also one
+	// that replaces the engine, but for those of Close. It is part of that turn, and must
+	// not block. Nil: slow turns are not reported.
 	SlowTurn  func(Turn)
 	SlowAfter time.Duration
 }
@@ -293,7 +293,9 @@ type nobody struct{}
 
 func (nobody) Settled(error) {}
 
-// Replace gives the broker another engine, which belongs to the broker from then on. The broker must be deposed or follow, so that nothing is executed in the old one.
+// Replace gives the broker another engine, which belongs to the broker from then on. The
+// broker must be deposed or follow, so that nothing is executed in the old engine.
+//
 // Replace first waits until all turns before are settled, since a Sync for the next engine
 // would say nothing of them. Then it calls next with the old engine within a turn, so that
 // the Log can change its state at the same time. A broker that was deposed executes

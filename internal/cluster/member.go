@@ -63,7 +63,7 @@ type Options struct {
 	// refuse a connection in the place of the member's machine.
 	FastFailover bool
 
-	Keep int64         // bytes of Raft's log for members that are away, and a quarter of those for members that catch up; 0: 1 GiB
+	Keep int64         // bytes of Raft's log for members that are away, and four times as many for those that catch up; 0: 1 GiB
 	Tick time.Duration // see core.Options; 0: 60 ms
 
 	// Now is a clock that goes on while the machine sleeps, never goes back and never

@@ -11,6 +11,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/cluster/entry"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
@@ -119,7 +120,7 @@ func TestMembers(t *testing.T) {
 		if roles := sim.roles(); len(roles) != 2 || roles[gone.id] != "" {
 			sim.fatalf("the roles are %v after %d was removed", roles, gone.id)
 		}
-		if err := sim.leader().AcceptHandshake(gone.id, Handshake{Level: 1, Number: 1}); !errors.Is(err, ErrRemoved) {
+		if err := sim.leader().AcceptHandshake(gone.id, Handshake{Level: entry.Level, Number: 1}); !errors.Is(err, ErrRemoved) {
 			t.Errorf("a member that was removed is taken in: %v", err)
 		}
 		stop()
@@ -162,7 +163,7 @@ func TestGroupErrors(t *testing.T) {
 			"remove at a follower": {other.Remove(t.Context(), 1), ErrNotLeader},
 			"remove nobody":        {l.Remove(t.Context(), 9), ErrNotMember},
 			"replace nobody":       {l.Add(t.Context(), raftlog.Member{ID: 10, Address: "x:1", Replaces: 9}), ErrNotMember},
-			"take in a stranger":   {l.AcceptHandshake(9, Handshake{Level: 1, Number: 4}), ErrNotMember},
+			"take in a stranger":   {l.AcceptHandshake(9, Handshake{Level: entry.Level, Number: 4}), ErrNotMember},
 		} {
 			if !errors.Is(c.err, c.want) {
 				t.Errorf("%s: %v, want %v", name, c.err, c.want)

@@ -195,7 +195,7 @@ func (e *Engine) hasRoomForTube(name []byte) bool {
 	if e.limits.Tubes > 0 {
 		most = min(most, e.limits.Tubes)
 	}
-	if e.names.Len() < most || e.byName[string(name)] != nil {
+	if e.names.n < most || e.byName[string(name)] != nil {
 		return true
 	}
 	e.refuse(TubesLimit, string(name))

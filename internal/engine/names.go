@@ -6,49 +6,104 @@ import "slices"
 // may read it while the engine goes on. The reply to a list-tubes of 100,000 tubes
 // has over a megabyte: it is formatted from a snapshot, outside of turns.
 type Names struct {
-	names []string
+	pages []namePage // all full but the last of the n names
+	n     int
 	bytes int
 }
 
+// namesPerPage is a compromise: the first change after a snapshot copies the
+// headers of all pages, and the first change of a page copies that page.
+const namesPerPage = 256
+
 // Len returns how many names there are.
-func (l Names) Len() int { return len(l.names) }
+func (l Names) Len() int { return l.n }
 
 // Bytes returns how long the names are together, in bytes.
 func (l Names) Bytes() int { return l.bytes }
 
 // At returns a name by its place, from 0 to Len-1.
-func (l Names) At(i int) string { return l.names[i] }
+func (l Names) At(i int) string { return l.pages[i/namesPerPage].names[i%namesPerPage] }
 
-// A nameList is a list that changes, and of which snapshot makes a Names. What is added
-// comes after all that a snapshot has. So only a removal has to copy the list: the first
-// one after a snapshot.
+// A nameList is a list that changes, and of which snapshot makes a Names. Its pages are
+// copied on write: a snapshot costs nothing, and the next change of the list costs
+// little even if there are many names.
 type nameList struct {
 	Names
-	shared bool // the last snapshot has the same array
+	epoch  uint64 // number of snapshots so far
+	shared bool   // the last snapshot has the same slice of pages
+}
+
+type namePage struct {
+	names []string
+	epoch uint64 // of the list when names was made; later snapshots may share it
 }
 
 // snapshot returns the list as it is now.
 func (l *nameList) snapshot() Names {
+	l.epoch++
 	l.shared = true
 	return l.Names
 }
 
+// unshare makes the slice of pages the list's own.
+func (l *nameList) unshare() {
+	if l.shared {
+		l.pages = slices.Clone(l.pages)
+		l.shared = false
+	}
+}
+
 // push adds a name at the end.
 func (l *nameList) push(name string) {
-	l.names = append(l.names, name)
+	l.unshare()
+	p := l.n / namesPerPage
+	switch {
+	case p == len(l.pages) && p == 0: // it starts small: a session has such a list too
+		l.pages = append(l.pages, namePage{epoch: l.epoch})
+	case p == len(l.pages):
+		l.pages = append(l.pages, namePage{make([]string, 0, namesPerPage), l.epoch})
+	}
+	page := l.writable(p)
+	page.names = append(page.names, name)
+	l.n++
 	l.bytes += len(name)
 }
 
 // remove removes the name at place i. The last name takes its place, and is
 // returned; it may be the removed name itself.
 func (l *nameList) remove(i int) (last string) {
-	if l.shared || len(l.names) < cap(l.names)/4 {
-		l.names, l.shared = slices.Clone(l.names), false
+	l.unshare()
+	l.bytes -= len(l.At(i))
+	l.n--
+	page := l.writable(l.n / namesPerPage)
+	k := l.n % namesPerPage
+	last = page.names[k]
+	page.names[k] = ""
+	page.names = page.names[:k]
+	if i < l.n {
+		l.writable(i / namesPerPage).names[i%namesPerPage] = last
 	}
-	end := len(l.names) - 1
-	last = l.names[end]
-	l.bytes -= len(l.names[i])
-	l.names[i], l.names[end] = last, ""
-	l.names = l.names[:end]
+	l.trim()
 	return last
+}
+
+// trim frees empty pages, except one after the last in use.
+func (l *nameList) trim() {
+	if keep := usedPages(l.n) + 1; len(l.pages) > keep {
+		clear(l.pages[keep:])
+		l.pages = l.pages[:keep]
+	}
+}
+
+func usedPages(n int) int { return (n + namesPerPage - 1) / namesPerPage }
+
+// writable returns a page that no snapshot shares: a copy if one does. The list
+// must have been unshared.
+func (l *nameList) writable(p int) *namePage {
+	page := &l.pages[p]
+	if page.epoch != l.epoch {
+		page.names = append(make([]string, 0, cap(page.names)), page.names...)
+		page.epoch = l.epoch
+	}
+	return page
 }

@@ -228,10 +228,11 @@ func (s *Session) WatchedNames() Names {
 	if s.index != nil {
 		return s.index.names.snapshot()
 	}
-	names := Names{names: make([]string, len(s.watches))}
+	page := namePage{names: make([]string, len(s.watches))}
+	bytes := 0
 	for i, w := range s.watches {
-		names.names[i] = w.tube.name
-		names.bytes += len(w.tube.name)
+		page.names[i] = w.tube.name
+		bytes += len(w.tube.name)
 	}
-	return names
+	return Names{[]namePage{page}, len(s.watches), bytes}
 }

@@ -66,8 +66,11 @@ type listeningSocket struct {
 	inherits  bool // all clients that connected before it had its options have been accepted
 }
 
-// Close implements io.Closer.
+// Close implements io.Closer. A second Close must not end another file of that number.
 func (s *listeningSocket) Close() error {
+	if s.closed {
+		return net.ErrClosed
+	}
 	s.closed = true
 	return s.fd.Close()
 }

@@ -45,8 +45,8 @@ const defaultBlockSize = 256 << 10
 //
 // Several goroutines call decode with blocks of records, about 256 KiB each. The
 // calling goroutine calls apply with the results, in the order of the log. Payloads
-// are valid until apply has returned. No more than a few blocks per goroutine are
-// in memory at a time. An error of decode or apply ends Replay, which returns it as
+// are valid until apply has returned. At most 2*Parallel+1 blocks are in memory at a
+// time. An error of decode or apply ends Replay, which returns it as
 // it is.
 //
 // A torn tail is cut and reported; see the package comment. If there is damage

@@ -33,12 +33,12 @@ const headLength = 1 + 8
 
 const (
 	// Level is the highest level that this program knows.
-	Level = 1
+	Level = 2
 
 	// Written is the level in use: the one of the entries that this program writes. It
 	// follows Level in a later version, so that members of two versions that come one
 	// after the other understand each other while one replaces the other.
-	Written = 1
+	Written = 2
 )
 
 // wanted is how many bytes an entry has at most, unless it has a single change.

@@ -1,5 +1,6 @@
 // Package raftlog keeps what a member of a cluster must not forget: the entries of Raft's
-// log, its vote, the members, how often it was started, and what it knows of the others. It is a [wal.Log] with records of its own, and the Storage of a [raft.RawNode].
+// log, its vote, the members, how often it was started, and what it knows of the others. It
+// is a [wal.Log] with records of its own, and the Storage of a [raft.RawNode].
 //
 //	log, err := raftlog.Open(vfs.OS, dir, raftlog.Options{})
 //	node, err := raft.NewRawNode(&raft.Config{Storage: log, …})

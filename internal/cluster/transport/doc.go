@@ -22,11 +22,14 @@
 //	request    a question and its answer
 //	join       the same, from a server that has a token and no certificate yet
 //
-// A member dials each other member for messages, entries and clients, and keeps the three
-// connections together: when one fails the others are closed, and after a pause that
-// doubles up to a second all are made again. So a client that comes to a member which does
-// not lead waits for no connection, even when the leader has just changed. Heartbeats and votes never wait for entries, which have a
+// A member dials each other member for messages and entries, and keeps the two connections
+// together: when one fails the other is closed, and after a pause that doubles up to a
+// second both are made again. Heartbeats and votes never wait for entries, which have a
 // connection of their own. So a large job does not cost a leader its epoch.
+//
+// While these are there the member keeps a connection for clients, so that a client that
+// comes to a member which does not lead waits for no connection, even when the leader has
+// just changed. If that connection fails it is made again, and the other two stay.
 //
 // Both sides of messages and entries exchange handshakes before the first message: where
 // their logs end, how often they were started, their version. Either side can refuse the

@@ -37,7 +37,7 @@ type link struct {
 	address string
 	ctx     context.Context
 	close   context.CancelFunc
-	session atomic.Pointer[mux.Session] // for clients; nil: the connections are not there
+	session atomic.Pointer[mux.Session] // for clients; nil: there is no connection for them
 
 	messages, entries queue
 }
@@ -63,11 +63,11 @@ func (l *link) run() {
 	known := false // once it was connected
 	for l.ctx.Err() == nil {
 		term := l.t.raft.Lead().Term
-		err := l.connect()
+		connected, err := l.connect()
 		if l.ctx.Err() != nil {
 			return
 		}
-		if l.session.Swap(nil) != nil {
+		if connected {
 			pause, said, known = firstPause, "", true
 			l.t.log.Info("the connection to a member has ended", "member", l.id, "address", l.address, "err", err)
 			l.t.raft.Unreachable(l.id)
@@ -94,52 +94,73 @@ func (l *link) run() {
 	}
 }
 
-// connect makes all three connections and serves them until one fails.
-func (l *link) connect() error {
+// connect makes the connections for messages and entries and serves them until one fails,
+// and that for clients meanwhile. connected reports whether the first two were there.
+func (l *link) connect() (connected bool, err error) {
 	messages, err := l.dial(forMessages)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer messages.Close()
 	entries, err := l.dial(forEntries)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer entries.Close()
-	clients, err := dial(l.ctx, l.t.opt.Credentials, l.address, l.id, forClients)
-	if err != nil {
-		return err
-	}
-	session := mux.New(clients, nil)
-	defer session.Close()
 	l.messages.open()
 	l.entries.open()
 	defer l.messages.shut()
 	defer l.entries.shut()
-	l.session.Store(session)
 	l.t.log.Info("connected to a member", "member", l.id, "address", l.address)
 
 	ctx, cancel := context.WithCancelCause(l.ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
+	wg.Go(func() { l.serveClients(ctx) })
 	for _, f := range []func() error{
 		func() error { return l.write(ctx, messages, &l.messages, pingEvery) },
 		func() error { return l.write(ctx, entries, &l.entries, 0) },
 		func() error { return readPings(messages, silence) },
 		func() error { return readPings(entries, 0) }, // of which there are none
-		func() error { <-session.Over(); return errClients },
 	} {
 		wg.Go(func() { cancel(f()) })
 	}
 	<-ctx.Done()
 	messages.NetConn().Close() // without a farewell, for which a dead machine would have to be waited for
 	entries.NetConn().Close()
-	session.Close()
 	wg.Wait()
-	return context.Cause(ctx)
+	return true, context.Cause(ctx)
 }
 
-var errClients = errors.New("that for clients has failed")
+// serveClients keeps a connection for clients until ctx is done. Clients that take their
+// replies slowly can make it fail, which must not cost a leader its heartbeats.
+func (l *link) serveClients(ctx context.Context) {
+	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
+		conn, err := dial(ctx, l.t.opt.Credentials, l.address, l.id, forClients)
+		if err == nil {
+			pause = firstPause
+			session := mux.New(conn, nil)
+			l.session.Store(session)
+			l.t.log.Debug("clients can be passed on to a member", "member", l.id)
+			select {
+			case <-session.Over():
+				_, err = session.Open() // says why
+			case <-ctx.Done():
+			}
+			l.session.Store(nil)
+			session.Close()
+		}
+		if ctx.Err() == nil {
+			l.t.warn.Do(func() {
+				l.t.log.Warn("the connection for clients has ended", "member", l.id, "address", l.address, "err", err)
+			})
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
 
 // dial makes one of the connections for messages, on which both sides have said their handshakes.
 func (l *link) dial(protocol string) (*tls.Conn, error) {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,7 +39,8 @@ type peer struct {
 	ups         ups
 	step        func(*raftpb.Message) // in place of steps; nil: none
 
-	rejected chan error // why another one has refused this one
+	rejected    chan error   // why another one has refused this one
+	unreachable atomic.Int32 // times
 
 	mu         sync.Mutex
 	refuses    error
@@ -64,7 +66,7 @@ func (p *peer) Step(m *raftpb.Message) {
 	p.steps <- m
 }
 
-func (p *peer) Unreachable(uint64) {}
+func (p *peer) Unreachable(uint64) { p.unreachable.Add(1) }
 
 func (p *peer) Rejected(by uint64, err error) {
 	select {
@@ -190,7 +192,7 @@ func (u ups) WithAttrs([]slog.Attr) slog.Handler       { return u }
 func (u ups) WithGroup(string) slog.Handler            { return u }
 
 func (u ups) Handle(_ context.Context, r slog.Record) error {
-	if r.Message == "connected to a member" {
+	if r.Message == "clients can be passed on to a member" {
 		u <- struct{}{}
 	}
 	return nil
@@ -353,6 +355,28 @@ func TestClients(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// A connection for clients that fails is made again, and costs no heartbeat.
+func TestClientsFailAlone(t *testing.T) {
+	peers := run(t, 2)
+	before := peers[0].unreachable.Load()
+	for range 3 {
+		session := peers[0].link(2).session.Load()
+		session.Close()
+		for peers[0].link(2).session.Load() == session || !peers[0].isConnected(2) {
+			select {
+			case <-peers[0].ups:
+			case <-time.After(patience):
+				t.Fatal("there is no other connection for clients")
+			}
+		}
+		peers[0].Send([]*raftpb.Message{message(raftpb.MsgHeartbeat, 1, 2, nil)})
+		peers[1].arrives(t, raftpb.MsgHeartbeat)
+	}
+	if n := peers[0].unreachable.Load(); n != before {
+		t.Errorf("the other member was unreachable %d times", n-before)
+	}
 }
 
 // A client does not wait for a member that drops packets.
