@@ -77,11 +77,17 @@ func newImport() *cobra.Command {
 // run puts the jobs. Its error says how to go on.
 func (im *importer) run(ctx context.Context) error {
 	lines := &lineReader{Reader: bufio.NewReader(im.In)}
-	for lines.number < im.from-1 {
-		if _, err := lines.ReadSlice('\n'); err == nil {
-			lines.number++
-		} else if !errors.Is(err, bufio.ErrBufferFull) {
-			return fmt.Errorf("the input has no line %d: %w", im.from, err)
+	if im.from > 1 {
+		for _, err := range lines.all {
+			if err != nil {
+				return err
+			}
+			if lines.number == im.from-1 {
+				break
+			}
+		}
+		if lines.number < im.from-1 {
+			return fmt.Errorf("the input has no line %d", im.from)
 		}
 	}
 	im.next = im.from

@@ -55,24 +55,31 @@ func (s *session) move(ctx context.Context, from *client.TubeStats, to string, s
 	there := make([]int, len(states))
 	total := 0
 	for i, state := range states {
-		if there[i] = int(jobsIn(from, state)); most > 0 {
-			there[i] = min(there[i], most-total)
-		}
+		there[i] = int(jobsIn(from, state))
 		total += there[i]
 	}
-	return s.sweep([]string{from.Name}, uint64(total), "moved", func(tube string, report func(int)) error {
+	if most == 0 || most > total {
+		most = total
+	}
+	return s.sweep([]string{from.Name}, uint64(most), "moved", func(tube string, report func(int)) error {
 		for i, state := range states {
-			for n := sweepBatch; n == sweepBatch && there[i] > 0; there[i] -= n {
+			for moved := sweepBatch; moved == sweepBatch; {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				var err error
+				n := min(there[i], most, sweepBatch)
+				if n == 0 {
+					break
+				}
 				// Not interrupted, so that it is known how many were moved.
-				n, err = s.Conn.MoveJobs(context.WithoutCancel(ctx), client.Selection{Tube: tube, State: state, Limit: min(there[i], sweepBatch)}, to)
+				var err error
+				moved, err = s.Conn.MoveJobs(context.WithoutCancel(ctx), client.Selection{Tube: tube, State: state, Limit: n}, to)
+				there[i] -= moved
+				most -= moved
 				if errors.Is(err, client.ErrUnknownCommand) {
 					return errors.New("the server has no move-jobs; how jobs are copied and deleted there, beanpole move --help says")
 				}
-				if report(n); err != nil {
+				if report(moved); err != nil {
 					return ignoreNotFound(err)
 				}
 			}

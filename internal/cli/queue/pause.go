@@ -67,9 +67,14 @@ func newPauses(name, short, these string, options func() (d time.Duration, yes b
 				}
 			}
 		}
-		if names, err = s.connectTubes(ctx, names); byPolicy && isNotFound(err) {
-			return nil // no tube fits the patterns at the moment
+		there, err := s.connectTubes(ctx, names)
+		if byPolicy && isNotFound(err) { // no tube fits a pattern at the moment
+			if names = slices.DeleteFunc(names, isPattern); len(names) == 0 {
+				return nil
+			}
+			there, err = s.connectTubes(ctx, names)
 		}
+		names = there
 		if err == nil && !yes && len(names) > 1 {
 			err = kit.Confirm(s.In, s.Err, fmt.Sprintf("pause %s, for %s?", tubesInWords(names), d))
 		}
