@@ -103,6 +103,9 @@ func (t *reserving) reply(r *wire.Reply) error {
 	case r.N > uint64(t.max):
 		return fmt.Errorf("%w: a batch of %d jobs", ErrProtocol, r.N)
 	}
+	if err := t.stream.again(0); err != nil { // the wait is over: the jobs follow at once
+		return err
+	}
 	n := int(r.N)
 	t.jobs, t.alloc.left = make([]*Job, 0, n), n
 	for range n {

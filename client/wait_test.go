@@ -1,10 +1,13 @@
 package client_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -177,6 +180,47 @@ func TestTimeout(t *testing.T) {
 			t.Errorf("a reserve took %v", took)
 		}
 	})
+}
+
+// A batch whose jobs do not all come fails, however long the command was to wait.
+func TestBatchStalls(t *testing.T) {
+	for name, reserve := range map[string]func(t *testing.T, c *client.Conn) error{
+		"alone": func(t *testing.T, c *client.Conn) error {
+			return second(c.ReserveBatch(t.Context(), 2, client.Never))
+		},
+		"with a delete": func(t *testing.T, c *client.Conn) error {
+			get(c.Caps(t.Context()))
+			return second(c.DeleteAndReserve(t.Context(), []uint64{1}, 2, client.Never, nil))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := dial(t, "stalling", &client.Options{Dial: stalling, Timeout: 300 * time.Millisecond})
+				err := reserve(t, c)
+				wantErr(t, err, client.ErrDisconnected)
+				wantErr(t, err, os.ErrDeadlineExceeded)
+			})
+		})
+	}
+}
+
+// stalling connects to a server that sends the first of two jobs only.
+func stalling(context.Context, string, string) (net.Conn, error) {
+	a, b := net.Pipe()
+	answers := map[string]string{
+		"caps":          "OK 20\r\n---\n- reserve-batch\n\r\n",
+		"delete":        "DELETED\r\n",
+		"reserve-batch": "RESERVED_BATCH 2\r\nRESERVED 7 1\r\nx\r\n",
+	}
+	go func() {
+		for in := bufio.NewScanner(b); in.Scan(); {
+			verb, _, _ := strings.Cut(in.Text(), " ")
+			if _, err := io.WriteString(b, answers[verb]); err != nil {
+				return
+			}
+		}
+	}()
+	return a, nil
 }
 
 // A server that is away for a while is waited for, as long as was said.
