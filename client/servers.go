@@ -281,7 +281,8 @@ func (s *Servers) Reserve(ctx context.Context, tubes ...string) (*Job, error) {
 }
 
 // ReserveTimeout is [Servers.Reserve] that waits d, rounded up to whole seconds,
-// and then returns [ErrTimedOut]. With 0 it does not wait.
+// and then returns [ErrTimedOut], which is [ErrDisconnected] too if it is known that
+// no server can be reached. With 0 it does not wait.
 func (s *Servers) ReserveTimeout(ctx context.Context, d time.Duration, tubes ...string) (*Job, error) {
 	return s.reserve(ctx, d, tubes)
 }
@@ -384,6 +385,8 @@ func (s *Servers) await(ctx context.Context, tubes []string) (*Job, error) {
 	switch {
 	case first != nil:
 		return first, nil
+	case context.Cause(ctx) == ErrTimedOut && !slices.ContainsFunc(errs, func(err error) bool { return !errors.Is(err, ErrDisconnected) }):
+		return nil, reserveError("", fmt.Errorf("%w: %w", ErrTimedOut, errors.Join(errs...))) // no server could be reached
 	case ctx.Err() != nil:
 		return nil, reserveError("", context.Cause(ctx))
 	}

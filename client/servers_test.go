@@ -207,7 +207,16 @@ func TestServersReconnect(t *testing.T) {
 				t.Errorf("it went on for %v", took)
 			}
 		}
-		wantErr(t, second(f.ReserveTimeout(ctx, time.Second)), client.ErrTimedOut)
+		err := second(f.ReserveTimeout(ctx, time.Second))
+		wantErr(t, err, client.ErrTimedOut)
+		wantErr(t, err, client.ErrDisconnected)
+		f.away.Delete("b:11300")
+		get(f.Put(ctx, "", client.NewJob{}))
+		must(t, get(f.Reserve(ctx)).Delete(ctx))
+		err = second(f.ReserveTimeout(ctx, time.Second))
+		if wantErr(t, err, client.ErrTimedOut); errors.Is(err, client.ErrDisconnected) {
+			t.Errorf("one server has answered: %v", err)
+		}
 
 		h := newFleet(t, "a", "b")
 		h.away.Store("a:11300", true)
@@ -226,7 +235,7 @@ func TestServersReconnect(t *testing.T) {
 		// The deadline of a context is a timeout, too.
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		err := second(h.Reserve(short))
+		err = second(h.Reserve(short))
 		var e *client.Error
 		wantErr(t, err, context.DeadlineExceeded)
 		if wantErr(t, err, client.ErrTimedOut); !errors.As(err, &e) {
