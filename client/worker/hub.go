@@ -85,14 +85,14 @@ func (s *seat) take(ctx context.Context, deleted func(error)) (*client.Job, erro
 	defer s.leave()
 	for {
 		switch {
-		case s.plain:
-			return s.alone(ctx, deleted)
-		case s.del == answered:
+		case s.del == answered: // before all others, so that no delete is left untold
 			s.del = noDelete
 			err := s.err
 			s.mu.Unlock()
 			deleted(err)
 			s.mu.Lock()
+		case s.plain:
+			return s.alone(ctx, deleted)
 		case s.job != nil:
 			job := s.job
 			s.job = nil
