@@ -20,6 +20,8 @@ func TestPack(t *testing.T) {
 	b64 := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	php := `O:4:"Mail":3:{s:2:"to";s:5:"a@b.c";s:7:"` + "\x00Mail\x00n" + `";i:7;s:2:"ok";b:1;}`
 	laravel := `{"uuid":"1","data":{"commandName":"Mail","command":"O:4:\"Mail\":1:{s:2:\"to\";s:5:\"a@b.c\";}"}}`
+	array := `a:2:{i:0;s:1:"x";s:1:"k";a:1:{i:0;i:7;}}`
+	chained := `{"data":{"command":"O:4:\"Mail\":2:{s:2:\"to\";s:5:\"a@b.c\";s:7:\"chained\";a:0:{}}"}}`
 	for _, test := range []struct{ body, as, from, to, want string }{
 		{`{"a":1,"b":"x"}`, "JSON", `"x"`, `"yy"`, `{"a":1,"b":"yy"}`},
 		{`{"n":12345678901234567890}`, "JSON", "901234567890", "901234567891", `{"n":12345678901234567891}`},
@@ -31,6 +33,8 @@ func TestPack(t *testing.T) {
 		{php, "JSON", "7", "-12", strings.Replace(php, "i:7;", "i:-12;", 1)},
 		{php, "JSON", "true", "false", strings.Replace(php, "b:1;", "b:0;", 1)},
 		{laravel, "JSON", "a@b.c", "ann@b.c", strings.Replace(laravel, `5:\"a@b.c`, `7:\"ann@b.c`, 1)},
+		{array, "JSON", "7", "8", strings.Replace(array, "i:7", "i:8", 1)},
+		{chained, "JSON", "a@b.c", "ann@b.c", strings.Replace(chained, `5:\"a@b.c`, `7:\"ann@b.c`, 1)},
 		{laravel, "JSON", `"uuid": "1"`, `"uuid": "2"`, strings.Replace(laravel, `"uuid":"1"`, `"uuid":"2"`, 1)},
 		{`{"body":"` + b64(`[1,{"a":"some text"}]`) + `"}`, "JSON", "some text", "ann", `{"body":"` + b64(`[1,{"a":"ann"}]`) + `"}`},
 		// What cannot be packed again.

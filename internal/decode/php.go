@@ -150,7 +150,8 @@ func (p *phpReader) number(kind byte) bool {
 
 // members reads COUNT:{KEY VALUE ...}, of an object behind its class. What was edited has the same members.
 func (p *phpReader) members(edited json.RawMessage, depth int) bool {
-	whole, class, ok := p.in, "", p.skip("a:")
+	whole, class := p.in, ""
+	ok := p.skip("a:") // a statement of its own: in one with whole, Go could call it before it reads p.in
 	if !ok {
 		if ok = p.skip("O:"); ok {
 			class, ok = p.quoted()
