@@ -468,3 +468,17 @@ func TestGuesses(t *testing.T) {
 		}
 	}
 }
+
+// A member that was removed has all metrics of the cluster, too.
+func TestMetricsOfRemoved(t *testing.T) {
+	o := everything()
+	all := o.Cluster
+	o.Cluster = func() (ClusterStats, bool) {
+		s, ok := all()
+		s.Members = s.Members[1:]
+		return s, ok
+	}
+	if _, body := get(t, New(newQueue(t), o), "/metrics", ""); !strings.Contains(body, "\nbeanpole_cluster_lag_entries 0\n") {
+		t.Error(body)
+	}
+}

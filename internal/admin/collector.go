@@ -228,16 +228,18 @@ func (m metrics) cluster(s *ClusterStats) {
 	m.counter("cluster_connections_evicted_total", "Connections to the port for members closed since the start, because too many had shown no certificate.", s.Evicted)
 	roles := map[string]float64{string(admin.Leader): 0, string(admin.Voter): 0, string(admin.Learner): 0}
 	reachable, mustRejoin := make(map[string]float64), make(map[string]float64)
+	lag := 0.0 // a member that was removed has none
 	for i := range s.Members {
 		k := &s.Members[i]
 		roles[string(k.Role)]++
 		if k.ID == s.Self {
-			m.gauge("cluster_lag_entries", "Entries of the log that are committed, as far as this member knows, and that it has not applied.", float64(k.Lag))
+			lag = float64(k.Lag)
 			continue
 		}
 		id := strconv.FormatUint(k.ID, 10)
 		reachable[id], mustRejoin[id] = bit(k.Reachable), bit(k.MustRejoin)
 	}
+	m.gauge("cluster_lag_entries", "Entries of the log that are committed, as far as this member knows, and that it has not applied.", lag)
 	m.gauges("cluster_members", "Members of the cluster, by what they do.", "role", roles)
 	m.gauges("cluster_member_reachable", "1 if this member hears another one.", "member", reachable)
 	m.gauges("cluster_member_must_rejoin", "1 if another member's disk has lost what this one knows that it had: beanpole cluster rejoin.", "member", mustRejoin)

@@ -117,16 +117,17 @@ func (r *request) expectFinding(in *admin.ExpectFinding) (none admin.None, err e
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	now := time.Now()
-	x.all = slices.DeleteFunc(x.all, func(other expectation) bool {
+	others := slices.DeleteFunc(slices.Clone(x.all), func(other expectation) bool {
 		return other.kind == one.kind && other.tube == one.tube || !other.until.After(now)
 	})
 	if in.Seconds == 0 {
 		f := health.Finding{Kind: in.Kind, Tube: in.Tube}
-		if expected(x.all).mark(&f); f.ExpectedTubes != "" {
+		if expected(others).mark(&f); f.ExpectedTubes != "" { // then nothing has changed
 			return none, problemf(http.StatusConflict, "%s is still expected of the tubes %s: say of those that it is not", in.Kind, f.ExpectedTubes)
 		}
-	} else if x.all = append(x.all, one); len(x.all) > mostExpectations {
-		x.all = x.all[1:]
+	} else if others = append(others, one); len(others) > mostExpectations {
+		others = others[1:]
 	}
+	x.all = others
 	return none, nil
 }

@@ -96,3 +96,17 @@ func TestPagesWithBodies(t *testing.T) {
 		t.Error("there are bodies that were not asked for")
 	}
 }
+
+// A page costs no more than its jobs: its turn ends with them, however many there are, and is the last one.
+func TestShortPage(t *testing.T) {
+	r := start(t, Options{})
+	r.in(func(e *engine.Engine, now int64) {
+		for range 100 {
+			e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)
+		}
+		w := jobWalk{places: placesOf([]string{"mail"}, allStates[:1]), page: 3}
+		if more := w.next(e, now); more || len(w.slice) != 3 {
+			t.Errorf("%d jobs in the first turn, and more: %v", len(w.slice), more)
+		}
+	})
+}

@@ -245,6 +245,18 @@ func TestExpectFinding(t *testing.T) {
 	want("t-* lonely mail", 6, 0)
 }
 
+// To be refused has no effect.
+func TestRefusedExpectation(t *testing.T) {
+	r := start(t, Options{})
+	r.want(204, "POST", "/attention/expect", `{"kind":"unwatched","tube":"t-2","seconds":60}`, nil)
+	r.want(204, "POST", "/attention/expect", `{"kind":"unwatched","tube":"t-*","seconds":60}`, nil)
+	before := r.expected.now()
+	r.want(409, "POST", "/attention/expect", `{"kind":"unwatched","tube":"t-2","seconds":0}`, nil)
+	if after := r.expected.now(); !slices.Equal(after, before) {
+		t.Errorf("%v, before %v", after, before)
+	}
+}
+
 // onePolicy is the policy of all tubes.
 type onePolicy struct{ *engine.Policy }
 

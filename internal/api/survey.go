@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -48,8 +49,8 @@ func (a *API) look(ctx context.Context, step func(e *engine.Engine, now int64, s
 
 // A sharedSurvey is what a survey has found, for those who can bear that it is not of just now.
 type sharedSurvey struct {
-	once  sync.Once // makes it; who comes meanwhile waits
 	begun time.Time
+	done  chan struct{} // closed when it has ended; who comes meanwhile waits
 	tubes []tubes.Tube
 	err   error // not all are there
 }
@@ -79,14 +80,16 @@ func (s *surveys) expire() {
 
 const surveyKept = 5 * time.Second
 
-// take returns the last survey if it began no longer ago than may be, or else a new one.
-func (s *surveys) take(age time.Duration) *sharedSurvey {
+// take returns the last survey if it began no longer ago than may be, or else a new one, which
+// the caller must make.
+func (s *surveys) take(age time.Duration) (one *sharedSurvey, isNew bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == nil || time.Since(s.last.begun) > age {
-		s.last = &sharedSurvey{begun: time.Now(), tubes: make([]tubes.Tube, 0, s.size+s.size/8)}
+		s.last = &sharedSurvey{begun: time.Now(), done: make(chan struct{}), tubes: make([]tubes.Tube, 0, s.size+s.size/8)}
+		return s.last, true
 	}
-	return s.last
+	return s.last, false
 }
 
 // complete is called when a survey has ended. One that has failed is only for those who wait for it already.
@@ -97,7 +100,18 @@ func (s *surveys) complete(one *sharedSurvey) {
 	if one.err != nil && s.last == one {
 		s.last = nil
 	}
+	close(one.done)
 }
+
+// makeShared makes a survey that others wait for, so that it does not end when this client goes. If it panics, it has failed for them.
+func (a *API) makeShared(ctx context.Context, one *sharedSurvey) {
+	defer a.surveys.complete(one)
+	one.err = errNoSurvey
+	one.err = a.survey(context.WithoutCancel(ctx), func(t *tubes.Tube) { one.tubes = append(one.tubes, *t) })
+}
+
+// errNoSurvey is the answer to those who have waited for a survey that panicked.
+var errNoSurvey = errors.New("api: the tubes could not be looked at")
 
 // shared tells of all tubes as they were not longer ago than an age; 0: now. Several that come
 // at once then share the work. What was changed through the API is always seen.
@@ -105,11 +119,15 @@ func (a *API) shared(ctx context.Context, age time.Duration, tell func(t *tubes.
 	if age == 0 {
 		return a.survey(ctx, tell)
 	}
-	one := a.surveys.take(age)
-	one.once.Do(func() { // others wait for it, so that it does not end when this client goes
-		one.err = a.survey(context.WithoutCancel(ctx), func(t *tubes.Tube) { one.tubes = append(one.tubes, *t) })
-		a.surveys.complete(one)
-	})
+	one, isNew := a.surveys.take(age)
+	if isNew {
+		a.makeShared(ctx, one)
+	}
+	select {
+	case <-one.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	for i := range one.tubes {
 		tell(&one.tubes[i])
 	}

@@ -16,7 +16,7 @@ type jobWalk struct {
 	places []place       // that are left; the first is where it is
 	after  engine.Cursor // how far it has come there
 	bodies int           // how many bytes of each body are wanted; 0: none
-	page   int           // how many jobs are looked for at once; 0: perPage
+	page   int           // how many jobs of each place are enough; 0: all
 
 	missing bool // there is no such tube, or was none at some time
 
@@ -89,7 +89,7 @@ func (w *jobWalk) next(e *engine.Engine, now int64) (more bool) {
 	return len(w.places) > 0
 }
 
-// goOn takes some jobs of the first place, and goes past it if there are no more.
+// goOn takes some jobs of the first place, and goes past it if there are no more, or enough were found.
 func (w *jobWalk) goOn(e *engine.Engine, now int64) {
 	at := w.places[0]
 	if !w.begun {
@@ -108,7 +108,7 @@ func (w *jobWalk) goOn(e *engine.Engine, now int64) {
 	})
 	switch {
 	case more:
-	case w.found == cmp.Or(w.page, perPage):
+	case w.page == 0 && w.found == perPage:
 		w.begun = false
 	default:
 		w.pass()
