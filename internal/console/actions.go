@@ -140,6 +140,9 @@ func (s *site) parseAction(v url.Values) (a action, targets []string, err error)
 	if !s.does(v.Get("do")) {
 		return a, nil, problemf(http.StatusNotImplemented, "A beanstalkd cannot do that: its protocol has no command for it.")
 	}
+	if a.Many && (v.Has("text") || v.Has("regexp") || v.Has("pointer")) { // of a page of an older version: it would be done to all jobs
+		return a, nil, problemf(http.StatusBadRequest, "This page is of an older version of the console, and what it looked for is not understood any more: search again. Nothing was done.")
+	}
 	if targets = a.targets(v); len(targets) == 0 {
 		return a, nil, problemf(http.StatusBadRequest, "Nothing is selected: go back and tick the rows.")
 	}

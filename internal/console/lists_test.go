@@ -35,6 +35,9 @@ func TestChangesInWords(t *testing.T) {
 	r.put("mail", "x")
 	r.put("news", "x")
 	r.follow(map[string][]string{"do": {"bury-job"}, "job": {"1"}})
+	if text := r.page(200, "/console/activity"); !strings.Contains(text, "<span>the last one; the log") {
+		t.Error(text)
+	}
 	r.follow(map[string][]string{"do": {"bury-job"}, "job": {"2"}})
 	if text := r.page(200, "/console/activity?q=Mail+buried"); !strings.Contains(text, ">mail</a>") || strings.Contains(text, ">news</a>") {
 		t.Error(text)

@@ -10,6 +10,10 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
 const (
@@ -26,15 +30,22 @@ type publisher struct {
 	done    chan struct{}
 	once    sync.Once
 	making  sync.Mutex
+	asked   singleflight.Group // by who looks, and the page
 
 	mu      sync.Mutex
 	streams int
 	ofWhom  map[string]int // streams, by who has them and from where
-	shared  map[string]*liveValues
+	shared  map[view]*liveValues
+}
+
+// A view is a page as somebody sees it.
+type view struct {
+	who  *access.Identity
+	page string
 }
 
 func newPublisher(c *Console) *publisher {
-	return &publisher{console: c, done: make(chan struct{}), ofWhom: make(map[string]int), shared: make(map[string]*liveValues)}
+	return &publisher{console: c, done: make(chan struct{}), ofWhom: make(map[string]int), shared: make(map[view]*liveValues)}
 }
 
 // close ends all streams.
@@ -67,21 +78,40 @@ func (p *publisher) latest(r *request, page pageFunc) (v *liveValues, err error)
 	if who, known := p.console.opt.Identify(r.Request); !known || who != r.who {
 		return nil, errUnknown
 	}
-	key := fmt.Sprintf("%p %s", r.who, r.URL.RequestURI())
-	p.mu.Lock()
-	maps.DeleteFunc(p.shared, func(_ string, old *liveValues) bool { return time.Since(old.at) > tubesAge })
-	v = p.shared[key]
-	p.mu.Unlock()
-	if v != nil {
+	key := view{r.who, r.URL.RequestURI()}
+	if v = p.kept(key); v != nil {
 		return v, nil
 	}
-	err = p.console.survive(func() error { v, err = p.values(r, page); return err })
-	if err == nil {
-		p.mu.Lock()
-		p.shared[key] = v
-		p.mu.Unlock()
+	made := p.asked.DoChan(fmt.Sprintf("%p %s", key.who, key.page), func() (any, error) { return p.update(r.detached(), key, page) })
+	select {
+	case one := <-made:
+		v, _ = one.Val.(*liveValues)
+		return v, one.Err
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
 	}
-	return v, err
+}
+
+// kept returns the values of a view that are not too old; nil: there are none.
+func (p *publisher) kept(key view) *liveValues {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.shared, func(_ view, old *liveValues) bool { return time.Since(old.at) > tubesAge })
+	return p.shared[key]
+}
+
+// update makes the values of a view, unless that was done since somebody has looked for them.
+func (p *publisher) update(r *request, key view, page pageFunc) (v *liveValues, err error) {
+	if v = p.kept(key); v != nil {
+		return v, nil
+	}
+	if err = p.console.survive(func() error { v, err = p.values(r, page); return err }); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shared[key] = v
+	return v, nil
 }
 
 // values returns what may change of a page. Pages of the own server are made one after the other: were all made at once, they would

@@ -197,12 +197,17 @@ func (r *request) newAttention(f admin.Finding) attention {
 		return at(withQuery(r.site.Base+"tubes", "q", f.Like), "See them")
 	case f.Kind == "buried":
 		return at(r.tubeLink(f.Tube, "buried"), "See them")
-	case f.Kind == "timeouts" && !r.site.isPlain():
+	case f.Kind == "timeouts" && !r.site.isPlain() && r.mayPeek(f.Tube):
 		return at(withQuery(r.site.Base+"search", "q", "tube:"+f.Tube+" timeouts>=1"), "See them")
 	case f.Tube != "":
 		return at(r.tubeLink(f.Tube, ""), "Open")
 	}
 	return at(r.site.Base+"server", "Server")
+}
+
+// mayPeek reports whether the user may search a tube. Live values have no links, and it is not asked for them.
+func (r *request) mayPeek(tube string) bool {
+	return r.live || slices.Contains(r.meOn(tube).Tube, "peek")
 }
 
 // together runs functions that ask a server, and returns an error of one of them. Another server is asked for all at once, as each

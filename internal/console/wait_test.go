@@ -4,9 +4,12 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/api"
 )
 
@@ -73,4 +76,43 @@ func TestSlowServer(t *testing.T) {
 	if waits != 1 {
 		t.Errorf("it has waited %d times", waits)
 	}
+}
+
+// Those who look at the same page share it, also when all begin at once.
+func TestViewersTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // its clock stands still: what is made grows no older
+		const viewers = 12
+		r := start(t, nil, Options{})
+		var looked, made atomic.Int32
+		let := make(chan struct{})
+		identify := r.Console.opt.Identify
+		r.Console.opt.Identify = func(h *http.Request) (*access.Identity, bool) {
+			looked.Add(1)
+			return identify(h)
+		}
+		var all sync.WaitGroup
+		for range viewers {
+			asked, makePage, err := r.viewOf(httptest.NewRequest("GET", "/console/events?view=/console/server", nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked.who, _ = identify(asked.Request)
+			all.Go(func() {
+				_, err := r.live.latest(asked, func(r *request) (*page, error) {
+					made.Add(1)
+					<-let
+					return makePage(r)
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		until(t, func() bool { return looked.Load() > viewers }) // all, and who makes the page again
+		close(let)
+		all.Wait()
+		if n := made.Load(); n != 1 {
+			t.Errorf("it was made %d times", n)
+		}
+	})
 }
