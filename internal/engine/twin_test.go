@@ -625,7 +625,7 @@ func TestRandom(t *testing.T) {
 			tw.drain(i)
 		}
 	}
-	if ran >= enough && (tw.m.acted.Exhausted() == 0 || tw.m.acted.Expired() == 0 || tw.m.acted[Retried] == 0 || tw.m.acted[Deduplicated] == 0 || tw.m.acted[WithoutKey] == 0) {
+	if ran >= 10*enough && (tw.m.acted.Exhausted() == 0 || tw.m.acted.Expired() == 0 || tw.m.acted[Retried] == 0 || tw.m.acted[Deduplicated] == 0 || tw.m.acted[WithoutKey] == 0) {
 		t.Errorf("in %d operations policies did %v", ran, tw.m.acted)
 	}
 	for _, o := range []Outcome{OK, TimedOut, DeadlineSoon} {
