@@ -271,8 +271,8 @@ func ExampleServers() {
 	}
 	fmt.Println("same server:", a.Server == b.Server)
 
-	// Jobs come from all.
-	job, err := servers.Reserve(ctx)
+	// Package worker takes jobs from all; this is one of one server.
+	job, err := servers.Pool(a.Server).Reserve(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -50,6 +50,5 @@
 // waiting reserve blocks that.
 //
 // With another server it has as many connections as handlers, and a job is deleted and the
-// next one taken in one round trip. With several servers there are as many connections to each of
-// them, and the delete takes a round trip of its own.
+// next one taken in one round trip.
 package worker

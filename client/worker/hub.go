@@ -66,12 +66,15 @@ const (
 	answered // its slot does not know yet
 )
 
+// reserve waits for a job.
 func (s *seat) reserve(ctx context.Context) (*client.Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.take(ctx, nil)
 }
 
+// next deletes a job and waits for another. It calls deleted with what became of the delete before it waits; the end of ctx
+// ends only the wait.
 func (s *seat) next(ctx context.Context, job *client.Job, deleted func(error)) (*client.Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -347,6 +350,7 @@ func (s *seat) lineFor(ctx context.Context) (*line, error) {
 	return l, nil
 }
 
+// finished is called for a job that has ended otherwise: it is released, buried or lost.
 func (s *seat) finished() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -355,7 +359,9 @@ func (s *seat) finished() {
 	}
 }
 
-func (s *seat) giveUp(*client.Job) {
+// giveUp is finished for a job that is still reserved. Its connection is closed as soon as no other job needs it, so that
+// the server makes it ready again.
+func (s *seat) giveUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.line != nil {
@@ -364,7 +370,7 @@ func (s *seat) giveUp(*client.Job) {
 	}
 }
 
-// close closes all connections when all seats are closed.
+// close closes all connections when all seats are closed. It may be called at any time.
 func (s *seat) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

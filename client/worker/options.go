@@ -22,8 +22,8 @@ const (
 // Options say what a worker works on, and how. The zero value works on one job at
 // a time from the tube "default" of a server on this machine.
 type Options struct {
-	// Servers are the addresses of the servers, as client.Dial takes them. With
-	// several, jobs are taken from all of them in turn. None: [DefaultServer].
+	// Servers are the addresses of the servers, as client.Dial takes them. The worker works on
+	// each by itself, all at the same time. None: [DefaultServer].
 	Servers []string
 
 	// Client is how to connect to them.
@@ -32,7 +32,7 @@ type Options struct {
 	// Tubes are where jobs are taken from. None: [DefaultTube].
 	Tubes []string
 
-	// Concurrency is how many jobs are worked on at a time. 0: 1.
+	// Concurrency is how many jobs of each server are worked on at a time. 0: 1.
 	Concurrency int
 
 	// MaxTries is how often a job is tried before it is buried, and again after

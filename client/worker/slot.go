@@ -22,17 +22,17 @@ const (
 // finishes jobs; another touches the job while the handler runs.
 type slot struct {
 	*Worker
-	src  source
+	seat *seat
 	jobs context.Context // ends when handlers must stop
 	busy atomic.Bool
 }
 
 // run works until ctx ends.
 func (s *slot) run(ctx context.Context) {
-	defer s.src.close()
+	defer s.seat.close()
 	var pause time.Duration
 	for ctx.Err() == nil {
-		job, err := s.src.reserve(ctx)
+		job, err := s.seat.reserve(ctx)
 		for err == nil {
 			pause = 0
 			job, err = s.work(ctx, job)
@@ -94,10 +94,10 @@ func (s *slot) work(ctx context.Context, reserved *client.Job) (next *client.Job
 	}
 	if ctx.Err() != nil {
 		deleted(reserved.Delete(context.WithoutCancel(ctx)))
-		s.src.finished()
+		s.seat.finished()
 		return nil, errFinished
 	}
-	return s.src.next(ctx, reserved, deleted)
+	return s.seat.next(ctx, reserved, deleted)
 }
 
 // errTried is why a job is buried that has had its tries.
@@ -156,7 +156,7 @@ func (s *slot) settle(job *Job, st *client.JobStats, o Outcome) Outcome {
 		err = job.job.Release(ctx, priority, o.Delay)
 	}
 	if err == nil {
-		s.src.finished()
+		s.seat.finished()
 		return o
 	}
 	o.Action, o.Delay, o.Err = Lost, 0, errors.Join(o.Err, err)
@@ -167,8 +167,8 @@ func (s *slot) settle(job *Job, st *client.JobStats, o Outcome) Outcome {
 // giveUp gives a job up after an error, unless that says that it is lost already.
 func (s *slot) giveUp(job *Job, err error) {
 	if errors.Is(err, client.ErrNotFound) {
-		s.src.finished()
+		s.seat.finished()
 		return
 	}
-	s.src.giveUp(job.job)
+	s.seat.giveUp()
 }

@@ -152,11 +152,14 @@ func (w *Worker) Run(ctx context.Context) error {
 	jobs, cancelJobs := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancelJobs(nil)
 	var wg sync.WaitGroup
-	slots := make([]*slot, w.opt.Concurrency)
-	sources := w.sources()
-	for i := range slots {
-		slots[i] = &slot{Worker: w, src: sources[i], jobs: jobs}
-		wg.Go(func() { slots[i].run(ctx) })
+	var slots []*slot
+	for _, addr := range w.opt.Servers {
+		h := &hub{addr: addr, opt: &w.opt.Client, tubes: w.opt.Tubes, seats: w.opt.Concurrency}
+		for range w.opt.Concurrency {
+			s := &slot{Worker: w, seat: &seat{hub: h, ch: make(chan struct{}, 1)}, jobs: jobs}
+			slots = append(slots, s)
+			wg.Go(func() { s.run(ctx) })
+		}
 	}
 	done := make(chan struct{})
 	go func() {
@@ -176,7 +179,7 @@ func (w *Worker) Run(ctx context.Context) error {
 				if s.busy.Load() {
 					running++
 				}
-				s.src.close()
+				s.seat.close()
 			}
 			return fmt.Errorf("%w: %d", ErrStillRunning, running)
 		}
