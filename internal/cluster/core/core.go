@@ -77,12 +77,7 @@ type Core struct {
 	resigned     bool
 	rebuilt      bool // after resigned: the engine is ready for another epoch
 
-	// What was proposed in the epoch in force. Invariant:
-	//  4. own has the indexes of the entries that Raft has given out to be written and that
-	//     are not committed, in order; before them committed entries of the epoch are
-	//     committed.
-	own       []uint64
-	committed uint64
+	own own // what was proposed in the epoch in force
 
 	applied raftlog.Position // Done was called for the entries up to here
 	agreed  uint64           // so many entries were known to be agreed on at the start
@@ -227,7 +222,7 @@ func (c *Core) Propose(epoch uint64, entries ...[]byte) error {
 // Committed returns how many of the entries that were proposed in the epoch in force are
 // committed: no leader can be without them any more. They need not be on the disk of this
 // member.
-func (c *Core) Committed() uint64 { return c.committed }
+func (c *Core) Committed() uint64 { return c.own.committed }
 
 // Resign ends the epoch, though the member may go on leading. In this term the member is
 // not active again before Rebuilt.

@@ -62,7 +62,9 @@ func (c *Core) gather() {
 		for _, m := range ready.Messages {
 			switch m.GetTo() {
 			case raft.LocalAppendThread:
-				c.number(m.GetEntries())
+				if c.epoch != 0 {
+					c.own.write(m.GetEntries())
+				}
 				if n := len(m.GetEntries()); n > 0 {
 					c.last = m.GetEntries()[n-1].GetIndex()
 				}
@@ -82,15 +84,33 @@ func (c *Core) gather() {
 	}
 }
 
-// number notes the indexes of entries that were proposed in the epoch in force.
-func (c *Core) number(entries []*raftpb.Entry) {
-	if c.epoch == 0 {
-		return
-	}
+// own is what was proposed in an epoch. Invariant:
+//
+//  4. written has the indexes of the entries that Raft has given out to be written and
+//     that are not committed, in order. Before them, committed entries of the epoch are
+//     committed.
+type own struct {
+	written   []uint64
+	committed uint64
+}
+
+// begin forgets the epoch before.
+func (o *own) begin() { o.written, o.committed = o.written[:0], 0 }
+
+// write notes the entries that Raft gives out to be written.
+func (o *own) write(entries []*raftpb.Entry) {
 	for _, e := range entries {
 		if e.GetType() == raftpb.EntryNormal && len(e.GetData()) > 0 {
-			c.own = append(c.own, e.GetIndex())
+			o.written = append(o.written, e.GetIndex())
 		}
+	}
+}
+
+// commit notes that entries are committed up to an index.
+func (o *own) commit(index uint64) {
+	for len(o.written) > 0 && o.written[0] <= index {
+		o.written = o.written[1:]
+		o.committed++
 	}
 }
 
@@ -161,10 +181,9 @@ func (c *Core) observe() {
 	case c.epoch == 0 && !c.resigned && c.appliedEmpty >= c.neededEmpty:
 		c.epochs++
 		c.epoch = c.epochs
-		c.own, c.committed = c.own[:0], 0
+		c.own.begin()
 	}
-	for c.epoch != 0 && len(c.own) > 0 && c.own[0] <= s.GetCommit() {
-		c.own = c.own[1:]
-		c.committed++
+	if c.epoch != 0 {
+		c.own.commit(s.GetCommit())
 	}
 }
