@@ -135,7 +135,7 @@ func TestEngineIsReplaced(t *testing.T) {
 	} {
 		t.Run(ask.method+" "+ask.path, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r, _ := startActive(t)
+				r, log := startActive(t)
 				r.in(func(e *engine.Engine, now int64) {
 					for i := range 5000 {
 						e.Open(nil)
@@ -152,7 +152,7 @@ func TestEngineIsReplaced(t *testing.T) {
 					}
 				}()
 				synctest.Wait() // for the pause after the first turn
-				r.replaceEngine()
+				r.replaceEngine(log)
 				<-answered
 			})
 		})
@@ -161,8 +161,8 @@ func TestEngineIsReplaced(t *testing.T) {
 
 // An export that meets another engine is broken off.
 func TestExportMeetsAnotherEngine(t *testing.T) {
-	r, _ := startActive(t)
-	if _, aborted := r.aborted("/export", r.replaceEngine); !aborted {
+	r, log := startActive(t)
+	if _, aborted := r.aborted("/export", func() { r.replaceEngine(log) }); !aborted {
 		t.Error("it looks whole")
 	}
 }
@@ -170,10 +170,10 @@ func TestExportMeetsAnotherEngine(t *testing.T) {
 // A task that meets another engine fails.
 func TestTaskMeetsAnotherEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, _ := startActive(t)
+		r, log := startActive(t)
 		r.want(202, "POST", "/tubes/mail/tasks", `{"do":"delete","state":"ready"}`, nil)
 		synctest.Wait() // for the pause after the first turn
-		r.replaceEngine()
+		r.replaceEngine(log)
 		var task admin.Task
 		r.want(200, "GET", "/tasks/1?wait=60", "", &task)
 		if task.Status != "failed" || task.Problem != errNotLeading.Error() {
@@ -182,9 +182,12 @@ func TestTaskMeetsAnotherEngine(t *testing.T) {
 	})
 }
 
-// replaceEngine gives the broker another engine, which has tubes of the same names.
-func (r *rig) replaceEngine() {
+// replaceEngine deposes the broker, and gives it another engine, which has tubes of the
+// same names.
+func (r *rig) replaceEngine(log *epochLog) {
+	log.over.Store(true)
 	r.broker.Replace(func(*engine.Engine) *engine.Engine {
+		log.over.Store(false)
 		e := engine.New(engine.Options{Logged: true})
 		for _, tube := range []string{"mail", "later"} {
 			e.PutInto(0, []byte(tube), engine.Spec{TTR: 9, Delay: 1}, nil)

@@ -293,8 +293,9 @@ type nobody struct{}
 
 func (nobody) Settled(error) {}
 
-// Replace gives the broker another engine, which belongs to the broker from then on. The
-// broker must be deposed or follow, so that nothing is executed in the old engine.
+// Replace gives the broker another engine, which belongs to the broker from then on. It
+// panics if the old engine decides: the broker must be deposed, or follow, so that the old
+// engine's changes are never acknowledged.
 //
 // Replace first waits until all turns before are settled, since a Sync for the next engine
 // would say nothing of them. Then it calls next with the old engine within a turn, so that
@@ -307,15 +308,21 @@ func (nobody) Settled(error) {}
 // keeps that: there is never memory for two.
 func (b *Broker) Replace(next func(old *engine.Engine) *engine.Engine) {
 	b.callOwn(func() {})
-	b.start(own(func() {
-		settings := b.eng.Settings()
-		b.eng = next(b.giveUp()) // which may read a journal
-		b.eng.Inherit(settings)
-		b.commit.mu.Lock()
-		defer b.commit.mu.Unlock()
-		b.engines.Add(1)
-		b.deposed.Store(false)
-	}))
+	b.start(own(func() { b.replace(next) }))
+}
+
+// replace does what Replace promises, within a turn.
+func (b *Broker) replace(next func(old *engine.Engine) *engine.Engine) {
+	if !b.deposed.Load() && b.decides() {
+		panic("broker: the engine that is to be replaced decides")
+	}
+	settings := b.eng.Settings()
+	b.eng = next(b.giveUp()) // which may read a journal
+	b.eng.Inherit(settings)
+	b.commit.mu.Lock()
+	defer b.commit.mu.Unlock()
+	b.engines.Add(1)
+	b.deposed.Store(false)
 }
 
 // giveUp returns the engine, and forgets it.

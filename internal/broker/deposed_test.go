@@ -295,11 +295,15 @@ func TestFollow(t *testing.T) {
 	})
 }
 
+func newFollower() *Broker {
+	return New(engine.New(engine.Options{}), Options{Decides: func() bool { return false }})
+}
+
 // While another engine is made, which may read a journal from a disk that hangs, whoever has a request queues up and has it
 // executed in the next turn.
 func TestQueueWhileReplacing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBroker(t, nil)
+		b := newFollower()
 		done := make(chan error)
 		b.Replace(func(old *engine.Engine) *engine.Engine {
 			if !b.mu.TryLock() {
@@ -310,7 +314,7 @@ func TestQueueWhileReplacing(t *testing.T) {
 			synctest.Wait()
 			return old
 		})
-		if err := <-done; err != nil {
+		if err := errors.Join(<-done, b.Close()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -318,7 +322,7 @@ func TestQueueWhileReplacing(t *testing.T) {
 
 // Of several that replace the engine at once each is heard.
 func TestReplaceAtOnce(t *testing.T) {
-	b := newBroker(t, nil)
+	b := newFollower()
 	const each, all = 500, 4
 	var called atomic.Int64
 	var wg sync.WaitGroup
@@ -335,5 +339,26 @@ func TestReplaceAtOnce(t *testing.T) {
 	wg.Wait()
 	if n := called.Load(); n != each*all {
 		t.Errorf("%d of %d were heard", n, each*all)
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The engine of a broker that decides cannot be replaced: what it has done would be
+// acknowledged, and not be there.
+func TestReplaceWhileDeciding(t *testing.T) {
+	b := newBroker(t, nil)
+	err := errors.New("it was replaced")
+	b.callOwn(func() {
+		defer func() {
+			if recover() != nil {
+				err = nil
+			}
+		}()
+		b.replace(func(old *engine.Engine) *engine.Engine { return old })
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
