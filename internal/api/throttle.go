@@ -81,24 +81,32 @@ func (l lane) leave(rest time.Duration) {
 func (t *throttle) turns(ctx context.Context, turn func(f func(e *engine.Engine, now int64) error) error,
 	step func(e *engine.Engine, now int64) (more bool, err error), between func() bool) error {
 	for more := true; more; {
-		if err := t.inTurns.enter(ctx); err != nil {
-			return err
-		}
-		var once sync.Once
-		over := func(rest time.Duration) { once.Do(func() { t.inTurns.leave(rest) }) }
-		err := turn(func(e *engine.Engine, now int64) (err error) {
-			if more, err = step(e, now); more {
-				over(breath)
-			}
-			over(0) // within the turn: who waits until it is durable holds up nobody
-			return err
-		})
-		over(0) // it may not have been run
-		if err != nil || !between() {
+		var err error
+		if more, err = t.oneTurn(ctx, turn, step); err != nil || !between() {
 			return err
 		}
 	}
 	return nil
+}
+
+// oneTurn runs a step in a turn, and reports whether there is more to do.
+func (t *throttle) oneTurn(ctx context.Context, turn func(f func(e *engine.Engine, now int64) error) error,
+	step func(e *engine.Engine, now int64) (more bool, err error)) (more bool, err error) {
+	if err := t.inTurns.enter(ctx); err != nil {
+		return false, err
+	}
+	var once sync.Once
+	over := func(rest time.Duration) { once.Do(func() { t.inTurns.leave(rest) }) }
+	defer over(0) // the step may not have been run, or have panicked
+	more = true
+	err = turn(func(e *engine.Engine, now int64) (err error) {
+		if more, err = step(e, now); more {
+			over(breath)
+		}
+		over(0) // within the turn: who waits until it is durable holds up nobody
+		return err
+	})
+	return more, err
 }
 
 // beginWalk lets a walk begin. It waits a moment until others have ended, for a browser that asks again has only just hung up.

@@ -86,6 +86,20 @@ func TestTurnsOnSlowDisk(t *testing.T) {
 	})
 }
 
+// After a step that has panicked, others have their turns.
+func TestTurnThatPanics(t *testing.T) {
+	a := newThrottle()
+	turn := func(f func(*engine.Engine, int64) error) error { return f(nil, 0) }
+	once := func() bool { return true }
+	func() {
+		defer func() { recover() }()
+		a.turns(t.Context(), turn, func(*engine.Engine, int64) (bool, error) { panic("a bug") }, once)
+	}()
+	if len(a.inTurns) > 0 {
+		t.Error("the lane is not free")
+	}
+}
+
 // A client has one walk of a kind at a time, and so do two clients together.
 func TestWalksAtOnce(t *testing.T) {
 	a, b, c := newThrottle(), walk{aPage, "b"}, walk{aPage, "c"}
