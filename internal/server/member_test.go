@@ -149,6 +149,40 @@ func TestPatience(t *testing.T) {
 	}
 }
 
+// A leader that takes the stream of a client and says nothing keeps the client as long as it
+// leads: a reserve may wait for that long. The client may go, and the leader hears of it.
+func TestSilentLeader(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := startMembers(t, 3, Options{})
+		synctest.Wait() // until its first client has gone
+		streams := make(chan io.ReadWriteCloser, 2)
+		c.members[1].opt.Member.Dial = func(uint64) (io.ReadWriteCloser, error) {
+			own, other := memnet.Pipe()
+			streams <- other
+			return own, nil
+		}
+		c.elect(1)
+		leaves := c.members[1].dial()
+		leaves.send("reserve\n")
+		synctest.Wait()
+		waits := c.members[1].dial()
+		waits.send("reserve\n")
+		time.Sleep(2 * DefaultPatience) // of the test's own clock
+		c.members[1].wantConns(2)
+		leaves.nc.Close()
+		stream := <-streams
+		if sent, err := io.ReadAll(stream); err != nil || !bytes.HasSuffix(sent, []byte("reserve\r\n")) {
+			t.Errorf("the leader has read %q: %v", sent, err)
+		}
+		stream.Close()
+		synctest.Wait()
+		c.members[1].wantConns(1)
+		c.elect(3)
+		waits.wantEnd()
+		(<-streams).Close()
+	})
+}
+
 // A server that stops lets the clients go that wait, and those that are served elsewhere.
 func TestShutdownOfMembers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
