@@ -118,19 +118,22 @@ func (l *limits) Request(now int64, id *Identity, addr netip.Addr) (wait int64) 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forget(now)
-	if v := l.addresses[Machine(addr)]; v != nil && v.gone() {
+	if v := l.addresses[Machine(addr)]; v != nil && v.connections == 0 {
 		l.depart(Machine(addr), v)
 	}
 	return wait
 }
 
-// Enter counts a connection, unless its address has enough.
-func (l *limits) Enter(now int64, addr netip.Addr) error {
+// Enter counts a connection, unless its address has enough. A proxied one counts for the
+// limit of its address at the member that it has entered.
+func (l *limits) Enter(now int64, addr netip.Addr, proxied bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forget(now)
 	v := l.of(addr)
-	if most := l.inForce.ConnectionsPerAddress; most > 0 && v.connections >= most && addr.IsValid() {
+	if proxied {
+		v.proxied++
+	} else if most := l.inForce.ConnectionsPerAddress; most > 0 && v.connections-v.proxied >= most && addr.IsValid() {
 		return ErrAddressFull
 	}
 	v.connections++
@@ -138,41 +141,19 @@ func (l *limits) Enter(now int64, addr netip.Addr) error {
 }
 
 // Leave is called when a connection that has entered has ended.
-func (l *limits) Leave(now int64, addr netip.Addr) {
+func (l *limits) Leave(now int64, addr netip.Addr, proxied bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v := l.of(addr)
 	v.connections--
-	l.left(now, addr, v)
-}
-
-// EnterProxied counts a connection that has entered at another member, where it counts for the limit of its address.
-func (l *limits) EnterProxied(now int64, addr netip.Addr) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.forget(now)
-	l.of(addr).proxied++
-}
-
-// LeaveProxied is called when such a connection has ended.
-func (l *limits) LeaveProxied(now int64, addr netip.Addr) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	v := l.of(addr)
-	v.proxied--
-	l.left(now, addr, v)
-}
-
-// left notes that a connection of an address has ended, with mu locked.
-func (l *limits) left(now int64, addr netip.Addr, v *address) {
-	if v.gone() {
+	if proxied {
+		v.proxied--
+	}
+	if v.connections == 0 {
 		l.depart(Machine(addr), v)
 	}
 	l.forget(now)
 }
-
-// gone reports whether an address has no connections.
-func (v *address) gone() bool { return v.connections+v.proxied == 0 }
 
 // of returns the state of an address, with mu locked.
 func (l *limits) of(addr netip.Addr) *address {
@@ -199,7 +180,7 @@ func (l *limits) forget(now int64) {
 	for len(l.departed) > 0 && l.departed[0].keepUntil <= now {
 		addr := l.departed[0].machine
 		l.departed = l.departed[1:]
-		if v := l.addresses[addr]; v != nil && v.gone() && v.keepUntil <= now {
+		if v := l.addresses[addr]; v != nil && v.connections == 0 && v.keepUntil <= now {
 			delete(l.addresses, addr)
 		}
 	}

@@ -64,24 +64,24 @@ func TestReconnectingIsNoWayOut(t *testing.T) {
 	now, done := int64(0), 0
 	for range visits {
 		now += int64(time.Millisecond)
-		if err := l.Enter(now, client); err != nil {
+		if err := l.Enter(now, client, false); err != nil {
 			t.Fatal(err)
 		}
 		k := l.LimiterOf(nil, client)
 		n := min(commands, k.Tokens(now))
 		k.Take(now, n)
 		done += n
-		l.Leave(now, client)
+		l.Leave(now, client, false)
 	}
 	if done != 10 {
 		t.Errorf("%d commands in %v, want 10", done, time.Duration(now))
 	}
 	other := netip.MustParseAddr("192.0.2.2")
 	now += int64(2 * time.Second)
-	if err := l.Enter(now, other); err != nil {
+	if err := l.Enter(now, other, false); err != nil {
 		t.Fatal(err)
 	}
-	l.Leave(now, other)
+	l.Leave(now, other, false)
 	if len(l.addresses) != 0 || len(l.departed) != 0 {
 		t.Errorf("%d addresses and %d departures are kept, want none", len(l.addresses), len(l.departed))
 	}
@@ -93,20 +93,20 @@ func TestProxied(t *testing.T) {
 	l := &limits{}
 	l.SetLimits(0, Limits{CommandsPerSecond: 10, ConnectionsPerAddress: 1})
 	client, second := netip.MustParseAddr("192.0.2.1"), int64(time.Second)
-	l.EnterProxied(0, client)
-	l.EnterProxied(0, client)
+	l.Enter(0, client, true)
+	l.Enter(0, client, true)
 	k := l.LimiterOf(nil, client)
-	if err := l.Enter(0, client); err != nil {
+	if err := l.Enter(0, client, false); err != nil {
 		t.Errorf("beside proxied: %v", err)
 	}
-	l.Leave(0, client)
-	l.LeaveProxied(0, client)
+	l.Leave(0, client, false)
+	l.Leave(0, client, true)
 	l.Request(2*second, nil, client)
 	l.Request(4*second, nil, client)
 	if l.LimiterOf(nil, client) != k {
 		t.Error("the limiter of a guest is another one now")
 	}
-	l.LeaveProxied(6*second, client)
+	l.Leave(6*second, client, true)
 	if len(l.addresses) != 0 || len(l.departed) != 0 {
 		t.Errorf("%d addresses and %d departures are kept, want none", len(l.addresses), len(l.departed))
 	}
@@ -147,14 +147,14 @@ func TestRequest(t *testing.T) {
 	if n := l.LimiterOf(a, addr).Tokens(second); n != 1 {
 		t.Errorf("%d tokens later", n)
 	}
-	if err := l.Enter(0, addr); err != nil {
+	if err := l.Enter(0, addr, false); err != nil {
 		t.Fatal(err)
 	}
 	l.LimiterOf(nil, addr).Take(0, 9)
 	if first, next := l.Request(0, nil, addr), l.Request(0, nil, addr); first != 0 || next != second/10 {
 		t.Errorf("beside a connection: %d, %d", first, next)
 	}
-	l.Leave(0, addr)
+	l.Leave(0, addr, false)
 	if wait := l.Request(second/2, nil, addr); wait != 0 {
 		t.Errorf("after the connection: wait %d", wait)
 	}

@@ -44,7 +44,7 @@ func (s *Server) letIn(client net.Addr, t *ListenOptions, user func() access.Uni
 	if !e.Address.IsValid() {
 		e.User = user()
 	}
-	return e, s.access.Enter(s.now(), e.Address)
+	return e, s.access.Enter(s.now(), e.Address, false)
 }
 
 // AddressOf returns the address of a client; the zero Addr if it has none, as with a unix

@@ -197,11 +197,10 @@ func (s *Server) remove(c *socket) {
 	if c.here {
 		s.mu.sockets--
 	}
+	s.access.Leave(s.now(), AddressOf(c.client), c.proxied != nil)
 	if c.proxied != nil {
-		s.access.LeaveProxied(s.now(), AddressOf(c.client))
 		s.mu.left.Broadcast()
 		return
 	}
-	s.access.Leave(s.now(), AddressOf(c.client))
 	s.freeSlot()
 }

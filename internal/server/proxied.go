@@ -116,10 +116,10 @@ func (s *Server) ServeProxied(member uint64, stream io.ReadWriteCloser) {
 	s.startLoops(nil)
 	c := &socket{client: v.addr(), proxied: &v, fd: streamSocket{s.streamOf(stream)}}
 	e := access.Evidence{Address: AddressOf(c.client)}
-	s.access.EnterProxied(s.now(), e.Address)
+	s.access.Enter(s.now(), e.Address, true)
 	if s.handOut(c, nil, e) != nil {
 		c.fd.Close()
-		s.access.LeaveProxied(s.now(), e.Address)
+		s.access.Leave(s.now(), e.Address, true)
 	}
 }
 
