@@ -52,7 +52,7 @@ var arrows = map[string]string{
 	"internal/decode":          "internal/op/jsonscan github.com/tinylib/msgp",
 	"internal/api":             "client/admin internal/access internal/api/audit internal/api/list internal/api/task internal/api/tubes internal/broker internal/decode internal/engine internal/health internal/api/jobjson internal/op internal/op/jsonscan internal/policy internal/api/query internal/rights internal/server internal/wire",
 	"internal/api/audit":       "client/admin internal/access",
-	"internal/api/beanstalkd":  "client client/admin internal/api/audit internal/api/task internal/api/tubes internal/engine internal/api/jobjson internal/rights",
+	"internal/api/beanstalkd":  "client client/admin internal/api/audit internal/api/task internal/api/tubes internal/engine internal/api/jobjson internal/op internal/rights",
 	"internal/api/list":        "",
 	"internal/api/task":        "client/admin internal/api/audit",
 	"internal/api/tubes":       "client/admin internal/access internal/api/list internal/engine internal/health",

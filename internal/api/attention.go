@@ -89,10 +89,8 @@ func (h *history) addGrowth(t *health.Tube) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if th := h.tubes[t.Name]; th != nil {
-		kept := min(th.n, tubeSamples)
-		first, last := &th.samples[(th.n-kept)%tubeSamples], &th.samples[(th.n-1)%tubeSamples]
-		t.MoreBuried = int64(last.buried) - int64(first.buried)
-		t.MoreTimeouts = more(first.timeouts, last.timeouts)
-		t.Since = time.Duration(kept-1) * tubeStep * time.Second
+		last := len(th.samples) - 1
+		t.MoreBuried, t.MoreTimeouts = th.growth(), more(th.samples[0].timeouts, th.samples[last].timeouts)
+		t.Since = time.Duration(last) * tubeStep * time.Second
 	}
 }

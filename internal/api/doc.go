@@ -15,7 +15,7 @@
 // and other servers are a beanpole or a beanstalkd (upstream.go, package beanstalkd).
 // Within the function, request.turn is the only way to the engine. A long operation, such as a list or a move of a million jobs, takes many turns
 // with a bounded amount of work each, so that it does not delay clients. If the broker is
-// given another engine in between, it ends with an error (visit.go).
+// given another engine in between, it ends with an error (request.turn).
 //
 // # Errors
 //

@@ -17,13 +17,10 @@ import (
 
 // explainTube says why jobs of a tube wait.
 func (r *request) explainTube(*admin.OfTube) (out admin.Explanation, err error) {
-	var t tubes.Tube
-	err = r.turn(func(e *engine.Engine, now int64) error {
-		st, o := e.TubeStats(now, []byte(r.tube))
-		if t = (tubes.Tube{Name: r.tube, At: now, TubeStats: st, Most: e.LimitsOf(r.tube)}); o != engine.OK {
-			return tubes.ErrNone(r.tube)
-		}
-		return nil
+	var t *tubes.Tube
+	err = r.turn(func(e *engine.Engine, now int64) (err error) {
+		t, err = r.theTube(e, now)
+		return err
 	})
 	if err != nil {
 		return out, err

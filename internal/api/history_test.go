@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -153,7 +152,7 @@ func TestManyTubes(t *testing.T) {
 	})
 	samples := func() (tubes, most int) {
 		for _, th := range r.history.tubes {
-			most = max(most, th.n)
+			most = max(most, len(th.samples))
 		}
 		return len(r.history.tubes), most
 	}
@@ -218,10 +217,10 @@ func TestWaitForSurvey(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := a.shared(ctx, time.Hour, func(*tubes.Tube) {}); !errors.Is(err, context.Canceled) {
+	if err := a.shared(ctx, time.Hour, func(*tubes.Tube) {}); err != errGone {
 		t.Error(err)
 	}
-	a.surveys.complete(one)
+	close(one.done)
 	if err := a.shared(t.Context(), time.Hour, func(*tubes.Tube) {}); err != nil {
 		t.Error(err)
 	}

@@ -21,26 +21,18 @@ type tubeSample struct {
 	oldest                           uint32 // s
 }
 
-// A tubeHistory has the last samples of a tube, the newest at last.
+// A tubeHistory has the last samples of a tube, the oldest first: tubeSamples at most.
 type tubeHistory struct {
-	samples [tubeSamples]tubeSample
-	n       int   // so many were taken; the newest is at (n-1) % tubeSamples
+	samples []tubeSample
 	seen    int64 // s since 1970, of the newest
 }
 
 func (h *tubeHistory) add(unix int64, s tubeSample) {
-	h.samples[h.n%tubeSamples] = s
-	h.n++
-	h.seen = unix
-}
-
-// all returns the samples, the oldest first.
-func (h *tubeHistory) all() []tubeSample {
-	if h.n <= tubeSamples {
-		return h.samples[:h.n]
+	if len(h.samples) == tubeSamples {
+		h.samples = slices.Delete(h.samples, 0, 1)
 	}
-	first := h.n % tubeSamples
-	return append(append(make([]tubeSample, 0, tubeSamples), h.samples[first:]...), h.samples[:first]...)
+	h.samples = append(h.samples, s)
+	h.seen = unix
 }
 
 // rateSamples is how many samples the rates of the last minute are made of.
@@ -48,14 +40,18 @@ const rateSamples = 60/tubeStep + 1
 
 // rates returns how often something was put and deleted a second in the last minute.
 func (h *tubeHistory) rates() (put, deleted float64) {
-	from := max(0, h.n-rateSamples)
-	for i := from + 1; i < h.n; i++ {
-		before, now := &h.samples[(i-1)%tubeSamples], &h.samples[i%tubeSamples]
-		put += float64(more(before.put, now.put))
-		deleted += float64(more(before.deleted, now.deleted))
+	last := h.samples[max(0, len(h.samples)-rateSamples):]
+	for i := 1; i < len(last); i++ {
+		put += float64(more(last[i-1].put, last[i].put))
+		deleted += float64(more(last[i-1].deleted, last[i].deleted))
 	}
-	took := float64(max(1, h.n-1-from) * tubeStep)
+	took := float64(max(1, len(last)-1) * tubeStep)
 	return put / took, deleted / took
+}
+
+// growth returns how many more buried jobs there are than at the first sample.
+func (h *tubeHistory) growth() int64 {
+	return int64(h.samples[len(h.samples)-1].buried) - int64(h.samples[0].buried)
 }
 
 // rates returns the rates of a column by the names of tubes, in millionths. There are up to tubesKept of them.
@@ -140,13 +136,11 @@ func (h *history) recent(name string) *admin.Recent {
 	if th == nil {
 		return nil
 	}
-	all := th.all()
-	r := &admin.Recent{Step: tubeStep, Ready: make([]uint64, len(all))}
-	for i := range all {
-		r.Ready[i] = uint64(all[i].ready)
+	r := &admin.Recent{Step: tubeStep, BuriedMore: th.growth(), Ready: make([]uint64, len(th.samples))}
+	for i := range th.samples {
+		r.Ready[i] = uint64(th.samples[i].ready)
 	}
 	r.PutPerSecond, r.DeletedPerSecond = th.rates()
-	r.BuriedMore = int64(all[len(all)-1].buried) - int64(all[0].buried)
 	return r
 }
 
@@ -176,7 +170,7 @@ func (h *history) recentOf(name string) *admin.Recent {
 	if r == nil {
 		return nil
 	}
-	all := h.tubes[name].all()
+	all := h.tubes[name].samples
 	for i, s := range all {
 		r.Reserved = append(r.Reserved, uint64(s.reserved))
 		r.Delayed = append(r.Delayed, uint64(s.delayed))

@@ -9,6 +9,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/api/jobjson"
 	"github.com/beanpole-mq/beanpole/internal/api/tubes"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/op"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
@@ -107,7 +108,7 @@ func (r *request) getBody(*admin.OfJob) (body admin.Bytes, err error) {
 }
 
 func specOf(in *admin.PutJob) engine.Spec {
-	return engine.Spec{Pri: valueOr(in.Priority, jobjson.DefaultPriority), Delay: in.Delay, TTR: valueOr(in.TTR, jobjson.DefaultTTR)}
+	return engine.Spec{Pri: op.Or(in.Priority, jobjson.DefaultPriority), Delay: in.Delay, TTR: op.Or(in.TTR, jobjson.DefaultTTR)}
 }
 
 // roomForJob refuses a job before it is read, if the server drains or limits will. As anywhere, a job is taken to have
@@ -137,13 +138,6 @@ func (r *request) putJob(in *admin.PutJob) (made admin.Inserted, err error) {
 		return outcomeProblem(o)
 	})
 	return made, r.put("job", made.ID, err)
-}
-
-func valueOr[T any](p *T, other T) T {
-	if p != nil {
-		return *p
-	}
-	return other
 }
 
 func (r *request) deleteJob(*admin.OfJob) (admin.None, error) {
@@ -215,7 +209,7 @@ func (r *request) copyJob(in *admin.CopyJob) (made admin.Inserted, err error) {
 	err = r.turn(func(e *engine.Engine, now int64) error {
 		st, _ := e.JobStats(now, r.job)
 		from, _ := e.Peek(r.job)
-		spec := engine.Spec{Pri: valueOr(in.Priority, st.Pri), Delay: in.Delay, TTR: valueOr(in.TTR, st.TTR), Again: true}
+		spec := engine.Spec{Pri: op.Or(in.Priority, st.Pri), Delay: in.Delay, TTR: op.Or(in.TTR, st.TTR), Again: true}
 		var o engine.Outcome
 		made.ID, o = e.PutInto(now, []byte(in.To), spec, from.Keep())
 		return outcomeProblem(o)

@@ -32,7 +32,10 @@ type request struct {
 	fromMember bool
 
 	upstream *upstream // that is to do it; nil: this server
-	visit    visit
+
+	// Of the first turn; nil: there was none yet. What a turn finds, such as a view of the jobs of a tube, means something to its engine
+	// only. So the request is over when the broker has another one.
+	engine *engine.Engine
 
 	// What the path names, as far as it does.
 	tube       string
@@ -130,7 +133,14 @@ func (r *request) path(in any) error {
 // durable. It is the only way to the engine.
 func (r *request) turn(f func(e *engine.Engine, now int64) error) error {
 	var refused error
-	called, err := r.visit.turn(r.api.broker, func(e *engine.Engine, now int64) {
+	called := false
+	err := r.api.broker.Call(func(e *engine.Engine, now int64) {
+		if r.engine == nil {
+			r.engine = e
+		}
+		if called = e == r.engine; !called {
+			return
+		}
 		if refused = r.permittedJob(e); refused == nil {
 			refused = f(e, now)
 		}

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync"
 	"time"
 
@@ -27,16 +28,9 @@ func (a *API) survey(ctx context.Context, tell func(t *tubes.Tube)) error {
 
 // look takes steps in turns that nobody's rights matter for, and tells between them of the tubes that a step has seen.
 func (a *API) look(ctx context.Context, step func(e *engine.Engine, now int64, see func(t tubes.Tube)) (more bool), tell func(t *tubes.Tube)) error {
-	var visit visit
 	var seen []tubes.Tube
-	turn := func(f func(e *engine.Engine, now int64) error) error {
-		// Its error is about changes that a sync did not make durable, which are none of ours.
-		if called, _ := visit.turn(a.broker, func(e *engine.Engine, now int64) { f(e, now) }); !called {
-			return errNotLeading
-		}
-		return nil
-	}
-	return a.throttle.turns(ctx, turn, func(e *engine.Engine, now int64) (more bool, err error) {
+	r := &request{api: a, op: &operation{method: http.MethodGet}, ctx: ctx}
+	return r.turnsUntil(func(e *engine.Engine, now int64) (more bool, err error) {
 		seen = seen[:0]
 		return step(e, now, func(t tubes.Tube) { seen = append(seen, t) }), nil
 	}, func() bool {
@@ -59,7 +53,6 @@ type sharedSurvey struct {
 type surveys struct {
 	mu   sync.Mutex
 	last *sharedSurvey // nil: none that is of use
-	size int           // how many tubes the one before had
 }
 
 // forget drops the survey: something has changed, and who has changed it wants to see that.
@@ -86,27 +79,21 @@ func (s *surveys) take(age time.Duration) (one *sharedSurvey, isNew bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == nil || time.Since(s.last.begun) > age {
-		s.last = &sharedSurvey{begun: time.Now(), done: make(chan struct{}), tubes: make([]tubes.Tube, 0, s.size+s.size/8)}
+		s.last = &sharedSurvey{begun: time.Now(), done: make(chan struct{})}
 		return s.last, true
 	}
 	return s.last, false
 }
 
-// complete is called when a survey has ended. One that has failed is only for those who wait for it already.
-func (s *surveys) complete(one *sharedSurvey) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.size = len(one.tubes)
-	if one.err != nil && s.last == one {
-		s.last = nil
-	}
-	close(one.done)
-}
-
-// makeShared makes a survey that others wait for, so that it does not end when this client goes. If it panics, it has failed for them.
+// makeShared makes a survey that others wait for, so that it does not end when this client goes. One that has failed, be it by a panic,
+// is only for those who wait for it already.
 func (a *API) makeShared(ctx context.Context, one *sharedSurvey) {
-	defer a.surveys.complete(one)
 	one.err = errNoSurvey
+	defer func() {
+		if close(one.done); one.err != nil {
+			a.surveys.forget()
+		}
+	}()
 	one.err = a.survey(context.WithoutCancel(ctx), func(t *tubes.Tube) { one.tubes = append(one.tubes, *t) })
 }
 
@@ -126,7 +113,7 @@ func (a *API) shared(ctx context.Context, age time.Duration, tell func(t *tubes.
 	select {
 	case <-one.done:
 	case <-ctx.Done():
-		return ctx.Err()
+		return errGone
 	}
 	for i := range one.tubes {
 		tell(&one.tubes[i])
@@ -138,14 +125,10 @@ func (a *API) shared(ctx context.Context, age time.Duration, tell func(t *tubes.
 func (r *request) seen() *tubes.Look {
 	all := r.caller.Identity.Meets(statsEverywhere)
 	return &tubes.Look{Rates: r.api.history.rates, Growth: r.api.history.addGrowth, Each: func(tell func(t *tubes.Tube)) error {
-		err := r.api.shared(r.ctx, r.caller.MaxAge, func(t *tubes.Tube) {
+		return r.api.shared(r.ctx, r.caller.MaxAge, func(t *tubes.Tube) {
 			if all || r.caller.Identity.Meets(statsNamed, t.Name) {
 				tell(t)
 			}
 		})
-		if err != nil && r.ctx.Err() != nil {
-			return errGone
-		}
-		return err
 	}}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/api/task"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 // maxTaskBytes is how long the request for a task may be: so many ids with 20 digits.
@@ -62,7 +63,7 @@ func (r *request) startTask(in *admin.StartTask) (shown admin.Task, err error) {
 	if err != nil {
 		return shown, err
 	}
-	about := admin.Task{Do: in.Do, Tube: r.tube, Search: !s.isAny(), To: valueOr(in.To, ""), State: valueOr(in.State, "")}
+	about := admin.Task{Do: in.Do, Tube: r.tube, Search: !s.isAny(), To: op.Or(in.To, ""), State: op.Or(in.State, "")}
 	if in.State != nil {
 		r.note("state", about.State)
 	}
@@ -194,11 +195,11 @@ func doTo(e *engine.Engine, now int64, st *engine.JobStats, in *admin.StartTask)
 	case "kick":
 		return e.KickJob(now, st.ID)
 	case "bury":
-		return e.BuryJob(st.ID, valueOr(in.Priority, st.Pri))
+		return e.BuryJob(st.ID, op.Or(in.Priority, st.Pri))
 	case "release":
-		return e.ReleaseJob(now, st.ID, valueOr(in.Priority, st.Pri), valueOr(in.Delay, 0))
+		return e.ReleaseJob(now, st.ID, op.Or(in.Priority, st.Pri), op.Or(in.Delay, 0))
 	case "redrive":
-		return e.RedriveJob(now, st.ID, valueOr(in.To, ""))
+		return e.RedriveJob(now, st.ID, op.Or(in.To, ""))
 	case "delete":
 		return e.DeleteJob(st.ID)
 	case "move":

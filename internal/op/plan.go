@@ -119,6 +119,14 @@ func number(text string) int64 {
 // Of returns the value of the field in an input, to which in points.
 func (f *Field) Of(in any) reflect.Value { return reflect.ValueOf(in).Elem().FieldByIndex(f.Index) }
 
+// Or returns what a field has that is a pointer, or something else if it was left out.
+func Or[T any](field *T, other T) T {
+	if field != nil {
+		return *field
+	}
+	return other
+}
+
 // Required reports whether the field must be there.
 func (f *Field) Required() bool {
 	return f.Place == Path || f.Tag.Get("required") != "" || f.Place == Member && f.Tag.Get("min") != ""

@@ -24,6 +24,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/api/task"
 	"github.com/beanpole-mq/beanpole/internal/api/tubes"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/op"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
@@ -130,18 +131,23 @@ func problemOf(err error) error {
 func (b *Server) inTube(ctx context.Context, tube string, f func(ctx context.Context, c *client.Conn, st *client.TubeStats) error) error {
 	return b.pool.Do(ctx, func(ctx context.Context, c *client.Conn) error {
 		st, err := c.StatsTube(ctx, tube) // a use would make it
-		if errors.Is(err, client.ErrNotFound) {
-			return tubes.ErrNone(tube)
-		}
 		if err == nil {
 			err = c.Use(ctx, tube)
 		}
 		if err != nil {
-			return err
+			return ofTube(tube, err)
 		}
 		// A connection that uses a tube keeps it.
 		return errors.Join(f(ctx, c, st), c.Use(ctx, jobjson.DefaultTube))
 	})
+}
+
+// ofTube returns what an error means of a command about a tube.
+func ofTube(tube string, err error) error {
+	if errors.Is(err, client.ErrNotFound) {
+		return tubes.ErrNone(tube)
+	}
+	return err
 }
 
 func (b *Server) getMe(context.Context, *admin.GetMe) (admin.Me, error) {
@@ -150,11 +156,7 @@ func (b *Server) getMe(context.Context, *admin.GetMe) (admin.Me, error) {
 }
 
 func (b *Server) getStats(ctx context.Context, _ *admin.None) (s admin.Stats, err error) {
-	var st *client.ServerStats
-	err = b.pool.Do(ctx, func(ctx context.Context, c *client.Conn) (err error) {
-		st, err = c.Stats(ctx)
-		return err
-	})
+	st, err := b.pool.Stats(ctx)
 	if err != nil {
 		return s, err
 	}
@@ -235,10 +237,9 @@ func (b *Server) allTubes(ctx context.Context) (all []tubes.Tube, err error) {
 		if _, ok := errors.AsType[*client.BatchError](err); err != nil && !ok { // else some tubes are gone
 			return err
 		}
-		now := time.Now().UnixNano()
-		for i, st := range stats {
+		for _, st := range stats {
 			if st != nil {
-				all = append(all, tubes.Tube{Name: names[i], At: now, TubeStats: statsOf(st)})
+				all = append(all, tubeOf(st))
 			}
 		}
 		return nil
@@ -246,38 +247,32 @@ func (b *Server) allTubes(ctx context.Context) (all []tubes.Tube, err error) {
 	return all, err
 }
 
-func statsOf(st *client.TubeStats) engine.TubeStats {
-	return engine.TubeStats{
+func tubeOf(st *client.TubeStats) tubes.Tube {
+	return tubes.Tube{Name: st.Name, At: time.Now().UnixNano(), TubeStats: engine.TubeStats{
 		Urgent: st.JobsUrgent, Ready: st.JobsReady, Reserved: st.JobsReserved, Delayed: st.JobsDelayed, Buried: st.JobsBuried,
 		TotalJobs: st.TotalJobs, Using: st.Using, Watching: st.Watching, Waiting: st.Waiting, Deletes: st.CmdDelete, Pauses: st.CmdPauseTube,
 		Pause: int64(st.Pause.Seconds()), PauseLeft: int64(st.PauseLeft.Seconds()),
-	}
+	}}
 }
 
-func (b *Server) getTube(ctx context.Context, in *admin.OfTube) (admin.Tube, error) {
-	counts, err := b.statsOfTube(ctx, in.Tube)
-	return tubes.Shown(in.Tube, &counts), err
+func (b *Server) getTube(ctx context.Context, in *admin.OfTube) (shown admin.Tube, err error) {
+	t, err := b.theTube(ctx, in)
+	return t.Shown(), err
 }
 
 func (b *Server) explainTube(ctx context.Context, in *admin.OfTube) (out admin.Explanation, err error) {
-	counts, err := b.statsOfTube(ctx, in.Tube)
-	one := (&tubes.Tube{TubeStats: counts}).Health()
+	t, err := b.theTube(ctx, in)
+	one := t.Health()
 	out.Text, out.Severity = one.Why()
 	return out, err
 }
 
-func (b *Server) statsOfTube(ctx context.Context, tube string) (counts engine.TubeStats, err error) {
-	err = b.pool.Do(ctx, func(ctx context.Context, c *client.Conn) error {
-		st, err := c.StatsTube(ctx, tube)
-		if errors.Is(err, client.ErrNotFound) {
-			return tubes.ErrNone(tube)
-		}
-		if err == nil {
-			counts = statsOf(st)
-		}
-		return err
-	})
-	return counts, err
+func (b *Server) theTube(ctx context.Context, in *admin.OfTube) (t tubes.Tube, err error) {
+	st, err := b.pool.StatsTube(ctx, in.Tube)
+	if err != nil {
+		return t, ofTube(in.Tube, err)
+	}
+	return tubeOf(st), nil
 }
 
 func (b *Server) pauseTube(ctx context.Context, in *admin.PauseTube) (admin.None, error) {
@@ -291,13 +286,7 @@ func (b *Server) resumeTube(ctx context.Context, in *admin.OfTube) (admin.None, 
 
 func (b *Server) pause(ctx context.Context, tube string, d time.Duration) (none admin.None, err error) {
 	defer b.forget()
-	return none, b.pool.Do(ctx, func(ctx context.Context, c *client.Conn) error {
-		err := c.PauseTube(ctx, tube, d)
-		if errors.Is(err, client.ErrNotFound) {
-			return tubes.ErrNone(tube)
-		}
-		return err
-	})
+	return none, ofTube(tube, b.pool.PauseTube(ctx, tube, d))
 }
 
 // peeks show the first job in a state. There is no command to see those that are reserved.
@@ -345,59 +334,52 @@ func describeJob(ctx context.Context, c *client.Conn, found client.PeekedJob) (j
 	return j, nil
 }
 
-// theJob calls f with a job.
-func (b *Server) theJob(ctx context.Context, id uint64, f func(ctx context.Context, c *client.Conn, j *admin.Job, body []byte) error) error {
-	return b.pool.Do(ctx, func(ctx context.Context, c *client.Conn) error {
+// theJob returns a job, and its body of whatever size.
+func (b *Server) theJob(ctx context.Context, id uint64) (j admin.Job, body []byte, err error) {
+	err = b.pool.Do(ctx, func(ctx context.Context, c *client.Conn) error {
 		found, err := c.Peek(ctx, id)
-		var j admin.Job
 		if err == nil {
+			body = found.Body
 			j, err = describeJob(ctx, c, found)
 		}
-		switch {
-		case errors.Is(err, client.ErrNotFound):
+		if errors.Is(err, client.ErrNotFound) {
 			return admin.Problemf(http.StatusNotFound, "there is no job %d", id)
-		case err != nil:
-			return err
 		}
-		return f(ctx, c, &j, found.Body)
+		return err
 	})
+	return j, body, err
 }
 
-func (b *Server) getJob(ctx context.Context, in *admin.OfJob) (job admin.Job, err error) {
-	err = b.theJob(ctx, in.Job, func(_ context.Context, _ *client.Conn, j *admin.Job, _ []byte) error {
-		job = *j
-		return nil
-	})
-	return job, err
+func (b *Server) getJob(ctx context.Context, in *admin.OfJob) (admin.Job, error) {
+	j, _, err := b.theJob(ctx, in.Job)
+	return j, err
 }
 
-func (b *Server) getBody(ctx context.Context, in *admin.OfJob) (body admin.Bytes, err error) {
-	err = b.theJob(ctx, in.Job, func(_ context.Context, _ *client.Conn, _ *admin.Job, found []byte) error {
-		body = found
-		return nil
-	})
+func (b *Server) getBody(ctx context.Context, in *admin.OfJob) (admin.Bytes, error) {
+	_, body, err := b.theJob(ctx, in.Job)
 	return body, err
 }
 
 func (b *Server) kickJob(ctx context.Context, in *admin.OfJob) (admin.None, error) {
-	return b.change(ctx, in, "kicked: it must be buried or delayed", (*client.Conn).KickJob)
+	return b.change(ctx, in, "kicked: it must be buried or delayed", (*client.Pool).KickJob)
 }
 
 func (b *Server) deleteJob(ctx context.Context, in *admin.OfJob) (admin.None, error) {
-	return b.change(ctx, in, "deleted: a worker holds it", (*client.Conn).Delete)
+	return b.change(ctx, in, "deleted: a worker holds it", (*client.Pool).Delete)
 }
 
 // change does something to a job.
-func (b *Server) change(ctx context.Context, in *admin.OfJob, what string, do func(c *client.Conn, ctx context.Context, id uint64) error) (none admin.None, err error) {
-	return none, b.theJob(ctx, in.Job, func(ctx context.Context, c *client.Conn, j *admin.Job, _ []byte) error {
-		audit.Of(ctx).Note("tube", j.Tube)
-		defer b.forget()
-		err := do(c, ctx, j.ID)
-		if errors.Is(err, client.ErrNotFound) {
-			return admin.Problemf(http.StatusConflict, "job %d is %s and cannot be %s", j.ID, j.State, what)
-		}
-		return err
-	})
+func (b *Server) change(ctx context.Context, in *admin.OfJob, what string, do func(p *client.Pool, ctx context.Context, id uint64) error) (none admin.None, err error) {
+	j, _, err := b.theJob(ctx, in.Job)
+	if err != nil {
+		return none, err
+	}
+	audit.Of(ctx).Note("tube", j.Tube)
+	defer b.forget()
+	if err = do(b.pool, ctx, j.ID); errors.Is(err, client.ErrNotFound) {
+		err = admin.Problemf(http.StatusConflict, "job %d is %s and cannot be %s", j.ID, j.State, what)
+	}
+	return none, err
 }
 
 func (b *Server) putJob(ctx context.Context, in *admin.PutJob) (made admin.Inserted, err error) {
@@ -405,46 +387,30 @@ func (b *Server) putJob(ctx context.Context, in *admin.PutJob) (made admin.Inser
 	if err != nil {
 		return made, err
 	}
-	err = b.pool.Do(ctx, func(ctx context.Context, c *client.Conn) error {
-		return b.put(ctx, c, "job", &made, client.NewJob{
-			Tube: in.Tube, Body: body, Delay: seconds(in.Delay),
-			Priority: priorityOr(in.Priority, jobjson.DefaultPriority), TTR: ttrOr(in.TTR, jobjson.DefaultTTR),
-		})
-	})
-	return made, err
+	priority, ttr := op.Or(in.Priority, jobjson.DefaultPriority), op.Or(in.TTR, jobjson.DefaultTTR)
+	return b.put(ctx, "job", client.NewJob{Tube: in.Tube, Body: body, Delay: seconds(in.Delay), Priority: client.PriorityOf(priority), TTR: seconds(max(ttr, 1))})
 }
 
 func (b *Server) copyJob(ctx context.Context, in *admin.CopyJob) (made admin.Inserted, err error) {
 	audit.Of(ctx).Note("to", in.To)
-	err = b.theJob(ctx, in.Job, func(ctx context.Context, c *client.Conn, j *admin.Job, body []byte) error {
-		return b.put(ctx, c, "copy", &made, client.NewJob{
-			Tube: in.To, Body: body, Delay: seconds(in.Delay), Priority: priorityOr(in.Priority, j.Priority), TTR: ttrOr(in.TTR, j.TTR),
-		})
-	})
-	return made, err
+	j, body, err := b.theJob(ctx, in.Job)
+	if err != nil {
+		return made, err
+	}
+	priority, ttr := op.Or(in.Priority, j.Priority), op.Or(in.TTR, j.TTR)
+	return b.put(ctx, "copy", client.NewJob{Tube: in.To, Body: body, Delay: seconds(in.Delay), Priority: client.PriorityOf(priority), TTR: seconds(max(ttr, 1))})
 }
 
 // put puts a job, which the audit names so.
-func (b *Server) put(ctx context.Context, c *client.Conn, as string, made *admin.Inserted, job client.NewJob) (err error) {
+func (b *Server) put(ctx context.Context, as string, job client.NewJob) (made admin.Inserted, err error) {
 	defer b.forget()
-	if made.ID, err = c.Put(ctx, job); err == nil {
-		audit.Of(ctx).Note(as, made.ID)
-	}
-	return errors.Join(err, c.Use(ctx, jobjson.DefaultTube))
-}
-
-func priorityOr(given *uint32, other uint32) client.Priority {
-	if given != nil {
-		other = *given
-	}
-	return client.PriorityOf(other)
-}
-
-func ttrOr(given *uint32, other uint32) time.Duration {
-	if given != nil {
-		other = *given
-	}
-	return seconds(max(other, 1))
+	err = b.pool.Do(ctx, func(ctx context.Context, c *client.Conn) (err error) {
+		if made.ID, err = c.Put(ctx, job); err == nil {
+			audit.Of(ctx).Note(as, made.ID)
+		}
+		return errors.Join(err, c.Use(ctx, jobjson.DefaultTube))
+	})
+	return made, err
 }
 
 func seconds(n uint32) time.Duration { return time.Duration(n) * time.Second }

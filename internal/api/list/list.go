@@ -35,6 +35,7 @@ type Columns[T any] struct {
 	Tie     func(*T) Key // tells things with the same key apart; one is in its order, unless
 	TieName string       // it is sorted by this column
 	Numbers bool         // ties are numbers, and not texts
+	TieOnly bool         // there is no other column: cursors have a tie only
 }
 
 // A Query is for a page.
@@ -120,7 +121,10 @@ func (q *Query[T]) Page() (page []T, next string) {
 var encoding = base64.RawURLEncoding
 
 func (c *Columns[T]) cursor(at rank) string {
-	if c.Numbers {
+	switch {
+	case c.TieOnly:
+		return encoding.EncodeToString([]byte(at.tie.S))
+	case c.Numbers:
 		return encoding.EncodeToString(fmt.Appendf(nil, "%d %d %s", at.key.N, at.tie.N, at.key.S))
 	}
 	return encoding.EncodeToString(fmt.Appendf(nil, "%d %s", at.key.N, at.tie.S))
@@ -128,6 +132,9 @@ func (c *Columns[T]) cursor(at rank) string {
 
 func (c *Columns[T]) parse(cursor string) (at rank, err error) {
 	text, err := encoding.DecodeString(cursor)
+	if c.TieOnly {
+		text = append([]byte("0 "), text...)
+	}
 	key, rest, ok := strings.Cut(string(text), " ")
 	if at.key.N, _ = strconv.ParseInt(key, 10, 64); !c.Numbers {
 		at.tie.S = rest

@@ -135,7 +135,12 @@ var conditions = map[string]func(t *Tube) bool{
 }
 
 // Columns are what sort takes, as a list has them; names tell tubes apart.
-var Columns = list.Columns[Tube]{By: keysOf(columns), Tie: func(t *Tube) list.Key { return list.Key{S: t.Name} }, TieName: "name"}
+var Columns = list.Columns[Tube]{By: keysOf(columns), Tie: nameOf, TieName: "name"}
+
+// byName is for a page of which nothing but the name is asked for.
+var byName = list.Columns[Tube]{By: Columns.By, Tie: nameOf, TieName: "name", TieOnly: true}
+
+func nameOf(t *Tube) list.Key { return list.Key{S: t.Name} }
 
 func keysOf(columns map[string]column) map[string]func(*Tube) list.Key {
 	keys := make(map[string]func(*Tube) list.Key)
@@ -175,13 +180,18 @@ func tubeFilter(in *admin.ListTubes) (matches func(*Tube) bool, err error) {
 	}, nil
 }
 
-// List makes a page in an order, or of the tubes that match. It keeps those of the page only.
+// List makes a page of the tubes that match, by name unless another order is asked for. It looks at all, and keeps those of the page. One by
+// name of all tubes does not say how many there are.
 func (l *Look) List(in *admin.ListTubes) (page admin.Tubes, err error) {
 	matches, err := tubeFilter(in)
 	if err != nil {
 		return page, err
 	}
-	q, err := Columns.Query(in.Sort, in.Cursor, in.Limit)
+	order, counted := &Columns, in.Sort != "" || in.Q != "" || in.Has != ""
+	if !counted {
+		order = &byName
+	}
+	q, err := order.Query(in.Sort, in.Cursor, in.Limit)
 	if err != nil {
 		return page, wrong("%v", err)
 	}
@@ -205,9 +215,12 @@ func (l *Look) List(in *admin.ListTubes) (page admin.Tubes, err error) {
 		return page, err
 	}
 	found, next := q.Page()
-	page = admin.Tubes{Tubes: make([]admin.Tube, len(found)), Next: next, Matching: new(q.Matching()), Jobs: &jobs}
+	page = admin.Tubes{Tubes: make([]admin.Tube, len(found)), Next: next}
+	if counted {
+		page.Matching, page.Jobs = new(q.Matching()), &jobs
+	}
 	for i := range found {
-		page.Tubes[i] = Shown(found[i].Name, &found[i].TubeStats)
+		page.Tubes[i] = found[i].Shown()
 	}
 	return page, nil
 }
@@ -221,27 +234,27 @@ func ErrNone(name string) error {
 	return admin.Problemf(http.StatusNotFound, "there is no tube %s: a tube is there while it has jobs, or a connection uses or watches it", name)
 }
 
-// Shown returns a tube as it is shown.
-func Shown(name string, st *engine.TubeStats) admin.Tube {
+// Shown returns the tube as it is shown.
+func (t *Tube) Shown() admin.Tube {
 	return admin.Tube{
-		Name:        name,
-		Jobs:        admin.JobCounts{Ready: st.Ready, Reserved: st.Reserved, Delayed: st.Delayed, Buried: st.Buried},
-		Urgent:      st.Urgent,
-		BodyBytes:   st.Bytes,
-		OldestReady: st.OldestReady / int64(time.Second),
-		TotalJobs:   st.TotalJobs,
-		Deletes:     st.Deletes,
-		Timeouts:    st.Timeouts,
-		Releases:    st.Releases,
-		Buries:      st.Buries,
-		Pauses:      st.Pauses,
-		Using:       st.Using,
-		Watching:    st.Watching,
-		Waiting:     st.Waiting,
-		Pause:       st.Pause,
-		PauseLeft:   st.PauseLeft,
-		Queue:       durations(st.Queued),
-		Work:        durations(st.Worked),
+		Name:        t.Name,
+		Jobs:        admin.JobCounts{Ready: t.Ready, Reserved: t.Reserved, Delayed: t.Delayed, Buried: t.Buried},
+		Urgent:      t.Urgent,
+		BodyBytes:   t.Bytes,
+		OldestReady: t.OldestReady / int64(time.Second),
+		TotalJobs:   t.TotalJobs,
+		Deletes:     t.Deletes,
+		Timeouts:    t.Timeouts,
+		Releases:    t.Releases,
+		Buries:      t.Buries,
+		Pauses:      t.Pauses,
+		Using:       t.Using,
+		Watching:    t.Watching,
+		Waiting:     t.Waiting,
+		Pause:       t.Pause,
+		PauseLeft:   t.PauseLeft,
+		Queue:       durations(t.Queued),
+		Work:        durations(t.Worked),
 	}
 }
 
