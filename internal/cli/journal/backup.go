@@ -22,7 +22,7 @@ because the copy has all bodies.
 // NewBackup returns the command backup, which copies a journal over the network.
 func NewBackup() *cobra.Command {
 	var s kit.Session
-	cmd, _ := s.AdminCommand("backup", "DIR", "copy the journal of a running server to a directory", func(ctx context.Context, a *admin.Client, args []string) error {
+	cmd := s.AdminCommand("backup", "DIR", "copy the journal of a running server to a directory", func(ctx context.Context, a *admin.Client, args []string) error {
 		dir := args[0]
 		return fillEmpty(dir, func() error {
 			answer, err := a.GetJournal(ctx)

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -20,15 +19,11 @@ whole journal was rewritten" when it has ended.
 
 func newRewrite() *cobra.Command {
 	var s kit.Session
-	cmd, _ := s.AdminCommand("rewrite", "", "have a running server write all jobs to new files", func(ctx context.Context, a *admin.Client, _ []string) error {
+	cmd := s.AdminCommand("rewrite", "", "have a running server write all jobs to new files", func(ctx context.Context, a *admin.Client, _ []string) error {
 		if err := a.RewriteJournal(ctx); err != nil {
 			return err
 		}
-		if s.JSON {
-			return s.PrintJSON(map[string]bool{"rewriting": true})
-		}
-		_, err := fmt.Fprintln(s.Out, "the journal is being rewritten: the log of the server says when it has ended")
-		return err
+		return s.Print(map[string]bool{"rewriting": true}, "the journal is being rewritten: the log of the server says when it has ended")
 	})
 	cmd.Long = rewriteLong
 	cmd.Example = "  beanpole journal rewrite --admin :11380"

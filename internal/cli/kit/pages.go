@@ -13,6 +13,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -24,21 +25,17 @@ import (
 // defaultAdminPort is that of the admin pages if an address has none.
 const defaultAdminPort = "11380"
 
-// AdminPages is the option that says where the admin pages of the server are.
-type AdminPages struct {
-	Addr string
-}
-
-// Define adds the option. otherwise is where they are if nothing is said.
-func (o *AdminPages) Define(fs *pflag.FlagSet, otherwise, usage string) {
-	AddFlags(fs, ServerTitle, func(fs *pflag.FlagSet) {
-		fs.StringVar(&o.Addr, "admin", cmp.Or(os.Getenv("BEANPOLE_ADMIN"), otherwise), usage)
+// DefineAdmin adds the option that says where the admin pages of the server are. otherwise is where
+// if nothing is said.
+func (s *Session) DefineAdmin(cmd *cobra.Command, otherwise, usage string) {
+	AddFlags(cmd.Flags(), ServerTitle, func(fs *pflag.FlagSet) {
+		fs.StringVar(&s.Admin, "admin", cmp.Or(os.Getenv("BEANPOLE_ADMIN"), otherwise), usage)
 	})
 }
 
-// Need adds the option to a command that needs them, or when it does: "with --force: ".
-func (o *AdminPages) Need(fs *pflag.FlagSet, when string) {
-	o.Define(fs, "127.0.0.1:"+defaultAdminPort, when+"`ADDR` of the admin pages of a beanpole: HOST:PORT,\n:PORT of this machine, or unix:PATH")
+// NeedAdmin adds the option to a command that needs them, or when it does: "with --force: ".
+func (s *Session) NeedAdmin(cmd *cobra.Command, when string) {
+	s.DefineAdmin(cmd, "127.0.0.1:"+defaultAdminPort, when+"`ADDR` of the admin pages of a beanpole: HOST:PORT,\n:PORT of this machine, or unix:PATH")
 }
 
 // adminPages are a transport to the admin pages, whose errors are those of commands.
@@ -47,25 +44,25 @@ type adminPages struct {
 	addr string // as it was given
 }
 
-// Client returns a client for them, of whoever asks the server. Nothing is connected yet.
-func (o *AdminPages) Client(c *Connection) (*admin.Client, error) {
-	server, err := c.Options()
+// Pages returns a client of the admin pages. Nothing is connected yet.
+func (s *Session) Pages() (*admin.Client, error) {
+	server, err := s.Server.Options()
 	if err != nil {
 		return nil, err
 	}
-	network, addr, err := o.endpoint()
+	network, addr, err := adminEndpoint(s.Admin)
 	if err != nil {
 		return nil, err
 	}
-	a := &adminPages{addr: o.Addr, HTTP: admin.HTTP{URL: "http://" + addr}}
+	a := &adminPages{addr: s.Admin, HTTP: admin.HTTP{URL: "http://" + addr}}
 	if server.Token != "" {
 		a.Token = func() (string, error) { return server.Token, nil }
 	}
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{Timeout: c.Timeout}).DialContext(ctx, network, addr)
+			return (&net.Dialer{Timeout: server.Timeout}).DialContext(ctx, network, addr)
 		},
-		ResponseHeaderTimeout: c.Timeout,
+		ResponseHeaderTimeout: server.Timeout,
 	}
 	if network == "unix" {
 		a.URL = "http://localhost"
@@ -78,17 +75,17 @@ func (o *AdminPages) Client(c *Connection) (*admin.Client, error) {
 	return admin.On(a), nil
 }
 
-// endpoint returns where to connect to.
-func (o *AdminPages) endpoint() (network, addr string, err error) {
-	if path, ok := strings.CutPrefix(o.Addr, "unix:"); ok {
+// adminEndpoint returns where to connect to.
+func adminEndpoint(text string) (network, addr string, err error) {
+	if path, ok := strings.CutPrefix(text, "unix:"); ok {
 		return "unix", path, nil
 	}
-	if o.Addr == "" || strings.Contains(o.Addr, "/") {
-		return "", "", UsageError("--admin %q: want HOST:PORT, :PORT of this machine, or unix:PATH", o.Addr)
+	if text == "" || strings.Contains(text, "/") {
+		return "", "", UsageError("--admin %q: want HOST:PORT, :PORT of this machine, or unix:PATH", text)
 	}
-	host, port, err := net.SplitHostPort(o.Addr)
+	host, port, err := net.SplitHostPort(text)
 	if err != nil {
-		host, port = strings.Trim(o.Addr, "[]"), defaultAdminPort
+		host, port = strings.Trim(text, "[]"), defaultAdminPort
 	}
 	return "tcp", net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
 }

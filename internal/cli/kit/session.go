@@ -22,6 +22,7 @@ import (
 // A Session is what a command works with that asks a server.
 type Session struct {
 	Server Connection
+	Admin  string       // where its admin pages are; empty: nobody has said that
 	Conn   *client.Conn // from Connect until the command ends
 	JSON   bool         // is to be printed
 
@@ -82,18 +83,17 @@ func (s *Session) explain(ctx context.Context, err error) error {
 	return explained
 }
 
-// AdminCommand is Command for one that asks the admin pages, and pages where they are.
-func (s *Session) AdminCommand(name, args, short string, run func(ctx context.Context, a *admin.Client, args []string) error) (cmd *cobra.Command, pages *AdminPages) {
-	pages = new(AdminPages)
-	cmd = s.Command(name, args, short, func(ctx context.Context, args []string) error {
-		a, err := pages.Client(&s.Server)
+// AdminCommand is Command for one that asks the admin pages.
+func (s *Session) AdminCommand(name, args, short string, run func(ctx context.Context, a *admin.Client, args []string) error) *cobra.Command {
+	cmd := s.Command(name, args, short, func(ctx context.Context, args []string) error {
+		a, err := s.Pages()
 		if err != nil {
 			return err
 		}
 		return run(ctx, a, args)
 	})
-	pages.Need(cmd.Flags(), "")
-	return cmd, pages
+	s.NeedAdmin(cmd, "")
+	return cmd
 }
 
 // DefineJSON adds the option to print JSON.
@@ -106,6 +106,15 @@ func (s *Session) PrintJSON(v any) error {
 	e := json.NewEncoder(s.Out)
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
+}
+
+// Print prints a result: as JSON if that is asked for, else a line for a person.
+func (s *Session) Print(v any, format string, args ...any) error {
+	if s.JSON {
+		return s.PrintJSON(v)
+	}
+	_, err := fmt.Fprintf(s.Out, format+"\n", args...)
+	return err
 }
 
 // Note tells a person something that is not the result.

@@ -89,13 +89,13 @@ go up.`
 
 func newClear() *cobra.Command {
 	var states stateOption
-	var tubes tubeOption
 	var yes bool
-	cmd := newCommand("clear", "[TUBE...]", "delete the jobs of tubes", func(ctx context.Context, s *session, args []string) error {
+	s := new(session)
+	cmd := s.command("clear", "[TUBE...]", "delete the jobs of tubes", func(ctx context.Context, args []string) error {
 		if err := states.check(); err != nil {
 			return err
 		}
-		names, err := s.connectTubes(ctx, tubes.all(args))
+		names, err := s.connectTubes(ctx, s.allTubes(args))
 		if err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func newClear() *cobra.Command {
 	})
 	cmd.Long = clearLong
 	cmd.Example = "  beanpole clear mail --state buried\n  beanpole clear 'test.*' --state ready,delayed,buried --yes"
-	tubes.define(cmd, "delete jobs of these")
+	s.defineTubes(cmd, "delete jobs of these")
 	states.define(cmd, idleStates, "delete the jobs in these")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd

@@ -13,11 +13,6 @@ func Commands() []*cobra.Command {
 			all = append(all, c)
 		}
 	}
-	for _, c := range all {
-		if c.Flags().Lookup("tube") != nil {
-			c.RegisterFlagCompletionFunc("tube", completeTubes) // fails for a flag that is not there
-		}
-	}
 	return all
 }
 

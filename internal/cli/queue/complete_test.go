@@ -22,7 +22,7 @@ func TestCompleteTLS(t *testing.T) {
 	if err := cmd.ParseFlags([]string{"--addr", addr, "--tls-ca", ca.File, "--server-timeout", "30s"}); err != nil {
 		t.Fatal(err)
 	}
-	if names := tubeNames(cmd); !slices.Equal(names, []string{"default"}) {
+	if names, _ := cmd.ValidArgsFunction(cmd, nil, ""); !slices.Equal(names, []string{"default"}) {
 		t.Errorf("the tubes are %q, want default", names)
 	}
 }

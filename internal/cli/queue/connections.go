@@ -34,7 +34,8 @@ type connectionFilter struct {
 func newConnections() *cobra.Command {
 	var f connectionFilter
 	var remove, yes bool
-	cmd, _ := newAdminCommand("connections", "[ID...]", "list the connected clients, or close some", connectionsLong, func(ctx context.Context, s *session, a *admin.Client, args []string) error {
+	s := new(session)
+	cmd := s.adminCommand("connections", "[ID...]", "list the connected clients, or close some", connectionsLong, func(ctx context.Context, a *admin.Client, args []string) error {
 		for _, arg := range args {
 			id, err := strconv.ParseUint(arg, 10, 64)
 			if err != nil {
@@ -65,6 +66,7 @@ func newConnections() *cobra.Command {
 	kit.DurationVar(fs, &f.idle, "idle", "", 0, 0, "that have given no command for this `TIME`, such as\n10m, and do not wait for a job")
 	fs.BoolVar(&remove, "close", false, "close them")
 	fs.BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.RegisterFlagCompletionFunc("tube", s.completeTubes) // fails for a flag that is not there
 	return cmd
 }
 
@@ -184,15 +186,12 @@ func newUndrain() *cobra.Command {
 }
 
 func newDraining(name, short, long, done string, do func(*admin.Client, context.Context) error) *cobra.Command {
-	cmd, _ := newAdminCommand(name, "", short, long, func(ctx context.Context, s *session, a *admin.Client, _ []string) error {
+	s := new(session)
+	cmd := s.adminCommand(name, "", short, long, func(ctx context.Context, a *admin.Client, _ []string) error {
 		if err := do(a, ctx); err != nil {
 			return err
 		}
-		if s.JSON {
-			return s.PrintJSON(map[string]bool{"draining": name == "drain"})
-		}
-		_, err := fmt.Fprintln(s.Out, done)
-		return err
+		return s.Print(map[string]bool{"draining": name == "drain"}, "%s", done)
 	})
 	cmd.Example = "  beanpole " + name + " --admin :11380"
 	return cmd

@@ -30,13 +30,13 @@ can also go on: with --from, at the id after that of the last whole line.
 
 func newExport() *cobra.Command {
 	var sc scan
-	var tube tubeOption
-	cmd := newCommand("export", "[TUBE]", "write the jobs of a tube or of all, as JSON", func(ctx context.Context, s *session, args []string) (err error) {
+	s := new(session)
+	cmd := s.command("export", "[TUBE]", "write the jobs of a tube or of all, as JSON", func(ctx context.Context, args []string) (err error) {
 		if err := sc.check(); err != nil {
 			return err
 		}
-		if len(args)+len(tube.given) > 0 {
-			if sc.tube, err = tube.one(args); err != nil {
+		if len(args)+len(s.tubes) > 0 {
+			if sc.tube, err = s.oneTube(args); err != nil {
 				return err
 			}
 		}
@@ -50,7 +50,7 @@ func newExport() *cobra.Command {
 	})
 	cmd.Long = exportLong
 	cmd.Example = "  beanpole export mail >mail.ndjson\n  beanpole export >all.ndjson"
-	tube.defineOne(cmd, "only the")
+	s.defineTube(cmd, "only the `TUBE`, like the argument")
 	sc.define(cmd)
 	return cmd
 }

@@ -25,7 +25,8 @@ Bodies that are packed (gzip, zlib, base64, PHP, MessagePack) are looked into op
 
 func newFind() *cobra.Command {
 	var limit uint
-	cmd, _ := newAdminCommand("find", "QUERY...", "find jobs in all tubes", findLong, func(ctx context.Context, s *session, a *admin.Client, args []string) error {
+	s := new(session)
+	cmd := s.adminCommand("find", "QUERY...", "find jobs in all tubes", findLong, func(ctx context.Context, a *admin.Client, args []string) error {
 		return s.find(ctx, a, strings.Join(args, " "), int(limit))
 	})
 	cmd.Example = "  beanpole find user.id:17 state:buried\n  beanpole find 'tries>=3 \"connection refused\"' tube:mail-* --json | jq -r .body"

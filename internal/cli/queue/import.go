@@ -42,7 +42,8 @@ type importer struct {
 
 func newImport() *cobra.Command {
 	im := importer{from: 1}
-	cmd := newCommand("import", "[FILE]", "put the jobs of an export", func(ctx context.Context, s *session, args []string) error {
+	s := new(session)
+	cmd := s.command("import", "[FILE]", "put the jobs of an export", func(ctx context.Context, args []string) error {
 		if err := client.CheckTube(cmp.Or(im.tube, defaultTube)); err != nil {
 			return err
 		}
@@ -71,6 +72,7 @@ func newImport() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&im.tube, "tube", "t", "", "put all jobs into this `TUBE` (each into its own)")
 	f.Func("from", "begin with this `LINE` of the input (1)", kit.IntoCount(&im.from, "the line"))
+	cmd.RegisterFlagCompletionFunc("tube", s.completeTubes) // fails for a flag that is not there
 	return cmd
 }
 

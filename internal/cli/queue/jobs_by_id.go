@@ -24,9 +24,9 @@ An argument of digits only is the id of a job; a tube with such a name can be gi
 --tube.`
 
 func newPeek() *cobra.Command {
-	var tubes tubeOption
-	cmd := newCommand("peek", "[ID|TUBE...]", "show jobs, or those that are next in a tube", func(ctx context.Context, s *session, args []string) error {
-		ids, names, err := tubes.orIDs(args)
+	s := new(session)
+	cmd := s.command("peek", "[ID|TUBE...]", "show jobs, or those that are next in a tube", func(ctx context.Context, args []string) error {
+		ids, names, err := s.idsOrTubes(args)
 		switch {
 		case err != nil:
 			return err
@@ -53,7 +53,7 @@ func newPeek() *cobra.Command {
 	})
 	cmd.Example = "  beanpole peek mail\n  beanpole peek 17 --json"
 	cmd.Long = peekLong
-	tubes.define(cmd, "look into these")
+	s.defineTubes(cmd, "look into these")
 	return cmd
 }
 
@@ -92,7 +92,8 @@ func (s *session) printPeeked(ctx context.Context, j client.PeekedJob) error {
 }
 
 func newDelete() *cobra.Command {
-	cmd := newCommand("delete", "ID...", "delete jobs that no worker holds", func(ctx context.Context, s *session, args []string) error {
+	s := new(session)
+	cmd := s.command("delete", "ID...", "delete jobs that no worker holds", func(ctx context.Context, args []string) error {
 		return s.eachID(ctx, args, "deleted", func(id uint64) error { return whyNot(ctx, s.Conn, id, s.Conn.Delete(ctx, id)) })
 	})
 	cmd.Example = "  beanpole delete 17 23"
@@ -126,11 +127,11 @@ NOT_FOUND.
 func newTake(name, done, short string, do func(context.Context, *client.Job, client.Priority) error,
 	byForce func(ctx context.Context, a *admin.Client, job admin.OfJob, pri *uint32) error) *cobra.Command {
 	var force bool
-	var pages kit.AdminPages
 	var pri uint32
 	var given *uint32 // the priority
 	var cmd *cobra.Command
-	cmd = newCommand(name, "ID...", short, func(ctx context.Context, s *session, args []string) error {
+	s := new(session)
+	cmd = s.command(name, "ID...", short, func(ctx context.Context, args []string) error {
 		if cmd.Flags().Changed("pri") {
 			given = &pri
 		}
@@ -139,7 +140,7 @@ func newTake(name, done, short string, do func(context.Context, *client.Job, cli
 			if err != nil {
 				return err
 			}
-			a, err := pages.Client(&s.Server)
+			a, err := s.Pages()
 			if err != nil {
 				return err
 			}
@@ -162,7 +163,7 @@ func newTake(name, done, short string, do func(context.Context, *client.Job, cli
 	})
 	cmd.Flags().Uint32VarP(&pri, "pri", "p", 0, "with this new priority `N` (that of the job)")
 	cmd.Flags().BoolVar(&force, "force", false, "take the jobs from workers that hold them")
-	pages.Need(cmd.Flags(), "with --force: ")
+	s.NeedAdmin(cmd, "with --force: ")
 	return cmd
 }
 
@@ -195,11 +196,11 @@ are any, else delayed ones. With --state it is the jobs in that state, up to --c
 each; the delayed ones are looked at and kicked one by one.` + idOrTube
 
 func newKick() *cobra.Command {
-	var tubes tubeOption
 	var states stateOption
 	count := 1
-	cmd := newCommand("kick", "[ID|TUBE...]", "make buried or delayed jobs ready", func(ctx context.Context, s *session, args []string) error {
-		ids, names, err := tubes.orIDs(args)
+	s := new(session)
+	cmd := s.command("kick", "[ID|TUBE...]", "make buried or delayed jobs ready", func(ctx context.Context, args []string) error {
+		ids, names, err := s.idsOrTubes(args)
 		switch {
 		case err != nil:
 			return err
@@ -219,7 +220,7 @@ func newKick() *cobra.Command {
 	})
 	cmd.Long = kickLong
 	cmd.Example = "  beanpole kick 17 18\n  beanpole kick mail --count 1000\n  beanpole kick 'mail.*' --state delayed"
-	tubes.define(cmd, "kick jobs of these")
+	s.defineTubes(cmd, "kick jobs of these")
 	states.define(cmd, []client.State{client.StateBuried, client.StateDelayed}, "kick the jobs in these")
 	cmd.Flags().FuncP("count", "n", "at most `N` jobs of a tube (1)", kit.IntoCount(&count, "how many"))
 	return cmd

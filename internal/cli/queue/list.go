@@ -26,8 +26,8 @@ func newJobs() *cobra.Command {
 	var states stateOption
 	var limit uint
 	var sc scan
-	var tube tubeOption
-	cmd := newCommand("jobs", "[TUBE]", "list the jobs of a tube", func(ctx context.Context, s *session, args []string) error {
+	s := new(session)
+	cmd := s.command("jobs", "[TUBE]", "list the jobs of a tube", func(ctx context.Context, args []string) error {
 		err := sc.check()
 		if err != nil {
 			return err
@@ -35,7 +35,7 @@ func newJobs() *cobra.Command {
 		if sc.states = states.given; sc.states == nil {
 			sc.states = allStates
 		}
-		if sc.tube, err = tube.one(args); err != nil {
+		if sc.tube, err = s.oneTube(args); err != nil {
 			return err
 		}
 		if _, err := s.connectTube(ctx, sc.tube); err != nil {
@@ -45,7 +45,7 @@ func newJobs() *cobra.Command {
 	})
 	cmd.Long = jobsLong
 	cmd.Example = "  beanpole jobs mail --state buried\n  beanpole jobs mail --limit 0 --json | jq -r .body"
-	tube.defineOne(cmd, "the")
+	s.defineTube(cmd, "the `TUBE`, like the argument")
 	states.define(cmd, allStates, "only those in these")
 	cmd.Flags().UintVarP(&limit, "limit", "n", 100, "list `N` jobs and no more; 0: all")
 	sc.define(cmd)

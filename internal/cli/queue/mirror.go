@@ -52,16 +52,19 @@ func newMirror() *cobra.Command {
 		every                time.Duration
 	}
 	var sc scan
-	cmd := newCommand("mirror", "", "copy the jobs of a live server to another", func(ctx context.Context, s *session, _ []string) error {
+	s := new(session)
+	cmd := s.command("mirror", "", "copy the jobs of a live server to another", func(ctx context.Context, _ []string) error {
 		if opt.to == "" || opt.to == s.Server.Addr {
 			return kit.UsageError("--to is needed: the address of another server")
 		}
 		if err := sc.check(); err != nil {
 			return err
 		}
-		if err := s.Connect(ctx); err != nil {
+		from, err := s.Server.Dial(ctx)
+		if err != nil {
 			return err
 		}
+		defer from.Close()
 		options, err := s.Server.Options()
 		if err != nil {
 			return err
@@ -70,13 +73,12 @@ func newMirror() *cobra.Command {
 			return err
 		}
 		options.Token = cmp.Or(opt.token, os.Getenv("BEANPOLE_TO_TOKEN"), options.Token)
-		to, err := client.Dial(ctx, opt.to, options)
+		s.Conn, err = client.Dial(ctx, opt.to, options) // the one that is asked why it refuses jobs
 		if err := kit.NobodyThere(opt.to, "--to", err); err != nil {
 			return err
 		}
-		defer to.Close()
-		m := &mirror{session: s, from: s.Conn, to: to, scan: sc, copies: make(map[uint64]jobCopy)}
-		return s.noteDuplicates(ctx, to, func() error { return m.run(ctx, opt.follow, opt.every) })
+		m := &mirror{session: s, from: from, to: s.Conn, scan: sc, copies: make(map[uint64]jobCopy)}
+		return s.noteDuplicates(ctx, m.to, func() error { return m.run(ctx, opt.follow, opt.every) })
 	})
 	cmd.Long = mirrorLong
 	cmd.Example = "  beanpole mirror --addr old:11300 --to new:11300 --follow"
@@ -88,6 +90,7 @@ func newMirror() *cobra.Command {
 	f.BoolVar(&opt.follow, "follow", false, "go on until interrupted")
 	kit.DurationVar(f, &opt.every, "every", "", 10*time.Millisecond, time.Second, "with --follow: look again after this `TIME`")
 	sc.define(cmd)
+	cmd.RegisterFlagCompletionFunc("tube", s.completeTubes) // fails for a flag that is not there
 	return cmd
 }
 
@@ -136,11 +139,8 @@ func (m *mirror) stopped(err error) error {
 }
 
 func (m *mirror) print() error {
-	if m.JSON {
-		return m.PrintJSON(map[string]int{"copied": m.copied, "changed": m.changed, "removed": m.removed})
-	}
-	_, err := fmt.Fprintf(m.Out, "copied %d, changed %d, removed %d\n", m.copied, m.changed, m.removed)
-	return err
+	return m.Print(map[string]int{"copied": m.copied, "changed": m.changed, "removed": m.removed},
+		"copied %d, changed %d, removed %d", m.copied, m.changed, m.removed)
 }
 
 // round copies what is new, and looks at all that was copied.

@@ -25,7 +25,8 @@ and then deleted, by which they get new ids:
 func newMove() *cobra.Command {
 	var states stateOption
 	var count uint
-	cmd := newCommand("move", "FROM TO", "move jobs to another tube", func(ctx context.Context, s *session, args []string) error {
+	s := new(session)
+	cmd := s.command("move", "FROM TO", "move jobs to another tube", func(ctx context.Context, args []string) error {
 		if err := states.check(); err != nil {
 			return err
 		}
@@ -45,7 +46,7 @@ func newMove() *cobra.Command {
 	cmd.Example = "  beanpole move mail mail.later --state delayed\n  beanpole move failed mail --state buried --count 100"
 	states.define(cmd, idleStates, "move the jobs in these")
 	cmd.Flags().UintVarP(&count, "count", "n", 0, "move `N` jobs and no more; 0: all that are there")
-	cmd.ValidArgsFunction = completeTubes
+	cmd.ValidArgsFunction = s.completeTubes
 	return cmd
 }
 

@@ -12,37 +12,30 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
-// A tubeOption is the tubes that a command is about. They can be named by arguments or by
-// --tube, and where there may be many, by patterns: a name with * or ?, which no name of
-// a tube has.
-type tubeOption struct {
-	given []string
-}
+// The tubes that a command is about can be named by arguments or by --tube, and where there may be
+// many, by patterns: a name with * or ?, which no name of a tube has.
 
-// patternsUsage is the end of the usage of --tube where patterns are taken.
-const patternsUsage = " `TUBES`, like an argument; * stands for any\ncharacters, ? for one"
-
-// define adds --tube for a command that takes patterns. usage says what is done with the
+// defineTubes adds --tube for a command that takes patterns. usage says what is done with the
 // tubes.
-func (o *tubeOption) define(cmd *cobra.Command, usage string) {
-	cmd.Flags().StringSliceVarP(&o.given, "tube", "t", nil, usage+patternsUsage)
-	cmd.ValidArgsFunction = completeTubes
+func (s *session) defineTubes(cmd *cobra.Command, usage string) {
+	s.defineTube(cmd, usage+" `TUBES`, like an argument; * stands for any\ncharacters, ? for one")
 }
 
-// defineOne adds --tube for a command about one tube.
-func (o *tubeOption) defineOne(cmd *cobra.Command, usage string) {
-	cmd.Flags().StringSliceVarP(&o.given, "tube", "t", nil, usage+" `TUBE`, like the argument")
-	cmd.ValidArgsFunction = completeTubes
+// defineTube adds --tube for a command about one tube.
+func (s *session) defineTube(cmd *cobra.Command, usage string) {
+	cmd.Flags().StringSliceVarP(&s.tubes, "tube", "t", nil, usage)
+	cmd.ValidArgsFunction = s.completeTubes
+	cmd.RegisterFlagCompletionFunc("tube", s.completeTubes) // fails for a flag that is not there
 }
 
 var errNoTube = kit.UsageError("which tube? Name it as an argument, or with --tube")
 
-// all returns the names and patterns that were given.
-func (o *tubeOption) all(args []string) []string { return slices.Concat(args, o.given) }
+// allTubes returns the names and patterns that were given.
+func (s *session) allTubes(args []string) []string { return slices.Concat(args, s.tubes) }
 
-// orIDs tells the ids of jobs among arguments, which are digits only, from names of tubes.
+// idsOrTubes tells the ids of jobs among arguments, which are digits only, from names of tubes.
 // There are ids or names, or neither.
-func (o *tubeOption) orIDs(args []string) (ids, names []string, err error) {
+func (s *session) idsOrTubes(args []string) (ids, names []string, err error) {
 	for _, arg := range args {
 		if strings.Trim(arg, "0123456789") == "" {
 			ids = append(ids, arg)
@@ -50,16 +43,16 @@ func (o *tubeOption) orIDs(args []string) (ids, names []string, err error) {
 			names = append(names, arg)
 		}
 	}
-	names = append(names, o.given...)
+	names = append(names, s.tubes...)
 	if len(ids) > 0 && len(names) > 0 {
 		return nil, nil, kit.UsageError("%s is the id of a job and %s a tube: give ids or tubes", ids[0], names[0])
 	}
 	return ids, names, nil
 }
 
-// one returns the one tube that was given.
-func (o *tubeOption) one(args []string) (string, error) {
-	switch names := o.all(args); {
+// oneTube returns the one tube that was given.
+func (s *session) oneTube(args []string) (string, error) {
+	switch names := s.allTubes(args); {
 	case len(names) == 0:
 		return "", errNoTube
 	case len(names) > 1:

@@ -47,18 +47,17 @@ func newResume() *cobra.Command {
 // newPauses returns a command that pauses tubes for as long as options says, or ends their pauses if
 // that is 0. yes is not to ask.
 func newPauses(name, short, these string, options func() (d time.Duration, yes bool, err error)) *cobra.Command {
-	var tubes tubeOption
-	var pages kit.AdminPages
-	cmd := newCommand(name, "[TUBE...]", short, func(ctx context.Context, s *session, args []string) error {
+	s := new(session)
+	cmd := s.command(name, "[TUBE...]", short, func(ctx context.Context, args []string) error {
 		d, yes, err := options()
 		if err != nil {
 			return err
 		}
-		names := tubes.all(args)
+		names := s.allTubes(args)
 		yes = yes || !slices.ContainsFunc(names, isPattern)
-		byPolicy := pages.Addr != "" && slices.ContainsFunc(names, isPattern)
+		byPolicy := s.Admin != "" && slices.ContainsFunc(names, isPattern)
 		if byPolicy {
-			if err := s.pausePatterns(ctx, &pages, names, d, yes); err != nil {
+			if err := s.pausePatterns(ctx, names, d, yes); err != nil {
 				return err
 			}
 			if d > 0 {
@@ -83,14 +82,14 @@ func newPauses(name, short, these string, options func() (d time.Duration, yes b
 		}
 		return s.pauseAll(ctx, names, d)
 	})
-	tubes.define(cmd, these)
-	pages.Define(cmd.Flags(), "", "pause patterns themselves, or end that, through the admin\npages of a beanpole at `ADDR`")
+	s.defineTubes(cmd, these)
+	s.DefineAdmin(cmd, "", "pause patterns themselves, or end that, through the admin\npages of a beanpole at `ADDR`")
 	return cmd
 }
 
 // pausePatterns lets the policies of patterns pause their tubes, or not any more if d is 0.
-func (s *session) pausePatterns(ctx context.Context, pages *kit.AdminPages, names []string, d time.Duration, yes bool) error {
-	a, err := pages.Client(&s.Server)
+func (s *session) pausePatterns(ctx context.Context, names []string, d time.Duration, yes bool) error {
+	a, err := s.Pages()
 	if err != nil {
 		return err
 	}

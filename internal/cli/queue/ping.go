@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,7 +11,8 @@ import (
 )
 
 func newPing() *cobra.Command {
-	cmd := newCommand("ping", "", "check that a server answers", func(ctx context.Context, s *session, _ []string) error {
+	s := new(session)
+	cmd := s.command("ping", "", "check that a server answers", func(ctx context.Context, _ []string) error {
 		start := time.Now()
 		err := s.Connect(ctx)
 		if err == nil {
@@ -25,11 +25,7 @@ func newPing() *cobra.Command {
 			return err
 		}
 		took := time.Since(start)
-		if s.JSON {
-			return s.PrintJSON(map[string]float64{"milliseconds": float64(took.Microseconds()) / 1000})
-		}
-		_, err = fmt.Fprintf(s.Out, "%s answers after %s\n", s.Server.Addr, took.Round(time.Microsecond))
-		return err
+		return s.Print(map[string]float64{"milliseconds": float64(took.Microseconds()) / 1000}, "%s answers after %s", s.Server.Addr, took.Round(time.Microsecond))
 	})
 	cmd.Example = "  beanpole ping --addr queue.example.com:11300 --server-timeout 2s"
 	return cmd

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -38,15 +37,16 @@ func newPolicy() *cobra.Command {
 
 // newPolicyCommand returns one that uses the admin pages.
 func newPolicyCommand(name, args, short, more, examples string, run func(ctx context.Context, s *session, a *admin.Client, args []string) error) *cobra.Command {
+	s := new(session)
 	long := strings.TrimSpace(strings.ToUpper(short[:1]) + short[1:] + ".\n\n" + more)
-	cmd, pages := newAdminCommand(name, args, short, long, func(ctx context.Context, s *session, a *admin.Client, args []string) error {
+	cmd := s.adminCommand(name, args, short, long, func(ctx context.Context, a *admin.Client, args []string) error {
 		if len(args) > 0 && args[0] == "" {
 			return kit.UsageError("want the name of a tube, or a pattern such as 'mail-*', not an empty one")
 		}
 		return run(ctx, s, a, args)
 	})
 	cmd.Example = examples
-	cmd.ValidArgsFunction = completePolicy(pages)
+	cmd.ValidArgsFunction = s.completePolicy
 	return cmd
 }
 
@@ -100,11 +100,7 @@ func (s *session) printPolicy(p *admin.Policy) error {
 	for _, warning := range p.Warnings {
 		s.Note("warning: %s", warning)
 	}
-	if s.JSON {
-		return s.PrintJSON(p)
-	}
-	_, err := fmt.Fprintf(s.Out, "%s: %s\n", p.Pattern, settingsOf(p))
-	return err
+	return s.Print(p, "%s: %s", p.Pattern, settingsOf(p))
 }
 
 // settingsOf returns the settings as 'policy set' takes them.
@@ -168,25 +164,21 @@ func from(source string, number int64) string {
 }
 
 // completePolicy completes the name of a tube, then those of settings.
-func completePolicy(pages *kit.AdminPages) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
-		if len(args) == 0 {
-			return completeTubes(cmd, args, text)
-		}
-		server := connectionOf(cmd)
-		ctx, cancel := context.WithTimeout(context.Background(), server.Timeout)
-		defer cancel()
-		var names []string
-		if a, err := pages.Client(&server); err == nil {
-			p, _ := a.ExplainPolicy(ctx, &admin.OfTube{Tube: "default"})
-			for _, v := range p.Settings {
-				name := v.Name
-				if cmd.Name() == "set" {
-					name += "="
-				}
-				names = append(names, name)
-			}
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+func (s *session) completePolicy(cmd *cobra.Command, args []string, text string) (names []string, _ cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return s.completeTubes(cmd, args, text)
 	}
+	ctx, cancel := s.forShell(cmd)
+	defer cancel()
+	if a, err := s.Pages(); err == nil {
+		p, _ := a.ExplainPolicy(ctx, &admin.OfTube{Tube: defaultTube})
+		for _, v := range p.Settings {
+			name := v.Name
+			if cmd.Name() == "set" {
+				name += "="
+			}
+			names = append(names, name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }

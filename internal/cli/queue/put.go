@@ -39,7 +39,8 @@ type putOptions struct {
 
 func newPut() *cobra.Command {
 	var opt putOptions
-	cmd := newCommand("put", "[TUBE] [BODY]", "put a job, or one for each line of input", func(ctx context.Context, s *session, args []string) error {
+	s := new(session)
+	cmd := s.command("put", "[TUBE] [BODY]", "put a job, or one for each line of input", func(ctx context.Context, args []string) error {
 		args, err := opt.takeTube(args)
 		if err != nil {
 			return err
@@ -66,7 +67,7 @@ func newPut() *cobra.Command {
 				if id == 0 {
 					continue
 				}
-				if err := s.printID(id); err != nil {
+				if err := s.Print(map[string]uint64{"id": id}, "%d", id); err != nil {
 					return err
 				}
 			}
@@ -86,6 +87,7 @@ func newPut() *cobra.Command {
 	kit.DurationVar(f, &opt.ttr, "ttr", "", time.Second, client.DefaultTTR, "time to run: a worker may hold it for this `TIME`")
 	f.BoolVar(&opt.lines, "lines", false, "a job for each line of standard input")
 	f.BoolVar(&opt.ndjson, "ndjson", false, "a job for each line of JSON on standard input")
+	cmd.RegisterFlagCompletionFunc("tube", s.completeTubes) // fails for a flag that is not there
 	return cmd
 }
 
@@ -269,12 +271,4 @@ func tooBig(ctx context.Context, c *client.Conn, size int, err error) error {
 		return fmt.Errorf("the body has %d bytes, which a limit of the server does not allow, however few jobs there are (JOB_TOO_BIG; max-memory, or bytes of a [[limit]])", size)
 	}
 	return fmt.Errorf("the body has %d bytes, and the server takes %d (its option -z)", size, st.MaxJobSize)
-}
-
-func (s *session) printID(id uint64) error {
-	if s.JSON {
-		return s.PrintJSON(map[string]uint64{"id": id})
-	}
-	_, err := fmt.Fprintln(s.Out, id)
-	return err
 }

@@ -25,7 +25,8 @@ mirror.`
 func newRedrive() *cobra.Command {
 	var to string
 	var count uint32
-	cmd, _ := newAdminCommand("redrive", "TUBE", "bring dead jobs back to where they were tried", redriveLong, func(ctx context.Context, s *session, a *admin.Client, args []string) error {
+	s := new(session)
+	cmd := s.adminCommand("redrive", "TUBE", "bring dead jobs back to where they were tried", redriveLong, func(ctx context.Context, a *admin.Client, args []string) error {
 		in := &admin.StartTask{OfTube: admin.OfTube{Tube: args[0]}, Wait: 1, Do: "redrive", State: new("buried")}
 		if to != "" {
 			if err := client.CheckTube(to); err != nil {
@@ -42,8 +43,8 @@ func newRedrive() *cobra.Command {
 	fs := cmd.Flags()
 	fs.StringVar(&to, "to", "", "bring them to this `TUBE`, wherever they come from")
 	fs.Uint32VarP(&count, "count", "n", 0, "bring back `N` jobs and no more; 0: all that are there")
-	cmd.ValidArgsFunction = completeTubes
-	cmd.RegisterFlagCompletionFunc("to", completeTubes) // fails for a flag that is not there
+	cmd.ValidArgsFunction = s.completeTubes
+	cmd.RegisterFlagCompletionFunc("to", s.completeTubes) // fails for a flag that is not there
 	return cmd
 }
 

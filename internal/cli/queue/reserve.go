@@ -17,13 +17,13 @@ had a try; 'beanpole peek' shows a job and does not take it.`
 
 func newReserve() *cobra.Command {
 	var opt struct {
-		tubes                tubeOption
 		timeout              time.Duration
 		count                int
 		remove, bury, giveIt bool
 		delay                time.Duration
 	}
-	cmd := newCommand("reserve", "[TUBE...]", "take the next job and print it", func(ctx context.Context, s *session, args []string) error {
+	s := new(session)
+	cmd := s.command("reserve", "[TUBE...]", "take the next job and print it", func(ctx context.Context, args []string) error {
 		switch {
 		case opt.remove && opt.bury, opt.remove && opt.giveIt, opt.bury && opt.giveIt:
 			return kit.UsageError("--delete, --bury and --release exclude each other")
@@ -35,7 +35,7 @@ func newReserve() *cobra.Command {
 		if err := s.Connect(ctx); err != nil {
 			return err
 		}
-		if _, err := watchOnly(ctx, s.Conn, opt.tubes.all(args)); err != nil {
+		if _, err := watchOnly(ctx, s.Conn, s.allTubes(args)); err != nil {
 			return err
 		}
 		for n := range opt.count {
@@ -73,7 +73,7 @@ func newReserve() *cobra.Command {
 	cmd.Long = reserveLong
 	cmd.Example = "  beanpole reserve mail --delete\n  beanpole reserve mail --timeout 5s --release --delay 1m"
 	f := cmd.Flags()
-	opt.tubes.define(cmd, "from these")
+	s.defineTubes(cmd, "from these")
 	kit.DurationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait no longer than this `TIME` for a job; 0: not at all\n(until there is one)")
 	opt.count = 1
 	f.FuncP("count", "n", "take `N` jobs, one after the other (1)", kit.IntoCount(&opt.count, "how many"))

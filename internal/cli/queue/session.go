@@ -17,7 +17,8 @@ import (
 // A session is what a command works with.
 type session struct {
 	kit.Session
-	printed bool // a job was, so the next comes below a blank line
+	tubes   []string // that --tube has named
+	printed bool     // a job was, so the next comes below a blank line
 }
 
 // connectTube connects to the server and looks at a tube, which must be there: many commands
@@ -41,37 +42,26 @@ func (s *session) connectTubes(ctx context.Context, names []string) ([]string, e
 	return expand(ctx, s.Conn, names)
 }
 
-// A runner is what a command does.
-type runner func(ctx context.Context, s *session, args []string) error
-
-// newCommand returns a command that needs a server, and can print JSON. args are what it
+// command returns a command that needs a server, and can print JSON. args are what it
 // takes besides options, by name: "ID..." is one or more, "[ID]" may be missing.
-func newCommand(name, args, short string, run runner) *cobra.Command {
-	s := &session{}
-	cmd := s.Command(name, args, short, func(ctx context.Context, args []string) error { return run(ctx, s, args) })
+func (s *session) command(name, args, short string, run func(ctx context.Context, args []string) error) *cobra.Command {
+	cmd := s.Command(name, args, short, run)
 	s.DefineJSON(cmd)
 	return cmd
 }
 
-// newAdminCommand is newCommand for one that asks the admin pages of a beanpole, and pages where
-// they are. long is its help, to which is added that it needs them.
-func newAdminCommand(name, args, short, long string, run func(ctx context.Context, s *session, a *admin.Client, args []string) error) (cmd *cobra.Command, pages *kit.AdminPages) {
-	s := &session{}
-	cmd, pages = s.AdminCommand(name, args, short, func(ctx context.Context, a *admin.Client, args []string) error {
-		return run(ctx, s, a, args)
-	})
+// adminCommand is command for one that asks the admin pages of a beanpole. long is its help, to
+// which is added that it needs them.
+func (s *session) adminCommand(name, args, short, long string, run func(ctx context.Context, a *admin.Client, args []string) error) *cobra.Command {
+	cmd := s.AdminCommand(name, args, short, run)
 	cmd.Long = long + "\n\n" + kit.AdminNeeds
 	s.DefineJSON(cmd)
-	return cmd, pages
+	return cmd
 }
 
 // did says to how many jobs or others a command has done something.
 func (s *session) did(what string, n int) error {
-	if s.JSON {
-		return s.PrintJSON(map[string]int{what: n})
-	}
-	_, err := fmt.Fprintln(s.Out, what, n)
-	return err
+	return s.Print(map[string]int{what: n}, "%s %d", what, n)
 }
 
 // sweep does something with the jobs of tubes, there of them, and then says with how many. do

@@ -17,7 +17,8 @@ const statsLong = `Print the statistics of the server, of a job or of a tube. Th
 protocol.`
 
 func newStats() *cobra.Command {
-	cmd := newCommand("stats", "[job|tube] [ID|NAME]", "print statistics of the server, a job or a tube", func(ctx context.Context, s *session, args []string) error {
+	s := new(session)
+	cmd := s.command("stats", "[job|tube] [ID|NAME]", "print statistics of the server, a job or a tube", func(ctx context.Context, args []string) error {
 		var ids []uint64
 		if len(args) == 1 || len(args) == 2 && args[0] != "job" && args[0] != "tube" {
 			return kit.UsageError("want 'stats', 'stats job ID' or 'stats tube NAME'")
@@ -52,7 +53,15 @@ func newStats() *cobra.Command {
 	})
 	cmd.Long = statsLong
 	cmd.Example = "  beanpole stats\n  beanpole stats tube mail\n  beanpole stats job 17"
-	cmd.ValidArgsFunction = completeStats
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+		switch {
+		case len(args) == 0:
+			return []string{"job", "tube"}, cobra.ShellCompDirectiveNoFileComp
+		case len(args) == 1 && args[0] == "tube":
+			return s.completeTubes(cmd, nil, text)
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
 	return cmd
 }
 

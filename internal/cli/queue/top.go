@@ -21,7 +21,6 @@ import (
 
 func newTop() *cobra.Command {
 	var every time.Duration
-	var admin kit.AdminPages
 	s := &kit.Session{}
 	cmd := s.Command("top", "", "watch the tubes of a server live", func(ctx context.Context, _ []string) error {
 		if !term.IsTerminal(os.Stdin.Fd()) || !term.IsTerminal(os.Stdout.Fd()) {
@@ -33,8 +32,8 @@ func newTop() *cobra.Command {
 			return err
 		}
 		t := &topServer{Session: s, ctx: ctx}
-		if admin.Addr != "" {
-			if t.pages, err = admin.Client(&s.Server); err != nil {
+		if s.Admin != "" {
+			if t.pages, err = s.Pages(); err != nil {
 				return err
 			}
 		}
@@ -43,7 +42,7 @@ func newTop() *cobra.Command {
 	cmd.Long = topLong
 	cmd.Example = "  beanpole top\n  beanpole top --admin :11380"
 	kit.DurationVar(cmd.Flags(), &every, "every", "", 100*time.Millisecond, time.Second, "ask the server again after this `TIME`")
-	admin.Define(cmd.Flags(), "", countsUsage)
+	s.DefineAdmin(cmd, "", countsUsage)
 	return cmd
 }
 

@@ -70,17 +70,18 @@ func countsOf(ctx context.Context, a *admin.Client) (map[string]tubeCounts, erro
 
 func newTubes() *cobra.Command {
 	var o tubesOptions
-	cmd := newCommand("tubes", "[TUBE...]", "list the tubes with their jobs", func(ctx context.Context, s *session, args []string) error {
+	s := new(session)
+	cmd := s.command("tubes", "[TUBE...]", "list the tubes with their jobs", func(ctx context.Context, args []string) error {
 		if _, ok := tubeOrders[o.sort]; !ok {
 			return kit.UsageError("--sort is one of: %s", strings.Join(slices.Sorted(maps.Keys(tubeOrders)), ", "))
 		}
-		if o.admin.Addr == "" && (o.sort == "bytes" || o.sort == "age") {
+		if s.Admin == "" && (o.sort == "bytes" || o.sort == "age") {
 			return kit.UsageError("--sort %s needs --admin or BEANPOLE_ADMIN: only the admin pages of a beanpole tell that", o.sort)
 		}
 		if err := s.Connect(ctx); err != nil {
 			return err
 		}
-		names, err := expand(ctx, s.Conn, o.tubes.all(args))
+		names, err := expand(ctx, s.Conn, s.allTubes(args))
 		if err != nil {
 			return err
 		}
@@ -91,12 +92,12 @@ func newTubes() *cobra.Command {
 		if hidden > 0 {
 			s.Note("tubes left out, since the server does not let us look at them: %d", hidden)
 		}
-		tubes, err := s.describeTubes(ctx, &o.admin, stats, len(names) == 1)
+		tubes, err := s.describeTubes(ctx, stats, len(names) == 1)
 		if err != nil {
 			return err
 		}
 		tubes, more := o.pick(tubes)
-		if err := s.printTubes(tubes, o.admin.Addr != ""); err != nil {
+		if err := s.printTubes(tubes); err != nil {
 			return err
 		}
 		if more > 0 {
@@ -107,12 +108,12 @@ func newTubes() *cobra.Command {
 	cmd.Long = "List all tubes, or those that are named, with how many jobs they have. For a single tube\n" +
 		"the command says why its jobs wait; with --admin also what its workers hold and who has\npaused it."
 	cmd.Example = "  beanpole tubes --sort buried --limit 10\n  beanpole tubes 'mail.*'"
-	o.tubes.define(cmd, "list these")
+	s.defineTubes(cmd, "list these")
 	f := cmd.Flags()
 	f.StringVar(&o.sort, "sort", "name", "`BY` name, ready, reserved, delayed, buried, waiting,\ntotal, bytes or age; the most first")
 	f.StringVar(&o.filter, "filter", "", "only tubes with this `TEXT` in their names")
 	f.UintVarP(&o.limit, "limit", "n", 0, "list `N` tubes and no more; 0: all")
-	o.admin.Define(f, "", countsUsage)
+	s.DefineAdmin(cmd, "", countsUsage)
 	cmd.RegisterFlagCompletionFunc("sort", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return slices.Sorted(maps.Keys(tubeOrders)), cobra.ShellCompDirectiveNoFileComp
 	})
@@ -121,15 +122,13 @@ func newTubes() *cobra.Command {
 
 // tubesOptions say which tubes to list, and in which order.
 type tubesOptions struct {
-	tubes        tubeOption
 	sort, filter string
 	limit        uint
-	admin        kit.AdminPages
 }
 
 // describeTubes returns what is to be told of tubes, with what only the admin pages tell if it is
 // known where they are; of one alone also why its jobs wait.
-func (s *session) describeTubes(ctx context.Context, pages *kit.AdminPages, stats []*client.TubeStats, alone bool) ([]tube, error) {
+func (s *session) describeTubes(ctx context.Context, stats []*client.TubeStats, alone bool) ([]tube, error) {
 	tubes := make([]tube, len(stats))
 	for i, st := range stats {
 		tubes[i] = tube{
@@ -139,7 +138,7 @@ func (s *session) describeTubes(ctx context.Context, pages *kit.AdminPages, stat
 		}
 	}
 	alone = alone && len(tubes) == 1
-	if pages.Addr == "" {
+	if s.Admin == "" {
 		if alone {
 			t := &tubes[0]
 			why := health.Tube{Ready: t.Ready, Reserved: t.Reserved, Delayed: t.Delayed, Buried: t.Buried, Watching: t.Watching, Waiting: t.Waiting, PauseLeft: ofSeconds(t.PauseLeft)}
@@ -147,7 +146,7 @@ func (s *session) describeTubes(ctx context.Context, pages *kit.AdminPages, stat
 		}
 		return tubes, nil
 	}
-	a, err := pages.Client(&s.Server)
+	a, err := s.Pages()
 	if err != nil {
 		return nil, err
 	}
@@ -226,14 +225,14 @@ func loadTubes(ctx context.Context, c *client.Conn, names []string) (tubes []*cl
 	return tubes, hidden, nil
 }
 
-func (s *session) printTubes(tubes []tube, counted bool) error {
+func (s *session) printTubes(tubes []tube) error {
 	titles := "TUBE:12 READY RESERVED DELAYED BURIED WAITING TOTAL PAUSED"
-	if counted {
+	if s.Admin != "" {
 		titles = "TUBE:12 READY RESERVED DELAYED BURIED WAITING TOTAL TIMEOUTS RELEASES BURIES BYTES AGE PAUSED"
 	}
 	err := kit.PrintList(&s.Session, tubes, titles, func(t *tube) []any {
 		row := []any{t.Name, t.Ready, t.Reserved, t.Delayed, t.Buried, t.Waiting, t.TotalJobs}
-		if counted {
+		if s.Admin != "" {
 			row = append(row, t.Timeouts, t.Releases, t.Buries, t.BodyBytes, ofSeconds(t.Oldest))
 		}
 		paused := ""

@@ -21,9 +21,9 @@ func newWait() *cobra.Command {
 		every, timeout time.Duration
 		buried         bool
 	}
-	var tubes tubeOption
-	cmd := newCommand("wait", "[TUBE...]", "wait until tubes are empty", func(ctx context.Context, s *session, args []string) error {
-		names := tubes.all(args)
+	s := new(session)
+	cmd := s.command("wait", "[TUBE...]", "wait until tubes are empty", func(ctx context.Context, args []string) error {
+		names := s.allTubes(args)
 		if len(names) == 0 {
 			return errNoTube
 		}
@@ -68,7 +68,7 @@ func newWait() *cobra.Command {
 	kit.DurationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait no longer than this `TIME`, and end with exit\ncode 2; 0: not at all (until they are empty)")
 	kit.DurationVar(f, &opt.every, "every", "", time.Millisecond, time.Second, "ask again after this `TIME`")
 	f.BoolVar(&opt.buried, "buried", false, "wait for buried jobs to go too")
-	tubes.define(cmd, "wait for these")
+	s.defineTubes(cmd, "wait for these")
 	return cmd
 }
 

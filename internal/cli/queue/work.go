@@ -58,7 +58,6 @@ const stopGrace = 3 * time.Second
 
 // workOptions say what to work on, and how.
 type workOptions struct {
-	tubes       tubeOption
 	concurrency int
 	tries       uint
 	stop        time.Duration
@@ -67,9 +66,10 @@ type workOptions struct {
 func newWork() *cobra.Command {
 	opt := workOptions{concurrency: 1}
 	var cmd *cobra.Command
-	cmd = newCommand("work", "COMMAND [ARG...]", "run a command for each job", func(ctx context.Context, s *session, args []string) (err error) {
+	s := new(session)
+	cmd = s.command("work", "COMMAND [ARG...]", "run a command for each job", func(ctx context.Context, args []string) (err error) {
 		if cmd.ArgsLenAtDash() < 0 {
-			if args, err = opt.takeTubes(args); err != nil {
+			if args, err = s.takeTubes(args); err != nil {
 				return err
 			}
 		}
@@ -84,7 +84,7 @@ func newWork() *cobra.Command {
 	cmd.Long = workLong
 	cmd.Example = "  beanpole work mail -- sendmail -t\n  beanpole work --concurrency 8 urls -- sh -c 'curl -sSfO \"$(cat)\"'"
 	f := cmd.Flags()
-	opt.tubes.define(cmd, "from these")
+	s.defineTubes(cmd, "from these")
 	f.FuncP("concurrency", "c", "run `N` commands at a time (1)", kit.IntoCount(&opt.concurrency, "how many"))
 	f.UintVar(&opt.tries, "tries", worker.DefaultMaxTries, "bury a job that has failed `N` times; 0: never")
 	kit.DurationVar(f, &opt.stop, "stop", "", 0, worker.DefaultStopTimeout, "when told to stop, let commands run for this `TIME`;\n0: as long as they like")
@@ -94,7 +94,7 @@ func newWork() *cobra.Command {
 
 // takeTubes takes the tubes from the arguments, which stand before "--", and returns the
 // command.
-func (opt *workOptions) takeTubes(args []string) (command []string, err error) {
+func (s *session) takeTubes(args []string) (command []string, err error) {
 	i := slices.Index(args, "--")
 	if i < 0 {
 		return args, nil
@@ -104,7 +104,7 @@ func (opt *workOptions) takeTubes(args []string) (command []string, err error) {
 			return nil, kit.UsageError("option %s must come before the tubes", name)
 		}
 	}
-	opt.tubes.given = append(opt.tubes.given, args[:i]...)
+	s.tubes = append(s.tubes, args[:i]...)
 	if args = args[i+1:]; len(args) == 0 {
 		return nil, kit.UsageError("work needs a COMMAND after --")
 	}
@@ -123,7 +123,7 @@ type jobRunner struct {
 }
 
 func (r *jobRunner) run(ctx context.Context, opt workOptions) error {
-	tubes, err := r.try(ctx, opt.tubes.given)
+	tubes, err := r.try(ctx, r.tubes)
 	if err != nil {
 		return err
 	}
