@@ -514,6 +514,13 @@ func (c *group) compare() {
 			t.Errorf("%s has other jobs than %s: %d and %d\n%s", p.addr, c.members[0].addr, len(jobs), len(first), difference(jobs, first))
 		}
 	}
+	if !t.Failed() {
+		return
+	}
+	for _, p := range c.members {
+		out, err := p.command("cluster", "status", "--offline", p.dir)
+		t.Logf("the directory of %s: %v\n%s\nand its last log:\n%s", p.addr, err, out, p.srv.Log.End())
+	}
 }
 
 // liveJobs returns a line for each job of a dump.
