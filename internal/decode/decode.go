@@ -37,13 +37,15 @@ type Token struct{ Class, Text string }
 
 // Views returns the ways to show a body, the best first. There are always text or hex.
 func Views(body []byte) []View {
-	views := structured(body, "")
-	if inside, how := unpack(body, unpackLimit); how != "" {
-		inner := structured(inside, how)
-		if len(inner) == 0 && utf8.Valid(inside) && printable(inside) {
-			inner = append(inner, plain(inside).of(how))
+	views := structured(body)
+	if inner, packs := unpackAll(body, unpackLimit); len(packs) > 0 {
+		within := structured(inner)
+		if len(within) == 0 && utf8.Valid(inner) {
+			within = append(within, plain(inner))
 		}
-		views = append(views, inner...)
+		for _, v := range within {
+			views = append(views, v.in(packs))
+		}
 	}
 	if utf8.Valid(body) {
 		views = append(views, plain(body))
@@ -63,16 +65,11 @@ func plain(text []byte) View {
 	return View{"text", "Text", note, []Token{{"", shown}}}
 }
 
-// of returns the view of something that was unpacked.
-func (v View) of(how string) View {
-	if how == "" {
-		return v
-	}
-	verb := "unpacked from "
-	if how == "base64" {
-		verb = "decoded from "
-	}
-	return View{how + "-" + v.Name, v.Title + " in " + how, strings.TrimSuffix(verb+how+"; "+v.Note, "; "), v.Tokens}
+// in returns the view of something that was unpacked.
+func (v View) in(packs []string) View {
+	how := strings.Join(packs, " in ")
+	note := strings.TrimSuffix("unpacked from "+how+"; "+v.Note, "; ")
+	return View{strings.Join(packs, "-") + "-" + v.Name, v.Title + " in " + how, note, v.Tokens}
 }
 
 // visible writes as escapes what nobody sees, or what changes how the rest is seen: controls, and marks of the direction of text.
@@ -95,8 +92,8 @@ func isHidden(c rune) bool {
 	return unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) && !strings.ContainsRune("\n\t\u200d", c)
 }
 
-// structured returns the views of a body that has a structure. how names what it was unpacked from.
-func structured(body []byte, how string) (views []View) {
+// structured returns the views of a body that has a structure.
+func structured(body []byte) (views []View) {
 	add := func(name, title string, text []byte) {
 		tokens, ok := fromJSON(text)
 		if !ok {
@@ -104,10 +101,10 @@ func structured(body []byte, how string) (views []View) {
 		}
 		if inside, ok := withInside(text, 0); ok {
 			if opened, ok := fromJSON(inside); ok {
-				views = append(views, View{name + "-opened", "Opened", "PHP, JSON and base64 inside of strings are shown opened", opened}.of(how))
+				views = append(views, View{name + "-opened", "Opened", "PHP, JSON and base64 inside of strings are shown opened", opened})
 			}
 		}
-		views = append(views, View{name, title, "", tokens}.of(how))
+		views = append(views, View{name, title, "", tokens})
 	}
 	add("json", "JSON", body)
 	if text, ok := fromPHP(body); ok {
@@ -142,16 +139,36 @@ func unpack(body []byte, limit int64) (inside []byte, how string) {
 	return inside, how
 }
 
-// unpackAll returns what is in a body, however it is packed, and the ways, the innermost first.
-func unpackAll(body []byte) (inner []byte, packs []string) {
-	for range 3 {
-		inside, how := unpack(body, Limit)
+// maxPacks is how often a body is unpacked: gzip may have itself in it.
+const maxPacks = 4
+
+// unpackAll returns what can be read in a body, however it is packed, and what that is packed in, the innermost first.
+func unpackAll(body []byte, limit int64) (inner []byte, packs []string) {
+	inner = body
+	var all []string
+	for range maxPacks {
+		inside, how := unpack(body, limit)
 		if how == "" {
 			break
 		}
-		body, packs = inside, append([]string{how}, packs...)
+		body, all = inside, append([]string{how}, all...)
+		if isReadable(inside, how) {
+			inner, packs = body, all
+		}
 	}
-	return body, packs
+	return inner, packs
+}
+
+// isReadable reports whether what was unpacked is something. A word that only looks like base64 may become anything, also
+// MessagePack.
+func isReadable(inside []byte, how string) bool {
+	if how != "base64" {
+		if _, ok := fromMessagePack(inside); ok {
+			return true
+		}
+	}
+	_, isPHP := fromPHP(inside)
+	return isPHP || isJSON(inside) || utf8.Valid(inside) && printable(inside)
 }
 
 // readAll reads what was packed, as far as it may be.

@@ -29,15 +29,9 @@ func Describe(body []byte) (kind string, fields []Field) {
 	if len(body) > maxDescribed {
 		return "", nil
 	}
-	text, ok := structureOf(body)
-	if !ok {
-		text, ok = fromMessagePack(body)
-	}
+	text, ok := opened(body, 0)
 	if !ok || len(text) > Limit {
 		return "", nil
-	}
-	if opened, ok := withInside(text, 0); ok {
-		text = opened
 	}
 	kind, arguments := describe(bytes.TrimSpace(text))
 	return visible(kind), appendFields(nil, "", arguments)
@@ -45,16 +39,8 @@ func Describe(body []byte) (kind string, fields []Field) {
 
 // Text returns a body as text, unpacked if it is packed; false: it is none.
 func Text(body []byte) (string, bool) {
-	inside, how := body, ""
-	for range maxInside { // gzip may have itself in it
-		if inside, how = unpack(inside, Limit); how == "" {
-			break
-		}
-		if utf8.Valid(inside) && printable(inside) {
-			body = inside
-		}
-	}
-	return string(body[:min(len(body), Limit)]), utf8.Valid(body)
+	inner, _ := unpackAll(body, Limit)
+	return string(inner[:min(len(inner), Limit)]), utf8.Valid(inner)
 }
 
 // envelope is the class in which Symfony sends a message.

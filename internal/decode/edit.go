@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -24,11 +25,8 @@ func Edit(body []byte) (text, as string, ok bool) {
 	if len(body) > Limit {
 		return "", "", false
 	}
-	inner, packs := peel(body)
-	if shown, ok := structureOf(inner); ok && (isJSON(inner) || bytes.HasPrefix(inner, []byte("a:")) || bytes.HasPrefix(inner, []byte("O:"))) {
-		if opened, ok := withInside(shown, 0); ok {
-			shown = opened
-		}
+	inner, packs := unpackAll(body, Limit)
+	if shown, ok := opened(inner, 0); ok && (isJSON(inner) || bytes.HasPrefix(inner, []byte("a:")) || bytes.HasPrefix(inner, []byte("O:"))) {
 		var out bytes.Buffer
 		if json.Indent(&out, bytes.TrimSpace(shown), "", "  ") == nil {
 			return out.String(), named("JSON", packs), true
@@ -38,15 +36,12 @@ func Edit(body []byte) (text, as string, ok bool) {
 }
 
 func named(what string, packs []string) string {
-	for _, p := range packs {
-		what += " in " + p
-	}
-	return what
+	return strings.Join(append([]string{what}, packs...), " in ")
 }
 
 // Pack returns a body as Edit has shown it, with what was edited, packed as it was before.
 func Pack(body []byte, text string) ([]byte, error) {
-	inner, packs := peel(body)
+	inner, packs := unpackAll(body, Limit)
 	_, as, ok := Edit(body)
 	if !ok {
 		return nil, errors.New("this body cannot be edited")
@@ -63,10 +58,7 @@ func Pack(body []byte, text string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	packed, err := packAgain(body, packed, packs)
-	if err != nil {
-		return nil, err
-	}
+	packed = packAgain(body, packed, packs)
 	if again, _, ok := Edit(packed); !ok || !sameJSON(again, text) && again != text {
 		return nil, ErrShape
 	}
@@ -74,84 +66,64 @@ func Pack(body []byte, text string) ([]byte, error) {
 }
 
 func sameJSON(a, b string) bool {
-	var x, y bytes.Buffer
-	return json.Compact(&x, []byte(a)) == nil && json.Compact(&y, []byte(b)) == nil && x.String() == y.String()
-}
-
-// peel takes off what a body is packed in, if there is something to edit in it, and says what that was, the innermost first.
-func peel(body []byte) (inner []byte, packs []string) {
-	for range maxInside {
-		inside, name := unpack(body, Limit)
-		if _, is := structureOf(inside); name == "" || !is && !(utf8.Valid(inside) && printable(inside)) {
-			break
-		}
-		body, packs = inside, append([]string{name}, packs...)
-	}
-	return body, packs
+	x := compact([]byte(a))
+	return x != nil && bytes.Equal(x, compact([]byte(b)))
 }
 
 // packAgain packs what is in a body, the innermost packing first.
-func packAgain(body, inner []byte, packs []string) ([]byte, error) {
+func packAgain(body, inner []byte, packs []string) []byte {
 	for _, name := range packs {
 		var out bytes.Buffer
+		var z io.WriteCloser
 		switch name {
 		case "gzip":
-			z := gzip.NewWriter(&out)
-			z.Write(inner)
-			z.Close()
+			z = gzip.NewWriter(&out)
 		case "zlib":
-			z := zlib.NewWriter(&out)
-			z.Write(inner)
-			z.Close()
+			z = zlib.NewWriter(&out)
 		default: // only the outermost tells its alphabet; the others are the usual one
 			encoding := base64.StdEncoding
 			if bytes.ContainsAny(body, "-_") && !bytes.ContainsAny(body, "+/") {
 				encoding = base64.URLEncoding
 			}
-			out.WriteString(encoding.EncodeToString(inner))
+			z = base64.NewEncoder(encoding, &out)
 		}
+		z.Write(inner) // to memory: it cannot fail
+		z.Close()
 		inner = out.Bytes()
 	}
-	return inner, nil
+	return inner
 }
 
 // packStructure returns a text with the values of the JSON that shows it.
 func packStructure(text, edited []byte, depth int) ([]byte, error) {
-	inner, packs := unpackAll(text)
-	var out bytes.Buffer
-	php := phpReader{in: inner, inside: depth}
-	_, isPHP := fromPHP(inner)
-	switch {
-	case isJSON(inner):
+	inner, packs := unpackAll(text, Limit)
+	if isJSON(inner) {
 		packed, err := packJSON(inner, edited, depth)
 		if err != nil {
 			return nil, err
 		}
-		if out.Write(packed); depth > 0 || isCompact(inner) {
-			out.Reset()
-			json.Compact(&out, packed)
+		if depth > 0 || bytes.Equal(inner, compact(inner)) {
+			packed = compact(packed)
 		}
-	case isPHP:
-		if !php.value(edited, 0) {
-			return nil, ErrShape
-		}
-		out = php.packed
-	default:
-		if php.in = withoutSlashes(inner); !php.value(edited, 0) {
-			return nil, ErrShape
-		}
-		slashes.WriteString(&out, php.packed.String())
+		return packAgain(text, packed, packs), nil
 	}
-	return packAgain(text, out.Bytes(), packs)
+	php := phpReader{in: inner, inside: depth}
+	_, hasSlashes := fromPHP(inner)
+	if hasSlashes = !hasSlashes; hasSlashes {
+		php.in = withoutSlashes(inner)
+	}
+	if !php.value(edited, 0) {
+		return nil, ErrShape
+	}
+	packed := php.packed.String()
+	if hasSlashes {
+		packed = slashes.Replace(packed)
+	}
+	return packAgain(text, []byte(packed), packs), nil
 }
 
 // slashes are what PHP's addslashes adds.
 var slashes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `'`, `\'`, "\x00", `\0`)
-
-func isCompact(text []byte) bool {
-	var out bytes.Buffer
-	return json.Compact(&out, text) == nil && bytes.Equal(out.Bytes(), text)
-}
 
 // packJSON returns the JSON that was edited, with what is packed into strings of the original packed again.
 func packJSON(original, edited json.RawMessage, depth int) (json.RawMessage, error) {

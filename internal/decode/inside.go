@@ -13,12 +13,13 @@ const maxInside = 4
 // withInside returns JSON with what its strings have in them in their place: what PHP's serialize has written, or JSON, also
 // packed. It reports whether there was any.
 func withInside(text []byte, depth int) ([]byte, bool) {
-	var compact, out bytes.Buffer
-	if len(text) > Limit || json.Compact(&compact, text) != nil {
+	compacted := compact(text)
+	if len(text) > Limit || compacted == nil {
 		return nil, false
 	}
+	var out bytes.Buffer
 	found := false
-	for _, t := range tokensOf(compact.String()) {
+	for _, t := range tokensOf(string(compacted)) {
 		if t.Class == "string" {
 			if inside, ok := insideOf(t.Text, depth); ok {
 				found = true
@@ -37,19 +38,24 @@ func insideOf(quoted string, depth int) ([]byte, bool) {
 	if depth >= maxInside || len(quoted) < len(`"a:0:{}"`) || json.Unmarshal([]byte(quoted), &s) != nil {
 		return nil, false
 	}
-	text, ok := structureOf([]byte(s))
-	if !ok {
-		return nil, false
+	return opened([]byte(s), depth+1)
+}
+
+// opened returns as JSON what a text is, with what its strings have in them in their place.
+func opened(text []byte, depth int) ([]byte, bool) {
+	shown, ok := structureOf(text)
+	if !ok && depth == 0 {
+		shown, ok = fromMessagePack(text)
 	}
-	if inside, ok := withInside(text, depth+1); ok {
+	if inside, has := withInside(shown, depth); ok && has {
 		return inside, true
 	}
-	return text, true
+	return shown, ok
 }
 
 // structureOf returns as JSON what a text is: JSON, what PHP has serialized, also with slashes added, or that in base64, gzip or zlib.
 func structureOf(text []byte) ([]byte, bool) {
-	text, _ = unpackAll(text)
+	text, _ = unpackAll(text, Limit)
 	if isJSON(text) {
 		return text, true
 	}
@@ -81,4 +87,13 @@ func withoutSlashes(text []byte) []byte {
 		out = append(out, text[i])
 	}
 	return out
+}
+
+// compact returns JSON without its blanks; nil: it is none.
+func compact(text []byte) []byte {
+	var out bytes.Buffer
+	if json.Compact(&out, text) != nil {
+		return nil
+	}
+	return out.Bytes()
 }

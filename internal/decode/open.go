@@ -11,15 +11,9 @@ func Open(body []byte) []byte {
 	if len(body) < 4 || len(body) > Limit || !mayOpen(body) {
 		return nil
 	}
-	text, ok := structureOf(body)
+	text, ok := opened(body, 0)
 	if !ok {
-		text, ok = fromMessagePack(body)
-	}
-	if ok {
-		if opened, ok := withInside(text, 0); ok {
-			return opened
-		}
-	} else if s, _ := Text(body); s != "" {
+		s, _ := Text(body)
 		text = []byte(s)
 	}
 	if bytes.Equal(text, body) {

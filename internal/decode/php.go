@@ -49,16 +49,25 @@ func (p *phpReader) skip(text string) bool {
 	return ok
 }
 
-// quoted reads LENGTH:"TEXT".
-func (p *phpReader) quoted() (string, bool) {
+// count reads a number and the colon behind it. There is not more of anything than bytes.
+func (p *phpReader) count() (int, bool) {
 	text, ok := p.until(':')
 	n, err := strconv.Atoi(text)
-	if !ok || err != nil || n < 0 || n > len(p.in) || !p.skip(`"`) || n > len(p.in) {
+	return n, ok && err == nil && n >= 0 && n <= len(p.in)
+}
+
+// quoted reads LENGTH:"TEXT".
+func (p *phpReader) quoted() (string, bool) { return p.between(`"`, `"`) }
+
+// between reads LENGTH: and so many bytes between two marks.
+func (p *phpReader) between(begin, end string) (string, bool) {
+	n, ok := p.count()
+	if !ok || !p.skip(begin) || n > len(p.in) {
 		return "", false
 	}
 	s := string(p.in[:n])
 	p.in = p.in[n:]
-	return s, p.skip(`"`)
+	return s, p.skip(end)
 }
 
 // value reads a value. edited is what became of it; nil: nobody has edited it.
@@ -118,18 +127,13 @@ func (p *phpReader) custom() bool {
 	if !ok || !p.skip(":") {
 		return false
 	}
-	length, ok := p.until(':')
-	n, err := strconv.Atoi(length)
-	if !ok || err != nil || !p.skip("{") || n < 0 || n > len(p.in) {
-		return false
-	}
+	data, ok := p.between("{", "}")
 	p.out.WriteString(`{"@class":`)
 	p.text(class)
 	p.out.WriteString(`,"@data":`)
-	p.text(string(p.in[:n]))
+	p.text(data)
 	p.out.WriteByte('}')
-	p.in = p.in[n:]
-	return p.skip("}")
+	return ok
 }
 
 func (p *phpReader) number(kind byte) bool {
@@ -158,9 +162,8 @@ func (p *phpReader) members(edited json.RawMessage, depth int) bool {
 		}
 		ok = ok && p.skip(":")
 	}
-	text, counted := p.until(':')
-	n, err := strconv.Atoi(text)
-	if !ok || !counted || err != nil || n < 0 || n > len(p.in) || !p.skip("{") {
+	n, counted := p.count()
+	if !ok || !counted || !p.skip("{") {
 		return false
 	}
 	p.keep(whole, edited)
