@@ -21,7 +21,7 @@ type action struct {
 	Many   bool     // on many jobs: it says how many
 	fields []string // what it takes, of the form
 	done   string   // what has happened, of a number of things
-	asks   string   // the question; empty: the verb with what it is about
+	Asks   string   // the question; empty: the verb with what it is about
 	Means  string   // what comes of it
 	States []string // of the jobs that it can be about, the first unless another is asked for
 
@@ -77,11 +77,11 @@ var actions = map[string]action{
 	"cancel-task": {Verb: "Stop", plain: true, on: aTask, done: "stopped", route: "DELETE /tasks/{task}", in: admin.OfTask{}, Means: "What it has done stays done."},
 	"close-connection": {Verb: "Close", on: aConnection, Danger: true, done: "closed", route: "DELETE /connections/{connection}", in: admin.OfConnection{},
 		Means: "The jobs that it holds become ready again. Its client may connect again."},
-	"lead": {Verb: "Let it lead", on: aMember, fields: []string{"member"}, done: "leads", route: "POST /cluster/transfer", in: admin.TransferLead{}, asks: "Let member %s lead?",
+	"lead": {Verb: "Let it lead", on: aMember, fields: []string{"member"}, done: "leads", route: "POST /cluster/transfer", in: admin.TransferLead{},
 		Means: "Nothing is lost. The connections of all clients end, as with a restart, and they come again. Any member can lead again later."},
-	"rewrite-journal": {Verb: "Rewrite", on: theServer, done: "rewriting its journal", route: "POST /journal/rewrite", in: admin.None{}, asks: "Rewrite the journal, so that it has only what is still there?"},
-	"drain":           {Verb: "Drain", on: theServer, done: "draining", route: "POST /drain", in: admin.None{}, asks: "Take no new jobs from now on? Puts are answered DRAINING; all else works."},
-	"undrain":         {Verb: "Take jobs again", on: theServer, done: "taking jobs again", route: "POST /undrain", in: admin.None{}, asks: "Take new jobs again?"},
+	"rewrite-journal": {Verb: "Rewrite", on: theServer, done: "rewriting its journal", route: "POST /journal/rewrite", in: admin.None{}, Asks: "Rewrite the journal, so that it has only what is still there?"},
+	"drain":           {Verb: "Drain", on: theServer, done: "draining", route: "POST /drain", in: admin.None{}, Asks: "Take no new jobs from now on? Puts are answered DRAINING; all else works."},
+	"undrain":         {Verb: "Take jobs again", on: theServer, done: "taking jobs again", route: "POST /undrain", in: admin.None{}, Asks: "Take new jobs again?"},
 }
 
 // bulk returns an action on the jobs of a tube in a state: all, or those whose bodies match.
@@ -137,11 +137,8 @@ func (s *site) parseAction(v url.Values) (a action, targets []string, err error)
 	if !ok {
 		return a, nil, problemf(http.StatusBadRequest, "There is no such action.")
 	}
-	if !s.does(v.Get("do")) {
+	if !s.Does(v.Get("do")) {
 		return a, nil, problemf(http.StatusNotImplemented, "A beanstalkd cannot do that: its protocol has no command for it.")
-	}
-	if a.Many && (v.Has("text") || v.Has("regexp") || v.Has("pointer")) { // of a page of an older version: it would be done to all jobs
-		return a, nil, problemf(http.StatusBadRequest, "This page is of an older version of the console, and what it looked for is not understood any more: search again. Nothing was done.")
 	}
 	if targets = a.targets(v); len(targets) == 0 {
 		return a, nil, problemf(http.StatusBadRequest, "Nothing is selected: go back and tick the rows.")
@@ -171,7 +168,7 @@ func do(r *request) (*page, error) {
 		one = r.perform(&a, targets, form)
 	}
 	if one.Bad && form.Get("do") == "put-job" {
-		p := putAgain(r, form, one.Text)
+		p := r.putForm(form, one.Text)
 		r.URL, _ = url.Parse(r.tubeLink(form.Get("tube"), "") + "/put") // what a GET shows
 		return p, nil
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
+	durations "github.com/beanpole-mq/beanpole/internal/duration"
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
@@ -126,19 +127,21 @@ var durationFields = []string{"seconds", "delay", "ttr"}
 // untilResumed is how long the longest pause lasts: longer than anybody waits.
 const untilResumed = 1<<32 - 1
 
-var (
-	duringText = regexp.MustCompile(`^(\d{1,10})\s*([smhd])(ec(ond)?s?|in(ute)?s?|ours?|ays?)?$`)
-	unitOf     = map[string]uint64{"s": 1, "m": 60, "h": 3600, "d": 86400}
-)
+// unitWords are the units of durations as people write them.
+var unitWords = regexp.MustCompile(`([smhd])(ec(ond)?s?|in(ute)?s?|ours?|ays?)`)
+
+// shortUnits writes "10 min" as the package duration reads it: 10m.
+func shortUnits(text string) string {
+	return unitWords.ReplaceAllString(strings.ReplaceAll(strings.ToLower(text), " ", ""), "$1")
+}
 
 // inSeconds returns as a number what was typed as "10 min", "1h" or "until resumed". What is neither stays, so that the API says what it wants.
 func inSeconds(text string) string {
 	if strings.EqualFold(text, "until resumed") {
 		return strconv.Itoa(untilResumed)
 	}
-	if m := duringText.FindStringSubmatch(strings.ToLower(text)); m != nil {
-		n, _ := strconv.ParseUint(m[1], 10, 64)
-		return strconv.FormatUint(n*unitOf[m[2]], 10)
+	if d, err := durations.Parse(shortUnits(text)); err == nil && d%time.Second == 0 {
+		return strconv.FormatInt(int64(d/time.Second), 10)
 	}
 	return text
 }

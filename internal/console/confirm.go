@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -30,22 +29,7 @@ type confirmation struct {
 	Search  string // the same in words
 	Job     *admin.Job
 	Problem string // why it was not done, with what was sent
-}
-
-// ToFirst is the tube that a copy goes to, unless somebody types another.
-func (c *confirmation) ToFirst() string {
-	if c.Job != nil && c.Do == "copy-job" {
-		return c.Job.Tube
-	}
-	return ""
-}
-
-// Sent is what a field of the form had when it was sent, or else what it begins with.
-func (c *confirmation) Sent(field, first string) string {
-	if c.Problem == "" {
-		return first
-	}
-	return c.Values.Get(field)
+	Curls   string // the commands that do it
 }
 
 // Takes reports whether the action takes a field.
@@ -53,27 +37,6 @@ func (c *confirmation) Takes(field string) bool { return slices.Contains(c.field
 
 // Name is the field of the targets.
 func (c *confirmation) Name() string { return string(c.on) }
-
-// Sentence says what will be done, and to how much.
-func (c *confirmation) Sentence() string {
-	subject := fmt.Sprintf("%s %s", c.on, c.Targets[0])
-	if len(c.Targets) > 1 {
-		subject = fmt.Sprintf("%d %ss", len(c.Targets), c.on)
-	}
-	switch {
-	case c.asks != "":
-		return strings.Replace(c.asks, "%s", c.Targets[0], 1)
-	case c.Takes("kind"):
-		of := ""
-		if tube := c.Targets[0]; tube != "" && tube != "*" {
-			of = " of " + tube
-		}
-		return fmt.Sprintf("%s “%s”%s?", c.Verb, c.Values.Get("kind"), of)
-	case c.Many:
-		return strings.TrimSpace(fmt.Sprintf("%s the %s jobs of %s %s", c.Verb, c.State, subject, c.Search)) + "?"
-	}
-	return fmt.Sprintf("%s %s?", c.Verb, subject)
-}
 
 func confirmPage(r *request) (*page, error) {
 	if err := r.ParseForm(); err != nil {
@@ -110,7 +73,9 @@ func confirmPage(r *request) (*page, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.Job = &job
+		if c.Job = &job; c.Do == "copy-job" && !c.Values.Has("to") {
+			c.Values.Set("to", job.Tube)
+		}
 	}
 	if c.Danger && c.Known && c.Count > typedAbove {
 		c.Typed = targets[0]
@@ -118,9 +83,11 @@ func confirmPage(r *request) (*page, error) {
 			c.Typed = "delete"
 		}
 	}
-	p := newPage("confirm", c.Verb, "", c)
-	p.Curl = r.curls(&a, targets, c.Values)
-	return p, nil
+	if c.Takes("seconds") && !c.Values.Has("seconds") {
+		c.Values.Set("seconds", "1 h")
+	}
+	c.Curls = r.curls(&a, targets, c.Values)
+	return newPage("confirm", c.Verb, "", c), nil
 }
 
 // mayDo returns why somebody may not even be asked about an action: the API says no to what is left.

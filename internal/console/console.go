@@ -186,15 +186,8 @@ func (c *Console) newRequest(h *http.Request) *request {
 
 // detached returns a request that goes on when the client has gone, in a goroutine that holds nothing.
 func (r *request) detached() *request {
-	own := r.with(context.WithoutCancel(r.Context()))
-	own.idle = nil
-	return own
-}
-
-// with returns a request with another context.
-func (r *request) with(ctx context.Context) *request {
 	own := *r
-	own.Request = r.Request.WithContext(ctx)
+	own.Request, own.idle = r.WithContext(context.WithoutCancel(r.Context())), nil
 	return &own
 }
 

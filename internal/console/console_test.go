@@ -781,20 +781,3 @@ func TestReplace(t *testing.T) {
 		t.Error(text)
 	}
 }
-
-// A form of an older version, which says in other words what it looks for, is not taken for one about all jobs.
-func TestOlderForm(t *testing.T) {
-	r := start(t, nil, Options{})
-	r.put("mail", "x")
-	for _, field := range []string{"text", "regexp", "pointer"} {
-		form := url.Values{"do": {"clear-tube"}, "tube": {"mail"}, "state": {"ready"}, field: {"needle"}}
-		if w := r.send("POST", "/console/do", form); w.Code != 400 || !strings.Contains(w.Body.String(), "Nothing was done") {
-			t.Errorf("%s: %d %s", field, w.Code, w.Body)
-		}
-	}
-	r.in(func(e *engine.Engine, _ int64) {
-		if _, o := e.Peek(1); o != engine.OK {
-			t.Error("the job is gone")
-		}
-	})
-}

@@ -44,7 +44,7 @@ func findPage(r *request) (*page, error) {
 			add("page", name, r.site.Base+strings.TrimPrefix(path, "overview"))
 		}
 	}
-	if v.Q != "" && !r.site.isPlain() && slices.Contains(p.Me.Anywhere, "peek") {
+	if v.Q != "" && !r.site.Plain() && slices.Contains(p.Me.Anywhere, "peek") {
 		add("in bodies", v.Q, withQuery(r.site.Base+"search", "q", v.Q))
 	}
 	if sure != "" && r.FormValue("list") == "" {

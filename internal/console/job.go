@@ -18,16 +18,6 @@ type jobView struct {
 	Kind    string
 	Views   []decode.View // the ways to show the body
 	Shown   decode.View   // one of them
-	Steps   []step
-}
-
-// A step is a part of the picture of a job's way: a state, or an arrow from one to another.
-type step struct {
-	Name  string // its place in the picture
-	Text  string
-	Arrow bool
-	Now   bool // the job is in this state
-	Never bool // the job has not gone this way
 }
 
 func jobPage(r *request) (*page, error) {
@@ -45,7 +35,6 @@ func jobPage(r *request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.Steps = stepsOf(&v.Job)
 	body := v.Bytes()
 	if v.HasBody = body != nil; v.HasBody && !r.live { // it does not change
 		v.Kind, _ = decode.Describe(body)
@@ -67,23 +56,6 @@ func (r *request) job(id string) (j admin.Job, err error) {
 		return j, err
 	}
 	return r.api().GetJob(r.Context(), in)
-}
-
-// stepsOf returns the way of a job, in the order in which somebody reads it who does not see the picture.
-func stepsOf(j *admin.Job) []step {
-	state := func(name, text string) step { return step{Name: name, Text: text, Now: name == j.State} }
-	arrow := func(name, text string, times uint64) step {
-		return step{Name: name, Text: text + " " + numOf(times) + "×", Arrow: true, Never: times == 0}
-	}
-	delayed := state("delayed", "Delayed")
-	delayed.Never = j.Delay == 0 && !delayed.Now
-	return []step{
-		state("put", "Put"), delayed, state("ready", "Ready"),
-		arrow("reserves", "reserved", j.Reserves), state("reserved", "Reserved"),
-		arrow("timeouts", "timed out", j.Timeouts), arrow("releases", "released", j.Releases),
-		arrow("buries", "buried", j.Buries), state("buried", "Buried"),
-		arrow("kicks", "kicked", j.Kicks),
-	}
 }
 
 // bodyFile hands out the body of a job, byte for byte.

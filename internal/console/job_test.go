@@ -21,8 +21,12 @@ var (
 // way returns what the page of a job says of its way, a step after the other: where the job is now in capitals, where it has not been in brackets.
 func (r *rig) way(id uint64) string {
 	r.t.Helper()
+	return wayOn(r.page(200, fmt.Sprintf("/console/job/%d", id)))
+}
+
+func wayOn(page string) string {
 	var steps []string
-	for _, step := range stepOf.FindAllStringSubmatch(wayOfJob.FindString(r.page(200, fmt.Sprintf("/console/job/%d", id))), -1) {
+	for _, step := range stepOf.FindAllStringSubmatch(wayOfJob.FindString(page), -1) {
 		text := strings.Join(strings.Fields(html.UnescapeString(markup.ReplaceAllString(step[3], " "))), " ")
 		text = regexp.MustCompile(`[\d.]+ (µs|ms|s)`).ReplaceAllString(text, "T")
 		switch {
@@ -67,19 +71,15 @@ func TestWay(t *testing.T) {
 }
 
 // Each counter stands at its own arrow.
-func TestStepsOf(t *testing.T) {
-	j := &admin.Job{State: "ready", Delay: 5, Reserves: 15, Timeouts: 1, Releases: 2, Buries: 3, Kicks: 1234}
-	var got []string
-	for _, s := range stepsOf(j) {
-		if s.Never || s.Now != (s.Name == "ready") {
-			t.Errorf("%+v", s)
-		}
-		if s.Arrow {
-			got = append(got, s.Name+": "+s.Text)
-		}
+func TestCountersOfTheWay(t *testing.T) {
+	p := newPage("job", "Job 1", "tubes", &jobView{Job: admin.Job{State: "ready", Delay: 5, Reserves: 15, Timeouts: 1, Releases: 2, Buries: 3, Kicks: 1234}})
+	p.site, p.Me = &site{Base: Prefix}, new(admin.Me)
+	var text strings.Builder
+	if err := templates["job"]().Execute(&text, p); err != nil {
+		t.Fatal(err)
 	}
-	if want := "reserves: reserved 15×, timeouts: timed out 1×, releases: released 2×, buries: buried 3×, kicks: kicked 1\u202f234×"; strings.Join(got, ", ") != want {
-		t.Errorf("%q, want %s", got, want)
+	if got, want := wayOn(text.String()), "Put T ago; Delayed; READY; reserved 15×; Reserved; timed out 1×; released 2×; buried 3×; Buried; kicked 1 234×"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 

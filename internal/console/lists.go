@@ -119,23 +119,6 @@ const (
 	shownChanges = 200
 )
 
-// What says in words what a task is about.
-func (t *taskRow) What() string {
-	text := sentenceCase(t.Do)
-	switch {
-	case t.State == "":
-		text += " chosen jobs"
-	case t.Search:
-		text += " " + t.State + " jobs that match"
-	default:
-		text += " " + t.State + " jobs"
-	}
-	if text += " of " + t.Tube; t.To != "" {
-		return text + " to " + t.To
-	}
-	return text
-}
-
 // Left says how many jobs were left out, and why.
 func (t *taskRow) Left() string {
 	if len(t.Skipped) == 0 {
@@ -275,6 +258,15 @@ func (v *serverView) addCluster(r *request) error {
 		return 2
 	}
 	c.Members = slices.Clone(c.Members) // they may be those of the server
+	on := make(map[string]int)          // how many members, by their hosts
+	for i := range c.Members {
+		on[c.Members[i].Host]++
+	}
+	for i := range c.Members {
+		if m := &c.Members[i]; on[m.Host] > 1 { // on one machine, addresses tell members apart
+			m.Host = ""
+		}
+	}
 	slices.SortStableFunc(c.Members, func(a, b admin.ClusterMember) int { return cmp.Or(order(&a)-order(&b), cmp.Compare(a.ID, b.ID)) })
 	v.Cluster = &c
 	if i := slices.IndexFunc(c.Members, func(m admin.ClusterMember) bool { return m.ID == c.Leader }); i >= 0 {

@@ -83,7 +83,7 @@ func TestFind(t *testing.T) {
 
 // Times are typed as people say them.
 func TestInSeconds(t *testing.T) {
-	for text, want := range map[string]string{"90": "90", "90s": "90", "10 min": "600", "10m": "600", "1 h": "3600", "2 days": "172800", "until resumed": "4294967295", "soon": "soon", "1.5 h": "1.5 h", "100ms": "100ms", "5 minutes": "300", "-1 s": "-1 s"} {
+	for text, want := range map[string]string{"90": "90", "90s": "90", "10 min": "600", "10m": "600", "1 h": "3600", "2 days": "172800", "until resumed": "4294967295", "soon": "soon", "1.5 h": "5400", "1 h 30 min": "5400", "100ms": "100ms", "5 minutes": "300", "-1 s": "-1 s"} {
 		if got := inSeconds(text); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}

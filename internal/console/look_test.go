@@ -336,7 +336,7 @@ func TestDisasterInWords(t *testing.T) {
 		}
 	}
 	p := newPage("overview", "Overview", "overview", &overview{Attention: []attention{{Finding: admin.Finding{Kind: "refused", Severity: "warning", Count: 20, Text: "commands were refused"}}}})
-	p.Me = new(admin.Me)
+	p.site, p.Me = r.sites[0], new(admin.Me)
 	if one := (&attention{Finding: admin.Finding{Kind: "refused", Count: 1, Text: "a put was"}}).Says(); one != "a put was" {
 		t.Errorf("%s commands", one)
 	}

@@ -197,7 +197,7 @@ func (r *request) newAttention(f admin.Finding) attention {
 		return at(withQuery(r.site.Base+"tubes", "q", f.Like), "See them")
 	case f.Kind == "buried":
 		return at(r.tubeLink(f.Tube, "buried"), "See them")
-	case f.Kind == "timeouts" && !r.site.isPlain() && r.mayPeek(f.Tube):
+	case f.Kind == "timeouts" && !r.site.Plain() && r.mayPeek(f.Tube):
 		return at(withQuery(r.site.Base+"search", "q", "tube:"+f.Tube+" timeouts>=1"), "See them")
 	case f.Tube != "":
 		return at(r.tubeLink(f.Tube, ""), "Open")

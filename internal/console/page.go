@@ -25,18 +25,17 @@ type page struct {
 	View    string // the URL that shows the same again, also when the queue has changed; empty: Path
 
 	// Filled in by fill.
-	Host, Version, Theme, Path string
-	Base                       string  // what the URLs of the server's pages begin with
-	Plain                      bool    // the server is a beanstalkd
-	Sites                      []*site // that there are, if there are several that the user may see
-	Assets                     map[string]string
-	Identity                   string
-	CanLogOut, ReadOnly, Open  bool
-	Note                       *note
-	Going                      []taskRow // the tasks of the note
-	Server                     *admin.Stats
-	Now                        time.Time
-	Me                         *admin.Me
+	*site
+	Version, Theme, Path      string
+	Sites                     []*site // that there are, if there are several that the user may see
+	Assets                    map[string]string
+	Identity                  string
+	CanLogOut, ReadOnly, Open bool
+	Note                      *note
+	Going                     []taskRow // the tasks of the note
+	Server                    *admin.Stats
+	Now                       time.Time
+	Me                        *admin.Me
 
 	file   func(w http.ResponseWriter) // writes it if it is none of HTML, but a file
 	values *liveValues                 // nil: nobody wants them
@@ -51,9 +50,8 @@ func newPage(template, title, section string, data any) *page {
 // fill adds what every page has.
 func (p *page) fill(r *request) {
 	o := &r.console.opt
-	p.Host, p.Version, p.Theme, p.Path = r.site.Name, o.Version, themeOf(r.Request), r.URL.RequestURI()
+	p.site, p.Version, p.Theme, p.Path = r.site, o.Version, themeOf(r.Request), r.URL.RequestURI()
 	p.View = cmp.Or(p.View, p.Path)
-	p.Base, p.Plain = r.site.Base, r.site.isPlain()
 	p.Assets, p.ReadOnly, p.Now = r.console.assets.urls, r.isReadOnly(), time.Now().UTC()
 	p.CanLogOut = o.Sessions.has(r.Request)
 	if r.who == nil {
@@ -99,17 +97,6 @@ func (r *request) meHere() *admin.Me {
 		me, _ = r.apiOf(r.console.sites[0]).GetMe(r.Context(), &admin.GetMe{}) // without an answer there is no right
 	}
 	return &me
-}
-
-// Does reports whether an action is possible with the server.
-func (p *page) Does(do string) bool { return !p.Plain || actions[do].plain }
-
-// PageCurl is the command that the layout shows: that of a question stands with it.
-func (p *page) PageCurl() string {
-	if p.template == "confirm" {
-		return ""
-	}
-	return p.Curl
 }
 
 // IsLive reports whether something on the page changes by itself. A server that does not answer is asked again.

@@ -30,17 +30,6 @@ type policyRow struct {
 	Problem string // what is wrong with that
 }
 
-// From says where the value in force comes from.
-func (r *policyRow) From() string {
-	switch r.Source {
-	case "file":
-		return "the file, for " + r.Pattern
-	case "runtime":
-		return "set for " + r.Pattern
-	}
-	return "default"
-}
-
 func policyPage(r *request) (*page, error) {
 	return policyFor(r, strings.TrimSpace(r.URL.Query().Get("pattern")))
 }
@@ -93,7 +82,7 @@ func setPolicy(r *request) (*page, error) {
 		row := &v.Rows[i]
 		row.Was, row.Now = form.Get("was-"+row.Name), strings.TrimSpace(form.Get("now-"+row.Name))
 		if strings.Contains(row.Takes, "duration") {
-			row.Now = strings.NewReplacer(" ", "", "min", "m").Replace(row.Now)
+			row.Now = shortUnits(row.Now)
 		}
 		switch {
 		case row.Now == row.Was:

@@ -69,7 +69,7 @@ func (w *wholeState) Does() (all []string) {
 
 // searchPage looks for jobs: as far as one answer of the API goes.
 func searchPage(r *request) (*page, error) {
-	if r.site.isPlain() {
+	if r.site.Plain() {
 		return nil, problemf(http.StatusNotImplemented, "A beanstalkd does not search: its protocol has no command for it.")
 	}
 	v := &searchView{Base: r.site.Base, Q: strings.TrimSpace(r.FormValue("q") + " " + r.FormValue("in"))}

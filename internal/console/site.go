@@ -55,14 +55,14 @@ func (c *Console) siteOf(name string) *site {
 	return &site{Name: name, Base: Prefix, other: new(Server)}
 }
 
-// isPlain reports whether the server is a beanstalkd.
-func (s *site) isPlain() bool { return s.other != nil && s.other.Beanstalkd != "" }
+// Plain reports whether the server is a beanstalkd.
+func (s *site) Plain() bool { return s.other != nil && s.other.Beanstalkd != "" }
 
 // isReadOnly reports whether nothing is changed there.
 func (s *site) isReadOnly() bool { return s.other != nil && s.other.ReadOnly }
 
-// does reports whether an action is possible with the server.
-func (s *site) does(do string) bool { return !s.isPlain() || actions[do].plain }
+// Does reports whether an action is possible with the server.
+func (s *site) Does(do string) bool { return !s.Plain() || actions[do].plain }
 
 // mayLeave reports whether somebody may use the other servers, by the rights on this one.
 func mayLeave(me *admin.Me) bool {
@@ -161,7 +161,7 @@ func (s *serverRow) rowOf(of *site) listRow {
 			row.Tags = append(row.Tags, Spot{Text: text, Class: class})
 		}
 	}
-	tag(of.isPlain(), "beanstalkd", "tag")
+	tag(of.Plain(), "beanstalkd", "tag")
 	tag(s.Why != "", "down", "tag bad")
 	tag(s.Why == "" && s.Stats.Draining, "draining", "tag warn")
 	st := &s.Stats

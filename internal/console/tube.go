@@ -148,19 +148,6 @@ func (v *tubeView) addJobs(r *request, page *admin.Jobs) {
 	}
 }
 
-// Order says how the jobs of a state are listed.
-func (v *tubeView) Order() string {
-	switch v.State {
-	case "ready":
-		return "in the order in which they will be reserved"
-	case "buried":
-		return "in the order in which they were buried"
-	case "reserved":
-		return "by the end of their time to run"
-	}
-	return "by the end of their delay"
-}
-
 // tubeCharts draws what has happened in a tube.
 func tubeCharts(recent *admin.Recent) []chart {
 	from := duration(int64(len(recent.Ready)-1)*recent.Step) + " ago"
@@ -174,56 +161,54 @@ func tubeCharts(recent *admin.Recent) []chart {
 	}
 }
 
-// A putView is the page that puts a job; it may begin with one that there is.
+// A putView is the page that puts a job: the fields of its form, which may begin with a job that there is.
 type putView struct {
-	Tube, Body           string
-	Base64               bool
-	Priority, TTR, Delay string
-	From                 string // id of the other job
-	Replaces             bool   // that is deleted
-	Problem              string // why it was not put
+	url.Values
+	Problem string // why it was not put
 }
 
 // putting is the action of those pages.
 var putting = actions["put-job"]
 
 func putPage(r *request) (*page, error) {
-	v := &putView{Tube: cmp.Or(r.PathValue("tube"), r.FormValue("tube")), Priority: "1024", TTR: "60", Delay: "0"}
-	if err := r.mayDo(&putting, v.Tube); err != nil && (v.Tube != "" || !slices.Contains(r.meOn("").Anywhere, "put")) {
+	tube := cmp.Or(r.PathValue("tube"), r.FormValue("tube"))
+	if err := r.mayDo(&putting, tube); err != nil && (tube != "" || !slices.Contains(r.meOn("").Anywhere, "put")) {
 		return nil, err
 	}
+	form := url.Values{"tube": {tube}, "priority": {"1024"}, "ttr": {"60"}, "delay": {"0"}}
 	if from := r.FormValue("from"); from != "" {
 		j, err := r.job(from)
 		if err != nil {
 			return nil, err
 		}
-		v.From, v.Priority, v.TTR = from, fmt.Sprint(j.Priority), fmt.Sprint(j.TTR)
+		form.Set("from", from)
+		form.Set("priority", fmt.Sprint(j.Priority))
+		form.Set("ttr", fmt.Sprint(j.TTR))
 		body := j.Bytes()
 		if body == nil {
 			return nil, problemf(http.StatusForbidden, "The body of this job cannot be shown here, so it cannot be put again here.")
 		}
-		v.Body = string(body)
-		if v.Base64 = !fitsField(body); v.Base64 {
-			v.Body = decode.Base64Text(body)
+		if form.Set("body", string(body)); !fitsField(body) {
+			form.Set("base64", "yes")
+			form.Set("body", decode.Base64Text(body))
 		}
 	}
-	return v.page(r), nil
+	return r.putForm(form, ""), nil
 }
 
-func (v *putView) page(r *request) *page {
-	p := newPage("put", "Put a job", "tubes", v)
-	p.Curl, p.Me = v.curl(r), r.meOn(v.Tube)
-	return p
-}
-
-// putAgain is the page with what was typed, and says why that was not put.
-func putAgain(r *request, form url.Values, why string) *page {
-	v := &putView{
-		Tube: form.Get("tube"), Body: form.Get("body"), Base64: form.Get("base64") != "", From: form.Get("from"), Replaces: form.Get("replaces") != "", Problem: why,
-		Priority: form.Get("priority"), TTR: form.Get("ttr"), Delay: form.Get("delay"),
+// putForm is the page with what a form has, and why that was not put.
+func (r *request) putForm(form url.Values, problem string) *page {
+	tube := form.Get("tube")
+	p := newPage("put", "Put a job", "tubes", &putView{form, problem})
+	p.Me = r.meOn(tube)
+	if len(form.Get("body")) <= shownBody {
+		p.Curl = r.curls(&putting, []string{tube}, form)
+	} else {
+		p.Curl = r.curl("POST /tubes/{tube}/jobs", &admin.OfTube{Tube: tube}, " -H 'Content-Type: application/json' -d @job.json")
 	}
-	p := v.page(r)
-	p.status = http.StatusUnprocessableEntity
+	if problem != "" {
+		p.status = http.StatusUnprocessableEntity
+	}
 	return p
 }
 
@@ -232,15 +217,3 @@ func fitsField(body []byte) bool { return utf8.Valid(body) && !bytes.ContainsAny
 
 // shownBody is how large a body is at most that stands in a command; a larger one is in a file.
 const shownBody = 4 << 10
-
-// curl returns the command that puts the job as the form shows it.
-func (v *putView) curl(r *request) string {
-	form := url.Values{"body": {v.Body}, "priority": {v.Priority}, "delay": {v.Delay}, "ttr": {v.TTR}}
-	if v.Base64 {
-		form.Set("base64", "yes")
-	}
-	if len(v.Body) <= shownBody {
-		return r.curls(&putting, []string{v.Tube}, form)
-	}
-	return r.curl("POST /tubes/{tube}/jobs", &admin.OfTube{Tube: v.Tube}, " -H 'Content-Type: application/json' -d @job.json")
-}

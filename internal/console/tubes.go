@@ -101,10 +101,10 @@ var tubeColumns = []tubeColumn{
 // offeredColumns are those that a table of tubes may have, the chosen ones marked: those with names, or the usual ones.
 func (s *site) offeredColumns(names []string) (all []tubeColumn) {
 	for _, c := range tubeColumns {
-		if c.Chosen = c.Usual || s.isPlain(); len(names) > 0 {
+		if c.Chosen = c.Usual || s.Plain(); len(names) > 0 {
 			c.Chosen = slices.Contains(names, c.Name)
 		}
-		if c.plain || !s.isPlain() {
+		if c.plain || !s.Plain() {
 			all = append(all, c)
 		}
 	}
@@ -132,7 +132,7 @@ func (r *request) tubeTable(in *admin.ListTubes, names []string) (t tubeTable, e
 	add := func(c column, make func(row *listRow, tube *admin.Tube) cell) {
 		t.Columns, cells = append(t.Columns, c), append(cells, make)
 	}
-	if !r.site.isPlain() {
+	if !r.site.Plain() {
 		add(column{Title: "Ready, 10 min", Class: "l opt"}, func(row *listRow, tube *admin.Tube) (c cell) {
 			if tube.Recent != nil {
 				c.Spark = newSpark(row.ID+"s", "ready", pointsOf(tube.Recent.Ready), tubeSpark, tubeSparkHeight)
