@@ -73,10 +73,7 @@ func (t *trial) seeJob(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	if err := c.Use(ctx, restartTube); err != nil {
-		return err
-	}
-	_, err = c.PeekReady(ctx)
+	_, err = c.PeekTube(ctx, restartTube, client.StateReady)
 	return err
 }
 

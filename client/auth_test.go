@@ -177,7 +177,7 @@ func TestRefused(t *testing.T) {
 	wantErr(t, second(c.Put(ctx, client.NewJob{})), client.ErrDraining)
 	wantErr(t, c.Delete(ctx, 1), client.ErrInternal)
 	wantErr(t, c.Touch(ctx, 1), client.ErrOutOfMemory)
-	get(c.Kick(ctx, 1))
+	get(c.Kick(ctx, "", 1))
 }
 
 // After a reply that makes no sense the connection is not used again.

@@ -124,7 +124,7 @@ func (t *reserving) reply(r *wire.Reply) error {
 // of each. A job that cannot be deleted, as Delete says, does not count, and is no error.
 //
 // Only beanpole has this command. With other servers the error is [ErrUnknownCommand].
-func (c *Conn) DeleteBatch(ctx context.Context, ids []uint64) (deleted int, err error) {
+func (c *commands) DeleteBatch(ctx context.Context, ids []uint64) (deleted int, err error) {
 	q := request{Command: wire.Command{Op: wire.DeleteBatch}, want: wire.DeletedBatch}
 	if len(ids) == 0 {
 		return 0, nil
@@ -135,7 +135,7 @@ func (c *Conn) DeleteBatch(ctx context.Context, ids []uint64) (deleted int, err 
 	for _, id := range ids {
 		q.Text = wire.AppendID(q.Text, id)
 	}
-	deleted, err = c.number(ctx, &q, nil)
+	deleted, err = c.askNumber(ctx, &q, nil)
 	return deleted, tooLong(&q, err)
 }
 
@@ -230,13 +230,6 @@ func (c *Conn) atOnce(ctx context.Context, n int, del func(int, *request), delet
 		}
 	}
 	return err
-}
-
-// failed is why a command of a batch has failed.
-func (c *Conn) failed(build func(int, *request), i int, err error) error {
-	var q request
-	build(i, &q)
-	return c.fail(&q, err)
 }
 
 // answer returns the jobs, or why there are none.

@@ -28,6 +28,8 @@ const defaultTube = "default"
 // closed, because there is no other way to take a command back. So a job that a
 // cancelled reserve would have got is not lost: it is, or becomes, ready again.
 type Conn struct {
+	commands
+
 	// Static.
 	addr address
 	opt  Options
@@ -78,14 +80,16 @@ func newConn(addr string, opt *Options) (*Conn, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	return &Conn{
+	c := &Conn{
 		addr:    a,
 		opt:     o,
 		done:    make(chan struct{}),
 		turn:    make(chan struct{}, 1),
 		used:    defaultTube,
 		watched: []string{defaultTube},
-	}, nil
+	}
+	c.commands = commands{c}
+	return c, nil
 }
 
 // Addr returns the address as it was given to [Dial], of a URL the one that it has.
@@ -146,6 +150,10 @@ func (c *Conn) release() {
 		c.tidy()
 	}
 }
+
+func (c *Conn) borrow(ctx context.Context, _ string) (*Conn, error) { return c, c.acquire(ctx) }
+
+func (c *Conn) giveBack(*Conn) { c.release() }
 
 // rest makes a connection ready for its next user, and returns the tube that it uses. It reports whether the
 // connection can be used: whether it is connected, and no other goroutine still uses it.
@@ -288,8 +296,6 @@ func (c *Conn) closedOr(err error) error {
 		return err
 	}
 }
-
-func (c *Conn) fail(q *request, err error) error { return commandError(c.addr.text, q, err) }
 
 // unknown says of the error that ended an exchange that the command may have
 // been done.

@@ -43,9 +43,9 @@ func TestCommands(t *testing.T) {
 		late := get(c.Put(ctx, client.NewJob{Body: nil, Delay: time.Hour}))
 		want := client.PeekedJob{ID: id, Body: []byte("a\r\nb")}
 		sameJob(t, get(c.Peek(ctx, id)), want)
-		sameJob(t, get(c.PeekReady(ctx)), want)
-		sameJob(t, get(c.PeekDelayed(ctx)), client.PeekedJob{ID: late, Body: []byte{}})
-		wantErr(t, second(c.PeekBuried(ctx)), client.ErrNotFound)
+		sameJob(t, get(c.PeekTube(ctx, "", client.StateReady)), want)
+		sameJob(t, get(c.PeekTube(ctx, "", client.StateDelayed)), client.PeekedJob{ID: late, Body: []byte{}})
+		wantErr(t, second(c.PeekTube(ctx, "", client.StateBuried)), client.ErrNotFound)
 		wantErr(t, second(c.Peek(ctx, 99)), client.ErrNotFound)
 
 		job := get(c.Reserve(ctx))
@@ -59,8 +59,8 @@ func TestCommands(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 		must(t, job.Bury(ctx, 8))
-		sameJob(t, get(c.PeekBuried(ctx)), want)
-		if n := get(c.Kick(ctx, 10)); n != 1 {
+		sameJob(t, get(c.PeekTube(ctx, "", client.StateBuried)), want)
+		if n := get(c.Kick(ctx, "", 10)); n != 1 {
 			t.Errorf("kicked %d", n)
 		}
 		job = get(c.ReserveTimeout(ctx, 0))
@@ -131,7 +131,7 @@ func TestInvalid(t *testing.T) {
 		second(c.Put(ctx, client.NewJob{Tube: "-"})), second(c.Put(ctx, client.NewJob{Tube: "a b"})),
 		second(c.Put(ctx, client.NewJob{Delay: -1})), second(c.Put(ctx, client.NewJob{TTR: -1})),
 		second(c.Put(ctx, client.NewJob{Delay: 1 << 32 * time.Second})),
-		second(c.Kick(ctx, -1)), second(c.Kick(ctx, 0)), c.Bury(ctx, 1, -2), c.Release(ctx, 1, 1<<32, 0),
+		second(c.Kick(ctx, "", -1)), second(c.Kick(ctx, "", 0)), c.Bury(ctx, 1, -2), c.Release(ctx, 1, 1<<32, 0),
 		second(c.Put(ctx, client.NewJob{Priority: -2})), c.WatchOnly(ctx), c.WatchOnly(ctx, "a", "b c"),
 	} {
 		wantErr(t, err, client.ErrInvalid)
@@ -182,7 +182,7 @@ func TestErrorFields(t *testing.T) {
 		{c.Delete(ctx, 7), client.Error{Verb: "delete", Job: 7}, "delete 7: not found"},
 		{p.Delete(ctx, 7), client.Error{Verb: "delete", Job: 7}, "delete 7: not found"},
 		{c.PauseTube(ctx, "fax", 0), client.Error{Verb: "pause-tube", Tube: "fax"}, "pause-tube fax: not found"},
-		{second(c.PeekBuried(ctx)), client.Error{Verb: "peek-buried", Tube: "mail"}, "peek-buried mail: not found"},
+		{second(c.PeekTube(ctx, "", client.StateBuried)), client.Error{Verb: "peek-buried", Tube: "mail"}, "peek-buried mail: not found"},
 		{second(c.MoveJobs(ctx, client.Selection{Tube: "a", State: client.StateReady, Limit: 1}, "b")), client.Error{Verb: "move-jobs", Tube: "a"}, "move-jobs a: not found"},
 	} {
 		var e *client.Error

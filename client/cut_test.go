@@ -278,7 +278,9 @@ func TestCutOthers(t *testing.T) {
 			return second(c.StatsTubeMany(ctx, []string{"mail", "mail"}))
 		}},
 		{"peek", true, func(ctx context.Context, c *client.Conn) error { return second(c.Peek(ctx, 1)) }},
-		{"peek-buried", true, func(ctx context.Context, c *client.Conn) error { return second(c.PeekBuried(ctx)) }},
+		{"peek-buried", true, func(ctx context.Context, c *client.Conn) error {
+			return second(c.PeekTube(ctx, "", client.StateBuried))
+		}},
 		{"reserve many", true, func(ctx context.Context, c *client.Conn) error {
 			// A minute, as the lost connection may have the job for a moment.
 			return errors.Join(c.WatchOnly(ctx, "other"), second(c.ReserveMany(ctx, 2, time.Minute)))
@@ -294,7 +296,7 @@ func TestCutOthers(t *testing.T) {
 			return second(c.MoveJobs(ctx, client.Selection{Tube: "mail", State: client.StateBuried, Limit: client.All}, "other"))
 		}},
 		{"pause-tube", true, func(ctx context.Context, c *client.Conn) error { return c.PauseTube(ctx, "mail", 0) }},
-		{"kick", false, func(ctx context.Context, c *client.Conn) error { return second(c.Kick(ctx, 1)) }},
+		{"kick", false, func(ctx context.Context, c *client.Conn) error { return second(c.Kick(ctx, "", 1)) }},
 		{"kick-job", false, func(ctx context.Context, c *client.Conn) error { return c.KickJob(ctx, 1) }},
 		{"delete", false, func(ctx context.Context, c *client.Conn) error { return c.Delete(ctx, 1) }},
 	} {

@@ -27,14 +27,14 @@
 //   - To work on jobs: package worker, which looks after times to run, failures,
 //     retries and an orderly stop.
 //   - A [Conn] where one goroutine wants the protocol itself: every command is a
-//     method of it.
+//     method of it. Those that do not depend on the connection are methods of a Pool, too.
 //   - To spread jobs over servers that do not know each other: [Servers].
 //   - To put, take or delete many jobs at once: [Conn.PutMany], [Conn.ReserveMany],
-//     [Conn.DeleteMany] and similar methods, which pools have too. A hundred jobs
+//     [Conn.DeleteMany] and similar methods. A hundred jobs
 //     take one round trip. [DeleteJobs] deletes jobs that were reserved. [Conn.ReserveBatch] and
 //     [Conn.DeleteBatch] are one command.
 //   - To list, delete and move the jobs of a tube: [Conn.Jobs], [Conn.FlushTube]
-//     and [Conn.MoveJobs], which only beanpole has. With a pool, call them in [Pool.Do].
+//     and [Conn.MoveJobs], which only beanpole has.
 //   - In tests: package beanpoletest, a server inside the test.
 //
 // # Errors

@@ -207,7 +207,7 @@ func ExampleConn_Stats() {
 func ExamplePool() {
 	defer startExample()()
 	ctx := context.Background()
-	pool, err := client.NewPool(addr, &client.PoolOptions{MaxConns: 50})
+	pool, err := client.NewPool(addr, &client.Options{MaxConns: 50})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -233,16 +233,11 @@ func ExamplePool() {
 	if err := job.Delete(ctx); err != nil {
 		log.Fatal(err)
 	}
-	err = pool.Do(ctx, func(ctx context.Context, c *client.Conn) error { // all else that a Conn can do
-		st, err := c.StatsTube(ctx, "mail")
-		if err == nil {
-			fmt.Println(st.JobsReady, "are left")
-		}
-		return err
-	})
+	st, err := pool.StatsTube(ctx, "mail")
 	if err != nil {
 		log.Fatal(err)
 	}
+	fmt.Println(st.JobsReady, "are left")
 	// Output: 99 are left
 }
 

@@ -89,8 +89,8 @@ func (j *Job) Abandon() {
 
 // Delete removes a job that is ready, delayed or buried, or that this connection has
 // reserved. Otherwise the error is [ErrNotFound].
-func (c *Conn) Delete(ctx context.Context, id uint64) error {
-	return c.byID(ctx, wire.Delete, wire.Deleted, id)
+func (c *commands) Delete(ctx context.Context, id uint64) error {
+	return c.callByID(ctx, wire.Delete, wire.Deleted, id)
 }
 
 // Release gives back a job that this connection has reserved, with a new
@@ -119,24 +119,10 @@ func (c *Conn) Bury(ctx context.Context, id uint64, priority Priority) error {
 // Touch starts the time to run of a job that this connection has reserved again, from
 // its beginning.
 func (c *Conn) Touch(ctx context.Context, id uint64) error {
-	return c.byID(ctx, wire.Touch, wire.Touched, id)
+	return c.callByID(ctx, wire.Touch, wire.Touched, id)
 }
 
 // KickJob makes a buried or delayed job ready, whatever its tube.
-func (c *Conn) KickJob(ctx context.Context, id uint64) error {
-	return c.byID(ctx, wire.KickJob, wire.Kicked, id)
-}
-
-func (c *Conn) byID(ctx context.Context, op wire.Op, want wire.Word, id uint64) error {
-	return c.call(ctx, &request{Command: wire.Command{Op: op, ID: id}, want: want})
-}
-
-// call sends a command whose answer is one word.
-func (c *Conn) call(ctx context.Context, q *request) error {
-	if err := c.acquire(ctx); err != nil {
-		return c.fail(q, err)
-	}
-	defer c.release()
-	_, err := c.do(ctx, q)
-	return err
+func (c *commands) KickJob(ctx context.Context, id uint64) error {
+	return c.callByID(ctx, wire.KickJob, wire.Kicked, id)
 }

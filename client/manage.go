@@ -47,10 +47,10 @@ type ListedJob struct {
 //
 // Only beanpole has this command. With other servers the error is [ErrUnknownCommand];
 // there [Conn.StatsJobMany] describes jobs whose ids are known.
-func (c *Conn) ListJobs(ctx context.Context, of Selection, cursor string) ([]ListedJob, error) {
+func (c *commands) ListJobs(ctx context.Context, of Selection, cursor string) ([]ListedJob, error) {
 	q := request{Command: wire.Command{Op: wire.ListJobs, Text: []byte(cursor)}, want: wire.OK}
 	var jobs []ListedJob
-	err := c.hold(ctx, &q, of.describe(&q), func(r *wire.Reply) error {
+	err := c.ask(ctx, &q, of.describe(&q), func(r *wire.Reply) error {
 		return wire.ParseListed(r.Body, func(j *wire.ListedJob) {
 			jobs = append(jobs, newListedJob(of.Tube, of.State, j))
 		})
@@ -82,7 +82,7 @@ func newListedJob(tube string, state State, j *wire.ListedJob) ListedJob {
 
 // Jobs lists jobs of a tube, with as many calls of [Conn.ListJobs] as necessary. An
 // error ends the list.
-func (c *Conn) Jobs(ctx context.Context, of Selection) iter.Seq2[*ListedJob, error] {
+func (c *commands) Jobs(ctx context.Context, of Selection) iter.Seq2[*ListedJob, error] {
 	return func(yield func(*ListedJob, error) bool) {
 		cursor := ""
 		for {
@@ -110,7 +110,7 @@ func (c *Conn) Jobs(ctx context.Context, of Selection) iter.Seq2[*ListedJob, err
 // be so many jobs that this takes longer than [Options].Timeout.
 //
 // Only beanpole has this command. With other servers the error is [ErrUnknownCommand].
-func (c *Conn) FlushTube(ctx context.Context, of Selection) (flushed int, err error) {
+func (c *commands) FlushTube(ctx context.Context, of Selection) (flushed int, err error) {
 	return c.manageIdle(ctx, &request{Command: wire.Command{Op: wire.FlushTube}, want: wire.Flushed}, of, nil)
 }
 
@@ -121,17 +121,17 @@ func (c *Conn) FlushTube(ctx context.Context, of Selection) (flushed int, err er
 // does not exist, or if both tubes are the same.
 //
 // Only beanpole has this command. With other servers the error is [ErrUnknownCommand].
-func (c *Conn) MoveJobs(ctx context.Context, of Selection, to string) (moved int, err error) {
+func (c *commands) MoveJobs(ctx context.Context, of Selection, to string) (moved int, err error) {
 	q := request{Command: wire.Command{Op: wire.MoveJobs, Text: []byte(to)}, want: wire.Moved}
 	return c.manageIdle(ctx, &q, of, CheckTube(to))
 }
 
 // manageIdle sends a command that is about jobs that no worker holds, unless err is an error, and returns how many there were.
-func (c *Conn) manageIdle(ctx context.Context, q *request, of Selection, err error) (n int, _ error) {
+func (c *commands) manageIdle(ctx context.Context, q *request, of Selection, err error) (n int, _ error) {
 	if err == nil && of.State == StateReserved {
 		err = fmt.Errorf("%w: jobs that are reserved cannot be taken", ErrInvalid)
 	}
-	n, err = c.number(ctx, q, cmp.Or(err, of.describe(q)))
+	n, err = c.askNumber(ctx, q, cmp.Or(err, of.describe(q)))
 	return n, tooLong(q, err)
 }
 

@@ -51,13 +51,14 @@ func batchError(errs []error) error {
 // It is not a transaction: some of the puts may fail while others succeed, and puts of
 // other clients may come between them. The error is a [BatchError] with the error of
 // each put that failed, as [Conn.Put] returns it.
-func (c *Conn) PutMany(ctx context.Context, jobs []NewJob) (ids []uint64, err error) {
-	if err := c.acquire(ctx); err != nil {
+func (c *commands) PutMany(ctx context.Context, jobs []NewJob) (ids []uint64, err error) {
+	conn, err := c.of.borrow(ctx, usedTube)
+	if err != nil {
 		return nil, c.fail(&putMany, err)
 	}
-	defer c.release()
+	defer c.of.giveBack(conn)
 	for i := range jobs {
-		if _, err := jobs[i].request(c.used); err != nil {
+		if _, err := jobs[i].request(conn.used); err != nil {
 			return nil, c.fail(&putMany, fmt.Errorf("job %d: %w", i, err))
 		}
 	}
@@ -68,9 +69,9 @@ func (c *Conn) PutMany(ctx context.Context, jobs []NewJob) (ids []uint64, err er
 			end++
 		}
 		some := jobs[first:end]
-		q, _ := some[0].request(c.used)
-		c.many(ctx, errs[first:end], q.tube, func(i int, q *request) {
-			*q, _ = some[i].request(c.used)
+		q, _ := some[0].request(conn.used)
+		conn.many(ctx, errs[first:end], q.tube, func(i int, q *request) {
+			*q, _ = some[i].request(conn.used)
 		}, func(i int, r *wire.Reply) {
 			ids[first+i] = r.ID
 		})
@@ -83,11 +84,11 @@ var putMany = request{Command: wire.Command{Op: wire.Put}}
 // DeleteMany deletes jobs in one round trip, or a few if there are thousands. The
 // error is a [BatchError] with the error of each delete that failed, as
 // [Conn.Delete] returns it.
-func (c *Conn) DeleteMany(ctx context.Context, ids []uint64) error {
-	return c.manyByID(ctx, ids, wire.Delete, wire.Deleted, nil)
+func (c *commands) DeleteMany(ctx context.Context, ids []uint64) error {
+	return c.askMany(ctx, len(ids), func(i int, q *request) { q.Op, q.ID, q.want = wire.Delete, ids[i], wire.Deleted }, nil)
 }
 
-// DeleteJobs deletes jobs that were reserved, of a [Conn], a [Pool] or [Servers], in
+// DeleteJobs deletes jobs that were reserved, of a [Conn] or a [Pool], in
 // one round trip for each connection that holds some of them, or a few if there are
 // thousands. The error is a [BatchError] with the error of each delete that failed, as
 // [Job.Delete] returns it.
@@ -121,7 +122,7 @@ func DeleteJobs(ctx context.Context, jobs []*Job) error {
 // StatsJobMany is [Conn.StatsJob] for many jobs, in one round trip or a few. The
 // results are in the order of the ids, with nil for a job that could not be looked up. The
 // error is a [BatchError].
-func (c *Conn) StatsJobMany(ctx context.Context, ids []uint64) ([]*JobStats, error) {
+func (c *commands) StatsJobMany(ctx context.Context, ids []uint64) ([]*JobStats, error) {
 	return statsMany(ctx, c, len(ids), func(st *JobStats) *map[string]string { return &st.All }, func(i int, q *request) {
 		q.Op, q.ID, q.want = wire.StatsJob, ids[i], wire.OK
 	})
@@ -130,7 +131,7 @@ func (c *Conn) StatsJobMany(ctx context.Context, ids []uint64) ([]*JobStats, err
 // StatsTubeMany is [Conn.StatsTube] for many tubes, in one round trip or a few. The
 // results are in the order of the names, with nil for a tube that could not be looked up.
 // If one of the names is invalid, nothing is sent. Otherwise the error is a [BatchError].
-func (c *Conn) StatsTubeMany(ctx context.Context, tubes []string) ([]*TubeStats, error) {
+func (c *commands) StatsTubeMany(ctx context.Context, tubes []string) ([]*TubeStats, error) {
 	for _, tube := range tubes {
 		if err := CheckTube(tube); err != nil {
 			return nil, c.fail(&request{Command: wire.Command{Op: wire.StatsTube, Tube: []byte(tube)}}, err)
@@ -143,10 +144,10 @@ func (c *Conn) StatsTubeMany(ctx context.Context, tubes []string) ([]*TubeStats,
 
 // statsMany sends n commands that are answered with statistics, and returns those, with nil where
 // there are none.
-func statsMany[S any](ctx context.Context, c *Conn, n int, all func(*S) *map[string]string, build func(int, *request)) ([]*S, error) {
+func statsMany[S any](ctx context.Context, c *commands, n int, all func(*S) *map[string]string, build func(int, *request)) ([]*S, error) {
 	stats := make([]*S, n)
 	var malformed error
-	err := c.allOf(ctx, n, build, func(i int, r *wire.Reply) {
+	err := c.askMany(ctx, n, build, func(i int, r *wire.Reply) {
 		st, err := parseStats(r, all)
 		if err != nil {
 			malformed = fmt.Errorf("%w: %w", ErrProtocol, err)
@@ -182,25 +183,7 @@ func (c *Conn) ReleaseMany(ctx context.Context, jobs []Release) error {
 			return c.fail(&q, err)
 		}
 	}
-	return c.allOf(ctx, len(jobs), func(i int, q *request) { *q, _ = jobs[i].request() }, nil)
-}
-
-func (c *Conn) manyByID(ctx context.Context, ids []uint64, op wire.Op, want wire.Word, done func(i int, r *wire.Reply)) error {
-	return c.allOf(ctx, len(ids), func(i int, q *request) { q.Op, q.ID, q.want = op, ids[i], want }, done)
-}
-
-// allOf is many for n commands that do not depend on the tube in use.
-func (c *Conn) allOf(ctx context.Context, n int, build func(int, *request), done func(int, *wire.Reply)) error {
-	if n == 0 {
-		return nil
-	}
-	if err := c.acquire(ctx); err != nil {
-		return c.failed(build, 0, err)
-	}
-	defer c.release()
-	errs := make([]error, n)
-	c.many(ctx, errs, "", build, done)
-	return batchError(errs)
+	return c.askMany(ctx, len(jobs), func(i int, q *request) { *q, _ = jobs[i].request() }, nil)
 }
 
 // many sends a command for each of errs, which it sets. build makes command i;

@@ -18,6 +18,7 @@ const (
 	DefaultDialTimeout = 10 * time.Second
 	DefaultTimeout     = 30 * time.Second
 	DefaultReconnect   = 30 * time.Second
+	DefaultMaxIdle     = 8
 )
 
 // Never is a value for those durations in [Options] for which 0 means a default.
@@ -64,6 +65,15 @@ type Options struct {
 	// [Never] no new connection is made.
 	Reconnect time.Duration
 
+	// MaxConns is the largest number of connections of a [Pool]. A call that needs one more
+	// waits until one is free or its context ends. 0 sets no limit. A reserved
+	// job takes a connection until it is finished.
+	MaxConns int
+
+	// MaxIdle is the largest number of idle connections that a [Pool] keeps. 0 is
+	// [DefaultMaxIdle]; with a negative number none are kept.
+	MaxIdle int
+
 	// ConnState, if set, is called when a connection was made, with a nil error,
 	// and when one could not be made or was lost, with the reason. A connection
 	// that is closed because a context has ended, or because Close was called,
@@ -88,6 +98,7 @@ func (opt *Options) filled() Options {
 	o.DialTimeout = max(cmp.Or(o.DialTimeout, DefaultDialTimeout), 0)
 	o.Timeout = max(cmp.Or(o.Timeout, DefaultTimeout), 0)
 	o.Reconnect = max(cmp.Or(o.Reconnect, DefaultReconnect), 0)
+	o.MaxIdle = cmp.Or(o.MaxIdle, DefaultMaxIdle)
 	if o.Dial == nil {
 		o.Dial = new(net.Dialer).DialContext
 	}

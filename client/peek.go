@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"fmt"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -15,36 +16,31 @@ type PeekedJob struct {
 }
 
 // Peek shows a job, whatever its state and tube, and changes nothing.
-func (c *Conn) Peek(ctx context.Context, id uint64) (PeekedJob, error) {
-	return c.peek(ctx, &request{Command: wire.Command{Op: wire.Peek, ID: id}})
+func (c *commands) Peek(ctx context.Context, id uint64) (PeekedJob, error) {
+	return c.peek(ctx, &request{Command: wire.Command{Op: wire.Peek, ID: id}}, nil)
 }
 
-// PeekReady shows the job of the tube in use that is next to be reserved, or
-// [ErrNotFound].
-func (c *Conn) PeekReady(ctx context.Context) (PeekedJob, error) {
-	return c.peekUsed(ctx, wire.PeekReady)
+// PeekTube shows the first job of a tube that is ready, delayed or buried: the one that is next to be reserved, whose delay
+// ends next, or that is next to be kicked. If there is none, the error is [ErrNotFound]. If the tube is empty, it is the one that
+// the connection uses; with a [Pool] "default". The server creates the tube if it does not exist.
+func (c *commands) PeekTube(ctx context.Context, tube string, state State) (PeekedJob, error) {
+	q := request{Command: wire.Command{Op: wire.PeekReady}}
+	err := q.in(tube)
+	switch state {
+	case StateReady:
+	case StateDelayed:
+		q.Op = wire.PeekDelayed
+	case StateBuried:
+		q.Op = wire.PeekBuried
+	default:
+		err = fmt.Errorf("%w: state %q", ErrInvalid, state)
+	}
+	return c.peek(ctx, &q, err)
 }
 
-// PeekDelayed shows the job of the tube in use whose delay ends next, or
-// [ErrNotFound].
-func (c *Conn) PeekDelayed(ctx context.Context) (PeekedJob, error) {
-	return c.peekUsed(ctx, wire.PeekDelayed)
-}
-
-// PeekBuried shows the job of the tube in use that is next to be kicked, or
-// [ErrNotFound].
-func (c *Conn) PeekBuried(ctx context.Context) (PeekedJob, error) {
-	return c.peekUsed(ctx, wire.PeekBuried)
-}
-
-// peekUsed looks at a job of the tube in use.
-func (c *Conn) peekUsed(ctx context.Context, op wire.Op) (PeekedJob, error) {
-	return c.peek(ctx, &request{Command: wire.Command{Op: op}, tube: usedTube})
-}
-
-func (c *Conn) peek(ctx context.Context, q *request) (job PeekedJob, err error) {
+func (c *commands) peek(ctx context.Context, q *request, err error) (job PeekedJob, _ error) {
 	q.want = wire.Found
-	err = c.hold(ctx, q, nil, func(r *wire.Reply) error {
+	err = c.ask(ctx, q, err, func(r *wire.Reply) error {
 		job = PeekedJob{ID: r.ID, Body: bytes.Clone(r.Body)}
 		return nil
 	})
@@ -53,10 +49,10 @@ func (c *Conn) peek(ctx context.Context, q *request) (job PeekedJob, err error) 
 
 // PeekMany is [Conn.Peek] of many jobs in one round trip, or a few. Jobs come in
 // the order of the ids; a job that was not found has the id 0. The error is a [BatchError].
-func (c *Conn) PeekMany(ctx context.Context, ids []uint64) ([]PeekedJob, error) {
+func (c *commands) PeekMany(ctx context.Context, ids []uint64) ([]PeekedJob, error) {
 	jobs := make([]PeekedJob, len(ids))
 	var bodies arena
-	err := c.manyByID(ctx, ids, wire.Peek, wire.Found, func(i int, r *wire.Reply) {
+	err := c.askMany(ctx, len(ids), func(i int, q *request) { q.Op, q.ID, q.want = wire.Peek, ids[i], wire.Found }, func(i int, r *wire.Reply) {
 		jobs[i] = PeekedJob{ID: r.ID, Body: bodies.copy(r.Body, len(ids)-i)}
 	})
 	return jobs, err

@@ -10,31 +10,16 @@ import (
 	"time"
 )
 
-// DefaultMaxIdle is how many idle connections a [Pool] keeps unless it is told
-// otherwise.
-const DefaultMaxIdle = 8
-
-// PoolOptions are the options of a [Pool]. The zero value, and a nil pointer, are
-// good for most programs.
-type PoolOptions struct {
-	Options
-
-	// MaxConns is the largest number of connections. A call that needs one more
-	// waits until one is free or its context ends. 0 sets no limit. A reserved
-	// job takes a connection until it is finished.
-	MaxConns int
-
-	// MaxIdle is the largest number of idle connections that are kept. 0 is
-	// [DefaultMaxIdle]; with a negative number none are kept.
-	MaxIdle int
-}
-
 // A Pool is a number of connections to one server that any number of goroutines
 // share. It connects when it must, and keeps connections for later calls.
 //
 // A caller cannot rely on which tubes the connections of a pool use and watch: the
 // methods take tubes as arguments. A tube that is not named is "default".
+//
+// What depends on a connection, such as a release by id, is done by [Pool.Do].
 type Pool struct {
+	commands
+
 	// Static.
 	addr    string
 	opt     Options
@@ -59,18 +44,16 @@ type idleConn struct {
 
 // NewPool returns a pool of connections to the server at addr, as [Dial] takes
 // it. It does not connect yet; [Pool.Ping] does. opt may be nil.
-func NewPool(addr string, opt *PoolOptions) (*Pool, error) {
-	var o PoolOptions
-	if opt != nil {
-		o = *opt
-	}
-	if _, err := newConn(addr, &o.Options); err != nil {
+func NewPool(addr string, opt *Options) (*Pool, error) {
+	o := opt.filled()
+	if _, err := newConn(addr, opt); err != nil {
 		return nil, connectError(addr, err)
 	}
-	p := &Pool{addr: addr, opt: o.Options, maxIdle: o.MaxIdle, done: make(chan struct{})}
-	if p.maxIdle == 0 {
-		p.maxIdle = DefaultMaxIdle
+	p := &Pool{addr: addr, maxIdle: o.MaxIdle, done: make(chan struct{})}
+	if opt != nil {
+		p.opt = *opt
 	}
+	p.commands = commands{p}
 	if o.MaxConns > 0 {
 		p.slots = make(chan struct{}, o.MaxConns)
 	}
@@ -102,12 +85,35 @@ func (p *Pool) Close() error {
 // watches "default". f must not keep the connection, and should finish the jobs that it
 // has reserved: otherwise they stay reserved until their time to run is over.
 func (p *Pool) Do(ctx context.Context, f func(ctx context.Context, c *Conn) error) error {
-	return p.do(ctx, func(c *Conn) error {
-		if err := c.WatchOnly(ctx, defaultTube); err != nil {
-			return err
-		}
-		return f(ctx, c)
-	})
+	c, err := p.get(ctx, "")
+	if err != nil {
+		return connectError(p.addr, err)
+	}
+	defer p.put(c)
+	if err := c.WatchOnly(ctx, defaultTube); err != nil {
+		return err
+	}
+	return f(ctx, c)
+}
+
+func (p *Pool) borrow(ctx context.Context, tube string) (*Conn, error) {
+	if tube == usedTube {
+		tube = defaultTube
+	}
+	c, err := p.get(ctx, tube)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.acquire(ctx); err != nil {
+		p.put(c)
+		return nil, err
+	}
+	return c, nil
+}
+
+func (p *Pool) giveBack(c *Conn) {
+	c.release()
+	p.put(c)
 }
 
 // get takes a connection from the pool: one that uses the tube already, if that
@@ -117,17 +123,16 @@ func (p *Pool) get(ctx context.Context, tube string) (*Conn, error) {
 		select {
 		case p.slots <- struct{}{}:
 		case <-ctx.Done():
-			return nil, connectError(p.addr, fmt.Errorf("all %d connections of the pool are in use: %w", cap(p.slots), context.Cause(ctx)))
+			return nil, fmt.Errorf("all %d connections of the pool are in use: %w", cap(p.slots), context.Cause(ctx))
 		case <-p.done:
-			return nil, connectError(p.addr, ErrClosed)
+			return nil, ErrClosed
 		}
 	}
 	c, err := p.take(tube)
 	if err != nil {
 		p.freeSlot()
-		return nil, connectError(p.addr, err)
 	}
-	return c, nil
+	return c, err
 }
 
 func (p *Pool) take(tube string) (*Conn, error) {
@@ -176,44 +181,6 @@ func (p *Pool) freeSlot() {
 	}
 }
 
-// do is Do, but what the connection watches is left to f.
-func (p *Pool) do(ctx context.Context, f func(c *Conn) error) error {
-	c, err := p.get(ctx, "")
-	if err != nil {
-		return err
-	}
-	defer p.put(c)
-	return f(c)
-}
-
-// ask is do for a command that returns something.
-func ask[T any](ctx context.Context, p *Pool, f func(c *Conn) (T, error)) (answer T, err error) {
-	err = p.do(ctx, func(c *Conn) error {
-		answer, err = f(c)
-		return err
-	})
-	return answer, err
-}
-
-// Put is [Conn.Put].
-func (p *Pool) Put(ctx context.Context, job NewJob) (id uint64, err error) {
-	tube := job.Tube
-	if tube == "" {
-		tube = defaultTube
-	}
-	c, err := p.get(ctx, tube)
-	if err != nil {
-		return 0, err
-	}
-	defer p.put(c)
-	return c.Put(ctx, job)
-}
-
-// PutMany is [Conn.PutMany].
-func (p *Pool) PutMany(ctx context.Context, jobs []NewJob) (ids []uint64, err error) {
-	return ask(ctx, p, func(c *Conn) ([]uint64, error) { return c.PutMany(ctx, jobs) })
-}
-
 // Reserve is [Conn.Reserve] from these tubes, or from "default" if there are
 // none. The job has a connection of its own until it is deleted, released, buried
 // or abandoned, so the caller must do one of these. When the context is cancelled, no job
@@ -246,7 +213,7 @@ func one(job *Job, err error) ([]*Job, error) { return []*Job{job}, err }
 func (p *Pool) reserve(ctx context.Context, tubes []string, f func(c *Conn) ([]*Job, error)) (*Job, error) {
 	c, err := p.get(ctx, "")
 	if err != nil {
-		return nil, inTime(ctx, p.Addr(), err)
+		return nil, inTime(ctx, p.Addr(), connectError(p.addr, err))
 	}
 	if len(tubes) == 0 {
 		tubes = []string{defaultTube}
@@ -291,55 +258,4 @@ func (j *Job) finish(err error) error {
 func over(err error) bool {
 	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrDisconnected) ||
 		errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrClosed) || errors.Is(err, ErrProtocol)
-}
-
-// Delete is [Conn.Delete]. A job that was reserved is deleted through the job.
-func (p *Pool) Delete(ctx context.Context, id uint64) error {
-	return p.do(ctx, func(c *Conn) error { return c.Delete(ctx, id) })
-}
-
-// DeleteMany is [Conn.DeleteMany]. Jobs that were reserved are deleted with
-// [DeleteJobs].
-func (p *Pool) DeleteMany(ctx context.Context, ids []uint64) error {
-	return p.do(ctx, func(c *Conn) error { return c.DeleteMany(ctx, ids) })
-}
-
-// Kick is [Conn.Kick] for a tube.
-func (p *Pool) Kick(ctx context.Context, tube string, limit int) (kicked int, err error) {
-	return ask(ctx, p, func(c *Conn) (int, error) {
-		if err := c.Use(ctx, tube); err != nil {
-			return 0, err
-		}
-		return c.Kick(ctx, limit)
-	})
-}
-
-// KickJob is [Conn.KickJob].
-func (p *Pool) KickJob(ctx context.Context, id uint64) error {
-	return p.do(ctx, func(c *Conn) error { return c.KickJob(ctx, id) })
-}
-
-// PauseTube is [Conn.PauseTube].
-func (p *Pool) PauseTube(ctx context.Context, tube string, d time.Duration) error {
-	return p.do(ctx, func(c *Conn) error { return c.PauseTube(ctx, tube, d) })
-}
-
-// Stats is [Conn.Stats].
-func (p *Pool) Stats(ctx context.Context) (*ServerStats, error) {
-	return ask(ctx, p, func(c *Conn) (*ServerStats, error) { return c.Stats(ctx) })
-}
-
-// StatsTube is [Conn.StatsTube].
-func (p *Pool) StatsTube(ctx context.Context, tube string) (*TubeStats, error) {
-	return ask(ctx, p, func(c *Conn) (*TubeStats, error) { return c.StatsTube(ctx, tube) })
-}
-
-// StatsJob is [Conn.StatsJob].
-func (p *Pool) StatsJob(ctx context.Context, id uint64) (*JobStats, error) {
-	return ask(ctx, p, func(c *Conn) (*JobStats, error) { return c.StatsJob(ctx, id) })
-}
-
-// Ping is [Conn.Ping].
-func (p *Pool) Ping(ctx context.Context) error {
-	return p.do(ctx, func(c *Conn) error { return c.Ping(ctx) })
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
 )
 
-func newPool(t *testing.T, addr string, opt *client.PoolOptions) *client.Pool {
+func newPool(t *testing.T, addr string, opt *client.Options) *client.Pool {
 	t.Helper()
 	p, err := client.NewPool(addr, opt)
 	if err != nil {
@@ -38,7 +38,7 @@ func TestPoolCommands(t *testing.T) {
 			t.Errorf("got %d", job.ID)
 		}
 		must(t, job.Release(ctx, 3, 0))
-		must(t, p.Do(ctx, func(ctx context.Context, c *client.Conn) error { return c.KickJob(ctx, late) }))
+		must(t, p.KickJob(ctx, late))
 		jobs := get(p.ReserveMany(ctx, 5, 0, "mail", "default"))
 		if len(jobs) != 3 {
 			t.Errorf("%d jobs", len(jobs))
@@ -48,49 +48,29 @@ func TestPoolCommands(t *testing.T) {
 		}
 		wantErr(t, second(p.ReserveTimeout(ctx, 0)), client.ErrTimedOut)
 		two := get(p.PutMany(ctx, []client.NewJob{{Tube: "a", Body: []byte("first")}, {}}))
-		if sts := ask(t, p, func(c *client.Conn) ([]*client.JobStats, error) { return c.StatsJobMany(ctx, two) }); len(sts) != 2 || sts[0].Tube != "a" {
+		if sts := get(p.StatsJobMany(ctx, two)); len(sts) != 2 || sts[0].Tube != "a" {
 			t.Errorf("%+v", sts)
 		}
 		must(t, p.DeleteMany(ctx, two))
 		must(t, p.Delete(ctx, get(p.Put(ctx, client.NewJob{}))))
 		// One at a time takes one connection.
-		if st := statsOf(t, p); st.Connections != 1 {
+		if st := get(p.Stats(ctx)); st.Connections != 1 {
 			t.Errorf("%d connections", st.Connections)
 		}
 	})
-}
-
-// ask asks with a connection of a pool.
-func ask[T any](t *testing.T, p *client.Pool, f func(c *client.Conn) (T, error)) (v T) {
-	t.Helper()
-	must(t, p.Do(t.Context(), func(_ context.Context, c *client.Conn) (err error) {
-		v, err = f(c)
-		return err
-	}))
-	return v
-}
-
-func statsOf(t *testing.T, p *client.Pool) *client.ServerStats {
-	t.Helper()
-	return ask(t, p, func(c *client.Conn) (*client.ServerStats, error) { return c.Stats(t.Context()) })
-}
-
-func statsOfJob(t *testing.T, p *client.Pool, id uint64) *client.JobStats {
-	t.Helper()
-	return ask(t, p, func(c *client.Conn) (*client.JobStats, error) { return c.StatsJob(t.Context(), id) })
 }
 
 // Jobs that were reserved together, or one by one, are deleted together, and their
 // connections are free again; those that were lost meanwhile are told.
 func TestDeleteJobs(t *testing.T) {
 	ctx := t.Context()
-	p := newPool(t, start(t), &client.PoolOptions{MaxConns: 3})
+	p := newPool(t, start(t), &client.Options{MaxConns: 3})
 	must(t, client.DeleteJobs(ctx, nil))
 	get(p.PutMany(ctx, make([]client.NewJob, 300)))
 	jobs := get(p.ReserveMany(ctx, 298, 0))
 	jobs = append(jobs, get(p.Reserve(ctx)), get(p.Reserve(ctx)))
 	must(t, client.DeleteJobs(ctx, jobs))
-	if st := statsOf(t, p); st.JobsReady+st.JobsReserved != 0 {
+	if st := get(p.Stats(ctx)); st.JobsReady+st.JobsReserved != 0 {
 		t.Errorf("%d jobs are left", st.JobsReady+st.JobsReserved)
 	}
 	get(p.PutMany(ctx, make([]client.NewJob, 3)))
@@ -121,7 +101,7 @@ func TestPoolDo(t *testing.T) {
 			must(t, c.Use(ctx, "mail"))
 			return c.WatchOnly(ctx, "mail", "fax")
 		}))
-		if st := statsOfJob(t, p, get(p.Put(ctx, client.NewJob{}))); st.Tube != "default" {
+		if st := get(p.StatsJob(ctx, get(p.Put(ctx, client.NewJob{})))); st.Tube != "default" {
 			t.Errorf("put to %q", st.Tube)
 		}
 		must(t, get(p.ReserveTimeout(ctx, 0)).Delete(ctx))
@@ -134,7 +114,7 @@ func TestPoolDo(t *testing.T) {
 // reserved.
 func TestPoolShared(t *testing.T) {
 	ctx := t.Context()
-	p := newPool(t, start(t), &client.PoolOptions{MaxConns: 7})
+	p := newPool(t, start(t), &client.Options{MaxConns: 7})
 	const each, goroutines = 50, 20
 	var sum atomic.Int64
 	var wg sync.WaitGroup
@@ -153,7 +133,7 @@ func TestPoolShared(t *testing.T) {
 	if want := int64(each * goroutines * (goroutines - 1) / 2); sum.Load() != want {
 		t.Errorf("the jobs add up to %d, want %d", sum.Load(), want)
 	}
-	if st := statsOf(t, p); st.JobsReady+st.JobsReserved != 0 || st.TotalConnections > 7 {
+	if st := get(p.Stats(ctx)); st.JobsReady+st.JobsReserved != 0 || st.TotalConnections > 7 {
 		t.Errorf("%d ready, %d reserved, %d connections", st.JobsReady, st.JobsReserved, st.TotalConnections)
 	}
 }
@@ -172,7 +152,7 @@ func TestPoolLateTouch(t *testing.T) {
 			last, err = new(net.Dialer).DialContext(ctx, network, address)
 			return last, err
 		}}
-		p := newPool(t, addr, &client.PoolOptions{Options: opt})
+		p := newPool(t, addr, &opt)
 		get(p.Put(ctx, client.NewJob{}))
 		job := get(p.Reserve(ctx))
 		must(t, job.Delete(ctx))
@@ -188,8 +168,8 @@ func TestPoolLateTouch(t *testing.T) {
 func TestPoolLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := beanpoletest.NewMemory(t)
-		opt := client.Options{Dial: srv.Dial}
-		p := newPool(t, srv.Addr, &client.PoolOptions{Options: opt, MaxConns: 2, MaxIdle: 1})
+		opt := client.Options{Dial: srv.Dial, MaxConns: 2, MaxIdle: 1}
+		p := newPool(t, srv.Addr, &opt)
 		watch := dial(t, srv.Addr, &opt)
 		ctx := t.Context()
 		get(watch.PutMany(ctx, make([]client.NewJob, 3)))
@@ -216,8 +196,7 @@ func TestPoolLimits(t *testing.T) {
 func TestPoolAbandon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := beanpoletest.NewMemory(t)
-		opt := client.Options{Dial: srv.Dial}
-		p := newPool(t, srv.Addr, &client.PoolOptions{Options: opt, MaxConns: 1})
+		p := newPool(t, srv.Addr, &client.Options{Dial: srv.Dial, MaxConns: 1})
 		ctx := t.Context()
 		id := get(p.Put(ctx, client.NewJob{}))
 		for range 3 {
@@ -225,7 +204,7 @@ func TestPoolAbandon(t *testing.T) {
 			job.Abandon()
 			job.Abandon()
 			synctest.Wait()
-			if st := statsOfJob(t, p, id); st.State != client.StateReady || st.Releases != 0 {
+			if st := get(p.StatsJob(ctx, id)); st.State != client.StateReady || st.Releases != 0 {
 				t.Errorf("%+v", st)
 			}
 		}
@@ -253,7 +232,7 @@ func TestPoolAbandon(t *testing.T) {
 func TestPoolClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := beanpoletest.NewMemory(t)
-		p := newPool(t, srv.Addr, &client.PoolOptions{Options: client.Options{Dial: srv.Dial}, MaxConns: 1})
+		p := newPool(t, srv.Addr, &client.Options{Dial: srv.Dial, MaxConns: 1})
 		errs := make(chan error)
 		for range 2 { // one waits for a job, one for a connection
 			go func() { errs <- second(p.Reserve(context.Background())) }()

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -14,7 +15,7 @@ const DefaultTTR = time.Minute
 // up. The longest time is 4294967295 seconds, 136 years.
 type NewJob struct {
 	// Tube is where to put the job. If it is empty, that is the tube that the
-	// connection uses.
+	// connection uses; with a [Pool] "default".
 	Tube string
 
 	// Body may hold any bytes, and may be empty. Servers take up to 65535 bytes
@@ -66,15 +67,16 @@ func (j *NewJob) request(used string) (request, error) {
 //
 // Errors: [ErrDraining], [ErrJobTooBig], [ErrOutOfMemory], [ErrInternal]; with
 // [ErrBuried] the returned id is that of the job.
-func (c *Conn) Put(ctx context.Context, job NewJob) (id uint64, err error) {
-	if err := c.acquire(ctx); err != nil {
+func (c *commands) Put(ctx context.Context, job NewJob) (id uint64, err error) {
+	conn, err := c.of.borrow(ctx, cmp.Or(job.Tube, usedTube))
+	if err != nil {
 		return 0, c.fail(&request{Command: wire.Command{Op: wire.Put}, tube: job.Tube}, err)
 	}
-	defer c.release()
-	q, err := job.request(c.used)
+	defer c.of.giveBack(conn)
+	q, err := job.request(conn.used)
 	if err != nil {
 		return 0, c.fail(&q, err)
 	}
-	r, err := c.do(ctx, &q)
+	r, err := conn.do(ctx, &q)
 	return r.ID, err
 }

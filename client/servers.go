@@ -46,8 +46,8 @@ const (
 // NewServers returns a set of servers at these addresses, as [Dial] takes them. It
 // does not connect yet. opt may be nil. Its Reconnect does not count: a connection that is lost
 // is replaced once, and then another server is tried.
-func NewServers(addrs []string, opt *PoolOptions) (*Servers, error) {
-	var o PoolOptions
+func NewServers(addrs []string, opt *Options) (*Servers, error) {
+	var o Options
 	if opt != nil {
 		o = *opt
 	}

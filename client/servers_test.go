@@ -35,7 +35,7 @@ func newFleet(t *testing.T, addrs ...string) *fleet {
 		return f.srv[addr].Dial(ctx, network, addr)
 	}}
 	var err error
-	f.Servers, err = client.NewServers(addrs, &client.PoolOptions{Options: opt})
+	f.Servers, err = client.NewServers(addrs, &opt)
 	must(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f
@@ -114,7 +114,7 @@ func TestServersOutcomeUnknown(t *testing.T) {
 		}
 	}
 	wantErr(t, second(s.Put(t.Context(), key, client.NewJob{})), client.ErrOutcomeUnknown)
-	if st := statsOf(t, s.Pool(srv.Addr)); st.TotalJobs != 0 {
+	if st := get(s.Pool(srv.Addr).Stats(t.Context())); st.TotalJobs != 0 {
 		t.Error("it was put twice")
 	}
 }

@@ -186,25 +186,25 @@ type JobStats struct {
 }
 
 // Stats returns the statistics of the server.
-func (c *Conn) Stats(ctx context.Context) (*ServerStats, error) {
+func (c *commands) Stats(ctx context.Context) (*ServerStats, error) {
 	return stats(ctx, c, wire.Command{Op: wire.Stats}, nil, func(st *ServerStats) *map[string]string { return &st.All })
 }
 
 // StatsTube returns the statistics of a tube, or [ErrNotFound].
-func (c *Conn) StatsTube(ctx context.Context, tube string) (*TubeStats, error) {
+func (c *commands) StatsTube(ctx context.Context, tube string) (*TubeStats, error) {
 	return stats(ctx, c, wire.Command{Op: wire.StatsTube, Tube: []byte(tube)}, CheckTube(tube), func(st *TubeStats) *map[string]string { return &st.All })
 }
 
 // StatsJob returns the statistics of a job, or [ErrNotFound].
-func (c *Conn) StatsJob(ctx context.Context, id uint64) (*JobStats, error) {
+func (c *commands) StatsJob(ctx context.Context, id uint64) (*JobStats, error) {
 	return stats(ctx, c, wire.Command{Op: wire.StatsJob, ID: id}, nil, func(st *JobStats) *map[string]string { return &st.All })
 }
 
 // stats asks, and fills a struct and its map. It sends nothing if err is an
 // error.
-func stats[T any](ctx context.Context, c *Conn, cmd wire.Command, err error, all func(*T) *map[string]string) (*T, error) {
+func stats[T any](ctx context.Context, c *commands, cmd wire.Command, err error, all func(*T) *map[string]string) (*T, error) {
 	var st *T
-	err = c.hold(ctx, &request{Command: cmd, want: wire.OK}, err, func(r *wire.Reply) error {
+	err = c.ask(ctx, &request{Command: cmd, want: wire.OK}, err, func(r *wire.Reply) error {
 		var err error
 		st, err = parseStats(r, all)
 		return err

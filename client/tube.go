@@ -11,16 +11,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// usedTube stands in a request for the tube that is in use when the command's
-// turn has come. It is not the name of a tube.
-const usedTube = "-"
-
-// Use selects the tube for puts that name no tube, for [Conn.Kick], and for
-// [Conn.PeekReady], [Conn.PeekDelayed] and [Conn.PeekBuried]. The server creates the tube
+// Use selects the tube of commands that name none. The server creates the tube
 // if it does not exist.
 func (c *Conn) Use(ctx context.Context, tube string) error {
 	q := request{Command: wire.Command{Op: wire.Use, Tube: []byte(tube)}, want: wire.Using}
-	return c.hold(ctx, &q, CheckTube(tube), func(*wire.Reply) error {
+	return c.ask(ctx, &q, CheckTube(tube), func(*wire.Reply) error {
 		c.used, c.stream.using = tube, tube
 		return nil
 	})
@@ -30,7 +25,7 @@ func (c *Conn) Use(ctx context.Context, tube string) error {
 // there are now. A new connection watches the tube "default".
 func (c *Conn) Watch(ctx context.Context, tube string) (watched int, err error) {
 	q := request{Command: wire.Command{Op: wire.Watch, Tube: []byte(tube)}, want: wire.Watching}
-	err = c.hold(ctx, &q, CheckTube(tube), func(r *wire.Reply) error {
+	err = c.ask(ctx, &q, CheckTube(tube), func(r *wire.Reply) error {
 		if !slices.Contains(c.watched, tube) {
 			c.watched = append(c.watched, tube)
 		}
@@ -44,7 +39,7 @@ func (c *Conn) Watch(ctx context.Context, tube string) (watched int, err error) 
 // many are left. The last one cannot be ignored: the error is [ErrNotIgnored].
 func (c *Conn) Ignore(ctx context.Context, tube string) (watched int, err error) {
 	q := request{Command: wire.Command{Op: wire.Ignore, Tube: []byte(tube)}, want: wire.Watching}
-	err = c.hold(ctx, &q, CheckTube(tube), func(r *wire.Reply) error {
+	err = c.ask(ctx, &q, CheckTube(tube), func(r *wire.Reply) error {
 		c.watched = slices.DeleteFunc(c.watched, func(t string) bool { return t == tube })
 		watched = int(r.N)
 		return nil
@@ -93,49 +88,44 @@ func (c *Conn) watchOnly(ctx context.Context, tubes []string) error {
 	return nil
 }
 
-// Kick makes up to limit jobs of the tube in use ready, or [All], and returns how many
+// Kick makes up to limit jobs of a tube ready, or [All], and returns how many
 // it has made ready. If there are buried jobs it takes those, the ones buried longest
-// first; otherwise it takes delayed jobs, those that are due soonest first.
-func (c *Conn) Kick(ctx context.Context, limit int) (kicked int, err error) {
-	q := request{Command: wire.Command{Op: wire.Kick}, want: wire.Kicked, tube: usedTube}
+// first; otherwise it takes delayed jobs, those that are due soonest first. If the tube is empty,
+// it is the one that the connection uses; with a [Pool] "default".
+func (c *commands) Kick(ctx context.Context, tube string, limit int) (kicked int, err error) {
+	q := request{Command: wire.Command{Op: wire.Kick}, want: wire.Kicked}
 	q.Count, err = count(limit)
-	return c.number(ctx, &q, err)
+	return c.askNumber(ctx, &q, cmp.Or(err, q.in(tube)))
 }
 
 // PauseTube stops Reserve from taking jobs of the tube, for all clients, for d,
 // rounded up to whole seconds. 0 ends a pause. The error is [ErrNotFound] if there is no
 // such tube.
-func (c *Conn) PauseTube(ctx context.Context, tube string, d time.Duration) error {
+func (c *commands) PauseTube(ctx context.Context, tube string, d time.Duration) error {
 	q := request{Command: wire.Command{Op: wire.PauseTube, Tube: []byte(tube)}, want: wire.Paused}
 	var err error
 	q.Delay, err = seconds("pause", d)
-	return c.hold(ctx, &q, cmp.Or(err, CheckTube(tube)), nil)
+	if err = cmp.Or(err, CheckTube(tube)); err != nil {
+		return c.fail(&q, err)
+	}
+	return c.call(ctx, &q)
 }
 
 // ListTubes returns the names of all tubes.
-func (c *Conn) ListTubes(ctx context.Context) ([]string, error) {
-	return c.list(ctx, wire.ListTubes)
+func (c *commands) ListTubes(ctx context.Context) ([]string, error) {
+	return c.askTubes(ctx, wire.ListTubes)
 }
 
 // ListTubesWatched returns the names of the tubes that this connection watches,
 // as the server knows them.
 func (c *Conn) ListTubesWatched(ctx context.Context) ([]string, error) {
-	return c.list(ctx, wire.ListTubesWatched)
-}
-
-func (c *Conn) list(ctx context.Context, op wire.Op) (tubes []string, err error) {
-	q := request{Command: wire.Command{Op: op}, want: wire.OK}
-	err = c.hold(ctx, &q, nil, func(r *wire.Reply) error {
-		tubes, err = wire.ParseList(r.Body)
-		return err
-	})
-	return tubes, err
+	return c.askTubes(ctx, wire.ListTubesWatched)
 }
 
 // ListTubeUsed returns the name of the tube in use, as the server knows it.
 func (c *Conn) ListTubeUsed(ctx context.Context) (tube string, err error) {
 	q := request{Command: wire.Command{Op: wire.ListTubeUsed}, want: wire.Using, tube: usedTube}
-	err = c.hold(ctx, &q, nil, func(r *wire.Reply) error {
+	err = c.ask(ctx, &q, nil, func(r *wire.Reply) error {
 		tube = string(r.Tube)
 		return nil
 	})
@@ -143,40 +133,6 @@ func (c *Conn) ListTubeUsed(ctx context.Context) (tube string, err error) {
 }
 
 // Ping checks that the server answers commands.
-func (c *Conn) Ping(ctx context.Context) error {
-	_, err := c.ListTubeUsed(ctx)
-	return err
-}
-
-// number is hold for a command that is answered with a number.
-func (c *Conn) number(ctx context.Context, q *request, err error) (n int, _ error) {
-	err = c.hold(ctx, q, err, func(r *wire.Reply) error {
-		n = int(r.N)
-		return nil
-	})
-	return n, err
-}
-
-// hold sends a command and hands the reply to read, if it is not nil, while it
-// has the turn. It sends nothing if err is an error.
-func (c *Conn) hold(ctx context.Context, q *request, err error, read func(*wire.Reply) error) error {
-	if err != nil {
-		return c.fail(q, err)
-	}
-	if err := c.acquire(ctx); err != nil {
-		return c.fail(q, err)
-	}
-	defer c.release()
-	if q.tube == usedTube {
-		q.tube = c.used
-	}
-	r, err := c.do(ctx, q)
-	if err != nil || read == nil {
-		return err
-	}
-	if err := read(&r); err != nil {
-		c.drop(err)
-		return c.fail(q, fmt.Errorf("%w: %w", ErrProtocol, err))
-	}
-	return nil
+func (c *commands) Ping(ctx context.Context) error {
+	return c.call(ctx, &request{Command: wire.Command{Op: wire.ListTubeUsed}, want: wire.Using})
 }

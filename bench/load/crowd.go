@@ -74,7 +74,7 @@ func (c *crowd) use(ctx context.Context, i int, o *Options) error {
 
 // occupy puts a job into each of the tubes that the load does not use.
 func occupy(ctx context.Context, o *Options) error {
-	pool, err := client.NewPool(o.Addr, &client.PoolOptions{MaxIdle: dialers})
+	pool, err := client.NewPool(o.Addr, &client.Options{MaxIdle: dialers})
 	if err != nil {
 		return err
 	}

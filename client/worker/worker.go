@@ -134,7 +134,7 @@ func New(handle Handler, opt *Options) (*Worker, error) {
 	}
 	// This says what is wrong with the addresses or the token, and connects to
 	// none.
-	servers, err := client.NewServers(o.Servers, &client.PoolOptions{Options: o.Client})
+	servers, err := client.NewServers(o.Servers, &o.Client)
 	if err != nil {
 		return nil, err
 	}

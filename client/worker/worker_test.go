@@ -597,7 +597,7 @@ func TestManyServers(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- w.Run(ctx) }()
-		servers, err := client.NewServers([]string{"a", "b"}, &client.PoolOptions{Options: opt})
+		servers, err := client.NewServers([]string{"a", "b"}, &opt)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,9 +48,9 @@ type Server struct {
 
 // New returns a server by its address, HOST:PORT. Nothing is connected yet.
 func New(address string) (*Server, error) {
-	pool, err := client.NewPool(address, &client.PoolOptions{MaxConns: 8, MaxIdle: 2, Options: client.Options{
-		DialTimeout: dialTimeout, Timeout: timeout, Reconnect: client.Never,
-	}})
+	pool, err := client.NewPool(address, &client.Options{
+		DialTimeout: dialTimeout, Timeout: timeout, Reconnect: client.Never, MaxConns: 8, MaxIdle: 2,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -125,21 +125,6 @@ func problemOf(err error) error {
 		return admin.Problemf(http.StatusNotFound, "it is not there any more")
 	}
 	return err
-}
-
-// inTube calls f with a connection that uses a tube, if there is one of that name.
-func (b *Server) inTube(ctx context.Context, tube string, f func(ctx context.Context, c *client.Conn, st *client.TubeStats) error) error {
-	return b.pool.Do(ctx, func(ctx context.Context, c *client.Conn) error {
-		st, err := c.StatsTube(ctx, tube) // a use would make it
-		if err == nil {
-			err = c.Use(ctx, tube)
-		}
-		if err != nil {
-			return ofTube(tube, err)
-		}
-		// A connection that uses a tube keeps it.
-		return errors.Join(f(ctx, c, st), c.Use(ctx, jobjson.DefaultTube))
-	})
 }
 
 // ofTube returns what an error means of a command about a tube.
@@ -228,23 +213,20 @@ func (b *Server) forget() {
 
 // allTubes asks for the stats of all tubes, in a few round trips.
 func (b *Server) allTubes(ctx context.Context) (all []tubes.Tube, err error) {
-	err = b.pool.Do(ctx, func(ctx context.Context, c *client.Conn) error {
-		names, err := c.ListTubes(ctx)
-		if err != nil {
-			return err
+	names, err := b.pool.ListTubes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stats, err := b.pool.StatsTubeMany(ctx, names)
+	if _, ok := errors.AsType[*client.BatchError](err); err != nil && !ok { // else some tubes are gone
+		return nil, err
+	}
+	for _, st := range stats {
+		if st != nil {
+			all = append(all, tubeOf(st))
 		}
-		stats, err := c.StatsTubeMany(ctx, names)
-		if _, ok := errors.AsType[*client.BatchError](err); err != nil && !ok { // else some tubes are gone
-			return err
-		}
-		for _, st := range stats {
-			if st != nil {
-				all = append(all, tubeOf(st))
-			}
-		}
-		return nil
-	})
-	return all, err
+	}
+	return all, nil
 }
 
 func tubeOf(st *client.TubeStats) tubes.Tube {
@@ -289,20 +271,17 @@ func (b *Server) pause(ctx context.Context, tube string, d time.Duration) (none 
 	return none, ofTube(tube, b.pool.PauseTube(ctx, tube, d))
 }
 
-// peeks show the first job in a state. There is no command to see those that are reserved.
-var peeks = map[string]func(c *client.Conn, ctx context.Context) (client.PeekedJob, error){
-	"ready": (*client.Conn).PeekReady, "delayed": (*client.Conn).PeekDelayed, "buried": (*client.Conn).PeekBuried,
-}
-
-// listJobs tells of the first job in a state, which is all that can be known.
+// listJobs tells of the first job in a state, which is all that can be known. There is no command to see those that are reserved.
 func (b *Server) listJobs(ctx context.Context, in *admin.ListJobs) (page admin.Jobs, err error) {
 	page.Jobs = []admin.Job{}
-	peek := peeks[in.State]
-	if peek == nil {
+	if in.State == string(client.StateReserved) {
 		return page, nil
 	}
-	err = b.inTube(ctx, in.Tube, func(ctx context.Context, c *client.Conn, _ *client.TubeStats) error {
-		found, err := peek(c, ctx)
+	if _, err := b.theTube(ctx, &in.OfTube); err != nil { // a peek would make it
+		return page, err
+	}
+	err = b.pool.Do(ctx, func(ctx context.Context, c *client.Conn) error {
+		found, err := c.PeekTube(ctx, in.Tube, client.State(in.State))
 		if err == nil {
 			var j admin.Job
 			if j, err = describeJob(ctx, c, found); err == nil {
@@ -310,9 +289,9 @@ func (b *Server) listJobs(ctx context.Context, in *admin.ListJobs) (page admin.J
 			}
 		}
 		if errors.Is(err, client.ErrNotFound) {
-			return nil
+			err = nil
 		}
-		return err
+		return errors.Join(err, c.Use(ctx, jobjson.DefaultTube)) // a connection that uses a tube keeps it
 	})
 	return page, err
 }

@@ -21,16 +21,14 @@ func (b *Server) startTask(ctx context.Context, in *admin.StartTask) (shown admi
 	if in.State == nil || in.Q != nil || in.Do != "kick" && in.Do != "delete" {
 		return shown, admin.Problemf(http.StatusNotImplemented, "a beanstalkd can kick or delete all jobs of a state, and do nothing else to many")
 	}
-	w := work{b, in.Tube, in.Do, *in.State, 0}
-	err = b.inTube(ctx, in.Tube, func(_ context.Context, _ *client.Conn, st *client.TubeStats) error {
-		w.count = map[string]uint64{"ready": st.JobsReady, "delayed": st.JobsDelayed, "buried": st.JobsBuried}[w.state]
-		if in.Do == "kick" && w.state == "delayed" && st.JobsBuried > 0 {
-			return admin.Problemf(http.StatusConflict, "a beanstalkd kicks buried jobs first, and there are %d: kick those, or delayed jobs one by one", st.JobsBuried)
-		}
-		return nil
-	})
+	st, err := b.theTube(ctx, &in.OfTube)
 	if err != nil {
 		return shown, err
+	}
+	w := work{b, in.Tube, in.Do, *in.State, 0}
+	w.count = map[string]uint64{"ready": st.Ready, "delayed": st.Delayed, "buried": st.Buried}[w.state]
+	if in.Do == "kick" && w.state == "delayed" && st.Buried > 0 {
+		return shown, admin.Problemf(http.StatusConflict, "a beanstalkd kicks buried jobs first, and there are %d: kick those, or delayed jobs one by one", st.Buried)
 	}
 	if in.Count != nil {
 		w.count = min(w.count, uint64(*in.Count))
@@ -51,7 +49,7 @@ func (w *work) all(ctx context.Context, t *task.Task) error {
 	defer w.forget()
 	t.Update(func(t *admin.Task) { t.Status, t.Found = task.Working, w.count })
 	return w.pool.Do(ctx, func(ctx context.Context, c *client.Conn) error {
-		err := c.Use(ctx, w.tube)
+		var err error
 		for left := w.count; left > 0 && err == nil && ctx.Err() == nil; {
 			var n uint64
 			if n, err = w.some(ctx, c, left, t); n == 0 {
@@ -70,10 +68,10 @@ const kickedAtOnce = 1000
 func (w *work) some(ctx context.Context, c *client.Conn, most uint64, t *task.Task) (n uint64, err error) {
 	skipped := uint64(0)
 	if w.do == "kick" {
-		kicked, failed := c.Kick(ctx, int(min(most, kickedAtOnce)))
+		kicked, failed := c.Kick(ctx, w.tube, int(min(most, kickedAtOnce)))
 		n, err = uint64(kicked), failed
 	} else {
-		n, skipped, err = deleteFirst(ctx, c, w.state)
+		n, skipped, err = w.deleteFirst(ctx, c)
 	}
 	t.Update(func(t *admin.Task) {
 		t.Done += n - skipped
@@ -85,8 +83,8 @@ func (w *work) some(ctx context.Context, c *client.Conn, most uint64, t *task.Ta
 }
 
 // deleteFirst deletes the first job in a state, unless that has left the state meanwhile.
-func deleteFirst(ctx context.Context, c *client.Conn, state string) (n, skipped uint64, err error) {
-	found, err := peeks[state](c, ctx)
+func (w *work) deleteFirst(ctx context.Context, c *client.Conn) (n, skipped uint64, err error) {
+	found, err := c.PeekTube(ctx, w.tube, client.State(w.state))
 	if errors.Is(err, client.ErrNotFound) {
 		return 0, 0, nil
 	}

@@ -13,20 +13,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
-// peekState shows the next job of a state of a tube.
-func peekState(ctx context.Context, c *client.Conn, tube string, state client.State) (client.PeekedJob, error) {
-	if err := c.Use(ctx, tube); err != nil {
-		return client.PeekedJob{}, err
-	}
-	switch state {
-	case client.StateReady:
-		return c.PeekReady(ctx)
-	case client.StateDelayed:
-		return c.PeekDelayed(ctx)
-	}
-	return c.PeekBuried(ctx)
-}
-
 // sweepBatch is how many jobs one command deletes or moves at most: so that the
 // progress is seen, and no answer takes long.
 const sweepBatch = 100_000
@@ -64,7 +50,7 @@ func ignoreNotFound(err error) error {
 // that a worker takes meanwhile is left to it.
 func deleteState(ctx context.Context, c *client.Conn, tube string, state client.State, report func(int)) error {
 	for {
-		j, err := peekState(ctx, c, tube, state)
+		j, err := c.PeekTube(ctx, tube, state)
 		if err != nil {
 			return ignoreNotFound(err)
 		}

@@ -64,7 +64,7 @@ func (s *session) peekNext(ctx context.Context, tube string) error {
 	}
 	found := false
 	for _, state := range idleStates {
-		j, err := peekState(ctx, s.Conn, tube, state)
+		j, err := s.Conn.PeekTube(ctx, tube, state)
 		if errors.Is(err, client.ErrNotFound) {
 			continue
 		}
@@ -229,18 +229,15 @@ func newKick() *cobra.Command {
 // kickTube kicks so many jobs of a tube, of each of the states if there are any.
 func (s *session) kickTube(ctx context.Context, tube string, states []client.State, count int, report func(int)) error {
 	st, err := s.Conn.StatsTube(ctx, tube) // use would make it
-	if err == nil {
-		err = s.Conn.Use(ctx, tube)
-	}
 	if err != nil {
 		return err
 	}
 	n := 0
 	switch {
 	case states == nil:
-		n, err = s.Conn.Kick(ctx, count)
+		n, err = s.Conn.Kick(ctx, tube, count)
 	case slices.Contains(states, client.StateBuried) && st.JobsBuried > 0:
-		n, err = s.Conn.Kick(ctx, int(min(uint64(count), st.JobsBuried))) // no delayed ones are kicked while there are buried ones
+		n, err = s.Conn.Kick(ctx, tube, int(min(uint64(count), st.JobsBuried))) // no delayed ones are kicked while there are buried ones
 	}
 	report(n)
 	if !slices.Contains(states, client.StateDelayed) {
@@ -248,7 +245,7 @@ func (s *session) kickTube(ctx context.Context, tube string, states []client.Sta
 	}
 	for n := 0; n < count && err == nil; {
 		var j client.PeekedJob
-		if j, err = s.Conn.PeekDelayed(ctx); err != nil {
+		if j, err = s.Conn.PeekTube(ctx, tube, client.StateDelayed); err != nil {
 			return ignoreNotFound(err)
 		}
 		if err = s.Conn.KickJob(ctx, j.ID); err == nil {

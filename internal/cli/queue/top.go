@@ -156,7 +156,7 @@ func (t *topServer) age(tube string) (time.Duration, error) {
 		}
 		t.plain = true
 	}
-	j, err := peekState(t.ctx, t.Conn, tube, client.StateReady)
+	j, err := t.Conn.PeekTube(t.ctx, tube, client.StateReady)
 	if err != nil {
 		return 0, err
 	}
@@ -175,9 +175,7 @@ func (t *topServer) Pause(tube string, d time.Duration) error {
 // Kick implements top.Server.
 func (t *topServer) Kick(tube string, count int) (n int, err error) {
 	err = t.do(func() (err error) {
-		if err = t.Conn.Use(t.ctx, tube); err == nil {
-			n, err = t.Conn.Kick(t.ctx, count)
-		}
+		n, err = t.Conn.Kick(t.ctx, tube, count)
 		return err
 	})
 	return n, err
@@ -195,7 +193,7 @@ func (t *topServer) Clear(tube, state string) (n int, err error) {
 func (t *topServer) Look(tube, state string) (text string, err error) {
 	err = t.do(func() error {
 		text = "no job is " + state
-		j, err := peekState(t.ctx, t.Conn, tube, client.State(state))
+		j, err := t.Conn.PeekTube(t.ctx, tube, client.State(state))
 		if err != nil {
 			return ignoreNotFound(err)
 		}

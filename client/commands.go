@@ -1,0 +1,117 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// commands are the methods that a Conn and a Pool have in common.
+type commands struct{ of lender }
+
+// A lender has connections for commands: a Conn itself, a Pool many.
+type lender interface {
+	Addr() string
+
+	// borrow returns a connection whose turn is the caller's; one that uses the tube already, if that is possible.
+	borrow(ctx context.Context, tube string) (*Conn, error)
+	giveBack(c *Conn)
+}
+
+// usedTube stands in a request for the tube that is in use when the command's
+// turn has come. It is not the name of a tube.
+const usedTube = "-"
+
+// in makes a request one that is about a tube, or about the one in use if there is no name.
+func (q *request) in(tube string) error {
+	if q.tube = tube; tube == "" {
+		q.tube = usedTube
+		return nil
+	}
+	return CheckTube(tube)
+}
+
+func (c *commands) fail(q *request, err error) error { return commandError(c.of.Addr(), q, err) }
+
+// call sends a command whose answer is one word.
+func (c *commands) call(ctx context.Context, q *request) error {
+	conn, err := c.of.borrow(ctx, q.tube)
+	if err != nil {
+		return c.fail(q, err)
+	}
+	defer c.of.giveBack(conn)
+	_, err = conn.do(ctx, q)
+	return err
+}
+
+// callByID is call for a command that is about a job.
+func (c *commands) callByID(ctx context.Context, op wire.Op, want wire.Word, id uint64) error {
+	return c.call(ctx, &request{Command: wire.Command{Op: op, ID: id}, want: want})
+}
+
+// ask sends a command and hands the reply to read while it
+// has the turn. It sends nothing if err is an error.
+func (c *commands) ask(ctx context.Context, q *request, err error, read func(*wire.Reply) error) error {
+	if err != nil {
+		return c.fail(q, err)
+	}
+	conn, err := c.of.borrow(ctx, q.tube)
+	if err != nil {
+		return c.fail(q, err)
+	}
+	defer c.of.giveBack(conn)
+	if q.tube == usedTube {
+		q.tube = conn.used
+	}
+	r, err := conn.do(ctx, q)
+	if err != nil {
+		return err
+	}
+	if err := read(&r); err != nil {
+		conn.drop(err)
+		return c.fail(q, fmt.Errorf("%w: %w", ErrProtocol, err))
+	}
+	return nil
+}
+
+// askNumber is ask for a command that is answered with a number.
+func (c *commands) askNumber(ctx context.Context, q *request, err error) (n int, _ error) {
+	err = c.ask(ctx, q, err, func(r *wire.Reply) error {
+		n = int(r.N)
+		return nil
+	})
+	return n, err
+}
+
+// askTubes is ask for a command that is answered with the names of tubes.
+func (c *commands) askTubes(ctx context.Context, op wire.Op) (tubes []string, err error) {
+	err = c.ask(ctx, &request{Command: wire.Command{Op: op}, want: wire.OK}, nil, func(r *wire.Reply) error {
+		tubes, err = wire.ParseList(r.Body)
+		return err
+	})
+	return tubes, err
+}
+
+// askMany sends n commands that do not depend on the tube in use, in few round trips. build makes command i; done, if it is
+// not nil, gets the replies that mean success.
+func (c *commands) askMany(ctx context.Context, n int, build func(int, *request), done func(int, *wire.Reply)) error {
+	if n == 0 {
+		return nil
+	}
+	conn, err := c.of.borrow(ctx, "")
+	if err != nil {
+		return c.failed(build, 0, err)
+	}
+	defer c.of.giveBack(conn)
+	errs := make([]error, n)
+	conn.many(ctx, errs, "", build, done)
+	return batchError(errs)
+}
+
+// failed is why a command of a batch has failed.
+func (c *commands) failed(build func(int, *request), i int, err error) error {
+	var q request
+	build(i, &q)
+	return c.fail(&q, err)
+}
