@@ -25,9 +25,8 @@ type assets struct {
 }
 
 type asset struct {
-	plain []byte
-	kind  string
-	small func() []byte // compressed
+	text []byte
+	kind string
 }
 
 func newAssets() *assets {
@@ -45,7 +44,7 @@ func newAssets() *assets {
 		sum := sha256.Sum256(text)
 		key := hex.EncodeToString(sum[:8]) + "/" + e.Name()
 		a.urls[e.Name()] = Prefix + "static/" + key
-		a.files[key] = &asset{plain: text, kind: mime.TypeByExtension(path.Ext(e.Name())), small: sync.OnceValue(func() []byte { return compress(text) })}
+		a.files[key] = &asset{text, mime.TypeByExtension(path.Ext(e.Name()))}
 	}
 	return a
 }
@@ -73,46 +72,26 @@ func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", f.kind)
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
-	h.Set("Vary", "Accept-Encoding")
-	if acceptsGzip(r) {
-		h.Set("Content-Encoding", "gzip")
-		w.Write(f.small())
-		return
-	}
-	w.Write(f.plain)
+	writeCompressed(w, r, http.StatusOK, f.text)
 }
 
-func acceptsGzip(r *http.Request) bool {
-	return strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")
-}
-
-func compress(text []byte) []byte {
-	var small bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&small, gzip.BestCompression)
-	z.Write(text) // to memory: it cannot fail
-	z.Close()
-	return small.Bytes()
-}
-
-// writeCompressed writes a page, compressed if the browser takes that. There is no secret in a page
+// writeCompressed writes a page or a file, compressed if the browser takes that. There is no secret in a page
 // that its size could betray.
 func writeCompressed(w http.ResponseWriter, r *http.Request, status int, text []byte) {
-	if !acceptsGzip(r) {
+	w.Header().Set("Vary", "Cookie, Accept-Encoding")
+	if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		w.WriteHeader(status)
 		w.Write(text)
 		return
 	}
 	w.Header().Set("Content-Encoding", "gzip")
 	w.WriteHeader(status)
-	z := quickZip.Get().(*gzip.Writer)
+	z := zips.Get().(*gzip.Writer)
 	z.Reset(w)
 	z.Write(text)
 	z.Close()
-	quickZip.Put(z)
+	zips.Put(z)
 }
 
-// quickZip has writers: each takes a megabyte.
-var quickZip = sync.Pool{New: func() any {
-	z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed)
-	return z
-}}
+// zips has writers: each takes a megabyte.
+var zips = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}

@@ -13,9 +13,7 @@ type chart struct {
 	Lines     []chartLine
 	Max       string
 	From      string // what the left end is
-	Width     int
-	Height    int
-	Empty     bool // it has no line
+	Empty     bool   // it has no line
 }
 
 // A chartStrip is charts in a row, and the names of those that have no line.
@@ -60,10 +58,10 @@ func newChart(id, title, from string, show func(float64) string, lines ...chartL
 		}
 		l.Now, l.Values = show(lastOf(l.latest)), tenth(l.points, show)
 	}
-	return chart{ID: id, Title: title, Lines: lines, Max: show(most), From: from, Width: chartWidth, Height: chartHeight, Empty: most == 0}
+	return chart{ID: id, Title: title, Lines: lines, Max: show(most), From: from, Empty: most == 0}
 }
 
-const chartWidth, chartHeight = 300, 96
+const chartWidth, chartHeight = 300, 96 // also in the template
 
 // A point of a series; nil: unknown.
 type point = *float64
@@ -153,10 +151,8 @@ func under(line string, height int) string {
 	if strings.Count(line, "M") != 1 || !strings.Contains(line, "L") {
 		return "M0 0"
 	}
-	last := line[strings.LastIndexByte(line, 'L')+1:]
-	x, _, _ := strings.Cut(last, " ")
 	first, _, _ := strings.Cut(line[1:], " ")
-	return fmt.Sprintf("%sL%s %dL%s %dZ", line, x, height, first, height)
+	return fmt.Sprintf("%sV%dH%sZ", line, height, first)
 }
 
 // A spark is a small chart without axes.

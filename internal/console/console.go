@@ -56,7 +56,7 @@ type Console struct {
 	mux     *http.ServeMux
 	views   *http.ServeMux // of live pages
 	notes   notes
-	glances glances
+	glances recent[string, serverRow]
 	live    *publisher
 	assets  *assets
 }
@@ -89,7 +89,7 @@ var livePages = []string{"overview", "tubes", "tube", "job", "connections", "con
 
 // New returns the handler of all paths that begin with Prefix.
 func New(opt Options) *Console {
-	c := &Console{opt: opt, sites: sitesOf(&opt), mux: http.NewServeMux(), views: http.NewServeMux(), glances: glances{byName: make(map[string]serverRow)}, assets: newAssets()}
+	c := &Console{opt: opt, sites: sitesOf(&opt), mux: http.NewServeMux(), views: http.NewServeMux(), glances: recent[string, serverRow]{made: make(map[string]dated[serverRow])}, assets: newAssets()}
 	c.live = newPublisher(c)
 	for pattern, page := range map[string]pageFunc{
 		"{$}": overviewPage, "tubes": tubesPage, "tube/{tube}": tubePage, "job/{job}": jobPage,
@@ -266,7 +266,6 @@ func (c *Console) write(w http.ResponseWriter, r *request, p *page) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Vary", "Cookie, Accept-Encoding")
 	writeCompressed(w, r.Request, p.status, text.Bytes())
 }
 

@@ -73,21 +73,20 @@ func (r *request) says(c *admin.Change) (all []piece) {
 	for i, part := range strings.Split(pattern, "|") {
 		var some []piece
 		known := true
-		for len(part) > 0 {
-			text, rest, named := strings.Cut(part, "{")
-			some = append(some, piece{Text: text})
-			if part = ""; named {
-				name, after, _ := strings.Cut(rest, "}")
-				one := piece{Text: value(name)}
-				switch name {
-				case "tube", "to":
-					one.Link = r.tubeLink(one.Text, "")
-				case "job", "copy":
-					one.Link = r.site.Base + "job/" + one.Text
-				}
+		for k, word := range braces.Split(part, -1) { // texts and names take turns
+			one := piece{Text: word}
+			if k%2 == 1 {
+				one.Text = value(word)
 				known = known && one.Text != ""
-				some, part = append(some, one), after
 			}
+			switch {
+			case k%2 == 0:
+			case word == "tube" || word == "to":
+				one.Link = r.tubeLink(one.Text, "")
+			case word == "job" || word == "copy":
+				one.Link = r.site.Base + "job/" + one.Text
+			}
+			some = append(some, one)
 		}
 		if known || i%2 == 0 {
 			all = append(all, some...)
@@ -96,7 +95,7 @@ func (r *request) says(c *admin.Change) (all []piece) {
 	return all
 }
 
-var upperCase = regexp.MustCompile("[A-Z]")
+var upperCase, braces = regexp.MustCompile("[A-Z]"), regexp.MustCompile("[{}]")
 
 // matches reports whether a change has all words of a filter: in the sentence, or in who has done it, and from where.
 func (c *changeRow) matches(q string) bool {

@@ -1,17 +1,14 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/singleflight"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 )
@@ -30,12 +27,11 @@ type publisher struct {
 	done    chan struct{}
 	once    sync.Once
 	making  sync.Mutex
-	asked   singleflight.Group // by who looks, and the page
+	shared  recent[view, *liveValues]
 
 	mu      sync.Mutex
 	streams int
 	ofWhom  map[string]int // streams, by who has them and from where
-	shared  map[view]*liveValues
 }
 
 // A view is a page as somebody sees it.
@@ -45,7 +41,7 @@ type view struct {
 }
 
 func newPublisher(c *Console) *publisher {
-	return &publisher{console: c, done: make(chan struct{}), ofWhom: make(map[string]int), shared: make(map[view]*liveValues)}
+	return &publisher{console: c, done: make(chan struct{}), ofWhom: make(map[string]int), shared: recent[view, *liveValues]{forgets: true, made: make(map[view]dated[*liveValues])}}
 }
 
 // close ends all streams.
@@ -78,40 +74,20 @@ func (p *publisher) latest(r *request, page pageFunc) (v *liveValues, err error)
 	if who, known := p.console.opt.Identify(r.Request); !known || who != r.who {
 		return nil, errUnknown
 	}
-	key := view{r.who, r.URL.RequestURI()}
-	if v = p.kept(key); v != nil {
+	v, younger := p.shared.of(view{r.who, r.URL.RequestURI()}, func(*liveValues) (made *liveValues, err error) {
+		panicked := p.console.survive(func() error { made, err = p.values(r.detached(), page); return nil })
+		return made, cmp.Or(panicked, err)
+	})
+	if younger == nil {
 		return v, nil
 	}
-	made := p.asked.DoChan(fmt.Sprintf("%p %s", key.who, key.page), func() (any, error) { return p.update(r.detached(), key, page) })
 	select {
-	case one := <-made:
+	case one := <-younger:
 		v, _ = one.Val.(*liveValues)
 		return v, one.Err
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
-}
-
-// kept returns the values of a view that are not too old; nil: there are none.
-func (p *publisher) kept(key view) *liveValues {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	maps.DeleteFunc(p.shared, func(_ view, old *liveValues) bool { return time.Since(old.at) > tubesAge })
-	return p.shared[key]
-}
-
-// update makes the values of a view, unless that was done since somebody has looked for them.
-func (p *publisher) update(r *request, key view, page pageFunc) (v *liveValues, err error) {
-	if v = p.kept(key); v != nil {
-		return v, nil
-	}
-	if err = p.console.survive(func() error { v, err = p.values(r, page); return err }); err != nil {
-		return nil, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.shared[key] = v
-	return v, nil
 }
 
 // values returns what may change of a page. Pages of the own server are made one after the other: were all made at once, they would
@@ -137,7 +113,7 @@ func (p *publisher) values(r *request, makePage pageFunc) (*liveValues, error) {
 	if err := p.console.note(r, made); err != nil {
 		return nil, err
 	}
-	made.values.Shape, made.values.at = made.Shape(), time.Now()
+	made.values.Shape = made.Shape()
 	return made.values, nil
 }
 

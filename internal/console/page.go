@@ -66,7 +66,7 @@ func (p *page) fill(r *request) {
 		}
 	}
 	if p.Me == nil {
-		p.Me = r.meOn("")
+		p.Me = r.meOn(r.PathValue("tube"))
 	}
 	if r.hasOthers(r.meHere()) {
 		p.Sites = r.console.sites
@@ -134,8 +134,6 @@ type liveValues struct {
 	Texts map[string]value  `json:"v,omitempty"`
 	Lines map[string]string `json:"d,omitempty"` // of charts: the attribute d of a path
 	Shape string            `json:"s,omitempty"` // differs when there are other rows, or in another order
-
-	at time.Time // it was made
 }
 
 // A value is a text with the class of its element.

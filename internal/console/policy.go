@@ -65,7 +65,7 @@ func policyFor(r *request, pattern string) (*page, error) {
 		v.Rows = append(v.Rows, policyRow{s, set[s.Name], set[s.Name], ""})
 	}
 	p := newPage("policy", "Policy of "+tube.Tube, "tubes", v)
-	p.Me, p.Curl = r.meOn(tube.Tube), r.curl("GET /tubes/{tube}/policy", &tube)
+	p.Curl = r.curl("GET /tubes/{tube}/policy", &tube)
 	return p, nil
 }
 

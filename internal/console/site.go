@@ -1,11 +1,11 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -77,54 +77,28 @@ type serverRow struct {
 	Stats admin.Stats
 	Found int    // findings
 	Worst string // severity of the worst; empty: there is none
-
-	at time.Time // it was asked
 }
 
-// glances are what was seen last of the other servers. Nobody asks them while nobody looks at the list.
-type glances struct {
-	asked  singleflight.Group
-	mu     sync.Mutex
-	byName map[string]serverRow
-}
+// glancePatience is how long a page waits for the other servers. It then shows what was seen before.
+const glancePatience = 150 * time.Millisecond
 
-const (
-	glanceAge = 900 * time.Millisecond
-	// glancePatience is how long a page waits for the other servers. It then shows what was seen before.
-	glancePatience = 150 * time.Millisecond
-)
-
-// of returns what was seen of a server, and what to wait for to see more: nil if that is not long ago.
-func (g *glances) of(r *request, s *site) (row serverRow, next <-chan singleflight.Result) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if row = g.byName[s.Name]; time.Since(row.at) > glanceAge {
-		r = r.detached()
-		next = g.asked.DoChan(s.Name, func() (any, error) { g.look(r, s); return nil, nil })
-	}
-	return row, next
-}
-
-// look asks a server.
-func (g *glances) look(r *request, s *site) {
-	row := serverRow{Known: true}
-	if err := r.console.survive(func() error { row = s.glance(r); return nil }); err != nil {
-		row.Why = err.Error()
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	row.at = time.Now()
-	if before := g.byName[s.Name].Since; row.Why != "" {
-		if row.Since = before; before.IsZero() {
-			row.Since = row.at
+// glance returns what was seen of a server, and what to wait for to see more; nil: that is not long ago. Nobody asks servers while nobody looks at
+// the list.
+func (r *request) glance(s *site) (seen serverRow, more <-chan singleflight.Result) {
+	return r.console.glances.of(s.Name, func(before serverRow) (row serverRow, _ error) {
+		if err := r.console.survive(func() error { row = s.glance(r.detached()); return nil }); err != nil {
+			row.Why = err.Error()
 		}
-	}
-	g.byName[s.Name] = row
+		if row.Known = true; row.Why != "" {
+			row.Since = cmp.Or(before.Since, time.Now())
+		}
+		return row, nil
+	})
 }
 
 // glance asks a server for the numbers that the list has.
 func (s *site) glance(r *request) serverRow {
-	row := serverRow{Known: true}
+	var row serverRow
 	var found admin.Attention
 	api := r.apiOf(s)
 	err := r.together(s,
@@ -206,20 +180,19 @@ func (r *request) serverRows(me *admin.Me, own serverRow) (l list) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), glancePatience)
 	defer cancel()
-	g := &r.console.glances
 	for _, s := range r.console.sites[1:] {
-		g.of(r, s) // all of them are asked at once
+		r.glance(s) // all of them are asked at once
 	}
 	own.Known = true
 	for i, s := range r.console.sites {
 		row := own
 		if i > 0 {
-			var next <-chan singleflight.Result
-			if row, next = g.of(r, s); next != nil {
+			var more <-chan singleflight.Result
+			if row, more = r.glance(s); more != nil {
 				r.wait(func() {
 					select {
-					case <-next:
-						row, _ = g.of(r, s)
+					case one := <-more:
+						row = one.Val.(serverRow)
 					case <-ctx.Done():
 					}
 				})

@@ -115,7 +115,7 @@ func (r *request) tubeGone(name string) *page {
 	v := &tubeView{Gone: true}
 	v.Name, v.Link = name, r.tubeLink(name, "")
 	p := newPage("tube", name, "tubes", v)
-	p.Me, p.status, p.shape = r.meOn(name), http.StatusNotFound, []string{"gone"}
+	p.status, p.shape = http.StatusNotFound, []string{"gone"}
 	p.Curl = r.curl("GET /tubes/{tube}", &admin.OfTube{Tube: name})
 	return p
 }
