@@ -44,7 +44,7 @@ var arrows = map[string]string{
 	"internal/access":                  "internal/rights",
 	"internal/policy":                  "internal/access internal/duration internal/engine internal/wire",
 	"internal/conversation":            "internal/access internal/broker internal/engine internal/engine/heap internal/conversation/proxyproto internal/rights internal/wire",
-	"internal/server":                  "internal/access internal/broker internal/conversation internal/engine internal/server/epoll internal/engine/heap internal/conversation/proxyproto internal/server/ratelog internal/wire golang.org/x/sys golang.org/x/time",
+	"internal/server":                  "internal/access internal/broker internal/conversation internal/engine internal/server/epoll internal/engine/heap internal/engine/histogram internal/conversation/proxyproto internal/server/ratelog internal/wire golang.org/x/sys golang.org/x/time",
 
 	"internal/admin":           "client/admin internal/access internal/api internal/broker internal/certs internal/engine internal/health internal/engine/histogram internal/rights internal/server github.com/prometheus",
 	"internal/console":         "client/admin internal/access internal/decode internal/duration internal/health internal/op internal/api/query golang.org/x/sync",

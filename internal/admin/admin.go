@@ -17,7 +17,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/api"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/certs"
-	"github.com/beanpole-mq/beanpole/internal/engine/histogram"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
@@ -40,7 +39,7 @@ type Options struct {
 
 	// Journal returns how the journal is. It is called within turns. Nil: there
 	// is none.
-	Journal func() JournalStats
+	Journal func() server.JournalStats
 
 	// SyncLasts returns how long a sync of the journal has been under way; 0: none is.
 	// Any goroutine may call it. Nil: there is no journal.
@@ -79,17 +78,6 @@ type Options struct {
 
 	// Logger hears of pages that cannot be written. Nil: nobody does.
 	Logger *slog.Logger
-}
-
-// JournalStats are how the journal is.
-type JournalStats struct {
-	Health           string // what is wrong with it; empty: nothing
-	Refusal          string // why it takes no changes, or no new jobs; empty: it does
-	Segments         int
-	Bytes, LiveBytes int64
-	RecordsWritten   uint64              // since the start
-	RecordsMigrated  uint64              // of these, by cleaning
-	Syncs            histogram.Histogram // how long they took; ns
 }
 
 // ClusterStats are what a member knows of its cluster.

@@ -91,8 +91,8 @@ func everything() Options {
 				{ID: 40, Role: admin.Leader, Progress: &admin.Progress{Lag: 3}}, {ID: 41, Role: admin.Voter, MustRejoin: true}, {ID: 42, Role: admin.Voter, Reachable: true},
 			}}}, true
 		},
-		Journal: func() JournalStats {
-			return JournalStats{Segments: 2, Bytes: 300, LiveBytes: 100, RecordsWritten: 10, RecordsMigrated: 4, Syncs: syncs}
+		Journal: func() server.JournalStats {
+			return server.JournalStats{Segments: 2, Bytes: 300, LiveBytes: 100, RecordsWritten: 10, RecordsMigrated: 4, Syncs: syncs}
 		},
 	}
 }
@@ -217,9 +217,9 @@ func TestManyTubes(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	b := newQueue(t)
-	why, journal, counts, ends := "", JournalStats{}, server.Counts{MaxConnections: 7}, []string(nil)
+	why, journal, counts, ends := "", server.JournalStats{}, server.Counts{MaxConnections: 7}, []string(nil)
 	h := New(b, Options{
-		NotReady: func() string { return why }, Journal: func() JournalStats { return journal }, Server: func() server.Counts { return counts },
+		NotReady: func() string { return why }, Journal: func() server.JournalStats { return journal }, Server: func() server.Counts { return counts },
 		Warnings: func() []string { return ends },
 	})
 	const damaged, full = "the journal is damaged, and is being rewritten", "new jobs are refused: no space left on device"
@@ -233,7 +233,7 @@ func TestHealth(t *testing.T) {
 		{func() { why = "" }, 200, "ok\n"},
 		{func() { journal.Health = damaged }, 200, "ok\nwarning: the journal: " + damaged + "\n"},
 		{func() { journal.Refusal = full }, 503, "the journal: " + full + "\n"},
-		{func() { journal = JournalStats{} }, 200, "ok\n"},
+		{func() { journal = server.JournalStats{} }, 200, "ok\n"},
 		{func() { counts.Full = true }, 200, "ok\nwarning: too many connections: new ones wait (max-connections 7)\n"},
 		{func() { counts.Full, ends = false, []string{"the certificate tls.crt ends"} }, 200, "ok\nwarning: the certificate tls.crt ends\n"},
 		{func() { b.Call(func(e *engine.Engine, _ int64) { e.Drain() }) }, 503, "draining: no new jobs are taken\n"},

@@ -31,7 +31,7 @@ type snapshot struct {
 	memory    int64
 	used      int64 // of the memory that jobs may take
 	limit     int64
-	journal   JournalStats
+	journal   server.JournalStats
 	server    server.Counts
 	why       string // clients cannot use the queue; empty: they can
 	warnings  []health.Finding
@@ -56,8 +56,8 @@ func (w *watcher) look() (s *snapshot) {
 			s.server = opt.Server()
 		}
 		s.why = w.notReady(e, s.journal)
-		known := api.HealthOf(e, now, s.server)
-		known.Draining, known.Journal = false, s.journal.Health // who drains is not ready
+		known := api.HealthOf(e, now, s.server, s.journal.Health)
+		known.Draining = false // who drains is not ready
 		s.warnings = known.Findings(nil)
 		s.names = e.TubeNames()
 	})
@@ -212,7 +212,7 @@ func (m metrics) server(s *server.Counts) {
 	m.counters("commands_total", "Commands since the start, by verb.", "verb", s.Commands)
 }
 
-func (m metrics) journal(s *JournalStats) {
+func (m metrics) journal(s *server.JournalStats) {
 	m.gauge("journal_healthy", "1 if all is well with the journal, as journal-health in stats says.", bit(s.Health == ""))
 	m.gauge("journal_bytes", "Bytes of records in all segments.", float64(s.Bytes))
 	m.gauge("journal_live_bytes", "Bytes that all jobs would take if they were rewritten.", float64(s.LiveBytes))

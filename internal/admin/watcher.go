@@ -8,6 +8,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 // A watcher looks into the queue for pages that monitors read. These never wait for the
@@ -107,7 +108,7 @@ func (w *watcher) serveReady(rw http.ResponseWriter, _ *http.Request) {
 
 // notReady says why clients cannot use the queue; empty: they can. Those that are connected
 // to a full server can, and so can all while a journal is rewritten that has lost something.
-func (w *watcher) notReady(e *engine.Engine, journal JournalStats) (why string) {
+func (w *watcher) notReady(e *engine.Engine, journal server.JournalStats) (why string) {
 	if e.IsDraining() {
 		return "draining: no new jobs are taken"
 	}

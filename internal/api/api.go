@@ -38,7 +38,7 @@ type Options struct {
 
 	// Journal returns how the journal is. It is called within turns. Nil: there is
 	// none.
-	Journal func() admin.Journal
+	Journal func() server.JournalStats
 
 	// RewriteJournal begins to rewrite the whole journal. It is called within turns.
 	// Nil: there is none.

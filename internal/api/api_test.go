@@ -29,7 +29,9 @@ func TestStory(t *testing.T) {
 			err = errors.New("the leadership was not taken over")
 		}
 		return err
-	}, Backup: emptyBackup, Facts: func() admin.Server { return admin.Server{Version: "1.2.3", PID: 9} }, Journal: func() admin.Journal { return admin.Journal{Health: "ok", Segments: 2, Bytes: 300, LiveBytes: 100} }})
+	}, Backup: emptyBackup, Facts: func() admin.Server { return admin.Server{Version: "1.2.3", PID: 9} }, Journal: func() server.JournalStats {
+		return server.JournalStats{Health: "ok", Segments: 2, Bytes: 300, LiveBytes: 100}
+	}})
 
 	// Jobs.
 	if got := r.want(201, "POST", "/tubes/mail/jobs", `{"body":"hello"}`, nil); got != `{"id":1}` {

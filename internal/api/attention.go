@@ -28,10 +28,11 @@ func (r *request) getAttention(in *admin.GetAttention) (page admin.Attention, er
 // serverHealth returns what is known of the server now.
 func (r *request) serverHealth() (s health.Server, err error) {
 	err = r.turn(func(e *engine.Engine, now int64) error {
-		s = HealthOf(e, now, r.api.opt.Server.Counts())
+		health := ""
 		if r.api.opt.Journal != nil {
-			s.Journal = r.api.opt.Journal().Health
+			health = r.api.opt.Journal().Health
 		}
+		s = HealthOf(e, now, r.api.opt.Server.Counts(), health)
 		return nil
 	})
 	if r.api.opt.CertificateWarnings != nil {
@@ -41,10 +42,10 @@ func (r *request) serverHealth() (s health.Server, err error) {
 	return s, err
 }
 
-// HealthOf returns what an engine, in a turn, and the counts of its server say.
-func HealthOf(e *engine.Engine, now int64, counts server.Counts) health.Server {
+// HealthOf returns what an engine, in a turn, the counts of its server and the health of its journal say.
+func HealthOf(e *engine.Engine, now int64, counts server.Counts, journal string) health.Server {
 	s := health.Server{
-		Draining: e.IsDraining(), Connections: e.Stats().Sessions, MaxConnections: uint64(counts.MaxConnections), Full: counts.Full,
+		Journal: journal, Draining: e.IsDraining(), Connections: e.Stats().Sessions, MaxConnections: uint64(counts.MaxConnections), Full: counts.Full,
 		RefusedBy: e.RefusedSince(now - int64(health.Lately)),
 	}
 	s.MemoryUsed, s.MemoryLimit = e.LimitedMemory()

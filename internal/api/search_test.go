@@ -19,6 +19,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/api/tubes"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/health"
+	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 // someTubes puts i jobs into the tube t-i, for i up to n, and one that is buried into every tenth.
@@ -114,7 +115,7 @@ func TestSearchRights(t *testing.T) {
 
 // The worst comes first.
 func TestAttention(t *testing.T) {
-	r := start(t, Options{Journal: func() admin.Journal { return admin.Journal{Health: "no space left on device"} }})
+	r := start(t, Options{Journal: func() server.JournalStats { return server.JournalStats{Health: "no space left on device"} }})
 	r.someTubes(1)
 	r.talk("watch watched", "watch t-0")
 	r.in(func(e *engine.Engine, now int64) {

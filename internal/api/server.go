@@ -13,8 +13,8 @@ func (r *request) getServer(*admin.None) (admin.Server, error) {
 	}
 	err := r.turn(func(e *engine.Engine, _ int64) error {
 		facts.Memory.Jobs, facts.Memory.Limit = e.LimitedMemory()
-		if facts.Journal != nil && r.api.opt.Journal != nil {
-			facts.Journal.Journal = r.api.opt.Journal()
+		if j := r.api.journal(); j != nil && facts.Journal != nil {
+			facts.Journal.Journal = *j
 		}
 		return nil
 	})

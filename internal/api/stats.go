@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -32,14 +33,20 @@ func (r *request) getStats(*admin.None) (admin.Stats, error) {
 			Commands:        counts.Commands,
 			RefusedCommands: counts.RefusedCommands,
 			Throttled:       counts.Throttled,
-		}
-		if r.api.opt.Journal != nil {
-			j := r.api.opt.Journal()
-			s.Journal = &j
+			Journal:         r.api.journal(),
 		}
 		return nil
 	})
 	return s, err
+}
+
+// journal returns how the journal is, within a turn; nil: there is none.
+func (a *API) journal() *admin.Journal {
+	if a.opt.Journal == nil {
+		return nil
+	}
+	j := a.opt.Journal()
+	return &admin.Journal{Health: cmp.Or(j.Health, "ok"), Segments: j.Segments, Bytes: j.Bytes, LiveBytes: j.LiveBytes}
 }
 
 func (r *request) drain(*admin.None) (none admin.None, err error) {

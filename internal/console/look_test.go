@@ -16,6 +16,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/api"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 // When there is more to look at than the overview has room for, one buried job is not hidden by many tubes without workers.
@@ -359,7 +360,7 @@ func TestRoughly(t *testing.T) {
 func TestLiveHead(t *testing.T) {
 	health := "ok"
 	r := startWith(t, nil, Options{}, func(*api.API) []Server { return nil }, func(o *api.Options) {
-		o.Journal = func() admin.Journal { return admin.Journal{Health: health} }
+		o.Journal = func() server.JournalStats { return server.JournalStats{Health: health} }
 	})
 	told := func() (journal, draining value) {
 		h := httptest.NewRequest("GET", "/console/tubes", nil)

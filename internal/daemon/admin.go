@@ -110,18 +110,11 @@ func (a *adminServer) ready(p *plan, q *queue, srv *server.Server, operations *o
 	opt := p.opt
 	o := admin.Options{
 		Version: p.version, Tubes: cmp.Or(opt.Admin.Tubes, -1), Profiles: opt.Admin.Profiles, Logger: p.log,
-		API: operations, Server: srv.Counts, Identify: operations.identify, Refused: srv.Refused,
+		API: operations, Server: srv.Counts, Journal: q.journalStats(), Identify: operations.identify, Refused: srv.Refused,
 		Certificates: p.security.expiries, Warnings: p.security.certificateWarnings,
 	}
-	if j := q.journal; j != nil {
+	if o.Journal != nil {
 		o.SyncLasts = q.syncs.lasted
-		o.Journal = func() admin.JournalStats {
-			st := j().Stats()
-			return admin.JournalStats{
-				Health: plain(st.Health), Refusal: plain(st.Refusal), Segments: st.Segments, Bytes: st.Bytes, LiveBytes: st.Live,
-				RecordsWritten: st.Written, RecordsMigrated: st.Migrated, Syncs: q.syncs.took.Snapshot(),
-			}
-		}
 	}
 	if m := q.member; m != nil {
 		o.NotReady = func() string { return plain(m.Ready()) }

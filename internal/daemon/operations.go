@@ -29,7 +29,7 @@ func newOperations(p *plan, q *queue, srv *server.Server, about *facts) *operati
 	o := &operations{sessions: console.NewSessions(), recordingDone: make(chan struct{})}
 	o.identify = o.sessions.Identify(api.Identify(sec.Control))
 	forAPI := api.Options{
-		Server: srv, Identify: o.identify, Version: p.version, Journal: q.journalHealth(), Logger: p.log, Facts: about.tell, LimitOf: about.limitOf,
+		Server: srv, Identify: o.identify, Version: p.version, Journal: q.journalStats(), Logger: p.log, Facts: about.tell, LimitOf: about.limitOf,
 		CertificateWarnings: sec.certificateWarnings,
 	}
 	if q.journal != nil {

@@ -1,14 +1,11 @@
 package daemon
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/api"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/cli/advice"
@@ -19,7 +16,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/journal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
-	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 // A queue is an engine with its broker, and its journal if there is one.
@@ -134,14 +130,17 @@ func logAdoption(log *slog.Logger, r *binlog.Report) {
 	log.Info("took over the files of beanstalkd, which are called beanstalkd-binlog.* now", "files", len(r.Files), "records", records)
 }
 
-// journalHealth returns what the API shows of the journal, or nil.
-func (q *queue) journalHealth() func() admin.Journal {
+// journalStats returns how the journal is, for all who tell of that, or nil.
+func (q *queue) journalStats() func() server.JournalStats {
 	if q.journal == nil {
 		return nil
 	}
-	return func() admin.Journal {
+	return func() server.JournalStats {
 		st := q.journal().Stats()
-		return admin.Journal{Health: health(st), Segments: st.Segments, Bytes: st.Bytes, LiveBytes: st.Live}
+		return server.JournalStats{
+			Health: plain(st.Health), Refusal: plain(st.Refusal), OldestSegment: st.Oldest, CurrentSegment: st.Current, Segments: st.Segments,
+			Bytes: st.Bytes, LiveBytes: st.Live, RecordsWritten: st.Written, RecordsMigrated: st.Migrated, Syncs: q.syncs.took.Snapshot(),
+		}
 	}
 }
 
@@ -157,35 +156,10 @@ func (q *queue) openBackup() (api.Backup, error) {
 	return b, nil
 }
 
-// health says what is the matter with the journal, or ok.
-func health(st journal.Stats) string { return cmp.Or(plain(st.Health), "ok") }
-
 // plain says what is the matter, or nothing.
 func plain(err error) string {
 	if err == nil {
 		return ""
 	}
 	return advice.Plain(err)
-}
-
-// logStats returns what stats shows of the journal, or nil.
-func (q *queue) logStats() func() server.LogStats {
-	if q.journal == nil {
-		return nil
-	}
-	return func() server.LogStats {
-		st := q.journal().Stats()
-		return server.LogStats{
-			OldestSegment:   st.Oldest,
-			CurrentSegment:  st.Current,
-			RecordsMigrated: st.Migrated,
-			RecordsWritten:  st.Written,
-			Extra: []wire.Stat{
-				{Key: "journal-health", Value: health(st), Quoted: true},
-				{Key: "journal-bytes", Value: strconv.FormatInt(st.Bytes, 10)},
-				{Key: "journal-live-bytes", Value: strconv.FormatInt(st.Live, 10)},
-				{Key: "journal-segments", Value: strconv.Itoa(st.Segments)},
-			},
-		}
-	}
 }

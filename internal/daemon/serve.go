@@ -117,7 +117,7 @@ func serverOptions(p *plan, q *queue) server.Options {
 		Trace:        opt.Verbose > 1,
 		Version:      p.version,
 		SegmentSize:  opt.Journal.SegmentSize(),
-		Log:          q.logStats(),
+		Journal:      q.journalStats(),
 		Member:       q.forServer(),
 	}
 	// Where we say 0, the server's zero is its default.

@@ -137,7 +137,7 @@ func newLoop(s *Server, newPoller func() (Poller, error)) (*loop, error) {
 	l := &loop{srv: s, poll: poll}
 	l.round = l.newRound()
 	l.limit.tasks, l.limit.commands, l.limit.input = maxRoundTasks, maxRoundCommands, roundInput
-	if s.opt.Log != nil {
+	if s.opt.Journal != nil {
 		l.limit.tasks = epoll.MaxEvents
 	}
 	l.in = make([]byte, 0, l.limit.input+readSize)

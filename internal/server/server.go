@@ -146,9 +146,9 @@ type Options struct {
 	// Follow. Nil: it is the only server of its queue.
 	Member *Member
 
-	// Log tells of the journal, for stats. It is called within turns. Nil:
+	// Journal returns how the journal is, for stats. It is called within turns. Nil:
 	// there is none.
-	Log func() LogStats
+	Journal func() JournalStats
 }
 
 // Server serves clients on any number of listeners.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"os"
@@ -13,14 +14,19 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/engine/histogram"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// LogStats is what stats tells of the journal.
-type LogStats struct {
+// JournalStats are how the journal is.
+type JournalStats struct {
+	Health                          string // what is wrong with it; empty: nothing
+	Refusal                         string // why it takes no changes, or no new jobs; empty: it does
 	OldestSegment, CurrentSegment   uint64 // sequence numbers
-	RecordsMigrated, RecordsWritten uint64 // since the start
-	Extra                           []wire.Stat
+	Segments                        int
+	Bytes, LiveBytes                int64
+	RecordsWritten, RecordsMigrated uint64              // since the start, and of these by cleaning
+	Syncs                           histogram.Histogram // how long they took; ns
 }
 
 // process is what stats tells of this process and its machine.
@@ -120,11 +126,14 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64, asker co
 	full := s.full()
 	s.mu.Unlock()
 	ws.Extra = append(ws.Extra, wire.Stat{Key: "connections-full", Value: strconv.FormatBool(full)})
-	if s.opt.Log != nil {
-		l := s.opt.Log()
-		ws.OldestSegment, ws.CurrentSegment = l.OldestSegment, l.CurrentSegment
-		ws.RecordsMigrated, ws.RecordsWritten = l.RecordsMigrated, l.RecordsWritten
-		ws.Extra = append(ws.Extra, l.Extra...)
+	if s.opt.Journal != nil {
+		j := s.opt.Journal()
+		ws.OldestSegment, ws.CurrentSegment = j.OldestSegment, j.CurrentSegment
+		ws.RecordsMigrated, ws.RecordsWritten = j.RecordsMigrated, j.RecordsWritten
+		ws.Extra = append(ws.Extra, wire.Stat{Key: "journal-health", Value: cmp.Or(j.Health, "ok"), Quoted: true})
+		count("journal-bytes", uint64(j.Bytes))
+		count("journal-live-bytes", uint64(j.LiveBytes))
+		count("journal-segments", uint64(j.Segments))
 	}
 	if m := s.opt.Member; m != nil {
 		ws.Extra = append(ws.Extra, m.Stats(s.askedMember(asker))...)
