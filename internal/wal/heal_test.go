@@ -2,6 +2,8 @@ package wal
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -82,5 +84,34 @@ func TestPowerCutAfterFailedHealing(t *testing.T) {
 	}
 	if failed < 3 {
 		t.Errorf("%d attempts to heal have failed, in too few ways", failed)
+	}
+}
+
+// The power goes while the log heals, which writes the removal of a segment again, and the
+// copies of its records before that. The segment counts until its copies are durable.
+func TestRemovalFollowsCopies(t *testing.T) {
+	original, copied := strings.Repeat("original ", 250), strings.Repeat("a copy ", 350)
+	for seed := range uint64(200) {
+		disk := memfs.New()
+		fsys := faultfs.New(disk)
+		l := mustOpen(t, fsys, Options{SegmentSize: 4096})
+		for len(l.sealed) < 1 {
+			appendAll(t, l, original)
+		}
+		must(t, l.Prepare())
+		_, err := l.Append([]byte(copied))
+		must(t, errors.Join(err, l.RemoveOldest(), l.Flush()))
+		fsys.Set(faultfs.Fault{Op: faultfs.Sync, Sticky: true}) // also in the attempt to heal
+		if l.Sync() == nil || l.Recover(nil) == nil {
+			t.Fatal("it has not failed")
+		}
+		after, err := Open(disk.Crash(newRand(seed)), testDir, Options{})
+		must(t, err)
+		records, _, err := replayAll(after)
+		must(t, err)
+		if !slices.Contains(records, original) && !slices.Contains(records, copied) {
+			t.Fatalf("crash %d: neither the oldest record nor its copy is there", seed)
+		}
+		must(t, after.Close())
 	}
 }
