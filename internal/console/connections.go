@@ -14,11 +14,8 @@ type connectionsView struct {
 	listing
 	Asked    string // what the URL has as sort
 	Tube, Q  string
-	Only     string // waiting, holding, or nothing
-	List     list
-	Matching uint64
-	Counted  bool // else they are in no particular order, and nobody knows how many match
-	Next     string
+	Only     string  // waiting, holding, or nothing
+	Matching *uint64 // nil: they are in no particular order, and nobody knows how many match
 }
 
 // sortedAlone is up to how many connections are shown in the order in which they came, if nobody asks for an order: for any order the server looks at all
@@ -45,10 +42,8 @@ func connectionsPage(r *request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.List, v.Next = r.clientList(found.Connections, v.sorted(clientColumns)), v.next(found.Next)
-	if v.Counted = found.Matching != nil; v.Counted {
-		v.Matching = *found.Matching
-	}
+	v.lists(r.clientList(found.Connections), found.Next)
+	v.Matching = found.Matching
 	p := newPage("connections", "Connections", "connections", v)
 	p.Server = &stats
 	p.Curl = r.curl("GET /connections", in)
@@ -71,8 +66,8 @@ var clientColumns = []column{
 const shownWatches = 5
 
 // clientList is a list of connections.
-func (r *request) clientList(clients []admin.Connection, columns []column) list {
-	l := list{Columns: columns}
+func (r *request) clientList(clients []admin.Connection) list {
+	l := list{Columns: clientColumns}
 	for i := range clients {
 		c := &clients[i]
 		row := listRow{Name: fmt.Sprint(c.ID), Link: fmt.Sprintf("%sconnection/%d", r.site.Base, c.ID)}
@@ -96,7 +91,7 @@ func (r *request) clientList(clients []admin.Connection, columns []column) list 
 			{Text: c.Address, Class: "mono from", Title: c.Address}, {Text: who, Class: zeroClass(who)}, ago("a", c.Age),
 			{Text: c.Using, Link: r.tubeLink(c.Using, "")}, {Text: watches, Class: "body watches"}, counted("h", uint64(c.HoldingCount)), {ID: "w", Text: waits, Class: zeroClass(waits)},
 		} {
-			row.add(&columns[k+1], one)
+			row.add(&clientColumns[k+1], one)
 		}
 		l.Rows = append(l.Rows, row)
 	}

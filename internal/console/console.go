@@ -260,7 +260,8 @@ func (c *Console) write(w http.ResponseWriter, r *request, p *page) {
 	text := pageTexts.Get().(*bytes.Buffer)
 	defer pageTexts.Put(text)
 	text.Reset()
-	if err := c.render(text, r, p); err != nil {
+	p.fill(r)
+	if err := templates[p.template]().Execute(text, p); err != nil {
 		c.opt.Logger.Error("a page of the console cannot be made", "page", p.template, "err", err)
 		http.Error(w, "the page cannot be made: the log of the server says why", http.StatusInternalServerError)
 		return
@@ -271,12 +272,6 @@ func (c *Console) write(w http.ResponseWriter, r *request, p *page) {
 
 // pageTexts keeps buffers for the HTML of pages.
 var pageTexts = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
-// render writes the HTML of a page.
-func (c *Console) render(w io.Writer, r *request, p *page) error {
-	p.fill(r)
-	return templates[p.template]().Execute(w, p)
-}
 
 // note lets a page note its live values.
 func (c *Console) note(r *request, p *page) error {

@@ -248,13 +248,7 @@ func (v *serverView) addCluster(r *request) error {
 		return optional(notFound(err))
 	}
 	order := func(m *admin.ClusterMember) int {
-		switch {
-		case !m.Reachable:
-			return 0
-		case m.Role == "leader":
-			return 1
-		}
-		return 2
+		return slices.Index([]bool{!m.Reachable, m.Role == "leader", true}, true)
 	}
 	c.Members = slices.Clone(c.Members) // they may be those of the server
 	on := make(map[string]int)          // how many members, by their hosts

@@ -20,10 +20,9 @@ type overview struct {
 	Charts    chartStrip
 	Sparks    map[string]*spark
 	Span      string
-	Spans     []string
+	Spans     []span
 	Tubes     tubeTable
-	Oldest    *admin.Tube  // whose next job has waited the longest
-	Late      []admin.Tube // those after it, if that is worth a look
+	Oldest    []admin.Tube // whose next jobs have waited the longest, and those after it if that is worth a look
 	MayCharts bool
 }
 
@@ -55,14 +54,13 @@ func (a *attention) Says() string {
 	return spaced(a.Text)
 }
 
-// spans are what charts can show, with the step and the number of samples.
-var spans = map[string]struct {
+// A span is what charts can show, with the step and the number of samples.
+type span struct {
+	Name         string
 	step, points int
-}{
-	"10m": {1, 600},
-	"1h":  {1, 3600},
-	"24h": {60, 1440},
 }
+
+var spans = []span{{"10m", 1, 600}, {"1h", 1, 3600}, {"24h", 60, 1440}}
 
 const (
 	chartPoints     = 100
@@ -78,11 +76,8 @@ const (
 )
 
 func overviewPage(r *request) (*page, error) {
-	span := r.FormValue("span")
-	if _, ok := spans[span]; !ok {
-		span = "10m"
-	}
-	o := &overview{Span: span, Spans: []string{"10m", "1h", "24h"}, Sparks: make(map[string]*spark)}
+	shown := spans[max(0, slices.IndexFunc(spans, func(s span) bool { return s.Name == r.FormValue("span") }))]
+	o := &overview{Span: shown.Name, Spans: spans, Sparks: make(map[string]*spark)}
 	var found admin.Attention
 	var stats admin.Stats
 	var history, minutes admin.History
@@ -107,7 +102,7 @@ func overviewPage(r *request) (*page, error) {
 			return optional(err)
 		},
 		func() (err error) {
-			history, err = api.GetHistory(ctx, &admin.GetHistory{Step: spans[span].step, Points: new(spans[span].points)})
+			history, err = api.GetHistory(ctx, &admin.GetHistory{Step: shown.step, Points: new(shown.points)})
 			return optional(err)
 		},
 	)
@@ -117,11 +112,15 @@ func overviewPage(r *request) (*page, error) {
 	for _, f := range found.Findings {
 		o.Attention = append(o.Attention, r.newAttention(f))
 	}
-	o.Total, o.More = found.Total, found.Total+found.Expected-shown(found.Findings)
+	o.Total, o.More = found.Total, found.Total+found.Expected-tubesOf(found.Findings)
 	if o.More > 0 {
 		o.Kinds = r.kinds(found.Kinds)
 	}
-	o.addOldest(oldest.Tubes)
+	for i, t := range oldest.Tubes {
+		if i == 0 || t.OldestReady >= lateFrom {
+			o.Oldest = append(o.Oldest, t)
+		}
+	}
 	if o.MayCharts = history.Step > 0; o.MayCharts {
 		known(&history)
 		o.Charts = strip(overviewCharts(&history, &minutes))
@@ -132,30 +131,22 @@ func overviewPage(r *request) (*page, error) {
 	p := newPage("overview", "Overview", "overview", o)
 	p.Server = &stats
 	p.shape = append(p.shape, o.Charts.Still)
-	for _, t := range oldest.Tubes[:min(len(oldest.Tubes), 1+len(o.Late))] {
+	for _, t := range o.Oldest {
 		p.shape = append(p.shape, "oldest "+t.Name)
 	}
 	if r.site.other == nil {
-		o.Servers = r.serverRows(r.meHere(), serverRow{Stats: stats, Found: found.Total, Worst: worst(found.Findings)})
+		o.Servers = r.serverRows(serverRow{Stats: stats, Found: found.Total, Worst: worst(found.Findings)})
 	}
 	p.Curl = r.curl("GET /attention", nil)
 	return p, nil
 }
 
-// shown returns how many findings those are, each tube counted.
-func shown(findings []admin.Finding) (n int) {
+// tubesOf returns how many findings those are, each tube counted.
+func tubesOf(findings []admin.Finding) (n int) {
 	for i := range findings {
 		n += max(1, findings[i].Tubes)
 	}
 	return n
-}
-
-// addOldest adds the tubes whose next jobs have waited the longest, in their order.
-func (o *overview) addOldest(tubes []admin.Tube) {
-	if len(tubes) > 0 {
-		o.Oldest = &tubes[0]
-		o.Late = slices.DeleteFunc(slices.Clone(tubes[1:]), func(t admin.Tube) bool { return t.OldestReady < lateFrom })
-	}
 }
 
 // A findingKind is how many findings there are of a kind, and where they can be seen.

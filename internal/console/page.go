@@ -68,7 +68,7 @@ func (p *page) fill(r *request) {
 	if p.Me == nil {
 		p.Me = r.meOn(r.PathValue("tube"))
 	}
-	if r.hasOthers(r.meHere()) {
+	if r.seesOthers() {
 		p.Sites = r.console.sites
 	}
 }
@@ -88,15 +88,6 @@ func (p *page) addNote(r *request) {
 			p.shape = append(p.shape, t.Status)
 		}
 	}
-}
-
-// meHere returns who the user is to the server of this process, if the console shows others.
-func (r *request) meHere() *admin.Me {
-	var me admin.Me
-	if len(r.console.sites) > 1 {
-		me, _ = r.apiOf(r.console.sites[0]).GetMe(r.Context(), &admin.GetMe{}) // without an answer there is no right
-	}
-	return &me
 }
 
 // IsLive reports whether something on the page changes by itself. A server that does not answer is asked again.

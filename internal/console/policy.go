@@ -30,14 +30,10 @@ type policyRow struct {
 	Problem string // what is wrong with that
 }
 
+// policyPage has the form for the pattern that the URL or the form names; for the tube if there is none.
 func policyPage(r *request) (*page, error) {
-	return policyFor(r, strings.TrimSpace(r.URL.Query().Get("pattern")))
-}
-
-// policyFor is the page with the form for a pattern; empty: for the tube.
-func policyFor(r *request, pattern string) (*page, error) {
 	tube := admin.OfTube{Tube: r.PathValue("tube")}
-	v := &policyView{Tube: tube.Tube, Pattern: cmp.Or(pattern, tube.Tube)}
+	v := &policyView{Tube: tube.Tube, Pattern: cmp.Or(strings.TrimSpace(r.FormValue("pattern")), tube.Tube)}
 	inForce, err := r.api().ExplainPolicy(r.Context(), &tube)
 	if err != nil {
 		return nil, err
@@ -72,7 +68,7 @@ func policyFor(r *request, pattern string) (*page, error) {
 // setPolicy does what the form of a policy asks for: it changes what differs from what the form was made with.
 func setPolicy(r *request) (*page, error) {
 	form := r.PostForm
-	p, err := policyFor(r, form.Get("pattern"))
+	p, err := policyPage(r)
 	if err != nil {
 		return nil, err
 	}

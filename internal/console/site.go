@@ -64,8 +64,13 @@ func (s *site) isReadOnly() bool { return s.other != nil && s.other.ReadOnly }
 // Does reports whether an action is possible with the server.
 func (s *site) Does(do string) bool { return !s.Plain() || actions[do].plain }
 
-// mayLeave reports whether somebody may use the other servers, by the rights on this one.
-func mayLeave(me *admin.Me) bool {
+// seesOthers reports whether there are other servers that the user may see, by the rights on this one.
+func (r *request) seesOthers() bool {
+	own := r.console.sites[0]
+	if len(r.console.sites) == 1 {
+		return false
+	}
+	me, _ := r.apiOf(own).GetMe(r.Context(), &admin.GetMe{}) // without an answer there is no right
 	return slices.Contains(me.Everywhere, "stats") && slices.Contains(me.Everywhere, "peek")
 }
 
@@ -174,8 +179,8 @@ func (s *serverRow) attention() cell {
 }
 
 // serverRows returns the list of all servers, if there are several that the user may see.
-func (r *request) serverRows(me *admin.Me, own serverRow) (l list) {
-	if !r.hasOthers(me) {
+func (r *request) serverRows(own serverRow) (l list) {
+	if !r.seesOthers() {
 		return l
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), glancePatience)
@@ -209,6 +214,3 @@ func (r *request) wait(wait func()) {
 	caller := access.Caller{Idle: r.idle}
 	caller.Wait(wait)
 }
-
-// hasOthers reports whether there are other servers that somebody with rights may see.
-func (r *request) hasOthers(me *admin.Me) bool { return len(r.console.sites) > 1 && mayLeave(me) }

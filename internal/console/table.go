@@ -89,9 +89,11 @@ func (p *page) Listed(rows []listRow) []listRow {
 	return rows
 }
 
-// A listing is what the URL of a list says: its order and where it begins, besides its filters.
+// A listing is a list in an order, which begins somewhere: what its URL says, besides its filters.
 type listing struct {
+	list
 	Sort, Cursor string
+	Next         string                           // the page with what comes behind; empty: nothing does
 	usual        string                           // the order if none is asked for, which links leave out
 	at           func(sort, cursor string) string // the URL of the page in another order, or of another part of the list
 }
@@ -112,12 +114,12 @@ func (q *listing) First() string {
 	return q.Link(q.Sort, "")
 }
 
-// next is the link to what comes behind; empty: nothing does.
-func (q *listing) next(cursor string) string {
-	if cursor == "" {
-		return ""
+// lists sets what is listed, with the links to other orders and to what comes behind a cursor, unless that is empty.
+func (q *listing) lists(l list, cursor string) {
+	if q.list = l; cursor != "" {
+		q.Next = q.Link(q.Sort, cursor)
 	}
-	return q.Link(q.Sort, cursor)
+	q.Columns = q.sorted(l.Columns)
 }
 
 // sorted gives the heads of columns their links: each is the page in the order of the column, or the other way round if it is so already.

@@ -87,7 +87,7 @@ func tubePage(r *request) (*page, error) {
 		v.Recent = &recent
 		v.Charts = strip(tubeCharts(&recent))
 	}
-	v.Clients, v.More = r.clientList(clients.Connections, clientColumns), clients.Next != ""
+	v.Clients, v.More = r.clientList(clients.Connections), clients.Next != ""
 	v.addJobs(r, &jobs)
 	for _, s := range []string{"ready", "reserved", "delayed", "buried"} {
 		v.States = append(v.States, stateTab{s, countOf(&v.Tube.Jobs, s)})

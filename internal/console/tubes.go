@@ -14,10 +14,8 @@ import (
 // A tubeTable is a list of tubes.
 type tubeTable struct {
 	listing
-	list
-	Matching uint64
-	Counts   admin.JobCounts
-	Next     string
+	Matching *uint64 // nil: nobody has counted
+	Counts   *admin.JobCounts
 }
 
 // A tubeColumn is one that the table may have.
@@ -127,10 +125,10 @@ func (r *request) tubeTable(in *admin.ListTubes, names []string) (t tubeTable, e
 	t.listing = listing{Sort: in.Sort, Cursor: in.Cursor, usual: defaultTubeSort, at: func(sort, cursor string) string {
 		return withQuery(r.site.Base+"tubes", "sort", sort, "q", in.Q, "has", in.Has, "cols", strings.Join(names, ","), "cursor", cursor)
 	}}
-	t.Columns = []column{{Title: "Tube", Class: "l", sort: "name"}}
+	l := list{Columns: []column{{Title: "Tube", Class: "l", sort: "name"}}}
 	var cells []func(row *listRow, tube *admin.Tube) cell
 	add := func(c column, make func(row *listRow, tube *admin.Tube) cell) {
-		t.Columns, cells = append(t.Columns, c), append(cells, make)
+		l.Columns, cells = append(l.Columns, c), append(cells, make)
 	}
 	if !r.site.Plain() {
 		add(column{Title: "Ready, 10 min", Class: "l opt"}, func(row *listRow, tube *admin.Tube) (c cell) {
@@ -149,7 +147,6 @@ func (r *request) tubeTable(in *admin.ListTubes, names []string) (t tubeTable, e
 			})
 		}
 	}
-	t.Columns = t.sorted(t.Columns)
 	for i := range found.Tubes {
 		tube := &found.Tubes[i]
 		row := listRow{ID: rowID(tube.Name), Name: tube.Name, Link: r.tubeLink(tube.Name, "")}
@@ -160,16 +157,12 @@ func (r *request) tubeTable(in *admin.ListTubes, names []string) (t tubeTable, e
 			row.Tags = append(row.Tags, Spot{row.ID + "-pause", paused(tube), "tag"})
 		}
 		for k, cell := range cells {
-			row.add(&t.Columns[k+1], cell(&row, tube))
+			row.add(&l.Columns[k+1], cell(&row, tube))
 		}
-		t.Rows = append(t.Rows, row)
+		l.Rows = append(l.Rows, row)
 	}
-	if t.Next = t.next(found.Next); found.Matching != nil {
-		t.Matching = *found.Matching
-	}
-	if found.Jobs != nil {
-		t.Counts = *found.Jobs
-	}
+	t.lists(l, found.Next)
+	t.Matching, t.Counts = found.Matching, found.Jobs
 	return t, nil
 }
 
