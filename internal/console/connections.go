@@ -72,28 +72,19 @@ func (r *request) clientList(clients []admin.Connection) list {
 		c := &clients[i]
 		row := listRow{Name: fmt.Sprint(c.ID), Link: fmt.Sprintf("%sconnection/%d", r.site.Base, c.ID)}
 		row.ID = rowID("c" + row.Name)
-		if c.Producer {
-			row.Tags = append(row.Tags, Spot{Text: "puts", Class: "tag"})
-		}
-		if c.Worker {
-			row.Tags = append(row.Tags, Spot{Text: "works", Class: "tag"})
-		}
+		row.tag(c.Producer, "puts", "tag")
+		row.tag(c.Worker, "works", "tag")
 		watches := strings.Join(c.Watching[:min(len(c.Watching), shownWatches)], ", ")
 		if c.WatchingCount > shownWatches {
 			watches += fmt.Sprintf(" and %d more", c.WatchingCount-shownWatches)
 		}
-		waits := "–"
+		waits := greyed("–")
 		if c.Waiting {
-			waits = duration(c.Waited)
+			waits = greyed(duration(c.Waited))
 		}
-		who := cmp.Or(c.Identity, "–")
-		for k, one := range []cell{
-			{Text: c.Address, Class: "mono from", Title: c.Address}, {Text: who, Class: zeroClass(who)}, ago("a", c.Age),
-			{Text: c.Using, Link: r.tubeLink(c.Using, "")}, {Text: watches, Class: "body watches"}, counted("h", uint64(c.HoldingCount)), {ID: "w", Text: waits, Class: zeroClass(waits)},
-		} {
-			row.add(&clientColumns[k+1], one)
-		}
-		l.Rows = append(l.Rows, row)
+		waits.ID = "w"
+		l.add(row, cell{Text: c.Address, Class: "mono from", Title: c.Address}, greyed(cmp.Or(c.Identity, "–")), ago("a", c.Age),
+			cell{Text: c.Using, Link: r.tubeLink(c.Using, "")}, cell{Text: watches, Class: "body watches"}, counted("h", uint64(c.HoldingCount)), waits)
 	}
 	return l
 }

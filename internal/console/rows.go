@@ -173,10 +173,11 @@ func (r *request) jobList(in string, jobs []jobRow, same []decode.Field) list {
 		j := &jobs[i]
 		row := listRow{Name: fmt.Sprint(j.ID), Job: j}
 		row.ID, row.Link = rowID(fmt.Sprint(j.ID, j.Priority, j.Reserves, j.Timeouts, j.ReservedBy)), r.site.Base+"job/"+row.Name
+		var cells []cell
 		for k := range columns {
-			row.add(&columns[k].column, columns[k].cell(r, &j.Job))
+			cells = append(cells, columns[k].cell(r, &j.Job))
 		}
-		l.Rows = append(l.Rows, row)
+		l.add(row, cells...)
 	}
 	return l
 }

@@ -132,17 +132,13 @@ func worst(findings []admin.Finding) string {
 // serverColumns are those of the list of servers.
 var serverColumns = []column{{Title: "Server", Class: "l"}, {Title: "Ready"}, {Title: "Reserved"}, {Title: "Delayed"}, {Title: "Buried"}, {Title: "Workers", Class: "opt"}, {Title: "Tubes", Class: "opt"}, {Title: "Needs attention", Class: "l grow"}}
 
-// rowOf returns what the list shows of a server.
-func (s *serverRow) rowOf(of *site) listRow {
+// addTo adds a server to the list.
+func (s *serverRow) addTo(l *list, of *site) {
 	row := listRow{ID: rowID("server " + of.Base), Name: of.Name, Link: of.Base}
-	tag := func(is bool, text, class string) {
-		if is {
-			row.Tags = append(row.Tags, Spot{Text: text, Class: class})
-		}
-	}
-	tag(of.Plain(), "beanstalkd", "tag")
-	tag(s.Why != "", "down", "tag bad")
-	tag(s.Why == "" && s.Stats.Draining, "draining", "tag warn")
+	row.tag(of.Plain(), "beanstalkd", "tag")
+	row.tag(s.Why != "", "down", "tag bad")
+	row.tag(s.Why == "" && s.Stats.Draining, "draining", "tag warn")
+	var cells []cell
 	st := &s.Stats
 	for i, n := range []uint64{st.Jobs.Ready, st.Jobs.Reserved, st.Jobs.Delayed, st.Jobs.Buried, st.Connections.Workers, st.Tubes} {
 		c := &serverColumns[i+1]
@@ -151,10 +147,9 @@ func (s *serverRow) rowOf(of *site) listRow {
 			one = greyed("–")
 		}
 		one.ID = strings.ToLower(c.Title)
-		row.add(c, one)
+		cells = append(cells, one)
 	}
-	row.add(&serverColumns[len(serverColumns)-1], s.attention())
-	return row
+	l.add(row, append(cells, s.attention())...)
 }
 
 // attention says what is wrong with a server.
@@ -188,7 +183,7 @@ func (r *request) serverRows(own serverRow) (l list) {
 	for _, s := range r.console.sites[1:] {
 		r.glance(s) // all of them are asked at once
 	}
-	own.Known = true
+	own.Known, l.Columns = true, serverColumns
 	for i, s := range r.console.sites {
 		row := own
 		if i > 0 {
@@ -203,9 +198,8 @@ func (r *request) serverRows(own serverRow) (l list) {
 				})
 			}
 		}
-		l.Rows = append(l.Rows, row.rowOf(s))
+		row.addTo(&l, s)
 	}
-	l.Columns = serverColumns
 	return l
 }
 

@@ -158,12 +158,23 @@ func ago(id string, seconds int64) cell {
 	return cell{ID: id, Text: duration(seconds), Title: at(time.Now().UTC(), seconds)}
 }
 
-// add adds what a row has in a column.
-func (row *listRow) add(c *column, one cell) {
-	one.Label = c.Title
-	one.Class = strings.TrimSpace(c.Class + " " + one.Class)
-	if one.ID != "" {
-		one.ID = row.ID + one.ID
+// add adds a row with what it has in the columns behind its name.
+func (l *list) add(row listRow, cells ...cell) {
+	for i, one := range cells {
+		c := &l.Columns[i+1]
+		one.Label = c.Title
+		one.Class = strings.TrimSpace(c.Class + " " + one.Class)
+		if one.ID != "" {
+			one.ID = row.ID + one.ID
+		}
+		row.Cells = append(row.Cells, one.written())
 	}
-	row.Cells = append(row.Cells, one.written())
+	l.Rows = append(l.Rows, row)
+}
+
+// tag marks a row if something is so.
+func (row *listRow) tag(is bool, text, class string) {
+	if is {
+		row.Tags = append(row.Tags, Spot{Text: text, Class: class})
+	}
 }

@@ -96,6 +96,14 @@ var tubeColumns = []tubeColumn{
 	{"buries", column{Title: "Buries", sort: "-buries", Class: "opt"}, false, false, false, count(func(t *admin.Tube) uint64 { return t.Buries })},
 }
 
+// lately is the column that is always there, where it is known what was.
+var lately = tubeColumn{column: column{Title: "Ready, 10 min", Class: "l opt"}, cell: func(t *admin.Tube) (c cell) {
+	if t.Recent != nil {
+		c.Spark = newSpark(rowID(t.Name)+"s", "ready", pointsOf(t.Recent.Ready), tubeSpark, tubeSparkHeight)
+	}
+	return c
+}}
+
 // offeredColumns are those that a table of tubes may have, the chosen ones marked: those with names, or the usual ones.
 func (s *site) offeredColumns(names []string) (all []tubeColumn) {
 	for _, c := range tubeColumns {
@@ -126,40 +134,26 @@ func (r *request) tubeTable(in *admin.ListTubes, names []string) (t tubeTable, e
 		return withQuery(r.site.Base+"tubes", "sort", sort, "q", in.Q, "has", in.Has, "cols", strings.Join(names, ","), "cursor", cursor)
 	}}
 	l := list{Columns: []column{{Title: "Tube", Class: "l", sort: "name"}}}
-	var cells []func(row *listRow, tube *admin.Tube) cell
-	add := func(c column, make func(row *listRow, tube *admin.Tube) cell) {
-		l.Columns, cells = append(l.Columns, c), append(cells, make)
-	}
+	chosen := slices.DeleteFunc(r.site.offeredColumns(names), func(c tubeColumn) bool { return !c.Chosen })
 	if !r.site.Plain() {
-		add(column{Title: "Ready, 10 min", Class: "l opt"}, func(row *listRow, tube *admin.Tube) (c cell) {
-			if tube.Recent != nil {
-				c.Spark = newSpark(row.ID+"s", "ready", pointsOf(tube.Recent.Ready), tubeSpark, tubeSparkHeight)
-			}
-			return c
-		})
+		chosen = slices.Insert(chosen, 0, lately)
 	}
-	for _, c := range r.site.offeredColumns(names) {
-		if c.Chosen {
-			add(c.column, func(_ *listRow, tube *admin.Tube) cell {
-				one := c.cell(tube)
-				one.ID = c.Name
-				return one
-			})
-		}
+	for i := range chosen {
+		l.Columns = append(l.Columns, chosen[i].column)
 	}
 	for i := range found.Tubes {
 		tube := &found.Tubes[i]
 		row := listRow{ID: rowID(tube.Name), Name: tube.Name, Link: r.tubeLink(tube.Name, "")}
-		if unwatched(tube) {
-			row.Tags = append(row.Tags, Spot{Text: "no workers", Class: "tag warn"})
-		}
+		row.tag(unwatched(tube), "no workers", "tag warn")
 		if tube.Pause > 0 {
 			row.Tags = append(row.Tags, Spot{row.ID + "-pause", paused(tube), "tag"})
 		}
-		for k, cell := range cells {
-			row.add(&l.Columns[k+1], cell(&row, tube))
+		cells := make([]cell, len(chosen))
+		for k := range chosen {
+			cells[k] = chosen[k].cell(tube)
+			cells[k].ID = chosen[k].Name
 		}
-		l.Rows = append(l.Rows, row)
+		l.add(row, cells...)
 	}
 	t.lists(l, found.Next)
 	t.Matching, t.Counts = found.Matching, found.Jobs
