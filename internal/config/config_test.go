@@ -64,8 +64,8 @@ require-auth = true
 	if diff := cmp.Diff([]string{"10.0.0.1", "10.0.0.2"}, opt.Listen); diff != "" {
 		t.Errorf("listen (-want +got):\n%s", diff)
 	}
-	if opt.Port != "12000" || limits.Tubes != 1 || limits.Watches != 3 || opt.IdleTimeout != 5*time.Minute || !opt.Terms.Required || opt.Verbose != 2 {
-		t.Errorf("port %s, limits %+v, idle timeout %v, auth %v, verbose %d", opt.Port, limits, opt.IdleTimeout, opt.Terms.Required, opt.Verbose)
+	if opt.Port != "12000" || limits.Tubes != 1 || limits.Watches != 3 || opt.Server.IdleTimeout != 5*time.Minute || !opt.Terms.Required || opt.Verbose != 2 {
+		t.Errorf("port %s, limits %+v, idle timeout %v, auth %v, verbose %d", opt.Port, limits, opt.Server.IdleTimeout, opt.Terms.Required, opt.Verbose)
 	}
 }
 

@@ -54,31 +54,31 @@ func (opt *Options) defineSecurity(fs *pflag.FlagSet) {
 func (opt *Options) defineConnectionLimits(fs *pflag.FlagSet) {
 	define(fs, "max-job-size", "z", as(&opt.MaxJobSize, parseBytes, plainly), "largest body of a job, in `BYTES` or with a unit\n"+
 		"(100kB, 1MiB), at most 1073741824 (65535)")
-	define(fs, "max-connections", "", as(&opt.MaxConns, kit.ParseCount("connections"), plainly),
+	define(fs, "max-connections", "", as(&opt.Server.MaxConns, kit.ParseCount("connections"), plainly),
 		fmt.Sprintf("let clients wait beyond these `N` connections (%d)", server.DefaultMaxConns))
-	define(fs, "max-connections-per-address", "", as(&opt.limits.ofAddress, parseLimit("connections"), plainly),
+	define(fs, "max-connections-per-address", "", as(&opt.Server.Limits.ConnectionsPerAddress, parseLimit("connections"), plainly),
 		"close connections of an address beyond these `N`;\n0: any number (0)")
-	define(fs, "max-buffers", "", as(&opt.MaxBuffers, parseBytes, plainly), "close the connection that holds most when input and\n"+
+	define(fs, "max-buffers", "", as(&opt.Server.MaxBuffers, parseBytes, plainly), "close the connection that holds most when input and\n"+
 		"replies of all take these `BYTES`; 0: never (536870912)")
-	define(fs, "max-commands-per-second", "", as(&opt.limits.commands, parseLimit("commands"), plainly),
+	define(fs, "max-commands-per-second", "", as(&opt.Server.Limits.CommandsPerSecond, parseLimit("commands"), plainly),
 		"let an identity, or an address of clients without\none, give `N` commands a second; what is beyond\nwaits; 0: any number (0)")
-	define(fs, "idle-timeout", "", as(&opt.IdleTimeout, duration.Parse, showDuration), "close a connection that has sent nothing for this\n"+
+	define(fs, "idle-timeout", "", as(&opt.Server.IdleTimeout, duration.Parse, showDuration), "close a connection that has sent nothing for this\n"+
 		"`TIME`, such as 5m, unless it waits for a job or\n"+
 		"holds one; 0: never (0)")
-	define(fs, "stall-timeout", "", as(&opt.StallTimeout, duration.Parse, showDuration), "close a connection that stops in the middle of a\n"+
+	define(fs, "stall-timeout", "", as(&opt.Server.StallTimeout, duration.Parse, showDuration), "close a connection that stops in the middle of a\n"+
 		"command, or does not read its replies, for this\n"+
 		"`TIME`; 0: never (1m)")
 }
 
 func (opt *Options) defineQueueLimits(fs *pflag.FlagSet) {
-	define(fs, "max-memory", "", as(&opt.limits.memory, parseBytes, plainly), "refuse new jobs, OUT_OF_MEMORY, when all jobs take\n"+
+	define(fs, "max-memory", "", as(&opt.Queue.Memory, parseBytes, plainly), "refuse new jobs, OUT_OF_MEMORY, when all jobs take\n"+
 		"these `BYTES` of memory")
-	define(fs, "max-tubes", "", as(&opt.limits.tubes, parseLimit("tubes"), plainly), "refuse new tubes beyond these `N`")
-	define(fs, "max-watched", "", as(&opt.limits.watches, parseLimit("tubes"), plainly), "let a connection watch `N` tubes")
+	define(fs, "max-tubes", "", as(&opt.Queue.Tubes, parseLimit("tubes"), plainly), "refuse new tubes beyond these `N`")
+	define(fs, "max-watched", "", as(&opt.Queue.Watches, parseLimit("tubes"), plainly), "let a connection watch `N` tubes")
 }
 
 func (opt *Options) defineJournal(fs *pflag.FlagSet) {
-	define(fs, "journal", "b", as(&opt.Journal.Dir, kit.ParseDir, unlessEmpty), "keep the jobs in `DIR`, which must exist; files of\n"+
+	define(fs, "journal", "b", as(&opt.Journal.Dir, parseDir, unlessEmpty), "keep the jobs in `DIR`, which must exist; files of\n"+
 		"beanstalkd in it are taken over (in memory only)")
 	define(fs, "fsync-interval", "f", as(&opt.Journal.Fsync, parseMillis, showFsync), "sync at most once in `MS` milliseconds, after the\n"+
 		"reply; 0: before each reply (0)")
@@ -106,7 +106,7 @@ func (opt *Options) defineAdmin(fs *pflag.FlagSet) {
 func (opt *Options) defineLog(fs *pflag.FlagSet) {
 	define(fs, "verbose", "V", &setting{set: opt.addVerbose, value: func() any { return opt.Verbose }, isSwitch: true},
 		"log connections too; -VV: and each command")
-	define(fs, "compat", "", as(&opt.Compat, wire.ParseCompat, showCompat), "speak as beanstalkd `VERSION`, 1.12 or 1.13: before\n"+
+	define(fs, "compat", "", as(&opt.Server.Compat, wire.ParseCompat, showCompat), "speak as beanstalkd `VERSION`, 1.12 or 1.13: before\n"+
 		"1.13 strings in statistics have no quotes (1.13)")
 	define(fs, "log-format", "", as(&opt.jsonLog, parseLogFormat, showLogFormat), "`FORMAT` of the log: text or json (text)")
 	define(fs, "slow-turn", "", as(&opt.Slow.Turn, duration.Parse, showDuration), "log a turn, in which commands are executed, that takes\n"+

@@ -46,11 +46,8 @@ func (t *Tables) LimitOf(tube string) string {
 
 // ClientLimits returns what the options say of clients.
 func (opt *Options) ClientLimits() access.Limits {
-	l := access.Limits{
-		ConnectionsPerAddress: opt.limits.ofAddress,
-		CommandsPerSecond:     opt.limits.commands,
-		OfIdentity:            make(map[string]int),
-	}
+	l := opt.Server.Limits
+	l.OfIdentity = make(map[string]int)
 	for _, id := range opt.Tables.Identities {
 		if id.Commands != nil {
 			l.OfIdentity[id.Name] = *id.Commands
@@ -62,7 +59,7 @@ func (opt *Options) ClientLimits() access.Limits {
 // QueueLimits returns what the options and the tables say of the queue. The first table
 // that has a tube counts for it.
 func (opt *Options) QueueLimits() (engine.Limits, error) {
-	l := engine.Limits{Memory: int64(opt.limits.memory), Tubes: opt.limits.tubes, Watches: opt.limits.watches}
+	l := opt.Queue
 	if len(opt.Tables.Limits) == 0 {
 		return l, nil
 	}

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/admin"
+	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/wal"
-	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 // Options are what the command line, the environment and the configuration
@@ -22,12 +22,9 @@ type Options struct {
 	User     string          // to become; empty: none
 	Terms    ListenerOptions // of the listeners that Listen says, and of the admin pages
 
-	MaxJobSize   uint64 // bytes
-	MaxConns     int
-	MaxBuffers   uint64        // bytes; 0: any number
-	IdleTimeout  time.Duration // 0: never
-	StallTimeout time.Duration // 0: never
-	Compat       wire.Compat
+	MaxJobSize int64          // bytes
+	Server     server.Options // some of them; 0 is none, also where the server's zero is a default
+	Queue      engine.Limits  // but for those of tubes, which are in Tables
 
 	Journal Journal
 	Admin   Admin
@@ -36,7 +33,6 @@ type Options struct {
 	Verbose int // 1: log connections, 2: commands too
 	Version bool
 
-	limits             limits
 	jsonLog            bool
 	compact, noCompact bool // -c and -n, which do nothing
 	strangeVariables   []string
@@ -50,13 +46,13 @@ type Journal struct {
 	Member       bool // Dir must be that of a member of a cluster
 	FastFailover bool // of a member of a cluster: see cluster.Options
 
-	asked uint64 // size of a segment in bytes, as given
+	asked int64 // size of a segment in bytes, as given
 }
 
 // SegmentSize returns the size of a segment in bytes: what was asked for, within
 // the limits of the journal.
 func (j *Journal) SegmentSize() int64 {
-	size := int64(min(max(j.asked, wal.MinSegmentSize), wal.MaxSegmentSize))
+	size := min(max(j.asked, wal.MinSegmentSize), wal.MaxSegmentSize)
 	return (size + 7) &^ 7
 }
 
@@ -84,26 +80,15 @@ type Slow struct {
 	Turn, Sync time.Duration
 }
 
-// limits say how much the queue takes; 0 is no limit.
-type limits struct {
-	memory    uint64 // bytes
-	tubes     int
-	watches   int // tubes of a connection
-	ofAddress int // connections
-	commands  int // a second, of an identity or address
-}
-
 // Default returns what holds when no source says otherwise.
 func Default() Options {
 	return Options{
-		Port:         server.DefaultPort,
-		UnixMode:     server.DefaultUnixMode,
-		MaxJobSize:   server.DefaultMaxJobSize,
-		MaxConns:     server.DefaultMaxConns,
-		MaxBuffers:   server.DefaultMaxBuffers,
-		StallTimeout: server.DefaultStallTimeout,
-		Journal:      Journal{asked: wal.DefaultSegmentSize, FastFailover: true},
-		Admin:        Admin{Tubes: admin.DefaultTubes, Console: true},
-		Slow:         Slow{Turn: 50 * time.Millisecond, Sync: time.Second},
+		Port:       server.DefaultPort,
+		UnixMode:   server.DefaultUnixMode,
+		MaxJobSize: server.DefaultMaxJobSize,
+		Server:     server.Options{MaxConns: server.DefaultMaxConns, MaxBuffers: server.DefaultMaxBuffers, StallTimeout: server.DefaultStallTimeout},
+		Journal:    Journal{asked: wal.DefaultSegmentSize, FastFailover: true},
+		Admin:      Admin{Tubes: admin.DefaultTubes, Console: true},
+		Slow:       Slow{Turn: 50 * time.Millisecond, Sync: time.Second},
 	}
 }

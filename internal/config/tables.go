@@ -22,7 +22,7 @@ type Tables struct {
 	Rules      []ruleTable     `toml:"rule,omitempty"`
 	Limits     []limitTable    `toml:"limit,omitempty"`
 	Policies   []policyTable   `toml:"policy,omitempty"`
-	Servers    []serverTable   `toml:"console-server,omitempty"`
+	Servers    []OtherServer   `toml:"console-server,omitempty"`
 }
 
 // tableNames are the names of the tables.
@@ -40,7 +40,9 @@ func settingsOf(table string) []string {
 			continue
 		}
 		for g := range f.Type.Elem().Fields() {
-			names = append(names, tomlName(g))
+			if name := tomlName(g); name != "-" {
+				names = append(names, name)
+			}
 		}
 	}
 	return names

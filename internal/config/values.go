@@ -36,7 +36,7 @@ func parseSwitch(s string) (bool, error) {
 	return on, nil
 }
 
-func parseBytes(s string) (uint64, error) {
+func parseBytes(s string) (int64, error) {
 	return kit.ParseSize(s, math.MaxInt64)
 }
 
@@ -58,7 +58,7 @@ func text(what string) func(string) (string, error) {
 	}
 }
 
-var parseFile, parseUser = text("the path of a file"), text("the name or number of a user")
+var parseDir, parseFile, parseUser = text("a directory"), text("the path of a file"), text("the name or number of a user")
 
 func parsePort(s string) (string, error) { return s, server.CheckPort(s) }
 

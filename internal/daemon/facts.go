@@ -16,18 +16,15 @@ import (
 
 // facts are what the API tells of the server that the other rooms do not know.
 type facts struct {
-	version   string // of the program
+	plan      *plan // that the server was started with
 	since     time.Time
-	started   *config.Settings                // that the server was started with
 	latest    atomic.Pointer[config.Settings] // that were read last
-	security  *security
 	listeners []listening
 	admin     *listening // nil: there are no admin pages
-	journal   string     // directory; empty: there is none
 }
 
 func newFacts(p *plan, listeners []listening, pages *adminServer) *facts {
-	f := &facts{version: p.version, since: time.Now(), started: p.settings, security: p.security, listeners: listeners, journal: p.opt.Journal.Dir}
+	f := &facts{plan: p, since: time.Now(), listeners: listeners}
 	if pages != nil {
 		f.admin = &listening{pages.listener, p.opt.Terms}
 	}
@@ -38,7 +35,7 @@ func newFacts(p *plan, listeners []listening, pages *adminServer) *facts {
 // tell returns the facts.
 func (f *facts) tell() admin.Server {
 	out := admin.Server{
-		Version: f.version, Go: runtime.Version(), Host: hostname(), PID: os.Getpid(), Started: f.since.UTC().Format(time.RFC3339),
+		Version: f.plan.version, Go: runtime.Version(), Host: hostname(), PID: os.Getpid(), Started: f.since.UTC().Format(time.RFC3339),
 		Settings: f.settings(),
 	}
 	out.Tables, _ = f.tables().Text()
@@ -48,21 +45,21 @@ func (f *facts) tell() admin.Server {
 	if f.admin != nil {
 		out.Listeners = append(out.Listeners, f.admin.fact("admin pages"))
 	}
-	for _, e := range f.security.expiries() {
+	for _, e := range f.plan.security.expiries() {
 		out.Certificates = append(out.Certificates, admin.Certificate{
 			File: e.File, Begins: e.Begin.UTC().Format(time.RFC3339), Ends: e.End.UTC().Format(time.RFC3339), Soon: e.Soon(time.Now()),
 		})
 	}
-	if f.journal != "" {
-		out.Journal = &admin.JournalFacts{Directory: f.journal}
+	if dir := f.plan.opt.Journal.Dir; dir != "" {
+		out.Journal = &admin.JournalFacts{Directory: dir}
 	}
 	return out
 }
 
 // settings returns those in force: of what was read since the start, what needs no restart.
 func (f *facts) settings() (all []admin.Setting) {
-	started, latest := rowsOf(f.started), rowsOf(f.latest.Load())
-	for _, name := range f.started.Names() {
+	started, latest := rowsOf(f.plan.settings), rowsOf(f.latest.Load())
+	for _, name := range f.plan.settings.Names() {
 		from := started
 		if slices.Contains(reloadable, name) {
 			from = latest
@@ -85,9 +82,9 @@ func rowsOf(s *config.Settings) map[string]config.Row {
 
 // tables returns those in force.
 func (f *facts) tables() config.Tables {
-	t, started := f.latest.Load().Options.Tables, f.started.Options.Tables
+	t, started := f.latest.Load().Options.Tables, f.plan.opt.Tables
 	t.Listeners, t.Servers = started.Listeners, started.Servers
-	if !f.security.Asks() {
+	if !f.plan.security.Asks() {
 		t.Identities, t.Rules = started.Identities, started.Rules
 	}
 	return t

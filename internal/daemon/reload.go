@@ -13,15 +13,12 @@ import (
 
 // A reloader puts a changed configuration into force while the server runs.
 type reloader struct {
-	line    config.CommandLine
-	started *config.Settings // that the server was started with
-	facts   *facts           // is told what was read
-
-	log      *slog.Logger
-	level    *slog.LevelVar // of log
-	security *security
-	queue    *queue
-	server   *server.Server
+	*plan  // that the server was started with
+	line   config.CommandLine
+	facts  *facts         // is told what was read
+	level  *slog.LevelVar // of the log
+	queue  *queue
+	server *server.Server
 }
 
 // reload reads the configuration again and puts into force what can be changed without
@@ -67,11 +64,11 @@ var reloadable = []string{"verbose", "max-memory", "max-tubes", "max-watched", "
 // needRestart returns the names of settings that have changed and that only a restart puts
 // into force.
 func (r *reloader) needRestart(now *config.Settings) []string {
-	names := slices.DeleteFunc(now.Changed(r.started), func(name string) bool { return slices.Contains(reloadable, name) })
-	if !reflect.DeepEqual(r.started.Options.Tables.Listeners, now.Options.Tables.Listeners) {
+	names := slices.DeleteFunc(now.Changed(r.settings), func(name string) bool { return slices.Contains(reloadable, name) })
+	if !reflect.DeepEqual(r.opt.Tables.Listeners, now.Options.Tables.Listeners) {
 		names = append(names, "[[listener]]")
 	}
-	if !reflect.DeepEqual(r.started.Options.Tables.Servers, now.Options.Tables.Servers) {
+	if !reflect.DeepEqual(r.opt.Tables.Servers, now.Options.Tables.Servers) {
 		names = append(names, "[[console-server]]")
 	}
 	if !r.security.Asks() && now.Options.Tables.Secure() {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"math"
 	"os"
 	"runtime"
 	"time"
@@ -89,7 +88,7 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 	q.broker.Configure(func(e *engine.Engine) { logUnknown(log, e.Policies()) }) // in a turn, also of a member that follows
 	log.Info("ready", "version", o.Version, "pid", os.Getpid(), "journal", q.where)
 	notify(log, daemon.SdNotifyReady)
-	r := reloader{line: o.Line, started: s, facts: about, log: log, level: level, security: p.security, queue: q, server: srv}
+	r := reloader{plan: p, line: o.Line, facts: about, level: level, queue: q, server: srv}
 	failed := signals.wait(ctx, log, srv.Drain, r.reload, ended, stopped)
 	notify(log, daemon.SdNotifyStopping)
 	q.handOver(log)
@@ -104,32 +103,15 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 // serverOptions returns what the options say to the server of a queue.
 func serverOptions(p *plan, q *queue) server.Options {
 	opt := p.opt
-	o := server.Options{
-		Access:       p.security.Control,
-		MaxJobSize:   int(min(opt.MaxJobSize, server.MaxJobSizeLimit)),
-		MaxConns:     fitConnections(opt.MaxConns, ownDescriptors(opt, q.member != nil), p.log),
-		MaxBuffers:   int64(min(opt.MaxBuffers, math.MaxInt64)),
-		Limits:       opt.ClientLimits(),
-		IdleTimeout:  opt.IdleTimeout,
-		StallTimeout: opt.StallTimeout,
-		Compat:       opt.Compat,
-		Logger:       p.log,
-		Trace:        opt.Verbose > 1,
-		Version:      p.version,
-		SegmentSize:  opt.Journal.SegmentSize(),
-		Journal:      q.journalStats(),
-		Member:       q.forServer(),
-	}
+	o := opt.Server
 	// Where we say 0, the server's zero is its default.
-	if o.MaxJobSize == 0 {
-		o.MaxJobSize = -1
-	}
-	if o.MaxBuffers == 0 {
-		o.MaxBuffers = -1
-	}
-	if o.StallTimeout == 0 {
-		o.StallTimeout = -1
-	}
+	o.MaxJobSize = cmp.Or(int(min(opt.MaxJobSize, server.MaxJobSizeLimit)), -1)
+	o.MaxBuffers, o.StallTimeout = cmp.Or(o.MaxBuffers, -1), cmp.Or(o.StallTimeout, -1)
+	o.MaxConns = fitConnections(o.MaxConns, ownDescriptors(opt, q.member != nil), p.log)
+	o.SegmentSize = opt.Journal.SegmentSize()
+	o.Access, o.Limits = p.security.Control, opt.ClientLimits()
+	o.Version, o.Logger, o.Trace = p.version, p.log, opt.Verbose > 1
+	o.Journal, o.Member = q.journalStats(), q.forServer()
 	return o
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/advice"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
@@ -38,9 +37,7 @@ func newConvert() *cobra.Command {
 			}
 			return convert(args[0], out, cmd.OutOrStdout())
 		})
-	kit.AddFlags(cmd.Flags(), "Options", func(fs *pflag.FlagSet) {
-		fs.Func("beanstalkd", "write to the directory `OUT`, which is made, or is\nempty", kit.Into(&out, kit.ParseDir))
-	})
+	cmd.Flags().StringVar(&out, "beanstalkd", "", "write to the directory `OUT`, which is made, or is\nempty")
 	return cmd
 }
 

@@ -24,7 +24,7 @@ func ParseNumber(s, what string, most uint64) (uint64, error) {
 }
 
 // units are what may stand after a size, in lower case.
-var units = map[string]uint64{
+var units = map[string]int64{
 	"": 1, "b": 1,
 	"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,
 	"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
@@ -32,10 +32,10 @@ var units = map[string]uint64{
 
 // ParseSize reads a number of bytes up to most, with or without a unit: 65535, 1MB
 // (1000000), 1MiB (1048576).
-func ParseSize(s string, most uint64) (uint64, error) {
+func ParseSize(s string, most int64) (int64, error) {
 	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
 	unit, known := units[strings.ToLower(s[digits:])]
-	n, err := strconv.ParseUint(s[:digits], 10, 64)
+	n, err := strconv.ParseInt(s[:digits], 10, 64)
 	switch {
 	case digits == 0, !known:
 		return 0, errors.New("want bytes as a decimal number, or with a unit: 100kB, 64MB, 1GB (of 1000), 64MiB, 1GiB (of 1024)")
@@ -69,11 +69,3 @@ func Into[T any](dst *T, parse func(string) (T, error)) func(string) error {
 
 // IntoCount returns a flag's function that stores a number from 1 on.
 func IntoCount(dst *int, what string) func(string) error { return Into(dst, ParseCount(what)) }
-
-// ParseDir reads the path of a directory.
-func ParseDir(s string) (string, error) {
-	if s == "" {
-		return "", errors.New("want a directory")
-	}
-	return s, nil
-}
