@@ -188,19 +188,7 @@ func do(r *request) (*page, error) {
 
 // noting leads to a page that shows a note.
 func (r *request) noting(one note, to string) (*page, error) {
-	return nil, elsewhere(withNote(to, r.console.notes.add(one)))
-}
-
-// withNote adds a note to the URL of a page.
-func withNote(back, word string) string {
-	u, err := url.Parse(back)
-	if err != nil {
-		return Prefix
-	}
-	v := u.Query()
-	v.Set("note", word)
-	u.RawQuery = v.Encode()
-	return u.String()
+	return nil, elsewhere(withQuery(to, "note", r.console.notes.add(one)))
 }
 
 // perform does an action to each target, and says what came of it.
@@ -208,17 +196,13 @@ func (r *request) perform(a *action, targets []string, v url.Values) note {
 	var sum outcome
 	failures := 0
 	for _, target := range targets {
-		var task admin.Task
-		id, err := r.call(a, target, v, &task)
-		if err == nil && a.Many {
-			err = r.waitFor(&task)
-			sum.jobs += task.Done
-			for _, n := range task.Skipped {
-				sum.skipped += n
-			}
-			if err == nil && task.Ended == "" {
-				sum.running = append(sum.running, task.ID)
-			}
+		task, id, err := r.call(a, target, v)
+		sum.jobs += task.Done
+		for _, n := range task.Skipped {
+			sum.skipped += n
+		}
+		if err == nil && a.Many && task.Ended == "" {
+			sum.running = append(sum.running, task.ID)
 		}
 		if err == nil {
 			sum.done++
@@ -232,36 +216,27 @@ func (r *request) perform(a *action, targets []string, v url.Values) note {
 	return a.outcome(v, targets, &sum)
 }
 
-// call does an action to a target, and returns the task that it starts, or the id of the job that it puts.
-func (r *request) call(a *action, target string, v url.Values, task *admin.Task) (id uint64, err error) {
-	in, err := a.input(target, v)
-	if err != nil {
-		return 0, err
-	}
-	var made admin.Inserted
-	var out any
-	switch a.in.(type) {
-	case admin.StartTask:
-		out = task
-	case admin.PutJob, admin.CopyJob:
-		out = &made
-	}
-	err = r.api().Do(r.Context(), a.route, in, out)
-	return made.ID, err
-}
-
 // taskPatience is how long a page waits for a task, in seconds, before it says that it goes on.
 const taskPatience = 1
 
-// waitFor waits until a task has ended, but not for long.
-func (r *request) waitFor(t *admin.Task) (err error) {
-	if *t, err = r.api().GetTask(r.Context(), &admin.GetTask{OfTask: admin.OfTask{Task: t.ID}, Wait: taskPatience}); err != nil {
-		return err
+// call does an action to a target, and returns the task that it starts, or the id of the job that it puts.
+func (r *request) call(a *action, target string, v url.Values) (task admin.Task, id uint64, err error) {
+	in, err := a.input(target, v)
+	if err != nil {
+		return task, 0, err
 	}
-	if t.Problem != "" {
-		return &admin.Problem{Detail: t.Problem}
+	var made admin.Inserted
+	var out any
+	switch in := in.(type) {
+	case *admin.StartTask:
+		in.Wait, out = taskPatience, &task
+	case *admin.PutJob, *admin.CopyJob:
+		out = &made
 	}
-	return nil
+	if err = r.api().Do(r.Context(), a.route, in, out); err == nil && task.Problem != "" {
+		err = &admin.Problem{Detail: task.Problem}
+	}
+	return task, made.ID, err
 }
 
 // An outcome is what came of an action.

@@ -111,39 +111,24 @@ func drawPath(points []point, width, height int, most float64) string {
 	}
 	var d strings.Builder
 	most = max(1, most)
-	last, alone := -longestGap-2, false // the one that is known, and whether it has no other beside it
-	endAlone := func() {
-		if alone {
-			d.WriteString(dash(last, len(points)))
-		}
-	}
+	last := -longestGap - 2 // the one that is known
 	for i, p := range points {
 		if p == nil {
 			continue
 		}
-		pen := byte('L')
-		if i-last > longestGap+1 {
-			endAlone()
-			pen = 'M'
-		}
-		last, alone = i, pen == 'M'
 		x := float64(width) * float64(i) / float64(max(1, len(points)-1))
 		y := float64(height) - 1 - (float64(height)-3)*(*p)/most
+		pen, dot := byte('L'), ""
+		if i-last > longestGap+1 {
+			pen, dot = 'M', "h0" // one that has no other beside it is seen, too
+		}
+		last = i
 		d.WriteByte(pen)
 		d.WriteString(strconv.FormatFloat(x, 'f', 1, 64))
 		d.WriteByte(' ')
-		d.WriteString(strconv.FormatFloat(y, 'f', 1, 64))
+		d.WriteString(strconv.FormatFloat(y, 'f', 1, 64) + dot)
 	}
-	endAlone()
 	return d.String()
-}
-
-// dash is what one point alone is drawn with: a line to nowhere would not be seen. It goes inwards.
-func dash(i, n int) string {
-	if 2*i < n {
-		return "h3"
-	}
-	return "h-3"
 }
 
 // under returns the area under a line that is not broken.

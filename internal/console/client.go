@@ -56,9 +56,10 @@ func wrong(err error) error {
 	return err
 }
 
-// withQuery adds parameters to a path; those that are empty are left out.
+// withQuery sets parameters of a path; those that are empty are left out.
 func withQuery(path string, pairs ...string) string {
-	v := make(url.Values)
+	path, query, _ := strings.Cut(path, "?")
+	v, _ := url.ParseQuery(query) // as far as it is one
 	for pair := range slices.Chunk(pairs, 2) {
 		if name, value := pair[0], pair[1]; value != "" {
 			v.Set(name, value)

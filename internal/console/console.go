@@ -110,7 +110,9 @@ func New(opt Options) *Console {
 		c.ofEachServer(c.mux, "POST", pattern, c.show(func(r *request) (*page, error) { return r.change(form) }))
 	}
 	c.mux.HandleFunc("GET "+Prefix+"events", c.events)
-	c.mux.HandleFunc("GET "+Prefix+"login", c.loginPage)
+	c.mux.HandleFunc("GET "+Prefix+"login", func(w http.ResponseWriter, h *http.Request) {
+		c.askForToken(w, h, http.StatusOK, loginForm{Next: ownPath(h.FormValue("next"))})
+	})
 	c.mux.HandleFunc("POST "+Prefix+"login", c.login)
 	c.mux.HandleFunc("POST "+Prefix+"logout", c.logout)
 	c.mux.HandleFunc("POST "+Prefix+"theme", setTheme)

@@ -693,7 +693,7 @@ func TestBrokenLine(t *testing.T) {
 	alone := make([]point, 40)
 	first, last := 1.0, 1.0
 	alone[0], alone[39] = &first, &last
-	if d := drawPath(alone, 390, 10, 1); d != "M0.0 2.0h3M390.0 2.0h-3" {
+	if d := drawPath(alone, 390, 10, 1); d != "M0.0 2.0h0M390.0 2.0h0" {
 		t.Errorf("two points that are alone: %s", d)
 	}
 }

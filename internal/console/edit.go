@@ -41,7 +41,7 @@ func editPage(r *request) (*page, error) {
 	}
 	var ok bool
 	if v.Text, v.As, ok = decode.Edit(body); !ok {
-		v.Text, v.As = decode.Base64Text(body), "base64"
+		v.Text, v.As = base64.StdEncoding.EncodeToString(body), "base64"
 	}
 	sum := sha256.Sum256(body)
 	v.Was = base64.RawURLEncoding.EncodeToString(sum[:])

@@ -215,11 +215,12 @@ func serverPage(r *request) (*page, error) {
 	if v.Stats, err = r.api().GetStats(r.Context()); err != nil {
 		return nil, err
 	}
-	switch facts, err := r.api().GetServer(r.Context()); {
-	case err == nil:
-		v.Facts = &facts
-	case optional(err) != nil:
+	facts, err := r.api().GetServer(r.Context())
+	if err := optional(err); err != nil {
 		return nil, err
+	}
+	if err == nil {
+		v.Facts = &facts
 	}
 	if err := v.addCluster(r); err != nil {
 		return nil, err

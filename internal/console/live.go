@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -117,13 +118,17 @@ func (p *publisher) values(r *request, makePage pageFunc) (*liveValues, error) {
 	return made.values, nil
 }
 
-// without returns what differs from values before.
-func (v *liveValues) without(before *liveValues) *liveValues {
+// without returns as JSON what differs from values before.
+func (v *liveValues) without(before *liveValues) []byte {
 	other := &liveValues{Texts: changed(v.Texts, before.Texts), Lines: changed(v.Lines, before.Lines)}
 	if v.Shape != before.Shape {
 		other.Shape = v.Shape
 	}
-	return other
+	text, err := json.Marshal(other)
+	if err != nil {
+		panic(err) // it is maps of strings
+	}
+	return text
 }
 
 // changed returns what differs from before.
@@ -135,15 +140,6 @@ func changed[V comparable](now, before map[string]V) map[string]V {
 		}
 	}
 	return some
-}
-
-// event returns values as an event of a stream.
-func event(v *liveValues) []byte {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // it is maps of strings
-	}
-	return []byte("data: " + string(text) + "\n\n")
 }
 
 // A livePage is one that may have a stream. A mux of them finds the page of a URL.
@@ -212,7 +208,7 @@ func (p *publisher) stream(w http.ResponseWriter, r *request, page pageFunc) {
 	before := new(liveValues)
 	for open := write([]byte("retry: 2000\n\n")); open; {
 		now, err := p.latest(r, page)
-		if err != nil || !write(event(now.without(before))) {
+		if err != nil || !write(fmt.Appendf(nil, "data: %s\n\n", now.without(before))) {
 			return
 		}
 		before = now

@@ -80,7 +80,7 @@ func (p *page) addNote(r *request) {
 		return
 	}
 	if !strings.Contains(p.View, "note=") {
-		p.View = withNote(p.View, word)
+		p.View = withQuery(p.View, "note", word)
 	}
 	for _, id := range p.Note.Tasks {
 		if t, err := r.api().GetTask(r.Context(), &admin.GetTask{OfTask: admin.OfTask{Task: id}}); err == nil {

@@ -148,10 +148,6 @@ func setSession(w http.ResponseWriter, r *http.Request, secret string) {
 // A loginForm is what the page of the login shows.
 type loginForm struct{ Next, Problem string }
 
-func (c *Console) loginPage(w http.ResponseWriter, h *http.Request) {
-	c.askForToken(w, h, http.StatusOK, loginForm{Next: ownPath(h.URL.Query().Get("next"))})
-}
-
 func (c *Console) askForToken(w http.ResponseWriter, h *http.Request, status int, form loginForm) {
 	p := newPage("login", "Log in", "", form)
 	p.status = status

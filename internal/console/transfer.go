@@ -12,15 +12,13 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// An importView is the page that takes a file of jobs.
-type importView struct{ Tube string }
-
+// importPage takes a file of jobs.
 func importPage(r *request) (*page, error) {
 	tube := r.PathValue("tube")
 	if err := r.mayDo(&putting, tube); err != nil {
 		return nil, err
 	}
-	p := newPage("import", "Import jobs", "tubes", importView{tube})
+	p := newPage("import", "Import jobs", "tubes", tube)
 	p.Curl = r.curl("POST /tubes/{tube}/import", &admin.OfTube{Tube: tube}, " -H 'Content-Type: application/x-ndjson' --data-binary @jobs.ndjson")
 	return p, nil
 }

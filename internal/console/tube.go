@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"cmp"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -10,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/decode"
 )
 
 // A tubeView is the page of a tube.
@@ -190,7 +190,7 @@ func putPage(r *request) (*page, error) {
 		}
 		if form.Set("body", string(body)); !fitsField(body) {
 			form.Set("base64", "yes")
-			form.Set("body", decode.Base64Text(body))
+			form.Set("body", base64.StdEncoding.EncodeToString(body))
 		}
 	}
 	return r.putForm(form, ""), nil

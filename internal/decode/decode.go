@@ -118,25 +118,25 @@ func structured(body []byte) (views []View) {
 
 // unpack returns what a body has in it that is packed, and how; nothing: it is not.
 func unpack(body []byte, limit int64) (inside []byte, how string) {
-	var ok bool
+	var z io.Reader
+	var err error
 	switch {
 	case bytes.HasPrefix(body, []byte{0x1f, 0x8b}):
 		how = "gzip"
-		z, err := gzip.NewReader(bytes.NewReader(body))
-		inside, ok = readAll(z, err, limit)
-	case len(body) >= 6 && body[0] == 0x78:
+		z, err = gzip.NewReader(bytes.NewReader(body))
+	case len(body) >= 6 && body[0] == 0x78: // or a text that begins with x
 		how = "zlib"
-		z, err := zlib.NewReader(bytes.NewReader(body))
-		inside, ok = readAll(z, err, limit)
+		z, err = zlib.NewReader(bytes.NewReader(body))
 	}
-	if !ok {
-		how = "base64" // x may begin a text, too
-		inside, ok = fromBase64(body)
+	if how != "" && err == nil {
+		if inside, err = io.ReadAll(io.LimitReader(z, limit)); err == nil && len(inside) > 0 {
+			return inside, how
+		}
 	}
-	if !ok {
-		return nil, ""
+	if inside, ok := fromBase64(body); ok {
+		return inside, "base64"
 	}
-	return inside, how
+	return nil, ""
 }
 
 // maxPacks is how often a body is unpacked: gzip may have itself in it.
@@ -171,15 +171,6 @@ func isReadable(inside []byte, how string) bool {
 	return isPHP || isJSON(inside) || utf8.Valid(inside) && printable(inside)
 }
 
-// readAll reads what was packed, as far as it may be.
-func readAll(z io.Reader, err error, limit int64) ([]byte, bool) {
-	if err != nil {
-		return nil, false
-	}
-	inside, err := io.ReadAll(io.LimitReader(z, limit))
-	return inside, err == nil && len(inside) > 0
-}
-
 // minBase64 is how long a text is at least that is taken for base64: short words may look so.
 const minBase64 = 16
 
@@ -195,9 +186,6 @@ func fromBase64(body []byte) ([]byte, bool) {
 	}
 	return nil, false
 }
-
-// Base64Text returns bytes as base64.
-func Base64Text(body []byte) string { return base64.StdEncoding.EncodeToString(body) }
 
 func cut(body []byte, most int) (text, note string) {
 	if len(body) > most {
