@@ -29,6 +29,10 @@ func TestAllocs(t *testing.T) {
 		{"touch", 0, func() { must(t, held.Touch(ctx)) }},
 		{"peek", 2, func() { get(c.Peek(ctx, id)) }},
 		{"reserve and delete", 2, func() { must(t, get(c.ReserveTimeout(ctx, 0)).Delete(ctx)) }},
+		{"put, delete and reserve", 4, func() {
+			get(c.Put(ctx, job))
+			id = get(c.DeleteAndReserve(ctx, []uint64{id}, 1, client.Never, nil))[0].ID
+		}},
 	} {
 		if got := testing.AllocsPerRun(100, tc.do); got > tc.want {
 			t.Errorf("%s allocates %v times, may %v", tc.name, got, tc.want)

@@ -51,75 +51,6 @@ func (s *stream) ask(ctx context.Context, cmds ...wire.Command) error {
 // knows reports whether the server has said that it has a command.
 func (s *stream) knows(op wire.Op) bool { return slices.Contains(s.caps, op.String()) }
 
-// ReserveBatch is [Conn.ReserveMany] with one command. The server takes up to limit jobs, 1000 at most; it may take
-// fewer than are ready, and one only if it had to wait. The time to run of all of them begins at once. beanpole
-// has the command; with servers that do not have it, this is ReserveMany.
-func (c *Conn) ReserveBatch(ctx context.Context, limit int, d time.Duration) ([]*Job, error) {
-	return c.DeleteAndReserve(ctx, nil, limit, d, nil)
-}
-
-// A reserving is a command that takes jobs, and what came of it.
-type reserving struct {
-	*Conn
-	q     *request
-	max   int
-	batch bool // it is a reserve-batch
-	jobs  []*Job
-	alloc allocator
-	no    error // the first answer that holds no job
-}
-
-func (c *Conn) reserving(q *request, max int) reserving {
-	return reserving{Conn: c, q: q, max: max, alloc: allocator{conn: c, left: max}}
-}
-
-// append appends the command.
-func (t *reserving) append(dst []byte) []byte {
-	switch {
-	case t.batch:
-		cmd := wire.Command{Op: wire.ReserveBatch, Count: uint32(min(t.max, wire.MaxBatch)), Timeout: t.q.Timeout}
-		return wire.AppendCommand(dst, &cmd)
-	case t.q.wait == forever:
-		return wire.AppendReserve(dst)
-	}
-	return wire.AppendReserveTimeout(dst, t.q.Timeout)
-}
-
-// reply takes an answer to it, and reads the jobs of a batch, which follow. After an error the connection is no good.
-func (t *reserving) reply(r *wire.Reply) error {
-	switch {
-	case r.Kind == wire.Reserved:
-		t.jobs = append(t.jobs, t.alloc.job(r))
-		return nil
-	case r.Kind != wire.ReservedBatch || !t.batch:
-		no := replyError(r)
-		t.no = cmp.Or(t.no, no)
-		if errors.Is(no, ErrProtocol) {
-			return no
-		}
-		return nil
-	case r.N == 0:
-		t.no = ErrTimedOut
-	case r.N > uint64(t.max):
-		return fmt.Errorf("%w: a batch of %d jobs", ErrProtocol, r.N)
-	}
-	if err := t.stream.again(0); err != nil { // the wait is over: the jobs follow at once
-		return err
-	}
-	n := int(r.N)
-	t.jobs, t.alloc.left = make([]*Job, 0, n), n
-	for range n {
-		if err := t.stream.read(r); err != nil {
-			return err
-		}
-		if r.Kind != wire.Reserved {
-			return fmt.Errorf("%w: %v in a batch", ErrProtocol, r.Kind)
-		}
-		t.jobs = append(t.jobs, t.alloc.job(r))
-	}
-	return nil
-}
-
 // DeleteBatch deletes up to 1000 jobs with one command and tells how many there were, where [Conn.DeleteMany] tells
 // of each. A job that cannot be deleted, as Delete says, does not count, and is no error.
 //
@@ -139,103 +70,214 @@ func (c *commands) DeleteBatch(ctx context.Context, ids []uint64) (deleted int, 
 	return deleted, tooLong(&q, err)
 }
 
+// ReserveMany takes up to limit jobs in one round trip, 1000 at most; it may take fewer than are ready. If no job is
+// ready, it waits up to d for one, as [Conn.ReserveTimeout] does, or with [Never] without a limit; it does not wait for further
+// jobs. It returns at least one job or an error. The time to run of all of them begins at once.
+//
+// It is one command where the server has that, as beanpole, and otherwise as many as limit says.
+func (c *Conn) ReserveMany(ctx context.Context, limit int, d time.Duration) ([]*Job, error) {
+	return c.DeleteAndReserve(ctx, nil, limit, d, nil)
+}
+
 // DeleteAndReserve deletes jobs and takes up to limit others, in one round trip. A worker uses it between
 // jobs. deleted, if it is not nil, is called for each delete with its place among the ids and its result, as
 // [Conn.Delete] returns it, before the reserve waits; it must not use the connection. The end of ctx
 // ends only the wait, so the results of the deletes are known: with a d of 0 nothing. The jobs are reserved as by
-// [Conn.ReserveBatch], and with [Never] the wait has no limit.
+// [Conn.ReserveMany].
 func (c *Conn) DeleteAndReserve(ctx context.Context, ids []uint64, limit int, d time.Duration, deleted func(i int, err error)) ([]*Job, error) {
-	if deleted == nil {
-		deleted = func(int, error) {}
-	}
-	q := request{Command: wire.Command{Op: wire.ReserveTimeout, Timeout: wire.MaxTimeout}, want: wire.Reserved, wait: forever}
-	_, err := count(limit)
-	if err == nil && d != Never {
-		q.wait = min(d, longestWait)
-		q.Timeout, err = timeout(d)
-	}
+	q, err := reserveRequest(limit, d)
 	if err != nil {
 		return nil, c.fail(&q, err)
 	}
-	del := func(i int, q *request) { q.Op, q.ID, q.want = wire.Delete, ids[i], wire.Deleted }
-	if err := c.acquire(context.WithoutCancel(ctx)); err != nil {
+	if deleted == nil {
+		deleted = func(int, error) {}
+	}
+	turn := ctx
+	if len(ids) > 0 {
+		turn = context.Background()
+	}
+	if err := c.acquire(turn); err != nil {
 		for i := range ids {
-			deleted(i, c.failed(del, i, err))
+			deleted(i, c.deleteError(ids[i], err))
 		}
 		return nil, c.fail(&q, err)
 	}
 	defer c.release()
-	t := c.reserving(&q, min(limit, wire.MaxBatch))
-	if d == 0 && ctx.Err() == nil {
+	t := &c.taking
+	t.q, t.max, t.ids, t.deleted = q, min(limit, wire.MaxBatch), ids, deleted
+	defer t.clear()
+	if d == 0 && len(ids) > 0 && ctx.Err() == nil {
 		ctx = context.WithoutCancel(ctx)
 	}
-	if c.stream == nil || c.stream.stale() || ctx.Err() != nil || len(ids)+1 >= ahead || len(ids) == 0 {
-		errs := make([]error, len(ids))
-		c.many(context.WithoutCancel(ctx), errs, "", del, nil)
-		for i, err := range errs {
-			deleted(i, err)
-		}
+	var retry retrier
+	switch {
+	case len(ids) == 0:
+	case c.stream == nil || c.stream.stale() || ctx.Err() != nil || len(ids)+t.max >= ahead:
+		t.deleteFirst(context.WithoutCancel(ctx))
 		if ctx.Err() != nil {
 			return nil, c.fail(&q, context.Cause(ctx))
 		}
-		return c.reserveMany(ctx, &q, t.max, true, new(retrier))
+	default:
+		if err := t.send(ctx); err == nil {
+			return t.answer()
+		} else if err = retry.next(ctx, c, err); err != nil {
+			return nil, c.fail(&q, err)
+		}
+		t.ids = nil
 	}
-	err = c.atOnce(ctx, len(ids), del, deleted, &t)
-	if err == nil {
-		return t.answer()
-	}
-	var retry retrier
-	if err = retry.next(ctx, c, err); err != nil {
+	end := q.end()
+	err = c.attempts(ctx, "", true, &retry, func() error {
+		t.q.waitUntil(end)
+		if t.max > 1 && c.stream.caps == nil {
+			if err := c.check(c.stream.ask(ctx)); err != nil {
+				return err
+			}
+		}
+		return t.send(ctx)
+	})
+	if err != nil {
 		return nil, c.fail(&q, err)
 	}
-	return c.reserveMany(ctx, &q, t.max, true, &retry)
+	return t.answer()
 }
 
-// atOnce sends n deletes and a reserve at once. An error is that of the reserve.
-func (c *Conn) atOnce(ctx context.Context, n int, del func(int, *request), deleted func(int, error), t *reserving) error {
-	s := c.stream
-	t.batch = t.max > 1 && s.knows(wire.ReserveBatch)
-	var out request
-	b := batch{
-		n: n + 1,
-		append: func(dst []byte, i int) []byte {
-			if i == n {
-				return t.append(dst)
-			}
-			del(i, &out)
-			return wire.AppendCommand(dst, &out.Command)
-		},
-		reply: func(i int, r *wire.Reply) (err error) {
-			if i == n {
-				return t.reply(r)
-			}
-			if r.Kind != wire.Deleted {
-				err = c.failed(del, i, replyError(r))
-			}
-			if deleted(i, err); i == n-1 {
-				s.end(nil) // ctx ends only the wait
-				return s.begin(ctx, t.q.wait)
-			}
-			return nil
-		},
+// reserveRequest returns the reserve of jobs that waits so long.
+func reserveRequest(limit int, d time.Duration) (q request, err error) {
+	q = request{Command: wire.Command{Op: wire.ReserveTimeout, Timeout: wire.MaxTimeout}, want: wire.Reserved, wait: forever}
+	if _, err = count(limit); err == nil && d != Never {
+		q.wait = min(d, longestWait)
+		q.Timeout, err = timeout(d)
 	}
-	err := c.check(s.pipeline(context.WithoutCancel(ctx), &b))
-	if err != nil {
-		for i := b.answered; i < n; i++ {
-			why := err
-			if i < b.sent {
-				why = unknown(err)
-			}
-			deleted(i, c.failed(del, i, why))
+	return q, err
+}
+
+func (c *Conn) deleteError(id uint64, err error) error {
+	return c.fail(&request{Command: wire.Command{Op: wire.Delete, ID: id}}, err)
+}
+
+// A reserving is deletes and a command that takes jobs, and what came of it. Each Conn has one, which it uses again for the next.
+type reserving struct {
+	batch
+	conn    *Conn
+	until   context.Context // ends the wait
+	ids     []uint64        // to be deleted first
+	deleted func(i int, err error)
+	q       request
+	max     int
+	one     bool // it is one command, a reserve-batch
+	jobs    []*Job
+	alloc   allocator
+	no      error // the first answer that holds no job
+}
+
+func (t *reserving) clear() { *t = reserving{batch: t.batch, conn: t.conn} }
+
+// deleteFirst deletes the jobs in a round trip of their own.
+func (t *reserving) deleteFirst(ctx context.Context) {
+	errs := make([]error, len(t.ids))
+	t.conn.many(ctx, errs, "", func(i int, q *request) { q.Op, q.ID, q.want = wire.Delete, t.ids[i], wire.Deleted }, nil)
+	for i, err := range errs {
+		t.deleted(i, err)
+	}
+	t.ids = nil
+}
+
+// send sends everything in one round trip. An error is that of the reserve.
+func (t *reserving) send(ctx context.Context) error {
+	c := t.conn
+	t.jobs, t.no, t.alloc = nil, nil, allocator{conn: c, left: t.max} // the jobs that it got before were lost with the connection
+	t.one = t.max > 1 && c.stream.knows(wire.ReserveBatch)
+	t.n, t.sent, t.answered, t.wait = len(t.ids)+t.max, 0, 0, 0
+	if t.one {
+		t.n = len(t.ids) + 1
+	}
+	deleting := ctx
+	if t.until = ctx; len(t.ids) > 0 {
+		deleting = context.Background()
+	} else {
+		t.wait = t.q.wait
+	}
+	err := c.check(c.stream.pipeline(deleting, &t.batch))
+	for i := t.answered; err != nil && i < len(t.ids); i++ {
+		why := err
+		if i < t.sent {
+			why = unknown(err)
 		}
+		t.deleted(i, c.deleteError(t.ids[i], why))
 	}
 	return err
+}
+
+// appendCommand appends command i.
+func (t *reserving) appendCommand(dst []byte, i int) []byte {
+	switch i -= len(t.ids); {
+	case i < 0:
+		return wire.AppendCommand(dst, &wire.Command{Op: wire.Delete, ID: t.ids[len(t.ids)+i]})
+	case i > 0:
+		return wire.AppendReserveTimeout(dst, 0)
+	case t.one:
+		return wire.AppendCommand(dst, &wire.Command{Op: wire.ReserveBatch, Count: uint32(t.max), Timeout: t.q.Timeout})
+	case t.q.wait == forever:
+		return wire.AppendReserve(dst)
+	}
+	return wire.AppendReserveTimeout(dst, t.q.Timeout)
+}
+
+// takeReply takes the reply to command i, and reads the jobs of a batch, which follow.
+func (t *reserving) takeReply(i int, r *wire.Reply) error {
+	switch {
+	case i < len(t.ids):
+		return t.takeDelete(i, r)
+	case r.Kind == wire.Reserved:
+		t.jobs = append(t.jobs, t.alloc.job(r))
+		return nil
+	case r.Kind != wire.ReservedBatch || !t.one:
+		no := replyError(r)
+		t.no = cmp.Or(t.no, no)
+		if errors.Is(no, ErrProtocol) {
+			return no
+		}
+		return nil
+	case r.N == 0:
+		t.no = ErrTimedOut
+	case r.N > uint64(t.max):
+		return fmt.Errorf("%w: a batch of %d jobs", ErrProtocol, r.N)
+	}
+	s := t.conn.stream
+	if err := s.again(0); err != nil { // the wait is over: the jobs follow at once
+		return err
+	}
+	n := int(r.N)
+	t.jobs, t.alloc.left = make([]*Job, 0, n), n
+	for range n {
+		if err := s.read(r); err != nil {
+			return err
+		}
+		if r.Kind != wire.Reserved {
+			return fmt.Errorf("%w: %v in a batch", ErrProtocol, r.Kind)
+		}
+		t.jobs = append(t.jobs, t.alloc.job(r))
+	}
+	return nil
+}
+
+// takeDelete takes the reply to a delete. The wait begins after the last of them.
+func (t *reserving) takeDelete(i int, r *wire.Reply) (err error) {
+	if r.Kind != wire.Deleted {
+		err = t.conn.deleteError(t.ids[i], replyError(r))
+	}
+	if t.deleted(i, err); i < len(t.ids)-1 {
+		return nil
+	}
+	s := t.conn.stream
+	s.end(nil) // ctx ends only the wait
+	return s.begin(t.until, t.q.wait)
 }
 
 // answer returns the jobs, or why there are none.
 func (t *reserving) answer() ([]*Job, error) {
 	if len(t.jobs) == 0 {
-		return nil, t.fail(t.q, t.no)
+		return nil, t.conn.fail(&t.q, t.no)
 	}
 	return t.jobs, nil
 }

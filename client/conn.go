@@ -44,6 +44,7 @@ type Conn struct {
 	watched []string      // in the order of Watch
 	lasted  time.Duration // how long the last connection did; 0: it could not be made
 	facts   wire.JobFacts // of the last job that had some
+	taking  reserving     // of DeleteAndReserve
 
 	// What Close needs while another goroutine has the turn.
 	mu struct {
@@ -89,6 +90,8 @@ func newConn(addr string, opt *Options) (*Conn, error) {
 		watched: []string{defaultTube},
 	}
 	c.commands = commands{c}
+	c.taking.conn = c
+	c.taking.append, c.taking.reply = c.taking.appendCommand, c.taking.takeReply
 	return c, nil
 }
 

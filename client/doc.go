@@ -31,8 +31,7 @@
 //   - To spread jobs over servers that do not know each other: [Servers].
 //   - To put, take or delete many jobs at once: [Conn.PutMany], [Conn.ReserveMany],
 //     [Conn.DeleteMany] and similar methods. A hundred jobs
-//     take one round trip. [DeleteJobs] deletes jobs that were reserved. [Conn.ReserveBatch] and
-//     [Conn.DeleteBatch] are one command.
+//     take one round trip. [DeleteJobs] deletes jobs that were reserved.
 //   - To list, delete and move the jobs of a tube: [Conn.Jobs], [Conn.FlushTube]
 //     and [Conn.MoveJobs], which only beanpole has.
 //   - In tests: package beanpoletest, a server inside the test.

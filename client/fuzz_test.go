@@ -48,7 +48,7 @@ func FuzzReplies(f *testing.F) {
 		c.ListJobs(ctx, client.Selection{Tube: "mail", State: client.StateReady, Limit: 5}, "")
 		c.FlushTube(ctx, client.Selection{Tube: "mail", State: client.StateReady, Limit: 5})
 		c.DeleteAndReserve(ctx, []uint64{1, 2}, 2, client.Never, nil)
-		c.ReserveBatch(ctx, 2, 0)
+		c.ReserveMany(ctx, 2, 0)
 		c.DeleteBatch(ctx, []uint64{1})
 		c.Caps(ctx)
 	})

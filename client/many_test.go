@@ -36,9 +36,9 @@ func TestMany(t *testing.T) {
 						t.Fatalf("job %d is %d with %d bytes", i, job.ID, len(job.Body))
 					}
 				}
-				got := get(c.ReserveMany(ctx, tc.n+10, time.Hour))
-				if len(got) != tc.n {
-					t.Fatalf("reserved %d jobs", len(got))
+				var got []*client.Job
+				for len(got) < tc.n { // at a time it may be fewer than are ready
+					got = append(got, get(c.ReserveMany(ctx, tc.n+10, time.Hour))...)
 				}
 				back := make([]client.Release, len(got))
 				for i, job := range got {
@@ -101,7 +101,7 @@ func TestManyPartly(t *testing.T) {
 		wantErr(t, c.ReleaseMany(ctx, []client.Release{{}, {Delay: -1}}), client.ErrInvalid)
 		wantErr(t, second(c.StatsTubeMany(ctx, []string{"a", "b c"})), client.ErrInvalid)
 		wantErr(t, second(c.ReserveMany(ctx, 0, 0)), client.ErrInvalid)
-		wantErr(t, second(c.ReserveMany(ctx, 1, -1)), client.ErrInvalid)
+		wantErr(t, second(c.ReserveMany(ctx, 1, -2)), client.ErrInvalid)
 		if st := get(c.Stats(ctx)); st.TotalJobs != 3 {
 			t.Errorf("%d jobs in all", st.TotalJobs)
 		}
@@ -185,8 +185,8 @@ func TestBatches(t *testing.T) {
 			jobs[i] = client.NewJob{Priority: client.Priority(i + 1), Body: fmt.Append(nil, i), TTR: time.Hour}
 		}
 		ids := get(c.PutMany(ctx, jobs))
-		wantErr(t, second(c.ReserveBatch(ctx, 0, 0)), client.ErrInvalid)
-		got := get(c.ReserveBatch(ctx, 100, time.Minute))
+		wantErr(t, second(c.ReserveMany(ctx, 0, 0)), client.ErrInvalid)
+		got := get(c.ReserveMany(ctx, 100, time.Minute))
 		for len(got) < 200 { // a batch may have fewer
 			got = append(got, get(c.DeleteAndReserve(ctx, nil, 200-len(got), client.Never, nil))...)
 		}
@@ -206,7 +206,7 @@ func TestBatches(t *testing.T) {
 		if n := get(c.DeleteBatch(ctx, nil)); n != 0 {
 			t.Error(n)
 		}
-		last := get(c.ReserveBatch(ctx, 2, 0))
+		last := get(c.ReserveMany(ctx, 2, 0))
 		told := 0
 		more := get(c.DeleteAndReserve(ctx, []uint64{last[0].ID, 0, last[1].ID}, 3, 0, func(i int, err error) {
 			if told++; (i == 1) != errors.Is(err, client.ErrNotFound) || i != 1 && err != nil {
@@ -217,7 +217,7 @@ func TestBatches(t *testing.T) {
 			t.Errorf("%d deletes, %d jobs", told, len(more))
 		}
 		must(t, c.DeleteMany(ctx, ids[202+len(more):]))
-		wantErr(t, second(c.ReserveBatch(ctx, 5, 0)), client.ErrTimedOut)
+		wantErr(t, second(c.ReserveMany(ctx, 5, 0)), client.ErrTimedOut)
 		wantErr(t, second(c.DeleteAndReserve(ctx, []uint64{more[0].ID}, 5, time.Second, nil)), client.ErrTimedOut)
 	})
 }

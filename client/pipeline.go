@@ -105,14 +105,13 @@ func (s *stream) writeAll(b *batch) error {
 
 // readAll reads n replies.
 func (s *stream) readAll(b *batch, n int) error {
-	var r wire.Reply
 	for b.answered < n {
-		if err := s.read(&r); err != nil {
+		if err := s.read(&s.reply); err != nil {
 			return err
 		}
 		i := b.answered
 		b.answered++
-		if err := b.reply(i, &r); err != nil {
+		if err := b.reply(i, &s.reply); err != nil {
 			return err
 		}
 		if b.answered%ahead == 0 {

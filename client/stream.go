@@ -35,6 +35,8 @@ type stream struct {
 	in   []byte // what was read; the replies yet to be parsed are in[r:w]
 	r, w int    //
 
+	reply wire.Reply // the last one of a batch
+
 	// Times on now.
 	born   time.Time
 	active time.Duration // when the last exchange began, or was getting on

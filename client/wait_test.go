@@ -186,7 +186,7 @@ func TestTimeout(t *testing.T) {
 func TestBatchStalls(t *testing.T) {
 	for name, reserve := range map[string]func(t *testing.T, c *client.Conn) error{
 		"alone": func(t *testing.T, c *client.Conn) error {
-			return second(c.ReserveBatch(t.Context(), 2, client.Never))
+			return second(c.ReserveMany(t.Context(), 2, client.Never))
 		},
 		"with a delete": func(t *testing.T, c *client.Conn) error {
 			get(c.Caps(t.Context()))

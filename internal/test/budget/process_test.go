@@ -108,7 +108,7 @@ func (s *server) batches(t *testing.T, jobs, n int) (commands int) {
 			ids, err = c.PutMany(t.Context(), put)
 		}
 		if err == nil {
-			_, err = c.ReserveBatch(t.Context(), n, 0)
+			_, err = c.ReserveMany(t.Context(), n, 0)
 		}
 		if err == nil {
 			_, err = c.DeleteBatch(t.Context(), ids)
