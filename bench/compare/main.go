@@ -87,6 +87,7 @@ func (opt *options) define() {
 	flag.IntVar(&opt.load.Connections, "connections", 1, "`N` connections")
 	flag.IntVar(&opt.load.InFlight, "in-flight", 1, "`N` unanswered commands on each connection")
 	flag.IntVar(&opt.load.BodySize, "body", 64, "`BYTES` in the body of a job; negative: none")
+	flag.StringVar(&opt.load.Body, "template", "", "bodies are this `TEXT`, with a number of its own for each job in place of %")
 	flag.Int64Var(&opt.load.Backlog, "backlog", 0, "`N` more jobs lie in the queue meanwhile")
 	flag.IntVar(&opt.load.Occupied, "occupied", 0, "`N` tubes besides have one job each")
 	flag.IntVar(&opt.load.Idle, "idle", 0, "`N` connections besides are open and silent")

@@ -49,6 +49,7 @@ var loads = []struct {
 	{"empty bodies", Options{BodySize: -1, Ops: 10}, 30},
 	{"large bodies", Options{Connections: 2, BodySize: 60_000, Ops: 20}, 60},
 	{"large bodies, pipelined", Options{Connections: 2, BodySize: 8_000, InFlight: 8, Ops: 200}, 600},
+	{"bodies with numbers", Options{Connections: 2, InFlight: 3, Backlog: 20, Body: "a%b%", Ops: 50}, 150},
 	{"put", Options{Mix: Put, Connections: 2, InFlight: 8, Ops: 101}, 101},
 	{"put and delete", Options{Mix: PutDelete, Connections: 3, InFlight: 4, Ops: 100}, 200},
 	{"wake", Options{Mix: Wake, Connections: 3, Ops: 30}, 90},
@@ -163,6 +164,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		"one command":      {Mix: Wake, InFlight: 2},
 		"backlog":          {Mix: Wake, Backlog: 1},
 		"too few":          {Mix: Wake, Connections: 3, Workers: 2},
+		"needs a %":        {Body: "7"},
 		"at least 4 bytes": {Mix: Wake, Connections: 2, Workers: 2, BodySize: 3},
 	} {
 		if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -41,6 +42,11 @@ type Options struct {
 	// BodySize is the size of a job's body in bytes. 0 means 64; negative means empty
 	// bodies. With Wake it must be at least 4.
 	BodySize int
+
+	// Body is the body of the jobs, instead of one of BodySize. Each % in it, of which there
+	// must be one, stands for the number of the job in twelve digits, so that no two bodies are
+	// equal. Not with Wake or a Drain.
+	Body string
 
 	// Duration is how long to measure, after a warm-up of a tenth of it, or without one until Ops jobs are done. If neither
 	// is set, it is 5 s; a Drain then lasts until the tubes are empty.
@@ -111,6 +117,8 @@ func (o *Options) check() error {
 	switch {
 	case !slices.Contains(Mixes, o.Mix):
 		return fmt.Errorf("load: no mix is called %q; there are: %s", o.Mix, Mixes)
+	case o.Body != "" && (o.Mix == Wake || o.Mix == Drain || !strings.Contains(o.Body, "%")):
+		return errors.New("load: a body that is given needs a %, and a mix that puts and is not wake")
 	case o.Mix != Wake:
 		return nil
 	case o.InFlight > 1:
@@ -142,7 +150,11 @@ func (o Options) Describe() string {
 	if o.Mix == Wake {
 		s = fmt.Sprintf("%s, %s, %s on one tube", o.Mix, Plural(o.Connections, "producer"), Plural(o.Workers, "worker"))
 	}
-	s += fmt.Sprintf(", %d-byte bodies", o.BodySize)
+	if o.Body != "" {
+		s += ", bodies such as " + o.Body
+	} else {
+		s += fmt.Sprintf(", %d-byte bodies", o.BodySize)
+	}
 	if o.Occupied > 0 {
 		s += fmt.Sprintf(", beside %s with a job", Plural(o.Occupied, "tube"))
 	}

@@ -100,9 +100,15 @@ func newSessions(o *Options) []*session {
 	if o.Mix == Wake {
 		return newCrew(o, body).sessions
 	}
+	var numbers *numbering
+	if o.Body != "" {
+		body, numbers = newNumbering(o.Body)
+	}
 	var sessions []*session
 	for i := range o.Connections {
-		sessions = append(sessions, newSession(&cycle{mix: o.Mix, quota: o.quota(i)}, o.InFlight, body))
+		s := newSession(&cycle{mix: o.Mix, quota: o.quota(i)}, o.InFlight, body)
+		s.numbers = numbers
+		sessions = append(sessions, s)
 	}
 	return sessions
 }

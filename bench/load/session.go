@@ -22,6 +22,8 @@ type session struct {
 	body   []byte // what every reserved job must contain
 	crew   *crew  // nil unless the mix is Wake
 
+	numbers *numbering // nil: all bodies are equal
+
 	// Commands in flight, oldest at head: a ring of capacity InFlight.
 	ring     []flight
 	head     int
@@ -114,6 +116,9 @@ func (s *session) fill(now int64, ph phase) {
 		op, id := s.script.next(now, ph)
 		switch op {
 		case wire.Put:
+			if s.numbers != nil {
+				s.numbers.stamp(s.put[len(s.put)-len("\r\n")-len(s.body):])
+			}
 			s.out = append(s.out, s.put...)
 		case wire.Reserve:
 			s.out = wire.AppendReserve(s.out)
@@ -184,6 +189,10 @@ func (s *session) handleReply(now int64, ph phase, raw []byte) error {
 
 // wasPut reports whether a job with this body is one of ours.
 func (s *session) wasPut(body []byte) bool {
+	if s.numbers != nil && len(body) == len(s.body) {
+		first := s.numbers.places[0]
+		s.numbers.write(s.body, body[first:first+digits])
+	}
 	stamp := 0
 	if s.crew != nil {
 		stamp = stampSize // that part is for the crew to judge

@@ -33,15 +33,15 @@ func keyOf(text string) (*engine.Key, error) {
 	}
 	return &engine.Key{Name: text, Of: func(buf *[]byte, body []byte) ([]byte, bool) {
 		var few [4]span // which need no memory of the heap
-		f := finder{text: body, values: append(few[:0], make([]span, count)...)}
-		if len(body) > maxKeyed || !f.find(tree) {
+		f := finder{text: body, values: append(few[:0], make([]span, count)...), missing: count}
+		if len(body) > maxKeyed {
+			return nil, false
+		}
+		if f.value(f.blanks(0), tree); f.missing > 0 {
 			return nil, false
 		}
 		key := (*buf)[:0]
 		for _, v := range f.values {
-			if v.end == 0 {
-				return nil, false
-			}
 			key = append(append(key, body[v.begin:v.end]...), 0) // no JSON has this byte
 		}
 		*buf = key

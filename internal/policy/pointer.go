@@ -9,16 +9,12 @@ import (
 	"strings"
 )
 
-// maxDepth is how deep JSON is nested at most, as for json.Valid.
-const maxDepth = 10_000
-
 // A step is a node of the tree that the JSON pointers (RFC 6901) of a key are: the name
 // of a member, or the number of an element.
 type step struct {
 	name    string
 	element int   // the number that name is, or -1
-	through []int // the pointers that come here, by number
-	ends    []int // those of them that lead no further
+	ends    []int // the pointers that lead here, by number
 	next    []*step
 }
 
@@ -43,7 +39,6 @@ func (s *step) add(pointer string, number int) error {
 			at, s.next = len(s.next), append(s.next, next)
 		}
 		s = s.next[at]
-		s.through = append(s.through, number)
 	}
 	s.ends = append(s.ends, number)
 	return nil
@@ -70,7 +65,7 @@ func (s *step) at(element int) *step {
 }
 
 // isNamed reports whether the name of a member, as it is written, is that one.
-func isNamed(written json.RawMessage, name string) bool {
+func isNamed(written []byte, name string) bool {
 	if bytes.IndexByte(written, '\\') < 0 {
 		return string(written[1:len(written)-1]) == name
 	}
@@ -79,23 +74,19 @@ func isNamed(written json.RawMessage, name string) bool {
 	return json.Unmarshal(bytes.Clone(written), &read) == nil && read == name
 }
 
-// A span is where a value begins and ends in a text; {0, 0}: the pointer leads nowhere.
+// A span is where a value begins and ends in a text; {0, 0}: it is not found.
 type span struct{ begin, end int }
 
-// A finder goes over a text once. It checks that the text is JSON, as json.Valid does, and
-// notes the value of each pointer.
+// A finder goes over JSON once, until it has found the values of all pointers. What it
+// passes over it checks no more than it has to, so it finds something in texts that are
+// only nearly JSON, too.
 //
-// Its methods take where a part of the text begins and return where the part ends, or -1 if
-// it is no JSON.
+// Its methods take where a part of the text begins and return where the part ends, or -1
+// if the search is over: nothing is missing, or the text is no JSON.
 type finder struct {
-	text   []byte
-	values []span
-}
-
-// find notes the values of the pointers of a tree, and reports whether the text is JSON.
-func (f *finder) find(tree *step) bool {
-	end := f.value(f.blanks(0), tree, 0)
-	return end >= 0 && f.blanks(end) == len(f.text)
+	text    []byte
+	values  []span
+	missing int
 }
 
 // at returns a byte of the text; 0, which JSON does not have, after its end.
@@ -107,62 +98,66 @@ func (f *finder) at(i int) byte {
 }
 
 func (f *finder) blanks(i int) int {
-	for i < len(f.text) && (f.text[i] == ' ' || f.text[i] == '\n' || f.text[i] == '\r' || f.text[i] == '\t') {
+	for i < len(f.text) && f.text[i] <= ' ' {
 		i++
 	}
 	return i
 }
 
-// value goes over a value to which a step leads; nil: none does.
-func (f *finder) value(i int, s *step, depth int) int {
-	switch f.at(i) {
-	case '"':
-		return f.string(i)
-	case '{', '[':
-		return f.members(i, s, depth+1)
-	case 't':
-		return f.literal(i, "true")
-	case 'f':
-		return f.literal(i, "false")
-	case 'n':
-		return f.literal(i, "null")
+// value goes over a value to which a step leads; nil: none does. Of two members of a name
+// the first one counts.
+func (f *finder) value(i int, s *step) (end int) {
+	switch c := f.at(i); {
+	case c == '"':
+		end = f.string(i)
+	case c != '{' && c != '[':
+		end = f.word(i)
+	case s == nil || len(s.next) == 0:
+		end = f.nested(i)
+	default:
+		end = f.members(i, s)
 	}
-	return f.number(i)
-}
-
-// members goes over an object or a list.
-func (f *finder) members(i int, s *step, depth int) int {
-	if depth > maxDepth {
+	if s == nil || end < 0 {
+		return end
+	}
+	for _, number := range s.ends {
+		if v := &f.values[number]; v.end == 0 {
+			*v = span{i, end}
+			f.missing--
+		}
+	}
+	if f.missing == 0 {
 		return -1
 	}
+	return end
+}
+
+// members goes over an object or a list, in which steps lead on.
+func (f *finder) members(i int, s *step) int {
 	isObject, last := f.text[i] == '{', f.text[i]+2 // as in ASCII
-	if i = f.blanks(i + 1); f.at(i) == last {
-		return i + 1
-	}
 	for n := 0; ; n++ {
 		var next *step
+		if i = f.blanks(i + 1); f.at(i) == last {
+			return i + 1
+		}
 		if isObject {
 			end := f.string(i)
 			if end < 0 {
 				return -1
 			}
-			if s != nil {
-				next = s.member(f.text[i:end])
-			}
+			next = s.member(f.text[i:end])
 			if i = f.blanks(end); f.at(i) != ':' {
 				return -1
 			}
 			i = f.blanks(i + 1)
-		} else if s != nil {
+		} else {
 			next = s.at(n)
 		}
-		end := f.member(i, next, depth)
-		if end < 0 {
+		if i = f.value(i, next); i < 0 {
 			return -1
 		}
-		switch i = f.blanks(end); f.at(i) {
+		switch i = f.blanks(i); f.at(i) {
 		case ',':
-			i = f.blanks(i + 1)
 		case last:
 			return i + 1
 		default:
@@ -171,98 +166,54 @@ func (f *finder) members(i int, s *step, depth int) int {
 	}
 }
 
-// member goes over the value of a member. Of two members of a name the second one counts,
-// as for most who read JSON.
-func (f *finder) member(i int, s *step, depth int) int {
-	if s == nil {
-		return f.value(i, nil, depth)
-	}
-	for _, number := range s.through {
-		f.values[number] = span{}
-	}
-	end := f.value(i, s, depth)
-	if end >= 0 {
-		for _, number := range s.ends {
-			f.values[number] = span{i, end}
+// nested goes over an object or a list, in which no step leads on.
+func (f *finder) nested(i int) int {
+	for depth := 0; i >= 0 && i < len(f.text); {
+		switch f.text[i] {
+		case '"':
+			i = f.string(i)
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return i + 1
+			}
 		}
-	}
-	return end
-}
-
-func (f *finder) literal(i int, word string) int {
-	if !bytes.HasPrefix(f.text[i:], []byte(word)) {
-		return -1
-	}
-	return i + len(word)
-}
-
-func (f *finder) number(i int) int {
-	if f.at(i) == '-' {
 		i++
 	}
-	if f.at(i) == '0' {
-		i++
-	} else if i = f.digits(i); i < 0 {
-		return -1
-	}
-	if f.at(i) == '.' {
-		if i = f.digits(i + 1); i < 0 {
+	return -1
+}
+
+// word goes over a number, true, false or null.
+func (f *finder) word(i int) int {
+	for begin := i; ; i++ {
+		switch c := f.at(i); {
+		case c > ' ' && c != ',' && c != ']' && c != '}':
+		case i > begin && i < len(f.text):
+			return i
+		default:
 			return -1
 		}
 	}
-	if c := f.at(i); c == 'e' || c == 'E' {
-		i++
-		if c = f.at(i); c == '+' || c == '-' {
-			i++
-		}
-		return f.digits(i)
-	}
-	return i
-}
-
-// digits goes over one digit or more.
-func (f *finder) digits(i int) int {
-	begin := i
-	for c := f.at(i); '0' <= c && c <= '9'; c = f.at(i) {
-		i++
-	}
-	if i == begin {
-		return -1
-	}
-	return i
 }
 
 func (f *finder) string(i int) int {
 	if f.at(i) != '"' {
 		return -1
 	}
-	for i++; i < len(f.text); i++ {
-		switch f.text[i] {
-		case '"':
+	for {
+		n := bytes.IndexByte(f.text[i+1:], '"')
+		if n < 0 {
+			return -1
+		}
+		i += 1 + n
+		before := i
+		for f.text[before-1] == '\\' {
+			before--
+		}
+		if (i-before)%2 == 0 { // else the last backslash is for the quote
 			return i + 1
-		case '\\':
-			i++
-			switch f.at(i) {
-			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-			case 'u':
-				for range 4 {
-					i++
-					if !isHex(f.at(i)) {
-						return -1
-					}
-				}
-			default:
-				return -1
-			}
-		default:
-			if f.text[i] < ' ' {
-				return -1
-			}
 		}
 	}
-	return -1
-}
-
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
