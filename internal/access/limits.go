@@ -2,6 +2,7 @@ package access
 
 import (
 	"errors"
+	"maps"
 	"math"
 	"net/netip"
 	"sync"
@@ -36,7 +37,7 @@ type limits struct {
 	// Guarded by mu.
 	inForce    Limits
 	addresses  map[netip.Addr]*address // by machine; the zero Addr: of unix sockets
-	departed   []departure             // of addresses without connections, in their order
+	room       int                     // for addresses, before those are forgotten that may be
 	identities map[string]*Limiter     // by name; those that have connected
 
 	throttled atomic.Uint64
@@ -48,14 +49,6 @@ type address struct {
 	proxied     int      // of clients of other members
 	commands    *Limiter // of those that nothing identifies
 	strangers   *Limiter // of those that are to prove who they are, and do not
-	keepUntil   int64    // as the last departure says
-}
-
-// A departure is that of the last client of an address. Its limiters are kept until they
-// are as good as new ones: otherwise a client would get new tokens by connecting again.
-type departure struct {
-	machine   netip.Addr
-	keepUntil int64 // ns
 }
 
 // ErrAddressFull says that an address has as many connections as it may have.
@@ -114,14 +107,10 @@ func (l *limits) OfStrangers(addr netip.Addr) *Limiter {
 // as one of the JSON API, and returns 0; or, if there is none, how long it should wait before
 // it tries again, in ns.
 func (l *limits) Request(now int64, id *Identity, addr netip.Addr) (wait int64) {
-	wait = l.LimiterOf(id, addr).tryTake(now)
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.forget(now)
-	if v := l.addresses[Machine(addr)]; v != nil && v.connections == 0 {
-		l.depart(Machine(addr), v)
-	}
-	return wait
+	l.mu.Unlock()
+	return l.LimiterOf(id, addr).tryTake(now)
 }
 
 // Enter counts a connection, unless its address has enough. A proxied one counts for the
@@ -141,7 +130,7 @@ func (l *limits) Enter(now int64, addr netip.Addr, proxied bool) error {
 }
 
 // Leave is called when a connection that has entered has ended.
-func (l *limits) Leave(now int64, addr netip.Addr, proxied bool) {
+func (l *limits) Leave(addr netip.Addr, proxied bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v := l.of(addr)
@@ -149,10 +138,6 @@ func (l *limits) Leave(now int64, addr netip.Addr, proxied bool) {
 	if proxied {
 		v.proxied--
 	}
-	if v.connections == 0 {
-		l.depart(Machine(addr), v)
-	}
-	l.forget(now)
 }
 
 // of returns the state of an address, with mu locked.
@@ -169,21 +154,16 @@ func (l *limits) of(addr netip.Addr) *address {
 	return v
 }
 
-// depart notes that an address has no connections any more.
-func (l *limits) depart(addr netip.Addr, v *address) {
-	v.keepUntil = max(v.commands.newAt(), v.strangers.newAt())
-	l.departed = append(l.departed, departure{addr, v.keepUntil})
-}
-
-// forget forgets the addresses whose last client has gone long enough ago.
+// forget forgets, whenever twice as many addresses are known as were left the last time, those without connections whose limiters
+// are as good as new ones: before, a client would get new tokens by connecting again. With mu locked.
 func (l *limits) forget(now int64) {
-	for len(l.departed) > 0 && l.departed[0].keepUntil <= now {
-		addr := l.departed[0].machine
-		l.departed = l.departed[1:]
-		if v := l.addresses[addr]; v != nil && v.connections == 0 && v.keepUntil <= now {
-			delete(l.addresses, addr)
-		}
+	if len(l.addresses) <= l.room {
+		return
 	}
+	maps.DeleteFunc(l.addresses, func(_ netip.Addr, v *address) bool {
+		return v.connections == 0 && max(v.commands.newAt(), v.strangers.newAt()) <= now
+	})
+	l.room = 2 * len(l.addresses)
 }
 
 // plain returns an address that can be compared with networks: a Prefix has no zone.

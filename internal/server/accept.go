@@ -139,7 +139,7 @@ func (s *Server) receive(nc net.Conn, client net.Addr, t *ListenOptions) error {
 		}
 		c.fd.Close()
 	}
-	s.access.Leave(s.now(), e.Address, false)
+	s.access.Leave(e.Address, false)
 	return err
 }
 

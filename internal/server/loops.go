@@ -197,7 +197,7 @@ func (s *Server) remove(c *socket) {
 	if c.here {
 		s.mu.sockets--
 	}
-	s.access.Leave(s.now(), AddressOf(c.client), c.proxied != nil)
+	s.access.Leave(AddressOf(c.client), c.proxied != nil)
 	if c.proxied != nil {
 		s.mu.left.Broadcast()
 		return

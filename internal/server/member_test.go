@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net/netip"
 	"strconv"
@@ -248,6 +249,9 @@ func TestProxiedClientsAreForgotten(t *testing.T) {
 		}
 		second.nc.Close()
 		synctest.Wait()
+		for i := range 5 { // addresses are forgotten when others come
+			call(t, c.members[0], describe(t, proxiedClient{Member: 2, Address: fmt.Sprintf("192.0.2.%d:99", 10+i)})).do("use x\n", "USING x\n")
+		}
 		if limiter() == its {
 			t.Error("it is not forgotten")
 		}

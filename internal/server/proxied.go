@@ -119,7 +119,7 @@ func (s *Server) ServeProxied(member uint64, stream io.ReadWriteCloser) {
 	s.access.Enter(s.now(), e.Address, true)
 	if s.handOut(c, nil, e) != nil {
 		c.fd.Close()
-		s.access.Leave(s.now(), e.Address, true)
+		s.access.Leave(e.Address, true)
 	}
 }
 
