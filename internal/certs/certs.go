@@ -57,12 +57,10 @@ func Load(files Files, log *slog.Logger) (*Source, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.mu.stamp = s.look()
-	config, err := files.read()
-	if err != nil {
+	s.mu.checked = time.Now()
+	if err := s.Reload(); err != nil {
 		return nil, err
 	}
-	s.mu.config, s.mu.checked = config, time.Now()
 	return s, nil
 }
 
@@ -109,9 +107,14 @@ func (s *Source) Expiry() Expiry {
 func (s *Source) Reload() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mu.stamp = s.look()
+	return s.read(s.look())
+}
+
+// read reads the files, which have a stamp. If they cannot be used, the configuration stays. With mu locked.
+func (s *Source) read(st stamp) error {
 	config, err := s.files.read()
-	if s.mu.failed = err; err == nil {
+	s.mu.stamp, s.mu.failed = st, err
+	if err == nil {
 		s.mu.config = config
 	}
 	return err
@@ -133,19 +136,14 @@ func (s *Source) current(now time.Time) *tls.Config {
 		return s.mu.config
 	}
 	s.mu.checked = now
-	stamp := s.look()
-	if stamp == s.mu.stamp {
-		return s.mu.config
+	if st := s.look(); st != s.mu.stamp {
+		if err := s.read(st); err != nil {
+			s.log.Error("the new TLS certificate cannot be used; the old one goes on being used", "err", err)
+		} else {
+			s.log.Info("the TLS certificate was read again", "file", s.files.Cert)
+		}
 	}
-	s.mu.stamp = stamp
-	config, err := s.files.read()
-	if s.mu.failed = err; err != nil {
-		s.log.Error("the new TLS certificate cannot be used; the old one goes on being used", "err", err)
-		return s.mu.config
-	}
-	s.mu.config = config
-	s.log.Info("the TLS certificate was read again", "file", s.files.Cert)
-	return config
+	return s.mu.config
 }
 
 func (s *Source) look() (st stamp) {
