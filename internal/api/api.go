@@ -16,6 +16,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/api/audit"
 	"github.com/beanpole-mq/beanpole/internal/api/task"
+	"github.com/beanpole-mq/beanpole/internal/api/tubes"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -88,7 +89,7 @@ type API struct {
 	history  *history
 	changes  *audit.Log
 	expected expectations
-	surveys  surveys
+	surveys  tubes.Shared
 
 	tasks    task.Runner
 	guesses  access.Guesses

@@ -127,7 +127,6 @@ func (a *API) Record(ctx context.Context) {
 	for n := 0; ; n++ {
 		now := time.Now().Unix()
 		a.sampleServer(now)
-		a.surveys.expire()
 		if n%tubeStep == 0 {
 			a.sampleTubes(ctx, now)
 		}

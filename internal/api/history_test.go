@@ -10,7 +10,6 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
-	"github.com/beanpole-mq/beanpole/internal/api/tubes"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
@@ -205,44 +204,6 @@ func TestSharedSurvey(t *testing.T) {
 	r.want(201, "POST", "/tubes/t-1/jobs", `{"body":""}`, nil)
 	if got := matching(time.Hour); got != before+2 {
 		t.Errorf("%d jobs after a change, want %d", got, before+2)
-	}
-}
-
-// Who waits for the survey of another one waits no longer when its client goes.
-func TestWaitForSurvey(t *testing.T) {
-	a := new(API)
-	one, isNew := a.surveys.take(time.Hour)
-	if !isNew {
-		t.Fatal("there was one")
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := a.shared(ctx, time.Hour, func(*tubes.Tube) {}); err != errGone {
-		t.Error(err)
-	}
-	close(one.done)
-	if err := a.shared(t.Context(), time.Hour, func(*tubes.Tube) {}); err != nil {
-		t.Error(err)
-	}
-}
-
-// A survey that panics has failed for those who wait for it, and the next one is another.
-func TestBrokenSurvey(t *testing.T) {
-	a := new(API) // without a throttle, to begin with
-	one, _ := a.surveys.take(time.Hour)
-	func() {
-		defer func() {
-			if recover() == nil {
-				t.Error("it has not panicked")
-			}
-		}()
-		a.makeShared(t.Context(), one)
-	}()
-	if <-one.done; one.err == nil {
-		t.Error("it has not failed")
-	}
-	if _, isNew := a.surveys.take(time.Hour); !isNew {
-		t.Error("it is still used")
 	}
 }
 

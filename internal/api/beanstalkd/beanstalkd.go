@@ -14,7 +14,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client"
@@ -37,13 +37,8 @@ const (
 type Server struct {
 	pool  *client.Pool
 	tasks task.Runner
-
-	mu     sync.Mutex
-	listed time.Time // when tubes were asked for
-	took   time.Duration
-	tubes  []tubes.Tube // as they were
-	failed time.Time    // when they were asked for in vain
-	why    error
+	tubes tubes.Shared
+	took  atomic.Int64 // ns; to ask for all of them, the last time
 }
 
 // New returns a server by its address, HOST:PORT. Nothing is connected yet.
@@ -167,9 +162,10 @@ func commandsOf(stats map[string]string) map[string]uint64 {
 	return all
 }
 
-// look looks at all tubes. Nobody knows what has happened in them.
+// look looks at all tubes as they were a moment ago: the longer that takes, the longer. Nobody knows what has happened in them.
 func (b *Server) look(ctx context.Context) *tubes.Look {
-	return &tubes.Look{Each: func(tell func(*tubes.Tube)) error { return b.survey(ctx, tell) }}
+	age := max(time.Second, 20*time.Duration(b.took.Load()))
+	return &tubes.Look{Each: func(tell func(*tubes.Tube)) error { return b.tubes.Each(ctx, age, b.survey, tell) }}
 }
 
 func (b *Server) listTubes(ctx context.Context, in *admin.ListTubes) (admin.Tubes, error) {
@@ -180,53 +176,27 @@ func (b *Server) getAttention(ctx context.Context, in *admin.GetAttention) (admi
 	return b.look(ctx).Attention(in, nil)
 }
 
-// survey tells of all tubes as they were a moment ago: the longer that takes, the longer.
+// survey asks for the stats of all tubes, in a few round trips.
 func (b *Server) survey(ctx context.Context, tell func(*tubes.Tube)) error {
-	came := time.Now()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.failed.After(came) {
-		return b.why // whoever has waited meanwhile does not wait once more for the same
-	}
-	if begun := time.Now(); begun.Sub(b.listed) > max(time.Second, 20*b.took) {
-		all, err := b.allTubes(ctx)
+	begun := time.Now()
+	return b.pool.Do(ctx, func(ctx context.Context, c *client.Conn) error {
+		names, err := c.ListTubes(ctx)
 		if err != nil {
-			if !errors.Is(ctx.Err(), context.Canceled) { // else it is the client that has gone
-				b.failed, b.why = time.Now(), err
-			}
 			return err
 		}
-		b.tubes, b.listed, b.took = all, begun, time.Since(begun)
-	}
-	for i := range b.tubes {
-		tell(&b.tubes[i])
-	}
-	return nil
-}
-
-// forget lets the next survey ask: something has changed.
-func (b *Server) forget() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.listed = time.Time{}
-}
-
-// allTubes asks for the stats of all tubes, in a few round trips.
-func (b *Server) allTubes(ctx context.Context) (all []tubes.Tube, err error) {
-	names, err := b.pool.ListTubes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	stats, err := b.pool.StatsTubeMany(ctx, names)
-	if _, ok := errors.AsType[*client.BatchError](err); err != nil && !ok { // else some tubes are gone
-		return nil, err
-	}
-	for _, st := range stats {
-		if st != nil {
-			all = append(all, tubeOf(st))
+		stats, err := c.StatsTubeMany(ctx, names)
+		if _, ok := errors.AsType[*client.BatchError](err); err != nil && !ok { // else some tubes are gone
+			return err
 		}
-	}
-	return all, nil
+		for _, st := range stats {
+			if st != nil {
+				one := tubeOf(st)
+				tell(&one)
+			}
+		}
+		b.took.Store(int64(time.Since(begun)))
+		return nil
+	})
 }
 
 func tubeOf(st *client.TubeStats) tubes.Tube {
@@ -267,7 +237,7 @@ func (b *Server) resumeTube(ctx context.Context, in *admin.OfTube) (admin.None, 
 }
 
 func (b *Server) pause(ctx context.Context, tube string, d time.Duration) (none admin.None, err error) {
-	defer b.forget()
+	defer b.tubes.Forget()
 	return none, ofTube(tube, b.pool.PauseTube(ctx, tube, d))
 }
 
@@ -354,7 +324,7 @@ func (b *Server) change(ctx context.Context, in *admin.OfJob, what string, do fu
 		return none, err
 	}
 	audit.Of(ctx).Note("tube", j.Tube)
-	defer b.forget()
+	defer b.tubes.Forget()
 	if err = do(b.pool, ctx, j.ID); errors.Is(err, client.ErrNotFound) {
 		err = admin.Problemf(http.StatusConflict, "job %d is %s and cannot be %s", j.ID, j.State, what)
 	}
@@ -382,7 +352,7 @@ func (b *Server) copyJob(ctx context.Context, in *admin.CopyJob) (made admin.Ins
 
 // put puts a job, which the audit names so.
 func (b *Server) put(ctx context.Context, as string, job client.NewJob) (made admin.Inserted, err error) {
-	defer b.forget()
+	defer b.tubes.Forget()
 	err = b.pool.Do(ctx, func(ctx context.Context, c *client.Conn) (err error) {
 		if made.ID, err = c.Put(ctx, job); err == nil {
 			audit.Of(ctx).Note(as, made.ID)

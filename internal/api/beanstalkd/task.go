@@ -46,7 +46,7 @@ type work struct {
 
 // all does what is asked for to the first jobs in the state, as often as there were jobs.
 func (w *work) all(ctx context.Context, t *task.Task) error {
-	defer w.forget()
+	defer w.tubes.Forget()
 	t.Update(func(t *admin.Task) { t.Status, t.Found = task.Working, w.count })
 	return w.pool.Do(ctx, func(ctx context.Context, c *client.Conn) error {
 		var err error
