@@ -95,6 +95,9 @@ func New(b *broker.Broker, opt Options) http.Handler {
 	if opt.Identify == nil {
 		opt.Identify = api.Identify(new(access.Control))
 	}
+	if opt.Refused == nil {
+		opt.Refused = func(string, string, string, ...string) {}
+	}
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -166,7 +169,7 @@ func permitted(opt *Options, guesses *access.Guesses, page func(*access.Identity
 		id, known := opt.Identify(r)
 		switch {
 		case !known:
-			opt.refused(r, "", r.URL.Path+" without a token that is known")
+			opt.Refused(r.RemoteAddr, "", r.URL.Path+" without a token that is known")
 			p := api.Unknown(r, guesses)
 			if p.RetryAfter > 0 {
 				w.Header().Set("Retry-After", "60")
@@ -175,16 +178,10 @@ func permitted(opt *Options, guesses *access.Guesses, page func(*access.Identity
 			}
 			http.Error(w, p.Detail, p.Status)
 		case !id.Meets(rights.Stats.On(rights.SomeTube)):
-			opt.refused(r, id.Name(), r.URL.Path)
+			opt.Refused(r.RemoteAddr, id.Name(), r.URL.Path)
 			http.Error(w, "this page needs the right stats on some tube", http.StatusForbidden)
 		default:
 			page(id).ServeHTTP(w, r)
 		}
 	})
-}
-
-func (opt *Options) refused(r *http.Request, identity, what string) {
-	if opt.Refused != nil {
-		opt.Refused(r.RemoteAddr, identity, what)
-	}
 }

@@ -3,6 +3,7 @@ package admin
 import (
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -75,13 +76,10 @@ func newRequests() *requests {
 func (m *requests) count(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := &statusWriter{ResponseWriter: w, status: http.StatusOK}
-		var operation string
-		timer := prometheus.NewTimer(prometheus.ObserverFunc(func(seconds float64) {
-			m.seconds.WithLabelValues(operation).Observe(seconds)
-		}))
+		began := time.Now()
 		h.ServeHTTP(answer, r)
-		operation = operationOf(r) // known only now
-		timer.ObserveDuration()
+		operation := operationOf(r) // known only now
+		m.seconds.WithLabelValues(operation).Observe(time.Since(began).Seconds())
 		m.total.WithLabelValues(operation, statusClass(answer.status)).Inc()
 		if reason, ok := refusedReasons[answer.status]; ok {
 			m.refused.WithLabelValues(reason).Inc()

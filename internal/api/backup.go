@@ -38,13 +38,13 @@ func (r *request) getJournal(*admin.None) (*admin.Stream, error) {
 	}
 	return archive(func(w io.Writer) error {
 		began := time.Now()
-		count := countingWriter{w: w}
+		var count counter
 		result := "ok"
-		err := copied.Write(&count)
+		err := copied.Write(io.MultiWriter(w, &count))
 		if err != nil {
 			result = err.Error()
 		}
-		a.opt.Logger.Info("a backup through the API", "identity", r.caller.Identity.Name(), "client", r.caller.Address, "bytes", count.n,
+		a.opt.Logger.Info("a backup through the API", "identity", r.caller.Identity.Name(), "client", r.caller.Address, "bytes", count,
 			"took", time.Since(began).Round(time.Millisecond), "result", result)
 		return err
 	}, func() {
@@ -57,14 +57,10 @@ func archive(write func(w io.Writer) error, end func()) *admin.Stream {
 	return &admin.Stream{Disposition: "attachment", Write: write, Close: end}
 }
 
-// countingWriter counts what is written.
-type countingWriter struct {
-	w io.Writer
-	n int64
-}
+// A counter counts the bytes that are written.
+type counter int64
 
-func (c *countingWriter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.n += int64(n)
-	return n, err
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
 }

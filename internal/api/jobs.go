@@ -129,7 +129,7 @@ func (r *request) putJob(in *admin.PutJob) (made admin.Inserted, err error) {
 	if err != nil {
 		return made, err
 	}
-	if err = r.fits(body); err != nil {
+	if err = r.fits(int64(len(body))); err != nil {
 		return made, err
 	}
 	err = r.turn(func(e *engine.Engine, now int64) error {
@@ -150,7 +150,7 @@ func (r *request) changeJob(in *admin.ChangeJob) (none admin.None, err error) {
 	if in.Body != nil || in.BodyBase64 != nil {
 		body, err := jobjson.BodyOf(&admin.PutJob{Body: in.Body, BodyBase64: in.BodyBase64})
 		if err == nil {
-			err = r.fits(body)
+			err = r.fits(int64(len(body)))
 		}
 		if err != nil {
 			return none, err
@@ -174,8 +174,8 @@ func (r *request) changeJob(in *admin.ChangeJob) (none admin.None, err error) {
 }
 
 // fits refuses a body that is too long for a job.
-func (r *request) fits(body []byte) error {
-	if most := r.api.opt.Server.MaxJobSize(); len(body) > most {
+func (r *request) fits(size int64) error {
+	if most := r.api.opt.Server.MaxJobSize(); size > int64(most) {
 		return problemf(http.StatusRequestEntityTooLarge, "the body of a job has %d bytes at most", most)
 	}
 	return nil

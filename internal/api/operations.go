@@ -19,26 +19,16 @@ type row struct {
 	Tag      string
 	Needs    rights.Need
 	Success  string
-	Status   int      // of success; 0: 200, or 204 if there is no answer
-	Problems []int    // that a client should expect
-	Location string   // what the path begins with of what was made; its id follows
-	Brings   bringing // in its body
-	Type     string   // of a stream, or of bytes; empty: JSON
-	Local    bool     // it is about the server that is asked, also at a member of a cluster that does not lead
+	Status   int    // of success; 0: 200, or 204 if there is no answer
+	Problems []int  // that a client should expect
+	Location string // what the path begins with of what was made; its id follows
+	Type     string // of a stream, or of bytes; empty: JSON
+	Local    bool   // it is about the server that is asked, also at a member of a cluster that does not lead
 
 	// Room asks, before a body of a length is read, whether there is room for what it brings, and says how long it may be at most; 0: no
 	// shorter than any. A length of less than 0 is not known. Nil: there is always room.
 	Room func(r *request, length int64) (most int64, err error)
 }
-
-// bringing is how large the body of a request may be, unless it is a stream, which has no end.
-type bringing uint8
-
-const (
-	little bringing = iota
-	aList           // of ids
-	aJob            // with its body
-)
 
 // An operation is something that the API does.
 type operation struct {
@@ -70,10 +60,8 @@ func (o *operation) changes() bool { return o.method != http.MethodGet }
 
 // limited returns how long the operation waits on purpose, and whether it ends soon after that: a stream takes as long as there are jobs.
 func (o *operation) limited(in any) (wait time.Duration, ok bool) {
-	for i := range o.plan.Fields {
-		if f := &o.plan.Fields[i]; f.Name == "wait" {
-			wait = time.Duration(f.Of(in).Int()) * time.Second
-		}
+	if f := o.plan.Field("wait"); f != nil {
+		wait = time.Duration(f.Of(in).Int()) * time.Second
 	}
 	return wait, o.out != reflect.TypeFor[*admin.Stream]() && !o.plan.Streams()
 }
@@ -164,11 +152,11 @@ var operations = sync.OnceValue(func() []*operation {
 			Success: "What is set for the pattern now; no settings: nothing any more."}, (*request).setPolicy),
 		declare(row{ID: "deletePolicy", Route: "DELETE /policies/{pattern}", Tag: "policies", Needs: manageAnywhere,
 			Success: "Nothing is set for it any more.", Problems: []int{404}}, (*request).deletePolicy),
-		declare(row{ID: "startTask", Route: "POST /tubes/{tube}/tasks", Tag: "tasks", Needs: manageNamed, Status: http.StatusAccepted, Location: "/tasks/", Brings: aList,
+		declare(row{ID: "startTask", Route: "POST /tubes/{tube}/tasks", Tag: "tasks", Needs: manageNamed, Status: http.StatusAccepted, Location: "/tasks/",
 			Success: "It runs, or has ended: its status says so."}, (*request).startTask),
 
 		declare(row{ID: "listJobs", Route: "GET /tubes/{tube}/jobs", Tag: "jobs", Needs: statsNamed, Success: "A page of jobs.", Problems: []int{404}}, (*request).listJobs),
-		declare(row{ID: "putJob", Route: "POST /tubes/{tube}/jobs", Tag: "jobs", Needs: putNamed, Status: http.StatusCreated, Location: "/jobs/", Brings: aJob, Room: (*request).roomForJob,
+		declare(row{ID: "putJob", Route: "POST /tubes/{tube}/jobs", Tag: "jobs", Needs: putNamed, Status: http.StatusCreated, Location: "/jobs/", Room: (*request).roomForJob,
 			Success: "The job is there, and durable as far as the server promises that.", Problems: []int{413, 503, 507}}, (*request).putJob),
 		declare(row{ID: "searchTube", Route: "GET /tubes/{tube}/search", Tag: "jobs", Needs: bodiesNamed, Success: "A page."}, (*request).searchTube),
 		declare(row{ID: "exportTube", Route: "GET /tubes/{tube}/export", Tag: "jobs", Needs: bodiesNamed, Type: ndjson, Success: "A job on each line."}, (*request).exportTube),
@@ -176,7 +164,7 @@ var operations = sync.OnceValue(func() []*operation {
 		declare(row{ID: "getJob", Route: "GET /jobs/{job}", Tag: "jobs", Needs: statsOfJob, Success: "The job.", Problems: []int{404}}, (*request).getJob),
 		declare(row{ID: "getBody", Route: "GET /jobs/{job}/body", Tag: "jobs", Needs: peekOfJob, Type: "application/octet-stream",
 			Success: "The body.", Problems: []int{404}}, (*request).getBody),
-		declare(row{ID: "changeJob", Route: "PATCH /jobs/{job}", Tag: "jobs", Needs: manageOfJob, Brings: aJob,
+		declare(row{ID: "changeJob", Route: "PATCH /jobs/{job}", Tag: "jobs", Needs: manageOfJob,
 			Success: "It is changed.", Problems: []int{404, 409, 413, 507}}, (*request).changeJob),
 		declare(row{ID: "copyJob", Route: "POST /jobs/{job}/copy", Tag: "jobs", Needs: bodyOfJob, Status: http.StatusCreated, Location: "/jobs/",
 			Success: "The id of the copy.", Problems: []int{404}}, (*request).copyJob),

@@ -29,41 +29,27 @@ func (s *search) isAny() bool { return s.query == nil && s.body == nil }
 
 // matches reports whether a job is wanted.
 func (s *search) matches(j *walkedJob, rd *reading) bool {
-	if s.query != nil && !s.query.Fits(j.State.String(), numbersOf(&j.JobStats)) || s.tubes != nil && !s.tubes.Matches(j.Tube) {
+	if s.query != nil && !s.query.Fits(j.State.String(), func(name string) int64 { return numbers[name](&j.JobStats) }) || s.tubes != nil && !s.tubes.Matches(j.Tube) {
 		return false
 	}
 	return s.body == nil || s.body(j.body[:min(len(j.body), searchedBytes)], rd)
 }
 
-// numbersOf returns what a query may ask of a job.
-func numbersOf(st *engine.JobStats) func(name string) int64 {
-	return func(name string) int64 {
-		switch name {
-		case "id":
-			return int64(st.ID)
-		case "pri", "priority":
-			return int64(st.Pri)
-		case "tries":
-			return int64(st.Reserves)
-		case "timeouts":
-			return int64(st.Timeouts)
-		case "releases":
-			return int64(st.Releases)
-		case "buries":
-			return int64(st.Buries)
-		case "kicks":
-			return int64(st.Kicks)
-		case "size":
-			return int64(st.Size)
-		case "age":
-			return st.Age
-		case "left":
-			return st.TimeLeft
-		case "delay":
-			return int64(st.Delay)
-		}
-		return int64(st.TTR)
-	}
+// numbers are what a query may ask of a job, by its names.
+var numbers = map[string]func(*engine.JobStats) int64{
+	"id":       func(st *engine.JobStats) int64 { return int64(st.ID) },
+	"pri":      func(st *engine.JobStats) int64 { return int64(st.Pri) },
+	"priority": func(st *engine.JobStats) int64 { return int64(st.Pri) },
+	"tries":    func(st *engine.JobStats) int64 { return int64(st.Reserves) },
+	"timeouts": func(st *engine.JobStats) int64 { return int64(st.Timeouts) },
+	"releases": func(st *engine.JobStats) int64 { return int64(st.Releases) },
+	"buries":   func(st *engine.JobStats) int64 { return int64(st.Buries) },
+	"kicks":    func(st *engine.JobStats) int64 { return int64(st.Kicks) },
+	"size":     func(st *engine.JobStats) int64 { return int64(st.Size) },
+	"age":      func(st *engine.JobStats) int64 { return st.Age },
+	"left":     func(st *engine.JobStats) int64 { return st.TimeLeft },
+	"delay":    func(st *engine.JobStats) int64 { return int64(st.Delay) },
+	"ttr":      func(st *engine.JobStats) int64 { return int64(st.TTR) },
 }
 
 // jobSearch reads which jobs are looked for. All that is given must hold.

@@ -39,14 +39,14 @@ func TestRefusedJobIsNotRead(t *testing.T) {
 					e.Drain()
 				}
 			})
-			read := &countingWriter{w: io.Discard}
+			read := new(counter)
 			body := strings.NewReader(`{"body":"` + strings.Repeat("x", test.size) + `"}`)
 			h := httptest.NewRequest("POST", Prefix+"/tubes/mail/jobs", io.TeeReader(body, read))
 			h.Header.Set("Content-Type", "application/json")
 			h.ContentLength = test.length
 			w := httptest.NewRecorder()
-			if r.ServeHTTP(w, h); w.Code != test.status || read.n > test.read {
-				t.Errorf("%d after %d bytes, want %d after %d at most: %s", w.Code, read.n, test.status, test.read, w.Body)
+			if r.ServeHTTP(w, h); w.Code != test.status || int64(*read) > test.read {
+				t.Errorf("%d after %d bytes, want %d after %d at most: %s", w.Code, *read, test.status, test.read, w.Body)
 			}
 		})
 	}

@@ -44,9 +44,9 @@ func (a *API) maxBody(o *operation) int64 {
 	switch {
 	case o.plan.Streams():
 		return math.MaxInt64
-	case o.Brings == aList:
+	case o.plan.Field("ids") != nil:
 		return maxTaskBytes
-	case o.Brings == aJob:
+	case o.plan.Field("body_base64") != nil:
 		return a.maxJSON()
 	}
 	return smallBody

@@ -81,7 +81,8 @@ const (
 // importAll puts the jobs of a stream: into the tube of the path, or else into those that they name.
 // What was put before something was wrong stays.
 func (r *request) importAll(from *admin.ImportAll) (done admin.Imported, err error) {
-	in := &importer{request: r, lines: bufio.NewReaderSize(from.Lines, 64<<10)}
+	in := &importer{request: r, lines: bufio.NewScanner(from.Lines)}
+	in.lines.Buffer(make([]byte, 0, 64<<10), int(r.api.maxJSON())+1)
 	for more := true; more && err == nil; {
 		if more, err = in.read(); len(in.batch) > 0 {
 			if refused := in.put(); refused != nil {
@@ -103,7 +104,7 @@ func (r *request) importTube(from *admin.ImportTube) (admin.Imported, error) {
 // An importer puts the jobs of a stream.
 type importer struct {
 	*request
-	lines *bufio.Reader
+	lines *bufio.Scanner
 	line  int // number of the last one that was read
 	batch []jobjson.Job
 	done  uint64
@@ -136,32 +137,22 @@ func (in *importer) read() (more bool, err error) {
 	return true, nil
 }
 
-// nextLine returns the next line that is not empty.
+// nextLine returns the next line that is not empty. It is valid until the one after it.
 func (in *importer) nextLine() ([]byte, error) {
-	for {
+	for in.lines.Scan() && in.lines.Err() == nil { // else the line is not whole
 		in.line++
-		var line []byte
-		for {
-			part, err := in.lines.ReadSlice('\n')
-			line = append(line, part...)
-			if int64(len(line)) > in.api.maxJSON() {
-				return nil, problemf(http.StatusRequestEntityTooLarge, "line %d has more than %d bytes", in.line, in.api.maxJSON())
-			}
-			if err == bufio.ErrBufferFull {
-				continue
-			}
-			if err == io.EOF && len(bytes.TrimSpace(line)) == 0 {
-				return nil, io.EOF
-			}
-			if err != nil && err != io.EOF {
-				return nil, badRequest("the stream ends in the middle, at line %d", in.line)
-			}
-			break
-		}
-		if line = bytes.TrimSpace(line); len(line) > 0 {
+		if line := bytes.TrimSpace(in.lines.Bytes()); len(line) > 0 {
 			return line, nil
 		}
 	}
+	in.line++
+	switch err := in.lines.Err(); err {
+	case nil:
+		return nil, io.EOF
+	case bufio.ErrTooLong:
+		return nil, problemf(http.StatusRequestEntityTooLarge, "line %d has more than %d bytes", in.line, in.api.maxJSON())
+	}
+	return nil, badRequest("the stream ends in the middle, at line %d", in.line)
 }
 
 // check looks at where a job is to go, and at its size.
@@ -175,8 +166,8 @@ func (in *importer) check(j *jobjson.Job) error {
 	if err := checkTube(j.Tube); err != nil {
 		return err
 	}
-	if most := in.api.opt.Server.MaxJobSize(); j.Size > int64(most) {
-		return problemf(http.StatusRequestEntityTooLarge, "the body of a job has %d bytes at most", most)
+	if err := in.fits(j.Size); err != nil {
+		return err
 	}
 	return in.permittedOn(putNamed, "the tube "+j.Tube, j.Tube)
 }

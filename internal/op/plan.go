@@ -119,6 +119,15 @@ func number(text string) int64 {
 // Of returns the value of the field in an input, to which in points.
 func (f *Field) Of(in any) reflect.Value { return reflect.ValueOf(in).Elem().FieldByIndex(f.Index) }
 
+// Field returns the field of a name, or nil.
+func (p *Plan) Field(name string) *Field {
+	i := slices.IndexFunc(p.Fields, func(f Field) bool { return f.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &p.Fields[i]
+}
+
 // Or returns what a field has that is a pointer, or something else if it was left out.
 func Or[T any](field *T, other T) T {
 	if field != nil {
