@@ -43,7 +43,7 @@ func (l *Log) append(parts ...[]byte) (Pos, error) {
 	if tip := l.tip(); tip != nil && fits(n, false, tip.free()) && l.room()-Cost(n) >= l.reserved.Load() {
 		return tip.append(uint32(n), parts...), nil // nearly always
 	}
-	spare, err := l.take(Cost(n), l.segmentsFor(n, false))
+	spare, err := l.take(Cost(n), l.pool.segmentsFor(l.tip(), n, false))
 	if err != nil {
 		return Pos{}, err
 	}
@@ -57,7 +57,7 @@ func (l *Log) makeRoom(cost int64) (*segment, error) {
 		_, err := l.take(l.tipRoom()-usable(tip.free()-cost), 0)
 		return tip, err
 	}
-	spare, err := l.take(l.tipRoom()+l.pool.usable()-usable(l.capacity()-cost), 1)
+	spare, err := l.take(l.tipRoom()+l.pool.usable()-usable(l.pool.capacity()-cost), 1)
 	if err != nil {
 		return nil, err
 	}

@@ -96,10 +96,10 @@ func scanFiles(fsys vfs.FS, dir string) (*Files, error) {
 		return nil, err
 	}
 	s := &Files{fs: fsys, segments: l.scan.segments}
-	if len(s.segments) == 0 {
+	last := l.scan.last()
+	if last == nil {
 		return s, nil
 	}
-	last := &s.segments[len(s.segments)-1]
 	file, err := fsys.Open(last.path)
 	if err == nil {
 		s.at, s.end, err = endOf(file, last)

@@ -121,11 +121,11 @@ func cut(parts [][]byte, n int) (head, rest [][]byte) {
 	return head, nil
 }
 
-// segmentsFor returns how many segments more than the tip a record with a payload of n
-// bytes takes, or the rest of one.
-func (l *Log) segmentsFor(n int, rest bool) (segments int) {
+// segmentsFor returns how many segments more than the tip, which may be nil, a record with
+// a payload of n bytes takes, or the rest of one.
+func (p *pool) segmentsFor(tip *segment, n int, rest bool) (segments int) {
 	free := int64(0)
-	if tip := l.tip(); tip != nil {
+	if tip != nil {
 		free = tip.free()
 	}
 	for !fits(n, rest, free) {
@@ -133,7 +133,7 @@ func (l *Log) segmentsFor(n int, rest bool) (segments int) {
 			n -= int(free) - recordHeader - fragmentHeader
 			rest = true
 		}
-		free = l.capacity()
+		free = p.capacity()
 		segments++
 	}
 	return segments

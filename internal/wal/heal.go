@@ -11,6 +11,7 @@ import (
 
 // A healing is what Recover has to do.
 type healing struct {
+	l       *Log
 	failed  *segment  // the segment that failed first; nil when it is truncated
 	records []unsaved // not durable when it failed
 	sealed  int       // number of segments in Log.sealed when it failed
@@ -42,23 +43,25 @@ func (l *Log) Recover(moved func(from, to Pos, payload []byte)) error {
 	if l.err == nil {
 		return nil
 	}
-	if l.healing == nil {
-		l.giveUp()
+	h := l.healing
+	if h == nil {
+		h = &healing{l: l}
+		h.giveUp()
+		l.healing = h // from here on no record is durable that failed
 	}
 	if errors.Is(l.err, fs.ErrNotExist) {
-		if err := l.reclaim(); err != nil {
+		if err := h.reclaim(); err != nil {
 			return err
 		}
 	}
-	h := l.healing
-	to, err := l.rewrite(h)
+	to, err := h.rewrite()
 	if err != nil {
 		return l.fail(err)
 	}
 	h.truncateFailed()
 	l.healing, l.err, l.noRoom = nil, nil, nil
 	for i := range l.obsolete {
-		l.obsolete[i].removedBy = Pos{} // rewrite has said it
+		l.obsolete[i].removedBy = Pos{} // rewrite has said it, perhaps in an earlier segment
 	}
 	if moved != nil {
 		for i, r := range h.records {
@@ -72,7 +75,8 @@ func (l *Log) Recover(moved func(from, to Pos, payload []byte)) error {
 
 // reclaim takes the lock again and drops the preallocated segments after a file was lost:
 // perhaps all files are. It fails while another process has the lock.
-func (l *Log) reclaim() error {
+func (h *healing) reclaim() error {
+	l := h.l
 	switch lock, err := l.fs.Lock(lockName(l.dir)); {
 	case err == nil:
 		l.lock.Close()
@@ -84,9 +88,10 @@ func (l *Log) reclaim() error {
 }
 
 // giveUp gives up the segment that failed and notes the records that it held.
-func (l *Log) giveUp() {
+func (h *healing) giveUp() {
+	l := h.l
 	failed, planned := l.open[0], l.open[1:]
-	h := &healing{failed: failed}
+	h.failed = failed
 	for _, s := range l.open {
 		h.records = s.unsynced(h.records)
 	}
@@ -105,7 +110,6 @@ func (l *Log) giveUp() {
 	l.pool.putBack(planned)
 	l.open = nil
 	h.sealed, h.prev, h.closed = len(l.sealed), l.prev, l.prevClosed
-	l.healing = h
 }
 
 // unsynced appends the records that are not durable, except internal ones: the link of
@@ -134,12 +138,13 @@ func (s *segment) unsynced(records []unsaved) []unsaved {
 
 // rewrite appends the records again and makes them durable, or leaves everything as it
 // was.
-func (l *Log) rewrite(h *healing) (to []Pos, err error) {
+func (h *healing) rewrite() (to []Pos, err error) {
+	l := h.l
 	for _, r := range h.records {
 		rest := r.from > 0
-		spare, err := l.take(Cost(fragmentHeader+len(r.payload)), l.segmentsFor(len(r.payload), rest))
+		spare, err := l.take(Cost(fragmentHeader+len(r.payload)), l.pool.segmentsFor(l.tip(), len(r.payload), rest))
 		if err != nil {
-			l.unplan()
+			h.unplan()
 			return nil, err
 		}
 		to = append(to, l.appendSplit(r.fragment, spare, r.payload))
@@ -157,14 +162,14 @@ func (l *Log) rewrite(h *healing) (to []Pos, err error) {
 		_, err = l.take(0, 0)
 	}
 	if err != nil {
-		l.unplan()
+		h.unplan()
 		return nil, err
 	}
 	if err = l.flush(); err == nil {
 		err = l.Target().Sync()
 	}
 	if err != nil {
-		l.undo(h)
+		h.undo()
 		return nil, err
 	}
 	return to, nil
@@ -172,14 +177,15 @@ func (l *Log) rewrite(h *healing) (to []Pos, err error) {
 
 // unplan puts back segments of which nothing was written. The next plan may have other
 // records in them.
-func (l *Log) unplan() {
-	l.pool.putBack(l.open)
-	l.open, l.successors = nil, nil
+func (h *healing) unplan() {
+	h.l.pool.putBack(h.l.open)
+	h.l.open, h.l.successors = nil, nil
 }
 
 // undo gives up the segments of a failed attempt. They become void: the link of
 // the next attempt jumps over them.
-func (l *Log) undo(h *healing) {
+func (h *healing) undo() {
+	l := h.l
 	failed := slices.Clone(l.sealed[h.sealed:])
 	if len(l.open) > 0 {
 		s := l.open[0]
@@ -189,7 +195,7 @@ func (l *Log) undo(h *healing) {
 	}
 	l.sealed, l.open, l.successors = l.sealed[:h.sealed], nil, nil
 	l.prev, l.prevClosed = h.prev, h.closed
-	for _, s := range l.removeNewestFirst(failed) {
+	for _, s := range l.pool.removeNewestFirst(failed) {
 		l.sealed = append(l.sealed, Segment{Sequence: s.Sequence})
 	}
 	h.sealed = len(l.sealed)
@@ -198,12 +204,12 @@ func (l *Log) undo(h *healing) {
 // removeNewestFirst removes the files of segments, and returns those that it leaves. Each
 // removal is durable before the next: if a power cut brought back a segment without its
 // predecessor, its link would look like damage.
-func (l *Log) removeNewestFirst(segments []Segment) (left []Segment) {
+func (p *pool) removeNewestFirst(segments []Segment) (left []Segment) {
 	for i := len(segments) - 1; i >= 0; i-- {
-		if removeFile(l.fs, l.path(segments[i].Sequence)) != nil {
+		if removeFile(p.fs, p.path(segments[i].Sequence)) != nil {
 			return segments[:i+1]
 		}
-		if i > 0 && l.fs.SyncDir(l.dir) != nil {
+		if i > 0 && p.fs.SyncDir(p.dir) != nil {
 			return segments[:i]
 		}
 	}

@@ -36,7 +36,7 @@ func TestRemovalWaitsForHealing(t *testing.T) {
 		}
 		_ = l.Prepare()
 	}
-	if _, err := disk.Size(l.path(oldest.Sequence)); err != nil {
+	if _, err := disk.Size(l.pool.path(oldest.Sequence)); err != nil {
 		t.Errorf("the oldest segment: %v", err)
 	}
 	mustOpen(t, disk.Crash(newRand(1)), Options{SegmentSize: 512})
@@ -47,7 +47,7 @@ func TestRemovalWaitsForHealing(t *testing.T) {
 		t.Error("the removal waits although the log has healed")
 	}
 	must(t, l.Prepare())
-	if _, err := disk.Size(l.path(oldest.Sequence)); err == nil {
+	if _, err := disk.Size(l.pool.path(oldest.Sequence)); err == nil {
 		t.Error("the oldest segment is still there after the log has healed")
 	}
 	must(t, l.Close())

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"io"
-	"path/filepath"
 	"sync/atomic"
 
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -154,9 +153,6 @@ func (l *Log) tip() *segment {
 	}
 	return l.open[len(l.open)-1]
 }
-
-// path returns the path of the segment's file.
-func (l *Log) path(sequence uint64) string { return filepath.Join(l.dir, FileName(sequence)) }
 
 // Oldest returns the oldest sealed segment; ok is false if there is none.
 func (l *Log) Oldest() (s Segment, ok bool) {

@@ -14,6 +14,9 @@ import (
 
 // A scan is what Open knows of a log that Replay has not read yet.
 type scan struct {
+	pool     *pool
+	readOnly bool
+
 	segments []found // that count, oldest first; empty in a new log
 	remove   []found // segments that are not needed, and files without records: preallocated segments, if they are usable
 	torn     []found // segments whose first write was torn: to be checked, then removed
@@ -91,18 +94,19 @@ func (l *Log) start() error {
 	if err != nil {
 		return err
 	}
+	l.pool.fs, l.pool.dir = l.fs, l.dir
 	id := cmp.Or(l.opt.LogID, rand.Uint64()) // #nosec G404 -- a name, no secret
-	if l.scan, err = l.chain(files); err != nil {
+	l.scan = &scan{pool: &l.pool, readOnly: l.opt.ReadOnly}
+	if err := l.scan.chain(files); err != nil {
 		return err
 	}
 	// The names of files that Replay will remove do not count.
 	var next uint64 = 1
-	if n := len(l.scan.segments); n > 0 {
-		id = l.scan.segments[n-1].header.log
-		next = l.scan.segments[n-1].sequence + 1
+	if last := l.scan.last(); last != nil {
+		id, next = last.header.log, last.sequence+1
 	}
 	size := cmp.Or(l.opt.SegmentSize, DefaultSegmentSize)
-	l.pool.fs, l.pool.dir, l.pool.log, l.pool.created, l.pool.next = l.fs, l.dir, id, l.opt.Created, next
+	l.pool.log, l.pool.created, l.pool.next = id, l.opt.Created, next
 	l.pool.size = (min(max(size, MinSegmentSize), MaxSegmentSize) + alignment - 1) &^ (alignment - 1)
 	return nil
 }
@@ -162,33 +166,32 @@ func (f *found) corrupt(off int64, format string, args ...any) error {
 }
 
 // chain follows the links from the last segment to the oldest.
-func (l *Log) chain(files []found) (sc *scan, err error) {
-	sc = new(scan)
+func (sc *scan) chain(files []found) error {
 	last := len(files) - 1
 	for ; last >= 0 && !files[last].linked; last-- {
-		if err := l.unlinked(files[last], sc); err != nil {
-			return nil, err
+		if err := sc.unlinked(files[last]); err != nil {
+			return err
 		}
 	}
 	if last < 0 {
-		return sc, nil
+		return nil
 	}
 	files[last].end = files[last].size
 	log, i := files[last].header.log, last
 	for {
 		cur := &files[i]
 		if err := cur.check(); err != nil {
-			return nil, err
+			return err
 		}
 		if cur.header.log != log {
-			return nil, cur.corrupt(0, "the segment belongs to another log than %s", filepath.Base(files[last].path))
+			return cur.corrupt(0, "the segment belongs to another log than %s", filepath.Base(files[last].path))
 		}
 		sc.segments = append(sc.segments, *cur)
 		sc.oldest = max(sc.oldest, cur.link.oldest)
 		prev := cur.link.prev
 		for i--; i >= 0 && files[i].sequence > prev.Segment; i-- {
-			if err := l.void(&files[i], log, sc); err != nil {
-				return nil, err
+			if err := sc.void(&files[i], log); err != nil {
+				return err
 			}
 		}
 		if prev.Segment < sc.oldest {
@@ -209,7 +212,7 @@ func (l *Log) chain(files []found) (sc *scan, err error) {
 			sc.remove = append(sc.remove, f)
 		}
 	}
-	return sc, nil
+	return nil
 }
 
 // isOf reports whether the file is a segment of a log.
@@ -220,8 +223,8 @@ func (f *found) isOf(log uint64) bool {
 // void notes a segment that a link jumps over. A file without records could not be opened
 // when its turn came; it is removed.
 // A segment of another log is left alone.
-func (l *Log) void(f *found, log uint64, sc *scan) error {
-	blank, err := isZero(l.fs, f.path, headerSize)
+func (sc *scan) void(f *found, log uint64) error {
+	blank, err := isZero(sc.pool.fs, f.path, headerSize)
 	switch {
 	case err != nil:
 		return err
@@ -266,8 +269,8 @@ func (f *found) check() error {
 // unlinked decides about a file that has no valid link and is newer than all that have
 // one. The header of a segment is durable before anything else is written to it. So a
 // file without a valid header holds nothing, or is damaged.
-func (l *Log) unlinked(f found, sc *scan) error {
-	blank, err := isZero(l.fs, f.path, headerSize)
+func (sc *scan) unlinked(f found) error {
+	blank, err := isZero(sc.pool.fs, f.path, headerSize)
 	if err == nil && !blank {
 		err = f.checkHeader()
 	}

@@ -34,8 +34,17 @@ type pool struct {
 	chores chores // has its own lock
 }
 
+// path returns the path of a segment's file.
+func (p *pool) path(sequence uint64) string { return filepath.Join(p.dir, FileName(sequence)) }
+
+// capacity returns what a segment can hold.
+func (p *pool) capacity() int64 { return p.size - overhead }
+
 // usable returns the room in a preallocated segment.
-func (p *pool) usable() int64 { return usable(p.size - overhead) }
+func (p *pool) usable() int64 { return usable(p.capacity()) }
+
+// isLow reports whether there is less than one segment more than the reservations need.
+func (p *pool) isLow(reserved int64) bool { return p.room.Load() < reserved+p.usable() }
 
 // list changes which segments are preallocated. The caller holds mu.
 func (p *pool) list(segments []*segment) {
@@ -86,7 +95,7 @@ func (p *pool) addLocked() error {
 		if p.next > MaxSequence {
 			return ErrNoSequence
 		}
-		s.name = filepath.Join(p.dir, FileName(p.next))
+		s.name = p.path(p.next)
 		s.header = header{log: p.log, sequence: p.next, created: p.created, size: p.size}
 		err = p.create(s)
 		// The sequence is used up if there is a file with that name, also one that was in

@@ -57,7 +57,7 @@ func (l *Log) ReadSealed(from Pos, about int64, fn func(Record) error) (next Pos
 	for len(data) > 0 {
 		n, internal := recordLength(data)
 		if reason := check(data, r.seed, from.Offset); reason != "" {
-			return from, false, &CorruptError{l.path(from.Segment), from.Offset, reason}
+			return from, false, &CorruptError{l.pool.path(from.Segment), from.Offset, reason}
 		}
 		payload := payloadOf(data)
 		if isFragment(data) {
@@ -74,7 +74,7 @@ func (l *Log) ReadSealed(from Pos, about int64, fn func(Record) error) (next Pos
 		data = data[Cost(n):]
 	}
 	if reason != "" {
-		return from, false, &CorruptError{l.path(from.Segment), from.Offset, reason}
+		return from, false, &CorruptError{l.pool.path(from.Segment), from.Offset, reason}
 	}
 	return from, from.Offset >= end, nil
 }
@@ -85,7 +85,7 @@ func (r *sealedReader) open(l *Log, sequence uint64) error {
 		return nil
 	}
 	r.close()
-	f, err := l.fs.Open(l.path(sequence))
+	f, err := l.fs.Open(l.pool.path(sequence))
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (r *sealedReader) open(l *Log, sequence uint64) error {
 		f.Close()
 		return err
 	}
-	r.sequence, r.file, r.path = sequence, f, l.path(sequence)
+	r.sequence, r.file, r.path = sequence, f, l.pool.path(sequence)
 	r.forget()
 	r.seed = header{log: l.pool.log, sequence: sequence}.seed()
 	return nil
@@ -110,29 +110,29 @@ func (l *Log) join(i int, first []byte) ([]byte, error) {
 	var j joiner
 	j.add(first)
 	for _, s := range l.sealed[i+1:] {
-		if payload, ended, err := l.joinFrom(&j, s.Sequence, s.End); ended || err != nil {
+		if payload, ended, err := j.addFrom(&l.pool, s.Sequence, s.End); ended || err != nil {
 			return payload, err
 		}
 	}
 	if len(l.open) == 0 {
 		return nil, nil
 	}
-	payload, _, err := l.joinFrom(&j, l.open[0].sequence, l.open[0].flushed.Load())
+	payload, _, err := j.addFrom(&l.pool, l.open[0].sequence, l.open[0].flushed.Load())
 	return payload, err
 }
 
-// joinFrom adds the fragments at the beginning of a segment. ended says that the record
+// addFrom adds the fragments at the beginning of a segment. ended says that the record
 // is whole, or that its rest is nowhere.
-func (l *Log) joinFrom(j *joiner, sequence uint64, end int64) (payload []byte, ended bool, err error) {
+func (j *joiner) addFrom(p *pool, sequence uint64, end int64) (payload []byte, ended bool, err error) {
 	if end <= firstRecord {
 		return nil, false, nil
 	}
-	w, err := openWindow(l.fs, l.path(sequence))
+	w, err := openWindow(p.fs, p.path(sequence))
 	if err != nil {
 		return nil, false, err
 	}
 	defer w.close()
-	seed := header{log: l.pool.log, sequence: sequence}.seed()
+	seed := header{log: p.log, sequence: sequence}.seed()
 	for off := firstRecord; off < end; {
 		rec, reason, err := w.record(seed, off)
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -184,7 +183,7 @@ func (p *pool) doChores() (err error) {
 
 // removeSegment removes the file of a segment.
 func (p *pool) removeSegment(sequence uint64) error {
-	path := filepath.Join(p.dir, FileName(sequence))
+	path := p.path(sequence)
 	err := removeFile(p.fs, path)
 	if err == nil {
 		err = p.fs.SyncDir(p.dir)
@@ -198,7 +197,7 @@ func (p *pool) removeSegment(sequence uint64) error {
 // writeSuccessor writes the name of the next segment after a closing record. There is
 // room for it in the file. If a crash tears it, the log counts as without it.
 func (p *pool) writeSuccessor(m successor) error {
-	path := filepath.Join(p.dir, FileName(m.at.Segment))
+	path := p.path(m.at.Segment)
 	f, err := p.fs.OpenWrite(path)
 	if err != nil {
 		return fmt.Errorf("wal: name the next segment: %w", err)

@@ -85,11 +85,11 @@ func TestCutShort(t *testing.T) {
 			fsys := faultfs.New(disk)
 			l := mustOpen(t, fsys, Options{SegmentSize: 512})
 			test.before(t, l, fsys)
-			f, err := disk.OpenWrite(l.path(test.segment))
+			f, err := disk.OpenWrite(l.pool.path(test.segment))
 			must(t, err)
 			must(t, errors.Join(f.Truncate(headerSize-1), f.Close()))
 			test.after(t, l, fsys)
-			if size, err := disk.Size(l.path(test.segment)); err == nil && size >= headerSize {
+			if size, err := disk.Size(l.pool.path(test.segment)); err == nil && size >= headerSize {
 				t.Errorf("the file has %d bytes again", size)
 			}
 			_ = l.Close()

@@ -23,12 +23,9 @@ import (
 // was not reserved. Unreserve lowers the sum, so an Append of the same size right after
 // it needs no new segment.
 
-// capacity returns what a segment can hold.
-func (l *Log) capacity() int64 { return l.pool.size - overhead }
-
 // Overhead returns how many bytes the segments take at most besides n bytes of records.
 func (l *Log) Overhead(n int64) int64 {
-	return (n/usable(l.capacity()) + 1) * (overhead + leastFree)
+	return (n/l.pool.usable() + 1) * (overhead + leastFree)
 }
 
 func usable(free int64) int64 { return max(0, free-leastFree) }
@@ -110,13 +107,7 @@ func (l *Log) take(bytes int64, segments int) ([]*segment, error) {
 // NeedsPrepare reports whether [Log.Prepare] has something to do. Any goroutine may
 // call it. It is cheap.
 func (l *Log) NeedsPrepare() bool {
-	return !l.pool.prepared.Load() || l.poolIsLow() || l.pool.chores.pending.Load()
-}
-
-// poolIsLow reports whether there is less than one preallocated segment more than the
-// reservations need.
-func (l *Log) poolIsLow() bool {
-	return l.pool.room.Load() < l.reserved.Load()+l.pool.usable()
+	return !l.pool.prepared.Load() || l.pool.isLow(l.reserved.Load()) || l.pool.chores.pending.Load()
 }
 
 // Prepare removes the files of segments that are not needed, and makes segments ahead of
@@ -125,7 +116,7 @@ func (l *Log) poolIsLow() bool {
 // error means that some files could not be made or removed; the log itself works.
 func (l *Log) Prepare() error {
 	err := l.pool.doChores()
-	for l.poolIsLow() {
+	for l.pool.isLow(l.reserved.Load()) {
 		if e := l.pool.grow(1); e != nil {
 			return errors.Join(err, e)
 		}

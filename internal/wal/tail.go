@@ -6,41 +6,18 @@ import (
 	"slices"
 )
 
-// tidy checks the ends of the log. If they are good it removes what a crash has left,
-// and the log can be written.
+// tidy makes the log one that can be written.
 func (l *Log) tidy(report *Report) error {
 	sc := l.scan
-	var last *found
-	if n := len(sc.segments); n > 0 {
-		last = &sc.segments[n-1]
-		if err := l.checkTail(last, last.end, report); err != nil {
-			return err
-		}
-	}
-	for i := range sc.torn {
-		if err := l.checkTail(&sc.torn[i], headerSize, report); err != nil {
-			return err
-		}
-	}
-	if last != nil {
-		if err := l.complete(last); err != nil {
-			return err
-		}
-		if err := sc.checkOldest(); err != nil {
-			return err
-		}
-	}
-	if l.lock != nil {
-		if err := l.clean(last); err != nil {
-			return fmt.Errorf("wal: clean up: %w", err)
-		}
+	if err := sc.tidy(report); err != nil {
+		return err
 	}
 	for _, f := range sc.segments {
 		l.sealed = append(l.sealed, Segment{f.sequence, f.end, f.closed})
 		report.Segments++
 		report.Bytes += f.end
 	}
-	if last != nil {
+	if last := sc.last(); last != nil {
 		l.prev, l.prevClosed = Pos{last.sequence, last.end}, last.closed
 	}
 	l.removed = sc.oldest
@@ -48,16 +25,51 @@ func (l *Log) tidy(report *Report) error {
 	return nil
 }
 
+// last returns the newest segment; nil if there is none.
+func (sc *scan) last() *found {
+	if len(sc.segments) == 0 {
+		return nil
+	}
+	return &sc.segments[len(sc.segments)-1]
+}
+
+// tidy checks the ends of the log. If they are good it removes what a crash has left.
+func (sc *scan) tidy(report *Report) error {
+	last := sc.last()
+	if last != nil {
+		if err := sc.checkTail(last, last.end, report); err != nil {
+			return err
+		}
+	}
+	for i := range sc.torn {
+		if err := sc.checkTail(&sc.torn[i], headerSize, report); err != nil {
+			return err
+		}
+	}
+	if last != nil {
+		if err := cmp.Or(sc.complete(last), sc.checkOldest()); err != nil {
+			return err
+		}
+	}
+	if sc.readOnly {
+		return nil
+	}
+	if err := sc.clean(last); err != nil {
+		return fmt.Errorf("wal: clean up: %w", err)
+	}
+	return nil
+}
+
 // complete returns an error if newer segments than the last one are missing, or the
 // end of the last one.
-func (l *Log) complete(last *found) error {
+func (sc *scan) complete(last *found) error {
 	if !last.closed {
 		if last.isShort() {
 			return last.corrupt(last.end, "the file is shorter than it was: it has no closing record, and is not as long as one that was not closed")
 		}
 		return nil
 	}
-	next, err := l.successorOf(last)
+	next, err := sc.successorOf(last)
 	if err == nil && next != 0 {
 		err = last.corrupt(last.end, "the segment that follows, %s, is missing, or its beginning is damaged", FileName(next))
 	}
@@ -66,8 +78,8 @@ func (l *Log) complete(last *found) error {
 
 // successorOf returns the sequence that is written after the closing record of a segment,
 // or 0.
-func (l *Log) successorOf(f *found) (uint64, error) {
-	w, err := openWindow(l.fs, f.path)
+func (sc *scan) successorOf(f *found) (uint64, error) {
+	w, err := openWindow(sc.pool.fs, f.path)
 	if err != nil {
 		return 0, err
 	}
@@ -103,35 +115,35 @@ func (sc *scan) checkOldest() error {
 
 // clean completes the last segment. It puts files without records into the pool again,
 // or removes them.
-func (l *Log) clean(last *found) error {
+func (sc *scan) clean(last *found) error {
 	if last != nil {
-		if err := l.closeLast(last); err != nil {
+		if err := sc.closeLast(last); err != nil {
 			return err
 		}
-		if err := l.writeLastSuccessor(last); err != nil {
+		if err := sc.writeLastSuccessor(last); err != nil {
 			return err
 		}
 	}
-	slices.SortFunc(l.scan.remove, func(a, b found) int { return cmp.Compare(a.sequence, b.sequence) })
-	unused := l.scan.torn
-	for _, f := range l.scan.remove {
-		if !l.pool.adopt(&f) {
+	slices.SortFunc(sc.remove, func(a, b found) int { return cmp.Compare(a.sequence, b.sequence) })
+	unused := sc.torn
+	for _, f := range sc.remove {
+		if !sc.pool.adopt(&f) {
 			unused = append(unused, f)
 		}
 	}
 	for _, f := range unused {
-		if err := removeFile(l.fs, f.path); err != nil {
+		if err := removeFile(sc.pool.fs, f.path); err != nil {
 			return err
 		}
 	}
-	return l.fs.SyncDir(l.dir) // also for the removals of a process that was killed before its SyncDir
+	return sc.pool.fs.SyncDir(sc.pool.dir) // also for the removals of a process that was killed before its SyncDir
 }
 
 // closeLast makes the last segment durable and complete. It always syncs: a process
 // that was killed may have left records that are only in the kernel's cache. Then it
 // appends a closing record if there is none, and cuts the file there.
-func (l *Log) closeLast(last *found) error {
-	f, err := l.fs.OpenWrite(last.path)
+func (sc *scan) closeLast(last *found) error {
+	f, err := sc.pool.fs.OpenWrite(last.path)
 	if err != nil {
 		return err
 	}
@@ -163,27 +175,27 @@ func (l *Log) closeLast(last *found) error {
 
 // writeLastSuccessor writes the name of the last segment to the one before, if the
 // process that wrote them has not done so.
-func (l *Log) writeLastSuccessor(last *found) error {
-	for _, f := range l.scan.segments {
+func (sc *scan) writeLastSuccessor(last *found) error {
+	for _, f := range sc.segments {
 		if f.sequence != last.link.prev.Segment || !f.closed {
 			continue
 		}
-		if next, err := l.successorOf(&f); err != nil || next == last.sequence {
+		if next, err := sc.successorOf(&f); err != nil || next == last.sequence {
 			return err
 		}
-		return l.pool.writeSuccessor(successor{Pos{f.sequence, f.end}, last.sequence})
+		return sc.pool.writeSuccessor(successor{Pos{f.sequence, f.end}, last.sequence})
 	}
 	return nil
 }
 
 // checkTail decides about the bytes after x, where the valid records of the last segment
 // end: they are the torn end of a write, or damage.
-func (l *Log) checkTail(f *found, x int64, report *Report) error {
+func (sc *scan) checkTail(f *found, x int64, report *Report) error {
 	from := x
 	if f.closed {
 		from += nextSize
 	}
-	w, err := openWindow(l.fs, f.path)
+	w, err := openWindow(sc.pool.fs, f.path)
 	if err != nil {
 		return err
 	}
@@ -197,7 +209,7 @@ func (l *Log) checkTail(f *found, x int64, report *Report) error {
 		if err != nil {
 			return err
 		}
-		if proof > 0 && l.lock == nil { // perhaps a server has written there meanwhile
+		if proof > 0 && sc.readOnly { // perhaps a server has written there meanwhile
 			w.forget()
 			if _, reason, err := w.record(f.seed(), x); err != nil || reason == "" {
 				return err
