@@ -9,6 +9,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/journal/record"
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
 // sent returns changes as another member gets them.
@@ -289,6 +290,37 @@ func TestLeaveCluster(t *testing.T) {
 		t.Errorf("the journal of a cluster of one has %+v", again.Applied())
 	}
 	again.Close()
+}
+
+// Up to which entry a journal has all facts outlives that it is rewritten, wherever in a
+// segment that is said.
+func TestAppliedIsRewritten(t *testing.T) {
+	for n := range uint64(40) {
+		disk := memfs.New()
+		j := New(Options{SegmentSize: wal.MinSegmentSize, Epoch: epoch, Member: true, Sync: 1})
+		if _, err := j.Open(disk, "/", engine.New(engine.Options{Logged: true})); err != nil {
+			t.Fatal(err)
+		}
+		at := Applied{Term: 3, Stamp: epoch}
+		for at.Index <= n {
+			at.Index++
+			if err := j.AppendCommitted(nil, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		j.Rewrite()
+		for now := int64(0); j.rewriting != nil; now += healPause {
+			j.Housekeep(now)
+			j.Flush()
+			j.syncing.wait()
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, last, err := ReadApplied(disk, "/"); err != nil || last != at {
+			t.Fatalf("it has %+v, want %+v: %v", last, at, err)
+		}
+	}
 }
 
 // A member takes nothing over from a beanstalkd: the others would not have it.
