@@ -25,9 +25,9 @@ type Inspection struct {
 
 // An InspectedMember is a member that a directory knows.
 type InspectedMember struct {
-	ID      uint64
-	Address string
-	Role    admin.Role // Voter or Learner: no directory says which one leads
+	ID      uint64     `json:"id"`
+	Address string     `json:"address"`
+	Role    admin.Role `json:"role"` // Voter or Learner: no directory says which one leads
 }
 
 // logError is the error of a log that cannot be opened.

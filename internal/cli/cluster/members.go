@@ -96,8 +96,7 @@ func printStatus(w io.Writer, s admin.Cluster, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(s)
 	}
-	var rows [][]any
-	for _, m := range s.Members {
+	err := kit.PrintRows(w, "ID HOST ADDRESS ROLE REACHABLE HEARD APPLIED LAG VERSION", s.Members, func(m *admin.ClusterMember) []any {
 		reachable, heard, applied, lag := "no", "-", "-", "-"
 		if m.Heard != nil {
 			heard = (time.Duration(*m.Heard) * time.Second).String() + " ago"
@@ -108,9 +107,9 @@ func printStatus(w io.Writer, s admin.Cluster, asJSON bool) error {
 		if m.Progress != nil {
 			applied, lag = strconv.FormatUint(m.Applied, 10), strconv.FormatUint(m.Lag, 10)
 		}
-		rows = append(rows, []any{fmt.Sprint(m.ID), cmp.Or(m.Host, "-"), m.Address, string(m.Role), reachable, heard, applied, lag, cmp.Or(m.Version, "-")})
-	}
-	if err := kit.PrintTable(w, "ID HOST ADDRESS ROLE REACHABLE HEARD APPLIED LAG VERSION", rows); err != nil {
+		return []any{fmt.Sprint(m.ID), cmp.Or(m.Host, "-"), m.Address, string(m.Role), reachable, heard, applied, lag, cmp.Or(m.Version, "-")}
+	})
+	if err != nil {
 		return err
 	}
 	problems := s.Problems()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/advice"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/cluster"
@@ -14,18 +13,18 @@ import (
 
 // An offline is what "status --offline" prints of a directory.
 type offline struct {
-	Member  uint64          `json:"member"`
-	Cluster string          `json:"cluster"`
-	Address string          `json:"address"`
-	UsedBy  string          `json:"used_by,omitempty"` // the process; empty: none
-	Term    uint64          `json:"term"`
-	Commit  uint64          `json:"commit"`
-	First   uint64          `json:"first"` // entry of the log
-	Last    position        `json:"last"`
-	Applied position        `json:"applied"` // in the journal
-	Torn    bool            `json:"torn"`
-	Problem string          `json:"problem,omitempty"` // empty: a server can start there
-	Members []offlineMember `json:"members"`
+	Member  uint64                    `json:"member"`
+	Cluster string                    `json:"cluster"`
+	Address string                    `json:"address"`
+	UsedBy  string                    `json:"used_by,omitempty"` // the process; empty: none
+	Term    uint64                    `json:"term"`
+	Commit  uint64                    `json:"commit"`
+	First   uint64                    `json:"first"` // entry of the log
+	Last    position                  `json:"last"`
+	Applied position                  `json:"applied"` // in the journal
+	Torn    bool                      `json:"torn"`
+	Problem string                    `json:"problem,omitempty"` // empty: a server can start there
+	Members []cluster.InspectedMember `json:"members"`
 
 	err error // of Problem; nil: there is none
 }
@@ -33,12 +32,6 @@ type offline struct {
 type position struct {
 	Index uint64 `json:"index"`
 	Term  uint64 `json:"term"`
-}
-
-type offlineMember struct {
-	ID      uint64     `json:"id"`
-	Address string     `json:"address"`
-	Role    admin.Role `json:"role"`
 }
 
 // inspect reads the directory of a member.
@@ -55,10 +48,7 @@ func inspect(dir string) (*offline, error) {
 	o := &offline{
 		Member: d.ID, Cluster: d.Cluster, Address: d.Listen, UsedBy: holder, Term: found.Term, Commit: found.Commit,
 		First: found.Cut.Index + 1, Last: position(found.Last), Applied: position(found.Applied), Torn: found.Torn,
-		Members: []offlineMember{}, err: err,
-	}
-	for _, m := range found.Members {
-		o.Members = append(o.Members, offlineMember(m))
+		Members: append([]cluster.InspectedMember{}, found.Members...), err: err, // in JSON a list, also of none
 	}
 	if err != nil {
 		o.Problem = advice.Plain(err)
@@ -97,11 +87,9 @@ func (o *offline) print(w io.Writer, asJSON bool) error {
 	if len(o.Members) == 0 {
 		return nil
 	}
-	var rows [][]any
-	for _, m := range o.Members {
-		rows = append(rows, []any{fmt.Sprint(m.ID), m.Address, string(m.Role)})
-	}
-	return kit.PrintTable(w, "ID ADDRESS ROLE", rows)
+	return kit.PrintRows(w, "ID ADDRESS ROLE", o.Members, func(m *cluster.InspectedMember) []any {
+		return []any{fmt.Sprint(m.ID), m.Address, string(m.Role)}
+	})
 }
 
 // verdict is the error that the command ends with.

@@ -58,8 +58,7 @@ func printResult(w io.Writer, c *consistency.Result, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(c)
 	}
-	var rows [][]any
-	for _, m := range c.Members {
+	err := kit.PrintRows(w, "ID ADDRESS ROLE JOBS CHANGED DIGEST RESULT", c.Members, func(m *consistency.ComparedMember) []any {
 		row := []any{fmt.Sprint(m.ID), m.Address, string(m.Role), fmt.Sprint(m.Jobs), fmt.Sprint(m.Changed), fmt.Sprint(m.Digest), "same"}
 		switch {
 		case m.Problem != "":
@@ -67,9 +66,9 @@ func printResult(w io.Writer, c *consistency.Result, asJSON bool) error {
 		case m.Differs:
 			row[6] = "DIFFERS"
 		}
-		rows = append(rows, row)
-	}
-	if err := kit.PrintTable(w, "ID ADDRESS ROLE JOBS CHANGED DIGEST RESULT", rows); err != nil {
+		return row
+	})
+	if err != nil {
 		return err
 	}
 	for _, d := range c.Differences {

@@ -215,7 +215,7 @@ func (ins *inspection) verdict() error {
 		if kit.IsMember(ins.dir) {
 			what = advice.Rejoin(ins.dir)
 		}
-		return fmt.Errorf("directory %s: the journal is damaged in %s (%s)", ins.dir, places(len(ins.damage)), what)
+		return fmt.Errorf("directory %s: the journal is damaged in %s (%s)", ins.dir, kit.Count(len(ins.damage), "place"), what)
 	case ins.mixed:
 		return fmt.Errorf("no server will start: %w", advice.Explain(ins.dir, &journal.MixedError{Files: ins.waiting}))
 	case ins.last == "adoption-begun" && len(ins.waiting) == 0:
@@ -226,13 +226,6 @@ func (ins *inspection) verdict() error {
 		return checkJournal(ins.dir)
 	}
 	return nil
-}
-
-func places(n int) string {
-	if n == 1 {
-		return "1 place"
-	}
-	return fmt.Sprintf("%d places", n)
 }
 
 // A tally counts jobs by state. It takes far less memory than a server does: a check

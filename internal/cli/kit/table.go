@@ -33,21 +33,26 @@ func PrintTable(w io.Writer, titles string, rows [][]any) error {
 	return err
 }
 
-// PrintList prints some things, of which row makes rows of a table: as a table, or as JSON, an
-// object a line.
-func PrintList[T any](s *Session, all []T, titles string, row func(*T) []any) error {
-	var rows [][]any
+// PrintRows prints some things, of which row makes rows of a table.
+func PrintRows[T any](w io.Writer, titles string, all []T, row func(*T) []any) error {
+	rows := make([][]any, len(all))
 	for i := range all {
-		if !s.JSON {
-			rows = append(rows, row(&all[i]))
-		} else if err := s.PrintJSON(&all[i]); err != nil {
+		rows[i] = row(&all[i])
+	}
+	return PrintTable(w, titles, rows)
+}
+
+// PrintList prints some things as PrintRows does, or as JSON, an object a line.
+func PrintList[T any](s *Session, all []T, titles string, row func(*T) []any) error {
+	if !s.JSON {
+		return PrintRows(s.Out, titles, all, row)
+	}
+	for i := range all {
+		if err := s.PrintJSON(&all[i]); err != nil {
 			return err
 		}
 	}
-	if s.JSON {
-		return nil
-	}
-	return PrintTable(s.Out, titles, rows)
+	return nil
 }
 
 // tableLines lays a table out. If it is to be no wider than most, the columns that may

@@ -160,6 +160,14 @@ func (o *Connection) disconnected(e *client.Error) string {
 	return e.Error()
 }
 
+// Count says how many there are of something.
+func Count[N int | uint64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
 // isTimeout reports whether a connection could not be made in time. Which of the two it is depends on what notices that first.
 func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)

@@ -128,7 +128,10 @@ func (s *session) clear(ctx context.Context, tubes []string, states []client.Sta
 // tubesInWords names the first of some tubes.
 func tubesInWords(tubes []string) string {
 	const named = 5
-	if len(tubes) == 1 {
+	switch len(tubes) {
+	case 0:
+		return "no tube"
+	case 1:
 		return "tube " + tubes[0]
 	}
 	text := fmt.Sprintf("%d tubes: %s", len(tubes), strings.Join(tubes[:min(len(tubes), named)], ", "))

@@ -151,7 +151,7 @@ func (s *session) closeAll(ctx context.Context, a *admin.Client, all []admin.Con
 		jobs += all[i].HoldingCount
 	}
 	if !yes && len(all) > 0 {
-		if err := kit.Confirm(s.In, s.Err, fmt.Sprintf("close %s, which hold %s?", plural(len(all), "connection"), countJobs(uint64(jobs), ""))); err != nil {
+		if err := kit.Confirm(s.In, s.Err, fmt.Sprintf("close %s, which hold %s?", kit.Count(len(all), "connection"), kit.Count(jobs, "job"))); err != nil {
 			return err
 		}
 	}
@@ -165,13 +165,6 @@ func (s *session) closeAll(ctx context.Context, a *admin.Client, all []admin.Con
 		}
 	}
 	return s.did("closed", closed)
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 const drainLong = `Refuse new jobs: puts are answered DRAINING, and everything else works. It lasts until

@@ -146,22 +146,12 @@ func (s *session) pauseAll(ctx context.Context, names []string, d time.Duration)
 // printPauses says which pauses were changed, and which tubes were left as they are because they
 // are paused for longer.
 func (s *session) printPauses(changed, longer []string, d time.Duration) error {
-	switch {
-	case s.JSON && d > 0:
-		return s.PrintJSON(map[string]int{"paused": len(changed), "longer": len(longer)})
-	case s.JSON:
-		return s.PrintJSON(map[string]int{"resumed": len(changed)})
+	if d == 0 {
+		return s.Print(map[string]int{"resumed": len(changed)}, "resumed: %s", tubesInWords(changed))
 	}
-	what, which := "resumed", "no tube"
-	if d > 0 {
-		what = "paused for " + d.String()
-	}
-	if len(changed) > 0 {
-		which = tubesInWords(changed)
-	}
-	fmt.Fprintf(s.Out, "%s: %s\n", what, which)
+	text := fmt.Sprintf("paused for %s: %s", d, tubesInWords(changed))
 	if len(longer) > 0 {
-		fmt.Fprintf(s.Out, "paused for longer already: %s\n", tubesInWords(longer))
+		text += "\npaused for longer already: " + tubesInWords(longer)
 	}
-	return nil
+	return s.Print(map[string]int{"paused": len(changed), "longer": len(longer)}, "%s", text)
 }

@@ -140,15 +140,13 @@ func newPolicyExplain() *cobra.Command {
 		case s.JSON:
 			return s.PrintJSON(p)
 		}
-		var rows [][]any
-		for _, v := range p.Settings {
+		return kit.PrintRows(s.Out, "setting value from takes", p.Settings, func(v *admin.SettingInForce) []any {
 			where := from(v.Source, v.Number)
 			if v.Pattern != "" {
 				where += ", of the tubes " + v.Pattern
 			}
-			rows = append(rows, []any{v.Name, v.Value, where, v.Takes})
-		}
-		return kit.PrintTable(s.Out, "setting value from takes", rows)
+			return []any{v.Name, v.Value, where, v.Takes}
+		})
 	})
 }
 

@@ -112,11 +112,6 @@ type line struct {
 	number int
 }
 
-// unsaid is what a job has of which nothing else is said.
-func (opt *putOptions) unsaid() jobjson.Job {
-	return jobjson.Job{Tube: opt.tube, Priority: opt.pri, Delay: wholeSeconds(opt.delay), TTR: wholeSeconds(opt.ttr)}
-}
-
 // wholeSeconds rounds up, as the client does.
 func wholeSeconds(d time.Duration) uint32 { return uint32((d + time.Second - 1) / time.Second) }
 
@@ -125,7 +120,7 @@ func (opt *putOptions) source(in io.Reader, args []string) (iter.Seq2[line, erro
 	if err := client.CheckTube(opt.tube); err != nil {
 		return nil, err
 	}
-	job := opt.unsaid()
+	job := jobjson.Job{Tube: opt.tube, Priority: opt.pri, Delay: wholeSeconds(opt.delay), TTR: wholeSeconds(opt.ttr)}
 	switch {
 	case opt.lines:
 		return func(yield func(line, error) bool) {

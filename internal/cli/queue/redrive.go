@@ -61,10 +61,10 @@ func (s *session) redrive(ctx context.Context, a *admin.Client, in *admin.StartT
 		return err
 	}
 	for _, why := range slices.Sorted(maps.Keys(task.Skipped)) {
-		s.Note("%s left: %s", countJobs(task.Skipped[why], ""), why)
+		s.Note("%s left: %s", kit.Count(task.Skipped[why], "job"), why)
 	}
 	if task.Problem != "" {
-		return fmt.Errorf("after %s: %s", countJobs(task.Done, ""), task.Problem)
+		return fmt.Errorf("after %s: %s", kit.Count(task.Done, "job"), task.Problem)
 	}
 	return s.did("redriven", int(task.Done))
 }

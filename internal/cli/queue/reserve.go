@@ -38,8 +38,12 @@ func newReserve() *cobra.Command {
 		if _, err := watchOnly(ctx, s.Conn, s.allTubes(args)); err != nil {
 			return err
 		}
+		reserve := s.Conn.Reserve
+		if opt.timeout >= 0 {
+			reserve = func(ctx context.Context) (*client.Job, error) { return s.Conn.ReserveTimeout(ctx, opt.timeout) }
+		}
 		for n := range opt.count {
-			j, err := reserveWithin(ctx, s.Conn, opt.timeout)
+			j, err := reserve(ctx)
 			if errors.Is(err, client.ErrTimedOut) && n > 0 {
 				return nil // some is what there was
 			}
@@ -93,13 +97,4 @@ func watchOnly(ctx context.Context, c *client.Conn, names []string) (tubes []str
 		return nil, err
 	}
 	return tubes, c.WatchOnly(ctx, tubes...)
-}
-
-// reserveWithin takes a job, and waits for one no longer than wait; negative: for
-// ever.
-func reserveWithin(ctx context.Context, c *client.Conn, wait time.Duration) (*client.Job, error) {
-	if wait < 0 {
-		return c.Reserve(ctx)
-	}
-	return c.ReserveTimeout(ctx, wait)
 }

@@ -77,7 +77,7 @@ func (s *session) sweep(tubes []string, there uint64, what string, do func(tube 
 		})
 		if err != nil {
 			b.End()
-			return fmt.Errorf("after %s: %w", countJobs(uint64(total), ""), err)
+			return fmt.Errorf("after %s: %w", kit.Count(total, "job"), err)
 		}
 	}
 	b.End()

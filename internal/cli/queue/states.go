@@ -27,9 +27,9 @@ type stateOption struct {
 // define adds the option to a command. explained says what is done with these jobs.
 func (o *stateOption) define(cmd *cobra.Command, of []client.State, explained string) {
 	o.of = of
-	cmd.Flags().Func("state", explained+" `STATES`: "+joinStates(of, ", ", ", ")+",\nwith commas between them", o.add)
+	cmd.Flags().Func("state", explained+" `STATES`: "+joinStates(of, ", ")+",\nwith commas between them", o.add)
 	cmd.RegisterFlagCompletionFunc("state", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return strings.Split(joinStates(of, ",", ","), ","), cobra.ShellCompDirectiveNoFileComp
+		return strings.Split(joinStates(of, ","), ","), cobra.ShellCompDirectiveNoFileComp
 	})
 }
 
@@ -38,9 +38,9 @@ func (o *stateOption) add(names string) error {
 		state := client.State(name)
 		switch {
 		case !slices.Contains(o.of, state) && state == client.StateReserved:
-			return fmt.Errorf("jobs that are reserved belong to their workers: --state is %s", joinStates(o.of, ", ", " or "))
+			return fmt.Errorf("jobs that are reserved belong to their workers: --state is %s", joinStates(o.of, ", "))
 		case !slices.Contains(o.of, state):
-			return fmt.Errorf("%q is not a state of jobs: %s", name, joinStates(o.of, ", ", " or "))
+			return fmt.Errorf("%q is not a state of jobs: %s", name, joinStates(o.of, ", "))
 		case !slices.Contains(o.given, state):
 			o.given = append(o.given, state)
 		}
@@ -51,53 +51,27 @@ func (o *stateOption) add(names string) error {
 // check makes sure that a state was given.
 func (o *stateOption) check() error {
 	if o.given == nil {
-		return kit.UsageError("--state is needed: %s, or several with commas between them", joinStates(o.of, ", ", ", "))
+		return kit.UsageError("--state is needed: %s, or several with commas between them", joinStates(o.of, ", "))
 	}
 	return nil
 }
 
-// joinStates joins the names of states, with another word before the last.
-func joinStates(states []client.State, comma, last string) string {
-	var b strings.Builder
+// joinStates joins the names of states.
+func joinStates(states []client.State, between string) string {
+	names := make([]string, len(states))
 	for i, s := range states {
-		switch {
-		case i == 0:
-		case i == len(states)-1:
-			b.WriteString(last)
-		default:
-			b.WriteString(comma)
-		}
-		b.WriteString(string(s))
+		names[i] = string(s)
 	}
-	return b.String()
+	return strings.Join(names, between)
 }
 
 // countStates says how many jobs of each state there are.
 func countStates(counts []uint64, states []client.State) string {
 	var parts []string
 	for i, state := range states {
-		parts = append(parts, countJobs(counts[i], string(state)))
+		parts = append(parts, kit.Count(counts[i], string(state)+" job"))
 	}
 	return strings.Join(parts, " and ")
-}
-
-// countJobs says how many jobs there are, with a word before "jobs" or none.
-func countJobs(n uint64, kind string) string {
-	if kind != "" {
-		kind += " "
-	}
-	if n == 1 {
-		return "1 " + kind + "job"
-	}
-	return fmt.Sprintf("%d %sjobs", n, kind)
-}
-
-// isOrAre is countJobs after "there".
-func isOrAre(n uint64) string {
-	if n == 1 {
-		return "is " + countJobs(n, "")
-	}
-	return "are " + countJobs(n, "")
 }
 
 // jobsIn returns how many jobs of a tube are in a state.

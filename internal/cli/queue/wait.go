@@ -55,9 +55,8 @@ func newWait() *cobra.Command {
 			case <-tooLong:
 				if s.JSON {
 					s.PrintJSON(map[string]uint64{"left": left})
-					s.Out.Flush()
 				}
-				return kit.WithCode(kit.ExitNothing, fmt.Errorf("after %s there %s in %s", opt.timeout, isOrAre(left), strings.Join(names, ", ")))
+				return kit.WithCode(kit.ExitNothing, fmt.Errorf("after %s not all is done: %s in %s", opt.timeout, kit.Count(left, "job"), strings.Join(names, ", ")))
 			case <-time.After(opt.every):
 			}
 		}

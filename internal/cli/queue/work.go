@@ -164,7 +164,7 @@ func (r *jobRunner) sayWaiting(stop time.Duration) {
 	if stop > 0 {
 		most = "for " + stop.String() + " at the most"
 	}
-	r.say("no more jobs are taken; waiting for %s, %s; a second signal ends this at once", plural(int(n), "command"), most)
+	r.say("no more jobs are taken; waiting for %s, %s; a second signal ends this at once", kit.Count(int(n), "command"), most)
 }
 
 // try looks whether there is a server that lets us have the tubes, and returns them. A worker waits for

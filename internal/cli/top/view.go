@@ -7,6 +7,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 // lowest is how many lines a terminal must have for the rates of the whole server.
@@ -87,7 +89,7 @@ func (m *model) head() []string {
 		if s.Server != "" {
 			version = s.Server + " " + s.ServerVersion
 		}
-		first += fmt.Sprintf("  %s, up %s, %s, %d waiting", version, s.Uptime.Round(time.Second), connections(s.Connections), s.Waiting)
+		first += fmt.Sprintf("  %s, up %s, %s, %d waiting", version, s.Uptime.Round(time.Second), kit.Count(s.Connections, "connection"), s.Waiting)
 	}
 	jobs := fmt.Sprintf("jobs: %d ready, %d reserved, %d delayed, %d buried in %d tubes", s.JobsReady, s.JobsReserved, s.JobsDelayed, s.JobsBuried, len(s.Tubes))
 	if n := s.needAttention(); n == 1 {
@@ -104,13 +106,6 @@ func (m *model) head() []string {
 		lines = append(lines[:1:1], append([]string{alarming.Styled(strings.Join(texts(s.found), "; "))}, lines[1:]...)...)
 	}
 	return lines[:m.headLines()]
-}
-
-func connections(n uint64) string {
-	if n == 1 {
-		return "1 connection"
-	}
-	return fmt.Sprintf("%d connections", n)
 }
 
 // needAttention counts the tubes that do.
