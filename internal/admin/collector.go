@@ -27,14 +27,11 @@ type snapshot struct {
 	keys      int   // of unique jobs
 	keysWhole bool
 	turns     broker.Turns
-	draining  bool
 	memory    int64
-	used      int64 // of the memory that jobs may take
-	limit     int64
+	health    health.Server
 	journal   server.JournalStats
 	server    server.Counts
 	why       string // clients cannot use the queue; empty: they can
-	warnings  []health.Finding
 	names     engine.Names
 	tubes     []tubeSnapshot // that have metrics of their own
 }
@@ -44,8 +41,7 @@ func (w *watcher) look() (s *snapshot) {
 	b, opt := w.broker, w.opt
 	b.View(func(e *engine.Engine, now int64) {
 		s = new(snapshot)
-		s.stats, s.draining, s.memory = e.Stats(), e.IsDraining(), e.Memory()
-		s.used, s.limit = e.LimitedMemory()
+		s.stats, s.memory = e.Stats(), e.Memory()
 		s.policies, s.stalePass = e.PolicyCounts(), e.StalePass()
 		s.keys, s.keysWhole = e.KeysHeld()
 		s.times, s.refused, s.turns = *e.Times(), e.Refusals(), *b.Turns()
@@ -56,9 +52,7 @@ func (w *watcher) look() (s *snapshot) {
 			s.server = opt.Server()
 		}
 		s.why = w.notReady(e, s.journal)
-		known := api.HealthOf(e, now, s.server, s.journal.Health)
-		known.Draining = false // who drains is not ready
-		s.warnings = known.Findings(nil)
+		s.health = api.HealthOf(e, now, s.server, s.journal.Health)
 		s.names = e.TubeNames()
 	})
 	return s
@@ -93,7 +87,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	s.tubes = c.survey(seen(s.names, c.shownTo), c.opt.Tubes)
 	m.queue(s)
-	m.gauge("draining", "1 if no new jobs are taken.", bit(s.draining))
+	m.gauge("draining", "1 if no new jobs are taken.", bit(s.health.Draining))
 	if c.opt.Server != nil {
 		m.server(&s.server)
 	}
@@ -176,8 +170,8 @@ func (m metrics) queue(s *snapshot) {
 	m.gauge("jobs_urgent", "Ready jobs with a priority below 1024, now.", float64(st.Urgent))
 	m.gauge("jobs_body_bytes", "Bytes of the bodies of all jobs, now.", float64(st.Bytes))
 	m.gauge("jobs_memory_bytes", "Memory set aside for jobs, now.", float64(s.memory))
-	m.gauge("jobs_memory_used_bytes", "Memory that jobs take now, as --max-memory counts it.", float64(s.used))
-	m.gauge("jobs_memory_limit_bytes", "How much memory jobs may take, --max-memory; 0 if there is no limit.", float64(s.limit))
+	m.gauge("jobs_memory_used_bytes", "Memory that jobs take now, as --max-memory counts it.", float64(s.health.MemoryUsed))
+	m.gauge("jobs_memory_limit_bytes", "How much memory jobs may take, --max-memory; 0 if there is no limit.", float64(s.health.MemoryLimit))
 	m.counter("jobs_put_total", "Jobs put since the start.", st.TotalJobs)
 	m.counter("jobs_timed_out_total", "Reservations whose time to run was over, since the start.", st.Timeouts)
 	m.histogram("job_queue_seconds", "How long jobs were ready before they were reserved.", &s.times.Queue, jobTimes)

@@ -17,12 +17,6 @@ type requests struct {
 	refused *prometheus.CounterVec
 }
 
-// pages are what a request is, by its pattern, if it is no operation of the API.
-var pages = map[string]string{
-	"GET /{$}": "index", "GET /metrics": "metrics", "GET /healthz": "healthz", "GET /readyz": "readyz",
-	"GET " + api.Prefix + "/openapi.yaml": "openapi",
-}
-
 const (
 	profilesPath = "/debug/pprof/"
 	consolePath  = "/console/"
@@ -31,16 +25,19 @@ const (
 
 // operationOf returns what a request was that has been answered.
 func operationOf(r *http.Request) string {
-	if name, ok := pages[r.Pattern]; ok {
-		return name
-	}
-	if strings.HasPrefix(r.Pattern, "GET "+profilesPath) {
+	_, path, _ := strings.Cut(r.Pattern, " ")
+	switch {
+	case path == "/{$}":
+		return "index"
+	case path == "/metrics", path == "/healthz", path == "/readyz":
+		return path[1:]
+	case path == api.Prefix+"/openapi.yaml":
+		return "openapi"
+	case strings.HasPrefix(path, profilesPath):
 		return "profile"
-	}
-	if _, path, _ := strings.Cut(r.Pattern, " "); strings.HasPrefix(path, consolePath) || strings.HasPrefix(r.Pattern, consolePath) {
-		if path == consolePath+"events" {
-			return "console stream"
-		}
+	case path == consolePath+"events":
+		return "console stream"
+	case strings.HasPrefix(path, consolePath), strings.HasPrefix(r.Pattern, consolePath):
 		return "console"
 	}
 	if id, ok := api.OperationOf(r.Pattern); ok {

@@ -96,13 +96,11 @@ func (w *watcher) serveReady(rw http.ResponseWriter, _ *http.Request) {
 	default:
 		io.WriteString(rw, "ok\n")
 	}
-	for _, f := range seen.warnings {
-		fmt.Fprintf(rw, "warning: %s\n", f.Text)
-	}
 	if w.opt.Warnings != nil {
-		for _, warning := range w.opt.Warnings() {
-			fmt.Fprintf(rw, "warning: %s\n", warning)
-		}
+		seen.health.Certificates = w.opt.Warnings()
+	}
+	for _, f := range seen.health.Findings(nil) {
+		fmt.Fprintf(rw, "warning: %s\n", f.Text)
 	}
 }
 

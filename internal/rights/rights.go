@@ -10,6 +10,7 @@ package rights
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -39,16 +40,11 @@ func Parse(words []string) (Set, error) {
 			s |= All
 			continue
 		}
-		bit := None
-		for i, n := range names {
-			if n == word {
-				bit = 1 << i
-			}
-		}
-		if bit == None {
+		i := slices.Index(names[:], word)
+		if i < 0 {
 			return None, fmt.Errorf("there is no right %q; the rights are %s and all", word, strings.Join(names[:], ", "))
 		}
-		s |= bit
+		s |= 1 << i
 	}
 	return s, nil
 }
