@@ -21,9 +21,6 @@ func (r *request) getJournal(*admin.None) (*admin.Stream, error) {
 	if a.opt.Backup == nil {
 		return nil, errNoJournal
 	}
-	if r.head {
-		return archive(func(io.Writer) error { return nil }, func() {}), nil
-	}
 	if !a.backingUp.CompareAndSwap(false, true) {
 		return nil, problemf(http.StatusConflict, "another backup is being made: try again when it is done")
 	}
@@ -36,7 +33,7 @@ func (r *request) getJournal(*admin.None) (*admin.Stream, error) {
 		}
 		return nil, problemf(status, "%v", err)
 	}
-	return archive(func(w io.Writer) error {
+	return &admin.Stream{Disposition: "attachment", Write: func(w io.Writer) error {
 		began := time.Now()
 		var count counter
 		result := "ok"
@@ -47,14 +44,10 @@ func (r *request) getJournal(*admin.None) (*admin.Stream, error) {
 		a.opt.Logger.Info("a backup through the API", "identity", r.caller.Identity.Name(), "client", r.caller.Address, "bytes", count,
 			"took", time.Since(began).Round(time.Millisecond), "result", result)
 		return err
-	}, func() {
+	}, Close: func() {
 		copied.Close()
 		a.backingUp.Store(false)
-	}), nil
-}
-
-func archive(write func(w io.Writer) error, end func()) *admin.Stream {
-	return &admin.Stream{Disposition: "attachment", Write: write, Close: end}
+	}}, nil
 }
 
 // A counter counts the bytes that are written.

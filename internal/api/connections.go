@@ -80,6 +80,15 @@ func (r *request) connections(e *engine.Engine, now int64, from, n int, tell fun
 	return next
 }
 
+// allConnections tells of all, in as many turns as that takes.
+func (r *request) allConnections(tell func(c *server.Connection, now int64)) error {
+	at := 0
+	return r.turns(func(e *engine.Engine, now int64) (more bool, err error) {
+		at = r.connections(e, now, at, perTurn, func(c *server.Connection) { tell(c, now) })
+		return at > 0, nil
+	})
+}
+
 // lookedAt is how many sessions a turn looks at for one of them.
 const lookedAt = 4096
 

@@ -37,8 +37,8 @@ func (r *request) explainTube(*admin.OfTube) (out admin.Explanation, err error) 
 
 // addWorkers adds what those do who watch the tube.
 func (r *request) addWorkers(t *health.Tube) error {
-	at, filter := 0, connectionFilter{tubes: access.Pattern{r.tube}}
-	see := func(c *server.Connection) {
+	filter := connectionFilter{tubes: access.Pattern{r.tube}}
+	err := r.allConnections(func(c *server.Connection, _ int64) {
 		if c.Held == 0 || !filter.watched(c) {
 			return
 		}
@@ -46,10 +46,6 @@ func (r *request) addWorkers(t *health.Tube) error {
 		if held := time.Duration(c.HeldFor); held > t.HeldFor {
 			t.HeldFor, t.Holder = held, c.ID
 		}
-	}
-	err := r.turns(func(e *engine.Engine, now int64) (more bool, err error) {
-		at = r.connections(e, now, at, perTurn, see)
-		return at > 0, nil
 	})
 	if t.Looked = true; !r.caller.Identity.Meets(statsEverywhere) {
 		t.Holder = 0

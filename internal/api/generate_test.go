@@ -327,7 +327,7 @@ func (g *generator) operation(o *operation) *object {
 	if params != nil {
 		described.set("parameters", params)
 	}
-	if o.plan.HasBody() {
+	if slices.ContainsFunc(o.plan.Fields, func(f op.Field) bool { return f.Place == op.Member || f.Place == op.Body }) {
 		body := obj()
 		if o.plan.NeedsBody() {
 			body.set("required", true)

@@ -96,22 +96,16 @@ func mayHave(body []byte, texts []string) bool {
 func valueAt(text json.RawMessage, path []string) (value json.RawMessage, ok bool) {
 	text = bytes.TrimSpace(text)
 	for _, name := range path {
+		if text[0] != '{' && !(text[0] == '[' && isIndex(name)) {
+			return nil, false
+		}
 		var found json.RawMessage
-		switch {
-		case text[0] == '{':
-			for key, value := range jsonscan.Members(text) {
-				if saysJSON(key, name) {
-					found = value
-				}
+		i := 0
+		for key, value := range jsonscan.Members(text) {
+			if key != nil && saysJSON(key, name) || key == nil && strconv.Itoa(i) == name {
+				found = value
 			}
-		case text[0] == '[' && isIndex(name):
-			i := 0
-			for _, value := range jsonscan.Members(text) {
-				if strconv.Itoa(i) == name {
-					found = value
-				}
-				i++
-			}
+			i++
 		}
 		if found == nil {
 			return nil, false

@@ -30,6 +30,9 @@ func writeProblem(w http.ResponseWriter, err error) {
 	if p.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(int64((p.RetryAfter+time.Second-1)/time.Second), 10))
 	}
+	if p.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="beanpole"`)
+	}
 	writeJSON(w, "application/problem+json", p.Status, jsonOf(p))
 }
 

@@ -28,7 +28,6 @@ type request struct {
 	entry  *audit.Entry
 
 	http       bool // it came by HTTP: an answer of the leader need not be read
-	head       bool // only the headers of the answer are wanted
 	fromMember bool
 
 	upstream *upstream // that is to do it; nil: this server

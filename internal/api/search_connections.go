@@ -7,7 +7,6 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/api/list"
-	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -75,14 +74,10 @@ func (r *request) sortConnections(in *admin.ListConnections, filter *connectionF
 	if err != nil {
 		return page, badRequest("%v", err)
 	}
-	at := 0
-	err = r.turns(func(e *engine.Engine, now int64) (more bool, err error) {
-		at = r.connections(e, now, at, perTurn, func(c *server.Connection) {
-			if filter.matches(c) {
-				q.Show(&seenConnection{*c, now})
-			}
-		})
-		return at > 0, nil
+	err = r.allConnections(func(c *server.Connection, now int64) {
+		if filter.matches(c) {
+			q.Show(&seenConnection{*c, now})
+		}
 	})
 	if err != nil {
 		return page, err

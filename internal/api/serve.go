@@ -18,12 +18,9 @@ import (
 func (a *API) handler(o *operation, to *upstream) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, h *http.Request) {
 		h.Body = http.MaxBytesReader(w, h.Body, a.maxBody(o))
-		r := &request{api: a, op: o, ctx: h.Context(), source: &httpSource{h, o}, upstream: to, head: h.Method == http.MethodHead, http: true}
+		r := &request{api: a, op: o, ctx: h.Context(), source: &httpSource{h, o}, upstream: to, http: true}
 		out, err := r.identified(h)
 		if err != nil {
-			if admin.StatusOf(err) == http.StatusUnauthorized {
-				w.Header().Set("WWW-Authenticate", `Bearer realm="beanpole"`)
-			}
 			writeProblem(w, err)
 			return
 		}
@@ -121,6 +118,9 @@ func (o *operation) write(w http.ResponseWriter, h *http.Request, out any) {
 		defer out.Close()
 		header.Set("Content-Type", o.Type)
 		header.Set("Content-Disposition", out.Disposition)
+		if h.Method == http.MethodHead {
+			return
+		}
 		if err := out.Write(w); err != nil {
 			panic(http.ErrAbortHandler) // so that the client sees that it is not whole
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,16 +18,10 @@ type throttle struct {
 	bodies  lane // looked into
 
 	mu    sync.Mutex
-	walks map[walk]struct{} // that have begun
+	walks map[walkKind][]string // who goes over many jobs: identities, or addresses
 }
 
-// A walk goes over many jobs.
-type walk struct {
-	kind walkKind
-	who  string // an identity, or an address
-}
-
-// A walkKind says how long a walk lasts.
+// A walkKind says how long a walk over many jobs lasts.
 type walkKind uint8
 
 const (
@@ -48,7 +43,7 @@ const (
 )
 
 func newThrottle() *throttle {
-	return &throttle{inTurns: make(lane, 1), bodies: make(lane, 1), walks: make(map[walk]struct{})}
+	return &throttle{inTurns: make(lane, 1), bodies: make(lane, 1), walks: make(map[walkKind][]string)}
 }
 
 // A lane lets one at a time in, in the order in which they come.
@@ -111,8 +106,8 @@ func (t *throttle) oneTurn(ctx context.Context, turn func(f func(e *engine.Engin
 
 // beginWalk lets a walk begin. It waits a moment until others have ended, for a browser that asks again has only just hung up.
 func (r *request) beginWalk(kind walkKind) (end func(), err error) {
-	t, one := r.api.throttle, walk{kind, cmp.Or(r.caller.Identity.Name(), r.caller.IP().String())}
-	for waited := time.Duration(0); !t.start(one); waited += walkInterval {
+	t, who := r.api.throttle, cmp.Or(r.caller.Identity.Name(), r.caller.IP().String())
+	for waited := time.Duration(0); !t.start(kind, who); waited += walkInterval {
 		if waited >= walkPatience {
 			return nil, problemf(http.StatusServiceUnavailable, "jobs are searched, listed or exported for you already, or for several others: try again").After(walkPatience)
 		}
@@ -125,27 +120,19 @@ func (r *request) beginWalk(kind walkKind) (end func(), err error) {
 	return func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		delete(t.walks, one)
+		t.walks[kind] = slices.DeleteFunc(t.walks[kind], func(other string) bool { return other == who })
 	}, nil
 }
 
 // start reports whether there is room for a walk, which has then begun.
-func (t *throttle) start(one walk) bool {
+func (t *throttle) start(kind walkKind, who string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	ofKind := 0
-	for other := range t.walks {
-		if other == one {
-			return false
-		}
-		if other.kind == one.kind {
-			ofKind++
-		}
-	}
-	if ofKind == walksOfAKind {
+	others := t.walks[kind]
+	if len(others) == walksOfAKind || slices.Contains(others, who) {
 		return false
 	}
-	t.walks[one] = struct{}{}
+	t.walks[kind] = append(others, who)
 	return true
 }
 

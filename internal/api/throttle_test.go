@@ -102,14 +102,18 @@ func TestTurnThatPanics(t *testing.T) {
 
 // A client has one walk of a kind at a time, and so do two clients together.
 func TestWalksAtOnce(t *testing.T) {
-	a, b, c := newThrottle(), walk{aPage, "b"}, walk{aPage, "c"}
-	for i, want := range []bool{true, false, true, true, false} {
-		if got := a.start([]walk{b, b, {anExport, "b"}, c, {aPage, "d"}}[i]); got != want {
+	a := newThrottle()
+	for i, test := range []struct {
+		kind walkKind
+		who  string
+		want bool
+	}{{aPage, "b", true}, {aPage, "b", false}, {anExport, "b", true}, {aPage, "c", true}, {aPage, "d", false}} {
+		if got := a.start(test.kind, test.who); got != test.want {
 			t.Errorf("walk %d: %v", i, got)
 		}
 	}
-	delete(a.walks, c)
-	if !a.start(c) {
+	a.walks[aPage] = a.walks[aPage][1:]
+	if !a.start(aPage, "b") {
 		t.Error("there is room again")
 	}
 }

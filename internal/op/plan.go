@@ -141,11 +141,6 @@ func (f *Field) Required() bool {
 	return f.Place == Path || f.Tag.Get("required") != "" || f.Place == Member && f.Tag.Get("min") != ""
 }
 
-// HasBody reports whether there is one, and NeedsBody whether it must be there.
-func (p *Plan) HasBody() bool {
-	return slices.ContainsFunc(p.Fields, func(f Field) bool { return f.Place == Member || f.Place == Body })
-}
-
 // NeedsBody reports whether there must be a body.
 func (p *Plan) NeedsBody() bool {
 	return p.raw != nil || p.Blank != "" || slices.ContainsFunc(p.Fields, func(f Field) bool { return f.Place == Member && f.Required() })

@@ -66,38 +66,33 @@ const kickedAtOnce = 1000
 
 // some does it to some jobs, and returns of how many it has come past; 0: there are no more.
 func (w *work) some(ctx context.Context, c *client.Conn, most uint64, t *task.Task) (n uint64, err error) {
-	skipped := uint64(0)
+	gone := uint64(0)
 	if w.do == "kick" {
 		kicked, failed := c.Kick(ctx, w.tube, int(min(most, kickedAtOnce)))
 		n, err = uint64(kicked), failed
 	} else {
-		n, skipped, err = w.deleteFirst(ctx, c)
+		n, gone, err = w.deleteFirst(ctx, c)
 	}
 	t.Update(func(t *admin.Task) {
-		t.Done += n - skipped
-		if skipped > 0 {
-			t.Skipped["gone"] += skipped
+		if t.Done += n - gone; gone > 0 {
+			t.Skipped["gone"] += gone
 		}
 	})
 	return n, err
 }
 
-// deleteFirst deletes the first job in a state, unless that has left the state meanwhile.
-func (w *work) deleteFirst(ctx context.Context, c *client.Conn) (n, skipped uint64, err error) {
+// deleteFirst deletes the first job in a state, if there is one; gone is 1 if that has left the state meanwhile.
+func (w *work) deleteFirst(ctx context.Context, c *client.Conn) (n, gone uint64, err error) {
 	found, err := c.PeekTube(ctx, w.tube, client.State(w.state))
-	if errors.Is(err, client.ErrNotFound) {
-		return 0, 0, nil
-	}
 	if err == nil {
-		err = c.Delete(ctx, found.ID)
+		if n, err = 1, c.Delete(ctx, found.ID); errors.Is(err, client.ErrNotFound) {
+			gone = 1
+		}
 	}
-	switch {
-	case err == nil:
-		return 1, 0, nil
-	case errors.Is(err, client.ErrNotFound):
-		return 1, 1, nil
+	if errors.Is(err, client.ErrNotFound) {
+		err = nil
 	}
-	return 0, 0, err
+	return n, gone, err
 }
 
 func (b *Server) listTasks(context.Context, *admin.None) (admin.Tasks, error) {

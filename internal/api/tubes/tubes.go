@@ -110,16 +110,6 @@ func (l *Look) attention(t *Tube) (weight int64) {
 	return weight + min(int64(t.Buried), 1<<40-1)
 }
 
-// byRate returns the order of rates.
-func byRate(rates map[string]int64) column {
-	return func(t *Tube) int64 {
-		if rate, ok := rates[t.Name]; ok {
-			return rate
-		}
-		return noRate(t)
-	}
-}
-
 func mean(sum float64, n uint64) int64 { return int64(sum / float64(max(n, 1))) }
 
 // conditions are those that has takes.
@@ -196,7 +186,13 @@ func (l *Look) List(in *admin.ListTubes) (page admin.Tubes, err error) {
 		return page, wrong("%v", err)
 	}
 	if strings.HasSuffix(q.Column, "_per_second") && l.Rates != nil {
-		q.Key = keyOf(byRate(l.Rates(q.Column)))
+		rates := l.Rates(q.Column)
+		q.Key = keyOf(func(t *Tube) int64 {
+			if rate, ok := rates[t.Name]; ok {
+				return rate
+			}
+			return noRate(t)
+		})
 	}
 	if q.Column == "attention" {
 		q.Key = keyOf(l.attention)
