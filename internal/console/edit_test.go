@@ -104,15 +104,3 @@ func TestEdit(t *testing.T) {
 	r.talk("watch odd", fmt.Sprintf("reserve-job %d", id))
 	r.page(409, path)
 }
-
-// Where nothing may be changed, neither may a body.
-func TestEditReadOnly(t *testing.T) {
-	r := start(t, nil, Options{ReadOnly: true})
-	id := r.put("mail", "x")
-	if text := r.page(200, fmt.Sprintf("/console/job/%d", id)); strings.Contains(text, "/edit") {
-		t.Error(text)
-	}
-	if w := r.send("POST", fmt.Sprintf("/console/job/%d/edit", id), url.Values{"text": {"y"}}); w.Code != 403 {
-		t.Errorf("%d %s", w.Code, w.Body)
-	}
-}
