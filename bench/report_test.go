@@ -2,10 +2,7 @@ package bench
 
 import (
 	"bytes"
-	"encoding/json"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -97,37 +94,5 @@ looks: old was left out: it was asleep
 		if got := b.String(); !strings.HasPrefix(got, tt.want) || len(tt.reports) > 1 && got != tt.want {
 			t.Errorf("got\n%s\nwant\n%s", got, tt.want)
 		}
-	}
-}
-
-func TestJSON(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "saved.json")
-	if err := Save(file, []Report{report(), loadReport("second")}); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	d := json.NewDecoder(f)
-	var m Machine
-	if err := d.Decode(&m); err != nil || m != ThisMachine() {
-		t.Errorf("the machine is %v, error %v", m, err)
-	}
-	var r, second Report
-	if err := d.Decode(&r); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Decode(&second); err != nil || second.Name != "second" {
-		t.Errorf("the second one came back as %+v, error %v", second, err)
-	}
-	rss, pause := r.Figures[0], r.Figures[4]
-	if rss.ToA.Median != 0.5 || rss.Unit != load.Bytes {
-		t.Errorf("RSS came back as %+v", rss)
-	}
-	a := pause.Servers[sideA]
-	if a.Spread != nil || len(a.Values) != 2 || a.Values[0] != nil {
-		t.Errorf("what is unknown came back as %+v", pause)
 	}
 }

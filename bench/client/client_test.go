@@ -11,7 +11,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -26,7 +25,6 @@ import (
 
 	"github.com/beanpole-mq/beanpole/bench"
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/client/beanpoletest"
 	"github.com/beanpole-mq/beanpole/client/worker"
 )
 
@@ -285,18 +283,4 @@ func (s *ours) reserve(n int) (err error) {
 		got = len(jobs)
 	}
 	return err
-}
-
-// Each contender does what is asked of it.
-func TestContenders(t *testing.T) {
-	addr := beanpoletest.NewServer(t).Addr
-	for _, c := range contenders {
-		s, err := c.dial(addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(s.put(130), s.reserve(130), s.Close()); err != nil {
-			t.Errorf("%s: %v", c.name, err)
-		}
-	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,19 +44,4 @@ func TestTable(t *testing.T) {
 	if want := `{"contender":"another","clients":8,"puts_per_second":{"median":200,"min":100,"max":400},"ratio":{"median":0.5,"min":0.5,"max":0.5},"p50_ns":1000000,"p99_ns":2000000,"cpu_ns":0}`; !strings.Contains(string(saved), want) {
 		t.Errorf("what is saved lacks %s:\n%s", want, saved)
 	}
-}
-
-// A contender that takes no put has no figure.
-func TestNoPuts(t *testing.T) {
-	opt := options{rounds: 1, connections: []int{8}}
-	err := opt.compare(t.Context(), io.Discard, []contender{&idle{counted{label: "a follower"}}})
-	if err == nil || err.Error() != "a follower, 8 connections: no put was answered in 0s" {
-		t.Error(err)
-	}
-}
-
-type idle struct{ counted }
-
-func (*idle) put(context.Context, int, int, time.Duration) (load.Result, error) {
-	return load.Result{}, nil
 }

@@ -5,14 +5,16 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
-	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/beanpole-mq/beanpole/internal/test/conformance"
-	"github.com/beanpole-mq/beanpole/internal/wire"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // startResponder returns the address of a responder that ends with the test.
 func startResponder(t *testing.T) string {
@@ -118,57 +120,29 @@ func TestLoadsOnResponder(t *testing.T) {
 }
 
 func TestLoadsOnBeanstalkd(t *testing.T) {
-	addr := conformance.Beanstalkd(t)
-	runLoads(t, addr)
+	runLoads(t, conformance.Beanstalkd(t))
 }
 
-// A run leaves nothing in the tubes that it did not find there.
-func TestTubesAreEmptyAfterwards(t *testing.T) {
-	addr := conformance.Beanstalkd(t)
-	for _, mix := range []Mix{PutReserveDelete, PutDelete, Wake} {
-		o := Options{Addr: addr, Mix: mix, Connections: 4, Duration: 20 * time.Millisecond}
-		if mix != Wake {
-			o.InFlight = 16
+// The phases follow the options, on a clock that costs nothing.
+func TestConduct(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &run{opt: Options{Duration: time.Hour}, base: time.Now()}
+		var seen []phase
+		sp, err := r.conduct(t.Context(), func(context.Context) error {
+			for _, at := range []time.Duration{3 * time.Minute, 30 * time.Minute, 33*time.Minute + 5*time.Second} {
+				time.Sleep(at)
+				seen = append(seen, r.inPhase())
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		if _, err := Run(t.Context(), o); err != nil {
-			t.Fatalf("%v: %v", mix, err)
+		if len(seen) != 3 || seen[0] != warming || seen[1] != measuring || seen[2] != stopping {
+			t.Errorf("phases %v", seen)
 		}
-	}
-	r, err := Run(t.Context(), Options{Addr: addr, Mix: Drain})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Commands != 0 {
-		t.Errorf("drain took %d commands, want none: jobs were left", r.Commands)
-	}
-}
-
-func TestUnixSocket(t *testing.T) {
-	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	fakeServer(func(_ *wire.Command, out []byte) []byte { return wire.AppendInserted(out, 1) }).serve(t, l)
-	r, err := Run(t.Context(), Options{Addr: "unix:" + l.Addr().String(), Mix: Put, Ops: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Commands != 10 {
-		t.Errorf("%d commands, want 10", r.Commands)
-	}
-}
-
-func TestOptionsThatCannotBe(t *testing.T) {
-	for want, o := range map[string]Options{
-		"no mix is called": {Mix: "pour"},
-		"one command":      {Mix: Wake, InFlight: 2},
-		"backlog":          {Mix: Wake, Backlog: 1},
-		"too few":          {Mix: Wake, Connections: 3, Workers: 2},
-		"needs a %":        {Body: "7"},
-		"at least 4 bytes": {Mix: Wake, Connections: 2, Workers: 2, BodySize: 3},
-	} {
-		if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: error %v, want one with %q", o, err, want)
+		if d := time.Duration(sp.to.at - sp.from.at); d != time.Hour || sp.whole {
+			t.Errorf("measured %v, whole %v", d, sp.whole)
 		}
-	}
+	})
 }

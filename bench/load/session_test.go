@@ -2,6 +2,7 @@ package load
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -61,63 +62,30 @@ func TestSessionTakesBytesInAnyPieces(t *testing.T) {
 	}
 }
 
-// What a session has begun it finishes when it is told to stop, and nothing of
-// that is counted.
-func TestSessionStops(t *testing.T) {
-	tb := newTable(Options{InFlight: 8})
-	for i := range 10 {
-		if err := tb.round(int64(i), measuring, 1<<20); err != nil {
-			t.Fatal(err)
-		}
-	}
-	counted := tb.s.run.tally.commands
-	for i := 0; ; i++ {
-		if err := tb.round(int64(i), stopping, 1<<20); err != nil {
-			t.Fatal(err)
-		}
-		tb.s.fill(0, stopping)
-		if tb.s.done() {
-			break
-		}
-		if i > 10 {
-			t.Fatal("does not stop")
-		}
-	}
-	if tube := tb.r.tubes[defaultTube]; tube.puts == 0 || tube.puts != tube.reserves {
-		t.Errorf("%d puts and %d reserves", tube.puts, tube.reserves)
-	}
-	if tb.s.run.tally.commands != counted {
-		t.Errorf("counted %d replies while stopping", tb.s.run.tally.commands-counted)
-	}
-}
-
-// The invariant of which the package comment says that it keeps the loop from hanging.
-func TestReservesNeverOutnumberPuts(t *testing.T) {
-	for _, window := range []int{1, 2, 3, 64} {
-		c := &cycle{mix: PutReserveDelete, quota: unlimited}
-		var flights []wire.Op
-		puts, reserves := 0, 0
-		for id := range uint64(1000) {
-			for len(flights) < window {
-				op, _ := c.next(0, measuring)
-				switch op {
-				case wire.Put:
-					puts++
-				case wire.Reserve:
-					reserves++
-				}
-				if reserves > puts {
-					t.Fatalf("window %d: reserve %d after %d puts", window, reserves, puts)
-				}
-				flights = append(flights, op)
+// A reply that is not the one of its command, or not of its job, has no figure.
+func TestSurprises(t *testing.T) {
+	inserted, wrong := wire.AppendInserted(nil, 1), newBody(64)
+	wrong[33]++
+	for want, replies := range map[string][][]byte{
+		"unexpected reply to put: \"OUT_OF_MEMORY\"": {wire.AppendWord(nil, wire.OutOfMemory)},
+		"unexpected reply to put":                    {wire.AppendWord(nil, wire.Deleted)},
+		"job 7 has a body of 14 bytes that is not":   {inserted, wire.AppendReserved(nil, 7, []byte("something else"))},
+		"job 8 has a body of 64 bytes that is not":   {inserted, wire.AppendReserved(nil, 8, wrong)},
+		"unexpected reply to delete":                 {inserted, wire.AppendReserved(nil, 1, newBody(64)), wire.AppendWord(nil, wire.NotFound)},
+		"a reply to no command":                      {slices.Concat(inserted, inserted)},
+		"not a reply: \"What?\"":                     {[]byte("What?\r\n")},
+	} {
+		s := newTable(Options{}).s
+		var err error
+		for _, reply := range replies {
+			s.fill(1, measuring)
+			s.in.add(copy(s.in.space(), reply))
+			if err = s.replies(2, measuring); err != nil {
+				break
 			}
-			reply := wire.Reply{ID: id, Kind: map[wire.Op]wire.ReplyKind{
-				wire.Put: wire.Inserted, wire.Reserve: wire.Reserved, wire.Delete: wire.Deleted,
-			}[flights[0]]}
-			if v, _ := c.answered(flight{op: flights[0]}, &reply); v != timed {
-				t.Fatalf("window %d: %v got verdict %d", window, flights[0], v)
-			}
-			flights = flights[1:]
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
 		}
 	}
 }
@@ -137,22 +105,6 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		}
 		if n := testing.AllocsPerRun(100, round); n != 0 {
 			t.Errorf("window %d: %v allocations a round", window, n)
-		}
-	}
-}
-
-func TestQuota(t *testing.T) {
-	for _, tt := range []struct {
-		ops  int64
-		want []int64
-	}{{10, []int64{4, 3, 3}}, {2, []int64{1, 1, 0}}, {9, []int64{3, 3, 3}}, {0, []int64{unlimited, unlimited}}} {
-		o := Options{Ops: tt.ops, Connections: len(tt.want)}
-		var got []int64
-		for i := range tt.want {
-			got = append(got, o.quota(i))
-		}
-		if !slices.Equal(got, tt.want) {
-			t.Errorf("shares of %d: %v, want %v", tt.ops, got, tt.want)
 		}
 	}
 }
