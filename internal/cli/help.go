@@ -97,57 +97,65 @@ func printCommands(w io.Writer, cmd *cobra.Command, group string) {
 	}
 }
 
-// printFlags prints the flags in the order of their definition, by group, the
-// explanations in one column. The help comes last, before those that say where the server is,
-// which are the same for many commands.
+// printFlags prints the flags by group, the explanations in one column.
 func printFlags(w io.Writer, flags *pflag.FlagSet) {
-	var rows []flagRow
-	width := 0
-	flags.VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden {
-			r := describeFlag(f)
-			rows, width = append(rows, r), max(width, len(r.left))
+	groups, width := flagGroups(flags), 0
+	for _, g := range groups {
+		for _, r := range g.rows {
+			width = max(width, len(r.left))
 		}
-	})
-	slices.SortStableFunc(rows, func(a, b flagRow) int { return a.rank() - b.rank() })
-	indent := "\n" + strings.Repeat(" ", 2+width+2)
-	title := ""
-	for _, r := range rows {
-		if r.title != title {
-			title = r.title
-			fmt.Fprintf(w, "\n%s:\n", title)
-		}
-		fmt.Fprintf(w, "  %-*s  %s\n", width, r.left, strings.ReplaceAll(r.usage, "\n", indent))
 	}
+	indent := "\n" + strings.Repeat(" ", 2+width+2)
+	for _, g := range groups {
+		fmt.Fprintf(w, "\n%s:\n", g.title)
+		for _, r := range g.rows {
+			fmt.Fprintf(w, "  %-*s  %s\n", width, r.left, strings.ReplaceAll(r.usage, "\n", indent))
+		}
+	}
+}
+
+// A flagGroup is flags that the help shows under a title.
+type flagGroup struct {
+	title string
+	rows  []flagRow
 }
 
 // A flagRow is a flag in the help.
 type flagRow struct {
-	title string // of its group
 	left  string // names and value
 	usage string // lines
 }
 
-const helpUsage = "print this help"
+// ownTitle is that of the flags that have no other.
+const ownTitle = "Options"
 
-func (r *flagRow) rank() int {
-	switch {
-	case r.title == kit.ServerTitle:
-		return 2
-	case r.usage == helpUsage:
-		return 1
-	}
-	return 0
+// flagGroups returns the flags in the order of their definition. A command's own come first, and
+// those that say where the server is, which are the same for many commands, last.
+func flagGroups(flags *pflag.FlagSet) (groups []flagGroup) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		title := ownTitle
+		if a := f.Annotations[kit.GroupKey]; len(a) > 0 {
+			title = a[0]
+		}
+		i := slices.IndexFunc(groups, func(g flagGroup) bool { return g.title == title })
+		if i < 0 {
+			i, groups = len(groups), append(groups, flagGroup{title: title})
+		}
+		groups[i].rows = append(groups[i].rows, describeFlag(f))
+	})
+	place := map[string]int{ownTitle: -1, kit.ServerTitle: 1}
+	slices.SortStableFunc(groups, func(a, b flagGroup) int { return place[a.title] - place[b.title] })
+	return groups
 }
 
 func describeFlag(f *pflag.Flag) flagRow {
 	value, usage := pflag.UnquoteUsage(f)
-	r := flagRow{title: "Options", left: "    --" + f.Name, usage: withDefault(usage, f)}
+	r := flagRow{left: "    --" + f.Name, usage: withDefault(usage, f)}
 	if f.Name == "help" {
-		r.usage = helpUsage
-	}
-	if a := f.Annotations[kit.GroupKey]; len(a) > 0 {
-		r.title = a[0]
+		r.usage = "print this help"
 	}
 	if f.Shorthand != "" {
 		r.left = "-" + f.Shorthand + ", --" + f.Name

@@ -138,23 +138,14 @@ func commandsManual(cmd *cobra.Command) string {
 
 // optionsManual lists the options of a command, by their groups.
 func optionsManual(flags *pflag.FlagSet) string {
-	groups, titles := map[string]string{}, []string{"Options"}
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
-			return
-		}
-		row := describeFlag(f)
-		if groups[row.title] == "" && row.title != "Options" {
-			titles = append(titles, row.title)
-		}
-		groups[row.title] += manualItem(strings.TrimSpace(row.left), row.usage)
-	})
 	page := ""
-	for i, title := range titles {
-		if i > 0 {
-			page += "### " + escapeMarkdown(title) + "\n"
+	for _, g := range flagGroups(flags) {
+		if g.title != ownTitle {
+			page += "### " + escapeMarkdown(g.title) + "\n"
 		}
-		page += groups[title]
+		for _, r := range g.rows {
+			page += manualItem(strings.TrimSpace(r.left), r.usage)
+		}
 	}
 	if page != "" {
 		page = "# OPTIONS\n" + page
