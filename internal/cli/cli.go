@@ -86,9 +86,6 @@ func newRoot(version string) *cobra.Command {
 		root.AddCommand(cmd)
 	}
 	for _, cmd := range queue.Commands() {
-		if cmd.Name() == "ping" {
-			addPID(cmd)
-		}
 		root.AddCommand(cmd)
 	}
 	backup := journal.NewBackup()
