@@ -123,7 +123,7 @@ func DeleteJobs(ctx context.Context, jobs []*Job) error {
 // results are in the order of the ids, with nil for a job that could not be looked up. The
 // error is a [BatchError].
 func (c *commands) StatsJobMany(ctx context.Context, ids []uint64) ([]*JobStats, error) {
-	return statsMany(ctx, c, len(ids), func(st *JobStats) *map[string]string { return &st.All }, func(i int, q *request) {
+	return statsMany[JobStats](ctx, c, len(ids), func(i int, q *request) {
 		q.Op, q.ID, q.want = wire.StatsJob, ids[i], wire.OK
 	})
 }
@@ -137,18 +137,18 @@ func (c *commands) StatsTubeMany(ctx context.Context, tubes []string) ([]*TubeSt
 			return nil, c.fail(&request{Command: wire.Command{Op: wire.StatsTube, Tube: []byte(tube)}}, err)
 		}
 	}
-	return statsMany(ctx, c, len(tubes), func(st *TubeStats) *map[string]string { return &st.All }, func(i int, q *request) {
+	return statsMany[TubeStats](ctx, c, len(tubes), func(i int, q *request) {
 		q.Op, q.Tube, q.want = wire.StatsTube, []byte(tubes[i]), wire.OK
 	})
 }
 
 // statsMany sends n commands that are answered with statistics, and returns those, with nil where
 // there are none.
-func statsMany[S any](ctx context.Context, c *commands, n int, all func(*S) *map[string]string, build func(int, *request)) ([]*S, error) {
+func statsMany[S any](ctx context.Context, c *commands, n int, build func(int, *request)) ([]*S, error) {
 	stats := make([]*S, n)
 	var malformed error
 	err := c.askMany(ctx, n, build, func(i int, r *wire.Reply) {
-		st, err := parseStats(r, all)
+		st, err := parseStats[S](r)
 		if err != nil {
 			malformed = fmt.Errorf("%w: %w", ErrProtocol, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -21,38 +22,8 @@ type ServerStats struct {
 	JobsDelayed  uint64 `stats:"current-jobs-delayed"`
 	JobsBuried   uint64 `stats:"current-jobs-buried"`
 
-	// How often each command was given since the start.
-	CmdPut                uint64 `stats:"cmd-put"`
-	CmdPeek               uint64 `stats:"cmd-peek"`
-	CmdPeekReady          uint64 `stats:"cmd-peek-ready"`
-	CmdPeekDelayed        uint64 `stats:"cmd-peek-delayed"`
-	CmdPeekBuried         uint64 `stats:"cmd-peek-buried"`
-	CmdReserve            uint64 `stats:"cmd-reserve"`
-	CmdReserveWithTimeout uint64 `stats:"cmd-reserve-with-timeout"`
-	CmdDelete             uint64 `stats:"cmd-delete"`
-	CmdRelease            uint64 `stats:"cmd-release"`
-	CmdUse                uint64 `stats:"cmd-use"`
-	CmdWatch              uint64 `stats:"cmd-watch"`
-	CmdIgnore             uint64 `stats:"cmd-ignore"`
-	CmdBury               uint64 `stats:"cmd-bury"`
-	CmdKick               uint64 `stats:"cmd-kick"`
-	CmdTouch              uint64 `stats:"cmd-touch"`
-	CmdStats              uint64 `stats:"cmd-stats"`
-	CmdStatsJob           uint64 `stats:"cmd-stats-job"`
-	CmdStatsTube          uint64 `stats:"cmd-stats-tube"`
-	CmdListTubes          uint64 `stats:"cmd-list-tubes"`
-	CmdListTubeUsed       uint64 `stats:"cmd-list-tube-used"`
-	CmdListTubesWatched   uint64 `stats:"cmd-list-tubes-watched"`
-	CmdPauseTube          uint64 `stats:"cmd-pause-tube"`
-
-	// Commands that only beanpole counts.
-	CmdReserveJob   uint64 `stats:"cmd-reserve-job"`
-	CmdKickJob      uint64 `stats:"cmd-kick-job"`
-	CmdListJobs     uint64 `stats:"cmd-list-jobs"`
-	CmdFlushTube    uint64 `stats:"cmd-flush-tube"`
-	CmdMoveJobs     uint64 `stats:"cmd-move-jobs"`
-	CmdReserveBatch uint64 `stats:"cmd-reserve-batch"`
-	CmdDeleteBatch  uint64 `stats:"cmd-delete-batch"`
+	// Commands is how often each command was given since the start, by its name: Commands["put"].
+	Commands map[string]uint64 `stats:"cmd-"`
 
 	JobTimeouts uint64 `stats:"job-timeouts"` // jobs whose time to run was over, since the start
 	TotalJobs   uint64 `stats:"total-jobs"`   // jobs put since the start
@@ -187,83 +158,84 @@ type JobStats struct {
 
 // Stats returns the statistics of the server.
 func (c *commands) Stats(ctx context.Context) (*ServerStats, error) {
-	return stats(ctx, c, wire.Command{Op: wire.Stats}, nil, func(st *ServerStats) *map[string]string { return &st.All })
+	return stats[ServerStats](ctx, c, wire.Command{Op: wire.Stats}, nil)
 }
 
 // StatsTube returns the statistics of a tube, or [ErrNotFound].
 func (c *commands) StatsTube(ctx context.Context, tube string) (*TubeStats, error) {
-	return stats(ctx, c, wire.Command{Op: wire.StatsTube, Tube: []byte(tube)}, CheckTube(tube), func(st *TubeStats) *map[string]string { return &st.All })
+	return stats[TubeStats](ctx, c, wire.Command{Op: wire.StatsTube, Tube: []byte(tube)}, CheckTube(tube))
 }
 
 // StatsJob returns the statistics of a job, or [ErrNotFound].
 func (c *commands) StatsJob(ctx context.Context, id uint64) (*JobStats, error) {
-	return stats(ctx, c, wire.Command{Op: wire.StatsJob, ID: id}, nil, func(st *JobStats) *map[string]string { return &st.All })
+	return stats[JobStats](ctx, c, wire.Command{Op: wire.StatsJob, ID: id}, nil)
 }
 
-// stats asks, and fills a struct and its map. It sends nothing if err is an
-// error.
-func stats[T any](ctx context.Context, c *commands, cmd wire.Command, err error, all func(*T) *map[string]string) (*T, error) {
-	var st *T
-	err = c.ask(ctx, &request{Command: cmd, want: wire.OK}, err, func(r *wire.Reply) error {
-		var err error
-		st, err = parseStats(r, all)
+// stats asks for a struct of statistics. It sends nothing if err is an error.
+func stats[S any](ctx context.Context, c *commands, cmd wire.Command, err error) (st *S, _ error) {
+	err = c.ask(ctx, &request{Command: cmd, want: wire.OK}, err, func(r *wire.Reply) (err error) {
+		st, err = parseStats[S](r)
 		return err
 	})
 	return st, err
 }
 
-func parseStats[T any](r *wire.Reply, all func(*T) *map[string]string) (*T, error) {
+// parseStats fills a struct: the fields that have a key in their tag, and All.
+func parseStats[S any](r *wire.Reply) (*S, error) {
 	entries, err := wire.ParseDict(r.Body)
 	if err != nil {
 		return nil, err
 	}
-	st := new(T)
-	*all(st) = entries
-	if err := decode(entries, reflect.ValueOf(st).Elem()); err != nil {
-		return nil, err
+	st := new(S)
+	v := reflect.ValueOf(st).Elem()
+	v.FieldByName("All").Set(reflect.ValueOf(entries))
+	for i := range v.NumField() {
+		key, field := v.Type().Field(i).Tag.Get("stats"), v.Field(i).Addr().Interface()
+		if counts, ok := field.(*map[string]uint64); ok {
+			*counts, err = countsOf(entries, key)
+		} else if text, ok := entries[key]; ok {
+			err = set(field, text)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", key, err)
+		}
 	}
 	return st, nil
 }
 
-// decode sets the fields of a struct from the entries that their tags name.
-func decode(entries map[string]string, st reflect.Value) error {
-	for i := range st.NumField() {
-		key := st.Type().Field(i).Tag.Get("stats")
-		text, ok := entries[key]
-		if !ok {
-			continue
-		}
-		if err := set(st.Field(i), text); err != nil {
-			return fmt.Errorf("%s: %w", key, err)
+// countsOf returns the numbers whose keys begin so, by the rest of the key.
+func countsOf(entries map[string]string, prefix string) (counts map[string]uint64, err error) {
+	counts = make(map[string]uint64)
+	for key, text := range entries {
+		if name, ok := strings.CutPrefix(key, prefix); ok && err == nil {
+			counts[name], err = strconv.ParseUint(text, 10, 64)
 		}
 	}
-	return nil
+	return counts, err
 }
 
 // set sets a field from text. A time.Duration is given in seconds, possibly with a
 // fraction.
-func set(field reflect.Value, text string) error {
-	switch p := field.Addr().Interface().(type) {
-	case *time.Duration:
-		s, err := strconv.ParseFloat(text, 64)
-		*p = time.Duration(math.Round(s * float64(time.Second)))
-		return err
+func set(field any, text string) (err error) {
+	switch p := field.(type) {
+	case *string:
+		*p = text
+	case *State:
+		*p = State(text)
 	case *bool:
-		v, err := strconv.ParseBool(text)
-		*p = v
-		return err
+		*p, err = strconv.ParseBool(text)
+	case *int64:
+		*p, err = strconv.ParseInt(text, 10, 64)
+	case *uint64:
+		*p, err = strconv.ParseUint(text, 10, 64)
+	case *uint32:
+		var n uint64
+		n, err = strconv.ParseUint(text, 10, 32)
+		*p = uint32(n)
+	case *time.Duration:
+		var s float64
+		s, err = strconv.ParseFloat(text, 64)
+		*p = time.Duration(math.Round(s * float64(time.Second)))
 	}
-	switch field.Kind() {
-	case reflect.String:
-		field.SetString(text)
-	case reflect.Int64:
-		v, err := strconv.ParseInt(text, 10, 64)
-		field.SetInt(v)
-		return err
-	default:
-		v, err := strconv.ParseUint(text, 10, field.Type().Bits())
-		field.SetUint(v)
-		return err
-	}
-	return nil
+	return err
 }

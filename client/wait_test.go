@@ -407,8 +407,8 @@ func TestReserveLongest(t *testing.T) {
 				other := dial(t, srv.Addr, opt)
 				get(other.Put(t.Context(), client.NewJob{Delay: 4*time.Hour + time.Minute}))
 				must(t, reserve(t.Context(), dial(t, srv.Addr, losing(srv))))
-				if st := get(other.Stats(t.Context())); st.CmdReserveWithTimeout > 15 {
-					t.Errorf("asked %d times", st.CmdReserveWithTimeout)
+				if st := get(other.Stats(t.Context())); st.Commands["reserve-with-timeout"] > 15 {
+					t.Errorf("asked %d times", st.Commands["reserve-with-timeout"])
 				}
 			})
 		})

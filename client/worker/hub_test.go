@@ -45,7 +45,7 @@ func TestBatches(t *testing.T) {
 			t.Errorf("%d connections for 8 slots", n)
 		}
 		st, err := b.Conn.Stats(b.Context())
-		if err != nil || st.CmdStatsJob != 0 || st.CmdReserveBatch == 0 {
+		if err != nil || st.Commands["stats-job"] != 0 || st.Commands["reserve-batch"] == 0 {
 			t.Errorf("%+v, %v", st, err)
 		}
 		stop()

@@ -212,8 +212,8 @@ func TestTouch(t *testing.T) {
 				b.put(client.NewJob{TTR: tc.ttr})
 				time.Sleep(11 * tc.ttr)
 				b.wantActions(worker.Deleted)
-				if st, _ := b.Stats(b.Context()); st.JobTimeouts != 0 || st.CmdTouch < tc.least || st.CmdTouch > 40 {
-					t.Errorf("%d timeouts, %d touches", st.JobTimeouts, st.CmdTouch)
+				if st, _ := b.Stats(b.Context()); st.JobTimeouts != 0 || st.Commands["touch"] < tc.least || st.Commands["touch"] > 40 {
+					t.Errorf("%d timeouts, %d touches", st.JobTimeouts, st.Commands["touch"])
 				}
 				stop()
 			})

@@ -10,7 +10,6 @@ package beanstalkd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"reflect"
 	"strings"
@@ -145,21 +144,8 @@ func (b *Server) getStats(ctx context.Context, _ *admin.None) (s admin.Stats, er
 		Jobs:   admin.JobCounts{Ready: st.JobsReady, Reserved: st.JobsReserved, Delayed: st.JobsDelayed, Buried: st.JobsBuried},
 		Urgent: st.JobsUrgent, TotalJobs: st.TotalJobs, Timeouts: st.JobTimeouts, MaxJobSize: int(st.MaxJobSize), Tubes: st.Tubes,
 		Connections: admin.ConnectionCounts{Current: st.Connections, Producers: st.Producers, Workers: st.Workers, Waiting: st.Waiting, Total: st.TotalConnections},
-		Commands:    commandsOf(st.All),
+		Commands:    st.Commands,
 	}, nil
-}
-
-// commandsOf returns how often each command was given, by its name.
-func commandsOf(stats map[string]string) map[string]uint64 {
-	all := make(map[string]uint64)
-	for key, text := range stats {
-		var n uint64
-		if name, ok := strings.CutPrefix(key, "cmd-"); ok {
-			fmt.Sscan(text, &n)
-			all[name] = n
-		}
-	}
-	return all
 }
 
 // look looks at all tubes as they were a moment ago: the longer that takes, the longer. Nobody knows what has happened in them.
