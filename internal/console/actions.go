@@ -273,14 +273,14 @@ func (a *action) outcome(v url.Values, targets []string, sum *outcome) note {
 	if !failed {
 		return note{Text: text, Tasks: sum.running, Job: sum.id}
 	}
-	if len(targets) == 1 || sum.done == 0 && sum.jobs == 0 {
-		if sum.jobs == 0 {
-			text = ""
-		}
-		return note{Text: strings.TrimSpace(text + " " + sum.why), Bad: true, Nothing: sum.done == 0 && sum.jobs == 0}
+	if sum.done == 0 && sum.jobs == 0 {
+		return note{Text: sum.why, Bad: true, Nothing: true}
 	}
-	left := uint64(len(targets)) - sum.done
-	return note{Text: strings.TrimSpace(fmt.Sprintf("%s %s not: %s", text, plural(left, what+" was", what+"s were"), sum.why)), Bad: true}
+	why := sum.why
+	if len(targets) > 1 {
+		why = fmt.Sprintf("%s not: %s", plural(uint64(len(targets))-sum.done, what+" was", what+"s were"), why)
+	}
+	return note{Text: strings.TrimSpace(text + " " + why), Bad: true}
 }
 
 // ofJobs says what came of an action on many jobs.

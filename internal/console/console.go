@@ -6,7 +6,6 @@ import (
 	"embed"
 	"errors"
 	"html/template"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -274,12 +273,6 @@ func (c *Console) write(w http.ResponseWriter, r *request, p *page) {
 
 // pageTexts keeps buffers for the HTML of pages.
 var pageTexts = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
-// note lets a page note its live values.
-func (c *Console) note(r *request, p *page) error {
-	p.fill(r)
-	return liveTemplates[p.template]().Execute(io.Discard, p)
-}
 
 // setTheme keeps the choice of the colours in a cookie, so that the first page has them.
 func setTheme(w http.ResponseWriter, r *http.Request) {

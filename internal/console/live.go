@@ -2,9 +2,11 @@ package console
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -25,8 +27,8 @@ const (
 // those of the same page with the same identity share what one of them has rendered.
 type publisher struct {
 	console *Console
-	done    chan struct{}
-	once    sync.Once
+	open    context.Context
+	close   context.CancelFunc // ends all streams
 	making  sync.Mutex
 	shared  recent[view, *liveValues]
 
@@ -42,11 +44,10 @@ type view struct {
 }
 
 func newPublisher(c *Console) *publisher {
-	return &publisher{console: c, done: make(chan struct{}), ofWhom: make(map[string]int), shared: recent[view, *liveValues]{forgets: true, made: make(map[view]dated[*liveValues])}}
+	p := &publisher{console: c, ofWhom: make(map[string]int), shared: recent[view, *liveValues]{forgets: true, made: make(map[view]dated[*liveValues])}}
+	p.open, p.close = context.WithCancel(context.Background())
+	return p
 }
-
-// close ends all streams.
-func (p *publisher) close() { p.once.Do(func() { close(p.done) }) }
 
 // enter counts a stream. It is false if there are too many.
 func (p *publisher) enter(r *request) (leave func(), ok bool) {
@@ -111,7 +112,8 @@ func (p *publisher) values(r *request, makePage pageFunc) (*liveValues, error) {
 		return nil, err
 	}
 	made.values = &liveValues{Texts: make(map[string]value), Lines: make(map[string]string)}
-	if err := p.console.note(r, made); err != nil {
+	made.fill(r)
+	if err := liveTemplates[made.template]().Execute(io.Discard, made); err != nil {
 		return nil, err
 	}
 	made.values.Shape = made.Shape()
@@ -216,7 +218,7 @@ func (p *publisher) stream(w http.ResponseWriter, r *request, page pageFunc) {
 		case <-tick.C:
 		case <-r.Context().Done():
 			return
-		case <-p.done:
+		case <-p.open.Done():
 			return
 		}
 	}

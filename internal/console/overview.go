@@ -37,8 +37,6 @@ func (a *attention) Grown() string {
 	switch {
 	case a.More <= 0:
 		return ""
-	case a.Over == 0: // another version
-		return ", " + num(a.More) + " more than before"
 	}
 	return ", " + num(a.More) + " more than " + duration(a.Over) + " ago"
 }

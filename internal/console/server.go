@@ -1,0 +1,104 @@
+package console
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+)
+
+// A serverView is the page of the server.
+type serverView struct {
+	admin.Stats
+	Facts    *admin.Server  // nil: the user may not see them
+	Cluster  *admin.Cluster // nil: it is not a member of one
+	Leads    string         // the name of the member that leads it
+	Troubles []string       // why it is not known how the cluster is, or what is wrong with it
+	Where    string         // the address of another server; empty: it is the own
+}
+
+// SettingsBy are those that nobody has set, or those that somebody has.
+func (v *serverView) SettingsBy(byDefault bool) []admin.Setting {
+	return slices.DeleteFunc(slices.Clone(v.Facts.Settings), func(s admin.Setting) bool { return (s.From == "default") != byDefault })
+}
+
+// RefusedAny reports whether a command was refused, or had to wait.
+func (v *serverView) RefusedAny() bool {
+	return v.Throttled > 0 || slices.ContainsFunc(slices.Collect(maps.Values(v.RefusedCommands)), func(n uint64) bool { return n > 0 })
+}
+
+// Filled says how much of their limit the jobs take.
+func (v *serverView) Filled() string {
+	m := v.Facts.Memory
+	if m.Limit == 0 {
+		return byteSize(m.Jobs) + ", without a limit"
+	}
+	return fmt.Sprintf("%s of %s, %d %%", byteSize(m.Jobs), byteSize(m.Limit), m.Jobs*100/m.Limit)
+}
+
+// serverPage shows what the server counts, and what it is.
+func serverPage(r *request) (*page, error) {
+	v := new(serverView)
+	var err error
+	if v.Stats, err = r.api().GetStats(r.Context()); err != nil {
+		return nil, err
+	}
+	facts, err := r.api().GetServer(r.Context())
+	if err := optional(err); err != nil {
+		return nil, err
+	}
+	if err == nil {
+		v.Facts = &facts
+	}
+	if err := v.addCluster(r); err != nil {
+		return nil, err
+	}
+	if other := r.site.other; other != nil {
+		v.Where = cmp.Or(other.URL, other.Beanstalkd)
+	}
+	p := newPage("server", "Server", "server", v)
+	p.Server = &v.Stats
+	p.shape = append(p.shape, fmt.Sprint(v.Draining, len(v.Troubles)))
+	if v.Journal != nil {
+		p.shape = append(p.shape, v.Journal.Health)
+	}
+	p.Curl = r.curl("GET /server", nil)
+	return p, nil
+}
+
+// addCluster adds the cluster, if the server is a member of one: what is wrong first, then the leader.
+func (v *serverView) addCluster(r *request) error {
+	c, err := r.api().GetCluster(r.Context())
+	switch {
+	case isStatus(err, http.StatusServiceUnavailable):
+		v.Cluster, v.Troubles = &c, []string{err.Error()}
+		return nil
+	case err != nil:
+		return optional(notFound(err))
+	}
+	order := func(m *admin.ClusterMember) int {
+		return slices.Index([]bool{!m.Reachable, m.Role == "leader", true}, true)
+	}
+	c.Members = slices.Clone(c.Members) // they may be those of the server
+	on := make(map[string]int)          // how many members, by their hosts
+	for i := range c.Members {
+		on[c.Members[i].Host]++
+	}
+	for i := range c.Members {
+		if m := &c.Members[i]; on[m.Host] > 1 { // on one machine, addresses tell members apart
+			m.Host = ""
+		}
+	}
+	slices.SortStableFunc(c.Members, func(a, b admin.ClusterMember) int { return cmp.Or(order(&a)-order(&b), cmp.Compare(a.ID, b.ID)) })
+	v.Cluster = &c
+	if i := slices.IndexFunc(c.Members, func(m admin.ClusterMember) bool { return m.ID == c.Leader }); i >= 0 {
+		v.Leads = cmp.Or(c.Members[i].Host, c.Members[i].Address)
+	}
+	for _, p := range c.Problems() {
+		v.Troubles = append(v.Troubles, p.Text)
+	}
+	return nil
+}
