@@ -24,6 +24,9 @@ func (x *keyTable) place(bucket uint32) *slot {
 	return &x.buckets[bucket/slotsPerPage][bucket%slotsPerPage]
 }
 
+// link returns the place of a job that is in the table.
+func (x *keyTable) link(i slot) *keyLink { return &x.links[i/slotsPerPage][i%slotsPerPage] }
+
 // bucketOf returns the bucket of a hash.
 func (x *keyTable) bucketOf(hash uint32) uint32 {
 	mask := uint32(1)<<bits.Len32(x.n-1) - 1
@@ -37,7 +40,7 @@ func (x *keyTable) bucketOf(hash uint32) uint32 {
 func (x *keyTable) firstOf(hash uint32) *slot {
 	at := x.place(x.bucketOf(hash))
 	for *at != none {
-		l := x.links.ref(*at)
+		l := x.link(*at)
 		if l.hash == hash {
 			break
 		}
@@ -57,32 +60,32 @@ func (x *keyTable) add(i slot, hash uint32) {
 		*at = i
 		return
 	}
-	first := x.links.ref(*at)
+	first := x.link(*at)
 	l.before, l.after, first.after = *at, first.after, i
 	if l.after != none {
-		x.links.ref(l.after).before = i
+		x.link(l.after).before = i
 	}
 }
 
 // remove takes a job out, if it is there.
 func (x *keyTable) remove(i slot) {
-	l := x.links.at(i)
-	if l.hash == 0 {
+	if x.links.at(i).hash == 0 {
 		return
 	}
+	l := x.link(i)
 	if l.after != none {
-		x.links.ref(l.after).before = l.before
+		x.link(l.after).before = l.before
 	}
 	switch {
 	case l.before != none:
-		x.links.ref(l.before).after = l.after
+		x.link(l.before).after = l.after
 	case l.after != none:
 		*x.firstOf(l.hash) = l.after
-		x.links.ref(l.after).next = l.next
+		x.link(l.after).next = l.next
 	default:
 		*x.firstOf(l.hash) = l.next
 	}
-	*x.links.ref(i) = keyLink{}
+	*l = keyLink{}
 	x.held--
 	for k := 0; k < 2 && x.held < x.n/2; k++ { // so that the buckets become fewer as fast as the jobs
 		x.shrink()
@@ -108,7 +111,7 @@ func (x *keyTable) grow() {
 	to := x.place(b)
 	for at := x.place(partner(b)); *at != none; {
 		i := *at
-		l := x.links.ref(i)
+		l := x.link(i)
 		if x.bucketOf(l.hash) != b {
 			at = &l.next
 			continue
@@ -122,7 +125,7 @@ func (x *keyTable) shrink() {
 	x.n--
 	from, at := x.place(x.n), x.place(partner(x.n))
 	for *at != none {
-		at = &x.links.ref(*at).next
+		at = &x.link(*at).next
 	}
 	*at, *from = *from, none
 	if x.n%slotsPerPage == 0 {

@@ -95,7 +95,7 @@ func (e *Engine) findKey(now int64, t *tube, body []byte) (hash uint32, equal sl
 		if other, ok := p.Unique.Of(&x.buf[1], e.body(j)); ok && bytes.Equal(key, other) && e.hasKey(now, t, j) {
 			return hash, equal
 		}
-		equal = x.links.at(equal).after
+		equal = x.link(equal).after
 	}
 	return hash, none
 }

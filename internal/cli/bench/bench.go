@@ -161,11 +161,15 @@ type looper struct {
 func (c *looper) loop(ctx context.Context, begun *atomic.Int64) error {
 	jobs := make([]client.NewJob, c.inFlight)
 	for i := range jobs {
-		jobs[i] = client.NewJob{Tube: tube, Body: c.body}
+		jobs[i] = client.NewJob{Tube: tube, Body: bytes.Clone(c.body)}
 	}
 	for ctx.Err() == nil {
 		n := int64(len(jobs))
-		if late := begun.Add(n) - c.load.jobs; late > 0 {
+		last := begun.Add(n)
+		for i := range jobs {
+			number(jobs[i].Body, last-int64(i))
+		}
+		if late := last - c.load.jobs; late > 0 {
 			if n -= late; n <= 0 {
 				return nil
 			}
@@ -176,6 +180,18 @@ func (c *looper) loop(ctx context.Context, begun *atomic.Int64) error {
 		c.done += n
 	}
 	return nil
+}
+
+// digits is how many bytes at the beginning of a body are the number of the job.
+const digits = 12
+
+// number writes a number into a body, the lowest digit first. So no two jobs are equal, if
+// there is a policy that puts only one of those.
+func number(body []byte, n int64) {
+	for i := range min(digits, len(body)) {
+		body[i] = '0' + byte(n%10)
+		n /= 10
+	}
 }
 
 // round puts some jobs, reserves as many and deletes those.
@@ -197,7 +213,7 @@ func (c *looper) round(ctx context.Context, jobs []client.NewJob) error {
 			return err
 		}
 		for _, j := range reserved {
-			if !bytes.Equal(j.Body, c.body) {
+			if from := min(digits, len(c.body)); len(j.Body) != len(c.body) || !bytes.Equal(j.Body[from:], c.body[from:]) {
 				return fmt.Errorf("job %d of the tube %s is not of this benchmark", j.ID, tube)
 			}
 			ids = append(ids, j.ID)

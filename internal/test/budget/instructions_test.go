@@ -28,6 +28,7 @@ var serverInstructions = []load{
 	{name: "server-1-connection", jobs: 1000},
 	{name: "server-50-connections", jobs: 2000, bench: []string{"--connections", "50"}},
 	{name: "server-50-connections-with-all", jobs: 2000, bench: []string{"--connections", "50"}, policy: mild},
+	{name: "server-50-connections-with-unique", jobs: 2000, bench: []string{"--connections", "50"}, policy: `unique = "body"`},
 	{name: "server-batches-of-10", jobs: 5000, batch: 10},
 	{name: "server-8-connections-64-in-flight", jobs: 20000, bench: []string{"--connections", "8", "--in-flight", "64"}},
 	{name: "server-journal-50-connections", jobs: 2000, bench: []string{"--connections", "50"}, journal: true},
