@@ -5,7 +5,8 @@ type OfPolicy struct {
 	Pattern string `path:"pattern"` // The name of a tube, or a pattern: `*` is any characters, `?` (written %3F) is one.
 }
 
-// SetPolicy sets settings for a pattern of tubes, and unsets others. Those that are not named stay as they are.
+// SetPolicy sets settings for a pattern of tubes, and unsets others. Those that are not named stay as they are. ExplainPolicy
+// has all settings, and what each takes.
 type SetPolicy struct {
 	OfPolicy
 	_     struct{}          `body:"required" minmembers:"1"`
