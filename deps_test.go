@@ -46,7 +46,7 @@ var arrows = map[string]string{
 	"internal/conversation":            "internal/access internal/broker internal/engine internal/engine/heap internal/conversation/proxyproto internal/rights internal/wire",
 	"internal/server":                  "internal/access internal/broker internal/conversation internal/engine internal/server/epoll internal/engine/heap internal/engine/histogram internal/conversation/proxyproto internal/server/ratelog internal/wire golang.org/x/sys golang.org/x/time",
 
-	"internal/admin":           "client/admin internal/access internal/api internal/broker internal/certs internal/engine internal/health internal/engine/histogram internal/rights internal/server github.com/prometheus",
+	"internal/admin":           "client/admin internal/access internal/api internal/api/tubes internal/broker internal/certs internal/engine internal/health internal/engine/histogram internal/rights internal/server github.com/prometheus",
 	"internal/console":         "client/admin internal/access internal/decode internal/duration internal/health internal/op internal/api/query golang.org/x/sync",
 	"internal/api/query":       "",
 	"internal/decode":          "internal/op/jsonscan github.com/tinylib/msgp",

@@ -41,16 +41,11 @@ type Policy struct {
 	byToken       map[Hash]*Identity
 	byCertificate map[string]*Identity
 	byUser        map[uint32]*Identity
-	byNetwork     []network // the narrowest first
+	byNetwork     map[netip.Prefix]*Identity
 	byName        map[string]*Identity
 	nobody        *Identity
 	identities    int
 	rules         int
-}
-
-type network struct {
-	prefix   netip.Prefix
-	identity *Identity
 }
 
 // An Identity is somebody with rights.
@@ -75,6 +70,7 @@ func New(c Config) (*Policy, error) {
 		byToken:       make(map[Hash]*Identity),
 		byCertificate: make(map[string]*Identity),
 		byUser:        make(map[uint32]*Identity),
+		byNetwork:     make(map[netip.Prefix]*Identity),
 		byName:        make(map[string]*Identity),
 		nobody:        &Identity{all: len(c.Rules) == 0},
 		identities:    len(c.Identities),
@@ -94,7 +90,6 @@ func New(c Config) (*Policy, error) {
 			return nil, fmt.Errorf("identity %q: %w", ic.Name, err)
 		}
 	}
-	slices.SortStableFunc(p.byNetwork, func(a, b network) int { return b.prefix.Bits() - a.prefix.Bits() })
 	for i, rc := range c.Rules {
 		if err := p.give(rc); err != nil {
 			return nil, fmt.Errorf("rule %d: %w", i+1, err)
@@ -111,34 +106,25 @@ func (p *Policy) add(c *IdentityConfig, id *Identity) error {
 	if len(c.Tokens)+len(c.Certificates)+len(c.UnixUsers)+len(c.Networks) == 0 {
 		return errors.New("nothing identifies it: it needs a token, a certificate, a unix user or a network")
 	}
-	return errors.Join(
-		enter(p.byToken, c.Tokens, id, "token"),
-		enter(p.byCertificate, c.Certificates, id, "certificate"),
-		enter(p.byUser, c.UnixUsers, id, "unix user"),
-		p.addNetworks(c.Networks, id),
+	err := errors.Join(
+		enter(p.byToken, c.Tokens, id, "a token"),
+		enter(p.byCertificate, c.Certificates, id, "a certificate"),
+		enter(p.byUser, c.UnixUsers, id, "a unix user"),
 	)
+	for _, prefix := range c.Networks {
+		prefix = prefix.Masked()
+		err = cmp.Or(err, enter(p.byNetwork, []netip.Prefix{prefix}, id, "the network "+prefix.String()))
+	}
+	return err
 }
 
 // enter makes each key lead to the identity. A key can lead to one only.
 func enter[K comparable](m map[K]*Identity, keys []K, id *Identity, what string) error {
 	for _, k := range keys {
 		if other := m[k]; other != nil && other != id {
-			return fmt.Errorf("it has a %s of identity %q", what, other.name)
+			return fmt.Errorf("it has %s of identity %q", what, other.name)
 		}
 		m[k] = id
-	}
-	return nil
-}
-
-func (p *Policy) addNetworks(prefixes []netip.Prefix, id *Identity) error {
-	for _, prefix := range prefixes {
-		prefix = prefix.Masked()
-		for _, n := range p.byNetwork {
-			if n.prefix == prefix && n.identity != id {
-				return fmt.Errorf("it has the network %s of identity %q", prefix, n.identity.name)
-			}
-		}
-		p.byNetwork = append(p.byNetwork, network{prefix, id})
 	}
 	return nil
 }
@@ -230,9 +216,10 @@ func (p *Policy) ofUser(u UnixUser) *Identity {
 // ofAddress returns the identity of the narrowest network that has an address.
 func (p *Policy) ofAddress(addr netip.Addr) *Identity {
 	addr = plain(addr)
-	for _, n := range p.byNetwork {
-		if n.prefix.Contains(addr) {
-			return n.identity
+	for bits := addr.BitLen(); bits >= 0; bits-- {
+		prefix, _ := addr.Prefix(bits)
+		if id := p.byNetwork[prefix]; id != nil {
+			return id
 		}
 	}
 	return nil

@@ -23,6 +23,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/api"
+	"github.com/beanpole-mq/beanpole/internal/api/tubes"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/certs"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -152,8 +153,8 @@ func after(body, text string) string {
 // A server with very many tubes gives those metrics that matter most, and says how many
 // it leaves out.
 func TestMostOf(t *testing.T) {
-	tube := func(name string, st engine.TubeStats) tubeSnapshot { return tubeSnapshot{name, st} }
-	all := []tubeSnapshot{
+	tube := func(name string, st engine.TubeStats) tubes.Tube { return tubes.Tube{Name: name, TubeStats: st} }
+	all := []tubes.Tube{
 		tube("forgotten", engine.TubeStats{TotalJobs: 900}),
 		tube("watched", engine.TubeStats{TotalJobs: 500, Watching: 1}),
 		tube("watched-more", engine.TubeStats{TotalJobs: 501, Watching: 1}),
@@ -163,7 +164,7 @@ func TestMostOf(t *testing.T) {
 	for n, want := range []string{"", "restored", "restored watched-more", "restored backlog watched-more", "restored backlog watched-more watched"} {
 		var names []string
 		for _, t := range mostOf(slices.Clone(all), n) {
-			names = append(names, t.name)
+			names = append(names, t.Name)
 		}
 		if got := strings.Join(names, " "); got != want {
 			t.Errorf("the first %d are %q, want %q", n, got, want)
@@ -175,18 +176,18 @@ func TestMostOf(t *testing.T) {
 func TestMostOfParts(t *testing.T) {
 	seeds.Each(t, 50, func(t *testing.T, seed uint64) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		all := make([]tubeSnapshot, 1+r.IntN(60))
+		all := make([]tubes.Tube, 1+r.IntN(60))
 		for i := range all {
-			all[i] = tubeSnapshot{strconv.Itoa(i), engine.TubeStats{Ready: r.Uint64N(4), Using: r.Uint64N(2), TotalJobs: r.Uint64N(9)}}
+			all[i] = tubes.Tube{Name: strconv.Itoa(i), TubeStats: engine.TubeStats{Ready: r.Uint64N(4), Using: r.Uint64N(2), TotalJobs: r.Uint64N(9)}}
 		}
 		n := 1 + r.IntN(30)
-		var kept []tubeSnapshot
+		var kept []tubes.Tube
 		for part := range slices.Chunk(slices.Clone(all), 1+r.IntN(10)) {
 			kept = mostOf(append(kept, part...), n)
 		}
-		names := func(tubes []tubeSnapshot) (names []string) {
-			for _, t := range tubes {
-				names = append(names, t.name)
+		names := func(some []tubes.Tube) (names []string) {
+			for _, t := range some {
+				names = append(names, t.Name)
 			}
 			return slices.Sorted(slices.Values(names))
 		}

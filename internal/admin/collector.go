@@ -10,6 +10,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/api"
+	"github.com/beanpole-mq/beanpole/internal/api/tubes"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/engine/histogram"
@@ -33,7 +34,7 @@ type snapshot struct {
 	server    server.Counts
 	why       string // clients cannot use the queue; empty: they can
 	names     engine.Names
-	tubes     []tubeSnapshot // that have metrics of their own
+	tubes     []tubes.Tube // that have metrics of their own
 }
 
 // look takes a snapshot. It is nil if the broker is deposed.
@@ -242,39 +243,39 @@ func (m metrics) cluster(s *ClusterStats) {
 // tubes gives the metrics of each tube. They come in the order in which Prometheus's library
 // sorts them, metric by metric and by the values of the labels: of very many tubes the sorting
 // would take a third of the time of a scrape.
-func (m metrics) tubes(all []tubeSnapshot) {
-	slices.SortFunc(all, func(a, b tubeSnapshot) int { return strings.Compare(a.name, b.name) })
-	each := func(kind prometheus.ValueType, d *prometheus.Desc, v func(t *tubeSnapshot) float64, label ...string) {
+func (m metrics) tubes(all []tubes.Tube) {
+	slices.SortFunc(all, func(a, b tubes.Tube) int { return strings.Compare(a.Name, b.Name) })
+	each := func(kind prometheus.ValueType, d *prometheus.Desc, v func(t *tubes.Tube) float64, label ...string) {
 		for i := range all {
-			m <- prometheus.MustNewConstMetric(d, kind, v(&all[i]), append([]string{all[i].name}, label...)...)
+			m <- prometheus.MustNewConstMetric(d, kind, v(&all[i]), append([]string{all[i].Name}, label...)...)
 		}
 	}
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	jobs := desc("tube_jobs", "Jobs of a tube now.", "tube", "state")
-	each(gauge, jobs, func(t *tubeSnapshot) float64 { return float64(t.Buried) }, "buried")
-	each(gauge, jobs, func(t *tubeSnapshot) float64 { return float64(t.Delayed) }, "delayed")
-	each(gauge, jobs, func(t *tubeSnapshot) float64 { return float64(t.Ready) }, "ready")
-	each(gauge, jobs, func(t *tubeSnapshot) float64 { return float64(t.Reserved) }, "reserved")
-	each(gauge, desc("tube_body_bytes", "Bytes of the bodies of a tube's jobs, now.", "tube"), func(t *tubeSnapshot) float64 { return float64(t.Bytes) })
-	each(gauge, desc("tube_oldest_ready_seconds", "How long the next job of the tube has been ready; 0 if none is.", "tube"), func(t *tubeSnapshot) float64 { return float64(t.OldestReady) / 1e9 })
+	each(gauge, jobs, func(t *tubes.Tube) float64 { return float64(t.Buried) }, "buried")
+	each(gauge, jobs, func(t *tubes.Tube) float64 { return float64(t.Delayed) }, "delayed")
+	each(gauge, jobs, func(t *tubes.Tube) float64 { return float64(t.Ready) }, "ready")
+	each(gauge, jobs, func(t *tubes.Tube) float64 { return float64(t.Reserved) }, "reserved")
+	each(gauge, desc("tube_body_bytes", "Bytes of the bodies of a tube's jobs, now.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Bytes) })
+	each(gauge, desc("tube_oldest_ready_seconds", "How long the next job of the tube has been ready; 0 if none is.", "tube"), func(t *tubes.Tube) float64 { return float64(t.OldestReady) / 1e9 })
 	sessions := desc("tube_connections", "Connections that use, watch, or wait on a tube, now.", "tube", "kind")
-	each(gauge, sessions, func(t *tubeSnapshot) float64 { return float64(t.Using) }, "using")
-	each(gauge, sessions, func(t *tubeSnapshot) float64 { return float64(t.Waiting) }, "waiting")
-	each(gauge, sessions, func(t *tubeSnapshot) float64 { return float64(t.Watching) }, "watching")
-	each(gauge, desc("tube_pause_left_seconds", "Seconds until the pause of a tube ends; 0 if it is not paused.", "tube"), func(t *tubeSnapshot) float64 { return float64(t.PauseLeft) })
-	each(gauge, desc("tube_servable", "Ready jobs of a tube that workers could reserve at once: none while it is paused, and no more than its policy permits.", "tube"), func(t *tubeSnapshot) float64 { return float64(t.Servable) })
-	each(counter, desc("tube_jobs_put_total", "Jobs put into a tube since it came to be.", "tube"), func(t *tubeSnapshot) float64 { return float64(t.TotalJobs) })
-	each(counter, desc("tube_jobs_deleted_total", "Jobs of a tube deleted since it came to be.", "tube"), func(t *tubeSnapshot) float64 { return float64(t.Deletes) })
-	each(counter, desc("tube_jobs_timed_out_total", "Reservations of jobs of a tube whose time to run was over, since it came to be.", "tube"), func(t *tubeSnapshot) float64 { return float64(t.Timeouts) })
-	each(counter, desc("tube_jobs_released_total", "How often jobs of a tube were released since it came to be.", "tube"), func(t *tubeSnapshot) float64 { return float64(t.Releases) })
-	each(counter, desc("tube_jobs_buried_total", "How often jobs of a tube were buried since it came to be.", "tube"), func(t *tubeSnapshot) float64 { return float64(t.Buries) })
-	each(counter, desc("tube_duplicates_total", "Puts into a tube of jobs that were there already, as its policy says, since it came to be.", "tube"), func(t *tubeSnapshot) float64 { return float64(t.Duplicates) })
+	each(gauge, sessions, func(t *tubes.Tube) float64 { return float64(t.Using) }, "using")
+	each(gauge, sessions, func(t *tubes.Tube) float64 { return float64(t.Waiting) }, "waiting")
+	each(gauge, sessions, func(t *tubes.Tube) float64 { return float64(t.Watching) }, "watching")
+	each(gauge, desc("tube_pause_left_seconds", "Seconds until the pause of a tube ends; 0 if it is not paused.", "tube"), func(t *tubes.Tube) float64 { return float64(t.PauseLeft) })
+	each(gauge, desc("tube_servable", "Ready jobs of a tube that workers could reserve at once: none while it is paused, and no more than its policy permits.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Servable) })
+	each(counter, desc("tube_jobs_put_total", "Jobs put into a tube since it came to be.", "tube"), func(t *tubes.Tube) float64 { return float64(t.TotalJobs) })
+	each(counter, desc("tube_jobs_deleted_total", "Jobs of a tube deleted since it came to be.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Deletes) })
+	each(counter, desc("tube_jobs_timed_out_total", "Reservations of jobs of a tube whose time to run was over, since it came to be.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Timeouts) })
+	each(counter, desc("tube_jobs_released_total", "How often jobs of a tube were released since it came to be.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Releases) })
+	each(counter, desc("tube_jobs_buried_total", "How often jobs of a tube were buried since it came to be.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Buries) })
+	each(counter, desc("tube_duplicates_total", "Puts into a tube of jobs that were there already, as its policy says, since it came to be.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Duplicates) })
 	inQueue := desc("tube_job_queue_seconds", "How long jobs of a tube were ready before they were reserved, since the tube came to be.", "tube")
 	inWork := desc("tube_job_work_seconds", "How long jobs of a tube were reserved before their delete, release or bury, since the tube came to be.", "tube")
 	for i := range all {
 		t := &all[i]
-		m <- prometheus.MustNewConstSummary(inQueue, t.Queued.N, t.Queued.Sum/1e9, nil, t.name)
-		m <- prometheus.MustNewConstSummary(inWork, t.Worked.N, t.Worked.Sum/1e9, nil, t.name)
+		m <- prometheus.MustNewConstSummary(inQueue, t.Queued.N, t.Queued.Sum/1e9, nil, t.Name)
+		m <- prometheus.MustNewConstSummary(inWork, t.Worked.N, t.Worked.Sum/1e9, nil, t.Name)
 	}
 }
 

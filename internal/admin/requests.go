@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -77,14 +78,12 @@ func (m *requests) count(h http.Handler) http.Handler {
 		h.ServeHTTP(answer, r)
 		operation := operationOf(r) // known only now
 		m.seconds.WithLabelValues(operation).Observe(time.Since(began).Seconds())
-		m.total.WithLabelValues(operation, statusClass(answer.status)).Inc()
+		m.total.WithLabelValues(operation, fmt.Sprintf("%dxx", answer.status/100)).Inc()
 		if reason, ok := refusedReasons[answer.status]; ok {
 			m.refused.WithLabelValues(reason).Inc()
 		}
 	})
 }
-
-func statusClass(status int) string { return string(rune('0'+status/100)) + "xx" }
 
 // A statusWriter remembers the status of a response.
 type statusWriter struct {

@@ -1,21 +1,15 @@
 package admin
 
 import (
-	"cmp"
+	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
-	"github.com/beanpole-mq/beanpole/internal/api"
+	"github.com/beanpole-mq/beanpole/internal/api/tubes"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
-
-type tubeSnapshot struct {
-	name string
-	engine.TubeStats
-}
 
 const (
 	// tubesPerTurn is how many tubes a turn looks at, which takes about a tenth of a
@@ -39,16 +33,16 @@ func seen(names engine.Names, id *access.Identity) []string {
 
 // survey looks at tubes, some in each turn, and returns those that matter most, n at most.
 // It ends early if turns are not run any more.
-func (w *watcher) survey(names []string, n int) []tubeSnapshot {
+func (w *watcher) survey(names []string, n int) []tubes.Tube {
 	if n <= 0 {
 		return nil
 	}
-	var most []tubeSnapshot
+	var most []tubes.Tube
 	for some := range slices.Chunk(names, tubesPerTurn) {
 		if most != nil {
 			time.Sleep(breath)
 		}
-		looked, ok := within(w, func() []tubeSnapshot { return w.lookAtTubes(some) })
+		looked, ok := within(w, func() []tubes.Tube { return w.lookAtTubes(some) })
 		if !ok {
 			break
 		}
@@ -60,12 +54,12 @@ func (w *watcher) survey(names []string, n int) []tubeSnapshot {
 }
 
 // lookAtTubes looks at some of the tubes, in a turn. Those that have gone are left out.
-func (w *watcher) lookAtTubes(names []string) []tubeSnapshot {
-	some := make([]tubeSnapshot, 0, len(names))
+func (w *watcher) lookAtTubes(names []string) []tubes.Tube {
+	some := make([]tubes.Tube, 0, len(names))
 	w.broker.View(func(e *engine.Engine, now int64) {
 		for _, name := range names {
 			if st, o := e.TubeStats(now, []byte(name)); o == engine.OK {
-				some = append(some, tubeSnapshot{name, st})
+				some = append(some, tubes.Tube{Name: name, TubeStats: st})
 			}
 		}
 	})
@@ -73,26 +67,16 @@ func (w *watcher) lookAtTubes(names []string) []tubeSnapshot {
 }
 
 // mostOf returns the n tubes that matter most: up to half of them are the fullest, and the
-// others the busiest.
-func mostOf(tubes []tubeSnapshot, n int) []tubeSnapshot {
-	if len(tubes) <= n {
-		return tubes
+// others the busiest. What is compared hardly changes from one scrape to the next, so that a tube keeps its place.
+func mostOf(all []tubes.Tube, n int) []tubes.Tube {
+	if len(all) <= n {
+		return all
 	}
-	slices.SortFunc(tubes, func(a, b tubeSnapshot) int {
-		return cmp.Or(cmp.Compare(b.backlog(), a.backlog()), a.compareUse(&b))
-	})
+	slices.SortFunc(all, func(a, b tubes.Tube) int { return tubes.CompareBacklog(&a, &b, math.MaxUint64) })
 	full := 0
-	for full < (n+1)/2 && tubes[full].backlog() > 0 {
+	for full < (n+1)/2 && all[full].Backlog() > 0 {
 		full++
 	}
-	slices.SortFunc(tubes[full:], func(a, b tubeSnapshot) int { return a.compareUse(&b) })
-	return tubes[:n]
-}
-
-func (t *tubeSnapshot) backlog() uint64 { return t.Ready + t.Buried }
-
-// compareUse puts the busiest tube first, of those that are in use. What it compares hardly
-// changes from one scrape to the next, so that a tube keeps its place.
-func (t *tubeSnapshot) compareUse(other *tubeSnapshot) int {
-	return cmp.Or(api.CompareUse(&t.TubeStats, &other.TubeStats), strings.Compare(t.name, other.name))
+	slices.SortFunc(all[full:], func(a, b tubes.Tube) int { return tubes.CompareUse(&a, &b) })
+	return all[:n]
 }

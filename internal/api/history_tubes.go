@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -70,20 +69,6 @@ func (h *history) rates(column string) map[string]int64 {
 	return known
 }
 
-// compareTubes puts first the tubes that matter most: those with a backlog, then as CompareUse does.
-func compareTubes(a, b *tubes.Tube) int {
-	backlog := func(t *tubes.Tube) int { return int(min(t.Ready+t.Buried, 1)) }
-	return cmp.Or(cmp.Compare(backlog(b), backlog(a)), CompareUse(&a.TubeStats, &b.TubeStats), cmp.Compare(a.Name, b.Name))
-}
-
-// CompareUse puts first the tubes that are in use; among these, and among the others, the ones that have had the most
-// jobs, those of a journal that was read included. So a tube keeps its place.
-func CompareUse(a, b *engine.TubeStats) int {
-	jobs := func(t *engine.TubeStats) uint64 { return t.Ready + t.Reserved + t.Delayed + t.Buried }
-	used := func(t *engine.TubeStats) uint64 { return min(jobs(t)+t.Using+t.Watching, 1) }
-	return cmp.Or(cmp.Compare(used(b), used(a)), cmp.Compare(max(b.TotalJobs, jobs(b)), max(a.TotalJobs, jobs(a))))
-}
-
 // sampleTubes takes a sample of each tube that is remembered, and now and then looks at all tubes for
 // others that matter more.
 func (a *API) sampleTubes(ctx context.Context, unix int64) {
@@ -96,7 +81,7 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 		h.looked = unix
 	}
 	h.mu.Unlock()
-	most := list.First[tubes.Tube]{N: tubesKept, Compare: func(a, b tubes.Tube) int { return compareTubes(&a, &b) }}
+	most := list.First[tubes.Tube]{N: tubesKept, Compare: func(a, b tubes.Tube) int { return tubes.CompareBacklog(&a, &b, 1) }}
 	if tell(ctx, func(t *tubes.Tube) { most.Show(*t) }) != nil {
 		return // nobody knows which tubes are gone
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"reflect"
@@ -46,5 +47,14 @@ func TestEvidence(t *testing.T) {
 		if got := evidence(r); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", c.what, got, c.want)
 		}
+	}
+}
+
+// Who is not known is told how to be.
+func TestUnknown(t *testing.T) {
+	r := start(t, Options{Identify: func(*http.Request) (*access.Identity, bool) { return nil, false }})
+	w := httptest.NewRecorder()
+	if r.ServeHTTP(w, newRequest("GET", "/stats", "")); w.Code != 401 || w.Header().Get("WWW-Authenticate") != `Bearer realm="beanpole"` {
+		t.Errorf("%d %v", w.Code, w.Header())
 	}
 }

@@ -124,18 +124,10 @@ func About(notes []any) map[string]any {
 	about := make(map[string]any)
 	for i := 0; i+1 < len(notes); i += 2 {
 		if name, ok := notes[i].(string); ok {
-			about[name] = textOf(notes[i+1])
+			about[name] = notes[i+1]
 		}
 	}
 	return about
-}
-
-// textOf returns what JSON shows of a note: its text, if it has one, as the log does.
-func textOf(value any) any {
-	if s, ok := value.(interface{ String() string }); ok {
-		return s.String()
-	}
-	return value
 }
 
 type key struct{}

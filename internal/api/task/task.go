@@ -103,12 +103,9 @@ func now() string { return time.Now().UTC().Format(time.RFC3339) }
 
 // forget drops the oldest tasks that have ended, if there are too many.
 func (r *Runner) forget() {
-	for i := 0; len(r.all) > Kept && i < len(r.all); {
-		if r.all[i].shown.Ended != "" {
-			r.all = slices.Delete(r.all, i, i+1)
-		} else {
-			i++
-		}
+	for len(r.all) > Kept { // most of which have ended
+		i := slices.IndexFunc(r.all, func(t *Task) bool { return t.shown.Ended != "" })
+		r.all = slices.Delete(r.all, i, i+1)
 	}
 }
 

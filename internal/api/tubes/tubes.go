@@ -3,6 +3,7 @@
 package tubes
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"net/http"
@@ -27,6 +28,21 @@ type Tube struct {
 
 // Jobs returns how many jobs the tube has.
 func (t *Tube) Jobs() uint64 { return t.Ready + t.Reserved + t.Delayed + t.Buried }
+
+// CompareUse puts first the tubes that are in use; among these, and among the others, the ones that have had the most
+// jobs, those of a journal that was read included. So a tube keeps its place.
+func CompareUse(a, b *Tube) int {
+	used := func(t *Tube) uint64 { return min(t.Jobs()+t.Using+t.Watching, 1) }
+	return cmp.Or(cmp.Compare(used(b), used(a)), cmp.Compare(max(b.TotalJobs, b.Jobs()), max(a.TotalJobs, a.Jobs())), cmp.Compare(a.Name, b.Name))
+}
+
+// CompareBacklog puts first the tubes with the largest backlog, of which it counts so many jobs at most, then as CompareUse does.
+func CompareBacklog(a, b *Tube, most uint64) int {
+	return cmp.Or(cmp.Compare(min(b.Backlog(), most), min(a.Backlog(), most)), CompareUse(a, b))
+}
+
+// Backlog returns how many jobs the tube has that somebody should work on.
+func (t *Tube) Backlog() uint64 { return t.Ready + t.Buried }
 
 // A Look looks at all tubes that a client may see.
 type Look struct {
