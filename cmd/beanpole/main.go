@@ -1,16 +1,5 @@
 // Command beanpole is a work queue server that speaks the beanstalk protocol,
-// its command-line tool and its load generator.
-//
-//	beanpole [options]              run the server; beanstalkd's options work unchanged
-//	beanpole serve [options]        the same
-//	beanpole config COMMAND         check, explain or show the server's configuration
-//	beanpole put|peek|tubes|...     for a person at the keyboard
-//	beanpole token new|hash         make tokens for clients
-//	beanpole journal COMMAND DIR    check, dump, repair or copy a journal
-//	beanpole cluster COMMAND ...    create a cluster and manage its members
-//	beanpole bench [options]        benchmark a server
-//	beanpole version                what this binary was built from
-//	beanpole help [command]
+// its command-line tool and its load generator: beanpole --help lists its commands.
 //
 // The life of a server is package internal/daemon, its settings are package internal/config,
 // and the commands are below internal/cli.

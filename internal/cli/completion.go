@@ -27,7 +27,7 @@ func addCompletion(root *cobra.Command, group string) {
 		cmd.Use = "completion SHELL"
 		kit.Group(cmd)
 		for _, shell := range cmd.Commands() {
-			shell.Args = kit.NoArguments
+			shell.Args = kit.Arguments("")
 			shell.DisableFlagsInUseLine = true
 			shell.Short = "print the script for " + shell.Name()
 			shell.Long = ""

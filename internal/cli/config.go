@@ -36,20 +36,14 @@ func newConfig() *cobra.Command {
 
 func newConfigCommand(name, arguments, short, example string, run func(*config.Settings, io.Writer, []string) error) *cobra.Command {
 	opt := config.Default()
-	cmd := &cobra.Command{
-		Use:                   strings.TrimSpace(name+" "+arguments) + " [options of serve]",
-		Short:                 short,
-		Example:               "  beanpole config " + name + " " + example,
-		DisableFlagsInUseLine: true,
-		Args:                  kit.Arguments(arguments),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := config.NewCommandLine(opt, cmd.Flags()).Read()
-			if err != nil {
-				return err
-			}
-			return run(s, cmd.OutOrStdout(), args)
-		},
-	}
+	use := strings.TrimSpace(name+" "+arguments) + " [options of serve]"
+	cmd := kit.NewCommand(use, short, "", "  beanpole config "+name+" "+example, arguments, func(cmd *cobra.Command, args []string) error {
+		s, err := config.NewCommandLine(opt, cmd.Flags()).Read()
+		if err != nil {
+			return err
+		}
+		return run(s, cmd.OutOrStdout(), args)
+	})
 	opt.Define(cmd.Flags())
 	return cmd
 }

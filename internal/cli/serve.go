@@ -35,23 +35,16 @@ const serveSignals = `  TERM, INT   stop: finish what has begun, close the conne
 
 func newServe() *cobra.Command {
 	opt := config.Default()
-	cmd := &cobra.Command{
-		Use:                   "serve [options]",
-		Short:                 "run the server (the default)",
-		Long:                  serveLong + "\n\nSignals:\n" + serveSignals,
-		Example:               serveExample,
-		DisableFlagsInUseLine: true,
-		Args:                  kit.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if opt.Version {
-				_, err := fmt.Fprintf(cmd.OutOrStdout(), "beanpole %s\n", versionOf(cmd))
-				return err
-			}
-			out := logqueue.New(cmd.ErrOrStderr())
-			cmd.Root().SetErr(out) // also for what the program ends with
-			return daemon.Run(cmd.Context(), daemon.Options{Version: versionOf(cmd), Line: config.NewCommandLine(opt, cmd.Flags()), Log: out})
-		},
-	}
+	long := serveLong + "\n\nSignals:\n" + serveSignals
+	cmd := kit.NewCommand("serve [options]", "run the server (the default)", long, serveExample, "", func(cmd *cobra.Command, _ []string) error {
+		if opt.Version {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "beanpole %s\n", versionOf(cmd))
+			return err
+		}
+		out := logqueue.New(cmd.ErrOrStderr())
+		cmd.Root().SetErr(out) // also for what the program ends with
+		return daemon.Run(cmd.Context(), daemon.Options{Version: versionOf(cmd), Line: config.NewCommandLine(opt, cmd.Flags()), Log: out})
+	})
 	opt.Define(cmd.Flags())
 	return cmd
 }

@@ -71,10 +71,10 @@ func (t *listenerTable) endpoint(port string) (e Endpoint, err error) {
 	if e.Address, err = server.ParseAddress(t.Address, port); err != nil {
 		return e, err
 	}
-	if e.Terms.Networks, err = parseNetworks(t.Networks); err != nil {
+	if e.Terms.Networks, err = parseAll(t.Networks, parseNetwork); err != nil {
 		return e, err
 	}
-	if e.Terms.Proxies, err = parseNetworks(t.Proxies); err != nil {
+	if e.Terms.Proxies, err = parseAll(t.Proxies, parseNetwork); err != nil {
 		return e, err
 	}
 	e.Terms.TLS = certs.Files{Cert: t.TLSCert, Key: t.TLSKey, ClientCA: t.ClientCA}

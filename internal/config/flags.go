@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"math"
-	"net/netip"
 
 	"github.com/spf13/pflag"
 
@@ -26,7 +25,7 @@ func (opt *Options) Define(flags *pflag.FlagSet) {
 }
 
 func (opt *Options) defineSockets(fs *pflag.FlagSet) {
-	define(fs, "listen", "l", &setting{set: opt.addListen, value: opt.showListen, repeats: true}, "listen on `ADDR`: IP, NAME, IP:PORT, [IPv6]:PORT,\n"+
+	define(fs, "listen", "l", listOf(&opt.Listen, parseAddress), "listen on `ADDR`: IP, NAME, IP:PORT, [IPv6]:PORT,\n"+
 		":PORT of every address, or unix:PATH; may be\n"+
 		"repeated; a name means the first of its IPs that can\n"+
 		"be bound, :: means IPv4 too (127.0.0.1, and ::1 if\n"+
@@ -40,9 +39,9 @@ func (opt *Options) defineSockets(fs *pflag.FlagSet) {
 }
 
 func (opt *Options) defineSecurity(fs *pflag.FlagSet) {
-	define(fs, "networks", "", networksIn(&opt.Terms.Networks), "serve clients from this `NETWORK` only, 10.0.0.0/8 or\n"+
+	define(fs, "networks", "", listOf(&opt.Terms.Networks, parseNetwork), "serve clients from this `NETWORK` only, 10.0.0.0/8 or\n"+
 		"an address; may be repeated (any)")
-	define(fs, "proxy-protocol", "", networksIn(&opt.Terms.Proxies), "connections from this `NETWORK` are those of proxies,\n"+
+	define(fs, "proxy-protocol", "", listOf(&opt.Terms.Proxies, parseNetwork), "connections from this `NETWORK` are those of proxies,\n"+
 		"and begin with the header of the PROXY protocol;\nmay be repeated (none)")
 	define(fs, "tls-cert", "", as(&opt.Terms.TLS.Cert, parseFile, unlessEmpty), "encrypt with the certificate in `FILE`, PEM")
 	define(fs, "tls-key", "", as(&opt.Terms.TLS.Key, parseFile, unlessEmpty), "its key, in `FILE`")
@@ -95,7 +94,7 @@ func (opt *Options) defineJournal(fs *pflag.FlagSet) {
 }
 
 func (opt *Options) defineAdmin(fs *pflag.FlagSet) {
-	define(fs, "admin", "", as(&opt.Admin.Addr, parseAdmin, unlessEmpty), "serve them on `ADDR`: IP:PORT, :PORT of every\n"+
+	define(fs, "admin", "", as(&opt.Admin.Addr, parseAddress, unlessEmpty), "serve them on `ADDR`: IP:PORT, :PORT of every\n"+
 		"address, or unix:PATH (none)")
 	define(fs, "metrics-tubes", "", as(&opt.Admin.Tubes, parseLimit("tubes"), plainly), fmt.Sprintf("give `N` tubes metrics of their own, those that\nmatter most (%d)", admin.DefaultTubes))
 	define(fs, "console", "", onOff(&opt.Admin.Console), "serve the console at /console/ too; --console=false:\nno (true)")
@@ -120,40 +119,6 @@ func (opt *Options) defineLog(fs *pflag.FlagSet) {
 	fs.BoolVarP(&opt.compact, "c", "c", opt.compact, "")
 	fs.BoolVarP(&opt.noCompact, "n", "n", opt.noCompact, "")
 	fs.Lookup("c").Hidden, fs.Lookup("n").Hidden = true, true
-}
-
-func (opt *Options) addListen(s string) error {
-	_, err := server.ParseAddress(s, server.DefaultPort)
-	opt.Listen = append(opt.Listen, s)
-	return err
-}
-
-// showListen returns the addresses as -l takes them.
-func (opt *Options) showListen() any {
-	if len(opt.Listen) == 0 {
-		return nil
-	}
-	return opt.Listen
-}
-
-// networksIn returns a setting that adds networks to a list.
-func networksIn(list *[]netip.Prefix) *setting {
-	set := func(s string) error {
-		n, err := parseNetwork(s)
-		*list = append(*list, n)
-		return err
-	}
-	show := func() any {
-		if len(*list) == 0 {
-			return nil
-		}
-		var texts []string
-		for _, n := range *list {
-			texts = append(texts, n.String())
-		}
-		return texts
-	}
-	return &setting{set: set, value: show, repeats: true}
 }
 
 // setNoFsync is -F. Of -F and -f the later one counts.

@@ -57,13 +57,8 @@ func (opt *Options) LogLevel() slog.Level {
 
 // LogNotices warns of options that do not do what they say.
 func (opt *Options) LogNotices(log *slog.Logger) {
-	for _, o := range []struct {
-		given  bool
-		letter string
-	}{{opt.compact, "-c"}, {opt.noCompact, "-n"}} {
-		if o.given {
-			log.Warn("option " + o.letter + " has no effect: the journal is always compacted")
-		}
+	if opt.compact || opt.noCompact {
+		log.Warn("options -c and -n have no effect: the journal is always compacted")
 	}
 	for _, name := range opt.strangeVariables {
 		log.Warn("unknown environment variable", "name", name)

@@ -50,8 +50,7 @@ func TestNotices(t *testing.T) {
 	var out bytes.Buffer
 	log, _ := s.Options.Logger(&out, true)
 	s.Options.LogNotices(log)
-	const want = `<4>level=WARN msg="option -c has no effect: the journal is always compacted"
-<4>level=WARN msg="option -n has no effect: the journal is always compacted"
+	const want = `<4>level=WARN msg="options -c and -n have no effect: the journal is always compacted"
 <4>level=WARN msg="unknown environment variable" name=BEANPOLE_COLOUR_OF_LOGO
 <4>level=WARN msg="option -s is out of bounds: the nearest size is taken" asked=1 bytes=512
 <4>level=WARN msg="option -z is too large: the largest job is smaller" asked=5000000000 bytes=1073741824

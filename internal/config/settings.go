@@ -41,6 +41,26 @@ func as[T any](dst *T, parse func(string) (T, error), show func(T) any) *setting
 	return &setting{set: kit.Into(dst, parse), value: func() any { return show(*dst) }}
 }
 
+// listOf returns a setting that adds what parse makes of each text to a list.
+func listOf[T any](list *[]T, parse func(string) (T, error)) *setting {
+	set := func(s string) error {
+		v, err := parse(s)
+		*list = append(*list, v)
+		return err
+	}
+	show := func() any {
+		if len(*list) == 0 {
+			return nil
+		}
+		var texts []string
+		for _, v := range *list {
+			texts = append(texts, fmt.Sprint(v))
+		}
+		return texts
+	}
+	return &setting{set: set, value: show, repeats: true}
+}
+
 // onOff returns a switch.
 func onOff(dst *bool) *setting {
 	s := as(dst, parseSwitch, plainly)

@@ -116,24 +116,16 @@ func (t *Tables) policy() (*access.Policy, error) {
 
 // fill reads what identifies somebody.
 func (t *identityTable) fill(c *access.IdentityConfig) (err error) {
-	for _, text := range t.Tokens {
-		h, err := access.ParseHash(text)
-		if err != nil {
-			return err
-		}
-		c.Tokens = append(c.Tokens, h)
+	if c.Tokens, err = parseAll(t.Tokens, access.ParseHash); err != nil {
+		return err
 	}
-	for _, u := range t.UnixUsers {
-		uid, err := userID(u)
-		if err != nil {
-			return err
-		}
-		c.UnixUsers = append(c.UnixUsers, uid)
+	if c.UnixUsers, err = parseAll(t.UnixUsers, userID); err != nil {
+		return err
 	}
 	if n := t.Commands; n != nil && (*n < 0 || *n > math.MaxInt32) {
 		return fmt.Errorf("max-commands-per-second: want 0, which is any number, to %d, not %d", math.MaxInt32, *n)
 	}
-	c.Networks, err = parseNetworks(t.Networks)
+	c.Networks, err = parseAll(t.Networks, parseNetwork)
 	return err
 }
 

@@ -62,9 +62,10 @@ var parseDir, parseFile, parseUser = text("a directory"), text("the path of a fi
 
 func parsePort(s string) (string, error) { return s, server.CheckPort(s) }
 
-// parseAdmin checks the address of the admin pages, and keeps it as it is given.
-func parseAdmin(s string) (string, error) {
-	_, err := server.ParseAddress(s, defaultAdminPort)
+// parseAddress checks an address to listen on, and keeps it as it is given: its port may not be
+// known yet.
+func parseAddress(s string) (string, error) {
+	_, err := server.ParseAddress(s, server.DefaultPort)
 	return s, err
 }
 
@@ -79,17 +80,16 @@ func parseNetwork(s string) (netip.Prefix, error) {
 	return n.Masked(), nil
 }
 
-// parseNetworks reads addresses and networks.
-func parseNetworks(texts []string) ([]netip.Prefix, error) {
-	var networks []netip.Prefix
-	for _, s := range texts {
-		n, err := parseNetwork(s)
+// parseAll reads each of some values of the file.
+func parseAll[S, T any](given []S, parse func(S) (T, error)) (all []T, err error) {
+	for _, s := range given {
+		v, err := parse(s)
 		if err != nil {
 			return nil, err
 		}
-		networks = append(networks, n)
+		all = append(all, v)
 	}
-	return networks, nil
+	return all, nil
 }
 
 func parseMode(s string) (fs.FileMode, error) {

@@ -21,12 +21,8 @@ import (
 // Explain says what to do about an error of using a journal's directory.
 func Explain(dir string, err error) error {
 	if damage, ok := errors.AsType[*wal.CorruptError](err); ok {
-		what := fmt.Sprintf("'beanpole journal repair %s TO' makes a new one of what is whole", dir)
-		if kit.IsMember(dir) {
-			what = Rejoin(dir)
-		}
 		return fmt.Errorf("the journal is damaged: %s at offset %d: %s (nothing was changed; 'beanpole journal check %s' shows all damage, %s)",
-			damage.File, damage.Offset, damage.Reason, dir, what)
+			damage.File, damage.Offset, damage.Reason, dir, Repair(dir))
 	}
 	hint := ""
 	_, mixed := errors.AsType[*journal.MixedError](err)
@@ -81,6 +77,14 @@ func Plain(err error) string {
 func isThere(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+// Repair says what to do about a journal that is damaged.
+func Repair(dir string) string {
+	if kit.IsMember(dir) {
+		return Rejoin(dir)
+	}
+	return fmt.Sprintf("'beanpole journal repair %s TO' makes a new one of what is whole", dir)
 }
 
 // Rejoin says how a member gets a journal that is well.

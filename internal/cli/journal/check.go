@@ -211,11 +211,7 @@ func (ins *inspection) printBinlog(line func(what, format string, args ...any)) 
 func (ins *inspection) verdict() error {
 	switch {
 	case len(ins.damage) > 0:
-		what := fmt.Sprintf("'beanpole journal repair %s TO' makes a new one of what is whole", ins.dir)
-		if kit.IsMember(ins.dir) {
-			what = advice.Rejoin(ins.dir)
-		}
-		return fmt.Errorf("directory %s: the journal is damaged in %s (%s)", ins.dir, kit.Count(len(ins.damage), "place"), what)
+		return fmt.Errorf("directory %s: the journal is damaged in %s (%s)", ins.dir, kit.Count(len(ins.damage), "place"), advice.Repair(ins.dir))
 	case ins.mixed:
 		return fmt.Errorf("no server will start: %w", advice.Explain(ins.dir, &journal.MixedError{Files: ins.waiting}))
 	case ins.last == "adoption-begun" && len(ins.waiting) == 0:

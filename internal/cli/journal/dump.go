@@ -236,23 +236,14 @@ func (d *dump) body(body []byte) {
 
 // order returns the ids of all jobs, ascending. In JSON the buried jobs come last, in the
 // order of burying, which an import keeps.
-func (d *dump) order(eng *engine.Engine) []uint64 {
-	type place struct {
-		rank int64 // of a buried job
-		id   uint64
-	}
-	var places []place
+func (d *dump) order(eng *engine.Engine) (ids []uint64) {
+	rank := make(map[uint64]int64) // of a buried job, in JSON
 	for c := range eng.Snapshots {
-		p := place{id: c.ID}
+		ids = append(ids, c.ID)
 		if d.json && c.State == engine.Buried {
-			p.rank = c.Due
+			rank[c.ID] = c.Due
 		}
-		places = append(places, p)
 	}
-	slices.SortFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.id, b.id)) })
-	ids := make([]uint64, len(places))
-	for i, p := range places {
-		ids[i] = p.id
-	}
+	slices.SortFunc(ids, func(a, b uint64) int { return cmp.Or(cmp.Compare(rank[a], rank[b]), cmp.Compare(a, b)) })
 	return ids
 }

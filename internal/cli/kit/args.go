@@ -6,9 +6,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// NoArguments is for commands that take options only.
-func NoArguments(cmd *cobra.Command, args []string) error { return Arguments("")(cmd, args) }
-
 // Arguments returns the check of a command's arguments, which are named: "ID..." is one or
 // more, "[ID]" may be missing.
 func Arguments(names string) cobra.PositionalArgs {

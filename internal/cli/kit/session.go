@@ -35,25 +35,18 @@ type Session struct {
 // Arguments has them. run ends with an error when a signal has come, and what it returns is
 // explained.
 func (s *Session) Command(name, args, short string, run func(ctx context.Context, args []string) error) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:                   strings.TrimSpace(name + " [options] " + args),
-		Short:                 short,
-		DisableFlagsInUseLine: true,
-		Args:                  Arguments(args),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			context.AfterFunc(ctx, stop) // a second signal ends the program at once
-			s.In, s.Out, s.Err = NewInput(ctx, cmd.InOrStdin()), bufio.NewWriter(cmd.OutOrStdout()), cmd.ErrOrStderr()
-			err := s.explain(ctx, cmp.Or(run(ctx, args), s.Out.Flush()))
-			if s.Conn != nil {
-				s.Conn.Close()
-			}
-			return err
-		},
-	}
+	cmd := NewCommand(strings.TrimSpace(name+" [options] "+args), short, "", "", args, func(cmd *cobra.Command, args []string) error {
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		context.AfterFunc(ctx, stop) // a second signal ends the program at once
+		s.In, s.Out, s.Err = NewInput(ctx, cmd.InOrStdin()), bufio.NewWriter(cmd.OutOrStdout()), cmd.ErrOrStderr()
+		err := s.explain(ctx, cmp.Or(run(ctx, args), s.Out.Flush()))
+		if s.Conn != nil {
+			s.Conn.Close()
+		}
+		return err
+	})
 	s.Server.Define(cmd.Flags())
-	cmd.Flags().SortFlags = false
 	return cmd
 }
 

@@ -28,9 +28,7 @@ type stateOption struct {
 func (o *stateOption) define(cmd *cobra.Command, of []client.State, explained string) {
 	o.of = of
 	cmd.Flags().Func("state", explained+" `STATES`: "+joinStates(of, ", ")+",\nwith commas between them", o.add)
-	cmd.RegisterFlagCompletionFunc("state", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return strings.Split(joinStates(of, ","), ","), cobra.ShellCompDirectiveNoFileComp
-	})
+	cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(strings.Split(joinStates(of, ","), ","), cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (o *stateOption) add(names string) error {

@@ -114,9 +114,7 @@ func newTubes() *cobra.Command {
 	f.StringVar(&o.filter, "filter", "", "only tubes with this `TEXT` in their names")
 	f.UintVarP(&o.limit, "limit", "n", 0, "list `N` tubes and no more; 0: all")
 	s.DefineAdmin(cmd, "", countsUsage)
-	cmd.RegisterFlagCompletionFunc("sort", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return slices.Sorted(maps.Keys(tubeOrders)), cobra.ShellCompDirectiveNoFileComp
-	})
+	cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(slices.Sorted(maps.Keys(tubeOrders)), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

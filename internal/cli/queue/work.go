@@ -75,7 +75,11 @@ func newWork() *cobra.Command {
 		}
 		path, err := exec.LookPath(args[0])
 		if err != nil {
-			return kit.UsageError("there is no command %s: %w", args[0], errors.Unwrap(err))
+			hint := ""
+			if len(s.tubes) == 0 {
+				hint = "; tubes come before --, as in: beanpole work mail -- COMMAND"
+			}
+			return kit.UsageError("there is no command %s: %w%s", args[0], errors.Unwrap(err), hint)
 		}
 		w := &jobRunner{session: s, path: path, args: args}
 		return w.run(ctx, opt)
