@@ -13,22 +13,12 @@ import (
 
 // Caps returns the commands that the server has and beanstalkd has not: none, if it is a server that
 // does not know how to tell. The client looks by itself whether it can use them.
-func (c *Conn) Caps(ctx context.Context) ([]string, error) {
-	q := request{Command: wire.Command{Op: wire.Caps}}
-	if err := c.acquire(ctx); err != nil {
-		return nil, c.fail(&q, err)
+func (c *commands) Caps(ctx context.Context) ([]string, error) {
+	caps, err := c.askList(ctx, wire.Caps)
+	if errors.Is(err, ErrUnknownCommand) {
+		err = nil
 	}
-	defer c.release()
-	err := c.attempts(ctx, "", true, new(retrier), func() error {
-		if c.stream.caps != nil {
-			return nil
-		}
-		return c.check(c.stream.ask(ctx))
-	})
-	if err != nil {
-		return nil, c.fail(&q, err)
-	}
-	return slices.Clone(c.stream.caps), nil
+	return caps, err
 }
 
 // ask asks the server what it can do, and gives commands that it may not know, in one round trip. beanstalkd knows
@@ -112,7 +102,7 @@ func (c *Conn) DeleteAndReserve(ctx context.Context, ids []uint64, limit int, d 
 	var retry retrier
 	switch {
 	case len(ids) == 0:
-	case c.stream == nil || c.stream.stale() || ctx.Err() != nil || len(ids)+t.max >= ahead:
+	case c.stream == nil || c.stream.stale() || ctx.Err() != nil || len(ids)+t.max >= ahead || t.max > 1 && c.stream.caps == nil:
 		t.deleteFirst(context.WithoutCancel(ctx))
 		if ctx.Err() != nil {
 			return nil, c.fail(&q, context.Cause(ctx))

@@ -84,13 +84,13 @@ func (c *commands) askNumber(ctx context.Context, q *request, err error) (n int,
 	return n, err
 }
 
-// askTubes is ask for a command that is answered with the names of tubes.
-func (c *commands) askTubes(ctx context.Context, op wire.Op) (tubes []string, err error) {
+// askList is ask for a command that is answered with a list of names.
+func (c *commands) askList(ctx context.Context, op wire.Op) (names []string, err error) {
 	err = c.ask(ctx, &request{Command: wire.Command{Op: op}, want: wire.OK}, nil, func(r *wire.Reply) error {
-		tubes, err = wire.ParseList(r.Body)
+		names, err = wire.ParseList(r.Body)
 		return err
 	})
-	return tubes, err
+	return names, err
 }
 
 // askMany sends n commands that do not depend on the tube in use, in few round trips. build makes command i; done, if it is

@@ -97,8 +97,11 @@ func (c *commands) Delete(ctx context.Context, id uint64) error {
 // priority. It is ready again, after the delay. [PriorityOf] keeps the priority that
 // [Conn.StatsJob] tells.
 func (c *Conn) Release(ctx context.Context, id uint64, priority Priority, delay time.Duration) error {
-	job := Release{ID: id, Priority: priority, Delay: delay}
-	q, err := job.request()
+	q := request{Command: wire.Command{Op: wire.Release, ID: id}, want: wire.Released}
+	var err error
+	if q.Pri, err = priority.number(); err == nil {
+		q.Delay, err = seconds("delay", delay)
+	}
 	if err != nil {
 		return c.fail(&q, err)
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -155,35 +154,6 @@ func statsMany[S any](ctx context.Context, c *commands, n int, build func(int, *
 		stats[i] = st
 	})
 	return stats, cmp.Or(err, malformed)
-}
-
-// A Release is a job to be given back, for [Conn.ReleaseMany].
-type Release struct {
-	ID       uint64
-	Priority Priority
-	Delay    time.Duration
-}
-
-// request returns the release of the job.
-func (j *Release) request() (q request, err error) {
-	q.Op, q.ID, q.want = wire.Release, j.ID, wire.Released
-	if q.Pri, err = j.Priority.number(); err != nil {
-		return q, err
-	}
-	q.Delay, err = seconds("delay", j.Delay)
-	return q, err
-}
-
-// ReleaseMany releases jobs in one round trip, or a few. If one of the priorities or
-// delays is invalid, nothing is sent. Otherwise the error is a [BatchError] with the error
-// of each release that failed, as [Conn.Release] returns it.
-func (c *Conn) ReleaseMany(ctx context.Context, jobs []Release) error {
-	for i := range jobs {
-		if q, err := jobs[i].request(); err != nil {
-			return c.fail(&q, err)
-		}
-	}
-	return c.askMany(ctx, len(jobs), func(i int, q *request) { *q, _ = jobs[i].request() }, nil)
 }
 
 // many sends a command for each of errs, which it sets. build makes command i;

@@ -40,16 +40,14 @@ func TestMany(t *testing.T) {
 				for len(got) < tc.n { // at a time it may be fewer than are ready
 					got = append(got, get(c.ReserveMany(ctx, tc.n+10, time.Hour))...)
 				}
-				back := make([]client.Release, len(got))
 				for i, job := range got {
 					if job.ID != ids[i] || !bytes.Equal(job.Body, jobs[i].Body) {
 						t.Fatalf("job %d is %d with %d bytes", i, job.ID, len(job.Body))
 					}
-					back[i] = client.Release{ID: job.ID, Priority: client.PriorityOf(uint32(i)), Delay: time.Hour}
 				}
-				must(t, c.ReleaseMany(ctx, back))
+				must(t, got[0].Release(ctx, 7, time.Hour))
 				for i, st := range get(c.StatsJobMany(ctx, ids)) {
-					if st.ID != ids[i] || st.State != client.StateDelayed || st.Priority != uint32(i) {
+					if st.ID != ids[i] || (st.State == client.StateDelayed) != (i == 0) || (st.Priority == 7) != (i == 0) {
 						t.Fatalf("%+v", st)
 					}
 				}
@@ -92,13 +90,11 @@ func TestManyPartly(t *testing.T) {
 		if wantErrs(t, err, nil, client.ErrNotFound, nil); tubes[0].JobsReady != 1 || tubes[1] != nil || tubes[2].Name != "a" {
 			t.Error(tubes)
 		}
-		wantErrs(t, c.ReleaseMany(ctx, []client.Release{{ID: ids[0]}}), client.ErrNotFound)
 		wantErrs(t, c.DeleteMany(ctx, []uint64{ids[0], 99, ids[2], ids[0]}), nil, client.ErrNotFound, nil, client.ErrNotFound)
 
 		// Nothing is sent of a batch that has something invalid.
 		wantErr(t, second(c.PutMany(ctx, []client.NewJob{{}, {Tube: "-"}})), client.ErrInvalid)
 		wantErr(t, second(c.PutMany(ctx, []client.NewJob{{}, {Delay: -1}})), client.ErrInvalid)
-		wantErr(t, c.ReleaseMany(ctx, []client.Release{{}, {Delay: -1}}), client.ErrInvalid)
 		wantErr(t, second(c.StatsTubeMany(ctx, []string{"a", "b c"})), client.ErrInvalid)
 		wantErr(t, second(c.ReserveMany(ctx, 0, 0)), client.ErrInvalid)
 		wantErr(t, second(c.ReserveMany(ctx, 1, -2)), client.ErrInvalid)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -184,24 +185,21 @@ func (s *Servers) rotated() []*node {
 	return slices.Concat(s.nodes[first:], s.nodes[:first])
 }
 
-// reachableFirst returns the servers, those at the end that are left alone at present.
+// reachableFirst moves the servers to the end that are left alone at present.
 func reachableFirst(nodes []*node) []*node {
-	var reachable, others []*node
-	for _, n := range nodes {
-		if n.backingOff() {
-			others = append(others, n)
-		} else {
-			reachable = append(reachable, n)
-		}
-	}
-	return append(reachable, others...)
+	now := time.Now()
+	slices.SortStableFunc(nodes, func(a, b *node) int { return cmp.Compare(a.left(now), b.left(now)) })
+	return nodes
 }
 
-// backingOff reports whether a server is left alone.
-func (n *node) backingOff() bool {
+// left returns 1 if a server is left alone, and else 0.
+func (n *node) left(now time.Time) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return time.Now().Before(n.mu.until)
+	if now.Before(n.mu.until) {
+		return 1
+	}
+	return 0
 }
 
 // backoff leaves the server alone for a while if it could not be reached.

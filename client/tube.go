@@ -62,12 +62,6 @@ func (c *Conn) WatchOnly(ctx context.Context, tubes ...string) error {
 		return c.fail(&q, err)
 	}
 	defer c.release()
-	return c.watchOnly(ctx, tubes)
-}
-
-// watchOnly is WatchOnly of valid names, with the turn.
-func (c *Conn) watchOnly(ctx context.Context, tubes []string) error {
-	q := request{Command: wire.Command{Op: wire.Watch}}
 	err := c.attempts(ctx, "", true, new(retrier), func() error {
 		refused, err := setTubes(ctx, c.stream, appendWatch(nil, c.watched, tubes))
 		return c.check(cmp.Or(err, refused)) // what is watched after a refusal is not known
@@ -113,13 +107,13 @@ func (c *commands) PauseTube(ctx context.Context, tube string, d time.Duration) 
 
 // ListTubes returns the names of all tubes.
 func (c *commands) ListTubes(ctx context.Context) ([]string, error) {
-	return c.askTubes(ctx, wire.ListTubes)
+	return c.askList(ctx, wire.ListTubes)
 }
 
 // ListTubesWatched returns the names of the tubes that this connection watches,
 // as the server knows them.
 func (c *Conn) ListTubesWatched(ctx context.Context) ([]string, error) {
-	return c.askTubes(ctx, wire.ListTubesWatched)
+	return c.askList(ctx, wire.ListTubesWatched)
 }
 
 // ListTubeUsed returns the name of the tube in use, as the server knows it.

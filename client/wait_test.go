@@ -189,13 +189,12 @@ func TestBatchStalls(t *testing.T) {
 			return second(c.ReserveMany(t.Context(), 2, client.Never))
 		},
 		"with a delete": func(t *testing.T, c *client.Conn) error {
-			get(c.Caps(t.Context()))
 			return second(c.DeleteAndReserve(t.Context(), []uint64{1}, 2, client.Never, nil))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := dial(t, "stalling", &client.Options{Dial: stalling, Timeout: 300 * time.Millisecond})
+				c := dial(t, "stalling", &client.Options{Dial: stalling, Timeout: 300 * time.Millisecond, Facts: true})
 				err := reserve(t, c)
 				wantErr(t, err, client.ErrDisconnected)
 				wantErr(t, err, os.ErrDeadlineExceeded)
@@ -208,6 +207,7 @@ func TestBatchStalls(t *testing.T) {
 func stalling(context.Context, string, string) (net.Conn, error) {
 	a, b := net.Pipe()
 	answers := map[string]string{
+		"want":          "UNKNOWN_COMMAND\r\n",
 		"caps":          "OK 20\r\n---\n- reserve-batch\n\r\n",
 		"delete":        "DELETED\r\n",
 		"reserve-batch": "RESERVED_BATCH 2\r\nRESERVED 7 1\r\nx\r\n",

@@ -179,7 +179,10 @@ func (s *seat) wake() {
 // deletesOf returns the seats with deletes for a line, this one before others, and what they delete. These deletes are under
 // way from now on.
 func (s *seat) deletesOf(l *line) (of []*seat, ids []uint64) {
-	for _, o := range append([]*seat{s}, s.waiting...) {
+	i := slices.Index(s.waiting, s)
+	copy(s.waiting[1:], s.waiting[:i])
+	s.waiting[0] = s
+	for _, o := range s.waiting {
 		if o.del == unsent && o.line == l && len(of) < maxDeletes {
 			of, ids = append(of, o), append(ids, o.id)
 			o.del = sent
@@ -286,7 +289,7 @@ func (s *seat) unlead() {
 // handOut gives jobs to the leader and to those that wait. If those have ceased to, the worker ends: the jobs
 // are given back.
 func (s *seat) handOut(ctx context.Context, l *line, jobs []*client.Job) {
-	to := append([]*seat{s}, s.waiting...)
+	to := s.waiting
 	for _, job := range jobs {
 		for len(to) > 0 && (to[0].job != nil || to[0].del == unsent || to[0].del == sent) {
 			to = to[1:]
