@@ -67,7 +67,7 @@ type Network interface {
 func (s *Server) acceptInLoop(a *acceptor, l net.Listener) bool {
 	first := s.firstLoop()
 	for first != nil && s.running.Err() == nil {
-		first.post(func(m *mailbox) { m.acceptors = append(m.acceptors, a) })
+		first.mail.post(func(m *mailbox) { m.acceptors = append(m.acceptors, a) })
 		select {
 		case <-s.running.Done():
 		case f := <-a.failed:
@@ -77,23 +77,22 @@ func (s *Server) acceptInLoop(a *acceptor, l net.Listener) bool {
 	return true
 }
 
-// beginAccepting begins to accept from a listener, or resumes after a failure.
-func (l *loop) beginAccepting(a *acceptor) {
-	all := &l.srv.accepting
+// begin lets the first loop accept from a listener, also again after a failure.
+func (all *accepting) begin(first *loop, a *acceptor) {
 	all.Lock()
 	defer all.Unlock()
 	if !a.paused {
 		all.from = append(all.from, a)
 	}
 	if a.paused = false; !a.watched {
-		l.watch(a, true)
+		a.watch(first.poll, true)
 	}
 }
 
 // watch is Listening.Watch with the poller of the first loop.
-func (l *loop) watch(a *acceptor, on bool) {
+func (a *acceptor) watch(p Poller, on bool) {
 	a.watched = on
-	if err := a.listening.Watch(l.poll, on); err != nil && !errors.Is(err, net.ErrClosed) {
+	if err := a.listening.Watch(p, on); err != nil && !errors.Is(err, net.ErrClosed) {
 		a.watched = !on
 		a.fail(err)
 	}
@@ -104,7 +103,7 @@ func (l *loop) watch(a *acceptor, on bool) {
 func (s *Server) unwatch() {
 	for _, a := range s.accepting.from {
 		if a.watched {
-			s.mu.loops.all[0].watch(a, false)
+			a.watch(s.mu.loops.all[0].poll, false)
 		}
 	}
 }
@@ -127,12 +126,12 @@ func (l *loop) accept(atMost int) {
 	full := false
 	for _, a := range all.from {
 		if !a.paused && !full {
-			accepted, full = l.acceptFrom(a, atMost, accepted)
+			accepted, full = a.accept(l.srv, atMost, accepted)
 		}
 	}
 	for _, a := range all.from {
 		if on := !a.paused && !full; l.first && a.watched != on {
-			l.watch(a, on)
+			a.watch(l.poll, on)
 		}
 	}
 	if len(accepted) == 0 {
@@ -143,25 +142,25 @@ func (l *loop) accept(atMost int) {
 		if c.loop == l {
 			l.join(c)
 		} else {
-			c.loop.post(func(m *mailbox) { m.joined = append(m.joined, c) })
+			c.loop.mail.post(func(m *mailbox) { m.joined = append(m.joined, c) })
 		}
 	}
 }
 
-// acceptFrom appends the sockets of clients of one listener. It reports whether all slots
-// are taken.
-func (l *loop) acceptFrom(a *acceptor, atMost int, accepted []*socket) (_ []*socket, full bool) {
+// accept appends the sockets of clients of the listener. It reports whether all slots are
+// taken.
+func (a *acceptor) accept(s *Server, atMost int, accepted []*socket) (_ []*socket, full bool) {
 	for range atMost {
-		if !l.srv.takeSlot() {
+		if !s.takeSlot() {
 			return accepted, true
 		}
 		fd, client, err := a.listening.AcceptSocket()
 		if err == nil {
 			a.pause.reset()
-			accepted = l.srv.acceptSocket(fd, client, a.terms, accepted)
+			accepted = s.acceptSocket(fd, client, a.terms, accepted)
 			continue
 		}
-		l.srv.giveSlotBack()
+		s.giveSlotBack()
 		switch err {
 		case syscall.EINTR, syscall.ECONNABORTED:
 		case epoll.ErrWouldBlock, net.ErrClosed:
@@ -191,7 +190,7 @@ func (s *Server) acceptSocket(fd Socket, client net.Addr, t *ListenOptions, acce
 	if s.assign(c); c.proxy == nil {
 		return append(accepted, c)
 	}
-	c.loop.post(func(m *mailbox) { m.entered = append(m.entered, c) })
+	c.loop.mail.post(func(m *mailbox) { m.entered = append(m.entered, c) })
 	return accepted
 }
 

@@ -133,9 +133,9 @@ type farewell struct {
 	apply   []conversation.Departure
 }
 
-// collect decides what the next turn does for clients that have hung up.
-func (l *loop) collect() {
-	d, f := &l.srv.departures, &l.farewell
+// collect decides what the next turn of a loop does for clients that have hung up.
+func (f *farewell) collect(l *loop) {
+	d := &l.srv.departures
 	if !d.some.Load() {
 		return
 	}
@@ -167,15 +167,14 @@ func (f *farewell) Apply(e *engine.Engine, now int64) (later int64) {
 	return now
 }
 
-// farewellOver removes the clients that the turn has dealt with.
-func (l *loop) farewellOver() {
-	f := &l.farewell
+// over removes the clients that the turn has dealt with.
+func (f *farewell) over(d *departures) {
 	if len(f.sockets) == 0 {
 		return
 	}
-	l.srv.departures.Lock()
-	defer l.srv.departures.Unlock()
-	l.srv.departures.remove(f.sockets)
+	d.Lock()
+	defer d.Unlock()
+	d.remove(f.sockets)
 	clear(f.sockets)
 	clear(f.apply)
 	f.sockets, f.apply = f.sockets[:0], f.apply[:0]

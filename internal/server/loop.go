@@ -112,17 +112,10 @@ type loop struct {
 	turning   *round         // whose turn is under way
 	in        []byte         // input, to which the commands of the round refer
 	discarded [16 << 10]byte // input of clients that linger
-	limit     struct {       // of a round
-		tasks, commands, input int
-	}
+	limit     limit          // of the round
 
-	unused     []*round // that were delivered
-	unsettled  int      // rounds whose turn is over, but whose changes may not be durable
-	syncing    int      // unsettled rounds that the sync under way covers
-	unsynced   int      // tasks of the other unsettled rounds
-	unsyncedAt int64    // ns; when the first of those rounds was gathered
-	syncedAt   int64    // ns; when the sync under way began, 0 if it is known to have ended
-	syncTime   int64    // ns; moving average of the time of a sync
+	unused []*round // that were delivered
+	syncs
 }
 
 func newLoop(s *Server, newPoller func() (Poller, error)) (*loop, error) {
@@ -135,6 +128,7 @@ func newLoop(s *Server, newPoller func() (Poller, error)) (*loop, error) {
 		return nil, err
 	}
 	l := &loop{srv: s, poll: poll}
+	l.mail.poll = poll
 	l.round = l.newRound()
 	l.limit.tasks, l.limit.commands, l.limit.input = maxRoundTasks, maxRoundCommands, roundInput
 	if s.opt.Journal != nil {
@@ -210,7 +204,7 @@ func (l *loop) wait() {
 	if l.atHand()+len(l.gone) == 0 && !l.moreDue {
 		l.mail.Lock()
 		if !l.mail.waiting.Load() {
-			timeout = l.untilDue()
+			timeout = l.timers.until(l.srv.now())
 			l.mail.asleep = true
 		}
 		l.mail.Unlock()
@@ -243,7 +237,9 @@ func (l *loop) begin() {
 	if accept {
 		l.accept(maxAccepted)
 	}
-	l.takeDue()
+	if len(l.timers) > 0 {
+		l.ready = l.timers.take(l.srv.now(), l.ready)
+	}
 	l.pass++
 	l.leaves, l.written = 0, 0
 	if l.srv.opt.Member != nil {
@@ -255,12 +251,12 @@ func (l *loop) begin() {
 // gather reads and parses, until the round is full.
 func (l *loop) gather() {
 	n := 0
-	for ; n < len(l.serving) && !l.full(); n++ {
+	for ; n < len(l.serving) && !l.limit.reached(l.round, l.in); n++ {
 		s := l.serving[n]
 		l.serving[n] = nil
 		s.pass = l.pass
 		if s.proxy != nil {
-			l.proxyDue(s)
+			s.proxy.due()
 			continue
 		}
 		if s.State() == conversation.Reading { // after a standstill of the process its time may be over, but input that has come counts
@@ -273,13 +269,13 @@ func (l *loop) gather() {
 	}
 	l.serving = slices.Delete(l.serving, 0, n)
 	l.continueWriting()
-	for len(l.events) > 0 && !l.full() {
+	for len(l.events) > 0 && !l.limit.reached(l.round, l.in) {
 		ev := l.events[0]
 		l.events = l.events[1:]
 		switch s := l.clients.all[ev.Index]; {
 		case s == nil || ev.Events == 0:
 		case s.proxy != nil:
-			l.handleProxied(s, ev.Events)
+			s.proxy.handle(ev.Events)
 			l.checkBuffer(s)
 		case !l.later(s, ev.Events):
 			l.handle(s, ev.Events)
@@ -304,11 +300,6 @@ func (l *loop) later(s *socket, events epoll.Events) bool {
 	}
 	l.leaves++
 	return l.leaves > leavesPerPass
-}
-
-// full reports whether the round has reached a limit.
-func (l *loop) full() bool {
-	return l.round.Len() >= l.limit.tasks || l.round.Commands() >= l.limit.commands || len(l.in) >= l.limit.input
 }
 
 // handle handles the events of a socket.

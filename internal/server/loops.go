@@ -27,7 +27,7 @@ func (ls *loops) take() *loop {
 // stop makes the loops end their connections, and then themselves.
 func (ls *loops) stop(abort bool) {
 	for _, l := range ls.all {
-		l.post(func(m *mailbox) { m.stop, m.abort = true, abort })
+		l.mail.post(func(m *mailbox) { m.stop, m.abort = true, abort })
 	}
 }
 
@@ -35,14 +35,14 @@ func (ls *loops) stop(abort bool) {
 // leadership.
 func (ls *loops) dismiss(reason error, nth uint32) {
 	for _, l := range ls.all {
-		l.post(func(m *mailbox) { m.everybody, m.before = reason, nth })
+		l.mail.post(func(m *mailbox) { m.everybody, m.before = reason, nth })
 	}
 }
 
 // accept makes the first loop, if there is one, accept the clients that wait.
 func (ls *loops) accept() {
 	if len(ls.all) > 0 {
-		ls.all[0].post(func(m *mailbox) { m.room = true })
+		ls.all[0].mail.post(func(m *mailbox) { m.room = true })
 	}
 }
 
@@ -103,7 +103,7 @@ func (s *Server) startLoops(l net.Listener) {
 	first := all[0]
 	s.mu.loops = loops{all: all, polls: polls}
 	first.first = true
-	s.broker.TellMoreDue(first.tellMoreDue)
+	s.broker.TellMoreDue(first.mail.tellMoreDue)
 	if polls {
 		s.wg.Go(func() { reserveFiles(s.opt.MaxConns) })
 	}
@@ -149,7 +149,7 @@ func (s *Server) prepare(c *socket, t *ListenOptions, e access.Evidence) {
 	c.buffer, _ = c.fd.(buffered)
 	c.Conversation = conversation.New(&s.shared, c, s.nameOf(c.client))
 	if s.opt.Member != nil {
-		c.proxy = &proxy{came: s.now()}
+		c.proxy = &proxy{socket: c, came: s.now()}
 	}
 	if c.proxied != nil {
 		return
@@ -186,7 +186,7 @@ func (s *Server) handOut(c *socket, t *ListenOptions, e access.Evidence) error {
 		return conversation.ErrStopped
 	}
 	s.assign(c)
-	c.loop.post(func(m *mailbox) { m.entered = append(m.entered, c) })
+	c.loop.mail.post(func(m *mailbox) { m.entered = append(m.entered, c) })
 	return nil
 }
 

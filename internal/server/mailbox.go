@@ -7,6 +7,7 @@ import (
 
 // A mailbox is how other goroutines reach a loop.
 type mailbox struct {
+	poll    Poller      // of the loop
 	waiting atomic.Bool // there may be mail
 	streams atomic.Bool // of streams that may be ready
 	sync.Mutex
@@ -39,15 +40,15 @@ type dismissal struct {
 }
 
 // post lets put change the mailbox, and wakes the loop.
-func (l *loop) post(put func(*mailbox)) {
-	l.mail.Lock()
-	defer l.mail.Unlock()
-	put(&l.mail)
-	l.wake()
+func (m *mailbox) post(put func(*mailbox)) {
+	m.Lock()
+	defer m.Unlock()
+	put(m)
+	m.wake()
 }
 
 // tellMoreDue asks for a turn for what the last one has left due.
-func (l *loop) tellMoreDue() { l.post(func(m *mailbox) { m.moreDue = true }) }
+func (m *mailbox) tellMoreDue() { m.post(func(m *mailbox) { m.moreDue = true }) }
 
 // enter opens the sessions of new clients that are served here, and adds all to the loop.
 func (l *loop) enter(entered []*socket) {
@@ -66,12 +67,12 @@ func (l *loop) enter(entered []*socket) {
 }
 
 // wake notes that there is mail, and wakes the loop if it is asleep. The caller holds the
-// lock of the mailbox.
-func (l *loop) wake() {
-	l.mail.waiting.Store(true)
-	if l.mail.asleep && !l.mail.closed {
-		l.mail.asleep = false
-		l.poll.Wake()
+// lock.
+func (m *mailbox) wake() {
+	m.waiting.Store(true)
+	if m.asleep && !m.closed {
+		m.asleep = false
+		m.poll.Wake()
 	}
 }
 
@@ -93,11 +94,11 @@ func (l *loop) readMail() {
 		l.proceed(s)
 	}
 	for _, r := range got.settled {
-		l.noteSettled()
+		l.noteSettled(l.srv)
 		l.deliver(r)
 	}
 	for _, a := range got.acceptors {
-		l.beginAccepting(a)
+		l.srv.accepting.begin(l, a)
 	}
 	if got.room {
 		l.accept(maxAccepted)

@@ -18,6 +18,8 @@ const leaderRetry = 250 * time.Millisecond
 // stream to the leader. Then the loop copies the client's bytes to the stream, and the
 // leader's replies back.
 type proxy struct {
+	socket  *socket
+	loop    *loop // from join on
 	came    int64 // ns
 	header  proxiedClient
 	retryAt int64 // ns; when to try again to reach the leader; 0: it has not failed
@@ -31,43 +33,45 @@ type proxy struct {
 }
 
 // route decides where a pending client is served: here, by the leader, or nowhere yet.
-func (l *loop) route(s *socket) {
+func (p *proxy) route() {
+	l, s := p.loop, p.socket
 	switch lead := l.srv.leadership(); {
 	case s.gone:
 	case l.stopping:
 		l.end(s, conversation.ErrStopped)
 	case lead.Here:
-		l.srv.shared.Memory.Set(&s.proxy.holding, s, 0)
+		l.srv.shared.Memory.Set(&p.holding, s, 0)
 		switch ok, err := l.srv.converse(s); {
 		case err != nil:
 			l.srv.reject(s.client, err)
 			l.end(s, err)
 		case ok:
-			l.handOver(s)
+			p.handOver()
 		}
 	case lead.Leader == 0, lead.Leader == l.srv.opt.Member.ID:
-		l.pend(s)
+		p.pend()
 	case s.proxied != nil: // its member knows already that this one leads, or does not know yet that it leads no more
-		l.pend(s)
+		p.pend()
 	default:
-		l.dial(s, lead)
+		p.dial(lead)
 	}
 }
 
 // pend makes a client wait until there is a leader, or until the next attempt to reach it.
 // The kernel keeps what the client sends meanwhile.
-func (l *loop) pend(s *socket) {
-	at := l.srv.patience(s.proxy.came)
-	if s.proxy.retryAt > l.now {
-		at = min(at, s.proxy.retryAt)
+func (p *proxy) pend() {
+	l, s := p.loop, p.socket
+	at := l.srv.patience(p.came)
+	if p.retryAt > l.now {
+		at = min(at, p.retryAt)
 	}
 	l.timers.set(s, at)
 	l.expect(s, epoll.HalfClosed)
 }
 
 // dial opens a stream to the leader, and passes on what the client has sent.
-func (l *loop) dial(s *socket, lead Leadership) {
-	p := s.proxy
+func (p *proxy) dial(lead Leadership) {
+	l, s := p.loop, p.socket
 	header, err := p.header.append(nil)
 	if err != nil {
 		l.end(s, err)
@@ -77,26 +81,27 @@ func (l *loop) dial(s *socket, lead Leadership) {
 	if err != nil {
 		l.srv.log.Debug("the leader cannot be reached", "client", s.Client(), "err", err)
 		p.retryAt = l.now + int64(leaderRetry)
-		l.pend(s)
+		p.pend()
 		return
 	}
 	stream := l.srv.streamOf(nc)
 	if !l.srv.follows(lead, s) {
 		stream.Close()
-		l.route(s)
+		p.route()
 		return
 	}
 	l.expect(s, epoll.Once)
 	p.input, p.stream = header, stream
 	l.notify(s, p.stream, false)
-	l.passOn(s)
+	p.passOn()
 	if !s.gone {
-		l.passBack(s)
+		p.passBack()
 	}
 }
 
 // handOver gives a client that was pending to the loop that serves it here.
-func (l *loop) handOver(s *socket) {
+func (p *proxy) handOver() {
+	l, s := p.loop, p.socket
 	if v, ok := s.fd.(streamSocket); ok {
 		v.Notify(func() {})
 	} else {
@@ -110,31 +115,32 @@ func (l *loop) handOver(s *socket) {
 	l.timers.remove(s)
 	l.clients.remove(s.index)
 	s.listed = false
-	s.loop.post(func(m *mailbox) { m.entered = append(m.entered, s) })
+	s.loop.mail.post(func(m *mailbox) { m.entered = append(m.entered, s) })
 }
 
-// proxyDue handles a client whose timer has expired.
-func (l *loop) proxyDue(s *socket) {
-	switch p := s.proxy; {
+// due handles a client whose timer has expired.
+func (p *proxy) due() {
+	l, s := p.loop, p.socket
+	switch {
 	case s.gone:
 	case p.stream != nil:
 	case l.srv.patience(p.came) <= l.now:
 		l.end(s, errNoLeader)
 	default:
-		l.route(s)
+		p.route()
 	}
 }
 
-// handleProxied handles the events of a client that is pending, or whose bytes are passed
-// on.
-func (l *loop) handleProxied(s *socket, events epoll.Events) {
-	switch p := s.proxy; {
+// handle handles the events of a client that is pending, or whose bytes are passed on.
+func (p *proxy) handle(events epoll.Events) {
+	l, s := p.loop, p.socket
+	switch {
 	case s.gone:
 	case events.Has(epoll.Failed):
 		l.end(s, syscall.ECONNRESET)
 	case p.stream != nil:
 		if events.Has(epoll.Readable | epoll.HalfClosed | epoll.HungUp) {
-			l.passOn(s)
+			p.passOn()
 		}
 		if !events.Has(epoll.Writable) || s.gone {
 			return
@@ -143,7 +149,7 @@ func (l *loop) handleProxied(s *socket, events epoll.Events) {
 			l.list(s)
 			return
 		}
-		l.passBack(s)
+		p.passBack()
 	case events.Has(epoll.HalfClosed | epoll.HungUp):
 		l.end(s, io.EOF)
 	}
@@ -151,30 +157,28 @@ func (l *loop) handleProxied(s *socket, events epoll.Events) {
 
 // passBoth passes bytes on and back after an event of the client's stream, or of the client
 // if that is a stream itself.
-func (l *loop) passBoth(s *socket) {
-	if s.proxy.stream == nil {
-		l.handleProxied(s, s.readiness())
+func (p *proxy) passBoth() {
+	s := p.socket
+	if p.stream == nil {
+		p.handle(s.readiness())
 		return
 	}
-	if len(s.proxy.input) > 0 || s.readiness().Has(epoll.Readable|epoll.HalfClosed) {
-		l.passOn(s)
+	if len(p.input) > 0 || s.readiness().Has(epoll.Readable|epoll.HalfClosed) {
+		p.passOn()
 	}
 	if !s.gone {
-		l.passBack(s)
+		p.passBack()
 	}
 }
 
-// scratch returns a buffer for what is passed on.
-func (l *loop) scratch() []byte { return l.in[len(l.in):][:readSize] }
-
 // passOn reads from the client once, and writes to the stream what it takes.
-func (l *loop) passOn(s *socket) {
-	p := s.proxy
+func (p *proxy) passOn() {
+	l, s := p.loop, p.socket
 	if len(p.input) == 0 && !p.shut {
 		n, err := s.fd.Read(l.scratch())
 		switch {
 		case err == io.EOF:
-			l.shut(s)
+			p.stop()
 			return
 		case err == epoll.ErrWouldBlock:
 			return
@@ -194,22 +198,22 @@ func (l *loop) passOn(s *socket) {
 			p.stream.CloseWrite()
 		}
 	}
-	l.expectProxied(s)
+	p.expect()
 }
 
 // passBack writes the leader's replies to the client: a few pieces, so that other clients
 // have their turn even if the leader answers as fast as this one reads.
-func (l *loop) passBack(s *socket) {
-	p := s.proxy
+func (p *proxy) passBack() {
+	l, s := p.loop, p.socket
 	for range writesPerRound {
 		if len(p.replies) == 0 {
 			n, err := p.stream.TryRead(l.scratch())
 			switch {
 			case err == epoll.ErrWouldBlock:
-				l.expectProxied(s)
+				p.expect()
 				return
 			case err == io.EOF:
-				l.conclude(s)
+				p.conclude()
 				return
 			case err != nil:
 				l.end(s, err)
@@ -226,34 +230,33 @@ func (l *loop) passBack(s *socket) {
 		case n < len(p.replies):
 			p.replies = slices.Clone(p.replies[n:])
 			if _, _, ended := p.stream.Ready(); ended {
-				l.conclude(s)
+				p.conclude()
 				return
 			}
-			l.expectProxied(s)
+			p.expect()
 			return
 		default:
 			p.replies = nil
 		}
 	}
 	l.list(s)
-	l.expectProxied(s)
+	p.expect()
 }
 
-// shut tells the leader that the client sends no more. The leader still answers what it was
-// sent before.
-func (l *loop) shut(s *socket) {
-	p := s.proxy
+// stop tells the leader that the client sends no more. The leader still answers what it
+// was sent before.
+func (p *proxy) stop() {
 	p.shut = true
 	if len(p.input) == 0 {
 		p.stream.CloseWrite()
 	}
-	l.expectProxied(s)
+	p.expect()
 }
 
 // conclude hands the last replies of a leader that has ended its stream to the client's
 // own conversation. It writes them, and lingers, as if it had executed the commands.
-func (l *loop) conclude(s *socket) {
-	p := s.proxy
+func (p *proxy) conclude() {
+	l, s := p.loop, p.socket
 	for { // no more than the stream holds
 		n, err := p.stream.TryRead(l.scratch())
 		if err == io.EOF {
@@ -272,10 +275,11 @@ func (l *loop) conclude(s *socket) {
 	l.proceed(s)
 }
 
-// expectProxied tells the poller which events of the client to report, and accounts for
-// the bytes that the leader or the client has not taken.
-func (l *loop) expectProxied(s *socket) {
-	p, held := s.proxy, 0
+// expect tells the poller which events of the client to report, and accounts for the bytes
+// that the leader or the client has not taken.
+func (p *proxy) expect() {
+	l, s := p.loop, p.socket
+	held := 0
 	if s.gone {
 		return
 	}
@@ -299,9 +303,9 @@ func (l *loop) expectProxied(s *socket) {
 	l.expect(s, events)
 }
 
-// endProxied closes the stream to the leader and gives up the buffers of a proxy.
-func (l *loop) endProxied(s *socket, reason error) {
-	p := s.proxy
+// end closes the stream to the leader and gives up the buffers of a proxy.
+func (p *proxy) end(reason error) {
+	l, s := p.loop, p.socket
 	if p.reason = reason; p.stream != nil {
 		p.stream.Close()
 	}
@@ -309,6 +313,9 @@ func (l *loop) endProxied(s *socket, reason error) {
 	l.srv.shared.Memory.Set(&p.holding, s, 0)
 	l.remove(s)
 }
+
+// scratch returns a buffer for what is passed on.
+func (l *loop) scratch() []byte { return l.in[len(l.in):][:readSize] }
 
 // endsFirst tells the leader of the clients that have hung up, before it is sent what other
 // clients have sent since.
@@ -318,7 +325,7 @@ func (l *loop) endsFirst() {
 			continue
 		}
 		if s := l.clients.all[ev.Index]; s != nil && s.proxy != nil {
-			l.handleProxied(s, ev.Events)
+			s.proxy.handle(ev.Events)
 			l.events[i].Events = 0
 		}
 	}

@@ -87,7 +87,8 @@ func newProxied(t *testing.T, l *loop, stream *endlessStream) *socket {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &socket{fd: fd, client: unnamed, loop: l, proxy: &proxy{stream: stream}}
+	s := &socket{fd: fd, client: unnamed, loop: l}
+	s.proxy = &proxy{socket: s, loop: l, stream: stream}
 	s.Conversation = conversation.New(&l.srv.shared, s, "")
 	s.index = l.clients.add(s)
 	if err := l.poll.Add(fd, s.index, 0); err != nil {
@@ -150,7 +151,7 @@ func TestProxiedClientHangsUp(t *testing.T) {
 	io.WriteString(stream.client, "use y\r\n")
 	stream.client.Close()
 	for range 100 {
-		l.post(func(*mailbox) {}) // the loop does not wait
+		l.mail.post(func(*mailbox) {}) // the loop does not wait
 		if l.step(); clients[0].proxy.shut && len(l.poll.Wait(0)) == 0 {
 			return
 		}

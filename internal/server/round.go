@@ -33,7 +33,7 @@ func (r *round) Settled(err error) {
 	m.Lock()
 	defer m.Unlock()
 	m.settled = append(m.settled, r)
-	r.loop.wake()
+	m.wake()
 }
 
 // turn runs one turn of the broker for the round that was gathered, and delivers the round
@@ -47,11 +47,11 @@ func (l *loop) turn() {
 		l.round = l.newRound() // conversations that end from here on belong to it
 		commands := r.Commands()
 		l.turning = r
-		l.collect()
+		l.farewell.collect(l)
 		settled, err := l.caller.Start(r)
-		l.farewellOver()
+		l.farewell.over(&l.srv.departures)
 		r.TurnOver()
-		l.adapt(r.Replies(), commands)
+		l.limit.adapt(r.Replies(), commands)
 		if settled {
 			r.err = err
 			l.readMail() // first the answers of sockets that waited
@@ -104,13 +104,21 @@ func (l *loop) newRound() *round {
 	return &round{Batch: conversation.NewBatch(2 * roundOutput), loop: l}
 }
 
+// A limit is how large a round may be.
+type limit struct{ tasks, commands, input int }
+
+// reached reports whether a round, which refers to some input, is large enough.
+func (m *limit) reached(r *round, input []byte) bool {
+	return r.Len() >= m.tasks || r.Commands() >= m.commands || len(input) >= m.input
+}
+
 // adapt lowers the limit of commands if the replies of a round were too large, and raises
 // it otherwise.
-func (l *loop) adapt(replies, commands int) {
+func (m *limit) adapt(replies, commands int) {
 	if replies > roundOutput {
-		l.limit.commands = max(minRoundCommands, commands*roundOutput/replies)
+		m.commands = max(minRoundCommands, commands*roundOutput/replies)
 	} else {
-		l.limit.commands = min(maxRoundCommands, l.limit.commands+l.limit.commands/8+1)
+		m.commands = min(maxRoundCommands, m.commands+m.commands/8+1)
 	}
 }
 
@@ -140,14 +148,24 @@ func (l *loop) sync() (waited bool) {
 	return true
 }
 
+// syncs are the rounds of a loop that are not durable yet.
+type syncs struct {
+	unsettled  int   // rounds whose turn is over, but whose changes may not be durable
+	syncing    int   // unsettled rounds that the sync under way covers
+	unsynced   int   // tasks of the other unsettled rounds
+	unsyncedAt int64 // ns; when the first of those rounds was gathered
+	syncedAt   int64 // ns; when the sync under way began, 0 if it is known to have ended
+	syncTime   int64 // ns; moving average of the time of a sync
+}
+
 // noteSettled counts a settled round and updates the average time of a sync. One very long
 // sync counts little.
-func (l *loop) noteSettled() {
-	if l.syncing > 0 && l.syncedAt > 0 { // the first round that this sync covers
-		took := min(l.srv.now()-l.syncedAt, 4*max(0, int64(l.srv.opt.SlowSync)))
-		l.syncTime += (took - l.syncTime) / 8
-		l.syncedAt = 0
+func (y *syncs) noteSettled(s *Server) {
+	if y.syncing > 0 && y.syncedAt > 0 { // the first round that this sync covers
+		took := min(s.now()-y.syncedAt, 4*max(0, int64(s.opt.SlowSync)))
+		y.syncTime += (took - y.syncTime) / 8
+		y.syncedAt = 0
 	}
-	l.unsettled--
-	l.syncing = max(0, l.syncing-1) // rounds settle in order
+	y.unsettled--
+	y.syncing = max(0, y.syncing-1) // rounds settle in order
 }

@@ -58,7 +58,7 @@ func (s *socket) Settled(err error) {
 	defer s.loop.mail.Unlock()
 	s.waitErr = err
 	s.loop.mail.answered = append(s.loop.mail.answered, s)
-	s.loop.wake()
+	s.loop.mail.wake()
 }
 
 // address returns the text of the client's address; "unix" if it has none.
@@ -85,7 +85,7 @@ func (s *socket) Dismiss(reason error) {
 	all := &s.loop.srv.accepting
 	all.Lock()
 	defer all.Unlock()
-	s.loop.post(func(m *mailbox) { m.dismissed = append(m.dismissed, dismissal{s, reason}) })
+	s.loop.mail.post(func(m *mailbox) { m.dismissed = append(m.dismissed, dismissal{s, reason}) })
 }
 
 // join adds a new client to the loop. If it is served here, its session is open.
@@ -101,7 +101,8 @@ func (l *loop) join(s *socket) {
 		return
 	}
 	if s.proxy != nil {
-		l.route(s)
+		s.proxy.loop = l
+		s.proxy.route()
 		return
 	}
 	l.checkBuffer(s)
@@ -114,7 +115,7 @@ func (l *loop) join(s *socket) {
 // end ends a connection at once.
 func (l *loop) end(s *socket, reason error) {
 	if s.proxy != nil {
-		l.endProxied(s, reason)
+		s.proxy.end(reason)
 		return
 	}
 	if s.End(l.round.Batch, reason); s.State() == conversation.Closed {
@@ -163,7 +164,7 @@ func (l *loop) stop(atOnce bool) {
 		case s.proxy.stream == nil:
 			l.end(s, conversation.ErrStopped)
 		default:
-			l.shut(s)
+			s.proxy.stop()
 		}
 	}
 }
@@ -175,7 +176,7 @@ func (l *loop) endAll(reason error, nth uint32) {
 		switch {
 		case s == nil || s.leads >= nth:
 		case s.proxy != nil && s.proxy.stream == nil && !l.aborting:
-			l.route(s)
+			s.proxy.route()
 		default:
 			l.end(s, reason)
 		}

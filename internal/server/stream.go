@@ -72,7 +72,7 @@ func (l *loop) notify(s *socket, v Stream, departs bool) {
 		defer l.mail.Unlock()
 		l.mail.arrived = append(l.mail.arrived, s)
 		l.mail.streams.Store(true)
-		l.wake()
+		l.mail.wake()
 	})
 }
 
@@ -108,7 +108,7 @@ func (l *loop) list(s *socket) {
 // serveListed serves the listed sockets until the round is full or enough is written.
 func (l *loop) serveListed() {
 	n := 0
-	for last := len(l.arrived); n < last && !l.full(); n++ {
+	for last := len(l.arrived); n < last && !l.limit.reached(l.round, l.in); n++ {
 		s := l.arrived[n]
 		if s.loop != l || s.gone {
 			continue
@@ -118,7 +118,7 @@ func (l *loop) serveListed() {
 		}
 		s.listed = false
 		if s.proxy != nil {
-			l.passBoth(s)
+			s.proxy.passBoth()
 		} else if e := s.readiness(); e != 0 && s.pass != l.pass {
 			l.handle(s, e)
 		}

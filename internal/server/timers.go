@@ -24,7 +24,7 @@ func (s *socket) Before(o *socket) bool { return s.timer.at < o.timer.at }
 // Moved implements heap.Element.
 func (s *socket) Moved(index int) { s.timer.index = index + 1 }
 
-// set makes takeDue return the socket at a time at the latest.
+// set makes take return the socket at a time at the latest.
 func (t *timers) set(s *socket, at int64) {
 	switch {
 	case at == engine.Never:
@@ -44,20 +44,18 @@ func (t *timers) remove(s *socket) {
 	}
 }
 
-// takeDue makes the sockets whose time has come a part of the next pass.
-func (l *loop) takeDue() {
-	if len(l.timers) == 0 {
-		return
+// take removes the sockets whose time has come, and appends them to a list.
+func (t *timers) take(now int64, due []*socket) []*socket {
+	for len(*t) > 0 && (*t)[0].timer.at <= now {
+		due = append(due, heap.Pop(t))
 	}
-	for now := l.srv.now(); len(l.timers) > 0 && l.timers[0].timer.at <= now; {
-		l.ready = append(l.ready, heap.Pop(&l.timers))
-	}
+	return due
 }
 
-// untilDue returns how long the loop may wait for events; negative: for ever.
-func (l *loop) untilDue() time.Duration {
-	if len(l.timers) == 0 {
+// until returns how long it is until the first time; negative: for ever.
+func (t timers) until(now int64) time.Duration {
+	if len(t) == 0 {
 		return -1
 	}
-	return time.Duration(max(0, l.timers[0].timer.at-l.srv.now()))
+	return time.Duration(max(0, t[0].timer.at-now))
 }
