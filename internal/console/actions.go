@@ -115,15 +115,6 @@ func (a *action) input(target string, v url.Values) (any, error) {
 	return in.Interface(), wrong(err)
 }
 
-// targets are what the form names, by what the action is about. There are few, for they come
-// from the rows of a page.
-func (a *action) targets(v url.Values) []string {
-	if a.on == theServer {
-		return []string{""}
-	}
-	return slices.Compact(slices.Clone(v[string(a.on)]))
-}
-
 // ofWhole are the actions on all jobs of a state for those on single jobs.
 var ofWhole = map[string]string{
 	"kick-job": "kick-tube", "bury-job": "bury-jobs", "release-job": "release-jobs", "change-job": "change-jobs", "move-job": "move-jobs", "delete-job": "clear-tube",
@@ -140,7 +131,10 @@ func (s *site) parseAction(v url.Values) (a action, targets []string, err error)
 	if !s.Does(v.Get("do")) {
 		return a, nil, problemf(http.StatusNotImplemented, "A beanstalkd cannot do that: its protocol has no command for it.")
 	}
-	if targets = a.targets(v); len(targets) == 0 {
+	if targets = slices.Compact(slices.Clone(v[string(a.on)])); a.on == theServer {
+		targets = []string{""}
+	}
+	if len(targets) == 0 {
 		return a, nil, problemf(http.StatusBadRequest, "Nothing is selected: go back and tick the rows.")
 	}
 	if len(targets) > maxTargets {

@@ -49,7 +49,7 @@ const (
 )
 
 func tubePage(r *request) (*page, error) {
-	name, state := r.PathValue("tube"), r.FormValue("state")
+	name := r.PathValue("tube")
 	v := &tubeView{}
 	tube, api, ctx := admin.OfTube{Tube: name}, r.api(), r.Context()
 	var err error
@@ -61,15 +61,12 @@ func tubePage(r *request) (*page, error) {
 		return nil, err
 	}
 	v.Link = r.tubeLink(name, "")
-	if state == "" {
-		state = v.busiestState()
-	}
-	v.State = state
+	v.State = cmp.Or(r.FormValue("state"), v.busiestState())
 	me := r.meOn(name)
 	v.Bodies = slices.Contains(me.Tube, "peek")
 	var recent admin.Recent
 	var clients admin.Connections
-	list := &admin.ListJobs{OfTube: tube, State: state, Cursor: r.FormValue("cursor"), Limit: jobsPerPage, Bodies: v.Bodies}
+	list := &admin.ListJobs{OfTube: tube, State: v.State, Cursor: r.FormValue("cursor"), Limit: jobsPerPage, Bodies: v.Bodies}
 	var jobs admin.Jobs
 	err = r.together(r.site,
 		func() (err error) { jobs, err = api.ListJobs(ctx, list); return notFound(err) },
@@ -92,11 +89,11 @@ func tubePage(r *request) (*page, error) {
 	for _, s := range []string{"ready", "reserved", "delayed", "buried"} {
 		v.States = append(v.States, stateTab{s, countOf(&v.Tube.Jobs, s)})
 	}
-	v.All = wholeState{Tube: name, State: state, Count: countOf(&v.Tube.Jobs, state)}
+	v.All = wholeState{Tube: name, State: v.State, Count: countOf(&v.Tube.Jobs, v.State)}
 	p := newPage("tube", name, "tubes", v)
 	p.Curl, p.Me = r.curl("GET /tubes/{tube}/jobs", list), me
 	if r.FormValue("state") == "" {
-		p.View = withQuery(r.tubeLink(name, ""), "state", state, "cursor", r.FormValue("cursor")) // else the page would go from one state to another as jobs come and go
+		p.View = withQuery(r.tubeLink(name, ""), "state", v.State, "cursor", r.FormValue("cursor")) // else the page would go from one state to another as jobs come and go
 	}
 	p.shape = append(p.shape, v.Charts.Still, fmt.Sprint(unwatched(&v.Tube), v.Pause > 0, v.Recent != nil)) // tags, and what can be done
 	return p, nil
