@@ -101,7 +101,7 @@ func New(b *broker.Broker, opt Options) http.Handler {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	w := newWatcher(b, &opt)
+	w := &watcher{b, &opt, make(chan struct{}, maxLooks)}
 	asked := newRequests()
 	common := []prometheus.Collector{asked.total, asked.seconds, asked.refused, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
 	mux := http.NewServeMux()

@@ -20,10 +20,6 @@ type watcher struct {
 	slots  chan struct{} // for looks; those that hang keep theirs
 }
 
-func newWatcher(b *broker.Broker, opt *Options) *watcher {
-	return &watcher{b, opt, make(chan struct{}, maxLooks)}
-}
-
 const (
 	maxLooks = 8 // at once
 

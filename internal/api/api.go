@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -190,5 +189,3 @@ func checkTube(name string) error {
 	}
 	return nil
 }
-
-func formatID(id uint64) string { return strconv.FormatUint(id, 10) }

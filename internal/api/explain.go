@@ -64,21 +64,27 @@ type expectation struct {
 // are expected, and nothing stays hidden because it was so once.
 type expectations struct {
 	mu  sync.Mutex
-	all []expectation
+	all expected
 }
 
 const mostExpectations = 1000
 
 // now returns those that hold still.
 func (x *expectations) now() expected {
-	now := time.Now()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.all = slices.DeleteFunc(x.all, func(one expectation) bool { return !one.until.After(now) })
-	return slices.Clone(x.all)
+	return x.all.besides(&expectation{})
 }
 
 type expected []expectation
+
+// besides returns those that hold still, and were said of other findings than one.
+func (x expected) besides(one *expectation) expected {
+	now := time.Now()
+	return slices.DeleteFunc(slices.Clone(x), func(other expectation) bool {
+		return other.kind == one.kind && other.tube == one.tube || !other.until.After(now)
+	})
+}
 
 // mark marks a finding if it is expected. Of several that say so, the last one has.
 func (x expected) mark(f *health.Finding) {
@@ -109,13 +115,10 @@ func (r *request) expectFinding(in *admin.ExpectFinding) (none admin.None, err e
 	x := &r.api.expected
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	now := time.Now()
-	others := slices.DeleteFunc(slices.Clone(x.all), func(other expectation) bool {
-		return other.kind == one.kind && other.tube == one.tube || !other.until.After(now)
-	})
+	others := x.all.besides(&one)
 	if in.Seconds == 0 {
 		f := health.Finding{Kind: in.Kind, Tube: in.Tube}
-		if expected(others).mark(&f); f.ExpectedTubes != "" { // then nothing has changed
+		if others.mark(&f); f.ExpectedTubes != "" { // then nothing has changed
 			return none, problemf(http.StatusConflict, "%s is still expected of the tubes %s: say of those that it is not", in.Kind, f.ExpectedTubes)
 		}
 	} else if others = append(others, one); len(others) > mostExpectations {

@@ -107,10 +107,6 @@ func (r *request) getBody(*admin.OfJob) (body admin.Bytes, err error) {
 	return body, err
 }
 
-func specOf(in *admin.PutJob) engine.Spec {
-	return engine.Spec{Pri: op.Or(in.Priority, jobjson.DefaultPriority), Delay: in.Delay, TTR: op.Or(in.TTR, jobjson.DefaultTTR)}
-}
-
 // roomForJob refuses a job before it is read, if the server drains or limits will. As anywhere, a job is taken to have
 // half as many bytes as its request at least.
 func (r *request) roomForJob(length int64) (most int64, err error) {
@@ -132,9 +128,10 @@ func (r *request) putJob(in *admin.PutJob) (made admin.Inserted, err error) {
 	if err = r.fits(int64(len(body))); err != nil {
 		return made, err
 	}
+	spec := engine.Spec{Pri: op.Or(in.Priority, jobjson.DefaultPriority), Delay: in.Delay, TTR: op.Or(in.TTR, jobjson.DefaultTTR)}
 	err = r.turn(func(e *engine.Engine, now int64) error {
 		var o engine.Outcome
-		made.ID, o = e.PutInto(now, []byte(r.tube), specOf(in), body)
+		made.ID, o = e.PutInto(now, []byte(r.tube), spec, body)
 		return outcomeProblem(o)
 	})
 	return made, r.put("job", made.ID, err)

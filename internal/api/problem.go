@@ -65,14 +65,3 @@ func outcomeProblem(o engine.Outcome) error {
 	}
 	panic(fmt.Sprintf("api: outcome %d", o))
 }
-
-// partly adds to a problem how many jobs were done before it.
-func partly(err error, done uint64) error {
-	p, ok := errors.AsType[*problem](err)
-	if !ok || done == 0 {
-		return err
-	}
-	more := *p // some problems are values that others share
-	more.Done = &done
-	return &more
-}

@@ -139,7 +139,7 @@ func (o *operation) write(w http.ResponseWriter, h *http.Request, out any) {
 		if o.Location != "" {
 			var made struct{ ID uint64 }
 			if json.Unmarshal(text, &made) == nil {
-				header.Set("Location", Prefix+o.Location+formatID(made.ID))
+				header.Set("Location", Prefix+o.Location+strconv.FormatUint(made.ID, 10))
 			}
 		}
 		writeJSON(w, "application/json", o.Status, text)

@@ -57,8 +57,11 @@ func (r *request) startTask(in *admin.StartTask) (shown admin.Task, err error) {
 	if err == nil && !s.isAny() && in.IDs != nil {
 		err = badRequest("ids: there is a search, too: want one of them")
 	}
-	if err == nil {
-		err = r.permittedTask(in, !s.isAny())
+	if err == nil && in.To != nil {
+		err = r.permittedTo(*in.To, r.op.Needs)
+	}
+	if err == nil && !s.isAny() { // the number of jobs would tell of the bodies
+		err = r.permittedOn(bodiesNamed, "the tube "+r.tube+", for the bodies", r.tube)
 	}
 	if err != nil {
 		return shown, err
@@ -78,20 +81,6 @@ func (r *request) startTask(in *admin.StartTask) (shown admin.Task, err error) {
 		}
 		return work.all(ids)
 	})
-}
-
-// permittedTask asks for the rights that the operation alone does not need: on the other tube, and to
-// see the bodies, for their number would tell of them.
-func (r *request) permittedTask(in *admin.StartTask, search bool) error {
-	if in.To != nil {
-		if err := r.permittedTo(*in.To, r.op.Needs); err != nil {
-			return err
-		}
-	}
-	if search {
-		return r.permittedOn(bodiesNamed, "the tube "+r.tube+", for the bodies", r.tube)
-	}
-	return nil
 }
 
 // taskWork is the work of a task.

@@ -91,10 +91,12 @@ func (r *request) importAll(from *admin.ImportAll) (done admin.Imported, err err
 		}
 	}
 	r.note("count", in.done)
-	if err != nil {
-		return done, partly(err, in.done)
+	if p, ok := errors.AsType[*problem](err); ok && in.done > 0 {
+		more := *p // some problems are values that others share
+		more.Done = &in.done
+		return done, &more
 	}
-	return admin.Imported{Imported: in.done}, nil
+	return admin.Imported{Imported: in.done}, err
 }
 
 func (r *request) importTube(from *admin.ImportTube) (admin.Imported, error) {

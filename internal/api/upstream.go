@@ -135,7 +135,7 @@ func (u *upstream) away() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if time.Now().Before(u.until) {
-		return u.problem()
+		return u.why
 	}
 	return nil
 }
@@ -144,12 +144,9 @@ func (u *upstream) away() error {
 func (u *upstream) gone(why error) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.until, u.why = time.Now().Add(awayFor), why
-	return u.problem()
-}
-
-func (u *upstream) problem() error {
-	return problemf(http.StatusBadGateway, "the server %s does not answer: %v", u.name, u.why).After(awayFor)
+	u.until = time.Now().Add(awayFor)
+	u.why = problemf(http.StatusBadGateway, "the server %s does not answer: %v", u.name, why).After(awayFor)
+	return u.why
 }
 
 // restrict takes the rights away that the client cannot use there.
