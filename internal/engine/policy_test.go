@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -150,6 +151,32 @@ func TestPolicyRefused(t *testing.T) {
 				t.Fatalf("admitted: %+v, %d changes", e.Stats(), e.Promises())
 			}
 		})
+	}
+}
+
+// Where dead tubes lead back, an exhausted job goes one step at a time, and waits for a kick at
+// each. It stays where its dead tube is its own, or cannot be.
+func TestDeadTubes(t *testing.T) {
+	long := strings.Repeat("x", maxTubeName-4)
+	dead := map[string]string{"a": "b", "b": "a", "self": "{tube}", long: "{tube}.dead"}
+	for first, then := range map[string][]string{"a": {"b", "a", "b"}, "self": {"self", "self"}, long: {long, long}} {
+		e := New(Options{Policies: PolicyFunc(func(tube string) *Policy {
+			return &Policy{MaxReleases: 1, Exhausted: MoveExhausted, DeadTube: dead[tube]}
+		})})
+		id, _ := e.PutInto(0, []byte(first), Spec{TTR: 5}, nil)
+		for n, want := range then {
+			s := e.Open(nil)
+			e.ReserveJob(0, s, id)
+			e.Release(0, s, id, 0, 0)
+			c := e.PolicyCounts()
+			if st, _ := e.JobStats(0, id); st.Tube != want || st.State != Buried || c.Exhausted() != uint64(n+1) {
+				t.Fatalf("%.9s: want it buried in %.9s, it is %+v", first, want, st)
+			}
+			if err := e.Check(); err != nil {
+				t.Fatal(err)
+			}
+			e.KickJob(0, id)
+		}
 	}
 }
 
