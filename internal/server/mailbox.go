@@ -111,7 +111,7 @@ func (l *loop) readMail() {
 	}
 	for _, s := range got.arrived {
 		switch {
-		case s.loop != l:
+		case !l.has(s):
 		case s.proxy != nil && s.proxy.stream != nil:
 			l.list(s)
 		default:
@@ -119,7 +119,7 @@ func (l *loop) readMail() {
 		}
 	}
 	for _, d := range got.dismissed {
-		if s := d.socket; s.loop == l && l.clients.all[s.index] == s {
+		if l.has(d.socket) {
 			l.end(d.socket, d.reason)
 		}
 	}

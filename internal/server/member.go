@@ -89,23 +89,23 @@ func (s *Server) patience(came int64) int64 {
 	return min(came, s.mu.alone) + int64(s.opt.Member.Patience)
 }
 
-// converse lets a pending client have its conversation with the engine here, and gives it
-// a loop, unless the leadership has changed.
-func (s *Server) converse(c *socket) (ok bool, err error) {
+// converse lets a pending client have its conversation with the engine here, and hands it
+// over to the loop that serves it, unless the leadership has changed.
+func (s *Server) converse(c *socket) error {
 	if c.proxied != nil {
 		if err := s.beginProxied(c); err != nil {
-			return false, err
+			return err
 		}
 	}
-	s.accepting.Lock() // as Dismiss does: the client gets another loop
+	s.accepting.Lock() // as Dismiss does, which comes after the client has reached its loop
 	defer s.accepting.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.mu.lead.Here {
-		return false, nil
+	if p := c.proxy; s.mu.lead.Here {
+		s.serveHere(c)
+		p.handOver()
 	}
-	s.serveHere(c)
-	return true, nil
+	return nil
 }
 
 // follows reports whether lead is still the leadership, and notes that the client belongs

@@ -41,12 +41,9 @@ func (p *proxy) route() {
 		l.end(s, conversation.ErrStopped)
 	case lead.Here:
 		l.srv.shared.Memory.Set(&p.holding, s, 0)
-		switch ok, err := l.srv.converse(s); {
-		case err != nil:
+		if err := l.srv.converse(s); err != nil {
 			l.srv.reject(s.client, err)
 			l.end(s, err)
-		case ok:
-			p.handOver()
 		}
 	case lead.Leader == 0, lead.Leader == l.srv.opt.Member.ID:
 		p.pend()
@@ -99,7 +96,8 @@ func (p *proxy) dial(lead Leadership) {
 	}
 }
 
-// handOver gives a client that was pending to the loop that serves it here.
+// handOver gives a client that was pending to the loop that serves it here, which may be
+// this one. The caller holds accepting and mu.
 func (p *proxy) handOver() {
 	l, s := p.loop, p.socket
 	if v, ok := s.fd.(streamSocket); ok {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
@@ -157,4 +158,54 @@ func TestProxiedClientHangsUp(t *testing.T) {
 		}
 	}
 	t.Error("the loop hears of the hang-up again and again")
+}
+
+// A requestStream has what a client of another member has sent before that member closed the stream.
+type requestStream struct {
+	endlessStream
+	request, replies []byte
+}
+
+func (s *requestStream) TryRead(b []byte) (n int, err error) {
+	if len(s.request) == 0 {
+		return 0, io.EOF
+	}
+	n = copy(b, s.request)
+	s.request = s.request[n:]
+	return n, nil
+}
+
+func (s *requestStream) TryWrite(b []byte) (int, error) {
+	s.replies = append(s.replies, b...)
+	return len(b), nil
+}
+
+// The loop that hands a client over serves it no more until the client has a session: also
+// if the same loop gets it, and has an event of the client in the same pass.
+func TestHandOver(t *testing.T) {
+	t.Parallel()
+	r := start(t, Options{Member: &Member{ID: 1}, Loops: 1})
+	l, err := newLoop(r.Server, newSystemPoller)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.driving.Lock()
+	r.mu.loops = loops{all: []*loop{l}, polls: true}
+	stream := &requestStream{request: []byte("put 0 0 9 1\r\na\r\n")}
+	s := &socket{client: unnamed, proxied: new(proxiedClient), fd: streamSocket{stream}}
+	if err := r.handOut(s, nil, access.Evidence{}); err != nil {
+		t.Fatal(err)
+	}
+	l.step()
+	stream.ended = true
+	l.mail.post(func(m *mailbox) { m.arrived = append(m.arrived, s) })
+	r.Follow(Leadership{Here: true, Leader: 1, Term: 1})
+	for len(stream.replies) == 0 || l.clients.taken() > 0 {
+		l.step()
+	}
+	if got := string(stream.replies); got != "INSERTED 1\r\n" {
+		t.Errorf("got %q", got)
+	}
+	r.mu.loops = loops{}
+	l.close()
 }

@@ -233,7 +233,7 @@ func (c *group) run(args ...string) {
 
 func (p *process) command(args ...string) ([]byte, error) {
 	limit := commandTimeout // the network may swallow what it says
-	if args[0] == "journal" {
+	if args[0] == "journal" || slices.Contains(args, "--offline") {
 		limit = patience
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
