@@ -23,6 +23,8 @@ func Arguments(names string) cobra.PositionalArgs {
 		switch {
 		case len(args) < least:
 			return UsageError("%s needs %s (see: %s --help)", cmd.Name(), names, cmd.CommandPath())
+		case len(args) > most && most > 0:
+			return UsageError("%s takes %s, and no %q: an argument with blanks is quoted (see: %s --help)", cmd.Name(), names, args[most], cmd.CommandPath())
 		case len(args) > most:
 			return UnknownArgument(cmd, args[most:])
 		}

@@ -39,11 +39,3 @@ func worseFirst(a, b *Tube) int {
 	}
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.JobsReady, a.JobsReady))
 }
-
-// texts say what is wrong.
-func texts(found []health.Finding) (all []string) {
-	for i := range found {
-		all = append(all, found[i].Text)
-	}
-	return all
-}

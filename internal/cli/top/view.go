@@ -2,6 +2,7 @@ package top
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -103,7 +104,11 @@ func (m *model) head() []string {
 		fmt.Sprintf("a second: %s put, %s deleted, %s timed out", rate(s.putRate), rate(s.deleteRate), rate(s.timeoutRate)),
 	}
 	if len(s.found) > 0 {
-		lines = append(lines[:1:1], append([]string{alarming.Styled(strings.Join(texts(s.found), "; "))}, lines[1:]...)...)
+		var wrong []string
+		for i := range s.found {
+			wrong = append(wrong, s.found[i].Text)
+		}
+		lines = slices.Insert(lines, 1, alarming.Styled(strings.Join(wrong, "; ")))
 	}
 	return lines[:m.headLines()]
 }
