@@ -88,7 +88,8 @@ func (j *Job) Abandon() {
 }
 
 // Delete removes a job that is ready, delayed or buried, or that this connection has
-// reserved. Otherwise the error is [ErrNotFound].
+// reserved. Otherwise the error is [ErrNotFound]. A job that a [Pool] has reserved is deleted
+// with [Job.Delete].
 func (c *commands) Delete(ctx context.Context, id uint64) error {
 	return c.callByID(ctx, wire.Delete, wire.Deleted, id)
 }

@@ -82,7 +82,7 @@ var putMany = request{Command: wire.Command{Op: wire.Put}}
 
 // DeleteMany deletes jobs in one round trip, or a few if there are thousands. The
 // error is a [BatchError] with the error of each delete that failed, as
-// [Conn.Delete] returns it.
+// [Conn.Delete] returns it. Jobs that a [Pool] has reserved are deleted with [DeleteJobs].
 func (c *commands) DeleteMany(ctx context.Context, ids []uint64) error {
 	return c.askMany(ctx, len(ids), func(i int, q *request) { q.Op, q.ID, q.want = wire.Delete, ids[i], wire.Deleted }, nil)
 }

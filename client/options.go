@@ -21,7 +21,8 @@ const (
 	DefaultMaxIdle     = 8
 )
 
-// Never is a value for those durations in [Options] for which 0 means a default.
+// Never is a value for those durations in [Options] for which 0 means a default, and for the
+// wait of [Conn.ReserveMany]: there is no limit.
 const Never time.Duration = -1
 
 // Options say how to connect. The zero value, and a nil *Options, connect

@@ -51,4 +51,6 @@
 //
 // With another server it has as many connections as handlers, and a job is deleted and the
 // next one taken in one round trip.
+//
+// With several servers it works on each of them as if there were no other, with as many handlers.
 package worker

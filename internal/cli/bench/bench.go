@@ -24,7 +24,8 @@ import (
 
 const long = `Benchmark a server: each connection puts jobs, reserves as many, deletes them, and begins
 again, as a program with the Go client does. The result is how many of these commands the
-server executed in a second, and how long a reply took.
+server executed in a second, and how long a reply took. Jobs that are in flight together
+are reserved with one command where the server has that (reserve-batch); it counts as many.
 
 The jobs are put into the tube bench, which must not have others. They are deleted again,
 also if the benchmark is interrupted. The clients run on this machine: if they share its
