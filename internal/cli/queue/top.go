@@ -49,7 +49,7 @@ func newTop() *cobra.Command {
 const topLong = `Watch the tubes of a server: their jobs, how old the job is that is next to be
 reserved, who waits for jobs and who would take them, what is put and deleted a second,
 and what was buried since this began. Tubes that need attention come first. The key ? shows the
-other keys: they sort and filter, and show a job. Nothing is changed on the server.
+other keys: they sort and filter, show a job, and pause, kick and clear, which ask first.
 
 If the connection is lost, another one is made when the server is there again.
 
@@ -165,6 +165,28 @@ func (t *topServer) age(tube string) (time.Duration, error) {
 		return 0, err
 	}
 	return st.Age, nil
+}
+
+// Pause implements top.Server.
+func (t *topServer) Pause(tube string, d time.Duration) error {
+	return t.do(func() error { return t.Conn.PauseTube(t.ctx, tube, d) })
+}
+
+// Kick implements top.Server.
+func (t *topServer) Kick(tube string, count int) (n int, err error) {
+	err = t.do(func() (err error) {
+		n, err = t.Conn.Kick(t.ctx, tube, count)
+		return err
+	})
+	return n, err
+}
+
+// Clear implements top.Server.
+func (t *topServer) Clear(tube, state string) (n int, err error) {
+	err = t.do(func() error {
+		return clearState(t.ctx, t.Conn, tube, client.State(state), func(more int) { n += more }, func() {})
+	})
+	return n, err
 }
 
 // Look implements top.Server.

@@ -12,6 +12,11 @@ type (
 		snap Snapshot
 		err  error
 	}
+	doneMsg struct {
+		*question
+		note string
+		err  error
+	}
 	lookMsg  struct{ tube, state, text string }
 	tickMsg  struct{} // it is time to ask again
 	clockMsg struct{} // a second is over

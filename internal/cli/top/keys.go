@@ -1,12 +1,19 @@
 package top
 
-import tea "charm.land/bubbletea/v2"
+import (
+	"fmt"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+)
 
 // key does what a key asks for.
 func (m model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	switch {
 	case k.String() == "ctrl+c":
 		return m, tea.Quit
+	case m.ask != nil:
+		return m.answer(k)
 	case m.filter.typing:
 		return m.typeFilter(k)
 	case m.help:
@@ -14,6 +21,7 @@ func (m model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	case m.look != nil:
 		return m.lookKey(k)
 	}
+	m.note = note{}
 	switch k.String() {
 	case "q":
 		return m, tea.Quit
@@ -43,11 +51,8 @@ func (m model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	case "esc":
 		m.filter = line{}
 		m.arrange()
-	case "enter":
-		if t := m.current(); t != nil {
-			m.look = &glance{tube: t.Name, text: "..."}
-			return m, m.lookAt(t.Name, states[0])
-		}
+	default:
+		return m.tubeKey(k.String())
 	}
 	return m, nil
 }
@@ -59,6 +64,102 @@ func (m *model) sortNext(step int) {
 		m.sort = (m.sort + step) % len(columns)
 	}
 	m.arrange()
+}
+
+// pauseFor is how long the key p pauses a tube.
+const pauseFor = time.Hour
+
+// kickCount is how many jobs the key K kicks.
+const kickCount = 100
+
+// tubeKey does what a key asks for that concerns the tube under the cursor.
+func (m model) tubeKey(key string) (tea.Model, tea.Cmd) {
+	t := m.current()
+	if t == nil {
+		return m, nil
+	}
+	switch key {
+	case "p":
+		m.askToPause(t)
+	case "K":
+		m.askToKick(t)
+	case "c":
+		m.askToClear(t)
+	case "enter":
+		m.look = &glance{tube: t.Name, text: "..."}
+		return m, m.lookAt(t.Name, states[0])
+	}
+	return m, nil
+}
+
+// askToPause asks before a tube is paused, or its pause is ended.
+func (m *model) askToPause(t *Tube) {
+	d, text := pauseFor, fmt.Sprintf("pause %s for %s, so that nobody gets its jobs? y/n", t.Name, age(pauseFor))
+	doing, done := "pausing "+t.Name, fmt.Sprintf("%s is paused for %s", t.Name, age(pauseFor))
+	if t.PauseLeft > 0 {
+		d, text = 0, fmt.Sprintf("end the pause of %s, which has %s left? y/n", t.Name, age(t.PauseLeft))
+		doing, done = "ending the pause of "+t.Name, t.Name+" is not paused any more"
+	}
+	m.ask = &question{t.Name, text, doing, func() (string, error) { return done, m.server.Pause(t.Name, d) }, func(t *Tube) { t.PauseLeft = d }}
+}
+
+// askToKick asks before jobs are made ready: buried ones if there are any, else delayed.
+func (m *model) askToKick(t *Tube) {
+	state, jobs := "buried", t.JobsBuried
+	if jobs == 0 {
+		state, jobs = "delayed", t.JobsDelayed
+	}
+	if jobs == 0 {
+		m.say(t.Name + " has no jobs to kick")
+		return
+	}
+	m.ask = &question{
+		t.Name, fmt.Sprintf("make %d of the %d %s jobs of %s ready? y/n", min(jobs, kickCount), jobs, state, t.Name),
+		"kicking jobs of " + t.Name,
+		func() (string, error) {
+			n, err := m.server.Kick(t.Name, kickCount)
+			return fmt.Sprintf("jobs of %s that were made ready: %d", t.Name, n), err
+		}, nil,
+	}
+}
+
+// askToClear asks before the jobs of the first state that has any are deleted:
+// buried ones, then delayed, then ready.
+func (m *model) askToClear(t *Tube) {
+	state, jobs := "buried", t.JobsBuried
+	if jobs == 0 {
+		state, jobs = "delayed", t.JobsDelayed
+	}
+	if jobs == 0 {
+		state, jobs = "ready", t.JobsReady
+	}
+	if jobs == 0 {
+		m.say(t.Name + " has no jobs to delete")
+		return
+	}
+	m.ask = &question{
+		t.Name, fmt.Sprintf("delete all %s jobs of %s, %d now? y/n", state, t.Name, jobs),
+		"deleting jobs of " + t.Name,
+		func() (string, error) {
+			n, err := m.server.Clear(t.Name, state)
+			return fmt.Sprintf("%s jobs of %s that were deleted: %d", state, t.Name, n), err
+		}, nil,
+	}
+}
+
+// answer takes a yes, or anything else as a no.
+func (m model) answer(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
+	q := m.ask
+	m.ask = nil
+	if k.String() != "y" {
+		m.say("nothing was done")
+		return m, nil
+	}
+	m.say(q.doing + " ...")
+	return m, func() tea.Msg {
+		note, err := q.do()
+		return doneMsg{q, note, err}
+	}
 }
 
 // helpKey scrolls the help, or goes back to the tubes.

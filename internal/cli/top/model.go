@@ -49,10 +49,13 @@ type Server interface {
 	// Snapshot asks for all tubes. Those whose names are given are on the screen: of
 	// them it tells all it can, of others what does not cost much.
 	Snapshot(onScreen []string) (Snapshot, error)
-	Look(tube, state string) (string, error) // the next job of a state, as text
+	Pause(tube string, d time.Duration) error // 0 ends a pause
+	Kick(tube string, count int) (int, error) // buried jobs, or delayed ones
+	Clear(tube, state string) (int, error)    // delete the jobs of a state
+	Look(tube, state string) (string, error)  // the next job of a state, as text
 }
 
-// states are the states of jobs that can be looked at.
+// states are the states of jobs that can be looked at and cleared.
 var states = []string{"ready", "delayed", "buried"}
 
 // A model is what is shown.
@@ -65,6 +68,7 @@ type model struct {
 	width, height int
 	snap          Snapshot
 	err           error // why the last question failed; nil if it did not
+	note          note
 
 	columns  []bool    // which are shown; once it is, a column stays
 	first    *Snapshot // when the view began
@@ -77,10 +81,32 @@ type model struct {
 	cursor   int    // its place in shown
 	top      int    // the first that fits on the screen
 
-	look    *glance // the job that is looked at; nil: none
+	ask     *question // that waits for an answer; nil: none
+	look    *glance   // the job that is looked at; nil: none
 	help    bool
 	helpTop int // the first line that is shown
 }
+
+// A question is asked before anything that changes something.
+type question struct {
+	tube   string
+	text   string
+	doing  string // what is said until it is done
+	do     func() (note string, err error)
+	change func(*Tube) // what it has changed; nil: the next snapshot shows it
+}
+
+// A note says for a while what was done.
+type note struct {
+	text   string
+	failed bool
+	until  time.Time
+}
+
+// noteTime is how long a note is shown.
+const noteTime = 8 * time.Second
+
+func (m *model) say(text string) { m.note = note{text: text, until: m.now().Add(noteTime)} }
 
 // A glance is a look at a job of a tube.
 type glance struct {
@@ -117,7 +143,20 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tickMsg:
 		return m, m.snapshot()
 	case clockMsg:
+		if m.now().After(m.note.until) {
+			m.note = note{}
+		}
 		return m, clock()
+	case doneMsg:
+		m.say(msg.note)
+		if msg.err != nil {
+			m.say(msg.err.Error())
+			m.note.failed = true
+		}
+		if i := slices.IndexFunc(m.snap.Tubes, func(t Tube) bool { return t.Name == msg.tube }); i >= 0 && msg.err == nil && msg.change != nil {
+			msg.change(&m.snap.Tubes[i])
+			m.arrange()
+		}
 	case lookMsg:
 		if m.look != nil && m.look.tube == msg.tube && states[m.look.state] == msg.state {
 			m.look.text = msg.text

@@ -75,6 +75,21 @@ func (f *fakeServer) note(format string, args ...any) {
 	f.did = append(f.did, fmt.Sprintf(format, args...))
 }
 
+func (f *fakeServer) Pause(tube string, d time.Duration) error {
+	f.note("pause %s %s", tube, d)
+	return nil
+}
+
+func (f *fakeServer) Kick(tube string, count int) (int, error) {
+	f.note("kick %s %d", tube, count)
+	return 3, nil
+}
+
+func (f *fakeServer) Clear(tube, state string) (int, error) {
+	f.note("clear %s %s", tube, state)
+	return 3, nil
+}
+
 func (f *fakeServer) Look(tube, state string) (string, error) {
 	f.note("look %s %s", tube, state)
 	if state == "delayed" {

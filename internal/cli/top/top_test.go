@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/beanpole-mq/beanpole/client"
@@ -55,15 +56,40 @@ func TestKeys(t *testing.T) {
 	if text := s.text(); !strings.Contains(text, "mail") || strings.Contains(text, "reports") {
 		t.Errorf("the filter ma shows:\n%s", text)
 	}
+	s.press("p")
+	s.wait("pause mail for 1h0m, so that nobody gets its jobs? y/n")
+	s.press("y")
+	s.wait("mail is paused for 1h0m")
+	s.press("K")
+	s.wait("make 20 of the 20 delayed jobs of mail ready? y/n")
+	s.press("y")
+	s.wait("jobs of mail that were made ready: 3")
 	s.press("\x1b") // esc: all
 	s.wait("reports")
 
 	s.press("jg") // down, and to the first
 	s.wait("> reports")
+	s.press("c")
+	s.wait("delete all buried jobs of reports, 3 now? y/n")
+	s.golden("clear")
+	s.press("n")
+	s.wait("nothing was done")
+	s.press("c")
+	s.wait("y/n")
+	s.press("y")
+	s.wait("buried jobs of reports that were deleted: 3")
+
 	s.press("\x1b[F") // end
-	s.wait("> übergrößen")
-	s.press("kkk") // up
+	s.press("c")
+	s.wait("übergrößen has no jobs to delete")
+	s.press("K")
+	s.wait("übergrößen has no jobs to kick")
+	s.press("kkk") // up, and nothing else
 	s.wait("> thumbnails")
+	s.press("p")
+	s.wait("end the pause of thumbnails-of-all-the-pictures-that-were-ever-sent, which has 59m3s left? y/n")
+	s.press("y")
+	s.wait("is not paused any more")
 	s.press("\r")
 	s.wait("hello ready")
 	s.press("\t")
@@ -84,7 +110,8 @@ func TestKeys(t *testing.T) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	want := []string{
+	want := []string{"pause mail 1h0m0s", "kick mail 100", "clear reports buried",
+		"pause thumbnails-of-all-the-pictures-that-were-ever-sent 0s",
 		"look thumbnails-of-all-the-pictures-that-were-ever-sent ready",
 		"look thumbnails-of-all-the-pictures-that-were-ever-sent delayed",
 		"look thumbnails-of-all-the-pictures-that-were-ever-sent ready",
@@ -195,6 +222,45 @@ func TestFreshness(t *testing.T) {
 		if !strings.Contains(m.plain(), want) {
 			t.Errorf("after %s the screen has no %q:\n%s", after, want, m.plain())
 		}
+	}
+}
+
+// A note goes after a while, and what an action has changed is there at once: a second p
+// asks to end the pause.
+func TestNotes(t *testing.T) {
+	f := newFakeServer()
+	m := newModel(f, "a", time.Second)
+	now := f.now
+	m.now = func() time.Time { return now }
+	send := func(msg tea.Msg) (cmd tea.Cmd) {
+		var next tea.Model
+		next, cmd = m.Update(msg)
+		m = next.(model)
+		return cmd
+	}
+	key := func(s string) tea.Cmd { return send(tea.KeyPressMsg{Text: s, Code: []rune(s)[0]}) }
+	m.asks()
+	m.selected = "mail"
+	m.arrange()
+	key("p")
+	send(key("y")())
+	if !strings.Contains(m.plain(), "mail is paused for 1h0m") {
+		t.Errorf("after p and y:\n%s", m.plain())
+	}
+	key("p")
+	if !strings.Contains(m.plain(), "end the pause of mail") {
+		t.Errorf("a second p:\n%s", m.plain())
+	}
+	key("n")
+	now = now.Add(noteTime + time.Second)
+	send(clockMsg{})
+	if strings.Contains(m.plain(), "nothing was done") {
+		t.Errorf("an old note is still there:\n%s", m.plain())
+	}
+	send(doneMsg{question: new(question), err: errors.New("no such right")})
+	m.asks()
+	if !strings.Contains(m.plain(), "no such right") {
+		t.Errorf("a snapshot has hidden why an action failed:\n%s", m.plain())
 	}
 }
 

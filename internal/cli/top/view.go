@@ -30,7 +30,10 @@ var helpLines = strings.Split(`up, down, k, j, page up, page down, g, G   move
 left, right   sort by another column      r   reverse the order
 /             show tubes whose name has a text; esc: all
 enter         look at the next ready, delayed or buried job
-q             quit
+p             pause the tube for an hour, or end its pause
+K             kick up to 100 jobs: buried ones, or else delayed
+c             delete all buried, delayed or ready jobs
+q             quit;   p, K and c ask before they do it
 
 !         jobs are being buried, workers run out of time, or nobody
           watches a tube with ready jobs; such tubes come first
@@ -139,12 +142,18 @@ func (m *model) freshness() string {
 	return age(old) + " old"
 }
 
-// foot returns the last line: what is typed, what is wrong, or which keys there are.
+// foot returns the last line: what is asked, what was done, or which keys there are.
 func (m *model) foot() string {
-	const keys = "?: help   /: filter   enter: look   left, right: sort   q: quit"
+	const keys = "?: help   /: filter   enter: look   p: pause   K: kick   c: clear   q: quit"
 	switch {
+	case m.ask != nil:
+		return bold.Styled(m.ask.text)
 	case m.filter.typing:
 		return "filter: " + m.filter.text + "_"
+	case m.note.failed:
+		return alarming.Styled(m.note.text)
+	case m.note.text != "":
+		return m.note.text
 	case m.err != nil:
 		return alarming.Styled(m.err.Error())
 	case m.help:
