@@ -72,22 +72,10 @@ func newRoot(version string) *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(printHelp)
-	const server = "server"
-	root.AddGroup(&cobra.Group{ID: server, Title: "Run a server:"})
-	for _, cmd := range []*cobra.Command{newServe(), newConfig(), journal.New(), cluster.New()} {
-		cmd.GroupID = server
-		root.AddCommand(cmd)
-	}
-	root.AddGroup(queue.Groups()...)
+	kit.AddGroup(root, "server", "Run a server:", newServe(), newConfig(), journal.New(), cluster.New())
+	queue.AddTo(root)
 	const others = "others"
-	root.AddGroup(&cobra.Group{ID: others, Title: "Others:"})
-	for _, cmd := range []*cobra.Command{newToken(), bench.New(), newVersion()} {
-		cmd.GroupID = others
-		root.AddCommand(cmd)
-	}
-	for _, cmd := range queue.Commands() {
-		root.AddCommand(cmd)
-	}
+	kit.AddGroup(root, others, "Others:", newToken(), bench.New(), newVersion())
 	backup := journal.NewBackup()
 	backup.GroupID = "admin"
 	root.AddCommand(backup)

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -36,12 +37,15 @@ func (s *size) UnmarshalTOML(v any) error {
 
 // LimitOf returns which of the tables limits a tube; empty: none.
 func (t *Tables) LimitOf(tube string) string {
-	for i, l := range t.Limits {
-		if access.Pattern(l.Tubes).Matches(tube) {
-			return fmt.Sprintf("[[limit]] %d, of the tubes %s", i+1, strings.Join(l.Tubes, ", "))
-		}
+	if i := t.limiting(tube); i >= 0 {
+		return fmt.Sprintf("[[limit]] %d, of the tubes %s", i+1, strings.Join(t.Limits[i].Tubes, ", "))
 	}
 	return ""
+}
+
+// limiting returns the place of the first table that has a tube, which counts for it; -1: none has.
+func (t *Tables) limiting(tube string) int {
+	return slices.IndexFunc(t.Limits, func(l limitTable) bool { return access.Pattern(l.Tubes).Matches(tube) })
 }
 
 // ClientLimits returns what the options say of clients.
@@ -56,33 +60,23 @@ func (opt *Options) ClientLimits() access.Limits {
 	return l
 }
 
-// QueueLimits returns what the options and the tables say of the queue. The first table
-// that has a tube counts for it.
+// QueueLimits returns what the options and the tables say of the queue.
 func (opt *Options) QueueLimits() (engine.Limits, error) {
 	l := opt.Queue
 	if len(opt.Tables.Limits) == 0 {
 		return l, nil
 	}
-	type limit struct {
-		tubes access.Pattern
-		engine.TubeLimits
-	}
-	var limits []limit
 	for i, t := range opt.Tables.Limits {
 		if t.Jobs < 0 || t.Bytes < 0 || t.Jobs == 0 && t.Bytes == 0 {
 			return l, kit.UsageError("%s: limit %d: want jobs or bytes, more than 0", opt.File, i+1)
 		}
-		tubes, err := access.NewPattern(t.Tubes)
-		if err != nil {
+		if _, err := access.NewPattern(t.Tubes); err != nil {
 			return l, kit.UsageError("%s: limit %d: %w", opt.File, i+1, err)
 		}
-		limits = append(limits, limit{tubes, engine.TubeLimits{Jobs: t.Jobs, Bytes: int64(t.Bytes)}})
 	}
 	l.Tube = func(name string) engine.TubeLimits {
-		for _, l := range limits {
-			if l.tubes.Matches(name) {
-				return l.TubeLimits
-			}
+		if i := opt.Tables.limiting(name); i >= 0 {
+			return engine.TubeLimits{Jobs: opt.Tables.Limits[i].Jobs, Bytes: int64(opt.Tables.Limits[i].Bytes)}
 		}
 		return engine.TubeLimits{}
 	}

@@ -32,6 +32,15 @@ func Arguments(names string) cobra.PositionalArgs {
 	}
 }
 
+// AddGroup adds commands that the help shows under a title of their own.
+func AddGroup(root *cobra.Command, id, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: id, Title: title})
+	for _, cmd := range commands {
+		cmd.GroupID = id
+		root.AddCommand(cmd)
+	}
+}
+
 // Group makes a command one that only has others: without arguments it prints its help.
 func Group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	cmd.DisableFlagsInUseLine = true

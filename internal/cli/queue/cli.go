@@ -2,53 +2,26 @@ package queue
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
-// Commands returns all commands of this package, in the groups of Groups.
-func Commands() []*cobra.Command {
-	var all []*cobra.Command
-	for _, g := range groups {
-		for _, c := range g.commands() {
-			c.GroupID = g.ID
-			all = append(all, c)
-		}
-	}
-	return all
+// AddTo adds all commands of this package, in groups, in the order in which the help shows them.
+func AddTo(root *cobra.Command) {
+	kit.AddGroup(root, "inspect", "Inspect any server of the protocol:",
+		newPing(), newTubes(), newTop(), newStats(), newJobs(), newPeek())
+	kit.AddGroup(root, "work", "Put and process jobs:",
+		newPut(), newReserve(), newWork(), newWait())
+	kit.AddGroup(root, "repair", "Change jobs and tubes:",
+		newKick(), newBury(), newRelease(), newDelete(), newPause(), newResume(), newClear(), newMove())
+	kit.AddGroup(root, "admin", "Manage a beanpole (it needs --admin):",
+		newPolicy(), newRedrive(), newConnections(), newFind(), newDrain(), newUndrain())
+	kit.AddGroup(root, "copy", "Export and migrate:",
+		newExport(), newImport(), newMirror())
 }
 
 // HasOption reports whether all commands have an option, by its name or letter.
 func HasOption(name string) bool {
 	flags := newPing().Flags()
 	return flags.Lookup(name) != nil || len(name) == 1 && flags.ShorthandLookup(name) != nil
-}
-
-// Groups returns the groups of the commands, with their titles.
-func Groups() []*cobra.Group {
-	var all []*cobra.Group
-	for _, g := range groups {
-		all = append(all, &g.Group)
-	}
-	return all
-}
-
-// groups are the commands in the order in which the help shows them.
-var groups = []struct {
-	cobra.Group
-	commands func() []*cobra.Command
-}{
-	{cobra.Group{ID: "inspect", Title: "Inspect any server of the protocol:"}, func() []*cobra.Command {
-		return []*cobra.Command{newPing(), newTubes(), newTop(), newStats(), newJobs(), newPeek()}
-	}},
-	{cobra.Group{ID: "work", Title: "Put and process jobs:"}, func() []*cobra.Command {
-		return []*cobra.Command{newPut(), newReserve(), newWork(), newWait()}
-	}},
-	{cobra.Group{ID: "repair", Title: "Change jobs and tubes:"}, func() []*cobra.Command {
-		return []*cobra.Command{newKick(), newBury(), newRelease(), newDelete(), newPause(), newResume(), newClear(), newMove()}
-	}},
-	{cobra.Group{ID: "admin", Title: "Manage a beanpole (it needs --admin):"}, func() []*cobra.Command {
-		return []*cobra.Command{newPolicy(), newRedrive(), newConnections(), newFind(), newDrain(), newUndrain()}
-	}},
-	{cobra.Group{ID: "copy", Title: "Export and migrate:"}, func() []*cobra.Command {
-		return []*cobra.Command{newExport(), newImport(), newMirror()}
-	}},
 }
