@@ -7,7 +7,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
 // A disk that the log of entries has filled is freed, though the log is kept for a member
@@ -102,4 +106,28 @@ func TestLogMakesWayForJournal(t *testing.T) {
 		sim.audit()
 		sim.close()
 	})
+}
+
+// Room is not made by a cut beyond a change of the roles that waits to be recorded: a crash
+// after that would lose the change.
+func TestRoomIsNotMadeOfRoles(t *testing.T) {
+	log, err := raftlog.Open(memfs.New(), "/", raftlog.Options{SegmentSize: 4096})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	for index := range uint64(40) {
+		if err := log.Append(nil, []*raftpb.Entry{{Index: new(index + 1), Term: new(uint64(1)), Data: make([]byte, 500)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := &Member{log: log}
+	m.opt.setDefaults()
+	d := newDisk(m)
+	d.add(diskWork{membership: &raftlog.Membership{RolesIndex: 20}})
+	d.add(diskWork{cut: raftlog.Position{Index: 40, Term: 1}})
+	d.makeRoom()
+	if cut := log.State().Cut.Index; cut != 19 {
+		t.Errorf("the log is cut at %d, want 19", cut)
+	}
 }
