@@ -142,7 +142,7 @@ func TestSearchAll(t *testing.T) {
 			e.PutInto(now, []byte("many"), engine.Spec{TTR: 60}, nil)
 		}
 	})
-	if got, pages := r.find("/tubes/many/search", "q", "needle"); len(got) != 0 || pages != 2 {
+	if got, pages := r.find("/tubes/many/search", "q", "needle"); len(got) != 0 || pages < 2 { // more on a machine that is slow: a page ends after a while, too
 		t.Errorf("%d jobs on %d pages", len(got), pages)
 	}
 }

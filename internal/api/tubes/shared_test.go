@@ -64,11 +64,12 @@ func TestLookIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Shared
 		s.Each(t.Context(), time.Second, none, nil)
-		if s.last == nil {
+		if _, isNew := s.take(time.Hour); isNew {
 			t.Error("it is gone at once")
 		}
 		time.Sleep(time.Second)
-		if synctest.Wait(); s.last != nil {
+		synctest.Wait()
+		if _, isNew := s.take(time.Hour); !isNew {
 			t.Error("it is kept")
 		}
 	})
