@@ -95,6 +95,9 @@ func New(b *broker.Broker, opt Options) http.Handler {
 	if opt.Identify == nil {
 		opt.Identify = api.Identify(new(access.Control))
 	}
+	if opt.SyncLasts == nil {
+		opt.SyncLasts = func() time.Duration { return 0 }
+	}
 	if opt.Refused == nil {
 		opt.Refused = func(string, string, string, ...string) {}
 	}

@@ -72,7 +72,7 @@ func (c *collector) Describe(chan<- *prometheus.Desc) {}
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	m := metrics(ch)
 	m.gauges("info", "1; the version is a label.", "version", map[string]float64{c.opt.Version: 1})
-	if c.opt.SyncLasts != nil {
+	if c.opt.Journal != nil {
 		m.gauge("journal_sync_under_way_seconds", "How long a sync of the journal has been under way; 0 if none is.", c.opt.SyncLasts().Seconds())
 	}
 	if c.opt.Cluster != nil {
@@ -82,7 +82,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	s, ok := within(c.watcher, c.look)
 	known := ok && s != nil
-	m.gauge("ready", "1 if clients can use the queue, as /readyz says.", bit(known && s.why == "" && c.syncLasts() < tooLong))
+	m.gauge("ready", "1 if clients can use the queue, as /readyz says.", bit(known && s.why == "" && c.opt.SyncLasts() < tooLong))
 	if !known {
 		return
 	}

@@ -59,13 +59,6 @@ func within[T any](w *watcher, look func() T) (seen T, ok bool) {
 	}
 }
 
-func (w *watcher) syncLasts() time.Duration {
-	if w.opt.SyncLasts == nil {
-		return 0
-	}
-	return w.opt.SyncLasts()
-}
-
 // serveReady serves /readyz.
 func (w *watcher) serveReady(rw http.ResponseWriter, _ *http.Request) {
 	seen, ok := within(w, w.look)
@@ -73,7 +66,7 @@ func (w *watcher) serveReady(rw http.ResponseWriter, _ *http.Request) {
 		seen = &snapshot{why: "no command is executed: this member does not lead the cluster any more, and does not follow yet"}
 	}
 	why := seen.why
-	lasts := w.syncLasts()
+	lasts := w.opt.SyncLasts()
 	syncing := fmt.Sprintf("a sync of the journal has been under way for %v", lasts.Round(time.Millisecond))
 	switch {
 	case !ok && lasts > 0:

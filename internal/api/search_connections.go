@@ -83,7 +83,7 @@ func (r *request) sortConnections(in *admin.ListConnections, filter *connectionF
 		return page, err
 	}
 	found, next := q.Page()
-	page = admin.Connections{Connections: make([]admin.Connection, len(found)), Next: next, Matching: new(q.Matching())}
+	page = admin.Connections{Connections: make([]admin.Connection, len(found)), Next: next, Matching: &q.Matching}
 	for i := range found {
 		page.Connections[i] = connectionOf(&found[i].Connection)
 	}

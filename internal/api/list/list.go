@@ -40,15 +40,15 @@ type Columns[T any] struct {
 
 // A Query is for a page.
 type Query[T any] struct {
-	Column string       // without the - before it
-	Key    func(*T) Key // may be replaced before anything is shown
+	Column   string       // without the - before it
+	Key      func(*T) Key // may be replaced before anything is shown
+	Matching uint64       // how many things were shown, on all pages
 
 	columns    *Columns[T]
 	n          int
 	descending bool
 	after      *rank // nil: from the first on
 	best       First[ranked[T]]
-	matching   uint64
 }
 
 // A ranked is a thing with its place in the order.
@@ -93,15 +93,12 @@ func (q *Query[T]) compare(a, b rank) int {
 
 // Show tells of a thing that matches. It is copied if it may be on the page.
 func (q *Query[T]) Show(x *T) {
-	q.matching++
+	q.Matching++
 	at := rank{q.Key(x), q.columns.Tie(x)}
 	if (q.after == nil || q.compare(at, *q.after) > 0) && q.best.Wants(ranked[T]{rank: at}) {
 		q.best.Show(ranked[T]{at, *x})
 	}
 }
-
-// Matching is how many things were shown, on all pages.
-func (q *Query[T]) Matching() uint64 { return q.matching }
 
 // Page returns the things on the page, and the cursor of the next; empty: it is the last one.
 func (q *Query[T]) Page() (page []T, next string) {

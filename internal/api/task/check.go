@@ -29,9 +29,6 @@ var verbs = map[string]verb{
 // MaxIDs is how many jobs a task names at most.
 const MaxIDs = 10_000
 
-// ErrNoChange is the answer to who changes a job and does not say what.
-var ErrNoChange = admin.Problemf(http.StatusBadRequest, "want priority, delay or ttr: nothing is to change")
-
 // States returns in which states jobs may be to which a task does something.
 func States(do string) []string { return verbs[do].states }
 
@@ -49,7 +46,7 @@ func Check(in *admin.StartTask) error {
 	}
 	switch {
 	case in.Do == "change" && len(names) == 0:
-		return ErrNoChange
+		return wrong("want priority, delay or ttr: nothing is to change")
 	case in.Do == "move" && in.To == nil:
 		return wrong("to: want the name of a tube")
 	case in.To != nil && *in.To == in.Tube:

@@ -171,7 +171,7 @@ func tubeFilter(in *admin.ListTubes) (matches func(*Tube) bool, err error) {
 		for name := range strings.SplitSeq(in.Has, ",") {
 			has, ok := conditions[name]
 			if !ok {
-				return nil, wrong("has: want some of %v, with commas between them", slices.Sorted(maps.Keys(conditions)))
+				return nil, admin.Problemf(http.StatusBadRequest, "has: want some of %v, with commas between them", slices.Sorted(maps.Keys(conditions)))
 			}
 			all = append(all, has)
 		}
@@ -199,7 +199,7 @@ func (l *Look) List(in *admin.ListTubes) (page admin.Tubes, err error) {
 	}
 	q, err := order.Query(in.Sort, in.Cursor, in.Limit)
 	if err != nil {
-		return page, wrong("%v", err)
+		return page, admin.Problemf(http.StatusBadRequest, "%v", err)
 	}
 	if strings.HasSuffix(q.Column, "_per_second") && l.Rates != nil {
 		rates := l.Rates(q.Column)
@@ -229,16 +229,12 @@ func (l *Look) List(in *admin.ListTubes) (page admin.Tubes, err error) {
 	found, next := q.Page()
 	page = admin.Tubes{Tubes: make([]admin.Tube, len(found)), Next: next}
 	if counted {
-		page.Matching, page.Jobs = new(q.Matching()), &jobs
+		page.Matching, page.Jobs = &q.Matching, &jobs
 	}
 	for i := range found {
 		page.Tubes[i] = found[i].Shown()
 	}
 	return page, nil
-}
-
-func wrong(format string, args ...any) error {
-	return admin.Problemf(http.StatusBadRequest, format, args...)
 }
 
 // ErrNone is the answer where there is no tube of a name.
