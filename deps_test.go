@@ -121,7 +121,7 @@ var arrows = map[string]string{
 	"internal/cli/bench":   "client internal/cli/kit github.com/HdrHistogram github.com/spf13 golang.org/x/sync",
 
 	// The program: a command line, and an exit code.
-	"internal/cli": "internal/access internal/cli/bench internal/cli/cluster internal/cli/journal internal/cli/kit internal/cli/queue internal/config internal/daemon internal/daemon/logqueue internal/duration github.com/spf13",
+	"internal/cli": "internal/access internal/certs internal/cli/bench internal/cli/cluster internal/cli/journal internal/cli/kit internal/cli/queue internal/config internal/daemon internal/daemon/logqueue internal/duration internal/server github.com/spf13",
 	"cmd/beanpole": "internal/cli",
 }
 

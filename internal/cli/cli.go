@@ -74,6 +74,9 @@ func newRoot(version string) *cobra.Command {
 	root.SetHelpFunc(printHelp)
 	kit.AddGroup(root, "server", "Run a server:", newServe(), newConfig(), journal.New(), cluster.New())
 	queue.AddTo(root)
+	if ping, _, err := root.Find([]string{"ping"}); err == nil {
+		addPID(ping)
+	}
 	const others = "others"
 	kit.AddGroup(root, others, "Others:", newToken(), bench.New(), newVersion())
 	backup := journal.NewBackup()

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -191,11 +192,11 @@ func newRelease() *cobra.Command {
 }
 
 const kickLong = `Make jobs ready: those with the IDs, or of each TUBE up to --count, buried ones if there
-are any, else delayed ones. To kick delayed jobs although there are buried ones:
-
-  beanpole jobs mail --state delayed --json | jq .id | xargs beanpole kick` + idOrTube
+are any, else delayed ones. With --state it is the jobs in that state, up to --count of
+each; the delayed ones are looked at and kicked one by one.` + idOrTube
 
 func newKick() *cobra.Command {
+	var states stateOption
 	count := 1
 	s := new(session)
 	cmd := s.command("kick", "[ID|TUBE...]", "make buried or delayed jobs ready", func(ctx context.Context, args []string) error {
@@ -203,6 +204,8 @@ func newKick() *cobra.Command {
 		switch {
 		case err != nil:
 			return err
+		case len(ids) > 0 && states.given != nil:
+			return kit.UsageError("--state is for tubes: a job with an id is in the state that it is in")
 		case len(ids) > 0:
 			return s.eachID(ctx, ids, "kicked", func(id uint64) error { return whyNot(ctx, s.Conn, id, s.Conn.KickJob(ctx, id)) })
 		case len(names) == 0:
@@ -212,17 +215,44 @@ func newKick() *cobra.Command {
 			return err
 		}
 		return s.sweep(names, 0, "kicked", func(tube string, report func(int)) error {
-			if _, err := s.Conn.StatsTube(ctx, tube); err != nil { // a kick would make it
-				return err
-			}
-			n, err := s.Conn.Kick(ctx, tube, count)
-			report(n)
-			return err
+			return s.kickTube(ctx, tube, states.given, count, report)
 		})
 	})
 	cmd.Long = kickLong
-	cmd.Example = "  beanpole kick 17 18\n  beanpole kick mail --count 1000"
+	cmd.Example = "  beanpole kick 17 18\n  beanpole kick mail --count 1000\n  beanpole kick 'mail.*' --state delayed"
 	s.defineTubes(cmd, "kick jobs of these")
+	states.define(cmd, []client.State{client.StateBuried, client.StateDelayed}, "kick the jobs in these")
 	cmd.Flags().FuncP("count", "n", "at most `N` jobs of a tube (1)", kit.IntoCount(&count, "how many"))
 	return cmd
+}
+
+// kickTube kicks so many jobs of a tube, of each of the states if there are any.
+func (s *session) kickTube(ctx context.Context, tube string, states []client.State, count int, report func(int)) error {
+	st, err := s.Conn.StatsTube(ctx, tube) // use would make it
+	if err != nil {
+		return err
+	}
+	n := 0
+	switch {
+	case states == nil:
+		n, err = s.Conn.Kick(ctx, tube, count)
+	case slices.Contains(states, client.StateBuried) && st.JobsBuried > 0:
+		n, err = s.Conn.Kick(ctx, tube, int(min(uint64(count), st.JobsBuried))) // no delayed ones are kicked while there are buried ones
+	}
+	report(n)
+	if !slices.Contains(states, client.StateDelayed) {
+		return err
+	}
+	for n := 0; n < count && err == nil; {
+		var j client.PeekedJob
+		if j, err = s.Conn.PeekTube(ctx, tube, client.StateDelayed); err != nil {
+			return ignoreNotFound(err)
+		}
+		if err = s.Conn.KickJob(ctx, j.ID); err == nil {
+			report(1)
+			n++
+		}
+		err = ignoreNotFound(err) // it is ready by now
+	}
+	return err
 }
