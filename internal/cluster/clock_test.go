@@ -112,6 +112,27 @@ func TestClockOfThreeAmongFive(t *testing.T) {
 	})
 }
 
+// A leader's time is after that of all entries, though the clocks of those that are left
+// are behind: no job is as old as before again, and no delay begins anew.
+func TestTimeOfEntries(t *testing.T) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+		l := sim.leader()
+		at := l.clock.time()
+		_, err := sim.put(l, "mail", engine.Spec{TTR: 60}, "a")
+		sim.must(err)
+		time.Sleep(time.Second)
+		sim.nodeOf(l).kill(false)
+		for _, m := range sim.nodes {
+			if m != sim.nodeOf(l) {
+				m.member.clock.offset.Add(-int64(time.Hour))
+			}
+		}
+		if now := sim.leader().clock.time(); now <= at {
+			t.Errorf("the cluster's time has gone back by %v", time.Duration(at-now))
+		}
+	})
+}
+
 // A member starts whose clock is somewhat ahead, and leads soon after. No delay ends too
 // soon: it took the cluster's time at once.
 func TestClockOfFreshMember(t *testing.T) {
