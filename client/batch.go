@@ -11,8 +11,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// Caps returns the commands that the server has and beanstalkd has not: none, if it is a server that
-// does not know how to tell. The client looks by itself whether it can use them.
+// Caps returns the commands that the server has and beanstalkd has not: none, if it is a
+// server that does not know how to tell. The client looks by itself whether it can use
+// them.
 func (c *commands) Caps(ctx context.Context) ([]string, error) {
 	caps, err := c.askList(ctx, wire.Caps)
 	if errors.Is(err, ErrUnknownCommand) {
@@ -21,8 +22,8 @@ func (c *commands) Caps(ctx context.Context) ([]string, error) {
 	return caps, err
 }
 
-// ask asks the server what it can do, and gives commands that it may not know, in one round trip. beanstalkd knows
-// none of them.
+// ask asks the server what it can do, and gives commands that it may not know, in one
+// round trip. beanstalkd knows none of them.
 func (s *stream) ask(ctx context.Context, cmds ...wire.Command) error {
 	cmds = append(cmds, wire.Command{Op: wire.Caps})
 	s.caps = []string{}
@@ -41,8 +42,9 @@ func (s *stream) ask(ctx context.Context, cmds ...wire.Command) error {
 // knows reports whether the server has said that it has a command.
 func (s *stream) knows(op wire.Op) bool { return slices.Contains(s.caps, op.String()) }
 
-// DeleteBatch deletes up to 1000 jobs with one command and tells how many there were, where [Conn.DeleteMany] tells
-// of each. A job that cannot be deleted, as Delete says, does not count, and is no error.
+// DeleteBatch deletes up to 1000 jobs with one command and tells how many there were,
+// where [Conn.DeleteMany] tells of each. A job that cannot be deleted, as Delete says,
+// does not count, and is no error.
 //
 // Only beanpole has this command. With other servers the error is [ErrUnknownCommand].
 func (c *commands) DeleteBatch(ctx context.Context, ids []uint64) (deleted int, err error) {
@@ -60,19 +62,22 @@ func (c *commands) DeleteBatch(ctx context.Context, ids []uint64) (deleted int, 
 	return deleted, tooLong(&q, err)
 }
 
-// ReserveMany takes up to limit jobs in one round trip, 1000 at most; it may take fewer than are ready. If no job is
-// ready, it waits up to d for one, as [Conn.ReserveTimeout] does, or with [Never] without a limit; it does not wait for further
-// jobs. It returns at least one job or an error. The time to run of all of them begins at once.
+// ReserveMany takes up to limit jobs in one round trip, 1000 at most; it may take fewer
+// than are ready. If no job is ready, it waits up to d for one, as [Conn.ReserveTimeout]
+// does, or with [Never] without a limit; it does not wait for further jobs. It returns at
+// least one job or an error. The time to run of all of them begins at once.
 //
-// It is one command where the server has that, as beanpole, and otherwise as many as limit says.
+// It is one command where the server has that, as beanpole, and otherwise as many as
+// limit says.
 func (c *Conn) ReserveMany(ctx context.Context, limit int, d time.Duration) ([]*Job, error) {
 	return c.DeleteAndReserve(ctx, nil, limit, d, nil)
 }
 
-// DeleteAndReserve deletes jobs and takes up to limit others, in one round trip. A worker uses it between
-// jobs. deleted, if it is not nil, is called for each delete with its place among the ids and its result, as
-// [Conn.Delete] returns it, before the reserve waits; it must not use the connection. The end of ctx
-// ends only the wait, so the results of the deletes are known: with a d of 0 nothing. The jobs are reserved as by
+// DeleteAndReserve deletes jobs and takes up to limit others, in one round trip. A worker
+// uses it between jobs. deleted, if it is not nil, is called for each delete with its
+// place among the ids and its result, as [Conn.Delete] returns it, before the reserve
+// waits; it must not use the connection. The end of ctx ends only the wait, so the
+// results of the deletes are known: with a d of 0 nothing. The jobs are reserved as by
 // [Conn.ReserveMany].
 func (c *Conn) DeleteAndReserve(ctx context.Context, ids []uint64, limit int, d time.Duration, deleted func(i int, err error)) ([]*Job, error) {
 	q, err := reserveRequest(limit, d)
@@ -145,7 +150,8 @@ func (c *Conn) deleteError(id uint64, err error) error {
 	return c.fail(&request{Command: wire.Command{Op: wire.Delete, ID: id}}, err)
 }
 
-// A reserving is deletes and a command that takes jobs, and what came of it. Each Conn has one, which it uses again for the next.
+// A reserving is deletes and a command that takes jobs, and what came of it. Each Conn
+// has one, which it uses again for the next.
 type reserving struct {
 	batch
 	conn    *Conn
@@ -175,7 +181,8 @@ func (t *reserving) deleteFirst(ctx context.Context) {
 // send sends everything in one round trip. An error is that of the reserve.
 func (t *reserving) send(ctx context.Context) error {
 	c := t.conn
-	t.jobs, t.no, t.alloc = nil, nil, allocator{conn: c, left: t.max} // the jobs that it got before were lost with the connection
+	// The jobs that it got before were lost with the connection.
+	t.jobs, t.no, t.alloc = nil, nil, allocator{conn: c, left: t.max}
 	t.one = t.max > 1 && c.stream.knows(wire.ReserveBatch)
 	t.n, t.sent, t.answered, t.wait = len(t.ids)+t.max, 0, 0, 0
 	if t.one {

@@ -16,9 +16,9 @@
 //
 // What the function returns decides what becomes of the job. If it returns nil, the job
 // is deleted. If it returns an error or panics, the job is released, with its priority
-// and a delay that doubles with each try, and buried after ten tries; a kick grants ten more.
-// Errors made by [Bury] and [Retry] override that. The server counts the tries, so they
-// add up over workers and restarts.
+// and a delay that doubles with each try, and buried after ten tries; a kick grants ten
+// more. Errors made by [Bury] and [Retry] override that. The server counts the tries, so
+// they add up over workers and restarts.
 //
 // While the function runs, the job is touched at every third of its time to run.
 // So jobs can have a short time to run: it only says how long the queue waits for a
@@ -44,13 +44,15 @@
 //
 // # Connections
 //
-// With beanpole a worker takes as many jobs at once as it has handlers free ([Options].Concurrency), and no more:
-// their time to run begins at once. With the same round trip it deletes those that are done. So it has
-// few connections, at most one more than jobs: in the protocol a reserved job belongs to its connection, and a
-// waiting reserve blocks that.
+// With beanpole a worker takes as many jobs at once as it has handlers free
+// ([Options].Concurrency), and no more: their time to run begins at once. With the same
+// round trip it deletes those that are done. So it has few connections, at most one more
+// than jobs: in the protocol a reserved job belongs to its connection, and a waiting
+// reserve blocks that.
 //
-// With another server it has as many connections as handlers, and a job is deleted and the
-// next one taken in one round trip.
+// With another server it has as many connections as handlers, and a job is deleted and
+// the next one taken in one round trip.
 //
-// With several servers it works on each of them as if there were no other, with as many handlers.
+// With several servers it works on each of them as if there were no other, with as many
+// handlers.
 package worker

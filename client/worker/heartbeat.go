@@ -8,8 +8,8 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// firstLook is when the time to run of a job is asked for if it is not known: early enough for the
-// shortest there is, a second, and late enough for most jobs to be done.
+// firstLook is when the time to run of a job is asked for if it is not known: early
+// enough for the shortest there is, a second, and late enough for most jobs to be done.
 const firstLook = 300 * time.Millisecond
 
 // A heartbeat touches a job while its handler runs.

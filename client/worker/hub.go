@@ -12,16 +12,18 @@ import (
 // maxDeletes is how many deletes are sent at once.
 const maxDeletes = 100
 
-// A hub takes jobs of one server for all slots: as many at once as there are slots that wait, and
-// no more, for their time to run begins at once. With the same round trip it deletes those that
-// are done.
+// A hub takes jobs of one server for all slots: as many at once as there are slots that
+// wait, and no more, for their time to run begins at once. With the same round trip it
+// deletes those that are done.
 //
-// One slot at a time leads: it asks for all that wait. In the protocol a job belongs to its
-// connection, and a reserve that waits blocks one. So the leader waits on a connection that holds
-// no job. On one that holds jobs it only asks for what is there; if that is nothing, it goes on
-// with another connection. A slot whose job is done while the leader waits sends its delete itself.
+// One slot at a time leads: it asks for all that wait. In the protocol a job belongs to
+// its connection, and a reserve that waits blocks one. So the leader waits on a
+// connection that holds no job. On one that holds jobs it only asks for what is there; if
+// that is nothing, it goes on with another connection. A slot whose job is done while the
+// leader waits sends its delete itself.
 //
-// With a server that knows no batches each slot asks for itself, on a connection of its own.
+// With a server that knows no batches each slot asks for itself, on a connection of its
+// own.
 type hub struct {
 	// Static.
 	addr  string
@@ -44,11 +46,12 @@ type line struct {
 	retired bool // it holds a job that is given up: no more come from it
 }
 
-// A seat is the place of a slot in a hub. The hub's mutex guards it; the slot waits for ch while others change it.
+// A seat is the place of a slot in a hub. The hub's mutex guards it; the slot waits for
+// ch while others change it.
 type seat struct {
 	*hub
 	ch     chan struct{}
-	line   *line // of the job that it has; nil: none. If the server knows no batches, it keeps that
+	line   *line // of the job that it has; nil: none. Kept if the server knows no batches
 	job    *client.Job
 	id     uint64 // of the job that it is done with
 	del    deletion
@@ -73,8 +76,8 @@ func (s *seat) reserve(ctx context.Context) (*client.Job, error) {
 	return s.take(ctx, nil)
 }
 
-// next deletes a job and waits for another. It calls deleted with what became of the delete before it waits; the end of ctx
-// ends only the wait.
+// next deletes a job and waits for another. It calls deleted with what became of the
+// delete before it waits; the end of ctx ends only the wait.
 func (s *seat) next(ctx context.Context, job *client.Job, deleted func(error)) (*client.Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +156,8 @@ func (s *seat) isSent() bool {
 	return s.del == sent
 }
 
-// leave takes the seat from those that wait, and lets another lead if nobody does: one with a delete before others.
+// leave takes the seat from those that wait, and lets another lead if nobody does: one
+// with a delete before others.
 func (s *seat) leave() {
 	s.waiting = slices.DeleteFunc(s.waiting, func(o *seat) bool { return o == s })
 	if s.leader != nil || len(s.waiting) == 0 {
@@ -176,8 +180,8 @@ func (s *seat) wake() {
 	}
 }
 
-// deletesOf returns the seats with deletes for a line, this one before others, and what they delete. These deletes are under
-// way from now on.
+// deletesOf returns the seats with deletes for a line, this one before others, and what
+// they delete. These deletes are under way from now on.
 func (s *seat) deletesOf(l *line) (of []*seat, ids []uint64) {
 	i := slices.Index(s.waiting, s)
 	copy(s.waiting[1:], s.waiting[:i])
@@ -198,7 +202,8 @@ func (s *seat) over(err error) {
 	s.wake()
 }
 
-// drop notes that the slot has no job of its line any more. One that is retired is closed with the last.
+// drop notes that the slot has no job of its line any more. One that is retired is closed
+// with the last.
 func (s *seat) drop() {
 	l := s.line
 	if s.line = nil; l == nil {
@@ -286,8 +291,8 @@ func (s *seat) unlead() {
 	}
 }
 
-// handOut gives jobs to the leader and to those that wait. If those have ceased to, the worker ends: the jobs
-// are given back.
+// handOut gives jobs to the leader and to those that wait. If those have ceased to, the
+// worker ends: the jobs are given back.
 func (s *seat) handOut(ctx context.Context, l *line, jobs []*client.Job) {
 	to := s.waiting
 	for _, job := range jobs {
@@ -313,7 +318,8 @@ func (s *seat) handOut(ctx context.Context, l *line, jobs []*client.Job) {
 	}
 }
 
-// lineFor returns the connection on which the seat asks: that of its job, or one that holds none.
+// lineFor returns the connection on which the seat asks: that of its job, or one that
+// holds none.
 func (s *seat) lineFor(ctx context.Context) (*line, error) {
 	if s.del == unsent {
 		return s.line, nil
@@ -342,7 +348,8 @@ func (s *seat) lineFor(ctx context.Context) (*line, error) {
 		conn.Close()
 		return nil, client.ErrClosed
 	}
-	if len(s.lines) == 0 && !slices.Contains(caps, "reserve-batch") { // nobody has a job yet
+	// Nobody has a job yet.
+	if len(s.lines) == 0 && !slices.Contains(caps, "reserve-batch") {
 		s.plain = true
 		for _, o := range s.waiting {
 			o.wake()
@@ -362,8 +369,8 @@ func (s *seat) finished() {
 	}
 }
 
-// giveUp is finished for a job that is still reserved. Its connection is closed as soon as no other job needs it, so that
-// the server makes it ready again.
+// giveUp is finished for a job that is still reserved. Its connection is closed as soon
+// as no other job needs it, so that the server makes it ready again.
 func (s *seat) giveUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

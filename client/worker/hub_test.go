@@ -12,8 +12,8 @@ import (
 	"github.com/beanpole-mq/beanpole/client/worker"
 )
 
-// Jobs that are there come in batches, over one connection; a batch has as many as slots are free. What is known of
-// a job needs no other command.
+// Jobs that are there come in batches, over one connection; a batch has as many as slots
+// are free. What is known of a job needs no other command.
 func TestBatches(t *testing.T) {
 	bubble(t, func(b *bench) {
 		for range 100 {
@@ -52,8 +52,8 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// A job that takes long keeps no slot from others, and one that comes alone is given to a free one at once, whoever waits
-// where. The long one is kept by touches meanwhile.
+// A job that takes long keeps no slot from others, and one that comes alone is given to a
+// free one at once, whoever waits where. The long one is kept by touches meanwhile.
 func TestLongJobBesideOthers(t *testing.T) {
 	bubble(t, func(b *bench) {
 		var handled atomic.Int32
@@ -85,7 +85,8 @@ func TestLongJobBesideOthers(t *testing.T) {
 	})
 }
 
-// A job that cannot be given back takes no other from its slot: their connection is closed after the last of them.
+// A job that cannot be given back takes no other from its slot: their connection is
+// closed after the last of them.
 func TestGiveUpAmongOthers(t *testing.T) {
 	bubble(t, func(b *bench) {
 		for range 4 {

@@ -12,8 +12,9 @@ import (
 //	mux := worker.Mux{"mail": sendMail, "thumbnails": shrink}
 //	w, err := worker.New(mux.Handle, &worker.Options{Tubes: mux.Tubes()})
 //
-// A worker for each tube, instead, gives each tube workers of its own. With servers other than beanpole, which do
-// not say which tube a job is from, it also saves the round trip in which a Mux of several tubes asks for that.
+// A worker for each tube, instead, gives each tube workers of its own. With servers other
+// than beanpole, which do not say which tube a job is from, it also saves the round trip
+// in which a Mux of several tubes asks for that.
 type Mux map[string]Handler
 
 // Tubes returns the names of the tubes, for [Options].Tubes.

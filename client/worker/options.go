@@ -22,8 +22,8 @@ const (
 // Options say what a worker works on, and how. The zero value works on one job at
 // a time from the tube "default" of a server on this machine.
 type Options struct {
-	// Servers are the addresses of the servers, as client.Dial takes them. The worker works on
-	// each by itself, all at the same time. None: [DefaultServer].
+	// Servers are the addresses of the servers, as client.Dial takes them. The worker
+	// works on each by itself, all at the same time. None: [DefaultServer].
 	Servers []string
 
 	// Client is how to connect to them.

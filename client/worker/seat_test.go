@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A delete that another slot has sent is told also if the server has come back without batches meanwhile.
+// A delete that another slot has sent is told also if the server has come back without
+// batches meanwhile.
 func TestDeleteAnsweredThenPlain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // so that it takes no job

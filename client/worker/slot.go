@@ -144,8 +144,9 @@ func (s *slot) fail(job *Job, herr error) Outcome {
 	return s.settle(job, st, o)
 }
 
-// settle buries or releases a job, with the priority that it has. It gives a job up for which that fails, as when the
-// server's disk is full: it must not stay with this connection.
+// settle buries or releases a job, with the priority that it has. It gives a job up for
+// which that fails, as when the server's disk is full: it must not stay with this
+// connection.
 func (s *slot) settle(job *Job, st *client.JobStats, o Outcome) Outcome {
 	o.Tries = int(st.Reserves)
 	ctx, priority := context.WithoutCancel(s.jobs), client.PriorityOf(st.Priority)

@@ -27,8 +27,9 @@ type Job struct {
 	Body   []byte
 	Server string // the address, as in Options.Servers
 
-	// What beanpole tells of a job together with its body. Other servers do not: there these are zero, but for a
-	// Tube that is the only one of Options.Tubes, and Stats asks for them.
+	// What beanpole tells of a job together with its body. Other servers do not: there
+	// these are zero, but for a Tube that is the only one of Options.Tubes, and Stats
+	// asks for them.
 	Tube     string
 	Tries    int           // how often it was reserved, this time included
 	Age      time.Duration // since the put, in whole seconds
@@ -49,8 +50,8 @@ func newJob(reserved *client.Job, tubes []string) *Job {
 	return job
 }
 
-// Touch starts the job's time to run again. The worker does so without being asked; a handler
-// needs it only to know whether the job is still its own: [client.ErrNotFound]
+// Touch starts the job's time to run again. The worker does so without being asked; a
+// handler needs it only to know whether the job is still its own: [client.ErrNotFound]
 // says that it is not.
 func (j *Job) Touch(ctx context.Context) error {
 	if j.deleted.Load() {

@@ -191,8 +191,8 @@ func TestWork(t *testing.T) {
 	})
 }
 
-// A job is touched for as long as its handler runs, however short its time to run; if the server does not tell that, as
-// often as the shortest needs.
+// A job is touched for as long as its handler runs, however short its time to run; if the
+// server does not tell that, as often as the shortest needs.
 func TestTouch(t *testing.T) {
 	for _, tc := range []struct {
 		ttr   time.Duration
@@ -364,7 +364,8 @@ func TestCountFirst(t *testing.T) {
 	})
 }
 
-// A job that was kicked after its last try has all of them again, with short pauses first.
+// A job that was kicked after its last try has all of them again, with short pauses
+// first.
 func TestKicked(t *testing.T) {
 	for _, countFirst := range []bool{false, true} {
 		t.Run(fmt.Sprintf("CountFirst=%t", countFirst), func(t *testing.T) {
@@ -501,8 +502,8 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// A worker outlives its server, and panics. What goes wrong is in the log, and told: a server that is away and comes back, once
-// each; jobs that fail, panic, or are lost.
+// A worker outlives its server, and panics. What goes wrong is in the log, and told: a
+// server that is away and comes back, once each; jobs that fail, panic, or are lost.
 func TestLog(t *testing.T) {
 	bubble(t, func(b *bench) {
 		var away atomic.Bool
