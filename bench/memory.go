@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -62,8 +63,10 @@ func (t *trial) memoryOfReady(ctx context.Context, n int64) error {
 		return err
 	}
 	t.setRSS("RSS after the drain")
-	if err := sleep(ctx, t.Settle); err != nil {
-		return err
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(t.Settle):
 	}
 	t.setRSS("RSS when settled")
 	return nil

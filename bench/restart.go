@@ -37,7 +37,7 @@ func (t *trial) restart(ctx context.Context, dir string) error {
 	n := t.jobs(restartJobs)
 	var before float64 // bytes
 	err := t.startIn(ctx, dir, func(ctx context.Context) error {
-		if err := t.bulk(ctx, load.Options{Mix: load.Put, Tube: restartTube, Ops: n}, n); err != nil {
+		if err := t.fill(ctx, restartTube, n); err != nil {
 			return err
 		}
 		before = known(load.UsageOf(t.PID).RSS)

@@ -30,7 +30,6 @@ type Server struct {
 const (
 	startTimeout = 2 * time.Minute // a server may read a large log before it listens
 	startPoll    = 5 * time.Millisecond
-	stopTimeout  = 5 * time.Second // from SIGTERM to SIGKILL
 )
 
 // DisplayName is Name, or the program's name.
@@ -49,7 +48,7 @@ type Process struct {
 }
 
 // Start starts the server with a directory for {dir} and waits until it accepts
-// connections. Stop has to be called.
+// connections. Kill has to be called.
 func (s *Server) Start(ctx context.Context, dir string) (*Process, error) {
 	if len(s.Command) == 0 {
 		return nil, errors.New("bench: a server without a command")
@@ -70,7 +69,7 @@ func (s *Server) Start(ctx context.Context, dir string) (*Process, error) {
 	}
 	p.PID = p.Cmd.Process.Pid
 	if err := p.awaitAccept(ctx); err != nil {
-		p.Stop()
+		p.Kill()
 		return nil, fmt.Errorf("bench: %s: %w; it said: %s", strings.Join(argv, " "), err, p.Log.End())
 	}
 	return p, nil
@@ -96,19 +95,6 @@ func (p *Process) awaitAccept(ctx context.Context) error {
 	}
 }
 
-// Stop ends the process, and waits for that.
-func (p *Process) Stop() {
-	p.Cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-p.Exited:
-	case <-time.After(stopTimeout):
-		p.Kill()
-	}
-}
-
-// errDied is that of a server which has ended by itself.
-var errDied = errors.New("the server is gone")
-
 // deathTime is how long it may take until the end of a process is known, after that of
 // its connections.
 const deathTime = time.Second
@@ -118,7 +104,7 @@ const deathTime = time.Second
 func (p *Process) explain(err error) error {
 	select {
 	case <-p.Exited:
-		return errors.Join(err, fmt.Errorf("%w: %v; it said: %s", errDied, p.Cmd.ProcessState, p.Log.End()))
+		return errors.Join(err, fmt.Errorf("the server is gone: %v; it said: %s", p.Cmd.ProcessState, p.Log.End()))
 	case <-time.After(deathTime):
 		return err
 	}

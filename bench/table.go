@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
+
+	"github.com/prometheus/procfs"
 
 	"github.com/beanpole-mq/beanpole/bench/load"
 )
@@ -110,12 +113,29 @@ func wide(reports []*Report, figures []string) table {
 	return t
 }
 
+// A Measured is the first line of a file that Save has written.
+type Measured struct {
+	On string `json:"on"` // the machine
+}
+
+// Machine describes this machine in a line.
+func Machine() string {
+	model := ""
+	if fs, err := procfs.NewDefaultFS(); err == nil {
+		if cpus, err := fs.CPUInfo(); err == nil && len(cpus) > 0 && cpus[0].ModelName != "" {
+			model = " of " + cpus[0].ModelName
+		}
+	}
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	return fmt.Sprintf("%s%s, Linux %s %s, %s", load.Plural(runtime.NumCPU(), "core"), model, bytes.TrimSpace(kernel), runtime.GOARCH, runtime.Version())
+}
+
 // Save writes values, such as reports, to a file: as JSON, each on a line of its own, after a line
 // that describes this machine. A file that is there is replaced as a whole.
 func Save[T any](path string, values []T) error {
 	var lines bytes.Buffer
 	enc := json.NewEncoder(&lines)
-	err := enc.Encode(ThisMachine())
+	err := enc.Encode(Measured{Machine()})
 	for i := range values {
 		err = errors.Join(err, enc.Encode(values[i]))
 	}

@@ -42,7 +42,7 @@ func (t *trial) startIn(ctx context.Context, dir string, f func(context.Context)
 	if t.Process, err = t.server.Start(ctx, dir); err != nil {
 		return err
 	}
-	defer t.Stop()
+	defer t.Kill()
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	if err := f(ctx); err != nil {
@@ -102,16 +102,6 @@ func (t *trial) bulk(ctx context.Context, o load.Options, commands int64) error 
 		err = fmt.Errorf("%s of the jobs took %d commands, not %d", o.Mix, r.Commands, commands)
 	}
 	return err
-}
-
-// sleep waits, unless ctx is done before.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }
 
 const jobTTR = time.Hour // no job comes back by itself

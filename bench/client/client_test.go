@@ -40,7 +40,7 @@ func startServer(b *testing.B) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(p.Stop)
+	b.Cleanup(p.Kill)
 	return p.Addr
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"github.com/beanpole-mq/beanpole/bench"
 	"github.com/beanpole-mq/beanpole/bench/load"
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
@@ -23,12 +23,16 @@ type process struct {
 	*bench.Process
 	command []string
 	dir     string
+	port    *freeport.Port // for the other members
 }
 
 func newProcess(program, dir string, flags ...string) (*process, error) {
 	command := append([]string{program, "-l", "127.0.0.1", "-p", "{port}", "-b", "{dir}"}, flags...)
 	return &process{command: command, dir: dir}, os.MkdirAll(dir, 0o700)
 }
+
+// listen is where a member listens for the others.
+func (p *process) listen() string { return "127.0.0.1:" + p.port.String() }
 
 // start starts the process, in place of one that was killed, and returns when it answers clients.
 func (p *process) start(ctx context.Context) (err error) {
@@ -39,7 +43,7 @@ func (p *process) start(ctx context.Context) (err error) {
 
 func (p *process) stop() {
 	if p.Process != nil {
-		p.Stop()
+		p.Kill()
 	}
 }
 
@@ -55,45 +59,39 @@ func until(ctx context.Context, what string, so func() bool) error {
 	return nil
 }
 
-// put measures puts at an address, and removes the jobs.
-func put(ctx context.Context, addr string, connections, body int, duration time.Duration) (load.Result, error) {
-	r, err := load.Run(ctx, load.Options{Addr: addr, Mix: load.Put, Tube: "jobs", Connections: connections, BodySize: body, Duration: duration})
-	if err != nil {
+// putsAt measures puts at an address, and removes the jobs.
+func putsAt(where func(context.Context) (addr string, err error)) puts {
+	return func(ctx context.Context, connections, body int, duration time.Duration) (r load.Result, err error) {
+		addr, err := where(ctx)
+		if err == nil {
+			r, err = load.Run(ctx, load.Options{Addr: addr, Mix: load.Put, Tube: "jobs", Connections: connections, BodySize: body, Duration: duration})
+		}
+		if err != nil {
+			return r, err
+		}
+		c, err := client.Dial(ctx, addr, nil)
+		if err != nil {
+			return r, err
+		}
+		defer c.Close()
+		_, err = c.FlushTube(ctx, client.Selection{Tube: "jobs", State: client.StateReady, Limit: client.All})
 		return r, err
 	}
-	c, err := client.Dial(ctx, addr, nil)
-	if err != nil {
-		return r, err
-	}
-	defer c.Close()
-	_, err = c.FlushTube(ctx, client.Selection{Tube: "jobs", State: client.StateReady, Limit: client.All})
-	return r, err
 }
 
-// A single is one server.
-type single struct{ *process }
-
-func startSingle(ctx context.Context, program, dir string) (single, error) {
+// startSingle starts one server.
+func startSingle(ctx context.Context, program, dir string) (*process, error) {
 	p, err := newProcess(program, dir)
 	if err == nil {
 		err = p.start(ctx)
 	}
-	return single{p}, err
-}
-
-func (s single) name() string { return "single server, sync before each reply" }
-func (s single) pids() []int  { return []int{s.PID} }
-
-func (s single) put(ctx context.Context, connections, body int, duration time.Duration) (load.Result, error) {
-	return put(ctx, s.Addr, connections, body, duration)
+	return p, err
 }
 
 // A cluster is three servers that keep one queue.
 type cluster struct {
 	program string
 	members []*process
-	listen  []string // for the other members
-	ports   []*freeport.Port
 }
 
 // startCluster starts a cluster whose members have some flags besides.
@@ -114,14 +112,13 @@ func (c *cluster) add(ctx context.Context, dir string, flags []string) error {
 	if err != nil {
 		return err
 	}
-	port, err := freeport.Reserve()
-	if err != nil {
+	if m.port, err = freeport.Reserve(); err != nil {
 		return err
 	}
-	c.members, c.ports, c.listen = append(c.members, m), append(c.ports, port), append(c.listen, net.JoinHostPort("127.0.0.1", port.String()))
+	c.members = append(c.members, m)
 	n := len(c.members)
 	if n == 1 {
-		_, err = c.command(ctx, "init", dir, "--listen", c.listen[0])
+		_, err = c.command(ctx, "init", dir, "--listen", m.listen())
 	} else {
 		var token []byte
 		file := dir + ".token"
@@ -129,7 +126,7 @@ func (c *cluster) add(ctx context.Context, dir string, flags []string) error {
 			err = os.WriteFile(file, token, 0o600)
 		}
 		if err == nil {
-			_, err = c.command(ctx, "join", dir, c.listen[0], "--join-token-file", file, "--listen", c.listen[n-1])
+			_, err = c.command(ctx, "join", dir, c.members[0].listen(), "--join-token-file", file, "--listen", m.listen())
 		}
 	}
 	if err == nil {
@@ -150,19 +147,6 @@ func (c *cluster) command(ctx context.Context, args ...string) ([]byte, error) {
 	return out, err
 }
 
-// status is what the command status prints with --json, as far as it is used here.
-type status struct {
-	Members []member `json:"members"`
-	Quorum  bool     `json:"quorum"`
-}
-
-type member struct {
-	Address   string `json:"address"`
-	Role      string `json:"role"`
-	Reachable bool   `json:"reachable"`
-	Lag       *int64 `json:"lag"` // nil: not known
-}
-
 // settle waits until so many members take part fully, and one of them leads.
 func (c *cluster) settle(ctx context.Context, n int) error {
 	return until(ctx, fmt.Sprintf("%d members take part", n), func() bool {
@@ -175,10 +159,10 @@ func (c *cluster) settle(ctx context.Context, n int) error {
 func (c *cluster) look(ctx context.Context) (leader, voters int) {
 	leader = -1
 	for _, k := range c.status(ctx).Members {
-		if k.Role == "leader" {
-			leader = slices.Index(c.listen, k.Address)
+		if k.Role == admin.Leader {
+			leader = slices.IndexFunc(c.members, func(m *process) bool { return m.listen() == k.Address })
 		}
-		if k.Reachable && k.Role != "learner" {
+		if k.Reachable && k.Role != admin.Learner {
 			voters++
 		}
 	}
@@ -186,17 +170,17 @@ func (c *cluster) look(ctx context.Context) (leader, voters int) {
 }
 
 // status returns what a member tells that hears a majority; nothing if none does.
-func (c *cluster) status(ctx context.Context) status {
+func (c *cluster) status(ctx context.Context) admin.Cluster {
 	for i := range c.members {
 		if s, ok := c.statusOf(ctx, i); ok && s.Quorum {
 			return s
 		}
 	}
-	return status{}
+	return admin.Cluster{}
 }
 
 // statusOf returns what a member tells.
-func (c *cluster) statusOf(ctx context.Context, i int) (s status, ok bool) {
+func (c *cluster) statusOf(ctx context.Context, i int) (s admin.Cluster, ok bool) {
 	out, err := c.command(ctx, "status", c.members[i].dir, "--json")
 	return s, err == nil && json.Unmarshal(out, &s) == nil
 }
@@ -204,39 +188,27 @@ func (c *cluster) statusOf(ctx context.Context, i int) (s status, ok bool) {
 func (c *cluster) stop() {
 	for _, m := range c.members {
 		m.stop()
-	}
-	for _, p := range c.ports {
-		p.Release()
+		m.port.Release()
 	}
 }
 
-// at is a cluster whose clients are all at one member.
-type at struct {
-	*cluster
-	leader bool // or a follower
-}
+// leader returns the address of the member that leads.
+func (c *cluster) leader(ctx context.Context) (string, error) { return c.fromLeader(ctx, 0) }
 
-func (a at) name() string {
-	if a.leader {
-		return "cluster of three, at the leader"
-	}
-	return "cluster of three, at a follower"
-}
+// follower returns the address of another member.
+func (c *cluster) follower(ctx context.Context) (string, error) { return c.fromLeader(ctx, 1) }
 
-func (a at) pids() (pids []int) {
-	for _, m := range a.members {
-		pids = append(pids, m.PID)
-	}
-	return pids
-}
-
-func (a at) put(ctx context.Context, connections, body int, duration time.Duration) (load.Result, error) {
-	i, _ := a.look(ctx)
+func (c *cluster) fromLeader(ctx context.Context, n int) (string, error) {
+	i, _ := c.look(ctx)
 	if i < 0 {
-		return load.Result{}, errors.New("the cluster has no leader")
+		return "", errors.New("the cluster has no leader")
 	}
-	if !a.leader {
-		i = (i + 1) % members
+	return c.members[(i+n)%members].Addr, nil
+}
+
+func (c *cluster) pids() (all []int) {
+	for _, m := range c.members {
+		all = append(all, m.PID)
 	}
-	return put(ctx, a.members[i].Addr, connections, body, duration)
+	return all
 }

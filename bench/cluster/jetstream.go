@@ -66,9 +66,6 @@ func serverName(i int) string { return fmt.Sprintf("n%d", i) }
 // runJetStream is a JetStream server. Its arguments are its name, its ports for clients and for the others, the addresses of all, and
 // its directory.
 func runJetStream(args []string) error {
-	if len(args) != 5 {
-		return errors.New("want five arguments")
-	}
 	clients, err := strconv.Atoi(args[1])
 	others, othersErr := strconv.Atoi(args[2])
 	if err := errors.Join(err, othersErr); err != nil {
@@ -114,18 +111,9 @@ func (j *jetStream) create(ctx context.Context) error {
 	})
 }
 
-func (j *jetStream) name() string { return "JetStream, 3 replicas, sync always" }
-
-func (j *jetStream) pids() (pids []int) {
-	for _, s := range j.servers {
-		pids = append(pids, s.PID)
-	}
-	return pids
-}
-
 func (j *jetStream) stop() {
 	for _, s := range j.servers {
-		s.Stop()
+		s.Kill()
 	}
 }
 

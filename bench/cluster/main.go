@@ -85,16 +85,29 @@ func (opt *options) run(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	defer jetstream.stop()
-	return opt.compare(ctx, w, []contender{single, at{cluster, true}, at{cluster, false}, jetstream})
+	return opt.compare(ctx, w, []contender{
+		{"single server, sync before each reply", pids(single.Process), putsAt(func(context.Context) (string, error) { return single.Addr, nil })},
+		{"cluster of three, at the leader", cluster.pids(), putsAt(cluster.leader)},
+		{"cluster of three, at a follower", cluster.pids(), putsAt(cluster.follower)},
+		{"JetStream, 3 replicas, sync always", pids(jetstream.servers...), jetstream.put},
+	})
 }
 
 // A contender takes puts.
-type contender interface {
-	name() string
-	pids() []int // of all its servers
+type contender struct {
+	name string
+	pids []int // of all its servers
+	put  puts
+}
 
-	// put has connections put jobs, one after the other, each when the last one is acknowledged.
-	put(ctx context.Context, connections, body int, duration time.Duration) (load.Result, error)
+// puts has connections put jobs, one after the other, each when the last one is acknowledged.
+type puts func(ctx context.Context, connections, body int, duration time.Duration) (load.Result, error)
+
+func pids(of ...*bench.Process) (all []int) {
+	for _, p := range of {
+		all = append(all, p.PID)
+	}
+	return all
 }
 
 // A cell is what was measured of a contender with a number of connections in a round.
@@ -114,14 +127,14 @@ func (opt *options) compare(ctx context.Context, w io.Writer, contenders []conte
 			for i, c := range contenders {
 				measured, err := opt.measure(ctx, c, connections)
 				if err != nil {
-					return fmt.Errorf("%s, %d connections: %w", c.name(), connections, err)
+					return fmt.Errorf("%s, %d connections: %w", c.name, connections, err)
 				}
 				cells[i] = append(cells[i], measured)
 			}
 		}
 		for i, c := range contenders {
 			p := sum(cells[i], cells[0])
-			p.Contender, p.Clients = c.name(), connections
+			p.Contender, p.Clients = c.name, connections
 			fmt.Fprintf(w, "| %d | %s | %.0f | %s | %s | %s | %s |\n", p.Clients, p.Contender, p.Rate.Median, p.Ratio.Ratio(),
 				load.Nanoseconds.Format(p.P50), load.Nanoseconds.Format(p.P99), load.Nanoseconds.Format(p.CPU))
 			all = append(all, p)
@@ -135,7 +148,7 @@ func (opt *options) compare(ctx context.Context, w io.Writer, contenders []conte
 }
 
 func (opt *options) measure(ctx context.Context, c contender, connections int) (cell, error) {
-	before := usage(c.pids())
+	before := usage(c.pids)
 	r, err := c.put(ctx, connections, opt.body, opt.duration)
 	if err == nil && r.Commands == 0 {
 		err = fmt.Errorf("no put was answered in %v", r.Elapsed)
@@ -143,7 +156,7 @@ func (opt *options) measure(ctx context.Context, c contender, connections int) (
 	if err != nil {
 		return cell{}, err
 	}
-	spent := usage(c.pids()) - before
+	spent := usage(c.pids) - before
 	return cell{r.Throughput, float64(r.Latency.P50), float64(r.Latency.P99), float64(spent) / float64(r.Commands)}, nil
 }
 

@@ -11,25 +11,19 @@ import (
 	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
-// A counted contender takes twice as many puts in each round as before.
-type counted struct {
-	label string
-	rate  float64
-}
-
-func (c *counted) name() string { return c.label }
-func (c *counted) pids() []int  { return nil }
-
-func (c *counted) put(context.Context, int, int, time.Duration) (load.Result, error) {
-	c.rate *= 2
-	return load.Result{Throughput: c.rate, Commands: 1, Latency: load.Latency{P50: time.Millisecond, P99: 2 * time.Millisecond}}, nil
+// counted is a contender that takes twice as many puts in each round as before.
+func counted(name string, rate float64) contender {
+	return contender{name, nil, func(context.Context, int, int, time.Duration) (load.Result, error) {
+		rate *= 2
+		return load.Result{Throughput: rate, Commands: 1, Latency: load.Latency{P50: time.Millisecond, P99: 2 * time.Millisecond}}, nil
+	}}
 }
 
 // The ratios are those of the same round, in the table and in what is saved.
 func TestTable(t *testing.T) {
 	opt := options{rounds: 3, duration: time.Second, connections: []int{8}, save: filepath.Join(t.TempDir(), "cluster.json")}
 	var out strings.Builder
-	if err := opt.compare(t.Context(), &out, []contender{&counted{"one", 100}, &counted{"another", 50}}); err != nil {
+	if err := opt.compare(t.Context(), &out, []contender{counted("one", 100), counted("another", 50)}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"| 8 | one | 400 | 1.00 (1.00..1.00) | 1.00 ms | 2.00 ms | 0.00 us |", "| 8 | another | 200 | 0.50 (0.50..0.50) | 1.00 ms | 2.00 ms | 0.00 us |"} {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/beanpole-mq/beanpole/bench/load"
+	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
 // A holding is what memory a server has, in bytes, before it has the jobs and with them.
@@ -58,11 +59,11 @@ func (opt *options) hold(ctx context.Context, dir string) ([]holding, error) {
 		return nil, err
 	}
 	defer alone.stop()
-	before := weigh(alone.process)
+	before := weigh(alone)
 	if err := opt.fill(ctx, alone.Addr); err != nil {
 		return nil, err
 	}
-	held := []holding{{before[0], weigh(alone.process)[0]}}
+	held := []holding{{before[0], weigh(alone)[0]}}
 	alone.stop()
 	c, err := startCluster(ctx, opt.program, filepath.Join(dir, "cluster"))
 	if err != nil {
@@ -112,6 +113,6 @@ func (c *cluster) level(ctx context.Context) error {
 			return false
 		}
 		s, ok := c.statusOf(ctx, leader)
-		return ok && !slices.ContainsFunc(s.Members, func(m member) bool { return m.Lag == nil || *m.Lag > 0 })
+		return ok && !slices.ContainsFunc(s.Members, func(m admin.ClusterMember) bool { return m.Progress == nil || m.Lag > 0 })
 	})
 }

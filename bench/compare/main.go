@@ -159,7 +159,7 @@ func (opt *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 		err = errors.Join(err, bench.Save(opt.save, reports))
 	}
 	if len(reports) > 0 {
-		fmt.Fprintf(stdout, "%s\n\n", bench.ThisMachine())
+		fmt.Fprintf(stdout, "%s\n\n", bench.Machine())
 		err = errors.Join(err, bench.WriteMarkdown(stdout, reports))
 	}
 	return err

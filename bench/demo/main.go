@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"os/signal"
@@ -21,6 +22,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/worker"
 )
 
 // A tube is what is put into a tube at the beginning, and then.
@@ -34,7 +36,7 @@ type tube struct {
 	burst    int     // jobs at once besides, each minute and a half
 	workers  int
 	work     time.Duration // for a job
-	declined int           // of so many jobs one is buried; 0: none
+	declined uint64        // of so many jobs one is buried; 0: none
 }
 
 var tubes = []tube{
@@ -89,16 +91,13 @@ func main() {
 
 // run fills the queue, and then puts and works until the context is done.
 func run(ctx context.Context, addr string) error {
-	connected := func(t *tube, f func(*tube, context.Context, *client.Conn) error) error {
-		c, err := client.Dial(ctx, addr, nil)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		return f(t, ctx, c)
+	pool, err := client.NewPool(addr, nil)
+	if err != nil {
+		return err
 	}
+	defer pool.Close()
 	for i := range tubes {
-		if err := connected(&tubes[i], (*tube).fill); err != nil {
+		if err := tubes[i].fill(ctx, pool); err != nil {
 			return err
 		}
 	}
@@ -106,36 +105,37 @@ func run(ctx context.Context, addr string) error {
 	for i := range tubes {
 		t := &tubes[i]
 		if t.puts > 0 {
-			g.Go(func() error { return connected(t, (*tube).produce) })
+			g.Go(func() error { return t.produce(ctx, pool) })
 		}
-		for range t.workers {
-			g.Go(func() error { return connected(t, (*tube).labour) })
+		if t.workers > 0 {
+			w, err := worker.New(t.handle, &worker.Options{Servers: []string{addr}, Tubes: []string{t.name}, Concurrency: t.workers, Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				return err
+			}
+			g.Go(func() error { return w.Run(ctx) })
 		}
 	}
 	return g.Wait()
 }
 
 // put puts the nth job.
-func (t *tube) put(ctx context.Context, c *client.Conn, n int, delay time.Duration) error {
-	_, err := c.Put(ctx, client.NewJob{Tube: t.name, Body: []byte(t.body(n)), Delay: delay, TTR: time.Minute})
+func (t *tube) put(ctx context.Context, pool *client.Pool, n int, delay time.Duration) error {
+	_, err := pool.Put(ctx, client.NewJob{Tube: t.name, Body: []byte(t.body(n)), Delay: delay, TTR: time.Minute})
 	return err
 }
 
 // fill puts what is there at the beginning: the jobs to be buried first.
-func (t *tube) fill(ctx context.Context, c *client.Conn) error {
-	if err := c.WatchOnly(ctx, t.name); err != nil {
-		return err
-	}
+func (t *tube) fill(ctx context.Context, pool *client.Pool) error {
 	for n := range t.buried + t.delayed + t.ready {
 		delay := time.Duration(0)
 		if n >= t.buried && n < t.buried+t.delayed {
 			delay = time.Hour
 		}
-		if err := t.put(ctx, c, n+1, delay); err != nil {
+		if err := t.put(ctx, pool, n+1, delay); err != nil {
 			return err
 		}
 		if n < t.buried {
-			job, err := c.Reserve(ctx)
+			job, err := pool.Reserve(ctx, t.name)
 			if err == nil {
 				err = job.Bury(ctx, client.DefaultPriority)
 			}
@@ -148,7 +148,7 @@ func (t *tube) fill(ctx context.Context, c *client.Conn) error {
 }
 
 // produce puts jobs, in waves and at times many at once.
-func (t *tube) produce(ctx context.Context, c *client.Conn) error {
+func (t *tube) produce(ctx context.Context, pool *client.Pool) error {
 	const step, burstEvery = 200 * time.Millisecond, 90 * time.Second
 	ticks := time.NewTicker(step)
 	defer ticks.Stop()
@@ -169,35 +169,22 @@ func (t *tube) produce(ctx context.Context, c *client.Conn) error {
 		}
 		for ; due >= 1; due-- {
 			n++
-			if err := t.put(ctx, c, n, 0); err != nil && !errors.Is(err, client.ErrOutOfMemory) { // the shop goes on
+			if err := t.put(ctx, pool, n, 0); err != nil && !errors.Is(err, client.ErrOutOfMemory) { // the shop goes on
 				return err
 			}
 		}
 	}
 }
 
-// labour is a worker.
-func (t *tube) labour(ctx context.Context, c *client.Conn) error {
-	if err := c.WatchOnly(ctx, t.name); err != nil {
-		return err
+// handle works on a job, as long as that takes.
+func (t *tube) handle(ctx context.Context, job *worker.Job) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(t.work):
 	}
-	for n := 1; ; n++ {
-		job, err := c.Reserve(ctx)
-		if err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(t.work):
-		}
-		if t.declined > 0 && n%t.declined == 0 {
-			err = job.Bury(ctx, client.DefaultPriority)
-		} else {
-			err = job.Delete(ctx)
-		}
-		if err != nil {
-			return err
-		}
+	if t.declined > 0 && job.ID%t.declined == 0 {
+		return worker.Bury(errors.New("card declined"))
 	}
+	return nil
 }

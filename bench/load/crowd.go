@@ -25,7 +25,7 @@ func (c *crowd) gather(ctx context.Context, o *Options) error {
 		return err
 	}
 	c.idle = make([]*client.Conn, max(o.Idle, 0))
-	err := o.prepareAll(ctx, len(c.idle), "idle connections are open", func(ctx context.Context, i int) (err error) {
+	err := prepareAll(ctx, len(c.idle), "idle connections are open", func(ctx context.Context, i int) (err error) {
 		if c.idle[i], err = client.Dial(ctx, o.Addr, &client.Options{Reconnect: client.Never}); err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (c *crowd) disperse() {
 // verify checks that the idle connections still work: a server that has closed them had
 // an easier load.
 func (c *crowd) verify(ctx context.Context, o *Options) error {
-	return o.prepareAll(ctx, len(c.idle), "idle connections have stayed open", func(ctx context.Context, i int) error { return c.use(ctx, i, o) })
+	return prepareAll(ctx, len(c.idle), "idle connections have stayed open", func(ctx context.Context, i int) error { return c.use(ctx, i, o) })
 }
 
 // use sends a command on an idle connection, so that the server has made for it what it makes for any.
@@ -80,7 +80,7 @@ func occupy(ctx context.Context, o *Options) error {
 	}
 	defer pool.Close()
 	body := newBody(o.BodySize)
-	return o.prepareAll(ctx, o.Occupied, "tubes got their job", func(ctx context.Context, i int) error {
+	return prepareAll(ctx, o.Occupied, "tubes got their job", func(ctx context.Context, i int) error {
 		_, err := pool.Put(ctx, client.NewJob{Tube: fmt.Sprintf("%s-occupied-%d", o.Tube, i), Body: body, Priority: putPri, TTR: putTTR * time.Second})
 		return err
 	})

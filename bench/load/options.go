@@ -23,10 +23,10 @@ const (
 // Mixes are all there are.
 var Mixes = []Mix{PutReserveDelete, Put, Drain, PutDelete, Wake}
 
-// Options describe one run. The zero value is five seconds of PutReserveDelete
-// on one connection with one command in flight against 127.0.0.1:11300.
+// Options describe one run. Without others it is PutReserveDelete on one connection with one
+// command in flight.
 type Options struct {
-	// Addr is where the server listens: "host:port", or "unix:PATH". Empty means 127.0.0.1:11300.
+	// Addr is where the server listens: "host:port", or "unix:PATH".
 	Addr string
 
 	Mix Mix // empty means PutReserveDelete
@@ -43,13 +43,13 @@ type Options struct {
 	// bodies. With Wake it must be at least 4.
 	BodySize int
 
-	// Body is the body of the jobs, instead of one of BodySize. Each % in it, of which there
-	// must be one, stands for the number of the job in twelve digits, so that no two bodies are
+	// Body is the body of the jobs, instead of one of BodySize. The first % in it, of which there
+	// must be one, stands for the number of the job in sixteen digits, so that no two bodies are
 	// equal. Not with Wake or a Drain.
 	Body string
 
-	// Duration is how long to measure, after a warm-up of a tenth of it, or without one until Ops jobs are done. If neither
-	// is set, it is 5 s; a Drain then lasts until the tubes are empty.
+	// Duration is how long to measure, after a warm-up of a tenth of it, or without one until Ops jobs are done. One of
+	// the two is set, except for a Drain, which lasts until the tubes are empty.
 	Duration time.Duration
 
 	// Ops is the number of jobs to handle in all (a job of PutReserveDelete is
@@ -72,11 +72,6 @@ type Options struct {
 	// 0 means as many.
 	Workers int
 
-	// SetupLimit is how long the server may take for each step of the preparation,
-	// Backlog apart: connections, Occupied, Idle, workers that wait. Then Run gives up
-	// with ErrTooSlow. 0 means 30 s.
-	SetupLimit time.Duration
-
 	// Tube is the name of the tube, and what the names of those of Occupied begin
 	// with. Empty means "bench". The tube should be empty before a run.
 	Tube string
@@ -87,15 +82,12 @@ type Options struct {
 }
 
 const (
-	defaultAddr     = "127.0.0.1:11300"
-	defaultBody     = 64 // bytes
-	defaultDuration = 5 * time.Second
-	maxBody         = 1 << 30
+	defaultBody = 64 // bytes
+	maxBody     = 1 << 30
 )
 
 // withDefaults returns o with every zero replaced by what it stands for.
 func (o Options) withDefaults() (Options, error) {
-	o.Addr = cmp.Or(o.Addr, defaultAddr)
 	o.Tube = cmp.Or(o.Tube, "bench")
 	o.Mix = cmp.Or(o.Mix, PutReserveDelete)
 	o.Connections = max(o.Connections, 1)
@@ -103,13 +95,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Mix == Wake {
 		o.Workers = cmp.Or(o.Workers, o.Connections)
 	}
-	if o.SetupLimit <= 0 {
-		o.SetupLimit = defaultSetupLimit
-	}
 	o.BodySize = max(cmp.Or(o.BodySize, defaultBody), 0)
-	if o.Duration <= 0 && o.Ops <= 0 && o.Mix != Drain {
-		o.Duration = defaultDuration
-	}
 	return o, o.check()
 }
 

@@ -118,7 +118,7 @@ func (r *run) load(ctx context.Context) (span, error) {
 // says what it has to say before the load begins.
 func (r *run) connect(ctx context.Context) error {
 	r.sessions = newSessions(&r.opt)
-	return r.opt.prepareAll(ctx, len(r.sessions), "connections have chosen their tube", func(ctx context.Context, i int) error {
+	return prepareAll(ctx, len(r.sessions), "connections have chosen their tube", func(ctx context.Context, i int) error {
 		s := r.sessions[i]
 		s.run = r
 		network, addr := "tcp", r.opt.Addr

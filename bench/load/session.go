@@ -190,8 +190,7 @@ func (s *session) handleReply(now int64, ph phase, raw []byte) error {
 // wasPut reports whether a job with this body is one of ours.
 func (s *session) wasPut(body []byte) bool {
 	if s.numbers != nil && len(body) == len(s.body) {
-		first := s.numbers.places[0]
-		s.numbers.write(s.body, body[first:first+digits])
+		copy(s.body[s.numbers.at:][:digits], body[s.numbers.at:])
 	}
 	stamp := 0
 	if s.crew != nil {

@@ -11,31 +11,31 @@ import (
 )
 
 // ErrTooSlow is wrapped by the error of a run when the server has taken longer than
-// Options.SetupLimit for a step of the preparation.
+// setupLimit for a step of the preparation: connections, Occupied, Idle, workers that wait.
 var ErrTooSlow = errors.New("the server is too slow for this crowd")
 
 const (
-	defaultSetupLimit = 30 * time.Second
-	dialers           = 32 // connections being opened at a time
+	setupLimit = 30 * time.Second
+	dialers    = 32 // connections being opened at a time
 )
 
 // prepare does a step of the preparation. The error of one that takes longer than the
 // limit is ErrTooSlow, and says how far it came.
-func (o *Options) prepare(ctx context.Context, step func(context.Context) error, progress func() string) error {
-	limited, cancel := context.WithTimeout(ctx, o.SetupLimit)
+func prepare(ctx context.Context, step func(context.Context) error, progress func() string) error {
+	limited, cancel := context.WithTimeout(ctx, setupLimit)
 	defer cancel()
 	err := step(limited)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		return fmt.Errorf("load: %s in %v: %w", progress(), o.SetupLimit, ErrTooSlow)
+		return fmt.Errorf("load: %s in %v: %w", progress(), setupLimit, ErrTooSlow)
 	}
 	return err
 }
 
 // prepareAll prepares n things, several at a time, until one fails. The error of a limit
 // that is over says how many of them are what done says, such as "connections are open".
-func (o *Options) prepareAll(ctx context.Context, n int, done string, one func(ctx context.Context, i int) error) error {
+func prepareAll(ctx context.Context, n int, done string, one func(ctx context.Context, i int) error) error {
 	var count atomic.Int64
-	return o.prepare(ctx, func(ctx context.Context) error {
+	return prepare(ctx, func(ctx context.Context) error {
 		g, ctx := errgroup.WithContext(ctx)
 		g.SetLimit(dialers)
 		for i := range n {

@@ -164,7 +164,7 @@ func stamped(body []byte, n int) []byte {
 func awaitWorkers(ctx context.Context, o *Options) error {
 	const poll = 5 * time.Millisecond
 	waiting := 0
-	return o.prepare(ctx, func(ctx context.Context) error {
+	return prepare(ctx, func(ctx context.Context) error {
 		c, err := client.Dial(ctx, o.Addr, nil)
 		if err != nil {
 			return err

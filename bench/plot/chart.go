@@ -16,7 +16,7 @@ import (
 // follow the scheme of the reader, light or dark, by a style sheet within, and it has no background. Lengths are pixels.
 type chart struct {
 	Title, Better string
-	Machine       bench.Machine
+	Measured      bench.Measured
 	unit          load.Unit
 	Kinds         []kind
 	Groups        []group

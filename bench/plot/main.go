@@ -2,16 +2,13 @@
 //
 //	plot RESULTS CHARTS
 //
-// It reads the files NAME.json of the first directory and writes files NAME.svg to the second. A chart whose figures are
-// not there is left as it is, so nothing has to be measured again for a chart to look different.
+// It reads the files NAME.json of the first directory and writes files NAME.svg to the second.
 package main
 
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,7 +36,7 @@ func run(from, to string) error {
 			read = cluster
 		}
 		c, err := read(from)
-		if err == nil && len(c.Groups) > 0 {
+		if err == nil {
 			err = c.draw(filepath.Join(to, p.name+".svg"))
 		}
 		if err != nil {
@@ -107,7 +104,7 @@ var plots = []plot{
 func (p plot) chart(dir string) (*chart, error) {
 	c := &chart{Title: p.title, Better: p.better, Kinds: slices.Clone(p.kinds)}
 	for _, f := range p.figures {
-		reports, err := read[bench.Report](dir, f.file, &c.Machine)
+		reports, err := read[bench.Report](dir, f.file, &c.Measured)
 		if err != nil {
 			return nil, err
 		}
@@ -145,7 +142,7 @@ func cluster(dir string) (*chart, error) {
 			{Class: "more", Name: "cluster of three, at a follower"}, {Class: "ceiling", Name: "single server, sync before each reply"},
 		},
 	}
-	rows, err := read[bench.Puts](dir, "cluster", &c.Machine)
+	rows, err := read[bench.Puts](dir, "cluster", &c.Measured)
 	if err != nil {
 		return nil, err
 	}
@@ -171,12 +168,9 @@ func cluster(dir string) (*chart, error) {
 	return c, nil
 }
 
-// read decodes the lines of a file: the first says what machine it was, the others are values. A file that is not there has none.
-func read[T any](dir, name string, m *bench.Machine) (all []T, err error) {
+// read decodes the lines of a file: the first says what machine it was, the others are values.
+func read[T any](dir, name string, m *bench.Measured) (all []T, err error) {
 	f, err := os.Open(filepath.Join(dir, name+".json"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, err
 	}
