@@ -87,6 +87,20 @@ func TestKey(t *testing.T) {
 	}
 }
 
+// A member's name with escapes is read once, and not for each of many pointers.
+func TestKeyOfEscapedNames(t *testing.T) {
+	body := []byte("{" + strings.Repeat(`"\u0061x":1,`, 100) + `"a":2}`)
+	var allocs [2]float64
+	for i, unique := range []string{"/b", "/b,/c,/d"} {
+		key, _ := keyOf(unique)
+		buf := new([]byte)
+		allocs[i] = testing.AllocsPerRun(10, func() { key.Of(buf, body) })
+	}
+	if allocs[0] != allocs[1] {
+		t.Errorf("one pointer takes %v allocations, three take %v", allocs[0], allocs[1])
+	}
+}
+
 // A pointer finds in any JSON what package json reads there first.
 func FuzzKey(f *testing.F) {
 	for _, body := range []string{laravel, backburner, celery, symfony, `{"a":{"a":1},"a":[{}]}`, `{"a":{"\ud800":1}}`, `[[[1]]]`,

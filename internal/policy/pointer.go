@@ -44,10 +44,20 @@ func (s *step) add(pointer string, number int) error {
 	return nil
 }
 
-// member returns the step to a member by its name, as it is written; nil: there is none.
+// member returns the step to a member by its name, as it is written; nil: there is none. A
+// name with escapes is read once, however many pointers there are.
 func (s *step) member(written []byte) *step {
+	name := written[1 : len(written)-1]
+	if bytes.IndexByte(name, '\\') >= 0 {
+		var read string
+		// The copy keeps the finder on the stack, as Unmarshal's argument escapes.
+		if json.Unmarshal(bytes.Clone(written), &read) != nil {
+			return nil
+		}
+		name = []byte(read)
+	}
 	for _, next := range s.next {
-		if isNamed(written, next.name) {
+		if string(name) == next.name {
 			return next
 		}
 	}
@@ -62,16 +72,6 @@ func (s *step) at(element int) *step {
 		}
 	}
 	return nil
-}
-
-// isNamed reports whether the name of a member, as it is written, is that one.
-func isNamed(written []byte, name string) bool {
-	if bytes.IndexByte(written, '\\') < 0 {
-		return string(written[1:len(written)-1]) == name
-	}
-	var read string
-	// The copy keeps the finder on the stack, as Unmarshal's argument escapes.
-	return json.Unmarshal(bytes.Clone(written), &read) == nil && read == name
 }
 
 // A span is where a value begins and ends in a text; {0, 0}: it is not found.
