@@ -85,14 +85,15 @@ func (w *work) some(ctx context.Context, c *client.Conn, most uint64, t *task.Ta
 func (w *work) deleteFirst(ctx context.Context, c *client.Conn) (n, gone uint64, err error) {
 	found, err := c.PeekTube(ctx, w.tube, client.State(w.state))
 	if err == nil {
-		if n, err = 1, c.Delete(ctx, found.ID); errors.Is(err, client.ErrNotFound) {
-			gone = 1
+		if err = c.Delete(ctx, found.ID); err == nil {
+			return 1, 0, nil
 		}
+		gone = 1
 	}
 	if errors.Is(err, client.ErrNotFound) {
-		err = nil
+		return gone, gone, nil
 	}
-	return n, gone, err
+	return 0, 0, err
 }
 
 func (b *Server) listTasks(context.Context, *admin.None) (admin.Tasks, error) {
