@@ -90,7 +90,8 @@ func (s *Server) patience(came int64) int64 {
 }
 
 // converse lets a pending client have its conversation with the engine here, and hands it
-// over to the loop that serves it, unless the leadership has changed.
+// over to the loop that serves it, unless the leadership has changed. If the server stops,
+// that loop may have ended, and this one is about to end the client.
 func (s *Server) converse(c *socket) error {
 	if c.proxied != nil {
 		if err := s.beginProxied(c); err != nil {
@@ -101,7 +102,7 @@ func (s *Server) converse(c *socket) error {
 	defer s.accepting.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p := c.proxy; s.mu.lead.Here {
+	if p := c.proxy; s.mu.lead.Here && !s.mu.closing {
 		s.serveHere(c)
 		p.handOver()
 	}

@@ -105,13 +105,8 @@ func (p *proxy) handOver() {
 	} else {
 		l.poll.Remove(s.fd) // an error is that of a connection that has failed, which reading will tell
 	}
-	for i := range l.events {
-		if l.events[i].Index == s.index {
-			l.events[i].Events = 0
-		}
-	}
 	l.timers.remove(s)
-	l.clients.remove(s.index)
+	l.free(s)
 	s.listed = false
 	s.loop.mail.post(func(m *mailbox) { m.entered = append(m.entered, s) })
 }

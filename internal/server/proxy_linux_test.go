@@ -209,3 +209,51 @@ func TestHandOver(t *testing.T) {
 	r.mu.loops = loops{}
 	l.close()
 }
+
+// A client that is handed over while the server stops is not given to a loop that has ended.
+func TestHandOverWhileStopping(t *testing.T) {
+	t.Parallel()
+	r := start(t, Options{Member: &Member{ID: 1}})
+	var all [2]*loop
+	for i := range all {
+		l, err := newLoop(r.Server, newSystemPoller)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[i] = l
+	}
+	r.mu.loops = loops{all: all[:], next: 1, polls: true}
+	s := &socket{client: unnamed, proxied: new(proxiedClient), fd: streamSocket{new(endlessStream)}}
+	if err := r.handOut(s, nil, access.Evidence{}); err != nil {
+		t.Fatal(err)
+	}
+	first := all[0]
+	first.driving.Lock()
+	first.step()
+	r.Follow(Leadership{Here: true, Leader: 1, Term: 1})
+	r.stop()
+	all[1].run()
+	s.proxy.route()
+	first.driving.Unlock()
+	first.run()
+	if s.loop != first || !s.gone || r.mu.sockets > 0 {
+		t.Errorf("the client has gone: %v; %d are served", s.gone, r.mu.sockets)
+	}
+	r.mu.loops = loops{}
+}
+
+// An event of a client that has gone is not one of the next client with the same index.
+func TestEventOfClosedSocket(t *testing.T) {
+	t.Parallel()
+	l, clients := newProxyLoop(t, &endlessStream{silent: true})
+	index := clients[0].index
+	l.events = []epoll.Event{{Index: index, Events: epoll.Failed}}
+	l.end(clients[0], errAborted)
+	l.closeSome()
+	next := newProxied(t, l, &endlessStream{silent: true})
+	l.gather()
+	if next.index != index || next.gone {
+		t.Errorf("the client at %d has gone: %v", next.index, next.gone)
+	}
+	l.end(next, errAborted)
+}

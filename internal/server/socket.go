@@ -138,7 +138,7 @@ func (l *loop) closeSome() {
 	n := min(len(l.gone), closesPerRound)
 	for _, s := range l.gone[:n] {
 		s.fd.Close()
-		l.clients.remove(s.index)
+		l.free(s)
 		l.srv.departures.forget(s)
 		l.srv.remove(s)
 		reason := s.Reason()
@@ -148,6 +148,17 @@ func (l *loop) closeSome() {
 		l.srv.disconnected(s, reason)
 	}
 	l.gone = slices.Delete(l.gone, 0, n)
+}
+
+// free frees the index of a socket. What the poller has said of it in this pass is not about
+// the next one with that index.
+func (l *loop) free(s *socket) {
+	for i := range l.events {
+		if l.events[i].Index == s.index {
+			l.events[i].Events = 0
+		}
+	}
+	l.clients.remove(s.index)
 }
 
 // stop ends the connections, at once or when the clients have all their replies.
