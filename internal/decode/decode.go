@@ -38,9 +38,13 @@ type Token struct{ Class, Text string }
 // Views returns the ways to show a body, the best first. There are always text or hex.
 func Views(body []byte) []View {
 	views := structured(body)
-	if inner, packs := unpackAll(body, unpackLimit); len(packs) > 0 {
+	inner, packs := unpackAll(body, unpackLimit)
+	if inside, ok := fromBase64(body); ok && len(packs) == 0 { // MessagePack, perhaps; as one view of several it may be a mistake
+		inner, packs = inside, []string{"base64"}
+	}
+	if len(packs) > 0 {
 		within := structured(inner)
-		if len(within) == 0 && utf8.Valid(inner) {
+		if len(within) == 0 && utf8.Valid(inner) && printable(inner) {
 			within = append(within, plain(inner))
 		}
 		for _, v := range within {

@@ -49,6 +49,7 @@ func TestViews(t *testing.T) {
 		{zipped(`{"a":1}`), "gzip-json", "{\n  \"a\": 1\n}"},
 		{base64.StdEncoding.EncodeToString([]byte(zipped(`{"a":1}`))), "gzip-base64-json", "{\n  \"a\": 1\n}"},
 		{zipped("\x81\xa1n\x01"), "gzip-msgpack", "{\n  \"n\": 1\n}"},
+		{base64.StdEncoding.EncodeToString([]byte("\x82\xa2id\x11\xa4name\xa5hello")), "base64-msgpack", "{\n  \"id\": 17,\n  \"name\": \"hello\"\n}"},
 		{deflated("a text"), "zlib-text", "a text"},
 		{`a:2:{s:1:"a";i:1;i:0;d:0.5;}`, "php", "{\n  \"a\": 1,\n  \"0\": 0.5\n}"},
 		{"O:3:\"Job\":2:{s:4:\"\x00*\x00x\";b:1;s:1:\"y\";N;}", "php", "{\n  \"@class\": \"Job\",\n  \"x\": true,\n  \"y\": null\n}"},
