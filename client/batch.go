@@ -107,7 +107,7 @@ func (c *Conn) DeleteAndReserve(ctx context.Context, ids []uint64, limit int, d 
 	var retry retrier
 	switch {
 	case len(ids) == 0:
-	case c.stream == nil || c.stream.stale() || ctx.Err() != nil || len(ids)+t.max >= ahead || t.max > 1 && c.stream.caps == nil:
+	case c.stream == nil || c.stream.stale() || ctx.Err() != nil || t.max > 1 && c.stream.caps == nil || len(ids)+t.reserves() >= ahead:
 		t.deleteFirst(context.WithoutCancel(ctx))
 		if ctx.Err() != nil {
 			return nil, c.fail(&q, context.Cause(ctx))
@@ -168,6 +168,14 @@ type reserving struct {
 
 func (t *reserving) clear() { *t = reserving{batch: t.batch, conn: t.conn} }
 
+// reserves returns how many commands take the jobs: one, if the server has one for many.
+func (t *reserving) reserves() int {
+	if t.one = t.max > 1 && t.conn.stream.knows(wire.ReserveBatch); t.one {
+		return 1
+	}
+	return t.max
+}
+
 // deleteFirst deletes the jobs in a round trip of their own.
 func (t *reserving) deleteFirst(ctx context.Context) {
 	errs := make([]error, len(t.ids))
@@ -183,11 +191,7 @@ func (t *reserving) send(ctx context.Context) error {
 	c := t.conn
 	// The jobs that it got before were lost with the connection.
 	t.jobs, t.no, t.alloc = nil, nil, allocator{conn: c, left: t.max}
-	t.one = t.max > 1 && c.stream.knows(wire.ReserveBatch)
-	t.n, t.sent, t.answered, t.wait = len(t.ids)+t.max, 0, 0, 0
-	if t.one {
-		t.n = len(t.ids) + 1
-	}
+	t.n, t.sent, t.answered, t.wait = len(t.ids)+t.reserves(), 0, 0, 0
 	deleting := ctx
 	if t.until = ctx; len(t.ids) > 0 {
 		deleting = context.Background()

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/beanpoletest"
 )
 
 // Batches of all sizes, around those where another way of writing begins.
@@ -216,4 +218,34 @@ func TestBatches(t *testing.T) {
 		wantErr(t, second(c.ReserveMany(ctx, 5, 0)), client.ErrTimedOut)
 		wantErr(t, second(c.DeleteAndReserve(ctx, []uint64{more[0].ID}, 5, time.Second, nil)), client.ErrTimedOut)
 	})
+}
+
+// A worker of many jobs deletes all and takes as many in one round trip.
+func TestBatchesAtOnce(t *testing.T) {
+	const n = 100
+	ctx := t.Context()
+	writes := 0
+	c := dial(t, beanpoletest.NewServer(t).Addr, &client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return countedConn{nc, &writes}, err
+	}})
+	get(c.PutMany(ctx, make([]client.NewJob, 2*n)))
+	var ids []uint64
+	for _, job := range get(c.ReserveMany(ctx, n, 0)) {
+		ids = append(ids, job.ID)
+	}
+	writes = 0
+	if jobs := get(c.DeleteAndReserve(ctx, ids, n, client.Never, nil)); len(ids) != n || len(jobs) != n || writes != 1 {
+		t.Errorf("%d jobs, then %d with %d writes", len(ids), len(jobs), writes)
+	}
+}
+
+type countedConn struct {
+	net.Conn
+	writes *int
+}
+
+func (c countedConn) Write(p []byte) (int, error) {
+	*c.writes++
+	return c.Conn.Write(p)
 }
