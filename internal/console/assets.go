@@ -78,7 +78,7 @@ func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
 // writeCompressed writes a page or a file, compressed if the browser takes that. There is no secret in a page
 // that its size could betray.
 func writeCompressed(w http.ResponseWriter, r *http.Request, status int, text []byte) {
-	w.Header().Set("Vary", "Cookie, Accept-Encoding")
+	w.Header().Add("Vary", "Accept-Encoding")
 	if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		w.WriteHeader(status)
 		w.Write(text)

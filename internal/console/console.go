@@ -268,6 +268,7 @@ func (c *Console) write(w http.ResponseWriter, r *request, p *page) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Vary", "Cookie")
 	writeCompressed(w, r.Request, p.status, text.Bytes())
 }
 
