@@ -36,9 +36,9 @@ func (o *stateOption) add(names string) error {
 		state := client.State(name)
 		switch {
 		case !slices.Contains(o.of, state) && state == client.StateReserved:
-			return fmt.Errorf("jobs that are reserved belong to their workers: --state is %s", joinStates(o.of, ", "))
+			return fmt.Errorf("jobs that are reserved belong to their workers: --state takes %s", joinStates(o.of, ", "))
 		case !slices.Contains(o.of, state):
-			return fmt.Errorf("%q is not a state of jobs: %s", name, joinStates(o.of, ", "))
+			return fmt.Errorf("%q is not one of: %s", name, joinStates(o.of, ", "))
 		case !slices.Contains(o.given, state):
 			o.given = append(o.given, state)
 		}

@@ -56,7 +56,7 @@ func newWait() *cobra.Command {
 				if s.JSON {
 					s.PrintJSON(map[string]uint64{"left": left})
 				}
-				return kit.WithCode(kit.ExitNothing, fmt.Errorf("after %s not all is done: %s in %s", opt.timeout, kit.Count(left, "job"), strings.Join(names, ", ")))
+				return kit.WithCode(kit.ExitNothing, fmt.Errorf("after %s: %s left in %s", opt.timeout, kit.Count(left, "job"), strings.Join(names, ", ")))
 			case <-time.After(opt.every):
 			}
 		}
