@@ -51,23 +51,30 @@ func abbreviate(names []string) string {
 // taking over was done.
 var ErrUnfinished = errors.New("the taking over of beanstalkd's files (binlog.*) was interrupted, and they are not there any more")
 
-// binlogFiles returns the names of beanstalkd's files, which are to be taken over, or to
-// be renamed if the adoption is done. hasRecords says that there is a journal.
-func (j *Journal) binlogFiles(adoption engine.ChangeKind, hasRecords bool) ([]string, error) {
-	names, err := binlog.Files(j.fs, j.dir)
+// An adoption takes over the files of a beanstalkd, while a journal is opened.
+type adoption struct {
+	j     *Journal
+	state engine.ChangeKind // the last record of one that is not over; 0: none
+	files []string          // names of those to be taken over, or to be renamed if state says that it is done
+}
+
+// find finds the files of beanstalkd. hasRecords says that there is a journal.
+func (a *adoption) find(hasRecords bool) (err error) {
+	a.files, err = binlog.Files(a.j.fs, a.j.dir)
 	switch {
 	case err != nil:
-		return nil, err
-	case adoption == record.AdoptionBegun && len(names) == 0:
-		return nil, ErrUnfinished
-	case adoption == 0 && len(names) > 0 && (hasRecords || j.opt.Member): // other members would not have the jobs
-		return nil, &MixedError{names}
+		return err
+	case a.state == record.AdoptionBegun && len(a.files) == 0:
+		return ErrUnfinished
+	case a.state == 0 && len(a.files) > 0 && (hasRecords || a.j.opt.Member): // other members would not have the jobs
+		return &MixedError{a.files}
 	}
-	return names, nil
+	return nil
 }
 
 // takeOver takes the jobs of beanstalkd's files into the journal, which has none.
-func (j *Journal) takeOver() (*binlog.Report, error) {
+func (a *adoption) takeOver() (*binlog.Report, error) {
+	j := a.j
 	report, err := binlog.Read(j.fs, j.dir, binlog.Options{Epoch: j.opt.Epoch}, func(c engine.Change) error {
 		j.eng.Restore(c)
 		return nil
@@ -79,20 +86,21 @@ func (j *Journal) takeOver() (*binlog.Report, error) {
 		return nil, err
 	}
 	for c := range j.eng.Snapshots {
-		if err = j.appendJob(c); err != nil {
+		if err = a.appendJob(c); err != nil {
 			return nil, err
 		}
 	}
 	if _, err := j.append(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}); err != nil {
 		return nil, err
 	}
-	return &report, j.makeDurable(record.AdoptionDone)
+	return &report, a.makeDurable(record.AdoptionDone)
 }
 
 // appendJob appends a job that is in the engine and not in the log. It flushes now and
 // then, so that little stays in memory.
-func (j *Journal) appendJob(c engine.Change) error {
-	if err := j.reserve(engine.JobPut, cost(engine.JobPut, len(c.Tube), len(c.Body))); err != nil {
+func (a *adoption) appendJob(c engine.Change) error {
+	j := a.j
+	if err := j.space.reserve(engine.JobPut, cost(engine.JobPut, len(c.Tube), len(c.Body))); err != nil {
 		return err
 	}
 	if err := j.Append([]engine.Change{c}); err != nil {
@@ -107,7 +115,8 @@ func (j *Journal) appendJob(c engine.Change) error {
 
 // makeDurable appends a record of the adoption and makes all durable, whatever
 // Options.Sync says.
-func (j *Journal) makeDurable(kind engine.ChangeKind) error {
+func (a *adoption) makeDurable(kind engine.ChangeKind) error {
+	j := a.j
 	if _, err := j.append(&engine.Change{Kind: kind}); err != nil {
 		return err
 	}
@@ -117,9 +126,10 @@ func (j *Journal) makeDurable(kind engine.ChangeKind) error {
 }
 
 // deleteAll deletes all jobs: those of an adoption that was not done.
-func (j *Journal) deleteAll() error {
+func (a *adoption) deleteAll() error {
+	j := a.j
 	for _, c := range deletions(j.eng) {
-		if err := j.reserveDeletion(); err != nil {
+		if err := j.space.reserveDeletion(); err != nil {
 			return err
 		}
 		j.eng.Restore(c)
@@ -141,12 +151,13 @@ func deletions(eng *engine.Engine) (gone []engine.Change) {
 
 // setAside renames files that were taken over, and ends the adoption. It replaces no
 // file: if there is one with the new name, of an earlier beanstalkd, it adds a number.
-func (j *Journal) setAside(names []string) error {
+func (a *adoption) setAside() error {
+	j := a.j
 	there, err := j.fs.List(j.dir)
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
+	for _, name := range a.files {
 		aside := freeName(adoptedPrefix+name, there)
 		if err := j.fs.Rename(filepath.Join(j.dir, name), filepath.Join(j.dir, aside)); err != nil {
 			return err
@@ -157,7 +168,7 @@ func (j *Journal) setAside(names []string) error {
 	if err := j.fs.SyncDir(j.dir); err != nil {
 		return err
 	}
-	return j.makeDurable(record.AdoptionOver)
+	return a.makeDurable(record.AdoptionOver)
 }
 
 // freeName returns name or, if that is among those there, name.2, name.3 ...

@@ -16,7 +16,7 @@ func (j *Journal) Append(changes []engine.Change) error {
 		c := &changes[i]
 		if c.Kind != engine.TubeGone {
 			j.files.Unreserve(cost(c.Kind, len(c.Tube), len(c.Body)))
-			j.weigh(c)
+			j.index.weigh(c)
 		}
 		_, err := j.append(c)
 		switch {
@@ -30,32 +30,22 @@ func (j *Journal) Append(changes []engine.Change) error {
 	return nil
 }
 
-// weigh updates live for a change of a job. If a record of the job is replaced, its
-// segment does not count the job any more.
-func (j *Journal) weigh(c *engine.Change) {
-	switch c.Kind {
-	case engine.JobPut:
-		j.live += weight(c)
-	case engine.JobMoved:
-		if segment, _ := j.eng.SetSegment(c, 0); segment != 0 { // it was put, or moved, in the same turn
-			c.Segment = segment
-		}
-		j.uncount(c.Segment)
-		before := *c
-		before.Tube, before.BodyLen = c.From, c.FromLen
-		j.live += weight(c) - weight(&before)
-	case engine.JobDeleted:
-		j.live -= weight(c)
-		j.uncount(c.Segment)
-	}
-}
-
 // append appends the record of a change, and notes where it is.
 func (j *Journal) append(c *engine.Change) (wal.Pos, error) {
 	at, err := j.write(c)
 	if err == nil {
 		j.note(c, at)
 	}
+	return at, err
+}
+
+// appendWithStandby appends a change, and may use the room that is set aside for
+// cleaning.
+func (j *Journal) appendWithStandby(c *engine.Change) (at wal.Pos, err error) {
+	err = j.space.withStandby(func() error {
+		at, err = j.append(c)
+		return err
+	})
 	return at, err
 }
 
@@ -79,30 +69,12 @@ func (j *Journal) write(c *engine.Change) (wal.Pos, error) {
 func (j *Journal) note(c *engine.Change, at wal.Pos) {
 	switch c.Kind {
 	case engine.JobPut, engine.JobMoved:
-		before, ok := j.inFlight.setSegment(c.ID, uint32(at.Segment))
-		if !ok {
-			before, ok = j.eng.SetSegment(c, uint32(at.Segment))
-		}
-		if ok { // else its deletion follows in the same turn
-			j.uncount(before)
-			j.jobsIn[uint32(at.Segment)]++
-		}
+		j.index.set(c, uint32(at.Segment))
 	case engine.LastID:
 		j.lastID = at.Segment
 	case record.AppliedMark:
-		j.noteApplied(c, at)
+		j.applied.noted(c, at)
 	case engine.TubeGone, engine.TubePaused, engine.PolicySet:
 		j.standing.noted(c, at.Segment)
-	}
-}
-
-// uncount counts a job less in its segment, which is 0 if the job has had no record
-// before.
-func (j *Journal) uncount(segment uint32) {
-	if segment == 0 {
-		return
-	}
-	if j.jobsIn[segment]--; j.jobsIn[segment] == 0 {
-		delete(j.jobsIn, segment)
 	}
 }

@@ -32,7 +32,7 @@ func TestPreparingFailsAtRest(t *testing.T) {
 	b.wake(next)
 	b.wantHealth("cannot be made or removed")
 	b.fsys.Set()
-	b.wake(b.log.preparedAt + healPause)
+	b.wake(b.log.preparing.failedAt + healPause)
 	b.wantHealth("")
 	if b.log.files.NeedsPrepare() {
 		t.Error("the files were not made")
@@ -58,13 +58,8 @@ func TestPreparingIsBusyAtRest(t *testing.T) {
 // else asks for a turn.
 func TestUnpromisedSyncFailsAtRest(t *testing.T) {
 	fsys := faultfs.New(memfs.New())
-	b := &bench{tb: t, log: New(Options{SegmentSize: segment, Sync: -1})}
-	b.eng = engine.New(engine.Options{Logged: true, Admit: b.log.Admit})
-	if _, err := b.log.Open(fsys, "/", b.eng); err != nil {
-		t.Fatal(err)
-	}
-	defer b.log.Close()
-	b.s = b.eng.Open(nil)
+	b := &bench{tb: t}
+	b.start(fsys, Options{SegmentSize: segment, Sync: -1})
 	b.turn(func() { b.put(engine.Spec{}, 100) })
 	b.rest()
 	before := b.log.Stats().Current

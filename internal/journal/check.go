@@ -24,35 +24,35 @@ func (j *Journal) Check() error {
 	}
 	live, jobs, jobsIn := int64(0), 0, make(map[uint32]int)
 	facts := 0
-	for id, f := range j.inFlight.jobs {
+	for id, f := range j.index.inFlight.jobs {
 		facts += f.facts
 		assert(f.facts > 0, "J5: job %d has %d facts in flight", id, f.facts)
 		if f.segment != 0 {
 			jobsIn[f.segment]++
 		}
 	}
-	assert(facts <= len(j.inFlight.reserved), "J5: %d facts of jobs are in flight, of %d", facts, len(j.inFlight.reserved))
+	assert(facts <= len(j.index.inFlight.reserved), "J5: %d facts of jobs are in flight, of %d", facts, len(j.index.inFlight.reserved))
 	for c := range j.eng.Snapshots {
 		jobs++
 		live += weight(&c)
-		if _, ok := j.inFlight.jobs[c.ID]; ok {
+		if _, ok := j.index.inFlight.jobs[c.ID]; ok {
 			continue
 		}
 		jobsIn[c.Segment]++
 		assert(uint64(c.Segment) >= st.Oldest && uint64(c.Segment) <= newest, "J2: job %d is in segment %d of %d to %d", c.ID, c.Segment, st.Oldest, newest)
 	}
-	assert(j.live == live, "J1: live is %d, the jobs weigh %d", j.live, live)
-	assert(maps.Equal(j.jobsIn, jobsIn), "J2: jobs in segments are %v, not %v", j.jobsIn, jobsIn)
+	assert(j.index.live == live, "J1: live is %d, the jobs weigh %d", j.index.live, live)
+	assert(maps.Equal(j.index.jobsIn, jobsIn), "J2: jobs in segments are %v, not %v", j.index.jobsIn, jobsIn)
 	assert(j.space.deletions.want == jobs, "J3: %d deletions are to be reserved, of %d jobs", j.space.deletions.want, jobs)
 	reserved := int64(0)
 	for _, r := range j.space.all() {
 		assert(r.have >= 0 && r.have <= r.want, "J3: %d of %d reservations of %d bytes", r.have, r.want, r.size)
 		reserved += int64(r.have) * r.size
 	}
-	if len(j.inFlight.reserved) == 0 { // else it depends on the size of each
+	if len(j.index.inFlight.reserved) == 0 { // else it depends on the size of each
 		assert(st.Reserved == reserved, "J3: %d bytes are reserved, not %d", st.Reserved, reserved)
 	}
-	assert(j.failure() != nil || st.Room >= st.Reserved, "J3: there is room for %d bytes, and %d are reserved", st.Room, st.Reserved)
+	assert(j.files.Err() != nil || st.Room >= st.Reserved, "J3: there is room for %d bytes, and %d are reserved", st.Room, st.Reserved)
 	queued, bytes := make(map[placed]bool), int64(0)
 	for i, p := range j.standing.queue {
 		queued[p] = true
@@ -67,11 +67,11 @@ func (j *Journal) Check() error {
 	assert(j.standing.bytes == bytes, "J4: the standing facts take %d bytes, not %d", j.standing.bytes, bytes)
 	for c := range j.eng.Pauses {
 		_, ok := j.standing.at[c.Tube]
-		assert(ok || c.Due <= j.now || len(j.inFlight.reserved) > 0, "J4: the pause of tube %q has no record", c.Tube)
+		assert(ok || c.Due <= j.now || len(j.index.inFlight.reserved) > 0, "J4: the pause of tube %q has no record", c.Tube)
 	}
 	for c := range j.eng.PoliciesSet() {
 		last, ok := j.standing.at[keyOf(&c)]
-		assert(ok && last.settings == string(c.Body) || len(j.inFlight.reserved) > 0, "J4: what was set for %q has no record, or another one", c.Tube)
+		assert(ok && last.settings == string(c.Body) || len(j.index.inFlight.reserved) > 0, "J4: what was set for %q has no record, or another one", c.Tube)
 	}
 	return errors.Join(broken...)
 }

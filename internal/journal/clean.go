@@ -28,8 +28,9 @@ const (
 	lookCost    = 64            // what a job counts for that need not be written
 )
 
-// A cleaner is the progress of cleaning.
+// A cleaner cleans, a step at a time.
 type cleaner struct {
+	j        *Journal
 	appended int64   // bytes appended since the last step
 	missed   int64   // bytes that earlier steps should have looked at
 	from     wal.Pos // in the oldest segment: up to here it has been looked at
@@ -37,46 +38,46 @@ type cleaner struct {
 
 // kept returns what the log would take if everything was rewritten, about. The
 // overhead matters where segments are tiny: cleaning would never end without it.
-func (j *Journal) kept() int64 {
-	n := j.live + j.standing.bytes
-	return n + j.files.Overhead(n)
+func (c *cleaner) kept() int64 {
+	n := c.j.index.live + c.j.standing.bytes
+	return n + c.j.files.Overhead(n)
 }
 
-// cleaningDue tells whether cleaning is due.
-func (j *Journal) cleaningDue() bool {
-	kept := j.kept()
+// due tells whether cleaning is due.
+func (c *cleaner) due() bool {
+	j, kept := c.j, c.kept()
 	return j.bytes > kept+kept/2+j.opt.SegmentSize || j.files.Sealed() > maxShort+int(2*j.bytes/j.opt.SegmentSize)
 }
 
-// cleaningLate tells whether the log is about to become larger than it may.
-func (j *Journal) cleaningLate() bool { return j.bytes > 2*j.kept()+j.opt.SegmentSize }
+// late tells whether the log is about to become larger than it may.
+func (c *cleaner) late() bool { return c.j.bytes > 2*c.kept()+c.j.opt.SegmentSize }
 
-// clean does a step of cleaning, if it is due, and returns when the next is.
-func (j *Journal) clean(now int64) (next int64) {
-	c := &j.cleaner
+// step does a step of cleaning, if it is due, and returns when the next is.
+func (c *cleaner) step(now int64) (next int64) {
+	j := c.j
 	want := c.missed + cleanRatio*c.appended
 	step := max(cleanStep, want)
-	if !j.cleaningLate() {
+	if !c.late() {
 		step = min(step, maxCleanStep)
 	}
 	budget := step
 	defer func() {
 		c.appended = 0 // what cleaning itself appends is no reason to do more
 		c.missed = 0
-		if j.cleaningDue() {
+		if c.due() {
 			c.missed = max(0, want-(step-budget))
 		}
 	}()
 	if j.rewriting != nil {
-		return j.rewriteTurn(now) // it removes all segments that are to be cleaned
+		return j.rewriting.step(now) // it removes all segments that are to be cleaned
 	}
-	for budget > 0 && j.cleaningDue() {
+	for budget > 0 && c.due() {
 		oldest, ok := j.files.Oldest()
 		if !ok {
 			return engine.Never // all is in the current segment
 		}
-		if j.jobsIn[uint32(oldest.Sequence)] > 0 {
-			n, err := j.copyJobs(oldest, budget)
+		if j.index.jobsIn[uint32(oldest.Sequence)] > 0 {
+			n, err := c.copyJobs(oldest, budget)
 			switch {
 			case j.rewriting != nil: // the segment is damaged
 				return now + cleanPause
@@ -88,14 +89,14 @@ func (j *Journal) clean(now int64) (next int64) {
 			budget -= n
 			continue
 		}
-		if removed, err := j.remove(oldest, &budget); err != nil {
+		if removed, err := c.remove(oldest, &budget); err != nil {
 			return now + healPause
 		} else if !removed {
 			return now + cleanPause // the next turn goes on
 		}
 		budget -= removalCost
 	}
-	if j.cleaningDue() {
+	if c.due() {
 		return now + cleanPause
 	}
 	j.health.ended(uncleaned) // there is nothing to do any more
@@ -108,14 +109,14 @@ var errInFlight = errors.New("a fact of a job is in flight")
 
 // copyJobs reads about budget bytes of the oldest segment and writes the jobs again whose
 // whole record is there. It returns how many bytes it read, or why it cannot go on now.
-func (j *Journal) copyJobs(oldest wal.Segment, budget int64) (n int64, err error) {
-	if j.cleaner.from.Segment != oldest.Sequence {
-		j.cleaner.from = wal.Pos{Segment: oldest.Sequence}
+func (c *cleaner) copyJobs(oldest wal.Segment, budget int64) (n int64, err error) {
+	if c.from.Segment != oldest.Sequence {
+		c.from = wal.Pos{Segment: oldest.Sequence}
 	}
-	from := j.cleaner.from
-	next, done, err := j.files.ReadSealed(from, budget, j.copyJob)
-	j.cleaner.from = next
-	if err == nil && done && j.jobsIn[uint32(oldest.Sequence)] > 0 {
+	j, from := c.j, c.from
+	next, done, err := j.files.ReadSealed(from, budget, c.copyJob)
+	c.from = next
+	if err == nil && done && j.index.jobsIn[uint32(oldest.Sequence)] > 0 {
 		err = errMissingJobs
 	}
 	switch {
@@ -128,23 +129,24 @@ func (j *Journal) copyJobs(oldest wal.Segment, budget int64) (n int64, err error
 }
 
 // copyJob writes a job again if r is its whole record.
-func (j *Journal) copyJob(r wal.Record) error {
+func (c *cleaner) copyJob(r wal.Record) error {
 	if !record.IsPut(r.Payload) {
 		return nil
 	}
-	c, err := record.Decode(r.Payload, j.opt.Epoch, j.tubes)
+	j := c.j
+	put, err := record.Decode(r.Payload, j.opt.Epoch, j.tubes)
 	if err != nil {
 		return err
 	}
-	job, ok := j.eng.Snapshot(c.ID)
-	if f, flies := j.inFlight.of(c.ID); flies {
-		job, ok = c, true // with the body of the record
+	job, ok := j.eng.Snapshot(put.ID)
+	if f, flies := j.index.inFlight.of(put.ID); flies {
+		job, ok = put, true // with the body of the record
 		job.Segment = f.segment
 	}
 	if !ok || uint64(job.Segment) != r.Segment {
 		return nil
 	}
-	if !j.inFlight.committed(&job) {
+	if !j.index.inFlight.committed(&job) {
 		return errInFlight
 	}
 	_, err = j.appendWithStandby(&job)
@@ -154,50 +156,28 @@ func (j *Journal) copyJob(r wal.Record) error {
 	return err
 }
 
-// appendWithStandby appends a change, and may use the room that is set aside for
-// cleaning.
-func (j *Journal) appendWithStandby(c *engine.Change) (at wal.Pos, err error) {
-	err = j.withStandby(func() error {
-		at, err = j.append(c)
-		return err
-	})
-	return at, err
-}
-
-// withStandby calls a function that needs room until there is enough, and gives up the
-// room that is set aside for cleaning meanwhile.
-func (j *Journal) withStandby(f func() error) error {
-	err := f()
-	for err != nil && j.files.Err() == nil && j.space.standbys.giveUp(j.files) {
-		err = f()
-	}
-	return err
-}
-
 // remove removes the oldest segment, which has no whole record of a live job. It returns
 // false if it has to copy more than budget bytes first. Copies and deletions need not be
 // durable: the log keeps the file until the record of its removal is, which is later.
-func (j *Journal) remove(oldest wal.Segment, budget *int64) (bool, error) {
-	done, err := j.copyOtherRecords(oldest.Sequence, budget)
-	if err != nil {
-		j.health.has(uncleaned, err)
-		return false, err
+func (c *cleaner) remove(oldest wal.Segment, budget *int64) (bool, error) {
+	done, err := c.copyOtherRecords(oldest.Sequence, budget)
+	if err == nil && done {
+		err = c.removeOldest()
 	}
-	if !done {
-		return false, nil
+	switch {
+	case err != nil:
+		c.j.health.has(uncleaned, err)
+	case done:
+		c.j.health.ended(uncleaned)
 	}
-	if err := j.removeOldest(oldest); err != nil {
-		j.health.has(uncleaned, err)
-		return false, err
-	}
-	j.health.ended(uncleaned)
-	return true, nil
+	return done, err
 }
 
 // removeOldest removes the oldest segment with the room that is set aside for
 // cleaning.
-func (j *Journal) removeOldest(oldest wal.Segment) error {
-	if err := j.withStandby(j.files.RemoveOldest); err != nil {
+func (c *cleaner) removeOldest() error {
+	j := c.j
+	if err := j.space.withStandby(j.files.RemoveOldest); err != nil {
 		return err
 	}
 	j.dirty = true
@@ -205,42 +185,21 @@ func (j *Journal) removeOldest(oldest wal.Segment) error {
 	return nil
 }
 
-// durable tells whether a record is durable. If nothing else will sync it soon, it
-// starts a sync in the background.
-func (j *Journal) durable(at wal.Pos) bool {
-	if at.Compare(j.files.Durable()) < 0 {
-		return true
-	}
-	if !j.dirty && j.opt.Sync < 0 && !j.syncing.running() {
-		j.syncing.start(j.files.Target().Sync)
-	}
-	return false
-}
-
-// awaitRemovals makes sure that records become durable for which files wait: those that
-// remove segments, and the beginnings of new segments.
-func (j *Journal) awaitRemovals(now int64) (next int64) {
-	at, removing := j.files.RemovalPending()
-	if removing && j.durable(at) {
-		_, removing = j.files.RemovalPending()
-	}
-	if removing || j.files.SuccessorPending() && j.opt.Sync >= 0 {
-		return now + max(cleanPause, int64(j.opt.Sync))
-	}
-	return engine.Never
-}
-
 // copyOtherRecords writes the last id, the last Applied and what is standing again, if
 // their last records are in a segment that is about to be removed. It lowers budget; done
 // is false if that was not enough.
-func (j *Journal) copyOtherRecords(going uint64, budget *int64) (done bool, err error) {
+func (c *cleaner) copyOtherRecords(going uint64, budget *int64) (done bool, err error) {
+	j := c.j
 	if j.lastID <= going {
 		if _, err := j.appendWithStandby(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}); err != nil {
 			return false, err
 		}
 	}
-	if err := j.copyApplied(going); err != nil {
-		return false, err
+	if last := j.applied.last; j.applied.segment <= going && last != (Applied{}) {
+		mark := last.Change() // it is still true: only facts were appended since
+		if _, err := j.appendWithStandby(&mark); err != nil {
+			return false, err
+		}
 	}
 	return j.copyStanding(going, budget)
 }

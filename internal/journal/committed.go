@@ -63,7 +63,7 @@ func (j *Journal) AppendCommitted(changes []engine.Change, at Applied) error {
 }
 
 func (j *Journal) appendFact(c *engine.Change) error {
-	if len(j.inFlight.reserved) > 0 {
+	if len(j.index.inFlight.reserved) > 0 {
 		return j.appendOwn(c)
 	}
 	return j.appendForeign(c)
@@ -71,7 +71,7 @@ func (j *Journal) appendFact(c *engine.Change) error {
 
 // appendOwn appends the fact that is in flight for the longest time.
 func (j *Journal) appendOwn(c *engine.Change) error {
-	in := &j.inFlight
+	in := &j.index.inFlight
 	if isJob(c.Kind) {
 		f, ok := in.jobs[c.ID]
 		if !ok {
@@ -88,7 +88,7 @@ func (j *Journal) appendOwn(c *engine.Change) error {
 	}
 	in.reserved = in.reserved[1:]
 	if isJob(c.Kind) {
-		j.landed(c)
+		j.index.landed(c)
 	}
 	return nil
 }
@@ -119,17 +119,17 @@ func (j *Journal) appendForeign(c *engine.Change) error {
 	case engine.JobPut, engine.JobMoved:
 		now, _ := j.eng.Snapshot(c.ID)
 		c.Slot = now.Slot
-		j.live += weight(&now)
+		j.index.live += weight(&now)
 		if there {
-			j.live -= weight(&before)
+			j.index.live -= weight(&before)
 		} else {
 			j.space.deletions.want++
 			_ = j.space.deletions.fill(j.files) // without room it is retried later
 		}
 	case engine.JobDeleted:
 		if there {
-			j.live -= weight(&before)
-			j.uncount(before.Segment)
+			j.index.live -= weight(&before)
+			j.index.uncount(before.Segment)
 		}
 	}
 	j.note(c, at)
@@ -144,9 +144,9 @@ func (j *Journal) writeForeign(c *engine.Change) (at wal.Pos, err error) {
 		return err
 	}
 	if c.Kind != engine.JobPut && c.Kind != engine.JobMoved {
-		err = j.withStandby(write)
+		err = j.space.withStandby(write)
 	} else if write() != nil && j.files.Err() == nil {
-		j.refuse(err, cost(c.Kind, len(c.Tube), len(c.Body)))
+		j.health.noRoom(err, cost(c.Kind, len(c.Tube), len(c.Body)))
 	}
 	return at, err
 }
@@ -167,9 +167,8 @@ func (j *Journal) Synced() Applied {
 	return a.durable
 }
 
-// noteApplied notes where the record of an Applied is.
-func (j *Journal) noteApplied(c *engine.Change, at wal.Pos) {
-	a := &j.applied
+// noted notes where the record of an Applied is.
+func (a *applied) noted(c *engine.Change, at wal.Pos) {
 	a.last, _ = record.DecodeApplied(c.Body)
 	a.segment = at.Segment
 	a.newest = appliedAt{a.last, at}
@@ -181,15 +180,4 @@ func (j *Journal) noteApplied(c *engine.Change, at wal.Pos) {
 // healed notes that all that was appended is durable, and that it is not known where.
 func (a *applied) healed() {
 	*a = applied{last: a.last, durable: a.last}
-}
-
-// copyApplied writes the last Applied again, if its record is in a segment that is about
-// to be removed. It is still true: only facts were appended since.
-func (j *Journal) copyApplied(going uint64) error {
-	if j.applied.segment > going || j.applied.last == (Applied{}) {
-		return nil
-	}
-	last := j.applied.last.Change()
-	_, err := j.appendWithStandby(&last)
-	return err
 }

@@ -57,14 +57,15 @@
 //
 // # Invariants
 //
-// J1. live is the sum of weight over all jobs. J2. jobsIn counts, for each segment, the
-// jobs whose whole record is there; none is in a removed segment. J3. For each job, room
-// for its deletion is reserved, as far as there was room; besides, only the
+// J1. live is the sum of weight over all jobs (index.go). J2. jobsIn counts, for each
+// segment, the jobs whose whole record is there; none is in a removed segment. J3. For
+// each job, room for its deletion is reserved, as far as there was room; besides, only the
 // standbys and states of space.go are reserved. J4. Each pause, and what was set for each
 // pattern, is in standing, with a segment that exists, and in its queue, which is in the
 // order of segments. J5. A job with facts in flight, and no other, is in inFlight, which
-// has the segment of its whole record; that is what jobsIn counts. J6. The last record of an Applied comes after all
-// facts of that entry and of those before, and is in no segment that is removed.
+// has the segment of its whole record; that is what jobsIn counts. J6. The last record of
+// an Applied comes after all facts of that entry and of those before, and is in no segment
+// that is removed.
 // [Journal.Check] tests them, but for J6.
 //
 // # Goroutines

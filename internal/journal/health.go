@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
@@ -72,14 +73,16 @@ func (h *health) worst() error {
 	return nil
 }
 
-// noRoom notes that there was no room for a record of n bytes.
-func (h *health) noRoom(err error, n int64) {
-	is, was := full, stuck
+// noRoom notes why there was no room for a record of n bytes, and returns the outcome: a
+// full disk and a failing one are answered differently.
+func (h *health) noRoom(err error, n int64) engine.Outcome {
+	is, was, outcome := full, stuck, engine.OutOfMemory
 	if !wal.NoRoom(err) {
-		is, was = stuck, full
+		is, was, outcome = stuck, full, engine.Failed
 	}
 	h.errs[was], h.refused = nil, max(h.refused, n)
 	h.has(is, err)
+	return outcome
 }
 
 // room notes that there is room for the largest record that was refused. A put that finds
@@ -96,7 +99,7 @@ func (h *health) refusesJobs() bool { return h.errs[full] != nil || h.errs[stuck
 
 // Refuses reports whether new jobs were refused, and there is no room yet for the
 // largest.
-func (j *Journal) Refuses() bool { return j.failure() != nil || j.health.refusesJobs() }
+func (j *Journal) Refuses() bool { return j.files.Err() != nil || j.health.refusesJobs() }
 
 // IsFull reports whether they were refused because room cannot be made for them.
 func (j *Journal) IsFull() bool { return j.health.refusesJobs() }

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"bytes"
-	"errors"
 	"log/slog"
 	"math"
 	"strings"
@@ -27,17 +26,7 @@ func newSickBench(t *testing.T) *sickBench {
 	b := &sickBench{disk: memfs.New()}
 	b.fsys = faultfs.New(b.disk)
 	b.tb = t
-	b.log = New(Options{SegmentSize: segment, Logger: slog.New(slog.NewTextHandler(&b.said, nil))})
-	b.eng = engine.New(engine.Options{Logged: true, Admit: b.log.Admit})
-	if _, err := b.log.Open(b.fsys, "/", b.eng); err != nil {
-		t.Fatal(err)
-	}
-	b.s = b.eng.Open(nil)
-	t.Cleanup(func() {
-		if err := errors.Join(b.eng.Check(), b.log.Check(), b.log.Close()); err != nil {
-			t.Error(err)
-		}
-	})
+	b.start(b.fsys, Options{SegmentSize: segment, Logger: slog.New(slog.NewTextHandler(&b.said, nil))})
 	return b
 }
 

@@ -88,54 +88,11 @@ func (j *Journal) Executed(changes []engine.Change) {
 		if c.Kind != engine.TubeGone {
 			n = cost(c.Kind, len(c.Tube), len(c.Body))
 		}
-		j.inFlight.add(c, n)
+		j.index.inFlight.add(c, n)
 		c.Segment = 0 // the flight has it
-		j.weigh(c)
+		j.index.weigh(c)
 	}
 }
 
 // InFlight returns how many facts are in flight. It must be called within a turn.
-func (j *Journal) InFlight() int { return len(j.inFlight.reserved) }
-
-// landed notes that a fact of a job was appended.
-func (j *Journal) landed(c *engine.Change) {
-	in := &j.inFlight
-	f := in.jobs[c.ID]
-	f.facts--
-	f.body = max(0, f.body-1)
-	switch {
-	case c.Kind == engine.JobDeleted:
-		j.uncount(f.segment)
-		delete(in.jobs, c.ID)
-	case f.facts == 0:
-		j.eng.SetSegment(&engine.Change{ID: c.ID, Slot: f.slot}, f.segment)
-		delete(in.jobs, c.ID)
-	default:
-		if c.Kind == engine.JobPut {
-			f.tube, f.from = c.Tube, c.Origin
-		}
-		f.state = new(*c)
-		f.state.Body = nil
-		in.jobs[c.ID] = f
-	}
-}
-
-// segmentOf returns the segment of a job's whole record, or false if there is no such
-// job.
-func (j *Journal) segmentOf(id uint64) (c engine.Change, ok bool) {
-	if f, ok := j.inFlight.of(id); ok {
-		return engine.Change{ID: id, Segment: f.segment, Slot: f.slot}, true
-	}
-	return j.eng.Snapshot(id)
-}
-
-// setSegment notes the segment of the whole record of a job that has facts in flight, and
-// returns the one before; ok is false if the job has none.
-func (in *inFlight) setSegment(id uint64, segment uint32) (before uint32, ok bool) {
-	f, ok := in.of(id)
-	if ok {
-		before, f.segment = f.segment, segment
-		in.jobs[id] = f
-	}
-	return before, ok
-}
+func (j *Journal) InFlight() int { return len(j.index.inFlight.reserved) }

@@ -48,30 +48,25 @@ type Journal struct {
 	files *wal.Log
 
 	// Owned by the turn.
-	buf        []byte         // scratch
-	dirty      bool           // something was appended since the last Flush
-	unflushed  int64          // bytes appended since the last Flush
-	unsynced   int64          // bytes flushed since the last background sync began
-	bytes      int64          // size of the records in all segments, about
-	live       int64          // J1; bytes
-	jobsIn     map[uint32]int // J2
-	space      space          // J3
-	standing   standing       // J4
-	lastID     uint64         // segment of the last record of the last id
-	applied    applied        // of a member of a cluster
-	inFlight   inFlight       // J5: of the leader of a cluster
-	appended   int            // so many facts of the entry that AppendCommitted is about were appended before
-	now        int64          // of the last Housekeep on the engine's clock; of a member: of the last entry
-	cleaner    cleaner
-	rewriting  *rewriting        // nil if the journal is not being rewritten
-	tubes      map[string]string // scratch of cleaning: names
-	health     health
-	syncedAt   int64 // when the last background sync was started, on the engine's clock
-	preparedAt int64 // when preparing failed last; 0: it has not
-	stats      Stats
+	buf       []byte   // scratch
+	dirty     bool     // something was appended since the last Flush
+	unflushed int64    // bytes appended since the last Flush
+	bytes     int64    // size of the records in all segments, about
+	index     index    // J1, J2, J5
+	space     space    // J3
+	standing  standing // J4
+	lastID    uint64   // segment of the last record of the last id
+	applied   applied  // of a member of a cluster
+	appended  int      // so many facts of the entry that AppendCommitted is about were appended before
+	now       int64    // of the last Housekeep on the engine's clock; of a member: of the last entry
+	cleaner   cleaner
+	rewriting *rewriting        // nil if the journal is not being rewritten
+	tubes     map[string]string // scratch of cleaning: names
+	health    health
+	stats     Stats
 
-	syncing   background // with Options.Sync > 0
-	preparing background
+	syncing   syncing
+	preparing preparing
 
 	// What Sync has to make durable. Written by the turn, read by the goroutine
 	// that syncs.
@@ -98,18 +93,12 @@ func New(opt Options) *Journal {
 	j := &Journal{
 		opt:      opt,
 		log:      cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)),
-		jobsIn:   make(map[uint32]int),
 		standing: newStanding(make(map[string]fact)),
-		inFlight: inFlight{jobs: make(map[uint64]flight)},
+		index:    index{inFlight: inFlight{jobs: make(map[uint64]flight)}, jobsIn: make(map[uint32]int)},
 		tubes:    make(map[string]string),
 	}
 	j.opt.SegmentSize = cmp.Or(opt.SegmentSize, wal.DefaultSegmentSize)
-	j.health.log = j.log
-	j.space = space{
-		deletions: reserve{size: deletion},
-		standbys:  reserve{size: j.segmentSize() * 15 / 16 &^ 7, want: standbys},
-		states:    reserve{size: state, want: int(j.segmentSize() / 16 / state)},
-	}
+	j.health.log, j.cleaner.j = j.log, j
 	return j
 }
 
@@ -123,7 +112,7 @@ func (j *Journal) Flush() (durable bool, err error) {
 		j.health.has(broken, err)
 		return false, fmt.Errorf("journal: %w", err)
 	}
-	j.unsynced += max(j.unflushed, 1) // records that remove segments are not counted
+	j.syncing.unsynced += max(j.unflushed, 1) // records that remove segments are not counted
 	j.unflushed = 0
 	j.setTarget()
 	return j.opt.Sync != 0, nil
@@ -148,104 +137,27 @@ func (j *Journal) Housekeep(now int64) (next int64) {
 	if !j.opt.Member {
 		j.now = now
 	}
-	next = j.syncLater(now)
-	if j.failure() != nil {
+	next = j.syncing.step(now)
+	if j.files.Err() != nil {
 		return j.heal(now)
 	}
 	if !j.appendGone() {
 		next = min(next, now+healPause)
 	}
-	next = min(next, j.clean(now), j.awaitRemovals(now), j.retryReserve(now))
+	next = min(next, j.cleaner.step(now))
+	next = min(next, j.syncing.awaitRemovals(now, j.dirty), j.space.retryFill(now))
 	if j.dirty {
 		next = min(next, now+cleanPause) // for the Flush
 	}
-	return min(next, j.prepare(now))
-}
-
-// prepare preallocates segments in the background. After an error it tries again a second
-// later; if the room is needed before, the command gets the error. While there is something
-// to do it asks for another call, to see the result.
-func (j *Journal) prepare(now int64) (next int64) {
-	if !j.files.NeedsPrepare() {
-		j.health.ended(unprepared)
-		return engine.Never
-	}
-	busy, err := j.preparing.ended()
-	switch {
-	case err != nil:
-		j.preparedAt = now
-		if !wal.NoRoom(err) { // a full disk is reported when that matters
-			j.health.has(unprepared, err)
-		}
-	case !busy && j.preparedAt == 0: // it worked, though there is something to do again
-		j.health.ended(unprepared)
-	}
-	retry := now + healPause // to see the result, sooner if that may be good news
-	if j.health.errs[unprepared] != nil {
-		retry = now + cleanPause
-	}
-	switch {
-	case busy:
-	case j.preparedAt != 0 && now < j.preparedAt+healPause:
-		retry = j.preparedAt + healPause
-	default:
-		j.preparedAt = 0
-		j.preparing.start(j.files.Prepare)
-	}
-	return retry
-}
-
-// unsyncedShare: a sync in the background begins when this part of a segment is not
-// synced, an eighth. A full segment is synced within a turn; this keeps that short.
-const unsyncedShare = 8
-
-// syncLater starts a sync in the background when it is time for one, or when much is
-// not synced, and checks the result of the one before.
-func (j *Journal) syncLater(now int64) (next int64) {
-	if j.opt.Sync == 0 {
-		return engine.Never
-	}
-	busy, err := j.syncing.ended()
-	if err != nil {
-		if err := j.files.Flush(); err != nil { // nil if the log has healed meanwhile
-			j.health.has(broken, err)
-			return now
-		}
-	}
-	if !busy && j.unsynced > j.opt.SegmentSize/unsyncedShare {
-		j.startSync(now)
-		busy = true
-	}
-	if j.opt.Sync < 0 {
-		if busy {
-			return now + healPause // to see the result
-		}
-		return engine.Never
-	}
-	due := j.syncedAt + int64(j.opt.Sync)
-	switch {
-	case busy:
-		return now + int64(j.opt.Sync)
-	case j.unsynced == 0:
-		return engine.Never
-	case now < due:
-		return due
-	}
-	j.startSync(now)
-	return now + int64(j.opt.Sync)
-}
-
-func (j *Journal) startSync(now int64) {
-	j.syncing.start(j.files.Target().Sync)
-	j.syncedAt, j.unsynced = now, 0
+	return min(next, j.preparing.step(now))
 }
 
 // Stats describes the journal. It must be called within a turn.
 func (j *Journal) Stats() Stats {
 	st := j.stats
 	st.Stats = j.files.Stats()
-	st.Live = j.live
-	st.Err = j.failure()
+	st.Live = j.index.live
+	st.Err = j.files.Err()
 	st.Refusal = cmp.Or(j.health.err(broken), j.health.err(full), j.health.err(stuck), st.Err)
 	st.Health = cmp.Or(j.health.worst(), st.Err)
 	return st
@@ -257,7 +169,7 @@ func (j *Journal) Stats() Stats {
 func (j *Journal) Close() error {
 	j.preparing.wait()
 	j.syncing.wait()
-	err := cmp.Or(j.failure(), j.finish())
+	err := cmp.Or(j.files.Err(), j.finish())
 	if err != nil {
 		j.lostFile(err)
 		if err = j.recover(); err == nil { // the last chance
@@ -265,12 +177,12 @@ func (j *Journal) Close() error {
 		}
 	}
 	if err == nil && j.rewriting != nil && j.rewriting.why != nil {
-		err = j.rewriteAll()
+		err = j.rewriting.finish()
 	}
 	if e := j.files.Close(); err == nil {
 		err = e
 	}
-	j.eng = nil // those who watch keep the journal
+	j.eng, j.index.eng = nil, nil // those who watch keep the journal
 	return wrap(err)
 }
 

@@ -278,7 +278,7 @@ func (m *member) apply() {
 	if g.planted == cutUnsynced {
 		m.cut = m.j.Applied().Index
 	}
-	g.seen.InFlight = max(g.seen.InFlight, len(m.j.inFlight.reserved))
+	g.seen.InFlight = max(g.seen.InFlight, len(m.j.index.inFlight.reserved))
 }
 
 // append appends an entry, or does what is planted.
@@ -298,11 +298,11 @@ func (m *member) append(e *entry) error {
 	}
 	err := m.j.AppendCommitted(changes, e.at)
 	if m.g.planted == putNotCounted {
-		for id, f := range m.j.inFlight.jobs {
+		for id, f := range m.j.index.inFlight.jobs {
 			if _, ok := m.eng.Snapshot(id); !ok {
-				m.j.uncount(f.segment)
+				m.j.index.uncount(f.segment)
 				f.segment = 0
-				m.j.inFlight.jobs[id] = f
+				m.j.index.inFlight.jobs[id] = f
 			}
 		}
 	}

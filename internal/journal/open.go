@@ -28,7 +28,7 @@ type Report struct {
 // is not set; then nothing is changed. It wraps vfs.ErrLocked if another server, which
 // may be a beanstalkd, uses the directory.
 func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, error) {
-	j.fs, j.dir, j.eng = fsys, dir, eng
+	j.fs, j.dir, j.eng, j.index.eng = fsys, dir, eng, eng
 	var report Report
 	files, err := wal.Open(fsys, dir, wal.Options{
 		SegmentSize: j.opt.SegmentSize,
@@ -39,8 +39,11 @@ func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, err
 		return report, fmt.Errorf("journal: %w", err)
 	}
 	j.files = files
+	j.space = newSpace(files, &j.health, j.opt.SegmentSize, func() (int64, error) { return fsys.Free(dir) })
+	j.syncing = syncing{files: files, health: &j.health, every: j.opt.Sync, most: j.opt.SegmentSize / unsyncedShare}
+	j.preparing = preparing{files: files, health: &j.health}
 	if err := j.read(&report); err != nil {
-		j.space.giveUpAll(j.files) // so that no preallocated segment stays
+		j.space.giveUpAll() // so that no preallocated segment stays
 		files.Close()
 		return report, fmt.Errorf("journal: %w", err)
 	}
@@ -61,30 +64,30 @@ func (j *Journal) read(report *Report) error {
 	jobs := 0
 	for c := range j.eng.Snapshots {
 		jobs++
-		j.live += weight(&c)
-		j.jobsIn[c.Segment]++
+		j.index.live += weight(&c)
+		j.index.jobsIn[c.Segment]++
 	}
 	j.bytes = j.files.Stats().Bytes
 	j.space.deletions.want = jobs
-	theirs, err := j.binlogFiles(r.adoption, report.Records > 0)
-	if err != nil {
+	a := adoption{j: j, state: r.adoption}
+	if err := a.find(report.Records > 0); err != nil {
 		return err
 	}
-	if r.adoption == record.AdoptionBegun { // before room is reserved: the disk may be full
-		if err := j.deleteAll(); err != nil {
+	if a.state == record.AdoptionBegun { // before room is reserved: the disk may be full
+		if err := a.deleteAll(); err != nil {
 			return err
 		}
 	}
-	if err := j.space.fill(j.files); err != nil {
+	if err := j.space.fill(); err != nil {
 		j.health.noRoom(err, 0)
 	}
-	if len(theirs) > 0 && r.adoption != record.AdoptionDone {
-		if report.Adopted, err = j.takeOver(); err != nil {
+	if len(a.files) > 0 && a.state != record.AdoptionDone {
+		if report.Adopted, err = a.takeOver(); err != nil {
 			return fmt.Errorf("take over beanstalkd's files: %w", err)
 		}
 	}
-	if report.Adopted != nil || r.adoption == record.AdoptionDone {
-		if err := j.setAside(theirs); err != nil {
+	if report.Adopted != nil || a.state == record.AdoptionDone {
+		if err := a.setAside(); err != nil {
 			return err
 		}
 	}

@@ -22,9 +22,10 @@ import (
 // rewriteStep is how many bytes are rewritten in a turn, about.
 const rewriteStep = 512 << 10
 
-// A rewriting is the progress of rewriting everything. A job that is put or moved
-// meanwhile is in the newer segments already.
+// A rewriting rewrites everything. A job that is put or moved meanwhile is in the newer
+// segments already.
 type rewriting struct {
+	j     *Journal
 	why   error  // what was lost; nil: an operator asked
 	first uint64 // the segment in which it began; older ones go. 0: it has not begun
 	next  int64  // the place of the next job; see engine.NextSnapshot. Negative: all are written
@@ -35,7 +36,7 @@ type rewriting struct {
 // called within a turn.
 func (j *Journal) Rewrite() {
 	if j.rewriting == nil {
-		j.rewriting = new(rewriting)
+		j.rewriting = &rewriting{j: j}
 	}
 }
 
@@ -44,18 +45,15 @@ func (j *Journal) Rewrite() {
 func (j *Journal) damaged(segment uint64, err error) {
 	j.health.has(lost, err)
 	if w := j.rewriting; w == nil || w.why == nil || segment >= w.first {
-		j.rewriting = &rewriting{why: err}
+		j.rewriting = &rewriting{j: j, why: err}
 	}
 }
 
-// lostFile reports whether an error says that a file is lost, and begins to rewrite the
-// whole journal if it does.
-func (j *Journal) lostFile(err error) bool {
-	lost, ok := errors.AsType[*wal.LostError](err)
-	if ok {
+// lostFile begins to rewrite the whole journal, if an error says that a file is lost.
+func (j *Journal) lostFile(err error) {
+	if lost, ok := errors.AsType[*wal.LostError](err); ok {
 		j.damaged(lost.Sequence, err)
 	}
-	return ok
 }
 
 // unreadable reports whether an error of reading a segment is about what is in it.
@@ -68,13 +66,12 @@ func unreadable(err error) bool {
 	return false
 }
 
-// rewriteTurn continues to rewrite everything, and returns when to go on.
-func (j *Journal) rewriteTurn(now int64) (next int64) {
-	w := j.rewriting
+// step continues to rewrite everything, and returns when to go on.
+func (w *rewriting) step(now int64) (next int64) {
 	if now < w.retry {
 		return w.retry
 	}
-	err := j.rewriteSome(rewriteStep)
+	j, err := w.j, w.advance(rewriteStep)
 	if err == nil || errors.Is(err, errInFlight) {
 		j.health.ended(uncleaned)
 	} else {
@@ -87,11 +84,11 @@ func (j *Journal) rewriteTurn(now int64) (next int64) {
 	return now + cleanPause
 }
 
-// rewriteSome rewrites about budget bytes, and removes the older segments at the end.
+// advance rewrites about budget bytes, and removes the older segments at the end.
 // After an error it can go on.
-func (j *Journal) rewriteSome(budget int64) error {
+func (w *rewriting) advance(budget int64) error {
+	j := w.j
 	defer func() { j.cleaner.appended = 0 }()
-	w := j.rewriting
 	if w.first == 0 {
 		at, err := j.appendWithStandby(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()})
 		if err == nil { // the sync looks at the file that is written
@@ -106,7 +103,7 @@ func (j *Journal) rewriteSome(budget int64) error {
 	for w.next >= 0 && budget > 0 {
 		c, next, ok := j.eng.NextSnapshot(w.next)
 		budget -= lookCost
-		if ok && j.inFlight.committed(&c) && uint64(c.Segment) < w.first {
+		if ok && j.index.inFlight.committed(&c) && uint64(c.Segment) < w.first {
 			if _, err := j.appendWithStandby(&c); err != nil {
 				return err
 			}
@@ -117,23 +114,23 @@ func (j *Journal) rewriteSome(budget int64) error {
 	if w.next >= 0 {
 		return nil
 	}
-	if j.opt.Member && j.jobsBefore(w.first) { // of jobs with a fact in flight
+	if j.opt.Member && j.index.hasBefore(w.first) { // of jobs with a fact in flight
 		w.next = 0
 		return errInFlight
 	}
-	if done, err := j.copyOtherRecords(w.first-1, &budget); err != nil || !done {
+	if done, err := j.cleaner.copyOtherRecords(w.first-1, &budget); err != nil || !done {
 		return err
 	}
 	for oldest, ok := j.files.Oldest(); ok && oldest.Sequence < w.first; oldest, ok = j.files.Oldest() {
 		if budget <= 0 {
 			return nil
 		}
-		if err := j.removeOldest(oldest); err != nil {
+		if err := j.cleaner.removeOldest(); err != nil {
 			return err
 		}
 		budget -= removalCost
 	}
-	if at, removing := j.files.RemovalPending(); removing && !j.durable(at) {
+	if at, removing := j.files.RemovalPending(); removing && !j.syncing.durable(at, j.dirty) {
 		return nil
 	}
 	j.rewriting = nil
@@ -142,23 +139,14 @@ func (j *Journal) rewriteSome(budget int64) error {
 	return nil
 }
 
-// jobsBefore reports whether the whole record of a job is in a segment before one.
-func (j *Journal) jobsBefore(first uint64) bool {
-	for segment := range j.jobsIn {
-		if uint64(segment) < first {
-			return true
-		}
-	}
-	return false
-}
-
-// rewriteAll does all that rewriteSome does in slices.
-func (j *Journal) rewriteAll() (err error) {
+// finish does all that advance does in slices.
+func (w *rewriting) finish() (err error) {
+	j := w.j
 	if j.files.Err() != nil {
 		err = j.recover()
 	}
-	for err == nil && j.rewriting != nil {
-		if err = j.rewriteSome(math.MaxInt64); err == nil {
+	for err == nil && j.rewriting == w {
+		if err = w.advance(math.MaxInt64); err == nil {
 			err = cmp.Or(j.files.Flush(), j.files.Sync())
 		}
 	}

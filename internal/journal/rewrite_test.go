@@ -290,9 +290,9 @@ func TestRewriteInSlices(t *testing.T) {
 	}
 	b.wantHealth("is being rewritten")
 	for range 10 {
-		b.log.preparedAt = b.now // the background does not try either
+		b.log.preparing.failedAt = b.now // the background does not try either
 		fired := b.fsys.Fired()
-		if b.log.rewriteTurn(b.now); b.fsys.Fired() > fired {
+		if b.log.rewriting.step(b.now); b.fsys.Fired() > fired {
 			t.Error("it is tried again before a second is over")
 		}
 	}

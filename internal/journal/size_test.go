@@ -10,6 +10,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/journal/record"
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
@@ -29,29 +30,36 @@ type bench struct {
 
 func newBench(tb testing.TB, opt Options) *bench {
 	tb.Helper()
-	b := &bench{tb: tb, log: New(opt)}
-	b.eng = engine.New(engine.Options{Logged: true, Admit: b.log.Admit})
-	if _, err := b.log.Open(memfs.New(), "/", b.eng); err != nil {
-		tb.Fatal(err)
-	}
-	b.s = b.eng.Open(nil)
-	tb.Cleanup(func() {
+	b := &bench{tb: tb}
+	b.start(memfs.New(), opt)
+	return b
+}
+
+// start opens a journal, which the end of the test checks and closes.
+func (b *bench) start(fsys vfs.FS, opt Options) {
+	b.tb.Helper()
+	b.open(fsys, opt)
+	b.tb.Cleanup(func() {
 		if err := errors.Join(b.eng.Check(), b.log.Check(), b.log.Close()); err != nil {
-			tb.Error(err)
+			b.tb.Error(err)
 		}
 	})
-	return b
+}
+
+func (b *bench) open(fsys vfs.FS, opt Options) {
+	b.tb.Helper()
+	b.log = New(opt)
+	b.eng = engine.New(engine.Options{Logged: true, Admit: b.log.Admit})
+	if _, err := b.log.Open(fsys, "/", b.eng); err != nil {
+		b.tb.Fatal(err)
+	}
+	b.s = b.eng.Open(nil)
 }
 
 // reopen goes on with another server on a disk.
 func (b *bench) reopen(disk *memfs.FS) {
 	b.tb.Helper()
-	b.log = New(Options{SegmentSize: b.log.opt.SegmentSize, Sync: b.log.opt.Sync})
-	b.eng = engine.New(engine.Options{Logged: true, Admit: b.log.Admit})
-	if _, err := b.log.Open(disk, "/", b.eng); err != nil {
-		b.tb.Fatal(err)
-	}
-	b.s = b.eng.Open(nil)
+	b.open(disk, Options{SegmentSize: b.log.opt.SegmentSize, Sync: b.log.opt.Sync})
 }
 
 // turn does what a broker does in a turn, and returns when the next has to be.
@@ -263,7 +271,7 @@ func TestCleaningAfterLargePut(t *testing.T) {
 			}
 		})
 	}
-	for i := 0; b.log.bytes < 7*b.log.kept()/4+b.log.opt.SegmentSize; i++ {
+	for i := 0; b.log.bytes < 7*b.log.cleaner.kept()/4+b.log.opt.SegmentSize; i++ {
 		if i%3 > 0 {
 			b.eng.Delete(b.s, ids[i])
 		}

@@ -32,12 +32,10 @@ func weight(c *engine.Change) int64 {
 // deleted jobs would stay full. So the space of two segments, the standbys, is set aside
 // for cleaning alone. It needs one. The other makes up for what a restart loses: the rest
 // of the segment that was written last.
+//
+// A sixteenth of a segment has room for new states of jobs, so that a worker can release or
+// bury its job while the disk is full. Beside the standbys that takes no further segment.
 const standbys = 2
-
-// segmentSize returns the size of a segment, to which the standbys and states are related.
-// A sixteenth of it has room for new states of jobs, so that a worker can release or bury
-// its job while the disk is full. Beside the standbys that takes no further segment.
-func (j *Journal) segmentSize() int64 { return max(j.opt.SegmentSize, wal.MinSegmentSize) }
 
 // A reserve is a number of reservations of one size.
 type reserve struct {
@@ -67,18 +65,33 @@ func (r *reserve) giveUp(files *wal.Log) bool {
 
 // space is what is reserved beyond the turn.
 type space struct {
+	files  *wal.Log
+	health *health
+	free   func() (int64, error) // what the file system has, in bytes
+	small  int64                 // records of more bytes are large
+
 	deletions reserve // one for each job
 	standbys  reserve // for cleaning
 	states    reserve // for new states of jobs
 	retry     int64   // when to try to reserve what is missing, on the engine's clock
 }
 
+func newSpace(files *wal.Log, h *health, segmentSize int64, free func() (int64, error)) space {
+	size := max(segmentSize, wal.MinSegmentSize)
+	return space{
+		files: files, health: h, free: free, small: segmentSize / 2,
+		deletions: reserve{size: deletion},
+		standbys:  reserve{size: size * 15 / 16 &^ 7, want: standbys},
+		states:    reserve{size: state, want: int(size / 16 / state)},
+	}
+}
+
 func (s *space) all() [3]*reserve { return [...]*reserve{&s.deletions, &s.standbys, &s.states} }
 
 // fill makes all missing reservations.
-func (s *space) fill(files *wal.Log) error {
+func (s *space) fill() error {
 	for _, r := range s.all() {
-		if err := r.fill(files); err != nil {
+		if err := r.fill(s.files); err != nil {
 			return err
 		}
 	}
@@ -91,9 +104,9 @@ func (s *space) lacks() bool {
 }
 
 // giveUpAll gives up all reservations.
-func (s *space) giveUpAll(files *wal.Log) {
+func (s *space) giveUpAll() {
 	for _, r := range s.all() {
-		for r.giveUp(files) {
+		for r.giveUp(s.files) {
 		}
 	}
 }
@@ -102,20 +115,20 @@ func (s *space) giveUpAll(files *wal.Log) {
 // and for a put that of the later delete.
 func (j *Journal) Admit(kind engine.ChangeKind, tube string, body int) engine.Outcome {
 	switch {
-	case j.failure() != nil:
+	case j.files.Err() != nil:
 		return engine.Failed
 	case kind == engine.NoChange:
 		return engine.OK
 	case kind == engine.JobDeleted:
-		if err := j.reserveDeletion(); err != nil {
-			return j.refuse(err, deletion)
+		if err := j.space.reserveDeletion(); err != nil {
+			return j.health.noRoom(err, deletion)
 		}
 		return engine.OK
 	}
 	n := cost(kind, len(tube), body)
-	err := j.space.fill(j.files)
+	err := j.space.fill()
 	if err == nil {
-		err = j.reserve(kind, n)
+		err = j.space.reserve(kind, n)
 	}
 	if kind == engine.JobState || kind == engine.TubePaused || kind == engine.PolicySet {
 		for err != nil && j.space.states.giveUp(j.files) {
@@ -123,85 +136,85 @@ func (j *Journal) Admit(kind engine.ChangeKind, tube string, body int) engine.Ou
 		}
 	}
 	if err != nil {
-		return j.refuse(err, n)
+		return j.health.noRoom(err, n)
 	}
 	return engine.OK
 }
 
-// refuse notes why there is no room for a record of n bytes, and returns the outcome: a
-// full disk and a failing one are answered differently.
-func (j *Journal) refuse(err error, n int64) engine.Outcome {
-	j.health.noRoom(err, n)
-	if wal.NoRoom(err) {
-		return engine.OutOfMemory
-	}
-	return engine.Failed
-}
-
 // reserve reserves n bytes for a change, and for a put those of its deletion.
-func (j *Journal) reserve(kind engine.ChangeKind, n int64) error {
-	if err := j.files.Reserve(n); err != nil {
+func (s *space) reserve(kind engine.ChangeKind, n int64) error {
+	if err := s.files.Reserve(n); err != nil {
 		return err
 	}
 	if kind == engine.JobPut {
-		if err := j.files.Reserve(deletion); err != nil {
-			j.files.Unreserve(n)
+		if err := s.files.Reserve(deletion); err != nil {
+			s.files.Unreserve(n)
 			return err
 		}
-		j.space.deletions.want++
-		j.space.deletions.have++
+		s.deletions.want++
+		s.deletions.have++
 	}
 	return nil
 }
 
 // reserveDeletion uses one of the reservations for deletions. If there is none it makes
 // one.
-func (j *Journal) reserveDeletion() error {
-	d := &j.space.deletions
+func (s *space) reserveDeletion() error {
+	d := &s.deletions
 	if d.have > 0 {
 		d.have--
-	} else if err := j.files.Reserve(deletion); err != nil {
+	} else if err := s.files.Reserve(deletion); err != nil {
 		return err
 	}
 	d.want--
 	return nil
 }
 
-// retryReserve makes missing reservations even if no command needs one, and finds out
+// retryFill makes missing reservations even if no command needs one, and finds out
 // whether there is room again for what was refused.
-func (j *Journal) retryReserve(now int64) (next int64) {
-	if !j.space.lacks() && !j.health.refusesJobs() {
+func (s *space) retryFill(now int64) (next int64) {
+	if !s.lacks() && !s.health.refusesJobs() {
 		return engine.Never
 	}
-	if now < j.space.retry {
-		return j.space.retry
+	if now < s.retry {
+		return s.retry
 	}
-	j.files.RetryRoom()
-	err := j.space.fill(j.files)
+	s.files.RetryRoom()
+	err := s.fill()
 	if err == nil {
-		err = j.tryRoom(j.health.refused)
+		err = s.tryRoom(s.health.refused)
 	}
 	if err == nil {
-		j.health.room()
+		s.health.room()
 		return engine.Never
 	}
-	j.health.noRoom(err, 0)
-	j.space.retry = now + healPause
-	return j.space.retry
+	s.health.noRoom(err, 0)
+	s.retry = now + healPause
+	return s.retry
 }
 
 // tryRoom returns why there is no room for a record of n bytes, or nil. For a large
 // record it asks the file system, and does not make a file.
-func (j *Journal) tryRoom(n int64) error {
-	if small := j.opt.SegmentSize / 2; n > small {
-		if free, err := j.fs.Free(j.dir); err != nil || free < n {
+func (s *space) tryRoom(n int64) error {
+	if n > s.small {
+		if free, err := s.free(); err != nil || free < n {
 			return cmp.Or(err, fmt.Errorf("%d bytes are free, and %d were asked for: %w", free, n, syscall.ENOSPC))
 		}
-		n = small
+		n = s.small
 	}
-	if err := j.files.Reserve(n); err != nil {
+	if err := s.files.Reserve(n); err != nil {
 		return err
 	}
-	j.files.Unreserve(n)
+	s.files.Unreserve(n)
 	return nil
+}
+
+// withStandby calls a function that needs room until there is enough, and gives up the
+// room that is set aside for cleaning meanwhile.
+func (s *space) withStandby(f func() error) error {
+	err := f()
+	for err != nil && s.files.Err() == nil && s.standbys.giveUp(s.files) {
+		err = f()
+	}
+	return err
 }

@@ -6,31 +6,22 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
-	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
 // A sync that fails beside the turns fails what is flushed later, too. Changes are
 // refused from then on, and when the log has healed all that was appended is
 // there, also what was admitted before the failure was known.
 func TestSyncFailsBesideTurns(t *testing.T) {
-	disk := memfs.New()
-	fsys := faultfs.New(disk)
-	j := New(Options{SegmentSize: 64 << 10})
-	eng := engine.New(engine.Options{Logged: true, Admit: j.Admit})
-	if _, err := j.Open(fsys, "/", eng); err != nil {
-		t.Fatal(err)
-	}
-	defer j.Close()
-	s := eng.Open(nil)
-	put := func(body string) engine.Outcome {
-		_, o := eng.Put(0, s, engine.Spec{TTR: 60}, []byte(body))
+	b := newSickBench(t)
+	put := func(body string) (o engine.Outcome) {
+		_, o = b.eng.Put(0, b.s, engine.Spec{TTR: 60}, []byte(body))
 		return o
 	}
 	flush := func() error {
-		if err := j.Append(eng.TakeChanges()); err != nil {
+		if err := b.append(); err != nil {
 			t.Fatal(err)
 		}
-		durable, err := j.Flush()
+		durable, err := b.log.Flush()
 		if durable {
 			t.Error("Flush promises what only Sync can")
 		}
@@ -41,7 +32,7 @@ func TestSyncFailsBesideTurns(t *testing.T) {
 	if err := flush(); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Sync(); err != nil {
+	if err := b.log.Sync(); err != nil {
 		t.Fatal(err)
 	}
 	put("is flushed when the sync fails")
@@ -51,8 +42,8 @@ func TestSyncFailsBesideTurns(t *testing.T) {
 	if o := put("is admitted when the sync fails"); o != engine.OK {
 		t.Fatal("put: outcome", o)
 	}
-	fsys.Set(faultfs.Fault{Op: faultfs.Sync, Sticky: true})
-	if j.Sync() == nil {
+	b.fsys.Set(faultfs.Fault{Op: faultfs.Sync, Sticky: true})
+	if b.log.Sync() == nil {
 		t.Fatal("the sync does not fail")
 	}
 	if o := put("is refused"); o != engine.Failed {
@@ -61,29 +52,27 @@ func TestSyncFailsBesideTurns(t *testing.T) {
 	if flush() == nil {
 		t.Error("a flush after the failure does not fail")
 	}
-	if j.Sync() == nil {
+	if b.log.Sync() == nil {
 		t.Error("a second sync hides the failure")
 	}
 
-	fsys.Set()
-	j.Housekeep(1)
+	b.fsys.Set()
+	b.log.Housekeep(1)
 	if o := put("comes after healing"); o != engine.OK {
 		t.Fatal("a put after healing: outcome", o)
 	}
 	if err := flush(); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Sync(); err != nil {
+	if err := b.log.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Check(); err != nil {
+	if err := b.log.Check(); err != nil {
 		t.Error(err)
 	}
 
-	j.preparing.wait()
-	b := &bench{tb: t, log: j}
-	b.reopen(disk.Crash(rand.New(rand.NewPCG(1, 1))))
-	defer b.log.Close()
+	b.log.preparing.wait()
+	b.reopen(b.disk.Crash(rand.New(rand.NewPCG(1, 1))))
 	if n := b.eng.Stats().Ready; n != 4 {
 		t.Errorf("after a power cut there are %d jobs, want 4", n)
 	}

@@ -18,7 +18,7 @@ func TestLittleIsUnsynced(t *testing.T) {
 			for range 2000 {
 				b.turn(func() { b.put(engine.Spec{}, 100) })
 				b.log.syncing.wait()
-				most = max(most, b.log.unsynced)
+				most = max(most, b.log.syncing.unsynced)
 			}
 			if limit := opt.SegmentSize/unsyncedShare + 1<<10; most > limit {
 				t.Errorf("%d bytes were not durable, want at most %d", most, limit)
