@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"compress/zlib"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -83,6 +84,11 @@ func TestBomb(t *testing.T) {
 		if len(text(&v)) > 2*Limit {
 			t.Errorf("%s has %d bytes", v.Name, len(text(&v)))
 		}
+	}
+	const nils = unpackLimit / 4 // five bytes each in JSON
+	body := append(binary.BigEndian.AppendUint32([]byte{0xdd}, nils), bytes.Repeat([]byte{0xc0}, nils)...)
+	if json, ok := fromMessagePack(body); ok {
+		t.Errorf("%d bytes of JSON are made of %d", len(json), len(body))
 	}
 }
 

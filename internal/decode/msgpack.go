@@ -1,7 +1,7 @@
 package decode
 
 import (
-	"bytes"
+	"errors"
 
 	"github.com/tinylib/msgp/msgp"
 )
@@ -14,7 +14,18 @@ func fromMessagePack(body []byte) ([]byte, bool) {
 	if kind := msgp.NextType(body); kind != msgp.MapType && kind != msgp.ArrayType {
 		return nil, false
 	}
-	var out bytes.Buffer
+	var out limited
 	rest, err := msgp.UnmarshalAsJSON(&out, body)
-	return out.Bytes(), err == nil && len(rest) == 0 && isJSON(out.Bytes())
+	return out, err == nil && len(rest) == 0 && isJSON(out)
+}
+
+// limited takes unpackLimit bytes: JSON can be several times as long as MessagePack.
+type limited []byte
+
+func (l *limited) Write(b []byte) (int, error) {
+	if len(*l)+len(b) > unpackLimit {
+		return 0, errors.New("too long")
+	}
+	*l = append(*l, b...)
+	return len(b), nil
 }
