@@ -33,40 +33,45 @@ func (s *Server) ServeWith(l net.Listener, t ListenOptions) error {
 		return nil
 	}
 	defer s.removeListener(l)
-	s.startLoops(l)
-	if s.serveInLoop(l, &t) {
+	a := &acceptor{srv: s, from: l, terms: t, failed: make(chan failure, 1)}
+	a.first, a.polls = s.startLoops(l)
+	if a.serveInLoop() {
 		return nil
 	}
-	var pause backoff
+	return a.serve()
+}
+
+// serve accepts in this goroutine until Shutdown.
+func (a *acceptor) serve() error {
 	for {
-		nc, err := l.Accept()
+		nc, err := a.from.Accept()
 		switch {
 		case err == nil:
-			pause.reset()
-			if err := s.waitForSlot(); err != nil {
+			a.pause.reset()
+			if !a.srv.slots.wait() {
 				nc.Close()
 				return nil
 			}
-			s.accept(nc, &t)
-		case s.isClosing():
+			a.acceptConn(nc)
+		case a.srv.running.Err() != nil:
 			return nil
 		case errors.Is(err, net.ErrClosed):
 			return err
 		default:
 			// Out of descriptors, most likely. Connected clients go on; to try
 			// again at once would only burn the processor.
-			s.cannotAccept(l, pause.next(err))
+			a.wait(a.pause.next(err))
 		}
 	}
 }
 
-// cannotAccept waits after a failure, or until Shutdown. The first of several is logged.
-func (s *Server) cannotAccept(l net.Listener, f failure) {
+// wait waits after a failure, or until Shutdown. The first of several is logged.
+func (a *acceptor) wait(f failure) {
 	if f.first {
-		s.log.Warn("cannot accept connections", "listener", l.Addr(), "err", f.err)
+		a.srv.log.Warn("cannot accept connections", "listener", a.from.Addr(), "err", f.err)
 	}
 	select {
-	case <-s.running.Done():
+	case <-a.srv.running.Done():
 	case <-time.After(f.pause):
 	}
 }
@@ -89,76 +94,66 @@ func (b *backoff) next(err error) failure {
 	return failure{err, b.d, first}
 }
 
-// accept gives a connection that has a slot to a loop, or closes it if it may not come
+// acceptConn gives a connection that has a slot to a loop, or closes it if it may not come
 // in. The header of its proxy and the handshake of its TLS may take a while, and have a
 // goroutine.
-func (s *Server) accept(nc net.Conn, t *ListenOptions) {
+func (a *acceptor) acceptConn(nc net.Conn) {
+	s := a.srv
 	if !s.begin() {
 		nc.Close()
-		s.giveSlotBack()
+		s.slots.free()
 		return
 	}
 	go func() {
 		defer s.wg.Done()
-		client, err := s.clientOf(nc, t)
+		client, err := a.clientOf(nc)
 		if err != nil {
 			client = nc.RemoteAddr()
-		} else if err = s.receive(nc, client, t); err == nil {
+		} else if err = a.receive(nc, client); err == nil {
 			return
 		}
-		if !s.isClosing() {
+		if s.running.Err() == nil {
 			s.reject(client, err)
 		}
 		nc.Close()
-		s.giveSlotBack()
+		s.slots.free()
 	}()
 }
 
-// begin reports whether another goroutine may begin to serve. It is to say when it is
-// done.
-func (s *Server) begin() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.mu.closing {
-		return false
-	}
-	s.wg.Add(1)
-	return true
-}
-
 // receive gives the connection of a client to a loop, if the client may come in.
-func (s *Server) receive(nc net.Conn, client net.Addr, t *ListenOptions) error {
-	e, err := s.letIn(client, t, func() access.UnixUser { return PeerUser(nc) })
+func (a *acceptor) receive(nc net.Conn, client net.Addr) error {
+	e, err := a.letIn(client, func() access.UnixUser { return PeerUser(nc) })
 	if err != nil {
 		return err
 	}
 	c := &socket{client: client}
-	if c.fd, err = s.socketOf(nc, t, &e); err == nil {
-		if err = s.handOut(c, t, e); err == nil {
+	if c.fd, err = a.socketOf(nc, &e); err == nil {
+		a.admit(c, e)
+		if err = a.srv.handOut(c); err == nil {
 			return nil
 		}
 		c.fd.Close()
 	}
-	s.access.Leave(e.Address, false)
+	a.srv.access.Leave(e.Address, false)
 	return err
 }
 
 // socketOf returns a connection as a loop needs it, when the handshake of its TLS, if it
 // has that, is over.
-func (s *Server) socketOf(nc net.Conn, t *ListenOptions, e *access.Evidence) (Socket, error) {
+func (a *acceptor) socketOf(nc net.Conn, e *access.Evidence) (Socket, error) {
 	if raw, ok := nc.(syscall.Conn); ok {
 		if raw, err := raw.SyscallConn(); err == nil { // a connection that is closed fails when it is read
-			raw.Control(func(fd uintptr) { setDeadAfter(int(fd), s.deadAfter()) })
+			raw.Control(func(fd uintptr) { setDeadAfter(int(fd), a.srv.opt.deadAfter()) })
 		}
 	}
 	var encrypted *tlsSocket
-	if t.TLS != nil {
-		encrypted = newTLSSocket(nc, t.TLS)
-		if err := s.handshake(encrypted.conn, e); err != nil {
+	if a.terms.TLS != nil {
+		encrypted = newTLSSocket(nc, a.terms.TLS)
+		if err := encrypted.handshake(a.srv.running, e); err != nil {
 			return nil, err
 		}
 	}
-	if s.pollsKernel() {
+	if a.polls {
 		fd, err := takeSocket(nc)
 		switch {
 		case err == nil && encrypted != nil:
@@ -173,13 +168,25 @@ func (s *Server) socketOf(nc net.Conn, t *ListenOptions, e *access.Evidence) (So
 	if encrypted != nil {
 		nc = encrypted.conn
 	}
-	return streamSocket{s.newPump(nc)}, nil
+	return streamSocket{a.srv.newPump(nc)}, nil
+}
+
+// begin reports whether another goroutine may begin to serve. It is to say when it is
+// done.
+func (s *Server) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running.Err() != nil {
+		return false
+	}
+	s.wg.Add(1)
+	return true
 }
 
 func (s *Server) addListener(l net.Listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.closing {
+	if s.running.Err() != nil {
 		return false
 	}
 	s.mu.listeners[l] = struct{}{}

@@ -195,7 +195,11 @@ func TestListenersAreNotWatchedDuringShutdown(t *testing.T) {
 	r.eventually("the replies are there", func() bool { return r.count("peek") > 0 })
 	ended := make(chan error, 1)
 	go func() { ended <- r.Shutdown(t.Context()) }()
-	r.eventually("the listener is closed", r.isClosing)
+	r.eventually("the listener is closed", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.running.Err() != nil
+	})
 	dialTo(t, l)
 	<-c.readAll()
 	c.nc.Close()
@@ -229,7 +233,7 @@ type listenPoller struct {
 
 func (p *listenPoller) Wait(timeout time.Duration) []epoll.Event {
 	events := p.Poller.Wait(timeout)
-	if slices.ContainsFunc(events, func(ev epoll.Event) bool { return ev.Index == epoll.Listeners }) && p.net.srv.isClosing() {
+	if slices.ContainsFunc(events, func(ev epoll.Event) bool { return ev.Index == epoll.Listeners }) && p.net.srv.running.Err() != nil {
 		p.net.late.Store(true)
 	}
 	return events

@@ -34,12 +34,20 @@ type accepting struct {
 	from []*acceptor
 }
 
-// An acceptor is a listener from which loops accept. The lock of accepting guards it.
+// An acceptor accepts the clients of one listener, in Serve's goroutine or in the loops.
 type acceptor struct {
+	// Static while it accepts.
+	srv    *Server
+	from   net.Listener
+	terms  ListenOptions
+	first  *loop        // nil: the server has stopped before there was one
+	polls  bool         // loops poll the kernel's sockets
+	failed chan failure // from a loop to Serve, which waits and posts the acceptor again
+
+	pause backoff // of the goroutine, or guarded as those below
+
+	// Guarded by the lock of accepting.
 	listening Listening
-	terms     *ListenOptions
-	failed    chan failure // to Serve, which waits and posts the acceptor again
-	pause     backoff
 	paused    bool // after a failure
 	watched   bool // by the poller of the first loop
 }
@@ -63,47 +71,47 @@ type Network interface {
 	NewPoller() (Poller, error)
 }
 
-// acceptInLoop lets loops accept from a listener until Shutdown. It returns true.
-func (s *Server) acceptInLoop(a *acceptor, l net.Listener) bool {
-	first := s.firstLoop()
-	for first != nil && s.running.Err() == nil {
-		first.mail.post(func(m *mailbox) { m.acceptors = append(m.acceptors, a) })
+// acceptInLoop lets loops accept from what listens until Shutdown. It returns true.
+func (a *acceptor) acceptInLoop(from Listening) bool {
+	a.listening = from
+	for a.first != nil && a.srv.running.Err() == nil {
+		a.first.mail.post(func(m *mailbox) { m.acceptors = append(m.acceptors, a) })
 		select {
-		case <-s.running.Done():
+		case <-a.srv.running.Done():
 		case f := <-a.failed:
-			s.cannotAccept(l, f)
+			a.wait(f)
 		}
 	}
 	return true
 }
 
-// begin lets the first loop accept from a listener, also again after a failure.
-func (all *accepting) begin(first *loop, a *acceptor) {
+// begin lets the loops accept from a listener, also again after a failure.
+func (all *accepting) begin(a *acceptor) {
 	all.Lock()
 	defer all.Unlock()
 	if !a.paused {
 		all.from = append(all.from, a)
 	}
 	if a.paused = false; !a.watched {
-		a.watch(first.poll, true)
+		a.watch(true)
 	}
 }
 
 // watch is Listening.Watch with the poller of the first loop.
-func (a *acceptor) watch(p Poller, on bool) {
+func (a *acceptor) watch(on bool) {
 	a.watched = on
-	if err := a.listening.Watch(p, on); err != nil && !errors.Is(err, net.ErrClosed) {
+	if err := a.listening.Watch(a.first.poll, on); err != nil && !errors.Is(err, net.ErrClosed) {
 		a.watched = !on
 		a.fail(err)
 	}
 }
 
 // unwatch takes all listeners out of the poller of the first loop. Closing them is not
-// enough: a service manager may keep a socket open. The caller holds accepting and mu.
-func (s *Server) unwatch() {
-	for _, a := range s.accepting.from {
+// enough: a service manager may keep a socket open. The caller holds the lock.
+func (all *accepting) unwatch() {
+	for _, a := range all.from {
 		if a.watched {
-			a.watch(s.mu.loops.all[0].poll, false)
+			a.watch(false)
 		}
 	}
 }
@@ -116,22 +124,21 @@ func (a *acceptor) fail(err error) {
 	}
 }
 
-// accept accepts clients that have connected, at most atMost of each listener, and opens
-// their sessions.
-func (l *loop) accept(atMost int) {
-	all := &l.srv.accepting
+// accept lets a loop accept clients that have connected, at most atMost of each listener,
+// and open their sessions.
+func (all *accepting) accept(l *loop, atMost int) {
 	all.Lock()
 	defer all.Unlock()
 	var accepted []*socket
 	full := false
 	for _, a := range all.from {
 		if !a.paused && !full {
-			accepted, full = a.accept(l.srv, atMost, accepted)
+			accepted, full = a.accept(atMost, accepted)
 		}
 	}
 	for _, a := range all.from {
 		if on := !a.paused && !full; l.first && a.watched != on {
-			a.watch(l.poll, on)
+			a.watch(on)
 		}
 	}
 	if len(accepted) == 0 {
@@ -149,18 +156,18 @@ func (l *loop) accept(atMost int) {
 
 // accept appends the sockets of clients of the listener. It reports whether all slots are
 // taken.
-func (a *acceptor) accept(s *Server, atMost int, accepted []*socket) (_ []*socket, full bool) {
+func (a *acceptor) accept(atMost int, accepted []*socket) (_ []*socket, full bool) {
 	for range atMost {
-		if !s.takeSlot() {
+		if !a.srv.slots.take(a.first) {
 			return accepted, true
 		}
 		fd, client, err := a.listening.AcceptSocket()
 		if err == nil {
 			a.pause.reset()
-			accepted = s.acceptSocket(fd, client, a.terms, accepted)
+			accepted = a.acceptSocket(fd, client, accepted)
 			continue
 		}
-		s.giveSlotBack()
+		a.srv.slots.free()
 		switch err {
 		case syscall.EINTR, syscall.ECONNABORTED:
 		case epoll.ErrWouldBlock, net.ErrClosed:
@@ -175,16 +182,16 @@ func (a *acceptor) accept(s *Server, atMost int, accepted []*socket) (_ []*socke
 
 // acceptSocket appends the socket of a new client if it may come in and its session is
 // here. A client that another member serves goes to its loop at once.
-func (s *Server) acceptSocket(fd Socket, client net.Addr, t *ListenOptions, accepted []*socket) []*socket {
-	c := &socket{fd: fd, client: client}
-	e, err := s.letIn(client, t, c.user)
+func (a *acceptor) acceptSocket(fd Socket, client net.Addr, accepted []*socket) []*socket {
+	s, c := a.srv, &socket{fd: fd, client: client}
+	e, err := a.letIn(client, c.user)
 	if err != nil {
 		s.reject(client, err)
 		fd.Close()
-		s.giveSlotBack()
+		s.slots.free()
 		return accepted
 	}
-	s.prepare(c, t, e)
+	a.admit(c, e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.assign(c); c.proxy == nil {

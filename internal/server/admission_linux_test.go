@@ -41,7 +41,8 @@ func testAccess(t *testing.T) *access.Control {
 	return controlOf(t, c)
 }
 
-// Each way to say who a client is leads to the tube of that name and to no other.
+// Each way to say who a client is leads to the tube of that name and to no other, and
+// whoever lists the connections sees it.
 func TestIdentities(t *testing.T) {
 	ca := certstest.NewCA(t)
 	cert, key := ca.Issue("server", time.Now().Add(time.Hour))
@@ -88,10 +89,13 @@ func TestIdentities(t *testing.T) {
 		c.line("")
 		c.want("UNAUTHORIZED\nINSERTED ")
 		c.line("")
+		if all := r.connections(false); len(all) != 1 || all[0].Identity != who {
+			t.Errorf("%+v, want one of %s", all, who)
+		}
 		c.do("quit\n", "")
 		c.wantEnd()
 	}
-	if n := r.refused.commands.Load(); n != 5 { // use, four times, and list-tubes
+	if n := r.refusedCommands.Load(); n != 5 { // use, four times, and list-tubes
 		t.Errorf("%d commands count as refused", n)
 	}
 }
@@ -104,7 +108,7 @@ func TestNetworks(t *testing.T) {
 	l := r.serveWith(listenOn(t, "tcp"), terms)
 	dialTo(t, l).wantEnd()
 	dialFrom(t, "127.0.0.2", l).do("auth x\nlist-tube-used\n", "UNKNOWN_COMMAND\nUSING default\n") // there is no policy
-	if n := r.refused.connections.Load(); n != 1 {
+	if n := r.refusedConnections.Load(); n != 1 {
 		t.Errorf("%d connections count as refused", n)
 	}
 	if n := log.count("a connection was refused"); n != 1 {
@@ -160,7 +164,7 @@ func TestSlowHandshakes(t *testing.T) {
 	if got, _ := io.ReadAll(plain); bytes.Contains(got, []byte("USING")) {
 		t.Errorf("without TLS: %q", got)
 	}
-	n, late := r.refused.connections.Load(), time.Since(began) >= handshakeTimeout // so are those that are too slow
+	n, late := r.refusedConnections.Load(), time.Since(began) >= handshakeTimeout // so are those that are too slow
 	if n != 1 && !(late && n > 1) {
 		t.Errorf("%d handshakes count as refused, want that without TLS", n)
 	}

@@ -1,11 +1,9 @@
 package server
 
 import (
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
@@ -60,27 +58,6 @@ func TestDisconnect(t *testing.T) {
 	}
 }
 
-// Who has said who it is has a name.
-func TestConnectionIdentity(t *testing.T) {
-	const token = "token-0123456789abcdef"
-	h, err := access.HashOf(token)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := start(t, Options{Access: controlOf(t, access.Config{Identities: []access.IdentityConfig{{Name: "mailer", Tokens: []access.Hash{h}}}})})
-	l := listenOn(r.tb, "tcp")
-	r.serve(l)
-	c := dialTo(t, l)
-	c.do("list-tube-used\n", "USING default\n")
-	if got := r.connections(false)[0].Identity; got != "" {
-		t.Errorf("before auth it is %q", got)
-	}
-	c.do("auth "+token+"\n", "AUTHENTICATED\n")
-	if got := r.connections(false)[0].Identity; got != "mailer" {
-		t.Errorf("it is %q", got)
-	}
-}
-
 // A connection tells its last command, since when there was none, and since when it holds a job, however
 // often that is touched.
 func TestConnectionIdle(t *testing.T) {
@@ -104,17 +81,4 @@ func TestConnectionIdle(t *testing.T) {
 		c.do("delete 1\n", "DELETED\n")
 		want("delete", 0, 10*time.Second)
 	})
-}
-
-func TestUndrain(t *testing.T) {
-	r := start(t, Options{})
-	c := r.dial()
-	r.Drain()
-	c.do("put 0 0 60 1\na\n", "DRAINING\n")
-	r.Undrain()
-	c.do("put 0 0 60 1\na\n", "INSERTED 2\n")
-	c.send("stats\n")
-	if got := c.line("draining"); !strings.HasSuffix(got, "false") {
-		t.Error(got)
-	}
 }

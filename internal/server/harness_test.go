@@ -238,9 +238,9 @@ func (r *rig) conn() *socket {
 // wantConns wants the server to have n connections.
 func (r *rig) wantConns(n int) {
 	r.tb.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if have := r.mu.slots; have != n {
+	r.slots.Lock()
+	defer r.slots.Unlock()
+	if have := r.slots.taken; have != n {
 		r.tb.Errorf("%d connections, want %d", have, n)
 	}
 }

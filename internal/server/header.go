@@ -14,11 +14,11 @@ import (
 // clientOf returns the address of the client of a new connection. If a proxy passes that
 // on, its header says whose it is. A proxy that closes the connection without a word has
 // only looked whether the server is there.
-func (s *Server) clientOf(nc net.Conn, t *ListenOptions) (net.Addr, error) {
-	if !t.IsProxy(AddressOf(nc.RemoteAddr())) {
+func (a *acceptor) clientOf(nc net.Conn) (net.Addr, error) {
+	if !a.terms.IsProxy(AddressOf(nc.RemoteAddr())) {
 		return nc.RemoteAddr(), nil
 	}
-	defer s.closeUnless(nc, handshakeTimeout)()
+	defer a.srv.closeUnless(nc, handshakeTimeout)()
 	switch client, err := proxyproto.Read(nc); {
 	case errors.Is(err, io.EOF):
 		return nil, err

@@ -64,7 +64,7 @@ func TestSilentProxy(t *testing.T) {
 		t.Error(err)
 	}
 	silent.wantEnd()
-	if n := r.refused.connections.Load(); n != 0 {
+	if n := r.refusedConnections.Load(); n != 0 {
 		t.Errorf("%d refusals", n)
 	}
 }
@@ -74,10 +74,8 @@ func TestSilentProxyHasSlot(t *testing.T) {
 	r := start(t, Options{MaxConns: 1})
 	l := r.serveWith(listenOn(r.tb, "tcp"), ListenOptions{Terms: access.Terms{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}})
 	silent := dialTo(t, l)
-	for full := false; !full; runtime.Gosched() { // because of it
-		r.mu.Lock()
-		full = r.full()
-		r.mu.Unlock()
+	for !r.slots.full() { // because of it
+		runtime.Gosched()
 	}
 	waits := dialTo(t, l)
 	silent.do("PROXY UNKNOWN\nuse a\nquit\n", "USING a\n")

@@ -37,13 +37,13 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 1
 // It is what keepAlive takes. Linux only.
 var deadAfter = 2 * time.Minute
 
-// deadAfter is how long that is for this server's clients: they have the time to read
+// deadAfter is how long that is for the clients of a server: they have the time to read
 // that they are promised. 0: as long as the system says.
-func (s *Server) deadAfter() time.Duration {
-	if s.opt.StallTimeout < 0 {
+func (o *Options) deadAfter() time.Duration {
+	if o.StallTimeout < 0 {
 		return 0
 	}
-	return max(deadAfter, s.opt.StallTimeout)
+	return max(deadAfter, o.StallTimeout)
 }
 
 // An Address is a place to listen on: either a TCP host and port or the path

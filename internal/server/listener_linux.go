@@ -11,29 +11,26 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// serveInLoop serves a listener from which loops accept, until Shutdown. It reports false
+// serveInLoop serves the listener until Shutdown if loops accept from it. It reports false
 // at once if they do not: where each connection begins with a handshake or with the header
 // of a proxy, a goroutine has to wait for that.
-func (s *Server) serveInLoop(l net.Listener, t *ListenOptions) bool {
-	a := &acceptor{terms: t, failed: make(chan failure, 1)}
-	_, overTCP := l.(*net.TCPListener)
-	switch l := l.(type) {
+func (a *acceptor) serveInLoop() bool {
+	_, overTCP := a.from.(*net.TCPListener)
+	switch l := a.from.(type) {
 	case *net.TCPListener, *net.UnixListener:
-		if t.TLS != nil || overTCP && len(t.Proxies) > 0 || !s.pollsKernel() {
+		if a.terms.TLS != nil || overTCP && len(a.terms.Proxies) > 0 || !a.polls {
 			return false
 		}
-		own, err := s.takeListener(l)
+		own, err := a.srv.takeListener(l)
 		if err != nil {
 			return false
 		}
-		defer s.removeListener(own)
-		a.listening = own
+		defer a.srv.removeListener(own)
+		return a.acceptInLoop(own)
 	case Network:
-		a.listening = l
-	default:
-		return false
+		return a.acceptInLoop(l)
 	}
-	return s.acceptInLoop(a, l)
+	return false
 }
 
 // takeListener takes the socket of a listener. It closes a TCP listener: if the Go runtime
@@ -42,7 +39,7 @@ func (s *Server) serveInLoop(l net.Listener, t *ListenOptions) bool {
 func (s *Server) takeListener(l net.Listener) (*listeningSocket, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.closing {
+	if s.running.Err() != nil {
 		return nil, conversation.ErrStopped
 	}
 	fd, err := epoll.Dup(l.(syscall.Conn))
@@ -52,7 +49,7 @@ func (s *Server) takeListener(l net.Listener) (*listeningSocket, error) {
 	if _, ok := l.(*net.TCPListener); ok {
 		l.Close()
 	}
-	own := &listeningSocket{fd: fd, deadAfter: s.deadAfter()}
+	own := &listeningSocket{fd: fd, deadAfter: s.opt.deadAfter()}
 	s.mu.listeners[own] = struct{}{}
 	return own, nil
 }

@@ -235,7 +235,7 @@ func (l *loop) begin() {
 		l.srv.departures.take()
 	}
 	if accept {
-		l.accept(maxAccepted)
+		l.srv.accepting.accept(l, maxAccepted)
 	}
 	if len(l.timers) > 0 {
 		l.ready = l.timers.take(l.srv.now(), l.ready)
@@ -254,7 +254,7 @@ func (l *loop) gather() {
 	for ; n < len(l.serving) && !l.limit.reached(l.round, l.in); n++ {
 		s := l.serving[n]
 		l.serving[n] = nil
-		if !l.has(s) {
+		if !s.isIn(l) {
 			continue
 		}
 		s.pass = l.pass
@@ -289,10 +289,6 @@ func (l *loop) gather() {
 		l.serveListed()
 	}
 }
-
-// has reports whether the loop has the socket: a pending one may have been handed over, to
-// be served by another loop, or by this one when its session is open.
-func (l *loop) has(s *socket) bool { return s.loop == l && l.clients.all[s.index] == s }
 
 // later reports whether an event is left to another pass, in which the poller reports it
 // again: the socket was served in this one, or too many clients have hung up.

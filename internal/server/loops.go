@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
@@ -36,13 +35,6 @@ func (ls *loops) stop(abort bool) {
 func (ls *loops) dismiss(reason error, nth uint32) {
 	for _, l := range ls.all {
 		l.mail.post(func(m *mailbox) { m.everybody, m.before = reason, nth })
-	}
-}
-
-// accept makes the first loop, if there is one, accept the clients that wait.
-func (ls *loops) accept() {
-	if len(ls.all) > 0 {
-		ls.all[0].mail.post(func(m *mailbox) { m.room = true })
 	}
 }
 
@@ -79,84 +71,66 @@ func (ls *loops) check() error {
 	return errors.Join(broken...)
 }
 
-// startLoops starts the loops, unless they run. The first listener decides what they poll;
-// nil: the kernel's sockets.
-func (s *Server) startLoops(l net.Listener) {
+// startLoops starts the loops, unless they run or the server has stopped. It returns the
+// first one, or nil if there is none, and whether they poll the kernel's sockets. The
+// first listener decides that; nil: they do.
+func (s *Server) startLoops(l net.Listener) (first *loop, polls bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.mu.loops.all) > 0 || s.mu.closing {
-		return
+	ls := &s.mu.loops
+	if len(ls.all) > 0 {
+		return ls.all[0], ls.polls
 	}
-	newPoller, polls := newBell, false
+	if s.running.Err() != nil {
+		return nil, false
+	}
+	newPoller := newBell
 	switch l := l.(type) {
 	case nil, *net.TCPListener, *net.UnixListener:
 		newPoller, polls = newSystemPoller, true
 	case Network:
 		newPoller = l.NewPoller
 	}
-	all, err := s.newLoops(newPoller)
-	if err != nil {
+	if err := ls.open(s, newPoller); err != nil {
 		s.log.Warn("no event loops: each connection gets goroutines", "err", err)
-		all, _ = s.newLoops(newBell)
+		ls.open(s, newBell)
 		polls = false
 	}
-	first := all[0]
-	s.mu.loops = loops{all: all, polls: polls}
+	ls.polls, first = polls, ls.all[0]
 	first.first = true
 	s.broker.TellMoreDue(first.mail.tellMoreDue)
 	if polls {
 		s.wg.Go(func() { reserveFiles(s.opt.MaxConns) })
 	}
-	for _, l := range all {
+	for _, l := range ls.all {
 		s.wg.Go(l.run)
 	}
+	return first, polls
 }
 
-func (s *Server) newLoops(newPoller func() (Poller, error)) (all []*loop, err error) {
+// open makes the loops of a server, all or none.
+func (ls *loops) open(s *Server, newPoller func() (Poller, error)) error {
 	for range s.opt.Loops {
 		l, err := newLoop(s, newPoller)
 		if err != nil {
-			for _, l := range all {
+			for _, l := range ls.all {
 				s.departures.unnest(l.poll)
 				l.poll.Close()
 			}
-			return nil, err
+			ls.all = nil
+			return err
 		}
-		all = append(all, l)
+		ls.all = append(ls.all, l)
 	}
-	return all, nil
-}
-
-// firstLoop returns the first loop; nil if the server has stopped before there was one.
-func (s *Server) firstLoop() *loop {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.mu.loops.all) == 0 {
-		return nil
-	}
-	return s.mu.loops.all[0]
-}
-
-// pollsKernel reports whether loops poll the kernel's sockets.
-func (s *Server) pollsKernel() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.mu.loops.polls
+	return nil
 }
 
 // prepare gives a client a conversation, which begins here or at the leader.
-func (s *Server) prepare(c *socket, t *ListenOptions, e access.Evidence) {
+func (s *Server) prepare(c *socket) {
 	c.buffer, _ = c.fd.(buffered)
 	c.Conversation = conversation.New(&s.shared, c, s.nameOf(c.client))
 	if s.opt.Member != nil {
 		c.proxy = &proxy{socket: c, came: s.now()}
-	}
-	if c.proxied != nil {
-		return
-	}
-	s.admit(&c.Conversation, t, e)
-	if s.opt.Member != nil {
-		c.proxy.header = s.describe(c, t, e)
 	}
 }
 
@@ -178,11 +152,10 @@ func (s *Server) serveHere(c *socket) {
 }
 
 // handOut gives a client to a loop.
-func (s *Server) handOut(c *socket, t *ListenOptions, e access.Evidence) error {
-	s.prepare(c, t, e)
+func (s *Server) handOut(c *socket) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.closing {
+	if s.running.Err() != nil {
 		return conversation.ErrStopped
 	}
 	s.assign(c)
@@ -194,13 +167,12 @@ func (s *Server) handOut(c *socket, t *ListenOptions, e access.Evidence) error {
 func (s *Server) remove(c *socket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.access.Leave(AddressOf(c.client), c.proxied != nil)
 	if c.here {
 		s.mu.sockets--
-	}
-	s.access.Leave(AddressOf(c.client), c.proxied != nil)
-	if c.proxied != nil {
 		s.mu.left.Broadcast()
-		return
 	}
-	s.freeSlot()
+	if c.proxied == nil {
+		s.slots.free()
+	}
 }

@@ -98,10 +98,10 @@ func (l *loop) readMail() {
 		l.deliver(r)
 	}
 	for _, a := range got.acceptors {
-		l.srv.accepting.begin(l, a)
+		l.srv.accepting.begin(a)
 	}
 	if got.room {
-		l.accept(maxAccepted)
+		l.srv.accepting.accept(l, maxAccepted)
 	}
 	for _, s := range got.joined {
 		l.join(s)
@@ -111,7 +111,7 @@ func (l *loop) readMail() {
 	}
 	for _, s := range got.arrived {
 		switch {
-		case !l.has(s):
+		case !s.isIn(l):
 		case s.proxy != nil && s.proxy.stream != nil:
 			l.list(s)
 		default:
@@ -119,7 +119,7 @@ func (l *loop) readMail() {
 		}
 	}
 	for _, d := range got.dismissed {
-		if l.has(d.socket) {
+		if d.socket.isIn(l) {
 			l.end(d.socket, d.reason)
 		}
 	}

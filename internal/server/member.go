@@ -102,7 +102,7 @@ func (s *Server) converse(c *socket) error {
 	defer s.accepting.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p := c.proxy; s.mu.lead.Here && !s.mu.closing {
+	if p := c.proxy; s.mu.lead.Here && s.running.Err() == nil {
 		s.serveHere(c)
 		p.handOver()
 	}

@@ -14,9 +14,9 @@ import (
 
 func newSystemPoller() (Poller, error) { return newBell() }
 
-func (s *Server) serveInLoop(l net.Listener, t *ListenOptions) bool {
-	n, ok := l.(Network)
-	return ok && s.acceptInLoop(&acceptor{listening: n, terms: t, failed: make(chan failure, 1)}, l)
+func (a *acceptor) serveInLoop() bool {
+	n, ok := a.from.(Network)
+	return ok && a.acceptInLoop(n)
 }
 
 func isPlain(Socket) bool { return false }

@@ -35,10 +35,10 @@ const maxProxyHeader = 4 << 10
 // proxyHeaderTimeout is how long it may take to arrive.
 const proxyHeaderTimeout = 10 * time.Second
 
-// describe describes a client of this server.
-func (s *Server) describe(c *socket, t *ListenOptions, e access.Evidence) proxiedClient {
-	v := proxiedClient{Member: s.opt.Member.ID, Required: t.Required, TokenInPut: t.TokenInPut}
-	if id, known := s.access.Identify(e); known {
+// describe describes a client to the leader.
+func (a *acceptor) describe(c *socket, id *access.Identity, known bool) proxiedClient {
+	v := proxiedClient{Member: a.srv.opt.Member.ID, Required: a.terms.Required, TokenInPut: a.terms.TokenInPut}
+	if known {
 		v.Identity = id.Name()
 	}
 	if tcp, ok := c.client.(*net.TCPAddr); ok {
@@ -82,8 +82,8 @@ func readProxied(r io.Reader) (v proxiedClient, err error) {
 }
 
 // terms returns what the listener asks that the client came through.
-func (v proxiedClient) terms() *ListenOptions {
-	return &ListenOptions{Terms: access.Terms{Required: v.Required, TokenInPut: v.TokenInPut}}
+func (v proxiedClient) terms() *access.Terms {
+	return &access.Terms{Required: v.Required, TokenInPut: v.TokenInPut}
 }
 
 // addr returns the address that the client came from.
@@ -115,11 +115,11 @@ func (s *Server) ServeProxied(member uint64, stream io.ReadWriteCloser) {
 	}
 	s.startLoops(nil)
 	c := &socket{client: v.addr(), proxied: &v, fd: streamSocket{s.streamOf(stream)}}
-	e := access.Evidence{Address: AddressOf(c.client)}
-	s.access.Enter(s.now(), e.Address, true)
-	if s.handOut(c, nil, e) != nil {
+	addr := AddressOf(c.client)
+	s.access.Enter(s.now(), addr, true)
+	if s.prepare(c); s.handOut(c) != nil {
 		c.fd.Close()
-		s.access.Leave(e.Address, true)
+		s.access.Leave(addr, true)
 	}
 }
 
@@ -137,7 +137,7 @@ func (s *Server) beginProxied(c *socket) error {
 	if !known && c.proxied.Identity != "" {
 		return &rejection{"the leader knows no identity " + c.proxied.Identity}
 	}
-	s.admitAs(&c.Conversation, c.proxied.terms(), id, known, AddressOf(c.client))
+	s.admit(&c.Conversation, c.proxied.terms(), id, known, AddressOf(c.client))
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
@@ -62,7 +61,7 @@ func newProxyLoop(t *testing.T, streams ...*endlessStream) (*loop, []*socket) {
 	for _, s := range streams {
 		clients = append(clients, newProxied(t, l, s))
 	}
-	r.mu.slots = len(clients)
+	r.slots.taken = len(clients)
 	t.Cleanup(func() {
 		for _, c := range clients {
 			l.end(c, errAborted)
@@ -193,7 +192,8 @@ func TestHandOver(t *testing.T) {
 	r.mu.loops = loops{all: []*loop{l}, polls: true}
 	stream := &requestStream{request: []byte("put 0 0 9 1\r\na\r\n")}
 	s := &socket{client: unnamed, proxied: new(proxiedClient), fd: streamSocket{stream}}
-	if err := r.handOut(s, nil, access.Evidence{}); err != nil {
+	r.prepare(s)
+	if err := r.handOut(s); err != nil {
 		t.Fatal(err)
 	}
 	l.step()
@@ -224,7 +224,8 @@ func TestHandOverWhileStopping(t *testing.T) {
 	}
 	r.mu.loops = loops{all: all[:], next: 1, polls: true}
 	s := &socket{client: unnamed, proxied: new(proxiedClient), fd: streamSocket{new(endlessStream)}}
-	if err := r.handOut(s, nil, access.Evidence{}); err != nil {
+	r.prepare(s)
+	if err := r.handOut(s); err != nil {
 		t.Fatal(err)
 	}
 	first := all[0]

@@ -40,7 +40,7 @@ func (r *round) Settled(err error) {
 // if it is settled at once.
 func (l *loop) turn() {
 	if l.round.AsksForClients() {
-		l.accept(maxForStats)
+		l.srv.accepting.accept(l, maxForStats)
 	}
 	if r := l.round; r.Len() > 0 {
 		l.moreDue = false

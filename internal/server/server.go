@@ -4,7 +4,7 @@
 // has the loops that drive conversations, and do their input and output:
 //
 //	                    Server                       server.go
-//	                      │ Serve                    accept.go, slots.go, admission.go
+//	                      │ Serve                    accept.go, slots.go, admission.go, reports.go
 //	       ┌──────────────┴──────────────┐
 //	TCP and unix sockets,      a goroutine accepts, and waits
 //	    on Linux               for proxies and handshakes
@@ -56,20 +56,16 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/netip"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/server/ratelog"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
@@ -156,44 +152,33 @@ type Server struct {
 	// Static after New.
 	broker *broker.Broker
 	opt    Options
-	log    *slog.Logger
 	self   process
 	begun  time.Time
 	shared conversation.Shared
 	access *access.Control
 
-	crowded        atomic.Uint64 // connections over that of their address
-	evicted        atomic.Uint64 // connections that held buffers for too long
-	restricted     atomic.Bool   // some listener does not let in everybody
-	refused        refusals
-	refusals       *ratelog.Logger
-	changes        *ratelog.Logger
-	puts           *ratelog.Logger // that were refused for what they are
-	onChange       atomic.Pointer[func(*Change)]
-	running        context.Context // until Shutdown
-	stopping       context.CancelFunc
-	aborting       context.Context // until Shutdown has no more time
-	abort          context.CancelFunc
-	foreignWarning rate.Sometimes // not a line for each client that speaks another protocol
-	fullWarning    rate.Sometimes
+	restricted atomic.Bool     // some listener does not let in everybody
+	running    context.Context // until Shutdown, which ends it with mu locked
+	stopping   context.CancelFunc
+	aborting   context.Context // until Shutdown has no more time
+	abort      context.CancelFunc
 
+	*reports
 	accepting  accepting // its lock comes before mu
+	slots      slots     // its lock comes after mu
 	departures departures
 
 	mu struct {
 		sync.Mutex
-		closing   bool
 		listeners map[io.Closer]struct{}
 		loops     loops
-		sockets   int  // clients whose conversations are with the engine here
-		slots     int  // that are taken
-		wanted    bool // the first loop is to accept when there is a slot again
+		sockets   int       // clients whose conversations are with the engine here
+		left      sync.Cond // there is one less
 
 		// Of a member of a cluster.
 		lead  Leadership
-		leads uint32    // how often lead has changed
-		alone int64     // ns; since when no leader is known; engine.Never: one is
-		left  sync.Cond // a connection is not served any more
+		leads uint32 // how often lead has changed
+		alone int64  // ns; since when no leader is known; engine.Never: one is
 	}
 	wg sync.WaitGroup // one for each goroutine
 }
@@ -214,8 +199,8 @@ func New(b *broker.Broker, opt Options) *Server {
 		m.Patience = cmp.Or(m.Patience, DefaultPatience)
 	}
 	opt.Logger = cmp.Or(opt.Logger, slog.New(slog.DiscardHandler))
-	s := &Server{broker: b, opt: opt, log: opt.Logger, self: newProcess(), begun: time.Now()}
-	s.foreignWarning.Interval, s.fullWarning.Interval = time.Minute, time.Minute
+	s := &Server{broker: b, opt: opt, reports: newReports(opt.Logger), self: newProcess(), begun: time.Now()}
+	s.slots.limit, s.slots.reports, s.slots.freed.L = opt.MaxConns, s.reports, &s.slots.Mutex
 	s.shared = conversation.Shared{
 		MaxJobSize:   opt.MaxJobSize,
 		Compat:       opt.Compat,
@@ -227,11 +212,9 @@ func New(b *broker.Broker, opt Options) *Server {
 		s.shared.Trace = opt.Logger
 	}
 	s.shared.Memory.Max = opt.MaxBuffers
-	s.refusals = ratelog.New(s.log, refusalLines, 4*refusalLines)
 	s.access = cmp.Or(opt.Access, new(access.Control))
-	s.changes = ratelog.New(s.log, changeLines, 10*changeLines)
-	s.shared.Access, s.shared.Refused, s.shared.Changed = s.access, s.commandRefused, s.changed
-	s.shared.PutRefused, s.puts = s.putRefused, ratelog.New(s.log, 1, 5)
+	s.shared.Access, s.shared.Changed = s.access, s.changed
+	s.shared.Refused, s.shared.PutRefused = s.commandRefused, s.putRefused
 	s.SetLimits(opt.Limits)
 	s.running, s.stopping = context.WithCancel(context.Background())
 	s.aborting, s.abort = context.WithCancel(context.Background())
@@ -261,25 +244,6 @@ var (
 	errDismissed = errors.New("a manager has closed it")
 )
 
-// disconnected logs that a connection has ended, and why.
-func (s *Server) disconnected(c *socket, reason error) {
-	s.log.Debug("disconnected", "client", c.Client(), "reason", reason)
-	foreign := func(warning string) {
-		s.foreignWarning.Do(func() { s.log.Warn(warning, "client", c.address()) })
-	}
-	switch reason {
-	case conversation.ErrMemory:
-		s.evicted.Add(1)
-		s.refusals.Warn("a connection was closed", "client", c.address(), "reason", reason)
-	case conversation.ErrHTTP:
-		foreign("a client spoke HTTP and was disconnected: a web page may be trying to use the queue through a browser")
-	case conversation.ErrProxy:
-		foreign("a connection began with a header of the PROXY protocol and was closed: --proxy-protocol does not name the network of the proxy")
-	case conversation.ErrTLS:
-		foreign("a client began a TLS handshake where there is no TLS, and was disconnected")
-	}
-}
-
 // SetLimits replaces the limits of clients. Connections that exceed them by now stay.
 func (s *Server) SetLimits(l access.Limits) { s.access.SetLimits(s.now(), l) }
 
@@ -292,12 +256,6 @@ func (s *Server) TakeToken(id *access.Identity, addr netip.Addr) (wait time.Dura
 
 // now is the clock of the connections' limits: ns since the server was made.
 func (s *Server) now() int64 { return int64(time.Since(s.begun)) }
-
-func (s *Server) isClosing() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.mu.closing
-}
 
 // Shutdown closes the listeners, lets each connection finish what it has begun
 // and write its replies, and closes it. When ctx ends first it closes the rest
@@ -330,12 +288,9 @@ func (s *Server) stop() {
 	defer s.accepting.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.mu.closing {
-		s.mu.closing = true
-		s.stopping()
-		s.mu.left.Broadcast()
-	}
-	s.unwatch()
+	s.stopping()
+	s.slots.close()
+	s.accepting.unwatch()
 	for l := range s.mu.listeners {
 		l.Close()
 	}
@@ -348,12 +303,4 @@ func (s *Server) Check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mu.loops.check()
-}
-
-// nameOf returns a client's address, or nothing if that is not going to be logged.
-func (s *Server) nameOf(client net.Addr) string {
-	if !s.log.Enabled(context.Background(), slog.LevelDebug) {
-		return ""
-	}
-	return client.String()
 }

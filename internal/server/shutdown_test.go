@@ -89,7 +89,7 @@ func TestServeAfterShutdown(t *testing.T) {
 			t.Error("the listener was not closed")
 		}
 		client, late := memnet.Pipe()
-		r.accept(late, &ListenOptions{})
+		(&acceptor{srv: r.Server}).acceptConn(late)
 		newClient(t, client).wantEnd()
 	})
 }

@@ -1,66 +1,77 @@
 package server
 
-import "github.com/beanpole-mq/beanpole/internal/conversation"
+import "sync"
 
-// Each connection of a client of this server has a slot from its accept to its close. When
-// all are taken the server accepts nobody, and new clients wait in the kernel's queue of
-// the listening socket. So a client that closes one connection and opens another is never
-// one too many.
+// slots are the places for connections. Each of a client of this server has one from its
+// accept to its close. When all are taken the server accepts nobody, and new clients wait
+// in the kernel's queue of the listening socket. So a client that closes one connection and
+// opens another is never one too many.
+type slots struct {
+	sync.Mutex
+	reports *reports
+	limit   int // Options.MaxConns
+	taken   int
+	freed   sync.Cond // one is free, or the server stops
+	wanted  *loop     // that is to accept when one is free; nil: none
+	closed  bool      // the server stops
+}
 
-// full reports whether all slots are taken, with mu locked.
-func (s *Server) full() bool { return s.mu.slots >= s.opt.MaxConns }
+// full reports whether all are taken.
+func (s *slots) full() bool {
+	s.Lock()
+	defer s.Unlock()
+	return s.taken >= s.limit
+}
 
-// takeSlot takes a slot for a connection that is about to be accepted. If there is none it
-// reports false, and a later freeSlot makes the first loop accept.
-func (s *Server) takeSlot() bool {
-	s.mu.Lock()
-	taken := !s.full() && !s.mu.closing
+// take takes a slot for a connection that is about to be accepted. If there is none it
+// reports false, and a later free makes the first loop accept.
+func (s *slots) take(first *loop) bool {
+	s.Lock()
+	taken := s.taken < s.limit && !s.closed
 	if taken {
-		s.mu.slots++
-	} else {
-		s.mu.wanted = !s.mu.closing
+		s.taken++
+	} else if !s.closed {
+		s.wanted = first
 	}
-	s.mu.Unlock()
+	s.Unlock()
 	if !taken {
-		s.warnFull()
+		s.reports.slotsTaken(s.limit)
 	}
 	return taken
 }
 
-// waitForSlot takes a slot for a connection that was accepted, as soon as there is one.
-func (s *Server) waitForSlot() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for s.full() && !s.mu.closing {
-		s.warnFull()
-		s.mu.left.Wait()
+// wait takes a slot for a connection that was accepted, as soon as there is one. It
+// reports false when the server stops.
+func (s *slots) wait() bool {
+	s.Lock()
+	defer s.Unlock()
+	for s.taken >= s.limit && !s.closed {
+		s.reports.slotsTaken(s.limit)
+		s.freed.Wait()
 	}
-	if s.mu.closing {
-		return conversation.ErrStopped
+	if s.closed {
+		return false
 	}
-	s.mu.slots++
-	return nil
+	s.taken++
+	return true
 }
 
-func (s *Server) warnFull() {
-	s.fullWarning.Do(func() {
-		s.log.Warn("as many connections as there may be: new ones wait until one ends", "limit", s.opt.MaxConns)
-	})
-}
-
-// giveSlotBack frees the slot of a connection that has not entered.
-func (s *Server) giveSlotBack() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.freeSlot()
-}
-
-// freeSlot frees the slot of a connection that has ended, with mu locked.
-func (s *Server) freeSlot() {
-	s.mu.slots--
-	s.mu.left.Broadcast()
-	if s.mu.wanted && !s.mu.closing {
-		s.mu.wanted = false
-		s.mu.loops.accept()
+// free frees the slot of a connection that has ended, or that has not entered.
+func (s *slots) free() {
+	s.Lock()
+	defer s.Unlock()
+	s.taken--
+	s.freed.Signal()
+	if s.wanted != nil {
+		s.wanted.mail.post(func(m *mailbox) { m.room = true })
+		s.wanted = nil
 	}
+}
+
+// close makes nobody wait for a slot any more.
+func (s *slots) close() {
+	s.Lock()
+	defer s.Unlock()
+	s.closed, s.wanted = true, nil
+	s.freed.Broadcast()
 }

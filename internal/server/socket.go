@@ -79,6 +79,10 @@ func (s *socket) isEncrypted() bool {
 	return ok
 }
 
+// isIn reports whether a loop has the socket: a pending one may have been handed over, to be
+// served by another loop, or by this one when its session is open.
+func (s *socket) isIn(l *loop) bool { return s.loop == l && l.clients.all[s.index] == s }
+
 // Dismiss implements conversation.Owner. The lock lets a socket that is just being accepted
 // reach its loop first.
 func (s *socket) Dismiss(reason error) {

@@ -108,8 +108,8 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64, asker co
 	count("max-connections", uint64(s.opt.MaxConns))
 	count("processors", uint64(runtime.GOMAXPROCS(0)))
 	if s.restricted.Load() {
-		count("refused-connections", s.refused.connections.Load())
-		count("refused-commands", s.refused.commands.Load())
+		count("refused-connections", s.refusedConnections.Load())
+		count("refused-commands", s.refusedCommands.Load())
 	}
 	refused := e.Refusals()
 	count("refused-by-max-memory", refused.Memory)
@@ -122,10 +122,7 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64, asker co
 	count("policy-expired", acted.Expired())
 	count("policy-skipped", acted[engine.PolicySkipped])
 	count("policy-deduplicated", acted[engine.Deduplicated])
-	s.mu.Lock()
-	full := s.full()
-	s.mu.Unlock()
-	ws.Extra = append(ws.Extra, wire.Stat{Key: "connections-full", Value: strconv.FormatBool(full)})
+	ws.Extra = append(ws.Extra, wire.Stat{Key: "connections-full", Value: strconv.FormatBool(s.slots.full())})
 	if s.opt.Journal != nil {
 		j := s.opt.Journal()
 		ws.OldestSegment, ws.CurrentSegment = j.OldestSegment, j.CurrentSegment
@@ -168,18 +165,16 @@ func (s *Server) Counts() Counts {
 		Commands:           make(map[string]uint64),
 		CrowdedConnections: s.crowded.Load(),
 		Throttled:          s.access.Throttled(),
-		RefusedConnections: s.refused.connections.Load(),
+		RefusedConnections: s.refusedConnections.Load(),
 		RefusedCommands:    make(map[string]uint64),
 		MaxConnections:     s.opt.MaxConns,
+		Full:               s.slots.full(),
 		Buffers:            s.shared.Memory.Held(),
 		MaxBuffers:         max(s.opt.MaxBuffers, 0),
 		ClosedForMemory:    s.evicted.Load(),
 		MaxJobSize:         s.opt.MaxJobSize,
 		Uptime:             time.Since(s.begun),
 	}
-	s.mu.Lock()
-	c.Full = s.full()
-	s.mu.Unlock()
 	for _, w := range refusalWords {
 		c.RefusedCommands[w.String()] = s.shared.Unsuccessful(w)
 	}

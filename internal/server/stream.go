@@ -110,7 +110,7 @@ func (l *loop) serveListed() {
 	n := 0
 	for last := len(l.arrived); n < last && !l.limit.reached(l.round, l.in); n++ {
 		s := l.arrived[n]
-		if !l.has(s) || s.gone {
+		if !s.isIn(l) || s.gone {
 			continue
 		}
 		if s.proxy != nil && l.written >= passOutput {

@@ -76,11 +76,13 @@ func (r *rig) dialMember() *client {
 
 // waitServed waits until a server serves so many connections, and has accepted so many of those that are open.
 func (r *rig) waitServed(served, accepted int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for r.mu.sockets != served || r.mu.slots != accepted {
-		r.mu.left.Wait()
-	}
+	r.eventually("so many are served", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.slots.Lock()
+		defer r.slots.Unlock()
+		return r.mu.sockets == served && r.slots.taken == accepted
+	})
 }
 
 // Clients of other members cost no goroutines, neither there nor at the leader.

@@ -85,17 +85,6 @@ func setReadBuffer(tb testing.TB, l net.Listener, size int) {
 	}
 }
 
-// What a client sends after a waiting reserve, beyond what the server reads
-// ahead, is executed after the answer.
-func TestReadAheadTCP(t *testing.T) {
-	r := start(t, Options{})
-	c, producer := r.dialTCP(), r.dialTCP()
-	const n = 4 * conversation.MaxAhead / len("watch x\r\n")
-	c.send("reserve\n" + strings.Repeat("watch x\n", n))
-	producer.do("put 0 0 9 1\nx\n", "INSERTED 1\n")
-	c.want("RESERVED 1 1\nx\n" + strings.Repeat("WATCHING 2\n", n))
-}
-
 // A reset ends the connection also outside of a reserve, and gives back its jobs.
 func TestReset(t *testing.T) {
 	r := start(t, Options{})
@@ -106,8 +95,9 @@ func TestReset(t *testing.T) {
 	r.eventually("the job is ready", func() bool { return r.stats().Ready == 1 })
 }
 
-// Urgent data does no harm: to a connection that waits, and to one that does
-// not.
+// Urgent data does no harm: to a connection that waits, and to one that does not. What a
+// client sends after a waiting reserve, beyond what the server reads ahead, is executed after
+// the answer.
 func TestUrgentData(t *testing.T) {
 	r := start(t, Options{})
 	c, producer := r.dialTCP(), r.dialTCP()
@@ -125,7 +115,7 @@ func TestUrgentData(t *testing.T) {
 	}
 	urgent()
 	c.do("use x\n", "USING x\n")
-	for i, after := range []int{0, 2 * conversation.MaxAhead} {
+	for i, after := range []int{0, 4 * conversation.MaxAhead} {
 		n := after / len("use x\r\n")
 		c.send("reserve\n" + strings.Repeat("use x\n", n))
 		urgent()

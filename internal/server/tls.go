@@ -1,10 +1,13 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
 	"sync"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
@@ -39,6 +42,20 @@ func newTLSSocket(nc net.Conn, config *tls.Config) *tlsSocket {
 	t := new(tlsSocket)
 	t.conn = tls.Server(lower{nc, t}, config)
 	return t
+}
+
+// handshake encrypts the connection and adds the client's certificate, if it has one, to
+// what it shows. It fails when running ends.
+func (t *tlsSocket) handshake(running context.Context, e *access.Evidence) error {
+	ctx, cancel := context.WithTimeout(running, handshakeTimeout)
+	defer cancel()
+	if err := t.conn.HandshakeContext(ctx); err != nil {
+		return &rejection{fmt.Sprintf("TLS: %v", err)}
+	}
+	if certs := t.conn.ConnectionState().PeerCertificates; len(certs) > 0 {
+		e.Certificate = certs[0]
+	}
+	return nil
 }
 
 // begin gives the socket to a loop after the handshake.

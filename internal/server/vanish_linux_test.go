@@ -17,7 +17,7 @@ import (
 // A client is given the time to read that it is promised, and for ever if that is none.
 func TestDeadAfter(t *testing.T) {
 	for stall, want := range map[time.Duration]time.Duration{0: 2 * time.Minute, time.Second: 2 * time.Minute, time.Hour: time.Hour, -1: 0} {
-		if got := start(t, Options{StallTimeout: stall}).deadAfter(); got != want {
+		if got := start(t, Options{StallTimeout: stall}).opt.deadAfter(); got != want {
 			t.Errorf("a stall timeout of %v: %v, want %v", stall, got, want)
 		}
 	}

@@ -1,0 +1,138 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/conversation"
+	"github.com/beanpole-mq/beanpole/internal/server/ratelog"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// reports tell the log what happens to clients, and count what was refused to them.
+type reports struct {
+	log      *slog.Logger
+	refusals *ratelog.Logger
+	puts     *ratelog.Logger // that were refused for what they are
+	changes  *ratelog.Logger
+	onChange atomic.Pointer[func(*Change)]
+	foreign  rate.Sometimes // not a line for each client that speaks another protocol
+	full     rate.Sometimes
+
+	crowded atomic.Uint64 // connections over that of their address
+	evicted atomic.Uint64 // connections that held buffers for too long
+
+	// Because of who the client is.
+	refusedConnections, refusedCommands atomic.Uint64
+}
+
+func newReports(log *slog.Logger) *reports {
+	return &reports{
+		log:      log,
+		refusals: ratelog.New(log, 5, 20),
+		puts:     ratelog.New(log, 1, 5),
+		changes:  ratelog.New(log, 20, 200),
+		foreign:  rate.Sometimes{Interval: time.Minute},
+		full:     rate.Sometimes{Interval: time.Minute},
+	}
+}
+
+// nameOf returns a client's address, or nothing if that is not going to be logged.
+func (r *reports) nameOf(client net.Addr) string {
+	if !r.log.Enabled(context.Background(), slog.LevelDebug) {
+		return ""
+	}
+	return client.String()
+}
+
+// slotsTaken warns that nobody is accepted until a connection ends.
+func (r *reports) slotsTaken(limit int) {
+	r.full.Do(func() {
+		r.log.Warn("as many connections as there may be: new ones wait until one ends", "limit", limit)
+	})
+}
+
+// disconnected logs that a connection has ended, and why.
+func (r *reports) disconnected(c *socket, reason error) {
+	r.log.Debug("disconnected", "client", c.Client(), "reason", reason)
+	foreign := func(warning string) {
+		r.foreign.Do(func() { r.log.Warn(warning, "client", c.address()) })
+	}
+	switch reason {
+	case conversation.ErrMemory:
+		r.evicted.Add(1)
+		r.refusals.Warn("a connection was closed", "client", c.address(), "reason", reason)
+	case conversation.ErrHTTP:
+		foreign("a client spoke HTTP and was disconnected: a web page may be trying to use the queue through a browser")
+	case conversation.ErrProxy:
+		foreign("a connection began with a header of the PROXY protocol and was closed: --proxy-protocol does not name the network of the proxy")
+	case conversation.ErrTLS:
+		foreign("a client began a TLS handshake where there is no TLS, and was disconnected")
+	}
+}
+
+// reject counts a new connection that was refused, and tells the log. Other errors are
+// those of connections that have ended by themselves.
+func (r *reports) reject(client net.Addr, err error) {
+	if _, ok := errors.AsType[*rejection](err); ok {
+		r.refusedConnections.Add(1)
+	} else if err == access.ErrAddressFull {
+		r.crowded.Add(1)
+	} else {
+		return
+	}
+	r.refusals.Warn("a connection was refused", "client", client.String(), "reason", err)
+}
+
+// commandRefused counts a command that was refused, and tells the log.
+func (r *reports) commandRefused(c *conversation.Conversation, what string, tubes []string) {
+	r.refusedCommands.Add(1)
+	r.Refused(c.Owner().(*socket).address(), c.Identity(), what, tubes...)
+}
+
+// putRefused tells the log of a put that is too big or has the wrong form.
+func (r *reports) putRefused(c *conversation.Conversation, reply wire.Word, bytes uint32) {
+	args := []any{"reply", reply.String(), "client", c.Owner().(*socket).address(), "identity", c.Identity(), "tube", c.Using()}
+	if bytes > 0 {
+		args = append(args, "bytes", bytes)
+	}
+	r.puts.Warn("a put was refused", args...)
+}
+
+// Refused tells the log that a client of the server or of the admin pages was refused
+// something, and on which tubes it lacks rights.
+func (r *reports) Refused(client, identity, what string, tubes ...string) {
+	args := []any{"client", client, "identity", identity, "refused", what}
+	if len(tubes) > 0 {
+		args = append(args, "tube", strings.Join(tubes, ", "))
+	}
+	r.refusals.Warn("a client was refused", args...)
+}
+
+// A Change is what a command has done to a tube or to many jobs.
+type Change struct {
+	Command, Identity, Client string
+	About                     []any // names and values, as for the log
+}
+
+// OnChange makes f hear of changes through the protocol, of no more than are logged. It
+// is called within turns, and must not block.
+func (r *reports) OnChange(f func(*Change)) { r.onChange.Store(&f) }
+
+// changed tells the log what a command has done to a tube or to many jobs.
+func (r *reports) changed(c *conversation.Conversation, command wire.Op, what ...any) {
+	one := &Change{command.String(), c.Identity(), c.Owner().(*socket).address(), what}
+	args := []any{"command", one.Command, "identity", one.Identity, "client", one.Client}
+	logged := r.changes.Info("a change through the protocol", append(args, what...)...)
+	if f := r.onChange.Load(); logged && f != nil {
+		(*f)(one)
+	}
+}
