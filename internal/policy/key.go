@@ -42,7 +42,7 @@ func keyOf(text string) (*engine.Key, error) {
 		}
 		key := (*buf)[:0]
 		for _, v := range f.values {
-			key = append(append(key, body[v.begin:v.end]...), 0) // no JSON has this byte
+			key = append(append(key, body[v.begin:v.end]...), 0) // which ends a number; other values show their ends
 		}
 		*buf = key
 		return key, true
