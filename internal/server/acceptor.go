@@ -202,7 +202,8 @@ func (a *acceptor) acceptSocket(fd Socket, client net.Addr, accepted []*socket) 
 }
 
 // openSessions opens the sessions of new sockets in a turn. Nobody waits until that turn
-// is settled, but the loop has to ask for a sync, as for any other turn.
+// is settled, but the loop has to ask for a sync, as for any other turn. A broker that is
+// deposed opens none, and refuses what these clients send until Follow ends them.
 func (l *loop) openSessions(sockets []*socket) {
 	now := l.srv.now()
 	for _, c := range sockets {
