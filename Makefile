@@ -88,7 +88,8 @@ install: ## the binary, its manual, documentation, completions and units for sys
 	install -D -m 755 bin/beanpole $(DESTDIR)$(PREFIX)/bin/beanpole
 	$(MAKE) manual TO=$(DESTDIR)$(PREFIX)/share
 	$(MAKE) documentation TO=$(DESTDIR)$(PREFIX)/share/doc/beanpole
-	sed -e 's/^# \(journal\|admin\) = /\1 = /' dist/beanpole.toml >$(DESTDIR)$(PREFIX)/share/doc/beanpole/beanpole.toml
+	install -d $(DESTDIR)$(PREFIX)/share/beanpole
+	sed -e 's/^# \(journal\|admin\) = /\1 = /' dist/beanpole.toml >$(DESTDIR)$(PREFIX)/share/beanpole/beanpole.toml
 	install -d $(DESTDIR)$(UNITS)
 	for unit in service socket; do \
 		sed -e 's|/usr/bin/|$(PREFIX)/bin/|' -e 's|/usr/share/|$(PREFIX)/share/|' dist/systemd/beanpole.$$unit >$(DESTDIR)$(UNITS)/beanpole.$$unit; \
