@@ -123,12 +123,21 @@ func (l *Log) Stats() Stats {
 		s.Bytes += seg.end
 	}
 	if len(l.open) > 0 {
-		s.Oldest, s.Current = l.open[0].sequence, l.tip().sequence
+		s.Oldest, s.Current = l.open[0].sequence, l.Current()
 	}
 	if len(l.sealed) > 0 {
 		s.Oldest = l.sealed[0].Sequence
 	}
 	return s
+}
+
+// Current returns the sequence of the segment that records are appended to, or 0 if there
+// is none.
+func (l *Log) Current() uint64 {
+	if tip := l.tip(); tip != nil {
+		return tip.sequence
+	}
+	return 0
 }
 
 // Err returns the error that put the log into its failed state, or that of a failed

@@ -77,9 +77,8 @@ func (l *memory) cutAt(at Position) {
 	if at.Index >= l.last.Index || i > 0 && l.terms[i-1].Term != at.Term {
 		l.begin(at)
 	}
-	for len(l.newest) > 0 && l.newest[0].GetIndex() <= at.Index {
-		l.bytes -= int64(len(l.newest[0].GetData()))
-		l.newest = l.newest[1:]
+	if first := l.firstRecent(); at.Index >= first {
+		l.drop(int(at.Index - first + 1))
 	}
 	// The run and the offset in which the first entry that stays is keep their beginning.
 	for len(l.terms) > 1 && l.terms[1].Index <= at.Index+1 {
@@ -98,18 +97,29 @@ func (l *memory) begin(after Position) {
 	l.last = after
 }
 
-// forget lets go of the oldest entries in memory if there are too many bytes of
-// them, as far as they are in sealed segments. All that was appended must be flushed.
+// forget drops the oldest entries from memory while their data exceeds Options.Recent. It
+// keeps the entries of the open segment. All appended records must be flushed.
 func (l *Log) forget() {
 	if l.bytes <= l.recent {
 		return
 	}
-	open := l.wal.Stats().Current // 0: a log that was just opened has none
-	n := 0
-	for ; l.bytes > l.recent && (open == 0 || l.newest[n].pos.Segment < open); n++ {
-		l.bytes -= int64(len(l.newest[n].GetData()))
+	open := l.wal.Current() // 0 after Open: all segments are sealed
+	n, bytes := 0, l.bytes
+	for ; bytes > l.recent && (open == 0 || l.newest[n].pos.Segment < open); n++ {
+		bytes -= int64(len(l.newest[n].GetData()))
 	}
-	l.newest = slices.Clone(l.newest[n:]) // the others' memory goes
+	l.drop(n)
+}
+
+// drop drops the oldest n entries from memory. It copies nothing: the next append that
+// exceeds the capacity of newest moves the entries that are left, so that an append costs
+// the same however many entries are in memory.
+func (l *memory) drop(n int) {
+	for _, e := range l.newest[:n] {
+		l.bytes -= int64(len(e.GetData()))
+	}
+	clear(l.newest[:n])
+	l.newest = l.newest[n:]
 }
 
 // InitialState is part of [raft.Storage].
@@ -177,32 +187,29 @@ func (l *Log) Has(at Position) bool {
 // many that their data and headers together have maxSize bytes.
 func (l *Log) Entries(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 	l.mu.Lock()
-	entries, err := l.recently(lo, hi)
+	entries, err := l.recently(lo, hi, maxSize)
 	l.mu.Unlock()
 	if err != errSealed {
-		return limited(entries, maxSize), err
+		return entries, err
 	}
 	l.owner.Lock() // so nothing changes meanwhile
 	defer l.owner.Unlock()
-	if entries, err = l.recently(lo, hi); err != errSealed { // the log was cut meanwhile, or has lost its end
-		return limited(entries, maxSize), err
+	if entries, err = l.recently(lo, hi, maxSize); err != errSealed { // the log was cut meanwhile, or has lost its end
+		return entries, err
 	}
-	first := l.firstRecent()
-	older, err := l.read(lo, min(hi, first), maxSize)
+	older, err := l.read(lo, min(hi, l.firstRecent()), maxSize)
 	if err != nil {
 		return nil, &ReadError{err}
 	}
-	if lo+uint64(len(older)) == first && hi > first {
-		older = append(older, entriesOf(l.newest[:hi-first])...)
-	}
-	return limited(older, maxSize), nil
+	return older, nil
 }
 
 // errSealed says that entries are in sealed segments, and not in memory.
 var errSealed = errors.New("raftlog: not in memory")
 
-// recently returns entries that are in memory.
-func (l *memory) recently(lo, hi uint64) ([]*raftpb.Entry, error) {
+// recently returns the entries from lo to before hi, as far as they fit into maxSize
+// bytes. The error is errSealed if the first of them is not in memory.
+func (l *memory) recently(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 	switch first := l.firstRecent(); {
 	case lo <= l.state.Cut.Index:
 		return nil, raft.ErrCompacted
@@ -211,7 +218,18 @@ func (l *memory) recently(lo, hi uint64) ([]*raftpb.Entry, error) {
 	case lo < first:
 		return nil, errSealed
 	default:
-		return entriesOf(l.newest[lo-first : hi-first]), nil
+		newest := l.newest[lo-first : hi-first]
+		n := 0
+		for size := uint64(0); n < len(newest); n++ {
+			if size += sizeOf(newest[n].Entry); size > maxSize && n > 0 {
+				break
+			}
+		}
+		entries := make([]*raftpb.Entry, n) // without spare capacity: Raft may append to it
+		for i := range entries {
+			entries[i] = newest[i].Entry
+		}
+		return entries, nil
 	}
 }
 
@@ -224,27 +242,6 @@ func (l *memory) firstRecent() uint64 {
 	return l.last.Index + 1
 }
 
-func entriesOf(newest []kept) []*raftpb.Entry {
-	entries := make([]*raftpb.Entry, len(newest))
-	for i, k := range newest {
-		entries[i] = k.Entry
-	}
-	return entries
-}
-
-// limited returns the longest beginning of some entries that is not larger than a
-// limit, and at least one. Its capacity is its length: Raft may append to it.
-func limited(entries []*raftpb.Entry, maxSize uint64) []*raftpb.Entry {
-	n, size := 0, uint64(0)
-	for n < len(entries) {
-		if size += sizeOf(entries[n]); size > maxSize && n > 0 {
-			break
-		}
-		n++
-	}
-	return slices.Clip(entries[:n:n])
-}
-
 // sizeOf returns about how many bytes an entry has.
 func sizeOf(e *raftpb.Entry) uint64 { return uint64(len(e.GetData())) + 24 }
 
@@ -255,17 +252,17 @@ type ReadError struct{ err error }
 func (e *ReadError) Error() string { return e.err.Error() }
 func (e *ReadError) Unwrap() error { return e.err }
 
-// read reads the entries from lo to before hi from sealed segments, and stops when it has
-// maxSize bytes.
+// read reads the entries from lo to before hi from sealed segments, as far as they fit
+// into maxSize bytes.
 func (l *Log) read(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 	i := sort.Search(len(l.offsets), func(i int) bool { return l.offsets[i].index > lo }) - 1
 	var entries []*raftpb.Entry
 	var size uint64
 	at := l.offsets[max(i, 0)].pos
 	next := lo
-	for next < hi && size <= maxSize {
+	for next < hi {
 		after, done, err := l.wal.ReadSealed(at, offsetEvery, func(r wal.Record) error {
-			if r.Payload[0] != kindEntry || next == hi || size > maxSize {
+			if r.Payload[0] != kindEntry || next == hi {
 				return nil
 			}
 			e, err := decodeEntry(r.Payload)
@@ -276,8 +273,11 @@ func (l *Log) read(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 			if term, err := l.term(next); err != nil || e.GetIndex() != next || e.GetTerm() != term {
 				return err
 			}
+			if size += sizeOf(e); size > maxSize && len(entries) > 0 {
+				hi = next
+				return nil
+			}
 			entries = append(entries, e)
-			size += sizeOf(e)
 			next++
 			return nil
 		})
