@@ -173,6 +173,7 @@ func (b *Batch) keepUnexecuted(t *task) {
 	if c.state == Executing {
 		c.state = Settling
 	}
+	c.account() // the turn can take long to settle
 	t.fresh = nil
 }
 

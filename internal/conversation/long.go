@@ -18,10 +18,11 @@ type long interface {
 	answer(c *Conversation)
 }
 
-// longCommand is a long command that goes on, and what has become of it.
+// A longCommand is a long command under way.
 type longCommand struct {
-	command long // nil: none
+	command long // nil if there is none
 	changes changes
+	held    int64 // the command's memory, in bytes, for account
 }
 
 // changes are what is known of those that a long command has made.
@@ -69,6 +70,7 @@ func (c *Conversation) deleteBatch(e *engine.Engine, now int64, list []byte) {
 }
 
 func (d *deletion) proceed(c *Conversation, e *engine.Engine, now int64) bool {
+	c.long.held = int64(8 * cap(d.IDs))
 	return e.ContinueDeleteBatch(c.sess, &d.DeleteBatch)
 }
 

@@ -48,8 +48,8 @@ func (c *Conversation) listJobs(e *engine.Engine, now int64, cmd *wire.Command) 
 	c.begin(e, now, &listing{PageSearch: p, data: wire.AppendListedStart(nil)})
 }
 
-func (l *listing) proceed(_ *Conversation, e *engine.Engine, now int64) bool {
-	return e.ContinuePage(now, &l.PageSearch, func(st engine.JobStats, at engine.Cursor) {
+func (l *listing) proceed(c *Conversation, e *engine.Engine, now int64) (more bool) {
+	more = e.ContinuePage(now, &l.PageSearch, func(st engine.JobStats, at engine.Cursor) {
 		l.cursor = at.Append(l.cursor[:0])
 		l.job = wire.ListedJob{
 			ID:       st.ID,
@@ -68,6 +68,8 @@ func (l *listing) proceed(_ *Conversation, e *engine.Engine, now int64) bool {
 		}
 		l.data = wire.AppendListed(l.data, &l.job)
 	})
+	c.long.held = int64(cap(l.data)) + l.Memory()
+	return more
 }
 
 func (l *listing) answer(c *Conversation) {

@@ -17,10 +17,10 @@ const leastHeld = 4 << 10
 // nameHeader is what a name takes in a list of names, besides its bytes.
 const nameHeader = 16
 
-// Memory bounds what the buffers of all connections hold together: input that is not
-// executed, and replies that their clients do not take. When there is too much, the one
-// that holds most is dismissed. A body or a list of names that several replies refer to
-// counts for each of them.
+// Memory bounds the memory of all connections: input that is not executed, long commands
+// under way, and replies that are not written. If the total exceeds Max, Memory dismisses
+// the connection that holds most. A body or a list of names counts once for each reply
+// that refers to it.
 type Memory struct {
 	// Max is how many bytes they may hold; not positive: any number. It is static.
 	Max int64
@@ -53,11 +53,11 @@ func (h *Holding) Before(o *Holding) bool { return h.bytes > o.bytes }
 // Moved implements heap.Element.
 func (h *Holding) Moved(index int) { h.index = index + 1 }
 
-// account tells Memory what the conversation holds. The answer to a waiting reserve is
-// not the driver's yet, and a small buffer before.
+// account reports to Memory how many bytes the conversation holds. It leaves out the
+// answer to a waiting reserve, which does not belong to the driver yet.
 func (c *Conversation) account() {
-	held := int64(cap(c.in.buf)) + c.beside
-	if c.state == Writing {
+	held := int64(cap(c.in.buf)) + c.beside + c.long.held
+	if c.state == Writing || c.state == Settling {
 		held += c.out.size()
 	}
 	if held >= leastHeld || c.holding.counts {
@@ -71,10 +71,10 @@ func (c *Conversation) Beside(bytes int) {
 	c.account()
 }
 
-// size returns how many bytes the replies hold.
+// size returns the memory of the replies, in bytes.
 func (o *output) size() (n int64) {
-	if !o.borrowed {
-		n = int64(cap(o.bytes))
+	if n = int64(cap(o.bytes)); o.borrowed {
+		n = int64(len(o.bytes)) // the batch can't reuse its buffer before they are written
 	}
 	if o.rest != nil {
 		n += int64(len(o.rest.body) + o.rest.names.Bytes() + nameHeader*o.rest.names.Len())

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
 // When the buffers of all take too much, the conversation that holds most goes first, whatever it is that it holds and
@@ -91,5 +93,59 @@ func TestPiecesOfListShareABuffer(t *testing.T) {
 	}
 	if !strings.HasPrefix(text, "OK ") || !strings.HasSuffix(text, "- tube-19999\n\r\n") || strings.Count(text, "\n- ") != 20_001 {
 		t.Errorf("%d bytes, the last are %q", len(text), text[len(text)-20:])
+	}
+}
+
+// A list of jobs counts while it is built, turn after turn. Replies count while they wait
+// for the disk.
+func TestRepliesCountWhileTheyAreBuilt(t *testing.T) {
+	d := newDriver(t)
+	s := d.eng.Open(nil)
+	for id := range uint64(10_000) {
+		d.eng.Put(d.now, s, engine.Spec{TTR: 3600}, nil)
+		d.eng.ReserveJob(d.now, s, id+1)
+	}
+	for _, command := range []string{"list-jobs default reserved 10000\r\n", strings.Repeat("stats-job 1\r\n", 100)} {
+		clients := make([]*client, 10)
+		for i := range clients {
+			clients[i] = d.connect()
+		}
+		for _, g := range clients {
+			g.Receive(d.batch, d.now, []byte(command))
+		}
+		most, turns := 0, 0
+		for ; d.batch.Len() > 0; turns++ {
+			d.eng.Tick(d.now)
+			d.now = d.batch.Apply(d.eng, d.now)
+			d.batch.TurnOver()
+			built := 0
+			for _, g := range clients {
+				built += len(g.out.bytes)
+				if g.out.rest != nil {
+					built += len(g.out.rest.body)
+				}
+				if l, ok := g.long.command.(*listing); ok {
+					built += len(l.data)
+				}
+			}
+			if held := d.shared.Memory.Held(); held < int64(built) && built > 10*leastHeld {
+				t.Fatalf("%.20q: %d bytes are built, and %d count", command, built, held)
+			}
+			most = max(most, built)
+			d.batch.Settle(nil)
+			d.batch.Reset()
+			for _, g := range clients {
+				g.Advance(d.batch, d.now)
+			}
+		}
+		if list := strings.HasPrefix(command, "list"); most < 150_000 || list != (turns > 10) {
+			t.Errorf("%.20q: %d bytes at most, in %d turns", command, most, turns)
+		}
+		for _, g := range clients {
+			g.end()
+		}
+		if held := d.shared.Memory.Held(); held != 0 {
+			t.Errorf("%.20q: %d bytes count for ended clients", command, held)
+		}
 	}
 }

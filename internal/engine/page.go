@@ -1,5 +1,7 @@
 package engine
 
+import "unsafe"
+
 // A PageSearch finds the first jobs of a tube in one state after a cursor, and reports
 // them. It takes as many turns as it needs.
 type PageSearch struct {
@@ -19,6 +21,16 @@ const maxTold = 64
 func (e *Engine) BeginPage(tube []byte, state State, after Cursor, n int) (PageSearch, Outcome) {
 	l, o := e.list(tube, state, after)
 	return PageSearch{l, n, newViewSearch(after, n)}, o
+}
+
+// Memory returns the memory of the search, in bytes. It grows with the number of jobs to
+// report, and with all reserved jobs of the tube if those are searched.
+func (p *PageSearch) Memory() int64 {
+	entries := cap(p.search.first.entries)
+	if p.list.state == Reserved {
+		entries += p.list.jobs.heap.n
+	}
+	return int64(entries) * int64(unsafe.Sizeof(entry{}))
 }
 
 // ContinuePage does a slice of a search and reports whether there is more to do. It calls
