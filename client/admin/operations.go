@@ -31,14 +31,6 @@ func (c *Client) GetAttention(ctx context.Context, in *GetAttention) (Attention,
 	return ask[Attention](ctx, c, "GET /attention", in)
 }
 
-// ExpectFinding is POST /attention/expect. Say that a finding is to be expected for a while.
-//
-// It then comes last, with who has said so and until when, and is not counted. It needs the right on the tube; on every tube if it is about the
-// server or a pattern. The server remembers 1000 of them, until it restarts: then all findings count again.
-func (c *Client) ExpectFinding(ctx context.Context, in *ExpectFinding) error {
-	return c.Do(ctx, "POST /attention/expect", in, nil)
-}
-
 // GetMe is GET /me. Who the client is, and what it may do.
 func (c *Client) GetMe(ctx context.Context, in *GetMe) (Me, error) {
 	return ask[Me](ctx, c, "GET /me", in)

@@ -11,13 +11,6 @@ type GetAttention struct {
 	Limit int `query:"limit" min:"1" max:"1000" default:"100"`
 }
 
-// ExpectFinding says that a finding is to be expected for a while.
-type ExpectFinding struct {
-	Kind    string `json:"kind" required:"true" enum:"cluster,journal,draining,connections,memory,limit,certificate,refused,throttled,unwatched,buried,timeouts,slow,limited,paused"`
-	Tube    string `json:"tube"`                                                                                                  // The tube, or a pattern of tubes, in which `*` stands for any characters and `?` for one; empty: it is about the server.
-	Seconds uint32 `json:"seconds" max:"31536000" want:"for how long, 31536000 (a year) at most; 0: it is not expected any more"` // From now; 0: it is not expected any more.
-}
-
 // GetMe asks who the client is.
 type GetMe struct {
 	Tube string `query:"tube" as:"TubeName"` // A tube, to ask for the rights on it.
@@ -86,9 +79,8 @@ type History struct {
 // Attention is what an operator should look at.
 type Attention struct {
 	Findings []Finding      `json:"findings"`
-	Total    int            `json:"total"`              // How many there are, each tube counted, without those that are expected.
-	Kinds    map[string]int `json:"kinds" min:"1"`      // How many of them are of each kind.
-	Expected int            `json:"expected,omitempty"` // How many are expected besides.
+	Total    int            `json:"total"`         // Number of findings, counting each tube.
+	Kinds    map[string]int `json:"kinds" min:"1"` // Number of findings by kind.
 }
 
 // A Finding is something that an operator should look at.
@@ -103,10 +95,6 @@ type Finding struct {
 	More     int64  `json:"more,omitempty" min:"-"`  // How many more buried jobs there are than ten minutes ago, or than when the first sample of the tube was taken.
 	Over     int64  `json:"over,omitempty" min:"1"`  // How many seconds ago that was, if more is there.
 	Text     string `json:"text" minlen:"1"`
-
-	ExpectedBy    string `json:"expected_by,omitempty"`                       // Who has said that it is to be expected; not there if nobody knows who that was.
-	ExpectedUntil string `json:"expected_until,omitempty" format:"date-time"` // Until when; not there: it is not expected.
-	ExpectedTubes string `json:"expected_tubes,omitempty" minlen:"1"`         // The pattern that this was said of; not there: the tube itself, or the server.
 }
 
 // Me is who the client is, and what it may do.

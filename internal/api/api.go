@@ -82,13 +82,12 @@ type Options struct {
 
 // An API answers the requests.
 type API struct {
-	broker   *broker.Broker
-	opt      Options
-	mux      *http.ServeMux
-	history  *history
-	changes  *audit.Log
-	expected expectations
-	surveys  tubes.Shared
+	broker  *broker.Broker
+	opt     Options
+	mux     *http.ServeMux
+	history *history
+	changes *audit.Log
+	surveys tubes.Shared
 
 	tasks    task.Runner
 	guesses  access.Guesses

@@ -225,7 +225,6 @@ func TestStory(t *testing.T) {
 	if len(found.Findings) != 1 || found.Findings[0].Kind != "draining" || found.Total != 1 {
 		t.Errorf("%+v", found)
 	}
-	r.want(204, "POST", "/attention/expect", `{"kind":"draining","seconds":60}`, nil)
 	var why admin.Explanation
 	if r.want(200, "GET", "/tubes/default/explain", "", &why); why.Text != "no jobs; the server refuses puts: it drains" {
 		t.Errorf("%+v", why)

@@ -21,7 +21,7 @@ func (r *request) getAttention(in *admin.GetAttention) (page admin.Attention, er
 		found = append(s.Findings(nil), r.api.clusterFindings()...)
 	}
 	look := r.seen()
-	look.Pausers, look.Mark = r.api.changes.Pausers(), r.api.expected.now().mark
+	look.Pausers = r.api.changes.Pausers()
 	return look.Attention(in, found)
 }
 

@@ -114,7 +114,6 @@ var operations = sync.OnceValue(func() []*operation {
 		declare(row{ID: "getStats", Route: "GET /stats", Tag: "server", Needs: statsAnywhere, Success: "The counts."}, (*request).getStats),
 		declare(row{ID: "getHistory", Route: "GET /history", Tag: "server", Needs: statsEverywhere, Success: "The series."}, (*request).getHistory),
 		declare(row{ID: "getAttention", Route: "GET /attention", Tag: "server", Needs: statsAnywhere, Success: "The findings."}, (*request).getAttention),
-		declare(row{ID: "expectFinding", Route: "POST /attention/expect", Tag: "server", Needs: manageAnywhere, Success: "It is marked.", Problems: []int{409}}, (*request).expectFinding),
 		declare(row{ID: "getMe", Route: "GET /me", Tag: "server", Needs: noRight, Success: "The client."}, (*request).getMe),
 		declare(row{ID: "listChanges", Route: "GET /changes", Tag: "server", Needs: manageEverywhere, Success: "The changes."}, (*request).listChanges),
 		declare(row{ID: "getCluster", Route: "GET /cluster", Tag: "server", Needs: statsAnywhere, Local: true, Success: "The cluster."}, (*request).getCluster),

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -205,56 +204,22 @@ func TestSearchByQuery(t *testing.T) {
 	r.want(400, "GET", "/tubes/other/search?q=state:busy", "", nil)
 }
 
-// A finding that somebody expects comes last and does not count, until the time is over; many that are equal are one.
-func TestExpectFinding(t *testing.T) {
+// Findings of tubes whose names differ only in a number are grouped, and each tube is counted.
+func TestGroupedFindings(t *testing.T) {
 	r := start(t, Options{})
 	r.in(func(e *engine.Engine, now int64) {
 		for _, name := range []string{"mail", "lonely", "t-1", "t-2", "t-3", "t-4"} {
 			e.PutInto(now, []byte(name), engine.Spec{TTR: 9}, nil)
 		}
 	})
-	want := func(want string, total, expected int) {
-		t.Helper()
-		var found admin.Attention
-		r.want(200, "GET", "/attention", "", &found)
-		var got []string
-		for _, f := range found.Findings {
-			if got = append(got, f.Tube+f.Like); f.ExpectedUntil != "" {
-				got = append(got, "expected")
-			}
-		}
-		if s := strings.Join(got, " "); s != want || found.Total != total || found.Expected != expected {
-			t.Errorf("%q, %d, %d; want %q, %d, %d", s, found.Total, found.Expected, want, total, expected)
-		}
+	var found admin.Attention
+	r.want(200, "GET", "/attention", "", &found)
+	var got []string
+	for _, f := range found.Findings {
+		got = append(got, f.Tube+f.Like)
 	}
-	want("t-* lonely mail", 6, 0)
-	r.want(204, "POST", "/attention/expect", `{"kind":"unwatched","tube":"lonely","seconds":60}`, nil)
-	r.want(204, "POST", "/attention/expect", `{"kind":"unwatched","tube":"t-*","seconds":60}`, nil)
-	r.want(204, "POST", "/attention/expect", `{"kind":"buried","tube":"mail","seconds":60}`, nil)
-	want("mail t-* expected lonely expected", 1, 5)
-	// What was said of a pattern does not end for one of its tubes.
-	if got := r.want(409, "POST", "/attention/expect", `{"kind":"unwatched","tube":"t-2","seconds":0}`, nil); !strings.Contains(got, "the tubes t-*") {
-		t.Error(got)
-	}
-	r.want(204, "POST", "/attention/expect", `{"kind":"unwatched","tube":"t-*","seconds":0}`, nil)
-	want("t-* mail lonely expected", 5, 1)
-	r.expected.mu.Lock()
-	for i := range r.expected.all {
-		r.expected.all[i].until = time.Now()
-	}
-	r.expected.mu.Unlock()
-	want("t-* lonely mail", 6, 0)
-}
-
-// To be refused has no effect.
-func TestRefusedExpectation(t *testing.T) {
-	r := start(t, Options{})
-	r.want(204, "POST", "/attention/expect", `{"kind":"unwatched","tube":"t-2","seconds":60}`, nil)
-	r.want(204, "POST", "/attention/expect", `{"kind":"unwatched","tube":"t-*","seconds":60}`, nil)
-	before := r.expected.now()
-	r.want(409, "POST", "/attention/expect", `{"kind":"unwatched","tube":"t-2","seconds":0}`, nil)
-	if after := r.expected.now(); !slices.Equal(after, before) {
-		t.Errorf("%v, before %v", after, before)
+	if s := strings.Join(got, " "); s != "t-* lonely mail" || found.Total != 6 {
+		t.Errorf("%q, %d", s, found.Total)
 	}
 }
 

@@ -54,10 +54,7 @@ const (
 var actions = map[string]action{
 	"pause-tube": {Verb: "Pause", plain: true, on: aTube, fields: []string{"seconds"}, done: "paused", route: "POST /tubes/{tube}/pause", in: admin.PauseTube{},
 		Means: "No job of it is handed out meanwhile. Jobs can be put."},
-	"resume-tube": {Verb: "Resume", plain: true, on: aTube, done: "resumed", route: "POST /tubes/{tube}/resume", in: admin.OfTube{}},
-	"expect": {Verb: "Expect", on: aTube, fields: []string{"kind", "tube", "seconds"}, done: "is expected", route: "POST /attention/expect", in: admin.ExpectFinding{},
-		Means: "It comes last then and does not count, for everybody who looks. A restart of the server forgets it."},
-	"unexpect":     {Verb: "No longer expect", on: aTube, fields: []string{"kind", "tube"}, done: "is not expected any more", route: "POST /attention/expect", in: admin.ExpectFinding{}},
+	"resume-tube":  {Verb: "Resume", plain: true, on: aTube, done: "resumed", route: "POST /tubes/{tube}/resume", in: admin.OfTube{}},
 	"kick-tube":    bulk("Kick", "kicked", "kick", kickMeans, "buried delayed"),
 	"bury-jobs":    bulk("Bury", "buried", "bury", buryMeans, "ready delayed reserved"),
 	"release-jobs": bulk("Release", "released", "release", releaseMeans, "reserved", "delay"),
@@ -255,8 +252,6 @@ func (a *action) outcome(v url.Values, targets []string, sum *outcome) note {
 		text = fmt.Sprintf("Job %d was put into %s.", sum.id, targets[0])
 	case do == "copy-job" && len(targets) == 1 && !failed:
 		text = fmt.Sprintf("Job %d is a copy of job %s, in %s.", sum.id, targets[0], v.Get("to"))
-	case strings.HasSuffix(do, "expect") && !failed:
-		text = fmt.Sprintf("“%s” %s.", strings.TrimSpace(v.Get("kind")+" "+targets[0]), a.done)
 	case a.on == theServer && !failed:
 		text = fmt.Sprintf("The server is %s.", a.done)
 	case len(targets) == 1 && !failed:

@@ -100,7 +100,7 @@ func (r *request) mayDo(a *action, target string) error {
 	switch {
 	case a.on == theServer || a.on == aConnection || a.on == aMember:
 		rights = me.Everywhere
-	case a.on == aTube && target != "" && !strings.Contains(target, "*"): // of a finding it may be a pattern, or the server
+	case a.on == aTube && target != "":
 		rights = r.meOn(target).Tube
 	}
 	switch a.in.(type) {

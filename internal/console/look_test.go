@@ -6,7 +6,6 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http/httptest"
-	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -39,7 +38,7 @@ func TestManyFindings(t *testing.T) {
 	}
 }
 
-// Many equal findings are one line, which leads to those tubes, and one that is expected says by whom; the page of a tube says why it is stuck.
+// Equal findings of many tubes share a line that links to those tubes. The page of a tube explains why it is stuck.
 func TestFindingsInWords(t *testing.T) {
 	r := start(t, nil, Options{})
 	for i := range 1100 {
@@ -49,20 +48,10 @@ func TestFindingsInWords(t *testing.T) {
 		r.put(name, "x")
 	}
 	html := r.page(200, "/console/")
-	for _, want := range []string{">4 tubes without workers: 4 jobs are ready (fax, mail, push and 1 more)<", `href="/console/tubes?has=unwatched"`, `confirm?do=expect&amp;kind=unwatched&amp;tube=*&amp;`, ">1\u202f100 tubes without workers: 1\u202f100 jobs are ready<", `href="/console/tubes?has=unwatched&amp;q=tenant-%2A"`, `confirm?do=expect&amp;kind=unwatched&amp;tube=tenant-%2a&amp;`} {
+	for _, want := range []string{">4 tubes without workers: 4 jobs are ready (fax, mail, push and 1 more)<", `href="/console/tubes?has=unwatched"`, ">1\u202f100 tubes without workers: 1\u202f100 jobs are ready<", `href="/console/tubes?has=unwatched&amp;q=tenant-%2A"`} {
 		if !strings.Contains(html, want) {
 			t.Errorf("there is no %s in\n%s", want, html)
 		}
-	}
-	r.follow(url.Values{"do": {"expect"}, "kind": {"unwatched"}, "tube": {"tenant-*"}, "seconds": {"60"}, "back": {"/console/"}})
-	if html := r.page(200, "/console/confirm?do=expect&kind=unwatched&tube=*"); !strings.Contains(html, "“unwatched”?") || !strings.Contains(html, `<input name="tube" required`) || strings.Contains(html, `value="*"`) {
-		t.Error(html)
-	}
-	for _, name := range []string{"mail", "sms", "push", "fax"} {
-		r.follow(url.Values{"do": {"expect"}, "kind": {"unwatched"}, "tube": {name}, "seconds": {"60"}, "back": {"/console/"}})
-	}
-	if html := r.page(200, "/console/"); !strings.Contains(html, "expected until <time") || strings.Contains(html, "n-attention") {
-		t.Error(html)
 	}
 	if html := r.page(200, "/console/tube/tenant-7"); !strings.Contains(html, `class="bad">No workers: 1 job is ready`) {
 		t.Error(html)
@@ -381,22 +370,6 @@ func TestWideColumns(t *testing.T) {
 }
 
 var optCell = regexp.MustCompile(`<td[^>]* class="[^"]*\bopt\b`)
-
-// What is expected of a pattern says of which, and ends with it.
-func TestExpectedOfPattern(t *testing.T) {
-	r := start(t, nil, Options{})
-	r.put("mail-1", "x")
-	r.follow(url.Values{"do": {"expect"}, "kind": {"unwatched"}, "tube": {"mail-*"}, "seconds": {"60"}})
-	if html := r.page(200, "/console/"); !strings.Contains(html, `of <b class="mono">mail-*</b> until`) || !strings.Contains(html, "confirm?do=unexpect&amp;kind=unwatched&amp;tube=mail-%2a&amp;") {
-		t.Error(html)
-	}
-	if html := r.follow(url.Values{"do": {"unexpect"}, "kind": {"unwatched"}, "tube": {"mail-1"}}); !strings.Contains(html, "Unwatched is still expected of the tubes mail-*") {
-		t.Error(html)
-	}
-	if html := r.follow(url.Values{"do": {"unexpect"}, "kind": {"unwatched"}, "tube": {"mail-*"}}); strings.Contains(html, "mail-*</b> until") {
-		t.Error(html)
-	}
-}
 
 // Jobs that ran out of time are found by a search, by those who may search.
 func TestLinkOfTimeouts(t *testing.T) {

@@ -110,7 +110,7 @@ func overviewPage(r *request) (*page, error) {
 	for _, f := range found.Findings {
 		o.Attention = append(o.Attention, r.newAttention(f))
 	}
-	o.Total, o.More = found.Total, found.Total+found.Expected-tubesOf(found.Findings)
+	o.Total, o.More = found.Total, found.Total-tubesOf(found.Findings)
 	if o.More > 0 {
 		o.Kinds = r.kinds(found.Kinds)
 	}

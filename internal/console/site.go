@@ -121,9 +121,9 @@ func (s *site) glance(r *request) serverRow {
 	return row
 }
 
-// worst returns the severity of the first of findings, which is the worst; empty: there are none, or all are expected.
+// worst returns the severity of the first of findings, which is the worst. It is empty if there are none.
 func worst(findings []admin.Finding) string {
-	if len(findings) == 0 || findings[0].ExpectedUntil != "" {
+	if len(findings) == 0 {
 		return ""
 	}
 	return findings[0].Severity

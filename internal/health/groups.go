@@ -9,7 +9,7 @@ import (
 // then is left of a kind, whatever the names are. Where there are more than three they become one.
 type Groups struct{ by map[groupKey]*group }
 
-type groupKey struct{ kind, severity, tubes, expectedUntil string }
+type groupKey struct{ kind, severity, tubes string }
 
 type group struct {
 	first []Finding // three at most; those of any names: the worst first
@@ -35,11 +35,11 @@ func (g *Groups) Add(t *Tube, f *Finding) bool {
 		}
 	}
 	if !numbers {
-		if name = nil; f.Tube == "" || f.ExpectedUntil != "" { // the server's; or somebody has said so of this one
+		if name = nil; f.Tube == "" { // a finding of the server
 			return false
 		}
 	}
-	one := g.by[groupKey{f.Kind, f.Severity, string(name), f.ExpectedUntil}]
+	one := g.by[groupKey{f.Kind, f.Severity, string(name)}]
 	if one == nil {
 		if len(g.by) == mostGroups {
 			return false
@@ -55,7 +55,7 @@ func (g *Groups) Add(t *Tube, f *Finding) bool {
 
 // group returns the group that the finding belongs to.
 func (g *Groups) group(f *Finding, like string) *group {
-	key := groupKey{f.Kind, f.Severity, like, f.ExpectedUntil}
+	key := groupKey{f.Kind, f.Severity, like}
 	if g.by == nil {
 		g.by = make(map[groupKey]*group)
 	}
@@ -84,7 +84,7 @@ func (one *group) add(f *Finding) {
 // Each tells of the groups, and of the findings that are too few for one.
 func (g *Groups) Each(tell func(f Finding)) {
 	for key, one := range g.by {
-		if key.tubes != "" && key.expectedUntil == "" && one.all.Tubes < groupFrom {
+		if key.tubes != "" && one.all.Tubes < groupFrom {
 			delete(g.by, key)
 			for i := range one.first {
 				g.group(&one.first[i], "").add(&one.first[i])

@@ -43,7 +43,7 @@ func Compare(a, b *Finding) int {
 	return cmp.Or(cmp.Compare(Rank(a), Rank(b)), cmp.Compare(b.Tubes, a.Tubes), cmp.Compare(b.Count, a.Count), cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Tube, b.Tube))
 }
 
-// Rank is smaller for what is worse, whatever the numbers are: jobs that fail come before those that wait, and what is expected last.
+// Rank returns a smaller number for a worse finding, whatever its counts are: failing jobs come before waiting jobs.
 func Rank(f *Finding) int {
 	rank := slices.Index([]string{"buried", "timeouts", "unwatched", f.Kind}, f.Kind)
 	if f.Severity == Warning {
@@ -51,9 +51,6 @@ func Rank(f *Finding) int {
 	}
 	if f.Tube != "" || f.Tubes > 0 {
 		rank += 100
-	}
-	if f.ExpectedUntil != "" {
-		rank += 1000
 	}
 	return rank
 }

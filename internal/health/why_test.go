@@ -60,7 +60,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// Findings that are equal but for a number are one, from four on, and so are those that are left, the worst named first. What is expected is not mixed with what is not, and comes last.
+// Findings that are equal but for a number are one, from four on, and so are those that are left, the worst named first.
 func TestGroups(t *testing.T) {
 	var all []Finding
 	var groups Groups
@@ -77,11 +77,7 @@ func TestGroups(t *testing.T) {
 	}
 	for i := range 5 {
 		one := Tube{Name: fmt.Sprintf("old-%d.log", i), Buried: 1}
-		f := one.Findings(nil)[0]
-		if i > 2 {
-			f.ExpectedUntil = "2026-11-27T12:00:00Z"
-		}
-		add(f)
+		add(one.Findings(nil)[0])
 	}
 	add(Finding{Kind: "unwatched", Severity: Bad, Tube: "mail", Count: 9, Text: "no workers"})
 	add(Finding{Kind: "draining", Severity: Warning, Text: "the server drains"})
@@ -96,7 +92,7 @@ func TestGroups(t *testing.T) {
 	}
 	want := []string{
 		" the server drains", " 6 tubes: jobs have run out of time (e1, d, c and 3 more)", "tube-* 10,000 tubes without workers: 20,000 jobs are ready", "mail no workers",
-		"old-0.log buried jobs", "old-1.log buried jobs", "old-2.log buried jobs", "old-3.log buried jobs", "old-4.log buried jobs",
+		"old-*.log 5 tubes with 5 buried jobs",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q\nwant %q", got, want)

@@ -17,15 +17,8 @@ func (l *Look) Attention(in *admin.GetAttention, found []health.Finding) (page a
 	show := func(found []health.Finding) {
 		for i := range found {
 			f := &found[i]
-			if l.Mark != nil {
-				l.Mark(f)
-			}
-			if f.ExpectedUntil == "" {
-				page.Total++
-				page.Kinds[f.Kind]++
-			} else {
-				page.Expected++
-			}
+			page.Total++
+			page.Kinds[f.Kind]++
 			if !groups.Add(&l.tube, f) && worst.Wants(*f) {
 				l.tube.Explain(f)
 				worst.Show(*f)

@@ -57,9 +57,6 @@ type Look struct {
 	// Pausers has who has paused tubes, as far as that is known.
 	Pausers map[string]string
 
-	// Mark marks a finding that somebody expects. Nil: nobody does.
-	Mark func(*health.Finding)
-
 	tube health.Tube // that was looked at last: one for all of them
 	room []health.Finding
 }
