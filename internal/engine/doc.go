@@ -72,6 +72,6 @@
 // to the number of jobs, tubes or sessions. A reserve looks at each tube that its session
 // watches only if these are few; otherwise the tubes notify the session (offers.go).
 //
-// Behaviour comes from beanstalkd 1.13; doc/protocol.md lists each difference. Start
+// Behaviour comes from beanstalkd 1.13; doc/differences.md lists each difference. Start
 // reading at job.go, then engine.go, then reserve.go.
 package engine
