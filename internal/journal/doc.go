@@ -15,7 +15,8 @@
 // With Options.Sync 0, everything that was flushed before a call of Sync is on disk when
 // that call returns. With a positive one it is on disk after that time, plus that of a
 // sync. With a negative one the operating system decides. In each case a killed process
-// loses nothing that was flushed, unless the disk fails, too (doc/journal.md, section 9).
+// loses nothing that was flushed, unless the disk fails (doc/journal.md, "Failures of the
+// disk").
 //
 // # Space
 //
