@@ -204,7 +204,7 @@ func TestTasksRefused(t *testing.T) {
 	r := start(t, Options{})
 	r.putAll("mail", "x")
 	for request, want := range map[string]string{
-		`{"do":"eat","state":"ready"}`:                                       "do: want one of [bury change delete kick move redrive release]",
+		`{"do":"eat","state":"ready"}`:                                       "do: want one of [kick bury release redrive delete move change]",
 		`{"do":"kick","state":"ready"}`:                                      "state: want one of [buried delayed]",
 		`{"do":"kick"}`:                                                      "want one of state and ids",
 		`{"do":"kick","state":"buried","ids":[1]}`:                           "want one of state and ids",
@@ -216,7 +216,7 @@ func TestTasksRefused(t *testing.T) {
 		`{"do":"change","state":"buried","delay":1}`:                         "delay: a buried job has none: kick it",
 		`{"do":"delete","ids":[1],"q":"x"}`:                                  "ids: there is a search, too: want one of them",
 		`{"do":"delete","ids":["x"]}`:                                        "ids: want a list of numbers",
-		`{"do":"delete","ids":[` + strings.Repeat("1,", task.MaxIDs) + "1]}": "ids: want 10000 at most",
+		`{"do":"delete","ids":[` + strings.Repeat("1,", 10_000) + "1]}": "ids: want at most 10000",
 	} {
 		h := newRequest("POST", "/tubes/mail/tasks", request)
 		w := httptest.NewRecorder()

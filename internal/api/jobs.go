@@ -186,11 +186,8 @@ func (r *request) moveJob(in *admin.MoveJob) (none admin.None, err error) {
 	return r.doJob("moved there: a worker holds it, or it is there already", &admin.StartTask{Do: "move", To: &in.To})
 }
 
-// permittedTo asks for rights on the tube to which something goes.
+// permittedTo checks the rights on the tube that receives jobs.
 func (r *request) permittedTo(tube string, n rights.Need) error {
-	if tube == "" {
-		return badRequest("to: want the name of a tube")
-	}
 	if err := checkTube(tube); err != nil {
 		return err
 	}

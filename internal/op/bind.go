@@ -180,8 +180,8 @@ func decodeMistake(err error) error {
 	return errNoObject
 }
 
-// Members puts the members of an object into the fields. Their names must be as they are described: package json alone would take them
-// in any case, and pass over those that it does not know.
+// Members sets the fields that the members of an object name, and checks all of them. Names must
+// match exactly: package json alone ignores case and unknown names.
 func (p *Plan) Members(in any, named map[string]json.RawMessage) error {
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		i := slices.IndexFunc(p.Fields, func(f Field) bool { return f.Place == Member && f.Name == name })
@@ -193,8 +193,24 @@ func (p *Plan) Members(in any, named map[string]json.RawMessage) error {
 			return mistakef("%s: want %s", name, Wanted(f.Type, err))
 		}
 	}
+	return p.check(in)
+}
+
+// check compares the members of a body with the bounds in their tags: required, enum, min, max and
+// maxitems.
+func (p *Plan) check(in any) error {
 	for i := range p.Fields {
-		if f := &p.Fields[i]; f.Place == Member && f.bounded && f.Of(in).Uint() < uint64(f.min) {
+		f := &p.Fields[i]
+		if f.Place != Member {
+			continue
+		}
+		of, left := reflect.Indirect(f.Of(in)), f.Of(in).IsZero()
+		switch {
+		case left && !f.Required():
+		case left,
+			f.Enum != nil && !slices.Contains(f.Enum, of.String()),
+			f.bounded && (of.Uint() < uint64(f.min) || of.Uint() > uint64(f.max)),
+			of.Kind() == reflect.Slice && f.items > 0 && of.Len() > f.items:
 			return f.wanted()
 		}
 	}

@@ -1,5 +1,5 @@
-// Package op is how the input of an operation of the management API, which is a struct, is read from a request, checked, and written
-// as one. The tags of its fields say all that there is to say:
+// Package op reads the input of an operation of the management API from a request, checks it, and
+// writes it as a request. An input is a struct, and the tags of its fields describe it:
 //
 //	type ListJobs struct {
 //		Tube   string `path:"tube" as:"TubeName"`
@@ -10,7 +10,11 @@
 //	p := op.PlanOf(reflect.TypeFor[ListJobs]())
 //	err := p.Query(&in, "listJobs", r.URL.RawQuery)
 //
-// A field is in the path, in the query, a member of the JSON object that is the body (json), or the body itself (body, with its content type). What is zero is
-// left out; where zero means something the field is a pointer. Other tags, such as pattern and maxlen, are for the description only: the
-// operation checks that itself, and says it better.
+// A field is in the path, in the query, a member of the JSON object that is the body (json), or the
+// body itself (body, with its content type). Zero values are left out; where zero has a meaning, the
+// field is a pointer.
+//
+// The package enforces required, enum, min, max and maxitems. The tags pattern, maxlen, oneof and
+// minmembers, and as:"TubeName", are for the description only: the operation checks these, with a
+// better message.
 package op

@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"reflect"
 	"slices"
@@ -44,6 +45,7 @@ type Field struct {
 
 	min, max int64
 	bounded  bool
+	items    int // maximum length of a list; zero means no limit
 }
 
 // A Plan is what there is to know of a type of inputs.
@@ -99,16 +101,22 @@ func fieldOf(f reflect.StructField) Field {
 	} else if text := f.Tag.Get("enum"); text != "" {
 		one.Enum = strings.Split(text, ",")
 	}
-	if text, ok := f.Tag.Lookup("min"); ok {
-		one.bounded, one.min = true, number(text)
-		if one.max = 1<<63 - 1; f.Tag.Get("max") != "" {
-			one.max = number(f.Tag.Get("max"))
+	least, most := f.Tag.Get("min"), f.Tag.Get("max")
+	if one.bounded = least != "" || most != ""; one.bounded {
+		one.min, one.max = number(least, 0), number(most, math.MaxInt64)
+		if f.Type.Kind() == reflect.Uint32 {
+			one.max = min(one.max, math.MaxUint32)
 		}
 	}
+	one.items = int(number(f.Tag.Get("maxitems"), 0))
 	return one
 }
 
-func number(text string) int64 {
+// number parses the value of a tag. It returns other for a tag that is absent.
+func number(text string, other int64) int64 {
+	if text == "" {
+		return other
+	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		panic(err)
@@ -157,7 +165,7 @@ func (p *Plan) names() (names []string) {
 	return names
 }
 
-// wanted returns the mistake that a field is not as it should be.
+// wanted returns the mistake for a value outside the bounds of the field.
 func (f *Field) wanted() error {
 	want := f.Tag.Get("want")
 	switch {
@@ -166,6 +174,12 @@ func (f *Field) wanted() error {
 		want = fmt.Sprintf("one of %v", f.Enum)
 	case f.Type.Kind() == reflect.Bool:
 		want = "true or false"
+	case f.Tag.Get("as") == "TubeName":
+		want = "the name of a tube"
+	case f.Type.Kind() == reflect.String:
+		want = "a string that is not empty"
+	case f.items > 0:
+		want = fmt.Sprintf("at most %d", f.items)
 	default:
 		want = fmt.Sprintf("a number from %d to %d", f.min, f.max)
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Fill fills in the defaults of an input that a program has made, and checks it as Query does.
+// Fill sets the defaults of an input that a program has made, and checks it as Query and Body do.
 func (p *Plan) Fill(in any) error {
 	for i := range p.Fields {
 		f := &p.Fields[i]
@@ -28,7 +28,7 @@ func (p *Plan) Fill(in any) error {
 			return err
 		}
 	}
-	return nil
+	return p.check(in)
 }
 
 // Request writes an input as a request: the path, which has the names of its segments in braces, and the query after it; the

@@ -1,7 +1,6 @@
 package task
 
 import (
-	"maps"
 	"net/http"
 	"slices"
 
@@ -26,19 +25,12 @@ var verbs = map[string]verb{
 	"change":  {[]string{"priority", "delay", "ttr"}, free},
 }
 
-// MaxIDs is how many jobs a task names at most.
-const MaxIDs = 10_000
-
-// States returns in which states jobs may be to which a task does something.
+// States returns the states in which a task works on a job.
 func States(do string) []string { return verbs[do].states }
 
-// Check refuses a task that makes no sense, whatever it is to look for in bodies.
+// Check refuses a task whose members contradict each other.
 func Check(in *admin.StartTask) error {
-	v, ok := verbs[in.Do]
-	if !ok {
-		return wrong("do: want one of %v", slices.Sorted(maps.Keys(verbs)))
-	}
-	names := given(in)
+	v, names := verbs[in.Do], given(in)
 	for _, name := range names {
 		if !slices.Contains(v.takes, name) {
 			return wrong("%s does not take %s", in.Do, name)
@@ -53,8 +45,6 @@ func Check(in *admin.StartTask) error {
 		return wrong("to: that is the tube where they are")
 	case (in.State == nil) == (in.IDs == nil):
 		return wrong("want one of state and ids")
-	case in.IDs != nil && len(*in.IDs) > MaxIDs:
-		return wrong("ids: want %d at most", MaxIDs)
 	case in.State != nil && !slices.Contains(v.states, *in.State):
 		return wrong("state: want one of %v", v.states)
 	case in.State != nil && *in.State == "buried" && in.Delay != nil:
@@ -67,7 +57,7 @@ func wrong(format string, args ...any) error {
 	return admin.Problemf(http.StatusBadRequest, format, args...)
 }
 
-// given returns the names of the members that are there of those that only some verbs take.
+// given returns the names of the members in the request that only some verbs take.
 func given(in *admin.StartTask) (names []string) {
 	for _, one := range []struct {
 		name  string
