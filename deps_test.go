@@ -47,10 +47,10 @@ var arrows = map[string]string{
 	"internal/server":                  "internal/access internal/broker internal/conversation internal/engine internal/server/epoll internal/engine/heap internal/engine/histogram internal/conversation/proxyproto internal/server/ratelog internal/wire golang.org/x/sys golang.org/x/time",
 
 	"internal/admin":           "client/admin internal/access internal/api internal/api/tubes internal/broker internal/certs internal/engine internal/health internal/engine/histogram internal/rights internal/server github.com/prometheus",
-	"internal/console":         "client/admin internal/access internal/decode internal/duration internal/health internal/op internal/api/query golang.org/x/sync",
+	"internal/console":         "client/admin internal/access internal/decode internal/duration internal/gzipped internal/health internal/op internal/api/query golang.org/x/sync",
 	"internal/api/query":       "",
 	"internal/decode":          "internal/op/jsonscan github.com/tinylib/msgp",
-	"internal/api":             "client/admin internal/access internal/api/audit internal/api/list internal/api/task internal/api/tubes internal/broker internal/decode internal/engine internal/health internal/api/jobjson internal/op internal/op/jsonscan internal/policy internal/api/query internal/rights internal/server internal/wire",
+	"internal/api":             "client/admin internal/access internal/api/audit internal/api/list internal/api/task internal/api/tubes internal/broker internal/decode internal/engine internal/gzipped internal/health internal/api/jobjson internal/op internal/op/jsonscan internal/policy internal/api/query internal/rights internal/server internal/wire",
 	"internal/api/audit":       "client/admin internal/access",
 	"internal/api/beanstalkd":  "client client/admin internal/api/audit internal/api/task internal/api/tubes internal/engine internal/api/jobjson internal/op internal/rights",
 	"internal/api/list":        "",
@@ -58,6 +58,7 @@ var arrows = map[string]string{
 	"internal/api/tubes":       "client/admin internal/access internal/api/list internal/engine internal/health",
 	"internal/admin/connlimit": "",
 	"internal/certs":           "",
+	"internal/gzipped":         "",
 	"internal/certs/certstest": "",
 
 	"internal/health":      "client/admin",

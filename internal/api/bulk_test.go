@@ -204,18 +204,18 @@ func TestTasksRefused(t *testing.T) {
 	r := start(t, Options{})
 	r.putAll("mail", "x")
 	for request, want := range map[string]string{
-		`{"do":"eat","state":"ready"}`:                                       "do: want one of [kick bury release redrive delete move change]",
-		`{"do":"kick","state":"ready"}`:                                      "state: want one of [buried delayed]",
-		`{"do":"kick"}`:                                                      "want one of state and ids",
-		`{"do":"kick","state":"buried","ids":[1]}`:                           "want one of state and ids",
-		`{"do":"kick","state":"buried","to":"x"}`:                            "kick does not take to",
-		`{"do":"move","state":"ready"}`:                                      "to: want the name of a tube",
-		`{"do":"move","state":"ready","to":"mail"}`:                          "to: that is the tube where they are",
-		`{"do":"move","state":"ready","to":"-x"}`:                            `"-x" cannot be the name of a tube`,
-		`{"do":"change","state":"ready"}`:                                    "want priority, delay or ttr: nothing is to change",
-		`{"do":"change","state":"buried","delay":1}`:                         "delay: a buried job has none: kick it",
-		`{"do":"delete","ids":[1],"q":"x"}`:                                  "ids: there is a search, too: want one of them",
-		`{"do":"delete","ids":["x"]}`:                                        "ids: want a list of numbers",
+		`{"do":"eat","state":"ready"}`:                                  "do: want one of [kick bury release redrive delete move change]",
+		`{"do":"kick","state":"ready"}`:                                 "state: want one of [buried delayed]",
+		`{"do":"kick"}`:                                                 "want one of state and ids",
+		`{"do":"kick","state":"buried","ids":[1]}`:                      "want one of state and ids",
+		`{"do":"kick","state":"buried","to":"x"}`:                       "kick does not take to",
+		`{"do":"move","state":"ready"}`:                                 "to: want the name of a tube",
+		`{"do":"move","state":"ready","to":"mail"}`:                     "to: that is the tube where they are",
+		`{"do":"move","state":"ready","to":"-x"}`:                       `"-x" cannot be the name of a tube`,
+		`{"do":"change","state":"ready"}`:                               "want priority, delay or ttr: nothing is to change",
+		`{"do":"change","state":"buried","delay":1}`:                    "delay: a buried job has none: kick it",
+		`{"do":"delete","ids":[1],"q":"x"}`:                             "ids: there is a search, too: want one of them",
+		`{"do":"delete","ids":["x"]}`:                                   "ids: want a list of numbers",
 		`{"do":"delete","ids":[` + strings.Repeat("1,", 10_000) + "1]}": "ids: want at most 10000",
 	} {
 		h := newRequest("POST", "/tubes/mail/tasks", request)

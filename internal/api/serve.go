@@ -1,7 +1,6 @@
 package api
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/gzipped"
 )
 
 // handler returns what serves an operation to clients of HTTP, here; only tests have others there.
@@ -149,27 +149,19 @@ func (o *operation) write(w http.ResponseWriter, h *http.Request, out any) {
 // tagSeed makes the tags of this process differ from those of another.
 var tagSeed = maphash.MakeSeed()
 
-// writeTagged answers with a text, or 304 if the client has just that already.
+// writeTagged answers with a text, or with 304 if the client has the same text already. The tag is
+// weak, because a compressed and a plain answer share it.
 func writeTagged(w http.ResponseWriter, h *http.Request, text []byte) {
 	tag := fmt.Sprintf(`"%x"`, maphash.Bytes(tagSeed, text))
-	w.Header().Set("ETag", tag)
+	w.Header().Set("ETag", "W/"+tag)
 	if isAmong(tag, h.Header.Values("If-None-Match")) {
+		w.Header().Set("Vary", "Accept-Encoding")
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if w.Header().Set("Vary", "Accept-Encoding"); len(text) < minCompressed || !strings.Contains(h.Header.Get("Accept-Encoding"), "gzip") {
-		w.Write(text)
-		return
-	}
-	w.Header().Set("Content-Encoding", "gzip")
-	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // it is a level
-	z.Write(text)
-	z.Close()
+	gzipped.Write(w, h, http.StatusOK, text)
 }
-
-// minCompressed is how long an answer is at least that is compressed for those who take that: a shorter one fits in a packet or two.
-const minCompressed = 4 << 10
 
 // isAmong reports whether a tag is among those of headers, as RFC 9110 compares them weakly.
 func isAmong(tag string, headers []string) bool {

@@ -2,7 +2,6 @@ package console
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -10,8 +9,8 @@ import (
 	"net/http"
 	"path"
 	"regexp"
-	"strings"
-	"sync"
+
+	"github.com/beanpole-mq/beanpole/internal/gzipped"
 )
 
 //go:embed static
@@ -72,26 +71,5 @@ func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", f.kind)
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
-	writeCompressed(w, r, http.StatusOK, f.text)
+	gzipped.Write(w, r, http.StatusOK, f.text)
 }
-
-// writeCompressed writes a page or a file, compressed if the browser takes that. There is no secret in a page
-// that its size could betray.
-func writeCompressed(w http.ResponseWriter, r *http.Request, status int, text []byte) {
-	w.Header().Add("Vary", "Accept-Encoding")
-	if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		w.WriteHeader(status)
-		w.Write(text)
-		return
-	}
-	w.Header().Set("Content-Encoding", "gzip")
-	w.WriteHeader(status)
-	z := zips.Get().(*gzip.Writer)
-	z.Reset(w)
-	z.Write(text)
-	z.Close()
-	zips.Put(z)
-}
-
-// zips has writers: each takes a megabyte.
-var zips = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/gzipped"
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
@@ -269,7 +270,7 @@ func (c *Console) write(w http.ResponseWriter, r *request, p *page) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Vary", "Cookie")
-	writeCompressed(w, r.Request, p.status, text.Bytes())
+	gzipped.Write(w, r.Request, p.status, text.Bytes())
 }
 
 // pageTexts keeps buffers for the HTML of pages.

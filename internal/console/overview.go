@@ -127,13 +127,13 @@ func overviewPage(r *request) (*page, error) {
 		}
 	}
 	p := newPage("overview", "Overview", "overview", o)
-	p.Server = &stats
+	p.Server, p.Me = &stats, r.meOn("")
 	p.shape = append(p.shape, o.Charts.Still)
 	for _, t := range o.Oldest {
 		p.shape = append(p.shape, "oldest "+t.Name)
 	}
 	if r.site.other == nil {
-		o.Servers = r.serverRows(serverRow{Stats: stats, Found: found.Total, Worst: worst(found.Findings)})
+		o.Servers = r.serverRows(serverRow{Stats: stats, Found: found.Total, Worst: worst(found.Findings)}, p.Me)
 	}
 	p.Curl = r.curl("GET /attention", nil)
 	return p, nil

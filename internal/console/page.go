@@ -68,7 +68,7 @@ func (p *page) fill(r *request) {
 	if p.Me == nil {
 		p.Me = r.meOn(r.PathValue("tube"))
 	}
-	if r.seesOthers() {
+	if r.seesOthers(p.Me) {
 		p.Sites = r.console.sites
 	}
 }

@@ -64,13 +64,16 @@ func (s *site) isReadOnly() bool { return s.other != nil && s.other.ReadOnly }
 // Does reports whether an action is possible with the server.
 func (s *site) Does(do string) bool { return !s.Plain() || actions[do].plain }
 
-// seesOthers reports whether there are other servers that the user may see, by the rights on this one.
-func (r *request) seesOthers() bool {
-	own := r.console.sites[0]
+// seesOthers reports whether there are other servers that the user may see, by the rights on this
+// server. They are those of me if the page is about this server.
+func (r *request) seesOthers(me *admin.Me) bool {
 	if len(r.console.sites) == 1 {
 		return false
 	}
-	me, _ := r.apiOf(own).GetMe(r.Context(), &admin.GetMe{}) // without an answer there is no right
+	if own := r.console.sites[0]; r.site != own {
+		here, _ := r.apiOf(own).GetMe(r.Context(), &admin.GetMe{}) // an error leaves no rights
+		me = &here
+	}
 	return slices.Contains(me.Everywhere, "stats") && slices.Contains(me.Everywhere, "peek")
 }
 
@@ -174,8 +177,8 @@ func (s *serverRow) attention() cell {
 }
 
 // serverRows returns the list of all servers, if there are several that the user may see.
-func (r *request) serverRows(own serverRow) (l list) {
-	if !r.seesOthers() {
+func (r *request) serverRows(own serverRow, me *admin.Me) (l list) {
+	if !r.seesOthers(me) {
 		return l
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), glancePatience)

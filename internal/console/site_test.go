@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/api"
 	"github.com/beanpole-mq/beanpole/internal/api/beanstalkd"
 )
@@ -278,5 +279,45 @@ func TestCluster(t *testing.T) {
 	}
 	if text := start(t, nil, Options{}).page(200, "/console/server"); strings.Contains(text, "luster") {
 		t.Error(text)
+	}
+}
+
+// A counter counts the operations that a console asks its own server for.
+type counter struct {
+	*admin.Client
+	asked map[string]int
+}
+
+// Do implements admin.Transport.
+func (c counter) Do(ctx context.Context, route string, in, out any) error {
+	c.asked[route]++
+	return c.Client.Do(ctx, route, in, out)
+}
+
+// A live page asks its server for the rights and the counts once per second, not more.
+func TestLivePageAsksOnce(t *testing.T) {
+	var own *rig
+	asked := make(map[string]int)
+	own, _, _ = several(t, Options{Open: func(who access.Caller, server string) *admin.Client {
+		if server != "" {
+			return nil
+		}
+		return admin.On(counter{own.api.Open(who, ""), asked})
+	}})
+	own.put("mail", "x")
+	for _, path := range []string{"", "tubes", "tube/mail", "connections", "server"} {
+		r, makePage, err := own.viewOf(httptest.NewRequest("GET", "/console/events?view=/console/"+path, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear(asked)
+		if _, err := own.live.values(r, makePage); err != nil {
+			t.Error(err)
+		}
+		for _, route := range []string{"GET /me", "GET /stats"} {
+			if asked[route] != 1 {
+				t.Errorf("/console/%s asks for %s %d times", path, route, asked[route])
+			}
+		}
 	}
 }
