@@ -66,7 +66,6 @@ type ServerStats struct {
 	RejectedConnectionsOfAddress uint64 `stats:"rejected-connections-of-address"`
 	RefusedConnections           uint64 `stats:"refused-connections"` // of other networks, or with a failed handshake
 	RefusedCommands              uint64 `stats:"refused-commands"`    // answered [ErrUnauthorized]
-	Throttled                    uint64 `stats:"throttled"`           // waits of clients that gave too many commands a second
 	Processors                   uint64 `stats:"processors"`          // that run the server's code at the same time
 
 	// ConnectionsFull says that there are MaxConnections, and new clients wait.

@@ -248,7 +248,7 @@ func TestAlertsAreFindings(t *testing.T) {
 		"limit":       {"BeanpoleLimitReached", "beanpole_limit_refusals_total"},
 		"refused":     {"BeanpoleUnauthorized", "beanpole_commands_refused_total"},
 		"certificate": {"BeanpoleCertificateEnds", "beanpole_tls_certificate_end_timestamp_seconds"},
-		"paused":      {}, "throttled": {}, "limited": {},
+		"paused":      {}, "limited": {},
 	}
 	text := read(t, rules)
 	all := health.Tube{Ready: 1, Buried: 1, MoreBuried: 1, MoreTimeouts: 1, Used: 1, PauseLeft: 1}
@@ -256,7 +256,7 @@ func TestAlertsAreFindings(t *testing.T) {
 	found = (&health.Tube{Ready: 1}).Findings(found)
 	found = (&health.Tube{Ready: 1, Watching: 1, Waits: health.SlowAfter}).Findings(found)
 	found = (&health.Server{Journal: "full", Draining: true, Full: true, MemoryUsed: 1, MemoryLimit: 1,
-		Certificates: []string{""}, RefusedBy: []string{""}, Refused: 1, Throttled: 1}).Findings(found)
+		Certificates: []string{""}, RefusedBy: []string{""}, Refused: 1}).Findings(found)
 	for _, f := range found {
 		alert, ok := alerts[f.Kind]
 		if !ok {

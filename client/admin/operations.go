@@ -13,8 +13,8 @@ func (c *Client) GetStats(ctx context.Context) (Stats, error) {
 // GetHistory is GET /history. What the whole server has counted lately.
 //
 // The server takes a sample each second, and keeps an hour of them; and a day by the minute. The series ready, reserved, delayed,
-// buried, memory_bytes, connections and waiting say how much there was; put, reserves, deletes (commands), timeouts, refused, commands and
-// throttled (commands that had to wait) how much was done since the value before. A value is null where no sample was taken. A restart
+// buried, memory_bytes, connections and waiting say how much there was; put, reserves, deletes (commands), timeouts, refused and commands
+// say how much was done since the value before. A value is null where no sample was taken. A restart
 // begins with nothing.
 func (c *Client) GetHistory(ctx context.Context, in *GetHistory) (History, error) {
 	return ask[History](ctx, c, "GET /history", in)
@@ -24,7 +24,7 @@ func (c *Client) GetHistory(ctx context.Context, in *GetHistory) (History, error
 //
 // The kinds are cluster (no leader, no majority, a member that cannot be reached, is not taken in or must join again, different
 // settings or versions), journal (it cannot be written), draining, connections and memory (nine tenths of their limit are in use), limit (one has
-// refused something), certificate (it has ended, or ends soon), refused and throttled (commands were refused, or had to wait, in the last ten minutes);
+// refused something), certificate (it has ended, or ends soon), refused (commands were refused in the last ten minutes);
 // and of a tube unwatched (ready jobs, no connection watches it, and it is not paused), buried, timeouts (jobs ran out of time), slow (the next job has been ready for ten minutes or more), limited
 // (it has nine tenths of what it may have; bad if it has all of it) and paused. Of tubes those are named on which the client has the right.
 func (c *Client) GetAttention(ctx context.Context, in *GetAttention) (Attention, error) {

@@ -37,7 +37,6 @@ type Stats struct {
 	Connections     ConnectionCounts  `json:"connections"`
 	Commands        map[string]uint64 `json:"commands"`          // How often each command of the protocol was given since the start.
 	RefusedCommands map[string]uint64 `json:"refused_commands"`  // How many commands of the protocol were refused since the start, by the reply.
-	Throttled       uint64            `json:"throttled"`         // How often a connection had to wait since the start, because its client gave more commands a second than it may.
 	Journal         *Journal          `json:"journal,omitempty"` // Not there if jobs are in memory only.
 }
 
@@ -85,7 +84,7 @@ type Attention struct {
 
 // A Finding is something that an operator should look at.
 type Finding struct {
-	Kind     string `json:"kind" enum:"cluster,journal,draining,connections,memory,limit,certificate,refused,throttled,unwatched,buried,timeouts,slow,limited,paused"`
+	Kind     string `json:"kind" enum:"cluster,journal,draining,connections,memory,limit,certificate,refused,unwatched,buried,timeouts,slow,limited,paused"`
 	Severity string `json:"severity" enum:"bad,warning"`
 	Tube     string `json:"tube,omitempty" as:"TubeName"`
 	Like     string `json:"like,omitempty"`          // Of several tubes with equal findings, what their names have in common, with `*` for each number; not there: they have any names, and the text has the first of them.

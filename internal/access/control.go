@@ -48,7 +48,7 @@ func (t *Terms) Open(addr netip.Addr, proof bool) bool {
 }
 
 // A Control admits the clients of a server, on whatever listener: it has the policy and the
-// limits in force. The zero value lets everybody do everything, as often as they like.
+// limits in force. The zero value lets every client do everything.
 type Control struct {
 	policy atomic.Pointer[Policy] // nil: clients are not asked who they are
 	limits

@@ -29,10 +29,7 @@
 //
 // # Limits
 //
-// Limits bound the connections of an address, and the commands of an identity, or of the
-// address if nothing identifies the client, whether they come through the protocol or the
-// API. Clients that must authenticate and have not done so have a limiter of their own, so
-// they do not delay others. Time is an argument, in ns, on a clock that all callers share.
+// Limits bound the connections of an address.
 //
 // # Tokens
 //

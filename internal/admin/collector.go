@@ -203,7 +203,6 @@ func (m metrics) server(s *server.Counts) {
 	m.gauge("job_body_limit_bytes", "How many bytes the body of a job may have.", float64(s.MaxJobSize))
 	m.counters("connections_rejected_total", "Connections closed since the start, by reason.", "reason", map[string]uint64{"too many of one address": s.CrowdedConnections, "not allowed": s.RefusedConnections})
 	m.counters("commands_refused_total", "Commands refused since the start, by the reply.", "reply", s.RefusedCommands)
-	m.counter("commands_throttled_total", "How often a connection had to wait since the start, because its client gave more commands a second than it may.", s.Throttled)
 	m.counters("commands_total", "Commands since the start, by verb.", "verb", s.Commands)
 }
 

@@ -38,7 +38,7 @@ func (r *request) serverHealth() (s health.Server, err error) {
 	if r.api.opt.CertificateWarnings != nil {
 		s.Certificates = r.api.opt.CertificateWarnings()
 	}
-	s.Refused, s.Throttled = r.api.history.lately()
+	s.Refused = r.api.history.lately()
 	return s, err
 }
 
@@ -52,18 +52,18 @@ func HealthOf(e *engine.Engine, now int64, counts server.Counts, journal string)
 	return s
 }
 
-// lately returns how much was refused, and throttled.
-func (h *history) lately() (refused, throttled uint64) {
+// lately returns the number of commands that were refused in the last minutes.
+func (h *history) lately() (refused uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	const minutes = int(health.Lately / time.Minute)
 	all := h.minutes.last(h.now, minutes)
 	for i := range minutes {
 		if n := all[seriesRefused][i]; n != nil {
-			refused, throttled = refused+*n, throttled+*all[seriesThrottled][i]
+			refused += *n
 		}
 	}
-	return refused, throttled
+	return refused
 }
 
 // clusterFindings are those of the cluster, as this member knows it.

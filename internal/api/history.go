@@ -36,7 +36,6 @@ const (
 	seriesTimeouts
 	seriesRefused
 	seriesCommands
-	seriesThrottled
 	numSeries
 
 	firstRate = seriesPut
@@ -45,7 +44,7 @@ const (
 // seriesNames are as openapi.yaml has them.
 var seriesNames = [numSeries]string{
 	"ready", "reserved", "delayed", "buried", "memory_bytes", "connections", "waiting",
-	"put", "reserves", "deletes", "timeouts", "refused", "commands", "throttled",
+	"put", "reserves", "deletes", "timeouts", "refused", "commands",
 }
 
 // A sample is a value of each series.
@@ -148,7 +147,7 @@ func (a *API) sampleServer(unix int64) {
 			seriesReady: st.Ready, seriesReserved: st.Reserved, seriesDelayed: st.Delayed, seriesBuried: st.Buried,
 			seriesMemory: uint64(e.Memory()), seriesConnections: st.Sessions, seriesWaiting: st.Waiting,
 			seriesPut: st.TotalJobs, seriesReserves: e.Times().Queue.Count(), seriesDeletes: counts.Commands["delete"],
-			seriesTimeouts: st.Timeouts, seriesThrottled: counts.Throttled,
+			seriesTimeouts: st.Timeouts,
 		}
 		for _, n := range counts.RefusedCommands {
 			s[seriesRefused] += n

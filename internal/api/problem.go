@@ -43,11 +43,6 @@ func Problem(status int, detail string) http.Handler {
 	})
 }
 
-// tooMany says that an identity has used up its commands for now.
-func tooMany(wait time.Duration) error {
-	return problemf(http.StatusTooManyRequests, "that is more than max-commands-per-second allows, of all commands and requests together: try again later").After(wait)
-}
-
 // outcomeProblem says why a change was refused that could have been made; nil if it was
 // not.
 func outcomeProblem(o engine.Outcome) error {

@@ -58,9 +58,6 @@ func (r *request) run() (out any, err error) {
 	if out, done, err := r.relay(in); done {
 		return out, problemOf(err)
 	}
-	if wait := r.api.opt.Server.TakeToken(r.caller.Identity, r.caller.IP()); wait > 0 {
-		return nil, tooMany(wait)
-	}
 	if err := r.path(in); err != nil {
 		return nil, problemOf(err)
 	}

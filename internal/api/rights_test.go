@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -149,42 +148,6 @@ func (r *rig) everything() string {
 		text, _ = json.Marshal(append(all, st))
 	})
 	return string(text)
-}
-
-// The commands and the requests of an identity have one limit, and so have those of an address
-// whose clients nothing identifies.
-func TestOneLimit(t *testing.T) {
-	p, err := access.New(access.Config{Identities: []access.IdentityConfig{{Name: "unixer", UnixUsers: []uint32{1}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	known, _ := p.Identify(access.Evidence{User: access.UnixUser{ID: 1, Known: true}})
-	for _, who := range []*access.Identity{known, p.Nobody()} {
-		r := startWith(t, Options{Identify: func(*http.Request) (*access.Identity, bool) { return who, true }},
-			server.Options{Limits: access.Limits{CommandsPerSecond: 2, OfIdentity: map[string]int{"unixer": 2}}}, engine.Options{}, broker.Options{})
-		r.want(200, "GET", "/tubes", "", nil)
-		var put uint64
-		for refused := false; !refused; { // the second one, or a later one on a slow machine: a limit is of time
-			h := newRequest("POST", "/tubes/mail/jobs", `{"body":"x"}`)
-			w := httptest.NewRecorder()
-			r.ServeHTTP(w, h)
-			r.conforms(h, `{"body":"x"}`, w)
-			switch refused = w.Code != http.StatusCreated; {
-			case !refused:
-				put++
-			case w.Code != http.StatusTooManyRequests, w.Header().Get("Retry-After") != "1":
-				t.Fatalf("%q: %d, Retry-After %q", who.Name(), w.Code, w.Header().Get("Retry-After"))
-			}
-		}
-		r.in(func(e *engine.Engine, _ int64) {
-			if n := e.Stats().TotalJobs; n != put {
-				t.Errorf("%q has put %d jobs, and was told of %d", who.Name(), n, put)
-			}
-			if n := r.opt.Server.Counts().Throttled; n != 1 {
-				t.Errorf("%d clients count as throttled", n)
-			}
-		})
-	}
 }
 
 // Who may see some tubes only sees those, and bodies only with the right to peek.

@@ -307,11 +307,11 @@ func TestAttentionToLimits(t *testing.T) {
 	limit(1000)
 	r.sampleServer(600)
 	for at, s := range map[int64]sample{ // the second is of the next minute
-		601: {seriesRefused: 2, seriesThrottled: 5}, 660: {seriesRefused: 1},
+		601: {seriesRefused: 2}, 660: {seriesRefused: 1},
 	} {
 		r.history.minutes.add(at, &s)
 	}
-	finds("bad memory  0", "bad certificate  0", "warning throttled  5", "warning refused  2", "warning limited bytes 9", "warning limited jobs 9")
+	finds("bad memory  0", "bad certificate  0", "warning refused  2", "warning limited bytes 9", "warning limited jobs 9")
 	r.sampleServer(600 + 60*10)
 	finds("bad memory  0", "bad certificate  0", "warning refused  1", "warning limited bytes 9", "warning limited jobs 9")
 

@@ -32,7 +32,6 @@ func (r *request) getStats(*admin.None) (admin.Stats, error) {
 			},
 			Commands:        counts.Commands,
 			RefusedCommands: counts.RefusedCommands,
-			Throttled:       counts.Throttled,
 			Journal:         r.api.journal(),
 		}
 		return nil

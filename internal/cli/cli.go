@@ -21,6 +21,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/journal"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/cli/queue"
+	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/daemon/logqueue"
 )
 
@@ -95,6 +96,9 @@ func flagError(cmd *cobra.Command, err error) error {
 		name, dashes := e.GetSpecifiedName(), "--"
 		if e.GetSpecifiedShortnames() != "" {
 			name, dashes = name[:1], "-"
+		}
+		if instead := config.Removed[name]; instead != "" {
+			return kit.UsageError("the server has no option %s%s; %s", dashes, name, instead)
 		}
 		if queue.HasOption(name) {
 			return kit.UsageError("the server has no option %s%[2]s; the options of a command come after it: beanpole tubes %[1]s%[2]s ...", dashes, name)

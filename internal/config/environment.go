@@ -53,6 +53,11 @@ func strangeVariables(options []string) (strange []string, err error) {
 			setByOrchestrator(name, value) || ofService.MatchString(name) {
 			continue
 		}
+		for setting, instead := range Removed {
+			if name == variable(setting) {
+				return nil, kit.UsageError("unknown environment variable %s; %s", name, instead)
+			}
+		}
 		if near := kit.Nearest(known, name); near != "" {
 			return nil, kit.UsageError("unknown environment variable %s; did you mean %s?", name, near)
 		}

@@ -73,8 +73,18 @@ func (c *configFile) unknown(table, name string) error {
 	return kit.UsageError("%s: there is no setting %q in a [[%s]]%s", c.at(table, name), name, table, meant(settingsOf(table), name))
 }
 
-// meant says which of the names a wrong one was meant to be.
+// Removed gives, for each setting that a server no longer has, the settings to use instead.
+var Removed = map[string]string{
+	"max-commands-per-second": "it was removed: limit connections with max-connections-per-address, jobs with [[limit]] or max-memory, " +
+		"and the rate of a tube's jobs with rate in a [[policy]]",
+}
+
+// meant returns the end of an error about an unknown setting: the likely name, or the
+// settings that replace it.
 func meant(names []string, wrong string) string {
+	if instead := Removed[wrong]; instead != "" {
+		return "; " + instead
+	}
 	if near := kit.Nearest(names, wrong); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}

@@ -59,8 +59,6 @@ func (opt *Options) defineConnectionLimits(fs *pflag.FlagSet) {
 		"close connections of an address beyond these `N`;\n0: any number (0)")
 	define(fs, "max-buffers", "", as(&opt.Server.MaxBuffers, parseBytes, plainly), "close the connection that holds most when input and\n"+
 		"replies of all take these `BYTES`; 0: never (536870912)")
-	define(fs, "max-commands-per-second", "", as(&opt.Server.Limits.CommandsPerSecond, parseLimit("commands"), plainly),
-		"let an identity, or an address of clients without\none, give `N` commands a second; what is beyond\nwaits; 0: any number (0)")
 	define(fs, "idle-timeout", "", as(&opt.Server.IdleTimeout, duration.Parse, showDuration), "close a connection that has sent nothing for this\n"+
 		"`TIME`, such as 5m, unless it waits for a job or\n"+
 		"holds one; 0: never (0)")

@@ -48,18 +48,6 @@ func (t *Tables) limiting(tube string) int {
 	return slices.IndexFunc(t.Limits, func(l limitTable) bool { return access.Pattern(l.Tubes).Matches(tube) })
 }
 
-// ClientLimits returns what the options say of clients.
-func (opt *Options) ClientLimits() access.Limits {
-	l := opt.Server.Limits
-	l.OfIdentity = make(map[string]int)
-	for _, id := range opt.Tables.Identities {
-		if id.Commands != nil {
-			l.OfIdentity[id.Name] = *id.Commands
-		}
-	}
-	return l
-}
-
 // QueueLimits returns what the options and the tables say of the queue.
 func (opt *Options) QueueLimits() (engine.Limits, error) {
 	l := opt.Queue

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"math"
 	"os/user"
 	"reflect"
 	"strconv"
@@ -72,7 +71,6 @@ type identityTable struct {
 	Certificates []string `toml:"certificates,omitempty"`
 	UnixUsers    []any    `toml:"unix-users,omitempty"` // names or numbers
 	Networks     []string `toml:"networks,omitempty"`
-	Commands     *int     `toml:"max-commands-per-second,omitempty"`
 }
 
 // A ruleTable gives rights on tubes.
@@ -121,9 +119,6 @@ func (t *identityTable) fill(c *access.IdentityConfig) (err error) {
 	}
 	if c.UnixUsers, err = parseAll(t.UnixUsers, userID); err != nil {
 		return err
-	}
-	if n := t.Commands; n != nil && (*n < 0 || *n > math.MaxInt32) {
-		return fmt.Errorf("max-commands-per-second: want 0, which is any number, to %d, not %d", math.MaxInt32, *n)
 	}
 	c.Networks, err = parseAll(t.Networks, parseNetwork)
 	return err

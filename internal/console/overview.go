@@ -46,7 +46,7 @@ func (a *attention) Says() string {
 	switch {
 	case a.Tubes == 0 && a.Kind == "buried":
 		return plural(a.Count, "buried job", "buried jobs") + a.Grown()
-	case (a.Kind == "refused" || a.Kind == "throttled") && a.Count != 1:
+	case a.Kind == "refused" && a.Count != 1:
 		return num(whole(a.Count)) + " " + a.Text
 	}
 	return spaced(a.Text)

@@ -25,9 +25,9 @@ func (v *serverView) SettingsBy(byDefault bool) []admin.Setting {
 	return slices.DeleteFunc(slices.Clone(v.Facts.Settings), func(s admin.Setting) bool { return (s.From == "default") != byDefault })
 }
 
-// RefusedAny reports whether a command was refused, or had to wait.
+// RefusedAny reports whether the server has refused a command.
 func (v *serverView) RefusedAny() bool {
-	return v.Throttled > 0 || slices.ContainsFunc(slices.Collect(maps.Values(v.RefusedCommands)), func(n uint64) bool { return n > 0 })
+	return slices.ContainsFunc(slices.Collect(maps.Values(v.RefusedCommands)), func(n uint64) bool { return n > 0 })
 }
 
 // Filled says how much of their limit the jobs take.

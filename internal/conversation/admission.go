@@ -25,14 +25,14 @@ func (c *Conversation) Admit(terms *access.Terms, id *access.Identity) {
 	c.terms = terms
 	if id == nil {
 		id, _ = c.shared.Access.Identify(access.Evidence{})
-		c.pace.stranger = true
+		c.stranger = true
 	}
 	c.identity = id
 	c.limitParser()
 }
 
 // locked reports whether the client must prove who it is before anything else.
-func (c *Conversation) locked() bool { return c.pace.stranger && c.terms.Required }
+func (c *Conversation) locked() bool { return c.stranger && c.terms.Required }
 
 // limitParser makes auth a command, and does not let a stranger send large bodies.
 func (c *Conversation) limitParser() {
@@ -141,8 +141,7 @@ func (c *Conversation) enter(e *engine.Engine, now int64, cmd *command) {
 		c.endInTurn(e, now, ErrUnauthorized)
 		return
 	}
-	c.identity = cmd.identity
-	c.identified(cmd.identity)
+	c.identity, c.stranger = cmd.identity, false
 	if cmd.Op == wire.Put {
 		c.out.bytes = wire.AppendInserted(c.out.bytes, insertedToken)
 		return

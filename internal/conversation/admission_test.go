@@ -253,40 +253,6 @@ func TestPutThatLimitsRefuseIsNotKept(t *testing.T) {
 	}
 }
 
-// Clients that wait for a token of their address are not in the way of those who say who they
-// are: in one piece or in several, by auth or by put, whether they must or not.
-func TestProofNeedsNoToken(t *testing.T) {
-	p := newAdmission(newPolicy(t, nil, "a"))
-	p.TokenInPut = true
-	auth := "auth " + tokenOf("a") + "\n"
-	for _, p.Required = range []bool{false, true} {
-		d := newDriver(t)
-		limiter := &meter{every: int64(time.Second), burst: 1}
-		for range 100 {
-			g := d.admitted(p)
-			g.Limit(limiter)
-			g.send("auth wrong\n")
-		}
-		for _, say := range [][]string{{auth}, {auth[:7], auth[7:]}, {auth + "list-tube-used\n"},
-			{fmt.Sprintf("put 0 0 9 %d\n", len(tokenOf("a"))), tokenOf("a") + "\n"}} {
-			g := d.admitted(p)
-			g.Limit(limiter)
-			for _, part := range say {
-				g.wantState(Reading)
-				g.send(part)
-			}
-			if !strings.HasPrefix(g.got.String(), "AUTHENTICATED") && g.got.String() != "INSERTED 0\r\n" {
-				t.Errorf("required: %v: %q is answered %q", p.Required, say, g.got.String())
-			}
-			g.wantState(Reading)
-			g.end()
-		}
-		if n := d.now; n > int64(time.Second) {
-			t.Errorf("it has taken %v", time.Duration(n))
-		}
-	}
-}
-
 // Where clients are not asked who they are, auth is what it is to beanstalkd.
 func TestNoTerms(t *testing.T) {
 	g := newDriver(t).connect()

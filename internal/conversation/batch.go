@@ -157,7 +157,6 @@ func (b *Batch) keepUnexecuted(t *task) {
 	n := t.to - t.from
 	more := n == 0 || t.more || c.long.command != nil || t.executed < n
 	if t.executed < n {
-		c.pace.credit += n - t.executed
 		t.parsed = 0
 		if t.executed > 0 {
 			t.parsed = b.commands[t.from+t.executed-1].end
@@ -173,7 +172,9 @@ func (b *Batch) keepUnexecuted(t *task) {
 	if c.state == Executing {
 		c.state = Settling
 	}
-	c.account() // the turn can take long to settle
+	if c.long.held+c.out.size() >= leastHeld {
+		c.account() // the turn can take long to settle
+	}
 	t.fresh = nil
 }
 

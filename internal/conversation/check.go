@@ -22,7 +22,7 @@ func (c *Conversation) Check() error {
 		assert(c.out.empty(), "V1: %v, with %d bytes of replies", c.state, len(c.out.bytes))
 	}
 	switch c.state {
-	case Reading, Ready, Throttled, Lingering, Closed:
+	case Reading, Ready, Lingering, Closed:
 		assert(c.wait.phase == noWait || c.ending.phase == over, "V2: %v, but a reserve waits", c.state)
 	case Waiting:
 		assert(c.wait.phase == waiting, "V2: waiting for no reserve")
@@ -48,9 +48,6 @@ func (c *Conversation) Check() error {
 	if c.wait.phase != noWait {
 		assert(c.in.len() < MaxAhead+max(stepInput, len(c.in.buf)/2), "V8: %d bytes after a waiting reserve", c.in.len())
 	}
-	if c.state == Throttled {
-		assert(c.pace.resume != 0 && c.pace.credit > 0 && c.long.command == nil, "V9: throttled until %d, with %d tokens", c.pace.resume, c.pace.credit)
-	}
-	assert((c.holding.bytes > 0) == (c.holding.index > 0) && (c.holding.bytes == 0 || c.state != Closed), "V10: %v, and it counts for %d bytes", c.state, c.holding.bytes)
+	assert((c.holding.bytes > 0) == (c.holding.index > 0) && (c.holding.bytes == 0 || c.state != Closed), "V9: %v, and it counts for %d bytes", c.state, c.holding.bytes)
 	return errors.Join(broken...)
 }

@@ -40,7 +40,6 @@ const (
 	Executing              // nothing: it is in a batch whose turn is to come
 	Settling               // nothing: its replies are not durable yet
 	Writing                // that Output is written: Wrote
-	Throttled              // nothing: it has no token for its next command
 	Waiting                // nothing but to hear when the client hangs up: a reserve waits
 	Leaving                // nothing: its session ends in the turn of a batch
 	Lingering              // that input is read and thrown away: Drained
@@ -50,7 +49,7 @@ const (
 // String returns the name of a state in lower case.
 func (s State) String() string { return stateNames[s] }
 
-var stateNames = [...]string{"opening", "reading", "ready", "executing", "settling", "writing", "throttled", "waiting", "leaving", "lingering", "closed"}
+var stateNames = [...]string{"opening", "reading", "ready", "executing", "settling", "writing", "waiting", "leaving", "lingering", "closed"}
 
 // Shared is what all conversations of a server have in common.
 type Shared struct {
@@ -155,12 +154,12 @@ type Conversation struct {
 	out  output // replies
 
 	progress progress
-	pace     pace
 	holding  Holding
 	beside   int64 // bytes; what the driver holds
 
 	terms    *access.Terms    // on which the client was let in; nil: it may do everything
 	identity *access.Identity // who the client is; nil without terms
+	stranger bool             // it was let in on terms, and has not proved an identity
 }
 
 // New returns the conversation with a client, whose name is for the trace.
@@ -261,11 +260,7 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 		}
 	}
 	t := task{c: c, do: execute, from: len(b.commands), fresh: fresh}
-	limit, free := c.pace.allowance(now), false
-	if limit == 0 && c.pace.stranger {
-		limit, free = c.allowProof(now, buf)
-	}
-	for range limit {
+	for range maxCommands {
 		if t.parsed == len(buf) {
 			break
 		}
@@ -298,16 +293,12 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 			c.shared.Trace.Debug("command", "client", c.client, "verb", cmd.Op)
 		}
 		if cmd.identity != nil {
-			t.more = true // what follows takes tokens of that identity
+			t.more = true // refusesBody needs its rights for the commands that follow
 			break
 		}
 	}
 	t.to = len(b.commands)
-	all := t.to-t.from == limit
-	t.more = t.more || all
-	if !free {
-		c.pace.spend(now, t.to-t.from, all)
-	}
+	t.more = t.more || t.to-t.from == maxCommands
 	if t.to > t.from {
 		c.progress.made(now)
 		b.tasks = append(b.tasks, t)
@@ -407,7 +398,6 @@ func (c *Conversation) Answered(now int64, err error) {
 	}
 	c.wait.phase = answered
 	c.progress.at = now
-	c.pace.mayResume(now)
 	if c.state == Waiting || c.state == Writing {
 		c.endWait()
 		c.proceed()
@@ -438,17 +428,14 @@ func (c *Conversation) proceed() {
 		c.state = Writing
 		return
 	}
-	stuck := c.wait.phase != noWait || c.pace.resume != 0 && c.long.command == nil && (c.in.more || c.ending.phase < noInput)
-	more := c.in.more || c.long.command != nil
+	waits := c.wait.phase != noWait
 	switch {
 	case c.ending.phase == over && c.sess == nil:
 		c.gone()
 		return
-	case stuck && (c.ending.phase != noInput || c.ending.reason != ErrStopped): // after Stop it waits for nothing
-		if c.state = Throttled; c.wait.phase != noWait {
-			c.state = Waiting
-		}
-	case more && !stuck:
+	case waits && (c.ending.phase != noInput || c.ending.reason != ErrStopped): // after Stop it waits for nothing
+		c.state = Waiting
+	case !waits && (c.in.more || c.long.command != nil):
 		c.state = Ready
 	case c.ending.phase >= noInput:
 		c.ending.phase = over
@@ -472,7 +459,6 @@ func (c *Conversation) Wrote(now int64, n int) {
 		c.progress.at = now
 		c.progress.unacked += n
 	}
-	c.pace.mayResume(now)
 	piece := len(c.out.next())
 	if c.out.wrote(n); len(c.out.bytes) == 0 {
 		c.proceed()

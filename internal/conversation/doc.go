@@ -39,8 +39,6 @@
 //	                     │                        └── quit ──▶ Lingering, Closed
 //	                     └─ nothing left ─Advance─▶ Leaving
 //
-//	instead of Reading or Ready ── no token (limiter.go) ──▶ Throttled ──Advance──▶ Executing, Reading
-//
 //	any state ── End, Stop, or Advance when it is late ──▶ Leaving ──TurnOver──▶ Lingering ──Drained──▶ Closed
 //
 // The constants of State say what each of them wants of the driver. A session is
@@ -51,13 +49,12 @@
 //
 // # Time
 //
-// Every limit on time is here (time.go, limiter.go, ending.go). A driver asks Next when
+// Every limit on time is here (time.go, ending.go). A driver asks Next when
 // the conversation wants to be looked at, and calls Advance then. It may call it at any
 // other time: then nothing is due, and nothing happens.
 //
-// A command that the client may not give is refused in Conversation.execute, the only
-// place where commands are executed (admission.go). A client that gives more commands a
-// second than it may is not refused: its driver reads no more until it may (limiter.go).
+// Conversation.execute, the only place where commands are executed, refuses those that the
+// client may not give (admission.go).
 //
 // # Invariants
 //
@@ -77,9 +74,7 @@
 //     its end: not in the states Opening, Lingering and Closed.
 //   - V8. The input after a waiting reserve is less than MaxAhead and what was
 //     received at a time, which is 64 KiB or half the buffer.
-//   - V9. A conversation that is throttled has a token for the next command, and
-//     knows when it can use that.
-//   - V10. A conversation that counts for Memory has its place among those that do, and
+//   - V9. A conversation that counts for Memory has its place among those that do, and
 //     one that is closed does not count.
 //
 // # Memory

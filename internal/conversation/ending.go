@@ -94,11 +94,11 @@ func (c *Conversation) End(b *Batch, reason error) {
 }
 
 // Stop ends the conversation when what the client has sent is executed and answered,
-// but without waiting for jobs, or for tokens of a limiter.
+// but without waiting for jobs.
 func (c *Conversation) Stop(b *Batch) {
 	switch c.state {
 	case Leaving, Lingering, Closed:
-	case Reading, Waiting, Throttled:
+	case Reading, Waiting:
 		c.leave(b, ErrStopped)
 	default:
 		if c.ending.phase != over {
@@ -187,7 +187,6 @@ func (c *Conversation) abandon(reason error) {
 // be written.
 func (c *Conversation) gone() {
 	c.in.free()
-	c.pace.giveBack()
 	c.sess, c.out, c.long, c.beside = nil, output{}, longCommand{}, 0
 	if c.state = Closed; c.ending.lingers() {
 		c.state = Lingering

@@ -93,17 +93,13 @@ func TestLinger(t *testing.T) {
 // Stop lets a client have the answers to what it has sent, but waits for nothing else.
 func TestStop(t *testing.T) {
 	for name, c := range map[string]struct{ input, want string }{
-		"idle":      {"", ""},
-		"half":      {"use x\nuse", "USING x\n"},
-		"waiting":   {"use x\nreserve\nuse y\n", "USING x\n"},
-		"throttled": {"use x\nuse y\nuse z\n", "USING x\n"},
+		"idle":    {"", ""},
+		"half":    {"use x\nuse", "USING x\n"},
+		"waiting": {"use x\nreserve\nuse y\n", "USING x\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDriver(t)
 			g := d.connect()
-			if name == "throttled" {
-				g.Limit(&meter{every: int64(time.Hour), burst: 1})
-			}
 			g.send(c.input)
 			g.Stop(d.batch)
 			g.wantState(Leaving)
@@ -113,9 +109,6 @@ func TestStop(t *testing.T) {
 
 			// Before its commands are executed, or their replies written.
 			g = d.connect()
-			if name == "throttled" {
-				g.Limit(&meter{every: int64(time.Hour), burst: 1})
-			}
 			g.deaf = true
 			g.send(c.input)
 			g.Stop(d.batch)

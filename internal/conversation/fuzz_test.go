@@ -19,7 +19,6 @@ const (
 	fuzzFail   = 0xf7 // changes are not durable from here on, or are again
 	fuzzSecond = 0xf8 // a second passes
 	fuzzFlood  = 0xf9 // many commands
-	fuzzLimit  = 0xfa // the client shares the limit of commands from here on
 )
 
 // Whatever clients send, in whatever pieces: the invariants hold, and what they are
@@ -39,7 +38,6 @@ func FuzzConversations(f *testing.F) {
 		}
 		d := newDriver(t)
 		var clients [3]*client
-		limit := &meter{every: int64(time.Second) / 150, burst: 20}
 		at := 0
 		var chunk bytes.Buffer
 		flush := func() {
@@ -90,15 +88,6 @@ func FuzzConversations(f *testing.F) {
 			case fuzzSecond:
 				d.now += int64(time.Second)
 				d.turn()
-				for _, g := range clients {
-					if g != nil && g.State() == Throttled && g.Next() <= d.now {
-						g.resume()
-					}
-				}
-			case fuzzLimit:
-				if g.State() == Reading {
-					g.Limit(limit)
-				}
 			case fuzzFlood:
 				for range 300 {
 					chunk.WriteString("peek-ready\r\n")

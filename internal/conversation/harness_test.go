@@ -159,7 +159,7 @@ func (g *client) proceed() {
 	}
 }
 
-// resume lets a conversation that is throttled go on when it may.
+// resume advances the time until the conversation wants Advance.
 func (g *client) resume() {
 	d := g.driver
 	d.now = max(d.now, g.Next())

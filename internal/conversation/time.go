@@ -62,8 +62,6 @@ func (c *Conversation) Next() int64 {
 	switch c.state {
 	case Ready:
 		return 0
-	case Throttled:
-		return min(at, c.pace.resume)
 	case Lingering:
 		return min(at, c.ending.checked+int64(lingerCheck))
 	case Writing:
@@ -74,9 +72,9 @@ func (c *Conversation) Next() int64 {
 	return at
 }
 
-// Advance does what is due, in any state: in Ready, it makes the next commands, or the
-// end of the session, a part of the batch; in Throttled, that is done when there is a
-// token. If the client has taken too long, its session ends in the turn of the batch.
+// Advance does what is due, in any state. In Ready, it makes the next commands, or the
+// end of the session, a part of the batch. If the client has taken too long, its session
+// ends in the turn of the batch.
 func (c *Conversation) Advance(b *Batch, now int64) {
 	if c.state == Writing {
 		c.askUnacknowledged(now)
@@ -91,17 +89,8 @@ func (c *Conversation) Advance(b *Batch, now int64) {
 		c.state = Executing
 		return
 	}
-	switch c.state {
-	case Throttled:
-		if now < c.pace.resume {
-			return
-		}
-		c.progress.at, c.pace.resume = now, 0
-	case Ready:
-	default:
-		return
-	}
 	switch {
+	case c.state != Ready:
 	case c.ending.phase == over:
 		c.leave(b, c.ending.reason)
 	case c.long.command != nil:

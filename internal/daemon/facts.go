@@ -92,7 +92,7 @@ func (f *facts) tables() config.Tables {
 
 // sharedSettings are those that should be the same at all members of a cluster, because the leader's count for clients
 // of all, or because they say how the members agree.
-var sharedSettings = []string{"max-job-size", "compat", "max-memory", "max-tubes", "max-watched", "max-commands-per-second", "cluster-fast-failover"}
+var sharedSettings = []string{"max-job-size", "compat", "max-memory", "max-tubes", "max-watched", "cluster-fast-failover"}
 
 // shared returns what should be the same at all members: values of settings, and sums of tables, by name.
 func (f *facts) shared() map[string]string {

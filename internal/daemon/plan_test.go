@@ -93,9 +93,9 @@ func TestServerOptions(t *testing.T) {
 	}{
 		{"", server.Options{MaxJobSize: 65535, MaxConns: server.DefaultMaxConns, MaxBuffers: server.DefaultMaxBuffers, StallTimeout: time.Minute, SegmentSize: 10485760}},
 		{"-z 0 --max-buffers 0 --stall-timeout 0", server.Options{MaxJobSize: -1, MaxConns: server.DefaultMaxConns, MaxBuffers: -1, StallTimeout: -1, SegmentSize: 10485760}},
-		{"-z 5000000000 --max-connections 1 --max-buffers 7 --idle-timeout 50ms --stall-timeout 60ms --compat 1.12 -VV -s 4096 --max-commands-per-second 9", server.Options{
+		{"-z 5000000000 --max-connections 1 --max-buffers 7 --idle-timeout 50ms --stall-timeout 60ms --compat 1.12 -VV -s 4096 --max-connections-per-address 9", server.Options{
 			MaxJobSize: 1 << 30, MaxConns: 1, MaxBuffers: 7, IdleTimeout: 50 * time.Millisecond, StallTimeout: 60 * time.Millisecond,
-			Compat: wire.Compat112, Trace: true, SegmentSize: 4096, Limits: access.Limits{CommandsPerSecond: 9},
+			Compat: wire.Compat112, Trace: true, SegmentSize: 4096, Limits: access.Limits{ConnectionsPerAddress: 9},
 		}},
 	} {
 		s, err := commandLine(t, strings.Fields(c.args)...).Read()

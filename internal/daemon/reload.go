@@ -38,7 +38,7 @@ func (r *reloader) reload() {
 		e.SetLimits(now.limits)
 		e.SetPolicies(now.policies)
 	})
-	r.server.SetLimits(s.Options.ClientLimits())
+	r.server.SetLimits(s.Options.Server.Limits)
 	r.level.Set(s.Options.LogLevel())
 	r.facts.latest.Store(s)
 	r.log.Info("the configuration was read again")
@@ -59,7 +59,7 @@ func (r *reloader) read() (s *config.Settings, now rules, err error) {
 }
 
 // reloadable are the settings that take effect without a restart.
-var reloadable = []string{"verbose", "max-memory", "max-tubes", "max-watched", "max-connections-per-address", "max-commands-per-second"}
+var reloadable = []string{"verbose", "max-memory", "max-tubes", "max-watched", "max-connections-per-address"}
 
 // needRestart returns the names of settings that have changed and that only a restart puts
 // into force.

@@ -109,7 +109,7 @@ func serverOptions(p *plan, q *queue) server.Options {
 	o.MaxBuffers, o.StallTimeout = cmp.Or(o.MaxBuffers, -1), cmp.Or(o.StallTimeout, -1)
 	o.MaxConns = fitConnections(o.MaxConns, ownDescriptors(opt, q.member != nil), p.log)
 	o.SegmentSize = opt.Journal.SegmentSize()
-	o.Access, o.Limits = p.security.Control, opt.ClientLimits()
+	o.Access = p.security.Control
 	o.Version, o.Logger, o.Trace = p.version, p.log, opt.Verbose > 1
 	o.Journal, o.Member = q.journalStats(), q.forServer()
 	return o

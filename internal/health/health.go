@@ -143,8 +143,8 @@ type Server struct {
 	MemoryUsed, MemoryLimit     int64
 	Certificates                []string // what is wrong with them
 
-	RefusedBy          []string // settings whose limits have refused something since then
-	Refused, Throttled uint64   // commands, since then
+	RefusedBy []string // settings whose limits have refused something since then
+	Refused   uint64   // commands, since then
 }
 
 // Refuses says why the server refuses puts; empty: it does not.
@@ -192,9 +192,6 @@ func (s *Server) Findings(found []Finding) []Finding {
 	}
 	if s.Refused > 0 {
 		add("refused", Warning, s.Refused, "commands were refused in the last ten minutes")
-	}
-	if s.Throttled > 0 {
-		add("throttled", Warning, s.Throttled, "commands had to wait in the last ten minutes: clients send more than they may")
 	}
 	return found
 }

@@ -46,7 +46,7 @@ func TestServer(t *testing.T) {
 		{Server{Journal: "the disk is full", Draining: true, Certificates: []string{"a.crt ends soon"}}, "bad journal, warning draining, bad certificate"},
 		{Server{Connections: 9, MaxConnections: 10, MemoryUsed: 9, MemoryLimit: 10}, "warning connections, bad memory"},
 		{Server{Full: true, Connections: 9, MaxConnections: 10, RefusedBy: []string{"max-memory", "max-tubes"}}, "bad connections, bad limit, warning limit"},
-		{Server{Refused: 1, Throttled: 1}, "warning refused, warning throttled"},
+		{Server{Refused: 1}, "warning refused"},
 	} {
 		if got := kinds(test.server.Findings(nil)); got != test.want {
 			t.Errorf("%+v: %s, want %s", test.server, got, test.want)

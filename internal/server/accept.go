@@ -134,7 +134,7 @@ func (a *acceptor) receive(nc net.Conn, client net.Addr) error {
 		}
 		c.fd.Close()
 	}
-	a.srv.access.Leave(e.Address, false)
+	a.srv.access.Leave(e.Address)
 	return err
 }
 

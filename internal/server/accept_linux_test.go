@@ -276,3 +276,20 @@ func TestConnectionsPerAddress(t *testing.T) {
 		}
 	}
 }
+
+// dialFrom connects a client of an address of the loopback network.
+func dialFrom(t *testing.T, ip string, l net.Listener) *client {
+	t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}
+	nc, err := d.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newClient(t, nc)
+}
+
+// count returns the number of times that a command was given.
+func (r *rig) count(verb string) (n uint64) {
+	r.broker.Call(func(*engine.Engine, int64) { n = r.Counts().Commands[verb] })
+	return n
+}

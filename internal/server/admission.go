@@ -38,7 +38,7 @@ func (a *acceptor) letIn(client net.Addr, user func() access.UnixUser) (access.E
 	if !e.Address.IsValid() {
 		e.User = user()
 	}
-	return e, a.srv.access.Enter(a.srv.now(), e.Address, false)
+	return e, a.srv.access.Enter(e.Address)
 }
 
 // AddressOf returns the address of a client; the zero Addr if it has none, as with a unix
@@ -55,20 +55,14 @@ func AddressOf(client net.Addr) (addr netip.Addr) {
 func (a *acceptor) admit(c *socket, e access.Evidence) {
 	a.srv.prepare(c)
 	id, known := a.srv.access.Identify(e)
-	a.srv.admit(&c.Conversation, &a.terms.Terms, id, known, e.Address)
+	a.srv.admit(&c.Conversation, &a.terms.Terms, id, known)
 	if c.proxy != nil {
 		c.proxy.header = a.describe(c, id, known)
 	}
 }
 
-// admit lets a new conversation begin: that of a client of an address who is somebody, if
-// known.
-func (s *Server) admit(c *conversation.Conversation, t *access.Terms, id *access.Identity, known bool, addr netip.Addr) {
-	if t.Required && !known {
-		c.Limit(s.access.OfStrangers(addr))
-	} else {
-		c.Limit(s.access.LimiterOf(id, addr))
-	}
+// admit tells a new conversation who its client is, unless clients are not asked.
+func (s *Server) admit(c *conversation.Conversation, t *access.Terms, id *access.Identity, known bool) {
 	if !s.access.Asks() {
 		return
 	}

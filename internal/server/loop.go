@@ -333,11 +333,6 @@ func (l *loop) handle(s *socket, events epoll.Events) {
 		default:
 			l.expect(s, epoll.HalfClosed)
 		}
-	case conversation.Throttled:
-		// The kernel keeps what the client has sent, even if it hangs up.
-		if events.Has(epoll.Failed) {
-			l.end(s, unix.ECONNRESET)
-		}
 	default: // the conversation wants nothing of the socket now
 		if events.Has(epoll.Failed) {
 			l.end(s, unix.ECONNRESET)
@@ -417,10 +412,6 @@ func (l *loop) proceed(s *socket) {
 		l.expect(s, epoll.Writable)
 	case conversation.Reading, conversation.Lingering:
 		l.expect(s, epoll.Readable|epoll.HalfClosed)
-	case conversation.Throttled:
-		// A client that hangs up now may have sent commands before, so the poller
-		// reports that once and it ends nothing.
-		l.expect(s, epoll.Once)
 	case conversation.Waiting:
 		if !s.interest.Has(epoll.HalfClosed) && !s.HasHungUp() {
 			l.expect(s, epoll.Readable|epoll.HalfClosed)

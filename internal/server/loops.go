@@ -167,7 +167,9 @@ func (s *Server) handOut(c *socket) error {
 func (s *Server) remove(c *socket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.access.Leave(AddressOf(c.client), c.proxied != nil)
+	if c.proxied == nil { // the member that it has entered counts a proxied client
+		s.access.Leave(AddressOf(c.client))
+	}
 	if c.here {
 		s.mu.sockets--
 		s.mu.left.Broadcast()

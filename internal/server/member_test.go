@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
-	"net/netip"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -229,33 +227,6 @@ func describe(t *testing.T, v proxiedClient) []byte {
 		t.Fatal(err)
 	}
 	return header
-}
-
-// The leader forgets the address of a client of another member when its last client has gone, not before.
-func TestProxiedClientsAreForgotten(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := startMembers(t, 1, Options{})
-		c.elect(1)
-		header := describe(t, proxiedClient{Member: 2, Address: "192.0.2.7:99"})
-		first, second := call(t, c.members[0], header), call(t, c.members[0], header)
-		first.do("use x\n", "USING x\n")
-		second.do("use x\n", "USING x\n")
-		limiter := func() *access.Limiter { return c.members[0].access.LimiterOf(nil, netip.MustParseAddr("192.0.2.7")) }
-		its := limiter()
-		first.nc.Close()
-		synctest.Wait()
-		if limiter() != its {
-			t.Error("it is forgotten while a client is there")
-		}
-		second.nc.Close()
-		synctest.Wait()
-		for i := range 5 { // addresses are forgotten when others come
-			call(t, c.members[0], describe(t, proxiedClient{Member: 2, Address: fmt.Sprintf("192.0.2.%d:99", 10+i)})).do("use x\n", "USING x\n")
-		}
-		if limiter() == its {
-			t.Error("it is not forgotten")
-		}
-	})
 }
 
 // The leader decides what a client of another member may do, by the name of its identity.

@@ -115,11 +115,8 @@ func (s *Server) ServeProxied(member uint64, stream io.ReadWriteCloser) {
 	}
 	s.startLoops(nil)
 	c := &socket{client: v.addr(), proxied: &v, fd: streamSocket{s.streamOf(stream)}}
-	addr := AddressOf(c.client)
-	s.access.Enter(s.now(), addr, true)
 	if s.prepare(c); s.handOut(c) != nil {
 		c.fd.Close()
-		s.access.Leave(addr, true)
 	}
 }
 
@@ -137,7 +134,7 @@ func (s *Server) beginProxied(c *socket) error {
 	if !known && c.proxied.Identity != "" {
 		return &rejection{"the leader knows no identity " + c.proxied.Identity}
 	}
-	s.admit(&c.Conversation, c.proxied.terms(), id, known, AddressOf(c.client))
+	s.admit(&c.Conversation, c.proxied.terms(), id, known)
 	return nil
 }
 

@@ -56,7 +56,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net/netip"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -244,15 +243,9 @@ var (
 	errDismissed = errors.New("a manager has closed it")
 )
 
-// SetLimits replaces the limits of clients. Connections that exceed them by now stay.
-func (s *Server) SetLimits(l access.Limits) { s.access.SetLimits(s.now(), l) }
-
-// TakeToken takes a token for a command that comes another way than through a connection,
-// from an identity or, if that is Nobody, from an address. If there is none it returns
-// how long the client should wait before it tries again; else 0.
-func (s *Server) TakeToken(id *access.Identity, addr netip.Addr) (wait time.Duration) {
-	return time.Duration(s.access.Request(s.now(), id, addr))
-}
+// SetLimits replaces the limits of clients. Connections that exceed the new limits stay
+// open.
+func (s *Server) SetLimits(l access.Limits) { s.access.SetLimits(l) }
 
 // now is the clock of the connections' limits: ns since the server was made.
 func (s *Server) now() int64 { return int64(time.Since(s.begun)) }

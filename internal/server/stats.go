@@ -102,7 +102,6 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64, asker co
 		count(op.Counter(), commands[op])
 	}
 	count("rejected-connections-of-address", s.crowded.Load())
-	count("throttled", s.access.Throttled())
 	count("buffers-memory", uint64(s.shared.Memory.Held()))
 	count("closed-for-memory", s.evicted.Load())
 	count("max-connections", uint64(s.opt.MaxConns))
@@ -142,7 +141,6 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64, asker co
 type Counts struct {
 	Commands           map[string]uint64 // by verb
 	CrowdedConnections uint64            // closed because there were too many of their address
-	Throttled          uint64            // how often a client had to wait because of its rate of commands
 	RefusedConnections uint64            // closed by what a listener asks of its clients
 	RefusedCommands    map[string]uint64 // by the reply that said so, such as OUT_OF_MEMORY
 	MaxConnections     int               // the limit
@@ -164,7 +162,6 @@ func (s *Server) Counts() Counts {
 	c := Counts{
 		Commands:           make(map[string]uint64),
 		CrowdedConnections: s.crowded.Load(),
-		Throttled:          s.access.Throttled(),
 		RefusedConnections: s.refusedConnections.Load(),
 		RefusedCommands:    make(map[string]uint64),
 		MaxConnections:     s.opt.MaxConns,

@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/rights"
@@ -85,7 +84,6 @@ func (a *account) serve(round int) {
 	rng := a.world.rng
 	opt := server.Options{
 		Loops: 1 + rng.IntN(2), SlowSync: time.Duration(rng.IntN(2)) - 1,
-		Limits: access.Limits{CommandsPerSecond: rng.IntN(2) * (1 + rng.IntN(100))},
 	}
 	if rng.IntN(2) == 0 {
 		var err error
@@ -100,7 +98,7 @@ func (a *account) serve(round int) {
 	var wg sync.WaitGroup
 	for i := range 4 {
 		c := newClient(a, l, newRand(a.world.rng.Uint64()), fmt.Sprintf("%d.%d", round, i))
-		c.person, c.throttled = anyPerson(rng, opt.Access != nil), opt.Limits.CommandsPerSecond > 0
+		c.person = anyPerson(rng, opt.Access != nil)
 		wg.Go(c.work)
 	}
 	done := make(chan struct{})
@@ -154,14 +152,13 @@ func (a *account) audit() {
 type client struct {
 	*account
 	person
-	net       network
-	nc        net.Conn
-	in        *bufio.Reader
-	rng       *rand.Rand
-	name      string
-	used      string // the tube in use
-	throttled bool   // the server limits its commands
-	crowds    int    // it has put so many
+	net    network
+	nc     net.Conn
+	in     *bufio.Reader
+	rng    *rand.Rand
+	name   string
+	used   string // the tube in use
+	crowds int    // it has put so many
 }
 
 func newClient(a *account, net network, rng *rand.Rand, name string) *client {

@@ -230,7 +230,7 @@ func (c *client) watchMany() bool {
 // crowd puts so many jobs at once that to kick, move, list or clear them takes several
 // turns.
 func (c *client) crowd() bool {
-	if c.throttled || c.on(clearedTubes[0])&rights.Put == 0 || !c.use(clearedTubes[0]) || !cleared(c.used) {
+	if c.on(clearedTubes[0])&rights.Put == 0 || !c.use(clearedTubes[0]) || !cleared(c.used) {
 		return true
 	}
 	c.crowds++
