@@ -49,11 +49,13 @@
 //
 // # Goroutines
 //
-// The raft loop owns the core. It takes events from a mailbox (events.go), and touches
-// neither disk nor network. The append goroutine owns Raft's log: it takes all that waits,
-// writes it, syncs once, and tells the loop. A third goroutine makes segments of the log
-// ahead of time. A fourth asks the broker for a turn when a follower has entries to apply,
-// and when an epoch begins or ends. Close ends all of them.
+// The raft loop owns the core. It takes events from a mailbox (events.go). It never waits
+// for the network, nor for a write or a sync. It reads the disk in one case: when a
+// follower needs entries that Raft's log no longer has in memory, one read of about 1 MiB
+// for a message. The append goroutine owns Raft's log: it takes all pending work, writes
+// it, syncs once, and notifies the loop. A third goroutine makes segments of the log ahead
+// of time. A fourth asks the broker for a turn when a follower has entries to apply, and
+// when an epoch begins or ends. Close ends all of them.
 //
 // # Owners
 //

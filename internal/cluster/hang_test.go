@@ -196,6 +196,32 @@ func TestWritesHang(t *testing.T) {
 	}
 }
 
+// While a write to the leader's log hangs, the leader's loop runs on and sends a follower
+// entries that it reads from sealed segments.
+func TestFollowerLagsWhileWritesHang(t *testing.T) {
+	inSmallSimulation(t, func(t *testing.T, sim *simulation) {
+		time.Sleep(time.Second)
+		l := sim.leader()
+		lags := sim.nodes[l.opt.Self.ID%3]
+		sim.part(lags)
+		for range 20 { // more than the leader has in memory, and less than it keeps
+			_, err := sim.put(l, "mail", engine.Spec{TTR: 60}, strings.Repeat("x", 1000))
+			sim.must(err)
+		}
+		time.Sleep(5 * time.Second) // no message is under way
+		all := l.log.Last()
+		end := sim.nodeOf(l).trouble.hang(isOfLog)
+		go sim.put(l, "mail", engine.Spec{TTR: 60}, "while the leader's writes hang") // it may fail
+		time.Sleep(50 * time.Millisecond)
+		sim.heal()
+		sim.until("the follower has caught up", func() bool { return lags.member.log.Last().Index >= all.Index })
+		if lasts, _ := l.disk.lasts(l.opt.Now()); lasts == 0 || lags.member.log.Last().Term != all.Term {
+			t.Errorf("the follower has received the entries up to %v, but not from this leader while its writes hung", all)
+		}
+		end()
+	})
+}
+
 // A leader that waits for another segment of its journal, before it executes a command,
 // is replaced too.
 func TestNewSegmentHangs(t *testing.T) {

@@ -46,7 +46,7 @@ func (c *cleaner) kept() int64 {
 // due tells whether cleaning is due.
 func (c *cleaner) due() bool {
 	j, kept := c.j, c.kept()
-	return j.bytes > kept+kept/2+j.opt.SegmentSize || j.files.Sealed() > maxShort+int(2*j.bytes/j.opt.SegmentSize)
+	return j.bytes > kept+kept/2+j.opt.SegmentSize || len(j.files.Sealed()) > maxShort+int(2*j.bytes/j.opt.SegmentSize)
 }
 
 // late tells whether the log is about to become larger than it may.

@@ -129,8 +129,9 @@
 //
 // One goroutine, the owner, calls the methods of [Log]. Other goroutines may call
 // [Target.Sync], so that the owner can append and flush while older records become
-// durable, and one [Log.Prepare]. Replay starts goroutines and ends them before it
-// returns; nothing else starts any.
+// durable, and one of them [Log.Prepare]. A [Reader] reads sealed segments in any goroutine
+// and never waits for the owner, as sealed segments do not change. Replay starts goroutines
+// and ends them before it returns; nothing else starts any.
 //
 // Start reading at format.go, then append.go; open.go and replay.go are the way back.
 package wal

@@ -193,7 +193,7 @@ func (h *healing) undo() {
 		failed = append(failed, Segment{Sequence: s.sequence})
 		l.pool.putBack(l.open[1:])
 	}
-	l.sealed, l.open, l.successors = l.sealed[:h.sealed], nil, nil
+	l.sealed, l.open, l.successors = l.sealed[:h.sealed:h.sealed], nil, nil
 	l.prev, l.prevClosed = h.prev, h.closed
 	for _, s := range l.pool.removeNewestFirst(failed) {
 		l.sealed = append(l.sealed, Segment{Sequence: s.Sequence})

@@ -60,7 +60,7 @@ type Options struct {
 }
 
 // A Log is an open log. Its methods are for one goroutine, the owner, except
-// [Log.Prepare] and [Log.NeedsPrepare].
+// [Log.Prepare], [Log.NeedsPrepare] and [Log.NewReader].
 type Log struct {
 	// Static after Open.
 	fs   vfs.FS
@@ -76,16 +76,16 @@ type Log struct {
 
 	// The rest belongs to the owner.
 
-	err        error        // why nothing can be appended now; nil if all is well
-	scan       *scan        // what Open found, until Replay has read it
-	sealed     []Segment    // oldest first
-	open       []*segment   // the current one and those planned to follow it
-	prev       Pos          // where the last sealed segment that counts ends
-	successors []successor  // to be written when the beginning of the next segment is durable
-	obsolete   []obsolete   // segments that are not needed; their files go when that is durable
-	buf        []byte       // for the next segment
-	healing    *healing     // what Recover has to do; nil if nothing
-	reader     sealedReader // of ReadSealed
+	err        error       // why nothing can be appended now; nil if all is well
+	scan       *scan       // what Open found, until Replay has read it
+	sealed     []Segment   // oldest first; elements never change, as readers share them
+	open       []*segment  // the current one and those planned to follow it
+	prev       Pos         // where the last sealed segment that counts ends
+	successors []successor // to be written when the beginning of the next segment is durable
+	obsolete   []obsolete  // segments that are not needed; their files go when that is durable
+	buf        []byte      // for the next segment
+	healing    *healing    // what Recover has to do; nil if nothing
+	reader     Reader      // of ReadSealed
 
 	noRoom     error // why Reserve could not make room for noRoomFor bytes; nil if it may try
 	noRoomFor  int64
@@ -152,8 +152,9 @@ func (l *Log) Err() error {
 	return nil
 }
 
-// Sealed returns the number of sealed segments.
-func (l *Log) Sealed() int { return len(l.sealed) }
+// Sealed returns the sealed segments, oldest first. The log never changes the elements of
+// the slice, and neither must the caller.
+func (l *Log) Sealed() []Segment { return l.sealed }
 
 // tip returns the segment that records are appended to, or nil.
 func (l *Log) tip() *segment {
@@ -179,7 +180,7 @@ func (l *Log) Close() error {
 	if l.err == ErrClosed {
 		return ErrClosed
 	}
-	l.reader.close()
+	l.reader.Close()
 	if l.lock == nil {
 		l.err = ErrClosed
 		return nil

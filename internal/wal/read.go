@@ -1,53 +1,85 @@
 package wal
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
 
-// A sealedReader keeps the file of ReadSealed open between calls.
-type sealedReader struct {
-	sequence uint64 // 0 if none
+// A Reader reads records of sealed segments. It never waits for the log: one goroutine, not
+// necessarily the owner, uses a Reader while the owner writes, seals and removes segments.
+// Reading a segment whose file is gone fails with an error that wraps fs.ErrNotExist.
+type Reader struct {
+	pool     *pool     // only its static fields
+	segments []Segment // as Log.sealed
+	open     Segment   // the flushed part of the open segment, for records that end there; or zero
+
+	sequence uint64 // the segment whose file is open; 0 if none
 	window
 	seed uint32
 }
 
-// closeIfReading closes the file if it is that of the segment.
-func (r *sealedReader) closeIfReading(sequence uint64) {
-	if r.sequence == sequence {
-		r.close()
-	}
+// NewReader returns a reader of segments that [Log.Sealed] has returned. Any goroutine can
+// call it. The caller must close the reader.
+func (l *Log) NewReader(sealed []Segment) *Reader {
+	return &Reader{pool: &l.pool, segments: sealed}
 }
 
-func (r *sealedReader) close() {
+// Close closes the file that was read last.
+func (r *Reader) Close() {
 	if r.sequence != 0 {
 		r.file.Close()
 	}
 	r.sequence = 0
 }
 
-// ReadSealed reads records of a sealed segment again: at least one, and about as many bytes
-// as given, but at most 256 KiB. from is a position that Append or ReadSealed returned, or
-// has offset 0 for the beginning. fn must not keep the payload; its error ends the reading.
-//
-// next is the position to go on from; done says that the segment has no more. If the
-// segment is damaged the error is a [*CorruptError].
-func (l *Log) ReadSealed(from Pos, about int64, fn func(Record) error) (next Pos, done bool, err error) {
-	i, ok := slices.BinarySearchFunc(l.sealed, from.Segment, func(s Segment, sequence uint64) int {
-		return Pos{s.Sequence, 0}.Compare(Pos{sequence, 0})
+// find returns the place of a segment in r.segments, or of the first one after it.
+func (r *Reader) find(sequence uint64) (i int, ok bool) {
+	return slices.BinarySearchFunc(r.segments, sequence, func(s Segment, sequence uint64) int {
+		return cmp.Compare(s.Sequence, sequence)
 	})
+}
+
+// After returns the sequence of the first segment after another one, or 0 if that was the
+// last.
+func (r *Reader) After(sequence uint64) uint64 {
+	i, _ := r.find(sequence + 1)
+	if i == len(r.segments) {
+		return 0
+	}
+	return r.segments[i].Sequence
+}
+
+// ReadSealed is [Reader.Read] for the owner. It also reads records that end in the open
+// segment. The file stays open for the next call.
+func (l *Log) ReadSealed(from Pos, about int64, fn func(Record) error) (next Pos, done bool, err error) {
+	r := &l.reader
+	r.pool, r.segments, r.open = &l.pool, l.sealed, Segment{}
+	if len(l.open) > 0 {
+		r.open = Segment{Sequence: l.open[0].sequence, End: l.open[0].flushed.Load()}
+	}
+	return r.Read(from, about, fn)
+}
+
+// Read reads records of a segment again: at least one, and about as many bytes as given,
+// but at most 256 KiB. from is a position that Append or Read returned, or has offset 0 for
+// the beginning. fn must not keep the payload; its error ends the reading.
+//
+// next is the position to go on from. done reports that the segment has no more records. If
+// the segment is damaged the error is a [*CorruptError].
+func (r *Reader) Read(from Pos, about int64, fn func(Record) error) (next Pos, done bool, err error) {
+	i, ok := r.find(from.Segment)
 	if !ok {
 		return from, false, ErrNotSealed
 	}
-	end := l.sealed[i].End
+	end := r.segments[i].End
 	if from.Offset == 0 {
 		from.Offset = headerSize
 	}
 	if from.Offset >= end {
 		return from, true, nil
 	}
-	r := &l.reader
-	if err := r.open(l, from.Segment); err != nil {
+	if err := r.openFile(r.segments[i]); err != nil {
 		return from, false, fmt.Errorf("wal: read segment %d: %w", from.Segment, err)
 	}
 	data, reason, err := r.records(from.Offset, end, int(max(1, min(about, defaultBlockSize))))
@@ -57,11 +89,11 @@ func (l *Log) ReadSealed(from Pos, about int64, fn func(Record) error) (next Pos
 	for len(data) > 0 {
 		n, internal := recordLength(data)
 		if reason := check(data, r.seed, from.Offset); reason != "" {
-			return from, false, &CorruptError{l.pool.path(from.Segment), from.Offset, reason}
+			return from, false, &CorruptError{r.path, from.Offset, reason}
 		}
 		payload := payloadOf(data)
 		if isFragment(data) {
-			if payload, err = l.join(i, payload); err != nil {
+			if payload, err = r.join(i, payload); err != nil {
 				return from, false, err
 			}
 		}
@@ -74,50 +106,44 @@ func (l *Log) ReadSealed(from Pos, about int64, fn func(Record) error) (next Pos
 		data = data[Cost(n):]
 	}
 	if reason != "" {
-		return from, false, &CorruptError{l.pool.path(from.Segment), from.Offset, reason}
+		return from, false, &CorruptError{r.path, from.Offset, reason}
 	}
 	return from, from.Offset >= end, nil
 }
 
-// open opens the file of a segment, if it is not open.
-func (r *sealedReader) open(l *Log, sequence uint64) error {
-	if r.sequence == sequence {
+// openFile opens the file of a segment, if it is not open. The owner can cut the file, but
+// not before the end of the segment.
+func (r *Reader) openFile(s Segment) error {
+	if r.sequence == s.Sequence {
 		return nil
 	}
-	r.close()
-	f, err := l.fs.Open(l.pool.path(sequence))
+	r.Close()
+	path := r.pool.path(s.Sequence)
+	f, err := r.pool.fs.Open(path)
 	if err != nil {
 		return err
 	}
-	if r.size, err = f.Size(); err != nil {
-		f.Close()
-		return err
-	}
-	r.sequence, r.file, r.path = sequence, f, l.pool.path(sequence)
+	r.sequence, r.seed = s.Sequence, header{log: r.pool.log, sequence: s.Sequence}.seed()
+	r.file, r.path, r.size = f, path, s.End
 	r.forget()
-	r.seed = header{log: l.pool.log, sequence: sequence}.seed()
 	return nil
 }
 
-// join returns the payload of the record that begins with a fragment in the sealed
-// segment i, or nil if the fragment is not a first one, or the rest of the record was
-// never written.
-func (l *Log) join(i int, first []byte) ([]byte, error) {
+// join returns the payload of the record that begins with a fragment in the segment i, or
+// nil if the fragment is not a first one, or the rest of the record was never written.
+func (r *Reader) join(i int, first []byte) ([]byte, error) {
 	f, _, ok := decodeFragment(first)
 	if !ok || f.from > 0 {
 		return nil, nil
 	}
 	var j joiner
 	j.add(first)
-	for _, s := range l.sealed[i+1:] {
-		if payload, ended, err := j.addFrom(&l.pool, s.Sequence, s.End); ended || err != nil {
+	for _, s := range r.segments[i+1:] {
+		if payload, ended, err := j.addFrom(r.pool, s.Sequence, s.End); ended || err != nil {
 			return payload, err
 		}
 	}
-	if len(l.open) == 0 {
-		return nil, nil
-	}
-	payload, _, err := j.addFrom(&l.pool, l.open[0].sequence, l.open[0].flushed.Load())
+	payload, _, err := j.addFrom(r.pool, r.open.Sequence, r.open.End)
 	return payload, err
 }
 

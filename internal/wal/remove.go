@@ -54,8 +54,10 @@ func (l *Log) RemoveOldest() error {
 		return err
 	}
 	oldest := l.sealed[0].Sequence
-	l.reader.closeIfReading(oldest)
-	l.sealed = slices.Delete(l.sealed, 0, 1)
+	if l.reader.sequence == oldest {
+		l.reader.Close()
+	}
+	l.sealed = l.sealed[1:]
 	because := s.append(pointer|internalBit, pointTo(kindOldest, l.oldest(s.sequence)))
 	l.obsolete = append(l.obsolete, obsolete{oldest, because})
 	l.pool.trim(l.reserved.Load())

@@ -26,9 +26,9 @@
 //
 // # What is in memory
 //
-// The newest entries, at least those of the segment that is written and about
-// [Options].Recent bytes. Older ones are read from their sealed segments, from the
-// nearest of the offsets that are remembered, one for about 256 KiB. Reading knows an
+// The newest entries: at least those of the segment that is written, and about
+// [Options].Recent bytes. [Log.Entries] reads older entries from their sealed segments. It
+// starts at the nearest remembered offset; there is one for about 256 KiB. It recognizes an
 // overridden entry by its term: in Raft's log an index and a term name one entry.
 //
 // # Cutting
@@ -49,10 +49,10 @@
 //
 // # Goroutines
 //
-// One goroutine, the owner, appends, syncs, cuts and recovers. The methods of
-// [raft.Storage] may be called by another one meanwhile. They never wait for the disk,
-// but to read entries that are in sealed segments: then for a write that is under way,
-// too.
+// One goroutine, the owner, appends, syncs, cuts and recovers. Any goroutine can call the
+// methods of [raft.Storage] at the same time. They never wait for the owner's writes and
+// syncs. Only [Log.Entries] uses the disk, to read entries of sealed segments, and holds no
+// lock while it reads.
 //
 // # Not here
 //

@@ -98,14 +98,13 @@ func (l *memory) begin(after Position) {
 }
 
 // forget drops the oldest entries from memory while their data exceeds Options.Recent. It
-// keeps the entries of the open segment. All appended records must be flushed.
+// keeps the entries whose records are not wholly in sealed segments: that of an entry is if
+// that of the next one begins in a sealed segment. All appended records must be flushed.
 func (l *Log) forget() {
-	if l.bytes <= l.recent {
-		return
-	}
+	l.sealed = l.wal.Sealed()
 	open := l.wal.Current() // 0 after Open: all segments are sealed
 	n, bytes := 0, l.bytes
-	for ; bytes > l.recent && (open == 0 || l.newest[n].pos.Segment < open); n++ {
+	for ; bytes > l.recent && (open == 0 || n+1 < len(l.newest) && l.newest[n+1].pos.Segment < open); n++ {
 		bytes -= int64(len(l.newest[n].GetData()))
 	}
 	l.drop(n)
@@ -170,8 +169,13 @@ func (l *memory) term(index uint64) (uint64, error) {
 	case index > l.last.Index:
 		return 0, raft.ErrUnavailable
 	}
-	i := sort.Search(len(l.terms), func(i int) bool { return l.terms[i].Index > index })
-	return l.terms[i-1].Term, nil
+	return l.terms[runOf(l.terms, index)].Term, nil
+}
+
+// runOf returns the place of the last run of entries of one term that begins at or before
+// an index. There must be one.
+func runOf(terms []Position, index uint64) int {
+	return sort.Search(len(terms), func(i int) bool { return terms[i].Index > index }) - 1
 }
 
 // Has reports whether an entry is in the log, or was cut, as far as is known of what was
@@ -188,23 +192,26 @@ func (l *Log) Has(at Position) bool {
 func (l *Log) Entries(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 	l.mu.Lock()
 	entries, err := l.recently(lo, hi, maxSize)
+	var older sealedEntries
+	if err == errSealed {
+		older = l.older(lo)
+		hi = min(hi, l.firstRecent())
+	}
 	l.mu.Unlock()
 	if err != errSealed {
 		return entries, err
 	}
-	l.owner.Lock() // so nothing changes meanwhile
-	defer l.owner.Unlock()
-	if entries, err = l.recently(lo, hi, maxSize); err != errSealed { // the log was cut meanwhile, or has lost its end
-		return entries, err
+	entries, err = older.read(l.wal.NewReader(older.sealed), lo, hi, maxSize)
+	if first, _ := l.FirstIndex(); err != nil && lo < first { // a cut has removed the segment
+		return nil, raft.ErrCompacted
 	}
-	older, err := l.read(lo, min(hi, l.firstRecent()), maxSize)
 	if err != nil {
 		return nil, &ReadError{err}
 	}
-	return older, nil
+	return entries, nil
 }
 
-// errSealed says that entries are in sealed segments, and not in memory.
+// errSealed reports that entries are in sealed segments, and not in memory.
 var errSealed = errors.New("raftlog: not in memory")
 
 // recently returns the entries from lo to before hi, as far as they fit into maxSize
@@ -252,25 +259,33 @@ type ReadError struct{ err error }
 func (e *ReadError) Error() string { return e.err.Error() }
 func (e *ReadError) Unwrap() error { return e.err }
 
-// read reads the entries from lo to before hi from sealed segments, as far as they fit
-// into maxSize bytes.
-func (l *Log) read(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
-	i := sort.Search(len(l.offsets), func(i int) bool { return l.offsets[i].index > lo }) - 1
+// sealedEntries are entries of sealed segments at one moment. Writers of the log do not
+// change them.
+type sealedEntries struct {
+	sealed []wal.Segment
+	from   wal.Pos // at or before the record of the first entry
+	terms  []Position
+}
+
+// older returns the entries from an index on that are in sealed segments.
+func (l *memory) older(from uint64) sealedEntries {
+	i := sort.Search(len(l.offsets), func(i int) bool { return l.offsets[i].index > from }) - 1
+	return sealedEntries{l.sealed, l.offsets[max(i, 0)].pos, slices.Clone(l.terms[runOf(l.terms, from):])}
+}
+
+// read reads the entries from lo to before hi, as far as they fit into maxSize bytes.
+func (s *sealedEntries) read(r *wal.Reader, lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
+	defer r.Close()
 	var entries []*raftpb.Entry
 	var size uint64
-	at := l.offsets[max(i, 0)].pos
-	next := lo
-	for next < hi {
-		after, done, err := l.wal.ReadSealed(at, offsetEvery, func(r wal.Record) error {
+	for next, at := lo, s.from; next < hi; {
+		after, done, err := r.Read(at, offsetEvery, func(r wal.Record) error {
 			if r.Payload[0] != kindEntry || next == hi {
 				return nil
 			}
 			e, err := decodeEntry(r.Payload)
-			if err != nil {
-				return err
-			}
-			// What was overridden, or belongs to before lo, has another index or term.
-			if term, err := l.term(next); err != nil || e.GetIndex() != next || e.GetTerm() != term {
+			// An overridden entry, or one before lo, has another index or term.
+			if err != nil || e.GetIndex() != next || e.GetTerm() != s.terms[runOf(s.terms, next)].Term {
 				return err
 			}
 			if size += sizeOf(e); size > maxSize && len(entries) > 0 {
@@ -285,11 +300,9 @@ func (l *Log) read(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 			return nil, err
 		}
 		if at = after; done {
-			j := slices.IndexFunc(l.segments, func(s segment) bool { return s.sequence > after.Segment })
-			if j < 0 {
+			if at = (wal.Pos{Segment: r.After(after.Segment)}); at.Segment == 0 {
 				break
 			}
-			at = wal.Pos{Segment: l.segments[j].sequence}
 		}
 	}
 	if len(entries) == 0 {

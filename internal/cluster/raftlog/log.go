@@ -26,10 +26,9 @@ type Log struct {
 	segmentSize int64 // Options.SegmentSize
 	torn        bool
 
-	// A writer holds owner, also while the disk works, and mu besides for each change of
-	// memory. So a reader of memory needs one of them, and with mu it never waits for the
-	// disk.
-	owner     vfs.WorkLock // over the wal, but for its syncs, and scratch
+	// A writer holds owner, also while the disk works, and additionally mu for each change
+	// of memory. A reader holds mu, and so never waits for a writer's disk.
+	owner     vfs.WorkLock // guards the wal, except syncs and readers of it, and scratch
 	preparing vfs.WorkLock // held by Prepare
 	wal       *wal.Log
 	scratch   []byte
@@ -39,8 +38,8 @@ type Log struct {
 	memory            // with mu
 }
 
-// A memory is what is known of the log without the disk. Callers of its methods hold mu, or
-// owner to read.
+// A memory is the state of the log that does not need the disk. Callers of its methods hold
+// mu, or owner to read.
 type memory struct {
 	state State
 	last  Position // the newest entry, or Cut
@@ -51,13 +50,15 @@ type memory struct {
 	//  3. offsets ascend by index and by position. The records of the entries from offsets[i].index
 	//     to offsets[i+1].index-1 are at or after offsets[i].pos, as far as they are not overridden.
 	//  4. segments ascend. Each entry whose record is in one has an index of at most its highest.
-	//  5. An entry that is not in newest is in a sealed segment.
+	//  5. The whole record of an entry that is not in newest is in sealed, unless a cut has
+	//     removed its segment.
 	newest   []kept
 	bytes    int64 // of the data of newest
 	terms    []Position
 	offsets  []offset
 	confs    []uint64 // indexes of entries that change the configuration
 	segments []segment
+	sealed   []wal.Segment // as wal.Log.Sealed, when entries were last forgotten
 }
 
 // A kept is an entry in memory, and where its record is.

@@ -266,6 +266,92 @@ func TestFailingCalls(t *testing.T) {
 	})
 }
 
+// While the owner appends, overrides, cuts, removes segments and heals, a reader always
+// gets entries that belong together, or the answer that they are cut or not there.
+func TestReadersBesideTheOwner(t *testing.T) {
+	random(t, func(t *testing.T, rng *rand.Rand) {
+		disk := memfs.New()
+		disk.Mkdir("d")
+		faults := faultfs.New(disk)
+		p := &pair{t: t, rng: rng, fsys: faults, term: 1}
+		p.open()
+		stop, stopped := make(chan struct{}), make(chan error)
+		seed := rng.Uint64()
+		go func() {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			for {
+				select {
+				case <-stop:
+					stopped <- nil
+					return
+				default:
+				}
+				first, _ := p.log.FirstIndex()
+				lo := first + rng.Uint64N(max(first, p.log.Last().Index)-first+1)
+				entries, err := p.log.Entries(lo, lo+1+rng.Uint64N(4), rng.Uint64N(3000))
+				if err != nil && err != raft.ErrCompacted && err != raft.ErrUnavailable {
+					stopped <- err
+					return
+				}
+				for i, e := range entries {
+					at := Position{Index: e.GetIndex(), Term: e.GetTerm()}
+					if at.Index != lo+uint64(i) || string(e.GetData()) != string(body(at)) || i > 0 && at.Term < entries[i-1].GetTerm() {
+						stopped <- fmt.Errorf("entry %d from %d is %v with %q", i, lo, at, e.GetData())
+						return
+					}
+				}
+			}
+		}()
+		for range 200 {
+			if rng.IntN(8) == 0 {
+				faults.Set(faultfs.Fault{Op: faultfs.Change, N: 1 + rng.IntN(4), How: faultfs.How(rng.IntN(3))})
+			}
+			for act := p.act(); act() != nil; {
+				for p.log.Recover() != nil {
+				}
+			}
+			faults.Set()
+			if err := errors.Join(p.log.Sync(), p.log.Prepare()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		close(stop)
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// An openHook is a file system that calls a function before it opens a file for reading.
+type openHook struct {
+	vfs.FS
+	before func()
+}
+
+func (h *openHook) Open(name string) (vfs.File, error) {
+	h.before()
+	return h.FS.Open(name)
+}
+
+// Entries that are cut while they are read, and whose segment is removed, are cut.
+func TestCutWhileReading(t *testing.T) {
+	disk := &openHook{memfs.New(), func() {}}
+	log := openUncut(t, disk, "/", Options{SegmentSize: 32 << 10, Recent: 1000}, 2000)
+	disk.before = func() {
+		disk.before = func() {}
+		at := Position{Index: 1500, Term: 1}
+		if err := errors.Join(log.Cut(at), log.Sync(), log.Cut(at), log.Prepare()); err != nil {
+			t.Error(err)
+		}
+	}
+	if entries, err := log.Entries(10, 20, 1000); err != raft.ErrCompacted {
+		t.Errorf("%d entries, %v", len(entries), err)
+	}
+	if entries, err := log.Entries(1501, 1520, 1000); err != nil || len(entries) == 0 {
+		t.Errorf("%d entries after the cut, %v", len(entries), err)
+	}
+}
+
 // What the group consists of, and what is known of the peers, comes back, also when
 // the segments in which it was written first are removed.
 func TestStateOutlivesCuts(t *testing.T) {
