@@ -16,8 +16,9 @@ type StartTask struct {
 	OfTube
 	Wait int      `query:"wait" min:"0" max:"60" default:"0"` // Answer when the task has ended, or after so many seconds.
 	_    struct{} `oneof:"state,ids"`                         // Has one of state and ids.
-	// kick takes buried and delayed jobs; bury ready, delayed and reserved ones; release reserved ones; redrive buried ones, which become
-	// ready in the tube that a policy has moved them out of, with as many tries again; the others ready, delayed and buried ones.
+	// kick accepts buried and delayed jobs; bury ready, delayed and reserved jobs; release reserved jobs; redrive buried and ready jobs. A
+	// redriven job becomes ready in its origin, the tube that a policy has moved it out of, with as many attempts again. The other verbs
+	// accept ready, delayed and buried jobs.
 	Do       string    `json:"do" enum:"kick,bury,release,redrive,delete,move,change" required:"true"`
 	State    *string   `json:"state" as:"State"`
 	IDs      *[]uint64 `json:"ids" maxitems:"10000"`

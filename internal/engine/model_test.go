@@ -479,7 +479,7 @@ func (m *model) moveJob(now int64, id uint64, to string) Outcome {
 
 func (m *model) redrive(now int64, id uint64, to string) Outcome {
 	j := m.jobs[id]
-	if j == nil || j.state != Buried {
+	if j == nil || j.state != Buried && j.state != Ready {
 		return NotFound
 	}
 	if to == "" {
@@ -490,7 +490,9 @@ func (m *model) redrive(now int64, id uint64, to string) Outcome {
 	}
 	from := j.tube
 	j.tube, j.origin = m.tube(to).name, ""
-	j.kicks++
+	if j.state == Buried {
+		j.kicks++
+	}
 	j.state, j.since, j.due = Ready, now, 0
 	j.logged = j.fields
 	m.match(now)

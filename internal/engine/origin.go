@@ -18,11 +18,12 @@ func (e *Engine) setOrigin(id uint64, tube string) {
 	}
 }
 
-// RedriveJob makes a buried job ready in another tube; empty: its origin. As with a kick,
-// it has as many tries again.
+// RedriveJob moves a buried or ready job to another tube, where it is ready. If to is empty,
+// that is the origin of the job. For a buried job it counts as a kick, which allows as many
+// attempts again. A job that was kicked in the tube of dead jobs already has them.
 func (e *Engine) RedriveJob(now int64, id uint64, to string) Outcome {
 	i, j := e.lookup(id)
-	if i == none || j.state() != Buried {
+	if i == none || j.state() != Buried && j.state() != Ready {
 		return NotFound
 	}
 	if to == "" {
@@ -40,8 +41,10 @@ func (e *Engine) RedriveJob(now int64, id uint64, to string) Outcome {
 	e.setOrigin(id, "")
 	e.moveTo(i, j, t, was, func() {
 		c := e.jobs.cold(j)
-		c.kicks++
 		c.when = now
+		if j.state() == Buried {
+			c.kicks++
+		}
 		j.setState(Ready)
 	})
 	e.attach(t, i, j)

@@ -405,10 +405,10 @@ var otherVerbs = map[string]func(tw *twins){
 		tw.same("move", []any{w.Done, o}, []any{n, found})
 	},
 	"redrive": func(tw *twins) {
-		buried := tw.m.in(Buried, func(*modelJob) bool { return true })
+		jobs := tw.m.in(pick(tw.src, "state", []State{Buried, Buried, Ready, Delayed}), func(*modelJob) bool { return true })
 		id, to := uint64(99), pick(tw.src, "to", []string{"", "", "a"})
-		if len(buried) > 0 {
-			id = pick(tw.src, "redriven", buried).id
+		if len(jobs) > 0 {
+			id = pick(tw.src, "redriven", jobs).id
 		}
 		tw.same("redrive", tw.e.RedriveJob(tw.now, id, to), tw.m.redrive(tw.now, id, to))
 	},

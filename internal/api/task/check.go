@@ -19,7 +19,7 @@ var verbs = map[string]verb{
 	"kick":    {nil, []string{"buried", "delayed"}},
 	"bury":    {[]string{"priority"}, []string{"ready", "delayed", "reserved"}},
 	"release": {[]string{"priority", "delay"}, []string{"reserved"}},
-	"redrive": {[]string{"to"}, []string{"buried"}},
+	"redrive": {[]string{"to"}, []string{"buried", "ready"}},
 	"delete":  {nil, free},
 	"move":    {[]string{"to"}, free},
 	"change":  {[]string{"priority", "delay", "ttr"}, free},
