@@ -301,6 +301,13 @@ func (c *Client) MoveJob(ctx context.Context, in *MoveJob) error {
 	return c.Do(ctx, "POST /jobs/{job}/move", in, nil)
 }
 
+// RedriveJob is POST /jobs/{job}/redrive. Return a buried or ready job to its origin.
+//
+// It becomes ready there, with as many attempts again. The right is also required on the origin.
+func (c *Client) RedriveJob(ctx context.Context, in *OfJob) error {
+	return c.Do(ctx, "POST /jobs/{job}/redrive", in, nil)
+}
+
 // KickJob is POST /jobs/{job}/kick. Make a buried or delayed job ready.
 func (c *Client) KickJob(ctx context.Context, in *OfJob) error {
 	return c.Do(ctx, "POST /jobs/{job}/kick", in, nil)

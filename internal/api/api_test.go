@@ -218,6 +218,20 @@ func TestStory(t *testing.T) {
 		t.Errorf("%+v", facts)
 	}
 
+	// A job that a policy has moved to a tube of dead jobs returns to its origin, even after a kick.
+	dead := r.dead("origin", "dead")
+	path := fmt.Sprint("/jobs/", dead)
+	r.want(204, "POST", path+"/kick", "", nil)
+	r.want(204, "POST", path+"/redrive", "", nil)
+	if r.want(200, "GET", path, "", &j); j.Tube != "origin" || j.State != "ready" || j.Origin != "" || j.Kicks != 1 {
+		t.Errorf("%+v", j)
+	}
+	if got := r.want(409, "POST", path+"/redrive", "", nil); !strings.Contains(got, "have an origin") {
+		t.Error(got)
+	}
+	r.want(204, "DELETE", path, "", nil)
+	r.want(204, "DELETE", "/policies/origin", "", nil)
+
 	// The server.
 	r.want(204, "POST", "/drain", "", nil)
 	var found admin.Attention
@@ -234,7 +248,7 @@ func TestStory(t *testing.T) {
 	}
 	var st admin.Stats
 	r.want(200, "GET", "/stats", "", &st)
-	if !st.Draining || st.Version != "1.2.3" || st.TotalJobs != 8 || st.Journal.Segments != 2 || st.Connections.Total != 1 || st.Connections.Limit == 0 || st.MaxJobSize != 65535 || st.Commands["watch"] != 1 {
+	if !st.Draining || st.Version != "1.2.3" || st.TotalJobs != 9 || st.Journal.Segments != 2 || st.Connections.Total != 2 || st.Connections.Limit == 0 || st.MaxJobSize != 65535 || st.Commands["watch"] != 1 {
 		t.Errorf("%+v", st)
 	}
 	r.want(204, "POST", "/undrain", "", nil)

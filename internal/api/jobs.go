@@ -219,6 +219,22 @@ func (r *request) put(as string, id uint64, err error) error {
 	return err
 }
 
+// redriveJob returns a job to its origin, on which the client also needs the right.
+func (r *request) redriveJob(*admin.OfJob) (none admin.None, err error) {
+	var refused error
+	_, err = r.onJob("redriven: it must be buried or ready, and have an origin", func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome {
+		if st.Origin == "" {
+			return engine.NotFound
+		}
+		r.note("to", st.Origin)
+		if refused = r.permittedOn(manageNamed, "the tube "+st.Origin, st.Origin); refused != nil {
+			return engine.OK
+		}
+		return e.RedriveJob(now, st.ID, "")
+	})
+	return none, cmp.Or(err, refused)
+}
+
 func (r *request) kickJob(*admin.OfJob) (admin.None, error) {
 	return r.doJob("kicked: it must be buried or delayed", &admin.StartTask{Do: "kick"})
 }

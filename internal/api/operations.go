@@ -169,6 +169,7 @@ var operations = sync.OnceValue(func() []*operation {
 			Success: "The id of the copy.", Problems: []int{404}}, (*request).copyJob),
 		declare(row{ID: "deleteJob", Route: "DELETE /jobs/{job}", Tag: "jobs", Needs: deleteOfJob, Success: "It is gone.", Problems: []int{404, 409}}, (*request).deleteJob),
 		declare(row{ID: "moveJob", Route: "POST /jobs/{job}/move", Tag: "jobs", Needs: manageOfJob, Success: "It is there.", Problems: []int{404, 409}}, (*request).moveJob),
+		declare(row{ID: "redriveJob", Route: "POST /jobs/{job}/redrive", Tag: "jobs", Needs: manageOfJob, Success: "It is ready in its origin.", Problems: []int{404, 409}}, (*request).redriveJob),
 		declare(row{ID: "kickJob", Route: "POST /jobs/{job}/kick", Tag: "jobs", Needs: manageOfJob, Success: "It is ready.", Problems: []int{404, 409}}, (*request).kickJob),
 		declare(row{ID: "buryJob", Route: "POST /jobs/{job}/bury", Tag: "jobs", Needs: manageOfJob, Success: "It is buried.", Problems: []int{404, 409}}, (*request).buryJob),
 		declare(row{ID: "releaseJob", Route: "POST /jobs/{job}/release", Tag: "jobs", Needs: manageOfJob,

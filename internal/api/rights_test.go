@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -68,7 +69,7 @@ func TestRights(t *testing.T) {
 		"stats, both":                        "getHistory listConnections getConnection",
 		"manage, manage mail":                "setPolicy deletePolicy pauseTube resumeTube kickJob buryJob releaseJob getTask cancelTask startTask changeJob",
 		everybody:                            "getMe",
-		"manage":                             "transferLead listChanges drain undrain rewriteJournal closeConnection getServer moveJob", // a job on the other tube, too
+		"manage":                             "transferLead listChanges drain undrain rewriteJournal closeConnection getServer moveJob redriveJob", // a job also on the other tube
 		"peek, both":                         "getJournal",
 		"stats, stats mail, both, both mail": "getTube explainTube getTubeHistory explainPolicy listJobs getJob",
 		"put, put mail":                      "putJob importAll importTube",
@@ -89,7 +90,7 @@ func TestRights(t *testing.T) {
 		"startTask": `{"do":"delete","ids":[1]}`, "changeJob": `{"priority":9}`, "copyJob": `{"to":"mail"}`, "moveJob": `{"to":"another"}`,
 		"importAll": `{"tube":"mail","body":"x"}`, "importTube": `{"body":"x"}`,
 	}
-	jobs := map[string]string{"kickJob": "2", "releaseJob": "3"}
+	jobs := map[string]string{"kickJob": "2", "releaseJob": "3", "redriveJob": "4"}
 	paths := strings.NewReplacer("{tube}", "mail", "{pattern}", "mail", "{connection}", "1", "{task}", "1")
 	for name, who := range known {
 		for _, op := range operations() {
@@ -101,6 +102,9 @@ func TestRights(t *testing.T) {
 				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)
 			})
 			r.talk("use mail", "reserve-job 3") // connection 1
+			if op.ID == "redriveJob" {
+				r.dead("another", "mail")
+			}
 			r.sampleTubes(t.Context(), 1)
 			path := paths.Replace(op.path)
 			if id := jobs[op.ID]; id != "" {
@@ -131,6 +135,16 @@ func TestRights(t *testing.T) {
 			}
 		}
 	}
+}
+
+// dead puts a job into a tube and lets a policy move it to a tube of dead jobs.
+func (r *rig) dead(origin, to string) (id uint64) {
+	r.in(func(e *engine.Engine, now int64) {
+		e.SetPolicy(origin, "max-attempts=1\nexhausted=move\ndead-tube="+to+"\n")
+		id, _ = e.PutInto(now, []byte(origin), engine.Spec{TTR: 9}, nil)
+	})
+	r.talk(fmt.Sprint("reserve-job ", id), "use "+to, fmt.Sprint("release ", id, " 0 0"), "use "+to) // a line for each line that the server sends
+	return id
 }
 
 // everything is what can be seen of the queue, as text.
