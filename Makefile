@@ -96,7 +96,7 @@ install: ## the binary, its manual, documentation, completions and units for sys
 	done
 
 # With what its pages lead to, where they expect it.
-DOCUMENTATION = README.md CHANGELOG.md DESIGN.md CONTRIBUTING.md SECURITY.md LICENSE doc/*.md doc/*.png doc/*.svg doc/decisions/* doc/benchmarks/*.svg \
+DOCUMENTATION = README.md CHANGELOG.md DESIGN.md CONTRIBUTING.md SECURITY.md LICENSE doc/*.md doc/*.png doc/*.svg doc/decisions/* doc/internals/* doc/benchmarks/*.svg \
 	contrib/compose/* contrib/grafana/*.json contrib/prometheus/* contrib/kubernetes/*.yaml contrib/kubernetes/*.toml contrib/kubernetes/cluster/*.yaml contrib/kubernetes/cluster/init/* \
 	bench/results/*.md dist/beanpole.toml dist/systemd/* internal/api/openapi.yaml
 
