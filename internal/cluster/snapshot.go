@@ -193,11 +193,14 @@ func (r *raftLoop) watchSnapshots(s *raft.Status) {
 // maxSnapshots is how many members are sent a snapshot at a time.
 const maxSnapshots = 2
 
-// SendSnapshot writes a snapshot for another member.
+// SendSnapshot writes a snapshot for another member. Others do not get one.
 func (m *Member) SendSnapshot(to uint64, w io.Writer) error {
 	err := error(ErrStopped)
 	m.inLoop(func() {
-		err = nil
+		if err = nil; !m.raft.isMember(to) {
+			err = ErrNotMember
+			return
+		}
 		fetches := 0
 		for _, p := range m.raft.peers {
 			fetches += p.fetches

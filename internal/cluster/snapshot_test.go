@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -291,6 +292,22 @@ func (sim *simulation) leaveBehind(lags *node) (stop func()) {
 		return !slices.ContainsFunc(sim.nodes, func(m *node) bool { return m != lags && m.member.log.State().Cut.Index <= last })
 	})
 	return stop
+}
+
+// A server that is not a member, or no longer, gets no snapshot and no place in the table of
+// peers.
+func TestSnapshotForStranger(t *testing.T) {
+	inSimulation(t, 1, func(t *testing.T, sim *simulation) {
+		l := sim.leader()
+		if err := l.SendSnapshot(99, io.Discard); !errors.Is(err, ErrNotMember) {
+			t.Errorf("a stranger asks for a snapshot: %v", err)
+		}
+		l.inLoop(func() {
+			if l.raft.peers[99] != nil {
+				t.Error("the stranger is in the table of peers")
+			}
+		})
+	})
 }
 
 // A leader has done what is not committed when the only other member that is left needs a

@@ -10,6 +10,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/mux"
 )
 
@@ -72,11 +73,13 @@ func (t *Transport) known(nc net.Conn) {
 	t.gone(nc)
 }
 
-// belongs notes which member a connection belongs to, and ends with its membership.
-func (t *Transport) belongs(nc net.Conn, to uint64) {
+// belongs notes to which member a connection belongs: SetMembers closes the connection when
+// the membership ends. It reports whether there is such a member.
+func (t *Transport) belongs(nc net.Conn, to uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.conns[nc] = to
+	return t.links[to] != nil
 }
 
 func (t *Transport) remove(nc net.Conn) {
@@ -97,7 +100,9 @@ func (t *Transport) handshake(conn *tls.Conn) (from uint64, protocol string, err
 	return peerOf(t.opt.Credentials, conn.ConnectionState())
 }
 
-// serve serves a connection that was accepted. The error is for the log.
+// serve serves an accepted connection. The error is for the log. A removed member keeps its
+// certificate. It can only send requests, for rejoin: AcceptHandshake refuses its messages,
+// and serve everything else.
 func (t *Transport) serve(conn *tls.Conn) error {
 	from, protocol, err := t.handshake(conn)
 	if err != nil {
@@ -107,8 +112,12 @@ func (t *Transport) serve(conn *tls.Conn) error {
 		t.known(conn.NetConn())
 	}
 	switch protocol {
-	case forMessages, forEntries, forClients:
+	case forMessages, forEntries:
 		t.belongs(conn.NetConn(), from)
+	case forClients, forSnapshot, forAdmin:
+		if !t.belongs(conn.NetConn(), from) {
+			return fmt.Errorf("member %d: %w", from, cluster.ErrNotMember)
+		}
 	}
 	switch protocol {
 	case forMessages:

@@ -71,7 +71,7 @@ func TestManyStrangers(t *testing.T) {
 		client := func() *tls.Conn {
 			return tls.Client(h.dial(t, "10.0.0.1"), &tls.Config{
 				Certificates: []tls.Certificate{p.credentials.Certificate}, RootCAs: pool(p.credentials.CA),
-				ServerName: directory.AnyMember(p.credentials.Cluster), NextProtos: []string{forSnapshot},
+				ServerName: directory.AnyMember(p.credentials.Cluster), NextProtos: []string{forMessages},
 			})
 		}
 		member := client()

@@ -73,7 +73,7 @@ type Transport struct {
 
 	mu    sync.Mutex
 	links map[uint64]*link
-	conns map[net.Conn]uint64 // that were accepted; if one ends with the membership of a member, that
+	conns map[net.Conn]uint64 // accepted connections -> the member with whose membership they end, or 0
 	strangers
 
 	rejections map[uint64]string // why members are refused

@@ -19,6 +19,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+	"github.com/beanpole-mq/beanpole/internal/cluster/mux"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 	"github.com/beanpole-mq/beanpole/internal/test/memnet"
@@ -116,6 +117,7 @@ func (p *peer) listen(l net.Listener) {
 		Listener: l, Credentials: p.credentials, Logger: slog.New(p.ups),
 		Client:   func(from uint64, stream io.ReadWriteCloser) { echo(stream) },
 		Snapshot: func(from uint64, conn net.Conn) { echo(conn) },
+		Admin:    func(from uint64, conn net.Conn) { echo(conn) },
 		Request: func(_ context.Context, from uint64, body []byte) ([]byte, error) {
 			if string(body) == "fail" {
 				return nil, errors.New("as you wish")
@@ -452,6 +454,70 @@ func TestRemoved(t *testing.T) {
 		}
 	case <-time.After(patience):
 		t.Fatal("it does not hear that it was removed")
+	}
+}
+
+// With its certificate a removed member can send a request, and nothing else is served. The
+// connections that it has when it is removed are closed.
+func TestCertificateOfRemovedMember(t *testing.T) {
+	peers := newPeers(t, 2)
+	p, other := peers[0], peers[1]
+	p.start(t)
+	membership := members(peers)
+	open := func(protocol string) net.Conn {
+		t.Helper()
+		conn, err := dial(t.Context(), other.credentials, p.address, 1, protocol)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		conn.SetDeadline(time.Now().Add(patience))
+		return conn
+	}
+	isClosed := func(conn net.Conn) bool {
+		_, err := io.Copy(io.Discard, conn)
+		return err == nil || closedByPeer(err)
+	}
+	for _, protocol := range []string{forClients, forSnapshot, forAdmin} {
+		t.Run(protocol, func(t *testing.T) {
+			p.SetMembers(membership)
+			conn := open(protocol)
+			if protocol == forClients {
+				session := mux.New(conn, nil)
+				defer session.Close()
+				stream, err := session.Open()
+				if err != nil {
+					t.Fatal(err)
+				}
+				echoes(t, stream)
+				p.SetMembers(membership[:1])
+				<-session.Over()
+			} else {
+				echoes(t, conn)
+				p.SetMembers(membership[:1])
+				if !isClosed(conn) {
+					t.Error("a connection of a removed member goes on")
+				}
+			}
+			if !isClosed(open(protocol)) {
+				t.Error("a removed member is served")
+			}
+		})
+	}
+	if reply, err := Request(t.Context(), other.credentials, p.address, 1, []byte("rejoin")); err != nil || string(reply) != "2rejoin" {
+		t.Errorf("a request is answered with %q, %v", reply, err)
+	}
+}
+
+// echoes writes to a connection whose other end echoes, and reads the echo.
+func echoes(t *testing.T, conn io.ReadWriter) {
+	t.Helper()
+	b := []byte("hello")
+	if _, err := conn.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(conn, b); err != nil || string(b) != "hello" {
+		t.Fatalf("%q comes back, %v", b, err)
 	}
 }
 
