@@ -26,7 +26,7 @@
 // A caller that comes while no turn runs becomes the leader: it runs one turn for all
 // requests in the queue, and passes the lead to the first caller that came meanwhile. In
 // memory a turn takes less than a microsecond, and running it in the caller's goroutine
-// saves two switches (doc/decisions/0002).
+// saves two switches (doc/decisions/0007).
 //
 // # Who syncs
 //

@@ -9,7 +9,7 @@
 // entries of the log change, goes over its engine in slices, and keeps a hash of each job.
 // The comparison leaves out the jobs that an entry has changed since before the first walk
 // began and until after the last walk ended. The other jobs were the same all the time, so
-// all members must have the same hashes of them (decision 30).
+// all members must have the same hashes of them (decision 23).
 //
 // A member knows nothing of that but two hooks: Observe and View of [Member].
 //
