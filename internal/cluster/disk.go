@@ -29,8 +29,6 @@ type disk struct {
 	pending []uint64 // indexes of changes of the roles that are not recorded yet: no cut goes beyond the first
 
 	said rate.Sometimes // that there is no segment; owned by prepare
-
-	over bool // the log says that this member must not go on; owned by the goroutine
 }
 
 // diskWork is what the raft loop wants written, in the order of the fields.
@@ -102,8 +100,8 @@ func (d *disk) prepare() {
 }
 
 // write writes a batch, and delivers its responses when it is durable. It returns false
-// if the member ends before. Then the batch may be incomplete, so nothing may be written
-// after it.
+// if the member ends. Then the batch may be incomplete, so nothing may be written after it,
+// and no response is delivered.
 func (d *disk) write(batch []diskWork) bool {
 	d.setBegun(d.m.opt.Now(), batch)
 	defer d.setBegun(0, nil)
@@ -127,11 +125,9 @@ func (d *disk) write(batch []diskWork) bool {
 	return true
 }
 
-// append appends w. It returns false if the member ends before.
+// append appends w. It returns false if nothing may be appended after it: the member ended
+// before, or ends with w. An older membership would make it a member again.
 func (d *disk) append(w diskWork) bool {
-	if d.over { // an older membership would make this a member again
-		return true
-	}
 	for _, write := range w.writes { // one at a time, as one may override entries of the one before
 		if s := write.Snapshot; s != nil && !d.try(func() error { return d.restore(s) }) {
 			return false
@@ -140,8 +136,11 @@ func (d *disk) append(w diskWork) bool {
 			return false
 		}
 	}
-	return d.try(func() error { return d.record(w) })
+	return d.try(func() error { return d.record(w) }) && !w.isLast()
 }
+
+// isLast reports whether the member ends with w.
+func (w *diskWork) isLast() bool { return w.removed || w.verdict != "" }
 
 // record records all of w but the writes. After an error the same call does the rest.
 func (d *disk) record(w diskWork) error {
@@ -156,10 +155,8 @@ func (d *disk) record(w diskWork) error {
 		d.mu.Unlock()
 		d.m.wake()
 	}
-	if w.removed || w.verdict != "" {
-		err := d.writeVerdict(w)
-		d.over = err == nil
-		return err
+	if w.isLast() {
+		return d.writeVerdict(w)
 	}
 	if w.peer != nil {
 		if err := errors.Join(log.SetPeer(w.peer.id, w.peer.Peer), log.Sync()); err != nil {

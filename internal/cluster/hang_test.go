@@ -84,6 +84,25 @@ func TestEndWhileFailing(t *testing.T) {
 	}
 }
 
+// After the verdict that ends a member, the disk writes nothing of the same batch, and
+// delivers no response for it.
+func TestNothingAfterVerdict(t *testing.T) {
+	for _, last := range []diskWork{{verdict: "a test"}, {removed: true}} {
+		ctx, end := context.WithCancel(t.Context())
+		d, log := diskOn(ctx, t, memfs.New())
+		d.m.end, d.m.logger, d.m.mail = end, d.m.opt.Logger, &mailbox{wake: make(chan struct{}, 1)}
+		after := entryOf(1, 1)
+		after.Responses = []*raftpb.Message{{}}
+		if d.write([]diskWork{last, writes(after)}) {
+			t.Error("the disk goes on")
+		}
+		if events := d.m.mail.take(); len(events) > 0 || log.Last().Index > 0 || ctx.Err() == nil {
+			t.Errorf("the log ends with %v, the member has ended: %v, the loop hears %v", log.Last(), ctx.Err(), events)
+		}
+		log.Close()
+	}
+}
+
 // A leader whose disk hangs commits with the disks of the others, hands the leadership
 // over, and comes back when its disk does. The disk of a follower holds nobody up.
 func TestDiskHangs(t *testing.T) {
