@@ -210,6 +210,23 @@ func TestNotifyWhenRoomComesAfterCredit(t *testing.T) {
 	})
 }
 
+// A stream waits once for room, however often the other side gives it credit.
+func TestBlockedOnce(t *testing.T) {
+	s := &Session{streams: map[uint32]*Stream{}, pending: make([]byte, maxPending)}
+	st := s.add(1)
+	for range 10 {
+		if err := s.handle(1, kindCredit, 0, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := st.tryWrite([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(s.blocked) != 1 {
+		t.Errorf("the stream waits %d times", len(s.blocked))
+	}
+}
+
 // A loop hears of what arrives.
 func TestNotify(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -53,7 +53,7 @@ type Session struct {
 	last    uint32    // the highest number of a stream
 	pending []byte    // frames to be written
 	wrote   bool      // something since the last tick
-	blocked []*Stream // want to write more than pending takes
+	blocked []*Stream // want to write more than pending takes, each once
 	told    []*Stream // whose Notify is to be called
 	spare   [][]byte  // for what arrives
 	pinger  *time.Timer
@@ -186,14 +186,24 @@ func (s *Session) write() error {
 		}
 		out, s.pending, s.wrote = s.pending, out[:0], true
 		for _, st := range s.blocked {
+			st.blocked = false
 			s.tell(st)
 		}
+		clear(s.blocked)
 		s.blocked = s.blocked[:0]
 		s.notify()
 		s.conn.SetWriteDeadline(time.Now().Add(silence))
 		if _, err := s.conn.Write(out); err != nil {
 			return err
 		}
+	}
+}
+
+// block makes st be notified when pending takes more. The caller holds mu.
+func (s *Session) block(st *Stream) {
+	if !st.blocked {
+		st.blocked = true
+		s.blocked = append(s.blocked, st)
 	}
 }
 
@@ -296,7 +306,7 @@ func (s *Session) handle(id uint32, kind byte, length int, b []byte) error {
 			return fmt.Errorf("%w: stream %d may send more than there is room for", errProtocol, id)
 		}
 		if len(s.pending) >= maxPending { // it can send nothing yet, and is to be told when it can
-			s.blocked = append(s.blocked, st)
+			s.block(st)
 		}
 	default:
 		return fmt.Errorf("%w: kind %d", errProtocol, kind)

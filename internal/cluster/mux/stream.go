@@ -22,6 +22,7 @@ type Stream struct {
 	changed sync.Cond // with the session's mu
 	notify  func()
 	told    bool // is in the session's list
+	blocked bool // is in the session's list
 
 	in     []byte // that has arrived; nil if all was read
 	at     int    // so much of it was read
@@ -146,7 +147,7 @@ func (st *Stream) tryWrite(b []byte) (n int, err error) {
 	case st.gone:
 		return 0, ErrGone
 	case len(st.s.pending) >= maxPending:
-		st.s.blocked = append(st.s.blocked, st)
+		st.s.block(st)
 		return 0, nil
 	}
 	if n = min(len(b), st.credit); n > 0 {
