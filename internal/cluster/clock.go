@@ -27,13 +27,25 @@ func (c *clock) engine() int64 { return max(c.time()-c.zero, 0) }
 // if the message took long. So the clock goes forward at once. It goes back by a sixteenth of
 // the time that passes, or at once if it is ahead by more than a message can be late.
 func (c *clock) hear(said int64, mayBeLate int64) {
-	now, before := c.now(), c.offset.Load()
-	offset, slower := said-now, min(now-c.heard, int64(time.Second))/16
+	now := c.now()
+	slower := min(now-c.heard, int64(time.Second)) / 16
 	c.heard = now
-	if behind := before - offset; behind > 0 && behind <= mayBeLate {
-		offset = before - min(behind, slower)
+	c.change(func(before int64) int64 {
+		if behind := before - (said - now); behind > 0 && behind <= mayBeLate {
+			return before - min(behind, slower)
+		}
+		return said - now
+	})
+}
+
+// change changes the offset from its present value. Turns and the raft loop both do.
+func (c *clock) change(to func(before int64) int64) {
+	for {
+		before := c.offset.Load()
+		if c.offset.CompareAndSwap(before, to(before)) {
+			return
+		}
 	}
-	c.offset.Store(offset)
 }
 
 // mayBeLate returns how old the time in a message of a leader can be, in nanoseconds, for
@@ -54,9 +66,8 @@ const latest = 5 * int64(time.Second)
 
 // notBefore makes the clock show at least a time.
 func (c *clock) notBefore(time int64) {
-	if behind := time - c.time(); behind > 0 {
-		c.offset.Add(behind)
-	}
+	now := c.now()
+	c.change(func(before int64) int64 { return max(before, time-now) })
 }
 
 // farOff is how much the clock of a machine may differ from those of the majority before
