@@ -23,21 +23,22 @@ func (s *slots) full() bool {
 	return s.taken >= s.limit
 }
 
-// take takes a slot for a connection that is about to be accepted. If there is none it
-// reports false, and a later free makes the first loop accept.
+// take takes a slot for a connection that is about to be accepted. If none is free it logs
+// a warning and reports false, and a later free makes the first loop accept. It also reports
+// false when the server stops.
 func (s *slots) take(first *loop) bool {
 	s.Lock()
-	taken := s.taken < s.limit && !s.closed
-	if taken {
-		s.taken++
-	} else if !s.closed {
+	defer s.Unlock()
+	if s.closed {
+		return false
+	}
+	if s.taken >= s.limit {
 		s.wanted = first
-	}
-	s.Unlock()
-	if !taken {
 		s.reports.slotsTaken(s.limit)
+		return false
 	}
-	return taken
+	s.taken++
+	return true
 }
 
 // wait takes a slot for a connection that was accepted, as soon as there is one. It
