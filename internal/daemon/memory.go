@@ -46,7 +46,7 @@ type memoryUse struct {
 
 func memoryNow(q *queue) memoryUse {
 	use := memoryUse{unaccounted: -conversation.InputMemory()}
-	q.broker.Call(func(e *engine.Engine, _ int64) {
+	q.broker.View(func(e *engine.Engine, _ int64) {
 		use.unaccounted -= e.Memory()
 		use.sessions = e.Stats().Sessions
 	})

@@ -1,6 +1,12 @@
 package daemon
 
-import "testing"
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
 
 // Memory is given back when something has been freed, and not again and again for
 // what is in use.
@@ -22,4 +28,28 @@ func TestMemoryWorthCollecting(t *testing.T) {
 			t.Errorf("%+v after %+v: %v", test.now, test.last, got)
 		}
 	}
+}
+
+// A hangingLog is a log whose syncs wait until the channel is closed.
+type hangingLog chan struct{}
+
+func (hangingLog) Append([]engine.Change) error { return nil }
+func (hangingLog) Flush() (bool, error)         { return false, nil }
+func (l hangingLog) Sync() error                { <-l; return nil }
+func (hangingLog) Housekeep(int64) int64        { return engine.Never }
+func (hangingLog) Close() error                 { return nil }
+
+// The use of memory is measured also while the disk hangs.
+func TestMemoryNowWhileDiskHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := make(hangingLog)
+		q := &queue{broker: broker.New(engine.New(engine.Options{Logged: true}), broker.Options{Log: log})}
+		if use := memoryNow(q); use.unaccounted == 0 {
+			t.Error("nothing is measured")
+		}
+		close(log)
+		if err := q.broker.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
