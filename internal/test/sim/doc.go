@@ -37,8 +37,7 @@
 //
 // Also, the same work gives the same answers with all options of the journal
 // (same_test.go). beanstalkd's files are taken over completely, wherever the
-// take-over is interrupted (adopt_test.go), and a merge is done completely or not
-// at all (import_test.go).
+// take-over is interrupted (adopt_test.go).
 //
 // # Seeds
 //
