@@ -15,13 +15,12 @@ import (
 
 const module = "github.com/beanpole-mq/beanpole/"
 
-// arrows is the architecture: which of our packages, and which modules of others,
-// a package imports, tests apart. It is a statement of policy; do not change it to
-// make a build pass. A package that is not here does not exist, and what a line
-// permits is also used, on one system or another. Modules of others are named by
-// the first elements of their paths.
+// arrows is the architecture: the packages of this module and the external modules that
+// each package imports, without its tests. It is a policy: do not change it to make a build
+// pass. It lists every package, and each permitted import is used on at least one system.
+// External modules are named by the first elements of their paths.
 var arrows = map[string]string{
-	// The pure rooms import none of ours, but for the histogram.
+	// Pure packages.
 	"internal/duration":         "",
 	"internal/engine/histogram": "",
 	"internal/engine":           "internal/engine/heap internal/engine/histogram",
@@ -31,13 +30,13 @@ var arrows = map[string]string{
 	"internal/vfs":              "golang.org/x/sys",
 	"internal/server/epoll":     "golang.org/x/sys",
 
-	// Toward the disk.
+	// The disk.
 	"internal/wal":            "internal/vfs",
 	"internal/journal/binlog": "internal/engine internal/vfs",
 	"internal/journal/record": "internal/engine",
 	"internal/journal":        "internal/journal/binlog internal/engine internal/journal/record internal/vfs internal/wal",
 
-	// The turn, and toward clients.
+	// The turn and the clients.
 	"internal/broker":                  "internal/engine internal/engine/histogram",
 	"internal/conversation/proxyproto": "",
 	"internal/server/ratelog":          "golang.org/x/time",
@@ -66,7 +65,7 @@ var arrows = map[string]string{
 	"internal/op":          "internal/op/jsonscan",
 	"internal/op/jsonscan": "",
 
-	// Toward other members.
+	// The cluster.
 	"internal/cluster/raftlog":     "internal/vfs internal/wal go.etcd.io/raft",
 	"internal/cluster/core":        "internal/cluster/raftlog go.etcd.io/raft google.golang.org/protobuf",
 	"internal/cluster/entry":       "internal/engine internal/journal/record",
@@ -79,14 +78,14 @@ var arrows = map[string]string{
 
 	"internal/cluster/control": "client/admin internal/cluster internal/cluster/consistency internal/cluster/directory internal/cluster/raftlog internal/cluster/transport",
 
-	// For programs of others. What is in contrib is no code, and tests hold it against the program.
+	// For other programs. contrib contains no code; its tests compare it with the program.
 	"contrib":             "",
 	"client":              "internal/certs internal/wire",
 	"client/admin":        "internal/op",
 	"client/worker":       "client",
 	"client/beanpoletest": "internal/access internal/broker internal/certs/certstest internal/engine internal/rights internal/server internal/test/memnet",
 
-	// What is not product: tests, and what they share. conformance needs an address only.
+	// Tests and their helpers. conformance needs only an address.
 	"internal/test/budget":              "",
 	"internal/test/budget/driver":       "internal/broker internal/conversation internal/engine internal/journal internal/vfs internal/wire",
 	"internal/test/conformance":         "internal/test/exectest internal/test/freeport",
@@ -105,14 +104,14 @@ var arrows = map[string]string{
 	"internal/test/soak":                "",
 	"internal/test/vfstest":             "internal/vfs",
 
-	// The server as a process, the only place where the pieces meet, and its settings.
+	// The server process, which connects the packages, and its settings.
 	"internal/config":          "internal/access internal/admin internal/certs internal/cli/kit internal/duration internal/engine internal/policy internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
 	"internal/daemon/logqueue": "",
 	"internal/daemon": "client/admin internal/access internal/admin internal/api internal/api/beanstalkd internal/admin/connlimit internal/journal/binlog internal/broker internal/certs internal/cli/advice internal/cli/kit internal/cluster internal/cluster/control internal/cluster/directory " +
 		"internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/config internal/console internal/conversation internal/daemon/logqueue internal/engine internal/engine/histogram internal/journal internal/policy internal/server/ratelog internal/server " +
 		"internal/vfs internal/wire github.com/coreos/go-systemd",
 
-	// The commands. What they share knows none of them.
+	// The commands. Their shared code imports none of them.
 	"internal/cli/kit":     "client client/admin internal/certs internal/duration github.com/charmbracelet github.com/spf13",
 	"internal/cli/advice":  "internal/cli/kit internal/cluster internal/journal internal/vfs internal/wal",
 	"internal/cli/queue":   "client client/admin client/worker internal/cli/kit internal/cli/top internal/health internal/api/jobjson github.com/charmbracelet github.com/spf13",
@@ -126,8 +125,8 @@ var arrows = map[string]string{
 	"cmd/beanpole": "internal/cli",
 }
 
-// TestDecided looks for each module that go.mod requires in the decision about
-// dependencies, which says why it is there.
+// TestDecided checks that the decision about dependencies has a reason for each module that
+// go.mod requires.
 func TestDecided(t *testing.T) {
 	page, err := os.ReadFile("doc/decisions/0001-dependencies.md")
 	if err != nil {
@@ -144,7 +143,7 @@ func TestDecided(t *testing.T) {
 	}
 }
 
-// systems are those that the packages are built for.
+// systems are the operating systems that the packages support.
 var systems = []string{"linux", "darwin", "freebsd"}
 
 // TestImports compares the packages with arrows.
@@ -153,7 +152,7 @@ func TestImports(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(imports)) {
 		line, ok := arrows[name]
 		if !ok {
-			t.Errorf("%s is not in arrows: say what it may import", name)
+			t.Errorf("%s is not in arrows: add its imports", name)
 			continue
 		}
 		permitted := strings.Fields(line)
@@ -161,32 +160,32 @@ func TestImports(t *testing.T) {
 		for imp := range imports[name] {
 			i := slices.IndexFunc(permitted, func(p string) bool { return permits(p, imp) })
 			if i < 0 {
-				t.Errorf("%s imports %s, which is against the design", name, imp)
+				t.Errorf("%s imports %s, which arrows does not permit", name, imp)
 				continue
 			}
 			used[i] = true
 		}
 		for i, p := range permitted {
 			if !used[i] {
-				t.Errorf("%s may import %s and does not: take it out of arrows", name, p)
+				t.Errorf("%s does not import %s: remove it from arrows", name, p)
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(arrows)) {
 		if imports[name] == nil {
-			t.Errorf("arrows speaks of %s, which does not exist", name)
+			t.Errorf("arrows lists %s, which does not exist", name)
 		}
 	}
 }
 
-// permits reports whether a word of arrows stands for an import. The packages of
-// a module of others come with it, ours do not.
+// permits reports whether a word of arrows permits an import. An external module permits
+// all its packages; a package of this module permits only itself.
 func permits(word, imp string) bool {
 	return imp == word || foreign(word) && strings.HasPrefix(imp, word+"/")
 }
 
-// importsOf returns what each package imports, the standard library apart, on any
-// of the systems. Ours are named by their paths in the module.
+// importsOf returns the imports of each package on all systems, without the standard
+// library. Packages of this module are named by their paths in it.
 func importsOf(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	all := map[string]map[string]bool{}
@@ -209,7 +208,7 @@ func importsOf(t *testing.T) map[string]map[string]bool {
 	return all
 }
 
-// foreign reports whether an import is not of the standard library.
+// foreign reports whether an import is outside the standard library.
 func foreign(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
 	return strings.Contains(first, ".")

@@ -96,7 +96,7 @@ func folder(name string) string {
 // mentioned matches a path of the tree in a document.
 var mentioned = regexp.MustCompile("`((?:\\.ci|client|cmd|contrib|dist|doc|internal)/[\\w./-]+)`")
 
-// The files that documents mention exist.
+// Files that documents mention exist.
 func TestMentionedFiles(t *testing.T) {
 	var pages []string
 	for _, glob := range []string{"*.md", "doc/*.md", "doc/decisions/*.md", "doc/internals/*.md"} {

@@ -12,8 +12,8 @@ import (
 	"testing/fstest"
 )
 
-// The links in the pages of this tree lead somewhere, and so do those of the pages that are installed, and of those in the
-// archives of a release.
+// Links between pages are valid in this tree, in an installation and in the archives of a
+// release.
 func TestLinks(t *testing.T) {
 	for name, tree := range map[string]fs.FS{"tree": os.DirFS("."), "installed": installed(t), "archive": archive(t)} {
 		t.Run(name, func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestLinks(t *testing.T) {
 				case strings.HasSuffix(name, ".md"):
 					pages++
 					for _, link := range deadLinks(tree, name, headings) {
-						t.Errorf("%s: nothing is at %s", name, link)
+						t.Errorf("%s: dead link %s", name, link)
 					}
 				}
 				return nil
@@ -39,7 +39,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// What deadLinks has to find.
+// deadLinks finds each kind of dead link.
 func TestDeadLinks(t *testing.T) {
 	tree := fstest.MapFS{
 		"doc/a.md": {Data: []byte("# A\n## 1. One `x`, two\n## Same\n## Same\n```\n# no heading\n```\n" +
@@ -71,7 +71,8 @@ var (
 	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`) // in an anchor
 )
 
-// deadLinks returns the links of a page that lead nowhere in the tree. It notes the anchors of pages.
+// deadLinks returns the links of a page that have no target in the tree. It caches the
+// anchors of pages in known.
 func deadLinks(tree fs.FS, page string, known map[string]map[string]bool) (dead []string) {
 	text, _ := fs.ReadFile(tree, page)
 	for _, m := range link.FindAllSubmatch(fence.ReplaceAll(text, nil), -1) {
@@ -94,7 +95,7 @@ func deadLinks(tree fs.FS, page string, known map[string]map[string]bool) (dead 
 	return dead
 }
 
-// anchors returns those of the headings of a page, as GitHub makes them.
+// anchors returns the anchors of the headings of a page, as GitHub generates them.
 func anchors(tree fs.FS, page string) map[string]bool {
 	text, _ := fs.ReadFile(tree, page)
 	all := map[string]bool{}
@@ -110,7 +111,7 @@ func anchors(tree fs.FS, page string) map[string]bool {
 	return all
 }
 
-// installed is the documentation as packages and "make install" have it.
+// installed returns the documentation as packages and "make install" install it.
 func installed(t *testing.T) fs.FS {
 	t.Helper()
 	dir := t.TempDir()
@@ -120,7 +121,7 @@ func installed(t *testing.T) fs.FS {
 	return os.DirFS(dir)
 }
 
-// archive is what .goreleaser.yaml takes from this tree.
+// archive returns the files of this tree that .goreleaser.yaml adds to archives.
 func archive(t *testing.T) fs.FS {
 	t.Helper()
 	text, err := os.ReadFile(".goreleaser.yaml")

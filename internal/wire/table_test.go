@@ -80,7 +80,7 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// The page on security says of each command what right it needs.
+// doc/security.md lists the right that each command needs.
 func TestRightsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../doc/security.md")
 	if err != nil {
@@ -116,13 +116,12 @@ func TestRightsAreDocumented(t *testing.T) {
 	}
 	for op := Unknown + 1; op < NumOps; op++ {
 		if got, ok := documented[op]; !ok || got != op.Need().Rights {
-			t.Errorf("doc/security.md says of %v: %v, %v; the table: %v", op, got, ok, op.Need().Rights)
+			t.Errorf("doc/security.md lists %v with %v (%v), the table with %v", op, got, ok, op.Need().Rights)
 		}
 	}
 }
 
-// Each command has a section in the page on the protocol, its counter is there, and a
-// transcript gives it.
+// doc/protocol.md has a section and the counter of each command, and a transcript sends it.
 func TestCommandsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../doc/protocol.md")
 	if err != nil {
@@ -147,16 +146,16 @@ func TestCommandsAreDocumented(t *testing.T) {
 		given += strings.ReplaceAll(string(text), "\n", " \n")
 	}
 	for op := Unknown + 1; op < NumOps; op++ {
-		if op != Auth { // which doc/security.md explains, and beanstalkd does not know
+		if op != Auth { // described in doc/security.md
 			if !slices.Contains(strings.Fields(headings), op.String()) {
 				t.Errorf("doc/protocol.md has no section on %v", op)
 			}
 			if !strings.Contains(given, "> "+op.String()+" ") {
-				t.Errorf("no transcript gives %v", op)
+				t.Errorf("no transcript sends %v", op)
 			}
 		}
 		if key := op.Counter(); key != "" && !strings.Contains(string(page), "`"+key+"`") && !strings.Contains(string(page), "`"+strings.TrimPrefix(key, "cmd")+"`") {
-			t.Errorf("doc/protocol.md does not know %s", key)
+			t.Errorf("doc/protocol.md lacks the counter %s", key)
 		}
 	}
 }
