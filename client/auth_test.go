@@ -219,7 +219,6 @@ func TestTLS(t *testing.T) {
 		c := dial(t, srv.Addr, &client.Options{TLS: config})
 		get(c.PutMany(ctx, make([]client.NewJob, 500)))
 		get(c.ReserveMany(ctx, 500, 0))
-		client.SetIdle(c)
 		get(c.Put(ctx, client.NewJob{}))
 	}
 	for _, config := range []*tls.Config{

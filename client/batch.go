@@ -108,17 +108,26 @@ func (c *Conn) DeleteAndReserve(ctx context.Context, ids []uint64, limit int, d 
 	switch {
 	case len(ids) == 0:
 	case c.stream == nil || c.stream.stale() || ctx.Err() != nil || t.max > 1 && c.stream.caps == nil || len(ids)+t.reserves() >= ahead:
-		t.deleteFirst(context.WithoutCancel(ctx))
+		t.deleteAlone(context.WithoutCancel(ctx), 0, 0)
 		if ctx.Err() != nil {
 			return nil, c.fail(&q, context.Cause(ctx))
 		}
 	default:
-		if err := t.send(ctx); err == nil {
+		err := t.send(ctx)
+		if err == nil {
 			return t.answer()
-		} else if err = retry.next(ctx, c, err); err != nil {
+		}
+		if err = retry.next(ctx, c, err); err != nil {
+			for i := t.answered; i < len(ids); i++ {
+				why := err
+				if i < t.sent {
+					why = unknown(err)
+				}
+				deleted(i, c.deleteError(ids[i], why))
+			}
 			return nil, c.fail(&q, err)
 		}
-		t.ids = nil
+		t.deleteAlone(context.WithoutCancel(ctx), t.answered, t.sent)
 	}
 	end := q.end()
 	err = c.attempts(ctx, "", true, &retry, func() error {
@@ -176,12 +185,14 @@ func (t *reserving) reserves() int {
 	return t.max
 }
 
-// deleteFirst deletes the jobs in a round trip of their own.
-func (t *reserving) deleteFirst(ctx context.Context) {
-	errs := make([]error, len(t.ids))
-	t.conn.many(ctx, errs, "", func(i int, q *request) { q.Op, q.ID, q.want = wire.Delete, t.ids[i], wire.Deleted }, nil)
+// deleteAlone deletes the jobs from place first in a round trip without a reserve. The
+// server may have executed the deletes before place sent already.
+func (t *reserving) deleteAlone(ctx context.Context, first, sent int) {
+	ids := t.ids[min(first, len(t.ids)):]
+	errs := make([]error, len(ids))
+	t.conn.many(ctx, errs, sent-first, "", func(i int, q *request) { q.Op, q.ID, q.want = wire.Delete, ids[i], wire.Deleted }, nil)
 	for i, err := range errs {
-		t.deleted(i, err)
+		t.deleted(first+i, err)
 	}
 	t.ids = nil
 }
@@ -198,15 +209,7 @@ func (t *reserving) send(ctx context.Context) error {
 	} else {
 		t.wait = t.q.wait
 	}
-	err := c.check(c.stream.pipeline(deleting, &t.batch))
-	for i := t.answered; err != nil && i < len(t.ids); i++ {
-		why := err
-		if i < t.sent {
-			why = unknown(err)
-		}
-		t.deleted(i, c.deleteError(t.ids[i], why))
-	}
-	return err
+	return c.check(c.stream.pipeline(deleting, &t.batch))
 }
 
 // appendCommand appends command i.

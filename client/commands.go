@@ -105,7 +105,7 @@ func (c *commands) askMany(ctx context.Context, n int, build func(int, *request)
 	}
 	defer c.of.giveBack(conn)
 	errs := make([]error, n)
-	conn.many(ctx, errs, "", build, done)
+	conn.many(ctx, errs, 0, "", build, done)
 	return batchError(errs)
 }
 

@@ -187,11 +187,15 @@ type request struct {
 func (c *Conn) do(ctx context.Context, q *request) (wire.Reply, error) {
 	var r wire.Reply
 	end := q.end()
+	maybe := false // an earlier attempt may have deleted the job
 	err := c.attempts(ctx, q.tube, q.Op.Repeatable(), new(retrier), func() error {
 		q.waitUntil(end)
 		sent, err := c.stream.exchange(ctx, &q.Command, q.wait, &r)
 		if err = c.check(err); err != nil && sent && !q.Op.Repeatable() {
-			return unknown(err)
+			if q.Op != wire.Delete {
+				return unknown(err)
+			}
+			maybe = true
 		}
 		return err
 	})
@@ -199,6 +203,9 @@ func (c *Conn) do(ctx context.Context, q *request) (wire.Reply, error) {
 		if err = replyError(&r); outOfStep(q.Op, err) {
 			c.drop(err)
 		}
+	}
+	if err != nil && maybe {
+		err = unknown(err)
 	}
 	if err != nil {
 		return r, c.fail(q, err)

@@ -298,7 +298,7 @@ func TestCutOthers(t *testing.T) {
 		{"pause-tube", true, func(ctx context.Context, c *client.Conn) error { return c.PauseTube(ctx, "mail", 0) }},
 		{"kick", false, func(ctx context.Context, c *client.Conn) error { return second(c.Kick(ctx, "", 1)) }},
 		{"kick-job", false, func(ctx context.Context, c *client.Conn) error { return c.KickJob(ctx, 1) }},
-		{"delete", false, func(ctx context.Context, c *client.Conn) error { return c.Delete(ctx, 1) }},
+		{"delete", false, func(ctx context.Context, c *client.Conn) error { return c.Delete(ctx, 1) }}, // the second may find nothing
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cutsApart(t, 12, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
@@ -335,14 +335,13 @@ func serveAgain(t *testing.T, srv *beanpoletest.Server, config *tls.Config) {
 	serve(t, l)
 }
 
-// A server that has closed an idle connection is noticed before a put is sent:
-// it arrives, once.
+// A put after the server has closed the connection arrives, once. The client notices
+// that before it sends the put, however recently it used the connection.
 func TestIdleConnectionClosed(t *testing.T) {
 	ctx := t.Context()
 	srv := serve(t, listen(t))
 	c := dial(t, srv.Addr, nil)
 	serveAgain(t, srv, nil)
-	client.SetIdle(c)
 	get(c.Put(ctx, client.NewJob{}))
 }
 
@@ -353,7 +352,6 @@ func TestIdleConnectionClosedDelete(t *testing.T) {
 	c := dial(t, srv.Addr, nil)
 	serveAgain(t, srv, nil)
 	get(dial(t, srv.Addr, nil).Put(ctx, client.NewJob{}))
-	client.SetIdle(c)
 	var deleted error
 	get(c.DeleteAndReserve(ctx, []uint64{99}, 1, client.Never, func(_ int, err error) { deleted = err }))
 	c.Close() // so that the server need not wait for it
@@ -370,14 +368,55 @@ func TestIdleTLSConnectionClosed(t *testing.T) {
 			ctx := t.Context()
 			srv := serve(t, tls.NewListener(listen(t), config))
 			c := dial(t, srv.Addr, &client.Options{TLS: &tls.Config{RootCAs: ca.Pool(), MaxVersion: version}})
-			client.SetIdle(c)
 			get(c.Put(ctx, client.NewJob{}))
 			if st := get(c.Stats(ctx)); st.TotalConnections != 1 {
 				t.Errorf("%d connections, want the first only", st.TotalConnections)
 			}
 			serveAgain(t, srv, config)
-			client.SetIdle(c)
 			get(c.Put(ctx, client.NewJob{}))
+		})
+	}
+}
+
+// A delete whose connection is lost before its reply is sent again. If the server then has
+// no such job, the first delete may have removed it.
+func TestDeleteAgain(t *testing.T) {
+	many := func(ctx context.Context, c *client.Conn) error { return c.DeleteMany(ctx, []uint64{7, 8, 9}) }
+	withReserve := func(ctx context.Context, c *client.Conn) error {
+		errs := make([]error, 3)
+		jobs, err := c.DeleteAndReserve(ctx, []uint64{7, 8, 9}, 1, 0, func(i int, err error) { errs[i] = err })
+		if err != nil || len(jobs) != 1 || jobs[0].ID != 10 {
+			t.Errorf("reserved %v, %v", jobs, err)
+		}
+		return errors.Join(errs...)
+	}
+	for _, tc := range []struct {
+		name          string
+		do            func(ctx context.Context, c *client.Conn) error
+		first, second string
+		unknown       bool
+	}{
+		{"done now", func(ctx context.Context, c *client.Conn) error { return c.Delete(ctx, 7) },
+			"> delete 7", "> delete 7\n< DELETED", false},
+		{"done before", func(ctx context.Context, c *client.Conn) error { return c.Delete(ctx, 7) },
+			"> delete 7", "> delete 7\n< NOT_FOUND", true},
+		{"refused", func(ctx context.Context, c *client.Conn) error { return c.Delete(ctx, 7) },
+			"> delete 7", "> delete 7\n< UNAUTHORIZED", true},
+		{"some of many", many, "> delete 7\n< DELETED\n> delete 8\n> delete 9", "> delete 8\n< DELETED\n> delete 9\n< DELETED", false},
+		{"some of many before", many, "> delete 7\n< DELETED\n> delete 8\n> delete 9", "> delete 8\n< DELETED\n> delete 9\n< NOT_FOUND", true},
+		{"with a reserve", withReserve, "> delete 7\n< DELETED\n> delete 8\n> delete 9\n> reserve-with-timeout 0",
+			"> delete 8\n< DELETED\n> delete 9\n< DELETED\n> reserve-with-timeout 0\n< RESERVED 10 0\n< ", false},
+		{"with a reserve, before", withReserve, "> delete 7\n< DELETED\n> delete 8\n> delete 9\n> reserve-with-timeout 0",
+			"> delete 8\n< NOT_FOUND\n> delete 9\n< DELETED\n> reserve-with-timeout 0\n< RESERVED 10 0\n< ", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := dial(t, play(t, listen(t), tc.first, tc.second), nil)
+			err := tc.do(t.Context(), c)
+			if tc.unknown {
+				wantErr(t, err, client.ErrOutcomeUnknown)
+			} else if err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }

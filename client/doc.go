@@ -61,11 +61,12 @@
 // # Connections that are lost
 //
 // When a connection is lost, the client makes a new one; the caller need not do anything.
-// The new connection uses and watches the same tubes, and sends the token again. A command
-// is sent a second time only if it is harmless to execute it twice, or if the server
-// certainly did not receive it the first time. Otherwise the error is
-// [ErrOutcomeUnknown]. In particular, the client never repeats a put that may have been
-// done:
+// The new connection uses and watches the same tubes, and sends the token again. The
+// client sends a command again only if it is harmless to execute the command twice, or if
+// the server certainly did not receive it the first time. Otherwise the error is
+// [ErrOutcomeUnknown]. Before each put and each other command that cannot be repeated, the
+// client checks whether the server has closed the connection. In particular, the client
+// never repeats a put that might have been done:
 //
 //	id, err := pool.Put(ctx, job)
 //	if errors.Is(err, client.ErrOutcomeUnknown) {
@@ -73,9 +74,13 @@
 //		// if it is not, there may be none.
 //	}
 //
-// The jobs that a lost connection had reserved are ready again. Their Delete may
-// still succeed, if no other worker has them yet; Release, Bury and Touch fail
-// with [ErrNotFound].
+// A delete is sent again, because job ids do not repeat. If the server then answers that
+// there is no such job, the error is [ErrOutcomeUnknown]: the first delete has removed the
+// job, or another worker has it.
+//
+// The jobs that a lost connection had reserved are ready again. Their Delete still
+// succeeds if no other worker has them yet; Release, Bury and Touch fail with
+// [ErrNotFound].
 //
 // # Times
 //

@@ -76,10 +76,11 @@ var (
 	// no new one could be made in time. The cause is wrapped too.
 	ErrDisconnected = errors.New("no connection")
 
-	// ErrOutcomeUnknown: the connection was lost after the whole command was
-	// sent and before its reply came. The server may have done it or not.
-	// The client sends such a command again only if doing it twice has the same effect
-	// as doing it once, which is not so for a put.
+	// ErrOutcomeUnknown: the connection was lost after the whole command was sent and
+	// before its reply came. The server might have executed it or not. The client sends
+	// such a command again only if executing it twice does no harm, which rules out a
+	// put. For a delete the error means that it was sent again and the server had no such
+	// job then, or that no new connection could be made.
 	ErrOutcomeUnknown = errors.New("whether the server has done it is not known")
 
 	// ErrProtocol: the server sent a reply that does not belong to the protocol. The

@@ -69,7 +69,7 @@ func (c *commands) PutMany(ctx context.Context, jobs []NewJob) (ids []uint64, er
 		}
 		some := jobs[first:end]
 		q, _ := some[0].request(conn.used)
-		conn.many(ctx, errs[first:end], q.tube, func(i int, q *request) {
+		conn.many(ctx, errs[first:end], 0, q.tube, func(i int, q *request) {
 			*q, _ = some[i].request(conn.used)
 		}, func(i int, r *wire.Reply) {
 			ids[first+i] = r.ID
@@ -158,9 +158,16 @@ func statsMany[S any](ctx context.Context, c *commands, n int, build func(int, *
 
 // many sends a command for each of errs, which it sets. build makes command i;
 // done, if it is not nil, gets the replies that mean success, and those to puts
-// whose jobs the server has buried. Commands that the system did not take, and commands
-// that can be repeated, are sent again on another connection.
-func (c *Conn) many(ctx context.Context, errs []error, tube string, build func(int, *request), done func(int, *wire.Reply)) {
+// whose jobs the server has buried. After a lost connection it sends the commands again
+// that the system did not take, that can be repeated, or that are deletes. The server may
+// have executed the first maybe commands, which are deletes, already.
+func (c *Conn) many(ctx context.Context, errs []error, maybe int, tube string, build func(int, *request), done func(int, *wire.Reply)) {
+	fail := func(i int, err error) {
+		if i < maybe {
+			err = unknown(err)
+		}
+		errs[i] = c.failed(build, i, err)
+	}
 	var out, q request // of the commands, and of the replies
 	var retry retrier
 	for first := 0; first < len(errs); {
@@ -181,7 +188,7 @@ func (c *Conn) many(ctx context.Context, errs []error, tube string, build func(i
 					return nil
 				}
 				err := replyError(r)
-				errs[first+i] = c.fail(&q, err)
+				fail(first+i, err)
 				if outOfStep(q.Op, err) {
 					return err
 				}
@@ -196,10 +203,10 @@ func (c *Conn) many(ctx context.Context, errs []error, tube string, build func(i
 		if err == nil {
 			return
 		}
-		if !again {
-			for range b.sent - b.answered {
-				errs[first] = c.failed(build, first, unknown(err))
-				first++
+		if sent := first + b.sent - b.answered; !again && sent > maybe {
+			maybe = sent
+			for ; q.Op != wire.Delete && first < sent; first++ {
+				fail(first, err)
 			}
 		}
 		if b.answered > 0 {
@@ -207,7 +214,7 @@ func (c *Conn) many(ctx context.Context, errs []error, tube string, build func(i
 		}
 		if err = retry.next(ctx, c, err); err != nil {
 			for ; first < len(errs); first++ {
-				errs[first] = c.failed(build, first, err)
+				fail(first, err)
 			}
 		}
 	}

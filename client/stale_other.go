@@ -2,6 +2,9 @@
 
 package client
 
-// stale reports whether the server has closed the connection while it was
-// silent; on this system that cannot be asked.
+// A look has nothing to keep on this system.
+type look struct{}
+
+// stale reports whether the server has closed the connection. This system has no way to
+// ask.
 func (s *stream) stale() bool { return false }

@@ -5,34 +5,49 @@ package client
 import (
 	"crypto/tls"
 	"errors"
-	"net"
 	"os"
 	"syscall"
 	"time"
 )
 
-// staleAfter is how long ago the last command must have been sent for a connection to
-// be looked at before it is used for one that cannot be repeated.
-const staleAfter = 100 * time.Millisecond
+// A look asks the system about a socket, without a system call that waits and without
+// allocating.
+type look struct {
+	raw    syscall.RawConn
+	unread bool // bytes of the server wait in the socket
+	gone   bool // the server has closed the connection
+	at     func(fd uintptr)
+}
 
-// stale reports whether the server has closed the connection while it was
-// silent. That is a hint only: a server can close it any moment.
+// stale reports whether the server has closed the connection. That is a hint only: the
+// server can close it at any moment. It costs a system call that does not wait.
 func (s *stream) stale() bool {
-	if s.now()-s.active < staleAfter {
-		return false
+	nc := s.nc
+	encrypted, _ := nc.(*tls.Conn)
+	if encrypted != nil {
+		nc = encrypted.NetConn()
 	}
-	encrypted, ok := s.nc.(*tls.Conn)
-	if !ok {
-		_, gone := peek(s.nc)
-		return gone
+	if s.look.at == nil {
+		socket, ok := nc.(syscall.Conn)
+		if !ok {
+			return false
+		}
+		raw, err := socket.SyscallConn()
+		if err != nil {
+			return true
+		}
+		s.look.raw, s.look.at = raw, s.look.peek
 	}
 	for {
-		sent, gone := peek(encrypted.NetConn())
-		if !sent {
-			return gone
+		if err := s.look.raw.Control(s.look.at); err != nil {
+			return true
 		}
-		// TLS has messages of its own: tickets, and the one that says that it is closed. They are
-		// encrypted, so they must be read. After a ticket the read waits for more.
+		if encrypted == nil || !s.look.unread {
+			return s.look.gone
+		}
+		// The server sends TLS messages without a reply: session tickets, and the alert that
+		// it closes the connection. They are encrypted, so they must be read. After a ticket
+		// the read waits for more.
 		s.expiry = -1 // so that the next limit moves it
 		encrypted.SetReadDeadline(time.Now().Add(time.Millisecond))
 		if _, err := encrypted.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -41,22 +56,10 @@ func (s *stream) stale() bool {
 	}
 }
 
-// peek reports whether bytes wait in a socket, or else whether the other side has
-// closed it.
-func peek(nc net.Conn) (sent, gone bool) {
-	socket, ok := nc.(syscall.Conn)
-	if !ok {
-		return false, false
-	}
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return false, true
-	}
-	err = raw.Control(func(fd uintptr) {
-		var b [1]byte
-		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		sent = n > 0
-		gone = n == 0 && err == nil || err != nil && err != syscall.EAGAIN && err != syscall.EINTR
-	})
-	return sent, gone || err != nil
+// peek looks at the socket without taking bytes from it.
+func (l *look) peek(fd uintptr) {
+	var b [1]byte
+	n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+	l.unread = n > 0
+	l.gone = n == 0 && err == nil || err != nil && err != syscall.EAGAIN && err != syscall.EINTR
 }

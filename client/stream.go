@@ -31,6 +31,8 @@ type stream struct {
 	using   string        // the tube in use, as far as the server is concerned
 	caps    []string      // what the server answers to caps; nil: it was not asked. Empty: it does not know that
 
+	look look // see stale
+
 	out  []byte // what is to be written
 	in   []byte // what was read; the replies yet to be parsed are in[r:w]
 	r, w int    //
@@ -39,7 +41,6 @@ type stream struct {
 
 	// Times on now.
 	born   time.Time
-	active time.Duration // when the last exchange began, or was getting on
 	expiry time.Duration // the deadline of nc; 0: none
 
 	ctx context.Context // of the exchange under way
@@ -115,7 +116,6 @@ func (s *stream) now() time.Duration { return time.Since(s.born) }
 // limit sets the deadline of the network connection. To move it costs as much
 // as formatting a command, so one that is a little late will do.
 func (s *stream) limit(wait time.Duration) error {
-	s.active = s.now()
 	if s.timeout <= 0 || wait == forever {
 		if s.expiry == 0 {
 			return nil
@@ -123,7 +123,7 @@ func (s *stream) limit(wait time.Duration) error {
 		s.expiry = 0
 		return s.nc.SetDeadline(time.Time{})
 	}
-	soonest := s.active + wait + s.timeout
+	soonest := s.now() + wait + s.timeout
 	latest := soonest + s.timeout/4
 	if soonest <= s.expiry && s.expiry <= latest {
 		return nil

@@ -369,8 +369,8 @@ func TestCutDeleteAndReserve(t *testing.T) {
 		switch {
 		case deleted == nil && (st.JobsReady != 1 || next.ID == job.ID):
 			t.Errorf("deleted %d, got %d, and %d are there", job.ID, next.ID, st.JobsReady)
-		case deleted != nil && !errors.Is(deleted, client.ErrOutcomeUnknown) && !errors.Is(deleted, client.ErrDisconnected):
-			t.Error(deleted)
+		case deleted != nil && !errors.Is(deleted, client.ErrOutcomeUnknown) && !errors.Is(deleted, client.ErrNotFound):
+			t.Error(deleted) // not found: the server may see the new connection before the end of the old one
 		}
 	})
 }
