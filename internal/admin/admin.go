@@ -67,6 +67,10 @@ type Options struct {
 	// Refused hears of a client that may not see a page. Nil: nobody does.
 	Refused func(client, identity, what string, tubes ...string)
 
+	// Hosts are the host names, besides those of loopback, that a request on loopback can
+	// have: those of a proxy on this machine.
+	Hosts []string
+
 	// Profiles adds /debug/pprof/.
 	Profiles bool
 
@@ -139,7 +143,7 @@ func New(b *broker.Broker, opt Options) http.Handler {
 	if opt.Console != nil {
 		mux.Handle(consolePath, opt.Console)
 	}
-	return asked.count(onLoopback(mux))
+	return asked.count(onLoopback(mux, opt.Hosts))
 }
 
 // IsProbe reports whether a request asks how the server is, as a load balancer or an

@@ -5,20 +5,22 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/internal/api"
 )
 
-// onLoopback refuses requests that come in on loopback for another name than one of
-// loopback. The owner of a web page can let a name of his lead to 127.0.0.1; the browser
-// of somebody who works on this machine would then show him what is here (DNS
-// rebinding), for it takes that for the same origin.
-func onLoopback(h http.Handler) http.Handler {
+// onLoopback refuses requests on loopback for a host that is neither loopback nor one of
+// hosts. Otherwise a web page whose name resolves to 127.0.0.1 (DNS rebinding) could read
+// the pages in the browser of a person on this machine.
+func onLoopback(h http.Handler, hosts []string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-		if local != nil && local.IP.IsLoopback() && !isLoopback(r.Host) {
-			why := fmt.Sprintf("%q is not a name of this machine: ask for localhost or 127.0.0.1", r.Host)
+		name := hostOf(r.Host)
+		named := func(host string) bool { return strings.EqualFold(host, name) }
+		if local != nil && local.IP.IsLoopback() && !isLoopback(name) && !slices.ContainsFunc(hosts, named) {
+			why := fmt.Sprintf("the host %q is not served on loopback: ask for localhost, or add the name to admin-host", r.Host)
 			api.Problem(http.StatusMisdirectedRequest, why).ServeHTTP(w, r)
 			return
 		}
@@ -26,12 +28,17 @@ func onLoopback(h http.Handler) http.Handler {
 	})
 }
 
-// isLoopback reports whether a Host header names loopback, or nothing.
-func isLoopback(host string) bool {
+// hostOf returns a Host header without its port and brackets.
+func hostOf(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	host = strings.ToLower(strings.Trim(host, "[]"))
-	ip, err := netip.ParseAddr(host)
-	return host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && ip.Unmap().IsLoopback()
+	return strings.Trim(host, "[]")
+}
+
+// isLoopback reports whether name is empty or a name of loopback.
+func isLoopback(name string) bool {
+	name = strings.ToLower(name)
+	ip, err := netip.ParseAddr(name)
+	return name == "" || name == "localhost" || strings.HasSuffix(name, ".localhost") || err == nil && ip.Unmap().IsLoopback()
 }

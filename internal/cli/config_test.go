@@ -18,7 +18,7 @@ import (
 )
 
 // noDefault are the settings that say nothing unless they are set.
-var noDefault = []string{"listen", "user", "journal", "networks", "proxy-protocol", "tls-cert", "tls-key", "tls-client-ca", "admin"}
+var noDefault = []string{"listen", "user", "journal", "networks", "proxy-protocol", "tls-cert", "tls-key", "tls-client-ca", "admin", "admin-socket", "admin-host"}
 
 // TestExampleConfig holds the annotated example against the program: it has each
 // setting once, with its default, and changes nothing as it is.

@@ -1,51 +1,86 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/beanpole-mq/beanpole/internal/adminsocket"
 	"github.com/beanpole-mq/beanpole/internal/certs"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// addPID gives the command ping an option for the health check of a container, which does not
-// know how its server is configured.
+// addPID adds an option to the command ping for health checks of containers, which have no
+// access to the configuration of their server.
 func addPID(ping *cobra.Command) {
-	pid := ping.Flags().Uint("pid", 0, "ask the server that is the process `PID`, where its\nconfiguration says, in place of --addr; on Linux")
+	pid := ping.Flags().Uint("pid", 0, "ping the server that is the process `PID`, at the address\nin its configuration, instead of --addr (Linux); a server\nat max-connections is asked through its admin socket")
+	var socket string
 	ping.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if *pid == 0 {
 			return nil
 		}
-		addr, err := addressOf(*pid)
+		addr, at, err := addressOf(*pid)
 		if err != nil {
 			return kit.UsageError("--pid %d: %w", *pid, err)
 		}
+		socket = at
 		return cmd.Flags().Set("addr", addr)
+	}
+	run := ping.RunE
+	ping.RunE = func(cmd *cobra.Command, args []string) error {
+		err := run(cmd, args)
+		if err == nil || socket == "" || !ready(cmd.Context(), socket) {
+			return err
+		}
+		fmt.Fprintln(cmd.OutOrStdout(), "the server answers on its admin socket only: it can be at max-connections")
+		return nil
 	}
 }
 
-// addressOf returns where a server listens, by its command line, and the environment, which must
-// be ours.
-func addressOf(pid uint) (string, error) {
+// ready reports whether the server with an admin socket executes commands.
+func ready(ctx context.Context, socket string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/readyz", nil)
+	if err != nil {
+		return false
+	}
+	res, err := (&http.Client{Transport: &http.Transport{DialContext: dial}}).Do(req)
+	if err != nil {
+		return false
+	}
+	res.Body.Close()
+	return res.StatusCode == http.StatusOK
+}
+
+// addressOf returns the address of a server and the path of its admin socket, which can be
+// empty. It reads the command line of the process, and our environment, which must be the
+// server's.
+func addressOf(pid uint) (addr, socket string, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	words := strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
 	// Before the program there may be another that starts it, such as tini.
 	at := slices.IndexFunc(words, func(w string) bool { return filepath.Base(w) == "beanpole" })
 	if at < 0 {
-		return "", fmt.Errorf("%q is no beanpole", words)
+		return "", "", fmt.Errorf("%q is no beanpole", words)
 	}
 	args := words[at+1:]
 	if len(args) > 0 && args[0] == "serve" {
@@ -55,24 +90,27 @@ func addressOf(pid uint) (string, error) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	opt.Define(flags)
 	if err := flags.Parse(args); err != nil {
-		return "", err
+		return "", "", err
 	}
 	s, err := config.NewCommandLine(opt, flags).Read()
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	endpoints, err := s.Options.Endpoints()
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	plain := func(e config.Endpoint) bool { return e.Terms.TLS == certs.Files{} && e.Port != "0" }
 	e := endpoints[max(0, slices.IndexFunc(endpoints, plain))]
+	if socket = s.Options.Admin.Socket; socket == "" {
+		socket = adminsocket.Find(e.Port, s.Options.Journal.Dir)
+	}
 	if e.Path != "" {
-		return e.String(), nil
+		return e.String(), socket, nil
 	}
 	host := e.Host
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() { // IPv4 too: see server.Listen
 		host = server.DefaultHost
 	}
-	return net.JoinHostPort(host, e.Port), nil
+	return net.JoinHostPort(host, e.Port), socket, nil
 }

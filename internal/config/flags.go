@@ -92,8 +92,15 @@ func (opt *Options) defineJournal(fs *pflag.FlagSet) {
 }
 
 func (opt *Options) defineAdmin(fs *pflag.FlagSet) {
-	define(fs, "admin", "", as(&opt.Admin.Addr, parseAddress, unlessEmpty), "serve them on `ADDR`: IP:PORT, :PORT of every\n"+
-		"address, or unix:PATH (none)")
+	define(fs, "admin", "", as(&opt.Admin.Addr, parseAddress, unlessEmpty), "serve them on `ADDR` too: IP:PORT, :PORT of\n"+
+		"every address, or unix:PATH (default none)")
+	define(fs, "admin-socket", "", as(&opt.Admin.Socket, text("a path, or none"), unlessEmpty), "serve them to this machine on the Unix socket `PATH`;\n"+
+		"none turns it off (default the first that can be\n"+
+		"created of /run/beanpole/PORT.sock,\n"+
+		"$XDG_RUNTIME_DIR/beanpole-PORT.sock and\n"+
+		"DIR/admin.sock)")
+	define(fs, "admin-host", "", listOf(&opt.Admin.Hosts, text("a host name")), "accept the host `NAME` in requests from a proxy on\n"+
+		"this machine; can be repeated")
 	define(fs, "metrics-tubes", "", as(&opt.Admin.Tubes, parseLimit("tubes"), plainly), fmt.Sprintf("give `N` tubes metrics of their own, those that\nmatter most (%d)", admin.DefaultTubes))
 	define(fs, "console", "", onOff(&opt.Admin.Console), "serve the console at /console/ too; --console=false:\nno (true)")
 	define(fs, "console-read-only", "", onOff(&opt.Admin.ConsoleReadOnly), "let the console change nothing")

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/admin"
+	"github.com/beanpole-mq/beanpole/internal/adminsocket"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/wal"
@@ -58,21 +59,23 @@ func (j *Journal) SegmentSize() int64 {
 
 const neverSync = time.Duration(-1) // as journal.Options.Sync has it
 
-// Admin says what the admin pages are.
+// Admin configures the admin listener.
 type Admin struct {
-	Addr     string // as given; empty: there are none
-	Tubes    int    // so many have metrics of their own
+	Addr     string   // as given; if it is empty, only Socket is served
+	Socket   string   // path, NoSocket, or empty for the first usable of adminsocket.Paths
+	Hosts    []string // host names of requests that arrive on loopback, from a proxy
+	Tubes    int      // number of tubes with metrics
 	Profiles bool
 
 	Console, ConsoleReadOnly bool
 }
 
-// defaultAdminPort is the port of --admin if it names none.
-const defaultAdminPort = "11380"
+// NoSocket is the value of Admin.Socket that turns the local socket off.
+const NoSocket = "none"
 
-// Address returns where the admin pages are.
+// Address returns the parsed Addr.
 func (a *Admin) Address() (server.Address, error) {
-	return server.ParseAddress(a.Addr, defaultAdminPort)
+	return server.ParseAddress(a.Addr, adminsocket.DefaultPort)
 }
 
 // Slow says what is slow enough for a line in the log; 0: nothing is.

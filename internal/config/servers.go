@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/beanpole-mq/beanpole/internal/adminsocket"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
@@ -79,6 +80,6 @@ func (s *OtherServer) locate() error {
 	default:
 		return fmt.Errorf("address %q: there is no scheme %q: want http, https or beanstalk", s.Address, u.Scheme)
 	}
-	s.URL = u.Scheme + "://" + net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), defaultAdminPort))
+	s.URL = u.Scheme + "://" + net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), adminsocket.DefaultPort))
 	return nil
 }

@@ -9,14 +9,16 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/admin"
 	"github.com/beanpole-mq/beanpole/internal/admin/connlimit"
+	"github.com/beanpole-mq/beanpole/internal/adminsocket"
 	"github.com/beanpole-mq/beanpole/internal/api"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/config"
@@ -24,72 +26,131 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// adminRequests is how many requests to the admin pages are served at once.
-const adminRequests = 64
+const (
+	adminRequests     = 64  // maximum number of concurrent requests, without health probes
+	adminConnections  = 128 // maximum number of connections of the address of --admin
+	socketConnections = 32  // maximum number of connections of the local socket
+)
 
-// An adminServer serves the admin pages: before the queue is there, that it is not.
+// An adminServer serves the admin API, the console, metrics and health checks. Until the
+// queue is loaded, it only reports that the server is starting.
 type adminServer struct {
 	http.Server
-	listener net.Listener
-	pages    atomic.Pointer[http.Handler]
+	listeners []listening
+	pages     atomic.Pointer[http.Handler]
 
-	console *console.Console // nil: there is none
+	console *console.Console // nil if it is turned off
 }
 
-// listenAdmin opens the socket of the admin pages and serves them. Nil if there are
-// none.
-func listenAdmin(ctx context.Context, p *plan) (*adminServer, error) {
+// listenAdmin starts to serve on the address of --admin and on the local socket. It returns
+// nil if there is neither. The local socket is named after the first TCP port of queue.
+func listenAdmin(ctx context.Context, p *plan, queue []listening) (*adminServer, error) {
 	opt, log := p.opt, p.log
-	if opt.Admin.Addr == "" {
-		return nil, nil
-	}
-	addr, err := opt.Admin.Address()
-	if err != nil {
-		return nil, kit.UsageError("--admin: %w", err)
-	}
-	listeners, err := server.Listen(ctx, []server.Address{addr}, opt.UnixMode)
-	if err != nil {
-		return nil, kit.WithCode(kit.ExitSocket, fmt.Errorf("--admin: %w%s", err, hint(err)))
-	}
-	if err := p.account.own([]server.Address{addr}); err != nil {
-		closeAll(listeners)
-		return nil, err
-	}
-	a := &adminServer{listener: listeners[0]}
+	a := new(adminServer)
 	a.pages.Store(new(starting()))
 	a.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*a.pages.Load()).ServeHTTP(w, r) })
-	d := connlimit.New(a.listener, adminLimits(opt))
-	a.ConnContext = api.WithPeer
-	d.Guard(&a.Server)
 	a.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
-	var l net.Listener = d
-	if source := p.security.certs[opt.Terms.TLS]; source != nil {
-		l = tls.NewListener(l, source.Config())
+	a.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
+		return api.WithPeer(ctx, connlimit.Accepted(nc))
 	}
-	go func() {
-		if err := a.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("the admin pages are not served any more", "err", err)
+	connlimit.Guard(&a.Server, adminRequests, admin.IsProbe)
+	if opt.Admin.Addr != "" {
+		if err := a.listenAddress(ctx, p); err != nil {
+			return nil, err
 		}
-	}()
-	log.Info("serving the admin pages", "address", describe(a.listener.Addr()))
+	}
+	if err := a.listenSocket(ctx, p, queue); err != nil {
+		return nil, err
+	}
 	for _, warning := range otherWarnings(opt, p.others) {
 		log.Warn(warning)
 	}
-	if opt.Terms.Open(server.AddressOf(a.listener.Addr()), opt.Terms.TLS.ClientCA != "" || p.security.HasIdentities()) {
-		log.Warn("anybody who can reach this address can manage the queue: restrict it with --networks or --tls-client-ca, "+
-			"by identities or by a firewall (doc/security.md)", "address", describe(a.listener.Addr()))
+	if a.listeners == nil {
+		return nil, nil
 	}
 	return a, nil
 }
 
-// adminLimits says who may come in, and how many.
-func adminLimits(opt *config.Options) connlimit.Options {
-	return connlimit.Options{
-		Requests: adminRequests,
-		Probe:    admin.IsProbe,
-		Allows:   func(client net.Addr) bool { return opt.Terms.LetIn(server.AddressOf(client)) },
-		Machine:  func(client net.Addr) netip.Addr { return access.Machine(server.AddressOf(client)) },
+// listenAddress serves on the address of --admin.
+func (a *adminServer) listenAddress(ctx context.Context, p *plan) error {
+	opt, log := p.opt, p.log
+	addr, err := opt.Admin.Address()
+	if err != nil {
+		return kit.UsageError("--admin: %w", err)
 	}
+	listeners, err := server.Listen(ctx, []server.Address{addr}, opt.UnixMode)
+	if err != nil {
+		return kit.WithCode(kit.ExitSocket, fmt.Errorf("--admin: %w%s", err, hint(err)))
+	}
+	l := listening{listeners[0], opt.Terms}
+	if err := p.account.own([]server.Address{addr}); err != nil {
+		l.Close()
+		return err
+	}
+	allows := func(client net.Addr) bool { return opt.Terms.LetIn(server.AddressOf(client)) }
+	served := connlimit.Listen(l, adminConnections, allows)
+	if source := p.security.certs[opt.Terms.TLS]; source != nil {
+		served = tls.NewListener(served, source.Config())
+	}
+	a.serve(l, served, log)
+	log.Info("serving the admin pages", "address", describe(l.Addr()))
+	if opt.Terms.Open(server.AddressOf(l.Addr()), opt.Terms.TLS.ClientCA != "" || p.security.HasIdentities()) {
+		log.Warn("anybody who can reach this address can manage the queue: restrict it with --networks or --tls-client-ca, "+
+			"by identities or by a firewall (doc/security.md)", "address", describe(l.Addr()))
+	}
+	return nil
+}
+
+// listenSocket serves on the local socket, without TLS. If no place was configured, it takes
+// the first usable one; without a usable place the server starts without the socket.
+func (a *adminServer) listenSocket(ctx context.Context, p *plan, queue []listening) error {
+	opt := p.opt
+	if opt.Admin.Socket == config.NoSocket {
+		return nil
+	}
+	paths := []string{opt.Admin.Socket}
+	if opt.Admin.Socket == "" {
+		port := ""
+		for _, l := range queue {
+			if tcp, ok := l.Addr().(*net.TCPAddr); ok && port == "" {
+				port = strconv.Itoa(tcp.Port)
+			}
+		}
+		paths = adminsocket.Paths(port, opt.Journal.Dir)
+		if os.Geteuid() == 0 && os.Mkdir(adminsocket.System, 0o755) == nil {
+			if err := p.account.own([]server.Address{{Path: adminsocket.System}}); err != nil {
+				return err
+			}
+		}
+	}
+	var failed error
+	for _, path := range paths {
+		addr, err := server.ParseAddress("unix:"+path, "")
+		if err == nil {
+			var listeners []net.Listener
+			if listeners, err = server.Listen(ctx, []server.Address{addr}, opt.UnixMode); err == nil {
+				l := listening{Listener: listeners[0]}
+				a.serve(l, connlimit.Listen(l, socketConnections, func(net.Addr) bool { return true }), p.log)
+				return p.account.own([]server.Address{addr})
+			}
+		}
+		failed = cmp.Or(failed, err)
+	}
+	if opt.Admin.Socket != "" {
+		return kit.WithCode(kit.ExitSocket, fmt.Errorf("--admin-socket: %w%s", failed, hint(failed)))
+	}
+	p.log.Info("no local admin socket: set --admin-socket to a path", "tried", paths, "err", failed)
+	return nil
+}
+
+// serve starts to serve on a listener, through served.
+func (a *adminServer) serve(l listening, served net.Listener, log *slog.Logger) {
+	a.listeners = append(a.listeners, l)
+	go func() {
+		if err := a.Serve(served); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("the admin pages are not served any more", "address", describe(l.Addr()), "err", err)
+		}
+	}()
 }
 
 // starting returns the pages before the queue is there.
@@ -112,6 +173,7 @@ func (a *adminServer) ready(p *plan, q *queue, srv *server.Server, operations *o
 		Version: p.version, Tubes: cmp.Or(opt.Admin.Tubes, -1), Profiles: opt.Admin.Profiles, Logger: p.log,
 		API: operations, Server: srv.Counts, Journal: q.journalStats(), Identify: operations.identify, Refused: srv.Refused,
 		Certificates: p.security.expiries, Warnings: p.security.certificateWarnings,
+		Hosts: adminHosts(opt),
 	}
 	if o.Journal != nil {
 		o.SyncLasts = q.syncs.lasted
@@ -129,6 +191,9 @@ func (a *adminServer) ready(p *plan, q *queue, srv *server.Server, operations *o
 	}
 	pages := admin.New(q.broker, o)
 	a.pages.Store(&pages)
+	if socket := a.listeners[len(a.listeners)-1]; opt.Admin.Socket != config.NoSocket && socket.Addr().Network() == "unix" {
+		p.log.Info("serving the admin API to this machine", "socket", socket.Addr())
+	}
 }
 
 // hostname returns the name of this machine, for people who have several.
@@ -138,6 +203,14 @@ func hostname() string {
 		return "this machine"
 	}
 	return name
+}
+
+// adminHosts returns the names under which the admin listener is asked on loopback: those of
+// the configuration and the machine's own, which many systems resolve to loopback.
+func adminHosts(opt *config.Options) []string {
+	name := hostname()
+	short, _, _ := strings.Cut(name, ".")
+	return slices.Concat(opt.Admin.Hosts, []string{name, short})
 }
 
 // adminGrace is how long a request may take that is under way when the server stops.

@@ -4,8 +4,53 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"testing"
 )
+
+// The service manager is notified while the server executes commands.
+func TestWatchdog(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	t.Setenv("NOTIFY_SOCKET", path)
+	t.Setenv("WATCHDOG_USEC", "3000")
+	start(t, "-p", "0")
+	message := make([]byte, 100)
+	for _, want := range []string{"READY=1", "WATCHDOG=1", "WATCHDOG=1"} {
+		n, err := manager.Read(message)
+		if got := string(message[:n]); err != nil || got != want {
+			t.Fatalf("notified %q, %v; want %q", got, err, want)
+		}
+	}
+}
+
+// adminHosts makes the names of a proxy and of this machine valid on loopback.
+func TestAdminHosts(t *testing.T) {
+	p := start(t, "-p", "0", "--admin", "127.0.0.1:0", "--admin-host", "queue.example.com")
+	address := p.await(adminLine)
+	p.await("msg=ready ")
+	for host, want := range map[string]int{
+		"queue.example.com": 200, "QUEUE.example.com:443": 200, hostname() + ":11380": 200, "localhost": 200, "evil.example.com": 421,
+	} {
+		req, err := http.NewRequest("GET", "http://"+address+"/healthz", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("host %s: %s, want %d", host, res.Status, want)
+		}
+	}
+}
 
 // A request that is under way when the server stops is answered.
 func TestAdminStops(t *testing.T) {
@@ -13,7 +58,7 @@ func TestAdminStops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &adminServer{listener: l}
+	a := new(adminServer)
 	begun, release := make(chan struct{}), make(chan struct{})
 	a.RegisterOnShutdown(func() { close(release) })
 	a.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -20,8 +20,10 @@ func ownDescriptors(opt *config.Options, isMember bool) int {
 		own += transport.Descriptors
 	}
 	if opt.Admin.Addr != "" {
-		pages := adminLimits(opt)
-		own += pages.Connections()
+		own += adminConnections
+	}
+	if opt.Admin.Socket != config.NoSocket {
+		own += socketConnections
 	}
 	return own
 }

@@ -20,13 +20,13 @@ type facts struct {
 	since     time.Time
 	latest    atomic.Pointer[config.Settings] // that were read last
 	listeners []listening
-	admin     *listening // nil: there are no admin pages
+	admin     []listening
 }
 
 func newFacts(p *plan, listeners []listening, pages *adminServer) *facts {
 	f := &facts{plan: p, since: time.Now(), listeners: listeners}
 	if pages != nil {
-		f.admin = &listening{pages.listener, p.opt.Terms}
+		f.admin = pages.listeners
 	}
 	f.latest.Store(p.settings)
 	return f
@@ -42,8 +42,8 @@ func (f *facts) tell() admin.Server {
 	for _, l := range f.listeners {
 		out.Listeners = append(out.Listeners, l.fact("clients"))
 	}
-	if f.admin != nil {
-		out.Listeners = append(out.Listeners, f.admin.fact("admin pages"))
+	for _, l := range f.admin {
+		out.Listeners = append(out.Listeners, l.fact("admin pages"))
 	}
 	for _, e := range f.plan.security.expiries() {
 		out.Certificates = append(out.Certificates, admin.Certificate{

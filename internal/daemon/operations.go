@@ -20,10 +20,11 @@ type operations struct {
 	recordingDone chan struct{}
 }
 
-// newOperations returns the API of a queue, or nil if nobody can ask it.
-func newOperations(p *plan, q *queue, srv *server.Server, about *facts) *operations {
+// newOperations returns the API of a queue, or nil if no listener and no member
+// serves it.
+func newOperations(p *plan, q *queue, srv *server.Server, about *facts, pages *adminServer) *operations {
 	sec := p.security
-	if p.opt.Admin.Addr == "" && q.member == nil {
+	if pages == nil && q.member == nil {
 		return nil
 	}
 	o := &operations{sessions: console.NewSessions(), recordingDone: make(chan struct{})}

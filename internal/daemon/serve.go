@@ -11,6 +11,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/coreos/go-systemd/v22/journal"
 
+	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/daemon/logqueue"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -54,7 +55,7 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 		return err
 	}
 	defer closeAll(listeners) // for the failures below; else they are closed by then
-	pages, err := listenAdmin(ctx, p)
+	pages, err := listenAdmin(ctx, p, listeners)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 	go watchCertificates(background, p.security, log)
 	about := newFacts(p, listeners, pages)
 	q.compareSettings(about)
-	operations := newOperations(p, q, srv, about)
+	operations := newOperations(p, q, srv, about, pages)
 	pages.ready(p, q, srv, operations) // before a client is served, who may ask for them next
 	ended := make(chan error, len(listeners))
 	for _, l := range listeners {
@@ -88,6 +89,7 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 	q.broker.Configure(func(e *engine.Engine) { logUnknown(log, e.Policies()) }) // in a turn, also of a member that follows
 	log.Info("ready", "version", o.Version, "pid", os.Getpid(), "journal", q.where)
 	notify(log, daemon.SdNotifyReady)
+	go feedWatchdog(background, q.broker, log)
 	r := reloader{plan: p, line: o.Line, facts: about, level: level, queue: q, server: srv}
 	failed := signals.wait(ctx, log, srv.Drain, r.reload, ended, stopped)
 	notify(log, daemon.SdNotifyStopping)
@@ -113,6 +115,24 @@ func serverOptions(p *plan, q *queue) server.Options {
 	o.Version, o.Logger, o.Trace = p.version, p.log, opt.Verbose > 1
 	o.Journal, o.Member = q.journalStats(), q.forServer()
 	return o
+}
+
+// feedWatchdog notifies the service manager while turns run, if it asks for that. It stops
+// to do so when a turn hangs, so that the service manager restarts the server.
+func feedWatchdog(ctx context.Context, b *broker.Broker, log *slog.Logger) {
+	timeout, err := daemon.SdWatchdogEnabled(false)
+	if err != nil || timeout == 0 {
+		return
+	}
+	for tick := time.Tick(timeout / 3); ; {
+		b.View(func(*engine.Engine, int64) {})
+		notify(log, daemon.SdNotifyWatchdog)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick:
+		}
+	}
 }
 
 // onJournald reports whether journald reads the log.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -181,7 +182,9 @@ func (a Address) listenTCP(ctx context.Context) (net.Listener, error) {
 		return nil, fmt.Errorf("unknown service %q", a.Port)
 	}
 	ips := []netip.Addr{netip.IPv6Unspecified()}
-	if a.Host != "" {
+	if ip, ok := parseIPv4(a.Host); ok {
+		ips[0] = ip
+	} else if a.Host != "" {
 		if ips, err = net.DefaultResolver.LookupNetIP(ctx, "ip", a.Host); err != nil {
 			return nil, bare(err)
 		}
@@ -197,6 +200,30 @@ func (a Address) listenTCP(ctx context.Context) (net.Listener, error) {
 		}
 	}
 	return nil, bare(failed)
+}
+
+// parseIPv4 parses the forms of an IPv4 address that inet_aton(3) and so beanstalkd accept:
+// one to four parts, decimal, octal or hexadecimal, of which the last fills the remaining
+// bytes. "0" is 0.0.0.0, and "127.1" is 127.0.0.1.
+func parseIPv4(s string) (netip.Addr, bool) {
+	parts := strings.Split(s, ".")
+	if s == "" || len(parts) > 4 || strings.Contains(s, "_") {
+		return netip.Addr{}, false
+	}
+	var ip uint64
+	for i, part := range parts {
+		part = strings.ToLower(part)
+		bits := 8
+		if i == len(parts)-1 {
+			bits = 8 * (4 - i)
+		}
+		n, err := strconv.ParseUint(part, 0, 33)
+		if err != nil || n >= 1<<bits || strings.HasPrefix(part, "0b") || strings.HasPrefix(part, "0o") {
+			return netip.Addr{}, false
+		}
+		ip = ip<<bits | n
+	}
+	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(ip)))), true
 }
 
 func listenIP(ctx context.Context, ap netip.AddrPort) (net.Listener, error) {

@@ -228,3 +228,20 @@ func TestListenUnixFileExists(t *testing.T) {
 		}
 	}
 }
+
+// The forms of inet_aton(3) mean the same as for beanstalkd.
+func TestParseIPv4(t *testing.T) {
+	for s, want := range map[string]string{
+		"0": "0.0.0.0", "127.1": "127.0.0.1", "2130706433": "127.0.0.1", "0x7f.1": "127.0.0.1",
+		"0X7F.0.1": "127.0.0.1", "0177.0.0.1": "127.0.0.1", "10.1.2.3": "10.1.2.3", "4294967295": "255.255.255.255",
+		"": "", "4294967296": "", "256.1": "", "1.2.3.256": "", "1.2.3.4.5": "", "1..2": "", "0b1": "", "0o7": "", "1_0": "", "-1": "", "name": "",
+	} {
+		got := ""
+		if ip, ok := parseIPv4(s); ok {
+			got = ip.String()
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", s, got, want)
+		}
+	}
+}

@@ -1,161 +1,159 @@
-// Package connlimit is the listener of the admin pages. It lets HTTP clients in, and sees to
-// it that none of them keeps the others out: neither by the number of its connections,
-// nor by requests that it does not finish or replies that it does not read.
+// Package connlimit keeps slow and stuck HTTP clients from occupying a server.
 //
-//	d := connlimit.New(listener, connlimit.Options{...})
-//	d.Guard(srv)  // an *http.Server: its deadlines, its handler
-//	srv.Serve(d)  // or srv.Serve(tls.NewListener(d, config))
-//
-// A connection either is being served, while a handler works for it, or waits for its
-// client: for a request, for the rest of one, or for the client to read. When there is no
-// room for a new connection, the one that has waited for its client longest is closed;
-// one that is being served never is. It speaks HTTP/1.1: there a connection has one request
-// at a time.
-//
-// A client that makes no progress is closed after seconds, also when there is room.
-// There is no deadline for a reply as a whole: a handler may take as long as it
-// wants, and a stream of events may go on for days, as long as the client reads it.
+// A server has three bounds. Listen limits connections, Guard limits concurrent requests, and
+// each part of a request or reply has a deadline. Health probes bypass the limit on
+// requests. A reply as a whole has no deadline: a handler can take as long as it needs, and
+// a stream of events can last for days while the client reads it.
 package connlimit
 
 import (
+	"crypto/tls"
+	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"sync"
 	"time"
 )
 
 const (
-	// headerTimeout is how long the header of a request, and a handshake, may take.
-	headerTimeout = 5 * time.Second
-
-	// readTimeout is how long a request as a whole may take to come.
-	readTimeout = 30 * time.Second
-
-	// stallTimeout is how long a client may take to send the next part of a request, or to
-	// read the next part of a reply.
-	stallTimeout = 5 * time.Second
-
-	// idleTimeout is how long a connection without a request is kept.
-	idleTimeout = time.Minute
+	headerTimeout  = 5 * time.Second  // for a TLS handshake or the header of a request
+	requestTimeout = 30 * time.Second // for the part of a request that the handler does not read
+	stallTimeout   = 5 * time.Second  // for the next part of a request or reply
+	idleTimeout    = time.Minute      // between two requests
 
 	headerBytes = 64 << 10
+	chunk       = 16 << 10 // bytes that a client must read within stallTimeout
 )
 
-// Options of a Listener.
-type Options struct {
-	// Requests is how many requests are served at once, those for probes apart.
-	Requests int
-
-	// Probe reports whether a request is that of a probe, which is answered at once,
-	// whatever else is being served.
-	Probe func(*http.Request) bool
-
-	// Allows reports whether a client may come in. Nil: all may.
-	Allows func(net.Addr) bool
-
-	// Machine returns what stands for all addresses of a client's machine, which
-	// may have half of the connections, and as many requests at once. The zero Addr, or nil:
-	// there is no such limit.
-	Machine func(net.Addr) netip.Addr
+// Listen limits l to n connections; further clients wait in the backlog of the kernel. It
+// closes connections from addresses that allows refuses.
+func Listen(l net.Listener, n int, allows func(net.Addr) bool) net.Listener {
+	return &listener{l, allows, make(chan struct{}, n)}
 }
 
-// spare is how many connections there may be beyond those that requests need: for
-// probes, and for a request that is refused.
-const spare = 16
-
-// Connections returns how many connections a Listener has at most.
-func (opt *Options) Connections() int { return opt.Requests + spare }
-
-// share is how many connections, and requests at once, one machine has at most.
-func (opt *Options) share() int { return opt.Connections() / 2 }
-
-// A Listener is a listener for one http.Server.
-type Listener struct {
+type listener struct {
 	net.Listener
-	opt Options
-
-	mu     sync.Mutex
-	inside map[*conn]struct{}
+	allows func(net.Addr) bool
+	open   chan struct{} // contains an element for each connection
 }
 
-// New returns a Listener before a listener.
-func New(l net.Listener, opt Options) *Listener {
-	return &Listener{Listener: l, opt: opt, inside: make(map[*conn]struct{})}
-}
-
-// Accept implements net.Listener. Clients that may not come in are closed at once.
-func (d *Listener) Accept() (net.Conn, error) {
+// Accept implements net.Listener.
+func (l *listener) Accept() (net.Conn, error) {
+	l.open <- struct{}{}
 	for {
-		nc, err := d.Listener.Accept()
-		if err != nil {
+		nc, err := l.Listener.Accept()
+		switch {
+		case err != nil:
+			<-l.open
 			return nil, err
-		}
-		if c := d.admit(nc); c != nil {
-			return c, nil
+		case l.allows(nc.RemoteAddr()):
+			return &conn{nc, sync.OnceFunc(func() { <-l.open })}, nil
 		}
 		nc.Close()
 	}
 }
 
-// admit lets a connection in, and closes another one if there is no room. It is nil
-// if all the others are being served.
-func (d *Listener) admit(nc net.Conn) *conn {
-	if d.opt.Allows != nil && !d.opt.Allows(nc.RemoteAddr()) {
-		return nil
-	}
-	c := &conn{Conn: nc, listener: d, since: time.Now()}
-	if d.opt.Machine != nil {
-		c.machine = d.opt.Machine(nc.RemoteAddr())
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if c.machine.IsValid() {
-		sameMachine := func(o *conn) bool { return o.machine == c.machine }
-		if !d.makeRoom(d.opt.share(), sameMachine) {
-			return nil
-		}
-	}
-	if !d.makeRoom(d.opt.Connections(), func(*conn) bool { return true }) {
-		return nil
-	}
-	d.inside[c] = struct{}{}
-	return c
+type conn struct {
+	net.Conn
+	release func()
 }
 
-// makeRoom sees to it that there are less connections of a kind than a limit. It closes
-// the one that has waited for its client longest, and reports whether there was one.
-func (d *Listener) makeRoom(limit int, ofKind func(*conn) bool) bool {
-	n := 0
-	var longest *conn
-	for c := range d.inside {
-		if !ofKind(c) {
-			continue
-		}
-		n++
-		if c.waits() && (longest == nil || c.since.Before(longest.since)) {
-			longest = c
-		}
-	}
-	if n < limit {
-		return true
-	}
-	if longest == nil {
-		return false
-	}
-	delete(d.inside, longest)
-	longest.Conn.Close() // not that of TLS, which would wait for the client
-	return true
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	defer c.release()
+	return c.Conn.Close()
 }
 
-// Guard sets the deadlines of a server, and puts the Listener in front of its handler. The
-// server's ConnContext, if there is one, gets the connections that the listener has
-// accepted, without TLS.
-func (d *Listener) Guard(srv *http.Server) {
-	srv.ReadHeaderTimeout, srv.ReadTimeout, srv.IdleTimeout = headerTimeout, readTimeout, idleTimeout
+// CloseWrite lets http.Server deliver a reply before it resets the connection.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// Accepted returns the connection below TLS and the wrapper of Listen, for
+// http.Server.ConnContext.
+func Accepted(nc net.Conn) net.Conn {
+	if encrypted, ok := nc.(*tls.Conn); ok {
+		nc = encrypted.NetConn()
+	}
+	if c, ok := nc.(*conn); ok {
+		return c.Conn
+	}
+	return nc
+}
+
+// Guard sets the timeouts of srv and wraps its handler. The handler runs for at most
+// requests requests at a time, not counting probes; others get 503. The server speaks
+// HTTP/1.1, where a stalled reply stalls its connection and so meets the deadline.
+func Guard(srv *http.Server, requests int, probe func(*http.Request) bool) {
+	srv.ReadHeaderTimeout, srv.ReadTimeout, srv.IdleTimeout = headerTimeout, requestTimeout, idleTimeout
 	srv.MaxHeaderBytes = headerBytes
 	srv.Protocols = new(http.Protocols)
 	srv.Protocols.SetHTTP1(true)
-	srv.ConnContext = connContext(srv.ConnContext)
-	srv.Handler = d.guard(srv.Handler)
+	h, running := srv.Handler, make(chan struct{}, requests)
+	srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		w = &response{w, control}
+		if !probe(r) {
+			select {
+			case running <- struct{}{}:
+				defer func() { <-running }()
+			default:
+				w.Header().Set("Retry-After", "1")
+				http.Error(w, "too many concurrent requests", http.StatusServiceUnavailable)
+				return
+			}
+		}
+		if r.ContentLength != 0 {
+			r.Body = &body{ReadCloser: r.Body, control: control}
+		}
+		h.ServeHTTP(w, r)
+	})
 }
+
+// A body sets a deadline for each part of a request.
+type body struct {
+	io.ReadCloser
+	control *http.ResponseController
+	ended   bool
+}
+
+// Read implements io.Reader. At the end of the body the server removes the deadline, to
+// notice when the client disconnects.
+func (b *body) Read(p []byte) (int, error) {
+	if !b.ended {
+		b.control.SetReadDeadline(time.Now().Add(stallTimeout))
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.ended = b.ended || err != nil
+	return n, err
+}
+
+// A response sets a deadline for each part of a reply.
+type response struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+// Write implements http.ResponseWriter.
+func (w *response) Write(p []byte) (n int, err error) {
+	for {
+		part := p[n:min(len(p), n+chunk)]
+		w.control.SetWriteDeadline(time.Now().Add(stallTimeout))
+		k, err := w.ResponseWriter.Write(part)
+		if n += k; err != nil || n == len(p) {
+			return n, err
+		}
+	}
+}
+
+// FlushError is for http.ResponseController.
+func (w *response) FlushError() error {
+	w.control.SetWriteDeadline(time.Now().Add(stallTimeout))
+	return w.control.Flush()
+}
+
+// Unwrap is for http.ResponseController.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -129,21 +129,11 @@ func change(ctx context.Context, t target, r control.Request) error {
 }
 
 func newRemove() *cobra.Command {
-	var force bool
-	cmd := newMemberCommand("remove DIR ID [--force]", "remove a member", `Remove member ID from the cluster to which the member in DIR belongs. Member ID need not
-run. Afterwards its directory is useless, and its id is never used again.
-
-The command refuses to remove a member without which the remaining voters have no living
-majority, because the cluster would stop.
+	return newMemberCommand("remove DIR ID", "remove a member", `Remove the member ID from the cluster of the member whose directory this is. It need not
+run. Its directory is of no use after that, and its id is never used again.
 `, "  beanpole cluster remove /var/lib/beanpole 5577006791947779", "DIR ID", func(ctx context.Context, _ *cobra.Command, t target) error {
-		return change(ctx, t, control.Request{Do: control.DoRemove, ID: t.id, Force: force})
+		return change(ctx, t, control.Request{Do: control.DoRemove, ID: t.id})
 	})
-	defineForce(cmd, &force)
-	return cmd
-}
-
-func defineForce(cmd *cobra.Command, force *bool) {
-	cmd.Flags().BoolVar(force, "force", false, "remove it even if the cluster then has no majority")
 }
 
 func newTransfer() *cobra.Command {

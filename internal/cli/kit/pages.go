@@ -17,13 +17,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/adminsocket"
 )
 
-// What the protocol has no command for, beanpole does through its admin pages: the JSON
-// API that --admin of the server turns on.
-
-// defaultAdminPort is that of the admin pages if an address has none.
-const defaultAdminPort = "11380"
+// Commands that the protocol lacks use the JSON API of the server.
 
 // DefineAdmin adds the option that says where the admin pages of the server are. otherwise is where
 // if nothing is said.
@@ -35,7 +32,19 @@ func (s *Session) DefineAdmin(cmd *cobra.Command, otherwise, usage string) {
 
 // NeedAdmin adds the option to a command that needs them, or when it does: "with --force: ".
 func (s *Session) NeedAdmin(cmd *cobra.Command, when string) {
-	s.DefineAdmin(cmd, "127.0.0.1:"+defaultAdminPort, when+"`ADDR` of the admin pages of a beanpole: HOST:PORT,\n:PORT of this machine, or unix:PATH")
+	s.DefineAdmin(cmd, "", when+"`ADDR` of the admin API: HOST:PORT, :PORT of this\nmachine, or unix:PATH (default the socket of a server\non this machine, or 127.0.0.1:"+adminsocket.DefaultPort+")")
+}
+
+// adminAddress returns the address of the admin API: as given, or the local socket of the
+// server at --addr, or else the default TCP address.
+func (s *Session) adminAddress() string {
+	host, port, _ := net.SplitHostPort(s.Server.Addr)
+	if ip := net.ParseIP(host); s.Admin == "" && (host == "localhost" || ip.IsLoopback()) {
+		if path := adminsocket.Find(port, os.Getenv("BEANPOLE_JOURNAL")); path != "" {
+			return "unix:" + path
+		}
+	}
+	return cmp.Or(s.Admin, "127.0.0.1:"+adminsocket.DefaultPort)
 }
 
 // adminPages are a transport to the admin pages, whose errors are those of commands.
@@ -50,11 +59,12 @@ func (s *Session) Pages() (*admin.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	network, addr, err := adminEndpoint(s.Admin)
+	where := s.adminAddress()
+	network, addr, err := adminEndpoint(where)
 	if err != nil {
 		return nil, err
 	}
-	a := &adminPages{addr: s.Admin, HTTP: admin.HTTP{URL: "http://" + addr}}
+	a := &adminPages{addr: where, HTTP: admin.HTTP{URL: "http://" + addr}}
 	if server.Token != "" {
 		a.Token = func() (string, error) { return server.Token, nil }
 	}
@@ -85,7 +95,7 @@ func adminEndpoint(text string) (network, addr string, err error) {
 	}
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
-		host, port = strings.Trim(text, "[]"), defaultAdminPort
+		host, port = strings.Trim(text, "[]"), adminsocket.DefaultPort
 	}
 	return "tcp", net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
 }
@@ -132,8 +142,8 @@ func (a *adminPages) unreachable(ctx context.Context, err error) error {
 	default:
 		why = err.Error()
 	}
-	return WithCode(ExitDisconnected, fmt.Errorf("no admin pages at %s: %s; start the server with --admin, and say where they are "+
-		"with --admin or BEANPOLE_ADMIN (beanstalkd has none)", a.addr, why))
+	return WithCode(ExitDisconnected, fmt.Errorf("no admin pages at %s: %s; give their address with --admin or BEANPOLE_ADMIN "+
+		"(beanstalkd has none)", a.addr, why))
 }
 
 // AdminNeeds is the end of the help of a command that needs them.

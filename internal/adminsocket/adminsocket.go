@@ -1,0 +1,41 @@
+// Package adminsocket locates the Unix socket on which a server serves its admin API to
+// commands on the same machine.
+package adminsocket
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// DefaultPort is the port of an admin address that has none.
+const DefaultPort = "11380"
+
+// System is the directory of the sockets of a service. The systemd unit creates it, and so
+// does a server that root starts.
+const System = "/run/beanpole"
+
+// Paths returns the places of the socket of a server whose first TCP port is port and whose
+// journal is in dir, in the order in which a server tries them. Port and dir can be empty.
+func Paths(port, dir string) (paths []string) {
+	if port != "" {
+		paths = append(paths, filepath.Join(System, port+".sock"))
+		if user := os.Getenv("XDG_RUNTIME_DIR"); user != "" {
+			paths = append(paths, filepath.Join(user, "beanpole-"+port+".sock"))
+		}
+	}
+	if dir != "" {
+		paths = append(paths, filepath.Join(dir, "admin.sock"))
+	}
+	return paths
+}
+
+// Find returns the first of Paths that is a socket, or "" if none is.
+func Find(port, dir string) string {
+	for _, path := range Paths(port, dir) {
+		if info, err := os.Stat(path); err == nil && info.Mode().Type() == fs.ModeSocket {
+			return path
+		}
+	}
+	return ""
+}
