@@ -40,10 +40,11 @@ night: ## everything at length, for HOURS, with new seeds; ONLY=journal takes wh
 test-32: ## the server and the client with integers of 32 bits
 	GOOS=linux GOARCH=386 CGO_ENABLED=0 $(GO) test -timeout 20m -vet=off -short $$($(GO) list ./client/... ./internal/... | grep -vE '/internal/test')
 
-lint: ## gofmt, vet, staticcheck, and that the program builds where there are no event loops
+lint: ## gofmt, vet, staticcheck, the prose check, and that the program builds where there are no event loops
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
+	$(GO) test -vet=off -run 'Prose|Faults' .
 	GOOS=freebsd $(GO) build -gcflags='all=-N -l' -o /dev/null ./cmd/beanpole
 
 # Of gosec's rules these are off:

@@ -111,18 +111,42 @@ func (c *Cluster) Summary() string {
 		c.Leader, lasting(c.Since), len(c.Members), len(c.Members), max(0, c.spare()))
 }
 
-// spare returns how many voters may be lost and leave a majority; less than 0: there is none.
+// spare returns the number of able voters that can fail now and leave a majority. It is
+// negative if there is no majority.
 func (c *Cluster) spare() int {
-	voters, up := 0, 0
-	for _, m := range c.Members {
-		if m.Role != Learner {
+	voters, able := 0, 0
+	for i := range c.Members {
+		if m := &c.Members[i]; m.Role != Learner {
 			voters++
-			if m.Reachable {
-				up++
+			if m.isAble() {
+				able++
 			}
 		}
 	}
-	return up - voters/2 - 1
+	return able - voters/2 - 1
+}
+
+// CheckRemove returns an error if the removal of a voter would leave the other voters
+// without a majority that can acknowledge changes.
+func (c *Cluster) CheckRemove(id uint64) error {
+	var others, away []string
+	isVoter := false
+	for i := range c.Members {
+		switch m := &c.Members[i]; {
+		case m.Role == Learner:
+		case m.ID == id:
+			isVoter = true
+		case m.isAble():
+			others = append(others, m.String())
+		default:
+			away = append(away, m.String())
+		}
+	}
+	if !isVoter || len(away) == 0 || len(others) > len(away) {
+		return nil
+	}
+	return fmt.Errorf("member %d was not removed: without it, %d of the %d remaining voters can answer, which is no majority, and the cluster would stop; "+
+		"start, replace or remove %s first (--force removes member %[1]d regardless)", id, len(others), len(others)+len(away), strings.Join(away, " and "))
 }
 
 func (c *Cluster) versions() (all []string) {
@@ -134,6 +158,9 @@ func (c *Cluster) versions() (all []string) {
 	slices.Sort(all)
 	return slices.Compact(all)
 }
+
+// isAble reports whether the member can acknowledge changes.
+func (m *ClusterMember) isAble() bool { return m.Reachable && !m.MustRejoin && m.Refused == "" }
 
 func (m *ClusterMember) String() string { return fmt.Sprintf("member %d at %s", m.ID, m.Address) }
 

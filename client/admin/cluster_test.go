@@ -5,6 +5,51 @@ import (
 	"testing"
 )
 
+// CheckRemove refuses a removal after which the other voters have no living majority.
+func TestCheckRemove(t *testing.T) {
+	of := func(up ...bool) *Cluster {
+		c := new(Cluster)
+		for i, up := range up {
+			c.Members = append(c.Members, ClusterMember{ID: uint64(i + 1), Address: "host:1", Role: Voter, Reachable: up})
+		}
+		return c
+	}
+	learns := of(true, true, false)
+	learns.Members[1].Role = Learner
+	rolledBack := of(true, true, true)
+	rolledBack.Members[2].MustRejoin = true
+	for _, c := range []struct {
+		cluster *Cluster
+		id      uint64
+		refused bool
+	}{
+		{of(true), 1, false}, // the last voter: another error
+		{of(true, true), 2, false},
+		{of(true, false), 2, false},
+		{of(true, false), 1, true},
+		{of(true, true, true), 1, false},
+		{of(true, true, false), 3, false},
+		{of(true, true, false), 2, true},
+		{of(true, true, false), 9, false}, // no member: another error
+		{of(true, true, true, false), 1, false},
+		{of(true, true, true, false, false), 1, true},
+		{of(true, true, true, false, false), 4, false},
+		{of(true, true, true, true, false), 1, false},
+		{learns, 2, false},
+		{rolledBack, 2, true},
+	} {
+		err := c.cluster.CheckRemove(c.id)
+		if (err != nil) != c.refused {
+			t.Errorf("remove %d of %v: %v", c.id, c.cluster.Members, err)
+		}
+	}
+	const want = "member 1 was not removed: without it, 2 of the 4 remaining voters can answer, which is no majority, and the cluster would stop; " +
+		"start, replace or remove member 4 at host:1 and member 5 at host:1 first (--force removes member 1 regardless)"
+	if err := of(true, true, true, false, false).CheckRemove(1); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
 // What is wrong is said in words, and what is well, too.
 func TestProblems(t *testing.T) {
 	member := func(id uint64, role Role, change func(*ClusterMember)) ClusterMember {

@@ -52,7 +52,8 @@ func (r *raftLoop) status() Status {
 		} else {
 			p := r.peer(k.ID)
 			ms.Version, ms.Host, ms.Console = p.handshake.Version, p.handshake.Host, p.handshake.Console
-			ms.Reachable = r.isReachable(k.ID) || p.linked && s.Leader != s.Self // members that follow send each other nothing
+			// Followers send each other nothing. A new leader has heard few, and a large job delays heartbeats.
+			ms.Reachable = r.isReachable(k.ID) || p.linked && (s.Leader != s.Self || now-max(p.heard, r.ledSince) < int64(linkPatience))
 			ms.MustRejoin = errors.Is(p.refused, ErrRolledBack)
 			ms.Refused, ms.Refuses = plain(p.refused), plain(p.refuses)
 			if of := raft.Progress[k.ID]; of.Match > 0 {
@@ -69,6 +70,10 @@ func (r *raftLoop) status() Status {
 	s.Quorum = s.Leader != 0 && (s.Leader != s.Self || r.m.opt.Now() < c.LeasedUntil() || r.hearsMajority())
 	return s
 }
+
+// linkPatience is the silence after which a leader no longer counts a connected member as
+// reachable. The transport closes silent connections after the same time.
+const linkPatience = 5 * time.Second
 
 func progress(applied, commit uint64) *admin.Progress {
 	applied = min(applied, commit)

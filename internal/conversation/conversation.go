@@ -15,9 +15,8 @@ import (
 )
 
 const (
-	// maxCommands is how many commands of one conversation a turn executes at
-	// most, so that a client that floods the server does not keep the others
-	// waiting.
+	// maxCommands is the maximum number of commands of one conversation in a turn, so
+	// that a client that floods the server does not keep the others waiting.
 	maxCommands = 128
 
 	// maxOut is how many bytes of replies a turn may leave with a conversation,
@@ -140,7 +139,8 @@ type Conversation struct {
 	owner  Owner
 
 	state      State
-	putChecked bool // a turn has checked the put whose body the parser waits for
+	share      uint8 // maximum number of commands in the next turn; smaller if the last turn had no time for all
+	putChecked bool  // a turn has checked the put whose body the parser waits for
 	ending     ending
 	sess       *engine.Session
 	parser     wire.Parser
@@ -164,7 +164,7 @@ type Conversation struct {
 
 // New returns the conversation with a client, whose name is for the trace.
 func New(shared *Shared, owner Owner, client string) Conversation {
-	return Conversation{shared: shared, owner: owner, client: client, parser: shared.newParser()}
+	return Conversation{shared: shared, owner: owner, client: client, parser: shared.newParser(), share: maxCommands}
 }
 
 // State returns where the conversation stands.
@@ -260,7 +260,7 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 		}
 	}
 	t := task{c: c, do: execute, from: len(b.commands), fresh: fresh}
-	for range maxCommands {
+	for range c.share {
 		if t.parsed == len(buf) {
 			break
 		}
@@ -298,7 +298,7 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 		}
 	}
 	t.to = len(b.commands)
-	t.more = t.more || t.to-t.from == maxCommands
+	t.more = t.more || t.to-t.from == int(c.share)
 	if t.to > t.from {
 		c.progress.made(now)
 		b.tasks = append(b.tasks, t)

@@ -502,3 +502,60 @@ func TestIdle(t *testing.T) {
 		t.Errorf("%d sessions are left", n)
 	}
 }
+
+// Clients that send many commands which take long share the turn: each is given one at
+// least, and all together no more than a turn's work. They have no more commands in the
+// next turn than they had time for, and all of them again when they send others.
+func TestCommandsThatTakeLongShareTheTurn(t *testing.T) {
+	const clients, work = 20, 8192 / statsWork
+	d := newDriver(t)
+	var all [clients]*client
+	for i := range all {
+		all[i] = d.connect()
+	}
+	for _, g := range all {
+		g.Receive(d.batch, d.now, []byte(strings.Repeat("stats\r\n", maxCommands)))
+	}
+	turn := func() (executed int) {
+		d.eng.Tick(d.now)
+		d.now = d.batch.Apply(d.eng, d.now)
+		for i := range d.batch.tasks {
+			n := d.batch.tasks[i].executed
+			if executed += n; n == 0 {
+				t.Error("a client was given no time")
+			}
+		}
+		d.batch.TurnOver()
+		d.batch.Settle(nil)
+		d.batch.Reset()
+		for _, g := range all {
+			for g.State() == Writing {
+				g.write()
+			}
+			g.Advance(d.batch, d.now)
+		}
+		return executed
+	}
+	if n := turn(); n > work+clients {
+		t.Errorf("a turn has executed %d commands, want %d at most", n, work+clients)
+	}
+	if n := d.batch.Commands(); n > 2*work+clients {
+		t.Errorf("%d commands were parsed for the next turn, of which %d have time", n, work)
+	}
+	for d.batch.Len() > 0 {
+		turn()
+	}
+	for _, g := range all {
+		if n := strings.Count(g.got.String(), "OK "); n != maxCommands {
+			t.Fatalf("%d replies", n)
+		}
+	}
+	for range 8 { // as often as its share doubles
+		all[0].send(strings.Repeat("list-tube-used\n", maxCommands))
+	}
+	all[0].Receive(d.batch, d.now, []byte(strings.Repeat("list-tube-used\r\n", maxCommands)))
+	if n := d.batch.Commands(); n != maxCommands {
+		t.Errorf("%d commands were parsed for a turn with time for all, want %d", n, maxCommands)
+	}
+	d.turn()
+}

@@ -35,6 +35,12 @@ func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands [
 	if n > 0 {
 		c.last = lastCommand{commands[n-1].Op, now - 1}
 	}
+	switch { // parse no more for a turn than it has time for
+	case n < len(commands) && c.ready():
+		c.share = uint8(max(n, 1))
+	case n >= int(c.share):
+		c.share = uint8(min(2*n, maxCommands))
+	}
 	return n, now
 }
 
@@ -61,6 +67,21 @@ func (c *Conversation) promise(b *Batch, from int, promised bool) {
 	case c.long.command != nil && c.long.changes == settled:
 		c.long.changes = unsettled
 	}
+}
+
+// The work of commands that the engine does not see, in its units.
+const (
+	statsWork    = 110 // stats reads the clocks of the process, and has a hundred values
+	listedWork   = 1   // a job of list-jobs, beside the search
+	pieceWork    = 64  // a buffer of listPiece bytes is allocated
+	namesPerUnit = 16  // of list-tubes
+)
+
+// list answers with names. Names that are formatted while the client reads cost the turn
+// nothing.
+func (c *Conversation) list(e *engine.Engine, names engine.Names) {
+	e.Charge(min(names.Len(), shortList) / namesPerUnit)
+	c.out.list(names)
 }
 
 func (c *Conversation) word(w wire.Word) { c.out.bytes = wire.AppendWord(c.out.bytes, w) }
@@ -173,9 +194,9 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 		}
 		c.done(o, wire.Paused)
 	case wire.ListTubes:
-		c.out.list(e.TubeNames())
+		c.list(e, e.TubeNames())
 	case wire.ListTubesWatched:
-		c.out.list(c.sess.WatchedNames())
+		c.list(e, c.sess.WatchedNames())
 	case wire.ListTubeUsed:
 		c.out.bytes = wire.AppendUsing(c.out.bytes, c.sess.Using())
 	case wire.ListJobs:
@@ -185,6 +206,7 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 	case wire.MoveJobs:
 		c.moveJobs(e, now, cmd)
 	case wire.Stats:
+		e.Charge(statsWork)
 		c.out.bytes = wire.AppendStats(c.out.bytes, c.shared.Stats(e, &c.shared.commands, c.owner))
 	case wire.StatsTube:
 		c.statsTube(e, now, cmd.Tube)

@@ -23,12 +23,15 @@ var statesOf = [...]engine.State{
 	wire.StateReady: engine.Ready, wire.StateReserved: engine.Reserved, wire.StateDelayed: engine.Delayed, wire.StateBuried: engine.Buried,
 }
 
-// A listing is the command list-jobs.
+// A listing is the command list-jobs. Its data is built in pieces: to grow one buffer
+// would copy and clear megabytes in a single turn.
 type listing struct {
 	engine.PageSearch
-	job    wire.ListedJob // the next one
-	cursor []byte         // of it
-	data   []byte
+	job    wire.ListedJob // the next job
+	cursor []byte         // its cursor
+	full   [][]byte       // pieces of listPiece bytes or a little more
+	data   []byte         // the last piece
+	bytes  int            // in full
 }
 
 func (c *Conversation) listJobs(e *engine.Engine, now int64, cmd *wire.Command) {
@@ -66,19 +69,25 @@ func (l *listing) proceed(c *Conversation, e *engine.Engine, now int64) (more bo
 			Kicks:    uint64(st.Kicks),
 			Cursor:   l.cursor,
 		}
+		if len(l.data) >= listPiece {
+			e.Charge(pieceWork)
+			l.full, l.bytes = append(l.full, l.data), l.bytes+len(l.data)
+			l.data = make([]byte, 0, listPiece+2*maxListItem)
+		}
+		e.Charge(listedWork)
 		l.data = wire.AppendListed(l.data, &l.job)
 	})
-	c.long.held = int64(cap(l.data)) + l.Memory()
+	c.long.held = int64(l.bytes+cap(l.data)) + l.Memory()
 	return more
 }
 
 func (l *listing) answer(c *Conversation) {
-	if len(l.data) < largeBody {
+	if len(l.full) == 0 {
 		c.out.bytes = wire.AppendOK(c.out.bytes, l.data)
 		return
 	}
-	c.out.bytes = wire.AppendOKStart(c.out.bytes, len(l.data))
-	c.out.rest = &rest{body: l.data}
+	c.out.bytes = wire.AppendOKStart(c.out.bytes, l.bytes+len(l.data))
+	c.out.rest = &rest{body: l.full[0], more: append(l.full[1:], l.data)}
 }
 
 // A sweep is the command flush-tube or move-jobs.

@@ -65,11 +65,12 @@ func (o *output) wrote(n int) {
 	}
 }
 
-// A rest is what is left of a reply: names that are formatted while it is
-// written, which with 100,000 tubes is over a megabyte, or a large body, or list of
-// jobs.
+// A rest is the unwritten end of a reply: names, which are formatted while the client
+// reads them, or a large body, or the pieces of a list of jobs. The names of 100,000 tubes
+// take more than a megabyte.
 type rest struct {
 	body  []byte
+	more  [][]byte // pieces after body
 	names engine.Names
 	next  int
 	piece []byte // the buffer for pieces of names
@@ -84,9 +85,13 @@ func (o *output) list(names engine.Names) {
 	}
 }
 
-// continueReply appends the next piece of a reply, when all before is written.
+// continueReply goes on with a reply when all before is written.
 func (o *output) continueReply() {
 	r := o.rest
+	if len(r.more) > 0 {
+		r.body, r.more = r.more[0], r.more[1:]
+		return
+	}
 	if len(o.bytes) == 0 {
 		if r.piece == nil {
 			r.piece = make([]byte, 0, min(r.names.Bytes()+listItem*r.names.Len(), listPiece)+maxListItem)

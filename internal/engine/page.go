@@ -47,6 +47,9 @@ func (e *Engine) ContinuePage(now int64, p *PageSearch, each func(st JobStats, a
 		}
 		if !p.search.over {
 			e.turnWork += p.search.step(&p.list.jobs, p.list.state != Reserved)
+			if e.Spent() {
+				return true // a step looks at 256 entries
+			}
 			continue
 		}
 		e.turnWork++

@@ -26,6 +26,9 @@ func (e *Engine) ContinueDeleteBatch(s *Session, d *DeleteBatch) (more bool) {
 		if e.enoughChanges(n) {
 			return true
 		}
+		if n%idsPerUnit == 0 {
+			e.turnWork++
+		}
 		o, may := NotFound, d.May == nil
 		if !may {
 			tube, ok := e.TubeOf(d.IDs[0])

@@ -35,10 +35,15 @@ const (
 	seekWork     = 32      // units to find a place in a run
 	lookupWork   = 8       // units to look up the policy of a tube, beside a look at each pattern that was set
 	endWork      = 2       // units to end a job as its policy says, beside those of its queue
+	idsPerUnit   = 4       // looked up, of a list
 	bytesPerUnit = 1 << 10 // of bodies
 
 	keyBytesPerUnit = 32 // of bodies in which a key is looked for
 )
+
+// Charge adds work that a caller does in the turn for a command, in units. Work that the
+// engine does itself counts already.
+func (e *Engine) Charge(units int) { e.turnWork += units }
 
 // Spent reports whether the turn has done enough work. A caller with several
 // commands then leaves those after the first to the next turn:

@@ -35,6 +35,11 @@ func TestSpent(t *testing.T) {
 				e.Reserve(0, s, 0)
 			}
 		}},
+		{"to look up ids", func(e *Engine, s *Session) {
+			d := DeleteBatch{IDs: make([]uint64, maxTurnWork*idsPerUnit)}
+			for e.ContinueDeleteBatch(s, &d) {
+			}
+		}},
 	} {
 		e := New(Options{})
 		s := e.Open(nil)

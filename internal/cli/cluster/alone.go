@@ -20,13 +20,14 @@ import (
 )
 
 func newLeave() *cobra.Command {
-	return newMemberCommand("leave DIR", "leave the cluster; the last member becomes a single server", `Leave the cluster. The last member, whose server must not run, becomes a single server
-again: DIR keeps the journal with all jobs. Any other member is removed, as by "beanpole cluster
-remove"; its server ends, and its directory is of no use after that.
+	var force bool
+	cmd := newMemberCommand("leave DIR [--force]", "leave the cluster; the last member becomes a single server", `Leave the cluster. The last member becomes a single server again: stop its server first; DIR
+keeps the journal with all jobs. Any other member is removed as by "beanpole cluster remove",
+with the same checks. Its server stops, and its directory is useless afterwards.
 `, "  beanpole cluster leave /var/lib/beanpole", "DIR", func(ctx context.Context, _ *cobra.Command, t target) error {
 		if len(t.Contacts) > 0 {
 			// Its server may have ended before it could answer; then another one was asked.
-			return change(ctx, t, control.Request{Do: control.DoRemove, ID: t.ID, IfThere: true})
+			return change(ctx, t, control.Request{Do: control.DoRemove, ID: t.ID, IfThere: true, Force: force})
 		}
 		holder, err := kit.HolderOf(t.dir)
 		switch {
@@ -37,6 +38,8 @@ remove"; its server ends, and its directory is of no use after that.
 		}
 		return kit.WithCode(kit.ExitJournal, becomeSingle(ctx, t.dir, t.Directory))
 	})
+	defineForce(cmd, &force)
+	return cmd
 }
 
 // becomeSingle makes the directory of the last member that of a single server. The member runs until the journal has

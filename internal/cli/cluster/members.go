@@ -129,11 +129,21 @@ func change(ctx context.Context, t target, r control.Request) error {
 }
 
 func newRemove() *cobra.Command {
-	return newMemberCommand("remove DIR ID", "remove a member", `Remove the member ID from the cluster of the member whose directory this is. It need not
-run. Its directory is of no use after that, and its id is never used again.
+	var force bool
+	cmd := newMemberCommand("remove DIR ID [--force]", "remove a member", `Remove member ID from the cluster to which the member in DIR belongs. Member ID need not
+run. Afterwards its directory is useless, and its id is never used again.
+
+The command refuses to remove a member without which the remaining voters have no living
+majority, because the cluster would stop.
 `, "  beanpole cluster remove /var/lib/beanpole 5577006791947779", "DIR ID", func(ctx context.Context, _ *cobra.Command, t target) error {
-		return change(ctx, t, control.Request{Do: control.DoRemove, ID: t.id})
+		return change(ctx, t, control.Request{Do: control.DoRemove, ID: t.id, Force: force})
 	})
+	defineForce(cmd, &force)
+	return cmd
+}
+
+func defineForce(cmd *cobra.Command, force *bool) {
+	cmd.Flags().BoolVar(force, "force", false, "remove it even if the cluster then has no majority")
 }
 
 func newTransfer() *cobra.Command {

@@ -34,6 +34,7 @@ type Request struct {
 	Address   string `json:"address,omitempty"`
 	InPlaceOf uint64 `json:"in_place_of,omitempty"`
 	IfThere   bool   `json:"if_there,omitempty"`  // Remove of a server that is not a member is no error
+	Force     bool   `json:"force,omitempty"`     // Remove even if the other voters have no living majority
 	PassedOn  bool   `json:"passed_on,omitempty"` // by a member that does not lead
 
 	Check    *consistency.Request `json:"check,omitempty"`
@@ -242,8 +243,19 @@ func (c *Control) checkStep(ctx context.Context, r Request) (any, error) {
 	return c.passOn(ctx, r.ID, r)
 }
 
-// remove removes a member. A leader lets another member lead, and that one remove it.
+// remove removes a member. A leader transfers the leadership first, and the new leader
+// removes it.
 func (c *Control) remove(ctx context.Context, r Request) (reply any, err error) {
+	if !r.Force {
+		s, err := c.Status()
+		if err == nil {
+			err = s.CheckRemove(r.ID)
+		}
+		if err != nil {
+			return nil, err
+		}
+		r.Force = true // the new leader may have heard too few members to check again
+	}
 	if r.ID != c.Directory.ID || len(c.Member.Membership().Members) == 1 {
 		err := c.Member.Remove(ctx, r.ID)
 		if r.IfThere && errors.Is(err, cluster.ErrNotMember) {
