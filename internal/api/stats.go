@@ -49,12 +49,16 @@ func (a *API) journal() *admin.Journal {
 }
 
 func (r *request) drain(*admin.None) (none admin.None, err error) {
-	r.api.opt.Server.Drain()
+	if !r.api.opt.Server.Drain() {
+		return none, errNotLeading
+	}
 	return none, nil
 }
 
 func (r *request) undrain(*admin.None) (none admin.None, err error) {
-	r.api.opt.Server.Undrain()
+	if !r.api.opt.Server.Undrain() {
+		return none, errNotLeading
+	}
 	return none, nil
 }
 

@@ -288,6 +288,17 @@ func (b *Broker) start(r Request) {
 // turn: also while the broker is deposed or follows. The next engine inherits them.
 func (b *Broker) Configure(f func(e *engine.Engine)) { b.start(own(func() { f(b.eng) })) }
 
+// Decide calls f in a turn if the engine decides, and reports whether it does. Like View it
+// does not wait until the turn is settled.
+func (b *Broker) Decide(f func(e *engine.Engine)) (decides bool) {
+	b.start(own(func() {
+		if decides = !b.deposed.Load() && b.decides(); decides {
+			f(b.eng)
+		}
+	}))
+	return decides
+}
+
 // nobody does not want to know when a turn is settled.
 type nobody struct{}
 

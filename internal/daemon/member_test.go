@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -126,6 +127,25 @@ func TestMembers(t *testing.T) {
 	second.await("this member leads the cluster")
 	put(pagesA, `{"id":3}`)
 	second.await(`"a change through the API" operation=putJob`)
+
+	// A follower ignores the signal to drain. A drain of the leader ends with its leadership.
+	first.signals <- syscall.SIGUSR1
+	first.await("USR1 is ignored")
+	second.signals <- syscall.SIGUSR1
+	second.await("draining")
+	if got := talk(t, second.address(), "put 0 0 60 1", "x"); got != "DRAINING\n" {
+		t.Error(got)
+	}
+	command(t, "transfer", b)
+	until(t, a, `"address":"`+addrA+`","role":"leader"`)
+	if got := talk(t, first.address(), "put 0 0 60 1", "x"); got != "INSERTED 4\n" {
+		t.Error(got)
+	}
+	command(t, "transfer", a)
+	until(t, a, `"address":"`+addrB+`","role":"leader"`)
+	if got := talk(t, second.address(), "put 0 0 60 1", "x"); got != "INSERTED 5\n" {
+		t.Error(got)
+	}
 	command(t, "transfer", b)
 	until(t, a, `"address":"`+addrA+`","role":"leader"`)
 

@@ -91,7 +91,12 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 	notify(log, daemon.SdNotifyReady)
 	go feedWatchdog(background, q.broker, log)
 	r := reloader{plan: p, line: o.Line, facts: about, level: level, queue: q, server: srv}
-	failed := signals.wait(ctx, log, srv.Drain, r.reload, ended, stopped)
+	drain := func() {
+		if !srv.Drain() {
+			log.Warn("USR1 is ignored: this member does not lead the cluster; send it to the leader, or use 'beanpole drain'")
+		}
+	}
+	failed := signals.wait(ctx, log, drain, r.reload, ended, stopped)
 	notify(log, daemon.SdNotifyStopping)
 	q.handOver(log)
 	q.broker.Configure(func(e *engine.Engine) { e.SetPolicies(nil) }) // workers whose connections we close have not failed

@@ -138,20 +138,20 @@ type Settings struct {
 	limits       Limits
 	policies     Policies // but for those that are facts
 	policyCounts PolicyCounts
-	draining     bool
 }
 
 // Settings returns them, for [Engine.Inherit].
 func (e *Engine) Settings() Settings {
-	return Settings{e.limits, e.policies.configured, e.policyCounts, e.draining}
+	return Settings{e.limits, e.policies.configured, e.policyCounts}
 }
 
-// Inherit takes over what was set on another engine.
+// Inherit takes over the settings of another engine, and ends draining: a drain is of one
+// engine, for as long as it decides.
 func (e *Engine) Inherit(s Settings) {
 	e.SetLimits(s.limits)
 	e.SetPolicies(s.policies)
 	e.policyCounts = s.policyCounts
-	e.draining = s.draining
+	e.draining = false
 }
 
 // assignNumber gives x a number by which the records of jobs can refer to it. It

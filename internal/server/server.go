@@ -225,16 +225,24 @@ func New(b *broker.Broker, opt Options) *Server {
 // MaxJobSize returns the largest body of a job in bytes.
 func (s *Server) MaxJobSize() int { return s.opt.MaxJobSize }
 
-// Drain makes puts be answered DRAINING from now on.
-func (s *Server) Drain() {
-	s.broker.Configure((*engine.Engine).Drain)
-	s.log.Info("draining: no puts are taken any more")
+// Drain makes the server answer puts with DRAINING, until Undrain or, in a cluster, until
+// this member no longer leads. It returns false and changes nothing if the member does not
+// lead.
+func (s *Server) Drain() bool {
+	decides := s.broker.Decide((*engine.Engine).Drain)
+	if decides {
+		s.log.Info("draining: no puts are taken any more")
+	}
+	return decides
 }
 
-// Undrain makes puts be taken again.
-func (s *Server) Undrain() {
-	s.broker.Configure((*engine.Engine).Undrain)
-	s.log.Info("puts are taken again")
+// Undrain makes the server accept puts again. It returns false if the member does not lead.
+func (s *Server) Undrain() bool {
+	decides := s.broker.Decide((*engine.Engine).Undrain)
+	if decides {
+		s.log.Info("puts are taken again")
+	}
+	return decides
 }
 
 // Why connections end that the server ends.
