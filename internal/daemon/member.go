@@ -96,8 +96,9 @@ func (m *member) explain(dir string, err error) error {
 	return advice.Explain(dir, err)
 }
 
-// listenForMembers listens where the other members connect to. If that is a name, or no address of this machine, as behind
-// a translation of addresses, it listens on the port of all its addresses.
+// listenForMembers listens at the address that the other members connect to. If that is a
+// name, or no address of this machine, for example behind NAT, it listens on the port at all
+// addresses.
 func listenForMembers(addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -163,7 +164,7 @@ func (m *member) serveSnapshot(to uint64, conn net.Conn) {
 	}
 }
 
-// serve lets a server have the clients. What it returns gets an error if the queue cannot go on.
+// serve passes clients to srv. The channel receives an error if the queue cannot go on.
 func (q *queue) serve(srv *server.Server) <-chan error {
 	stopped := make(chan error, 1)
 	m := q.member
@@ -198,7 +199,8 @@ func (q *queue) compareSettings(about *facts) {
 	}
 }
 
-// follow tells the server who leads. If this member does not, its clients have gone when it returns.
+// follow reports the leader to the server. If this member does not lead, its clients are
+// disconnected when follow returns.
 func (m *member) follow() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

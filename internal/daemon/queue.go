@@ -144,7 +144,7 @@ func (q *queue) journalStats() func() server.JournalStats {
 	}
 }
 
-// openBackup opens the journal to be sent to somebody, or returns nil if there is nothing in it.
+// openBackup opens a backup of the journal, or returns nil if the journal is empty.
 func (q *queue) openBackup() (api.Backup, error) {
 	b, err := q.journal().Backup()
 	switch {

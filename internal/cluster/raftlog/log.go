@@ -46,7 +46,8 @@ type memory struct {
 
 	// Invariants:
 	//  1. newest holds consecutive entries up to last.Index; the first is newest[0].
-	//  2. terms has the term of each entry after Cut: that of the last run which begins at or below it.
+	//  2. terms has the term of each entry after Cut: the term of the last run that begins at or
+	//     below its index.
 	//  3. offsets ascend by index and by position. The records of the entries from offsets[i].index
 	//     to offsets[i+1].index-1 are at or after offsets[i].pos, as far as they are not overridden.
 	//  4. segments ascend. Each entry whose record is in one has an index of at most its highest.
