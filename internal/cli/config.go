@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"strings"
 
@@ -62,5 +63,9 @@ func explainPolicy(s *config.Settings, w io.Writer, args []string) error {
 		}
 		rows = append(rows, []any{v.Name, v.Text, from})
 	}
-	return kit.PrintTable(w, "setting value from", rows)
+	if err := kit.PrintTable(w, "setting value from", rows); err != nil || s.Options.File != "" {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "\nNo configuration file was read; name it with --config. For a running server use \"beanpole policy explain %s\".\n", args[0])
+	return err
 }

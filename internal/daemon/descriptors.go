@@ -1,12 +1,14 @@
 package daemon
 
 import (
+	"context"
 	"log/slog"
 	"math"
 	"syscall"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
 	"github.com/beanpole-mq/beanpole/internal/config"
+	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 // serverDescriptors is how many files the server needs besides its connections: the
@@ -46,7 +48,11 @@ func fitConnections(asked, own int, log *slog.Logger) int {
 	if fit == asked {
 		return asked
 	}
-	log.Warn("the limit of open files leaves room for fewer connections", "open-files", open, "max-connections", asked, "connections", fit)
+	level := slog.LevelWarn
+	if asked == server.DefaultMaxConns {
+		level = slog.LevelInfo // as on most machines of developers
+	}
+	log.Log(context.Background(), level, "the limit of open files leaves room for fewer connections", "open-files", open, "max-connections", asked, "connections", fit)
 	return fit
 }
 

@@ -331,8 +331,9 @@ func (s *Set) chain(tube string, r *Rule) []string {
 	}
 	dead := strings.ReplaceAll(p.DeadTube, "{tube}", tube)
 	if next := s.Of(dead); next != nil && next.Exhausted == engine.MoveExhausted && next.Limited() && dead != tube {
-		return []string{fmt.Sprintf("%s: their dead tube, such as %s, has a policy that moves exhausted jobs on, to %s: "+
-			`give dead tubes a policy with exhausted = "bury"`, r, dead, strings.ReplaceAll(next.DeadTube, "{tube}", dead))}
+		return []string{fmt.Sprintf("%s: exhausted jobs move on from the dead tube %s to %s; "+
+			`add a policy for %q with exhausted = "bury"`, r, dead, strings.ReplaceAll(next.DeadTube, "{tube}", dead),
+			strings.ReplaceAll(p.DeadTube, "{tube}", r.Pattern))}
 	}
 	return nil
 }

@@ -144,6 +144,8 @@ func TestWarnings(t *testing.T) {
 		{[]Config{{[]string{"mail"}, values{"max-attempts": int64(2), "exhausted": "move", "dead-tube": "{tube}"}}}, 1},
 		{[]Config{{[]string{"mail-*"}, values{"max-attempts": int64(2), "exhausted": "move", "dead-tube": "dead"}}}, 0},
 		{[]Config{{[]string{"*"}, move}, {[]string{"*.dead"}, values{"exhausted": "bury"}}}, 0},
+		{[]Config{{[]string{"mail-*"}, move}, {[]string{"*.dead"}, values{"exhausted": "bury"}}}, 2}, // mail-* is more specific
+		{[]Config{{[]string{"mail-*"}, move}, {[]string{"mail-*.dead"}, values{"exhausted": "bury"}}}, 0},
 		{[]Config{{[]string{"*.dead"}, values{"exhausted": "bury"}}, {[]string{"*"}, move}}, 2},       // both begin with a *: the later one counts
 		{[]Config{{[]string{"*"}, values{"exhausted": "move", "burst": int64(2)}}}, 2},                // neither acts by itself
 		{[]Config{{[]string{"a"}, values{"ttl": "1h", "retry-delay": "1h", "retry-max": "1h"}}}, 2},   // no second try

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
@@ -17,8 +18,8 @@ whole record of every file goes to the directory TO, which is made, or is empty;
 DIR stays as it is. What is not whole is lost: a job may be missing, or be in an
 earlier state, or one that was deleted may be there again.
 
-No server may be running. For a journal that is well nothing is made. The
-journal of a member of a cluster is not repaired: the other members have what it
+No server may be running. For a journal without damage the command creates
+nothing and ends with exit code 2. The journal of a member of a cluster is not repaired: the other members have what it
 had.`
 
 const repairExample = `  beanpole journal repair /var/lib/beanpole /var/lib/beanpole.new
@@ -50,9 +51,7 @@ func repair(dir, to string, w io.Writer) error {
 		return err
 	}
 	if len(ins.damage) == 0 {
-		fmt.Fprintln(w, "nothing to repair")
-		ins.print(w)
-		return ins.verdict()
+		return cmp.Or(ins.verdict(), kit.WithCode(kit.ExitNothing, fmt.Errorf("nothing to repair in %s: %s was not created", dir, to)))
 	}
 	return fillEmpty(to, func() error {
 		if lock, err = advice.Lock(dir); err != nil {
