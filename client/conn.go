@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -31,9 +32,11 @@ type Conn struct {
 	commands
 
 	// Static.
-	addr address
-	opt  Options
-	done chan struct{} // closed by Close
+	addr    string // without a token
+	addrs   []address
+	current *atomic.Uint32 // the place in addrs, modulo their number, of the server that answered last
+	opt     Options
+	done    chan struct{} // closed by Close
 
 	// turn holds a token; the goroutine that has put it in owns the next group.
 	turn chan struct{}
@@ -54,9 +57,11 @@ type Conn struct {
 	}
 }
 
-// Dial connects to the server at addr: HOST:PORT, HOST, [IPv6]:PORT or unix:PATH. Without a
-// port it is [DefaultPort], without a host 127.0.0.1. What a URL says ([ParseURL]) goes
-// before opt, which may be nil. Dial tries once.
+// Dial connects to the server at addr: HOST:PORT, HOST, [IPv6]:PORT, unix:PATH, or a URL
+// ([ParseURL]), whose settings replace those of opt. The default port is [DefaultPort], the
+// default host 127.0.0.1. The members of a cluster are one address, a list with commas:
+// "host1:11300,host2:11300,host3:11300". Each new connection tries them in turn, and first
+// the one that answered last. opt may be nil. Dial tries once.
 func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 	c, err := newConn(addr, opt)
 	if err != nil {
@@ -74,7 +79,7 @@ func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 
 // newConn returns a Conn that connects with its first command.
 func newConn(addr string, opt *Options) (*Conn, error) {
-	a, o, err := parseServer(addr, opt)
+	text, addrs, o, err := parseServer(addr, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +87,9 @@ func newConn(addr string, opt *Options) (*Conn, error) {
 		return nil, err
 	}
 	c := &Conn{
-		addr:    a,
+		addr:    text,
+		addrs:   addrs,
+		current: new(atomic.Uint32),
 		opt:     o,
 		done:    make(chan struct{}),
 		turn:    make(chan struct{}, 1),
@@ -95,8 +102,8 @@ func newConn(addr string, opt *Options) (*Conn, error) {
 	return c, nil
 }
 
-// Addr returns the address as it was given to [Dial], of a URL the one that it has.
-func (c *Conn) Addr() string { return c.addr.text }
+// Addr returns the address that was given to [Dial], without what a URL adds to it.
+func (c *Conn) Addr() string { return c.addr }
 
 // Close closes the connection. The server makes the jobs that it has reserved
 // ready again. Commands under way fail with [ErrClosed], as do later ones. The
@@ -278,7 +285,7 @@ func (c *Conn) tell(err error) {
 	if c.opt.ConnState == nil || err != nil && !connectionLost(err) {
 		return
 	}
-	c.opt.ConnState(c.addr.text, err)
+	c.opt.ConnState(c.addr, err)
 }
 
 // connectionLost reports whether the cause of an error is the connection, or a server
@@ -289,7 +296,7 @@ func connectionLost(err error) bool {
 }
 
 func (c *Conn) drop(cause error) {
-	c.lasted = c.stream.now()
+	c.lasted = max(c.stream.now(), 1)
 	c.stream.close()
 	c.stream, c.cause = nil, cause
 	c.mu.Lock()

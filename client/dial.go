@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -34,15 +35,35 @@ func dial(ctx context.Context, addr *address, opt *Options) (net.Conn, error) {
 
 var errDialTimeout = fmt.Errorf("connecting took too long: %w", os.ErrDeadlineExceeded)
 
-// connect makes a new connection and restores the state that the last one had.
-func (c *Conn) connect(ctx context.Context) error {
+// connect makes a new connection, to the first of the addresses that answers.
+func (c *Conn) connect(ctx context.Context) (err error) {
 	c.lasted = 0
+	first := c.current.Load()
+	for next := range uint32(len(c.addrs)) {
+		failed := c.connectTo(ctx, &c.addrs[(first+next)%uint32(len(c.addrs))])
+		switch {
+		case failed == nil:
+			c.current.CompareAndSwap(first, first+next)
+			return nil
+		case !errors.Is(failed, ErrDisconnected):
+			return failed
+		case err == nil:
+			err = failed
+		default:
+			err = fmt.Errorf("%w; %w", err, failed)
+		}
+	}
+	return err
+}
+
+// connectTo makes a new connection and restores the state that the last one had.
+func (c *Conn) connectTo(ctx context.Context, addr *address) error {
 	if c.opt.DialTimeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, c.opt.DialTimeout, errDialTimeout)
+		ctx, cancel = context.WithTimeoutCause(ctx, c.opt.DialTimeout/time.Duration(len(c.addrs)), errDialTimeout)
 		defer cancel()
 	}
-	nc, err := dial(ctx, &c.addr, &c.opt)
+	nc, err := dial(ctx, addr, &c.opt)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errDialTimeout) {
 			return cause

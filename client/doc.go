@@ -23,12 +23,13 @@
 //
 // # What to use
 //
-//   - To put jobs from a program with many goroutines: a [Pool].
+//   - To put jobs from a program with many goroutines: a [Pool]. Its address is a server,
+//     or the list of a cluster's members: "host1:11300,host2:11300,host3:11300".
 //   - To work on jobs: package worker, which looks after times to run, failures,
 //     retries and an orderly stop.
 //   - A [Conn] where one goroutine wants the protocol itself: every command is a
 //     method of it. Those that do not depend on the connection are methods of a Pool, too.
-//   - To spread jobs over servers that do not know each other: [Servers].
+//   - To spread jobs over unrelated servers, not the members of a cluster: [Servers].
 //   - To put, take or delete many jobs at once: [Conn.PutMany], [Conn.ReserveMany],
 //     [Conn.DeleteMany] and similar methods. A hundred jobs
 //     take one round trip. [DeleteJobs] deletes jobs that were reserved.

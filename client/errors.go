@@ -93,7 +93,7 @@ type Error struct {
 	Verb string // the command as the protocol has it, such as "delete"; or "connect"
 	Job  uint64 // the id of the job that the command is about; 0: none
 	Tube string // the tube that the command is about; empty: none, or many
-	Addr string // the server, as it was given to [Dial]; empty: no particular server
+	Addr string // the address that was given to [Dial]; empty: no particular server
 	Err  error  // why: wraps one or more of the errors above, or the cause of a context
 }
 

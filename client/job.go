@@ -54,7 +54,7 @@ func (j *Job) set(c *Conn, r *wire.Reply, body []byte) {
 }
 
 // Server returns the address of the job's server, as it was given to [Dial].
-func (j *Job) Server() string { return j.conn.addr.text }
+func (j *Job) Server() string { return j.conn.addr }
 
 // Delete removes the job: its work is done. See [Conn.Delete].
 func (j *Job) Delete(ctx context.Context) error { return j.finish(j.conn.Delete(ctx, j.ID)) }

@@ -18,6 +18,7 @@ const (
 	DefaultDialTimeout = 10 * time.Second
 	DefaultTimeout     = 30 * time.Second
 	DefaultReconnect   = 30 * time.Second
+	DefaultMaxConns    = 64
 	DefaultMaxIdle     = 8
 )
 
@@ -50,8 +51,9 @@ type Options struct {
 	// that does not know how to, such as beanstalkd, is asked once for each connection.
 	Facts bool
 
-	// DialTimeout is how long it may take to connect, encryption and token
-	// included. 0 is [DefaultDialTimeout]; [Never] sets no limit.
+	// DialTimeout limits the time of an attempt to connect, encryption and token
+	// included. The addresses of a list share it. 0 is [DefaultDialTimeout]; [Never] sets
+	// no limit.
 	DialTimeout time.Duration
 
 	// Timeout is how long the reply to a command may take, besides the time
@@ -61,18 +63,20 @@ type Options struct {
 	// no limit either; TCP keep-alive detects a server whose machine is gone.
 	Timeout time.Duration
 
-	// Reconnect is for how long a command whose connection is lost tries to
-	// make a new one, with growing pauses. 0 is [DefaultReconnect]; with
-	// [Never] no new connection is made.
+	// Reconnect limits the time in which a command that has no connection tries to make
+	// one, with growing pauses. The last attempt can exceed it by DialTimeout. 0 is
+	// [DefaultReconnect]; with [Never] no new connection is made.
 	Reconnect time.Duration
 
-	// MaxConns is the largest number of connections of a [Pool]. A call that needs one more
-	// waits until one is free or its context ends. 0 sets no limit. A reserved
-	// job takes a connection until it is finished.
+	// MaxConns is the maximum number of connections on which a [Pool] sends commands at
+	// the same time. A call that needs one more waits until one is free or its context
+	// ends. Connections that wait for a job or hold reserved jobs do not count, so that a
+	// worker that holds jobs can always put others. 0 is [DefaultMaxConns]; with a
+	// negative number there is no limit. Only a Pool uses it.
 	MaxConns int
 
-	// MaxIdle is the largest number of idle connections that a [Pool] keeps. 0 is
-	// [DefaultMaxIdle]; with a negative number none are kept.
+	// MaxIdle is the maximum number of idle connections that a [Pool] keeps. 0 is
+	// [DefaultMaxIdle]; with a negative number none are kept. Only a Pool uses it.
 	MaxIdle int
 
 	// ConnState, if set, is called when a connection was made, with a nil error,
@@ -99,6 +103,7 @@ func (opt *Options) filled() Options {
 	o.DialTimeout = max(cmp.Or(o.DialTimeout, DefaultDialTimeout), 0)
 	o.Timeout = max(cmp.Or(o.Timeout, DefaultTimeout), 0)
 	o.Reconnect = max(cmp.Or(o.Reconnect, DefaultReconnect), 0)
+	o.MaxConns = cmp.Or(o.MaxConns, DefaultMaxConns)
 	o.MaxIdle = cmp.Or(o.MaxIdle, DefaultMaxIdle)
 	if o.Dial == nil {
 		o.Dial = new(net.Dialer).DialContext
@@ -128,19 +133,40 @@ func (opt *Options) check() error {
 
 // An address is where a server listens, ready for net.Dial.
 type address struct {
-	text          string // as it was given
 	network, addr string
 	host          string // for the verification of certificates; empty for unix sockets
 }
 
-// parseAddress reads HOST:PORT, HOST, [IPv6]:PORT or unix:PATH. Without a host,
-// 127.0.0.1; without a port, DefaultPort.
+// parseAddresses parses unix:PATH, or a list of other addresses with commas between them.
+func parseAddresses(s string) (addrs []address, err error) {
+	list := []string{s}
+	if strings.Contains(s, ",") && !strings.HasPrefix(s, "unix:") {
+		list = strings.Split(s, ",")
+	}
+	for _, one := range list {
+		switch {
+		case strings.Contains(one, "://"): // with a token, perhaps
+			return nil, fmt.Errorf("%w: a URL in a list of addresses; the list of a URL is %s[TOKEN@]HOST:PORT,HOST:PORT", ErrInvalid, scheme)
+		case one == "" && len(list) > 1:
+			return nil, fmt.Errorf("%w: address %q has nothing between two commas", ErrInvalid, s)
+		}
+		a, err := parseAddress(one)
+		if err != nil {
+			return nil, err
+		}
+		addrs = append(addrs, a)
+	}
+	return addrs, nil
+}
+
+// parseAddress parses HOST:PORT, HOST, [IPv6]:PORT or unix:PATH. The default host is
+// 127.0.0.1, the default port DefaultPort.
 func parseAddress(s string) (address, error) {
 	if path, ok := strings.CutPrefix(s, "unix:"); ok {
 		if path == "" {
 			return address{}, fmt.Errorf("%w: address %q has no path", ErrInvalid, s)
 		}
-		return address{text: s, network: "unix", addr: path}, nil
+		return address{network: "unix", addr: path}, nil
 	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil { // no port?
@@ -153,5 +179,5 @@ func parseAddress(s string) (address, error) {
 		host, port = s, DefaultPort // a bare IPv6 address
 	}
 	host, port = cmp.Or(host, "127.0.0.1"), cmp.Or(port, DefaultPort)
-	return address{text: s, network: "tcp", addr: net.JoinHostPort(host, port), host: host}, nil
+	return address{network: "tcp", addr: net.JoinHostPort(host, port), host: host}, nil
 }

@@ -16,16 +16,22 @@ import (
 // A caller cannot rely on which tubes the connections of a pool use and watch: the
 // methods take tubes as arguments. A tube that is not named is "default".
 //
-// What depends on a connection, such as a release by id, is done by [Pool.Do].
+// A pool sends commands on at most [Options].MaxConns connections at the same time. Each
+// Reserve, and the jobs that it returns, have a connection in addition.
+//
+// [Pool.Do] executes commands that depend on a connection, such as a release by id.
 type Pool struct {
 	commands
 
 	// Static.
-	addr    string
+	addr    string // without a token
+	url     string // as it was given
 	opt     Options
 	maxIdle int
-	slots   chan struct{} // holds a token for each connection in use; nil: no limit
+	slots   chan struct{} // holds a token for each connection that sends commands; nil: no limit
 	done    chan struct{} // closed by Close
+
+	current atomic.Uint32 // see Conn
 
 	mu struct {
 		sync.Mutex
@@ -42,14 +48,15 @@ type idleConn struct {
 	using string // the tube that it used when it came back
 }
 
-// NewPool returns a pool of connections to the server at addr, as [Dial] takes
-// it. It does not connect yet; [Pool.Ping] does. opt may be nil.
+// NewPool returns a pool of connections to the server or the cluster at addr, which is an
+// address for [Dial]. It does not connect; [Pool.Ping] does. opt may be nil.
 func NewPool(addr string, opt *Options) (*Pool, error) {
 	o := opt.filled()
-	if _, err := newConn(addr, opt); err != nil {
+	c, err := newConn(addr, opt)
+	if err != nil {
 		return nil, connectError(addr, err)
 	}
-	p := &Pool{addr: addr, maxIdle: o.MaxIdle, done: make(chan struct{})}
+	p := &Pool{addr: c.addr, url: addr, maxIdle: o.MaxIdle, done: make(chan struct{})}
 	if opt != nil {
 		p.opt = *opt
 	}
@@ -61,8 +68,8 @@ func NewPool(addr string, opt *Options) (*Pool, error) {
 	return p, nil
 }
 
-// Addr returns the address as it was given to [NewPool], of a URL the one that it has.
-func (p *Pool) Addr() string { return withoutToken(p.addr) }
+// Addr returns the address that was given to [NewPool], without what a URL adds to it.
+func (p *Pool) Addr() string { return p.addr }
 
 // Close closes all connections, those in use too: jobs that are still reserved
 // become ready again. The error is always nil.
@@ -89,7 +96,7 @@ func (p *Pool) Do(ctx context.Context, f func(ctx context.Context, c *Conn) erro
 	if err != nil {
 		return connectError(p.addr, err)
 	}
-	defer p.put(c)
+	defer p.giveUp(c)
 	if err := c.WatchOnly(ctx, defaultTube); err != nil {
 		return err
 	}
@@ -105,7 +112,7 @@ func (p *Pool) borrow(ctx context.Context, tube string) (*Conn, error) {
 		return nil, err
 	}
 	if err := c.acquire(ctx); err != nil {
-		p.put(c)
+		p.giveUp(c)
 		return nil, err
 	}
 	return c, nil
@@ -113,17 +120,23 @@ func (p *Pool) borrow(ctx context.Context, tube string) (*Conn, error) {
 
 func (p *Pool) giveBack(c *Conn) {
 	c.release()
-	p.put(c)
+	p.giveUp(c)
 }
 
-// get takes a connection from the pool: one that uses the tube already, if that
-// is possible.
+// giveUp ends what get began.
+func (p *Pool) giveUp(c *Conn) {
+	p.put(c)
+	p.freeSlot()
+}
+
+// get takes a connection for commands from the pool, one of MaxConns: one that uses the
+// tube already, if that is possible.
 func (p *Pool) get(ctx context.Context, tube string) (*Conn, error) {
 	if p.slots != nil {
 		select {
 		case p.slots <- struct{}{}:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("all %d connections of the pool are in use: %w", cap(p.slots), context.Cause(ctx))
+			return nil, fmt.Errorf("all %d connections of the pool for commands are in use (Options.MaxConns): %w", cap(p.slots), context.Cause(ctx))
 		case <-p.done:
 			return nil, ErrClosed
 		}
@@ -152,17 +165,17 @@ func (p *Pool) take(tube string) (*Conn, error) {
 		p.mu.idle = slices.Delete(p.mu.idle, i, i+1)
 		return c, nil
 	}
-	c, err := newConn(p.addr, &p.opt)
+	c, err := newConn(p.url, &p.opt)
 	if err != nil {
 		return nil, err
 	}
+	c.current = &p.current
 	p.mu.all[c] = struct{}{}
 	return c, nil
 }
 
 // put gives a connection back.
 func (p *Pool) put(c *Conn) {
-	defer p.freeSlot()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.mu.closed && len(p.mu.idle) < p.maxIdle {
@@ -211,9 +224,9 @@ func one(job *Job, err error) ([]*Job, error) { return []*Job{job}, err }
 
 // reserve leases a connection to the jobs that f reserves, and returns the first.
 func (p *Pool) reserve(ctx context.Context, tubes []string, f func(c *Conn) ([]*Job, error)) (*Job, error) {
-	c, err := p.get(ctx, "")
+	c, err := p.take("")
 	if err != nil {
-		return nil, inTime(ctx, p.Addr(), connectError(p.addr, err))
+		return nil, connectError(p.addr, err)
 	}
 	if len(tubes) == 0 {
 		tubes = []string{defaultTube}
@@ -230,7 +243,7 @@ func (p *Pool) reserve(ctx context.Context, tubes []string, f func(c *Conn) ([]*
 		}
 	}
 	p.put(c)
-	return nil, inTime(ctx, p.Addr(), err)
+	return nil, inTime(ctx, p.addr, err)
 }
 
 // A lease is what the jobs of one connection of a pool have in common.

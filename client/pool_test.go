@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -114,7 +115,7 @@ func TestPoolDo(t *testing.T) {
 // reserved.
 func TestPoolShared(t *testing.T) {
 	ctx := t.Context()
-	p := newPool(t, start(t), &client.Options{MaxConns: 7})
+	p := newPool(t, start(t), &client.Options{MaxConns: 7, MaxIdle: 27})
 	const each, goroutines = 50, 20
 	var sum atomic.Int64
 	var wg sync.WaitGroup
@@ -133,7 +134,7 @@ func TestPoolShared(t *testing.T) {
 	if want := int64(each * goroutines * (goroutines - 1) / 2); sum.Load() != want {
 		t.Errorf("the jobs add up to %d, want %d", sum.Load(), want)
 	}
-	if st := get(p.Stats(ctx)); st.JobsReady+st.JobsReserved != 0 || st.TotalConnections > 7 {
+	if st := get(p.Stats(ctx)); st.JobsReady+st.JobsReserved != 0 || st.TotalConnections > 27 {
 		t.Errorf("%d ready, %d reserved, %d connections", st.JobsReady, st.JobsReserved, st.TotalConnections)
 	}
 }
@@ -164,7 +165,8 @@ func TestPoolLateTouch(t *testing.T) {
 	})
 }
 
-// No more than MaxConns, and no more than MaxIdle are kept.
+// A pool sends commands on at most MaxConns connections, and keeps at most MaxIdle. Jobs
+// that are reserved do not count.
 func TestPoolLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := beanpoletest.NewMemory(t)
@@ -173,20 +175,91 @@ func TestPoolLimits(t *testing.T) {
 		watch := dial(t, srv.Addr, &opt)
 		ctx := t.Context()
 		get(watch.PutMany(ctx, make([]client.NewJob, 3)))
-		a, b := get(p.Reserve(ctx)), get(p.Reserve(ctx))
+		a, b, c := get(p.Reserve(ctx)), get(p.Reserve(ctx)), get(p.Reserve(ctx))
+		must(t, p.Ping(ctx))
+		end := make(chan struct{})
+		done := make(chan error)
+		for range 2 {
+			go func() {
+				done <- p.Do(ctx, func(context.Context, *client.Conn) error { <-end; return nil })
+			}()
+		}
+		synctest.Wait()
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		wantErr(t, p.Ping(short), context.DeadlineExceeded)
 		pinged := make(chan error)
 		go func() { pinged <- p.Ping(ctx) }()
 		synctest.Wait()
-		must(t, a.Delete(ctx))
+		end <- struct{}{}
+		must(t, <-done)
 		must(t, <-pinged)
-		wantErr(t, a.Touch(ctx), client.ErrNotFound)
+		close(end)
+		must(t, <-done)
+		must(t, a.Delete(ctx))
 		must(t, b.Delete(ctx))
+		must(t, c.Delete(ctx))
 		synctest.Wait()
 		if st := get(watch.Stats(ctx)); st.Connections != 2 {
 			t.Errorf("%d connections, want that of the pool and this", st.Connections)
+		}
+	})
+}
+
+// By default many goroutines share a few connections.
+func TestPoolDefaultLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := beanpoletest.NewMemory(t)
+		p := newPool(t, srv.Addr, &client.Options{Dial: srv.Dial})
+		var wg sync.WaitGroup
+		for range 1000 {
+			wg.Go(func() { get(p.Put(t.Context(), client.NewJob{})) })
+		}
+		wg.Wait()
+		if st := get(p.Stats(t.Context())); st.TotalJobs != 1000 || st.TotalConnections > client.DefaultMaxConns {
+			t.Errorf("%d jobs over %d connections", st.TotalJobs, st.TotalConnections)
+		}
+	})
+}
+
+// The members of a cluster are one address. Each connection takes the first that answers;
+// one that does not answer costs its share of DialTimeout once, not each connection.
+func TestPoolOfList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		srv := map[string]*beanpoletest.Server{"a:1": beanpoletest.NewMemory(t), "c:11300": beanpoletest.NewMemory(t)}
+		var dialed []string
+		opt := client.Options{DialTimeout: 3 * time.Second, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dialed = append(dialed, addr)
+			if srv[addr] == nil { // it says nothing
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return srv[addr].Dial(ctx, network, addr)
+		}}
+		p := newPool(t, "beanpole://a:1,b:1,c", &opt)
+		get(p.Put(ctx, client.NewJob{}))
+		srv["a:1"].Close()
+		delete(srv, "a:1")
+		began := time.Now()
+		job := get(p.Put(ctx, client.NewJob{}))
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("two members that say nothing took %v", took)
+		}
+		get(p.Reserve(ctx)).Abandon()
+		get(p.Reserve(ctx))
+		if want := []string{"a:1", "a:1", "b:1", "c:11300", "c:11300"}; !slices.Equal(dialed, want) {
+			t.Errorf("dialed %q, want %q", dialed, want)
+		}
+		if p.Addr() != "a:1,b:1,c" || job != 1 {
+			t.Errorf("job %d at %s", job, p.Addr())
+		}
+		srv["c:11300"].Close()
+		delete(srv, "c:11300")
+		err := second(p.Put(ctx, client.NewJob{}))
+		wantErr(t, err, client.ErrDisconnected)
+		if took := time.Since(began); took < client.DefaultReconnect || errors.Is(err, client.ErrOutcomeUnknown) {
+			t.Errorf("given up after %v: %v", took, err)
 		}
 	})
 }
@@ -234,14 +307,18 @@ func TestPoolClose(t *testing.T) {
 		srv := beanpoletest.NewMemory(t)
 		p := newPool(t, srv.Addr, &client.Options{Dial: srv.Dial, MaxConns: 1})
 		errs := make(chan error)
-		for range 2 { // one waits for a job, one for a connection
-			go func() { errs <- second(p.Reserve(context.Background())) }()
-		}
+		go func() { errs <- second(p.Reserve(context.Background())) }()
+		go func() {
+			errs <- p.Do(context.Background(), func(ctx context.Context, c *client.Conn) error { return second(c.Reserve(ctx)) })
+		}()
+		synctest.Wait()
+		go func() { errs <- p.Ping(context.Background()) }() // waits for a connection
 		synctest.Wait()
 		p.Close()
 		p.Close()
-		wantErr(t, <-errs, client.ErrClosed)
-		wantErr(t, <-errs, client.ErrClosed)
+		for range 3 {
+			wantErr(t, <-errs, client.ErrClosed)
+		}
 		wantErr(t, p.Ping(t.Context()), client.ErrClosed)
 	})
 }

@@ -37,14 +37,14 @@ func (c *Conn) Reserve(ctx context.Context) (*Job, error) {
 		whole := (min(time.Until(deadline), longestWait) + lateAnswer/2).Truncate(time.Second)
 		job, err := c.ReserveTimeout(late, max(whole, 0))
 		if !errors.Is(err, ErrTimedOut) {
-			return job, inTime(ctx, c.addr.text, err)
+			return job, inTime(ctx, c.addr, err)
 		}
 		pause := time.NewTimer(pollPause)
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
 			pause.Stop()
-			return nil, reserveError(c.addr.text, fmt.Errorf("%w: %w", ErrTimedOut, context.Cause(ctx)))
+			return nil, reserveError(c.addr, fmt.Errorf("%w: %w", ErrTimedOut, context.Cause(ctx)))
 		}
 	}
 }

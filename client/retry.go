@@ -26,15 +26,18 @@ func (t *retrier) next(ctx context.Context, c *Conn, err error) error {
 	if c.lasted > maxPause {
 		*t = retrier{} // a reserve may wait for days, and lose many connections
 	}
+	connected := c.lasted > 0
 	switch {
 	case errors.Is(err, ErrOutcomeUnknown),
-		!errors.Is(err, ErrDisconnected),       // the server has spoken, or we are to stop
-		errors.Is(err, os.ErrDeadlineExceeded), // it has had its time
+		!errors.Is(err, ErrDisconnected),                    // the server has answered, or the caller ends it
+		connected && errors.Is(err, os.ErrDeadlineExceeded), // the command has had its time
 		c.opt.Reconnect == 0:
 		return err
 	case t.since.IsZero():
 		t.since = time.Now()
-		return nil
+		if connected {
+			return nil
+		}
 	}
 	t.pause = min(max(2*t.pause, firstPause), maxPause)
 	// Many clients lose the same server at the same moment.

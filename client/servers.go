@@ -14,15 +14,16 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// Servers is a set of servers that do not know each other. Each job is on one of them:
-// this is how users of beanstalkd spread their load. Any number of goroutines may share a
-// Servers. It has a [Pool] for each server.
+// Servers spreads jobs over unrelated servers, each with its own queue, as users of
+// beanstalkd do. A job is on one of the servers, and is lost with it. For a cluster, which
+// has one queue, use a [Pool] with the list of its members as the address. Any number of
+// goroutines can share a Servers. It has a [Pool] for each server.
 //
-// A server that cannot be reached is not tried again for a while, at first for a second and
-// later for up to half a minute, unless there is no other server.
+// After a failed connection it tries other servers first, at first for a second and later
+// for up to half a minute.
 //
-// Jobs are taken from each server by itself: by package worker, which works on several, or from
-// the [Servers.Pools].
+// Take jobs from each server: with package worker, which works on several, or from the
+// [Servers.Pools].
 type Servers struct {
 	nodes []*node
 	turn  atomic.Uint64 // moves with each round
@@ -44,9 +45,9 @@ const (
 	maxBackoff   = 30 * time.Second
 )
 
-// NewServers returns a set of servers at these addresses, as [Dial] takes them. It
-// does not connect yet. opt may be nil. Its Reconnect does not count: a connection that is lost
-// is replaced once, and then another server is tried.
+// NewServers returns a set of servers at these addresses, each an address for [Dial]. It
+// does not connect. opt may be nil. Its Reconnect has no effect: a lost connection is
+// replaced once, and then another server is tried.
 func NewServers(addrs []string, opt *Options) (*Servers, error) {
 	var o Options
 	if opt != nil {
@@ -57,13 +58,13 @@ func NewServers(addrs []string, opt *Options) (*Servers, error) {
 		return nil, connectError("", fmt.Errorf("%w: no servers", ErrInvalid))
 	}
 	s := new(Servers)
-	for i, addr := range addrs {
-		if slices.Contains(addrs[:i], addr) {
-			return nil, connectError(addr, fmt.Errorf("%w: the server is named twice", ErrInvalid))
-		}
+	for _, addr := range addrs {
 		p, err := NewPool(addr, &o)
 		if err != nil {
 			return nil, err
+		}
+		if s.Pool(p.addr) != nil {
+			return nil, connectError(addr, fmt.Errorf("%w: the server is named twice", ErrInvalid))
 		}
 		s.nodes = append(s.nodes, &node{Pool: p})
 	}
@@ -90,15 +91,16 @@ func (s *Servers) Pools() []*Pool {
 
 // Pool returns the pool of a server, or nil if it is not in the set.
 func (s *Servers) Pool(addr string) *Pool {
+	addr = withoutToken(addr)
 	for _, n := range s.nodes {
-		if n.addr == addr || n.Addr() == addr {
+		if n.addr == addr {
 			return n.Pool
 		}
 	}
 	return nil
 }
 
-// A JobID is the id of a job and the server that gave it.
+// A JobID is the id of a job and the server that gave it: its [Pool.Addr], without a token.
 type JobID struct {
 	Server string
 	ID     uint64
@@ -144,7 +146,7 @@ func mayPutElsewhere(err error) bool {
 // Order returns the addresses of the servers in the order in which they are tried
 // for a key: by rendezvous hashing (Thaler and Ravishankar, 1996), so when a server is
 // added or removed, only its own share of the keys moves. The weight of a server is the
-// 64-bit FNV-1a hash of its address, a zero byte and the key, mixed by the
+// 64-bit FNV-1a hash of its address without a token, a zero byte and the key, mixed by the
 // finalizer of MurmurHash3; the largest comes first.
 func (s *Servers) Order(key string) []string {
 	nodes := s.order(key)

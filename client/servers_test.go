@@ -101,6 +101,37 @@ func TestServersFailover(t *testing.T) {
 	})
 }
 
+// Neither the order of the servers nor a job's id contains the token of an address, and a
+// new token moves no key. An id from a put equals that of the reserved job.
+func TestServersToken(t *testing.T) {
+	ctx := t.Context()
+	const token = "0123456789abcdefghij"
+	srv := beanpoletest.New(t, beanpoletest.Options{Tokens: map[string][]string{token: {"*"}}})
+	s := get(client.NewServers([]string{"beanpole://" + token + "@" + srv.Addr}, nil))
+	defer s.Close()
+	if got := s.Order("k"); !slices.Equal(got, []string{srv.Addr}) {
+		t.Errorf("the order is %q", got)
+	}
+	id := get(s.Put(ctx, "k", client.NewJob{}))
+	job := get(s.Pool(id.Server).Reserve(ctx))
+	if id != job.JobID() || id != (client.JobID{Server: srv.Addr, ID: 1}) {
+		t.Errorf("put %v, reserved %v", id, job.JobID())
+	}
+	must(t, job.Release(ctx, 0, 0))
+	must(t, s.Delete(ctx, id))
+	addrs := func(token string) []string {
+		return []string{"beanpole://" + token + "@a:1", "beanpole://" + token + "@b:1"}
+	}
+	old, rotated := get(client.NewServers(addrs("old"), nil)), get(client.NewServers(addrs("new"), nil))
+	for i := range 100 {
+		if key := fmt.Sprint(i); !slices.Equal(old.Order(key), rotated.Order(key)) {
+			t.Errorf("key %s moves with the token", key)
+		}
+	}
+	_, err := client.NewServers([]string{"a:1", "beanpole://token@a:1"}, nil)
+	wantErr(t, err, client.ErrInvalid)
+}
+
 // A put that may have been done is not done elsewhere.
 func TestServersOutcomeUnknown(t *testing.T) {
 	a := play(t, listen(t), "> put 1024 0 60 0\n> \n") // and closes

@@ -67,7 +67,7 @@ func (c *Conn) WatchOnly(ctx context.Context, tubes ...string) error {
 		return c.check(cmp.Or(err, refused)) // what is watched after a refusal is not known
 	})
 	if refused, ok := errors.AsType[*Error](err); ok {
-		refused.Addr = c.addr.text // it says which of the tubes
+		refused.Addr = c.addr // it says which of the tubes
 		return refused
 	}
 	if err != nil {

@@ -15,27 +15,29 @@ import (
 
 const scheme = "beanpole://"
 
-// ParseURL takes a URL apart that has all that it takes to connect. Its characters are
+// ParseURL takes a URL apart that has everything necessary to connect. Its characters are
 // escaped as in any URL:
 //
 //	beanpole://HOST:PORT                   HOST:PORT
+//	beanpole://HOST:PORT,HOST:PORT         HOST:PORT,HOST:PORT, the members of a cluster
 //	beanpole:///run/beanpole.sock          unix:/run/beanpole.sock
 //	beanpole://TOKEN@HOST:PORT?tls=true    Options.Token, Options.TLS
 //	   ?ca=FILE&cert=FILE&key=FILE         TLS with certificates in PEM files
 //	   ?server-name=NAME                   TLS with this name in the server's certificate
 //
-// It returns an address as [Dial] takes it, without the token, and options. Any other
-// address than a URL is returned as it is. Errors do not tell the token.
+// It returns an address for [Dial], without the token, and options. It returns an address
+// that is not a URL unchanged. Errors omit the token.
 func ParseURL(s string) (addr string, opt *Options, err error) {
 	opt = new(Options)
 	if !strings.HasPrefix(s, scheme) {
 		return s, opt, nil
 	}
-	u, err := url.Parse(s)
+	first, others := firstHost(s)
+	u, err := url.Parse(first)
 	if err != nil { // the text of err has the token
 		return scheme + "...", opt, fmt.Errorf("%w: not a URL; want %s[TOKEN@]HOST:PORT[?tls=true]", ErrInvalid, scheme)
 	}
-	addr = u.Host
+	addr = u.Host + others
 	switch path := strings.TrimSuffix(u.Path, "/"); {
 	case path != "" && addr != "":
 		return addr, opt, fmt.Errorf("%w: a path behind the host; a unix socket is %s/PATH", ErrInvalid, scheme)
@@ -52,7 +54,19 @@ func ParseURL(s string) (addr string, opt *Options, err error) {
 	return addr, opt, err
 }
 
-// tlsOf returns what the query of a URL says of TLS, or nil.
+// firstHost splits a URL with a list of hosts into a URL with the first host only and the
+// others, each after its comma.
+func firstHost(s string) (first, others string) {
+	start := len(scheme)
+	end := start + strings.IndexAny(s[start:]+"/", "/?#")
+	start += strings.LastIndexByte(s[start:end], '@') + 1
+	if i := strings.IndexByte(s[start:end], ','); i >= 0 {
+		return s[:start+i] + s[end:], s[start+i : end]
+	}
+	return s, ""
+}
+
+// tlsOf returns the TLS configuration that the query of a URL sets, or nil.
 func tlsOf(query url.Values) (*tls.Config, error) {
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if !slices.Contains([]string{"tls", "ca", "cert", "key", "server-name"}, name) {
@@ -72,22 +86,25 @@ func tlsOf(query url.Values) (*tls.Config, error) {
 	return config, nil
 }
 
-// parseServer returns the address of a server and the options for it. What a URL says goes
-// before what opt says.
-func parseServer(s string, opt *Options) (address, Options, error) {
-	o := opt.filled()
-	addr, of, err := ParseURL(s)
+// parseServer returns the text of an address without its token, the addresses in it, and
+// the options for them. The token and the TLS settings of a URL replace those of opt.
+func parseServer(s string, opt *Options) (text string, addrs []address, o Options, err error) {
+	o = opt.filled()
+	text, of, err := ParseURL(s)
 	if err != nil {
-		return address{}, o, err
+		return text, nil, o, err
 	}
 	o.Token = cmp.Or(of.Token, o.Token)
 	o.TLS = cmp.Or(of.TLS, o.TLS)
-	a, err := parseAddress(addr)
-	return a, o, err
+	addrs, err = parseAddresses(text)
+	return text, addrs, o, err
 }
 
-// withoutToken returns an address as it may be logged.
+// withoutToken returns an address without its token, for errors and logs.
 func withoutToken(s string) string {
 	addr, _, _ := ParseURL(s)
+	if strings.Contains(addr, "://") { // a list with a URL in it
+		return scheme + "..."
+	}
 	return addr
 }

@@ -54,6 +54,23 @@ func TestURLOfSocket(t *testing.T) {
 	}
 }
 
+// The hosts of a URL can be a list.
+func TestURLOfList(t *testing.T) {
+	for _, tc := range []struct{ url, addr, token string }{
+		{"beanpole://s3cret@a:1,b:2,[::1]:3/?tls=true", "a:1,b:2,[::1]:3", "s3cret"},
+		{"beanpole://a,b", "a,b", ""},
+		{"beanpole:///run/a,b", "unix:/run/a,b", ""},
+	} {
+		addr, opt, err := client.ParseURL(tc.url)
+		if err != nil || addr != tc.addr || opt.Token != tc.token {
+			t.Errorf("%s: %q, token %q, %v", tc.url, addr, opt.Token, err)
+		}
+		if _, err := client.NewPool(tc.url, nil); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestBadURL(t *testing.T) {
 	for _, addr := range []string{
 		"beanpole://s3cret@host:port:port",
@@ -64,6 +81,9 @@ func TestBadURL(t *testing.T) {
 		"beanpole://s3cret@host?timeout=1",
 		"beanpole://s3cret@host?ca=/does/not/exist",
 		"beanpole://s3cret@host?cert=/does/not/exist",
+		"beanpole://s3cret@host,,host",
+		"beanpole://host,beanpole://s3cret@host",
+		"host,beanpole://s3cret@host",
 	} {
 		_, err := client.NewPool(addr, nil)
 		if !errors.Is(err, client.ErrInvalid) {

@@ -53,6 +53,6 @@
 // With another server it has as many connections as handlers, and a job is deleted and
 // the next one taken in one round trip.
 //
-// With several servers it works on each of them as if there were no other, with as many
-// handlers.
+// A cluster is one address, the list of its members. With several unrelated servers, the
+// worker has [Options].Concurrency handlers for each.
 package worker

@@ -3,6 +3,7 @@ package worker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -22,11 +23,14 @@ const (
 // Options say what a worker works on, and how. The zero value works on one job at
 // a time from the tube "default" of a server on this machine.
 type Options struct {
-	// Servers are the addresses of the servers, as client.Dial takes them. The worker
-	// works on each by itself, all at the same time. None: [DefaultServer].
+	// Servers are the addresses of unrelated servers, each an address for client.Dial.
+	// The worker works on all of them at the same time, with Concurrency handlers for
+	// each. A cluster is one address, the list of its members:
+	// "host1:11300,host2:11300,host3:11300". The default is [DefaultServer].
 	Servers []string
 
-	// Client is how to connect to them.
+	// Client has the options of the connections. MaxConns and MaxIdle must be zero: a
+	// worker has the connections that its Concurrency needs.
 	Client client.Options
 
 	// Tubes are where jobs are taken from. None: [DefaultTube].
@@ -156,6 +160,9 @@ func (opt *Options) filled() (Options, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
+	}
+	if o.Client.MaxConns != 0 || o.Client.MaxIdle != 0 {
+		return o, errors.New("worker: Client.MaxConns and Client.MaxIdle are for a client.Pool; limit a worker with Concurrency")
 	}
 	if o.Concurrency < 0 {
 		return o, fmt.Errorf("worker: concurrency %d: want 1 or more", o.Concurrency)

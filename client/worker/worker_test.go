@@ -621,7 +621,7 @@ func TestManyServers(t *testing.T) {
 
 func TestNewErrors(t *testing.T) {
 	handle := func(context.Context, *worker.Job) error { return nil }
-	for _, opt := range []*worker.Options{{Concurrency: -1}, {Servers: []string{"a", "a"}}, {Servers: []string{"unix:"}}, {Tubes: []string{"-"}}, {Client: client.Options{Token: "a b"}}} {
+	for _, opt := range []*worker.Options{{Concurrency: -1}, {Servers: []string{"a", "a"}}, {Servers: []string{"unix:"}}, {Tubes: []string{"-"}}, {Client: client.Options{Token: "a b"}}, {Client: client.Options{MaxConns: 3}}, {Client: client.Options{MaxIdle: 3}}} {
 		if _, err := worker.New(handle, opt); err == nil {
 			t.Errorf("%+v is taken", opt)
 		}
