@@ -92,6 +92,7 @@ func (e *Engine) findKey(now int64, t *tube, body []byte) (hash uint32, equal sl
 	equal = *x.firstOf(hash)
 	for n := 0; equal != none && n < maxEqualHashes; n++ {
 		j := e.jobs.at(equal)
+		e.turnWork += int(j.bodyLen) / keyBytesPerUnit
 		if other, ok := p.Unique.Of(&x.buf[1], e.body(j)); ok && bytes.Equal(key, other) && e.hasKey(now, t, j) {
 			return hash, equal
 		}

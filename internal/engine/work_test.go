@@ -82,6 +82,34 @@ func TestLongOperationsShareATurn(t *testing.T) {
 	}
 }
 
+// Kicks of jobs whose keys take long to find do one job each when the turn has done twice
+// as much as it should.
+func TestKicksOfLargeBodiesShareATurn(t *testing.T) {
+	const kickers, each, units = 50, 10, 1000
+	e := New(Options{Policies: PolicyFunc(func(string) *Policy { return &Policy{Unique: byBody} })})
+	kicks := make([]Kick, kickers)
+	for k := range kicks {
+		s := e.Open(nil)
+		e.Use(s, []byte{'a' + byte(k%20), byte(k / 20)})
+		e.Watch(s, []byte(s.Using()))
+		for n := range each {
+			id, _ := e.Put(0, s, Spec{TTR: 9}, slices.Concat([]byte{byte(n)}, make([]byte, units*keyBytesPerUnit)))
+			e.ReserveJob(0, s, id)
+			e.Bury(s, id, 0)
+		}
+		kicks[k] = e.BeginKick(s, each)
+	}
+	e.Tick(0)
+	for k := range kicks {
+		if more := e.ContinueKick(0, &kicks[k]); !more || kicks[k].Kicked == 0 {
+			t.Errorf("kick number %d: more %v, %d kicked", k, more, kicks[k].Kicked)
+		}
+	}
+	if most := 2*maxTurnWork + kickers*(units+2); e.turnWork > most {
+		t.Errorf("the turn did %d units of work, more than %d", e.turnWork, most)
+	}
+}
+
 // A pause for which very many have waited ends in slices. They are served in the
 // order in which they came, however many tubes they watch, and before whoever
 // comes later.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // What frameworks put, with what makes jobs equal in each.
@@ -87,18 +88,35 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// A member's name with escapes is read once, and not for each of many pointers.
+// A member's name with escapes needs no memory, however many pointers there are.
 func TestKeyOfEscapedNames(t *testing.T) {
-	body := []byte("{" + strings.Repeat(`"\u0061x":1,`, 100) + `"a":2}`)
-	var allocs [2]float64
-	for i, unique := range []string{"/b", "/b,/c,/d"} {
+	body := []byte("{" + strings.Repeat(`"\u0061x":1,"\\":0,`, 100) + `"a":2}`)
+	for _, unique := range []string{"/b", "/b,/c,/d", "/ax/b"} {
 		key, _ := keyOf(unique)
 		buf := new([]byte)
-		allocs[i] = testing.AllocsPerRun(10, func() { key.Of(buf, body) })
+		if n := testing.AllocsPerRun(10, func() { key.Of(buf, body) }); n > 0 {
+			t.Errorf("%s takes %v allocations", unique, n)
+		}
 	}
-	if allocs[0] != allocs[1] {
-		t.Errorf("one pointer takes %v allocations, three take %v", allocs[0], allocs[1])
+}
+
+// Escapes mean what they mean to package json.
+func FuzzUnescape(f *testing.F) {
+	for _, text := range []string{`a`, `\"\\\/\b\f\n\r\t`, `\u0061\u00e4\u20ac\ud83d\ude00`, `\ud83d`, `\ud83dx`, `\ud83d\n`, `\ud83d\u0061`, `\ude00\ud83d`} {
+		f.Add(text)
 	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var want string
+		if json.Unmarshal([]byte(`"`+text+`"`), &want) != nil || !utf8.ValidString(text) {
+			return
+		}
+		if got, ok := unescape(nil, []byte(text), len(want)); !ok || string(got) != want {
+			t.Errorf("%q is %q, %v; want %q", text, got, ok, want)
+		}
+		if got, ok := unescape(nil, []byte(text), len(want)-1); ok {
+			t.Errorf("%q is %q, which is too long", text, got)
+		}
+	})
 }
 
 // A pointer finds in any JSON what package json reads there first.

@@ -2,20 +2,26 @@ package policy
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
-// A step is a node of the tree that the JSON pointers (RFC 6901) of a key are: the name
-// of a member, or the number of an element.
+// A step is a node of the tree that the JSON pointers (RFC 6901) of a key form. Its
+// children are the members and elements at which pointers go on.
 type step struct {
-	name    string
-	element int   // the number that name is, or -1
-	ends    []int // the pointers that lead here, by number
-	next    []*step
+	ends     []int            // numbers of the pointers that end here
+	members  map[string]*step // by name
+	elements []elementStep    // in order, those whose name is a number
+	longest  int              // length of the longest name in members, in bytes
+}
+
+type elementStep struct {
+	number int
+	*step
 }
 
 // add adds a pointer with its number to the tree that begins at s.
@@ -29,49 +35,84 @@ func (s *step) add(pointer string, number int) error {
 	}
 	unescape := strings.NewReplacer("~1", "/", "~0", "~")
 	for _, name := range names[1:] {
-		name = unescape.Replace(name)
-		at := slices.IndexFunc(s.next, func(n *step) bool { return n.name == name })
-		if at < 0 {
-			next := &step{name: name, element: -1}
-			if n, err := strconv.Atoi(name); err == nil && strconv.Itoa(n) == name {
-				next.element = n
-			}
-			at, s.next = len(s.next), append(s.next, next)
-		}
-		s = s.next[at]
+		s = s.child(unescape.Replace(name))
 	}
 	s.ends = append(s.ends, number)
 	return nil
 }
 
-// member returns the step to a member by its name, as it is written; nil: there is none. A
-// name with escapes is read once, however many pointers there are.
-func (s *step) member(written []byte) *step {
-	name := written[1 : len(written)-1]
-	if bytes.IndexByte(name, '\\') >= 0 {
-		var read string
-		// The copy keeps the finder on the stack, as Unmarshal's argument escapes.
-		if json.Unmarshal(bytes.Clone(written), &read) != nil {
-			return nil
-		}
-		name = []byte(read)
+// child returns the step to a member or element, which it adds if it is new.
+func (s *step) child(name string) *step {
+	next := s.members[name]
+	if next != nil {
+		return next
 	}
-	for _, next := range s.next {
-		if string(name) == next.name {
-			return next
-		}
+	if s.members == nil {
+		s.members = make(map[string]*step)
 	}
-	return nil
+	next = new(step)
+	s.members[name], s.longest = next, max(s.longest, len(name))
+	if n, err := strconv.Atoi(name); err == nil && strconv.Itoa(n) == name {
+		at, _ := slices.BinarySearchFunc(s.elements, n, func(e elementStep, n int) int { return e.number - n })
+		s.elements = slices.Insert(s.elements, at, elementStep{n, next})
+	}
+	return next
 }
 
-// at returns the step to an element; nil: there is none.
-func (s *step) at(element int) *step {
-	for _, next := range s.next {
-		if next.element == element {
-			return next
-		}
+// member returns the step to a member by its name as JSON writes it, without the quotes.
+// It is nil if no pointer leads there.
+func (s *step) member(written []byte) *step {
+	if bytes.IndexByte(written, '\\') < 0 {
+		return s.members[string(written)]
 	}
-	return nil
+	var room [maxText]byte
+	name, ok := unescape(room[:0], written, s.longest)
+	if !ok {
+		return nil
+	}
+	return s.members[string(name)]
+}
+
+// unescape appends a JSON string without its escapes. It fails if the string has an
+// invalid escape, or becomes longer than most bytes. Its cost does not depend on what is
+// after that.
+func unescape(dst, s []byte, most int) (_ []byte, ok bool) {
+	for i := 0; i < len(s); i++ {
+		if len(dst) >= most {
+			return nil, false
+		}
+		if s[i] != '\\' {
+			dst = append(dst, s[i])
+			continue
+		}
+		i++ // a backslash before the closing quote would belong to the quote
+		if at := strings.IndexByte(`"\/bfnrt`, s[i]); at >= 0 {
+			dst = append(dst, "\"\\/\b\f\n\r\t"[at])
+			continue
+		}
+		r, ok := hexRune(s[i:])
+		if !ok {
+			return nil, false
+		}
+		i += 4
+		if utf16.IsSurrogate(r) && i+1 < len(s) && s[i+1] == '\\' {
+			low, _ := hexRune(s[i+2:])
+			if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
+				i += 6
+			}
+		}
+		dst = utf8.AppendRune(dst, r) // a lone surrogate becomes U+FFFD
+	}
+	return dst, len(dst) <= most
+}
+
+// hexRune reads the u and the four digits of an escape.
+func hexRune(s []byte) (r rune, ok bool) {
+	if len(s) < 5 || s[0] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(s[1:5]), 16, 16)
+	return rune(n), err == nil
 }
 
 // A span is where a value begins and ends in a text; {0, 0}: it is not found.
@@ -104,15 +145,15 @@ func (f *finder) blanks(i int) int {
 	return i
 }
 
-// value goes over a value to which a step leads; nil: none does. Of two members of a name
-// the first one counts.
+// value goes over the value at i. s is the step that leads to it, or nil if none does. If
+// an object repeats a name, the first member counts.
 func (f *finder) value(i int, s *step) (end int) {
 	switch c := f.at(i); {
 	case c == '"':
 		end = f.string(i)
 	case c != '{' && c != '[':
 		end = f.word(i)
-	case s == nil || len(s.next) == 0:
+	case s == nil || len(s.members) == 0:
 		end = f.nested(i)
 	default:
 		end = f.members(i, s)
@@ -132,9 +173,10 @@ func (f *finder) value(i int, s *step) (end int) {
 	return end
 }
 
-// members goes over an object or a list, in which steps lead on.
+// members goes over the object or list at i, in which steps lead on.
 func (f *finder) members(i int, s *step) int {
 	isObject, last := f.text[i] == '{', f.text[i]+2 // as in ASCII
+	elements := s.elements
 	for n := 0; ; n++ {
 		var next *step
 		if i = f.blanks(i + 1); f.at(i) == last {
@@ -145,13 +187,13 @@ func (f *finder) members(i int, s *step) int {
 			if end < 0 {
 				return -1
 			}
-			next = s.member(f.text[i:end])
+			next = s.member(f.text[i+1 : end-1])
 			if i = f.blanks(end); f.at(i) != ':' {
 				return -1
 			}
 			i = f.blanks(i + 1)
-		} else {
-			next = s.at(n)
+		} else if len(elements) > 0 && elements[0].number == n {
+			next, elements = elements[0].step, elements[1:]
 		}
 		if i = f.value(i, next); i < 0 {
 			return -1
