@@ -264,7 +264,7 @@ func (tw *twins) setPolicies() {
 		policies = func(name string) *Policy { return of[name] }
 	}
 	tw.e.SetPolicies(tw.planted(policies))
-	for tw.e.turnWork = 0; tw.e.policies.outdated; tw.e.turnWork = 0 {
+	for tw.e.turnWork = 0; tw.e.outdated(); tw.e.turnWork = 0 {
 		tw.e.updatePolicies()
 	}
 	tw.m.policies = policies

@@ -39,22 +39,43 @@ type policies struct {
 	set        map[string]string // while the engine ran: settings, by the pattern. They are facts, whatever is configured
 	inForce    Policies
 
-	outdated     bool // tubes have the policies of before
-	outdatedFrom int  // place in Engine.tubes of the first of them
-	restored     bool // no client was served since: all tubes get theirs at once
+	pass     pass // over Engine.tubes, which gives them their policies
+	restored bool // no client was served since: all tubes get theirs at once
+}
+
+// A pass goes over places from 0 on, a slice of them in a turn. A change that concerns all
+// places does not send it back to 0: it goes on, and ends one full round after the last
+// change. So changes that come again and again keep no place from being reached.
+type pass struct {
+	at       int // the next place
+	until    int // where the round ends, once it has wrapped
+	wrapped  bool
+	underway bool
+}
+
+// begin starts a round from the present place.
+func (p *pass) begin() { p.until, p.wrapped, p.underway = p.at, false, true }
+
+// more reports whether places are left in the round. There are n places now.
+func (p *pass) more(n int) bool {
+	if p.at >= n && !p.wrapped {
+		p.at, p.wrapped = 0, true
+	}
+	p.underway = p.underway && p.at < n && (!p.wrapped || p.at < p.until)
+	return p.underway
 }
 
 // configure replaces those that were not set while the engine ran.
 func (p *policies) configure(configured Policies) {
 	p.configured, p.inForce = configured, configured
 	if configured == nil {
-		p.outdated = false
+		p.pass.underway = false
 		return
 	}
 	for pattern, settings := range p.set {
 		p.with(pattern, settings)
 	}
-	p.outdated, p.outdatedFrom = true, 0
+	p.pass.begin()
 }
 
 func (p *policies) with(pattern, settings string) {
@@ -72,7 +93,7 @@ func (p *policies) put(pattern, settings string) {
 		delete(p.set, pattern)
 	}
 	p.with(pattern, settings)
-	p.outdated, p.outdatedFrom = true, 0
+	p.pass.begin()
 }
 
 // SetPolicies replaces the policies, but for what SetPolicy has set. Tick gives all tubes
@@ -145,27 +166,32 @@ func (e *Engine) restorePolicy(c Change) {
 	e.policies.restored = true
 }
 
-// updatePolicies looks up the policies of a slice of the tubes. New tubes have theirs.
-// After Restore it does so for all tubes, so that no session reserves a job of a tube
-// that a policy pauses.
+// outdated reports whether Tick calls updatePolicies.
+func (e *Engine) outdated() bool { return e.policies.pass.underway || e.keys.pass.underway }
+
+// updatePolicies looks up the policies of a slice of the tubes, and the keys of a slice of
+// the jobs. New tubes have their policies already. After Restore it does all at once, so
+// that no session reserves a job of a tube that a policy pauses.
 func (e *Engine) updatePolicies() {
 	p := &e.policies
-	for ; p.outdatedFrom < len(e.tubes); p.outdatedFrom++ {
-		if !p.restored && e.tickSpent() {
-			return
+	for p.pass.more(len(e.tubes)) {
+		if !p.restored && (e.tickSpent() || e.keys.pass.underway && e.turnWork >= e.workLimit/tickShare/2) {
+			break // the other half is for the keys
 		}
 		e.turnWork += lookupWork + len(p.set)/looksPerUnit
-		if t := e.tubes[p.outdatedFrom]; t != nil {
+		t := e.tubes[p.pass.at]
+		p.pass.at++
+		if t != nil {
 			e.setPolicy(t, e.PolicyOf(t.name))
 		}
 	}
-	if !e.updateKeys(p.restored) {
+	if e.updateKeys(p.restored); e.outdated() {
 		return
 	}
 	if p.restored {
 		e.turnWork = 0
 	}
-	p.restored, p.outdated = false, false
+	p.restored = false
 }
 
 // pausedAt reports whether the policy pauses its tubes at a moment, in ns since 1970.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -111,5 +112,72 @@ func TestMaxPolicies(t *testing.T) {
 	}
 	if e.TubeNames().Len() != 1 {
 		t.Error("policies have made tubes")
+	}
+}
+
+// keyed are policies by which the jobs of a tube with settings are unique by their body, or
+// by its first byte.
+type keyed map[string]string
+
+var uniquePolicies = map[string]*Policy{"body": {Unique: byBody}, "first": {Unique: byFirst}}
+
+func (k keyed) Of(tube string) *Policy { return uniquePolicies[k[tube]] }
+
+func (k keyed) With(pattern, settings string) Policies {
+	with := maps.Clone(k)
+	with[pattern] = settings
+	return with
+}
+
+// Settings of a tube that change in each turn do not keep others from coming into force,
+// be they of many tubes or of many jobs.
+func TestSettingsThatChangeAgainAndAgain(t *testing.T) {
+	const n = 2000
+	e := New(Options{Policies: prefixes{}})
+	e.workLimit = 10 * tickShare * lookupWork // ten tubes in a turn
+	for i := range n {
+		e.PutInto(0, fmt.Appendf(nil, "m-%d", i), Spec{}, nil)
+	}
+	e.PutInto(0, []byte("pub"), Spec{}, nil)
+	e.SetPolicy("m-", "paused")
+	paused := func() (paused int) {
+		for i := range n {
+			st, _ := e.TubeStats(0, fmt.Appendf(nil, "m-%d", i))
+			paused += int(count(st.Pause > 0))
+		}
+		return paused
+	}
+	for i := range 2 * n / 10 {
+		e.Tick(0)
+		e.SetPolicy("pub", []string{"", "paused"}[i%2])
+	}
+	if all := paused(); all != n {
+		t.Errorf("%d of %d tubes have their policy", all, n)
+	}
+
+	e = New(Options{Policies: keyed{}})
+	e.workLimit = 10 * tickShare * lookupWork
+	for i := range n {
+		e.PutInto(0, []byte("big"), Spec{}, fmt.Appendf(nil, "%d", i))
+	}
+	e.PutInto(0, []byte("pub"), Spec{}, nil)
+	e.SetPolicy("big", "body")
+	for i := range n {
+		e.Tick(0)
+		e.SetPolicy("pub", []string{"first", "body"}[i%2])
+	}
+	if _, all := e.KeysHeld(); all {
+		t.Error("no pass is under way") // so this tests nothing
+	}
+	for i := range n {
+		if id, o := e.PutInto(0, []byte("big"), Spec{}, fmt.Appendf(nil, "%d", i)); o != Duplicate || id != uint64(i+1) {
+			t.Fatalf("an equal of job %d is put: %v", i+1, o)
+		}
+	}
+	for e.outdated() {
+		e.Tick(0)
+	}
+	if err := e.Check(); err != nil {
+		t.Error(err)
 	}
 }

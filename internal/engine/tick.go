@@ -8,7 +8,7 @@ package engine
 // reach stays due, and Next says so.
 func (e *Engine) Tick(now int64) {
 	e.turnWork, e.turnLogged, e.now = 0, 0, now
-	if e.policies.outdated {
+	if e.outdated() {
 		e.updatePolicies()
 	}
 	for !e.tickSpent() && len(e.timers) > 0 && e.timers[0].at <= now {
@@ -30,7 +30,7 @@ func (e *Engine) Tick(now int64) {
 
 // Next returns when Tick has to be called next, or Never. It may be too early.
 func (e *Engine) Next() int64 {
-	if e.policies.outdated {
+	if e.outdated() {
 		return e.now
 	}
 	if len(e.timers) == 0 {

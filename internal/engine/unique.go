@@ -41,16 +41,15 @@ func (w While) has(s State) bool {
 // A keyIndex finds jobs by their keys. No Change tells of it, as it follows from the jobs
 // and the policies. See keyindex.go.
 //
-// I28. Unless it is outdated, it has the jobs of tubes with a Key whose state says that
-// they have their key, and no others. While it is outdated, jobs may be missing, and
-// others may be there: findKey looks at each job that it finds.
+// I28. Unless its pass is under way, it has the jobs of tubes with a Key whose state says
+// that they have their key, and no others. During a pass jobs can be missing, and others
+// can be there: findKey looks at each job that it finds.
 type keyIndex struct {
 	keyTable
-	seed     maphash.Seed
-	hashes   uint32    // the bits in which hashes differ: all, or few in tests
-	buf      [2][]byte // scratch
-	outdated bool      // tubes with jobs have another Key than before
-	from     slot      // how far Tick has come with all jobs since then
+	seed   maphash.Seed
+	hashes uint32    // the bits in which hashes differ: all, or few in tests
+	buf    [2][]byte // scratch
+	pass   pass      // over the slots of all jobs, since tubes with jobs have another Key
 }
 
 // maxEqualHashes is how many jobs of a hash findKey looks at. More of them that keep no
@@ -60,7 +59,7 @@ const maxEqualHashes = 64
 
 // KeysHeld returns how many jobs have a key. all is false for some turns after policies
 // have changed: equal jobs may be put beside jobs whose keys are not known yet.
-func (e *Engine) KeysHeld() (n int, all bool) { return int(e.keys.held), !e.keys.outdated }
+func (e *Engine) KeysHeld() (n int, all bool) { return int(e.keys.held), !e.keys.pass.underway }
 
 func (p *Policy) key() *Key {
 	if p == nil {
@@ -165,32 +164,28 @@ func (e *Engine) changeKey(t *tube, p *Policy) {
 	t.keyed = after != nil
 	same := before == after || before != nil && after != nil && before.Name == after.Name
 	if (!same || after != nil && t.policy.UniqueWhile != p.UniqueWhile) && t.jobs() > 0 {
-		e.keys.outdated, e.keys.from = true, 0
+		e.keys.pass.begin()
 	}
 }
 
-// updateKeys brings an outdated index up to date, at once or in slices, and reports
-// whether it is.
-func (e *Engine) updateKeys(atOnce bool) bool {
+// updateKeys brings the keys of a slice of the jobs up to date, or of all at once.
+func (e *Engine) updateKeys(atOnce bool) {
 	x := &e.keys
-	for x.outdated && int(x.from/slotsPerPage) < len(e.jobs.pages) {
+	for x.pass.more(len(e.jobs.pages) * slotsPerPage) {
 		if !atOnce && e.tickSpent() {
-			return false
+			return
 		}
-		i, ok := e.jobs.slots.nextUsed(x.from)
+		e.turnWork++
+		i, ok := e.jobs.slots.nextUsed(slot(x.pass.at))
 		if !ok {
-			x.from = (x.from/slotsPerPage + 1) * slotsPerPage
-			e.turnWork++
+			x.pass.at = (x.pass.at/slotsPerPage + 1) * slotsPerPage
 			continue
 		}
-		x.from = i + 1
-		e.turnWork++
+		x.pass.at = int(i) + 1
 		x.remove(i)
 		if j := e.jobs.at(i); e.tubeOfJob(j).keyed {
 			e.turnWork++
 			e.noteKey(e.tubeOfJob(j), i, j)
 		}
 	}
-	x.outdated = false
-	return true
 }
