@@ -144,6 +144,9 @@ type Options struct {
 	// always decides.
 	Decides func() bool
 
+	// AwaitRoom waits while the Log can take no more changes. Nil: it always can.
+	AwaitRoom func()
+
 	// SlowTurn is called at the end of each turn that took SlowAfter or longer, also one
 	// that replaces the engine, but for those of Close. It is part of that turn, and must
 	// not block. Nil: slow turns are not reported.
@@ -156,6 +159,7 @@ type Broker struct {
 	// Static after New.
 	now       func() int64
 	decides   func() bool
+	awaitRoom func()
 	log       Log        // nil if nothing outlives the process
 	slow      func(Turn) // nil: slow turns are not reported
 	slowAfter int64      // ns
@@ -187,7 +191,7 @@ type Broker struct {
 
 // New returns a broker that owns the engine from now on.
 func New(e *engine.Engine, opt Options) *Broker {
-	b := &Broker{eng: e, log: opt.Log, now: opt.Now, decides: opt.Decides, slow: opt.SlowTurn, slowAfter: int64(opt.SlowAfter), timerAt: engine.Never}
+	b := &Broker{eng: e, log: opt.Log, now: opt.Now, decides: opt.Decides, awaitRoom: opt.AwaitRoom, slow: opt.SlowTurn, slowAfter: int64(opt.SlowAfter), timerAt: engine.Never}
 	b.commit.idle.L = &b.commit.mu
 	if b.decides == nil {
 		b.decides = func() bool { return true }
@@ -258,6 +262,15 @@ func (b *Broker) enqueue(c *Caller) (lead bool) {
 	lead = !b.mu.led
 	b.mu.led = true
 	return lead
+}
+
+// AwaitRoom waits while the Log can take no more changes. A caller whose requests change
+// much calls it before Start, outside turns. So no turn has to wait, and View works at any
+// time.
+func (b *Broker) AwaitRoom() {
+	if b.awaitRoom != nil {
+		b.awaitRoom()
+	}
 }
 
 // Call applies a function in a turn, for callers that do so rarely: it allocates. It

@@ -16,6 +16,9 @@
 // to the journal. The journal is not synced for that: until it is, Raft's log has the
 // entry.
 //
+// While too many changes are flushed and not committed, the event loops wait before their
+// turns ([broker.Broker.AwaitRoom]). A turn itself never waits for other members.
+//
 // A turn without changes needs no entry. Its replies go at once if the lease rules out
 // another leader (package core); otherwise Sync asks the majority.
 //

@@ -130,6 +130,40 @@ func TestDiskHangs(t *testing.T) {
 	})
 }
 
+// While too many changes are not committed, clients wait before their turn. Turns do not
+// wait: the queue can be looked at, and a put that does not wait is committed.
+func TestManyChangesPending(t *testing.T) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+		time.Sleep(time.Second)
+		l := sim.leader()
+		pending := func(changes int) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.proposals.weight.changes += changes
+			l.changed.Broadcast()
+		}
+		l.Broker().AwaitRoom()
+		pending(maxPendingChanges + 1)
+		room := make(chan struct{})
+		go func() {
+			l.Broker().AwaitRoom()
+			close(room)
+		}()
+		for range 2 {
+			_, err := sim.put(l, "mail", engine.Spec{TTR: 60}, "without waiting for room")
+			sim.must(err)
+		}
+		select {
+		case <-room:
+			t.Error("clients do not wait for room")
+		default:
+		}
+		pending(-maxPendingChanges)
+		<-room
+		pending(-1)
+	})
+}
+
 // A job that all disks take seconds for is put, and the leader goes on to lead.
 func TestLargeJobOnSlowDisks(t *testing.T) {
 	if testing.Short() {

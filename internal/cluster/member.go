@@ -197,7 +197,8 @@ func (m *Member) open() error {
 		return errors.Join(err, m.turn.closeJournal())
 	}
 	opt := m.opt.Broker
-	opt.Log, opt.Now, opt.Decides = &m.turn, m.clock.engine, func() bool { return m.turn.epoch != 0 }
+	opt.Log, opt.Now, opt.AwaitRoom = &m.turn, m.clock.engine, m.awaitRoom
+	opt.Decides = func() bool { return m.turn.epoch != 0 }
 	m.broker = broker.New(eng, opt)
 	m.disk = newDisk(m)
 	m.raft.members, m.raft.lastNumber = state.Members, state.LastNumber

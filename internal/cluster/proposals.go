@@ -25,7 +25,7 @@ type weight struct {
 	changes int
 }
 
-// A turn waits while more than this is flushed and not committed.
+// Clients' requests wait while more than this is flushed and not committed.
 const (
 	maxPendingBytes   = 64 << 20
 	maxPendingChanges = 200_000
@@ -47,19 +47,26 @@ func (l *lifecycle) isLeased() bool {
 	return now < l.shared.leased
 }
 
-// enqueue adds the entries of a turn. It waits while too much is pending, and returns false
-// if the epoch ends meanwhile.
-func (l *lifecycle) enqueue(epoch uint64, entries [][]byte, w weight) bool {
+// awaitRoom waits while too much is pending, at most until the epoch ends. It runs outside
+// turns.
+func (l *lifecycle) awaitRoom() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := &l.proposals
-	for l.shared.epoch == epoch && (p.weight.bytes > maxPendingBytes || p.weight.changes > maxPendingChanges) {
+	w := &l.proposals.weight
+	for l.epoch != 0 && l.shared.epoch == l.epoch && (w.bytes > maxPendingBytes || w.changes > maxPendingChanges) {
 		l.propose()
 		l.changed.Wait()
 	}
+}
+
+// enqueue adds the entries of a turn. It returns false if the epoch has ended.
+func (l *lifecycle) enqueue(epoch uint64, entries [][]byte, w weight) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.shared.epoch != epoch {
 		return false
 	}
+	p := &l.proposals
 	p.flushed = append(p.flushed, entries...)
 	p.last += uint64(len(entries))
 	p.pending = append(p.pending, pendingTurn{p.last, w})

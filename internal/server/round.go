@@ -43,6 +43,7 @@ func (l *loop) turn() {
 		l.srv.accepting.accept(l, maxForStats)
 	}
 	if r := l.round; r.Len() > 0 {
+		l.srv.broker.AwaitRoom()
 		l.moreDue = false
 		l.round = l.newRound() // conversations that end from here on belong to it
 		commands := r.Commands()
