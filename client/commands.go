@@ -14,7 +14,8 @@ type commands struct{ of lender }
 type lender interface {
 	Addr() string
 
-	// borrow returns a connection whose turn is the caller's; one that uses the tube already, if that is possible.
+	// borrow returns a connection whose turn is the caller's; one that uses the tube
+	// already, if that is possible.
 	borrow(ctx context.Context, tube string) (*Conn, error)
 	giveBack(c *Conn)
 }
@@ -23,7 +24,8 @@ type lender interface {
 // turn has come. It is not the name of a tube.
 const usedTube = "-"
 
-// in makes a request one that is about a tube, or about the one in use if there is no name.
+// in makes a request one that is about a tube, or about the one in use if there is no
+// name.
 func (q *request) in(tube string) error {
 	if q.tube = tube; tube == "" {
 		q.tube = usedTube
@@ -93,8 +95,8 @@ func (c *commands) askList(ctx context.Context, op wire.Op) (names []string, err
 	return names, err
 }
 
-// askMany sends n commands that do not depend on the tube in use, in few round trips. build makes command i; done, if it is
-// not nil, gets the replies that mean success.
+// askMany sends n commands that do not depend on the tube in use, in few round trips.
+// build makes command i; done, if it is not nil, gets the replies that mean success.
 func (c *commands) askMany(ctx context.Context, n int, build func(int, *request), done func(int, *wire.Reply)) error {
 	if n == 0 {
 		return nil

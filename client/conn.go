@@ -58,10 +58,10 @@ type Conn struct {
 }
 
 // Dial connects to the server at addr: HOST:PORT, HOST, [IPv6]:PORT, unix:PATH, or a URL
-// ([ParseURL]), whose settings replace those of opt. The default port is [DefaultPort], the
-// default host 127.0.0.1. The members of a cluster are one address, a list with commas:
-// "host1:11300,host2:11300,host3:11300". Each new connection tries them in turn, and first
-// the one that answered last. opt may be nil. Dial tries once.
+// ([ParseURL]), whose settings replace those of opt. The default port is [DefaultPort],
+// the default host 127.0.0.1. The members of a cluster are one address, a list with
+// commas: "host1:11300,host2:11300,host3:11300". Each new connection tries them in turn,
+// and first the one that answered last. opt may be nil. Dial tries once.
 func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 	c, err := newConn(addr, opt)
 	if err != nil {
@@ -165,8 +165,9 @@ func (c *Conn) borrow(ctx context.Context, _ string) (*Conn, error) { return c, 
 
 func (c *Conn) giveBack(*Conn) { c.release() }
 
-// rest makes a connection ready for its next user, and returns the tube that it uses. It reports whether the
-// connection can be used: whether it is connected, and no other goroutine still uses it.
+// rest makes a connection ready for its next user, and returns the tube that it uses. It
+// reports whether the connection can be used: whether it is connected, and no other
+// goroutine still uses it.
 func (c *Conn) rest() (using string, ok bool) {
 	select {
 	case c.turn <- struct{}{}:
@@ -220,8 +221,8 @@ func (c *Conn) do(ctx context.Context, q *request) (wire.Reply, error) {
 	return r, nil
 }
 
-// attempts calls f with a connection, which uses the tube, until it succeeds or is not to be called again. What f returns
-// it has checked.
+// attempts calls f with a connection, which uses the tube, until it succeeds or is not to
+// be called again. What f returns it has checked.
 func (c *Conn) attempts(ctx context.Context, tube string, repeatable bool, retry *retrier, f func() error) error {
 	for {
 		err := c.ready(ctx, tube, repeatable)

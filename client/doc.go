@@ -41,9 +41,9 @@
 //
 // When the answer of a server is not a success, it is returned as an error that can be
 // tested for with errors.Is, such as [ErrNotFound] or [ErrTimedOut]. errors.As finds an
-// [*Error] in the errors of commands, whether a function, [Conn], [Pool] or [Servers] sent them: it
-// holds the command, its job or tube, and the server. The error of a batch is a
-// [*BatchError], which holds an [*Error] for each command that failed.
+// [*Error] in the errors of commands, whether a function, [Conn], [Pool] or [Servers]
+// sent them: it holds the command, its job or tube, and the server. The error of a batch
+// is a [*BatchError], which holds an [*Error] for each command that failed.
 //
 // # Limits
 //
@@ -65,9 +65,9 @@
 // The new connection uses and watches the same tubes, and sends the token again. The
 // client sends a command again only if it is harmless to execute the command twice, or if
 // the server certainly did not receive it the first time. Otherwise the error is
-// [ErrOutcomeUnknown]. Before each put and each other command that cannot be repeated, the
-// client checks whether the server has closed the connection. In particular, the client
-// never repeats a put that might have been done:
+// [ErrOutcomeUnknown]. Before each put and each other command that cannot be repeated,
+// the client checks whether the server has closed the connection. In particular, the
+// client never repeats a put that might have been done:
 //
 //	id, err := pool.Put(ctx, job)
 //	if errors.Is(err, client.ErrOutcomeUnknown) {
@@ -76,8 +76,8 @@
 //	}
 //
 // A delete is sent again, because job ids do not repeat. If the server then answers that
-// there is no such job, the error is [ErrOutcomeUnknown]: the first delete has removed the
-// job, or another worker has it.
+// there is no such job, the error is [ErrOutcomeUnknown]: the first delete has removed
+// the job, or another worker has it.
 //
 // The jobs that a lost connection had reserved are ready again. Their Delete still
 // succeeds if no other worker has them yet; Release, Bury and Touch fail with

@@ -15,16 +15,16 @@ type Job struct {
 	ID   uint64
 	Body []byte
 
-	// Facts are what the server tells of the job if [Options].Facts asks for that; nil if it does
-	// not tell, as beanstalkd.
+	// Facts are what the server tells of the job if [Options].Facts asks for that; nil if it
+	// does not tell, as beanstalkd.
 	Facts *JobFacts
 
 	conn  *Conn
 	lease *lease // of a pool; nil when the job is finished, or has none
 }
 
-// JobFacts are what a server tells of a job together with its body, so that nobody has to ask
-// for its statistics. They are true at the moment when it was reserved.
+// JobFacts are what a server tells of a job together with its body, so that nobody has to
+// ask for its statistics. They are true at the moment when it was reserved.
 type JobFacts struct {
 	Tube     string
 	Priority uint32
@@ -88,8 +88,8 @@ func (j *Job) Abandon() {
 }
 
 // Delete removes a job that is ready, delayed or buried, or that this connection has
-// reserved. Otherwise the error is [ErrNotFound]. A job that a [Pool] has reserved is deleted
-// with [Job.Delete].
+// reserved. Otherwise the error is [ErrNotFound]. A job that a [Pool] has reserved is
+// deleted with [Job.Delete].
 func (c *commands) Delete(ctx context.Context, id uint64) error {
 	return c.callByID(ctx, wire.Delete, wire.Deleted, id)
 }

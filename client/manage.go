@@ -126,7 +126,8 @@ func (c *commands) MoveJobs(ctx context.Context, of Selection, to string) (moved
 	return c.manageIdle(ctx, &q, of, CheckTube(to))
 }
 
-// manageIdle sends a command that is about jobs that no worker holds, unless err is an error, and returns how many there were.
+// manageIdle sends a command that is about jobs that no worker holds, unless err is an
+// error, and returns how many there were.
 func (c *commands) manageIdle(ctx context.Context, q *request, of Selection, err error) (n int, _ error) {
 	if err == nil && of.State == StateReserved {
 		err = fmt.Errorf("%w: jobs that are reserved cannot be taken", ErrInvalid)
@@ -146,7 +147,8 @@ func (of Selection) describe(q *request) (err error) {
 	return cmp.Or(err, CheckTube(of.Tube))
 }
 
-// tooLong makes the error that it is of a command that the server finds too long, as one that does not know it.
+// tooLong makes the error that it is of a command that the server finds too long, as one
+// that does not know it.
 func tooLong(q *request, err error) error {
 	if e, ok := errors.AsType[*Error](err); ok && errors.Is(err, ErrBadFormat) && len(wire.AppendCommand(nil, &q.Command)) > wire.MaxLine {
 		e.Err = fmt.Errorf("%w: %w", ErrUnknownCommand, e.Err)

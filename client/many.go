@@ -80,9 +80,9 @@ func (c *commands) PutMany(ctx context.Context, jobs []NewJob) (ids []uint64, er
 
 var putMany = request{Command: wire.Command{Op: wire.Put}}
 
-// DeleteMany deletes jobs in one round trip, or a few if there are thousands. The
-// error is a [BatchError] with the error of each delete that failed, as
-// [Conn.Delete] returns it. Jobs that a [Pool] has reserved are deleted with [DeleteJobs].
+// DeleteMany deletes jobs in one round trip, or a few if there are thousands. The error
+// is a [BatchError] with the error of each delete that failed, as [Conn.Delete] returns
+// it. Jobs that a [Pool] has reserved are deleted with [DeleteJobs].
 func (c *commands) DeleteMany(ctx context.Context, ids []uint64) error {
 	return c.askMany(ctx, len(ids), func(i int, q *request) { q.Op, q.ID, q.want = wire.Delete, ids[i], wire.Deleted }, nil)
 }
@@ -118,9 +118,9 @@ func DeleteJobs(ctx context.Context, jobs []*Job) error {
 	return batchError(errs)
 }
 
-// StatsJobMany is [Conn.StatsJob] for many jobs, in one round trip or a few. The
-// results are in the order of the ids, with nil for a job that could not be looked up. The
-// error is a [BatchError].
+// StatsJobMany is [Conn.StatsJob] for many jobs, in one round trip or a few. The results
+// are in the order of the ids, with nil for a job that could not be looked up. The error
+// is a [BatchError].
 func (c *commands) StatsJobMany(ctx context.Context, ids []uint64) ([]*JobStats, error) {
 	return statsMany[JobStats](ctx, c, len(ids), func(i int, q *request) {
 		q.Op, q.ID, q.want = wire.StatsJob, ids[i], wire.OK
@@ -141,8 +141,8 @@ func (c *commands) StatsTubeMany(ctx context.Context, tubes []string) ([]*TubeSt
 	})
 }
 
-// statsMany sends n commands that are answered with statistics, and returns those, with nil where
-// there are none.
+// statsMany sends n commands that are answered with statistics, and returns those, with
+// nil where there are none.
 func statsMany[S any](ctx context.Context, c *commands, n int, build func(int, *request)) ([]*S, error) {
 	stats := make([]*S, n)
 	var malformed error

@@ -22,8 +22,8 @@ const (
 	DefaultMaxIdle     = 8
 )
 
-// Never is a value for those durations in [Options] for which 0 means a default, and for the
-// wait of [Conn.ReserveMany]: there is no limit.
+// Never is a value for those durations in [Options] for which 0 means a default, and for
+// the wait of [Conn.ReserveMany]: there is no limit.
 const Never time.Duration = -1
 
 // Options say how to connect. The zero value, and a nil *Options, connect
@@ -47,8 +47,9 @@ type Options struct {
 	// it.
 	TokenAsPut bool
 
-	// Facts asks the server to tell of each job that is reserved what [Job].Facts has. A server
-	// that does not know how to, such as beanstalkd, is asked once for each connection.
+	// Facts asks the server to tell of each job that is reserved what [Job].Facts has. A
+	// server that does not know how to, such as beanstalkd, is asked once for each
+	// connection.
 	Facts bool
 
 	// DialTimeout limits the time of an attempt to connect, encryption and token

@@ -20,9 +20,11 @@ func (c *commands) Peek(ctx context.Context, id uint64) (PeekedJob, error) {
 	return c.peek(ctx, &request{Command: wire.Command{Op: wire.Peek, ID: id}}, nil)
 }
 
-// PeekTube shows the first job of a tube that is ready, delayed or buried: the one that is next to be reserved, whose delay
-// ends next, or that is next to be kicked. If there is none, the error is [ErrNotFound]. If the tube is empty, it is the one that
-// the connection uses; with a [Pool] "default". The server creates the tube if it does not exist.
+// PeekTube shows the first job of a tube that is ready, delayed or buried: the one that
+// is next to be reserved, whose delay ends next, or that is next to be kicked. If there
+// is none, the error is [ErrNotFound]. If the tube is empty, it is the one that the
+// connection uses; with a [Pool] "default". The server creates the tube if it does not
+// exist.
 func (c *commands) PeekTube(ctx context.Context, tube string, state State) (PeekedJob, error) {
 	q := request{Command: wire.Command{Op: wire.PeekReady}}
 	err := q.in(tube)
@@ -47,8 +49,8 @@ func (c *commands) peek(ctx context.Context, q *request, err error) (job PeekedJ
 	return job, err
 }
 
-// PeekMany is [Conn.Peek] of many jobs in one round trip, or a few. Jobs come in
-// the order of the ids; a job that was not found has the id 0. The error is a [BatchError].
+// PeekMany is [Conn.Peek] of many jobs in one round trip, or a few. Jobs come in the
+// order of the ids; a job that was not found has the id 0. The error is a [BatchError].
 func (c *commands) PeekMany(ctx context.Context, ids []uint64) ([]PeekedJob, error) {
 	jobs := make([]PeekedJob, len(ids))
 	var bodies arena

@@ -41,8 +41,8 @@ type Pool struct {
 	}
 }
 
-// An idleConn is a connection that nobody is to use. Those who have kept a job that is finished may use it all
-// the same, and so it may be lost at any time.
+// An idleConn is a connection that nobody is to use. Those who have kept a job that is
+// finished may use it all the same, and so it may be lost at any time.
 type idleConn struct {
 	*Conn
 	using string // the tube that it used when it came back

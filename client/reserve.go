@@ -21,8 +21,8 @@ import (
 // other jobs ready that this connection has reserved. A connection that holds jobs should
 // therefore reserve with a deadline, or with [Conn.ReserveTimeout].
 //
-// [ErrDeadlineSoon] means that the time to run of another job of this connection is nearly
-// over: finish, touch or release that job first.
+// [ErrDeadlineSoon] means that the time to run of another job of this connection is
+// nearly over: finish, touch or release that job first.
 func (c *Conn) Reserve(ctx context.Context) (*Job, error) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

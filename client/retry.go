@@ -57,7 +57,8 @@ func (t *retrier) next(ctx context.Context, c *Conn, err error) error {
 	}
 }
 
-// end is when a reserve is to be answered, whatever happens to its connection; zero: it does not wait, or has no limit.
+// end is when a reserve is to be answered, whatever happens to its connection; zero: it
+// does not wait, or has no limit.
 func (q *request) end() time.Time {
 	if q.wait == 0 || q.wait == forever {
 		return time.Time{}

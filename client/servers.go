@@ -15,9 +15,9 @@ import (
 )
 
 // Servers spreads jobs over unrelated servers, each with its own queue, as users of
-// beanstalkd do. A job is on one of the servers, and is lost with it. For a cluster, which
-// has one queue, use a [Pool] with the list of its members as the address. Any number of
-// goroutines can share a Servers. It has a [Pool] for each server.
+// beanstalkd do. A job is on one of the servers, and is lost with it. For a cluster,
+// which has one queue, use a [Pool] with the list of its members as the address. Any
+// number of goroutines can share a Servers. It has a [Pool] for each server.
 //
 // After a failed connection it tries other servers first, at first for a second and later
 // for up to half a minute.
@@ -79,8 +79,8 @@ func (s *Servers) Close() error {
 	return nil
 }
 
-// Pools returns the pools of the servers, in the order of the addresses, for commands that each
-// server is to execute.
+// Pools returns the pools of the servers, in the order of the addresses, for commands
+// that each server is to execute.
 func (s *Servers) Pools() []*Pool {
 	pools := make([]*Pool, len(s.nodes))
 	for i, n := range s.nodes {
@@ -100,7 +100,8 @@ func (s *Servers) Pool(addr string) *Pool {
 	return nil
 }
 
-// A JobID is the id of a job and the server that gave it: its [Pool.Addr], without a token.
+// A JobID is the id of a job and the server that gave it: its [Pool.Addr], without a
+// token.
 type JobID struct {
 	Server string
 	ID     uint64
@@ -109,12 +110,12 @@ type JobID struct {
 // JobID returns the id of the job with its server.
 func (j *Job) JobID() JobID { return JobID{j.Server(), j.ID} }
 
-// Put puts a job on one of the servers. Jobs with the same key go to the same one,
-// as long as it can be reached; see [Servers.Order]. Without a key the servers
-// take turns. Another server is tried if it is certain that the job was not
-// put, because the server could not be reached, is draining, or is full. If that is not
-// known, the error is [ErrOutcomeUnknown], as with [Conn.Put]. If several servers were tried, their
-// errors are joined.
+// Put puts a job on one of the servers. Jobs with the same key go to the same one, as
+// long as it can be reached; see [Servers.Order]. Without a key the servers take turns.
+// Another server is tried if it is certain that the job was not put, because the server
+// could not be reached, is draining, or is full. If that is not known, the error is
+// [ErrOutcomeUnknown], as with [Conn.Put]. If several servers were tried, their errors
+// are joined.
 func (s *Servers) Put(ctx context.Context, key string, job NewJob) (JobID, error) {
 	order := s.order(key)
 	if key == "" {
@@ -143,10 +144,10 @@ func mayPutElsewhere(err error) bool {
 	return elsewhere && !errors.Is(err, ErrOutcomeUnknown)
 }
 
-// Order returns the addresses of the servers in the order in which they are tried
-// for a key: by rendezvous hashing (Thaler and Ravishankar, 1996), so when a server is
-// added or removed, only its own share of the keys moves. The weight of a server is the
-// 64-bit FNV-1a hash of its address without a token, a zero byte and the key, mixed by the
+// Order returns the addresses of the servers in the order in which they are tried for a
+// key: by rendezvous hashing (Thaler and Ravishankar, 1996), so when a server is added or
+// removed, only its own share of the keys moves. The weight of a server is the 64-bit
+// FNV-1a hash of its address without a token, a zero byte and the key, mixed by the
 // finalizer of MurmurHash3; the largest comes first.
 func (s *Servers) Order(key string) []string {
 	nodes := s.order(key)

@@ -82,10 +82,10 @@ func (c *Conn) WatchOnly(ctx context.Context, tubes ...string) error {
 	return nil
 }
 
-// Kick makes up to limit jobs of a tube ready, or [All], and returns how many
-// it has made ready. If there are buried jobs it takes those, the ones buried longest
-// first; otherwise it takes delayed jobs, those that are due soonest first. If the tube is empty,
-// it is the one that the connection uses; with a [Pool] "default".
+// Kick makes up to limit jobs of a tube ready, or [All], and returns how many it has made
+// ready. If there are buried jobs it takes those, the ones buried longest first;
+// otherwise it takes delayed jobs, those that are due soonest first. If the tube is
+// empty, it is the one that the connection uses; with a [Pool] "default".
 func (c *commands) Kick(ctx context.Context, tube string, limit int) (kicked int, err error) {
 	q := request{Command: wire.Command{Op: wire.Kick}, want: wire.Kicked}
 	q.Count, err = count(limit)

@@ -191,9 +191,9 @@ func (s *Server) admit(kind engine.ChangeKind, _ string, _ int) engine.Outcome {
 	return engine.OK
 }
 
-// FillDisk makes the server answer as one whose disk has no room at all: what it would have
-// to write (puts, releases, buries, kicks and pauses) is refused with OUT_OF_MEMORY. Jobs
-// can be reserved, touched and deleted. FillDisk(false) ends that.
+// FillDisk makes the server answer as one whose disk has no room at all: what it would
+// have to write (puts, releases, buries, kicks and pauses) is refused with OUT_OF_MEMORY.
+// Jobs can be reserved, touched and deleted. FillDisk(false) ends that.
 func (s *Server) FillDisk(full bool) { s.fullDisk.Store(full) }
 
 // Dial connects to the server, whatever the address. It is made for the option

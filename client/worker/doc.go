@@ -20,9 +20,10 @@
 // more. Errors made by [Bury] and [Retry] override that. The server counts the tries, so
 // they add up over workers and restarts.
 //
-// While the function runs, the job is touched at every third of its time to run.
-// So jobs can have a short time to run: it only says how long the queue waits for a
-// worker that has died.
+// While the function runs, the worker touches the job at every third of its time to run.
+// So jobs can have a short time to run: it is the time after which the queue gives the
+// job of a dead worker to another. [Options].Timeout limits the function, by default to
+// an hour.
 //
 // When its context ends, a worker takes no more jobs and lets the functions that
 // run finish their work, for at most [Options].StopTimeout. Then their contexts are

@@ -8,72 +8,108 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// firstLook is when the time to run of a job is asked for if it is not known: early
-// enough for the shortest there is, a second, and late enough for most jobs to be done.
-const firstLook = 300 * time.Millisecond
+// ttrProbeDelay is the time after which the worker asks for the time to run of a job if
+// the server did not send it: early enough for the shortest, a second, and late enough
+// for most jobs to be done.
+const ttrProbeDelay = 300 * time.Millisecond
 
-// A heartbeat touches a job while its handler runs.
+// A heartbeat touches a job while its handler runs, and enforces the timeout of the
+// handler.
 type heartbeat struct {
+	job    *Job
+	cancel context.CancelCauseFunc // ends the handler's context
+	giveUp func()                  // settles the job of a handler that ignores its timeout
+
 	timer *time.Timer // starts the goroutine
 	quit  chan struct{}
 	done  chan struct{} // closed when the goroutine has ended
+	gone  bool          // giveUp was called; read it after done
 }
 
-// startHeartbeat touches the job until stop is called, three times as often as necessary.
-// When it finds that the job is lost it ends the handler's context.
-func startHeartbeat(ctx context.Context, cancel context.CancelCauseFunc, job *Job) *heartbeat {
-	k := &heartbeat{quit: make(chan struct{}), done: make(chan struct{})}
-	first := firstLook
-	if f := job.job.Facts; f != nil {
+// start touches the job until stop is called, three times as often as necessary. When
+// the job is lost, it cancels the context with ErrLost; after the timeout, with
+// ErrTimeout. killGrace later it calls giveUp, once. A timeout below zero is no limit.
+func (k *heartbeat) start(ctx context.Context, timeout time.Duration) {
+	k.quit, k.done = make(chan struct{}), make(chan struct{})
+	first := ttrProbeDelay
+	if f := k.job.job.Facts; f != nil {
 		first = f.TTR / 3
 	}
-	k.timer = time.AfterFunc(first, func() {
+	began := time.Now()
+	begin := first
+	if timeout >= 0 {
+		begin = min(first, timeout)
+	}
+	k.timer = time.AfterFunc(begin, func() {
 		defer close(k.done)
-		if !k.touch(ctx, job) {
-			cancel(ErrLost)
+		var limit <-chan time.Time
+		if timeout >= 0 {
+			limit = time.After(timeout - time.Since(began))
 		}
+		k.run(ctx, first-begin, limit)
 	})
-	return k
 }
 
-// stop returns when the job is not touched any more: the connection is free.
-func (k *heartbeat) stop() {
+// stop returns when the heartbeat no longer uses the connection. It reports whether the
+// job was given up.
+func (k *heartbeat) stop() (gone bool) {
 	if k.timer.Stop() {
-		return
+		return false
 	}
 	close(k.quit)
 	<-k.done
+	return k.gone
 }
 
-// touch touches a job until it is told to quit. It returns false as soon as the job
-// is lost.
-func (k *heartbeat) touch(ctx context.Context, job *Job) bool {
-	wait, every := time.Duration(0), firstLook // as if it had the shortest time to run
-	if f := job.job.Facts; f != nil {
-		every = f.TTR / 3
-	} else if st, err := job.Stats(ctx); err == nil {
-		if st.State != client.StateReserved {
-			return false
-		}
-		every = st.TTR / 3
-		wait = max(every-firstLook, 0)
-	} else if lost(err) { // otherwise it is a server that does not say
-		return false
+// run touches the job, for the first time after wait, until stop is called, the job is
+// lost, or it is given up.
+func (k *heartbeat) run(ctx context.Context, wait time.Duration, limit <-chan time.Time) {
+	every := ttrProbeDelay // for a server that does not report the time to run
+	known := false
+	if f := k.job.job.Facts; f != nil {
+		every, known = f.TTR/3, true
 	}
-	for ; ; wait = every {
+	touch := time.After(wait)
+	timedOut := false
+	for {
 		select {
 		case <-k.quit:
-			return true
-		case <-time.After(wait):
+			return
+		case <-limit:
+			if timedOut {
+				k.gone = true
+				k.giveUp()
+				return
+			}
+			timedOut = true
+			k.cancel(ErrTimeout)
+			limit = time.After(killGrace)
+			continue
+		case <-touch:
 		}
-		if lost(job.Touch(ctx)) {
-			return false
+		if !known {
+			known = true
+			st, err := k.job.Stats(ctx)
+			if lost(err) || err == nil && st.State != client.StateReserved {
+				k.cancel(ErrLost)
+				return
+			}
+			if err == nil {
+				every = st.TTR / 3
+				touch = time.After(max(every-ttrProbeDelay, 0))
+				continue
+			}
 		}
+		if lost(k.job.Touch(ctx)) {
+			k.cancel(ErrLost)
+			return
+		}
+		touch = time.After(every)
 	}
 }
 
-// lost tells from an error whether a job is lost. Without a connection it is: the
-// server has given it to others.
+// lost reports whether an error means that the job is lost. Without a connection it is:
+// the server gives it to another worker.
 func lost(err error) bool {
 	return errors.Is(err, client.ErrNotFound) || errors.Is(err, client.ErrDisconnected)
 }

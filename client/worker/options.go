@@ -17,6 +17,7 @@ const (
 	DefaultServer      = "127.0.0.1:" + client.DefaultPort
 	DefaultTube        = "default"
 	DefaultMaxTries    = 10
+	DefaultTimeout     = time.Hour
 	DefaultStopTimeout = 30 * time.Second
 )
 
@@ -39,16 +40,27 @@ type Options struct {
 	// Concurrency is how many jobs of each server are worked on at a time. 0: 1.
 	Concurrency int
 
-	// MaxTries is how often a job is tried before it is buried, and again after
-	// each kick. Tries are counted by the server, over all workers: the reserves
-	// of stats-job. 0: [DefaultMaxTries]; negative: no limit.
+	// MaxTries is the maximum number of tries before a failed job is buried, and again
+	// after each kick. The server counts the tries, over all workers: the reserves of
+	// stats-job. A job is also buried, before its handler starts, if as many tries ended
+	// without a result, because their workers died or their time to run was over. 0 is
+	// [DefaultMaxTries]; with a negative number there is no limit.
 	MaxTries int
 
-	// CountFirst asks for that count before each job too, and buries jobs that
-	// have had their tries: the handler of a job that kills its worker, or takes
-	// longer than its time to run, does not come to return an error. With servers other
-	// than beanpole it costs a round trip for each job.
+	// CountFirst buries jobs that kill their workers also with servers other than
+	// beanpole. They do not send the number of tries with a job, so the worker asks for
+	// it, in a round trip for each job.
 	CountFirst bool
+
+	// Timeout limits the time of a handler. Then its context ends with [ErrTimeout], and
+	// the job is released or buried as after any other error. If the handler has not
+	// returned 5 seconds later, the worker does that without it and touches the job no
+	// longer; the handler still counts as one of Concurrency until it returns. 0 is
+	// [DefaultTimeout]; with [client.Never] there is no limit.
+	Timeout time.Duration
+
+	// TimeoutOf, if set, returns the timeout of a job. 0 is Timeout.
+	TimeoutOf func(job *Job) time.Duration
 
 	// Backoff is how long a job rests after its nth failure, n from 1 to
 	// MaxTries; after a kick that follows the last of them, from 1 again.
@@ -154,6 +166,7 @@ func (opt *Options) filled() (Options, error) {
 	}
 	o.Concurrency = cmp.Or(o.Concurrency, 1)
 	o.MaxTries = cmp.Or(o.MaxTries, DefaultMaxTries)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	o.StopTimeout = cmp.Or(o.StopTimeout, DefaultStopTimeout)
 	if o.Backoff == nil {
 		o.Backoff = Backoff

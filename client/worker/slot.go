@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,9 +69,9 @@ func (s *slot) work(ctx context.Context, reserved *client.Job) (next *client.Job
 	if s.opt.Hooks.Start != nil {
 		jctx = s.opt.Hooks.Start(jctx, job)
 	}
-	if s.opt.CountFirst && s.opt.MaxTries > 0 && (job.Tries == 0 || job.Tries > s.opt.MaxTries) {
+	if s.opt.MaxTries > 0 && (job.Tries > s.opt.MaxTries || job.Tries == 0 && s.opt.CountFirst) {
 		st, err := job.Stats(jctx)
-		if err == nil && s.opt.spent(max(st.Reserves, 1)-1, st.Kicks) {
+		if err == nil && s.opt.spent(crashed(st), st.Kicks) {
 			s.observer.finished(jctx, job, s.settle(job, st, Outcome{Action: Buried, Err: errTried}))
 			return nil, errFinished
 		}
@@ -78,6 +79,9 @@ func (s *slot) work(ctx context.Context, reserved *client.Job) (next *client.Job
 	began := time.Now()
 	herr := s.handleTouched(jctx, job)
 	took := time.Since(began)
+	if herr == errFinished {
+		return nil, herr
+	}
 	if herr != nil {
 		o := s.fail(job, herr)
 		o.Took = took
@@ -85,7 +89,7 @@ func (s *slot) work(ctx context.Context, reserved *client.Job) (next *client.Job
 		return nil, errFinished
 	}
 	deleted := func(err error) {
-		job.deleted.Store(true) // before the hook, which must not wait for the next job
+		job.settled.Store(true) // before the hook, which must not wait for the next job
 		o := Outcome{Action: Deleted, Took: took}
 		if err != nil {
 			o.Action, o.Err = Lost, err
@@ -100,17 +104,46 @@ func (s *slot) work(ctx context.Context, reserved *client.Job) (next *client.Job
 	return s.seat.next(ctx, reserved, deleted)
 }
 
-// errTried is why a job is buried that has had its tries.
-var errTried = errors.New("worker: the job has had its tries")
+// errTried is the reason for burying a job whose earlier tries all ended without a
+// result.
+var errTried = errors.New("worker: the job was tried too often without a result")
 
-// handleTouched runs the handler, while the job is touched.
+// crashed returns the number of earlier tries that ended without a release or a bury: the
+// worker died, or the time to run was over.
+func crashed(st *client.JobStats) uint64 {
+	ended := 1 + st.Releases + st.Buries // this try included
+	return max(st.Reserves, ended) - ended
+}
+
+// handleTouched runs the handler while a heartbeat touches the job. It returns
+// errFinished if the job was settled before the handler returned.
 func (s *slot) handleTouched(ctx context.Context, job *Job) error {
 	hctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	k := startHeartbeat(hctx, cancel, job)
-	defer k.stop()
-	return s.call(hctx, job)
+	timeout := s.opt.Timeout
+	if s.opt.TimeoutOf != nil {
+		timeout = cmp.Or(s.opt.TimeoutOf(job), timeout)
+	}
+	began := time.Now()
+	k := heartbeat{job: job, cancel: cancel, giveUp: func() {
+		job.settled.Store(true)
+		o := s.fail(job, errStuck)
+		o.Took = time.Since(began)
+		s.observer.finished(ctx, job, o)
+	}}
+	k.start(hctx, timeout)
+	err := s.call(hctx, job)
+	if k.stop() {
+		return errFinished
+	}
+	if err != nil && context.Cause(hctx) == ErrTimeout {
+		err = fmt.Errorf("%w: %w", ErrTimeout, err)
+	}
+	return err
 }
+
+// errStuck is the reason for giving a job up whose handler ignores its timeout.
+var errStuck = fmt.Errorf("%w: it does not return, and no other job runs in its place", ErrTimeout)
 
 // call runs the handler, and makes an error of a panic.
 func (s *slot) call(ctx context.Context, job *Job) (err error) {
@@ -125,9 +158,9 @@ func (s *slot) call(ctx context.Context, job *Job) (err error) {
 
 // fail settles what becomes of a job whose handler has returned an error.
 func (s *slot) fail(job *Job, herr error) Outcome {
-	st, err := job.Stats(s.jobs)
+	st, err := job.job.Stats(context.WithoutCancel(s.jobs))
 	if err != nil {
-		s.giveUp(job, err) // with its priority, which we do not know
+		s.giveUp(job, err) // with its priority, which is not known
 		return Outcome{Action: Lost, Err: errors.Join(herr, err)}
 	}
 	o := Outcome{Action: Released, Err: herr}

@@ -15,10 +15,10 @@ import (
 // released to be tried again after a while, or buried when it has had its tries.
 // [Bury] and [Retry] make errors that say which.
 //
-// The job is touched while the handler runs, so its time to run need only be as
-// long as the worker may be silent. ctx ends when the job is lost to this worker,
-// with the cause [ErrLost], or when the worker must stop, with [ErrStopped]; a job
-// whose handler then returns an error is given back at once.
+// The job is touched while the handler runs, so its time to run need only be as long as
+// the worker may be silent. ctx ends with the cause [ErrTimeout] after [Options].Timeout,
+// [ErrLost] when the job is lost to this worker, or [ErrStopped] when the worker must
+// stop; a job whose handler returns an error after ErrStopped is given back at once.
 type Handler func(ctx context.Context, job *Job) error
 
 // A Job is what a handler works on.
@@ -36,7 +36,7 @@ type Job struct {
 	Priority uint32
 
 	job     *client.Job
-	deleted atomic.Bool // its delete is over; its connection may wait for the next job
+	settled atomic.Bool // it is deleted or given up; its connection can wait for the next job
 }
 
 func newJob(reserved *client.Job, tubes []string) *Job {
@@ -50,29 +50,32 @@ func newJob(reserved *client.Job, tubes []string) *Job {
 	return job
 }
 
-// Touch starts the job's time to run again. The worker does so without being asked; a
-// handler needs it only to know whether the job is still its own: [client.ErrNotFound]
-// says that it is not.
+// Touch starts the job's time to run again. The worker does so by itself. A handler needs
+// Touch only to find out whether the job is still its own: if not, the error is
+// [client.ErrNotFound]. The end of ctx does not interrupt the command, because that would
+// close the connection, which can have other jobs; the limit is client.Options.Timeout.
 func (j *Job) Touch(ctx context.Context) error {
-	if j.deleted.Load() {
-		return errDeleted
+	if j.settled.Load() {
+		return errSettled
 	}
 	return j.job.Touch(context.WithoutCancel(ctx))
 }
 
-// Stats returns the statistics of the job: its tube, its tries, and so on. Of a job that
-// the worker has deleted there are none: [client.ErrNotFound].
+// Stats returns the statistics of the job: its tube, its tries, and so on. For a job that
+// the worker has deleted or given up, the error is [client.ErrNotFound]. As with Touch,
+// the end of ctx does not interrupt the command.
 func (j *Job) Stats(ctx context.Context) (*client.JobStats, error) {
-	if j.deleted.Load() {
-		return nil, errDeleted
+	if j.settled.Load() {
+		return nil, errSettled
 	}
 	return j.job.Stats(context.WithoutCancel(ctx))
 }
 
-var errDeleted = fmt.Errorf("worker: the job is not reserved any more: %w", client.ErrNotFound)
+var errSettled = fmt.Errorf("worker: the job is not reserved any more: %w", client.ErrNotFound)
 
-// Why the context of a handler ends.
+// The causes with which the context of a handler ends.
 var (
+	ErrTimeout = errors.New("worker: the handler took longer than its timeout")
 	ErrLost    = errors.New("worker: the job is lost to this worker: its time to run was over, or its connection was lost")
 	ErrStopped = errors.New("worker: stopped")
 )
@@ -143,8 +146,8 @@ func New(handle Handler, opt *Options) (*Worker, error) {
 	return &Worker{handle: handle, opt: o, observer: t}, nil
 }
 
-// killAfter is how long a handler may take to return after its context has ended.
-const killAfter = 5 * time.Second
+// killGrace is the time that a handler has to return after its context has ended.
+const killGrace = 5 * time.Second
 
 // Run works until ctx ends. Then it takes no more jobs, lets the handlers that run
 // finish, and returns nil; see Options.StopTimeout. While no server can be
@@ -174,7 +177,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	if w.opt.StopTimeout > 0 && !ended(done, w.opt.StopTimeout) {
 		cancelJobs(ErrStopped)
-		if !ended(done, killAfter) {
+		if !ended(done, killGrace) {
 			running := 0
 			for _, s := range slots {
 				if s.busy.Load() {

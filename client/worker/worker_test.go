@@ -339,29 +339,133 @@ func TestVerdicts(t *testing.T) {
 	})
 }
 
-// Jobs that kill their workers do not get as far as an error. Counted first, they
-// are buried.
-func TestCountFirst(t *testing.T) {
+// A job that kills its workers is buried before another handler gets it. beanpole sends
+// the number of tries with the job; with other servers the worker must ask.
+func TestJobKillsWorkers(t *testing.T) {
+	for _, asks := range []bool{false, true} {
+		t.Run(fmt.Sprintf("CountFirst=%t", asks), func(t *testing.T) {
+			bubble(t, func(b *bench) {
+				id := b.put(client.NewJob{})
+				opt := worker.Options{MaxTries: 3, CountFirst: asks}
+				if asks {
+					opt.Client = b.without("want ")
+				}
+				for range 3 {
+					c, err := client.Dial(b.Context(), "memory", &client.Options{Dial: b.srv.Dial})
+					if err == nil {
+						_, err = c.Reserve(b.Context())
+						c.Close()
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				stop := b.run(func(context.Context, *worker.Job) error {
+					t.Error("the job is handled")
+					return nil
+				}, opt)
+				b.wantActions(worker.Buried)
+				if st := b.stats(id); st.State != client.StateBuried {
+					t.Errorf("%+v", st)
+				}
+				stop()
+			})
+		})
+	}
+}
+
+// Tries that a handler has ended with Retry do not count as crashes.
+func TestRetryBeyondTries(t *testing.T) {
 	bubble(t, func(b *bench) {
-		id := b.put(client.NewJob{})
-		for range 3 {
-			if _, err := b.Reserve(b.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if err := b.Release(b.Context(), id, 0, 0); err != nil {
-				t.Fatal(err)
-			}
-		}
+		calls := 0
 		stop := b.run(func(context.Context, *worker.Job) error {
-			t.Error("a job that has had its tries is handled")
+			if calls++; calls < 10 {
+				return worker.Retry(nil, time.Minute)
+			}
 			return nil
-		}, worker.Options{MaxTries: 3, CountFirst: true})
-		b.wantActions(worker.Buried)
-		if st := b.stats(id); st.State != client.StateBuried {
-			t.Errorf("%+v", st)
+		}, worker.Options{MaxTries: 2})
+		b.put(client.NewJob{})
+		time.Sleep(time.Hour)
+		b.gone()
+		if calls != 10 {
+			t.Errorf("%d calls", calls)
 		}
 		stop()
 	})
+}
+
+// A handler that takes too long is cancelled, and its job fails. If the handler goes on
+// all the same, the worker touches the job no longer.
+func TestTimeout(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		for _, tc := range []struct {
+			name   string
+			opt    worker.Options
+			ttr    time.Duration
+			handle func(ctx context.Context) error
+			want   worker.Action
+			took   time.Duration
+		}{
+			{"default", worker.Options{}, time.Minute, wait, worker.Released, time.Hour},
+			{"none", worker.Options{Timeout: client.Never}, time.Minute, func(ctx context.Context) error { time.Sleep(48 * time.Hour); return ctx.Err() }, worker.Deleted, 48 * time.Hour},
+			{"before the first touch", worker.Options{Timeout: 100 * time.Millisecond}, time.Hour, wait, worker.Released, 100 * time.Millisecond},
+			{"of the job", worker.Options{TimeoutOf: func(job *worker.Job) time.Duration { return time.Duration(len(job.Body)) * time.Minute }}, time.Minute, wait, worker.Released, 3 * time.Minute},
+			{"last try", worker.Options{Timeout: time.Minute, MaxTries: 1}, time.Minute, wait, worker.Buried, time.Minute},
+			{"done in the grace", worker.Options{Timeout: time.Minute}, time.Second, func(ctx context.Context) error { time.Sleep(64 * time.Second); return nil }, worker.Deleted, 64 * time.Second},
+			{"deaf", worker.Options{Timeout: time.Minute}, time.Second, func(context.Context) error { time.Sleep(24 * time.Hour); return nil }, worker.Released, 65 * time.Second},
+			{"deaf, last try", worker.Options{Timeout: time.Minute, MaxTries: 1}, time.Second, func(context.Context) error { time.Sleep(24 * time.Hour); return nil }, worker.Buried, 65 * time.Second},
+		} {
+			t.Run(fmt.Sprintf("%s/known=%t", tc.name, known), func(t *testing.T) {
+				bubble(t, func(b *bench) {
+					if !known {
+						tc.opt.Client = b.without("want ", "caps")
+					}
+					tc.opt.Backoff = func(int) time.Duration { return 1000 * time.Hour }
+					first := true
+					var touched error
+					stop := b.run(func(ctx context.Context, job *worker.Job) error {
+						if !first {
+							return nil
+						}
+						first = false
+						err := tc.handle(ctx)
+						touched = job.Touch(ctx)
+						return err
+					}, tc.opt)
+					id := b.put(client.NewJob{Body: []byte("abc"), TTR: tc.ttr})
+					time.Sleep(tc.took)
+					b.wantActions(tc.want)
+					o := b.outcomes[0]
+					if o.Took != tc.took || (tc.want == worker.Deleted) == errors.Is(o.Err, worker.ErrTimeout) {
+						t.Errorf("%+v, want it after %v", o, tc.took)
+					}
+					switch st, err := b.StatsJob(b.Context(), id); {
+					case tc.want == worker.Deleted:
+					case err != nil || st.Timeouts != 0 || (st.State == client.StateBuried) != (tc.want == worker.Buried):
+						t.Errorf("%+v, %v", st, err)
+					case st.State == client.StateDelayed:
+						b.KickJob(b.Context(), id)
+					}
+					// The slot takes a job again when the handler has returned.
+					other := b.put(client.NewJob{})
+					time.Sleep(25 * time.Hour)
+					synctest.Wait()
+					if _, err := b.StatsJob(b.Context(), other); !errors.Is(err, client.ErrNotFound) {
+						t.Errorf("the next job is not done: %v", err)
+					}
+					if strings.HasPrefix(tc.name, "deaf") != errors.Is(touched, client.ErrNotFound) {
+						t.Errorf("a touch at the end of the handler: %v", touched)
+					}
+					stop()
+				})
+			})
+		}
+	}
+}
+
+func wait(ctx context.Context) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
 }
 
 // A job that was kicked after its last try has all of them again, with short pauses

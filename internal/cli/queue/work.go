@@ -34,8 +34,9 @@ status of COMMAND decides what becomes of the job.
          a quarter more or less; when it was tried --tries times it is buried, and a kick
          grants as many tries again
 
-Until COMMAND ends the job is touched, so its time to run does not limit COMMAND.
-These variables tell of the job:
+Until COMMAND ends the job is touched, so its time to run does not limit COMMAND; --timeout
+does. After it COMMAND gets SIGTERM, SIGKILL 3 seconds later, and the job has failed.
+These variables describe the job:
 
   BEANPOLE_JOB      its id             BEANPOLE_TRIES    which try this is, from 1
   BEANPOLE_TUBE     its tube           BEANPOLE_AGE      seconds since it was put
@@ -60,6 +61,7 @@ const stopGrace = 3 * time.Second
 type workOptions struct {
 	concurrency int
 	tries       uint
+	timeout     time.Duration
 	stop        time.Duration
 }
 
@@ -91,6 +93,7 @@ func newWork() *cobra.Command {
 	s.defineTubes(cmd, "from these")
 	f.FuncP("concurrency", "c", "run `N` commands at a time (1)", kit.IntoCount(&opt.concurrency, "how many"))
 	f.UintVar(&opt.tries, "tries", worker.DefaultMaxTries, "bury a job that has failed `N` times; 0: never")
+	kit.DurationVar(f, &opt.timeout, "timeout", "", 0, worker.DefaultTimeout, "end a command that runs longer than this `TIME`;\n0: never")
 	kit.DurationVar(f, &opt.stop, "stop", "", 0, worker.DefaultStopTimeout, "when told to stop, let commands run for this `TIME`;\n0: as long as they like")
 	f.SetInterspersed(false) // what follows COMMAND is its own
 	return cmd
@@ -143,6 +146,7 @@ func (r *jobRunner) run(ctx context.Context, opt workOptions) error {
 		Concurrency: opt.concurrency,
 		MaxTries:    cmp.Or(int(opt.tries), -1),
 		CountFirst:  true,
+		Timeout:     cmp.Or(opt.timeout, client.Never),
 		StopTimeout: cmp.Or(opt.stop, client.Never),
 		Hooks: worker.Hooks{
 			Finish: r.finished,
@@ -246,7 +250,10 @@ type outcome struct {
 // are not deleted.
 func (r *jobRunner) finished(_ context.Context, j *worker.Job, o worker.Outcome) {
 	text := ""
-	if o.Err != nil {
+	switch {
+	case errors.Is(o.Err, worker.ErrTimeout):
+		text = "took longer than --timeout"
+	case o.Err != nil:
 		text = o.Err.Error()
 	}
 	if !r.JSON {
