@@ -82,7 +82,7 @@ var arrows = map[string]string{
 	// For other programs. contrib contains no code; its tests compare it with the program.
 	"contrib":             "",
 	"client":              "internal/certs internal/wire",
-	"client/admin":        "internal/op",
+	"client/admin":        "internal/adminsocket internal/op",
 	"client/worker":       "client",
 	"client/beanpoletest": "internal/access internal/broker internal/certs/certstest internal/engine internal/rights internal/server internal/test/memnet",
 

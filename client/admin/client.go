@@ -4,16 +4,20 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
+	"net/url"
 	"reflect"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/adminsocket"
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
@@ -85,13 +89,62 @@ type HTTP struct {
 	MaxAnswer int64 // bytes of an answer that are taken; 0: 64 MiB
 }
 
-// New returns a client of the server at a URL. An empty token is not sent.
-func New(url, token string) *Client {
-	t := &HTTP{URL: url}
+// DefaultTimeout is the time that a server has to begin its answer. A task can be waited
+// for up to a minute.
+const DefaultTimeout = 2 * time.Minute
+
+// dialTimeout limits the time to connect.
+const dialTimeout = 10 * time.Second
+
+// New returns a client of the server whose admin API is at addr, an address for [NewHTTP].
+// It does not connect. An empty token is not sent.
+func New(addr, token string) (*Client, error) {
+	t, err := NewHTTP(addr, nil, DefaultTimeout)
+	if err != nil {
+		return nil, err
+	}
 	if token != "" {
 		t.Token = func() (string, error) { return token, nil }
 	}
-	return On(t)
+	return On(t), nil
+}
+
+// NewHTTP returns the transport to the admin API at addr: HOST:PORT, HOST, :PORT of this
+// machine, unix:PATH, or a URL with http or https. The default port is 11380. With secure,
+// or a URL with https, it uses TLS. The server must begin its answer within the timeout,
+// unless that is 0.
+func NewHTTP(addr string, secure *tls.Config, timeout time.Duration) (*HTTP, error) {
+	dialer := &net.Dialer{Timeout: dialTimeout}
+	if timeout > 0 {
+		dialer.Timeout = min(timeout, dialTimeout)
+	}
+	transport := &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: secure, ResponseHeaderTimeout: timeout}
+	t := &HTTP{Client: http.Client{Transport: transport}}
+	path, local := strings.CutPrefix(addr, "unix:")
+	switch u, err := url.Parse(addr); {
+	case local:
+		t.URL = "localhost"
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", path)
+		}
+	case err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https"):
+		t.URL = strings.TrimSuffix(addr, "/")
+		return t, nil
+	case addr == "" || strings.Contains(addr, "/"):
+		return nil, fmt.Errorf("admin address %q: want HOST:PORT, :PORT of this machine, unix:PATH, or a URL", addr)
+	default:
+		host, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			host, port = strings.Trim(addr, "[]"), adminsocket.DefaultPort
+		}
+		t.URL = net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port)
+	}
+	if secure != nil {
+		t.URL = "https://" + t.URL
+	} else {
+		t.URL = "http://" + t.URL
+	}
+	return t, nil
 }
 
 // NotAPIError says that what answers is not the API of a beanpole.

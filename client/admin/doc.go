@@ -1,7 +1,7 @@
 // Package admin manages a beanpole server: it looks into the queue, and changes it, through the JSON API of its admin listener
 // (beanpole --admin ADDR).
 //
-//	c := admin.New("http://localhost:11380", "")
+//	c, err := admin.New("localhost:11380", "")
 //	page, err := c.ListTubes(ctx, &admin.ListTubes{Sort: "-ready", Limit: 10})
 //
 // Each operation of the API is a method of [Client], with a struct for what it takes. What is zero is left out there; where zero or empty

@@ -11,7 +11,11 @@ import (
 // Kick what is buried in the tubes that have most of it.
 func Example() {
 	ctx := context.Background()
-	c := admin.New("http://localhost:11380", "")
+	c, err := admin.New("localhost:11380", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	page, err := c.ListTubes(ctx, &admin.ListTubes{Sort: "-buried", Has: "buried", Limit: 3})
 	if err != nil {
 		fmt.Println(err) // what was wrong, and what to do

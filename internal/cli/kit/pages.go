@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -60,44 +59,14 @@ func (s *Session) Pages() (*admin.Client, error) {
 		return nil, err
 	}
 	where := s.adminAddress()
-	network, addr, err := adminEndpoint(where)
+	t, err := admin.NewHTTP(where, server.TLS, server.Timeout)
 	if err != nil {
-		return nil, err
+		return nil, UsageError("--admin: %w", err)
 	}
-	a := &adminPages{addr: where, HTTP: admin.HTTP{URL: "http://" + addr}}
 	if server.Token != "" {
-		a.Token = func() (string, error) { return server.Token, nil }
+		t.Token = func() (string, error) { return server.Token, nil }
 	}
-	transport := &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{Timeout: server.Timeout}).DialContext(ctx, network, addr)
-		},
-		ResponseHeaderTimeout: server.Timeout,
-	}
-	if network == "unix" {
-		a.URL = "http://localhost"
-	}
-	if server.TLS != nil {
-		transport.TLSClientConfig = server.TLS.Clone()
-		a.URL = strings.Replace(a.URL, "http:", "https:", 1)
-	}
-	a.Client.Transport = transport
-	return admin.On(a), nil
-}
-
-// adminEndpoint returns where to connect to.
-func adminEndpoint(text string) (network, addr string, err error) {
-	if path, ok := strings.CutPrefix(text, "unix:"); ok {
-		return "unix", path, nil
-	}
-	if text == "" || strings.Contains(text, "/") {
-		return "", "", UsageError("--admin %q: want HOST:PORT, :PORT of this machine, or unix:PATH", text)
-	}
-	host, port, err := net.SplitHostPort(text)
-	if err != nil {
-		host, port = strings.Trim(text, "[]"), adminsocket.DefaultPort
-	}
-	return "tcp", net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
+	return admin.On(&adminPages{HTTP: *t, addr: where}), nil
 }
 
 // Do implements admin.Transport.

@@ -18,7 +18,7 @@ func TestConnectionsAskTheServer(t *testing.T) {
 	}))
 	defer s.Close()
 	f := connectionFilter{tubes: []string{"z*", "mail"}, address: "10.0.0.1:"}
-	found, err := f.find(t.Context(), admin.New(s.URL, ""))
+	found, err := f.find(t.Context(), admin.On(&admin.HTTP{URL: s.URL}))
 	if err != nil || len(found) != 1 || found[0].ID != 7 || asked != "z*,mail" {
 		t.Errorf("asked for %q, found %+v, %v", asked, found, err)
 	}
