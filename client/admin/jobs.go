@@ -127,7 +127,7 @@ type Job struct {
 	Releases   uint64 `json:"releases"`
 	Buries     uint64 `json:"buries"`
 	Kicks      uint64 `json:"kicks"`
-	Origin     string `json:"origin,omitempty" as:"TubeName"` // The tube that a policy has moved it out of, to this one; a redrive takes it back.
+	Origin     string `json:"origin,omitempty" as:"TubeName"` // The tube from which a policy has moved the job; redrive moves it back. Left out if the client has no right on that tube.
 
 	// One of them, where the body is shown.
 	Body       *Text   `json:"body,omitempty"`        // The body, if it is valid UTF-8.

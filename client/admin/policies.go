@@ -24,7 +24,7 @@ type Policy struct {
 	Pattern  string            `json:"pattern" minlen:"1"`
 	Source   string            `json:"source" enum:"file,runtime"`       // The configuration file, or it was set while the server ran.
 	Number   int64             `json:"number,omitempty"`                 // Of the policy in the file, from 1.
-	Settings map[string]string `json:"settings" as:"PolicySettings"`     // As the file has the values, between quotes.
+	Settings map[string]string `json:"settings" as:"PolicySettings"`     // Values as text. A dead tube on which the client has no right is left out.
 	Warnings []string          `json:"warnings,omitempty" maxitems:"99"` // What is allowed, and probably not meant.
 }
 
@@ -38,6 +38,7 @@ type TubePolicy struct {
 type SettingInForce struct {
 	Name    string   `json:"name" as:"PolicySetting"`
 	Value   string   `json:"value"`
+	Hidden  bool     `json:"hidden,omitempty"` // The value names a tube on which the client has no right.
 	Source  string   `json:"source" enum:"default,file,runtime"`
 	Pattern string   `json:"pattern,omitempty"` // Of the policy that sets it; not there with the default.
 	Number  int64    `json:"number,omitempty"`  // Of that policy in the file.

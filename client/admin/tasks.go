@@ -37,8 +37,8 @@ type Task struct {
 	Tube     string            `json:"tube" as:"TubeName"`
 	State    string            `json:"state,omitempty" as:"State"` // Not there if the jobs were named.
 	Search   bool              `json:"search"`                     // Only those whose bodies match.
-	To       string            `json:"to,omitempty" as:"TubeName"`
-	Identity string            `json:"identity"` // Who has started it; empty if that is not known.
+	To       string            `json:"to,omitempty" as:"TubeName"` // Left out if the client has no right on the tube.
+	Identity string            `json:"identity"`                   // Who has started it; empty if that is not known.
 	Started  string            `json:"started" format:"date-time"`
 	Ended    string            `json:"ended,omitempty" format:"date-time"`
 	Status   string            `json:"status" enum:"looking,working,done,cancelled,failed"`

@@ -13,15 +13,15 @@ import (
 // getAttention looks for what an operator should look at, the worst first.
 func (r *request) getAttention(in *admin.GetAttention) (page admin.Attention, err error) {
 	var found []health.Finding
+	look := r.seen()
 	if r.caller.Identity.Meets(statsEverywhere) {
+		look.Pausers = r.api.changes.Pausers()
 		s, err := r.serverHealth()
 		if err != nil {
 			return page, err
 		}
 		found = append(s.Findings(nil), r.api.clusterFindings()...)
 	}
-	look := r.seen()
-	look.Pausers = r.api.changes.Pausers()
 	return look.Attention(in, found)
 }
 

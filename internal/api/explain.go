@@ -22,7 +22,9 @@ func (r *request) explainTube(*admin.OfTube) (out admin.Explanation, err error) 
 		return out, err
 	}
 	one := t.Health()
-	one.PausedBy = r.api.changes.Pausers()[r.tube]
+	if r.caller.Identity.Meets(statsEverywhere) {
+		one.PausedBy = r.api.changes.Pausers()[r.tube]
+	}
 	s, err := r.serverHealth()
 	if one.Refuses = s.Refuses(); err == nil && one.Ready > 0 && one.Watching > 0 {
 		err = r.addWorkers(&one)

@@ -13,10 +13,16 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
-func jobOf(st *engine.JobStats) admin.Job {
+// jobOf returns a job as the client sees it: without an origin on which the client has no
+// right.
+func (r *request) jobOf(st *engine.JobStats) admin.Job {
+	origin := st.Origin
+	if origin != "" && !r.caller.Identity.Meets(anyNamed, origin) {
+		origin = ""
+	}
 	return admin.Job{
 		ID: st.ID, Tube: st.Tube, State: st.State.String(), Priority: st.Pri, Size: int64(st.Size),
-		Age: st.Age, Delay: st.Delay, TTR: st.TTR, TimeLeft: st.TimeLeft, ReservedBy: st.Holder, Origin: st.Origin,
+		Age: st.Age, Delay: st.Delay, TTR: st.TTR, TimeLeft: st.TimeLeft, ReservedBy: st.Holder, Origin: origin,
 		Reserves: uint64(st.Reserves), Timeouts: uint64(st.Timeouts), Releases: uint64(st.Releases), Buries: uint64(st.Buries), Kicks: uint64(st.Kicks),
 	}
 }
@@ -53,7 +59,7 @@ func (r *request) listJobs(in *admin.ListJobs) (page admin.Jobs, err error) {
 	shown := 0
 	err = r.walk(&w, func(slice []walkedJob) bool {
 		for i := range slice {
-			page.Jobs = append(page.Jobs, slice[i].shown(in.Bodies, &shown))
+			page.Jobs = append(page.Jobs, r.shown(&slice[i], in.Bodies, &shown))
 			if len(page.Jobs) == n || shown >= largestBody {
 				page.Next = slice[i].at.String()
 				return false
@@ -86,7 +92,7 @@ func (r *request) getJob(*admin.OfJob) (j admin.Job, err error) {
 	var body []byte
 	err = r.turn(func(e *engine.Engine, now int64) error {
 		st, _ := e.JobStats(now, r.job)
-		j = jobOf(&st)
+		j = r.jobOf(&st)
 		if r.caller.Identity.Meets(peekOfJob, st.Tube) {
 			body = shownBody(e, &st)
 		}
@@ -227,7 +233,7 @@ func (r *request) redriveJob(*admin.OfJob) (none admin.None, err error) {
 			return engine.NotFound
 		}
 		r.note("to", st.Origin)
-		if refused = r.permittedOn(manageNamed, "the tube "+st.Origin, st.Origin); refused != nil {
+		if refused = r.permittedOn(manageNamed, fmt.Sprintf("the origin of job %d", st.ID), st.Origin); refused != nil {
 			return engine.OK
 		}
 		return e.RedriveJob(now, st.ID, "")

@@ -106,6 +106,8 @@ var (
 	manageOfJob      = rights.Manage.On(rights.TubeOfJob)
 	deleteOfJob      = (rights.Reserve | rights.Manage).OneOn(rights.TubeOfJob)
 	manageEverywhere = rights.Manage.On(rights.EveryTube)
+	fillsNamed       = (rights.Put | rights.Manage).OneOn(rights.NamedTube)
+	anyNamed         = rights.All.OneOn(rights.NamedTube)
 )
 
 // operations returns the table, a row an operation. It is made when it is asked for first: most commands never do.

@@ -8,6 +8,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/policy"
+	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
 // policiesOf returns the policies in force.
@@ -38,8 +39,20 @@ func sourceOf(rule *policy.Rule) (source string) {
 	return "runtime"
 }
 
-func policyOf(rule *policy.Rule) admin.Policy {
-	return admin.Policy{Pattern: rule.Pattern, Source: sourceOf(rule), Number: int64(rule.Number), Settings: rule.Settings()}
+// policyOf returns a rule as the client sees it: without the name of a dead tube on which
+// the client has no right.
+func (r *request) policyOf(rule *policy.Rule) admin.Policy {
+	p := admin.Policy{Pattern: rule.Pattern, Source: sourceOf(rule), Number: int64(rule.Number), Settings: rule.Settings()}
+	if dead, set := p.Settings[policy.DeadTube]; set && !r.onDeadTubes(anyNamed, dead, rule.Pattern) {
+		delete(p.Settings, policy.DeadTube)
+	}
+	return p
+}
+
+// onDeadTubes reports whether the client has rights on all tubes that dead, a value of
+// dead-tube, names for the tubes of a pattern. The default value needs no rights.
+func (r *request) onDeadTubes(n rights.Need, dead, pattern string) bool {
+	return dead == policy.DefaultDeadTube || r.caller.Identity.Meets(n, policy.DeadTubes(dead, pattern))
 }
 
 func (r *request) listPolicies(*admin.None) (all admin.Policies, err error) {
@@ -50,7 +63,7 @@ func (r *request) listPolicies(*admin.None) (all admin.Policies, err error) {
 	all.Policies = []admin.Policy{}
 	for _, rule := range set.Rules() {
 		if r.caller.Identity.Meets(statsNamed, rule.Pattern) {
-			all.Policies = append(all.Policies, policyOf(rule))
+			all.Policies = append(all.Policies, r.policyOf(rule))
 		}
 	}
 	return all, nil
@@ -67,6 +80,9 @@ func (r *request) explainPolicy(*admin.OfTube) (p admin.TubePolicy, err error) {
 		if v.Rule != nil {
 			s.Pattern, s.Number = v.Rule.Pattern, int64(v.Rule.Number)
 		}
+		if v.Name == policy.DeadTube && !r.onDeadTubes(anyNamed, v.Text, r.tube) {
+			s.Value, s.Hidden = "", true
+		}
 		p.Settings = append(p.Settings, s)
 	}
 	return p, nil
@@ -77,8 +93,23 @@ func (r *request) setPolicy(in *admin.SetPolicy) (p admin.Policy, err error) {
 		return p, problemf(http.StatusBadRequest, `nothing is set or unset: want {"set": {"max-attempts": "5"}}, or {"unset": ["max-attempts"]}`)
 	}
 	return r.editPolicy(in.Pattern, func(text string) (string, error) {
-		return policy.Edit(text, in.Set, in.Unset, time.Now())
+		text, err := policy.Edit(text, in.Set, in.Unset, time.Now())
+		if _, set := in.Set[policy.DeadTube]; err == nil && set {
+			err = r.fillsDeadTubes(policy.Parse(text)[policy.DeadTube], in.Pattern)
+		}
+		return text, err
 	})
+}
+
+// fillsDeadTubes checks the rights on the tubes that receive the exhausted jobs of the tubes
+// of a pattern.
+func (r *request) fillsDeadTubes(dead, pattern string) error {
+	if r.onDeadTubes(fillsNamed, dead, pattern) {
+		return nil
+	}
+	r.refused = []string{policy.DeadTubes(dead, pattern)}
+	return problemf(http.StatusForbidden, "%s: %s needs one of the rights %s on %s, to move exhausted jobs there",
+		policy.DeadTube, r.op.ID, fillsNamed.Rights, r.refused[0])
 }
 
 func (r *request) deletePolicy(in *admin.OfPolicy) (none admin.None, err error) {
@@ -91,7 +122,8 @@ func (r *request) deletePolicy(in *admin.OfPolicy) (none admin.None, err error) 
 	return none, err
 }
 
-// editPolicy changes what is set for a pattern, which needs the right on all of its tubes.
+// editPolicy changes the settings of a pattern. It needs the right on all tubes of the
+// pattern.
 func (r *request) editPolicy(pattern string, edit func(text string) (string, error)) (p admin.Policy, err error) {
 	if err := policy.CheckPattern(pattern); err != nil {
 		return p, problemf(http.StatusBadRequest, "%v", err)
@@ -119,10 +151,10 @@ func (r *request) editPolicy(pattern string, edit func(text string) (string, err
 			return outcomeProblem(o)
 		}
 		set, _ := policiesOf(e)
-		p = policyOf(&policy.Rule{Pattern: pattern})
+		p = r.policyOf(&policy.Rule{Pattern: pattern})
 		if rule := set.Runtime(pattern); rule != nil {
-			p = policyOf(rule)
-			p.Warnings = set.WarningsOf(rule)
+			p = r.policyOf(rule)
+			p.Warnings = set.WarningsOf(rule, func(tube string) bool { return r.caller.Identity.Meets(anyNamed, tube) })
 		}
 		return nil
 	})

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/api/task"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
@@ -85,6 +87,55 @@ func TestPauseOfPattern(t *testing.T) {
 	reply := make([]byte, len("RESERVED 1 1\r\n"))
 	if _, err := worker.Read(reply); err != nil || string(reply) != "RESERVED 1 1\r\n" {
 		t.Errorf("%q %v", reply, err)
+	}
+}
+
+// A dead tube needs rights where the jobs go, for a pattern on each tube that it can name. Only
+// clients with a right on a dead tube see its name, as on the origin of a job.
+func TestDeadTubeRights(t *testing.T) {
+	p, err := access.New(access.Config{
+		Identities: []access.IdentityConfig{{Name: "mgr", UnixUsers: []uint32{1}}, {Name: "viewer", UnixUsers: []uint32{2}}},
+		Rules: []access.RuleConfig{
+			{Identities: []string{"mgr"}, Tubes: []string{"pub*"}, Rights: rights.All},
+			{Identities: []string{"mgr"}, Tubes: []string{"failed"}, Rights: rights.Put},
+			{Identities: []string{"viewer"}, Tubes: []string{"pub*", "secret"}, Rights: rights.Stats},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := uint32(1)
+	r := start(t, Options{Identify: func(*http.Request) (*access.Identity, bool) {
+		return p.Identify(access.Evidence{User: access.UnixUser{ID: user, Known: true}})
+	}})
+	for _, c := range []struct {
+		pattern, dead string
+		want          int
+	}{
+		{"pub", "secret", 403}, {"pub", " secret ", 403}, {"pub", "{tube}.dead", 200}, {"pub", "pubs.dead", 200}, {"pub", "failed", 200}, {"pub", "failed2", 403},
+		{"pub*", "{tube}.x", 200}, {"pub*", "x.{tube}", 403}, {"pub%3F", "{tube}", 200}, {"pub", "a b", 400}, {"pub", "secret*", 400}, {"news", "{tube}.dead", 403},
+	} {
+		if code, body := r.do("PATCH", "/policies/"+c.pattern, `{"set":{"max-attempts":"1","exhausted":"move","dead-tube":"`+c.dead+`"}}`); code != c.want {
+			t.Errorf("dead-tube=%s of %s: %d %s, want %d", c.dead, c.pattern, code, body, c.want)
+		}
+	}
+	id := r.dead("secret", "pub")
+	r.in(func(e *engine.Engine, _ int64) {
+		e.SetPolicy("pub", "dead-tube=secret\nexhausted=move\nmax-attempts=1\n")
+		e.SetPolicy("secret", "dead-tube=vault\nexhausted=move\nmax-attempts=1\n") // so that pub has a warning
+	})
+	r.tasks.Start(t.Context(), admin.Task{Tube: "pub", To: "secret"}, 1, func(context.Context, *task.Task) error { return nil })
+	for _, path := range []string{"GET /tubes/pub/policy", "GET /policies", "PATCH /policies/pub", "GET /tasks", "GET /tasks/1", fmt.Sprint("GET /jobs/", id), "GET /tubes/pub/jobs?state=buried", "GET /tubes/pub/search",
+		"GET /tubes/pub/export", fmt.Sprintf("POST /jobs/%d/redrive", id)} {
+		method, path, _ := strings.Cut(path, " ")
+		user = 1
+		if code, body := r.do(method, path, map[string]string{"PATCH": `{"set":{"burst":"3"}}`}[method]); strings.Contains(string(body), "secret") || strings.Contains(string(body), "vault") || code == 404 {
+			t.Errorf("%s %s names a tube on which the client has no right: %d %s", method, path, code, body)
+		}
+		user = 2
+		if code, body := r.do(method, path, ""); code == 200 && !strings.Contains(path, "tasks") && !strings.Contains(string(body), "secret") {
+			t.Errorf("%s %s does not name a tube on which the client has a right: %s", method, path, body)
+		}
 	}
 }
 

@@ -47,7 +47,7 @@ func (r *request) searchJobs(tubes []string, in *admin.SearchAll) (page admin.Fo
 	}
 	w := jobWalk{places: placesOf(tubes, s.states), bodies: searchedBytes}
 	at.seek(&w, s.states)
-	err = r.walk(&w, fill(&page, &w, r.reading(), s, in.Limit))
+	err = r.walk(&w, r.fill(&page, &w, r.reading(), s, in.Limit))
 	return page, err
 }
 
@@ -105,7 +105,7 @@ func countOf(states []engine.State, ready, reserved, delayed, buried uint64) (n 
 
 // fill returns what adds the jobs of a slice that match to the page, and reports whether the
 // page goes on.
-func fill(page *admin.Found, w *jobWalk, rd *reading, s *search, n int) func([]walkedJob) bool {
+func (r *request) fill(page *admin.Found, w *jobWalk, rd *reading, s *search, n int) func([]walkedJob) bool {
 	looked, bytes, shown := 0, 0, 0
 	return func(slice []walkedJob) bool {
 		rd.each(slice, s, func(j *walkedJob, matches bool) bool {
@@ -113,7 +113,7 @@ func fill(page *admin.Found, w *jobWalk, rd *reading, s *search, n int) func([]w
 			bytes += len(j.body)
 			page.Looked++
 			if matches {
-				page.Jobs = append(page.Jobs, j.shown(true, &shown))
+				page.Jobs = append(page.Jobs, r.shown(j, true, &shown))
 			}
 			if len(page.Jobs) == n || shown >= largestBody || rd.spent >= timePerSearch {
 				page.Next = searchCursor{j.Tube, j.State, j.at, page.Looked}.String()

@@ -16,7 +16,18 @@ const maxTaskBytes = 1 << 18
 
 // listTasks tells of the tasks on tubes that the client may manage.
 func (r *request) listTasks(*admin.None) (admin.Tasks, error) {
-	return r.api.tasks.List(func(tube string) bool { return r.caller.Identity.Meets(manageNamed, tube) }), nil
+	all := r.api.tasks.List(func(tube string) bool { return r.caller.Identity.Meets(manageNamed, tube) })
+	for i := range all.Tasks {
+		r.hideTube(&all.Tasks[i])
+	}
+	return all, nil
+}
+
+// hideTube removes the tube that receives the jobs of a task if the client has no right on it.
+func (r *request) hideTube(t *admin.Task) {
+	if t.To != "" && !r.caller.Identity.Meets(anyNamed, t.To) {
+		t.To = ""
+	}
 }
 
 // findTask returns a task, if the client may manage its tube.
@@ -34,7 +45,9 @@ func (r *request) getTask(in *admin.GetTask) (shown admin.Task, err error) {
 	if err != nil {
 		return shown, err
 	}
-	return t.Wait(r.ctx, in.Wait), nil
+	shown = t.Wait(r.ctx, in.Wait)
+	r.hideTube(&shown)
+	return shown, nil
 }
 
 // cancelTask ends a task. What it has done stays done.

@@ -166,7 +166,8 @@ func TestExportsAtOnce(t *testing.T) {
 func TestSearchEndsInTime(t *testing.T) {
 	var page admin.Found
 	rd := reading{ctx: t.Context(), lane: make(lane, 1), spent: timePerSearch}
-	more := fill(&page, new(jobWalk), &rd, &search{query: new(query.Query)}, 10)(make([]walkedJob, 3))
+	r := request{caller: access.Caller{Identity: new(access.Identity)}}
+	more := r.fill(&page, new(jobWalk), &rd, &search{query: new(query.Query)}, 10)(make([]walkedJob, 3))
 	if more || page.Looked != 1 || page.Next == "" {
 		t.Errorf("%+v", page)
 	}

@@ -62,7 +62,7 @@ func (r *request) exporter(out *bufio.Writer, s *search) func([]walkedJob) bool 
 			return true
 		})
 		for i := range wanted { // whoever reads them slowly keeps nobody from looking into bodies
-			one := jobOf(&wanted[i].JobStats)
+			one := r.jobOf(&wanted[i].JobStats)
 			one.SetBody(wanted[i].body)
 			if lines.Encode(&one) != nil {
 				return false

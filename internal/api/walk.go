@@ -41,8 +41,8 @@ type walkedJob struct {
 }
 
 // shown returns the job as it is shown: with its body, if that is wanted and not too long. The bytes of that are added to a sum.
-func (j *walkedJob) shown(withBody bool, sum *int) admin.Job {
-	one := jobOf(&j.JobStats)
+func (r *request) shown(j *walkedJob, withBody bool, sum *int) admin.Job {
+	one := r.jobOf(&j.JobStats)
 	if withBody && j.Size <= largestBody {
 		one.SetBody(slices.Clone(j.body))
 		*sum += len(j.body)

@@ -248,7 +248,7 @@ func (s *Set) Explain(tube string) []Value {
 // Warnings says what is allowed, and probably not meant.
 func (s *Set) Warnings() (warnings []string) {
 	for _, r := range s.Rules() {
-		warnings = append(warnings, s.WarningsOf(r)...)
+		warnings = append(warnings, s.WarningsOf(r, func(string) bool { return true })...)
 	}
 	slices.Sort(warnings)
 	return slices.Compact(warnings)
@@ -270,10 +270,11 @@ func (r *Rule) unknown() (warnings []string) {
 	return warnings
 }
 
-// WarningsOf returns those about a rule.
-func (s *Set) WarningsOf(r *Rule) (warnings []string) {
+// WarningsOf returns the warnings about a rule. It leaves out a warning that names another
+// tube for which visible returns false.
+func (s *Set) WarningsOf(r *Rule, visible func(tube string) bool) (warnings []string) {
 	warnings = r.unknown()
-	tube := strings.NewReplacer("*", "x", "?", "x").Replace(r.Pattern)
+	tube := exampleOf(r.Pattern)
 	p := s.Of(tube)
 	says := r.Settings()
 	for _, w := range []struct {
@@ -286,7 +287,7 @@ func (s *Set) WarningsOf(r *Rule) (warnings []string) {
 		{"retry-max", p.TTL > 0 && p.RetryDelay > 0 && p.RetryMax >= p.TTL, "is not less than ttl: a job that waits so long has expired before it is tried again"},
 		{"keep-buried", p.BuryAtTTL && p.KeepBuried > 0 && p.KeepBuried <= p.TTL, "is not more than ttl: a job that is buried because it expired is deleted soon"},
 		{"dead-tube", p.Exhausted != engine.MoveExhausted, `has no effect without exhausted = "move"`},
-		{"dead-tube", p.Exhausted == engine.MoveExhausted && strings.ReplaceAll(p.DeadTube, "{tube}", tube) == tube, "is the tube itself: exhausted jobs are buried there"},
+		{"dead-tube", p.Exhausted == engine.MoveExhausted && DeadTubes(p.DeadTube, tube) == tube, "is the tube itself: exhausted jobs are buried there"},
 		{"exhausted", !p.Limited(), "has no effect without max-attempts, max-timeouts or max-releases"},
 		{"retry-factor", p.RetryDelay == 0, "has no effect without retry-delay"},
 		{"retry-jitter", p.RetryDelay == 0, "has no effect without retry-delay"},
@@ -301,7 +302,12 @@ func (s *Set) WarningsOf(r *Rule) (warnings []string) {
 			warnings = append(warnings, fmt.Sprintf("%s: %s %s", r, w.setting, w.why))
 		}
 	}
-	return append(warnings, s.chain(tube, r)...)
+	return append(warnings, s.chain(tube, r, visible)...)
+}
+
+// exampleOf returns the name of a tube that a pattern matches.
+func exampleOf(pattern string) string {
+	return strings.NewReplacer("*", "x", "?", "x").Replace(pattern)
 }
 
 // Runtime returns what was set for a pattern while the server ran, or nil.
@@ -322,18 +328,22 @@ func (r *Rule) String() string {
 	return fmt.Sprintf("policy %d, of the tubes %s", r.Number, r.Pattern)
 }
 
-// chain says whether the jobs of a tube that a rule is about are moved on from their dead
-// tube.
-func (s *Set) chain(tube string, r *Rule) []string {
+// chain returns a warning if exhausted jobs of a tube, for which a rule is, are moved on from
+// their dead tube.
+func (s *Set) chain(tube string, r *Rule, visible func(tube string) bool) []string {
 	p := s.Of(tube)
 	if p.Exhausted != engine.MoveExhausted || !p.Limited() {
 		return nil
 	}
-	dead := strings.ReplaceAll(p.DeadTube, "{tube}", tube)
-	if next := s.Of(dead); next != nil && next.Exhausted == engine.MoveExhausted && next.Limited() && dead != tube {
-		return []string{fmt.Sprintf("%s: exhausted jobs move on from the dead tube %s to %s; "+
-			`add a policy for %q with exhausted = "bury"`, r, dead, strings.ReplaceAll(next.DeadTube, "{tube}", dead),
-			strings.ReplaceAll(p.DeadTube, "{tube}", r.Pattern))}
+	dead := DeadTubes(p.DeadTube, tube)
+	next := s.Of(dead)
+	if next == nil || next.Exhausted != engine.MoveExhausted || !next.Limited() || dead == tube {
+		return nil
 	}
-	return nil
+	on := DeadTubes(next.DeadTube, dead)
+	if !visible(dead) || !visible(on) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: exhausted jobs move on from the dead tube %s to %s; "+
+		`add a policy for %q with exhausted = "bury"`, r, dead, on, DeadTubes(p.DeadTube, r.Pattern))}
 }

@@ -41,6 +41,16 @@ const (
 	key                 // *engine.Key; nil: none
 )
 
+// DeadTube is the name of the setting that names the tube of exhausted jobs.
+const (
+	DeadTube        = "dead-tube"
+	DefaultDeadTube = "{tube}.dead"
+)
+
+// DeadTubes returns the dead tube of a tube, or a pattern of the dead tubes of the tubes of
+// a pattern. dead is a value of the setting.
+func DeadTubes(dead, pattern string) string { return strings.ReplaceAll(dead, "{tube}", pattern) }
+
 // Settings are all there are, in the order of the documentation.
 var Settings = []Setting{
 	{"max-attempts", "0", "How often a job is reserved before it is exhausted; 0 is any number.",
@@ -51,7 +61,7 @@ var Settings = []Setting{
 		count, [2]float64{1, 10000}, nil, func(p *engine.Policy, v any) { p.MaxReleases = v.(uint32) }},
 	{"exhausted", "bury", "What becomes of an exhausted job: it is buried in its tube, deleted, or moved to the dead tube and buried there.",
 		choice, [2]float64{}, []string{"bury", "delete", "move"}, func(p *engine.Policy, v any) { p.Exhausted = engine.Exhausted(v.(int)) }},
-	{"dead-tube", "{tube}.dead", "Where exhausted jobs are moved to; {tube} stands for the name of their tube.",
+	{DeadTube, DefaultDeadTube, "Where exhausted jobs are moved to; {tube} stands for the name of their tube.",
 		tube, [2]float64{}, nil, func(p *engine.Policy, v any) { p.DeadTube = v.(string) }},
 	{"retry-delay", "0", "How long a job waits after its first failure, unless a worker releases it with a delay.",
 		period, [2]float64{0, 30 * 86400}, nil, func(p *engine.Policy, v any) { p.RetryDelay = v.(int64) }},

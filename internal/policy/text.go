@@ -18,7 +18,7 @@ const maxText = 256 // bytes of a value
 
 // CheckPattern says why a pattern can be that of no tube.
 func CheckPattern(pattern string) error {
-	if !wire.ValidTube([]byte(strings.NewReplacer("*", "x", "?", "x").Replace(pattern))) {
+	if !wire.ValidTube([]byte(exampleOf(pattern))) {
 		return fmt.Errorf("%.220q matches no tube: want 1 to %d characters of the names of tubes, * for any or ? for one", pattern, wire.MaxTube)
 	}
 	return nil

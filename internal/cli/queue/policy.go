@@ -145,7 +145,11 @@ func newPolicyExplain() *cobra.Command {
 			if v.Pattern != "" {
 				where += ", of the tubes " + v.Pattern
 			}
-			return []any{v.Name, v.Value, where, v.Takes}
+			value := v.Value
+			if v.Hidden {
+				value = "(hidden)"
+			}
+			return []any{v.Name, value, where, v.Takes}
 		})
 	})
 }
