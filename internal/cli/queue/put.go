@@ -21,10 +21,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
-const putLong = `Put a job, or many. A single argument is BODY, unless --lines or --ndjson is given.
-Without BODY the body is all of standard input. With --lines each line of it is the body
-of a job; with --ndjson each line is a job as 'beanpole export' writes it, and the options
-apply to what a line does not say.
+const putLong = `Put a job, or many. With --tube, an argument is BODY. Without BODY, the body is all of
+standard input, which must not be empty. With --lines each line of it is the body of a
+job; with --ndjson each line is a job as 'beanpole export' writes it, and the options set
+its missing fields.
 
 The ids of the jobs are printed, one a line. If a line cannot be put, those before it
 were, and the error says how many of those after it.`
@@ -78,7 +78,7 @@ func newPut() *cobra.Command {
 	})
 	cmd.Long = putLong
 	cmd.Example = `  beanpole put mail 'to: a@example.com'
-  beanpole put --tube mail --delay 10m <message
+  beanpole put mail --delay 10m <message
   beanpole put urls --lines <urls.txt`
 	f := cmd.Flags()
 	f.StringVarP(&opt.tube, "tube", "t", "", "the `TUBE` to put into, like the argument (default)")
@@ -99,7 +99,7 @@ func (opt *putOptions) takeTube(args []string) (rest []string, err error) {
 		return nil, kit.UsageError("BODY, --lines and --ndjson exclude each other")
 	case len(args) > 1 && opt.tube != "":
 		return nil, kit.UsageError("a tube is given twice: %s and --tube %s", args[0], opt.tube)
-	case len(args) > 1 || many && len(args) > 0:
+	case len(args) > 0 && opt.tube == "":
 		opt.tube, args = args[0], args[1:]
 	}
 	opt.tube = cmp.Or(opt.tube, defaultTube)
@@ -139,6 +139,9 @@ func (opt *putOptions) source(in io.Reader, args []string) (iter.Seq2[line, erro
 	var err error
 	if len(args) == 0 {
 		body, err = io.ReadAll(in)
+		if err == nil && len(body) == 0 {
+			err = kit.UsageError("no body: standard input is empty; give the body as in: beanpole put %s BODY ('' for an empty one)", opt.tube)
+		}
 	}
 	job.BodyBase64 = &body
 	return func(yield func(line, error) bool) { yield(line{Job: job}, nil) }, err
