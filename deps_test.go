@@ -72,7 +72,7 @@ var arrows = map[string]string{
 	"internal/cluster/entry":       "internal/engine internal/journal/record",
 	"internal/cluster":             "client/admin internal/broker internal/cluster/core internal/cluster/entry internal/cluster/raftlog internal/engine internal/journal internal/vfs internal/wal go.etcd.io/raft golang.org/x/sys golang.org/x/time",
 	"internal/cluster/consistency": "client/admin internal/engine",
-	"internal/cluster/directory":   "",
+	"internal/cluster/directory":   "internal/vfs",
 	"internal/cluster/status":      "client/admin internal/wire",
 	"internal/cluster/mux":         "",
 	"internal/cluster/transport":   "internal/access internal/cluster internal/cluster/directory internal/cluster/raftlog internal/cluster/mux go.etcd.io/raft golang.org/x/time google.golang.org/protobuf",
@@ -114,7 +114,7 @@ var arrows = map[string]string{
 
 	// The commands. Their shared code imports none of them.
 	"internal/cli/kit":     "internal/adminsocket client client/admin internal/certs internal/duration github.com/charmbracelet github.com/spf13",
-	"internal/cli/advice":  "internal/cli/kit internal/cluster internal/journal internal/vfs internal/wal",
+	"internal/cli/advice":  "internal/cli/kit internal/cluster internal/cluster/directory internal/journal internal/vfs internal/wal",
 	"internal/cli/queue":   "client client/admin client/worker internal/cli/kit internal/cli/top internal/health internal/api/jobjson github.com/charmbracelet github.com/spf13",
 	"internal/cli/top":     "client internal/cli/kit internal/health charm.land/bubbletea github.com/charmbracelet",
 	"internal/cli/journal": "client/admin internal/journal/binlog internal/cli/advice internal/cli/kit internal/engine internal/api/jobjson internal/journal internal/vfs internal/wal github.com/spf13",

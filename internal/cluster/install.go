@@ -155,7 +155,7 @@ func installSnapshot(fsys vfs.FS, dir string, files int) error {
 		return err
 	}
 	if len(names) == files { // none was renamed
-		if err := removeJournal(fsys, dir); err != nil {
+		if err := RemoveJournal(fsys, dir); err != nil {
 			return err
 		}
 	}
@@ -171,8 +171,9 @@ func installSnapshot(fsys vfs.FS, dir string, files int) error {
 	return removeSeal(fsys, dir)
 }
 
-// removeJournal removes the files of the journal in a directory, durably.
-func removeJournal(fsys vfs.FS, dir string) error {
+// RemoveJournal removes the files of the journal in a directory, durably. The files of a
+// snapshot stay.
+func RemoveJournal(fsys vfs.FS, dir string) error {
 	names, err := fsys.List(dir)
 	if err != nil {
 		return err

@@ -38,6 +38,15 @@ var (
 func (m *Member) Add(ctx context.Context, added raftlog.Member) error {
 	err := m.changeMembers(func() error {
 		old := added.Replaces
+		if learner, ok := m.raft.abandoned(added.Address); ok && learner.ID != added.ID {
+			added.Number = m.raft.lastNumber + 1
+			if old == learner.ID || !m.raft.isMember(old) {
+				added.Replaces = learner.Replaces
+			}
+			return m.raft.proposeChanges(append(without(m.raft.members, learner.ID), added),
+				&raftpb.ConfChangeSingle{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: &learner.ID},
+				&raftpb.ConfChangeSingle{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: &added.ID})
+		}
 		if old != 0 && !m.raft.isMember(old) {
 			return fmt.Errorf("%w: %d", ErrNotMember, old)
 		}
@@ -60,6 +69,19 @@ func (m *Member) Add(ctx context.Context, added raftlog.Member) error {
 	return m.await(ctx, func() bool {
 		return slices.ContainsFunc(m.log.State().Members, func(k raftlog.Member) bool { return k.ID == added.ID })
 	})
+}
+
+// abandoned returns the unreachable learner at an address. An interrupted command has left
+// it, and it makes way for the member that the repeated command adds.
+func (r *raftLoop) abandoned(address string) (learner raftlog.Member, ok bool) {
+	learners := r.core.Status().Config.Learners
+	i := slices.IndexFunc(r.members, func(k raftlog.Member) bool {
+		return k.Address == address && hasKey(learners, k.ID) && !r.isReachable(k.ID)
+	})
+	if i < 0 {
+		return learner, false
+	}
+	return r.members[i], true
 }
 
 // Remove removes a member, which may be dead. Its directory is of no use after that.

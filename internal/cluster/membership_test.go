@@ -333,6 +333,35 @@ func (sim *simulation) replace(old uint64, m *node) error {
 	return Join(m.disk, dir, l.Membership())
 }
 
+// A command that adds a member and is interrupted can be repeated: the learner that never
+// came makes way, and the member that it was to replace is still replaced.
+func TestAbandonedLearner(t *testing.T) {
+	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
+		time.Sleep(time.Second)
+		l := sim.leader()
+		old := sim.nodes[l.opt.Self.ID%3]
+		old.kill(true)
+		sim.must(l.Add(t.Context(), raftlog.Member{ID: 9, Address: "x:1", Replaces: old.id}))
+		if err := l.Add(t.Context(), raftlog.Member{ID: 10, Address: "x:2", Replaces: old.id}); err == nil {
+			t.Error("two members replace the same one")
+		}
+		sim.must(l.Add(t.Context(), raftlog.Member{ID: 10, Address: "x:1", Replaces: 9}))
+		if roles := sim.roles(); roles[9] != "" || roles[10] != admin.Learner || roles[old.id] == "" {
+			sim.fatalf("after the second command the roles are %v", roles)
+		}
+		added := sim.node()
+		self := added.self()
+		self.Address = "x:1"
+		sim.until("the change is over", func() bool { return l.Add(t.Context(), self) == nil })
+		sim.must(Join(added.disk, dir, l.Membership()))
+		added.boot()
+		sim.until("the old member is replaced", func() bool {
+			roles := sim.roles()
+			return len(roles) == 3 && roles[added.id] == admin.Voter && roles[old.id] == ""
+		})
+	})
+}
+
 // The next leader carries on with a replacement. The member that was replaced hears of it
 // when it comes back.
 func TestReplaceOutlivesLeader(t *testing.T) {

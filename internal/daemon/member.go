@@ -50,7 +50,7 @@ type member struct {
 // openMember opens the queue of a member, which takes part in its cluster from then on.
 func (q *queue) openMember(p *plan, j journal.Options, e engine.Options, b broker.Options) error {
 	dir, log := p.opt.Journal.Dir, p.log
-	d, err := directory.Open(dir)
+	d, err := directory.Open(vfs.OS, dir)
 	if err != nil {
 		return kit.WithCode(kit.ExitJournal, err)
 	}

@@ -45,7 +45,7 @@ func openQueue(p *plan) (*queue, error) {
 	}
 	jopt := journal.Options{SegmentSize: opt.SegmentSize(), Sync: opt.Fsync, Epoch: eopt.Epoch, Logger: log, Progress: reading(log)}
 	q.syncs = newSyncs(now, slow.Sync, log)
-	isMember, err := directory.Exists(opt.Dir)
+	isMember, err := directory.Exists(vfs.OS, opt.Dir)
 	if err != nil {
 		if _, other := vfs.OS.List(opt.Dir); other != nil { // that it may be a member's is not what matters then
 			err = other

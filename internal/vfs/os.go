@@ -95,6 +95,8 @@ func renameUnlessThere(oldName, newName string) error {
 	return os.Rename(oldName, newName)
 }
 
+func (osFS) Replace(oldName, newName string) error { return os.Rename(oldName, newName) }
+
 func (osFS) Remove(name string) error {
 	// Not os.Remove, which would remove an empty directory too.
 	if err := retry(func() error { return syscall.Unlink(name) }); err != nil {

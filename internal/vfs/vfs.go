@@ -61,6 +61,9 @@ type FS interface {
 	// new name.
 	Rename(oldName, newName string) error
 
+	// Replace is Rename that removes a file with the new name, in the same step.
+	Replace(oldName, newName string) error
+
 	// Remove removes a file.
 	Remove(name string) error
 

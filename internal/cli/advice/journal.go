@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
@@ -33,9 +34,7 @@ func Explain(dir string, err error) error {
 		hint = " (nothing was changed; to have the jobs of both, move those files to a directory of their own, THERE, start a second server " +
 			"with 'beanpole -b THERE -p PORT', and run 'beanpole export --addr :PORT | beanpole import')"
 	case errors.Is(err, journal.ErrOfMember):
-		hint = fmt.Sprintf(", and %[2]s is gone (nothing was changed; to be a member again: 'beanpole cluster remove' the old one at another member, empty %[1]s, and "+
-			"'beanpole cluster join'; only if there is no such cluster any more: 'beanpole journal copy %[1]s NEW' makes a single server's journal of it)",
-			dir, filepath.Join(dir, "cluster"))
+		hint = fmt.Sprintf(", and %s is gone (nothing was changed; %s)", filepath.Join(dir, "cluster"), directory.Save(dir))
 	case errors.Is(err, wal.ErrVersion):
 		hint = " (nothing was changed; start that version there, 'beanpole export' the queue, and 'beanpole import' it into a server with another directory)"
 	case errors.Is(err, journal.ErrUnfinished):

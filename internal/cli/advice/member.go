@@ -10,7 +10,7 @@ import (
 // Member says what to do with the directory of a member that cannot go on with it, because of an error.
 func Member(dir string, err error) string {
 	if errors.Is(err, cluster.ErrCopy) {
-		return "remove it; another member begins with an empty directory and 'beanpole cluster join'"
+		return "move it away; another member starts with an empty directory and 'beanpole cluster join'"
 	}
 	return fmt.Sprintf("if a majority of the members runs, 'beanpole cluster rejoin %[1]s' gets everything from them; if none ever will, 'beanpole journal copy %[1]s NEW' and "+
 		"'beanpole cluster init NEW --listen ADDRESS' begin another cluster with the jobs of this one's journal", dir)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +14,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
-	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 func newLeave() *cobra.Command {
@@ -36,16 +33,25 @@ with the same checks. Its server stops, and its directory is useless afterwards.
 		case holder != "":
 			return kit.WithCode(kit.ExitJournal, fmt.Errorf("directory %s is used by %s (stop the server first)", t.dir, holder))
 		}
-		return kit.WithCode(kit.ExitJournal, becomeSingle(ctx, t.dir, t.Directory))
+		if t.Unfinished == "" {
+			err = leaveAlone(ctx, t.dir, t.Directory)
+		}
+		if err == nil {
+			err = cluster.Release(fsys, t.dir)
+		}
+		if err == nil {
+			err = t.Remove()
+		}
+		return kit.WithCode(kit.ExitJournal, err)
 	})
 	defineForce(cmd, &force)
 	return cmd
 }
 
-// becomeSingle makes the directory of the last member that of a single server. The member runs until the journal has
-// everything that is in the log.
-func becomeSingle(ctx context.Context, dir string, d *directory.Directory) error {
-	m, err := cluster.Open(cluster.Options{Dir: dir, Self: raftlog.Member{ID: d.ID, Address: d.Listen}, Transport: transport.Nobody{}})
+// leaveAlone runs the last member until its journal has all entries of the log. Afterwards
+// no member runs there.
+func leaveAlone(ctx context.Context, dir string, d *directory.Directory) error {
+	m, err := cluster.Open(cluster.Options{FS: fsys, Dir: dir, Self: raftlog.Member{ID: d.ID, Address: d.Listen}, Transport: transport.Nobody{}})
 	if err != nil {
 		return err
 	}
@@ -65,10 +71,10 @@ func becomeSingle(ctx context.Context, dir string, d *directory.Directory) error
 	if others := len(m.Membership().Members) - 1; others > 0 {
 		return errors.Join(fmt.Errorf("there are %d other members", others), m.Close())
 	}
-	if err := errors.Join(m.Close(), cluster.Release(vfs.OS, dir)); err != nil {
+	if err := m.Close(); err != nil {
 		return err
 	}
-	return d.Remove()
+	return d.Leave()
 }
 
 func newRejoin() *cobra.Command {
@@ -76,81 +82,75 @@ func newRejoin() *cobra.Command {
 an older copy, that of a new member in its place. The server must not run, and a majority
 of the members must. ALL JOBS IN DIR ARE REMOVED: the new member gets them from the others.
 `, "  beanpole cluster rejoin /var/lib/beanpole", "DIR", func(ctx context.Context, cmd *cobra.Command, t target) error {
-		id, err := rejoin(ctx, t.dir, t.Directory)
-		if err != nil {
+		if err := rejoin(ctx, t.dir, t.Directory); err != nil {
 			return err
 		}
-		return printID(cmd, id)
+		return printID(cmd, t.ID)
 	})
 }
 
-func rejoin(ctx context.Context, dir string, d *directory.Directory) (id uint64, err error) {
+func rejoin(ctx context.Context, dir string, d *directory.Directory) (err error) {
 	if len(d.Contacts) == 0 {
-		return 0, errors.New("this member knows no others: there is nobody to get the jobs from")
+		return errors.New("no other member is recorded in this directory, so there is no source for the jobs")
 	}
-	if _, err := cluster.Inspect(vfs.OS, dir); errors.Is(err, cluster.ErrCopy) { // it would take the place of the original
-		return 0, kit.WithCode(kit.ExitJournal, fmt.Errorf("%w: %s", err, advice.Member(dir, err)))
+	if _, err := cluster.Inspect(fsys, dir); errors.Is(err, cluster.ErrCopy) { // it would take the place of the original
+		return kit.WithCode(kit.ExitJournal, fmt.Errorf("%w: %s", err, advice.Member(dir, err)))
 	}
 	lock, err := advice.Lock(dir)
 	if err != nil {
-		return 0, kit.WithCode(kit.ExitJournal, err)
+		return kit.WithCode(kit.ExitJournal, err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	credentials := d.Credentials.Issue(directory.NewID())
-	joined := control.Joined{Cluster: d.Cluster, ID: credentials.ID, Bundle: credentials.Bundle()}
-	// In one step: removed before, the old member would be missed while the new one catches up.
-	add := control.Request{Do: control.DoAdd, ID: joined.ID, Address: d.Listen, InPlaceOf: d.ID}
-	joined.Membership, err = control.Ask[raftlog.Membership](ctx, d, add)
-	if errors.Is(err, cluster.ErrNotMember) { // it was removed already
-		add.InPlaceOf = 0
-		joined.Membership, err = control.Ask[raftlog.Membership](ctx, d, add)
-	}
-	if err != nil {
-		return 0, err
-	}
-	if err := wipe(dir, d); err != nil {
-		return 0, kit.WithCode(kit.ExitJournal, err)
-	}
-	return joined.ID, settle(dir, d.Listen, joined)
-}
-
-// wipe removes the journal of a member, and then what makes the directory one: never is it that of a single server
-// meanwhile.
-func wipe(dir string, d *directory.Directory) error {
-	files, err := filepath.Glob(filepath.Join(dir, "beanpole.*.wal*")) // those of a snapshot, too
-	if err != nil {
-		return err
-	}
-	for _, name := range files {
-		if err := os.Remove(name); err != nil {
+	if d.Unfinished == "" {
+		if err := replaceSelf(ctx, d); err != nil {
 			return err
 		}
 	}
-	if err := vfs.OS.SyncDir(dir); err != nil {
+	return kit.WithCode(kit.ExitJournal, errors.Join(cluster.RemoveJournal(fsys, dir), settle(dir, d)))
+}
+
+// replaceSelf adds a new member in place of the member of a directory, which from then on
+// belongs to the new member.
+func replaceSelf(ctx context.Context, d *directory.Directory) error {
+	credentials := d.Credentials.Issue(directory.NewID())
+	// In one step: the old member is missed if it is removed before the new one has caught up.
+	add := control.Request{Do: control.DoAdd, ID: credentials.ID, Address: d.Listen, InPlaceOf: d.ID}
+	with, err := control.Ask[raftlog.Membership](ctx, d, add)
+	if errors.Is(err, cluster.ErrNotMember) { // it was removed already
+		add.InPlaceOf = 0
+		with, err = control.Ask[raftlog.Membership](ctx, d, add)
+	}
+	if err != nil {
 		return err
 	}
-	return d.Remove()
+	m, err := joins(d.Listen, credentials.ID, with)
+	if err != nil {
+		return err
+	}
+	m.Unfinished = directory.Rejoin
+	return kit.WithCode(kit.ExitJournal, d.Become(m, credentials))
 }
 
 func newRecover() *cobra.Command {
 	var sure bool
-	cmd := newCommand("recover --force-new-cluster DIR", "go on alone when a majority is lost for good", `Make the member whose directory this is the only one of a new cluster, with what it has. Only
-when a majority of the members is lost for good: what the lost ones had and this one has not is
-gone, although it was acknowledged. If there are several to choose from, take the one whose log goes
-furthest. The other members that are left must not run again: wipe them and let them join.
+	cmd := newCommand("recover --force-new-cluster DIR", "go on alone when a majority is lost for good", `Make the member in DIR the only member of a new cluster, with all that its directory has. Use
+this only if a majority of the members is lost for good: changes that only the lost members
+had are gone, although they were acknowledged. If several members are left, choose the one
+whose log goes furthest. The others must not run again: move their directories away and let
+the machines join. A recover that was interrupted can be repeated.
 `, "  beanpole cluster recover --force-new-cluster /var/lib/beanpole", "DIR", func(cmd *cobra.Command, args []string) error {
 		if !sure {
 			return kit.UsageError("a majority of the members must be lost for good; if so, add --force-new-cluster")
 		}
-		d, err := open(args[0])
+		d, err := open(args[0], directory.Recover)
 		if err != nil {
 			return err
 		}
-		id, last, err := recoverAlone(args[0], d)
+		last, err := recoverAlone(args[0], d)
 		if err != nil {
 			return kit.WithCode(kit.ExitJournal, err)
 		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "member %d, with the log up to entry %d of term %d\n", id, last.Index, last.Term)
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "member %d, with the log up to entry %d of term %d\n", d.ID, last.Index, last.Term)
 		return err
 	})
 	cmd.Flags().BoolVar(&sure, "force-new-cluster", false, "a majority of the members is lost for good")
@@ -158,16 +158,21 @@ furthest. The other members that are left must not run again: wipe them and let 
 }
 
 // recoverAlone makes a member the only one of a new cluster.
-func recoverAlone(dir string, d *directory.Directory) (id uint64, last raftlog.Position, err error) {
+func recoverAlone(dir string, d *directory.Directory) (last raftlog.Position, err error) {
 	lock, err := advice.Lock(dir)
 	if err != nil {
-		return 0, last, err
+		return last, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	credentials := directory.NewCA(directory.NewCluster(), directory.NewID())
-	last, err = cluster.Recover(vfs.OS, dir, raftlog.Member{ID: credentials.ID, Address: d.Listen})
-	if err != nil {
-		return 0, last, err
+	if found, err := cluster.Inspect(fsys, dir); len(found.Members) == 0 { // change nothing if the log cannot be read
+		return last, fmt.Errorf("%w (%s)", err, advice.Member(dir, err))
 	}
-	return credentials.ID, last, d.Refound(credentials)
+	credentials := directory.NewCA(directory.NewCluster(), directory.NewID())
+	if err := d.Become(directory.Member{Listen: d.Listen, Unfinished: directory.Recover}, credentials); err != nil {
+		return last, err
+	}
+	if last, err = cluster.Recover(fsys, dir, raftlog.Member{ID: d.ID, Address: d.Listen}); err != nil {
+		return last, err
+	}
+	return last, d.Finish()
 }

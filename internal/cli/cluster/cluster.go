@@ -12,6 +12,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 const long = `Make a cluster: three or five servers that keep one queue, so that it survives the
@@ -60,7 +61,7 @@ func newMemberCommand(use, short, long, example, args string, run func(context.C
 			t.id, err = parseID(args[1])
 		}
 		if err == nil {
-			t.Directory, err = open(t.dir)
+			t.Directory, err = open(t.dir, cmd.Name())
 		}
 		if err != nil {
 			return err
@@ -71,9 +72,12 @@ func newMemberCommand(use, short, long, example, args string, run func(context.C
 	})
 }
 
-// open opens the directory of a member.
-func open(dir string) (*directory.Directory, error) {
-	d, err := directory.Open(dir)
+// fsys is the file system of all commands. Tests set it.
+var fsys = vfs.OS
+
+// open opens the directory of a member, also if the named command was interrupted there.
+func open(dir string, command ...string) (*directory.Directory, error) {
+	d, err := directory.Open(fsys, dir, command...)
 	return d, kit.WithCode(kit.ExitJournal, err)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,7 +22,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
-	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 func newInit() *cobra.Command {
@@ -64,8 +64,11 @@ func initialize(dir, listen string) (id uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	// No server starts there before Finish, though nobody holds the lock.
-	if err := cluster.Init(vfs.OS, dir, raftlog.Member{ID: d.ID, Address: listen}); err != nil {
+	// No server starts there before Finish, although no process holds the lock.
+	if err := d.Clear(); err != nil {
+		return 0, err
+	}
+	if err := cluster.Init(fsys, dir, raftlog.Member{ID: d.ID, Address: listen}); err != nil {
 		return 0, err
 	}
 	return d.ID, d.Finish()
@@ -84,19 +87,23 @@ func begin(dir, listen string) (d *directory.Directory, err error) {
 	if err := refuseBinlogs(dir); err != nil {
 		return nil, err
 	}
-	if err := cluster.CheckInit(vfs.OS, dir); err != nil {
+	if err := directory.CheckNone(fsys, dir); err != nil {
+		return nil, err
+	}
+	if err := cluster.CheckInit(fsys, dir); err != nil {
 		return nil, advice.Explain(dir, err)
 	}
-	return directory.Begin(dir, listen, directory.NewCA(directory.NewCluster(), directory.NewID()))
+	m := directory.Member{Listen: listen, Unfinished: directory.Init}
+	return directory.Begin(fsys, dir, m, directory.NewCA(directory.NewCluster(), directory.NewID()))
 }
 
 // refuseBinlogs returns an error if a directory has files of beanstalkd, which only a single server takes over: the other members
 // would not have their jobs.
 func refuseBinlogs(dir string) error {
-	entries, err := os.ReadDir(dir)
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "binlog.") {
-			return fmt.Errorf("directory %s has files of beanstalkd (%s): start 'beanpole -b %[1]s' once, which takes them over, and stop it", dir, e.Name())
+	names, err := fsys.List(dir)
+	for _, name := range names {
+		if strings.HasPrefix(name, "binlog.") {
+			return fmt.Errorf("directory %s has files of beanstalkd (%s): start 'beanpole -b %[1]s' once, which takes them over, and stop it", dir, name)
 		}
 	}
 	return err
@@ -155,7 +162,7 @@ itself, the member joins at the one that has made the token. The first member is
 `, "  beanpole cluster join /var/lib/beanpole 10.0.0.1:11400 --join-token-file token --listen 10.0.0.2:11400", "DIR HOST:PORT", func(cmd *cobra.Command, args []string) error {
 		dir, addr := args[0], args[1]
 		if bootstrap {
-			if is, _ := directory.Exists(dir); is {
+			if is, _ := directory.Exists(fsys, dir); is {
 				return nil
 			}
 			if addr == j.listen {
@@ -209,14 +216,40 @@ func (j *joining) run(cmd *cobra.Command, dir, addr string, inPlaceOf uint64) er
 	defer release()
 	ctx, cancel := withPatience(cmd)
 	defer cancel()
-	joined, err := control.Join(ctx, addr, t, j.listen, inPlaceOf)
-	if err != nil {
-		return fmt.Errorf("join at %s: %w", addr, inTime(ctx, err))
+	d, err := directory.Open(fsys, dir, directory.Join)
+	if err != nil || d.Cluster != t.Cluster || d.Listen != j.listen { // no join was interrupted
+		d, err = j.join(ctx, dir, addr, t, inPlaceOf)
 	}
-	if err := settle(dir, j.listen, joined); err != nil {
+	if err != nil {
+		return err
+	}
+	if err := settle(dir, d); err != nil {
 		return kit.WithCode(kit.ExitJournal, err)
 	}
-	return printID(cmd, joined.ID)
+	return printID(cmd, d.ID)
+}
+
+// join asks a member to admit this one, and records the answer in the directory. From then
+// on the command can finish without the token, which is used up.
+func (j *joining) join(ctx context.Context, dir, addr string, t directory.Token, inPlaceOf uint64) (*directory.Directory, error) {
+	joined, err := control.Join(ctx, addr, t, j.listen, inPlaceOf)
+	if err != nil {
+		return nil, fmt.Errorf("join at %s: %w", addr, inTime(ctx, err))
+	}
+	credentials, err := joined.Bundle.Credentials(joined.Cluster, joined.ID)
+	if err != nil {
+		return nil, err
+	}
+	m, err := joins(j.listen, joined.ID, joined.Membership)
+	if err != nil {
+		return nil, err
+	}
+	m.Unfinished = directory.Join
+	d, err := directory.Begin(fsys, dir, m, credentials)
+	if err != nil {
+		err = kit.WithCode(kit.ExitJournal, fmt.Errorf("%w (repeat the command with another token: this one is used up)", err))
+	}
+	return d, err
 }
 
 // readToken reads the token in a file.
@@ -241,34 +274,32 @@ func readToken(file string, stdin io.Reader) (directory.Token, error) {
 	return t, nil
 }
 
-// mayJoin returns an error unless a directory can become that of a member: it has no jobs of its own. Until release is called no
-// server uses it.
+// mayJoin returns an error unless a directory can become that of a member: it has no jobs
+// of its own. No server uses the directory until release is called.
 func mayJoin(dir string) (release func() error, err error) {
 	release = func() error { return nil }
-	if is, err := directory.Exists(dir); is {
-		return nil, fmt.Errorf("directory %s is that of a member already (see: beanpole cluster status %[1]s)", dir)
-	} else if err != nil && !errors.Is(err, directory.ErrUnfinished) {
+	if err := directory.CheckNone(fsys, dir); err != nil {
 		return nil, err
 	}
-	entries, err := os.ReadDir(dir)
+	names, err := fsys.List(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return release, nil
 	}
-	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool {
-		return e.Name() == "lost+found" || e.Name() == "cluster" // of a join that was interrupted
+	names = slices.DeleteFunc(names, func(name string) bool {
+		return name == "lost+found" || name == "cluster" // of a join that was interrupted
 	})
-	if err != nil || len(entries) == 0 {
+	if err != nil || len(names) == 0 {
 		return release, err
 	}
 	notEmpty := fmt.Errorf("directory %s is not empty: a member that joins gets its jobs from the others", dir)
-	if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !isOfJournal(e.Name()) }) {
+	if slices.ContainsFunc(names, func(name string) bool { return !isOfJournal(name) }) {
 		return nil, notEmpty
 	}
 	lock, err := advice.Lock(dir)
 	if err != nil {
 		return nil, err
 	}
-	if unused, err := cluster.IsUnused(vfs.OS, dir); err != nil || !unused {
+	if unused, err := cluster.IsUnused(fsys, dir); err != nil || !unused {
 		return nil, errors.Join(cmp.Or(err, notEmpty), lock.Close())
 	}
 	return lock.Close, nil
@@ -281,24 +312,28 @@ func isOfJournal(name string) bool {
 	return is || name == "lock"
 }
 
-// settle makes the directory of a member that has joined.
-func settle(dir, listen string, j control.Joined) error {
-	credentials, err := j.Bundle.Credentials(j.Cluster, j.ID)
-	if err != nil {
-		return err
-	}
-	var contacts []string
-	for _, m := range j.Membership.Members {
-		if m.ID != j.ID {
-			contacts = append(contacts, m.Address)
+// joins returns a member that was added to a cluster.
+func joins(listen string, id uint64, with raftlog.Membership) (m directory.Member, err error) {
+	m.Listen = listen
+	for _, k := range with.Members {
+		if k.ID != id {
+			m.Contacts = append(m.Contacts, k.Address)
 		}
 	}
-	d, err := directory.Begin(dir, listen, credentials)
-	if err != nil {
+	m.Membership, err = json.Marshal(with)
+	return m, err
+}
+
+// settle makes the cluster's log of a member that joins, in place of any former one.
+func settle(dir string, d *directory.Directory) error {
+	var with raftlog.Membership
+	if err := json.Unmarshal(d.Membership, &with); err != nil {
 		return err
 	}
-	d.Contacts = contacts
-	if err := cluster.Join(vfs.OS, dir, j.Membership); err != nil {
+	if err := d.Clear(); err != nil {
+		return err
+	}
+	if err := cluster.Join(fsys, dir, with); err != nil {
 		return err
 	}
 	return d.Finish()

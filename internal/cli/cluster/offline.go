@@ -8,7 +8,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/advice"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/cluster"
-	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 // An offline is what "status --offline" prints of a directory.
@@ -44,7 +43,7 @@ func inspect(dir string) (*offline, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := cluster.Inspect(vfs.OS, dir)
+	found, err := cluster.Inspect(fsys, dir)
 	o := &offline{
 		Member: d.ID, Cluster: d.Cluster, Address: d.Listen, UsedBy: holder, Term: found.Term, Commit: found.Commit,
 		First: found.Cut.Index + 1, Last: position(found.Last), Applied: position(found.Applied), Torn: found.Torn,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -11,196 +12,202 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 // Names below DIR.
 const (
 	sub        = "cluster"
 	memberFile = "member.json"
-	nextFile   = memberFile + ".new" // beside no memberFile: there is none yet, or any more
+	nextFile   = memberFile + ".new" // takes the place of memberFile in one step
 	logDir     = "log"
 	tokensDir  = "tokens"
 )
 
 var (
-	// ErrNone says that a directory is not that of a member.
+	// ErrNone means that a directory does not belong to a member.
 	ErrNone = errors.New("it is not the directory of a member of a cluster")
 
-	// ErrUnfinished says that a directory was about to become that of a member, or to be
-	// one no longer.
-	ErrUnfinished = errors.New("cluster init or cluster join was interrupted (run it again)")
+	// ErrUnfinished means that a command was interrupted while it made, changed or removed
+	// the member of a directory.
+	ErrUnfinished = errors.New("a command was interrupted")
 
-	// ErrLost says that a directory is that of a member, and does not say of which.
+	// ErrLost means that a directory belongs to a member whose ids are lost.
 	ErrLost = errors.New("member.json is gone")
 )
 
-// A Member is what a member knows of itself.
+// The commands that set Member.Unfinished.
+const (
+	Init    = "init"
+	Join    = "join" // also replace
+	Rejoin  = "rejoin"
+	Recover = "recover"
+	Leave   = "leave"
+)
+
+// A Member is the identity of a member.
 type Member struct {
 	Cluster string `json:"cluster"` // id, never used again
 	ID      uint64 `json:"id"`      // never used again
 	Listen  string `json:"listen"`  // address for the other members: host and port
 
-	// Contacts are where the other members listen, as this one knew it last. Commands ask
-	// there when this member does not run.
+	// Contacts are the last known addresses of the other members. Commands ask there when
+	// this member does not run.
 	Contacts []string `json:"contacts,omitempty"`
+
+	// Unfinished is the command that has not finished its work on the directory. No server
+	// starts there before that command was repeated. It is empty for a member that can run.
+	Unfinished string `json:"unfinished,omitempty"`
+
+	// Membership is the input of an unfinished join or rejoin: the members of the cluster.
+	Membership json.RawMessage `json:"membership,omitempty"`
 }
 
-// A Directory is that of a member.
+// A memberText is the content of member.json. One file holds ids and credentials, so that
+// both change in one step.
+type memberText struct {
+	Member
+	Credentials Bundle `json:"credentials"`
+}
+
+// A Directory is the directory of a member.
 type Directory struct {
 	Member
 	Credentials *Credentials
+	fsys        vfs.FS
 	dir         string
 }
 
-// Exists reports whether a directory is that of a member. The error says that one was
-// begun and not finished, or that this cannot be told.
-func Exists(dir string) (bool, error) {
-	_, err := os.Stat(filepath.Join(dir, sub, memberFile))
-	if err == nil {
-		return true, nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-		return false, err
-	}
-	has := func(name string) bool {
-		_, err := os.Stat(filepath.Join(dir, sub, name))
-		return err == nil
-	}
+// Exists reports whether a directory belongs to a member. The error wraps ErrUnfinished if
+// an interrupted command must be repeated first, and ErrLost if the ids are lost.
+func Exists(fsys vfs.FS, dir string) (bool, error) {
+	var m Member
+	text, err := readFile(fsys, filepath.Join(dir, sub, memberFile))
 	switch {
-	case !has(""):
-		return false, nil
-	case has(nextFile) || !has("member.crt"):
-		return false, fmt.Errorf("%s is not complete: %w", filepath.Join(dir, sub), ErrUnfinished)
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
+		if segments, _ := fsys.List(filepath.Join(dir, sub, logDir)); len(segments) == 0 {
+			return false, nil
+		}
+		return false, fmt.Errorf("directory %s: %w; the rest of the member is there (%s)", dir, ErrLost, Save(dir))
+	case err != nil:
+		return false, err
+	case json.Unmarshal(text, &m) == nil && m.Unfinished != "":
+		return false, unfinished(dir, m.Unfinished)
 	}
-	return false, fmt.Errorf("directory %[1]s: %[2]w, and what is beside it was that of a member ('beanpole cluster remove' that one at another member, empty %[1]s, and "+
-		"'beanpole cluster join'; only if there is no such cluster any more: 'beanpole journal copy %[1]s NEW' makes a single server's journal of it)", dir, ErrLost)
+	return true, nil
 }
 
-// Open reads the directory of a member; the error wraps ErrNone if it is not one, and
-// says what to do if it is damaged.
-func Open(dir string) (*Directory, error) {
-	is, err := Exists(dir)
-	if err != nil {
+// Save returns advice about a member's directory that a command cannot use. The directory
+// may have the last copy of the jobs.
+func Save(dir string) string {
+	return fmt.Sprintf("'beanpole journal copy %[1]s NEW' saves its jobs as a single server's journal; if the other members run, they have all jobs: "+
+		"'beanpole cluster remove' this member there, move %[1]s away, and 'beanpole cluster join' with an empty directory", dir)
+}
+
+func unfinished(dir, command string) error {
+	return fmt.Errorf("directory %s: %w: repeat 'beanpole cluster %s', which then finishes", dir, ErrUnfinished, command)
+}
+
+// Open reads the directory of a member. The error wraps ErrNone if it is not one. If a
+// command is named, Open also opens a directory on which that command has not finished.
+func Open(fsys vfs.FS, dir string, command ...string) (*Directory, error) {
+	is, err := Exists(fsys, dir)
+	if err != nil && !errors.Is(err, ErrUnfinished) {
 		return nil, err
 	}
-	if !is {
+	if !is && err == nil {
 		return nil, fmt.Errorf("directory %s: %w (see: beanpole cluster --help)", dir, ErrNone)
 	}
-	d := &Directory{dir: dir}
+	d := &Directory{fsys: fsys, dir: dir}
 	if err := d.read(); errors.Is(err, fs.ErrPermission) {
 		return nil, err
 	} else if err != nil {
-		return nil, fmt.Errorf("directory %s: %w (if it is damaged: beanpole cluster remove the member at another one, empty the directory, and join)", d.path(""), err)
+		return nil, fmt.Errorf("directory %s: %w (%s)", d.path(""), err, Save(dir))
+	}
+	if d.Unfinished != "" && !slices.Contains(command, d.Unfinished) {
+		return nil, unfinished(dir, d.Unfinished)
 	}
 	return d, nil
 }
 
 // read reads the ids and the credentials of the member.
 func (d *Directory) read() error {
-	text, err := os.ReadFile(d.path(memberFile))
+	text, err := readFile(d.fsys, d.path(memberFile))
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(text, &d.Member); err != nil {
+	var m memberText
+	if err := json.Unmarshal(text, &m); err != nil {
 		return fmt.Errorf("%s: %w", memberFile, err)
 	}
-	if d.ID == 0 || d.Cluster == "" || d.Listen == "" {
+	if d.Member = m.Member; d.ID == 0 || d.Cluster == "" || d.Listen == "" {
 		return fmt.Errorf("%s: it has no id, cluster or listen", memberFile)
 	}
-	var b Bundle
-	for name, to := range b.files() {
-		text, err := os.ReadFile(d.path(name))
-		if err != nil {
-			return err
-		}
-		*to = string(text)
+	if d.Credentials, err = m.Credentials.Credentials(d.Cluster, d.ID); err != nil {
+		err = fmt.Errorf("%s: %w", memberFile, err)
 	}
-	d.Credentials, err = b.Credentials(d.Cluster, d.ID)
 	return err
 }
 
-// files returns the parts of a bundle by the names of their files.
-func (b *Bundle) files() map[string]*string {
-	return map[string]*string{"ca.crt": &b.CA, "ca.key": &b.CAKey, "member.crt": &b.Member, "member.key": &b.Key}
+// CheckNone returns an error unless init or join can make the directory that of a member.
+// Both can follow an interrupted init or join.
+func CheckNone(fsys vfs.FS, dir string) error {
+	is, err := Exists(fsys, dir)
+	if is {
+		return fmt.Errorf("directory %s is that of a member already (see: beanpole cluster status %[1]s)", dir)
+	}
+	if errors.Is(err, ErrUnfinished) {
+		if _, other := Open(fsys, dir, Init, Join); other == nil {
+			return nil
+		}
+	}
+	return err
 }
 
-// Begin makes DIR/cluster for a member, and DIR if need be. What an interrupted Begin has
-// left goes. The directory is not that of a member before Finish.
-func Begin(dir, listen string, c *Credentials) (*Directory, error) {
-	if is, err := Exists(dir); is {
-		return nil, fmt.Errorf("directory %s is that of a member already (see: beanpole cluster status %[1]s)", dir)
-	} else if err != nil && !errors.Is(err, ErrUnfinished) {
+// Begin makes DIR/cluster for a member, and DIR if need be. It replaces an unfinished
+// member. m.Unfinished is the command; the member cannot run before Finish.
+func Begin(fsys vfs.FS, dir string, m Member, c *Credentials) (*Directory, error) {
+	if err := CheckNone(fsys, dir); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	d := &Directory{dir: dir}
-	d.become(listen, c)
-	if err := d.clear(); err != nil {
-		return nil, err
-	}
+	d := &Directory{fsys: fsys, dir: dir}
 	for _, name := range []string{"", tokensDir, logDir} {
-		if err := os.Mkdir(d.path(name), 0o700); err != nil {
+		if err := fsys.Mkdir(d.path(name)); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
 	}
-	if err := errors.Join(writeFile(d.path(nextFile), nil), syncDirs(d.path(""))); err != nil { // before all that only a member has
+	names, err := fsys.List(d.path(""))
+	if err != nil {
 		return nil, err
 	}
-	return d, d.writeCredentials()
-}
-
-// become makes the directory, in memory, that of the member with these credentials.
-func (d *Directory) become(listen string, c *Credentials) {
-	d.Member = Member{Cluster: c.Cluster, ID: c.ID, Listen: listen}
-	d.Credentials = c
-}
-
-// writeCredentials writes the credentials, in place of those that are there.
-func (d *Directory) writeCredentials() error {
-	b := d.Credentials.Bundle()
-	for name, text := range b.files() {
-		if err := os.Remove(d.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		if err := writeFile(d.path(name), []byte(*text)); err != nil {
-			return err
+	for _, name := range names {
+		if !slices.Contains([]string{memberFile, nextFile, tokensDir, logDir}, name) {
+			return nil, fmt.Errorf("unexpected file %s in the cluster directory; move it elsewhere and try again", d.path(name))
 		}
 	}
-	return nil
+	return d, d.Become(m, c)
 }
 
-// clear removes what an interrupted Begin has left, and nothing else.
-func (d *Directory) clear() error {
-	entries, err := os.ReadDir(d.path(""))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	ours := []string{tokensDir, logDir, nextFile}
-	for name := range new(Bundle).files() {
-		ours = append(ours, name)
-	}
-	for _, e := range entries {
-		if !slices.Contains(ours, e.Name()) {
-			return fmt.Errorf("%s is in the way: no member has made it (move it away)", d.path(e.Name()))
-		}
-	}
-	return os.RemoveAll(d.path(""))
+// Become gives the directory to another member, in one step. m.Unfinished is the command
+// that makes the member; m needs no ids.
+func (d *Directory) Become(m Member, c *Credentials) error {
+	m.Cluster, m.ID = c.Cluster, c.ID
+	d.Member, d.Credentials = m, c
+	return d.write()
 }
 
-// Finish makes the directory that of a member.
+// Finish ends the work of a command. The member can run.
 func (d *Directory) Finish() error {
-	if err := d.write(); err != nil {
-		return err
-	}
-	return d.own()
+	d.Unfinished, d.Membership = "", nil
+	return d.write()
 }
 
-// SetContacts notes where the other members listen. It is for one goroutine at a time.
+// SetContacts records the addresses of the other members. It is for one goroutine at a
+// time.
 func (d *Directory) SetContacts(addrs []string) error {
 	if slices.Equal(addrs, d.Contacts) {
 		return nil
@@ -209,54 +216,79 @@ func (d *Directory) SetContacts(addrs []string) error {
 	return d.write()
 }
 
-// write writes member.json in one step.
+// write writes member.json in one step. Before that it gives all files to the owner of DIR.
 func (d *Directory) write() error {
-	text, err := json.MarshalIndent(d.Member, "", "  ")
+	text, err := json.MarshalIndent(memberText{d.Member, d.Credentials.Bundle()}, "", "  ")
 	if err != nil {
 		return err
 	}
 	next := d.path(nextFile)
-	if err := os.RemoveAll(next); err != nil {
+	if err := d.fsys.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := writeFile(next, append(text, '\n')); err != nil {
-		return err
-	}
-	if err := os.Rename(next, d.path(memberFile)); err != nil {
-		return err
-	}
-	return syncDirs(d.path(tokensDir), d.path(""), d.dir)
-}
-
-// Refound makes the directory that of the first member of a new cluster. The log must be
-// made so before. If it is interrupted, Open fails, and it can be done again.
-func (d *Directory) Refound(c *Credentials) error {
-	d.become(d.Listen, c)
-	if err := d.writeCredentials(); err != nil {
-		return err
-	}
-	return d.Finish()
-}
-
-// Remove makes the directory that of a single server again: only the journal stays, and
-// what root has written to it is the owner's.
-func (d *Directory) Remove() error {
-	if err := os.Rename(d.path(memberFile), d.path(nextFile)); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(d.path("")); err != nil {
+	if err := writeFile(d.fsys, next, append(text, '\n')); err != nil {
 		return err
 	}
 	if err := d.own(); err != nil {
 		return err
 	}
-	return syncDirs(d.dir)
+	if err := d.fsys.Replace(next, d.path(memberFile)); err != nil {
+		return err
+	}
+	return d.syncDirs(tokensDir, "", "..")
+}
+
+// Clear removes the log, the tokens and the rest of a member's former life. Only
+// member.json stays.
+func (d *Directory) Clear() error {
+	for _, dir := range []string{logDir, tokensDir, ""} {
+		names, err := d.fsys.List(d.path(dir))
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if dir == "" && slices.Contains([]string{memberFile, logDir, tokensDir}, name) {
+				continue
+			}
+			if err := d.fsys.Remove(filepath.Join(d.path(dir), name)); err != nil {
+				return err
+			}
+		}
+	}
+	return d.syncDirs(logDir, tokensDir, "")
+}
+
+// Leave begins to make the directory that of a single server. Afterwards no member runs
+// there.
+func (d *Directory) Leave() error {
+	d.Unfinished = Leave
+	return d.write()
+}
+
+// Remove makes the directory that of a single server: only the journal stays.
+func (d *Directory) Remove() error {
+	err := d.Clear()
+	if err == nil {
+		err = d.own() // root may have written to the journal
+	}
+	if err == nil {
+		err = d.fsys.Remove(d.path(memberFile))
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{logDir, tokensDir, ""} {
+		if err := os.Remove(d.path(name)); err != nil {
+			return err
+		}
+	}
+	return d.syncDirs("..")
 }
 
 func (d *Directory) path(name string) string { return filepath.Join(d.dir, sub, name) }
 
-// own gives all files below DIR to the owner of DIR, if root has made them. A server may
-// remove some meanwhile.
+// own gives all files below DIR to the owner of DIR, if root has made them. A running
+// server may remove some at the same time.
 func (d *Directory) own() error {
 	info, err := os.Stat(d.dir)
 	if err != nil {
@@ -266,7 +298,7 @@ func (d *Directory) own() error {
 	if !ok || os.Geteuid() != 0 || st.Uid == 0 {
 		return nil
 	}
-	root, err := os.OpenRoot(d.dir) // its owner may put links there meanwhile
+	root, err := os.OpenRoot(d.dir) // its owner can put links there
 	if err != nil {
 		return err
 	}
@@ -282,8 +314,7 @@ func (d *Directory) own() error {
 	})
 }
 
-// CheckAddress says what is wrong with the address of a member, which others must be able
-// to connect to.
+// CheckAddress returns an error unless others can connect to the address of a member.
 func CheckAddress(addr string) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -298,28 +329,41 @@ func CheckAddress(addr string) error {
 	return nil
 }
 
-// writeFile makes a file that only its owner may read, durably.
-func writeFile(name string, text []byte) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+// readFile reads a small file.
+func readFile(fsys vfs.FS, name string) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	text := make([]byte, size)
+	if _, err := f.ReadAt(text, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return text, nil
+}
+
+// writeFile makes a file that only its owner can read, durably.
+func writeFile(fsys vfs.FS, name string, text []byte) error {
+	f, err := fsys.Create(name)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(text)
+	_, err = f.WriteAt(text, 0)
 	if err == nil {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
 }
 
-// syncDirs makes the names in directories durable.
-func syncDirs(dirs ...string) error {
-	for _, dir := range dirs {
-		f, err := os.Open(dir)
-		if err != nil {
-			return err
-		}
-		err = f.Sync()
-		if err := errors.Join(err, f.Close()); err != nil {
+// syncDirs makes the names in directories below DIR/cluster durable.
+func (d *Directory) syncDirs(names ...string) error {
+	for _, name := range names {
+		if err := d.fsys.SyncDir(d.path(name)); err != nil {
 			return err
 		}
 	}

@@ -9,12 +9,14 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 // begin makes the directory of the first member of a cluster.
 func begin(t *testing.T, dir string) *Directory {
 	t.Helper()
-	d, err := Begin(dir, "10.0.0.1:11400", NewCA(NewCluster(), NewID()))
+	d, err := Begin(vfs.OS, dir, Member{Listen: "10.0.0.1:11400", Unfinished: Init}, NewCA(NewCluster(), NewID()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +29,7 @@ func begin(t *testing.T, dir string) *Directory {
 func TestOpen(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "queue")
 	made := begin(t, dir)
-	d, err := Open(dir)
+	d, err := Open(vfs.OS, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,17 +52,17 @@ func TestOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Begin(dir, made.Listen, made.Credentials); err == nil || !strings.Contains(err.Error(), "already") {
+	if _, err := Begin(vfs.OS, dir, made.Member, made.Credentials); err == nil || !strings.Contains(err.Error(), "already") {
 		t.Errorf("a second Begin: %v", err)
 	}
 }
 
 func TestNotAMember(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Open(dir); !errors.Is(err, ErrNone) {
+	if _, err := Open(vfs.OS, dir); !errors.Is(err, ErrNone) {
 		t.Errorf("a directory without cluster: %v", err)
 	}
-	if is, err := Exists(filepath.Join(dir, "none")); is || err != nil {
+	if is, err := Exists(vfs.OS, filepath.Join(dir, "none")); is || err != nil {
 		t.Errorf("no directory: %v, %v", is, err)
 	}
 }
@@ -69,14 +71,17 @@ func TestNotAMember(t *testing.T) {
 // others have put there stays.
 func TestInterrupted(t *testing.T) {
 	dir := t.TempDir()
-	c, listen := NewCA(NewCluster(), 1), "10.0.0.1:11400"
-	if _, err := Begin(dir, listen, c); err != nil {
+	c, m := NewCA(NewCluster(), 1), Member{Listen: "10.0.0.1:11400", Unfinished: Join}
+	if _, err := Begin(vfs.OS, dir, m, c); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "run it again") {
+	if _, err := Open(vfs.OS, dir); !errors.Is(err, ErrUnfinished) || !strings.Contains(err.Error(), "repeat 'beanpole cluster join'") {
 		t.Errorf("without Finish: %v", err)
 	}
-	d, err := Begin(dir, listen, c)
+	if d, err := Open(vfs.OS, dir, Join); err != nil || d.ID != 1 {
+		t.Errorf("the command that was interrupted: %v", err)
+	}
+	d, err := Begin(vfs.OS, dir, m, c)
 	if err == nil {
 		err = d.Finish()
 	}
@@ -87,7 +92,7 @@ func TestInterrupted(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(other, "cluster", "photos"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Begin(other, listen, c); err == nil || !strings.Contains(err.Error(), "photos") {
+	if _, err := Begin(vfs.OS, other, m, c); err == nil || !strings.Contains(err.Error(), "photos") {
 		t.Errorf("a directory of somebody else: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(other, "cluster", "photos")); err != nil {
@@ -99,11 +104,14 @@ func TestInterrupted(t *testing.T) {
 func TestLost(t *testing.T) {
 	dir := t.TempDir()
 	d := begin(t, dir)
+	if err := os.WriteFile(filepath.Join(dir, "cluster", "log", "segment"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Remove(filepath.Join(dir, "cluster", "member.json")); err != nil {
 		t.Fatal(err)
 	}
-	_, opened := Open(dir)
-	_, begun := Begin(dir, d.Listen, d.Credentials)
+	_, opened := Open(vfs.OS, dir)
+	_, begun := Begin(vfs.OS, dir, d.Member, d.Credentials)
 	for _, err := range []error{opened, begun} {
 		if !errors.Is(err, ErrLost) || strings.Contains(err.Error(), "again") {
 			t.Error(err)
@@ -117,14 +125,14 @@ func TestContactsAndRemove(t *testing.T) {
 	if err := d.SetContacts([]string{"10.0.0.2:11400"}); err != nil {
 		t.Fatal(err)
 	}
-	d, err := Open(dir)
+	d, err := Open(vfs.OS, dir)
 	if err != nil || len(d.Contacts) != 1 || d.Contacts[0] != "10.0.0.2:11400" {
 		t.Fatal(d.Contacts, err)
 	}
 	if err := d.Remove(); err != nil {
 		t.Fatal(err)
 	}
-	if is, err := Exists(dir); is || err != nil {
+	if is, err := Exists(vfs.OS, dir); is || err != nil {
 		t.Error(is, err)
 	}
 }
@@ -170,7 +178,7 @@ func TestToken(t *testing.T) {
 func TestTokenBeingWritten(t *testing.T) {
 	d := begin(t, t.TempDir())
 	half := d.tokenFile("another")
-	if err := writeFile(half, nil); err != nil {
+	if err := writeFile(vfs.OS, half, nil); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now()

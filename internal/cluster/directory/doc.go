@@ -1,25 +1,29 @@
-// Package directory keeps what makes a journal's directory that of a member of a cluster:
-// DIR/cluster, with the ids, the certificates and the tokens by which others may join.
+// Package directory keeps DIR/cluster, which makes the directory of a journal that of a
+// cluster's member: the ids, the credentials, and the tokens by which others can join.
 //
-//	m, err := directory.Begin(dir, addr, directory.NewCA(directory.NewCluster(), directory.NewID()))
-//	…                              // the log of the cluster is made in DIR/cluster/log
-//	err = m.Finish()               // from now on the directory is a member's
+//	d, err := directory.Begin(vfs.OS, dir, directory.Member{Listen: addr, Unfinished: directory.Init}, credentials)
+//	…                              // make the cluster's log in DIR/cluster/log
+//	err = d.Finish()               // now a server can start
 //
-//	m, err := directory.Open(dir)
-//	m.Credentials                  // for the transport
+//	d, err := directory.Open(vfs.OS, dir)
+//	d.Credentials                  // for the transport
 //
 // # Files
 //
-//	DIR/cluster/member.json   the ids, and where the member listens; written last
-//	DIR/cluster/ca.crt        the authority of the cluster: only its certificates count
-//	DIR/cluster/ca.key        its key, so that each member can admit another
-//	DIR/cluster/member.crt    the member's own certificate, and its key
-//	DIR/cluster/member.key
-//	DIR/cluster/tokens/       a file for each token that was not used yet
+//	DIR/cluster/member.json   the ids, the address, the member's certificate and key, and those of the cluster's authority
+//	DIR/cluster/tokens/       a file for each unused token
 //	DIR/cluster/log/          the log of the cluster, package raftlog
 //
-// All files have mode 0600. In a directory of another user, those that root makes belong to
+// All files have mode 0600. In a directory of another user, files that root makes belong to
 // that user.
+//
+// # Interruptions
+//
+// A command that makes, changes or removes a member first writes its name to member.json
+// (Member.Unfinished), together with everything that it needs to continue, and removes the
+// name last. Each write replaces member.json with one rename. So a command that stopped at
+// any point, or that failed on a full disk, can be repeated. No server starts on the
+// directory before that.
 //
 // # Certificates
 //

@@ -7,13 +7,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 // A token that was redeemed is not there again after a power cut: the directory is synced
 // before the answer.
 func TestRedeemIsDurable(t *testing.T) {
 	if dir := os.Getenv("DIRECTORY_TEST_REDEEM"); dir != "" { // as the child
-		d, err := Open(dir)
+		d, err := Open(vfs.OS, dir)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -55,7 +55,7 @@ func (d *Directory) NewToken(now time.Time) (Token, error) {
 	var secret [32]byte
 	rand.Read(secret[:]) // never fails
 	t := Token{Cluster: d.Cluster, Fingerprint: Fingerprint(d.Credentials.CA), Secret: base64.RawURLEncoding.EncodeToString(secret[:]), Address: d.Listen}
-	err := writeFile(d.tokenFile(t.Secret), []byte(now.Add(TokenLife).UTC().Format(time.RFC3339)+"\n"))
+	err := writeFile(d.fsys, d.tokenFile(t.Secret), []byte(now.Add(TokenLife).UTC().Format(time.RFC3339)+"\n"))
 	if err == nil {
 		err = d.own()
 	}
@@ -71,7 +71,7 @@ func (d *Directory) Redeem(secret string, now time.Time) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return ErrToken
 	}
-	return errors.Join(err, syncDirs(d.path(tokensDir))) // it is good once, also if the power fails
+	return errors.Join(err, d.syncDirs(tokensDir)) // it is good once, also if the power fails
 }
 
 // tokenFile is the file of a token; its name does not tell the secret.

@@ -217,7 +217,12 @@ func (fsys *FS) open(name string, writable bool) (vfs.File, error) {
 }
 
 // Rename implements vfs.FS.
-func (fsys *FS) Rename(oldName, newName string) error {
+func (fsys *FS) Rename(oldName, newName string) error { return fsys.rename(oldName, newName, false) }
+
+// Replace implements vfs.FS.
+func (fsys *FS) Replace(oldName, newName string) error { return fsys.rename(oldName, newName, true) }
+
+func (fsys *FS) rename(oldName, newName string, replace bool) error {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()
 	d, from, n, err := fsys.inode("rename", oldName)
@@ -234,10 +239,15 @@ func (fsys *FS) Rename(oldName, newName string) error {
 	if err := fsys.change(); err != nil {
 		return pathError("rename", oldName, err)
 	}
-	if d.names[to] != nil || fsys.dirs[filepath.Clean(newName)] != nil {
+	old := d.names[to]
+	if old != nil && !replace || fsys.dirs[filepath.Clean(newName)] != nil {
 		return pathError("rename", newName, fs.ErrExist)
 	}
 	d.note(nameChange{from: from, to: to, inode: n})
+	if old != nil && old != n {
+		old.links--
+		fsys.release(old)
+	}
 	return nil
 }
 

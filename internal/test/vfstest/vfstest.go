@@ -216,6 +216,15 @@ func testNames(t *testing.T, fsys vfs.FS, dir string) {
 	if _, err := fsys.OpenWrite(in("sub")); err == nil {
 		t.Error("a directory was opened for writing")
 	}
+	if err := fsys.Replace(in("d"), in("sub")); err == nil {
+		t.Error("replace replaced a directory")
+	}
+	must(t, create(t, fsys, in("f"), "of f").Close())
+	must(t, fsys.Replace(in("f"), in("d")))
+	list("d", "sub")
+	expect(t, fsys, in("d"), "of f")
+	must(t, fsys.Replace(in("d"), in("g")))
+	list("g", "sub")
 	must(t, fsys.SyncDir(dir))
 	if err := fsys.SyncDir(in("missing")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("sync of a missing directory: %v", err)
