@@ -153,7 +153,7 @@ func (a *adminServer) serve(l listening, served net.Listener, log *slog.Logger) 
 	}()
 }
 
-// starting returns the pages before the queue is there.
+// starting returns the handler that is used until the queue is loaded.
 func starting() http.Handler {
 	const why = "the server starts: the journal is being read"
 	mux := http.NewServeMux()
@@ -163,7 +163,7 @@ func starting() http.Handler {
 	return mux
 }
 
-// ready puts the pages of a queue in the place of those of the start.
+// ready replaces the handler of the start by one that serves q.
 func (a *adminServer) ready(p *plan, q *queue, srv *server.Server, operations *operations) {
 	if a == nil {
 		return
@@ -196,7 +196,7 @@ func (a *adminServer) ready(p *plan, q *queue, srv *server.Server, operations *o
 	}
 }
 
-// hostname returns the name of this machine, for people who have several.
+// hostname returns the name of this machine, which the console and the API show.
 func hostname() string {
 	name, err := os.Hostname()
 	if err != nil {
@@ -213,11 +213,12 @@ func adminHosts(opt *config.Options) []string {
 	return slices.Concat(opt.Admin.Hosts, []string{name, short})
 }
 
-// adminGrace is how long a request may take that is under way when the server stops.
+// adminGrace is the maximum time that running requests get to finish when the server
+// stops.
 const adminGrace = time.Second
 
-// stop ends the pages. It waits for requests that are under way, which need the queue, but
-// not for long; the others are cut off.
+// stop closes the listeners. It waits up to adminGrace for running requests, which need
+// the queue, and then closes their connections.
 func (a *adminServer) stop() {
 	if a == nil {
 		return

@@ -12,8 +12,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/certs"
 )
 
-// expiries returns when the certificates of the listeners end, one of each file: listeners that share one may have read it at
-// different times.
+// expiries returns the expiry of each certificate file of the listeners. Listeners that
+// share a file can have read it at different times; each file is returned once.
 func (s *security) expiries() []certs.Expiry {
 	var all []certs.Expiry
 	for _, source := range s.certs {
@@ -23,7 +23,8 @@ func (s *security) expiries() []certs.Expiry {
 	return slices.CompactFunc(all, func(a, b certs.Expiry) bool { return a.File == b.File })
 }
 
-// certificateWarnings says which certificates cannot be loaded, have ended or end soon.
+// certificateWarnings returns a warning for each certificate that could not be loaded,
+// has expired or expires soon.
 func (s *security) certificateWarnings() []string {
 	warnings := certificateWarnings(s.expiries(), time.Now())
 	for _, source := range s.certs {
@@ -35,7 +36,8 @@ func (s *security) certificateWarnings() []string {
 	return slices.Compact(warnings)
 }
 
-// certificateWarnings says which certificates have ended or end soon.
+// certificateWarnings returns a warning for each certificate that has expired or expires
+// soon.
 func certificateWarnings(all []certs.Expiry, now time.Time) []string {
 	var warnings []string
 	for _, e := range all {
@@ -49,8 +51,8 @@ func certificateWarnings(all []certs.Expiry, now time.Time) []string {
 	return warnings
 }
 
-// A certificateLog tells the log of certificates that end: once a day, and when they
-// have ended.
+// A certificateLog logs certificates that expire soon, once a day, and those that have
+// expired.
 type certificateLog struct {
 	log    *slog.Logger
 	warned map[string]time.Time // by the warning
@@ -66,7 +68,8 @@ func (l *certificateLog) check(all []certs.Expiry, now time.Time) {
 	}
 }
 
-// watchCertificates looks every hour whether a certificate ends soon, until ctx ends.
+// watchCertificates checks every hour whether a certificate expires soon, until ctx is
+// canceled.
 func watchCertificates(ctx context.Context, sec *security, log *slog.Logger) {
 	l := certificateLog{log, make(map[string]time.Time)}
 	ticks := time.NewTicker(time.Hour)

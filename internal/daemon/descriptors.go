@@ -11,11 +11,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// serverDescriptors is how many files the server needs besides its connections: the
-// journal's segments and directory, listeners, event loops, the log.
+// serverDescriptors is the number of file descriptors that the server needs in addition
+// to its connections: for journal segments, directories, listeners, event loops and the
+// log.
 const serverDescriptors = 32
 
-// ownDescriptors returns how many files are not for connections of the queue.
+// ownDescriptors returns the number of file descriptors that are reserved for other uses
+// than client connections.
 func ownDescriptors(opt *config.Options, isMember bool) int {
 	own := serverDescriptors
 	if isMember {
@@ -30,8 +32,8 @@ func ownDescriptors(opt *config.Options, isMember bool) int {
 	return own
 }
 
-// openFiles returns how many files the process may have open. The limit is its hard one: the
-// Go runtime has raised the other.
+// openFiles returns the maximum number of open files of the process. The Go runtime has
+// raised the soft limit to the hard limit.
 func openFiles() uint64 {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -40,8 +42,8 @@ func openFiles() uint64 {
 	return min(uint64(limit.Cur), math.MaxInt32)
 }
 
-// fitConnections returns how many connections there may be, as many as were
-// asked for at most, so that the journal never lacks a descriptor.
+// fitConnections returns the largest number of connections, up to asked, that leaves
+// enough file descriptors for the journal.
 func fitConnections(asked, own int, log *slog.Logger) int {
 	open := int(openFiles())
 	fit := fitting(asked, open-own)
@@ -56,6 +58,5 @@ func fitConnections(asked, own int, log *slog.Logger) int {
 	return fit
 }
 
-// fitting returns the largest number of connections, up to the one asked for, for which there
-// are files; 1 at least.
+// fitting returns asked, limited to the number of files that are left, but at least 1.
 func fitting(asked, files int) int { return max(1, min(asked, files)) }

@@ -1,13 +1,12 @@
-// Package daemon is the life of a server as a process: it starts what the settings say, puts
-// the pieces together, follows signals, and stops in good order. It decides nothing about
-// jobs, and is the only place where the pieces meet.
+// Package daemon runs a server as a process. It applies the settings, connects the other
+// packages, handles signals and stops in order. It has no rules about jobs.
 //
-//	plan.go     what the settings come to; also for "beanpole config check"
-//	sockets.go  opens them, or takes those of a service manager; user.go becomes another user
-//	queue.go    the queue: in memory, from a journal, or that of a member (member.go)
-//	admin.go    the admin pages; operations.go the API that they and other members ask
-//	serve.go    all of that in its order
-//	signals.go  what ends or changes a server that runs; reload.go reads the settings again
+//	plan.go     validates the settings, also for "beanpole config check"
+//	sockets.go  opens the sockets or inherits them; user.go changes the user
+//	queue.go    opens the queue: in memory, from a journal, or a member's (member.go)
+//	admin.go    serves the admin listeners; operations.go creates the API behind them
+//	serve.go    calls all of these in order
+//	signals.go  handles signals; reload.go reads the settings again
 //
 // Start reading at Run.
 package daemon

@@ -29,7 +29,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A member is the part of this process in a cluster.
+// A member connects this process to its cluster.
 type member struct {
 	*cluster.Member
 	dir       *directory.Directory
@@ -44,10 +44,10 @@ type member struct {
 	writing  sync.Mutex               // held to note that
 
 	mu     sync.Mutex
-	server *server.Server // nil: there are no clients yet
+	server *server.Server // nil until clients are served
 }
 
-// openMember opens the queue of a member, which takes part in its cluster from then on.
+// openMember opens the queue of a member and joins the cluster.
 func (q *queue) openMember(p *plan, j journal.Options, e engine.Options, b broker.Options) error {
 	dir, log := p.opt.Journal.Dir, p.log
 	d, err := directory.Open(vfs.OS, dir)
@@ -67,7 +67,7 @@ func (q *queue) openMember(p *plan, j journal.Options, e engine.Options, b broke
 		Logger: log,
 	})
 	m.control.Transport = m.transport
-	j.Sync = 0 // nobody waits for it
+	j.Sync = 0 // clients wait for the Raft log instead
 	m.Member, err = cluster.Open(cluster.Options{
 		FS: vfs.Observed(vfs.OS, q.syncs), Dir: dir, Self: raftlog.Member{ID: d.ID, Address: d.Listen},
 		Transport: membersOf{m.transport, m}, Deposed: m.deposed, Fetch: m.transport.Snapshot, FastFailover: p.opt.Journal.FastFailover,
@@ -85,7 +85,7 @@ func (q *queue) openMember(p *plan, j journal.Options, e engine.Options, b broke
 	return nil
 }
 
-// explain says what to do after an error that has stopped a member.
+// explain adds advice to an error that stopped a member.
 func (m *member) explain(dir string, err error) error {
 	switch {
 	case errors.Is(err, cluster.ErrRemoved):
@@ -96,9 +96,9 @@ func (m *member) explain(dir string, err error) error {
 	return advice.Explain(dir, err)
 }
 
-// listenForMembers listens at the address that the other members connect to. If that is a
-// name, or no address of this machine, for example behind NAT, it listens on the port at all
-// addresses.
+// listenForMembers listens on the address to which the other members connect. If that is
+// a name, or an address that this machine does not have, for example behind NAT, it
+// listens on the port of all addresses.
 func listenForMembers(addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -115,13 +115,14 @@ func listenForMembers(addr string) (net.Listener, error) {
 	return l, err
 }
 
-// membersOf is the transport as the member has it.
+// membersOf adapts a transport.Transport to cluster.Transport.
 type membersOf struct {
 	*transport.Transport
 	m *member
 }
 
-// SetMembers implements cluster.Transport. It notes where the others are, for commands.
+// SetMembers implements cluster.Transport. It also stores the addresses of the members
+// for the commands of the operator.
 func (t membersOf) SetMembers(members []raftlog.Member) {
 	t.Transport.SetMembers(members)
 	var contacts []string
@@ -164,7 +165,7 @@ func (m *member) serveSnapshot(to uint64, conn net.Conn) {
 	}
 }
 
-// serve passes clients to srv. The channel receives an error if the queue cannot go on.
+// serve passes clients to srv. The channel receives an error if the queue stops.
 func (q *queue) serve(srv *server.Server) <-chan error {
 	stopped := make(chan error, 1)
 	m := q.member
@@ -192,8 +193,8 @@ func (q *queue) serve(srv *server.Server) <-chan error {
 	return stopped
 }
 
-// compareSettings lets the members say which settings differ between them.
-func (q *queue) compareSettings(about *facts) {
+// compareSettings lets members log the settings that differ between them.
+func (q *queue) compareSettings(about *serverInfo) {
 	if m := q.member; m != nil {
 		m.done.Go(func() { m.control.CompareSettings(about.shared, m.log, m.Failed()) })
 	}
@@ -217,7 +218,7 @@ func (m *member) deposed() {
 	m.follow()
 }
 
-// forServer returns what a server needs to know of the cluster; nil if there is none.
+// forServer returns the server's view of the cluster, or nil without a cluster.
 func (q *queue) forServer() *server.Member {
 	m := q.member
 	if m == nil {
@@ -226,7 +227,7 @@ func (q *queue) forServer() *server.Member {
 	return &server.Member{ID: m.dir.ID, Dial: m.transport.Client, Stats: m.stats}
 }
 
-// stats returns what stats tells of the cluster to a client of a member.
+// stats returns the lines about the cluster in the reply to a client's stats command.
 func (m *member) stats(asked uint64) []wire.Stat {
 	s, err := m.control.Status()
 	if err != nil {
@@ -235,16 +236,17 @@ func (m *member) stats(asked uint64) []wire.Stat {
 	return status.Stats(&s, asked)
 }
 
-// metrics returns what /metrics shows of the cluster.
+// metrics returns the values of the cluster metrics.
 func (m *member) metrics() (s admin.ClusterStats, ok bool) {
 	known, err := m.Status()
 	return admin.ClusterStats{Cluster: known.Cluster, Leads: m.Lead().Epoch != 0, Evicted: m.transport.Evicted()}, err == nil
 }
 
-// handOverTime is how long a leader that stops tries to let another member lead.
+// handOverTime is the maximum time that a stopping leader tries to transfer leadership.
 const handOverTime = 2 * time.Second
 
-// handOver lets another member lead before this one stops, if there is another.
+// handOver transfers leadership to another member, if there is one, before this one
+// stops.
 func (q *queue) handOver(log *slog.Logger) {
 	m := q.member
 	if m == nil || m.Lead().Epoch == 0 || len(m.Membership().Members) == 1 {
@@ -257,7 +259,7 @@ func (q *queue) handOver(log *slog.Logger) {
 	}
 }
 
-// close ends the part in the cluster.
+// close leaves the cluster's network and stops the member.
 func (m *member) close() error {
 	err := m.Close()
 	m.api.close()

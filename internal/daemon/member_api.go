@@ -14,15 +14,16 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/api"
 )
 
-// An apiRelay passes requests of the JSON API on to the leader of the cluster, and serves those that others pass on.
+// An apiRelay forwards requests of the JSON API to the leader of the cluster, and serves
+// the requests that other members forward.
 type apiRelay struct {
-	m      *member
-	ways   sync.Map      // id of a member -> its *http.Transport
-	conns  chan net.Conn // of other members, for served
-	served http.Server
-	ended  chan struct{} // closed when the relay is
-	once   sync.Once
-	pages  atomic.Pointer[http.Handler] // nil: the queue is not served yet
+	m          *member
+	transports sync.Map      // id of a member -> its *http.Transport
+	conns      chan net.Conn // of other members, for served
+	served     http.Server
+	ended      chan struct{} // closed when the relay is
+	once       sync.Once
+	pages      atomic.Pointer[http.Handler] // nil until the queue is served
 }
 
 func newAPIRelay(m *member, log *slog.Logger) *apiRelay {
@@ -30,17 +31,17 @@ func newAPIRelay(m *member, log *slog.Logger) *apiRelay {
 	a.served = http.Server{
 		Handler:           http.HandlerFunc(a.serveHTTP),
 		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * idleWay, // so that it is the other side that ends it
+		IdleTimeout:       2 * idleTimeout, // so that it is the other side that ends it
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	go a.served.Serve(a) // until close
 	return a
 }
 
-// idleWay is how long a connection to a member stays open without a request.
-const idleWay = 30 * time.Second
+// idleTimeout is the time after which an unused connection to a member is closed.
+const idleTimeout = 30 * time.Second
 
-// begin lets requests of other members be answered.
+// begin starts to answer the requests of other members.
 func (a *apiRelay) begin(operations *api.API) {
 	h := operations.FromMembers()
 	a.pages.Store(&h)
@@ -54,7 +55,7 @@ func (a *apiRelay) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	api.Problem(http.StatusServiceUnavailable, "the leader of the cluster has just started: try again").ServeHTTP(w, r)
 }
 
-// take serves a connection of another member, until it ends.
+// take serves a connection from another member until it is closed.
 func (a *apiRelay) take(_ uint64, conn net.Conn) {
 	one := &watchedConn{Conn: conn, closed: make(chan struct{})}
 	select {
@@ -64,7 +65,7 @@ func (a *apiRelay) take(_ uint64, conn net.Conn) {
 	}
 }
 
-// A watchedConn tells when it was closed.
+// A watchedConn closes a channel when it is closed.
 type watchedConn struct {
 	net.Conn
 	once   sync.Once
@@ -78,7 +79,7 @@ func (c *watchedConn) Close() error {
 	return err
 }
 
-// Accept implements net.Listener for the connections that take is given.
+// Accept implements net.Listener. It returns the connections that take receives.
 func (a *apiRelay) Accept() (net.Conn, error) {
 	select {
 	case c := <-a.conns:
@@ -101,13 +102,13 @@ func (a *apiRelay) Addr() net.Addr { return &net.UnixAddr{Net: "unix", Name: "@m
 func (a *apiRelay) close() {
 	a.Close()
 	a.served.Close()
-	a.ways.Range(func(_, way any) bool {
+	a.transports.Range(func(_, way any) bool {
 		way.(*http.Transport).CloseIdleConnections()
 		return true
 	})
 }
 
-// leader is what brings a request to the leader, for api.Options.
+// leader returns a transport to the leader, for api.Options.
 func (a *apiRelay) leader() (http.RoundTripper, error) {
 	lead := a.m.Lead()
 	switch {
@@ -116,15 +117,15 @@ func (a *apiRelay) leader() (http.RoundTripper, error) {
 	case lead.Leader == 0 || lead.Leader == a.m.dir.ID:
 		return nil, errors.New("the cluster has no leader at the moment, so nothing can be changed: try again (see: beanpole cluster status)")
 	}
-	return a.way(lead.Leader), nil
+	return a.transport(lead.Leader), nil
 }
 
-// way returns what connects to a member.
-func (a *apiRelay) way(id uint64) *http.Transport {
-	if way, ok := a.ways.Load(id); ok {
+// transport returns the HTTP transport to a member.
+func (a *apiRelay) transport(id uint64) *http.Transport {
+	if way, ok := a.transports.Load(id); ok {
 		return way.(*http.Transport)
 	}
-	way, _ := a.ways.LoadOrStore(id, &http.Transport{
+	way, _ := a.transports.LoadOrStore(id, &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			conn, err := a.m.transport.Admin(ctx, id)
 			if err != nil {
@@ -133,7 +134,7 @@ func (a *apiRelay) way(id uint64) *http.Transport {
 			return conn, nil
 		},
 		MaxIdleConnsPerHost: 16,
-		IdleConnTimeout:     idleWay,
+		IdleConnTimeout:     idleTimeout,
 		DisableCompression:  true,
 	})
 	return way.(*http.Transport)

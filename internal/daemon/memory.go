@@ -16,11 +16,10 @@ const (
 	memoryWorth  = 32 << 20 // bytes; less is not worth a collection
 )
 
-// giveMemoryBack gives memory back to the system when the queue has shrunk, or
-// clients are gone. The runtime would do so by itself, but after minutes, since a
-// server with less to do allocates nothing and so gives the collector no reason to
-// run. It ends with ctx.
-func giveMemoryBack(ctx context.Context, q *queue) {
+// freeOSMemory returns memory to the system when the queue has shrunk or clients have
+// disconnected, until ctx is canceled. The runtime would take minutes to do that, since
+// an idle server allocates nothing and so does not start the garbage collector.
+func freeOSMemory(ctx context.Context, q *queue) {
 	ticks := time.NewTicker(memoryPeriod)
 	defer ticks.Stop()
 	var last memoryUse
@@ -38,7 +37,7 @@ func giveMemoryBack(ctx context.Context, q *queue) {
 	}
 }
 
-// A memoryUse is what the heap has taken from the system.
+// A memoryUse describes the heap.
 type memoryUse struct {
 	unaccounted int64  // bytes that are neither jobs nor input buffers
 	sessions    uint64 // most of those bytes belong to them
@@ -54,8 +53,8 @@ func memoryNow(q *queue) memoryUse {
 	return use
 }
 
-// worthCollecting reports whether the heap holds much more than it did after the last
-// collection, or still holds much although many sessions have gone.
+// worthCollecting reports whether the heap is much larger than after the last collection,
+// or is still large although many sessions have ended.
 func (now memoryUse) worthCollecting(last memoryUse) bool {
 	if now.unaccounted > last.unaccounted+last.unaccounted/4+memoryWorth {
 		return true
@@ -63,7 +62,7 @@ func (now memoryUse) worthCollecting(last memoryUse) bool {
 	return now.unaccounted > memoryWorth && now.sessions < last.sessions-last.sessions/4
 }
 
-// heapHeld returns how much of the system's memory the heap holds, in bytes.
+// heapHeld returns the size of the heap's memory, in bytes.
 func heapHeld() int64 {
 	samples := []metrics.Sample{
 		{Name: "/memory/classes/heap/objects:bytes"},

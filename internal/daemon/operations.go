@@ -10,19 +10,20 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// operations is the JSON API, which the admin pages have, and other members of a cluster.
+// operations is the JSON API. The admin listener and the other members of a cluster use
+// it.
 type operations struct {
 	*api.API
 	sessions *console.Sessions
 	identify func(*http.Request) (*access.Identity, bool)
 
-	record        context.CancelFunc // ends the samples of what the server counts
+	record        context.CancelFunc // stops sampling
 	recordingDone chan struct{}
 }
 
 // newOperations returns the API of a queue, or nil if no listener and no member
 // serves it.
-func newOperations(p *plan, q *queue, srv *server.Server, about *facts, pages *adminServer) *operations {
+func newOperations(p *plan, q *queue, srv *server.Server, about *serverInfo, pages *adminServer) *operations {
 	sec := p.security
 	if pages == nil && q.member == nil {
 		return nil
@@ -30,7 +31,7 @@ func newOperations(p *plan, q *queue, srv *server.Server, about *facts, pages *a
 	o := &operations{sessions: console.NewSessions(), recordingDone: make(chan struct{})}
 	o.identify = o.sessions.Identify(api.Identify(sec.Control))
 	forAPI := api.Options{
-		Server: srv, Identify: o.identify, Version: p.version, Journal: q.journalStats(), Logger: p.log, Facts: about.tell, LimitOf: about.limitOf,
+		Server: srv, Identify: o.identify, Version: p.version, Journal: q.journalStats(), Logger: p.log, Facts: about.Info, LimitOf: about.limitOf,
 		CertificateWarnings: sec.certificateWarnings,
 	}
 	if q.journal != nil {
@@ -53,7 +54,7 @@ func newOperations(p *plan, q *queue, srv *server.Server, about *facts, pages *a
 	return o
 }
 
-// stop ends the tasks and the samples.
+// stop cancels running tasks and stops sampling.
 func (o *operations) stop() {
 	if o == nil {
 		return

@@ -16,13 +16,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/console"
 )
 
-// An otherServer is another server that the console shows, with what it needs to connect.
+// An otherServer is a server that the console shows in addition to this one, with its
+// credentials.
 type otherServer struct {
 	config.OtherServer
 	server api.Upstream
 }
 
-// readOthers returns the other servers of the console. Nothing is connected yet.
+// readOthers returns the other servers of the console. It does not connect to them.
 func readOthers(opt *config.Options) (all []otherServer, err error) {
 	servers, err := opt.OtherServers()
 	if err != nil {
@@ -59,7 +60,7 @@ func openOther(s *config.OtherServer) (api.Upstream, error) {
 	return api.NewRemote(s.URL, token, check), nil
 }
 
-// readToken returns the token in a file.
+// readToken returns the token that a file contains.
 func readToken(path string) (string, error) {
 	content, err := os.ReadFile(path) // #nosec G304 -- a file of the configuration
 	if err != nil {
@@ -72,7 +73,7 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
-// otherWarnings says what is not as it should be with the other servers of a configuration that is good.
+// otherWarnings returns warnings about the other servers of a valid configuration.
 func otherWarnings(opt *config.Options, others []otherServer) (all []string) {
 	if len(others) > 0 && (opt.Admin.Addr == "" || !opt.Admin.Console) {
 		all = append(all, "console-server has no effect: there is no console without --admin, or with --console=false")
@@ -90,8 +91,9 @@ func otherWarnings(opt *config.Options, others []otherServer) (all []string) {
 
 func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
 
-// consoleOf returns the URL of the console, for people at other machines; empty: there is none that they reach. A member's others reach it at
-// an address, which also counts where the pages are served at all addresses.
+// consoleOf returns the URL under which other machines reach the console, or "" if they
+// cannot. If the admin listener serves all addresses, the URL contains the host of the
+// member's address.
 func consoleOf(opt *config.Options, member string) string {
 	a, err := opt.Admin.Address()
 	if err != nil || a.Path != "" || !opt.Admin.Console {
@@ -111,7 +113,8 @@ func consoleOf(opt *config.Options, member string) string {
 	return u.String()
 }
 
-// consoleServers returns the other servers as the console has them.
+// consoleServers registers the other servers with the API and returns them for the
+// console.
 func consoleServers(operations *api.API, others []otherServer) (all []console.Server) {
 	for i := range others {
 		o := &others[i]

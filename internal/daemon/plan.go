@@ -17,8 +17,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// A plan is what the settings come to, as far as that can be known without opening sockets
-// or files of jobs.
+// A plan is the validated form of the settings. To make it, the server opens neither
+// sockets nor the journal.
 type plan struct {
 	version   string           // of the program
 	settings  *config.Settings // that the server is started with
@@ -27,18 +27,18 @@ type plan struct {
 	endpoints []config.Endpoint
 	security  *security
 	rules     rules
-	account   *account      // nil: the user stays
+	account   *account      // nil if the user does not change
 	others    []otherServer // that the console shows
 }
 
-// rules are what a reload puts into force, too.
+// rules are the part of the plan that a reload replaces.
 type rules struct {
 	access   *access.Policy
 	limits   engine.Limits
 	policies *policy.Set
 }
 
-// rulesOf reads the rules, and looks at all else that the configuration file says.
+// rulesOf parses the rules and checks the other tables of the configuration file.
 func rulesOf(opt *config.Options) (r rules, err error) {
 	if r.access, err = opt.Policy(); err != nil {
 		return r, err
@@ -53,7 +53,8 @@ func rulesOf(opt *config.Options) (r rules, err error) {
 	return r, err
 }
 
-// newPlan fails if a server does not start with these settings.
+// newPlan returns the plan for s, or an error if a server could not start with these
+// settings.
 func newPlan(version string, s *config.Settings, log *slog.Logger) (*plan, error) {
 	opt := s.Options
 	p := &plan{version: version, settings: s, opt: opt, log: log}
@@ -82,7 +83,8 @@ func (p *plan) engine() engine.Options {
 	return engine.Options{Limits: p.rules.limits, LimitReached: logLimits(p.log), Policies: p.rules.policies, PolicyActed: logPolicies(p.log)}
 }
 
-// Check says whether a server would start with these settings, and what is dubious in them.
+// Check returns an error if a server could not start with these settings, and writes
+// warnings about them to w.
 func Check(s *config.Settings, w io.Writer) error {
 	p, err := newPlan("", s, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -100,7 +102,7 @@ func Check(s *config.Settings, w io.Writer) error {
 	return nil
 }
 
-// checkPorts looks the ports up that are names of services.
+// checkPorts looks up ports that are given as names of services.
 func checkPorts(opt *config.Options, endpoints []config.Endpoint) error {
 	addrs := make([]server.Address, 0, len(endpoints)+1)
 	for _, e := range endpoints {

@@ -21,14 +21,13 @@ import (
 // A queue is an engine with its broker, and its journal if there is one.
 type queue struct {
 	broker  *broker.Broker
-	journal func() *journal.Journal // nil: jobs are in memory only
-	member  *member                 // of the cluster that keeps the queue; nil: there is none
+	journal func() *journal.Journal // nil if jobs are in memory only
+	member  *member                 // nil without a cluster
 	syncs   *syncs                  // of the journal's files
 	where   string                  // the jobs are kept, for the log
 }
 
-// openQueue makes the queue and reads the journal into it. The engine's clock
-// starts with it.
+// openQueue creates the queue and loads the journal. The engine's clock starts here.
 func openQueue(p *plan) (*queue, error) {
 	opt, slow, eopt, log := p.opt.Journal, p.opt.Slow, p.engine(), p.log
 	start := time.Now()
@@ -72,7 +71,7 @@ func openQueue(p *plan) (*queue, error) {
 	return q, nil
 }
 
-// close ends the queue.
+// close stops the queue and closes its journal.
 func (q *queue) close() error {
 	if q.member != nil {
 		return q.member.close()
@@ -80,8 +79,8 @@ func (q *queue) close() error {
 	return q.broker.Close()
 }
 
-// reading returns a function that says once a second how far the reading of a
-// long journal has come.
+// reading returns a function that logs the progress of loading a long journal, once a
+// second.
 func reading(log *slog.Logger) func(done, total int64) {
 	last, before := time.Now(), int64(0)
 	return func(done, total int64) {
@@ -118,7 +117,8 @@ func logReport(log *slog.Logger, dir string, r journal.Report, took time.Duratio
 		"segments", r.Segments, "took", took.Round(time.Millisecond))
 }
 
-// logAdoption tells what was taken over from beanstalkd, and what was not.
+// logAdoption logs the jobs that were taken over from beanstalkd, and those that were
+// not.
 func logAdoption(log *slog.Logger, r *binlog.Report) {
 	for _, line := range r.Damage() {
 		log.Warn("a file of beanstalkd could not be read whole; what was read is taken over, and the file is kept", "damage", line)
@@ -130,7 +130,8 @@ func logAdoption(log *slog.Logger, r *binlog.Report) {
 	log.Info("took over the files of beanstalkd, which are called beanstalkd-binlog.* now", "files", len(r.Files), "records", records)
 }
 
-// journalStats returns how the journal is, for all who tell of that, or nil.
+// journalStats returns a function that reports the journal's statistics, or nil if there
+// is no journal.
 func (q *queue) journalStats() func() server.JournalStats {
 	if q.journal == nil {
 		return nil
@@ -156,7 +157,7 @@ func (q *queue) openBackup() (api.Backup, error) {
 	return b, nil
 }
 
-// plain says what is the matter, or nothing.
+// plain returns the text of err, or "" if err is nil.
 func plain(err error) string {
 	if err == nil {
 		return ""

@@ -11,18 +11,18 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// A reloader puts a changed configuration into force while the server runs.
+// A reloader applies a changed configuration while the server runs.
 type reloader struct {
-	*plan  // that the server was started with
-	line   config.CommandLine
-	facts  *facts         // is told what was read
-	level  *slog.LevelVar // of the log
-	queue  *queue
-	server *server.Server
+	*plan      // that the server was started with
+	line       config.CommandLine
+	serverInfo *serverInfo    // receives the settings that were read
+	level      *slog.LevelVar // of the log
+	queue      *queue
+	server     *server.Server
 }
 
-// reload reads the configuration again and puts into force what can be changed without
-// a restart. If the configuration is wrong, nothing changes.
+// reload reads the configuration again and applies the settings that can change without a
+// restart. An invalid configuration changes nothing.
 func (r *reloader) reload() {
 	s, now, err := r.read()
 	if err != nil {
@@ -40,14 +40,14 @@ func (r *reloader) reload() {
 	})
 	r.server.SetLimits(s.Options.Server.Limits)
 	r.level.Set(s.Options.LogLevel())
-	r.facts.latest.Store(s)
+	r.serverInfo.latest.Store(s)
 	r.log.Info("the configuration was read again")
 	if names := r.needRestart(s); len(names) > 0 {
 		r.log.Warn("some settings have changed that take effect with the next restart", "settings", strings.Join(names, ", "))
 	}
 }
 
-// read reads the configuration, and puts its policy into force if all else is good.
+// read reads the configuration and, if it is valid, applies its access policy.
 func (r *reloader) read() (s *config.Settings, now rules, err error) {
 	if s, err = r.line.Read(); err != nil {
 		return nil, now, err
@@ -61,8 +61,8 @@ func (r *reloader) read() (s *config.Settings, now rules, err error) {
 // reloadable are the settings that take effect without a restart.
 var reloadable = []string{"verbose", "max-memory", "max-tubes", "max-watched", "max-connections-per-address"}
 
-// needRestart returns the names of settings that have changed and that only a restart puts
-// into force.
+// needRestart returns the names of the changed settings that take effect at the next
+// start only.
 func (r *reloader) needRestart(now *config.Settings) []string {
 	names := slices.DeleteFunc(now.Changed(r.settings), func(name string) bool { return slices.Contains(reloadable, name) })
 	if !reflect.DeepEqual(r.opt.Tables.Listeners, now.Options.Tables.Listeners) {

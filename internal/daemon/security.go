@@ -10,13 +10,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// security is who may come in, and the certificates. All listeners share it.
+// security contains the access control and the certificates that all listeners share.
 type security struct {
 	*access.Control
 	certs map[certs.Files]*certs.Source
 }
 
-// newSecurity reads the certificates and puts a policy into force.
+// newSecurity reads the certificates and applies an access policy.
 func newSecurity(opt *config.Options, p *access.Policy, endpoints []config.Endpoint, log *slog.Logger) (s *security, err error) {
 	s = &security{certs: make(map[certs.Files]*certs.Source)}
 	listeners := []config.ListenerOptions{opt.Terms} // for sockets that are passed to us
@@ -39,7 +39,7 @@ func newSecurity(opt *config.Options, p *access.Policy, endpoints []config.Endpo
 	return s, nil
 }
 
-// serve serves the clients of a listener.
+// serve accepts and serves the clients of a listener.
 func (s *security) serve(srv *server.Server, l listening) error {
 	terms := server.ListenOptions{Terms: l.terms.Terms}
 	if source := s.certs[l.terms.TLS]; source != nil {
@@ -48,7 +48,7 @@ func (s *security) serve(srv *server.Server, l listening) error {
 	return srv.ServeWith(l.Listener, terms)
 }
 
-// warn tells of a listener that anybody on the network can use.
+// warn logs a warning if every client on the network can use the listener.
 func (s *security) warn(log *slog.Logger, l listening) {
 	if l.terms.Open(server.AddressOf(l.Addr()), l.terms.TLS.ClientCA != "") {
 		log.Warn("anybody who can reach this address can use the queue: restrict it with --networks, --require-auth or "+

@@ -18,23 +18,23 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// Options are what a server is started with.
+// Options configure Run.
 type Options struct {
 	Version string             // of the program
 	Line    config.CommandLine // is read again at SIGHUP
 	Log     *logqueue.Queue    // takes the lines of the log
 }
 
-// Run runs a server until a signal, or ctx, ends it.
+// Run runs a server until a signal arrives or ctx is canceled.
 func Run(ctx context.Context, o Options) error {
 	signals := catchSignals()
 	defer signals.release()
 	return run(ctx, o, signals)
 }
 
-// run is Run for signals that are caught already. The order is beanstalkd's: first the
-// sockets, so that clients can queue while the rest starts, then the user, then the journal,
-// as that user.
+// run is Run with signals that are already caught. The order is beanstalkd's. The sockets
+// come first, so that clients can connect while the rest starts, then the change of user,
+// then the journal.
 func run(ctx context.Context, o Options, signals signalQueue) error {
 	s, err := o.Line.Read()
 	if err != nil {
@@ -60,7 +60,7 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 		return err
 	}
 	defer pages.stop() // for the failures below
-	if err := p.account.assume(); err != nil {
+	if err := p.account.dropPrivileges(); err != nil {
 		return err
 	}
 	q, err := openQueue(p)
@@ -74,9 +74,9 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 	signals.catchTermination()
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	go giveMemoryBack(background, q)
+	go freeOSMemory(background, q)
 	go watchCertificates(background, p.security, log)
-	about := newFacts(p, listeners, pages)
+	about := newServerInfo(p, listeners, pages)
 	q.compareSettings(about)
 	operations := newOperations(p, q, srv, about, pages)
 	pages.ready(p, q, srv, operations) // before a client is served, who may ask for them next
@@ -90,7 +90,7 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 	log.Info("ready", "version", o.Version, "pid", os.Getpid(), "journal", q.where)
 	notify(log, daemon.SdNotifyReady)
 	go feedWatchdog(background, q.broker, log)
-	r := reloader{plan: p, line: o.Line, facts: about, level: level, queue: q, server: srv}
+	r := reloader{plan: p, line: o.Line, serverInfo: about, level: level, queue: q, server: srv}
 	drain := func() {
 		if !srv.Drain() {
 			log.Warn("USR1 is ignored: this member does not lead the cluster; send it to the leader, or use 'beanpole drain'")
@@ -107,11 +107,11 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 	return cmp.Or(failed, q.close())
 }
 
-// serverOptions returns what the options say to the server of a queue.
+// serverOptions returns the options of the server of a queue.
 func serverOptions(p *plan, q *queue) server.Options {
 	opt := p.opt
 	o := opt.Server
-	// Where we say 0, the server's zero is its default.
+	// In our options zero means no limit; in the server's options it means the default.
 	o.MaxJobSize = cmp.Or(int(min(opt.MaxJobSize, server.MaxJobSizeLimit)), -1)
 	o.MaxBuffers, o.StallTimeout = cmp.Or(o.MaxBuffers, -1), cmp.Or(o.StallTimeout, -1)
 	o.MaxConns = fitConnections(o.MaxConns, ownDescriptors(opt, q.member != nil), p.log)
@@ -146,18 +146,17 @@ func onJournald() bool {
 	return yes && err == nil
 }
 
-// spareProcessor lets Go code run on two processors where there is one: else the
-// runtime takes the only one from the event loop whenever an fsync is long, and
-// gives it back late (doc/decisions/0007). The environment variable GOMAXPROCS
-// prevails.
+// spareProcessor lets Go code run on two processors on a machine with one. Otherwise the
+// runtime takes the only processor from the event loop during a long fsync and returns it
+// late (doc/decisions/0007). The environment variable GOMAXPROCS takes precedence.
 func spareProcessor() {
 	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) == 1 {
 		runtime.GOMAXPROCS(2)
 	}
 }
 
-// shutdownGrace is how long clients may take to accept their last replies. It
-// is shorter than the ten seconds after which container runtimes kill.
+// shutdownGrace is the maximum time that clients get to read their last replies. It is
+// shorter than the ten seconds after which container runtimes kill a process.
 const shutdownGrace = 5 * time.Second
 
 func stop(ctx context.Context, log *slog.Logger, srv *server.Server) {

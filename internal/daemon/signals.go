@@ -14,9 +14,9 @@ import (
 // signalQueue receives the signals that the server handles.
 type signalQueue chan os.Signal
 
-// catchSignals makes the signals that must never kill harmless. Those that end
-// the server keep their default action until catchTermination: whatever the
-// start does, killing it half-way does no damage.
+// catchSignals catches the signals that must never kill the process. Signals that stop
+// the server keep their default action until catchTermination, since a start can be
+// killed at any point without damage.
 func catchSignals() signalQueue {
 	q := make(signalQueue, 8)
 	signal.Ignore(syscall.SIGPIPE)
@@ -28,10 +28,9 @@ func (q signalQueue) catchTermination() { signal.Notify(q, syscall.SIGTERM, sysc
 
 func (q signalQueue) release() { signal.Stop(q) }
 
-// wait handles signals until one of them, or ctx, ends the server, and then gives that
-// one its default action back, so that a second one kills at once. It returns
-// early, with an error, when a listener has ended by itself, or the member of a
-// cluster has stopped.
+// wait handles signals until one of them stops the server or ctx is canceled. It restores
+// the default action of that signal, so that a second one kills the process at once. It
+// returns an error if a listener fails or the member of a cluster stops.
 func (q signalQueue) wait(ctx context.Context, log *slog.Logger, drain, reload func(), ended, stopped <-chan error) error {
 	for {
 		select {

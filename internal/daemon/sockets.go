@@ -19,14 +19,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// A listening socket, and what it asks of clients.
+// A listening is a listening socket with the requirements for its clients.
 type listening struct {
 	net.Listener
 	terms config.ListenerOptions
 }
 
-// openSockets returns the listening sockets: those that systemd (or another service
-// manager with its protocol) has opened for us, else those of the endpoints.
+// openSockets returns the sockets that a service manager passed, by the protocol of
+// systemd. If it passed none, openSockets opens those of the endpoints.
 func openSockets(ctx context.Context, p *plan) ([]listening, error) {
 	opt, endpoints, log := p.opt, p.endpoints, p.log
 	if files := activation.Files(true); len(files) > 0 {
@@ -73,9 +73,8 @@ func withTerms(listeners []net.Listener, terms func(i int) config.ListenerOption
 	return all
 }
 
-// reportSocketFiles tells of socket files that are still there after the
-// listeners have been closed. That happens with -u: the file was made by root, in
-// a directory in which the user may not remove it.
+// reportSocketFiles logs socket files that remain after the listeners were closed. With
+// -u the user can lack permission to remove a file that root created.
 func reportSocketFiles(log *slog.Logger, endpoints []config.Endpoint, listeners []listening) {
 	for _, a := range endpoints {
 		_, err := os.Lstat(a.Path)
@@ -86,7 +85,7 @@ func reportSocketFiles(log *slog.Logger, endpoints []config.Endpoint, listeners 
 	}
 }
 
-// hint says what to do about a socket that cannot be opened.
+// hint returns advice about a socket that could not be opened.
 func hint(err error) string {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -101,7 +100,7 @@ func hint(err error) string {
 	return ""
 }
 
-// inherit takes over sockets that are listening already.
+// inherit returns listeners for sockets that are already listening.
 func inherit(files []*os.File) ([]net.Listener, error) {
 	var listeners []net.Listener
 	for i, f := range files {
@@ -132,7 +131,7 @@ func inheritOne(f *os.File) (net.Listener, error) {
 	return l, nil
 }
 
-// describe returns an address in the form that -l takes.
+// describe returns an address in the form of the option -l.
 func describe(a net.Addr) string {
 	if a.Network() == "unix" {
 		return "unix:" + a.String()
@@ -146,7 +145,7 @@ func closeAll[L net.Listener](listeners []L) {
 	}
 }
 
-// notify tells the service manager, if there is one, how the server is.
+// notify sends a state to the service manager, if there is one.
 func notify(log *slog.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		log.Warn("cannot notify the service manager", "state", state, "err", err)

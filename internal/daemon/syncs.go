@@ -10,18 +10,18 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/ratelog"
 )
 
-// Syncs observes the syncs of the journal's files: it counts how long they took, and logs
-// slow ones, while they last and when they are over.
+// syncs observes the syncs of the journal's files. It records their duration, and logs
+// slow ones while they run and when they end.
 type syncs struct {
 	took histogram.Shared // ns
 	now  func() int64     // ns
-	slow time.Duration    // 0: none is
+	slow time.Duration    // zero if no sync counts as slow
 	log  *slog.Logger
 	over *ratelog.Logger // at most a line a second
 
 	mu       sync.Mutex
 	underWay []int64     // when those began that are under way, the oldest first
-	timer    *time.Timer // goes off when the oldest is to be told of; nil: none is under way
+	timer    *time.Timer // fires when the oldest sync becomes slow; nil if none is running
 }
 
 func newSyncs(now func() int64, slow time.Duration, log *slog.Logger) *syncs {
@@ -35,7 +35,7 @@ func (s *syncs) SyncBegins() (at int64) {
 	defer s.mu.Unlock()
 	s.underWay = append(s.underWay, at)
 	if s.slow > 0 && s.timer == nil {
-		s.timer = time.AfterFunc(s.slow, s.tell)
+		s.timer = time.AfterFunc(s.slow, s.report)
 	}
 	return at
 }
@@ -53,7 +53,8 @@ func (s *syncs) SyncEnds(at int64) {
 	}
 }
 
-// lasted returns how long the oldest sync has been under way; 0: none is.
+// lasted returns the time since the oldest running sync started, or zero if none is
+// running.
 func (s *syncs) lasted() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,9 +68,9 @@ func (s *syncs) lastedLocked() time.Duration {
 	return time.Duration(s.now() - s.underWay[0])
 }
 
-// tell logs the oldest sync if it is slow, and tells again when it has lasted twice as long.
-// Most syncs are short: the timer is set once for all that begin until it goes off.
-func (s *syncs) tell() {
+// report logs the oldest sync if it is slow, and again when it has taken twice as long.
+// Since most syncs are short, one timer serves all syncs that start before it fires.
+func (s *syncs) report() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lasted := s.lastedLocked()

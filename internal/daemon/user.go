@@ -13,16 +13,16 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// An account is a user that the process can become, with the primary group
-// and all others of that user. Nil is the one that it has.
+// An account is a user that the process can become, with all groups of that user. Nil is
+// the current user.
 type account struct {
 	name     string
 	uid, gid int
 	groups   []int
 }
 
-// lookupAccount finds a user by name or number. It fails if the process could
-// not become that user. Empty is nil.
+// lookupAccount finds a user by name or number. It returns an error if the process cannot
+// become that user, and nil for an empty name.
 func lookupAccount(name string) (*account, error) {
 	if name == "" {
 		return nil, nil
@@ -60,7 +60,7 @@ func isUnknown(err error) bool {
 	return name || number
 }
 
-// isCurrent tells whether the process is this user already.
+// isCurrent reports whether the process already runs as this user.
 func (a *account) isCurrent() bool {
 	return a == nil || a.uid != 0 && a.uid == os.Geteuid()
 }
@@ -72,7 +72,7 @@ func (a *account) attainable() error {
 	return kit.WithCode(kit.ExitPrivilege, fmt.Errorf("-u %s: only root can become another user; start as root, or as %s without -u", a.name, a.name))
 }
 
-// own gives the user the socket files, which root has made.
+// own makes the user the owner of socket files that root created.
 func (a *account) own(addrs []server.Address) error {
 	if a.isCurrent() {
 		return nil
@@ -88,9 +88,9 @@ func (a *account) own(addrs []server.Address) error {
 	return nil
 }
 
-// assume makes the process, with all its threads, run as the user, for good.
-// The order matters: only root may change the groups.
-func (a *account) assume() error {
+// dropPrivileges makes the process, with all its threads, run as the user permanently.
+// The order matters, since only root can change the groups.
+func (a *account) dropPrivileges() error {
 	if a.isCurrent() {
 		return nil
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/ratelog"
 )
 
-// logSlowTurns returns what logs turns that took so long, or nil if none are to be logged.
+// logSlowTurns returns a function that logs turns longer than after, or nil if after is
+// zero.
 func logSlowTurns(after time.Duration, log *slog.Logger) func(broker.Turn) {
 	if after == 0 {
 		return nil
@@ -22,7 +23,8 @@ func logSlowTurns(after time.Duration, log *slog.Logger) func(broker.Turn) {
 	}
 }
 
-// logPolicies returns what logs that policies have ended jobs, or could not: each setting so many lines.
+// logPolicies returns a function that logs jobs that a policy ended or failed to end. The
+// number of lines per setting is limited.
 func logPolicies(log *slog.Logger) func(engine.PolicyEvent, string) {
 	lines := make(map[engine.PolicyEvent]*ratelog.Logger)
 	return func(v engine.PolicyEvent, tube string) { // within turns
@@ -47,7 +49,7 @@ func logPolicies(log *slog.Logger) func(engine.PolicyEvent, string) {
 	}
 }
 
-// logUnknown logs which settings a later version has set in this queue.
+// logUnknown logs settings of policies that this version does not support.
 func logUnknown(log *slog.Logger, policies engine.Policies) {
 	if set, is := policies.(*policy.Set); is {
 		for _, what := range set.Unknown() {
@@ -56,8 +58,8 @@ func logUnknown(log *slog.Logger, policies engine.Policies) {
 	}
 }
 
-// logLimits returns what logs that a limit has refused something: each limit so many lines, so
-// that none hides behind another.
+// logLimits returns a function that logs refusals by a limit. The number of lines is
+// limited per limit, so that each of them appears.
 func logLimits(log *slog.Logger) func(engine.Limit, string) {
 	lines := make(map[engine.Limit]*ratelog.Logger)
 	return func(l engine.Limit, tube string) { // within turns

@@ -14,8 +14,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/config"
 )
 
-// facts are what the API tells of the server that the other rooms do not know.
-type facts struct {
+// serverInfo provides the settings, listeners and certificates that the API reports.
+type serverInfo struct {
 	plan      *plan // that the server was started with
 	since     time.Time
 	latest    atomic.Pointer[config.Settings] // that were read last
@@ -23,8 +23,8 @@ type facts struct {
 	admin     []listening
 }
 
-func newFacts(p *plan, listeners []listening, pages *adminServer) *facts {
-	f := &facts{plan: p, since: time.Now(), listeners: listeners}
+func newServerInfo(p *plan, listeners []listening, pages *adminServer) *serverInfo {
+	f := &serverInfo{plan: p, since: time.Now(), listeners: listeners}
 	if pages != nil {
 		f.admin = pages.listeners
 	}
@@ -32,8 +32,8 @@ func newFacts(p *plan, listeners []listening, pages *adminServer) *facts {
 	return f
 }
 
-// tell returns the facts.
-func (f *facts) tell() admin.Server {
+// Info returns the current description of the server.
+func (f *serverInfo) Info() admin.Server {
 	out := admin.Server{
 		Version: f.plan.version, Go: runtime.Version(), Host: hostname(), PID: os.Getpid(), Started: f.since.UTC().Format(time.RFC3339),
 		Settings: f.settings(),
@@ -56,8 +56,9 @@ func (f *facts) tell() admin.Server {
 	return out
 }
 
-// settings returns those in force: of what was read since the start, what needs no restart.
-func (f *facts) settings() (all []admin.Setting) {
+// settings returns the settings in force: those of the start, and the reloadable ones as
+// they were read last.
+func (f *serverInfo) settings() (all []admin.Setting) {
 	started, latest := rowsOf(f.plan.settings), rowsOf(f.latest.Load())
 	for _, name := range f.plan.settings.Names() {
 		from := started
@@ -80,8 +81,8 @@ func rowsOf(s *config.Settings) map[string]config.Row {
 	return all
 }
 
-// tables returns those in force.
-func (f *facts) tables() config.Tables {
+// tables returns the configuration tables in force.
+func (f *serverInfo) tables() config.Tables {
 	t, started := f.latest.Load().Options.Tables, f.plan.opt.Tables
 	t.Listeners, t.Servers = started.Listeners, started.Servers
 	if !f.plan.security.Asks() {
@@ -90,12 +91,13 @@ func (f *facts) tables() config.Tables {
 	return t
 }
 
-// sharedSettings are those that should be the same at all members of a cluster, because the leader's count for clients
-// of all, or because they say how the members agree.
+// sharedSettings should be equal on all members of a cluster. The leader's values apply
+// to the clients of every member, or affect how members elect a leader.
 var sharedSettings = []string{"max-job-size", "compat", "max-memory", "max-tubes", "max-watched", "cluster-fast-failover"}
 
-// shared returns what should be the same at all members: values of settings, and sums of tables, by name.
-func (f *facts) shared() map[string]string {
+// shared returns the values that should be equal on all members, by name: those of
+// settings, and hashes of tables.
+func (f *serverInfo) shared() map[string]string {
 	all := make(map[string]string)
 	for _, s := range f.settings() {
 		if slices.Contains(sharedSettings, s.Name) {
@@ -111,13 +113,13 @@ func (f *facts) shared() map[string]string {
 	return all
 }
 
-// limitOf returns which table limits a tube.
-func (f *facts) limitOf(tube string) string {
+// limitOf returns the name of the table that limits a tube.
+func (f *serverInfo) limitOf(tube string) string {
 	t := f.tables()
 	return t.LimitOf(tube)
 }
 
-// fact returns what there is to tell of a listener.
+// fact describes the listener for the API.
 func (l listening) fact(serves string) admin.Listener {
 	out := admin.Listener{
 		Address: describe(l.Addr()), Serves: serves, TLS: l.terms.TLS.Cert != "", ClientCerts: l.terms.TLS.ClientCA != "",
