@@ -241,6 +241,8 @@ func TestAlertsAreFindings(t *testing.T) {
 		"slow":        {"BeanpoleJobsWait", fmt.Sprintf("> %.0f", health.SlowAfter.Seconds()) + unlessPaused},
 		"buried":      {"BeanpoleJobsBuried", lately + ") > 0"},
 		"timeouts":    {"BeanpoleJobsTimeOut", lately + ") > 0"},
+		"releases":    {"BeanpoleJobsReleased", fmt.Sprintf("%s) >= %d", lately, health.LoopFrom)},
+		"held":        {"BeanpoleJobHeld", fmt.Sprintf(">= %.0f and beanpole_tube_longest_reserved_seconds >= %d *", health.SlowAfter.Seconds(), health.LongerBy)},
 		"journal":     {"BeanpoleJournalUnhealthy", "== 0"},
 		"draining":    {"BeanpoleDraining", "== 1"},
 		"connections": {"BeanpoleConnectionsNearLimit", fmt.Sprintf("> %v", health.NearlyFull)},
@@ -251,7 +253,10 @@ func TestAlertsAreFindings(t *testing.T) {
 		"paused":      {}, "limited": {},
 	}
 	text := read(t, rules)
-	all := health.Tube{Ready: 1, Buried: 1, MoreBuried: 1, MoreTimeouts: 1, Used: 1, PauseLeft: 1}
+	all := health.Tube{
+		Ready: 1, Buried: 1, Used: 1, PauseLeft: 1, Work: 1, Workers: &health.Workers{HeldFor: health.SlowAfter},
+		Counted: health.Counts{Buried: 1, TimedOut: 1, Released: health.LoopFrom},
+	}
 	found := all.Findings(nil)
 	found = (&health.Tube{Ready: 1}).Findings(found)
 	found = (&health.Tube{Ready: 1, Watching: 1, Waits: health.SlowAfter}).Findings(found)

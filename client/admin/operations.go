@@ -20,13 +20,20 @@ func (c *Client) GetHistory(ctx context.Context, in *GetHistory) (History, error
 	return ask[History](ctx, c, "GET /history", in)
 }
 
-// GetAttention is GET /attention. What an operator should look at, the worst first.
+// GetAttention is GET /attention. List what an operator should look at, the worst first.
 //
-// The kinds are cluster (no leader, no majority, a member that cannot be reached, is not taken in or must join again, different
-// settings or versions), journal (it cannot be written), draining, connections and memory (nine tenths of their limit are in use), limit (one has
-// refused something), certificate (it has ended, or ends soon), refused (commands were refused in the last ten minutes);
-// and of a tube unwatched (ready jobs, no connection watches it, and it is not paused), buried, timeouts (jobs ran out of time), slow (the next job has been ready for ten minutes or more), limited
-// (it has nine tenths of what it may have; bad if it has all of it) and paused. Of tubes those are named on which the client has the right.
+// The commands attention, tubes and top, the console and the alerts present the same
+// findings. Counts cover the last ten minutes. Kinds about the server: cluster (no
+// leader, no majority, a member that is unreachable, refused or must join again,
+// different settings or versions), journal (it cannot be written), draining, connections
+// and memory (nine tenths of the limit are in use), limit (a limit refused a command),
+// certificate (it has ended, or ends soon) and refused (commands were refused). Kinds
+// about a tube: unwatched (ready jobs, no connection that watches the tube, no pause),
+// buried, timeouts (reservations timed out), releases (ten releases or more, and more
+// than deletes), held (a job has been reserved for ten minutes, and for ten times the
+// average), slow (the next job has been ready for ten minutes), limited (nine tenths of
+// the limit are in use; bad if all of it is) and paused. Tubes on which the client lacks
+// the right are left out.
 func (c *Client) GetAttention(ctx context.Context, in *GetAttention) (Attention, error) {
 	return ask[Attention](ctx, c, "GET /attention", in)
 }

@@ -6,9 +6,10 @@ type GetHistory struct {
 	Points *int `query:"points" min:"1" max:"3600"`                               // How many values of each series: 3600 at most with step 1, else 1440. It is 600 if it is left out with step 1, else 60.
 }
 
-// GetAttention asks what an operator should look at.
+// GetAttention asks for the findings.
 type GetAttention struct {
-	Limit int `query:"limit" min:"1" max:"1000" default:"100"`
+	Limit int  `query:"limit" min:"1" max:"10000" default:"100"`
+	Each  bool `query:"each" default:"false"` // List every tube, instead of one finding for several tubes.
 }
 
 // GetMe asks who the client is.
@@ -84,7 +85,7 @@ type Attention struct {
 
 // A Finding is something that an operator should look at.
 type Finding struct {
-	Kind     string `json:"kind" enum:"cluster,journal,draining,connections,memory,limit,certificate,refused,unwatched,buried,timeouts,slow,limited,paused"`
+	Kind     string `json:"kind" enum:"cluster,journal,draining,connections,memory,limit,certificate,refused,unwatched,buried,timeouts,releases,held,slow,limited,paused"`
 	Severity string `json:"severity" enum:"bad,warning"`
 	Tube     string `json:"tube,omitempty" as:"TubeName"`
 	Like     string `json:"like,omitempty"`          // Of several tubes with equal findings, what their names have in common, with `*` for each number; not there: they have any names, and the text has the first of them.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -34,7 +35,8 @@ type snapshot struct {
 	server    server.Counts
 	why       string // clients cannot use the queue; empty: they can
 	names     engine.Names
-	tubes     []tubes.Tube // that have metrics of their own
+	tubes     []tubes.Tube             // that have metrics of their own
+	held      map[string]time.Duration // longest reservations by tube
 }
 
 // look takes a snapshot. It is nil if the broker is deposed.
@@ -87,6 +89,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	s.tubes = c.survey(seen(s.names, c.shownTo), c.opt.Tubes)
+	if len(s.tubes) > 0 && s.stats.Reserved > 0 {
+		s.held = c.longestHeld()
+	}
 	m.queue(s)
 	m.gauge("draining", "1 if no new jobs are taken.", bit(s.health.Draining))
 	if c.opt.Server != nil {
@@ -102,7 +107,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		}
 		m.gauges("tls_certificate_end_timestamp_seconds", "When a certificate of a listener ends, or one between it and its authority; in seconds since 1970.", "file", ends)
 	}
-	m.tubes(s.tubes)
+	m.tubes(s)
 }
 
 // metrics is where metrics go. Each is here with its name, which ends as Prometheus recommends, what it means, and its labels: doc/metrics.md
@@ -242,7 +247,8 @@ func (m metrics) cluster(s *ClusterStats) {
 // tubes gives the metrics of each tube. They come in the order in which Prometheus's library
 // sorts them, metric by metric and by the values of the labels: of very many tubes the sorting
 // would take a third of the time of a scrape.
-func (m metrics) tubes(all []tubes.Tube) {
+func (m metrics) tubes(s *snapshot) {
+	all := s.tubes
 	slices.SortFunc(all, func(a, b tubes.Tube) int { return strings.Compare(a.Name, b.Name) })
 	each := func(kind prometheus.ValueType, d *prometheus.Desc, v func(t *tubes.Tube) float64, label ...string) {
 		for i := range all {
@@ -257,6 +263,7 @@ func (m metrics) tubes(all []tubes.Tube) {
 	each(gauge, jobs, func(t *tubes.Tube) float64 { return float64(t.Reserved) }, "reserved")
 	each(gauge, desc("tube_body_bytes", "Bytes of the bodies of a tube's jobs, now.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Bytes) })
 	each(gauge, desc("tube_oldest_ready_seconds", "How long the next job of the tube has been ready; 0 if none is.", "tube"), func(t *tubes.Tube) float64 { return float64(t.OldestReady) / 1e9 })
+	each(gauge, desc("tube_longest_reserved_seconds", "Time for which a job of a tube has been reserved, the longest of them; 0 if none is.", "tube"), func(t *tubes.Tube) float64 { return s.held[t.Name].Seconds() })
 	sessions := desc("tube_connections", "Connections that use, watch, or wait on a tube, now.", "tube", "kind")
 	each(gauge, sessions, func(t *tubes.Tube) float64 { return float64(t.Using) }, "using")
 	each(gauge, sessions, func(t *tubes.Tube) float64 { return float64(t.Waiting) }, "waiting")
@@ -268,6 +275,7 @@ func (m metrics) tubes(all []tubes.Tube) {
 	each(counter, desc("tube_jobs_timed_out_total", "Reservations of jobs of a tube whose time to run was over, since it came to be.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Timeouts) })
 	each(counter, desc("tube_jobs_released_total", "How often jobs of a tube were released since it came to be.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Releases) })
 	each(counter, desc("tube_jobs_buried_total", "How often jobs of a tube were buried since it came to be.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Buries) })
+	each(counter, desc("tube_jobs_exhausted_total", "Total jobs of a tube that reached a limit of its policy since the tube was created.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Exhausted) })
 	each(counter, desc("tube_duplicates_total", "Puts into a tube of jobs that were there already, as its policy says, since it came to be.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Duplicates) })
 	inQueue := desc("tube_job_queue_seconds", "How long jobs of a tube were ready before they were reserved, since the tube came to be.", "tube")
 	inWork := desc("tube_job_work_seconds", "How long jobs of a tube were reserved before their delete, release or bury, since the tube came to be.", "tube")

@@ -9,12 +9,17 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/api/tubes"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/rights"
+	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 const (
 	// tubesPerTurn is how many tubes a turn looks at, which takes about a tenth of a
 	// millisecond: clients are not to notice that somebody scrapes.
 	tubesPerTurn = 250
+
+	// sessionsPerTurn is the number of sessions that a turn looks at. Most of them hold no
+	// jobs.
+	sessionsPerTurn = 1000
 
 	// breath is the pause between such turns, in which clients are served.
 	breath = time.Millisecond
@@ -79,4 +84,32 @@ func mostOf(all []tubes.Tube, n int) []tubes.Tube {
 	}
 	slices.SortFunc(all[full:], func(a, b tubes.Tube) int { return tubes.CompareUse(&a, &b) })
 	return all[:n]
+}
+
+// longestHeld returns the longest reservation of each tube. It is incomplete if a turn
+// takes too long.
+func (w *watcher) longestHeld() map[string]time.Duration {
+	all := make(map[string]time.Duration)
+	for at, more := 0, true; more; more = at > 0 {
+		if at > 0 {
+			time.Sleep(breath)
+		}
+		holds, ok := within(w, func() (holds []engine.Hold) {
+			w.broker.View(func(e *engine.Engine, now int64) {
+				var sessions []*engine.Session
+				sessions, at = e.Sessions(at, sessionsPerTurn)
+				for _, s := range sessions {
+					holds = append(holds, e.Holds(now, s, server.MaxNamedJobs)...)
+				}
+			})
+			return holds
+		})
+		if !ok {
+			break
+		}
+		for _, h := range holds {
+			all[h.Tube] = max(all[h.Tube], time.Duration(h.For))
+		}
+	}
+	return all
 }

@@ -121,7 +121,7 @@ func TestRefusalsAreWarnings(t *testing.T) {
 		e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, make([]byte, 1<<20))
 	})
 	code, body := get(t, New(b, Options{}), "/readyz", "")
-	if code != 200 || !strings.Contains(body, "\nwarning: a limit has refused what clients asked for lately: max-memory\n") {
+	if code != 200 || !strings.Contains(body, "\nwarning: a limit refused commands in the last 10 min: max-memory\n") {
 		t.Errorf("%d %s", code, body)
 	}
 }

@@ -87,7 +87,8 @@ type API struct {
 	mux     *http.ServeMux
 	history *history
 	changes *audit.Log
-	surveys tubes.Shared
+	surveys tubes.Shared[tubes.Tube]
+	holders tubes.Shared[holder]
 
 	tasks    task.Runner
 	guesses  access.Guesses

@@ -10,22 +10,20 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// getAttention looks for what an operator should look at, the worst first.
+// getAttention returns the findings, the worst first.
 func (r *request) getAttention(in *admin.GetAttention) (page admin.Attention, err error) {
 	var found []health.Finding
-	look := r.seen()
 	if r.caller.Identity.Meets(statsEverywhere) {
-		look.Pausers = r.api.changes.Pausers()
 		s, err := r.serverHealth()
 		if err != nil {
 			return page, err
 		}
 		found = append(s.Findings(nil), r.api.clusterFindings()...)
 	}
-	return look.Attention(in, found)
+	return r.seen().Attention(in, found)
 }
 
-// serverHealth returns what is known of the server now.
+// serverHealth describes the server.
 func (r *request) serverHealth() (s health.Server, err error) {
 	err = r.turn(func(e *engine.Engine, now int64) error {
 		health := ""
@@ -42,7 +40,8 @@ func (r *request) serverHealth() (s health.Server, err error) {
 	return s, err
 }
 
-// HealthOf returns what an engine, in a turn, the counts of its server and the health of its journal say.
+// HealthOf describes a server by its engine, in a turn, its counts and the health of its
+// journal.
 func HealthOf(e *engine.Engine, now int64, counts server.Counts, journal string) health.Server {
 	s := health.Server{
 		Journal: journal, Draining: e.IsDraining(), Connections: e.Stats().Sessions, MaxConnections: uint64(counts.MaxConnections), Full: counts.Full,
@@ -66,7 +65,7 @@ func (h *history) lately() (refused uint64) {
 	return refused
 }
 
-// clusterFindings are those of the cluster, as this member knows it.
+// clusterFindings returns the findings of the cluster, as this member sees it.
 func (a *API) clusterFindings() (found []health.Finding) {
 	if a.opt.Cluster == nil {
 		return nil
@@ -85,13 +84,18 @@ func (a *API) clusterFindings() (found []health.Finding) {
 	return found
 }
 
-// addGrowth adds what has become more since ten minutes ago, or since the first sample if that is later.
-func (h *history) addGrowth(t *health.Tube) {
+// addCounts adds what the tube counted in the last ten minutes, or since its first sample
+// if that is later.
+func (h *history) addCounts(t *health.Tube) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if th := h.tubes[t.Name]; th != nil {
 		last := len(th.samples) - 1
-		t.MoreBuried, t.MoreTimeouts = th.growth(), more(th.samples[0].timeouts, th.samples[last].timeouts)
-		t.Since = time.Duration(last) * tubeStep * time.Second
+		then, now := &th.samples[0], &th.samples[last]
+		t.Counted = health.Counts{
+			Over: time.Duration(last) * tubeStep * time.Second, Buried: th.growth(),
+			Reserved: more(then.reserves, now.reserves), Deleted: more(then.deleted, now.deleted),
+			Released: more(then.released, now.released), TimedOut: more(then.timeouts, now.timeouts),
+		}
 	}
 }

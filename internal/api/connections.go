@@ -23,13 +23,16 @@ func connectionOf(c *server.Connection) admin.Connection {
 		Using:         c.Using,
 		Watching:      make([]string, min(c.SessionStats.Watching.Len(), shownNames)),
 		WatchingCount: c.SessionStats.Watching.Len(),
-		Holding:       append([]uint64{}, c.Jobs...),
+		Holding:       make([]uint64, len(c.Holds)),
 		HoldingCount:  c.Held,
 		HeldFor:       seconds(c.HeldFor),
 		Waiting:       c.Waiting,
 		Waited:        seconds(c.Waited),
 		Producer:      c.Producer,
 		Worker:        c.Worker,
+	}
+	for i := range shown.Holding {
+		shown.Holding[i] = c.Holds[i].ID
 	}
 	for i := range shown.Watching {
 		shown.Watching[i] = c.SessionStats.Watching.At(i)

@@ -1,17 +1,17 @@
 package api
 
 import (
+	"context"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/api/tubes"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/health"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// explainTube returns the reason why jobs of a tube wait.
+// explainTube returns the state of a tube and its findings in a sentence.
 func (r *request) explainTube(*admin.OfTube) (out admin.Explanation, err error) {
 	var t *tubes.Tube
 	err = r.turn(func(e *engine.Engine, now int64) (err error) {
@@ -21,32 +21,86 @@ func (r *request) explainTube(*admin.OfTube) (out admin.Explanation, err error) 
 	if err != nil {
 		return out, err
 	}
-	one := t.Health()
-	if r.caller.Identity.Meets(statsEverywhere) {
-		one.PausedBy = r.api.changes.Pausers()[r.tube]
+	one, err := r.seen().Of(t)
+	if err != nil {
+		return out, err
 	}
 	s, err := r.serverHealth()
-	if one.Refuses = s.Refuses(); err == nil && one.Ready > 0 && one.Watching > 0 {
-		err = r.addWorkers(&one)
-	}
+	one.Refuses = s.Refuses()
 	out.Text, out.Severity = one.Why()
 	return out, err
 }
 
-// addWorkers adds the connections that watch the tube and hold jobs.
-func (r *request) addWorkers(t *health.Tube) error {
-	filter := connectionFilter{tubes: access.Pattern{r.tube}}
-	err := r.allConnections(func(c *server.Connection, _ int64) {
-		if c.Held == 0 || !filter.watched(c) {
-			return
+// A holder is a session that holds jobs.
+type holder struct {
+	id       uint64
+	holds    []engine.Hold
+	watching engine.Names
+}
+
+const (
+	holdersPerTurn = 1000 // sessions; most of them hold nothing
+
+	// mostWatched is the number of watched tubes up to which a session that holds jobs
+	// counts as a busy worker of each.
+	mostWatched = 64
+)
+
+// eachHolder calls tell for all sessions that hold jobs.
+func (a *API) eachHolder(ctx context.Context, tell func(*holder)) error {
+	at := 0
+	return look(ctx, a, func(e *engine.Engine, now int64, see func(holder)) (more bool) {
+		var sessions []*engine.Session
+		sessions, at = e.Sessions(at, holdersPerTurn)
+		for _, s := range sessions {
+			if holds := e.Holds(now, s, server.MaxNamedJobs); len(holds) > 0 {
+				see(holder{s.ID(), holds, s.WatchedNames()})
+			}
 		}
-		t.Busy++
-		if held := time.Duration(c.HeldFor); held > t.HeldFor {
-			t.HeldFor, t.Holder = held, c.ID
+		return at > 0
+	}, tell)
+}
+
+// workers returns the workers of all tubes by their names. It omits what the client may
+// not see.
+func (r *request) workers() (map[string]*health.Workers, error) {
+	all := make(map[string]*health.Workers)
+	of := func(tube string) *health.Workers {
+		if all[tube] == nil {
+			all[tube] = new(health.Workers)
+		}
+		return all[tube]
+	}
+	everywhere := r.caller.Identity.Meets(statsEverywhere)
+	err := shared(r, &r.api.holders, r.api.eachHolder, func(h *holder) {
+		held := make(map[string]bool)
+		for _, hold := range h.holds {
+			held[hold.Tube] = true
+			if w := of(hold.Tube); time.Duration(hold.For) > w.HeldFor {
+				w.HeldFor = time.Duration(hold.For)
+				if everywhere {
+					w.Holder = h.id
+				}
+			}
+		}
+		with := ""
+		if len(held) == 1 && r.caller.Identity.Meets(statsNamed, h.holds[0].Tube) {
+			with = h.holds[0].Tube
+		}
+		for i := range min(h.watching.Len(), mostWatched) {
+			tube := h.watching.At(i)
+			w := of(tube)
+			switch {
+			case held[tube]:
+				w.Busy++
+				continue
+			case w.Elsewhere == 0:
+				w.With = with
+			case w.With != with:
+				w.With = ""
+			}
+			w.Elsewhere++
 		}
 	})
-	if t.Looked = true; !r.caller.Identity.Meets(statsEverywhere) {
-		t.Holder = 0
-	}
-	return err
+	return all, err
 }

@@ -69,7 +69,7 @@ var (
 		"tube": someTubes, "wait": {"0", "1", "61", "x"}, "state": {"ready", "ready", "reserved", "delayed", "buried", "held", ""},
 		"cursor": {"", "x", "bWFpbA", "4", "40000000000.1", "MCBtYWls"}, "sort": {"name", "-ready", "attention", "-put_per_second", "id", "-age", "holding", "color", ""},
 		"q": {"mail", "m*", "?", "", "*[", "l", "user:17", "/user", "/^h/", "/(/", "/a{200}/", "state:buried", strings.Repeat("x", 2049)}, "has": {"ready", "buried,ready", "paused", "blue", ""}, "recent": {"true", "false", "1", ""}, "bodies": {"true", "false", "yes", ""},
-		"waiting": {"true", "false", "0"}, "holding": {"true", "false", "0"},
+		"waiting": {"true", "false", "0"}, "holding": {"true", "false", "0"}, "each": {"true", "false", "0"},
 	}
 	someNumbers = []string{"0", "5", "1024", "4294967295", "4294967296", "-1", "1.5", `"x"`, "null", "{}"}
 	someTexts   = []string{`"hello"`, `"{\"user\":17}"`, `""`, `"caf\u00e9"`, `"\ud800"`, "1", "null"}

@@ -12,12 +12,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A tubeSample is what is remembered of a tube at a time. The counters are cut to 32 bits:
-// only their differences are used.
+// A tubeSample has the numbers of a tube at a time. The counters are cut to 32 bits,
+// because only their differences are used.
 type tubeSample struct {
-	ready, reserved, delayed, buried uint32
-	put, deleted, timeouts           uint32
-	oldest                           uint32 // s
+	ready, reserved, delayed, buried           uint32
+	put, reserves, deleted, released, timeouts uint32
+	oldest                                     uint32 // s
 }
 
 // A tubeHistory has the last samples of a tube, the oldest first: tubeSamples at most.
@@ -76,7 +76,7 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 	h.mu.Lock()
 	names, tell := slices.Collect(maps.Keys(h.tubes)), a.survey
 	if len(names) == tubesKept && unix-h.looked < lookStep {
-		tell = func(ctx context.Context, show func(t *tubes.Tube)) error { return a.look(ctx, someOf(names), show) }
+		tell = func(ctx context.Context, show func(t *tubes.Tube)) error { return look(ctx, a, someOf(names), show) }
 	} else {
 		h.looked = unix
 	}
@@ -95,7 +95,7 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 		}
 		th.add(unix, tubeSample{
 			uint32(t.Ready), uint32(t.Reserved), uint32(t.Delayed), uint32(t.Buried),
-			uint32(t.TotalJobs), uint32(t.Deletes), uint32(t.Timeouts), uint32(t.OldestReady / int64(time.Second)),
+			uint32(t.TotalJobs), uint32(t.Queued.N), uint32(t.Deletes), uint32(t.Releases), uint32(t.Timeouts), uint32(t.OldestReady / int64(time.Second)),
 		})
 	}
 	maps.DeleteFunc(h.tubes, func(_ string, th *tubeHistory) bool { return th.seen < unix }) // gone, or others matter more

@@ -79,7 +79,7 @@ func (r *request) run() (out any, err error) {
 		r.api.opt.Server.Refused(r.caller.Address, r.caller.Identity.Name(), r.op.ID, r.refused...)
 	} else if r.op.changes() {
 		r.entry.Write(err)
-		r.api.surveys.Forget()
+		r.api.forget()
 	}
 	return out, err
 }

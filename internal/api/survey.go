@@ -8,14 +8,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// perSurvey is how many tubes a turn copies the stats of. That takes half a millisecond or so.
+// perSurvey is the number of tubes whose stats a turn copies, which takes about half a
+// millisecond.
 const perSurvey = 2500
 
-// survey tells of all tubes, in several turns. tell is called between them. The error is that
-// of the context, or a problem: then not all were told of.
+// survey calls tell for all tubes, between several turns. After an error, which is the
+// context's or a problem, tubes are missing.
 func (a *API) survey(ctx context.Context, tell func(t *tubes.Tube)) error {
 	next := 0
-	return a.look(ctx, func(e *engine.Engine, now int64, see func(t tubes.Tube)) (more bool) {
+	return look(ctx, a, func(e *engine.Engine, now int64, see func(t tubes.Tube)) (more bool) {
 		next = e.SurveyTubes(now, next, perSurvey, func(name string, st engine.TubeStats) {
 			see(tubes.Tube{Name: name, At: now, TubeStats: st, Most: e.LimitsOf(name)})
 		})
@@ -23,13 +24,14 @@ func (a *API) survey(ctx context.Context, tell func(t *tubes.Tube)) error {
 	}, tell)
 }
 
-// look takes steps in turns that nobody's rights matter for, and tells between them of the tubes that a step has seen.
-func (a *API) look(ctx context.Context, step func(e *engine.Engine, now int64, see func(t tubes.Tube)) (more bool), tell func(t *tubes.Tube)) error {
-	var seen []tubes.Tube
+// look runs a step in as many turns as it needs, without a check of rights. Between the
+// turns it calls tell for everything that the step has seen.
+func look[T any](ctx context.Context, a *API, step func(e *engine.Engine, now int64, see func(T)) (more bool), tell func(*T)) error {
+	var seen []T
 	r := &request{api: a, op: &operation{method: http.MethodGet}, ctx: ctx}
 	return r.turnsUntil(func(e *engine.Engine, now int64) (more bool, err error) {
 		seen = seen[:0]
-		return step(e, now, func(t tubes.Tube) { seen = append(seen, t) }), nil
+		return step(e, now, func(t T) { seen = append(seen, t) }), nil
 	}, func() bool {
 		for i := range seen {
 			tell(&seen[i])
@@ -38,24 +40,41 @@ func (a *API) look(ctx context.Context, step func(e *engine.Engine, now int64, s
 	})
 }
 
-// seen looks at all tubes that the client may see. What was changed through the API is always seen.
+// seen returns a look at all tubes that the client may see.
 func (r *request) seen() *tubes.Look {
 	all := r.caller.Identity.Meets(statsEverywhere)
-	return &tubes.Look{Rates: r.api.history.rates, Growth: r.api.history.addGrowth, Each: func(tell func(t *tubes.Tube)) error {
-		look := r.api.survey
-		if age := r.caller.MaxAge; age > 0 {
-			look = func(ctx context.Context, tell func(t *tubes.Tube)) error {
-				return r.api.surveys.Each(ctx, age, r.api.survey, tell)
-			}
-		}
-		err := look(r.ctx, func(t *tubes.Tube) {
-			if all || r.caller.Identity.Meets(statsNamed, t.Name) {
-				tell(t)
-			}
-		})
-		if err != nil && r.ctx.Err() != nil {
-			return errGone
-		}
-		return err
-	}}
+	look := &tubes.Look{
+		Rates: r.api.history.rates, Growth: r.api.history.addCounts, Workers: r.workers,
+		Each: func(tell func(t *tubes.Tube)) error {
+			return shared(r, &r.api.surveys, r.api.survey, func(t *tubes.Tube) {
+				if all || r.caller.Identity.Meets(statsNamed, t.Name) {
+					tell(t)
+				}
+			})
+		},
+	}
+	if all {
+		look.Pausers = r.api.changes.Pausers()
+	}
+	return look
+}
+
+// shared looks at something. If the client accepts older answers, clients share the look.
+func shared[T any](r *request, last *tubes.Shared[T], look func(ctx context.Context, tell func(*T)) error, tell func(*T)) error {
+	var err error
+	if age := r.caller.MaxAge; age > 0 {
+		err = last.Each(r.ctx, age, look, tell)
+	} else {
+		err = look(r.ctx, tell)
+	}
+	if err != nil && r.ctx.Err() != nil {
+		return errGone
+	}
+	return err
+}
+
+// forget drops the last looks after a change.
+func (a *API) forget() {
+	a.surveys.Forget()
+	a.holders.Forget()
 }

@@ -84,7 +84,7 @@ func (r *request) startTask(in *admin.StartTask) (shown admin.Task, err error) {
 		r.note("state", about.State)
 	}
 	return r.api.tasks.Start(r.ctx, about, in.Wait, func(ctx context.Context, t *task.Task) error {
-		defer r.api.surveys.Forget()
+		defer r.api.forget()
 		own := *r // the request is over when this is answered
 		own.ctx = ctx
 		work := taskWork{&own, in, s, t}

@@ -32,25 +32,8 @@ type attention struct {
 	Link, Do string
 }
 
-// Grown says how many more buried jobs there are than before; nothing: not more.
-func (a *attention) Grown() string {
-	switch {
-	case a.More <= 0:
-		return ""
-	}
-	return ", " + num(a.More) + " more than " + duration(a.Over) + " ago"
-}
-
-// Says is the finding as a sentence.
-func (a *attention) Says() string {
-	switch {
-	case a.Tubes == 0 && a.Kind == "buried":
-		return plural(a.Count, "buried job", "buried jobs") + a.Grown()
-	case a.Kind == "refused" && a.Count != 1:
-		return num(whole(a.Count)) + " " + a.Text
-	}
-	return spaced(a.Text)
-}
+// Says returns the finding as the console writes numbers.
+func (a *attention) Says() string { return spaced(a.Text) }
 
 // A span is what charts can show, with the step and the number of samples.
 type span struct {
@@ -155,8 +138,8 @@ type findingKind struct {
 
 // findingKinds are those of tubes, with the tubes that have one: how those are sorted, and the filter that they match.
 var findingKinds = []struct{ name, text, sort, has string }{
-	{"buried", "with buried jobs", "-buried", "buried"}, {"unwatched", "without workers", "", "unwatched"}, {"timeouts", "whose jobs run out of time", "-timeouts", ""},
-	{"slow", "whose workers do not keep up", "-oldest_ready", "ready"}, {"limited", "at or near their limit", "", "limited"}, {"paused", "paused", "", "paused"},
+	{"buried", "with buried jobs", "-buried", "buried"}, {"unwatched", "without workers", "", "unwatched"}, {"timeouts", "with timeouts", "-timeouts", ""},
+	{"releases", "with release loops", "-releases", ""}, {"held", "with long reservations", "-reserved", "reserved"}, {"slow", "with slow workers", "-oldest_ready", "ready"}, {"limited", "at or near their limit", "", "limited"}, {"paused", "paused", "", "paused"},
 }
 
 // kinds are how many findings there are of each kind: when there are more than the page has room for, none of one kind hides the others.
@@ -186,6 +169,8 @@ func (r *request) newAttention(f admin.Finding) attention {
 		return at(withQuery(r.site.Base+"tubes", "q", f.Like), "See them")
 	case f.Kind == "buried":
 		return at(r.tubeLink(f.Tube, "buried"), "See them")
+	case f.Kind == "held":
+		return at(r.tubeLink(f.Tube, "reserved"), "See it")
 	case f.Kind == "timeouts" && !r.site.Plain() && r.mayPeek(f.Tube):
 		return at(withQuery(r.site.Base+"search", "q", "tube:"+f.Tube+" timeouts>=1"), "See them")
 	case f.Tube != "":

@@ -52,3 +52,6 @@ func (e *Engine) RedriveJob(now int64, id uint64, to string) Outcome {
 	e.removeIfUnused(from)
 	return OK
 }
+
+// hasOrigin reports whether the job in a slot has an origin.
+func (e *Engine) hasOrigin(i slot) bool { return i != none && e.origins[e.jobs.at(i).id] != "" }

@@ -176,6 +176,7 @@ func (e *Engine) end(why PolicyEvent, t *tube, i slot, j *job, release *given) b
 	}
 	e.turnWork += endWork
 	e.notePolicy(why, t.name)
+	t.exhausted += count(why < Expired)
 	if release != nil {
 		e.released(t, j, *release)
 	}

@@ -58,14 +58,21 @@ func (e *Engine) SessionStats(now int64, s *Session) SessionStats {
 	return st
 }
 
-// HeldJobs returns the ids of up to n jobs that the session has reserved, the oldest
-// reservation first.
-func (e *Engine) HeldJobs(s *Session, n int) (ids []uint64) {
-	for i := s.held.first; i != none && len(ids) < n; {
+// A Hold is a job that a session has reserved.
+type Hold struct {
+	ID   uint64
+	Tube string
+	For  int64 // ns since the reserve
+}
+
+// Holds returns up to n jobs that the session has reserved, the oldest reservation first.
+func (e *Engine) Holds(now int64, s *Session, n int) (holds []Hold) {
+	for i := s.held.first; i != none && len(holds) < n; {
 		j := e.jobs.at(i)
-		ids = append(ids, j.id)
-		i = e.jobs.held(j).heldAfter
+		c := e.jobs.held(j)
+		holds = append(holds, Hold{j.id, e.tubeOfJob(j).name, now - c.when})
+		i = c.heldAfter
 		e.turnWork++
 	}
-	return ids
+	return holds
 }

@@ -53,11 +53,12 @@ func TestSessionStats(t *testing.T) {
 	if st := e.SessionStats(0, me); st.Waiting || st.Held != 2 || st.Using != "work" || !st.Producer {
 		t.Errorf("one that holds jobs: %+v", st)
 	}
-	if ids := e.HeldJobs(me, 9); !slices.Equal(ids, []uint64{myJob, readyJob}) {
-		t.Errorf("it holds %v", ids)
+	holds := e.Holds(2*second, me, 9)
+	if len(holds) != 2 || holds[0].ID != myJob || holds[1] != (Hold{readyJob, "work", 2 * second}) {
+		t.Errorf("it holds %v", holds)
 	}
-	if ids := e.HeldJobs(me, 1); !slices.Equal(ids, []uint64{myJob}) {
-		t.Errorf("the first that it holds is %v", ids)
+	if first := e.Holds(2*second, me, 1); !slices.Equal(first, holds[:1]) {
+		t.Errorf("the first that it holds is %v", first)
 	}
 	if st, _ := e.JobStats(0, theirJob); st.Holder != 2 {
 		t.Errorf("the other's job is held by %d", st.Holder)

@@ -47,6 +47,7 @@ type TubeStats struct {
 	Deletes, Pauses          uint64 // commands that succeeded since the tube was made
 	Timeouts                 uint64 // of its jobs: their TTR ran out, since the tube was made
 	Releases, Buries         uint64 // of its jobs, since the tube was made
+	Exhausted                uint64 // of its jobs, by its policy, since the tube was made
 	Duplicates               uint64 // puts of jobs that were there already, since the tube was made
 	Pause, PauseLeft         int64  // s; 0 when not paused
 
@@ -63,6 +64,10 @@ type TubeStats struct {
 	// or when the engine began if that is later. The next job is the one that was put
 	// first, among those with the most urgent priority.
 	OldestReady int64
+
+	// Dead reports whether the next ready or buried job has an origin: then the tube is a
+	// dead tube.
+	Dead bool
 
 	Queued Total // from ready to reserved, since the tube came to be
 	Worked Total // from reserved to delete, release or bury
@@ -94,9 +99,13 @@ func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 		Timeouts:   t.timeouts,
 		Releases:   t.releases,
 		Buries:     t.buries,
+		Exhausted:  t.exhausted,
 		Duplicates: t.duplicates,
 		Queued:     t.queued,
 		Worked:     t.worked,
+	}
+	if len(e.origins) > 0 {
+		st.Dead = e.hasOrigin(t.ready.top()) || e.hasOrigin(t.buried.top())
 	}
 	if t.ready.n > 0 {
 		st.OldestReady = max(0, now-e.jobs.when(e.jobs.at(t.ready.top())))

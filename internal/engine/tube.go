@@ -56,6 +56,7 @@ type tube struct {
 	timeouts    uint64 // of its jobs, since it came to be
 	releases    uint64
 	buries      uint64
+	exhausted   uint64 // jobs of the tube that reached a limit of its policy
 	duplicates  uint64 // puts that were none
 	queued      Total  // from ready to reserved; see Times
 	worked      Total  // from reserved to delete, release or bury

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// Groups gather equal findings of tubes: those whose names differ in numbers only, such as tube-1 and tube-2, and what
-// then is left of a kind, whatever the names are. Where there are more than three they become one.
+// Groups merge findings of tubes that differ only in the tube: first of tubes whose names
+// differ only in numbers, such as tube-1 and tube-2, then the others of a kind. Four or
+// more findings become one.
 type Groups struct{ by map[groupKey]*group }
 
 type groupKey struct{ kind, severity, tubes string }
@@ -21,8 +22,8 @@ const (
 	mostGroups = 1000 // more are not told apart, so that they take no more memory than that
 )
 
-// Add takes a finding of a tube. It returns false if it stands for itself. All tubes come here for a page: one that joins a group
-// takes no memory.
+// Add adds a finding of a tube. It returns false if the finding cannot be merged. A
+// finding that joins a group takes no memory.
 func (g *Groups) Add(t *Tube, f *Finding) bool {
 	var room [200]byte // the longest name
 	name, numbers := room[:0], false
@@ -81,7 +82,7 @@ func (one *group) add(f *Finding) {
 	one.all.Seconds, one.all.Over = max(one.all.Seconds, f.Seconds), max(one.all.Over, f.Over)
 }
 
-// Each tells of the groups, and of the findings that are too few for one.
+// Each calls tell for every group, and for the findings that are in none.
 func (g *Groups) Each(tell func(f Finding)) {
 	for key, one := range g.by {
 		if key.tubes != "" && one.all.Tubes < groupFrom {
@@ -106,24 +107,32 @@ func (g *Groups) Each(tell func(f Finding)) {
 	}
 }
 
-// names says which tubes those are.
+// names returns the names of the worst tubes.
 func (one *group) names() string {
 	first := one.first
 	return fmt.Sprintf(" (%s, %s, %s and %s)", first[0].Tube, first[1].Tube, first[2].Tube, count(uint64(one.all.Tubes-len(first)), "more", "more"))
 }
 
-// ofTubes is the text of a finding about several tubes.
+// ofTubes returns the text of a finding about several tubes.
 func ofTubes(f *Finding) string {
 	tubes := count(uint64(f.Tubes), "tube", "tubes")
 	switch f.Kind {
 	case "unwatched":
 		return tubes + " without workers: " + count(f.Count, "job is ready", "jobs are ready")
 	case "slow":
-		return tubes + " whose workers do not keep up: " + count(f.Count, "job is ready", "jobs are ready")
+		return tubes + " with slow workers: " + count(f.Count, "job is ready", "jobs are ready")
 	case "buried":
 		return tubes + " with " + count(f.Count, "buried job", "buried jobs")
 	case "paused":
 		return tubes + " are paused: " + count(f.Count, "job is ready", "jobs are ready")
+	case "timeouts":
+		return tubes + " with timeouts: " + count(f.Count, "reservation timed out", "reservations timed out")
+	case "releases":
+		return tubes + " with release loops: " + count(f.Count, "job was released", "jobs were released")
+	case "held":
+		return tubes + " with jobs that are reserved for too long"
+	case "limited":
+		return tubes + " at or near their limits"
 	}
-	return tubes + ": " + f.Text
+	return tubes + ": " + f.Kind
 }

@@ -1,11 +1,11 @@
-// Package health says what an operator should look at. There is no other definition of that: the
-// JSON API, and so the console, lists its findings, beanpole top shows them, /readyz warns of those of the
-// server, and a test holds the alerts of contrib/prometheus against it.
+// Package health defines the conditions that an operator should look at, and the words
+// for them. The JSON API, the console, the commands attention, tubes and top, and /readyz
+// all present the findings of this package. A test compares the alerts of
+// contrib/prometheus with them.
 //
 //	found := (&health.Tube{Ready: 3}).Findings(nil)
 //
-// Who asks fills in what it knows: zero values raise nothing. What has happened since some time is since ten minutes ago,
-// or since the asker began.
+// The caller sets the fields that it can fill: a zero value raises no finding.
 package health
 
 import (
@@ -18,23 +18,31 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// A Finding is something that an operator should look at.
+// A Finding is a condition that an operator should look at.
 type Finding = admin.Finding
 
-// The severities. Bad: jobs are lost from sight, refused or done again. Warning: it may come to that.
+// Bad means that jobs are out of sight, refused or worked on again. Warning means that
+// this can happen.
 const (
 	Bad     = "bad"
 	Warning = "warning"
 )
 
 const (
-	// SlowAfter is how long a job that is ready waits until it is worth a look.
+	// SlowAfter is the time after which a ready job, or a reservation, counts as long.
 	SlowAfter = 10 * time.Minute
 
-	// NearlyFull is how much of a limit is used until that is worth a look.
+	// LongerBy is the factor by which a reservation exceeds the average of its tube to count
+	// as long.
+	LongerBy = 10
+
+	// LoopFrom is the number of releases from which they count as a loop.
+	LoopFrom = 10
+
+	// NearlyFull is the share of a limit from which it counts as nearly reached.
 	NearlyFull = 0.9
 
-	// Lately is how long ago what was refused is over.
+	// Lately is the time for which counters and refusals count.
 	Lately = 10 * time.Minute
 )
 
@@ -55,35 +63,56 @@ func Rank(f *Finding) int {
 	return rank
 }
 
-// A Tube is what is known of a tube.
+// A Tube describes a tube.
 type Tube struct {
-	Name                    string
-	Jobs                    uint64 // in any state
-	Ready, Buried, Watching uint64
-	Waits                   time.Duration // the next job has been ready
-	PauseLeft               time.Duration
-	Used                    float64 // of its limits, from 0 to 1
+	Name                             string
+	Jobs                             uint64        // in any state
+	Ready, Reserved, Delayed, Buried uint64        // jobs
+	Watching, Waiting                uint64        // sessions
+	Waits                            time.Duration // time since the next job became ready
+	Work                             time.Duration // average reservation that has ended; zero if none has
+	PauseLeft                        time.Duration
+	PausedUntil                      time.Time     // zero if unknown
+	PausedBy                         string        // empty if unknown
+	Gate                             time.Duration // time until the policy permits a reserve; negative means until a reservation ends
+	Used                             float64       // share of its limits
+	Dead                             bool          // the next ready or buried job came from another tube
+	Refuses                          string        // why the server refuses puts; empty if it accepts them
 
-	// What only Why tells.
-	Reserved, Delayed, Waiting uint64        // jobs, and sessions in a reserve
-	PausedUntil                time.Time     // zero: not known
-	PausedBy                   string        // who has paused it
-	Gate                       time.Duration // until its policy lets a job be reserved; negative: when a reservation ends
-	Looked                     bool          // at the sessions that watch it, for the next three
-	Busy                       uint64        // those that hold jobs
-	HeldFor                    time.Duration // by one of them, the longest
-	Holder                     uint64        // the id of its connection
-	Refuses                    string        // why the server refuses puts
-
-	MoreBuried   int64         // than then
-	MoreTimeouts uint64        // since then
-	Since        time.Duration // then; 0: nobody knows
+	Counted Counts
+	Workers *Workers // nil if the connections are unknown
 }
 
-// Unwatched reports whether jobs are ready that nobody will take.
+// Counts are the numbers that a tube counted lately.
+type Counts struct {
+	Over                                  time.Duration // at most Lately; zero means that nothing was counted
+	Buried                                int64         // buried jobs now, less those at the start
+	Reserved, Deleted, Released, TimedOut uint64
+}
+
+// Workers describes the connections that work on a tube.
+type Workers struct {
+	Busy      uint64        // connections that watch the tube and hold a job of it
+	Elsewhere uint64        // connections that watch the tube and hold only jobs of other tubes
+	With      string        // the tube of those jobs; empty if there are several, or it must not be named
+	HeldFor   time.Duration // longest reservation of the tube
+	Holder    uint64        // connection that holds this job; zero if it must not be named
+}
+
+// Unwatched reports whether the tube has ready jobs that no connection can reserve.
 func (t *Tube) Unwatched() bool { return t.Ready > 0 && t.Watching == 0 && t.PauseLeft <= 0 }
 
-// Findings appends those of the tube.
+// loops reports whether jobs are released again and again.
+func (t *Tube) loops() bool {
+	return t.Counted.Released >= LoopFrom && t.Counted.Released > t.Counted.Deleted
+}
+
+// hangs reports whether a job is reserved for unusually long.
+func (t *Tube) hangs() bool {
+	return t.Workers != nil && t.Work > 0 && t.Workers.HeldFor >= max(SlowAfter, LongerBy*t.Work)
+}
+
+// Findings appends the findings of the tube.
 func (t *Tube) Findings(found []Finding) []Finding {
 	before := len(found)
 	found = t.Terse(found)
@@ -93,41 +122,40 @@ func (t *Tube) Findings(found []Finding) []Finding {
 	return found
 }
 
-// Explain adds the text that Terse has left out.
-func (t *Tube) Explain(f *Finding) {
-	if f.Text == "" {
-		f.Text, _ = t.why()
-	}
-}
-
-// Terse appends the findings of the tube without the texts that are to be composed: of thousands, few are shown.
+// Terse appends the findings of the tube without their texts. Only a few of thousands are
+// displayed.
 func (t *Tube) Terse(found []Finding) []Finding {
-	add := func(f Finding) {
-		f.Tube = t.Name
+	add := func(kind, severity string, f Finding) {
+		f.Kind, f.Severity, f.Tube = kind, severity, t.Name
 		found = append(found, f)
 	}
+	c := &t.Counted
 	if t.Unwatched() {
-		add(Finding{Kind: "unwatched", Severity: Bad, Count: t.Ready, Seconds: seconds(t.Waits)})
+		add("unwatched", Bad, Finding{Count: t.Ready, Seconds: seconds(t.Waits)})
 	} else if t.Ready > 0 && t.Waits >= SlowAfter && t.PauseLeft <= 0 {
-		add(Finding{Kind: "slow", Severity: Warning, Count: t.Ready, Seconds: seconds(t.Waits)})
+		add("slow", Warning, Finding{Count: t.Ready, Seconds: seconds(t.Waits)})
 	}
-	switch {
-	case t.MoreBuried > 0:
-		add(Finding{Kind: "buried", Severity: Bad, Count: t.Buried, More: t.MoreBuried, Over: seconds(t.Since), Text: "buried jobs"})
-	case t.Buried > 0:
-		add(Finding{Kind: "buried", Severity: Warning, Count: t.Buried, Text: "buried jobs"})
+	if c.Buried > 0 {
+		add("buried", Bad, Finding{Count: t.Buried, More: c.Buried, Over: seconds(c.Over)})
+	} else if t.Buried > 0 {
+		add("buried", Warning, Finding{Count: t.Buried})
 	}
-	if t.MoreTimeouts > 0 {
-		add(Finding{Kind: "timeouts", Severity: Bad, Count: t.MoreTimeouts, Text: "jobs have run out of time, and are done again"})
+	if c.TimedOut > 0 {
+		add("timeouts", Bad, Finding{Count: c.TimedOut})
 	}
-	switch {
-	case t.Used >= 1:
-		add(Finding{Kind: "limited", Severity: Bad, Count: t.Jobs, Text: "the tube is at its limit: new jobs are refused"})
-	case t.Used >= NearlyFull:
-		add(Finding{Kind: "limited", Severity: Warning, Count: t.Jobs, Text: "the tube is nearly at its limit: beyond it, new jobs are refused"})
+	if t.loops() {
+		add("releases", Bad, Finding{Count: c.Released})
+	}
+	if t.hangs() {
+		add("held", Warning, Finding{Seconds: seconds(t.Workers.HeldFor)})
+	}
+	if t.Used >= 1 {
+		add("limited", Bad, Finding{Count: t.Jobs})
+	} else if t.Used >= NearlyFull {
+		add("limited", Warning, Finding{Count: t.Jobs})
 	}
 	if t.PauseLeft > 0 {
-		add(Finding{Kind: "paused", Severity: Warning, Count: t.Ready, Seconds: seconds(t.PauseLeft)})
+		add("paused", Warning, Finding{Count: t.Ready, Seconds: seconds(t.PauseLeft)})
 	}
 	return found
 }
@@ -160,7 +188,7 @@ func (s *Server) Refuses() string {
 	return ""
 }
 
-// Findings appends those of the server.
+// Findings appends the findings of the server.
 func (s *Server) Findings(found []Finding) []Finding {
 	add := func(kind, severity string, count uint64, format string, args ...any) {
 		found = append(found, Finding{Kind: kind, Severity: severity, Count: count, Text: fmt.Sprintf(format, args...)})
@@ -169,7 +197,7 @@ func (s *Server) Findings(found []Finding) []Finding {
 		add("journal", Bad, 0, "the journal: %s", s.Journal)
 	}
 	if s.Draining {
-		add("draining", Warning, 0, "the server drains: new jobs are refused")
+		add("draining", Warning, 0, "the server drains: it refuses new jobs")
 	}
 	switch {
 	case s.Full:
@@ -178,25 +206,25 @@ func (s *Server) Findings(found []Finding) []Finding {
 		add("connections", Warning, s.Connections, "%d of %d connections are in use (max-connections)", s.Connections, s.MaxConnections)
 	}
 	if used := Share(s.MemoryUsed, s.MemoryLimit); used >= NearlyFull {
-		add("memory", Bad, 0, "jobs take %.0f %% of their memory (max-memory): beyond it, new ones are refused", 100*used)
+		add("memory", Bad, 0, "jobs take %.0f %% of max-memory: at the limit, the server refuses new jobs", 100*used)
 	}
 	for _, limit := range s.RefusedBy {
 		severity := Bad
 		if strings.HasPrefix(limit, "[[limit]]") || limit == "max-tubes" || limit == "max-watched" {
-			severity = Warning // it may be there to slow somebody down
+			severity = Warning // such a limit can be there to slow clients down
 		}
-		add("limit", severity, 0, "a limit has refused what clients asked for lately: %s", limit)
+		add("limit", severity, 0, "a limit refused commands in the last 10 min: %s", limit)
 	}
 	for _, text := range s.Certificates {
 		add("certificate", Bad, 0, "%s", text)
 	}
 	if s.Refused > 0 {
-		add("refused", Warning, s.Refused, "commands were refused in the last ten minutes")
+		add("refused", Warning, s.Refused, "%s refused in the last 10 min", count(s.Refused, "command was", "commands were"))
 	}
 	return found
 }
 
-// Share returns how much is used of a limit; 0: there is none.
+// Share returns the used share of a limit. It is zero if there is no limit.
 func Share(used, limit int64) float64 {
 	if limit <= 0 {
 		return 0

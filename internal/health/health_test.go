@@ -25,9 +25,16 @@ func TestTube(t *testing.T) {
 		{Tube{Ready: 1}, "bad unwatched"},
 		{Tube{Ready: 1, PauseLeft: time.Second, Waits: time.Hour}, "warning paused"},
 		{Tube{Ready: 1, Watching: 1, Waits: SlowAfter}, "warning slow"},
-		{Tube{Buried: 3, MoreBuried: -1}, "warning buried"},
-		{Tube{Buried: 3, MoreBuried: 1, MoreTimeouts: 2}, "bad buried, bad timeouts"},
+		{Tube{Buried: 3, Counted: Counts{Buried: -1}}, "warning buried"},
+		{Tube{Buried: 3, Counted: Counts{Buried: 1, TimedOut: 2}}, "bad buried, bad timeouts"},
 		{Tube{Used: 0.9}, "warning limited"},
+		{Tube{Counted: Counts{Released: LoopFrom - 1}}, ""},
+		{Tube{Counted: Counts{Released: LoopFrom, Deleted: LoopFrom}}, ""},
+		{Tube{Counted: Counts{Released: LoopFrom, Deleted: LoopFrom - 1}}, "bad releases"},
+		{Tube{Work: time.Second, Workers: &Workers{HeldFor: SlowAfter - 1}}, ""},
+		{Tube{Work: time.Second, Workers: &Workers{HeldFor: SlowAfter}}, "warning held"},
+		{Tube{Work: time.Hour, Workers: &Workers{HeldFor: LongerBy*time.Hour - 1}}, ""},
+		{Tube{Workers: &Workers{HeldFor: 24 * time.Hour}}, ""}, // no reservation has ended: the usual time is unknown
 		{Tube{Used: 1}, "bad limited"},
 	} {
 		if got := kinds(test.tube.Findings(nil)); got != test.want {
@@ -59,7 +66,7 @@ func TestCompare(t *testing.T) {
 	found := (&Tube{Name: "mail", Ready: 9}).Findings(nil)
 	found = (&Tube{Name: "big", Ready: 90}).Findings(found)
 	found = (&Tube{Name: "later", PauseLeft: 1}).Findings(found)
-	found = (&Tube{Name: "failing", Buried: 1, MoreBuried: 1}).Findings(found)
+	found = (&Tube{Name: "failing", Buried: 1, Counted: Counts{Buried: 1}}).Findings(found)
 	found = (&Tube{Name: "failed", Buried: 5}).Findings(found)
 	found = (&Server{Draining: true, Journal: "full"}).Findings(found)
 	slices.SortFunc(found, func(a, b Finding) int { return Compare(&a, &b) })

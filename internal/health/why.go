@@ -8,27 +8,81 @@ import (
 	"time"
 )
 
-// Why says in one sentence, without its full stop, why jobs of the tube wait or what becomes of them, and how
-// bad that is: empty, Warning or Bad. What is not known is left out of it.
+// Why returns a sentence, without its full stop, about the state of the tube and all of
+// its findings, and the worst severity of these. The severity is empty if there are none.
 func (t *Tube) Why() (text, severity string) {
-	text, severity = t.why()
-	switch {
-	case t.Refuses != "":
+	text = t.why()
+	for _, f := range t.Findings(nil) {
+		if !strings.Contains(text, f.Text) {
+			text += "; " + f.Text
+		}
+		if severity != Bad {
+			severity = f.Severity
+		}
+	}
+	if t.Refuses != "" {
 		return text + "; the server refuses puts: " + t.Refuses, Bad
-	case t.Used >= 1:
-		return text + "; the tube refuses puts: it is at its limit", Bad
 	}
 	return text, severity
 }
 
-func (t *Tube) why() (text, severity string) {
+// Explain sets the text of a finding that Terse returned.
+func (t *Tube) Explain(f *Finding) {
+	if f.Text != "" {
+		return
+	}
+	c := &t.Counted
+	switch f.Kind {
+	case "buried":
+		f.Text = count(t.Buried, "buried job", "buried jobs")
+		if c.Buried > 0 && c.Over > 0 {
+			f.Text += fmt.Sprintf(", %s more than %s ago", digits(uint64(c.Buried)), words(c.Over))
+		}
+		f.Text += t.redrive()
+	case "timeouts":
+		f.Text = t.lately(c.TimedOut, "reservation timed out", "reservations timed out")
+		if c.TimedOut >= c.Deleted {
+			f.Text += ": the TTR is too short, or workers hang"
+		}
+	case "releases":
+		f.Text = t.lately(c.Released, "job was released", "jobs were released")
+	case "held":
+		f.Text = fmt.Sprintf("a job has been reserved%s, but jobs take %s on average", t.Workers.longest(), words(max(t.Work, time.Second)))
+	case "limited":
+		f.Text = "the tube is at its limit: new jobs are refused"
+		if t.Used < 1 {
+			f.Text = fmt.Sprintf("the tube has reached %.0f %% of its limit", 100*t.Used)
+		}
+	default:
+		f.Text = t.why()
+	}
+}
+
+// lately returns a number of the last minutes, compared with the deletes.
+func (t *Tube) lately(n uint64, one, many string) (text string) {
+	if t.Counted.Over > 0 {
+		text = "in the last " + words(t.Counted.Over) + " "
+	}
+	if text += count(n, one, many); t.Counted.Deleted == 0 {
+		return text + " and no job was deleted"
+	}
+	return text + " and " + count(t.Counted.Deleted, "job was deleted", "jobs were deleted")
+}
+
+// redrive returns the advice for a dead tube.
+func (t *Tube) redrive() string {
+	if !t.Dead {
+		return ""
+	}
+	return "; 'beanpole redrive " + t.Name + "' returns jobs to their tubes"
+}
+
+// why returns a sentence about the state of the tube.
+func (t *Tube) why() (text string) {
 	ready := count(t.Ready, "job is ready", "jobs are ready")
 	waits := ready
 	if t.Waits >= time.Second {
 		waits += ", the next for " + words(t.Waits)
-		if t.Waits >= SlowAfter {
-			severity = Warning
-		}
 	}
 	switch {
 	case t.PauseLeft > 0:
@@ -36,25 +90,25 @@ func (t *Tube) why() (text, severity string) {
 		if t.Ready > 0 {
 			text += ": " + ready
 		}
-		return text, Warning
+		return text
 	case t.Ready == 0:
-		return t.quiet(), ""
+		return t.quiet()
 	case t.Watching == 0:
-		return "no workers: " + waits, Bad
+		return "no workers: " + waits + t.redrive()
 	case t.Gate < 0:
-		return fmt.Sprintf("at the max-reserved of its policy: %s; %s", count(t.Reserved, "job is reserved", "jobs are reserved"), waits), severity
+		return fmt.Sprintf("at the max-reserved of its policy: %s; %s", count(t.Reserved, "job is reserved", "jobs are reserved"), waits)
 	case t.Gate > 0:
-		return fmt.Sprintf("at the rate of its policy: the next job may go in %s; %s", words(max(t.Gate, time.Second)), waits), severity
+		return fmt.Sprintf("at the rate of its policy: the next job can be reserved in %s; %s", words(max(t.Gate, time.Second)), waits)
 	case t.Waiting > 0:
-		return fmt.Sprintf("%s, and %s what is ready; %s", t.workers(), count(t.Waiting, "of them takes", "of them take"), ready), ""
+		return fmt.Sprintf("%s, and %s ready jobs; %s", t.workers(), count(t.Waiting, "of them takes", "of them take"), ready)
 	}
-	return t.held() + "; " + waits, severity
+	return t.busy() + "; " + waits
 }
 
-// Endless is how long a pause without end is said to be left.
+// Endless is the time left of a pause without end.
 const Endless = math.MaxUint32 * time.Second
 
-// pausedHow says until when the tube is paused, and by whom.
+// pausedHow returns when the pause ends, and the identity that made it.
 func (t *Tube) pausedHow() (text string) {
 	if until := t.PausedUntil.UTC(); t.PauseLeft >= Endless {
 		text = " without end"
@@ -71,20 +125,22 @@ func (t *Tube) pausedHow() (text string) {
 	return text
 }
 
-// quiet says what there is while no job is ready.
+// quiet describes a tube without ready jobs. Its buried jobs are a finding.
 func (t *Tube) quiet() string {
 	var parts []string
 	for _, s := range []struct {
 		n    uint64
 		name string
-	}{{t.Reserved, "reserved"}, {t.Delayed, "delayed"}, {t.Buried, "buried"}} {
+	}{{t.Reserved, "reserved"}, {t.Delayed, "delayed"}} {
 		if s.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", s.n, s.name))
+			parts = append(parts, fmt.Sprintf("%s %s", digits(s.n), s.name))
 		}
 	}
 	switch {
 	case len(parts) > 0:
 		return "no job is ready: " + strings.Join(parts, ", ")
+	case t.Buried > 0:
+		return "no job is ready"
 	case t.Waiting > 0:
 		return "no jobs: " + count(t.Waiting, "worker waits for one", "workers wait for one")
 	}
@@ -93,43 +149,71 @@ func (t *Tube) quiet() string {
 
 func (t *Tube) workers() string { return count(t.Watching, "worker", "workers") }
 
-// held says what the workers do that do not wait for a job.
-func (t *Tube) held() string {
-	longest := ""
-	if t.HeldFor > 0 {
-		longest = " for " + words(t.HeldFor)
-		if t.Holder > 0 {
-			longest += fmt.Sprintf(" (connection %d)", t.Holder)
-		}
-	}
-	idle := fmt.Sprintf("%s and none reserves", count(t.Watching, "worker watches", "workers watch"))
+// busy describes the workers of a tube with ready jobs, none of which waits for a job.
+func (t *Tube) busy() string {
+	w, with := t.Workers, "other tubes"
 	switch {
-	case !t.Looked && t.Reserved > 0:
+	case w == nil && t.Reserved > 0:
 		return fmt.Sprintf("%s, and %s", t.workers(), count(t.Reserved, "job is reserved", "jobs are reserved"))
-	case t.Busy == 0:
-		return idle
-	case t.Busy < t.Watching:
-		return fmt.Sprintf("%s, %s%s, and the others do not reserve", t.workers(), count(t.Busy, "of them holds jobs", "of them hold jobs"), longest)
-	case t.Busy == 1:
+	case w == nil:
+		w = &Workers{}
+	case w.With != "":
+		with = w.With
+	}
+	longest := w.longest()
+	switch {
+	case w.Elsewhere > 0 && w.Busy > 0:
+		return fmt.Sprintf("%s, %s%s, and %s %s", t.workers(), count(w.Busy, "of them holds jobs", "of them hold jobs"), longest, count(w.Elsewhere, "is busy with", "are busy with"), with)
+	case w.Elsewhere > 0 && w.Elsewhere == t.Watching:
+		return fmt.Sprintf("its %s %s", count(w.Elsewhere, "worker is busy with", "workers are busy with"), with)
+	case w.Elsewhere > 0:
+		return fmt.Sprintf("%s, %s %s", t.workers(), count(w.Elsewhere, "of them is busy with", "of them are busy with"), with)
+	case w.Busy == 0 && (t.loops() || t.Counted.TimedOut > 0):
+		return t.workers()
+	case w.Busy == 0 && t.Counted.Reserved > 0:
+		return fmt.Sprintf("%s; %s in the last %s", t.workers(), count(t.Counted.Reserved, "job was reserved", "jobs were reserved"), words(t.Counted.Over))
+	case w.Busy == 0 && t.Counted.Over > 0:
+		return fmt.Sprintf("%s and none reserves", count(t.Watching, "worker watches", "workers watch"))
+	case w.Busy == 0:
+		return fmt.Sprintf("%s, and none waits for a job or holds one", t.workers())
+	case w.Busy < t.Watching:
+		return fmt.Sprintf("%s, %s%s, and no other waits for a job", t.workers(), count(w.Busy, "of them holds jobs", "of them hold jobs"), longest)
+	case w.Busy == 1:
 		return "1 worker, which holds a job" + longest
-	case t.Busy == 2:
+	case w.Busy == 2:
 		return "2 workers, both hold jobs, the older" + longest
 	}
 	return t.workers() + ", all hold jobs, the oldest" + longest
+}
+
+// longest returns the longest reservation with its holder.
+func (w *Workers) longest() (text string) {
+	if w.HeldFor > 0 {
+		text = " for " + words(w.HeldFor)
+		if w.Holder > 0 {
+			text += fmt.Sprintf(" (connection %d)", w.Holder)
+		}
+	}
+	return text
 }
 
 func count(n uint64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	digits := strconv.FormatUint(n, 10)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits + " " + many
+	return digits(n) + " " + many
 }
 
-// words says how long something is in its largest unit.
+// digits returns a number with commas.
+func digits(n uint64) string {
+	text := strconv.FormatUint(n, 10)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// words returns a time in its largest unit.
 func words(d time.Duration) string {
 	switch {
 	case d < 2*time.Minute:

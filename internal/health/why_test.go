@@ -9,33 +9,71 @@ import (
 
 func TestWhy(t *testing.T) {
 	noon := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	none := &Workers{}
 	for _, test := range []struct {
 		tube           Tube
 		severity, want string
 	}{
 		{Tube{}, "", "no jobs"},
 		{Tube{Watching: 3, Waiting: 2}, "", "no jobs: 2 workers wait for one"},
-		{Tube{Reserved: 1, Delayed: 5, Buried: 2}, "", "no job is ready: 1 reserved, 5 delayed, 2 buried"},
+		{Tube{Reserved: 1, Delayed: 5, Buried: 2}, Warning, "no job is ready: 1 reserved, 5 delayed; 2 buried jobs"},
 		{Tube{Ready: 1}, Bad, "no workers: 1 job is ready"},
 		{Tube{Ready: 12345, Waits: 3 * time.Minute}, Bad, "no workers: 12,345 jobs are ready, the next for 3 min"},
 		{Tube{Ready: 2, PauseLeft: 20 * time.Minute}, Warning, "paused for another 20 min: 2 jobs are ready"},
 		{Tube{PauseLeft: 20 * time.Minute, PausedUntil: noon, PausedBy: "ops"}, Warning, "paused until 12:00 UTC by ops"},
 		{Tube{PauseLeft: 13 * time.Hour, PausedUntil: noon}, Warning, "paused until 2026-11-27 12:00 UTC"},
-		{Tube{Ready: 2, Watching: 3, Waiting: 1, Looked: true}, "", "3 workers, and 1 of them takes what is ready; 2 jobs are ready"},
-		{Tube{Ready: 2, Watching: 1, Looked: true, Busy: 1, HeldFor: 5 * time.Second}, "", "1 worker, which holds a job for 5 s; 2 jobs are ready"},
+		{Tube{Ready: 2, Watching: 3, Waiting: 1, Workers: none}, "", "3 workers, and 1 of them takes ready jobs; 2 jobs are ready"},
+		{Tube{Ready: 2, Watching: 1, Workers: &Workers{Busy: 1, HeldFor: 5 * time.Second}}, "", "1 worker, which holds a job for 5 s; 2 jobs are ready"},
 		{
-			Tube{Ready: 9, Waits: time.Hour, Watching: 2, Looked: true, Busy: 2, HeldFor: 58*time.Minute + 59*time.Second, Holder: 75}, Warning,
+			Tube{Ready: 9, Waits: time.Hour, Watching: 2, Workers: &Workers{Busy: 2, HeldFor: 58*time.Minute + 59*time.Second, Holder: 75}}, Warning,
 			"2 workers, both hold jobs, the older for 58 min (connection 75); 9 jobs are ready, the next for 60 min",
 		},
-		{Tube{Ready: 9, Watching: 5, Looked: true, Busy: 5, HeldFor: 3 * 24 * time.Hour}, "", "5 workers, all hold jobs, the oldest for 3 days; 9 jobs are ready"},
-		{Tube{Ready: 9, Watching: 5, Looked: true, Busy: 1, HeldFor: 5 * time.Hour}, "", "5 workers, 1 of them holds jobs for 5 h, and the others do not reserve; 9 jobs are ready"},
-		{Tube{Ready: 1, Watching: 2, Looked: true}, "", "2 workers watch and none reserves; 1 job is ready"},
-		{Tube{Ready: 1, Watching: 1, Reserved: 4}, "", "1 worker, and 4 jobs are reserved; 1 job is ready"}, // who holds them is not known
-		{Tube{Ready: 1, Watching: 1, Waits: SlowAfter}, Warning, "1 worker watches and none reserves; 1 job is ready, the next for 10 min"},
+		{Tube{Ready: 9, Watching: 5, Workers: &Workers{Busy: 5, HeldFor: 3 * 24 * time.Hour}}, "", "5 workers, all hold jobs, the oldest for 3 days; 9 jobs are ready"},
+		{Tube{Ready: 9, Watching: 5, Workers: &Workers{Busy: 1, HeldFor: 5 * time.Hour}}, "", "5 workers, 1 of them holds jobs for 5 h, and no other waits for a job; 9 jobs are ready"},
+		{Tube{Ready: 1, Watching: 1, Reserved: 4}, "", "1 worker, and 4 jobs are reserved; 1 job is ready"}, // their holders are unknown
 		{Tube{Ready: 1, Watching: 2, Waiting: 2, Reserved: 5, Gate: -1}, "", "at the max-reserved of its policy: 5 jobs are reserved; 1 job is ready"},
-		{Tube{Ready: 1, Watching: 2, Waiting: 2, Gate: 1}, "", "at the rate of its policy: the next job may go in 1 s; 1 job is ready"},
+		{Tube{Ready: 1, Watching: 2, Waiting: 2, Gate: 1}, "", "at the rate of its policy: the next job can be reserved in 1 s; 1 job is ready"},
 		{Tube{Refuses: "memory (max-memory)"}, Bad, "no jobs; the server refuses puts: memory (max-memory)"},
-		{Tube{Buried: 9, Used: 1}, Bad, "no job is ready: 9 buried; the tube refuses puts: it is at its limit"},
+		{Tube{Buried: 9, Used: 1}, Bad, "no job is ready; 9 buried jobs; the tube is at its limit: new jobs are refused"},
+
+		// Workers that neither wait nor hold a job reserve nothing only if the tube counted no
+		// reservation.
+		{Tube{Ready: 1, Watching: 2}, "", "2 workers, and none waits for a job or holds one; 1 job is ready"},
+		{Tube{Ready: 1, Watching: 2, Workers: none, Counted: Counts{Over: time.Minute}}, "", "2 workers watch and none reserves; 1 job is ready"},
+		{Tube{Ready: 1, Watching: 1, Waits: SlowAfter, Workers: none, Counted: Counts{Over: Lately}}, Warning, "1 worker watches and none reserves; 1 job is ready, the next for 10 min"},
+		{Tube{Ready: 1, Watching: 1, Workers: none, Counted: Counts{Over: Lately, Reserved: 530}}, "", "1 worker; 530 jobs were reserved in the last 10 min; 1 job is ready"},
+		{
+			Tube{Ready: 1, Watching: 1, Workers: none, Counted: Counts{Over: 4 * time.Minute, Reserved: 12_530, Released: 12_530}}, Bad,
+			"1 worker; 1 job is ready; in the last 4 min 12,530 jobs were released and no job was deleted",
+		},
+		{
+			Tube{Ready: 283, Watching: 4, Workers: &Workers{Busy: 4, HeldFor: time.Second}, Counted: Counts{Over: Lately, Reserved: 96, TimedOut: 96, Deleted: 3}}, Bad,
+			"4 workers, all hold jobs, the oldest for 1 s; 283 jobs are ready; in the last 10 min 96 reservations timed out and 3 jobs were deleted: the TTR is too short, or workers hang",
+		},
+
+		// Workers of several tubes.
+		{Tube{Ready: 1, Watching: 1, Workers: &Workers{Elsewhere: 1, With: "telemetry"}}, "", "its 1 worker is busy with telemetry; 1 job is ready"},
+		{Tube{Ready: 1, Watching: 3, Workers: &Workers{Elsewhere: 3}}, "", "its 3 workers are busy with other tubes; 1 job is ready"},
+		{Tube{Ready: 1, Watching: 3, Workers: &Workers{Elsewhere: 2, With: "telemetry"}}, "", "3 workers, 2 of them are busy with telemetry; 1 job is ready"},
+		{Tube{Ready: 1, Watching: 3, Workers: &Workers{Elsewhere: 1, Busy: 2, HeldFor: time.Second}}, "", "3 workers, 2 of them hold jobs for 1 s, and 1 is busy with other tubes; 1 job is ready"},
+
+		// One hung worker among many, with and without ready jobs.
+		{
+			Tube{Ready: 2, Watching: 9, Waiting: 3, Work: 5 * time.Second, Workers: &Workers{Busy: 6, HeldFor: 23 * time.Minute, Holder: 94}}, Warning,
+			"9 workers, and 3 of them take ready jobs; 2 jobs are ready; a job has been reserved for 23 min (connection 94), but jobs take 5 s on average",
+		},
+		{
+			Tube{Reserved: 1, Watching: 9, Waiting: 3, Work: time.Millisecond, Workers: &Workers{Busy: 1, HeldFor: 23 * time.Minute}}, Warning,
+			"no job is ready: 1 reserved; a job has been reserved for 23 min, but jobs take 1 s on average",
+		},
+		{Tube{Reserved: 1, Watching: 9, Work: 5 * time.Minute, Workers: &Workers{Busy: 1, HeldFor: 23 * time.Minute}}, "", "no job is ready: 1 reserved"},
+
+		// A dead tube.
+		{Tube{Name: "mail.dead", Ready: 1, Dead: true}, Bad, "no workers: 1 job is ready; 'beanpole redrive mail.dead' returns jobs to their tubes"},
+		{
+			Tube{Name: "mail.dead", Buried: 7, Dead: true, Counted: Counts{Over: Lately, Buried: 3}}, Bad,
+			"no job is ready; 7 buried jobs, 3 more than 10 min ago; 'beanpole redrive mail.dead' returns jobs to their tubes",
+		},
 	} {
 		if text, severity := test.tube.Why(); text != test.want || severity != test.severity {
 			t.Errorf("%+v:\n%s %q, want\n%s %q", test.tube, severity, text, test.severity, test.want)
@@ -91,7 +129,7 @@ func TestGroups(t *testing.T) {
 		got = append(got, f.Tube+f.Like+" "+f.Text)
 	}
 	want := []string{
-		" the server drains", " 6 tubes: jobs have run out of time (e1, d, c and 3 more)", "tube-* 10,000 tubes without workers: 20,000 jobs are ready", "mail no workers",
+		" the server drains", " 6 tubes with timeouts: 16 reservations timed out (e1, d, c and 3 more)", "tube-* 10,000 tubes without workers: 20,000 jobs are ready", "mail no workers",
 		"old-*.log 5 tubes with 5 buried jobs",
 	}
 	if !slices.Equal(got, want) {

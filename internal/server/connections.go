@@ -15,10 +15,10 @@ type Connection struct {
 	Opened   int64         // ns; when that was
 	Idle     time.Duration // since its last command began, or since it came if there was none
 	Last     string        // command; empty: there was none
-	Jobs     []uint64      // the first that it holds
+	Holds    []engine.Hold // the first MaxNamedJobs
 }
 
-// MaxNamedJobs is how many of the jobs that a client holds a Connection names at most.
+// MaxNamedJobs is the maximum number of jobs that a Connection names.
 const MaxNamedJobs = 100
 
 // Connection tells of a session; ok is false if it is not that of a connection. It is
@@ -34,7 +34,7 @@ func (s *Server) Connection(e *engine.Engine, now int64, sess *engine.Session) (
 		Identity:     w.Identity(),
 		Age:          time.Duration(s.now() - w.Opened()),
 		Opened:       w.Opened(),
-		Jobs:         e.HeldJobs(sess, MaxNamedJobs),
+		Holds:        e.Holds(now, sess, MaxNamedJobs),
 	}
 	c.Idle = c.Age
 	if op, at, ok := w.LastCommand(); ok {

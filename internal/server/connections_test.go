@@ -43,7 +43,7 @@ func TestDisconnect(t *testing.T) {
 			if network == "tcp" {
 				want = c.nc.LocalAddr().String()
 			}
-			if got := all[0]; got.Address != want || got.Using != "mail" || got.Held != 1 || got.Jobs[0] != 1 || got.Waiting || got.ID == 0 {
+			if got := all[0]; got.Address != want || got.Using != "mail" || got.Held != 1 || got.Holds[0].ID != 1 || got.Waiting || got.ID == 0 {
 				t.Errorf("%+v, want the address %s", got, want)
 			}
 			c.wantEnd()

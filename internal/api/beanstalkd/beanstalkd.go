@@ -36,7 +36,7 @@ const (
 type Server struct {
 	pool  *client.Pool
 	tasks task.Runner
-	tubes tubes.Shared
+	tubes tubes.Shared[tubes.Tube]
 	took  atomic.Int64 // ns; to ask for all of them, the last time
 }
 

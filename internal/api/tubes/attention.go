@@ -9,7 +9,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
-// Attention makes a page of what an operator should look at, the worst first: of some findings about the server, and of those of its tubes.
+// Attention returns a page of findings, the worst first: those of the server that are
+// given, and those of its tubes.
 func (l *Look) Attention(in *admin.GetAttention, found []health.Finding) (page admin.Attention, err error) {
 	page = admin.Attention{Kinds: make(map[string]int)}
 	worst := list.First[health.Finding]{N: in.Limit, Compare: func(a, b health.Finding) int { return health.Compare(&a, &b) }}
@@ -19,13 +20,16 @@ func (l *Look) Attention(in *admin.GetAttention, found []health.Finding) (page a
 			f := &found[i]
 			page.Total++
 			page.Kinds[f.Kind]++
-			if !groups.Add(&l.tube, f) && worst.Wants(*f) {
+			if (in.Each || !groups.Add(&l.tube, f)) && worst.Wants(*f) {
 				l.tube.Explain(f)
 				worst.Show(*f)
 			}
 		}
 	}
 	show(found)
+	if err = l.lookAtWorkers(); err != nil {
+		return page, err
+	}
 	err = l.Each(func(t *Tube) {
 		found = l.findings(found[:0], t)
 		show(found)
@@ -38,30 +42,56 @@ func (l *Look) Attention(in *admin.GetAttention, found []health.Finding) (page a
 	return page, nil
 }
 
-// findings appends those of a tube, terse. What else is known of the tube stays in l.tube.
+// Of returns the health of a tube.
+func (l *Look) Of(t *Tube) (*health.Tube, error) {
+	err := l.lookAtWorkers()
+	l.see(t)
+	return &l.tube, err
+}
+
+// lookAtWorkers sets the workers of all tubes.
+func (l *Look) lookAtWorkers() (err error) {
+	if l.Workers != nil && l.workers == nil {
+		l.workers, err = l.Workers()
+	}
+	return err
+}
+
+// findings appends the findings of a tube without their texts, and sets l.tube.
 func (l *Look) findings(found []health.Finding, t *Tube) []health.Finding {
+	l.see(t)
+	return l.tube.Terse(found)
+}
+
+// see sets l.tube to the health of a tube.
+func (l *Look) see(t *Tube) {
 	one := &l.tube
 	*one = t.Health()
 	one.PausedBy = l.Pausers[t.Name]
-	if l.Growth != nil && (t.Buried > 0 || t.Timeouts > 0) {
+	if l.Growth != nil {
 		l.Growth(one)
 	}
-	return one.Terse(found)
+	if l.workers == nil {
+		return
+	}
+	if one.Workers = l.workers[t.Name]; one.Workers == nil {
+		one.Workers = new(health.Workers) // none holds a job
+	}
 }
 
-// Health returns what is known of the tube now.
+// Health returns the health of the tube, without counts and workers.
 func (t *Tube) Health() health.Tube {
 	one := health.Tube{
 		Name: t.Name, Jobs: t.Jobs(), Ready: t.Ready, Buried: t.Buried, Watching: t.Watching,
-		Reserved: t.Reserved, Delayed: t.Delayed, Waiting: t.Waiting, Gate: time.Duration(t.Gate),
-		Waits: time.Duration(t.OldestReady), PauseLeft: pauseOf(t.Pause, t.PauseLeft),
+		Reserved: t.Reserved, Delayed: t.Delayed, Waiting: t.Waiting, Gate: time.Duration(t.Gate), Dead: t.Dead,
+		Waits: time.Duration(t.OldestReady), Work: time.Duration(mean(t.Worked.Sum, t.Worked.N)), PauseLeft: pauseOf(t.Pause, t.PauseLeft),
 		Used: max(health.Share(int64(t.Jobs()), t.Most.Jobs), health.Share(int64(t.Bytes), t.Most.Bytes)),
 	}
 	if t.Gate == engine.Never {
 		one.Gate = -1
 	}
 	if one.PauseLeft > 0 {
-		one.PausedUntil = time.Now().Add(one.PauseLeft + time.Second) // what is left was rounded down
+		one.PausedUntil = time.Now().Add(one.PauseLeft + time.Second) // the time left was rounded down
 	}
 	return one
 }

@@ -9,23 +9,26 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// A Shared is the last look at all tubes of a server, for those who can bear that it is not of just now. Its zero value is ready for use.
-type Shared struct {
+// A Shared is the last look at all tubes, or all sessions that hold jobs, of a server.
+// Callers that accept an older look share it. Its zero value is ready for use.
+type Shared[T any] struct {
 	mu   sync.Mutex
-	last *seen // nil: none that is of use
+	last *seen[T] // nil if there is no usable look
 }
 
-// A seen is what a look has seen.
-type seen struct {
+// A seen is the result of a look.
+type seen[T any] struct {
 	begun time.Time
-	done  chan struct{} // closed when it has ended; who comes meanwhile waits
-	tubes []Tube
-	err   error // not all are there
+	done  chan struct{} // closed when the look has ended
+	all   []T
+	err   error // the look is not complete
 }
 
-// Each tells of all tubes as they were not longer ago than an age. Several that come at once share the work of the first, which does not
-// end when its client goes. If that fails, be it by a panic, it has failed for those who wait for it already, and for nobody else.
-func (s *Shared) Each(ctx context.Context, age time.Duration, look func(ctx context.Context, tell func(*Tube)) error, tell func(*Tube)) error {
+// Each calls tell for everything that a look returns, which began no longer ago than an
+// age. Concurrent calls share the look of the first, which continues if the client of
+// that call disconnects. If the look fails or panics, it fails for all calls that wait
+// for it, and for no later call.
+func (s *Shared[T]) Each(ctx context.Context, age time.Duration, look func(ctx context.Context, tell func(*T)) error, tell func(*T)) error {
 	one, isNew := s.take(age)
 	if isNew {
 		s.see(context.WithoutCancel(ctx), one, look)
@@ -36,36 +39,36 @@ func (s *Shared) Each(ctx context.Context, age time.Duration, look func(ctx cont
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	for i := range one.tubes {
-		tell(&one.tubes[i])
+	for i := range one.all {
+		tell(&one.all[i])
 	}
 	return one.err
 }
 
-// take returns the last look if it began no longer ago than may be, or else a new one.
-func (s *Shared) take(age time.Duration) (one *seen, isNew bool) {
+// take returns the last look if it began no longer ago than an age, or else a new look.
+func (s *Shared[T]) take(age time.Duration) (one *seen[T], isNew bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == nil || time.Since(s.last.begun) > age {
-		s.last, isNew = &seen{begun: time.Now(), done: make(chan struct{})}, true
+		s.last, isNew = &seen[T]{begun: time.Now(), done: make(chan struct{})}, true
 	}
 	return s.last, isNew
 }
 
-// errBroken is the answer to those who have waited for a look that panicked.
-var errBroken = admin.Problemf(http.StatusInternalServerError, "the tubes could not be looked at")
+// errBroken is the answer to the calls that waited for a look that panicked.
+var errBroken = admin.Problemf(http.StatusInternalServerError, "looking at the queue failed")
 
-func (s *Shared) see(ctx context.Context, one *seen, look func(ctx context.Context, tell func(*Tube)) error) {
+func (s *Shared[T]) see(ctx context.Context, one *seen[T], look func(ctx context.Context, tell func(*T)) error) {
 	one.err = errBroken
 	defer func() {
 		if close(one.done); one.err != nil {
 			s.drop(one)
 		}
 	}()
-	one.err = look(ctx, func(t *Tube) { one.tubes = append(one.tubes, *t) })
+	one.err = look(ctx, func(t *T) { one.all = append(one.all, *t) })
 }
 
-func (s *Shared) drop(one *seen) {
+func (s *Shared[T]) drop(one *seen[T]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == one {
@@ -73,8 +76,8 @@ func (s *Shared) drop(one *seen) {
 	}
 }
 
-// Forget drops the last look: something has changed, and who has changed it wants to see that.
-func (s *Shared) Forget() {
+// Forget drops the last look after a change, so that the client sees its change.
+func (s *Shared[T]) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = nil

@@ -12,7 +12,7 @@ func none(context.Context, func(*Tube)) error { return nil }
 
 // Who waits for the look of another one waits no longer when its client goes.
 func TestWaitForLook(t *testing.T) {
-	var s Shared
+	var s Shared[Tube]
 	one, isNew := s.take(time.Hour)
 	if !isNew {
 		t.Fatal("there was one")
@@ -36,7 +36,7 @@ func TestBrokenLook(t *testing.T) {
 		func(context.Context, func(*Tube)) error { panic(failed) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			var s Shared
+			var s Shared[Tube]
 			begin, waiting := make(chan bool), make(chan error)
 			go func() {
 				defer func() { recover() }()
@@ -62,7 +62,7 @@ func TestBrokenLook(t *testing.T) {
 // A look is kept no longer than it is of use.
 func TestLookIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s Shared
+		var s Shared[Tube]
 		s.Each(t.Context(), time.Second, none, nil)
 		if _, isNew := s.take(time.Hour); isNew {
 			t.Error("it is gone at once")

@@ -44,21 +44,25 @@ func CompareBacklog(a, b *Tube, most uint64) int {
 // Backlog returns how many jobs the tube has that somebody should work on.
 func (t *Tube) Backlog() uint64 { return t.Ready + t.Buried }
 
-// A Look looks at all tubes that a client may see.
+// A Look looks at all tubes that a client may see. Functions that are nil have no data.
 type Look struct {
 	Each func(tell func(*Tube)) error
 
-	// Rates returns the rates of a column by the names of tubes. Nil: nobody knows them.
+	// Rates returns the rates of a column by the names of tubes.
 	Rates func(column string) map[string]int64
 
-	// Growth adds what has become more of a tube. Nil: nobody knows.
+	// Growth sets what a tube counted lately.
 	Growth func(*health.Tube)
 
-	// Pausers has who has paused tubes, as far as that is known.
+	// Workers returns the workers by the names of tubes.
+	Workers func() (map[string]*health.Workers, error)
+
+	// Pausers has the identities that paused tubes.
 	Pausers map[string]string
 
-	tube health.Tube // that was looked at last: one for all of them
-	room []health.Finding
+	workers map[string]*health.Workers
+	tube    health.Tube // last tube: one for all of them
+	room    []health.Finding
 }
 
 // A column is what tubes can be sorted by, besides their names.
@@ -208,6 +212,9 @@ func (l *Look) List(in *admin.ListTubes) (page admin.Tubes, err error) {
 		})
 	}
 	if q.Column == "attention" {
+		if err := l.lookAtWorkers(); err != nil {
+			return page, err
+		}
 		q.Key = keyOf(l.attention)
 	}
 	var jobs admin.JobCounts

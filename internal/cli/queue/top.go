@@ -95,6 +95,11 @@ func (t *topServer) snapshot(onScreen []string) (snap top.Snapshot, err error) {
 		if counts, err = countsOf(t.ctx, t.pages); err != nil {
 			return snap, err
 		}
+		attention, err := t.pages.GetAttention(t.ctx, &admin.GetAttention{Limit: 10_000, Each: true})
+		if err != nil {
+			return snap, err
+		}
+		snap.Found = attention.Findings
 	}
 	tubes, _, err := loadTubes(t.ctx, t.Conn, nil)
 	if err != nil {

@@ -4,24 +4,39 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
-// look notes what a person should see of the tube, the worst first.
-func (t *Tube) look() {
+// look sets the findings of a tube of a server that does not report them, the worst
+// first. Its counts are those since the view began.
+func (t *Tube) look(over time.Duration) {
 	one := health.Tube{
-		Name: t.Name, Ready: t.JobsReady, Buried: t.JobsBuried, Watching: t.Watching, Waits: t.Waits, PauseLeft: t.PauseLeft,
-		MoreBuried: t.buriedMore, MoreTimeouts: t.timeoutsMore,
+		Name: t.Name, Ready: t.JobsReady, Reserved: t.JobsReserved, Delayed: t.JobsDelayed, Buried: t.JobsBuried,
+		Watching: t.Watching, Waiting: t.Waiting, PauseLeft: t.PauseLeft, Counted: health.Counts{Over: over, Buried: t.buriedMore},
 	}
 	t.found = one.Findings(nil)
 	slices.SortFunc(t.found, func(a, b health.Finding) int { return health.Compare(&a, &b) })
 }
 
-// alarming reports whether a person is needed.
+// sortFindings gives the findings that the server reported to the tubes. Those about the
+// server remain.
+func (s *Snapshot) sortFindings() {
+	tubes := byName(s.Tubes)
+	for _, f := range s.Found {
+		if t := tubes[f.Tube]; t != nil {
+			t.found = append(t.found, f)
+		} else {
+			s.found = append(s.found, f)
+		}
+	}
+}
+
+// alarming reports whether the worst finding of the tube is bad.
 func (t *Tube) alarming() bool { return len(t.found) > 0 && t.found[0].Severity == health.Bad }
 
-// mark is what stands before the name of a tube.
+// mark returns the mark before the name of the tube.
 func (t *Tube) mark() string {
 	if t.alarming() {
 		return "!"
@@ -29,7 +44,7 @@ func (t *Tube) mark() string {
 	return ""
 }
 
-// worseFirst orders by what is wrong, and then by what waits.
+// worseFirst orders tubes by their worst finding, then by their ready jobs.
 func worseFirst(a, b *Tube) int {
 	rank := func(t *Tube) int {
 		if len(t.found) == 0 {

@@ -36,11 +36,12 @@ type Snapshot struct {
 	client.ServerStats
 	At    time.Time
 	Tubes []Tube
+	Found []health.Finding // by the server, the worst first; nil if it does not report findings
 
 	// Set by the view: a second, since the snapshot before.
 	putRate, deleteRate, timeoutRate float64
 
-	found []health.Finding // of the server
+	found []health.Finding // of the server, the worst first
 }
 
 // A Server is what the view looks at. Its methods may take long; each is called
@@ -201,26 +202,32 @@ func byName(tubes []Tube) map[string]*Tube {
 	return all
 }
 
-// compare notes what is more than when the view began, and which columns are wanted
-// now.
+// compare sets the findings, the growth since the view began, and the columns that are
+// needed now.
 func (m *model) compare(s *Snapshot) {
 	if m.first == nil {
 		m.first, m.began = new(*s), byName(slices.Clone(s.Tubes))
 	}
-	server := health.Server{
-		Journal: s.JournalHealth, Draining: s.Draining, RefusedBy: kit.RefusedBy(&s.ServerStats, &m.first.ServerStats),
-		Connections: s.Connections, MaxConnections: s.MaxConnections, Full: s.ConnectionsFull,
+	if s.Found != nil {
+		s.sortFindings()
+	} else {
+		server := health.Server{
+			Journal: s.JournalHealth, Draining: s.Draining, RefusedBy: kit.RefusedBy(&s.ServerStats, &m.first.ServerStats),
+			Connections: s.Connections, MaxConnections: s.MaxConnections, Full: s.ConnectionsFull,
+		}
+		s.found = server.Findings(nil)
 	}
-	s.found = server.Findings(nil)
 	for i := range s.Tubes {
 		t := &s.Tubes[i]
 		old := m.began[t.Name]
-		if old == nil || t.TotalJobs < old.TotalJobs { // it has gone meanwhile, and come again
+		if old == nil || t.TotalJobs < old.TotalJobs { // it was removed, and made again
 			old = new(Tube)
 		}
 		t.buriedMore = int64(t.JobsBuried) - int64(old.JobsBuried)
 		t.timeoutsMore, t.releasesMore = t.Timeouts-min(old.Timeouts, t.Timeouts), t.Releases-min(old.Releases, t.Releases)
-		t.look()
+		if s.Found == nil {
+			t.look(s.At.Sub(m.first.At))
+		}
 		for j := range columns {
 			m.columns[j] = m.columns[j] || columns[j].wanted(t)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
 func TestScreens(t *testing.T) {
@@ -154,30 +155,50 @@ func TestAttention(t *testing.T) {
 	if m.shown[0].Name != "zz" {
 		t.Errorf("the first is %s", m.shown[0].Name)
 	}
-	for _, want := range []string{"\n>!zz ", "in 6 tubes, 1 needs attention", "zz: no workers: "} {
+	for _, want := range []string{"\n>!zz ", "in 6 tubes, 3 findings", "zz: no workers: "} {
 		if !strings.Contains(m.plain(), want) {
 			t.Errorf("the screen has no %q:\n%s", want, m.plain())
 		}
 	}
 }
 
-// What is wrong with a tube is what health says, with what is known of it.
+// A server without an API reports no findings: then they follow from what the view sees.
 func TestFindings(t *testing.T) {
 	for want, tube := range map[string]Tube{
-		"":                   {TubeStats: client.TubeStats{JobsReady: 1, Watching: 1}},
-		"buried timeouts":    {TubeStats: client.TubeStats{JobsBuried: 1}, buriedMore: 1, timeoutsMore: 1},
-		"unwatched buried":   {TubeStats: client.TubeStats{JobsReady: 1, JobsBuried: 1}},
-		"paused":             {TubeStats: client.TubeStats{JobsReady: 1, PauseLeft: time.Second}, Waits: time.Hour},
-		"slow":               {TubeStats: client.TubeStats{JobsReady: 1, Watching: 1}, Waits: time.Hour},
-		"timeouts unwatched": {TubeStats: client.TubeStats{JobsReady: 1}, timeoutsMore: 1},
+		"":                 {TubeStats: client.TubeStats{JobsReady: 1, Watching: 1}},
+		"buried":           {TubeStats: client.TubeStats{JobsBuried: 1}, buriedMore: 1},
+		"unwatched buried": {TubeStats: client.TubeStats{JobsReady: 1, JobsBuried: 1}},
+		"paused":           {TubeStats: client.TubeStats{JobsReady: 1, PauseLeft: time.Second}},
 	} {
 		var got []string
-		tube.look()
+		tube.look(time.Minute)
 		for _, f := range tube.found {
 			got = append(got, f.Kind)
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%+v: %q, want %s", tube, got, want)
+		}
+	}
+}
+
+// The view shows the findings that the server reports, also those from before it began,
+// and no others.
+func TestReportedFindings(t *testing.T) {
+	f := newFakeServer()
+	f.tubes = append(f.tubes, Tube{TubeStats: client.TubeStats{Name: "zz"}}, Tube{TubeStats: client.TubeStats{Name: "silent", JobsReady: 2}})
+	m := newModel(f, "a", time.Second)
+	m.width = 120
+	s, _ := f.Snapshot(nil)
+	s.Found = []health.Finding{
+		{Kind: "draining", Severity: health.Warning, Text: "the server drains"},
+		{Kind: "releases", Severity: health.Bad, Tube: "zz", Text: "9 jobs were released"},
+		{Kind: "buried", Severity: health.Warning, Tube: "zz", Text: "3 buried jobs"},
+	}
+	next, _ := m.Update(snapshotMsg{s, nil})
+	m = next.(model)
+	for _, want := range []string{"\nthe server drains\n", "\n>!zz ", "\n  silent ", "in 7 tubes, 3 findings", "zz: 9 jobs were released"} {
+		if !strings.Contains(m.plain(), want) {
+			t.Errorf("the screen has no %q:\n%s", want, m.plain())
 		}
 	}
 }
@@ -199,7 +220,7 @@ func TestServerTrouble(t *testing.T) {
 		s.Draining = true
 		s.RefusedByMaxMemory, s.RefusedByMaxTubes = 8, 1
 	})
-	if want := "the server drains: new jobs are refused; a limit has refused what clients asked for lately: max-memory"; lines[1] != want || len(lines) != len(before) {
+	if want := "the server drains: it refuses new jobs; a limit refused commands in the last 10 min: max-memory"; lines[1] != want || len(lines) != len(before) {
 		t.Errorf("%q, want %q", lines[1], want)
 	}
 }

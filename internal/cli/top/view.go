@@ -35,8 +35,9 @@ K             kick up to 100 jobs: buried ones, or else delayed
 c             delete all buried, delayed or ready jobs
 q             quit;   p, K and c ask before they do it
 
-!         jobs are being buried, workers run out of time, or nobody
-          watches a tube with ready jobs; such tubes come first
+!         a bad finding, described for the selected tube: jobs are being
+          buried, time out or loop, or have no workers; with --admin the
+          findings are those of 'beanpole attention'
 AGE       since the put of the job that is next to be reserved
 WAITING   workers with nothing to do   WATCHING   all that would take its jobs
 +BURIED, +TIMEOUT, +RELEASE   how many more than when this began
@@ -96,10 +97,8 @@ func (m *model) head() []string {
 		first += fmt.Sprintf("  %s, up %s, %s, %d waiting", version, s.Uptime.Round(time.Second), kit.Count(s.Connections, "connection"), s.Waiting)
 	}
 	jobs := fmt.Sprintf("jobs: %d ready, %d reserved, %d delayed, %d buried in %d tubes", s.JobsReady, s.JobsReserved, s.JobsDelayed, s.JobsBuried, len(s.Tubes))
-	if n := s.needAttention(); n == 1 {
-		jobs += alarming.Styled(", 1 needs attention")
-	} else if n > 1 {
-		jobs += alarming.Styled(fmt.Sprintf(", %d need attention", n))
+	if n := s.findings(); n > 0 {
+		jobs += alarming.Styled(", " + kit.Count(n, "finding"))
 	}
 	lines := []string{
 		first,
@@ -116,12 +115,11 @@ func (m *model) head() []string {
 	return lines[:m.headLines()]
 }
 
-// needAttention counts the tubes that do.
-func (s *Snapshot) needAttention() (n int) {
+// findings returns the number of findings.
+func (s *Snapshot) findings() int {
+	n := len(s.found)
 	for i := range s.Tubes {
-		if s.Tubes[i].alarming() {
-			n++
-		}
+		n += len(s.Tubes[i].found)
 	}
 	return n
 }
