@@ -7,32 +7,33 @@ import (
 	"sync/atomic"
 )
 
-// Terms are what a listener asks of its clients. The zero value lets in everybody.
+// Terms are the requirements of a listener for its clients. The zero value admits every
+// client.
 type Terms struct {
-	// Networks are those that clients must come from; none: any. They do not
-	// concern unix sockets.
+	// Networks contain the addresses that can connect. If it is empty, every address can.
+	// It does not apply to Unix sockets.
 	Networks []netip.Prefix
 
-	// Proxies are the networks whose connections begin with the header of the PROXY protocol,
-	// which says who the client is. Networks concern the client then.
+	// Proxies are the networks whose connections start with a header of the PROXY
+	// protocol. Networks then applies to the client's address in the header.
 	Proxies []netip.Prefix
 
-	// Required makes a client prove who it is before anything else.
+	// Required makes clients authenticate before any other command.
 	Required bool
 
-	// TokenInPut lets the body of a put be the token, for clients that cannot send
+	// TokenInPut accepts the token as the body of a put, for clients that cannot send
 	// auth.
 	TokenInPut bool
 }
 
-// LetIn reports whether a client may come from an address; the zero Addr is that of a unix
-// socket.
+// LetIn reports whether a client with this address can connect. The zero Addr stands for
+// a Unix socket.
 func (t *Terms) LetIn(addr netip.Addr) bool {
 	return !addr.IsValid() || len(t.Networks) == 0 || within(t.Networks, addr)
 }
 
-// IsProxy reports whether a connection that comes from an address begins with the header of a
-// proxy.
+// IsProxy reports whether connections from addr start with a header of the PROXY
+// protocol.
 func (t *Terms) IsProxy(addr netip.Addr) bool { return within(t.Proxies, addr) }
 
 func within(networks []netip.Prefix, addr netip.Addr) bool {
@@ -40,22 +41,22 @@ func within(networks []netip.Prefix, addr netip.Addr) bool {
 	return slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(addr) })
 }
 
-// Open reports whether a stranger on the network can come in at a listener, which is at addr; the
-// zero Addr is that of a unix socket. proof: a client must prove there who it is, even if the
-// terms do not require it, as with a certificate.
+// Open reports whether any client on the network can use a listener at addr. The zero
+// Addr stands for a Unix socket. proof is true if the listener authenticates clients by
+// other means, such as certificates.
 func (t *Terms) Open(addr netip.Addr, proof bool) bool {
 	return addr.IsValid() && !plain(addr).IsLoopback() && len(t.Networks) == 0 && !t.Required && !proof
 }
 
-// A Control admits the clients of a server, on whatever listener: it has the policy and the
-// limits in force. The zero value lets every client do everything.
+// A Control admits the clients of all listeners of a server. It holds the policy and the
+// limits in force. The zero value gives every client all rights.
 type Control struct {
-	policy atomic.Pointer[Policy] // nil: clients are not asked who they are
+	policy atomic.Pointer[Policy] // nil if authentication is off
 	limits
 }
 
-// NewControl returns the Control of listeners with these terms. It does not ask clients who
-// they are if the policy is empty and no listener requires it.
+// NewControl returns a Control for listeners with these terms. Authentication is off if
+// the policy is empty and no listener requires it.
 func NewControl(p *Policy, listeners []Terms) (*Control, error) {
 	c := &Control{}
 	required := slices.ContainsFunc(listeners, func(t Terms) bool { return t.Required })
@@ -68,12 +69,12 @@ func NewControl(p *Policy, listeners []Terms) (*Control, error) {
 	return c, nil
 }
 
-// Asks reports whether clients are asked who they are, so that auth is a command.
+// Asks reports whether authentication is on, so that auth is a command.
 func (c *Control) Asks() bool { return c.policy.Load() != nil }
 
-// Replace puts another policy into force. It refuses one that switches security off, for the
-// file may just be written, and be empty at this moment. If clients are not asked who they
-// are, it changes nothing: that begins with a restart.
+// Replace applies another policy. It returns an error for a policy that turns
+// authentication off, since the file can be empty while an editor writes it. If
+// authentication is off, Replace changes nothing; turning it on needs a restart.
 func (c *Control) Replace(p *Policy) error {
 	old := c.policy.Load()
 	switch {
@@ -88,10 +89,10 @@ func (c *Control) Replace(p *Policy) error {
 	return nil
 }
 
-// open is the policy where clients are not asked who they are.
+// open is the policy that applies if authentication is off.
 var open, _ = New(Config{})
 
-// Identify is [Policy.Identify] by the policy in force.
+// Identify calls [Policy.Identify] of the policy in force.
 func (c *Control) Identify(e Evidence) (id *Identity, known bool) {
 	if p := c.policy.Load(); p != nil {
 		return p.Identify(e)
@@ -99,8 +100,9 @@ func (c *Control) Identify(e Evidence) (id *Identity, known bool) {
 	return open.nobody, false
 }
 
-// ByName returns the identity of a name, as another server of the same queue has found it out; ok
-// is false if there is none. If authentication is off, every name is accepted.
+// ByName returns the identity with a name that another member of the cluster has
+// authenticated. ok is false if there is none. If authentication is off, every name is
+// accepted.
 func (c *Control) ByName(name string) (id *Identity, ok bool) {
 	p := c.policy.Load()
 	if p == nil {
@@ -112,8 +114,8 @@ func (c *Control) ByName(name string) (id *Identity, ok bool) {
 	return p.nobody, false
 }
 
-// Demand is Identify for a listener that demands to know who everybody is as soon as there
-// are identities, as the admin pages do. It is false if the client may not come in.
+// Demand is Identify for a listener that requires authentication as soon as there are
+// identities, such as the admin listener. ok is false if the client must be refused.
 func (c *Control) Demand(e Evidence) (id *Identity, ok bool) {
 	p := c.policy.Load()
 	if p == nil {
@@ -123,8 +125,8 @@ func (c *Control) Demand(e Evidence) (id *Identity, ok bool) {
 	return id, known || e.Token == nil && p.identities == 0
 }
 
-// DemandByName is Demand for a client that another server of the same queue passes on, by the name
-// that it has found out. Without a name only those may come in who may without any.
+// DemandByName is Demand for a client whose name another member of the cluster has
+// authenticated. A client without a name is admitted only if anonymous clients are.
 func (c *Control) DemandByName(name string, addr netip.Addr) (id *Identity, ok bool) {
 	if name == "" {
 		return c.Demand(Evidence{Address: addr})
@@ -132,7 +134,7 @@ func (c *Control) DemandByName(name string, addr netip.Addr) (id *Identity, ok b
 	return c.ByName(name)
 }
 
-// HasIdentities reports whether there are any.
+// HasIdentities reports whether the policy defines identities.
 func (c *Control) HasIdentities() bool {
 	p := c.policy.Load()
 	return p != nil && p.identities > 0

@@ -1,43 +1,36 @@
-// Package access decides who a client is, what it may do, and how much of it. It knows
-// no sockets and no protocol: the server and the JSON API pass the evidence that a client
-// has given, and ask before they execute anything.
+// Package access identifies clients, and decides which operations they may use and how many
+// connections they may open. It handles neither sockets nor the protocol: the server and the
+// JSON API pass the credentials of a client, and ask before they execute a command.
 //
 //	policy, err := access.New(access.Config{Identities: ..., Rules: ...})
 //	control, err := access.NewControl(policy, listeners)
 //	id, known := control.Identify(access.Evidence{Address: addr, Certificate: cert})
 //	if id.Meets(rights.Put.On(rights.NamedTube), "mail") { ... }
 //
-// A Control is what all listeners of a server share: the policy and the limits in force.
+// All listeners of a server share a Control, which holds the policy and the limits in force.
 // Both can be replaced while the server runs. Terms are the additional requirements of a
 // single listener.
 //
 // # Identities and rules
 //
-// An identity is recognised by a token, by the common name or a DNS name of a
-// client certificate, by the user at the other end of a unix socket, or by the
-// network that a client comes from. If a client shows several, the strongest
-// counts, in that order; a client with an unknown token is not identified, whatever else it
-// shows. A client without an identity is Nobody; rules may give rights to Nobody, too.
+// A client is identified by a token, by the common name or a DNS name of its certificate, by
+// the user at the other end of a Unix socket, or by its network. If it presents several, the
+// first in that order counts. A client with an invalid token is not identified, whatever
+// else it presents. A client without an identity is Nobody; rules can grant rights to Nobody.
 //
-// A rule gives identities rights on tubes. Everything that no rule allows is refused. If
-// there are no rules, every client that is admitted may do everything: so a server that
-// only wants passwords needs no rules. A rule must name its tubes; "*" means all.
+// A rule grants identities rights on tubes. Operations that no rule allows are refused. If
+// there are no rules, every admitted client has all rights, so that a server that only
+// authenticates needs no rules. A rule must name its tubes; "*" means all.
 //
-// Identity.Meets is the only place where rights are compared. The tables of commands and
-// of operations of the API say which rights each of them needs, in the terms of package
-// rights.
-//
-// # Limits
-//
-// Limits bound the connections of an address.
+// Only Identity.Meets compares rights. The tables of commands and of API operations define
+// the rights that each of them needs, in the terms of package rights.
 //
 // # Tokens
 //
-// Only SHA-256 sums of tokens are kept. A fast hash is enough, because NewToken
-// makes tokens of 256 random bits, which nobody can guess; and a token that a
-// person has chosen must have MinToken bytes. A token is found by its sum, so the
-// time that takes says nothing about the tokens that there are.
+// Only SHA-256 hashes of tokens are stored. A fast hash is enough: tokens from NewToken have
+// 256 random bits, and other tokens must have at least MinToken bytes. Tokens are looked up
+// by hash, so the time of a lookup reveals nothing about valid tokens.
 //
-// A Policy is never changed: to reload the configuration is to make another.
-// All methods may be called by any goroutine. Start reading with Control in control.go.
+// A Policy is immutable: a reload of the configuration creates another. All types are safe
+// for concurrent use. Start reading with Control in control.go.
 package access

@@ -6,18 +6,20 @@ import (
 	"time"
 )
 
-// guessesPerMinute is how many tokens that nobody has a machine may try.
+// guessesPerMinute is the maximum number of invalid tokens per machine and minute.
 const guessesPerMinute = 10
 
-// Guesses counts the tokens that nobody has. One that somebody has is never held up by them: all clients of a proxy have one
-// address. The zero value is ready, and its methods may be called by any goroutine.
+// Guesses limits how many invalid tokens an address can present per minute. Valid tokens
+// are never delayed, because all clients of a proxy share one address. The zero value is
+// ready to use. Guesses is safe for concurrent use.
 type Guesses struct {
 	mu     sync.Mutex
 	minute time.Time
 	of     map[netip.Addr]int // since then
 }
 
-// Wrong notes that a token was wrong, and reports whether that machine has tried too many. The zero Addr is all who have none.
+// Wrong records an invalid token and reports whether the machine has exceeded its limit.
+// All clients without an address share the zero Addr.
 func (g *Guesses) Wrong(now time.Time, addr netip.Addr) (tooMany bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -15,7 +15,7 @@ type Limits struct {
 	ConnectionsPerAddress int
 }
 
-// limits are the Limits in force and the connections that count for them.
+// limits holds the Limits in force and counts connections.
 type limits struct {
 	mu sync.Mutex
 
@@ -34,8 +34,8 @@ func (l *limits) SetLimits(to Limits) {
 	l.inForce = to
 }
 
-// Enter counts a connection. It returns ErrAddressFull if the address has as many as it
-// may have.
+// Enter counts a connection. It returns ErrAddressFull if the address has reached its
+// limit.
 func (l *limits) Enter(addr netip.Addr) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,7 +50,7 @@ func (l *limits) Enter(addr netip.Addr) error {
 	return nil
 }
 
-// Leave undoes an Enter when the connection has ended.
+// Leave undoes an Enter when the connection is closed.
 func (l *limits) Leave(addr netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,11 +62,12 @@ func (l *limits) Leave(addr netip.Addr) {
 	}
 }
 
-// plain returns an address that can be compared with networks. A Prefix has no zone.
+// plain returns addr without its zone and as IPv4 if possible, to compare it with
+// networks.
 func plain(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }
 
-// Machine returns the address that stands for all addresses of a client's machine. It is
-// the zero Addr if the client has no address.
+// Machine returns the address that represents all addresses of a client's machine, or the
+// zero Addr if the client has no address.
 func Machine(addr netip.Addr) netip.Addr {
 	if addr = plain(addr); !addr.Is6() {
 		return addr

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// A Pattern is globs, of which one must match: * is any characters, ? is one.
+// A Pattern is a list of globs, one of which must match. * matches any characters, ? one.
 type Pattern []string
 
-// NewPattern returns the pattern of some globs. There must be one: what is meant for every tube says "*", so that a
-// file which was cut short does not.
+// NewPattern returns a pattern of globs. It returns an error for an empty list: only "*"
+// matches every tube, so that a truncated file does not.
 func NewPattern(globs []string) (Pattern, error) {
 	if len(globs) == 0 {
 		return nil, errors.New(`it has no tubes ("*" is every tube)`)
@@ -17,8 +17,9 @@ func NewPattern(globs []string) (Pattern, error) {
 	return slices.Clone(globs), nil
 }
 
-// Matches reports whether a tube's name matches. Of a glob it reports whether each name does that
-// the glob matches; it may say no if only several globs of the pattern together match them all.
+// Matches reports whether a glob of p matches the name of a tube. If tube is itself a
+// glob, Matches reports whether a single glob of p covers every name it matches. It can
+// return false if only a combination of globs does.
 func (p Pattern) Matches(tube string) bool {
 	return slices.ContainsFunc(p, func(glob string) bool { return Match(glob, tube) })
 }

@@ -12,15 +12,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
-// A Config is what an operator says of identities and rules. The zero value
-// knows nobody and has no rules.
+// A Config defines identities and rules. The zero value has neither.
 type Config struct {
 	Identities []IdentityConfig
 	Rules      []RuleConfig
 }
 
-// An IdentityConfig says how an identity is recognised. It needs one way at
-// least, and may have several.
+// An IdentityConfig lists the credentials of an identity. It needs at least one.
 type IdentityConfig struct {
 	Name         string         // unique; not "*" and not empty
 	Tokens       []Hash         // any of them
@@ -29,14 +27,14 @@ type IdentityConfig struct {
 	Networks     []netip.Prefix // that clients come from
 }
 
-// A RuleConfig gives rights on tubes to identities.
+// A RuleConfig grants identities rights on tubes.
 type RuleConfig struct {
 	Identities []string // names; "*" is everybody, also clients that nothing identifies
 	Tubes      []string // patterns: * matches any characters, ? one
 	Rights     rights.Set
 }
 
-// A Policy recognises identities and knows their rights.
+// A Policy identifies clients and holds their rights.
 type Policy struct {
 	byToken       map[Hash]*Identity
 	byCertificate map[string]*Identity
@@ -48,7 +46,7 @@ type Policy struct {
 	rules         int
 }
 
-// An Identity is somebody with rights.
+// An Identity is an authenticated principal with rights.
 type Identity struct {
 	name  string
 	all   bool // it may do everything
@@ -60,11 +58,11 @@ type rule struct {
 	rights rights.Set
 }
 
-// everybody is the name that stands for every identity.
+// everybody is the name that matches every identity.
 const everybody = "*"
 
-// New returns the policy that a configuration asks for. An error says which
-// identity or rule is wrong.
+// New returns the policy for a configuration. Its errors name the invalid identity or
+// rule.
 func New(c Config) (*Policy, error) {
 	p := &Policy{
 		byToken:       make(map[Hash]*Identity),
@@ -101,7 +99,7 @@ func New(c Config) (*Policy, error) {
 	return p, nil
 }
 
-// add notes what identifies somebody.
+// add registers the credentials of an identity.
 func (p *Policy) add(c *IdentityConfig, id *Identity) error {
 	if len(c.Tokens)+len(c.Certificates)+len(c.UnixUsers)+len(c.Networks) == 0 {
 		return errors.New("nothing identifies it: it needs a token, a certificate, a unix user or a network")
@@ -118,7 +116,8 @@ func (p *Policy) add(c *IdentityConfig, id *Identity) error {
 	return err
 }
 
-// enter makes each key lead to the identity. A key can lead to one only.
+// enter maps each key to the identity. It returns an error if a key already has another
+// one.
 func enter[K comparable](m map[K]*Identity, keys []K, id *Identity, what string) error {
 	for _, k := range keys {
 		if other := m[k]; other != nil && other != id {
@@ -159,26 +158,25 @@ func (p *Policy) give(c RuleConfig) error {
 	return nil
 }
 
-// Nobody returns the identity of clients that nothing identifies.
+// Nobody returns the identity of unauthenticated clients.
 func (p *Policy) Nobody() *Identity { return p.nobody }
 
-// Evidence is what a client shows of who it is.
+// Evidence holds the credentials of a client.
 type Evidence struct {
-	Token       []byte            // nil: it has shown none
-	Certificate *x509.Certificate // which has been found good; nil: none
+	Token       []byte            // nil without a token
+	Certificate *x509.Certificate // verified; nil without a certificate
 	User        UnixUser          // at the other end of a unix socket
 	Address     netip.Addr        // that it comes from; the zero Addr: none, as with a unix socket
 }
 
-// A UnixUser is a user of this machine, if Known.
+// A UnixUser is a user of this machine. It is valid if Known is true.
 type UnixUser struct {
 	ID    uint32
 	Known bool
 }
 
-// Identify returns whom the strongest part of the evidence belongs to. If that is nobody it
-// returns Nobody, and false. A token counts alone: one that is not known is not made up for
-// by the rest.
+// Identify returns the identity of the strongest credential, or Nobody and false if there
+// is none. An invalid token makes the other credentials irrelevant.
 func (p *Policy) Identify(e Evidence) (id *Identity, known bool) {
 	switch {
 	case e.Token != nil:
@@ -213,7 +211,7 @@ func (p *Policy) ofUser(u UnixUser) *Identity {
 	return p.byUser[u.ID]
 }
 
-// ofAddress returns the identity of the narrowest network that has an address.
+// ofAddress returns the identity of the narrowest network that contains addr.
 func (p *Policy) ofAddress(addr netip.Addr) *Identity {
 	addr = plain(addr)
 	for bits := addr.BitLen(); bits >= 0; bits-- {
@@ -225,14 +223,14 @@ func (p *Policy) ofAddress(addr netip.Addr) *Identity {
 	return nil
 }
 
-// Name returns the identity's name; empty for Nobody.
+// Name returns the identity's name. It is empty for Nobody.
 func (id *Identity) Name() string { return id.name }
 
-// Unrestricted reports whether the identity may do everything.
+// Unrestricted reports whether the identity has all rights.
 func (id *Identity) Unrestricted() bool { return id.all }
 
-// Meets reports whether the identity has the rights that something needs. The tubes are
-// those that it is about; none, if its place says which they are.
+// Meets reports whether the identity has the rights of n on tubes. tubes is empty if n
+// itself determines them.
 func (id *Identity) Meets(n rights.Need, tubes ...string) bool {
 	if id.all || n.Place == rights.Nowhere {
 		return true
@@ -253,7 +251,7 @@ func (id *Identity) Meets(n rights.Need, tubes ...string) bool {
 	return true
 }
 
-// given returns the rights of the rules whose tubes are on.
+// given returns the rights of the rules whose pattern of tubes satisfies on.
 func (id *Identity) given(on func(tubes Pattern) bool) rights.Set {
 	given := rights.None
 	for _, rule := range id.rules {

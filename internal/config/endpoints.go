@@ -9,13 +9,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// ListenerOptions are what a listener asks of its clients, as the configuration says it.
+// ListenerOptions are the configured requirements of a listener for its clients.
 type ListenerOptions struct {
 	access.Terms
-	TLS certs.Files // empty: no TLS
+	TLS certs.Files // empty without TLS
 }
 
-// check finds what contradicts itself.
+// check returns an error if options contradict each other.
 func (t *ListenerOptions) check() error {
 	if (t.TLS != certs.Files{}) && (t.TLS.Cert == "" || t.TLS.Key == "") {
 		return errors.New("TLS needs both tls-cert and tls-key")
@@ -23,14 +23,14 @@ func (t *ListenerOptions) check() error {
 	return nil
 }
 
-// An Endpoint is where to listen, and what is asked of clients there.
+// An Endpoint is an address to listen on, with the requirements for its clients.
 type Endpoint struct {
 	server.Address
 	Terms ListenerOptions
 }
 
-// Endpoints are where to listen, now that all options are known: the addresses of
-// listen, and the listeners of the configuration file.
+// Endpoints returns the addresses of the option listen and the listeners of the
+// configuration file. All options must be set.
 func (opt *Options) Endpoints() ([]Endpoint, error) {
 	if err := opt.Terms.check(); err != nil {
 		return nil, kit.UsageError("%w", err)
@@ -57,16 +57,17 @@ func (opt *Options) Endpoints() ([]Endpoint, error) {
 	return endpoints, nil
 }
 
-// byDefault reports whether nobody says where to listen.
+// byDefault reports whether no address to listen on is configured.
 func (opt *Options) byDefault() bool { return len(opt.Listen) == 0 && len(opt.Tables.Listeners) == 0 }
 
-// AlsoByDefault returns where else to listen if that is possible, for localhost has two
-// addresses. A port that the system chooses would not be the same there.
+// AlsoByDefault returns the second default address, since localhost has two. ok is false
+// if addresses are configured or the system chooses the port, which would differ between
+// them.
 func (opt *Options) AlsoByDefault() (a server.Address, ok bool) {
 	return server.Address{Host: "::1", Port: opt.Port}, opt.byDefault() && opt.Port != "0"
 }
 
-// endpoint returns where the listener is and what it asks.
+// endpoint returns the Endpoint of the listener.
 func (t *listenerTable) endpoint(port string) (e Endpoint, err error) {
 	if e.Address, err = server.ParseAddress(t.Address, port); err != nil {
 		return e, err

@@ -11,8 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
-// fromEnvironment returns what the environment says of a setting. One that may be
-// repeated takes several values with commas between them.
+// fromEnvironment returns the values of a setting in the environment. A setting that can
+// be repeated takes several values, separated by commas.
 func fromEnvironment(f *pflag.Flag, s *setting) (source, []string, error) {
 	name := variable(f.Name)
 	text, ok := os.LookupEnv(name)
@@ -26,23 +26,22 @@ func fromEnvironment(f *pflag.Flag, s *setting) (source, []string, error) {
 	return source("the environment variable " + name), values, nil
 }
 
-// variable returns the name of the environment variable for an option.
+// variable returns the name of an option's environment variable.
 func variable(option string) string {
 	return "BEANPOLE_" + strings.ToUpper(strings.ReplaceAll(option, "-", "_"))
 }
 
-// otherVariables are those that commands for the queue read, and what Docker sets for a
-// link that is called beanpole.
+// otherVariables are read by client commands, or set by Docker for a link named beanpole.
 var otherVariables = []string{"BEANPOLE_ADDR", "BEANPOLE_TOKEN", "BEANPOLE_TO_TOKEN", "BEANPOLE_NAME"}
 
-// ofService matches the variables that Kubernetes sets in a container for each service
-// whose name begins with beanpole.
-var ofService = regexp.MustCompile(`^BEANPOLE_(.+_)?(SERVICE_(HOST|PORT(_.*)?)|PORT(_[0-9]+_(TCP|UDP)(_.*)?)?)$`)
+// kubernetesServiceVars matches the variables that Kubernetes sets for services whose
+// name starts with beanpole.
+var kubernetesServiceVars = regexp.MustCompile(`^BEANPOLE_(.+_)?(SERVICE_(HOST|PORT(_.*)?)|PORT(_[0-9]+_(TCP|UDP)(_.*)?)?)$`)
 
-// strangeVariables returns the variables that look like ours and mean nothing. It fails
-// if one is nearly that of an option: a limit, or what is asked of clients, would be
-// missing.
-func strangeVariables(options []string) (strange []string, err error) {
+// unknownVariables returns the variables with our prefix that name no option. It returns
+// an error if one looks like a misspelled option, since a limit or an access rule would
+// be silently ignored.
+func unknownVariables(options []string) (strange []string, err error) {
 	var known []string
 	for _, option := range options {
 		known = append(known, variable(option))
@@ -50,7 +49,7 @@ func strangeVariables(options []string) (strange []string, err error) {
 	for _, entry := range os.Environ() {
 		name, value, _ := strings.Cut(entry, "=")
 		if !strings.HasPrefix(name, "BEANPOLE_") || slices.Contains(known, name) || slices.Contains(otherVariables, name) ||
-			setByOrchestrator(name, value) || ofService.MatchString(name) {
+			setByOrchestrator(name, value) || kubernetesServiceVars.MatchString(name) {
 			continue
 		}
 		for setting, instead := range Removed {
@@ -66,9 +65,8 @@ func strangeVariables(options []string) (strange []string, err error) {
 	return strange, nil
 }
 
-// setByOrchestrator tells whether a variable is not meant for us: Kubernetes,
-// and Docker for links, set BEANPOLE_PORT=tcp://10.0.0.1:11300 in the
-// containers that can reach a service which is called beanpole.
+// setByOrchestrator reports whether Kubernetes or Docker set the variable. For a service
+// named beanpole they set, for example, BEANPOLE_PORT=tcp://10.0.0.1:11300.
 func setByOrchestrator(name, value string) bool {
 	return name == "BEANPOLE_PORT" && strings.HasPrefix(value, "tcp://")
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
-// A configFile is what a configuration file says: TOML, with the long names of
-// the options, and the tables.
+// A configFile is a parsed configuration file: TOML with the long names of the options,
+// and the tables.
 type configFile struct {
 	path   string
 	text   string
@@ -26,8 +26,8 @@ type configFile struct {
 	tables Tables
 }
 
-// readConfigFile reads a configuration file. Each name must be one of known or of a
-// table, and no two may contradict each other.
+// readConfigFile reads a configuration file. Each name must be in known or belong to a
+// table, and no two names can contradict each other.
 func readConfigFile(path string, known []string) (*configFile, error) {
 	c := &configFile{path: path}
 	text, err := os.ReadFile(path)
@@ -43,9 +43,9 @@ func readConfigFile(path string, known []string) (*configFile, error) {
 			continue
 		}
 		if !slices.Contains(known, name) {
-			return nil, kit.UsageError("%s: there is no setting %q%s", c.at("", name), name, meant(known, name))
+			return nil, kit.UsageError("%s: there is no setting %q%s", c.position("", name), name, suggest(known, name))
 		}
-		if other := overrides[name]; c.says(name) && c.says(other) {
+		if other := overrides[name]; c.isSet(name) && c.isSet(other) {
 			return nil, kit.UsageError("%s: %s and %s exclude each other", path, name, other)
 		}
 	}
@@ -68,9 +68,9 @@ func readConfigFile(path string, known []string) (*configFile, error) {
 	return c, nil
 }
 
-// unknown says that a table has a setting which there is not.
+// unknown returns an error about an unknown setting in a table.
 func (c *configFile) unknown(table, name string) error {
-	return kit.UsageError("%s: there is no setting %q in a [[%s]]%s", c.at(table, name), name, table, meant(settingsOf(table), name))
+	return kit.UsageError("%s: there is no setting %q in a [[%s]]%s", c.position(table, name), name, table, suggest(settingsOf(table), name))
 }
 
 // Removed gives, for each setting that a server no longer has, the settings to use instead.
@@ -79,9 +79,9 @@ var Removed = map[string]string{
 		"and the rate of a tube's jobs with rate in a [[policy]]",
 }
 
-// meant returns the end of an error about an unknown setting: the likely name, or the
+// suggest returns the end of an error about an unknown setting: the likely name, or the
 // settings that replace it.
-func meant(names []string, wrong string) string {
+func suggest(names []string, wrong string) string {
 	if instead := Removed[wrong]; instead != "" {
 		return "; " + instead
 	}
@@ -91,8 +91,9 @@ func meant(names []string, wrong string) string {
 	return " ('beanpole config print' shows all)"
 }
 
-// at says where a table has a setting, the top of the file if the table is empty.
-func (c *configFile) at(table, name string) string {
+// position describes the place of a setting in a table, or at the top of the file if
+// table is empty.
+func (c *configFile) position(table, name string) string {
 	key := regexp.MustCompile(`^\s*["']?` + regexp.QuoteMeta(name) + `["']?\s*=`)
 	header := regexp.MustCompile(`^\s*\[+\s*([^]\s]+)`)
 	in, n := "", 0
@@ -108,8 +109,8 @@ func (c *configFile) at(table, name string) string {
 	return c.path // a [table] of that name, for instance
 }
 
-// wrongType is how the library says that a value has the wrong type: where, which, its type
-// and the right one, in words of Go.
+// wrongType matches the library's error about a value of the wrong type: line, key, type,
+// wanted Go type.
 var wrongType = regexp.MustCompile(`^toml: line (\d+) \(last key "(.+)"\): incompatible types: TOML value has type (.+); destination has type (.+)$`)
 
 var typeNames = map[string]string{
@@ -117,7 +118,7 @@ var typeNames = map[string]string{
 	"integer": "a whole number", "int64": "a whole number", "float64": "a number with a fraction", "time.Time": "a date",
 }
 
-// unreadable says why a configuration file cannot be read.
+// unreadable returns an error that explains why a configuration file cannot be read.
 func unreadable(path string, err error) error {
 	if syntax, ok := errors.AsType[toml.ParseError](err); ok {
 		return kit.UsageError("%s, line %d: %s", path, syntax.Position.Line, syntax.Message)
@@ -135,13 +136,13 @@ func unreadable(path string, err error) error {
 	return kit.UsageError("%s: cannot read the configuration: %w", path, err)
 }
 
-// says tells whether the file has a setting that is not switched off.
-func (c *configFile) says(name string) bool {
+// isSet reports whether the file contains a setting that is not turned off.
+func (c *configFile) isSet(name string) bool {
 	v, ok := c.values[name]
 	return ok && v != false
 }
 
-// lookup returns what the file says of a setting.
+// lookup returns the values of a setting in the file.
 func (c *configFile) lookup(f *pflag.Flag, s *setting) (source, []string, error) {
 	v, ok := c.values[f.Name]
 	if !ok {
@@ -152,7 +153,7 @@ func (c *configFile) lookup(f *pflag.Flag, s *setting) (source, []string, error)
 	case !isList:
 		list = []any{v}
 	case !s.repeats:
-		return "", nil, kit.UsageError("%s: %s takes one value, not a list", c.at("", f.Name), f.Name)
+		return "", nil, kit.UsageError("%s: %s takes one value, not a list", c.position("", f.Name), f.Name)
 	}
 	var values []string
 	for _, v := range list {
@@ -164,8 +165,8 @@ func (c *configFile) lookup(f *pflag.Flag, s *setting) (source, []string, error)
 		case bool:
 			values = append(values, strconv.FormatBool(v))
 		default:
-			return "", nil, kit.UsageError("%s: %s: want a string, a whole number, true or false", c.at("", f.Name), f.Name)
+			return "", nil, kit.UsageError("%s: %s: want a string, a whole number, true or false", c.position("", f.Name), f.Name)
 		}
 	}
-	return source(c.at("", f.Name)), values, nil
+	return source(c.position("", f.Name)), values, nil
 }

@@ -126,7 +126,7 @@ func (opt *Options) defineLog(fs *pflag.FlagSet) {
 	fs.Lookup("c").Hidden, fs.Lookup("n").Hidden = true, true
 }
 
-// setNoFsync is -F. Of -F and -f the later one counts.
+// setNoFsync implements -F. The later of -F and -f counts.
 func (opt *Options) setNoFsync(s string) error {
 	never, err := parseSwitch(s)
 	if never {
@@ -137,7 +137,7 @@ func (opt *Options) setNoFsync(s string) error {
 
 func (opt *Options) showNoFsync() any { return opt.Journal.Fsync == neverSync }
 
-// addVerbose is -V, which comes as "true", or a level.
+// addVerbose implements -V, whose value is "true" or a level.
 func (opt *Options) addVerbose(s string) error {
 	if s == "true" {
 		opt.Verbose++

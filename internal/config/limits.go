@@ -11,14 +11,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A limitTable limits tubes.
+// A limitTable is a [[limit]] of tubes.
 type limitTable struct {
 	Tubes []string `toml:"tubes,omitempty"` // patterns
 	Jobs  int64    `toml:"jobs,omitempty"`
 	Bytes size     `toml:"bytes,omitempty"`
 }
 
-// A size is a number of bytes, in the file also with its unit.
+// A size is a number of bytes. In the file it can have a unit.
 type size int64
 
 // UnmarshalTOML implements toml.Unmarshaler.
@@ -35,7 +35,7 @@ func (s *size) UnmarshalTOML(v any) error {
 	return errors.New("want bytes")
 }
 
-// LimitOf returns which of the tables limits a tube; empty: none.
+// LimitOf returns the name of the table that limits a tube, or "".
 func (t *Tables) LimitOf(tube string) string {
 	if i := t.limiting(tube); i >= 0 {
 		return fmt.Sprintf("[[limit]] %d, of the tubes %s", i+1, strings.Join(t.Limits[i].Tubes, ", "))
@@ -43,12 +43,13 @@ func (t *Tables) LimitOf(tube string) string {
 	return ""
 }
 
-// limiting returns the place of the first table that has a tube, which counts for it; -1: none has.
+// limiting returns the index of the [[limit]] that applies to tube: the first that
+// matches it. It returns -1 if none does.
 func (t *Tables) limiting(tube string) int {
 	return slices.IndexFunc(t.Limits, func(l limitTable) bool { return access.Pattern(l.Tubes).Matches(tube) })
 }
 
-// QueueLimits returns what the options and the tables say of the queue.
+// QueueLimits returns the limits of the queue in the options and tables.
 func (opt *Options) QueueLimits() (engine.Limits, error) {
 	l := opt.Queue
 	if len(opt.Tables.Limits) == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// Logger returns the log that the options ask for, and its level, which can be
-// changed. If journald reads it, each line has its priority, and text has no time of its own.
+// Logger returns a logger and its level, which can be changed. For journald each line has
+// a priority, and text lines have no time.
 func (opt *Options) Logger(w io.Writer, journald bool) (*slog.Logger, *slog.LevelVar) {
 	level := &slog.LevelVar{}
 	level.Set(opt.LogLevel())
@@ -28,7 +28,8 @@ func (opt *Options) Logger(w io.Writer, journald bool) (*slog.Logger, *slog.Leve
 	return slog.New(slog.NewTextHandler(w, o)), level
 }
 
-// named makes text of a value that has a name: in JSON it would be a number.
+// named replaces values that have a String method by their text; JSON would contain a
+// number.
 func named(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() != slog.KindAny {
 		return a
@@ -39,7 +40,7 @@ func named(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// timeless leaves the time of a record out.
+// timeless removes the time of a record.
 func timeless(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 && a.Key == slog.TimeKey {
 		return slog.Attr{}
@@ -47,7 +48,7 @@ func timeless(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// LogLevel is info, with -V debug.
+// LogLevel returns info, or debug with -V.
 func (opt *Options) LogLevel() slog.Level {
 	if opt.Verbose > 0 {
 		return slog.LevelDebug
@@ -55,12 +56,12 @@ func (opt *Options) LogLevel() slog.Level {
 	return slog.LevelInfo
 }
 
-// LogNotices warns of options that do not do what they say.
+// LogNotices logs options that have no effect.
 func (opt *Options) LogNotices(log *slog.Logger) {
 	if opt.compact || opt.noCompact {
 		log.Warn("options -c and -n have no effect: the journal is always compacted")
 	}
-	for _, name := range opt.strangeVariables {
+	for _, name := range opt.unknownVariables {
 		log.Warn("unknown environment variable", "name", name)
 	}
 	j := &opt.Journal

@@ -11,16 +11,16 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// Options are what the command line, the environment and the configuration
-// file say.
+// Options are the values from the command line, the environment and the configuration
+// file.
 type Options struct {
-	File   string // the configuration file; empty: none
+	File   string // path of the configuration file, or empty
 	Tables Tables // of it
 
 	Listen   []string // as given; parsed when the port is known
 	Port     string
 	UnixMode fs.FileMode
-	User     string          // to become; empty: none
+	User     string          // to become, or empty
 	Terms    ListenerOptions // of the listeners that Listen says, and of the admin pages
 
 	MaxJobSize int64          // bytes
@@ -36,12 +36,12 @@ type Options struct {
 
 	jsonLog            bool
 	compact, noCompact bool // -c and -n, which do nothing
-	strangeVariables   []string
+	unknownVariables   []string
 }
 
-// Journal says where and how jobs are kept on disk.
+// Journal configures how jobs are stored on disk.
 type Journal struct {
-	Dir   string        // empty: in memory only
+	Dir   string        // empty if jobs are in memory only
 	Fsync time.Duration // as journal.Options.Sync has it
 
 	Member       bool // Dir must be that of a member of a cluster
@@ -50,8 +50,8 @@ type Journal struct {
 	asked int64 // size of a segment in bytes, as given
 }
 
-// SegmentSize returns the size of a segment in bytes: what was asked for, within
-// the limits of the journal.
+// SegmentSize returns the configured size of a segment in bytes, within the limits of the
+// journal.
 func (j *Journal) SegmentSize() int64 {
 	size := min(max(j.asked, wal.MinSegmentSize), wal.MaxSegmentSize)
 	return (size + 7) &^ 7
@@ -78,12 +78,12 @@ func (a *Admin) Address() (server.Address, error) {
 	return server.ParseAddress(a.Addr, adminsocket.DefaultPort)
 }
 
-// Slow says what is slow enough for a line in the log; 0: nothing is.
+// Slow holds the durations from which a turn or sync is logged as slow. Zero means never.
 type Slow struct {
 	Turn, Sync time.Duration
 }
 
-// Default returns what holds when no source says otherwise.
+// Default returns the default options.
 func Default() Options {
 	return Options{
 		Port:       server.DefaultPort,

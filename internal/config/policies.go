@@ -7,8 +7,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/policy"
 )
 
-// A policyTable says what the server does by itself with the jobs of tubes: their patterns, and
-// settings of [policy.Settings].
+// A policyTable is a [[policy]]: patterns of tubes and settings of [policy.Settings].
 type policyTable map[string]any
 
 const (
@@ -16,7 +15,7 @@ const (
 	tubesOf    = "tubes"  // of the setting that has the patterns
 )
 
-// TubePolicies returns what the tables say of the jobs of tubes.
+// TubePolicies returns the policies of tubes.
 func (opt *Options) TubePolicies() (*policy.Set, error) {
 	var configs []policy.Config
 	for i, t := range opt.Tables.Policies {

@@ -10,10 +10,10 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// A Row is a setting that says something, with its source.
+// A Row is a setting that has a value, with its source.
 type Row struct{ Name, Value, From string } // Value is as TOML has it
 
-// Rows returns the settings that say something, in the order of the help.
+// Rows returns the settings that have a value, in the order of the help.
 func (s *Settings) Rows() ([]Row, error) {
 	var rows []Row
 	for _, name := range s.Names() {
@@ -35,8 +35,7 @@ func (s *Settings) Rows() ([]Row, error) {
 	return rows, nil
 }
 
-// Print prints the settings as a configuration file that has the same effect, with
-// the source of each.
+// Print writes the settings as an equivalent configuration file, with the source of each.
 func (s *Settings) Print(w io.Writer) error {
 	rows, err := s.Rows()
 	if err != nil {

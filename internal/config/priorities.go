@@ -5,15 +5,17 @@ import (
 	"regexp"
 )
 
-// A prioritizer writes the priority of a line before it, as sd-daemon(3) says, by the level that the line says.
+// A prioritizer prefixes each line with the priority for its level, as sd-daemon(3)
+// describes.
 type prioritizer struct{ io.Writer }
 
-// levelOf finds the level of a line, which stands first in text without times, and after the time in JSON.
+// levelOf matches the level of a line: first in text without times, after the time in
+// JSON.
 var levelOf = regexp.MustCompile(`^(?:level=|\{"time":"[^"]*","level":")([A-Z]+)`)
 
 var priorities = map[string]string{"DEBUG": "<7>", "INFO": "<6>", "WARN": "<4>", "ERROR": "<3>"}
 
-// Write implements io.Writer. It is given a line.
+// Write implements io.Writer for a single line.
 func (p prioritizer) Write(line []byte) (int, error) {
 	prefix := ""
 	if m := levelOf.FindSubmatch(line); m != nil {

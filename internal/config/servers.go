@@ -18,16 +18,16 @@ import (
 type OtherServer struct {
 	Name      string `toml:"name,omitempty"`
 	Address   string `toml:"address,omitempty"`
-	TokenFile string `toml:"token-file,omitempty"` // empty: no token is sent
-	CA        string `toml:"tls-ca,omitempty"`     // file with the authorities that its certificate is of; empty: those of the system
+	TokenFile string `toml:"token-file,omitempty"` // empty if no token is sent
+	CA        string `toml:"tls-ca,omitempty"`     // file with the certificate authorities; empty for the system's
 	ReadOnly  bool   `toml:"read-only,omitempty"`
 
-	// What Address says; OtherServers sets it.
-	URL        string `toml:"-"` // of its admin pages; empty: it is a beanstalkd
-	Beanstalkd string `toml:"-"` // HOST:PORT; empty: it is a beanpole
+	// Parsed from Address by OtherServers.
+	URL        string `toml:"-"` // of its admin listener; empty for a beanstalkd
+	Beanstalkd string `toml:"-"` // HOST:PORT; empty for a beanpole
 }
 
-// serverName is what the name of a server is like: it is a part of URLs.
+// serverName matches valid names of servers, which are parts of URLs.
 var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 // OtherServers returns the other servers that the console shows.
@@ -48,7 +48,7 @@ func (opt *Options) OtherServers() ([]OtherServer, error) {
 	return all, nil
 }
 
-// locate finds out where the server is.
+// locate parses Address.
 func (s *OtherServer) locate() error {
 	if !serverName.MatchString(s.Name) {
 		return fmt.Errorf("name %q: want 1 to 63 letters, digits and characters of ._-, the first a letter or a digit", s.Name)

@@ -10,12 +10,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
-// A setting of the server has one name, one way to read it and one place where
-// its value is kept, whether it comes from the command line, the environment or
-// a configuration file. It is a pflag.Value.
+// A setting has one name, parser and variable for the command line, the environment and
+// the configuration file. It is a pflag.Value.
 type setting struct {
 	set   func(string) error
-	value func() any // as TOML has it; nil: it says nothing now
+	value func() any // the TOML value, or nil if there is none
 
 	repeats  bool // each value is added to those before it
 	isSwitch bool // it may stand on the command line without a value
@@ -24,7 +23,8 @@ type setting struct {
 func (s *setting) Set(text string) error { return s.set(text) }
 func (s *setting) Type() string          { return "setting" }
 
-// String returns what Set would take to get the same value; empty if there is none.
+// String returns the text from which Set would read the same value, or "" if there is
+// none.
 func (s *setting) String() string {
 	if s.value == nil { // as pflag makes one to compare with
 		return ""
@@ -35,13 +35,12 @@ func (s *setting) String() string {
 	return ""
 }
 
-// as returns a setting that keeps in dst what parse makes of the text, and shows
-// it as show does.
+// as returns a setting that stores the result of parse in *dst and formats it with show.
 func as[T any](dst *T, parse func(string) (T, error), show func(T) any) *setting {
 	return &setting{set: kit.Into(dst, parse), value: func() any { return show(*dst) }}
 }
 
-// listOf returns a setting that adds what parse makes of each text to a list.
+// listOf returns a setting that appends the result of parse to *list.
 func listOf[T any](list *[]T, parse func(string) (T, error)) *setting {
 	set := func(s string) error {
 		v, err := parse(s)
@@ -61,15 +60,14 @@ func listOf[T any](list *[]T, parse func(string) (T, error)) *setting {
 	return &setting{set: set, value: show, repeats: true}
 }
 
-// onOff returns a switch.
+// onOff returns a boolean setting.
 func onOff(dst *bool) *setting {
 	s := as(dst, parseSwitch, plainly)
 	s.isSwitch = true
 	return s
 }
 
-// define adds a setting to a set of flags. The usage may name the value between
-// backquotes.
+// define adds a setting to a set of flags. The usage can name the value in backquotes.
 func define(fs *pflag.FlagSet, name, letter string, s *setting, usage string) {
 	f := fs.VarPF(s, name, letter, usage)
 	if s.isSwitch {
@@ -77,30 +75,28 @@ func define(fs *pflag.FlagSet, name, letter string, s *setting, usage string) {
 	}
 }
 
-// A CommandLine is what the command line says: the settings that it sets, and the
-// defaults of the others.
+// A CommandLine holds the settings of the command line, and the defaults of the others.
 type CommandLine struct {
 	opt   Options
 	given []string // names
 }
 
-// NewCommandLine returns what flags have been set. The flags are those that opt has
-// defined.
+// NewCommandLine returns the settings of parsed flags, which opt has defined.
 func NewCommandLine(opt Options, flags *pflag.FlagSet) CommandLine {
 	line := CommandLine{opt: opt}
 	flags.Visit(func(f *pflag.Flag) { line.given = append(line.given, f.Name) })
 	return line
 }
 
-// Settings are the options of the server and where each comes from.
+// Settings are the options of the server and the source of each.
 type Settings struct {
 	Options *Options
 	flags   *pflag.FlagSet    // whose values are those of Options
-	from    map[string]source // by name; none: the default
+	from    map[string]source // by name; defaults have no source
 	hidden  map[string]source // what has no effect, because from is stronger
 }
 
-// Read adds what the environment and the configuration file say. It reads them again
+// Read adds the settings of the environment and the configuration file, which it reads
 // each time.
 func (line CommandLine) Read() (*Settings, error) {
 	opt := line.opt
@@ -114,7 +110,7 @@ func (line CommandLine) Read() (*Settings, error) {
 		return nil, err
 	}
 	var err error
-	if opt.strangeVariables, err = strangeVariables(append(s.Names(), fileFlag)); err != nil {
+	if opt.unknownVariables, err = unknownVariables(append(s.Names(), fileFlag)); err != nil {
 		return nil, err
 	}
 	if opt.File == "" {
@@ -128,7 +124,7 @@ func (line CommandLine) Read() (*Settings, error) {
 	return s, s.add(file.lookup)
 }
 
-// add sets what a source says of the settings that no stronger source has set.
+// add applies the values of a source to the settings that no stronger source has set.
 func (s *Settings) add(lookup func(*pflag.Flag, *setting) (source, []string, error)) error {
 	stronger := maps.Clone(s.from)
 	for f, setting := range s.all {
@@ -162,7 +158,7 @@ func (s *Settings) all(yield func(*pflag.Flag, *setting) bool) {
 	})
 }
 
-// Names returns the names that a configuration file may have, in the order of the help.
+// Names returns the names of settings in a configuration file, in the order of the help.
 func (s *Settings) Names() []string {
 	var names []string
 	for f := range s.all {
@@ -180,10 +176,10 @@ func (s *Settings) Changed(other *Settings) []string {
 	})
 }
 
-// fileFlag is the name of the option that names the configuration file.
+// fileFlag is the option with the path of the configuration file.
 const fileFlag = "config"
 
-// A source says where the value of a setting comes from.
+// A source describes the origin of a setting's value.
 type source string
 
 const (
@@ -191,8 +187,8 @@ const (
 	byCommandLine source = "command line"
 )
 
-// overrides are pairs of settings that exclude each other: the one from the stronger
-// source counts.
+// overrides maps a setting to one that it excludes. The setting from the stronger source
+// counts.
 var overrides = map[string]string{
 	"fsync-interval": "no-fsync",
 	"no-fsync":       "fsync-interval",

@@ -13,8 +13,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
-// Tables are the tables of a configuration file, which no option can say: listeners
-// that differ from one another, who clients are and what they may do, and other servers.
+// Tables are the tables of a configuration file, which have no options: listeners,
+// identities, rules, limits, policies and other servers.
 type Tables struct {
 	Listeners  []listenerTable `toml:"listener,omitempty"`
 	Identities []identityTable `toml:"identity,omitempty"`
@@ -27,7 +27,7 @@ type Tables struct {
 // tableNames are the names of the tables.
 var tableNames = []string{"listener", "identity", "rule", "limit", policyName, "console-server"}
 
-// settingsOf returns the names that a table may have.
+// settingsOf returns the names of a table's settings.
 func settingsOf(table string) []string {
 	if table == policyName {
 		return append(policy.Names(), tubesOf)
@@ -52,7 +52,7 @@ func tomlName(f reflect.StructField) string {
 	return name
 }
 
-// A listenerTable is a listener with settings of its own.
+// A listenerTable is a [[listener]], an address with its own requirements.
 type listenerTable struct {
 	Address    string   `toml:"address,omitempty"`
 	Networks   []string `toml:"networks,omitempty"`
@@ -64,7 +64,7 @@ type listenerTable struct {
 	TokenInPut bool     `toml:"token-in-put,omitempty"`
 }
 
-// An identityTable says who somebody is.
+// An identityTable is an [[identity]] with its credentials.
 type identityTable struct {
 	Name         string   `toml:"name,omitempty"`
 	Tokens       []string `toml:"tokens,omitempty"` // hashes
@@ -73,17 +73,17 @@ type identityTable struct {
 	Networks     []string `toml:"networks,omitempty"`
 }
 
-// A ruleTable gives rights on tubes.
+// A ruleTable is a [[rule]] that grants rights on tubes.
 type ruleTable struct {
 	Identities []string `toml:"identities,omitempty"`
 	Tubes      []string `toml:"tubes,omitempty"`
 	Allow      []string `toml:"allow,omitempty"`
 }
 
-// Secure reports whether the tables say who clients are, or what they may do.
+// Secure reports whether the tables define identities or rules.
 func (t *Tables) Secure() bool { return len(t.Identities)+len(t.Rules) > 0 }
 
-// Policy returns what the identities and rules say.
+// Policy returns the access policy of the identities and rules.
 func (opt *Options) Policy() (*access.Policy, error) {
 	p, err := opt.Tables.policy()
 	if err != nil {
@@ -112,7 +112,7 @@ func (t *Tables) policy() (*access.Policy, error) {
 	return access.New(c)
 }
 
-// fill reads what identifies somebody.
+// fill parses the table's tokens, users and networks into c.
 func (t *identityTable) fill(c *access.IdentityConfig) (err error) {
 	if c.Tokens, err = parseAll(t.Tokens, access.ParseHash); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (t *identityTable) fill(c *access.IdentityConfig) (err error) {
 	return err
 }
 
-// userID returns the number of a user of this machine.
+// userID returns the numeric id of a user of this machine.
 func userID(u any) (uint32, error) {
 	switch u := u.(type) {
 	case int64:

@@ -15,12 +15,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// The values of settings: how they are read, and how they are shown.
+// Parsers and formatters for the values of settings.
 
-// plainly is for values that TOML writes as they are kept.
+// plainly formats values whose TOML form is the value itself.
 func plainly[T any](v T) any { return v }
 
-// unlessEmpty is for settings that are not shown when they are empty.
+// unlessEmpty formats text. An empty text is not shown.
 func unlessEmpty(s string) any {
 	if s == "" {
 		return nil
@@ -40,7 +40,7 @@ func parseBytes(s string) (int64, error) {
 	return kit.ParseSize(s, math.MaxInt64)
 }
 
-// parseLimit returns a function that reads a number from 0 on.
+// parseLimit returns a parser for numbers of at least zero.
 func parseLimit(what string) func(string) (int, error) {
 	return func(s string) (int, error) {
 		n, err := kit.ParseNumber(s, what, math.MaxInt32)
@@ -48,7 +48,7 @@ func parseLimit(what string) func(string) (int, error) {
 	}
 }
 
-// text returns a function that takes any text but an empty one.
+// text returns a parser that accepts any text except the empty one.
 func text(what string) func(string) (string, error) {
 	return func(s string) (string, error) {
 		if s == "" {
@@ -62,8 +62,8 @@ var parseDir, parseFile, parseUser = text("a directory"), text("the path of a fi
 
 func parsePort(s string) (string, error) { return s, server.CheckPort(s) }
 
-// parseAddress checks an address to listen on, and keeps it as it is given: its port may not be
-// known yet.
+// parseAddress validates an address to listen on and returns it unchanged, since its
+// default port can be set later.
 func parseAddress(s string) (string, error) {
 	_, err := server.ParseAddress(s, server.DefaultPort)
 	return s, err
@@ -80,7 +80,7 @@ func parseNetwork(s string) (netip.Prefix, error) {
 	return n.Masked(), nil
 }
 
-// parseAll reads each of some values of the file.
+// parseAll parses each of the given values.
 func parseAll[S, T any](given []S, parse func(S) (T, error)) (all []T, err error) {
 	for _, s := range given {
 		v, err := parse(s)
@@ -104,13 +104,13 @@ func showMode(m fs.FileMode) any { return fmt.Sprintf("%#o", m) }
 
 func showDuration(d time.Duration) any { return duration.Format(d) }
 
-// parseMillis reads milliseconds; a century is the most that it takes.
+// parseMillis parses a number of milliseconds, at most a century.
 func parseMillis(s string) (time.Duration, error) {
 	n, err := kit.ParseNumber(s, "milliseconds", 100*365*24*3600*1000)
 	return time.Duration(n) * time.Millisecond, err
 }
 
-// showFsync returns milliseconds, or nothing with -F.
+// showFsync formats milliseconds. With -F there is no value.
 func showFsync(d time.Duration) any {
 	if d == neverSync {
 		return nil
