@@ -155,7 +155,7 @@ func TestImageNames(t *testing.T) {
 	for file, expr := range map[string]string{
 		"compose/compose.yaml":         `BEANPOLE_IMAGE:-([^}]+)`,
 		"../dist/container/Dockerfile": `podman run .* (\S+)\n`,
-		"../doc/operations.md":         `buildah push (\S+)`,
+		"../doc/install.md":            `buildah push (\S+)`,
 	} {
 		m := regexp.MustCompile(expr).FindStringSubmatch(read(t, file))
 		if m == nil || !strings.Contains(build, " --tag "+m[1]+" ") {

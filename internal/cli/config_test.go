@@ -13,6 +13,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 
 	"github.com/beanpole-mq/beanpole/internal/config"
 )
@@ -58,6 +59,40 @@ func TestExampleConfig(t *testing.T) {
 	known := slices.Sorted(slices.Values(s.Names()))
 	if !slices.Equal(names, known) {
 		t.Errorf("settings %v, in the example %v", known, names)
+	}
+}
+
+// doc/configuration.md lists the settings in order, with their letters and defaults.
+func TestConfigurationPage(t *testing.T) {
+	page, err := os.ReadFile("../../doc/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[a-z-]+`(?:, `-.`)?) \\| (.*?) \\|").FindAllStringSubmatch(string(page), -1) {
+		if !strings.HasPrefix(row[2], "`") {
+			row[2] = "" // describes the default
+		}
+		got = append(got, row[1]+" "+row[2])
+	}
+	defaults := printed(t)
+	flags := newServe().Flags()
+	flags.SortFlags = false
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || slices.Contains([]string{"config", "version", "help"}, f.Name) {
+			return
+		}
+		name, value := "`"+f.Name+"`", ""
+		if f.Shorthand != "" {
+			name += ", `-" + f.Shorthand + "`"
+		}
+		if m := regexp.MustCompile(`(?m)^` + f.Name + ` = (.*?) +#`).FindStringSubmatch(defaults); m != nil {
+			value = "`" + m[1] + "`"
+		}
+		want = append(want, name+" "+value)
+	})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("- program, + page:\n%s", diff)
 	}
 }
 
