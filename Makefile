@@ -25,7 +25,7 @@ test: ## everything that needs only Go, in its short form; what needs beanstalkd
 	$(TEST) ./...
 
 # The packages in which goroutines share memory. make night looks at all packages.
-SHARED := ./client/... $(addprefix ./internal/,access admin/... broker certs cluster cluster/control cluster/mux cluster/transport console daemon journal server test/sim wal)
+SHARED := ./client/... $(addprefix ./internal/,access admin/... broker certs cluster cluster/control cluster/mux cluster/raftlog cluster/transport console daemon journal server test/sim wal)
 
 race: ## tests under the race detector, where goroutines share memory; needs a C compiler
 	$(TEST) -short -race $(SHARED)
