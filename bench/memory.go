@@ -103,7 +103,7 @@ func bury(ctx context.Context, c *client.Conn, n int) error {
 			return err
 		}
 		for _, job := range jobs {
-			if err := job.Bury(ctx, client.DefaultPriority); err != nil {
+			if err := job.Bury(ctx); err != nil {
 				return err
 			}
 		}

@@ -39,7 +39,7 @@ func TestCommands(t *testing.T) {
 			t.Errorf("tubes %q", tubes)
 		}
 
-		id := get(c.Put(ctx, client.NewJob{Body: []byte("a\r\nb"), Priority: 7, TTR: 90 * time.Second}))
+		id := get(c.Put(ctx, client.NewJob{Body: []byte("a\r\nb"), Priority: new(uint32(7)), TTR: 90 * time.Second}))
 		late := get(c.Put(ctx, client.NewJob{Body: nil, Delay: time.Hour}))
 		want := client.PeekedJob{ID: id, Body: []byte("a\r\nb")}
 		sameJob(t, get(c.Peek(ctx, id)), want)
@@ -58,13 +58,13 @@ func TestCommands(t *testing.T) {
 		if st.State != client.StateReserved || st.TTR != 90*time.Second || st.TimeLeft < time.Minute || st.TimeLeft >= 90*time.Second || st.Priority != 7 || st.Tube != "mail" || st.Reserves != 1 || st.ID != id {
 			t.Errorf("%+v", st)
 		}
-		must(t, job.Bury(ctx, 8))
+		must(t, c.Bury(ctx, job.ID, 8))
 		sameJob(t, get(c.PeekTube(ctx, "", client.StateBuried)), want)
 		if n := get(c.Kick(ctx, "", 10)); n != 1 {
 			t.Errorf("kicked %d", n)
 		}
 		job = get(c.ReserveTimeout(ctx, 0))
-		must(t, job.Release(ctx, 9, 1500*time.Millisecond))
+		must(t, c.Release(ctx, job.ID, 9, 1500*time.Millisecond))
 		if st := get(c.StatsJob(ctx, id)); st.State != client.StateDelayed || st.Priority != 9 || st.Delay != 2*time.Second || st.Buries != 1 || st.Releases != 1 || st.Kicks != 1 {
 			t.Errorf("%+v", st)
 		}
@@ -131,8 +131,8 @@ func TestInvalid(t *testing.T) {
 		second(c.Put(ctx, client.NewJob{Tube: "-"})), second(c.Put(ctx, client.NewJob{Tube: "a b"})),
 		second(c.Put(ctx, client.NewJob{Delay: -1})), second(c.Put(ctx, client.NewJob{TTR: -1})),
 		second(c.Put(ctx, client.NewJob{Delay: 1 << 32 * time.Second})),
-		second(c.Kick(ctx, "", -1)), second(c.Kick(ctx, "", 0)), c.Bury(ctx, 1, -2), c.Release(ctx, 1, 1<<32, 0),
-		second(c.Put(ctx, client.NewJob{Priority: -2})), c.WatchOnly(ctx), c.WatchOnly(ctx, "a", "b c"),
+		second(c.Kick(ctx, "", -1)), second(c.Kick(ctx, "", 0)),
+		c.WatchOnly(ctx), c.WatchOnly(ctx, "a", "b c"),
 	} {
 		wantErr(t, err, client.ErrInvalid)
 		var e *client.Error
@@ -145,25 +145,31 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// A job that says nothing is an ordinary one; the most urgent has to be asked for.
+// 0 is the most urgent priority, and the default is 1024. A release and a bury of a job keep
+// the priority, also if the server sends none with the job.
 func TestPriority(t *testing.T) {
 	ctx := t.Context()
-	c := dial(t, start(t), nil)
-	want := map[client.Priority]uint32{0: 1024, 1024: 1024, client.MostUrgent: 0, 1: 1, 1<<32 - 1: 1<<32 - 1}
-	for p, number := range want {
-		id := get(c.Put(ctx, client.NewJob{Priority: p}))
-		if st := get(c.StatsJob(ctx, id)); st.Priority != number {
-			t.Errorf("put with %d: %d, want %d", p, st.Priority, number)
-		}
-		job := get(c.ReserveJob(ctx, id))
-		must(t, job.Release(ctx, p, 0))
-		st := get(c.StatsJob(ctx, id))
-		if st.Priority != number {
-			t.Errorf("released with %d: %d, want %d", p, st.Priority, number)
-		}
-		must(t, get(c.ReserveJob(ctx, id)).Bury(ctx, client.PriorityOf(st.Priority)))
-		if st := get(c.StatsJob(ctx, id)); st.Priority != number {
-			t.Errorf("buried with %d: %d, want %d", p, st.Priority, number)
+	addr := start(t)
+	for _, c := range []*client.Conn{dial(t, addr, nil), dial(t, addr, &client.Options{Facts: true})} {
+		for want, p := range map[uint32]*uint32{client.DefaultPriority: nil, 0: new(uint32(0)), 1: new(uint32(1)), 1<<32 - 1: new(uint32(1<<32 - 1))} {
+			id := get(c.Put(ctx, client.NewJob{Priority: p}))
+			has := func(did string, want uint32) {
+				t.Helper()
+				if st := get(c.StatsJob(ctx, id)); st.Priority != want {
+					t.Errorf("%s: priority %d, want %d", did, st.Priority, want)
+				}
+			}
+			has("put", want)
+			must(t, get(c.ReserveJob(ctx, id)).Release(ctx, 0))
+			has("released", want)
+			must(t, get(c.ReserveJob(ctx, id)).Bury(ctx))
+			has("buried", want)
+			get(c.ReserveJob(ctx, id))
+			must(t, c.Release(ctx, id, 0, 0))
+			has("released with another", 0)
+			get(c.ReserveJob(ctx, id))
+			must(t, c.Bury(ctx, id, 5))
+			has("buried with another", 5)
 		}
 	}
 }

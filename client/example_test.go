@@ -107,9 +107,9 @@ func ExampleConn_Put() {
 	id, err := c.Put(ctx, client.NewJob{
 		Tube:     "reports",
 		Body:     []byte(`{"month": "May"}`),
-		Priority: 100,             // smaller goes first
-		Delay:    time.Hour,       // not before
-		TTR:      5 * time.Minute, // a worker may be silent for so long
+		Priority: new(uint32(100)), // smaller goes first
+		Delay:    time.Hour,        // not before
+		TTR:      5 * time.Minute,  // a worker may be silent for so long
 	})
 	switch {
 	case errors.Is(err, client.ErrJobTooBig), errors.Is(err, client.ErrDraining):

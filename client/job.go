@@ -59,14 +59,37 @@ func (j *Job) Server() string { return j.conn.addr }
 // Delete removes the job: its work is done. See [Conn.Delete].
 func (j *Job) Delete(ctx context.Context) error { return j.finish(j.conn.Delete(ctx, j.ID)) }
 
-// Release gives the job back. See [Conn.Release].
-func (j *Job) Release(ctx context.Context, priority Priority, delay time.Duration) error {
-	return j.finish(j.conn.Release(ctx, j.ID, priority, delay))
+// Release gives the job back with the priority that it has. It is ready again after the
+// delay. Without Facts, this takes a round trip more, to ask for the priority.
+// [Conn.Release] changes the priority.
+func (j *Job) Release(ctx context.Context, delay time.Duration) error {
+	priority, err := j.priority(ctx)
+	if err == nil {
+		err = j.conn.Release(ctx, j.ID, priority, delay)
+	}
+	return j.finish(err)
 }
 
-// Bury sets the job aside. See [Conn.Bury].
-func (j *Job) Bury(ctx context.Context, priority Priority) error {
-	return j.finish(j.conn.Bury(ctx, j.ID, priority))
+// Bury sets the job aside with the priority that it has, until it is kicked, deleted, or
+// taken with [Conn.ReserveJob]. Without Facts, this takes a round trip more, to ask for
+// the priority. [Conn.Bury] changes the priority.
+func (j *Job) Bury(ctx context.Context) error {
+	priority, err := j.priority(ctx)
+	if err == nil {
+		err = j.conn.Bury(ctx, j.ID, priority)
+	}
+	return j.finish(err)
+}
+
+func (j *Job) priority(ctx context.Context) (uint32, error) {
+	if j.Facts != nil {
+		return j.Facts.Priority, nil
+	}
+	st, err := j.Stats(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return st.Priority, nil
 }
 
 // Touch starts the job's time to run again. See [Conn.Touch].
@@ -94,30 +117,21 @@ func (c *commands) Delete(ctx context.Context, id uint64) error {
 	return c.callByID(ctx, wire.Delete, wire.Deleted, id)
 }
 
-// Release gives back a job that this connection has reserved, with a new
-// priority. It is ready again, after the delay. [PriorityOf] keeps the priority that
-// [Conn.StatsJob] tells.
-func (c *Conn) Release(ctx context.Context, id uint64, priority Priority, delay time.Duration) error {
-	q := request{Command: wire.Command{Op: wire.Release, ID: id}, want: wire.Released}
+// Release gives back a job that this connection has reserved, with a new priority. It is
+// ready again after the delay.
+func (c *Conn) Release(ctx context.Context, id uint64, priority uint32, delay time.Duration) error {
+	q := request{Command: wire.Command{Op: wire.Release, ID: id, Pri: priority}, want: wire.Released}
 	var err error
-	if q.Pri, err = priority.number(); err == nil {
-		q.Delay, err = seconds("delay", delay)
-	}
-	if err != nil {
+	if q.Delay, err = seconds("delay", delay); err != nil {
 		return c.fail(&q, err)
 	}
 	return c.call(ctx, &q)
 }
 
-// Bury sets a job aside that this connection has reserved, with a new priority,
-// until it is kicked, deleted, or taken with [Conn.ReserveJob].
-func (c *Conn) Bury(ctx context.Context, id uint64, priority Priority) error {
-	q := request{Command: wire.Command{Op: wire.Bury, ID: id}, want: wire.Buried}
-	var err error
-	if q.Pri, err = priority.number(); err != nil {
-		return c.fail(&q, err)
-	}
-	return c.call(ctx, &q)
+// Bury sets a job aside that this connection has reserved, with a new priority, until it
+// is kicked, deleted, or taken with [Conn.ReserveJob].
+func (c *Conn) Bury(ctx context.Context, id uint64, priority uint32) error {
+	return c.call(ctx, &request{Command: wire.Command{Op: wire.Bury, ID: id, Pri: priority}, want: wire.Buried})
 }
 
 // Touch starts the time to run of a job that this connection has reserved again, from

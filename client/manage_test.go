@@ -13,8 +13,8 @@ func TestListJobs(t *testing.T) {
 	ctx := t.Context()
 	c := dial(t, start(t), nil)
 	ids := get(c.PutMany(ctx, []client.NewJob{
-		{Tube: "mail", Priority: 5, Body: []byte("a")},
-		{Tube: "mail", Priority: 4, TTR: 7 * time.Second, Body: []byte("bb")},
+		{Tube: "mail", Priority: new(uint32(5)), Body: []byte("a")},
+		{Tube: "mail", Priority: new(uint32(4)), TTR: 7 * time.Second, Body: []byte("bb")},
 		{Tube: "mail", Delay: time.Hour},
 	}))
 	jobs := get(c.ListJobs(ctx, client.Selection{Tube: "mail", State: client.StateReady, Limit: 1}, ""))

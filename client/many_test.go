@@ -47,7 +47,7 @@ func TestMany(t *testing.T) {
 						t.Fatalf("job %d is %d with %d bytes", i, job.ID, len(job.Body))
 					}
 				}
-				must(t, got[0].Release(ctx, 7, time.Hour))
+				must(t, c.Release(ctx, got[0].ID, 7, time.Hour))
 				for i, st := range get(c.StatsJobMany(ctx, ids)) {
 					if st.ID != ids[i] || (st.State == client.StateDelayed) != (i == 0) || (st.Priority == 7) != (i == 0) {
 						t.Fatalf("%+v", st)
@@ -180,7 +180,7 @@ func TestBatches(t *testing.T) {
 		}
 		jobs := make([]client.NewJob, 300)
 		for i := range jobs {
-			jobs[i] = client.NewJob{Priority: client.Priority(i + 1), Body: fmt.Append(nil, i), TTR: time.Hour}
+			jobs[i] = client.NewJob{Priority: new(uint32(i + 1)), Body: fmt.Append(nil, i), TTR: time.Hour}
 		}
 		ids := get(c.PutMany(ctx, jobs))
 		wantErr(t, second(c.ReserveMany(ctx, 0, 0)), client.ErrInvalid)

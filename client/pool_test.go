@@ -31,14 +31,14 @@ func TestPoolCommands(t *testing.T) {
 		ctx := t.Context()
 		p := newPool(t, addr, nil)
 		must(t, p.Ping(ctx))
-		id := get(p.Put(ctx, client.NewJob{Tube: "mail", Priority: 3}))
+		id := get(p.Put(ctx, client.NewJob{Tube: "mail", Priority: new(uint32(3))}))
 		late := get(p.Put(ctx, client.NewJob{Tube: "mail", Delay: time.Hour}))
 		get(p.Put(ctx, client.NewJob{}))
 		job := get(p.Reserve(ctx, "mail"))
 		if job.ID != id {
 			t.Errorf("got %d", job.ID)
 		}
-		must(t, job.Release(ctx, 3, 0))
+		must(t, job.Release(ctx, 0))
 		must(t, p.KickJob(ctx, late))
 		jobs := get(p.ReserveMany(ctx, 5, 0, "mail", "default"))
 		if len(jobs) != 3 {
@@ -297,7 +297,7 @@ func TestPoolAbandon(t *testing.T) {
 		get(p.Put(ctx, client.NewJob{TTR: time.Second}))
 		job = get(p.Reserve(ctx))
 		time.Sleep(2 * time.Second) // of fake time
-		wantErr(t, job.Release(ctx, 0, 0), client.ErrNotFound)
+		wantErr(t, job.Release(ctx, 0), client.ErrNotFound)
 		must(t, p.Ping(ctx))
 	})
 }

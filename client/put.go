@@ -8,8 +8,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// DefaultTTR is the time to run of a job whose TTR is not set.
-const DefaultTTR = time.Minute
+// Defaults of [NewJob]. Servers count jobs with a smaller number than DefaultPriority as
+// urgent.
+const (
+	DefaultPriority uint32 = 1024
+	DefaultTTR             = time.Minute
+)
 
 // A NewJob is a job to be put. Its times are sent in whole seconds: fractions are rounded
 // up. The longest time is 4294967295 seconds, 136 years.
@@ -22,8 +26,10 @@ type NewJob struct {
 	// unless they are configured otherwise; see [ErrJobTooBig].
 	Body []byte
 
-	// Priority says which jobs go first. 0 is [DefaultPriority]; see [MostUrgent].
-	Priority Priority
+	// Priority is the place of the job among the ready jobs of its tube: the job with the
+	// smallest number is reserved first. 0 is the most urgent. The default, for nil, is
+	// [DefaultPriority]. To set it: Priority: new(uint32(100)).
+	Priority *uint32
 
 	// Delay is how long the job waits before it is ready.
 	Delay time.Duration
@@ -41,14 +47,14 @@ func (j *NewJob) request(used string) (request, error) {
 		ttr = DefaultTTR
 	}
 	q := request{want: wire.Inserted, tube: j.Tube}
-	q.Op, q.Body = wire.Put, j.Body
+	q.Op, q.Body, q.Pri = wire.Put, j.Body, DefaultPriority
+	if j.Priority != nil {
+		q.Pri = *j.Priority
+	}
 	if q.tube == "" {
 		q.tube = used
 	}
 	var err error
-	if q.Pri, err = j.Priority.number(); err != nil {
-		return q, err
-	}
 	if q.TTR, err = seconds("TTR", ttr); err != nil {
 		return q, err
 	}

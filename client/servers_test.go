@@ -60,7 +60,7 @@ func TestServers(t *testing.T) {
 			t.Errorf("put %v", count)
 		}
 		job := get(f.Pool(home).Reserve(ctx, "keyed"))
-		must(t, job.Bury(ctx, 0))
+		must(t, job.Bury(ctx))
 		must(t, f.Delete(ctx, job.JobID()))
 		wantErr(t, f.Delete(ctx, job.JobID()), client.ErrNotFound)
 		wantErr(t, f.Delete(ctx, client.JobID{Server: "x", ID: 1}), client.ErrInvalid)
@@ -117,7 +117,7 @@ func TestServersToken(t *testing.T) {
 	if id != job.JobID() || id != (client.JobID{Server: srv.Addr, ID: 1}) {
 		t.Errorf("put %v, reserved %v", id, job.JobID())
 	}
-	must(t, job.Release(ctx, 0, 0))
+	must(t, job.Release(ctx, 0))
 	must(t, s.Delete(ctx, id))
 	addrs := func(token string) []string {
 		return []string{"beanpole://" + token + "@a:1", "beanpole://" + token + "@b:1"}

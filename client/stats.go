@@ -139,7 +139,7 @@ type JobStats struct {
 	ID       uint64        `stats:"id"`
 	Tube     string        `stats:"tube"`
 	State    State         `stats:"state"`
-	Priority uint32        `stats:"pri"`       // the smallest goes first; see [PriorityOf]
+	Priority uint32        `stats:"pri"`       // the smallest goes first
 	Age      time.Duration `stats:"age"`       // since the put
 	Delay    time.Duration `stats:"delay"`     // as last given
 	TTR      time.Duration `stats:"ttr"`       // as given

@@ -165,7 +165,7 @@ func work(ctx context.Context, t *testing.T, addr string, opt *client.Options) {
 			must(job.Touch(ctx))
 			must(job.Delete(ctx))
 		case 1:
-			must(job.Bury(ctx, 0))
+			must(job.Bury(ctx))
 		case 2:
 			must(c.Release(ctx, job.ID, 0, time.Hour))
 		case 3: // it is held during the wait

@@ -137,7 +137,7 @@ func (t *tube) fill(ctx context.Context, pool *client.Pool) error {
 		if n < t.buried {
 			job, err := pool.Reserve(ctx, t.name)
 			if err == nil {
-				err = job.Bury(ctx, client.DefaultPriority)
+				err = job.Bury(ctx)
 			}
 			if err != nil {
 				return err

@@ -81,7 +81,7 @@ func occupy(ctx context.Context, o *Options) error {
 	defer pool.Close()
 	body := newBody(o.BodySize)
 	return prepareAll(ctx, o.Occupied, "tubes got their job", func(ctx context.Context, i int) error {
-		_, err := pool.Put(ctx, client.NewJob{Tube: fmt.Sprintf("%s-occupied-%d", o.Tube, i), Body: body, Priority: putPri, TTR: putTTR * time.Second})
+		_, err := pool.Put(ctx, client.NewJob{Tube: fmt.Sprintf("%s-occupied-%d", o.Tube, i), Body: body, Priority: new(uint32(putPri)), TTR: putTTR * time.Second})
 		return err
 	})
 }

@@ -85,7 +85,7 @@ func TestFillDisk(t *testing.T) {
 		if err := job.Touch(ctx); err != nil {
 			t.Errorf("touch: %v", err)
 		}
-		if err := job.Release(ctx, 0, time.Hour); !errors.Is(err, client.ErrOutOfMemory) {
+		if err := job.Release(ctx, time.Hour); !errors.Is(err, client.ErrOutOfMemory) {
 			t.Errorf("release: %v", err)
 		}
 		if err := job.Delete(ctx); err != nil {

@@ -34,7 +34,7 @@
 // delivers at least once.
 //
 // What goes wrong is logged, with [log/slog]; see [Options].Logger. [Hooks] let a
-// program count, measure and trace. A handler can be wrapped too:
+// program count, measure and trace. [Options].Use wraps the handler:
 //
 //	func logged(next worker.Handler) worker.Handler {
 //		return func(ctx context.Context, job *worker.Job) error {

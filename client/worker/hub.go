@@ -303,11 +303,7 @@ func (s *seat) handOut(ctx context.Context, l *line, jobs []*client.Job) {
 		if len(to) == 0 {
 			left := &seat{hub: s.hub, line: l}
 			s.mu.Unlock()
-			pri := client.DefaultPriority
-			if job.Facts != nil {
-				pri = client.PriorityOf(job.Facts.Priority)
-			}
-			err := job.Release(context.WithoutCancel(ctx), pri, 0)
+			err := job.Release(context.WithoutCancel(ctx), 0)
 			s.mu.Lock()
 			l.retired = l.retired || err != nil
 			left.drop()

@@ -17,7 +17,7 @@ import (
 func TestBatches(t *testing.T) {
 	bubble(t, func(b *bench) {
 		for range 100 {
-			b.put(client.NewJob{Tube: "mail", Priority: 7, TTR: time.Hour})
+			b.put(client.NewJob{Tube: "mail", Priority: new(uint32(7)), TTR: time.Hour})
 		}
 		time.Sleep(3 * time.Second)
 		var running atomic.Int32

@@ -72,6 +72,10 @@ type Options struct {
 	// client.Never: as long as they like.
 	StopTimeout time.Duration
 
+	// Use wraps the handler; the first function is the outermost. See the package
+	// documentation.
+	Use []func(Handler) Handler
+
 	// Hooks are called while the worker works.
 	Hooks Hooks
 

@@ -182,12 +182,14 @@ func (s *slot) fail(job *Job, herr error) Outcome {
 // connection.
 func (s *slot) settle(job *Job, st *client.JobStats, o Outcome) Outcome {
 	o.Tries = int(st.Reserves)
-	ctx, priority := context.WithoutCancel(s.jobs), client.PriorityOf(st.Priority)
+	ctx := context.WithoutCancel(s.jobs)
+	job.job.Facts = cmp.Or(job.job.Facts, new(client.JobFacts))
+	job.job.Facts.Priority = st.Priority // as it is now
 	var err error
 	if o.Action == Buried {
-		err = job.job.Bury(ctx, priority)
+		err = job.job.Bury(ctx)
 	} else {
-		err = job.job.Release(ctx, priority, o.Delay)
+		err = job.job.Release(ctx, o.Delay)
 	}
 	if err == nil {
 		s.seat.finished()

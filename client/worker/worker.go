@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -143,6 +144,9 @@ func New(handle Handler, opt *Options) (*Worker, error) {
 		return nil, err
 	}
 	servers.Close()
+	for _, wrap := range slices.Backward(o.Use) {
+		handle = wrap(handle)
+	}
 	return &Worker{handle: handle, opt: o, observer: t}, nil
 }
 

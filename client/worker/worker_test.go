@@ -278,7 +278,7 @@ func TestBackoffAndBury(t *testing.T) {
 			times = append(times, time.Now())
 			return failure
 		}, worker.Options{MaxTries: 4, Backoff: func(tries int) time.Duration { return time.Duration(tries) * 10 * time.Second }})
-		id := b.put(client.NewJob{Priority: 77})
+		id := b.put(client.NewJob{Priority: new(uint32(77))})
 		time.Sleep(time.Hour)
 		b.wantActions(worker.Released, worker.Released, worker.Released, worker.Buried)
 		for i, o := range b.outcomes {
@@ -751,6 +751,29 @@ func TestBackoff(t *testing.T) {
 			t.Errorf("%d: only %d different pauses", tries, len(seen))
 		}
 	}
+}
+
+// Use wraps the handler, the first outermost.
+func TestUse(t *testing.T) {
+	bubble(t, func(b *bench) {
+		var got []string
+		wrap := func(name string) func(worker.Handler) worker.Handler {
+			return func(next worker.Handler) worker.Handler {
+				return func(ctx context.Context, job *worker.Job) error {
+					got = append(got, name)
+					return next(ctx, job)
+				}
+			}
+		}
+		b.put(client.NewJob{})
+		stop := b.run(func(context.Context, *worker.Job) error { got = append(got, "handler"); return nil },
+			worker.Options{Use: []func(worker.Handler) worker.Handler{wrap("outer"), wrap("inner")}})
+		b.gone()
+		stop()
+		if want := []string{"outer", "inner", "handler"}; !slices.Equal(got, want) {
+			t.Errorf("called %q, want %q", got, want)
+		}
+	})
 }
 
 // Each job goes to the handler of its tube. One for which there is none fails.

@@ -95,7 +95,7 @@ func TestTopAdmin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := j.Release(ctx, 0, 0); err != nil {
+		if err := j.Release(ctx, 0); err != nil {
 			t.Fatal(err)
 		}
 	}

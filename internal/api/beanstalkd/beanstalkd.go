@@ -323,7 +323,7 @@ func (b *Server) putJob(ctx context.Context, in *admin.PutJob) (made admin.Inser
 		return made, err
 	}
 	priority, ttr := op.Or(in.Priority, jobjson.DefaultPriority), op.Or(in.TTR, jobjson.DefaultTTR)
-	return b.put(ctx, "job", client.NewJob{Tube: in.Tube, Body: body, Delay: seconds(in.Delay), Priority: client.PriorityOf(priority), TTR: seconds(max(ttr, 1))})
+	return b.put(ctx, "job", client.NewJob{Tube: in.Tube, Body: body, Delay: seconds(in.Delay), Priority: &priority, TTR: seconds(max(ttr, 1))})
 }
 
 func (b *Server) copyJob(ctx context.Context, in *admin.CopyJob) (made admin.Inserted, err error) {
@@ -333,7 +333,7 @@ func (b *Server) copyJob(ctx context.Context, in *admin.CopyJob) (made admin.Ins
 		return made, err
 	}
 	priority, ttr := op.Or(in.Priority, j.Priority), op.Or(in.TTR, j.TTR)
-	return b.put(ctx, "copy", client.NewJob{Tube: in.To, Body: body, Delay: seconds(in.Delay), Priority: client.PriorityOf(priority), TTR: seconds(max(ttr, 1))})
+	return b.put(ctx, "copy", client.NewJob{Tube: in.To, Body: body, Delay: seconds(in.Delay), Priority: &priority, TTR: seconds(max(ttr, 1))})
 }
 
 // put puts a job, which the audit names so.

@@ -185,9 +185,9 @@ func putJobs(ctx context.Context, c *client.Conn, jobs []jobjson.Job) ([]uint64,
 // buryAside buries a job that was put with asideDelay. If it has gone, somebody has
 // taken or kicked it.
 func buryAside(ctx context.Context, c *client.Conn, id uint64, pri uint32) error {
-	j, err := c.ReserveJob(ctx, id)
+	_, err := c.ReserveJob(ctx, id)
 	if err == nil {
-		err = j.Bury(ctx, client.PriorityOf(pri))
+		err = c.Bury(ctx, id, pri)
 	}
 	return ignoreNotFound(err)
 }

@@ -35,7 +35,7 @@ const asideDelay = 365 * 24 * time.Hour
 // putAgain returns what to put so that a job is there as it is described. One that is to
 // be buried is put aside for that.
 func putAgain(j *jobjson.Job) client.NewJob {
-	n := client.NewJob{Tube: j.Tube, Body: j.Bytes(), Priority: client.PriorityOf(j.Priority),
+	n := client.NewJob{Tube: j.Tube, Body: j.Bytes(), Priority: new(j.Priority),
 		TTR: ofSeconds(j.TTR), Delay: ofSeconds(jobjson.DelayAgain(j))}
 	if isBuried(j) {
 		n.Delay = asideDelay

@@ -124,7 +124,7 @@ NOT_FOUND.
 // newTake returns a command that takes jobs that nobody holds, and does something with them, which
 // done says. With --force it is for the jobs that workers hold, through the admin pages. A
 // priority of nil is that of the job.
-func newTake(name, done, short string, do func(context.Context, *client.Job, client.Priority) error,
+func newTake(name, done, short string, do func(c *client.Conn, ctx context.Context, id uint64, pri uint32) error,
 	byForce func(ctx context.Context, a *admin.Client, job admin.OfJob, pri *uint32) error) *cobra.Command {
 	var force bool
 	var pri uint32
@@ -151,14 +151,14 @@ func newTake(name, done, short string, do func(context.Context, *client.Job, cli
 			if err != nil {
 				return whyNot(ctx, s.Conn, id, err)
 			}
-			if given != nil {
-				return do(ctx, j, client.PriorityOf(pri))
+			if given == nil {
+				st, err := j.Stats(ctx)
+				if err != nil {
+					return err
+				}
+				return do(s.Conn, ctx, id, st.Priority)
 			}
-			st, err := j.Stats(ctx)
-			if err != nil {
-				return err
-			}
-			return do(ctx, j, client.PriorityOf(st.Priority))
+			return do(s.Conn, ctx, id, pri)
 		})
 	})
 	cmd.Flags().Uint32VarP(&pri, "pri", "p", 0, "with this new priority `N` (that of the job)")
@@ -168,9 +168,7 @@ func newTake(name, done, short string, do func(context.Context, *client.Job, cli
 }
 
 func newBury() *cobra.Command {
-	cmd := newTake("bury", "buried", "bury jobs", func(ctx context.Context, j *client.Job, pri client.Priority) error {
-		return j.Bury(ctx, pri)
-	}, func(ctx context.Context, a *admin.Client, job admin.OfJob, pri *uint32) error {
+	cmd := newTake("bury", "buried", "bury jobs", (*client.Conn).Bury, func(ctx context.Context, a *admin.Client, job admin.OfJob, pri *uint32) error {
 		return a.BuryJob(ctx, &admin.BuryJob{OfJob: job, Priority: pri})
 	})
 	cmd.Long = "Bury jobs that no worker holds.\n\n" + forceLong
@@ -180,8 +178,8 @@ func newBury() *cobra.Command {
 
 func newRelease() *cobra.Command {
 	var delay time.Duration
-	cmd := newTake("release", "released", "make jobs ready, or delay them", func(ctx context.Context, j *client.Job, pri client.Priority) error {
-		return j.Release(ctx, pri, delay)
+	cmd := newTake("release", "released", "make jobs ready, or delay them", func(c *client.Conn, ctx context.Context, id uint64, pri uint32) error {
+		return c.Release(ctx, id, pri, delay)
 	}, func(ctx context.Context, a *admin.Client, job admin.OfJob, pri *uint32) error {
 		return a.ReleaseJob(ctx, &admin.ReleaseJob{OfJob: job, Priority: pri, Delay: wholeSeconds(delay)})
 	})

@@ -48,7 +48,7 @@ func (m *migration) fill() (ids []uint64) {
 	ctx := m.Context()
 	ids, err := m.from.PutMany(ctx, []client.NewJob{
 		{Tube: "a", Body: []byte("same")}, {Tube: "a", Body: []byte("same")}, {Tube: "b", Body: []byte("same")},
-		{Tube: "a", Priority: 5, Body: []byte("urgent")}, {Tube: "a", Delay: time.Hour, Body: []byte("late")},
+		{Tube: "a", Priority: new(uint32(5)), Body: []byte("urgent")}, {Tube: "a", Delay: time.Hour, Body: []byte("late")},
 		{Tube: "a", Delay: time.Hour, Body: []byte("later")}, {Tube: "b", Body: []byte("buried")}, {Tube: "b", Body: []byte("last")},
 	})
 	m.must(err)
@@ -56,11 +56,11 @@ func (m *migration) fill() (ids []uint64) {
 	return ids
 }
 
-func (m *migration) bury(id uint64, priority client.Priority) {
+func (m *migration) bury(id uint64, priority uint32) {
 	m.Helper()
 	j, err := m.from.ReserveJob(m.Context(), id)
 	m.must(err)
-	m.must(j.Bury(m.Context(), priority))
+	m.must(m.from.Bury(m.Context(), j.ID, priority))
 }
 
 // change changes jobs of all states, in each way.
@@ -162,7 +162,7 @@ func TestMirrorDelay(t *testing.T) {
 				for i, delay := range []time.Duration{2 * time.Hour, 10 * time.Second} {
 					j, err := m.from.ReserveJob(ctx, ids[i])
 					m.must(err)
-					m.must(j.Release(ctx, 0, delay))
+					m.must(j.Release(ctx, delay))
 				}
 				m.must(mi.round(ctx))
 				got := m.delays()

@@ -64,9 +64,9 @@ func newReserve() *cobra.Command {
 			case opt.remove:
 				err = j.Delete(ctx)
 			case opt.bury:
-				err = j.Bury(ctx, client.PriorityOf(st.Priority))
+				err = s.Conn.Bury(ctx, j.ID, st.Priority)
 			case opt.giveIt:
-				err = j.Release(ctx, client.PriorityOf(st.Priority), opt.delay)
+				err = s.Conn.Release(ctx, j.ID, st.Priority, opt.delay)
 			}
 			if err != nil {
 				return err

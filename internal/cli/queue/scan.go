@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -223,7 +224,7 @@ func (r *scanner) list(ctx context.Context, tube string, state client.State, see
 // newestID returns an id that is larger than those of all jobs that are there: that of a
 // job that is put for this, and deleted.
 func newestID(ctx context.Context, c *client.Conn) (uint64, error) {
-	id, err := c.Put(ctx, client.NewJob{Tube: probePrefix + strings.ToLower(rand.Text()[:12]), Priority: 1<<32 - 1, Delay: probeDelay})
+	id, err := c.Put(ctx, client.NewJob{Tube: probePrefix + strings.ToLower(rand.Text()[:12]), Priority: new(uint32(math.MaxUint32)), Delay: probeDelay})
 	switch {
 	case errors.Is(err, client.ErrDraining):
 		return 0, fmt.Errorf("%w: it does not tell its newest id", err)
