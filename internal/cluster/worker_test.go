@@ -101,8 +101,8 @@ func (k *worker) step() {
 			return
 		}
 		id = 0
-		if held := e.HeldJobs(s, 1); len(held) > 0 {
-			id = held[0]
+		if held := e.Holds(now, s, 1); len(held) > 0 {
+			id = held[0].ID
 		}
 		switch what {
 		case 0, 1, 2:
