@@ -19,7 +19,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// A snapshot is what a turn tells, and some more turns about tubes: see survey.
+// A snapshot is the state that the metrics describe. It comes from one turn, and the tubes from
+// several more: see survey.
 type snapshot struct {
 	stats     engine.Stats
 	times     engine.Times
@@ -61,21 +62,22 @@ func (w *watcher) look() (s *snapshot) {
 	return s
 }
 
-// A collector makes metrics of a snapshot when Prometheus asks.
+// A collector takes a snapshot at each scrape and turns it into metrics.
 type collector struct {
 	*watcher
-	shownTo *access.Identity // the tubes of others are left out
+	shownTo *access.Identity // only its tubes are included
 }
 
-// Describe implements prometheus.Collector: what the metrics are is said by Collect.
+// Describe implements prometheus.Collector. It sends nothing, so the registry checks the output
+// of Collect.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	m := metrics(ch)
-	m.gauges("info", "1; the version is a label.", "version", map[string]float64{c.opt.Version: 1})
+	m.gauges("info", "Always 1; the label is the version.", "version", map[string]float64{c.opt.Version: 1})
 	if c.opt.Journal != nil {
-		m.gauge("journal_sync_under_way_seconds", "How long a sync of the journal has been under way; 0 if none is.", c.opt.SyncLasts().Seconds())
+		m.gauge("journal_sync_under_way_seconds", "Time that the current sync of the journal has taken; 0 if there is none.", c.opt.SyncLasts().Seconds())
 	}
 	if c.opt.Cluster != nil {
 		if s, ok := c.opt.Cluster(); ok {
@@ -84,7 +86,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	s, ok := within(c.watcher, c.look)
 	known := ok && s != nil
-	m.gauge("ready", "1 if clients can use the queue, as /readyz says.", bit(known && s.why == "" && c.opt.SyncLasts() < tooLong))
+	m.gauge("ready", "1 if clients can use the queue, as /readyz reports.", bit(known && s.why == "" && c.opt.SyncLasts() < tooLong))
 	if !known {
 		return
 	}
@@ -93,7 +95,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		s.held = c.longestHeld()
 	}
 	m.queue(s)
-	m.gauge("draining", "1 if no new jobs are taken.", bit(s.health.Draining))
+	m.gauge("draining", "1 if the server rejects new jobs.", bit(s.health.Draining))
 	if c.opt.Server != nil {
 		m.server(&s.server)
 	}
@@ -105,13 +107,13 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		for _, e := range c.opt.Certificates() {
 			ends[e.File] = float64(e.End.Unix())
 		}
-		m.gauges("tls_certificate_end_timestamp_seconds", "When a certificate of a listener ends, or one between it and its authority; in seconds since 1970.", "file", ends)
+		m.gauges("tls_certificate_end_timestamp_seconds", "Expiry of a certificate of a listener or of its chain, in seconds since 1970.", "file", ends)
 	}
 	m.tubes(s)
 }
 
-// metrics is where metrics go. Each is here with its name, which ends as Prometheus recommends, what it means, and its labels: doc/metrics.md
-// has them in a table, which a test compares with what is collected.
+// metrics receives metrics. A test compares their names, help texts and labels with the table
+// in doc/metrics.md.
 type metrics chan<- prometheus.Metric
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -140,21 +142,21 @@ func (m metrics) counters(name, help, label string, by map[string]uint64) {
 	}
 }
 
-// A scale says which buckets of a histogram Prometheus gets, and how many of its values
-// are one of the unit. Larger values are in the last bucket, which has no limit.
+// A scale selects the buckets of a histogram for Prometheus, and converts its values to the unit
+// of the metric. Larger values are in the last bucket, which has no limit.
 type scale struct {
-	unit     float64
-	from, to int // buckets
+	unit     float64 // values per unit of the metric
+	from, to int     // buckets
 }
 
 var (
-	// jobTimes are from 8 microseconds to a day.
+	// jobTimes ranges from 8 microseconds to a day.
 	jobTimes = scale{1e9, 13, 47}
 
-	// workTimes, of turns and syncs, are from a microsecond to nine seconds.
+	// workTimes, for turns and syncs, ranges from a microsecond to nine seconds.
 	workTimes = scale{1e9, 10, 33}
 
-	// batches are from one command to 16384.
+	// batches ranges from one command to 16384.
 	batches = scale{1, 0, 14}
 )
 
@@ -172,62 +174,62 @@ func (m metrics) histogram(name, help string, h *histogram.Histogram, sc scale) 
 
 func (m metrics) queue(s *snapshot) {
 	st := &s.stats
-	m.gauges("jobs", "Jobs now.", "state", map[string]float64{"ready": float64(st.Ready), "reserved": float64(st.Reserved), "delayed": float64(st.Delayed), "buried": float64(st.Buried)})
-	m.gauge("jobs_urgent", "Ready jobs with a priority below 1024, now.", float64(st.Urgent))
-	m.gauge("jobs_body_bytes", "Bytes of the bodies of all jobs, now.", float64(st.Bytes))
-	m.gauge("jobs_memory_bytes", "Memory set aside for jobs, now.", float64(s.memory))
-	m.gauge("jobs_memory_used_bytes", "Memory that jobs take now, as --max-memory counts it.", float64(s.health.MemoryUsed))
-	m.gauge("jobs_memory_limit_bytes", "How much memory jobs may take, --max-memory; 0 if there is no limit.", float64(s.health.MemoryLimit))
-	m.counter("jobs_put_total", "Jobs put since the start.", st.TotalJobs)
-	m.counter("jobs_timed_out_total", "Reservations whose time to run was over, since the start.", st.Timeouts)
-	m.histogram("job_queue_seconds", "How long jobs were ready before they were reserved.", &s.times.Queue, jobTimes)
-	m.histogram("job_work_seconds", "How long jobs were reserved before their delete, release or bury.", &s.times.Work, jobTimes)
-	m.gauge("tubes", "Tubes now.", float64(st.Tubes))
-	m.gauge("tubes_without_metrics", "Tubes that have no metrics of their own, because there are too many.", float64(s.names.Len()-len(s.tubes)))
-	m.gauges("connections", "Connections now, by what they have done: all, producers have put, workers have reserved, waiting wait for a job.", "kind", map[string]float64{"all": float64(st.Sessions), "producers": float64(st.Producers), "workers": float64(st.Workers), "waiting": float64(st.Waiting)})
-	m.counter("connections_total", "Connections since the start.", st.TotalSessions)
-	m.counters("limit_refusals_total", "What the limits of the queue have refused since the start: jobs (memory, tube), new tubes (tubes), tubes to watch (watched).", "limit", map[string]uint64{"memory": s.refused.Memory, "tube": s.refused.TubeFull, "tubes": s.refused.Tubes, "watched": s.refused.Watches})
+	m.gauges("jobs", "Number of jobs.", "state", map[string]float64{"ready": float64(st.Ready), "reserved": float64(st.Reserved), "delayed": float64(st.Delayed), "buried": float64(st.Buried)})
+	m.gauge("jobs_urgent", "Number of ready jobs with a priority below 1024.", float64(st.Urgent))
+	m.gauge("jobs_body_bytes", "Size of the bodies of all jobs.", float64(st.Bytes))
+	m.gauge("jobs_memory_bytes", "Memory allocated for jobs.", float64(s.memory))
+	m.gauge("jobs_memory_used_bytes", "Memory that jobs use, as counted by max-memory.", float64(s.health.MemoryUsed))
+	m.gauge("jobs_memory_limit_bytes", "Maximum memory for jobs (max-memory); 0 means no limit.", float64(s.health.MemoryLimit))
+	m.counter("jobs_put_total", "Total jobs put.", st.TotalJobs)
+	m.counter("jobs_timed_out_total", "Total reservations whose TTR expired.", st.Timeouts)
+	m.histogram("job_queue_seconds", "Time that jobs were ready before they were reserved.", &s.times.Queue, jobTimes)
+	m.histogram("job_work_seconds", "Time that jobs were reserved before their delete, release or bury.", &s.times.Work, jobTimes)
+	m.gauge("tubes", "Number of tubes.", float64(st.Tubes))
+	m.gauge("tubes_without_metrics", "Number of tubes without their own metrics, beyond metrics-tubes.", float64(s.names.Len()-len(s.tubes)))
+	m.gauges("connections", "Number of connections: all, those that have put (producers) or reserved (workers), and those that wait for a job.", "kind", map[string]float64{"all": float64(st.Sessions), "producers": float64(st.Producers), "workers": float64(st.Workers), "waiting": float64(st.Waiting)})
+	m.counter("connections_total", "Total connections.", st.TotalSessions)
+	m.counters("limit_refusals_total", "Total refusals by a limit: jobs (memory, tube), new tubes (tubes), watches (watched).", "limit", map[string]uint64{"memory": s.refused.Memory, "tube": s.refused.TubeFull, "tubes": s.refused.Tubes, "watched": s.refused.Watches})
 	events := make(map[string]uint64)
 	for v, n := range s.policies {
 		events[engine.PolicyEvent(v).String()] = n
 	}
-	m.counters("policy_events_total", "What policies of tubes have done since the start: jobs tried too often and jobs too old, by the setting; jobs that wait before the next try (retry-delay); what there was no room for (skipped); puts of jobs that were there already (unique), and of jobs without what makes them equal (no-key).", "event", events)
-	m.gauge("policy_pass_seconds", "How long the last look at all jobs took for those that are too old for a policy: so long one of them is there at most. 0 if no policy has ttl, keep-buried or one attempt, and in the first minute.", float64(s.stalePass)/1e9)
-	m.gauge("unique_keys", "Jobs that keep equal ones out of their tubes now, as policies with unique say.", float64(s.keys))
-	m.gauge("unique_indexing", "1 while the server looks for what makes jobs equal in those that were there when a policy became one with unique, or another one: until then equal ones may be put beside them.", bit(!s.keysWhole))
-	m.histogram("turn_seconds", "How long turns took, in which commands are executed and written to the journal.", &s.turns.Length, workTimes)
-	m.histogram("turn_commands", "How many commands a turn had.", &s.turns.Commands, batches)
+	m.counters("policy_events_total", "Total actions of policies: exhausted and expired jobs by setting, delayed retries (retry-delay), actions without disk space (skipped), duplicate puts (unique), and puts without a key (no-key).", "event", events)
+	m.gauge("policy_pass_seconds", "Duration of the last search for expired jobs, and so the maximum delay of their removal. 0 in the first minute, or if no policy has ttl, keep-buried or a single attempt.", float64(s.stalePass)/1e9)
+	m.gauge("unique_keys", "Number of jobs that block duplicates.", float64(s.keys))
+	m.gauge("unique_indexing", "1 while the server indexes existing jobs after a change of unique; until then, duplicates of them are accepted.", bit(!s.keysWhole))
+	m.histogram("turn_seconds", "Duration of turns, in which the server executes commands and writes them to the journal.", &s.turns.Length, workTimes)
+	m.histogram("turn_commands", "Number of commands per turn.", &s.turns.Commands, batches)
 }
 
 func (m metrics) server(s *server.Counts) {
-	m.gauge("connections_limit", "How many connections there may be.", float64(s.MaxConnections))
-	m.gauge("connections_full", "1 if there are as many connections as there may be, and new clients wait.", bit(s.Full))
-	m.counter("connections_closed_for_memory_total", "Connections closed since the start, because the buffers of all took too much.", s.ClosedForMemory)
-	m.gauge("buffers_bytes", "Bytes held now for all connections: input that is not executed yet, and replies that are not read yet.", float64(s.Buffers))
-	m.gauge("buffers_limit_bytes", "How many bytes these may take, --max-buffers; 0 if there is no limit.", float64(s.MaxBuffers))
-	m.gauge("job_body_limit_bytes", "How many bytes the body of a job may have.", float64(s.MaxJobSize))
-	m.counters("connections_rejected_total", "Connections closed since the start, by reason.", "reason", map[string]uint64{"too many of one address": s.CrowdedConnections, "not allowed": s.RefusedConnections})
-	m.counters("commands_refused_total", "Commands refused since the start, by the reply.", "reply", s.RefusedCommands)
-	m.counters("commands_total", "Commands since the start, by verb.", "verb", s.Commands)
+	m.gauge("connections_limit", "Maximum number of connections.", float64(s.MaxConnections))
+	m.gauge("connections_full", "1 if the maximum number of connections is reached and new clients wait.", bit(s.Full))
+	m.counter("connections_closed_for_memory_total", "Total connections closed because of max-buffers.", s.ClosedForMemory)
+	m.gauge("buffers_bytes", "Size of the buffers of all connections: pending commands and unread replies.", float64(s.Buffers))
+	m.gauge("buffers_limit_bytes", "Maximum size of all buffers (max-buffers); 0 means no limit.", float64(s.MaxBuffers))
+	m.gauge("job_body_limit_bytes", "Maximum size of a body.", float64(s.MaxJobSize))
+	m.counters("connections_rejected_total", "Total connections closed at their start.", "reason", map[string]uint64{"too many of one address": s.CrowdedConnections, "not allowed": s.RefusedConnections})
+	m.counters("commands_refused_total", "Total commands refused.", "reply", s.RefusedCommands)
+	m.counters("commands_total", "Total commands.", "verb", s.Commands)
 }
 
 func (m metrics) journal(s *server.JournalStats) {
-	m.gauge("journal_healthy", "1 if all is well with the journal, as journal-health in stats says.", bit(s.Health == ""))
-	m.gauge("journal_bytes", "Bytes of records in all segments.", float64(s.Bytes))
-	m.gauge("journal_live_bytes", "Bytes that all jobs would take if they were rewritten.", float64(s.LiveBytes))
-	m.gauge("journal_segments", "Segments with records.", float64(s.Segments))
-	m.counters("journal_records_total", "Records written since the start, by what for.", "kind", map[string]uint64{"change": s.RecordsWritten - s.RecordsMigrated, "cleaning": s.RecordsMigrated})
-	m.histogram("journal_sync_seconds", "How long the syncs of the journal's files took.", &s.Syncs, workTimes)
+	m.gauge("journal_healthy", "1 if journal-health in stats is ok.", bit(s.Health == ""))
+	m.gauge("journal_bytes", "Size of the records in all segments.", float64(s.Bytes))
+	m.gauge("journal_live_bytes", "Size of the records of all jobs after a rewrite.", float64(s.LiveBytes))
+	m.gauge("journal_segments", "Number of segments with records.", float64(s.Segments))
+	m.counters("journal_records_total", "Total journal records written, by kind: changes, and copies by compaction.", "kind", map[string]uint64{"change": s.RecordsWritten - s.RecordsMigrated, "cleaning": s.RecordsMigrated})
+	m.histogram("journal_sync_seconds", "Duration of syncs of the journal.", &s.Syncs, workTimes)
 }
 
 func (m metrics) cluster(s *ClusterStats) {
 	m.gauge("cluster_leads", "1 if this member leads the cluster.", bit(s.Leads))
-	m.gauge("cluster_quorum", "1 if this member knows a leader that hears a majority.", bit(s.Quorum))
-	m.gauge("cluster_term", "The term of the leader, which grows with each election.", float64(s.Term))
-	m.counter("cluster_connections_evicted_total", "Connections to the port for members closed since the start, because too many had shown no certificate.", s.Evicted)
+	m.gauge("cluster_quorum", "1 if this member has a leader that reaches a majority.", bit(s.Quorum))
+	m.gauge("cluster_term", "Term of the leader, which grows with each election.", float64(s.Term))
+	m.counter("cluster_connections_evicted_total", "Total connections to the port for members closed because too many had no certificate.", s.Evicted)
 	roles := map[string]float64{string(admin.Leader): 0, string(admin.Voter): 0, string(admin.Learner): 0}
 	reachable, mustRejoin := make(map[string]float64), make(map[string]float64)
-	lag := 0.0 // a member that was removed has none
+	lag := 0.0 // stays 0 if the member was removed
 	for i := range s.Members {
 		k := &s.Members[i]
 		roles[string(k.Role)]++
@@ -238,15 +240,15 @@ func (m metrics) cluster(s *ClusterStats) {
 		id := strconv.FormatUint(k.ID, 10)
 		reachable[id], mustRejoin[id] = bit(k.Reachable), bit(k.MustRejoin)
 	}
-	m.gauge("cluster_lag_entries", "Entries of the log that are committed, as far as this member knows, and that it has not applied.", lag)
-	m.gauges("cluster_members", "Members of the cluster, by what they do.", "role", roles)
-	m.gauges("cluster_member_reachable", "1 if this member hears another one.", "member", reachable)
-	m.gauges("cluster_member_must_rejoin", "1 if another member's disk has lost what this one knows that it had: beanpole cluster rejoin.", "member", mustRejoin)
+	m.gauge("cluster_lag_entries", "Number of committed entries that this member has not applied.", lag)
+	m.gauges("cluster_members", "Number of members.", "role", roles)
+	m.gauges("cluster_member_reachable", "1 if this member receives messages from the other one.", "member", reachable)
+	m.gauges("cluster_member_must_rejoin", "1 if the other member has lost data on its disk: beanpole cluster rejoin.", "member", mustRejoin)
 }
 
-// tubes gives the metrics of each tube. They come in the order in which Prometheus's library
-// sorts them, metric by metric and by the values of the labels: of very many tubes the sorting
-// would take a third of the time of a scrape.
+// tubes sends the metrics of each tube, in the order in which Prometheus's library sorts them: by
+// metric, then by the values of the labels. With many tubes, sorting would take a third of the
+// time of a scrape.
 func (m metrics) tubes(s *snapshot) {
 	all := s.tubes
 	slices.SortFunc(all, func(a, b tubes.Tube) int { return strings.Compare(a.Name, b.Name) })
@@ -256,29 +258,29 @@ func (m metrics) tubes(s *snapshot) {
 		}
 	}
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
-	jobs := desc("tube_jobs", "Jobs of a tube now.", "tube", "state")
+	jobs := desc("tube_jobs", "Number of jobs in the tube.", "tube", "state")
 	each(gauge, jobs, func(t *tubes.Tube) float64 { return float64(t.Buried) }, "buried")
 	each(gauge, jobs, func(t *tubes.Tube) float64 { return float64(t.Delayed) }, "delayed")
 	each(gauge, jobs, func(t *tubes.Tube) float64 { return float64(t.Ready) }, "ready")
 	each(gauge, jobs, func(t *tubes.Tube) float64 { return float64(t.Reserved) }, "reserved")
-	each(gauge, desc("tube_body_bytes", "Bytes of the bodies of a tube's jobs, now.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Bytes) })
-	each(gauge, desc("tube_oldest_ready_seconds", "How long the next job of the tube has been ready; 0 if none is.", "tube"), func(t *tubes.Tube) float64 { return float64(t.OldestReady) / 1e9 })
-	each(gauge, desc("tube_longest_reserved_seconds", "Time for which a job of a tube has been reserved, the longest of them; 0 if none is.", "tube"), func(t *tubes.Tube) float64 { return s.held[t.Name].Seconds() })
-	sessions := desc("tube_connections", "Connections that use, watch, or wait on a tube, now.", "tube", "kind")
+	each(gauge, desc("tube_body_bytes", "Size of the bodies in the tube.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Bytes) })
+	each(gauge, desc("tube_oldest_ready_seconds", "Time that the next job has been ready; 0 if there is none.", "tube"), func(t *tubes.Tube) float64 { return float64(t.OldestReady) / 1e9 })
+	each(gauge, desc("tube_longest_reserved_seconds", "Longest time that a job has been reserved; 0 if there is none.", "tube"), func(t *tubes.Tube) float64 { return s.held[t.Name].Seconds() })
+	sessions := desc("tube_connections", "Number of connections that use, watch, or wait on the tube.", "tube", "kind")
 	each(gauge, sessions, func(t *tubes.Tube) float64 { return float64(t.Using) }, "using")
 	each(gauge, sessions, func(t *tubes.Tube) float64 { return float64(t.Waiting) }, "waiting")
 	each(gauge, sessions, func(t *tubes.Tube) float64 { return float64(t.Watching) }, "watching")
-	each(gauge, desc("tube_pause_left_seconds", "Seconds until the pause of a tube ends; 0 if it is not paused.", "tube"), func(t *tubes.Tube) float64 { return float64(t.PauseLeft) })
-	each(gauge, desc("tube_servable", "Ready jobs of a tube that workers could reserve at once: none while it is paused, and no more than its policy permits.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Servable) })
-	each(counter, desc("tube_jobs_put_total", "Jobs put into a tube since it came to be.", "tube"), func(t *tubes.Tube) float64 { return float64(t.TotalJobs) })
-	each(counter, desc("tube_jobs_deleted_total", "Jobs of a tube deleted since it came to be.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Deletes) })
-	each(counter, desc("tube_jobs_timed_out_total", "Reservations of jobs of a tube whose time to run was over, since it came to be.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Timeouts) })
-	each(counter, desc("tube_jobs_released_total", "How often jobs of a tube were released since it came to be.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Releases) })
-	each(counter, desc("tube_jobs_buried_total", "How often jobs of a tube were buried since it came to be.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Buries) })
-	each(counter, desc("tube_jobs_exhausted_total", "Total jobs of a tube that reached a limit of its policy since the tube was created.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Exhausted) })
-	each(counter, desc("tube_duplicates_total", "Puts into a tube of jobs that were there already, as its policy says, since it came to be.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Duplicates) })
-	inQueue := desc("tube_job_queue_seconds", "How long jobs of a tube were ready before they were reserved, since the tube came to be.", "tube")
-	inWork := desc("tube_job_work_seconds", "How long jobs of a tube were reserved before their delete, release or bury, since the tube came to be.", "tube")
+	each(gauge, desc("tube_pause_left_seconds", "Time until the pause ends; 0 if the tube is not paused.", "tube"), func(t *tubes.Tube) float64 { return float64(t.PauseLeft) })
+	each(gauge, desc("tube_servable", "Number of ready jobs that workers can reserve now, considering pause and policy.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Servable) })
+	each(counter, desc("tube_jobs_put_total", "Total jobs put into the tube since it was created.", "tube"), func(t *tubes.Tube) float64 { return float64(t.TotalJobs) })
+	each(counter, desc("tube_jobs_deleted_total", "Total jobs deleted since the tube was created.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Deletes) })
+	each(counter, desc("tube_jobs_timed_out_total", "Total reservations whose TTR expired since the tube was created.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Timeouts) })
+	each(counter, desc("tube_jobs_released_total", "Total releases since the tube was created.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Releases) })
+	each(counter, desc("tube_jobs_buried_total", "Total buries since the tube was created.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Buries) })
+	each(counter, desc("tube_jobs_exhausted_total", "Total jobs that reached a limit of the policy since the tube was created.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Exhausted) })
+	each(counter, desc("tube_duplicates_total", "Total duplicate puts since the tube was created.", "tube"), func(t *tubes.Tube) float64 { return float64(t.Duplicates) })
+	inQueue := desc("tube_job_queue_seconds", "Time that jobs in the tube were ready before they were reserved.", "tube")
+	inWork := desc("tube_job_work_seconds", "Time that jobs in the tube were reserved before their delete, release or bury.", "tube")
 	for i := range all {
 		t := &all[i]
 		m <- prometheus.MustNewConstSummary(inQueue, t.Queued.N, t.Queued.Sum/1e9, nil, t.Name)

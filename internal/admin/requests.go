@@ -57,12 +57,12 @@ var refusedReasons = map[int]string{
 func newRequests() *requests {
 	m := &requests{
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "beanpole_http_requests_total",
-			Help: "Requests to the admin listener since the start, by operation and class of the status."}, []string{"operation", "status"}),
+			Help: "Total requests to the admin listener."}, []string{"operation", "status"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "beanpole_http_request_seconds",
-			Help:    "How long requests to the admin listener took, from their headers to the end of the response.",
+			Help:    "Duration of requests to the admin listener, from the headers to the end of the response.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)}, []string{"operation"}), // to half a minute
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "beanpole_http_requests_refused_total",
-			Help: "Requests to the admin listener refused since the start, by reason."}, []string{"reason"}),
+			Help: "Total requests to the admin listener that were refused."}, []string{"reason"}),
 	}
 	for _, reason := range refusedReasons { // from zero: the first one counts, too
 		m.refused.WithLabelValues(reason)
