@@ -187,6 +187,7 @@ func (q *applyQueue) took() (responses []*raftpb.Message) {
 	q.at++
 	if first := &q.waits[0]; q.at == len(first.Entries) {
 		responses = first.Responses
+		*first = core.Apply{} // its entries can be large
 		q.waits, q.at = q.waits[1:], 0
 	}
 	return responses
