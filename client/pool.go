@@ -32,6 +32,7 @@ type Pool struct {
 	done    chan struct{} // closed by Close
 
 	current atomic.Uint32 // see Conn
+	waiting atomic.Int32  // calls in get, before they have a connection
 
 	mu struct {
 		sync.Mutex
@@ -56,7 +57,7 @@ func NewPool(addr string, opt *Options) (*Pool, error) {
 	if err != nil {
 		return nil, connectError(addr, err)
 	}
-	p := &Pool{addr: c.addr, url: addr, maxIdle: o.MaxIdle, done: make(chan struct{})}
+	p := &Pool{addr: c.addr, url: addr, maxIdle: max(o.MaxIdle, 0), done: make(chan struct{})}
 	if opt != nil {
 		p.opt = *opt
 	}
@@ -133,6 +134,8 @@ func (p *Pool) giveUp(c *Conn) {
 // tube already, if that is possible.
 func (p *Pool) get(ctx context.Context, tube string) (*Conn, error) {
 	if p.slots != nil {
+		p.waiting.Add(1)
+		defer p.waiting.Add(-1)
 		select {
 		case p.slots <- struct{}{}:
 		case <-ctx.Done():
@@ -174,16 +177,25 @@ func (p *Pool) take(tube string) (*Conn, error) {
 	return c, nil
 }
 
-// put gives a connection back.
+// put gives a connection back. It keeps the last MaxIdle, and all if calls wait for one.
 func (p *Pool) put(c *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.mu.closed && len(p.mu.idle) < p.maxIdle {
-		if using, ok := c.rest(); ok {
-			p.mu.idle = append(p.mu.idle, idleConn{c, using})
-			return
-		}
+	using, ok := c.rest()
+	if p.mu.closed || !ok {
+		p.drop(c)
+		return
 	}
+	p.mu.idle = append(p.mu.idle, idleConn{c, using})
+	if extra := len(p.mu.idle) - p.maxIdle; extra > 0 && p.waiting.Load() == 0 {
+		for _, old := range p.mu.idle[:extra] {
+			p.drop(old.Conn)
+		}
+		p.mu.idle = slices.Delete(p.mu.idle, 0, extra)
+	}
+}
+
+func (p *Pool) drop(c *Conn) {
 	delete(p.mu.all, c)
 	c.Close()
 }

@@ -216,8 +216,17 @@ func TestPoolDefaultLimit(t *testing.T) {
 			wg.Go(func() { get(p.Put(t.Context(), client.NewJob{})) })
 		}
 		wg.Wait()
-		if st := get(p.Stats(t.Context())); st.TotalJobs != 1000 || st.TotalConnections > client.DefaultMaxConns {
-			t.Errorf("%d jobs over %d connections", st.TotalJobs, st.TotalConnections)
+		synctest.Wait()
+		// None is closed while others wait, and at the end few are kept.
+		if st := get(p.Stats(t.Context())); st.TotalJobs != 1000 || st.TotalConnections > client.DefaultMaxConns || st.Connections > client.DefaultMaxIdle {
+			t.Errorf("%d jobs over %d connections, of which %d are left", st.TotalJobs, st.TotalConnections, st.Connections)
+		}
+		none := newPool(t, srv.Addr, &client.Options{Dial: srv.Dial, MaxIdle: -1})
+		must(t, none.Ping(t.Context()))
+		must(t, none.Ping(t.Context()))
+		synctest.Wait()
+		if st := get(p.Stats(t.Context())); st.Connections > client.DefaultMaxIdle {
+			t.Errorf("%d connections, though MaxIdle is negative", st.Connections)
 		}
 	})
 }
