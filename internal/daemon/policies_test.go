@@ -71,7 +71,7 @@ func TestPolicies(t *testing.T) {
 	if !strings.Contains(got, "NOT_FOUND\nWATCHING 2\nRESERVED 1 1\na\nRELEASED\nFOUND 1 1\na\n") || !strings.Contains(got, "\nstate: buried\n") {
 		t.Errorf("after a restart: %q", got)
 	}
-	p.await("a job was tried too often.* setting=max-attempts tube=mail$")
+	p.await("a job was tried too often.* setting=max-attempts tube=mail job=1$")
 	if got := talk(t, addr, "use slow", "put 0 0 60 1", "b", "watch slow", "reserve", "release 2 0 0", "stats-job 2", "stats"); !strings.Contains(got, "\nstate: delayed\n") ||
 		!strings.Contains(got, "\npolicy-exhausted: 1\npolicy-retried: 1\npolicy-expired: 0\npolicy-skipped: 0\npolicy-deduplicated: 0\n") {
 		t.Errorf("%q", got)

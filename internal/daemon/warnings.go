@@ -24,27 +24,35 @@ func logSlowTurns(after time.Duration, log *slog.Logger) func(broker.Turn) {
 }
 
 // logPolicies returns a function that logs jobs that a policy ended or failed to end. The
-// number of lines per setting is limited.
-func logPolicies(log *slog.Logger) func(engine.PolicyEvent, string) {
+// number of lines per setting is limited: a line has the first of several jobs.
+func logPolicies(log *slog.Logger) func(engine.PolicyAct) {
 	lines := make(map[engine.PolicyEvent]*ratelog.Logger)
-	return func(v engine.PolicyEvent, tube string) { // within turns
+	return func(act engine.PolicyAct) { // within turns
+		v := act.Event
 		if v == engine.Retried {
 			return
 		}
 		if lines[v] == nil {
 			lines[v] = ratelog.New(log, 1, 5)
 		}
+		about := []any{"setting", v.String(), "tube", act.Tube}
+		if act.Job > 0 {
+			about = append(about, "job", act.Job)
+		}
+		if act.To != "" {
+			about = append(about, "to", act.To)
+		}
 		switch v {
 		case engine.PolicySkipped:
-			lines[v].Warn("a policy could not do what it says: there is no room for that", "tube", tube)
+			lines[v].Warn("a policy could not do what it says: there is no room for that", about[2:]...)
 		case engine.Expired, engine.BuriedTooLong:
-			lines[v].Info("a job was too old", "setting", v.String(), "tube", tube)
+			lines[v].Info("a job was too old", about...)
 		case engine.Deduplicated:
-			lines[v].Info("a job was not put: an equal one is there", "setting", v.String(), "tube", tube)
+			lines[v].Info("a job was not put: an equal one is there", about...)
 		case engine.WithoutKey:
-			lines[v].Warn("a job was put that has nothing of what makes jobs of its tube equal", "setting", "unique", "tube", tube)
+			lines[v].Warn("a job was put that has nothing of what makes jobs of its tube equal", "setting", "unique", "tube", act.Tube)
 		default:
-			lines[v].Warn("a job was tried too often", "setting", v.String(), "tube", tube)
+			lines[v].Warn("a job was tried too often", about...)
 		}
 	}
 }

@@ -43,9 +43,8 @@ type Options struct {
 	// when a pause ends.
 	Epoch int64
 
-	// PolicyActed, if set, is told of each thing that policies do, and in which tube. It
-	// must not block.
-	PolicyActed func(v PolicyEvent, tube string)
+	// PolicyActed, if set, is called for each act of a policy. It must not block.
+	PolicyActed func(PolicyAct)
 }
 
 // Engine is the state of one server. It is not safe for concurrent use.

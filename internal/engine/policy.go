@@ -106,11 +106,19 @@ func (c *PolicyCounts) Expired() uint64 { return c[Expired] + c[BuriedTooLong] }
 // PolicyCounts returns how often policies have done something.
 func (e *Engine) PolicyCounts() PolicyCounts { return e.policyCounts }
 
-// notePolicy counts an event, and tells of it.
-func (e *Engine) notePolicy(v PolicyEvent, tube string) {
-	e.policyCounts[v]++
+// A PolicyAct is an event with the job that it is about.
+type PolicyAct struct {
+	Event PolicyEvent
+	Tube  string
+	Job   uint64 // zero if the job has no id yet
+	To    string // the dead tube that the job moves to; empty if it does not move
+}
+
+// notePolicy counts and reports an act of a policy.
+func (e *Engine) notePolicy(act PolicyAct) {
+	e.policyCounts[act.Event]++
 	if e.opt.PolicyActed != nil {
-		e.opt.PolicyActed(v, tube)
+		e.opt.PolicyActed(act)
 	}
 }
 
@@ -128,7 +136,7 @@ func (e *Engine) lose(now int64, i slot, end Ends) {
 		return
 	}
 	if e.admit(JobState, t, j.bodyLen) != OK {
-		e.notePolicy(PolicySkipped, t.name)
+		e.notePolicy(PolicyAct{PolicySkipped, t.name, j.id, ""})
 		e.requeue(now, i)
 		return
 	}
@@ -171,11 +179,11 @@ func (e *Engine) end(why PolicyEvent, t *tube, i slot, j *job, release *given) b
 		o = e.admit(kind, t, j.bodyLen)
 	}
 	if o != OK {
-		e.notePolicy(PolicySkipped, t.name)
+		e.notePolicy(PolicyAct{PolicySkipped, t.name, j.id, dead})
 		return false
 	}
 	e.turnWork += endWork
-	e.notePolicy(why, t.name)
+	e.notePolicy(PolicyAct{why, t.name, j.id, dead})
 	t.exhausted += count(why < Expired)
 	if release != nil {
 		e.released(t, j, *release)
@@ -242,7 +250,7 @@ func (e *Engine) retryDelay(t *tube, j *job, end Ends) int64 {
 	if p == nil || e.policies.inForce == nil || p.RetryDelay == 0 || p.RetryOn&end == 0 {
 		return 0
 	}
-	e.notePolicy(Retried, t.name)
+	e.notePolicy(PolicyAct{Retried, t.name, j.id, ""})
 	return p.backoff(j.id, p.failures(e.jobs.held(j)))
 }
 

@@ -97,7 +97,7 @@ func (e *Engine) admitOnce(t *tube, j *job) bool {
 	if !t.policy.once() || e.admit(JobState, t, j.bodyLen) == OK {
 		return true
 	}
-	e.notePolicy(PolicySkipped, t.name)
+	e.notePolicy(PolicyAct{PolicySkipped, t.name, j.id, ""})
 	e.shutGate(t, e.now+second)
 	return false
 }

@@ -9,7 +9,7 @@ import (
 func TestExpired(t *testing.T) {
 	for _, bury := range []bool{false, true} {
 		var told []string
-		e := New(Options{Policies: everyTube(Policy{TTL: 10 * second, BuryAtTTL: bury, KeepBuried: 20 * second}), PolicyActed: func(v PolicyEvent, tube string) { told = append(told, v.String()+" "+tube) }})
+		e := New(Options{Policies: everyTube(Policy{TTL: 10 * second, BuryAtTTL: bury, KeepBuried: 20 * second}), PolicyActed: func(act PolicyAct) { told = append(told, act.Event.String()+" "+act.Tube) }})
 		all, got := servedWorkers(e, 3)
 		s := all[0].s
 		old, _ := e.Put(0, s, Spec{TTR: 5}, nil)

@@ -55,7 +55,7 @@ func TestExhausted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var told []string
-			e := New(Options{Policies: everyTube(test.policy), PolicyActed: func(v PolicyEvent, tube string) { told = append(told, fmt.Sprint(v, " ", tube)) }})
+			e := New(Options{Policies: everyTube(test.policy), PolicyActed: func(act PolicyAct) { told = append(told, fmt.Sprint(act.Event, " ", act.Tube, " ", act.Job)) }})
 			id, _ := e.Put(0, e.Open(nil), Spec{TTR: 5, Pri: 3}, []byte("x"))
 			now, tries := int64(0), 0
 			for ; tries < 9 && e.Stats().Ready == 1; tries++ {
@@ -72,7 +72,7 @@ func TestExhausted(t *testing.T) {
 				return
 			}
 			st, _ := e.JobStats(now, id)
-			if want := []string{test.event.String() + " default"}; fmt.Sprint(told) != fmt.Sprint(want) || st.State != Buried || st.Buries != 1 {
+			if want := []string{test.event.String() + " default 1"}; fmt.Sprint(told) != fmt.Sprint(want) || st.State != Buried || st.Buries != 1 {
 				t.Errorf("told %q, the job is %+v", told, st)
 			}
 			e.KickJob(now, id)

@@ -84,7 +84,7 @@ func (e *Engine) findKey(now int64, t *tube, body []byte) (hash uint32, equal sl
 	e.turnWork += len(body) / keyBytesPerUnit
 	key, ok := p.Unique.Of(&x.buf[0], body)
 	if !ok {
-		e.notePolicy(WithoutKey, t.name)
+		e.notePolicy(PolicyAct{WithoutKey, t.name, 0, ""})
 		return 0, none
 	}
 	hash = e.hashKey(t, key)
@@ -137,7 +137,7 @@ func (e *Engine) duplicate(now int64, t *tube, i slot, spec Spec, body []byte) (
 	}
 	e.relied++
 	t.duplicates++
-	e.notePolicy(Deduplicated, t.name)
+	e.notePolicy(PolicyAct{Deduplicated, t.name, j.id, ""})
 	return j.id, Duplicate
 }
 

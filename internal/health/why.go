@@ -38,7 +38,9 @@ func (t *Tube) Explain(f *Finding) {
 		if c.Buried > 0 && c.Over > 0 {
 			f.Text += fmt.Sprintf(", %s more than %s ago", digits(uint64(c.Buried)), words(c.Over))
 		}
-		f.Text += t.redrive()
+		if !t.Unwatched() { // else this finding has the advice
+			f.Text += t.redrive()
+		}
 	case "timeouts":
 		f.Text = t.lately(c.TimedOut, "reservation timed out", "reservations timed out")
 		if c.TimedOut >= c.Deleted {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -52,8 +53,16 @@ type adminPages struct {
 	addr string // as it was given
 }
 
-// Pages returns a client of the admin pages. Nothing is connected yet.
+// Pages returns a client of the admin pages. It connects with the first request.
 func (s *Session) Pages() (*admin.Client, error) {
+	t, err := s.transport()
+	if err != nil {
+		return nil, err
+	}
+	return admin.On(t), nil
+}
+
+func (s *Session) transport() (*adminPages, error) {
 	server, err := s.Server.Options()
 	if err != nil {
 		return nil, err
@@ -66,7 +75,27 @@ func (s *Session) Pages() (*admin.Client, error) {
 	if server.Token != "" {
 		t.Token = func() (string, error) { return server.Token, nil }
 	}
-	return admin.On(&adminPages{HTTP: *t, addr: where}), nil
+	return &adminPages{HTTP: *t, addr: where}, nil
+}
+
+// Ready returns whether clients can use the queue, and the first line of /readyz.
+func (s *Session) Ready(ctx context.Context) (ready bool, line string, err error) {
+	t, err := s.transport()
+	if err != nil {
+		return false, "", err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.URL+"/readyz", nil)
+	if err != nil {
+		return false, "", err
+	}
+	res, err := t.Client.Do(req)
+	if err != nil {
+		return false, "", t.unreachable(ctx, err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
+	line, _, _ = strings.Cut(string(text), "\n")
+	return res.StatusCode == http.StatusOK, line, err
 }
 
 // Do implements admin.Transport.

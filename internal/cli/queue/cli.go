@@ -15,7 +15,7 @@ func AddTo(root *cobra.Command) {
 	kit.AddGroup(root, "repair", "Change jobs and tubes:",
 		newKick(), newBury(), newRelease(), newDelete(), newPause(), newResume(), newClear(), newMove())
 	kit.AddGroup(root, "admin", "Manage a beanpole (it needs --admin):",
-		newPolicy(), newRedrive(), newConnections(), newFind(), newDrain(), newUndrain())
+		newAttention(), newPolicy(), newRedrive(), newConnections(), newFind(), newDrain(), newUndrain())
 	kit.AddGroup(root, "copy", "Export and migrate:",
 		newExport(), newImport(), newMirror())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -191,7 +192,10 @@ func newRelease() *cobra.Command {
 
 const kickLong = `Make jobs ready: those with the IDs, or of each TUBE up to --count, buried ones if there
 are any, else delayed ones. With --state it is the jobs in that state, up to --count of
-each; the delayed ones are looked at and kicked one by one.` + idOrTube
+each; the delayed ones are looked at and kicked one by one.
+
+In a dead tube, jobs become ready where they have no workers: 'beanpole redrive TUBE' returns
+them to their tubes instead.` + idOrTube
 
 func newKick() *cobra.Command {
 	var states stateOption
@@ -238,6 +242,9 @@ func (s *session) kickTube(ctx context.Context, tube string, states []client.Sta
 		n, err = s.Conn.Kick(ctx, tube, int(min(uint64(count), st.JobsBuried))) // no delayed ones are kicked while there are buried ones
 	}
 	report(n)
+	if st.Watching == 0 && strings.HasSuffix(tube, ".dead") { // the default name of a dead tube
+		s.Note("%s has no workers; if it is a dead tube, 'beanpole redrive %s' returns jobs to their tubes", tube, tube)
+	}
 	if !slices.Contains(states, client.StateDelayed) {
 		return err
 	}
