@@ -92,7 +92,7 @@ func (m *model) tickTo(now int64, places []uint64) {
 
 // tubeStats counts everything again.
 func (m *model) tubeStats(now int64, t *modelTube) TubeStats {
-	st := TubeStats{TotalJobs: t.puts, Deletes: t.deletes, Pauses: t.stop, Timeouts: t.timeouts, Releases: t.releases, Buries: t.buries, Duplicates: t.duplicates, Queued: t.queued, Worked: t.worked}
+	st := TubeStats{TotalJobs: t.puts, Deletes: t.deletes, Pauses: t.stop, Timeouts: t.timeouts, Releases: t.releases, Buries: t.buries, Exhausted: t.exhausted, Duplicates: t.duplicates, Queued: t.queued, Worked: t.worked}
 	for _, j := range m.jobs {
 		if j.tube == t.name {
 			st.Bytes += uint64(len(j.body))
@@ -110,6 +110,10 @@ func (m *model) tubeStats(now int64, t *modelTube) TubeStats {
 	}
 	if ready := m.inTube(Ready, t.name); len(ready) > 0 {
 		st.OldestReady = now - ready[0].since
+		st.Dead = ready[0].origin != ""
+	}
+	if buried := m.inTube(Buried, t.name); len(buried) > 0 {
+		st.Dead = st.Dead || buried[0].origin != ""
 	}
 	if t.paused {
 		st.Pause, st.PauseLeft = int64(t.pause), max(0, t.pauseEnds-now)/second

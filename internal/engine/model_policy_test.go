@@ -59,6 +59,7 @@ func (m *model) exhaust(now int64, j *modelJob, p *Policy) bool {
 func (m *model) end(why PolicyEvent, j *modelJob, how Exhausted) {
 	m.acted[why]++
 	from := j.tube
+	m.find(from).exhausted += count(why < Expired)
 	switch how {
 	case DeleteExhausted:
 		m.leave(j)

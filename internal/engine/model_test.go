@@ -40,7 +40,7 @@ type modelTube struct {
 	deletes, stop uint64 // delete and pause-tube commands
 
 	timeouts, releases, buries uint64 // of its jobs
-	duplicates                 uint64 // puts
+	exhausted, duplicates      uint64 // jobs, puts
 	queued, worked             Total
 
 	closed  bool // by its policy
