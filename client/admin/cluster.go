@@ -10,49 +10,61 @@ import (
 // A Role is what a member does in the cluster.
 type Role string
 
-// The roles of members.
+// The roles of members. A learner has no vote until it has caught up.
 const (
 	Leader  Role = "leader"
 	Voter   Role = "voter"
-	Learner Role = "learner" // it has no vote yet: it is catching up
+	Learner Role = "learner"
 )
 
-// A Cluster is what a member knows of its cluster.
+// A Cluster is a member's view of its cluster.
 type Cluster struct {
 	Members []ClusterMember `json:"members"`
-	Self    uint64          `json:"self"`   // The id of the member whose view this is.
-	Leader  uint64          `json:"leader"` // The id of the leader; 0: there is none.
-	Since   int64           `json:"since"`  // For how many seconds this member has known that leader, or none.
+	Self    uint64          `json:"self"`   // Id of the member whose view this is.
+	Leader  uint64          `json:"leader"` // Id of the leader; 0 if there is none.
+	Since   int64           `json:"since"`  // Seconds since that leader, or none, was elected.
 	Term    uint64          `json:"term"`   // Grows with each election.
 	Quorum  bool            `json:"quorum"` // Whether a leader hears a majority, so that the queue can be changed.
 }
 
-// A ClusterMember is what is known of a member.
+// A ClusterMember is a view of one member.
 type ClusterMember struct {
 	ID         uint64   `json:"id" min:"1" max:"9007199254740991"`
-	Address    string   `json:"address"` // Where it listens for the other members.
+	Address    string   `json:"address"` // Its address for the other members.
 	Role       Role     `json:"role" enum:"leader,voter,learner"`
 	Reachable  bool     `json:"reachable"`
-	*Progress           // Nil: not known.
-	Version    string   `json:"version"`               // Of its program; empty: not known.
-	Host       string   `json:"host"`                  // The name of its machine; empty: not known.
-	Console    string   `json:"console,omitempty"`     // Where its console is, as it says; not there: it has none, or none that others reach.
-	Heard      *int64   `json:"heard,omitempty"`       // How many seconds ago it was heard last. Not there: it never was since this member has started.
-	MustRejoin bool     `json:"must_rejoin,omitempty"` // True: its disk has lost what this member knows that it had; it can only join again.
-	Refused    string   `json:"refused,omitempty"`     // Why this member does not take it in.
-	Refuses    string   `json:"refuses,omitempty"`     // Why it does not take in this member.
-	Differs    []string `json:"differs,omitempty"`     // The names of its settings that are not the leader's. Only the leader shows them.
+	*Progress           // Nil if unknown.
+	Version    string   `json:"version"`               // Version of its program. Empty if unknown.
+	Host       string   `json:"host"`                  // Name of its machine. Empty if unknown.
+	Console    string   `json:"console,omitempty"`     // URL of its console, if others can reach one.
+	Heard      *int64   `json:"heard,omitempty"`       // Seconds since its last message. Absent if there was none since this member started.
+	MustRejoin bool     `json:"must_rejoin,omitempty"` // Its disk has lost changes that it had acknowledged; it can only join again.
+	Refused    string   `json:"refused,omitempty"`     // The reason why this member refuses it.
+	Refuses    string   `json:"refuses,omitempty"`     // The reason why it refuses this member.
+	CatchingUp bool     `json:"catching_up,omitempty"` // It lacks changes that are older than 3 s. Only the leader shows this.
+	KeepCopy   bool     `json:"keep_copy,omitempty"`   // It has acknowledged changes that the leader lacks. Only that leader shows this.
+	Differs    []string `json:"differs,omitempty"`     // Names of its settings that differ from the leader's. Only the leader shows them.
+	MemberHealth
 }
 
-// A Progress is how far a member is. The leader knows that of all that it has heard, another member its own only.
+// A MemberHealth is the report of a member about itself. The leader has the reports of all
+// members, another member its own.
+type MemberHealth struct {
+	Trouble  string `json:"trouble,omitempty"`   // The reason why it cannot acknowledge changes, or cannot catch up.
+	Received int64  `json:"received,omitempty"`  // Bytes of the queue that it has received, while it receives the whole queue.
+	DiskFree *int64 `json:"disk_free,omitempty"` // Free bytes of its disk. Absent if unknown.
+}
+
+// A Progress is the progress of a member. The leader shows it for all members that it has
+// heard, another member its own.
 type Progress struct {
-	Applied uint64 `json:"applied"` // The last entry of the log that it has, of those that are committed. Not there: not known.
-	Lag     uint64 `json:"lag"`     // Committed entries that it does not have. Not there: not known.
+	Applied uint64 `json:"applied"` // The last committed entry of the log that it has. Absent if unknown.
+	Lag     uint64 `json:"lag"`     // Number of committed entries that it lacks. Absent if unknown.
 }
 
-// A ClusterProblem is something that is wrong with a cluster, in words.
+// A ClusterProblem describes something that is wrong with a cluster.
 type ClusterProblem struct {
-	Bad  bool // the queue cannot be used, or the cluster bears fewer losses than it should
+	Bad  bool // the queue cannot be used, or the cluster survives fewer failures than it should
 	Text string
 }
 
@@ -61,7 +73,15 @@ type TransferLead struct {
 	Member uint64 `json:"member" max:"9007199254740991"` // Who shall lead; 0: whoever has most of the log.
 }
 
-// Problems says what is wrong, the worst first.
+// Free space of a member's disk. A member with less than fullDisk cannot store much more, so
+// it does not count as able to take over.
+const (
+	fullDisk = 64 << 20
+	lowDisk  = 512 << 20
+)
+
+// Problems returns everything that is wrong: the state of the cluster first, then that of
+// each member.
 func (c *Cluster) Problems() (all []ClusterProblem) {
 	add := func(bad bool, format string, args ...any) {
 		all = append(all, ClusterProblem{bad, fmt.Sprintf(format, args...)})
@@ -72,31 +92,29 @@ func (c *Cluster) Problems() (all []ClusterProblem) {
 	case !c.Quorum:
 		add(true, "the leader does not hear a majority of the members: nothing can be changed")
 	}
+	weak := false
 	for i := range c.Members {
 		m := &c.Members[i]
-		switch {
-		case m.MustRejoin:
-			add(true, "%s must join again, for its disk has lost what it had: beanpole cluster rejoin DIR, on its machine", m)
-		case m.Refuses != "":
-			add(true, "%s does not take in the member that was asked: %s", m, m.Refuses)
-		case m.Refused != "":
-			add(true, "%s is not taken in: %s", m, m.Refused)
+		if text := c.problem(m); text != "" {
+			weak = weak || m.Role != Learner
+			add(m.Role != Learner || m.Refused != "" || m.Trouble != "", "%s %s", m, text)
+		} else if m.DiskFree != nil && *m.DiskFree < lowDisk {
+			add(false, "%s has %d MiB left on its disk", m, *m.DiskFree>>20)
 		}
-		if m.Reachable {
-			continue
+		if m.Refuses != "" {
+			add(true, "%s refuses the member that was asked: %s", m, m.Refuses)
 		}
-		switch more := c.spare(); {
-		case m.Role == Learner:
-			add(false, "%s, which learns, cannot be reached%s", m, m.silent())
-		case more > 0:
-			add(true, "%s cannot be reached%s; the cluster bears the loss of %d more", m, m.silent(), more)
-		default:
-			add(true, "%s cannot be reached%s; the cluster bears no further loss", m, m.silent())
-		}
+	}
+	switch {
+	case !weak || c.Leader == 0 || !c.Quorum:
+	case c.spare() < 0:
+		add(true, "a majority of the members is full, failing or catching up: puts can fail or wait")
+	default:
+		add(true, "the cluster survives %s", c.survives())
 	}
 	for _, m := range c.Members {
 		if len(m.Differs) > 0 {
-			add(false, "member %d has other settings than the leader, whose count: %s", m.ID, strings.Join(m.Differs, ", "))
+			add(false, "member %d has other settings than the leader, whose settings count: %s", m.ID, strings.Join(m.Differs, ", "))
 		}
 	}
 	if versions := c.versions(); len(versions) > 1 {
@@ -105,10 +123,67 @@ func (c *Cluster) Problems() (all []ClusterProblem) {
 	return all
 }
 
-// Summary says how the cluster is if there are no problems.
+// problem describes why a member cannot acknowledge changes. It returns nothing if the
+// member can.
+func (c *Cluster) problem(m *ClusterMember) string {
+	switch {
+	case m.KeepCopy:
+		return "has stopped with acknowledged changes that the cluster lacks: keep a copy of its directory before it joins again ('beanpole journal copy DIR NEW' gets its jobs)"
+	case m.MustRejoin && c.canRejoin():
+		return "must join again, because its disk has lost acknowledged changes: run 'beanpole cluster rejoin DIR' on its machine"
+	case m.MustRejoin:
+		return "has lost acknowledged changes, and so has a majority, which 'rejoin' needs: choose the member whose log goes furthest ('beanpole cluster status --offline DIR'), " +
+			"run 'beanpole cluster recover --force-new-cluster DIR' there, and let the others join it"
+	case m.Refused != "":
+		return "is refused: " + m.Refused
+	case !m.Reachable && m.Role == Learner:
+		return "is a learner and cannot be reached" + m.silent()
+	case !m.Reachable:
+		return "cannot be reached" + m.silent()
+	case m.Trouble != "":
+		return "is in trouble: " + strings.TrimPrefix(m.Trouble, "this member ")
+	case m.DiskFree != nil && *m.DiskFree < fullDisk:
+		return fmt.Sprintf("has a full disk: %d MiB are left", *m.DiskFree>>20)
+	case m.CatchingUp && m.Received > 0:
+		return fmt.Sprintf("is catching up: it has received %d MiB of the queue", m.Received>>20)
+	case m.CatchingUp && m.Progress != nil:
+		return fmt.Sprintf("is catching up: it lacks %d entries", m.Lag)
+	case m.CatchingUp:
+		return "is catching up"
+	}
+	return ""
+}
+
+// canRejoin reports whether the voters that have lost nothing are a majority.
+func (c *Cluster) canRejoin() bool {
+	voters, lost := 0, 0
+	for i := range c.Members {
+		if m := &c.Members[i]; m.Role != Learner {
+			voters++
+			if m.MustRejoin {
+				lost++
+			}
+		}
+	}
+	return voters-lost > voters/2
+}
+
+// Summary describes a cluster without problems.
 func (c *Cluster) Summary() string {
-	return fmt.Sprintf("all is well: member %d has led%s, %d of %d members are reachable, the cluster bears the loss of %d",
-		c.Leader, lasting(c.Since), len(c.Members), len(c.Members), max(0, c.spare()))
+	return fmt.Sprintf("all is well: member %d has led%s, %d of %d members are reachable, the cluster survives %s",
+		c.Leader, lasting(c.Since), len(c.Members), len(c.Members), c.survives())
+}
+
+// survives returns the number of failures that the cluster survives now, in words.
+func (c *Cluster) survives() string {
+	switch n := c.spare(); n {
+	case 1:
+		return "the loss of 1 member"
+	case 0:
+		return "no further loss"
+	default:
+		return fmt.Sprintf("the loss of %d members", n)
+	}
 }
 
 // spare returns the number of able voters that can fail now and leave a majority. It is
@@ -145,8 +220,8 @@ func (c *Cluster) CheckRemove(id uint64) error {
 	if !isVoter || len(away) == 0 || len(others) > len(away) {
 		return nil
 	}
-	return fmt.Errorf("member %d was not removed: without it, %d of the %d remaining voters can answer, which is no majority, and the cluster would stop; "+
-		"start, replace or remove %s first (--force removes member %[1]d regardless)", id, len(others), len(others)+len(away), strings.Join(away, " and "))
+	return fmt.Errorf("member %d was not removed: without it, %d of the %d remaining voters can acknowledge changes, which is no majority, and the cluster would stop; "+
+		"repair, replace or remove %s first (--force removes member %[1]d regardless)", id, len(others), len(others)+len(away), strings.Join(away, " and "))
 }
 
 func (c *Cluster) versions() (all []string) {
@@ -160,11 +235,11 @@ func (c *Cluster) versions() (all []string) {
 }
 
 // isAble reports whether the member can acknowledge changes.
-func (m *ClusterMember) isAble() bool { return m.Reachable && !m.MustRejoin && m.Refused == "" }
+func (m *ClusterMember) isAble() bool { return (&Cluster{}).problem(m) == "" }
 
 func (m *ClusterMember) String() string { return fmt.Sprintf("member %d at %s", m.ID, m.Address) }
 
-// silent says for how long a member was not heard.
+// silent returns the time since a member was heard, in words.
 func (m *ClusterMember) silent() string {
 	if m.Heard == nil {
 		return ""
@@ -172,7 +247,7 @@ func (m *ClusterMember) silent() string {
 	return lasting(*m.Heard)
 }
 
-// lasting says how long something has lasted that is just beginning at 0.
+// lasting returns a duration in words, or nothing for 0.
 func lasting(seconds int64) string {
 	if seconds == 0 {
 		return ""

@@ -43,8 +43,8 @@ func TestCheckRemove(t *testing.T) {
 			t.Errorf("remove %d of %v: %v", c.id, c.cluster.Members, err)
 		}
 	}
-	const want = "member 1 was not removed: without it, 2 of the 4 remaining voters can answer, which is no majority, and the cluster would stop; " +
-		"start, replace or remove member 4 at host:1 and member 5 at host:1 first (--force removes member 1 regardless)"
+	const want = "member 1 was not removed: without it, 2 of the 4 remaining voters can acknowledge changes, which is no majority, and the cluster would stop; " +
+		"repair, replace or remove member 4 at host:1 and member 5 at host:1 first (--force removes member 1 regardless)"
 	if err := of(true, true, true, false, false).CheckRemove(1); err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
@@ -60,32 +60,60 @@ func TestProblems(t *testing.T) {
 		return m
 	}
 	silent := func(m *ClusterMember) { m.Reachable, m.Heard = false, new(int64(320)) }
+	free := func(n int64) func(*ClusterMember) { return func(m *ClusterMember) { m.DiskFree = &n } }
 	never := func(m *ClusterMember) { m.Reachable = false }
 	for _, c := range []struct {
 		cluster Cluster
 		want    []string
 	}{
 		{Cluster{Leader: 1, Since: 3600, Quorum: true, Members: []ClusterMember{member(1, Leader, nil), member(2, Voter, nil), member(3, Voter, nil)}},
-			[]string{"all is well: member 1 has led for 1h0m0s, 3 of 3 members are reachable, the cluster bears the loss of 1"}},
+			[]string{"all is well: member 1 has led for 1h0m0s, 3 of 3 members are reachable, the cluster survives the loss of 1 member"}},
 		{Cluster{Since: 90, Members: []ClusterMember{member(1, Voter, nil), member(2, Voter, func(m *ClusterMember) { m.Refuses = "too old" })}},
-			[]string{"bad: no leader is known for 1m30s", "bad: member 2 at host:1 does not take in the member that was asked: too old"}},
+			[]string{"bad: no leader is known for 1m30s", "bad: member 2 at host:1 refuses the member that was asked: too old"}},
 		{Cluster{Leader: 1, Members: []ClusterMember{member(1, Leader, nil), member(2, Voter, silent), member(3, Voter, never)}}, []string{
 			"bad: the leader does not hear a majority",
-			"bad: member 2 at host:1 cannot be reached for 5m20s; the cluster bears no further loss",
-			"bad: member 3 at host:1 cannot be reached; the cluster bears no further loss",
+			"bad: member 2 at host:1 cannot be reached for 5m20s",
+			"bad: member 3 at host:1 cannot be reached",
 		}},
 		{Cluster{Leader: 1, Quorum: true, Members: []ClusterMember{
 			member(1, Leader, nil), member(2, Voter, func(m *ClusterMember) { m.MustRejoin, m.Refused = true, "older"; silent(m) }),
 			member(3, Voter, func(m *ClusterMember) { m.Version = "2" }), member(4, Voter, nil), member(5, Voter, func(m *ClusterMember) { m.Differs = []string{"tls"} }),
 			member(6, Learner, never), member(7, Learner, func(m *ClusterMember) { m.Refused = "too old" }),
 		}}, []string{
-			"bad: member 2 at host:1 must join again",
-			"bad: member 2 at host:1 cannot be reached for 5m20s; the cluster bears the loss of 1 more",
-			"so-so: member 6 at host:1, which learns, cannot be reached",
-			"bad: member 7 at host:1 is not taken in: too old",
-			"so-so: member 5 has other settings than the leader, whose count: tls",
+			"bad: member 2 at host:1 must join again, because its disk has lost acknowledged changes: run 'beanpole cluster rejoin DIR'",
+			"so-so: member 6 at host:1 is a learner and cannot be reached",
+			"bad: member 7 at host:1 is refused: too old",
+			"bad: the cluster survives the loss of 1 member",
+			"so-so: member 5 has other settings than the leader, whose settings count: tls",
 			"so-so: the members run different versions: 1, 2",
 		}},
+		// Full disks and members that are catching up do not count.
+		{Cluster{Leader: 1, Quorum: true, Members: []ClusterMember{
+			member(1, Leader, free(400<<20)), member(2, Voter, free(3<<20)), member(3, Voter, nil),
+		}}, []string{
+			"so-so: member 1 at host:1 has 400 MiB left on its disk",
+			"bad: member 2 at host:1 has a full disk: 3 MiB are left",
+			"bad: the cluster survives no further loss",
+		}},
+		{Cluster{Leader: 1, Quorum: true, Members: []ClusterMember{
+			member(1, Leader, func(m *ClusterMember) { m.Trouble = "this member cannot write its journal: no space left on device" }),
+			member(2, Voter, func(m *ClusterMember) { m.CatchingUp, m.Progress = true, &Progress{Lag: 27001} }),
+			member(3, Voter, func(m *ClusterMember) { m.CatchingUp, m.Received = true, 350<<20 }),
+		}}, []string{
+			"bad: member 1 at host:1 is in trouble: cannot write its journal: no space left on device",
+			"bad: member 2 at host:1 is catching up: it lacks 27001 entries",
+			"bad: member 3 at host:1 is catching up: it has received 350 MiB of the queue",
+			"bad: a majority of the members is full, failing or catching up: puts can fail or wait",
+		}},
+		{Cluster{Leader: 1, Quorum: true, Members: []ClusterMember{
+			member(1, Leader, nil), member(2, Voter, func(m *ClusterMember) { m.KeepCopy = true; silent(m) }), member(3, Voter, nil),
+		}}, []string{
+			"bad: member 2 at host:1 has stopped with acknowledged changes that the cluster lacks: keep a copy of its directory",
+			"bad: the cluster survives no further loss",
+		}},
+		// rejoin needs a majority.
+		{Cluster{Since: 9, Members: []ClusterMember{member(1, Voter, nil), member(2, Voter, func(m *ClusterMember) { m.MustRejoin = true }), member(3, Voter, func(m *ClusterMember) { m.MustRejoin = true })}},
+			[]string{"bad: no leader is known for 9s", "bad: member 2 at host:1 has lost acknowledged changes, and so has a majority, which 'rejoin' needs: ", "bad: member 3"}},
 	} {
 		var got []string
 		for _, p := range c.cluster.Problems() {

@@ -91,6 +91,14 @@ func (w *watcher) serveReady(rw http.ResponseWriter, _ *http.Request) {
 	for _, f := range seen.health.Findings(nil) {
 		fmt.Fprintf(rw, "warning: %s\n", f.Text)
 	}
+	if w.opt.Cluster == nil {
+		return
+	}
+	if s, ok := w.opt.Cluster(); ok {
+		for _, p := range s.Problems() {
+			fmt.Fprintf(rw, "warning: %s\n", p.Text)
+		}
+	}
 }
 
 // notReady says why clients cannot use the queue; empty: they can. Those that are connected

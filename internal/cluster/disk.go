@@ -228,6 +228,7 @@ func (d *disk) try(do func() error) bool {
 		return true
 	}
 	m := d.m
+	m.ails.update(func(a *ailments) { a.log = err })
 	m.opt.Logger.Error("the cluster's log cannot be written: this member acknowledges nothing until it can", "err", err)
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -243,6 +244,7 @@ func (d *disk) try(do func() error) bool {
 				d.makeRoom()
 			}
 			if err = do(); err == nil {
+				m.ails.update(func(a *ailments) { a.log = nil })
 				m.opt.Logger.Info("the cluster's log is written again")
 				return true
 			}

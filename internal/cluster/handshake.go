@@ -52,6 +52,10 @@ var (
 	// have.
 	ErrTooOld = errors.New("cluster: the member's version of beanpole is too old for this cluster")
 
+	// ErrOccupied means that another member, or a member of another cluster, answers at the
+	// address of a member: disks were swapped, or addresses.
+	ErrOccupied = errors.New("cluster: its address belongs to another member now")
+
 	// ErrStopped means that this member has failed or is closed.
 	ErrStopped = errors.New("cluster: this member takes no part any more")
 )
@@ -69,6 +73,10 @@ type peer struct {
 	recorded     raftlog.Peer     // what Raft's log has of it
 	copySince    int64            // since when it refuses this one with ErrConnected, on Options.Now; 0: it does not
 	offered      int64            // since when it is to fetch a snapshot, on Options.Now; 0: it is not
+	goal         uint64           // at the leader: the entry that it must acknowledge next to be up to date
+	goalSince    int64            // when goal was the last committed entry, on Options.Now; 0 if there is no goal
+	late         bool             // it takes too long
+	contradicts  bool             // it stopped with committed entries that this member, the leader, lacks
 	fetches      int              // snapshots that it is sent at the moment
 }
 

@@ -433,6 +433,12 @@ func TestLagging(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		sim.must(full.member.Ready())
+		if h := full.member.Health(); !strings.Contains(h.Trouble, "cannot write its journal: ") || h.DiskFree == nil {
+			t.Errorf("its health: %+v", h)
+		}
+		if h := l.Health(); h.Trouble != "" {
+			t.Errorf("the health of the leader: %+v", h)
+		}
 		time.Sleep(6 * time.Second)
 		if err := full.member.Ready(); err == nil || !strings.Contains(err.Error(), " s behind") {
 			t.Errorf("ready: %v", err)

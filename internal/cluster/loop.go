@@ -73,6 +73,7 @@ func (r *raftLoop) tick() {
 	r.core.Tick(now)
 	r.offerSnapshot()
 	r.fetchSnapshot()
+	r.reportFetching()
 	r.manage()
 }
 

@@ -127,6 +127,8 @@ type Member struct {
 	journaling busy         // with the journal
 	unsynced   atomic.Int64 // bytes of large entries that were given to the journal, and that it does not have durably
 
+	ails ailments
+
 	done sync.WaitGroup
 
 	looped chan struct{} // closed when the raft loop has ended

@@ -191,6 +191,10 @@ func (r *raftLoop) manage() {
 	if s.RaftState == raft.StateLeader {
 		r.findLags(&s)
 		r.watchSnapshots(&s)
+	} else {
+		for _, p := range r.peers {
+			p.goalSince, p.late = 0, false
+		}
 	}
 	if r.core.Epoch() == 0 {
 		clear(r.promoteAt)
@@ -204,10 +208,32 @@ func (r *raftLoop) manage() {
 func (r *raftLoop) findLags(s *raft.Status) {
 	r.minMatch, r.minReachable = s.GetCommit(), s.GetCommit()
 	for id, p := range s.Progress {
+		r.peer(id).follow(p.Match, s.GetCommit(), r.m.opt.Now())
 		r.minMatch = min(r.minMatch, p.Match)
 		if r.isReachable(id) {
 			r.minReachable = min(r.minReachable, p.Match)
 		}
+	}
+}
+
+// catchUpTime is the age of entries that an up-to-date member can lack, in nanoseconds. A
+// new leader has no such entries: it counts a member as late that does not acknowledge the
+// first goal within firstGoalTime.
+const (
+	catchUpTime   = 3_000_000_000
+	firstGoalTime = 500_000_000
+)
+
+// follow notes the progress of a member at a tick of the leader, which has committed the
+// entries up to one.
+func (p *peer) follow(match, commit uint64, now int64) {
+	switch {
+	case p.goalSince == 0:
+		p.goal, p.goalSince = commit, now-catchUpTime+firstGoalTime
+	case match >= p.goal:
+		p.goal, p.goalSince, p.late = commit, now, false
+	case now-p.goalSince > catchUpTime:
+		p.late = true
 	}
 }
 

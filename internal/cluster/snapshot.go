@@ -34,18 +34,34 @@ import (
 func (r *raftLoop) fetchSnapshot() {
 	m := r.m
 	from, _ := r.core.Leader()
-	if r.fetching || from == 0 || m.opt.Fetch == nil || !r.core.LacksSnapshot() || r.core.Status().GetCommit() >= r.minReachable {
+	if r.fetching || from == 0 || m.opt.Fetch == nil || !r.lacksQueue() {
 		return
 	}
 	r.fetching = true
 	m.done.Go(func() {
 		s, err := m.fetch(from)
+		m.ails.update(func(a *ailments) { a.fetch = err })
 		if err != nil && !m.stopped() {
 			m.opt.Logger.Warn("the queue could not be received from the leader; it is tried again", "from", from, "err", err)
 			m.sleep(recoverPause)
 		}
 		m.mail.post(fetched{s})
 	})
+}
+
+// reportFetching updates ailments, once a tick.
+func (r *raftLoop) reportFetching() {
+	receiving := r.fetching || r.lacksQueue()
+	r.m.ails.update(func(a *ailments) {
+		if a.receiving = receiving; !receiving {
+			a.fetch, a.received = nil, 0
+		}
+	})
+}
+
+// lacksQueue reports whether this member lacks entries that the leader has cut.
+func (r *raftLoop) lacksQueue() bool {
+	return r.core.LacksSnapshot() && r.core.Status().GetCommit() < r.minReachable
 }
 
 // sleep waits for a time, or until the member has ended.
@@ -83,8 +99,9 @@ func (m *Member) fetch(from uint64) (*raftpb.Snapshot, error) {
 		}
 		return nil, fmt.Errorf("cluster: member %d does not know this one yet", from)
 	}
+	m.ails.update(func(a *ailments) { a.received = 0 })
 	m.opt.Logger.Info("the log does not have what this member lacks: it receives the whole queue", "from", from)
-	at, err := journal.ReadSnapshot(staged{m.opt.FS}, m.opt.Dir, paced{in, m.ctx, rate.NewLimiter(maxPace, paceBurst)})
+	at, err := journal.ReadSnapshot(staged{m.opt.FS}, m.opt.Dir, paced{in, m, rate.NewLimiter(maxPace, paceBurst)})
 	if err == nil && at.Index < with.RolesIndex {
 		err = fmt.Errorf("cluster: the queue ends with entry %d, before the change of the members at %d", at.Index, with.RolesIndex)
 	}
@@ -115,7 +132,7 @@ func (c impatient) Read(b []byte) (int, error) {
 // synced in time.
 type paced struct {
 	io.Reader
-	ctx     context.Context
+	m       *Member
 	limiter *rate.Limiter
 }
 
@@ -126,7 +143,8 @@ const (
 
 func (r paced) Read(b []byte) (int, error) {
 	n, err := r.Reader.Read(b[:min(len(b), paceBurst)])
-	return n, cmp.Or(err, r.limiter.WaitN(r.ctx, n))
+	r.m.ails.update(func(a *ailments) { a.received += int64(n) })
+	return n, cmp.Or(err, r.limiter.WaitN(r.m.ctx, n))
 }
 
 // offerSnapshot gives Raft the snapshot that was fetched. It does nothing while no leader is

@@ -55,7 +55,11 @@ func (r *raftLoop) status() Status {
 			// Followers send each other nothing. A new leader has heard few, and a large job delays heartbeats.
 			ms.Reachable = r.isReachable(k.ID) || p.linked && (s.Leader != s.Self || now-max(p.heard, r.ledSince) < int64(linkPatience))
 			ms.MustRejoin = errors.Is(p.refused, ErrRolledBack)
+			ms.KeepCopy, ms.CatchingUp = p.contradicts, p.late
 			ms.Refused, ms.Refuses = plain(p.refused), plain(p.refuses)
+			if p.refuses == ErrOccupied {
+				ms.Refused, ms.Refuses = ms.Refuses, ""
+			}
 			if of := raft.Progress[k.ID]; of.Match > 0 {
 				ms.Progress = progress(of.Match, s.Commit)
 			}
@@ -112,7 +116,8 @@ func (s *peerTable) hearsMajority() bool {
 // maxLag is how old the next entry of a ready member may be, in nanoseconds.
 const maxLag = 10_000_000_000
 
-// Ready returns nil if this member knows a leader and has nearly all that is committed.
+// Ready returns nil if this member has a leader, nearly all committed entries, and a disk
+// that it can write.
 func (m *Member) Ready() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -123,6 +128,9 @@ func (m *Member) Ready() error {
 		return errors.New("cluster: no leader is known")
 	case m.phase == installing:
 		return errors.New("cluster: this member takes over the whole queue")
+	}
+	if err := m.ails.unready(); err != nil {
+		return err
 	}
 	if e := m.queue.next(); e != nil && m.phase != leading {
 		stamp, err := entry.Stamp(e.GetData())

@@ -73,6 +73,43 @@ func TestStatusIsNotGuessed(t *testing.T) {
 	})
 }
 
+// A leader shows that a member catches up if the member lacks old entries, and not while it
+// lacks only new ones.
+func TestCatchingUp(t *testing.T) {
+	const second = int64(time.Second)
+	var p peer
+	now, commit, match := 100*second, uint64(1000), uint64(0)
+	step := func(late bool) {
+		t.Helper()
+		now += second / 10
+		if p.follow(match, commit, now); p.late != late {
+			t.Errorf("at %d: %d of %d: late %v", now, match, commit, p.late)
+		}
+	}
+	for range 5 {
+		step(false) // a new leader waits for the first answer
+	}
+	step(false)
+	step(true)
+	match = 1000
+	step(false)
+	for range 100 {
+		commit += 500
+		step(false)
+		match = commit - 100
+	}
+	for range 60 {
+		commit += 500
+		p.follow(match, commit, now)
+		now += second / 10
+	}
+	step(true)
+	match = 30_000
+	step(true)
+	match = commit
+	step(false)
+}
+
 // Who is refused, and why, is known at both ends until it is over.
 func TestStatusOfRefused(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {

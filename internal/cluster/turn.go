@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -35,6 +36,7 @@ type turn struct {
 	builder entry.Builder
 	built   int   // changes in builder
 	retryAt int64 // when to give the journal again what it could not take, on the engine's clock; 0: now
+	failed  error // why the journal could not take it
 	blocked bool  // the journal takes no jobs
 	full    bool  // the journal has no room for jobs
 
@@ -160,6 +162,11 @@ func (t *turn) reportBlocked() {
 		return
 	}
 	t.blocked = blocked
+	var why error
+	if blocked {
+		why = cmp.Or(t.failed, t.journal.Stats().Refusal)
+	}
+	t.m.ails.update(func(a *ailments) { a.journal = why })
 	t.m.mail.post(journalBlocked{t.m.opt.Now(), blocked})
 }
 
@@ -204,7 +211,7 @@ func (t *turn) apply(now int64) (next int64) {
 	if now < t.retryAt && t.retryAt <= now+int64(recoverPause) { // a later one is from before the clock was set back
 		return t.retryAt
 	}
-	t.retryAt = 0
+	t.retryAt, t.failed = 0, nil
 	for done := (weight{}); done.bytes < maxApplyBytes && done.changes < maxApplyChanges; {
 		t.m.mu.Lock()
 		e := t.m.queue.next()
@@ -223,7 +230,7 @@ func (t *turn) apply(now int64) (next int64) {
 		}
 		if err != nil {
 			t.m.opt.Logger.Warn("the journal cannot take what the cluster has agreed on; it is tried again", "entry", e.GetIndex(), "err", err)
-			t.retryAt = now + int64(recoverPause)
+			t.retryAt, t.failed = now+int64(recoverPause), err
 			return t.retryAt
 		}
 		done.bytes += int64(len(e.GetData()))

@@ -67,6 +67,7 @@ func (s *peerTable) isCopy(by uint64) {
 func (r *raftLoop) contradicted(message *raftpb.Message) {
 	from := message.GetFrom()
 	if message.GetType() == raftpb.MsgAppResp {
+		r.peer(from).contradicts = true
 		r.m.opt.Logger.Error("a member knows entries to be agreed on that this leader does not have: a disk was rolled back, and jobs that were acknowledged "+
 			"may be on that member only: keep a copy of its directory before it joins again", "member", from, "last", r.m.log.Last().Index)
 		return

@@ -260,7 +260,7 @@ func TestCluster(t *testing.T) {
 	if text := r.page(200, "/console/server"); !strings.Contains(text, `<b><span id="cl-leader" class="">10.0.0.2:11400</span></b> leads`) || strings.Contains(text, ">db-2<") {
 		t.Error(text)
 	}
-	if text := r.page(200, "/console/"); !strings.Contains(text, "member 3 at &lt;script&gt; cannot be reached for 5m20s; the cluster bears no further loss") || !strings.Contains(text, `href="/console/server#cluster">Cluster</a>`) {
+	if text := r.page(200, "/console/"); !strings.Contains(text, "member 3 at &lt;script&gt; must join again") || !strings.Contains(text, `href="/console/server#cluster">Cluster</a>`) {
 		t.Error(text)
 	}
 	if text := r.page(200, "/console/confirm?do=lead&member=1"); !strings.Contains(text, "Let member 1 lead?") || !strings.Contains(text, `/cluster/transfer -H &#39;Content-Type: application/json&#39; -d &#39;{&#34;member&#34;:1}&#39;`) {

@@ -193,10 +193,11 @@ func (q *queue) serve(srv *server.Server) <-chan error {
 	return stopped
 }
 
-// compareSettings lets members log the settings that differ between them.
-func (q *queue) compareSettings(about *serverInfo) {
+// reportToLeader lets a member send its settings and its health to each leader.
+func (q *queue) reportToLeader(about *serverInfo) {
 	if m := q.member; m != nil {
 		m.done.Go(func() { m.control.CompareSettings(about.shared, m.log, m.Failed()) })
+		m.done.Go(func() { m.control.ReportHealth(m.Failed()) })
 	}
 }
 
@@ -238,8 +239,8 @@ func (m *member) stats(asked uint64) []wire.Stat {
 
 // metrics returns the values of the cluster metrics.
 func (m *member) metrics() (s admin.ClusterStats, ok bool) {
-	known, err := m.Status()
-	return admin.ClusterStats{Cluster: known.Cluster, Leads: m.Lead().Epoch != 0, Evicted: m.transport.Evicted()}, err == nil
+	known, err := m.control.Status()
+	return admin.ClusterStats{Cluster: known, Leads: m.Lead().Epoch != 0, Evicted: m.transport.Evicted()}, err == nil
 }
 
 // handOverTime is the maximum time that a stopping leader tries to transfer leadership.

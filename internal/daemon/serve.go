@@ -77,7 +77,7 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 	go freeOSMemory(background, q)
 	go watchCertificates(background, p.security, log)
 	about := newServerInfo(p, listeners, pages)
-	q.compareSettings(about)
+	q.reportToLeader(about)
 	operations := newOperations(p, q, srv, about, pages)
 	pages.ready(p, q, srv, operations) // before a client is served, who may ask for them next
 	ended := make(chan error, len(listeners))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,12 +22,16 @@ import (
 func newStatus() *cobra.Command {
 	var asJSON, isOffline bool
 	var target kit.Connection
-	cmd := newCommand("status [DIR|-a ADDR] [--offline] [--json]", "show the members of a cluster, and who leads", `Show the members of a cluster: who leads, which of them vote, whether they can be reached,
-when they were heard last, how many entries of the log they lack ("-" is not known), and what
-is wrong. With the directory of a member the leader is asked, if that member knows one.
-Without a directory a member is asked at its port for clients, as by other commands; if it
-knows no leader it closes the connection. The exit code is 1 if there is no majority, and 3 if
-that member cannot be reached.
+	cmd := newCommand("status [DIR|-a ADDR] [--offline] [--json]", "show the members of a cluster, and who leads", `Show the members of a cluster with their roles, the time since their last message, and the
+number of log entries that they lack ("-" if unknown). Then show each problem, with advice, and
+the number of members that the cluster can lose now. Full disks and members that are catching
+up count as lost.
+
+With the directory of a member, the command asks the leader if that member has one. Without a
+directory it asks a member at its port for clients; a member without a leader closes that
+connection. The exit code is 1 if something is wrong, and 3 if the member cannot be reached. A
+disk with less than 512 MiB left, different settings and different versions are shown, but do
+not count as wrong.
 
 With --offline nobody is asked: the command shows what the directory has, and the server need
 not run. The members are those that this one knew last. To choose the directory for "beanpole
@@ -45,8 +50,11 @@ with the highest entry.
 		if err := printStatus(cmd.OutOrStdout(), s, asJSON); err != nil {
 			return err
 		}
-		if !s.Quorum {
+		switch problems := s.Problems(); {
+		case !s.Quorum:
 			return errors.New("no majority is known: nothing can be changed at the moment")
+		case slices.ContainsFunc(problems, func(p admin.ClusterProblem) bool { return p.Bad }):
+			return errors.New("the cluster needs attention")
 		}
 		return nil
 	})

@@ -24,6 +24,7 @@ const (
 	DoRemove   = "remove"   // the member ID
 	DoTransfer = "transfer" // the leadership to the member ID; 0: the one that has most of the log
 	DoCheck    = "check"    // a step of a consistency check at the member ID: Check
+	DoHealth   = "health"   // a report of the member that asks about itself: Health. The answer is empty
 	DoSettings = "settings" // of the member that asks: Settings. The answer has the names of those that differ from the leader's
 )
 
@@ -39,6 +40,7 @@ type Request struct {
 
 	Check    *consistency.Request `json:"check,omitempty"`
 	Settings map[string]string    `json:"settings,omitempty"`
+	Health   *admin.MemberHealth  `json:"health,omitempty"`
 }
 
 // A Member is what is asked of a [cluster.Member].
@@ -50,6 +52,7 @@ type Member interface {
 	Add(ctx context.Context, added raftlog.Member) error
 	Remove(ctx context.Context, id uint64) error
 	Transfer(ctx context.Context, to uint64) error
+	Health() admin.MemberHealth
 	consistency.Member
 }
 
@@ -66,6 +69,7 @@ type Control struct {
 
 	check    consistency.Session
 	settings settingsDesk
+	health   healthDesk
 }
 
 // Request answers another member, or a command.
@@ -74,8 +78,12 @@ func (c *Control) Request(ctx context.Context, from uint64, body []byte) ([]byte
 	if err := json.Unmarshal(body, &r); err != nil {
 		return nil, fmt.Errorf("not a request: %w", err)
 	}
-	if r.Do == DoSettings {
+	switch {
+	case r.Do == DoSettings:
 		return json.Marshal(c.settings.take(from, r.Settings))
+	case r.Do == DoHealth && r.Health != nil:
+		c.health.take(from, *r.Health)
+		return []byte("{}"), nil
 	}
 	reply, err := c.do(ctx, r)
 	if err != nil {
@@ -311,11 +319,15 @@ func (c *Control) Status() (admin.Cluster, error) {
 		return admin.Cluster{}, err
 	}
 	s := known.Cluster
-	if s.Members = slices.Clone(s.Members); known.Leader == known.Self {
-		for i := range s.Members {
-			if m := &s.Members[i]; m.ID != known.Self {
-				m.Differs = c.settings.of(m.ID)
-			}
+	s.Members = slices.Clone(s.Members)
+	for i := range s.Members {
+		m := &s.Members[i]
+		isSelf := m.ID == known.Self
+		if isSelf || known.Leader == known.Self {
+			m.MemberHealth = c.health.of(m.ID)
+		}
+		if !isSelf && known.Leader == known.Self {
+			m.Differs = c.settings.of(m.ID)
 		}
 	}
 	return s, nil

@@ -3,6 +3,7 @@
 package status
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -80,18 +81,28 @@ func ReadStats(all map[string]string) (s admin.Cluster, err error) {
 const unknown = "-"
 
 // text returns a member as one line: id, address, role, whether it is reachable, applied,
-// lag and version.
+// lag, version, free MiB of its disk, whether it is catching up, and its trouble.
 func text(m *admin.ClusterMember) string {
 	progress := unknown + " " + unknown
 	if m.Progress != nil {
 		progress = fmt.Sprintf("%d %d", m.Applied, m.Lag)
 	}
-	return fmt.Sprintf("%d %s %s %s %s %s", m.ID, m.Address, m.Role, yesOrNo(m.Reachable), progress, m.Version)
+	free := unknown
+	if m.DiskFree != nil {
+		free = strconv.FormatInt(*m.DiskFree>>20, 10)
+	}
+	trouble := strings.Map(func(r rune) rune {
+		if r < ' ' || r == '"' || r == '\\' {
+			return ' '
+		}
+		return r
+	}, m.Trouble)
+	return strings.TrimSpace(fmt.Sprintf("%d %s %s %s %s %s %s %s %s", m.ID, m.Address, m.Role, yesOrNo(m.Reachable), progress, cmp.Or(m.Version, unknown), free, yesOrNo(m.CatchingUp), trouble))
 }
 
 func readMember(text string) (m admin.ClusterMember, err error) {
-	fields := strings.SplitN(text, " ", 7)
-	if len(fields) < 7 {
+	fields := append(strings.SplitN(text, " ", 10), "")
+	if len(fields) < 10 {
 		return m, fmt.Errorf("%q is not a member", text)
 	}
 	numbers := map[int]*uint64{0: &m.ID}
@@ -105,6 +116,17 @@ func readMember(text string) (m admin.ClusterMember, err error) {
 		}
 	}
 	m.Address, m.Role, m.Reachable, m.Version = fields[1], admin.Role(fields[2]), fields[3] == yesOrNo(true), fields[6]
+	if m.Version == unknown {
+		m.Version = ""
+	}
+	if fields[7] != unknown {
+		free, err := strconv.ParseInt(fields[7], 10, 32)
+		if err != nil {
+			return m, fmt.Errorf("%q is not a member: %w", text, err)
+		}
+		m.DiskFree = new(free << 20)
+	}
+	m.CatchingUp, m.Trouble = fields[8] == yesOrNo(true), fields[9]
 	return m, nil
 }
 

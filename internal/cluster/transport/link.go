@@ -14,6 +14,7 @@ import (
 
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/mux"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
@@ -78,6 +79,8 @@ func (l *link) run() {
 		if remote, ok := errors.AsType[RemoteError](err); ok {
 			what = "another member refuses this one"
 			l.t.raft.Rejected(l.id, remote)
+		} else if errors.Is(err, cluster.ErrOccupied) {
+			l.t.raft.Rejected(l.id, cluster.ErrOccupied)
 		}
 		if known && errors.Is(err, syscall.ECONNREFUSED) {
 			l.t.raft.Refused(l.id, term)

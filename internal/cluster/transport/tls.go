@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 )
 
@@ -124,10 +125,10 @@ func explain(err error) error {
 		return fmt.Errorf("the member there is of another version: %w", err)
 	}
 	if _, isAnother := errors.AsType[x509.HostnameError](err); isAnother {
-		return fmt.Errorf("another member is there now: %w", err)
+		return fmt.Errorf("%w: %w", cluster.ErrOccupied, err)
 	}
 	if _, isStrange := errors.AsType[x509.UnknownAuthorityError](err); isStrange {
-		return fmt.Errorf("what is there is of another cluster: %w", err)
+		return fmt.Errorf("%w, of another cluster: %w", cluster.ErrOccupied, err)
 	}
 	return err
 }

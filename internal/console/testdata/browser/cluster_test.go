@@ -68,7 +68,7 @@ func TestCluster(t *testing.T) {
 		t.Error("the page was loaded as a whole")
 	}
 	do(t, ctx, visit(follower.url("")))
-	until(t, ctx, "document.querySelector('.attention .bad p')?.textContent.includes('the cluster bears no further loss')")
+	until(t, ctx, "document.querySelector('.attention .bad p')?.textContent.includes('cannot be reached')")
 	eval[any](t, ctx, "document.querySelector('.attention .button').click()")
 	until(t, ctx, "location.pathname == '/console/server' && location.hash == '#cluster'")
 	if *shots != "" {
