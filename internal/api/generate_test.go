@@ -173,7 +173,7 @@ func (g *generator) methods(t *testing.T) {
 // table returns the operations for doc/api.md.
 func (g *generator) table() string {
 	var b strings.Builder
-	b.WriteString("| operation | what | right | on |\n|---|---|---|---|\n")
+	b.WriteString("| Operation | Effect | Right | On |\n|---|---|---|---|\n")
 	for _, o := range operations() {
 		set, on := needsOn(o.Needs)
 		if o.Needs == rights.Free {
