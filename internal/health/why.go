@@ -49,7 +49,7 @@ func (t *Tube) Explain(f *Finding) {
 	case "releases":
 		f.Text = t.lately(c.Released, "job was released", "jobs were released")
 	case "held":
-		f.Text = fmt.Sprintf("a job has been reserved%s, but jobs take %s on average", t.Workers.longest(), words(max(t.Work, time.Second)))
+		f.Text = fmt.Sprintf("a job has been reserved%s, but jobs take %s on average", t.Workers.longest(), words(max(t.Work.Round(time.Second), time.Second)))
 	case "limited":
 		f.Text = "the tube is at its limit: new jobs are refused"
 		if t.Used < 1 {

@@ -84,11 +84,14 @@ func (t *Tube) Health() health.Tube {
 	one := health.Tube{
 		Name: t.Name, Jobs: t.Jobs(), Ready: t.Ready, Buried: t.Buried, Watching: t.Watching,
 		Reserved: t.Reserved, Delayed: t.Delayed, Waiting: t.Waiting, Gate: time.Duration(t.Gate), Dead: t.Dead,
-		Waits: time.Duration(t.OldestReady), Work: time.Duration(mean(t.Worked.Sum, t.Worked.N)), PauseLeft: pauseOf(t.Pause, t.PauseLeft),
+		Waits: time.Duration(t.OldestReady), PauseLeft: pauseOf(t.Pause, t.PauseLeft),
 		Used: max(health.Share(int64(t.Jobs()), t.Most.Jobs), health.Share(int64(t.Bytes), t.Most.Bytes)),
 	}
 	if t.Gate == engine.Never {
 		one.Gate = -1
+	}
+	if t.Worked.N > 0 {
+		one.Work = max(1, time.Duration(mean(t.Worked.Sum, t.Worked.N)))
 	}
 	if one.PauseLeft > 0 {
 		one.PausedUntil = time.Now().Add(one.PauseLeft + time.Second) // the time left was rounded down
