@@ -76,6 +76,9 @@ type Options struct {
 	// Transfer lets the member of the cluster lead that has an id; 0: whoever is best. Nil: there is no cluster.
 	Transfer func(ctx context.Context, to uint64) error
 
+	// TasksAfter is the number after which the ids of tasks begin; see task.Runner.
+	TasksAfter uint64
+
 	// Logger gets a line for each change, and for each backup. Nil: nobody does.
 	Logger *slog.Logger
 }
@@ -108,6 +111,7 @@ func New(b *broker.Broker, opt Options) *API {
 		opt.Identify = Identify(new(access.Control))
 	}
 	a := &API{broker: b, opt: opt, mux: http.NewServeMux(), history: newHistory(), throttle: newThrottle(), changes: &audit.Log{Logger: opt.Logger}, upstreams: make(map[string]*upstream)}
+	a.tasks.After = opt.TasksAfter
 	if opt.Server != nil {
 		opt.Server.OnChange(a.recordCommand)
 	}

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/http"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -40,6 +41,7 @@ func newOperations(p *plan, q *queue, srv *server.Server, about *serverInfo, pag
 	}
 	if m := q.member; m != nil {
 		forAPI.Cluster, forAPI.Transfer, forAPI.Leader, forAPI.Installing, forAPI.IdentifyByName = m.control.Status, m.control.Transfer, m.api.leader, m.Installing, sec.DemandByName
+		forAPI.TasksAfter = rand.Uint64N(1<<32) << 16 // #nosec G404 -- ids need not be secret
 	}
 	o.API = api.New(q.broker, forAPI)
 	if m := q.member; m != nil {

@@ -39,9 +39,14 @@ const (
 
 // A Runner has the tasks on the jobs of a server. Its zero value is ready for use; Close ends its goroutines.
 type Runner struct {
+	// After is the number after which ids begin. The members of a cluster have different
+	// ones, so that no id means another task at the next leader. It must not change once a
+	// task has started.
+	After uint64
+
 	mu      sync.Mutex
 	all     []*Task // the oldest first
-	last    uint64  // id
+	last    uint64  // id, counted from After
 	running int
 	closed  bool
 	group   sync.WaitGroup
@@ -92,7 +97,7 @@ func (r *Runner) add(about admin.Task, cancel context.CancelFunc) (*Task, error)
 	r.last++
 	r.running++
 	r.group.Add(1)
-	about.ID, about.Started, about.Status, about.Skipped = r.last, now(), looking, make(map[string]uint64)
+	about.ID, about.Started, about.Status, about.Skipped = r.After+r.last, now(), looking, make(map[string]uint64)
 	t := &Task{runner: r, cancel: cancel, over: make(chan struct{}), shown: about}
 	r.all = append(r.all, t)
 	r.forget()
@@ -196,7 +201,11 @@ func (r *Runner) Find(id uint64) (*Task, error) {
 			return t, nil
 		}
 	}
-	return nil, admin.Problemf(http.StatusNotFound, "there is no task %d: those that have ended are forgotten after %d others", id, Kept)
+	if id <= r.After || id > r.After+r.last {
+		return nil, admin.Problemf(http.StatusNotFound, "this server has not started task %d: if another leader of the cluster has, or this server before a restart, "+
+			"the task was interrupted; its changes up to then stay, and the same request does the rest", id)
+	}
+	return nil, admin.Problemf(http.StatusNotFound, "task %d has ended and is forgotten: the server keeps the last %d", id, Kept)
 }
 
 // Tube returns the tube with whose jobs the task began.

@@ -1,0 +1,39 @@
+package task
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+)
+
+// Tasks of different leaders have different ids. A server that is asked for another
+// server's task reports that the task was interrupted, and not that it has forgotten it.
+func TestIDs(t *testing.T) {
+	var before, after Runner
+	before.After, after.After = 1000<<16, 2000<<16
+	start := func(r *Runner) uint64 {
+		task, err := r.Start(t.Context(), admin.Task{Do: "move"}, 60, func(context.Context, *Task) error { return nil })
+		if err != nil || task.Status != "done" {
+			t.Fatalf("%+v, %v", task, err)
+		}
+		return task.ID
+	}
+	first := start(&before)
+	for range Kept {
+		start(&before)
+	}
+	other := start(&after)
+	if _, err := after.Find(other); err != nil {
+		t.Error(err)
+	}
+	if _, err := after.Find(first); err == nil || !strings.Contains(err.Error(), "the task was interrupted") {
+		t.Errorf("the task of another leader: %v", err)
+	}
+	if _, err := before.Find(first); err == nil || !strings.Contains(err.Error(), "has ended and is forgotten") {
+		t.Errorf("a task that was forgotten: %v", err)
+	}
+	before.Close()
+	after.Close()
+}
