@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// tubesPerTurn is how many tubes a turn looks at, which takes about a tenth of a
-	// millisecond: clients are not to notice that somebody scrapes.
+	// tubesPerTurn is the number of tubes, or sessions, that a turn looks at. That takes
+	// about a tenth of a millisecond, so that clients do not notice a scrape.
 	tubesPerTurn = 250
 
 	// sessionsPerTurn is the number of sessions that a turn looks at. Most of them hold no
@@ -97,7 +97,7 @@ func (w *watcher) longestHeld() map[string]time.Duration {
 		holds, ok := within(w, func() (holds []engine.Hold) {
 			w.broker.View(func(e *engine.Engine, now int64) {
 				var sessions []*engine.Session
-				sessions, at = e.Sessions(at, sessionsPerTurn)
+				sessions, at = e.Sessions(at, tubesPerTurn)
 				for _, s := range sessions {
 					holds = append(holds, e.Holds(now, s, server.MaxNamedJobs)...)
 				}

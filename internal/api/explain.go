@@ -38,20 +38,16 @@ type holder struct {
 	watching engine.Names
 }
 
-const (
-	holdersPerTurn = 1000 // sessions; most of them hold nothing
-
-	// mostWatched is the number of watched tubes up to which a session that holds jobs
-	// counts as a busy worker of each.
-	mostWatched = 64
-)
+// mostWatched is the number of watched tubes up to which a session that holds jobs counts as
+// a busy worker of each.
+const mostWatched = 64
 
 // eachHolder calls tell for all sessions that hold jobs.
 func (a *API) eachHolder(ctx context.Context, tell func(*holder)) error {
 	at := 0
 	return look(ctx, a, func(e *engine.Engine, now int64, see func(holder)) (more bool) {
 		var sessions []*engine.Session
-		sessions, at = e.Sessions(at, holdersPerTurn)
+		sessions, at = e.Sessions(at, perTurn)
 		for _, s := range sessions {
 			if holds := e.Holds(now, s, server.MaxNamedJobs); len(holds) > 0 {
 				see(holder{s.ID(), holds, s.WatchedNames()})

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -375,6 +376,38 @@ func TestSearchRates(t *testing.T) {
 		}
 		if got := strings.Join(got, " "); got != test.want {
 			t.Errorf("%s: %s, want %s", test.query, got, test.want)
+		}
+	}
+}
+
+// The sentence of a tube names another tube, and the connection that holds a job, only to clients
+// that may see them.
+func TestWorkersRights(t *testing.T) {
+	known := rightsPolicy(t)
+	asks := "stats"
+	r := start(t, Options{Identify: func(*http.Request) (*access.Identity, bool) { return known[asks], true }})
+	r.in(func(e *engine.Engine, now int64) {
+		for _, tube := range []string{"telemetry", "mail", "other", "other"} {
+			e.PutInto(now-int64(time.Minute), []byte(tube), engine.Spec{TTR: 900}, nil)
+		}
+		busy, holder := e.Open(nil), e.Open(nil)
+		e.Watch(busy, []byte("telemetry"))
+		e.Reserve(now-int64(time.Minute), busy, 0)
+		e.Watch(busy, []byte("mail"))
+		e.Watch(holder, []byte("other"))
+		e.Reserve(now-int64(time.Minute), holder, 0)
+	})
+	for _, test := range []struct{ identity, tube, want string }{
+		{"stats", "mail", "its 1 worker is busy with telemetry; 1 job is ready"},
+		{"stats mail", "mail", "its 1 worker is busy with other tubes; 1 job is ready"},
+		{"stats", "other", "1 worker, which holds a job for 60 s (connection 2); 1 job is ready"},
+		{"stats other", "other", "1 worker, which holds a job for 60 s; 1 job is ready"},
+	} {
+		asks = test.identity
+		var why admin.Explanation
+		r.want(200, "GET", "/tubes/"+test.tube+"/explain", "", &why)
+		if !strings.HasPrefix(why.Text, test.want) {
+			t.Errorf("%s asks for %s: %q, want %q", test.identity, test.tube, why.Text, test.want)
 		}
 	}
 }
