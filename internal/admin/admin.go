@@ -21,77 +21,79 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// DefaultTubes is how many tubes have metrics of their own.
+// DefaultTubes is the default number of tubes with metrics.
 const DefaultTubes = 100
 
-// Options of the pages. The zero value works.
+// Options configure New. The zero value is valid.
 type Options struct {
-	// Version is beanpole's.
+	// Version is the version of beanpole.
 	Version string
 
-	// Tubes is how many tubes have metrics of their own: the fullest and the busiest.
-	// 0: DefaultTubes; negative: none.
+	// Tubes is the number of tubes with metrics: the fullest and the busiest. Zero means
+	// DefaultTubes, a negative number none.
 	Tubes int
 
-	// Server returns what the server counts besides the engine. It is called
-	// within turns. Nil: nothing.
+	// Server returns the counters of the server. It is called within turns. It can be
+	// nil.
 	Server func() server.Counts
 
-	// Journal returns how the journal is. It is called within turns. Nil: there
-	// is none.
+	// Journal returns the statistics of the journal. It is called within turns. It is nil
+	// if there is no journal.
 	Journal func() server.JournalStats
 
-	// SyncLasts returns how long a sync of the journal has been under way; 0: none is.
-	// Any goroutine may call it. Nil: there is no journal.
+	// SyncLasts returns the time since the running sync of the journal started, or zero
+	// if none is running. It is safe for concurrent use. It is nil if there is no
+	// journal.
 	SyncLasts func() time.Duration
 
-	// NotReady says why clients cannot use the queue, besides what its journal says; empty:
-	// they can. It is called within turns. Nil: they always can.
+	// NotReady returns the reason why clients cannot use the queue, apart from its
+	// journal, or "" if they can. It is called within turns. It can be nil.
 	NotReady func() string
 
-	// Cluster returns what this member knows of its cluster; ok is false if that is nothing at the moment. It is not
-	// called within turns. Nil: there is no cluster.
+	// Cluster returns this member's view of its cluster; ok is false if it has none at
+	// the moment. It is not called within turns. It is nil if there is no cluster.
 	Cluster func() (s ClusterStats, ok bool)
 
-	// Certificates returns when the certificates of the listeners end. Nil: there are none.
+	// Certificates returns the expiries of the listeners' certificates. It is nil if
+	// there are none.
 	Certificates func() []certs.Expiry
 
-	// Warnings returns what somebody should see to, though clients can use the queue. Nil:
-	// nothing.
+	// Warnings returns problems that do not keep clients from using the queue. It can be
+	// nil.
 	Warnings func() []string
 
-	// Identify says who sends a request; false if nobody knows, and somebody must.
-	// Nil: everybody may see everything.
+	// Identify authenticates a request. ok is false if the request must be refused. If
+	// Identify is nil, every client may see everything.
 	Identify func(*http.Request) (*access.Identity, bool)
 
-	// Refused hears of a client that may not see a page. Nil: nobody does.
+	// Refused is called when a client lacks the right to a page. It can be nil.
 	Refused func(client, identity, what string, tubes ...string)
 
-	// Hosts are the host names, besides those of loopback, that a request on loopback can
-	// have: those of a proxy on this machine.
+	// Hosts are host names that requests on loopback can have, in addition to those of
+	// loopback: the names under which a proxy on this machine serves the pages.
 	Hosts []string
 
 	// Profiles adds /debug/pprof/.
 	Profiles bool
 
-	// API serves what is under /api/v1/. Nil: nothing.
+	// API serves /api/v1/. It can be nil.
 	API http.Handler
 
-	// Console serves what is under /console/, to which a browser is led. Nil: nothing.
+	// Console serves /console/, to which browsers are redirected. It can be nil.
 	Console http.Handler
 
-	// Logger hears of pages that cannot be written. Nil: nobody does.
+	// Logger logs pages that cannot be written. It can be nil.
 	Logger *slog.Logger
 }
 
-// ClusterStats are what a member knows of its cluster.
+// ClusterStats is a member's view of its cluster.
 type ClusterStats struct {
 	admin.Cluster
 	Leads   bool
 	Evicted uint64 // connections closed because too many had shown no certificate
 }
 
-// New returns the pages.
+// New returns a handler for the pages.
 func New(b *broker.Broker, opt Options) http.Handler {
 	if opt.Tubes == 0 {
 		opt.Tubes = DefaultTubes
@@ -146,11 +148,11 @@ func New(b *broker.Broker, opt Options) http.Handler {
 	return asked.count(onLoopback(mux, opt.Hosts))
 }
 
-// IsProbe reports whether a request asks how the server is, as a load balancer or an
-// orchestrator does.
+// IsProbe reports whether a request is a health check, as load balancers and
+// orchestrators send it.
 func IsProbe(r *http.Request) bool { return r.URL.Path == "/healthz" || r.URL.Path == "/readyz" }
 
-// index names the pages, to a person who opens the address.
+// index returns a list of the pages for a person who opens the address.
 func index(opt *Options) string {
 	pages := `beanpole
 
@@ -170,7 +172,7 @@ func index(opt *Options) string {
 	return pages
 }
 
-// permitted refuses a page to those who may not see figures of any tube.
+// permitted refuses a page to clients that have no right to the statistics of any tube.
 func permitted(opt *Options, guesses *access.Guesses, page func(*access.Identity) http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, known := opt.Identify(r)

@@ -40,7 +40,7 @@ type snapshot struct {
 	held      map[string]time.Duration // longest reservations by tube
 }
 
-// look takes a snapshot. It is nil if the broker is deposed.
+// look takes a snapshot. It returns nil if the broker is deposed.
 func (w *watcher) look() (s *snapshot) {
 	b, opt := w.broker, w.opt
 	b.View(func(e *engine.Engine, now int64) {

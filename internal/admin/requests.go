@@ -24,7 +24,7 @@ const (
 	noOperation  = "unknown"
 )
 
-// operationOf returns what a request was that has been answered.
+// operationOf returns the operation of an answered request.
 func operationOf(r *http.Request) string {
 	_, path, _ := strings.Cut(r.Pattern, " ")
 	switch {
@@ -47,7 +47,7 @@ func operationOf(r *http.Request) string {
 	return noOperation
 }
 
-// refusedReasons are why a page is refused, by the status that says so.
+// refusedReasons are the reasons of refusals, by status.
 var refusedReasons = map[int]string{
 	http.StatusUnauthorized:       "unknown client",
 	http.StatusForbidden:          "not allowed",
@@ -85,7 +85,7 @@ func (m *requests) count(h http.Handler) http.Handler {
 	})
 }
 
-// A statusWriter remembers the status of a response.
+// A statusWriter records the status of a response.
 type statusWriter struct {
 	http.ResponseWriter
 	status int

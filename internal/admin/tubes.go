@@ -17,15 +17,15 @@ const (
 	// about a tenth of a millisecond, so that clients do not notice a scrape.
 	tubesPerTurn = 250
 
-	// sessionsPerTurn is the number of sessions that a turn looks at. Most of them hold no
+	// sessionsPerTurn is the number of sessions that a turn reads. Most of them hold no
 	// jobs.
 	sessionsPerTurn = 1000
 
-	// breath is the pause between such turns, in which clients are served.
-	breath = time.Millisecond
+	// yieldPause is the pause between such turns, in which clients are served.
+	yieldPause = time.Millisecond
 )
 
-// seen returns the names of the tubes whose figures an identity may see.
+// seen returns the names of the tubes whose statistics an identity may see.
 func seen(names engine.Names, id *access.Identity) []string {
 	var all []string
 	for i := range names.Len() {
@@ -36,8 +36,8 @@ func seen(names engine.Names, id *access.Identity) []string {
 	return all
 }
 
-// survey looks at tubes, some in each turn, and returns those that matter most, n at most.
-// It ends early if turns are not run any more.
+// survey reads tubes, some in each turn, and returns up to n that matter most. It returns
+// early if no turns run.
 func (w *watcher) survey(names []string, n int) []tubes.Tube {
 	if n <= 0 {
 		return nil
@@ -45,7 +45,7 @@ func (w *watcher) survey(names []string, n int) []tubes.Tube {
 	var most []tubes.Tube
 	for some := range slices.Chunk(names, tubesPerTurn) {
 		if most != nil {
-			time.Sleep(breath)
+			time.Sleep(yieldPause)
 		}
 		looked, ok := within(w, func() []tubes.Tube { return w.lookAtTubes(some) })
 		if !ok {
@@ -58,7 +58,7 @@ func (w *watcher) survey(names []string, n int) []tubes.Tube {
 	return mostOf(most, n)
 }
 
-// lookAtTubes looks at some of the tubes, in a turn. Those that have gone are left out.
+// lookAtTubes reads tubes in a turn. It skips tubes that no longer exist.
 func (w *watcher) lookAtTubes(names []string) []tubes.Tube {
 	some := make([]tubes.Tube, 0, len(names))
 	w.broker.View(func(e *engine.Engine, now int64) {
@@ -71,8 +71,9 @@ func (w *watcher) lookAtTubes(names []string) []tubes.Tube {
 	return some
 }
 
-// mostOf returns the n tubes that matter most: up to half of them are the fullest, and the
-// others the busiest. What is compared hardly changes from one scrape to the next, so that a tube keeps its place.
+// mostOf returns the n tubes that matter most: up to half of them are the fullest, the
+// others the busiest. The criteria change slowly, so that the selection is stable between
+// scrapes.
 func mostOf(all []tubes.Tube, n int) []tubes.Tube {
 	if len(all) <= n {
 		return all
@@ -92,7 +93,7 @@ func (w *watcher) longestHeld() map[string]time.Duration {
 	all := make(map[string]time.Duration)
 	for at, more := 0, true; more; more = at > 0 {
 		if at > 0 {
-			time.Sleep(breath)
+			time.Sleep(yieldPause)
 		}
 		holds, ok := within(w, func() (holds []engine.Hold) {
 			w.broker.View(func(e *engine.Engine, now int64) {

@@ -11,9 +11,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// A watcher looks into the queue for pages that monitors read. These never wait for the
-// disk: its looks are turns that nobody has to make durable, and if not even a turn is run,
-// because a write hangs or the server is deposed, the pages say so.
+// A watcher reads the queue for monitoring. The pages never wait for the disk: the turns
+// of a watcher need not be durable. If no turn runs, because a write hangs or the server
+// is deposed, the pages report that.
 type watcher struct {
 	broker *broker.Broker
 	opt    *Options
@@ -23,16 +23,16 @@ type watcher struct {
 const (
 	maxLooks = 8 // at once
 
-	// patience is how long a page waits for a turn.
+	// patience is the maximum time that a page waits for a turn.
 	patience = time.Second
 
-	// worthSaying and tooLong are for how long a sync may be under way before /readyz
-	// says so, and says that the queue cannot be used: its clients wait for their replies.
+	// worthSaying is the duration of a sync from which /readyz mentions it. After tooLong
+	// it reports that the queue is not ready, since clients wait for their replies.
 	worthSaying = time.Second
 	tooLong     = 5 * time.Second
 )
 
-// within returns what a look has seen; false if it takes longer than patience.
+// within returns the result of look, or false if it takes longer than patience.
 func within[T any](w *watcher, look func() T) (seen T, ok bool) {
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
@@ -101,8 +101,9 @@ func (w *watcher) serveReady(rw http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// notReady says why clients cannot use the queue; empty: they can. Those that are connected
-// to a full server can, and so can all while a journal is rewritten that has lost something.
+// notReady returns the reason why clients cannot use the queue, or "" if they can. A
+// server at its limit of connections is ready, and so is one that rewrites a damaged
+// journal.
 func (w *watcher) notReady(e *engine.Engine, journal server.JournalStats) (why string) {
 	if e.IsDraining() {
 		return "draining: no new jobs are taken"

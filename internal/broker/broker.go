@@ -50,7 +50,7 @@
 // # What is due
 //
 // A timer runs a turn when something comes due. If that is more than a turn can bear, an
-// event loop that was named by TellMoreDue runs the others: so its sockets are served
+// event loop that was named by OnMoreDue runs the others: so its sockets are served
 // between them, and no other goroutine takes turns and processors from it.
 //
 // The package starts goroutines for the timer, when something comes due, and
@@ -69,7 +69,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A Request is what a caller wants to do with the engine.
+// A Request is an operation on the engine.
 type Request interface {
 	// Apply does it. It runs within a turn, in the goroutine that leads the turn,
 	// and must not block. It returns the time of its last command: now, plus a
@@ -78,12 +78,12 @@ type Request interface {
 	Apply(e *engine.Engine, now int64) (later int64)
 }
 
-// A Settler is told, once, that a turn is settled. If err is not nil, Changes of
-// that turn, or of an earlier one that it may have seen, could not be made durable:
-// they are in memory only, and must not be acknowledged.
+// A Settler is notified once when a turn is settled. If err is not nil, Changes of that
+// turn, or of an earlier one whose effects it can contain, could not be made durable.
+// They are in memory only and must not be acknowledged.
 //
-// Any goroutine may call Settled, also one that leads a turn. It must neither block
-// nor call the broker.
+// Any goroutine can call Settled, even one that leads a turn. It must neither block nor
+// call the broker.
 type Settler interface {
 	Settled(err error)
 }
@@ -98,11 +98,11 @@ type Log interface {
 	// Append takes changes in order; it does not keep the slice, nor the bodies.
 	Append(changes []engine.Change) error
 
-	// Flush hands what was appended to the system. It returns true if that is
-	// as durable as was promised, because nothing was appended or because no
-	// sync is promised; otherwise a Sync makes it so. It may return false though
-	// nothing was appended: then the turn waits for a Sync all the same, by which
-	// the Log makes sure that what the turn has seen still holds.
+	// Flush passes the appended changes to the system. It returns true if they are as
+	// durable as promised, because nothing was appended or no sync is promised. Otherwise
+	// Sync makes them durable. It can return false although nothing was appended: then
+	// the turn waits for a Sync in which the Log confirms that the state which the turn
+	// read still holds.
 	Flush() (durable bool, err error)
 
 	// Sync makes durable what was flushed before the call, or returns an error
@@ -110,14 +110,13 @@ type Log interface {
 	// time, while turns go on.
 	Sync() error
 
-	// Housekeep comes after Flush. It does some of the Log's own work, as much
-	// as a turn can bear, and returns the time when it wants to be called again
-	// at the latest, or engine.Never. What it appends waits for the next Flush.
-	// After a Sync that failed there is a turn soon.
+	// Housekeep is called after Flush. It does a part of the Log's own work that fits in
+	// a turn, and returns the time at which it must be called again, or engine.Never. The
+	// next Flush includes its changes. After a failed Sync a turn follows soon.
 	Housekeep(now int64) (next int64)
 
-	// Close makes durable what was appended and frees all resources. No Sync is
-	// under way.
+	// Close makes all appended changes durable and frees all resources. It is not called
+	// during a Sync.
 	Close() error
 }
 
@@ -132,24 +131,25 @@ var ErrDeposed = errors.New("broker: this server may no longer decide")
 // ErrClosed is the error of turns with Changes that come after Close.
 var ErrClosed = errors.New("broker: closed")
 
-// Options of a Broker. The zero value is a broker without a log, on the
-// monotonic clock of the process.
+// Options configure a Broker. The zero value means no log and the monotonic clock of the
+// process.
 type Options struct {
 	Log Log          // nil: nothing outlives the process
 	Now func() int64 // ns of a clock that never goes back; nil: since New
 
-	// Decides says, within a turn, whether the engine decides, or follows another
-	// server's. While it follows, nothing comes due in it, and requests fail with
-	// ErrDeposed but for those of Call and View, which must make no change. Nil: it
-	// always decides.
+	// Decides reports, within a turn, whether the engine decides or follows another
+	// server's. While it follows, no timer fires in it, and requests fail with
+	// ErrDeposed, except those of Call and View, which must make no change. If Decides is
+	// nil, the engine always decides.
 	Decides func() bool
 
-	// AwaitRoom waits while the Log can take no more changes. Nil: it always can.
+	// AwaitRoom waits while the Log can accept no more changes. It is nil if the Log
+	// always can.
 	AwaitRoom func()
 
-	// SlowTurn is called at the end of each turn that took SlowAfter or longer, also one
-	// that replaces the engine, but for those of Close. It is part of that turn, and must
-	// not block. Nil: slow turns are not reported.
+	// SlowTurn is called at the end of each turn that took SlowAfter or longer, except
+	// those of Close. It runs within the turn and must not block. If it is nil, slow
+	// turns are not reported.
 	SlowTurn  func(Turn)
 	SlowAfter time.Duration
 }
@@ -181,7 +181,7 @@ type Broker struct {
 	closed     bool // nothing comes due any more
 	logClosed  bool
 
-	moreDue atomic.Pointer[func()] // see TellMoreDue
+	moreDue atomic.Pointer[func()] // see OnMoreDue
 
 	engines atomic.Uint64 // how often the engine was replaced
 	deposed atomic.Bool   // since the Log has returned ErrDeposed, until the engine is replaced
@@ -189,7 +189,7 @@ type Broker struct {
 	commit commit // has its own lock
 }
 
-// New returns a broker that owns the engine from now on.
+// New returns a broker, which then owns the engine.
 func New(e *engine.Engine, opt Options) *Broker {
 	b := &Broker{eng: e, log: opt.Log, now: opt.Now, decides: opt.Decides, awaitRoom: opt.AwaitRoom, slow: opt.SlowTurn, slowAfter: int64(opt.SlowAfter), timerAt: engine.Never}
 	b.commit.idle.L = &b.commit.mu
@@ -204,8 +204,8 @@ func New(e *engine.Engine, opt Options) *Broker {
 	return b
 }
 
-// A Caller carries the requests of one client to the broker, one at a time. It
-// is made once so that Do and Start allocate nothing.
+// A Caller passes the requests of one client to the broker, one at a time. Each client
+// creates one, so that Do and Start allocate nothing.
 type Caller struct {
 	b    *Broker
 	req  Request
@@ -239,13 +239,12 @@ type blocked Caller
 
 func (c *blocked) Settled(err error) { c.done <- err }
 
-// Start applies the request in a turn and returns when the turn is over. It may
-// wait for other turns, but never for a sync.
+// Start applies the request in a turn and returns when the turn is over. It can wait for
+// other turns, but never for a sync.
 //
-// If settled is true the turn is settled already, with err, and so are all before
-// it: their Settlers have been told. Otherwise s will be told, or has been
-// meanwhile, and the caller must call StartSync or Sync before it waits for
-// anything.
+// If settled is true, the turn and all earlier turns are settled, this one with err, and
+// their Settlers have been notified. Otherwise s is notified at any time, and the caller
+// must call StartSync or Sync before it waits for anything.
 func (c *Caller) Start(s Settler) (settled bool, err error) {
 	c.settler = s
 	if c.b.enqueue(c) || <-c.next {
@@ -254,7 +253,8 @@ func (c *Caller) Start(s Settler) (settled bool, err error) {
 	return c.settled, c.err
 }
 
-// enqueue queues up for the next turn. If no turn has a leader, the caller is to lead it.
+// enqueue adds the caller to the next turn. It returns true if the caller must lead the
+// turn, because no other does.
 func (b *Broker) enqueue(c *Caller) (lead bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -264,41 +264,41 @@ func (b *Broker) enqueue(c *Caller) (lead bool) {
 	return lead
 }
 
-// AwaitRoom waits while the Log can take no more changes. A caller whose requests change
-// much calls it before Start, outside turns. So no turn has to wait, and View works at any
-// time.
+// AwaitRoom waits while the Log can accept no more changes. Callers whose requests make
+// many changes call it before Start, outside turns, so that no turn waits and View works
+// at any time.
 func (b *Broker) AwaitRoom() {
 	if b.awaitRoom != nil {
 		b.awaitRoom()
 	}
 }
 
-// Call applies a function in a turn, for callers that do so rarely: it allocates. It
-// returns when the turn is settled, with the error of the Log. While the broker is
-// deposed the function is not called.
+// Call applies a function in a turn. It returns when the turn is settled, with the error
+// of the Log. While the broker is deposed, the function is not called. Call allocates, so
+// it is for rare requests.
 //
-// A panic in a turn ends the process, even if the caller would recover from it, as
-// the handlers of net/http do: no other turn could be led.
+// A panic in a turn ends the process, even if the caller would recover from it, as the
+// handlers of net/http do, since no other turn could be led.
 func (b *Broker) Call(f func(e *engine.Engine, now int64)) error {
 	defer crash()
 	return b.NewCaller(call(f)).Do()
 }
 
-// View is Call for those who watch: it returns when the turn is over, and does not wait
-// until that is durable, however long the disk takes. So f may see changes that are
-// answered with an error later, and must make none. As there, it may not be called.
+// View is Call for readers: it returns when the turn is over and does not wait for the
+// disk. f can see changes that fail later, and must make none. While the broker is
+// deposed, f is not called.
 func (b *Broker) View(f func(e *engine.Engine, now int64)) { b.start(call(f)) }
 
-// start applies a request in a turn, and does not wait until that is settled.
+// start applies a request in a turn and does not wait until the turn is settled.
 func (b *Broker) start(r Request) {
 	defer crash()
-	if settled, _ := b.NewCaller(r).Start(nobody{}); !settled {
+	if settled, _ := b.NewCaller(r).Start(noSettler{}); !settled {
 		b.StartSync()
 	}
 }
 
-// Configure lets f change settings of the engine, which are no part of the queue, in a
-// turn: also while the broker is deposed or follows. The next engine inherits them.
+// Configure lets f change settings of the engine in a turn, even while the broker is
+// deposed or follows. Settings are not part of the queue; the next engine inherits them.
 func (b *Broker) Configure(f func(e *engine.Engine)) { b.start(own(func() { f(b.eng) })) }
 
 // Decide calls f in a turn if the engine decides, and reports whether it does. Like View it
@@ -312,10 +312,10 @@ func (b *Broker) Decide(f func(e *engine.Engine)) (decides bool) {
 	return decides
 }
 
-// nobody does not want to know when a turn is settled.
-type nobody struct{}
+// noSettler ignores the settling of a turn.
+type noSettler struct{}
 
-func (nobody) Settled(error) {}
+func (noSettler) Settled(error) {}
 
 // Replace gives the broker another engine, which belongs to the broker from then on. It
 // panics if the old engine decides: the broker must be deposed, or follow, so that the old
@@ -349,7 +349,7 @@ func (b *Broker) replace(next func(old *engine.Engine) *engine.Engine) {
 	b.deposed.Store(false)
 }
 
-// giveUp returns the engine, and forgets it.
+// giveUp returns the engine and drops the broker's reference to it.
 func (b *Broker) giveUp() *engine.Engine {
 	e := b.eng
 	b.eng = nil
@@ -365,8 +365,8 @@ func crash() {
 	}
 }
 
-// callOwn is Call for the broker itself: what it does has nothing to do with the queue,
-// and is done also while the broker is deposed.
+// callOwn is Call for the broker's own work, which does not use the queue and runs even
+// while the broker is deposed.
 func (b *Broker) callOwn(f func()) error {
 	defer crash()
 	return b.NewCaller(own(f)).Do()
@@ -386,27 +386,26 @@ func (f call) Apply(e *engine.Engine, now int64) int64 {
 	return now
 }
 
-// Await makes the broker tell s when the running turn is settled. It may be called
-// only from within a turn. It is for the engine's waiters: the turn of another
-// caller ends their waits.
+// Await makes the broker notify s when the running turn is settled. It must be called
+// within a turn. It is for the engine's waiters, whose waits end in the turn of another
+// caller.
 func (b *Broker) Await(s Settler) { b.settlers = append(b.settlers, s) }
 
-// TellMoreDue makes the broker call f at the end of each turn after which something is
-// still due, because it was more than the turn could bear. f must not block. Whom it
-// tells should call Do or Start soon, and does best to serve others in between: nothing
-// else is faster then. If nobody does, the broker runs such turns itself, now and then.
-// Before TellMoreDue it does so at once.
-func (b *Broker) TellMoreDue(f func()) { b.moreDue.Store(&f) }
+// OnMoreDue makes the broker call f at the end of each turn that left due timers for a
+// later turn. f must not block. It should cause a Do or Start soon, after other clients
+// were served. Otherwise the broker runs such turns itself after a while, and without
+// OnMoreDue at once.
+func (b *Broker) OnMoreDue(f func()) { b.moreDue.Store(&f) }
 
 // Close waits for the running turn, settles all turns, closes the log and stops the
-// timer. Nothing comes due any more. Later turns with Changes fail with ErrClosed.
+// timer. Later turns with Changes fail with ErrClosed.
 func (b *Broker) Close() error {
 	err := b.callOwn(func() {
 		b.closed = true
 		b.timer.Stop()
 	})
 	if b.log != nil {
-		// In a turn of its own: the turn before has flushed its requests.
+		// In a separate turn, so that the previous turn has flushed its requests.
 		b.callOwn(func() { err = errors.Join(err, b.closeLog()) })
 		b.commit.goroutines.Wait()
 	}

@@ -41,9 +41,9 @@ type waiter struct {
 	err      error // the turn has failed already, and waits only to keep the order
 }
 
-// addTurn gives the running turn its position, and reports whether it is settled already.
-// If not, its callers and Settlers wait. This is one step: nobody would tell them of a
-// sync that ended in between.
+// addTurn assigns the running turn its position and reports whether it is already
+// settled. If not, its callers and Settlers wait. This is one step, since they would miss
+// a sync that ended in between.
 func (c *commit) addTurn(durable bool, callers []*Caller, leader *Caller, settlers []Settler, err error) (settled bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,12 +83,11 @@ func (c *commit) requestSync() (lead bool) {
 	return lead
 }
 
-// StartSync makes sure that all turns until now will be settled, and does not
-// wait for that. If no sync is under way a goroutine begins one at once;
-// otherwise another follows it.
+// StartSync makes sure that all earlier turns will be settled, without waiting. If no
+// sync is running, a goroutine starts one at once; otherwise another sync follows it.
 //
-// One sync serves all waiters, so an event loop should first serve what is ready,
-// and call StartSync before it waits for more.
+// One sync serves all waiters, so an event loop should serve all ready sockets first and
+// call StartSync before it waits for more.
 func (b *Broker) StartSync() {
 	c := &b.commit
 	c.mu.Lock()
@@ -98,8 +97,8 @@ func (b *Broker) StartSync() {
 	}
 }
 
-// Sync is StartSync for a caller that has nothing else to do: if no sync is
-// under way it syncs in the goroutine of the caller, which saves two switches.
+// Sync is StartSync for a caller that has nothing else to do. If no sync is running, it
+// syncs in the goroutine of the caller, which saves two switches.
 func (b *Broker) Sync() {
 	c := &b.commit
 	c.mu.Lock()
@@ -120,7 +119,7 @@ func (b *Broker) sync() {
 	}
 }
 
-// syncAll syncs until nothing is wanted any more.
+// syncAll syncs until no sync is wanted.
 func (b *Broker) syncAll() {
 	b.commit.mu.Lock()
 	defer b.commit.mu.Unlock()
@@ -139,8 +138,8 @@ func (b *Broker) syncLocked() (more bool) {
 	err := b.log.Sync()
 	c.mu.Lock()
 	b.noteDeposed(err, engines)
-	// Meanwhile another turn may have got this position. Its Settlers must be told
-	// before a later turn finds that all is settled.
+	// During the sync another turn can have got this position. Its Settlers must be
+	// notified before a later turn finds that all turns are settled.
 	for c.collect(position) {
 		c.mu.Unlock()
 		for i := range c.settling {

@@ -12,8 +12,7 @@ type Turns struct {
 	Commands histogram.Histogram // in a turn; what a connection, a timer or a manager asks for counts as one too
 }
 
-// Turns returns what was counted. It is the broker's own, to read or to copy within a
-// turn.
+// Turns returns the broker's counters. Read or copy them within a turn.
 func (b *Broker) Turns() *Turns { return &b.turns }
 
 // A Turn describes a slow turn.
@@ -28,7 +27,7 @@ type Turn struct {
 	Housekeeping time.Duration // of the log: cleaning mostly
 }
 
-// A stopwatch has the times of a turn. Without a log it reads the clock at the beginning
+// A stopwatch measures the parts of a turn. Without a log it reads the clock at the start
 // and the end only, because most such turns take no longer than a few readings.
 type stopwatch struct {
 	requests                 int

@@ -198,7 +198,7 @@ func TestTellMoreDue(t *testing.T) {
 			b := newBroker(t, nil)
 			told, ended := make(chan bool, 1), make(chan bool)
 			var tells atomic.Int64
-			b.TellMoreDue(func() {
+			b.OnMoreDue(func() {
 				tells.Add(1)
 				select {
 				case told <- true:
@@ -239,7 +239,7 @@ func TestTellMoreDue(t *testing.T) {
 			}
 			close(told)
 			<-ended
-			b.TellMoreDue(func() {})
+			b.OnMoreDue(func() {})
 		})
 	}
 }

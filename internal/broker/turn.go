@@ -31,8 +31,9 @@ func (b *Broker) turn(c *Caller) {
 	b.passLead()
 }
 
-// execute does what has come due and applies the requests, while the broker is deposed only
-// its own. It returns the time after them, and whether a request was refused.
+// execute fires due timers and applies the requests; while the broker is deposed it
+// applies only the broker's own. It returns the time after them, and whether a request
+// was refused.
 func (b *Broker) execute(callers []*Caller, now int64) (later int64, refused bool) {
 	deposed := b.deposed.Load()
 	if !b.closed && !deposed && b.decides() {
@@ -59,7 +60,7 @@ func permits(r Request, deposed bool) bool {
 	return false
 }
 
-// flush hands the changes of this turn to the log.
+// flush passes the changes of this turn to the log.
 func (b *Broker) flush() (durable bool, err error) {
 	if b.log == nil {
 		return true, nil
@@ -82,17 +83,17 @@ func (b *Broker) flush() (durable bool, err error) {
 	return b.log.Flush()
 }
 
-// noteDeposed notes that the log has said so, unless that was about an engine before the
-// present one. The caller runs the turn or holds commit.mu, so that no engine is replaced
-// meanwhile.
+// noteDeposed records that the log was deposed, unless its error concerns an earlier
+// engine. The caller runs the turn or holds commit.mu, so that the engine is not replaced
+// concurrently.
 func (b *Broker) noteDeposed(err error, engines uint64) {
 	if err != nil && errors.Is(err, ErrDeposed) && engines == b.engines.Load() {
 		b.deposed.Store(true)
 	}
 }
 
-// conclude tells the callers and Settlers of this turn that it is settled, or makes them
-// wait for a sync.
+// conclude notifies the callers and Settlers of this turn that it is settled, or makes
+// them wait for a sync.
 func (b *Broker) conclude(callers []*Caller, leader *Caller, durable bool, err error) {
 	if b.log == nil || b.commit.addTurn(durable, callers, leader, b.settlers, err) {
 		for _, s := range b.settlers {
@@ -108,13 +109,12 @@ func (b *Broker) conclude(callers []*Caller, leader *Caller, durable bool, err e
 	b.settlers = b.settlers[:0]
 }
 
-// housekeep lets the log do its own work, and sets the timer for what comes due
-// next.
+// housekeep lets the log do its own work and sets the timer for the next event.
 func (b *Broker) housekeep(now int64) {
 	next := int64(engine.Never)
 	if !b.deposed.Load() && b.decides() {
 		if next = b.eng.Next(); next <= now {
-			next = b.leaveDue(now)
+			next = b.deferDue(now)
 		}
 	}
 	if b.log != nil && !b.logClosed {
@@ -123,9 +123,9 @@ func (b *Broker) housekeep(now int64) {
 	b.schedule(next)
 }
 
-// leaveDue says that more has come due than the turn could bear, and returns when the
-// timer has to see to it.
-func (b *Broker) leaveDue(now int64) int64 {
+// deferDue notifies the event loop of due timers that did not fit in this turn, and
+// returns the time at which the broker itself fires them.
+func (b *Broker) deferDue(now int64) int64 {
 	tell := b.moreDue.Load()
 	if tell == nil || b.closed {
 		return now
@@ -134,11 +134,11 @@ func (b *Broker) leaveDue(now int64) int64 {
 	return now + int64(moreDuePatience)
 }
 
-// moreDuePatience is how long the timer waits for whoever was told that more is due.
+// moreDuePatience is the time that the timer waits for the function of OnMoreDue to cause
+// a turn.
 const moreDuePatience = 5 * time.Millisecond
 
-// passLead gives the lead to the first caller that has queued up meanwhile, if
-// there is one.
+// passLead passes the lead to the first waiting caller, if there is one.
 func (b *Broker) passLead() {
 	b.mu.Lock()
 	var next *Caller
@@ -153,7 +153,7 @@ func (b *Broker) passLead() {
 	}
 }
 
-// schedule sets the timer, unless it goes off before next anyway.
+// schedule sets the timer to next, unless it fires earlier.
 func (b *Broker) schedule(next int64) {
 	if next >= b.timerAt || b.closed {
 		return
@@ -162,8 +162,8 @@ func (b *Broker) schedule(next int64) {
 	b.timer.Reset(time.Duration(max(0, next-b.now()))) // the turn took its time
 }
 
-// tick is a turn for what has come due, or because the log has failed. The timer
-// calls it in a goroutine of its own.
+// tick runs a turn for due timers, or after a failure of the log. The timer calls it in
+// its own goroutine.
 func (b *Broker) tick() {
 	b.callOwn(func() { b.timerAt = engine.Never })
 }

@@ -98,7 +98,7 @@ func (s *Server) startLoops(l net.Listener) (first *loop, polls bool) {
 	}
 	ls.polls, first = polls, ls.all[0]
 	first.first = true
-	s.broker.TellMoreDue(first.mail.tellMoreDue)
+	s.broker.OnMoreDue(first.mail.tellMoreDue)
 	if polls {
 		s.wg.Go(func() { reserveFiles(s.opt.MaxConns) })
 	}
