@@ -2,10 +2,10 @@ package admin
 
 // ListConnections asks for a page of connections.
 type ListConnections struct {
-	// What to sort by, with `-` before it for the largest first. `watching` and `holding` are how many tubes and jobs, `waited` is how
-	// long it has waited for a job: those that do not wait are below all others. Texts are in the order of their bytes. Those with the
-	// same are in the order of their ids.
-	Sort    string `query:"sort" pattern:"^-?(id|address|identity|age|using|watching|holding|waited)$"`
+	// Column to sort by, with `-` before it for descending. `watching` and `holding` are numbers of tubes and jobs. `waited` is the time in a
+	// reserve, `held` the time since the oldest reservation; connections without that time are below all others. Texts sort by their bytes,
+	// equal connections by their ids.
+	Sort    string `query:"sort" pattern:"^-?(id|address|identity|age|using|watching|holding|waited|held)$"`
 	Tube    string `query:"tube"`                    // Only those that use or watch this tube, or one of several with commas between them, in which `*` stands for any characters and `?` for one.
 	Q       string `query:"q"`                       // Only those with this text in their address or identity.
 	Waiting bool   `query:"waiting" default:"false"` // Only those that wait for a job.

@@ -116,7 +116,7 @@ func TestJournalFails(t *testing.T) {
 		o      engine.Outcome
 		status int
 		detail string
-	}{{engine.Failed, 503, "the journal cannot be written"}, {engine.OutOfMemory, 507, "there is no room"}} {
+	}{{engine.Failed, 503, "the journal cannot be written"}, {engine.OutOfMemory, 507, "no room"}} {
 		refuse = test.o
 		for _, do := range []struct{ path, body string }{
 			{"/tubes/mail/jobs", `{"body":""}`},

@@ -121,7 +121,7 @@ func (r *request) roomForJob(length int64) (most int64, err error) {
 			most = smallBody + jsonPerByte*memory
 		}
 		least := max(0, length-smallBody) / jsonPerByte
-		return outcomeProblem(e.CheckPut(r.tube, uint32(least)))
+		return outcomeIn(e, e.CheckPut(r.tube, uint32(least)))
 	})
 	return most, err
 }
@@ -138,7 +138,7 @@ func (r *request) putJob(in *admin.PutJob) (made admin.Inserted, err error) {
 	err = r.turn(func(e *engine.Engine, now int64) error {
 		var o engine.Outcome
 		made.ID, o = e.PutInto(now, []byte(r.tube), spec, body)
-		return outcomeProblem(o)
+		return outcomeIn(e, o)
 	})
 	return made, r.put("job", made.ID, err)
 }
@@ -212,7 +212,7 @@ func (r *request) copyJob(in *admin.CopyJob) (made admin.Inserted, err error) {
 		spec := engine.Spec{Pri: op.Or(in.Priority, st.Pri), Delay: in.Delay, TTR: op.Or(in.TTR, st.TTR), Again: true}
 		var o engine.Outcome
 		made.ID, o = e.PutInto(now, []byte(in.To), spec, from.Keep())
-		return outcomeProblem(o)
+		return outcomeIn(e, o)
 	})
 	return made, r.put("copy", made.ID, err)
 }
@@ -268,6 +268,6 @@ func (r *request) onJob(what string, do func(e *engine.Engine, now int64, st *en
 		if o == engine.NotFound {
 			return problemf(http.StatusConflict, "job %d is %v and cannot be %s", r.job, st.State, what)
 		}
-		return outcomeProblem(o)
+		return outcomeIn(e, o)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -43,6 +44,14 @@ func Problem(status int, detail string) http.Handler {
 	})
 }
 
+// outcomeIn returns the problem of an outcome in a turn, with the limits that have refused something in it.
+func outcomeIn(e *engine.Engine, o engine.Outcome) error {
+	if limits := e.RefusedInTurn(); o == engine.OutOfMemory && len(limits) > 0 {
+		return problemf(http.StatusInsufficientStorage, "no room: the limit %s is reached", strings.Join(limits, " and "))
+	}
+	return outcomeProblem(o)
+}
+
 // outcomeProblem says why a change was refused that could have been made; nil if it was
 // not.
 func outcomeProblem(o engine.Outcome) error {
@@ -52,7 +61,7 @@ func outcomeProblem(o engine.Outcome) error {
 	case engine.Draining:
 		return problemf(http.StatusServiceUnavailable, "the server drains: no new jobs are taken")
 	case engine.OutOfMemory:
-		return problemf(http.StatusInsufficientStorage, "there is no room: a limit is reached, or the disk of the journal is full")
+		return problemf(http.StatusInsufficientStorage, "no room: a limit is reached, or the disk of the journal is full")
 	case engine.TooBig:
 		return problemf(http.StatusRequestEntityTooLarge, "the job is larger than all that max-memory, or the limit of its tube, allows")
 	case engine.Failed:

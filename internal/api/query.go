@@ -24,6 +24,18 @@ type search struct {
 	body   bodyMatch      // nil: any
 }
 
+// id returns the id of the only job that can match, if the search names one.
+func (s *search) id() (id uint64, ok bool) {
+	if s.query == nil {
+		return 0, false
+	}
+	i := slices.IndexFunc(s.query.Numbers, func(n query.Number) bool { return n.Name == "id" && n.Op == "=" })
+	if i < 0 {
+		return 0, false
+	}
+	return uint64(s.query.Numbers[i].Value), true
+}
+
 // isAny reports whether all jobs in the states are wanted.
 func (s *search) isAny() bool { return s.query == nil && s.body == nil }
 

@@ -48,6 +48,9 @@ func TestRefusedJobIsNotRead(t *testing.T) {
 			if r.ServeHTTP(w, h); w.Code != test.status || int64(*read) > test.read {
 				t.Errorf("%d after %d bytes, want %d after %d at most: %s", w.Code, *read, test.status, test.read, w.Body)
 			}
+			if limit := map[string]string{"a tube that is full": "[[limit]] jobs", "more than is left": "max-memory"}[test.name]; !strings.Contains(w.Body.String(), limit) {
+				t.Errorf("the answer does not name the limit %s: %s", limit, w.Body)
+			}
 		})
 	}
 }

@@ -58,14 +58,18 @@ var connectionColumns = list.Columns[seenConnection]{
 		"using":    func(c *seenConnection) list.Key { return list.Key{S: c.Using} },
 		"watching": func(c *seenConnection) list.Key { return list.Key{N: int64(c.SessionStats.Watching.Len())} },
 		"holding":  func(c *seenConnection) list.Key { return list.Key{N: int64(c.Held)} },
-		"waited": func(c *seenConnection) list.Key {
-			if !c.Waiting {
-				return list.Key{N: math.MinInt64}
-			}
-			return list.Key{N: c.Waited - c.at}
-		},
+		"waited":   func(c *seenConnection) list.Key { return sinceThen(c.Waiting, c.Waited, c.at) },
+		"held":     func(c *seenConnection) list.Key { return sinceThen(c.Held > 0, c.HeldFor, c.at) },
 	},
 	Tie: func(c *seenConnection) list.Key { return list.Key{N: int64(c.ID)} }, TieName: "id", Numbers: true,
+}
+
+// sinceThen is the key of a time that has passed at a moment. Connections without such a time are below all others.
+func sinceThen(has bool, passed, at int64) list.Key {
+	if !has {
+		return list.Key{N: math.MinInt64}
+	}
+	return list.Key{N: passed - at}
 }
 
 // sortConnections answers listConnections with an order. It looks at all connections, but keeps those of the page only.

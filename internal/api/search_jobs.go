@@ -46,9 +46,27 @@ func (r *request) searchJobs(tubes []string, in *admin.SearchAll) (page admin.Fo
 		return page, err
 	}
 	w := jobWalk{places: placesOf(tubes, s.states), bodies: searchedBytes}
+	if id, ok := s.id(); ok {
+		err = r.lookUp(&page, &w, s, id)
+		return page, err
+	}
 	at.seek(&w, s.states)
 	err = r.walk(&w, r.fill(&page, &w, r.reading(), s, in.Limit))
 	return page, err
+}
+
+// lookUp adds the job with an id, if it is in one of the places and matches. A search for an id looks at no other job.
+func (r *request) lookUp(page *admin.Found, w *jobWalk, s *search, id uint64) error {
+	var found []walkedJob
+	err := r.turn(func(e *engine.Engine, now int64) error {
+		if st, o := e.JobStats(now, id); o == engine.OK && slices.Contains(w.places, place{st.Tube, st.State}) {
+			found = []walkedJob{{JobStats: st, body: w.body(e, &st)}}
+		}
+		return nil
+	})
+	r.fill(page, w, r.reading(), s, len(found)+1)(found)
+	page.Total, page.Next = &page.Looked, ""
+	return err
 }
 
 // searched returns the tubes that a search is about, and how many jobs there are to look at, if the

@@ -1,10 +1,13 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -12,25 +15,25 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-// An action is something that changes the queue. A page asks for it first.
+// An action changes the queue, after a page has asked for confirmation.
 type action struct {
 	Verb   string // on the button
 	on     subject
-	Danger bool     // something is lost
-	plain  bool     // a beanstalkd can do it
-	Many   bool     // on many jobs: it says how many
-	fields []string // what it takes, of the form
-	done   string   // what has happened, of a number of things
-	Asks   string   // the question; empty: the verb with what it is about
-	Means  string   // what comes of it
-	States []string // of the jobs that it can be about, the first unless another is asked for
+	Danger bool     // it loses data
+	plain  bool     // a beanstalkd supports it
+	Many   bool     // it acts on the jobs of a tube in a state
+	fields []string // fields of its form
+	done   string   // participle for the note
+	Asks   string   // the question; the default is the verb and the subject
+	means  string   // the effect; see forms
+	States []string // allowed states of the jobs; the first with jobs is the default
 
 	route string            // of the operation
 	in    any               // its input, which is never changed
 	set   map[string]string // members that it always has
 }
 
-// A subject is what an action is about: the field of the form that names it.
+// A subject is the kind of thing that an action changes. It is also the name of its form field.
 type subject string
 
 const (
@@ -43,51 +46,65 @@ const (
 )
 
 const (
-	kickMeans    = "They become ready, and workers may take them at once."
-	buryMeans    = "Nobody gets them until they are kicked. Who holds one loses it."
-	releaseMeans = "They are taken from whoever holds them, and become ready, or delayed."
-	changeMeans  = "What is empty stays as it is. A delay begins now; 0 makes the job ready."
-	deleteMeans  = "Deleted jobs cannot be brought back."
+	kickMeans    = "[It becomes|They become] ready at once."
+	buryMeans    = "Workers cannot reserve [it|them] until someone kicks [it|them]. A worker that holds [it|such a job] loses it."
+	releaseMeans = "[It is|They are] taken from the worker that holds [it|them]."
+	changeMeans  = "Empty fields stay unchanged. A new delay starts now; 0 makes [the job|the jobs] ready."
+	deleteMeans  = "[A deleted job|Deleted jobs] cannot be restored."
+	redriveMeans = "[It returns|They return] to the tube where [it|they] failed, with as many attempts again."
 )
 
-// actions is the table, by the name in forms.
+// actions is the table of actions, by the name in forms.
 var actions = map[string]action{
 	"pause-tube": {Verb: "Pause", plain: true, on: aTube, fields: []string{"seconds"}, done: "paused", route: "POST /tubes/{tube}/pause", in: admin.PauseTube{},
-		Means: "No job of it is handed out meanwhile. Jobs can be put."},
+		means: "Workers get no jobs from [it|them] until then. New jobs are still accepted."},
 	"resume-tube":  {Verb: "Resume", plain: true, on: aTube, done: "resumed", route: "POST /tubes/{tube}/resume", in: admin.OfTube{}},
 	"kick-tube":    bulk("Kick", "kicked", "kick", kickMeans, "buried delayed"),
 	"bury-jobs":    bulk("Bury", "buried", "bury", buryMeans, "ready delayed reserved"),
 	"release-jobs": bulk("Release", "released", "release", releaseMeans, "reserved", "delay"),
-	"redrive-jobs": bulk("Redrive", "redriven", "redrive", "They become ready in the tubes that a policy has moved them out of, with as many tries again. Those without an origin stay, unless a tube is named.", "buried", "to"),
+	"redrive-jobs": bulk("Redrive", "redriven", "redrive", redriveMeans+" Jobs without an origin stay, unless you name a tube.", "buried ready", "to"),
 	"clear-tube":   bulk("Delete", "deleted", "delete", deleteMeans, "buried ready delayed"),
 	"move-jobs":    bulk("Move", "moved", "move", "", "buried ready delayed", "to"),
 	"change-jobs":  bulk("Change", "changed", "change", changeMeans, "ready delayed buried", "priority", "delay", "ttr"),
 	"put-job":      {Verb: "Put", plain: true, on: aTube, fields: []string{"priority", "delay", "ttr"}, done: "put", route: "POST /tubes/{tube}/jobs", in: admin.PutJob{}},
-	"kick-job":     {Verb: "Kick", plain: true, on: aJob, done: "kicked", route: "POST /jobs/{job}/kick", in: admin.OfJob{}, Means: kickMeans},
-	"bury-job":     {Verb: "Bury", on: aJob, done: "buried", route: "POST /jobs/{job}/bury", in: admin.BuryJob{}, Means: buryMeans},
-	"release-job":  {Verb: "Release", on: aJob, fields: []string{"priority", "delay"}, done: "released", route: "POST /jobs/{job}/release", in: admin.ReleaseJob{}, Means: releaseMeans},
-	"delete-job":   {Verb: "Delete", plain: true, on: aJob, Danger: true, done: "deleted", route: "DELETE /jobs/{job}", in: admin.OfJob{}, Means: deleteMeans},
-	"change-job":   {Verb: "Change", on: aJob, fields: []string{"priority", "delay", "ttr"}, done: "changed", route: "PATCH /jobs/{job}", in: admin.ChangeJob{}, Means: changeMeans},
+	"kick-job":     {Verb: "Kick", plain: true, on: aJob, done: "kicked", route: "POST /jobs/{job}/kick", in: admin.OfJob{}, means: kickMeans},
+	"bury-job":     {Verb: "Bury", on: aJob, done: "buried", route: "POST /jobs/{job}/bury", in: admin.BuryJob{}, means: buryMeans},
+	"release-job":  {Verb: "Release", on: aJob, fields: []string{"priority", "delay"}, done: "released", route: "POST /jobs/{job}/release", in: admin.ReleaseJob{}, means: releaseMeans},
+	"redrive-job":  {Verb: "Redrive", on: aJob, done: "redriven", route: "POST /jobs/{job}/redrive", in: admin.OfJob{}, means: redriveMeans},
+	"delete-job":   {Verb: "Delete", plain: true, on: aJob, Danger: true, done: "deleted", route: "DELETE /jobs/{job}", in: admin.OfJob{}, means: deleteMeans},
+	"change-job":   {Verb: "Change", on: aJob, fields: []string{"priority", "delay", "ttr"}, done: "changed", route: "PATCH /jobs/{job}", in: admin.ChangeJob{}, means: changeMeans},
 	"copy-job": {Verb: "Copy", plain: true, on: aJob, fields: []string{"to", "priority", "delay", "ttr"}, done: "copied", route: "POST /jobs/{job}/copy", in: admin.CopyJob{},
-		Means: "This makes a new job with the same body. The other one stays as it is."},
+		means: "This creates a new job with the same body. The original stays unchanged."},
 	"move-job":    {Verb: "Move", on: aJob, fields: []string{"to"}, done: "moved", route: "POST /jobs/{job}/move", in: admin.MoveJob{}},
-	"cancel-task": {Verb: "Stop", plain: true, on: aTask, done: "stopped", route: "DELETE /tasks/{task}", in: admin.OfTask{}, Means: "What it has done stays done."},
+	"cancel-task": {Verb: "Stop", plain: true, on: aTask, done: "stopped", route: "DELETE /tasks/{task}", in: admin.OfTask{}, means: "Changes that it has made stay."},
 	"close-connection": {Verb: "Close", on: aConnection, Danger: true, done: "closed", route: "DELETE /connections/{connection}", in: admin.OfConnection{},
-		Means: "The jobs that it holds become ready again. Its client may connect again."},
-	"lead": {Verb: "Let it lead", on: aMember, fields: []string{"member"}, done: "leads", route: "POST /cluster/transfer", in: admin.TransferLead{},
-		Means: "Nothing is lost. The connections of all clients end, as with a restart, and they come again. Any member can lead again later."},
-	"rewrite-journal": {Verb: "Rewrite", on: theServer, done: "rewriting its journal", route: "POST /journal/rewrite", in: admin.None{}, Asks: "Rewrite the journal, so that it has only what is still there?"},
-	"drain":           {Verb: "Drain", on: theServer, done: "draining", route: "POST /drain", in: admin.None{}, Asks: "Take no new jobs from now on? Puts are answered DRAINING; all else works."},
-	"undrain":         {Verb: "Take jobs again", on: theServer, done: "taking jobs again", route: "POST /undrain", in: admin.None{}, Asks: "Take new jobs again?"},
+		means: "Jobs held by [it|them] become ready again. Clients can reconnect."},
+	"lead": {Verb: "Transfer", on: aMember, fields: []string{"member"}, route: "POST /cluster/transfer", in: admin.TransferLead{},
+		means: "No jobs are lost. All client connections close, and clients reconnect."},
+	"rewrite-journal": {Verb: "Rewrite", on: theServer, done: "rewriting its journal", route: "POST /journal/rewrite", in: admin.None{}, Asks: "Rewrite the journal?",
+		means: "This reclaims disk space. The server keeps running."},
+	"drain": {Verb: "Drain", on: theServer, done: "draining", route: "POST /drain", in: admin.None{}, Asks: "Drain the server?",
+		means: "The server rejects new jobs with DRAINING. All other commands work."},
+	"undrain": {Verb: "Accept jobs", on: theServer, done: "accepting jobs again", route: "POST /undrain", in: admin.None{}, Asks: "Accept new jobs again?"},
 }
 
-// bulk returns an action on the jobs of a tube in a state: all, or those whose bodies match.
+// bulk returns an action on the jobs of a tube in a state: all, or only those that match a search.
 func bulk(verb, done, do, means, states string, fields ...string) action {
 	return action{Verb: verb, on: aTube, Many: true, Danger: do == "delete", plain: do == "delete" || do == "kick", fields: append([]string{"state", "count"}, fields...), done: done,
-		Means: means, States: strings.Fields(states), route: "POST /tubes/{tube}/tasks", in: admin.StartTask{}, set: map[string]string{"do": do}}
+		means: means, States: strings.Fields(states), route: "POST /tubes/{tube}/tasks", in: admin.StartTask{}, set: map[string]string{"do": do}}
 }
 
-// input returns the input of the operation for a target, as a form has it.
+var alternatives = regexp.MustCompile(`\[([^|\]]*)\|([^\]]*)\]`)
+
+// forms chooses between the singular and the plural forms of a text, which are written as [it|them].
+func forms(text string, n uint64) string {
+	if n == 1 {
+		return alternatives.ReplaceAllString(text, "$1")
+	}
+	return alternatives.ReplaceAllString(text, "$2")
+}
+
+// input returns the input of the operation for a target, from the values of a form.
 func (a *action) input(target string, v url.Values) (any, error) {
 	in := reflect.New(reflect.TypeOf(a.in))
 	all := members(v, a.fields...)
@@ -95,13 +112,13 @@ func (a *action) input(target string, v url.Values) (any, error) {
 		all[name] = quoted(text)
 	}
 	if a.Many && v.Has("q") {
-		all["q"] = quoted(v.Get("q")) // with its blanks
+		all["q"] = quoted(v.Get("q")) // with its spaces
 	}
 	if _, puts := a.in.(admin.PutJob); puts {
 		if v.Get("base64") != "" {
 			all["body_base64"] = quoted(v.Get("body"))
 		} else {
-			all["body"] = quoted(strings.ReplaceAll(v.Get("body"), "\r\n", "\n")) // a browser sends each line of a field with both
+			all["body"] = quoted(strings.ReplaceAll(v.Get("body"), "\r\n", "\n")) // browsers end lines with CRLF
 		}
 	}
 	p := op.PlanOf(in.Type().Elem())
@@ -112,40 +129,40 @@ func (a *action) input(target string, v url.Values) (any, error) {
 	return in.Interface(), wrong(err)
 }
 
-// ofWhole are the actions on all jobs of a state for those on single jobs.
+// ofWhole maps an action on single jobs to the action on all jobs in a state.
 var ofWhole = map[string]string{
-	"kick-job": "kick-tube", "bury-job": "bury-jobs", "release-job": "release-jobs", "change-job": "change-jobs", "move-job": "move-jobs", "delete-job": "clear-tube",
+	"kick-job": "kick-tube", "bury-job": "bury-jobs", "release-job": "release-jobs", "redrive-job": "redrive-jobs", "change-job": "change-jobs", "move-job": "move-jobs", "delete-job": "clear-tube",
 }
 
 const maxTargets = 500
 
-// parseAction returns the action that a form is about, with what it is done to.
+// parseAction returns the action of a form, and its targets.
 func (s *site) parseAction(v url.Values) (a action, targets []string, err error) {
 	a, ok := actions[v.Get("do")]
 	if !ok {
 		return a, nil, problemf(http.StatusBadRequest, "There is no such action.")
 	}
 	if !s.Does(v.Get("do")) {
-		return a, nil, problemf(http.StatusNotImplemented, "A beanstalkd cannot do that: its protocol has no command for it.")
+		return a, nil, problemf(http.StatusNotImplemented, "A beanstalkd cannot do this: its protocol has no command for it.")
 	}
 	if targets = slices.Compact(slices.Clone(v[string(a.on)])); a.on == theServer {
 		targets = []string{""}
 	}
 	if len(targets) == 0 {
-		return a, nil, problemf(http.StatusBadRequest, "Nothing is selected: go back and tick the rows.")
+		return a, nil, problemf(http.StatusBadRequest, "No row is selected. Go back and select rows.")
 	}
 	if len(targets) > maxTargets {
-		return a, nil, problemf(http.StatusBadRequest, "At most %d rows at once.", maxTargets)
+		return a, nil, problemf(http.StatusBadRequest, "Select at most %d rows at once.", maxTargets)
 	}
 	return a, targets, nil
 }
 
-var errReadOnly = problemf(http.StatusForbidden, "This console only shows (--console-read-only, or read-only of the server): nothing can be changed here.")
+var errReadOnly = problemf(http.StatusForbidden, "This console is read-only (--console-read-only, or read-only for this server).")
 
-// isReadOnly reports whether the console changes nothing at the server.
+// isReadOnly reports whether the console must not change the server.
 func (r *request) isReadOnly() bool { return r.console.opt.ReadOnly || r.site.isReadOnly() }
 
-// do does what a form asks for, and leads back to the page that it came from.
+// do runs the action of a form, and redirects to the page that the form came from.
 func do(r *request) (*page, error) {
 	form := r.PostForm
 	a, targets, err := r.site.parseAction(form)
@@ -154,13 +171,13 @@ func do(r *request) (*page, error) {
 	}
 	var one note
 	if typed := form.Get("must-type"); typed != "" && form.Get("typed") != typed {
-		one = note{Text: fmt.Sprintf("Nothing was deleted: what was typed is not %q.", typed), Bad: true, Nothing: true}
+		one = note{Text: fmt.Sprintf("Not deleted. To confirm, type %q.", typed), Bad: true, Nothing: true}
 	} else {
 		one = r.perform(&a, targets, form)
 	}
 	if one.Bad && form.Get("do") == "put-job" {
 		p := r.putForm(form, one.Text)
-		r.URL, _ = url.Parse(r.tubeLink(form.Get("tube"), "") + "/put") // what a GET shows
+		r.URL, _ = url.Parse(r.tubeLink(form.Get("tube"), "") + "/put") // which a GET shows
 		return p, nil
 	}
 	if old := form.Get("replaces"); old != "" {
@@ -168,8 +185,8 @@ func do(r *request) (*page, error) {
 		gone := r.perform(&deletes, []string{old}, url.Values{"do": {"delete-job"}})
 		one.Text, one.Bad = one.Text+" "+gone.Text, gone.Bad
 	}
-	if one.Nothing && len(a.fields) > 0 {
-		if p, err := confirmPage(r); err == nil { // else the form would not be shown at all
+	if one.Nothing {
+		if p, err := confirmPage(r); err == nil { // else the target is gone, and the note shows the reason
 			p.Data.(*confirmation).Problem, p.status = one.Text, http.StatusUnprocessableEntity
 			return p, nil
 		}
@@ -177,20 +194,23 @@ func do(r *request) (*page, error) {
 	return r.noting(one, backFrom(r.Request))
 }
 
-// noting leads to a page that shows a note.
+// noting redirects to a page that shows a note.
 func (r *request) noting(one note, to string) (*page, error) {
 	return nil, elsewhere(withQuery(to, "note", r.console.notes.add(one)))
 }
 
-// perform does an action to each target, and says what came of it.
+// perform runs an action on each target, and returns a note about the outcome.
 func (r *request) perform(a *action, targets []string, v url.Values) note {
 	var sum outcome
 	failures := 0
 	for _, target := range targets {
 		task, id, err := r.call(a, target, v)
 		sum.jobs += task.Done
-		for _, n := range task.Skipped {
-			sum.skipped += n
+		for why, n := range task.Skipped {
+			if sum.skipped == nil {
+				sum.skipped = make(map[string]uint64)
+			}
+			sum.skipped[why] += n
 		}
 		if err == nil && a.Many && task.Ended == "" {
 			sum.running = append(sum.running, task.ID)
@@ -204,13 +224,20 @@ func (r *request) perform(a *action, targets []string, v url.Values) note {
 			sum.why = inWords(err)
 		}
 	}
-	return a.outcome(v, targets, &sum)
+	one := a.outcome(v, targets, &sum)
+	if state := stateAfter[a.Verb]; a.Many && len(targets) == 1 && !one.Bad && state != "" {
+		one.Link = r.tubeLink(cmp.Or(v.Get("to"), targets[0]), cmp.Or(v.Get(state), state))
+	}
+	return one
 }
 
-// taskPatience is how long a page waits for a task, in seconds, before it says that it goes on.
+// stateAfter is the state of the jobs after an action on many jobs, or the field that has it.
+var stateAfter = map[string]string{"Kick": "ready", "Bury": "buried", "Release": "ready", "Move": "state"}
+
+// taskPatience is the number of seconds that a page waits for a task to end.
 const taskPatience = 1
 
-// call does an action to a target, and returns the task that it starts, or the id of the job that it puts.
+// call runs an action on a target. It returns the task that it starts, or the id of the job that it puts.
 func (r *request) call(a *action, target string, v url.Values) (task admin.Task, id uint64, err error) {
 	in, err := a.input(target, v)
 	if err != nil {
@@ -230,21 +257,22 @@ func (r *request) call(a *action, target string, v url.Values) (task admin.Task,
 	return task, made.ID, err
 }
 
-// An outcome is what came of an action.
+// An outcome sums up what an action has done to its targets.
 type outcome struct {
-	done    uint64 // targets
-	jobs    uint64
-	skipped uint64 // jobs that had changed
-	running []uint64
-	id      uint64
-	why     string // the first failure; empty: none
+	done    uint64            // targets
+	jobs    uint64            // changed by tasks
+	skipped map[string]uint64 // jobs that tasks have left out, by reason
+	running []uint64          // ids of tasks
+	id      uint64            // of the job that was put
+	why     string            // the first error; empty if there is none
 }
 
-// outcome says what came of an action.
+// outcome returns the note about an action.
 func (a *action) outcome(v url.Values, targets []string, sum *outcome) note {
 	var text string
 	what := string(a.on)
 	failed := sum.why != ""
+	one := note{Tasks: sum.running, Job: sum.id}
 	switch do := v.Get("do"); {
 	case a.Many:
 		text = sum.ofJobs(a)
@@ -252,34 +280,36 @@ func (a *action) outcome(v url.Values, targets []string, sum *outcome) note {
 		text = fmt.Sprintf("Job %d was put into %s.", sum.id, targets[0])
 	case do == "copy-job" && len(targets) == 1 && !failed:
 		text = fmt.Sprintf("Job %d is a copy of job %s, in %s.", sum.id, targets[0], v.Get("to"))
+	case a.on == aMember && !failed:
+		text = "Leadership was transferred."
 	case a.on == theServer && !failed:
 		text = fmt.Sprintf("The server is %s.", a.done)
 	case len(targets) == 1 && !failed:
-		text = fmt.Sprintf("%s %s %s.", sentenceCase(what), targets[0], a.done)
+		text = fmt.Sprintf("%s %s %s%s.", sentenceCase(what), targets[0], a.done, pausedUntil(v.Get("seconds")))
 	case sum.done > 0:
-		text = fmt.Sprintf("%s %s.", plural(sum.done, what, what+"s"), a.done)
+		text = fmt.Sprintf("%s %s%s.", plural(sum.done, what, what+"s"), a.done, pausedUntil(v.Get("seconds")))
 	}
-	if !failed {
-		return note{Text: text, Tasks: sum.running, Job: sum.id}
+	if one.Text = text; !failed {
+		return one
 	}
 	if sum.done == 0 && sum.jobs == 0 {
 		return note{Text: sum.why, Bad: true, Nothing: true}
 	}
 	why := sum.why
 	if len(targets) > 1 {
-		why = fmt.Sprintf("%s not: %s", plural(uint64(len(targets))-sum.done, what+" was", what+"s were"), why)
+		why = fmt.Sprintf("%s failed: %s", plural(uint64(len(targets))-sum.done, what, what+"s"), why)
 	}
 	return note{Text: strings.TrimSpace(text + " " + why), Bad: true}
 }
 
-// ofJobs says what came of an action on many jobs.
+// ofJobs returns the text about an action on many jobs.
 func (sum *outcome) ofJobs(a *action) string {
 	if len(sum.running) > 0 {
-		return "It goes on also when you leave this page."
+		return "You can leave this page; the task keeps running."
 	}
 	text := fmt.Sprintf("%s %s", plural(sum.jobs, "job", "jobs"), a.done)
-	if sum.skipped > 0 {
-		text += fmt.Sprintf(", %s left out, for they had changed", numOf(sum.skipped))
+	for _, why := range slices.Sorted(maps.Keys(sum.skipped)) {
+		text += fmt.Sprintf(", %s left out (%s)", numOf(sum.skipped[why]), why)
 	}
 	return text + "."
 }

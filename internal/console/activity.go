@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,12 +13,12 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// An activityView is the page of what was done, and of what goes on.
+// An activityView is the page of tasks and changes.
 type activityView struct {
 	Tasks    []taskRow
 	Changes  []changeRow
-	MayAudit bool   // the user may see the changes
-	Q        string // words that the changes must have
+	MayAudit bool   // the user can see the changes
+	Q        string // words to filter the changes by
 }
 
 // A changeRow is a change in a sentence.
@@ -26,42 +27,52 @@ type changeRow struct {
 	Says []piece
 }
 
-// A piece of a sentence may lead to what it names.
+// A piece of a sentence can have a link.
 type piece struct{ Text, Link string }
 
-// sentences say what was done, of the operations and commands whose names do not. What is in braces is what a change was about; what is between bars is
-// left out if that is not known.
+// sentences describe the changes, by the operation of the API or the command of the protocol. Braces contain the subjects of a change. A part between
+// bars is left out if its subject is unknown.
 var sentences = map[string]string{
-	"putJob": "put job {job} into {tube}", "copyJob": "copied job {job} to {to}| as job {copy}|", "moveJob": "moved job {job}| of {tube}| to {to}", "deleteJob": "deleted job {job}| of {tube}|",
-	"kickJob": "kicked job {job}| of {tube}|", "buryJob": "buried job {job}| of {tube}|", "releaseJob": "released job {job}| of {tube}|", "changeJob": "changed job {job}| of {tube}|",
-	"pauseTube": "paused {tube}| for {seconds}|", "pause-tube": "paused {tube}| for {seconds}|", "resumeTube": "resumed {tube}", "importTube": "imported| {count}| jobs into {tube}", "importAll": "imported| {count}| jobs",
-	"startTask": "began to {do}| {state}| jobs of {tube}| to {to}|", "endTask": "{done} {count} jobs of {tube}| to {to}|", "cancelTask": "stopped task {task}",
-	"closeConnection": "closed connection {connection}", "drain": "stopped taking new jobs", "undrain": "took new jobs again", "transferLead": "let another member lead|: {member}|",
+	"putJob": "put job| {job}| into {tube}", "copyJob": "copied job {job} to {to}| as job {copy}|", "moveJob": "moved job {job}| of {tube}| to {to}", "deleteJob": "deleted job {job}| of {tube}|",
+	"kickJob": "kicked job {job}| of {tube}|", "redriveJob": "redrove job {job}| of {tube}|| to {to}|", "buryJob": "buried job {job}| of {tube}|", "releaseJob": "released job {job}| of {tube}|", "changeJob": "changed job {job}| of {tube}|",
+	"pauseTube": "paused {tube}| for {seconds}|", "pause-tube": "paused {tube}| for {seconds}|", "resumeTube": "resumed {tube}", "importTube": "imported| {jobs}| into {tube}", "importAll": "imported| {jobs}|",
+	"startTask": "started to {do}| {state}| jobs of {tube}| to {to}|", "endTask": "{done} {jobs} of {tube}| to {to}|", "cancelTask": "stopped task {task}| of {tube}|",
+	"setPolicy": "changed the policy of {pattern}|, now {after}|", "deletePolicy": "deleted the policy of {pattern}",
+	"closeConnection": "closed connection {connection}", "drain": "drained the server", "undrain": "accepted new jobs again", "transferLead": "transferred leadership|: to member {member}|", "rewriteJournal": "rewrote the journal",
+	"kick": "kicked {jobs} of {tube}", "flush-tube": "deleted {jobs} of {tube}", "move-jobs": "moved {jobs} of {tube} to {to}",
 }
 
-// says returns a change in words.
+// says describes a change in words.
 func (r *request) says(c *admin.Change) (all []piece) {
 	value := func(name string) string {
-		if name == "done" {
-			do := fmt.Sprint(c.About["do"])
-			return strings.TrimSuffix(strings.TrimSuffix(do, "y"), "e") + map[bool]string{true: "ied", false: "ed"}[strings.HasSuffix(do, "y")]
+		number := func(name string) (n float64, ok bool) {
+			n, err := strconv.ParseFloat(fmt.Sprint(c.About[name]), 64)
+			return n, err == nil
 		}
-		if v, ok := c.About[name]; ok {
-			if seconds, err := strconv.ParseFloat(fmt.Sprint(v), 64); name == "seconds" && err == nil {
-				return duration(seconds)
+		switch v, ok := c.About[name]; {
+		case name == "done":
+			do := fmt.Sprint(c.About["do"])
+			return cmp.Or(map[string]string{"bury": "buried", "redrive": "redrove"}[do], strings.TrimSuffix(do, "e")+"ed")
+		case name == "jobs":
+			if n, ok := number("count"); ok {
+				return plural(uint64(n), "job", "jobs")
+			}
+		case ok:
+			if n, ok := number(name); ok && name == "seconds" {
+				return duration(n)
 			}
 			return fmt.Sprint(v)
 		}
 		return ""
 	}
 	if c.Result != "ok" {
-		all = append(all, piece{Text: "not done: "})
+		all = append(all, piece{Text: "failed: "})
 	}
 	pattern, ok := sentences[c.Operation]
 	if !ok {
 		all = append(all, piece{Text: strings.ToLower(upperCase.ReplaceAllString(c.Operation, " $0"))})
 		for _, name := range slices.Sorted(maps.Keys(c.About)) {
-			if name == "via" { // it has a column
+			if name == "via" { // which has a column
 				continue
 			}
 			all = append(all, piece{Text: " " + name + " "}, piece{value(name), ""})
@@ -71,7 +82,7 @@ func (r *request) says(c *admin.Change) (all []piece) {
 	for i, part := range strings.Split(pattern, "|") {
 		var some []piece
 		known := true
-		for k, word := range braces.Split(part, -1) { // texts and names take turns
+		for k, word := range braces.Split(part, -1) { // texts and names alternate
 			one := piece{Text: word}
 			if k%2 == 1 {
 				one.Text = value(word)
@@ -95,7 +106,7 @@ func (r *request) says(c *admin.Change) (all []piece) {
 
 var upperCase, braces = regexp.MustCompile("[A-Z]"), regexp.MustCompile("[{}]")
 
-// matches reports whether a change has all words of a filter: in the sentence, or in who has done it, and from where.
+// matches reports whether a change contains all words of a filter.
 func (c *changeRow) matches(q string) bool {
 	text := c.Identity + " " + c.Client + " " + c.Result + " "
 	for _, p := range c.Says {
@@ -104,10 +115,10 @@ func (c *changeRow) matches(q string) bool {
 	return !slices.ContainsFunc(strings.Fields(q), func(word string) bool { return !strings.Contains(strings.ToLower(text), strings.ToLower(word)) })
 }
 
-// A taskRow is a task with what is shown of it.
+// A taskRow is a task with its progress bar.
 type taskRow struct {
 	admin.Task
-	Bar string // the path of how far it is
+	Bar string // path of the progress bar
 }
 
 const (
@@ -115,7 +126,7 @@ const (
 	shownChanges = 200
 )
 
-// Left says how many jobs were left out, and why.
+// Left returns the numbers of jobs that were left out, by reason.
 func (t *taskRow) Left() string {
 	if len(t.Skipped) == 0 {
 		return "0"
@@ -127,7 +138,7 @@ func (t *taskRow) Left() string {
 	return strings.Join(all, ", ")
 }
 
-// Far says how far a task is.
+// Far returns the progress of a task.
 func (t *taskRow) Far() string {
 	if t.Status == "looking" {
 		return num(whole(t.Found)) + " found of " + num(whole(t.Looked)) + " looked at"
@@ -147,12 +158,12 @@ func newTaskRow(t admin.Task) taskRow {
 	return taskRow{t, fmt.Sprintf("M0 3H%.1f", taskBar*part)}
 }
 
-// activityPage shows the tasks, and the last changes.
+// activityPage shows the tasks and the last changes.
 func activityPage(r *request) (*page, error) {
 	v := &activityView{Q: strings.TrimSpace(r.FormValue("q"))}
 	limit := shownChanges
 	if v.Q != "" {
-		limit = 1000 // all that there are
+		limit = 1000 // all that the server keeps
 	}
 	changes, audit := r.api().ListChanges(r.Context(), &admin.ListChanges{Limit: limit})
 	tasks, running := r.api().ListTasks(r.Context())

@@ -1,9 +1,12 @@
 package console
 
 import (
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -14,13 +17,15 @@ func TestChangesInWords(t *testing.T) {
 	r := start(t, nil, Options{})
 	request := &request{console: r.Console, site: r.sites[0]}
 	for want, c := range map[string]admin.Change{
-		"moved 450000 jobs of big to elsewhere": {Operation: "endTask", About: map[string]any{"do": "move", "count": 450000, "tube": "big", "to": "elsewhere", "task": 1}},
-		"buried 2 jobs of big":                  {Operation: "endTask", About: map[string]any{"do": "bury", "count": 2, "tube": "big"}},
-		"began to kick buried jobs of big":      {Operation: "startTask", About: map[string]any{"do": "kick", "state": "buried", "tube": "big"}},
-		"kicked job 7":                          {Operation: "kickJob", About: map[string]any{"job": 7}},
-		"paused mail for 60 s":                  {Operation: "pauseTube", About: map[string]any{"tube": "mail", "seconds": 60}},
-		"set policy max_reserved 3 name mail":   {Operation: "setPolicy", About: map[string]any{"name": "mail", "max_reserved": 3}},
-		"put job 1 into a{b}|c":                 {Operation: "putJob", About: map[string]any{"job": 1, "tube": "a{b}|c"}},
+		"moved 450 000 jobs of big to elsewhere":   {Operation: "endTask", About: map[string]any{"do": "move", "count": 450000, "tube": "big", "to": "elsewhere", "task": 1}},
+		"buried 2 jobs of big":                     {Operation: "endTask", About: map[string]any{"do": "bury", "count": 2, "tube": "big"}},
+		"started to kick buried jobs of big":       {Operation: "startTask", About: map[string]any{"do": "kick", "state": "buried", "tube": "big"}},
+		"kicked job 7":                             {Operation: "kickJob", About: map[string]any{"job": 7}},
+		"paused mail for 60 s":                     {Operation: "pauseTube", About: map[string]any{"tube": "mail", "seconds": 60}},
+		"changed the policy of mail-*, now rate=9": {Operation: "setPolicy", About: map[string]any{"pattern": "mail-*", "before": "", "after": "rate=9"}},
+		"kicked 1 job of mail":                     {Operation: "kick", About: map[string]any{"tube": "mail", "count": 1, "via": "protocol"}},
+		"new operation job 7":                      {Operation: "newOperation", About: map[string]any{"job": 7}},
+		"put job 1 into a{b}|c":                    {Operation: "putJob", About: map[string]any{"job": 1, "tube": "a{b}|c"}},
 	} {
 		c.Result = "ok"
 		row := changeRow{c, request.says(&c)}
@@ -35,15 +40,36 @@ func TestChangesInWords(t *testing.T) {
 	r.put("mail", "x")
 	r.put("news", "x")
 	r.follow(map[string][]string{"do": {"bury-job"}, "job": {"1"}})
-	if text := r.page(200, "/console/activity"); !strings.Contains(text, "<span>the last one; the log") {
+	if text := r.page(200, "/console/activity"); !strings.Contains(text, "<span>The last 1 change. The log") {
 		t.Error(text)
 	}
 	r.follow(map[string][]string{"do": {"bury-job"}, "job": {"2"}})
 	if text := r.page(200, "/console/activity?q=Mail+buried"); !strings.Contains(text, ">mail</a>") || strings.Contains(text, ">news</a>") {
 		t.Error(text)
 	}
-	if text := r.page(200, "/console/activity?q=nobody"); !strings.Contains(text, "No change has these words.") {
+	if text := r.page(200, "/console/activity?q=nobody"); !strings.Contains(text, "No change matches.") {
 		t.Error(text)
+	}
+}
+
+// Each operation that the audit records, and each command that it records, has a sentence.
+func TestEveryChangeHasASentence(t *testing.T) {
+	r := start(t, nil, Options{})
+	w := httptest.NewRecorder()
+	r.api.ServeHTTP(w, httptest.NewRequest("GET", "/api/v1/openapi.yaml", nil))
+	changes := []string{"kick", "pause-tube", "flush-tube", "move-jobs", "endTask"}
+	for _, m := range regexp.MustCompile(`(?m)^    (get|post|patch|delete):\n      operationId: (\w+)`).FindAllStringSubmatch(w.Body.String(), -1) {
+		if m[1] != "get" {
+			changes = append(changes, m[2])
+		}
+	}
+	if len(changes) < 20 {
+		t.Fatal(changes)
+	}
+	for _, name := range changes {
+		if sentences[name] == "" {
+			t.Errorf("%s has no sentence", name)
+		}
 	}
 }
 
@@ -64,7 +90,7 @@ func TestFind(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.put("mail", "x")
 	r.put("mail-bulk", "x")
-	for q, want := range map[string]string{"84625": "/console/job/84625", "%237": "/console/job/7", "mail": "/console/tube/mail", "mai": "", "": ""} {
+	for q, want := range map[string]string{"84625": "/console/job/84625", "%237": "/console/job/7", "mail": "/console/tube/mail", "mai": "", "": "", "needle": "/console/search?q=needle", "user.id%3A17+state%3Aburied": "/console/search?q=user.id%3A17+state%3Aburied", "mai&go=first": "/console/tube/mail", "act&go=first": "/console/activity"} {
 		w := r.send("GET", "/console/find?q="+q, nil)
 		if got := w.Header().Get("Location"); got != want || (want == "") != (w.Code == 200) {
 			t.Errorf("%q: %d %s, want %s", q, w.Code, got, want)
@@ -83,13 +109,28 @@ func TestFind(t *testing.T) {
 
 // Times are typed as people say them.
 func TestInSeconds(t *testing.T) {
-	for text, want := range map[string]string{"90": "90", "90s": "90", "10 min": "600", "10m": "600", "1 h": "3600", "2 days": "172800", "until resumed": "4294967295", "soon": "soon", "1.5 h": "5400", "1 h 30 min": "5400", "100ms": "100ms", "5 minutes": "300", "-1 s": "-1 s"} {
+	for text, want := range map[string]string{"90": "90", "90s": "90", "10 min": "600", "10m": "600", "1 h": "3600", "2 days": "172800", "until resumed": "4294967295", "soon": "soon", "1.5 h": "5400", "1 h 30 min": "5400", "100ms": "100ms", "5 minutes": "300", "-1 s": "-1 s", "5 parsecs": "5 parsecs", "90 secs": "90", "9 o'clock": "9 o'clock", "25:00": "25:00"} {
 		if got := inSeconds(text); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
+	synctest.Test(t, func(t *testing.T) { // at midnight
+		time.Sleep(7*time.Hour + 40*time.Minute)
+		for text, want := range map[string]string{"9:00": "4800", "until 09:00": "4800", "Until 9:00 UTC": "4800", "7:40": "86400", "07:39": "86340"} {
+			if got := inSeconds(text); got != want {
+				t.Errorf("%q: %s, want %s", text, got, want)
+			}
+		}
+		time.Sleep(300 * time.Millisecond)
+		if got, note := inSeconds("9:00"), pausedUntil("9:00"); got != "4800" || note != " until 2000-01-01 09:00 UTC" {
+			t.Error(got, note)
+		}
+	})
 	r := start(t, nil, Options{})
 	r.put("mail", "x")
+	if note := r.follow(map[string][]string{"do": {"pause-tube"}, "tube": {"mail"}, "seconds": {"until 23:59"}}); !strings.Contains(note, "Tube mail paused until ") || !strings.Contains(note, " 23:59 UTC.") {
+		t.Error(note)
+	}
 	r.follow(map[string][]string{"do": {"pause-tube"}, "tube": {"mail"}, "seconds": {"until resumed"}})
 	if text := r.page(200, "/console/tubes"); !strings.Contains(text, ">paused until resumed<") {
 		t.Error(text)

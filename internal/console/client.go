@@ -19,19 +19,19 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-// errUnknown says that nobody knows who asks.
-var errUnknown = errors.New("console: the client is not known")
+// errUnknown reports that the client is not authenticated.
+var errUnknown = errors.New("console: the client is not authenticated")
 
 // isStatus reports whether an error is a problem with a status.
 func isStatus(err error, status int) bool { return err != nil && admin.StatusOf(err) == status }
 
-// problemf returns a problem of the console's own.
+// problemf returns a problem that the console itself reports.
 var problemf = admin.Problemf
 
-// tubesAge is how old a list of tubes may be: a page is made once a second, and some have several.
+// tubesAge is the maximum age of a list of tubes. A live page is rendered once a second, and some pages have several lists.
 const tubesAge = 900 * time.Millisecond
 
-// api asks the server that the page is about, on behalf of whoever asks for the page.
+// api returns a client of the server of the page, with the identity of the user.
 func (r *request) api() *admin.Client { return r.apiOf(r.site) }
 
 func (r *request) apiOf(s *site) *admin.Client {
@@ -42,13 +42,13 @@ func (r *request) apiOf(s *site) *admin.Client {
 	return r.console.opt.Open(access.Caller{Identity: r.who, Address: r.RemoteAddr, Via: "console", MaxAge: tubesAge, Idle: r.idle}, server)
 }
 
-// bindPath reads what the path of an operation names from texts of a form or a URL, by their names.
+// bindPath reads the path parameters of an operation from a form or a URL, by their names.
 func bindPath[In any](text func(name string) string) (*In, error) {
 	in := new(In)
 	return in, wrong(op.PlanOf(reflect.TypeFor[In]()).Path(in, text))
 }
 
-// wrong makes a problem of a mistake in what was typed.
+// wrong converts a mistake in the input to a problem.
 func wrong(err error) error {
 	if m, ok := errors.AsType[*op.Mistake](err); ok {
 		return problemf(m.Status, "%s", m.Detail)
@@ -56,10 +56,10 @@ func wrong(err error) error {
 	return err
 }
 
-// withQuery sets parameters of a path; those that are empty are left out.
+// withQuery sets parameters of a path. Empty parameters are left out.
 func withQuery(path string, pairs ...string) string {
 	path, query, _ := strings.Cut(path, "?")
-	v, _ := url.ParseQuery(query) // as far as it is one
+	v, _ := url.ParseQuery(query) // the valid part of it
 	for pair := range slices.Chunk(pairs, 2) {
 		if name, value := pair[0], pair[1]; value != "" {
 			v.Set(name, value)
@@ -73,7 +73,7 @@ func withQuery(path string, pairs ...string) string {
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// curl returns the command that does an operation with an input, or nil, and with more behind it; empty: the server has no API.
+// curl returns the command that runs an operation with an input, or with nil, followed by more. It is empty if the server has no API.
 func (r *request) curl(route string, in any, more ...string) string {
 	origin := "http://" + r.Host
 	if r.TLS != nil {
@@ -101,8 +101,8 @@ func (r *request) curl(route string, in any, more ...string) string {
 	return text + strings.Join(more, "")
 }
 
-// members are fields of a form as members of JSON: a number if it is one. What is no number stays as it is, so that the API says so, and what is empty is
-// left out.
+// members returns fields of a form as members of JSON. Numbers are numbers. Other values stay as they are, so that the API reports the error.
+// Empty fields are left out.
 func members(v url.Values, names ...string) map[string]json.RawMessage {
 	all := make(map[string]json.RawMessage)
 	for _, name := range names {
@@ -122,24 +122,39 @@ func members(v url.Values, names ...string) map[string]json.RawMessage {
 	return all
 }
 
-// durationFields are those that are seconds, or a number with a unit.
+// durationFields are the fields with seconds, or with a number and a unit.
 var durationFields = []string{"seconds", "delay", "ttr"}
 
-// untilResumed is how long the longest pause lasts: longer than anybody waits.
+// untilResumed is the longest pause in seconds: longer than anyone waits.
 const untilResumed = 1<<32 - 1
 
-// unitWords are the units of durations as people write them.
-var unitWords = regexp.MustCompile(`([smhd])(ec(ond)?s?|in(ute)?s?|ours?|ays?)`)
+var (
+	durationWords = regexp.MustCompile(`^(\s*[0-9.]+\s*(s|sec|secs|seconds?|m|mins?|minutes?|h|hours?|d|days?))+\s*$`)
+	unitWord      = regexp.MustCompile(`([smhd])[a-z]*`)
+	clockTime     = regexp.MustCompile(`^(?:until )?([0-9]{1,2}:[0-9]{2})(?: ?utc)?$`)
+)
 
-// shortUnits writes "10 min" as the package duration reads it: 10m.
+// shortUnits writes "10 min" as the package duration reads it: 10m. Other texts stay as they are.
 func shortUnits(text string) string {
-	return unitWords.ReplaceAllString(strings.ReplaceAll(strings.ToLower(text), " ", ""), "$1")
+	if short := strings.ToLower(text); durationWords.MatchString(short) {
+		return unitWord.ReplaceAllString(strings.Join(strings.Fields(short), ""), "$1")
+	}
+	return text
 }
 
-// inSeconds returns as a number what was typed as "10 min", "1h" or "until resumed". What is neither stays, so that the API says what it wants.
+// inSeconds returns as a number what was typed as "10 min", "1h", "until resumed" or, for the next 09:00 in UTC, "9:00". Other texts stay
+// as they are, so that the API reports the error.
 func inSeconds(text string) string {
-	if strings.EqualFold(text, "until resumed") {
+	lower := strings.ToLower(text)
+	if lower == "until resumed" {
 		return strconv.Itoa(untilResumed)
+	}
+	if m := clockTime.FindStringSubmatch(lower); m != nil {
+		if at, err := time.Parse("15:04", m[1]); err == nil {
+			now := time.Now().UTC()
+			left := at.Sub(time.Date(0, 1, 1, now.Hour(), now.Minute(), now.Second(), 0, time.UTC))
+			return strconv.FormatInt(int64((left+24*time.Hour-1)%(24*time.Hour)/time.Second)+1, 10)
+		}
 	}
 	if d, err := durations.Parse(shortUnits(text)); err == nil && d%time.Second == 0 {
 		return strconv.FormatInt(int64(d/time.Second), 10)
@@ -147,10 +162,22 @@ func inSeconds(text string) string {
 	return text
 }
 
-// textFields are those that are texts, also if they look like numbers.
+// pausedUntil returns the end of a pause that begins now, for a note. It is empty if the text is no time.
+func pausedUntil(text string) string {
+	n, err := strconv.ParseInt(inSeconds(strings.TrimSpace(text)), 10, 64)
+	switch {
+	case err != nil:
+		return ""
+	case n == untilResumed:
+		return " until resumed"
+	}
+	return time.Now().UTC().Add(time.Duration(n) * time.Second).Format(" until 2006-01-02 15:04 UTC")
+}
+
+// textFields are fields that stay texts, even if they look like numbers.
 var textFields = []string{"to", "state", "tube"}
 
 func quoted(text string) json.RawMessage {
-	literal, _ := json.Marshal(text) // a text has one
+	literal, _ := json.Marshal(text) // every text has a literal
 	return literal
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -11,25 +12,26 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/api/query"
 )
 
-// typedAbove is how many jobs must be there for a delete to ask for the name of the tube.
+// typedAbove is the number of jobs above which a delete asks for the name of the tube.
 const typedAbove = 1000
 
-// A confirmation is the page that asks for an action.
+// A confirmation is the page that asks before an action runs.
 type confirmation struct {
 	action
 	Do      string
 	Targets []string
 	State   string
-	Count   uint64 // of the jobs that it is about, now
+	Count   uint64 // of the affected jobs, now
 	Known   bool   // Count is
-	Typed   string // what must be typed; empty: nothing
+	Typed   string // what the user must type; empty means nothing
 	Back    string
 	Values  url.Values
-	Q       string // which of the jobs; empty: all
-	Search  string // the same in words
-	Job     *admin.Job
-	Problem string // why it was not done, with what was sent
-	Curls   string // the commands that do it
+	Q       string     // search for the affected jobs; empty means all
+	Search  string     // Q in words
+	Job     *admin.Job // the only target
+	First   *admin.Job // of the affected jobs
+	Problem string     // why the action was not done, with the values that were sent
+	Curls   string     // the equivalent commands
 }
 
 // Takes reports whether the action takes a field.
@@ -38,9 +40,22 @@ func (c *confirmation) Takes(field string) bool { return slices.Contains(c.field
 // Name is the field of the targets.
 func (c *confirmation) Name() string { return string(c.on) }
 
+// Means returns the effect of the action.
+func (c *confirmation) Means() string {
+	n := uint64(len(c.Targets))
+	if c.Many && (c.Count != 1 || !c.Known || c.Q != "") {
+		n = 2
+	}
+	text := forms(c.means, n)
+	if dead := c.First; dead != nil && dead.Origin != "" && strings.HasPrefix(c.Do, "kick") {
+		text += fmt.Sprintf(" Kicked jobs wait in %s. To return them to %s, where they failed, use Redrive.", dead.Tube, dead.Origin)
+	}
+	return text
+}
+
 func confirmPage(r *request) (*page, error) {
 	if err := r.ParseForm(); err != nil {
-		return nil, problemf(http.StatusBadRequest, "The form cannot be read.")
+		return nil, problemf(http.StatusBadRequest, "This form cannot be read.")
 	}
 	if whole := ofWhole[r.Form.Get("do")]; whole != "" && r.Form.Get("all") != "" {
 		r.Form.Set("do", whole)
@@ -54,28 +69,34 @@ func confirmPage(r *request) (*page, error) {
 	}
 	c := &confirmation{action: a, Do: r.Form.Get("do"), Targets: targets, State: r.Form.Get("state"), Values: r.Form,
 		Back: ownPath(cmp.Or(r.Form.Get("back"), r.site.Base))}
+	if err := c.count(r); err != nil {
+		return nil, err
+	}
 	if c.Many {
-		if !slices.Contains(c.States, c.State) {
-			c.State = c.States[0]
-			c.Values.Set("state", c.State)
-		}
 		c.Q = c.Values.Get("q")
-		if strings.ContainsAny(c.Q, "\x00\r\n") { // a browser would send another search, which may match other jobs
-			return nil, problemf(http.StatusBadRequest, "What is looked for has an end of a line or a NUL, which no form brings back as it is: the API can do this.")
+		if strings.ContainsAny(c.Q, "\x00\r\n") { // a browser would send another search, which can match other jobs
+			return nil, problemf(http.StatusBadRequest, "The search contains a line break or a NUL, which forms cannot send. Use the API.")
 		}
 		if asked, err := query.Parse(c.Q); err == nil && c.Q != "" {
-			c.Search = "that match: " + strings.Join(asked.Words(), ", ")
+			asked.Tubes, asked.States = nil, nil // the question names them
+			c.Search = strings.Join(asked.Words(), " and ")
 		}
-		c.count(r)
+		c.First = r.firstOf(targets[0], c.State)
 	}
-	if c.on == aJob && len(targets) == 1 && (c.Takes("ttr") || c.Takes("to")) {
+	if c.on == aJob {
 		job, err := r.job(targets[0])
-		if err != nil {
+		if err != nil && !isStatus(err, http.StatusForbidden) {
 			return nil, err
 		}
-		if c.Job = &job; c.Do == "copy-job" && !c.Values.Has("to") {
+		if c.First = &job; len(targets) == 1 && err == nil {
+			c.Job = &job
+		}
+		if c.Do == "copy-job" && !c.Values.Has("to") {
 			c.Values.Set("to", job.Tube)
 		}
+	}
+	if c.on == aMember {
+		c.Asks = "Transfer leadership to " + r.memberName(targets[0]) + "?"
 	}
 	if c.Danger && c.Known && c.Count > typedAbove {
 		c.Typed = targets[0]
@@ -90,43 +111,69 @@ func confirmPage(r *request) (*page, error) {
 	return newPage("confirm", c.Verb, "", c), nil
 }
 
-// mayDo returns why somebody may not even be asked about an action: the API says no to what is left.
+// firstOf returns the first job of a tube in a state, or nil.
+func (r *request) firstOf(tube, state string) *admin.Job {
+	jobs, err := r.api().ListJobs(r.Context(), &admin.ListJobs{OfTube: admin.OfTube{Tube: tube}, State: state, Limit: 1})
+	if err != nil || len(jobs.Jobs) == 0 {
+		return nil
+	}
+	return &jobs.Jobs[0]
+}
+
+// mayDo returns an error if the API would refuse an action on a target.
 func (r *request) mayDo(a *action, target string) error {
 	if r.isReadOnly() {
 		return errReadOnly
 	}
-	me, right := r.meOn(""), "manage"
-	rights := me.Anywhere
+	needs := []string{"manage"}
+	switch a.in.(type) {
+	case admin.PutJob:
+		needs = []string{"put"}
+	case admin.CopyJob: // it also needs put on the tube that the form names
+		needs = []string{"peek"}
+	}
+	has, where := r.meOn("").Anywhere, "at least one tube"
 	switch {
 	case a.on == theServer || a.on == aConnection || a.on == aMember:
-		rights = me.Everywhere
+		has, where = r.meOn("").Everywhere, "all tubes"
 	case a.on == aTube && target != "":
-		rights = r.meOn(target).Tube
+		has, where = r.meOn(target).Tube, target
+	case a.on == aJob:
+		job, err := r.job(target)
+		if err != nil && !isStatus(err, http.StatusForbidden) {
+			return err
+		}
+		if err == nil {
+			has, where = r.meOn(job.Tube).Tube, job.Tube
+		}
 	}
-	switch a.in.(type) {
-	case admin.PutJob, admin.CopyJob:
-		right = "put"
-	}
-	if !slices.Contains(rights, right) {
-		return problemf(http.StatusForbidden, "This needs the right %s.", right)
+	return missing(has, where, needs...)
+}
+
+// missing returns an error if rights are missing on some tubes.
+func missing(has []string, where string, needs ...string) error {
+	for _, right := range needs {
+		if !slices.Contains(has, right) {
+			return problemf(http.StatusForbidden, "You need the right %s on %s.", right, where)
+		}
 	}
 	return nil
 }
 
-// shownCurls is how many commands are shown of an action on several targets.
+// shownCurls is the number of commands that are shown for an action on several targets.
 const shownCurls = 12
 
-// curls returns the commands that do an action, one for each target; empty: the server has no API.
+// curls returns the commands that run an action, one for each target. It is empty if the server has no API.
 func (r *request) curls(a *action, targets []string, v url.Values) string {
 	var lines []string
 	for i, target := range targets {
 		if i == shownCurls {
-			lines = append(lines, "# and so on, for "+num(int64(len(targets)-i))+" more")
+			lines = append(lines, "# and so on for "+num(int64(len(targets)-i))+" more targets")
 			break
 		}
 		in, err := a.input(target, v)
 		line := ""
-		if err == nil { // else there is nothing to show yet
+		if err == nil { // else a field is empty
 			line = r.curl(a.route, in)
 		}
 		if line == "" {
@@ -137,15 +184,25 @@ func (r *request) curls(a *action, targets []string, v url.Values) string {
 	return strings.Join(lines, "\n")
 }
 
-// count counts the jobs that the action is about.
-func (c *confirmation) count(r *request) {
-	c.Known = true
-	for _, tube := range c.Targets {
-		t, err := r.api().GetTube(r.Context(), &admin.OfTube{Tube: tube})
-		if err != nil {
-			c.Known = false
-			return
-		}
-		c.Count += countOf(&t.Jobs, c.State)
+// count counts the affected jobs, and chooses the state: the first with jobs if the form names none.
+func (c *confirmation) count(r *request) error {
+	if c.on != aTube || c.Do == "put-job" {
+		return nil
 	}
+	var n admin.JobCounts
+	c.Known = true
+	for _, name := range c.Targets {
+		t, err := r.api().GetTube(r.Context(), &admin.OfTube{Tube: name})
+		if isStatus(err, http.StatusNotFound) && len(c.Targets) == 1 {
+			return err
+		}
+		c.Known = c.Known && (err == nil || isStatus(err, http.StatusNotFound))
+		n.Ready, n.Delayed, n.Buried, n.Reserved = n.Ready+t.Jobs.Ready, n.Delayed+t.Jobs.Delayed, n.Buried+t.Jobs.Buried, n.Reserved+t.Jobs.Reserved
+	}
+	if c.Many && !slices.Contains(c.States, c.State) {
+		c.State = c.States[max(0, slices.IndexFunc(c.States, func(s string) bool { return countOf(&n, s) > 0 }))]
+		c.Values.Set("state", c.State)
+	}
+	c.Count = countOf(&n, c.State)
+	return nil
 }

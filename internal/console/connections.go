@@ -12,14 +12,14 @@ import (
 // A connectionsView is the page of the connections.
 type connectionsView struct {
 	listing
-	Asked    string // what the URL has as sort
+	Asked    string // sort of the URL
 	Tube, Q  string
-	Only     string  // waiting, holding, or nothing
-	Matching *uint64 // nil: they are in no particular order, and nobody knows how many match
+	Only     string  // waiting, holding, or empty
+	Matching *uint64 // nil if they are unsorted and not counted
 }
 
-// sortedAlone is up to how many connections are shown in the order in which they came, if nobody asks for an order: for any order the server looks at all
-// of them, once a second as long as somebody looks at the page.
+// sortedAlone is the maximum number of connections that are sorted by default. To sort, the server looks at all connections, once a second
+// while the page is open.
 const sortedAlone = 1000
 
 func connectionsPage(r *request) (*page, error) {
@@ -50,20 +50,24 @@ func connectionsPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// clientColumns are those of each list of connections.
+// clientColumns are the columns of each list of connections.
 var clientColumns = []column{
 	{Title: "Connection", Class: "l", sort: "id"},
 	{Title: "From", Class: "l", sort: "address"},
-	{Title: "Who", Class: "l", sort: "identity"},
+	{Title: "Identity", Class: "l", sort: "identity"},
 	{Title: "Age", sort: "-age"},
 	{Title: "Uses", Class: "l", sort: "using"},
-	{Title: "Watches", Class: "l", Hint: "in the order of how many", sort: "-watching"},
-	{Title: "Holds", sort: "-holding"},
-	{Title: "Waits for", sort: "-waited"},
+	{Title: "Watches", Class: "l", Hint: "Sorted by the number of watched tubes", sort: "-watching"},
+	{Title: "Holds", Hint: "The job held for longest", Class: "l", sort: "-holding"},
+	{Title: "Held for", Hint: "Time since the oldest reservation", sort: "-held"},
+	{Title: "Waiting for", Hint: "Time in a reserve", sort: "-waited"},
 }
 
-// shownWatches is how many tubes of a connection are named.
+// shownWatches is the number of watched tubes that a row names.
 const shownWatches = 5
+
+// steadyHold is the time in seconds from which on a held job has a link. Before that, the job changes too often for a row: its text updates live.
+const steadyHold = 60
 
 // clientList is a list of connections.
 func (r *request) clientList(clients []admin.Connection) list {
@@ -72,8 +76,8 @@ func (r *request) clientList(clients []admin.Connection) list {
 		c := &clients[i]
 		row := listRow{Name: fmt.Sprint(c.ID), Link: fmt.Sprintf("%sconnection/%d", r.site.Base, c.ID)}
 		row.ID = rowID("c" + row.Name)
-		row.tag(c.Producer, "puts", "tag")
-		row.tag(c.Worker, "works", "tag")
+		row.tag(c.Producer, "producer", "tag")
+		row.tag(c.Worker, "worker", "tag")
 		watches := strings.Join(c.Watching[:min(len(c.Watching), shownWatches)], ", ")
 		if c.WatchingCount > shownWatches {
 			watches += fmt.Sprintf(" and %d more", c.WatchingCount-shownWatches)
@@ -83,8 +87,21 @@ func (r *request) clientList(clients []admin.Connection) list {
 			waits = greyed(duration(c.Waited))
 		}
 		waits.ID = "w"
+		holds, held := greyed("–"), greyed("–")
+		if c.HoldingCount > 0 {
+			held, holds = greyed(duration(c.HeldFor)), cell{Text: fmt.Sprint("job ", c.Holding[0])}
+			if c.HoldingCount > 1 {
+				holds.Text += fmt.Sprintf(" and %d more", c.HoldingCount-1)
+			}
+			if c.HeldFor >= steadyHold {
+				holds.Link, row.ID = fmt.Sprintf("%sjob/%d", r.site.Base, c.Holding[0]), rowID(fmt.Sprint("c", c.ID, c.Holding[0], c.HoldingCount))
+			}
+		}
+		if held.ID = "f"; holds.Link == "" {
+			holds.ID = "h"
+		}
 		l.add(row, cell{Text: c.Address, Class: "mono from", Title: c.Address}, greyed(cmp.Or(c.Identity, "–")), ago("a", c.Age),
-			cell{Text: c.Using, Link: r.tubeLink(c.Using, "")}, cell{Text: watches, Class: "body watches"}, counted("h", uint64(c.HoldingCount)), waits)
+			cell{Text: c.Using, Link: r.tubeLink(c.Using, "")}, cell{Text: watches, Class: "body watches"}, holds, held, waits)
 	}
 	return l
 }
@@ -110,8 +127,8 @@ func connectionPage(r *request) (*page, error) {
 	if err != nil {
 		v.Gone, p.status = true, http.StatusNotFound
 	}
-	still := v.Connection // all but what changes by itself
-	still.Age, still.Waited = 0, 0
+	still := v.Connection // without the times that grow
+	still.Age, still.Waited, still.Idle, still.HeldFor = 0, 0, 0, 0
 	p.shape = append(p.shape, fmt.Sprintf("%+v", still))
 	return p, nil
 }

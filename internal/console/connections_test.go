@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
@@ -53,7 +55,7 @@ func TestConnectionOrder(t *testing.T) {
 	if text := r.page(400, "/console/connections?sort=nonsense"); !strings.Contains(text, "want one of") {
 		t.Error(text)
 	}
-	if text := r.page(200, "/console/tube/a"); strings.Count(text, ">Waits for<") != 1 || strings.Contains(text, `<a href="/console/connections?sort=`) {
+	if text := r.page(200, "/console/tube/a"); strings.Count(text, ">Waiting for<") != 1 || strings.Contains(text, `<a href="/console/connections?sort=`) {
 		t.Error("the connections of a tube can be sorted, or have no heads")
 	}
 }
@@ -67,10 +69,38 @@ func TestManyConnections(t *testing.T) {
 			e.Open(nil)
 		}
 	})
-	if text := r.page(200, "/console/connections"); connectionsOf(text) != "1" || strings.Contains(text, "aria-sort") || !strings.Contains(text, "in no particular order") {
+	if text := r.page(200, "/console/connections"); connectionsOf(text) != "1" || strings.Contains(text, "aria-sort") || !strings.Contains(text, ">unsorted") {
 		t.Error(text)
 	}
 	if text := r.page(200, "/console/connections?sort=id"); connectionsOf(text) != "1" || !strings.Contains(text, "aria-sort") || !strings.Contains(text, `name="sort" value="id"`) {
 		t.Error(text)
 	}
+}
+
+// Connections can be sorted by the job that they have held for longest.
+func TestHeldJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, nil, Options{})
+		r.in(func(e *engine.Engine, now int64) {
+			for range 3 {
+				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 10_000}, []byte("x"))
+			}
+		})
+		r.talk("watch mail", "use idle")
+		r.talk("watch mail", "reserve-job 1")
+		time.Sleep(2 * time.Hour)
+		r.talk("watch mail", "reserve-job 2", "use other", "reserve-job 3")
+		text := r.page(200, "/console/connections?only=holding&sort=-held")
+		if got := connectionsOf(text); got != "2 3" {
+			t.Errorf("%s: %s", got, text)
+		}
+		for _, want := range []string{`<a class="tube" href="/console/job/1">job 1</a>`, ">job 2 and 1 more<", ">2\u202fh<"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("without %s: %s", want, text)
+			}
+		}
+		if text := r.page(200, "/console/connections"); !strings.Contains(text, `href="/console/connections?only=holding&amp;sort=-held"`) {
+			t.Error(text)
+		}
+	})
 }

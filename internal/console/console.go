@@ -248,14 +248,14 @@ func (r *request) page(make pageFunc) (*page, error) {
 func (c *Console) survive(f func() error) (err error) {
 	defer func() {
 		if why := recover(); why != nil {
-			c.opt.Logger.Error("a page of the console cannot be made", "panic", why, "stack", string(debug.Stack()))
+			c.opt.Logger.Error("rendering console page", "panic", why, "stack", string(debug.Stack()))
 			err = errPanic
 		}
 	}()
 	return f()
 }
 
-var errPanic = errors.New("the page cannot be made: the log of this server says why")
+var errPanic = errors.New("this page could not be displayed; the reason is in the log of the server")
 
 // write renders a page with its layout.
 func (c *Console) write(w http.ResponseWriter, r *request, p *page) {
@@ -264,8 +264,8 @@ func (c *Console) write(w http.ResponseWriter, r *request, p *page) {
 	text.Reset()
 	p.fill(r)
 	if err := templates[p.template]().Execute(text, p); err != nil {
-		c.opt.Logger.Error("a page of the console cannot be made", "page", p.template, "err", err)
-		http.Error(w, "the page cannot be made: the log of the server says why", http.StatusInternalServerError)
+		c.opt.Logger.Error("rendering console page", "page", p.template, "err", err)
+		http.Error(w, "this page could not be displayed; the reason is in the log of the server", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

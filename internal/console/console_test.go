@@ -118,16 +118,16 @@ func testActions(t *testing.T) {
 		{"do=kick-job&job=1", "Job 1 kicked."},
 		{"do=kick-tube&tube=mail&state=buried", "1 job kicked."},
 		{"do=move-jobs&tube=mail&state=ready&to=news&count=1", "1 job moved."},
-		{"do=move-jobs&tube=mail&state=ready", "To: want the name of a tube."},
-		{"do=pause-tube&tube=mail&tube=news&seconds=60", "2 tubes paused."},
-		{"do=pause-tube&tube=mail&seconds=soon", "Seconds: want a number"},
-		{"do=resume-tube&tube=mail&tube=nowhere", "1 tube resumed. 1 tube was not: There is no tube nowhere"},
+		{"do=move-jobs&tube=mail&state=ready", "To the tube: enter the name of a tube."},
+		{"do=pause-tube&tube=mail&tube=news&seconds=60", "2 tubes paused until 2000-01-01 00:01 UTC."},
+		{"do=pause-tube&tube=mail&seconds=soon", "For how long: enter a time such as"},
+		{"do=resume-tube&tube=mail&tube=nowhere", "1 tube resumed. 1 tube failed: There is no tube nowhere"},
 		{"do=put-job&tube=fresh&body=hello&priority=7&delay=0&ttr=9", "Job 6 was put into fresh."},
-		{"do=put-job&tube=fresh&body=%25%25&base64=yes", "want base64"},
+		{"do=put-job&tube=fresh&body=%25%25&base64=yes", "Body: enter base64."},
 		{"do=put-job&tube=-x&body=hello", "cannot be the name of a tube"},
 		{"do=release-job&job=4&delay=5", "Job 4 released."},
 		{"do=delete-job&job=6", "Job 6 deleted."},
-		{"do=delete-job&job=6&job=2", "1 job deleted. 1 job was not: There is no job 6."},
+		{"do=delete-job&job=6&job=2", "1 job deleted. 1 job failed: There is no job 6."},
 		{"do=clear-tube&tube=news&state=ready", "2 jobs deleted."},
 		{"do=put-job&tube=fresh&body=needle", "Job 7 was put into fresh."},
 		{"do=change-job&job=7&priority=3&delay=&ttr=", "Job 7 changed."},
@@ -143,7 +143,7 @@ func testActions(t *testing.T) {
 		{"do=close-connection&connection=1", "Connection 1 closed."},
 		{"do=drain", "The server is draining."},
 		{"do=put-job&tube=fresh&body=hello", "The server drains"},
-		{"do=undrain", "The server is taking jobs again."},
+		{"do=undrain", "The server is accepting jobs again."},
 	} {
 		form, err := url.ParseQuery(step.form)
 		if err != nil {
@@ -173,17 +173,17 @@ func TestConfirm(t *testing.T) {
 		}
 	})
 	text := r.page(200, "/console/confirm?do=clear-tube&tube=mail&state=ready&back=//evil.example")
-	for _, want := range []string{"Delete the ready jobs of tube mail?", "<b>1\u202f001</b> ready jobs", `name="must-type" value="mail"`, "curl -s http://example.com/api/v1/tubes/mail/tasks", `name="back" value="/console/"`} {
+	for _, want := range []string{"Delete all ready jobs of mail?", "<b>1\u202f001</b> ready jobs", `name="must-type" value="mail"`, "curl -s http://example.com/api/v1/tubes/mail/tasks", `name="back" value="/console/"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q:\n%s", want, text)
 		}
 	}
 	form := url.Values{"do": {"clear-tube"}, "tube": {"mail"}, "state": {"ready"}, "must-type": {"mail"}, "typed": {"male"}}
-	if w := r.send("POST", "/console/do", form); w.Code != 422 || !strings.Contains(w.Body.String(), "Nothing was deleted") || !strings.Contains(w.Body.String(), `name="must-type"`) {
+	if w := r.send("POST", "/console/do", form); w.Code != 422 || !strings.Contains(w.Body.String(), "Not deleted. To confirm, type") || !strings.Contains(w.Body.String(), `name="must-type"`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	again := r.follow(url.Values{"do": {"change-jobs"}, "tube": {"mail"}, "state": {"ready"}, "priority": {"99999999999"}, "delay": {"7"}})
-	for _, want := range []string{`role="alert">Priority: want a number`, `name="priority" value="99999999999"`, `name="delay" value="7"`} {
+	for _, want := range []string{`role="alert">Priority: enter a number`, `name="priority" value="99999999999"`, `name="delay" value="7"`} {
 		if !strings.Contains(again, want) {
 			t.Errorf("the form does not say %q:\n%s", want, again)
 		}
@@ -259,14 +259,14 @@ func TestRights(t *testing.T) {
 	}
 	for _, form := range []string{"do=delete-job&job=1", "do=kick-tube&tube=mail&state=buried", "do=clear-tube&tube=payroll&state=ready", "do=put-job&tube=mail&body=x", "do=drain", "do=pause-tube&tube=mail&seconds=9"} {
 		v, _ := url.ParseQuery(form)
-		if text := r.follow(v, mailer); !strings.Contains(text, "note bad") || !strings.Contains(text, "needs") {
+		if text := r.follow(v, mailer); !strings.Contains(text, "note bad") || !strings.Contains(text, "You need the right") {
 			t.Errorf("%s was not refused", form)
 		}
 	}
-	if text := r.page(403, "/console/connections", mailer); !strings.Contains(text, "<p>This needs the right stats on every tube") {
+	if text := r.page(403, "/console/connections", mailer); !strings.Contains(text, "<p>You need the right stats on every tube") {
 		t.Error(text)
 	}
-	if text := r.page(200, "/console/job/1", r.login(rootToken)); !strings.Contains(text, "a secret") || !strings.Contains(text, "root · log out") {
+	if text := r.page(200, "/console/job/1", r.login(rootToken)); !strings.Contains(text, "a secret") || !strings.Contains(text, "root</span> · log out") {
 		t.Error(text)
 	}
 }
@@ -286,7 +286,7 @@ func TestPutOnly(t *testing.T) {
 		t.Error(text)
 	}
 	for _, path := range []string{"tubes", "tube/mail", "tube/news/put", "tube/news/import", "put?tube=news", "confirm?do=pause-tube&tube=mail", "confirm?do=kick-job&job=1"} {
-		if text := r.page(403, "/console/"+path, putter); !strings.Contains(text, "This needs the right") || strings.Contains(text, "<form class=") {
+		if text := r.page(403, "/console/"+path, putter); !strings.Contains(text, "You need the right") || strings.Contains(text, "<form class=") {
 			t.Errorf("%s: %s", path, text)
 		}
 	}
@@ -570,7 +570,7 @@ func TestWeight(t *testing.T) {
 	for _, path := range r.assets.urls {
 		assets += weight(path)
 	}
-	for path, most := range map[string]int{"": 15600, "tubes": 22500, "tube/default": 14000} {
+	for path, most := range map[string]int{"": 16200, "tubes": 23400, "tube/default": 15200} {
 		page := weight("/console/" + path)
 		t.Logf("%s: %d bytes, and %d of files", path, page, assets)
 		if page+assets > most {
@@ -606,7 +606,13 @@ func TestTransfer(t *testing.T) {
 	if text := upload("{\"body\":\"three\"}\n{\"body\":4}\n"); !strings.Contains(text, "1 job was put into mail. Line 2: body: want a string.") {
 		t.Error(text)
 	}
+	if text := r.page(200, "/console/tube/mail?state=ready"); !strings.Contains(text, `href="/console/tube/mail/export?state=ready" download>Export ready</a>`) {
+		t.Error(text)
+	}
 	w := r.send("GET", "/console/tube/mail/export?state=ready&q=three", nil)
+	if got := w.Header().Get("Content-Disposition"); got != `attachment; filename="mail-ready.ndjson"` {
+		t.Error(got)
+	}
 	if w.Code != 200 || !strings.HasPrefix(w.Header().Get("Content-Disposition"), "attachment") || strings.Count(w.Body.String(), "\n") != 1 || !strings.Contains(w.Body.String(), "three") {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
@@ -631,7 +637,7 @@ func TestSearch(t *testing.T) {
 		}
 	})
 	text := r.page(200, "/console/search?q=needle+tube:mail+state:ready")
-	if !strings.Contains(text, "Nothing found in 50\u202f") || !strings.Contains(text, " of 60\u202f000 jobs so far<") {
+	if !strings.Contains(text, "No matches in 50\u202f") || !strings.Contains(text, " of 60\u202f000 jobs so far<") {
 		t.Error(text)
 	}
 	link := regexp.MustCompile(`href="(/console/search[^"]*cursor[^"]*)"`).FindStringSubmatch(text)
@@ -639,7 +645,7 @@ func TestSearch(t *testing.T) {
 		t.Fatal("there is no way to look further")
 	}
 	text = r.page(200, html.UnescapeString(link[1]))
-	for _, want := range []string{"1 found in 60\u202f000 of 60\u202f000 jobs<", "That is all", ">60000</a>", `name="all"`, `name="q" value="needle tube:mail state:ready"`, `value="bury-job"`, "/console/tube/mail/export?q=needle&#43;tube%3Amail&#43;state%3Aready", "<span>in mail</span>", "<span>with “needle”</span>"} {
+	for _, want := range []string{"1 found in 60\u202f000 jobs<", "Search complete.", ">60000</a>", `name="all"`, `name="q" value="needle tube:mail state:ready"`, `value="bury-job"`, "/console/tube/mail/export?q=needle&#43;tube%3Amail&#43;state%3Aready", "<span>in mail</span>", "<span>that contain “needle”</span>"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q: %s", want, text)
 		}
@@ -730,7 +736,7 @@ func TestSearchWithLines(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.put("mail", "a\nb")
 	for _, field := range []string{"q=a%0Ab", "q=a%0Db", "q=/x%3D%00"} {
-		if text := r.page(400, "/console/confirm?do=clear-tube&tube=mail&state=ready&"+field); !strings.Contains(text, "an end of a line") {
+		if text := r.page(400, "/console/confirm?do=clear-tube&tube=mail&state=ready&"+field); !strings.Contains(text, "a line break or a NUL") {
 			t.Error(text)
 		}
 	}
@@ -770,7 +776,7 @@ func TestCookieNames(t *testing.T) {
 func TestWhatWasTyped(t *testing.T) {
 	r := start(t, nil, Options{})
 	w := r.send("POST", "/console/do", url.Values{"do": {"put-job"}, "tube": {"mail"}, "body": {"my <long> body"}, "priority": {"99999999999"}, "ttr": {"7"}, "from": {"3"}, "base64": {""}})
-	for _, want := range []string{"my &lt;long&gt; body", `value="99999999999"`, `value="7"`, "Priority: want a number from 0 to 4294967295.", "Put job 3 again", `name="from" value="3"`} {
+	for _, want := range []string{"my &lt;long&gt; body", `value="99999999999"`, `value="7"`, "Priority: enter a number from 0 to 4294967295.", "Duplicate job 3", `name="from" value="3"`} {
 		if w.Code != 422 || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%d, without %s: %s", w.Code, want, w.Body)
 		}

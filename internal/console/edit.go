@@ -5,10 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/decode"
@@ -17,13 +20,14 @@ import (
 // An editView is the page that changes the body of a job.
 type editView struct {
 	admin.Job
-	Text, As string // what is edited, and what that is
-	Was      string // which body that was: the form is about no other
+	Text, As string // the text in the form, and its format
+	Was      string // hash of the body that the form was made with
 	Problem  string
-	Most     int // bytes that a body may have
+	Lost     bool // the job cannot be changed any longer: the page only keeps the text
+	Most     int  // maximum size of a body
 }
 
-// undoBytes is how large a body is at most that a note keeps, to bring it back.
+// undoBytes is the maximum size of a body that a note keeps for an undo.
 const undoBytes = 64 << 10
 
 func editPage(r *request) (*page, error) {
@@ -32,12 +36,20 @@ func editPage(r *request) (*page, error) {
 	if v.Job, err = r.job(r.PathValue("job")); err != nil {
 		return nil, err
 	}
+	p := newPage("edit", fmt.Sprintf("Edit job %d", v.ID), "tubes", v)
+	p.Me = r.meOn(v.Tube)
+	if r.isReadOnly() {
+		return nil, errReadOnly
+	}
+	if err := missing(p.Me.Tube, v.Tube, "manage", "put"); err != nil {
+		return nil, err
+	}
 	body := v.Bytes()
 	switch {
 	case v.State == "reserved":
-		return nil, problemf(http.StatusConflict, "A worker holds job %d: its body can be changed when it is released or buried.", v.ID)
+		return nil, problemf(http.StatusConflict, "A worker holds job %d. Release or bury the job to edit it.", v.ID)
 	case body == nil:
-		return nil, problemf(http.StatusForbidden, "The body of this job cannot be shown here, so it cannot be edited here.")
+		return nil, problemf(http.StatusForbidden, "You cannot edit the body of this job, because you cannot see it here.")
 	}
 	var ok bool
 	if v.Text, v.As, ok = decode.Edit(body); !ok {
@@ -45,17 +57,23 @@ func editPage(r *request) (*page, error) {
 	}
 	sum := sha256.Sum256(body)
 	v.Was = base64.RawURLEncoding.EncodeToString(sum[:])
-	p := newPage("edit", fmt.Sprintf("Edit job %d", v.ID), "tubes", v)
-	p.Me = r.meOn(v.Tube)
 	if st, err := r.api().GetStats(r.Context()); err == nil {
 		v.Most, p.Server = st.MaxJobSize, &st
 	}
 	return p, nil
 }
 
-// edit changes the body of a job as a form has it, or back to what a note has kept.
+// edit changes the body of a job to the text of a form, or back to the body that a note has kept.
 func edit(r *request) (*page, error) {
 	p, err := editPage(r)
+	if err != nil && r.PostForm.Has("text") { // the page keeps the text
+		v := &editView{Text: r.PostForm.Get("text"), Problem: inWords(err), Lost: true}
+		v.Tube = r.PostForm.Get("tube")
+		v.ID, _ = strconv.ParseUint(r.PathValue("job"), 10, 64)
+		p = newPage("edit", "Edit job "+r.PathValue("job"), "tubes", v)
+		p.status = http.StatusConflict
+		return p, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -71,21 +89,21 @@ func edit(r *request) (*page, error) {
 		err = r.setBody(v.ID, body)
 	}
 	if err != nil {
-		v.Problem, p.status = sentence(err.Error()), http.StatusUnprocessableEntity
+		v.Problem, p.status = inWords(err), http.StatusUnprocessableEntity
 		if r.PostForm.Has("text") {
 			v.Text = r.PostForm.Get("text")
 		}
 		return p, nil
 	}
-	one := note{Text: fmt.Sprintf("The body of job %d was changed, and has %s now.", v.ID, byteSize(int64(len(body)))), Job: v.ID}
+	one := note{Text: fmt.Sprintf("Job %d has a new body of %s.", v.ID, byteSize(int64(len(body)))), Job: v.ID}
 	if len(before) <= undoBytes {
 		one.before = before
 	}
 	if r.PostForm.Get("then") == "kick" {
 		if err := r.api().KickJob(r.Context(), &admin.OfJob{Job: v.ID}); err != nil {
-			one.Text, one.Bad = one.Text+" It was not kicked: "+err.Error(), true
+			one.Text, one.Bad = one.Text+" The kick failed: "+inWords(err), true
 		} else {
-			one.Text, one.before = one.Text+" It is ready.", nil // a worker may have it
+			one.Text, one.before = one.Text+" It is ready.", nil // a worker can have it
 		}
 	}
 	return r.noting(one, fmt.Sprintf("%sjob/%d", r.site.Base, v.ID))
@@ -97,29 +115,51 @@ func (v *editView) edited(c *Console, form url.Values, before []byte) ([]byte, e
 		if one := c.notes.take(word); one != nil && one.Job == v.ID && one.before != nil {
 			return one.before, nil
 		}
-		return nil, fmt.Errorf("the body before is not known any more")
+		return nil, fmt.Errorf("the previous body is no longer available")
 	}
-	text := strings.ReplaceAll(form.Get("text"), "\r\n", "\n") // a browser sends each line of a field with both
+	text := strings.ReplaceAll(form.Get("text"), "\r\n", "\n") // browsers end lines with CRLF
 	if form.Get("was") != v.Was {
-		return nil, fmt.Errorf("the body was changed by somebody else meanwhile; what you have typed is below, and replaces it when you save again")
+		return nil, fmt.Errorf("another user has changed the body; your text is below, and replaces that body if you save again")
 	}
 	if v.As == "base64" {
 		body, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
 		if err != nil {
-			return nil, fmt.Errorf("this is no base64: %w", err)
+			return nil, fmt.Errorf("this is not base64: %w", err)
 		}
 		return body, nil
+	}
+	if strings.HasPrefix(v.As, "JSON") {
+		if problem := notJSON(text); problem != "" {
+			return nil, errors.New(problem)
+		}
 	}
 	return decode.Pack(before, text)
 }
 
-// formatted returns JSON with indents, numbers as they are; or the text as it is, and why it is no JSON.
+// formatted returns JSON with indents and unchanged numbers. If the text is not JSON, it returns the text and the reason.
 func formatted(text string) (out, problem string) {
-	var indented bytes.Buffer
-	if err := json.Indent(&indented, []byte(text), "", "  "); err != nil {
-		return text, sentence("this is no JSON: " + err.Error())
+	if problem := notJSON(text); problem != "" {
+		return text, sentence(problem)
 	}
+	var indented bytes.Buffer
+	json.Indent(&indented, []byte(text), "", "  ") // it is valid
 	return indented.String(), ""
+}
+
+// notJSON returns the place and the reason if a text is not JSON, else nothing.
+func notJSON(text string) string {
+	var v any
+	err := json.Unmarshal([]byte(text), &v)
+	if err == nil {
+		return ""
+	}
+	why := strings.TrimPrefix(err.Error(), "json: ")
+	if wrong, ok := errors.AsType[*json.SyntaxError](err); ok {
+		before := text[:min(int(wrong.Offset), len(text))]
+		line := strings.Count(before, "\n") + 1
+		return fmt.Sprintf("not JSON: line %d, column %d: %s", line, utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]), why)
+	}
+	return "not JSON: " + why
 }
 
 // setBody changes the body of a job.

@@ -55,19 +55,19 @@ func TestEdit(t *testing.T) {
 	text, was := html.UnescapeString(m[1]), field(page, "was")
 
 	// What is wrong is said, and what was typed stays.
-	if page := edit(422, url.Values{"was": {was}, "text": {`{"a":`}}); !strings.Contains(page, `{&#34;a&#34;:</textarea>`) || !strings.Contains(page, "This is no JSON") {
+	if page := edit(422, url.Values{"was": {was}, "text": {`{"a":`}}); !strings.Contains(page, `{&#34;a&#34;:</textarea>`) || !strings.Contains(page, "Not JSON: line 1, column 5: unexpected end") {
 		t.Error(page)
 	}
-	if page := edit(422, url.Values{"was": {was}, "text": {strings.Replace(text, `"to"`, `"from"`, 1)}}); !strings.Contains(page, "only values can be changed") {
+	if page := edit(422, url.Values{"was": {was}, "text": {strings.Replace(text, `"to"`, `"from"`, 1)}}); !strings.Contains(page, "you can change values, but no keys") {
 		t.Error(page)
 	}
-	if page := edit(422, url.Values{"was": {"another"}, "text": {text}}); !strings.Contains(page, "by somebody else meanwhile") || field(page, "was") != was {
+	if page := edit(422, url.Values{"was": {"another"}, "text": {text}}); !strings.Contains(page, "Another user has changed the body") || field(page, "was") != was {
 		t.Error(page)
 	}
 	if page := edit(200, url.Values{"was": {was}, "text": {`{"n":12345678901234567890}`}, "then": {"format"}}); !strings.Contains(page, "{\n  &#34;n&#34;: 12345678901234567890\n}</textarea>") || field(page, "was") != was {
 		t.Error(page)
 	}
-	if page := edit(422, url.Values{"undo": {"no such note"}}); !strings.Contains(page, "not known any more") {
+	if page := edit(422, url.Values{"undo": {"no such note"}}); !strings.Contains(page, "no longer available") {
 		t.Error(page)
 	}
 	if body() != laravel {
@@ -76,7 +76,7 @@ func TestEdit(t *testing.T) {
 
 	mended := strings.Replace(text, "a@b.c", "ann@b.c", 1)
 	after := edit(303, url.Values{"was": {was}, "text": {strings.ReplaceAll(mended, "\n", "\r\n")}})
-	if want := strings.Replace(laravel, `5:\"a@b.c`, `7:\"ann@b.c`, 1); body() != want || !strings.Contains(after, "was changed") {
+	if want := strings.Replace(laravel, `5:\"a@b.c`, `7:\"ann@b.c`, 1); body() != want || !strings.Contains(after, "has a new body of") {
 		t.Fatalf("%s\n%s", body(), after)
 	}
 	if edit(303, url.Values{"undo": {field(after, "undo")}}); body() != laravel {
@@ -90,7 +90,7 @@ func TestEdit(t *testing.T) {
 		t.Error(body())
 	}
 
-	// What is no text is edited as base64; and nobody edits what a worker holds.
+	// A body that is not text is edited as base64. The body of a reserved job cannot be edited.
 	id = r.put("odd", "\x81\xa2id\x11")
 	path = fmt.Sprintf("/console/job/%d/edit", id)
 	page = r.page(200, path)
@@ -103,4 +103,35 @@ func TestEdit(t *testing.T) {
 	}
 	r.talk("watch odd", fmt.Sprintf("reserve-job %d", id))
 	r.page(409, path)
+}
+
+// The text of a form stays when its job is gone, and when a worker holds it.
+func TestEditOfGoneJob(t *testing.T) {
+	r := start(t, nil, Options{})
+	id := r.put("mail", "before")
+	path := fmt.Sprintf("/console/job/%d/edit", id)
+	was := regexp.MustCompile(`name="was" value="([^"]*)"`).FindStringSubmatch(r.page(200, path))[1]
+	form := url.Values{"was": {was}, "tube": {"mail"}, "text": {"an hour of <typing>"}}
+	r.talk("watch mail", fmt.Sprintf("reserve-job %d", id))
+	if w := r.send("POST", path, form); w.Code != 409 || !strings.Contains(w.Body.String(), "an hour of &lt;typing&gt;</textarea>") || !strings.Contains(w.Body.String(), "A worker holds job 1.") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	r.in(func(e *engine.Engine, _ int64) { e.BuryJob(id, 0); e.DeleteJob(id) })
+	w := r.send("POST", path, form)
+	for _, want := range []string{"an hour of &lt;typing&gt;</textarea>", "There is no job 1.", "Copy the text before you leave this page.", `href="/console/tube/mail/put"`} {
+		if w.Code != 409 || !strings.Contains(w.Body.String(), want) || strings.Contains(w.Body.String(), "Save") {
+			t.Errorf("%d, without %s: %s", w.Code, want, w.Body)
+		}
+	}
+}
+
+// An error in JSON names the line and the column.
+func TestNotJSON(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a": 1}`: "", "{\n  \"a\": 1,\n}": "line 3, column 1: invalid character '}'", "{\"ä\": x}": "line 1, column 7: invalid character 'x'", "": "line 1, column 0: unexpected end",
+	} {
+		if got := notJSON(text); (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
 }

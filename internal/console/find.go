@@ -1,16 +1,17 @@
 package console
 
 import (
-	"slices"
+	"net/http"
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// A findView is the page that leads to a job by its number, to a tube by its name, to a page, or to a search; the palette shows its choices.
+// A findView is the page that finds a job by its number, a tube by its name, a page, or the jobs that match a search. The palette shows
+// its choices.
 type findView struct {
 	Q       string
-	Choices []choice
+	Choices []choice // the best first
 }
 
 type choice struct{ Text, Kind, Link string }
@@ -20,40 +21,43 @@ const foundTubes = 8
 func findPage(r *request) (*page, error) {
 	v := &findView{Q: strings.TrimSpace(r.FormValue("q"))}
 	p := newPage("find", "Find", "", v)
-	p.Me = r.meOn("")
-	sure := "" // where what was typed leads without a choice
+	p.Me, p.site = r.meOn(""), r.site
+	sure := false // the first choice is meant
 	add := func(kind, text, link string) { v.Choices = append(v.Choices, choice{text, kind, link}) }
 	if id := strings.TrimPrefix(v.Q, "#"); isNumber(id) {
-		sure = r.site.Base + "job/" + id
-		add("job", id, sure)
+		add("job", id, r.site.Base+"job/"+id)
+		sure = true
 	}
 	if v.Q != "" {
+		if _, err := r.api().GetTube(r.Context(), &admin.OfTube{Tube: v.Q}); err == nil {
+			add("tube", v.Q, r.tubeLink(v.Q, ""))
+			sure = true
+		}
 		found, err := r.api().ListTubes(r.Context(), &admin.ListTubes{Q: v.Q, Sort: "name", Limit: foundTubes})
-		if err := optional(err); err != nil {
+		if err := optional(err); err != nil && !isStatus(err, http.StatusBadRequest) {
 			return nil, err
 		}
 		for _, t := range found.Tubes {
-			link := r.tubeLink(t.Name, "")
-			if add("tube", t.Name, link); t.Name == v.Q && sure == "" {
-				sure = link
+			if t.Name != v.Q {
+				add("tube", t.Name, r.tubeLink(t.Name, ""))
 			}
 		}
 	}
-	for _, name := range []string{"Overview", "Tubes", "Connections", "Activity", "Server"} {
-		if path := strings.ToLower(name); strings.HasPrefix(path, strings.ToLower(v.Q)) {
-			add("page", name, r.site.Base+strings.TrimPrefix(path, "overview"))
+	for _, name := range sections {
+		if strings.HasPrefix(name, strings.ToLower(v.Q)) && p.Opens(name) {
+			add("page", sentenceCase(name), r.site.Base+strings.TrimPrefix(name, "overview"))
 		}
 	}
-	if v.Q != "" && !r.site.Plain() && slices.Contains(p.Me.Anywhere, "peek") {
-		add("in bodies", v.Q, withQuery(r.site.Base+"search", "q", v.Q))
+	if v.Q != "" && p.Opens("search") {
+		add("search", v.Q, withQuery(r.site.Base+"search", "q", v.Q))
 	}
-	if sure != "" && r.FormValue("list") == "" {
-		return nil, elsewhere(sure) // there is no choice to make
+	if sure = sure || len(v.Choices) == 1 || r.FormValue("go") == "first"; sure && v.Q != "" && len(v.Choices) > 0 && r.FormValue("list") == "" {
+		return nil, elsewhere(v.Choices[0].Link)
 	}
 	return p, nil
 }
 
-// elsewhere is the error of a page that sends who asks for it to another one.
+// elsewhere is the error of a page that redirects to another page.
 type elsewhere string
 
 func (to elsewhere) Error() string { return "the page is at " + string(to) }

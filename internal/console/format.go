@@ -16,15 +16,29 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-// functions are what templates can call.
+// functions are the functions of templates.
 var functions = template.FuncMap{
 	"verb": func(do string) string { return actions[do].Verb }, "dangerous": func(do string) bool { return actions[do].Danger }, "num": numOf, "bytes": func(n any) string { return byteSize(whole(n)) }, "secs": func(n any) string { return duration(whole(n)) }, "rate": rate,
+	"hint": hint, "sections": func() []string { return sections },
 	"zero": zeroClass, "has": slices.Contains[[]string], "pathEscape": op.Segment, "queryEscape": url.QueryEscape,
 	"since": since, "at": at, "when": when, "isPast": isPast, "mean": meanText, "join": strings.Join, "list": func(all ...string) []string { return all },
 	"plural": func(n any, one, many string) string { return plural(uint64(whole(n)), one, many) }, "sentence": sentence, "capital": sentenceCase, "spaced": spaced, "add": func(a, b int) int { return a + b }, "dict": dict,
 }
 
-// whole returns a number of any type that a page has.
+// hint explains an action to users of other queues.
+func hint(do string) string {
+	switch actions[do].Verb {
+	case "Kick":
+		return "Retry: make failed or delayed jobs ready"
+	case "Bury":
+		return "Set aside: workers do not get buried jobs"
+	case "Redrive":
+		return "Return dead jobs to the tube where they failed"
+	}
+	return ""
+}
+
+// whole returns a number of any type.
 func whole(n any) int64 {
 	v := reflect.Indirect(reflect.ValueOf(n))
 	if v.CanUint() {
@@ -35,7 +49,7 @@ func whole(n any) int64 {
 
 func numOf(n any) string { return num(whole(n)) }
 
-// dict makes a map of names and values, for a template that takes several.
+// dict makes a map of names and values, for a template with several arguments.
 func dict(pairs ...any) map[string]any {
 	m := make(map[string]any)
 	for pair := range slices.Chunk(pairs, 2) {
@@ -62,7 +76,7 @@ func num(n int64) string {
 	return sign + text
 }
 
-// byteSize shows a number of bytes with three digits or so.
+// byteSize shows a number of bytes with about three digits.
 func byteSize(n int64) string {
 	v := float64(n)
 	for _, unit := range []string{"B", "KiB", "MiB", "GiB"} {
@@ -102,7 +116,7 @@ func duration[T int64 | float64](seconds T) string {
 	return num(int64(s/86400)) + thinSpace + "d"
 }
 
-// rate shows how often something happens in a second.
+// rate shows a number per second.
 func rate(v float64) string {
 	switch {
 	case v == 0:
@@ -113,7 +127,7 @@ func rate(v float64) string {
 	return num(int64(v))
 }
 
-// roughly shows a number beside a chart: three of them shall not take a second line when they grow, which would move the page.
+// roughly shows a number in a caption of a chart. It is short, so that captions do not wrap and move the page.
 func roughly(v float64) string {
 	switch {
 	case v < 1e5:
@@ -132,7 +146,7 @@ func meanText(count uint64, seconds float64) string {
 	return duration(seconds / float64(count))
 }
 
-// zeroClass greys out what is nothing.
+// zeroClass returns the class of a text that shows zero.
 func zeroClass(text string) string {
 	if text == "0" || text == "–" || text == "0"+thinSpace+"s" {
 		return "zero"
@@ -140,7 +154,7 @@ func zeroClass(text string) string {
 	return ""
 }
 
-// when shows a time of the API as a person reads it.
+// when shows a time of the API for people.
 func when(text string) string {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -149,7 +163,7 @@ func when(text string) string {
 	return t.UTC().Format("2006-01-02 15:04:05") + " UTC"
 }
 
-// isPast reports whether a time of the API was before another.
+// isPast reports whether a time of the API is before another.
 func isPast(now time.Time, text string) bool {
 	t, err := time.Parse(time.RFC3339, text)
 	return err == nil && t.Before(now)
@@ -163,7 +177,7 @@ func since(now time.Time, text string) string {
 	return duration(int64(now.Sub(t).Seconds())) + " ago"
 }
 
-// at is the time that was some seconds ago, for those who hover over how long that is.
+// at returns the time some seconds ago, for the title of a duration.
 func at(now time.Time, ago any) string {
 	return now.Add(-time.Duration(whole(ago)) * time.Second).Format("2006-01-02 15:04:05 UTC")
 }
@@ -175,7 +189,7 @@ func plural(n uint64, one, many string) string {
 	return numOf(n) + " " + many
 }
 
-// sentence begins a text with a capital, unless that is a name with one inside, and ends it with a full stop.
+// sentence capitalizes a text, unless its first word has capitals inside, and ends it with a full stop.
 func sentence(text string) string {
 	if text == "" {
 		return ""
@@ -187,7 +201,7 @@ func sentence(text string) string {
 	return string(first) + strings.TrimSuffix(text[n:], ".") + "."
 }
 
-// spaced separates thousands as the other numbers of a page.
+// spaced separates thousands in a text as in the numbers of a page.
 func spaced(text string) string { return thousands.ReplaceAllString(text, "\u202f$1") }
 
 var thousands = regexp.MustCompile(`\b,([0-9]{3})\b`)

@@ -16,8 +16,8 @@ type jobView struct {
 	Gone    bool
 	HasBody bool
 	Kind    string
-	Views   []decode.View // the ways to show the body
-	Shown   decode.View   // one of them
+	Views   []decode.View // of the body
+	Shown   decode.View
 }
 
 func jobPage(r *request) (*page, error) {
@@ -29,27 +29,27 @@ func jobPage(r *request) (*page, error) {
 	if isStatus(err, http.StatusNotFound) {
 		v.Gone = true
 		p := newPage("job", title, "tubes", v)
-		p.status, p.Me, p.shape = http.StatusNotFound, new(admin.Me), []string{"gone"}
+		p.status, p.shape = http.StatusNotFound, []string{"gone"}
 		return p, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	body := v.Bytes()
-	if v.HasBody = body != nil; v.HasBody && !r.live { // it does not change
+	if v.HasBody = body != nil; v.HasBody && !r.live { // it is not a live value
 		v.Kind, _ = decode.Describe(body)
 		v.Views = decode.Views(body)
 		v.Shown = v.Views[max(0, slices.IndexFunc(v.Views, func(one decode.View) bool { return one.Name == r.FormValue("as") }))]
 	}
 	p := newPage("job", title, "tubes", v)
 	p.Curl, p.Me = r.curl("GET /jobs/{job}", &admin.OfJob{Job: v.ID}), r.meOn(v.Tube)
-	still := v.Job // all but what changes by itself
+	still := v.Job // without the fields that change with time
 	still.Body, still.BodyBase64, still.Age, still.TimeLeft = nil, nil, 0, 0
 	p.shape = append(p.shape, fmt.Sprintf("%+v", still))
 	return p, nil
 }
 
-// job asks for the job with an id, as somebody has typed it.
+// job returns the job with an id, which is text of a user.
 func (r *request) job(id string) (j admin.Job, err error) {
 	in, err := bindPath[admin.OfJob](func(string) string { return id })
 	if err != nil {
@@ -58,7 +58,7 @@ func (r *request) job(id string) (j admin.Job, err error) {
 	return r.api().GetJob(r.Context(), in)
 }
 
-// bodyFile hands out the body of a job, byte for byte.
+// bodyFile returns the body of a job as a file, byte for byte.
 func bodyFile(r *request) (*page, error) {
 	in, err := bindPath[admin.OfJob](r.PathValue)
 	if err != nil {

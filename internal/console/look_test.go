@@ -67,11 +67,11 @@ func TestServerIsShort(t *testing.T) {
 	})
 	html := r.page(200, "/console/server")
 	chosen, others, ok := strings.Cut(html, `<details class="defaults">`)
-	if !ok || !strings.Contains(chosen, "11301") || strings.Contains(chosen, "1.13") || !strings.Contains(others, "1.13") || !strings.Contains(html, "Nothing was refused.") {
+	if !ok || !strings.Contains(chosen, "11301") || strings.Contains(chosen, "1.13") || !strings.Contains(others, "1.13") || !strings.Contains(html, "No command was refused.") {
 		t.Error(html)
 	}
 	r.talk("nonsense")
-	if html := r.page(200, "/console/server"); strings.Contains(html, "Nothing was refused.") || !strings.Contains(html, "UNKNOWN_COMMAND") || strings.Contains(html, "OUT_OF_MEMORY") {
+	if html := r.page(200, "/console/server"); strings.Contains(html, "No command was refused.") || !strings.Contains(html, "UNKNOWN_COMMAND") || strings.Contains(html, "OUT_OF_MEMORY") {
 		t.Error(html)
 	}
 }
@@ -284,7 +284,7 @@ func TestDisasterInWords(t *testing.T) {
 		}
 	})
 	html := r.page(200, "/console/server")
-	for _, want := range []string{">2002-03-04 05:06:07 UTC – has ended<", ">9999-03-04 05:06:07 UTC – soon<", ">never<", ">once<", "since 2026-11-23 07:01:02 UTC,"} {
+	for _, want := range []string{">2002-03-04 05:06:07 UTC – expired<", ">9999-03-04 05:06:07 UTC – soon<", ">never<", ">once<", "since 2026-11-23 07:01:02 UTC,"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("there is no %s in\n%s", want, html)
 		}
@@ -306,7 +306,7 @@ func TestRoughly(t *testing.T) {
 	}
 }
 
-// The head of each page is told when the journal is in trouble, or the server drains: it is not loaded again with the rows.
+// The head of each page is told when the journal is failing, or the server drains: it is not loaded again with the rows.
 func TestLiveHead(t *testing.T) {
 	health := "ok"
 	r := startWith(t, nil, Options{}, func(*api.API) []Server { return nil }, func(o *api.Options) {
@@ -324,7 +324,7 @@ func TestLiveHead(t *testing.T) {
 		t.Error(journal, draining)
 	}
 	r.in(func(e *engine.Engine, _ int64) { health = "no space left on device"; e.Drain() })
-	if journal, draining := told(); journal != (value{"in trouble", "strong bad"}) || draining != (value{"draining", "tag warn"}) {
+	if journal, draining := told(); journal != (value{"failing", "strong bad"}) || draining != (value{"draining", "tag warn"}) {
 		t.Error(journal, draining)
 	}
 }

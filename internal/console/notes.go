@@ -5,21 +5,22 @@ import (
 	"sync"
 )
 
-// A note tells what an action has done, on the page after it.
+// A note tells the outcome of an action, on the page after it.
 type note struct {
 	Text  string
 	Bad   bool
-	Tasks []uint64 // that go on
+	Tasks []uint64 // that run
 
 	Nothing bool // was done
 
-	Job    uint64 // whose page this leads to; 0: none
+	Job    uint64 // to which the note links; 0 means none
+	Link   string // to the changed jobs; empty means none
 	Word   string // in the URL
-	before []byte // the body that the job had; nil: it is not kept
+	before []byte // the previous body of the job; nil if it is not kept
 }
 
-// notes waits for the page that shows them. The URL has only a random word, so nobody can
-// make a link to a page that shows a text of his.
+// notes keeps notes for the pages that show them. The URL has only a random word, so that a link cannot show a text that a
+// stranger chose.
 type notes struct {
 	mu     sync.Mutex
 	byWord map[string]note
@@ -45,10 +46,10 @@ func (n *notes) add(one note) (word string) {
 	return word
 }
 
-// CanUndo reports whether the body of the job before is kept.
+// CanUndo reports whether the previous body of the job is kept.
 func (n *note) CanUndo() bool { return n.before != nil }
 
-// take returns a note, if there is one. It stays, for the page may be loaded again.
+// take returns a note, or nil. The note stays, because the page can be loaded again.
 func (n *notes) take(word string) *note {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash/fnv"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,21 +14,21 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// A page is what a template shows. Its exported fields and methods are for templates.
+// A page is the data of a template. Its exported fields and methods are for templates.
 type page struct {
 	template string
 	status   int
 
 	Title   string
-	Section string // that of the navigation
-	Curl    string // what asks the API for the same
+	Section string // of the navigation
+	Curl    string // equivalent command
 	Data    any
-	View    string // the URL that shows the same again, also when the queue has changed; empty: Path
+	View    string // URL of the same view after the queue has changed; the default is Path
 
 	// Filled in by fill.
 	*site
 	Version, Theme, Path      string
-	Sites                     []*site // that there are, if there are several that the user may see
+	Sites                     []*site // if there are several that the user may see
 	Assets                    map[string]string
 	Identity                  string
 	CanLogOut, ReadOnly, Open bool
@@ -37,17 +38,17 @@ type page struct {
 	Now                       time.Time
 	Me                        *admin.Me
 
-	file   func(w http.ResponseWriter) // writes it if it is none of HTML, but a file
-	values *liveValues                 // nil: nobody wants them
+	file   func(w http.ResponseWriter) // writes a file in place of HTML
+	values *liveValues                 // nil if they are not collected
 	shape  []string                    // of the rows; see Row
 }
 
-// newPage returns a page that is in order.
+// newPage returns a page with the status 200.
 func newPage(template, title, section string, data any) *page {
 	return &page{template: template, status: http.StatusOK, Title: title, Section: section, Data: data}
 }
 
-// fill adds what every page has.
+// fill adds the fields that every page has.
 func (p *page) fill(r *request) {
 	o := &r.console.opt
 	p.site, p.Version, p.Theme, p.Path = r.site, o.Version, themeOf(r.Request), r.URL.RequestURI()
@@ -73,7 +74,7 @@ func (p *page) fill(r *request) {
 	}
 }
 
-// addNote adds what was done, and how far that is which goes on.
+// addNote adds the note about an action, and the progress of its tasks.
 func (p *page) addNote(r *request) {
 	word := r.URL.Query().Get("note")
 	if p.Note = r.console.notes.take(word); p.Note == nil {
@@ -90,41 +91,75 @@ func (p *page) addNote(r *request) {
 	}
 }
 
-// IsLive reports whether something on the page changes by itself. A server that does not answer is asked again.
+// IsLive reports whether the page updates live. A server that does not answer is asked again.
 func (p *page) IsLive() bool {
 	return p.status == http.StatusBadGateway || slices.Contains(livePages, p.template)
 }
 
-// May reports whether the user has a right on some tube, and the console lets it be used.
+// May reports whether the user has a right on at least one tube, and the console permits its use.
 func (p *page) May(right string) bool {
 	return slices.Contains(p.Me.Anywhere, right) && p.mayChange(right)
 }
 
-// MayEverywhere reports the same of every tube.
+// MayEverywhere is May for every tube.
 func (p *page) MayEverywhere(right string) bool {
 	return slices.Contains(p.Me.Everywhere, right) && p.mayChange(right)
 }
 
-// MayHere reports the same of the tube that the page is about.
+// MayHere is May for the tube of the page.
 func (p *page) MayHere(right string) bool {
 	return slices.Contains(p.Me.Tube, right) && p.mayChange(right)
+}
+
+// sections are the pages of the navigation.
+var sections = []string{"overview", "tubes", "connections", "activity", "server"}
+
+// Opens reports whether the user can open a section, or search.
+func (p *page) Opens(section string) bool {
+	switch section {
+	case "connections":
+		return !p.Plain() && p.MayEverywhere("stats")
+	case "activity":
+		return slices.Contains(p.Me.Anywhere, "manage")
+	case "search":
+		return !p.Plain() && p.May("stats") && p.May("peek")
+	}
+	return p.May("stats") || len(p.Me.Anywhere) == 0
 }
 
 func (p *page) mayChange(right string) bool {
 	return !p.ReadOnly || right == "stats" || right == "peek"
 }
 
-// meOn returns who the user is, with its rights on a tube.
+// meOn returns the user, with its rights on a tube.
 func (r *request) meOn(tube string) *admin.Me {
 	me, _ := r.api().GetMe(r.Context(), &admin.GetMe{Tube: tube}) // without an answer there is no right
 	return &me
 }
 
-// liveValues are the texts of a page that may change, by their ids.
+// manages returns a function that reports whether the user has the right manage on a tube. Live values need no answer.
+func (r *request) manages() func(tube string) bool {
+	if r.live || r.isReadOnly() {
+		return func(string) bool { return false }
+	}
+	me := r.meOn("")
+	if every := slices.Contains(me.Everywhere, "manage"); every || !slices.Contains(me.Anywhere, "manage") {
+		return func(string) bool { return every }
+	}
+	known := make(map[string]bool)
+	return func(tube string) bool {
+		if _, ok := known[tube]; !ok {
+			known[tube] = slices.Contains(r.meOn(tube).Tube, "manage")
+		}
+		return known[tube]
+	}
+}
+
+// liveValues are the texts of a page that can change, by their ids.
 type liveValues struct {
 	Texts map[string]value  `json:"v,omitempty"`
 	Lines map[string]string `json:"d,omitempty"` // of charts: the attribute d of a path
-	Shape string            `json:"s,omitempty"` // differs when there are other rows, or in another order
+	Shape string            `json:"s,omitempty"` // differs if the rows or their order differ
 }
 
 // A value is a text with the class of its element.
@@ -133,10 +168,10 @@ type value struct {
 	Class string `json:"c"`
 }
 
-// A Spot is a place of a page whose text may change.
+// A Spot is a place of a page whose text can change.
 type Spot struct{ ID, Text, Class string }
 
-// Live marks a text that may change.
+// Live marks a text that can change.
 func (p *page) Live(id, text, class string) Spot {
 	if p.values != nil {
 		p.values.Texts[id] = value{text, class}
@@ -147,7 +182,7 @@ func (p *page) Live(id, text, class string) Spot {
 // A Path is a line of a chart.
 type Path struct{ ID, D string }
 
-// Line marks a line of a chart that may change.
+// Line marks a line of a chart that can change.
 func (p *page) Line(id, d string) Path {
 	if p.values != nil {
 		p.values.Lines[id] = d
@@ -155,14 +190,14 @@ func (p *page) Line(id, d string) Path {
 	return Path{id, d}
 }
 
-// Sparked marks a small chart that may change.
+// Sparked marks a small chart that can change.
 func (p *page) Sparked(s *spark) *spark {
 	p.Line(s.ID, s.Line)
 	p.Line(s.ID+"-area", s.Area)
 	return s
 }
 
-// Row returns a short id for the row of something, and notes that there is one.
+// Row adds a row to the shape of the page, and returns its id.
 func (p *page) Row(name string) string {
 	id := rowID(name)
 	p.shape = append(p.shape, id)
@@ -175,7 +210,7 @@ func rowID(name string) string {
 	return "r" + strconv.FormatUint(h.Sum64(), 36)
 }
 
-// Shape returns what differs when the page has other rows, or in another order.
+// Shape returns a text that differs if the rows or their order differ.
 func (p *page) Shape() string {
 	h := fnv.New64a()
 	for _, id := range p.shape {
@@ -185,28 +220,45 @@ func (p *page) Shape() string {
 	return strconv.FormatUint(h.Sum64(), 36)
 }
 
-// problemTitles say what a status means to a person.
+// problemTitles are the titles of pages that show a problem, by the status.
 var problemTitles = map[int]string{
-	http.StatusBadRequest: "This cannot be done as it was asked", http.StatusForbidden: "You may not do that here", http.StatusNotFound: "There is no such page",
-	http.StatusInternalServerError: "The page cannot be made", http.StatusNotImplemented: "This server cannot do that",
+	http.StatusBadRequest: "This request is not valid", http.StatusForbidden: "Not permitted", http.StatusNotFound: "Not found",
+	http.StatusInternalServerError: "This page could not be displayed", http.StatusNotImplemented: "This server cannot do that",
 	http.StatusBadGateway: "The server does not answer", http.StatusServiceUnavailable: "The server cannot do that now",
 }
 
-// inWords is what an error says to somebody who does not know the operations of the API.
+// lacks matches an error of the API about missing rights.
+var lacks = regexp.MustCompile(`^\w+ needs (the|one of the) rights? ([a-z,]+) (on .*)$`)
+
+// inWords returns an error as a sentence without the names that the API has for operations and members.
 func inWords(err error) string {
-	if _, needs, ok := strings.Cut(err.Error(), " needs the right "); ok {
-		return sentence("this needs the right " + needs)
+	text := err.Error()
+	if m := lacks.FindStringSubmatch(text); m != nil {
+		rights := strings.ReplaceAll(m[2], ",", map[string]string{"the": " and ", "one of the": " or "}[m[1]])
+		text = "you need the right" + strings.Repeat("s", strings.Count(rights, " and ")) + " " + rights + " " + strings.Replace(m[3], "on some tube", "on at least one tube", 1)
 	}
-	return sentence(err.Error())
+	if name, rest, ok := strings.Cut(text, ": "); ok && fieldNames[name] != "" {
+		if slices.Contains(durationFields, name) {
+			rest = "enter a time such as 30 s, 10 min, 1 h or 2 d"
+		}
+		text = fieldNames[name] + ": " + strings.Replace(rest, "want", "enter", 1)
+	}
+	return sentence(text)
 }
 
-// problemPage says why there is no other page.
+// fieldNames are the labels of members of the API.
+var fieldNames = map[string]string{
+	"seconds": "For how long", "priority": "Priority", "delay": "Delay", "ttr": "Time to run", "to": "To the tube", "tube": "Tube", "count": "How many at most",
+	"body": "Body", "body_base64": "Body", "state": "State", "q": "Search",
+}
+
+// problemPage returns the page that shows an error.
 func (r *request) problemPage(err error) *page {
-	status, text := http.StatusInternalServerError, "The log of the server says why."
+	status, text := http.StatusInternalServerError, "The reason is in the log of the server."
 	if p, ok := errors.AsType[*admin.Problem](err); ok {
 		status, text = p.Status, inWords(err)
 	} else {
-		r.console.opt.Logger.Error("a page of the console cannot be made", "path", r.URL.Path, "err", err)
+		r.console.opt.Logger.Error("rendering console page", "path", r.URL.Path, "err", err)
 	}
 	page := newPage("problem", cmp.Or(problemTitles[status], http.StatusText(status)), "", text)
 	page.status, page.shape = status, []string{"problem"}

@@ -12,25 +12,26 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
-// A policyView is the page of a tube's policy, with a form that sets and unsets what is set for a pattern.
+// A policyView is the page of a tube's policy, with a form for the settings of a pattern.
 type policyView struct {
 	Tube    string
-	Pattern string   // that the form is about
-	Others  []string // patterns of the tube for which something is set
+	Pattern string   // of the form
+	Others  []string // patterns that match the tube and have settings
 	Apart   bool     // the pattern does not match the tube
+	May     bool     // the user has the right manage on the tube
 	Rows    []policyRow
-	Problem string // why it was not done, with what was sent
+	Problem string // why the form was refused
 }
 
 // A policyRow is a setting.
 type policyRow struct {
 	admin.SettingInForce
-	Was     string // what is set for the pattern, as the form was made
-	Now     string // what the form has
-	Problem string // what is wrong with that
+	Was     string // the value for the pattern when the form was made
+	Now     string // the value in the form
+	Problem string // why the value is wrong
 }
 
-// policyPage has the form for the pattern that the URL or the form names; for the tube if there is none.
+// policyPage shows the form for the pattern in the URL or in the form. The default pattern is the tube.
 func policyPage(r *request) (*page, error) {
 	tube := admin.OfTube{Tube: r.PathValue("tube")}
 	v := &policyView{Tube: tube.Tube, Pattern: cmp.Or(strings.TrimSpace(r.FormValue("pattern")), tube.Tube)}
@@ -61,11 +62,12 @@ func policyPage(r *request) (*page, error) {
 		v.Rows = append(v.Rows, policyRow{s, set[s.Name], set[s.Name], ""})
 	}
 	p := newPage("policy", "Policy of "+tube.Tube, "tubes", v)
+	v.May = slices.Contains(r.meOn(v.Tube).Tube, "manage") && !r.isReadOnly()
 	p.Curl = r.curl("GET /tubes/{tube}/policy", &tube)
 	return p, nil
 }
 
-// setPolicy does what the form of a policy asks for: it changes what differs from what the form was made with.
+// setPolicy changes the settings that differ from those that the form was made with.
 func setPolicy(r *request) (*page, error) {
 	form := r.PostForm
 	p, err := policyPage(r)
@@ -77,51 +79,56 @@ func setPolicy(r *request) (*page, error) {
 	for i := range v.Rows {
 		row := &v.Rows[i]
 		row.Was, row.Now = form.Get("was-"+row.Name), strings.TrimSpace(form.Get("now-"+row.Name))
-		if strings.Contains(row.Takes, "duration") {
-			row.Now = shortUnits(row.Now)
-		}
 		switch {
 		case row.Now == row.Was:
 		case row.Now == "":
 			in.Unset = append(in.Unset, row.Name)
+		case strings.Contains(row.Takes, "duration"):
+			in.Set[row.Name] = shortUnits(row.Now)
 		default:
 			in.Set[row.Name] = row.Now
 		}
 	}
-	one := note{Text: "Nothing was changed."}
+	one := note{Text: "No setting was changed."}
 	if len(in.Set)+len(in.Unset) > 0 {
 		done, err := r.api().SetPolicy(r.Context(), in)
 		if err != nil {
-			v.refused(inWords(err))
+			v.refused(err)
 			p.status = http.StatusUnprocessableEntity
 			return p, nil
 		}
-		one.Text = saysPolicy(in, &done)
+		one.Text = describePolicy(in, &done)
 	}
 	return r.noting(one, withQuery(r.tubeLink(v.Tube, "")+"/policy", "pattern", v.Pattern))
 }
 
-// refused says why the form was refused, beside the field if it is about one.
-func (v *policyView) refused(why string) {
-	v.Problem = why
-	name, rest, _ := strings.Cut(why, ": ")
-	for i := range v.Rows {
-		if strings.EqualFold(v.Rows[i].Name, name) {
-			v.Rows[i].Problem, v.Problem = sentence(rest), "Nothing was changed: "+v.Rows[i].Name+" cannot be that."
+// refused shows an error: next to the field if it is about a setting, else above the form. The API reports each wrong setting in a line.
+func (v *policyView) refused(err error) {
+	var wrong, others []string
+	for line := range strings.Lines(err.Error()) {
+		name, rest, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if i := slices.IndexFunc(v.Rows, func(row policyRow) bool { return row.Name == name }); i >= 0 {
+			v.Rows[i].Problem = sentence(rest)
+			wrong = append(wrong, fmt.Sprintf("“%s” is not a value of %s", v.Rows[i].Now, name))
+		} else {
+			others = append(others, line)
 		}
+	}
+	if v.Problem = inWords(err); len(others) == 0 {
+		v.Problem = "Not saved: " + strings.Join(wrong, ", and ") + "."
 	}
 }
 
-// saysPolicy says what was set and unset.
-func saysPolicy(in *admin.SetPolicy, done *admin.Policy) string {
+// describePolicy returns a text about the changed settings.
+func describePolicy(in *admin.SetPolicy, done *admin.Policy) string {
 	var did []string
 	for _, name := range slices.Sorted(maps.Keys(in.Set)) {
 		did = append(did, name+" is "+done.Settings[name])
 	}
 	for _, name := range in.Unset {
-		did = append(did, name+" is not set any more")
+		did = append(did, name+" is unset")
 	}
-	text := fmt.Sprintf("For %s %s.", in.Pattern, strings.Join(did, ", "))
+	text := fmt.Sprintf("Saved for %s: %s.", in.Pattern, strings.Join(did, ", "))
 	for _, warning := range done.Warnings {
 		text += " " + sentence(warning)
 	}

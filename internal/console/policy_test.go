@@ -53,3 +53,21 @@ func TestPolicyPage(t *testing.T) {
 		t.Error("a console that only shows has a form")
 	}
 }
+
+// Each wrong value is reported next to its field, which keeps what was typed.
+func TestWrongPolicy(t *testing.T) {
+	r := start(t, nil, Options{})
+	w := r.send("POST", "/console/tube/mail/policy", url.Values{"pattern": {"mail"}, "now-ttl": {"5 parsecs"}, "now-max-attempts": {"three"}, "now-burst": {"4"}})
+	for _, want := range []string{`name="now-ttl" value="5 parsecs"`, `name="now-max-attempts" value="three"`, `name="now-burst" value="4"`, `id="why-ttl"`, `id="why-max-attempts"`,
+		"Not saved: “three” is not a value of max-attempts, and “5 parsecs” is not a value of ttl."} {
+		if w.Code != 422 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%d, without %s: %s", w.Code, want, w.Body)
+		}
+	}
+	w = r.send("POST", "/console/tube/mail/policy", url.Values{"pattern": {"mail"}, "now-ttl": {"2 days"}, "now-max-attempts": {"3"}})
+	r.in(func(e *engine.Engine, _ int64) {
+		if got := e.SetPolicyOf("mail"); w.Code != 303 || got != "max-attempts=3\nttl=2d\n" {
+			t.Errorf("%d: %q is set", w.Code, got)
+		}
+	})
+}

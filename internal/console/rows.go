@@ -16,18 +16,18 @@ import (
 // A jobRow is a job in a list.
 type jobRow struct {
 	admin.Job
-	Kind                 string         // what the body says that the job is
-	Fields               []decode.Field // what tells it from the others
-	Before, Match, After string         // of a body without fields, and of one that was looked for
+	Kind                 string         // class of the job, from its body
+	Fields               []decode.Field // that differ from the other jobs
+	Before, Match, After string         // text of a body without fields, or around a match
 }
 
 const (
 	previewLength  = 160 // characters
 	beforeTheMatch = 40
-	decodedBytes   = 1 << 20 // of all bodies on a page; of the others the beginning is shown
+	decodedBytes   = 1 << 20 // of all bodies on a page; other bodies are shown as text
 )
 
-// jobRows returns the rows of jobs that came with their bodies, or without, and what is the same in all. What was looked for is marked.
+// jobRows returns the rows of jobs with or without bodies, and the fields that are equal in all rows. It marks the match of a search.
 func jobRows(jobs []admin.Job, wanted *regexp.Regexp) (rows []jobRow, same []decode.Field) {
 	rows = make([]jobRow, len(jobs))
 	left := decodedBytes
@@ -60,7 +60,7 @@ func jobRows(jobs []admin.Job, wanted *regexp.Regexp) (rows []jobRow, same []dec
 	return rows, inOneLine(same)
 }
 
-// mark shows the part of a text around a match; false: there is none.
+// mark shows the part of a text around a match. It returns false if there is no match.
 func (row *jobRow) mark(text string, wanted *regexp.Regexp) bool {
 	at := wanted.FindStringIndex(text)
 	if at == nil || at[0] == at[1] {
@@ -82,7 +82,7 @@ func joined(fields []decode.Field) string {
 	return strings.Join(all, ", ")
 }
 
-// inOneLine returns the first fields that have room in a row.
+// inOneLine returns the first fields that fit into a row.
 func inOneLine(fields []decode.Field) []decode.Field {
 	n := 0
 	for i, f := range fields {
@@ -93,7 +93,7 @@ func inOneLine(fields []decode.Field) []decode.Field {
 	return fields
 }
 
-// leaveOutSame takes from rows of one kind what is the same in all of them, and returns that if all rows are of one kind.
+// leaveOutSame removes from rows of one kind the fields that are equal in all of them. It returns these fields if all rows are of one kind.
 func leaveOutSame(rows []jobRow) (same []decode.Field) {
 	type in struct {
 		kind string
@@ -120,7 +120,7 @@ func leaveOutSame(rows []jobRow) (same []decode.Field) {
 	return same
 }
 
-// oneLine returns the beginning of a text, without what takes no room or more than a line.
+// oneLine returns the beginning of a text with spaces in place of unprintable characters.
 func oneLine(text string) string {
 	text = strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) {
@@ -137,11 +137,11 @@ func oneLine(text string) string {
 // A jobColumn is one of a list of jobs.
 type jobColumn struct {
 	column
-	in   string // the states whose lists have it, and search; empty: all
+	in   string // the lists that have it: states and search; empty means all
 	cell func(r *request, j *admin.Job) cell
 }
 
-// jobColumns are those between the number of a job and its body.
+// jobColumns are the columns between the number of a job and its body.
 var jobColumns = []jobColumn{
 	{column{Title: "Tube", Class: "l"}, "search", func(r *request, j *admin.Job) cell { return cell{Text: j.Tube, Link: r.tubeLink(j.Tube, j.State)} }},
 	{column{Title: "State", Class: "l"}, "search", func(_ *request, j *admin.Job) cell { return cell{Text: j.State, Class: j.State} }},
@@ -153,7 +153,7 @@ var jobColumns = []jobColumn{
 	{column{Title: "Held by"}, "reserved", func(r *request, j *admin.Job) cell {
 		return cell{Text: fmt.Sprint(j.ReservedBy), Link: fmt.Sprintf("%sconnection/%d", r.site.Base, j.ReservedBy)}
 	}},
-	{column{Title: "Tries", Hint: "how often it was reserved"}, "", func(_ *request, j *admin.Job) cell { return counted("", j.Reserves) }},
+	{column{Title: "Tries", Hint: "Number of reservations"}, "", func(_ *request, j *admin.Job) cell { return counted("", j.Reserves) }},
 	{column{Title: "Timeouts"}, "ready delayed reserved buried", func(_ *request, j *admin.Job) cell {
 		c := counted("", j.Timeouts)
 		c.Class = cmp.Or(c.Class, "late")
@@ -169,13 +169,19 @@ func (r *request) jobList(in string, jobs []jobRow, same []decode.Field) list {
 	for _, c := range columns {
 		l.Columns = append(l.Columns, c.column)
 	}
+	manages := r.manages()
+	seesHolders := in == "reserved" && !r.live && slices.Contains(r.meOn("").Everywhere, "stats")
 	for i := range jobs {
 		j := &jobs[i]
-		row := listRow{Name: fmt.Sprint(j.ID), Job: j}
+		row := listRow{Name: fmt.Sprint(j.ID), Job: j, Fixed: !manages(j.Tube)}
 		row.ID, row.Link = rowID(fmt.Sprint(j.ID, j.Priority, j.Reserves, j.Timeouts, j.ReservedBy)), r.site.Base+"job/"+row.Name
 		var cells []cell
 		for k := range columns {
-			cells = append(cells, columns[k].cell(r, &j.Job))
+			one := columns[k].cell(r, &j.Job)
+			if columns[k].in == "reserved" && !seesHolders {
+				one.Link = ""
+			}
+			cells = append(cells, one)
 		}
 		l.add(row, cells...)
 	}

@@ -12,22 +12,23 @@ import (
 
 // A searchView is the page of a search.
 type searchView struct {
-	Q        string   // as it was typed
-	In       string   // empty: what is looked for is all in Q
-	Words    []string // what Q means
-	Problem  string   // what is wrong with Q
-	Tube     string   // if there is one only
-	Base     string   // of the server's pages
+	Q        string   // as typed
+	In       string   // conditions of the page that Q is added to
+	Words    []string // Q in words
+	Problem  string   // the error in Q
+	Tube     string   // if there is only one
+	Base     string   // of the pages of the server
+	Back     string   // the search from its start
 	Asked    bool
 	Jobs     list
 	Looked   uint64
-	Total    uint64 // 0: not known
-	Continue string // there is more to look at
+	Total    uint64 // jobs to look at; 0 if unknown, at the end, or if jobs have moved during the search
+	Continue string // the rest of the search
 	All      wholeState
 	Export   string
 }
 
-// markOf finds in a row what was looked for; nil: nothing was.
+// markOf returns an expression that finds the match in a row, or nil.
 func markOf(q *query.Query) *regexp.Regexp {
 	var patterns []string
 	for _, b := range q.Bodies {
@@ -44,22 +45,26 @@ func markOf(q *query.Query) *regexp.Regexp {
 		}
 	}
 	mark, err := regexp.Compile(strings.Join(patterns, "|"))
-	if len(patterns) == 0 || err != nil { // of what is no expression there are no rows
+	if len(patterns) == 0 || err != nil { // then there are no rows
 		return nil
 	}
 	return mark
 }
 
-// A wholeState is all jobs of a tube in a state, or those of them that match a search: what a bar can act on in the place of the selected jobs.
+// A wholeState is all jobs of a tube in a state, or those that match a search. A bar can act on it instead of the selected jobs.
 type wholeState struct {
-	Tube, State string // empty: there is no such thing
+	Tube, State string // empty if there are several
 	Count       uint64
 	Q           string
+	Dead        bool // a job has an origin
 }
 
-// Does are the actions on jobs in the state; without a state: those that some of the jobs may need.
+// Does returns the actions on jobs in the state. Without a state it returns all actions but release.
 func (w *wholeState) Does() (all []string) {
-	for _, do := range []string{"kick-job", "release-job", "bury-job", "change-job", "move-job", "delete-job"} {
+	for _, do := range []string{"redrive-job", "kick-job", "release-job", "bury-job", "change-job", "move-job", "delete-job"} {
+		if do == "redrive-job" && !w.Dead {
+			continue
+		}
 		if slices.Contains(actions[ofWhole[do]].States, w.State) || w.State == "" && do != "release-job" {
 			all = append(all, do)
 		}
@@ -67,16 +72,17 @@ func (w *wholeState) Does() (all []string) {
 	return all
 }
 
-// searchPage looks for jobs: as far as one answer of the API goes.
+// searchPage searches for jobs, as far as one answer of the API goes.
 func searchPage(r *request) (*page, error) {
 	if r.site.Plain() {
-		return nil, problemf(http.StatusNotImplemented, "A beanstalkd does not search: its protocol has no command for it.")
+		return nil, problemf(http.StatusNotImplemented, "A beanstalkd cannot search: its protocol has no command for it.")
 	}
 	v := &searchView{Base: r.site.Base, Q: strings.TrimSpace(r.FormValue("q") + " " + r.FormValue("in"))}
 	p := newPage("search", "Search", "tubes", v)
-	if v.Q == "" {
-		return p, nil
+	if err := missing(r.meOn("").Anywhere, "at least one tube", "stats", "peek"); err != nil || v.Q == "" {
+		return p, err
 	}
+	v.Back = withQuery(v.Base+"search", "q", v.Q)
 	wrong := func(why string) (*page, error) {
 		v.Problem, p.status = sentence(why), http.StatusUnprocessableEntity
 		return p, nil
@@ -99,15 +105,15 @@ func searchPage(r *request) (*page, error) {
 		return nil, err
 	}
 	v.Asked, p.Curl = true, r.curl("GET /search", &in)
-	if v.Looked = found.Looked; found.Total != nil {
-		v.Total = max(*found.Total, v.Looked)
+	if v.Looked = found.Looked; found.Total != nil && found.Next != "" && v.Looked <= *found.Total {
+		v.Total = *found.Total
 	}
 	rows, same := jobRows(found.Jobs, markOf(asked))
 	v.Jobs = r.jobList("search", rows, same)
 	if found.Next != "" {
-		v.Continue = withQuery(v.Base+"search", "q", v.Q, "cursor", found.Next)
+		v.Continue = withQuery(v.Back, "cursor", found.Next)
 	}
-	v.All = wholeState{Tube: v.Tube, Q: v.Q}
+	v.All = wholeState{Tube: v.Tube, Q: v.Q, Dead: haveOrigin(found.Jobs)}
 	if len(asked.States) == 1 {
 		v.All.State = asked.States[0]
 	}

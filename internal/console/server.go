@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
@@ -13,33 +14,33 @@ import (
 // A serverView is the page of the server.
 type serverView struct {
 	admin.Stats
-	Facts    *admin.Server  // nil: the user may not see them
-	Cluster  *admin.Cluster // nil: it is not a member of one
-	Leads    string         // the name of the member that leads it
-	Troubles []string       // why it is not known how the cluster is, or what is wrong with it
-	Where    string         // the address of another server; empty: it is the own
+	Facts    *admin.Server  // nil if the user cannot see them
+	Cluster  *admin.Cluster // nil if the server is not a member of a cluster
+	Leads    string         // name of the leader
+	Troubles []string       // problems of the cluster
+	Where    string         // address of another server; empty for the own server
 }
 
-// SettingsBy are those that nobody has set, or those that somebody has.
+// SettingsBy returns the settings with their defaults, or the other settings.
 func (v *serverView) SettingsBy(byDefault bool) []admin.Setting {
 	return slices.DeleteFunc(slices.Clone(v.Facts.Settings), func(s admin.Setting) bool { return (s.From == "default") != byDefault })
 }
 
-// RefusedAny reports whether the server has refused a command.
+// RefusedAny reports whether a command was refused.
 func (v *serverView) RefusedAny() bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(v.RefusedCommands)), func(n uint64) bool { return n > 0 })
 }
 
-// Filled says how much of their limit the jobs take.
+// Filled returns the memory that counts toward max-memory.
 func (v *serverView) Filled() string {
 	m := v.Facts.Memory
 	if m.Limit == 0 {
-		return byteSize(m.Jobs) + ", without a limit"
+		return byteSize(m.Jobs)
 	}
 	return fmt.Sprintf("%s of %s, %d %%", byteSize(m.Jobs), byteSize(m.Limit), m.Jobs*100/m.Limit)
 }
 
-// serverPage shows what the server counts, and what it is.
+// serverPage shows the counters and the configuration of the server.
 func serverPage(r *request) (*page, error) {
 	v := new(serverView)
 	var err error
@@ -69,7 +70,20 @@ func serverPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// addCluster adds the cluster, if the server is a member of one: what is wrong first, then the leader.
+// memberName returns the host or the address of a member of the cluster.
+func (r *request) memberName(id string) string {
+	v := new(serverView)
+	if err := v.addCluster(r); err == nil && v.Cluster != nil {
+		for i := range v.Cluster.Members {
+			if m := &v.Cluster.Members[i]; strconv.FormatUint(m.ID, 10) == id {
+				return cmp.Or(m.Host, m.Address)
+			}
+		}
+	}
+	return "member " + id
+}
+
+// addCluster adds the cluster of the server, if there is one: unreachable members first, then the leader.
 func (v *serverView) addCluster(r *request) error {
 	c, err := r.api().GetCluster(r.Context())
 	switch {
@@ -82,8 +96,8 @@ func (v *serverView) addCluster(r *request) error {
 	order := func(m *admin.ClusterMember) int {
 		return slices.Index([]bool{!m.Reachable, m.Role == "leader", true}, true)
 	}
-	c.Members = slices.Clone(c.Members) // they may be those of the server
-	on := make(map[string]int)          // how many members, by their hosts
+	c.Members = slices.Clone(c.Members) // the server can share them
+	on := make(map[string]int)          // number of members, by host
 	for i := range c.Members {
 		on[c.Members[i].Host]++
 	}

@@ -92,10 +92,10 @@ func TestServers(t *testing.T) {
 	if text := own.page(200, "/console/s/old/job/2"); strings.Contains(text, "Bury…") || strings.Contains(text, "curl") || !strings.Contains(text, "Copy…") {
 		t.Error(text)
 	}
-	if text := own.page(200, "/console/s/old/tube/mail?state=reserved"); !strings.Contains(text, "does not show which jobs are reserved") {
+	if text := own.page(200, "/console/s/old/tube/mail?state=reserved"); !strings.Contains(text, "does not list reserved jobs") {
 		t.Error(text)
 	}
-	if text := own.page(200, "/console/s/old/"); !strings.Contains(text, "keeps nothing of how it was") {
+	if text := own.page(200, "/console/s/old/"); !strings.Contains(text, "keeps no history") {
 		t.Error(text)
 	}
 	if text := own.page(501, "/console/s/old/connections"); !strings.Contains(text, "A beanstalkd cannot do that") {
@@ -122,7 +122,7 @@ func TestServerActions(t *testing.T) {
 		{"far", "do=clear-tube&tube=mail&state=ready", "2 jobs deleted."},
 		{"far", "do=drain", "The server is draining."},
 		{"old", "do=delete-job&job=1", "Job 1 deleted."},
-		{"old", "do=pause-tube&tube=mail&seconds=9", "Tube mail paused."},
+		{"old", "do=pause-tube&tube=mail&seconds=9", "Tube mail paused until "},
 		{"old", "do=clear-tube&tube=mail&state=ready", "2 jobs deleted."},
 		{"old", "do=put-job&tube=fresh&body=hello&delay=700", "Job 4 was put into fresh."},
 		{"old", "do=kick-tube&tube=fresh&state=delayed", "1 job kicked."},
@@ -251,7 +251,7 @@ func TestCluster(t *testing.T) {
 	if places[0] < 0 || places[0] > places[1] || places[1] > places[2] || !strings.Contains(text, `<b><span id="cl-leader" class="">db-2</span></b> leads`) {
 		t.Errorf("%v %s", places, text)
 	}
-	for _, want := range []string{" ago</td>", "Member 3 at &lt;script&gt; must join again", `class="zero" data-label="Applied">–`, `href="https://db-2:11380/console/" title="its console">db-2</a>`, `10.0.0.1:11400</span><span class="tag">this one</span>`, "do=lead&amp;member=1&amp;"} {
+	for _, want := range []string{" ago</td>", "Member 3 at &lt;script&gt; must join again", `class="zero" data-label="Applied">–`, `href="https://db-2:11380/console/" title="Console of the member">db-2</a>`, `10.0.0.1:11400</span><span class="tag">this member</span>`, "do=lead&amp;member=1&amp;"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not on the page: %s", want, text)
 		}
@@ -263,10 +263,10 @@ func TestCluster(t *testing.T) {
 	if text := r.page(200, "/console/"); !strings.Contains(text, "member 3 at &lt;script&gt; must join again") || !strings.Contains(text, `href="/console/server#cluster">Cluster</a>`) {
 		t.Error(text)
 	}
-	if text := r.page(200, "/console/confirm?do=lead&member=1"); !strings.Contains(text, "Let member 1 lead?") || !strings.Contains(text, `/cluster/transfer -H &#39;Content-Type: application/json&#39; -d &#39;{&#34;member&#34;:1}&#39;`) {
+	if text := r.page(200, "/console/confirm?do=lead&member=1"); !strings.Contains(text, "Transfer leadership to 10.0.0.1:11400?") || !strings.Contains(text, `/cluster/transfer -H &#39;Content-Type: application/json&#39; -d &#39;{&#34;member&#34;:1}&#39;`) {
 		t.Error(text)
 	}
-	if note := r.follow(url.Values{"do": {"lead"}, "member": {"1"}, "back": {"/console/server"}}); c.Leader != 1 || !strings.Contains(note, "Member 1 leads.") {
+	if note := r.follow(url.Values{"do": {"lead"}, "member": {"1"}, "back": {"/console/server"}}); c.Leader != 1 || !strings.Contains(note, "Leadership was transferred.") {
 		t.Errorf("%d: %s", c.Leader, note)
 	}
 	c.Leader, c.Quorum = 0, false

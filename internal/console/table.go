@@ -34,6 +34,7 @@ type listRow struct {
 	Tags           []Spot
 	Cells          []cell
 	Job            *jobRow
+	Fixed          bool // the user cannot change it
 }
 
 // A cell is what a row has in a column.

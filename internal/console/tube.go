@@ -20,7 +20,6 @@ type tubeView struct {
 	State   string
 	States  []stateTab
 	Jobs    list
-	Origin  bool // the first job can be redriven
 	Next    string
 	First   string // the first page, if this is another one
 	Clients list
@@ -32,13 +31,13 @@ type tubeView struct {
 	All     wholeState
 }
 
-// A stateTab leads to the jobs in a state.
+// A stateTab links to the jobs in a state.
 type stateTab struct {
 	Name  string
 	Count uint64
 }
 
-// countOf returns how many jobs are in a state.
+// countOf returns the number of jobs in a state.
 func countOf(n *admin.JobCounts, state string) uint64 {
 	return map[string]uint64{"ready": n.Ready, "reserved": n.Reserved, "delayed": n.Delayed, "buried": n.Buried}[state]
 }
@@ -89,17 +88,22 @@ func tubePage(r *request) (*page, error) {
 	for _, s := range []string{"ready", "reserved", "delayed", "buried"} {
 		v.States = append(v.States, stateTab{s, countOf(&v.Tube.Jobs, s)})
 	}
-	v.All = wholeState{Tube: name, State: v.State, Count: countOf(&v.Tube.Jobs, v.State)}
+	v.All = wholeState{Tube: name, State: v.State, Count: countOf(&v.Tube.Jobs, v.State), Dead: haveOrigin(jobs.Jobs)}
 	p := newPage("tube", name, "tubes", v)
 	p.Curl, p.Me = r.curl("GET /tubes/{tube}/jobs", list), me
 	if r.FormValue("state") == "" {
-		p.View = withQuery(r.tubeLink(name, ""), "state", v.State, "cursor", r.FormValue("cursor")) // else the page would go from one state to another as jobs come and go
+		p.View = withQuery(r.tubeLink(name, ""), "state", v.State, "cursor", r.FormValue("cursor")) // else the page would change its state as jobs come and go
 	}
-	p.shape = append(p.shape, v.Charts.Still, fmt.Sprint(unwatched(&v.Tube), v.Pause > 0, v.Recent != nil)) // tags, and what can be done
+	p.shape = append(p.shape, v.Charts.Still, fmt.Sprint(unwatched(&v.Tube), v.Pause > 0, v.Recent != nil)) // tags and actions
 	return p, nil
 }
 
-// notFound forgives that something is not there any more.
+// haveOrigin reports whether one of the jobs has an origin, to which a redrive returns it.
+func haveOrigin(jobs []admin.Job) bool {
+	return slices.ContainsFunc(jobs, func(j admin.Job) bool { return j.Origin != "" })
+}
+
+// notFound ignores the error that something no longer exists.
 func notFound(err error) error {
 	if isStatus(err, http.StatusNotFound) {
 		return nil
@@ -107,7 +111,7 @@ func notFound(err error) error {
 	return err
 }
 
-// tubeGone is the page of a tube that does not exist, or does no longer.
+// tubeGone is the page of a tube that does not exist.
 func (r *request) tubeGone(name string) *page {
 	v := &tubeView{Gone: true}
 	v.Name, v.Link = name, r.tubeLink(name, "")
@@ -117,7 +121,7 @@ func (r *request) tubeGone(name string) *page {
 	return p
 }
 
-// busiestState is the state that is shown first: what needs attention, or what there is.
+// busiestState is the state that is shown first.
 func (v *tubeView) busiestState() string {
 	for _, s := range []string{"ready", "buried", "reserved", "delayed"} {
 		if countOf(&v.Tube.Jobs, s) > 0 {
@@ -130,12 +134,12 @@ func (v *tubeView) busiestState() string {
 // addJobs adds the rows of a page of jobs.
 func (v *tubeView) addJobs(r *request, page *admin.Jobs) {
 	for i := range page.Jobs {
-		if r.live { // they do not change
+		if r.live { // they are not live values
 			page.Jobs[i].Body, page.Jobs[i].BodyBase64 = nil, nil
 		}
 	}
 	rows, same := jobRows(page.Jobs, nil)
-	v.Jobs, v.Origin = r.jobList(v.State, rows, same), len(rows) > 0 && rows[0].Origin != ""
+	v.Jobs = r.jobList(v.State, rows, same)
 	here := r.tubeLink(v.Name, "")
 	if page.Next != "" {
 		v.Next = withQuery(here, "state", v.State, "cursor", page.Next)
@@ -145,7 +149,7 @@ func (v *tubeView) addJobs(r *request, page *admin.Jobs) {
 	}
 }
 
-// tubeCharts draws what has happened in a tube.
+// tubeCharts draws the history of a tube.
 func tubeCharts(recent *admin.Recent) []chart {
 	from := duration(int64(len(recent.Ready)-1)*recent.Step) + " ago"
 	return []chart{
@@ -153,15 +157,15 @@ func tubeCharts(recent *admin.Recent) []chart {
 		newChart("jobs", "Jobs", from, roughly,
 			chartLine{Name: "ready", Class: "ready", points: pointsOf(recent.Ready)}, chartLine{Name: "reserved", Class: "reserved", points: pointsOf(recent.Reserved)},
 			chartLine{Name: "delayed", Class: "delayed", points: pointsOf(recent.Delayed)}, chartLine{Name: "buried", Class: "buried", points: pointsOf(recent.Buried)}),
-		newChart("wait", "The next job has waited", from, func(v float64) string { return duration(int64(v)) },
+		newChart("wait", "Oldest ready", from, func(v float64) string { return duration(int64(v)) },
 			chartLine{Name: "time", Class: "plain", points: pointsOf(recent.OldestReady)}),
 	}
 }
 
-// A putView is the page that puts a job: the fields of its form, which may begin with a job that there is.
+// A putView is the page that puts a job: the fields of its form, which can start from an existing job.
 type putView struct {
 	url.Values
-	Problem string // why it was not put
+	Problem string // why the job was not put
 }
 
 // putting is the action of those pages.
@@ -183,7 +187,7 @@ func putPage(r *request) (*page, error) {
 		form.Set("ttr", fmt.Sprint(j.TTR))
 		body := j.Bytes()
 		if body == nil {
-			return nil, problemf(http.StatusForbidden, "The body of this job cannot be shown here, so it cannot be put again here.")
+			return nil, problemf(http.StatusForbidden, "You cannot duplicate this job, because you cannot see its body here.")
 		}
 		if form.Set("body", string(body)); !fitsField(body) {
 			form.Set("base64", "yes")
@@ -193,7 +197,7 @@ func putPage(r *request) (*page, error) {
 	return r.putForm(form, ""), nil
 }
 
-// putForm is the page with what a form has, and why that was not put.
+// putForm is the page with the values of a form, and the problem if the put failed.
 func (r *request) putForm(form url.Values, problem string) *page {
 	tube := form.Get("tube")
 	p := newPage("put", "Put a job", "tubes", &putView{form, problem})
@@ -209,8 +213,8 @@ func (r *request) putForm(form url.Values, problem string) *page {
 	return p
 }
 
-// fitsField reports whether a field of a form brings a body back as it is. HTML has no NUL, and no ends of lines but one.
+// fitsField reports whether a field of a form preserves a body. HTML has no NUL and only one end of line.
 func fitsField(body []byte) bool { return utf8.Valid(body) && !bytes.ContainsAny(body, "\x00\r") }
 
-// shownBody is how large a body is at most that stands in a command; a larger one is in a file.
+// shownBody is the maximum size of a body in a command. Larger bodies are in a file.
 const shownBody = 4 << 10

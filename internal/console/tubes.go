@@ -14,21 +14,21 @@ import (
 // A tubeTable is a list of tubes.
 type tubeTable struct {
 	listing
-	Matching *uint64 // nil: nobody has counted
+	Matching *uint64 // nil if it is not counted
 	Counts   *admin.JobCounts
 }
 
-// A tubeColumn is one that the table may have.
+// A tubeColumn is a column that the table can have.
 type tubeColumn struct {
 	Name string
 	column
-	Usual  bool // it is there unless others are asked for
+	Usual  bool // it is shown by default
 	Chosen bool
-	plain  bool // a beanstalkd has it, too
+	plain  bool // a beanstalkd also has it
 	cell   func(t *admin.Tube) cell
 }
 
-// paused says for how much longer a tube is paused.
+// paused returns the time until the end of a pause.
 func paused(t *admin.Tube) string {
 	if t.PauseLeft > untilResumed/2 {
 		return "paused until resumed"
@@ -36,12 +36,12 @@ func paused(t *admin.Tube) string {
 	return "paused " + duration(t.PauseLeft)
 }
 
-// count returns what shows a number of a tube.
+// count returns a cell with a number of a tube.
 func count(of func(t *admin.Tube) uint64) func(t *admin.Tube) cell {
 	return func(t *admin.Tube) cell { return counted("", of(t)) }
 }
 
-// recentRate returns what shows how often something has happened lately.
+// recentRate returns a cell with a rate of the last minute.
 func recentRate(of func(r *admin.Recent) float64) func(t *admin.Tube) cell {
 	return func(t *admin.Tube) cell {
 		if t.Recent == nil {
@@ -51,10 +51,10 @@ func recentRate(of func(r *admin.Recent) float64) func(t *admin.Tube) cell {
 	}
 }
 
-// greyed is a cell that is grey if it is nothing.
+// greyed is a cell that is grey if it shows zero.
 func greyed(text string) cell { return cell{Text: text, Class: zeroClass(text)} }
 
-// markedIf is a cell with a class if something is so.
+// markedIf is a cell that has a class if a condition holds.
 func markedIf(is bool, class string, c cell) cell {
 	if is {
 		c.Class = class
@@ -62,41 +62,44 @@ func markedIf(is bool, class string, c cell) cell {
 	return c
 }
 
-// nextWaits is how long the next job has been ready.
-func nextWaits(t *admin.Tube) cell {
+// oldestReady is the time that the next job has been ready.
+func oldestReady(t *admin.Tube) cell {
 	if t.Jobs.Ready == 0 {
 		return greyed("–")
 	}
 	return markedIf(t.OldestReady >= int64(health.SlowAfter/time.Second), "late", greyed(duration(t.OldestReady)))
 }
 
-// tubeColumns are those that there are, after the name, in their order.
+// tubeColumns are the columns after the name, in their order.
 var tubeColumns = []tubeColumn{
 	{"ready", column{Title: "Ready", sort: "-ready"}, true, false, true, count(func(t *admin.Tube) uint64 { return t.Jobs.Ready })},
-	{"urgent", column{Title: "Urgent", Hint: "ready, with a priority below 1024", sort: "-urgent"}, false, false, true, count(func(t *admin.Tube) uint64 { return t.Urgent })},
+	{"urgent", column{Title: "Urgent", Hint: "Ready jobs with a priority below 1024", sort: "-urgent"}, false, false, true, count(func(t *admin.Tube) uint64 { return t.Urgent })},
 	{"reserved", column{Title: "Reserved", sort: "-reserved"}, true, false, true, count(func(t *admin.Tube) uint64 { return t.Jobs.Reserved })},
 	{"delayed", column{Title: "Delayed", sort: "-delayed"}, true, false, true, count(func(t *admin.Tube) uint64 { return t.Jobs.Delayed })},
-	{"buried", column{Title: "Buried", sort: "-buried"}, true, false, true, func(t *admin.Tube) cell { return markedIf(t.Jobs.Buried > 0, "hot", counted("", t.Jobs.Buried)) }},
-	{"oldest", column{Title: "Next waits", Hint: "how long the job has been ready that is the next to be reserved", sort: "-oldest_ready"}, true, false, false, nextWaits},
-	{"put", column{Title: "Put/s", Hint: "in the last minute", sort: "-put_per_second", Class: "opt"}, true, false, false, recentRate(func(r *admin.Recent) float64 { return r.PutPerSecond })},
-	{"done", column{Title: "Done/s", Hint: "deletes, in the last minute", sort: "-deleted_per_second", Class: "opt"}, true, false, false, recentRate(func(r *admin.Recent) float64 { return r.DeletedPerSecond })},
-	{"queue", column{Title: "Waited", Hint: "how long a job was ready before it was reserved, on average", sort: "-queue", Class: "opt"}, false, false, false,
+	{"buried", column{Title: "Buried", Hint: failedHint, sort: "-buried"}, true, false, true, func(t *admin.Tube) cell { return markedIf(t.Jobs.Buried > 0, "hot", counted("", t.Jobs.Buried)) }},
+	{"oldest", column{Title: "Oldest ready", Hint: "Time that the next job has been ready", sort: "-oldest_ready"}, true, false, false, oldestReady},
+	{"put", column{Title: "Put/s", Hint: "Puts a second, in the last minute", sort: "-put_per_second", Class: "opt"}, true, false, false, recentRate(func(r *admin.Recent) float64 { return r.PutPerSecond })},
+	{"done", column{Title: "Done/s", Hint: "Deletes a second, in the last minute", sort: "-deleted_per_second", Class: "opt"}, true, false, false, recentRate(func(r *admin.Recent) float64 { return r.DeletedPerSecond })},
+	{"queue", column{Title: "Wait time", Hint: "Average time that a job was ready before it was reserved", sort: "-queue", Class: "opt"}, false, false, false,
 		func(t *admin.Tube) cell { return greyed(meanText(t.Queue.Count, t.Queue.Seconds)) }},
-	{"work", column{Title: "Works", Hint: "how long a job is reserved, on average", sort: "-work", Class: "opt"}, true, false, false,
+	{"work", column{Title: "Run time", Hint: "Average time that a job is reserved", sort: "-work", Class: "opt"}, true, false, false,
 		func(t *admin.Tube) cell { return greyed(meanText(t.Work.Count, t.Work.Seconds)) }},
-	{"workers", column{Title: "Workers", Hint: "connections that watch it", sort: "-watching", Class: "opt"}, true, false, true,
+	{"workers", column{Title: "Workers", Hint: "Connections that watch the tube", sort: "-watching", Class: "opt"}, true, false, true,
 		func(t *admin.Tube) cell { return markedIf(unwatched(t), "hot", counted("", t.Watching)) }},
-	{"waiting", column{Title: "Waiting", Hint: "connections that wait for a job", sort: "-waiting", Class: "opt"}, false, false, true, count(func(t *admin.Tube) uint64 { return t.Waiting })},
-	{"using", column{Title: "Using", Hint: "connections that put into it", sort: "-using", Class: "opt"}, false, false, true, count(func(t *admin.Tube) uint64 { return t.Using })},
-	{"size", column{Title: "Bodies", Hint: "bytes of the bodies of all jobs", sort: "-body_bytes", Class: "opt"}, false, false, false, func(t *admin.Tube) cell { return greyed(byteSize(whole(t.BodyBytes))) }},
-	{"total", column{Title: "Put so far", sort: "-total_jobs", Class: "opt"}, false, false, true, count(func(t *admin.Tube) uint64 { return t.TotalJobs })},
+	{"waiting", column{Title: "Waiting", Hint: "Connections that wait for a job", sort: "-waiting", Class: "opt"}, false, false, true, count(func(t *admin.Tube) uint64 { return t.Waiting })},
+	{"using", column{Title: "Using", Hint: "Connections that put into the tube", sort: "-using", Class: "opt"}, false, false, true, count(func(t *admin.Tube) uint64 { return t.Using })},
+	{"size", column{Title: "Bodies", Hint: "Size of all bodies", sort: "-body_bytes", Class: "opt"}, false, false, false, func(t *admin.Tube) cell { return greyed(byteSize(whole(t.BodyBytes))) }},
+	{"total", column{Title: "Total put", sort: "-total_jobs", Class: "opt"}, false, false, true, count(func(t *admin.Tube) uint64 { return t.TotalJobs })},
 	{"deletes", column{Title: "Deletes", sort: "-deletes", Class: "opt"}, false, false, true, count(func(t *admin.Tube) uint64 { return t.Deletes })},
-	{"timeouts", column{Title: "Timeouts", Hint: "how often the time to run of a job was over", sort: "-timeouts", Class: "opt"}, false, false, false, count(func(t *admin.Tube) uint64 { return t.Timeouts })},
+	{"timeouts", column{Title: "Timeouts", Hint: "Number of jobs whose time to run expired", sort: "-timeouts", Class: "opt"}, false, false, false, count(func(t *admin.Tube) uint64 { return t.Timeouts })},
 	{"releases", column{Title: "Releases", sort: "-releases", Class: "opt"}, false, false, false, count(func(t *admin.Tube) uint64 { return t.Releases })},
 	{"buries", column{Title: "Buries", sort: "-buries", Class: "opt"}, false, false, false, count(func(t *admin.Tube) uint64 { return t.Buries })},
 }
 
-// lately is the column that is always there, where it is known what was.
+// failedHint explains buried jobs to users of other queues.
+const failedHint = "Failed jobs, set aside until someone kicks them"
+
+// lately is the column with the recent history.
 var lately = tubeColumn{column: column{Title: "Ready, 10 min", Class: "l opt"}, cell: func(t *admin.Tube) (c cell) {
 	if t.Recent != nil {
 		c.Spark = newSpark(rowID(t.Name)+"s", "ready", pointsOf(t.Recent.Ready), tubeSpark, tubeSparkHeight)
@@ -104,7 +107,7 @@ var lately = tubeColumn{column: column{Title: "Ready, 10 min", Class: "l opt"}, 
 	return c
 }}
 
-// offeredColumns are those that a table of tubes may have, the chosen ones marked: those with names, or the usual ones.
+// offeredColumns returns the columns that a table of tubes can have. It marks the named columns as chosen, or else the usual ones.
 func (s *site) offeredColumns(names []string) (all []tubeColumn) {
 	for _, c := range tubeColumns {
 		if c.Chosen = c.Usual || s.Plain(); len(names) > 0 {
@@ -117,13 +120,13 @@ func (s *site) offeredColumns(names []string) (all []tubeColumn) {
 	return all
 }
 
-// tubeFilters are what the page offers besides a text.
+// tubeFilters are the conditions that the page offers.
 var tubeFilters = [][2]string{
 	{"", "All tubes"}, {"buried", "With buried jobs"}, {"unwatched", "Without workers"}, {"ready", "With ready jobs"},
-	{"reserved", "With reserved jobs"}, {"delayed", "With delayed jobs"}, {"limited", "At or near their limit"}, {"paused", "Paused"}, {"waiting", "With workers that wait"},
+	{"reserved", "With reserved jobs"}, {"delayed", "With delayed jobs"}, {"limited", "At or near their limit"}, {"paused", "Paused"}, {"waiting", "With waiting workers"},
 }
 
-// tubeTable asks for a list of tubes, with columns that have names.
+// tubeTable returns a list of tubes with the named columns.
 func (r *request) tubeTable(in *admin.ListTubes, names []string) (t tubeTable, err error) {
 	in.Recent = true
 	found, err := r.api().ListTubes(r.Context(), in)
@@ -141,9 +144,10 @@ func (r *request) tubeTable(in *admin.ListTubes, names []string) (t tubeTable, e
 	for i := range chosen {
 		l.Columns = append(l.Columns, chosen[i].column)
 	}
+	manages := r.manages()
 	for i := range found.Tubes {
 		tube := &found.Tubes[i]
-		row := listRow{ID: rowID(tube.Name), Name: tube.Name, Link: r.tubeLink(tube.Name, "")}
+		row := listRow{ID: rowID(tube.Name), Name: tube.Name, Link: r.tubeLink(tube.Name, ""), Fixed: !manages(tube.Name)}
 		row.tag(unwatched(tube), "no workers", "tag warn")
 		if tube.Pause > 0 {
 			row.Tags = append(row.Tags, Spot{row.ID + "-pause", paused(tube), "tag"})
@@ -189,8 +193,7 @@ func tubesPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// columnNames reads the names of columns, each with a parameter of its own or with commas between
-// them. Those that there are not are left out.
+// columnNames reads the names of columns, from one parameter each or with commas between them. It leaves out unknown names.
 func columnNames(texts []string) (names []string) {
 	for _, name := range strings.Split(strings.Join(texts, ","), ",") {
 		if slices.ContainsFunc(tubeColumns, func(c tubeColumn) bool { return c.Name == name }) && !slices.Contains(names, name) {
@@ -200,12 +203,12 @@ func columnNames(texts []string) (names []string) {
 	return names
 }
 
-// tubeLink is the page of a tube, and of its jobs in a state.
+// tubeLink returns the URL of a tube, and of its jobs in a state.
 func (r *request) tubeLink(name, state string) string {
 	return withQuery(r.site.Base+"tube/"+op.Segment(name), "state", state)
 }
 
-// unwatched reports whether jobs of a tube are ready that nobody will take.
+// unwatched reports whether a tube has ready jobs and no workers.
 func unwatched(t *admin.Tube) bool {
 	one := health.Tube{Ready: t.Jobs.Ready, Watching: t.Watching, PauseLeft: time.Duration(max(t.PauseLeft, min(t.Pause, 1))) * time.Second}
 	return one.Unwatched()

@@ -76,7 +76,7 @@ func readToken(path string) (string, error) {
 // otherWarnings returns warnings about the other servers of a valid configuration.
 func otherWarnings(opt *config.Options, others []otherServer) (all []string) {
 	if len(others) > 0 && (opt.Admin.Addr == "" || !opt.Admin.Console) {
-		all = append(all, "console-server has no effect: there is no console without --admin, or with --console=false")
+		all = append(all, "console-server needs the console: these settings have no --admin, or --console=false; the server can get --admin on its command line")
 	}
 	for i := range others {
 		s := &others[i]

@@ -16,8 +16,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op/jsonscan"
 )
 
-// ErrShape says that a body cannot be packed again as it was edited.
-var ErrShape = errors.New("in what PHP has written only values can be changed: names, numbers of members and kinds of values stay")
+// ErrShape reports that an edited body cannot be packed again.
+var ErrShape = errors.New("PHP data: you can change values, but no keys and no types")
 
 // Edit returns a body as somebody edits it, and what that is: JSON, also for what PHP has written and with what is packed into strings
 // opened, or text; what the body is packed in is taken off. It returns false if it is neither.

@@ -130,6 +130,9 @@ func (e *Engine) RefusedSince(t int64) (settings []string) {
 	return settings
 }
 
+// RefusedInTurn returns the settings whose limits have refused something in this turn.
+func (e *Engine) RefusedInTurn() []string { return e.RefusedSince(max(e.now, 1)) }
+
 // Refusals count what the limits have refused.
 type Refusals struct {
 	Memory   uint64 // jobs, because of Limits.Memory

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,30 +45,41 @@ func Edit(text string, set map[string]string, unset []string, now time.Time) (st
 		}
 		delete(all, name)
 	}
+	var wrong []error
 	for _, name := range slices.Sorted(maps.Keys(set)) {
-		s, err := named(name)
-		if err != nil {
-			return "", err
-		}
-		value := s.fromNow(strings.TrimSpace(set[name]), now)
-		v, err := s.parse(value)
-		switch {
-		case err != nil && s.kind == until:
-			return "", fmt.Errorf("%w; or for how long, such as 1h30m or 2d", err)
-		case err != nil:
-			return "", err
-		case s.isOver(v, now):
-			return "", fmt.Errorf("%s: %s has passed", name, value)
-		case len(value) > maxText:
-			return "", fmt.Errorf("%s: the value has more than %d characters", name, maxText)
-		}
+		value, err := edited(name, set[name], now)
+		wrong = append(wrong, err)
 		all[name] = value
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return "", err
 	}
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&b, "%s=%s\n", name, all[name])
 	}
 	return b.String(), nil
+}
+
+// edited checks the new value of a setting, and returns it as text.
+func edited(name, text string, now time.Time) (string, error) {
+	s, err := named(name)
+	if err != nil {
+		return "", err
+	}
+	value := s.fromNow(strings.TrimSpace(text), now)
+	v, err := s.parse(value)
+	switch {
+	case err != nil && s.kind == until:
+		return "", fmt.Errorf("%w; or for how long, such as 1h30m or 2d", err)
+	case err != nil:
+		return "", err
+	case s.isOver(v, now):
+		return "", fmt.Errorf("%s: %s has passed", name, value)
+	case len(value) > maxText:
+		return "", fmt.Errorf("%s: the value has more than %d characters", name, maxText)
+	}
+	return value, nil
 }
 
 // With implements [engine.Policies].

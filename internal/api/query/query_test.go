@@ -9,23 +9,23 @@ import (
 func TestParse(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"", ""},
-		{`user.id:17 state:buried age>10m tries>=3 "some text" /re g/ tube:mail-*`, `in mail-*; buried; age > 10m; tries ≥ 3; user.id is 17; with “some text”; matching re g`},
-		{"connection refused", "with “connection”; with “refused”"},
-		{"/user/id = 17", "/user/id is 17"}, // as it was always typed
-		{`/user/id="a b"`, `/user/id is a b`},
-		{"/user/id:17 x", "/user/id is 17; with “x”"},
-		{"/user/id", "with any /user/id"},
-		{"/user/id x", "with any /user/id; with “x”"},
-		{`/a\/ b/ c`, `matching a\/ b; with “c”`},
-		{"user.id:*", "with any user.id"},
-		{"amount>100 amount<=1e3", "amount > 100; amount ≤ 1e3"},
+		{`user.id:17 state:buried age>10m tries>=3 "some text" /re g/ tube:mail-*`, `in mail-*; buried; with age > 10m; with tries ≥ 3; where user.id is 17; that contain “some text”; that match re g`},
+		{"connection refused", "that contain “connection”; that contain “refused”"},
+		{"/user/id = 17", "where /user/id is 17"}, // as it was always typed
+		{`/user/id="a b"`, `where /user/id is a b`},
+		{"/user/id:17 x", "where /user/id is 17; that contain “x”"},
+		{"/user/id", "that have /user/id"},
+		{"/user/id x", "that have /user/id; that contain “x”"},
+		{`/a\/ b/ c`, `that match a\/ b; that contain “c”`},
+		{"user.id:*", "that have user.id"},
+		{"amount>100 amount<=1e3", "where amount > 100; where amount ≤ 1e3"},
 		{"state:ready,delayed tube:a,b tube:c", "in a or b or c; ready or delayed"},
-		{"id:17 pri<1024 size>1.5k left<=2h", "id is 17; pri < 1024; size > 1.5k; left ≤ 2h"},
-		{`class:"App\\Jobs\\Mail"`, `class is App\Jobs\Mail`},
+		{"id:17 pri<1024 size>1.5k left<=2h", "with id is 17; with pri < 1024; with size > 1.5k; with left ≤ 2h"},
+		{`class:"App\\Jobs\\Mail"`, `where class is App\Jobs\Mail`},
 		// None of the forms: words.
-		{`App\Jobs\Mail`, `with “App\Jobs\Mail”`},
-		{"App::Mail http://host/a 12:30 a=b a->b x: > {\"a\":1}", "with “App::Mail”; with “http://host/a”; with “12:30”; with “a=b”; with “a->b”; with “x:”; with “>”; with “{\"a\":1}”"},
-		{`"say \"hi\" \n"`, `with “say "hi" \n”`},
+		{`App\Jobs\Mail`, `that contain “App\Jobs\Mail”`},
+		{"App::Mail http://host/a 12:30 a=b a->b x: > {\"a\":1}", "that contain “App::Mail”; that contain “http://host/a”; that contain “12:30”; that contain “a=b”; that contain “a->b”; that contain “x:”; that contain “>”; that contain “{\"a\":1}”"},
+		{`"say \"hi\" \n"`, `that contain “say "hi" \n”`},
 		// Mistakes.
 		{`"open`, `! the quote before "open" does not end`},
 		{`user.name:"open`, `! the quote before "open" does not end`},

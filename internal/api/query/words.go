@@ -45,7 +45,7 @@ func plain(value string) string {
 	return value
 }
 
-// Words say what is wanted, a part each, for whoever has typed it.
+// Words returns the conditions in words, to be read after "jobs".
 func (q *Query) Words() (parts []string) {
 	if len(q.Tubes) > 0 {
 		parts = append(parts, "in "+strings.Join(q.Tubes, " or "))
@@ -54,18 +54,18 @@ func (q *Query) Words() (parts []string) {
 		parts = append(parts, strings.Join(q.States, " or "))
 	}
 	for _, n := range q.Numbers {
-		parts = append(parts, n.Name+sign(n.Op)+n.Text)
+		parts = append(parts, "with "+n.Name+sign(n.Op)+n.Text)
 	}
 	for _, b := range q.Bodies {
 		switch {
 		case b.Kind == Text:
-			parts = append(parts, "with “"+b.Text+"”")
+			parts = append(parts, "that contain “"+b.Text+"”")
 		case b.Kind == Regexp:
-			parts = append(parts, "matching "+b.Text)
+			parts = append(parts, "that match "+b.Text)
 		case b.Op == "":
-			parts = append(parts, "with any "+b.Text)
+			parts = append(parts, "that have "+b.Text)
 		default:
-			parts = append(parts, b.Text+sign(b.Op)+b.Value)
+			parts = append(parts, "where "+b.Text+sign(b.Op)+b.Value)
 		}
 	}
 	return parts

@@ -1,25 +1,27 @@
-// The console works without this file. With it values change by themselves, dialogs open in their place, and there are
-// keys. Nothing here makes HTML of what the server sends as data: texts are set as texts. Pages that are loaded for a part of them were
-// escaped by the server, and the Content-Security-Policy lets no script of theirs run.
+// The console works without this file. With it, values update live, dialogs open in place, forms are sent in the
+// background, and keys work. This file never turns data into HTML: it sets texts as texts. The server has escaped the pages
+// that are loaded for a part of them, and the Content-Security-Policy runs none of their scripts.
 "use strict";
 (() => {
   const $ = (selector, from = document) => from.querySelector(selector);
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+  const parse = (html) => new DOMParser().parseFromString(html, "text/html");
+  const load = (url) => fetch(url, { headers: { Accept: "text/html" } });
   const keep = (key, value) => { try { value === undefined || localStorage.setItem("beanpole-" + key, value); return localStorage.getItem("beanpole-" + key); } catch { return null; } };
 
-  // Live values. The stream has texts and lines by the ids of their elements.
+  // Live values. The stream carries texts and lines by the ids of their elements.
   const button = $("#live"), stream = document.body.dataset.live;
-  const view = (stream && new URL(stream, location).searchParams.get("view")) || location.href; // of what is shown, whatever would be shown first by now
+  const view = (stream && new URL(stream, location).searchParams.get("view")) || location.href; // of the shown page, whose default tab can change
   let shape = $("#foot")?.dataset.shape, source = null, poll = 0, on = keep("live") !== "off", loading = false, stale = false, over = false;
 
   const show = (state) => { for (const s of ["on", "slow", "lost"]) button.toggleAttribute("data-" + s, s === state); button.textContent = { on: "live", slow: "every 5 s", lost: "reconnecting", off: "paused" }[state]; button.setAttribute("aria-pressed", String(state !== "off")); };
 
-  // Without an answer for five seconds what is shown is not true any more, and says so.
+  // After five seconds without an answer the page shows that its values are old.
   let heard = Date.now();
   const hear = () => { heard = Date.now(); $("#away").hidden = true; };
   const listen = (asks) => {
     if (!asks || document.hidden || Date.now() - heard < 5000 || !$("#away").hidden) return;
-    $("#away").textContent = "No answer since " + new Date(heard).toISOString().slice(11, 19) + " UTC: what is shown is from then.";
+    $("#away").textContent = "No answer since " + new Date(heard).toISOString().slice(11, 19) + " UTC: this page shows the values of that time.";
     $("#away").hidden = false;
   };
 
@@ -36,17 +38,17 @@
     if (values.s && values.s !== shape) reload();
   };
 
-  // Other rows, or another order: the page is loaded again, but not under the pointer, and not while rows are selected.
+  // If rows or their order change, the page is loaded again, except under the pointer and while rows are selected.
   const busy = () => over || $("dialog[open]") || $("[data-rows] :checked") || $("main details[open]") || $("#main").contains(document.activeElement) && document.activeElement !== $("#main");
   const reload = async () => {
     if (busy()) { stale = true; pill(); return; }
     if (loading) { stale = true; return; }
     loading = true; stale = false;
     try {
-      const answer = await fetch(view, { headers: { Accept: "text/html" } });
+      const answer = await load(view);
       if (!answer.ok && answer.status !== 404) throw new Error(answer.status);
       hear();
-      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const page = parse(await answer.text());
       if (busy()) { stale = true; pill(); }
       else { replace(page); $("#moved")?.remove(); }
     } catch { stale = true; listen(poll); }
@@ -56,7 +58,7 @@
     const main = $("#main", page), foot = $("#foot", page);
     if (!main || !foot) return;
     shape = foot.dataset.shape;
-    const note = $("#main > .note"); // what was done stays on the page, which is asked for without it
+    const note = $("#main > .note"); // the page is loaded without its note
     $("#main").replaceChildren(...main.childNodes);
     if (note && !$("#main > .note")) $("#main").prepend(note);
     $("#foot").replaceChildren(...foot.childNodes);
@@ -65,7 +67,7 @@
   const pill = () => {
     if ($("#moved")) return;
     const b = document.createElement("button");
-    b.id = "moved"; b.className = "moved"; b.textContent = "Rows have changed – show them";
+    b.id = "moved"; b.className = "moved"; b.textContent = "Rows have changed: show them";
     b.onclick = () => { over = false; all("[data-rows] :checked").forEach((c) => (c.checked = false)); all("main details[open]").forEach((d) => (d.open = false)); document.activeElement.blur(); loading = false; reload(); };
     document.body.append(b);
   };
@@ -82,7 +84,7 @@
     source.onmessage = apply;
     source.onerror = () => {
       if (source?.readyState !== EventSource.CLOSED) return show("lost");
-      show("slow"); // there are too many streams, or the page has none
+      show("slow"); // too many streams are open, or the page has none
       stop();
       poll = setInterval(() => reload(), 5000);
     };
@@ -97,23 +99,59 @@
     begin();
   }
 
-  // Dialogs: the page that asks, in its place.
+  // Dialogs show the page that asks for an action. If that fails, they show the reason: the selection and the typed text stay.
   const dialog = $("#dialog");
+  const open = (part) => {
+    dialog.replaceChildren(part);
+    $("[data-cancel]", dialog).onclick = (e) => { e.preventDefault(); dialog.close(); };
+    if (!dialog.open) dialog.showModal();
+    ($("input[required]:not([type=hidden])", dialog) ?? $("[data-cancel]", dialog)).focus();
+  };
+  const complain = (text, form) => {
+    const p = document.createElement("p");
+    p.className = "note bad"; p.textContent = text; p.setAttribute("role", "alert");
+    if (!form) {
+      const box = document.createElement("div"), close = document.createElement("button");
+      close.dataset.cancel = ""; close.textContent = "Close"; box.append(p, close);
+      return open(box);
+    }
+    $(".note.bad", form)?.remove();
+    form.prepend(p);
+    p.scrollIntoView({ block: "nearest" });
+  };
+  // reasonOf returns the text of a page that shows a problem.
+  const reasonOf = (page) => $("#main .note.bad, #main .empty p, #main h1", page)?.textContent || "The server refused this.";
+  const isLogin = (answer) => new URL(answer.url).pathname === "/console/login";
   const ask = async (url) => {
+    let answer;
+    try { answer = await load(url); } catch { return complain("The server does not answer. Nothing was changed. Try again later."); }
+    if (isLogin(answer)) return void (location.href = url);
+    const page = parse(await answer.text()), part = $("[data-part=confirm]", page);
+    if (!part) return complain(reasonOf(page));
+    open(part);
+    $("select[name=state]", dialog)?.addEventListener("change", (e) => { const u = new URL(url, location); u.searchParams.set("state", e.target.value); ask(u); });
+  };
+  let sending = false;
+  const send = async (form, button) => {
+    if (sending) return;
+    sending = true;
     try {
-      const answer = await fetch(url, { headers: { Accept: "text/html" } });
-      const part = $("[data-part=confirm]", new DOMParser().parseFromString(await answer.text(), "text/html"));
-      if (!answer.ok || !part) throw new Error(answer.status);
-      dialog.replaceChildren(part);
-      $("[data-cancel]", dialog).onclick = (e) => { e.preventDefault(); dialog.close(); };
-      $("select[name=state]", dialog)?.addEventListener("change", (e) => { const u = new URL(url, location); u.searchParams.set("state", e.target.value); dialog.close(); ask(u); });
-      dialog.showModal();
-      ($("input[required]", dialog) ?? $("[data-cancel]", dialog)).focus();
-    } catch { location.href = url; }
+      const data = new FormData(form, button);
+      const answer = await fetch(form.action, { method: "POST", body: form.enctype === "multipart/form-data" ? data : new URLSearchParams(data) });
+      if (answer.redirected && !isLogin(answer)) return void (location.href = answer.url);
+      const page = parse(await answer.text()), part = $("[data-part=confirm]", page);
+      if (isLogin(answer)) complain("You are logged out. Log in from another tab, then try again.", form);
+      else if (part && dialog.open) open(part);
+      else if ($("#main form[method=post]", page)) { $("#main").replaceChildren(...$("#main", page).childNodes); prepare(); scrollTo(0, 0); }
+      else complain(reasonOf(page), form);
+    } catch {
+      complain("The server does not answer, so the result is unknown. Check it before you try again.", form);
+    } finally { sending = false; }
   };
   document.addEventListener("click", (e) => { const a = e.target.closest("a[data-dialog]"); if (a && !e.ctrlKey && !e.metaKey && !e.shiftKey) { e.preventDefault(); ask(a.href); } });
   document.addEventListener("submit", (e) => {
     const form = e.target;
+    if (form.matches("#main :not(.login) > form[method=post], #main > form[method=post], #dialog form")) { e.preventDefault(); return void send(form, e.submitter); }
     if (!form.matches("[data-confirm]")) return;
     e.preventDefault();
     if (!$("[data-rows] :checked:not([data-all])", form)) return;
@@ -127,54 +165,55 @@
   });
   const count = () => all("[data-count]").forEach((text) => { const n = all("tbody :checked", text.closest("form")).length; text.textContent = n ? n + " selected" : "Selected"; });
 
-  // The palette: the choices of the page that finds, as one types. Enter goes there, as it does without this.
+  // The palette shows the choices of the page that finds. Enter opens the first choice.
   const palette = $("#palette"), field = $("input", palette);
   let asked = 0;
   const choices = async () => {
-    const mine = ++asked, html = await fetch(document.body.dataset.base + "find?list=1&q=" + encodeURIComponent(field.value)).then((answer) => answer.text()).catch(() => "");
-    const list = $("[data-part=choices]", new DOMParser().parseFromString(html, "text/html"));
+    const mine = ++asked, html = await load(document.body.dataset.base + "find?list=1&q=" + encodeURIComponent(field.value)).then((answer) => answer.text()).catch(() => "");
+    const list = $("[data-part=choices]", parse(html));
     if (list && mine === asked) $("ul", palette).replaceChildren(...list.childNodes);
   };
   field.oninput = choices;
   const find = () => { palette.showModal(); field.select(); choices(); };
   if ($("#find")) $("#find").onclick = (e) => { e.preventDefault(); find(); };
-  palette.onclick = (e) => e.target === palette && palette.close();
+  palette.onclick = (e) => { if (e.target === palette) palette.close(); }; // to return false would cancel the click
   palette.onkeydown = (e) => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[e.key], list = [field, ...all("a", palette)];
     if (by) { e.preventDefault(); list[(list.indexOf(document.activeElement) + by + list.length) % list.length].focus(); }
   };
 
-  // A menu closes like one.
+  // A click elsewhere and Escape close a menu.
   document.addEventListener("click", (e) => all("details.menu[open]").forEach((m) => m.contains(e.target) || (m.open = false)));
   document.addEventListener("keydown", (e) => { const m = e.key === "Escape" && $("details.menu[open]"); if (m) { m.open = false; $("summary", m).focus(); } });
 
-  // A search goes on by itself until the page is full, as long as one looks.
+  // A search continues until the page is full, and keeps its URL.
   const full = 50;
   const further = async (link) => {
-    const body = $("[data-found]"), title = link.textContent;
+    const body = $("[data-found]"), title = "Continue";
     let stopped = false;
     link.textContent = "Stop";
     link.onclick = (e) => { e.preventDefault(); stopped = true; };
     for (let next = link.href; !stopped && (body?.children.length ?? 0) < full; ) {
-      const html = await fetch(next, { headers: { Accept: "text/html" } }).then((answer) => answer.text()).catch(() => null);
-      if (html === null) break; // the server is away: the link asks it again
-      const part = new DOMParser().parseFromString(html, "text/html");
+      const html = await load(next).then((answer) => answer.text()).catch(() => null);
+      if (html === null) break; // the server is away
+      const part = parse(html);
       const found = all("[data-found] tr", part), more = $("a[data-continue]", part), told = $("[data-progress] span", part);
-      if (!told || (found.length && !body)) { location.replace(next); return; }
+      if (!told) return location.reload(); // logged out, or refused
+      if (found.length && !body) { $("#main").replaceChildren(...$("#main", part).childNodes); return prepare(); }
       body?.append(...found);
-      $("[data-progress] span").textContent = told.textContent.replace(/^.*?(?= in )/, (text) => (body?.children.length ? body.children.length + " found" : text));
-      if (!more) { link.replaceWith("That is all."); return; }
+      $("[data-progress] span").textContent = told.textContent.replace(/^.*?(?= in )/, (text) => (body ? body.children.length + " found" : text));
+      if (!more) { link.replaceWith("Search complete."); return; }
       link.href = next = more.href;
     }
     link.textContent = title;
-    link.onclick = null;
+    link.onclick = (body?.children.length ?? 0) < full ? (e) => { e.preventDefault(); further(link); } : null;
   };
 
   // Keys.
   let row = -1, prefix = "";
   const rows = () => all("[data-rows] tbody tr");
   const move = (by) => { const list = rows(); list[row]?.classList.remove("here"); row = Math.max(0, Math.min(list.length - 1, row + by)); list[row]?.classList.add("here"); list[row]?.scrollIntoView({ block: "nearest" }); $("td.name a", list[row] ?? document.createElement("p"))?.focus({ preventScroll: true }); };
-  // What a key does to the selected rows, or else to the one that j and k have come to, or else to what the page is about.
+  // A key acts on the selected rows, else on the row of j and k, else on the subject of the page.
   const act = (...names) => {
     const form = $("main form[data-confirm]"), button = form && names.map((n) => $("button[value=" + n + "]", form)).find(Boolean);
     const here = $("tbody .here input[type=checkbox]");
@@ -183,7 +222,7 @@
     else names.map((n) => $('main a[data-dialog][href*="do=' + n + '&"]')).find(Boolean)?.click();
   };
   const tell = async () => {
-    const part = $("[data-part=keys]", new DOMParser().parseFromString(await fetch(document.body.dataset.base + "keys").then((answer) => answer.text()).catch(() => ""), "text/html"));
+    const part = $("[data-part=keys]", parse(await load(document.body.dataset.base + "keys").then((answer) => answer.text()).catch(() => "")));
     if (!part) return;
     $("#keys").replaceChildren(part);
     $("#keysoff").checked = keep("keys") === "off";
@@ -194,10 +233,10 @@
   const keys = {
     "/": () => find(), f: () => $("main [data-search]")?.focus(), j: () => move(1), k: () => move(-1), "[": () => click("a[data-first]"), "]": () => click("a[data-next]"), " ": () => button.click(), "?": () => tell(),
     x: () => { const c = $("input[type=checkbox]", rows()[row] ?? document.createElement("p")); if (c) { c.checked = !c.checked; count(); } }, Enter: () => $("td.name a", rows()[row] ?? document.createElement("p"))?.click(),
-    "g o": () => go(""), "g t": () => go("tubes"), "g c": () => go("connections"), "g a": () => go("activity"), "g s": () => go("server"), K: () => act("kick-job", "kick-tube"), B: () => act("bury-job"), D: () => act("delete-job", "clear-tube"), m: () => act("move-job"), p: () => act("pause-tube", "resume-tube"),
+    "g o": () => go(""), "g t": () => go("tubes"), "g c": () => go("connections"), "g a": () => go("activity"), "g s": () => go("server"), K: () => act("kick-job", "kick-tube"), B: () => act("bury-job"), R: () => act("redrive-job", "redrive-jobs"), D: () => act("delete-job", "clear-tube"), m: () => act("move-job"), p: () => act("pause-tube", "resume-tube"),
     u: () => all(".crumbs a").pop()?.click(), s: () => { const menu = $(".sites"); if (menu) { menu.open = true; $("a", menu).focus(); } }, "g f": () => go("search"),
   };
-  const isSeen = (e) => e.getClientRects().length > 0; // the field of a dialog that was closed still has the focus, and is not
+  const isSeen = (e) => e.getClientRects().length > 0; // a field of a closed dialog can keep the focus
   document.addEventListener("keydown", (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || keep("keys") === "off" || $("dialog[open]") || isSeen(e.target) && e.target.matches("input:not([type=checkbox]), select, textarea, [contenteditable]")) return;
     if ((e.key === " " || e.key === "Enter") && e.target.matches("a, button, summary, input, [tabindex]")) return;

@@ -82,15 +82,15 @@ func act(t *testing.T, ctx context.Context, s *server, path, action string, sele
 		eval[any](t, ctx, fmt.Sprintf("document.querySelector('[data-rows] input[value=%q]').click()", value))
 	}
 	if len(selected) > 0 {
-		eval[any](t, ctx, "document.querySelector('form[data-confirm] button[value="+action+"]').click()")
+		do(t, ctx, mouse("form[data-confirm] button[value="+action+"]"))
 	} else {
-		eval[any](t, ctx, "document.querySelector('main a[data-dialog][href*=\"do="+action+"&\"]').click()")
+		do(t, ctx, mouse(`main a[data-dialog][href*="do=`+action+`&"]`))
 	}
 	until(t, ctx, "document.querySelector('#dialog[open] .bar button')")
 	for i := 0; i < len(fields); i += 2 {
 		eval[any](t, ctx, fmt.Sprintf("document.querySelector('#dialog [name=%s]').value = %q", fields[i], fields[i+1]))
 	}
-	eval[any](t, ctx, "document.querySelector('#dialog .bar button').click()")
+	do(t, ctx, mouse("#dialog .bar button"))
 	until(t, ctx, "document.readyState == 'complete' && document.querySelector('.note') && !document.querySelector('.note.bad')")
 }
 

@@ -55,6 +55,7 @@ type server struct {
 	stop        func()
 	args        []string
 	scheme      string
+	token       string // for the API; empty means none
 }
 
 func (s *server) url(path string) string { return s.scheme + "://" + s.admin + "/console/" + path }
@@ -127,6 +128,27 @@ func (s *server) say(command string, body ...string) string {
 		s.t.Fatal(err)
 	}
 	return strings.TrimSpace(line)
+}
+
+// patch changes something through the API.
+func (s *server) patch(path, body string) {
+	s.t.Helper()
+	h, err := http.NewRequest(http.MethodPatch, "http://"+s.admin+"/api/v1"+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	h.Header.Set("Content-Type", "application/json")
+	if s.token != "" {
+		h.Header.Set("Authorization", "Bearer "+s.token)
+	}
+	r, err := http.DefaultClient.Do(h)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Body.Close()
+	if r.StatusCode >= 300 {
+		s.t.Fatal(path, r.Status)
+	}
 }
 
 // task starts work on many jobs through the API, and waits until it has ended.
@@ -239,6 +261,23 @@ func do(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Voi
 // of its address meanwhile.
 func visit(url string) chromedp.Action[chromedp.Void] {
 	return chromedp.Steps(becomes("document.before = true"), chromedp.Navigate(url), becomes("!document.before && document.readyState == 'complete'"))
+}
+
+// mouse clicks with the mouse on the first element of a selector, in the middle of what can be seen of it. It fails if another element covers it.
+func mouse(selector string) chromedp.Action[chromedp.Void] {
+	at := fmt.Sprintf("(() => { const e = document.querySelector(%q); e.scrollIntoView({ block: 'center', behavior: 'instant' }); const r = e.getClientRects()[0], x = r.x + r.width / 2, y = r.y + r.height / 2, hit = document.elementFromPoint(x, y);"+
+		" return e.contains(hit) || hit?.contains(e) ? [x, y] : []; })()", selector)
+	return chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		place, err := chromedp.Evaluate[[]float64](at)(ctx, tab)
+		if err != nil {
+			return err
+		}
+		if len(place) != 2 {
+			return fmt.Errorf("%s is covered or outside of the window", selector)
+		}
+		_, err = chromedp.MouseClickXY(place[0], place[1])(ctx, tab)
+		return err
+	})
 }
 
 // becomes waits until an expression of JavaScript is true, also over pages that come and go.

@@ -79,7 +79,7 @@ func TestCluster(t *testing.T) {
 	showsMembers(t, ctx, "leader yes,voter yes,voter yes")
 
 	for _, s := range []*server{follower, leader} { // any member can be asked
-		const own = "[...document.querySelectorAll('[aria-label=Members] tr')].find(r => r.textContent.includes('this one'))"
+		const own = "[...document.querySelectorAll('[aria-label=Members] tr')].find(r => r.textContent.includes('this member'))"
 		do(t, ctx, visit(s.url("server")))
 		eval[any](t, ctx, own+".querySelector('a[data-dialog]').click()")
 		until(t, ctx, "!!document.querySelector('dialog[open] button.go')")

@@ -16,11 +16,11 @@ type hand struct {
 	clicks, keys, typed int
 }
 
-// click clicks on the first element that a selector finds, as soon as it can be seen.
+// click clicks with the mouse on the first element of a selector, as soon as it is visible.
 func (h *hand) click(selector string) {
 	h.t.Helper()
-	until(h.t, h.ctx, fmt.Sprintf("document.readyState == 'complete' && document.querySelector(%q)?.getClientRects().length", selector))
-	eval[any](h.t, h.ctx, fmt.Sprintf("document.before = undefined, void document.querySelector(%q).click()", selector))
+	until(h.t, h.ctx, fmt.Sprintf("document.readyState == 'complete' && !document.querySelector('#help').hidden && document.querySelector(%q)?.getClientRects().length", selector))
+	do(h.t, h.ctx, mouse(selector))
 	h.clicks++
 }
 
@@ -91,7 +91,7 @@ func TestErrands(t *testing.T) {
 			h.click(`main a[href*="do=pause-tube"]`)
 			h.write("#dialog [name=seconds]", "until resumed")
 			h.click(answer)
-		}, shows("Tube news paused.")},
+		}, shows("Tube news paused until resumed.")},
 		{"delete one job of a list", "tube/news?state=ready", 3, 0, 0, func(h *hand) {
 			h.click("tbody input[type=checkbox]")
 			h.click(".pick [value=delete-job]")

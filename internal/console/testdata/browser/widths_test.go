@@ -1,0 +1,80 @@
+package browser
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// allWidths are the widths of windows: phones, tablets, halves of screens, laptops and desks.
+var allWidths = []int64{320, 360, 768, 853, 1024, 1280, 1920}
+
+// die lets a policy move a job to the dead tube of a tube.
+func (s *server) die(tube, body string) (id string) {
+	s.t.Helper()
+	s.say("use " + tube)
+	id = strings.TrimPrefix(s.say("put 1024 0 600", body), "INSERTED ")
+	if got := s.say("reserve-job " + id); !strings.HasPrefix(got, "RESERVED") {
+		s.t.Fatal(got)
+	}
+	s.replies.ReadString('\n') // the body
+	s.say("release " + id + " 1024 0")
+	return id
+}
+
+// setDead lets the policy of a tube move jobs to its dead tube after one attempt.
+func (s *server) setDead(tube string) {
+	s.t.Helper()
+	s.patch("/policies/"+tube, `{"set":{"max-attempts":"1","exhausted":"move","dead-tube":"`+tube+`.dead"}}`)
+}
+
+// The header and every page fit into the window at every width: nothing is cut off, and no page scrolls sideways.
+func TestWidths(t *testing.T) {
+	s := start(t, secured(t, "operator-of-the-night-shift@example.com", false)...)
+	s.token = testToken
+	s.say("auth " + testToken)
+	s.setDead("payments")
+	for i := range 12 {
+		s.die("payments", fmt.Sprintf(`{"class":"Charge","args":[%d,"customer-%d@example.com"]}`, i, i))
+	}
+	s.put("a-tube-with-a-very-long-name-of-a-tenant-in-a-region-of-the-world", `{"displayName":"App\\Jobs\\SendMail","job":"x","data":{"to":"ann@example.com"}}`, 3)
+	s.put("mail", strings.Repeat("a body without any structure ", 20), 60)
+	s.say("watch mail")
+	s.say("reserve")
+	s.replies.ReadString('\n') // the body
+	ctx := browse(t)
+	do(t, ctx, visit(s.url("login")), chromedp.SendKeys("input[name=token]", testToken+"\r"))
+	until(t, ctx, "location.pathname == '/console/' && !document.querySelector('#help').hidden")
+	for name, path := range map[string]string{
+		"overview": "", "tubes": "tubes", "dead-tube": "tube/payments.dead", "tube": "tube/mail?state=ready", "reserved": "tube/mail?state=reserved", "job": "job/1", "edit": "job/1/edit", "put": "tube/mail/put",
+		"search": "search?q=customer", "connections": "connections?only=holding&sort=-held", "connection": "connection/1", "activity": "activity", "server": "server", "policy": "tube/payments/policy",
+		"confirm": "confirm?do=pause-tube&tube=mail", "redrive": "confirm?do=redrive-jobs&tube=payments.dead&state=buried", "find": "find?q=x", "import": "tube/mail/import", "nothing": "job/99",
+	} {
+		for _, width := range allWidths {
+			do(t, ctx, chromedp.EmulateViewport(width, 900), visit(s.url(path)))
+			until(t, ctx, "!document.querySelector('#help').hidden")
+			const outside = `[...document.querySelectorAll("header a, header button, header select, main .button, main h1, main button")].filter(e => !e.closest(".sheet, .pick, .choices, .menu, .columns, [hidden]") && e.checkVisibility() &&
+				(r => r.right > innerWidth + 1 || r.left < -1)(e.getBoundingClientRect())).map(e => e.outerHTML.slice(0, 120)).join("\n")`
+			if wide := eval[int](t, ctx, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); wide > 0 {
+				t.Errorf("%s at %d px is %d px wider than the window", name, width, wide)
+			}
+			if cut := eval[string](t, ctx, outside); cut != "" {
+				t.Errorf("%s at %d px: outside of the window:\n%s", name, width, cut)
+			}
+			if *shots == "" {
+				continue
+			}
+			shot, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+			if err == nil {
+				err = os.WriteFile(filepath.Join(*shots, fmt.Sprintf("width-%s-%d.png", name, width)), shot, 0o644)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
