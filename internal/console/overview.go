@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 // An overview is what the first page shows.
@@ -105,7 +106,7 @@ func overviewPage(r *request) (*page, error) {
 	if o.MayCharts = history.Step > 0; o.MayCharts {
 		known(&history)
 		o.Charts = strip(overviewCharts(&history, &minutes))
-		for _, state := range []string{"ready", "reserved", "delayed", "buried"} {
+		for _, state := range op.States {
 			o.Sparks[state] = newSpark("spark-"+state, state, thin(minutes.Series[state], sparkPoints, 1), overviewSpark, sparkHeight)
 		}
 	}

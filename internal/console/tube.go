@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 // A tubeView is the page of a tube.
@@ -85,7 +86,7 @@ func tubePage(r *request) (*page, error) {
 	}
 	v.Clients, v.More = r.clientList(clients.Connections), clients.Next != ""
 	v.addJobs(r, &jobs)
-	for _, s := range []string{"ready", "reserved", "delayed", "buried"} {
+	for _, s := range op.States {
 		v.States = append(v.States, stateTab{s, countOf(&v.Tube.Jobs, s)})
 	}
 	v.All = wholeState{Tube: name, State: v.State, Count: countOf(&v.Tube.Jobs, v.State), Dead: haveOrigin(jobs.Jobs)}

@@ -56,7 +56,7 @@ type Plan struct {
 	raw *Field // the whole body; nil: there is none
 }
 
-// States are those of jobs, of which the fields with `as:"State"` have one.
+// States are the states of jobs. A field with `as:"State"` has one of them.
 var States = []string{"ready", "reserved", "delayed", "buried"}
 
 var plans sync.Map // reflect.Type -> *Plan
