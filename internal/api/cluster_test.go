@@ -7,7 +7,10 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -95,10 +98,6 @@ func TestLeader(t *testing.T) {
 	}
 	follower.want(404, "GET", "/jobs/1", "", nil)
 	nobody = errors.New("there is no leader")
-	follower.want(503, "DELETE", "/jobs/1", "", &p)
-	if p.Detail != nobody.Error() {
-		t.Errorf("%+v", p)
-	}
 	follower.want(404, "GET", "/jobs/1", "", nil)
 
 	// Where only a part of the queue is nothing is answered from that.
@@ -116,6 +115,32 @@ func TestLeader(t *testing.T) {
 	partial, way.leader = false, follower.FromMembers()
 	follower.opt.IdentifyByName = leader.opt.IdentifyByName
 	follower.want(503, "DELETE", "/jobs/1", "", nil)
+}
+
+// A change waits for a leader while none is elected. If none is elected in time, the error
+// is the reason.
+func TestChangeAwaitsLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leader := start(t, Options{
+			Leader:         func() (http.RoundTripper, error) { return nil, nil },
+			IdentifyByName: func(string, netip.Addr) (*access.Identity, bool) { return new(access.Control).ByName("") },
+		})
+		leader.talk("put 0 0 60 1\r\na")
+		way := &through{leader: leader.FromMembers()}
+		var elected atomic.Bool
+		follower := start(t, Options{Leader: func() (http.RoundTripper, error) {
+			if !elected.Load() {
+				return nil, errors.New("there is no leader")
+			}
+			return way, nil
+		}})
+		var p problem
+		if follower.want(503, "POST", "/jobs/1/bury", "", &p); p.Detail != "there is no leader" {
+			t.Errorf("%+v", p)
+		}
+		time.AfterFunc(3*time.Second, func() { elected.Store(true) })
+		follower.want(204, "POST", "/jobs/1/bury", "", nil)
+	})
 }
 
 // A member that does not lead passes on all of a file of jobs, also if nobody says how long that is, as the console.

@@ -48,6 +48,9 @@ func (r *request) relay(in any) (out any, done bool, err error) {
 		return nil, false, nil
 	}
 	leader, err := r.api.opt.Leader()
+	if err != nil && r.op.changes() {
+		r.caller.Wait(func() { leader, err = r.awaitLeader(err) })
+	}
 	switch {
 	case err == nil && leader == nil:
 		return nil, false, nil
@@ -75,6 +78,28 @@ func (r *request) relay(in any) (out any, done bool, err error) {
 		return nil, true, problemf(http.StatusServiceUnavailable, "this member of the cluster is receiving the queue, and cannot ask the leader: try again, or ask another member")
 	}
 	return nil, false, nil
+}
+
+// A change that runs into an election waits for the next leader.
+const (
+	leaderPatience = 10 * time.Second
+	leaderPause    = 50 * time.Millisecond
+)
+
+// awaitLeader waits until the cluster has a leader, and returns err if it gets none.
+func (r *request) awaitLeader(err error) (http.RoundTripper, error) {
+	ctx, cancel := context.WithTimeout(r.ctx, leaderPatience)
+	defer cancel()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(leaderPause):
+		}
+		if leader, failed := r.api.opt.Leader(); failed == nil {
+			return leader, nil
+		}
+	}
 }
 
 // ErrNotSent is wrapped by the errors of Options.Leader's RoundTripper if the leader has heard nothing of the request.

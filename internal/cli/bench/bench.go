@@ -104,6 +104,7 @@ func (r *result) print(w io.Writer, l *load) error {
 
 // run puts the load on the server.
 func (l *load) run(ctx context.Context, server *kit.Connection) (*result, error) {
+	server.Reconnect = client.Never // a lost connection would change the results
 	clients := make([]*looper, l.connections)
 	for i := range clients {
 		c, err := server.Dial(ctx)

@@ -22,7 +22,7 @@ type Connection struct {
 	TLS        bool         // also without what Certs says
 	Certs      certs.Client // and the name that the server's certificate must have
 
-	Reconnect time.Duration // for how long a lost server is looked for; 0: a person would rather know
+	Reconnect time.Duration // maximum time to look for a lost server; zero means electionTime
 
 	url client.Options // what Addr said beside the address, when it was a URL
 }
@@ -30,6 +30,11 @@ type Connection struct {
 // ServerTitle is the title under which the help shows the options that say where the
 // server is.
 const ServerTitle = "Server"
+
+// electionTime is long enough to connect again after a change of a cluster's leader, when
+// all members disconnect their clients. Members hold a new connection for up to 10 s, until
+// there is a leader.
+const electionTime = 3 * time.Second
 
 // Define adds the options.
 func (o *Connection) Define(flags *pflag.FlagSet) {
@@ -118,7 +123,7 @@ func (o *Connection) Options() (*client.Options, error) {
 		TokenAsPut:  o.TokenInPut,
 		DialTimeout: o.Timeout,
 		Timeout:     o.Timeout,
-		Reconnect:   cmp.Or(o.Reconnect, client.Never),
+		Reconnect:   cmp.Or(o.Reconnect, electionTime),
 		TLS:         o.url.TLS,
 	}
 	if o.tlsFlags() {

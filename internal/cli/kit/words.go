@@ -148,12 +148,12 @@ func (o *Connection) disconnected(e *client.Error) string {
 	case isTimeout(e) && e.Verb == "connect" && o.Encrypted():
 		return e.Addr + " does not answer in TLS; if it does not speak that, leave out --tls and what begins with it"
 	case errors.Is(e, io.EOF), errors.Is(e, io.ErrUnexpectedEOF), errors.Is(e, syscall.ECONNRESET), errors.Is(e, syscall.EPIPE):
-		text := e.Addr + " has closed the connection; the reason is in its log: perhaps it has --max-connections-per-address clients of yours"
+		text := e.Addr + " has closed the connection; its log has the reason"
 		switch {
 		case !o.Encrypted():
-			text += "; if it speaks TLS only, use --tls"
+			text += " (a server that expects TLS needs --tls; a member of a cluster needs a leader)"
 		case e.Verb == "connect":
-			text += "; if it does not speak TLS, leave out --tls and what begins with it"
+			text += "; if it does not speak TLS, leave out --tls and the options that begin with it"
 		}
 		return text
 	}
