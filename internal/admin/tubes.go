@@ -17,10 +17,6 @@ const (
 	// about a tenth of a millisecond, so that clients do not notice a scrape.
 	tubesPerTurn = 250
 
-	// sessionsPerTurn is the number of sessions that a turn reads. Most of them hold no
-	// jobs.
-	sessionsPerTurn = 1000
-
 	// yieldPause is the pause between such turns, in which clients are served.
 	yieldPause = time.Millisecond
 )
