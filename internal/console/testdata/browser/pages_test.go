@@ -160,8 +160,8 @@ func TestAccessibility(t *testing.T) {
 	}
 }
 
-// widths are how wide a window is at a desk, and on a phone.
-var widths = []int64{1280, 360}
+// widths are the widths of a desk, a tablet and a phone.
+var widths = []int64{1280, 768, 360}
 
 // inBothThemes looks for what keeps people out of a page, at a desk and on a phone.
 func inBothThemes(t *testing.T, ctx context.Context, program, url string) {
