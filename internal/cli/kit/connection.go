@@ -39,7 +39,7 @@ const electionTime = 3 * time.Second
 // Define adds the options.
 func (o *Connection) Define(flags *pflag.FlagSet) {
 	AddFlags(flags, ServerTitle, func(fs *pflag.FlagSet) {
-		fs.StringVarP(&o.Addr, "addr", "a", cmp.Or(os.Getenv("BEANPOLE_ADDR"), "127.0.0.1:11300"), "`ADDR` of the server: HOST:PORT, unix:PATH or\nbeanpole://TOKEN@HOST:PORT?tls=true")
+		fs.StringVarP(&o.Addr, "addr", "a", cmp.Or(os.Getenv("BEANPOLE_ADDR"), "127.0.0.1:11300"), "`ADDR` of the server: HOST:PORT, unix:PATH or\nbeanpole://TOKEN@HOST:PORT?tls=true; the members of a\ncluster as HOST:PORT,HOST:PORT")
 		if shown, _, _ := client.ParseURL(o.Addr); shown != o.Addr { // the help tells no token
 			fs.Lookup("addr").DefValue = shown
 		}
