@@ -101,7 +101,7 @@ func (c *Cluster) Problems() (all []ClusterProblem) {
 		} else if m.DiskFree != nil && *m.DiskFree < lowDisk {
 			add(false, "%s has %d MiB left on its disk", m, *m.DiskFree>>20)
 		}
-		if m.Refuses != "" {
+		if m.Refuses != "" && !m.MustRejoin {
 			add(true, "%s refuses the member that was asked: %s", m, m.Refuses)
 		}
 	}
@@ -135,7 +135,7 @@ func (c *Cluster) problem(m *ClusterMember) string {
 		return "has lost acknowledged changes, and so has a majority, which 'rejoin' needs: choose the member whose log goes furthest ('beanpole cluster status --offline DIR'), " +
 			"run 'beanpole cluster recover --force-new-cluster DIR' there, and let the others join it"
 	case m.Refused != "":
-		return "is refused: " + m.Refused
+		return "is not accepted: " + m.Refused
 	case !m.Reachable && m.Role == Learner:
 		return "is a learner and cannot be reached" + m.silent()
 	case !m.Reachable:

@@ -82,7 +82,7 @@ func TestProblems(t *testing.T) {
 		}}, []string{
 			"bad: member 2 at host:1 must join again, because its disk has lost acknowledged changes: run 'beanpole cluster rejoin DIR'",
 			"so-so: member 6 at host:1 is a learner and cannot be reached",
-			"bad: member 7 at host:1 is refused: too old",
+			"bad: member 7 at host:1 is not accepted: too old",
 			"bad: the cluster survives the loss of 1 member",
 			"so-so: member 5 has other settings than the leader, whose settings count: tls",
 			"so-so: the members run different versions: 1, 2",

@@ -337,10 +337,21 @@ func TestVoteAfterFailedFetch(t *testing.T) {
 		lags.trouble.fill(func(name string) bool { return strings.HasSuffix(name, stagedSuffix) })
 		sim.heal()
 		sim.until("it has failed to receive the queue", func() bool { return sim.logged("the queue could not be received from the leader") > 0 })
+		sim.until("its health has the reason", func() bool {
+			return strings.HasPrefix(lags.member.Health().Trouble, "this member cannot receive the queue: ")
+		})
+		if err := lags.member.Ready(); err == nil || !strings.Contains(err.Error(), "cannot receive the queue") {
+			t.Errorf("it is ready: %v", err)
+		}
+		sim.until("the leader shows that it is catching up", func() bool { s := sim.statusOf(l); return s.of(lags.id).CatchingUp })
+		if s := sim.statusOf(l); s.of(third.id).CatchingUp {
+			t.Errorf("the other member is catching up: %+v", s.of(third.id))
+		}
 		l.kill(true)
 		sim.until("another one leads", func() bool { return third.member.Lead().Leader == third.id })
 		lags.trouble.fill(nil)
 		sim.until("it is active", func() bool { return third.member.Lead().Epoch != 0 })
+		sim.until("it is ready", func() bool { return lags.member.Ready() == nil && lags.member.Health().Trouble == "" })
 		l.boot()
 	})
 }

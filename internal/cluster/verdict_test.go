@@ -128,6 +128,9 @@ func TestContradiction(t *testing.T) {
 		if sim.logged("a member knows entries to be agreed on that this leader does not have") == 0 {
 			t.Error("the leader does not say it")
 		}
+		if s := sim.statusOf(sim.nodeOf(leader)); !s.of(whole.id).KeepCopy || s.of(away.id).KeepCopy {
+			t.Errorf("the leader's status: %+v", s)
+		}
 		if leader.Err() != nil {
 			t.Errorf("the leader has stopped: %v", leader.Err())
 		}
