@@ -16,8 +16,8 @@ import (
 //go:embed static
 var staticFiles embed.FS
 
-// assets are the files that pages refer to. Their URLs have a part of their sum, so that a
-// browser may keep them for ever.
+// assets are the files that pages refer to. Their URLs contain a part of their checksum,
+// so that browsers can cache them forever.
 type assets struct {
 	urls  map[string]string // by name
 	files map[string]*asset // by "SUM/NAME"
@@ -53,7 +53,7 @@ var (
 	blanks   = regexp.MustCompile(`;?\s*([{}])\s*|([:;,])\s+`)
 )
 
-// thinner leaves out of a file what only those need who write it: comments, indents, and blanks of a style sheet.
+// thinner removes comments, indents and the spaces of a style sheet from a file.
 func thinner(text []byte) []byte {
 	text = bytes.TrimSpace(comments.ReplaceAll(text, nil))
 	if bytes.HasPrefix(text, []byte(":root")) {

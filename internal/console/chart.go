@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A chart is lines over time, drawn by the server.
+// A chart shows lines over time. The server draws it.
 type chart struct {
 	ID, Title string
 	Lines     []chartLine
@@ -16,7 +16,7 @@ type chart struct {
 	Empty     bool   // it has no line
 }
 
-// A chartStrip is charts in a row, and the names of those that have no line.
+// A chartStrip is a row of charts, and the names of the charts without data.
 type chartStrip struct {
 	Charts []chart
 	Still  string
@@ -44,7 +44,7 @@ type chartLine struct {
 	latest []point // of each second, for Now; none: points are that
 }
 
-// newChart draws lines, of which the name, class and points are known.
+// newChart draws lines that have a name, a class and points.
 func newChart(id, title, from string, show func(float64) string, lines ...chartLine) chart {
 	most := 0.0
 	for _, l := range lines {
@@ -63,10 +63,10 @@ func newChart(id, title, from string, show func(float64) string, lines ...chartL
 
 const chartWidth, chartHeight = 300, 96 // also in the template
 
-// A point of a series; nil: unknown.
+// A point of a series. It is nil if it is unknown.
 type point = *float64
 
-// thin makes n points of more: each is the mean of those that it stands for.
+// thin reduces a series to n points. Each is the mean of the points that it replaces.
 func thin(values []*uint64, n int, perSecond float64) []point {
 	if len(values) == 0 {
 		return nil
@@ -99,12 +99,13 @@ func largest(points []point) float64 {
 	return most
 }
 
-// longestGap is how many points in a row may be unknown without a break of the line: on a busy machine some are missed.
+// longestGap is the number of unknown points that a line bridges. On a busy machine some
+// samples are missing.
 const longestGap = 10
 
-// drawPath returns the attribute d of a path through points, which is as high as most, or as 1 if
-// that is less. Where many are unknown the line is broken. What was nothing all the time has no line: a red one along the axis
-// would say that something is wrong.
+// drawPath returns the attribute d of a path through points. Its height is most, or 1 if
+// that is greater. A longer gap breaks the line. A series of zeros has no line: a red
+// line along the axis would look like an error.
 func drawPath(points []point, width, height int, most float64) string {
 	if largest(points) == 0 {
 		return "M0 0"
@@ -131,7 +132,7 @@ func drawPath(points []point, width, height int, most float64) string {
 	return d.String()
 }
 
-// under returns the area under a line that is not broken.
+// under returns the area under an unbroken line.
 func under(line string, height int) string {
 	if strings.Count(line, "M") != 1 || !strings.Contains(line, "L") {
 		return "M0 0"
@@ -146,7 +147,7 @@ type spark struct {
 	Width, Height         int
 }
 
-// newSpark draws the last values of a series. If there are few, they are at the right.
+// newSpark draws the last values of a series. Few values are on the right.
 func newSpark(id, class string, points []point, width, height int) *spark {
 	points = append(make([]point, max(0, sparkPoints-len(points))), points...)
 	line := drawPath(points, width, height, largest(points))
@@ -159,7 +160,7 @@ func (s *spark) SVG() template.HTML {
 		`<path class="area" id="%[4]s-area" d="%s"/><path id="%[4]s" d="%[6]s"/></svg>`, s.Class, s.Width, s.Height, s.ID, s.Area, s.Line))
 }
 
-// pointsOf returns the points of a series of which all is known.
+// pointsOf returns the points of a series without unknown values.
 func pointsOf[T uint64 | float64](values []T) []point {
 	points := make([]point, len(values))
 	for i, v := range values {

@@ -22,34 +22,36 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-// Prefix is what all paths begin with.
+// Prefix is the start of all paths.
 const Prefix = "/console/"
 
-// Options of the console. Open, Identify, Sessions and Logger must be given.
+// Options of the console. Open, Identify, Sessions and Logger are required.
 type Options struct {
-	// Open returns a client of the own server, or of another one by its name, on behalf of a caller.
+	// Open returns a client of the own server, or of another server by its name, on
+	// behalf of a caller.
 	Open func(caller access.Caller, server string) *admin.Client
 
-	// Identify says who sends a request; false if nobody knows, and somebody must.
+	// Identify returns the identity of a request. It returns false if authentication is
+	// required and missing.
 	Identify func(*http.Request) (*access.Identity, bool)
 
-	// Sessions are those that the console opens.
+	// Sessions are the sessions that the console opens.
 	Sessions *Sessions
 
 	// ReadOnly refuses everything that changes the queue.
 	ReadOnly bool
 
-	// Servers are those that it shows besides its own.
+	// Servers are the other servers that the console shows.
 	Servers []Server
 
-	// Host is the name of the machine, to be shown; Version is beanpole's.
+	// Host is the name of the machine. Version is the version of beanpole.
 	Host, Version string
 
-	// Logger hears of pages that cannot be made.
+	// Logger logs pages that cannot be rendered.
 	Logger *slog.Logger
 }
 
-// A Console answers the requests.
+// A Console serves the pages.
 type Console struct {
 	opt     Options
 	sites   []*site // the first is the own server
@@ -64,18 +66,19 @@ type Console struct {
 //go:embed templates
 var templateFiles embed.FS
 
-// templates has a set for each page: its own definitions and those of the layout.
+// templates has a set for each page: its definitions and the layout.
 var templates = forEachPage(func(files ...string) *template.Template {
 	return template.Must(template.New("layout.html").Funcs(functions).ParseFS(templateFiles, files...))
 })
 
-// liveTemplates are the same without the escaping, which takes half of the time: what they write is never seen, see publisher.values.
+// liveTemplates are the templates without escaping, which takes half of the time. Their
+// output is discarded; see publisher.values.
 var liveTemplates = forEachPage(func(files ...string) *plain.Template {
 	return plain.Must(plain.New("layout.html").Funcs(functions).ParseFS(templateFiles, files...))
 })
 
-// forEachPage returns what parses the files of each page, when it is asked for first: all at once would take the first who looks
-// tens of milliseconds.
+// forEachPage returns functions that parse the files of each page on first use. To parse
+// all of them at once takes tens of milliseconds.
 func forEachPage[T any](parse func(files ...string) T) map[string]func() T {
 	sets := make(map[string]func() T)
 	for _, name := range append(livePages, "policy", "put", "import", "search", "edit", "confirm", "login", "problem", "find", "keys") {
@@ -84,10 +87,10 @@ func forEachPage[T any](parse func(files ...string) T) map[string]func() T {
 	return sets
 }
 
-// livePages are those on which something changes by itself.
+// livePages are the pages that update live.
 var livePages = []string{"overview", "tubes", "tube", "job", "connections", "connection", "activity", "server"}
 
-// New returns the handler of all paths that begin with Prefix.
+// New returns the handler of all paths under Prefix.
 func New(opt Options) *Console {
 	c := &Console{opt: opt, sites: sitesOf(&opt), mux: http.NewServeMux(), views: http.NewServeMux(), glances: recent[string, serverRow]{made: make(map[string]dated[serverRow])}, assets: newAssets()}
 	c.live = newPublisher(c)
@@ -123,13 +126,14 @@ func New(opt Options) *Console {
 	return c
 }
 
-// ofEachServer lets a handler serve a path of the own server, and that of each of the others.
+// ofEachServer registers a handler for a path of the own server, and of each other
+// server.
 func (c *Console) ofEachServer(mux *http.ServeMux, method, pattern string, handler http.Handler) {
 	mux.Handle(method+" "+Prefix+pattern, handler)
 	mux.Handle(method+" "+Prefix+"s/{server}/"+pattern, handler)
 }
 
-// contentSecurityPolicy permits files of the console only, and nothing that stands in a page.
+// contentSecurityPolicy permits only files of the console, and nothing inline.
 const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -157,19 +161,19 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mux.ServeHTTP(w, r)
 }
 
-// maxForm is how many bytes a form has at most, but for one with a file: one with the body of a job, each
-// byte of which may be three.
+// maxForm is the maximum size of a form without a file. A form can contain the body of a
+// job, whose bytes take up to three bytes each.
 const maxForm = 8 << 20
 
-// bringsFile reports whether a form that is sent to a path has a file, of any size.
+// bringsFile reports whether a form with this path contains a file of any size.
 func bringsFile(path string) bool {
 	return strings.Contains(path, "/tube/") && strings.HasSuffix(path, "/import")
 }
 
-// Close ends the streams of those who look. Later ones end at once.
+// Close ends the live streams. Later streams end at once.
 func (c *Console) Close() { c.live.close() }
 
-// A request is one for a page.
+// A request is a request for a page.
 type request struct {
 	*http.Request
 	console *Console
@@ -186,7 +190,8 @@ func (c *Console) newRequest(h *http.Request) *request {
 	return &request{Request: h, console: c, site: c.siteOf(h.PathValue("server"))}
 }
 
-// detached returns a request that goes on when the client has gone, in a goroutine that holds nothing.
+// detached returns a request that continues after the client disconnects, in a goroutine
+// that holds no lock.
 func (r *request) detached() *request {
 	own := *r
 	own.Request, own.idle = r.WithContext(context.WithoutCancel(r.Context())), nil
@@ -196,7 +201,7 @@ func (r *request) detached() *request {
 // A pageFunc makes a page.
 type pageFunc func(r *request) (*page, error)
 
-// show serves a page to those who are known, and lets others log in.
+// show serves a page to authenticated users, and sends others to the login.
 func (c *Console) show(make pageFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, h *http.Request) {
 		r := c.newRequest(h)
@@ -223,18 +228,18 @@ func (c *Console) show(make pageFunc) http.HandlerFunc {
 	}
 }
 
-// change lets a form change something. It then leads elsewhere, or is shown again.
+// change runs the handler of a form.
 func (r *request) change(form pageFunc) (*page, error) {
 	if r.isReadOnly() {
 		return nil, errReadOnly
 	}
 	if !bringsFile(r.URL.Path) && r.ParseForm() != nil {
-		return nil, problemf(http.StatusBadRequest, "The form cannot be read, or is too large: the API takes larger jobs.")
+		return nil, problemf(http.StatusBadRequest, "This form cannot be read, or is too large. The API accepts larger jobs.")
 	}
 	return form(r)
 }
 
-// page makes a page for somebody who is known.
+// page makes a page for an authenticated user.
 func (r *request) page(make pageFunc) (*page, error) {
 	var known bool
 	if r.who, known = r.console.opt.Identify(r.Request); !known {
@@ -243,8 +248,8 @@ func (r *request) page(make pageFunc) (*page, error) {
 	return make(r)
 }
 
-// survive calls what makes a part of a page in a goroutine of the console's own. A panic there would end the whole server, and the queue with it;
-// in a handler net/http stops it.
+// survive recovers from a panic of f, which makes a part of a page in a goroutine of the
+// console. There a panic would end the server; in a handler, net/http recovers.
 func (c *Console) survive(f func() error) (err error) {
 	defer func() {
 		if why := recover(); why != nil {
@@ -273,10 +278,10 @@ func (c *Console) write(w http.ResponseWriter, r *request, p *page) {
 	gzipped.Write(w, r.Request, p.status, text.Bytes())
 }
 
-// pageTexts keeps buffers for the HTML of pages.
+// pageTexts reuses buffers for the HTML of pages.
 var pageTexts = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// setTheme keeps the choice of the colours in a cookie, so that the first page has them.
+// setTheme stores the theme in a cookie, so that every page starts with it.
 func setTheme(w http.ResponseWriter, r *http.Request) {
 	theme := r.PostFormValue("theme")
 	if theme != "light" && theme != "dark" {
@@ -290,7 +295,7 @@ func setTheme(w http.ResponseWriter, r *http.Request) {
 
 const themeCookie = "beanpole-theme"
 
-// themeOf returns the choice, or nothing.
+// themeOf returns the chosen theme. It is empty for the default.
 func themeOf(r *http.Request) string {
 	if c, err := r.Cookie(themeCookie); err == nil && (c.Value == "light" || c.Value == "dark") {
 		return c.Value
@@ -298,10 +303,10 @@ func themeOf(r *http.Request) string {
 	return ""
 }
 
-// backFrom returns the page that a form came from; it is one of ours, whatever the form says.
+// backFrom returns the page that a form came from. It is always a page of the console.
 func backFrom(r *http.Request) string { return ownPath(r.PostFormValue("back")) }
 
-// ownPath returns a path of the console, or that of the first page.
+// ownPath returns path if it is a path of the console, else that of the first page.
 func ownPath(path string) string {
 	if !strings.HasPrefix(path, Prefix) || strings.ContainsAny(path, "\\\r\n") {
 		return Prefix

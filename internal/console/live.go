@@ -23,8 +23,8 @@ const (
 	writeTime  = 10 * time.Second // for an event
 )
 
-// A publisher sends the live values of pages to those who look at them. Each stream renders its page once a second;
-// those of the same page with the same identity share what one of them has rendered.
+// A publisher sends live values of pages to viewers. Each stream renders its page once a
+// second. Streams of the same page and the same identity share the result.
 type publisher struct {
 	console *Console
 	open    context.Context
@@ -37,7 +37,7 @@ type publisher struct {
 	ofWhom  map[string]int // streams, by who has them and from where
 }
 
-// A view is a page as somebody sees it.
+// A view is a page as one identity sees it.
 type view struct {
 	who  *access.Identity
 	page string
@@ -49,7 +49,7 @@ func newPublisher(c *Console) *publisher {
 	return p
 }
 
-// enter counts a stream. It is false if there are too many.
+// enter counts a stream. It returns false if there are too many.
 func (p *publisher) enter(r *request) (leave func(), ok bool) {
 	client, _, _ := net.SplitHostPort(r.RemoteAddr)
 	whom := r.who.Name() + " " + client
@@ -70,8 +70,8 @@ func (p *publisher) enter(r *request) (leave func(), ok bool) {
 	}, true
 }
 
-// latest returns the values of a page, at most as old as its lists. It is an error when the viewer is not known any more as
-// who it was: if it is known, its browser comes again.
+// latest returns the values of a page, at most as old as its lists. It returns an error
+// if the identity of the viewer has changed; the browser then reconnects.
 func (p *publisher) latest(r *request, page pageFunc) (v *liveValues, err error) {
 	if who, known := p.console.opt.Identify(r.Request); !known || who != r.who {
 		return nil, errUnknown
@@ -92,9 +92,9 @@ func (p *publisher) latest(r *request, page pageFunc) (v *liveValues, err error)
 	}
 }
 
-// values returns what may change of a page. Pages of the own server are made one after the other: were all made at once, they would
-// take all processors, and the clients of the queue would wait. While one only waits, for the leader of the cluster or for the servers of the list,
-// the next is made.
+// values returns the values of a page that can change. Pages of the own server are
+// rendered one after the other: together they would take all processors from the clients
+// of the queue. While a page waits for other servers, the next is rendered.
 func (p *publisher) values(r *request, makePage pageFunc) (*liveValues, error) {
 	if r.site.other == nil {
 		p.making.Lock()
@@ -120,7 +120,7 @@ func (p *publisher) values(r *request, makePage pageFunc) (*liveValues, error) {
 	return made.values, nil
 }
 
-// without returns as JSON what differs from values before.
+// without returns as JSON the values that differ from earlier values.
 func (v *liveValues) without(before *liveValues) []byte {
 	other := &liveValues{Texts: changed(v.Texts, before.Texts), Lines: changed(v.Lines, before.Lines)}
 	if v.Shape != before.Shape {
@@ -133,7 +133,7 @@ func (v *liveValues) without(before *liveValues) []byte {
 	return text
 }
 
-// changed returns what differs from before.
+// changed returns the values that differ from earlier values.
 func changed[V comparable](now, before map[string]V) map[string]V {
 	some := make(map[string]V)
 	for id, v := range now {
@@ -144,13 +144,14 @@ func changed[V comparable](now, before map[string]V) map[string]V {
 	return some
 }
 
-// A livePage is one that may have a stream. A mux of them finds the page of a URL.
+// A livePage is a page that can have a stream. A mux of live pages finds the page of a
+// URL.
 type livePage pageFunc
 
-// ServeHTTP lets the mux note the values of the path, and nothing else.
+// ServeHTTP does nothing: the mux has set the path values.
 func (livePage) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
-// events is the stream of a page, whose path is the parameter view.
+// events serves the stream of a page, whose path is the parameter view.
 func (c *Console) events(w http.ResponseWriter, h *http.Request) {
 	r, makePage, err := c.viewOf(h)
 	if err == nil {
@@ -175,7 +176,7 @@ func (c *Console) events(w http.ResponseWriter, h *http.Request) {
 	c.live.stream(w, r, makePage)
 }
 
-// viewOf returns a request for the page that a stream is about.
+// viewOf returns a request for the page of a stream.
 func (c *Console) viewOf(h *http.Request) (*request, pageFunc, error) {
 	u, err := url.Parse(h.URL.Query().Get("view"))
 	if err != nil || u.Host != "" || u.Scheme != "" {
@@ -196,7 +197,8 @@ func (c *Console) viewOf(h *http.Request) (*request, pageFunc, error) {
 
 var errNoView = errors.New("console: there is no such view")
 
-// stream writes what is on a page, and what has changed of that, until the viewer or the server goes, or the page cannot be made.
+// stream writes the values of a page, and then their changes. It ends with the viewer,
+// the server, or an error of the page.
 func (p *publisher) stream(w http.ResponseWriter, r *request, page pageFunc) {
 	out := http.NewResponseController(w)
 	write := func(text []byte) bool {

@@ -11,7 +11,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-// An overview is what the first page shows.
+// An overview is the first page.
 type overview struct {
 	Servers   list // if there are several
 	Attention []attention
@@ -27,7 +27,7 @@ type overview struct {
 	MayCharts bool
 }
 
-// An attention is a finding with the page where something can be done.
+// An attention is a finding, with the page to act on it.
 type attention struct {
 	admin.Finding
 	Link, Do string
@@ -36,7 +36,7 @@ type attention struct {
 // Says returns the finding as the console writes numbers.
 func (a *attention) Says() string { return spaced(a.Text) }
 
-// A span is what charts can show, with the step and the number of samples.
+// A span is a time range of charts, with its step and number of samples.
 type span struct {
 	Name         string
 	step, points int
@@ -123,7 +123,7 @@ func overviewPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// tubesOf returns how many findings those are, each tube counted.
+// tubesOf returns the number of findings, counting each tube.
 func tubesOf(findings []admin.Finding) (n int) {
 	for i := range findings {
 		n += max(1, findings[i].Tubes)
@@ -131,19 +131,21 @@ func tubesOf(findings []admin.Finding) (n int) {
 	return n
 }
 
-// A findingKind is how many findings there are of a kind, and where they can be seen.
+// A findingKind is the number of findings of a kind, with a link to them.
 type findingKind struct {
 	Name, Text, Link string
 	N                int
 }
 
-// findingKinds are those of tubes, with the tubes that have one: how those are sorted, and the filter that they match.
+// findingKinds are the kinds of findings about tubes, with the sort and the filter that
+// show these tubes.
 var findingKinds = []struct{ name, text, sort, has string }{
 	{"buried", "with buried jobs", "-buried", "buried"}, {"unwatched", "without workers", "", "unwatched"}, {"timeouts", "with timeouts", "-timeouts", ""},
 	{"releases", "with release loops", "-releases", ""}, {"held", "with long reservations", "-reserved", "reserved"}, {"slow", "with slow workers", "-oldest_ready", "ready"}, {"limited", "at or near their limit", "", "limited"}, {"paused", "paused", "", "paused"},
 }
 
-// kinds are how many findings there are of each kind: when there are more than the page has room for, none of one kind hides the others.
+// kinds counts the findings of each kind. If the page cannot list all findings, every
+// kind is still visible.
 func (r *request) kinds(counts map[string]int) (kinds []findingKind) {
 	for _, k := range findingKinds {
 		if n := counts[k.name]; n > 0 {
@@ -153,7 +155,7 @@ func (r *request) kinds(counts map[string]int) (kinds []findingKind) {
 	return kinds
 }
 
-// newAttention says where one can do something about a finding.
+// newAttention returns a finding with its link.
 func (r *request) newAttention(f admin.Finding) attention {
 	at := func(link, do string) attention { return attention{f, link, do} }
 	switch {
@@ -180,13 +182,15 @@ func (r *request) newAttention(f admin.Finding) attention {
 	return at(r.site.Base+"server", "Server")
 }
 
-// mayPeek reports whether the user may search a tube. Live values have no links, and it is not asked for them.
+// mayPeek reports whether the user may search a tube. Live values have no links, so it is
+// always true for them.
 func (r *request) mayPeek(tube string) bool {
 	return r.live || slices.Contains(r.meOn(tube).Tube, "peek")
 }
 
-// together runs functions that ask a server, and returns an error of one of them. Another server is asked for all at once, as each
-// answer takes a while to come. In this process that would take more processors, which the clients of the queue need.
+// together runs functions that ask a server, and returns an error of one of them. Another
+// server gets the requests concurrently, because each takes a while. In this process they
+// run one after the other, to leave processors to the clients of the queue.
 func (r *request) together(s *site, all ...func() error) error {
 	var group errgroup.Group
 	if s.other == nil {
@@ -198,7 +202,8 @@ func (r *request) together(s *site, all ...func() error) error {
 	return group.Wait()
 }
 
-// optional forgives that somebody has no right to something that a page can do without, or that the server cannot do it.
+// optional ignores errors about missing rights and unsupported operations, for optional
+// parts of a page.
 func optional(err error) error {
 	if isStatus(err, http.StatusForbidden) || isStatus(err, http.StatusNotImplemented) {
 		return nil
@@ -206,7 +211,8 @@ func optional(err error) error {
 	return err
 }
 
-// known takes from a history the time before its first sample: charts have the whole width for what is known.
+// known removes the time before the first sample from a history, so that charts use their
+// whole width.
 func known(h *admin.History) {
 	first := math.MaxInt
 	for _, values := range h.Series {
@@ -219,8 +225,8 @@ func known(h *admin.History) {
 	}
 }
 
-// overviewCharts draws what the server has counted. A point is the mean of some time, the value of now that of the last second: so it
-// is the same as elsewhere on the page, whatever the chart spans.
+// overviewCharts draws the counters of the server. A point is the mean of some time. The
+// current value is that of the last second, as elsewhere on the page.
 func overviewCharts(h, lately *admin.History) []chart {
 	from := duration(int64(len(h.Series["ready"]))*h.Step) + " ago"
 	perSecond := float64(h.Step)
@@ -236,13 +242,13 @@ func overviewCharts(h, lately *admin.History) []chart {
 	}
 	return []chart{
 		newChart("flow", "Jobs a second", from, rate, line("put", "put", "plain", perSecond), line("deletes", "done", "accent", perSecond)),
-		newChart("trouble", "Trouble a second", from, rate, line("timeouts", "timed out", "warned", perSecond), line("refused", "refused", "plain", perSecond)),
+		newChart("trouble", "Timeouts and refusals a second", from, rate, line("timeouts", "timed out", "warned", perSecond), line("refused", "refused", "plain", perSecond)),
 		newChart("jobs", "Jobs", from, roughly, level("ready", "ready", "ready"), level("delayed", "delayed", "delayed"), level("buried", "buried", "buried")),
 		newChart("clients", "Connections", from, roughly, level("connections", "all", "plain"), level("waiting", "waiting", "accent")),
 	}
 }
 
-// lastOf returns the last value that is known, or 0.
+// lastOf returns the last known value, or 0.
 func lastOf(points []point) float64 {
 	for i := len(points) - 1; i >= 0; i-- {
 		if points[i] != nil {

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// recent has what was made last of each of several things. Who wants something younger makes it for all who ask meanwhile.
+// recent caches values by their keys. Concurrent callers that need a newer value share
+// the call that makes it.
 type recent[K comparable, V any] struct {
 	forgets bool // what is too old; else that is shown until there is something younger
 	asked   singleflight.Group
@@ -23,7 +24,8 @@ type dated[V any] struct {
 	at    time.Time
 }
 
-// of returns what was made last, and what to wait for if that is too old. Then something is made, of what was there before.
+// of returns the cached value. If that is too old, it also returns a channel for a new
+// value, which make creates from the old value.
 func (c *recent[K, V]) of(key K, anew func(before V) (V, error)) (last V, younger <-chan singleflight.Result) {
 	last, ok := c.last(key)
 	if ok {
@@ -44,7 +46,7 @@ func (c *recent[K, V]) of(key K, anew func(before V) (V, error)) (last V, younge
 	})
 }
 
-// last returns what was made last, and whether it is no older than lists of tubes may be.
+// last returns the cached value, and whether it is recent enough.
 func (c *recent[K, V]) last(key K) (last V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

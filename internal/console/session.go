@@ -22,9 +22,9 @@ const (
 	cookieSecure = "__Host-beanpole-session" // with TLS: the browser then insists on Secure
 )
 
-// Sessions stand for tokens that somebody has logged in with. A browser has a random number
-// in a cookie, and never the token. Who the user is, is asked again at each request: so a session ends
-// when the token does. All methods may be called by any goroutine.
+// Sessions stand for tokens of users that have logged in. A browser has a random number
+// in a cookie, and never the token. Each request looks up the identity of the token, so
+// that a session ends with its token. Methods are safe for concurrent use.
 type Sessions struct {
 	mu      sync.Mutex
 	open    map[[sha256.Size]byte]*session
@@ -37,13 +37,13 @@ type session struct {
 	opened, used time.Time
 }
 
-// NewSessions returns the sessions of a server: none yet.
+// NewSessions returns an empty set of sessions.
 func NewSessions() *Sessions {
 	return &Sessions{open: make(map[[sha256.Size]byte]*session), now: time.Now}
 }
 
-// Identify returns what identifies clients as identify does, and those of sessions by the
-// token that they have logged in with.
+// Identify returns a function that identifies clients as identify does, and sessions by
+// their tokens.
 func (s *Sessions) Identify(identify func(*http.Request) (*access.Identity, bool)) func(*http.Request) (*access.Identity, bool) {
 	return func(r *http.Request) (*access.Identity, bool) {
 		if token, ok := s.tokenOf(r); ok && r.Header.Get("Authorization") == "" {
@@ -53,14 +53,14 @@ func (s *Sessions) Identify(identify func(*http.Request) (*access.Identity, bool
 	}
 }
 
-// withToken returns a request as if it had brought a token.
+// withToken returns a copy of a request with a token.
 func withToken(r *http.Request, token string) *http.Request {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+token)
 	return r
 }
 
-// tokenOf returns the token of the session that a request belongs to.
+// tokenOf returns the token of the session of a request.
 func (s *Sessions) tokenOf(r *http.Request) (token string, ok bool) {
 	c, err := r.Cookie(cookieName(r))
 	if err != nil {
@@ -85,14 +85,14 @@ func (s *session) isOver(now time.Time) bool {
 	return now.Sub(s.used) > sessionIdle || now.Sub(s.opened) > sessionLongest
 }
 
-// has reports whether a request belongs to a session.
+// has reports whether a request has a session.
 func (s *Sessions) has(r *http.Request) bool {
 	_, ok := s.tokenOf(r)
 	return ok
 }
 
-// begin opens a session and returns the secret of its cookie. The one that was used the
-// longest ago makes room, if there are too many.
+// begin opens a session and returns the secret of its cookie. If there are too many
+// sessions, the least recently used session ends.
 func (s *Sessions) begin(token string) (secret string) {
 	secret = rand.Text() + rand.Text()
 	s.mu.Lock()
@@ -114,7 +114,7 @@ func (s *Sessions) begin(token string) (secret string) {
 	return secret
 }
 
-// end ends the session that a request belongs to.
+// end ends the session of a request.
 func (s *Sessions) end(r *http.Request) {
 	if c, err := r.Cookie(cookieName(r)); err == nil {
 		s.mu.Lock()
@@ -123,8 +123,8 @@ func (s *Sessions) end(r *http.Request) {
 	}
 }
 
-// cookieName returns the name of the cookie, with the port that the browser asks: cookies know none, and servers on one host, or
-// behind tunnels from it, would end each other's sessions.
+// cookieName returns the name of the cookie, which contains the port of the request.
+// Cookies have no port, so servers on one host would otherwise end each other's sessions.
 func cookieName(r *http.Request) string {
 	name := cookiePlain
 	if r.TLS != nil {
@@ -145,7 +145,7 @@ func setSession(w http.ResponseWriter, r *http.Request, secret string) {
 	http.SetCookie(w, c)
 }
 
-// A loginForm is what the page of the login shows.
+// A loginForm is the data of the login page.
 type loginForm struct{ Next, Problem string }
 
 func (c *Console) askForToken(w http.ResponseWriter, h *http.Request, status int, form loginForm) {

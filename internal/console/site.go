@@ -14,7 +14,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
-// A Server is another server that the console shows, besides that of its process. Where it is, nobody but the configuration says.
+// A Server is another server that the console shows. Only the configuration sets its
+// address.
 type Server struct {
 	Name string // a part of the URLs of its pages, and for Options.Open
 
@@ -24,15 +25,15 @@ type Server struct {
 	ReadOnly bool // nothing is changed there
 }
 
-// A site is a server as its pages see it. They are written once, and ask its API, whichever server that is: what a
-// beanstalkd cannot do is answered 501, and not offered.
+// A site is a server as the pages see it. The pages use its API, whichever server it is.
+// Operations that a beanstalkd lacks are answered 501 and not offered.
 type site struct {
 	Name  string
 	Base  string  // what the paths of its pages begin with
 	other *Server // nil: it is the server of this process
 }
 
-// sitesOf returns the own server, and the others.
+// sitesOf returns the own server and the other servers.
 func sitesOf(opt *Options) []*site {
 	all := []*site{{Name: opt.Host, Base: Prefix}}
 	for i := range opt.Servers {
@@ -42,7 +43,7 @@ func sitesOf(opt *Options) []*site {
 	return all
 }
 
-// siteOf returns the site with a name; the empty one is the own.
+// siteOf returns the site with a name. The empty name is the own server.
 func (c *Console) siteOf(name string) *site {
 	if name == "" {
 		return c.sites[0]
@@ -58,10 +59,10 @@ func (c *Console) siteOf(name string) *site {
 // Plain reports whether the server is a beanstalkd.
 func (s *site) Plain() bool { return s.other != nil && s.other.Beanstalkd != "" }
 
-// isReadOnly reports whether nothing is changed there.
+// isReadOnly reports whether the console must not change the server.
 func (s *site) isReadOnly() bool { return s.other != nil && s.other.ReadOnly }
 
-// Does reports whether an action is possible with the server.
+// Does reports whether the server supports an action.
 func (s *site) Does(do string) bool { return !s.Plain() || actions[do].plain }
 
 // seesOthers reports whether there are other servers that the user may see, by the rights on this
@@ -77,7 +78,7 @@ func (r *request) seesOthers(me *admin.Me) bool {
 	return slices.Contains(me.Everywhere, "stats") && slices.Contains(me.Everywhere, "peek")
 }
 
-// A serverRow is what is known of a server in the list of all.
+// A serverRow is a server in the list of servers.
 type serverRow struct {
 	Known bool      // it has been asked
 	Why   string    // it does not answer; empty: it does
@@ -87,11 +88,12 @@ type serverRow struct {
 	Worst string // severity of the worst; empty: there is none
 }
 
-// glancePatience is how long a page waits for the other servers. It then shows what was seen before.
+// glancePatience is the time that a page waits for other servers. It then shows their
+// last values.
 const glancePatience = 150 * time.Millisecond
 
-// glance returns what was seen of a server, and what to wait for to see more; nil: that is not long ago. Nobody asks servers while nobody looks at
-// the list.
+// glance returns the last values of a server, and a channel for newer values, which is
+// nil if the values are recent. Servers are only asked while the list is open.
 func (r *request) glance(s *site) (seen serverRow, more <-chan singleflight.Result) {
 	return r.console.glances.of(s.Name, func(before serverRow) (row serverRow, _ error) {
 		if err := r.console.survive(func() error { row = s.glance(r.detached()); return nil }); err != nil {
@@ -104,7 +106,7 @@ func (r *request) glance(s *site) (seen serverRow, more <-chan singleflight.Resu
 	})
 }
 
-// glance asks a server for the numbers that the list has.
+// glance asks a server for the numbers of the list.
 func (s *site) glance(r *request) serverRow {
 	var row serverRow
 	var found admin.Attention
@@ -132,7 +134,7 @@ func worst(findings []admin.Finding) string {
 	return findings[0].Severity
 }
 
-// serverColumns are those of the list of servers.
+// serverColumns are the columns of the list of servers.
 var serverColumns = []column{{Title: "Server", Class: "l"}, {Title: "Ready"}, {Title: "Reserved"}, {Title: "Delayed"}, {Title: "Buried"}, {Title: "Workers", Class: "opt"}, {Title: "Tubes", Class: "opt"}, {Title: "Needs attention", Class: "l grow"}}
 
 // addTo adds a server to the list.
@@ -155,7 +157,7 @@ func (s *serverRow) addTo(l *list, of *site) {
 	l.add(row, append(cells, s.attention())...)
 }
 
-// attention says what is wrong with a server.
+// attention returns the cell with the findings of a server.
 func (s *serverRow) attention() cell {
 	c := cell{ID: "state"}
 	switch {
@@ -165,7 +167,7 @@ func (s *serverRow) attention() cell {
 			c.Text = "no answer for " + duration(int64(time.Since(s.Since).Seconds())) + ": " + why
 		}
 	case !s.Known:
-		c.Text, c.Class = "is being asked…", "why zero"
+		c.Text, c.Class = "connecting…", "why zero"
 	case s.Found == 0:
 		c.Text, c.Class = "nothing", "zero"
 	case s.Worst == "bad":
@@ -176,7 +178,7 @@ func (s *serverRow) attention() cell {
 	return c
 }
 
-// serverRows returns the list of all servers, if there are several that the user may see.
+// serverRows returns the list of servers, if there are several that the user may see.
 func (r *request) serverRows(own serverRow, me *admin.Me) (l list) {
 	if !r.seesOthers(me) {
 		return l
@@ -206,7 +208,7 @@ func (r *request) serverRows(own serverRow, me *admin.Me) (l list) {
 	return l
 }
 
-// wait calls what waits for other servers.
+// wait calls a function that waits for other servers.
 func (r *request) wait(wait func()) {
 	caller := access.Caller{Idle: r.idle}
 	caller.Wait(wait)

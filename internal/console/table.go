@@ -10,8 +10,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/decode"
 )
 
-// A list is a table of tubes, jobs, connections or servers. What its rows show is made here: a template takes a microsecond for
-// each value, and longer for what is called.
+// A list is a table of tubes, jobs, connections or servers. Its cells are rendered here,
+// because templates take a microsecond for each value.
 type list struct {
 	Columns []column // the first has the names
 	Rows    []listRow
@@ -20,7 +20,7 @@ type list struct {
 	Found   bool           // a search goes on with it
 }
 
-// A column is the head of one.
+// A column is the head of a column.
 type column struct {
 	Title, Hint  string
 	Class        string // of it and its cells: l is one that has texts, opt is left out where there is little room
@@ -65,8 +65,9 @@ func (c cell) written() cell {
 	return c
 }
 
-// Listed marks the rows of a list, and what may change in them. (To call a method for each cell would take most of the time of the
-// page.) It returns the rows that are to be written: none if nobody will see the HTML.
+// Listed marks the rows of a list and their live values, and returns the rows to render.
+// That is none if the HTML is discarded. (A method call for each cell would take most of
+// the time of a page.)
 func (p *page) Listed(rows []listRow) []listRow {
 	for i := range rows {
 		row := &rows[i]
@@ -90,7 +91,7 @@ func (p *page) Listed(rows []listRow) []listRow {
 	return rows
 }
 
-// A listing is a list in an order, which begins somewhere: what its URL says, besides its filters.
+// A listing is a sorted part of a list, with the parameters of its URL.
 type listing struct {
 	list
 	Sort, Cursor string
@@ -99,7 +100,7 @@ type listing struct {
 	at           func(sort, cursor string) string // the URL of the page in another order, or of another part of the list
 }
 
-// Link is the page in an order, from a place.
+// Link returns the page with another sort or start.
 func (q *listing) Link(sort, cursor string) string {
 	if sort == q.usual {
 		sort = ""
@@ -107,7 +108,7 @@ func (q *listing) Link(sort, cursor string) string {
 	return q.at(sort, cursor)
 }
 
-// First is the link to the beginning, unless this is that.
+// First returns the link to the start. It is empty on the first page.
 func (q *listing) First() string {
 	if q.Cursor == "" {
 		return ""
@@ -115,7 +116,8 @@ func (q *listing) First() string {
 	return q.Link(q.Sort, "")
 }
 
-// lists sets what is listed, with the links to other orders and to what comes behind a cursor, unless that is empty.
+// lists sets the list, and its links to other sorts and to the next page, if the cursor
+// is not empty.
 func (q *listing) lists(l list, cursor string) {
 	if q.list = l; cursor != "" {
 		q.Next = q.Link(q.Sort, cursor)
@@ -123,7 +125,7 @@ func (q *listing) lists(l list, cursor string) {
 	q.Columns = q.sorted(l.Columns)
 }
 
-// sorted gives the heads of columns their links: each is the page in the order of the column, or the other way round if it is so already.
+// sorted links each column head to the page sorted by it, or in reverse if it already is.
 func (q *listing) sorted(columns []column) []column {
 	columns = slices.Clone(columns)
 	for i := range columns {
@@ -154,12 +156,12 @@ func counted(id string, n uint64) cell {
 	return cell{ID: id, Text: text, Class: zeroClass(text)}
 }
 
-// ago is a cell with what began so many seconds ago.
+// ago is a cell with the time since an event.
 func ago(id string, seconds int64) cell {
 	return cell{ID: id, Text: duration(seconds), Title: at(time.Now().UTC(), seconds)}
 }
 
-// add adds a row with what it has in the columns behind its name.
+// add adds a row with the cells after its name.
 func (l *list) add(row listRow, cells ...cell) {
 	for i, one := range cells {
 		c := &l.Columns[i+1]
@@ -173,7 +175,7 @@ func (l *list) add(row listRow, cells ...cell) {
 	l.Rows = append(l.Rows, row)
 }
 
-// tag marks a row if something is so.
+// tag adds a tag to the row if a condition holds.
 func (row *listRow) tag(is bool, text, class string) {
 	if is {
 		row.Tags = append(row.Tags, Spot{Text: text, Class: class})

@@ -12,7 +12,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// importPage takes a file of jobs.
+// importPage shows the form for a file of jobs.
 func importPage(r *request) (*page, error) {
 	tube := r.PathValue("tube")
 	if err := r.mayDo(&putting, tube); err != nil {
@@ -23,7 +23,7 @@ func importPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// exportFile passes on what the API exports of a tube, as a file.
+// exportFile returns the jobs of a tube as a file.
 func exportFile(r *request) (*page, error) {
 	tube, state := r.PathValue("tube"), r.FormValue("state")
 	in := &admin.ExportTube{OfTube: admin.OfTube{Tube: tube}, Search: admin.Search{State: state}}
@@ -39,7 +39,7 @@ func exportFile(r *request) (*page, error) {
 	}), err
 }
 
-// filePage is a page that is a file with a name: a browser shows nothing of it.
+// filePage is a page that is downloaded as a file.
 func filePage(kind, name string, write func(w io.Writer)) *page {
 	return &page{file: func(w http.ResponseWriter) {
 		w.Header().Set("Content-Type", kind)
@@ -48,13 +48,14 @@ func filePage(kind, name string, write func(w io.Writer)) *page {
 	}}
 }
 
-// fileName is what a file is called that has the jobs of a tube in a state: with nothing that means something to a system.
+// fileName returns the name of a file with the jobs of a tube in a state. It contains
+// only safe characters.
 func fileName(tube, state string) string {
 	name := strings.Trim(regexp.MustCompile(`[^A-Za-z0-9._-]+`).ReplaceAllString(tube, "_"), ".")
 	return strings.Trim(cmp.Or(name, "jobs")+"-"+state, "-")
 }
 
-// takeFile puts the jobs of a file that a form brings.
+// takeFile puts the jobs of an uploaded file.
 func takeFile(r *request) (*page, error) {
 	tube := r.PathValue("tube")
 	file, err := fileOf(r.Request)
@@ -76,16 +77,16 @@ func takeFile(r *request) (*page, error) {
 	return r.noting(one, r.tubeLink(tube, ""))
 }
 
-// fileOf returns the file of a form.
+// fileOf returns the uploaded file of a form.
 func fileOf(h *http.Request) (io.Reader, error) {
 	parts, err := h.MultipartReader()
 	if err != nil {
-		return nil, problemf(http.StatusBadRequest, "The form cannot be read.")
+		return nil, problemf(http.StatusBadRequest, "This form cannot be read.")
 	}
 	for {
 		part, err := parts.NextPart()
 		if err != nil {
-			return nil, problemf(http.StatusBadRequest, "There is no file: choose one.")
+			return nil, problemf(http.StatusBadRequest, "Choose a file.")
 		}
 		if part.FormName() == "file" && part.FileName() != "" {
 			return part, nil
