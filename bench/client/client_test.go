@@ -111,8 +111,8 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkWorker is a worker with handlers that do nothing: reserved, handled and deleted. It takes jobs in
-// batches, where the server knows those, or one at a time on a connection for each handler, as where it does not.
+// BenchmarkWorker is a worker with handlers that do nothing: reserved, handled and deleted.
+// It takes jobs in batches, or with a command for each, as from a server without batches.
 func BenchmarkWorker(b *testing.B) {
 	for _, handlers := range []int{1, 10, 100} {
 		for _, takes := range []string{"one", "batches"} {

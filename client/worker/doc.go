@@ -45,14 +45,13 @@
 //
 // # Connections
 //
-// With beanpole a worker takes as many jobs at once as it has handlers free
-// ([Options].Concurrency), and no more: their time to run begins at once. With the same
-// round trip it deletes those that are done. So it has few connections, at most one more
-// than jobs: in the protocol a reserved job belongs to its connection, and a waiting
-// reserve blocks that.
+// A worker takes as many jobs at once as it has handlers free ([Options].Concurrency), and
+// no more, because their time to run begins at once. In the same round trip it deletes
+// the jobs that are done. So it has few connections, at most one more than jobs: in the
+// protocol a reserved job belongs to its connection, and a waiting reserve blocks that.
 //
-// With another server it has as many connections as handlers, and a job is deleted and
-// the next one taken in one round trip.
+// beanpole has a command that reserves many jobs. With other servers, the worker sends
+// several commands in a round trip: more while all get a job, and otherwise fewer.
 //
 // A cluster is one address, the list of its members. With several unrelated servers, the
 // worker has [Options].Concurrency handlers for each.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -13,95 +12,89 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// Pauses after a reserve has failed.
-const (
-	firstPause = time.Second
-	maxPause   = 30 * time.Second
-)
-
-// A slot works on one job at a time. Its goroutine is the only one that takes and
-// finishes jobs; another touches the job while the handler runs.
+// A slot works on one job at a time. Its goroutine calls the handler and settles the job;
+// another touches the job while the handler runs.
 type slot struct {
-	*Worker
-	seat *seat
-	jobs context.Context // ends when handlers must stop
-	busy atomic.Bool
+	*fetcher
+	jobs    context.Context // ends when handlers must stop
+	next    chan task       // the next job; closed when there is none
+	deleted chan error      // the result of the delete that the last report asked for
+	busy    atomic.Bool
 }
 
-// run works until ctx ends.
-func (s *slot) run(ctx context.Context) {
-	defer s.seat.close()
-	var pause time.Duration
-	for ctx.Err() == nil {
-		job, err := s.seat.reserve(ctx)
-		for err == nil {
-			pause = 0
-			job, err = s.work(ctx, job)
+// run works until the fetcher takes no more jobs.
+func (s *slot) run() {
+	r := report{slot: s, idle: true}
+	settled := func(error) {}
+	for s.send(r) {
+		if r.delete != 0 {
+			select {
+			case err := <-s.deleted:
+				settled(err)
+			case <-s.kill.Done():
+				return
+			}
 		}
-		if err == errFinished || ctx.Err() != nil {
-			continue
+		select {
+		case t, ok := <-s.next:
+			if !ok {
+				return
+			}
+			r, settled = s.work(t)
+		case <-s.kill.Done():
+			return
 		}
-		s.observer.noJobs(err)
-		pause = min(max(2*pause, firstPause), maxPause)
-		sleep(ctx, pause/2+rand.N(pause/2)) // #nosec G404 -- spreads retries
 	}
 }
 
-// errFinished says that a job is finished and none taken.
-var errFinished = errors.New("finished")
-
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
-
-// work has a job handled and settles what becomes of it. It returns the next job,
-// if it has taken one with the same round trip.
-func (s *slot) work(ctx context.Context, reserved *client.Job) (next *client.Job, err error) {
+// work calls the handler for a job, and settles the job unless it is to be deleted. Then it
+// returns the function to call with the result of the delete.
+func (s *slot) work(t task) (r report, deleted func(error)) {
 	s.busy.Store(true)
 	defer s.busy.Store(false)
-	job := newJob(reserved, s.opt.Tubes)
-	jctx := s.jobs
+	job := newJob(t.Job, s.opt.Tubes)
+	ctx := s.jobs
 	if s.opt.Hooks.Start != nil {
-		jctx = s.opt.Hooks.Start(jctx, job)
+		ctx = s.opt.Hooks.Start(ctx, job)
 	}
+	r = report{slot: s, line: t.line, idle: true}
 	if s.opt.MaxTries > 0 && (job.Tries > s.opt.MaxTries || job.Tries == 0 && s.opt.CountFirst) {
-		st, err := job.Stats(jctx)
+		st, err := job.Stats(ctx)
 		if err == nil && s.opt.spent(crashed(st), st.Kicks) {
-			s.observer.finished(jctx, job, s.settle(job, st, Outcome{Action: Buried, Err: errTried}))
-			return nil, errFinished
+			var o Outcome
+			o, r.retire = s.settle(job, st, Outcome{Action: Buried, Err: errTried})
+			s.observer.finished(ctx, job, o)
+			return r, nil
 		}
 	}
 	began := time.Now()
-	herr := s.handleTouched(jctx, job)
-	took := time.Since(began)
-	if herr == errFinished {
-		return nil, herr
+	stuck := func() {
+		job.settled.Store(true)
+		o, retire := s.fail(job, errStuck)
+		o.Took = time.Since(began)
+		s.observer.finished(ctx, job, o)
+		s.send(report{slot: s, line: t.line, retire: retire})
 	}
-	if herr != nil {
-		o := s.fail(job, herr)
+	gone, err := s.handleTouched(ctx, job, stuck)
+	o := Outcome{Action: Deleted, Took: time.Since(began)}
+	switch {
+	case gone:
+		r.line = nil
+	case err != nil:
+		took := o.Took
+		o, r.retire = s.fail(job, err)
 		o.Took = took
-		s.observer.finished(jctx, job, o)
-		return nil, errFinished
+		s.observer.finished(ctx, job, o)
+	default:
+		r.delete = job.ID
 	}
-	deleted := func(err error) {
+	return r, func(err error) {
 		job.settled.Store(true) // before the hook, which must not wait for the next job
-		o := Outcome{Action: Deleted, Took: took}
 		if err != nil {
 			o.Action, o.Err = Lost, err
 		}
-		s.observer.finished(jctx, job, o)
+		s.observer.finished(ctx, job, o)
 	}
-	if ctx.Err() != nil {
-		deleted(reserved.Delete(context.WithoutCancel(ctx)))
-		s.seat.finished()
-		return nil, errFinished
-	}
-	return s.seat.next(ctx, reserved, deleted)
 }
 
 // errTried is the reason for burying a job whose earlier tries all ended without a
@@ -115,31 +108,23 @@ func crashed(st *client.JobStats) uint64 {
 	return max(st.Reserves, ended) - ended
 }
 
-// handleTouched runs the handler while a heartbeat touches the job. It returns
-// errFinished if the job was settled before the handler returned.
-func (s *slot) handleTouched(ctx context.Context, job *Job) error {
+// handleTouched runs the handler while a heartbeat touches the job. It reports whether the
+// heartbeat has called stuck.
+func (s *slot) handleTouched(ctx context.Context, job *Job, stuck func()) (gone bool, err error) {
 	hctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	timeout := s.opt.Timeout
 	if s.opt.TimeoutOf != nil {
 		timeout = cmp.Or(s.opt.TimeoutOf(job), timeout)
 	}
-	began := time.Now()
-	k := heartbeat{job: job, cancel: cancel, giveUp: func() {
-		job.settled.Store(true)
-		o := s.fail(job, errStuck)
-		o.Took = time.Since(began)
-		s.observer.finished(ctx, job, o)
-	}}
+	k := heartbeat{job: job, cancel: cancel, giveUp: stuck}
 	k.start(hctx, timeout)
-	err := s.call(hctx, job)
-	if k.stop() {
-		return errFinished
-	}
+	err = s.call(hctx, job)
+	gone = k.stop()
 	if err != nil && context.Cause(hctx) == ErrTimeout {
 		err = fmt.Errorf("%w: %w", ErrTimeout, err)
 	}
-	return err
+	return gone, err
 }
 
 // errStuck is the reason for giving a job up whose handler ignores its timeout.
@@ -156,14 +141,14 @@ func (s *slot) call(ctx context.Context, job *Job) (err error) {
 	return s.handle(ctx, job)
 }
 
-// fail settles what becomes of a job whose handler has returned an error.
-func (s *slot) fail(job *Job, herr error) Outcome {
+// fail settles a job whose handler has returned an error. It reports whether the job is
+// still reserved.
+func (s *slot) fail(job *Job, herr error) (o Outcome, reserved bool) {
 	st, err := job.job.Stats(context.WithoutCancel(s.jobs))
-	if err != nil {
-		s.giveUp(job, err) // with its priority, which is not known
-		return Outcome{Action: Lost, Err: errors.Join(herr, err)}
+	if err != nil { // its priority is not known, so it cannot be released
+		return Outcome{Action: Lost, Err: errors.Join(herr, err)}, !errors.Is(err, client.ErrNotFound)
 	}
-	o := Outcome{Action: Released, Err: herr}
+	o = Outcome{Action: Released, Err: herr}
 	var v *verdict
 	switch {
 	case errors.As(herr, &v):
@@ -177,10 +162,10 @@ func (s *slot) fail(job *Job, herr error) Outcome {
 	return s.settle(job, st, o)
 }
 
-// settle buries or releases a job, with the priority that it has. It gives a job up for
-// which that fails, as when the server's disk is full: it must not stay with this
-// connection.
-func (s *slot) settle(job *Job, st *client.JobStats, o Outcome) Outcome {
+// settle buries or releases a job, with the priority that it has. It reports whether the
+// job is still reserved because that has failed, as when the server's disk is full. Then
+// the connection must be closed, so that the server gives the job to another worker.
+func (s *slot) settle(job *Job, st *client.JobStats, o Outcome) (_ Outcome, reserved bool) {
 	o.Tries = int(st.Reserves)
 	ctx := context.WithoutCancel(s.jobs)
 	job.job.Facts = cmp.Or(job.job.Facts, new(client.JobFacts))
@@ -192,19 +177,8 @@ func (s *slot) settle(job *Job, st *client.JobStats, o Outcome) Outcome {
 		err = job.job.Release(ctx, o.Delay)
 	}
 	if err == nil {
-		s.seat.finished()
-		return o
+		return o, false
 	}
 	o.Action, o.Delay, o.Err = Lost, 0, errors.Join(o.Err, err)
-	s.giveUp(job, err)
-	return o
-}
-
-// giveUp gives a job up after an error, unless that says that it is lost already.
-func (s *slot) giveUp(job *Job, err error) {
-	if errors.Is(err, client.ErrNotFound) {
-		s.seat.finished()
-		return
-	}
-	s.seat.giveUp()
+	return o, !errors.Is(err, client.ErrNotFound)
 }

@@ -159,14 +159,20 @@ const killGrace = 5 * time.Second
 func (w *Worker) Run(ctx context.Context) error {
 	jobs, cancelJobs := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancelJobs(nil)
+	killed, kill := context.WithCancel(context.WithoutCancel(ctx))
+	defer kill()
 	var wg sync.WaitGroup
 	var slots []*slot
 	for _, addr := range w.opt.Servers {
-		h := &hub{addr: addr, opt: &w.opt.Client, tubes: w.opt.Tubes, seats: w.opt.Concurrency}
+		f := &fetcher{
+			Worker: w, addr: addr, ctx: ctx, kill: killed, slots: w.opt.Concurrency,
+			reports: make(chan report, w.opt.Concurrency), reserved: make(chan reserved, 1),
+		}
+		wg.Go(f.run)
 		for range w.opt.Concurrency {
-			s := &slot{Worker: w, seat: &seat{hub: h, ch: make(chan struct{}, 1)}, jobs: jobs}
+			s := &slot{fetcher: f, jobs: jobs, next: make(chan task, 1), deleted: make(chan error, 1)}
 			slots = append(slots, s)
-			wg.Go(func() { s.run(ctx) })
+			wg.Go(s.run)
 		}
 	}
 	done := make(chan struct{})
@@ -187,8 +193,8 @@ func (w *Worker) Run(ctx context.Context) error {
 				if s.busy.Load() {
 					running++
 				}
-				s.seat.close()
 			}
+			kill()
 			return fmt.Errorf("%w: %d", ErrStillRunning, running)
 		}
 	}

@@ -1,8 +1,10 @@
 package worker_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"net"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -50,6 +52,95 @@ func TestBatches(t *testing.T) {
 		}
 		stop()
 	})
+}
+
+// A swallowing connection is lost with the first delete that it should send.
+type swallowing struct{ net.Conn }
+
+func (c swallowing) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("delete ")) {
+		c.Close()
+		return len(p), nil
+	}
+	return c.Conn.Write(p)
+}
+
+// A delete that is lost with its connection is sent again: the job is handled once.
+func TestDeleteAgain(t *testing.T) {
+	bubble(t, func(b *bench) {
+		dialed := 0
+		var handled atomic.Int32
+		stop := b.run(func(context.Context, *worker.Job) error { handled.Add(1); time.Sleep(time.Second); return nil }, worker.Options{
+			Concurrency: 3,
+			Client: client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				time.Sleep(time.Millisecond) // until the server has noticed the loss
+				nc, err := b.srv.Dial(ctx, network, addr)
+				if dialed++; dialed == 1 {
+					nc = swallowing{nc}
+				}
+				return nc, err
+			}},
+		})
+		time.Sleep(time.Minute)
+		for range 3 {
+			b.put(client.NewJob{})
+		}
+		time.Sleep(time.Minute)
+		b.wantActions(worker.Deleted, worker.Deleted, worker.Deleted)
+		if b.gone(); handled.Load() != 3 {
+			t.Errorf("%d jobs were handled, want 3", handled.Load())
+		}
+		stop()
+	})
+}
+
+// Where each job takes a command, a worker asks for more jobs while all that it asked for
+// are ready. If jobs come one by one, it asks for few in vain.
+func TestWithoutBatches(t *testing.T) {
+	bubble(t, func(b *bench) {
+		opt := worker.Options{Concurrency: 8, Client: b.without("caps")}
+		stop := b.run(func(context.Context, *worker.Job) error { time.Sleep(time.Second); return nil }, opt)
+		reserves := func() uint64 {
+			b.Helper()
+			synctest.Wait()
+			st, err := b.Conn.Stats(b.Context())
+			if err != nil || st.Commands["reserve-batch"] != 0 {
+				t.Fatalf("%+v, %v", st, err)
+			}
+			return st.Commands["reserve"] + st.Commands["reserve-with-timeout"]
+		}
+		for range 50 {
+			b.put(client.NewJob{})
+			time.Sleep(time.Minute)
+		}
+		if n := reserves(); n > 150 {
+			t.Errorf("%d reserves for 50 jobs that came one by one", n)
+		}
+		for range 80 {
+			b.put(client.NewJob{})
+		}
+		began := time.Now()
+		for b.srvReady() > 0 {
+			time.Sleep(time.Second)
+		}
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("8 handlers took %v for 80 jobs of a second", took)
+		}
+		time.Sleep(10 * time.Second)
+		b.gone()
+		stop()
+	})
+}
+
+// srvReady returns the number of ready jobs.
+func (b *bench) srvReady() uint64 {
+	b.Helper()
+	synctest.Wait()
+	st, err := b.Conn.Stats(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	return st.JobsReady
 }
 
 // A job that takes long keeps no slot from others, and one that comes alone is given to a
