@@ -38,13 +38,32 @@ func (s *Session) NeedAdmin(cmd *cobra.Command, when string) {
 // adminAddress returns the address of the admin API: as given, or the local socket of the
 // server at --addr, or else the default TCP address.
 func (s *Session) adminAddress() string {
+	return cmp.Or(s.Admin, s.adminSocket(), "127.0.0.1:"+adminsocket.DefaultPort)
+}
+
+// adminSocket returns the address of the local socket of the server at --addr. It is empty if
+// there is none.
+func (s *Session) adminSocket() string {
 	host, port, _ := net.SplitHostPort(s.Server.Addr)
-	if ip := net.ParseIP(host); s.Admin == "" && (host == "localhost" || ip.IsLoopback()) {
+	if ip := net.ParseIP(host); host == "localhost" || ip.IsLoopback() {
 		if path := adminsocket.Find(port, os.Getenv("BEANPOLE_JOURNAL")); path != "" {
 			return "unix:" + path
 		}
 	}
-	return cmp.Or(s.Admin, "127.0.0.1:"+adminsocket.DefaultPort)
+	return ""
+}
+
+// LocalPages returns a client of the admin API at the local socket of the server, for a command
+// that can do without. It is nil if there is none.
+func (s *Session) LocalPages() *admin.Client {
+	if s.adminSocket() == "" {
+		return nil
+	}
+	a, err := s.Pages()
+	if err != nil {
+		return nil
+	}
+	return a
 }
 
 // adminPages are a transport to the admin pages, whose errors are those of commands.

@@ -32,10 +32,14 @@ func newTop() *cobra.Command {
 			return err
 		}
 		t := &topServer{Session: s, ctx: ctx}
-		if s.Admin != "" {
-			if t.pages, err = s.Pages(); err != nil {
-				return err
+		if s.Admin == "" {
+			if a := s.LocalPages(); a != nil {
+				if _, err := a.GetAttention(ctx, &admin.GetAttention{Limit: 1}); err == nil {
+					t.pages = a
+				}
 			}
+		} else if t.pages, err = s.Pages(); err != nil {
+			return err
 		}
 		return top.Run(ctx, t, s.Server.Addr, every, os.Stdin, os.Stdout)
 	})

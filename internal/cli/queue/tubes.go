@@ -105,8 +105,9 @@ func newTubes() *cobra.Command {
 		}
 		return nil
 	})
-	cmd.Long = "List all tubes, or those that are named, with how many jobs they have. For a single tube\n" +
-		"the command says why its jobs wait; with --admin also what its workers hold and who has\npaused it."
+	cmd.Long = "List all tubes, or the tubes that are named, with their numbers of jobs. For a single tube\n" +
+		"the command prints the reason why its jobs wait. It uses the admin API with --admin, or at the\n" +
+		"local socket of the server: then the reason includes policies, workers and findings."
 	cmd.Example = "  beanpole tubes --sort buried --limit 10\n  beanpole tubes 'mail.*'"
 	s.defineTubes(cmd, "list these")
 	f := cmd.Flags()
@@ -138,9 +139,7 @@ func (s *session) describeTubes(ctx context.Context, stats []*client.TubeStats, 
 	alone = alone && len(tubes) == 1
 	if s.Admin == "" {
 		if alone {
-			t := &tubes[0]
-			why := health.Tube{Ready: t.Ready, Reserved: t.Reserved, Delayed: t.Delayed, Buried: t.Buried, Watching: t.Watching, Waiting: t.Waiting, PauseLeft: ofSeconds(t.PauseLeft)}
-			t.Why, _ = why.Why()
+			tubes[0].Why = s.why(ctx, &tubes[0])
 		}
 		return tubes, nil
 	}
@@ -158,6 +157,22 @@ func (s *session) describeTubes(ctx context.Context, stats []*client.TubeStats, 
 		tubes[0].Why = found.Text
 	}
 	return tubes, err
+}
+
+// why returns the sentence about a tube: from the admin API at the local socket of the server,
+// or else from the statistics of the protocol, which omit policies and workers.
+func (s *session) why(ctx context.Context, t *tube) string {
+	if a := s.LocalPages(); a != nil {
+		if found, err := a.ExplainTube(ctx, &admin.OfTube{Tube: t.Name}); err == nil {
+			return found.Text
+		}
+	}
+	one := health.Tube{
+		Name: t.Name, Ready: t.Ready, Reserved: t.Reserved, Delayed: t.Delayed, Buried: t.Buried,
+		Watching: t.Watching, Waiting: t.Waiting, PauseLeft: ofSeconds(t.PauseLeft),
+	}
+	text, _ := one.Why()
+	return text
 }
 
 // tubeOrders are what tubes can be sorted by. The larger come first; those that are equal
