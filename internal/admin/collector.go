@@ -193,7 +193,7 @@ func (m metrics) queue(s *snapshot) {
 	for v, n := range s.policies {
 		events[engine.PolicyEvent(v).String()] = n
 	}
-	m.counters("policy_events_total", "Total actions of policies: exhausted and expired jobs by setting, delayed retries (retry-delay), actions without disk space (skipped), duplicate puts (unique), and puts without a key (no-key).", "event", events)
+	m.counters("policy_events_total", "Total actions of policies: exhausted and expired jobs by setting, delayed retries (retry-delay), actions without disk space (skipped), exhausted jobs that the dead tube refused (dead-tube), duplicate puts (unique), and puts without a key (no-key).", "event", events)
 	m.gauge("policy_pass_seconds", "Duration of the last search for expired jobs, and so the maximum delay of their removal. 0 in the first minute, or if no policy has ttl, keep-buried or a single attempt.", float64(s.stalePass)/1e9)
 	m.gauge("unique_keys", "Number of jobs that block duplicates.", float64(s.keys))
 	m.gauge("unique_indexing", "1 while the server indexes existing jobs after a change of unique; until then, duplicates of them are accepted.", bit(!s.keysWhole))

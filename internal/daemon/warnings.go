@@ -45,6 +45,8 @@ func logPolicies(log *slog.Logger) func(engine.PolicyAct) {
 		switch v {
 		case engine.PolicySkipped:
 			lines[v].Warn("a policy could not do what it says: there is no room for that", about[2:]...)
+		case engine.DeadTubeFull:
+			lines[v].Warn("dead tube refused exhausted job; buried in its own tube", about[2:]...)
 		case engine.Expired, engine.BuriedTooLong:
 			lines[v].Info("a job was too old", about...)
 		case engine.Deduplicated:

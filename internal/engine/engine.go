@@ -77,6 +77,7 @@ type Engine struct {
 	policies     policies
 	policyCounts PolicyCounts
 	staleSweep   staleSweep
+	attempts     attemptPass
 	keys         keyIndex
 	relied       int // puts of this turn that were duplicates: their answers rely on puts before
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 )
@@ -40,8 +41,8 @@ func (m *model) ready(now int64, j *modelJob, wait int64) {
 func (m *model) exhaust(now int64, j *modelJob, p *Policy) bool {
 	cause := -1
 	for i, of := range [][2]uint32{{j.reserves, p.MaxAttempts}, {j.timeouts, p.MaxTimeouts}, {j.releases, p.MaxReleases}} {
-		allowed := of[1] // and as many again for each kick
-		for range min(j.kicks, 100) {
+		allowed := of[1]
+		for range min(j.allowances(), 100) {
 			allowed += of[1]
 		}
 		if of[1] > 0 && of[0] >= allowed && cause < 0 {
@@ -53,6 +54,19 @@ func (m *model) exhaust(now int64, j *modelJob, p *Policy) bool {
 	}
 	m.end(PolicyEvent(cause), j, p.Exhausted)
 	return true
+}
+
+// unlogged reports whether the log does not have the last reservation or timeout.
+func (j *modelJob) unlogged() bool {
+	return j.reserves != j.logged.reserves || j.timeouts != j.logged.timeouts
+}
+
+// allowances returns the number of kicks that allow as many tries again: those of a buried job.
+func (j *modelJob) allowances() uint32 {
+	if j.state == Buried {
+		return min(j.kicks, max(j.buries, 1)-1)
+	}
+	return min(j.kicks, j.buries)
 }
 
 // end ends the life of a job.
@@ -69,6 +83,10 @@ func (m *model) end(why PolicyEvent, j *modelJob, how Exhausted) {
 	case MoveExhausted:
 		dead := strings.ReplaceAll(m.policyOf(from).DeadTube, "{tube}", from)
 		m.leave(j)
+		if dead == fullTube && len(m.inTube(Buried, fullTube)) >= fullJobs {
+			m.acted[DeadTubeFull]++
+			break
+		}
 		if j.origin == "" && dead != from {
 			j.origin = from
 		}
@@ -102,7 +120,7 @@ func (m *model) whyStale(now int64, j *modelJob) PolicyEvent {
 	switch age := now - j.created; {
 	case j.state == Buried && p.KeepBuried > 0 && age >= p.KeepBuried:
 		return BuriedTooLong
-	case (j.state == Ready || j.state == Delayed) && p.MaxAttempts == 1 && j.reserves > j.kicks:
+	case (j.state == Ready || j.state == Delayed) && p.MaxAttempts == 1 && j.reserves > j.allowances():
 		return OutOfAttempts
 	case (j.state == Ready || j.state == Delayed) && p.TTL > 0 && age >= p.TTL:
 		return Expired
@@ -131,7 +149,7 @@ func (m *model) retryDelay(j *modelJob, p *Policy, end Ends) int64 {
 	}
 	m.acted[Retried]++
 	n := j.reserves
-	for k := uint32(0); k < j.kicks && p.MaxAttempts > 0 && n > p.MaxAttempts; k++ {
+	for k := uint32(0); k < j.allowances() && p.MaxAttempts > 0 && n > p.MaxAttempts; k++ {
 		n -= p.MaxAttempts
 	}
 	return p.backoff(j.id, n)
@@ -144,6 +162,16 @@ func (m *model) leave(j *modelJob) {
 	if was == Reserved {
 		m.free(m.find(j.tube))
 	}
+}
+
+// forgive leaves no more than one bucket of a debt.
+func (m *model) forgive(now int64, t *modelTube) {
+	p := m.policyOf(t.name)
+	if p.Interval == 0 {
+		t.spent = math.MinInt64 / 2
+		return
+	}
+	t.spent = min(t.spent, now+p.burst()*p.Interval)
 }
 
 // closes says whether a policy permits no reservation from a tube, and until when.
@@ -170,6 +198,7 @@ func (m *model) closes(now int64, t *modelTube) (until int64, closed bool) {
 func (m *model) passed(now int64, t *modelTube, ready bool) {
 	if interval := m.policyOf(t.name).Interval; ready && interval > 0 {
 		t.spent = max(t.spent, now) + interval
+		m.forgive(now, t)
 	}
 	if until, closed := m.closes(now, t); closed {
 		t.closed, t.opensAt = true, until
@@ -268,9 +297,22 @@ func (tw *twins) setPolicies() {
 	for tw.e.turnWork = 0; tw.e.outdated(); tw.e.turnWork = 0 {
 		tw.e.updatePolicies()
 	}
+	once := make(map[string]bool) // tubes that permitted one attempt only before
+	for _, t := range tw.m.tubes {
+		once[t.name] = tw.m.policyOf(t.name).once()
+	}
 	tw.m.policies = policies
+	for _, j := range tw.m.jobs { // a job that was reserved before has had its attempt
+		if tw.m.policyOf(j.tube).once() && !once[j.tube] && j.unlogged() {
+			j.logged = j.fields
+			if j.state == Reserved {
+				j.logged.state, j.logged.due = Ready, 0
+			}
+		}
+	}
 	tw.m.armSweep()
 	for _, t := range tw.m.tubes {
+		tw.m.forgive(tw.m.turn, t)
 		if until, closed := tw.m.closes(tw.m.turn, t); closed {
 			t.closed, t.opensAt = true, until
 		} else {
@@ -295,11 +337,24 @@ func (tw *twins) planted(policies func(string) *Policy) Policies {
 	})
 }
 
+// fullTube is a dead tube that takes fullJobs jobs.
+const (
+	fullTube = "full"
+	fullJobs = 2
+)
+
+func limitsOfTwins(tube string) (l TubeLimits) {
+	if tube == fullTube {
+		l.Jobs = fullJobs
+	}
+	return l
+}
+
 func (tw *twins) newPolicy() *Policy {
 	few, ages := []uint32{0, 0, 1, 2, 3}, []int64{0, 0, 0, 0, 0, 3 * second, 7 * second, 30 * second}
 	return &Policy{
 		MaxAttempts: pick(tw.src, "max-attempts", few), MaxTimeouts: pick(tw.src, "max-timeouts", few), MaxReleases: pick(tw.src, "max-releases", few),
-		Exhausted: Exhausted(tw.src.intn("exhausted", 3)), DeadTube: pick(tw.src, "dead-tube", []string{"{tube}.dead", "d", "new"}),
+		Exhausted: Exhausted(tw.src.intn("exhausted", 3)), DeadTube: pick(tw.src, "dead-tube", []string{"{tube}.dead", "d", "new", fullTube}),
 		RetryDelay: pick(tw.src, "retry-delay", []int64{0, 0, second, second / 3}), RetryMax: pick(tw.src, "retry-max", []int64{second, 9 * second}),
 		RetryFactor: float64(1 + tw.src.intn("retry-factor", 3)), RetryJitter: pick(tw.src, "retry-jitter", []float64{0, 0.25, 1}),
 		PausedUntil: pick(tw.src, "paused", []int64{0, 0, 0, 0, 0, tw.m.turn + second, Never}),

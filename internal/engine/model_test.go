@@ -338,7 +338,7 @@ func (m *model) reserveJob(now int64, s *modelSession, id uint64) (*modelJob, Ou
 	if j == nil || j.state == Reserved {
 		return nil, NotFound
 	}
-	if j.state != Buried && m.stale(now, j) || j.state == Buried && m.policyOf(j.tube).MaxAttempts == 1 && j.reserves > j.kicks {
+	if j.state != Buried && m.stale(now, j) || j.state == Buried && m.policyOf(j.tube).MaxAttempts == 1 && j.reserves > j.allowances() {
 		return nil, NotFound
 	}
 	s.worker = true

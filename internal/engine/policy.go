@@ -13,14 +13,14 @@ import (
 //
 // A Policy does not change once an engine has it, and many tubes may share one.
 type Policy struct {
-	// How often a job is reserved, times out and is released before it is exhausted; 0:
-	// any number. Each kick of the job allows as many again. If MaxAttempts is 1 each
-	// reservation is a Change: a job that had its only attempt is not reserved again,
-	// also by an engine that restores it.
+	// Maximum numbers of reservations, timeouts and releases of a job before it is
+	// exhausted. Zero means no limit. Each kick of the buried job allows as many again. If
+	// MaxAttempts is 1, each reservation is a Change: a job that had its only attempt is
+	// not reserved again, also by an engine that restores it.
 	MaxAttempts, MaxTimeouts, MaxReleases uint32
 
 	Exhausted Exhausted // what becomes of a job then
-	DeadTube  string    // where it is moved to; "{tube}" stands for its own tube
+	DeadTube  string    // where it is moved to, unless that tube refuses it; "{tube}" stands for its own tube
 
 	// RetryDelay is how long, in ns, a job waits after its first failure; after each
 	// further one RetryFactor times as long, up to RetryMax. Up to RetryJitter, a
@@ -80,7 +80,8 @@ const (
 	Expired       // by Policy.TTL
 	BuriedTooLong // by Policy.KeepBuried
 	Retried       // the job is delayed
-	PolicySkipped // the Log or a limit refused it
+	PolicySkipped // the Log refused it
+	DeadTubeFull  // an exhausted job was buried in its own tube: the dead tube refused it
 	Deduplicated  // a job was not put: one with the same key was there, by Policy.Unique
 	WithoutKey    // a job was put that has no key
 	NumPolicyEvents
@@ -88,7 +89,7 @@ const (
 
 // String returns the setting that has acted, or what has happened to it.
 func (v PolicyEvent) String() string {
-	return [NumPolicyEvents]string{"max-attempts", "max-timeouts", "max-releases", "ttl", "keep-buried", "retry-delay", "skipped", "unique", "no-key"}[v]
+	return [NumPolicyEvents]string{"max-attempts", "max-timeouts", "max-releases", "ttl", "keep-buried", "retry-delay", "skipped", "dead-tube", "unique", "no-key"}[v]
 }
 
 // PolicyCounts are how often policies have done something since the engine began, by
@@ -166,21 +167,26 @@ func (e *Engine) exhaust(t *tube, i slot, j *job, end Ends, release *given) bool
 	return over != NumPolicyEvents && e.end(over, t, i, j, release)
 }
 
-// end ends the life of a job in its tube, as the policy says for a reason. It returns
-// false, and does nothing, if the Log refuses. release is nil unless the job is being
-// released.
+// end ends the life of a job in its tube, as the policy defines for a reason. A job that its
+// dead tube refuses is buried in its own tube. end returns false, and does nothing, if the
+// Log refuses that. release is nil unless the job is being released.
 func (e *Engine) end(why PolicyEvent, t *tube, i slot, j *job, release *given) bool {
 	kind, dead := t.policy.fate(why, t.name)
 	var to *tube
-	var o Outcome
+	refused := false
 	if kind == JobMoved {
-		to, o = e.roomIn(dead, j)
-	} else {
-		o = e.admit(kind, t, j.bodyLen)
+		var o Outcome
+		if to, o = e.roomIn(dead, j); o != OK {
+			kind, refused = JobState, true
+		}
 	}
-	if o != OK {
+	if kind != JobMoved && e.admit(kind, t, j.bodyLen) != OK {
 		e.notePolicy(PolicyAct{PolicySkipped, t.name, j.id, dead})
 		return false
+	}
+	if refused {
+		e.notePolicy(PolicyAct{DeadTubeFull, t.name, j.id, dead})
+		dead = ""
 	}
 	e.turnWork += endWork
 	e.notePolicy(PolicyAct{why, t.name, j.id, dead})
@@ -232,7 +238,8 @@ func (p *Policy) over(c *coldJob, end Ends) PolicyEvent {
 	if end == Release {
 		releases++
 	}
-	over := func(n, most uint32) bool { return most > 0 && uint64(n) >= uint64(most)*(1+uint64(c.kicks)) }
+	allowed := 1 + uint64(c.allowances(Reserved))
+	over := func(n, most uint32) bool { return most > 0 && uint64(n) >= uint64(most)*allowed }
 	switch {
 	case over(c.reserves, p.MaxAttempts):
 		return OutOfAttempts
@@ -254,11 +261,22 @@ func (e *Engine) retryDelay(t *tube, j *job, end Ends) int64 {
 	return p.backoff(j.id, p.failures(e.jobs.held(j)))
 }
 
-// failures returns how often a job has failed now, in its present allowance.
+// allowances returns the number of allowances that kicks have added to the first one of a
+// job in a state: at most one for each time that the job was buried and is so no longer. A
+// kick that only ends a delay adds none.
+func (c *coldJob) allowances(s State) uint32 {
+	buries := c.buries
+	if s == Buried && buries > 0 {
+		buries--
+	}
+	return min(c.kicks, buries)
+}
+
+// failures returns the number of failures of a job, with this one, in its present allowance.
 func (p *Policy) failures(c *coldJob) uint32 {
 	n := max(c.reserves, 1)
 	if p.MaxAttempts > 0 {
-		n -= p.MaxAttempts * min(c.kicks, (n-1)/p.MaxAttempts)
+		n -= p.MaxAttempts * min(c.allowances(Reserved), (n-1)/p.MaxAttempts)
 	}
 	return n
 }

@@ -16,9 +16,14 @@ type gate struct {
 	opensAt int64 // ns; while it is shut. Never: when a reservation ends
 
 	// spent is when the bucket of tokens will be full again: each reservation takes
-	// Policy.Interval of it (this is the generic cell rate algorithm).
+	// Policy.Interval of it (this is the generic cell rate algorithm). It is at most one
+	// bucket after now.
 	spent int64 // ns
+	byLog bool  // the Log refused what the policy has to record
 }
+
+// neverSpent is spent of a bucket that is full.
+const neverSpent = math.MinInt64 / 2
 
 // gated reports whether the policy wants a gate.
 func (p *Policy) gated() bool {
@@ -31,6 +36,14 @@ func (p *Policy) burst() int64 {
 		return int64(p.Burst)
 	}
 	return max(1, second/p.Interval)
+}
+
+// owed returns spent, or the end of an empty bucket if that is before.
+func (p *Policy) owed(now, spent int64) int64 {
+	if p == nil || p.Interval == 0 {
+		return neverSpent
+	}
+	return min(spent, now+p.burst()*p.Interval)
 }
 
 // room returns how many more jobs may be reserved at once, of a tube of which so many are.
@@ -49,15 +62,19 @@ func (p *Policy) room(reserved int) uint64 {
 func (t *tube) gated() bool { return t.gate != nil && t.gate.shut }
 
 // setPolicy gives a tube a policy, or takes it away. A gate that has to open does so in
-// Tick.
+// Tick. A new rate starts with the debt of at most one of its own buckets.
 func (e *Engine) setPolicy(t *tube, p *Policy) {
 	e.countStales(t.policy, p)
 	e.changeKey(t, p)
+	if e.opt.Logged && p.once() && !t.policy.once() && t.jobs() > 0 && !e.policies.restored {
+		e.attempts.begin()
+	}
 	t.policy = p
 	if t.gate == nil && p.gated() {
-		t.gate = &gate{spent: math.MinInt64 / 2, opensAt: Never}
+		t.gate = &gate{spent: neverSpent, opensAt: Never}
 	}
 	if t.gate != nil {
+		t.gate.spent = p.owed(e.now, t.gate.spent)
 		t.gate.counts = p != nil && (p.MaxReserved > 0 || p.Interval > 0 || p.once())
 		if !e.closeGate(e.now, t) {
 			e.freeGate(t)
@@ -88,7 +105,7 @@ func (e *Engine) pass(now int64, t *tube, i slot, j *job, wasReady bool) {
 		e.emitState(i, j)
 	}
 	if wasReady && p.Interval > 0 {
-		t.gate.spent = max(t.gate.spent, now) + p.Interval
+		t.gate.spent = p.owed(now, max(t.gate.spent, now)+p.Interval)
 	}
 	e.closeGate(now, t)
 }
@@ -98,6 +115,7 @@ func (e *Engine) closeGate(now int64, t *tube) bool {
 	at, closed := e.closedUntil(now, t)
 	if closed {
 		e.shutGate(t, at)
+		t.gate.byLog = false
 	}
 	return closed
 }
@@ -106,6 +124,13 @@ func (e *Engine) closeGate(now int64, t *tube) bool {
 func (e *Engine) shutGate(t *tube, until int64) {
 	t.gate.shut, t.gate.opensAt, t.shut = true, until, true
 	e.arm(&t.timer, until)
+}
+
+// shutByLog shuts the gate of a tube for a second because the Log refuses what its policy has
+// to record.
+func (e *Engine) shutByLog(t *tube) {
+	e.shutGate(t, e.now+second)
+	t.gate.byLog = true
 }
 
 // freeGate opens the gate of a tube that has no reason to be shut. If sessions wait for
@@ -124,7 +149,7 @@ func (e *Engine) freeGate(t *tube) {
 			return
 		}
 	}
-	g.shut, g.opensAt, t.shut = false, Never, t.paused
+	g.shut, g.byLog, g.opensAt, t.shut = false, false, Never, t.paused
 }
 
 // openGate opens the gate of a tube when the time has come, and serves the sessions that
@@ -134,7 +159,7 @@ func (e *Engine) openGate(now int64, t *tube) {
 	if e.closeGate(now, t) {
 		return
 	}
-	g.shut, g.opensAt, t.shut = false, Never, t.paused
+	g.shut, g.byLog, g.opensAt, t.shut = false, false, Never, t.paused
 	if t.shut {
 		return
 	}

@@ -180,3 +180,55 @@ func TestServable(t *testing.T) {
 		}
 	}
 }
+
+// A new rate starts with at most one bucket of debt, the same rate keeps its debt, and a tube
+// without a rate forgets it.
+func TestRateChanges(t *testing.T) {
+	hour := 3600 * second
+	for name, c := range map[string]struct {
+		steps []Policy // after 5 jobs at 1/h with a burst of 5
+		want  int64    // until the gate opens
+	}{
+		"the same":        {[]Policy{{Interval: hour, Burst: 5}}, hour},
+		"faster":          {[]Policy{{Interval: second / 1000}}, second / 1000},
+		"smaller burst":   {[]Policy{{Interval: hour, Burst: 1}}, hour},
+		"slower":          {[]Policy{{Interval: 2 * hour, Burst: 1}}, 2 * hour},
+		"none":            {[]Policy{{}}, 0},
+		"none, then same": {[]Policy{{}, {Interval: hour, Burst: 5}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := New(Options{Policies: everyTube(Policy{Interval: hour, Burst: 5})})
+			s := e.Open(nil)
+			for range 9 {
+				e.Put(0, s, Spec{TTR: 100}, nil)
+			}
+			for range 5 {
+				e.Reserve(0, s, 0)
+			}
+			for _, p := range c.steps {
+				e.SetPolicies(everyTube(p))
+				for e.outdated() {
+					e.Tick(0)
+				}
+			}
+			if st, _ := e.TubeStats(0, []byte(DefaultTube)); st.Gate != c.want {
+				t.Errorf("the gate opens in %d ns, want %d", st.Gate, c.want)
+			}
+		})
+	}
+}
+
+// Reservations by id take no more than the tokens of one bucket, however many they are.
+func TestRateDebt(t *testing.T) {
+	const day, burst = 24 * 3600 * second, 10000
+	e := New(Options{Policies: everyTube(Policy{Interval: day, Burst: burst})})
+	s := e.Open(nil)
+	e.Put(0, s, Spec{TTR: 100}, nil)
+	for range 110_000 { // 110,000 days are more than an int64 of ns
+		e.ReserveJob(0, s, 1)
+		e.Release(0, s, 1, 0, 0)
+	}
+	if st, _ := e.TubeStats(0, []byte(DefaultTube)); st.Gate != day {
+		t.Errorf("the next token comes in %d days", st.Gate/day)
+	}
+}

@@ -1,6 +1,11 @@
 package engine
 
-import "testing"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+)
 
 // With one attempt a reservation is a Change, whoever makes it, and an engine that restores the job does not
 // reserve it: it is exhausted, until it is kicked.
@@ -74,5 +79,182 @@ func TestAtMostOnceRefused(t *testing.T) {
 	full = false
 	if runTo(t, e, 4*second); len(*got) != 1 {
 		t.Errorf("got %q", *got)
+	}
+}
+
+// A job that was reserved before its tube had a policy with one attempt has had its attempt
+// when the change is settled, also in an engine that restores it.
+func TestAtMostOnceSetLate(t *testing.T) {
+	for _, pattern := range []string{DefaultTube, "*"} {
+		for name, attempt := range map[string]func(e *Engine, s *Session){
+			"reserved": func(*Engine, *Session) {},
+			"timeout":  func(e *Engine, s *Session) { e.Tick(6 * second) },
+			"lost":     func(e *Engine, s *Session) { e.Close(0, s) },
+		} {
+			t.Run(pattern+" "+name, func(t *testing.T) {
+				e := New(Options{Logged: true, Policies: texts{}})
+				e.slice = 1
+				s := e.Open(nil)
+				const n = 3
+				for range n {
+					e.Put(0, s, Spec{TTR: 5}, nil)
+					e.Reserve(0, s, 0)
+				}
+				e.PutInto(0, []byte("other"), Spec{TTR: 5}, nil)
+				attempt(e, s)
+				if o := e.SetPolicy(pattern, "once"); o != OK {
+					t.Fatal(o)
+				}
+				progress, turns := e.BeginSettled(), 0
+				for done, o := e.Settled(&progress); !done; done, o = e.Settled(&progress) {
+					if e.Tick(e.now); o != OK {
+						t.Fatal(o)
+					}
+					turns++
+				}
+				after := New(Options{Logged: true, Policies: texts{}})
+				restoreAll(after, e.TakeChanges())
+				after.Tick(7 * second)
+				if job, o := after.Reserve(7*second, after.Open(nil), 0); o != TimedOut {
+					t.Errorf("job %d is reserved a second time after a restart: %v", job.ID, o)
+				}
+				if turns < 2 {
+					t.Errorf("%d turns for %d jobs", turns, n)
+				}
+			})
+		}
+	}
+}
+
+// texts are policies of which the text "once" permits one attempt.
+type texts map[string]bool
+
+func (p texts) Of(tube string) *Policy {
+	if p[tube] || p["*"] {
+		return oneAttempt
+	}
+	return nil
+}
+
+var oneAttempt = &Policy{MaxAttempts: 1}
+
+func (p texts) With(pattern, settings string) Policies {
+	with := maps.Clone(p)
+	if with == nil {
+		with = texts{}
+	}
+	with[pattern] = settings == "once"
+	return with
+}
+
+// A change is not settled as done if the Log refuses an attempt; the same change tries again.
+// Other changes, again and again, do not delay it.
+func TestAtMostOnceSetLateRefused(t *testing.T) {
+	full := false
+	e := New(Options{Logged: true, Policies: texts{}, Admit: func(kind ChangeKind, _ string, _ int) Outcome {
+		if full && kind == JobState {
+			return OutOfMemory
+		}
+		return OK
+	}})
+	s := e.Open(nil)
+	e.Put(0, s, Spec{TTR: 5}, nil)
+	e.Reserve(0, s, 0)
+	settle := func() Outcome {
+		e.SetPolicy(DefaultTube, "once")
+		progress := e.BeginSettled()
+		for n := range 100 {
+			e.SetPolicy("other", fmt.Sprint("once", n))
+			e.Tick(0)
+			if done, o := e.Settled(&progress); done {
+				return o
+			}
+		}
+		t.Fatal("the change is never settled")
+		return OK
+	}
+	full = true
+	if o := settle(); o == OK {
+		t.Error("the change is settled without its record")
+	}
+	e.TakeChanges()
+	full = false
+	if o := settle(); o != OK || !slices.ContainsFunc(e.TakeChanges(), func(c Change) bool { return c.Kind == JobState && c.Reserves == 1 }) {
+		t.Errorf("the attempt is not recorded: %v", o)
+	}
+}
+
+// A kick of a delayed job that was never reserved allows no second attempt; a kick of a buried
+// job allows one.
+func TestKickOfDelayedJob(t *testing.T) {
+	e := New(Options{Policies: everyTube(Policy{MaxAttempts: 1})})
+	s := e.Open(nil)
+	e.Put(0, s, Spec{TTR: 5, Delay: 9}, nil)
+	for range 3 {
+		e.KickJob(0, 1)
+		if _, o := e.Reserve(0, s, 0); o != OK {
+			t.Fatal(o)
+		}
+		e.Release(0, s, 1, 0, 0)
+		if st, _ := e.JobStats(0, 1); st.State != Buried {
+			t.Fatalf("after its attempt the job is %v", st.State)
+		}
+		if _, o := e.ReserveJob(0, s, 1); o != NotFound {
+			t.Fatalf("reserve-job of the buried job: %v", o)
+		}
+	}
+}
+
+// A job that its dead tube refuses is buried in its own tube, which goes on.
+func TestDeadTubeRefuses(t *testing.T) {
+	for attempts := uint32(1); attempts < 3; attempts++ {
+		for _, l := range []Limits{{Tube: func(name string) (l TubeLimits) {
+			if name == "default.dead" {
+				l.Jobs = 2
+			}
+			return l
+		}}, {Tubes: 1}} {
+			e := New(Options{Limits: l, Policies: everyTube(Policy{MaxAttempts: attempts, Exhausted: MoveExhausted, DeadTube: "{tube}.dead"})})
+			s := e.Open(nil)
+			const n = 8
+			for range n {
+				e.Put(0, s, Spec{TTR: 5}, nil)
+			}
+			for range n * int(attempts) {
+				job, o := e.Reserve(0, s, 0)
+				if o != OK {
+					t.Fatalf("max-attempts=%d: %v", attempts, o)
+				}
+				e.Release(0, s, job.ID, 0, 0)
+			}
+			dead, _ := e.TubeStats(0, []byte("default.dead"))
+			live, _ := e.TubeStats(0, []byte(DefaultTube))
+			counts := e.PolicyCounts()
+			if live.Gate != 0 || live.Ready > 0 || live.Buried+dead.Buried != n || counts[DeadTubeFull] != live.Buried || counts[OutOfAttempts] != n || counts[PolicySkipped] > 0 {
+				t.Errorf("max-attempts=%d: %+v, dead %+v, %v", attempts, live, dead, counts)
+			}
+		}
+	}
+}
+
+// The stats of a tube that is shut because the Log refuses an attempt have the reason.
+func TestGateByLog(t *testing.T) {
+	full := true
+	e := New(Options{Logged: true, Policies: everyTube(Policy{MaxAttempts: 1}), Admit: func(kind ChangeKind, _ string, _ int) Outcome {
+		if full && kind == JobState {
+			return OutOfMemory
+		}
+		return OK
+	}})
+	s := e.Open(nil)
+	e.Put(0, s, Spec{TTR: 5}, nil)
+	e.Reserve(0, s, 0)
+	if st, _ := e.TubeStats(0, []byte(DefaultTube)); st.Gate != second || !st.GateByLog {
+		t.Errorf("%+v", st)
+	}
+	full = false
+	e.Tick(second)
+	if st, _ := e.TubeStats(second, []byte(DefaultTube)); st.Gate != 0 || st.GateByLog {
+		t.Errorf("%+v", st)
 	}
 }

@@ -51,6 +51,20 @@ type pass struct {
 	until    int // where the round ends, once it has wrapped
 	wrapped  bool
 	underway bool
+	wraps    uint64 // number of times that it went back to 0
+}
+
+// A passMark is a moment of a pass.
+type passMark struct {
+	at    int
+	wraps uint64
+}
+
+func (p *pass) mark() passMark { return passMark{p.at, p.wraps} }
+
+// roundSince reports whether the pass has visited all places since a mark.
+func (p *pass) roundSince(m passMark) bool {
+	return !p.underway || p.wraps > m.wraps+1 || p.wraps == m.wraps+1 && p.at >= m.at
 }
 
 // begin starts a round from the present place.
@@ -60,6 +74,7 @@ func (p *pass) begin() { p.until, p.wrapped, p.underway = p.at, false, true }
 func (p *pass) more(n int) bool {
 	if p.at >= n && !p.wrapped {
 		p.at, p.wrapped = 0, true
+		p.wraps++
 	}
 	p.underway = p.underway && p.at < n && (!p.wrapped || p.at < p.until)
 	return p.underway
@@ -121,7 +136,7 @@ func (e *Engine) PolicyOf(tube string) *Policy {
 func (e *Engine) SetPolicy(pattern, settings string) Outcome {
 	before, there := e.policies.set[pattern]
 	switch {
-	case before == settings:
+	case before == settings && !e.attempts.refused:
 		return OK
 	case !there && len(e.policies.set) >= MaxPolicies:
 		return TooBig
@@ -131,7 +146,9 @@ func (e *Engine) SetPolicy(pattern, settings string) Outcome {
 			return o
 		}
 	}
-	e.policies.put(pattern, settings)
+	if e.policies.put(pattern, settings); e.attempts.refused {
+		e.attempts.begin()
+	}
 	if e.opt.Logged {
 		e.changes = append(e.changes, policySet(pattern, settings))
 	}
@@ -166,17 +183,48 @@ func (e *Engine) restorePolicy(c Change) {
 	e.policies.restored = true
 }
 
-// outdated reports whether Tick calls updatePolicies.
-func (e *Engine) outdated() bool { return e.policies.pass.underway || e.keys.pass.underway }
+// A SettledPolicy is the progress of a policy that SetPolicy has just set: first all tubes
+// have it, then the attempts of their jobs are logged.
+type SettledPolicy struct {
+	tubes, jobs passMark
+	second      bool
+}
 
-// updatePolicies looks up the policies of a slice of the tubes, and the keys of a slice of
-// the jobs. New tubes have their policies already. After Restore it does all at once, so
+// BeginSettled returns the progress of the last SetPolicy.
+func (e *Engine) BeginSettled() SettledPolicy { return SettledPolicy{tubes: e.policies.pass.mark()} }
+
+// Settled reports whether all tubes of a policy have it, and whether their jobs have had the
+// attempts that they had before, in any engine that restores them. Later changes do not
+// delay it. The outcome is not OK if the Log refused an attempt.
+func (e *Engine) Settled(s *SettledPolicy) (done bool, o Outcome) {
+	if !s.second {
+		if !e.policies.pass.roundSince(s.tubes) {
+			return false, OK
+		}
+		s.second, s.jobs = true, e.attempts.mark()
+	}
+	if !e.attempts.roundSince(s.jobs) {
+		return false, OK
+	}
+	if e.attempts.refused {
+		return true, OutOfMemory
+	}
+	return true, OK
+}
+
+// outdated reports whether Tick calls updatePolicies.
+func (e *Engine) outdated() bool {
+	return e.policies.pass.underway || e.attempts.underway || e.keys.pass.underway
+}
+
+// updatePolicies looks up the policies of a slice of the tubes, and the attempts and keys of
+// a slice of the jobs. New tubes have their policies already. After Restore it does all at once, so
 // that no session reserves a job of a tube that a policy pauses.
 func (e *Engine) updatePolicies() {
 	p := &e.policies
 	for p.pass.more(len(e.tubes)) {
-		if !p.restored && (e.tickSpent() || e.keys.pass.underway && e.turnWork >= e.workLimit/tickShare/2) {
-			break // the other half is for the keys
+		if !p.restored && (e.tickSpent() || (e.keys.pass.underway || e.attempts.underway) && e.turnWork >= e.workLimit/tickShare/2) {
+			break // the other half is for the jobs
 		}
 		e.turnWork += lookupWork + len(p.set)/looksPerUnit
 		t := e.tubes[p.pass.at]
@@ -185,6 +233,7 @@ func (e *Engine) updatePolicies() {
 			e.setPolicy(t, e.PolicyOf(t.name))
 		}
 	}
+	e.logAttempts()
 	if e.updateKeys(p.restored); e.outdated() {
 		return
 	}

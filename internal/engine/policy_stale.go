@@ -31,6 +31,11 @@ func (p *Policy) once() bool { return p != nil && p.MaxAttempts == 1 }
 // stales reports whether the policy makes jobs stale.
 func (p *Policy) stales() bool { return p != nil && (p.TTL > 0 || p.KeepBuried > 0 || p.once()) }
 
+// sameStales reports whether two policies make the same jobs stale.
+func sameStales(p, q *Policy) bool {
+	return p.TTL == q.TTL && p.KeepBuried == q.KeepBuried && p.once() == q.once()
+}
+
 // countStales notes that a tube has another policy than before.
 func (e *Engine) countStales(before, after *Policy) {
 	w := &e.staleSweep
@@ -60,10 +65,10 @@ func (e *Engine) stale(now int64, p *Policy, j *job) PolicyEvent {
 	return NumPolicyEvents
 }
 
-// hadOnce reports whether a job has had its only attempt, and one more for each kick.
+// hadOnce reports whether a job has had its only attempt, and the attempt of each allowance.
 func (e *Engine) hadOnce(j *job) bool {
 	c := e.jobs.coldOf(j)
-	return c.reserves > c.kicks
+	return c.reserves > c.allowances(j.state())
 }
 
 // fresh reports whether a ready job may be reserved without a closer look.
@@ -86,9 +91,54 @@ func (e *Engine) servable(now int64, t *tube, i slot, j *job, n int) bool {
 	case n >= e.staleSweep.most:
 		e.shutGate(t, e.now)
 	case !e.end(why, t, i, j, nil):
-		e.shutGate(t, e.now+second)
+		e.shutByLog(t)
 	}
 	return false
+}
+
+// An attemptPass is a pass over the slots of all jobs, since a tube with jobs came to have a
+// policy that permits one attempt. It logs the reservations that the Log does not have: a job
+// that was reserved before has had its attempt.
+type attemptPass struct {
+	pass
+	refused bool // the Log refused an attempt
+}
+
+func (a *attemptPass) begin() {
+	a.pass.begin()
+	a.refused = false
+}
+
+// logAttempts logs the attempts of a slice of the jobs. A quarter of its work is left for
+// the keys.
+func (e *Engine) logAttempts() {
+	a := &e.attempts
+	for n, looks := 0, 0; a.more(len(e.jobs.pages) * slotsPerPage); {
+		if e.tickSpent() || e.keys.pass.underway && e.turnWork >= e.workLimit/tickShare*3/4 || e.enoughChanges(n) {
+			return
+		}
+		if looks++; looks%looksPerUnit == 0 {
+			e.turnWork++
+		}
+		i, ok := e.jobs.slots.nextUsed(slot(a.at))
+		if !ok {
+			a.at = (a.at/slotsPerPage + 1) * slotsPerPage
+			continue
+		}
+		a.at = int(i) + 1
+		j := e.jobs.at(i)
+		t := e.tubeOfJob(j)
+		if j.packing&unlogged == 0 || !t.policy.once() {
+			continue
+		}
+		if e.admit(JobState, t, j.bodyLen) != OK {
+			e.notePolicy(PolicyAct{PolicySkipped, t.name, j.id, ""})
+			a.refused, a.underway = true, false
+			return
+		}
+		e.emitState(i, j)
+		n++
+	}
 }
 
 // admitOnce reports whether the Log admits the reservation of a job, if that is a Change.
@@ -98,7 +148,7 @@ func (e *Engine) admitOnce(t *tube, j *job) bool {
 		return true
 	}
 	e.notePolicy(PolicyAct{PolicySkipped, t.name, j.id, ""})
-	e.shutGate(t, e.now+second)
+	e.shutByLog(t)
 	return false
 }
 

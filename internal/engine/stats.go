@@ -51,9 +51,11 @@ type TubeStats struct {
 	Duplicates               uint64 // puts of jobs that were there already, since the tube was made
 	Pause, PauseLeft         int64  // s; 0 when not paused
 
-	// Gate is for how long, in ns, its policy lets no job be reserved; Never: until a
-	// reservation ends.
-	Gate int64
+	// Gate is the time, in ns, for which the policy of the tube lets no job be reserved. It
+	// is Never if a reservation has to end first. GateByLog reports that the reason is the
+	// Log, which refuses what the policy has to record.
+	Gate      int64
+	GateByLog bool
 
 	// Servable are the ready jobs that workers could reserve at once: none of a tube that
 	// is paused, else as many as the policy permits, where a rate permits its burst.
@@ -122,10 +124,11 @@ func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 	if st.Pause == 0 {
 		st.Servable = min(st.Ready, t.policy.room(t.reserved))
 	}
-	if st.Pause == 0 && t.gated() {
+	if st.Pause == 0 && t.gated() && t.gate.opensAt > now { // else it opens in the next turn
 		if st.Gate = Never; t.gate.opensAt < Never {
-			st.Gate = max(1, t.gate.opensAt-now)
+			st.Gate = t.gate.opensAt - now
 		}
+		st.GateByLog = t.gate.byLog
 	}
 	return st
 }

@@ -69,6 +69,7 @@ func (p *pair) WaitOver(job Job, outcome Outcome) {
 }
 
 func newTwins(t fataler, src source, opt Options) *twins {
+	opt.Limits.Tube = limitsOfTwins
 	tw := &twins{t: t, src: src, e: New(opt), m: newModel(), now: int64(src.intn("start", 2)) * -5 * second}
 	tw.e.slice = 1 + src.intn("slice", 4)
 	tw.e.staleSweep.pass, tw.e.staleSweep.most = modelPass, math.MaxInt // the model ends all at once

@@ -42,7 +42,7 @@ func (w While) has(s State) bool {
 // and the policies. See keyindex.go.
 //
 // I28. Unless its pass is under way, it has the jobs of tubes with a Key whose state says
-// that they have their key, and no others. During a pass jobs can be missing, and others
+// that they have their key, and no others. Stale jobs can be missing. During a pass jobs can be missing, and others
 // can be there: findKey looks at each job that it finds.
 type keyIndex struct {
 	keyTable
@@ -52,10 +52,13 @@ type keyIndex struct {
 	pass   pass      // over the slots of all jobs, since tubes with jobs have another Key
 }
 
-// maxEqualHashes is how many jobs of a hash findKey looks at. More of them that keep no
-// put out are there only while the index is outdated or jobs are stale, and the newest
-// ones are looked at.
-const maxEqualHashes = 64
+// maxEqualHashes is the number of jobs of a hash that findKey looks at, the newest first.
+// More of them that keep no put out exist only while the index is outdated: findKey takes
+// stale jobs out, up to maxStaleKeys at once.
+const (
+	maxEqualHashes = 64
+	maxStaleKeys   = 10_000
+)
 
 // KeysHeld returns how many jobs have a key. all is false for some turns after policies
 // have changed: equal jobs may be put beside jobs whose keys are not known yet.
@@ -89,8 +92,15 @@ func (e *Engine) findKey(now int64, t *tube, body []byte) (hash uint32, equal sl
 	}
 	hash = e.hashKey(t, key)
 	equal = *x.firstOf(hash)
-	for n := 0; equal != none && n < maxEqualHashes; n++ {
+	for n, stale := 0, 0; equal != none && n < maxEqualHashes; n++ {
 		j := e.jobs.at(equal)
+		if stale < maxStaleKeys && e.staleKey(e.now, j) {
+			after := x.link(equal).after
+			x.remove(equal)
+			equal = after
+			n, stale = n-1, stale+1
+			continue
+		}
 		e.turnWork += int(j.bodyLen) / keyBytesPerUnit
 		if other, ok := p.Unique.Of(&x.buf[1], e.body(j)); ok && bytes.Equal(key, other) && e.hasKey(now, t, j) {
 			return hash, equal
@@ -100,11 +110,14 @@ func (e *Engine) findKey(now int64, t *tube, body []byte) (hash uint32, equal sl
 	return hash, none
 }
 
-// hasKey reports whether a job keeps equal jobs out of a tube now. One that is stale does
-// not.
+// hasKey reports whether a job keeps equal jobs out of a tube now.
 func (e *Engine) hasKey(now int64, t *tube, j *job) bool {
-	return j.tube() == t.num && t.policy.UniqueWhile.has(j.state()) &&
-		(j.state() == Reserved || e.stale(now, t.policy, j) == NumPolicyEvents)
+	return j.tube() == t.num && t.policy.UniqueWhile.has(j.state()) && !e.staleKey(now, j)
+}
+
+// staleKey reports whether a job keeps no job out because it is stale.
+func (e *Engine) staleKey(now int64, j *job) bool {
+	return j.state() != Reserved && e.stale(now, e.tubeOfJob(j).policy, j) != NumPolicyEvents
 }
 
 // duplicate answers a put of a job that is equal to one that is there.
@@ -163,7 +176,7 @@ func (e *Engine) changeKey(t *tube, p *Policy) {
 	before, after := t.policy.key(), p.key()
 	t.keyed = after != nil
 	same := before == after || before != nil && after != nil && before.Name == after.Name
-	if (!same || after != nil && t.policy.UniqueWhile != p.UniqueWhile) && t.jobs() > 0 {
+	if (!same || after != nil && (t.policy.UniqueWhile != p.UniqueWhile || !sameStales(t.policy, p))) && t.jobs() > 0 {
 		e.keys.pass.begin()
 	}
 }

@@ -91,11 +91,47 @@ func TestUniqueWhile(t *testing.T) {
 	}
 }
 
+// A stale job keeps no equal job out, and any number of them hides no job that does. It keeps
+// equal jobs out again when a longer ttl makes it fresh.
+func TestUniqueBehindStale(t *testing.T) {
+	p := &Policy{TTL: 2 * second}
+	e, s := uniqueEngine(p)
+	const n = 2*maxEqualHashes + 1
+	for range n {
+		if putsAgain(t, e, 0, s) {
+			t.Fatal("an equal job is reserved, and keeps another out")
+		}
+		e.Reserve(0, s, 0)
+	}
+	e.Tick(5 * second / 2)
+	for id := range uint64(n) {
+		e.Release(5*second/2, s, id+1, 0, 0)
+		if id == 0 && putsAgain(t, e, 5*second/2, s) {
+			t.Fatal("the fresh job is a duplicate")
+		}
+	}
+	if !putsAgain(t, e, 5*second/2, s) {
+		t.Errorf("a job was put beside an equal fresh one, behind %d stale jobs", n-1)
+	}
+	e.Delete(s, n+1)
+	longer := *p
+	longer.TTL = 100 * second
+	longer.Unique = byBody
+	e.SetPolicies(PolicyFunc(func(string) *Policy { return &longer }))
+	for e.outdated() {
+		e.Tick(5 * second / 2)
+	}
+	if !putsAgain(t, e, 5*second/2, s) {
+		t.Error("a job that is fresh again keeps no equal job out")
+	}
+}
+
 // A job that is not served any more is no reason not to put another.
 func TestUniqueStale(t *testing.T) {
 	e, s := uniqueEngine(&Policy{TTL: 10 * second})
 	putsAgain(t, e, 0, s)
-	if !putsAgain(t, e, 9*second, s) || putsAgain(t, e, 10*second, s) {
+	again := putsAgain(t, e, 9*second, s)
+	if e.Tick(10 * second); !again || putsAgain(t, e, 10*second, s) {
 		t.Error("want a duplicate before the first job is too old, and none then")
 	}
 }

@@ -75,6 +75,7 @@ type Tube struct {
 	PausedUntil                      time.Time     // zero if unknown
 	PausedBy                         string        // empty if unknown
 	Gate                             time.Duration // time until the policy permits a reserve; negative means until a reservation ends
+	GateByLog                        bool          // Gate is shut because the journal has no space for what the policy records
 	Used                             float64       // share of its limits
 	Dead                             bool          // the next ready or buried job came from another tube
 	Refuses                          string        // why the server refuses puts; empty if it accepts them

@@ -99,6 +99,8 @@ func (t *Tube) why() (text string) {
 		return "no workers: " + waits + t.redrive()
 	case t.Gate < 0:
 		return fmt.Sprintf("at the max-reserved of its policy: %s; %s", count(t.Reserved, "job is reserved", "jobs are reserved"), waits)
+	case t.Gate > 0 && t.GateByLog:
+		return "the journal has no space to record the attempts that its policy counts: " + waits
 	case t.Gate > 0:
 		return fmt.Sprintf("at the rate of its policy: the next job can be reserved in %s; %s", words(max(t.Gate, time.Second)), waits)
 	case t.Waiting > 0:

@@ -32,6 +32,7 @@ func TestWhy(t *testing.T) {
 		{Tube{Ready: 9, Watching: 5, Workers: &Workers{Busy: 1, HeldFor: 5 * time.Hour}}, "", "5 workers, 1 of them holds jobs for 5 h, and no other waits for a job; 9 jobs are ready"},
 		{Tube{Ready: 1, Watching: 1, Reserved: 4}, "", "1 worker, and 4 jobs are reserved; 1 job is ready"}, // their holders are unknown
 		{Tube{Ready: 1, Watching: 2, Waiting: 2, Reserved: 5, Gate: -1}, "", "at the max-reserved of its policy: 5 jobs are reserved; 1 job is ready"},
+		{Tube{Ready: 1, Watching: 2, Waiting: 2, Gate: 1, GateByLog: true}, "", "the journal has no space to record the attempts that its policy counts: 1 job is ready"},
 		{Tube{Ready: 1, Watching: 2, Waiting: 2, Gate: 1}, "", "at the rate of its policy: the next job can be reserved in 1 s; 1 job is ready"},
 		{Tube{Refuses: "memory (max-memory)"}, Bad, "no jobs; the server refuses puts: memory (max-memory)"},
 		{Tube{Buried: 9, Used: 1}, Bad, "no job is ready; 9 buried jobs; the tube is at its limit: new jobs are refused"},

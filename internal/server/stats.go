@@ -119,7 +119,7 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64, asker co
 	count("policy-exhausted", acted.Exhausted())
 	count("policy-retried", acted[engine.Retried])
 	count("policy-expired", acted.Expired())
-	count("policy-skipped", acted[engine.PolicySkipped])
+	count("policy-skipped", acted[engine.PolicySkipped]+acted[engine.DeadTubeFull])
 	count("policy-deduplicated", acted[engine.Deduplicated])
 	ws.Extra = append(ws.Extra, wire.Stat{Key: "connections-full", Value: strconv.FormatBool(s.slots.full())})
 	if s.opt.Journal != nil {

@@ -83,7 +83,7 @@ func (l *Look) see(t *Tube) {
 func (t *Tube) Health() health.Tube {
 	one := health.Tube{
 		Name: t.Name, Jobs: t.Jobs(), Ready: t.Ready, Buried: t.Buried, Watching: t.Watching,
-		Reserved: t.Reserved, Delayed: t.Delayed, Waiting: t.Waiting, Gate: time.Duration(t.Gate), Dead: t.Dead,
+		Reserved: t.Reserved, Delayed: t.Delayed, Waiting: t.Waiting, Gate: time.Duration(t.Gate), GateByLog: t.GateByLog, Dead: t.Dead,
 		Waits: time.Duration(t.OldestReady), PauseLeft: pauseOf(t.Pause, t.PauseLeft),
 		Used: max(health.Share(int64(t.Jobs()), t.Most.Jobs), health.Share(int64(t.Bytes), t.Most.Bytes)),
 	}
