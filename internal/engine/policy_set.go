@@ -11,7 +11,7 @@ import (
 // Policies find the policy of a tube. They do not change. To the engine the settings that
 // are set while it runs are a text, which only Policies understand.
 type Policies interface {
-	// Of returns the policy of a tube, or nil. It is the same each time.
+	// Of returns the policy of a tube, or nil. It has the same settings each time.
 	Of(tube string) *Policy
 
 	// With returns policies in which a pattern of tubes has these settings, in place of
@@ -125,6 +125,7 @@ func (e *Engine) PolicyOf(tube string) *Policy {
 	if e.policies.inForce == nil {
 		return nil
 	}
+	e.turnWork += lookupWork + len(e.policies.set)/looksPerUnit
 	return e.policies.inForce.Of(tube)
 }
 
@@ -226,7 +227,7 @@ func (e *Engine) updatePolicies() {
 		if !p.restored && (e.tickSpent() || (e.keys.pass.underway || e.attempts.underway) && e.turnWork >= e.workLimit/tickShare/2) {
 			break // the other half is for the jobs
 		}
-		e.turnWork += lookupWork + len(p.set)/looksPerUnit
+		e.turnWork++
 		t := e.tubes[p.pass.at]
 		p.pass.at++
 		if t != nil {

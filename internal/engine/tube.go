@@ -130,6 +130,7 @@ func (e *Engine) tubeNamed(name string) *tube {
 	if t := e.byName[name]; t != nil {
 		return t
 	}
+	e.turnWork += tubeWork
 	t := &tube{name: name, nameIndex: e.names.n}
 	t.timer = e.newTimer(t, nil)
 	if p := e.PolicyOf(name); p != nil {

@@ -39,8 +39,12 @@ type Set struct {
 	file, runtime layer
 
 	mu  sync.Mutex
-	all map[string]*engine.Policy // by which rules are about the tube
+	all map[string]*engine.Policy // by the rules about the tube; maxShared of them at most
 }
+
+// maxShared is how many policies a Set keeps for tubes to share. Patterns that overlap can
+// make a different policy for each tube: 20 of them for a million.
+const maxShared = 10_000
 
 // A layer is the rules of a source.
 type layer struct {
@@ -188,8 +192,7 @@ func (s *Set) Rules() []*Rule {
 	return slices.Concat(s.file.globs, s.file.exact, s.runtime.globs, s.runtime.exact)
 }
 
-// Of implements [engine.Policies]. Tubes of which the same rules say something share a
-// policy.
+// Of implements [engine.Policies]. Tubes with the same rules mostly share a policy.
 func (s *Set) Of(tube string) *engine.Policy {
 	var key []byte
 	for n, l := range []*layer{&s.file, &s.runtime} {
@@ -206,6 +209,9 @@ func (s *Set) Of(tube string) *engine.Policy {
 		for _, v := range s.Explain(tube) {
 			v.Setting.put(p, v.value)
 		}
+		if len(s.all) >= maxShared {
+			clear(s.all)
+		}
 		s.all[string(key)] = p
 	}
 	return p
@@ -220,8 +226,8 @@ type Value struct {
 	value any
 }
 
-// Explain returns what each setting is for a tube.
-func (s *Set) Explain(tube string) []Value {
+// defaults returns the value of each setting that no rule sets.
+var defaults = sync.OnceValue(func() []Value {
 	values := make([]Value, len(Settings))
 	for i := range Settings {
 		of := &Settings[i]
@@ -231,6 +237,12 @@ func (s *Set) Explain(tube string) []Value {
 		}
 		values[i] = Value{of, of.Default, nil, v}
 	}
+	return values
+})
+
+// Explain returns the value of each setting for a tube.
+func (s *Set) Explain(tube string) []Value {
+	values := slices.Clone(defaults())
 	set := func(_ int, r *Rule) {
 		for _, g := range r.settings {
 			for i := range values {

@@ -238,3 +238,29 @@ func TestPaused(t *testing.T) {
 		}
 	}
 }
+
+// Patterns that overlap make a policy for each set of them. A Set keeps a bounded number of
+// those policies.
+func TestPoliciesKept(t *testing.T) {
+	configs := make([]Config, 15)
+	for i := range configs {
+		configs[i] = Config{[]string{fmt.Sprintf("u*%c*", 'a'+i)}, values{"max-attempts": int64(i + 1)}}
+	}
+	s := set(t, configs...)
+	most := 0
+	for n := range 1 << len(configs) {
+		tube, last := []byte("u"), 0
+		for i := range configs {
+			if n>>i&1 != 0 {
+				tube, last = append(tube, 'a'+byte(i)), i+1
+			}
+		}
+		if p := s.Of(string(tube)); (p == nil) != (last == 0) || p != nil && p.MaxAttempts != uint32(last) {
+			t.Fatalf("the policy of %s is %+v", tube, p)
+		}
+		most = max(most, len(s.all))
+	}
+	if most > maxShared || most < maxShared/2 {
+		t.Errorf("%d policies were kept", most)
+	}
+}
