@@ -20,17 +20,23 @@ const (
 	// searchedBytes is how much of a body is looked at.
 	searchedBytes = 1 << 20
 
-	// largestProgram is how many instructions a regular expression may have when it is compiled. Each may have to be
-	// tried at each byte.
+	// largestProgram is the maximum number of instructions of all regular expressions of a
+	// query together. Each can have to be tried at each byte.
 	largestProgram = 200
+
+	// stepsPerBody is the maximum number of instructions, times bytes, to match a body with
+	// a regular expression, about a quarter of a second. A larger body does not match: a
+	// part of it could match at its end where the whole body does not.
+	stepsPerBody = 1 << 24
 
 	// stepsAtOnce is how many instructions, times bytes, a regular expression may try without a rest: a
 	// few milliseconds.
 	stepsAtOnce = 1 << 18
 )
 
-// regexpMatch returns what matches bodies in which a regular expression does.
-func regexpMatch(text string) (bodyMatch, error) {
+// regexpMatch returns a match of bodies by a regular expression, and adds the instructions
+// of that to a sum.
+func regexpMatch(text string, sum *int) (bodyMatch, error) {
 	re, err := regexp.Compile(text)
 	if err != nil {
 		return nil, badRequest("regexp: %v; the syntax is RE2's", err)
@@ -38,13 +44,13 @@ func regexpMatch(text string) (bodyMatch, error) {
 	parsed, _ := syntax.Parse(text, syntax.Perl)
 	program, _ := syntax.Compile(parsed.Simplify())
 	size := len(program.Inst)
-	if size > largestProgram {
-		return nil, badRequest("regexp: it is too large: %d instructions, where %d are the most; repeat less", size, largestProgram)
+	if *sum += size; *sum > largestProgram {
+		return nil, badRequest("regexp: the query has %d instructions in regular expressions; want %d or fewer: repeat less", *sum, largestProgram)
 	}
 	prefix, isAll := re.LiteralPrefix()
 	return func(body []byte, rd *reading) bool {
 		switch {
-		case !bytes.Contains(body, []byte(prefix)):
+		case !bytes.Contains(body, []byte(prefix)), !isAll && size*len(body) > stepsPerBody:
 			return false
 		case isAll, size*len(body) <= stepsAtOnce:
 			return re.Match(body)

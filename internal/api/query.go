@@ -92,8 +92,9 @@ func (s *search) ask(text string) error {
 	}
 	s.tubes = q.Tubes
 	var bodies []bodyMatch
+	program := 0
 	for _, b := range q.Bodies {
-		one, err := partMatch(&b)
+		one, err := partMatch(&b, &program)
 		if err != nil {
 			return err
 		}
@@ -105,13 +106,13 @@ func (s *search) ask(text string) error {
 	return nil
 }
 
-func partMatch(b *query.Body) (bodyMatch, error) {
+func partMatch(b *query.Body, program *int) (bodyMatch, error) {
 	switch b.Kind {
 	case query.Text:
 		text := []byte(b.Text)
 		return func(body []byte, _ *reading) bool { return bytes.Contains(body, text) }, nil
 	case query.Regexp:
-		return regexpMatch(b.Text)
+		return regexpMatch(b.Text, program)
 	case query.Pointer:
 		path, err := pathOf(b.Text)
 		return valueMatch(path, 0, b), err

@@ -213,8 +213,10 @@ func TestRegexpOfLargeBodies(t *testing.T) {
 		{"abc", large + "abc" + large, true},
 		{"needle .*", large, false},
 		{"\\x{fffd}", large + "\xff", true},
+		{"(x?){40}Y$", strings.Repeat(large, 3) + "Y", false}, // it would take too long
+		{"x{3}Y$", strings.Repeat(large, 3) + "Y", true},
 	} {
-		match, err := regexpMatch(test.expression)
+		match, err := regexpMatch(test.expression, new(int))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,9 +227,10 @@ func TestRegexpOfLargeBodies(t *testing.T) {
 	r := start(t, Options{})
 	var p problem
 	r.want(400, "GET", "/search?q=/(x%3F){500}Y/", "", &p)
-	if want := "regexp: it is too large: "; !strings.HasPrefix(p.Detail, want) {
+	if want := "regexp: the query has "; !strings.HasPrefix(p.Detail, want) {
 		t.Error(p.Detail)
 	}
+	r.want(400, "GET", "/search?q=/(x%3F){49}Y/+/(x%3F){48}Y/+/(x%3F){47}Y/", "", &p) // each alone is small enough
 	r.want(202, "POST", "/tubes/default/tasks", `{"do":"delete","state":"ready","q":"/x{3}/"}`, nil)
 	r.want(400, "POST", "/tubes/default/tasks", `{"do":"delete","state":"ready","q":"/(x?){500}Y/"}`, nil)
 }

@@ -21,6 +21,7 @@ const (
 	Limit = 256 << 10
 
 	unpackLimit = 8 << 20
+	maxOpened   = 512 << 10 // bytes that may be unpacked of all that is packed in a body
 	maxDepth    = 64
 	maxHex      = 16 << 10 // bytes that are shown in hexadecimal
 )
@@ -38,7 +39,7 @@ type Token struct{ Class, Text string }
 // Views returns the ways to show a body, the best first. There are always text or hex.
 func Views(body []byte) []View {
 	views := structured(body)
-	inner, packs := unpackAll(body, unpackLimit)
+	inner, packs := unpackAll(body, unpackLimit, &budget{unpackLimit})
 	if inside, ok := fromBase64(body); ok && len(packs) == 0 { // MessagePack, perhaps; as one view of several it may be a mistake
 		inner, packs = inside, []string{"base64"}
 	}
@@ -103,7 +104,7 @@ func structured(body []byte) (views []View) {
 		if !ok {
 			return
 		}
-		if inside, ok := withInside(text, 0); ok {
+		if inside, ok := withInside(text, 0, newBudget()); ok {
 			if opened, ok := fromJSON(inside); ok {
 				views = append(views, View{name + "-opened", "Opened", "PHP, JSON and base64 inside of strings are shown opened", opened})
 			}
@@ -120,8 +121,12 @@ func structured(body []byte) (views []View) {
 	return views
 }
 
-// unpack returns what a body has in it that is packed, and how; nothing: it is not.
-func unpack(body []byte, limit int64) (inside []byte, how string) {
+// unpack returns the data that is packed in a body, up to a limit, and the kind of packing.
+// The kind is empty if nothing is packed in it, or the limit is used up.
+func unpack(body []byte, limit int) (inside []byte, how string) {
+	if limit <= 0 {
+		return nil, ""
+	}
 	var z io.Reader
 	var err error
 	switch {
@@ -133,7 +138,7 @@ func unpack(body []byte, limit int64) (inside []byte, how string) {
 		z, err = zlib.NewReader(bytes.NewReader(body))
 	}
 	if how != "" && err == nil {
-		if inside, err = io.ReadAll(io.LimitReader(z, limit)); err == nil && len(inside) > 0 {
+		if inside, err = io.ReadAll(io.LimitReader(z, int64(limit))); err == nil && len(inside) > 0 {
 			return inside, how
 		}
 	}
@@ -146,15 +151,23 @@ func unpack(body []byte, limit int64) (inside []byte, how string) {
 // maxPacks is how often a body is unpacked: gzip may have itself in it.
 const maxPacks = 4
 
-// unpackAll returns what can be read in a body, however it is packed, and what that is packed in, the innermost first.
-func unpackAll(body []byte, limit int64) (inner []byte, packs []string) {
+// A budget is the number of bytes that may still be unpacked of a body. A job of 60 kB can
+// have hundreds of strings that each unpack to a megabyte.
+type budget struct{ left int }
+
+func newBudget() *budget { return &budget{maxOpened} }
+
+// unpackAll returns the readable data in a body, and the kinds of packing around it, the
+// innermost first. It unpacks each kind up to a limit, and to the end of the budget.
+func unpackAll(body []byte, limit int, b *budget) (inner []byte, packs []string) {
 	inner = body
 	var all []string
 	for range maxPacks {
-		inside, how := unpack(body, limit)
+		inside, how := unpack(body, min(limit, b.left))
 		if how == "" {
 			break
 		}
+		b.left -= len(inside)
 		body, all = inside, append([]string{how}, all...)
 		if isReadable(inside, how) {
 			inner, packs = body, all

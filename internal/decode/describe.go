@@ -29,7 +29,7 @@ func Describe(body []byte) (kind string, fields []Field) {
 	if len(body) > maxDescribed {
 		return "", nil
 	}
-	text, ok := opened(body, 0)
+	text, ok := opened(body, 0, newBudget())
 	if !ok || len(text) > Limit {
 		return "", nil
 	}
@@ -39,7 +39,7 @@ func Describe(body []byte) (kind string, fields []Field) {
 
 // Text returns a body as text, unpacked if it is packed; false: it is none.
 func Text(body []byte) (string, bool) {
-	inner, _ := unpackAll(body, Limit)
+	inner, _ := unpackAll(body, Limit, newBudget())
 	return string(inner[:min(len(inner), Limit)]), utf8.Valid(inner)
 }
 

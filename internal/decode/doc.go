@@ -7,5 +7,6 @@
 //	text, as, ok := decode.Edit(body)           // and decode.Pack(body, edited)
 //
 // Its work is bounded: Limit bytes are shown, a compressed body is unpacked up to
-// unpackLimit bytes, and data nested deeper than maxDepth is not shown as a structure.
+// unpackLimit bytes, everything that is packed inside of it up to maxOpened bytes together,
+// and data nested deeper than maxDepth is not shown as a structure.
 package decode

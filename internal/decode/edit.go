@@ -25,8 +25,8 @@ func Edit(body []byte) (text, as string, ok bool) {
 	if len(body) > Limit {
 		return "", "", false
 	}
-	inner, packs := unpackAll(body, Limit)
-	if shown, ok := opened(inner, 0); ok && (isJSON(inner) || bytes.HasPrefix(inner, []byte("a:")) || bytes.HasPrefix(inner, []byte("O:"))) {
+	inner, packs := unpackAll(body, Limit, newBudget())
+	if shown, ok := opened(inner, 0, newBudget()); ok && (isJSON(inner) || bytes.HasPrefix(inner, []byte("a:")) || bytes.HasPrefix(inner, []byte("O:"))) {
 		var out bytes.Buffer
 		if json.Indent(&out, bytes.TrimSpace(shown), "", "  ") == nil {
 			return out.String(), named("JSON", packs), true
@@ -41,7 +41,7 @@ func named(what string, packs []string) string {
 
 // Pack returns a body as Edit has shown it, with what was edited, packed as it was before.
 func Pack(body []byte, text string) ([]byte, error) {
-	inner, packs := unpackAll(body, Limit)
+	inner, packs := unpackAll(body, Limit, newBudget())
 	_, as, ok := Edit(body)
 	if !ok {
 		return nil, errors.New("this body cannot be edited")
@@ -96,7 +96,7 @@ func packAgain(body, inner []byte, packs []string) []byte {
 
 // packStructure returns a text with the values of the JSON that shows it.
 func packStructure(text, edited []byte, depth int) ([]byte, error) {
-	inner, packs := unpackAll(text, Limit)
+	inner, packs := unpackAll(text, Limit, newBudget())
 	if isJSON(inner) {
 		packed, err := packJSON(inner, edited, depth)
 		if err != nil {
@@ -133,7 +133,7 @@ func packJSON(original, edited json.RawMessage, depth int) (json.RawMessage, err
 	}
 	isOpen := edited[0] == '{' || edited[0] == '['
 	if original[0] == '"' && isOpen {
-		if _, ok := insideOf(string(original), depth); !ok {
+		if _, ok := insideOf(string(original), depth, newBudget()); !ok {
 			return edited, nil
 		}
 		var s string
@@ -146,7 +146,7 @@ func packJSON(original, edited json.RawMessage, depth int) (json.RawMessage, err
 	if !isOpen || original[0] != edited[0] {
 		return edited, nil
 	}
-	if _, ok := withInside(original, depth); !ok {
+	if _, ok := withInside(original, depth, newBudget()); !ok {
 		return edited, nil
 	}
 	byName := make(map[string]json.RawMessage)

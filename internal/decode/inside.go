@@ -10,9 +10,9 @@ import (
 // maxInside is how deep strings are looked into that are in strings.
 const maxInside = 4
 
-// withInside returns JSON with what its strings have in them in their place: what PHP's serialize has written, or JSON, also
-// packed. It reports whether there was any.
-func withInside(text []byte, depth int) ([]byte, bool) {
+// withInside returns JSON with its strings opened that are JSON or PHP's serialize, packed or
+// not. It reports whether there was any.
+func withInside(text []byte, depth int, b *budget) ([]byte, bool) {
 	compacted := compact(text)
 	if len(text) > Limit || compacted == nil {
 		return nil, false
@@ -21,7 +21,7 @@ func withInside(text []byte, depth int) ([]byte, bool) {
 	found := false
 	for _, t := range tokensOf(string(compacted)) {
 		if t.Class == "string" {
-			if inside, ok := insideOf(t.Text, depth); ok {
+			if inside, ok := insideOf(t.Text, depth, b); ok {
 				found = true
 				out.Write(inside)
 				continue
@@ -32,30 +32,31 @@ func withInside(text []byte, depth int) ([]byte, bool) {
 	return out.Bytes(), found
 }
 
-// insideOf returns as JSON what a string of JSON has in it.
-func insideOf(quoted string, depth int) ([]byte, bool) {
+// insideOf returns the data in a string of JSON, as JSON.
+func insideOf(quoted string, depth int, b *budget) ([]byte, bool) {
 	var s string
 	if depth >= maxInside || len(quoted) < len(`"a:0:{}"`) || json.Unmarshal([]byte(quoted), &s) != nil {
 		return nil, false
 	}
-	return opened([]byte(s), depth+1)
+	return opened([]byte(s), depth+1, b)
 }
 
-// opened returns as JSON what a text is, with what its strings have in them in their place.
-func opened(text []byte, depth int) ([]byte, bool) {
-	shown, ok := structureOf(text)
+// opened returns a text as JSON, with its strings opened.
+func opened(text []byte, depth int, b *budget) ([]byte, bool) {
+	shown, ok := structureOf(text, b)
 	if !ok && depth == 0 {
 		shown, ok = fromMessagePack(text)
 	}
-	if inside, has := withInside(shown, depth); ok && has {
+	if inside, has := withInside(shown, depth, b); ok && has {
 		return inside, true
 	}
 	return shown, ok
 }
 
-// structureOf returns as JSON what a text is: JSON, what PHP has serialized, also with slashes added, or that in base64, gzip or zlib.
-func structureOf(text []byte) ([]byte, bool) {
-	text, _ = unpackAll(text, Limit)
+// structureOf returns a text as JSON. The text is JSON or PHP's serialize, which can have
+// slashes added, or that in base64, gzip or zlib.
+func structureOf(text []byte, b *budget) ([]byte, bool) {
+	text, _ = unpackAll(text, Limit, b)
 	if isJSON(text) {
 		return text, true
 	}

@@ -11,7 +11,7 @@ func Open(body []byte) []byte {
 	if len(body) < 4 || len(body) > Limit || !mayOpen(body) {
 		return nil
 	}
-	text, ok := opened(body, 0)
+	text, ok := opened(body, 0, newBudget())
 	if !ok {
 		s, _ := Text(body)
 		text = []byte(s)

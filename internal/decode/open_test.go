@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -43,5 +44,23 @@ func TestOpen(t *testing.T) {
 		if mayOpen(fmt.Appendf(nil, `{"id":7,"digest":"%s"}`, word)) {
 			t.Errorf("%s may be something else", word)
 		}
+	}
+}
+
+// However many strings of a body unpack to a lot, no more than maxOpened bytes are unpacked.
+// The others stay as they are.
+func TestOpenIsBounded(t *testing.T) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	fmt.Fprintf(w, `{"x":"%s"}`, strings.Repeat("b", 100_000))
+	w.Close()
+	word := base64.StdEncoding.EncodeToString(packed.Bytes())
+	body := []byte(`["` + strings.Join(slices.Repeat([]string{word}, 100), `","`) + `"]`)
+	opened := Open(body)
+	if n := bytes.Count(opened, []byte(`{"x":`)); n == 0 || n*100_000 > maxOpened || len(opened) > len(body)+maxOpened {
+		t.Errorf("%d strings are opened, and %d bytes", n, len(opened))
+	}
+	if !bytes.Contains(opened, []byte(word)) {
+		t.Error("the other strings are missing")
 	}
 }
