@@ -18,7 +18,7 @@ func TestPolicyPage(t *testing.T) {
 		return w.Code, w.Body.String()
 	}
 	code, text := get("/console/tube/mail-1/policy")
-	for _, want := range []string{"the file, for *", "set for mail-*", `name="now-max-attempts" value=""`, "Set for mail-1", "How often a job is reserved before it is exhausted", `<option>delete</option>`} {
+	for _, want := range []string{"the file, for *", "set for mail-*", `name="now-max-attempts" value=""`, "Set for mail-1", "Maximum number of reservations before a job is exhausted", `<option>delete</option>`} {
 		if code != 200 || !strings.Contains(text, want) {
 			t.Errorf("%d, without %s", code, want)
 		}

@@ -14,11 +14,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A Setting of a policy. The configuration file, its check, the commands and the
-// documentation have what they know of one from here.
+// A Setting describes a setting of a policy for the configuration file, its check, the commands
+// and the documentation.
 type Setting struct {
 	Name    string
-	Default string // what holds where it is not set
+	Default string // value if it is not set
 	Doc     string // one sentence
 	kind    kind
 	bounds  [2]float64 // of a number, or of a duration in seconds
@@ -26,19 +26,19 @@ type Setting struct {
 	put     func(p *engine.Policy, v any)
 }
 
-// A kind of value: how it is read, and which type it has then.
+// A kind is the syntax and the type of a value.
 type kind uint8
 
 const (
 	count   kind = iota // uint32
 	period              // int64, ns
 	number              // float64
-	choice              // int, the place of a word
+	choice              // int, the index of a word
 	choices             // int, a set of bits
 	tube                // string
 	rate                // int64, ns between two
-	until               // int64, ns since 1970; 0: not, math.MaxInt64: without end
-	key                 // *engine.Key; nil: none
+	until               // int64, ns since 1970; 0 means no pause, math.MaxInt64 no end
+	key                 // *engine.Key; it is nil if there is none
 )
 
 // DeadTube is the name of the setting that names the tube of exhausted jobs.
@@ -51,47 +51,47 @@ const (
 // a pattern. dead is a value of the setting.
 func DeadTubes(dead, pattern string) string { return strings.ReplaceAll(dead, "{tube}", pattern) }
 
-// Settings are all there are, in the order of the documentation.
+// Settings contains all settings in the order of the documentation.
 var Settings = []Setting{
-	{"max-attempts", "0", "How often a job is reserved before it is exhausted; 0 is any number.",
+	{"max-attempts", "0", "Maximum number of reservations before a job is exhausted; 0 means no limit.",
 		count, [2]float64{1, 10000}, nil, func(p *engine.Policy, v any) { p.MaxAttempts = v.(uint32) }},
-	{"max-timeouts", "0", "How often the TTR of a job runs out before it is exhausted; 0 is any number.",
+	{"max-timeouts", "0", "Maximum number of expired TTRs before a job is exhausted; 0 means no limit.",
 		count, [2]float64{1, 10000}, nil, func(p *engine.Policy, v any) { p.MaxTimeouts = v.(uint32) }},
-	{"max-releases", "0", "How often a job is released before it is exhausted; 0 is any number.",
+	{"max-releases", "0", "Maximum number of releases before a job is exhausted; 0 means no limit.",
 		count, [2]float64{1, 10000}, nil, func(p *engine.Policy, v any) { p.MaxReleases = v.(uint32) }},
-	{"exhausted", "bury", "What becomes of an exhausted job: it is buried in its tube, deleted, or moved to the dead tube and buried there.",
+	{"exhausted", "bury", "Action on an exhausted job: bury it, delete it, or move it to the dead tube and bury it there.",
 		choice, [2]float64{}, []string{"bury", "delete", "move"}, func(p *engine.Policy, v any) { p.Exhausted = engine.Exhausted(v.(int)) }},
-	{DeadTube, DefaultDeadTube, "Where exhausted jobs are moved to; {tube} stands for the name of their tube.",
+	{DeadTube, DefaultDeadTube, "Destination of exhausted jobs; {tube} stands for the name of the job's tube.",
 		tube, [2]float64{}, nil, func(p *engine.Policy, v any) { p.DeadTube = v.(string) }},
-	{"retry-delay", "0", "How long a job waits after its first failure, unless a worker releases it with a delay.",
+	{"retry-delay", "0", "Delay after the first failure; a delay that the worker sets with a release takes precedence.",
 		period, [2]float64{0, 30 * 86400}, nil, func(p *engine.Policy, v any) { p.RetryDelay = v.(int64) }},
-	{"retry-factor", "2", "How many times as long a job waits after each further failure.",
+	{"retry-factor", "2", "Multiplier of the delay after each further failure.",
 		number, [2]float64{1, 10}, nil, func(p *engine.Policy, v any) { p.RetryFactor = v.(float64) }},
-	{"retry-max", "1h", "How long a job waits at most.",
+	{"retry-max", "1h", "Maximum delay.",
 		period, [2]float64{1, 365 * 86400}, nil, func(p *engine.Policy, v any) { p.RetryMax = v.(int64) }},
-	{"retry-jitter", "0.25", "The part of the delay of which a share is left out that differs from job to job.",
+	{"retry-jitter", "0.25", "Maximum fraction by which a delay is shortened, which varies from job to job.",
 		number, [2]float64{0, 1}, nil, func(p *engine.Policy, v any) { p.RetryJitter = v.(float64) }},
-	{"retry-on", "timeout, close, release", "Which failures make a job wait: its TTR runs out, its worker's connection closes, it is released.",
+	{"retry-on", "timeout, close, release", "Failures that cause a delay: an expired TTR, a closed connection of the worker, a release.",
 		choices, [2]float64{}, []string{"timeout", "close", "release"}, func(p *engine.Policy, v any) { p.RetryOn = engine.Ends(v.(int)) }},
-	{"ttl", "0", "How old a job becomes before it is reserved, from its put on; 0 is any age.",
+	{"ttl", "0", "Maximum age of a job, counted from its put; 0 means no limit. Workers never get an older job.",
 		period, [2]float64{0, 3650 * 86400}, nil, func(p *engine.Policy, v any) { p.TTL = v.(int64) }},
-	{"expired", "delete", "What becomes of a job that is older than ttl: it is deleted, or buried in its tube.",
+	{"expired", "delete", "Action on a job older than ttl: delete it, or bury it in its tube.",
 		choice, [2]float64{}, []string{"delete", "bury"}, func(p *engine.Policy, v any) { p.BuryAtTTL = v.(int) == 1 }},
-	{"keep-buried", "0", "How old a buried job becomes before it is deleted, from its put on; 0 is any age.",
+	{"keep-buried", "0", "Age at which a buried job is deleted, counted from its put; 0 means never.",
 		period, [2]float64{0, 3650 * 86400}, nil, func(p *engine.Policy, v any) { p.KeepBuried = v.(int64) }},
-	{"paused", "no", "Whether jobs of the tube cannot be reserved, or until when.",
+	{"paused", "no", "Whether the tube is paused, or the end of the pause.",
 		until, [2]float64{}, []string{"no", "yes"}, func(p *engine.Policy, v any) { p.PausedUntil = v.(int64) }},
-	{"max-reserved", "0", "How many jobs of the tube are reserved at the same time; 0 is any number.",
+	{"max-reserved", "0", "Maximum number of jobs reserved at the same time; 0 means no limit.",
 		count, [2]float64{1, 1000000}, nil, func(p *engine.Policy, v any) { p.MaxReserved = v.(uint32) }},
-	{"rate", "0", "How many jobs of the tube are reserved in a time, on average; 0 is any number.",
+	{"rate", "0", "Average rate of reservations; 0 means no limit.",
 		rate, [2]float64{1. / 86400, 100000}, nil, func(p *engine.Policy, v any) { p.Interval = v.(int64) }},
-	{"burst", "0", "How many jobs are reserved at once after a pause; 0 is as many as the rate is in a second, and at least 1.",
+	{"burst", "0", "Number of jobs that can be reserved at once after a quiet period; 0 means one second of rate, and at least 1.",
 		count, [2]float64{1, 10000}, nil, func(p *engine.Policy, v any) { p.Burst = v.(uint32) }},
-	{"unique", "no", "What makes two jobs equal, of which only one is put: their bodies, their first lines, or values in bodies that are JSON.",
+	{"unique", "no", "Part of the body that makes two jobs duplicates: all of it, its first line, or values in JSON.",
 		key, [2]float64{}, []string{"no", "body", "line"}, func(p *engine.Policy, v any) { p.Unique = v.(*engine.Key) }},
-	{"unique-while", "waiting", "As long as what a job keeps equal ones out: it is ready or delayed, or reserved as well, or there at all.",
+	{"unique-while", "waiting", "Time during which a job blocks duplicates: while it is ready or delayed; also while it is reserved; or until it leaves the tube.",
 		choice, [2]float64{}, []string{"waiting", "active", "present"}, func(p *engine.Policy, v any) { p.UniqueWhile = engine.While(v.(int)) }},
-	{"unique-mode", "keep", "What the put of an equal job does with the one that waits: nothing, or it has the new body, or that and is delayed anew.",
+	{"unique-mode", "keep", "Effect of a duplicate put on the waiting job: none; replace its body; or replace its body and restart its delay.",
 		choice, [2]float64{}, []string{"keep", "replace", "debounce"}, func(p *engine.Policy, v any) { p.UniqueMode = engine.UniqueMode(v.(int)) }},
 }
 
@@ -104,7 +104,7 @@ func Names() []string {
 	return names
 }
 
-// Takes says which values the setting takes.
+// Takes describes the values of the setting.
 func (s *Setting) Takes() string {
 	switch s.kind {
 	case count:
@@ -116,7 +116,7 @@ func (s *Setting) Takes() string {
 	case rate:
 		return fmt.Sprintf("a rate such as 100/s, 5/m, 2/h or 1/d, up to %v/s, or 0", s.bounds[1])
 	case until:
-		return "yes, no, or the moment when it ends, such as 2027-01-31T08:00:00Z"
+		return "yes, no, or an end time such as 2027-01-31T08:00:00Z"
 	case key:
 		return "body, line, a list of JSON pointers such as /data/id, or no"
 	case choice:
@@ -127,7 +127,7 @@ func (s *Setting) Takes() string {
 	return fmt.Sprintf("the name of a tube, of at most %d characters", wire.MaxTube)
 }
 
-// Words returns all values that the setting takes, if they are few; else nil.
+// Words returns all values of a setting that has few, and nil for others.
 func (s *Setting) Words() []string {
 	if s.kind == choice {
 		return s.words
@@ -142,7 +142,7 @@ func seconds(n float64) string {
 	return time.Duration(n * 1e9).String()
 }
 
-// parse reads a value, as TOML has it or as text.
+// parse reads a value from TOML or from text.
 func (s *Setting) parse(v any) (parsed any, err error) {
 	if parsed, err = s.read(v); err != nil {
 		text := fmt.Sprint(v)
@@ -190,7 +190,7 @@ func (s *Setting) read(v any) (any, error) {
 	return name, nil
 }
 
-// moment reads until when something holds.
+// moment reads the end of a pause.
 func moment(v any) (int64, error) {
 	switch v {
 	case "no", false:
