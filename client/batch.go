@@ -11,9 +11,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// Caps returns the commands that the server has and beanstalkd has not: none, if it is a
-// server that does not know how to tell. The client looks by itself whether it can use
-// them.
+// Caps returns the commands that the server has in addition to those of beanstalkd. It
+// returns none for a server without the command caps. The client uses such commands
+// without a call of Caps.
 func (c *commands) Caps(ctx context.Context) ([]string, error) {
 	caps, err := c.askList(ctx, wire.Caps)
 	if errors.Is(err, ErrUnknownCommand) {
@@ -22,8 +22,8 @@ func (c *commands) Caps(ctx context.Context) ([]string, error) {
 	return caps, err
 }
 
-// ask asks the server what it can do, and gives commands that it may not know, in one
-// round trip. beanstalkd knows none of them.
+// ask sends caps, after commands that the server might not have, in one round trip.
+// beanstalkd has none of them.
 func (s *stream) ask(ctx context.Context, cmds ...wire.Command) error {
 	cmds = append(cmds, wire.Command{Op: wire.Caps})
 	s.caps = []string{}
@@ -39,12 +39,12 @@ func (s *stream) ask(ctx context.Context, cmds ...wire.Command) error {
 	})
 }
 
-// knows reports whether the server has said that it has a command.
+// knows reports whether the server has a command, according to caps.
 func (s *stream) knows(op wire.Op) bool { return slices.Contains(s.caps, op.String()) }
 
-// DeleteBatch deletes up to 1000 jobs with one command and tells how many there were,
-// where [Conn.DeleteMany] tells of each. A job that cannot be deleted, as Delete says,
-// does not count, and is no error.
+// DeleteBatch deletes up to 1000 jobs with one command and returns how many it deleted.
+// [Conn.DeleteMany] returns the result of each. A job that Delete would not find does not
+// count, and is no error.
 //
 // Only beanpole has this command. With other servers the error is [ErrUnknownCommand].
 func (c *commands) DeleteBatch(ctx context.Context, ids []uint64) (deleted int, err error) {
@@ -159,8 +159,8 @@ func (c *Conn) deleteError(id uint64, err error) error {
 	return c.fail(&request{Command: wire.Command{Op: wire.Delete, ID: id}}, err)
 }
 
-// A reserving is deletes and a command that takes jobs, and what came of it. Each Conn
-// has one, which it uses again for the next.
+// A reserving holds the deletes, the reserve and the results of a DeleteAndReserve. Each
+// Conn has one, and reuses it.
 type reserving struct {
 	batch
 	conn    *Conn
@@ -197,7 +197,8 @@ func (t *reserving) deleteAlone(ctx context.Context, first, sent int) {
 	t.ids = nil
 }
 
-// send sends everything in one round trip. An error is that of the reserve.
+// send sends the deletes and the reserve in one round trip. It returns an error of the
+// connection.
 func (t *reserving) send(ctx context.Context) error {
 	c := t.conn
 	// The jobs that it got before were lost with the connection.

@@ -12,7 +12,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// defaultTube is what a fresh connection uses and watches.
+// defaultTube is the tube that a new connection uses and watches.
 const defaultTube = "default"
 
 // A Conn is a connection to one server: one tube in use, a set of tubes watched,
@@ -182,7 +182,7 @@ func (c *Conn) rest() (using string, ok bool) {
 	return c.stream.using, true
 }
 
-// A request is a command with what the Conn has to know about it.
+// A request is a command with the data that a Conn needs to send it.
 type request struct {
 	wire.Command
 	want wire.Word     // the reply that means success
@@ -315,8 +315,8 @@ func (c *Conn) closedOr(err error) error {
 	}
 }
 
-// unknown says of the error that ended an exchange that the command may have
-// been done.
+// unknown wraps an error that ended an exchange after which the server might have
+// executed the command.
 func unknown(err error) error { return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err) }
 
 // outOfStep reports whether, after this answer, the server may take the rest of a body

@@ -157,7 +157,7 @@ func setTubes(ctx context.Context, s *stream, cmds []wire.Command) (refused, err
 }
 
 // appendWatch appends the commands that make a connection watch want that watches
-// have. It never watches nothing meanwhile.
+// have. It watches at least one tube at any time.
 func appendWatch(cmds []wire.Command, have, want []string) []wire.Command {
 	for _, tube := range want {
 		if !slices.Contains(have, tube) {

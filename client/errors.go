@@ -9,8 +9,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// What a server may answer instead of doing what it was asked. Test for them
-// with errors.Is.
+// Errors for the answers of a server that are not a success. Test for them with
+// errors.Is.
 var (
 	// ErrNotFound: there is no such job or tube, or the job is not in a state
 	// for the command. After a delete, release, bury or touch of a job that
@@ -131,7 +131,7 @@ var words = map[wire.Word]error{
 	wire.ExpectedCRLF:   ErrBadFormat,
 }
 
-// replyError returns what a reply other than the one wanted stands for.
+// replyError returns the error for a reply that is not a success.
 func replyError(r *wire.Reply) error {
 	if err := words[r.Kind]; err != nil {
 		return err

@@ -15,16 +15,16 @@ type Job struct {
 	ID   uint64
 	Body []byte
 
-	// Facts are what the server tells of the job if [Options].Facts asks for that; nil if it
-	// does not tell, as beanstalkd.
+	// Facts describe the job, if [Options].Facts is set and the server sends them.
+	// Otherwise Facts is nil, as with beanstalkd.
 	Facts *JobFacts
 
 	conn  *Conn
 	lease *lease // of a pool; nil when the job is finished, or has none
 }
 
-// JobFacts are what a server tells of a job together with its body, so that nobody has to
-// ask for its statistics. They are true at the moment when it was reserved.
+// JobFacts are the statistics that a server sends with the body of a job. They are those
+// of the moment when the job was reserved.
 type JobFacts struct {
 	Tube     string
 	Priority uint32

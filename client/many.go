@@ -17,7 +17,7 @@ type BatchError struct {
 	Errs []error // one for each command, in their order; nil where it was done
 }
 
-// Error tells how many failed, and why the first did.
+// Error returns the number of commands that failed, and the error of the first.
 func (e *BatchError) Error() string {
 	failed := e.Unwrap()
 	return fmt.Sprintf("%d of %d failed; the first: %v", len(failed), len(e.Errs), failed[0])

@@ -26,7 +26,7 @@ const (
 // the wait of [Conn.ReserveMany]: there is no limit.
 const Never time.Duration = -1
 
-// Options say how to connect. The zero value, and a nil *Options, connect
+// Options are the settings of connections. The zero value, and a nil *Options, connect
 // without encryption and without a token. Options are copied when they are
 // given, and never changed.
 type Options struct {
@@ -57,7 +57,7 @@ type Options struct {
 	// no limit.
 	DialTimeout time.Duration
 
-	// Timeout is how long the reply to a command may take, besides the time
+	// Timeout limits the time until the reply to a command, in addition to the time
 	// that the command itself asks the server to wait. If it takes longer, the
 	// connection is closed, at most a quarter of the timeout later. 0 is
 	// [DefaultTimeout]; [Never] sets no limit. A Reserve without a deadline has
@@ -88,8 +88,8 @@ type Options struct {
 	ConnState func(addr string, err error)
 
 	// Dial, if set, makes the connection in place of a net.Dialer, for example
-	// through a proxy. The network is "tcp" or "unix". What it returns is
-	// encrypted if TLS is set.
+	// through a proxy. The network is "tcp" or "unix". If TLS is set, the client encrypts
+	// the connection that Dial returns.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// flushAt is how many bytes are collected before they are written.
+	// flushAt is the number of bytes that are collected before they are written.
 	flushAt = 64 << 10
 
 	// ahead is how many commands may be written before the first reply is
@@ -20,7 +20,7 @@ const (
 	// this many of them to fit.
 	ahead = 128
 
-	// drainTime is how long replies are read after a write has failed.
+	// drainTime is the time for which replies are read after a write has failed.
 	drainTime = time.Second
 )
 

@@ -89,7 +89,7 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// Do calls f with a connection that no other goroutine uses meanwhile, and that uses and
+// Do calls f with a connection that no other goroutine uses, and that uses and
 // watches "default". f must not keep the connection, and should finish the jobs that it
 // has reserved: otherwise they stay reserved until their time to run is over.
 func (p *Pool) Do(ctx context.Context, f func(ctx context.Context, c *Conn) error) error {

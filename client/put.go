@@ -31,12 +31,11 @@ type NewJob struct {
 	// [DefaultPriority]. To set it: Priority: new(uint32(100)).
 	Priority *uint32
 
-	// Delay is how long the job waits before it is ready.
+	// Delay is the time before the job is ready.
 	Delay time.Duration
 
-	// TTR, the time to run, is how long a worker may hold the job without
-	// touching it, at least a second. When it is over, the job is ready again. 0
-	// is [DefaultTTR].
+	// TTR, the time to run, limits the time for which a worker can hold the job without
+	// touching it, at least a second. Then the job is ready again. 0 is [DefaultTTR].
 	TTR time.Duration
 }
 

@@ -14,7 +14,7 @@ const (
 	maxPause   = 2 * time.Second
 )
 
-// A retrier says whether and when a command may be tried again.
+// A retrier decides whether and when a command is tried again.
 type retrier struct {
 	since time.Time // of the first failure since there was a good connection
 	pause time.Duration

@@ -69,10 +69,10 @@ type ServerStats struct {
 	RefusedCommands              uint64 `stats:"refused-commands"`    // answered [ErrUnauthorized]
 	Processors                   uint64 `stats:"processors"`          // that run the server's code at the same time
 
-	// ConnectionsFull says that there are MaxConnections, and new clients wait.
+	// ConnectionsFull is true if there are MaxConnections, and new clients wait.
 	ConnectionsFull bool `stats:"connections-full"`
 
-	// Counts of what the limits of the server have refused.
+	// Refusals by the limits of the server.
 	RefusedByMaxMemory  uint64 `stats:"refused-by-max-memory"`  // jobs
 	RefusedByTubeLimit  uint64 `stats:"refused-by-tube-limit"`  // jobs
 	RefusedByMaxTubes   uint64 `stats:"refused-by-max-tubes"`   // new tubes

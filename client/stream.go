@@ -21,7 +21,7 @@ const (
 const forever time.Duration = 1<<63 - 1
 
 // A stream is one network connection: commands go out, replies come in, in the
-// same order. After an error it cannot be used any more.
+// same order. After an error it is unusable.
 //
 // An exchange consists of a call of begin, any number of writes and reads, and a call of
 // end.
@@ -148,7 +148,7 @@ func (s *stream) end(err error) error {
 	return err
 }
 
-// write writes what is in out. It returns how many bytes the system took.
+// write writes out. It returns the number of bytes that the system took.
 func (s *stream) write() (n int, err error) {
 	n, err = s.nc.Write(s.out)
 	if s.out = s.out[:0]; cap(s.out) > keepBuffer {
@@ -216,7 +216,7 @@ func (s *stream) exchange(ctx context.Context, cmd *wire.Command, wait time.Dura
 	return n == size, s.end(err)
 }
 
-// lost says of an error of the network what it means.
+// lost returns an error of the network as an ErrDisconnected.
 func lost(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("%w: %w", ErrDisconnected, errNoReply)

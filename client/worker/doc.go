@@ -14,7 +14,7 @@
 //	defer stop()
 //	return w.Run(ctx)
 //
-// What the function returns decides what becomes of the job. If it returns nil, the job
+// The result of the function decides the fate of the job. If it returns nil, the job
 // is deleted. If it returns an error or panics, the job is released, with its priority
 // and a delay that doubles with each try, and buried after ten tries; a kick grants ten
 // more. Errors made by [Bury] and [Retry] override that. The server counts the tries, so
@@ -29,11 +29,11 @@
 // run finish their work, for at most [Options].StopTimeout. Then their contexts are
 // cancelled, and the jobs that they have not finished are ready again at once.
 //
-// A job may be handled twice, for example when its worker loses the connection before it
+// A job can be handled twice, for example when its worker loses the connection before it
 // could delete the job. Functions must be prepared for that, as with every queue that
 // delivers at least once.
 //
-// What goes wrong is logged, with [log/slog]; see [Options].Logger. [Hooks] let a
+// The worker logs errors with [log/slog]; see [Options].Logger. [Hooks] let a
 // program count, measure and trace. [Options].Use wraps the handler:
 //
 //	func logged(next worker.Handler) worker.Handler {
@@ -45,10 +45,11 @@
 //
 // # Connections
 //
-// A worker takes as many jobs at once as it has handlers free ([Options].Concurrency), and
-// no more, because their time to run begins at once. In the same round trip it deletes
-// the jobs that are done. So it has few connections, at most one more than jobs: in the
-// protocol a reserved job belongs to its connection, and a waiting reserve blocks that.
+// A worker takes as many jobs at once as it has handlers free ([Options].Concurrency),
+// and no more, because their time to run begins at once. In the same round trip it
+// deletes the jobs that are done. So it has few connections, at most one more than jobs:
+// in the protocol a reserved job belongs to its connection, and a waiting reserve blocks
+// that.
 //
 // beanpole has a command that reserves many jobs. With other servers, the worker sends
 // several commands in a round trip: more while all get a job, and otherwise fewer.

@@ -20,9 +20,9 @@ const (
 )
 
 // A fetcher takes jobs from one server for all its slots: as many at once as slots wait,
-// and no more, because their time to run begins at once. In the same round trip it deletes
-// the jobs that are done. Slots send it reports; only its own goroutine changes its fields
-// and those of its lines.
+// and no more, because their time to run begins at once. In the same round trip it
+// deletes the jobs that are done. Slots send it reports; only its own goroutine changes
+// its fields and those of its lines.
 //
 // In the protocol a job belongs to its connection, and a reserve that waits blocks the
 // connection. So another goroutine waits for a job, on a connection that holds none. On
@@ -152,8 +152,8 @@ func (f *fetcher) drop(l *line) {
 	}
 }
 
-// deleteFrom deletes the jobs of the line that are done, and takes those that are ready if
-// slots wait and no reserve does.
+// deleteFrom deletes the jobs of the line that are done, and takes those that are ready
+// if slots wait and no reserve does.
 func (f *fetcher) deleteFrom(l *line) {
 	for len(l.done) > 0 {
 		some := l.done[:min(len(l.done), maxDeletes)]

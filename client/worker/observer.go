@@ -9,7 +9,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// An observer tells the hooks and the logger of what happens.
+// An observer calls the hooks and the logger.
 type observer struct {
 	*Hooks
 	log *slog.Logger
@@ -18,7 +18,7 @@ type observer struct {
 	down map[string]bool // servers without a connection
 }
 
-// connection hears of each connection that is made, lost, or cannot be made.
+// connection is called for each connection that is made, lost, or cannot be made.
 func (t *observer) connection(addr string, err error) {
 	t.mu.Lock()
 	news := t.down[addr] != (err != nil)
@@ -37,9 +37,9 @@ func (t *observer) connection(addr string, err error) {
 	}
 }
 
-// noJobs hears that jobs cannot be taken.
+// noJobs is called with the error of a reserve.
 func (t *observer) noJobs(err error) {
-	if !errors.Is(err, client.ErrDisconnected) { // connection has said that
+	if !errors.Is(err, client.ErrDisconnected) { // connection has logged that
 		t.log.Warn("jobs cannot be taken; trying again", "error", err)
 	}
 	if t.Error != nil {
@@ -47,7 +47,7 @@ func (t *observer) noJobs(err error) {
 	}
 }
 
-// panicked hears what a handler has panicked with.
+// panicked is called with the value of a handler's panic.
 func (t *observer) panicked(ctx context.Context, job *Job, value any, stack []byte) {
 	t.log.ErrorContext(ctx, "a handler has panicked", "job", job.ID, "server", job.Server, "panic", value, "stack", string(stack))
 	if t.Panic != nil {
@@ -55,7 +55,7 @@ func (t *observer) panicked(ctx context.Context, job *Job, value any, stack []by
 	}
 }
 
-// finished hears what has become of a job.
+// finished is called at the end of each try.
 func (t *observer) finished(ctx context.Context, job *Job, o Outcome) {
 	level, text := slog.LevelWarn, "a job has failed"
 	switch o.Action {

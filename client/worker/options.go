@@ -21,8 +21,8 @@ const (
 	DefaultStopTimeout = 30 * time.Second
 )
 
-// Options say what a worker works on, and how. The zero value works on one job at
-// a time from the tube "default" of a server on this machine.
+// Options are the settings of a worker. The zero value works on one job at a time from
+// the tube "default" of a server on this machine.
 type Options struct {
 	// Servers are the addresses of unrelated servers, each an address for client.Dial.
 	// The worker works on all of them at the same time, with Concurrency handlers for
@@ -34,10 +34,11 @@ type Options struct {
 	// worker has the connections that its Concurrency needs.
 	Client client.Options
 
-	// Tubes are where jobs are taken from. None: [DefaultTube].
+	// Tubes are the tubes to take jobs from. The default is [DefaultTube].
 	Tubes []string
 
-	// Concurrency is how many jobs of each server are worked on at a time. 0: 1.
+	// Concurrency is the maximum number of handlers that run at the same time, for each
+	// server. The default is 1.
 	Concurrency int
 
 	// MaxTries is the maximum number of tries before a failed job is buried, and again
@@ -62,14 +63,13 @@ type Options struct {
 	// TimeoutOf, if set, returns the timeout of a job. 0 is Timeout.
 	TimeoutOf func(job *Job) time.Duration
 
-	// Backoff is how long a job rests after its nth failure, n from 1 to
-	// MaxTries; after a kick that follows the last of them, from 1 again.
-	// nil: [Backoff].
+	// Backoff returns the delay of a job after its nth failure, n from 1 to MaxTries, and
+	// from 1 again after the kick of a buried job. The default is [Backoff].
 	Backoff func(tries int) time.Duration
 
-	// StopTimeout is how long handlers may go on when the worker is told to
-	// stop. Then their contexts are cancelled. 0: [DefaultStopTimeout];
-	// client.Never: as long as they like.
+	// StopTimeout is the time that handlers have to finish after the context of Run has
+	// ended. Then their contexts are cancelled. 0 is [DefaultStopTimeout]; with
+	// [client.Never] there is no limit.
 	StopTimeout time.Duration
 
 	// Use wraps the handler; the first function is the outermost. See the package
@@ -79,31 +79,30 @@ type Options struct {
 	// Hooks are called while the worker works.
 	Hooks Hooks
 
-	// Logger gets a line about each job that fails, panics or is lost, about jobs
-	// that cannot be taken, and when a server is away and when it is back; at the
-	// level debug also a line about each job that is done. nil: slog.Default. To
-	// log nothing, use a logger with slog.DiscardHandler.
+	// Logger logs each job that fails, panics or is lost, errors of reserves, and when a
+	// server is away and when it is back; at the level debug also each job that is done.
+	// The default is slog.Default. To log nothing, use a logger with
+	// slog.DiscardHandler.
 	Logger *slog.Logger
 }
 
-// Hooks let a program watch a worker: count, measure, trace, log. Each may be
-// nil. They are called by the goroutines that work, so several at a time, and a
-// job waits for them.
+// Hooks let a program count, measure, trace and log the work of a worker. Each can be
+// nil. The goroutines of the jobs call them, several at the same time, and wait for them.
 type Hooks struct {
-	// Start is called before the handler. What it returns becomes the
-	// handler's context, so a span can begin here.
+	// Start is called before the handler. It returns the context of the handler, so a
+	// span can begin here.
 	Start func(ctx context.Context, job *Job) context.Context
 
-	// Finish is called when the fate of the job is settled, with the context of
-	// Start.
+	// Finish is called with the context of Start when the job has been deleted, released,
+	// buried or lost. If the handler ignores its timeout, it still runs then.
 	Finish func(ctx context.Context, job *Job, outcome Outcome)
 
-	// Panic is called when the handler has panicked, with what it panicked with
-	// and the stack. The job has failed then, as with an error.
+	// Panic is called with the value and the stack of a panic of the handler. The job has
+	// failed then, as with an error.
 	Panic func(ctx context.Context, job *Job, value any, stack []byte)
 
-	// Error is called when jobs cannot be taken: when no server can be reached,
-	// for example. The worker tries again, with growing pauses.
+	// Error is called with the error of a reserve, for example because the server cannot
+	// be reached. The worker tries again, with growing pauses.
 	Error func(err error)
 
 	// Server is called with the reason when a connection to a server is lost or
@@ -112,28 +111,28 @@ type Hooks struct {
 	Server func(addr string, err error)
 }
 
-// An Action is what became of a job.
+// An Action is the end of a try.
 type Action string
 
-// What can become of a job.
+// The actions.
 const (
 	Deleted  Action = "deleted"  // its work is done
 	Released Action = "released" // to be tried again
 	Buried   Action = "buried"   // for a person to look at
-	Lost     Action = "lost"     // the server gives it, or has given it, to another worker
+	Lost     Action = "lost"     // the server gives the job to another worker
 )
 
-// An Outcome is what became of a job, and why.
+// An Outcome is the end of a try and its reason.
 type Outcome struct {
 	Action Action
 	Err    error         // of the handler, or of the server; nil for most that are Deleted
-	Tries  int           // how often the job was tried; 0 where it was not asked
+	Tries  int           // number of tries; 0 if the worker had no reason to ask
 	Delay  time.Duration // until the next try, if Released
 	Took   time.Duration // by the handler
 }
 
-// Backoff doubles from a second to an hour, with a jitter that makes it a quarter
-// longer or shorter: jobs that fail together do not come back together.
+// Backoff returns a delay that doubles from a second to an hour. It is up to a quarter
+// longer or shorter, so that jobs that fail together do not come back together.
 func Backoff(tries int) time.Duration {
 	d := time.Hour
 	if tries <= 12 { // 2^12 seconds are more than an hour
@@ -142,13 +141,13 @@ func Backoff(tries int) time.Duration {
 	return d*3/4 + rand.N(d/2) // #nosec G404 -- spreads retries
 }
 
-// spent reports whether a job that was tried and kicked so often has had its tries. Each
-// kick grants all of them again: a person wants it done after all.
+// spent reports whether a job with these numbers of tries and kicks has had its tries.
+// Each kick grants all of them again.
 func (o *Options) spent(tries, kicks uint64) bool {
 	return o.MaxTries > 0 && tries/uint64(o.MaxTries) > kicks
 }
 
-// nth returns which of the tries that were granted at a time the last of these is.
+// nth returns the number of the last of these tries, counted from the last kick.
 func (o *Options) nth(tries uint64) int {
 	if o.MaxTries > 0 {
 		tries = (max(tries, 1)-1)%uint64(o.MaxTries) + 1

@@ -47,8 +47,8 @@ func (s *slot) run() {
 	}
 }
 
-// work calls the handler for a job, and settles the job unless it is to be deleted. Then it
-// returns the function to call with the result of the delete.
+// work calls the handler for a job, and settles the job unless it is to be deleted. Then
+// it returns the function to call with the result of the delete.
 func (s *slot) work(t task) (r report, deleted func(error)) {
 	s.busy.Store(true)
 	defer s.busy.Store(false)
@@ -108,8 +108,8 @@ func crashed(st *client.JobStats) uint64 {
 	return max(st.Reserves, ended) - ended
 }
 
-// handleTouched runs the handler while a heartbeat touches the job. It reports whether the
-// heartbeat has called stuck.
+// handleTouched runs the handler while a heartbeat touches the job. It reports whether
+// the heartbeat has called stuck.
 func (s *slot) handleTouched(ctx context.Context, job *Job, stuck func()) (gone bool, err error) {
 	hctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

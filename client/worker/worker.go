@@ -22,17 +22,16 @@ import (
 // stop; a job whose handler returns an error after ErrStopped is given back at once.
 type Handler func(ctx context.Context, job *Job) error
 
-// A Job is what a handler works on.
+// A Job is a reserved job, for a handler.
 type Job struct {
 	ID     uint64
 	Body   []byte
 	Server string // the address, as in Options.Servers
 
-	// What beanpole tells of a job together with its body. Other servers do not: there
-	// these are zero, but for a Tube that is the only one of Options.Tubes, and Stats
-	// asks for them.
+	// beanpole sends these with the body. With other servers they are zero, except a Tube
+	// that is the only one of Options.Tubes, and Stats asks for them.
 	Tube     string
-	Tries    int           // how often it was reserved, this time included
+	Tries    int           // number of reserves, this one included
 	Age      time.Duration // since the put, in whole seconds
 	Priority uint32
 
@@ -86,10 +85,10 @@ var (
 // gives the jobs to others.
 var ErrStillRunning = errors.New("worker: handlers are still running")
 
-// A verdict is an error that says what is to become of the job.
+// A verdict is an error of a handler that chooses the action.
 type verdict struct {
 	action Action
-	why    error // nil: the handler does not say
+	why    error // nil if the handler gives no reason
 	delay  time.Duration
 }
 
@@ -102,12 +101,12 @@ func (v *verdict) Error() string {
 
 func (v *verdict) Unwrap() error { return v.why }
 
-// Bury returns an error for a handler to return that buries the job at once: for
-// jobs that will never succeed. err is why, and may be nil.
+// Bury returns an error with which a handler buries the job at once, because no try can
+// succeed. err is the reason, and can be nil.
 func Bury(err error) error { return &verdict{action: Buried, why: err} }
 
-// Retry returns an error for a handler to return that releases the job with this
-// delay, whatever Options.MaxTries and Options.Backoff say. err is why, and may be nil.
+// Retry returns an error with which a handler releases the job with this delay,
+// regardless of Options.MaxTries and Options.Backoff. err is the reason, and can be nil.
 func Retry(err error, delay time.Duration) error {
 	return &verdict{action: Released, why: err, delay: delay}
 }
@@ -137,8 +136,7 @@ func New(handle Handler, opt *Options) (*Worker, error) {
 			connState(addr, err)
 		}
 	}
-	// This says what is wrong with the addresses or the token, and connects to
-	// none.
+	// Check the addresses and the token. This does not connect.
 	servers, err := client.NewServers(o.Servers, &o.Client)
 	if err != nil {
 		return nil, err
@@ -153,9 +151,9 @@ func New(handle Handler, opt *Options) (*Worker, error) {
 // killGrace is the time that a handler has to return after its context has ended.
 const killGrace = 5 * time.Second
 
-// Run works until ctx ends. Then it takes no more jobs, lets the handlers that run
-// finish, and returns nil; see Options.StopTimeout. While no server can be
-// reached it keeps trying, and tells Hooks and Logger.
+// Run works until ctx ends. Then it takes no more jobs, lets running handlers finish, and
+// returns nil; see Options.StopTimeout. While it cannot reach a server, it keeps trying,
+// and reports that to Hooks and Logger.
 func (w *Worker) Run(ctx context.Context) error {
 	jobs, cancelJobs := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancelJobs(nil)
@@ -202,7 +200,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// ended waits for done, but not for long.
+// ended waits up to d for done to be closed, and reports whether it is.
 func ended(done <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
