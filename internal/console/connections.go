@@ -53,11 +53,11 @@ func connectionsPage(r *request) (*page, error) {
 // clientColumns are the columns of each list of connections.
 var clientColumns = []column{
 	{Title: "Connection", Class: "l", sort: "id"},
-	{Title: "From", Class: "l", sort: "address"},
-	{Title: "Identity", Class: "l", sort: "identity"},
-	{Title: "Age", sort: "-age"},
+	{Title: "From", Class: "l mid", sort: "address"},
+	{Title: "Identity", Class: "l who", sort: "identity"},
+	{Title: "Age", Class: "mid", sort: "-age"},
 	{Title: "Uses", Class: "l", sort: "using"},
-	{Title: "Watches", Class: "l", Hint: "Sorted by the number of watched tubes", sort: "-watching"},
+	{Title: "Watches", Class: "l mid", Hint: "Sorted by the number of watched tubes", sort: "-watching"},
 	{Title: "Holds", Hint: "The job held for longest", Class: "l", sort: "-holding"},
 	{Title: "Held for", Hint: "Time since the oldest reservation", sort: "-held"},
 	{Title: "Waiting for", Hint: "Time in a reserve", sort: "-waited"},
@@ -100,7 +100,7 @@ func (r *request) clientList(clients []admin.Connection) list {
 		if held.ID = "f"; holds.Link == "" {
 			holds.ID = "h"
 		}
-		l.add(row, cell{Text: c.Address, Class: "mono from", Title: c.Address}, greyed(cmp.Or(c.Identity, "–")), ago("a", c.Age),
+		l.add(row, cell{Text: c.Address, Class: "mono from", Title: c.Address}, cell{Text: cmp.Or(c.Identity, "–"), Class: zeroClass(cmp.Or(c.Identity, "–")), Title: c.Identity}, ago("a", c.Age),
 			cell{Text: c.Using, Link: r.tubeLink(c.Using, "")}, cell{Text: watches, Class: "body watches"}, holds, held, waits)
 	}
 	return l

@@ -65,6 +65,9 @@ func TestWidths(t *testing.T) {
 			if cut := eval[string](t, ctx, outside); cut != "" {
 				t.Errorf("%s at %d px: outside of the window:\n%s", name, width, cut)
 			}
+			if name == "connections" && eval[float64](t, ctx, "document.querySelector('td[data-label=\"Held for\"]').getBoundingClientRect().right") > float64(width) {
+				t.Errorf("at %d px the column of the held jobs is outside of the window", width)
+			}
 			if *shots == "" {
 				continue
 			}
