@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"net/http/httptest"
@@ -16,6 +17,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/api/audit"
 	"github.com/beanpole-mq/beanpole/internal/api/jobjson"
 	"github.com/beanpole-mq/beanpole/internal/api/task"
 	"github.com/beanpole-mq/beanpole/internal/broker"
@@ -233,16 +236,27 @@ func TestTasksRefused(t *testing.T) {
 	}
 }
 
-// A task can be cancelled; so many run at once, and so many are remembered.
+// A task can be cancelled. The numbers of tasks that run at once, of tasks of one address, and of
+// tasks that are remembered are limited.
 func TestManyTasks(t *testing.T) {
 	r := start(t, Options{})
 	running := make(chan struct{}, task.Most)
-	for range task.Most {
-		r.tasks.Start(t.Context(), admin.Task{Tube: "mail"}, 0, func(ctx context.Context, _ *task.Task) error {
+	begin := func(address string) error {
+		entry := (&audit.Log{Logger: slog.New(slog.DiscardHandler)}).Begin(&access.Caller{Identity: new(access.Identity), Address: address}, "startTask", "")
+		_, err := r.tasks.Start(audit.With(t.Context(), entry), admin.Task{Tube: "mail"}, 0, func(ctx context.Context, _ *task.Task) error {
 			running <- struct{}{}
 			<-ctx.Done()
 			return ctx.Err()
 		})
+		return err
+	}
+	for n := range task.Share + 1 {
+		if err := begin(fmt.Sprintf("10.0.0.1:%d", n+1)); (err != nil) != (n == task.Share) {
+			t.Fatalf("task %d of one address: %v", n+1, err)
+		}
+	}
+	if err := begin("10.0.0.2:1"); err != nil {
+		t.Fatalf("another address has no task, and gets none: %v", err)
 	}
 	for range task.Most {
 		<-running

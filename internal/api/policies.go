@@ -123,7 +123,8 @@ func (r *request) deletePolicy(in *admin.OfPolicy) (none admin.None, err error) 
 }
 
 // editPolicy changes the settings of a pattern. It needs the right on all tubes of the
-// pattern.
+// pattern. It returns when all of these have the policy, and the attempts of jobs that are
+// reserved are durable if the policy permits only one.
 func (r *request) editPolicy(pattern string, edit func(text string) (string, error)) (p admin.Policy, err error) {
 	if err := policy.CheckPattern(pattern); err != nil {
 		return p, problemf(http.StatusBadRequest, "%v", err)
@@ -131,6 +132,7 @@ func (r *request) editPolicy(pattern string, edit func(text string) (string, err
 	if err := r.permittedOn(manageNamed, "every tube that "+pattern+" matches", pattern); err != nil {
 		return p, err
 	}
+	var settled engine.SettledPolicy
 	err = r.turn(func(e *engine.Engine, _ int64) error {
 		if _, err := policiesOf(e); err != nil {
 			return err
@@ -145,11 +147,20 @@ func (r *request) editPolicy(pattern string, edit func(text string) (string, err
 		}
 		r.note("before", oneLine(before))
 		r.note("after", oneLine(text))
-		if o := e.SetPolicy(pattern, text); o == engine.TooBig {
-			return problemf(http.StatusInsufficientStorage, "%d patterns have settings already: 'beanpole policy show' lists them, and one * may do for many", engine.MaxPolicies)
+		most := engine.MaxPolicies
+		if !r.caller.Identity.Meets(manageEverywhere) {
+			most -= keptPolicies
+		}
+		o := engine.TooBig
+		if before != "" || text == "" || e.NumPoliciesSet() < most {
+			o = e.SetPolicy(pattern, text)
+		}
+		if o == engine.TooBig {
+			return problemf(http.StatusInsufficientStorage, "%d patterns have settings already; unset some that 'beanpole policy show' lists, or set one pattern for many tubes", most)
 		} else if o != engine.OK {
 			return outcomeProblem(o)
 		}
+		settled = e.BeginSettled()
 		set, _ := policiesOf(e)
 		p = r.policyOf(&policy.Rule{Pattern: pattern})
 		if rule := set.Runtime(pattern); rule != nil {
@@ -158,8 +169,20 @@ func (r *request) editPolicy(pattern string, edit func(text string) (string, err
 		}
 		return nil
 	})
-	return p, err
+	if err != nil {
+		return p, err
+	}
+	return p, r.turns(func(e *engine.Engine, _ int64) (more bool, err error) {
+		done, o := e.Settled(&settled)
+		if o != engine.OK {
+			return false, problemf(http.StatusInsufficientStorage, "the policy is set, but the journal has no space to record the attempts of jobs that are reserved now: free space and set it again")
+		}
+		return !done, nil
+	})
 }
+
+// keptPolicies is the number of patterns that only clients with manage on every tube can use.
+const keptPolicies = 100
 
 // oneLine returns settings for the audit.
 func oneLine(text string) string {

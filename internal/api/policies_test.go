@@ -139,7 +139,8 @@ func TestDeadTubeRights(t *testing.T) {
 	}
 }
 
-// The right is needed on every tube of the pattern, and there may be so many patterns.
+// A policy needs the right on every tube of its pattern. The number of patterns is limited, and
+// some are kept for clients that manage every tube.
 func TestPolicyRights(t *testing.T) {
 	rule := func(tubes ...string) access.RuleConfig {
 		return access.RuleConfig{Identities: []string{"*"}, Tubes: tubes, Rights: rights.Manage | rights.Stats}
@@ -160,13 +161,29 @@ func TestPolicyRights(t *testing.T) {
 	if slices.ContainsFunc(all.Policies, func(p admin.Policy) bool { return p.Source == "file" }) || len(all.Policies) != 4 {
 		t.Errorf("what is said of tubes without the right is shown: %+v", all)
 	}
-	r.in(func(e *engine.Engine, _ int64) {
-		for n := range engine.MaxPolicies {
-			e.SetPolicy(fmt.Sprint("t", n), "burst=2\n")
-		}
-	})
-	var full problem
-	if r.want(507, "PATCH", "/policies/mail-more", `{"set":{"rate":"5"}}`, &full); !strings.Contains(full.Detail, "1000 patterns have settings already") {
-		t.Error(full.Detail)
+	fill := func(most int) {
+		r.in(func(e *engine.Engine, _ int64) {
+			for n := 0; e.NumPoliciesSet() < most; n++ {
+				e.SetPolicy(fmt.Sprint("t", n), "burst=2\n")
+			}
+		})
 	}
+	refused := func(pattern, want string) {
+		t.Helper()
+		var full problem
+		if r.want(507, "PATCH", "/policies/"+pattern, `{"set":{"rate":"5"}}`, &full); !strings.Contains(full.Detail, want) {
+			t.Error(full.Detail)
+		}
+	}
+	fill(engine.MaxPolicies - keptPolicies)
+	refused("mail-more", "900 patterns have settings already")
+	r.want(200, "PATCH", "/policies/news", `{"set":{"rate":"6"}}`, nil)
+	r.want(204, "DELETE", "/policies/news", "", nil)
+	r.want(200, "PATCH", "/policies/mail-more", `{"set":{"rate":"5"}}`, nil)
+	if p, err = access.New(access.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	r.want(200, "PATCH", "/policies/*", `{"set":{"paused":"yes"}}`, nil)
+	fill(engine.MaxPolicies)
+	refused("more", "1000 patterns have settings already")
 }

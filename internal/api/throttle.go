@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -106,7 +105,7 @@ func (t *throttle) oneTurn(ctx context.Context, turn func(f func(e *engine.Engin
 
 // beginWalk lets a walk begin. It waits a moment until others have ended, for a browser that asks again has only just hung up.
 func (r *request) beginWalk(kind walkKind) (end func(), err error) {
-	t, who := r.api.throttle, cmp.Or(r.caller.Identity.Name(), r.caller.IP().String())
+	t, who := r.api.throttle, r.caller.Share()
 	for waited := time.Duration(0); !t.start(kind, who); waited += walkInterval {
 		if waited >= walkPatience {
 			return nil, problemf(http.StatusServiceUnavailable, "jobs are searched, listed or exported for you already, or for several others: try again").After(walkPatience)

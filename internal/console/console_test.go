@@ -365,17 +365,20 @@ func requestWith(c *http.Cookie) *http.Request {
 	return h
 }
 
-// There are so many sessions at most; the one that was used the longest ago makes room.
+// The number of sessions is limited. The oldest session of the token with the most sessions makes
+// room, so that no token closes the sessions of others.
 func TestManySessions(t *testing.T) {
 	s := NewSessions()
 	now := time.Now()
 	s.now = func() time.Time { now = now.Add(time.Millisecond); return now }
-	first := s.begin("a")
+	root, first := s.begin("a"), s.begin("b")
 	for range maxSessions {
 		s.begin("b")
 	}
-	if len(s.open) != maxSessions || s.has(requestWith(&http.Cookie{Name: cookiePlain, Value: first})) {
-		t.Errorf("%d sessions", len(s.open))
+	other := s.begin("c")
+	has := func(secret string) bool { return s.has(requestWith(&http.Cookie{Name: cookiePlain, Value: secret})) }
+	if len(s.open) != maxSessions || !has(root) || has(first) || !has(other) {
+		t.Errorf("%d sessions, of other tokens: %v %v, the first: %v", len(s.open), has(root), has(other), has(first))
 	}
 }
 

@@ -3,9 +3,11 @@ package console
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -92,26 +94,38 @@ func (s *Sessions) has(r *http.Request) bool {
 }
 
 // begin opens a session and returns the secret of its cookie. If there are too many
-// sessions, the least recently used session ends.
+// sessions, it closes the least recently used session of the token with the most sessions.
+// So no token closes the sessions of others.
 func (s *Sessions) begin(token string) (secret string) {
 	secret = rand.Text() + rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	var oldest [sha256.Size]byte
-	var since time.Time
+	of := map[string]int{token: 1} // numbers of sessions
 	for key, one := range s.open {
 		if one.isOver(now) {
 			delete(s.open, key)
-		} else if since.IsZero() || one.used.Before(since) {
-			oldest, since = key, one.used
+		} else {
+			of[one.token]++
 		}
 	}
 	if len(s.open) >= maxSessions {
-		delete(s.open, oldest)
+		delete(s.open, s.oldest(of))
 	}
 	s.open[sha256.Sum256([]byte(secret))] = &session{token: token, opened: now, used: now}
 	return secret
+}
+
+// oldest returns the least recently used session of the tokens with the most sessions.
+func (s *Sessions) oldest(of map[string]int) (oldest [sha256.Size]byte) {
+	most := slices.Max(slices.Collect(maps.Values(of)))
+	var since time.Time
+	for key, one := range s.open {
+		if of[one.token] == most && (since.IsZero() || one.used.Before(since)) {
+			oldest, since = key, one.used
+		}
+	}
+	return oldest
 }
 
 // end ends the session of a request.

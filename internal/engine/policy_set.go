@@ -163,6 +163,9 @@ func policySet(pattern, settings string) Change {
 	return Change{Kind: PolicySet, Tube: pattern, Body: []byte(settings), BodyLen: len(settings)}
 }
 
+// NumPoliciesSet returns the number of patterns with settings that SetPolicy has set.
+func (e *Engine) NumPoliciesSet() int { return len(e.policies.set) }
+
 // SetPolicyOf returns what SetPolicy has set for a pattern, or nothing.
 func (e *Engine) SetPolicyOf(pattern string) (settings string) { return e.policies.set[pattern] }
 

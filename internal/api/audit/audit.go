@@ -92,6 +92,9 @@ func (e *Entry) Then(operation string) *Entry { return e.log.Begin(e.caller, ope
 // Identity returns the name of who makes the change.
 func (e *Entry) Identity() string { return e.caller.Identity.Name() }
 
+// Share returns the owner of the share of a common limit that the change takes.
+func (e *Entry) Share() string { return e.caller.Share() }
+
 // Note adds what the change is about.
 func (e *Entry) Note(name string, value any) { e.notes = append(e.notes, name, value) }
 

@@ -1,6 +1,6 @@
 // Package task runs work on many jobs that goes on after its request was answered.
 //
-// A request starts a task if fewer than four run; that is written down, and its work begins in a goroutine of its own. The work
+// A request starts a task if fewer than four run, and fewer than three of the same identity or address; that is written down, and its work begins in a goroutine of its own. The work
 // first looks for the jobs that it is about and then does something to each of them, in turns that leave time for others, and
 // tells the task how far it is. Whoever asks sees that, at once or when the task has ended; whoever cancels it waits until it has.
 // A task ends as done, failed or cancelled, which is written down, too, and is remembered until a hundred others have ended
@@ -33,8 +33,9 @@ const (
 )
 
 const (
-	Most = 4   // that run at once
-	Kept = 100 // that have ended
+	Most  = 4   // that run at once
+	Share = 3   // of these, of one identity or address
+	Kept  = 100 // that have ended
 )
 
 // A Runner has the tasks on the jobs of a server. Its zero value is ready for use; Close ends its goroutines.
@@ -56,6 +57,7 @@ type Runner struct {
 type Task struct {
 	runner *Runner
 	cancel context.CancelFunc
+	owner  string        // identity or address
 	over   chan struct{} // closed when it has ended
 	shown  admin.Task    // guarded by Runner.mu
 }
@@ -66,7 +68,7 @@ func (r *Runner) Start(ctx context.Context, about admin.Task, seconds int, work 
 	entry := audit.Of(ctx)
 	about.Identity = entry.Identity()
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	t, err := r.add(about, cancel)
+	t, err := r.add(about, entry.Share(), cancel)
 	if err != nil {
 		cancel()
 		return about, err
@@ -87,18 +89,27 @@ func (r *Runner) Start(ctx context.Context, about admin.Task, seconds int, work 
 	return begun, nil
 }
 
-// add adds a task, if there is room for one more.
-func (r *Runner) add(about admin.Task, cancel context.CancelFunc) (*Task, error) {
+// add adds a task, if its owner may have one more.
+func (r *Runner) add(about admin.Task, owner string, cancel context.CancelFunc) (*Task, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.running == Most || r.closed {
 		return nil, admin.Problemf(http.StatusServiceUnavailable, "%d tasks run already: wait until one of them ends, or cancel it", r.running).After(time.Second)
 	}
+	own := 0
+	for _, t := range r.all {
+		if t.owner == owner && t.shown.Ended == "" {
+			own++
+		}
+	}
+	if own == Share {
+		return nil, admin.Problemf(http.StatusServiceUnavailable, "%d of your tasks run already: wait until one of them ends, or cancel it", own).After(time.Second)
+	}
 	r.last++
 	r.running++
 	r.group.Add(1)
 	about.ID, about.Started, about.Status, about.Skipped = r.After+r.last, now(), looking, make(map[string]uint64)
-	t := &Task{runner: r, cancel: cancel, over: make(chan struct{}), shown: about}
+	t := &Task{runner: r, cancel: cancel, owner: owner, over: make(chan struct{}), shown: about}
 	r.all = append(r.all, t)
 	r.forget()
 	return t, nil
