@@ -169,6 +169,6 @@ type JournalFacts struct {
 
 // MemoryFacts are how much of their limit the jobs take, in bytes.
 type MemoryFacts struct {
-	Jobs  int64 `json:"jobs"`  // Bytes that all jobs take, as max-memory counts.
+	Jobs  int64 `json:"jobs"`  // Memory of all jobs and tubes in bytes, as max-memory counts it.
 	Limit int64 `json:"limit"` // max-memory; 0: none.
 }

@@ -68,8 +68,8 @@ func (opt *Options) defineConnectionLimits(fs *pflag.FlagSet) {
 }
 
 func (opt *Options) defineQueueLimits(fs *pflag.FlagSet) {
-	define(fs, "max-memory", "", as(&opt.Queue.Memory, parseBytes, plainly), "refuse new jobs, OUT_OF_MEMORY, when all jobs take\n"+
-		"these `BYTES` of memory")
+	define(fs, "max-memory", "", as(&opt.Queue.Memory, parseBytes, plainly), "refuse new jobs, OUT_OF_MEMORY, when all jobs and\n"+
+		"tubes take these `BYTES` of memory")
 	define(fs, "max-tubes", "", as(&opt.Queue.Tubes, parseLimit("tubes"), plainly), "refuse new tubes beyond these `N`")
 	define(fs, "max-watched", "", as(&opt.Queue.Watches, parseLimit("tubes"), plainly), "let a connection watch `N` tubes")
 }

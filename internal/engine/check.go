@@ -390,6 +390,11 @@ func (c *checker) counts() {
 	c.assert(len(e.sessions)-len(e.sessionNums) == int(c.sum.Sessions)+c.closed, "I15: %d sessions have a number, %d are open and %d closed", len(e.sessions)-len(e.sessionNums), c.sum.Sessions, c.closed)
 	c.assert(c.inQueue == int(e.ids.n), "I1: %d jobs are in queues and heaps, %d in the index", c.inQueue, e.ids.n)
 
+	for name := range e.byName {
+		if name != DefaultTube {
+			c.memory += tubeBytes + int64(len(name))
+		}
+	}
 	c.assert(e.memory() == c.memory, "I6: memory is %d, not %d", e.memory(), c.memory)
 	want := c.sum
 	want.TotalJobs, want.TotalSessions, want.Timeouts = e.stats.TotalJobs, e.stats.TotalSessions, e.stats.Timeouts

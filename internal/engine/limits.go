@@ -5,9 +5,11 @@ import "unsafe"
 // Limits say how much an engine takes. They refuse puts and new tubes, never a
 // delete; nothing is lost when they become tighter. The zero value is no limit.
 type Limits struct {
-	// Memory is how many bytes all jobs may take together. A job takes its body,
-	// rounded up by an eighth at most, jobBytes, and coldBytes
-	// once it was reserved, kicked or buried; keyBytes if it has the key of a unique job.
+	// Memory is the maximum memory of all jobs and tubes, in bytes. A job takes its body,
+	// rounded up by an eighth at most, jobBytes, coldBytes once it was reserved, kicked or
+	// buried, and keyBytes if it has the key of a unique job. A tube takes its name and
+	// tubeBytes; the tube default is free. Tubes can exceed the limit by an eighth, so that
+	// workers can still watch theirs when jobs take all of it.
 	Memory int64
 
 	// Tubes is how many tubes there may be, default among them. There are never more than
@@ -37,6 +39,10 @@ const (
 	keyBytes  = int64(unsafe.Sizeof(keyLink{}) + unsafe.Sizeof(slot(0)))
 )
 
+// tubeBytes is the approximate memory of a tube beside its name: its record, its places in
+// the lists of tubes, and a session that watches it.
+const tubeBytes = int64(unsafe.Sizeof(tube{}) + 2*unsafe.Sizeof("") + 3*unsafe.Sizeof(&tube{}) + unsafe.Sizeof(watch{}))
+
 // memoryOf returns how many bytes a job with a body of n bytes takes.
 func memoryOf(n uint32) int64 {
 	switch {
@@ -48,9 +54,10 @@ func memoryOf(n uint32) int64 {
 	return jobBytes + int64(classSize(classOf(n)))
 }
 
-// memory returns how many bytes all jobs take.
+// memory returns the memory of all jobs and tubes, in bytes.
 func (e *Engine) memory() int64 {
-	return int64(e.ids.n)*jobBytes + int64(e.jobs.coldCount)*coldBytes + int64(e.keys.held)*keyBytes + e.bodies.used
+	tubes := int64(e.names.n-1)*tubeBytes + int64(e.names.bytes-len(DefaultTube))
+	return tubes + int64(e.ids.n)*jobBytes + int64(e.jobs.coldCount)*coldBytes + int64(e.keys.held)*keyBytes + e.bodies.used
 }
 
 // SetLimits replaces the limits.
@@ -60,8 +67,8 @@ func (e *Engine) SetLimits(l Limits) {
 	e.limited = l.Memory > 0 || l.Tube != nil
 }
 
-// LimitedMemory returns how many bytes all jobs take as Limits.Memory counts, and that
-// limit; 0: there is none.
+// LimitedMemory returns the memory of all jobs and tubes, as Limits.Memory counts it, and
+// that limit. Zero means no limit.
 func (e *Engine) LimitedMemory() (used, limit int64) { return e.memory(), max(e.limits.Memory, 0) }
 
 // LimitsOf returns the limits of a tube, which need not exist.
@@ -135,7 +142,7 @@ func (e *Engine) RefusedInTurn() []string { return e.RefusedSince(max(e.now, 1))
 
 // Refusals count what the limits have refused.
 type Refusals struct {
-	Memory   uint64 // jobs, because of Limits.Memory
+	Memory   uint64 // jobs and new tubes, because of Limits.Memory
 	TubeFull uint64 // jobs, because of TubeLimits
 	Tubes    uint64 // new tubes, because of Limits.Tubes
 	Watches  uint64 // because of Limits.Watches
@@ -194,13 +201,19 @@ func (e *Engine) CheckPut(name string, n uint32) Outcome {
 
 // hasRoomForTube reports whether the tube exists or may be made.
 func (e *Engine) hasRoomForTube(name []byte) bool {
-	most := maxTubes
-	if e.limits.Tubes > 0 {
-		most = min(most, e.limits.Tubes)
+	most, l := maxTubes, &e.limits
+	if l.Tubes > 0 {
+		most = min(most, l.Tubes)
 	}
-	if e.names.n < most || e.byName[string(name)] != nil {
+	full := e.names.n >= most
+	heavy := l.Memory > 0 && e.memory()+tubeBytes+int64(len(name)) > l.Memory+l.Memory/8
+	switch {
+	case !full && !heavy, e.byName[string(name)] != nil:
 		return true
+	case full:
+		e.refuse(TubesLimit, string(name))
+	default:
+		e.refuse(MemoryLimit, string(name))
 	}
-	e.refuse(TubesLimit, string(name))
 	return false
 }

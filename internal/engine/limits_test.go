@@ -11,6 +11,7 @@ import (
 func TestLimitsOfJobs(t *testing.T) {
 	const size = 100
 	body := make([]byte, size)
+	const tubes = 2 * (tubeBytes + 1) // the memory of a and b
 	everyTube := func(l TubeLimits) Limits { return Limits{Tube: func(string) TubeLimits { return l }} }
 	for _, test := range []struct {
 		name   string
@@ -21,8 +22,8 @@ func TestLimitsOfJobs(t *testing.T) {
 		refusal Outcome
 	}{
 		{"none", Limits{}, 10, 20, OK},
-		{"memory", Limits{Memory: 5 * memoryOf(size)}, 5, 5, OutOfMemory},
-		{"memory, but a byte", Limits{Memory: 5*memoryOf(size) - 1}, 4, 4, OutOfMemory},
+		{"memory", Limits{Memory: tubes + 5*memoryOf(size)}, 5, 5, OutOfMemory},
+		{"memory, but a byte", Limits{Memory: tubes + 5*memoryOf(size) - 1}, 4, 4, OutOfMemory},
 		{"jobs", everyTube(TubeLimits{Jobs: 3}), 3, 6, OutOfMemory},
 		{"bytes", everyTube(TubeLimits{Bytes: 3*size + 99}), 3, 6, OutOfMemory},
 		{"bytes of one", everyTube(TubeLimits{Bytes: size - 1}), 0, 0, TooBig},
@@ -35,8 +36,12 @@ func TestLimitsOfJobs(t *testing.T) {
 		{"bodies alone", Limits{Memory: size}, 0, 0, TooBig},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			e := New(Options{Limits: test.limits})
+			e := New(Options{})
 			s := e.Open(nil)
+			for _, tube := range []string{"a", "b"} { // both exist all the time
+				e.Use(e.Open(nil), []byte(tube))
+			}
+			e.SetLimits(test.limits)
 			fill := func(tube string) (n int) {
 				e.Use(s, []byte(tube))
 				for range 10 {
@@ -61,7 +66,7 @@ func TestLimitsOfJobs(t *testing.T) {
 			if st := e.Stats(); st.Bytes != uint64(n*size) {
 				t.Errorf("%d jobs have %d bytes", n, st.Bytes)
 			}
-			if used, limit := e.LimitedMemory(); used != int64(n)*memoryOf(size) || limit != test.limits.Memory {
+			if used, limit := e.LimitedMemory(); used != tubes+int64(n)*memoryOf(size) || limit != test.limits.Memory {
 				t.Errorf("%d jobs take %d bytes of %d", n, used, limit)
 			}
 			for id := range e.LastID() + 1 {
@@ -277,5 +282,51 @@ func TestLimitsOfBodies(t *testing.T) {
 	}
 	if o := alter(0); o != OK {
 		t.Errorf("the same: %v", o)
+	}
+}
+
+// Tubes count for the limit of memory, those that are only watched too, until they are gone.
+// When jobs take all of it, an eighth more is there for tubes: workers that connect then
+// can watch theirs, and delete the jobs.
+func TestTubesTakeMemory(t *testing.T) {
+	const most, spare = 64, 64 / 8
+	e := New(Options{Limits: Limits{Memory: most * (tubeBytes + 3)}})
+	jobs, watcher := e.Open(nil), e.Open(nil)
+	for o := OK; o == OK; {
+		_, o = e.Put(0, jobs, Spec{TTR: 9}, nil)
+	}
+	watched := 0
+	for e.Stats().Tubes < 2*most {
+		if _, o := e.Watch(watcher, fmt.Appendf(nil, "%03d", watched)); o != OK {
+			break
+		}
+		watched++
+	}
+	if watched != spare {
+		t.Errorf("%d tubes beside jobs that take all memory, want %d", watched, spare)
+	}
+	if o := e.Use(jobs, []byte("new")); o != OutOfMemory || e.Use(jobs, []byte("000")) != OK {
+		t.Errorf("a new tube: %v", o)
+	}
+	for id := range e.LastID() {
+		e.Delete(jobs, id+1)
+	}
+	if used, _ := e.LimitedMemory(); used != spare*(tubeBytes+3) {
+		t.Errorf("%d tubes take %d bytes", spare, used)
+	}
+	for range most - spare {
+		e.Watch(watcher, fmt.Appendf(nil, "%03d", watched))
+		watched++
+	}
+	if _, o := e.Put(0, jobs, Spec{TTR: 9}, nil); o != OutOfMemory {
+		t.Errorf("a put beside tubes that take all memory: %v", o)
+	}
+	e.Close(0, watcher)
+	e.Close(0, jobs)
+	for e.Next() <= 0 {
+		e.Tick(0)
+	}
+	if used, _ := e.LimitedMemory(); used != 0 || e.Check() != nil {
+		t.Errorf("nothing takes %d bytes: %v", used, e.Check())
 	}
 }

@@ -75,12 +75,12 @@ func TestPutIntoRefused(t *testing.T) {
 		{"drained", (*Engine).Drain, Draining},
 		{"drained and undrained", func(e *Engine) { e.Drain(); e.Undrain() }, OK},
 		{"by the Log", func(e *Engine) { e.opt.Admit = func(ChangeKind, string, int) Outcome { return Failed } }, Failed},
-		{"for memory", func(e *Engine) { e.SetLimits(Limits{Memory: 1}) }, TooBig},
+		{"for memory", func(e *Engine) { e.SetLimits(Limits{Memory: 999}) }, TooBig},
 		{"for a tube", func(e *Engine) { e.SetLimits(Limits{Tubes: 1}) }, OutOfMemory},
 	} {
 		e := New(Options{})
 		test.set(e)
-		id, o := e.PutInto(0, []byte("new"), Spec{}, []byte("body"))
+		id, o := e.PutInto(0, []byte("new"), Spec{}, make([]byte, 1000))
 		if o != test.want || (id == 1) != (o == OK) {
 			t.Errorf("%s: %d, %v, want %v", test.name, id, o, test.want)
 		}

@@ -93,7 +93,8 @@ func TestSweepRefused(t *testing.T) {
 				return OK
 			}
 		}, Failed, 2},
-		{"for jobs", func(e *Engine) {
+		{"for jobs", func(e *Engine) { // a job that moves takes no more memory, but a new tube does
+			e.Use(e.Open(nil), []byte("to"))
 			e.SetLimits(Limits{Memory: 1, Tube: func(string) TubeLimits { return TubeLimits{Jobs: 3} }})
 		}, OutOfMemory, 3},
 		{"for bytes", func(e *Engine) {

@@ -142,12 +142,14 @@ func TestRestoredTimes(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	var told []string
 	reached := func(l Limit, tube string) { told = append(told, fmt.Sprint(l, " ", tube)) }
-	e := New(Options{LimitReached: reached, Limits: Limits{Tubes: 3, Watches: 2, Memory: 10 * memoryOf(0), Tube: func(name string) TubeLimits {
+	small := tubeBytes + int64(len("small"))
+	limits := Limits{Tubes: 3, Watches: 2, Memory: small + 10*memoryOf(0), Tube: func(name string) TubeLimits {
 		if name == "small" {
 			return TubeLimits{Jobs: 1}
 		}
 		return TubeLimits{}
-	}}})
+	}}
+	e := New(Options{LimitReached: reached, Limits: limits})
 	s := e.Open(nil)
 	want := func(r Refusals) {
 		t.Helper()
@@ -166,12 +168,16 @@ func TestRefusals(t *testing.T) {
 	}
 	want(Refusals{TubeFull: 2, Memory: 3})
 	e.Watch(s, []byte("third"))
+	want(Refusals{TubeFull: 2, Memory: 4})
+	limits.Memory = 0
+	e.SetLimits(limits)
+	e.Watch(s, []byte("third"))
 	e.Watch(s, []byte("small"))
-	want(Refusals{TubeFull: 2, Memory: 3, Watches: 1})
+	want(Refusals{TubeFull: 2, Memory: 4, Watches: 1})
 	e.Use(s, []byte("fourth"))
-	want(Refusals{TubeFull: 2, Memory: 3, Watches: 1, Tubes: 1})
+	want(Refusals{TubeFull: 2, Memory: 4, Watches: 1, Tubes: 1})
 	wantTold := []string{
-		"[[limit]] jobs small", "[[limit]] jobs small", "max-memory default", "max-memory default", "max-memory default", "max-watched small", "max-tubes fourth",
+		"[[limit]] jobs small", "[[limit]] jobs small", "max-memory default", "max-memory default", "max-memory default", "max-memory third", "max-watched small", "max-tubes fourth",
 	}
 	if !slices.Equal(told, wantTold) {
 		t.Errorf("told of %q, want %q", told, wantTold)

@@ -207,7 +207,7 @@ func (s *Server) Findings(found []Finding) []Finding {
 		add("connections", Warning, s.Connections, "%d of %d connections are in use (max-connections)", s.Connections, s.MaxConnections)
 	}
 	if used := Share(s.MemoryUsed, s.MemoryLimit); used >= NearlyFull {
-		add("memory", Bad, 0, "jobs take %.0f %% of max-memory: at the limit, the server refuses new jobs", 100*used)
+		add("memory", Bad, 0, "jobs and tubes take %.0f %% of max-memory: at the limit, the server refuses new jobs", 100*used)
 	}
 	for _, limit := range s.RefusedBy {
 		severity := Bad
