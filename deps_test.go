@@ -106,23 +106,23 @@ var arrows = map[string]string{
 	"internal/test/vfstest":             "internal/vfs",
 
 	// The server process, which connects the packages, and its settings.
-	"internal/config":          "internal/adminsocket internal/access internal/admin internal/certs internal/cli/kit internal/duration internal/engine internal/policy internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
+	"internal/config":          "internal/adminsocket internal/access internal/admin internal/certs internal/cli/cliutil internal/duration internal/engine internal/policy internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
 	"internal/daemon/logqueue": "",
-	"internal/daemon": "internal/adminsocket client/admin internal/access internal/admin internal/api internal/api/beanstalkd internal/admin/connlimit internal/journal/binlog internal/broker internal/certs internal/cli/advice internal/cli/kit internal/cluster internal/cluster/control internal/cluster/directory " +
+	"internal/daemon": "internal/adminsocket client/admin internal/access internal/admin internal/api internal/api/beanstalkd internal/admin/connlimit internal/journal/binlog internal/broker internal/certs internal/cli/advice internal/cli/cliutil internal/cluster internal/cluster/control internal/cluster/directory " +
 		"internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/config internal/console internal/conversation internal/daemon/logqueue internal/engine internal/engine/histogram internal/journal internal/policy internal/server/ratelog internal/server " +
 		"internal/vfs internal/wire github.com/coreos/go-systemd",
 
 	// The commands. Their shared code imports none of them.
-	"internal/cli/kit":     "internal/adminsocket client client/admin internal/certs internal/duration github.com/charmbracelet github.com/spf13",
-	"internal/cli/advice":  "internal/cli/kit internal/cluster internal/cluster/directory internal/journal internal/vfs internal/wal",
-	"internal/cli/queue":   "client client/admin client/worker internal/cli/kit internal/cli/top internal/health internal/api/jobjson github.com/charmbracelet github.com/spf13",
-	"internal/cli/top":     "client internal/cli/kit internal/health charm.land/bubbletea github.com/charmbracelet",
-	"internal/cli/journal": "client/admin internal/journal/binlog internal/cli/advice internal/cli/kit internal/engine internal/api/jobjson internal/journal internal/vfs internal/wal github.com/spf13",
-	"internal/cli/cluster": "client/admin internal/cli/advice internal/cli/kit internal/cluster internal/cluster/consistency internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",
-	"internal/cli/bench":   "client internal/cli/kit github.com/HdrHistogram github.com/spf13 golang.org/x/sync",
+	"internal/cli/cliutil": "internal/adminsocket client client/admin internal/certs internal/duration github.com/charmbracelet github.com/spf13",
+	"internal/cli/advice":  "internal/cli/cliutil internal/cluster internal/cluster/directory internal/journal internal/vfs internal/wal",
+	"internal/cli/queue":   "client client/admin client/worker internal/cli/cliutil internal/cli/top internal/health internal/api/jobjson github.com/charmbracelet github.com/spf13",
+	"internal/cli/top":     "client internal/cli/cliutil internal/health charm.land/bubbletea github.com/charmbracelet",
+	"internal/cli/journal": "client/admin internal/journal/binlog internal/cli/advice internal/cli/cliutil internal/engine internal/api/jobjson internal/journal internal/vfs internal/wal github.com/spf13",
+	"internal/cli/cluster": "client/admin internal/cli/advice internal/cli/cliutil internal/cluster internal/cluster/consistency internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",
+	"internal/cli/bench":   "client internal/cli/cliutil github.com/HdrHistogram github.com/spf13 golang.org/x/sync",
 
 	// The program: a command line, and an exit code.
-	"internal/cli": "internal/adminsocket internal/access internal/certs internal/cli/bench internal/cli/cluster internal/cli/journal internal/cli/kit internal/cli/queue internal/config internal/daemon internal/daemon/logqueue internal/duration internal/server github.com/spf13",
+	"internal/cli": "internal/adminsocket internal/access internal/certs internal/cli/bench internal/cli/cluster internal/cli/journal internal/cli/cliutil internal/cli/queue internal/config internal/daemon internal/daemon/logqueue internal/duration internal/server github.com/spf13",
 	"cmd/beanpole": "internal/cli",
 }
 

@@ -3,7 +3,7 @@
 //
 // This package has the commands of the server's process (serve, config, token, version), help
 // and completion. The others are in packages of their own: queue for a person at the keyboard,
-// journal, cluster and bench. They share package kit.
+// journal, cluster and bench. They share package cliutil.
 package cli
 
 import (
@@ -17,9 +17,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/bench"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/cli/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cli/journal"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/cli/queue"
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/daemon/logqueue"
@@ -37,7 +37,7 @@ func Run(version string, args []string, stdin io.Reader, stdout, stderr io.Write
 	code := 0
 	if err != nil {
 		fmt.Fprintf(root.ErrOrStderr(), "beanpole: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
-		code = kit.ExitCode(err)
+		code = cliutil.ExitCode(err)
 	}
 	if q, ok := root.ErrOrStderr().(*logqueue.Queue); ok { // the server's
 		q.Flush(lastLines)
@@ -63,7 +63,7 @@ func newRoot(version string) *cobra.Command {
 		Short: "a work queue server that speaks the beanstalk protocol",
 		Args:  cobra.ArbitraryArgs, // RunE says what is wrong with them
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return kit.UnknownArgument(cmd, args)
+			return cliutil.UnknownArgument(cmd, args)
 		},
 		// So that "beanpole bogus -p 1" complains of bogus, not of -p.
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
@@ -73,13 +73,13 @@ func newRoot(version string) *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(printHelp)
-	kit.AddGroup(root, "server", "Run a server:", newServe(), newConfig(), journal.New(), cluster.New())
+	cliutil.AddGroup(root, "server", "Run a server:", newServe(), newConfig(), journal.New(), cluster.New())
 	queue.AddTo(root)
 	if ping, _, err := root.Find([]string{"ping"}); err == nil {
 		addPID(ping)
 	}
 	const others = "others"
-	kit.AddGroup(root, others, "Others:", newToken(), bench.New(), newVersion())
+	cliutil.AddGroup(root, others, "Others:", newToken(), bench.New(), newVersion())
 	backup := journal.NewBackup()
 	backup.GroupID = "admin"
 	root.AddCommand(backup)
@@ -98,11 +98,11 @@ func flagError(cmd *cobra.Command, err error) error {
 			name, dashes = name[:1], "-"
 		}
 		if instead := config.Removed[name]; instead != "" {
-			return kit.UsageError("the server has no option %s%s; %s", dashes, name, instead)
+			return cliutil.UsageError("the server has no option %s%s; %s", dashes, name, instead)
 		}
 		if queue.HasOption(name) {
-			return kit.UsageError("the server has no option %s%[2]s; the options of a command come after it: beanpole tubes %[1]s%[2]s ...", dashes, name)
+			return cliutil.UsageError("the server has no option %s%[2]s; the options of a command come after it: beanpole tubes %[1]s%[2]s ...", dashes, name)
 		}
 	}
-	return kit.FlagError(cmd, err)
+	return cliutil.FlagError(cmd, err)
 }

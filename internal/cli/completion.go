@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 const completionLong = `Print a script that completes commands, options, and the names of the server's tubes.
@@ -25,9 +25,9 @@ func addCompletion(root *cobra.Command, group string) {
 		cmd.Long = completionLong
 		cmd.Example = completionExample
 		cmd.Use = "completion SHELL"
-		kit.Group(cmd)
+		cliutil.Group(cmd)
 		for _, shell := range cmd.Commands() {
-			shell.Args = kit.Arguments("")
+			shell.Args = cliutil.Arguments("")
 			shell.DisableFlagsInUseLine = true
 			shell.Short = "print the script for " + shell.Name()
 			shell.Long = ""

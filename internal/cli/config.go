@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/daemon"
 )
@@ -21,7 +21,7 @@ The command line wins over the environment, and that over the file.`
 
 // newConfig is the command config.
 func newConfig() *cobra.Command {
-	return kit.Group(&cobra.Command{
+	return cliutil.Group(&cobra.Command{
 		Use:     "config COMMAND",
 		Short:   "check or show the server's configuration",
 		Long:    configLong,
@@ -38,7 +38,7 @@ func newConfig() *cobra.Command {
 func newConfigCommand(name, arguments, short, example string, run func(*config.Settings, io.Writer, []string) error) *cobra.Command {
 	opt := config.Default()
 	use := strings.TrimSpace(name+" "+arguments) + " [options of serve]"
-	cmd := kit.NewCommand(use, short, "", "  beanpole config "+name+" "+example, arguments, func(cmd *cobra.Command, args []string) error {
+	cmd := cliutil.NewCommand(use, short, "", "  beanpole config "+name+" "+example, arguments, func(cmd *cobra.Command, args []string) error {
 		s, err := config.NewCommandLine(opt, cmd.Flags()).Read()
 		if err != nil {
 			return err
@@ -63,7 +63,7 @@ func explainPolicy(s *config.Settings, w io.Writer, args []string) error {
 		}
 		rows = append(rows, []any{v.Name, v.Text, from})
 	}
-	if err := kit.PrintTable(w, "setting value from", rows); err != nil || s.Options.File != "" {
+	if err := cliutil.PrintTable(w, "setting value from", rows); err != nil || s.Options.File != "" {
 		return err
 	}
 	_, err = fmt.Fprintf(w, "\nNo configuration file was read; name it with --config. For a running server use \"beanpole policy explain %s\".\n", args[0])

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/duration"
 )
 
@@ -53,7 +53,7 @@ func newHelp(root *cobra.Command) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topic, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return kit.UnknownArgument(root, args)
+				return cliutil.UnknownArgument(root, args)
 			}
 			return topic.Help()
 		},
@@ -137,7 +137,7 @@ func flagGroups(flags *pflag.FlagSet) (groups []flagGroup) {
 			return
 		}
 		title := ownTitle
-		if a := f.Annotations[kit.GroupKey]; len(a) > 0 {
+		if a := f.Annotations[cliutil.GroupKey]; len(a) > 0 {
 			title = a[0]
 		}
 		i := slices.IndexFunc(groups, func(g flagGroup) bool { return g.title == title })
@@ -146,7 +146,7 @@ func flagGroups(flags *pflag.FlagSet) (groups []flagGroup) {
 		}
 		groups[i].rows = append(groups[i].rows, describeFlag(f))
 	})
-	place := map[string]int{ownTitle: -1, kit.ServerTitle: 1}
+	place := map[string]int{ownTitle: -1, cliutil.ServerTitle: 1}
 	slices.SortStableFunc(groups, func(a, b flagGroup) int { return place[a.title] - place[b.title] })
 	return groups
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/daemon"
 	"github.com/beanpole-mq/beanpole/internal/daemon/logqueue"
@@ -36,7 +36,7 @@ const serveSignals = `  TERM, INT   stop: finish what has begun, close the conne
 func newServe() *cobra.Command {
 	opt := config.Default()
 	long := serveLong + "\n\nSignals:\n" + serveSignals
-	cmd := kit.NewCommand("serve [options]", "run the server (the default)", long, serveExample, "", func(cmd *cobra.Command, _ []string) error {
+	cmd := cliutil.NewCommand("serve [options]", "run the server (the default)", long, serveExample, "", func(cmd *cobra.Command, _ []string) error {
 		if opt.Version {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "beanpole %s\n", versionOf(cmd))
 			return err

@@ -8,19 +8,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 // newToken is the command token.
 func newToken() *cobra.Command {
-	return kit.Group(&cobra.Command{
+	return cliutil.Group(&cobra.Command{
 		Use:   "token COMMAND",
 		Short: "make tokens for clients",
 		Long: `Make tokens, by which clients say who they are. A client gets the token; the
 configuration of the server gets its hash, from which nobody can find the token.`,
 		Example: "  beanpole token new\n  beanpole token hash < mail.token",
 	},
-		kit.NewCommand("new", "make a token of 256 random bits, and its hash", "", "  beanpole token new", "", func(cmd *cobra.Command, _ []string) error {
+		cliutil.NewCommand("new", "make a token of 256 random bits, and its hash", "", "  beanpole token new", "", func(cmd *cobra.Command, _ []string) error {
 			token := access.NewToken()
 			hash, err := access.HashOf(token)
 			if err != nil {
@@ -29,11 +29,11 @@ configuration of the server gets its hash, from which nobody can find the token.
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "token: %s\nhash: %s\n", token, hash)
 			return err
 		}),
-		kit.NewCommand("hash", "read a token from standard input and print its hash", "", "  beanpole token hash < mail.token", "", func(cmd *cobra.Command, _ []string) error {
+		cliutil.NewCommand("hash", "read a token from standard input and print its hash", "", "  beanpole token hash < mail.token", "", func(cmd *cobra.Command, _ []string) error {
 			line, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
 			hash, err := access.HashOf(strings.TrimRight(line, "\r\n"))
 			if err != nil {
-				return kit.UsageError("%s", strings.TrimPrefix(err.Error(), "access: "))
+				return cliutil.UsageError("%s", strings.TrimPrefix(err.Error(), "access: "))
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "hash: %s\n", hash)
 			return err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 // versionKey is the annotation of the root command with the version of the program.
@@ -37,7 +37,7 @@ func commit() string {
 }
 
 func newVersion() *cobra.Command {
-	return kit.NewCommand("version", "print the version of this binary", "", "", "", func(cmd *cobra.Command, _ []string) error {
+	return cliutil.NewCommand("version", "print the version of this binary", "", "", "", func(cmd *cobra.Command, _ []string) error {
 		_, err := fmt.Fprintf(cmd.OutOrStdout(), "beanpole %s\ngo       %s %s/%s\ncommit   %s\n",
 			versionOf(cmd), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit())
 		return err

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 // fromEnvironment returns the values of a setting in the environment. A setting that can
@@ -54,11 +54,11 @@ func unknownVariables(options []string) (strange []string, err error) {
 		}
 		for setting, instead := range Removed {
 			if name == variable(setting) {
-				return nil, kit.UsageError("unknown environment variable %s; %s", name, instead)
+				return nil, cliutil.UsageError("unknown environment variable %s; %s", name, instead)
 			}
 		}
-		if near := kit.Nearest(known, name); near != "" {
-			return nil, kit.UsageError("unknown environment variable %s; did you mean %s?", name, near)
+		if near := cliutil.Nearest(known, name); near != "" {
+			return nil, cliutil.UsageError("unknown environment variable %s; did you mean %s?", name, near)
 		}
 		strange = append(strange, name)
 	}

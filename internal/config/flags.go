@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/beanpole-mq/beanpole/internal/admin"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/duration"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -15,13 +15,13 @@ import (
 
 // Define adds the options to a set of flags, in groups.
 func (opt *Options) Define(flags *pflag.FlagSet) {
-	kit.AddFlags(flags, "Sockets", opt.defineSockets)
-	kit.AddFlags(flags, "Security, of the addresses above (doc/security.md)", opt.defineSecurity)
-	kit.AddFlags(flags, "Limits", opt.defineConnectionLimits)
-	kit.AddFlags(flags, "Limits of the queue; 0: none (0)", opt.defineQueueLimits)
-	kit.AddFlags(flags, "Journal", opt.defineJournal)
-	kit.AddFlags(flags, "Admin pages: the console, /metrics, /healthz, /readyz, and the JSON API", opt.defineAdmin)
-	kit.AddFlags(flags, "Log (on standard error) and others", opt.defineLog)
+	cliutil.AddFlags(flags, "Sockets", opt.defineSockets)
+	cliutil.AddFlags(flags, "Security, of the addresses above (doc/security.md)", opt.defineSecurity)
+	cliutil.AddFlags(flags, "Limits", opt.defineConnectionLimits)
+	cliutil.AddFlags(flags, "Limits of the queue; 0: none (0)", opt.defineQueueLimits)
+	cliutil.AddFlags(flags, "Journal", opt.defineJournal)
+	cliutil.AddFlags(flags, "Admin pages: the console, /metrics, /healthz, /readyz, and the JSON API", opt.defineAdmin)
+	cliutil.AddFlags(flags, "Log (on standard error) and others", opt.defineLog)
 }
 
 func (opt *Options) defineSockets(fs *pflag.FlagSet) {
@@ -53,7 +53,7 @@ func (opt *Options) defineSecurity(fs *pflag.FlagSet) {
 func (opt *Options) defineConnectionLimits(fs *pflag.FlagSet) {
 	define(fs, "max-job-size", "z", as(&opt.MaxJobSize, parseBytes, plainly), "largest body of a job, in `BYTES` or with a unit\n"+
 		"(100kB, 1MiB), at most 1073741824 (65535)")
-	define(fs, "max-connections", "", as(&opt.Server.MaxConns, kit.ParseCount("connections"), plainly),
+	define(fs, "max-connections", "", as(&opt.Server.MaxConns, cliutil.ParseCount("connections"), plainly),
 		fmt.Sprintf("let clients wait beyond these `N` connections (%d)", server.DefaultMaxConns))
 	define(fs, "max-connections-per-address", "", as(&opt.Server.Limits.ConnectionsPerAddress, parseLimit("connections"), plainly),
 		"close connections of an address beyond these `N`;\n0: any number (0)")
@@ -143,7 +143,7 @@ func (opt *Options) addVerbose(s string) error {
 		opt.Verbose++
 		return nil
 	}
-	n, err := kit.ParseNumber(s, "a level", math.MaxInt32)
+	n, err := cliutil.ParseNumber(s, "a level", math.MaxInt32)
 	opt.Verbose = int(n)
 	return err
 }

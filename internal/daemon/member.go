@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/admin"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/cli/advice"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
@@ -52,11 +52,11 @@ func (q *queue) openMember(p *plan, j journal.Options, e engine.Options, b broke
 	dir, log := p.opt.Journal.Dir, p.log
 	d, err := directory.Open(vfs.OS, dir)
 	if err != nil {
-		return kit.WithCode(kit.ExitJournal, err)
+		return cliutil.WithCode(cliutil.ExitJournal, err)
 	}
 	listener, err := listenForMembers(d.Listen)
 	if err != nil {
-		return kit.WithCode(kit.ExitSocket, fmt.Errorf("the address for the other members: %w%s", err, hint(err)))
+		return cliutil.WithCode(cliutil.ExitSocket, fmt.Errorf("the address for the other members: %w%s", err, hint(err)))
 	}
 	m := &member{dir: d, log: log, opened: make(chan struct{})}
 	m.control.Member, m.control.Directory = m, d
@@ -76,7 +76,7 @@ func (q *queue) openMember(p *plan, j journal.Options, e engine.Options, b broke
 	if err != nil {
 		m.api.close()
 		m.transport.Close()
-		return kit.WithCode(kit.ExitJournal, m.explain(dir, err))
+		return cliutil.WithCode(cliutil.ExitJournal, m.explain(dir, err))
 	}
 	close(m.opened)
 	m.transport.Start(m)

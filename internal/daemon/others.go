@@ -11,7 +11,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/api"
 	"github.com/beanpole-mq/beanpole/internal/api/beanstalkd"
 	"github.com/beanpole-mq/beanpole/internal/certs"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/console"
 )
@@ -32,7 +32,7 @@ func readOthers(opt *config.Options) (all []otherServer, err error) {
 	for _, s := range servers {
 		one := otherServer{OtherServer: s}
 		if one.server, err = openOther(&s); err != nil {
-			return nil, kit.UsageError("%s: console-server %q: %w", opt.File, s.Name, err)
+			return nil, cliutil.UsageError("%s: console-server %q: %w", opt.File, s.Name, err)
 		}
 		all = append(all, one)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/daemon/logqueue"
 )
@@ -348,7 +348,7 @@ func TestNoStart(t *testing.T) {
 	} {
 		p := start(t, c.args...)
 		<-p.ended
-		if p.err == nil || kit.ExitCode(p.err) != c.code || !strings.Contains(p.err.Error(), c.want) {
+		if p.err == nil || cliutil.ExitCode(p.err) != c.code || !strings.Contains(p.err.Error(), c.want) {
 			t.Errorf("%q: %v, want code %d and %s", c.args, p.err, c.code, c.want)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 // signalQueue receives the signals that the server handles.
@@ -49,9 +49,9 @@ func (q signalQueue) wait(ctx context.Context, log *slog.Logger, drain, reload f
 			log.Info("stopping", "why", context.Cause(ctx))
 			return nil
 		case err := <-ended:
-			return kit.WithCode(kit.ExitSocket, fmt.Errorf("a listening socket has failed: %w", err))
+			return cliutil.WithCode(cliutil.ExitSocket, fmt.Errorf("a listening socket has failed: %w", err))
 		case err := <-stopped:
-			return kit.WithCode(kit.ExitJournal, err)
+			return cliutil.WithCode(cliutil.ExitJournal, err)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"unicode"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -28,7 +28,7 @@ func Explain(dir string, err error) error {
 	hint := ""
 	_, mixed := errors.AsType[*journal.MixedError](err)
 	switch {
-	case mixed && kit.IsMember(dir):
+	case mixed && cliutil.IsMember(dir):
 		hint = " (nothing was changed; this is a member of a cluster, which takes nothing over: move those files to a directory of their own)"
 	case mixed:
 		hint = " (nothing was changed; to have the jobs of both, move those files to a directory of their own, THERE, start a second server " +
@@ -80,7 +80,7 @@ func isThere(path string) bool {
 
 // Repair says what to do about a journal that is damaged.
 func Repair(dir string) string {
-	if kit.IsMember(dir) {
+	if cliutil.IsMember(dir) {
 		return Rejoin(dir)
 	}
 	return fmt.Sprintf("'beanpole journal repair %s TO' makes a new one of what is whole", dir)

@@ -6,12 +6,12 @@ import (
 	"io"
 	"path/filepath"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 // Lock takes the lock of a journal for a command that needs it for itself.
-// Until it is closed, kit.HolderOf must not be called: closing any descriptor of the
+// Until it is closed, cliutil.LockOwner must not be called: closing any descriptor of the
 // file gives the lock up.
 func Lock(dir string) (io.Closer, error) {
 	lock, err := vfs.OS.Lock(filepath.Join(dir, "lock"))
@@ -19,7 +19,7 @@ func Lock(dir string) (io.Closer, error) {
 		err = fmt.Errorf("directory %s: %w (stop the server first)", dir, err)
 	}
 	if err != nil {
-		return nil, kit.WithCode(kit.ExitJournal, err)
+		return nil, cliutil.WithCode(cliutil.ExitJournal, err)
 	}
 	return lock, nil
 }

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 const long = `Benchmark a server: each connection puts jobs, reserves as many, deletes them, and begins
@@ -48,7 +48,7 @@ type load struct {
 
 // New returns the command bench.
 func New() *cobra.Command {
-	var s kit.Session
+	var s cliutil.Session
 	l := load{connections: 1, inFlight: 1, body: make([]byte, 64)}
 	cmd := s.Command("bench", "", "benchmark a server", func(ctx context.Context, _ []string) error {
 		for i := range l.body {
@@ -64,15 +64,15 @@ func New() *cobra.Command {
 		return r.print(s.Out, &l)
 	})
 	cmd.Long, cmd.Example = long, example
-	kit.AddFlags(cmd.Flags(), "Load", func(fs *pflag.FlagSet) {
-		fs.Func("connections", "`N` connections (1)", kit.IntoCount(&l.connections, "connections"))
-		fs.Func("in-flight", "`N` unanswered commands on each connection (1)", kit.IntoCount(&l.inFlight, "commands"))
+	cliutil.AddFlags(cmd.Flags(), "Load", func(fs *pflag.FlagSet) {
+		fs.Func("connections", "`N` connections (1)", cliutil.IntoCount(&l.connections, "connections"))
+		fs.Func("in-flight", "`N` unanswered commands on each connection (1)", cliutil.IntoCount(&l.inFlight, "commands"))
 		fs.Func("body", "`BYTES` in the body of a job (64)", func(s string) error {
-			n, err := kit.ParseSize(s, 1<<30)
+			n, err := cliutil.ParseSize(s, 1<<30)
 			l.body = make([]byte, n)
 			return err
 		})
-		kit.DurationVar(fs, &l.duration, "duration", "", time.Millisecond, 5*time.Second, "measure for this `TIME`")
+		cliutil.DurationVar(fs, &l.duration, "duration", "", time.Millisecond, 5*time.Second, "measure for this `TIME`")
 		fs.Int64Var(&l.jobs, "ops", 0, "end after `N` jobs; 0: when the time is over")
 	})
 	s.DefineJSON(cmd)
@@ -103,7 +103,7 @@ func (r *result) print(w io.Writer, l *load) error {
 }
 
 // run puts the load on the server.
-func (l *load) run(ctx context.Context, server *kit.Connection) (*result, error) {
+func (l *load) run(ctx context.Context, server *cliutil.Connection) (*result, error) {
 	server.Reconnect = client.Never // a lost connection would change the results
 	clients := make([]*looper, l.connections)
 	for i := range clients {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
@@ -33,7 +33,7 @@ cannot be used.`
 
 // New returns the command cluster.
 func New() *cobra.Command {
-	return kit.Group(&cobra.Command{
+	return cliutil.Group(&cobra.Command{
 		Use:     "cluster COMMAND",
 		Short:   "create a cluster and manage its members",
 		Long:    long,
@@ -42,7 +42,7 @@ func New() *cobra.Command {
 }
 
 func newCommand(use, short, long, example, args string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
-	return kit.NewCommand(use, short, long+exits, example, args, run)
+	return cliutil.NewCommand(use, short, long+exits, example, args, run)
 }
 
 // A target is what a command is about.
@@ -78,14 +78,14 @@ var fsys = vfs.OS
 // open opens the directory of a member, also if the named command was interrupted there.
 func open(dir string, command ...string) (*directory.Directory, error) {
 	d, err := directory.Open(fsys, dir, command...)
-	return d, kit.WithCode(kit.ExitJournal, err)
+	return d, cliutil.WithCode(cliutil.ExitJournal, err)
 }
 
 // parseID reads the id of a member.
 func parseID(text string) (uint64, error) {
 	id, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || id == 0 {
-		return 0, kit.UsageError("%q is not the id of a member (see: beanpole cluster status DIR)", text)
+		return 0, cliutil.UsageError("%q is not the id of a member (see: beanpole cluster status DIR)", text)
 	}
 	return id, nil
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
 	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 )
 
 func newStatus() *cobra.Command {
 	var asJSON, isOffline bool
-	var target kit.Connection
+	var target cliutil.Connection
 	cmd := newCommand("status [DIR|-a ADDR] [--offline] [--json]", "show the members of a cluster, and who leads", `Show the members of a cluster with their roles, the time since their last message, and the
 number of log entries that they lack ("-" if unknown). Then show each problem, with advice, and
 the number of members that the cluster can lose now. Full disks and members that are catching
@@ -67,7 +67,7 @@ with the highest entry.
 // showOffline shows what a directory has.
 func showOffline(cmd *cobra.Command, args []string, asJSON bool) error {
 	if len(args) == 0 || cmd.Flags().Changed("addr") {
-		return kit.UsageError("--offline wants a directory, and not -a ADDR (see: %s --help)", cmd.CommandPath())
+		return cliutil.UsageError("--offline wants a directory, and not -a ADDR (see: %s --help)", cmd.CommandPath())
 	}
 	o, err := inspect(args[0])
 	if err != nil {
@@ -77,10 +77,10 @@ func showOffline(cmd *cobra.Command, args []string, asJSON bool) error {
 }
 
 // ask asks the member of a directory or, without one, a member at its port for clients.
-func ask(ctx context.Context, cmd *cobra.Command, args []string, target *kit.Connection) (s admin.Cluster, err error) {
+func ask(ctx context.Context, cmd *cobra.Command, args []string, target *cliutil.Connection) (s admin.Cluster, err error) {
 	switch {
 	case len(args) > 0 && cmd.Flags().Changed("addr"):
-		return s, kit.UsageError("want one directory, or -a ADDR (see: %s --help)", cmd.CommandPath())
+		return s, cliutil.UsageError("want one directory, or -a ADDR (see: %s --help)", cmd.CommandPath())
 	case len(args) > 0:
 		d, err := open(args[0])
 		if err != nil {
@@ -104,7 +104,7 @@ func printStatus(w io.Writer, s admin.Cluster, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(s)
 	}
-	err := kit.PrintRows(w, "ID HOST ADDRESS ROLE REACHABLE HEARD APPLIED LAG VERSION", s.Members, func(m *admin.ClusterMember) []any {
+	err := cliutil.PrintRows(w, "ID HOST ADDRESS ROLE REACHABLE HEARD APPLIED LAG VERSION", s.Members, func(m *admin.ClusterMember) []any {
 		reachable, heard, applied, lag := "no", "-", "-", "-"
 		if m.Heard != nil {
 			heard = (time.Duration(*m.Heard) * time.Second).String() + " ago"

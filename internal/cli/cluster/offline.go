@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/advice"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 )
 
@@ -39,7 +39,7 @@ func inspect(dir string) (*offline, error) {
 	if err != nil {
 		return nil, err
 	}
-	holder, err := kit.HolderOf(dir)
+	holder, err := cliutil.LockOwner(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (o *offline) print(w io.Writer, asJSON bool) error {
 	if len(o.Members) == 0 {
 		return nil
 	}
-	return kit.PrintRows(w, "ID ADDRESS ROLE", o.Members, func(m *cluster.InspectedMember) []any {
+	return cliutil.PrintRows(w, "ID ADDRESS ROLE", o.Members, func(m *cluster.InspectedMember) []any {
 		return []any{fmt.Sprint(m.ID), m.Address, string(m.Role)}
 	})
 }
@@ -96,5 +96,5 @@ func (o *offline) verdict(dir string) error {
 	if o.Problem == "" {
 		return nil
 	}
-	return kit.WithCode(kit.ExitJournal, fmt.Errorf("the member cannot go on with this directory: %s", advice.Member(dir, o.err)))
+	return cliutil.WithCode(cliutil.ExitJournal, fmt.Errorf("the member cannot go on with this directory: %s", advice.Member(dir, o.err)))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/cluster/consistency"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
@@ -58,7 +58,7 @@ func printResult(w io.Writer, c *consistency.Result, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(c)
 	}
-	err := kit.PrintRows(w, "ID ADDRESS ROLE JOBS CHANGED DIGEST RESULT", c.Members, func(m *consistency.ComparedMember) []any {
+	err := cliutil.PrintRows(w, "ID ADDRESS ROLE JOBS CHANGED DIGEST RESULT", c.Members, func(m *consistency.ComparedMember) []any {
 		row := []any{fmt.Sprint(m.ID), m.Address, string(m.Role), fmt.Sprint(m.Jobs), fmt.Sprint(m.Changed), fmt.Sprint(m.Digest), "same"}
 		switch {
 		case m.Problem != "":

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
@@ -21,7 +21,7 @@ because the copy has all bodies.
 
 // NewBackup returns the command backup, which copies a journal over the network.
 func NewBackup() *cobra.Command {
-	var s kit.Session
+	var s cliutil.Session
 	cmd := s.AdminCommand("backup", "DIR", "copy the journal of a running server to a directory", func(ctx context.Context, a *admin.Client, args []string) error {
 		dir := args[0]
 		return fillEmpty(dir, func() error {

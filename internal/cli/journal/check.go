@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/advice"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/journal/binlog"
@@ -58,7 +58,7 @@ type inspection struct {
 }
 
 func (ins *inspection) inspect() (err error) {
-	if ins.holder, err = kit.HolderOf(ins.dir); err != nil {
+	if ins.holder, err = cliutil.LockOwner(ins.dir); err != nil {
 		return err
 	}
 	var why error
@@ -211,7 +211,7 @@ func (ins *inspection) printBinlog(line func(what, format string, args ...any)) 
 func (ins *inspection) verdict() error {
 	switch {
 	case len(ins.damage) > 0:
-		return fmt.Errorf("directory %s: the journal is damaged in %s (%s)", ins.dir, kit.Count(len(ins.damage), "place"), advice.Repair(ins.dir))
+		return fmt.Errorf("directory %s: the journal is damaged in %s (%s)", ins.dir, cliutil.Count(len(ins.damage), "place"), advice.Repair(ins.dir))
 	case ins.mixed:
 		return fmt.Errorf("no server will start: %w", advice.Explain(ins.dir, &journal.MixedError{Files: ins.waiting}))
 	case ins.last == "adoption-begun" && len(ins.waiting) == 0:

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/advice"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/journal/binlog"
@@ -33,7 +33,7 @@ func newConvert() *cobra.Command {
 	cmd := newCommand("convert DIR --beanstalkd OUT", "write the jobs as files of beanstalkd",
 		convertLong, convertExample, "DIR", func(cmd *cobra.Command, args []string) error {
 			if out == "" {
-				return kit.UsageError("option --beanstalkd says where to write (see: %s --help)", cmd.CommandPath())
+				return cliutil.UsageError("option --beanstalkd says where to write (see: %s --help)", cmd.CommandPath())
 			}
 			return convert(args[0], out, cmd.OutOrStdout())
 		})

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
@@ -25,14 +25,14 @@ func checkDirectory(dir string) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
-	return kit.WithCode(kit.ExitJournal, err)
+	return cliutil.WithCode(cliutil.ExitJournal, err)
 }
 
 // checkJournal makes sure that a server has used a directory, or that there are segments.
 func checkJournal(dir string) error {
 	names, err := vfs.OS.List(dir)
 	if err != nil {
-		return kit.WithCode(kit.ExitJournal, err)
+		return cliutil.WithCode(cliutil.ExitJournal, err)
 	}
 	if slices.ContainsFunc(names, func(name string) bool { return name == "lock" || wal.IsFileName(name) }) {
 		return nil
@@ -45,13 +45,13 @@ func checkJournal(dir string) error {
 func makeEmpty(dir string) (made bool, err error) {
 	err = vfs.OS.Mkdir(dir)
 	if !errors.Is(err, fs.ErrExist) {
-		return err == nil, kit.WithCode(kit.ExitJournal, err)
+		return err == nil, cliutil.WithCode(cliutil.ExitJournal, err)
 	}
 	names, err := vfs.OS.List(dir)
 	if i := slices.IndexFunc(names, func(name string) bool { return name != "lock" }); i >= 0 {
 		err = fmt.Errorf("directory %s: it is not empty (%s)", dir, names[i])
 	}
-	return false, kit.WithCode(kit.ExitJournal, err)
+	return false, cliutil.WithCode(cliutil.ExitJournal, err)
 }
 
 // fillEmpty makes a directory, as makeEmpty does, and lets fill make a journal in it. If that

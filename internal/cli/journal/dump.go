@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/internal/api/jobjson"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -60,8 +60,8 @@ func newDump() *cobra.Command {
 	fs := cmd.Flags()
 	fs.BoolVar(&d.live, "live", false, "the jobs as they are now")
 	fs.StringVar(&d.tube, "tube", "", "only jobs of the tube `NAME`")
-	fs.Func("job", "only the job with this `ID`", kit.Into(&d.job, func(s string) (uint64, error) {
-		return kit.ParseNumber(s, "the id of a job", 1<<64-1)
+	fs.Func("job", "only the job with this `ID`", cliutil.Into(&d.job, func(s string) (uint64, error) {
+		return cliutil.ParseNumber(s, "the id of a job", 1<<64-1)
 	}))
 	fs.BoolVar(&d.full, "full", false, "print bodies whole")
 	fs.BoolVar(&d.json, "json", false, "print JSON, an object a line")

@@ -8,7 +8,7 @@ package journal
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 const long = `Check, dump, repair, copy or convert a journal, the directory in which "beanpole -b DIR"
@@ -28,7 +28,7 @@ command line is wrong, 10 the directory cannot be used.`
 
 // New returns the command journal.
 func New() *cobra.Command {
-	return kit.Group(&cobra.Command{
+	return cliutil.Group(&cobra.Command{
 		Use:     "journal COMMAND",
 		Short:   "check, dump, repair, copy, convert or rewrite a journal",
 		Long:    long,
@@ -39,7 +39,7 @@ func New() *cobra.Command {
 // newCommand returns a command about the journal in the directory that is its first argument, which
 // it looks at before the command runs.
 func newCommand(use, short, long, example, args string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
-	return kit.NewCommand(use, short, long+"\n"+exits, example, args, func(cmd *cobra.Command, args []string) error {
+	return cliutil.NewCommand(use, short, long+"\n"+exits, example, args, func(cmd *cobra.Command, args []string) error {
 		if err := checkDirectory(args[0]); err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/cli/advice"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -30,7 +30,7 @@ func run(t *testing.T, code int, args ...string) string {
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	got := 0
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
-		got = kit.ExitCode(err)
+		got = cliutil.ExitCode(err)
 		out.WriteString(err.Error() + "\n")
 	}
 	if got != code {

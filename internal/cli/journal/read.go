@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/advice"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -24,7 +24,7 @@ func readJournal(dir string, read func() error) error {
 		if err == nil {
 			return nil
 		}
-		holder, lockErr := kit.HolderOf(dir)
+		holder, lockErr := cliutil.LockOwner(dir)
 		switch {
 		case lockErr != nil:
 			return lockErr

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/advice"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
@@ -34,8 +34,8 @@ func newRepair() *cobra.Command {
 }
 
 func repair(dir, to string, w io.Writer) error {
-	if kit.IsMember(dir) {
-		return kit.WithCode(kit.ExitJournal, fmt.Errorf("directory %s is that of a member of a cluster, whose journal repair must not change: "+
+	if cliutil.IsMember(dir) {
+		return cliutil.WithCode(cliutil.ExitJournal, fmt.Errorf("directory %s is that of a member of a cluster, whose journal repair must not change: "+
 			"it would differ from those of the other members (%s)", dir, advice.Rejoin(dir)))
 	}
 	if err := checkJournal(dir); err != nil {
@@ -51,7 +51,7 @@ func repair(dir, to string, w io.Writer) error {
 		return err
 	}
 	if len(ins.damage) == 0 {
-		return cmp.Or(ins.verdict(), kit.WithCode(kit.ExitNothing, fmt.Errorf("nothing to repair in %s: %s was not created", dir, to)))
+		return cmp.Or(ins.verdict(), cliutil.WithCode(cliutil.ExitNothing, fmt.Errorf("nothing to repair in %s: %s was not created", dir, to)))
 	}
 	return fillEmpty(to, func() error {
 		if lock, err = advice.Lock(dir); err != nil {
@@ -60,7 +60,7 @@ func repair(dir, to string, w io.Writer) error {
 		records, _, err := wal.Salvage(vfs.OS, dir, to, wal.Options{})
 		lock.Close()
 		if err != nil {
-			return kit.WithCode(kit.ExitJournal, readError(dir, err))
+			return cliutil.WithCode(cliutil.ExitJournal, readError(dir, err))
 		}
 		for _, d := range ins.damage {
 			fmt.Fprintf(w, "%-11s %s\n", "damage", d)

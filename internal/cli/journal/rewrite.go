@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 const rewriteLong = `Have a running beanpole write all of its jobs, which are in its memory, to new files of
@@ -15,10 +15,10 @@ before a server stops whose journal "beanpole journal check" finds damaged. It n
 additional room as the jobs take. The command does not wait: the log of the server says "the
 whole journal was rewritten" when it has ended.
 
-` + kit.AdminNeeds
+` + cliutil.AdminNeeds
 
 func newRewrite() *cobra.Command {
-	var s kit.Session
+	var s cliutil.Session
 	cmd := s.AdminCommand("rewrite", "", "have a running server write all jobs to new files", func(ctx context.Context, a *admin.Client, _ []string) error {
 		if err := a.RewriteJournal(ctx); err != nil {
 			return err

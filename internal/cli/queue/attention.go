@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
@@ -37,7 +37,7 @@ func newAttention() *cobra.Command {
 		} else if err == nil {
 			err = s.printReport(one)
 		}
-		return cmp.Or(err, kit.WithCode(kit.ExitFailure, one.verdict()))
+		return cmp.Or(err, cliutil.WithCode(cliutil.ExitFailure, one.verdict()))
 	})
 	cmd.Example = "  beanpole attention\n  beanpole attention --json | jq -r '.findings[] | .tube + \": \" + .text'"
 	return cmd
@@ -66,7 +66,7 @@ func (r *report) verdict() error {
 	case !r.Ready:
 		return fmt.Errorf("clients cannot use the queue: %s", r.Reason)
 	case bad || r.Cluster != nil && slices.ContainsFunc(r.Cluster.Problems(), func(p admin.ClusterProblem) bool { return p.Bad }):
-		return fmt.Errorf("the server needs attention: %s", kit.Count(r.Total, "finding"))
+		return fmt.Errorf("the server needs attention: %s", cliutil.Count(r.Total, "finding"))
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func (s *session) printReport(r *report) error {
 		return err
 	}
 	fmt.Fprintln(s.Out)
-	return kit.PrintRows(s.Out, "SEVERITY KIND TUBE:12 FINDING", r.Findings, func(f *admin.Finding) []any {
+	return cliutil.PrintRows(s.Out, "SEVERITY KIND TUBE:12 FINDING", r.Findings, func(f *admin.Finding) []any {
 		return []any{f.Severity, f.Kind, cmp.Or(f.Tube, f.Like, "-"), f.Text}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 // sweepBatch is how many jobs one command deletes or moves at most: so that the
@@ -110,7 +110,7 @@ func (s *session) clear(ctx context.Context, tubes []string, states []client.Sta
 		}
 	}
 	if !yes && there > 0 {
-		if err := kit.Confirm(s.In, s.Err, fmt.Sprintf("delete %s of %s?", countStates(counts, states), tubesInWords(tubes))); err != nil {
+		if err := cliutil.Confirm(s.In, s.Err, fmt.Sprintf("delete %s of %s?", countStates(counts, states), tubesInWords(tubes))); err != nil {
 			return err
 		}
 	}

@@ -3,20 +3,20 @@ package queue
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 // AddTo adds all commands of this package, in groups, in the order in which the help shows them.
 func AddTo(root *cobra.Command) {
-	kit.AddGroup(root, "inspect", "Inspect any server of the protocol:",
+	cliutil.AddGroup(root, "inspect", "Inspect any server of the protocol:",
 		newPing(), newTubes(), newTop(), newStats(), newJobs(), newPeek())
-	kit.AddGroup(root, "work", "Put and process jobs:",
+	cliutil.AddGroup(root, "work", "Put and process jobs:",
 		newPut(), newReserve(), newWork(), newWait())
-	kit.AddGroup(root, "repair", "Change jobs and tubes:",
+	cliutil.AddGroup(root, "repair", "Change jobs and tubes:",
 		newKick(), newBury(), newRelease(), newDelete(), newPause(), newResume(), newClear(), newMove())
-	kit.AddGroup(root, "admin", "Manage a beanpole (it needs --admin):",
+	cliutil.AddGroup(root, "admin", "Manage a beanpole (it needs --admin):",
 		newAttention(), newPolicy(), newRedrive(), newConnections(), newFind(), newDrain(), newUndrain())
-	kit.AddGroup(root, "copy", "Export and migrate:",
+	cliutil.AddGroup(root, "copy", "Export and migrate:",
 		newExport(), newImport(), newMirror())
 }
 

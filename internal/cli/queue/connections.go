@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 const connectionsLong = `List the clients that are connected: where they come from, who they are, which tubes they
@@ -39,12 +39,12 @@ func newConnections() *cobra.Command {
 		for _, arg := range args {
 			id, err := strconv.ParseUint(arg, 10, 64)
 			if err != nil {
-				return kit.UsageError("%q is not the id of a connection, which is a number", arg)
+				return cliutil.UsageError("%q is not the id of a connection, which is a number", arg)
 			}
 			f.ids = append(f.ids, id)
 		}
 		if remove && f.isAll() {
-			return kit.UsageError("--close needs IDs, or an option that says which connections")
+			return cliutil.UsageError("--close needs IDs, or an option that says which connections")
 		}
 		found, err := f.find(ctx, a)
 		if err != nil {
@@ -63,7 +63,7 @@ func newConnections() *cobra.Command {
 	fs.Uint64Var(&f.job, "job", 0, "that holds the job with this `ID`")
 	fs.BoolVar(&f.holding, "holding", false, "that hold jobs")
 	fs.BoolVar(&f.waiting, "waiting", false, "that wait for a job")
-	kit.DurationVar(fs, &f.idle, "idle", "", 0, 0, "that have given no command for this `TIME`, such as\n10m, and do not wait for a job")
+	cliutil.DurationVar(fs, &f.idle, "idle", "", 0, 0, "that have given no command for this `TIME`, such as\n10m, and do not wait for a job")
 	fs.BoolVar(&remove, "close", false, "close them")
 	fs.BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.RegisterFlagCompletionFunc("tube", s.completeTubes) // fails for a flag that is not there
@@ -83,7 +83,7 @@ func (f *connectionFilter) find(ctx context.Context, a *admin.Client) (found []a
 			return nil, err
 		}
 		if j.ReservedBy == 0 {
-			return nil, kit.Nothing("no connection holds job %d: it is %s", j.ID, j.State)
+			return nil, cliutil.NotFoundError("no connection holds job %d: it is %s", j.ID, j.State)
 		}
 		f.ids = append(f.ids, j.ReservedBy)
 	}
@@ -116,7 +116,7 @@ func (f *connectionFilter) find(ctx context.Context, a *admin.Client) (found []a
 }
 
 func (s *session) printConnections(found []admin.Connection) error {
-	return kit.PrintList(&s.Session, found, "ID ADDRESS IDENTITY AGE IDLE LAST USING WATCHING:10 JOBS HELD DOES", func(c *admin.Connection) []any {
+	return cliutil.PrintList(&s.Session, found, "ID ADDRESS IDENTITY AGE IDLE LAST USING WATCHING:10 JOBS HELD DOES", func(c *admin.Connection) []any {
 		watching := strings.Join(c.Watching, ",")
 		if more := c.WatchingCount - len(c.Watching); more > 0 {
 			watching = fmt.Sprintf("%s +%d", watching, more)
@@ -125,12 +125,12 @@ func (s *session) printConnections(found []admin.Connection) error {
 		if c.HoldingCount > 0 {
 			held = ofSeconds(c.HeldFor)
 		}
-		return []any{c.ID, c.Address, c.Identity, ofSeconds(c.Age), ofSeconds(c.Idle), c.LastCommand, c.Using, watching, c.HoldingCount, held, does(c)}
+		return []any{c.ID, c.Address, c.Identity, ofSeconds(c.Age), ofSeconds(c.Idle), c.LastCommand, c.Using, watching, c.HoldingCount, held, activity(c)}
 	})
 }
 
-// does says what a connection does.
-func does(c *admin.Connection) string {
+// activity says what a connection does.
+func activity(c *admin.Connection) string {
 	switch {
 	case c.Waiting:
 		return "waits " + ofSeconds(c.Waited).String()
@@ -151,7 +151,7 @@ func (s *session) closeAll(ctx context.Context, a *admin.Client, all []admin.Con
 		jobs += all[i].HoldingCount
 	}
 	if !yes && len(all) > 0 {
-		if err := kit.Confirm(s.In, s.Err, fmt.Sprintf("close %s, which hold %s?", kit.Count(len(all), "connection"), kit.Count(jobs, "job"))); err != nil {
+		if err := cliutil.Confirm(s.In, s.Err, fmt.Sprintf("close %s, which hold %s?", cliutil.Count(len(all), "connection"), cliutil.Count(jobs, "job"))); err != nil {
 			return err
 		}
 	}
@@ -164,7 +164,7 @@ func (s *session) closeAll(ctx context.Context, a *admin.Client, all []admin.Con
 			return err
 		}
 	}
-	return s.did("closed", closed)
+	return s.printCount("closed", closed)
 }
 
 const drainLong = `Refuse new jobs: puts are answered DRAINING, and everything else works. It lasts until

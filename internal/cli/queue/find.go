@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 const findLong = `Find jobs by what is in their bodies, and by what the server knows of them. A job must meet
@@ -37,7 +37,7 @@ func newFind() *cobra.Command {
 // find prints the jobs that match, page by page of the server's answer.
 func (s *session) find(ctx context.Context, a *admin.Client, q string, limit int) error {
 	const page = 1000
-	b := kit.NewBar(s.Err, "jobs")
+	b := cliutil.NewBar(s.Err, "jobs")
 	defer b.End()
 	list, in := jobList{session: s}, admin.SearchAll{Search: admin.Search{Q: &q}, Limit: page}
 	for more := true; more; more = in.Cursor != "" && (limit == 0 || list.n < limit) {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/api/jobjson"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 const importLong = `Put the jobs of FILE, or of standard input, which 'beanpole export' has written. Each
@@ -50,7 +50,7 @@ func newImport() *cobra.Command {
 		if len(args) > 0 {
 			f, err := os.Open(args[0])
 			if err != nil {
-				return kit.UsageError("%w", err)
+				return cliutil.UsageError("%w", err)
 			}
 			defer f.Close()
 			info, err := f.Stat()
@@ -71,7 +71,7 @@ func newImport() *cobra.Command {
 	cmd.Example = "  beanpole import all.ndjson\n  beanpole import --tube retry <mail.ndjson"
 	f := cmd.Flags()
 	f.StringVarP(&im.tube, "tube", "t", "", "put all jobs into this `TUBE` (each into its own)")
-	f.Func("from", "begin with this `LINE` of the input (1)", kit.IntoCount(&im.from, "the line"))
+	f.Func("from", "begin with this `LINE` of the input (1)", cliutil.IntoCount(&im.from, "the line"))
 	cmd.RegisterFlagCompletionFunc("tube", s.completeTubes) // fails for a flag that is not there
 	return cmd
 }
@@ -102,7 +102,7 @@ func (im *importer) run(ctx context.Context) error {
 			}
 		}
 	}
-	b := kit.NewBar(im.Err, "jobs")
+	b := cliutil.NewBar(im.Err, "jobs")
 	// A batch is not interrupted: that would leave it unknown which of its jobs were put.
 	err := im.putAll(context.WithoutCancel(ctx), jobs, func(ids []uint64, batch []line) error {
 		im.count(ids, batch)
@@ -112,7 +112,7 @@ func (im *importer) run(ctx context.Context) error {
 	b.End()
 	switch {
 	case err == nil:
-		return im.did("imported", im.put)
+		return im.printCount("imported", im.put)
 	case im.next <= im.tried:
 		return fmt.Errorf("%w; %d jobs were put; --from %d goes on, and may put jobs of the lines up to %d twice", err, im.put, im.next, im.tried)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 // A cutConn breaks after some bytes were sent, of which the last ones may be a part
@@ -97,7 +97,7 @@ func eachJob(t *testing.T, c *client.Conn, sc scan, f func(*found)) error {
 
 // newSession returns one that reads an input, and prints for nobody.
 func newSession(input string) *session {
-	return &session{Session: kit.Session{In: strings.NewReader(input), Out: bufio.NewWriter(io.Discard), Err: io.Discard}}
+	return &session{Session: cliutil.Session{In: strings.NewReader(input), Out: bufio.NewWriter(io.Discard), Err: io.Discard}}
 }
 
 // A few jobs, of which lines say that they are in other tubes by turns.
@@ -205,7 +205,7 @@ func TestExportReserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, notes bytes.Buffer
-	s := &session{Session: kit.Session{Out: bufio.NewWriter(&out), Err: &notes}}
+	s := &session{Session: cliutil.Session{Out: bufio.NewWriter(&out), Err: &notes}}
 	if err := s.export(t.Context(), tg.look, new(scan)); err != nil {
 		t.Fatal(err)
 	}

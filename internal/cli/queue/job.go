@@ -10,7 +10,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/api/jobjson"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 // newJob returns a job with what is known of it; st may be nil.
@@ -114,7 +114,7 @@ func parseIDs(args []string) ([]uint64, error) {
 	for i, arg := range args {
 		id, err := strconv.ParseUint(arg, 10, 64)
 		if err != nil || id == 0 {
-			return nil, kit.UsageError("%q is not the id of a job, which is a number from 1 on", arg)
+			return nil, cliutil.UsageError("%q is not the id of a job, which is a number from 1 on", arg)
 		}
 		ids[i] = id
 	}
@@ -149,7 +149,7 @@ func (s *session) eachOf(ctx context.Context, ids []uint64, done string, f func(
 		}
 	}
 	if done != "" {
-		if err := s.did(done, n); err != nil {
+		if err := s.printCount(done, n); err != nil {
 			return err
 		}
 	}
@@ -160,7 +160,7 @@ func (s *session) eachOf(ctx context.Context, ids []uint64, done string, f func(
 		s.Note("%v", err)
 	}
 	if done == "" {
-		return kit.Nothing("%d of the %d jobs are not there", len(missing), len(ids))
+		return cliutil.NotFoundError("%d of the %d jobs are not there", len(missing), len(ids))
 	}
-	return kit.Nothing("%d of the %d jobs were left as they are", len(missing), len(ids))
+	return cliutil.NotFoundError("%d of the %d jobs were left as they are", len(missing), len(ids))
 }

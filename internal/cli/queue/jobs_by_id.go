@@ -11,7 +11,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 const peekLong = `Show jobs with their bodies, and change nothing: those with the IDs, or of each TUBE the
@@ -78,7 +78,7 @@ func (s *session) peekNext(ctx context.Context, tube string) error {
 		found = true
 	}
 	if !found {
-		return kit.Nothing("tube %s has no job that is ready, delayed or buried", tube)
+		return cliutil.NotFoundError("tube %s has no job that is ready, delayed or buried", tube)
 	}
 	return nil
 }
@@ -111,16 +111,16 @@ func whyNot(ctx context.Context, c *client.Conn, id uint64, err error) error {
 	case statsErr != nil:
 		return err
 	case st.State == client.StateReserved:
-		return kit.Nothing("job %d is reserved: its worker holds it, for %s more at the most; of a beanpole, 'release --force' and 'bury --force' take it from the worker", id, st.TimeLeft)
+		return cliutil.NotFoundError("job %d is reserved: its worker holds it, for %s more at the most; of a beanpole, 'release --force' and 'bury --force' take it from the worker", id, st.TimeLeft)
 	}
-	return kit.Nothing("job %d is %s", id, st.State)
+	return cliutil.NotFoundError("job %d is %s", id, st.State)
 }
 
 const forceLong = `With --force it also takes the jobs from workers that hold them. To those it is as if the
 time to run were over: they are not told, and their delete or release is answered
 NOT_FOUND.
 
-` + kit.AdminNeeds
+` + cliutil.AdminNeeds
 
 // newTake returns a command that takes jobs that nobody holds, and does something with them, which
 // done says. With --force it is for the jobs that workers hold, through the admin pages. A
@@ -141,7 +141,7 @@ func newTake(name, done, short string, do func(c *client.Conn, ctx context.Conte
 			if err != nil {
 				return err
 			}
-			a, err := s.Pages()
+			a, err := s.AdminClient()
 			if err != nil {
 				return err
 			}
@@ -186,7 +186,7 @@ func newRelease() *cobra.Command {
 	})
 	cmd.Long = "Make jobs ready that no worker holds, or delay them.\n\n" + forceLong
 	cmd.Example = "  beanpole release 17 --delay 10m\n  beanpole release 17 --force"
-	kit.DurationVar(cmd.Flags(), &delay, "delay", "d", 0, 0, "ready after this `TIME`, such as 10m")
+	cliutil.DurationVar(cmd.Flags(), &delay, "delay", "d", 0, 0, "ready after this `TIME`, such as 10m")
 	return cmd
 }
 
@@ -207,11 +207,11 @@ func newKick() *cobra.Command {
 		case err != nil:
 			return err
 		case len(ids) > 0 && states.given != nil:
-			return kit.UsageError("--state is for tubes: a job with an id is in the state that it is in")
+			return cliutil.UsageError("--state is for tubes: a job with an id is in the state that it is in")
 		case len(ids) > 0:
 			return s.eachID(ctx, ids, "kicked", func(id uint64) error { return whyNot(ctx, s.Conn, id, s.Conn.KickJob(ctx, id)) })
 		case len(names) == 0:
-			return kit.UsageError("kick what? Give IDs of jobs, or a tube")
+			return cliutil.UsageError("kick what? Give IDs of jobs, or a tube")
 		}
 		if names, err = s.connectTubes(ctx, names); err != nil {
 			return err
@@ -224,7 +224,7 @@ func newKick() *cobra.Command {
 	cmd.Example = "  beanpole kick 17 18\n  beanpole kick mail --count 1000\n  beanpole kick 'mail.*' --state delayed"
 	s.defineTubes(cmd, "kick jobs of these")
 	states.define(cmd, []client.State{client.StateBuried, client.StateDelayed}, "kick the jobs in these")
-	cmd.Flags().FuncP("count", "n", "at most `N` jobs of a tube (1)", kit.IntoCount(&count, "how many"))
+	cmd.Flags().FuncP("count", "n", "at most `N` jobs of a tube (1)", cliutil.IntoCount(&count, "how many"))
 	return cmd
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/api/jobjson"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 const jobsLong = `List the jobs of a tube with the beginnings of their bodies. With --json each is an
@@ -113,9 +113,9 @@ func (l *jobList) print() error {
 	case l.JSON:
 		return nil
 	case l.ofOne:
-		return kit.PrintTable(l.Out, "ID STATE PRI AGE LEFT TRIES BYTES BODY:10", l.rows)
+		return cliutil.PrintTable(l.Out, "ID STATE PRI AGE LEFT TRIES BYTES BODY:10", l.rows)
 	}
-	return kit.PrintTable(l.Out, "ID TUBE:8 STATE PRI AGE LEFT TRIES BYTES BODY:10", l.rows)
+	return cliutil.PrintTable(l.Out, "ID TUBE:8 STATE PRI AGE LEFT TRIES BYTES BODY:10", l.rows)
 }
 
 // bodyWidth is how many characters of a body a table shows.

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 const mirrorLong = `Copy the jobs of a live server to another one, to migrate. The first server is only read,
@@ -55,7 +55,7 @@ func newMirror() *cobra.Command {
 	s := new(session)
 	cmd := s.command("mirror", "", "copy the jobs of a live server to another", func(ctx context.Context, _ []string) error {
 		if opt.to == "" || opt.to == s.Server.Addr {
-			return kit.UsageError("--to is needed: the address of another server")
+			return cliutil.UsageError("--to is needed: the address of another server")
 		}
 		if err := sc.check(); err != nil {
 			return err
@@ -69,12 +69,12 @@ func newMirror() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := kit.ReadToken(&opt.token, &opt.tokenFile, "to-token"); err != nil {
+		if err := cliutil.ReadToken(&opt.token, &opt.tokenFile, "to-token"); err != nil {
 			return err
 		}
 		options.Token = cmp.Or(opt.token, os.Getenv("BEANPOLE_TO_TOKEN"), options.Token)
 		s.Conn, err = client.Dial(ctx, opt.to, options) // the one that is asked why it refuses jobs
-		if err := kit.NobodyThere(opt.to, "--to", err); err != nil {
+		if err := cliutil.UnreachableError(opt.to, "--to", err); err != nil {
 			return err
 		}
 		m := &mirror{session: s, from: from, to: s.Conn, scan: sc, copies: make(map[uint64]jobCopy)}
@@ -88,7 +88,7 @@ func newMirror() *cobra.Command {
 	f.StringVar(&opt.tokenFile, "to-token-file", "", "read it from this `FILE`")
 	f.StringVarP(&sc.tube, "tube", "t", "", "only this `TUBE` (all)")
 	f.BoolVar(&opt.follow, "follow", false, "go on until interrupted")
-	kit.DurationVar(f, &opt.every, "every", "", 10*time.Millisecond, time.Second, "with --follow: look again after this `TIME`")
+	cliutil.DurationVar(f, &opt.every, "every", "", 10*time.Millisecond, time.Second, "with --follow: look again after this `TIME`")
 	sc.define(cmd)
 	cmd.RegisterFlagCompletionFunc("tube", s.completeTubes) // fails for a flag that is not there
 	return cmd

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 const moveLong = `Move jobs from one tube to another, with their priorities, times to run and bodies;
@@ -31,7 +31,7 @@ func newMove() *cobra.Command {
 			return err
 		}
 		if args[0] == args[1] {
-			return kit.UsageError("FROM and TO are the same tube")
+			return cliutil.UsageError("FROM and TO are the same tube")
 		}
 		if err := client.CheckTube(args[1]); err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 // The tubes that a command is about can be named by arguments or by --tube, and where there may be
@@ -28,7 +28,7 @@ func (s *session) defineTube(cmd *cobra.Command, usage string) {
 	cmd.RegisterFlagCompletionFunc("tube", s.completeTubes) // fails for a flag that is not there
 }
 
-var errNoTube = kit.UsageError("which tube? Name it as an argument, or with --tube")
+var errNoTube = cliutil.UsageError("which tube? Name it as an argument, or with --tube")
 
 // allTubes returns the names and patterns that were given.
 func (s *session) allTubes(args []string) []string { return slices.Concat(args, s.tubes) }
@@ -45,7 +45,7 @@ func (s *session) idsOrTubes(args []string) (ids, names []string, err error) {
 	}
 	names = append(names, s.tubes...)
 	if len(ids) > 0 && len(names) > 0 {
-		return nil, nil, kit.UsageError("%s is the id of a job and %s a tube: give ids or tubes", ids[0], names[0])
+		return nil, nil, cliutil.UsageError("%s is the id of a job and %s a tube: give ids or tubes", ids[0], names[0])
 	}
 	return ids, names, nil
 }
@@ -56,9 +56,9 @@ func (s *session) oneTube(args []string) (string, error) {
 	case len(names) == 0:
 		return "", errNoTube
 	case len(names) > 1:
-		return "", kit.UsageError("one tube only: %s and %s were given", names[0], names[1])
+		return "", cliutil.UsageError("one tube only: %s and %s were given", names[0], names[1])
 	case isPattern(names[0]):
-		return "", kit.UsageError("one tube only: no pattern such as %s", names[0])
+		return "", cliutil.UsageError("one tube only: no pattern such as %s", names[0])
 	default:
 		return names[0], nil
 	}
@@ -86,7 +86,7 @@ func expand(ctx context.Context, c *client.Conn, names []string) (tubes []string
 			}
 			fits := pattern(name).MatchString
 			if fit = slices.DeleteFunc(slices.Clone(all), func(tube string) bool { return !fits(tube) }); len(fit) == 0 {
-				return nil, kit.Nothing("no tube fits %s", name)
+				return nil, cliutil.NotFoundError("no tube fits %s", name)
 			}
 		}
 		tubes = append(tubes, slices.DeleteFunc(fit, func(tube string) bool { return slices.Contains(tubes, tube) })...)

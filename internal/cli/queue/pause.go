@@ -11,7 +11,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 const pauseLong = `Pause tubes: workers cannot reserve their jobs for a while. A tube that is already paused
@@ -27,13 +27,13 @@ func newPause() *cobra.Command {
 	var yes bool
 	cmd := newPauses("pause", "pause tubes: their jobs cannot be reserved for a while", "pause these", func() (time.Duration, bool, error) {
 		if d <= 0 {
-			return d, yes, kit.UsageError("--for must be more than 0 ('beanpole resume' ends a pause)")
+			return d, yes, cliutil.UsageError("--for must be more than 0 ('beanpole resume' ends a pause)")
 		}
 		return d, yes, nil
 	})
 	cmd.Long = pauseLong
 	cmd.Example = "  beanpole pause mail --for 10m\n  beanpole pause 'mail.*' --yes\n  beanpole pause '*' --admin :11380"
-	kit.DurationVar(cmd.Flags(), &d, "for", "f", 0, time.Hour, "for this `TIME`")
+	cliutil.DurationVar(cmd.Flags(), &d, "for", "f", 0, time.Hour, "for this `TIME`")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd
 }
@@ -75,7 +75,7 @@ func newPauses(name, short, these string, options func() (d time.Duration, yes b
 		}
 		names = there
 		if err == nil && !yes && len(names) > 1 {
-			err = kit.Confirm(s.In, s.Err, fmt.Sprintf("pause %s, for %s?", tubesInWords(names), d))
+			err = cliutil.Confirm(s.In, s.Err, fmt.Sprintf("pause %s, for %s?", tubesInWords(names), d))
 		}
 		if err != nil {
 			return err
@@ -89,7 +89,7 @@ func newPauses(name, short, these string, options func() (d time.Duration, yes b
 
 // pausePatterns lets the policies of patterns pause their tubes, or not any more if d is 0.
 func (s *session) pausePatterns(ctx context.Context, names []string, d time.Duration, yes bool) error {
-	a, err := s.Pages()
+	a, err := s.AdminClient()
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (s *session) pausePatterns(ctx context.Context, names []string, d time.Dura
 			in.Unset, in.Set = nil, map[string]string{"paused": d.String()}
 		}
 		if !yes {
-			if err := kit.Confirm(s.In, s.Err, fmt.Sprintf("pause all tubes that fit %s, also those that come later, for %s?", pattern, d)); err != nil {
+			if err := cliutil.Confirm(s.In, s.Err, fmt.Sprintf("pause all tubes that fit %s, also those that come later, for %s?", pattern, d)); err != nil {
 				return err
 			}
 		}

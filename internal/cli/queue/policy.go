@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 const policyLong = `Set, unset, show and explain the policies of tubes: how often a job is tried, how long
@@ -23,7 +23,7 @@ text before its first * or ?.`
 
 // newPolicy is the command policy.
 func newPolicy() *cobra.Command {
-	return kit.Group(&cobra.Command{
+	return cliutil.Group(&cobra.Command{
 		Use:   "policy COMMAND",
 		Short: "set and show what the server does by itself with the jobs of tubes",
 		Long:  policyLong,
@@ -41,7 +41,7 @@ func newPolicyCommand(name, args, short, more, examples string, run func(ctx con
 	long := strings.TrimSpace(strings.ToUpper(short[:1]) + short[1:] + ".\n\n" + more)
 	cmd := s.adminCommand(name, args, short, long, func(ctx context.Context, a *admin.Client, args []string) error {
 		if len(args) > 0 && args[0] == "" {
-			return kit.UsageError("want the name of a tube, or a pattern such as 'mail-*', not an empty one")
+			return cliutil.UsageError("want the name of a tube, or a pattern such as 'mail-*', not an empty one")
 		}
 		return run(ctx, s, a, args)
 	})
@@ -61,10 +61,10 @@ that is not named stays as it is.
 			for _, arg := range args[1:] {
 				name, value, ok := strings.Cut(arg, "=")
 				if !ok {
-					return kit.UsageError("%q: want SETTING=VALUE, such as max-attempts=5", arg)
+					return cliutil.UsageError("%q: want SETTING=VALUE, such as max-attempts=5", arg)
 				}
 				if before, twice := in.Set[name]; twice {
-					return kit.UsageError("%s is set twice, to %s and to %s", name, before, value)
+					return cliutil.UsageError("%s is set twice, to %s and to %s", name, before, value)
 				}
 				in.Set[name] = value
 			}
@@ -125,7 +125,7 @@ func newPolicyShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return kit.PrintList(&s.Session, all.Policies, "tubes from settings", func(p *admin.Policy) []any {
+		return cliutil.PrintList(&s.Session, all.Policies, "tubes from settings", func(p *admin.Policy) []any {
 			return []any{p.Pattern, from(p.Source, p.Number), settingsOf(p)}
 		})
 	})
@@ -140,7 +140,7 @@ func newPolicyExplain() *cobra.Command {
 		case s.JSON:
 			return s.PrintJSON(p)
 		}
-		return kit.PrintRows(s.Out, "setting value from takes", p.Settings, func(v *admin.SettingInForce) []any {
+		return cliutil.PrintRows(s.Out, "setting value from takes", p.Settings, func(v *admin.SettingInForce) []any {
 			where := from(v.Source, v.Number)
 			if v.Pattern != "" {
 				where += ", of the tubes " + v.Pattern
@@ -172,7 +172,7 @@ func (s *session) completePolicy(cmd *cobra.Command, args []string, text string)
 	}
 	ctx, cancel := s.forShell(cmd)
 	defer cancel()
-	if a, err := s.Pages(); err == nil {
+	if a, err := s.AdminClient(); err == nil {
 		p, _ := a.ExplainPolicy(ctx, &admin.OfTube{Tube: defaultTube})
 		for _, v := range p.Settings {
 			name := v.Name

@@ -18,7 +18,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/api/jobjson"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 const putLong = `Put a job, or many. With --tube, an argument is BODY. Without BODY, the body is all of
@@ -59,7 +59,7 @@ func newPut() *cobra.Command {
 		if term.IsTerminal(os.Stdout.Fd()) {
 			shown = nil // the ids are there
 		}
-		b := kit.NewBar(shown, "jobs")
+		b := cliutil.NewBar(shown, "jobs")
 		defer b.End()
 		put := 0
 		return s.putAll(ctx, jobs, func(ids []uint64, _ []line) error {
@@ -83,8 +83,8 @@ func newPut() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&opt.tube, "tube", "t", "", "the `TUBE` to put into, like the argument (default)")
 	f.Uint32VarP(&opt.pri, "pri", "p", 1024, "priority `N`; smaller is more urgent")
-	kit.DurationVar(f, &opt.delay, "delay", "d", 0, 0, "ready after this `TIME`, such as 10m")
-	kit.DurationVar(f, &opt.ttr, "ttr", "", time.Second, client.DefaultTTR, "time to run: a worker may hold it for this `TIME`")
+	cliutil.DurationVar(f, &opt.delay, "delay", "d", 0, 0, "ready after this `TIME`, such as 10m")
+	cliutil.DurationVar(f, &opt.ttr, "ttr", "", time.Second, client.DefaultTTR, "time to run: a worker may hold it for this `TIME`")
 	f.BoolVar(&opt.lines, "lines", false, "a job for each line of standard input")
 	f.BoolVar(&opt.ndjson, "ndjson", false, "a job for each line of JSON on standard input")
 	cmd.RegisterFlagCompletionFunc("tube", s.completeTubes) // fails for a flag that is not there
@@ -96,9 +96,9 @@ func (opt *putOptions) takeTube(args []string) (rest []string, err error) {
 	many := opt.lines || opt.ndjson
 	switch {
 	case opt.lines && opt.ndjson, many && len(args) > 1, many && len(args) > 0 && opt.tube != "":
-		return nil, kit.UsageError("BODY, --lines and --ndjson exclude each other")
+		return nil, cliutil.UsageError("BODY, --lines and --ndjson exclude each other")
 	case len(args) > 1 && opt.tube != "":
-		return nil, kit.UsageError("a tube is given twice: %s and --tube %s", args[0], opt.tube)
+		return nil, cliutil.UsageError("a tube is given twice: %s and --tube %s", args[0], opt.tube)
 	case len(args) > 0 && opt.tube == "":
 		opt.tube, args = args[0], args[1:]
 	}
@@ -140,7 +140,7 @@ func (opt *putOptions) source(in io.Reader, args []string) (iter.Seq2[line, erro
 	if len(args) == 0 {
 		body, err = io.ReadAll(in)
 		if err == nil && len(body) == 0 {
-			err = kit.UsageError("no body: standard input is empty; give the body as in: beanpole put %s BODY ('' for an empty one)", opt.tube)
+			err = cliutil.UsageError("no body: standard input is empty; give the body as in: beanpole put %s BODY ('' for an empty one)", opt.tube)
 		}
 	}
 	job.BodyBase64 = &body

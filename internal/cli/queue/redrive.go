@@ -10,7 +10,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 const redriveLong = `Make the dead jobs of TUBE ready again in the tubes where they were tried. A policy with
@@ -51,7 +51,7 @@ func newRedrive() *cobra.Command {
 // redrive starts the task, and waits for its end.
 func (s *session) redrive(ctx context.Context, a *admin.Client, in *admin.StartTask) error {
 	task, err := a.StartTask(ctx, in)
-	b := kit.NewBar(s.Err, "jobs")
+	b := cliutil.NewBar(s.Err, "jobs")
 	defer b.End()
 	for err == nil && task.Ended == "" {
 		b.Show(task.Done, task.Found, int(task.Done))
@@ -61,10 +61,10 @@ func (s *session) redrive(ctx context.Context, a *admin.Client, in *admin.StartT
 		return err
 	}
 	for _, why := range slices.Sorted(maps.Keys(task.Skipped)) {
-		s.Note("%s left: %s", kit.Count(task.Skipped[why], "job"), why)
+		s.Note("%s left: %s", cliutil.Count(task.Skipped[why], "job"), why)
 	}
 	if task.Problem != "" {
-		return fmt.Errorf("after %s: %s", kit.Count(task.Done, "job"), task.Problem)
+		return fmt.Errorf("after %s: %s", cliutil.Count(task.Done, "job"), task.Problem)
 	}
-	return s.did("redriven", int(task.Done))
+	return s.printCount("redriven", int(task.Done))
 }

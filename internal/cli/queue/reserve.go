@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 const reserveLong = `Take the next job of the TUBES (default), print it, and then delete, bury or release it,
@@ -26,11 +26,11 @@ func newReserve() *cobra.Command {
 	cmd := s.command("reserve", "[TUBE...]", "take the next job and print it", func(ctx context.Context, args []string) error {
 		switch {
 		case opt.remove && opt.bury, opt.remove && opt.giveIt, opt.bury && opt.giveIt:
-			return kit.UsageError("--delete, --bury and --release exclude each other")
+			return cliutil.UsageError("--delete, --bury and --release exclude each other")
 		case opt.delay != 0 && !opt.giveIt:
-			return kit.UsageError("--delay is of --release, which is not given")
+			return cliutil.UsageError("--delay is of --release, which is not given")
 		case !opt.remove && !opt.bury && !opt.giveIt:
-			return kit.UsageError("--delete, --bury or --release is needed: what is to become of the job; 'beanpole peek TUBE' shows it")
+			return cliutil.UsageError("--delete, --bury or --release is needed: what is to become of the job; 'beanpole peek TUBE' shows it")
 		}
 		if err := s.Connect(ctx); err != nil {
 			return err
@@ -78,13 +78,13 @@ func newReserve() *cobra.Command {
 	cmd.Example = "  beanpole reserve mail --delete\n  beanpole reserve mail --timeout 5s --release --delay 1m"
 	f := cmd.Flags()
 	s.defineTubes(cmd, "from these")
-	kit.DurationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait no longer than this `TIME` for a job; 0: not at all\n(until there is one)")
+	cliutil.DurationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait no longer than this `TIME` for a job; 0: not at all\n(until there is one)")
 	opt.count = 1
-	f.FuncP("count", "n", "take `N` jobs, one after the other (1)", kit.IntoCount(&opt.count, "how many"))
+	f.FuncP("count", "n", "take `N` jobs, one after the other (1)", cliutil.IntoCount(&opt.count, "how many"))
 	f.BoolVar(&opt.remove, "delete", false, "delete the job when it is printed")
 	f.BoolVar(&opt.bury, "bury", false, "bury it")
 	f.BoolVar(&opt.giveIt, "release", false, "release it")
-	kit.DurationVar(f, &opt.delay, "delay", "d", 0, 0, "with --release: ready after this `TIME`")
+	cliutil.DurationVar(f, &opt.delay, "delay", "d", 0, 0, "with --release: ready after this `TIME`")
 	return cmd
 }
 

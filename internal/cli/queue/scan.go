@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 // beanpole lists the jobs of a tube. beanstalkd does not; what it has is stats-job, so
@@ -96,7 +96,7 @@ func (sc *scan) define(cmd *cobra.Command) {
 // check says whether the options fit together.
 func (sc *scan) check() error {
 	if sc.to > 0 && sc.from > sc.to {
-		return kit.UsageError("--from %d is after --last %d", sc.from, sc.to)
+		return cliutil.UsageError("--from %d is after --last %d", sc.from, sc.to)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ var errEnough = errors.New("no more jobs are wanted")
 type scanner struct {
 	*scan
 	conn  *client.Conn
-	bar   *kit.Bar
+	bar   *cliutil.Bar
 	count int // jobs that were found
 	each  func([]found) error
 }
@@ -117,7 +117,7 @@ type scanner struct {
 // server lists them, or by ascending ids if it cannot or if ids were given. An error of each
 // ends the scan.
 func (s *session) scan(ctx context.Context, c *client.Conn, sc *scan, each func([]found) error) error {
-	r := &scanner{scan: sc, conn: c, bar: kit.NewBar(s.Err, "jobs"), each: each}
+	r := &scanner{scan: sc, conn: c, bar: cliutil.NewBar(s.Err, "jobs"), each: each}
 	defer r.bar.End()
 	err := client.ErrUnknownCommand
 	if sc.byID = sc.byID || sc.from > 0 || sc.to > 0; !sc.byID {

@@ -11,12 +11,12 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 // A session is what a command works with.
 type session struct {
-	kit.Session
+	cliutil.Session
 	tubes   []string // that --tube has named
 	printed bool     // a job was, so the next comes below a blank line
 }
@@ -54,20 +54,20 @@ func (s *session) command(name, args, short string, run func(ctx context.Context
 // which is added that it needs them.
 func (s *session) adminCommand(name, args, short, long string, run func(ctx context.Context, a *admin.Client, args []string) error) *cobra.Command {
 	cmd := s.AdminCommand(name, args, short, run)
-	cmd.Long = long + "\n\n" + kit.AdminNeeds
+	cmd.Long = long + "\n\n" + cliutil.AdminNeeds
 	s.DefineJSON(cmd)
 	return cmd
 }
 
-// did says to how many jobs or others a command has done something.
-func (s *session) did(what string, n int) error {
+// printCount says to how many jobs or others a command has done something.
+func (s *session) printCount(what string, n int) error {
 	return s.Print(map[string]int{what: n}, "%s %d", what, n)
 }
 
 // sweep does something with the jobs of tubes, there of them, and then says with how many. do
 // reports how many it has done it with since it has reported before.
 func (s *session) sweep(tubes []string, there uint64, what string, do func(tube string, report func(n int)) error) error {
-	b := kit.NewBar(s.Err, "jobs")
+	b := cliutil.NewBar(s.Err, "jobs")
 	defer b.End()
 	total := 0
 	for _, tube := range tubes {
@@ -77,11 +77,11 @@ func (s *session) sweep(tubes []string, there uint64, what string, do func(tube 
 		})
 		if err != nil {
 			b.End()
-			return fmt.Errorf("after %s: %w", kit.Count(total, "job"), err)
+			return fmt.Errorf("after %s: %w", cliutil.Count(total, "job"), err)
 		}
 	}
 	b.End()
-	return s.did(what, total)
+	return s.printCount(what, total)
 }
 
 // noteTerminal tells a person why nothing happens while standard input is read.
@@ -92,5 +92,5 @@ func (s *session) noteTerminal() {
 }
 
 func isNotFound(err error) bool {
-	return kit.ExitCode(err) == kit.ExitNothing || errors.Is(err, client.ErrNotFound)
+	return cliutil.ExitCode(err) == cliutil.ExitNothing || errors.Is(err, client.ErrNotFound)
 }

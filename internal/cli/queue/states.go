@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 // allStates are the states in the order in which their jobs are listed.
@@ -49,7 +49,7 @@ func (o *stateOption) add(names string) error {
 // check makes sure that a state was given.
 func (o *stateOption) check() error {
 	if o.given == nil {
-		return kit.UsageError("--state is needed: %s, or several with commas between them", joinStates(o.of, ", "))
+		return cliutil.UsageError("--state is needed: %s, or several with commas between them", joinStates(o.of, ", "))
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func joinStates(states []client.State, between string) string {
 func countStates(counts []uint64, states []client.State) string {
 	var parts []string
 	for i, state := range states {
-		parts = append(parts, kit.Count(counts[i], string(state)+" job"))
+		parts = append(parts, cliutil.Count(counts[i], string(state)+" job"))
 	}
 	return strings.Join(parts, " and ")
 }

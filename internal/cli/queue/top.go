@@ -15,16 +15,16 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/cli/top"
 )
 
 func newTop() *cobra.Command {
 	var every time.Duration
-	s := &kit.Session{}
+	s := &cliutil.Session{}
 	cmd := s.Command("top", "", "watch the tubes of a server live", func(ctx context.Context, _ []string) error {
 		if !term.IsTerminal(os.Stdin.Fd()) || !term.IsTerminal(os.Stdout.Fd()) {
-			return kit.UsageError("top needs a terminal ('beanpole tubes' prints the same once)")
+			return cliutil.UsageError("top needs a terminal ('beanpole tubes' prints the same once)")
 		}
 		s.Server.Reconnect = every
 		err := s.Connect(ctx)
@@ -33,19 +33,19 @@ func newTop() *cobra.Command {
 		}
 		t := &topServer{Session: s, ctx: ctx}
 		if s.Admin == "" {
-			if a := s.LocalPages(); a != nil {
+			if a := s.LocalAdminClient(); a != nil {
 				if _, err := a.GetAttention(ctx, &admin.GetAttention{Limit: 1}); err == nil {
 					t.pages = a
 				}
 			}
-		} else if t.pages, err = s.Pages(); err != nil {
+		} else if t.pages, err = s.AdminClient(); err != nil {
 			return err
 		}
 		return top.Run(ctx, t, s.Server.Addr, every, os.Stdin, os.Stdout)
 	})
 	cmd.Long = topLong
 	cmd.Example = "  beanpole top\n  beanpole top --admin :11380"
-	kit.DurationVar(cmd.Flags(), &every, "every", "", 100*time.Millisecond, time.Second, "ask the server again after this `TIME`")
+	cliutil.DurationVar(cmd.Flags(), &every, "every", "", 100*time.Millisecond, time.Second, "ask the server again after this `TIME`")
 	s.DefineAdmin(cmd, "", countsUsage)
 	return cmd
 }
@@ -65,7 +65,7 @@ const agesAtOnce = 100
 
 // A topServer asks a server for what top shows.
 type topServer struct {
-	*kit.Session
+	*cliutil.Session
 	ctx   context.Context
 	mu    sync.Mutex    // what follows uses a tube for more than one command
 	plain bool          // the server has no list-jobs

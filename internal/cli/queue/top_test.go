@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 // With more tubes than top asks for the next job of, those on the screen come first, then those
@@ -22,7 +22,7 @@ func TestTopAges(t *testing.T) {
 		if _, err := c.PutMany(ctx, jobs); err != nil {
 			t.Fatal(err)
 		}
-		top := &topServer{Session: &kit.Session{Conn: c}, ctx: ctx, plain: plain}
+		top := &topServer{Session: &cliutil.Session{Conn: c}, ctx: ctx, plain: plain}
 		for _, onScreen := range []string{"", "few"} {
 			snap, err := top.Snapshot([]string{onScreen})
 			if err != nil {

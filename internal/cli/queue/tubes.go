@@ -13,7 +13,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
@@ -73,10 +73,10 @@ func newTubes() *cobra.Command {
 	s := new(session)
 	cmd := s.command("tubes", "[TUBE...]", "list the tubes with their jobs", func(ctx context.Context, args []string) error {
 		if _, ok := tubeOrders[o.sort]; !ok {
-			return kit.UsageError("--sort is one of: %s", strings.Join(slices.Sorted(maps.Keys(tubeOrders)), ", "))
+			return cliutil.UsageError("--sort is one of: %s", strings.Join(slices.Sorted(maps.Keys(tubeOrders)), ", "))
 		}
 		if s.Admin == "" && (o.sort == "bytes" || o.sort == "age") {
-			return kit.UsageError("--sort %s needs --admin or BEANPOLE_ADMIN: only the admin pages of a beanpole tell that", o.sort)
+			return cliutil.UsageError("--sort %s needs --admin or BEANPOLE_ADMIN: only the admin pages of a beanpole tell that", o.sort)
 		}
 		if err := s.Connect(ctx); err != nil {
 			return err
@@ -143,7 +143,7 @@ func (s *session) describeTubes(ctx context.Context, stats []*client.TubeStats, 
 		}
 		return tubes, nil
 	}
-	a, err := s.Pages()
+	a, err := s.AdminClient()
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (s *session) describeTubes(ctx context.Context, stats []*client.TubeStats, 
 // why returns the sentence about a tube: from the admin API at the local socket of the server,
 // or else from the statistics of the protocol, which omit policies and workers.
 func (s *session) why(ctx context.Context, t *tube) string {
-	if a := s.LocalPages(); a != nil {
+	if a := s.LocalAdminClient(); a != nil {
 		if found, err := a.ExplainTube(ctx, &admin.OfTube{Tube: t.Name}); err == nil {
 			return found.Text
 		}
@@ -243,7 +243,7 @@ func (s *session) printTubes(tubes []tube) error {
 	if s.Admin != "" {
 		titles = "TUBE:12 READY RESERVED DELAYED BURIED WAITING TOTAL TIMEOUTS RELEASES BURIES BYTES AGE PAUSED"
 	}
-	err := kit.PrintList(&s.Session, tubes, titles, func(t *tube) []any {
+	err := cliutil.PrintList(&s.Session, tubes, titles, func(t *tube) []any {
 		row := []any{t.Name, t.Ready, t.Reserved, t.Delayed, t.Buried, t.Waiting, t.TotalJobs}
 		if s.Admin != "" {
 			row = append(row, t.Timeouts, t.Releases, t.Buries, t.BodyBytes, ofSeconds(t.Oldest))

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 const waitLong = `Wait until tubes have no job that is ready, reserved or delayed: all is done that
@@ -34,7 +34,7 @@ func newWait() *cobra.Command {
 		if err := s.Connect(ctx); err != nil {
 			return err
 		}
-		b := kit.NewBar(s.Err, "jobs done")
+		b := cliutil.NewBar(s.Err, "jobs done")
 		defer b.End()
 		for first := uint64(0); ; {
 			left, err := jobsLeft(ctx, s.Conn, names, opt.buried)
@@ -56,7 +56,7 @@ func newWait() *cobra.Command {
 				if s.JSON {
 					s.PrintJSON(map[string]uint64{"left": left})
 				}
-				return kit.WithCode(kit.ExitNothing, fmt.Errorf("after %s: %s left in %s", opt.timeout, kit.Count(left, "job"), strings.Join(names, ", ")))
+				return cliutil.WithCode(cliutil.ExitNothing, fmt.Errorf("after %s: %s left in %s", opt.timeout, cliutil.Count(left, "job"), strings.Join(names, ", ")))
 			case <-time.After(opt.every):
 			}
 		}
@@ -64,8 +64,8 @@ func newWait() *cobra.Command {
 	cmd.Long = waitLong
 	cmd.Example = "  beanpole wait mail --timeout 10m"
 	f := cmd.Flags()
-	kit.DurationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait no longer than this `TIME`, and end with exit\ncode 2; 0: not at all (until they are empty)")
-	kit.DurationVar(f, &opt.every, "every", "", time.Millisecond, time.Second, "ask again after this `TIME`")
+	cliutil.DurationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait no longer than this `TIME`, and end with exit\ncode 2; 0: not at all (until they are empty)")
+	cliutil.DurationVar(f, &opt.every, "every", "", time.Millisecond, time.Second, "ask again after this `TIME`")
 	f.BoolVar(&opt.buried, "buried", false, "wait for buried jobs to go too")
 	s.defineTubes(cmd, "wait for these")
 	return cmd

@@ -22,7 +22,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/worker"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 const workLong = `Run COMMAND for each job of the tubes, with the body as its standard input. The exit
@@ -81,7 +81,7 @@ func newWork() *cobra.Command {
 			if len(s.tubes) == 0 {
 				hint = "; tubes come before --, as in: beanpole work mail -- COMMAND"
 			}
-			return kit.UsageError("there is no command %s: %w%s", args[0], errors.Unwrap(err), hint)
+			return cliutil.UsageError("there is no command %s: %w%s", args[0], errors.Unwrap(err), hint)
 		}
 		w := &jobRunner{session: s, path: path, args: args}
 		return w.run(ctx, opt)
@@ -91,10 +91,10 @@ func newWork() *cobra.Command {
 	cmd.Example = "  beanpole work mail -- sendmail -t\n  beanpole work --concurrency 8 urls -- sh -c 'curl -sSfO \"$(cat)\"'"
 	f := cmd.Flags()
 	s.defineTubes(cmd, "from these")
-	f.FuncP("concurrency", "c", "run `N` commands at a time (1)", kit.IntoCount(&opt.concurrency, "how many"))
+	f.FuncP("concurrency", "c", "run `N` commands at a time (1)", cliutil.IntoCount(&opt.concurrency, "how many"))
 	f.UintVar(&opt.tries, "tries", worker.DefaultMaxTries, "bury a job that has failed `N` times; 0: never")
-	kit.DurationVar(f, &opt.timeout, "timeout", "", 0, worker.DefaultTimeout, "end a command that runs longer than this `TIME`;\n0: never")
-	kit.DurationVar(f, &opt.stop, "stop", "", 0, worker.DefaultStopTimeout, "when told to stop, let commands run for this `TIME`;\n0: as long as they like")
+	cliutil.DurationVar(f, &opt.timeout, "timeout", "", 0, worker.DefaultTimeout, "end a command that runs longer than this `TIME`;\n0: never")
+	cliutil.DurationVar(f, &opt.stop, "stop", "", 0, worker.DefaultStopTimeout, "when told to stop, let commands run for this `TIME`;\n0: as long as they like")
 	f.SetInterspersed(false) // what follows COMMAND is its own
 	return cmd
 }
@@ -108,12 +108,12 @@ func (s *session) takeTubes(args []string) (command []string, err error) {
 	}
 	for _, name := range args[:i] {
 		if strings.HasPrefix(name, "-") {
-			return nil, kit.UsageError("option %s must come before the tubes", name)
+			return nil, cliutil.UsageError("option %s must come before the tubes", name)
 		}
 	}
 	s.tubes = append(s.tubes, args[:i]...)
 	if args = args[i+1:]; len(args) == 0 {
-		return nil, kit.UsageError("work needs a COMMAND after --")
+		return nil, cliutil.UsageError("work needs a COMMAND after --")
 	}
 	return args, nil
 }
@@ -172,7 +172,7 @@ func (r *jobRunner) sayWaiting(stop time.Duration) {
 	if stop > 0 {
 		most = "for " + stop.String() + " at the most"
 	}
-	r.say("no more jobs are taken; waiting for %s, %s; a second signal ends this at once", kit.Count(int(n), "command"), most)
+	r.say("no more jobs are taken; waiting for %s, %s; a second signal ends this at once", cliutil.Count(int(n), "command"), most)
 }
 
 // try looks whether there is a server that lets us have the tubes, and returns them. A worker waits for

@@ -9,7 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
@@ -212,7 +212,7 @@ func (m *model) compare(s *Snapshot) {
 		s.sortFindings()
 	} else {
 		server := health.Server{
-			Journal: s.JournalHealth, Draining: s.Draining, RefusedBy: kit.RefusedBy(&s.ServerStats, &m.first.ServerStats),
+			Journal: s.JournalHealth, Draining: s.Draining, RefusedBy: cliutil.RefusedBy(&s.ServerStats, &m.first.ServerStats),
 			Connections: s.Connections, MaxConnections: s.MaxConnections, Full: s.ConnectionsFull,
 		}
 		s.found = server.Findings(nil)

@@ -9,7 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 // lowest is how many lines a terminal must have for the rates of the whole server.
@@ -94,11 +94,11 @@ func (m *model) head() []string {
 		if s.Server != "" {
 			version = s.Server + " " + s.ServerVersion
 		}
-		first += fmt.Sprintf("  %s, up %s, %s, %d waiting", version, s.Uptime.Round(time.Second), kit.Count(s.Connections, "connection"), s.Waiting)
+		first += fmt.Sprintf("  %s, up %s, %s, %d waiting", version, s.Uptime.Round(time.Second), cliutil.Count(s.Connections, "connection"), s.Waiting)
 	}
 	jobs := fmt.Sprintf("jobs: %d ready, %d reserved, %d delayed, %d buried in %d tubes", s.JobsReady, s.JobsReserved, s.JobsDelayed, s.JobsBuried, len(s.Tubes))
 	if n := s.findings(); n > 0 {
-		jobs += alarming.Styled(", " + kit.Count(n, "finding"))
+		jobs += alarming.Styled(", " + cliutil.Count(n, "finding"))
 	}
 	lines := []string{
 		first,

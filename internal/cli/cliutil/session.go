@@ -1,4 +1,4 @@
-package kit
+package cliutil
 
 import (
 	"bufio"
@@ -79,7 +79,7 @@ func (s *Session) explain(ctx context.Context, err error) error {
 // AdminCommand is Command for one that asks the admin pages.
 func (s *Session) AdminCommand(name, args, short string, run func(ctx context.Context, a *admin.Client, args []string) error) *cobra.Command {
 	cmd := s.Command(name, args, short, func(ctx context.Context, args []string) error {
-		a, err := s.Pages()
+		a, err := s.AdminClient()
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package kit
+package cliutil
 
 import (
 	"errors"
@@ -43,9 +43,9 @@ func UsageError(format string, args ...any) error {
 	return WithCode(ExitUsage, fmt.Errorf(format, args...))
 }
 
-// Nothing returns an error about a job or tube that is not there, or not as it would have to
+// NotFoundError returns an error about a job or tube that is not there, or not as it would have to
 // be.
-func Nothing(format string, args ...any) error {
+func NotFoundError(format string, args ...any) error {
 	return WithCode(ExitNothing, fmt.Errorf(format, args...))
 }
 

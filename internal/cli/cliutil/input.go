@@ -1,4 +1,4 @@
-package kit
+package cliutil
 
 import (
 	"bufio"
@@ -14,7 +14,7 @@ import (
 )
 
 // An Input is standard input, of which a Read ends when the command is interrupted.
-// Nothing is read before the first Read: what a command does not want is left for others.
+// NotFoundError is read before the first Read: what a command does not want is left for others.
 type Input struct {
 	ctx  context.Context
 	from io.Reader

@@ -1,4 +1,4 @@
-package kit
+package cliutil
 
 import (
 	"errors"
@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// HolderOf says which process uses a journal's directory; empty: none. It takes no lock
+// LockOwner says which process uses a journal's directory; empty: none. It takes no lock
 // itself, so that it hinders no server, and makes no file.
-func HolderOf(dir string) (string, error) {
+func LockOwner(dir string) (string, error) {
 	name := filepath.Join(dir, "lock")
 	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
 		return "", WithCode(ExitJournal, fmt.Errorf("%s is not a regular file: no server will start (move it away)", name))

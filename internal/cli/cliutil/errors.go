@@ -1,4 +1,4 @@
-package kit
+package cliutil
 
 import (
 	"context"
@@ -16,18 +16,18 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// A wordedError is an error of the client in words for a person.
-type wordedError struct {
+// A userError is an error of the client in words for a person.
+type userError struct {
 	text string
 	error
 }
 
-func (e *wordedError) Error() string { return e.text }
-func (e *wordedError) Unwrap() error { return e.error }
+func (e *userError) Error() string { return e.text }
+func (e *userError) Unwrap() error { return e.error }
 
 // inWords returns an error with words in the place of a part of its text.
 func inWords(err, part error, words string) error {
-	return &wordedError{strings.Replace(err.Error(), part.Error(), words, 1), err}
+	return &userError{strings.Replace(err.Error(), part.Error(), words, 1), err}
 }
 
 // Dial connects to the server.
@@ -37,7 +37,7 @@ func (o *Connection) Dial(ctx context.Context) (*client.Conn, error) {
 		return nil, err
 	}
 	c, err := client.Dial(ctx, o.Addr, opt)
-	return c, NobodyThere(o.Addr, "--addr or BEANPOLE_ADDR", err)
+	return c, UnreachableError(o.Addr, "--addr or BEANPOLE_ADDR", err)
 }
 
 // Explain returns the error with which a command ends that has asked the server: in words for a
@@ -65,7 +65,7 @@ func (o *Connection) Explain(ctx context.Context, err error) error {
 		code = ExitDisconnected
 	case errors.Is(err, client.ErrInvalid):
 		code = ExitUsage
-		err = &wordedError{strings.Replace(err.Error(), client.ErrInvalid.Error()+": ", "", 1), err} // its words say it
+		err = &userError{strings.Replace(err.Error(), client.ErrInvalid.Error()+": ", "", 1), err} // its words say it
 	}
 	return WithCode(code, err)
 }
@@ -173,8 +173,8 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// whyNobody says why there is no server at an address, or "" if it is another error.
-func whyNobody(err error) string {
+// whyUnreachable says why there is no server at an address, or "" if it is another error.
+func whyUnreachable(err error) string {
 	switch e, ok := errors.AsType[*net.DNSError](err); {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "the connection is refused"
@@ -186,10 +186,10 @@ func whyNobody(err error) string {
 	return ""
 }
 
-// NobodyThere says what to do about an error of [client.Dial] if there is no server, and where
+// UnreachableError says what to do about an error of [client.Dial] if there is no server, and where
 // the address comes from.
-func NobodyThere(addr, given string, err error) error {
-	why := whyNobody(err)
+func UnreachableError(addr, given string, err error) error {
+	why := whyUnreachable(err)
 	if why == "" {
 		return err
 	}

@@ -1,4 +1,4 @@
-package kit
+package cliutil
 
 import (
 	"cmp"
@@ -53,27 +53,27 @@ func (s *Session) adminSocket() string {
 	return ""
 }
 
-// LocalPages returns a client of the admin API at the local socket of the server, for a command
+// LocalAdminClient returns a client of the admin API at the local socket of the server, for a command
 // that can do without. It is nil if there is none.
-func (s *Session) LocalPages() *admin.Client {
+func (s *Session) LocalAdminClient() *admin.Client {
 	if s.adminSocket() == "" {
 		return nil
 	}
-	a, err := s.Pages()
+	a, err := s.AdminClient()
 	if err != nil {
 		return nil
 	}
 	return a
 }
 
-// adminPages are a transport to the admin pages, whose errors are those of commands.
-type adminPages struct {
+// adminTransport are a transport to the admin pages, whose errors are those of commands.
+type adminTransport struct {
 	admin.HTTP
 	addr string // as it was given
 }
 
-// Pages returns a client of the admin pages. It connects with the first request.
-func (s *Session) Pages() (*admin.Client, error) {
+// AdminClient returns a client of the admin pages. It connects with the first request.
+func (s *Session) AdminClient() (*admin.Client, error) {
 	t, err := s.transport()
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (s *Session) Pages() (*admin.Client, error) {
 	return admin.On(t), nil
 }
 
-func (s *Session) transport() (*adminPages, error) {
+func (s *Session) transport() (*adminTransport, error) {
 	server, err := s.Server.Options()
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (s *Session) transport() (*adminPages, error) {
 	if server.Token != "" {
 		t.Token = func() (string, error) { return server.Token, nil }
 	}
-	return &adminPages{HTTP: *t, addr: where}, nil
+	return &adminTransport{HTTP: *t, addr: where}, nil
 }
 
 // Ready returns whether clients can use the queue, and the first line of /readyz.
@@ -118,7 +118,7 @@ func (s *Session) Ready(ctx context.Context) (ready bool, line string, err error
 }
 
 // Do implements admin.Transport.
-func (a *adminPages) Do(ctx context.Context, route string, in, out any) error {
+func (a *adminTransport) Do(ctx context.Context, route string, in, out any) error {
 	err := a.HTTP.Do(ctx, route, in, out)
 	code := ExitFailure
 	switch admin.StatusOf(err) {
@@ -141,11 +141,11 @@ func (a *adminPages) Do(ctx context.Context, route string, in, out any) error {
 }
 
 // unreachable is words for admin pages that cannot be had.
-func (a *adminPages) unreachable(ctx context.Context, err error) error {
+func (a *adminTransport) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	why := whyNobody(err)
+	why := whyUnreachable(err)
 	_, garbled := errors.AsType[tls.RecordHeaderError](err)
 	e, ok := errors.AsType[*url.Error](err)
 	switch {
