@@ -217,7 +217,7 @@ func (c *group) life(args []string, faults []fault, kill bool) {
 		c.load.end()
 		until(c.s.t, "a server without clients has given back what they took", func() bool {
 			sockets, all := descriptors(p.srv.Cmd.Process.Pid)
-			return sockets <= 1 && all < 60 && resident(p.srv.Cmd.Process.Pid) < 400<<20
+			return sockets <= 2 && all < 60 && resident(p.srv.Cmd.Process.Pid) < 400<<20
 		})
 		p.terminate()
 		c.run("journal", "check", p.dir)
