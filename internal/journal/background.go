@@ -117,14 +117,13 @@ func (s *syncing) durable(at wal.Pos, dirty bool) bool {
 	return false
 }
 
-// awaitRemovals makes sure that records become durable for which files wait: those that
-// remove segments, and the beginnings of new segments.
+// awaitRemovals schedules a sync if the removal of a segment waits for one.
 func (s *syncing) awaitRemovals(now int64, dirty bool) (next int64) {
 	at, removing := s.files.RemovalPending()
 	if removing && s.durable(at, dirty) {
 		_, removing = s.files.RemovalPending()
 	}
-	if removing || s.files.SuccessorPending() && s.every >= 0 {
+	if removing {
 		return now + max(cleanPause, int64(s.every))
 	}
 	return engine.Never

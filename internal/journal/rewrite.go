@@ -51,8 +51,8 @@ func (j *Journal) damaged(segment uint64, err error) {
 
 // lostFile begins to rewrite the whole journal, if an error says that a file is lost.
 func (j *Journal) lostFile(err error) {
-	if lost, ok := errors.AsType[*wal.LostError](err); ok {
-		j.damaged(lost.Sequence, err)
+	if errors.Is(err, wal.ErrLost) {
+		j.damaged(j.files.Current(), err)
 	}
 }
 

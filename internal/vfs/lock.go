@@ -38,7 +38,7 @@ func (osFS) Lock(name string) (io.Closer, error) {
 	case st.Mode&syscall.S_IFMT == syscall.S_IFLNK:
 		return nil, fmt.Errorf("lock %s: it is a symbolic link, and %w", name, ErrNotRegular)
 	case locks.held[inodeOf(&st)]:
-		return nil, fmt.Errorf("lock %s: %w", name, ErrHeld)
+		return nil, fmt.Errorf("lock %s: %w by this process", name, ErrLocked)
 	}
 	f, err := openAny(name, os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW)
 	if err != nil {

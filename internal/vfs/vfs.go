@@ -25,16 +25,11 @@ package vfs
 
 import (
 	"errors"
-	"fmt"
 	"io"
 )
 
 // ErrLocked is wrapped by the error of [FS.Lock] when the lock is held.
 var ErrLocked = errors.New("locked")
-
-// ErrHeld is wrapped by that error when this process itself holds the lock. It is an
-// ErrLocked too.
-var ErrHeld = fmt.Errorf("%w by this process", ErrLocked)
 
 // ErrNotRegular is wrapped by the error of opening or locking what is not a
 // regular file.

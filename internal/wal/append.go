@@ -67,13 +67,10 @@ func (l *Log) makeRoom(cost int64) (*segment, error) {
 
 // begin makes a preallocated segment the tip.
 func (l *Log) begin(s *segment) {
-	prev, closed := l.prev, l.prevClosed
+	prev := l.prev
 	if tip := l.tip(); tip != nil {
 		tip.close()
-		prev, closed = Pos{tip.sequence, tip.closed}, true
-	}
-	if closed {
-		l.successors = append(l.successors, successor{prev, s.sequence})
+		prev = Pos{tip.sequence, tip.end}
 	}
 	s.begin(prev, l.oldest(s.sequence), l.buf)
 	l.buf = nil
@@ -99,13 +96,6 @@ func (l *Log) flush() error {
 		if err := s.open(l.fs); err != nil {
 			s.fail(err)
 			return err
-		}
-		if s.closed > 0 {
-			// The last write gives a file that was cut its length back, with a hole.
-			if err := s.lost(); err != nil {
-				s.fail(err)
-				return err
-			}
 		}
 		if err := s.flush(); err != nil {
 			return err
@@ -138,8 +128,8 @@ func (l *Log) sealFirst() error {
 	if err := s.seal(); err != nil {
 		return l.fail(err)
 	}
-	l.sealed = append(l.sealed, Segment{s.sequence, s.closed, true})
-	l.prev, l.prevClosed = Pos{s.sequence, s.closed}, true
+	l.prev = Pos{s.sequence, s.end}
+	l.sealed = append(l.sealed, Segment{s.sequence, s.end})
 	if cap(s.buf) <= maxKeptBuffer {
 		l.buf = s.buf
 	}

@@ -28,7 +28,7 @@ func TestClosedLogProvesItsRecords(t *testing.T) {
 	must(t, l.Close())
 	all := files(t, fsys)
 	name := FileName(1)
-	end := len(all[name]) - int(endSize)
+	end := len(all[name]) - int(closingSize)
 	try := func(what string, damage func(b []byte)) {
 		t.Helper()
 		b := bytes.Clone(all[name])
@@ -63,7 +63,7 @@ func TestCloseOnFullDisk(t *testing.T) {
 		fsys.SetLimit(1)
 		must(t, l.Close())
 		b := files(t, fsys)[FileName(1)]
-		at := len(b) - int(endSize)
+		at := len(b) - int(closingSize)
 		if length, internal := recordLength(b[at:]); length != 1 || !internal || payloadOf(b[at:])[0] != kindClosing || recordSynced(b[at:]) != int64(at) {
 			t.Errorf("records of %d bytes: the segment ends with % x", n, b[at:])
 		}

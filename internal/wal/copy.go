@@ -62,7 +62,7 @@ type Files struct {
 // call, and with the beginning of what is flushed while it lasts. Any goroutine may call
 // it.
 func (l *Log) Files() (*Files, error) {
-	release := l.pool.chores.hold()
+	release := l.pool.removals.pin()
 	s, err := scanFiles(l.fs, l.dir)
 	if err != nil {
 		release()
@@ -147,27 +147,14 @@ func (s *Files) each(i int, f func(name string, size int64, content io.Reader) e
 	}
 	at, end := s.at, s.end
 	if i < len(s.segments)-1 {
-		at, end = segment.end, make([]byte, nextSize)
-		if err := readNext(file, end, at); err != nil {
-			return err
-		}
+		at, end = segment.end, nil
 	}
 	content := io.MultiReader(io.NewSectionReader(file, 0, at), bytes.NewReader(end))
 	return f(filepath.Base(segment.path), at+int64(len(end)), content)
 }
 
-// readNext reads the name of the next segment, if it is there yet.
-func readNext(file vfs.File, b []byte, at int64) error {
-	n, err := file.ReadAt(b, at)
-	if errors.Is(err, io.EOF) {
-		clear(b[n:])
-		return nil
-	}
-	return err
-}
-
 // endOf finds the end of the valid records of a segment, and returns what a copy has
-// after it: a closing record, unless the segment has one, and no name of a next segment.
+// after it: a closing record, unless the segment has one.
 func endOf(from vfs.File, f *found) (at int64, end []byte, err error) {
 	size, err := from.Size()
 	if err != nil {
@@ -193,9 +180,8 @@ func endOf(from vfs.File, f *found) (at int64, end []byte, err error) {
 		closed = internal != nil && internal[0] == kindClosing
 		at += int64(len(rec))
 	}
-	end = make([]byte, 0, endSize)
 	if !closed {
-		end = appendRecord(end, seed, at, at, 1|internalBit, []byte{kindClosing})
+		end = appendRecord(nil, seed, at, at, 1|internalBit, []byte{kindClosing})
 	}
-	return at, append(end, make([]byte, nextSize)...), nil
+	return at, end, nil
 }

@@ -1,14 +1,12 @@
 package wal
 
 import (
+	"bytes"
 	"errors"
-	"io"
-	"io/fs"
 	"slices"
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
-	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 func foreign(t *testing.T, fsys *memfs.FS, sequence uint64, content string) {
@@ -100,46 +98,30 @@ func TestLargestSequence(t *testing.T) {
 	}
 }
 
-// A log that has lost its files takes the lock again, and writes what was not durable to
-// new ones. While another process has the directory, it writes and removes nothing.
-func TestDirectoryLost(t *testing.T) {
-	disk := memfs.New()
-	l := mustOpen(t, disk, testOptions)
-	lose := func() {
-		t.Helper()
-		for name := range files(t, disk) {
-			must(t, disk.Remove(testDir+name))
-		}
-		_ = disk.Remove(lockName(testDir))
+// A sync reports ErrLost if the file was removed or cut. Recover writes the records that
+// were not durable to another segment.
+func TestFileLost(t *testing.T) {
+	for name, lose := range map[string]func(disk *memfs.FS, path string) error{
+		"removed": func(disk *memfs.FS, path string) error { return disk.Remove(path) },
+		"cut": func(disk *memfs.FS, path string) error {
+			f, err := disk.OpenWrite(path)
+			return errors.Join(err, f.Truncate(headerSize-1), f.Close())
+		},
+	} {
+		disk := memfs.New()
+		l := mustOpen(t, disk, testOptions)
+		appendAll(t, l, "durable")
+		must(t, lose(disk, l.open[0].name))
 		_, err := l.Append([]byte("a"))
-		must(t, err)
-		must(t, l.Flush())
-		lost, ok := errors.AsType[*LostError](l.Sync())
-		if !ok || lost.Sequence != l.Stats().Current || !errors.Is(lost, fs.ErrNotExist) {
-			t.Errorf("sync: %v", lost)
+		must(t, errors.Join(err, l.Flush()))
+		if err := l.Sync(); !errors.Is(err, ErrLost) {
+			t.Errorf("%s: sync: %v", name, err)
+		}
+		must(t, l.Recover(nil))
+		appendAll(t, l, "b")
+		must(t, l.Close())
+		if sealed := files(t, disk)[FileName(2)]; !bytes.Contains(sealed, []byte("a")) {
+			t.Errorf("%s: the record was not written again: %q", name, sealed)
 		}
 	}
-	appendAll(t, l, "durable")
-	lose()
-	must(t, l.Recover(nil))
-	if _, err := disk.Lock(lockName(testDir)); !errors.Is(err, vfs.ErrLocked) {
-		t.Errorf("the log has not locked its directory again: %v", err)
-	}
-	appendAll(t, l, "b")
-	lose()
-	l.fs = lockedByOther{disk}
-	for range 2 {
-		if err := l.Recover(nil); !errors.Is(err, vfs.ErrLocked) {
-			t.Errorf("recover: %v", err)
-		}
-	}
-	if after := files(t, disk); len(after) > 0 {
-		t.Errorf("there are files: %q", slices.Sorted(mapKeys(after)))
-	}
-	_ = l.Close()
 }
-
-// lockedByOther is a file system on which others have all locks.
-type lockedByOther struct{ vfs.FS }
-
-func (lockedByOther) Lock(string) (io.Closer, error) { return nil, vfs.ErrLocked }

@@ -12,7 +12,7 @@ import (
 
 const (
 	magic      = "beanpole"
-	version    = 3
+	version    = 4
 	headerSize = 48
 
 	internalBit = 1 << 31
@@ -22,17 +22,14 @@ const (
 	kindLink    = 1
 	kindClosing = 3
 	kindOldest  = 4
-	kindNext    = 5
 )
 
 // What a segment holds besides its records. Each segment keeps
-// endSize bytes free, so that it can be closed on a full disk.
+// closingSize bytes free, so that it can be closed on a full disk.
 var (
 	firstRecord = headerSize + Cost(linkPayload) // offset of the first record after the link
 	closingSize = Cost(1)
-	nextSize    = Cost(pointer)
-	endSize     = closingSize + nextSize
-	overhead    = firstRecord + endSize
+	overhead    = firstRecord + closingSize
 )
 
 // pointer is the length of an internal payload that names a segment: its kind, 7
@@ -202,14 +199,14 @@ func decodeLink(b []byte, sequence uint64) (link, bool) {
 	return l, check(b, seed, headerSize) == "" && l.prev.Segment < sequence && l.prev.Offset >= 0 && l.oldest <= sequence
 }
 
-// pointTo returns an internal payload that names a segment.
-func pointTo(kind byte, sequence uint64) []byte {
-	return binary.LittleEndian.AppendUint64([]byte{kind, 7: 0}, sequence)
+// pointToOldest returns the internal payload that names the oldest segment that is needed.
+func pointToOldest(sequence uint64) []byte {
+	return binary.LittleEndian.AppendUint64([]byte{kindOldest, 7: 0}, sequence)
 }
 
-// pointee is the inverse of pointTo. It returns 0 for any other payload.
-func pointee(kind byte, payload []byte) uint64 {
-	if len(payload) != pointer || payload[0] != kind {
+// pointee is the inverse of pointToOldest. It returns 0 for any other payload.
+func pointee(payload []byte) uint64 {
+	if len(payload) != pointer || payload[0] != kindOldest {
 		return 0
 	}
 	return binary.LittleEndian.Uint64(payload[8:])

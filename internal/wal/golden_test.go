@@ -86,7 +86,7 @@ func load(t testing.TB, all map[string][]byte) *memfs.FS {
 // goldenRecords are what the golden files hold.
 var goldenRecords = []string{"a", "eight by", "nine byte", strings.Repeat("x", 250), strings.Repeat("y", 100)}
 
-// What is written is what testdata/v3.golden has, byte for byte. The file must
+// What is written is what testdata/v4.golden has, byte for byte. The file must
 // never change: what is written otherwise is another version.
 func TestGolden(t *testing.T) {
 	fsys := memfs.New()
@@ -108,7 +108,7 @@ func TestGolden(t *testing.T) {
 	for _, name := range slices.Sorted(mapKeys(all)) {
 		fmt.Fprintf(&dump, "-- %s --\n%s", name, hex.Dump(all[name]))
 	}
-	path := filepath.Join("testdata", "v3.golden")
+	path := filepath.Join("testdata", "v4.golden")
 	golden, err := os.ReadFile(path)
 	if err != nil && *update {
 		must(t, os.WriteFile(path, []byte(dump.String()), 0o644))
@@ -122,7 +122,7 @@ func TestGolden(t *testing.T) {
 
 // What was written once can be read.
 func TestGoldenIsRead(t *testing.T) {
-	dump, err := os.ReadFile("testdata/v3.golden")
+	dump, err := os.ReadFile("testdata/v4.golden")
 	must(t, err)
 	l, err := Open(load(t, undump(t, string(dump))), testDir, Options{})
 	must(t, err)

@@ -2,11 +2,7 @@ package wal
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
 	"slices"
-
-	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 // A healing is what Recover has to do.
@@ -16,7 +12,6 @@ type healing struct {
 	records []unsaved // not durable when it failed
 	sealed  int       // number of segments in Log.sealed when it failed
 	prev    Pos       // the end of the last segment that counts
-	closed  bool      // what ends at prev is a closing record
 }
 
 // An unsaved is a record that must be written again, or the rest of one whose beginning
@@ -49,8 +44,8 @@ func (l *Log) Recover(moved func(from, to Pos, payload []byte)) error {
 		h.giveUp()
 		l.healing = h // from here on no record is durable that failed
 	}
-	if errors.Is(l.err, fs.ErrNotExist) {
-		if err := h.reclaim(); err != nil {
+	if errors.Is(l.err, ErrLost) { // the preallocated files can be lost as well
+		if err := l.pool.removeExcept(0); err != nil {
 			return err
 		}
 	}
@@ -73,20 +68,6 @@ func (l *Log) Recover(moved func(from, to Pos, payload []byte)) error {
 	return nil
 }
 
-// reclaim takes the lock again and drops the preallocated segments after a file was lost:
-// perhaps all files are. It fails while another process has the lock.
-func (h *healing) reclaim() error {
-	l := h.l
-	switch lock, err := l.fs.Lock(lockName(l.dir)); {
-	case err == nil:
-		l.lock.Close()
-		l.lock = lock
-	case !errors.Is(err, vfs.ErrHeld):
-		return fmt.Errorf("wal: %w: %w", l.err, err)
-	}
-	return l.pool.removeExcept(0)
-}
-
 // giveUp gives up the segment that failed and notes the records that it held.
 func (h *healing) giveUp() {
 	l := h.l
@@ -96,30 +77,22 @@ func (h *healing) giveUp() {
 		h.records = s.unsynced(h.records)
 	}
 	l.noteDurable()
-	l.successors = nil
-	end, closed := failed.synced.Load(), false
-	if failed.closed > 0 && end >= failed.closed {
-		end, closed = failed.closed, true
-	}
+	end := failed.synced.Load()
 	if end >= firstRecord {
-		l.prev, l.prevClosed = Pos{failed.sequence, end}, closed
+		l.prev = Pos{failed.sequence, end}
 	} else {
 		end = 0 // not even its link is durable: the segment is void
 	}
-	l.sealed = append(l.sealed, Segment{failed.sequence, end, closed})
+	l.sealed = append(l.sealed, Segment{failed.sequence, end})
 	l.pool.putBack(planned)
 	l.open = nil
-	h.sealed, h.prev, h.closed = len(l.sealed), l.prev, l.prevClosed
+	h.sealed, h.prev = len(l.sealed), l.prev
 }
 
 // unsynced appends the records that are not durable, except internal ones: the link of
 // the new segment will say the same as those.
 func (s *segment) unsynced(records []unsaved) []unsaved {
-	end := s.end
-	if s.closed > 0 {
-		end = s.closed
-	}
-	for off := max(s.synced.Load(), firstRecord); off < end; {
+	for off := max(s.synced.Load(), firstRecord); off < s.end; {
 		b := s.buf[off-s.base:]
 		n, internal := recordLength(b)
 		f, p := fragment{start: Pos{s.sequence, off}, total: n}, payloadOf(b)
@@ -155,7 +128,7 @@ func (h *healing) rewrite() (to []Pos, err error) {
 	if err == nil && len(l.obsolete) > 0 {
 		var s *segment
 		if s, err = l.makeRoom(Cost(pointer)); err == nil {
-			s.append(pointer|internalBit, pointTo(kindOldest, l.sealed[0].Sequence))
+			s.append(pointer|internalBit, pointToOldest(l.sealed[0].Sequence))
 		}
 	}
 	if err == nil {
@@ -179,7 +152,7 @@ func (h *healing) rewrite() (to []Pos, err error) {
 // records in them.
 func (h *healing) unplan() {
 	h.l.pool.putBack(h.l.open)
-	h.l.open, h.l.successors = nil, nil
+	h.l.open = nil
 }
 
 // undo gives up the segments of a failed attempt. They become void: the link of
@@ -193,8 +166,8 @@ func (h *healing) undo() {
 		failed = append(failed, Segment{Sequence: s.sequence})
 		l.pool.putBack(l.open[1:])
 	}
-	l.sealed, l.open, l.successors = l.sealed[:h.sealed:h.sealed], nil, nil
-	l.prev, l.prevClosed = h.prev, h.closed
+	l.sealed, l.open = l.sealed[:h.sealed:h.sealed], nil
+	l.prev = h.prev
 	for _, s := range l.pool.removeNewestFirst(failed) {
 		l.sealed = append(l.sealed, Segment{Sequence: s.Sequence})
 	}

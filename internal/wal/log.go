@@ -76,29 +76,25 @@ type Log struct {
 
 	// The rest belongs to the owner.
 
-	err        error       // why nothing can be appended now; nil if all is well
-	scan       *scan       // what Open found, until Replay has read it
-	sealed     []Segment   // oldest first; elements never change, as readers share them
-	open       []*segment  // the current one and those planned to follow it
-	prev       Pos         // where the last sealed segment that counts ends
-	successors []successor // to be written when the beginning of the next segment is durable
-	obsolete   []obsolete  // segments that are not needed; their files go when that is durable
-	buf        []byte      // for the next segment
-	healing    *healing    // what Recover has to do; nil if nothing
-	reader     Reader      // of ReadSealed
+	err      error      // why nothing can be appended now; nil if all is well
+	scan     *scan      // what Open found, until Replay has read it
+	sealed   []Segment  // oldest first; elements never change, as readers share them
+	open     []*segment // the current one and those planned to follow it
+	prev     Pos        // where the last sealed segment that counts ends
+	obsolete []obsolete // segments that are not needed; their files go when that is durable
+	buf      []byte     // for the next segment
+	healing  *healing   // what Recover has to do; nil if nothing
+	reader   Reader     // of ReadSealed
 
-	noRoom     error // why Reserve could not make room for noRoomFor bytes; nil if it may try
-	noRoomFor  int64
-	removed    uint64 // older segments than this were removed, though a crash may have brought them back
-	prevClosed bool   // what ends at prev is a closing record
+	noRoom    error // why Reserve could not make room for noRoomFor bytes; nil if it may try
+	noRoomFor int64
+	removed   uint64 // older segments than this were removed, though a crash may have brought them back
 }
 
 // A Segment is a sealed segment.
 type Segment struct {
 	Sequence uint64
 	End      int64 // offset at which its records end; 0 if it is void
-
-	closed bool // what ends at End is a closing record
 }
 
 // Stats describe a log.
@@ -189,7 +185,7 @@ func (l *Log) Close() error {
 	if l.scan == nil {
 		err = l.Seal()
 		l.noteDurable()
-		err = cmp.Or(err, l.pool.doChores())
+		err = cmp.Or(err, l.pool.removeObsolete())
 	}
 	for _, s := range l.open {
 		s.closeFile() // after finish there are some only in a failed log

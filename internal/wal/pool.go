@@ -31,7 +31,7 @@ type pool struct {
 	preallocated []*segment // by sequence
 	next         uint64     // sequence of the next segment to make
 
-	chores chores // has its own lock
+	removals removals // has its own lock
 }
 
 // path returns the path of a segment's file.
@@ -104,7 +104,7 @@ func (p *pool) addLocked() error {
 			p.next++
 		}
 	}
-	if errors.Is(err, syscall.ENOSPC) && p.chores.pending.Load() && p.doChores() == nil {
+	if errors.Is(err, syscall.ENOSPC) && p.removals.pending.Load() && p.removeObsolete() == nil {
 		return p.addLocked() // once: nothing is pending now
 	}
 	if err != nil {
@@ -255,11 +255,11 @@ func (p *pool) fill() error {
 	}
 	s := p.preallocated[0]
 	err := s.open(p.fs)
-	if errors.Is(err, fs.ErrNotExist) && p.addLocked() == nil { // somebody has removed or cut it
+	if err != nil && p.addLocked() == nil { // it was removed or cut
 		p.list(p.preallocated[1:])
 		_ = p.remove(s)
 	}
-	if err != nil { // without another one in its place it stays: room that is reserved never gets less
+	if err != nil { // otherwise it stays, so that reserved room never shrinks
 		return err
 	}
 	if fillsZeros && !s.filled {

@@ -1,8 +1,6 @@
 package wal
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -14,13 +12,6 @@ import (
 type obsolete struct {
 	sequence  uint64
 	removedBy Pos
-}
-
-// A successor is the name of the next segment, which is to be written after the
-// closing record that ends at a position.
-type successor struct {
-	at   Pos
-	next uint64
 }
 
 // oldest returns the sequence of the oldest segment that is needed. next is that of a
@@ -58,7 +49,7 @@ func (l *Log) RemoveOldest() error {
 		l.reader.Close()
 	}
 	l.sealed = l.sealed[1:]
-	because := s.append(pointer|internalBit, pointTo(kindOldest, l.oldest(s.sequence)))
+	because := s.append(pointer|internalBit, pointToOldest(l.oldest(s.sequence)))
 	l.obsolete = append(l.obsolete, obsolete{oldest, because})
 	l.pool.trim(l.reserved.Load())
 	return nil
@@ -74,16 +65,9 @@ func (l *Log) RemovalPending() (at Pos, ok bool) {
 	return l.obsolete[len(l.obsolete)-1].removedBy, true
 }
 
-// SuccessorPending reports whether the name of a segment waits for its beginning to become
-// durable.
-func (l *Log) SuccessorPending() bool {
-	l.noteDurable()
-	return len(l.successors) > 0
-}
-
-// noteDurable gives Prepare the successors and removals whose records are durable now.
+// noteDurable gives Prepare the removals whose records are durable now.
 func (l *Log) noteDurable() {
-	if len(l.obsolete) == 0 && len(l.successors) == 0 {
+	if len(l.obsolete) == 0 {
 		return
 	}
 	durable := l.Durable()
@@ -91,130 +75,66 @@ func (l *Log) noteDurable() {
 	for n < len(l.obsolete) && l.obsolete[n].removedBy.Compare(durable) < 0 {
 		n++
 	}
-	m := 0
-	for m < len(l.successors) && (Pos{l.successors[m].next, headerSize}).Compare(durable) < 0 {
-		m++
-	}
-	if n+m == 0 {
+	if n == 0 {
 		return
 	}
-	l.pool.chores.add(l.obsolete[:n], l.successors[:m])
+	l.pool.removals.add(l.obsolete[:n])
 	l.obsolete = slices.Delete(l.obsolete, 0, n)
-	l.successors = slices.Delete(l.successors, 0, m)
 }
 
-// chores are what Prepare does besides making segments.
-type chores struct {
+// removals are the segments whose files Prepare removes.
+type removals struct {
 	pending atomic.Bool
 
-	mu         sync.Mutex
-	successors []successor
-	remove     []uint64 // sequences, oldest first
-	holds      int      // of those who copy files, and want none of them removed
-	doing      sync.Mutex
+	mu    sync.Mutex
+	queue []uint64 // sequences, oldest first
+	pins  int      // copies in progress; no file is removed during a copy
+	doing sync.Mutex
 }
 
-// hold keeps files from being removed until release is called.
-func (c *chores) hold() (release func()) {
-	c.doing.Lock() // a removal that is under way ends first
-	defer c.doing.Unlock()
-	change := func(n int) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.holds += n
-		c.note()
-	}
-	change(1)
-	return sync.OnceFunc(func() { change(-1) })
+// pin keeps files from being removed until release is called.
+func (r *removals) pin() (release func()) {
+	r.doing.Lock() // wait for the removal that is in progress
+	defer r.doing.Unlock()
+	r.change(func() { r.pins++ })
+	return sync.OnceFunc(func() { r.change(func() { r.pins-- }) })
 }
 
-// note says whether there is anything to do. The caller holds mu.
-func (c *chores) note() {
-	c.pending.Store(len(c.successors) > 0 || len(c.remove) > 0 && c.holds == 0)
+// change changes queue or pins.
+func (r *removals) change(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+	r.pending.Store(len(r.queue) > 0 && r.pins == 0)
 }
 
-func (c *chores) add(obsolete []obsolete, names []successor) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.successors = append(c.successors, names...)
-	for _, r := range obsolete {
-		c.remove = append(c.remove, r.sequence)
-		// A segment that is removed need not name its successor.
-		c.successors = slices.DeleteFunc(c.successors, func(m successor) bool { return m.at.Segment == r.sequence })
-	}
-	c.note()
-}
-
-// finish removes a chore that was done.
-func (c *chores) finish(m successor, remove uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.successors = slices.DeleteFunc(c.successors, func(other successor) bool { return other == m })
-	c.remove = slices.DeleteFunc(c.remove, func(other uint64) bool { return other == remove })
-	c.note()
-}
-
-// doChores writes successors and removes files, and returns the first error. It makes each
-// removal durable before the next: if a power cut brought back an older file than one that
-// is gone, the log would look damaged.
-func (p *pool) doChores() (err error) {
-	c := &p.chores
-	c.doing.Lock()
-	defer c.doing.Unlock()
-	c.mu.Lock()
-	names, remove := slices.Clone(c.successors), slices.Clone(c.remove)
-	if c.holds > 0 {
-		remove = nil
-	}
-	c.mu.Unlock()
-	for _, m := range names {
-		if e := p.writeSuccessor(m); e != nil {
-			err = cmp.Or(err, e)
-			continue
+func (r *removals) add(obsolete []obsolete) {
+	r.change(func() {
+		for _, o := range obsolete {
+			r.queue = append(r.queue, o.sequence)
 		}
-		c.finish(m, 0)
-	}
-	for _, sequence := range remove {
-		if e := p.removeSegment(sequence); e != nil {
-			return cmp.Or(err, e)
+	})
+}
+
+// removeObsolete removes the files of the queue. It makes each removal durable before the
+// next: if a power cut restored an older file than a removed one, the log would look
+// damaged.
+func (p *pool) removeObsolete() error {
+	r := &p.removals
+	r.doing.Lock()
+	defer r.doing.Unlock()
+	for r.pending.Load() {
+		r.mu.Lock()
+		sequence := r.queue[0]
+		r.mu.Unlock()
+		err := removeFile(p.fs, p.path(sequence))
+		if err == nil {
+			err = p.fs.SyncDir(p.dir)
 		}
-		c.finish(successor{}, sequence)
-	}
-	return err
-}
-
-// removeSegment removes the file of a segment.
-func (p *pool) removeSegment(sequence uint64) error {
-	path := p.path(sequence)
-	err := removeFile(p.fs, path)
-	if err == nil {
-		err = p.fs.SyncDir(p.dir)
-	}
-	if err != nil {
-		return fmt.Errorf("wal: remove segment: %w", err)
-	}
-	return nil
-}
-
-// writeSuccessor writes the name of the next segment after a closing record. There is
-// room for it in the file. If a crash tears it, the log counts as without it.
-func (p *pool) writeSuccessor(m successor) error {
-	path := p.path(m.at.Segment)
-	f, err := p.fs.OpenWrite(path)
-	if err != nil {
-		return fmt.Errorf("wal: name the next segment: %w", err)
-	}
-	seed := header{log: p.log, sequence: m.at.Segment}.seed()
-	b := appendRecord(nil, seed, m.at.Offset, m.at.Offset, pointer|internalBit, pointTo(kindNext, m.next))
-	err = longEnough(f, m.at.Offset)
-	if err == nil {
-		_, err = f.WriteAt(b, m.at.Offset)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("wal: name the next segment: %w", err)
+		if err != nil {
+			return fmt.Errorf("wal: remove segment: %w", err)
+		}
+		r.change(func() { r.queue = r.queue[1:] })
 	}
 	return nil
 }

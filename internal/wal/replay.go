@@ -177,7 +177,7 @@ func (b *block[T]) check() {
 		case !internal && !isFragment(rec): // a fragment comes alone
 			b.records = append(b.records, Record{Pos{b.segment.sequence, b.start + at - Cost(n)}, payload})
 		case internal && payload[0] == kindOldest:
-			b.oldest = max(b.oldest, pointee(kindOldest, payload))
+			b.oldest = max(b.oldest, pointee(payload))
 		case internal && payload[0] == kindClosing:
 			b.closed, b.bad, b.data = true, "", b.data[:at]
 			return

@@ -168,7 +168,7 @@ func (s *salvage) segment(fsys vfs.FS, f *found, newest bool) error {
 			bad = -1
 		}
 		if internal := internalOf(rec); internal != nil && internal[0] == kindClosing {
-			return nil // what follows is the name of the next segment
+			return nil // nothing follows
 		}
 		if err := s.record(rec); err != nil {
 			return err

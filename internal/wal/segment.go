@@ -1,8 +1,8 @@
 package wal
 
 import (
+	"errors"
 	"fmt"
-	"io/fs"
 	"sync/atomic"
 
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -18,7 +18,7 @@ import (
 //
 // S1. base <= synced <= flushed <= end <= size, and all are starts of records.
 // S2. buf has the bytes from base to end.
-// S3. end + endSize <= size, until the closing record is appended.
+// S3. end + closingSize <= size, until the closing record is appended.
 type segment struct {
 	file vfs.File // nil while preallocated, except for the next one: thousands of them must not take a descriptor each
 	size int64
@@ -32,7 +32,7 @@ type segment struct {
 	seed   uint32
 	base   int64
 	end    int64
-	closed int64 // where the closing record ends; 0: there is none
+	closed bool  // the last record is the closing one
 	joins  Pos   // the start of the record whose fragment is first here
 	joined int64 // where that record ends; 0: there is none
 	buf    []byte
@@ -48,7 +48,7 @@ type segment struct {
 }
 
 // free returns how many bytes of records can be appended.
-func (s *segment) free() int64 { return s.size - endSize - s.end }
+func (s *segment) free() int64 { return s.size - closingSize - s.end }
 
 // begin makes a preallocated segment the successor of the one that ends at prev.
 func (s *segment) begin(prev Pos, oldest uint64, buf []byte) {
@@ -58,18 +58,15 @@ func (s *segment) begin(prev Pos, oldest uint64, buf []byte) {
 	s.end = s.base + int64(len(s.buf))
 }
 
-// close appends the closing record, and keeps room after it for the name of the
-// next segment.
+// close appends the closing record.
 func (s *segment) close() {
 	s.append(1|internalBit, []byte{kindClosing})
-	s.closed = s.end
-	s.buf = append(s.buf, make([]byte, nextSize)...)
-	s.end += nextSize
+	s.closed = true
 }
 
 // reset undoes begin, for a segment that was not written.
 func (s *segment) reset() {
-	s.buf, s.base, s.end, s.closed = nil, 0, headerSize, 0
+	s.buf, s.base, s.end, s.closed = nil, 0, headerSize, false
 	s.joins, s.joined = Pos{}, 0
 }
 
@@ -109,46 +106,21 @@ func (s *segment) discardDurable() {
 	s.base += durable
 }
 
-// A LostError says that records which were durable are lost, because others have removed
-// or cut the file that is written.
-type LostError struct {
-	Sequence uint64
-	reason   error
-}
+// ErrLost reports that other processes have removed or cut a file of the log while it was
+// written: records that were durable are lost.
+var ErrLost = errors.New("a file of the log was removed or cut while it was written")
 
-func (e *LostError) Error() string {
-	return fmt.Sprintf("wal: a file of the log is lost: %s: %v", FileName(e.Sequence), e.reason)
-}
-
-func (e *LostError) Unwrap() error { return e.reason }
-
-// lost returns an error if the file that is written was removed, or is shorter than it
-// was made: a [*LostError] if something in it was durable.
+// lost returns an error that wraps ErrLost if the file has no name or is shorter than it
+// was made.
 func (s *segment) lost() error {
 	size, named, err := s.file.Stat()
 	switch {
 	case err != nil:
 		return fmt.Errorf("wal: stat %s: %w", s.name, err)
-	case named && size >= s.size:
-		return nil
+	case !named || size < s.size:
+		return fmt.Errorf("wal: %s: %w", FileName(s.sequence), ErrLost)
 	}
-	if err = fs.ErrNotExist; named {
-		err = fmt.Errorf("%w as the log left it: %d bytes are missing", err, s.size-size)
-	}
-	if s.synced.Load() > headerSize {
-		return &LostError{s.sequence, err}
-	}
-	return fmt.Errorf("wal: %s: %w", FileName(s.sequence), err)
-}
-
-// longEnough returns an error if the file is shorter than it was: a write would give it
-// its length back, with a hole.
-func longEnough(f vfs.File, want int64) error {
-	size, err := f.Size()
-	if err == nil && size < want {
-		err = fmt.Errorf("%w as the log left it: %d bytes are missing", fs.ErrNotExist, want-size)
-	}
-	return err
+	return nil
 }
 
 // open opens the file, if it is not open.
@@ -160,11 +132,12 @@ func (s *segment) open(fsys vfs.FS) error {
 	if err != nil {
 		return fmt.Errorf("wal: open segment: %w", err)
 	}
-	if err := longEnough(f, s.size); err != nil {
-		f.Close()
-		return fmt.Errorf("wal: open segment: %w", err)
-	}
 	s.file = f
+	if err := s.lost(); err != nil { // a write would restore the length, but not the header
+		f.Close()
+		s.file = nil
+		return err
+	}
 	return nil
 }
 
@@ -261,9 +234,8 @@ func (s *segment) seal() error {
 }
 
 // truncate removes what a failed segment holds beyond synced, if that works, and
-// closes it. This is only tidy: no start reads that part. It keeps the length of the
-// file, because a shorter one looks damaged. One that was cut short by others stays as
-// it is.
+// closes it. No start reads that part. It keeps the length of the file,
+// because a shorter one looks damaged.
 func (s *segment) truncate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,7 +243,7 @@ func (s *segment) truncate() {
 		return
 	}
 	synced := s.synced.Load()
-	if longEnough(s.file, synced) == nil && s.file.Truncate(synced) == nil && s.file.Truncate(s.size) == nil {
+	if s.file.Truncate(synced) == nil && s.file.Truncate(s.size) == nil {
 		_ = s.file.Sync()
 	}
 	s.file.Close()

@@ -107,7 +107,7 @@ func (l *Log) take(bytes int64, segments int) ([]*segment, error) {
 // NeedsPrepare reports whether [Log.Prepare] has something to do. Any goroutine may
 // call it. It is cheap.
 func (l *Log) NeedsPrepare() bool {
-	return !l.pool.prepared.Load() || l.pool.isLow(l.reserved.Load()) || l.pool.chores.pending.Load()
+	return !l.pool.prepared.Load() || l.pool.isLow(l.reserved.Load()) || l.pool.removals.pending.Load()
 }
 
 // Prepare removes the files of segments that are not needed, and makes segments ahead of
@@ -115,7 +115,7 @@ func (l *Log) NeedsPrepare() bool {
 // goroutine may call it beside the owner, which waits only if it needs a file itself. An
 // error means that some files could not be made or removed; the log itself works.
 func (l *Log) Prepare() error {
-	err := l.pool.doChores()
+	err := l.pool.removeObsolete()
 	for l.pool.isLow(l.reserved.Load()) {
 		if e := l.pool.grow(1); e != nil {
 			return errors.Join(err, e)

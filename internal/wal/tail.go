@@ -13,12 +13,12 @@ func (l *Log) tidy(report *Report) error {
 		return err
 	}
 	for _, f := range sc.segments {
-		l.sealed = append(l.sealed, Segment{f.sequence, f.end, f.closed})
+		l.sealed = append(l.sealed, Segment{f.sequence, f.end})
 		report.Segments++
 		report.Bytes += f.end
 	}
 	if last := sc.last(); last != nil {
-		l.prev, l.prevClosed = Pos{last.sequence, last.end}, last.closed
+		l.prev = Pos{last.sequence, last.end}
 	}
 	l.removed = sc.oldest
 	l.scan = nil
@@ -47,7 +47,10 @@ func (sc *scan) tidy(report *Report) error {
 		}
 	}
 	if last != nil {
-		if err := cmp.Or(sc.complete(last), sc.checkOldest()); err != nil {
+		if !last.closed && last.isShort() {
+			return last.corrupt(last.end, "the file is shorter than it was: it has no closing record, and is not as long as one that was not closed")
+		}
+		if err := sc.checkOldest(); err != nil {
 			return err
 		}
 	}
@@ -58,40 +61,6 @@ func (sc *scan) tidy(report *Report) error {
 		return fmt.Errorf("wal: clean up: %w", err)
 	}
 	return nil
-}
-
-// complete returns an error if newer segments than the last one are missing, or the
-// end of the last one.
-func (sc *scan) complete(last *found) error {
-	if !last.closed {
-		if last.isShort() {
-			return last.corrupt(last.end, "the file is shorter than it was: it has no closing record, and is not as long as one that was not closed")
-		}
-		return nil
-	}
-	next, err := sc.successorOf(last)
-	if err == nil && next != 0 {
-		err = last.corrupt(last.end, "the segment that follows, %s, is missing, or its beginning is damaged", FileName(next))
-	}
-	return err
-}
-
-// successorOf returns the sequence that is written after the closing record of a segment,
-// or 0.
-func (sc *scan) successorOf(f *found) (uint64, error) {
-	w, err := openWindow(sc.pool.fs, f.path)
-	if err != nil {
-		return 0, err
-	}
-	defer w.close()
-	if f.end+nextSize > w.size {
-		return 0, nil
-	}
-	rec, reason, err := w.record(f.seed(), f.end)
-	if err != nil || reason != "" {
-		return 0, err
-	}
-	return pointee(kindNext, internalOf(rec)), nil
 }
 
 // checkOldest returns an error if segments are missing that are older than the first
@@ -118,9 +87,6 @@ func (sc *scan) checkOldest() error {
 func (sc *scan) clean(last *found) error {
 	if last != nil {
 		if err := sc.closeLast(last); err != nil {
-			return err
-		}
-		if err := sc.writeLastSuccessor(last); err != nil {
 			return err
 		}
 	}
@@ -152,9 +118,7 @@ func (sc *scan) closeLast(last *found) error {
 		return err
 	}
 	if !last.closed {
-		// The zeros overwrite what may look like the name of a next segment.
 		b := appendRecord(nil, last.seed(), last.end, last.end, 1|internalBit, []byte{kindClosing})
-		b = append(b, make([]byte, nextSize)...)
 		if _, err := f.WriteAt(b, last.end); err != nil {
 			return err
 		}
@@ -164,26 +128,8 @@ func (sc *scan) closeLast(last *found) error {
 		last.end += closingSize
 		last.closed = true
 	}
-	size := last.end + nextSize
-	if size < last.size {
-		if err := f.Truncate(size); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// writeLastSuccessor writes the name of the last segment to the one before, if the
-// process that wrote them has not done so.
-func (sc *scan) writeLastSuccessor(last *found) error {
-	for _, f := range sc.segments {
-		if f.sequence != last.link.prev.Segment || !f.closed {
-			continue
-		}
-		if next, err := sc.successorOf(&f); err != nil || next == last.sequence {
-			return err
-		}
-		return sc.pool.writeSuccessor(successor{Pos{f.sequence, f.end}, last.sequence})
+	if last.end < last.size {
+		return f.Truncate(last.end)
 	}
 	return nil
 }
@@ -191,16 +137,12 @@ func (sc *scan) writeLastSuccessor(last *found) error {
 // checkTail decides about the bytes after x, where the valid records of the last segment
 // end: they are the torn end of a write, or damage.
 func (sc *scan) checkTail(f *found, x int64, report *Report) error {
-	from := x
-	if f.closed {
-		from += nextSize
-	}
 	w, err := openWindow(sc.pool.fs, f.path)
 	if err != nil {
 		return err
 	}
 	defer w.close()
-	last, err := w.lastNonZero(from)
+	last, err := w.lastNonZero(x)
 	if err != nil || last < 0 {
 		return err
 	}
@@ -219,7 +161,7 @@ func (sc *scan) checkTail(f *found, x int64, report *Report) error {
 			return f.corrupt(x, "no valid record, but a later one, at offset %d, proves that there was one", proof)
 		}
 	}
-	t := Tear{File: f.path, Offset: from, Length: last + 1 - from, Closed: f.closed}
+	t := Tear{File: f.path, Offset: x, Length: last + 1 - x, Closed: f.closed}
 	if !f.closed {
 		t.Records, err = w.countRecords(f.seed(), x+alignment, last+1)
 	}

@@ -356,7 +356,7 @@ func (fsys *FS) Lock(name string) (io.Closer, error) {
 	key := filepath.Clean(name)
 	n := d.names[base]
 	if fsys.locks[n] {
-		return nil, pathError("lock", name, vfs.ErrHeld)
+		return nil, pathError("lock", name, vfs.ErrLocked)
 	}
 	if n == nil {
 		n = &inode{links: 1}
