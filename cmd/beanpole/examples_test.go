@@ -62,8 +62,8 @@ var ages = regexp.MustCompile(`"(age|oldest_ready)":0`)
 // recipe is a command in the text of a page.
 var recipe = regexp.MustCompile("`((?:beanpole|curl) [^`]+)`|(?m)^((?:beanpole|curl) .*)$")
 
-// notRun are recipes that need a terminal, or another server.
-var notRun = regexp.MustCompile(`^beanpole top$|/etc/beanpole`)
+// notRun are recipes that need a terminal, run until a signal, or need another server.
+var notRun = regexp.MustCompile(`^beanpole (top$|work |-b )|/etc/beanpole`)
 
 // scriptRecipes runs the commands in a chapter of a page, each of which must succeed,
 // with the server and its journal in the place of what the page calls them.
