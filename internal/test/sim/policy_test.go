@@ -164,6 +164,86 @@ func TestAtMostOncePlanted(t *testing.T) {
 	}
 }
 
+// A job that is reserved when its tube comes to permit one attempt is served to no other worker once the change is answered,
+// whatever the end of the server. A server that answers at once serves some twice.
+func TestAtMostOnceSetLate(t *testing.T) {
+	for _, hasty := range []bool{false, true} {
+		twice := 0
+		eachSeed(t, 4, func(t *testing.T, name string, seed uint64) { twice += livesOnceLate(t, name, seed, hasty) })
+		if (twice > 0) != hasty {
+			t.Errorf("hasty %v: %d jobs were served twice", hasty, twice)
+		}
+	}
+}
+
+// livesOnceLate returns the number of jobs that were reserved before a change of the policy, and again after a crash.
+func livesOnceLate(t *testing.T, name string, seed uint64, hasty bool) (twice int) {
+	w := newWorld(t, name, seed, journal.Options{SegmentSize: 1024 << (seed % 4)})
+	w.policies = onceText{}
+	w.mustBoot()
+	call := func(f func(e *engine.Engine, now int64)) {
+		if err := w.broker.Call(f); err != nil {
+			w.fatalf("%v", err)
+		}
+	}
+	const jobs = 20
+	var s *engine.Session
+	held := make(map[uint64]bool)
+	call(func(e *engine.Engine, now int64) {
+		s = e.Open(onceWorker{})
+		for range jobs {
+			e.Put(now, s, engine.Spec{TTR: 1 + w.rng.Uint32N(3)}, make([]byte, w.rng.IntN(200)))
+		}
+		for range 1 + w.rng.IntN(jobs) {
+			job, _ := e.Reserve(now, s, 0)
+			held[job.ID] = true
+		}
+	})
+	if w.rng.IntN(2) == 0 {
+		time.Sleep(2 * time.Second) // some reservations time out
+	}
+	var settled engine.SettledPolicy
+	call(func(e *engine.Engine, _ int64) {
+		e.SetPolicy([]string{"*", engine.DefaultTube}[seed%2], "once")
+		settled = e.BeginSettled()
+	})
+	for done := hasty; !done; {
+		call(func(e *engine.Engine, _ int64) { done, _ = e.Settled(&settled) })
+	}
+	if w.rng.IntN(2) == 0 {
+		w.kill()
+	} else {
+		w.powerCut()
+	}
+	w.mustBoot()
+	call(func(e *engine.Engine, now int64) {
+		s := e.Open(onceWorker{})
+		for job, o := e.Reserve(now, s, 0); o == engine.OK; job, o = e.Reserve(now, s, 0) {
+			if held[job.ID] {
+				twice++
+			}
+		}
+	})
+	w.kill()
+	return twice
+}
+
+// onceText are policies that permit one attempt where the text is "once".
+type onceText map[string]string
+
+// Of implements engine.Policies.
+func (p onceText) Of(tube string) *engine.Policy {
+	if p[tube] == "once" || p["*"] == "once" {
+		return &engine.Policy{MaxAttempts: 1}
+	}
+	return nil
+}
+
+// With implements engine.Policies.
+func (p onceText) With(pattern, text string) engine.Policies {
+	return onceText{pattern: text}
+}
+
 // The id that a put of an equal job is answered with is that of a job that stays, whatever the end of the server, and
 // though the disk is full, or the journal cannot be written.
 func TestUnique(t *testing.T) {
