@@ -36,7 +36,7 @@ func Run(version string, args []string, stdin io.Reader, stdout, stderr io.Write
 	err := root.Execute()
 	code := 0
 	if err != nil {
-		fmt.Fprintf(root.ErrOrStderr(), "beanpole: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+		fmt.Fprintf(root.ErrOrStderr(), "beanpole: %s\n", cliutil.Line(strings.ReplaceAll(err.Error(), "\n", "; ")))
 		code = cliutil.ExitCode(err)
 	}
 	if q, ok := root.ErrOrStderr().(*logqueue.Queue); ok { // the server's

@@ -2,6 +2,8 @@ package policy
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -24,13 +26,18 @@ func keyOf(text string) (*engine.Key, error) {
 			return bytes.TrimSuffix(line, []byte{'\r'}), true
 		}}, nil
 	}
-	tree, count := new(step), 0
-	for pointer := range strings.SplitSeq(text, ",") {
-		if err := tree.add(strings.TrimSpace(pointer), count); err != nil {
+	tree := new(step)
+	pointers := strings.Split(text, ",")
+	for n := range pointers {
+		pointers[n] = strings.TrimSpace(pointers[n])
+		if slices.Contains(pointers[:n], pointers[n]) {
+			return nil, fmt.Errorf("%q is there twice", pointers[n])
+		}
+		if err := tree.add(pointers[n], n); err != nil {
 			return nil, err
 		}
-		count++
 	}
+	count := len(pointers)
 	return &engine.Key{Name: text, Of: func(buf *[]byte, body []byte) ([]byte, bool) {
 		var few [4]span // which need no memory of the heap
 		f := finder{text: body, values: append(few[:0], make([]span, count)...), missing: count}

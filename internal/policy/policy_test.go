@@ -108,9 +108,13 @@ func TestRefused(t *testing.T) {
 		{[]string{"a"}, values{"max-timeouts": true}, "or 0, not true"},
 		{[]string{"a"}, values{"max-releases": "many"}, "or 0, not many"},
 		{[]string{"a"}, values{"exhausted": "burn"}, "exhausted: want one of bury, delete, move, not burn"},
-		{[]string{"a"}, values{"dead-tube": "-x"}, "dead-tube: want the name of a tube, of at most 200 characters, not -x"},
+		{[]string{"a"}, values{"dead-tube": "-x"}, "dead-tube: want the name of a tube, of at most 200 characters, with {tube} at most once, not -x"},
 		{[]string{"a"}, values{"dead-tube": strings.Repeat("x", 201)}, "dead-tube: want the name of a tube"},
-		{[]string{"a"}, values{"dead-tube": int64(5)}, "200 characters, not 5"},
+		{[]string{"a"}, values{"dead-tube": int64(5)}, "at most once, not 5"},
+		{[]string{"a"}, values{"dead-tube": "{tube}{tube}"}, "with {tube} at most once"},
+		{[]string{"a"}, values{"unique": "/a, /a"}, "unique: want body, line"},
+		{[]string{"a"}, values{"unique": "/a\x1b[31m"}, `unique: the value has the control character '\x1b'; remove it`},
+		{[]string{"a"}, values{"unique": []any{"/a", "/b\nx=1"}}, `the control character '\n'`},
 		{[]string{"a"}, values{"retry-delay": "31d"}, "retry-delay: want a duration such as 30s or 7d, from 0s to 30 days, not 31d"},
 		{[]string{"a"}, values{"retry-delay": "-1s"}, "not -1s"},
 		{[]string{"a"}, values{"retry-factor": 11.0}, "retry-factor: want a number from 1 to 10, not 11"},
@@ -197,7 +201,7 @@ func TestWith(t *testing.T) {
 			t.Errorf("nothing is set any more: %+v", p)
 		}
 	}
-	if s := file.With("x", "from-the-future=1\nmax-attempts=1e9\nburst=3\n").(*Set); s.Of("x").Burst != 3 || len(s.Warnings()) < 2 {
+	if s := file.With("x", "from-the-future=1\nmax-attempts=1e9\nburst=3\n").(*Set); s.Of("x").Burst != 3 || len(s.Warnings()) < 2 || !strings.Contains(s.Unknown()[0], `"from-the-future=1"`) {
 		t.Errorf("what this version does not know: %q", s.Warnings())
 	}
 }
@@ -208,12 +212,15 @@ func TestEdit(t *testing.T) {
 	if want := "max-attempts=7\npaused=2027-01-15T09:30:00Z\nretry-on=timeout, close\n"; err != nil || text != want {
 		t.Errorf("%v, got %q, want %q", err, text, want)
 	}
+	if text, _ := Edit("", map[string]string{"paused": "2s"}, nil, now.Add(700*time.Millisecond)); Parse(text)["paused"] != "2027-01-15T08:00:03Z" {
+		t.Errorf("a pause of 2 s ends too early: %q", text)
+	}
 	if Parse(text)["retry-on"] != "timeout, close" {
 		t.Error(Parse(text))
 	}
 	for _, test := range []struct{ name, value, want string }{
 		{"max-attempt", "3", `there is no setting "max-attempt"; there are max-attempts, `}, {"max-attempts", "", "max-attempts: want a whole number"}, {"paused", "2027-01-15T07:59:59Z", "paused: 2027-01-15T07:59:59Z has passed"}, {"paused", "soon", "not soon; or for how long, such as 1h30m or 2d"},
-		{"max-attempts", "3\nburst=1", "max-attempts: want"}, {"retry-on", strings.Repeat("close,", 50), "more than 256"}, {"exhausted", "bury\n", ""},
+		{"max-attempts", "3\nburst=1", `max-attempts: the value has the control character '\n'`}, {"unique", "/a\r\nb", `control character '\r'`}, {"unique", "/a\x7f", "control character"}, {"retry-on", strings.Repeat("close,", 50), "more than 256"}, {"exhausted", "bury\n", ""},
 		{"dead-tube", "a b", "dead-tube: want the name of a tube"}, {"paused", "-5s", "paused: want yes, no"}, {"paused", "1960-01-01T00:00:00Z", "paused: want yes, no"},
 	} {
 		text, err := Edit("", map[string]string{test.name: test.value}, nil, now)

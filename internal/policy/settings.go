@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/beanpole-mq/beanpole/internal/duration"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -124,7 +125,7 @@ func (s *Setting) Takes() string {
 	case choices:
 		return "a list of " + strings.Join(s.words, ", ")
 	}
-	return fmt.Sprintf("the name of a tube, of at most %d characters", wire.MaxTube)
+	return fmt.Sprintf("the name of a tube, of at most %d characters, with {tube} at most once", wire.MaxTube)
 }
 
 // Words returns all values of a setting that has few, and nil for others.
@@ -144,6 +145,9 @@ func seconds(n float64) string {
 
 // parse reads a value from TOML or from text.
 func (s *Setting) parse(v any) (parsed any, err error) {
+	if i := strings.IndexFunc(written(v), unicode.IsControl); i >= 0 {
+		return nil, fmt.Errorf("%s: the value has the control character %q; remove it", s.Name, written(v)[i])
+	}
 	if parsed, err = s.read(v); err != nil {
 		text := fmt.Sprint(v)
 		if text == "" {
@@ -184,7 +188,7 @@ func (s *Setting) read(v any) (any, error) {
 		return keyOf(written(v))
 	}
 	name, ok := v.(string)
-	if bare := strings.ReplaceAll(name, "{tube}", "x"); !ok || !wire.ValidTube([]byte(bare)) {
+	if bare := strings.Replace(name, "{tube}", "x", 1); !ok || !wire.ValidTube([]byte(bare)) {
 		return nil, errBad
 	}
 	return name, nil
@@ -215,7 +219,7 @@ func moment(v any) (int64, error) {
 // fromNow makes the moment of a duration when it is over, where something holds until then.
 func (s *Setting) fromNow(text string, now time.Time) string {
 	if d, err := duration.Parse(text); err == nil && s.kind == until && d > 0 {
-		return now.Add(d).UTC().Truncate(time.Second).Format(time.RFC3339)
+		return now.Add(d + time.Second - 1).UTC().Truncate(time.Second).Format(time.RFC3339)
 	}
 	return text
 }

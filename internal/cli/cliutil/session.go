@@ -101,16 +101,22 @@ func (s *Session) PrintJSON(v any) error {
 	return e.Encode(v)
 }
 
-// Print prints a result: as JSON if that is asked for, else a line for a person.
+// Print prints a result, as JSON or as text. Line applies to the arguments of the text.
 func (s *Session) Print(v any, format string, args ...any) error {
 	if s.JSON {
 		return s.PrintJSON(v)
 	}
-	_, err := fmt.Fprintf(s.Out, format+"\n", args...)
+	_, err := fmt.Fprintf(s.Out, format+"\n", lines(args)...)
 	return err
 }
 
-// Note tells a person something that is not the result.
+// Note prints a message that is not the result to a terminal. Line applies to its arguments.
+func Note(w io.Writer, format string, args ...any) error {
+	_, err := fmt.Fprintf(w, "beanpole: "+format+"\n", lines(args)...)
+	return err
+}
+
+// Note prints a message that is not the result.
 func (s *Session) Note(format string, args ...any) {
-	fmt.Fprintf(s.Err, "beanpole: "+format+"\n", args...)
+	Note(s.Err, format, args...)
 }

@@ -74,7 +74,10 @@ func tableLines(titles string, rows [][]any, most int) []string {
 				row[i] = ""
 			}
 			text, isText := row[i].(string)
-			if !isText {
+			if isText {
+				text = Line(text)
+				row[i] = text
+			} else {
 				text, right[i] = fmt.Sprint(row[i]), true
 			}
 			widths[i] = max(widths[i], utf8.RuneCountInString(text))

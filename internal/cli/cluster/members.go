@@ -122,10 +122,10 @@ func printStatus(w io.Writer, s admin.Cluster, asJSON bool) error {
 	}
 	problems := s.Problems()
 	if len(problems) == 0 {
-		fmt.Fprintln(w, s.Summary())
+		fmt.Fprintln(w, cliutil.Line(s.Summary()))
 	}
 	for _, p := range problems {
-		fmt.Fprintln(w, p.Text)
+		fmt.Fprintln(w, cliutil.Line(p.Text))
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func tellConverted(w io.Writer, eng *engine.Engine, sum binlog.Summary, out stri
 		}
 	}
 	for c := range eng.PoliciesSet() {
-		fmt.Fprintf(w, "the policy of %s is left out: %s\n", c.Tube, strings.Join(journal.EntryOf(&c).Settings, " "))
+		fmt.Fprintf(w, "the policy of %s is left out: %s\n", c.Tube, cliutil.Line(strings.Join(journal.EntryOf(&c).Settings, " ")))
 	}
 	fmt.Fprintf(w, "the user that beanstalkd runs as must own %s and what is in it\n", out)
 }

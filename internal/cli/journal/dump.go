@@ -158,8 +158,7 @@ func (d *dump) jobs(dir string) error {
 		return d.fields(&e)
 	}
 	note := func(format string, args ...any) error {
-		_, err := fmt.Fprintf(d.notes, "beanpole: "+format+"\n", args...)
-		return err
+		return cliutil.Note(d.notes, format, args...)
 	}
 	for _, id := range d.order(eng) {
 		c, _ := eng.Snapshot(id)
@@ -216,9 +215,9 @@ func (d *dump) fields(e *journal.Entry) error {
 		case time.Time:
 			fmt.Fprintf(d.out, " %s=%s", name, value.Format("2006-01-02T15:04:05.000Z"))
 		case []string:
-			fmt.Fprint(d.out, " ", strings.Join(value, " "))
+			fmt.Fprint(d.out, " ", cliutil.Line(strings.Join(value, " ")))
 		default:
-			fmt.Fprintf(d.out, " %s=%v", name, value)
+			fmt.Fprintf(d.out, " %s=%s", name, cliutil.Line(fmt.Sprint(value)))
 		}
 	}
 	if e.Kind == "put" {

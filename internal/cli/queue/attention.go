@@ -72,15 +72,15 @@ func (r *report) verdict() error {
 }
 
 func (s *session) printReport(r *report) error {
-	fmt.Fprintln(s.Out, "readyz:", r.Reason)
+	fmt.Fprintln(s.Out, "readyz:", cliutil.Line(r.Reason))
 	if r.Cluster != nil {
 		problems := r.Cluster.Problems()
 		if len(problems) == 0 {
-			fmt.Fprintln(s.Out, "cluster:", r.Cluster.Summary())
+			fmt.Fprintln(s.Out, "cluster:", cliutil.Line(r.Cluster.Summary()))
 		}
 		for _, p := range problems {
 			if !slices.ContainsFunc(r.Findings, func(f admin.Finding) bool { return f.Text == p.Text }) { // the leader has found others
-				fmt.Fprintln(s.Out, "cluster:", p.Text)
+				fmt.Fprintln(s.Out, "cluster:", cliutil.Line(p.Text))
 			}
 		}
 	}

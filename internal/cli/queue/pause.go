@@ -149,9 +149,9 @@ func (s *session) printPauses(changed, longer []string, d time.Duration) error {
 	if d == 0 {
 		return s.Print(map[string]int{"resumed": len(changed)}, "resumed: %s", tubesInWords(changed))
 	}
-	text := fmt.Sprintf("paused for %s: %s", d, tubesInWords(changed))
+	numbers := map[string]int{"paused": len(changed), "longer": len(longer)}
 	if len(longer) > 0 {
-		text += "\npaused for longer already: " + tubesInWords(longer)
+		return s.Print(numbers, "paused for %s: %s\npaused for longer already: %s", d, tubesInWords(changed), tubesInWords(longer))
 	}
-	return s.Print(map[string]int{"paused": len(changed), "longer": len(longer)}, "%s", text)
+	return s.Print(numbers, "paused for %s: %s", d, tubesInWords(changed))
 }

@@ -257,7 +257,7 @@ func (s *session) printTubes(tubes []tube) error {
 		return append(row, paused)
 	})
 	if err == nil && !s.JSON && len(tubes) == 1 && tubes[0].Why != "" {
-		_, err = fmt.Fprintf(s.Out, "\n%s: %s\n", tubes[0].Name, tubes[0].Why)
+		_, err = fmt.Fprintf(s.Out, "\n%s: %s\n", cliutil.Line(tubes[0].Name), cliutil.Line(tubes[0].Why))
 	}
 	return err
 }

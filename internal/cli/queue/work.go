@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -291,5 +290,5 @@ func (r *jobRunner) noJobs(err error) {
 func (r *jobRunner) say(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	fmt.Fprintf(r.Err, "beanpole: "+format+"\n", args...)
+	cliutil.Note(r.Err, format, args...)
 }

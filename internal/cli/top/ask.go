@@ -4,6 +4,8 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
 // What comes back from the server, and when to ask it again.
@@ -39,7 +41,7 @@ func (m *model) lookAt(tube, state string) tea.Cmd {
 	return func() tea.Msg {
 		text, err := m.server.Look(tube, state)
 		if err != nil {
-			text = err.Error()
+			text = cliutil.Line(err.Error())
 		}
 		return lookMsg{tube, state, text}
 	}

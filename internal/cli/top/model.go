@@ -107,7 +107,9 @@ type note struct {
 // noteTime is how long a note is shown.
 const noteTime = 8 * time.Second
 
-func (m *model) say(text string) { m.note = note{text: text, until: m.now().Add(noteTime)} }
+func (m *model) say(text string) {
+	m.note = note{text: cliutil.Line(text), until: m.now().Add(noteTime)}
+}
 
 // A glance is a look at a job of a tube.
 type glance struct {
