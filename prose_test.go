@@ -30,7 +30,7 @@ const (
 var rewritten = []string{
 	"CONTRIBUTING.md", "DESIGN.md", "doc/decisions/*.md", "doc/internals/*.md", "doc/alternatives.md", "doc/benchmarks.md",
 	"doc/differences.md", "doc/glossary.md", "doc/guarantees.md", "doc/journal.md", "doc/protocol.md", "doc/testing.md",
-	"README.md", "SECURITY.md", "doc/README.md", "doc/api.md", "doc/cli.md", "doc/cluster.md", "doc/configuration.md", "doc/console.md", "doc/go-client.md", "doc/install.md", "doc/log-messages.md", "doc/migrate.md",
+	"README.md", "SECURITY.md", "doc/README.md", "doc/api.md", "doc/cli.md", "doc/clients.md", "doc/cluster.md", "doc/configuration.md", "doc/console.md", "doc/go-client.md", "doc/install.md", "doc/log-messages.md", "doc/migrate.md",
 	"doc/metrics.md", "doc/monitoring.md", "doc/operations.md", "doc/policies.md", "doc/quickstart.md", "doc/security.md",
 }
 
