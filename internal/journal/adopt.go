@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -11,27 +12,32 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal/binlog"
-	"github.com/beanpole-mq/beanpole/internal/journal/record"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// Taking over the files of a beanstalkd:
+// Open takes over the files of beanstalkd if there is no journal:
 //
-//  1. a record says that the adoption has begun;
-//  2. their records are restored, and every job is written whole;
-//  3. a record says that the adoption is done; all is made durable;
-//  4. their files get other names, so that neither server looks at them again;
-//  5. a record says that the adoption is over; it is made durable.
+//  1. it creates the file beanpole.adopting;
+//  2. it writes every job to the journal and makes the journal durable;
+//  3. it renames beanpole.adopting to beanpole.adopted: from here on, the journal counts;
+//  4. it renames the files of beanstalkd, so that no server reads them again;
+//  5. it removes beanpole.adopted.
 //
-// No client is served before 5. After a crash before 3 the next start deletes the jobs
-// that are there and begins again from the files. After one in 4 it renames the rest.
-// Files that are found at any other time are those of a beanstalkd that was started there
-// later; about them only a person can decide.
+// No client is served before the end. After a crash, a start that finds beanpole.adopting
+// removes the incomplete journal and starts again; the files of beanstalkd are unchanged. A
+// start that finds beanpole.adopted continues at 4. At any other time, files of beanstalkd
+// beside a journal come from a beanstalkd that was started there later: Open refuses them.
+const (
+	adopting = "beanpole.adopting"
+	adopted  = "beanpole.adopted"
+)
 
-// adoptedPrefix goes before the names of files that were taken over.
+// adoptedPrefix is the prefix of the new names of beanstalkd's files.
 const adoptedPrefix = "beanstalkd-"
 
-// A MixedError says that there are files of beanstalkd beside a journal that has not
-// taken them over. A person must decide which of the two counts.
+// A MixedError reports files of beanstalkd beside a journal that has not taken them over. A
+// person must choose between the two.
 type MixedError struct{ Files []string } // their names, without the path
 
 func (e *MixedError) Error() string {
@@ -47,34 +53,96 @@ func abbreviate(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// ErrUnfinished is wrapped when the files of beanstalkd are gone before their
-// taking over was done.
-var ErrUnfinished = errors.New("the taking over of beanstalkd's files (binlog.*) was interrupted, and they are not there any more")
+// ErrAdopting reports that the takeover of beanstalkd's files was interrupted: the journal
+// is incomplete, and the next start of a server repeats the takeover.
+var ErrAdopting = errors.New("the takeover of beanstalkd's files (binlog.*) was interrupted")
 
-// An adoption takes over the files of a beanstalkd, while a journal is opened.
-type adoption struct {
-	j     *Journal
-	state engine.ChangeKind // the last record of one that is not over; 0: none
-	files []string          // names of those to be taken over, or to be renamed if state says that it is done
+// CheckAdoption returns an error that wraps ErrAdopting if a takeover in the directory was
+// interrupted before its journal was complete.
+func CheckAdoption(fsys vfs.FS, dir string) error {
+	if there, err := exists(fsys, dir, adopting); !there {
+		return err
+	}
+	return ErrAdopting
 }
 
-// find finds the files of beanstalkd. hasRecords says that there is a journal.
-func (a *adoption) find(hasRecords bool) (err error) {
-	a.files, err = binlog.Files(a.j.fs, a.j.dir)
+// Adopted reports whether the journal has taken over the files of beanstalkd that are still
+// in the directory; the next start renames them.
+func Adopted(fsys vfs.FS, dir string) (bool, error) { return exists(fsys, dir, adopted) }
+
+func exists(fsys vfs.FS, dir, name string) (bool, error) {
+	_, err := fsys.Size(filepath.Join(dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// discardIncomplete removes the journal of an interrupted takeover.
+func discardIncomplete(fsys vfs.FS, dir string) error {
+	err := CheckAdoption(fsys, dir)
+	if !errors.Is(err, ErrAdopting) {
+		return err
+	}
+	lock, err := fsys.Lock(filepath.Join(dir, "lock"))
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	names, err := fsys.List(dir)
+	for _, name := range names {
+		if wal.IsFileName(name) {
+			err = errors.Join(err, fsys.Remove(filepath.Join(dir, name)))
+		}
+	}
+	return errors.Join(err, fsys.SyncDir(dir))
+}
+
+// adopt takes over the files of beanstalkd, or completes an earlier takeover. The report is
+// nil if it read no file. isNew reports that the journal is empty.
+func (j *Journal) adopt(isNew bool) (*binlog.Report, error) {
+	files, err := binlog.Files(j.fs, j.dir)
+	if err != nil {
+		return nil, err
+	}
+	done, err := Adopted(j.fs, j.dir)
+	var report *binlog.Report
 	switch {
 	case err != nil:
-		return err
-	case a.state == record.AdoptionBegun && len(a.files) == 0:
-		return ErrUnfinished
-	case a.state == 0 && len(a.files) > 0 && (hasRecords || a.j.opt.Member): // other members would not have the jobs
-		return &MixedError{a.files}
+		return nil, err
+	case done:
+	case len(files) > 0 && (!isNew || j.opt.Member): // other members would not have the jobs
+		return nil, &MixedError{files}
+	case len(files) > 0:
+		if report, err = j.convert(); err != nil {
+			return nil, fmt.Errorf("take over beanstalkd's files: %w", err)
+		}
+	default:
+		if err = CheckAdoption(j.fs, j.dir); err != nil {
+			err = fmt.Errorf("%w, and the files are gone", err)
+		}
+		return nil, err
 	}
-	return nil
+	if err := j.setAside(files); err != nil {
+		return nil, err
+	}
+	return report, cmp.Or(j.fs.Remove(filepath.Join(j.dir, adopted)), j.fs.SyncDir(j.dir))
 }
 
-// takeOver takes the jobs of beanstalkd's files into the journal, which has none.
-func (a *adoption) takeOver() (*binlog.Report, error) {
-	j := a.j
+// convert writes the jobs of beanstalkd's files to the journal, which is empty, and makes
+// it durable, whatever Options.Sync is.
+func (j *Journal) convert() (*binlog.Report, error) {
+	marker := filepath.Join(j.dir, adopting)
+	f, err := j.fs.Create(marker)
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	if err := j.fs.SyncDir(j.dir); err != nil {
+		return nil, err
+	}
 	report, err := binlog.Read(j.fs, j.dir, binlog.Options{Epoch: j.opt.Epoch}, func(c engine.Change) error {
 		j.eng.Restore(c)
 		return nil
@@ -82,24 +150,27 @@ func (a *adoption) takeOver() (*binlog.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := j.append(&engine.Change{Kind: record.AdoptionBegun}); err != nil {
-		return nil, err
-	}
 	for c := range j.eng.Snapshots {
-		if err = a.appendJob(c); err != nil {
+		if err := j.convertJob(c); err != nil {
 			return nil, err
 		}
 	}
 	if _, err := j.append(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}); err != nil {
 		return nil, err
 	}
-	return &report, a.makeDurable(record.AdoptionDone)
+	j.cleaner.appended, j.dirty = 0, false
+	if err := cmp.Or(j.files.Flush(), j.files.Sync()); err != nil {
+		return nil, err
+	}
+	if err := j.fs.Rename(marker, filepath.Join(j.dir, adopted)); err != nil {
+		return nil, err
+	}
+	return &report, j.fs.SyncDir(j.dir)
 }
 
-// appendJob appends a job that is in the engine and not in the log. It flushes now and
-// then, so that little stays in memory.
-func (a *adoption) appendJob(c engine.Change) error {
-	j := a.j
+// convertJob appends a job of beanstalkd. It flushes each MiB, so that little stays in
+// memory.
+func (j *Journal) convertJob(c engine.Change) error {
 	if err := j.space.reserve(engine.JobPut, cost(engine.JobPut, len(c.Tube), len(c.Body))); err != nil {
 		return err
 	}
@@ -113,65 +184,25 @@ func (a *adoption) appendJob(c engine.Change) error {
 	return j.files.Flush()
 }
 
-// makeDurable appends a record of the adoption and makes all durable, whatever
-// Options.Sync says.
-func (a *adoption) makeDurable(kind engine.ChangeKind) error {
-	j := a.j
-	if _, err := j.append(&engine.Change{Kind: kind}); err != nil {
-		return err
-	}
-	j.cleaner.appended = 0
-	j.dirty = false
-	return cmp.Or(j.files.Flush(), j.files.Sync())
-}
-
-// deleteAll deletes all jobs: those of an adoption that was not done.
-func (a *adoption) deleteAll() error {
-	j := a.j
-	for _, c := range deletions(j.eng) {
-		if err := j.space.reserveDeletion(); err != nil {
-			return err
-		}
-		j.eng.Restore(c)
-		if err := j.Append([]engine.Change{c}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// deletions returns the deletions of all jobs.
-func deletions(eng *engine.Engine) (gone []engine.Change) {
-	for c := range eng.Snapshots {
-		c.Kind, c.Body = engine.JobDeleted, nil
-		gone = append(gone, c)
-	}
-	return gone
-}
-
-// setAside renames files that were taken over, and ends the adoption. It replaces no
-// file: if there is one with the new name, of an earlier beanstalkd, it adds a number.
-func (a *adoption) setAside() error {
-	j := a.j
+// setAside renames the files of beanstalkd and makes their new names durable. It replaces
+// no file: it adds a number to a name that exists.
+func (j *Journal) setAside(files []string) error {
 	there, err := j.fs.List(j.dir)
 	if err != nil {
 		return err
 	}
-	for _, name := range a.files {
+	for _, name := range files {
 		aside := freeName(adoptedPrefix+name, there)
 		if err := j.fs.Rename(filepath.Join(j.dir, name), filepath.Join(j.dir, aside)); err != nil {
 			return err
 		}
 		there = append(there, aside)
-		j.log.Info("a file of beanstalkd was taken over and is not needed any more", "was", name, "is", aside)
+		j.log.Info("renamed a file of beanstalkd that was taken over", "from", name, "to", aside)
 	}
-	if err := j.fs.SyncDir(j.dir); err != nil {
-		return err
-	}
-	return a.makeDurable(record.AdoptionOver)
+	return j.fs.SyncDir(j.dir)
 }
 
-// freeName returns name or, if that is among those there, name.2, name.3 ...
+// freeName returns name or, if there is a file of that name, name.2, name.3 ...
 func freeName(name string, there []string) string {
 	free := name
 	for n := 2; slices.Contains(there, free); n++ {

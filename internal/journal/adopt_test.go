@@ -74,8 +74,8 @@ func removeTheirs(t *testing.T, fsys vfs.FS, dir string) {
 	}
 }
 
-// interruptAdoption returns what a power cut leaves of a disk while a server takes
-// over the files there, and has written some of the jobs.
+// interruptAdoption returns the disk after a power cut that interrupts the takeover of the
+// files there, when the journal contains some of the jobs.
 func interruptAdoption(t *testing.T, disk *memfs.FS) *memfs.FS {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -87,24 +87,16 @@ func interruptAdoption(t *testing.T, disk *memfs.FS) *memfs.FS {
 		if _, err := j.Open(fsys, "/", eng); !errors.Is(err, memfs.ErrPowerCut) {
 			t.Fatalf("power cut at %d: %v", n, err)
 		}
-		after, puts, done := fsys.Crash(rng), 0, 0
-		_, err := Dump(after, "/", func(e Entry) error {
-			switch e.Kind {
-			case "put":
-				puts++
-			case "adoption-done":
-				done++
-			}
-			return nil
-		})
-		if err == nil && puts > 0 && done == 0 {
+		after, records := fsys.Crash(rng), 0
+		_, err := wal.Check(after, "/", func([]byte) error { records++; return nil })
+		if err == nil && records > 0 && errors.Is(CheckAdoption(after, "/"), ErrAdopting) {
 			return after
 		}
 	}
 }
 
-// A beanstalkd that is started where an adoption was interrupted may delete
-// jobs, and files of which nothing is left. Those jobs do not come back.
+// A beanstalkd that is started after an interrupted takeover deletes jobs and files. Those
+// jobs do not come back.
 func TestAdoptAfterBeanstalkdWentOn(t *testing.T) {
 	fsys := memfs.New()
 	writeTheirs(t, fsys, "/", 1, 2, 3)
@@ -115,18 +107,18 @@ func TestAdoptAfterBeanstalkdWentOn(t *testing.T) {
 	wantJobs(t, fsys, "/", "3 / 3, 4 / 4")
 }
 
-// What was written before an adoption was interrupted is not all. Without their
-// files nobody starts there.
+// After an interrupted takeover the journal is incomplete: it is not read, and without the
+// files of beanstalkd no server starts.
 func TestAdoptFilesGone(t *testing.T) {
 	fsys := memfs.New()
 	writeTheirs(t, fsys, "/", 1, 2, 3)
 	fsys = interruptAdoption(t, fsys)
 	removeTheirs(t, fsys, "/")
-	if jobs, err := jobsIn(t, fsys, "/"); !errors.Is(err, ErrUnfinished) {
-		t.Errorf("jobs %q, %v, want ErrUnfinished", jobs, err)
+	if jobs, err := jobsIn(t, fsys, "/"); !errors.Is(err, ErrAdopting) {
+		t.Errorf("jobs %q, %v, want ErrAdopting", jobs, err)
 	}
-	if _, err := Load(fsys, "/", engine.New(engine.Options{}), 0); !errors.Is(err, ErrUnfinished) {
-		t.Errorf("Load: %v, want ErrUnfinished", err)
+	if _, err := Load(fsys, "/", engine.New(engine.Options{}), 0); !errors.Is(err, ErrAdopting) {
+		t.Errorf("Load: %v, want ErrAdopting", err)
 	}
 	writeTheirs(t, fsys, "/", 1, 2, 3)
 	wantJobs(t, fsys, "/", "1 / 1, 2 / 2, 3 / 3")

@@ -30,6 +30,9 @@ type Report struct {
 func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, error) {
 	j.fs, j.dir, j.eng, j.index.eng = fsys, dir, eng, eng
 	var report Report
+	if err := discardIncomplete(fsys, dir); err != nil {
+		return report, fmt.Errorf("journal: %w", err)
+	}
 	files, err := wal.Open(fsys, dir, wal.Options{
 		SegmentSize: j.opt.SegmentSize,
 		Progress:    j.opt.Progress,
@@ -69,27 +72,11 @@ func (j *Journal) read(report *Report) error {
 	}
 	j.bytes = j.files.Stats().Bytes
 	j.space.deletions.want = jobs
-	a := adoption{j: j, state: r.adoption}
-	if err := a.find(report.Records > 0); err != nil {
-		return err
-	}
-	if a.state == record.AdoptionBegun { // before room is reserved: the disk may be full
-		if err := a.deleteAll(); err != nil {
-			return err
-		}
-	}
 	if err := j.space.fill(); err != nil {
 		j.health.noRoom(err, 0)
 	}
-	if len(a.files) > 0 && a.state != record.AdoptionDone {
-		if report.Adopted, err = a.takeOver(); err != nil {
-			return fmt.Errorf("take over beanstalkd's files: %w", err)
-		}
-	}
-	if report.Adopted != nil || a.state == record.AdoptionDone {
-		if err := a.setAside(); err != nil {
-			return err
-		}
+	if report.Adopted, err = j.adopt(report.Records == 0); err != nil {
+		return err
 	}
 	st := j.eng.Stats()
 	report.Jobs = int(st.Ready + st.Delayed + st.Buried)
@@ -107,7 +94,6 @@ type replayer struct {
 	lastID    uint64
 	applied   Applied
 	appliedIn uint64
-	adoption  engine.ChangeKind // the last record of one that is not over; 0: none
 }
 
 // replayed is a block of records, decoded.
@@ -153,12 +139,6 @@ func (r *replayer) restore(b *replayed) error {
 		case record.AppliedMark:
 			r.applied, _ = record.DecodeApplied(c.Body)
 			r.appliedIn = uint64(c.Segment)
-			continue
-		case record.AdoptionBegun, record.AdoptionDone:
-			r.adoption = c.Kind
-			continue
-		case record.AdoptionOver:
-			r.adoption = 0
 			continue
 		}
 		r.eng.Restore(*c)

@@ -1,13 +1,11 @@
 package journal
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/journal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/journal/record"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
@@ -16,9 +14,8 @@ import (
 // These functions are for tools. They neither lock nor change anything. If a server
 // uses the directory, they may miss its newest records.
 
-// Load reads the journal in a directory into an empty engine. Like a start, it leaves
-// out the jobs of an adoption that was interrupted. The error wraps ErrUnfinished if no
-// server can start there.
+// Load reads the journal in a directory into an empty engine. The error wraps ErrAdopting
+// if the journal is incomplete.
 func Load(fsys vfs.FS, dir string, eng *engine.Engine, epoch int64) (Report, error) {
 	var report Report
 	files, err := openForReading(fsys, dir)
@@ -30,14 +27,6 @@ func Load(fsys vfs.FS, dir string, eng *engine.Engine, epoch int64) (Report, err
 	if report.Report, err = r.replay(files, eng, epoch); err != nil {
 		return report, fmt.Errorf("journal: %w", err)
 	}
-	if r.adoption == record.AdoptionBegun {
-		if theirs, err := binlog.Files(fsys, dir); err != nil || len(theirs) == 0 {
-			return report, fmt.Errorf("journal: %w", cmp.Or(err, ErrUnfinished))
-		}
-		for _, c := range deletions(eng) {
-			eng.Restore(c)
-		}
-	}
 	st := eng.Stats()
 	report.Jobs = int(st.Ready + st.Delayed + st.Buried)
 	return report, nil
@@ -47,7 +36,7 @@ func Load(fsys vfs.FS, dir string, eng *engine.Engine, epoch int64) (Report, err
 type Entry struct {
 	Segment uint64 `json:"segment"`
 	Offset  int64  `json:"offset"` // bytes
-	Kind    string `json:"kind"`   // put, state, deleted, paused, last-id, adoption-begun, adoption-done, adoption-over, applied, policy
+	Kind    string `json:"kind"`   // put, state, deleted, paused, last-id, applied, policy
 
 	ID       uint64     `json:"id,omitempty"`
 	Tube     string     `json:"tube,omitempty"`
@@ -109,21 +98,21 @@ func wrap(err error) error {
 }
 
 func openForReading(fsys vfs.FS, dir string) (*wal.Log, error) {
+	if err := CheckAdoption(fsys, dir); err != nil {
+		return nil, wrap(err)
+	}
 	files, err := wal.Open(fsys, dir, wal.Options{ReadOnly: true})
 	return files, wrap(err)
 }
 
 var kindNames = map[engine.ChangeKind]string{
-	engine.JobPut:        "put",
-	engine.JobState:      "state",
-	engine.JobDeleted:    "deleted",
-	engine.TubePaused:    "paused",
-	engine.LastID:        "last-id",
-	record.AdoptionBegun: "adoption-begun",
-	record.AdoptionDone:  "adoption-done",
-	record.AdoptionOver:  "adoption-over",
-	record.AppliedMark:   "applied",
-	engine.PolicySet:     "policy",
+	engine.JobPut:      "put",
+	engine.JobState:    "state",
+	engine.JobDeleted:  "deleted",
+	engine.TubePaused:  "paused",
+	engine.LastID:      "last-id",
+	record.AppliedMark: "applied",
+	engine.PolicySet:   "policy",
 }
 
 // EntryOf describes a change. Its moments must count from 1970, as in an engine that

@@ -37,8 +37,8 @@ func Explain(dir string, err error) error {
 		hint = fmt.Sprintf(", and %s is gone (nothing was changed; %s)", filepath.Join(dir, "cluster"), directory.Save(dir))
 	case errors.Is(err, wal.ErrVersion):
 		hint = " (nothing was changed; start that version there, 'beanpole export' the queue, and 'beanpole import' it into a server with another directory)"
-	case errors.Is(err, journal.ErrUnfinished):
-		hint = " (put them back; or move beanpole.*.wal away, if their jobs are not wanted)"
+	case errors.Is(err, journal.ErrAdopting):
+		hint = " (put the files back; or remove beanpole.adopting if you do not need their jobs)"
 	case errors.Is(err, vfs.ErrLocked):
 		hint = " (another beanpole or beanstalkd uses this directory; stop it, or choose another)"
 	case errors.Is(err, fs.ErrNotExist) && isThere(dir):

@@ -47,7 +47,9 @@ type inspection struct {
 	damage []wal.Damage
 	report wal.Report
 	tally  tally
-	last   string // kind of the last record of a take-over; empty: none
+
+	incomplete bool // the takeover of beanstalkd's files was interrupted
+	adopted    bool // the journal has taken over the files that are waiting
 
 	applied *journal.Entry // the last of a member of a cluster; nil: there is none
 
@@ -90,7 +92,7 @@ func (ins *inspection) findDamage(first *wal.CorruptError) error {
 
 // count reads the journal, which is not damaged.
 func (ins *inspection) count() (err error) {
-	ins.tally, ins.last, ins.applied = newTally(), "", nil
+	ins.tally, ins.applied = newTally(), nil
 	ins.report, err = journal.Dump(vfs.OS, ins.dir, func(e journal.Entry) error {
 		t := &ins.tally
 		t.records++
@@ -99,16 +101,13 @@ func (ins *inspection) count() (err error) {
 			t.first, t.last = cmp.Or(t.first, e.Segment), e.Segment
 		}
 		t.count(&e)
-		switch e.Kind {
-		case "adoption-begun", "adoption-done", "adoption-over":
-			ins.last = e.Kind
-		case "applied":
+		if e.Kind == "applied" {
 			ins.applied = new(e)
 		}
 		return nil
 	})
-	if ins.last == "adoption-begun" { // the next start begins it again
-		clear(ins.tally.jobs)
+	if ins.incomplete = errors.Is(err, journal.ErrAdopting); ins.incomplete {
+		return nil
 	}
 	return err
 }
@@ -119,11 +118,13 @@ func (ins *inspection) lookForBinlog() error {
 	if ins.waiting, err = binlog.Files(vfs.OS, ins.dir); err != nil {
 		return readError(ins.dir, err)
 	}
-	if len(ins.waiting) == 0 || ins.last == "adoption-done" {
+	if ins.adopted, err = journal.Adopted(vfs.OS, ins.dir); err != nil {
+		return readError(ins.dir, err)
+	}
+	if len(ins.waiting) == 0 || ins.adopted {
 		return nil
 	}
-	hasJournal := ins.report.Segments > 0 || ins.tally.records > 0
-	ins.mixed = hasJournal && ins.last != "adoption-begun"
+	ins.mixed = ins.report.Segments > 0 || ins.tally.records > 0
 	ins.theirs = newTally()
 	ins.binlog, err = binlog.Read(vfs.OS, ins.dir, binlog.Options{}, func(c engine.Change) error {
 		e := journal.EntryOf(&c)
@@ -182,8 +183,8 @@ func (ins *inspection) print(w io.Writer) {
 		}
 		line(what, "%s at offset %d: %d bytes %s; the next start removes them", filepath.Base(t.File), t.Offset, t.Length, why)
 	}
-	if ins.last == "adoption-begun" {
-		line("take-over", "it was interrupted; the next start begins it again")
+	if ins.incomplete {
+		line("takeover", "interrupted; the next start repeats it")
 	}
 	if len(ins.waiting) > 0 {
 		ins.printBinlog(line)
@@ -195,7 +196,7 @@ func (ins *inspection) printBinlog(line func(what, format string, args ...any)) 
 	switch {
 	case ins.mixed:
 		line(what, "%d files, which the journal has not taken over", len(ins.waiting))
-	case ins.theirs.jobs == nil:
+	case ins.adopted:
 		line(what, "%d files that were taken over; the next start renames them", len(ins.waiting))
 		return
 	default:
@@ -214,8 +215,8 @@ func (ins *inspection) verdict() error {
 		return fmt.Errorf("directory %s: the journal is damaged in %s (%s)", ins.dir, cliutil.Count(len(ins.damage), "place"), advice.Repair(ins.dir))
 	case ins.mixed:
 		return fmt.Errorf("no server will start: %w", advice.Explain(ins.dir, &journal.MixedError{Files: ins.waiting}))
-	case ins.last == "adoption-begun" && len(ins.waiting) == 0:
-		return fmt.Errorf("no server will start: %w", advice.Explain(ins.dir, journal.ErrUnfinished))
+	case ins.incomplete && len(ins.waiting) == 0:
+		return fmt.Errorf("no server will start: %w", advice.Explain(ins.dir, journal.ErrAdopting))
 	case ins.binlog.Damaged():
 		return fmt.Errorf("directory %s: files of beanstalkd are damaged (a server that is started there takes over what is whole)", ins.dir)
 	case ins.report.Segments == 0 && len(ins.waiting) == 0:

@@ -30,7 +30,10 @@ func copyJournal(dir, to string, w io.Writer) error {
 	return fillEmpty(to, func() error {
 		var report wal.Report
 		err := readJournal(dir, func() (err error) {
-			if err = removeSegments(to); err == nil { // of the try before
+			if err = journal.CheckAdoption(vfs.OS, dir); err == nil {
+				err = removeSegments(to) // of the previous attempt
+			}
+			if err == nil {
 				err = wal.Copy(vfs.OS, dir, to)
 			}
 			if err == nil {

@@ -21,15 +21,12 @@ import (
 // group first, as in package encoding/binary); fixed numbers are little-endian.
 // Moments are nanoseconds since 1970.
 //
-//	record   := put | state | deleted | paused | last | adoption | applied | policy
+//	record   := put | state | deleted | paused | last | applied | policy
 //	put      := kind (1) job tube [origin] body         a job, whole
 //	state    := kind (2) job                            a job's new state
 //	deleted  := kind (3) id
 //	paused   := kind (4) tube seconds until i64         0 seconds: it is not, or is gone
 //	last     := kind (5) id                             the highest id ever given out
-//	adoption := kind (6)                                begun; see package journal
-//	          | kind (7)                                done
-//	          | kind (8)                                over
 //	applied  := kind (10) index term stamp i64          a member of a cluster: all up to this entry is in the records before
 //	policy   := kind (11) tube settings                 what was set for a pattern while the server ran; no settings: nothing any more
 //
@@ -47,10 +44,6 @@ const (
 	kindDeleted = 3
 	kindPaused  = 4
 	kindLast    = 5
-
-	kindAdoptionBegun = 6
-	kindAdoptionDone  = 7
-	kindAdoptionOver  = 8
 
 	kindApplied = 10
 
@@ -80,13 +73,8 @@ func MaxLen(kind engine.ChangeKind, tube, body int) int {
 	return 1 + 1 + tube + binary.MaxVarintLen32 + 8
 }
 
-// Kinds of changes that only a journal knows. The Body of AppliedMark is an Applied.
-const (
-	AdoptionBegun = engine.ChangeKind(0x80 + kindAdoptionBegun)
-	AdoptionDone  = engine.ChangeKind(0x80 + kindAdoptionDone)
-	AdoptionOver  = engine.ChangeKind(0x80 + kindAdoptionOver)
-	AppliedMark   = engine.ChangeKind(0x80 + kindApplied)
-)
+// AppliedMark is a kind of change that only a journal has. Its Body is an Applied.
+const AppliedMark = engine.ChangeKind(0x80 + kindApplied)
 
 // IsPut reports whether a record is that of a whole job.
 func IsPut(rec []byte) bool { return rec[0] == kindPut }
@@ -116,8 +104,6 @@ func Append(dst []byte, c *engine.Change, epoch int64) []byte {
 		dst = appendTube(append(dst, kindPolicy), c.Tube)
 	case engine.LastID:
 		dst = binary.AppendUvarint(append(dst, kindLast), c.ID)
-	case AdoptionBegun, AdoptionDone, AdoptionOver:
-		dst = append(dst, byte(c.Kind-0x80))
 	case AppliedMark:
 		dst = append(dst, kindApplied)
 	}
@@ -198,8 +184,6 @@ func Decode(rec []byte, epoch int64, tubes map[string]string) (engine.Change, er
 	case kindLast:
 		c.Kind = engine.LastID
 		c.ID = d.uvarint()
-	case kindAdoptionBegun, kindAdoptionDone, kindAdoptionOver:
-		c.Kind = engine.ChangeKind(0x80 + kind)
 	case kindApplied:
 		c.Kind = AppliedMark
 		c.Body = d.applied()

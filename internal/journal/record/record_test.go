@@ -50,9 +50,6 @@ var kinds = []struct {
 	{"policy", engine.Change{Kind: engine.PolicySet, Tube: "mail-*", Body: []byte("max-attempts=5\nretry-delay=5s\n"), BodyLen: 30}},
 	{"policy: none any more", engine.Change{Kind: engine.PolicySet, Tube: "mail-*", Body: []byte{}}},
 	{"last id", engine.Change{Kind: engine.LastID, ID: 1 << 32}},
-	{"adoption begun", engine.Change{Kind: AdoptionBegun}},
-	{"adoption done", engine.Change{Kind: AdoptionDone}},
-	{"adoption over", engine.Change{Kind: AdoptionOver}},
 	{"applied up to entry 1000 of term 7", Applied{1000, 7, epoch}.Change()},
 	{"applied: of no cluster any more", Applied{}.Change()},
 }
@@ -160,7 +157,7 @@ func drawChange(t *rapid.T) engine.Change {
 	u32 := func(name string) uint32 { return rapid.Uint32().Draw(t, name) }
 	moment := func(name string) int64 { return rapid.Int64().Draw(t, name) }
 	c := engine.Change{Kind: rapid.SampledFrom([]engine.ChangeKind{
-		engine.JobPut, engine.JobPut, engine.JobState, engine.JobDeleted, engine.TubePaused, engine.PolicySet, engine.LastID, AdoptionBegun, AdoptionDone, AdoptionOver, AppliedMark,
+		engine.JobPut, engine.JobPut, engine.JobState, engine.JobDeleted, engine.TubePaused, engine.PolicySet, engine.LastID, AppliedMark,
 	}).Draw(t, "kind")}
 	tube := func() string { return string(rapid.SliceOfN(rapid.Byte(), 1, maxTube).Draw(t, "tube")) }
 	switch c.Kind {
