@@ -45,34 +45,6 @@ func showAll(changes []engine.Change) []string {
 	return lines
 }
 
-// TestValues reads all values of a full and of a short record.
-func TestValues(t *testing.T) {
-	b := build(7).full("mail", 9, stateDelayed, "abc\r\n").short(9, stateReady, field{atPri, uint32(7)})
-	changes, report := readChanges(t, dirOf(t, b.bytes))
-	put := engine.Change{
-		Kind: engine.JobPut, State: engine.Delayed, ID: 9, Pri: 1024, Delay: 30, TTR: 60, Created: 2e9, Due: 1000e9,
-		Reserves: 1, Timeouts: 2, Releases: 3, Buries: 4, Kicks: 5, Tube: "mail", Body: []byte("abc"), BodyLen: 3,
-	}
-	state := put
-	state.Kind, state.State, state.Pri, state.Due, state.Tube, state.Body = engine.JobState, engine.Ready, 7, 0, "", nil
-	want := []engine.Change{put, state, {Kind: engine.LastID, ID: 9}}
-	if diff := cmp.Diff(want, changes); diff != "" {
-		t.Errorf("(- want, + got):\n%s", diff)
-	}
-	n := int64(len(b.bytes))
-	if diff := cmp.Diff([]FileReport{{Name: "binlog.1", Version: 7, Size: n, Read: n, Records: 2}}, report.Files); diff != "" {
-		t.Errorf("(- want, + got):\n%s", diff)
-	}
-}
-
-func TestEpoch(t *testing.T) {
-	fsys := dirOf(t, build(7).full("mail", 9, stateDelayed, "abc\r\n").bytes)
-	eng, _ := readEngine(t, fsys, "log", Options{Epoch: 10e9})
-	if c, _ := eng.Snapshot(9); c.Created != -8e9 || c.Due != 990e9 {
-		t.Errorf("created %d, due %d", c.Created, c.Due)
-	}
-}
-
 var zeros = strings.Repeat("\x00", 10000)
 
 // TestRead reads files that are well or not. Records of version 7 with the tube
@@ -238,51 +210,6 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestBuriedOrder: burying orders, wherever the jobs and their copies are.
-func TestBuriedOrder(t *testing.T) {
-	const body = "\r\n"
-	eng, _ := readWhole(t, dirOf(t,
-		// Jobs 7 and 6 were buried, and copied, in files that are gone. So were
-		// jobs 1, 2 and 3 put. What is said of them first:
-		build(7).short(3, stateBuried).short(1, stateBuried).full("a", 7, stateBuried, body).full("a", 4, stateReady, body).bytes,
-		// Burying again moves a job to the end; a kick and a bury too.
-		build(7).full("a", 6, stateBuried, body).short(4, stateBuried).short(3, stateBuried).full("a", 5, stateReady, body).bytes,
-		build(7).short(5, stateBuried).short(4, stateReady).short(4, stateBuried).bytes,
-		// The copies of 1 and 3 come after all that, in the order of ids.
-		build(7).full("a", 1, stateBuried, body).full("a", 3, stateBuried, body).bytes,
-	), "log", Options{})
-	if got, want := buriedOrder(jobsOf(eng))["a"], []uint64{7, 6, 1, 3, 5, 4}; !slices.Equal(got, want) {
-		t.Errorf("order %d, want %d", got, want)
-	}
-}
-
-// TestMemory: what is not needed any more is let go.
-func TestMemory(t *testing.T) {
-	r := ranks{last: make(map[uint64]int64)}
-	for id := range uint64(100) {
-		r.note(&job{id: id, state: stateBuried}, id%2 == 0)
-		r.note(&job{id: id, state: byte(id % 2)}, false) // deleted or ready
-	}
-	if len(r.last) > 0 {
-		t.Errorf("%d ranks are kept without a buried job", len(r.last))
-	}
-
-	f, err := dirOf(t, make([]byte, 8*chunk)).Open("log/binlog.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	src := source{f: f, size: 8 * chunk}
-	for _, n := range []int{5 * chunk, 1} {
-		if _, err := src.peek(n); err != nil {
-			t.Fatal(err)
-		}
-		src.skip(n)
-	}
-	if cap(src.buf) > chunk {
-		t.Errorf("after a large record a small one has a buffer of %d bytes", cap(src.buf))
-	}
-}
-
 // TestDroppedIsBounded: the report of a hostile file does not grow with it.
 func TestDroppedIsBounded(t *testing.T) {
 	b := build(7)
@@ -296,24 +223,6 @@ func TestDroppedIsBounded(t *testing.T) {
 	}
 	if lines := report.Damage(); len(lines) != MaxDropped+1 || lines[MaxDropped] != "binlog.1: 200 more records dropped" {
 		t.Errorf("%d lines, the last: %s", len(lines), lines[len(lines)-1])
-	}
-}
-
-// TestLargeBodies has records on every side of the window's edge.
-func TestLargeBodies(t *testing.T) {
-	b := build(7)
-	sizes := []int{chunk - 300, 5 * chunk, 0, 1, chunk, 2*chunk + 1, 100, 200}
-	for i, n := range sizes {
-		b.full("a", uint64(i+1), stateReady, strings.Repeat(string(rune('a'+i)), n)+"\r\n")
-	}
-	changes, report := readChanges(t, dirOf(t, b.bytes))
-	if report.Damaged() {
-		t.Errorf("damage: %q", report.Damage())
-	}
-	for i, n := range sizes {
-		if want := strings.Repeat(string(rune('a'+i)), n); string(changes[i].Body) != want {
-			t.Errorf("job %d: a body of %d bytes is not what it was", i+1, n)
-		}
 	}
 }
 

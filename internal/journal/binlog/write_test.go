@@ -114,39 +114,6 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// TestWriteLayout looks at what goes where.
-func TestWriteLayout(t *testing.T) {
-	b := engine.Buried
-	eng := engineOf(
-		job1(engine.Ready, 1, 0, "one"), job1(b, 2, 30, "two"), job1(b, 3, 10, "three"),
-		engine.Change{Kind: engine.TubePaused, Tube: "mail", Delay: 60},
-		job1(engine.Delayed, 4, 50e9, "four"), job1(b, 5, 20, "five"), job1(engine.Ready, 6, 0, strings.Repeat("6", 300)),
-		engine.Change{Kind: engine.LastID, ID: 9},
-	)
-	fsys := dirOf(t)
-	sum, err := Write(fsys, "log", Options{FileSize: 300}, eng)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if sum.Files != 4 || sum.Jobs != 6 || sum.MaxBody != 300 {
-		t.Errorf("summary: %+v", sum)
-	}
-	changes, report := readChanges(t, fsys)
-	want := []string{
-		`put 3 buried mail "three" rank 1`, `put 5 buried mail "five" rank 2`, `put 2 buried mail "two" rank 3`,
-		`put 1 ready mail "one"`, `put 4 delayed mail "four" due 50`, `put 6 ready mail "` + strings.Repeat("6", 300) + `"`,
-		`put 9 ready default ""`, "delete 9", "last 9",
-	}
-	if diff := cmp.Diff(want, showAll(changes)); diff != "" {
-		t.Errorf("(- want, + got):\n%s", diff)
-	}
-	for i, want := range []int{3, 2, 1, 2} {
-		if got := report.Files[i].Records; got != want {
-			t.Errorf("%s has %d records, want %d", report.Files[i].Name, got, want)
-		}
-	}
-}
-
 func TestWriteNothing(t *testing.T) {
 	fsys := dirOf(t)
 	sum, err := Write(fsys, "log", Options{}, engineOf())
