@@ -220,7 +220,7 @@ func TestEdit(t *testing.T) {
 	}
 	for _, test := range []struct{ name, value, want string }{
 		{"max-attempt", "3", `there is no setting "max-attempt"; there are max-attempts, `}, {"max-attempts", "", "max-attempts: want a whole number"}, {"paused", "2027-01-15T07:59:59Z", "paused: 2027-01-15T07:59:59Z has passed"}, {"paused", "soon", "not soon; or for how long, such as 1h30m or 2d"},
-		{"max-attempts", "3\nburst=1", `max-attempts: the value has the control character '\n'`}, {"unique", "/a\r\nb", `control character '\r'`}, {"unique", "/a\x7f", "control character"}, {"retry-on", strings.Repeat("close,", 50), "more than 256"}, {"exhausted", "bury\n", ""},
+		{"max-attempts", "3\nburst=1", `max-attempts: the value has the control character '\n'`}, {"unique", "/a\r\nb", `control character '\r'`}, {"unique", "/a\u0085b", `control character '\u0085'`}, {"unique", "/a\x7f", "control character"}, {"retry-on", strings.Repeat("close,", 50), "more than 256"}, {"exhausted", "bury\n", ""},
 		{"dead-tube", "a b", "dead-tube: want the name of a tube"}, {"paused", "-5s", "paused: want yes, no"}, {"paused", "1960-01-01T00:00:00Z", "paused: want yes, no"},
 	} {
 		text, err := Edit("", map[string]string{test.name: test.value}, nil, now)

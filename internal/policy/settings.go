@@ -145,8 +145,10 @@ func seconds(n float64) string {
 
 // parse reads a value from TOML or from text.
 func (s *Setting) parse(v any) (parsed any, err error) {
-	if i := strings.IndexFunc(written(v), unicode.IsControl); i >= 0 {
-		return nil, fmt.Errorf("%s: the value has the control character %q; remove it", s.Name, written(v)[i])
+	for _, r := range written(v) {
+		if unicode.IsControl(r) {
+			return nil, fmt.Errorf("%s: the value has the control character %q; remove it", s.Name, r)
+		}
 	}
 	if parsed, err = s.read(v); err != nil {
 		text := fmt.Sprint(v)

@@ -85,32 +85,61 @@ func Accepted(nc net.Conn) net.Conn {
 }
 
 // Guard sets the timeouts of srv and wraps its handler. The handler runs for at most
-// requests requests at a time, not counting probes; others get 503. The server speaks
+// requests requests at a time, and for three quarters of these from one address, not counting
+// probes; others get 503. So no address keeps all others out. The server speaks
 // HTTP/1.1, where a stalled reply stalls its connection and so meets the deadline.
 func Guard(srv *http.Server, requests int, probe func(*http.Request) bool) {
 	srv.ReadHeaderTimeout, srv.ReadTimeout, srv.IdleTimeout = headerTimeout, requestTimeout, idleTimeout
 	srv.MaxHeaderBytes = headerBytes
 	srv.Protocols = new(http.Protocols)
 	srv.Protocols.SetHTTP1(true)
-	h, running := srv.Handler, make(chan struct{}, requests)
+	h, all := srv.Handler, running{of: make(map[string]int), most: requests}
 	srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		w = &response{w, control}
 		if !probe(r) {
-			select {
-			case running <- struct{}{}:
-				defer func() { <-running }()
-			default:
+			host, _, _ := net.SplitHostPort(r.RemoteAddr) // empty on a Unix socket
+			if !all.begin(host) {
 				w.Header().Set("Retry-After", "1")
 				http.Error(w, "too many concurrent requests", http.StatusServiceUnavailable)
 				return
 			}
+			defer all.end(host)
 		}
 		if r.ContentLength != 0 {
 			r.Body = &body{ReadCloser: r.Body, control: control}
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// running counts the requests that run.
+type running struct {
+	mu   sync.Mutex
+	n    int
+	of   map[string]int // by address
+	most int
+}
+
+// begin reports whether a request of an address can run. If so, end must follow.
+func (r *running) begin(host string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.n == r.most || r.of[host] >= r.most-r.most/4 {
+		return false
+	}
+	r.n++
+	r.of[host]++
+	return true
+}
+
+func (r *running) end(host string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.n--
+	if r.of[host]--; r.of[host] == 0 {
+		delete(r.of, host)
+	}
 }
 
 // A body sets a deadline for each part of a request.

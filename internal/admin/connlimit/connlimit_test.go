@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,6 +156,44 @@ func TestCrowded(t *testing.T) {
 		s.wantStatus(first, 200)
 		s.wantStatus(second, 200)
 		s.wantStatus(s.dial(get("/")), 200)
+	})
+}
+
+// One address runs three quarters of the requests, and leaves the rest to others.
+func TestShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan struct{})
+		srv := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-answer })}
+		Guard(srv, 8, func(*http.Request) bool { return false })
+		codes := make(map[string]int)
+		var mu sync.Mutex
+		ask := func(address string) {
+			r, w := httptest.NewRequest("GET", "/", nil), httptest.NewRecorder()
+			r.RemoteAddr = address
+			go func() {
+				srv.Handler.ServeHTTP(w, r)
+				mu.Lock()
+				codes[fmt.Sprint(address[:8], " ", w.Code)]++
+				mu.Unlock()
+			}()
+			synctest.Wait()
+		}
+		for range 2 {
+			for n := range 7 {
+				ask(fmt.Sprintf("10.0.0.1:%d", n+1))
+			}
+			ask("10.0.0.2:1")
+			ask("10.0.0.3:1")
+			ask("10.0.0.4:1")
+			for range 8 {
+				answer <- struct{}{}
+			}
+			synctest.Wait()
+		}
+		want := map[string]int{"10.0.0.1 200": 12, "10.0.0.1 503": 2, "10.0.0.2 200": 2, "10.0.0.3 200": 2, "10.0.0.4 503": 2}
+		if !maps.Equal(codes, want) {
+			t.Errorf("%v, want %v", codes, want)
+		}
 	})
 }
 
