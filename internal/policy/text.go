@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -98,7 +97,7 @@ func (s *Set) With(pattern, text string) engine.Policies {
 			v, err = of.parse(all[name])
 		}
 		if err != nil {
-			r.strange = append(r.strange, strconv.Quote(name+"="+all[name]))
+			r.strange = append(r.strange, name+"="+all[name])
 			continue
 		}
 		r.settings = append(r.settings, given{of, all[name], v})
