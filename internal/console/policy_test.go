@@ -71,3 +71,15 @@ func TestWrongPolicy(t *testing.T) {
 		}
 	})
 }
+
+// The page hides the name of a dead tube from users without a right on that tube.
+func TestPolicyPageHidesDeadTube(t *testing.T) {
+	r := start(t, policyOf(t), Options{})
+	r.in(func(e *engine.Engine, _ int64) { e.SetPolicy("mail", "dead-tube=payroll\n") })
+	if text := r.page(200, "/console/tube/mail/policy", r.login(mailerToken)); strings.Contains(text, "payroll") || !strings.Contains(text, ">hidden<") {
+		t.Errorf("the page names a tube on which the user has no right: %s", text)
+	}
+	if text := r.page(200, "/console/tube/mail/policy", r.login(rootToken)); !strings.Contains(text, "payroll") {
+		t.Error("the page hides the dead tube from a user with all rights")
+	}
+}
