@@ -30,7 +30,7 @@ func put(ctx context.Context, c *client.Conn, tube string, size int) error {
 func TestOptions(t *testing.T) {
 	test := func(t *testing.T, memory, encrypted bool) {
 		srv := beanpoletest.New(t, beanpoletest.Options{
-			Memory: memory, TLS: encrypted, MaxJobSize: 2000, MaxMemory: 3000, MaxJobs: map[string]int64{"mail": 1},
+			Memory: memory, TLS: encrypted, MaxJobSize: 2000, MaxMemory: 4500, MaxJobs: map[string]int64{"mail": 1},
 			Tokens: map[string][]string{token: {"mail", "news.*"}},
 		})
 		c, err := dial(t, srv, "")
