@@ -30,13 +30,15 @@ func TestPlainTerminal(t *testing.T) {
 
 // Control-C ends a command that waits for a person.
 func TestInterruptedAtTerminal(t *testing.T) {
-	addr := "unix:" + filepath.Join(t.TempDir(), "s")
-	startServer(t, "beanpole", addr)
+	dir := t.TempDir()
+	addr, admin := "unix:"+filepath.Join(dir, "s"), "unix:"+filepath.Join(dir, "admin")
+	startServer(t, "beanpole", addr, "--admin", admin)
+	t.Setenv("BEANPOLE_ADMIN_ADDR", admin)
 	runBeanpole(t, "put", "--addr", addr, "--tube", "mail", "hello")
 	for asks, args := range map[string][]string{
 		"reading from the terminal":              {"put"},
 		"reading from the terminal until":        {"import"},
-		"delete 1 ready job of tube mail? [y/N]": {"clear", "mail", "--state", "ready"},
+		"Delete 1 ready job of tube mail? [y/N]": {"clear", "mail", "--state", "ready"},
 	} {
 		cmd := exec.Command("beanpole", append(args, "--addr", addr)...)
 		terminal, err := pty.Start(cmd)

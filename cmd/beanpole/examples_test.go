@@ -89,7 +89,7 @@ func scriptRecipes(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		n++
 		cmd := exec.Command("bash", "-o", "pipefail", "-c", real.Replace(command))
-		cmd.Env = append(os.Environ(), "BEANPOLE_ADDR="+ts.Getenv(args[0]+"_addr"), "BEANPOLE_ADMIN="+admin)
+		cmd.Env = append(os.Environ(), "BEANPOLE_ADDR="+ts.Getenv(args[0]+"_addr"), "BEANPOLE_ADMIN_ADDR="+admin)
 		out, err := cmd.CombinedOutput()
 		ts.Logf("%s\n%s", command, out)
 		if err != nil {

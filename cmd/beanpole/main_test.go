@@ -93,6 +93,7 @@ func runScripts(t *testing.T, params testscript.Params, server func(*testscript.
 		env.Setenv("GORACE", noRaceSleep)
 		env.Setenv("BINLOGS", binlogs)
 		env.Setenv("DOC", doc)
+		env.Setenv("XDG_RUNTIME_DIR", env.WorkDir) // for the local sockets of servers
 		return nil
 	}
 	params.Cmds = map[string]func(*testscript.TestScript, bool, []string){

@@ -32,7 +32,7 @@ func variable(option string) string {
 }
 
 // otherVariables are read by client commands, or set by Docker for a link named beanpole.
-var otherVariables = []string{"BEANPOLE_ADDR", "BEANPOLE_TOKEN", "BEANPOLE_TO_TOKEN", "BEANPOLE_NAME"}
+var otherVariables = []string{"BEANPOLE_ADDR", "BEANPOLE_ADMIN_ADDR", "BEANPOLE_TOKEN", "BEANPOLE_NAME"}
 
 // kubernetesServiceVars matches the variables that Kubernetes sets for services whose
 // name starts with beanpole.

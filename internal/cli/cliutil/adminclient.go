@@ -1,7 +1,6 @@
 package cliutil
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -20,81 +19,77 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/adminsocket"
 )
 
-// Commands that the protocol lacks use the JSON API of the server.
+// adminVariable names the admin API to commands. The server has the setting admin, and so
+// BEANPOLE_ADMIN, for the address on which it serves the API.
+const adminVariable = "BEANPOLE_ADMIN_ADDR"
 
-// DefineAdmin adds the option that says where the admin pages of the server are. otherwise is where
-// if nothing is said.
-func (s *Session) DefineAdmin(cmd *cobra.Command, otherwise, usage string) {
+// DefineAdmin adds the option --admin to a command that uses the admin API.
+func (s *Session) DefineAdmin(cmd *cobra.Command) {
 	AddFlags(cmd.Flags(), ServerTitle, func(fs *pflag.FlagSet) {
-		fs.StringVar(&s.Admin, "admin", cmp.Or(os.Getenv("BEANPOLE_ADMIN"), otherwise), usage)
+		fs.StringVar(&s.Admin, "admin", os.Getenv(adminVariable), "use the admin API at `ADDR`: HOST:PORT, :PORT of this\nmachine, unix:PATH or a URL (default the local socket\nof the server at --addr)")
 	})
 }
 
-// NeedAdmin adds the option to a command that needs them, or when it does: "with --force: ".
-func (s *Session) NeedAdmin(cmd *cobra.Command, when string) {
-	s.DefineAdmin(cmd, "", when+"`ADDR` of the admin API: HOST:PORT, :PORT of this\nmachine, or unix:PATH (default the socket of a server\non this machine, or 127.0.0.1:"+adminsocket.DefaultPort+")")
-}
-
 // adminAddress returns the address of the admin API: as given, or the local socket of the
-// server at --addr, or else the default TCP address.
+// server at --addr. It is empty if there is none.
 func (s *Session) adminAddress() string {
-	return cmp.Or(s.Admin, s.adminSocket(), "127.0.0.1:"+adminsocket.DefaultPort)
-}
-
-// adminSocket returns the address of the local socket of the server at --addr. It is empty if
-// there is none.
-func (s *Session) adminSocket() string {
-	host, port, _ := net.SplitHostPort(s.Server.Addr)
-	if ip := net.ParseIP(host); host == "localhost" || ip.IsLoopback() {
-		if path := adminsocket.Find(port, os.Getenv("BEANPOLE_JOURNAL")); path != "" {
-			return "unix:" + path
+	if s.Admin != "" {
+		return s.Admin
+	}
+	for addr := range strings.SplitSeq(s.Server.Addr, ",") {
+		host, port, _ := net.SplitHostPort(addr)
+		if ip := net.ParseIP(host); host == "localhost" || host == "" && port != "" || ip.IsLoopback() || strings.HasPrefix(addr, "unix:") {
+			if path := adminsocket.Find(port, os.Getenv("BEANPOLE_JOURNAL")); path != "" {
+				return "unix:" + path
+			}
 		}
 	}
 	return ""
 }
 
-// LocalAdminClient returns a client of the admin API at the local socket of the server, for a command
-// that can do without. It is nil if there is none.
-func (s *Session) LocalAdminClient() *admin.Client {
-	if s.adminSocket() == "" {
-		return nil
-	}
-	a, err := s.AdminClient()
-	if err != nil {
-		return nil
-	}
-	return a
-}
-
-// adminTransport are a transport to the admin pages, whose errors are those of commands.
-type adminTransport struct {
-	admin.HTTP
-	addr string // as it was given
-}
-
-// AdminClient returns a client of the admin pages. It connects with the first request.
-func (s *Session) AdminClient() (*admin.Client, error) {
+// FindAdminClient returns a client of the admin API, or nil if --admin is not given and the
+// server at --addr has no local socket. The client connects with the first request.
+func (s *Session) FindAdminClient() (*admin.Client, error) {
 	t, err := s.transport()
-	if err != nil {
+	if t == nil || err != nil {
 		return nil, err
 	}
 	return admin.On(t), nil
 }
 
+// AdminClient is FindAdminClient for a command that needs the admin API.
+func (s *Session) AdminClient() (*admin.Client, error) {
+	a, err := s.FindAdminClient()
+	if a == nil && err == nil {
+		err = WithCode(ExitDisconnected, fmt.Errorf("the server at %s has no local socket for its admin API; give the address of the API with --admin or %s (beanstalkd has no such API)", s.Server.Addr, adminVariable))
+	}
+	return a, err
+}
+
+// adminTransport sends requests to the admin API. Its errors have exit codes.
+type adminTransport struct {
+	admin.HTTP
+	addr string // as given
+}
+
+// transport returns nil if the address of the admin API is unknown.
 func (s *Session) transport() (*adminTransport, error) {
 	server, err := s.Server.Options()
 	if err != nil {
 		return nil, err
 	}
-	where := s.adminAddress()
-	t, err := admin.NewHTTP(where, server.TLS, server.Timeout)
+	addr := s.adminAddress()
+	if addr == "" {
+		return nil, nil
+	}
+	t, err := admin.NewHTTP(addr, server.TLS, server.Timeout)
 	if err != nil {
 		return nil, UsageError("--admin: %w", err)
 	}
 	if server.Token != "" {
 		t.Token = func() (string, error) { return server.Token, nil }
 	}
-	return &adminTransport{HTTP: *t, addr: where}, nil
+	return &adminTransport{HTTP: *t, addr: addr}, nil
 }
 
 // Ready returns whether clients can use the queue, and the first line of /readyz.
@@ -124,7 +119,7 @@ func (a *adminTransport) Do(ctx context.Context, route string, in, out any) erro
 	switch admin.StatusOf(err) {
 	case 0:
 		if strange, ok := errors.AsType[admin.NotAPIError](err); ok {
-			return WithCode(ExitFailure, fmt.Errorf("what answers at %s is not the admin pages of a beanpole: %s", a.addr, string(strange)))
+			return WithCode(ExitFailure, fmt.Errorf("%s is not the admin API of a beanpole: %s", a.addr, string(strange)))
 		}
 		if err != nil {
 			err = a.unreachable(ctx, err)
@@ -140,7 +135,7 @@ func (a *adminTransport) Do(ctx context.Context, route string, in, out any) erro
 	return WithCode(code, err)
 }
 
-// unreachable is words for admin pages that cannot be had.
+// unreachable explains a request without an answer.
 func (a *adminTransport) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -151,18 +146,16 @@ func (a *adminTransport) unreachable(ctx context.Context, err error) error {
 	switch {
 	case why != "":
 	case garbled:
-		why = "they do not speak TLS: leave out --tls and what begins with it"
+		why = "it does not speak TLS: leave out the --tls options"
 	case errors.Is(err, io.EOF):
-		why = "what listens there closes the connection"
+		why = "the server there closes the connection"
 	case ok:
 		why = e.Err.Error() // without the URL
 	default:
 		why = err.Error()
 	}
-	return WithCode(ExitDisconnected, fmt.Errorf("no admin pages at %s: %s; give their address with --admin or BEANPOLE_ADMIN "+
-		"(beanstalkd has none)", a.addr, why))
+	return WithCode(ExitDisconnected, fmt.Errorf("no admin API at %s: %s; give its address with --admin or %s (beanstalkd has no such API)", a.addr, why, adminVariable))
 }
 
-// AdminNeeds is the end of the help of a command that needs them.
-const AdminNeeds = `This needs a beanpole that has admin pages (--admin of the server): the protocol has no
-command for it, and so beanstalkd has none.`
+// AdminNeeds is the end of the help of a command that uses the admin API.
+const AdminNeeds = `This command uses the admin API of beanpole, which beanstalkd does not have.`

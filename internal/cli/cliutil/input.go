@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/charmbracelet/x/term"
+	"github.com/spf13/cobra"
 )
 
 // An Input is standard input, of which a Read ends when the command is interrupted.
@@ -23,7 +24,7 @@ type Input struct {
 	pipe  *io.PipeReader
 }
 
-// NewInput returns an input that is interrupted when ctx ends.
+// NewInput returns an input whose reads fail when ctx ends.
 func NewInput(ctx context.Context, from io.Reader) *Input { return &Input{ctx: ctx, from: from} }
 
 // Read implements io.Reader.
@@ -32,8 +33,8 @@ func (in *Input) Read(b []byte) (int, error) {
 	return in.pipe.Read(b)
 }
 
-// start starts a goroutine that reads until the end, or for as long as the program lives:
-// nothing else interrupts a read from a terminal.
+// start starts a goroutine that reads until the end of the input or the program, because a
+// read from a terminal cannot be interrupted.
 func (in *Input) start() {
 	pipe, w := io.Pipe()
 	in.pipe = pipe
@@ -44,15 +45,21 @@ func (in *Input) start() {
 	}()
 }
 
-// Confirm asks a person. Where there is none it fails.
+// DefineYes adds the option --yes to a command that asks for confirmation.
+func DefineYes(cmd *cobra.Command, yes *bool) {
+	cmd.Flags().BoolVarP(yes, "yes", "y", false, "do not ask for confirmation")
+}
+
+// Confirm asks the user a question. It returns an error if the answer is no, or if standard
+// input is not a terminal.
 func Confirm(in io.Reader, out io.Writer, question string) error {
 	if !term.IsTerminal(os.Stdin.Fd()) {
-		return UsageError("%s add --yes, since there is no terminal to ask on", question)
+		return UsageError("%s Standard input is not a terminal: confirm with --yes", question)
 	}
 	fmt.Fprintf(out, "%s [y/N] ", question)
 	line, _ := bufio.NewReader(in).ReadString('\n')
 	if a := strings.ToLower(strings.TrimSpace(line)); a != "y" && a != "yes" {
-		return errors.New("nothing was done")
+		return errors.New("cancelled")
 	}
 	return nil
 }

@@ -19,21 +19,20 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// A Session is what a command works with that asks a server.
+// A Session holds the options, connections and outputs of a command that uses a server.
 type Session struct {
 	Server Connection
-	Admin  string       // where its admin pages are; empty: nobody has said that
-	Conn   *client.Conn // from Connect until the command ends
-	JSON   bool         // is to be printed
+	Admin  string       // the address of the admin API as given by --admin, or empty
+	Conn   *client.Conn // set by Connect
+	JSON   bool         // whether to print JSON
 
 	In  io.Reader
 	Out *bufio.Writer // flushed when the command ends
 	Err io.Writer
 }
 
-// Command returns a command that asks the server. args are what it takes besides options, as
-// Arguments has them. run ends with an error when a signal has come, and what it returns is
-// explained.
+// Command returns a command that uses a server. See Arguments for args. A signal ends the
+// context of run. Command explains the error that run returns.
 func (s *Session) Command(name, args, short string, run func(ctx context.Context, args []string) error) *cobra.Command {
 	cmd := NewCommand(strings.TrimSpace(name+" [options] "+args), short, "", "", args, func(cmd *cobra.Command, args []string) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
@@ -56,7 +55,7 @@ func (s *Session) Connect(ctx context.Context) (err error) {
 	return err
 }
 
-// explain explains an error, and after OUT_OF_MEMORY what has no room, as far as stats tells.
+// explain explains an error. For OUT_OF_MEMORY it adds the limits and the state of the journal.
 func (s *Session) explain(ctx context.Context, err error) error {
 	explained := s.Server.Explain(ctx, err)
 	if !errors.Is(err, client.ErrOutOfMemory) || ctx.Err() != nil || s.Conn == nil {
@@ -71,12 +70,12 @@ func (s *Session) explain(ctx context.Context, err error) error {
 	case st.JournalHealth != "ok" && st.JournalHealth != "":
 		return WithCode(ExitCode(explained), fmt.Errorf("%w; its journal: %s", explained, st.JournalHealth))
 	case len(limits) > 0:
-		return WithCode(ExitCode(explained), fmt.Errorf("%w; what has refused something since its start: %s", explained, strings.Join(limits, ", ")))
+		return WithCode(ExitCode(explained), fmt.Errorf("%w; limits that have refused commands since its start: %s", explained, strings.Join(limits, ", ")))
 	}
 	return explained
 }
 
-// AdminCommand is Command for one that asks the admin pages.
+// AdminCommand returns a command that uses the admin API.
 func (s *Session) AdminCommand(name, args, short string, run func(ctx context.Context, a *admin.Client, args []string) error) *cobra.Command {
 	cmd := s.Command(name, args, short, func(ctx context.Context, args []string) error {
 		a, err := s.AdminClient()
@@ -85,7 +84,7 @@ func (s *Session) AdminCommand(name, args, short string, run func(ctx context.Co
 		}
 		return run(ctx, a, args)
 	})
-	s.NeedAdmin(cmd, "")
+	s.DefineAdmin(cmd)
 	return cmd
 }
 
@@ -110,7 +109,7 @@ func (s *Session) Print(v any, format string, args ...any) error {
 	return err
 }
 
-// Note prints a message that is not the result to a terminal. Line applies to its arguments.
+// Note prints a message that is not the result. Line applies to its arguments.
 func Note(w io.Writer, format string, args ...any) error {
 	_, err := fmt.Fprintf(w, "beanpole: "+format+"\n", lines(args)...)
 	return err

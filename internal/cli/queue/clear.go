@@ -2,141 +2,131 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-// sweepBatch is how many jobs one command deletes or moves at most: so that the
-// progress is seen, and no answer takes long.
-const sweepBatch = 100_000
-
-// clearState deletes the jobs of a state of a tube, and reports how many; slow is called where the
-// server cannot do it by itself.
-func clearState(ctx context.Context, c *client.Conn, tube string, state client.State, report func(int), slow func()) error {
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		// Not interrupted, so that it is known how many there were.
-		n, err := c.FlushTube(context.WithoutCancel(ctx), client.Selection{Tube: tube, State: state, Limit: sweepBatch})
-		if errors.Is(err, client.ErrUnknownCommand) {
-			slow()
-			return deleteState(ctx, c, tube, state, report)
-		}
-		report(n)
-		if err != nil || n < sweepBatch {
-			return ignoreNotFound(err)
-		}
-	}
-}
-
-// ignoreNotFound returns an error, but for that of a job or tube which has gone: a tube
-// goes with its last job.
-func ignoreNotFound(err error) error {
-	if errors.Is(err, client.ErrNotFound) {
-		return nil
-	}
-	return err
-}
-
-// deleteState is clearState on any server: it deletes one job after the other. A job
-// that a worker takes meanwhile is left to it.
-func deleteState(ctx context.Context, c *client.Conn, tube string, state client.State, report func(int)) error {
-	for {
-		j, err := c.PeekTube(ctx, tube, state)
-		if err != nil {
-			return ignoreNotFound(err)
-		}
-		switch err := c.Delete(ctx, j.ID); {
-		case err == nil:
-			report(1)
-		case !errors.Is(err, client.ErrNotFound):
-			return err
-		}
-	}
-}
-
-const clearLong = `Delete the jobs of tubes that are in the given states. Jobs that a worker holds are
-never touched. It asks before, unless --yes is given.
-
-Jobs that come meanwhile are deleted too, so a tube that is being filled may take
-long to be empty: pause what puts into it, or drain the server.
-
-beanpole deletes them by itself (flush-tube), a million in a second or a few. On other
-servers each job is looked at and deleted, in two round trips, and the counters of both
-go up.`
+const clearLong = `Delete the jobs of tubes that are in the given states. Jobs that workers hold are not
+deleted, and neither are jobs that are put later. The command asks for confirmation, unless
+--yes is given. A tube name can be a pattern: * stands for any characters, ? for one.`
 
 func newClear() *cobra.Command {
 	var states stateOption
 	var yes bool
 	s := new(session)
-	cmd := s.command("clear", "[TUBE...]", "delete the jobs of tubes", func(ctx context.Context, args []string) error {
+	cmd := s.adminCommand("clear", "[TUBE...]", "delete the jobs of tubes", clearLong, func(ctx context.Context, a *admin.Client, args []string) error {
 		if err := states.check(); err != nil {
 			return err
 		}
-		names, err := s.connectTubes(ctx, s.allTubes(args))
+		names := s.tubeNames(args)
+		if len(names) == 0 {
+			return errNoTube
+		}
+		tubes, err := findTubes(ctx, a, names)
 		if err != nil {
 			return err
 		}
-		return s.clear(ctx, names, states.given, yes)
+		return s.clear(ctx, a, tubes, states.given, yes)
 	})
-	cmd.Long = clearLong
 	cmd.Example = "  beanpole clear mail --state buried\n  beanpole clear 'test.*' --state ready,delayed,buried --yes"
-	s.defineTubes(cmd, "delete jobs of these")
+	s.defineTube(cmd, "delete jobs of `TUBES`, like an argument")
 	states.define(cmd, idleStates, "delete the jobs in these")
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cliutil.DefineYes(cmd, &yes)
 	return cmd
 }
 
-// clear deletes the jobs of tubes that are in some states.
-func (s *session) clear(ctx context.Context, tubes []string, states []client.State, yes bool) error {
-	counts := make([]uint64, len(states))
-	there := uint64(0)
-	for _, tube := range tubes {
-		st, err := s.Conn.StatsTube(ctx, tube)
-		if err != nil {
-			return err
+// clear deletes the jobs of tubes that are in the states.
+func (s *session) clear(ctx context.Context, a *admin.Client, tubes []tube, states []string, yes bool) error {
+	var counts []string
+	total := uint64(0)
+	for _, state := range states {
+		n := uint64(0)
+		for i := range tubes {
+			n += map[string]uint64{"ready": tubes[i].Ready, "delayed": tubes[i].Delayed, "buried": tubes[i].Buried}[state]
 		}
-		for i, state := range states {
-			counts[i] += jobsIn(st, state)
-			there += jobsIn(st, state)
-		}
+		counts = append(counts, cliutil.Count(n, state+" job"))
+		total += n
 	}
-	if !yes && there > 0 {
-		if err := cliutil.Confirm(s.In, s.Err, fmt.Sprintf("delete %s of %s?", countStates(counts, states), tubesInWords(tubes))); err != nil {
+	if !yes && total > 0 {
+		if err := cliutil.Confirm(s.In, s.Err, fmt.Sprintf("Delete %s of %s?", strings.Join(counts, " and "), listNames(tubes))); err != nil {
 			return err
 		}
 	}
-	slow := sync.OnceFunc(func() { s.Note("the server has no flush-tube: each job is looked at and deleted by itself") })
-	return s.sweep(tubes, there, "deleted", func(tube string, report func(int)) error {
+	deleted := uint64(0)
+	for i := range tubes {
 		for _, state := range states {
-			if err := clearState(ctx, s.Conn, tube, state, report, slow); err != nil {
-				return err
+			n, err := s.runTask(ctx, a, &admin.StartTask{OfTube: admin.OfTube{Tube: tubes[i].Name}, Do: "delete", State: &state})
+			if deleted += n; err != nil {
+				return fmt.Errorf("%w; deleted %d before", err, deleted)
 			}
 		}
-		return nil
-	})
+	}
+	return s.printCount("deleted", deleted)
 }
 
-// tubesInWords names the first of some tubes.
-func tubesInWords(tubes []string) string {
-	const named = 5
-	switch len(tubes) {
-	case 0:
-		return "no tube"
-	case 1:
-		return "tube " + tubes[0]
+// listNames names the first tubes of a list.
+func listNames(tubes []tube) string {
+	const most = 5
+	if len(tubes) == 1 {
+		return "tube " + tubes[0].Name
 	}
-	text := fmt.Sprintf("%d tubes: %s", len(tubes), strings.Join(tubes[:min(len(tubes), named)], ", "))
-	if len(tubes) > named {
+	text := cliutil.Count(len(tubes), "tube")
+	for i := range tubes[:min(len(tubes), most)] {
+		text += map[bool]string{true: ": ", false: ", "}[i == 0] + tubes[i].Name
+	}
+	if len(tubes) > most {
 		text += ", ..."
 	}
 	return text
+}
+
+const moveLong = `Move jobs from one tube to another. Jobs keep their ids, ages and counters, and each job is
+in one of the tubes at any time. Jobs that workers hold are not moved, and neither are jobs
+that are put later.`
+
+func newMove() *cobra.Command {
+	var states stateOption
+	var count uint32
+	s := new(session)
+	cmd := s.adminCommand("move", "FROM TO", "move jobs to another tube", moveLong, func(ctx context.Context, a *admin.Client, args []string) error {
+		if err := states.check(); err != nil {
+			return err
+		}
+		if args[0] == args[1] {
+			return cliutil.UsageError("FROM and TO are the same tube")
+		}
+		if err := client.CheckTube(args[1]); err != nil {
+			return err
+		}
+		of := admin.OfTube{Tube: args[0]}
+		if _, err := a.GetTube(ctx, &of); err != nil { // a task on a missing tube succeeds
+			return err
+		}
+		moved, left := uint64(0), count
+		for _, state := range states.given {
+			in := &admin.StartTask{OfTube: of, Do: "move", State: &state, To: &args[1]}
+			if count > 0 {
+				in.Count = &left
+			}
+			n, err := s.runTask(ctx, a, in)
+			if moved += n; err != nil {
+				return fmt.Errorf("%w; moved %d before", err, moved)
+			}
+			if left -= uint32(n); count > 0 && left == 0 {
+				break
+			}
+		}
+		return s.printCount("moved", moved)
+	})
+	cmd.Example = "  beanpole move mail mail.later --state delayed\n  beanpole move failed mail --state buried --count 100"
+	states.define(cmd, idleStates, "move the jobs in these")
+	cmd.Flags().Uint32VarP(&count, "count", "n", 0, "move at most `N` jobs; 0 is unlimited")
+	cmd.ValidArgsFunction = s.completeTubes
+	return cmd
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completionTimeout is how long a shell waits for the names of tubes, if the command line does not say how long.
+// completionTimeout limits the time to complete names if --server-timeout is not given.
 const completionTimeout = time.Second
 
-// completeTubes completes the names of tubes, which it asks the server for.
+// completeTubes completes names of tubes, which it gets from the server.
 func (s *session) completeTubes(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := s.forShell(cmd)
 	defer cancel()
@@ -19,11 +19,11 @@ func (s *session) completeTubes(cmd *cobra.Command, args []string, _ string) ([]
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	defer s.Conn.Close()
-	names, _ := s.Conn.ListTubes(ctx) // none if it does not answer in time
+	names, _ := s.Conn.ListTubes(ctx) // empty if the server does not answer in time
 	return slices.DeleteFunc(names, func(n string) bool { return slices.Contains(args, n) }), cobra.ShellCompDirectiveNoFileComp
 }
 
-// forShell lets the server have no more time than a person at a shell has.
+// forShell returns a context that ends before a user at a shell loses patience.
 func (s *session) forShell(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	if !cmd.Flags().Changed("server-timeout") {
 		s.Server.Timeout = completionTimeout

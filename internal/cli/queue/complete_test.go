@@ -9,7 +9,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
 )
 
-// The names of tubes are asked for in the way that the command line says so far.
+// Completion uses the connection options on the command line.
 func TestCompleteTLS(t *testing.T) {
 	ca := certstest.NewCA(t)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{ca.Pair("server")}})
@@ -18,7 +18,7 @@ func TestCompleteTLS(t *testing.T) {
 	}
 	addr := l.Addr().String()
 	defer beanpoletest.Serve(l).Close()
-	cmd := newJobs()
+	cmd := newPeek()
 	if err := cmd.ParseFlags([]string{"--addr", addr, "--tls-ca", ca.File, "--server-timeout", "30s"}); err != nil {
 		t.Fatal(err)
 	}

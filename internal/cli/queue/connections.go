@@ -151,11 +151,11 @@ func (s *session) closeAll(ctx context.Context, a *admin.Client, all []admin.Con
 		jobs += all[i].HoldingCount
 	}
 	if !yes && len(all) > 0 {
-		if err := cliutil.Confirm(s.In, s.Err, fmt.Sprintf("close %s, which hold %s?", cliutil.Count(len(all), "connection"), cliutil.Count(jobs, "job"))); err != nil {
+		if err := cliutil.Confirm(s.In, s.Err, fmt.Sprintf("Close %s and make %s ready?", cliutil.Count(len(all), "connection"), cliutil.Count(jobs, "job"))); err != nil {
 			return err
 		}
 	}
-	closed := 0
+	closed := uint64(0)
 	for i := range all {
 		switch err := a.CloseConnection(ctx, &admin.OfConnection{Connection: all[i].ID}); {
 		case err == nil:

@@ -13,7 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-// newJob returns a job with what is known of it; st may be nil.
+// newJob returns a job with its statistics. st is nil if they are unknown.
 func newJob(id uint64, body []byte, st *client.JobStats) jobjson.Job {
 	j := jobjson.Job{ID: id, Size: int64(len(body))}
 	if st != nil {
@@ -29,24 +29,7 @@ func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
 func ofSeconds[N int64 | uint32](n N) time.Duration { return time.Duration(n) * time.Second }
 
-// asideDelay is for jobs that are to be buried: nobody gets them before they are.
-const asideDelay = 365 * 24 * time.Hour
-
-// putAgain returns what to put so that a job is there as it is described. One that is to
-// be buried is put aside for that.
-func putAgain(j *jobjson.Job) client.NewJob {
-	n := client.NewJob{Tube: j.Tube, Body: j.Bytes(), Priority: new(j.Priority),
-		TTR: ofSeconds(j.TTR), Delay: ofSeconds(jobjson.DelayAgain(j))}
-	if isBuried(j) {
-		n.Delay = asideDelay
-	}
-	return n
-}
-
-func isBuried(j *jobjson.Job) bool { return j.State == string(client.StateBuried) }
-
-// printJob prints a job with its body: as JSON, or for people with what is known of
-// it above the body.
+// printJob prints a job: as JSON, or as a line with its attributes above its body.
 func (s *session) printJob(j jobjson.Job) error {
 	if s.JSON {
 		return s.PrintJSON(j)
@@ -59,20 +42,18 @@ func (s *session) printJob(j jobjson.Job) error {
 	return err
 }
 
-// known returns a job that was peeked at with what the server knows of it, which it may have
-// forgotten by now.
-func known(ctx context.Context, c *client.Conn, j client.PeekedJob) (jobjson.Job, error) {
+// withStats returns a peeked job with its statistics, if it still exists.
+func withStats(ctx context.Context, c *client.Conn, j client.PeekedJob) (jobjson.Job, error) {
 	st, err := c.StatsJob(ctx, j.ID)
 	return newJob(j.ID, j.Body, st), ignoreNotFound(err)
 }
 
-// describe says in a line what is known of a job, and what has become of it so far, as far as
-// anything has.
+// describe returns the attributes of a job and its counters above zero on one line.
 func describe(j *jobjson.Job) string {
 	if j.Tube == "" {
 		return fmt.Sprintf("job %d", j.ID)
 	}
-	text := fmt.Sprintf("job %d in tube %s: %s, priority %d, age %s, time to run %s", j.ID, j.Tube, j.State, j.Priority, ofSeconds(j.Age), ofSeconds(j.TTR))
+	text := fmt.Sprintf("job %d in tube %s: %s, priority %d, age %s, TTR %s", j.ID, j.Tube, j.State, j.Priority, ofSeconds(j.Age), ofSeconds(j.TTR))
 	switch left := ofSeconds(j.TimeLeft); client.State(j.State) {
 	case client.StateDelayed:
 		text += fmt.Sprintf(", ready in %s", left)
@@ -94,8 +75,8 @@ func describe(j *jobjson.Job) string {
 	return text
 }
 
-// printable returns a body as it may be shown on a terminal: text as it is, without
-// control characters that would do something, and other bytes in quotes.
+// printable returns a body as text for a terminal. It quotes a body that is not valid UTF-8 or
+// contains control characters.
 func printable(body []byte) string {
 	if !utf8.Valid(body) {
 		return strconv.Quote(string(body))
@@ -108,20 +89,20 @@ func printable(body []byte) string {
 	return string(body)
 }
 
-// parseIDs reads the ids of jobs.
+// parseIDs parses the ids of jobs.
 func parseIDs(args []string) ([]uint64, error) {
 	ids := make([]uint64, len(args))
 	for i, arg := range args {
 		id, err := strconv.ParseUint(arg, 10, 64)
 		if err != nil || id == 0 {
-			return nil, cliutil.UsageError("%q is not the id of a job, which is a number from 1 on", arg)
+			return nil, cliutil.UsageError("%q is not a job id; want a number from 1", arg)
 		}
 		ids[i] = id
 	}
 	return ids, nil
 }
 
-// eachID connects, and runs f for each of the ids, as eachOf does.
+// eachID connects and calls f for each id; see eachOf.
 func (s *session) eachID(ctx context.Context, args []string, done string, f func(uint64) error) error {
 	ids, err := parseIDs(args)
 	if err == nil {
@@ -133,10 +114,10 @@ func (s *session) eachID(ctx context.Context, args []string, done string, f func
 	return s.eachOf(ctx, ids, done, f)
 }
 
-// eachOf runs f for each of the ids and goes on when a job is not there; that is said at
-// the end. done is what has become of the others; empty: nothing.
+// eachOf calls f for each id, continues after jobs that are not found, and reports those at the
+// end. done is the result for the others in one word. If it is empty, no count is printed.
 func (s *session) eachOf(ctx context.Context, ids []uint64, done string, f func(uint64) error) error {
-	n := 0
+	n := uint64(0)
 	var missing []error
 	for _, id := range ids {
 		switch err := f(id); {
@@ -160,7 +141,7 @@ func (s *session) eachOf(ctx context.Context, ids []uint64, done string, f func(
 		s.Note("%v", err)
 	}
 	if done == "" {
-		return cliutil.NotFoundError("%d of the %d jobs are not there", len(missing), len(ids))
+		return cliutil.NotFoundError("%d of %d jobs not found", len(missing), len(ids))
 	}
-	return cliutil.NotFoundError("%d of the %d jobs were left as they are", len(missing), len(ids))
+	return cliutil.NotFoundError("%d of %d jobs not %s", len(missing), len(ids), done)
 }

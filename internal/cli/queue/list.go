@@ -7,121 +7,118 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/api/jobjson"
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-const jobsLong = `List the jobs of a tube with the beginnings of their bodies. With --json each is an
-object with its whole body, as 'beanpole peek --json' prints it. The jobs of beanpole
-come by state, ready ones as they would be reserved, delayed and reserved ones by the
-time that is left, buried ones as they were buried; those of other servers by ascending
-ids.
+const jobsLong = `List the jobs of a tube with the start of each body. Jobs are sorted by state: ready jobs in
+the order of reservation, reserved and delayed jobs by the time left, and buried jobs in the
+order of burial. HOLDER is the connection that holds a reserved job; see 'beanpole
+connections'.
 
-No job is changed on the server.
-
-` + scanCost
+With --json, each line is a job with its body. Bodies above 1 MiB are left out; 'beanpole
+export' writes all of them.`
 
 func newJobs() *cobra.Command {
 	var states stateOption
 	var limit uint
-	var sc scan
 	s := new(session)
-	cmd := s.command("jobs", "[TUBE]", "list the jobs of a tube", func(ctx context.Context, args []string) error {
-		err := sc.check()
+	cmd := s.adminCommand("jobs", "[TUBE]", "list the jobs of a tube", jobsLong, func(ctx context.Context, a *admin.Client, args []string) error {
+		tube, err := s.oneTube(args)
 		if err != nil {
 			return err
 		}
-		if sc.states = states.given; sc.states == nil {
-			sc.states = allStates
+		if states.given == nil {
+			states.given = allStates
 		}
-		if sc.tube, err = s.oneTube(args); err != nil {
-			return err
-		}
-		if _, err := s.connectTube(ctx, sc.tube); err != nil {
-			return err
-		}
-		return s.listJobs(ctx, &sc, int(limit))
+		return s.listJobs(ctx, a, tube, states.given, int(limit))
 	})
-	cmd.Long = jobsLong
 	cmd.Example = "  beanpole jobs mail --state buried\n  beanpole jobs mail --limit 0 --json | jq -r .body"
-	s.defineTube(cmd, "the `TUBE`, like the argument")
-	states.define(cmd, allStates, "only those in these")
-	cmd.Flags().UintVarP(&limit, "limit", "n", 100, "list `N` jobs and no more; 0: all")
-	sc.define(cmd)
+	s.defineTube(cmd, "list the jobs of `TUBE`, like the argument")
+	states.define(cmd, allStates, "list jobs in these")
+	cmd.Flags().UintVarP(&limit, "limit", "n", 100, "list at most `N` jobs; 0 is unlimited")
 	return cmd
 }
 
-// listJobs prints the jobs that a scan finds.
-func (s *session) listJobs(ctx context.Context, sc *scan, limit int) error {
-	next := uint64(0) // the id of the first that is not listed
-	if limit > 0 {
-		sc.first = limit + 1
-	}
+// listJobs prints the jobs of a tube that are in the states.
+func (s *session) listJobs(ctx context.Context, a *admin.Client, tube string, states []string, limit int) error {
+	const page = 1000
 	list := jobList{session: s, ofOne: true}
-	err := s.scan(ctx, s.Conn, sc, func(jobs []found) error {
-		jobs, err := withBodies(ctx, s.Conn, jobs)
-		for i := 0; i < len(jobs) && err == nil; i++ {
-			if limit > 0 && list.n == limit {
-				next = jobs[i].ID
-				return errEnough
+	for _, state := range states {
+		in := admin.ListJobs{OfTube: admin.OfTube{Tube: tube}, State: state, Bodies: true, Limit: page}
+		for more := true; more; more = in.Cursor != "" {
+			if limit > 0 {
+				in.Limit = min(page, limit+1-list.n)
 			}
-			j := newJob(jobs[i].ID, jobs[i].body, jobs[i].JobStats)
-			err = list.add(&j)
+			jobs, err := a.ListJobs(ctx, &in)
+			if err != nil {
+				return err
+			}
+			for i := range jobs.Jobs {
+				if list.n == limit && limit > 0 {
+					s.Note("more jobs exist; --limit 0 lists all")
+					return list.print()
+				}
+				if err := list.add(&jobs.Jobs[i]); err != nil {
+					return err
+				}
+			}
+			in.Cursor = jobs.Next
 		}
-		return err
-	})
-	if err == nil {
-		err = list.print()
 	}
-	switch {
-	case next > 0 && sc.byID:
-		s.Note("there are more jobs; --limit 0 lists all, --from %d goes on", next)
-	case next > 0:
-		s.Note("there are more jobs; --limit 0 lists all")
-	}
-	return err
+	return list.print()
 }
 
-// A jobList prints jobs: each at once as JSON, or all in a table.
+// A jobList prints jobs: as JSON at once, or as a table when print is called.
 type jobList struct {
 	*session
-	ofOne bool // tube
-	n     int  // jobs
+	ofOne bool // whether all jobs are in one tube
+	n     int  // number of jobs
+	held  bool // whether a job has a holder
 	rows  [][]any
 }
 
-func (l *jobList) add(j *jobjson.Job) error {
+func (l *jobList) add(j *admin.Job) error {
 	l.n++
 	if l.JSON {
 		return l.PrintJSON(j)
 	}
-	row := []any{j.ID, j.Tube, j.State, j.Priority, ofSeconds(j.Age), nil, j.Reserves, j.Size, beginning(j.Bytes())}
-	if j.State == string(client.StateDelayed) || j.State == string(client.StateReserved) {
-		row[5] = ofSeconds(j.TimeLeft)
+	var left, holder any
+	if j.State == "delayed" || j.State == "reserved" {
+		left = ofSeconds(j.TimeLeft)
 	}
-	if l.ofOne {
-		row = slices.Delete(row, 1, 2)
+	if j.ReservedBy > 0 {
+		holder, l.held = j.ReservedBy, true
 	}
-	l.rows = append(l.rows, row)
+	l.rows = append(l.rows, []any{j.ID, j.Tube, j.State, j.Priority, ofSeconds(j.Age), left, holder, j.Reserves, j.Size, beginning(j.Bytes())})
 	return nil
 }
 
-// print prints the table.
+// print prints the table without the columns that would be the same for all jobs.
 func (l *jobList) print() error {
-	switch {
-	case l.JSON:
+	if l.JSON {
 		return nil
-	case l.ofOne:
-		return cliutil.PrintTable(l.Out, "ID STATE PRI AGE LEFT TRIES BYTES BODY:10", l.rows)
 	}
-	return cliutil.PrintTable(l.Out, "ID TUBE:8 STATE PRI AGE LEFT TRIES BYTES BODY:10", l.rows)
+	titles := strings.Fields("ID TUBE:8 STATE PRI AGE LEFT HOLDER TRIES BYTES BODY:10")
+	omit := func(column int) {
+		titles = slices.Delete(titles, column, column+1)
+		for i := range l.rows {
+			l.rows[i] = slices.Delete(l.rows[i], column, column+1)
+		}
+	}
+	if !l.held {
+		omit(6)
+	}
+	if l.ofOne {
+		omit(1)
+	}
+	return cliutil.PrintTable(l.Out, strings.Join(titles, " "), l.rows)
 }
 
-// bodyWidth is how many characters of a body a table shows.
+// bodyWidth is the maximum number of characters of a body in a table.
 const bodyWidth = 40
 
-// beginning returns that of a body, in one line.
+// beginning returns the start of a body on one line.
 func beginning(body []byte) string {
 	text := []rune(strings.NewReplacer("\n", " ", "\t", " ").Replace(printable(body[:min(len(body), 4*bodyWidth)])))
 	if len(text) > bodyWidth || len(body) > 4*bodyWidth {

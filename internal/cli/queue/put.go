@@ -160,6 +160,9 @@ func fromJSON(lines *lineReader, unsaid jobjson.Job) iter.Seq2[line, error] {
 				if job, err = jobjson.Read(text, unsaid); err == nil {
 					err = client.CheckTube(job.Tube)
 				}
+				if err == nil && job.State == "buried" {
+					err = errors.New("put cannot bury a job; use 'beanpole import'")
+				}
 				if err != nil {
 					err = fmt.Errorf("line %d: %w", lines.number, err)
 				}
@@ -205,11 +208,12 @@ const putBatch = 500
 func (s *session) putAll(ctx context.Context, jobs iter.Seq2[line, error], each func(ids []uint64, batch []line) error) error {
 	var batch []line
 	put := func() error {
-		jobs := make([]jobjson.Job, len(batch))
+		jobs := make([]client.NewJob, len(batch))
 		for i := range batch {
-			jobs[i] = batch[i].Job
+			j := &batch[i].Job
+			jobs[i] = client.NewJob{Tube: j.Tube, Body: j.Bytes(), Priority: &j.Priority, TTR: ofSeconds(j.TTR), Delay: ofSeconds(jobjson.DelayAgain(j))}
 		}
-		ids, err := putJobs(ctx, s.Conn, jobs)
+		ids, err := s.Conn.PutMany(ctx, jobs)
 		if err := each(ids, batch); err != nil {
 			return err
 		}

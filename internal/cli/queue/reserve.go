@@ -11,9 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-const reserveLong = `Take the next job of the TUBES (default), print it, and then delete, bury or release it,
-as an option says. Workers count how often a job was reserved, so a job that is released has
-had a try; 'beanpole peek' shows a job and does not take it.`
+const reserveLong = `Reserve the next job of the tubes, print it, and then delete, bury or release it. The
+reservation counts as an attempt of the job; 'beanpole peek' shows a job without one.`
 
 func newReserve() *cobra.Command {
 	var opt struct {
@@ -23,19 +22,19 @@ func newReserve() *cobra.Command {
 		delay                time.Duration
 	}
 	s := new(session)
-	cmd := s.command("reserve", "[TUBE...]", "take the next job and print it", func(ctx context.Context, args []string) error {
+	cmd := s.command("reserve", "[TUBE...]", "reserve the next job and print it", func(ctx context.Context, args []string) error {
 		switch {
 		case opt.remove && opt.bury, opt.remove && opt.giveIt, opt.bury && opt.giveIt:
 			return cliutil.UsageError("--delete, --bury and --release exclude each other")
 		case opt.delay != 0 && !opt.giveIt:
-			return cliutil.UsageError("--delay is of --release, which is not given")
+			return cliutil.UsageError("--delay requires --release")
 		case !opt.remove && !opt.bury && !opt.giveIt:
-			return cliutil.UsageError("--delete, --bury or --release is needed: what is to become of the job; 'beanpole peek TUBE' shows it")
+			return cliutil.UsageError("one of --delete, --bury or --release is required; 'beanpole peek TUBE' only shows the job")
 		}
 		if err := s.Connect(ctx); err != nil {
 			return err
 		}
-		if _, err := watchOnly(ctx, s.Conn, s.allTubes(args)); err != nil {
+		if _, err := watchOnly(ctx, s.Conn, s.tubeNames(args)); err != nil {
 			return err
 		}
 		reserve := s.Conn.Reserve
@@ -45,7 +44,7 @@ func newReserve() *cobra.Command {
 		for n := range opt.count {
 			j, err := reserve(ctx)
 			if errors.Is(err, client.ErrTimedOut) && n > 0 {
-				return nil // some is what there was
+				return nil // the tubes are empty now
 			}
 			if err != nil {
 				return err
@@ -77,24 +76,21 @@ func newReserve() *cobra.Command {
 	cmd.Long = reserveLong
 	cmd.Example = "  beanpole reserve mail --delete\n  beanpole reserve mail --timeout 5s --release --delay 1m"
 	f := cmd.Flags()
-	s.defineTubes(cmd, "from these")
-	cliutil.DurationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait no longer than this `TIME` for a job; 0: not at all\n(until there is one)")
+	s.defineTube(cmd, "reserve from `TUBES`, like an argument")
+	cliutil.DurationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait at most this `TIME` for a job; 0 does not wait\n(default unlimited)")
 	opt.count = 1
-	f.FuncP("count", "n", "take `N` jobs, one after the other (1)", cliutil.IntoCount(&opt.count, "how many"))
-	f.BoolVar(&opt.remove, "delete", false, "delete the job when it is printed")
-	f.BoolVar(&opt.bury, "bury", false, "bury it")
-	f.BoolVar(&opt.giveIt, "release", false, "release it")
-	cliutil.DurationVar(f, &opt.delay, "delay", "d", 0, 0, "with --release: ready after this `TIME`")
+	f.FuncP("count", "n", "reserve `N` jobs, one after the other (default 1)", cliutil.IntoCount(&opt.count, "the number of jobs"))
+	f.BoolVar(&opt.remove, "delete", false, "delete the job after printing it")
+	f.BoolVar(&opt.bury, "bury", false, "bury the job")
+	f.BoolVar(&opt.giveIt, "release", false, "release the job")
+	cliutil.DurationVar(f, &opt.delay, "delay", "d", 0, 0, "delay the released job by this `TIME`")
 	return cmd
 }
 
-// watchOnly watches tubes, or default if none were named, and returns them.
-func watchOnly(ctx context.Context, c *client.Conn, names []string) (tubes []string, err error) {
+// watchOnly watches tubes only, or the default tube if names is empty. It returns them.
+func watchOnly(ctx context.Context, c *client.Conn, names []string) ([]string, error) {
 	if len(names) == 0 {
 		names = []string{defaultTube}
 	}
-	if tubes, err = expand(ctx, c, names); err != nil {
-		return nil, err
-	}
-	return tubes, c.WatchOnly(ctx, tubes...)
+	return names, c.WatchOnly(ctx, names...)
 }

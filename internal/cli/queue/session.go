@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
@@ -14,44 +17,25 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-// A session is what a command works with.
+// A session holds the options, connections and outputs of a running command.
 type session struct {
 	cliutil.Session
-	tubes   []string // that --tube has named
-	printed bool     // a job was, so the next comes below a blank line
+	tubes   []string // given by --tube
+	printed bool     // whether printJob has printed a job, so that a blank line precedes the next
 }
 
-// connectTube connects to the server and looks at a tube, which must be there: many commands
-// would make it.
-func (s *session) connectTube(ctx context.Context, tube string) (*client.TubeStats, error) {
-	if err := s.Connect(ctx); err != nil {
-		return nil, err
-	}
-	return s.Conn.StatsTube(ctx, tube)
-}
+// defaultTube is the tube that a new connection uses and watches.
+const defaultTube = "default"
 
-// connectTubes connects, and returns the names of the tubes that names and patterns stand for
-// on that server; see expand.
-func (s *session) connectTubes(ctx context.Context, names []string) ([]string, error) {
-	if len(names) == 0 {
-		return nil, errNoTube
-	}
-	if err := s.Connect(ctx); err != nil {
-		return nil, err
-	}
-	return expand(ctx, s.Conn, names)
-}
-
-// command returns a command that needs a server, and can print JSON. args are what it
-// takes besides options, by name: "ID..." is one or more, "[ID]" may be missing.
+// command returns a command that uses the protocol and can print JSON. args are the names of
+// its arguments: "ID..." is one or more, "[ID]" is optional.
 func (s *session) command(name, args, short string, run func(ctx context.Context, args []string) error) *cobra.Command {
 	cmd := s.Command(name, args, short, run)
 	s.DefineJSON(cmd)
 	return cmd
 }
 
-// adminCommand is command for one that asks the admin pages of a beanpole. long is its help, to
-// which is added that it needs them.
+// adminCommand returns a command that uses the admin API and can print JSON.
 func (s *session) adminCommand(name, args, short, long string, run func(ctx context.Context, a *admin.Client, args []string) error) *cobra.Command {
 	cmd := s.AdminCommand(name, args, short, run)
 	cmd.Long = long + "\n\n" + cliutil.AdminNeeds
@@ -59,32 +43,77 @@ func (s *session) adminCommand(name, args, short, long string, run func(ctx cont
 	return cmd
 }
 
-// printCount says to how many jobs or others a command has done something.
-func (s *session) printCount(what string, n int) error {
-	return s.Print(map[string]int{what: n}, "%s %d", what, n)
+// defineTube adds --tube, which names a tube as an argument does.
+func (s *session) defineTube(cmd *cobra.Command, usage string) {
+	cmd.Flags().StringSliceVarP(&s.tubes, "tube", "t", nil, usage)
+	cmd.ValidArgsFunction = s.completeTubes
+	cmd.RegisterFlagCompletionFunc("tube", s.completeTubes) // fails only for an undefined flag
 }
 
-// sweep does something with the jobs of tubes, there of them, and then says with how many. do
-// reports how many it has done it with since it has reported before.
-func (s *session) sweep(tubes []string, there uint64, what string, do func(tube string, report func(n int)) error) error {
+// tubeNames returns the tubes that arguments and --tube name.
+func (s *session) tubeNames(args []string) []string { return slices.Concat(args, s.tubes) }
+
+var errNoTube = cliutil.UsageError("no tube given; name it as an argument or with --tube")
+
+// oneTube returns the one tube that an argument or --tube names.
+func (s *session) oneTube(args []string) (string, error) {
+	switch names := s.tubeNames(args); {
+	case len(names) == 0:
+		return "", errNoTube
+	case len(names) > 1:
+		return "", cliutil.UsageError("more than one tube given: %s and %s", names[0], names[1])
+	default:
+		return names[0], client.CheckTube(names[0])
+	}
+}
+
+// idsOrTubes splits arguments into ids of jobs, which consist of digits, and names of tubes.
+// Only one of the results has elements.
+func (s *session) idsOrTubes(args []string) (ids, names []string, err error) {
+	for _, arg := range args {
+		if strings.Trim(arg, "0123456789") == "" {
+			ids = append(ids, arg)
+		} else {
+			names = append(names, arg)
+		}
+	}
+	names = append(names, s.tubes...)
+	if len(ids) > 0 && len(names) > 0 {
+		return nil, nil, cliutil.UsageError("%s is a job id and %s is a tube; give either ids or tubes", ids[0], names[0])
+	}
+	return ids, names, nil
+}
+
+// printCount prints the number of jobs, tubes or connections that a command has changed.
+func (s *session) printCount(what string, n uint64) error {
+	return s.Print(map[string]uint64{what: n}, "%s %d", what, n)
+}
+
+// runTask runs a task on the server, shows its progress and returns the number of jobs that it
+// changed. If ctx ends, it cancels the task.
+func (s *session) runTask(ctx context.Context, a *admin.Client, in *admin.StartTask) (uint64, error) {
 	b := cliutil.NewBar(s.Err, "jobs")
 	defer b.End()
-	total := 0
-	for _, tube := range tubes {
-		err := do(tube, func(n int) {
-			total += n
-			b.Show(uint64(total), there, total)
-		})
-		if err != nil {
-			b.End()
-			return fmt.Errorf("after %s: %w", cliutil.Count(total, "job"), err)
+	in.Wait = 1
+	task, err := a.StartTask(ctx, in)
+	for err == nil && task.Ended == "" {
+		b.Show(task.Done, task.Found, int(task.Done))
+		of := admin.OfTask{Task: task.ID}
+		if task, err = a.GetTask(ctx, &admin.GetTask{OfTask: of, Wait: 1}); ctx.Err() != nil {
+			return task.Done, errors.Join(ctx.Err(), a.CancelTask(context.WithoutCancel(ctx), &of))
 		}
 	}
 	b.End()
-	return s.printCount(what, total)
+	for _, why := range slices.Sorted(maps.Keys(task.Skipped)) {
+		s.Note("skipped %s: %s", cliutil.Count(task.Skipped[why], "job"), why)
+	}
+	if err == nil && task.Problem != "" {
+		err = fmt.Errorf("after %s: %s", cliutil.Count(task.Done, "job"), task.Problem)
+	}
+	return task.Done, err
 }
 
-// noteTerminal tells a person why nothing happens while standard input is read.
+// noteTerminal explains to a user at a terminal that the command reads standard input.
 func (s *session) noteTerminal() {
 	if term.IsTerminal(os.Stdin.Fd()) {
 		s.Note("reading from the terminal until control-D")
@@ -93,4 +122,12 @@ func (s *session) noteTerminal() {
 
 func isNotFound(err error) bool {
 	return cliutil.ExitCode(err) == cliutil.ExitNothing || errors.Is(err, client.ErrNotFound)
+}
+
+// ignoreNotFound returns err, or nil if err reports a missing job or tube.
+func ignoreNotFound(err error) error {
+	if errors.Is(err, client.ErrNotFound) {
+		return nil
+	}
+	return err
 }

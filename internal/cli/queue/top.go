@@ -32,21 +32,20 @@ func newTop() *cobra.Command {
 			return err
 		}
 		t := &topServer{Session: s, ctx: ctx}
-		if s.Admin == "" {
-			if a := s.LocalAdminClient(); a != nil {
-				if _, err := a.GetAttention(ctx, &admin.GetAttention{Limit: 1}); err == nil {
-					t.pages = a
-				}
-			}
-		} else if t.pages, err = s.AdminClient(); err != nil {
+		if t.admin, err = s.FindAdminClient(); err != nil {
 			return err
+		}
+		if t.admin != nil && s.Admin == "" { // it must not refuse the client
+			if _, err := t.admin.GetAttention(ctx, &admin.GetAttention{Limit: 1}); err != nil {
+				t.admin = nil
+			}
 		}
 		return top.Run(ctx, t, s.Server.Addr, every, os.Stdin, os.Stdout)
 	})
 	cmd.Long = topLong
 	cmd.Example = "  beanpole top\n  beanpole top --admin :11380"
 	cliutil.DurationVar(cmd.Flags(), &every, "every", "", 100*time.Millisecond, time.Second, "ask the server again after this `TIME`")
-	s.DefineAdmin(cmd, "", countsUsage)
+	s.DefineAdmin(cmd)
 	return cmd
 }
 
@@ -69,7 +68,7 @@ type topServer struct {
 	ctx   context.Context
 	mu    sync.Mutex    // what follows uses a tube for more than one command
 	plain bool          // the server has no list-jobs
-	pages *admin.Client // nil: nobody has said where they are
+	admin *admin.Client // nil if there is no admin API
 }
 
 // do runs what an operation of top does, of which there is one at a time.
@@ -94,24 +93,35 @@ func (t *topServer) snapshot(onScreen []string) (snap top.Snapshot, err error) {
 		return snap, err
 	}
 	snap = top.Snapshot{At: time.Now(), ServerStats: *st}
-	counts := make(map[string]tubeCounts)
-	if t.pages != nil {
-		if counts, err = countsOf(t.ctx, t.pages); err != nil {
+	counts := make(map[string]*tubeCounts)
+	if t.admin != nil {
+		tubes, err := findTubes(t.ctx, t.admin, nil)
+		if err != nil {
 			return snap, err
 		}
-		attention, err := t.pages.GetAttention(t.ctx, &admin.GetAttention{Limit: 10_000, Each: true})
+		for i := range tubes {
+			counts[tubes[i].Name] = tubes[i].tubeCounts
+		}
+		attention, err := t.admin.GetAttention(t.ctx, &admin.GetAttention{Limit: 10_000, Each: true})
 		if err != nil {
 			return snap, err
 		}
 		snap.Found = attention.Findings
 	}
-	tubes, _, err := loadTubes(t.ctx, t.Conn, nil)
+	names, err := t.Conn.ListTubes(t.ctx)
+	if err != nil {
+		return snap, err
+	}
+	tubes, _, err := statsOf(t.ctx, t.Conn, names)
 	if err != nil {
 		return snap, err
 	}
 	for _, st := range tubes {
-		more := counts[st.Name]
-		snap.Tubes = append(snap.Tubes, top.Tube{TubeStats: *st, Timeouts: more.Timeouts, Releases: more.Releases, Bytes: more.BodyBytes, Waits: ofSeconds(more.Oldest)})
+		one := top.Tube{TubeStats: *st}
+		if more := counts[st.Name]; more != nil {
+			one.Timeouts, one.Releases, one.Bytes, one.Waits = more.Timeouts, more.Releases, more.BodyBytes, ofSeconds(more.Oldest)
+		}
+		snap.Tubes = append(snap.Tubes, one)
 	}
 	return snap, t.ages(snap.Tubes, onScreen)
 }
@@ -147,9 +157,6 @@ func (t *topServer) ages(tubes []top.Tube, onScreen []string) error {
 	}
 	return nil
 }
-
-// defaultTube is what a connection uses that uses no other.
-const defaultTube = "default"
 
 // age returns how old the job is that is next to be reserved from a tube.
 func (t *topServer) age(tube string) (time.Duration, error) {
@@ -190,10 +197,19 @@ func (t *topServer) Kick(tube string, count int) (n int, err error) {
 	return n, err
 }
 
+// sweepBatch limits the jobs that one flush-tube deletes, and so the time that it takes.
+const sweepBatch = 100_000
+
 // Clear implements top.Server.
 func (t *topServer) Clear(tube, state string) (n int, err error) {
 	err = t.do(func() error {
-		return clearState(t.ctx, t.Conn, tube, client.State(state), func(more int) { n += more }, func() {})
+		for more := sweepBatch; more == sweepBatch && err == nil; n += more {
+			more, err = t.Conn.FlushTube(t.ctx, client.Selection{Tube: tube, State: client.State(state), Limit: sweepBatch})
+		}
+		if errors.Is(err, client.ErrUnknownCommand) {
+			return errors.New("the server has no flush-tube; only a beanpole can clear a tube")
+		}
+		return ignoreNotFound(err)
 	})
 	return n, err
 }
@@ -206,7 +222,7 @@ func (t *topServer) Look(tube, state string) (text string, err error) {
 		if err != nil {
 			return ignoreNotFound(err)
 		}
-		job, err := known(t.ctx, t.Conn, j)
+		job, err := withStats(t.ctx, t.Conn, j)
 		text = fmt.Sprintf("%s\n%d bytes:\n\n%s", describe(&job), len(j.Body), printable(j.Body))
 		return err
 	})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/beanpoletest"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
@@ -13,7 +14,12 @@ import (
 func TestTopAges(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		ctx := t.Context()
-		c := newTarget(t).look
+		srv := beanpoletest.NewMemory(t)
+		c, err := client.Dial(ctx, "memory", &client.Options{Dial: srv.Dial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
 		jobs := []client.NewJob{{Tube: "few"}}
 		for i := range agesAtOnce {
 			tube := fmt.Sprintf("many%03d", i)

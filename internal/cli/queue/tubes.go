@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,7 +18,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
-// A tube as JSON has it. Times are whole seconds.
+// A tube is a row of the list of tubes, and its JSON. Times are in whole seconds.
 type tube struct {
 	Name      string `json:"name"`
 	Ready     uint64 `json:"ready"`
@@ -31,41 +32,34 @@ type tube struct {
 	TotalJobs uint64 `json:"total_jobs"`
 	Deletes   uint64 `json:"deletes"`
 	PauseLeft int64  `json:"pause_left"`
-	Why       string `json:"why,omitempty"` // of a tube alone: why its jobs wait
+	Why       string `json:"why,omitempty"` // for a single tube: why its jobs wait
 
-	*tubeCounts // nil: the server was not asked for them
+	*tubeCounts // nil if the list comes from the protocol
 }
 
-// tubeCounts is what the API tells of a tube and the protocol does not: how large the bodies of its
-// jobs are, for how many seconds the next one has been ready, and how often its jobs have
-// come to this since the tube came to be.
+// tubeCounts are the values of a tube that only the admin API has.
 type tubeCounts struct {
 	BodyBytes uint64 `json:"body_bytes"`
-	Oldest    int64  `json:"oldest_ready"`
+	Oldest    int64  `json:"oldest_ready"` // time since the next job became ready
 
+	// Since the tube was created.
 	Timeouts uint64 `json:"timeouts"`
 	Releases uint64 `json:"releases"`
 	Buries   uint64 `json:"buries"`
 }
 
-// countsUsage explains the option where it tells more.
-const countsUsage = "tell of bytes, ages, timeouts, releases and buries too,\nfrom the admin pages of a beanpole at `ADDR`"
+const tubesLong = `List all tubes, or the given tubes, with their numbers of jobs. For a single tube, the command
+prints the reason why its jobs wait. A name can be a pattern: * stands for any characters, ?
+for one.
 
-// countsOf asks for those of all tubes.
-func countsOf(ctx context.Context, a *admin.Client) (map[string]tubeCounts, error) {
-	counts := make(map[string]tubeCounts)
-	for in, more := (admin.ListTubes{Limit: 10_000}), true; more; more = in.Cursor != "" {
-		page, err := a.ListTubes(ctx, &in)
-		if err != nil {
-			return nil, err
-		}
-		for i := range page.Tubes {
-			t := &page.Tubes[i]
-			counts[t.Name] = tubeCounts{t.BodyBytes, t.OldestReady, t.Timeouts, t.Releases, t.Buries}
-		}
-		in.Cursor = page.Next
-	}
-	return counts, nil
+The command uses the admin API of a beanpole if it finds one. Otherwise it uses the protocol,
+which lacks the columns of --wide, and policies and workers in the reason.`
+
+// tubesOptions are the options of the command tubes.
+type tubesOptions struct {
+	sort  string
+	wide  bool
+	limit uint
 }
 
 func newTubes() *cobra.Command {
@@ -75,59 +69,67 @@ func newTubes() *cobra.Command {
 		if _, ok := tubeOrders[o.sort]; !ok {
 			return cliutil.UsageError("--sort is one of: %s", strings.Join(slices.Sorted(maps.Keys(tubeOrders)), ", "))
 		}
-		if s.Admin == "" && (o.sort == "bytes" || o.sort == "age") {
-			return cliutil.UsageError("--sort %s needs --admin or BEANPOLE_ADMIN: only the admin pages of a beanpole tell that", o.sort)
-		}
-		if err := s.Connect(ctx); err != nil {
-			return err
-		}
-		names, err := expand(ctx, s.Conn, s.allTubes(args))
-		if err != nil {
-			return err
-		}
-		stats, hidden, err := loadTubes(ctx, s.Conn, names)
-		if err != nil {
-			return err
-		}
-		if hidden > 0 {
-			s.Note("tubes left out, since the server does not let us look at them: %d", hidden)
-		}
-		tubes, err := s.describeTubes(ctx, stats, len(names) == 1)
+		tubes, err := s.loadTubes(ctx, s.tubeNames(args), o.wide || o.sort == "bytes" || o.sort == "age")
 		if err != nil {
 			return err
 		}
 		tubes, more := o.pick(tubes)
-		if err := s.printTubes(tubes); err != nil {
+		if err := s.printTubes(tubes, o.wide); err != nil {
 			return err
 		}
 		if more > 0 {
-			s.Note("tubes that --limit leaves out: %d", more)
+			s.Note("%s left out by --limit", cliutil.Count(more, "tube"))
 		}
 		return nil
 	})
-	cmd.Long = "List all tubes, or the tubes that are named, with their numbers of jobs. For a single tube\n" +
-		"the command prints the reason why its jobs wait. It uses the admin API with --admin, or at the\n" +
-		"local socket of the server: then the reason includes policies, workers and findings."
+	cmd.Long = tubesLong
 	cmd.Example = "  beanpole tubes --sort buried --limit 10\n  beanpole tubes 'mail.*'"
-	s.defineTubes(cmd, "list these")
+	s.defineTube(cmd, "list `TUBES`, like an argument")
 	f := cmd.Flags()
-	f.StringVar(&o.sort, "sort", "name", "`BY` name, ready, reserved, delayed, buried, waiting,\ntotal, bytes or age; the most first")
-	f.StringVar(&o.filter, "filter", "", "only tubes with this `TEXT` in their names")
-	f.UintVarP(&o.limit, "limit", "n", 0, "list `N` tubes and no more; 0: all")
-	s.DefineAdmin(cmd, "", countsUsage)
+	f.StringVar(&o.sort, "sort", "name", "sort by `COLUMN`: name, ready, reserved, delayed, buried,\nwaiting, total, bytes or age; numbers sort descending\n(default name)")
+	f.BoolVarP(&o.wide, "wide", "w", false, "also show timeouts, releases, buries, bytes of bodies, and\nthe age of the next job")
+	f.UintVarP(&o.limit, "limit", "n", 0, "list at most `N` tubes; 0 is unlimited")
+	s.DefineAdmin(cmd)
 	cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(slices.Sorted(maps.Keys(tubeOrders)), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// tubesOptions say which tubes to list, and in which order.
-type tubesOptions struct {
-	sort, filter string
-	limit        uint
-}
-
-// describeTubes returns what is to be told of tubes, with what only the admin pages tell if it is
-// known where they are; of one alone also why its jobs wait.
-func (s *session) describeTubes(ctx context.Context, stats []*client.TubeStats, alone bool) ([]tube, error) {
+// loadTubes returns the tubes that match names, or all. It uses the admin API if needed says so
+// or if there is one that answers, and the protocol otherwise.
+func (s *session) loadTubes(ctx context.Context, names []string, needed bool) ([]tube, error) {
+	find := s.FindAdminClient
+	if needed {
+		find = s.AdminClient
+	}
+	a, err := find()
+	if err != nil {
+		return nil, err
+	}
+	alone := len(names) == 1 && !isPattern(names[0])
+	if a != nil {
+		tubes, err := findTubes(ctx, a, names)
+		if err == nil && alone {
+			var found admin.Explanation
+			found, err = a.ExplainTube(ctx, &admin.OfTube{Tube: tubes[0].Name})
+			tubes[0].Why = found.Text
+		}
+		if err == nil || needed || s.Admin != "" {
+			return tubes, err
+		}
+	}
+	if err := s.Connect(ctx); err != nil {
+		return nil, err
+	}
+	all := names
+	if len(names) == 0 || slices.ContainsFunc(names, isPattern) {
+		if all, err = s.Conn.ListTubes(ctx); err != nil {
+			return nil, err
+		}
+	}
+	stats, hidden, err := statsOf(ctx, s.Conn, all)
+	if hidden > 0 && len(names) == 0 {
+		s.Note("%s hidden: the server refuses their statistics", cliutil.Count(hidden, "tube"))
+	}
 	tubes := make([]tube, len(stats))
 	for i, st := range stats {
 		tubes[i] = tube{
@@ -136,47 +138,74 @@ func (s *session) describeTubes(ctx context.Context, stats []*client.TubeStats, 
 			Deletes: st.CmdDelete, PauseLeft: seconds(st.PauseLeft),
 		}
 	}
-	alone = alone && len(tubes) == 1
-	if s.Admin == "" {
-		if alone {
-			tubes[0].Why = s.why(ctx, &tubes[0])
-		}
-		return tubes, nil
-	}
-	a, err := s.AdminClient()
-	if err != nil {
-		return nil, err
-	}
-	counts, err := countsOf(ctx, a)
-	for i := range tubes {
-		tubes[i].tubeCounts = new(counts[tubes[i].Name]) // which is empty of one that has just come, or gone
+	if err == nil {
+		tubes, err = matching(tubes, names)
 	}
 	if err == nil && alone {
-		var found admin.Explanation
-		found, err = a.ExplainTube(ctx, &admin.OfTube{Tube: tubes[0].Name})
-		tubes[0].Why = found.Text
+		t := &tubes[0]
+		one := health.Tube{
+			Name: t.Name, Ready: t.Ready, Reserved: t.Reserved, Delayed: t.Delayed, Buried: t.Buried,
+			Watching: t.Watching, Waiting: t.Waiting, PauseLeft: ofSeconds(t.PauseLeft),
+		}
+		t.Why, _ = one.Why()
 	}
 	return tubes, err
 }
 
-// why returns the sentence about a tube: from the admin API at the local socket of the server,
-// or else from the statistics of the protocol, which omit policies and workers.
-func (s *session) why(ctx context.Context, t *tube) string {
-	if a := s.LocalAdminClient(); a != nil {
-		if found, err := a.ExplainTube(ctx, &admin.OfTube{Tube: t.Name}); err == nil {
-			return found.Text
+// findTubes returns the tubes that match names, or all, from the admin API.
+func findTubes(ctx context.Context, a *admin.Client, names []string) (tubes []tube, err error) {
+	for in, more := (admin.ListTubes{Limit: 10_000}), true; more; more = in.Cursor != "" {
+		page, err := a.ListTubes(ctx, &in)
+		if err != nil {
+			return nil, err
 		}
+		for i := range page.Tubes {
+			t := &page.Tubes[i]
+			tubes = append(tubes, tube{
+				Name: t.Name, Ready: t.Jobs.Ready, Urgent: t.Urgent, Reserved: t.Jobs.Reserved, Delayed: t.Jobs.Delayed,
+				Buried: t.Jobs.Buried, Waiting: t.Waiting, Watching: t.Watching, Using: t.Using, TotalJobs: t.TotalJobs,
+				Deletes: t.Deletes, PauseLeft: t.PauseLeft,
+				tubeCounts: &tubeCounts{t.BodyBytes, t.OldestReady, t.Timeouts, t.Releases, t.Buries},
+			})
+		}
+		in.Cursor = page.Next
 	}
-	one := health.Tube{
-		Name: t.Name, Ready: t.Ready, Reserved: t.Reserved, Delayed: t.Delayed, Buried: t.Buried,
-		Watching: t.Watching, Waiting: t.Waiting, PauseLeft: ofSeconds(t.PauseLeft),
-	}
-	text, _ := one.Why()
-	return text
+	return matching(tubes, names)
 }
 
-// tubeOrders are what tubes can be sorted by. The larger come first; those that are equal
-// come by name.
+// matching returns the tubes that match one of names, or all if names is empty. A name or
+// pattern without a tube is an error.
+func matching(all []tube, names []string) (tubes []tube, err error) {
+	if len(names) == 0 {
+		return all, nil
+	}
+	matches := make([]*regexp.Regexp, len(names))
+	for i, name := range names {
+		matches[i] = regexp.MustCompile("^" + strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(name)) + "$")
+	}
+	used := make([]bool, len(names))
+	for _, t := range all {
+		wanted := false
+		for i := range names {
+			if matches[i].MatchString(t.Name) {
+				wanted, used[i] = true, true
+			}
+		}
+		if wanted {
+			tubes = append(tubes, t)
+		}
+	}
+	if i := slices.Index(used, false); i >= 0 {
+		return nil, cliutil.NotFoundError("there is no tube %s", names[i])
+	}
+	return tubes, nil
+}
+
+// isPattern reports whether a name is a pattern: names of tubes contain no * or ?.
+func isPattern(name string) bool { return strings.ContainsAny(name, "*?") }
+
+// tubeOrders are the values of --sort. Larger values come first, and tubes with equal values
+// are sorted by name.
 var tubeOrders = map[string]func(*tube) uint64{
 	"name":     func(*tube) uint64 { return 0 },
 	"ready":    func(t *tube) uint64 { return t.Ready },
@@ -189,29 +218,19 @@ var tubeOrders = map[string]func(*tube) uint64{
 	"age":      func(t *tube) uint64 { return uint64(t.Oldest) },
 }
 
-// pick returns the tubes that are wanted, in their order, and how many the limit leaves
-// out.
+// pick sorts tubes and returns the first of them, up to the limit, and the number of the others.
 func (o *tubesOptions) pick(tubes []tube) (picked []tube, more int) {
-	picked = slices.DeleteFunc(tubes, func(t tube) bool { return !strings.Contains(t.Name, o.filter) })
 	by := tubeOrders[o.sort]
-	slices.SortFunc(picked, func(a, b tube) int { return cmp.Or(cmp.Compare(by(&b), by(&a)), strings.Compare(a.Name, b.Name)) })
-	if limit := int(o.limit); limit > 0 && len(picked) > limit {
-		return picked[:limit], len(picked) - limit
+	slices.SortFunc(tubes, func(a, b tube) int { return cmp.Or(cmp.Compare(by(&b), by(&a)), strings.Compare(a.Name, b.Name)) })
+	if limit := int(o.limit); limit > 0 && len(tubes) > limit {
+		return tubes[:limit], len(tubes) - limit
 	}
-	return picked, 0
+	return tubes, 0
 }
 
-// loadTubes asks for the tubes with these names, or for all. One that has gone
-// meanwhile is left out, and one that we may not look at is hidden; one that was asked
-// for by name must be there.
-func loadTubes(ctx context.Context, c *client.Conn, names []string) (tubes []*client.TubeStats, hidden int, err error) {
-	asked := len(names) > 0
-	if !asked {
-		if names, err = c.ListTubes(ctx); err != nil {
-			return nil, 0, err
-		}
-		slices.Sort(names)
-	}
+// statsOf returns the statistics of tubes from the protocol. It omits tubes that do not exist,
+// and counts the tubes that the client must not see in hidden.
+func statsOf(ctx context.Context, c *client.Conn, names []string) (tubes []*client.TubeStats, hidden int, err error) {
 	stats, err := c.StatsTubeMany(ctx, names)
 	batch, ok := errors.AsType[*client.BatchError](err)
 	if err != nil && !ok {
@@ -220,14 +239,12 @@ func loadTubes(ctx context.Context, c *client.Conn, names []string) (tubes []*cl
 	for i, st := range stats {
 		if st != nil {
 			if st.Name == defaultTube && st.Watching > 0 {
-				st.Watching-- // it is us
+				st.Watching-- // this connection
 			}
 			tubes = append(tubes, st)
 			continue
 		}
 		switch err := batch.Errs[i]; {
-		case asked:
-			return nil, 0, err
 		case errors.Is(err, client.ErrNotFound):
 		case errors.Is(err, client.ErrUnauthorized):
 			hidden++
@@ -238,23 +255,23 @@ func loadTubes(ctx context.Context, c *client.Conn, names []string) (tubes []*cl
 	return tubes, hidden, nil
 }
 
-func (s *session) printTubes(tubes []tube) error {
+func (s *session) printTubes(tubes []tube, wide bool) error {
 	titles := "TUBE:12 READY RESERVED DELAYED BURIED WAITING TOTAL PAUSED"
-	if s.Admin != "" {
-		titles = "TUBE:12 READY RESERVED DELAYED BURIED WAITING TOTAL TIMEOUTS RELEASES BURIES BYTES AGE PAUSED"
+	if wide {
+		titles += " TIMEOUTS RELEASES BURIES BYTES AGE"
 	}
 	err := cliutil.PrintList(&s.Session, tubes, titles, func(t *tube) []any {
-		row := []any{t.Name, t.Ready, t.Reserved, t.Delayed, t.Buried, t.Waiting, t.TotalJobs}
-		if s.Admin != "" {
-			row = append(row, t.Timeouts, t.Releases, t.Buries, t.BodyBytes, ofSeconds(t.Oldest))
-		}
 		paused := ""
 		if left := ofSeconds(t.PauseLeft); left >= health.Endless {
 			paused = "yes"
 		} else if left > 0 {
 			paused = left.String()
 		}
-		return append(row, paused)
+		row := []any{t.Name, t.Ready, t.Reserved, t.Delayed, t.Buried, t.Waiting, t.TotalJobs, paused}
+		if wide {
+			row = append(row, t.Timeouts, t.Releases, t.Buries, t.BodyBytes, ofSeconds(t.Oldest))
+		}
+		return row
 	})
 	if err == nil && !s.JSON && len(tubes) == 1 && tubes[0].Why != "" {
 		_, err = fmt.Fprintf(s.Out, "\n%s: %s\n", cliutil.Line(tubes[0].Name), cliutil.Line(tubes[0].Why))

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,9 +13,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-const waitLong = `Wait until tubes have no job that is ready, reserved or delayed: all is done that
-was asked for. Buried jobs do not count, unless --buried is given. A tube that does
-not exist is empty.`
+const waitLong = `Wait until tubes have no ready, reserved or delayed job. With --buried, wait until they have no
+buried job either. A tube that does not exist is empty.`
 
 func newWait() *cobra.Command {
 	var opt struct {
@@ -23,7 +23,7 @@ func newWait() *cobra.Command {
 	}
 	s := new(session)
 	cmd := s.command("wait", "[TUBE...]", "wait until tubes are empty", func(ctx context.Context, args []string) error {
-		names := s.allTubes(args)
+		names := s.tubeNames(args)
 		if len(names) == 0 {
 			return errNoTube
 		}
@@ -64,35 +64,32 @@ func newWait() *cobra.Command {
 	cmd.Long = waitLong
 	cmd.Example = "  beanpole wait mail --timeout 10m"
 	f := cmd.Flags()
-	cliutil.DurationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait no longer than this `TIME`, and end with exit\ncode 2; 0: not at all (until they are empty)")
-	cliutil.DurationVar(f, &opt.every, "every", "", time.Millisecond, time.Second, "ask again after this `TIME`")
-	f.BoolVar(&opt.buried, "buried", false, "wait for buried jobs to go too")
-	s.defineTubes(cmd, "wait for these")
+	cliutil.DurationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait at most this `TIME`, then exit with code 2; 0 does\nnot wait (default unlimited)")
+	cliutil.DurationVar(f, &opt.every, "every", "", time.Millisecond, time.Second, "check again after this `TIME`")
+	f.BoolVar(&opt.buried, "buried", false, "also wait until no job is buried")
+	s.defineTube(cmd, "wait for `TUBES`, like an argument")
 	return cmd
 }
 
-// jobsLeft counts the jobs of tubes, of which none need be there.
+// jobsLeft returns the number of jobs in tubes, which need not exist.
 func jobsLeft(ctx context.Context, c *client.Conn, names []string, buried bool) (n uint64, err error) {
-	for _, name := range names {
-		tubes, err := expand(ctx, c, []string{name})
-		if isNotFound(err) { // a pattern that fits none: now, or yet
+	stats, err := c.StatsTubeMany(ctx, names)
+	if batch, ok := errors.AsType[*client.BatchError](err); ok {
+		for _, err := range batch.Errs {
+			if ignoreNotFound(err) != nil {
+				return 0, err
+			}
+		}
+	} else if err != nil {
+		return 0, err
+	}
+	for _, st := range stats {
+		if st == nil {
 			continue
 		}
-		if err != nil {
-			return 0, err
-		}
-		stats, err := c.StatsTubeMany(ctx, tubes)
-		if err := butNotFound(err); err != nil {
-			return 0, err
-		}
-		for _, st := range stats {
-			if st == nil {
-				continue
-			}
-			n += st.JobsReady + st.JobsReserved + st.JobsDelayed
-			if buried {
-				n += st.JobsBuried
-			}
+		n += st.JobsReady + st.JobsReserved + st.JobsDelayed
+		if buried {
+			n += st.JobsBuried
 		}
 	}
 	return n, nil

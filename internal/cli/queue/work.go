@@ -89,7 +89,7 @@ func newWork() *cobra.Command {
 	cmd.Long = workLong
 	cmd.Example = "  beanpole work mail -- sendmail -t\n  beanpole work --concurrency 8 urls -- sh -c 'curl -sSfO \"$(cat)\"'"
 	f := cmd.Flags()
-	s.defineTubes(cmd, "from these")
+	s.defineTube(cmd, "work on `TUBES`, like the arguments")
 	f.FuncP("concurrency", "c", "run `N` commands at a time (1)", cliutil.IntoCount(&opt.concurrency, "how many"))
 	f.UintVar(&opt.tries, "tries", worker.DefaultMaxTries, "bury a job that has failed `N` times; 0: never")
 	cliutil.DurationVar(f, &opt.timeout, "timeout", "", 0, worker.DefaultTimeout, "end a command that runs longer than this `TIME`;\n0: never")
