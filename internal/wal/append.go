@@ -2,26 +2,26 @@ package wal
 
 import "slices"
 
-// writable says why nothing can be appended.
+// writable returns the reason why nothing can be appended, or nil.
 func (l *Log) writable() error {
 	switch {
 	case l.err != nil:
 		return l.err
 	case l.lock == nil:
 		return ErrReadOnly
-	case l.scan != nil:
+	case l.recovery != nil:
 		return ErrNotRead
 	}
 	return nil
 }
 
-// Append appends a record whose payload is the concatenation of parts, 1 to
-// MaxPayload bytes, and returns where it will be. It copies the parts and
-// writes nothing.
+// Append appends a record whose payload is the concatenation of parts, 1 to MaxPayload
+// bytes, and returns its future position. It copies the parts and writes nothing.
 //
-// It fails in the failed state. An error of another goroutine's Sync is reported by the next
-// Flush, so that between two flushes either all appends work or none. Append also fails,
-// and changes nothing, if all room is reserved and no more can be made; see [Log.Reserve].
+// It fails in the failed state. The next Flush reports an error of another goroutine's
+// Sync, so that between two flushes either all appends succeed or none. Append also
+// fails, and changes nothing, if all room is reserved and no more can be made; see
+// [Log.Reserve].
 func (l *Log) Append(parts ...[]byte) (Pos, error) {
 	if err := l.writable(); err != nil {
 		return Pos{}, err
@@ -40,24 +40,24 @@ func (l *Log) append(parts ...[]byte) (Pos, error) {
 	if n == 0 {
 		panic("wal: empty record")
 	}
-	if tip := l.tip(); tip != nil && fits(n, false, tip.free()) && l.room()-Cost(n) >= l.reserved.Load() {
-		return tip.append(uint32(n), parts...), nil // nearly always
+	if active := l.active(); active != nil && fits(n, false, active.free()) && l.room()-Cost(n) >= l.reserved.Load() {
+		return active.append(uint32(n), parts...), nil // almost always
 	}
-	spare, err := l.take(Cost(n), l.pool.segmentsFor(l.tip(), n, false))
+	spare, err := l.take(Cost(n), l.pool.segmentsFor(l.active(), n, false))
 	if err != nil {
 		return Pos{}, err
 	}
 	return l.appendSplit(fragment{total: n}, spare, parts...), nil
 }
 
-// makeRoom returns the segment to which an internal record of a cost can be appended.
-// Those are not split.
+// makeRoom returns the segment to which an internal record of the given cost can be
+// appended. Internal records are not split.
 func (l *Log) makeRoom(cost int64) (*segment, error) {
-	if tip := l.tip(); tip != nil && tip.free() >= cost {
-		_, err := l.take(l.tipRoom()-usable(tip.free()-cost), 0)
-		return tip, err
+	if active := l.active(); active != nil && active.free() >= cost {
+		_, err := l.take(l.activeRoom()-usable(active.free()-cost), 0)
+		return active, err
 	}
-	spare, err := l.take(l.tipRoom()+l.pool.usable()-usable(l.pool.capacity()-cost), 1)
+	spare, err := l.take(l.activeRoom()+l.pool.usable()-usable(l.pool.capacity()-cost), 1)
 	if err != nil {
 		return nil, err
 	}
@@ -65,20 +65,20 @@ func (l *Log) makeRoom(cost int64) (*segment, error) {
 	return spare[0], nil
 }
 
-// begin makes a preallocated segment the tip.
+// begin makes a preallocated segment the active one.
 func (l *Log) begin(s *segment) {
 	prev := l.prev
-	if tip := l.tip(); tip != nil {
-		tip.close()
-		prev = Pos{tip.sequence, tip.end}
+	if active := l.active(); active != nil {
+		active.close()
+		prev = Pos{active.sequence, active.end}
 	}
 	s.begin(prev, l.oldest(s.sequence), l.buf)
 	l.buf = nil
 	l.open = append(l.open, s)
 }
 
-// Flush writes what was appended, with one write for each segment and one sync for each
-// that is full. After an error the log is in the failed state.
+// Flush writes the appended records, with one write per segment and one sync per full
+// segment. After an error the log is in the failed state.
 func (l *Log) Flush() error {
 	if err := l.writable(); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (l *Log) flush() error {
 	l.noteDurable()
 	for len(l.open) > 0 {
 		s := l.open[0]
-		if err := s.failure(); err != nil { // as Target.Sync found
+		if err := s.failure(); err != nil { // found by Target.Sync
 			return err
 		}
 		if err := s.open(l.fs); err != nil {
@@ -118,8 +118,8 @@ func (l *Log) fail(err error) error {
 	return err
 }
 
-// maxKeptBuffer is the largest buffer that is kept for another segment: one of the default
-// size of which nothing was synced.
+// maxKeptBuffer is the size of the largest buffer that is kept for another segment:
+// enough for a segment of the default size that was never synced.
 const maxKeptBuffer = 16 << 20
 
 // sealFirst seals the first of the open segments.
@@ -138,8 +138,8 @@ func (l *Log) sealFirst() error {
 	return nil
 }
 
-// Sync makes what was flushed durable. If it fails the log is in the failed
-// state. It makes no system call if there is nothing new.
+// Sync makes all flushed records durable. If it fails, the log is in the failed state. It
+// makes no system call if there is nothing new.
 func (l *Log) Sync() error {
 	if err := l.writable(); err != nil {
 		return err
@@ -147,14 +147,14 @@ func (l *Log) Sync() error {
 	return l.fail(l.Target().Sync())
 }
 
-// A Target is what a sync has to make durable: all that was flushed when Target was
-// called. The zero Target is durable.
+// A Target is a position that a sync must make durable: the end of the flushed records
+// when [Log.Target] was called. The zero Target is durable.
 type Target struct {
 	s    *segment
 	upTo int64
 }
 
-// Target returns all that is flushed. The call costs nothing.
+// Target returns the end of the flushed records. The call costs nothing.
 func (l *Log) Target() Target {
 	if len(l.open) == 0 {
 		return Target{}
@@ -163,8 +163,8 @@ func (l *Log) Target() Target {
 	return Target{s, s.flushed.Load()}
 }
 
-// Sync makes the target durable. Any goroutine may call it until the log is closed, and the
-// owner can append and flush meanwhile. After an error the records are durable only when
+// Sync makes the target durable. Any goroutine can call it until the log is closed, while
+// the owner appends and flushes. After an error the records are durable only once
 // [Log.Recover] has succeeded; the target itself stays failed.
 func (t Target) Sync() error {
 	if t.s == nil {
@@ -174,7 +174,7 @@ func (t Target) Sync() error {
 }
 
 // Durable returns a position before which all records are durable. While the log heals,
-// that is the end of the last segment that counts.
+// it is the end of the last segment that counts.
 func (l *Log) Durable() Pos {
 	if l.healing != nil {
 		return l.healing.prev
@@ -184,8 +184,8 @@ func (l *Log) Durable() Pos {
 	}
 	s := l.open[0]
 	synced := s.synced.Load()
-	if synced < s.joined {
-		return s.joins
+	if synced < s.continuation {
+		return s.continues
 	}
 	return Pos{s.sequence, synced}
 }

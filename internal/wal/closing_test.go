@@ -56,7 +56,7 @@ func TestCloseOnFullDisk(t *testing.T) {
 	for n := 1; n < 60; n++ {
 		fsys := memfs.New()
 		l := mustOpen(t, fsys, Options{SegmentSize: 512, LogID: 7})
-		for len(l.sealed) == 0 && (l.tip() == nil || l.tip().free() >= Cost(n)) {
+		for len(l.sealed) == 0 && (l.active() == nil || l.active().free() >= Cost(n)) {
 			_, err := l.Append(make([]byte, n))
 			must(t, err)
 		}

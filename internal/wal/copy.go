@@ -10,13 +10,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// Copy copies a log, which another process may be writing, to an empty directory. The
-// names of the files are not durable, and whether the copy is whole only reading it
-// shows. It is as [Log.Files] would have it.
+// Copy copies a log, which another process can be writing, to an empty directory. The
+// names of the files are not durable, and only reading the copy shows whether it is
+// complete. It has the same content as [Log.Files].
 //
-// If the other process has removed a file before all were open, the error, or that of
-// reading the copy, wraps fs.ErrNotExist or is a [*CorruptError], and Copy can be called
-// again.
+// If the other process removes a file during the copy, the error of Copy, or of reading
+// the copy, wraps fs.ErrNotExist or is a [*CorruptError]. Copy can then be called again.
 func Copy(fsys vfs.FS, dir, to string) error {
 	files, err := openFiles(fsys, dir)
 	if err != nil {
@@ -28,8 +27,8 @@ func Copy(fsys vfs.FS, dir, to string) error {
 	})
 }
 
-// WriteFile writes the copy of a file of a log, and makes its content durable, one piece
-// after the other: a sync of another file on the same disk waits for one of them at most.
+// WriteFile writes the copy of a file of a log and makes its content durable piece by
+// piece: a sync of another file on the same disk waits for one piece at most.
 func WriteFile(fsys vfs.FS, path string, content io.Reader) error {
 	out, err := fsys.Create(path)
 	if err != nil {
@@ -44,23 +43,24 @@ func WriteFile(fsys vfs.FS, path string, content io.Reader) error {
 	return errors.Join(err, out.Close())
 }
 
-// syncedPiece is how many bytes of a copy are written between two syncs.
+// syncedPiece is the number of bytes of a copy that are written between two syncs.
 const syncedPiece = 1 << 20
 
-// Files are the segments of a log, to be copied. They stay until Close.
+// Files are the segments of a log during a copy. The log does not remove them before
+// Close.
 type Files struct {
 	fs       vfs.FS
-	segments []found
-	open     map[string]vfs.File // by path; a file that is not here is opened when it is copied
+	segments []segmentInfo
+	open     map[string]vfs.File // by path; Each opens the others
 	at       int64               // the end of the records of the last one
-	end      []byte              // what its copy has after them
-	release  func()              // nil: another process writes the log
+	end      []byte              // the bytes that its copy has after them
+	release  func()              // nil if another process writes the log
 }
 
-// Files returns the segments of the log, which the owner goes on using: no segment is
-// removed before Close, however many there are. They end with what was flushed before the
-// call, and with the beginning of what is flushed while it lasts. Any goroutine may call
-// it.
+// Files returns the segments of the log for a copy, while the owner uses the log. The log
+// removes no segment before Close. The segments contain all records that were flushed
+// before the call, and possibly some that are flushed during the call. Any goroutine can
+// call it.
 func (l *Log) Files() (*Files, error) {
 	release := l.pool.removals.pin()
 	s, err := scanFiles(l.fs, l.dir)
@@ -72,7 +72,7 @@ func (l *Log) Files() (*Files, error) {
 	return s, nil
 }
 
-// openFiles opens all segments of a log that another process may be writing.
+// openFiles opens all segments of a log that another process can be writing.
 func openFiles(fsys vfs.FS, dir string) (*Files, error) {
 	s, err := scanFiles(fsys, dir)
 	if err != nil {
@@ -95,8 +95,8 @@ func scanFiles(fsys vfs.FS, dir string) (*Files, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Files{fs: fsys, segments: l.scan.segments}
-	last := l.scan.last()
+	s := &Files{fs: fsys, segments: l.recovery.segments}
+	last := l.recovery.last()
 	if last == nil {
 		return s, nil
 	}
@@ -111,7 +111,7 @@ func scanFiles(fsys vfs.FS, dir string) (*Files, error) {
 	return s, nil
 }
 
-// Close lets segments be removed again.
+// Close lets the log remove segments again.
 func (s *Files) Close() {
 	for _, f := range s.open {
 		f.Close()
@@ -121,12 +121,12 @@ func (s *Files) Close() {
 	}
 }
 
-// Len returns how many files there are.
+// Len returns the number of files.
 func (s *Files) Len() int { return len(s.segments) }
 
 // Each calls f for each file, with its length in bytes. The newest file ends as if the
-// log had been closed. Others have nothing after their end either: the file may lose what
-// is there while it is read.
+// log had been closed. Each file ends with its last record: the log can cut the rest at
+// any time.
 func (s *Files) Each(f func(name string, size int64, content io.Reader) error) error {
 	for i := range s.segments {
 		if err := s.each(i, f); err != nil {
@@ -153,9 +153,9 @@ func (s *Files) each(i int, f func(name string, size int64, content io.Reader) e
 	return f(filepath.Base(segment.path), at+int64(len(end)), content)
 }
 
-// endOf finds the end of the valid records of a segment, and returns what a copy has
-// after it: a closing record, unless the segment has one.
-func endOf(from vfs.File, f *found) (at int64, end []byte, err error) {
+// endOf finds the end of the valid records of a segment, and returns the bytes that a
+// copy has after it: a closing record, unless the segment has one.
+func endOf(from vfs.File, f *segmentInfo) (at int64, end []byte, err error) {
 	size, err := from.Size()
 	if err != nil {
 		return 0, nil, err

@@ -24,23 +24,23 @@ const (
 	kindOldest  = 4
 )
 
-// What a segment holds besides its records. Each segment keeps
-// closingSize bytes free, so that it can be closed on a full disk.
+// Sizes of the other parts of a segment. Each segment keeps closingSize bytes free, so
+// that it can be closed on a full disk.
 var (
 	firstRecord = headerSize + Cost(linkPayload) // offset of the first record after the link
 	closingSize = Cost(1)
 	overhead    = firstRecord + closingSize
 )
 
-// pointer is the length of an internal payload that names a segment: its kind, 7
-// zeros and the sequence. linkPayload is that of a link.
+// pointer is the length of an internal payload that names a segment: its kind, 7 zeros
+// and the sequence. linkPayload is the length of a link's payload.
 const (
 	pointer     = 16
 	linkPayload = 40
 )
 
-// MaxPayload is the largest length of a record's payload in bytes: a gibibyte
-// and some room for what the journal puts beside the largest job.
+// MaxPayload is the maximum length of a record's payload in bytes: a gibibyte for the
+// largest job, and room for its attributes.
 const MaxPayload = 1<<30 + 1<<16
 
 // ErrCorrupt matches every [*CorruptError], with errors.Is.
@@ -84,8 +84,8 @@ const MaxSequence = 1<<32 - 1
 // FileName returns the base of the name of the segment's file.
 func FileName(sequence uint64) string { return fmt.Sprintf("beanpole.%016x.wal", sequence) }
 
-// IsFileName reports whether a name may be that of a segment's file: those that have it
-// belong to a log, also with a sequence that cannot be.
+// IsFileName reports whether a name has the form of a segment's file name. Such a file
+// belongs to a log, even if its sequence is invalid.
 func IsFileName(name string) bool {
 	is, _ := filepath.Match("beanpole.*.wal", name)
 	return is
@@ -113,7 +113,7 @@ func lockName(dir string) string { return filepath.Join(dir, "lock") }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A header is the beginning of a segment.
+// A header is the start of a segment.
 type header struct {
 	log      uint64
 	sequence uint64
@@ -133,7 +133,7 @@ func (h header) encode() []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// ErrVersion is wrapped by the error of Open for segments of another version.
+// ErrVersion reports segments of another version. Open wraps it.
 var ErrVersion = errors.New("the segment was written by another version of beanpole")
 
 var errNoHeader = errors.New("the header is damaged")
@@ -154,7 +154,7 @@ func decodeHeader(b []byte) (header, error) {
 	}, nil
 }
 
-// seed returns what the checksums of the segment's records start with.
+// seed returns the start value of the checksums of the segment's records.
 func (h header) seed() uint32 {
 	b := make([]byte, 0, 16)
 	b = binary.LittleEndian.AppendUint64(b, h.log)
@@ -179,8 +179,7 @@ func (l link) appendTo(dst []byte, seed uint32) []byte {
 	return appendRecord(dst, seed, headerSize, headerSize, uint32(len(b))|internalBit, b)
 }
 
-// decodeLink reads the link that begins at b, which is headerSize into a
-// segment with the given sequence.
+// decodeLink decodes the link at the start of b, for a segment with the given sequence.
 func decodeLink(b []byte, sequence uint64) (link, bool) {
 	if int64(len(b)) < firstRecord-headerSize {
 		return link{}, false

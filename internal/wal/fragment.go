@@ -5,20 +5,20 @@ import (
 	"math"
 )
 
-// A record that does not fit into the rest of a segment is split. Its fragments fill one
-// segment after the other, and each says of which record it is which part: so whoever
-// reads them joins what belongs together, whatever lies between.
+// A fragment is part of a record that does not fit into the rest of a segment. The
+// fragments fill one segment after the other. Each names its record and its place in it,
+// so that a reader can join them, whatever lies between.
 type fragment struct {
-	start Pos // of the record: of its first fragment
-	from  int // how many bytes of the record's payload come before
-	total int // length of that payload
+	start Pos // position of the record's first fragment
+	from  int // number of bytes of the record's payload before this part
+	total int // length of the record's payload
 }
 
-// fragmentHeader is the length of what the payload of a fragment begins with.
+// fragmentHeader is the length of the header in a fragment's payload.
 const fragmentHeader = 16
 
-// leastFree is how many bytes must be free for a fragment. If fewer are, the record
-// begins in the next segment.
+// leastFree is the minimum number of free bytes for a fragment. With fewer, the record
+// starts in the next segment.
 const leastFree = 48
 
 func (f fragment) appendTo(b []byte) []byte {
@@ -28,8 +28,8 @@ func (f fragment) appendTo(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, uint32(f.total))
 }
 
-// decodeFragment splits the payload of a fragment. ok is false for what no log has
-// written.
+// decodeFragment splits the payload of a fragment. ok is false for bytes that no log
+// writes.
 func decodeFragment(p []byte) (f fragment, part []byte, ok bool) {
 	if len(p) <= fragmentHeader {
 		return fragment{}, nil, false
@@ -40,15 +40,15 @@ func decodeFragment(p []byte) (f fragment, part []byte, ok bool) {
 	return f, part, f.total <= MaxPayload && f.from+len(part) <= f.total
 }
 
-// A joiner joins the fragments of records, one record at a time. The zero joiner has
-// none.
+// A joiner joins the fragments of records, one record at a time. The zero joiner is
+// empty.
 type joiner struct {
 	fragment
 	payload []byte
 }
 
-// add adds a fragment, and returns the payload of its record if that is whole now. A
-// fragment whose record began elsewhere, or was given up, is nothing.
+// add adds a fragment, and returns the payload of its record if that is complete. It
+// ignores a fragment if the start of its record is missing.
 func (j *joiner) add(p []byte) (start Pos, payload []byte) {
 	f, part, ok := decodeFragment(p)
 	switch {
@@ -59,7 +59,7 @@ func (j *joiner) add(p []byte) (start Pos, payload []byte) {
 	case f.start != j.start || f.total != j.total || f.from > len(j.payload):
 		return Pos{}, nil
 	}
-	// A log that heals writes again what it did not know to be durable.
+	// A log that heals repeats fragments that might not be durable.
 	j.payload = append(j.payload[:f.from], part...)
 	if len(j.payload) < j.total {
 		return Pos{}, nil
@@ -69,12 +69,12 @@ func (j *joiner) add(p []byte) (start Pos, payload []byte) {
 	return start, payload
 }
 
-// appendSplit appends a record, or the rest of one that begins in a segment which is durable,
-// to the tip and the segments that take has returned for it.
+// appendSplit appends a record, or the rest of a record that starts in a durable segment,
+// to the active segment and the segments that take returned for it.
 func (l *Log) appendSplit(f fragment, spare []*segment, parts ...[]byte) Pos {
 	n := f.total - f.from
 	for {
-		s := l.tip()
+		s := l.active()
 		whole := f.from == 0
 		switch {
 		case s == nil || s.free() < leastFree && !fits(n, !whole, s.free()):
@@ -91,9 +91,9 @@ func (l *Log) appendSplit(f fragment, spare []*segment, parts ...[]byte) Pos {
 		piece, parts = cut(parts, m)
 		s.append(uint32(fragmentHeader+m)|fragmentBit, append([][]byte{f.appendTo(nil)}, piece...)...)
 		if f.from > 0 {
-			s.joins, s.joined = f.start, s.end
+			s.continues, s.continuation = f.start, s.end
 			if m < n {
-				s.joined = math.MaxInt64
+				s.continuation = math.MaxInt64
 			}
 		}
 		if f.from, n = f.from+m, n-m; n == 0 {
@@ -102,7 +102,7 @@ func (l *Log) appendSplit(f fragment, spare []*segment, parts ...[]byte) Pos {
 	}
 }
 
-// fits reports whether so many bytes fit: a whole payload, or the rest of one.
+// fits reports whether n bytes fit: a whole payload, or the rest of one.
 func fits(n int, rest bool, free int64) bool {
 	if rest {
 		n += fragmentHeader
@@ -121,12 +121,12 @@ func cut(parts [][]byte, n int) (head, rest [][]byte) {
 	return head, nil
 }
 
-// segmentsFor returns how many segments more than the tip, which may be nil, a record with
-// a payload of n bytes takes, or the rest of one.
-func (p *pool) segmentsFor(tip *segment, n int, rest bool) (segments int) {
+// segmentsFor returns the number of segments that a record with a payload of n bytes, or
+// the rest of one, needs in addition to the active segment, which can be nil.
+func (p *pool) segmentsFor(active *segment, n int, rest bool) (segments int) {
 	free := int64(0)
-	if tip != nil {
-		free = tip.free()
+	if active != nil {
+		free = active.free()
 	}
 	for !fits(n, rest, free) {
 		if free >= leastFree {

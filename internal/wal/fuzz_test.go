@@ -17,7 +17,7 @@ import (
 func fuzzLog(t testing.TB) (all map[string][]byte, n int) {
 	fsys := memfs.New()
 	l := mustOpen(t, fsys, Options{SegmentSize: 512, LogID: 7})
-	for ; len(l.sealed) < 2 || l.tip().end < 300; n++ {
+	for ; len(l.sealed) < 2 || l.active().end < 300; n++ {
 		_, err := l.Append([]byte(fuzzPayload(n)))
 		must(t, err)
 		must(t, l.Flush())

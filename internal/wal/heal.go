@@ -5,35 +5,35 @@ import (
 	"slices"
 )
 
-// A healing is what Recover has to do.
+// A healing is the state of a Recover that has not succeeded.
 type healing struct {
 	l       *Log
-	failed  *segment  // the segment that failed first; nil when it is truncated
-	records []unsaved // not durable when it failed
+	failed  *segment  // the segment that failed first, or nil once it is truncated
+	records []unsaved // the records that were not durable when it failed
 	sealed  int       // number of segments in Log.sealed when it failed
 	prev    Pos       // the end of the last segment that counts
 }
 
-// An unsaved is a record that must be written again, or the rest of one whose beginning
+// An unsaved is a record that must be written again, or the rest of a record whose start
 // is durable.
 type unsaved struct {
 	fragment
 	payload []byte
 }
 
-// Recover tries to leave the failed state: it writes all records since the last successful
-// sync to a new segment and makes them durable. Then it calls moved, if not nil, for each
-// of them in order, with the old and the new position. After an error the log stays as it
-// was, and Recover can be called again. Earlier Targets stay failed.
+// Recover tries to leave the failed state: it writes all records since the last
+// successful sync to a new segment and makes them durable. Then it calls moved, unless it
+// is nil, for each of them in order, with the old and the new position. After an error
+// the log is unchanged, and Recover can be called again. Earlier Targets stay failed.
 //
-// Recover needs room that is not reserved, and succeeds only if there is room for all
-// reservations, too. Outside the failed state it does nothing.
+// Recover needs room that is not reserved, in addition to all reservations. Outside the
+// failed state it does nothing.
 func (l *Log) Recover(moved func(from, to Pos, payload []byte)) error {
-	if l.lock == nil || l.scan != nil || l.err == ErrClosed {
+	if l.lock == nil || l.recovery != nil || l.err == ErrClosed {
 		return l.writable()
 	}
 	if l.err == nil && len(l.open) > 0 {
-		l.err = l.open[0].failure() // which no Flush has reported yet
+		l.err = l.open[0].failure() // not reported by a Flush yet
 	}
 	if l.err == nil {
 		return nil
@@ -42,7 +42,7 @@ func (l *Log) Recover(moved func(from, to Pos, payload []byte)) error {
 	if h == nil {
 		h = &healing{l: l}
 		h.giveUp()
-		l.healing = h // from here on no record is durable that failed
+		l.healing = h // from here on, failed records are not durable
 	}
 	if errors.Is(l.err, ErrLost) { // the preallocated files can be lost as well
 		if err := l.pool.removeExcept(0); err != nil {
@@ -55,12 +55,12 @@ func (l *Log) Recover(moved func(from, to Pos, payload []byte)) error {
 	}
 	h.truncateFailed()
 	l.healing, l.err, l.noRoom = nil, nil, nil
-	for i := range l.obsolete {
-		l.obsolete[i].removedBy = Pos{} // rewrite has said it, perhaps in an earlier segment
+	for i := range l.deletable {
+		l.deletable[i].removedBy = Pos{} // rewrite has recorded it, perhaps in an earlier segment
 	}
 	if moved != nil {
 		for i, r := range h.records {
-			if r.from == 0 { // else its beginning is where it was
+			if r.from == 0 { // otherwise the start has not moved
 				moved(r.start, to[i], r.payload)
 			}
 		}
@@ -68,7 +68,7 @@ func (l *Log) Recover(moved func(from, to Pos, payload []byte)) error {
 	return nil
 }
 
-// giveUp gives up the segment that failed and notes the records that it held.
+// giveUp gives up the failed segment and collects its records.
 func (h *healing) giveUp() {
 	l := h.l
 	failed, planned := l.open[0], l.open[1:]
@@ -81,7 +81,7 @@ func (h *healing) giveUp() {
 	if end >= firstRecord {
 		l.prev = Pos{failed.sequence, end}
 	} else {
-		end = 0 // not even its link is durable: the segment is void
+		end = 0 // not even its link is durable
 	}
 	l.sealed = append(l.sealed, Segment{failed.sequence, end})
 	l.pool.putBack(planned)
@@ -90,7 +90,7 @@ func (h *healing) giveUp() {
 }
 
 // unsynced appends the records that are not durable, except internal ones: the link of
-// the new segment will say the same as those.
+// the new segment replaces those.
 func (s *segment) unsynced(records []unsaved) []unsaved {
 	for off := max(s.synced.Load(), firstRecord); off < s.end; {
 		b := s.buf[off-s.base:]
@@ -109,23 +109,22 @@ func (s *segment) unsynced(records []unsaved) []unsaved {
 	return records
 }
 
-// rewrite appends the records again and makes them durable, or leaves everything as it
-// was.
+// rewrite appends the records again and makes them durable, or changes nothing.
 func (h *healing) rewrite() (to []Pos, err error) {
 	l := h.l
 	for _, r := range h.records {
 		rest := r.from > 0
-		spare, err := l.take(Cost(fragmentHeader+len(r.payload)), l.pool.segmentsFor(l.tip(), len(r.payload), rest))
+		spare, err := l.take(Cost(fragmentHeader+len(r.payload)), l.pool.segmentsFor(l.active(), len(r.payload), rest))
 		if err != nil {
 			h.unplan()
 			return nil, err
 		}
 		to = append(to, l.appendSplit(r.fragment, spare, r.payload))
 	}
-	if l.tip() == nil { // no records: but a link must say where the failed segment ends
+	if l.active() == nil { // no records, but a link must contain the end of the failed segment
 		_, err = l.makeRoom(0)
 	}
-	if err == nil && len(l.obsolete) > 0 {
+	if err == nil && len(l.deletable) > 0 {
 		var s *segment
 		if s, err = l.makeRoom(Cost(pointer)); err == nil {
 			s.append(pointer|internalBit, pointToOldest(l.sealed[0].Sequence))
@@ -148,15 +147,15 @@ func (h *healing) rewrite() (to []Pos, err error) {
 	return to, nil
 }
 
-// unplan puts back segments of which nothing was written. The next plan may have other
-// records in them.
+// unplan puts back the planned segments, to which nothing was written. The next attempt
+// can put other records in them.
 func (h *healing) unplan() {
 	h.l.pool.putBack(h.l.open)
 	h.l.open = nil
 }
 
-// undo gives up the segments of a failed attempt. They become void: the link of
-// the next attempt jumps over them.
+// undo gives up the segments of a failed attempt. The link of the next attempt skips
+// them.
 func (h *healing) undo() {
 	l := h.l
 	failed := slices.Clone(l.sealed[h.sealed:])
@@ -174,9 +173,9 @@ func (h *healing) undo() {
 	h.sealed = len(l.sealed)
 }
 
-// removeNewestFirst removes the files of segments, and returns those that it leaves. Each
-// removal is durable before the next: if a power cut brought back a segment without its
-// predecessor, its link would look like damage.
+// removeNewestFirst removes the files of segments, and returns the segments whose files
+// remain. Each removal is durable before the next: if a power cut restored a segment
+// without its predecessor, its link would look like damage.
 func (p *pool) removeNewestFirst(segments []Segment) (left []Segment) {
 	for i := len(segments) - 1; i >= 0; i-- {
 		if removeFile(p.fs, p.path(segments[i].Sequence)) != nil {
@@ -189,10 +188,10 @@ func (p *pool) removeNewestFirst(segments []Segment) (left []Segment) {
 	return nil
 }
 
-// truncateFailed cuts the failed segment, when its records are durable elsewhere. Not
-// earlier, even on a full disk: with a relaxed sync, records may be acknowledged that only
-// the kernel's cache of the file has, and a killed process must not lose them. Also, a
-// power cut in the middle would leave a last segment that is too short.
+// truncateFailed cuts the failed segment once its records are durable elsewhere. It must
+// not do so earlier, even on a full disk. With a relaxed sync, acknowledged records can
+// be in the kernel's cache alone, and a killed process must not lose them. Also, a power
+// cut in between would leave a last segment that is too short.
 func (h *healing) truncateFailed() {
 	if h.failed != nil {
 		h.failed.truncate()

@@ -9,7 +9,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// Errors of a log that is not ready. What the file system says is wrapped.
+// Errors of a log that is not ready.
 var (
 	ErrClosed    = errors.New("wal: the log is closed")
 	ErrReadOnly  = errors.New("wal: the log was opened for reading only")
@@ -17,8 +17,8 @@ var (
 	ErrTooLarge  = errors.New("wal: the record is too large")
 	ErrNotSealed = errors.New("wal: no such sealed segment")
 
-	// ErrNoSequence is returned when the log has had MaxSequence segments: its
-	// records must be written to a new log.
+	// ErrNoSequence reports that the log has used MaxSequence segments. Its records must
+	// be written to a new log.
 	ErrNoSequence = errors.New("wal: the log has had as many segments as it can")
 )
 
@@ -31,84 +31,83 @@ const (
 
 // Options of a log. The zero value works.
 type Options struct {
-	// SegmentSize is the size of a segment file in bytes; 0 means
-	// DefaultSegmentSize. It is rounded to between MinSegmentSize and
-	// MaxSegmentSize, and up to a multiple of 8. Existing segments keep theirs.
+	// SegmentSize is the size of a segment file in bytes. Zero means DefaultSegmentSize.
+	// It is limited to MinSegmentSize and MaxSegmentSize, and rounded up to a multiple of
+	// 8. Existing segments keep their size.
 	SegmentSize int64
 
-	// Parallel is about how many blocks Replay checks and decodes at a time; 0 means
-	// GOMAXPROCS.
+	// Parallel is the approximate number of blocks that Replay checks and decodes at a
+	// time. Zero means GOMAXPROCS.
 	Parallel int
 
-	// ReadOnly opens a log to read it: nothing is locked or changed. If a server
-	// writes the log meanwhile, its end looks torn.
+	// ReadOnly opens a log without a lock, and changes nothing. If a server writes the
+	// log at the same time, its end looks torn.
 	ReadOnly bool
 
-	// Progress, if not nil, is called by Replay now and then, in the caller's
-	// goroutine.
+	// Replay calls Progress for each block, in the caller's goroutine, unless it is nil.
 	Progress func(done, total int64)
 
-	// LogID marks the segments of a new log; 0 means a random number. A log
-	// that has segments keeps its own.
+	// LogID identifies the segments of a new log. Zero means a random number. A log that
+	// has segments keeps its ID.
 	LogID uint64
 
-	// Created is a time in nanoseconds since 1970, which is written to the headers of
-	// segments, for people to read.
+	// Created is a time in nanoseconds since 1970 for the headers of segments. The log
+	// does not use it.
 	Created int64
 
 	blockSize int // of reading, for tests; 0 means defaultBlockSize
 }
 
-// A Log is an open log. Its methods are for one goroutine, the owner, except
+// A Log is an open log. Only one goroutine, the owner, calls its methods, except
 // [Log.Prepare], [Log.NeedsPrepare] and [Log.NewReader].
 type Log struct {
 	// Static after Open.
 	fs   vfs.FS
 	dir  string
 	opt  Options
-	lock io.Closer // nil if read only
+	lock io.Closer // nil if read-only
 
 	pool pool // has its own lock
 
-	// reserved is the sum of all reservations. The owner writes it,
-	// Prepare reads it.
+	// reserved is the sum of all reservations, in bytes. The owner writes it; Prepare
+	// reads it.
 	reserved atomic.Int64
 
 	// The rest belongs to the owner.
 
-	err      error      // why nothing can be appended now; nil if all is well
-	scan     *scan      // what Open found, until Replay has read it
-	sealed   []Segment  // oldest first; elements never change, as readers share them
-	open     []*segment // the current one and those planned to follow it
-	prev     Pos        // where the last sealed segment that counts ends
-	obsolete []obsolete // segments that are not needed; their files go when that is durable
-	buf      []byte     // for the next segment
-	healing  *healing   // what Recover has to do; nil if nothing
-	reader   Reader     // of ReadSealed
+	err       error       // the error that prevents appends, or nil
+	recovery  *recovery   // the result of Open; nil after Replay
+	sealed    []Segment   // oldest first; elements never change, as readers share them
+	open      []*segment  // the active one and the planned ones after it
+	prev      Pos         // the end of the last sealed segment that counts
+	deletable []deletable // not needed; Prepare removes their files once that is durable
+	buf       []byte      // for the next segment
+	healing   *healing    // the state of Recover, or nil
+	reader    Reader      // for ReadSealed
 
-	noRoom    error // why Reserve could not make room for noRoomFor bytes; nil if it may try
+	noRoom    error // the error of Reserve for noRoomFor bytes, or nil if it can try again
 	noRoomFor int64
-	removed   uint64 // older segments than this were removed, though a crash may have brought them back
+	removed   uint64 // older segments were removed, though a crash can restore them
 }
 
 // A Segment is a sealed segment.
 type Segment struct {
 	Sequence uint64
-	End      int64 // offset at which its records end; 0 if it is void
+	End      int64 // the end of its records, or 0 if a link skips it
 }
 
-// Stats describe a log.
+// Stats describes a log.
 type Stats struct {
-	Oldest       uint64 // sequence of the oldest segment; 0 if there is none
-	Current      uint64 // sequence of the segment that is written; 0 if there is none yet
-	Segments     int    // sealed and current ones
-	Bytes        int64  // used in them
-	Preallocated int    // segments made ahead of time
-	Room         int64  // bytes that can surely be appended without new space on the disk
+	Oldest       uint64 // sequence of the oldest segment, or 0
+	Current      uint64 // sequence of the active segment, or 0
+	Segments     int    // number of sealed and active ones
+	Bytes        int64  // bytes used in them
+	Preallocated int    // number of preallocated segments
+	Room         int64  // bytes that can be appended without new disk space
 	Reserved     int64  // bytes of Room that are reserved
 }
 
-// Stats returns numbers about the log.
+// Stats returns the statistics of the log.
 func (l *Log) Stats() Stats {
 	s := Stats{Segments: len(l.sealed) + len(l.open), Reserved: l.reserved.Load()}
 	s.Preallocated, s.Room = int(l.pool.count.Load()), l.room()
@@ -130,14 +129,14 @@ func (l *Log) Stats() Stats {
 // Current returns the sequence of the segment that records are appended to, or 0 if there
 // is none.
 func (l *Log) Current() uint64 {
-	if tip := l.tip(); tip != nil {
-		return tip.sequence
+	if active := l.active(); active != nil {
+		return active.sequence
 	}
 	return 0
 }
 
-// Err returns the error that put the log into its failed state, or that of a failed
-// [Target.Sync], which the next Flush will report; nil if there is none.
+// Err returns the error that put the log into the failed state, or the error of a failed
+// [Target.Sync], which the next Flush reports. It is nil if there is no error.
 func (l *Log) Err() error {
 	switch {
 	case l.err != nil:
@@ -152,8 +151,8 @@ func (l *Log) Err() error {
 // the slice, and neither must the caller.
 func (l *Log) Sealed() []Segment { return l.sealed }
 
-// tip returns the segment that records are appended to, or nil.
-func (l *Log) tip() *segment {
+// active returns the segment that records are appended to, or nil.
+func (l *Log) active() *segment {
 	if len(l.open) == 0 {
 		return nil
 	}
@@ -168,10 +167,10 @@ func (l *Log) Oldest() (s Segment, ok bool) {
 	return l.sealed[0], true
 }
 
-// Close seals all segments, removes those that are not needed, keeps as many preallocated
-// ones as the reservations need, and releases the lock. In the failed state it returns the
-// error of that, and what was not synced may be lost. No goroutine may be in [Log.Prepare]
-// or [Target.Sync].
+// Close seals all segments, removes segments that are not needed, keeps the preallocated
+// ones that the reservations need, and releases the lock. In the failed state it returns
+// the error of the failure, and records that were not synced can be lost. No goroutine
+// must be in [Log.Prepare] or [Target.Sync].
 func (l *Log) Close() error {
 	if l.err == ErrClosed {
 		return ErrClosed
@@ -182,13 +181,13 @@ func (l *Log) Close() error {
 		return nil
 	}
 	var err error
-	if l.scan == nil {
+	if l.recovery == nil {
 		err = l.Seal()
 		l.noteDurable()
-		err = cmp.Or(err, l.pool.removeObsolete())
+		err = cmp.Or(err, l.pool.removeDeletable())
 	}
 	for _, s := range l.open {
-		s.closeFile() // after finish there are some only in a failed log
+		s.closeFile() // only a failed log has open segments here
 	}
 	if l.healing != nil && l.healing.failed != nil {
 		l.healing.failed.closeFile()
@@ -198,9 +197,9 @@ func (l *Log) Close() error {
 	return errors.Join(err, l.lock.Close())
 }
 
-// Seal seals all segments. It appends the last closing record when all before it is
-// durable: so the record proves those of the last sync, too, which no other record does.
-// If that fails only the proof is lost. The next record begins a segment.
+// Seal seals all segments. It appends the last closing record once all records before it
+// are durable, so that it also proves the records of the last sync. If that fails, only
+// the proof is missing. The next record starts a segment.
 func (l *Log) Seal() error {
 	if err := l.Flush(); err != nil {
 		return err

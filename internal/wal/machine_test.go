@@ -31,8 +31,8 @@ func (l *Log) check() error {
 	l.pool.mu.Lock()
 	defer l.pool.mu.Unlock()
 	prev := uint64(0)
-	if tip := l.tip(); tip != nil {
-		prev = tip.sequence
+	if active := l.active(); active != nil {
+		prev = active.sequence
 	}
 	for _, s := range l.pool.preallocated {
 		if s.sequence <= prev {
@@ -163,7 +163,7 @@ func (m *machine) append() error {
 	pos, err := m.log.Append([]byte(p[:1]), []byte(p[1:]))
 	if err == nil {
 		m.records = append(m.records, pos)
-		m.ends = append(m.ends, Pos{m.log.tip().sequence, m.log.tip().end})
+		m.ends = append(m.ends, Pos{m.log.active().sequence, m.log.active().end})
 	}
 	return err
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A scan is what Open knows of a log that Replay has not read yet.
-type scan struct {
+// A recovery is the state of a log between Open and Replay.
+type recovery struct {
 	pool     *pool
 	readOnly bool
 
-	segments []found // that count, oldest first; empty in a new log
-	remove   []found // segments that are not needed, and files without records: preallocated segments, if they are usable
-	torn     []found // segments whose first write was torn: to be checked, then removed
-	oldest   uint64  // sequence of the oldest segment that is needed; 0: not known yet
-	gap      error   // the log is damaged in this way if a segment before the first one is needed
+	segments []segmentInfo // the segments that count, oldest first; empty in a new log
+	remove   []segmentInfo // segments that are not needed, and files without records, which can be usable as preallocated ones
+	torn     []segmentInfo // segments with a torn first write; they are checked, then removed
+	oldest   uint64        // sequence of the oldest segment that is needed, or 0 if unknown
+	hole     error         // the damage of the log if a segment before the first one is needed
 }
 
-// A found is a segment file in the directory.
-type found struct {
+// A segmentInfo describes a segment file in the directory.
+type segmentInfo struct {
 	sequence uint64
 	path     string
 	size     int64
@@ -36,22 +36,22 @@ type found struct {
 	link   link
 	linked bool // the link is valid
 
-	end    int64 // of the records, as the next segment says; in the last one, the size
-	closed bool  // what ends there is a closing record
+	end    int64 // of the records, from the next segment's link; in the last segment, the size
+	closed bool  // the last record is the closing one
 }
 
-func (f *found) seed() uint32 { return f.header.seed() }
+func (f *segmentInfo) seed() uint32 { return f.header.seed() }
 
-// isShort reports whether the file is shorter than it was made. Only a sealed segment
-// may be.
-func (f *found) isShort() bool { return f.headerErr == nil && f.size < f.header.size }
+// isShort reports whether the file is shorter than its header states. Only a sealed
+// segment can be.
+func (f *segmentInfo) isShort() bool { return f.headerErr == nil && f.size < f.header.size }
 
-// Open opens the log in a directory, which must exist; a directory without segments is
-// a new log. It locks the log and finds its segments, but reads no records: call
-// [Replay] next.
+// Open opens the log in a directory, which must exist; a directory without segments is a
+// new log. It locks the log and finds its segments, but reads no records: call [Replay]
+// next.
 //
-// If the log is open already, the error wraps vfs.ErrLocked. If a segment is missing or
-// the beginning of one is damaged, it is a [*CorruptError].
+// If the log is already open, the error wraps vfs.ErrLocked. If a segment is missing or
+// the start of a segment is damaged, the error is a [*CorruptError].
 func Open(fsys vfs.FS, dir string, opt Options) (*Log, error) {
 	l := &Log{fs: fsys, dir: dir, opt: opt, pool: pool{mu: vfs.NewWorkLock()}}
 	if !opt.ReadOnly {
@@ -74,8 +74,9 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Log, error) {
 	return l, nil
 }
 
-// probe returns an error if no file may be made in the directory: preallocated segments
-// may last for long before that shows. A full disk is no error.
+// probe returns an error if the process has no permission to create a file in the
+// directory. With preallocated segments this could go unnoticed for long. A full disk is
+// no error.
 func probe(fsys vfs.FS, dir string) error {
 	name := filepath.Join(dir, "beanpole.probe")
 	f, err := fsys.Create(name)
@@ -96,13 +97,13 @@ func (l *Log) start() error {
 	}
 	l.pool.fs, l.pool.dir = l.fs, l.dir
 	id := cmp.Or(l.opt.LogID, rand.Uint64()) // #nosec G404 -- a name, no secret
-	l.scan = &scan{pool: &l.pool, readOnly: l.opt.ReadOnly}
-	if err := l.scan.chain(files); err != nil {
+	l.recovery = &recovery{pool: &l.pool, readOnly: l.opt.ReadOnly}
+	if err := l.recovery.chain(files); err != nil {
 		return err
 	}
 	// The names of files that Replay will remove do not count.
 	var next uint64 = 1
-	if last := l.scan.last(); last != nil {
+	if last := l.recovery.last(); last != nil {
 		id, next = last.header.log, last.sequence+1
 	}
 	size := cmp.Or(l.opt.SegmentSize, DefaultSegmentSize)
@@ -111,9 +112,9 @@ func (l *Log) start() error {
 	return nil
 }
 
-// findSegments reads the beginnings of all segment files, in the order of their
-// sequences. What has the name of one and is no regular file is an error.
-func findSegments(fsys vfs.FS, dir string) (files []found, err error) {
+// findSegments reads the start of each segment file, in the order of their sequences. A
+// directory entry with the name of a segment that is not a regular file is an error.
+func findSegments(fsys vfs.FS, dir string) (files []segmentInfo, err error) {
 	names, err := fsys.List(dir)
 	if err != nil {
 		return nil, fmt.Errorf("wal: %w", err)
@@ -123,7 +124,7 @@ func findSegments(fsys vfs.FS, dir string) (files []found, err error) {
 		if !ok {
 			continue
 		}
-		f := found{sequence: sequence, path: filepath.Join(dir, name)}
+		f := segmentInfo{sequence: sequence, path: filepath.Join(dir, name)}
 		if sequence > MaxSequence {
 			return nil, f.corrupt(0, "the number in the file's name is too large for a segment, the largest is %x: move the file away", uint64(MaxSequence))
 		}
@@ -136,12 +137,12 @@ func findSegments(fsys vfs.FS, dir string) (files []found, err error) {
 			files = append(files, f)
 		}
 	}
-	slices.SortFunc(files, func(a, b found) int { return Pos{a.sequence, 0}.Compare(Pos{b.sequence, 0}) })
+	slices.SortFunc(files, func(a, b segmentInfo) int { return Pos{a.sequence, 0}.Compare(Pos{b.sequence, 0}) })
 	return files, nil
 }
 
 // read reads header and link.
-func (f *found) read(fsys vfs.FS) error {
+func (f *segmentInfo) read(fsys vfs.FS) error {
 	file, err := fsys.Open(f.path)
 	if err != nil {
 		return err
@@ -161,15 +162,15 @@ func (f *found) read(fsys vfs.FS) error {
 	return nil
 }
 
-func (f *found) corrupt(off int64, format string, args ...any) error {
+func (f *segmentInfo) corrupt(off int64, format string, args ...any) error {
 	return &CorruptError{f.path, off, fmt.Sprintf(format, args...)}
 }
 
-// chain follows the links from the last segment to the oldest.
-func (sc *scan) chain(files []found) error {
+// chain follows the links from the last segment to the oldest one.
+func (rc *recovery) chain(files []segmentInfo) error {
 	last := len(files) - 1
 	for ; last >= 0 && !files[last].linked; last-- {
-		if err := sc.unlinked(files[last]); err != nil {
+		if err := rc.unlinked(files[last]); err != nil {
 			return err
 		}
 	}
@@ -186,59 +187,58 @@ func (sc *scan) chain(files []found) error {
 		if cur.header.log != log {
 			return cur.corrupt(0, "the segment belongs to another log than %s", filepath.Base(files[last].path))
 		}
-		sc.segments = append(sc.segments, *cur)
-		sc.oldest = max(sc.oldest, cur.link.oldest)
+		rc.segments = append(rc.segments, *cur)
+		rc.oldest = max(rc.oldest, cur.link.oldest)
 		prev := cur.link.prev
 		for i--; i >= 0 && files[i].sequence > prev.Segment; i-- {
-			if err := sc.void(&files[i], log); err != nil {
+			if err := rc.skip(&files[i], log); err != nil {
 				return err
 			}
 		}
-		if prev.Segment < sc.oldest {
+		if prev.Segment < rc.oldest {
 			break
 		}
 		if i < 0 {
 			break
 		}
 		if files[i].sequence != prev.Segment {
-			sc.gap = cur.corrupt(headerSize, "the segment before, %s, is missing, but older ones are there", FileName(prev.Segment))
+			rc.hole = cur.corrupt(headerSize, "the segment before, %s, is missing, but older ones are there", FileName(prev.Segment))
 			break
 		}
 		files[i].end = prev.Offset
 	}
-	slices.Reverse(sc.segments)
-	for _, f := range files[:i+1] { // a process that was killed had no time to remove them
-		if f.isOf(log) && f.sequence < sc.oldest {
-			sc.remove = append(sc.remove, f)
+	slices.Reverse(rc.segments)
+	for _, f := range files[:i+1] { // a killed process has not removed them
+		if f.isOf(log) && f.sequence < rc.oldest {
+			rc.remove = append(rc.remove, f)
 		}
 	}
 	return nil
 }
 
 // isOf reports whether the file is a segment of a log.
-func (f *found) isOf(log uint64) bool {
+func (f *segmentInfo) isOf(log uint64) bool {
 	return f.headerErr == nil && f.header.log == log && f.header.sequence == f.sequence
 }
 
-// void notes a segment that a link jumps over. A file without records could not be opened
-// when its turn came; it is removed.
-// A segment of another log is left alone.
-func (sc *scan) void(f *found, log uint64) error {
-	blank, err := isZero(sc.pool.fs, f.path, headerSize)
+// skip records a segment that a link skips. It schedules a file without records for
+// removal: the log could not open it. It ignores a segment of another log.
+func (rc *recovery) skip(f *segmentInfo, log uint64) error {
+	blank, err := isZero(rc.pool.fs, f.path, headerSize)
 	switch {
 	case err != nil:
 		return err
 	case blank:
-		sc.remove = append(sc.remove, *f)
+		rc.remove = append(rc.remove, *f)
 	case f.isOf(log):
 		f.end = 0
-		sc.segments = append(sc.segments, *f)
+		rc.segments = append(rc.segments, *f)
 	}
 	return nil
 }
 
-// checkHeader returns what is wrong with the header, or nil.
-func (f *found) checkHeader() error {
+// checkHeader returns an error if the header is wrong.
+func (f *segmentInfo) checkHeader() error {
 	switch {
 	case f.headerErr != nil:
 		return f.corrupt(0, "%v", f.headerErr)
@@ -248,8 +248,8 @@ func (f *found) checkHeader() error {
 	return nil
 }
 
-// check returns what is wrong with the beginning of a segment that counts, or nil.
-func (f *found) check() error {
+// check returns an error if the start of a segment that counts is wrong.
+func (f *segmentInfo) check() error {
 	if err := f.checkHeader(); err != nil {
 		return err
 	}
@@ -266,11 +266,11 @@ func (f *found) check() error {
 	return nil
 }
 
-// unlinked decides about a file that has no valid link and is newer than all that have
-// one. The header of a segment is durable before anything else is written to it. So a
-// file without a valid header holds nothing, or is damaged.
-func (sc *scan) unlinked(f found) error {
-	blank, err := isZero(sc.pool.fs, f.path, headerSize)
+// unlinked classifies a file that has no valid link and is newer than all files that have
+// one. The header of a segment is durable before anything else is written to it.
+// Therefore a file without a valid header is empty or damaged.
+func (rc *recovery) unlinked(f segmentInfo) error {
+	blank, err := isZero(rc.pool.fs, f.path, headerSize)
 	if err == nil && !blank {
 		err = f.checkHeader()
 	}
@@ -278,16 +278,16 @@ func (sc *scan) unlinked(f found) error {
 	case err != nil:
 		return err
 	case blank:
-		sc.remove = append(sc.remove, f)
+		rc.remove = append(rc.remove, f)
 	case f.isShort():
 		return f.corrupt(f.size, "the file is shorter than it was, and its beginning is damaged")
 	default:
-		sc.torn = append(sc.torn, f)
+		rc.torn = append(rc.torn, f)
 	}
 	return nil
 }
 
-// isZero reports whether all bytes of a file from an offset on are 0.
+// isZero reports whether all bytes of a file from an offset on are zero.
 func isZero(fsys vfs.FS, path string, from int64) (bool, error) {
 	w, err := openWindow(fsys, path)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A pool makes segments ahead of time, and keeps them until the owner needs them.
+// A pool preallocates segments and keeps them until the owner needs them.
 type pool struct {
 	// Static after Open.
 	fs      vfs.FS
@@ -26,7 +26,7 @@ type pool struct {
 	count    atomic.Int64 // of preallocated segments; written with mu held
 	prepared atomic.Bool  // the next segment is filled with zeros
 
-	// mu is held while a file is made, too.
+	// mu is also held while a file is created.
 	mu           vfs.WorkLock
 	preallocated []*segment // by sequence
 	next         uint64     // sequence of the next segment to make
@@ -37,16 +37,16 @@ type pool struct {
 // path returns the path of a segment's file.
 func (p *pool) path(sequence uint64) string { return filepath.Join(p.dir, FileName(sequence)) }
 
-// capacity returns what a segment can hold.
+// capacity returns the number of bytes of records that a segment can hold.
 func (p *pool) capacity() int64 { return p.size - overhead }
 
 // usable returns the room in a preallocated segment.
 func (p *pool) usable() int64 { return usable(p.capacity()) }
 
-// isLow reports whether there is less than one segment more than the reservations need.
+// isLow reports whether the room exceeds the reservations by less than one segment.
 func (p *pool) isLow(reserved int64) bool { return p.room.Load() < reserved+p.usable() }
 
-// list changes which segments are preallocated. The caller holds mu.
+// list sets the preallocated segments. The caller holds mu.
 func (p *pool) list(segments []*segment) {
 	p.preallocated = segments
 	p.count.Store(int64(len(segments)))
@@ -54,9 +54,10 @@ func (p *pool) list(segments []*segment) {
 	p.prepared.Store(len(segments) > 0 && segments[0].filled)
 }
 
-// grow makes as many segments as are needed for so much room, one at least, or none.
+// grow creates the segments for the given room, at least one. After an error it has
+// created none.
 func (p *pool) grow(room int64) error {
-	if room > p.usable() { // do not fill a disk to see that it has no room
+	if room > p.usable() { // do not fill the disk only to fail
 		if free, err := p.fs.Free(p.dir); err == nil && free < room {
 			return fmt.Errorf("wal: make segments: %d bytes are free, and %d are needed: %w", free, room, syscall.ENOSPC)
 		}
@@ -73,8 +74,8 @@ func (p *pool) grow(room int64) error {
 	return nil
 }
 
-// shrink removes the newest segments, all but some. The removals need not be durable: if
-// one fails, the next start removes the file. The caller holds mu.
+// shrink deletes the newest spare segments until keep remain. The removals need not be
+// durable: if one fails, the next start removes the file. The caller holds mu.
 func (p *pool) shrink(keep int) {
 	for _, s := range p.preallocated[keep:] {
 		_ = p.remove(s)
@@ -82,8 +83,8 @@ func (p *pool) shrink(keep int) {
 	p.list(slices.Clone(p.preallocated[:keep]))
 }
 
-// maxInTheWay is how many files with the names of the next segments addLocked
-// skips. The log did not make them: next is larger than the sequences of its own.
+// maxInTheWay is the maximum number of existing files that addLocked skips to find a free
+// name. Other programs created them: next is larger than the sequences of the log.
 const maxInTheWay = 1000
 
 func (p *pool) addLocked() error {
@@ -98,13 +99,13 @@ func (p *pool) addLocked() error {
 		s.name = p.path(p.next)
 		s.header = header{log: p.log, sequence: p.next, created: p.created, size: p.size}
 		err = p.create(s)
-		// The sequence is used up if there is a file with that name, also one that was in
-		// the way or could not be removed.
+		// The sequence is used if a file has that name, even if the log did not create it
+		// or could not remove it.
 		if _, gone := p.fs.Size(s.name); err == nil || !errors.Is(gone, fs.ErrNotExist) {
 			p.next++
 		}
 	}
-	if errors.Is(err, syscall.ENOSPC) && p.removals.pending.Load() && p.removeObsolete() == nil {
+	if errors.Is(err, syscall.ENOSPC) && p.removals.pending.Load() && p.removeDeletable() == nil {
 		return p.addLocked() // once: nothing is pending now
 	}
 	if err != nil {
@@ -114,10 +115,11 @@ func (p *pool) addLocked() error {
 	return nil
 }
 
-// create makes the file of a segment, or none. It never touches a file that exists.
+// create creates the file of a segment. After an error there is no file. It never changes
+// an existing file.
 func (p *pool) create(s *segment) (err error) {
 	if s.file, err = p.fs.Create(s.name); err != nil {
-		return err // if there is a file in spite of the error, it is empty, and the next start removes it
+		return err // if there is a file despite the error, it is empty, and the next start removes it
 	}
 	if err = s.file.Preallocate(s.size); err == nil {
 		_, err = s.file.WriteAt(s.header.encode(), 0)
@@ -136,8 +138,8 @@ func (p *pool) create(s *segment) (err error) {
 	return err
 }
 
-// acquire takes the next segments out of the pool, which the owner is going to write, or
-// none if there are fewer.
+// acquire removes and returns the next n spare segments. If fewer than n are available,
+// it takes none and returns false.
 func (p *pool) acquire(n int) ([]*segment, bool) {
 	if n == 0 {
 		return nil, true
@@ -152,8 +154,8 @@ func (p *pool) acquire(n int) ([]*segment, bool) {
 	return taken, true
 }
 
-// putBack puts segments back into the pool that were acquired and not written. They
-// are older than all others there.
+// putBack returns segments to the pool that were acquired and not written. They are older
+// than all others there.
 func (p *pool) putBack(segments []*segment) {
 	for _, s := range segments {
 		s.clearFailure() // before p.mu is taken: syncZeros takes s.mu first
@@ -166,8 +168,8 @@ func (p *pool) putBack(segments []*segment) {
 	p.list(slices.Concat(segments, p.preallocated))
 }
 
-// trim removes segments if there are at least two more than the reservations need. While
-// a file is made it does nothing: there is a next time.
+// trim removes segments if there are at least two more than the reservations need. It
+// does nothing while another goroutine creates a file.
 func (p *pool) trim(reserved int64) {
 	if !p.mu.TryLock() {
 		return
@@ -183,8 +185,8 @@ func (p *pool) remove(s *segment) error {
 	return removeFile(p.fs, s.name)
 }
 
-// removeExcept removes preallocated segments, the newest ones first, as long as the
-// others have so much room. It closes the others.
+// removeExcept removes the newest preallocated segments that are not needed for the given
+// room. It closes the others.
 func (p *pool) removeExcept(room int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,9 +207,9 @@ func (p *pool) removeExcept(room int64) error {
 	return errors.Join(errs...)
 }
 
-// adopt puts a file that an earlier process has left into the pool, if it is usable.
-// Its space may be all that is left on a disk that others have filled.
-func (p *pool) adopt(f *found) bool {
+// adopt puts a file of an earlier process into the pool, if it is usable. Other programs
+// might have filled the rest of the disk.
+func (p *pool) adopt(f *segmentInfo) bool {
 	switch {
 	case !f.isOf(p.log):
 		return false
@@ -218,8 +220,8 @@ func (p *pool) adopt(f *found) bool {
 	if err != nil {
 		return false
 	}
-	// A file that was copied may have holes. The process that made it may have ended
-	// before the header was durable, or may have failed to sync it.
+	// A copied file can have holes. The process that created it might not have synced the
+	// header.
 	_, err = file.WriteAt(f.header.encode(), 0)
 	if err := errors.Join(err, file.Preallocate(f.size), file.Sync(), file.Close()); err != nil {
 		return false
@@ -234,10 +236,10 @@ func (p *pool) adopt(f *found) bool {
 	return true
 }
 
-// When a file was only extended by fallocate, each first write to a block changes
-// structures of the file system, which makes syncs slower. So the next segment is
-// filled with zeros before it is used. BenchmarkPreallocation has the figures. On
-// other systems than Linux, Preallocate itself writes the zeros.
+// After fallocate, the first write to each block changes structures of the file system,
+// which makes syncs slower. Therefore the pool fills the next segment with zeros before
+// it is used. BenchmarkPreallocation has the figures. On systems other than Linux,
+// Preallocate itself writes the zeros.
 const (
 	fillsZeros = runtime.GOOS == "linux"
 	fillSlice  = defaultBlockSize
@@ -245,8 +247,8 @@ const (
 
 var zeros [fillSlice]byte
 
-// fill opens the next segment and fills it with zeros. It works in
-// slices, so that the owner can use the pool in between.
+// fill opens the next segment and fills it with zeros, in slices, so that the owner can
+// use the pool in between.
 func (p *pool) fill() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -275,20 +277,20 @@ func (p *pool) fill() error {
 			err = p.syncZeros(s)
 		}
 	}
-	s.filled = true // even after an error: it does not pay to try again
+	s.filled = true // even after an error: another attempt is not worthwhile
 	p.list(p.preallocated)
 	return err
 }
 
 func (p *pool) isNext(s *segment) bool { return len(p.preallocated) > 0 && p.preallocated[0] == s }
 
-// syncZeros makes the zeros of fill durable. The caller holds p.mu; syncZeros unlocks
-// it meanwhile.
+// syncZeros makes the zeros of fill durable. The caller holds p.mu; syncZeros unlocks it
+// during the sync.
 //
-// An error does not matter as long as the segment is in the pool, because the zeros
-// are not relied on. But if the owner has acquired the segment meanwhile, the error may
-// concern records, and the kernel reports it only once. If the file is closed by then,
-// the owner has sealed the segment, with a sync of its own, or removed it.
+// An error does not matter while the segment is in the pool, because the log does not
+// rely on the zeros. But if the owner has acquired the segment during the sync, the error
+// can concern records, and the kernel reports it only once. If the file is closed, the
+// owner has sealed the segment, with its own sync, or removed it.
 func (p *pool) syncZeros(s *segment) error {
 	name := s.name
 	p.mu.Unlock()

@@ -6,26 +6,26 @@ import (
 	"slices"
 )
 
-// A Reader reads records of sealed segments. It never waits for the log: one goroutine, not
-// necessarily the owner, uses a Reader while the owner writes, seals and removes segments.
-// Reading a segment whose file is gone fails with an error that wraps fs.ErrNotExist.
+// A Reader reads records of sealed segments. It never waits for the log: one goroutine,
+// not necessarily the owner, uses a Reader while the owner writes, seals and removes
+// segments. If the file of a segment was removed, the error wraps fs.ErrNotExist.
 type Reader struct {
 	pool     *pool     // only its static fields
-	segments []Segment // as Log.sealed
+	segments []Segment // like Log.sealed
 	open     Segment   // the flushed part of the open segment, for records that end there; or zero
 
-	sequence uint64 // the segment whose file is open; 0 if none
+	sequence uint64 // the segment whose file is open, or 0
 	window
 	seed uint32
 }
 
-// NewReader returns a reader of segments that [Log.Sealed] has returned. Any goroutine can
+// NewReader returns a reader of segments that [Log.Sealed] returned. Any goroutine can
 // call it. The caller must close the reader.
 func (l *Log) NewReader(sealed []Segment) *Reader {
 	return &Reader{pool: &l.pool, segments: sealed}
 }
 
-// Close closes the file that was read last.
+// Close closes the open file.
 func (r *Reader) Close() {
 	if r.sequence != 0 {
 		r.file.Close()
@@ -33,15 +33,16 @@ func (r *Reader) Close() {
 	r.sequence = 0
 }
 
-// find returns the place of a segment in r.segments, or of the first one after it.
+// find returns the index of a segment in r.segments, or the index of the first one after
+// it.
 func (r *Reader) find(sequence uint64) (i int, ok bool) {
 	return slices.BinarySearchFunc(r.segments, sequence, func(s Segment, sequence uint64) int {
 		return cmp.Compare(s.Sequence, sequence)
 	})
 }
 
-// After returns the sequence of the first segment after another one, or 0 if that was the
-// last.
+// After returns the sequence of the first segment after the given one, or 0 if there is
+// none.
 func (r *Reader) After(sequence uint64) uint64 {
 	i, _ := r.find(sequence + 1)
 	if i == len(r.segments) {
@@ -61,12 +62,12 @@ func (l *Log) ReadSealed(from Pos, about int64, fn func(Record) error) (next Pos
 	return r.Read(from, about, fn)
 }
 
-// Read reads records of a segment again: at least one, and about as many bytes as given,
-// but at most 256 KiB. from is a position that Append or Read returned, or has offset 0 for
-// the beginning. fn must not keep the payload; its error ends the reading.
+// Read reads records of a segment again: at least one, and about the given number of
+// bytes, but at most 256 KiB. from is a position that Append or Read returned, or has
+// offset 0 for the start. fn must not keep the payload. Read returns an error of fn.
 //
-// next is the position to go on from. done reports that the segment has no more records. If
-// the segment is damaged the error is a [*CorruptError].
+// next is the position to continue from. done reports that the segment has no more
+// records. If the segment is damaged, the error is a [*CorruptError].
 func (r *Reader) Read(from Pos, about int64, fn func(Record) error) (next Pos, done bool, err error) {
 	i, ok := r.find(from.Segment)
 	if !ok {
@@ -129,8 +130,8 @@ func (r *Reader) openFile(s Segment) error {
 	return nil
 }
 
-// join returns the payload of the record that begins with a fragment in the segment i, or
-// nil if the fragment is not a first one, or the rest of the record was never written.
+// join returns the payload of the record that starts with a fragment in segment i. It is
+// nil if the fragment is not the first one, or the rest of the record was never written.
 func (r *Reader) join(i int, first []byte) ([]byte, error) {
 	f, _, ok := decodeFragment(first)
 	if !ok || f.from > 0 {
@@ -147,8 +148,8 @@ func (r *Reader) join(i int, first []byte) ([]byte, error) {
 	return payload, err
 }
 
-// addFrom adds the fragments at the beginning of a segment. ended says that the record
-// is whole, or that its rest is nowhere.
+// addFrom adds the fragments at the start of a segment. ended reports that the record is
+// complete, or that its rest is missing.
 func (j *joiner) addFrom(p *pool, sequence uint64, end int64) (payload []byte, ended bool, err error) {
 	if end <= firstRecord {
 		return nil, false, nil

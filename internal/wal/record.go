@@ -5,20 +5,20 @@ import (
 	"hash/crc32"
 )
 
-// A record has a header of 16 bytes with a checksum of its own, then the payload, padded
-// to a multiple of 8. So it is known from the header alone that there is no record: a
-// client that chose the bytes of large jobs cannot make a search for records take long.
+// A record has a header of 16 bytes with its own checksum, then the payload, padded to a
+// multiple of 8. The header alone proves that there is no record, so that clients cannot
+// slow down a search for records with large jobs of their choice.
 const recordHeader = 16
 
-// Cost returns how many bytes of a segment a record with a payload of n bytes
-// takes. This is the unit of [Log.Reserve].
+// Cost returns the number of bytes that a record with a payload of n bytes occupies in a
+// segment. This is the unit of [Log.Reserve].
 func Cost(n int) int64 {
 	return (recordHeader + int64(n) + alignment - 1) &^ (alignment - 1)
 }
 
 // appendRecord appends the record that will be at off in its segment, with the
-// concatenation of parts as its payload. n is their total length, with
-// internalBit if the record is internal, and fragmentBit if it is a part of one.
+// concatenation of parts as its payload. n is their total length, with internalBit if the
+// record is internal, and fragmentBit if it is a fragment.
 func appendRecord(dst []byte, seed uint32, off, synced int64, n uint32, parts ...[]byte) []byte {
 	start := len(dst)
 	dst = append(dst, zeros[:recordHeader]...)
@@ -29,8 +29,8 @@ func appendRecord(dst []byte, seed uint32, off, synced int64, n uint32, parts ..
 	return append(dst, zeros[:-(len(dst)-start)&(alignment-1)]...)
 }
 
-// putHeader writes the header of a record to the beginning of rec. payload is
-// the checksum of its payload.
+// putHeader writes the header of a record to the start of rec. payload is the checksum of
+// its payload.
 func putHeader(rec []byte, seed uint32, off, synced int64, n, payload uint32) {
 	binary.LittleEndian.PutUint32(rec[4:], n)
 	binary.LittleEndian.PutUint32(rec[8:], uint32(synced))
@@ -38,14 +38,14 @@ func putHeader(rec []byte, seed uint32, off, synced int64, n, payload uint32) {
 	binary.LittleEndian.PutUint32(rec, crc32.Update(seed^uint32(off), castagnoli, rec[4:16]))
 }
 
-// recordLength returns the payload's length in the record at the start of b,
-// which has the header.
+// recordLength returns the payload's length in the record at the start of b, which
+// contains at least the header.
 func recordLength(b []byte) (n int, internal bool) {
 	n32 := binary.LittleEndian.Uint32(b[4:])
 	return int(n32 &^ (internalBit | fragmentBit)), n32&internalBit != 0
 }
 
-// isFragment reports whether the record at the start of b is only a part of one.
+// isFragment reports whether the record at the start of b is a fragment.
 func isFragment(b []byte) bool { return binary.LittleEndian.Uint32(b[4:])&fragmentBit != 0 }
 
 // recordSynced returns the synced offset of the record at the start of b.
@@ -59,9 +59,9 @@ const (
 	badChecksum  = "the checksum of a record is wrong"
 )
 
-// frame returns the size of the record at the start of b. It looks at the length only.
-// left is the number of bytes from there to the end of the segment; b has at least
-// min(left, recordHeader) bytes. If reason is not empty there is no record.
+// frame returns the size of the record at the start of b. It checks only the length. left
+// is the number of bytes to the end of the segment; b has at least min(left,
+// recordHeader) bytes. If reason is not empty, there is no record.
 func frame(b []byte, left int64) (size int64, reason string) {
 	if left < recordHeader {
 		return 0, endOfRecords
@@ -76,8 +76,8 @@ func frame(b []byte, left int64) (size int64, reason string) {
 	return Cost(n), ""
 }
 
-// checkHeader returns why the header at the start of b, at off in its segment, is not
-// valid.
+// checkHeader returns the reason why the header at the start of b, at off in its segment,
+// is not valid, or an empty string.
 func checkHeader(b []byte, seed uint32, off int64) (reason string) {
 	switch {
 	case recordSynced(b) > off:
@@ -88,7 +88,8 @@ func checkHeader(b []byte, seed uint32, off int64) (reason string) {
 	return ""
 }
 
-// checkPayload returns why the payload of the record at the start of b is not valid.
+// checkPayload returns the reason why the payload of the record at the start of b is not
+// valid, or an empty string.
 func checkPayload(b []byte) (reason string) {
 	if crc32.Checksum(payloadOf(b), castagnoli) != binary.LittleEndian.Uint32(b[12:]) {
 		return badChecksum
@@ -96,8 +97,8 @@ func checkPayload(b []byte) (reason string) {
 	return ""
 }
 
-// check returns why the record at the start of b, at off in its segment, is not
-// valid. b has the whole record.
+// check returns the reason why the record at the start of b, at off in its segment, is
+// not valid, or an empty string. b contains the whole record.
 func check(b []byte, seed uint32, off int64) (reason string) {
 	if reason := checkHeader(b, seed, off); reason != "" {
 		return reason

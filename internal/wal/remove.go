@@ -7,19 +7,19 @@ import (
 	"sync/atomic"
 )
 
-// An obsolete segment is not needed any more. Its file is removed when the record
-// removedBy, which says that, is durable.
-type obsolete struct {
+// A deletable segment is no longer needed. Its file can be removed once the record at
+// removedBy, which marks the segment deletable, is durable.
+type deletable struct {
 	sequence  uint64
 	removedBy Pos
 }
 
-// oldest returns the sequence of the oldest segment that is needed. next is that of a
-// segment which is about to begin.
+// oldest returns the sequence of the oldest segment that is needed. next is the sequence
+// of the segment that is about to start.
 func (l *Log) oldest(next uint64) uint64 {
 	switch {
-	case l.healing != nil && len(l.obsolete) > 0:
-		next = l.obsolete[0].sequence // until rewrite has written what comes in the place of its records
+	case l.healing != nil && len(l.deletable) > 0:
+		next = l.deletable[0].sequence // until rewrite has written the copies of its records
 	case len(l.sealed) > 0:
 		next = l.sealed[0].Sequence
 	case len(l.open) > 0:
@@ -28,9 +28,10 @@ func (l *Log) oldest(next uint64) uint64 {
 	return max(next, l.removed)
 }
 
-// RemoveOldest appends a record that the oldest sealed segment is not needed any more.
-// [Log.Prepare] removes the file when that record is durable; a crash before may bring the
-// segment back. RemoveOldest also removes preallocated segments that are not needed.
+// RemoveOldest appends a record that marks the oldest sealed segment as no longer needed.
+// [Log.Prepare] removes the file once that record is durable; a crash before that can
+// restore the segment. RemoveOldest also removes preallocated segments that are not
+// needed.
 //
 // Like Append it needs room, and changes nothing if there is none.
 func (l *Log) RemoveOldest() error {
@@ -50,36 +51,36 @@ func (l *Log) RemoveOldest() error {
 	}
 	l.sealed = l.sealed[1:]
 	because := s.append(pointer|internalBit, pointToOldest(l.oldest(s.sequence)))
-	l.obsolete = append(l.obsolete, obsolete{oldest, because})
+	l.deletable = append(l.deletable, deletable{oldest, because})
 	l.pool.trim(l.reserved.Load())
 	return nil
 }
 
-// RemovalPending returns the position of the last record that removes a segment; ok is
+// RemovalPending returns the position of the last record that removes a segment. ok is
 // false if no file waits for such a record.
 func (l *Log) RemovalPending() (at Pos, ok bool) {
 	l.noteDurable()
-	if len(l.obsolete) == 0 {
+	if len(l.deletable) == 0 {
 		return Pos{}, false
 	}
-	return l.obsolete[len(l.obsolete)-1].removedBy, true
+	return l.deletable[len(l.deletable)-1].removedBy, true
 }
 
-// noteDurable gives Prepare the removals whose records are durable now.
+// noteDurable gives Prepare the removals whose records have become durable.
 func (l *Log) noteDurable() {
-	if len(l.obsolete) == 0 {
+	if len(l.deletable) == 0 {
 		return
 	}
 	durable := l.Durable()
 	n := 0
-	for n < len(l.obsolete) && l.obsolete[n].removedBy.Compare(durable) < 0 {
+	for n < len(l.deletable) && l.deletable[n].removedBy.Compare(durable) < 0 {
 		n++
 	}
 	if n == 0 {
 		return
 	}
-	l.pool.removals.add(l.obsolete[:n])
-	l.obsolete = slices.Delete(l.obsolete, 0, n)
+	l.pool.removals.add(l.deletable[:n])
+	l.deletable = slices.Delete(l.deletable, 0, n)
 }
 
 // removals are the segments whose files Prepare removes.
@@ -108,18 +109,18 @@ func (r *removals) change(f func()) {
 	r.pending.Store(len(r.queue) > 0 && r.pins == 0)
 }
 
-func (r *removals) add(obsolete []obsolete) {
+func (r *removals) add(deletable []deletable) {
 	r.change(func() {
-		for _, o := range obsolete {
+		for _, o := range deletable {
 			r.queue = append(r.queue, o.sequence)
 		}
 	})
 }
 
-// removeObsolete removes the files of the queue. It makes each removal durable before the
-// next: if a power cut restored an older file than a removed one, the log would look
+// removeDeletable removes the files in the queue. It makes each removal durable before
+// the next: if a power cut restored an older file than a removed one, the log would look
 // damaged.
-func (p *pool) removeObsolete() error {
+func (p *pool) removeDeletable() error {
 	r := &p.removals
 	r.doing.Lock()
 	defer r.doing.Unlock()

@@ -14,54 +14,53 @@ type Record struct {
 	Payload []byte
 }
 
-// A Report says what Replay found.
+// A Report is the result of Replay.
 type Report struct {
 	Segments int
 	Records  int
 	Bytes    int64  // of the segments up to their ends
-	Torn     []Tear // what was cut off; usually none or one
+	Torn     []Tear // the torn ends that were cut; usually none or one
 }
 
-// A Tear is the incomplete end of a write that the last crash interrupted. It was cut
-// off, or would be if the log was not read only.
+// A Tear is the incomplete end of a write that a crash interrupted. Replay cuts it unless
+// the log is read-only.
 type Tear struct {
 	File   string // path
-	Offset int64  // at which it began
+	Offset int64  // the start of the torn write
 	Length int64  // its length in bytes
-	Closed bool   // there is a closing record before it, so the log did not write it
+	Closed bool   // a closing record precedes it, so the log did not write it
 
-	// Records is how many whole records are in it: what is before them may be damage,
-	// which nothing proves.
+	// Records is the number of complete records in the Tear. If it is not zero, the bytes
+	// before them are possibly damage, without a proof.
 	Records int
 }
 
-// defaultBlockSize is how many bytes are read at a time. With two processors, five blocks
-// are in memory at once, with what they are decoded to. With blocks of a megabyte, a server
-// with 100,000 jobs took twice as much memory at its start as later.
+// defaultBlockSize is the number of bytes per read. With two processors, five blocks and
+// their decoded records are in memory at once. With blocks of a megabyte, a server with
+// 100,000 jobs needed twice as much memory at its start as later.
 const defaultBlockSize = 256 << 10
 
-// Replay reads all records of a log that was just opened. It can be called once,
-// and must be before the log is written.
+// Replay reads all records of a log that was just opened. It must be called once, before
+// the log is written.
 //
-// Several goroutines call decode with blocks of records, about 256 KiB each. The
-// calling goroutine calls apply with the results, in the order of the log. Payloads
-// are valid until apply has returned. At most 2*Parallel+1 blocks are in memory at a
-// time. An error of decode or apply ends Replay, which returns it as
-// it is.
+// Several goroutines call decode with blocks of records, about 256 KiB each. The calling
+// goroutine calls apply with the results, in the order of the log. Payloads are valid
+// until apply returns. At most 2*Parallel+1 blocks are in memory at a time. Replay stops
+// at an error of decode or apply, and returns it unchanged.
 //
-// A torn tail is cut and reported; see the package comment. If there is damage
-// the error is a [*CorruptError]; records before it may have been applied, and
-// nothing was changed on the disk. After an error the log can only be closed.
+// Replay cuts a torn tail and reports it; see the package comment. If there is damage,
+// the error is a [*CorruptError]; earlier records are possibly applied, and the disk is
+// unchanged. After an error the log can only be closed.
 func Replay[T any](l *Log, decode func([]Record) (T, error), apply func(T) error) (Report, error) {
 	if l.err != nil {
 		return Report{}, l.err
 	}
-	if l.scan == nil {
+	if l.recovery == nil {
 		return Report{}, errors.New("wal: the log was replayed already")
 	}
 	report, err := replay(l, decode, apply)
 	if err == nil {
-		err = l.tidy(&report)
+		err = l.cleanUp(&report)
 	}
 	if err != nil {
 		l.err = err
@@ -69,32 +68,32 @@ func Replay[T any](l *Log, decode func([]Record) (T, error), apply func(T) error
 	return report, err
 }
 
-// A block is a stretch of records on its way from the reader by a decoder to
-// the caller.
+// A block is a sequence of records. It goes from the reader to a decoder, then to the
+// caller.
 type block[T any] struct {
-	segment *found
+	segment *segmentInfo
 	window        // of the segment, up to its end
 	start   int64 // of data in the segment
 	data    []byte
-	joined  Record // the record of which data is the last fragment; its payload is nil for other data
-	bad     string // why there is no record after data; empty if there may be
+	joined  Record // the record whose last fragment data is; its payload is nil for other data
+	bad     string // the reason why no record follows data, or empty
 
 	records []Record
-	oldest  uint64 // the highest that a record in it names, or 0
+	oldest  uint64 // the highest one in its oldest records, or 0
 	closed  bool   // the last record in it is the closing one
 	out     T
 	err     error
-	decoded chan struct{} // has one element when the fields above are final
+	decoded chan struct{} // receives one element once the fields above are final
 }
 
 func replay[T any](l *Log, decode func([]Record) (T, error), apply func(T) error) (Report, error) {
 	var report Report
 	var total, done int64
-	for _, f := range l.scan.segments {
+	for _, f := range l.recovery.segments {
 		total += f.end
 	}
-	// The free blocks bound the memory. Each channel holds all blocks, so only
-	// taking a free one can wait.
+	// The free blocks limit the memory. Each channel can hold all blocks, so only a
+	// receive from free can wait.
 	n := 2*cmp.Or(l.opt.Parallel, runtime.GOMAXPROCS(0)) + 1
 	free, inOrder := make(chan *block[T], n), make(chan *block[T], n)
 	quit := make(chan struct{})
@@ -104,7 +103,7 @@ func replay[T any](l *Log, decode func([]Record) (T, error), apply func(T) error
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer close(quit)
-	var readErr error // final when inOrder is closed
+	var readErr error // final once inOrder is closed
 	wg.Go(func() {
 		defer close(inOrder)
 		readErr = readBlocks(l, free, quit, func(b *block[T]) {
@@ -119,7 +118,7 @@ func replay[T any](l *Log, decode func([]Record) (T, error), apply func(T) error
 		})
 	})
 
-	segments := l.scan.segments
+	segments := l.recovery.segments
 	for b := range inOrder {
 		<-b.decoded
 		if b.err != nil {
@@ -131,7 +130,7 @@ func replay[T any](l *Log, decode func([]Record) (T, error), apply func(T) error
 			}
 		}
 		report.Records += len(b.records)
-		l.scan.oldest = max(l.scan.oldest, b.oldest)
+		l.recovery.oldest = max(l.recovery.oldest, b.oldest)
 		end := b.start + int64(len(b.data))
 		isLast := b.segment == &segments[len(segments)-1]
 		done += int64(len(b.data))
@@ -142,7 +141,7 @@ func replay[T any](l *Log, decode func([]Record) (T, error), apply func(T) error
 		switch {
 		case isLast && (b.closed || b.bad != ""):
 			b.segment.end = end
-			return report, nil // the log ends here; tidy decides about what follows
+			return report, nil // the log ends here; cleanUp classifies the rest
 		case b.bad != "":
 			return report, b.segment.corrupt(end, "%s; the segment's records end at %d", b.bad, b.segment.end)
 		case b.closed && end < b.segment.end:
@@ -153,8 +152,8 @@ func replay[T any](l *Log, decode func([]Record) (T, error), apply func(T) error
 	return report, readErr
 }
 
-// check checks the records of the block and lists those that are not internal. It cuts
-// the block after a closing record, which is always the last one.
+// check checks the records of the block and lists the records that are not internal. It
+// cuts the block after a closing record, which is always the last record.
 func (b *block[T]) check() {
 	b.records = b.records[:0]
 	var zero T
@@ -185,15 +184,15 @@ func (b *block[T]) check() {
 	}
 }
 
-// readBlocks reads all segments and emits their blocks. It looks at lengths only; the
-// goroutines that decode verify the checksums.
+// readBlocks reads all segments and emits their blocks. It reads only lengths; the
+// decoding goroutines verify the checksums.
 func readBlocks[T any](l *Log, free <-chan *block[T], quit <-chan struct{}, emit func(*block[T])) error {
 	size := cmp.Or(l.opt.blockSize, defaultBlockSize)
 	var join joiner
-	for i := range l.scan.segments {
-		f := &l.scan.segments[i]
+	for i := range l.recovery.segments {
+		f := &l.recovery.segments[i]
 		if f.end == 0 {
-			continue // void
+			continue // skipped by a link
 		}
 		file, err := l.fs.Open(f.path)
 		if err != nil {

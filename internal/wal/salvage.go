@@ -10,12 +10,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A Damage is a stretch of a segment file that holds no whole record, though it should.
+// A Damage is a range of a segment file that should contain records and does not.
 type Damage struct {
 	File   string // path
-	Offset int64  // at which it begins
+	Offset int64  // of its start
 	Length int64  // in bytes
-	Reason string // what is wrong
+	Reason string // the cause
 }
 
 // String describes the damage in a line.
@@ -26,15 +26,14 @@ func (d Damage) String() string {
 	return fmt.Sprintf("%s: %d bytes at offset %d: %s", filepath.Base(d.File), d.Length, d.Offset, d.Reason)
 }
 
-// Salvage writes every whole record of the files of a log to a new log in an empty
-// directory, in their order, however damaged the files are. It changes nothing in the
-// first directory. The caller holds the lock there.
+// Salvage writes every complete record of a log to a new log in an empty directory, in
+// order, however damaged the files are. It changes nothing in the first directory. The
+// caller holds the lock there.
 //
-// A record is known by its checksum alone, which covers the log, the segment and the
-// place in it, and a fragment names its record. So it does not matter which files are
-// missing, cut or renamed, and what their links say. Attempts to heal that were given up
-// are read too: they say again what is in their order. So does a file that is there
-// twice.
+// Salvage recognizes a record by its checksum alone, which covers the log, the segment
+// and the offset; a fragment names its record. Therefore missing, cut or renamed files
+// and damaged links do not matter. Salvage also reads failed attempts to heal and
+// duplicate files: they repeat records in the same order.
 func Salvage(fsys vfs.FS, dir, to string, opt Options) (records int, damage []Damage, err error) {
 	l, err := Open(fsys, to, opt)
 	if err != nil {
@@ -47,7 +46,7 @@ func Salvage(fsys vfs.FS, dir, to string, opt Options) (records int, damage []Da
 	damage, err = Check(fsys, dir, func(payload []byte) error {
 		records++
 		_, err := l.Append(payload)
-		if tip := l.tip(); err == nil && tip.end-tip.flushed.Load() > defaultBlockSize {
+		if active := l.active(); err == nil && active.end-active.flushed.Load() > defaultBlockSize {
 			err = l.Flush()
 		}
 		return err
@@ -55,8 +54,8 @@ func Salvage(fsys vfs.FS, dir, to string, opt Options) (records int, damage []Da
 	return records, damage, err
 }
 
-// Check looks at the files of a log as [Salvage] does. It calls f for each whole record,
-// and returns the stretches between them. That no segment is missing only [Replay] knows.
+// Check reads the files of a log as [Salvage] does. It calls f for each complete record
+// and returns the ranges between them. Only [Replay] detects a missing segment.
 func Check(fsys vfs.FS, dir string, f func(payload []byte) error) ([]Damage, error) {
 	files, err := findSegments(fsys, dir)
 	if err != nil {
@@ -77,9 +76,9 @@ func Check(fsys vfs.FS, dir string, f func(payload []byte) error) ([]Damage, err
 	return s.damage, nil
 }
 
-// findLogID returns the number of the log: the one in most headers and links, and if
-// several are as frequent, that of the newest.
-func findLogID(files []found) (best uint64, err error) {
+// findLogID returns the number of the log: the one in most headers and links, or the
+// newest of several that are equally frequent.
+func findLogID(files []segmentInfo) (best uint64, err error) {
 	votes := make(map[uint64]int)
 	for _, f := range slices.Backward(files) {
 		switch {
@@ -102,7 +101,7 @@ func findLogID(files []found) (best uint64, err error) {
 	return best, nil
 }
 
-// A salvage is a Check under way.
+// A salvage is the state of a Check.
 type salvage struct {
 	log    uint64
 	f      func(payload []byte) error
@@ -110,13 +109,12 @@ type salvage struct {
 	damage []Damage
 }
 
-func (s *salvage) note(f *found, from, to int64, format string, args ...any) {
+func (s *salvage) note(f *segmentInfo, from, to int64, format string, args ...any) {
 	s.damage = append(s.damage, Damage{f.path, from, to - from, fmt.Sprintf(format, args...)})
 }
 
-// ours returns the files of the log in the order of their segments, which are those that
-// their headers say.
-func (s *salvage) ours(fsys vfs.FS, files []found) (ours []found, err error) {
+// ours returns the files of the log in the order of the sequences in their headers.
+func (s *salvage) ours(fsys vfs.FS, files []segmentInfo) (ours []segmentInfo, err error) {
 	for _, f := range files {
 		switch blank, err := isZero(fsys, f.path, headerSize); {
 		case err != nil:
@@ -134,13 +132,13 @@ func (s *salvage) ours(fsys vfs.FS, files []found) (ours []found, err error) {
 		}
 		ours = append(ours, f)
 	}
-	slices.SortStableFunc(ours, func(a, b found) int { return cmp.Compare(a.sequence, b.sequence) })
+	slices.SortStableFunc(ours, func(a, b segmentInfo) int { return cmp.Compare(a.sequence, b.sequence) })
 	return ours, nil
 }
 
-// segment reads the records of a file. After the damage in the newest one there is
-// nothing but the torn end of a write.
-func (s *salvage) segment(fsys vfs.FS, f *found, newest bool) error {
+// segment reads the records of a file. In the newest file, an invalid end is a torn
+// write, not damage.
+func (s *salvage) segment(fsys vfs.FS, f *segmentInfo, newest bool) error {
 	w, err := openWindow(fsys, f.path)
 	if err != nil {
 		return err
@@ -181,7 +179,7 @@ func (s *salvage) segment(fsys vfs.FS, f *found, newest bool) error {
 	return nil
 }
 
-// record gives a record to f, when it is whole, unless it is internal.
+// record passes a record to f once it is complete, unless it is internal.
 func (s *salvage) record(rec []byte) error {
 	payload := payloadOf(rec)
 	if internalOf(rec) != nil {

@@ -20,37 +20,37 @@ import (
 // S2. buf has the bytes from base to end.
 // S3. end + closingSize <= size, until the closing record is appended.
 type segment struct {
-	file vfs.File // nil while preallocated, except for the next one: thousands of them must not take a descriptor each
+	file vfs.File // nil while preallocated, except for the next one: thousands of files must not use a descriptor each
 	size int64
 
-	// Of the pool while preallocated, then of the owner.
+	// Owned by the pool while preallocated, then by the owner.
 	name string // path of the file
 	header
-	filled bool // with zeros, or that has failed
+	filled bool // with zeros, or the attempt has failed
 
-	// Of the owner.
-	seed   uint32
-	base   int64
-	end    int64
-	closed bool  // the last record is the closing one
-	joins  Pos   // the start of the record whose fragment is first here
-	joined int64 // where that record ends; 0: there is none
-	buf    []byte
+	// Owned by the owner.
+	seed         uint32
+	base         int64
+	end          int64
+	closed       bool  // the last record is the closing one
+	continues    Pos   // start of the record whose fragment is the first record here
+	continuation int64 // end of that record here, or 0 if there is none
+	buf          []byte
 
 	flushed atomic.Int64 // written by the owner, read by goroutines that sync
 
-	// mu is held during a sync. The file is closed only with mu held. synced is
-	// written with mu held, and read by any goroutine.
+	// mu is held during a sync. The file is closed only with mu held. Any goroutine reads
+	// synced; it is written with mu held.
 	mu     vfs.WorkLock
 	synced atomic.Int64
-	err    error // why the file cannot be trusted beyond synced
+	err    error // the error after which the file cannot be trusted beyond synced
 	failed atomic.Bool
 }
 
-// free returns how many bytes of records can be appended.
+// free returns the number of bytes of records that can be appended.
 func (s *segment) free() int64 { return s.size - closingSize - s.end }
 
-// begin makes a preallocated segment the successor of the one that ends at prev.
+// begin makes a preallocated segment follow the segment that ends at prev.
 func (s *segment) begin(prev Pos, oldest uint64, buf []byte) {
 	s.seed = s.header.seed()
 	s.base = headerSize
@@ -67,7 +67,7 @@ func (s *segment) close() {
 // reset undoes begin, for a segment that was not written.
 func (s *segment) reset() {
 	s.buf, s.base, s.end, s.closed = nil, 0, headerSize, false
-	s.joins, s.joined = Pos{}, 0
+	s.continues, s.continuation = Pos{}, 0
 }
 
 // append appends a record that fits. n is the length of its payload, with
@@ -79,7 +79,7 @@ func (s *segment) append(n uint32, parts ...[]byte) Pos {
 	return pos
 }
 
-// flush writes what was appended since the last flush.
+// flush writes the records that were appended since the last flush.
 func (s *segment) flush() error {
 	s.discardDurable()
 	flushed := s.flushed.Load()
@@ -95,8 +95,8 @@ func (s *segment) flush() error {
 	return nil
 }
 
-// discardDurable discards from buf what is durable. It waits until that is the larger
-// part, so that each byte is moved a few times at most.
+// discardDurable removes durable bytes from buf, once they are the larger part, so that
+// it moves each byte a few times at most.
 func (s *segment) discardDurable() {
 	durable := s.synced.Load() - s.base
 	if durable*2 < int64(len(s.buf)) || durable == 0 {
@@ -148,7 +148,7 @@ func (s *segment) closeFile() {
 	}
 }
 
-// fail notes that the file cannot be trusted beyond synced.
+// fail records that the file cannot be trusted beyond synced.
 func (s *segment) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +162,7 @@ func (s *segment) failLocked(err error) {
 	}
 }
 
-// failure returns why the file cannot be trusted beyond synced, or nil.
+// failure returns the error after which the file cannot be trusted beyond synced, or nil.
 func (s *segment) failure() error {
 	if !s.failed.Load() {
 		return nil
@@ -180,9 +180,8 @@ func (s *segment) clearFailure() {
 	s.failed.Store(false)
 }
 
-// sync makes the segment durable up to an offset, which must be flushed, or further.
-// Several goroutines may call it. One that has waited for the sync of another often
-// has nothing left to do.
+// sync makes the segment durable at least up to an offset, which must be flushed. Several
+// goroutines can call it. After another goroutine's sync, often nothing is left to do.
 func (s *segment) sync(upTo int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,9 +210,9 @@ func (s *segment) syncLocked() error {
 	return nil
 }
 
-// seal makes a complete segment durable, then cuts the file to the length of its
-// records and closes it. It cuts last: so a file that is shorter than its header says
-// has a closing record, or was damaged.
+// seal makes a complete segment durable, then cuts the file to the length of its records
+// and closes it. It cuts last. Therefore a file that is shorter than its header states
+// has a closing record, or is damaged.
 func (s *segment) seal() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,9 +232,9 @@ func (s *segment) seal() error {
 	return nil
 }
 
-// truncate removes what a failed segment holds beyond synced, if that works, and
-// closes it. No start reads that part. It keeps the length of the file,
-// because a shorter one looks damaged.
+// truncate tries to remove the part of a failed segment beyond synced, and closes the
+// file. No start reads that part. The file keeps its length, because a shorter one looks
+// damaged.
 func (s *segment) truncate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,26 +23,28 @@ import (
 // was not reserved. Unreserve lowers the sum, so an Append of the same size right after
 // it needs no new segment.
 
-// Overhead returns how many bytes the segments take at most besides n bytes of records.
+// Overhead returns the maximum number of bytes that segments need in addition to n bytes
+// of records.
 func (l *Log) Overhead(n int64) int64 {
 	return (n/l.pool.usable() + 1) * (overhead + leastFree)
 }
 
 func usable(free int64) int64 { return max(0, free-leastFree) }
 
-// tipRoom returns the room in the current segment.
-func (l *Log) tipRoom() int64 {
-	if tip := l.tip(); tip != nil {
-		return usable(tip.free())
+// activeRoom returns the room in the active segment.
+func (l *Log) activeRoom() int64 {
+	if active := l.active(); active != nil {
+		return usable(active.free())
 	}
 	return 0
 }
 
-// room returns what R1 is about.
-func (l *Log) room() int64 { return l.tipRoom() + l.pool.room.Load() }
+// room returns the room of R1.
+func (l *Log) room() int64 { return l.activeRoom() + l.pool.room.Load() }
 
-// NoRoom reports whether an error means that the system has no disk space, descriptor
-// or memory left for the log. Then the disk has not failed, and nothing was changed.
+// NoRoom reports whether an error means that the system has no disk space, file
+// descriptor or memory left for the log. In that case the disk has not failed, and
+// nothing was changed.
 func NoRoom(err error) bool {
 	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
 		if errors.Is(err, errno) {
@@ -53,12 +55,12 @@ func NoRoom(err error) bool {
 }
 
 // Reserve promises that records that cost n bytes (see [Cost]) can be appended later
-// without new space on the disk. Call [Log.Unreserve] with the cost of a record right
-// before it is appended, or when it is not going to be.
+// without new disk space. Call [Log.Unreserve] with the cost of a record right before its
+// append, or when the record is dropped.
 //
-// After an error, such as ENOSPC of a full disk, nothing is reserved, and Reserve makes no
-// files for as much or more until [Log.RetryRoom] is called: thousands of records in a
-// second may ask.
+// After an error, such as ENOSPC on a full disk, nothing is reserved. Reserve then
+// creates no files for the same or a larger size until [Log.RetryRoom] is called, because
+// there can be thousands of calls per second.
 func (l *Log) Reserve(n int64) error {
 	if err := l.writable(); err != nil {
 		return err
@@ -79,18 +81,18 @@ func (l *Log) Reserve(n int64) error {
 	return nil
 }
 
-// RetryRoom lets Reserve make files again.
+// RetryRoom lets Reserve create files again.
 func (l *Log) RetryRoom() { l.noRoom = nil }
 
-// Unreserve takes back a Reserve of n bytes.
+// Unreserve cancels a Reserve of n bytes.
 func (l *Log) Unreserve(n int64) {
 	if l.reserved.Add(-n) < 0 {
 		panic("wal: more unreserved than was reserved")
 	}
 }
 
-// take takes segments out of the pool, and makes others so that the room, less some bytes,
-// stays enough for the reservations.
+// take acquires segments from the pool. It creates segments so that the room, less the
+// given bytes, remains enough for the reservations.
 func (l *Log) take(bytes int64, segments int) ([]*segment, error) {
 	for {
 		if l.room()-bytes >= l.reserved.Load() {
@@ -104,18 +106,18 @@ func (l *Log) take(bytes int64, segments int) ([]*segment, error) {
 	}
 }
 
-// NeedsPrepare reports whether [Log.Prepare] has something to do. Any goroutine may
-// call it. It is cheap.
+// NeedsPrepare reports whether [Log.Prepare] has work to do. Any goroutine can call it.
+// It is cheap.
 func (l *Log) NeedsPrepare() bool {
 	return !l.pool.prepared.Load() || l.pool.isLow(l.reserved.Load()) || l.pool.removals.pending.Load()
 }
 
-// Prepare removes the files of segments that are not needed, and makes segments ahead of
-// time: one more than the reservations need, and the next one filled with zeros. One
-// goroutine may call it beside the owner, which waits only if it needs a file itself. An
-// error means that some files could not be made or removed; the log itself works.
+// Prepare removes the files of deletable segments and preallocates segments: one more
+// than the reservations need, and the next one filled with zeros. One goroutine can call
+// it while the owner works; the owner waits only if it needs a file itself. An error
+// means that Prepare could not create or remove some files; the log itself works.
 func (l *Log) Prepare() error {
-	err := l.pool.removeObsolete()
+	err := l.pool.removeDeletable()
 	for l.pool.isLow(l.reserved.Load()) {
 		if e := l.pool.grow(1); e != nil {
 			return errors.Join(err, e)

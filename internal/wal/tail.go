@@ -6,43 +6,44 @@ import (
 	"slices"
 )
 
-// tidy makes the log one that can be written.
-func (l *Log) tidy(report *Report) error {
-	sc := l.scan
-	if err := sc.tidy(report); err != nil {
+// cleanUp makes the log writable.
+func (l *Log) cleanUp(report *Report) error {
+	rc := l.recovery
+	if err := rc.cleanUp(report); err != nil {
 		return err
 	}
-	for _, f := range sc.segments {
+	for _, f := range rc.segments {
 		l.sealed = append(l.sealed, Segment{f.sequence, f.end})
 		report.Segments++
 		report.Bytes += f.end
 	}
-	if last := sc.last(); last != nil {
+	if last := rc.last(); last != nil {
 		l.prev = Pos{last.sequence, last.end}
 	}
-	l.removed = sc.oldest
-	l.scan = nil
+	l.removed = rc.oldest
+	l.recovery = nil
 	return nil
 }
 
-// last returns the newest segment; nil if there is none.
-func (sc *scan) last() *found {
-	if len(sc.segments) == 0 {
+// last returns the newest segment, or nil if there is none.
+func (rc *recovery) last() *segmentInfo {
+	if len(rc.segments) == 0 {
 		return nil
 	}
-	return &sc.segments[len(sc.segments)-1]
+	return &rc.segments[len(rc.segments)-1]
 }
 
-// tidy checks the ends of the log. If they are good it removes what a crash has left.
-func (sc *scan) tidy(report *Report) error {
-	last := sc.last()
+// cleanUp checks both ends of the log. If they are valid, it removes the remains of a
+// crash.
+func (rc *recovery) cleanUp(report *Report) error {
+	last := rc.last()
 	if last != nil {
-		if err := sc.checkTail(last, last.end, report); err != nil {
+		if err := rc.checkTail(last, last.end, report); err != nil {
 			return err
 		}
 	}
-	for i := range sc.torn {
-		if err := sc.checkTail(&sc.torn[i], headerSize, report); err != nil {
+	for i := range rc.torn {
+		if err := rc.checkTail(&rc.torn[i], headerSize, report); err != nil {
 			return err
 		}
 	}
@@ -50,66 +51,65 @@ func (sc *scan) tidy(report *Report) error {
 		if !last.closed && last.isShort() {
 			return last.corrupt(last.end, "the file is shorter than it was: it has no closing record, and is not as long as one that was not closed")
 		}
-		if err := sc.checkOldest(); err != nil {
+		if err := rc.checkOldest(); err != nil {
 			return err
 		}
 	}
-	if sc.readOnly {
+	if rc.readOnly {
 		return nil
 	}
-	if err := sc.clean(last); err != nil {
+	if err := rc.clean(last); err != nil {
 		return fmt.Errorf("wal: clean up: %w", err)
 	}
 	return nil
 }
 
-// checkOldest returns an error if segments are missing that are older than the first
-// one and needed.
-func (sc *scan) checkOldest() error {
-	first := &sc.segments[0]
-	for i := range sc.segments { // the first that is not void
-		if first = &sc.segments[i]; first.end > 0 {
+// checkOldest returns an error if a needed segment before the first one is missing.
+func (rc *recovery) checkOldest() error {
+	first := &rc.segments[0]
+	for i := range rc.segments { // the first one that no link skips
+		if first = &rc.segments[i]; first.end > 0 {
 			break
 		}
 	}
 	before := first.link.prev.Segment
 	switch {
-	case before == 0 || sc.oldest > before:
+	case before == 0 || rc.oldest > before:
 		return nil
-	case sc.gap != nil:
-		return sc.gap
+	case rc.hole != nil:
+		return rc.hole
 	}
-	return first.corrupt(headerSize, "the segment before, %s, is missing: the oldest that is needed is %s", FileName(before), FileName(sc.oldest))
+	return first.corrupt(headerSize, "the segment before, %s, is missing: the oldest that is needed is %s", FileName(before), FileName(rc.oldest))
 }
 
-// clean completes the last segment. It puts files without records into the pool again,
-// or removes them.
-func (sc *scan) clean(last *found) error {
+// clean completes the last segment. It returns files without records to the pool, or
+// removes them.
+func (rc *recovery) clean(last *segmentInfo) error {
 	if last != nil {
-		if err := sc.closeLast(last); err != nil {
+		if err := rc.closeLast(last); err != nil {
 			return err
 		}
 	}
-	slices.SortFunc(sc.remove, func(a, b found) int { return cmp.Compare(a.sequence, b.sequence) })
-	unused := sc.torn
-	for _, f := range sc.remove {
-		if !sc.pool.adopt(&f) {
+	slices.SortFunc(rc.remove, func(a, b segmentInfo) int { return cmp.Compare(a.sequence, b.sequence) })
+	unused := rc.torn
+	for _, f := range rc.remove {
+		if !rc.pool.adopt(&f) {
 			unused = append(unused, f)
 		}
 	}
 	for _, f := range unused {
-		if err := removeFile(sc.pool.fs, f.path); err != nil {
+		if err := removeFile(rc.pool.fs, f.path); err != nil {
 			return err
 		}
 	}
-	return sc.pool.fs.SyncDir(sc.pool.dir) // also for the removals of a process that was killed before its SyncDir
+	return rc.pool.fs.SyncDir(rc.pool.dir) // also for the removals of a process that was killed before its SyncDir
 }
 
-// closeLast makes the last segment durable and complete. It always syncs: a process
-// that was killed may have left records that are only in the kernel's cache. Then it
-// appends a closing record if there is none, and cuts the file there.
-func (sc *scan) closeLast(last *found) error {
-	f, err := sc.pool.fs.OpenWrite(last.path)
+// closeLast makes the last segment durable and complete. It always syncs: a killed
+// process can leave records in the kernel's cache alone. Then it appends a closing record
+// if there is none, and cuts the file after it.
+func (rc *recovery) closeLast(last *segmentInfo) error {
+	f, err := rc.pool.fs.OpenWrite(last.path)
 	if err != nil {
 		return err
 	}
@@ -134,10 +134,10 @@ func (sc *scan) closeLast(last *found) error {
 	return nil
 }
 
-// checkTail decides about the bytes after x, where the valid records of the last segment
-// end: they are the torn end of a write, or damage.
-func (sc *scan) checkTail(f *found, x int64, report *Report) error {
-	w, err := openWindow(sc.pool.fs, f.path)
+// checkTail classifies the bytes after x, the end of the valid records of the last
+// segment: they are zeros, the torn end of a write, or damage.
+func (rc *recovery) checkTail(f *segmentInfo, x int64, report *Report) error {
+	w, err := openWindow(rc.pool.fs, f.path)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (sc *scan) checkTail(f *found, x int64, report *Report) error {
 		if err != nil {
 			return err
 		}
-		if proof > 0 && sc.readOnly { // perhaps a server has written there meanwhile
+		if proof > 0 && rc.readOnly { // a server might have written there since
 			w.forget()
 			if _, reason, err := w.record(f.seed(), x); err != nil || reason == "" {
 				return err

@@ -8,12 +8,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A window reads a file piece by piece: whatever reads records reads them through one. It
-// needs memory for a block, or for one record that is larger.
+// A window reads a file piece by piece. All readers of records use it. It needs memory
+// for a block, or for one larger record.
 type window struct {
 	file vfs.File
 	path string
-	size int64  // of the file, when it was opened
+	size int64  // of the file when it was opened
 	buf  []byte // the bytes from off on
 	off  int64
 }
@@ -69,9 +69,9 @@ func (w *window) record(seed uint32, off int64) (rec []byte, reason string, err 
 	return rec, checkPayload(rec), nil
 }
 
-// records returns records of which only the lengths were looked at: those that begin at
-// off and end before limit, at least one, and about so many bytes. A fragment comes
-// alone. If it is known why there is no record after them, reason says so.
+// records returns the records that start at off and end before limit: at least one, and
+// about the given number of bytes. It checks only their lengths. It returns a fragment
+// alone. If it finds that no record follows, reason is the cause.
 func (w *window) records(off, limit int64, about int) (data []byte, reason string, err error) {
 	data, err = w.at(off, min(limit-off, max(int64(about), recordHeader)))
 	at, end := int64(0), int64(len(data))
@@ -95,12 +95,12 @@ func (w *window) records(off, limit int64, about int) (data []byte, reason strin
 	return data[:at], "", err
 }
 
-// forget lets the window read again what it has read before.
+// forget discards the buffer, so that the window reads the file again.
 func (w *window) forget() { w.buf = w.buf[:0] }
 
-// findProof looks after x, where there is no valid record, for a record that was
-// written when x was known to be durable. It returns its offset, or 0. From end on
-// all bytes are 0.
+// findProof searches after x, where there is no valid record, for a record that was
+// written when x was known to be durable. It returns its offset, or 0. All bytes from end
+// on are zero.
 func (w *window) findProof(seed uint32, x, end int64) (int64, error) {
 	for at := x + alignment; at < end && at+recordHeader <= w.size; at += alignment {
 		b, err := w.at(at, recordHeader)
@@ -120,7 +120,7 @@ func (w *window) findProof(seed uint32, x, end int64) (int64, error) {
 	return 0, nil
 }
 
-// countRecords counts the valid records and fragments that begin between two offsets,
+// countRecords counts the valid records and fragments that start between two offsets,
 // except internal ones.
 func (w *window) countRecords(seed uint32, from, end int64) (n int, err error) {
 	for at := from; at < end; {
@@ -139,8 +139,8 @@ func (w *window) countRecords(seed uint32, from, end int64) (n int, err error) {
 	return n, nil
 }
 
-// lastNonZero returns the offset of the last byte from an offset on that is not
-// 0, or -1 if there is none.
+// lastNonZero returns the offset of the last nonzero byte at or after from, or -1 if
+// there is none.
 func (w *window) lastNonZero(from int64) (int64, error) {
 	for end := w.size; end > from; {
 		start := max(from, end-defaultBlockSize)
@@ -156,8 +156,8 @@ func (w *window) lastNonZero(from int64) (int64, error) {
 	return -1, nil
 }
 
-// lastNonZeroByte returns the index of the last byte that is not 0, or -1. It compares
-// eight at a time: a killed server that had many jobs leaves tens of megabytes of
+// lastNonZeroByte returns the index of the last nonzero byte, or -1. It compares eight
+// bytes at a time: a killed server with many jobs leaves tens of megabytes of
 // preallocated zeros.
 func lastNonZeroByte(b []byte) int {
 	for len(b) >= 8 && binary.LittleEndian.Uint64(b[len(b)-8:]) == 0 {
@@ -169,7 +169,7 @@ func lastNonZeroByte(b []byte) int {
 	return len(b) - 1
 }
 
-// readFull reads len(b) bytes. An end of the file before them is an error.
+// readFull reads len(b) bytes. It returns an error if the file ends before them.
 func readFull(r io.ReaderAt, b []byte, off int64) error {
 	n, err := r.ReadAt(b, off)
 	if n == len(b) {
