@@ -134,9 +134,9 @@ func (h header) encode() []byte {
 }
 
 // ErrVersion reports segments of another version. Open wraps it.
-var ErrVersion = errors.New("the segment was written by another version of beanpole")
+var ErrVersion = errors.New("segment of another version of beanpole")
 
-var errNoHeader = errors.New("the header is damaged")
+var errNoHeader = errors.New("damaged header")
 
 func decodeHeader(b []byte) (header, error) {
 	if len(b) < headerSize || string(b[:8]) != magic ||

@@ -11,15 +11,15 @@ import (
 
 // Errors of a log that is not ready.
 var (
-	ErrClosed    = errors.New("wal: the log is closed")
-	ErrReadOnly  = errors.New("wal: the log was opened for reading only")
-	ErrNotRead   = errors.New("wal: the log must be replayed before it is written")
-	ErrTooLarge  = errors.New("wal: the record is too large")
+	ErrClosed    = errors.New("wal: closed log")
+	ErrReadOnly  = errors.New("wal: read-only log")
+	ErrNotRead   = errors.New("wal: write before replay")
+	ErrTooLarge  = errors.New("wal: record too large")
 	ErrNotSealed = errors.New("wal: no such sealed segment")
 
 	// ErrNoSequence reports that the log has used MaxSequence segments. Its records must
 	// be written to a new log.
-	ErrNoSequence = errors.New("wal: the log has had as many segments as it can")
+	ErrNoSequence = errors.New("wal: no segment sequence left")
 )
 
 // Defaults and limits of [Options].

@@ -126,7 +126,7 @@ func findSegments(fsys vfs.FS, dir string) (files []segmentInfo, err error) {
 		}
 		f := segmentInfo{sequence: sequence, path: filepath.Join(dir, name)}
 		if sequence > MaxSequence {
-			return nil, f.corrupt(0, "the number in the file's name is too large for a segment, the largest is %x: move the file away", uint64(MaxSequence))
+			return nil, f.corrupt(0, "sequence above the maximum (%x); move the file away", uint64(MaxSequence))
 		}
 		switch err := f.read(fsys); {
 		case err != nil:
@@ -185,7 +185,7 @@ func (rc *recovery) chain(files []segmentInfo) error {
 			return err
 		}
 		if cur.header.log != log {
-			return cur.corrupt(0, "the segment belongs to another log than %s", filepath.Base(files[last].path))
+			return cur.corrupt(0, "segment of another log than %s", filepath.Base(files[last].path))
 		}
 		rc.segments = append(rc.segments, *cur)
 		rc.oldest = max(rc.oldest, cur.link.oldest)
@@ -202,7 +202,7 @@ func (rc *recovery) chain(files []segmentInfo) error {
 			break
 		}
 		if files[i].sequence != prev.Segment {
-			rc.hole = cur.corrupt(headerSize, "the segment before, %s, is missing, but older ones are there", FileName(prev.Segment))
+			rc.hole = cur.corrupt(headerSize, "the previous segment, %s, is missing, and older ones exist", FileName(prev.Segment))
 			break
 		}
 		files[i].end = prev.Offset
@@ -243,7 +243,7 @@ func (f *segmentInfo) checkHeader() error {
 	case f.headerErr != nil:
 		return f.corrupt(0, "%v", f.headerErr)
 	case f.header.sequence != f.sequence:
-		return f.corrupt(0, "the file was renamed, or is a copy: it is %s", FileName(f.header.sequence))
+		return f.corrupt(0, "renamed or copied file; its header belongs to %s", FileName(f.header.sequence))
 	}
 	return nil
 }
@@ -255,13 +255,13 @@ func (f *segmentInfo) check() error {
 	}
 	switch {
 	case f.size < f.end:
-		return f.corrupt(f.size, "the file is shorter than it was: %d bytes are missing", f.end-f.size)
+		return f.corrupt(f.size, "%d bytes are missing at the end of the file", f.end-f.size)
 	case !f.linked:
-		return f.corrupt(headerSize, "the link to the segment before is damaged")
+		return f.corrupt(headerSize, "damaged link to the previous segment")
 	case f.link.log != f.header.log:
-		return f.corrupt(headerSize, "header and link belong to different logs")
+		return f.corrupt(headerSize, "header and link of different logs")
 	case f.end < firstRecord:
-		return f.corrupt(headerSize, "the next segment says that this one ends at %d", f.end)
+		return f.corrupt(headerSize, "the next segment's link contains an impossible end, %d", f.end)
 	}
 	return nil
 }
@@ -280,7 +280,7 @@ func (rc *recovery) unlinked(f segmentInfo) error {
 	case blank:
 		rc.remove = append(rc.remove, f)
 	case f.isShort():
-		return f.corrupt(f.size, "the file is shorter than it was, and its beginning is damaged")
+		return f.corrupt(f.size, "the end of the file is missing, and its start is damaged")
 	default:
 		rc.torn = append(rc.torn, f)
 	}

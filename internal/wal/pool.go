@@ -59,7 +59,7 @@ func (p *pool) list(segments []*segment) {
 func (p *pool) grow(room int64) error {
 	if room > p.usable() { // do not fill the disk only to fail
 		if free, err := p.fs.Free(p.dir); err == nil && free < room {
-			return fmt.Errorf("wal: make segments: %d bytes are free, and %d are needed: %w", free, room, syscall.ENOSPC)
+			return fmt.Errorf("wal: create segments: %d bytes are free, %d are needed: %w", free, room, syscall.ENOSPC)
 		}
 	}
 	p.mu.Lock()
@@ -109,7 +109,7 @@ func (p *pool) addLocked() error {
 		return p.addLocked() // once: nothing is pending now
 	}
 	if err != nil {
-		return fmt.Errorf("wal: make segment: %w", err)
+		return fmt.Errorf("wal: create segment: %w", err)
 	}
 	p.list(append(p.preallocated, s))
 	return nil

@@ -54,9 +54,9 @@ func recordSynced(b []byte) int64 { return int64(binary.LittleEndian.Uint32(b[8:
 // Reasons why there is no valid record at an offset.
 const (
 	endOfRecords = "no record"
-	badLength    = "the length of a record is impossible"
-	badSynced    = "the synced offset of a record is impossible"
-	badChecksum  = "the checksum of a record is wrong"
+	badLength    = "impossible length of a record"
+	badSynced    = "impossible synced offset of a record"
+	badChecksum  = "wrong checksum of a record"
 )
 
 // frame returns the size of the record at the start of b. It checks only the length. left

@@ -56,7 +56,7 @@ func Replay[T any](l *Log, decode func([]Record) (T, error), apply func(T) error
 		return Report{}, l.err
 	}
 	if l.recovery == nil {
-		return Report{}, errors.New("wal: the log was replayed already")
+		return Report{}, errors.New("wal: second replay of a log")
 	}
 	report, err := replay(l, decode, apply)
 	if err == nil {
@@ -143,9 +143,9 @@ func replay[T any](l *Log, decode func([]Record) (T, error), apply func(T) error
 			b.segment.end = end
 			return report, nil // the log ends here; cleanUp classifies the rest
 		case b.bad != "":
-			return report, b.segment.corrupt(end, "%s; the segment's records end at %d", b.bad, b.segment.end)
+			return report, b.segment.corrupt(end, "%s before the end of the records at %d", b.bad, b.segment.end)
 		case b.closed && end < b.segment.end:
-			return report, b.segment.corrupt(end, "a closing record; the segment's records end at %d", b.segment.end)
+			return report, b.segment.corrupt(end, "closing record before the end of the records at %d", b.segment.end)
 		}
 		free <- b
 	}

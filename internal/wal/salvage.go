@@ -96,7 +96,7 @@ func findLogID(files []segmentInfo) (best uint64, err error) {
 	}
 	if len(files) > 0 && len(votes) == 0 {
 		// Without the number no record can be checked.
-		return 0, files[0].corrupt(0, "no segment has a header or link that is whole: nothing can be repaired")
+		return 0, files[0].corrupt(0, "no segment has a valid header or link; repair is impossible")
 	}
 	return best, nil
 }
@@ -124,10 +124,10 @@ func (s *salvage) ours(fsys vfs.FS, files []segmentInfo) (ours []segmentInfo, er
 		case f.headerErr != nil:
 			s.note(&f, 0, headerSize, "%v", f.headerErr)
 		case f.header.log != s.log:
-			s.note(&f, 0, f.size, "the file belongs to another log")
+			s.note(&f, 0, f.size, "file of another log")
 			continue
 		case f.header.sequence != f.sequence:
-			s.note(&f, 0, headerSize, "the file was renamed, or is a copy: it is %s", FileName(f.header.sequence))
+			s.note(&f, 0, headerSize, "renamed or copied file; its header belongs to %s", FileName(f.header.sequence))
 			f.sequence = f.header.sequence
 		}
 		ours = append(ours, f)

@@ -108,7 +108,7 @@ func (s *segment) discardDurable() {
 
 // ErrLost reports that other processes have removed or cut a file of the log while it was
 // written: records that were durable are lost.
-var ErrLost = errors.New("a file of the log was removed or cut while it was written")
+var ErrLost = errors.New("the file was removed or cut while it was open")
 
 // lost returns an error that wraps ErrLost if the file has no name or is shorter than it
 // was made.

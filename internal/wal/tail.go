@@ -49,7 +49,7 @@ func (rc *recovery) cleanUp(report *Report) error {
 	}
 	if last != nil {
 		if !last.closed && last.isShort() {
-			return last.corrupt(last.end, "the file is shorter than it was: it has no closing record, and is not as long as one that was not closed")
+			return last.corrupt(last.end, "the end of the file is missing: it has no closing record and not its full length")
 		}
 		if err := rc.checkOldest(); err != nil {
 			return err
@@ -79,7 +79,7 @@ func (rc *recovery) checkOldest() error {
 	case rc.hole != nil:
 		return rc.hole
 	}
-	return first.corrupt(headerSize, "the segment before, %s, is missing: the oldest that is needed is %s", FileName(before), FileName(rc.oldest))
+	return first.corrupt(headerSize, "the previous segment, %s, is missing; the oldest needed segment is %s", FileName(before), FileName(rc.oldest))
 }
 
 // clean completes the last segment. It returns files without records to the pool, or
@@ -158,7 +158,7 @@ func (rc *recovery) checkTail(f *segmentInfo, x int64, report *Report) error {
 			}
 		}
 		if proof > 0 {
-			return f.corrupt(x, "no valid record, but a later one, at offset %d, proves that there was one", proof)
+			return f.corrupt(x, "invalid record; a later one at offset %d proves that it was durable", proof)
 		}
 	}
 	t := Tear{File: f.path, Offset: x, Length: last + 1 - x, Closed: f.closed}

@@ -135,8 +135,8 @@ func segment(n string) string { return "beanpole.000000000000000" + n + ".wal" }
 func TestSegmentIsMissing(t *testing.T) {
 	three(t)
 	for _, test := range []struct{ segment, file, reason string }{
-		{"1", "2", "the segment before, beanpole.0000000000000001.wal, is missing: the oldest that is needed is beanpole.0000000000000001.wal"},
-		{"2", "3", "the segment before, beanpole.0000000000000002.wal, is missing, but older ones are there"},
+		{"1", "2", "the previous segment, beanpole.0000000000000001.wal, is missing; the oldest needed segment is beanpole.0000000000000001.wal"},
+		{"2", "3", "the previous segment, beanpole.0000000000000002.wal, is missing, and older ones exist"},
 	} {
 		dir := copied(t, "without"+test.segment)
 		check(t, os.Remove(filepath.Join(dir, segment(test.segment))))
@@ -150,7 +150,7 @@ func TestSegmentIsMissing(t *testing.T) {
 // Segments that were exchanged are read in their order, and a copy of another one in the place of a segment counts once.
 func TestSegmentsAreRenamed(t *testing.T) {
 	three(t)
-	const renamed = `the file was renamed, or is a copy: it is beanpole.0000000000000003.wal`
+	const renamed = `renamed or copied file; its header belongs to beanpole.0000000000000003.wal`
 	dir := copied(t, "swapped")
 	at := func(n string) string { return filepath.Join(dir, segment(n)) }
 	check(t, os.Rename(at("2"), at("9")), os.Rename(at("3"), at("2")), os.Rename(at("9"), at("3")))
@@ -177,7 +177,7 @@ func TestForeignFiles(t *testing.T) {
 	}
 	const large = "jobs/beanpole.ffffffffffffffff.wal"
 	check(t, os.WriteFile(large, nil, 0o600))
-	starts(t, "jobs", large+` at offset 0: the number in the file's name is too large for a segment, the largest is ffffffff: move the file away`)
+	starts(t, "jobs", large+` at offset 0: sequence above the maximum .ffffffff.; move the file away`)
 	check(t, os.Remove(large))
 	says(t, run(t, 0, "check", "jobs"), `^jobs +3: 3 ready$`)
 
