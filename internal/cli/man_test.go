@@ -55,7 +55,7 @@ func TestManual(t *testing.T) {
 	}
 	program := pages["beanpole.1"]
 	wanted := []string{
-		".SH SIGNALS\n", ".SH ENVIRONMENT\n", "\n.SH FILES\n", "\n.SH EXIT STATUS\n", "USR1", "BEANPOLE_TOKEN", "BEANPOLE_TO_TOKEN", "BEANPOLE_ADMIN", `\fBbeanpole\-put(1)\fP`,
+		".SH SIGNALS\n", ".SH ENVIRONMENT\n", "\n.SH FILES\n", "\n.SH EXIT STATUS\n", "USR1", "BEANPOLE_TOKEN", "BEANPOLE_ADMIN_ADDR", `\fBbeanpole\-put(1)\fP`,
 		`\fB\-\-slow\-turn TIME\fP`, `\fB\-b, \-\-journal DIR\fP`, ".SS Limits\n", `beanpole.toml(5)`,
 	}
 	for _, code := range []int{0, 1, 2, 3, 4, 5, 10, 32, 33, 34, 111, 130} {
