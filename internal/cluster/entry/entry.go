@@ -1,17 +1,17 @@
-// Package entry is the form of the entries of a cluster's log: what a turn has changed.
+// Package entry encodes the changes of a turn as entries of a cluster's log.
 //
 //	var b entry.Builder
 //	b.Add(&change, epoch)                         // each in its order
-//	entries := b.Entries(stamp)                   // one, or more if there is much
+//	entries := b.Entries(stamp)                   // one, or several for many changes
 //	…
 //	var d entry.Decoder
 //	stamp, changes, err := d.Decode(data, epoch)  // at each member
 //
-// An entry has a level, the format's version. A member that does not know a level cannot
-// go on: it must not skip what the others have.
+// An entry contains a level, the format's version. A member that cannot decode a level must
+// stop, because it must not skip changes that other members apply.
 //
-// A turn of many changes makes several entries. That is no harm: each change stands
-// alone, and the turn is settled when the last of them is.
+// A turn of many changes becomes several entries. This is safe: each change is independent,
+// and the turn is committed when its last entry is.
 package entry
 
 import (
@@ -32,26 +32,26 @@ import (
 const headLength = 1 + 8
 
 const (
-	// Level is the highest level that this program knows.
+	// Level is the highest level that this program can decode.
 	Level = 2
 
-	// Written is the level in use: the one of the entries that this program writes. It
-	// follows Level in a later version, so that members of two versions that come one
-	// after the other understand each other while one replaces the other.
+	// Written is the level of the entries that this program writes. When the format
+	// changes, Level rises one version before Written, so that a rolling upgrade works.
 	Written = 2
 )
 
-// wanted is how many bytes an entry has at most, unless it has a single change.
+// wanted is the maximum size of an entry in bytes, except for an entry with a single
+// change.
 const wanted = 1 << 20
 
 // A Builder collects the changes of a turn.
 type Builder struct {
 	done [][]byte
-	open []byte // head without stamp, and records; reused
+	open []byte // the head without stamp, and records; reused
 	head []byte // scratch
 }
 
-// Add adds a change. epoch is the moment at which the engine's clock was 0, in ns since
+// Add adds a change. epoch is the time at which the engine's clock showed 0, in ns since
 // 1970.
 func (b *Builder) Add(c *engine.Change, epoch int64) {
 	b.head = record.Append(b.head[:0], c, epoch)
@@ -67,14 +67,14 @@ func (b *Builder) Add(c *engine.Change, epoch int64) {
 }
 
 func (b *Builder) close() {
-	if len(b.open) > wanted { // one large change
+	if len(b.open) > wanted { // a single large change
 		b.done, b.open = append(b.done, b.open), nil
 		return
 	}
-	b.done, b.open = append(b.done, bytes.Clone(b.open)), b.open[:0] // Raft keeps the entry
+	b.done, b.open = append(b.done, bytes.Clone(b.open)), b.open[:0] // Raft retains the entry
 }
 
-// Entries returns the entries of all that was added, and forgets that. stamp is the
+// Entries returns the entries of all added changes and resets the builder. stamp is the
 // cluster's time in ns since 1970.
 func (b *Builder) Entries(stamp int64) [][]byte {
 	if len(b.open) > 0 {
@@ -89,31 +89,31 @@ func (b *Builder) Entries(stamp int64) [][]byte {
 	return entries
 }
 
-// Reset forgets what was added.
+// Reset discards the added changes.
 func (b *Builder) Reset() { b.done, b.open = nil, b.open[:0] }
 
 var (
 	// ErrUnknown is wrapped by the error of Decode for an entry of a level that this
-	// program does not know.
-	ErrUnknown = errors.New("this version of beanpole does not know what is in the entry; a newer one is needed")
+	// program cannot decode.
+	ErrUnknown = errors.New("the entry needs a newer version of beanpole")
 
-	// ErrInvalid is wrapped by that for one which no version writes.
-	ErrInvalid = errors.New("not an entry of a cluster's log")
+	// ErrInvalid is wrapped by the error of Decode for an entry that no version writes.
+	ErrInvalid = errors.New("invalid entry in the cluster's log")
 )
 
-// A Decoder decodes entries one after the other.
+// A Decoder decodes entries.
 type Decoder struct {
 	changes []engine.Change
-	tubes   map[string]string // so that each name is allocated once
+	tubes   map[string]string // interns names
 }
 
-// maxNames is how many names of tubes a decoder keeps.
+// maxNames is the maximum number of tube names in a decoder.
 const maxNames = 10_000
 
 // Stamp returns the stamp of an entry.
 func Stamp(data []byte) (int64, error) {
 	if len(data) < headLength {
-		return 0, fmt.Errorf("%w: it has %d bytes", ErrInvalid, len(data))
+		return 0, fmt.Errorf("%w: %d bytes", ErrInvalid, len(data))
 	}
 	if data[0] == 0 || data[0] > Level {
 		return 0, fmt.Errorf("%w: level %d", ErrUnknown, data[0])
@@ -121,8 +121,8 @@ func Stamp(data []byte) (int64, error) {
 	return int64(binary.LittleEndian.Uint64(data[1:])), nil
 }
 
-// Decode is the reverse of Add. The bodies alias data; the changes are valid until the
-// next call.
+// Decode decodes an entry made by a Builder. The bodies alias data. The changes are valid
+// until the next call.
 func (d *Decoder) Decode(data []byte, epoch int64) (stamp int64, changes []engine.Change, err error) {
 	if stamp, err = Stamp(data); err != nil {
 		return 0, nil, err
@@ -134,7 +134,7 @@ func (d *Decoder) Decode(data []byte, epoch int64) (stamp int64, changes []engin
 	for rest := data[headLength:]; len(rest) > 0; {
 		length, n := binary.Uvarint(rest)
 		if n <= 0 || length > uint64(len(rest)-n) {
-			return 0, nil, fmt.Errorf("%w: a record is cut short", ErrInvalid)
+			return 0, nil, fmt.Errorf("%w: truncated record", ErrInvalid)
 		}
 		rest = rest[n:]
 		c, err := record.Decode(rest[:length:length], epoch, d.tubes)
@@ -142,7 +142,7 @@ func (d *Decoder) Decode(data []byte, epoch int64) (stamp int64, changes []engin
 			return 0, nil, err
 		}
 		if !ofEngine(c.Kind) {
-			return 0, nil, fmt.Errorf("%w: a record that belongs to a journal", ErrInvalid)
+			return 0, nil, fmt.Errorf("%w: a record of a journal", ErrInvalid)
 		}
 		d.changes = append(d.changes, c)
 		rest = rest[length:]
@@ -150,8 +150,8 @@ func (d *Decoder) Decode(data []byte, epoch int64) (stamp int64, changes []engin
 	return stamp, d.changes, nil
 }
 
-// ofEngine reports whether a change is one that an entry may have. The highest id is
-// none: each put says its own.
+// ofEngine reports whether an entry can contain changes of this kind. It cannot contain
+// the highest id, since each put has its id.
 func ofEngine(kind engine.ChangeKind) bool {
 	switch kind {
 	case engine.JobPut, engine.JobState, engine.JobDeleted, engine.TubePaused, engine.PolicySet:
