@@ -1,5 +1,5 @@
-// Package mux carries many streams of bytes over one connection: those of the clients
-// that one member of a cluster passes on to another.
+// Package mux carries many streams of bytes over one connection. A member of a cluster uses
+// it to forward its clients to another member.
 //
 //	own := mux.New(conn, nil)                    // at the side that opens streams
 //	other := mux.New(conn, func(s *mux.Stream) { … })  // at the one that accepts them
@@ -8,9 +8,9 @@
 //	s.Notify(func() { … })                       // when to try again
 //	n, err = s.Write(b)                          // from a goroutine: it waits
 //
-// Everything that streams write while the last write is under way goes out together: one
-// record of TLS and one system call, for many clients. An event loop can drive a stream
-// as it drives a socket, without a goroutine.
+// Data that streams write during the last write goes out together: one TLS record and one
+// system call for many clients. An event loop can drive a stream like a socket, without a
+// goroutine.
 //
 // # Frames
 //
@@ -18,23 +18,21 @@
 //
 //	1 open
 //	2 data     the bytes
-//	3 end      nothing more will be sent
-//	4 gone     nothing more will be sent, and nothing is read any more
-//	5 credit   length is how many more bytes may be sent; no bytes follow
-//	6 ping     of stream 0: this side is there
+//	3 end      the sender sends no more data
+//	4 gone     the sender sends no more data and reads no more
+//	5 credit   length is the number of further bytes allowed; no bytes follow
+//	6 ping     of stream 0: the sender is alive
 //
-// The numbers of streams ascend from 1. One that is over is forgotten, and frames for it
-// are ignored.
+// The numbers of streams ascend from 1. Frames for a stream that has ended are ignored.
 //
-// A side may have [Window] bytes under way in a stream that the other has not read. So a
-// client that does not read holds up no other, and memory grows with what may be under
-// way. A side that sends more, or is silent for 5 s, is disconnected: each side sends a
-// ping when it has sent nothing for a second.
+// A stream can have [Window] bytes in flight that the other side has not read. Therefore a
+// client that does not read delays no other client, and the windows limit the memory. Each
+// side sends a ping after a second without a frame. A side that exceeds a window, or is
+// silent for 5 s, is disconnected.
 //
 // # Goroutines
 //
-// One reads and one writes for each session; the second also pings. Close ends them. One
-// lock guards all streams of a session; no goroutine waits for the network while it holds
-// the lock.
-// Functions given to Notify are called without it.
+// Each session has a goroutine that reads and one that writes and pings. Close ends them.
+// One lock guards all streams of a session; no goroutine waits for the network while it
+// holds the lock. The functions of Notify are called without the lock.
 package mux

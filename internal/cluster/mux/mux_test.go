@@ -122,8 +122,8 @@ func TestWindow(t *testing.T) {
 		if n, err := full.TryWrite(make([]byte, 2*Window)); n != Window || err != nil {
 			t.Fatal(n, err)
 		}
-		told := make(chan struct{}, 10)
-		full.Notify(func() { told <- struct{}{} })
+		marked := make(chan struct{}, 10)
+		full.Notify(func() { marked <- struct{}{} })
 		if n, err := full.TryWrite([]byte("x")); n != 0 || err != nil {
 			t.Error(n, err)
 		}
@@ -144,7 +144,7 @@ func TestWindow(t *testing.T) {
 		if n, err := unread.Read(make([]byte, Window)); n != Window || err != nil {
 			t.Error(n, err)
 		}
-		<-told
+		<-marked
 		if n, err := full.TryWrite(make([]byte, 2*Window)); n != Window || err != nil {
 			t.Error(n, err)
 		}
@@ -178,8 +178,8 @@ func TestNotifyWhenRoomComesAfterCredit(t *testing.T) {
 		if n, err := full.TryWrite(make([]byte, 2*Window)); n != Window || err != nil {
 			t.Fatal(n, err)
 		}
-		told := 0
-		full.Notify(func() { told++ })
+		marked := 0
+		full.Notify(func() { marked++ })
 		synctest.Wait()
 
 		conn.gate <- struct{}{}
@@ -197,15 +197,15 @@ func TestNotifyWhenRoomComesAfterCredit(t *testing.T) {
 			t.Fatal(n, err)
 		}
 		synctest.Wait()
-		if _, writable, _ := full.Ready(); writable || told == 0 {
-			t.Errorf("told %d times of credit; ready to write: %v, though nothing can be written", told, writable)
+		if _, writable, _ := full.Ready(); writable || marked == 0 {
+			t.Errorf("marked %d times of credit; ready to write: %v, though nothing can be written", marked, writable)
 		}
 
-		told = 0
+		marked = 0
 		<-conn.gate
 		synctest.Wait()
-		if _, writable, _ := full.Ready(); !writable || told == 0 {
-			t.Errorf("told %d times of room; ready to write: %v", told, writable)
+		if _, writable, _ := full.Ready(); !writable || marked == 0 {
+			t.Errorf("marked %d times of room; ready to write: %v", marked, writable)
 		}
 	})
 }
@@ -232,32 +232,32 @@ func TestNotify(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		own, _, accepted := pair(t)
 		a, b := connect(t, own, accepted)
-		told := 0
-		b.Notify(func() { told++ })
+		marked := 0
+		b.Notify(func() { marked++ })
 		buf := make([]byte, 10)
 		if _, err := b.TryRead(buf); err != ErrWouldBlock {
 			t.Error(err)
 		}
 		a.Write([]byte("hello"))
 		synctest.Wait()
-		if n, err := b.TryRead(buf[:2]); told != 1 || n != 2 || err != nil {
-			t.Error(told, n, err)
+		if n, err := b.TryRead(buf[:2]); marked != 1 || n != 2 || err != nil {
+			t.Error(marked, n, err)
 		}
 		if n, err := b.TryRead(buf); string(buf[:n]) != "llo" || err != nil {
 			t.Errorf("%q, %v", buf[:n], err)
 		}
 		a.CloseWrite()
 		synctest.Wait()
-		if readable, _, ended := b.Ready(); told != 2 || !readable || !ended {
-			t.Error(told, readable, ended)
+		if readable, _, ended := b.Ready(); marked != 2 || !readable || !ended {
+			t.Error(marked, readable, ended)
 		}
 		if _, err := b.TryRead(buf); err != io.EOF {
 			t.Error(err)
 		}
 		own.Close()
 		synctest.Wait()
-		if _, err := b.TryWrite(buf); told != 3 || err == nil {
-			t.Error(told, err)
+		if _, err := b.TryWrite(buf); marked != 3 || err == nil {
+			t.Error(marked, err)
 		}
 	})
 }

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// Window is how many bytes may be under way in a stream.
+	// Window is the maximum number of bytes in flight in a stream.
 	Window = 64 << 10
 
 	headLength = 8
-	maxPending = 1 << 20 // bytes that wait to be written; above, streams take nothing
+	maxPending = 1 << 20 // bytes that wait to be written; above this, streams accept no data
 	maxKept    = 256 << 10
 
 	pingEvery = time.Second
@@ -33,41 +33,40 @@ const (
 	kindPing
 )
 
-// ErrClosed is the error of streams whose session was closed by this side.
+// ErrClosed is the error of streams whose session this side has closed.
 var ErrClosed = errors.New("mux: the session is closed")
 
-// errProtocol is wrapped by the errors of frames that no other side of this package
-// sends.
-var errProtocol = errors.New("mux: a frame makes no sense")
+// errProtocol is wrapped by the errors of frames that this package never sends.
+var errProtocol = errors.New("mux: invalid frame")
 
 // A Session is one side of a connection with streams.
 type Session struct {
 	conn   net.Conn
-	accept func(*Stream) // nil: this side opens the streams
+	accept func(*Stream) // nil if this side opens the streams
 	done   sync.WaitGroup
-	over   chan struct{} // closed with err
+	over   chan struct{} // closed after err is set
 
 	mu      sync.Mutex
-	wake    sync.Cond // of the goroutine that writes: pending, err
+	wake    sync.Cond // for the writing goroutine; signals pending and err
 	streams map[uint32]*Stream
 	last    uint32    // the highest number of a stream
 	pending []byte    // frames to be written
-	wrote   bool      // something since the last tick
-	blocked []*Stream // want to write more than pending takes, each once
-	told    []*Stream // whose Notify is to be called
-	spare   [][]byte  // for what arrives
+	wrote   bool      // whether something was written since the last tick
+	blocked []*Stream // wait until pending has room, each once
+	marked  []*Stream // their Notify functions must be called
+	spare   [][]byte  // buffers for received data
 	pinger  *time.Timer
-	err     error // why the session is over
+	err     error // why the session has ended
 }
 
-// New makes a session of a connection, which belongs to it from then on. accept is called
-// for each stream that the other side opens, by the goroutine that reads, and must not
-// block; nil: this side opens them.
+// New makes a session of a connection and takes ownership of it. The reading goroutine
+// calls accept for each stream that the other side opens; accept must not block. It is
+// nil if this side opens the streams.
 func New(conn net.Conn, accept func(*Stream)) *Session {
 	s := &Session{conn: conn, accept: accept, streams: make(map[uint32]*Stream), over: make(chan struct{})}
 	s.wake.L = &s.mu
 	s.mu.Lock()
-	s.pinger = time.AfterFunc(pingEvery, s.ping) // which waits until it is there
+	s.pinger = time.AfterFunc(pingEvery, s.ping) // the callback waits for mu
 	s.mu.Unlock()
 	s.done.Go(func() { s.end(s.read()) })
 	s.done.Go(func() { s.end(s.write()) })
@@ -97,10 +96,10 @@ func (s *Session) add(id uint32) *Stream {
 	return st
 }
 
-// Over returns a channel that is closed when the session is over.
+// Over returns a channel that is closed when the session has ended.
 func (s *Session) Over() <-chan struct{} { return s.over }
 
-// Close ends all streams, and the connection. What was not written is lost.
+// Close ends all streams and closes the connection. Unwritten data is lost.
 func (s *Session) Close() error {
 	s.end(ErrClosed)
 	s.done.Wait()
@@ -111,16 +110,16 @@ func (s *Session) Close() error {
 func (s *Session) end(err error) {
 	s.mu.Lock()
 	if s.err == nil {
-		s.err = noEOF(err) // that of a stream is another one
+		s.err = noEOF(err) // io.EOF is for the end of a stream
 		s.pinger.Stop()
 		close(s.over)
 		for _, st := range s.streams {
-			s.tell(st)
+			s.mark(st)
 		}
 		s.wake.Signal()
 	}
 	s.notify()
-	underTLS(s.conn).Close() // without a farewell, for which a dead machine would have to be waited for
+	underTLS(s.conn).Close() // skip the TLS farewell, which would wait for a dead machine
 }
 
 // underTLS returns the connection below TLS.
@@ -131,23 +130,22 @@ func underTLS(conn net.Conn) net.Conn {
 	return conn
 }
 
-// tell notes that something has changed for a stream.
-func (s *Session) tell(st *Stream) {
+// mark marks a stream as changed, so that notify calls its function.
+func (s *Session) mark(st *Stream) {
 	st.changed.Broadcast()
-	if st.notify != nil && !st.told {
-		st.told = true
-		s.told = append(s.told, st)
+	if st.notify != nil && !st.marked {
+		st.marked = true
+		s.marked = append(s.marked, st)
 	}
 }
 
-// notify unlocks mu, and calls the functions of the streams for which something has
-// changed.
+// notify unlocks mu and calls the functions of the marked streams.
 func (s *Session) notify() {
-	told := s.told
-	s.told = nil
-	functions := make([]func(), 0, len(told))
-	for _, st := range told {
-		st.told = false
+	marked := s.marked
+	s.marked = nil
+	functions := make([]func(), 0, len(marked))
+	for _, st := range marked {
+		st.marked = false
 		functions = append(functions, st.notify)
 	}
 	s.mu.Unlock()
@@ -156,7 +154,7 @@ func (s *Session) notify() {
 	}
 }
 
-// frame appends the head of a frame to what is to be written, and bytes.
+// frame appends the head of a frame and b to the pending data.
 func (s *Session) frame(id uint32, kind byte, length int, b []byte) {
 	if s.err != nil {
 		return
@@ -169,7 +167,7 @@ func (s *Session) frame(id uint32, kind byte, length int, b []byte) {
 	s.pending = append(s.pending, b...)
 }
 
-// write writes frames until the session is over.
+// write writes frames until the session ends.
 func (s *Session) write() error {
 	var out []byte
 	for {
@@ -187,7 +185,7 @@ func (s *Session) write() error {
 		out, s.pending, s.wrote = s.pending, out[:0], true
 		for _, st := range s.blocked {
 			st.blocked = false
-			s.tell(st)
+			s.mark(st)
 		}
 		clear(s.blocked)
 		s.blocked = s.blocked[:0]
@@ -199,7 +197,8 @@ func (s *Session) write() error {
 	}
 }
 
-// block makes st be notified when pending takes more. The caller holds mu.
+// block makes notify call the stream's function when pending has room. The caller holds
+// mu.
 func (s *Session) block(st *Stream) {
 	if !st.blocked {
 		st.blocked = true
@@ -207,7 +206,7 @@ func (s *Session) block(st *Stream) {
 	}
 }
 
-// ping says that this side is there, if nothing else has.
+// ping sends a ping if nothing was written since the last tick.
 func (s *Session) ping() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +220,7 @@ func (s *Session) ping() {
 	s.pinger.Reset(pingEvery)
 }
 
-// read takes frames until the session is over.
+// read handles frames until the session ends.
 func (s *Session) read() error {
 	r := bufio.NewReaderSize(s.conn, headLength+Window)
 	for {
@@ -240,10 +239,10 @@ func (s *Session) read() error {
 			}
 			if length > Window {
 				s.notify()
-				return fmt.Errorf("%w: it has %d bytes", errProtocol, length)
+				return fmt.Errorf("%w: %d bytes", errProtocol, length)
 			}
 			if r.Buffered() < size {
-				s.notify() // before waiting
+				s.notify() // before the next read blocks
 				if _, err := r.Peek(size); err != nil {
 					return noEOF(err)
 				}
@@ -260,7 +259,7 @@ func (s *Session) read() error {
 	}
 }
 
-// noEOF makes the end of the input within a frame an error.
+// noEOF turns an end of the input within a frame into an error.
 func noEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -268,14 +267,14 @@ func noEOF(err error) error {
 	return err
 }
 
-// handle takes a frame.
+// handle handles a frame.
 func (s *Session) handle(id uint32, kind byte, length int, b []byte) error {
 	if kind == kindPing {
 		return nil
 	}
 	if kind == kindOpen {
 		if s.accept == nil || id != s.last+1 {
-			return fmt.Errorf("%w: stream %d is opened after %d", errProtocol, id, s.last)
+			return fmt.Errorf("%w: stream %d opened after stream %d", errProtocol, id, s.last)
 		}
 		s.last = id
 		st := s.add(id)
@@ -287,14 +286,14 @@ func (s *Session) handle(id uint32, kind byte, length int, b []byte) error {
 	st := s.streams[id]
 	if st == nil {
 		if id > s.last {
-			return fmt.Errorf("%w: kind %d of stream %d, which there is not", errProtocol, kind, id)
+			return fmt.Errorf("%w: kind %d for unknown stream %d", errProtocol, kind, id)
 		}
-		return nil // it is over
+		return nil // the stream has ended
 	}
 	switch kind {
 	case kindData:
 		if st.ended || length > Window-st.unread()-st.read {
-			return fmt.Errorf("%w: stream %d gets more than it may", errProtocol, id)
+			return fmt.Errorf("%w: data for stream %d exceeds the window", errProtocol, id)
 		}
 		st.take(b)
 	case kindEnd:
@@ -303,14 +302,14 @@ func (s *Session) handle(id uint32, kind byte, length int, b []byte) error {
 		st.ended, st.gone = true, true
 	case kindCredit:
 		if st.credit += length; st.credit > Window {
-			return fmt.Errorf("%w: stream %d may send more than there is room for", errProtocol, id)
+			return fmt.Errorf("%w: credit for stream %d exceeds the window", errProtocol, id)
 		}
-		if len(s.pending) >= maxPending { // it can send nothing yet, and is to be told when it can
+		if len(s.pending) >= maxPending { // it cannot send yet; block notifies it later
 			s.block(st)
 		}
 	default:
 		return fmt.Errorf("%w: kind %d", errProtocol, kind)
 	}
-	s.tell(st)
+	s.mark(st)
 	return nil
 }

@@ -8,43 +8,43 @@ import (
 	"syscall"
 )
 
-// ErrWouldBlock is what TryRead returns when there is nothing to read yet.
+// ErrWouldBlock is the error of TryRead while no data is available.
 var ErrWouldBlock error = syscall.EAGAIN
 
-// ErrGone is the error of writes to a stream that the other side reads no more.
+// ErrGone is the error of writes to a stream that the other side no longer reads.
 var ErrGone = errors.New("mux: the other side has closed the stream")
 
-// A Stream is a connection within another one. The session's mu guards its fields.
+// A Stream is a connection within a session. The session's mu guards its fields.
 type Stream struct {
 	s  *Session
 	id uint32
 
 	changed sync.Cond // with the session's mu
 	notify  func()
-	told    bool // is in the session's list
-	blocked bool // is in the session's list
+	marked  bool // in the session's list of marked streams
+	blocked bool // in the session's list of blocked streams
 
-	in     []byte // that has arrived; nil if all was read
-	at     int    // so much of it was read
-	read   int    // bytes that were read since the last credit that was given
-	credit int    // bytes that may be sent
-	ended  bool   // nothing more will arrive
-	gone   bool   // the other side reads no more
-	shut   bool   // this side sends no more
-	closed bool   // by this side
+	in     []byte // received data; nil if it was all read
+	at     int    // number of bytes of in that were read
+	read   int    // bytes read since the last credit was granted
+	credit int    // bytes that can be sent
+	ended  bool   // no more data will arrive
+	gone   bool   // the other side no longer reads
+	shut   bool   // this side no longer sends
+	closed bool   // this side has closed the stream
 }
 
-// Notify makes a function be called whenever there is more to read, or less in the way of
-// a write that did not take everything. It is called by any goroutine, perhaps for
-// nothing, and must not block.
+// Notify sets a function that is called when there is more to read, or room for a write
+// that was incomplete. Any goroutine can call it, sometimes without a cause. It must not
+// block.
 func (st *Stream) Notify(f func()) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
 	st.notify = f
 }
 
-// Ready reports whether TryRead and TryWrite would do something, and whether the other
-// side will send no more.
+// Ready reports whether TryRead and TryWrite would make progress, and whether the other
+// side has stopped sending.
 func (st *Stream) Ready() (readable, writable, ended bool) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -52,8 +52,8 @@ func (st *Stream) Ready() (readable, writable, ended bool) {
 	return st.unread() > 0 || st.ended || over, over || st.gone || st.credit > 0 && len(st.s.pending) < maxPending, st.ended || over
 }
 
-// TryRead reads what is there. The error is ErrWouldBlock if there is nothing yet, and
-// io.EOF if nothing more will come.
+// TryRead reads available data. The error is ErrWouldBlock if no data is available yet,
+// and io.EOF at the end of the stream.
 func (st *Stream) TryRead(b []byte) (int, error) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -83,7 +83,7 @@ func (st *Stream) tryRead(b []byte) (int, error) {
 	return n, nil
 }
 
-// Unread returns how many bytes have arrived and were not read.
+// Unread returns the number of received bytes that were not read.
 func (st *Stream) Unread() int {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -92,21 +92,21 @@ func (st *Stream) Unread() int {
 
 func (st *Stream) unread() int { return len(st.in) - st.at }
 
-// Held returns how many bytes the buffer has for what has arrived.
+// Held returns the size of the buffer for received data, in bytes.
 func (st *Stream) Held() int {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
 	return cap(st.in)
 }
 
-// Small buffers are used again, so that a command costs no allocation.
+// Small buffers are reused, so that a command needs no allocation.
 const (
 	spareSize  = 4 << 10
-	maxSpare   = 256 // buffers of a session
-	firstSpare = 512 // bytes
+	maxSpare   = 256 // maximum number of spare buffers of a session
+	firstSpare = 512 // size in bytes
 )
 
-// take takes bytes that have arrived.
+// take stores received bytes.
 func (st *Stream) take(b []byte) {
 	if len(b) == 0 {
 		return
@@ -122,7 +122,7 @@ func (st *Stream) take(b []byte) {
 	st.in = append(st.in, b...)
 }
 
-// free gives up the buffer of what has arrived.
+// free releases the buffer for received data.
 func (st *Stream) free() {
 	if st.in != nil && cap(st.in) <= spareSize && len(st.s.spare) < maxSpare {
 		st.s.spare = append(st.s.spare, st.in[:0])
@@ -130,8 +130,8 @@ func (st *Stream) free() {
 	st.in, st.at = nil, 0
 }
 
-// TryWrite writes what may be under way, which may be nothing, and returns how much that
-// was.
+// TryWrite writes as many bytes as the window and the pending data allow, possibly none.
+// It returns their number.
 func (st *Stream) TryWrite(b []byte) (int, error) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -157,7 +157,7 @@ func (st *Stream) tryWrite(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// Read is TryRead, but waits until there is something to read.
+// Read is TryRead, but it waits until data is available.
 func (st *Stream) Read(b []byte) (int, error) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -170,7 +170,7 @@ func (st *Stream) Read(b []byte) (int, error) {
 	}
 }
 
-// Write is TryWrite, but waits until all is under way.
+// Write is TryWrite, but it waits until all bytes are accepted.
 func (st *Stream) Write(b []byte) (n int, err error) {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -186,8 +186,7 @@ func (st *Stream) Write(b []byte) (n int, err error) {
 	}
 }
 
-// CloseWrite says that nothing more will be written. What the other side writes can still
-// be read.
+// CloseWrite ends this side's data. This side can still read.
 func (st *Stream) CloseWrite() error {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
@@ -198,7 +197,7 @@ func (st *Stream) CloseWrite() error {
 	return nil
 }
 
-// Close ends the stream. What was written before still arrives.
+// Close ends the stream. Data written before still arrives.
 func (st *Stream) Close() error {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
