@@ -93,7 +93,7 @@ func begin(dir, listen string) (d *directory.Directory, err error) {
 	if err := cluster.CheckInit(fsys, dir); err != nil {
 		return nil, advice.Explain(dir, err)
 	}
-	m := directory.Member{Listen: listen, Unfinished: directory.Init}
+	m := directory.Identity{Listen: listen, Unfinished: directory.Init}
 	return directory.Begin(fsys, dir, m, directory.NewCA(directory.NewCluster(), directory.NewID()))
 }
 
@@ -313,7 +313,7 @@ func isOfJournal(name string) bool {
 }
 
 // joins returns a member that was added to a cluster.
-func joins(listen string, id uint64, with raftlog.Membership) (m directory.Member, err error) {
+func joins(listen string, id uint64, with raftlog.Membership) (m directory.Identity, err error) {
 	m.Listen = listen
 	for _, k := range with.Members {
 		if k.ID != id {

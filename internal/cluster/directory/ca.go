@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// Credentials are what a member shows to others, and by what it knows them.
+// Credentials identify a member to others, and contain the authority that identifies the
+// other members.
 type Credentials struct {
 	Cluster     string // the cluster's id
 	ID          uint64 // of the member
@@ -33,19 +34,18 @@ func NewCluster() string {
 	return hex.EncodeToString(id[:])
 }
 
-// maxID is the largest id of a member: numbers up to here mean the same to all readers of
-// JSON.
+// maxID is the largest id of a member. All JSON readers represent numbers up to it
+// exactly.
 const maxID = 1<<53 - 1
 
-// NewID returns a random id for a member: at least 1, and less than 2^53.
+// NewID returns a random id for a member, from 1 to 2^53-1.
 func NewID() uint64 {
 	var id [8]byte
 	rand.Read(id[:]) // never fails
 	return max(1, binary.LittleEndian.Uint64(id[:])&maxID)
 }
 
-// NewCA returns the credentials of the first member of a cluster, with an authority of
-// its own.
+// NewCA returns the credentials of the first member of a cluster, with a new authority.
 func NewCA(cluster string, id uint64) *Credentials {
 	template := certificate(cluster, "beanpole cluster")
 	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
@@ -56,7 +56,7 @@ func NewCA(cluster string, id uint64) *Credentials {
 	return authority.Issue(id)
 }
 
-// Issue makes the credentials of another member of the same cluster.
+// Issue returns credentials for another member of the same cluster.
 func (c *Credentials) Issue(id uint64) *Credentials {
 	template := certificate(c.Cluster, "member "+strconv.FormatUint(id, 10))
 	template.DNSNames = []string{MemberName(c.Cluster, id), AnyMember(c.Cluster)}
@@ -67,8 +67,8 @@ func (c *Credentials) Issue(id uint64) *Credentials {
 	return &Credentials{Cluster: c.Cluster, ID: id, Certificate: pair, CA: c.CA, caKey: c.caKey}
 }
 
-// sign makes a certificate and its key. The authority signs it; if that has no key yet,
-// the certificate is its own.
+// sign makes a certificate and its key. The authority signs it; if the authority has no
+// key yet, the certificate is self-signed.
 func (c *Credentials) sign(template *x509.Certificate) (der []byte, key crypto.PrivateKey) {
 	public, key, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *Credentials) sign(template *x509.Certificate) (der []byte, key crypto.P
 	return must(x509.CreateCertificate(rand.Reader, template, c.CA, public, signer)), key
 }
 
-// must returns what was made of keys and templates of this package, which cannot fail.
+// must returns its argument. Operations on this package's keys and templates cannot fail.
 func must[T any](made T, err error) T {
 	if err != nil {
 		panic(err)
@@ -89,7 +89,7 @@ func must[T any](made T, err error) T {
 	return made
 }
 
-// certificate returns what all certificates of a cluster have in common.
+// certificate returns the common part of all certificates of a cluster.
 func certificate(cluster, name string) *x509.Certificate {
 	return &x509.Certificate{
 		SerialNumber: new(big.Int).SetUint64(NewID()),
@@ -99,16 +99,16 @@ func certificate(cluster, name string) *x509.Certificate {
 	}
 }
 
-// MemberName is the name by which a certificate is that of one member of a cluster.
+// MemberName returns the name in the certificate of one member of a cluster.
 func MemberName(cluster string, id uint64) string {
 	return strconv.FormatUint(id, 10) + "." + AnyMember(cluster)
 }
 
-// AnyMember is the name that is in the certificates of all members of a cluster.
+// AnyMember returns the name in the certificates of all members of a cluster.
 func AnyMember(cluster string) string { return cluster + ".beanpole" }
 
-// MemberOf returns the member whose certificate this is, if it is one of the cluster; the
-// certificate was verified.
+// MemberOf returns the id of the member that owns a certificate. ok is false if the owner
+// is not a member of the cluster. The caller has verified the certificate.
 func MemberOf(cluster string, c *x509.Certificate) (id uint64, ok bool) {
 	for _, name := range c.DNSNames {
 		var rest string
@@ -125,8 +125,8 @@ func Fingerprint(c *x509.Certificate) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// A Bundle is credentials as they go to a member that joins: PEM of the authority and its
-// key, of the member's certificate and its key.
+// A Bundle is the form in which a joining member receives its credentials: in PEM, the
+// authority and its key, the member's certificate and its key.
 type Bundle struct {
 	CA     string `json:"ca"`
 	CAKey  string `json:"ca_key"`
@@ -143,7 +143,7 @@ func (c *Credentials) Bundle() Bundle {
 	}
 }
 
-// Credentials decodes a bundle. The error says which part of it is wrong.
+// Credentials decodes a bundle. The error names the part that is wrong.
 func (b Bundle) Credentials(cluster string, id uint64) (*Credentials, error) {
 	authority, err := tls.X509KeyPair([]byte(b.CA), []byte(b.CAKey))
 	if err != nil {
@@ -154,7 +154,7 @@ func (b Bundle) Credentials(cluster string, id uint64) (*Credentials, error) {
 		return nil, fmt.Errorf("member.crt and member.key: %w", err)
 	}
 	if of, ok := MemberOf(cluster, pair.Leaf); !ok || of != id {
-		return nil, fmt.Errorf("member.crt: it is not the certificate of member %d of cluster %s", id, cluster)
+		return nil, fmt.Errorf("member.crt: the certificate does not belong to member %d of cluster %s", id, cluster)
 	}
 	ca := authority.Leaf
 	if err := pair.Leaf.CheckSignatureFrom(ca); err != nil {

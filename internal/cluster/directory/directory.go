@@ -16,28 +16,28 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// Names below DIR.
+// Names of files and directories below DIR.
 const (
 	sub        = "cluster"
 	memberFile = "member.json"
-	nextFile   = memberFile + ".new" // takes the place of memberFile in one step
+	nextFile   = memberFile + ".new" // renamed to memberFile
 	logDir     = "log"
 	tokensDir  = "tokens"
 )
 
 var (
 	// ErrNone means that a directory does not belong to a member.
-	ErrNone = errors.New("it is not the directory of a member of a cluster")
+	ErrNone = errors.New("not the directory of a cluster member")
 
 	// ErrUnfinished means that a command was interrupted while it made, changed or removed
 	// the member of a directory.
 	ErrUnfinished = errors.New("a command was interrupted")
 
-	// ErrLost means that a directory belongs to a member whose ids are lost.
+	// ErrLost means that a member's directory has lost the member's ids.
 	ErrLost = errors.New("member.json is gone")
 )
 
-// The commands that set Member.Unfinished.
+// The commands that set Identity.Unfinished.
 const (
 	Init    = "init"
 	Join    = "join" // also replace
@@ -46,18 +46,19 @@ const (
 	Leave   = "leave"
 )
 
-// A Member is the identity of a member.
-type Member struct {
+// An Identity identifies a member.
+type Identity struct {
 	Cluster string `json:"cluster"` // id, never used again
 	ID      uint64 `json:"id"`      // never used again
 	Listen  string `json:"listen"`  // address for the other members: host and port
 
-	// Contacts are the last known addresses of the other members. Commands ask there when
-	// this member does not run.
+	// Contacts lists the last known addresses of the other members. Commands use them
+	// when this member does not run.
 	Contacts []string `json:"contacts,omitempty"`
 
-	// Unfinished is the command that has not finished its work on the directory. No server
-	// starts there before that command was repeated. It is empty for a member that can run.
+	// Unfinished is the command that was interrupted while it worked on the directory. No
+	// server starts there until the command is repeated. It is empty for a member that
+	// can run.
 	Unfinished string `json:"unfinished,omitempty"`
 
 	// Membership is the input of an unfinished join or rejoin: the members of the cluster.
@@ -67,22 +68,22 @@ type Member struct {
 // A memberText is the content of member.json. One file holds ids and credentials, so that
 // both change in one step.
 type memberText struct {
-	Member
+	Identity
 	Credentials Bundle `json:"credentials"`
 }
 
 // A Directory is the directory of a member.
 type Directory struct {
-	Member
+	Identity
 	Credentials *Credentials
 	fsys        vfs.FS
 	dir         string
 }
 
-// Exists reports whether a directory belongs to a member. The error wraps ErrUnfinished if
-// an interrupted command must be repeated first, and ErrLost if the ids are lost.
+// Exists reports whether a directory belongs to a member. The error wraps ErrUnfinished
+// if an interrupted command must be repeated first, and ErrLost if the ids are lost.
 func Exists(fsys vfs.FS, dir string) (bool, error) {
-	var m Member
+	var m Identity
 	text, err := readFile(fsys, filepath.Join(dir, sub, memberFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
@@ -99,7 +100,7 @@ func Exists(fsys vfs.FS, dir string) (bool, error) {
 }
 
 // Save returns advice about a member's directory that a command cannot use. The directory
-// may have the last copy of the jobs.
+// can contain the last copy of the jobs.
 func Save(dir string) string {
 	return fmt.Sprintf("'beanpole journal copy %[1]s NEW' saves its jobs as a single server's journal; if the other members run, they have all jobs: "+
 		"'beanpole cluster remove' this member there, move %[1]s away, and 'beanpole cluster join' with an empty directory", dir)
@@ -109,8 +110,9 @@ func unfinished(dir, command string) error {
 	return fmt.Errorf("directory %s: %w: repeat 'beanpole cluster %s', which then finishes", dir, ErrUnfinished, command)
 }
 
-// Open reads the directory of a member. The error wraps ErrNone if it is not one. If a
-// command is named, Open also opens a directory on which that command has not finished.
+// Open reads the directory of a member. The error wraps ErrNone if the directory does not
+// belong to a member. If a command is given, Open also opens a directory that this
+// command has left unfinished.
 func Open(fsys vfs.FS, dir string, command ...string) (*Directory, error) {
 	is, err := Exists(fsys, dir)
 	if err != nil && !errors.Is(err, ErrUnfinished) {
@@ -141,8 +143,8 @@ func (d *Directory) read() error {
 	if err := json.Unmarshal(text, &m); err != nil {
 		return fmt.Errorf("%s: %w", memberFile, err)
 	}
-	if d.Member = m.Member; d.ID == 0 || d.Cluster == "" || d.Listen == "" {
-		return fmt.Errorf("%s: it has no id, cluster or listen", memberFile)
+	if d.Identity = m.Identity; d.ID == 0 || d.Cluster == "" || d.Listen == "" {
+		return fmt.Errorf("%s: id, cluster or listen is missing", memberFile)
 	}
 	if d.Credentials, err = m.Credentials.Credentials(d.Cluster, d.ID); err != nil {
 		err = fmt.Errorf("%s: %w", memberFile, err)
@@ -150,12 +152,12 @@ func (d *Directory) read() error {
 	return err
 }
 
-// CheckNone returns an error unless init or join can make the directory that of a member.
-// Both can follow an interrupted init or join.
+// CheckNone returns an error unless init or join can make a member in the directory. Both
+// can follow an interrupted init or join.
 func CheckNone(fsys vfs.FS, dir string) error {
 	is, err := Exists(fsys, dir)
 	if is {
-		return fmt.Errorf("directory %s is that of a member already (see: beanpole cluster status %[1]s)", dir)
+		return fmt.Errorf("directory %s already belongs to a member (see: beanpole cluster status %[1]s)", dir)
 	}
 	if errors.Is(err, ErrUnfinished) {
 		if _, other := Open(fsys, dir, Init, Join); other == nil {
@@ -165,9 +167,9 @@ func CheckNone(fsys vfs.FS, dir string) error {
 	return err
 }
 
-// Begin makes DIR/cluster for a member, and DIR if need be. It replaces an unfinished
+// Begin makes DIR/cluster for a member, and DIR if necessary. It replaces an unfinished
 // member. m.Unfinished is the command; the member cannot run before Finish.
-func Begin(fsys vfs.FS, dir string, m Member, c *Credentials) (*Directory, error) {
+func Begin(fsys vfs.FS, dir string, m Identity, c *Credentials) (*Directory, error) {
 	if err := CheckNone(fsys, dir); err != nil {
 		return nil, err
 	}
@@ -194,20 +196,20 @@ func Begin(fsys vfs.FS, dir string, m Member, c *Credentials) (*Directory, error
 
 // Become gives the directory to another member, in one step. m.Unfinished is the command
 // that makes the member; m needs no ids.
-func (d *Directory) Become(m Member, c *Credentials) error {
+func (d *Directory) Become(m Identity, c *Credentials) error {
 	m.Cluster, m.ID = c.Cluster, c.ID
-	d.Member, d.Credentials = m, c
+	d.Identity, d.Credentials = m, c
 	return d.write()
 }
 
-// Finish ends the work of a command. The member can run.
+// Finish completes a command. Afterwards the member can run.
 func (d *Directory) Finish() error {
 	d.Unfinished, d.Membership = "", nil
 	return d.write()
 }
 
-// SetContacts records the addresses of the other members. It is for one goroutine at a
-// time.
+// SetContacts stores the addresses of the other members. Only one goroutine at a time may
+// call it.
 func (d *Directory) SetContacts(addrs []string) error {
 	if slices.Equal(addrs, d.Contacts) {
 		return nil
@@ -218,7 +220,7 @@ func (d *Directory) SetContacts(addrs []string) error {
 
 // write writes member.json in one step. Before that it gives all files to the owner of DIR.
 func (d *Directory) write() error {
-	text, err := json.MarshalIndent(memberText{d.Member, d.Credentials.Bundle()}, "", "  ")
+	text, err := json.MarshalIndent(memberText{d.Identity, d.Credentials.Bundle()}, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -258,14 +260,15 @@ func (d *Directory) Clear() error {
 	return d.syncDirs(logDir, tokensDir, "")
 }
 
-// Leave begins to make the directory that of a single server. Afterwards no member runs
+// Leave starts to turn the directory into a single server's. Afterwards no member runs
 // there.
 func (d *Directory) Leave() error {
 	d.Unfinished = Leave
 	return d.write()
 }
 
-// Remove makes the directory that of a single server: only the journal stays.
+// Remove turns the directory into a single server's: it deletes everything except the
+// journal.
 func (d *Directory) Remove() error {
 	err := d.Clear()
 	if err == nil {
@@ -287,8 +290,8 @@ func (d *Directory) Remove() error {
 
 func (d *Directory) path(name string) string { return filepath.Join(d.dir, sub, name) }
 
-// own gives all files below DIR to the owner of DIR, if root has made them. A running
-// server may remove some at the same time.
+// own gives all files below DIR that belong to root to the owner of DIR. A running server
+// can remove files at the same time.
 func (d *Directory) own() error {
 	info, err := os.Stat(d.dir)
 	if err != nil {
@@ -298,7 +301,7 @@ func (d *Directory) own() error {
 	if !ok || os.Geteuid() != 0 || st.Uid == 0 {
 		return nil
 	}
-	root, err := os.OpenRoot(d.dir) // its owner can put links there
+	root, err := os.OpenRoot(d.dir) // the owner of DIR can create links there
 	if err != nil {
 		return err
 	}
@@ -324,7 +327,7 @@ func CheckAddress(addr string) error {
 		return fmt.Errorf("want a port from 1 to 65535 in %q", addr)
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		return fmt.Errorf("want an address in %q by which the other members reach this one", addr)
+		return fmt.Errorf("want an address in %q that the other members can reach", addr)
 	}
 	return nil
 }
@@ -347,7 +350,7 @@ func readFile(fsys vfs.FS, name string) ([]byte, error) {
 	return text, nil
 }
 
-// writeFile makes a file that only its owner can read, durably.
+// writeFile durably writes a file that only its owner can read.
 func writeFile(fsys vfs.FS, name string, text []byte) error {
 	f, err := fsys.Create(name)
 	if err != nil {

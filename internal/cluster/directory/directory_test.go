@@ -16,7 +16,7 @@ import (
 // begin makes the directory of the first member of a cluster.
 func begin(t *testing.T, dir string) *Directory {
 	t.Helper()
-	d, err := Begin(vfs.OS, dir, Member{Listen: "10.0.0.1:11400", Unfinished: Init}, NewCA(NewCluster(), NewID()))
+	d, err := Begin(vfs.OS, dir, Identity{Listen: "10.0.0.1:11400", Unfinished: Init}, NewCA(NewCluster(), NewID()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d.ID != made.ID || d.Cluster != made.Cluster || d.Listen != made.Listen || d.Contacts != nil {
-		t.Errorf("read %+v, wrote %+v", d.Member, made.Member)
+		t.Errorf("read %+v, wrote %+v", d.Identity, made.Identity)
 	}
 	if Fingerprint(d.Credentials.CA) != Fingerprint(made.Credentials.CA) {
 		t.Error("the authority is another one")
@@ -52,7 +52,7 @@ func TestOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Begin(vfs.OS, dir, made.Member, made.Credentials); err == nil || !strings.Contains(err.Error(), "already") {
+	if _, err := Begin(vfs.OS, dir, made.Identity, made.Credentials); err == nil || !strings.Contains(err.Error(), "already") {
 		t.Errorf("a second Begin: %v", err)
 	}
 }
@@ -71,7 +71,7 @@ func TestNotAMember(t *testing.T) {
 // others have put there stays.
 func TestInterrupted(t *testing.T) {
 	dir := t.TempDir()
-	c, m := NewCA(NewCluster(), 1), Member{Listen: "10.0.0.1:11400", Unfinished: Join}
+	c, m := NewCA(NewCluster(), 1), Identity{Listen: "10.0.0.1:11400", Unfinished: Join}
 	if _, err := Begin(vfs.OS, dir, m, c); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, opened := Open(vfs.OS, dir)
-	_, begun := Begin(vfs.OS, dir, d.Member, d.Credentials)
+	_, begun := Begin(vfs.OS, dir, d.Identity, d.Credentials)
 	for _, err := range []error{opened, begun} {
 		if !errors.Is(err, ErrLost) || strings.Contains(err.Error(), "again") {
 			t.Error(err)

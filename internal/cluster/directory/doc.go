@@ -1,7 +1,7 @@
-// Package directory keeps DIR/cluster, which makes the directory of a journal that of a
-// cluster's member: the ids, the credentials, and the tokens by which others can join.
+// Package directory manages DIR/cluster, which turns the directory of a journal into the
+// directory of a cluster member. It contains the ids, the credentials and the join tokens.
 //
-//	d, err := directory.Begin(vfs.OS, dir, directory.Member{Listen: addr, Unfinished: directory.Init}, credentials)
+//	d, err := directory.Begin(vfs.OS, dir, directory.Identity{Listen: addr, Unfinished: directory.Init}, credentials)
 //	…                              // make the cluster's log in DIR/cluster/log
 //	err = d.Finish()               // now a server can start
 //
@@ -20,26 +20,26 @@
 // # Interruptions
 //
 // A command that makes, changes or removes a member first writes its name to member.json
-// (Member.Unfinished), together with everything that it needs to continue, and removes the
+// (Identity.Unfinished), together with everything that it needs to continue, and removes the
 // name last. Each write replaces member.json with one rename. So a command that stopped at
 // any point, or that failed on a full disk, can be repeated. No server starts on the
 // directory before that.
 //
 // # Certificates
 //
-// A certificate names its member and its cluster. It has no end: a member that is not
-// wanted any more is removed from the cluster. The files of a member are enough to do
-// whatever a member can, so after a theft another cluster is needed (doc/cluster.md).
+// A certificate names its member and its cluster. It does not expire: to revoke it, remove
+// the member from the cluster. A thief of a member's files can act as any member, so a
+// theft requires a new cluster (doc/cluster.md).
 //
 // # Tokens
 //
-// A token is one line, good once and for an hour: the cluster, the fingerprint of its
-// authority, a secret of 256 bits, and the address to join at. A member that joins knows
-// by the fingerprint whom it talks to, and is admitted for the secret. Only the SHA-256
-// sum of the secret is kept, as the name of a file. To redeem the token is to remove the
-// file, which can be done once.
+// A token is one line. It contains the cluster, the fingerprint of its authority, a secret
+// of 256 bits, and the address to join at. It is valid once, for an hour. The fingerprint
+// authenticates the cluster to the joining member, the secret the member to the cluster.
+// The directory stores only the SHA-256 sum of the secret, as the name of a file. To redeem
+// a token, the member removes the file, which succeeds only once.
 //
 // # Not here
 //
-// What is in the log and the journal, and any network.
+// The contents of the log and the journal, and the network.
 package directory

@@ -14,21 +14,21 @@ import (
 	"time"
 )
 
-// TokenLife is how long a token is good.
+// TokenLife is the lifetime of a token.
 const TokenLife = time.Hour
 
-// ErrToken says that a token is not good, or not any more.
-var ErrToken = errors.New("the token is not known here: it was used, is more than an hour old, or was made by another member")
+// ErrToken means that a token is invalid or has expired.
+var ErrToken = errors.New("unknown token: it was used, has expired after an hour, or was made by another member")
 
-// A Token lets one member join.
+// A Token allows one member to join.
 type Token struct {
 	Cluster     string
 	Fingerprint string // of the cluster's authority
 	Secret      string
-	Address     string // of the member that has made it
+	Address     string // of the member that made the token
 }
 
-// tokenPrefix begins each token; the number is that of the format.
+// tokenPrefix begins each token. The number is the format's version.
 const tokenPrefix = "beanpole-join-1"
 
 // String returns the token as one line.
@@ -36,18 +36,18 @@ func (t Token) String() string {
 	return strings.Join([]string{tokenPrefix, t.Cluster, t.Fingerprint, t.Secret}, ".") + "@" + t.Address
 }
 
-// ParseToken reads what String has written. Errors do not repeat the token.
+// ParseToken parses the output of String. Errors do not repeat the token.
 func ParseToken(line string) (Token, error) {
 	front, address, ok := strings.Cut(strings.TrimSpace(line), "@")
 	parts := strings.Split(front, ".")
 	if !ok || len(parts) != 4 || parts[0] != tokenPrefix || address == "" || len(parts[1]) != 32 || len(parts[2]) != 64 || parts[3] == "" {
-		return Token{}, errors.New("this is not a token: it is one line, as beanpole cluster join-token DIR prints it")
+		return Token{}, errors.New("invalid token; a token is the one line that 'beanpole cluster join-token DIR' prints")
 	}
 	return Token{Cluster: parts[1], Fingerprint: parts[2], Secret: parts[3], Address: address}, nil
 }
 
-// NewToken makes a token that is good from now on. A server that runs on the directory
-// knows it at once.
+// NewToken makes a token that is valid from now on, also for a server that already runs
+// on the directory.
 func (d *Directory) NewToken(now time.Time) (Token, error) {
 	if err := d.forgetTokens(now); err != nil {
 		return Token{}, err
@@ -62,7 +62,7 @@ func (d *Directory) NewToken(now time.Time) (Token, error) {
 	return t, err
 }
 
-// Redeem uses up a token. The error is ErrToken if that is not good.
+// Redeem uses up a token. The error is ErrToken if the token is invalid.
 func (d *Directory) Redeem(secret string, now time.Time) error {
 	if err := d.forgetTokens(now); err != nil {
 		return err
@@ -71,17 +71,17 @@ func (d *Directory) Redeem(secret string, now time.Time) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return ErrToken
 	}
-	return errors.Join(err, d.syncDirs(tokensDir)) // it is good once, also if the power fails
+	return errors.Join(err, d.syncDirs(tokensDir)) // so that the token stays used up after a power failure
 }
 
-// tokenFile is the file of a token; its name does not tell the secret.
+// tokenFile returns the name of a token's file. The name does not reveal the secret.
 func (d *Directory) tokenFile(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return filepath.Join(d.path(tokensDir), hex.EncodeToString(sum[:]))
 }
 
-// forgetTokens removes tokens that have expired, and files that are none; one that is
-// young may be a token that is just being written.
+// forgetTokens removes expired tokens and files that are not tokens. It keeps young
+// files: they can be tokens that are being written.
 func (d *Directory) forgetTokens(now time.Time) error {
 	entries, err := os.ReadDir(d.path(tokensDir))
 	if err != nil {
@@ -91,7 +91,7 @@ func (d *Directory) forgetTokens(now time.Time) error {
 		name := filepath.Join(d.path(tokensDir), e.Name())
 		text, err := os.ReadFile(name)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			continue // it was redeemed, or root is just making it
+			continue // the token was redeemed, or root is writing it
 		}
 		if err != nil {
 			return fmt.Errorf("directory: %w", err)
@@ -100,7 +100,7 @@ func (d *Directory) forgetTokens(now time.Time) error {
 		if err != nil {
 			info, err := e.Info()
 			if err != nil {
-				continue // it has just been removed
+				continue // the token has just been removed
 			}
 			end = info.ModTime().Add(TokenLife)
 		}
