@@ -1,17 +1,17 @@
-// Package consistency compares the queues of the members of a cluster while they go on: a
-// consistency check.
+// Package consistency compares the queues of a cluster's members while they serve clients:
+// a consistency check.
 //
-//	result := consistency.Verify(ctx, members, ask)   // at the side that compares; ask brings each Request to a member
+//	result := consistency.Verify(ctx, members, ask)   // at the comparing side; ask sends each Request to a member
 //	reply, err := session.Do(member, &request)        // at that member
 //
-// The members cannot be compared at one moment: a member needs many turns to go over all
-// jobs, and the leader is ahead of what is committed. So each member notes which jobs the
-// entries of the log change, goes over its engine in slices, and keeps a hash of each job.
-// The comparison leaves out the jobs that an entry has changed since before the first walk
-// began and until after the last walk ended. The other jobs were the same all the time, so
-// all members must have the same hashes of them (decision 23).
+// The members cannot be compared at one moment: a member needs many turns to visit all
+// jobs, and the leader is ahead of the committed entries. Therefore each member records
+// the jobs that entries change, walks over its engine in slices, and hashes each job. The
+// comparison ignores the jobs that an entry has changed between the start of the first walk
+// and the end of the last. The other jobs did not change, so all members must have the same
+// hashes of them (decision 23).
 //
-// A member knows nothing of that but two hooks: Observe and View of [Member].
+// A member provides two hooks for this: Observe and View of [Replica].
 //
 // Start reading at check.go, the part of one member, then session.go and verify.go.
 package consistency
@@ -26,68 +26,68 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A Member is one whose queue is compared; see [cluster.Member].
-type Member interface {
-	// Observe calls f, within turns, with the last entry that was applied and no changes,
-	// and then with each entry that is applied and what it changes. Another f takes its
-	// place; nil ends that.
+// A Replica is a member whose queue is compared; see [cluster.Member].
+type Replica interface {
+	// Observe makes the member call f within turns: first with the last applied entry and
+	// no changes, then with each applied entry and its changes. It replaces an earlier f.
+	// Nil stops the calls.
 	Observe(f func(entry uint64, changes []engine.Change)) error
 
-	// View calls f in a turn with an engine that has what the entries say which were
-	// applied or, at a leader, what it has decided after them. If it is settled View
-	// returns when nothing of that can be lost any more, and an entry that none of it
-	// comes after.
+	// View calls f in a turn. The engine reflects the applied entries and, at a leader,
+	// its later decisions. If settled is set, View returns when all of that is committed;
+	// until is then the last entry that the engine can reflect.
 	View(settled bool, f func(*engine.Engine)) (until uint64, err error)
 
-	// Time returns the cluster's time, and what it was when the engine's clock showed 0.
+	// Time returns the cluster's time, and the cluster's time at which the engine's clock
+	// showed 0.
 	Time() (now, zero int64)
 
-	// Failed returns a channel that is closed when the member has ended.
+	// Failed returns a channel that is closed when the member fails or is closed.
 	Failed() <-chan struct{}
 }
 
-// TimeLimit is how long a check may take; then it is given up. A job that comes due within
-// this time counts as ready.
+// TimeLimit is the time limit for a check. A job that becomes due within this time counts
+// as ready.
 const TimeLimit = 10 * time.Minute
 
 const (
-	sliceBytes = 256 << 10             // of bodies that are looked at in a turn, about
-	slicePause = time.Millisecond      // between two turns of a walk: the member's own work goes on
-	waitPause  = 10 * time.Millisecond // between two looks at what the member has applied
-	maxChanges = 8 << 20               // noted, at most: 128 MiB
+	sliceBytes = 256 << 10             // bytes of bodies that a turn hashes, about
+	slicePause = time.Millisecond      // between two turns of a walk, for the member's clients
+	waitPause  = 10 * time.Millisecond // between two polls of the applied entries
+	maxChanges = 8 << 20               // maximum number of recorded changes, 128 MiB
 )
 
-// A check is the part of one member in a consistency check. Its methods may be called
-// from any goroutine.
+// A check is one member's part in a consistency check. Any goroutine can call its
+// methods.
 type check struct {
-	m   Member
-	due int64 // what is due by then counts as ready, in the cluster's time
+	m   Replica
+	due int64 // a time of the cluster; jobs that are due by then count as ready
 
 	mu      sync.Mutex
 	noting  bool
 	walking bool
-	from    uint64 // the last entry before those whose changes are noted
-	applied uint64 // what the entries up to here change is noted
-	until   uint64 // what was walked over has nothing from entries after this one; 0: the walk is under way
+	from    uint64 // the changes of the entries after this one are recorded
+	applied uint64 // the changes of the entries up to this one are recorded
+	until   uint64 // no later entry is reflected in the hashes; 0 during the walk
 	changes []change
 	seen    []Item
 	err     error
 }
 
-// A change is that an entry changes a job, a pause or a policy that was set.
+// A change records that an entry changed a job, a pause or a policy.
 type change struct{ entry, key uint64 }
 
-// An Item is a job, the pause of a tube or what was set for a pattern of tubes, and the
-// hash of what a member has of it.
+// An Item is the hash of a member's copy of a job, of the pause of a tube, or of the
+// policy of a pattern.
 type Item struct {
 	Key  uint64 `json:"key"` // see job
 	Hash uint64 `json:"hash"`
 }
 
-// maxJob is above all ids of jobs.
+// maxJob is larger than all job ids.
 const maxJob = 1 << 63
 
-// job returns the job that an item is; 0: it is a pause or a policy.
+// job returns the id of the job, or 0 if the item is a pause or a policy.
 func (i Item) job() uint64 {
 	if i.Key >= maxJob {
 		return 0
@@ -95,23 +95,24 @@ func (i Item) job() uint64 {
 	return i.Key
 }
 
-// keyOf returns the key of what a change is about; 0: of nothing that is compared.
+// keyOf returns the key of the item that a change affects, or 0 if that item is not
+// compared.
 func keyOf(c *engine.Change) uint64 {
 	switch c.Kind {
 	case engine.TubePaused, engine.TubeGone, engine.PolicySet:
 		h := fnv.New64a()
 		h.Write([]byte(c.Tube))
 		if c.Kind == engine.PolicySet {
-			h.Write([]byte("*")) // no tube has such a name
+			h.Write([]byte("*")) // not a valid tube name
 		}
 		return h.Sum64() | maxJob
 	}
 	return c.ID
 }
 
-// begin begins a check. What is due by a time of the cluster counts as ready; 0: within
-// TimeLimit.
-func begin(m Member, due int64) (*check, error) {
+// start starts a check. Jobs that are due by due, a time of the cluster, count as ready.
+// If due is 0, it is TimeLimit from now.
+func start(m Replica, due int64) (*check, error) {
 	if due == 0 {
 		now, _ := m.Time()
 		due = now + int64(TimeLimit)
@@ -120,16 +121,16 @@ func begin(m Member, due int64) (*check, error) {
 	return c, m.Observe(c.note)
 }
 
-// errOver is that of a check which is under way no more.
-var errOver = errors.New("another consistency check was begun, or this one was given up")
+// errOver reports that a check was ended.
+var errOver = errors.New("the consistency check was given up, or another consistency check has started")
 
 // end ends the check.
 func (c *check) end() {
-	_ = c.m.Observe(nil) // a member that has ended calls no note
+	_ = c.m.Observe(nil) // a failed member sends no changes
 	c.fail(errOver)
 }
 
-// note notes what an entry changes. A member that leads no more may apply entries again.
+// note records the changes of an entry. A deposed leader can apply entries a second time.
 func (c *check) note(entry uint64, changes []engine.Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,7 +141,7 @@ func (c *check) note(entry uint64, changes []engine.Change) {
 	case c.err != nil, entry <= c.applied:
 		return
 	case entry > c.applied+1:
-		c.failLocked(errors.New("the member has received the whole queue"))
+		c.failLocked(errors.New("the member has received a snapshot during the consistency check; try again"))
 		return
 	}
 	c.applied = entry
@@ -150,7 +151,7 @@ func (c *check) note(entry uint64, changes []engine.Change) {
 		}
 	}
 	if len(c.changes) > maxChanges {
-		c.failLocked(fmt.Errorf("more than %d changes were made during the consistency check: try again when less is done", maxChanges))
+		c.failLocked(fmt.Errorf("more than %d changes during the consistency check; try again when the load is lower", maxChanges))
 	}
 }
 
@@ -160,7 +161,7 @@ func (c *check) fail(err error) {
 	c.failLocked(err)
 }
 
-// failLocked is fail with mu held.
+// failLocked is fail for callers that hold mu.
 func (c *check) failLocked(err error) {
 	if c.err == nil {
 		c.err = err
@@ -168,7 +169,8 @@ func (c *check) failLocked(err error) {
 	c.changes, c.seen = nil, nil
 }
 
-// walk begins the walk, unless it has begun. It waits until the member has applied an entry.
+// walk starts the walk unless it has started. It first waits until the member has applied
+// the entry from.
 func (c *check) walk(from uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +185,7 @@ func (c *check) walk(from uint64) {
 	}()
 }
 
-// errLeaderChanged is that of a member whose engine is another one than it was.
+// errLeaderChanged reports that the member has replaced its engine.
 var errLeaderChanged = errors.New("the leader has changed during the consistency check; try again")
 
 func (c *check) walkAll(from uint64) error {
@@ -217,7 +219,7 @@ func (c *check) walkAll(from uint64) error {
 	}
 	var until uint64
 	for settled := false; !settled; {
-		settled = over // the last turn only waits until what was seen can be lost no more
+		settled = over // the last turn only waits until everything seen is committed
 		var err error
 		if until, err = c.m.View(settled, view); err != nil {
 			return err
@@ -240,7 +242,7 @@ func (c *check) walkAll(from uint64) error {
 	return c.err
 }
 
-// pause lets the member do other work. An error says that the check is over.
+// pause gives the member time for other work. It returns an error if the check has ended.
 func (c *check) pause(d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -251,16 +253,16 @@ func (c *check) pause(d time.Duration) error {
 	return err
 }
 
-// state returns up to which entry changes are noted, and an entry such that what was
-// walked over has nothing of a later one; 0 while the walk goes on.
+// state returns the index of the last entry whose changes were recorded, and an upper
+// bound on the index reflected in the hashes. The bound is 0 until the walk is complete.
 func (c *check) state() (applied, until uint64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.applied, c.until, c.err
 }
 
-// sums returns what the member has, without what was changed by the entries after from,
-// up to until; nil while the member has not applied until.
+// sums returns the member's sums without the items that the entries from+1 to until have
+// changed. It returns nil until the member has applied until.
 func (c *check) sums(from, until uint64) (*Sums, error) {
 	s := &Sums{Buckets: make([]uint64, buckets)}
 	changed, ok, err := c.count(from, until, func(i Item) {
@@ -275,7 +277,7 @@ func (c *check) sums(from, until uint64) (*Sums, error) {
 	return s, nil
 }
 
-// in returns what is in one bucket.
+// in returns the items of a bucket.
 func (c *check) in(from, until uint64, bucket int) (in []Item, err error) {
 	_, _, err = c.count(from, until, func(i Item) {
 		if i.Key%buckets == uint64(bucket) {
@@ -285,10 +287,10 @@ func (c *check) in(from, until uint64, bucket int) (in []Item, err error) {
 	return in, err
 }
 
-// count calls f for all that is compared, and returns how many are not.
+// count calls f for all compared items. It returns the number of the other items.
 func (c *check) count(from, until uint64, f func(Item)) (changed uint64, ok bool, err error) {
 	c.mu.Lock()
-	changes, seen, err := c.changes, c.seen, c.err // what they have does not change
+	changes, seen, err := c.changes, c.seen, c.err // the recorded elements are immutable
 	ok = err == nil && c.until != 0 && c.applied >= until
 	c.mu.Unlock()
 	if !ok {

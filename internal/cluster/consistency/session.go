@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// A step is what a member is asked to do in a check.
+// A step is an operation of a member in a check.
 type step string
 
 const (
-	stepBegin step = "begin" // Due, or 0. The answer has From and Due
-	stepSums  step = "sums"  // From, Until or 0. The answer has Until when the walk is over, and Sums when the member has the entry Until
-	stepItems step = "items" // From, Until, Bucket. The answer has Items
+	stepBegin step = "begin" // Due, or 0. Returns From and Due
+	stepSums  step = "sums"  // From, Until or 0. Returns Until when the walk is complete, and Sums when the member has applied the entry Until
+	stepItems step = "items" // From, Until, Bucket. Returns Items
 	stepEnd   step = "end"
 )
 
-// A Request is one step of the check that Name names.
+// A Request is one step of the check with the given Name.
 type Request struct {
 	Name   uint64 `json:"name"`
 	Step   step   `json:"step"`
@@ -27,7 +27,7 @@ type Request struct {
 	Bucket int    `json:"bucket,omitempty"`
 }
 
-// A Reply is what a member answers to a step.
+// A Reply is a member's reply to a step.
 type Reply struct {
 	Due     int64  `json:"due,omitempty"`
 	From    uint64 `json:"from,omitempty"`
@@ -37,18 +37,18 @@ type Reply struct {
 	Items   []Item `json:"items,omitempty"`
 }
 
-// Sums are what one member has, without what has changed meanwhile.
+// Sums summarize a member's items that were not changed during the check.
 type Sums struct {
-	Jobs    uint64   `json:"jobs"`    // that are compared
-	Changed uint64   `json:"changed"` // jobs, pauses and policies that are left out
-	Buckets []uint64 `json:"buckets"` // sums of the hashes of those whose key modulo buckets is the index
+	Jobs    uint64   `json:"jobs"`    // number of compared jobs
+	Changed uint64   `json:"changed"` // number of jobs, pauses and policies that are not compared
+	Buckets []uint64 `json:"buckets"` // element i is the sum of the hashes of the items whose key modulo buckets is i
 }
 
-// buckets is how many sums there are.
+// buckets is the number of sums.
 const buckets = 4096
 
-// A Session has the check in which a member takes part, if there is one. The zero value
-// has none. Its methods may be called from any goroutine.
+// A Session holds the check in which a member takes part, if any. The zero value holds no
+// check. Any goroutine can call its methods.
 type Session struct {
 	mu     sync.Mutex
 	name   uint64
@@ -56,15 +56,15 @@ type Session struct {
 	giveUp *time.Timer
 }
 
-// Do does a step.
-func (s *Session) Do(m Member, r *Request) (reply Reply, err error) {
+// Do performs a step.
+func (s *Session) Do(m Replica, r *Request) (reply Reply, err error) {
 	if r == nil {
-		return reply, errors.New("a step of a consistency check is missing")
+		return reply, errors.New("invalid request: the step of the consistency check is missing")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.Step == stepBegin {
-		return s.begin(m, r)
+		return s.start(m, r)
 	}
 	c := s.check
 	if c == nil || s.name != r.Name {
@@ -81,14 +81,14 @@ func (s *Session) Do(m Member, r *Request) (reply Reply, err error) {
 	case stepEnd:
 		s.end()
 	default:
-		err = fmt.Errorf("there is no step %q of a consistency check: the members are of different versions", r.Step)
+		err = fmt.Errorf("unknown step %q of a consistency check: the members have different versions", r.Step)
 	}
 	return reply, err
 }
 
-func (s *Session) begin(m Member, r *Request) (reply Reply, err error) {
+func (s *Session) start(m Replica, r *Request) (reply Reply, err error) {
 	s.end()
-	c, err := begin(m, r.Due)
+	c, err := start(m, r.Due)
 	if err != nil {
 		return reply, err
 	}
@@ -103,7 +103,7 @@ func (s *Session) begin(m Member, r *Request) (reply Reply, err error) {
 	return Reply{Due: c.due, From: c.from}, nil
 }
 
-// end ends the check that is under way.
+// end ends the check in progress.
 func (s *Session) end() {
 	if s.check != nil {
 		s.giveUp.Stop()

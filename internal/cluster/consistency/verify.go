@@ -14,47 +14,46 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// A Result is what Verify has found. Members have the same queue if their digests are the
-// same.
+// A Result is the result of Verify. Members with equal digests have the same queue.
 type Result struct {
-	Same    bool             `json:"same"` // all were compared, and have the same
+	Same    bool             `json:"same"` // all members were compared and are equal
 	From    uint64           `json:"from"`
 	Until   uint64           `json:"until"`
 	Members []ComparedMember `json:"members"`
 
-	// Differences are some of the jobs that differ. There can be more.
+	// Differences lists some of the jobs that differ. There can be more.
 	Differences []Difference `json:"differences"`
 }
 
-// A ComparedMember is what was found at one member. Jobs that were changed in an entry
-// after From, up to Until, were not compared.
+// A ComparedMember is the result for one member. Jobs that an entry after From, up to
+// Until, has changed were not compared.
 type ComparedMember struct {
 	ID      uint64     `json:"id"`
 	Address string     `json:"address"`
 	Role    admin.Role `json:"role"`
-	Jobs    uint64     `json:"jobs"`    // that were compared
-	Changed uint64     `json:"changed"` // that were not
-	Digest  string     `json:"digest"`  // empty: it was not compared
-	Differs bool       `json:"differs"` // from what most members have
+	Jobs    uint64     `json:"jobs"`    // number of compared jobs
+	Changed uint64     `json:"changed"` // number of jobs, pauses and policies that were not compared
+	Digest  string     `json:"digest"`  // empty if the member was not compared
+	Differs bool       `json:"differs"` // the member differs from the majority
 	Problem string     `json:"problem,omitempty"`
 
 	sums *Sums
 }
 
-// A Difference is something that a member has otherwise than most.
+// A Difference is an item in which a member differs from the majority.
 type Difference struct {
 	Member uint64 `json:"member"`
-	Job    uint64 `json:"job,omitempty"` // 0: it is the pause of a tube or a policy
+	Job    uint64 `json:"job,omitempty"` // 0 if the item is a pause or a policy
 	Kind   string `json:"kind"`          // missing, extra or other
 }
 
-// maxDifferences is how many differences of a member are named.
+// maxDifferences is the maximum number of differences listed for a member.
 const maxDifferences = 10
 
-// An Asker asks a member to do a step of a check.
+// An Asker asks a member to perform a step of a check.
 type Asker func(ctx context.Context, member uint64, r Request) (Reply, error)
 
-// A verification is a check under way.
+// A verification is a check in progress.
 type verification struct {
 	ask         Asker
 	name        uint64
@@ -63,12 +62,12 @@ type verification struct {
 	members     []ComparedMember
 }
 
-// stepPause is the time between two questions whether a member has done something.
+// stepPause is the pause between two polls of a member.
 const stepPause = 50 * time.Millisecond
 
-// Verify compares the queues of members, which go on meanwhile.
+// Verify compares the queues of members while they serve clients.
 func Verify(ctx context.Context, members []admin.ClusterMember, ask Asker) Result {
-	v := verification{ask: ask, name: rand.Uint64() >> 11} // #nosec G404 -- names a check, and is no secret
+	v := verification{ask: ask, name: rand.Uint64() >> 11} // #nosec G404 -- the name of a check is not secret
 	for _, m := range members {
 		v.members = append(v.members, ComparedMember{ID: m.ID, Address: m.Address, Role: m.Role})
 	}
@@ -87,13 +86,13 @@ func Verify(ctx context.Context, members []admin.ClusterMember, ask Asker) Resul
 	})
 	c := v.compare(ctx)
 	v.each(func(m *ComparedMember) error {
-		v.step(ctx, m, Request{Step: stepEnd}) // it gives up by itself, too
+		v.step(ctx, m, Request{Step: stepEnd}) // the member would end the check at its time limit
 		return nil
 	})
 	return c
 }
 
-// each does something with each member that has no problem yet.
+// each calls f for each member that has no problem yet.
 func (v *verification) each(f func(m *ComparedMember) error) {
 	for i := range v.members {
 		if m := &v.members[i]; m.Problem == "" {
@@ -108,17 +107,17 @@ func (v *verification) step(ctx context.Context, m *ComparedMember, r Request) (
 	r.Name = v.name
 	reply, err := v.ask(ctx, m.ID, r)
 	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx) // it is not the member that is to blame
+		err = context.Cause(ctx) // the member did not cause this
 	}
 	return reply, err
 }
 
-// stuckAfter is when a member is given up that comes no nearer to an entry which another
-// one has.
+// stuckAfter is the time without progress after which await gives up a member that lags
+// behind another member.
 const stuckAfter = 10 * time.Second
 
-// await repeats a step at each member until its answer is there, for which it needs an
-// entry.
+// await repeats a step at each member until done reports true for its reply. The reply
+// requires that the member has applied the entry needs.
 func (v *verification) await(ctx context.Context, needs uint64, r Request, done func(*ComparedMember, *Reply) bool) {
 	answered := make(map[uint64]bool)
 	applied, moved := make(map[uint64]uint64), make(map[uint64]time.Time)
@@ -138,7 +137,7 @@ func (v *verification) await(ctx context.Context, needs uint64, r Request, done 
 				applied[m.ID], moved[m.ID] = reply.Applied, time.Now()
 			}
 			if !answered[m.ID] && reply.Applied != 0 && reply.Applied < needs && time.Since(moved[m.ID]) >= stuckAfter {
-				return fmt.Errorf("it has the log up to entry %d, not to %d as another member, and nothing has come for %v: see beanpole cluster status", reply.Applied, needs, stuckAfter)
+				return fmt.Errorf("the member is stuck at entry %d for %v; another member has entry %d (see: beanpole cluster status)", reply.Applied, stuckAfter, needs)
 			}
 			return nil
 		})
@@ -159,7 +158,7 @@ func (v *verification) await(ctx context.Context, needs uint64, r Request, done 
 	}
 }
 
-// compare holds the sums of the members against those that most have.
+// compare compares the sums of each member with the majority's sums.
 func (v *verification) compare(ctx context.Context) Result {
 	c := Result{Same: true, From: v.from, Until: v.until, Members: v.members, Differences: []Difference{}}
 	for i := range c.Members {
@@ -182,8 +181,8 @@ func (v *verification) compare(ctx context.Context) Result {
 	return c
 }
 
-// usual returns a member that has what most have; if there are several such groups, it is
-// of that of the leader, if this is one of them.
+// usual returns a member of the largest group of members with equal sums. If several
+// groups have that size, it prefers the leader's group.
 func (v *verification) usual() (most *ComparedMember) {
 	votes := make(map[string]int)
 	for _, m := range v.members {
@@ -203,7 +202,7 @@ func (v *verification) usual() (most *ComparedMember) {
 	return most
 }
 
-// digestOf returns a short text that is the same for the same sums.
+// digestOf returns a short text that is equal for equal sums.
 func digestOf(s *Sums) string {
 	h := sha256.New()
 	for _, n := range append([]uint64{s.Jobs, s.Changed}, s.Buckets...) {
@@ -212,7 +211,7 @@ func digestOf(s *Sums) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// differences names some jobs that a member has otherwise than another one.
+// differences lists some jobs in which the members m and usual differ.
 func (v *verification) differences(ctx context.Context, m, usual *ComparedMember) (found []Difference) {
 	for bucket := range m.sums.Buckets {
 		if m.sums.Buckets[bucket] == usual.sums.Buckets[bucket] {
@@ -235,7 +234,7 @@ func (v *verification) differences(ctx context.Context, m, usual *ComparedMember
 	return found
 }
 
-// difference returns how what a member has differs from what is usual.
+// difference returns the differences between a member's items and the usual items.
 func difference(member uint64, got, want []Item) (found []Difference) {
 	hashes := make(map[uint64]uint64)
 	for _, k := range want {
@@ -261,7 +260,7 @@ func difference(member uint64, got, want []Item) (found []Difference) {
 	return found
 }
 
-// String says what the difference is.
+// String describes the difference.
 func (d Difference) String() string {
 	what := "the pause of a tube or a policy that was set"
 	if d.Job != 0 {
@@ -269,9 +268,9 @@ func (d Difference) String() string {
 	}
 	switch d.Kind {
 	case "missing":
-		return fmt.Sprintf("member %d does not have %s", d.Member, what)
+		return fmt.Sprintf("member %d lacks %s", d.Member, what)
 	case "extra":
-		return fmt.Sprintf("member %d has %s, and the others do not", d.Member, what)
+		return fmt.Sprintf("only member %d has %s", d.Member, what)
 	}
-	return fmt.Sprintf("member %d has %s otherwise than the others", d.Member, what)
+	return fmt.Sprintf("member %d has a different version of %s", d.Member, what)
 }

@@ -84,7 +84,7 @@ func TestVerifyOfStuckMember(t *testing.T) {
 		want    string                        // its problem
 		took    time.Duration
 	}{
-		"stuck":    {func(time.Duration) uint64 { return 60 }, "it has the log up to entry 60, not to 70", stuckAfter},
+		"stuck":    {func(time.Duration) uint64 { return 60 }, "the member is stuck at entry 60 for 10s; another member has entry 70", stuckAfter},
 		"slow":     {func(at time.Duration) uint64 { return 60 + uint64(at/(5*time.Second)) }, "", 50 * time.Second},
 		"too slow": {func(at time.Duration) uint64 { return 60 + uint64(at/(9*time.Second)) }, "too long", time.Minute},
 	} {

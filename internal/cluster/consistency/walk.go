@@ -3,22 +3,22 @@ package consistency
 import "github.com/beanpole-mq/beanpole/internal/engine"
 
 const (
-	sliceJobs  = 500  // in a turn, at most
-	sliceSteps = 2048 // steps in a turn, to the next job or pause, at most
+	sliceJobs  = 500  // maximum number of jobs in a turn
+	sliceSteps = 2048 // maximum number of steps in a turn to find the next job or pause
 )
 
-// A walk goes over all jobs of an engine, each as the JobPut that would restore it, then
-// over all pauses, in slices of a turn each, and in the last one over the policies that
-// were set. It comes to what is there all the time exactly once. The zero walk is at the
-// beginning.
+// A walk visits all jobs of an engine, each as the JobPut that would restore it, then all
+// pauses, in slices of one turn each. The last slice visits the policies. It visits each
+// item that exists during the whole walk exactly once. The zero walk is at the start.
 type walk struct {
-	next  int64        // of the next job; see engine.NextSnapshot
-	names engine.Names // of tubes, when the jobs were done
-	tube  int          // the next of them
+	next  int64        // the next job; see engine.NextSnapshot
+	names engine.Names // names of the tubes, set after the last job
+	tube  int          // index of the next tube in names
 }
 
-// slice calls each for as much as one turn may do, and reports whether that was all. each
-// returns how many bytes it has dealt with; a slice ends after so many.
+// slice calls each for one turn's share of items and reports whether the walk is
+// complete. each returns the number of bytes it has processed; the slice ends after about
+// that many bytes in total.
 func (w *walk) slice(e *engine.Engine, bytes int, each func(*engine.Change) (bytes int)) (over bool) {
 	for jobs, steps := 0, 0; w.next >= 0; steps++ {
 		if jobs == sliceJobs || steps == sliceSteps || bytes < 0 {

@@ -53,7 +53,7 @@ func TestAskMemberThatStops(t *testing.T) {
 		}
 		stops.Close()
 	}()
-	d := &directory.Directory{Member: directory.Member{Listen: first, Contacts: []string{second}}, Credentials: ca.Issue(1)}
+	d := &directory.Directory{Identity: directory.Identity{Listen: first, Contacts: []string{second}}, Credentials: ca.Issue(1)}
 	if _, err := Ask[struct{}](t.Context(), d, Request{Do: DoRemove, ID: 1}); err != nil {
 		t.Error(err)
 	}

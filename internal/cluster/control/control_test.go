@@ -15,13 +15,13 @@ import (
 )
 
 // A follower is a member that knows who leads.
-type follower struct{ Member }
+type follower struct{ Replica }
 
 func (follower) Watch() <-chan struct{}   { return nil }
 func (follower) Lead() cluster.Leadership { return cluster.Leadership{Leader: 41, Term: 7} }
 
 // A chief is a member that leads.
-type chief struct{ Member }
+type chief struct{ Replica }
 
 func (chief) Watch() <-chan struct{}   { return nil }
 func (chief) Lead() cluster.Leadership { return cluster.Leadership{Leader: 42, Term: 7, Epoch: 1} }
@@ -85,7 +85,7 @@ func TestLeaderChanges(t *testing.T) {
 }
 
 // A loner knows the members, and nobody who leads.
-type loner struct{ Member }
+type loner struct{ Replica }
 
 func (loner) Status() (cluster.Status, error) {
 	known := cluster.Status{Cluster: clusterOf(0)}
