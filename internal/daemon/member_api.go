@@ -115,7 +115,7 @@ func (a *apiRelay) leader() (http.RoundTripper, error) {
 	case lead.Epoch != 0:
 		return nil, nil
 	case lead.Leader == 0 || lead.Leader == a.m.dir.ID:
-		return nil, errors.New("the cluster has no leader at the moment, so nothing can be changed: try again (see: beanpole cluster status)")
+		return nil, errors.New("the cluster has no leader, so nothing can be changed now; try again (see: beanpole cluster status)")
 	}
 	return a.transport(lead.Leader), nil
 }

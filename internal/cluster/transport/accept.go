@@ -26,8 +26,8 @@ func (t *Transport) accept() {
 				nc.Close()
 			}
 			return
-		case err != nil: // out of descriptors, most likely
-			t.warn.Do(func() { t.log.Warn("cannot accept connections of members", "err", err) })
+		case err != nil: // usually: no free descriptors
+			t.warn.Do(func() { t.log.Warn("cannot accept members' connections", "err", err) })
 			select {
 			case <-t.ctx.Done():
 			case <-time.After(pause):
@@ -43,7 +43,7 @@ func (t *Transport) accept() {
 			t.wg.Go(func() {
 				defer t.remove(nc)
 				if err := t.serve(tls.Server(nc, config)); err != nil && t.ctx.Err() == nil {
-					t.warn.Do(func() { t.log.Warn("a connection of a member was closed", "client", nc.RemoteAddr(), "err", err) })
+					t.warn.Do(func() { t.log.Warn("a member's connection was closed", "client", nc.RemoteAddr(), "err", err) })
 				}
 			})
 		}
@@ -58,24 +58,24 @@ func (t *Transport) add(nc net.Conn) bool {
 		return false
 	}
 	t.conns[nc] = 0
-	if t.come(nc) {
+	if t.pending.add(nc) {
 		t.warn.Do(func() {
-			t.log.Warn("too many connections have shown no certificate of a member: the oldest of the host that has most is closed", "connections", maxStrangers)
+			t.log.Warn("too many connections have presented no member certificate; closing the oldest of the host with the most", "connections", maxUnauthenticated)
 		})
 	}
 	return true
 }
 
-// known notes that a connection has shown a member's certificate.
-func (t *Transport) known(nc net.Conn) {
+// authenticated records that the other end of a connection has presented a member's certificate.
+func (t *Transport) authenticated(nc net.Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.gone(nc)
+	t.pending.remove(nc)
 }
 
-// belongs notes to which member a connection belongs: SetMembers closes the connection when
-// the membership ends. It reports whether there is such a member.
-func (t *Transport) belongs(nc net.Conn, to uint64) bool {
+// bindToMember binds a connection to a member: SetMembers closes the connection when it
+// removes the member. It returns false if the member does not exist.
+func (t *Transport) bindToMember(nc net.Conn, to uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.conns[nc] = to
@@ -87,10 +87,10 @@ func (t *Transport) remove(nc net.Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.conns, nc)
-	t.gone(nc)
+	t.pending.remove(nc)
 }
 
-// handshake encrypts a connection.
+// handshake performs the TLS handshake of an accepted connection.
 func (t *Transport) handshake(conn *tls.Conn) (from uint64, protocol string, err error) {
 	ctx, cancel := context.WithTimeout(t.ctx, handshakeTimeout)
 	defer cancel()
@@ -100,22 +100,22 @@ func (t *Transport) handshake(conn *tls.Conn) (from uint64, protocol string, err
 	return peerOf(t.opt.Credentials, conn.ConnectionState())
 }
 
-// serve serves an accepted connection. The error is for the log. A removed member keeps its
-// certificate. It can only send requests, for rejoin: AcceptHandshake refuses its messages,
-// and serve everything else.
+// serve serves an accepted connection. The error is for the log. A removed member keeps
+// its certificate, but it can only send requests, so that it can rejoin. AcceptHandshake
+// refuses its messages; serve refuses the other protocols.
 func (t *Transport) serve(conn *tls.Conn) error {
 	from, protocol, err := t.handshake(conn)
 	if err != nil {
 		return err
 	}
 	if from != 0 {
-		t.known(conn.NetConn())
+		t.authenticated(conn.NetConn())
 	}
 	switch protocol {
 	case forMessages, forEntries:
-		t.belongs(conn.NetConn(), from)
+		t.bindToMember(conn.NetConn(), from)
 	case forClients, forSnapshot, forAdmin:
-		if !t.belongs(conn.NetConn(), from) {
+		if !t.bindToMember(conn.NetConn(), from) {
 			return fmt.Errorf("member %d: %w", from, cluster.ErrNotMember)
 		}
 	}
@@ -145,10 +145,10 @@ func (t *Transport) serve(conn *tls.Conn) error {
 	return err
 }
 
-// patient is a connection whose other end must take each write within snapshotStall.
+// A patient connection fails if the other end does not read a write within snapshotStall.
 type patient struct{ *tls.Conn }
 
-// snapshotStall is how long a member may take for a piece of what it lacks.
+// snapshotStall is the time limit for one write of a snapshot.
 const snapshotStall = time.Minute
 
 func (p patient) Write(b []byte) (int, error) {
@@ -156,9 +156,9 @@ func (p patient) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
-// receive takes the handshake of a member and takes its messages, each of so many bytes
-// at most. A connection is closed that is silent for longer than it may be; 0 is for
-// ever. Pings are sent back.
+// receive reads the handshake and then the messages of a member. A message can have most
+// bytes. receive fails if the connection is silent for longer than silent; zero means no
+// limit. If pings is set, it sends pings back.
 func (t *Transport) receive(conn *tls.Conn, from uint64, most int, silent time.Duration, pings bool) error {
 	conn.SetDeadline(time.Now().Add(handshakeTimeout))
 	r := bufio.NewReaderSize(conn, 64<<10)
@@ -177,13 +177,13 @@ func (t *Transport) receive(conn *tls.Conn, from uint64, most int, silent time.D
 	}
 	conn.SetDeadline(time.Time{})
 	pong := appendFrame(nil, nil)
-	var frame bytes.Buffer // parseMessage copies what it keeps
+	var frame bytes.Buffer // parseMessage copies the data that it keeps
 	for {
 		if silent > 0 {
 			conn.SetReadDeadline(time.Now().Add(silent))
 		}
 		if frame.Cap() > 4*writeSize {
-			frame = bytes.Buffer{} // it was for a large job
+			frame = bytes.Buffer{} // release the buffer of a large job
 		}
 		err = readFrameInto(&frame, r, most)
 		switch {
@@ -204,7 +204,7 @@ func (t *Transport) receive(conn *tls.Conn, from uint64, most int, silent time.D
 	}
 }
 
-// logRejection logs why a member is refused, once: it tries again and again.
+// logRejection logs the reason why a member is refused, once for each reason.
 func (t *Transport) logRejection(id uint64, why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -212,12 +212,12 @@ func (t *Transport) logRejection(id uint64, why error) {
 		delete(t.rejections, id)
 	} else if text := why.Error(); text != t.rejections[id] {
 		t.rejections[id] = text
-		t.log.Warn("a member is refused", "member", id, "err", why)
+		t.log.Warn("refusing a member", "member", id, "err", why)
 	}
 }
 
-// ended returns nil for the errors of a connection that the other side has ended, or that
-// has failed, which the side that dials logs.
+// ended returns nil for errors that are not worth a log line: the other side closed the
+// connection, or it failed and the dialing side logs that.
 func ended(err error) error {
 	if errors.Is(err, errFrame) {
 		return err

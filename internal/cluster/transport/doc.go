@@ -5,62 +5,62 @@
 //	member, err := cluster.Open(cluster.Options{Transport: t, …})  // calls SetMembers
 //	t.Start(member)
 //	t.Send(messages)                      // of Raft
-//	conn, err := t.Client(id)             // a stream for a client that is passed on
+//	conn, err := t.Client(id)             // a stream for a forwarded client
 //	reply, err := t.Request(ctx, id, …)
 //	t.Close()
 //
 // # Connections
 //
-// What a connection is for is agreed on in the handshake (ALPN), so a listener knows it
-// before the first byte:
+// Each connection has one purpose. The TLS handshake negotiates it (ALPN), so that a
+// listener has it before the first byte:
 //
 //	messages   votes, heartbeats, acknowledgements; from the side that dials
 //	entries    messages of Raft with entries; from the side that dials
 //	clients    streams for clients (package mux); opened by the side that dials
-//	snapshot   of the queue, for a member that lacks entries which are not in the log any more
-//	admin      HTTP: requests of the JSON API, which are passed on
-//	request    a question and its answer
-//	join       the same, from a server that has a token and no certificate yet
+//	snapshot   a snapshot of the queue, for a member that lacks entries that are no longer in the log
+//	admin      HTTP: forwarded requests of the JSON API
+//	request    a request and its reply
+//	join       a request and its reply, for a server that has a token but no certificate yet
 //
-// A member dials each other member for messages and entries, and keeps the two connections
-// together: when one fails the other is closed, and after a pause that doubles up to a
-// second both are made again. Heartbeats and votes never wait for entries, which have a
-// connection of their own. So a large job does not cost a leader its epoch.
+// A member dials each other member for messages and entries. If one of these two
+// connections fails, the member closes the other and dials both again, after a pause that
+// doubles up to a second. Heartbeats and votes never wait for entries, which have their own
+// connection. Therefore a large job does not end a leader's epoch.
 //
-// While these are there the member keeps a connection for clients, so that a client that
-// comes to a member which does not lead waits for no connection, even when the leader has
-// just changed. If that connection fails it is made again, and the other two stay.
+// While both are connected, the member also keeps a connection for clients. Therefore a
+// client of a follower never waits for a connection, even after a change of leader. If
+// that connection fails, the member dials it again; the other two stay.
 //
-// Both sides of messages and entries exchange handshakes before the first message: where
-// their logs end, how often they were started, their version. Either side can refuse the
-// other. A message must be from the member whose certificate was shown, to this member,
-// and of a kind that members send.
+// Both sides of messages and entries exchange handshakes before the first message. A
+// handshake contains the end of the log, the number of starts and the version. Either side
+// can refuse the other. A message must be addressed to this member, come from the member
+// whose certificate was presented, and have a kind that members send.
 //
-// On a connection for messages the side that dials sends an empty frame every half second,
-// and gets it back. A connection that is silent for 5 s is closed by both.
+// On a connection for messages, the dialing side sends an empty frame every half second
+// and the other side returns it. Both sides close a connection that is silent for 5 s.
 //
 // # Frames
 //
 //	frame := length u32 (big-endian) bytes
 //
-// A length above the limit ends the connection before anything is allocated, and memory
-// grows with what has arrived, not with what was announced.
+// A length above the limit ends the connection before any allocation. Memory grows with
+// the bytes received, not with the announced length.
 //
 // # Losses
 //
-// Send never blocks. Messages to a member that is not connected, or does not read, are
-// dropped, and Raft is told that the member is unreachable.
+// Send never blocks. The transport drops messages to a member that is not connected or
+// does not read, and reports to Raft that the member is unreachable.
 //
 // # Goroutines
 //
-// One accepts; one for each connection that was accepted. For each other member one
-// dials, and while it is connected two write, two read, and one waits for the end of the
-// session for clients. A session has two. Close ends all.
+// One goroutine accepts, and one serves each accepted connection. For each other member,
+// one dials; while connected, two write, two read, and one waits for the end of the
+// session for clients. A session has two more. Close ends all of them.
 //
 // # Not here
 //
-// The contents of requests and streams, and the decision who may join: the Options have
-// functions for them.
+// The contents of requests and streams, and the decision whether a server may join:
+// functions in the Options provide them.
 //
 // Start reading with Transport in transport.go, then link.go and accept.go.
 package transport

@@ -15,25 +15,25 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 )
 
-// The largest frames, in bytes.
+// The maximum sizes of frames, in bytes.
 const (
-	maxJoin    = 4 << 10       // a request to join, from anybody: a token and an address
+	maxJoin    = 4 << 10       // a request to join, from an unauthenticated client: a token and an address
 	maxSmall   = 1 << 20       // a handshake, a request, a message without entries
-	maxEntries = 1<<30 + 1<<21 // a message with entries: the largest job, and what is around it
+	maxEntries = 1<<30 + 1<<21 // a message with entries: the largest job and its overhead
 )
 
 // errFrame is wrapped by the errors of frames that are too long.
-var errFrame = errors.New("a frame is longer than it may be")
+var errFrame = errors.New("frame too long")
 
-// readFrame reads a frame of at most so many bytes.
+// readFrame reads a frame of at most most bytes.
 func readFrame(r io.Reader, most int) ([]byte, error) {
 	var frame bytes.Buffer
 	err := readFrameInto(&frame, r, most)
 	return frame.Bytes(), err
 }
 
-// readFrameInto reads a frame in place of what is in a buffer. That allocates at most
-// twice what has arrived.
+// readFrameInto replaces the content of a buffer by a frame. It allocates at most twice
+// the number of bytes received.
 func readFrameInto(frame *bytes.Buffer, r io.Reader, most int) error {
 	frame.Reset()
 	var head [4]byte
@@ -42,13 +42,13 @@ func readFrameInto(frame *bytes.Buffer, r io.Reader, most int) error {
 	}
 	length := int64(binary.BigEndian.Uint32(head[:]))
 	if length > int64(most) {
-		return fmt.Errorf("%w: %d bytes, at most %d", errFrame, length, most)
+		return fmt.Errorf("%w: %d bytes, maximum %d", errFrame, length, most)
 	}
 	_, err := io.CopyN(frame, r, length)
 	return noEOF(err)
 }
 
-// noEOF makes the end of the input within a frame an error.
+// noEOF turns an end of the input within a frame into an error.
 func noEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -76,38 +76,39 @@ func appendMessage(dst []byte, m *raftpb.Message) ([]byte, error) {
 	return dst, nil
 }
 
-// received are the kinds of messages that members send to each other. All others are of a
-// member to itself, or of clients of Raft that are not used here.
+// received lists the kinds of messages that members send to each other. A member sends
+// the other kinds only to itself, or they come from features of Raft that are not used
+// here.
 var received = []raftpb.MessageType{
 	raftpb.MsgApp, raftpb.MsgAppResp, raftpb.MsgVote, raftpb.MsgVoteResp, raftpb.MsgPreVote, raftpb.MsgPreVoteResp, raftpb.MsgSnap,
 	raftpb.MsgHeartbeat, raftpb.MsgHeartbeatResp, raftpb.MsgTimeoutNow, raftpb.MsgReadIndex, raftpb.MsgReadIndexResp,
 }
 
-// parseMessage reads a message that one member has sent to another.
+// parseMessage decodes a message that the member from has sent to the member to.
 func parseMessage(frame []byte, from, to uint64) (*raftpb.Message, error) {
 	m := new(raftpb.Message)
 	if err := proto.Unmarshal(frame, m); err != nil {
-		return nil, fmt.Errorf("not a message of Raft: %w", err)
+		return nil, fmt.Errorf("invalid Raft message: %w", err)
 	}
 	switch {
 	case m.GetFrom() != from || m.GetTo() != to:
-		return nil, fmt.Errorf("a message from %d to %d came from %d to %d", m.GetFrom(), m.GetTo(), from, to)
+		return nil, fmt.Errorf("message from member %d to %d on a connection from member %d to %d", m.GetFrom(), m.GetTo(), from, to)
 	case !slices.Contains(received, m.GetType()):
-		return nil, fmt.Errorf("a message of kind %v is not for other members", m.GetType())
+		return nil, fmt.Errorf("unexpected message of kind %v", m.GetType())
 	case slices.Contains(m.GetEntries(), nil):
-		return nil, errors.New("a message has an entry that is nil")
+		return nil, errors.New("message with a nil entry")
 	}
 	return m, nil
 }
 
-// withEntries reports whether a message goes to the connection for entries. All messages
-// that replicate do, to keep their order, also those that only say what is committed.
+// withEntries reports whether a message uses the connection for entries. All replication
+// messages do, including those that only advance the commit index, to keep their order.
 func withEntries(m *raftpb.Message) bool {
 	return m.GetType() == raftpb.MsgApp || m.GetType() == raftpb.MsgSnap
 }
 
-// A handshake is what both sides of a connection for messages say first, in JSON. An error
-// ends the connection.
+// A handshake is the first frame of each side on a connection for messages, in JSON. An
+// error ends the connection.
 type handshake struct {
 	Handshake *cluster.Handshake `json:"handshake,omitempty"`
 	Error     *RemoteError       `json:"error,omitempty"`
@@ -122,16 +123,15 @@ func writeHandshake(w io.Writer, g handshake) error {
 	return err
 }
 
-// A RemoteError is what the other side has said instead of a handshake, or as the error
-// that is the answer to a request. For errors.Is it is the error of package cluster that
-// its code stands for.
+// A RemoteError is an error that the other side has sent in place of a handshake or of a
+// reply. For errors.Is it matches the error of package cluster that its code stands for.
 type RemoteError struct {
-	Code string `json:"code,omitempty"` // one of codes, or empty
+	Code string `json:"code,omitempty"` // a key of codes, or empty
 	Text string `json:"text"`
 }
 
-// codes are the errors that the other side acts on. They are part of the protocol between
-// members.
+// codes maps codes to the errors on which the other side acts. The codes are part of the
+// protocol between members.
 var codes = map[string]error{
 	"removed":     cluster.ErrRemoved,
 	"not_member":  cluster.ErrNotMember,
@@ -144,7 +144,7 @@ var codes = map[string]error{
 	"stopped":     cluster.ErrStopped,
 }
 
-// remoteError returns what to say of an error.
+// remoteError returns the form of err that is sent to the other side.
 func remoteError(err error) *RemoteError {
 	for code, known := range codes {
 		if errors.Is(err, known) {
@@ -170,7 +170,7 @@ func readHandshake(r io.Reader) (cluster.Handshake, error) {
 	case g.Error != nil:
 		return cluster.Handshake{}, *g.Error
 	case g.Handshake == nil:
-		return cluster.Handshake{}, errors.New("it sends no handshake")
+		return cluster.Handshake{}, errors.New("no handshake in the first frame")
 	}
 	return *g.Handshake, nil
 }

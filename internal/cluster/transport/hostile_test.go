@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 )
 
-// Nobody gets in who has no certificate of the cluster.
+// NoPeers gets in who has no certificate of the cluster.
 func TestStrangers(t *testing.T) {
 	peers := newPeers(t, 1)
 	member := peers[0]

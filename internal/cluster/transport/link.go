@@ -21,24 +21,24 @@ import (
 
 const (
 	pingEvery = 500 * time.Millisecond
-	silence   = 5 * time.Second // after which a connection is closed
+	silence   = 5 * time.Second // a connection is closed after this time without a frame
 
-	firstPause = 20 * time.Millisecond // between tries to connect
+	firstPause = 20 * time.Millisecond // the first pause between attempts to connect
 	maxPause   = time.Second
 
 	maxQueued      = 4096     // messages that wait for a connection
-	maxQueuedBytes = 80 << 20 // of their entries; one larger message may wait alone
+	maxQueuedBytes = 80 << 20 // their entries; a single larger message is accepted into an empty queue
 )
 
-// A link is what this member has to another one: the connections that it has made, and
-// what waits for them.
+// A link holds this member's connections to another member and the messages that wait for
+// them.
 type link struct {
 	t       *Transport
 	id      uint64
 	address string
 	ctx     context.Context
 	close   context.CancelFunc
-	session atomic.Pointer[mux.Session] // for clients; nil: there is no connection for them
+	session atomic.Pointer[mux.Session] // for clients; nil while there is no connection for them
 
 	messages, entries queue
 }
@@ -58,10 +58,10 @@ func (l *link) send(m *raftpb.Message) {
 	}
 }
 
-// run connects, and connects again.
+// run keeps the link connected until its context ends.
 func (l *link) run() {
 	pause, said := firstPause, ""
-	known := false // once it was connected
+	known := false // whether the link was connected before
 	for l.ctx.Err() == nil {
 		term := l.t.raft.Lead().Term
 		connected, err := l.connect()
@@ -70,14 +70,14 @@ func (l *link) run() {
 		}
 		if connected {
 			pause, said, known = firstPause, "", true
-			l.t.log.Info("the connection to a member has ended", "member", l.id, "address", l.address, "err", err)
+			l.t.log.Info("the connection to a member was closed", "member", l.id, "address", l.address, "err", err)
 			l.t.raft.Unreachable(l.id)
-			continue // at once: if nothing listens there any more, the process has ended
+			continue // connect at once: if the port is closed now, the process has ended
 		}
 		l.t.raft.Unreachable(l.id)
 		what := "a member cannot be reached"
 		if remote, ok := errors.AsType[RemoteError](err); ok {
-			what = "another member refuses this one"
+			what = "another member refuses this member"
 			l.t.raft.Rejected(l.id, remote)
 		} else if errors.Is(err, cluster.ErrOccupied) {
 			l.t.raft.Rejected(l.id, cluster.ErrOccupied)
@@ -91,14 +91,15 @@ func (l *link) run() {
 		}
 		select {
 		case <-l.ctx.Done():
-		case <-time.After(pause/2 + rand.N(pause/2)): // #nosec G404 -- spreads tries
+		case <-time.After(pause/2 + rand.N(pause/2)): // #nosec G404 -- spreads attempts over time
 		}
 		pause = min(2*pause, maxPause)
 	}
 }
 
-// connect makes the connections for messages and entries and serves them until one fails,
-// and that for clients meanwhile. connected reports whether the first two were there.
+// connect opens the connections for messages and entries and serves them until one fails.
+// At the same time it serves the connection for clients. connected reports whether the
+// first two were opened.
 func (l *link) connect() (connected bool, err error) {
 	messages, err := l.dial(forMessages)
 	if err != nil {
@@ -124,19 +125,19 @@ func (l *link) connect() (connected bool, err error) {
 		func() error { return l.write(ctx, messages, &l.messages, pingEvery) },
 		func() error { return l.write(ctx, entries, &l.entries, 0) },
 		func() error { return readPings(messages, silence) },
-		func() error { return readPings(entries, 0) }, // of which there are none
+		func() error { return readPings(entries, 0) }, // there are none; this detects the end of the connection
 	} {
 		wg.Go(func() { cancel(f()) })
 	}
 	<-ctx.Done()
-	messages.NetConn().Close() // without a farewell, for which a dead machine would have to be waited for
+	messages.NetConn().Close() // skip the TLS farewell, which would wait for a dead machine
 	entries.NetConn().Close()
 	wg.Wait()
 	return true, context.Cause(ctx)
 }
 
-// serveClients keeps a connection for clients until ctx is done. Clients that take their
-// replies slowly can make it fail, which must not cost a leader its heartbeats.
+// serveClients keeps a connection for clients open until ctx is done. Slow clients can
+// make it fail, and that must not delay the leader's heartbeats.
 func (l *link) serveClients(ctx context.Context) {
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
 		conn, err := dial(ctx, l.t.opt.Credentials, l.address, l.id, forClients)
@@ -144,10 +145,10 @@ func (l *link) serveClients(ctx context.Context) {
 			pause = firstPause
 			session := mux.New(conn, nil)
 			l.session.Store(session)
-			l.t.log.Debug("clients can be passed on to a member", "member", l.id)
+			l.t.log.Debug("connected to a member for clients", "member", l.id)
 			select {
 			case <-session.Over():
-				_, err = session.Open() // says why
+				_, err = session.Open() // returns the session's error
 			case <-ctx.Done():
 			}
 			l.session.Store(nil)
@@ -155,7 +156,7 @@ func (l *link) serveClients(ctx context.Context) {
 		}
 		if ctx.Err() == nil {
 			l.t.warn.Do(func() {
-				l.t.log.Warn("the connection for clients has ended", "member", l.id, "address", l.address, "err", err)
+				l.t.log.Warn("the connection for clients was closed", "member", l.id, "address", l.address, "err", err)
 			})
 		}
 		select {
@@ -165,7 +166,8 @@ func (l *link) serveClients(ctx context.Context) {
 	}
 }
 
-// dial makes one of the connections for messages, on which both sides have said their handshakes.
+// dial opens a connection for messages or entries, on which both sides have exchanged
+// handshakes.
 func (l *link) dial(protocol string) (*tls.Conn, error) {
 	conn, err := dial(l.ctx, l.t.opt.Credentials, l.address, l.id, protocol)
 	if err != nil {
@@ -194,7 +196,8 @@ func (l *link) handshake(conn *tls.Conn) error {
 	return conn.SetDeadline(time.Time{})
 }
 
-// write writes what is in a queue, and empty frames where pings are asked for.
+// write writes the messages of a queue, and an empty frame every pings if that is not
+// zero.
 func (l *link) write(ctx context.Context, conn *tls.Conn, q *queue, pings time.Duration) error {
 	var ping <-chan time.Time
 	if pings > 0 {
@@ -233,12 +236,11 @@ func (l *link) write(ctx context.Context, conn *tls.Conn, q *queue, pings time.D
 	}
 }
 
-// writeSize is how many bytes of messages are written at a time, at least if there are
-// more.
+// writeSize is the size at which the buffered messages are written, in bytes.
 const writeSize = 256 << 10
 
-// writeAll writes a buffer, and returns it empty. The member must take each part of it
-// within the time of a silence.
+// writeAll writes a buffer and returns it empty. Each part must be written within
+// silence.
 func writeAll(conn *tls.Conn, buf []byte) ([]byte, error) {
 	for at := 0; at < len(buf); at += writeSize {
 		conn.SetWriteDeadline(time.Now().Add(silence))
@@ -247,13 +249,13 @@ func writeAll(conn *tls.Conn, buf []byte) ([]byte, error) {
 		}
 	}
 	if cap(buf) > 4*writeSize {
-		return nil, nil // it was for a large job
+		return nil, nil // release the buffer of a large job
 	}
 	return buf[:0], nil
 }
 
-// readPings reads the empty frames that come back, until none has come for a time; 0: it
-// waits for ever.
+// readPings reads the empty frames that come back. It fails if none arrives for the time
+// silent; zero means no limit.
 func readPings(conn *tls.Conn, silent time.Duration) error {
 	r := bufio.NewReaderSize(conn, 64)
 	for {
@@ -266,9 +268,9 @@ func readPings(conn *tls.Conn, silent time.Duration) error {
 	}
 }
 
-// A queue is messages that wait for a connection.
+// A queue holds messages that wait for a connection.
 type queue struct {
-	wake chan struct{} // has one when there are messages
+	wake chan struct{} // has a value while there are messages
 
 	mu       sync.Mutex
 	isOpen   bool
@@ -300,7 +302,7 @@ func (q *queue) put(m *raftpb.Message) {
 	}
 }
 
-// take returns the messages, and whether some were lost since the last call.
+// take returns the messages, and whether messages were dropped since the last call.
 func (q *queue) take() (messages []*raftpb.Message, lost bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -315,7 +317,7 @@ func (q *queue) open() {
 	q.isOpen = true
 }
 
-// shut drops what waits, and what comes.
+// shut drops all messages, and makes put drop new ones.
 func (q *queue) shut() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -12,21 +12,21 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 )
 
-// requestTimeout is how long a request may take.
+// requestTimeout is the time limit for a request.
 const requestTimeout = 30 * time.Second
 
-// The first byte of an answer.
+// The first byte of a reply.
 const (
-	answered = 0 // the rest is the answer
-	failed   = 1 // the rest is a RemoteError, in JSON
+	answered = 0 // the reply follows
+	failed   = 1 // a RemoteError follows, in JSON
 )
 
-// ErrUnanswered means that a request was sent and no answer came, so that the member may
-// have done what it asks for.
-var ErrUnanswered = errors.New("the member has not answered")
+// ErrUnanswered reports that a request was sent but no reply arrived. The member might
+// have executed the request.
+var ErrUnanswered = errors.New("no reply from the member")
 
-// Request asks the member at an address; id 0 is any member of the cluster. An error that
-// the member has answered is a RemoteError.
+// Request sends a request to the member id at addr. If id is 0, any member of the cluster
+// can answer. An error reported by the member is a RemoteError.
 func Request(ctx context.Context, c *directory.Credentials, addr string, id uint64, body []byte) ([]byte, error) {
 	conn, err := dial(ctx, c, addr, id, forRequest)
 	if err != nil {
@@ -35,8 +35,8 @@ func Request(ctx context.Context, c *directory.Credentials, addr string, id uint
 	return ask(ctx, conn, body)
 }
 
-// Join asks a member to be admitted, of whose cluster only the fingerprint of the
-// authority is known.
+// Join asks the member at addr to admit this server. The server verifies the member by
+// the fingerprint of the cluster's authority.
 func Join(ctx context.Context, addr, fingerprint string, body []byte) ([]byte, error) {
 	conn, err := dialPinned(ctx, addr, fingerprint)
 	if err != nil {
@@ -58,26 +58,26 @@ func ask(ctx context.Context, conn *tls.Conn, body []byte) ([]byte, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.Is(err, io.EOF):
-		return nil, fmt.Errorf("%w: it has closed the connection", ErrUnanswered)
+		return nil, fmt.Errorf("%w: connection closed", ErrUnanswered)
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrUnanswered, err)
 	case len(reply) == 0:
-		return nil, errors.New("the answer is empty")
+		return nil, errors.New("empty reply")
 	case reply[0] == failed:
 		var r RemoteError
 		if err := json.Unmarshal(reply[1:], &r); err != nil {
-			return nil, fmt.Errorf("the answer is an error that cannot be read: %w", err)
+			return nil, fmt.Errorf("unreadable error in the reply: %w", err)
 		}
 		return nil, r
 	}
 	return reply[1:], nil
 }
 
-// answer reads a request of at most so many bytes and answers it.
+// answer reads a request of at most most bytes and sends the reply of do.
 func (t *Transport) answer(conn *tls.Conn, most int, do func(ctx context.Context, body []byte) ([]byte, error)) error {
 	ctx, cancel := context.WithTimeout(t.ctx, requestTimeout)
 	defer cancel()
-	conn.SetDeadline(time.Now().Add(handshakeTimeout)) // of any server, which may want to join
+	conn.SetDeadline(time.Now().Add(handshakeTimeout)) // the server may have no certificate
 	body, err := readFrame(conn, most)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (t *Transport) answer(conn *tls.Conn, most int, do func(ctx context.Context
 	text, err := do(ctx, body)
 	switch {
 	case err != nil && t.ctx.Err() != nil:
-		return err // not the answer: a leader that was removed stops before it hears of that
+		return err // the reply is not logged: a removed leader stops before it learns of its removal
 	case err != nil:
 		reply[0] = failed
 		if text, err = json.Marshal(remoteError(err)); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 )
 
-// What a connection is for, as ALPN says it. The number is that of the format.
+// The purposes of a connection, as ALPN protocols. The number is the format's version.
 const (
 	forMessages = "beanpole-messages/1"
 	forEntries  = "beanpole-entries/1"
@@ -28,11 +28,11 @@ const (
 
 var protocols = []string{forMessages, forEntries, forClients, forSnapshot, forRequest, forJoin, forAdmin}
 
-// handshakeTimeout is how long connecting may take, and a TLS handshake.
+// handshakeTimeout is the time limit for a TCP connection, and for a TLS handshake.
 const handshakeTimeout = 5 * time.Second
 
-// serverConfig is the configuration of a member's listener. Only a server that joins may
-// come without a certificate.
+// serverConfig returns the TLS configuration of a member's listener. Only a server that
+// joins needs no certificate.
 func serverConfig(c *directory.Credentials) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
@@ -44,20 +44,20 @@ func serverConfig(c *directory.Credentials) *tls.Config {
 	}
 }
 
-// peerOf returns the member at the other end, and what the connection is for.
+// peerOf returns the member at the other end, and the protocol of the connection.
 func peerOf(c *directory.Credentials, state tls.ConnectionState) (from uint64, protocol string, err error) {
 	protocol = state.NegotiatedProtocol
 	switch {
 	case !slices.Contains(protocols, protocol):
-		return 0, "", errors.New("it does not say what the connection is for")
+		return 0, "", errors.New("no known application protocol")
 	case protocol == forJoin:
 		return 0, protocol, nil
 	case len(state.PeerCertificates) == 0:
-		return 0, "", errors.New("it shows no certificate")
+		return 0, "", errors.New("no certificate presented")
 	}
 	from, ok := directory.MemberOf(c.Cluster, state.PeerCertificates[0])
 	if !ok {
-		return 0, "", errors.New("its certificate is not that of a member of this cluster")
+		return 0, "", errors.New("the certificate does not belong to a member of this cluster")
 	}
 	return from, protocol, nil
 }
@@ -68,7 +68,7 @@ func pool(ca *x509.Certificate) *x509.CertPool {
 	return p
 }
 
-// dial connects to a member; id 0 is any of the cluster.
+// dial connects to the member id. If id is 0, any member of the cluster can answer.
 func dial(ctx context.Context, c *directory.Credentials, addr string, id uint64, protocol string) (*tls.Conn, error) {
 	name := directory.AnyMember(c.Cluster)
 	if id != 0 {
@@ -83,13 +83,13 @@ func dial(ctx context.Context, c *directory.Credentials, addr string, id uint64,
 	})
 }
 
-// dialPinned connects to a member of a cluster of which only the fingerprint of its
-// authority is known.
+// dialPinned connects to a member of a cluster that is identified only by the fingerprint
+// of its authority.
 func dialPinned(ctx context.Context, addr, fingerprint string) (*tls.Conn, error) {
 	return dialConfig(ctx, addr, &tls.Config{
 		MinVersion:         tls.VersionTLS13,
 		NextProtos:         []string{forJoin},
-		InsecureSkipVerify: true, // #nosec G402 -- VerifyConnection does it, by the fingerprint
+		InsecureSkipVerify: true, // #nosec G402 -- VerifyConnection verifies the fingerprint
 		VerifyConnection: func(state tls.ConnectionState) error {
 			for _, ca := range state.PeerCertificates[1:] {
 				if directory.Fingerprint(ca) != fingerprint {
@@ -98,7 +98,7 @@ func dialPinned(ctx context.Context, addr, fingerprint string) (*tls.Conn, error
 				_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: pool(ca)})
 				return err
 			}
-			return errors.New("the server there is not of the cluster that the token is for")
+			return errors.New("the server at this address does not belong to the token's cluster; make a new token")
 		},
 	})
 }
@@ -114,15 +114,15 @@ func dialConfig(ctx context.Context, addr string, config *tls.Config) (*tls.Conn
 	conn := nc.(*tls.Conn)
 	if got := conn.ConnectionState().NegotiatedProtocol; got != config.NextProtos[0] {
 		conn.Close()
-		return nil, fmt.Errorf("what answers at %s is not a member of a cluster, or one of another version", addr)
+		return nil, fmt.Errorf("the server at %s is not a cluster member, or has another version", addr)
 	}
 	return conn, nil
 }
 
-// explain says what some errors of a handshake mean here.
+// explain adds the usual cause to some errors of a handshake.
 func explain(err error) error {
 	if strings.Contains(err.Error(), "no application protocol") {
-		return fmt.Errorf("the member there is of another version: %w", err)
+		return fmt.Errorf("the member at this address has another version: %w", err)
 	}
 	if _, isAnother := errors.AsType[x509.HostnameError](err); isAnother {
 		return fmt.Errorf("%w: %w", cluster.ErrOccupied, err)
@@ -133,5 +133,5 @@ func explain(err error) error {
 	return err
 }
 
-// keepAlive finds connections whose machine has gone.
+// keepAlive detects connections whose machine has disappeared.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}

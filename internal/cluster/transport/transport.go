@@ -19,25 +19,25 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// Raft is the member whose messages are carried. Its methods are called by several
-// goroutines.
+// Raft is the member that exchanges the messages. Several goroutines call its methods.
 type Raft interface {
 	Handshake() cluster.Handshake
-	// AcceptHandshake is told what another member has said. An error refuses that member.
+	// AcceptHandshake checks the handshake of another member. An error refuses that
+	// member.
 	AcceptHandshake(from uint64, h cluster.Handshake) error
-	// Step takes a message.
+	// Step receives a message.
 	Step(m *raftpb.Message)
-	// Unreachable says that messages to a member were lost.
+	// Unreachable reports that messages to a member were lost.
 	Unreachable(id uint64)
-	// Rejected is told that a member has refused this one, and why.
+	// Rejected reports that another member has refused this member, and the reason.
 	Rejected(by uint64, err error)
-	// Refused is told that nothing listens any more where a member was connected: its
-	// process has ended. With it comes the term of Lead before the attempt to connect.
+	// Refused reports that the port of a member that was connected is closed: its process
+	// has ended. term is the term of Lead before the attempt to connect.
 	Refused(id, term uint64)
 	Lead() cluster.Leadership
 }
 
-// Options of a Transport. All but Logger must be set.
+// Options of a Transport. All fields except Logger are required.
 type Options struct {
 	Listener    net.Listener // for other members; the transport closes it
 	Credentials *directory.Credentials
@@ -45,41 +45,42 @@ type Options struct {
 	// Client serves a client of another member, over a mux.Stream.
 	Client func(from uint64, stream io.ReadWriteCloser)
 
-	// Snapshot serves a member that needs what is not in the log any more.
+	// Snapshot sends a snapshot to a member that needs entries that are no longer in the
+	// log.
 	Snapshot func(from uint64, conn net.Conn)
 
-	// Admin serves the JSON API to another member, until the connection ends.
+	// Admin serves the JSON API to another member until the connection ends.
 	Admin func(from uint64, conn net.Conn)
 
-	// Request answers a request of another member, or of a command beside it.
+	// Request answers a request of another member, or of a command on the same machine.
 	Request func(ctx context.Context, from uint64, body []byte) ([]byte, error)
 
-	// Join answers a server that has no certificate. The error goes to it.
+	// Join answers a server that has no certificate. The server receives the error.
 	Join func(ctx context.Context, client net.Addr, body []byte) ([]byte, error)
 
-	Logger *slog.Logger // nil: nothing is logged
+	Logger *slog.Logger // nil disables logging
 }
 
-// A Transport connects a member with the others. See the package comment.
+// A Transport connects a member with the other members. See the package comment.
 type Transport struct {
 	opt    Options
 	log    *slog.Logger
 	self   uint64
-	raft   Raft // static after Start; nil before
+	raft   Raft // nil before Start, static afterwards
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	warn   rate.Sometimes // of connections that were closed
+	warn   rate.Sometimes // limits warnings about closed connections
 
-	mu    sync.Mutex
-	links map[uint64]*link
-	conns map[net.Conn]uint64 // accepted connections -> the member with whose membership they end, or 0
-	strangers
+	mu      sync.Mutex
+	links   map[uint64]*link
+	conns   map[net.Conn]uint64 // accepted connections and the member to which each is bound, or 0
+	pending unauthenticated
 
-	rejections map[uint64]string // why members are refused
+	rejections map[uint64]string // the reasons why members are refused
 }
 
-// New returns a transport that does nothing before Start.
+// New returns a transport. It is idle until Start.
 func New(opt Options) *Transport {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
@@ -92,7 +93,7 @@ func New(opt Options) *Transport {
 	return t
 }
 
-// Start accepts connections and makes them, for a member.
+// Start accepts and opens connections for a member.
 func (t *Transport) Start(raft Raft) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -106,7 +107,8 @@ func (t *Transport) Start(raft Raft) {
 	}
 }
 
-// Close ends all connections, and waits until nothing is called any more.
+// Close ends all connections. It returns when the transport calls no function of the
+// Options and of Raft.
 func (t *Transport) Close() {
 	t.mu.Lock()
 	t.cancel()
@@ -121,8 +123,9 @@ func (t *Transport) Close() {
 	t.wg.Wait()
 }
 
-// SetMembers replaces the members. The transport connects to new ones, and ends the
-// connections of those that are gone. These hear why when they connect again.
+// SetMembers replaces the list of members. The transport connects to new members and ends
+// the connections of removed members. A removed member gets the reason when it connects
+// again.
 func (t *Transport) SetMembers(members []raftlog.Member) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,7 +163,7 @@ func (t *Transport) SetMembers(members []raftlog.Member) {
 	}
 }
 
-// Send sends messages to other members. It never blocks, and may lose them.
+// Send sends messages to other members. It never blocks and can lose messages.
 func (t *Transport) Send(messages []*raftpb.Message) {
 	for _, m := range messages {
 		if l := t.link(m.GetTo()); l != nil {
@@ -175,8 +178,8 @@ func (t *Transport) link(id uint64) *link {
 	return t.links[id]
 }
 
-// Client returns a mux.Stream to another member, for a client that is passed on to it. It
-// does not wait.
+// Client opens a mux.Stream to another member, for a client that this member forwards. It
+// does not block.
 func (t *Transport) Client(id uint64) (io.ReadWriteCloser, error) {
 	l := t.link(id)
 	if l == nil {
@@ -193,19 +196,19 @@ func (t *Transport) Client(id uint64) (io.ReadWriteCloser, error) {
 	return stream, nil
 }
 
-func errNoMember(id uint64) error { return fmt.Errorf("there is no other member %d", id) }
+func errNoMember(id uint64) error { return fmt.Errorf("no other member has the id %d", id) }
 
-// Snapshot connects to another member, whose Options.Snapshot gets the other end.
+// Snapshot connects to another member's Options.Snapshot.
 func (t *Transport) Snapshot(ctx context.Context, id uint64) (net.Conn, error) {
 	return t.dial(ctx, id, forSnapshot)
 }
 
-// Admin connects to another member, whose Options.Admin gets the other end.
+// Admin connects to another member's Options.Admin.
 func (t *Transport) Admin(ctx context.Context, id uint64) (net.Conn, error) {
 	return t.dial(ctx, id, forAdmin)
 }
 
-// Request asks another member.
+// Request sends a request to another member.
 func (t *Transport) Request(ctx context.Context, id uint64, body []byte) ([]byte, error) {
 	conn, err := t.dial(ctx, id, forRequest)
 	if err != nil {
@@ -223,14 +226,14 @@ func (t *Transport) dial(ctx context.Context, id uint64, protocol string) (*tls.
 	return dial(ctx, t.opt.Credentials, l.address, id, protocol)
 }
 
-// Nobody is the transport of a member that is the only one.
-type Nobody struct{}
+// NoPeers is the transport of a cluster with one member.
+type NoPeers struct{}
 
 // Send implements cluster.Transport.
-func (Nobody) Send([]*raftpb.Message) {}
+func (NoPeers) Send([]*raftpb.Message) {}
 
 // SetMembers implements cluster.Transport.
-func (Nobody) SetMembers([]raftlog.Member) {}
+func (NoPeers) SetMembers([]raftlog.Member) {}
 
-// errClosed says that a connection was ended by this side.
+// errClosed reports that this side has closed a connection.
 var errClosed = errors.New("closed")

@@ -194,7 +194,7 @@ func (u ups) WithAttrs([]slog.Attr) slog.Handler       { return u }
 func (u ups) WithGroup(string) slog.Handler            { return u }
 
 func (u ups) Handle(_ context.Context, r slog.Record) error {
-	if r.Message == "clients can be passed on to a member" {
+	if r.Message == "connected to a member for clients" {
 		u <- struct{}{}
 	}
 	return nil
@@ -434,7 +434,7 @@ func TestJoin(t *testing.T) {
 		t.Errorf("%q, %v", reply, err)
 	}
 	other := newPeers(t, 1)[0].credentials.CA
-	if _, err := Join(t.Context(), peers[0].address, directory.Fingerprint(other), nil); err == nil || !strings.Contains(err.Error(), "not of the cluster") {
+	if _, err := Join(t.Context(), peers[0].address, directory.Fingerprint(other), nil); err == nil || !strings.Contains(err.Error(), "does not belong to the token") {
 		t.Errorf("another cluster: %v", err)
 	}
 }
@@ -542,7 +542,7 @@ func TestRefusalsInLog(t *testing.T) {
 	for _, err := range []error{io.EOF, io.EOF, cluster.ErrTooOld, cluster.ErrTooOld, nil, cluster.ErrTooOld} {
 		tr.logRejection(7, err)
 	}
-	if n := strings.Count(log.String(), "a member is refused"); n != 3 {
+	if n := strings.Count(log.String(), "refusing a member"); n != 3 {
 		t.Errorf("%d lines: %s", n, &log)
 	}
 }

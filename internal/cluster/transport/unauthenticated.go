@@ -8,32 +8,32 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
-// maxStrangers is how many connections there may be that have shown no certificate of a
-// member.
-const maxStrangers = 128
+// maxUnauthenticated is the maximum number of connections that have not presented a member's
+// certificate.
+const maxUnauthenticated = 128
 
-// Descriptors is how many files the connections of strangers and of members may take,
-// about.
-const Descriptors = 2 * maxStrangers
+// Descriptors is about the maximum number of files that the connections of members need.
+const Descriptors = 2 * maxUnauthenticated
 
-// strangers are the connections that have shown no certificate of a member, in the order
-// in which they came. It is locked by Transport.mu.
-type strangers struct {
+// unauthenticated holds the connections that have not presented a member's certificate,
+// in order of arrival. Transport.mu guards it.
+type unauthenticated struct {
 	waiting []net.Conn
-	evicted uint64 // how many were closed since the start
+	evicted uint64 // connections closed since the start
 }
 
-// hostOf returns what stands for all addresses of a host; those without one are the same.
+// hostOf returns a value that is the same for all addresses of a host. It is the same for
+// all connections without an address.
 func hostOf(addr net.Addr) netip.Addr {
 	at, _ := netip.ParseAddrPort(addr.String())
 	return access.Machine(at.Addr())
 }
 
-// come takes a connection. If there are too many it closes the oldest of the host that
-// has most, and returns true.
-func (s *strangers) come(nc net.Conn) bool {
+// add adds a connection. If there are too many, it closes the oldest connection of the
+// host with the most connections and returns true.
+func (s *unauthenticated) add(nc net.Conn) bool {
 	s.waiting = append(s.waiting, nc)
-	if len(s.waiting) <= maxStrangers {
+	if len(s.waiting) <= maxUnauthenticated {
 		return false
 	}
 	have := make(map[netip.Addr]int)
@@ -50,15 +50,15 @@ func (s *strangers) come(nc net.Conn) bool {
 	return true
 }
 
-// gone forgets a connection that has ended or shown its certificate.
-func (s *strangers) gone(nc net.Conn) {
+// remove removes a connection that was closed, or that has presented its certificate.
+func (s *unauthenticated) remove(nc net.Conn) {
 	s.waiting = slices.DeleteFunc(s.waiting, func(c net.Conn) bool { return c == nc })
 }
 
-// Evicted returns how many connections were closed since the start because too many had
-// shown no certificate of a member.
+// Evicted returns the number of connections that were closed since the start because too
+// many had not presented a member's certificate.
 func (t *Transport) Evicted() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.evicted
+	return t.pending.evicted
 }

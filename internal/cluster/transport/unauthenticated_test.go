@@ -80,7 +80,7 @@ func TestManyStrangers(t *testing.T) {
 		}
 		const more = 50
 		var strangers []net.Conn
-		for range maxStrangers - 1 + more {
+		for range maxUnauthenticated - 1 + more {
 			strangers = append(strangers, h.dial(t, "10.9.9.9"))
 		}
 		for i, nc := range strangers {
@@ -98,8 +98,8 @@ func TestManyStrangers(t *testing.T) {
 			t.Error(err)
 		}
 		time.Sleep(2 * handshakeTimeout)
-		if synctest.Wait(); len(p.waiting) > 0 {
-			t.Errorf("%d connections that say nothing stay open", len(p.waiting))
+		if synctest.Wait(); len(p.pending.waiting) > 0 {
+			t.Errorf("%d connections that say nothing stay open", len(p.pending.waiting))
 		}
 	})
 }
