@@ -196,8 +196,7 @@ func (q *queue) serve(srv *server.Server) <-chan error {
 // reportToLeader lets a member send its settings and its health to each leader.
 func (q *queue) reportToLeader(about *serverInfo) {
 	if m := q.member; m != nil {
-		m.done.Go(func() { m.control.CompareSettings(about.shared, m.log, m.Failed()) })
-		m.done.Go(func() { m.control.ReportHealth(m.Failed()) })
+		m.done.Go(func() { m.control.Report(about.shared, m.log, m.Failed()) })
 	}
 }
 

@@ -12,8 +12,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
 )
 
-// Ask asks the member whose directory this is or, if that does not run or stops meanwhile,
-// another one that it knows.
+// Ask sends a request to the directory's own member. If that member does not run, or
+// stops before it answers, Ask tries the other members whose addresses the directory
+// contains.
 func Ask[Reply any](ctx context.Context, d *directory.Directory, r Request) (reply Reply, err error) {
 	var why []string
 	for _, addr := range slices.Compact(append([]string{d.Listen}, d.Contacts...)) {
@@ -31,13 +32,13 @@ func Ask[Reply any](ctx context.Context, d *directory.Directory, r Request) (rep
 		why = append(why, err.Error())
 		r.IfThere = r.IfThere || errors.Is(err, transport.ErrUnanswered)
 	}
-	return reply, fmt.Errorf("no member of the cluster answers; does its server run? (%s)", strings.Join(why, "; "))
+	return reply, fmt.Errorf("no member of the cluster answers; check that a member's server runs (%s)", strings.Join(why, "; "))
 }
 
-// Join asks the member at an address to be admitted with a token, as a member that
-// listens at another address, and in place of a member if that is not 0.
+// Join asks the member at addr to admit a member that listens at listen. The new member
+// replaces the member inPlaceOf, unless that is 0.
 func Join(ctx context.Context, addr string, t directory.Token, listen string, inPlaceOf uint64) (j Joined, err error) {
-	// #nosec G117 -- it goes to the member that knows it, and nowhere else
+	// #nosec G117 -- only the member that made the token gets its secret
 	body, err := json.Marshal(joinRequest{Secret: t.Secret, Listen: listen, InPlaceOf: inPlaceOf})
 	if err != nil {
 		return j, err
@@ -50,7 +51,7 @@ func Join(ctx context.Context, addr string, t directory.Token, listen string, in
 		return j, fmt.Errorf("the answer of the member at %s: %w", addr, err)
 	}
 	if j.Cluster != t.Cluster {
-		return j, errors.New("the member is of another cluster than the token")
+		return j, errors.New("the member at the token's address belongs to another cluster; make a new token")
 	}
 	return j, nil
 }

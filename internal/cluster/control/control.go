@@ -17,34 +17,33 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
 )
 
-// What can be asked for.
+// The operations of a Request.
 const (
-	DoStatus   = "status"   // the answer is an admin.Cluster
-	DoAdd      = "add"      // a member: ID, Address; InPlaceOf if not 0. The answer is a raftlog.Membership
-	DoRemove   = "remove"   // the member ID
-	DoTransfer = "transfer" // the leadership to the member ID; 0: the one that has most of the log
-	DoCheck    = "check"    // a step of a consistency check at the member ID: Check
-	DoHealth   = "health"   // a report of the member that asks about itself: Health. The answer is empty
-	DoSettings = "settings" // of the member that asks: Settings. The answer has the names of those that differ from the leader's
+	DoStatus   = "status"   // returns an admin.Cluster
+	DoAdd      = "add"      // adds the member ID with Address; InPlaceOf is optional. Returns a raftlog.Membership
+	DoRemove   = "remove"   // removes the member ID
+	DoTransfer = "transfer" // transfers the leadership to the member ID; 0 means the voter with the longest log
+	DoCheck    = "check"    // performs a step of a consistency check at the member ID: Check
+	DoReport   = "report"   // store Health, and Settings if any, of the sender; the reply lists its settings that differ
 )
 
-// A Request is what is asked for.
+// A Request asks a member to perform an operation.
 type Request struct {
 	Do        string `json:"do"`
 	ID        uint64 `json:"id,omitempty"`
 	Address   string `json:"address,omitempty"`
 	InPlaceOf uint64 `json:"in_place_of,omitempty"`
-	IfThere   bool   `json:"if_there,omitempty"`  // Remove of a server that is not a member is no error
-	Force     bool   `json:"force,omitempty"`     // Remove even if the other voters have no living majority
-	PassedOn  bool   `json:"passed_on,omitempty"` // by a member that does not lead
+	IfThere   bool   `json:"if_there,omitempty"`  // DoRemove: a server that is not a member is not an error
+	Force     bool   `json:"force,omitempty"`     // DoRemove: remove the member even if that leaves fewer reachable voters than a majority
+	PassedOn  bool   `json:"passed_on,omitempty"` // a member that does not lead has forwarded the request
 
 	Check    *consistency.Request `json:"check,omitempty"`
 	Settings map[string]string    `json:"settings,omitempty"`
 	Health   *admin.MemberHealth  `json:"health,omitempty"`
 }
 
-// A Member is what is asked of a [cluster.Member].
-type Member interface {
+// A Replica performs the operations. It is a [cluster.Member].
+type Replica interface {
 	Status() (cluster.Status, error)
 	Lead() cluster.Leadership
 	Watch() <-chan struct{}
@@ -53,37 +52,33 @@ type Member interface {
 	Remove(ctx context.Context, id uint64) error
 	Transfer(ctx context.Context, to uint64) error
 	Health() admin.MemberHealth
-	consistency.Member
+	consistency.Replica
 }
 
-// A Transport passes requests on; see [transport.Transport].
+// A Transport forwards requests; see [transport.Transport].
 type Transport interface {
 	Request(ctx context.Context, id uint64, body []byte) ([]byte, error)
 }
 
-// A Control answers what is asked of a member. Its exported fields are static.
+// A Control answers requests of other members and of commands. Its exported fields must
+// not change.
 type Control struct {
-	Member    Member
+	Member    Replica
 	Directory *directory.Directory
 	Transport Transport
 
-	check    consistency.Session
-	settings settingsDesk
-	health   healthDesk
+	check   consistency.Session
+	reports reportStore
 }
 
-// Request answers another member, or a command.
+// Request answers a request of another member or of a command.
 func (c *Control) Request(ctx context.Context, from uint64, body []byte) ([]byte, error) {
 	var r Request
 	if err := json.Unmarshal(body, &r); err != nil {
-		return nil, fmt.Errorf("not a request: %w", err)
+		return nil, fmt.Errorf("invalid request: %w", err)
 	}
-	switch {
-	case r.Do == DoSettings:
-		return json.Marshal(c.settings.take(from, r.Settings))
-	case r.Do == DoHealth && r.Health != nil:
-		c.health.take(from, *r.Health)
-		return []byte("{}"), nil
+	if r.Do == DoReport && r.Health != nil {
+		return json.Marshal(c.reports.add(from, *r.Health, r.Settings))
 	}
 	reply, err := c.do(ctx, r)
 	if err != nil {
@@ -92,7 +87,7 @@ func (c *Control) Request(ctx context.Context, from uint64, body []byte) ([]byte
 	return json.Marshal(reply)
 }
 
-// forPeople returns an error without the name of package cluster in its text.
+// forPeople returns err without the prefix of package cluster in its text.
 func forPeople(err error) error { return plain{err} }
 
 type plain struct{ error }
@@ -113,7 +108,7 @@ func (c *Control) do(ctx context.Context, r Request) (reply any, err error) {
 		if !errors.Is(err, errAgain) {
 			return reply, err
 		}
-		// The member may be removed already, unless the change has not even begun.
+		// After any error but ErrBusy, the member may already have been removed.
 		r.IfThere = r.IfThere || !errors.Is(err, cluster.ErrBusy)
 		select {
 		case <-time.After(againPause):
@@ -123,14 +118,15 @@ func (c *Control) do(ctx context.Context, r Request) (reply any, err error) {
 	}
 }
 
-// errAgain is wrapped by errors that pass: another change is under way, as that of a learner
-// into a voter, or there will be another leader soon.
-var errAgain = errors.New("nothing was changed; try again")
+// errAgain is wrapped by temporary errors: another change of the membership is in
+// progress, or the leader has changed.
+var errAgain = errors.New("the members were not changed; try again")
 
-// againPause is how long a change waits before it is tried again.
+// againPause is the pause before a change is tried again.
 const againPause = 100 * time.Millisecond
 
-// try makes the change if this member leads, or passes it on to the leader.
+// try makes the change if this member leads. Otherwise it forwards the request to the
+// leader.
 func (c *Control) try(ctx context.Context, r Request) (reply any, err error) {
 	lead, err := c.leader(ctx)
 	if err != nil {
@@ -151,11 +147,11 @@ func (c *Control) try(ctx context.Context, r Request) (reply any, err error) {
 	return reply, err
 }
 
-// statusPatience is how long another member may take for its answer to DoStatus.
+// statusPatience is the time limit for another member's answer to DoStatus.
 const statusPatience = 2 * time.Second
 
-// status answers with what the leader knows. If this member knows no leader, another one
-// may. If no member does, the answer is what this one knows.
+// status returns the leader's view of the cluster. If this member has no leader, status
+// asks the other members. If no member has a leader, it returns this member's view.
 func (c *Control) status(ctx context.Context, r Request) (reply any, err error) {
 	own, err := c.Status()
 	if err != nil || r.PassedOn {
@@ -206,13 +202,14 @@ func (c *Control) change(ctx context.Context, r Request) (reply any, err error) 
 	case DoTransfer:
 		return struct{}{}, c.transfer(ctx, r.ID)
 	}
-	return nil, fmt.Errorf("%q cannot be asked for: the members are of different versions", r.Do)
+	return nil, fmt.Errorf("unknown operation %q: the members have different versions", r.Do)
 }
 
-// leaderPatience is how long a change waits for a leader.
+// leaderPatience is the time that a change waits for a leader.
 const leaderPatience = 10 * time.Second
 
-// leader waits until there is a leader, and that is active if it is this member.
+// leader waits until the cluster has a leader. If this member leads, it also waits until
+// the member is active.
 func (c *Control) leader(ctx context.Context) (cluster.Leadership, error) {
 	ctx, cancel := context.WithTimeout(ctx, leaderPatience)
 	defer cancel()
@@ -225,12 +222,12 @@ func (c *Control) leader(ctx context.Context) (cluster.Leadership, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return lead, errors.New("the cluster has no leader at the moment, so nothing can be changed (see: beanpole cluster status)")
+			return lead, errors.New("the cluster has no leader, so its members cannot be changed now (see: beanpole cluster status)")
 		}
 	}
 }
 
-// passOn passes a request on to the leader.
+// passOn forwards a request to the leader.
 func (c *Control) passOn(ctx context.Context, leader uint64, r Request) (reply json.RawMessage, err error) {
 	r.PassedOn = true
 	body, err := json.Marshal(r)
@@ -240,19 +237,19 @@ func (c *Control) passOn(ctx context.Context, leader uint64, r Request) (reply j
 	return c.Transport.Request(ctx, leader, body)
 }
 
-// checkStep does a step of a check at the member that the request names.
+// checkStep performs a step of a consistency check at the member r.ID.
 func (c *Control) checkStep(ctx context.Context, r Request) (any, error) {
 	if r.ID == c.Directory.ID {
 		return c.check.Do(c.Member, r.Check)
 	}
 	if r.PassedOn {
-		return nil, fmt.Errorf("this is member %d, and not %d", c.Directory.ID, r.ID)
+		return nil, fmt.Errorf("this is member %d, not %d", c.Directory.ID, r.ID)
 	}
 	return c.passOn(ctx, r.ID, r)
 }
 
-// remove removes a member. A leader transfers the leadership first, and the new leader
-// removes it.
+// remove removes a member. A leader that must remove itself first transfers the
+// leadership; the new leader then removes it.
 func (c *Control) remove(ctx context.Context, r Request) (reply any, err error) {
 	if !r.Force {
 		s, err := c.Status()
@@ -262,7 +259,7 @@ func (c *Control) remove(ctx context.Context, r Request) (reply any, err error) 
 		if err != nil {
 			return nil, err
 		}
-		r.Force = true // the new leader may have heard too few members to check again
+		r.Force = true // the new leader may have too few contacts to repeat the check
 	}
 	if r.ID != c.Directory.ID || len(c.Member.Membership().Members) == 1 {
 		err := c.Member.Remove(ctx, r.ID)
@@ -281,19 +278,20 @@ func (c *Control) remove(ctx context.Context, r Request) (reply any, err error) 
 	return c.passOn(ctx, lead.Leader, r)
 }
 
-// transferTries is how often a member is asked to lead: one that was just started declines.
+// transferTries is the number of attempts to transfer the leadership to a member. A
+// member that has just started declines the first ones.
 const transferTries = 4
 
-// transfer lets another member lead.
+// transfer transfers the leadership to another member.
 func (c *Control) transfer(ctx context.Context, to uint64) (err error) {
 	if to == c.Directory.ID && c.Member.Lead().Epoch != 0 {
-		return nil // it leads already
+		return nil // this member already leads
 	}
 	for range transferTries {
 		if err = c.Member.Transfer(ctx, to); !errors.Is(err, cluster.ErrDeclined) {
 			return err
 		}
-		lead, waitErr := c.leader(ctx) // it may have to be elected again
+		lead, waitErr := c.leader(ctx) // this member may be elected again
 		if waitErr != nil {
 			return waitErr
 		}
@@ -304,7 +302,8 @@ func (c *Control) transfer(ctx context.Context, to uint64) (err error) {
 	return err
 }
 
-// Transfer lets the member with an id lead; 0 is the voter that has most of the log.
+// Transfer transfers the leadership to the member to. If to is 0, the voter with the
+// longest log becomes the leader.
 func (c *Control) Transfer(ctx context.Context, to uint64) error {
 	if _, err := c.do(ctx, Request{Do: DoTransfer, ID: to}); err != nil {
 		return forPeople(err)
@@ -312,7 +311,7 @@ func (c *Control) Transfer(ctx context.Context, to uint64) error {
 	return nil
 }
 
-// Status returns what this member knows.
+// Status returns this member's view of the cluster.
 func (c *Control) Status() (admin.Cluster, error) {
 	known, err := c.Member.Status()
 	if err != nil {
@@ -322,18 +321,14 @@ func (c *Control) Status() (admin.Cluster, error) {
 	s.Members = slices.Clone(s.Members)
 	for i := range s.Members {
 		m := &s.Members[i]
-		isSelf := m.ID == known.Self
-		if isSelf || known.Leader == known.Self {
-			m.MemberHealth = c.health.of(m.ID)
-		}
-		if !isSelf && known.Leader == known.Self {
-			m.Differs = c.settings.of(m.ID)
+		if m.ID == known.Self || known.Leader == known.Self {
+			m.MemberHealth, m.Differs = c.reports.of(m.ID)
 		}
 	}
 	return s, nil
 }
 
-// add adds a member, and returns when it is a learner.
+// add adds a member. It returns when the member is a learner.
 func (c *Control) add(ctx context.Context, r Request) (raftlog.Membership, error) {
 	err := c.Member.Add(ctx, raftlog.Member{ID: r.ID, Address: r.Address, Replaces: r.InPlaceOf})
 	return c.Member.Membership(), err

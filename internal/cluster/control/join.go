@@ -11,14 +11,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// A joinRequest is the question of a server that has a token.
+// A joinRequest is the request of a server that has a token.
 type joinRequest struct {
 	Secret    string `json:"secret"`
 	Listen    string `json:"listen"`
 	InPlaceOf uint64 `json:"in_place_of,omitempty"`
 }
 
-// A Joined is what a new member gets.
+// A Joined is the reply to a joinRequest.
 type Joined struct {
 	Cluster    string             `json:"cluster"`
 	ID         uint64             `json:"id"`
@@ -26,11 +26,11 @@ type Joined struct {
 	Membership raftlog.Membership `json:"membership"`
 }
 
-// Join answers a server that has a token.
+// Join admits a server that has a token.
 func (c *Control) Join(ctx context.Context, _ net.Addr, body []byte) ([]byte, error) {
 	var r joinRequest
 	if err := json.Unmarshal(body, &r); err != nil {
-		return nil, fmt.Errorf("not a request: %w", err)
+		return nil, fmt.Errorf("invalid request: %w", err)
 	}
 	if err := directory.CheckAddress(r.Listen); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (c *Control) Join(ctx context.Context, _ net.Addr, body []byte) ([]byte, er
 	j.Bundle = c.Directory.Credentials.Issue(j.ID).Bundle()
 	reply, err := c.do(ctx, Request{Do: DoAdd, ID: j.ID, Address: r.Listen, InPlaceOf: r.InPlaceOf})
 	if err != nil {
-		return nil, fmt.Errorf("%w (the token is used up; make another)", forPeople(err))
+		return nil, fmt.Errorf("%w (the token is used up; make a new one)", forPeople(err))
 	}
 	switch g := reply.(type) {
 	case raftlog.Membership:
