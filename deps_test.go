@@ -51,7 +51,6 @@ var arrows = map[string]string{
 	"internal/decode":          "internal/op/jsonscan github.com/tinylib/msgp",
 	"internal/api":             "client/admin internal/access internal/api/audit internal/api/list internal/api/task internal/api/tubes internal/broker internal/decode internal/engine internal/gzipped internal/health internal/api/jobjson internal/op internal/op/jsonscan internal/policy internal/api/query internal/rights internal/server internal/wire",
 	"internal/api/audit":       "client/admin internal/access",
-	"internal/api/beanstalkd":  "client client/admin internal/api/audit internal/api/task internal/api/tubes internal/engine internal/api/jobjson internal/op internal/rights",
 	"internal/api/list":        "",
 	"internal/api/task":        "client/admin internal/api/audit",
 	"internal/api/tubes":       "client/admin internal/access internal/api/list internal/engine internal/health",
@@ -108,7 +107,7 @@ var arrows = map[string]string{
 	// The server process, which connects the packages, and its settings.
 	"internal/config":          "internal/adminsocket internal/access internal/admin internal/certs internal/cli/cliutil internal/duration internal/engine internal/policy internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
 	"internal/daemon/logqueue": "",
-	"internal/daemon": "internal/adminsocket client/admin internal/access internal/admin internal/api internal/api/beanstalkd internal/admin/connlimit internal/journal/binlog internal/broker internal/certs internal/cli/advice internal/cli/cliutil internal/cluster internal/cluster/control internal/cluster/directory " +
+	"internal/daemon": "internal/adminsocket client/admin internal/access internal/admin internal/api internal/admin/connlimit internal/journal/binlog internal/broker internal/certs internal/cli/advice internal/cli/cliutil internal/cluster internal/cluster/control internal/cluster/directory " +
 		"internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/config internal/console internal/conversation internal/daemon/logqueue internal/engine internal/engine/histogram internal/journal internal/policy internal/server/ratelog internal/server " +
 		"internal/vfs internal/wire github.com/coreos/go-systemd",
 

@@ -12,7 +12,7 @@
 // say what there is to say of it. request.run (request.go) reads and checks the input, checks the
 // right, calls the function, and writes the audit; a request comes to it by HTTP (serve.go), or from the console by API.Open (local.go).
 // An operation that runs elsewhere goes there by an admin.Transport: a member that does not lead passes it on to the leader (leader.go),
-// and other servers are a beanpole or a beanstalkd (upstream.go, package beanstalkd).
+// and other servers are beanpoles (upstream.go).
 // Within the function, request.turn is the only way to the engine. A long operation, such as a list or a move of a million jobs, takes many turns
 // with a bounded amount of work each, so that it does not delay clients. If the broker is
 // given another engine in between, it ends with an error (request.turn).

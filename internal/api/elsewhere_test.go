@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,9 +12,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
-	"github.com/beanpole-mq/beanpole/internal/api/beanstalkd"
 	"github.com/beanpole-mq/beanpole/internal/rights"
-	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 )
 
 // An other is another server, for tests.
@@ -232,82 +229,4 @@ func TestRemoteStrangers(t *testing.T) {
 	if followed {
 		t.Error("a redirect was followed")
 	}
-}
-
-// A server with the protocol alone does what the protocol can, and says of the rest that it cannot.
-func TestBeanstalkd(t *testing.T) {
-	for name, begin := range map[string]func(t *testing.T) string{"beanstalkd": func(t *testing.T) string { return conformance.Beanstalkd(t) }, "beanpole": overTCP} {
-		t.Run(name, func(t *testing.T) {
-			here := start(t, Options{})
-			s, err := beanstalkd.New(begin(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			h := here.elsewhere("old", false, s)
-			steps(t, h,
-				step{"POST", "/tubes/mail/jobs", `{"body":"one","priority":7,"ttr":9}`, 201, `{"id":1}`},
-				step{"POST", "/tubes/mail/jobs", `{"body_base64":"AP8="}`, 201, `{"id":2}`},
-				step{"POST", "/tubes/later/jobs", `{"body":"x","delay":100}`, 201, `{"id":3}`},
-				step{"GET", "/stats", "", 200, `"jobs":{"ready":2,"reserved":0,"delayed":1,"buried":0}`},
-				step{"GET", "/tubes?sort=-ready&limit=1&recent=true", "", 200, `"name":"mail"`},
-				step{"GET", "/tubes", "", 200, `"name":"later"`},
-				step{"GET", "/tubes?sort=-ready&has=delayed", "", 200, `{"tubes":[{"name":"later"`},
-				step{"GET", "/tubes/mail", "", 200, `"total_jobs":2`},
-				step{"GET", "/tubes/none", "", 404, "there is no tube none"},
-				step{"GET", "/attention", "", 200, `"kind":"unwatched"`},
-				step{"GET", "/tubes/mail/jobs?state=ready&bodies=true&limit=50", "", 200, `{"jobs":[{"id":1,"tube":"mail","state":"ready","priority":7,"size":3`},
-				step{"GET", "/tubes/mail/jobs?state=buried", "", 200, `{"jobs":[]}`},
-				step{"GET", "/tubes/mail/jobs?state=reserved", "", 200, `{"jobs":[]}`},
-				step{"GET", "/tubes/none/jobs?state=ready", "", 404, "there is no tube none"},
-				step{"GET", "/jobs/2", "", 200, `"body_base64":"AP8="`},
-				step{"GET", "/jobs/1/body", "", 200, "one"},
-				step{"GET", "/jobs/99", "", 404, "there is no job 99"},
-				step{"POST", "/jobs/1/copy", `{"to":"mail"}`, 201, `{"id":4}`},
-				step{"POST", "/jobs/3/kick", "", 204, ""},
-				step{"POST", "/jobs/3/kick", "", 409, "job 3 is ready and cannot be kicked"},
-				step{"DELETE", "/jobs/3", "", 204, ""},
-				step{"DELETE", "/jobs/3", "", 404, "there is no job 3"},
-				step{"POST", "/tubes/mail/pause", `{"seconds":60}`, 204, ""},
-				step{"POST", "/tubes/none/pause", `{"seconds":60}`, 404, "there is no tube none"},
-				step{"GET", "/tubes/mail", "", 200, `"pause":60`},
-				step{"POST", "/tubes/mail/resume", "", 204, ""},
-				step{"GET", "/tubes/mail", "", 200, `"pause":0`},
-				step{"POST", "/tubes/mail/tasks", `{"do":"delete","state":"ready","count":2}`, 202, `"do":"delete"`},
-				step{"GET", "/tasks/1?wait=20", "", 200, `"found":2,"done":2`},
-				step{"POST", "/tubes/later/jobs", `{"body":"x","delay":100}`, 201, `{"id":5}`},
-				step{"POST", "/tubes/later/tasks", `{"do":"kick","state":"delayed"}`, 202, `"do":"kick"`},
-				step{"GET", "/tasks/2?wait=20", "", 200, `"status":"done"`},
-				step{"GET", "/jobs/5", "", 200, `"state":"ready"`},
-				step{"POST", "/tubes/mail/tasks", `{"do":"move","state":"ready","to":"other"}`, 501, "can kick or delete"},
-				step{"POST", "/tubes/mail/tasks", `{"do":"kick","state":"ready"}`, 400, "state: want one of"},
-				step{"GET", "/connections", "", 501, "its protocol has no command for it"},
-				step{"POST", "/drain", "", 501, "its protocol has no command for it"},
-				step{"GET", "/tasks", "", 200, `"id":2`},
-				step{"DELETE", "/tasks/2", "", 409, "had ended already"},
-				step{"GET", "/changes?limit=1000", "", 200, `"operation":"endTask"`},
-				step{"GET", "/me", "", 200, `"everywhere":["put","reserve","peek","manage","stats"]`},
-				step{"POST", "/tubes/mail/tasks", `{"do":"delete","state":"ready"}`, 202, ""},
-				step{"GET", "/tasks/3?wait=20", "", 200, `"status":"done"`},
-				step{"GET", "/tubes/mail", "", 404, "there is no tube mail"}, // no connection keeps it
-			)
-			var changes admin.Changes
-			here.want(200, "GET", "/changes?limit=1000", "", &changes)
-			for _, c := range changes.Changes {
-				if c.About["server"] != "old" {
-					t.Errorf("%+v", c)
-				}
-			}
-		})
-	}
-}
-
-// overTCP starts a beanpole and returns its address.
-func overTCP(t *testing.T) string {
-	r := start(t, Options{})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go r.opt.Server.Serve(l) // until the rig ends
-	return l.Addr().String()
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
-// An Upstream is another server that does operations of the API: a beanpole, by its own API (Remote), or a beanstalkd, by its
-// protocol (package beanstalkd). An error that is no problem says that it cannot be reached.
+// An Upstream is another beanpole that performs operations of the API. Errors without a
+// status report that it cannot be reached.
 type Upstream interface {
 	admin.Transport
 	Close()
@@ -111,15 +111,8 @@ func (u *upstream) do(r *request, in any) (out any, err error) {
 	case admin.StatusOf(err) == 0:
 		return nil, u.gone(err)
 	}
-	switch answer := out.(type) {
-	case admin.Me:
-		out = u.restrict(answer, r)
-	case admin.Changes:
-		if admin.StatusOf(err) == http.StatusNotImplemented { // it keeps none: so those that were made through this server
-			answer, err = r.listChanges(in.(*admin.ListChanges))
-			answer.Changes = slices.DeleteFunc(answer.Changes, func(c admin.Change) bool { return fmt.Sprint(c.About["server"]) != u.name })
-			out = answer
-		}
+	if me, ok := out.(admin.Me); ok {
+		out = u.restrict(me, r)
 	}
 	return out, err
 }

@@ -22,9 +22,7 @@ type OtherServer struct {
 	CA        string `toml:"tls-ca,omitempty"`     // file with the certificate authorities; empty for the system's
 	ReadOnly  bool   `toml:"read-only,omitempty"`
 
-	// Parsed from Address by OtherServers.
-	URL        string `toml:"-"` // of its admin listener; empty for a beanstalkd
-	Beanstalkd string `toml:"-"` // HOST:PORT; empty for a beanpole
+	URL string `toml:"-"` // URL of its admin listener, parsed from Address
 }
 
 // serverName matches valid names of servers, which are parts of URLs.
@@ -63,22 +61,16 @@ func (s *OtherServer) locate() error {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "" {
-		return fmt.Errorf("address %q: want HOST:PORT, http://HOST:PORT, https://HOST:PORT or beanstalk://HOST:PORT", s.Address)
+		return fmt.Errorf("address %q: want HOST:PORT, http://HOST:PORT or https://HOST:PORT", s.Address)
 	}
 	switch u.Scheme {
-	case "beanstalk":
-		if s.TokenFile != "" || s.CA != "" {
-			return errors.New("a beanstalkd takes neither token-file nor tls-ca")
-		}
-		s.Beanstalkd = net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "11300"))
-		return nil
 	case "http":
 		if s.CA != "" {
 			return errors.New("tls-ca is for an address that begins with https://")
 		}
 	case "https":
 	default:
-		return fmt.Errorf("address %q: there is no scheme %q: want http, https or beanstalk", s.Address, u.Scheme)
+		return fmt.Errorf("address %q: unsupported scheme %q: want http or https, the admin listener of a beanpole", s.Address, u.Scheme)
 	}
 	s.URL = u.Scheme + "://" + net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), adminsocket.DefaultPort))
 	return nil

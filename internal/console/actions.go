@@ -20,7 +20,6 @@ type action struct {
 	Verb   string // on the button
 	on     subject
 	Danger bool     // it loses data
-	plain  bool     // a beanstalkd supports it
 	Many   bool     // it acts on the jobs of a tube in a state
 	fields []string // fields of its form
 	done   string   // participle for the note
@@ -56,9 +55,9 @@ const (
 
 // actions is the table of actions, by the name in forms.
 var actions = map[string]action{
-	"pause-tube": {Verb: "Pause", plain: true, on: aTube, fields: []string{"seconds"}, done: "paused", route: "POST /tubes/{tube}/pause", in: admin.PauseTube{},
+	"pause-tube": {Verb: "Pause", on: aTube, fields: []string{"seconds"}, done: "paused", route: "POST /tubes/{tube}/pause", in: admin.PauseTube{},
 		means: "Workers get no jobs from [it|them] until then. New jobs are still accepted."},
-	"resume-tube":  {Verb: "Resume", plain: true, on: aTube, done: "resumed", route: "POST /tubes/{tube}/resume", in: admin.OfTube{}},
+	"resume-tube":  {Verb: "Resume", on: aTube, done: "resumed", route: "POST /tubes/{tube}/resume", in: admin.OfTube{}},
 	"kick-tube":    bulk("Kick", "kicked", "kick", kickMeans, "buried delayed"),
 	"bury-jobs":    bulk("Bury", "buried", "bury", buryMeans, "ready delayed reserved"),
 	"release-jobs": bulk("Release", "released", "release", releaseMeans, "reserved", "delay"),
@@ -66,17 +65,17 @@ var actions = map[string]action{
 	"clear-tube":   bulk("Delete", "deleted", "delete", deleteMeans, "buried ready delayed"),
 	"move-jobs":    bulk("Move", "moved", "move", "", "buried ready delayed", "to"),
 	"change-jobs":  bulk("Change", "changed", "change", changeMeans, "ready delayed buried", "priority", "delay", "ttr"),
-	"put-job":      {Verb: "Put", plain: true, on: aTube, fields: []string{"priority", "delay", "ttr"}, done: "put", route: "POST /tubes/{tube}/jobs", in: admin.PutJob{}},
-	"kick-job":     {Verb: "Kick", plain: true, on: aJob, done: "kicked", route: "POST /jobs/{job}/kick", in: admin.OfJob{}, means: kickMeans},
+	"put-job":      {Verb: "Put", on: aTube, fields: []string{"priority", "delay", "ttr"}, done: "put", route: "POST /tubes/{tube}/jobs", in: admin.PutJob{}},
+	"kick-job":     {Verb: "Kick", on: aJob, done: "kicked", route: "POST /jobs/{job}/kick", in: admin.OfJob{}, means: kickMeans},
 	"bury-job":     {Verb: "Bury", on: aJob, done: "buried", route: "POST /jobs/{job}/bury", in: admin.BuryJob{}, means: buryMeans},
 	"release-job":  {Verb: "Release", on: aJob, fields: []string{"priority", "delay"}, done: "released", route: "POST /jobs/{job}/release", in: admin.ReleaseJob{}, means: releaseMeans},
 	"redrive-job":  {Verb: "Redrive", on: aJob, done: "redriven", route: "POST /jobs/{job}/redrive", in: admin.OfJob{}, means: redriveMeans},
-	"delete-job":   {Verb: "Delete", plain: true, on: aJob, Danger: true, done: "deleted", route: "DELETE /jobs/{job}", in: admin.OfJob{}, means: deleteMeans},
+	"delete-job":   {Verb: "Delete", on: aJob, Danger: true, done: "deleted", route: "DELETE /jobs/{job}", in: admin.OfJob{}, means: deleteMeans},
 	"change-job":   {Verb: "Change", on: aJob, fields: []string{"priority", "delay", "ttr"}, done: "changed", route: "PATCH /jobs/{job}", in: admin.ChangeJob{}, means: changeMeans},
-	"copy-job": {Verb: "Copy", plain: true, on: aJob, fields: []string{"to", "priority", "delay", "ttr"}, done: "copied", route: "POST /jobs/{job}/copy", in: admin.CopyJob{},
+	"copy-job": {Verb: "Copy", on: aJob, fields: []string{"to", "priority", "delay", "ttr"}, done: "copied", route: "POST /jobs/{job}/copy", in: admin.CopyJob{},
 		means: "This creates a new job with the same body. The original stays unchanged."},
 	"move-job":    {Verb: "Move", on: aJob, fields: []string{"to"}, done: "moved", route: "POST /jobs/{job}/move", in: admin.MoveJob{}},
-	"cancel-task": {Verb: "Stop", plain: true, on: aTask, done: "stopped", route: "DELETE /tasks/{task}", in: admin.OfTask{}, means: "Changes that it has made stay."},
+	"cancel-task": {Verb: "Stop", on: aTask, done: "stopped", route: "DELETE /tasks/{task}", in: admin.OfTask{}, means: "Changes that it has made stay."},
 	"close-connection": {Verb: "Close", on: aConnection, Danger: true, done: "closed", route: "DELETE /connections/{connection}", in: admin.OfConnection{},
 		means: "Jobs held by [it|them] become ready again. Clients can reconnect."},
 	"lead": {Verb: "Transfer", on: aMember, fields: []string{"member"}, route: "POST /cluster/transfer", in: admin.TransferLead{},
@@ -90,7 +89,7 @@ var actions = map[string]action{
 
 // bulk returns an action on the jobs of a tube in a state: all, or only those that match a search.
 func bulk(verb, done, do, means, states string, fields ...string) action {
-	return action{Verb: verb, on: aTube, Many: true, Danger: do == "delete", plain: do == "delete" || do == "kick", fields: append([]string{"state", "count"}, fields...), done: done,
+	return action{Verb: verb, on: aTube, Many: true, Danger: do == "delete", fields: append([]string{"state", "count"}, fields...), done: done,
 		means: means, States: strings.Fields(states), route: "POST /tubes/{tube}/tasks", in: admin.StartTask{}, set: map[string]string{"do": do}}
 }
 
@@ -141,9 +140,6 @@ func (s *site) parseAction(v url.Values) (a action, targets []string, err error)
 	a, ok := actions[v.Get("do")]
 	if !ok {
 		return a, nil, problemf(http.StatusBadRequest, "There is no such action.")
-	}
-	if !s.Does(v.Get("do")) {
-		return a, nil, problemf(http.StatusNotImplemented, "A beanstalkd cannot do this: its protocol has no command for it.")
 	}
 	if targets = slices.Compact(slices.Clone(v[string(a.on)])); a.on == theServer {
 		targets = []string{""}

@@ -174,7 +174,7 @@ func (r *request) newAttention(f admin.Finding) attention {
 		return at(r.tubeLink(f.Tube, "buried"), "See them")
 	case f.Kind == "held":
 		return at(r.tubeLink(f.Tube, "reserved"), "See it")
-	case f.Kind == "timeouts" && !r.site.Plain() && r.mayPeek(f.Tube):
+	case f.Kind == "timeouts" && r.mayPeek(f.Tube):
 		return at(withQuery(r.site.Base+"search", "q", "tube:"+f.Tube+" timeouts>=1"), "See them")
 	case f.Tube != "":
 		return at(r.tubeLink(f.Tube, ""), "Open")
@@ -202,10 +202,9 @@ func (r *request) together(s *site, all ...func() error) error {
 	return group.Wait()
 }
 
-// optional ignores errors about missing rights and unsupported operations, for optional
-// parts of a page.
+// optional ignores errors about missing rights, for optional parts of a page.
 func optional(err error) error {
-	if isStatus(err, http.StatusForbidden) || isStatus(err, http.StatusNotImplemented) {
+	if isStatus(err, http.StatusForbidden) {
 		return nil
 	}
 	return err

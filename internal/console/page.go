@@ -118,11 +118,11 @@ var sections = []string{"overview", "tubes", "connections", "activity", "server"
 func (p *page) Opens(section string) bool {
 	switch section {
 	case "connections":
-		return !p.Plain() && p.MayEverywhere("stats")
+		return p.MayEverywhere("stats")
 	case "activity":
 		return slices.Contains(p.Me.Anywhere, "manage")
 	case "search":
-		return !p.Plain() && p.May("stats") && p.May("peek")
+		return p.May("stats") && p.May("peek")
 	}
 	return p.May("stats") || len(p.Me.Anywhere) == 0
 }
@@ -223,8 +223,8 @@ func (p *page) Shape() string {
 // problemTitles are the titles of pages that show a problem, by the status.
 var problemTitles = map[int]string{
 	http.StatusBadRequest: "This request is not valid", http.StatusForbidden: "Not permitted", http.StatusNotFound: "Not found",
-	http.StatusInternalServerError: "This page could not be displayed", http.StatusNotImplemented: "This server cannot do that",
-	http.StatusBadGateway: "The server does not answer", http.StatusServiceUnavailable: "The server cannot do that now",
+	http.StatusInternalServerError: "This page could not be displayed",
+	http.StatusBadGateway:          "The server does not answer", http.StatusServiceUnavailable: "The server cannot do that now",
 }
 
 // lacks matches an error of the API about missing rights.

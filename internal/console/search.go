@@ -74,9 +74,6 @@ func (w *wholeState) Does() (all []string) {
 
 // searchPage searches for jobs, as far as one answer of the API goes.
 func searchPage(r *request) (*page, error) {
-	if r.site.Plain() {
-		return nil, problemf(http.StatusNotImplemented, "A beanstalkd cannot search: its protocol has no command for it.")
-	}
 	v := &searchView{Base: r.site.Base, Q: strings.TrimSpace(r.FormValue("q") + " " + r.FormValue("in"))}
 	p := newPage("search", "Search", "tubes", v)
 	if err := missing(r.meOn("").Anywhere, "at least one tube", "stats", "peek"); err != nil || v.Q == "" {

@@ -58,7 +58,7 @@ func serverPage(r *request) (*page, error) {
 		return nil, err
 	}
 	if other := r.site.other; other != nil {
-		v.Where = cmp.Or(other.URL, other.Beanstalkd)
+		v.Where = other.URL
 	}
 	p := newPage("server", "Server", "server", v)
 	p.Server = &v.Stats

@@ -19,14 +19,12 @@ import (
 type Server struct {
 	Name string // a part of the URLs of its pages, and for Options.Open
 
-	URL        string // of its admin pages, to be shown; empty: it is a beanstalkd
-	Beanstalkd string // its address, to be shown; empty: it is a beanpole
+	URL string // URL of its admin listener, which pages show
 
-	ReadOnly bool // nothing is changed there
+	ReadOnly bool // whether the console must not change the server
 }
 
 // A site is a server as the pages see it. The pages use its API, whichever server it is.
-// Operations that a beanstalkd lacks are answered 501 and not offered.
 type site struct {
 	Name  string
 	Base  string  // what the paths of its pages begin with
@@ -56,14 +54,8 @@ func (c *Console) siteOf(name string) *site {
 	return &site{Name: name, Base: Prefix, other: new(Server)}
 }
 
-// Plain reports whether the server is a beanstalkd.
-func (s *site) Plain() bool { return s.other != nil && s.other.Beanstalkd != "" }
-
 // isReadOnly reports whether the console must not change the server.
 func (s *site) isReadOnly() bool { return s.other != nil && s.other.ReadOnly }
-
-// Does reports whether the server supports an action.
-func (s *site) Does(do string) bool { return !s.Plain() || actions[do].plain }
 
 // seesOthers reports whether there are other servers that the user may see, by the rights on this
 // server. They are those of me if the page is about this server.
@@ -140,7 +132,6 @@ var serverColumns = []column{{Title: "Server", Class: "l"}, {Title: "Ready"}, {T
 // addTo adds a server to the list.
 func (s *serverRow) addTo(l *list, of *site) {
 	row := listRow{ID: rowID("server " + of.Base), Name: of.Name, Link: of.Base}
-	row.tag(of.Plain(), "beanstalkd", "tag")
 	row.tag(s.Why != "", "down", "tag bad")
 	row.tag(s.Why == "" && s.Stats.Draining, "draining", "tag warn")
 	var cells []cell

@@ -15,90 +15,63 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/api"
-	"github.com/beanpole-mq/beanpole/internal/api/beanstalkd"
 )
 
-// overTCP lets a rig serve the protocol and its API on ports.
-func (r *rig) overTCP() (protocol, admin string) {
-	r.t.Helper()
-	l := listen(r.t)
-	go r.server.Serve(l) // until the rig ends
+// serveAPI serves the API of a rig and returns its URL.
+func (r *rig) serveAPI() string {
 	s := httptest.NewServer(r.api)
 	r.t.Cleanup(s.Close)
-	return l.Addr().String(), s.URL
+	return s.URL
 }
 
-// several starts a console with three other servers: a beanpole, one that is used as if it were a beanstalkd, and one that is away.
-func several(t *testing.T, opt Options) (own, far, old *rig) {
+// several starts a console with two other servers, one of which is down.
+func several(t *testing.T, opt Options) (own, far *rig) {
 	t.Helper()
-	far, old = start(t, nil, Options{}), start(t, nil, Options{})
-	_, url := far.overTCP()
-	address, _ := old.overTCP()
-	plain, err := beanstalkd.New(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	far = start(t, nil, Options{})
+	url := far.serveAPI()
 	own = startWith(t, nil, opt, func(a *api.API) []Server {
 		a.AddServer("far", false, api.NewRemote(url, nil, nil))
-		a.AddServer("old", false, plain)
 		a.AddServer("away", true, api.NewRemote("http://127.0.0.1:1", nil, nil))
 		return []Server{
 			{Name: "far", URL: url},
-			{Name: "old", Beanstalkd: address},
 			{Name: "away", ReadOnly: true, URL: "http://127.0.0.1:1"},
 		}
 	})
-	return own, far, old
+	return own, far
 }
 
 var consoleLink = regexp.MustCompile(`(?:href|action)="(/console/[^"]*)"`)
 
 // Each page is there for each server, and leads to pages of the same server.
 func TestServers(t *testing.T) {
-	own, far, old := several(t, Options{})
-	for _, r := range []*rig{far, old} {
-		r.put("mail", `{"n":1}`)
-		r.put("mail", "x")
-		r.talk("watch mail", "reserve-job 2")
-	}
-	for _, server := range []string{"far", "old"} {
-		for _, path := range []string{"", "tubes", "tubes?sort=-attention&cols=total,size", "tube/mail", "tube/mail?state=buried", "tube/mail?state=reserved", "tube/none", "job/1", "job/2", "job/99", "activity", "server",
-			"connections", "search?q=n+tube:mail", "tube/mail/put?from=1", "tube/mail/import", "confirm?do=clear-tube&tube=mail&state=ready", "confirm?do=delete-job&job=1", "confirm?do=drain"} {
-			base := "/console/s/" + server + "/"
-			w := own.send("GET", base+path, nil)
-			text := w.Body.String()
-			if w.Code != 200 && w.Code != 404 && w.Code != 501 || w.Code == 501 && server == "far" {
-				t.Errorf("%s %s: %d %s", server, path, w.Code, text)
+	own, far := several(t, Options{})
+	far.put("mail", `{"n":1}`)
+	far.put("mail", "x")
+	far.talk("watch mail", "reserve-job 2")
+	const base = "/console/s/far/"
+	for _, path := range []string{"", "tubes", "tubes?sort=-attention&cols=total,size", "tube/mail", "tube/mail?state=buried", "tube/mail?state=reserved", "tube/none", "job/1", "job/2", "job/99", "activity", "server",
+		"connections", "search?q=n+tube:mail", "tube/mail/put?from=1", "tube/mail/import", "confirm?do=clear-tube&tube=mail&state=ready", "confirm?do=delete-job&job=1", "confirm?do=drain"} {
+		w := own.send("GET", base+path, nil)
+		text := w.Body.String()
+		if w.Code != 200 && w.Code != 404 {
+			t.Errorf("%s: %d %s", path, w.Code, text)
+		}
+		main := text[strings.Index(text, "<main"):]
+		if strings.Contains(text, "ZgotmplZ") || strings.Contains(text, "<no value>") {
+			t.Errorf("%s: %s", path, text)
+		}
+		for _, link := range consoleLink.FindAllStringSubmatch(main, -1) {
+			if !strings.HasPrefix(link[1], base) {
+				t.Errorf("%s leads to %s", path, link[1])
 			}
-			main := text[strings.Index(text, "<main"):]
-			if strings.Contains(text, "ZgotmplZ") || strings.Contains(text, "<no value>") {
-				t.Errorf("%s %s: %s", server, path, text)
-			}
-			for _, link := range consoleLink.FindAllStringSubmatch(main, -1) {
-				if !strings.HasPrefix(link[1], base) {
-					t.Errorf("%s %s leads to %s", server, path, link[1])
-				}
-				if back := regexp.MustCompile(`back=([^&"]*)`).FindStringSubmatch(link[1]); back != nil {
-					if to, err := url.QueryUnescape(back[1]); err != nil || !strings.HasPrefix(to, base) {
-						t.Errorf("%s %s leads back to %s", server, path, to)
-					}
+			if back := regexp.MustCompile(`back=([^&"]*)`).FindStringSubmatch(link[1]); back != nil {
+				if to, err := url.QueryUnescape(back[1]); err != nil || !strings.HasPrefix(to, base) {
+					t.Errorf("%s leads back to %s", path, to)
 				}
 			}
 		}
 	}
 	if text := own.page(200, "/console/s/far/tubes"); !strings.Contains(text, "curl -s &#39;http://127.0.0.1:") || !strings.Contains(text, ">mail</a>") {
-		t.Error(text)
-	}
-	if text := own.page(200, "/console/s/old/job/2"); strings.Contains(text, "Bury…") || strings.Contains(text, "curl") || !strings.Contains(text, "Copy…") {
-		t.Error(text)
-	}
-	if text := own.page(200, "/console/s/old/tube/mail?state=reserved"); !strings.Contains(text, "does not list reserved jobs") {
-		t.Error(text)
-	}
-	if text := own.page(200, "/console/s/old/"); !strings.Contains(text, "keeps no history") {
-		t.Error(text)
-	}
-	if text := own.page(501, "/console/s/old/connections"); !strings.Contains(text, "A beanstalkd cannot do that") {
 		t.Error(text)
 	}
 	if text := own.page(404, "/console/s/none/"); !strings.Contains(text, "There is no such server") {
@@ -111,57 +84,52 @@ func TestServers(t *testing.T) {
 
 // What is done at another server is done there, is noted here, and leads back to its page.
 func TestServerActions(t *testing.T) {
-	own, far, old := several(t, Options{})
-	for _, r := range []*rig{far, old} {
-		for range 3 {
-			r.put("mail", "x")
-		}
+	own, far := several(t, Options{})
+	for range 3 {
+		far.put("mail", "x")
 	}
-	for _, step := range []struct{ server, form, want string }{
-		{"far", "do=bury-job&job=1", "Job 1 buried."},
-		{"far", "do=clear-tube&tube=mail&state=ready", "2 jobs deleted."},
-		{"far", "do=drain", "The server is draining."},
-		{"old", "do=delete-job&job=1", "Job 1 deleted."},
-		{"old", "do=pause-tube&tube=mail&seconds=9", "Tube mail paused until "},
-		{"old", "do=clear-tube&tube=mail&state=ready", "2 jobs deleted."},
-		{"old", "do=put-job&tube=fresh&body=hello&delay=700", "Job 4 was put into fresh."},
-		{"old", "do=kick-tube&tube=fresh&state=delayed", "1 job kicked."},
-		{"old", "do=copy-job&job=4&to=other", "Job 5 is a copy of job 4, in other."},
+	const base = "/console/s/far/"
+	for _, step := range []struct{ form, want string }{
+		{"do=bury-job&job=1", "Job 1 buried."},
+		{"do=pause-tube&tube=mail&seconds=9", "Tube mail paused until "},
+		{"do=clear-tube&tube=mail&state=ready", "2 jobs deleted."},
+		{"do=drain", "The server is draining."},
+		{"do=undrain", "The server is accepting jobs again."},
+		{"do=delete-job&job=1", "Job 1 deleted."},
+		{"do=put-job&tube=fresh&body=hello&delay=700", "Job 4 was put into fresh."},
+		{"do=kick-tube&tube=fresh&state=delayed", "1 job kicked."},
+		{"do=copy-job&job=4&to=other", "Job 5 is a copy of job 4, in other."},
 	} {
 		form, err := url.ParseQuery(step.form)
 		if err != nil {
 			t.Fatal(err)
 		}
-		base := "/console/s/" + step.server + "/"
 		form.Set("back", base+"tubes")
 		w := own.send("POST", base+"do", form)
 		if to := w.Header().Get("Location"); w.Code != http.StatusSeeOther || !strings.HasPrefix(to, base+"tubes?note=") || !strings.Contains(own.page(200, to), step.want) {
 			t.Errorf("%s: %d %s, want %s: %s", step.form, w.Code, to, step.want, w.Body)
 		}
 	}
-	if w := own.send("POST", "/console/s/old/do", url.Values{"do": {"bury-job"}, "job": {"1"}}); w.Code != http.StatusNotImplemented {
-		t.Errorf("a bury at a beanstalkd: %d", w.Code)
-	}
 	if w := own.send("POST", "/console/s/away/do", url.Values{"do": {"delete-job"}, "job": {"1"}}); w.Code != http.StatusForbidden {
 		t.Errorf("a delete at a server that is only looked at: %d", w.Code)
 	}
-	if text := own.page(200, "/console/activity"); !strings.Contains(text, " at old</td>") {
+	if text := own.page(200, "/console/activity"); !strings.Contains(text, " at far</td>") {
 		t.Error(text)
 	}
-	if text := own.page(200, "/console/s/old/activity"); !strings.Contains(text, "copied job ") || strings.Contains(text, " at far<") {
+	if text := own.page(200, "/console/s/far/activity"); !strings.Contains(text, "copied job ") || strings.Contains(text, " at far<") {
 		t.Error(text)
 	}
 }
 
 // The overview has all servers, and waits for none that is away.
 func TestServerList(t *testing.T) {
-	own, far, _ := several(t, Options{})
+	own, far := several(t, Options{})
 	for range 1234 {
 		far.put("mail", "x")
 	}
 	until(t, func() bool {
 		text := own.page(200, "/console/")
-		return strings.Contains(text, "1\u202f234") && strings.Contains(text, `href="/console/s/old/"`) && strings.Contains(text, ">no answer for 0")
+		return strings.Contains(text, "1\u202f234") && strings.Contains(text, `href="/console/s/far/"`) && strings.Contains(text, ">no answer for 0")
 	})
 	if text := own.page(200, "/console/tubes"); !strings.Contains(text, `<a href="/console/s/away/">away</a>`) {
 		t.Error(text)
@@ -172,7 +140,7 @@ func TestServerList(t *testing.T) {
 func TestServerRights(t *testing.T) {
 	far := start(t, nil, Options{})
 	far.put("mail", "secret")
-	_, address := far.overTCP()
+	address := far.serveAPI()
 	own := startWith(t, policyOf(t), Options{}, func(a *api.API) []Server {
 		a.AddServer("far", false, api.NewRemote(address, nil, nil))
 		return []Server{{Name: "far", URL: address}}
@@ -298,7 +266,7 @@ func (c counter) Do(ctx context.Context, route string, in, out any) error {
 func TestLivePageAsksOnce(t *testing.T) {
 	var own *rig
 	asked := make(map[string]int)
-	own, _, _ = several(t, Options{Open: func(who access.Caller, server string) *admin.Client {
+	own, _ = several(t, Options{Open: func(who access.Caller, server string) *admin.Client {
 		if server != "" {
 			return nil
 		}

@@ -24,7 +24,6 @@ type tubeColumn struct {
 	column
 	Usual  bool // it is shown by default
 	Chosen bool
-	plain  bool // a beanstalkd also has it
 	cell   func(t *admin.Tube) cell
 }
 
@@ -72,28 +71,28 @@ func oldestReady(t *admin.Tube) cell {
 
 // tubeColumns are the columns after the name, in their order.
 var tubeColumns = []tubeColumn{
-	{"ready", column{Title: "Ready", sort: "-ready"}, true, false, true, count(func(t *admin.Tube) uint64 { return t.Jobs.Ready })},
-	{"urgent", column{Title: "Urgent", Hint: "Ready jobs with a priority below 1024", sort: "-urgent"}, false, false, true, count(func(t *admin.Tube) uint64 { return t.Urgent })},
-	{"reserved", column{Title: "Reserved", sort: "-reserved"}, true, false, true, count(func(t *admin.Tube) uint64 { return t.Jobs.Reserved })},
-	{"delayed", column{Title: "Delayed", sort: "-delayed"}, true, false, true, count(func(t *admin.Tube) uint64 { return t.Jobs.Delayed })},
-	{"buried", column{Title: "Buried", Hint: failedHint, sort: "-buried"}, true, false, true, func(t *admin.Tube) cell { return markedIf(t.Jobs.Buried > 0, "hot", counted("", t.Jobs.Buried)) }},
-	{"oldest", column{Title: "Oldest ready", Hint: "Time that the next job has been ready", sort: "-oldest_ready"}, true, false, false, oldestReady},
-	{"put", column{Title: "Put/s", Hint: "Puts a second, in the last minute", sort: "-put_per_second", Class: "opt"}, true, false, false, recentRate(func(r *admin.Recent) float64 { return r.PutPerSecond })},
-	{"done", column{Title: "Done/s", Hint: "Deletes a second, in the last minute", sort: "-deleted_per_second", Class: "opt"}, true, false, false, recentRate(func(r *admin.Recent) float64 { return r.DeletedPerSecond })},
-	{"queue", column{Title: "Wait time", Hint: "Average time that a job was ready before it was reserved", sort: "-queue", Class: "opt"}, false, false, false,
+	{"ready", column{Title: "Ready", sort: "-ready"}, true, false, count(func(t *admin.Tube) uint64 { return t.Jobs.Ready })},
+	{"urgent", column{Title: "Urgent", Hint: "Ready jobs with a priority below 1024", sort: "-urgent"}, false, false, count(func(t *admin.Tube) uint64 { return t.Urgent })},
+	{"reserved", column{Title: "Reserved", sort: "-reserved"}, true, false, count(func(t *admin.Tube) uint64 { return t.Jobs.Reserved })},
+	{"delayed", column{Title: "Delayed", sort: "-delayed"}, true, false, count(func(t *admin.Tube) uint64 { return t.Jobs.Delayed })},
+	{"buried", column{Title: "Buried", Hint: failedHint, sort: "-buried"}, true, false, func(t *admin.Tube) cell { return markedIf(t.Jobs.Buried > 0, "hot", counted("", t.Jobs.Buried)) }},
+	{"oldest", column{Title: "Oldest ready", Hint: "Time that the next job has been ready", sort: "-oldest_ready"}, true, false, oldestReady},
+	{"put", column{Title: "Put/s", Hint: "Puts a second, in the last minute", sort: "-put_per_second", Class: "opt"}, true, false, recentRate(func(r *admin.Recent) float64 { return r.PutPerSecond })},
+	{"done", column{Title: "Done/s", Hint: "Deletes a second, in the last minute", sort: "-deleted_per_second", Class: "opt"}, true, false, recentRate(func(r *admin.Recent) float64 { return r.DeletedPerSecond })},
+	{"queue", column{Title: "Wait time", Hint: "Average time that a job was ready before it was reserved", sort: "-queue", Class: "opt"}, false, false,
 		func(t *admin.Tube) cell { return greyed(meanText(t.Queue.Count, t.Queue.Seconds)) }},
-	{"work", column{Title: "Run time", Hint: "Average time that a job is reserved", sort: "-work", Class: "opt"}, true, false, false,
+	{"work", column{Title: "Run time", Hint: "Average time that a job is reserved", sort: "-work", Class: "opt"}, true, false,
 		func(t *admin.Tube) cell { return greyed(meanText(t.Work.Count, t.Work.Seconds)) }},
-	{"workers", column{Title: "Workers", Hint: "Connections that watch the tube", sort: "-watching", Class: "opt"}, true, false, true,
+	{"workers", column{Title: "Workers", Hint: "Connections that watch the tube", sort: "-watching", Class: "opt"}, true, false,
 		func(t *admin.Tube) cell { return markedIf(unwatched(t), "hot", counted("", t.Watching)) }},
-	{"waiting", column{Title: "Waiting", Hint: "Connections that wait for a job", sort: "-waiting", Class: "opt"}, false, false, true, count(func(t *admin.Tube) uint64 { return t.Waiting })},
-	{"using", column{Title: "Using", Hint: "Connections that put into the tube", sort: "-using", Class: "opt"}, false, false, true, count(func(t *admin.Tube) uint64 { return t.Using })},
-	{"size", column{Title: "Bodies", Hint: "Size of all bodies", sort: "-body_bytes", Class: "opt"}, false, false, false, func(t *admin.Tube) cell { return greyed(byteSize(whole(t.BodyBytes))) }},
-	{"total", column{Title: "Total put", sort: "-total_jobs", Class: "opt"}, false, false, true, count(func(t *admin.Tube) uint64 { return t.TotalJobs })},
-	{"deletes", column{Title: "Deletes", sort: "-deletes", Class: "opt"}, false, false, true, count(func(t *admin.Tube) uint64 { return t.Deletes })},
-	{"timeouts", column{Title: "Timeouts", Hint: "Number of jobs whose time to run expired", sort: "-timeouts", Class: "opt"}, false, false, false, count(func(t *admin.Tube) uint64 { return t.Timeouts })},
-	{"releases", column{Title: "Releases", sort: "-releases", Class: "opt"}, false, false, false, count(func(t *admin.Tube) uint64 { return t.Releases })},
-	{"buries", column{Title: "Buries", sort: "-buries", Class: "opt"}, false, false, false, count(func(t *admin.Tube) uint64 { return t.Buries })},
+	{"waiting", column{Title: "Waiting", Hint: "Connections that wait for a job", sort: "-waiting", Class: "opt"}, false, false, count(func(t *admin.Tube) uint64 { return t.Waiting })},
+	{"using", column{Title: "Using", Hint: "Connections that put into the tube", sort: "-using", Class: "opt"}, false, false, count(func(t *admin.Tube) uint64 { return t.Using })},
+	{"size", column{Title: "Bodies", Hint: "Size of all bodies", sort: "-body_bytes", Class: "opt"}, false, false, func(t *admin.Tube) cell { return greyed(byteSize(whole(t.BodyBytes))) }},
+	{"total", column{Title: "Total put", sort: "-total_jobs", Class: "opt"}, false, false, count(func(t *admin.Tube) uint64 { return t.TotalJobs })},
+	{"deletes", column{Title: "Deletes", sort: "-deletes", Class: "opt"}, false, false, count(func(t *admin.Tube) uint64 { return t.Deletes })},
+	{"timeouts", column{Title: "Timeouts", Hint: "Number of jobs whose time to run expired", sort: "-timeouts", Class: "opt"}, false, false, count(func(t *admin.Tube) uint64 { return t.Timeouts })},
+	{"releases", column{Title: "Releases", sort: "-releases", Class: "opt"}, false, false, count(func(t *admin.Tube) uint64 { return t.Releases })},
+	{"buries", column{Title: "Buries", sort: "-buries", Class: "opt"}, false, false, count(func(t *admin.Tube) uint64 { return t.Buries })},
 }
 
 // failedHint explains buried jobs to users of other queues.
@@ -110,12 +109,10 @@ var lately = tubeColumn{column: column{Title: "Ready, 10 min", Class: "l opt"}, 
 // offeredColumns returns the columns that a table of tubes can have. It marks the named columns as chosen, or else the usual ones.
 func (s *site) offeredColumns(names []string) (all []tubeColumn) {
 	for _, c := range tubeColumns {
-		if c.Chosen = c.Usual || s.Plain(); len(names) > 0 {
+		if c.Chosen = c.Usual; len(names) > 0 {
 			c.Chosen = slices.Contains(names, c.Name)
 		}
-		if c.plain || !s.Plain() {
-			all = append(all, c)
-		}
+		all = append(all, c)
 	}
 	return all
 }
@@ -138,9 +135,7 @@ func (r *request) tubeTable(in *admin.ListTubes, names []string) (t tubeTable, e
 	}}
 	l := list{Columns: []column{{Title: "Tube", Class: "l", sort: "name"}}}
 	chosen := slices.DeleteFunc(r.site.offeredColumns(names), func(c tubeColumn) bool { return !c.Chosen })
-	if !r.site.Plain() {
-		chosen = slices.Insert(chosen, 0, lately)
-	}
+	chosen = slices.Insert(chosen, 0, lately)
 	for i := range chosen {
 		l.Columns = append(l.Columns, chosen[i].column)
 	}

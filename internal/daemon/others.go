@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/internal/api"
-	"github.com/beanpole-mq/beanpole/internal/api/beanstalkd"
 	"github.com/beanpole-mq/beanpole/internal/certs"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/config"
@@ -40,9 +39,6 @@ func readOthers(opt *config.Options) (all []otherServer, err error) {
 }
 
 func openOther(s *config.OtherServer) (api.Upstream, error) {
-	if s.Beanstalkd != "" {
-		return beanstalkd.New(s.Beanstalkd)
-	}
 	var token func() (string, error)
 	if s.TokenFile != "" {
 		token = func() (string, error) { return readToken(s.TokenFile) } // at each request: it may change
@@ -119,9 +115,7 @@ func consoleServers(operations *api.API, others []otherServer) (all []console.Se
 	for i := range others {
 		o := &others[i]
 		operations.AddServer(o.Name, o.ReadOnly, o.server)
-		all = append(all, console.Server{
-			Name: o.Name, URL: o.URL, Beanstalkd: o.Beanstalkd, ReadOnly: o.ReadOnly,
-		})
+		all = append(all, console.Server{Name: o.Name, URL: o.URL, ReadOnly: o.ReadOnly})
 	}
 	return all
 }

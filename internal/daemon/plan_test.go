@@ -41,7 +41,7 @@ func TestCheckServers(t *testing.T) {
 	server := func(settings ...string) string {
 		return "[[console-server]]\n" + strings.Join(settings, "\n") + "\n"
 	}
-	good := server(`name = "near"`, `address = "10.0.0.5:11380"`, fmt.Sprintf("token-file = %q", token)) + server(`name = "legacy"`, `address = "beanstalk://10.0.0.9"`)
+	good := server(`name = "near"`, `address = "10.0.0.5:11380"`, fmt.Sprintf("token-file = %q", token)) + server(`name = "far"`, `address = "https://10.0.0.9"`)
 	const unused, open = "warning: console-server needs the console: these settings have no --admin", `warning: the token of console-server "near" goes over the network as it is`
 	if said, err := check(t, good); err != nil || !strings.Contains(said, unused) || !strings.Contains(said, open) || !strings.HasSuffix(said, "the configuration is good\n") {
 		t.Errorf("%s, %v", said, err)
@@ -51,14 +51,14 @@ func TestCheckServers(t *testing.T) {
 	}
 	a := func(settings ...string) string { return server(append(settings, `name = "a"`)...) }
 	for text, want := range map[string]string{
-		server(`name = "a/b"`, `address = "host"`):                  `console-server 1: name "a/b": want 1 to 63 letters, digits`,
-		a(`address = "host"`) + a(`address = "beanstalk://host"`):   `console-server 2: there is another one with the name "a"`,
-		a(`address = "http://user@host/path"`):                      `console-server 1: address "http://user@host/path": want HOST:PORT, http://HOST:PORT, https://HOST:PORT or beanstalk://HOST:PORT`,
-		a(`address = "ftp://host"`):                                 `there is no scheme "ftp": want http, https or beanstalk`,
-		a(`address = "host"`, `token-file = "nowhere"`):             `console-server "a": token-file: open nowhere: no such file or directory`,
-		a(`address = "host"`, fmt.Sprintf("tls-ca = %q", token)):    `console-server "a": tls-ca: there is no certificate in `,
-		a(`adress = "host"`):                                        `there is no setting "adress" in a [[console-server]]; did you mean "address"?`,
-		a(`address = "beanstalk://host"`, `token-file = "nowhere"`): `a beanstalkd takes neither token-file nor tls-ca`,
+		server(`name = "a/b"`, `address = "host"`):               `console-server 1: name "a/b": want 1 to 63 letters, digits`,
+		a(`address = "host"`) + a(`address = "other"`):           `console-server 2: there is another one with the name "a"`,
+		a(`address = "http://user@host/path"`):                   `console-server 1: address "http://user@host/path": want HOST:PORT, http://HOST:PORT or https://HOST:PORT`,
+		a(`address = "ftp://host"`):                              `unsupported scheme "ftp": want http or https`,
+		a(`address = "host"`, `token-file = "nowhere"`):          `console-server "a": token-file: open nowhere: no such file or directory`,
+		a(`address = "host"`, fmt.Sprintf("tls-ca = %q", token)): `console-server "a": tls-ca: there is no certificate in `,
+		a(`adress = "host"`):                                     `there is no setting "adress" in a [[console-server]]; did you mean "address"?`,
+		a(`address = "beanstalk://host"`):                        `unsupported scheme "beanstalk": want http or https, the admin listener of a beanpole`,
 	} {
 		if said, err := check(t, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\n%s, %v, want %s", text, said, err, want)

@@ -1,5 +1,4 @@
-// Package tubes makes lists of the tubes of a server, and of what is wrong with them, from one look at all of them: of this server, or
-// of a beanstalkd.
+// Package tubes lists the tubes of a server and their findings from one survey of all tubes.
 package tubes
 
 import (
