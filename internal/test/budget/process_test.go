@@ -76,7 +76,7 @@ burst = 10000`
 // and the tool wrote on their standard error.
 func (l *load) run(t *testing.T, tool []string, beanpole string, times int) (commands int, log string) {
 	t.Helper()
-	args := slices.Concat(tool, []string{beanpole, "serve", "-l", "127.0.0.1:0", "--log-format", "json"})
+	args := slices.Concat(tool, []string{beanpole, "serve", "-l", "127.0.0.1:0", "--admin-socket", "none", "--log-format", "json"})
 	if l.journal {
 		args = append(args, "-b", t.TempDir())
 	}
