@@ -108,7 +108,7 @@ documentation: ## the documentation with the examples of contrib and dist, in a 
 
 manual: ## manual pages and completions, in a directory TO like /usr/share
 	GOOS= GOARCH= CGO_ENABLED=0 $(GO) build -tags manual $(RELEASED) -o bin/describe ./cmd/beanpole # for this machine, whatever the binary is for
-	env -u BEANPOLE_ADDR bin/describe man $(TO)/man dist/beanpole.toml
+	env -u BEANPOLE_ADDR bin/describe man $(TO)/man doc/configuration.md
 	for s in bash-completion/completions/beanpole:bash zsh/site-functions/_beanpole:zsh fish/vendor_completions.d/beanpole.fish:fish; do \
 		install -d $(TO)/$$(dirname $${s%:*}) && \
 		bin/describe completion $${s#*:} >$(TO)/$${s%:*} || exit 1; \

@@ -59,20 +59,23 @@ func withCommand(args []string) []string {
 // newRoot returns all commands.
 func newRoot(version string) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "beanpole",
-		Short: "a work queue server that speaks the beanstalk protocol",
-		Args:  cobra.ArbitraryArgs, // RunE says what is wrong with them
+		Use:                   "beanpole [COMMAND] [options]",
+		Short:                 "a work queue server that speaks the beanstalk protocol",
+		Long:                  rootLong,
+		Example:               rootExample,
+		DisableFlagsInUseLine: true,
+		Args:                  cobra.ArbitraryArgs, // RunE reports them
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cliutil.UnknownArgument(cmd, args)
 		},
-		// So that "beanpole bogus -p 1" complains of bogus, not of -p.
+		// The error of "beanpole bogus -p 1" is about bogus, not about -p.
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 		SilenceErrors:      true,
 		SilenceUsage:       true,
 		Annotations:        map[string]string{versionKey: version},
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.SetHelpFunc(printHelp)
+	useTemplates(root)
 	cliutil.AddGroup(root, "server", "Run a server:", newServe(), newConfig(), journal.New(), cluster.New())
 	queue.AddTo(root)
 	if ping, _, err := root.Find([]string{"ping"}); err == nil {
@@ -86,6 +89,7 @@ func newRoot(version string) *cobra.Command {
 	addManual(root)
 	root.SetHelpCommand(newHelp(root))
 	addCompletion(root, others)
+	root.AddCommand(newTopics()...)
 	return root
 }
 

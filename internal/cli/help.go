@@ -1,55 +1,89 @@
 package cli
 
 import (
-	"fmt"
-	"io"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
-	"github.com/beanpole-mq/beanpole/internal/duration"
 )
 
-// overview is the help of the program as a whole. It names the options that
-// are needed most; the help of serve has all.
-const overview = `beanpole is a work queue server that speaks the beanstalk protocol.
+const rootLong = `A work queue server that speaks the beanstalk protocol, and the commands to use it.
 
-Examples:
-  beanpole                                    serve 127.0.0.1:11300, jobs in memory
+The most common options of the server; "beanpole serve --help" lists all:
+  -l ADDR   listen on ADDR: IP:PORT or unix:PATH; repeatable (default 127.0.0.1)
+  -p PORT   default port (default 11300)
+  -b DIR    store jobs in DIR, so that they survive a restart or crash
+  -z SIZE   maximum size of a job body (default 65535)
+  -u USER   switch to USER after opening the sockets
+  -V        log more
+  -v        print the version
+
+Documentation: https://github.com/beanpole-mq/beanpole/tree/main/doc`
+
+const rootExample = `  beanpole                                    serve 127.0.0.1:11300, jobs in memory
   beanpole -l 0.0.0.0 -b /var/lib/beanpole    serve the network, jobs on disk
   beanpole put mail 'to: a@example.com'       put a job into the tube mail
-  beanpole work mail -- sendmail -t           run a command for each job of it
-  beanpole top                                watch the tubes
+  beanpole work mail -- sendmail -t           run a command for each job of mail
+  beanpole top                                watch the tubes`
 
-Usage:
-  beanpole [options]            run the server; the options of beanstalkd work unchanged
-  beanpole COMMAND [options]    see: beanpole COMMAND --help
-`
+const connectionLong = `Options for the server that a command uses, after the command:
 
-const overviewEnd = `
-Options of the server, the most common (beanpole serve --help has all):
-  -l ADDRESS   listen on ADDRESS (127.0.0.1), IP:PORT or unix:PATH; may be repeated
-  -p PORT      port for addresses without one (11300)
-  -b DIR       keep the jobs in DIR too, so that a restart or crash loses none
-  -z BYTES     largest job (65535)
-  -u USER      become USER when the sockets are open
-  -V           log more
-  -v           print the version
+  beanpole tubes --addr queue.example.com:11300 --token-file token
 
-Documentation: ` + documentation + "\n"
+Commands for one job or tube use the beanstalk protocol at --addr. Commands for lists,
+patterns or many jobs use the admin API of a beanpole. Such a command finds the API of a
+server on this machine by the port in --addr. For another server, give --admin.`
 
-// documentation is where the pages for users are.
-const documentation = "https://github.com/beanpole-mq/beanpole/tree/main/doc"
+const environmentLong = `Environment variables, files and exit codes.
 
-// newHelp is the help command: "beanpole help serve" is "beanpole serve --help".
+Environment:
+  BEANPOLE_ADDR        default of --addr for commands
+  BEANPOLE_ADMIN_ADDR  default of --admin for commands
+  BEANPOLE_TOKEN       default of --token for commands
+  BEANPOLE_SETTING     a setting of the server, for example BEANPOLE_MAX_JOB_SIZE
+  LISTEN_FDS, NOTIFY_SOCKET
+                       socket activation and readiness of systemd
+
+Files:
+  /etc/beanpole/beanpole.toml  settings of the service; see beanpole.toml(5)
+  /var/lib/beanpole            journal of the service
+  /var/lib/beanpole/cluster    keys, certificates, tokens and log of a cluster member
+  /run/beanpole/PORT.sock      admin API of the server for this machine
+  /usr/share/doc/beanpole      documentation
+
+Exit codes:
+  0    success; a signal has stopped the server
+  1    failure; the line on standard error has the reason
+  2    not found: no such job or tube, or no job in time
+  3    no connection to the server
+  4    not permitted: the token is missing, wrong, or lacks a right
+  5    wrong command line, environment variable or configuration file
+  10   the journal's directory is missing, not permitted, in use, or damaged
+  32   the user of -u cannot be looked up
+  33   the user of -u does not exist
+  34   the server cannot switch to the user of -u
+  111  the server cannot open a socket
+  130  a signal has interrupted the command`
+
+// connectionTopic is the help topic that has the connection options of all commands.
+const connectionTopic = "connection"
+
+// newTopics returns help topics that are not commands.
+func newTopics() []*cobra.Command {
+	var s cliutil.Session
+	connection := &cobra.Command{Use: connectionTopic, Short: "options for the server that a command uses", Long: connectionLong}
+	s.Server.Define(connection.Flags())
+	s.DefineAdmin(connection)
+	return []*cobra.Command{connection, {Use: "environment", Short: "environment variables, files and exit codes", Long: environmentLong}}
+}
+
+// newHelp returns the help command: "beanpole help serve" is "beanpole serve --help".
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use:   "help [command]",
-		Short: "explain a command",
+		Use:   "help [COMMAND|TOPIC]",
+		Short: "explain a command or topic",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topic, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
@@ -60,122 +94,91 @@ func newHelp(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// printHelp prints what a command does, examples, and then the rest.
-func printHelp(cmd *cobra.Command, _ []string) {
-	w := cmd.OutOrStdout()
-	if !cmd.HasParent() {
-		fmt.Fprint(w, overview)
-		for _, g := range cmd.Groups() {
-			fmt.Fprintf(w, "\n%s\n", g.Title)
-			printCommands(w, cmd, g.ID)
+const helpTemplate = `{{index (paragraphs .) 0}}{{if or .Runnable .HasAvailableSubCommands}}
+
+Usage:
+  {{.UseLine}}{{end}}{{if .HasExample}}
+
+Examples:
+{{.Example}}{{end}}{{with index (paragraphs .) 1}}
+
+{{.}}{{end}}{{if .HasAvailableSubCommands}}{{$commands := .Commands}}{{range $group := .Groups}}
+
+{{.Title}}{{range $commands}}{{if and (eq .GroupID $group.ID) .IsAvailableCommand}}
+  {{rpad .Name 11}} {{.Short}}{{end}}{{end}}{{end}}{{if not .AllChildCommandsHaveGroup}}
+
+{{if .HasParent}}Commands{{else}}Help{{end}}:{{range $commands}}{{if and (eq .GroupID "") (or .IsAvailableCommand .IsAdditionalHelpTopicCommand)}}
+  {{rpad .Name 11}} {{.Short}}{{end}}{{end}}{{end}}{{end}}{{range flagGroups .}}
+
+{{.Title}}:
+{{trimTrailingWhitespaces .Usages}}{{end}}{{if usesServer .}}
+
+Connection options: see "beanpole help connection".{{end}}
+`
+
+// useTemplates makes root and its commands print their help by helpTemplate.
+func useTemplates(root *cobra.Command) {
+	cobra.AddTemplateFunc("paragraphs", paragraphs)
+	cobra.AddTemplateFunc("flagGroups", flagGroups)
+	cobra.AddTemplateFunc("usesServer", usesServer)
+	root.SetHelpTemplate(helpTemplate)
+}
+
+// paragraphs returns the first paragraph of the description of a command, and the others.
+func paragraphs(cmd *cobra.Command) [2]string {
+	if cmd.Long == "" {
+		return [2]string{strings.ToUpper(cmd.Short[:1]) + cmd.Short[1:] + "."}
+	}
+	first, others, _ := strings.Cut(cmd.Long, "\n\n")
+	return [2]string{first, others}
+}
+
+// usesServer reports whether a command has connection options that its help leaves out.
+func usesServer(cmd *cobra.Command) bool {
+	return cmd.Flags().Lookup("server-timeout") != nil && cmd.Name() != connectionTopic
+}
+
+// A flagGroup is a titled group of flags.
+type flagGroup struct{ Title, Usages string }
+
+// untyped is a flag value without a type, for which pflag would show "[=true|false]".
+type untyped struct{ pflag.Value }
+
+func (untyped) Type() string { return "" }
+
+// flagGroups returns the flags of a command in the order of their definition.
+func flagGroups(cmd *cobra.Command) (groups []flagGroup) {
+	const own = "Options"
+	titles := []string{own}
+	sets := make(map[string]*pflag.FlagSet)
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		title := own
+		if group := f.Annotations[cliutil.GroupKey]; len(group) > 0 {
+			title = group[0]
 		}
-		fmt.Fprint(w, overviewEnd)
-		return
-	}
-	what, more, _ := strings.Cut(strings.TrimSpace(sentence(cmd)), "\n\n")
-	fmt.Fprintln(w, what)
-	if cmd.Example != "" {
-		fmt.Fprintf(w, "\nExamples:\n%s\n", strings.TrimRight(cmd.Example, "\n"))
-	}
-	fmt.Fprintf(w, "\nUsage:\n  %s\n", cmd.UseLine())
-	if more != "" {
-		fmt.Fprintf(w, "\n%s\n", more)
-	}
-	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintln(w, "\nCommands:")
-		printCommands(w, cmd, "")
-	}
-	printFlags(w, cmd.Flags())
-}
-
-// printCommands prints the commands of a group.
-func printCommands(w io.Writer, cmd *cobra.Command, group string) {
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() && c.GroupID == group {
-			fmt.Fprintf(w, "  %-11s %s\n", c.Name(), c.Short)
-		}
-	}
-}
-
-// printFlags prints the flags by group, the explanations in one column.
-func printFlags(w io.Writer, flags *pflag.FlagSet) {
-	groups, width := flagGroups(flags), 0
-	for _, g := range groups {
-		for _, r := range g.rows {
-			width = max(width, len(r.left))
-		}
-	}
-	indent := "\n" + strings.Repeat(" ", 2+width+2)
-	for _, g := range groups {
-		fmt.Fprintf(w, "\n%s:\n", g.title)
-		for _, r := range g.rows {
-			fmt.Fprintf(w, "  %-*s  %s\n", width, r.left, strings.ReplaceAll(r.usage, "\n", indent))
-		}
-	}
-}
-
-// A flagGroup is flags that the help shows under a title.
-type flagGroup struct {
-	title string
-	rows  []flagRow
-}
-
-// A flagRow is a flag in the help.
-type flagRow struct {
-	left  string // names and value
-	usage string // lines
-}
-
-// ownTitle is that of the flags that have no other.
-const ownTitle = "Options"
-
-// flagGroups returns the flags in the order of their definition. A command's own come first, and
-// those that say where the server is, which are the same for many commands, last.
-func flagGroups(flags *pflag.FlagSet) (groups []flagGroup) {
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
+		if !cmd.HasParent() || title == cliutil.ServerTitle && cmd.Name() != connectionTopic || title == own && cmd.Name() == connectionTopic {
 			return
 		}
-		title := ownTitle
-		if a := f.Annotations[cliutil.GroupKey]; len(a) > 0 {
-			title = a[0]
+		if sets[title] == nil {
+			sets[title] = pflag.NewFlagSet(title, pflag.ContinueOnError)
+			sets[title].SortFlags = false
+			if title != own {
+				titles = append(titles, title)
+			}
 		}
-		i := slices.IndexFunc(groups, func(g flagGroup) bool { return g.title == title })
-		if i < 0 {
-			i, groups = len(groups), append(groups, flagGroup{title: title})
+		shown := *f
+		if f.Value.Type() == "bool" {
+			shown.Value, shown.NoOptDefVal = untyped{f.Value}, ""
 		}
-		groups[i].rows = append(groups[i].rows, describeFlag(f))
+		if strings.HasSuffix(f.Usage, ")") { // describes the default
+			shown.DefValue = ""
+		}
+		sets[title].AddFlag(&shown)
 	})
-	place := map[string]int{ownTitle: -1, cliutil.ServerTitle: 1}
-	slices.SortStableFunc(groups, func(a, b flagGroup) int { return place[a.title] - place[b.title] })
+	for _, title := range titles {
+		if set := sets[title]; set != nil && set.HasAvailableFlags() {
+			groups = append(groups, flagGroup{title, set.FlagUsages()})
+		}
+	}
 	return groups
-}
-
-func describeFlag(f *pflag.Flag) flagRow {
-	value, usage := pflag.UnquoteUsage(f)
-	r := flagRow{left: "    --" + f.Name, usage: withDefault(usage, f)}
-	if f.Name == "help" {
-		r.usage = "print this help"
-	}
-	if f.Shorthand != "" {
-		r.left = "-" + f.Shorthand + ", --" + f.Name
-	}
-	if f.NoOptDefVal == "" && value != "" {
-		r.left += " " + value
-	}
-	return r
-}
-
-// withDefault adds the default of an option to its explanation, if there is one and the
-// explanation does not end with it.
-func withDefault(usage string, f *pflag.Flag) string {
-	value := strings.Trim(f.DefValue, "[]")
-	if d, err := time.ParseDuration(value); err == nil && f.Value.Type() == "duration" {
-		value = duration.Format(d)
-	}
-	switch {
-	case value == "", value == "0", value == "0s", value == "false", strings.HasSuffix(usage, ")"):
-		return usage
-	}
-	return usage + " (" + value + ")"
 }

@@ -9,11 +9,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The help of each command says what it does, and then gives examples; but for those of which
-// there is nothing to show.
-func TestHelpBeginsWithExamples(t *testing.T) {
-	var look func(cmd *cobra.Command, path []string)
-	look = func(cmd *cobra.Command, path []string) {
+// The help of each command starts with a description, usage and examples.
+func TestHelpStartsWithUsageAndExamples(t *testing.T) {
+	var check func(cmd *cobra.Command, path []string)
+	check = func(cmd *cobra.Command, path []string) {
 		for _, c := range cmd.Commands() {
 			if slices.Contains([]string{"help", "version"}, c.Name()) || !c.IsAvailableCommand() {
 				continue
@@ -21,12 +20,25 @@ func TestHelpBeginsWithExamples(t *testing.T) {
 			path := append(slices.Clone(path), c.Name())
 			var out bytes.Buffer
 			code := Run("1.2.3", append(path, "--help"), strings.NewReader(""), &out, &out)
-			parts := strings.SplitN(out.String(), "\n\n", 3)
-			if code != 0 || len(parts) < 3 || !strings.HasPrefix(parts[1], "Examples:\n  ") {
+			parts := strings.SplitN(out.String(), "\n\n", 4)
+			if code != 0 || len(parts) < 4 || !strings.HasPrefix(parts[1], "Usage:\n  beanpole ") || !strings.HasPrefix(parts[2], "Examples:\n  ") {
 				t.Errorf("%q: code %d\n%s", path, code, &out)
 			}
-			look(c, path)
+			check(c, path)
 		}
 	}
-	look(newRoot("1.2.3"), nil)
+	check(newRoot("1.2.3"), nil)
+}
+
+// The connection options are in their topic only.
+func TestHelpOfConnection(t *testing.T) {
+	for _, name := range []string{"connection", "put", "jobs"} {
+		var out bytes.Buffer
+		if code := Run("1.2.3", []string{"help", name}, strings.NewReader(""), &out, &out); code != 0 {
+			t.Errorf("help %s: code %d", name, code)
+		}
+		if got, want := strings.Contains(out.String(), "--tls-server-name"), name == "connection"; got != want {
+			t.Errorf("help %s contains --tls-server-name: %v, want %v", name, got, want)
+		}
+	}
 }

@@ -10,19 +10,24 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/duration"
 )
 
-// A durationValue is the value of an option that is a time.
+// A durationValue is the value of a DurationVar.
 type durationValue struct {
 	value *time.Duration
 	least time.Duration
 }
 
-// mostSeconds is the longest time that the protocol can tell.
+// mostSeconds is the longest time in the protocol.
 const mostSeconds = math.MaxUint32
 
-// DurationVar defines an option that is a time, at least so long if it is given.
+// DurationVar defines an option that is a time of at least least. The help shows the default
+// if it is positive.
 func DurationVar(fs *pflag.FlagSet, p *time.Duration, name, letter string, least, otherwise time.Duration, usage string) {
 	*p = otherwise
 	fs.VarP(durationValue{p, least}, name, letter, usage)
+	f := fs.Lookup(name)
+	if f.DefValue = ""; otherwise > 0 {
+		f.DefValue = duration.Format(otherwise)
+	}
 }
 
 // Type implements pflag.Value.
