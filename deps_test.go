@@ -121,7 +121,7 @@ var arrows = map[string]string{
 	"internal/cli/bench":   "client internal/cli/cliutil github.com/HdrHistogram github.com/spf13 golang.org/x/sync",
 
 	// The program: a command line, and an exit code.
-	"internal/cli": "internal/adminsocket internal/access internal/certs internal/cli/bench internal/cli/cluster internal/cli/journal internal/cli/cliutil internal/cli/queue internal/config internal/daemon internal/daemon/logqueue internal/duration internal/server github.com/spf13",
+	"internal/cli": "internal/adminsocket internal/access internal/certs internal/cli/bench internal/cli/cluster internal/cli/journal internal/cli/cliutil internal/cli/queue internal/config internal/daemon internal/daemon/logqueue internal/server github.com/spf13",
 	"cmd/beanpole": "internal/cli",
 }
 
