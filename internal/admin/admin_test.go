@@ -223,7 +223,7 @@ func TestHealth(t *testing.T) {
 		NotReady: func() string { return why }, Journal: func() server.JournalStats { return journal }, Server: func() server.Counts { return counts },
 		Warnings: func() []string { return ends },
 	})
-	const damaged, full = "the journal is damaged, and is being rewritten", "new jobs are refused: no space left on device"
+	const damaged, full = "rewriting the damaged journal", "new jobs are refused: no space left on device"
 	for _, step := range []struct {
 		do    func()
 		ready int

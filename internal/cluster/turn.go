@@ -60,7 +60,7 @@ func (t *turn) Append(changes []engine.Change) error {
 		t.endEpoch(true)
 		return broker.ErrDeposed
 	}
-	t.journal.Executed(changes)
+	t.journal.Stage(changes)
 	for i := range changes {
 		t.builder.Add(&changes[i], t.m.clock.zero)
 	}

@@ -12,7 +12,7 @@ import (
 // logged matches the message of a warning or error in the code.
 var logged = regexp.MustCompile(`(?:\.(?:Warn|Error)|foreign|context\.Background\(\), level,)(?:\(| )"([^"]{10,})"` +
 	`|what :?= "(a(?:nother)? member [^"]+)"|Sprintf\("((?:the certificate|the token) [^"]+)"` + // logged by another function
-	`|\{"[^"]+", "(the journal [^"]+)", "(the [^"]+)"\}`) // the table in journal/health.go
+	`|\{"[^"]+", "([^"]+; [^"]+)", "([^"]+)"\}`) // the table in journal/health.go
 
 // doc/log-messages.md lists each warning and error of the server by its beginning, and no
 // message that the code does not have.

@@ -8,9 +8,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// Append implements broker.Log. Admit has reserved room for each change but a TubeGone,
-// which nobody waits for. Room that is reserved is there, and a log that fails keeps what
-// was appended; so Append cannot fail.
+// Append implements broker.Log. Admit has reserved room for each change except TubeGone,
+// for which no client waits. Reserved room always exists, and a failed log keeps appended
+// records. Therefore Append cannot fail.
 func (j *Journal) Append(changes []engine.Change) error {
 	for i := range changes {
 		c := &changes[i]
@@ -22,7 +22,7 @@ func (j *Journal) Append(changes []engine.Change) error {
 		switch {
 		case err == nil:
 		case c.Kind == engine.TubeGone:
-			j.standing.gone = append(j.standing.gone, c.Tube) // Housekeep will append it
+			j.persistentState.gone = append(j.persistentState.gone, c.Tube) // Housekeep will append it
 		default:
 			panic(fmt.Sprintf("journal: a change that was admitted cannot be appended: %v", err))
 		}
@@ -30,7 +30,7 @@ func (j *Journal) Append(changes []engine.Change) error {
 	return nil
 }
 
-// append appends the record of a change, and notes where it is.
+// append appends the record of a change and updates the index.
 func (j *Journal) append(c *engine.Change) (wal.Pos, error) {
 	at, err := j.write(c)
 	if err == nil {
@@ -39,10 +39,9 @@ func (j *Journal) append(c *engine.Change) (wal.Pos, error) {
 	return at, err
 }
 
-// appendWithStandby appends a change, and may use the room that is set aside for
-// cleaning.
-func (j *Journal) appendWithStandby(c *engine.Change) (at wal.Pos, err error) {
-	err = j.space.withStandby(func() error {
+// appendWithSpare appends a change. It can use the room that is reserved for cleaning.
+func (j *Journal) appendWithSpare(c *engine.Change) (at wal.Pos, err error) {
+	err = j.space.withSpare(func() error {
 		at, err = j.append(c)
 		return err
 	})
@@ -65,7 +64,7 @@ func (j *Journal) write(c *engine.Change) (wal.Pos, error) {
 	return at, nil
 }
 
-// note notes where the record of a change is.
+// note updates the index for a record.
 func (j *Journal) note(c *engine.Change, at wal.Pos) {
 	switch c.Kind {
 	case engine.JobPut, engine.JobMoved:
@@ -73,8 +72,8 @@ func (j *Journal) note(c *engine.Change, at wal.Pos) {
 	case engine.LastID:
 		j.lastID = at.Segment
 	case record.AppliedMark:
-		j.applied.noted(c, at)
+		j.applied.record(c, at)
 	case engine.TubeGone, engine.TubePaused, engine.PolicySet:
-		j.standing.noted(c, at.Segment)
+		j.persistentState.record(c, at.Segment)
 	}
 }

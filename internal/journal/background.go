@@ -12,7 +12,7 @@ import (
 type background struct {
 	mu   sync.Mutex
 	busy bool
-	err  error // of the last one
+	err  error // of the last function
 	wg   sync.WaitGroup
 }
 
@@ -32,15 +32,16 @@ func (b *background) start(f func() error) {
 	})
 }
 
-// running tells whether a function is running.
-func (b *background) running() bool {
+// isRunning reports whether a function is running.
+func (b *background) isRunning() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.busy
 }
 
-// ended returns the error of the last function, once, or that it is still running.
-func (b *background) ended() (busy bool, err error) {
+// result reports whether a function is running. Otherwise it returns the error of the
+// last function, once.
+func (b *background) result() (busy bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	err, b.err = b.err, nil
@@ -49,31 +50,32 @@ func (b *background) ended() (busy bool, err error) {
 
 func (b *background) wait() { b.wg.Wait() }
 
-// A syncing syncs what is flushed, unless Options.Sync is 0.
-type syncing struct {
+// A syncer makes flushed records durable in the background, unless Options.Sync is 0.
+type syncer struct {
 	background
 	files    *wal.Log
 	health   *health
 	every    time.Duration // Options.Sync
-	most     int64         // so many bytes may wait for a sync
-	last     int64         // when the last sync was started, on the engine's clock
+	most     int64         // maximum number of unsynced bytes
+	last     int64         // start of the last sync, on the engine's clock
 	unsynced int64         // bytes flushed since
 }
 
-// unsyncedShare: a sync in the background begins when this part of a segment is not
-// synced, an eighth. A full segment is synced within a turn; this keeps that short.
+// unsyncedShare limits the unsynced bytes to this share of a segment, an eighth; then a
+// sync in the background starts. A full segment is synced within a turn, and the limit
+// keeps that sync short.
 const unsyncedShare = 8
 
-// step starts a sync in the background when it is time for one, or when much is
-// not synced, and checks the result of the one before.
-func (s *syncing) step(now int64) (next int64) {
+// step starts a sync in the background if it is due or many bytes are not synced, and
+// checks the result of the previous sync.
+func (s *syncer) step(now int64) (next int64) {
 	if s.every == 0 {
 		return engine.Never
 	}
-	busy, err := s.ended()
+	busy, err := s.result()
 	if err != nil {
-		if err := s.files.Flush(); err != nil { // nil if the log has healed meanwhile
-			s.health.has(broken, err)
+		if err := s.files.Flush(); err != nil { // nil if the log has healed
+			s.health.set(broken, err)
 			return now
 		}
 	}
@@ -83,7 +85,7 @@ func (s *syncing) step(now int64) (next int64) {
 	}
 	if s.every < 0 {
 		if busy {
-			return now + healPause // to see the result
+			return now + healPause // to check the result
 		}
 		return engine.Never
 	}
@@ -100,25 +102,25 @@ func (s *syncing) step(now int64) (next int64) {
 	return now + int64(s.every)
 }
 
-func (s *syncing) begin(now int64) {
+func (s *syncer) begin(now int64) {
 	s.start(s.files.Target().Sync)
 	s.last, s.unsynced = now, 0
 }
 
-// durable tells whether a record is durable. If nothing else will sync it soon, it
-// starts a sync in the background. While the journal is dirty it waits for the Flush.
-func (s *syncing) durable(at wal.Pos, dirty bool) bool {
+// durable reports whether a record is durable. If no other sync is near, it starts one in
+// the background. While the journal is dirty, it leaves that to the Flush.
+func (s *syncer) durable(at wal.Pos, dirty bool) bool {
 	if at.Compare(s.files.Durable()) < 0 {
 		return true
 	}
-	if !dirty && s.every < 0 && !s.running() {
+	if !dirty && s.every < 0 && !s.isRunning() {
 		s.start(s.files.Target().Sync)
 	}
 	return false
 }
 
 // awaitRemovals schedules a sync if the removal of a segment waits for one.
-func (s *syncing) awaitRemovals(now int64, dirty bool) (next int64) {
+func (s *syncer) awaitRemovals(now int64, dirty bool) (next int64) {
 	at, removing := s.files.RemovalPending()
 	if removing && s.durable(at, dirty) {
 		_, removing = s.files.RemovalPending()
@@ -129,33 +131,33 @@ func (s *syncing) awaitRemovals(now int64, dirty bool) (next int64) {
 	return engine.Never
 }
 
-// A preparing preallocates segments.
-type preparing struct {
+// A preparer preallocates segments.
+type preparer struct {
 	background
 	files    *wal.Log
 	health   *health
-	failedAt int64 // when it failed last; 0: it has not
+	failedAt int64 // time of the last failure, or 0
 }
 
 // step preallocates segments in the background. After an error it tries again a second
-// later; if the room is needed before, the command gets the error. While there is something
-// to do it asks for another call, to see the result.
-func (p *preparing) step(now int64) (next int64) {
+// later; a command that needs the room earlier gets the error. While there is work, it
+// requests another call, to check the result.
+func (p *preparer) step(now int64) (next int64) {
 	if !p.files.NeedsPrepare() {
-		p.health.ended(unprepared)
+		p.health.clear(unprepared)
 		return engine.Never
 	}
-	busy, err := p.ended()
+	busy, err := p.result()
 	switch {
 	case err != nil:
 		p.failedAt = now
-		if !wal.NoRoom(err) { // a full disk is reported when that matters
-			p.health.has(unprepared, err)
+		if !wal.NoRoom(err) { // a full disk is reported when it refuses a record
+			p.health.set(unprepared, err)
 		}
 	case !busy && p.failedAt == 0: // it worked, though there is something to do again
-		p.health.ended(unprepared)
+		p.health.clear(unprepared)
 	}
-	retry := now + healPause // to see the result, sooner if that may be good news
+	retry := now + healPause // to check the result, sooner if it can clear an error
 	if p.health.errs[unprepared] != nil {
 		retry = now + cleanPause
 	}

@@ -30,9 +30,9 @@ func TestPreparingFailsAtRest(t *testing.T) {
 		next = b.turn(func() { b.put(engine.Spec{}, segment/2) })
 	}
 	b.wake(next)
-	b.wantHealth("cannot be made or removed")
+	b.wantHealth("cannot create or remove")
 	b.fsys.Set()
-	b.wake(b.log.preparing.failedAt + healPause)
+	b.wake(b.log.preparer.failedAt + healPause)
 	b.wantHealth("")
 	if b.log.files.NeedsPrepare() {
 		t.Error("the files were not made")
@@ -44,10 +44,10 @@ func TestPreparingFailsAtRest(t *testing.T) {
 func TestPreparingIsBusyAtRest(t *testing.T) {
 	b := newSickBench(t)
 	held := make(chan bool)
-	b.log.preparing.start(func() error { <-held; return nil })
+	b.log.preparer.start(func() error { <-held; return nil })
 	next := b.log.Housekeep(b.now)
 	close(held)
-	b.log.preparing.wait()
+	b.log.preparer.wait()
 	b.wake(next)
 	if b.log.files.NeedsPrepare() {
 		t.Error("the files were not made")

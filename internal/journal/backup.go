@@ -11,16 +11,16 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// A Backup is a copy of a journal that goes over a network: a tar archive of its
-// segments, which is a journal where it is unpacked. A server may be writing the journal.
-// All that was flushed before Backup is in it, and the beginning of what was flushed
-// during that call.
+// A Backup is a tar archive of the segments of a journal. The unpacked archive is a
+// journal. The server can write the journal during the backup. The archive contains all
+// records that were flushed before the call of Backup, and possibly some that are flushed
+// during the call.
 type Backup struct{ files *wal.Files }
 
-// ErrNothing is the error of Backup where no job was put yet.
+// ErrNothing is the error of Backup for an empty journal.
 var ErrNothing = errors.New("there is nothing in the journal: no job was put yet")
 
-// Backup opens the journal to be copied. Any goroutine may call it.
+// Backup opens the journal for a backup. Any goroutine can call it.
 func (j *Journal) Backup() (*Backup, error) {
 	files, err := j.files.Files()
 	if err != nil {
@@ -33,7 +33,7 @@ func (j *Journal) Backup() (*Backup, error) {
 	return &Backup{files}, nil
 }
 
-// Close lets the server have the room of segments that it has removed meanwhile.
+// Close releases the space of segments that the journal removed during the backup.
 func (b *Backup) Close() { b.files.Close() }
 
 // Write writes the archive.
@@ -55,13 +55,13 @@ func (b *Backup) Write(w io.Writer) error {
 	return nil
 }
 
-// ErrNotBackup is wrapped by the error of ReadBackup for what no Backup has written.
+// ErrNotBackup reports data that no Backup writes. ReadBackup wraps it.
 var ErrNotBackup = errors.New("not the backup of a journal")
 
-// ReadBackup unpacks what Write has written into an empty directory, makes it durable,
-// and reads it to see that it is whole. It is a single server's journal then. An archive
-// that ends too soon is io.ErrUnexpectedEOF. After an error some of it may be in the
-// directory.
+// ReadBackup unpacks an archive of Write into an empty directory, makes it durable, and
+// reads it to check that it is complete. The result is a single server's journal. If the
+// archive ends early, the error wraps io.ErrUnexpectedEOF. After an error the directory
+// can contain part of the archive.
 func ReadBackup(fsys vfs.FS, dir string, r io.Reader) (report wal.Report, err error) {
 	if err = unpack(fsys, dir, r); err == nil {
 		report, err = Release(fsys, dir)
@@ -72,8 +72,8 @@ func ReadBackup(fsys vfs.FS, dir string, r io.Reader) (report wal.Report, err er
 	return report, nil
 }
 
-// ReadSnapshot is ReadBackup for another member of the same cluster: the journal stays
-// that of a member, and has every fact up to the entry that is returned.
+// ReadSnapshot is ReadBackup for another member of the same cluster: the journal remains
+// a member's. It contains every change up to the returned entry.
 func ReadSnapshot(fsys vfs.FS, dir string, r io.Reader) (at Applied, err error) {
 	if err = unpack(fsys, dir, r); err == nil {
 		err = fsys.SyncDir(dir)

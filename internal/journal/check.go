@@ -7,9 +7,9 @@ import (
 	"math"
 )
 
-// Check tests every invariant of the package and reports all that are broken,
-// each with its number. It is for tests, and for a server that somebody suspects. It
-// must be called within a turn, before anything is changed in it.
+// Check tests every invariant of the package and returns an error with the number of each
+// broken one. It is for tests and for debugging a server. It must be called within a
+// turn, before the turn changes anything.
 func (j *Journal) Check() error {
 	var broken []error
 	assert := func(ok bool, format string, args ...any) {
@@ -23,15 +23,15 @@ func (j *Journal) Check() error {
 		newest = math.MaxUint32 // Stats does not tell which of the sealed ones is
 	}
 	live, jobs, jobsIn := int64(0), 0, make(map[uint32]int)
-	facts := 0
+	changes := 0
 	for id, f := range j.index.inFlight.jobs {
-		facts += f.facts
-		assert(f.facts > 0, "J5: job %d has %d facts in flight", id, f.facts)
+		changes += f.changes
+		assert(f.changes > 0, "J5: job %d has %d changes in flight", id, f.changes)
 		if f.segment != 0 {
 			jobsIn[f.segment]++
 		}
 	}
-	assert(facts <= len(j.index.inFlight.reserved), "J5: %d facts of jobs are in flight, of %d", facts, len(j.index.inFlight.reserved))
+	assert(changes <= len(j.index.inFlight.reserved), "J5: %d changes of jobs are in flight, of %d", changes, len(j.index.inFlight.reserved))
 	for c := range j.eng.Snapshots {
 		jobs++
 		live += weight(&c)
@@ -54,23 +54,23 @@ func (j *Journal) Check() error {
 	}
 	assert(j.files.Err() != nil || st.Room >= st.Reserved, "J3: there is room for %d bytes, and %d are reserved", st.Room, st.Reserved)
 	queued, bytes := make(map[placed]bool), int64(0)
-	for i, p := range j.standing.queue {
+	for i, p := range j.persistentState.queue {
 		queued[p] = true
-		assert(i == 0 || p.segment >= j.standing.queue[i-1].segment, "J4: the queue of standing facts is out of order")
+		assert(i == 0 || p.segment >= j.persistentState.queue[i-1].segment, "J4: the queue of persistent entries is out of order")
 	}
-	for key, last := range j.standing.at {
+	for key, last := range j.persistentState.at {
 		segment := last.segment
-		assert(segment <= newest && segment >= st.Oldest, "J4: the fact of %q is in segment %d of %d to %d", key, segment, st.Oldest, newest)
-		assert(queued[placed{key, segment}], "J4: the fact of %q is not in the queue", key)
+		assert(segment <= newest && segment >= st.Oldest, "J4: the entry of %q is in segment %d of %d to %d", key, segment, st.Oldest, newest)
+		assert(queued[placed{key, segment}], "J4: the entry of %q is not in the queue", key)
 		bytes += last.weight(key)
 	}
-	assert(j.standing.bytes == bytes, "J4: the standing facts take %d bytes, not %d", j.standing.bytes, bytes)
+	assert(j.persistentState.bytes == bytes, "J4: the persistent entries take %d bytes, not %d", j.persistentState.bytes, bytes)
 	for c := range j.eng.Pauses {
-		_, ok := j.standing.at[c.Tube]
+		_, ok := j.persistentState.at[c.Tube]
 		assert(ok || c.Due <= j.now || len(j.index.inFlight.reserved) > 0, "J4: the pause of tube %q has no record", c.Tube)
 	}
 	for c := range j.eng.PoliciesSet() {
-		last, ok := j.standing.at[keyOf(&c)]
+		last, ok := j.persistentState.at[keyOf(&c)]
 		assert(ok && last.settings == string(c.Body) || len(j.index.inFlight.reserved) > 0, "J4: what was set for %q has no record, or another one", c.Tube)
 	}
 	return errors.Join(broken...)

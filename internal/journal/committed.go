@@ -9,26 +9,26 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// The journal of a member of a cluster has only what the members have agreed on. It is
-// the snapshot that belongs to the cluster's log: a record says up to which entry of the
-// log all facts come before it. What comes after the last such record is appended again,
-// and that is right although some of it is there already: a fact stands alone, and the
-// last one of a job decides (see engine.Change).
+// The journal of a cluster member contains only committed changes. It is the snapshot for
+// the cluster's log: an Applied record states that all changes up to an entry of the log
+// precede it. After a start, the member appends the changes after the last such record
+// again. That is correct although the journal already contains some of them: each change
+// is complete, and the last one of a job counts (see engine.Change).
 
-// ErrNotExecuted means that what is committed was not executed here, though it should
-// have been: nothing that is done about the disk mends that.
-var ErrNotExecuted = errors.New("journal: a fact is committed in this member's leadership epoch, and was not executed here")
+// ErrNotExecuted reports that a change was committed in this member's epoch that its
+// engine has not executed. It is a bug, not an error of the disk.
+var ErrNotExecuted = errors.New("journal: committed change was not executed by this leader")
 
-// Applied says up to which entry a journal has every fact.
+// An Applied is the last entry whose changes, and all earlier ones, are in a journal.
 type Applied = record.Applied
 
-// applied is how far the journal of a member is.
+// applied is the progress of a member's journal.
 type applied struct {
 	last    Applied
-	segment uint64 // of the last record of it; 0: not known, or none
+	segment uint64 // segment of its last record, or 0 if unknown or none
 	durable Applied
-	next    appliedAt // becomes durable next; zero: all are
-	newest  appliedAt // the last record
+	next    appliedAt // the one that becomes durable next, or zero if all are durable
+	newest  appliedAt // of the last record
 }
 
 type appliedAt struct {
@@ -36,15 +36,15 @@ type appliedAt struct {
 	at wal.Pos
 }
 
-// AppendCommitted appends the facts of an entry that the cluster has committed, and that
-// the journal has them. It waits for no sync: the entry must stay in the cluster's log
-// until Synced has it. At the leader the facts are those that Executed has taken, and are
-// not in flight any more. Otherwise they are also restored in the engine. With the zero
-// Applied it says nothing of an entry.
+// AppendCommitted appends the changes of an entry that the cluster has committed, and an
+// Applied record for the entry. It does not wait for a sync: the entry must stay in the
+// cluster's log until Synced returns it. At the leader the changes are the oldest ones
+// that Stage accepted, and are no longer in flight. At other members they are also
+// restored in the engine. With the zero Applied it writes no Applied record.
 //
-// After an error, unless it is ErrNotExecuted, a part of the facts was appended. Then the
-// call must be repeated with the same entry in a later turn, before any other; meanwhile
-// Housekeep tries to heal.
+// After an error other than ErrNotExecuted, part of the changes was appended. The caller
+// must repeat the call with the same entry in a later turn, before any other entry;
+// Housekeep tries to heal in between.
 func (j *Journal) AppendCommitted(changes []engine.Change, at Applied) error {
 	for ; j.appended < len(changes); j.appended++ {
 		if err := j.appendFact(&changes[j.appended]); err != nil {
@@ -53,7 +53,7 @@ func (j *Journal) AppendCommitted(changes []engine.Change, at Applied) error {
 	}
 	if at != (Applied{}) {
 		c := at.Change()
-		if _, err := j.appendWithStandby(&c); err != nil {
+		if _, err := j.appendWithSpare(&c); err != nil {
 			return err
 		}
 		j.now = max(j.now, at.Stamp-j.opt.Epoch)
@@ -69,18 +69,18 @@ func (j *Journal) appendFact(c *engine.Change) error {
 	return j.appendForeign(c)
 }
 
-// appendOwn appends the fact that is in flight for the longest time.
+// appendOwn appends the oldest change in flight.
 func (j *Journal) appendOwn(c *engine.Change) error {
 	in := &j.index.inFlight
 	if isJob(c.Kind) {
 		f, ok := in.jobs[c.ID]
 		if !ok {
-			return fmt.Errorf("%w: that of job %d", ErrNotExecuted, c.ID)
+			return fmt.Errorf("%w: job %d", ErrNotExecuted, c.ID)
 		}
 		c.Segment, c.Slot = f.segment, f.slot
 	}
 	j.files.Unreserve(in.reserved[0])
-	if _, err := j.appendWithStandby(c); err != nil {
+	if _, err := j.appendWithSpare(c); err != nil {
 		if j.files.Reserve(in.reserved[0]) != nil {
 			in.reserved[0] = 0
 		}
@@ -88,13 +88,14 @@ func (j *Journal) appendOwn(c *engine.Change) error {
 	}
 	in.reserved = in.reserved[1:]
 	if isJob(c.Kind) {
-		j.index.landed(c)
+		j.index.appendedChange(c)
 	}
 	return nil
 }
 
-// appendForeign appends a fact that another member has executed, and restores it. Nobody
-// has admitted it: if there is no room for a job, this member has to wait until there is.
+// appendForeign appends a change that another member executed, and restores it. This
+// member has not admitted it: if there is no room for a job, the member must wait until
+// there is.
 func (j *Journal) appendForeign(c *engine.Change) error {
 	var before engine.Change
 	there := false
@@ -105,7 +106,7 @@ func (j *Journal) appendForeign(c *engine.Change) error {
 	}
 	if c.Kind == engine.JobDeleted && there {
 		j.space.deletions.want--
-		j.space.deletions.giveUp(j.files)
+		j.space.deletions.release(j.files)
 	}
 	at, err := j.writeForeign(c)
 	if err != nil {
@@ -124,38 +125,38 @@ func (j *Journal) appendForeign(c *engine.Change) error {
 			j.index.live -= weight(&before)
 		} else {
 			j.space.deletions.want++
-			_ = j.space.deletions.fill(j.files) // without room it is retried later
+			_ = j.space.deletions.fill(j.files) // if there is no room, Housekeep tries again
 		}
 	case engine.JobDeleted:
 		if there {
 			j.index.live -= weight(&before)
-			j.index.uncount(before.Segment)
+			j.index.removeFrom(before.Segment)
 		}
 	}
 	j.note(c, at)
 	return nil
 }
 
-// writeForeign writes the record of a fact. Only jobs need room that may not be there: a
-// full disk must not keep a deletion from the records before it.
+// writeForeign writes the record of a change. Only jobs can lack room: a full disk must
+// not prevent a deletion.
 func (j *Journal) writeForeign(c *engine.Change) (at wal.Pos, err error) {
 	write := func() error {
 		at, err = j.write(c)
 		return err
 	}
 	if c.Kind != engine.JobPut && c.Kind != engine.JobMoved {
-		err = j.space.withStandby(write)
+		err = j.space.withSpare(write)
 	} else if write() != nil && j.files.Err() == nil {
 		j.health.noRoom(err, cost(c.Kind, len(c.Tube), len(c.Body)))
 	}
 	return at, err
 }
 
-// Applied returns up to which entry all facts were appended.
+// Applied returns the last entry whose changes were all appended.
 func (j *Journal) Applied() Applied { return j.applied.last }
 
-// Synced returns up to which entry all facts are durable, or an earlier one. The
-// cluster's log may be cut there.
+// Synced returns an entry up to which all changes are durable. The cluster's log can be
+// cut there.
 func (j *Journal) Synced() Applied {
 	a, durable := &j.applied, j.files.Durable()
 	for a.next != (appliedAt{}) && a.next.at.Compare(durable) < 0 {
@@ -167,8 +168,8 @@ func (j *Journal) Synced() Applied {
 	return a.durable
 }
 
-// noted notes where the record of an Applied is.
-func (a *applied) noted(c *engine.Change, at wal.Pos) {
+// record updates a for the record of an Applied.
+func (a *applied) record(c *engine.Change, at wal.Pos) {
 	a.last, _ = record.DecodeApplied(c.Body)
 	a.segment = at.Segment
 	a.newest = appliedAt{a.last, at}
@@ -177,7 +178,7 @@ func (a *applied) noted(c *engine.Change, at wal.Pos) {
 	}
 }
 
-// healed notes that all that was appended is durable, and that it is not known where.
+// healed records that everything appended is durable, at unknown positions.
 func (a *applied) healed() {
 	*a = applied{last: a.last, durable: a.last}
 }

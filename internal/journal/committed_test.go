@@ -49,12 +49,12 @@ func TestCommitted(t *testing.T) {
 	eng.Pause(3, []byte("mail"), 60)
 	first := eng.TakeChanges()
 	facts := sent(t, first)
-	leader.Executed(first)
+	leader.Stage(first)
 	eng.ReserveJob(4, s, id)
 	eng.Bury(s, id, 9)
 	second := eng.TakeChanges()
 	more := sent(t, second)
-	leader.Executed(second)
+	leader.Stage(second)
 	at := Applied{Index: 1, Term: 1, Stamp: epoch + 3}
 	check := func() {
 		t.Helper()
@@ -135,7 +135,7 @@ func (l *lateLeader) turn(do func()) {
 	do()
 	changes := l.eng.TakeChanges()
 	l.entries = append(l.entries, sent(l.tb, changes))
-	l.log.Executed(changes)
+	l.log.Stage(changes)
 	if len(l.entries) > 2 {
 		l.append(l.entries[0])
 		l.entries = l.entries[1:]
@@ -144,8 +144,8 @@ func (l *lateLeader) turn(do func()) {
 		l.tb.Fatal(err)
 	}
 	l.log.Housekeep(l.now)
-	l.log.preparing.wait()
-	l.log.syncing.wait()
+	l.log.preparer.wait()
+	l.log.syncer.wait()
 }
 
 func (l *lateLeader) append(changes []engine.Change) {
@@ -186,7 +186,7 @@ func TestHotJob(t *testing.T) {
 	for range 51 {
 		toggle()
 	}
-	if l.log.rewriting != nil {
+	if l.log.rewrite != nil {
 		t.Error("rewriting does not end")
 	}
 	if err := l.log.Check(); err != nil {
@@ -309,10 +309,10 @@ func TestAppliedIsRewritten(t *testing.T) {
 			}
 		}
 		j.Rewrite()
-		for now := int64(0); j.rewriting != nil; now += healPause {
+		for now := int64(0); j.rewrite != nil; now += healPause {
 			j.Housekeep(now)
 			j.Flush()
-			j.syncing.wait()
+			j.syncer.wait()
 		}
 		if err := j.Close(); err != nil {
 			t.Fatal(err)

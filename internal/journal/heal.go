@@ -8,13 +8,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// healPause is how long Housekeep waits between two attempts to heal.
+// healPause is the time between two attempts of Housekeep to heal.
 const healPause = int64(time.Second)
 
 // heal tries to recover from a failure, once a second.
 func (j *Journal) heal(now int64) (next int64) {
 	j.lostFile(j.files.Err())
-	j.health.has(broken, j.files.Err())
+	j.health.set(broken, j.files.Err())
 	if now < j.health.retry {
 		return j.health.retry
 	}
@@ -34,23 +34,23 @@ func (j *Journal) recover() error {
 			return
 		}
 		put, _ := record.Decode(payload, j.opt.Epoch, j.tubes) // it was encoded here
-		job, _ := j.eng.Snapshot(put.ID)                       // none if it is deleted, and then set does nothing
+		job, _ := j.eng.Snapshot(put.ID)                       // if the job is deleted, set does nothing
 		put.Slot = job.Slot
-		// The records that are not durable are the last ones, so the last of a job is
-		// the one that counts.
+		// The records that are not durable are the last ones, so the last one of a job
+		// counts.
 		j.index.set(&put, uint32(to.Segment))
 	}); err != nil {
 		return err
 	}
 	if failed != 0 {
-		j.standing.moved(failed)
+		j.persistentState.moved(failed)
 	}
 	j.setTarget()
-	// The new places of these records are not known. 0 makes cleaning write them
+	// The new positions of these records are unknown. Zero makes cleaning write them
 	// again.
 	j.lastID = 0
 	j.applied.healed()
 	j.bytes = j.files.Stats().Bytes
-	j.health.ended(broken)
+	j.health.clear(broken)
 	return nil
 }

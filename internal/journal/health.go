@@ -8,64 +8,64 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// A trouble is a kind of lasting error. The first is the worst.
-type trouble uint8
+// A condition is a kind of lasting error. The first one is the worst.
+type condition uint8
 
 const (
-	broken     trouble = iota // the log cannot be written
-	lost                      // records that were durable are lost, and not rewritten yet
-	full                      // the disk has no room for a record that was refused
-	stuck                     // room cannot be made, for another reason
-	uncleaned                 // the log cannot be cleaned or rewritten
-	unprepared                // files could not be made or removed in the background
-	troubles
+	broken     condition = iota // the log cannot be written
+	lost                        // durable records are lost and not rewritten yet
+	full                        // the disk has no room for a record that was refused
+	stuck                       // no room, for another reason
+	uncleaned                   // cleaning or rewriting fails
+	unprepared                  // creating or removing files in the background fails
+	conditions
 )
 
-// texts say what is wrong, and are logged when a trouble begins and when it ends.
-var texts = [troubles]struct{ is, begins, ends string }{
-	broken:     {"changes are refused", "the journal cannot be written: changes are refused until it can", "the journal is written again, and complete"},
-	lost:       {"the journal is damaged, and is being rewritten", "the journal is damaged: all jobs are in memory, and the whole journal is rewritten", "the whole journal was rewritten"},
-	full:       {"new jobs are refused", "the journal has no room: new jobs are refused until there is", "the journal has room again"},
-	stuck:      {"new jobs are refused", "the journal cannot make room: new jobs are refused until it can", "the journal has room again"},
-	uncleaned:  {"the journal cannot be cleaned", "the journal cannot be cleaned and will grow", "the journal is cleaned again"},
-	unprepared: {"files cannot be made or removed", "the journal cannot make, mark or remove files in the background; it tries again every second", "the journal's files are in order again"},
+// texts describe the conditions, and are the log messages at their start and end.
+var texts = [conditions]struct{ is, begins, ends string }{
+	broken:     {"changes are refused", "journal write failed; refusing changes", "journal recovered; accepting changes"},
+	lost:       {"rewriting the damaged journal", "journal damaged; rewriting it from memory", "journal rewritten"},
+	full:       {"new jobs are refused", "no room for the journal; refusing new jobs", "journal has room again"},
+	stuck:      {"new jobs are refused", "cannot reserve room for the journal; refusing new jobs", "journal has room again"},
+	uncleaned:  {"journal compaction fails", "journal compaction failed; the journal grows", "journal compaction works again"},
+	unprepared: {"cannot create or remove journal files", "cannot create or remove journal files; retrying every second", "creating and removing journal files again"},
 }
 
-// health has what is wrong with a journal.
+// health contains the current conditions of a journal.
 type health struct {
 	log     *slog.Logger
-	errs    [troubles]error // nil: all is well
-	refused int64           // bytes; size of the largest record for which there was no room
-	retry   int64           // when to try to heal, on the engine's clock
+	errs    [conditions]error // nil if the condition is not set
+	refused int64             // size of the largest refused record, in bytes
+	retry   int64             // time of the next attempt to heal, on the engine's clock
 }
 
-// has notes an error.
-func (h *health) has(t trouble, err error) {
+// set sets a condition.
+func (h *health) set(t condition, err error) {
 	if h.errs[t] == nil {
 		h.log.Error(texts[t].begins, "err", err)
 	}
 	h.errs[t] = err
 }
 
-// ended notes that a trouble, if there was one, is over.
-func (h *health) ended(t trouble) {
+// clear clears a condition.
+func (h *health) clear(t condition) {
 	if h.errs[t] != nil {
 		h.errs[t] = nil
 		h.log.Info(texts[t].ends)
 	}
 }
 
-// err returns the error of a trouble; nil if there is none.
-func (h *health) err(t trouble) error {
+// err returns the error of a condition, or nil.
+func (h *health) err(t condition) error {
 	if h.errs[t] == nil {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", texts[t].is, h.errs[t])
 }
 
-// worst returns the error of the worst trouble; nil if all is well.
+// worst returns the error of the worst condition, or nil.
 func (h *health) worst() error {
-	for t := range troubles {
+	for t := range conditions {
 		if err := h.err(t); err != nil {
 			return err
 		}
@@ -73,33 +73,33 @@ func (h *health) worst() error {
 	return nil
 }
 
-// noRoom notes why there was no room for a record of n bytes, and returns the outcome: a
-// full disk and a failing one are answered differently.
+// noRoom sets the condition for an error that prevented a record of n bytes, and returns
+// the outcome. A full disk and a failing disk have different outcomes.
 func (h *health) noRoom(err error, n int64) engine.Outcome {
 	is, was, outcome := full, stuck, engine.OutOfMemory
 	if !wal.NoRoom(err) {
 		is, was, outcome = stuck, full, engine.Failed
 	}
 	h.errs[was], h.refused = nil, max(h.refused, n)
-	h.has(is, err)
+	h.set(is, err)
 	return outcome
 }
 
-// room notes that there is room for the largest record that was refused. A put that finds
-// room is not enough: the error would come and go with each one.
+// room clears the conditions once there is room for the largest refused record. A
+// successful smaller put must not clear them: the error would come and go.
 func (h *health) room() {
-	h.ended(full)
-	h.ended(stuck)
+	h.clear(full)
+	h.clear(stuck)
 	h.refused = 0
 }
 
-// refusesJobs reports whether there was no room for a record, and still is not for the
-// largest.
+// refusesJobs reports whether a record was refused and there is still no room for the
+// largest refused one.
 func (h *health) refusesJobs() bool { return h.errs[full] != nil || h.errs[stuck] != nil }
 
-// Refuses reports whether new jobs were refused, and there is no room yet for the
-// largest.
+// Refuses reports whether changes fail, or new jobs were refused and there is still no
+// room for the largest.
 func (j *Journal) Refuses() bool { return j.files.Err() != nil || j.health.refusesJobs() }
 
-// IsFull reports whether they were refused because room cannot be made for them.
+// IsFull reports whether new jobs are refused for lack of room.
 func (j *Journal) IsFull() bool { return j.health.refusesJobs() }

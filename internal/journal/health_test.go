@@ -85,19 +85,19 @@ func TestHealthIsTold(t *testing.T) {
 			if on {
 				b.disk.SetLimit(1)
 			}
-		}, engine.OutOfMemory, "no space left on device", "the journal has no room: new jobs are refused until there is"},
+		}, engine.OutOfMemory, "no space left on device", "no room for the journal; refusing new jobs"},
 		{"no descriptors", func(b *sickBench, on bool) {
 			b.fsys.Set()
 			if on {
 				b.fsys.Set(faultfs.Fault{Op: faultfs.Create, Sticky: true, Err: syscall.EMFILE})
 			}
-		}, engine.OutOfMemory, "too many open files", "the journal has no room: new jobs are refused until there is"},
+		}, engine.OutOfMemory, "too many open files", "no room for the journal; refusing new jobs"},
 		{"a directory that fails", func(b *sickBench, on bool) {
 			b.fsys.Set()
 			if on {
 				b.fsys.Set(faultfs.Fault{Op: faultfs.Create, Sticky: true})
 			}
-		}, engine.Failed, "input/output error", "the journal cannot make room: new jobs are refused until it can"},
+		}, engine.Failed, "input/output error", "cannot reserve room for the journal; refusing new jobs"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newSickBench(t)
@@ -115,12 +115,12 @@ func TestHealthIsTold(t *testing.T) {
 				b.wantHealth(test.health)
 				b.wantRefusal(true)
 				b.wantSaid(test.begins, round)
-				b.wantSaid("the journal has room again", round-1)
+				b.wantSaid("journal has room again", round-1)
 				test.hinder(b, false)
 				b.rest()
 				b.wantHealth("")
 				b.wantRefusal(false)
-				b.wantSaid("the journal has room again", round)
+				b.wantSaid("journal has room again", round)
 			}
 			if o := b.tryPut(1000); o != engine.OK {
 				t.Errorf("put when all is well: outcome %d", o)
@@ -144,12 +144,12 @@ func TestHealthOfLargeJobs(t *testing.T) {
 		b.now += healPause
 	}
 	b.wantHealth("no space left on device")
-	b.wantSaid("the journal has no room", 1)
-	b.wantSaid("the journal has room again", 0)
+	b.wantSaid("no room for the journal", 1)
+	b.wantSaid("journal has room again", 0)
 	b.disk.SetLimit(0)
 	b.rest()
 	b.wantHealth("")
-	b.wantSaid("the journal has room again", 1)
+	b.wantSaid("journal has room again", 1)
 }
 
 // A full disk is asked for room once in a while, and not by each put; and what it refuses
@@ -169,7 +169,7 @@ func TestFullDiskIsNotAsked(t *testing.T) {
 	if n := b.fsys.Seen(); n > 10 {
 		t.Errorf("1000 puts in two seconds tried %d times to make a file", n)
 	}
-	b.wantSaid("the journal has no room", 1)
+	b.wantSaid("no room for the journal", 1)
 	b.disk.SetLimit(0)
 	b.rest()
 	for b.log.Stats().Current == before {
@@ -228,10 +228,10 @@ func TestStatesOnFullDisk(t *testing.T) {
 func TestBackgroundWorksAgain(t *testing.T) {
 	b := newSickBench(t)
 	b.tryPut(segment / 2)
-	b.log.preparing.start(func() error { return syscall.EIO })
-	b.log.preparing.wait()
+	b.log.preparer.start(func() error { return syscall.EIO })
+	b.log.preparer.wait()
 	b.tryPut(segment / 2)
-	b.wantHealth("cannot be made or removed")
+	b.wantHealth("cannot create or remove")
 	b.wantRefusal(false)
 	for range 3 {
 		b.now += healPause

@@ -2,16 +2,16 @@ package journal
 
 import "github.com/beanpole-mq/beanpole/internal/engine"
 
-// An index has where the whole record of each job is, and how much the jobs weigh. The
-// segment of a job that has no facts in flight is noted beside it in the engine.
+// An index counts the jobs per segment and their total weight. The engine stores the
+// segment of each job's whole record, unless the job has changes in flight.
 type index struct {
 	eng      *engine.Engine
-	inFlight inFlight       // J5: of the leader of a cluster
+	inFlight inFlight       // J5: only at the leader of a cluster
 	live     int64          // J1; bytes
 	jobsIn   map[uint32]int // J2
 }
 
-// set notes the segment of a job's whole record.
+// set sets the segment of a job's whole record.
 func (x *index) set(c *engine.Change, segment uint32) {
 	f, ok := x.inFlight.of(c.ID)
 	before := f.segment
@@ -21,13 +21,13 @@ func (x *index) set(c *engine.Change, segment uint32) {
 	} else if before, ok = x.eng.SetSegment(c, segment); !ok {
 		return // the job is deleted, perhaps by the next change
 	}
-	x.uncount(before)
+	x.removeFrom(before)
 	x.jobsIn[segment]++
 }
 
-// uncount counts a job less in its segment, which is 0 if the job has had no record
-// before.
-func (x *index) uncount(segment uint32) {
+// removeFrom removes a job from the count of a segment. segment is 0 if the job had no
+// record.
+func (x *index) removeFrom(segment uint32) {
 	if segment == 0 {
 		return
 	}
@@ -36,7 +36,7 @@ func (x *index) uncount(segment uint32) {
 	}
 }
 
-// hasBefore reports whether the whole record of a job is in a segment before one.
+// hasBefore reports whether a segment before first contains the whole record of a job.
 func (x *index) hasBefore(first uint64) bool {
 	for segment := range x.jobsIn {
 		if uint64(segment) < first {
@@ -46,37 +46,37 @@ func (x *index) hasBefore(first uint64) bool {
 	return false
 }
 
-// weigh updates live for a change of a job. If a record of the job is replaced, its
-// segment does not count the job any more.
+// weigh updates live for a change of a job. If the change replaces the job's record, the
+// old segment no longer counts the job.
 func (x *index) weigh(c *engine.Change) {
 	switch c.Kind {
 	case engine.JobPut:
 		x.live += weight(c)
 	case engine.JobMoved:
-		if segment, _ := x.eng.SetSegment(c, 0); segment != 0 { // it was put, or moved, in the same turn
+		if segment, _ := x.eng.SetSegment(c, 0); segment != 0 { // it was put or moved in the same turn
 			c.Segment = segment
 		}
-		x.uncount(c.Segment)
+		x.removeFrom(c.Segment)
 		before := *c
 		before.Tube, before.BodyLen = c.From, c.FromLen
 		x.live += weight(c) - weight(&before)
 	case engine.JobDeleted:
 		x.live -= weight(c)
-		x.uncount(c.Segment)
+		x.removeFrom(c.Segment)
 	}
 }
 
-// landed notes that a fact of a job was appended.
-func (x *index) landed(c *engine.Change) {
+// appendedChange updates the index for a change of a job in flight that was appended.
+func (x *index) appendedChange(c *engine.Change) {
 	in := &x.inFlight
 	f := in.jobs[c.ID]
-	f.facts--
+	f.changes--
 	f.body = max(0, f.body-1)
 	switch {
 	case c.Kind == engine.JobDeleted:
-		x.uncount(f.segment)
+		x.removeFrom(f.segment)
 		delete(in.jobs, c.ID)
-	case f.facts == 0:
+	case f.changes == 0:
 		x.eng.SetSegment(&engine.Change{ID: c.ID, Slot: f.slot}, f.segment)
 		delete(in.jobs, c.ID)
 	default:

@@ -2,26 +2,27 @@ package journal
 
 import "github.com/beanpole-mq/beanpole/internal/engine"
 
-// inFlight has what the engine of a leader has done, and the journal does not have yet:
-// facts that are not committed, or are and were not appended yet. Meanwhile neither the
-// place of such a job's whole record nor its committed state can be asked of the engine.
+// inFlight contains the changes that the engine of a leader has executed and the journal
+// has not appended: the cluster has not committed them, or has just committed them. For a
+// job with such changes, the engine has neither the segment of the whole record nor the
+// committed state.
 type inFlight struct {
-	jobs     map[uint64]flight
-	reserved []int64 // for each fact, in order, the bytes that Admit has reserved for its record
+	jobs     map[uint64]pendingJob
+	reserved []int64 // per change, in order, the bytes that Admit reserved for its record
 }
 
-// A flight is a job with facts in flight, as the journal has it.
-type flight struct {
-	facts   int            // J5: in flight, at least one
-	segment uint32         // J5: segment of the whole record; 0: it has none
+// A pendingJob is a job with changes in flight, in the state of the journal.
+type pendingJob struct {
+	changes int            // J5: number of changes in flight, at least one
+	segment uint32         // J5: segment of the whole record, or 0 if there is none
 	slot    uint32         // see engine.Change.Slot
 	tube    string         // unless segment is 0
 	from    string         // its origin, unless segment is 0
-	body    int            // J5: with so many facts the body is that of the engine; until then the one that the journal has is not known
-	state   *engine.Change // nil: not known, because none of the facts since the engine was the same is in the journal
+	body    int            // J5: number of changes after which the body is the engine's; while changes is larger, the journaled body is unknown
+	state   *engine.Change // nil if unknown: the journal has appended no change since the engine had the same state
 }
 
-// isJob reports whether a change is one of a job.
+// isJob reports whether a change concerns a job.
 func isJob(kind engine.ChangeKind) bool {
 	switch kind {
 	case engine.JobPut, engine.JobState, engine.JobDeleted, engine.JobMoved:
@@ -30,8 +31,8 @@ func isJob(kind engine.ChangeKind) bool {
 	return false
 }
 
-// of returns what is in flight of a job, if anything is.
-func (in *inFlight) of(id uint64) (f flight, ok bool) {
+// of returns the pendingJob with an id, if there is one.
+func (in *inFlight) of(id uint64) (f pendingJob, ok bool) {
 	if len(in.jobs) == 0 { // as in a single server
 		return f, false
 	}
@@ -39,7 +40,7 @@ func (in *inFlight) of(id uint64) (f flight, ok bool) {
 	return f, ok
 }
 
-// add notes a fact, for which some bytes are reserved.
+// add adds a change. reserved is the number of bytes that are reserved for its record.
 func (in *inFlight) add(c *engine.Change, reserved int64) {
 	in.reserved = append(in.reserved, reserved)
 	if !isJob(c.Kind) {
@@ -47,7 +48,7 @@ func (in *inFlight) add(c *engine.Change, reserved int64) {
 	}
 	f, ok := in.jobs[c.ID]
 	if !ok {
-		f = flight{segment: c.Segment, slot: c.Slot, tube: c.Tube, from: c.Origin}
+		f = pendingJob{segment: c.Segment, slot: c.Slot, tube: c.Tube, from: c.Origin}
 		switch c.Kind {
 		case engine.JobPut:
 			f.segment = 0
@@ -55,15 +56,15 @@ func (in *inFlight) add(c *engine.Change, reserved int64) {
 			f.tube, f.from = c.From, c.Was
 		}
 	}
-	f.facts++
+	f.changes++
 	if c.Kind == engine.JobMoved && c.From == c.Tube {
-		f.body = f.facts
+		f.body = f.changes
 	}
 	in.jobs[c.ID] = f
 }
 
-// committed makes c, a job as its engine has it, what the journal says of it. ok is false
-// if that is not known before another fact of the job is appended.
+// committed replaces c, a job in the engine's state, by the job in the journal's state.
+// ok is false if that state is unknown until another change of the job is appended.
 func (in *inFlight) committed(c *engine.Change) (ok bool) {
 	f, ok := in.of(c.ID)
 	if !ok {
@@ -78,10 +79,10 @@ func (in *inFlight) committed(c *engine.Change) (ok bool) {
 	return true
 }
 
-// Executed takes changes that the engine has made, and that a cluster has not agreed on
-// yet. It is for the leader, in place of Append. AppendCommitted will come for each of
-// them, in the same order, or the journal is closed.
-func (j *Journal) Executed(changes []engine.Change) {
+// Stage accepts changes that the leader's engine has executed and the cluster has not
+// committed. The leader calls it in place of Append. AppendCommitted must follow for each
+// change, in the same order, or the journal must be closed.
+func (j *Journal) Stage(changes []engine.Change) {
 	for i := range changes {
 		c := &changes[i]
 		n := int64(0)
@@ -89,10 +90,10 @@ func (j *Journal) Executed(changes []engine.Change) {
 			n = cost(c.Kind, len(c.Tube), len(c.Body))
 		}
 		j.index.inFlight.add(c, n)
-		c.Segment = 0 // the flight has it
+		c.Segment = 0 // the pendingJob stores it
 		j.index.weigh(c)
 	}
 }
 
-// InFlight returns how many facts are in flight. It must be called within a turn.
+// InFlight returns the number of changes in flight. It must be called within a turn.
 func (j *Journal) InFlight() int { return len(j.index.inFlight.reserved) }

@@ -12,28 +12,28 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// Options of a Journal. The zero value promises a sync.
+// Options of a Journal. With the zero value, each change waits for a sync.
 type Options struct {
-	// SegmentSize is the size of a segment in bytes; 0: wal.DefaultSegmentSize.
+	// SegmentSize is the size of a segment in bytes. Zero means wal.DefaultSegmentSize.
 	SegmentSize int64
 
-	// Sync is how long a change may wait for its sync in the background. 0: Flush
-	// asks for a call of Sync. Negative: until an eighth of a segment waits.
+	// Sync is the maximum time that a change waits for its sync in the background. With
+	// zero, Flush requests a call of Sync. If it is negative, changes wait until an
+	// eighth of a segment is not synced.
 	Sync time.Duration
 
-	// Epoch is the moment, in nanoseconds since 1970, at which the engine's clock
-	// is 0.
+	// Epoch is the time, in nanoseconds since 1970, at which the engine's clock is 0.
 	Epoch int64
 
-	// Member says that the journal is that of a member of a cluster: it gets what the
-	// members have agreed on, by AppendCommitted, and nothing else. Then Sync should be
-	// positive: nobody waits for a sync.
+	// Member specifies a cluster member's journal: it contains only committed changes,
+	// from AppendCommitted. Sync should be positive, because no client waits for a sync.
 	Member bool
 
-	// Logger is told of damage, full disks and failures. Nil: nothing is logged.
+	// Logger receives messages about damage, full disks and failures. If it is nil, there
+	// is no log.
 	Logger *slog.Logger
 
-	// Progress, if not nil, is called now and then while Open reads.
+	// Open calls Progress while it reads, unless it is nil.
 	Progress func(done, total int64)
 }
 
@@ -48,54 +48,54 @@ type Journal struct {
 	files *wal.Log
 
 	// Owned by the turn.
-	buf       []byte   // scratch
-	dirty     bool     // something was appended since the last Flush
-	unflushed int64    // bytes appended since the last Flush
-	bytes     int64    // size of the records in all segments, about
-	index     index    // J1, J2, J5
-	space     space    // J3
-	standing  standing // J4
-	lastID    uint64   // segment of the last record of the last id
-	applied   applied  // of a member of a cluster
-	appended  int      // so many facts of the entry that AppendCommitted is about were appended before
-	now       int64    // of the last Housekeep on the engine's clock; of a member: of the last entry
-	cleaner   cleaner
-	rewriting *rewriting        // nil if the journal is not being rewritten
-	tubes     map[string]string // scratch of cleaning: names
-	health    health
-	stats     Stats
+	buf             []byte          // scratch
+	dirty           bool            // something was appended since the last Flush
+	unflushed       int64           // bytes appended since the last Flush
+	bytes           int64           // approximate size of the records in all segments
+	index           index           // J1, J2, J5
+	space           space           // J3
+	persistentState persistentState // J4
+	lastID          uint64          // segment of the last record of the last id
+	applied         applied         // of a cluster member
+	appended        int             // number of changes of AppendCommitted's entry that were already appended
+	now             int64           // time of the last Housekeep on the engine's clock; at a member, time of the last entry
+	cleaner         cleaner
+	rewrite         *rewrite          // the rewrite in progress, or nil
+	tubes           map[string]string // scratch of cleaning
+	health          health
+	stats           Stats
 
-	syncing   syncing
-	preparing preparing
+	syncer   syncer
+	preparer preparer
 
-	// What Sync has to make durable. Written by the turn, read by the goroutine
-	// that syncs.
+	// target is the position that Sync makes durable. The turn writes it; the syncing
+	// goroutine reads it.
 	target struct {
 		sync.Mutex
 		wal.Target
 	}
 }
 
-// Stats describe a journal.
+// Stats describes a journal.
 type Stats struct {
 	wal.Stats
-	Written  uint64 // records, since Open, those migrated included
-	Migrated uint64 // records that cleaning wrote again
-	Live     int64  // bytes that all jobs would take if they were rewritten
-	Err      error  // why changes are refused now; nil if they are not
-	Refusal  error  // why changes, or new jobs, are refused; nil if they are not
-	Health   error  // the worst of what is wrong, Err included; nil if all is well
+	Written  uint64 // records since Open, including migrated ones
+	Migrated uint64 // records that cleaning rewrote
+	Live     int64  // bytes of all jobs after a rewrite
+	Err      error  // the error that refuses changes, or nil
+	Refusal  error  // the error that refuses changes or new jobs, or nil
+	Health   error  // the worst condition, including Err, or nil
 }
 
-// New returns a journal whose Admit can be given to an engine. Open must come
-// before that engine's first change.
+// New returns a journal whose Admit an engine can use. Open must be called before the
+// engine's first change.
 func New(opt Options) *Journal {
 	j := &Journal{
-		opt:      opt,
-		log:      cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)),
-		standing: newStanding(make(map[string]fact)),
-		index:    index{inFlight: inFlight{jobs: make(map[uint64]flight)}, jobsIn: make(map[uint32]int)},
-		tubes:    make(map[string]string),
+		opt:             opt,
+		log:             cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)),
+		persistentState: newPersistentState(make(map[string]stateEntry)),
+		index:           index{inFlight: inFlight{jobs: make(map[uint64]pendingJob)}, jobsIn: make(map[uint32]int)},
+		tubes:           make(map[string]string),
 	}
 	j.opt.SegmentSize = cmp.Or(opt.SegmentSize, wal.DefaultSegmentSize)
 	j.health.log, j.cleaner.j = j.log, j
@@ -109,10 +109,10 @@ func (j *Journal) Flush() (durable bool, err error) {
 	}
 	j.dirty = false
 	if err := j.files.Flush(); err != nil {
-		j.health.has(broken, err)
+		j.health.set(broken, err)
 		return false, fmt.Errorf("journal: %w", err)
 	}
-	j.syncing.unsynced += max(j.unflushed, 1) // records that remove segments are not counted
+	j.syncer.unsynced += max(j.unflushed, 1) // removal records are not counted
 	j.unflushed = 0
 	j.setTarget()
 	return j.opt.Sync != 0, nil
@@ -137,7 +137,7 @@ func (j *Journal) Housekeep(now int64) (next int64) {
 	if !j.opt.Member {
 		j.now = now
 	}
-	next = j.syncing.step(now)
+	next = j.syncer.step(now)
 	if j.files.Err() != nil {
 		return j.heal(now)
 	}
@@ -145,14 +145,14 @@ func (j *Journal) Housekeep(now int64) (next int64) {
 		next = min(next, now+healPause)
 	}
 	next = min(next, j.cleaner.step(now))
-	next = min(next, j.syncing.awaitRemovals(now, j.dirty), j.space.retryFill(now))
+	next = min(next, j.syncer.awaitRemovals(now, j.dirty), j.space.retryFill(now))
 	if j.dirty {
 		next = min(next, now+cleanPause) // for the Flush
 	}
-	return min(next, j.preparing.step(now))
+	return min(next, j.preparer.step(now))
 }
 
-// Stats describes the journal. It must be called within a turn.
+// Stats returns the statistics of the journal. It must be called within a turn.
 func (j *Journal) Stats() Stats {
 	st := j.stats
 	st.Stats = j.files.Stats()
@@ -163,12 +163,12 @@ func (j *Journal) Stats() Stats {
 	return st
 }
 
-// Close implements broker.Log. It also writes the counters of jobs that have changed
-// without a record, unless the journal is a member's. What is in flight then is
-// forgotten: Open reads what was agreed on into another engine.
+// Close implements broker.Log. It also writes the counters of jobs that changed without a
+// record, unless the journal is a member's. A member's journal discards the changes in
+// flight: Open reads the committed state into another engine.
 func (j *Journal) Close() error {
-	j.preparing.wait()
-	j.syncing.wait()
+	j.preparer.wait()
+	j.syncer.wait()
 	err := cmp.Or(j.files.Err(), j.finish())
 	if err != nil {
 		j.lostFile(err)
@@ -176,19 +176,19 @@ func (j *Journal) Close() error {
 			err = j.finish()
 		}
 	}
-	if err == nil && j.rewriting != nil && j.rewriting.why != nil {
-		err = j.rewriting.finish()
+	if err == nil && j.rewrite != nil && j.rewrite.why != nil {
+		err = j.rewrite.finish()
 	}
 	if e := j.files.Close(); err == nil {
 		err = e
 	}
-	j.eng, j.index.eng = nil, nil // those who watch keep the journal
+	j.eng, j.index.eng = nil, nil // watchers keep the journal
 	return wrap(err)
 }
 
-// finish appends what is left and makes all durable.
+// finish appends the remaining changes and makes everything durable.
 func (j *Journal) finish() error {
-	for len(j.standing.gone) > 0 && j.appendGone() {
+	for len(j.persistentState.gone) > 0 && j.appendGone() {
 	}
 	if !j.opt.Member {
 		if err := j.appendUnlogged(); err != nil {
@@ -198,7 +198,7 @@ func (j *Journal) finish() error {
 	return j.files.Seal()
 }
 
-// appendUnlogged writes the state of each job that was reserved or timed out since its
+// appendUnlogged writes the state of each job that was reserved or timed out after its
 // last record. If there is no room, only counters are lost.
 func (j *Journal) appendUnlogged() error {
 	for c := range j.eng.Unlogged {

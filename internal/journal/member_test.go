@@ -205,7 +205,7 @@ func (m *member) Append(changes []engine.Change) error {
 	}
 	m.executed = append(m.executed, kept)
 	if g.planted != cleanedInFlight {
-		m.j.Executed(changes)
+		m.j.Stage(changes)
 	}
 	return nil
 }
@@ -293,14 +293,14 @@ func (m *member) append(e *entry) error {
 		return m.j.AppendCommitted(changes, Applied{})
 	case cleanedInFlight:
 		if m.g.leader == m && m.j.appended == 0 {
-			m.j.Executed(m.executed[0])
+			m.j.Stage(m.executed[0])
 		}
 	}
 	err := m.j.AppendCommitted(changes, e.at)
 	if m.g.planted == putNotCounted {
 		for id, f := range m.j.index.inFlight.jobs {
 			if _, ok := m.eng.Snapshot(id); !ok {
-				m.j.index.uncount(f.segment)
+				m.j.index.removeFrom(f.segment)
 				f.segment = 0
 				m.j.index.inFlight.jobs[id] = f
 			}

@@ -12,21 +12,20 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// A Report says what Open found.
+// A Report is the result of Open.
 type Report struct {
 	wal.Report
 	Jobs    int
-	Adopted *binlog.Report // what was taken over from beanstalkd; nil if nothing was
+	Adopted *binlog.Report // the takeover from beanstalkd, or nil
 }
 
 // Open reads the journal in a directory, which must exist, into an empty engine, and
-// makes it ready for that engine's changes. If the directory has files of beanstalkd
-// they are taken over; see adopt.go.
+// makes it ready for that engine's changes. It takes over files of beanstalkd; see
+// adopt.go.
 //
-// The error is a *wal.CorruptError if records are damaged that had been durable, and
-// wraps ErrOfMember if the journal is that of a member of a cluster, and Options.Member
-// is not set; then nothing is changed. It wraps vfs.ErrLocked if another server, which
-// may be a beanstalkd, uses the directory.
+// The error is a *wal.CorruptError if durable records are damaged. It wraps ErrOfMember,
+// and Open changes nothing, if the journal is a cluster member's and Options.Member is
+// not set. It wraps vfs.ErrLocked if another server or a beanstalkd uses the directory.
 func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, error) {
 	j.fs, j.dir, j.eng, j.index.eng = fsys, dir, eng, eng
 	var report Report
@@ -43,10 +42,10 @@ func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, err
 	}
 	j.files = files
 	j.space = newSpace(files, &j.health, j.opt.SegmentSize, func() (int64, error) { return fsys.Free(dir) })
-	j.syncing = syncing{files: files, health: &j.health, every: j.opt.Sync, most: j.opt.SegmentSize / unsyncedShare}
-	j.preparing = preparing{files: files, health: &j.health}
+	j.syncer = syncer{files: files, health: &j.health, every: j.opt.Sync, most: j.opt.SegmentSize / unsyncedShare}
+	j.preparer = preparer{files: files, health: &j.health}
 	if err := j.read(&report); err != nil {
-		j.space.giveUpAll() // so that no preallocated segment stays
+		j.space.releaseAll() // so that no preallocated segment stays
 		files.Close()
 		return report, fmt.Errorf("journal: %w", err)
 	}
@@ -62,8 +61,8 @@ func (j *Journal) read(report *Report) error {
 	if !j.opt.Member && r.applied != (Applied{}) {
 		return ErrOfMember
 	}
-	j.standing, j.lastID = newStanding(r.standing), r.lastID
-	j.applied = applied{last: r.applied, segment: r.appliedIn, durable: r.applied} // all that was read is durable
+	j.persistentState, j.lastID = newPersistentState(r.persistentState), r.lastID
+	j.applied = applied{last: r.applied, segment: r.appliedIn, durable: r.applied} // everything read is durable
 	jobs := 0
 	for c := range j.eng.Snapshots {
 		jobs++
@@ -83,28 +82,28 @@ func (j *Journal) read(report *Report) error {
 	return nil
 }
 
-// A replayer reads a log into an engine, and notes where the last records are of the
-// pauses and policies and of the last id.
+// A replayer reads a log into an engine. It collects the segments of the last records of
+// pauses, policies and the last id.
 type replayer struct {
 	eng   *engine.Engine
 	epoch int64
 	pool  sync.Pool // of *replayed
 
-	standing  map[string]fact
-	lastID    uint64
-	applied   Applied
-	appliedIn uint64
+	persistentState map[string]stateEntry
+	lastID          uint64
+	applied         Applied
+	appliedIn       uint64
 }
 
-// replayed is a block of records, decoded.
+// replayed is a decoded block of records.
 type replayed struct {
 	changes []engine.Change
-	tubes   map[string]string // so that each name is allocated once a block
+	tubes   map[string]string // each name is allocated once per block
 }
 
 func (r *replayer) replay(files *wal.Log, eng *engine.Engine, epoch int64) (wal.Report, error) {
 	r.eng, r.epoch = eng, epoch
-	r.standing = make(map[string]fact)
+	r.persistentState = make(map[string]stateEntry)
 	r.pool.New = func() any { return &replayed{tubes: make(map[string]string)} }
 	return wal.Replay(files, r.decode, r.restore)
 }
@@ -130,9 +129,9 @@ func (r *replayer) restore(b *replayed) error {
 		c := &b.changes[i]
 		switch c.Kind {
 		case engine.TubePaused, engine.PolicySet:
-			r.standing[keyOf(c)] = factOf(c, uint64(c.Segment))
+			r.persistentState[keyOf(c)] = newEntry(c, uint64(c.Segment))
 			if isOver(c) {
-				delete(r.standing, keyOf(c))
+				delete(r.persistentState, keyOf(c))
 			}
 		case engine.LastID:
 			r.lastID = uint64(c.Segment)

@@ -9,14 +9,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// ErrOfMember means that a journal has what the members of a cluster have agreed on. The
-// cluster goes on without it: who serves its jobs as a single server does them twice, and
-// gives ids twice. [Release] makes it a journal of its own.
+// ErrOfMember reports that a journal belongs to a cluster member. The cluster continues
+// without it: a single server with this journal would hand out jobs and ids a second
+// time. [Release] converts it into a single server's journal.
 var ErrOfMember = errors.New("the journal is that of a member of a cluster")
 
-// Release makes a journal that nobody uses, a copy for example, one that a single server
-// can open, if it is that of a member. It makes the names of its files durable, and reads
-// all of it.
+// Release converts a member's journal that no server uses, for example a copy, into a
+// single server's. It makes the names of the files durable and reads the whole journal.
 func Release(fsys vfs.FS, dir string) (report wal.Report, err error) {
 	if err := fsys.SyncDir(dir); err != nil {
 		return report, fmt.Errorf("journal: %w", err)
@@ -28,8 +27,7 @@ func Release(fsys vfs.FS, dir string) (report wal.Report, err error) {
 	return report, SetApplied(fsys, dir, Applied{})
 }
 
-// SetApplied makes a journal that nobody uses say that it has every change of the entries
-// of a cluster's log up to one.
+// SetApplied appends an Applied record to a journal that no server uses.
 func SetApplied(fsys vfs.FS, dir string, at Applied) error {
 	files, err := wal.Open(fsys, dir, wal.Options{SegmentSize: wal.MinSegmentSize})
 	if err != nil {
@@ -39,13 +37,13 @@ func SetApplied(fsys vfs.FS, dir string, at Applied) error {
 		c := at.Change()
 		_, err = files.Append(record.Append(nil, &c, 0), c.Body)
 	}
-	return wrap(errors.Join(err, files.Close())) // which syncs
+	return wrap(errors.Join(err, files.Close())) // Close syncs
 }
 
 func skip([]wal.Record) (Applied, error) { return Applied{}, nil }
 
-// ReadApplied reads a journal, and returns up to which entry of a cluster's log it has
-// every fact, as it says itself. It is the zero Applied if it is not that of a member.
+// ReadApplied reads a journal and returns its last Applied. It is zero if the journal is
+// not a member's.
 func ReadApplied(fsys vfs.FS, dir string) (report wal.Report, last Applied, err error) {
 	files, err := openForReading(fsys, dir)
 	if err != nil {
@@ -61,7 +59,7 @@ func ReadApplied(fsys vfs.FS, dir string) (report wal.Report, last Applied, err 
 	return report, last, wrap(err)
 }
 
-// lastApplied returns the last Applied of some records; nil if there is none.
+// lastApplied returns the last Applied in some records, or nil if there is none.
 func lastApplied(records []wal.Record) (last *Applied, err error) {
 	for _, r := range records {
 		if !record.IsApplied(r.Payload) {

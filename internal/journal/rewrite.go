@@ -13,50 +13,51 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// All jobs are in memory. So if the file that is written was lost or cut, if cleaning
-// cannot read a segment, or if an operator asks, the journal is rewritten as a whole:
-// every job, the pauses, the policies and the last id go to new segments, and then all
-// older ones are removed. That takes many turns. Jobs that were not in the lost segment
-// are rewritten, too: their deletions may have been there.
+// All jobs are in memory. The journal rewrites itself if the current file was removed or
+// cut, if cleaning cannot read a segment, or if an operator requests it. It writes every
+// job, the pauses, the policies and the last id to new segments, and then removes all
+// older ones. That takes many turns. It also rewrites jobs that were not in the lost
+// segment, because their deletions were possibly there.
 
-// rewriteStep is how many bytes are rewritten in a turn, about.
+// rewriteStep is the approximate number of bytes that a turn rewrites.
 const rewriteStep = 512 << 10
 
-// A rewriting rewrites everything. A job that is put or moved meanwhile is in the newer
-// segments already.
-type rewriting struct {
+// A rewrite writes the whole journal again. A job that is put or moved during the rewrite
+// is already in the newer segments.
+type rewrite struct {
 	j     *Journal
-	why   error  // what was lost; nil: an operator asked
-	first uint64 // the segment in which it began; older ones go. 0: it has not begun
-	next  int64  // the place of the next job; see engine.NextSnapshot. Negative: all are written
-	retry int64  // after an error: when to go on, on the engine's clock
+	why   error  // the loss, or nil if an operator requested it
+	first uint64 // first segment of the rewrite, or 0 before its start; older ones are removed
+	next  int64  // cursor of engine.NextSnapshot; negative once all jobs are written
+	retry int64  // after an error, time of the next attempt, on the engine's clock
 }
 
-// Rewrite begins to rewrite the whole journal, in the turns that follow. It must be
-// called within a turn.
+// Rewrite starts a rewrite of the whole journal. The following turns execute it. It must
+// be called within a turn.
 func (j *Journal) Rewrite() {
-	if j.rewriting == nil {
-		j.rewriting = &rewriting{j: j}
+	if j.rewrite == nil {
+		j.rewrite = &rewrite{j: j}
 	}
 }
 
-// damaged begins to rewrite the whole journal, because records of a segment are lost
-// which were durable.
+// damaged starts a rewrite of the whole journal because durable records of a segment are
+// lost.
 func (j *Journal) damaged(segment uint64, err error) {
-	j.health.has(lost, err)
-	if w := j.rewriting; w == nil || w.why == nil || segment >= w.first {
-		j.rewriting = &rewriting{j: j, why: err}
+	j.health.set(lost, err)
+	if w := j.rewrite; w == nil || w.why == nil || segment >= w.first {
+		j.rewrite = &rewrite{j: j, why: err}
 	}
 }
 
-// lostFile begins to rewrite the whole journal, if an error says that a file is lost.
+// lostFile starts a rewrite of the whole journal if the error reports a lost file.
 func (j *Journal) lostFile(err error) {
 	if errors.Is(err, wal.ErrLost) {
 		j.damaged(j.files.Current(), err)
 	}
 }
 
-// unreadable reports whether an error of reading a segment is about what is in it.
+// unreadable reports whether an error of reading a segment means that its content is
+// lost.
 func unreadable(err error) bool {
 	for _, is := range []error{wal.ErrCorrupt, errMissingJobs, record.ErrInvalid, fs.ErrNotExist, io.ErrUnexpectedEOF, syscall.EIO} {
 		if errors.Is(err, is) {
@@ -66,16 +67,16 @@ func unreadable(err error) bool {
 	return false
 }
 
-// step continues to rewrite everything, and returns when to go on.
-func (w *rewriting) step(now int64) (next int64) {
+// step continues the rewrite and returns the time of the next step.
+func (w *rewrite) step(now int64) (next int64) {
 	if now < w.retry {
 		return w.retry
 	}
 	j, err := w.j, w.advance(rewriteStep)
 	if err == nil || errors.Is(err, errInFlight) {
-		j.health.ended(uncleaned)
+		j.health.clear(uncleaned)
 	} else {
-		j.health.has(uncleaned, err)
+		j.health.set(uncleaned, err)
 	}
 	if err != nil {
 		w.retry = now + healPause
@@ -84,14 +85,14 @@ func (w *rewriting) step(now int64) (next int64) {
 	return now + cleanPause
 }
 
-// advance rewrites about budget bytes, and removes the older segments at the end.
-// After an error it can go on.
-func (w *rewriting) advance(budget int64) error {
+// advance rewrites about budget bytes, and removes the older segments at the end. It can
+// be called again after an error.
+func (w *rewrite) advance(budget int64) error {
 	j := w.j
 	defer func() { j.cleaner.appended = 0 }()
 	if w.first == 0 {
-		at, err := j.appendWithStandby(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()})
-		if err == nil { // the sync looks at the file that is written
+		at, err := j.appendWithSpare(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()})
+		if err == nil { // the sync checks the current file
 			err = cmp.Or(j.files.Flush(), j.files.Sync())
 		}
 		if err != nil {
@@ -104,7 +105,7 @@ func (w *rewriting) advance(budget int64) error {
 		c, next, ok := j.eng.NextSnapshot(w.next)
 		budget -= lookCost
 		if ok && j.index.inFlight.committed(&c) && uint64(c.Segment) < w.first {
-			if _, err := j.appendWithStandby(&c); err != nil {
+			if _, err := j.appendWithSpare(&c); err != nil {
 				return err
 			}
 			budget -= weight(&c)
@@ -114,7 +115,7 @@ func (w *rewriting) advance(budget int64) error {
 	if w.next >= 0 {
 		return nil
 	}
-	if j.opt.Member && j.index.hasBefore(w.first) { // of jobs with a fact in flight
+	if j.opt.Member && j.index.hasBefore(w.first) { // of jobs with a change in flight
 		w.next = 0
 		return errInFlight
 	}
@@ -130,22 +131,22 @@ func (w *rewriting) advance(budget int64) error {
 		}
 		budget -= removalCost
 	}
-	if at, removing := j.files.RemovalPending(); removing && !j.syncing.durable(at, j.dirty) {
+	if at, removing := j.files.RemovalPending(); removing && !j.syncer.durable(at, j.dirty) {
 		return nil
 	}
-	j.rewriting = nil
+	j.rewrite = nil
 	j.health.errs[lost], j.health.errs[uncleaned] = nil, nil
 	j.log.Info(texts[lost].ends)
 	return nil
 }
 
-// finish does all that advance does in slices.
-func (w *rewriting) finish() (err error) {
+// finish executes the rest of the rewrite at once.
+func (w *rewrite) finish() (err error) {
 	j := w.j
 	if j.files.Err() != nil {
 		err = j.recover()
 	}
-	for err == nil && j.rewriting == w {
+	for err == nil && j.rewrite == w {
 		if err = w.advance(math.MaxInt64); err == nil {
 			err = cmp.Or(j.files.Flush(), j.files.Sync())
 		}

@@ -193,8 +193,8 @@ func TestRewriteEndsAtRest(t *testing.T) {
 		b.now += int64(pause)
 		b.turn(func() {})
 	}
-	if _, waits := b.log.files.RemovalPending(); waits || b.log.rewriting != nil {
-		t.Errorf("a file waits to be removed: %v; the rewriting has not ended: %v", waits, b.log.rewriting != nil)
+	if _, waits := b.log.files.RemovalPending(); waits || b.log.rewrite != nil {
+		t.Errorf("a file waits to be removed: %v; the rewriting has not ended: %v", waits, b.log.rewrite != nil)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestDirectoryExchanged(t *testing.T) {
 		}
 		if !atClose {
 			var id uint64
-			if _, err := b.tryTurn(func() { id = b.put(engine.Spec{}, 100) }); err == nil || b.log.rewriting == nil {
+			if _, err := b.tryTurn(func() { id = b.put(engine.Spec{}, 100) }); err == nil || b.log.rewrite == nil {
 				t.Fatalf("nothing was noticed: %v", err)
 			}
 			b.left = append(b.left, id)
@@ -288,11 +288,11 @@ func TestRewriteInSlices(t *testing.T) {
 	for b.log.health.errs[uncleaned] == nil {
 		b.turn(func() {})
 	}
-	b.wantHealth("is being rewritten")
+	b.wantHealth("rewriting the damaged journal")
 	for range 10 {
-		b.log.preparing.failedAt = b.now // the background does not try either
+		b.log.preparer.failedAt = b.now // the background does not try either
 		fired := b.fsys.Fired()
-		if b.log.rewriting.step(b.now); b.fsys.Fired() > fired {
+		if b.log.rewrite.step(b.now); b.fsys.Fired() > fired {
 			t.Error("it is tried again before a second is over")
 		}
 	}
@@ -300,7 +300,7 @@ func TestRewriteInSlices(t *testing.T) {
 	b.now += healPause
 	b.turn(func() {}) // finds that there is room
 	turns, written := 0, b.log.Stats().Written
-	for ; b.log.rewriting != nil; turns++ {
+	for ; b.log.rewrite != nil; turns++ {
 		if b.log.Stats().Health == nil {
 			t.Fatalf("in turn %d the health is well", turns)
 		}
@@ -309,8 +309,8 @@ func TestRewriteInSlices(t *testing.T) {
 			ids = append(ids[1:], b.put(engine.Spec{}, size))
 		})
 		if turns == 0 {
-			b.wantHealth("is being rewritten")
-			b.wantSaid("the journal is cleaned again", 1)
+			b.wantHealth("rewriting the damaged journal")
+			b.wantSaid("journal compaction works again", 1)
 		}
 		if bytes := int64(b.log.Stats().Written-written) * wal.Cost(size); bytes > rewriteStep+4<<10 {
 			t.Fatalf("turn %d has written %d bytes", turns, bytes)

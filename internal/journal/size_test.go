@@ -79,8 +79,8 @@ func (b *bench) tryTurn(do func()) (next int64, err error) {
 	do()
 	err = errors.Join(b.log.Append(b.eng.TakeChanges()), b.log.commit())
 	next = b.log.Housekeep(b.now)
-	b.log.preparing.wait()
-	b.log.syncing.wait()
+	b.log.preparer.wait()
+	b.log.syncer.wait()
 	return next, err
 }
 
@@ -88,7 +88,7 @@ func (b *bench) tryTurn(do func()) (next int64, err error) {
 func (b *bench) idle() {
 	b.tb.Helper()
 	for range 1000 {
-		if b.turn(func() {}); b.log.rewriting == nil {
+		if b.turn(func() {}); b.log.rewrite == nil {
 			b.turn(func() {}) // which removes files
 			return
 		}

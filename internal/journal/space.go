@@ -16,26 +16,27 @@ var (
 	state    = cost(engine.JobState, 0, 0)
 )
 
-// cost returns how many bytes of the log the record of a change takes at most.
+// cost returns the maximum size of a change's record in the log, in bytes.
 func cost(kind engine.ChangeKind, tube, body int) int64 {
 	return wal.Cost(record.MaxLen(kind, tube, body))
 }
 
-// weight is what a job counts for in live: about the size of its whole record, and the
-// same as long as it stays in its tube. Besides name and body a record has 17 bytes at
-// least, and seldom more than 40.
+// weight returns a job's share of live: about the size of its whole record. It is
+// constant while the job stays in its tube. In addition to name and body, a record has at
+// least 17 bytes, and rarely more than 40.
 func weight(c *engine.Change) int64 {
 	return wal.Cost(24 + len(c.Tube) + c.BodyLen)
 }
 
-// A full disk must not stop cleaning, which writes before it frees: a disk that is full of
-// deleted jobs would stay full. So the space of two segments, the standbys, is set aside
-// for cleaning alone. It needs one. The other makes up for what a restart loses: the rest
-// of the segment that was written last.
+// A full disk must not stop cleaning, which writes before it frees: a disk full of
+// deleted jobs would stay full. Therefore the space of two segments, the spares, is
+// reserved for cleaning alone. It needs one. The other replaces the space that a restart
+// loses: the rest of the last written segment.
 //
-// A sixteenth of a segment has room for new states of jobs, so that a worker can release or
-// bury its job while the disk is full. Beside the standbys that takes no further segment.
-const standbys = 2
+// A sixteenth of a segment is reserved for new states of jobs, so that a worker can
+// release or bury its job while the disk is full. Next to the spares, that needs no
+// further segment.
+const spares = 2
 
 // A reserve is a number of reservations of one size.
 type reserve struct {
@@ -43,7 +44,7 @@ type reserve struct {
 	have, want int // have < want: there was no room
 }
 
-// fill makes the missing reservations.
+// fill creates the missing reservations.
 func (r *reserve) fill(files *wal.Log) error {
 	for ; r.have < r.want; r.have++ {
 		if err := files.Reserve(r.size); err != nil {
@@ -53,8 +54,8 @@ func (r *reserve) fill(files *wal.Log) error {
 	return nil
 }
 
-// giveUp gives up a reservation, if there is one.
-func (r *reserve) giveUp(files *wal.Log) bool {
+// release releases a reservation, if there is one.
+func (r *reserve) release(files *wal.Log) bool {
 	if r.have == 0 {
 		return false
 	}
@@ -63,17 +64,17 @@ func (r *reserve) giveUp(files *wal.Log) bool {
 	return true
 }
 
-// space is what is reserved beyond the turn.
+// space contains the reservations that outlast a turn.
 type space struct {
 	files  *wal.Log
 	health *health
-	free   func() (int64, error) // what the file system has, in bytes
+	free   func() (int64, error) // free bytes of the file system
 	small  int64                 // records of more bytes are large
 
 	deletions reserve // one for each job
-	standbys  reserve // for cleaning
+	spares    reserve // for cleaning
 	states    reserve // for new states of jobs
-	retry     int64   // when to try to reserve what is missing, on the engine's clock
+	retry     int64   // time of the next attempt to fill, on the engine's clock
 }
 
 func newSpace(files *wal.Log, h *health, segmentSize int64, free func() (int64, error)) space {
@@ -81,14 +82,14 @@ func newSpace(files *wal.Log, h *health, segmentSize int64, free func() (int64, 
 	return space{
 		files: files, health: h, free: free, small: segmentSize / 2,
 		deletions: reserve{size: deletion},
-		standbys:  reserve{size: size * 15 / 16 &^ 7, want: standbys},
+		spares:    reserve{size: size * 15 / 16 &^ 7, want: spares},
 		states:    reserve{size: state, want: int(size / 16 / state)},
 	}
 }
 
-func (s *space) all() [3]*reserve { return [...]*reserve{&s.deletions, &s.standbys, &s.states} }
+func (s *space) all() [3]*reserve { return [...]*reserve{&s.deletions, &s.spares, &s.states} }
 
-// fill makes all missing reservations.
+// fill creates all missing reservations.
 func (s *space) fill() error {
 	for _, r := range s.all() {
 		if err := r.fill(s.files); err != nil {
@@ -100,19 +101,19 @@ func (s *space) fill() error {
 
 // lacks reports whether reservations are missing.
 func (s *space) lacks() bool {
-	return s.deletions.have < s.deletions.want || s.standbys.have < s.standbys.want || s.states.have < s.states.want
+	return s.deletions.have < s.deletions.want || s.spares.have < s.spares.want || s.states.have < s.states.want
 }
 
-// giveUpAll gives up all reservations.
-func (s *space) giveUpAll() {
+// releaseAll releases all reservations.
+func (s *space) releaseAll() {
 	for _, r := range s.all() {
-		for r.giveUp(s.files) {
+		for r.release(s.files) {
 		}
 	}
 }
 
-// Admit is for engine.Options.Admit: it reserves the room that Append will need,
-// and for a put that of the later delete.
+// Admit implements engine.Options.Admit: it reserves the room that Append will need and,
+// for a put, the room of its later delete.
 func (j *Journal) Admit(kind engine.ChangeKind, tube string, body int) engine.Outcome {
 	switch {
 	case j.files.Err() != nil:
@@ -131,7 +132,7 @@ func (j *Journal) Admit(kind engine.ChangeKind, tube string, body int) engine.Ou
 		err = j.space.reserve(kind, n)
 	}
 	if kind == engine.JobState || kind == engine.TubePaused || kind == engine.PolicySet {
-		for err != nil && j.space.states.giveUp(j.files) {
+		for err != nil && j.space.states.release(j.files) {
 			err = j.files.Reserve(n)
 		}
 	}
@@ -141,7 +142,7 @@ func (j *Journal) Admit(kind engine.ChangeKind, tube string, body int) engine.Ou
 	return engine.OK
 }
 
-// reserve reserves n bytes for a change, and for a put those of its deletion.
+// reserve reserves n bytes for a change and, for a put, room for its deletion.
 func (s *space) reserve(kind engine.ChangeKind, n int64) error {
 	if err := s.files.Reserve(n); err != nil {
 		return err
@@ -157,8 +158,7 @@ func (s *space) reserve(kind engine.ChangeKind, n int64) error {
 	return nil
 }
 
-// reserveDeletion uses one of the reservations for deletions. If there is none it makes
-// one.
+// reserveDeletion uses one of the reservations for deletions, or creates one.
 func (s *space) reserveDeletion() error {
 	d := &s.deletions
 	if d.have > 0 {
@@ -170,8 +170,8 @@ func (s *space) reserveDeletion() error {
 	return nil
 }
 
-// retryFill makes missing reservations even if no command needs one, and finds out
-// whether there is room again for what was refused.
+// retryFill creates missing reservations even if no command needs one, and checks whether
+// there is room for the refused records.
 func (s *space) retryFill(now int64) (next int64) {
 	if !s.lacks() && !s.health.refusesJobs() {
 		return engine.Never
@@ -193,8 +193,8 @@ func (s *space) retryFill(now int64) (next int64) {
 	return s.retry
 }
 
-// tryRoom returns why there is no room for a record of n bytes, or nil. For a large
-// record it asks the file system, and does not make a file.
+// tryRoom returns the error that prevents a record of n bytes, or nil. For a large record
+// it queries the file system and creates no file.
 func (s *space) tryRoom(n int64) error {
 	if n > s.small {
 		if free, err := s.free(); err != nil || free < n {
@@ -209,11 +209,11 @@ func (s *space) tryRoom(n int64) error {
 	return nil
 }
 
-// withStandby calls a function that needs room until there is enough, and gives up the
-// room that is set aside for cleaning meanwhile.
-func (s *space) withStandby(f func() error) error {
+// withSpare calls f, which needs room. If there is none, it releases a spare and calls f
+// again.
+func (s *space) withSpare(f func() error) error {
 	err := f()
-	for err != nil && s.files.Err() == nil && s.standbys.giveUp(s.files) {
+	for err != nil && s.files.Err() == nil && s.spares.release(s.files) {
 		err = f()
 	}
 	return err

@@ -71,7 +71,7 @@ func TestSyncFailsBesideTurns(t *testing.T) {
 		t.Error(err)
 	}
 
-	b.log.preparing.wait()
+	b.log.preparer.wait()
 	b.reopen(b.disk.Crash(rand.New(rand.NewPCG(1, 1))))
 	if n := b.eng.Stats().Ready; n != 4 {
 		t.Errorf("after a power cut there are %d jobs, want 4", n)

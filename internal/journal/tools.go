@@ -11,8 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// These functions are for tools. They neither lock nor change anything. If a server
-// uses the directory, they may miss its newest records.
+// These functions are for tools. They neither lock nor change anything. If a server uses
+// the directory, they can miss its newest records.
 
 // Load reads the journal in a directory into an empty engine. The error wraps ErrAdopting
 // if the journal is incomplete.
@@ -32,7 +32,7 @@ func Load(fsys vfs.FS, dir string, eng *engine.Engine, epoch int64) (Report, err
 	return report, nil
 }
 
-// An Entry is a record in a form for people. JSON has only the fields of its kind.
+// An Entry is a record in readable form. JSON contains only the fields of its kind.
 type Entry struct {
 	Segment uint64 `json:"segment"`
 	Offset  int64  `json:"offset"` // bytes
@@ -89,7 +89,7 @@ func Dump(fsys vfs.FS, dir string, f func(Entry) error) (wal.Report, error) {
 	return report, wrap(err)
 }
 
-// wrap says that an error is the journal's.
+// wrap adds the package name to an error.
 func wrap(err error) error {
 	if err == nil {
 		return nil
@@ -115,8 +115,8 @@ var kindNames = map[engine.ChangeKind]string{
 	engine.PolicySet:   "policy",
 }
 
-// EntryOf describes a change. Its moments must count from 1970, as in an engine that
-// Load has filled with an epoch of 0. Its Segment is that of the record.
+// EntryOf describes a change. Its times must count from 1970, as in an engine that Load
+// filled with an epoch of 0. Its Segment must be the record's segment.
 func EntryOf(c *engine.Change) Entry {
 	e := Entry{Segment: uint64(c.Segment), Kind: kindNames[c.Kind], ID: c.ID, Tube: c.Tube, Body: c.Body}
 	moment := func(ns int64) *time.Time {

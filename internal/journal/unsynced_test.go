@@ -17,8 +17,8 @@ func TestLittleIsUnsynced(t *testing.T) {
 			most := int64(0)
 			for range 2000 {
 				b.turn(func() { b.put(engine.Spec{}, 100) })
-				b.log.syncing.wait()
-				most = max(most, b.log.syncing.unsynced)
+				b.log.syncer.wait()
+				most = max(most, b.log.syncer.unsynced)
 			}
 			if limit := opt.SegmentSize/unsyncedShare + 1<<10; most > limit {
 				t.Errorf("%d bytes were not durable, want at most %d", most, limit)

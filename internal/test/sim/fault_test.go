@@ -140,7 +140,7 @@ func (w *world) heals() {
 	if err != nil || outcome != engine.OK {
 		w.fatalf("a put when the disk is well again: %v, %v", outcome, err)
 	}
-	if w.log.has("the journal cannot be written") && !w.log.has("the journal is written again") {
+	if w.log.has("journal write failed") && !w.log.has("journal recovered") {
 		w.fatalf("it did not say that it is well")
 	}
 	had := w.state()

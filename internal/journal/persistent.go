@@ -1,0 +1,155 @@
+package journal
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// persistentState contains the state that does not belong to a job, from its last
+// records: each pause, and the settings of each pattern of tubes. Cleaning must not lose
+// one with its segment. There can be very many pauses, and cleaning must find those of
+// the oldest segment without a search through the others.
+type persistentState struct {
+	at    map[string]stateEntry // J4: by keyOf
+	queue []placed              // J4: all keys of at, and stale ones, by segment
+	gone  []string              // tubes whose TubeGone could not be appended
+	bytes int64                 // size of the records of at
+}
+
+// A stateEntry is the content of the last record of a pause or pattern.
+type stateEntry struct {
+	segment  uint64 // segment of the record, or an older one
+	due      int64  // of a pause, ns on the engine's clock
+	delay    uint32 // of a pause, s
+	settings string // of a pattern
+}
+
+type placed struct {
+	key     string
+	segment uint64
+}
+
+// patternPrefix is the prefix of the keys of patterns. No tube name starts with it.
+const patternPrefix = "*"
+
+// keyOf returns the key of a pause or pattern.
+func keyOf(c *engine.Change) string {
+	if c.Kind == engine.PolicySet {
+		return patternPrefix + c.Tube
+	}
+	return c.Tube
+}
+
+// isOver reports whether a record ends a pause or removes the settings of a pattern.
+func isOver(c *engine.Change) bool {
+	if c.Kind == engine.PolicySet {
+		return len(c.Body) == 0
+	}
+	return c.Delay == 0
+}
+
+func newEntry(c *engine.Change, segment uint64) stateEntry {
+	return stateEntry{segment, c.Due, c.Delay, string(c.Body)}
+}
+
+// change returns the change for an entry.
+func (f *stateEntry) change(key string) engine.Change {
+	if pattern, ok := strings.CutPrefix(key, patternPrefix); ok {
+		return engine.Change{Kind: engine.PolicySet, Tube: pattern, Body: []byte(f.settings)}
+	}
+	return engine.Change{Kind: engine.TubePaused, Tube: key, Delay: f.delay, Due: f.due}
+}
+
+// weight returns the maximum size of the entry's record, in bytes.
+func (f *stateEntry) weight(key string) int64 {
+	c := f.change(key)
+	return cost(c.Kind, len(c.Tube), len(c.Body))
+}
+
+func newPersistentState(at map[string]stateEntry) persistentState {
+	s := persistentState{at: at}
+	for key, last := range at {
+		s.queue = append(s.queue, placed{key, last.segment})
+		s.bytes += last.weight(key)
+	}
+	slices.SortFunc(s.queue, func(a, b placed) int { return int(int64(a.segment - b.segment)) })
+	return s
+}
+
+// record updates the state for a record in the newest segment.
+func (s *persistentState) record(c *engine.Change, segment uint64) {
+	key := keyOf(c)
+	old := s.at[key]
+	s.remove(key)
+	if isOver(c) {
+		return
+	}
+	last := newEntry(c, segment)
+	s.at[key] = last
+	s.bytes += last.weight(key)
+	if old.segment != segment {
+		s.queue = append(s.queue, placed{key, segment})
+	}
+}
+
+func (s *persistentState) remove(key string) {
+	if last, ok := s.at[key]; ok {
+		delete(s.at, key)
+		s.bytes -= last.weight(key)
+	}
+}
+
+// moved updates the segments after the log healed. It wrote the records after the failed
+// segment again, possibly to other segments. They are all newer than the failed one.
+func (s *persistentState) moved(failed uint64) {
+	for i := len(s.queue) - 1; i >= 0 && s.queue[i].segment > failed; i-- {
+		q := &s.queue[i]
+		if last := s.at[q.key]; last.segment == q.segment {
+			last.segment = failed
+			s.at[q.key] = last
+		}
+		q.segment = failed
+	}
+}
+
+// copyPersistentState writes the entries again that are in a segment that is about to be
+// removed. It lowers budget; done is false if the budget was too small.
+func (j *Journal) copyPersistentState(going uint64, budget *int64) (done bool, err error) {
+	s := &j.persistentState
+	for len(s.queue) > 0 && s.queue[0].segment <= going {
+		if *budget <= 0 {
+			return false, nil
+		}
+		q := s.queue[0]
+		last, ok := s.at[q.key]
+		*budget -= last.weight(q.key)
+		if ok && last.segment == q.segment {
+			if c := last.change(q.key); c.Kind == engine.TubePaused && c.Due <= j.now {
+				s.remove(q.key)
+			} else if _, err := j.appendWithSpare(&c); err != nil {
+				return false, err
+			}
+		}
+		s.queue = s.queue[1:]
+	}
+	return true, nil
+}
+
+// appendGone appends the TubeGone changes that lacked room earlier. No client waits for
+// them.
+func (j *Journal) appendGone() (done bool) {
+	p := &j.persistentState
+	for budget := int64(cleanStep); len(p.gone) > 0 && budget > 0; {
+		tube := p.gone[0]
+		if _, paused := j.eng.PauseOf(tube); !paused { // it can be paused again
+			if _, err := j.append(&engine.Change{Kind: engine.TubeGone, Tube: tube}); err != nil {
+				return false
+			}
+		}
+		budget -= cost(engine.TubeGone, len(tube), 0)
+		p.gone = p.gone[1:]
+	}
+	return len(p.gone) == 0
+}
