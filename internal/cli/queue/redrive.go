@@ -9,8 +9,8 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-const redriveLong = `Return the jobs of a dead tube to their origins, the tubes out of which a policy with
-exhausted = "move" has moved them. They become ready, and as after a kick, each job has all
+const redriveLong = `Return the buried and ready jobs of a dead tube to their origins, the tubes out of which
+a policy with exhausted = "move" has moved them. They become ready, and as after a kick, each job has all
 its attempts again. Jobs that were put or moved here by other means have no origin: they
 stay, and the command reports their number, unless --to names a tube for all jobs.
 
@@ -21,21 +21,29 @@ func newRedrive() *cobra.Command {
 	var count uint32
 	s := new(session)
 	cmd := s.adminCommand("redrive", "TUBE", "return dead jobs to the tubes they came from", redriveLong, func(ctx context.Context, a *admin.Client, args []string) error {
-		in := &admin.StartTask{OfTube: admin.OfTube{Tube: args[0]}, Do: "redrive", State: new("buried")}
+		in := &admin.StartTask{OfTube: admin.OfTube{Tube: args[0]}, Do: "redrive"}
 		if to != "" {
 			if err := client.CheckTube(to); err != nil {
 				return err
 			}
 			in.To = &to
 		}
-		if count > 0 {
-			in.Count = &count
+		total := uint64(0)
+		for _, state := range []string{"buried", "ready"} {
+			in.State = &state
+			if count > 0 {
+				if total >= uint64(count) {
+					break
+				}
+				in.Count = new(count - uint32(total))
+			}
+			n, err := s.runTask(ctx, a, in)
+			if err != nil {
+				return err
+			}
+			total += n
 		}
-		n, err := s.runTask(ctx, a, in)
-		if err != nil {
-			return err
-		}
-		return s.printCount("redriven", n)
+		return s.printCount("redriven", total)
 	})
 	cmd.Example = "  beanpole redrive mail.dead\n  beanpole redrive failed --to mail --count 10"
 	fs := cmd.Flags()
