@@ -21,15 +21,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-// Prefix is what the paths of the API begin with.
+// Prefix is the start of all paths of the API.
 const Prefix = "/api/v1"
 
-// A Client asks a server. Its methods are the operations of the API. An error is a [*Problem] if the server does not do what it is
-// asked for.
+// A Client calls a server. It has one method for each operation of the API. If the server
+// refuses a request, the error is a [*Problem].
 type Client struct{ transport Transport }
 
-// A Transport brings an operation to a server: in is a pointer to its input, or nil; out is a pointer for its answer, or nil. The route
-// is the method and the path.
+// A Transport carries an operation to a server. The route is the method and the path. in
+// points to the input, and out to the result; each is nil if the operation has none.
 type Transport interface {
 	Do(ctx context.Context, route string, in, out any) error
 }
@@ -37,31 +37,33 @@ type Transport interface {
 // On returns a client that uses a transport.
 func On(t Transport) *Client { return &Client{t} }
 
-// None is the answer where there is none, and what an operation takes that takes nothing.
+// None is the input of operations without input, and the result of operations without
+// result.
 type None struct{}
 
-// Do does the operation of a route, as a Transport does.
+// Do performs the operation of a route, like a Transport.
 func (c *Client) Do(ctx context.Context, route string, in, out any) error {
 	return c.transport.Do(ctx, route, in, out)
 }
 
-// ask is Do for an operation that has an answer.
+// ask is Do for an operation with a result.
 func ask[Out any](ctx context.Context, c *Client, route string, in any) (out Out, err error) {
 	err = c.Do(ctx, route, in, &out)
 	return out, err
 }
 
-// A Bytes is an answer that is no JSON.
+// Bytes is a result that is not JSON.
 type Bytes []byte
 
-// A Stream is an answer of any length. Write writes it, once; Close must be called in any case.
+// A Stream is a result of any length. Write writes it and must be called only once. Close
+// must always be called.
 type Stream struct {
-	Disposition string // the header of HTTP
+	Disposition string // value of the header Content-Disposition
 	Write       func(w io.Writer) error
 	Close       func()
 }
 
-// Reader returns what is read instead of written. Its Close is that of the stream.
+// Reader returns a reader of the content. Closing the reader closes the stream.
 func (s *Stream) Reader() io.ReadCloser {
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(s.Write(w)) }()
@@ -79,18 +81,18 @@ func (r *streamReader) Close() error {
 	return r.PipeReader.Close()
 }
 
-// HTTP is the transport to a server by its admin listener.
+// HTTP is the transport to the admin listener of a server.
 type HTTP struct {
-	URL    string                 // with the scheme and the host only
-	Client http.Client            //
-	Token  func() (string, error) // returns the token of a request. Nil: none is sent
-	Header http.Header            // of each request
+	URL    string // scheme and host
+	Client http.Client
+	Token  func() (string, error) // returns the token for each request; nil sends no token
+	Header http.Header            // added to each request
 
-	MaxAnswer int64 // bytes of an answer that are taken; 0: 64 MiB
+	MaxAnswer int64 // maximum size of a response in bytes; 0 means 64 MiB
 }
 
-// DefaultTimeout is the time that a server has to begin its answer. A task can be waited
-// for up to a minute.
+// DefaultTimeout limits the time until a response starts. A request can wait up to a
+// minute for a task.
 const DefaultTimeout = 2 * time.Minute
 
 // dialTimeout limits the time to connect.
@@ -110,9 +112,9 @@ func New(addr, token string) (*Client, error) {
 }
 
 // NewHTTP returns the transport to the admin API at addr: HOST:PORT, HOST, :PORT of this
-// machine, unix:PATH, or a URL with http or https. The default port is 11380. With secure,
-// or a URL with https, it uses TLS. The server must begin its answer within the timeout,
-// unless that is 0.
+// machine, unix:PATH, or a URL with http or https. The default port is 11380. It uses TLS
+// if secure is not nil or the URL has https. The server must start its response within
+// the timeout. Zero means no timeout.
 func NewHTTP(addr string, secure *tls.Config, timeout time.Duration) (*HTTP, error) {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	if timeout > 0 {
@@ -147,7 +149,7 @@ func NewHTTP(addr string, secure *tls.Config, timeout time.Duration) (*HTTP, err
 	return t, nil
 }
 
-// NotAPIError says that what answers is not the API of a beanpole.
+// A NotAPIError reports that the response does not come from beanpole's API.
 type NotAPIError string
 
 // Error implements error.
@@ -155,7 +157,8 @@ func (e NotAPIError) Error() string {
 	return "that is not the admin pages of a beanpole: " + string(e)
 }
 
-// maxAnswer is more bytes than a page of the API has.
+// maxAnswer is the default limit of a response in bytes. It is larger than any page of
+// the API.
 const maxAnswer = 64 << 20
 
 // Do implements Transport.
@@ -203,7 +206,7 @@ func streamOf(answer *http.Response) *Stream {
 	}
 }
 
-// read reads an answer.
+// read decodes a response.
 func read(answer *http.Response, out any, most int64) error {
 	text, err := io.ReadAll(io.LimitReader(answer.Body, most+1))
 	if err != nil {
@@ -237,7 +240,7 @@ func read(answer *http.Response, out any, most int64) error {
 	return NotAPIError(fmt.Sprintf("it answers with %.40q", kind))
 }
 
-// problemOf returns what the server says is wrong.
+// problemOf returns the error that a response reports.
 func problemOf(answer *http.Response, text []byte) error {
 	p := new(Problem)
 	if err := json.Unmarshal(text, p); err != nil || p.Status < 400 || p.Status > 599 {

@@ -22,9 +22,9 @@ type Cluster struct {
 	Members []ClusterMember `json:"members"`
 	Self    uint64          `json:"self"`   // Id of the member whose view this is.
 	Leader  uint64          `json:"leader"` // Id of the leader; 0 if there is none.
-	Since   int64           `json:"since"`  // Seconds since that leader, or none, was elected.
+	Since   int64           `json:"since"`  // Seconds since the last change of the leader.
 	Term    uint64          `json:"term"`   // Grows with each election.
-	Quorum  bool            `json:"quorum"` // Whether a leader hears a majority, so that the queue can be changed.
+	Quorum  bool            `json:"quorum"` // A leader hears a majority, so the queue can be changed.
 }
 
 // A ClusterMember is a view of one member.
@@ -70,7 +70,7 @@ type ClusterProblem struct {
 
 // A TransferLead is the input of Client.TransferLead.
 type TransferLead struct {
-	Member uint64 `json:"member" max:"9007199254740991"` // Who shall lead; 0: whoever has most of the log.
+	Member uint64 `json:"member" max:"9007199254740991"` // The new leader; 0 selects the member with the most complete log.
 }
 
 // Free space of a member's disk. A member with less than fullDisk cannot store much more, so

@@ -1,12 +1,14 @@
-// Package admin manages a beanpole server: it looks into the queue, and changes it, through the JSON API of its admin listener
+// Package admin manages a beanpole server through the JSON API of its admin listener
 // (beanpole --admin ADDR).
 //
 //	c, err := admin.New("localhost:11380", "")
 //	page, err := c.ListTubes(ctx, &admin.ListTubes{Sort: "-ready", Limit: 10})
 //
-// Each operation of the API is a method of [Client], with a struct for what it takes. What is zero is left out there; where zero or empty
-// means something the field is a pointer, as in Body: new(admin.Text("hello")). Names and patterns are given as they are: the client escapes
-// them. doc/api.md explains the operations, and has the right that each needs. Workers and producers use package client, which is faster.
+// Each operation of the API is a method of [Client], with a struct for its input. Fields
+// with their zero value are left out. If zero or empty has a meaning, the field is a
+// pointer, for example Body: new(admin.Text("hello")). The client escapes names and
+// patterns. doc/api.md explains the operations and lists their rights. Workers and
+// producers use package client, which is faster.
 //
-// The API has the version 1, and only grows: new members and new operations may come.
+// The version of the API is 1. It only grows: new members and operations can be added.
 package admin

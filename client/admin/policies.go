@@ -1,12 +1,13 @@
 package admin
 
-// OfPolicy is about what was set for a pattern of tubes while the server ran.
+// OfPolicy names the run-time settings of a pattern.
 type OfPolicy struct {
-	Pattern string `path:"pattern"` // The name of a tube, or a pattern: `*` is any characters, `?` (written %3F) is one.
+	// Tube name or pattern: `*` matches any characters, `?` (written %3F) one.
+	Pattern string `path:"pattern"`
 }
 
-// SetPolicy sets settings for a pattern of tubes, and unsets others. Those that are not named stay as they are. ExplainPolicy
-// has all settings, and what each takes.
+// SetPolicy is the input of Client.SetPolicy. Settings that it does not name stay
+// unchanged. ExplainPolicy returns all settings and their values.
 type SetPolicy struct {
 	OfPolicy
 	_     struct{}          `body:"required" minmembers:"1"`
@@ -14,36 +15,37 @@ type SetPolicy struct {
 	Unset []string          `json:"unset" as:"PolicySetting"`
 }
 
-// Policies are all of a server that the client may see.
+// Policies are the policies that the client can see.
 type Policies struct {
 	Policies []Policy `json:"policies"`
 }
 
-// A Policy is what is said of the tubes of a pattern in one place.
+// A Policy has the settings of a pattern from one source.
 type Policy struct {
-	Pattern  string            `json:"pattern" minlen:"1"`
-	Source   string            `json:"source" enum:"file,runtime"`       // The configuration file, or it was set while the server ran.
-	Number   int64             `json:"number,omitempty"`                 // Of the policy in the file, from 1.
-	Settings map[string]string `json:"settings" as:"PolicySettings"`     // Values as text. A dead tube on which the client has no right is left out.
-	Warnings []string          `json:"warnings,omitempty" maxitems:"99"` // What is allowed, and probably not meant.
+	Pattern string `json:"pattern" minlen:"1"`
+	Source  string `json:"source" enum:"file,runtime"` // `file` is the configuration file, `runtime` the API or a command.
+	Number  int64  `json:"number,omitempty"`           // Position in the file, from 1.
+	// Values as text. A dead tube on which the client has no right is left out.
+	Settings map[string]string `json:"settings" as:"PolicySettings"`
+	Warnings []string          `json:"warnings,omitempty" maxitems:"99"` // Settings that are allowed but probably unintended.
 }
 
-// TubePolicy is what each setting is for a tube, which need not exist.
+// TubePolicy has the effective settings of a tube. The tube need not exist.
 type TubePolicy struct {
 	Tube     string           `json:"tube" as:"TubeName"`
 	Settings []SettingInForce `json:"settings"`
 }
 
-// A SettingInForce is a setting of the policy of a tube, and where its value comes from.
+// A SettingInForce is the effective value of a setting, with its source.
 type SettingInForce struct {
 	Name    string   `json:"name" as:"PolicySetting"`
 	Value   string   `json:"value"`
 	Hidden  bool     `json:"hidden,omitempty"` // The value names a tube on which the client has no right.
 	Source  string   `json:"source" enum:"default,file,runtime"`
-	Pattern string   `json:"pattern,omitempty"` // Of the policy that sets it; not there with the default.
-	Number  int64    `json:"number,omitempty"`  // Of that policy in the file.
+	Pattern string   `json:"pattern,omitempty"` // Pattern of the policy that sets it; absent for a default.
+	Number  int64    `json:"number,omitempty"`  // Position of that policy in the file.
 	Default string   `json:"default"`
-	Takes   string   `json:"takes"`           // Which values it takes, in words.
-	Words   []string `json:"words,omitempty"` // All values that it takes, if they are few.
-	About   string   `json:"about"`           // What it does.
+	Takes   string   `json:"takes"`           // Description of the accepted values.
+	Words   []string `json:"words,omitempty"` // All accepted values, if there are few.
+	About   string   `json:"about"`           // Effect of the setting.
 }

@@ -1,44 +1,46 @@
 package admin
 
-// GetHistory asks what the whole server has counted lately.
+// GetHistory is the input of Client.GetHistory.
 type GetHistory struct {
-	Step   int  `query:"step" enum:"1,60" default:"1" want:"1 or 60, in seconds"` // How many seconds are between two values.
-	Points *int `query:"points" min:"1" max:"3600"`                               // How many values of each series: 3600 at most with step 1, else 1440. It is 600 if it is left out with step 1, else 60.
+	Step int `query:"step" enum:"1,60" default:"1" want:"1 or 60, in seconds"` // Seconds between two values.
+	// Number of values of each series: up to 3600 with step 1 (default 600), up to 1440
+	// with step 60 (default 60).
+	Points *int `query:"points" min:"1" max:"3600"`
 }
 
-// GetAttention asks for the findings.
+// GetAttention is the input of Client.GetAttention.
 type GetAttention struct {
 	Limit int  `query:"limit" min:"1" max:"10000" default:"100"`
-	Each  bool `query:"each" default:"false"` // List every tube, instead of one finding for several tubes.
+	Each  bool `query:"each" default:"false"` // List each tube, instead of one finding for several tubes.
 }
 
-// GetMe asks who the client is.
+// GetMe is the input of Client.GetMe.
 type GetMe struct {
-	Tube string `query:"tube" as:"TubeName"` // A tube, to ask for the rights on it.
+	Tube string `query:"tube" as:"TubeName"` // Tube whose rights to return.
 }
 
-// ListChanges asks for the last changes.
+// ListChanges is the input of Client.ListChanges.
 type ListChanges struct {
 	Limit int `query:"limit" min:"1" max:"1000" default:"100"`
 }
 
-// Stats are those of the whole server.
+// Stats are the counters of the server.
 type Stats struct {
 	Version         string            `json:"version"`
-	Uptime          int64             `json:"uptime"` // Since the start.
+	Uptime          int64             `json:"uptime"` // Time since the start.
 	Draining        bool              `json:"draining"`
 	Jobs            JobCounts         `json:"jobs"`
 	Urgent          uint64            `json:"urgent"`       // Ready jobs with a priority below 1024.
-	BodyBytes       uint64            `json:"body_bytes"`   // Of the bodies of all jobs.
-	Memory          int64             `json:"memory_bytes"` // Set aside for jobs.
-	TotalJobs       uint64            `json:"total_jobs"`   // Put since the start.
-	Timeouts        uint64            `json:"timeouts"`     // Jobs whose time to run was over since the start.
-	MaxJobSize      int               `json:"max_job_size"` // How long the body of a job may be.
+	BodyBytes       uint64            `json:"body_bytes"`   // Size of all bodies.
+	Memory          int64             `json:"memory_bytes"` // Memory allocated for jobs.
+	TotalJobs       uint64            `json:"total_jobs"`   // Number of puts since the start.
+	Timeouts        uint64            `json:"timeouts"`     // Number of timeouts since the start.
+	MaxJobSize      int               `json:"max_job_size"` // Maximum size of a body.
 	Tubes           uint64            `json:"tubes"`
 	Connections     ConnectionCounts  `json:"connections"`
-	Commands        map[string]uint64 `json:"commands"`          // How often each command of the protocol was given since the start.
-	RefusedCommands map[string]uint64 `json:"refused_commands"`  // How many commands of the protocol were refused since the start, by the reply.
-	Journal         *Journal          `json:"journal,omitempty"` // Not there if jobs are in memory only.
+	Commands        map[string]uint64 `json:"commands"`          // Number of commands since the start, by command.
+	RefusedCommands map[string]uint64 `json:"refused_commands"`  // Number of refused commands since the start, by reply.
+	Journal         *Journal          `json:"journal,omitempty"` // Absent if jobs are in memory only.
 }
 
 // JobCounts are numbers of jobs by state.
@@ -49,126 +51,131 @@ type JobCounts struct {
 	Buried   uint64 `json:"buried"`
 }
 
-// ConnectionCounts are numbers of connections: now, and since the start.
+// ConnectionCounts are numbers of connections, now and since the start.
 type ConnectionCounts struct {
 	Current           uint64 `json:"current"`
-	Limit             int    `json:"limit"`               // How many there may be.
-	Producers         uint64 `json:"producers"`           // Those of them that have put.
-	Workers           uint64 `json:"workers"`             // Those of them that have reserved.
-	Waiting           uint64 `json:"waiting"`             // Those of them that wait in a reserve.
-	Total             uint64 `json:"total"`               // Since the start.
-	RejectedOfAddress uint64 `json:"rejected_of_address"` // Closed because there were too many of their address.
-	Refused           uint64 `json:"refused"`             // Closed by what a listener asks of its clients.
+	Limit             int    `json:"limit"`               // Maximum number of connections.
+	Producers         uint64 `json:"producers"`           // Connections that have put a job.
+	Workers           uint64 `json:"workers"`             // Connections that have reserved a job.
+	Waiting           uint64 `json:"waiting"`             // Connections that wait in a reserve.
+	Total             uint64 `json:"total"`               // Number of connections since the start.
+	RejectedOfAddress uint64 `json:"rejected_of_address"` // Closed because their address had too many.
+	Refused           uint64 `json:"refused"`             // Closed by the rules of a listener.
 }
 
-// Journal is how the journal is.
+// Journal is the state of the journal.
 type Journal struct {
-	Health    string `json:"health"` // `ok`, or what is the matter.
+	Health    string `json:"health"` // `ok`, or the problem.
 	Segments  int    `json:"segments"`
 	Bytes     int64  `json:"bytes"`
 	LiveBytes int64  `json:"live_bytes"`
 }
 
-// History is what the server has counted.
+// History has time series of the server.
 type History struct {
-	Step   int64                `json:"step" min:"1"` // How many seconds are between two values.
-	End    int64                `json:"end"`          // When the last value was taken, in seconds since 1970.
+	Step   int64                `json:"step" min:"1"` // Seconds between two values.
+	End    int64                `json:"end"`          // Time of the last value, in seconds since 1970.
 	Series map[string][]*uint64 `json:"series"`
 }
 
-// Attention is what an operator should look at.
+// Attention is a list of findings.
 type Attention struct {
 	Findings []Finding      `json:"findings"`
 	Total    int            `json:"total"`         // Number of findings, counting each tube.
 	Kinds    map[string]int `json:"kinds" min:"1"` // Number of findings by kind.
 }
 
-// A Finding is something that an operator should look at.
+// A Finding is a condition that needs attention.
 type Finding struct {
 	Kind     string `json:"kind" enum:"cluster,journal,draining,connections,memory,limit,certificate,refused,unwatched,buried,timeouts,releases,held,slow,limited,paused"`
 	Severity string `json:"severity" enum:"bad,warning"`
 	Tube     string `json:"tube,omitempty" as:"TubeName"`
-	Like     string `json:"like,omitempty"`          // Of several tubes with equal findings, what their names have in common, with `*` for each number; not there: they have any names, and the text has the first of them.
-	Tubes    int    `json:"tubes,omitempty" min:"4"` // How many they are.
-	Count    uint64 `json:"count,omitempty"`         // Of jobs, of connections, or of commands.
-	Seconds  int64  `json:"seconds,omitempty"`       // How long the next ready job has been ready; of a pause, how long it lasts.
-	More     int64  `json:"more,omitempty" min:"-"`  // How many more buried jobs there are than ten minutes ago, or than when the first sample of the tube was taken.
-	Over     int64  `json:"over,omitempty" min:"1"`  // How many seconds ago that was, if more is there.
-	Text     string `json:"text" minlen:"1"`
+	// For a finding of several tubes: the pattern of their names, with `*` for each
+	// number. Absent if the names have no common pattern; the text then contains the
+	// first name.
+	Like  string `json:"like,omitempty"`
+	Tubes int    `json:"tubes,omitempty" min:"4"` // Number of tubes.
+	Count uint64 `json:"count,omitempty"`         // Number of jobs, connections or commands.
+	// Time that the next ready job has been ready, or remaining time of a pause.
+	Seconds int64 `json:"seconds,omitempty"`
+	// Increase of buried jobs over ten minutes, or since the first sample of the tube.
+	More int64  `json:"more,omitempty" min:"-"`
+	Over int64  `json:"over,omitempty" min:"1"` // Seconds of that increase; only with `more`.
+	Text string `json:"text" minlen:"1"`
 }
 
-// Me is who the client is, and what it may do.
+// Me is the identity of the client, with its rights.
 type Me struct {
-	Identity   string   `json:"identity"` // Empty: nothing identifies the client.
+	Identity   string   `json:"identity"` // Empty if nothing identifies the client.
 	Anywhere   []string `json:"anywhere" as:"Rights"`
 	Everywhere []string `json:"everywhere" as:"Rights"`
-	Tube       []string `json:"tube,omitempty" as:"Rights"` // The rights on the tube that was asked for; not there if none was, or if there are none.
+	// Rights on the requested tube; absent without a tube or without rights.
+	Tube []string `json:"tube,omitempty" as:"Rights"`
 }
 
-// Changes are the last ones, the newest first.
+// Changes are the last changes, the newest first.
 type Changes struct {
 	Changes []Change `json:"changes"`
 }
 
-// A Change is one that was made through the API, or could not be, or was made by a command of
-// the protocol.
+// A Change is a change, or an attempt, through the API or by a command of the protocol.
 type Change struct {
 	Time      string         `json:"time" format:"date-time"`
-	Operation string         `json:"operation"` // As here, or a command of the protocol.
+	Operation string         `json:"operation"` // Operation of the API, or a command of the protocol.
 	Identity  string         `json:"identity"`
-	Client    string         `json:"client"` // Its address.
-	About     map[string]any `json:"about"`  // What it was about, as the log says: tube, state, count and others.
-	Result    string         `json:"result"` // `ok`, or what was wrong.
+	Client    string         `json:"client"` // Address of the client.
+	About     map[string]any `json:"about"`  // Attributes as in the log: tube, state, count and others.
+	Result    string         `json:"result"` // `ok`, or the error.
 }
 
-// Server is what a server is, and how it was started. No secret is in it.
+// Server describes the server and its configuration. It contains no secrets.
 type Server struct {
 	Version      string        `json:"version"`
-	Go           string        `json:"go"`   // The version of Go that it was built with.
-	Host         string        `json:"host"` // The name of its machine.
+	Go           string        `json:"go"`   // Version of Go that built it.
+	Host         string        `json:"host"` // Name of its machine.
 	PID          int           `json:"pid"`
 	Started      string        `json:"started"`
 	Settings     []Setting     `json:"settings"`
-	Tables       string        `json:"tables"` // The tables of the configuration file, without tokens (TOML).
+	Tables       string        `json:"tables"` // Tables of the configuration file in TOML, without tokens.
 	Listeners    []Listener    `json:"listeners"`
 	Certificates []Certificate `json:"certificates"`
 	Journal      *JournalFacts `json:"journal,omitempty"`
 	Memory       MemoryFacts   `json:"memory"`
 }
 
-// A Setting is one of the configuration that is in force.
+// A Setting is an effective setting.
 type Setting struct {
 	Name  string `json:"name"`
-	Value string `json:"value"` // As the configuration file would have it (TOML).
-	From  string `json:"from"`  // What has set it: the command line, a variable of the environment, the file, or default.
+	Value string `json:"value"` // Value in TOML.
+	From  string `json:"from"`  // Source: the command line, an environment variable, the file, or default.
 }
 
-// A Listener is where clients come in.
+// A Listener accepts connections.
 type Listener struct {
 	Address     string   `json:"address"`
 	Serves      string   `json:"serves" enum:"clients,admin pages"`
 	TLS         bool     `json:"tls"`
-	ClientCerts bool     `json:"client_certificates"` // Clients need one.
+	ClientCerts bool     `json:"client_certificates"` // Clients need a certificate.
 	RequireAuth bool     `json:"require_auth"`
-	Networks    []string `json:"networks"` // From which clients may come; none: any.
+	Networks    []string `json:"networks"` // Permitted networks of clients; empty if all are.
 }
 
-// A Certificate is one that a listener shows.
+// A Certificate is the certificate of a listener.
 type Certificate struct {
 	File   string `json:"file"`
 	Begins string `json:"begins" format:"date-time"`
 	Ends   string `json:"ends" format:"date-time"`
-	Soon   bool   `json:"soon"` // It ends soon, or has ended.
+	Soon   bool   `json:"soon"` // Expires soon, or has expired.
 }
 
-// JournalFacts are how the journal is, and where.
+// JournalFacts are the state and the directory of the journal.
 type JournalFacts struct {
 	Directory string `json:"directory"`
 	Journal
 }
 
-// MemoryFacts are how much of their limit the jobs take, in bytes.
+// MemoryFacts are the memory of jobs and its limit.
 type MemoryFacts struct {
-	Jobs  int64 `json:"jobs"`  // Memory of all jobs and tubes in bytes, as max-memory counts it.
-	Limit int64 `json:"limit"` // max-memory; 0: none.
+	Jobs  int64 `json:"jobs"`  // Memory of all jobs and tubes in bytes, as counted for max-memory.
+	Limit int64 `json:"limit"` // max-memory in bytes; 0 means no limit.
 }

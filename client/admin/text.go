@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// A Text is a string that is kept byte for byte when it is read. Package json would put
-// U+FFFD in the place of what is not Unicode, and say nothing.
+// A Text is a string that is never altered when it is decoded. Package encoding/json would
+// silently replace invalid Unicode by U+FFFD.
 type Text string
 
-// A wantError says what a text should be.
+// A wantError describes the expected text.
 type wantError string
 
 const (
@@ -21,7 +21,7 @@ const (
 // Error implements error.
 func (e wantError) Error() string { return string(e) }
 
-// Wanted is for package op.
+// Wanted implements the interface that package op expects.
 func (e wantError) Wanted() string { return string(e) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -40,8 +40,8 @@ func (t *Text) UnmarshalJSON(literal []byte) error {
 	return nil
 }
 
-// replacements returns how often the literal of a string asks for U+FFFD: a half of a
-// surrogate pair, which nothing stands for, does not.
+// replacements returns the number of times that the literal of a string spells U+FFFD.
+// An unpaired surrogate does not count.
 func replacements(literal string) int {
 	literal = strings.ReplaceAll(literal, `\\`, "")
 	return strings.Count(literal, "\uFFFD") + strings.Count(strings.ToLower(literal), `\ufffd`)
