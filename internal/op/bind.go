@@ -17,7 +17,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op/jsonscan"
 )
 
-// Path reads what the path names, by the values of its segments.
+// Path sets the fields of the path. value returns the value of a segment.
 func (p *Plan) Path(in any, value func(name string) string) error {
 	for i := range p.Fields {
 		f := &p.Fields[i]
@@ -38,8 +38,9 @@ func (p *Plan) Path(in any, value func(name string) string) error {
 	return nil
 }
 
-// Segment returns the segment of a path that names a tube. What browsers and servers take for a
-// part of the path itself, however it is escaped, is written with ~, which no name has.
+// Segment returns the segment of a path that names a tube. Names that browsers and
+// servers treat as a part of the path, even if they are escaped, are written with ~,
+// which tube names cannot contain.
 func Segment(tube string) string {
 	switch tube {
 	case ".", "..", "/":
@@ -48,13 +49,13 @@ func Segment(tube string) string {
 	return url.PathEscape(tube)
 }
 
-// TubeOf returns the tube that a segment names, whose escapes were undone.
+// TubeOf returns the tube of an unescaped segment.
 func TubeOf(segment string) string { return noTildes.Replace(segment) }
 
 var tildes, noTildes = strings.NewReplacer(".", "~2E", "/", "~2F"), strings.NewReplacer("~2E", ".", "~2F", "/")
 
-// Query reads the parameters after the path of an operation with an id. Those that it does not have are
-// an error, for they are misspelt most likely.
+// Query sets the fields of the query of an operation with an id. Unknown parameters are
+// an error, because they are probably misspelt.
 func (p *Plan) Query(in any, id, raw string) error {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
@@ -79,7 +80,7 @@ func (p *Plan) Query(in any, id, raw string) error {
 	return nil
 }
 
-// read reads a parameter.
+// read sets a field from its parameter.
 func (f *Field) read(to reflect.Value, query url.Values) error {
 	text := query.Get(f.Name)
 	switch {
@@ -117,7 +118,7 @@ func (f *Field) read(to reflect.Value, query url.Values) error {
 	return nil
 }
 
-// Body reads the body of a request, whose length is less than 0 if it is not known.
+// Body sets the fields of the body. A negative length means that it is unknown.
 func (p *Plan) Body(in any, contentType string, length int64, body io.Reader) error {
 	kind, _, _ := mime.ParseMediaType(contentType)
 	if p.raw != nil {
@@ -140,7 +141,7 @@ func (p *Plan) Body(in any, contentType string, length int64, body io.Reader) er
 	return p.Members(in, named)
 }
 
-// members reads a JSON object, which is all that there is.
+// members reads a single JSON object.
 func members(body io.Reader) (map[string]json.RawMessage, error) {
 	var text json.RawMessage
 	d := json.NewDecoder(body)
@@ -166,7 +167,7 @@ func members(body io.Reader) (map[string]json.RawMessage, error) {
 
 var errNoObject error = mistakef("the body is not a JSON object of the form that openapi.yaml describes")
 
-// decodeMistake says what is wrong with a body.
+// decodeMistake describes the error of a body.
 func decodeMistake(err error) error {
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &Mistake{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has more than %d bytes", e.Limit)}
@@ -180,8 +181,8 @@ func decodeMistake(err error) error {
 	return errNoObject
 }
 
-// Members sets the fields that the members of an object name, and checks all of them. Names must
-// match exactly: package json alone ignores case and unknown names.
+// Members sets the fields of the members of an object and checks all of them. Names must
+// match exactly: package encoding/json ignores case and unknown names.
 func (p *Plan) Members(in any, named map[string]json.RawMessage) error {
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		i := slices.IndexFunc(p.Fields, func(f Field) bool { return f.Place == Member && f.Name == name })
@@ -217,13 +218,14 @@ func (p *Plan) check(in any) error {
 	return nil
 }
 
-// A Wanter is an error that says itself what is wanted.
+// A Wanter is an error that describes the expected value.
 type Wanter interface {
 	error
 	Wanted() string
 }
 
-// Wanted says what a member of a type takes, by the error of package json that it is something else.
+// Wanted describes the values of a member of type t. err is the error of package
+// encoding/json.
 func Wanted(t reflect.Type, err error) string {
 	if e, ok := errors.AsType[Wanter](err); ok {
 		return e.Wanted()

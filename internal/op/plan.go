@@ -11,9 +11,9 @@ import (
 	"sync"
 )
 
-// A Mistake says what is wrong with an input. It repeats nothing of a body.
+// A Mistake describes an invalid input. It contains nothing of a body.
 type Mistake struct {
-	Status int // of HTTP
+	Status int // HTTP status
 	Detail string
 }
 
@@ -24,22 +24,22 @@ func mistakef(format string, args ...any) error {
 	return &Mistake{http.StatusBadRequest, fmt.Sprintf(format, args...)}
 }
 
-// A Place is where in a request a field is.
+// A Place is the part of a request that contains a field.
 type Place string
 
 // The places.
 const (
 	Path   Place = "path"
 	Query  Place = "query"
-	Member Place = "json" // of the object that is the body
+	Member Place = "json" // a member of the JSON object in the body
 	Body   Place = "body"
 )
 
-// A Field is one of an input.
+// A Field is a field of an input.
 type Field struct {
 	reflect.StructField
 	Place   Place
-	Name    string // in the request
+	Name    string // name in the request
 	Default string
 	Enum    []string
 
@@ -48,12 +48,12 @@ type Field struct {
 	items    int // maximum length of a list; zero means no limit
 }
 
-// A Plan is what there is to know of a type of inputs.
+// A Plan describes a type of inputs.
 type Plan struct {
 	Fields []Field
-	Blank  reflect.StructTag // of the field _, which is about all of them
+	Blank  reflect.StructTag // tag of the field _, which describes the whole input
 
-	raw *Field // the whole body; nil: there is none
+	raw *Field // the field with the whole body; nil if there is none
 }
 
 // States are the states of jobs. A field with `as:"State"` has one of them.
@@ -61,7 +61,7 @@ var States = []string{"ready", "reserved", "delayed", "buried"}
 
 var plans sync.Map // reflect.Type -> *Plan
 
-// PlanOf returns the plan of a struct. A tag that is wrong panics.
+// PlanOf returns the plan of a struct. It panics if a tag is invalid.
 func PlanOf(t reflect.Type) *Plan {
 	if p, ok := plans.Load(t); ok {
 		return p.(*Plan)
@@ -124,10 +124,10 @@ func number(text string, other int64) int64 {
 	return n
 }
 
-// Of returns the value of the field in an input, to which in points.
+// Of returns the value of the field. in points to the input.
 func (f *Field) Of(in any) reflect.Value { return reflect.ValueOf(in).Elem().FieldByIndex(f.Index) }
 
-// Field returns the field of a name, or nil.
+// Field returns the field with a name, or nil.
 func (p *Plan) Field(name string) *Field {
 	i := slices.IndexFunc(p.Fields, func(f Field) bool { return f.Name == name })
 	if i < 0 {
@@ -136,7 +136,7 @@ func (p *Plan) Field(name string) *Field {
 	return &p.Fields[i]
 }
 
-// Or returns what a field has that is a pointer, or something else if it was left out.
+// Or returns the value of an optional field, or other if the field is nil.
 func Or[T any](field *T, other T) T {
 	if field != nil {
 		return *field
@@ -144,17 +144,17 @@ func Or[T any](field *T, other T) T {
 	return other
 }
 
-// Required reports whether the field must be there.
+// Required reports whether the field is required.
 func (f *Field) Required() bool {
 	return f.Place == Path || f.Tag.Get("required") != "" || f.Place == Member && f.Tag.Get("min") != ""
 }
 
-// NeedsBody reports whether there must be a body.
+// NeedsBody reports whether the operation requires a body.
 func (p *Plan) NeedsBody() bool {
 	return p.raw != nil || p.Blank != "" || slices.ContainsFunc(p.Fields, func(f Field) bool { return f.Place == Member && f.Required() })
 }
 
-// names returns the names of the parameters after the path, as they are listed.
+// names returns the names of the query parameters in their order.
 func (p *Plan) names() (names []string) {
 	names = []string{}
 	for i := range p.Fields {
@@ -186,5 +186,5 @@ func (f *Field) wanted() error {
 	return mistakef("%s: want %s", f.Name, want)
 }
 
-// Streams reports whether the body is a stream, which has no end.
+// Streams reports whether the body is a stream of unknown length.
 func (p *Plan) Streams() bool { return p.raw != nil }

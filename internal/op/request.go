@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// Fill sets the defaults of an input that a program has made, and checks it as Query and Body do.
+// Fill sets the defaults of an input that a program has created, and checks it like Query
+// and Body.
 func (p *Plan) Fill(in any) error {
 	for i := range p.Fields {
 		f := &p.Fields[i]
@@ -31,8 +32,9 @@ func (p *Plan) Fill(in any) error {
 	return p.check(in)
 }
 
-// Request writes an input as a request: the path, which has the names of its segments in braces, and the query after it; the
-// body, and its content type, if there is one.
+// Request formats an input as a request: the target with path and query, the body and its
+// content type. path has the names of its segments in braces. body is nil if the request
+// has none.
 func (p *Plan) Request(in any, path string) (target string, body io.Reader, contentType string) {
 	query := url.Values{}
 	var members []string
@@ -48,7 +50,7 @@ func (p *Plan) Request(in any, path string) (target string, body io.Reader, cont
 		case f.Place == Member:
 			text, err := json.Marshal(of.Interface())
 			if err != nil {
-				panic(fmt.Sprintf("op: %s: %v", f.Name, err)) // numbers and texts are JSON
+				panic(fmt.Sprintf("op: %s: %v", f.Name, err)) // numbers and strings always have a JSON form
 			}
 			members = append(members, fmt.Sprintf("%q:%s", f.Name, text))
 		case f.Place == Body:
