@@ -13,13 +13,13 @@ type Groups struct{ by map[groupKey]*group }
 type groupKey struct{ kind, severity, tubes string }
 
 type group struct {
-	first []Finding // three at most; those of any names: the worst first
+	first []Finding // at most three; the worst if the names have no common pattern
 	all   Finding
 }
 
 const (
 	groupFrom  = 4    // findings
-	mostGroups = 1000 // more are not told apart, so that they take no more memory than that
+	mostGroups = 1000 // limit, to save memory; later findings are not merged
 )
 
 // Add adds a finding of a tube. It returns false if the finding cannot be merged. A
@@ -36,7 +36,7 @@ func (g *Groups) Add(t *Tube, f *Finding) bool {
 		}
 	}
 	if !numbers {
-		if name = nil; f.Tube == "" { // a finding of the server
+		if name = nil; f.Tube == "" { // a finding about the server
 			return false
 		}
 	}
@@ -70,7 +70,7 @@ func (g *Groups) group(f *Finding, like string) *group {
 
 func (one *group) add(f *Finding) {
 	at := len(one.first)
-	if one.all.Like == "" { // only there the first are named
+	if one.all.Like == "" { // the text names tubes only if there is no pattern
 		at, _ = slices.BinarySearchFunc(one.first, f, func(a Finding, b *Finding) int { return Compare(&a, b) })
 	}
 	if at < groupFrom-1 {
@@ -82,7 +82,7 @@ func (one *group) add(f *Finding) {
 	one.all.Seconds, one.all.Over = max(one.all.Seconds, f.Seconds), max(one.all.Over, f.Over)
 }
 
-// Each calls tell for every group, and for the findings that are in none.
+// Each calls tell for each group and for each finding outside of groups.
 func (g *Groups) Each(tell func(f Finding)) {
 	for key, one := range g.by {
 		if key.tubes != "" && one.all.Tubes < groupFrom {
@@ -107,7 +107,7 @@ func (g *Groups) Each(tell func(f Finding)) {
 	}
 }
 
-// names returns the names of the worst tubes.
+// names returns the names of the first tubes.
 func (one *group) names() string {
 	first := one.first
 	return fmt.Sprintf(" (%s, %s, %s and %s)", first[0].Tube, first[1].Tube, first[2].Tube, count(uint64(one.all.Tubes-len(first)), "more", "more"))

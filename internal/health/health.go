@@ -18,10 +18,10 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// A Finding is a condition that an operator should look at.
+// A Finding is a condition that needs attention.
 type Finding = admin.Finding
 
-// Bad means that jobs are out of sight, refused or worked on again. Warning means that
+// Bad means that jobs are unavailable, refused or processed again. Warning means that
 // this can happen.
 const (
 	Bad     = "bad"
@@ -46,12 +46,14 @@ const (
 	Lately = 10 * time.Minute
 )
 
-// Compare puts the worst first: the trouble of the server itself before that of tubes, which it may explain.
+// Compare sorts the worst findings first. Findings about the server precede findings
+// about tubes, which they can explain.
 func Compare(a, b *Finding) int {
 	return cmp.Or(cmp.Compare(Rank(a), Rank(b)), cmp.Compare(b.Tubes, a.Tubes), cmp.Compare(b.Count, a.Count), cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Tube, b.Tube))
 }
 
-// Rank returns a smaller number for a worse finding, whatever its counts are: failing jobs come before waiting jobs.
+// Rank returns a smaller number for a worse finding, independent of its counts. Failing
+// jobs precede waiting jobs.
 func Rank(f *Finding) int {
 	rank := slices.Index([]string{"buried", "timeouts", "unwatched", f.Kind}, f.Kind)
 	if f.Severity == Warning {
@@ -163,20 +165,21 @@ func (t *Tube) Terse(found []Finding) []Finding {
 
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
-// A Server is what is known of a server.
+// A Server describes a server.
 type Server struct {
-	Journal                     string // what is wrong with it; empty, or "ok": nothing
+	Journal                     string // problem of the journal; empty or "ok" if there is none
 	Draining                    bool
 	Connections, MaxConnections uint64
-	Full                        bool // new connections are closed
+	Full                        bool // the server closes new connections
 	MemoryUsed, MemoryLimit     int64
-	Certificates                []string // what is wrong with them
+	Certificates                []string // problems of certificates
 
-	RefusedBy []string // settings whose limits have refused something since then
-	Refused   uint64   // commands, since then
+	RefusedBy []string // settings whose limits have refused commands lately
+	Refused   uint64   // number of commands that they have refused lately
 }
 
-// Refuses says why the server refuses puts; empty: it does not.
+// Refuses returns the reason why the server refuses puts. It is empty if the server
+// accepts them.
 func (s *Server) Refuses() string {
 	switch {
 	case s.Draining:
@@ -212,7 +215,7 @@ func (s *Server) Findings(found []Finding) []Finding {
 	for _, limit := range s.RefusedBy {
 		severity := Bad
 		if strings.HasPrefix(limit, "[[limit]]") || limit == "max-tubes" || limit == "max-watched" {
-			severity = Warning // such a limit can be there to slow clients down
+			severity = Warning // such a limit can be intended, to slow clients down
 		}
 		add("limit", severity, 0, "a limit refused commands in the last 10 min: %s", limit)
 	}

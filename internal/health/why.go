@@ -38,7 +38,7 @@ func (t *Tube) Explain(f *Finding) {
 		if c.Buried > 0 && c.Over > 0 {
 			f.Text += fmt.Sprintf(", %s more than %s ago", digits(uint64(c.Buried)), words(c.Over))
 		}
-		if !t.Unwatched() { // else this finding has the advice
+		if !t.Unwatched() { // otherwise this finding has the advice
 			f.Text += t.redrive()
 		}
 	case "timeouts":
@@ -112,7 +112,7 @@ func (t *Tube) why() (text string) {
 // Endless is the time left of a pause without end.
 const Endless = math.MaxUint32 * time.Second
 
-// pausedHow returns when the pause ends, and the identity that made it.
+// pausedHow returns the end of the pause and the identity that paused the tube.
 func (t *Tube) pausedHow() (text string) {
 	if until := t.PausedUntil.UTC(); t.PauseLeft >= Endless {
 		text = " without end"
