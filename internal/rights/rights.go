@@ -1,11 +1,10 @@
-// Package rights names what clients may be allowed to do with tubes, and says what a
-// command or an operation of the JSON API needs of them. Who has which rights is
-// known to package access; that decides, too.
+// Package rights names the rights of clients on tubes, and describes what a command or an
+// operation of the JSON API needs. Package access stores and checks the rights of identities.
 //
 //	need := rights.Peek.On(rights.TubeOfJob)
 //
-// Each row of the table of commands has a Need, and so has each row of the table of
-// operations. A row without one is refused to everybody with rules.
+// Each row of the tables of commands and of operations has a Need. Identities with rules
+// cannot use a row without a Need.
 package rights
 
 import (
@@ -17,22 +16,22 @@ import (
 // A Set is a set of rights on a tube.
 type Set uint8
 
-// The rights. What each covers in terms of commands is in doc/security.md.
+// The rights. doc/security.md lists the commands of each.
 const (
 	Put     Set = 1 << iota // put jobs
-	Reserve                 // reserve jobs, and delete, release, bury and touch those that are held
+	Reserve                 // reserve jobs; delete, release, bury and touch held jobs
 	Peek                    // see the bodies of jobs without reserving them
-	Manage                  // delete jobs that nobody holds, kick, pause, and clear or move jobs
-	Stats                   // see figures
+	Manage                  // delete jobs that no client holds, kick, pause, clear and move jobs
+	Stats                   // see statistics
 
 	None Set = 0
 	All      = Put | Reserve | Peek | Manage | Stats
 )
 
-// names are in the order of the bits.
+// names of the rights, in the order of the bits
 var names = [...]string{"put", "reserve", "peek", "manage", "stats"}
 
-// Parse reads the names of rights; "all" stands for every one.
+// Parse returns the rights with these names. "all" is every right.
 func Parse(words []string) (Set, error) {
 	s := None
 	for _, word := range words {
@@ -49,7 +48,7 @@ func Parse(words []string) (Set, error) {
 	return s, nil
 }
 
-// String returns the names, with commas between them.
+// String returns the names, separated by commas.
 func (s Set) String() string {
 	if s == None {
 		return "none"
@@ -63,21 +62,21 @@ func (s Set) String() string {
 	return strings.Join(of, ",")
 }
 
-// A Need is what something asks of an identity: all of some rights, or one of them, on
-// a place. The zero Need is met by nobody who has rules.
+// A Need is a requirement on an identity: all rights of a set, or one of them, on a
+// place. An identity with rules never meets the zero Need.
 type Need struct {
 	Rights Set
 	OneOf  bool
 	Place  Place
 }
 
-// On returns the need of all rights of the set.
+// On requires all rights of the set.
 func (s Set) On(p Place) Need { return Need{s, false, p} }
 
-// OneOn returns the need of one right of the set.
+// OneOn requires one right of the set.
 func (s Set) OneOn(p Place) Need { return Need{s, true, p} }
 
-// MetBy reports whether the set is enough for a tube that the need is about.
+// MetBy reports whether a set of rights on a tube meets the need.
 func (n Need) MetBy(s Set) bool {
 	if n.OneOf {
 		return n.Rights&s != None
@@ -85,21 +84,21 @@ func (n Need) MetBy(s Set) bool {
 	return n.Rights&^s == None
 }
 
-// Free is the need of what everybody may do.
+// Free requires no rights.
 var Free = Need{Place: Nowhere}
 
-// A Place says on which tubes rights are needed.
+// A Place specifies the tubes on which rights are needed.
 type Place uint8
 
 // The places.
 const (
-	Unstated     Place = iota // nobody has said where
-	Nowhere                   // on none
-	NamedTube                 // on the one that is named
-	TwoTubes                  // on both that are named
-	TubeInUse                 // on the one that the client uses
-	TubeOfJob                 // on that of the job; what does not exist needs no rights
-	WatchedTubes              // on all that the client watches
-	SomeTube                  // on some tube, whichever that is
-	EveryTube                 // on every tube
+	Unstated     Place = iota // not specified
+	Nowhere                   // no tube
+	NamedTube                 // the named tube
+	TwoTubes                  // both named tubes
+	TubeInUse                 // the tube that the client uses
+	TubeOfJob                 // the tube of the job; a job that does not exist needs no rights
+	WatchedTubes              // all tubes that the client watches
+	SomeTube                  // at least one tube
+	EveryTube                 // every tube
 )
