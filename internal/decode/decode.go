@@ -17,30 +17,31 @@ import (
 )
 
 const (
-	// Limit is how many bytes of a body are shown.
+	// Limit is the maximum number of bytes that are displayed.
 	Limit = 256 << 10
 
 	unpackLimit = 8 << 20
-	maxOpened   = 512 << 10 // bytes that may be unpacked of all that is packed in a body
+	maxOpened   = 512 << 10 // total bytes of decoded data in a body
 	maxDepth    = 64
-	maxHex      = 16 << 10 // bytes that are shown in hexadecimal
+	maxHex      = 16 << 10 // bytes displayed in hexadecimal
 )
 
-// A View is a way to show a body.
+// A View is a representation of a body.
 type View struct {
 	Name, Title string
-	Note        string // what was done to see it, or what is not shown
+	Note        string // how the data was decoded, or the part that is not displayed
 	Tokens      []Token
 }
 
-// A Token is a piece of text with what it is: key, string, number, word, punct, or nothing.
+// A Token is a piece of text. Class is key, string, number, word, punct, or empty.
 type Token struct{ Class, Text string }
 
-// Views returns the ways to show a body, the best first. There are always text or hex.
+// Views returns the representations of a body, the best first. The last is always text or
+// hex.
 func Views(body []byte) []View {
 	views := structured(body)
 	inner, packs := unpackAll(body, unpackLimit, &budget{unpackLimit})
-	if inside, ok := fromBase64(body); ok && len(packs) == 0 { // MessagePack, perhaps; as one view of several it may be a mistake
+	if inside, ok := fromBase64(body); ok && len(packs) == 0 { // possibly MessagePack: only one of several views, because it can be a false match
 		inner, packs = inside, []string{"base64"}
 	}
 	if len(packs) > 0 {
@@ -70,14 +71,15 @@ func plain(text []byte) View {
 	return View{"text", "Text", note, []Token{{"", shown}}}
 }
 
-// in returns the view of something that was unpacked.
+// in returns the view of decoded data.
 func (v View) in(packs []string) View {
 	how := strings.Join(packs, " in ")
 	note := strings.TrimSuffix("unpacked from "+how+"; "+v.Note, "; ")
 	return View{strings.Join(packs, "-") + "-" + v.Name, v.Title + " in " + how, note, v.Tokens}
 }
 
-// visible writes as escapes what nobody sees, or what changes how the rest is seen: controls, and marks of the direction of text.
+// visible escapes invisible characters and characters that change the display of others:
+// controls and direction marks.
 func visible(text string) string {
 	if strings.IndexFunc(text, isHidden) < 0 {
 		return text
@@ -97,7 +99,7 @@ func isHidden(c rune) bool {
 	return unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) && !strings.ContainsRune("\n\t\u200d", c)
 }
 
-// structured returns the views of a body that has a structure.
+// structured returns the views of structured data.
 func structured(body []byte) (views []View) {
 	add := func(name, title string, text []byte) {
 		tokens, ok := fromJSON(text)
@@ -121,8 +123,8 @@ func structured(body []byte) (views []View) {
 	return views
 }
 
-// unpack returns the data that is packed in a body, up to a limit, and the kind of packing.
-// The kind is empty if nothing is packed in it, or the limit is used up.
+// unpack decodes a body up to a limit, and returns the encoding. The encoding is empty if
+// the body is not encoded, or the limit is 0.
 func unpack(body []byte, limit int) (inside []byte, how string) {
 	if limit <= 0 {
 		return nil, ""
@@ -133,7 +135,7 @@ func unpack(body []byte, limit int) (inside []byte, how string) {
 	case bytes.HasPrefix(body, []byte{0x1f, 0x8b}):
 		how = "gzip"
 		z, err = gzip.NewReader(bytes.NewReader(body))
-	case len(body) >= 6 && body[0] == 0x78: // or a text that begins with x
+	case len(body) >= 6 && body[0] == 0x78: // not a text that starts with x
 		how = "zlib"
 		z, err = zlib.NewReader(bytes.NewReader(body))
 	}
@@ -148,17 +150,17 @@ func unpack(body []byte, limit int) (inside []byte, how string) {
 	return nil, ""
 }
 
-// maxPacks is how often a body is unpacked: gzip may have itself in it.
+// maxPacks is the maximum number of nested encodings: gzip can contain itself.
 const maxPacks = 4
 
-// A budget is the number of bytes that may still be unpacked of a body. A job of 60 kB can
-// have hundreds of strings that each unpack to a megabyte.
+// A budget is the number of bytes that can still be decoded for a body. A job of 60 kB
+// can contain hundreds of strings that each decode to a megabyte.
 type budget struct{ left int }
 
 func newBudget() *budget { return &budget{maxOpened} }
 
-// unpackAll returns the readable data in a body, and the kinds of packing around it, the
-// innermost first. It unpacks each kind up to a limit, and to the end of the budget.
+// unpackAll returns the readable data in a body and its encodings, the innermost first.
+// It decodes each encoding up to a limit, within the budget.
 func unpackAll(body []byte, limit int, b *budget) (inner []byte, packs []string) {
 	inner = body
 	var all []string
@@ -176,8 +178,8 @@ func unpackAll(body []byte, limit int, b *budget) (inner []byte, packs []string)
 	return inner, packs
 }
 
-// isReadable reports whether what was unpacked is something. A word that only looks like base64 may become anything, also
-// MessagePack.
+// isReadable reports whether decoded data makes sense. A word that only looks like base64
+// can decode to anything, including MessagePack.
 func isReadable(inside []byte, how string) bool {
 	if how != "base64" {
 		if _, ok := fromMessagePack(inside); ok {
@@ -188,7 +190,7 @@ func isReadable(inside []byte, how string) bool {
 	return isPHP || isJSON(inside) || utf8.Valid(inside) && printable(inside)
 }
 
-// minBase64 is how long a text is at least that is taken for base64: short words may look so.
+// minBase64 is the minimum length of base64. Short words can look like base64.
 const minBase64 = 16
 
 func fromBase64(body []byte) ([]byte, bool) {
@@ -218,8 +220,8 @@ func printable(text []byte) bool {
 	return !bytes.ContainsFunc(text, func(c rune) bool { return c < ' ' && c != '\n' && c != '\t' && c != '\r' })
 }
 
-// fromJSON returns the tokens of an indented JSON value, if the body is an object or a list.
-// Numbers stay as they are written.
+// fromJSON returns the tokens of an indented JSON value, if the body is an object or an
+// array. Numbers keep their spelling.
 func fromJSON(body []byte) ([]Token, bool) {
 	var indented bytes.Buffer
 	if !isJSON(body) || json.Indent(&indented, bytes.TrimSpace(body), "", "  ") != nil {
@@ -236,7 +238,7 @@ func fromJSON(body []byte) ([]Token, bool) {
 	return tokens, true
 }
 
-// tokensOf cuts indented JSON into pieces that can be coloured.
+// tokensOf splits indented JSON into tokens for colors.
 func tokensOf(text string) (tokens []Token) {
 	for len(text) > 0 {
 		n, class := 1, "punct"

@@ -14,17 +14,18 @@ import (
 )
 
 const (
-	maxDescribed = 64 << 10 // how long a body is at most that is asked what it is
+	maxDescribed = 64 << 10 // maximum size of a body to describe
 	maxFields    = 40
 	maxValue     = 80 // characters
 )
 
-// A Field is a value in a body with the way to it: user.id. In a list the way is empty.
+// A Field is a value in a body with its path, for example user.id. The path is empty for
+// an element of an array.
 type Field struct{ Path, Value string }
 
-// Describe returns what tells one job from another: what a framework calls it, the class of Laravel, Active Job, Symfony or
-// Sidekiq, or the task of Celery, and its arguments. Of a body with another structure the fields are what is in it; of one
-// without they are its text.
+// Describe returns the attributes that distinguish a job: the class of Laravel, Active
+// Job, Symfony or Sidekiq, or the task of Celery, and its arguments. Without a known
+// framework, the fields are those of the structure, or the text.
 func Describe(body []byte) (kind string, fields []Field) {
 	if len(body) > maxDescribed {
 		return "", nil
@@ -37,16 +38,17 @@ func Describe(body []byte) (kind string, fields []Field) {
 	return visible(kind), appendFields(nil, "", arguments)
 }
 
-// Text returns a body as text, unpacked if it is packed; false: it is none.
+// Text returns a body as text, decoded if necessary. It returns false if the body is not
+// text.
 func Text(body []byte) (string, bool) {
 	inner, _ := unpackAll(body, Limit, newBudget())
 	return string(inner[:min(len(inner), Limit)]), utf8.Valid(inner)
 }
 
-// envelope is the class in which Symfony sends a message.
+// envelope is the class that Symfony wraps messages in.
 const envelope = `Symfony\Component\Messenger\Envelope`
 
-// describe returns the name of a job, and the part of its body that are its arguments.
+// describe returns the name of a job and the part of its body with the arguments.
 func describe(text json.RawMessage) (kind string, arguments json.RawMessage) {
 	fields := objectOf(text)
 	if textOf(fields["@class"]) == envelope {
@@ -78,7 +80,8 @@ func describe(text json.RawMessage) (kind string, arguments json.RawMessage) {
 	return "", text
 }
 
-// argumentsOf returns the arguments in the envelope of a framework, or all that it has besides the member with its name.
+// argumentsOf returns the arguments in the envelope of a framework, or all members except
+// the name.
 func argumentsOf(fields map[string]json.RawMessage, text json.RawMessage, name string) json.RawMessage {
 	command := objectOf(fields["data"])["command"]
 	switch {
@@ -100,7 +103,7 @@ func argumentsOf(fields map[string]json.RawMessage, text json.RawMessage, name s
 	return append(rest[:max(1, len(rest)-1)], '}')
 }
 
-// callOf returns the arguments of a call, those with names at the end.
+// callOf returns the arguments of a call. Named arguments come last.
 func callOf(list, named json.RawMessage) json.RawMessage {
 	if len(objectOf(named)) == 0 {
 		return list
@@ -111,10 +114,11 @@ func callOf(list, named json.RawMessage) json.RawMessage {
 	return slices.Concat(list[:len(list)-1], []byte{','}, named, []byte{']'})
 }
 
-// ofTheQueue are properties that each job of Laravel has for the framework, and what others say of types.
+// ofTheQueue matches properties that Laravel adds to every job, and type markers of other
+// frameworks.
 var ofTheQueue = regexp.MustCompile(`^(@class|connection|queue|chain(ed|Connection|Queue|CatchCallbacks)|delay|afterCommit|middleware|job|tries|timeout|maxExceptions|backoff|failOnTimeout|shouldBeEncrypted|messageGroup|deduplicator|_aj_\w+|relations|collectionClass)$`)
 
-// appendFields appends the values that some JSON has, each with the way to it.
+// appendFields appends the values in JSON with their paths.
 func appendFields(all []Field, path string, text json.RawMessage) []Field {
 	if len(all) >= maxFields {
 		return all
@@ -149,14 +153,15 @@ func appendFields(all []Field, path string, text json.RawMessage) []Field {
 	return all
 }
 
-// isFlat reports whether a list has simple values only, or nothing is in it.
+// isFlat reports whether an array contains only scalars.
 func isFlat(text json.RawMessage) bool {
 	return len(text) <= 2 || text[0] == '[' && !strings.ContainsAny(string(text[1:]), "{[")
 }
 
 var blanks = strings.NewReplacer("\n", " ", "\t", " ")
 
-// shown returns a value of JSON as it stands in a row: a text that cannot be taken for something else has no quotes.
+// shown returns the text of a JSON value for a row. Strings have quotes only if they look
+// like another type.
 func shown(text json.RawMessage) string {
 	var s string
 	if json.Unmarshal(text, &s) != nil || s == "" || strings.ContainsAny(s[:1]+s[len(s)-1:], " {[\"") || json.Valid([]byte(s)) {
@@ -169,7 +174,7 @@ func shown(text json.RawMessage) string {
 	return s
 }
 
-// as reads some JSON; what is of another kind is nothing.
+// as decodes JSON. It returns the zero value for another type.
 func as[T any](text json.RawMessage) (v T) {
 	if json.Unmarshal(text, &v) != nil {
 		return *new(T)
@@ -181,12 +186,12 @@ func objectOf(text json.RawMessage) map[string]json.RawMessage {
 	return as[map[string]json.RawMessage](text)
 }
 
-// elementsOf returns what is in a list.
+// elementsOf returns the elements of an array.
 func elementsOf(list json.RawMessage) []json.RawMessage { return as[[]json.RawMessage](list) }
 
 func textOf(raw json.RawMessage) string { return short(as[string](raw)) }
 
-// short returns a name that fits in a line; what is none is nothing.
+// short returns a name that fits into a line, or "" for any other text.
 func short(s string) string {
 	s, _, _ = strings.Cut(s, "@") // Laravel: Illuminate\Queue\CallQueuedHandler@call
 	if len(s) > 120 || strings.ContainsAny(s, " \n") {
@@ -195,8 +200,8 @@ func short(s string) string {
 	return s
 }
 
-// fieldOf returns a text that is a field of an object.
+// fieldOf returns a string field of an object.
 func fieldOf(object json.RawMessage, name string) string { return textOf(objectOf(object)[name]) }
 
-// isWrapper reports whether a class only carries another one: that of an Active Job.
+// isWrapper reports whether a class only wraps another class, as in Active Job.
 func isWrapper(class string) bool { return strings.HasSuffix(class, "::JobWrapper") }

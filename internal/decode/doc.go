@@ -1,12 +1,11 @@
-// Package decode opens the body of a job: to show it in ways that a person can read, to look
-// into it, and to edit it and pack it again as it was. It guesses which ways fit, and never
-// executes or trusts anything, because a body may come from anybody.
+// Package decode decodes the body of a job for display, search and editing. It guesses
+// the format. It never executes or trusts the data, because a body can come from anyone.
 //
 //	for _, v := range decode.Views(body) { ... v.Title, v.Tokens ... }
-//	kind, fields := decode.Describe(body)       // what tells it from others
+//	kind, fields := decode.Describe(body)       // attributes of the job
 //	text, as, ok := decode.Edit(body)           // and decode.Pack(body, edited)
 //
-// Its work is bounded: Limit bytes are shown, a compressed body is unpacked up to
-// unpackLimit bytes, everything that is packed inside of it up to maxOpened bytes together,
-// and data nested deeper than maxDepth is not shown as a structure.
+// The work is limited. Limit bytes are displayed, and compressed data is decoded up to
+// unpackLimit bytes. All data inside a body is decoded up to maxOpened bytes together. Data
+// nested deeper than maxDepth is not shown as a structure.
 package decode

@@ -19,8 +19,9 @@ import (
 // ErrShape reports that an edited body cannot be packed again.
 var ErrShape = errors.New("PHP data: you can change values, but no keys and no types")
 
-// Edit returns a body as somebody edits it, and what that is: JSON, also for what PHP has written and with what is packed into strings
-// opened, or text; what the body is packed in is taken off. It returns false if it is neither.
+// Edit returns a body as editable text, and its format. Encodings are removed. The format
+// is JSON, also for PHP's serialize and for structures inside strings, or text. It
+// returns false for anything else.
 func Edit(body []byte) (text, as string, ok bool) {
 	if len(body) > Limit {
 		return "", "", false
@@ -39,7 +40,7 @@ func named(what string, packs []string) string {
 	return strings.Join(append([]string{what}, packs...), " in ")
 }
 
-// Pack returns a body as Edit has shown it, with what was edited, packed as it was before.
+// Pack returns the body with the edited text of Edit, in its original encoding.
 func Pack(body []byte, text string) ([]byte, error) {
 	inner, packs := unpackAll(body, Limit, newBudget())
 	_, as, ok := Edit(body)
@@ -70,7 +71,7 @@ func sameJSON(a, b string) bool {
 	return x != nil && bytes.Equal(x, compact([]byte(b)))
 }
 
-// packAgain packs what is in a body, the innermost packing first.
+// packAgain encodes data, with the innermost encoding first.
 func packAgain(body, inner []byte, packs []string) []byte {
 	for _, name := range packs {
 		var out bytes.Buffer
@@ -80,21 +81,21 @@ func packAgain(body, inner []byte, packs []string) []byte {
 			z = gzip.NewWriter(&out)
 		case "zlib":
 			z = zlib.NewWriter(&out)
-		default: // only the outermost tells its alphabet; the others are the usual one
+		default: // only the outermost has a known alphabet; the others use the standard one
 			encoding := base64.StdEncoding
 			if bytes.ContainsAny(body, "-_") && !bytes.ContainsAny(body, "+/") {
 				encoding = base64.URLEncoding
 			}
 			z = base64.NewEncoder(encoding, &out)
 		}
-		z.Write(inner) // to memory: it cannot fail
+		z.Write(inner) // writes to memory: cannot fail
 		z.Close()
 		inner = out.Bytes()
 	}
 	return inner
 }
 
-// packStructure returns a text with the values of the JSON that shows it.
+// packStructure returns a text with the values of the edited JSON.
 func packStructure(text, edited []byte, depth int) ([]byte, error) {
 	inner, packs := unpackAll(text, Limit, newBudget())
 	if isJSON(inner) {
@@ -122,10 +123,11 @@ func packStructure(text, edited []byte, depth int) ([]byte, error) {
 	return packAgain(text, []byte(packed), packs), nil
 }
 
-// slashes are what PHP's addslashes adds.
+// slashes escapes like PHP's addslashes.
 var slashes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `'`, `\'`, "\x00", `\0`)
 
-// packJSON returns the JSON that was edited, with what is packed into strings of the original packed again.
+// packJSON returns the edited JSON. Strings that were decoded in the original are encoded
+// again.
 func packJSON(original, edited json.RawMessage, depth int) (json.RawMessage, error) {
 	original, edited = bytes.TrimSpace(original), bytes.TrimSpace(edited)
 	if len(original) == 0 || len(edited) == 0 {
@@ -179,17 +181,18 @@ func packJSON(original, edited json.RawMessage, depth int) (json.RawMessage, err
 	return out.Bytes(), nil
 }
 
-// memberName tells the members of an object apart, or the elements of a list, which have no names.
+// memberName identifies a member of an object, or an element of an array by its index.
 func memberName(key json.RawMessage, n int) string {
 	if len(key) == 0 {
 		return strconv.Itoa(n)
 	}
 	var s string
-	json.Unmarshal(key, &s) // it is valid
+	json.Unmarshal(key, &s) // key is valid
 	return s
 }
 
-// pack writes a scalar that PHP has serialized as raw, with the value that became of what is shown of it.
+// pack writes a scalar in PHP's format. raw is the original, shown its JSON, and edited
+// the new JSON.
 func (p *phpReader) pack(raw, shown []byte, edited json.RawMessage) bool {
 	if sameJSON(string(shown), string(edited)) {
 		p.packed.Write(raw)

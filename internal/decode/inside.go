@@ -7,11 +7,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op/jsonscan"
 )
 
-// maxInside is how deep strings are looked into that are in strings.
+// maxInside is the maximum depth of strings inside strings.
 const maxInside = 4
 
-// withInside returns JSON with its strings opened that are JSON or PHP's serialize, packed or
-// not. It reports whether there was any.
+// withInside returns JSON in which strings with JSON or PHP's serialize, possibly
+// encoded, are replaced by their content. It reports whether there was such a string.
 func withInside(text []byte, depth int, b *budget) ([]byte, bool) {
 	compacted := compact(text)
 	if len(text) > Limit || compacted == nil {
@@ -32,7 +32,7 @@ func withInside(text []byte, depth int, b *budget) ([]byte, bool) {
 	return out.Bytes(), found
 }
 
-// insideOf returns the data in a string of JSON, as JSON.
+// insideOf returns the content of a JSON string as JSON.
 func insideOf(quoted string, depth int, b *budget) ([]byte, bool) {
 	var s string
 	if depth >= maxInside || len(quoted) < len(`"a:0:{}"`) || json.Unmarshal([]byte(quoted), &s) != nil {
@@ -41,7 +41,7 @@ func insideOf(quoted string, depth int, b *budget) ([]byte, bool) {
 	return opened([]byte(s), depth+1, b)
 }
 
-// opened returns a text as JSON, with its strings opened.
+// opened returns a text as JSON, with decoded strings.
 func opened(text []byte, depth int, b *budget) ([]byte, bool) {
 	shown, ok := structureOf(text, b)
 	if !ok && depth == 0 {
@@ -53,8 +53,8 @@ func opened(text []byte, depth int, b *budget) ([]byte, bool) {
 	return shown, ok
 }
 
-// structureOf returns a text as JSON. The text is JSON or PHP's serialize, which can have
-// slashes added, or that in base64, gzip or zlib.
+// structureOf returns a text as JSON. The text is JSON or PHP's serialize, possibly with
+// slashes, or in base64, gzip or zlib.
 func structureOf(text []byte, b *budget) ([]byte, bool) {
 	text, _ = unpackAll(text, Limit, b)
 	if isJSON(text) {
@@ -69,13 +69,13 @@ func structureOf(text []byte, b *budget) ([]byte, bool) {
 	return nil, false
 }
 
-// isJSON reports whether a text is an object or a list of JSON that can be shown.
+// isJSON reports whether a text is a JSON object or array that can be displayed.
 func isJSON(text []byte) bool {
 	text = bytes.TrimSpace(text)
 	return len(text) > 0 && (text[0] == '{' || text[0] == '[') && len(text) <= unpackLimit && !jsonscan.DeeperThan(text, maxDepth) && json.Valid(text)
 }
 
-// withoutSlashes takes away what PHP's addslashes has added, as Symfony does to what it has serialized.
+// withoutSlashes reverts PHP's addslashes, which Symfony applies to serialized data.
 func withoutSlashes(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for i := 0; i < len(text); i++ {
@@ -90,7 +90,7 @@ func withoutSlashes(text []byte) []byte {
 	return out
 }
 
-// compact returns JSON without its blanks; nil: it is none.
+// compact returns JSON without spaces, or nil if the text is not JSON.
 func compact(text []byte) []byte {
 	var out bytes.Buffer
 	if json.Compact(&out, text) != nil {

@@ -6,7 +6,8 @@ import (
 	"github.com/tinylib/msgp/msgp"
 )
 
-// fromMessagePack makes JSON of a map or a list of MessagePack. Bytes are base64 in it. Text is no such thing: it begins with less than 0x80.
+// fromMessagePack converts a map or an array of MessagePack to JSON, with bytes in
+// base64. Text is not MessagePack, because it starts with a byte below 0x80.
 func fromMessagePack(body []byte) ([]byte, bool) {
 	if len(body) < 2 || len(body) > unpackLimit {
 		return nil, false
@@ -19,7 +20,8 @@ func fromMessagePack(body []byte) ([]byte, bool) {
 	return out, err == nil && len(rest) == 0 && isJSON(out)
 }
 
-// limited takes unpackLimit bytes: JSON can be several times as long as MessagePack.
+// limited accepts up to unpackLimit bytes. JSON can be several times as long as
+// MessagePack.
 type limited []byte
 
 func (l *limited) Write(b []byte) (int, error) {

@@ -5,8 +5,9 @@ import (
 	"encoding/base64"
 )
 
-// Open returns a body as it is looked into: with what it is packed in taken off, and what PHP, JSON or base64 has written into its
-// strings in their place, as JSON; or as text. It returns nil if there is nothing to open, which most bodies tell at a glance.
+// Open returns a body as searches see it: without its encoding, and with the content of
+// PHP, JSON or base64 strings in their place, as JSON or text. It returns nil if there is
+// nothing to decode. For most bodies, a look at the bytes shows that.
 func Open(body []byte) []byte {
 	if len(body) < 4 || len(body) > Limit || !mayOpen(body) {
 		return nil
@@ -22,8 +23,8 @@ func Open(body []byte) []byte {
 	return text
 }
 
-// mayOpen reports whether something may be in a body that is not there to see. JSON has in a string what needs escapes, or a long word
-// in base64.
+// mayOpen reports whether a body can contain encoded data: JSON with escapes in a string,
+// or with a long base64 word.
 func mayOpen(body []byte) bool {
 	if body[0] != '{' && body[0] != '[' {
 		return true
@@ -32,7 +33,7 @@ func mayOpen(body []byte) bool {
 		return true
 	}
 	const long = 24
-	run, start := 0, 0 // start is where the string begins
+	run, start := 0, 0 // start of the string
 	for i, c := range body {
 		switch {
 		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '+' || c == '/' || c == '=':
@@ -48,8 +49,9 @@ func mayOpen(body []byte) bool {
 	return false
 }
 
-// mayBeginPacked reports whether a string may be the base64 of something that is opened: JSON, what PHP has serialized, gzip, zlib, or
-// base64 again. Words that only look like base64, such as digests and tokens, hardly ever are.
+// mayBeginPacked reports whether a string can be base64 of JSON, PHP's serialize, gzip,
+// zlib or base64. Words that only look like base64, such as digests and tokens, rarely
+// match.
 func mayBeginPacked(text []byte) bool {
 	var first [3]byte
 	if _, err := base64.StdEncoding.Decode(first[:], text[:4]); err != nil {

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// fromPHP makes JSON of what PHP's serialize has written: arrays and objects with their
-// properties. Nothing is made of a class but its name.
+// fromPHP converts PHP's serialize to JSON: arrays, and objects with their properties.
+// Classes are only names.
 func fromPHP(body []byte) ([]byte, bool) {
 	body = bytes.TrimSpace(body)
 	if len(body) < 4 || len(body) > unpackLimit || !strings.Contains("aOCE", string(body[:1])) || body[1] != ':' {
@@ -22,15 +22,15 @@ func fromPHP(body []byte) ([]byte, bool) {
 	return p.out.Bytes(), true
 }
 
-// A phpReader reads values and writes JSON. Of values with JSON that was edited it writes what PHP would have written.
+// A phpReader reads values and writes JSON. For edited JSON it writes PHP's format.
 type phpReader struct {
 	in     []byte
 	out    bytes.Buffer
 	packed bytes.Buffer
-	inside int // how many strings it is in; see packStructure
+	inside int // number of enclosing strings; see packStructure
 }
 
-// until reads up to a character, which it skips.
+// until reads up to a character and skips the character.
 func (p *phpReader) until(end byte) (string, bool) {
 	i := bytes.IndexByte(p.in, end)
 	if i < 0 || i > 64 {
@@ -49,7 +49,8 @@ func (p *phpReader) skip(text string) bool {
 	return ok
 }
 
-// count reads a number and the colon behind it. There is not more of anything than bytes.
+// count reads a number and the following colon. It refuses numbers larger than the rest
+// of the data.
 func (p *phpReader) count() (int, bool) {
 	text, ok := p.until(':')
 	n, err := strconv.Atoi(text)
@@ -59,7 +60,7 @@ func (p *phpReader) count() (int, bool) {
 // quoted reads LENGTH:"TEXT".
 func (p *phpReader) quoted() (string, bool) { return p.between(`"`, `"`) }
 
-// between reads LENGTH: and so many bytes between two marks.
+// between reads LENGTH: and that number of bytes between two marks.
 func (p *phpReader) between(begin, end string) (string, bool) {
 	n, ok := p.count()
 	if !ok || !p.skip(begin) || n > len(p.in) {
@@ -70,7 +71,7 @@ func (p *phpReader) between(begin, end string) (string, bool) {
 	return s, p.skip(end)
 }
 
-// value reads a value. edited is what became of it; nil: nobody has edited it.
+// value reads a value. edited is the new JSON; it is nil if the value was not edited.
 func (p *phpReader) value(edited json.RawMessage, depth int) bool {
 	edited = bytes.TrimSpace(edited)
 	if depth > maxDepth || len(p.in) < 2 || p.out.Len() > unpackLimit {
@@ -89,7 +90,7 @@ func (p *phpReader) value(edited json.RawMessage, depth int) bool {
 	return len(edited) == 0 || p.pack(raw[:len(raw)-len(p.in)], p.out.Bytes()[at:], edited)
 }
 
-// scalar reads a value that has no others in it.
+// scalar reads a value without elements.
 func (p *phpReader) scalar() bool {
 	kind := p.in[0]
 	if kind == 'N' {
@@ -113,7 +114,7 @@ func (p *phpReader) scalar() bool {
 		return ok && p.skip(";")
 	case 'C':
 		return p.custom()
-	case 'E': // a case of an enum
+	case 'E': // an enum case
 		s, ok := p.quoted()
 		p.text(strings.Replace(s, ":", "::", 1))
 		return ok && p.skip(";")
@@ -121,7 +122,8 @@ func (p *phpReader) scalar() bool {
 	return false
 }
 
-// custom reads LENGTH:"CLASS":LENGTH:{...}: what a class has written that serializes itself.
+// custom reads LENGTH:"CLASS":LENGTH:{...}, the data of a class with its own
+// serialization.
 func (p *phpReader) custom() bool {
 	class, ok := p.quoted()
 	if !ok || !p.skip(":") {
@@ -143,7 +145,7 @@ func (p *phpReader) number(kind byte) bool {
 	}
 	switch {
 	case kind == 'r' || kind == 'R':
-		p.text("→" + text) // refers to another value
+		p.text("→" + text) // a reference to another value
 	case json.Valid([]byte(text)):
 		p.out.WriteString(text)
 	default:
@@ -152,10 +154,11 @@ func (p *phpReader) number(kind byte) bool {
 	return true
 }
 
-// members reads COUNT:{KEY VALUE ...}, of an object behind its class. What was edited has the same members.
+// members reads COUNT:{KEY VALUE ...}. For an object, the class precedes it. Edited JSON
+// has the same members.
 func (p *phpReader) members(edited json.RawMessage, depth int) bool {
 	whole, class := p.in, ""
-	ok := p.skip("a:") // a statement of its own: in one with whole, Go could call it before it reads p.in
+	ok := p.skip("a:") // a separate statement: otherwise Go could call it before it reads p.in
 	if !ok {
 		if ok = p.skip("O:"); ok {
 			class, ok = p.quoted()
@@ -197,15 +200,15 @@ func (p *phpReader) members(edited json.RawMessage, depth int) bool {
 	return p.skip("}")
 }
 
-// keep writes what was read since as it was, if there is something edited.
+// keep copies the data since then to the result, if the value belongs to edited JSON.
 func (p *phpReader) keep(since []byte, edited json.RawMessage) {
 	if edited != nil {
 		p.packed.Write(since[:len(since)-len(p.in)])
 	}
 }
 
-// key reads a key: a number, or a text, which for a property that is not public has its class
-// between zero bytes before it.
+// key reads a key: a number or a string. A property that is not public has its class
+// between zero bytes before its name.
 func (p *phpReader) key() bool {
 	switch {
 	case p.skip("i:"):
@@ -230,11 +233,11 @@ func (p *phpReader) text(s string) {
 	p.out.Write(jsonText(s))
 }
 
-// jsonText returns a text as JSON has it, readable.
+// jsonText returns a string as readable JSON.
 func jsonText(s string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	e.Encode(s) // a string: it cannot fail
+	e.Encode(s) // a string: cannot fail
 	return bytes.TrimSpace(b.Bytes())
 }
