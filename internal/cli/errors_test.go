@@ -23,9 +23,9 @@ func TestWrongCommandLine(t *testing.T) {
 		{"version extra", `unknown argument "extra"`},
 		{"help nonsense", `unknown argument "nonsense"`},
 		// Options without a value.
-		{"-p", `option -p (--port) needs a value (see: beanpole serve --help)`},
-		{"-VFz", `option -z (--max-job-size) needs a value`},
-		{"--user", `option -u (--user) needs a value`},
+		{"-p", `option -p (--port) requires a value (see: beanpole serve --help)`},
+		{"-VFz", `option -z (--max-job-size) requires a value`},
+		{"--user", `option -u (--user) requires a value`},
 		// Numbers are decimal digits, nothing else. A value may begin with "-".
 		{"-z 12x", `bad value "12x" for -z (--max-job-size): want bytes as a decimal number, or with a unit: `},
 		{"-z -1", `bad value "-1" for -z`},

@@ -141,7 +141,7 @@ func usesServer(cmd *cobra.Command) bool {
 // A flagGroup is a titled group of flags.
 type flagGroup struct{ Title, Usages string }
 
-// untyped is a flag value without a type, for which pflag would show "[=true|false]".
+// untyped is a flag value without a type, for which pflag would show its type or "[=true]".
 type untyped struct{ pflag.Value }
 
 func (untyped) Type() string { return "" }
@@ -167,7 +167,7 @@ func flagGroups(cmd *cobra.Command) (groups []flagGroup) {
 			}
 		}
 		shown := *f
-		if f.Value.Type() == "bool" {
+		if f.NoOptDefVal != "" {
 			shown.Value, shown.NoOptDefVal = untyped{f.Value}, ""
 		}
 		if strings.HasSuffix(f.Usage, ")") { // describes the default

@@ -16,109 +16,106 @@ import (
 // Define adds the options to a set of flags, in groups.
 func (opt *Options) Define(flags *pflag.FlagSet) {
 	cliutil.AddFlags(flags, "Sockets", opt.defineSockets)
-	cliutil.AddFlags(flags, "Security, of the addresses above (doc/security.md)", opt.defineSecurity)
+	cliutil.AddFlags(flags, "Security of these sockets", opt.defineSecurity)
 	cliutil.AddFlags(flags, "Limits", opt.defineConnectionLimits)
-	cliutil.AddFlags(flags, "Limits of the queue; 0: none (0)", opt.defineQueueLimits)
+	cliutil.AddFlags(flags, "Queue limits", opt.defineQueueLimits)
 	cliutil.AddFlags(flags, "Journal", opt.defineJournal)
-	cliutil.AddFlags(flags, "Admin pages: the console, /metrics, /healthz, /readyz, and the JSON API", opt.defineAdmin)
-	cliutil.AddFlags(flags, "Log (on standard error) and others", opt.defineLog)
+	cliutil.AddFlags(flags, "Admin API, console, metrics and health checks", opt.defineAdmin)
+	cliutil.AddFlags(flags, "Log and others", opt.defineLog)
 }
 
 func (opt *Options) defineSockets(fs *pflag.FlagSet) {
-	define(fs, "listen", "l", listOf(&opt.Listen, parseAddress), "listen on `ADDR`: IP, NAME, IP:PORT, [IPv6]:PORT,\n"+
-		":PORT of every address, or unix:PATH; may be\n"+
-		"repeated; a name means the first of its IPs that can\n"+
-		"be bound, :: means IPv4 too (127.0.0.1, and ::1 if\n"+
-		"there is IPv6)")
-	define(fs, "port", "p", as(&opt.Port, parsePort, plainly), "`PORT`, number or service, of each ADDR without one;\n"+
-		"0: any that is free (11300)")
-	define(fs, "user", "u", as(&opt.User, parseUser, unlessEmpty), "become this `USER`, by name or number, and its\n"+
-		"groups when the sockets are open")
-	define(fs, "unix-mode", "", as(&opt.UnixMode, parseMode, showMode), "permissions of unix sockets, octal; with -u they\n"+
-		"belong to USER (`0660`)")
+	define(fs, "listen", "l", listOf(&opt.Listen, parseAddress), "listen on `ADDR`: IP, NAME, IP:PORT, [IPv6]:PORT, :PORT\n"+
+		"or unix:PATH; a NAME stands for the first of its IPs that\n"+
+		"the server can use; repeatable (default 127.0.0.1 and\n"+
+		"::1)")
+	define(fs, "port", "p", as(&opt.Port, parsePort, plainly), "default `PORT` of listen addresses, as a number or\n"+
+		"service name; 0 picks a free port (default 11300)")
+	define(fs, "user", "u", as(&opt.User, parseUser, unlessEmpty), "switch to `USER`, a name or number, after opening the\n"+
+		"sockets")
+	define(fs, "unix-mode", "", as(&opt.UnixMode, parseMode, showMode), "octal permissions `MODE` of Unix sockets, which belong to\n"+
+		"the user of -u (default 0660)")
 }
 
 func (opt *Options) defineSecurity(fs *pflag.FlagSet) {
-	define(fs, "networks", "", listOf(&opt.Terms.Networks, parseNetwork), "serve clients from this `NETWORK` only, 10.0.0.0/8 or\n"+
-		"an address; may be repeated (any)")
-	define(fs, "proxy-protocol", "", listOf(&opt.Terms.Proxies, parseNetwork), "connections from this `NETWORK` are those of proxies,\n"+
-		"and begin with the header of the PROXY protocol;\nmay be repeated (none)")
-	define(fs, "tls-cert", "", as(&opt.Terms.TLS.Cert, parseFile, unlessEmpty), "encrypt with the certificate in `FILE`, PEM")
-	define(fs, "tls-key", "", as(&opt.Terms.TLS.Key, parseFile, unlessEmpty), "its key, in `FILE`")
-	define(fs, "tls-client-ca", "", as(&opt.Terms.TLS.ClientCA, parseFile, unlessEmpty), "clients need a certificate of an authority in `FILE`")
-	define(fs, "require-auth", "", onOff(&opt.Terms.Required), "clients must prove who they are")
-	define(fs, "token-in-put", "", onOff(&opt.Terms.TokenInPut), "the body of the first put may be the token")
+	define(fs, "networks", "", listOf(&opt.Terms.Networks, parseNetwork), "accept clients from `NETWORK` only, an address or a\n"+
+		"prefix such as 10.0.0.0/8; repeatable (default any)")
+	define(fs, "proxy-protocol", "", listOf(&opt.Terms.Proxies, parseNetwork), "expect the header of the PROXY protocol on connections\n"+
+		"from `NETWORK`; repeatable (default none)")
+	define(fs, "tls-cert", "", as(&opt.Terms.TLS.Cert, parseFile, unlessEmpty), "encrypt with the certificate in `FILE`, in PEM")
+	define(fs, "tls-key", "", as(&opt.Terms.TLS.Key, parseFile, unlessEmpty), "read the key of the certificate from `FILE`")
+	define(fs, "tls-client-ca", "", as(&opt.Terms.TLS.ClientCA, parseFile, unlessEmpty), "require client certificates of an authority in `FILE`")
+	define(fs, "require-auth", "", onOff(&opt.Terms.Required), "require every client to authenticate")
+	define(fs, "token-in-put", "", onOff(&opt.Terms.TokenInPut), "accept the body of the first put as the token")
 }
 
 func (opt *Options) defineConnectionLimits(fs *pflag.FlagSet) {
-	define(fs, "max-job-size", "z", as(&opt.MaxJobSize, parseBytes, plainly), "largest body of a job, in `BYTES` or with a unit\n"+
-		"(100kB, 1MiB), at most 1073741824 (65535)")
+	define(fs, "max-job-size", "z", as(&opt.MaxJobSize, parseBytes, plainly), "maximum `SIZE` of a job body, such as 100kB or 1MiB, up\n"+
+		"to 1GiB (default 65535)")
 	define(fs, "max-connections", "", as(&opt.Server.MaxConns, cliutil.ParseCount("connections"), plainly),
-		fmt.Sprintf("let clients wait beyond these `N` connections (%d)", server.DefaultMaxConns))
-	define(fs, "max-connections-per-address", "", as(&opt.Server.Limits.ConnectionsPerAddress, parseLimit("connections"), plainly),
-		"close connections of an address beyond these `N`;\n0: any number (0)")
-	define(fs, "max-buffers", "", as(&opt.Server.MaxBuffers, parseBytes, plainly), "close the connection that holds most when input and\n"+
-		"replies of all take these `BYTES`; 0: never (536870912)")
-	define(fs, "idle-timeout", "", as(&opt.Server.IdleTimeout, duration.Parse, showDuration), "close a connection that has sent nothing for this\n"+
-		"`TIME`, such as 5m, unless it waits for a job or\n"+
-		"holds one; 0: never (0)")
-	define(fs, "stall-timeout", "", as(&opt.Server.StallTimeout, duration.Parse, showDuration), "close a connection that stops in the middle of a\n"+
-		"command, or does not read its replies, for this\n"+
-		"`TIME`; 0: never (1m)")
+		fmt.Sprintf("maximum number `N` of connections; new clients wait until\nanother disconnects (default %d)", server.DefaultMaxConns))
+	define(fs, "max-connections-per-address", "", as(&opt.Server.Limits.ConnectionsPerAddress, parseLimit("connections"), plainly), "maximum number `N` of connections per client address;\n"+
+		"further connections are closed (default unlimited)")
+	define(fs, "max-buffers", "", as(&opt.Server.MaxBuffers, parseBytes, plainly), "maximum total `SIZE` of input and replies in memory;\n"+
+		"above it, the connection that uses the most is closed; 0\n"+
+		"is unlimited (default 512MiB)")
+	define(fs, "idle-timeout", "", as(&opt.Server.IdleTimeout, duration.Parse, showDuration), "close connections that send nothing for this `TIME`, such\n"+
+		"as 5m, unless they wait for a job or hold one (default\n"+
+		"never)")
+	define(fs, "stall-timeout", "", as(&opt.Server.StallTimeout, duration.Parse, showDuration), "close connections that stop in the middle of a command or\n"+
+		"do not read their replies for this `TIME`; 0 disables\n"+
+		"(default 1m)")
 }
 
 func (opt *Options) defineQueueLimits(fs *pflag.FlagSet) {
-	define(fs, "max-memory", "", as(&opt.Queue.Memory, parseBytes, plainly), "refuse new jobs, OUT_OF_MEMORY, when all jobs and\n"+
-		"tubes take these `BYTES` of memory")
-	define(fs, "max-tubes", "", as(&opt.Queue.Tubes, parseLimit("tubes"), plainly), "refuse new tubes beyond these `N`")
-	define(fs, "max-watched", "", as(&opt.Queue.Watches, parseLimit("tubes"), plainly), "let a connection watch `N` tubes")
+	define(fs, "max-memory", "", as(&opt.Queue.Memory, parseBytes, plainly), "maximum `SIZE` of memory for jobs and tubes; above it,\n"+
+		"puts are refused with OUT_OF_MEMORY (default unlimited)")
+	define(fs, "max-tubes", "", as(&opt.Queue.Tubes, parseLimit("tubes"), plainly), "maximum number `N` of tubes (default unlimited)")
+	define(fs, "max-watched", "", as(&opt.Queue.Watches, parseLimit("tubes"), plainly), "maximum number `N` of tubes that a connection watches\n"+
+		"(default unlimited)")
 }
 
 func (opt *Options) defineJournal(fs *pflag.FlagSet) {
-	define(fs, "journal", "b", as(&opt.Journal.Dir, parseDir, unlessEmpty), "keep the jobs in `DIR`, which must exist; files of\n"+
-		"beanstalkd in it are taken over (in memory only)")
-	define(fs, "fsync-interval", "f", as(&opt.Journal.Fsync, parseMillis, showFsync), "sync at most once in `MS` milliseconds, after the\n"+
-		"reply; 0: before each reply (0)")
-	define(fs, "no-fsync", "F", &setting{set: opt.setNoFsync, value: opt.showNoFsync, isSwitch: true},
-		"never sync: the system decides when to write")
-	define(fs, "segment-size", "s", as(&opt.Journal.asked, parseBytes, plainly), "size of a file of the journal, in `BYTES`, 512 to\n"+
-		"1073741824 (10485760)")
-	define(fs, "cluster", "", onOff(&opt.Journal.Member), "start only if DIR is that of a member of a cluster:\n"+
-		"one that is lost, or not mounted, is not taken for that\n"+
-		"of a single server")
-	define(fs, "cluster-fast-failover", "", onOff(&opt.Journal.FastFailover), "in a cluster, elect another leader at once where the\n"+
-		"leader's machine refuses connections; =false where a\n"+
-		"proxy or a firewall may refuse in its place (true)")
+	define(fs, "journal", "b", as(&opt.Journal.Dir, parseDir, unlessEmpty), "store jobs in `DIR`, which must exist; files of\n"+
+		"beanstalkd in it are imported (default memory only)")
+	define(fs, "fsync-interval", "f", as(&opt.Journal.Fsync, parseMillis, showFsync), "sync at most every `MS` milliseconds, after the reply; 0\n"+
+		"syncs before each reply (default 0)")
+	define(fs, "no-fsync", "F", &setting{set: opt.setNoFsync, value: opt.showNoFsync, isSwitch: true}, "never sync; the operating system decides when to write")
+	define(fs, "segment-size", "s", as(&opt.Journal.asked, parseBytes, plainly), "`SIZE` of a journal file, 512 bytes to 1GiB (default\n"+
+		"10485760)")
+	define(fs, "cluster", "", onOff(&opt.Journal.Member), "require DIR to belong to a member of a cluster, so that a\n"+
+		"lost or unmounted DIR is not served as an empty queue")
+	define(fs, "cluster-fast-failover", "", onOff(&opt.Journal.FastFailover), "elect another leader at once if the leader's machine\n"+
+		"refuses connections; turn it off behind a proxy or\n"+
+		"firewall that can refuse connections (default true)")
 }
 
 func (opt *Options) defineAdmin(fs *pflag.FlagSet) {
-	define(fs, "admin", "", as(&opt.Admin.Addr, parseAddress, unlessEmpty), "serve them on `ADDR` too: IP:PORT, :PORT of\n"+
-		"every address, or unix:PATH (default none)")
+	define(fs, "admin", "", as(&opt.Admin.Addr, parseAddress, unlessEmpty), "also serve them on `ADDR`: IP:PORT, :PORT or unix:PATH\n"+
+		"(default none)")
 	define(fs, "admin-socket", "", as(&opt.Admin.Socket, text("a path, or none"), unlessEmpty), "serve them to this machine on the Unix socket `PATH`;\n"+
-		"none turns it off (default the first that can be\n"+
-		"created of /run/beanpole/PORT.sock,\n"+
-		"$XDG_RUNTIME_DIR/beanpole-PORT.sock and\n"+
-		"DIR/admin.sock)")
-	define(fs, "admin-host", "", listOf(&opt.Admin.Hosts, text("a host name")), "accept the host `NAME` in requests from a proxy on\n"+
-		"this machine; can be repeated")
-	define(fs, "metrics-tubes", "", as(&opt.Admin.Tubes, parseLimit("tubes"), plainly), fmt.Sprintf("give `N` tubes metrics of their own, those that\nmatter most (%d)", admin.DefaultTubes))
-	define(fs, "console", "", onOff(&opt.Admin.Console), "serve the console at /console/ too; --console=false:\nno (true)")
-	define(fs, "console-read-only", "", onOff(&opt.Admin.ConsoleReadOnly), "let the console change nothing")
-	define(fs, "admin-profiles", "", onOff(&opt.Admin.Profiles), "add /debug/pprof/")
+		"none disables (default the first that the server can\n"+
+		"create of /run/beanpole/PORT.sock,\n"+
+		"$XDG_RUNTIME_DIR/beanpole-PORT.sock and DIR/admin.sock)")
+	define(fs, "admin-host", "", listOf(&opt.Admin.Hosts, text("a host name")), "accept the host `NAME` in requests from a proxy on this\n"+
+		"machine; repeatable")
+	define(fs, "metrics-tubes", "", as(&opt.Admin.Tubes, parseLimit("tubes"), plainly), fmt.Sprintf("number `N` of tubes with their own metrics (default %d)", admin.DefaultTubes))
+	define(fs, "console", "", onOff(&opt.Admin.Console), "serve the console at /console/ (default true)")
+	define(fs, "console-read-only", "", onOff(&opt.Admin.ConsoleReadOnly), "disable changes in the console")
+	define(fs, "admin-profiles", "", onOff(&opt.Admin.Profiles), "serve profiles at /debug/pprof/")
 }
 
 func (opt *Options) defineLog(fs *pflag.FlagSet) {
-	define(fs, "verbose", "V", &setting{set: opt.addVerbose, value: func() any { return opt.Verbose }, isSwitch: true},
-		"log connections too; -VV: and each command")
-	define(fs, "compat", "", as(&opt.Server.Compat, wire.ParseCompat, showCompat), "speak as beanstalkd `VERSION`, 1.12 or 1.13: before\n"+
-		"1.13 strings in statistics have no quotes (1.13)")
-	define(fs, "log-format", "", as(&opt.jsonLog, parseLogFormat, showLogFormat), "`FORMAT` of the log: text or json (text)")
-	define(fs, "slow-turn", "", as(&opt.Slow.Turn, duration.Parse, showDuration), "log a turn, in which commands are executed, that takes\n"+
-		"this `TIME`; 0: never (50ms)")
-	define(fs, "slow-sync", "", as(&opt.Slow.Sync, duration.Parse, showDuration), "log a sync of the journal that takes this `TIME`;\n"+
-		"0: never (1s)")
-	define(fs, fileFlag, "", as(&opt.File, parseFile, unlessEmpty), "read settings from `FILE` too, TOML with the long\n"+
-		"names of these options (none)")
+	define(fs, "verbose", "V", &setting{set: opt.addVerbose, value: func() any { return opt.Verbose }, isSwitch: true}, "log connections; -VV also logs commands")
+	define(fs, "compat", "", as(&opt.Server.Compat, wire.ParseCompat, showCompat), "speak the protocol of beanstalkd `VERSION` 1.12 or 1.13;\n"+
+		"1.12 does not quote strings in statistics (default 1.13)")
+	define(fs, "log-format", "", as(&opt.jsonLog, parseLogFormat, showLogFormat), "`FORMAT` of the log: text or json (default text)")
+	define(fs, "slow-turn", "", as(&opt.Slow.Turn, duration.Parse, showDuration), "log turns, which execute commands, that take this `TIME`;\n"+
+		"0 disables (default 50ms)")
+	define(fs, "slow-sync", "", as(&opt.Slow.Sync, duration.Parse, showDuration), "log syncs of the journal that take this `TIME`; 0\n"+
+		"disables (default 1s)")
+	define(fs, fileFlag, "", as(&opt.File, parseFile, unlessEmpty), "also read settings from the TOML file `FILE`, named like\n"+
+		"these options (default none)")
 	fs.BoolVarP(&opt.Version, "version", "v", false, "print the version and exit")
 	fs.BoolP("help", "h", false, "print this help")
 	fs.BoolVarP(&opt.compact, "c", "c", opt.compact, "")

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Arguments returns the check of a command's arguments, which are named: "ID..." is one or
-// more, "[ID]" may be missing.
+// Arguments returns a check of the arguments of a command by their names: "ID..." is one or
+// more, "[ID]" is optional.
 func Arguments(names string) cobra.PositionalArgs {
 	least, most := 0, 0
 	for name := range strings.FieldsSeq(names) {
@@ -22,9 +22,9 @@ func Arguments(names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return UsageError("%s needs %s (see: %s --help)", cmd.Name(), names, cmd.CommandPath())
+			return UsageError("%s requires %s (see: %s --help)", cmd.Name(), names, cmd.CommandPath())
 		case len(args) > most && most > 0:
-			return UsageError("%s takes %s, and no %q: an argument with blanks is quoted (see: %s --help)", cmd.Name(), names, args[most], cmd.CommandPath())
+			return UsageError("%s takes %s, but %q follows; quote an argument with blanks (see: %s --help)", cmd.Name(), names, args[most], cmd.CommandPath())
 		case len(args) > most:
 			return UnknownArgument(cmd, args[most:])
 		}
@@ -32,7 +32,7 @@ func Arguments(names string) cobra.PositionalArgs {
 	}
 }
 
-// AddGroup adds commands that the help shows under a title of their own.
+// AddGroup adds commands that the help shows under a title.
 func AddGroup(root *cobra.Command, id, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: id, Title: title})
 	for _, cmd := range commands {
@@ -41,10 +41,10 @@ func AddGroup(root *cobra.Command, id, title string, commands ...*cobra.Command)
 	}
 }
 
-// Group makes a command one that only has others: without arguments it prints its help.
+// Group makes cmd a command that only has subcommands. Without arguments it prints its help.
 func Group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	cmd.DisableFlagsInUseLine = true
-	cmd.Args = cobra.ArbitraryArgs // RunE says what is wrong with them
+	cmd.Args = cobra.ArbitraryArgs // RunE reports them
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
@@ -55,16 +55,14 @@ func Group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// NewCommand returns a command that takes these arguments besides options, by name: "ID..." is
-// one or more, "[ID]" may be missing.
+// NewCommand returns a command. See Arguments for args.
 func NewCommand(use, short, long, example, args string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, DisableFlagsInUseLine: true, Args: Arguments(args), RunE: run}
 	cmd.Flags().SortFlags = false
 	return cmd
 }
 
-// UnknownArgument returns the error for arguments that a command does not take, and
-// names the subcommand that was perhaps meant.
+// UnknownArgument returns the error for unknown arguments. It suggests a similar subcommand.
 func UnknownArgument(cmd *cobra.Command, args []string) error {
 	if near := nearest(cmd, args[0]); near != "" {
 		return UsageError("unknown argument %q; did you mean %q? (see: %s --help)", args[0], near, cmd.CommandPath())
@@ -72,9 +70,9 @@ func UnknownArgument(cmd *cobra.Command, args []string) error {
 	return UsageError("unknown argument %q (see: %s --help)", args[0], cmd.CommandPath())
 }
 
-// nearest returns the subcommand that a wrong name was meant to be, or "".
+// nearest returns the subcommand with a similar name, or "".
 func nearest(cmd *cobra.Command, wrong string) string {
-	for letters := range 2 { // wrong or missing
+	for letters := range 2 { // number of wrong or missing letters, less one
 		cmd.SuggestionsMinimumDistance = letters + 1
 		if near := cmd.SuggestionsFor(wrong); len(near) > 0 {
 			return near[0]

@@ -12,23 +12,22 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/certs"
 )
 
-// A Connection is the options that say where the server is, and who asks.
+// A Connection holds the options for the connection to a server.
 type Connection struct {
 	Addr       string
 	Token      string
 	TokenFile  string
 	TokenInPut bool
 	Timeout    time.Duration
-	TLS        bool         // also without what Certs says
+	TLS        bool         // whether to use TLS; Certs implies it
 	Certs      certs.Client // and the name that the server's certificate must have
 
 	Reconnect time.Duration // maximum time to look for a lost server; zero means electionTime
 
-	url client.Options // what Addr said beside the address, when it was a URL
+	url client.Options // the other parts of Addr if it was a URL
 }
 
-// ServerTitle is the title under which the help shows the options that say where the
-// server is.
+// ServerTitle is the title of the options for the connection to a server.
 const ServerTitle = "Server"
 
 // electionTime is long enough to connect again after a change of a cluster's leader, when
@@ -39,19 +38,19 @@ const electionTime = 3 * time.Second
 // Define adds the options.
 func (o *Connection) Define(flags *pflag.FlagSet) {
 	AddFlags(flags, ServerTitle, func(fs *pflag.FlagSet) {
-		fs.StringVarP(&o.Addr, "addr", "a", cmp.Or(os.Getenv("BEANPOLE_ADDR"), "127.0.0.1:11300"), "`ADDR` of the server: HOST:PORT, unix:PATH or\nbeanpole://TOKEN@HOST:PORT?tls=true; the members of a\ncluster as HOST:PORT,HOST:PORT")
-		if shown, _, _ := client.ParseURL(o.Addr); shown != o.Addr { // the help tells no token
+		fs.StringVarP(&o.Addr, "addr", "a", cmp.Or(os.Getenv("BEANPOLE_ADDR"), "127.0.0.1:11300"), "connect to `ADDR`: HOST:PORT, unix:PATH,\nbeanpole://TOKEN@HOST:PORT?tls=true, or the members of a\ncluster as HOST:PORT,HOST:PORT")
+		if shown, _, _ := client.ParseURL(o.Addr); shown != o.Addr { // the help must not print a token
 			fs.Lookup("addr").DefValue = shown
 		}
-		fs.StringVar(&o.Token, "token", "", "prove who you are with this `TOKEN`; the variable\nBEANPOLE_TOKEN does not show in the list of processes")
-		fs.StringVar(&o.TokenFile, "token-file", "", "read the token from this `FILE`")
-		fs.BoolVar(&o.TokenInPut, "token-in-put", false, "send the token as the body of a put, for servers\nthat are set up so")
-		DurationVar(fs, &o.Timeout, "server-timeout", "", time.Millisecond, 30*time.Second, "wait so long for the server to answer, a `TIME`\nsuch as 5s")
-		fs.BoolVar(&o.TLS, "tls", false, "encrypt the connection")
-		fs.StringVar(&o.Certs.CA, "tls-ca", "", "trust the authorities in this `FILE`, not the system's")
-		fs.StringVar(&o.Certs.Cert, "tls-cert", "", "show the certificate in this `FILE`")
-		fs.StringVar(&o.Certs.Key, "tls-key", "", "whose key is in this `FILE`")
-		fs.StringVar(&o.Certs.ServerName, "tls-server-name", "", "the `NAME` that the server's certificate must have")
+		fs.StringVar(&o.Token, "token", "", "authenticate with `TOKEN`; the list of processes shows it,\nunlike the variable BEANPOLE_TOKEN")
+		fs.StringVar(&o.TokenFile, "token-file", "", "read the token from `FILE`")
+		fs.BoolVar(&o.TokenInPut, "token-in-put", false, "send the token as the body of a put, for servers with\nthe setting token-in-put")
+		DurationVar(fs, &o.Timeout, "server-timeout", "", time.Millisecond, 30*time.Second, "maximum `TIME` to wait for the server, such as 5s")
+		fs.BoolVar(&o.TLS, "tls", false, "use TLS")
+		fs.StringVar(&o.Certs.CA, "tls-ca", "", "trust the authorities in `FILE` instead of the system's")
+		fs.StringVar(&o.Certs.Cert, "tls-cert", "", "present the certificate in `FILE`")
+		fs.StringVar(&o.Certs.Key, "tls-key", "", "read the key of the certificate from `FILE`")
+		fs.StringVar(&o.Certs.ServerName, "tls-server-name", "", "require `NAME` in the server's certificate")
 	})
 }
 
@@ -60,7 +59,7 @@ func (o *Connection) GivenToken() string {
 	return cmp.Or(o.Token, o.url.Token, os.Getenv("BEANPOLE_TOKEN"))
 }
 
-// Proof says how the options prove who asks; "": not at all.
+// Proof returns "token" or "certificate", the means of authentication, or "" if there is none.
 func (o *Connection) Proof() string {
 	switch {
 	case o.GivenToken() != "":
@@ -71,13 +70,13 @@ func (o *Connection) Proof() string {
 	return ""
 }
 
-// Encrypted reports whether the connection is to be that.
+// Encrypted reports whether the connection uses TLS.
 func (o *Connection) Encrypted() bool { return o.url.TLS != nil || o.tlsFlags() }
 
 func (o *Connection) tlsFlags() bool { return o.TLS || o.Certs != certs.Client{} }
 
-// ReadToken puts what is in a file in the place of a token that was not given. option is
-// the name of the token's.
+// ReadToken reads *token from *file if a file is given. option is the name of the token's
+// option.
 func ReadToken(token, file *string, option string) error {
 	if *file == "" {
 		return nil
@@ -91,12 +90,12 @@ func ReadToken(token, file *string, option string) error {
 	}
 	*token, *file = strings.TrimSpace(string(text)), ""
 	if *token == "" {
-		return UsageError("--%s-file: there is no token in it", option)
+		return UsageError("--%s-file: the file is empty", option)
 	}
 	return nil
 }
 
-// Options returns what the client needs. After it, Addr is an address and no URL.
+// Options returns the options of the client. It replaces a URL in Addr by its address.
 func (o *Connection) Options() (*client.Options, error) {
 	if err := ReadToken(&o.Token, &o.TokenFile, "token"); err != nil {
 		return nil, err
@@ -112,11 +111,11 @@ func (o *Connection) Options() (*client.Options, error) {
 	case addr == "":
 		return nil, UsageError("--addr is empty: want HOST:PORT, unix:PATH or beanpole://TOKEN@HOST:PORT")
 	case o.TokenInPut && o.GivenToken() == "":
-		return nil, UsageError("--token-in-put needs a token: --token, --token-file or BEANPOLE_TOKEN")
+		return nil, UsageError("--token-in-put requires a token: --token, --token-file or BEANPOLE_TOKEN")
 	case (o.Certs.Cert == "") != (o.Certs.Key == ""):
-		return nil, UsageError("--tls-cert and --tls-key need each other")
+		return nil, UsageError("--tls-cert and --tls-key require each other")
 	case o.tlsFlags() && o.Certs.ServerName == "" && strings.HasPrefix(o.Addr, "unix:"):
-		return nil, UsageError("TLS over a unix socket needs --tls-server-name: the name in the server's certificate")
+		return nil, UsageError("TLS over a Unix socket requires --tls-server-name, the name in the server's certificate")
 	}
 	opt := &client.Options{
 		Token:       o.GivenToken(),

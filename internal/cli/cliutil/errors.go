@@ -16,7 +16,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// A userError is an error of the client in words for a person.
+// A userError is an error with a text for the user of a command.
 type userError struct {
 	text string
 	error
@@ -25,8 +25,8 @@ type userError struct {
 func (e *userError) Error() string { return e.text }
 func (e *userError) Unwrap() error { return e.error }
 
-// inWords returns an error with words in the place of a part of its text.
-func inWords(err, part error, words string) error {
+// explained returns an error with part of its text replaced.
+func explained(err, part error, words string) error {
 	return &userError{strings.Replace(err.Error(), part.Error(), words, 1), err}
 }
 
@@ -37,11 +37,11 @@ func (o *Connection) Dial(ctx context.Context) (*client.Conn, error) {
 		return nil, err
 	}
 	c, err := client.Dial(ctx, o.Addr, opt)
-	return c, UnreachableError(o.Addr, "--addr or BEANPOLE_ADDR", err)
+	return c, unreachableError(o.Addr, err)
 }
 
-// Explain returns the error with which a command ends that has asked the server: in words for a
-// person, and with its exit code. One that has a code stays as it is.
+// Explain returns an error of the client with a text for the user, and with its exit code. It
+// returns an error with an exit code unchanged.
 func (o *Connection) Explain(ctx context.Context, err error) error {
 	if err == nil || HasCode(err) {
 		return err
@@ -49,11 +49,11 @@ func (o *Connection) Explain(ctx context.Context, err error) error {
 	e, ok := errors.AsType[*client.Error](err)
 	switch {
 	case ctx.Err() != nil && ok:
-		return WithCode(ExitInterrupted, inWords(err, e, "interrupted"))
+		return WithCode(ExitInterrupted, explained(err, e, "interrupted"))
 	case ctx.Err() != nil:
-		return WithCode(ExitInterrupted, inWords(err, ctx.Err(), "interrupted"))
+		return WithCode(ExitInterrupted, explained(err, ctx.Err(), "interrupted"))
 	case ok:
-		err = inWords(err, e, o.words(e))
+		err = explained(err, e, o.words(e))
 	}
 	code := ExitFailure
 	switch {
@@ -65,12 +65,12 @@ func (o *Connection) Explain(ctx context.Context, err error) error {
 		code = ExitDisconnected
 	case errors.Is(err, client.ErrInvalid):
 		code = ExitUsage
-		err = &userError{strings.Replace(err.Error(), client.ErrInvalid.Error()+": ", "", 1), err} // its words say it
+		err = &userError{strings.Replace(err.Error(), client.ErrInvalid.Error()+": ", "", 1), err} // the text is clear without it
 	}
 	return WithCode(code, err)
 }
 
-// words says what an error means, and what to do about it where that is known.
+// words describes an error, and the remedy if there is one.
 func (o *Connection) words(e *client.Error) string {
 	switch {
 	case errors.Is(e, client.ErrNotFound) && e.Job != 0:
@@ -82,7 +82,7 @@ func (o *Connection) words(e *client.Error) string {
 	case errors.Is(e, client.ErrUnauthorized):
 		return o.refused(e)
 	case errors.Is(e, client.ErrUnknownCommand) && e.Verb == "connect":
-		return e.Addr + " knows no tokens: leave out --token and BEANPOLE_TOKEN"
+		return e.Addr + " does not support tokens: leave out --token and BEANPOLE_TOKEN"
 	case errors.Is(e, client.ErrDisconnected):
 		return o.disconnected(e)
 	}
@@ -94,7 +94,7 @@ func (o *Connection) words(e *client.Error) string {
 	return e.Error()
 }
 
-// replies are the names of replies, by which the pages tell of them.
+// replies are the replies of the protocol, as the documentation names them.
 var replies = []struct {
 	error
 	name string
@@ -103,18 +103,18 @@ var replies = []struct {
 	{client.ErrInternal, "INTERNAL_ERROR"}, {client.ErrUnknownCommand, "UNKNOWN_COMMAND"}, {client.ErrBadFormat, "BAD_FORMAT"},
 }
 
-// refused is words for what the server does not allow.
+// refused describes an error about rights.
 func (o *Connection) refused(e *client.Error) string {
 	switch {
 	case e.Verb == "connect":
-		return e.Addr + " does not take the token of --token or BEANPOLE_TOKEN"
+		return e.Addr + " rejects the token of --token or BEANPOLE_TOKEN"
 	case o.Proof() == "":
-		return fmt.Sprintf("%s refuses %s: it wants a token (--token, BEANPOLE_TOKEN) or a certificate (--tls-cert)", e.Addr, command(e))
+		return fmt.Sprintf("%s refuses %s without a token (--token, BEANPOLE_TOKEN) or certificate (--tls-cert)", e.Addr, command(e))
 	}
-	return fmt.Sprintf("%s refuses %s: its rules do not allow that with this %s", e.Addr, command(e), o.Proof())
+	return fmt.Sprintf("%s refuses %s: the rights of this %s are not sufficient", e.Addr, command(e), o.Proof())
 }
 
-// command names the command that failed, with the job or tube that it is about.
+// command returns the command that failed, with its job or tube.
 func command(e *client.Error) string {
 	switch {
 	case e.Job != 0:
@@ -125,7 +125,7 @@ func command(e *client.Error) string {
 	return e.Verb
 }
 
-// disconnected is words for a connection that cannot be had, or was lost.
+// disconnected describes a connection that failed or was lost.
 func (o *Connection) disconnected(e *client.Error) string {
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](e)
 	name, otherName := errors.AsType[x509.HostnameError](e)
@@ -136,31 +136,31 @@ func (o *Connection) disconnected(e *client.Error) string {
 	}
 	switch {
 	case errors.Is(e, syscall.ECONNREFUSED), errors.Is(e, fs.ErrNotExist):
-		return "there is no server at " + e.Addr + " now"
+		return "no server at " + e.Addr
 	case garbled:
-		return e.Addr + " does not speak TLS: leave out --tls and what begins with it"
+		return e.Addr + " does not speak TLS: leave out the --tls options"
 	case unknown:
-		return "the certificate of " + e.Addr + " is of an authority that is not trusted; --tls-ca says which one to trust"
+		return "the certificate of " + e.Addr + " has an unknown authority; trust one with --tls-ca"
 	case otherName:
-		return fmt.Sprintf("the certificate of %s is for another name (%v); --tls-server-name says for which", e.Addr, name)
+		return fmt.Sprintf("the certificate of %s has another name (%v); expect it with --tls-server-name", e.Addr, name)
 	case alert:
-		return fmt.Sprintf("%s does not take this connection (%v); does it want another certificate (--tls-cert and --tls-key)?", e.Addr, e.Err)
+		return fmt.Sprintf("%s rejects the connection (%v); it might require another certificate (--tls-cert and --tls-key)", e.Addr, e.Err)
 	case isTimeout(e) && e.Verb == "connect" && o.Encrypted():
-		return e.Addr + " does not answer in TLS; if it does not speak that, leave out --tls and what begins with it"
+		return e.Addr + " does not answer in TLS; if it does not speak TLS, leave out the --tls options"
 	case errors.Is(e, io.EOF), errors.Is(e, io.ErrUnexpectedEOF), errors.Is(e, syscall.ECONNRESET), errors.Is(e, syscall.EPIPE):
 		text := e.Addr + " has closed the connection; its log has the reason"
 		switch {
 		case !o.Encrypted():
 			text += " (a server that expects TLS needs --tls; a member of a cluster needs a leader)"
 		case e.Verb == "connect":
-			text += "; if it does not speak TLS, leave out --tls and the options that begin with it"
+			text += "; if it does not speak TLS, leave out the --tls options"
 		}
 		return text
 	}
 	return e.Error()
 }
 
-// Count says how many there are of something.
+// Count returns a number with a noun, in the plural unless n is 1.
 func Count[N int | uint64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -168,27 +168,26 @@ func Count[N int | uint64](n N, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// isTimeout reports whether a connection could not be made in time. Which of the two it is depends on what notices that first.
+// isTimeout reports whether err is a timeout of the context or of the connection.
 func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// whyUnreachable says why there is no server at an address, or "" if it is another error.
+// whyUnreachable returns the reason if err means that no server is at an address, or "".
 func whyUnreachable(err error) string {
 	switch e, ok := errors.AsType[*net.DNSError](err); {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "the connection is refused"
+		return "connection refused"
 	case errors.Is(err, fs.ErrNotExist):
-		return "there is no such socket"
+		return "no such socket"
 	case ok && e.IsNotFound:
-		return "there is no such host"
+		return "no such host"
 	}
 	return ""
 }
 
-// UnreachableError says what to do about an error of [client.Dial] if there is no server, and where
-// the address comes from.
-func UnreachableError(addr, given string, err error) error {
+// unreachableError explains an error of [client.Dial] if no server is at addr.
+func unreachableError(addr string, err error) error {
 	why := whyUnreachable(err)
 	if why == "" {
 		return err
@@ -196,11 +195,11 @@ func UnreachableError(addr, given string, err error) error {
 	if strings.HasSuffix(why, "host") && strings.Contains(addr, "/") {
 		why += " (unix:" + addr + " is a socket)"
 	}
-	return WithCode(ExitDisconnected, fmt.Errorf("no server at %s: %s; start one with 'beanpole', or say where it is with %s", addr, why, given))
+	return WithCode(ExitDisconnected, fmt.Errorf("no server at %s: %s; start one with 'beanpole', or give its address with --addr or BEANPOLE_ADDR", addr, why))
 }
 
-// RefusedBy returns the limits that have refused something between two moments of a server, by
-// their settings.
+// RefusedBy returns the settings of the limits that have refused commands between two
+// statistics of a server.
 func RefusedBy(now, before *client.ServerStats) (settings []string) {
 	for _, limit := range []struct {
 		setting     string

@@ -63,12 +63,12 @@ func TestWordsOfTLS(t *testing.T) {
 		opt        Connection
 	}{
 		{"without TLS", "a server that expects TLS needs --tls", Connection{Addr: secured}},
-		{"TLS to a server without", "does not speak TLS: leave out --tls", Connection{Addr: plain, TLS: true}},
+		{"TLS to a server without", "does not speak TLS: leave out the --tls options", Connection{Addr: plain, TLS: true}},
 		{"TLS to a server that says nothing", "does not answer in TLS", Connection{Addr: silent, TLS: true, Timeout: 50 * time.Millisecond}},
-		{"an unknown authority", "--tls-ca says which one to trust", Connection{Addr: secured, Certs: certs.Client{CA: other.File}}},
-		{"another name", "is for another name (x509: certificate is valid for localhost, not example.com); --tls-server-name", Connection{Addr: secured, Certs: certs.Client{CA: ca.File, ServerName: "example.com"}}},
-		{"without a certificate", "does it want another certificate (--tls-cert and --tls-key)?", Connection{Addr: mutual, Certs: certs.Client{CA: ca.File}}},
-		{"a certificate of another", "does it want another certificate", Connection{Addr: mutual, Certs: certs.Client{CA: ca.File, Cert: cert, Key: key}}},
+		{"an unknown authority", "trust one with --tls-ca", Connection{Addr: secured, Certs: certs.Client{CA: other.File}}},
+		{"another name", "has another name (x509: certificate is valid for localhost, not example.com); expect it with --tls-server-name", Connection{Addr: secured, Certs: certs.Client{CA: ca.File, ServerName: "example.com"}}},
+		{"without a certificate", "it might require another certificate (--tls-cert and --tls-key)", Connection{Addr: mutual, Certs: certs.Client{CA: ca.File}}},
+		{"a certificate of another", "it might require another certificate", Connection{Addr: mutual, Certs: certs.Client{CA: ca.File, Cert: cert, Key: key}}},
 		{"all is well", "", Connection{Addr: secured, Certs: certs.Client{CA: ca.File}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// FlagError puts what pflag found wrong into the words of our one-line errors.
+// FlagError explains an error of pflag.
 func FlagError(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name := "--" + e.GetSpecifiedName()
@@ -24,7 +24,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 		return UsageError("unknown option %s (see: %s --help)", name, cmd.CommandPath())
 	}
 	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
-		return UsageError("option %s needs a value (see: %s --help)", spelling(e.GetFlag()), cmd.CommandPath())
+		return UsageError("option %s requires a value (see: %s --help)", spelling(e.GetFlag()), cmd.CommandPath())
 	}
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		cause := e.Unwrap()
@@ -43,10 +43,10 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return UsageError("%w (see: %s --help)", err, cmd.CommandPath())
 }
 
-// nearestFlag returns the name that a wrong one was meant to be, or "".
+// nearestFlag returns the flag with a similar name, or "".
 func nearestFlag(flags *pflag.FlagSet, wrong string) string {
 	var names []string
-	part := "" // of whose name it is the end
+	part := "" // a flag with a name that ends in wrong
 	flags.VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden && strings.HasSuffix(f.Name, "-"+wrong) {
 			part = f.Name
@@ -58,9 +58,9 @@ func nearestFlag(flags *pflag.FlagSet, wrong string) string {
 	return cmp.Or(Nearest(names, wrong), part)
 }
 
-// Nearest returns the name that a wrong one was meant to be, or "".
+// Nearest returns the most similar of names, or "".
 func Nearest(names []string, wrong string) string {
-	all := &cobra.Command{} // which knows what is near
+	all := &cobra.Command{} // it implements the distance of names
 	for _, name := range names {
 		all.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
 	}
@@ -74,11 +74,10 @@ func spelling(f *pflag.Flag) string {
 	return "-" + f.Shorthand + " (--" + f.Name + ")"
 }
 
-// GroupKey is the annotation of a flag with the title of its group.
+// GroupKey is the annotation of a flag that contains the title of its group.
 const GroupKey = "group"
 
-// AddFlags defines flags that the help shows under a title of their own, in the order of
-// their definition.
+// AddFlags defines flags that the help shows under a title, in the order of their definition.
 func AddFlags(flags *pflag.FlagSet, title string, define func(*pflag.FlagSet)) {
 	group := pflag.NewFlagSet(title, pflag.ContinueOnError)
 	group.SortFlags = false

@@ -10,12 +10,12 @@ import (
 	"syscall"
 )
 
-// LockOwner says which process uses a journal's directory; empty: none. It takes no lock
-// itself, so that it hinders no server, and makes no file.
+// LockOwner describes the process that has locked the directory of a journal, or returns "" if
+// there is none. It neither locks the directory nor creates a file.
 func LockOwner(dir string) (string, error) {
 	name := filepath.Join(dir, "lock")
 	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
-		return "", WithCode(ExitJournal, fmt.Errorf("%s is not a regular file: no server will start (move it away)", name))
+		return "", WithCode(ExitJournal, fmt.Errorf("%s is not a regular file, and no server starts with it; move it away", name))
 	}
 	f, err := os.OpenFile(name, syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0) // does not block on a FIFO
 	if errors.Is(err, fs.ErrNotExist) {
@@ -29,7 +29,7 @@ func LockOwner(dir string) (string, error) {
 	lock := syscall.Flock_t{Type: syscall.F_RDLCK, Whence: io.SeekStart}
 	switch err := syscall.FcntlFlock(f.Fd(), syscall.F_GETLK, &lock); {
 	case err != nil:
-		return "", WithCode(ExitJournal, fmt.Errorf("ask which process locks %s: %w", f.Name(), err))
+		return "", WithCode(ExitJournal, fmt.Errorf("find the process that locks %s: %w", f.Name(), err))
 	case lock.Type == syscall.F_UNLCK:
 		return "", nil
 	case lock.Pid <= 0:
@@ -38,7 +38,7 @@ func LockOwner(dir string) (string, error) {
 	return fmt.Sprintf("process %d", lock.Pid), nil
 }
 
-// IsMember reports whether a directory is that of a member of a cluster.
+// IsMember reports whether a directory belongs to a member of a cluster.
 func IsMember(dir string) bool {
 	info, err := os.Stat(filepath.Join(dir, "cluster"))
 	return err == nil && info.IsDir()

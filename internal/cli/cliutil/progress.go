@@ -10,16 +10,15 @@ import (
 	"github.com/charmbracelet/x/term"
 )
 
-// A Bar shows on standard error how far a long command has come, if that is a
-// terminal.
+// A Bar shows the progress of a command on standard error if that is a terminal.
 type Bar struct {
-	w     io.Writer // nil: nobody looks
-	what  string    // is counted
+	w     io.Writer // nil if standard error is not a terminal
+	what  string    // the unit of count
 	start time.Time
-	last  time.Time // when it was shown
+	last  time.Time // time of the last Show
 }
 
-// NewBar returns a bar for what is counted. It shows on w, which is standard error.
+// NewBar returns a bar that counts what on w, which is standard error.
 func NewBar(w io.Writer, what string) *Bar {
 	b := &Bar{what: what, start: time.Now()}
 	if term.IsTerminal(os.Stderr.Fd()) {
@@ -28,8 +27,7 @@ func NewBar(w io.Writer, what string) *Bar {
 	return b
 }
 
-// Show shows that part of total is done, and how many of what is counted were. A total
-// of 0 is not known.
+// Show shows that part of total is done, and count. A total of zero is unknown.
 func (b *Bar) Show(part, total uint64, count int) {
 	now := time.Now()
 	if b.w == nil || now.Sub(b.last) < 100*time.Millisecond {
@@ -44,7 +42,7 @@ func (b *Bar) Show(part, total uint64, count int) {
 	fmt.Fprintf(b.w, "%d %s, %.0f/s%s \x1b[K", count, b.what, float64(count)/max(took.Seconds(), 1e-3), timeLeft(part, total, took))
 }
 
-// timeLeft says how long the rest will take, if that can be told.
+// timeLeft returns the estimated time of the rest, or "" if it is unknown.
 func timeLeft(part, total uint64, took time.Duration) string {
 	if part == 0 || part >= total || took < time.Second {
 		return ""
@@ -53,14 +51,14 @@ func timeLeft(part, total uint64, took time.Duration) string {
 	return ", " + left.Round(time.Second).String() + " left"
 }
 
-// gauge draws a part of 1.
+// gauge returns a bar for a part from 0 to 1.
 func gauge(part float64) string {
 	const width = 35
 	full := int(min(part, 1) * width)
 	return fmt.Sprintf("%s%s %3.0f%%", strings.Repeat("█", full), strings.Repeat("░", width-full), 100*part)
 }
 
-// End takes the bar from the screen.
+// End removes the bar from the screen.
 func (b *Bar) End() {
 	if b.w != nil {
 		fmt.Fprint(b.w, "\r\x1b[K")

@@ -12,8 +12,7 @@ import (
 	"github.com/charmbracelet/x/term"
 )
 
-// cutAt returns how wide lines may be; 0: as wide as they like, for a program may read
-// them.
+// cutAt returns the width of the terminal, or zero if standard output is not a terminal.
 func cutAt() int {
 	if !term.IsTerminal(os.Stdout.Fd()) {
 		return 0
@@ -33,7 +32,7 @@ func PrintTable(w io.Writer, titles string, rows [][]any) error {
 	return err
 }
 
-// PrintRows prints some things, of which row makes rows of a table.
+// PrintRows prints a table with a row for each element of all.
 func PrintRows[T any](w io.Writer, titles string, all []T, row func(*T) []any) error {
 	rows := make([][]any, len(all))
 	for i := range all {
@@ -42,7 +41,7 @@ func PrintRows[T any](w io.Writer, titles string, all []T, row func(*T) []any) e
 	return PrintTable(w, titles, rows)
 }
 
-// PrintList prints some things as PrintRows does, or as JSON, an object a line.
+// PrintList prints all as a table or, with --json, as one object per line.
 func PrintList[T any](s *Session, all []T, titles string, row func(*T) []any) error {
 	if !s.JSON {
 		return PrintRows(s.Out, titles, all, row)

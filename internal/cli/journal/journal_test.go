@@ -184,7 +184,7 @@ func TestForeignFiles(t *testing.T) {
 	check(t, os.Remove("jobs/lock"), syscall.Mkfifo("jobs/lock", 0o600), syscall.Mkfifo("fifo", 0o600))
 	starts(t, "jobs", "open jobs/lock: ")
 	run(t, 10, "repair", "jobs", "new")
-	says(t, run(t, 10, "check", "jobs"), `^jobs/lock is not a regular file: no server will start \(move it away\)$`)
+	says(t, run(t, 10, "check", "jobs"), `^jobs/lock is not a regular file, and no server starts with it; move it away$`)
 	run(t, 10, "check", "fifo")
 }
 

@@ -15,13 +15,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-const connectionsLong = `List the clients that are connected: where they come from, who they are, which tubes they
-use and watch, what their last command was and since when they give none (IDLE), how many
-jobs they hold and for how long, and how long they have waited for one. With
---close their connections are closed: what they hold becomes ready. It asks before, unless
---yes is given.`
+const connectionsLong = `List the connected clients. IDLE is the time since the last command (LAST), JOBS the number of
+jobs that the client holds, and HELD the time it has held them.
 
-// connectionFilter says which connections are meant.
+With --close, close the connections: their jobs become ready. The command asks for
+confirmation, unless --yes is given.`
+
+// A connectionFilter selects connections.
 type connectionFilter struct {
 	ids               []uint64
 	tubes             []string
@@ -39,12 +39,12 @@ func newConnections() *cobra.Command {
 		for _, arg := range args {
 			id, err := strconv.ParseUint(arg, 10, 64)
 			if err != nil {
-				return cliutil.UsageError("%q is not the id of a connection, which is a number", arg)
+				return cliutil.UsageError("%q is not a connection id; want a number", arg)
 			}
 			f.ids = append(f.ids, id)
 		}
 		if remove && f.isAll() {
-			return cliutil.UsageError("--close needs IDs, or an option that says which connections")
+			return cliutil.UsageError("--close requires ids, or an option that selects connections")
 		}
 		found, err := f.find(ctx, a)
 		if err != nil {
@@ -57,25 +57,25 @@ func newConnections() *cobra.Command {
 	})
 	cmd.Example = "  beanpole connections --holding\n  beanpole connections --idle 1h --tube default\n  beanpole connections --job 17\n  beanpole connections --address 10.0.0.7: --close"
 	fs := cmd.Flags()
-	fs.StringSliceVarP(&f.tubes, "tube", "t", nil, "that use or watch one of these `TUBES`; * stands for\nany characters, ? for one")
-	fs.StringVar(&f.address, "address", "", "whose address begins with this `TEXT`")
-	fs.StringVar(&f.identity, "identity", "", "of the client with this `NAME`")
-	fs.Uint64Var(&f.job, "job", 0, "that holds the job with this `ID`")
-	fs.BoolVar(&f.holding, "holding", false, "that hold jobs")
-	fs.BoolVar(&f.waiting, "waiting", false, "that wait for a job")
-	cliutil.DurationVar(fs, &f.idle, "idle", "", 0, 0, "that have given no command for this `TIME`, such as\n10m, and do not wait for a job")
-	fs.BoolVar(&remove, "close", false, "close them")
-	fs.BoolVarP(&yes, "yes", "y", false, "do not ask")
-	cmd.RegisterFlagCompletionFunc("tube", s.completeTubes) // fails for a flag that is not there
+	fs.StringSliceVarP(&f.tubes, "tube", "t", nil, "select clients that use or watch one of `TUBES`; * stands\nfor any characters, ? for one")
+	fs.StringVar(&f.address, "address", "", "select clients whose address starts with `TEXT`")
+	fs.StringVar(&f.identity, "identity", "", "select clients with the identity `NAME`")
+	fs.Uint64Var(&f.job, "job", 0, "select the client that holds the job `ID`")
+	fs.BoolVar(&f.holding, "holding", false, "select clients that hold jobs")
+	fs.BoolVar(&f.waiting, "waiting", false, "select clients that wait for a job")
+	cliutil.DurationVar(fs, &f.idle, "idle", "", 0, 0, "select clients that have sent no command for this `TIME`,\nsuch as 10m, and do not wait for a job")
+	fs.BoolVar(&remove, "close", false, "close the selected connections")
+	cliutil.DefineYes(cmd, &yes)
+	cmd.RegisterFlagCompletionFunc("tube", s.completeTubes) // fails only for an undefined flag
 	return cmd
 }
 
-// isAll reports whether the filter lets all through.
+// isAll reports whether the filter selects all connections.
 func (f *connectionFilter) isAll() bool {
 	return len(f.ids) == 0 && len(f.tubes) == 0 && f.address == "" && f.identity == "" && f.job == 0 && !f.holding && !f.waiting && f.idle == 0
 }
 
-// find asks for the connections.
+// find returns the selected connections.
 func (f *connectionFilter) find(ctx context.Context, a *admin.Client) (found []admin.Connection, err error) {
 	if f.job != 0 {
 		j, err := a.GetJob(ctx, &admin.OfJob{Job: f.job})
@@ -96,7 +96,7 @@ func (f *connectionFilter) find(ctx context.Context, a *admin.Client) (found []a
 			found = append(found, c)
 		}
 	} else {
-		// The server knows all tubes that a client watches; it tells of a hundred.
+		// The server selects by tubes: its answer has only a hundred watched tubes of a client.
 		in := admin.ListConnections{Limit: 1000, Holding: f.holding, Waiting: f.waiting, Tube: strings.Join(f.tubes, ",")}
 		for more := true; more; more = in.Cursor != "" {
 			page, err := a.ListConnections(ctx, &in)
@@ -129,7 +129,7 @@ func (s *session) printConnections(found []admin.Connection) error {
 	})
 }
 
-// activity says what a connection does.
+// activity describes the activity of a connection.
 func activity(c *admin.Connection) string {
 	switch {
 	case c.Waiting:
@@ -160,22 +160,22 @@ func (s *session) closeAll(ctx context.Context, a *admin.Client, all []admin.Con
 		switch err := a.CloseConnection(ctx, &admin.OfConnection{Connection: all[i].ID}); {
 		case err == nil:
 			closed++
-		case !isNotFound(err): // else it has gone by itself
+		case !isNotFound(err): // otherwise it has closed already
 			return err
 		}
 	}
 	return s.printCount("closed", closed)
 }
 
-const drainLong = `Refuse new jobs: puts are answered DRAINING, and everything else works. It lasts until
-'beanpole undrain', or until the server starts again.`
+const drainLong = `Refuse new jobs: the server answers puts with DRAINING. Other commands work. 'beanpole
+undrain' or a restart of the server ends it.`
 
 func newDrain() *cobra.Command {
-	return newDraining("drain", "refuse new jobs; everything else works", drainLong, "puts are answered DRAINING from now on", (*admin.Client).Drain)
+	return newDraining("drain", "refuse new jobs", drainLong, "draining: the server refuses new jobs", (*admin.Client).Drain)
 }
 
 func newUndrain() *cobra.Command {
-	return newDraining("undrain", "take new jobs again", "Take new jobs again.", "puts are taken again", (*admin.Client).Undrain)
+	return newDraining("undrain", "accept new jobs again", "Accept new jobs again.", "the server accepts new jobs", (*admin.Client).Undrain)
 }
 
 func newDraining(name, short, long, done string, do func(*admin.Client, context.Context) error) *cobra.Command {
@@ -186,6 +186,6 @@ func newDraining(name, short, long, done string, do func(*admin.Client, context.
 		}
 		return s.Print(map[string]bool{"draining": name == "drain"}, "%s", done)
 	})
-	cmd.Example = "  beanpole " + name + " --admin :11380"
+	cmd.Example = "  beanpole " + name
 	return cmd
 }

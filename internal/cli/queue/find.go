@@ -10,18 +10,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-const findLong = `Find jobs by what is in their bodies, and by what the server knows of them. A job must meet
-all conditions of the query.
+const findLong = `Find jobs by their bodies and attributes. A job must meet all conditions of the query:
 
-The conditions:
+  word "some text" /regexp/            text in the body
+  user.id:17  amount>100  /user/id:17  value in the body, at a path or a JSON pointer
+  tube:mail-*  state:buried,delayed    tube and state
+  age>10m tries>=3 size>1k pri<1024    number or time; also id, left, delay, ttr,
+                                       timeouts, releases, buries and kicks
 
-  word "some text" /regexp/                 the body has it, or matches
-  user.id:17  amount>100  /user/id:17       a value in it, at a path or a JSON pointer
-  tube:mail-*  state:buried,delayed         where the job is
-  age>10m tries>=3 size>1k pri<1024         also id, left, delay, ttr, timeouts,
-                                            releases, buries and kicks
-
-Bodies that are packed (gzip, zlib, base64, PHP, MessagePack) are looked into opened.`
+Packed bodies (gzip, zlib, base64, PHP, MessagePack) are decoded.`
 
 func newFind() *cobra.Command {
 	var limit uint
@@ -30,11 +27,11 @@ func newFind() *cobra.Command {
 		return s.find(ctx, a, strings.Join(args, " "), int(limit))
 	})
 	cmd.Example = "  beanpole find user.id:17 state:buried\n  beanpole find 'tries>=3 \"connection refused\"' tube:mail-* --json | jq -r .body"
-	cmd.Flags().UintVarP(&limit, "limit", "n", 100, "list `N` jobs and no more; 0: all")
+	cmd.Flags().UintVarP(&limit, "limit", "n", 100, "list at most `N` jobs; 0 is unlimited")
 	return cmd
 }
 
-// find prints the jobs that match, page by page of the server's answer.
+// find prints the jobs that match.
 func (s *session) find(ctx context.Context, a *admin.Client, q string, limit int) error {
 	const page = 1000
 	b := cliutil.NewBar(s.Err, "jobs")
@@ -59,7 +56,7 @@ func (s *session) find(ctx context.Context, a *admin.Client, q string, limit int
 	}
 	b.End()
 	if in.Cursor != "" {
-		s.Note("there may be more; --limit 0 lists all")
+		s.Note("more jobs might match; --limit 0 lists all")
 	}
 	return list.print()
 }

@@ -19,7 +19,7 @@ func newPing() *cobra.Command {
 			err = s.Conn.Ping(ctx)
 		}
 		if errors.Is(err, client.ErrUnauthorized) && s.Server.GivenToken() == "" {
-			err = nil // it is there, and wants to know who asks
+			err = nil // the server answers, and requires a token
 		}
 		if err != nil {
 			return err

@@ -13,19 +13,18 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-const policyLong = `Set, unset, show and explain the policies of tubes: how often a job is tried, how long
-it waits between two tries, what becomes of it then, how many run at once, how fast.
+const policyLong = `Set, unset, show and explain policies: the maximum number of attempts of a job, retry delays,
+dead tubes, concurrency and rates of tubes.
 
-What is set here is durable and holds at once, also for tubes that come later. It
-overrides the configuration file of the server. Of each setting the most specific
-pattern counts: the name of the tube, then the pattern with the longest
-text before its first * or ?.`
+A setting is durable, takes effect at once, also for future tubes, and overrides the
+configuration file of the server. For each setting, the most specific pattern wins: the name
+of the tube, then the pattern with the longest text before its first * or ?.`
 
-// newPolicy is the command policy.
+// newPolicy returns the command policy.
 func newPolicy() *cobra.Command {
 	return cliutil.Group(&cobra.Command{
 		Use:   "policy COMMAND",
-		Short: "set and show what the server does by itself with the jobs of tubes",
+		Short: "set and show how the server treats the jobs of tubes",
 		Long:  policyLong,
 		Example: `  beanpole policy set mail max-attempts=3 retry-delay=5s
   beanpole policy set 'mail-*' rate=10/s
@@ -35,13 +34,13 @@ func newPolicy() *cobra.Command {
 	}, newPolicySet(), newPolicyUnset(), newPolicyShow(), newPolicyExplain())
 }
 
-// newPolicyCommand returns one that uses the admin pages.
+// newPolicyCommand returns a subcommand of policy.
 func newPolicyCommand(name, args, short, more, examples string, run func(ctx context.Context, s *session, a *admin.Client, args []string) error) *cobra.Command {
 	s := new(session)
 	long := strings.TrimSpace(strings.ToUpper(short[:1]) + short[1:] + ".\n\n" + more)
 	cmd := s.adminCommand(name, args, short, long, func(ctx context.Context, a *admin.Client, args []string) error {
 		if len(args) > 0 && args[0] == "" {
-			return cliutil.UsageError("want the name of a tube, or a pattern such as 'mail-*', not an empty one")
+			return cliutil.UsageError("the pattern is empty; want the name of a tube, or a pattern such as 'mail-*'")
 		}
 		return run(ctx, s, a, args)
 	})
@@ -51,11 +50,11 @@ func newPolicyCommand(name, args, short, more, examples string, run func(ctx con
 }
 
 func newPolicySet() *cobra.Command {
-	const more = `'beanpole policy explain TUBE' lists the settings, with what each takes. A setting
-that is not named stays as it is.
+	const more = `'beanpole policy explain TUBE' lists the settings and their values. Other settings of the
+pattern stay unchanged.
 
 `
-	return newPolicyCommand("set", "PATTERN SETTING=VALUE...", "set settings of the tubes of a pattern, durably", more,
+	return newPolicyCommand("set", "PATTERN SETTING=VALUE...", "set settings of a pattern", more,
 		"  beanpole policy set mail max-attempts=3 retry-delay=5s\n  beanpole policy set 'mail-*' paused=1h30m", func(ctx context.Context, s *session, a *admin.Client, args []string) error {
 			in := admin.SetPolicy{OfPolicy: admin.OfPolicy{Pattern: args[0]}, Set: make(map[string]string)}
 			for _, arg := range args[1:] {
@@ -73,8 +72,8 @@ that is not named stays as it is.
 }
 
 func newPolicyUnset() *cobra.Command {
-	const more = "Without settings all that was set for the pattern is unset. What the configuration\nfile says holds again.\n\n"
-	return newPolicyCommand("unset", "PATTERN [SETTING...]", "unset settings of the tubes of a pattern", more,
+	const more = "Without settings, unset all settings of the pattern. The values of the configuration file\napply again.\n\n"
+	return newPolicyCommand("unset", "PATTERN [SETTING...]", "unset settings of a pattern", more,
 		"  beanpole policy unset mail max-attempts\n  beanpole policy unset 'mail-*'", func(ctx context.Context, s *session, a *admin.Client, args []string) error {
 			of := admin.OfPolicy{Pattern: args[0]}
 			if len(args) > 1 {
@@ -87,7 +86,7 @@ func newPolicyUnset() *cobra.Command {
 		})
 }
 
-// setPolicy sets and unsets settings, and prints what is set then.
+// setPolicy sets and unsets settings, and prints the policy of the pattern.
 func (s *session) setPolicy(ctx context.Context, a *admin.Client, in *admin.SetPolicy) error {
 	p, err := a.SetPolicy(ctx, in)
 	if err != nil {
@@ -103,7 +102,7 @@ func (s *session) printPolicy(p *admin.Policy) error {
 	return s.Print(p, "%s: %s", p.Pattern, settingsOf(p))
 }
 
-// settingsOf returns the settings as 'policy set' takes them.
+// settingsOf returns the settings as arguments of 'policy set'.
 func settingsOf(p *admin.Policy) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(p.Settings)) {
@@ -120,7 +119,7 @@ func settingsOf(p *admin.Policy) string {
 }
 
 func newPolicyShow() *cobra.Command {
-	return newPolicyCommand("show", "", "show all policies, the more specific ones later", "", "  beanpole policy show\n  beanpole policy show --json", func(ctx context.Context, s *session, a *admin.Client, _ []string) error {
+	return newPolicyCommand("show", "", "show all policies, more specific patterns later", "", "  beanpole policy show\n  beanpole policy show --json", func(ctx context.Context, s *session, a *admin.Client, _ []string) error {
 		all, err := a.ListPolicies(ctx)
 		if err != nil {
 			return err
@@ -132,7 +131,7 @@ func newPolicyShow() *cobra.Command {
 }
 
 func newPolicyExplain() *cobra.Command {
-	return newPolicyCommand("explain", "TUBE", "show each setting of a tube, where its value comes from, and what it takes", "", "  beanpole policy explain mail\n  beanpole policy explain mail --json", func(ctx context.Context, s *session, a *admin.Client, args []string) error {
+	return newPolicyCommand("explain", "TUBE", "show the settings of a tube, and the source of each value", "", "  beanpole policy explain mail\n  beanpole policy explain mail --json", func(ctx context.Context, s *session, a *admin.Client, args []string) error {
 		p, err := a.ExplainPolicy(ctx, &admin.OfTube{Tube: args[0]})
 		switch {
 		case err != nil:
@@ -154,7 +153,7 @@ func newPolicyExplain() *cobra.Command {
 	})
 }
 
-// from says where a policy comes from.
+// from describes the source of a policy.
 func from(source string, number int64) string {
 	switch source {
 	case "file":
@@ -165,7 +164,7 @@ func from(source string, number int64) string {
 	return source
 }
 
-// completePolicy completes the name of a tube, then those of settings.
+// completePolicy completes the name of a tube, then names of settings.
 func (s *session) completePolicy(cmd *cobra.Command, args []string, text string) (names []string, _ cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return s.completeTubes(cmd, args, text)

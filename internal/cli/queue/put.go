@@ -21,15 +21,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-const putLong = `Put a job, or many. With --tube, an argument is BODY. Without BODY, the body is all of
-standard input, which must not be empty. With --lines each line of it is the body of a
-job; with --ndjson each line is a job as 'beanpole export' writes it, and the options set
-its missing fields.
+const putLong = `Put a job into a tube, or put a job for each line of standard input, and print the ids. Without
+BODY, the body is standard input, which must not be empty. With --tube, the argument is
+BODY.
 
-The ids of the jobs are printed, one a line. If a line cannot be put, those before it
-were, and the error says how many of those after it.`
+With --lines, each line is the body of a job. With --ndjson, each line is a job in JSON, as
+'beanpole export' writes it, and the options set its missing fields. If a line cannot be put,
+the error names it, and the number of later lines that were put.`
 
-// putOptions say what jobs to put.
+// putOptions are the options of the command put.
 type putOptions struct {
 	tube          string
 	pri           uint32
@@ -57,7 +57,7 @@ func newPut() *cobra.Command {
 		}
 		shown := s.Err
 		if term.IsTerminal(os.Stdout.Fd()) {
-			shown = nil // the ids are there
+			shown = nil // the terminal shows the ids
 		}
 		b := cliutil.NewBar(shown, "jobs")
 		defer b.End()
@@ -81,17 +81,17 @@ func newPut() *cobra.Command {
   beanpole put mail --delay 10m <message
   beanpole put urls --lines <urls.txt`
 	f := cmd.Flags()
-	f.StringVarP(&opt.tube, "tube", "t", "", "the `TUBE` to put into, like the argument (default)")
-	f.Uint32VarP(&opt.pri, "pri", "p", 1024, "priority `N`; smaller is more urgent")
-	cliutil.DurationVar(f, &opt.delay, "delay", "d", 0, 0, "ready after this `TIME`, such as 10m")
-	cliutil.DurationVar(f, &opt.ttr, "ttr", "", time.Second, client.DefaultTTR, "time to run: a worker may hold it for this `TIME`")
-	f.BoolVar(&opt.lines, "lines", false, "a job for each line of standard input")
-	f.BoolVar(&opt.ndjson, "ndjson", false, "a job for each line of JSON on standard input")
-	cmd.RegisterFlagCompletionFunc("tube", s.completeTubes) // fails for a flag that is not there
+	f.StringVarP(&opt.tube, "tube", "t", "", "put into `TUBE`, like the argument (default default)")
+	f.Uint32VarP(&opt.pri, "pri", "p", 1024, "priority `N`; smaller numbers are more urgent")
+	cliutil.DurationVar(f, &opt.delay, "delay", "d", 0, 0, "delay the job by this `TIME`, such as 10m")
+	cliutil.DurationVar(f, &opt.ttr, "ttr", "", time.Second, client.DefaultTTR, "TTR: maximum `TIME` that a worker holds the job")
+	f.BoolVar(&opt.lines, "lines", false, "put a job for each line of standard input")
+	f.BoolVar(&opt.ndjson, "ndjson", false, "put a job for each line of JSON")
+	cmd.RegisterFlagCompletionFunc("tube", s.completeTubes) // fails only for an undefined flag
 	return cmd
 }
 
-// takeTube takes the tube from the arguments, and returns the others: the body or nothing.
+// takeTube takes the tube from the arguments, and returns the rest: the body or nothing.
 func (opt *putOptions) takeTube(args []string) (rest []string, err error) {
 	many := opt.lines || opt.ndjson
 	switch {
@@ -106,7 +106,7 @@ func (opt *putOptions) takeTube(args []string) (rest []string, err error) {
 	return args, nil
 }
 
-// A line is a job, and which line of the input tells of it; 0 where there are no lines.
+// A line is a job with its line number in the input. The number is zero for a single job.
 type line struct {
 	jobjson.Job
 	number int
@@ -115,7 +115,7 @@ type line struct {
 // wholeSeconds rounds up, as the client does.
 func wholeSeconds(d time.Duration) uint32 { return uint32((d + time.Second - 1) / time.Second) }
 
-// source returns the jobs to put, until the first error, which says which line it is about.
+// source returns the jobs to put up to the first error, which names its line.
 func (opt *putOptions) source(in io.Reader, args []string) (iter.Seq2[line, error], error) {
 	if err := client.CheckTube(opt.tube); err != nil {
 		return nil, err
@@ -135,20 +135,19 @@ func (opt *putOptions) source(in io.Reader, args []string) (iter.Seq2[line, erro
 	case opt.ndjson:
 		return fromJSON(&lineReader{Reader: bufio.NewReader(in)}, job), nil
 	}
-	body := []byte(strings.Join(args, "")) // of which there is one, or none
+	body := []byte(strings.Join(args, "")) // at most one
 	var err error
 	if len(args) == 0 {
 		body, err = io.ReadAll(in)
 		if err == nil && len(body) == 0 {
-			err = cliutil.UsageError("no body: standard input is empty; give the body as in: beanpole put %s BODY ('' for an empty one)", opt.tube)
+			err = cliutil.UsageError("no body: standard input is empty; give it as in: beanpole put %s BODY ('' for an empty body)", opt.tube)
 		}
 	}
 	job.BodyBase64 = &body
 	return func(yield func(line, error) bool) { yield(line{Job: job}, nil) }, err
 }
 
-// fromJSON returns the job that each line describes which has something. What a line does not say is
-// as unsaid has it.
+// fromJSON returns the jobs of the lines that are not empty. unsaid has the default values.
 func fromJSON(lines *lineReader, unsaid jobjson.Job) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		for text, err := range lines.all {
@@ -177,11 +176,11 @@ func fromJSON(lines *lineReader, unsaid jobjson.Job) iter.Seq2[line, error] {
 // A lineReader reads lines of any length.
 type lineReader struct {
 	*bufio.Reader
-	number int   // of the last line, from 1 on
+	number int   // of the last line, from 1
 	offset int64 // of the next line, in bytes
 }
 
-// all are the lines, without their ends, each a copy.
+// all yields copies of the lines, without line ends.
 func (l *lineReader) all(yield func([]byte, error) bool) {
 	for {
 		line, err := l.ReadBytes('\n')
@@ -200,11 +199,11 @@ func (l *lineReader) all(yield func([]byte, error) bool) {
 	}
 }
 
-// putBatch is how many jobs are put in one round trip.
+// putBatch is the number of jobs per round trip.
 const putBatch = 500
 
-// putAll puts the jobs. It calls each with every batch, and the ids of the jobs of it that
-// were put: all, unless there is an error, which is that of the first that was not.
+// putAll puts jobs in batches. It calls each with every batch and its ids, which are zero for
+// jobs that were not put. Its error is about the first of those.
 func (s *session) putAll(ctx context.Context, jobs iter.Seq2[line, error], each func(ids []uint64, batch []line) error) error {
 	var batch []line
 	put := func() error {
@@ -234,7 +233,7 @@ func (s *session) putAll(ctx context.Context, jobs iter.Seq2[line, error], each 
 	return put()
 }
 
-// notPut says which job of a batch could not be put, and why.
+// notPut returns the error of the first job of a batch that was not put.
 func (s *session) notPut(ctx context.Context, batch []line, err error) error {
 	e, ok := errors.AsType[*client.BatchError](err)
 	if !ok {
@@ -258,19 +257,19 @@ func (s *session) notPut(ctx context.Context, batch []line, err error) error {
 	}
 	err = fmt.Errorf("line %d: %w", batch[first].number, err)
 	if put > 0 {
-		err = fmt.Errorf("%w; %d of the lines after it were put, up to line %d", err, put, batch[len(batch)-1].number)
+		err = fmt.Errorf("%w; %d later lines were put, up to line %d", err, put, batch[len(batch)-1].number)
 	}
 	return err
 }
 
-// tooBig says how large a body may be.
+// tooBig adds the maximum size to a JOB_TOO_BIG.
 func tooBig(ctx context.Context, c *client.Conn, size int, err error) error {
 	st, statsErr := c.Stats(ctx)
 	switch {
 	case statsErr != nil:
 		return err
 	case int64(size) <= st.MaxJobSize:
-		return fmt.Errorf("the body has %d bytes, which a limit of the server does not allow, however few jobs there are (JOB_TOO_BIG; max-memory, or bytes of a [[limit]])", size)
+		return fmt.Errorf("the body has %d bytes, more than a limit of the server allows (JOB_TOO_BIG; max-memory, or bytes of a [[limit]])", size)
 	}
-	return fmt.Errorf("the body has %d bytes, and the server takes %d (its option -z)", size, st.MaxJobSize)
+	return fmt.Errorf("the body has %d bytes; the server accepts up to %d (its option -z)", size, st.MaxJobSize)
 }

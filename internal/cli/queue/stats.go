@@ -13,8 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-const statsLong = `Print the statistics of the server, of a job or of a tube. The keys are those of the
-protocol.`
+const statsLong = `Print the statistics of the server, of a job or of a tube, with the keys of the protocol.`
 
 func newStats() *cobra.Command {
 	s := new(session)
@@ -65,10 +64,10 @@ func newStats() *cobra.Command {
 	return cmd
 }
 
-// texts are the keys whose values are texts, even if they look like numbers.
+// texts are the keys whose values are strings, even if they look like numbers.
 var texts = []string{"name", "tube", "version", "server-version", "hostname", "os", "platform", "server"}
 
-// numbered returns the values as JSON has them: numbers where they are that.
+// numbered returns the values for JSON, numbers as numbers.
 func numbered(all map[string]string) map[string]any {
 	values := make(map[string]any, len(all))
 	for k, v := range all {
@@ -80,7 +79,7 @@ func numbered(all map[string]string) map[string]any {
 	return values
 }
 
-// printStats prints keys and values, sorted, since there are many.
+// printStats prints keys and values, sorted by key.
 func (s *session) printStats(all map[string]string) error {
 	if s.JSON {
 		return s.PrintJSON(numbered(all))

@@ -24,7 +24,7 @@ func newTop() *cobra.Command {
 	s := &cliutil.Session{}
 	cmd := s.Command("top", "", "watch the tubes of a server live", func(ctx context.Context, _ []string) error {
 		if !term.IsTerminal(os.Stdin.Fd()) || !term.IsTerminal(os.Stdout.Fd()) {
-			return cliutil.UsageError("top needs a terminal ('beanpole tubes' prints the same once)")
+			return cliutil.UsageError("top requires a terminal; 'beanpole tubes' prints a table")
 		}
 		s.Server.Reconnect = every
 		err := s.Connect(ctx)
@@ -43,35 +43,32 @@ func newTop() *cobra.Command {
 		return top.Run(ctx, t, s.Server.Addr, every, os.Stdin, os.Stdout)
 	})
 	cmd.Long = topLong
-	cmd.Example = "  beanpole top\n  beanpole top --admin :11380"
-	cliutil.DurationVar(cmd.Flags(), &every, "every", "", 100*time.Millisecond, time.Second, "ask the server again after this `TIME`")
+	cmd.Example = "  beanpole top\n  beanpole top --every 5s"
+	cliutil.DurationVar(cmd.Flags(), &every, "every", "", 100*time.Millisecond, time.Second, "update after this `TIME`")
 	s.DefineAdmin(cmd)
 	return cmd
 }
 
-const topLong = `Watch the tubes of a server: their jobs, how old the job is that is next to be
-reserved, who waits for jobs and who would take them, what is put and deleted a second,
-and what was buried since this began. Tubes that need attention come first. The key ? shows the
-other keys: they sort and filter, show a job, and pause, kick and clear, which ask first.
+const topLong = `Watch the tubes of a server: jobs by state, the age of the next job, waiting and watching
+workers, puts and deletes per second. Tubes that need attention come first. The key ? shows
+the keys to sort, filter, show a job, pause, kick and clear.
 
-If the connection is lost, another one is made when the server is there again.
+With the admin API of a beanpole, top also shows findings, timeouts and releases. It connects
+again when the server restarts.`
 
-Each time the server is asked for the statistics of each tube, and for the next job of
-100 tubes: those on the screen, and those with the most ready jobs.`
-
-// agesAtOnce is of how many tubes top asks for the next job.
+// agesAtOnce limits the tubes whose next job top looks at in each update.
 const agesAtOnce = 100
 
-// A topServer asks a server for what top shows.
+// A topServer implements top.Server.
 type topServer struct {
 	*cliutil.Session
 	ctx   context.Context
-	mu    sync.Mutex    // what follows uses a tube for more than one command
-	plain bool          // the server has no list-jobs
+	mu    sync.Mutex    // a sequence of commands uses one tube
+	plain bool          // whether the server lacks list-jobs
 	admin *admin.Client // nil if there is no admin API
 }
 
-// do runs what an operation of top does, of which there is one at a time.
+// do runs an operation. It runs one at a time.
 func (t *topServer) do(f func() error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -126,8 +123,8 @@ func (t *topServer) snapshot(onScreen []string) (snap top.Snapshot, err error) {
 	return snap, t.ages(snap.Tubes, onScreen)
 }
 
-// ages finds out how old the next jobs are, of the tubes that are on the screen, and of
-// those that have the most.
+// ages sets the ages of the next jobs of the tubes on the screen, then of the tubes with the
+// most ready jobs.
 func (t *topServer) ages(tubes []top.Tube, onScreen []string) error {
 	var most []*top.Tube
 	for i := range tubes {
@@ -153,12 +150,12 @@ func (t *topServer) ages(tubes []top.Tube, onScreen []string) error {
 		}
 	}
 	if t.plain && len(most) > 0 {
-		return t.Conn.Use(t.ctx, defaultTube) // the last one would not go while it is used
+		return t.Conn.Use(t.ctx, defaultTube) // so that the tube last used can disappear
 	}
 	return nil
 }
 
-// age returns how old the job is that is next to be reserved from a tube.
+// age returns the age of the next ready job of a tube.
 func (t *topServer) age(tube string) (time.Duration, error) {
 	if !t.plain {
 		jobs, err := t.Conn.ListJobs(t.ctx, client.Selection{Tube: tube, State: client.StateReady, Limit: 1}, "")

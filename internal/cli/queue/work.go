@@ -25,38 +25,37 @@ import (
 )
 
 const workLong = `Run COMMAND for each job of the tubes, with the body as its standard input. The exit
-status of COMMAND decides what becomes of the job.
+status of COMMAND decides about the job:
 
-  0      the job is deleted
-  100    it is buried at once: it will never succeed
-  other  it is released, to be tried again after 1, 2, 4, 8 ... seconds, at most an hour,
-         a quarter more or less; when it was tried --tries times it is buried, and a kick
-         grants as many tries again
+  0      delete the job
+  100    bury the job: another attempt would not help
+  other  release the job with a delay of 1, 2, 4, 8 ... seconds, up to an hour, plus or
+         minus a quarter; after --tries attempts, bury it. A kick allows as many
+         attempts again.
 
-Until COMMAND ends the job is touched, so its time to run does not limit COMMAND; --timeout
-does. After it COMMAND gets SIGTERM, SIGKILL 3 seconds later, and the job has failed.
-These variables describe the job:
+The job is touched while COMMAND runs, so its TTR does not limit COMMAND. After --timeout,
+COMMAND gets SIGTERM, SIGKILL 3 seconds later, and the attempt has failed. These variables
+describe the job:
 
-  BEANPOLE_JOB      its id             BEANPOLE_TRIES    which try this is, from 1
-  BEANPOLE_TUBE     its tube           BEANPOLE_AGE      seconds since it was put
-  BEANPOLE_PRI      its priority       BEANPOLE_ADDR     its server
+  BEANPOLE_JOB   id             BEANPOLE_TRIES  number of the attempt, from 1
+  BEANPOLE_TUBE  tube           BEANPOLE_AGE    seconds since the put
+  BEANPOLE_PRI   priority       BEANPOLE_ADDR   server
 
-What COMMAND prints goes where this prints; with --json to standard error, and standard
-output gets an object for each job.
+COMMAND prints to the standard output of work. With --json it prints to standard error, and
+standard output gets an object for each job.
 
-With SIGTERM or SIGINT it takes no more jobs and waits for the commands that run. After
---stop they get SIGTERM too, and their jobs go to other workers. A second signal ends it
-at once: the commands go on, and their jobs go to other workers. COMMAND is not run by a
-shell: sh -c '...' does that.`
+After SIGTERM or SIGINT, work takes no more jobs and waits for the running commands. After
+--stop they get SIGTERM, and their jobs go to other workers. A second signal ends work at
+once: the commands continue, and their jobs go to other workers. For shell syntax, use
+sh -c '...' as COMMAND.`
 
-// statusBury is the exit status of a command whose job will never succeed. It is
-// that of qmail and its kin for permanent failures.
+// statusBury is the exit status that buries a job. qmail uses it for permanent failures.
 const statusBury = 100
 
-// stopGrace is how long a command may take to end when it is told to.
+// stopGrace is the time between SIGTERM and SIGKILL for a command.
 const stopGrace = 3 * time.Second
 
-// workOptions say what to work on, and how.
+// workOptions are the options of the command work.
 type workOptions struct {
 	concurrency int
 	tries       uint
@@ -78,9 +77,9 @@ func newWork() *cobra.Command {
 		if err != nil {
 			hint := ""
 			if len(s.tubes) == 0 {
-				hint = "; tubes come before --, as in: beanpole work mail -- COMMAND"
+				hint = "; name tubes before --, as in: beanpole work mail -- COMMAND"
 			}
-			return cliutil.UsageError("there is no command %s: %w%s", args[0], errors.Unwrap(err), hint)
+			return cliutil.UsageError("command %s: %w%s", args[0], errors.Unwrap(err), hint)
 		}
 		w := &jobRunner{session: s, path: path, args: args}
 		return w.run(ctx, opt)
@@ -90,16 +89,15 @@ func newWork() *cobra.Command {
 	cmd.Example = "  beanpole work mail -- sendmail -t\n  beanpole work --concurrency 8 urls -- sh -c 'curl -sSfO \"$(cat)\"'"
 	f := cmd.Flags()
 	s.defineTube(cmd, "work on `TUBES`, like the arguments")
-	f.FuncP("concurrency", "c", "run `N` commands at a time (1)", cliutil.IntoCount(&opt.concurrency, "how many"))
-	f.UintVar(&opt.tries, "tries", worker.DefaultMaxTries, "bury a job that has failed `N` times; 0: never")
-	cliutil.DurationVar(f, &opt.timeout, "timeout", "", 0, worker.DefaultTimeout, "end a command that runs longer than this `TIME`;\n0: never")
-	cliutil.DurationVar(f, &opt.stop, "stop", "", 0, worker.DefaultStopTimeout, "when told to stop, let commands run for this `TIME`;\n0: as long as they like")
-	f.SetInterspersed(false) // what follows COMMAND is its own
+	f.FuncP("concurrency", "c", "run up to `N` commands at a time (default 1)", cliutil.IntoCount(&opt.concurrency, "the number of commands"))
+	f.UintVar(&opt.tries, "tries", worker.DefaultMaxTries, "bury a job after `N` failed attempts; 0 never does")
+	cliutil.DurationVar(f, &opt.timeout, "timeout", "", 0, worker.DefaultTimeout, "end a command that runs longer than this `TIME`;\n0 is unlimited")
+	cliutil.DurationVar(f, &opt.stop, "stop", "", 0, worker.DefaultStopTimeout, "after a signal, wait up to this `TIME` for running\ncommands; 0 is unlimited")
+	f.SetInterspersed(false) // options after COMMAND belong to it
 	return cmd
 }
 
-// takeTubes takes the tubes from the arguments, which stand before "--", and returns the
-// command.
+// takeTubes takes the tubes before "--" from the arguments, and returns the command.
 func (s *session) takeTubes(args []string) (command []string, err error) {
 	i := slices.Index(args, "--")
 	if i < 0 {
@@ -112,7 +110,7 @@ func (s *session) takeTubes(args []string) (command []string, err error) {
 	}
 	s.tubes = append(s.tubes, args[:i]...)
 	if args = args[i+1:]; len(args) == 0 {
-		return nil, cliutil.UsageError("work needs a COMMAND after --")
+		return nil, cliutil.UsageError("work requires a COMMAND after --")
 	}
 	return args, nil
 }
@@ -121,11 +119,11 @@ func (s *session) takeTubes(args []string) (command []string, err error) {
 type jobRunner struct {
 	*session
 	path string
-	args []string // with the name first
+	args []string // starting with the name
 
-	running atomic.Int64 // commands
+	running atomic.Int64 // number of running commands
 
-	mu sync.Mutex // of what is printed
+	mu sync.Mutex // protects the output
 }
 
 func (r *jobRunner) run(ctx context.Context, opt workOptions) error {
@@ -152,7 +150,7 @@ func (r *jobRunner) run(ctx context.Context, opt workOptions) error {
 			Error:  r.noJobs,
 			Server: r.connection,
 		},
-		Logger: slog.New(slog.DiscardHandler), // the hooks say it in the words of the other commands
+		Logger: slog.New(slog.DiscardHandler), // the hooks print errors like other commands
 	})
 	if err != nil {
 		return err
@@ -161,21 +159,21 @@ func (r *jobRunner) run(ctx context.Context, opt workOptions) error {
 	return w.Run(ctx)
 }
 
-// sayWaiting says why the first control-C does not end the program.
+// sayWaiting explains after the first signal why the program still runs.
 func (r *jobRunner) sayWaiting(stop time.Duration) {
 	n := r.running.Load()
 	if n == 0 {
 		return
 	}
-	most := "as long as it takes"
+	most := "without a limit"
 	if stop > 0 {
-		most = "for " + stop.String() + " at the most"
+		most = "for up to " + stop.String()
 	}
-	r.say("no more jobs are taken; waiting for %s, %s; a second signal ends this at once", cliutil.Count(int(n), "command"), most)
+	r.say("taking no more jobs; waiting for %s %s; a second signal exits at once", cliutil.Count(int(n), "command"), most)
 }
 
-// try looks whether there is a server that lets us have the tubes, and returns them. A worker waits for
-// both, but here a person may have mistaken them.
+// try checks that the server accepts the connection and the tubes, and returns the tubes. A
+// worker would wait for both, but a user might have mistyped them.
 func (r *jobRunner) try(ctx context.Context, names []string) (tubes []string, err error) {
 	c, err := r.Server.Dial(ctx)
 	if err != nil {
@@ -190,7 +188,7 @@ func (r *jobRunner) try(ctx context.Context, names []string) (tubes []string, er
 
 // handle runs the command for a job.
 func (r *jobRunner) handle(ctx context.Context, j *worker.Job) error {
-	if j.Tries == 0 { // a server that does not say
+	if j.Tries == 0 { // a server without job metadata
 		st, err := j.Stats(ctx)
 		if err != nil {
 			return err
@@ -209,8 +207,8 @@ func (r *jobRunner) handle(ctx context.Context, j *worker.Job) error {
 		"BEANPOLE_TRIES="+strconv.Itoa(j.Tries),
 		"BEANPOLE_AGE="+strconv.FormatInt(seconds(j.Age), 10),
 	)
-	// A group of its own: control-C at the terminal is for us, and what the command
-	// has started ends with it.
+	// In its own process group, a command gets no control-C of the terminal, and its children
+	// end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = stopGrace
@@ -218,7 +216,7 @@ func (r *jobRunner) handle(ctx context.Context, j *worker.Job) error {
 	err := cmd.Run()
 	r.running.Add(-1)
 	if errors.Is(err, syscall.EPIPE) && cmd.ProcessState != nil && cmd.ProcessState.Success() {
-		err = nil // it did not want to read all of the body
+		err = nil // it has not read the whole body
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == statusBury {
 		return worker.Bury(err)
@@ -226,8 +224,7 @@ func (r *jobRunner) handle(ctx context.Context, j *worker.Job) error {
 	return err
 }
 
-// stdout is where commands print: a file of the system where there is one, so that
-// it is theirs and not copied.
+// stdout returns the standard output of commands. It is a file, so that nothing is copied.
 func (r *jobRunner) stdout() io.Writer {
 	if r.JSON {
 		return os.Stderr
@@ -235,7 +232,7 @@ func (r *jobRunner) stdout() io.Writer {
 	return os.Stdout
 }
 
-// An outcome is what became of a job, as JSON has it.
+// An outcome is the JSON of a finished job.
 type outcome struct {
 	ID     uint64  `json:"id"`
 	Action string  `json:"action"`
@@ -245,8 +242,7 @@ type outcome struct {
 	Error  string  `json:"error"`
 }
 
-// finished tells what has become of a job: of each with JSON, else of those that
-// are not deleted.
+// finished prints the outcome of a job. Without --json it omits deleted jobs.
 func (r *jobRunner) finished(_ context.Context, j *worker.Job, o worker.Outcome) {
 	text := ""
 	switch {
@@ -271,7 +267,7 @@ func (r *jobRunner) finished(_ context.Context, j *worker.Job, o worker.Outcome)
 	r.Out.Flush()
 }
 
-// connection tells when the server is away, and when it is back.
+// connection reports a lost and a restored connection.
 func (r *jobRunner) connection(addr string, err error) {
 	if err != nil {
 		r.say("no connection to %s: %v; trying again", addr, err)
@@ -280,7 +276,7 @@ func (r *jobRunner) connection(addr string, err error) {
 	}
 }
 
-// noJobs tells why jobs cannot be taken, but for a connection, of which connection tells.
+// noJobs reports why no job can be reserved, unless connection reports it.
 func (r *jobRunner) noJobs(err error) {
 	if !errors.Is(err, client.ErrDisconnected) {
 		r.say("%v; trying again", err)
