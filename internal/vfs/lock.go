@@ -12,20 +12,20 @@ import (
 	"syscall"
 )
 
-// locks has the files on which this process holds a lock.
+// locks contains the files on which this process holds a lock.
 //
-// The lock is the traditional one of POSIX, a write lock by fcntl over the
-// whole file, because that is what beanstalkd takes. It has two traps: it does
-// not exclude the process that has it, and it is gone when the process closes
-// any descriptor of the file. So a file is looked up here before it is opened.
+// The lock is the traditional POSIX one, an fcntl write lock on the whole file, because
+// beanstalkd uses it. It has two traps: it does not exclude the process that holds it,
+// and the process loses it when it closes any descriptor of the file. Therefore Lock
+// searches a file here before it opens it.
 var locks struct {
 	mu   sync.Mutex
 	held map[inode]bool
 }
 
-// Lock locks a file of mode 0600 against other processes, beanstalkd included,
-// and against this one. It does not follow a symbolic link: root would create, as its
-// own, whatever file another user lets the link name.
+// Lock locks a file of mode 0600 against other processes, including beanstalkd, and
+// against this one. It does not follow a symbolic link: otherwise another user's link
+// could make root create any file.
 func (osFS) Lock(name string) (io.Closer, error) {
 	locks.mu.Lock()
 	defer locks.mu.Unlock()
@@ -61,7 +61,7 @@ func (osFS) Lock(name string) (io.Closer, error) {
 	return &heldLock{f, inodeOf(&st)}, nil
 }
 
-// lockWhole takes the fcntl lock on f, or says which process has it.
+// lockWhole takes the fcntl lock on f. The error contains the process that holds it.
 func lockWhole(f *os.File) error {
 	whole := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart}
 	err := retry(func() error { return syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &whole) })
@@ -80,7 +80,7 @@ type heldLock struct {
 	inode inode
 }
 
-// Close gives the lock up; the file stays.
+// Close releases the lock; the file stays.
 func (l *heldLock) Close() error {
 	locks.mu.Lock()
 	defer locks.mu.Unlock()

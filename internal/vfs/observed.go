@@ -1,10 +1,10 @@
 package vfs
 
-// An Observer hears of the Syncs of files, failed ones too. Both methods are called in the
-// goroutine that syncs.
+// An Observer is notified of the Syncs of files, including failed ones. Both methods are
+// called in the goroutine that syncs.
 type Observer interface {
 	SyncBegins() (at int64) // on the clock of the observer
-	SyncEnds(at int64)      // at is what SyncBegins has returned
+	SyncEnds(at int64)      // at is the result of SyncBegins
 }
 
 // Observed returns fs with an observer of the Syncs of its files.

@@ -17,7 +17,8 @@ var OS FS = osFS{}
 
 type osFS struct{}
 
-// An osFile is an *os.File with calls of ours. Sync and Preallocate differ by system.
+// An osFile is an *os.File with our own system calls. Sync and Preallocate differ by
+// system.
 type osFile struct {
 	*os.File
 	conn syscall.RawConn
@@ -36,8 +37,8 @@ func open(name string, flag int) (File, error) {
 	return f, nil
 }
 
-// openAny opens a file or a directory. O_NONBLOCK means nothing to one, but without it the
-// opening of a FIFO waits for a process at the other end.
+// openAny opens a file or a directory. O_NONBLOCK has no effect on either, but without it
+// opening a FIFO waits for a process at the other end.
 func openAny(name string, flag int) (f osFile, err error) {
 	var fd int
 	err = retry(func() (err error) {
@@ -47,7 +48,7 @@ func openAny(name string, flag int) (f osFile, err error) {
 	if err != nil {
 		return f, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
-	_ = syscall.SetNonblock(fd, false) // so that NewFile does not give it to the poller
+	_ = syscall.SetNonblock(fd, false) // so that NewFile does not register it with the poller
 	f.File = os.NewFile(uintptr(fd), name)
 	if f.conn, err = f.SyscallConn(); err != nil {
 		f.Close()
@@ -62,7 +63,7 @@ func (f osFile) stat() (st syscall.Stat_t, err error) {
 	return c.st, err
 }
 
-// lstat describes a file by its name, and follows no symbolic link.
+// lstat describes a file and follows no symbolic link.
 func lstat(name string) (st syscall.Stat_t, err error) {
 	if err = retry(func() error { return syscall.Lstat(name, &st) }); err != nil {
 		err = &fs.PathError{Op: "lstat", Path: name, Err: err}
@@ -72,7 +73,7 @@ func lstat(name string) (st syscall.Stat_t, err error) {
 
 func isRegular(st *syscall.Stat_t) bool { return st.Mode&syscall.S_IFMT == syscall.S_IFREG }
 
-// An inode is what names of one file have in common.
+// An inode identifies a file, whatever its name.
 type inode struct{ dev, ino uint64 }
 
 func inodeOf(st *syscall.Stat_t) inode { return inode{uint64(st.Dev), uint64(st.Ino)} }
@@ -83,7 +84,7 @@ func (osFS) OpenWrite(name string) (File, error) { return open(name, os.O_RDWR) 
 
 func (osFS) Mkdir(dir string) error { return os.Mkdir(dir, 0o700) }
 
-// renameUnlessThere is Rename for systems that cannot do it at once.
+// renameUnlessThere implements Rename on systems without an atomic call for it.
 func renameUnlessThere(oldName, newName string) error {
 	_, err := os.Lstat(newName)
 	switch {
@@ -98,7 +99,7 @@ func renameUnlessThere(oldName, newName string) error {
 func (osFS) Replace(oldName, newName string) error { return os.Rename(oldName, newName) }
 
 func (osFS) Remove(name string) error {
-	// Not os.Remove, which would remove an empty directory too.
+	// os.Remove would also remove an empty directory.
 	if err := retry(func() error { return syscall.Unlink(name) }); err != nil {
 		return &fs.PathError{Op: "remove", Path: name, Err: err}
 	}
@@ -150,7 +151,7 @@ func (f osFile) Stat() (size int64, named bool, err error) {
 	return st.Size, st.Nlink > 0, err
 }
 
-// fillZeros is Preallocate where the system has nothing better.
+// fillZeros implements Preallocate on systems without a better call.
 func (f osFile) fillZeros(from, to int64) error {
 	zeros := make([]byte, 1<<16)
 	for off := from; off < to; {
@@ -163,7 +164,7 @@ func (f osFile) fillZeros(from, to int64) error {
 	return nil
 }
 
-// retry repeats a call that a signal has interrupted, as package os does.
+// retry repeats a call that a signal interrupts, as package os does.
 func retry(call func() error) error {
 	for {
 		if err := call(); err != syscall.EINTR {
@@ -172,8 +173,8 @@ func retry(call func() error) error {
 	}
 }
 
-// A control is a system call on the descriptor of a file. Controls are used again:
-// each turn syncs, and must not allocate.
+// A control is a system call on the descriptor of a file. Controls are reused, because
+// each turn syncs and must not allocate.
 type control struct {
 	call  func(fd int) error
 	err   error
@@ -193,7 +194,7 @@ func (c *control) run(fd uintptr) {
 	c.err = retry(func() error { return c.call(int(fd)) })
 }
 
-// control makes a system call on the descriptor, which stays open meanwhile.
+// control makes a system call on the descriptor and keeps it open during the call.
 func (f osFile) control(op string, call func(fd int) error) error {
 	c := controls.Get().(*control)
 	defer controls.Put(c)

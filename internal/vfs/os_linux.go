@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rename is renameat2 with RENAME_NOREPLACE. File systems without it, NFS among
-// them, say EINVAL.
+// Rename is renameat2 with RENAME_NOREPLACE. File systems without it, such as NFS, return
+// EINVAL.
 func (osFS) Rename(oldName, newName string) error {
 	err := retry(func() error {
 		return unix.Renameat2(unix.AT_FDCWD, oldName, unix.AT_FDCWD, newName, unix.RENAME_NOREPLACE)
@@ -23,14 +23,14 @@ func (osFS) Rename(oldName, newName string) error {
 	return nil
 }
 
-// Sync is fdatasync: it writes the size, when that changed, but not the times,
-// which would cost the file system's journal a transaction each time.
+// Sync is fdatasync: it writes a changed size, but not the times, which would cost a
+// transaction of the file system's journal each time.
 func (f osFile) Sync() error { return f.control("fdatasync", syscall.Fdatasync) }
 
 func (f osFile) syncDir() error { return f.control("fsync", syscall.Fsync) }
 
-// Preallocate is fallocate. File systems without it, NFS before 4.2 among
-// them, get zeros.
+// Preallocate is fallocate. On file systems without it, such as NFS before 4.2, it writes
+// zeros.
 func (f osFile) Preallocate(size int64) error {
 	old, err := f.Size()
 	if err != nil {
@@ -43,7 +43,7 @@ func (f osFile) Preallocate(size int64) error {
 	case errors.Is(err, syscall.EOPNOTSUPP):
 		return nil
 	case err != nil:
-		// A failing fallocate may leave the size changed, or blocks that it got.
+		// A failed fallocate can leave a changed size or some blocks.
 		return errors.Join(err, f.Truncate(old))
 	}
 	return nil

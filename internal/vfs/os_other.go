@@ -4,7 +4,7 @@ package vfs
 
 func (osFS) Rename(oldName, newName string) error { return renameUnlessThere(oldName, newName) }
 
-// Sync is that of package os: fsync, and on macOS F_FULLFSYNC.
+// Sync is the Sync of package os: fsync, and on macOS F_FULLFSYNC.
 func (f osFile) Sync() error { return f.File.Sync() }
 
 func (f osFile) syncDir() error { return f.File.Sync() }

@@ -1,14 +1,15 @@
 package vfs
 
-// A WorkLock is a mutex that is held while the disk works. It is a channel, because package
-// synctest does not count a goroutine that waits for a sync.Mutex as blocked: the fake time
-// of a test would stand still while a disk hangs and another goroutine waits for the lock.
+// A WorkLock is a mutex that is held during disk operations. It is a channel, because
+// package synctest does not count a goroutine that waits for a sync.Mutex as blocked.
+// With a mutex, a test's fake time would stop while a disk hangs and another goroutine
+// waits for the lock.
 type WorkLock chan struct{}
 
 // NewWorkLock returns an unlocked lock.
 func NewWorkLock() WorkLock { return make(WorkLock, 1) }
 
-// Lock takes the lock, and Unlock gives it back.
+// Lock takes the lock, and Unlock releases it.
 func (l WorkLock) Lock()   { l <- struct{}{} }
 func (l WorkLock) Unlock() { <-l }
 

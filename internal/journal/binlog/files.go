@@ -13,9 +13,9 @@ import (
 // prefix starts the name of each file; its number follows.
 const prefix = "binlog."
 
-// Files returns the names of beanstalkd's files in a directory, without the
-// path, in the order in which they were written. They may hold no job: beanstalkd
-// always leaves a file.
+// Files returns the names of beanstalkd's files in a directory, without the path, in the
+// order in which they were written. They can contain no job: beanstalkd always leaves a
+// file.
 func Files(fsys vfs.FS, dir string) ([]string, error) {
 	nums, _, err := list(fsys, dir)
 	names := make([]string, len(nums))
@@ -27,8 +27,8 @@ func Files(fsys vfs.FS, dir string) ([]string, error) {
 
 func fileName(num int) string { return prefix + strconv.Itoa(num) }
 
-// list returns the numbers of the files, ascending, and the names that look
-// alike. beanstalkd finds binlog.007 too, but then opens binlog.7.
+// list returns the numbers of the files, ascending, and similar names. beanstalkd also
+// finds binlog.007, but then opens binlog.7.
 func list(fsys vfs.FS, dir string) (nums []int, alike []string, err error) {
 	names, err := fsys.List(dir)
 	if err != nil {

@@ -51,20 +51,20 @@ type job struct {
 func nameLen(b []byte) (int, error) {
 	n := le.Uint32(b)
 	if n > maxTube {
-		return 0, damagef("%d is no length of a tube name", n)
+		return 0, damagef("invalid length of a tube name: %d", n)
 	}
 	return int(n), nil
 }
 
 // decodeJob decodes a struct and checks that each value is possible. It accepts the id 0,
-// which has a meaning of its own.
+// which has a special meaning.
 func decodeJob(b []byte) (job, error) {
 	delay, ttr, created, deadline := le.Uint64(b[16:]), le.Uint64(b[24:]), le.Uint64(b[40:]), le.Uint64(b[48:])
 	j := job{
 		id:       le.Uint64(b),
 		pri:      le.Uint32(b[8:]),
 		delay:    uint32(delay / second),
-		ttr:      max(1, uint32(ttr/second)), // less is a second, as in put
+		ttr:      max(1, uint32(ttr/second)), // less means a second, as in put
 		size:     int(int32(le.Uint32(b[32:]))),
 		created:  int64(created),
 		reserves: le.Uint32(b[56:]),
@@ -81,7 +81,7 @@ func decodeJob(b []byte) (job, error) {
 	const longest, latest = (math.MaxUint32+1)*second - 1, math.MaxInt64
 	switch {
 	case j.state > stateDelayed:
-		return j, damagef("job %d has state %d, which does not exist", j.id, j.state)
+		return j, damagef("job %d has unknown state %d", j.id, j.state)
 	case j.size < len(bodyEnd) || j.size > maxBody+len(bodyEnd):
 		return j, damagef("job %d has a body of %d bytes", j.id, j.size)
 	case delay > longest:
@@ -141,7 +141,7 @@ func (j *job) change(kind engine.ChangeKind, epoch int64) engine.Change {
 	}
 }
 
-// jobOf is the inverse of change. It sets the state too.
+// jobOf is the inverse of change. It also sets the state.
 func jobOf(c *engine.Change, epoch int64) job {
 	j := job{
 		id:       c.ID,
@@ -161,14 +161,14 @@ func jobOf(c *engine.Change, epoch int64) job {
 	case engine.Delayed:
 		j.state, j.deadline = stateDelayed, wallTime(c.Due, epoch)
 	case engine.Buried:
-		// beanstalkd counts one more when it adds the job to its buried list.
+		// beanstalkd increments the counter when it adds the job to its buried list.
 		j.state, j.buries = stateBuried, max(c.Buries, 1)-1
 	}
 	return j
 }
 
-// wallTime converts a time of the engine's clock to the nearest one that a file can
-// hold.
+// wallTime converts a time of the engine's clock to the nearest time that a file can
+// contain.
 func wallTime(t, epoch int64) int64 {
 	if t > 0 && epoch > math.MaxInt64-t {
 		return math.MaxInt64
@@ -176,8 +176,8 @@ func wallTime(t, epoch int64) int64 {
 	return max(0, epoch+t)
 }
 
-// validTube reports whether name can be the name of a tube. Package wire has the
-// same rule for commands.
+// validTube reports whether name is a valid tube name. Package wire has the same rule for
+// commands.
 func validTube[S string | []byte](name S) bool {
 	for i := range len(name) {
 		switch c := name[i]; {

@@ -9,28 +9,28 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// Options of Read and Write. With the zero value the engine's clock is the wall
-// clock, and Write splits at 10 MiB.
+// Options of Read and Write. With the zero value the engine's clock is the wall clock,
+// and files have up to 10 MiB.
 type Options struct {
-	// Epoch is the moment, in nanoseconds since 1970, at which the engine's
-	// clock was 0. It is not negative.
+	// Epoch is the time, in nanoseconds since 1970, at which the engine's clock was 0. It
+	// must not be negative.
 	Epoch int64
 
-	// FileSize is how large a file is at most, in bytes, unless it has only one
-	// record. For Write only.
+	// FileSize is the maximum size of a file that Write creates, in bytes. A file with
+	// one record can be larger.
 	FileSize int64
 }
 
-// Read reads all of beanstalkd's files in a directory and calls apply with a Change for
-// each record, in order, and at last with a LastID, unless there was no record. An
-// engine that restores them (engine.Restore) has every job as beanstalkd left it on the
-// disk; jobs that were reserved are ready. A delayed job may be due already. The Due of
-// a buried job is its rank in the order of burying.
+// Read reads all files of beanstalkd in a directory. It calls apply with a Change for
+// each record, in order, and finally with a LastID, unless there was no record. An engine
+// that restores the changes (engine.Restore) contains every job in its state on the disk;
+// reserved jobs are ready. A delayed job can be due. The Due of a buried job is its rank
+// in the order of burying.
 //
 // The Body of a Change is valid until apply returns.
 //
-// Damaged files are not an error: the caller must look at the Report. An error of the
-// file system or of apply ends the reading, and is returned with the Report so far.
+// Damaged files are not an error: the caller must check the Report. Read stops at an
+// error of the file system or of apply, and returns it with the Report so far.
 func Read(fsys vfs.FS, dir string, opt Options, apply func(engine.Change) error) (Report, error) {
 	r := reader{
 		fs:    fsys,
@@ -54,9 +54,9 @@ type reader struct {
 	report Report
 	ranks  ranks
 	tubes  map[string]string // each name once
-	unsafe map[uint64]bool   // jobs with ids above engine.MaxSafeID; nil: none
+	unsafe map[uint64]bool   // jobs with ids above engine.MaxSafeID, or nil
 
-	// Of the file that is being read.
+	// The state of the current file.
 	file *FileReport
 	src  source
 }
@@ -104,7 +104,7 @@ func (r *reader) readFile(name string, newest bool) error {
 
 	err = r.readRecords()
 	if err == nil && r.file.Version == 0 && !newest {
-		err = damagef("no header: only the newest file may have none")
+		err = damagef("no header: only the newest file can lack it")
 	}
 	var reason damage
 	if errors.As(err, &reason) {
@@ -114,8 +114,8 @@ func (r *reader) readFile(name string, newest bool) error {
 	return err
 }
 
-// readRecords reads header and records of a file. It returns nil at the end, a damage if
-// the rest cannot be read, or an error that ends Read.
+// readRecords reads the header and records of a file. It returns nil at the end, a damage
+// if the rest is unreadable, or an error at which Read stops.
 func (r *reader) readRecords() error {
 	if err := r.readHeader(); err != nil || r.file.Version == 0 {
 		return err
@@ -128,7 +128,7 @@ func (r *reader) readRecords() error {
 	}
 }
 
-// readHeader leaves the version 0 if the file ends before anything was written.
+// readHeader reads the header. The version stays 0 if the file is empty.
 func (r *reader) readHeader() error {
 	if r.src.left() < headerSize {
 		return nil
@@ -153,11 +153,11 @@ func (r *reader) readHeader() error {
 	return nil
 }
 
-// readRecord returns false at the end of the records.
+// readRecord reads a record. It returns false at the end of the records.
 func (r *reader) readRecord() (more bool, err error) {
 	start, headSize := r.src.at, lenSize+jobSize
 	if r.src.left() < int64(headSize) {
-		return false, r.atEnd("%d bytes, which are less than a record", r.src.left())
+		return false, r.atEnd("%d bytes are less than a record", r.src.left())
 	}
 	b, err := r.src.peek(headSize)
 	if err != nil {
@@ -168,7 +168,7 @@ func (r *reader) readRecord() (more bool, err error) {
 		return false, err
 	}
 	if n == 0 && le.Uint64(b[lenSize:]) == 0 {
-		return false, r.atEnd("a record without an id")
+		return false, r.atEnd("record without an id")
 	}
 	headSize += n
 	if r.src.left() < int64(headSize) {
@@ -182,17 +182,17 @@ func (r *reader) readRecord() (more bool, err error) {
 	case err != nil:
 		return false, err
 	case j.id == 0:
-		return false, damagef("a record with a tube but without an id")
+		return false, damagef("record with a tube but without an id")
 	case n == 0:
 		r.src.skip(headSize)
 		return true, r.short(&j, start)
 	}
 
 	if name := b[lenSize:][:n]; !validTube(name) {
-		return false, damagef("%q cannot be the name of a tube", name)
+		return false, damagef("invalid tube name %q", name)
 	}
 	if j.state == stateDeleted {
-		return false, damagef("a full record of the deleted job %d", j.id)
+		return false, damagef("full record of deleted job %d", j.id)
 	}
 	if whole := int64(headSize) + int64(j.size); r.src.left() < whole {
 		return false, r.cutOff(whole)
@@ -204,7 +204,8 @@ func (r *reader) readRecord() (more bool, err error) {
 	return true, r.full(&j, start, b[lenSize:][:n], b[headSize:])
 }
 
-// atEnd is called where there is no further record: nothing but zeros may follow.
+// atEnd handles the end of the records: it returns a damage if anything but zeros
+// follows.
 func (r *reader) atEnd(format string, args ...any) error {
 	reason := damagef(format, args...)
 	end, err := r.src.skipZeros()
@@ -215,13 +216,13 @@ func (r *reader) atEnd(format string, args ...any) error {
 }
 
 func (r *reader) cutOff(size int64) error {
-	return damagef("a record of %d bytes or more is cut off after %d", size, r.src.left())
+	return damagef("record of at least %d bytes ends after %d", size, r.src.left())
 }
 
-// short applies the short record that begins at start.
+// short applies the short record at start.
 func (r *reader) short(j *job, start int64) error {
 	if j.id > engine.MaxSafeID && !r.unsafe[j.id] {
-		r.drop(start, j, "a record of job %d dropped: there is no such job, and no server has counted as far", j.id)
+		r.drop(start, j, "record of unknown job %d dropped: implausible id", j.id)
 		return nil
 	}
 	r.good(j)
@@ -232,7 +233,7 @@ func (r *reader) short(j *job, start int64) error {
 	return r.apply(c)
 }
 
-// full applies the full record that begins at start.
+// full applies the full record at start.
 func (r *reader) full(j *job, start int64, tube, body []byte) error {
 	if j.id > engine.MaxID {
 		r.drop(start, j, "job %d dropped: no job can have this id", j.id)
@@ -240,8 +241,8 @@ func (r *reader) full(j *job, start int64, tube, body []byte) error {
 	}
 	body, ok := cutBodyEnd(body)
 	if !ok {
-		// The head is also valid for an earlier copy of the job, if there is one. That
-		// copy has the right body, because bodies never change.
+		// The attributes are also valid for an earlier copy of the job, if there is one.
+		// That copy has the right body, because bodies never change.
 		r.drop(start, j, "job %d dropped: its body of %d bytes does not end with CR LF", j.id, j.size)
 		if j.id <= engine.MaxSafeID {
 			r.report.LastID = max(r.report.LastID, j.id)
@@ -265,13 +266,13 @@ func cutBodyEnd(b []byte) (body []byte, ok bool) {
 	return b[:n:n], string(b[n:]) == bodyEnd
 }
 
-// good counts a record that is applied.
+// good counts an applied record.
 func (r *reader) good(j *job) {
 	r.file.Records++
 	r.report.LastID = max(r.report.LastID, j.id)
 }
 
-// drop counts the record that begins at start, which is not applied.
+// drop counts the record at start as dropped.
 func (r *reader) drop(start int64, j *job, format string, args ...any) {
 	r.file.DroppedCount++
 	if len(r.file.Dropped) < MaxDropped {
@@ -294,7 +295,7 @@ func (r *reader) changeOf(kind engine.ChangeKind, j *job, full bool) engine.Chan
 	return c
 }
 
-// intern returns the tube's name as a string that all its jobs share.
+// intern returns the tube's name as a string that the tube's jobs share.
 func (r *reader) intern(name []byte) string {
 	s, ok := r.tubes[string(name)]
 	if !ok {
@@ -304,7 +305,7 @@ func (r *reader) intern(name []byte) string {
 	return s
 }
 
-// fsError says which file an error of the file system came from.
+// fsError adds the file's name to an error of the file system.
 func (r *reader) fsError(err error) error {
 	if err == nil {
 		return nil
@@ -312,23 +313,23 @@ func (r *reader) fsError(err error) error {
 	return fmt.Errorf("binlog: %s: %w", filepath.Join(r.dir, r.file.Name), err)
 }
 
-// ranks finds the order in which jobs were buried.
+// ranks determines the order in which jobs were buried.
 //
-// A short record with state buried is the burying itself. A full one is a copy by
-// compaction: the job keeps the rank of its last burying. If that record is missing, it
-// was in a file that was removed. Such files are the oldest, so these jobs were buried
-// before all others.
+// A short record with the state buried is the bury command itself. A full one is a copy
+// of compaction: the job keeps the rank of its last bury. If that record is missing, it
+// was in a removed file. Removed files are the oldest, so these jobs were buried before
+// all others.
 type ranks struct {
-	last map[uint64]int64 // rank of each buried job, unknown jobs included
+	last map[uint64]int64 // rank of each buried job, including unknown jobs
 
-	copies   int64 // number of buried jobs that have a copy only
-	buryings int64 // number of records of burying
+	copies   int64 // number of buried jobs with only a copy
+	buryings int64 // number of bury records
 }
 
-// firstBurying is larger than any number of copies.
+// firstBurying is the rank of the first bury. It is larger than any number of copies.
 const firstBurying = 1 << 32
 
-// note notes a record, and returns the rank of the job if it is buried.
+// note updates the ranks for a record, and returns the rank of the job if it is buried.
 func (r *ranks) note(j *job, full bool) int64 {
 	if j.state != stateBuried {
 		delete(r.last, j.id)

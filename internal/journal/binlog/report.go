@@ -6,53 +6,54 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A Report says what Read found. The log was read completely if Damaged returns false.
+// A Report is the result of Read. The log was read completely if Damaged returns false.
 type Report struct {
 	Files  []FileReport // ascending
-	LastID uint64       // the highest id in any record that counts; 0 if there is none
+	LastID uint64       // the highest id in any record that counts, or 0
 
-	// Missing are files that must have existed between the first and the last, as
-	// ranges of names. Ignored are names that resemble those of beanstalkd, but which
-	// it would not open.
+	// Missing contains missing files between the first and the last one, as ranges of
+	// names. Ignored contains names that resemble beanstalkd's, but that it would not
+	// open.
 	Missing []string
 	Ignored []string
 }
 
-// A FileReport says how far a file was read.
+// A FileReport describes the reading of a file.
 type FileReport struct {
 	Name    string // without the path
-	Version int32  // 7; 0: nothing was ever written. Else unknown, and not read
+	Version int32  // 7, or 0 if nothing was ever written; files of other versions are not read
 	Size    int64  // bytes
-	Read    int64  // bytes up to the end of the last record that was understood
-	Records int    // that were understood, without the dropped ones
+	Read    int64  // bytes up to the end of the last valid record
+	Records int    // number of valid records, without the dropped ones
 
-	// Stopped is why the rest of the file was not read; nil if all was read.
+	// Stopped is the reason why the rest of the file was not read, or nil if all was
+	// read.
 	Stopped *Damage
 
-	// Dropped are records that were passed over: full ones without a valid body, and those
-	// with impossible ids. They are the first [MaxDropped] of DroppedCount. An earlier copy
-	// of the job, if there was one, is kept.
+	// Dropped contains the skipped records: full records without a valid body, and
+	// records with impossible ids. They are the first [MaxDropped] of DroppedCount. Read
+	// keeps an earlier copy of the job, if there is one.
 	Dropped      []Damage
 	DroppedCount int
 }
 
-// MaxDropped is how many dropped records a FileReport describes.
+// MaxDropped is the maximum number of dropped records that a FileReport describes.
 const MaxDropped = 100
 
-// Damage is a place where a file is not as beanstalkd writes it.
+// Damage is a position at which a file is not valid.
 type Damage struct {
 	File   string // name without the path
-	Offset int64  // bytes; where the record begins that could not be read
-	Job    uint64 // 0 if the record does not say
+	Offset int64  // start of the unreadable record, in bytes
+	Job    uint64 // 0 if the record contains none
 	Reason string
 }
 
-// String describes the damage, as part of a line.
+// String describes the damage, without a line end.
 func (d Damage) String() string {
 	return fmt.Sprintf("%s at %d: %s", d.File, d.Offset, d.Reason)
 }
 
-// Damaged reports whether anything could not be read.
+// Damaged reports whether part of the log was unreadable.
 func (r *Report) Damaged() bool {
 	if len(r.Missing) > 0 || r.LastID > engine.MaxSafeID {
 		return true
@@ -65,15 +66,14 @@ func (r *Report) Damaged() bool {
 	return false
 }
 
-// Damage returns a line for each thing that could not be read or was ignored, in
-// the order of the files.
+// Damage returns a line for each unreadable or ignored part, in the order of the files.
 func (r *Report) Damage() []string {
 	var lines []string
 	for _, name := range r.Missing {
 		lines = append(lines, name+": missing")
 	}
 	for _, name := range r.Ignored {
-		lines = append(lines, name+": ignored, not a name that beanstalkd gives")
+		lines = append(lines, name+": ignored; not a file name of beanstalkd")
 	}
 	for i := range r.Files {
 		f := &r.Files[i]
@@ -88,8 +88,8 @@ func (r *Report) Damage() []string {
 		}
 	}
 	if r.LastID > engine.MaxSafeID {
-		lines = append(lines, fmt.Sprintf("the job ids go up to %d, and no server has counted as far: later jobs get higher ones "+
-			"('beanpole export' and 'import' into an empty directory give new ids)", r.LastID))
+		lines = append(lines, fmt.Sprintf("implausible job ids up to %d; later jobs get higher ids "+
+			"('beanpole export' and 'import' into an empty directory assign new ids)", r.LastID))
 	}
 	return lines
 }

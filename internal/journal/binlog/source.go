@@ -7,24 +7,25 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// chunk is how much is read or written at a time, or more for a larger record.
+// chunk is the number of bytes per read or write. A larger record is read or written at
+// once.
 const chunk = 1 << 20 // bytes
 
-// A source is the unread part of a file, of which a window is in memory.
+// A source is the unread part of a file. A window of it is in memory.
 type source struct {
 	f    vfs.File
-	size int64 // of the file, bytes
-	at   int64 // where the unread part begins
+	size int64 // size of the file in bytes
+	at   int64 // start of the unread part
 
 	buf    []byte // of the last source, or nil
 	window []byte // part of buf; the bytes from at on
 }
 
-// left returns how many bytes are unread.
+// left returns the number of unread bytes.
 func (s *source) left() int64 { return s.size - s.at }
 
-// peek returns the next n bytes, not more than are left. They are valid until
-// the next call.
+// peek returns the next n bytes; at least n must be left. They are valid until the next
+// call.
 func (s *source) peek(n int) ([]byte, error) {
 	if len(s.window) < n {
 		if err := s.fill(n); err != nil {
@@ -34,7 +35,7 @@ func (s *source) peek(n int) ([]byte, error) {
 	return s.window[:n], nil
 }
 
-// skip passes over n bytes that were peeked at.
+// skip skips n bytes that peek returned.
 func (s *source) skip(n int) {
 	s.window = s.window[n:]
 	s.at += int64(n)
@@ -43,7 +44,7 @@ func (s *source) skip(n int) {
 // fill widens the window to n bytes or a chunk.
 func (s *source) fill(n int) error {
 	want := int(min(s.left(), int64(max(n, chunk))))
-	// A buffer for a large body is not kept.
+	// The source does not keep a buffer for a large body.
 	if cap(s.buf) < want || cap(s.buf) > 4*chunk && want <= chunk {
 		s.buf = make([]byte, want)
 	}
@@ -59,7 +60,7 @@ func (s *source) fill(n int) error {
 	return nil
 }
 
-// skipZeros passes over zeros and returns whether the file ends with them.
+// skipZeros skips zeros and reports whether the file ends with them.
 func (s *source) skipZeros() (bool, error) {
 	for s.left() > 0 {
 		b, err := s.peek(int(min(s.left(), chunk)))

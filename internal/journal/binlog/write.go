@@ -16,7 +16,7 @@ import (
 
 const defaultFileSize = 10 << 20 // bytes; beanstalkd's -s
 
-// A Summary says what Write has written.
+// A Summary is the result of Write.
 type Summary struct {
 	Files int
 	Bytes int64
@@ -28,17 +28,18 @@ type Summary struct {
 	MaxBody int
 }
 
+//
 // Write writes the jobs of an engine to files binlog.1, binlog.2, ... of version 7, with
-// which beanstalkd can start, and makes them durable. The directory must exist and have
-// no such files. A body must not be larger than 1073741822 bytes, beanstalkd's largest -z
-// less 2. Pauses are left out, because beanstalkd does not store them.
+// which beanstalkd can start, and makes them durable. The directory must exist and
+// contain no such files. A body must not be larger than 1073741822 bytes, beanstalkd's
+// largest -z minus 2. Write omits pauses, because beanstalkd does not store them.
 //
-// beanstalkd gives buried jobs the order of their records, so they come first, sorted. It
-// counts a burying for each of them when it starts, so they are written with one less.
-// Its next id follows the highest that it finds in a full record, so Write adds a job
-// with the last id, and its deletion, if that job does not exist any more.
+// beanstalkd orders buried jobs by their records, so Write writes them first, sorted.
+// When beanstalkd starts, it increments the buries of each, so Write decrements them. Its
+// next id follows the highest id in a full record. Therefore Write adds a job with the
+// last id, and its deletion, if that job no longer exists.
 //
-// If Write fails it tries to remove the files that it made.
+// If Write fails, it tries to remove its files.
 func Write(fsys vfs.FS, dir string, opt Options, eng *engine.Engine) (Summary, error) {
 	w := writer{fs: fsys, dir: dir, epoch: opt.Epoch, fileSize: cmp.Or(opt.FileSize, defaultFileSize)}
 	names, err := Files(fsys, dir)
@@ -46,7 +47,7 @@ func Write(fsys vfs.FS, dir string, opt Options, eng *engine.Engine) (Summary, e
 	case err != nil:
 		return Summary{}, err
 	case len(names) > 0:
-		return Summary{}, fmt.Errorf("binlog: %s has %s already: %w", dir, names[0], fs.ErrExist)
+		return Summary{}, fmt.Errorf("binlog: %s already contains %s: %w", dir, names[0], fs.ErrExist)
 	}
 	if err := w.writeAll(eng); err != nil {
 		return Summary{}, errors.Join(fmt.Errorf("binlog: write to %s: %w", dir, err), w.undo())
@@ -62,11 +63,11 @@ type writer struct {
 	fileSize int64 // bytes
 	sum      Summary
 
-	// The current file, or nil.
+	// file is the current file, or nil.
 	file vfs.File
-	out  *bufio.Writer // an error of it sticks until Flush
+	out  *bufio.Writer // its errors stick until Flush
 	at   int64         // bytes written to it
-	head []byte        // scratch: a record without its body
+	head []byte        // scratch for a record without its body
 }
 
 func (w *writer) writeAll(eng *engine.Engine) error {
@@ -110,7 +111,7 @@ func (w *writer) writeAll(eng *engine.Engine) error {
 // put writes a job as a full record.
 func (w *writer) put(c *engine.Change) error {
 	if len(c.Body) > maxBody-len(bodyEnd) {
-		return fmt.Errorf("job %d: its body of %d bytes is larger than beanstalkd can read, which is %d",
+		return fmt.Errorf("job %d: body of %d bytes exceeds beanstalkd's limit of %d",
 			c.ID, len(c.Body), maxBody-len(bodyEnd))
 	}
 	j := jobOf(c, w.epoch)
@@ -123,7 +124,7 @@ func (w *writer) put(c *engine.Change) error {
 	return nil
 }
 
-// putLastID writes a deleted job with the last id. It comes last because beanstalkd
+// putLastID writes a deleted job with the last id. It must come last, because beanstalkd
 // removes the oldest files first.
 func (w *writer) putLastID(id uint64) error {
 	j := job{id: id, ttr: 1, size: len(bodyEnd), state: stateReady}
@@ -132,7 +133,7 @@ func (w *writer) putLastID(id uint64) error {
 	return w.write(appendShort(full, &j))
 }
 
-// write writes parts that belong together, in a new file if the current one has no room.
+// write writes the parts of a record, in a new file if the current one has no room.
 func (w *writer) write(parts ...[]byte) error {
 	n := int64(0)
 	for _, p := range parts {
@@ -150,7 +151,7 @@ func (w *writer) write(parts ...[]byte) error {
 	return nil
 }
 
-// nextFile finishes the current file and begins another one.
+// nextFile finishes the current file and creates the next one.
 func (w *writer) nextFile() error {
 	if err := w.finishFile(); err != nil {
 		return err
@@ -182,7 +183,7 @@ func (w *writer) finishFile() error {
 	return f.Close()
 }
 
-// undo removes what was written.
+// undo removes the written files.
 func (w *writer) undo() error {
 	var errs []error
 	if w.file != nil {

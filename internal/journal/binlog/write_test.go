@@ -159,7 +159,7 @@ func TestWriteRefuses(t *testing.T) {
 	w := writer{fs: dirOf(t), dir: "log"}
 	large := job1(engine.Ready, 1, 0, "")
 	large.Body = make([]byte, maxBody-1)
-	if err := w.put(&large); err == nil || !strings.Contains(err.Error(), "1073741823 bytes is larger") {
+	if err := w.put(&large); err == nil || !strings.Contains(err.Error(), "1073741823 bytes exceeds") {
 		t.Errorf("error %v for a large body", err)
 	}
 	if _, err := Write(dirOf(t, nil, nil), "log", Options{}, engineOf(job1(engine.Ready, 1, 0, ""))); !errors.Is(err, fs.ErrExist) {

@@ -6,22 +6,21 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// An Applied says up to which entry of a cluster's log a journal has every fact. The zero
-// Applied says that it has none.
+// An Applied is the last entry of a cluster's log whose changes, and all earlier ones,
+// are in a journal. The zero Applied means that there is none.
 type Applied struct {
 	Index, Term uint64 // of the entry
 	Stamp       int64  // the cluster's time of the entry, ns since 1970
 }
 
-// Change returns the change whose record says so.
+// Change returns the change that records a in a journal.
 func (a Applied) Change() engine.Change {
 	b := binary.AppendUvarint(nil, a.Index)
 	b = binary.AppendUvarint(b, a.Term)
 	return engine.Change{Kind: AppliedMark, Body: binary.LittleEndian.AppendUint64(b, uint64(a.Stamp))}
 }
 
-// DecodeApplied is the reverse of Applied.Change, for the Body; ok is false for bytes that
-// are something else.
+// DecodeApplied decodes the Body of Applied.Change. ok is false for other bytes.
 func DecodeApplied(b []byte) (a Applied, ok bool) {
 	d := decoder{rest: b}
 	a = Applied{Index: d.uvarint(), Term: d.uvarint(), Stamp: d.moment()}

@@ -1,12 +1,11 @@
-// Package record is the form of the engine's Changes in bytes: one Change, one record. The
-// journal keeps them in its segments, and a cluster can send them.
+// Package record encodes the engine's Changes in bytes: one Change, one record. The journal
+// keeps them in its segments, and a cluster can send them.
 //
 //	rec := record.Append(nil, &change, epoch)        // the head; the Body follows it
 //	change, err := record.Decode(rec, epoch, names)  // of head and Body together
 //
-// The bytes never change: all versions read what an earlier one has written
-// (testdata/records.txt). Checksums, lengths and places of records are the business of the
-// packages that keep them.
+// The bytes never change: each version reads the records of earlier versions
+// (testdata/records.txt). The packages that keep records add checksums and lengths.
 package record
 
 import (
@@ -19,20 +18,20 @@ import (
 
 // Records. A number without a width is a varint (base 128, least significant
 // group first, as in package encoding/binary); fixed numbers are little-endian.
-// Moments are nanoseconds since 1970.
+// Times are nanoseconds since 1970.
 //
 //	record   := put | state | deleted | paused | last | applied | policy
-//	put      := kind (1) job tube [origin] body         a job, whole
+//	put      := kind (1) job tube [origin] body         a whole job
 //	state    := kind (2) job                            a job's new state
 //	deleted  := kind (3) id
-//	paused   := kind (4) tube seconds until i64         0 seconds: it is not, or is gone
-//	last     := kind (5) id                             the highest id ever given out
-//	applied  := kind (10) index term stamp i64          a member of a cluster: all up to this entry is in the records before
-//	policy   := kind (11) tube settings                 what was set for a pattern while the server ran; no settings: nothing any more
+//	paused   := kind (4) tube seconds until i64         0 seconds: not paused, or gone
+//	last     := kind (5) id                             the highest id ever assigned
+//	applied  := kind (10) index term stamp i64          cluster member: the records before contain all changes up to this entry
+//	policy   := kind (11) tube settings                 settings of a pattern from run time; empty if they were removed
 //
 //	job      := flags u8 id pri delay ttr created i64 [due] [counters]
 //	flags    := state (1 ready, 3 delayed, 4 buried) + 16 if there are counters + 32 if there is an origin
-//	origin   := tube                                    that a policy has moved it out of
+//	origin   := tube                                    from which a policy moved the job
 //	due      := i64 when a delayed job becomes ready | rank of a buried job
 //	counters := reserves timeouts releases buries kicks
 //	tube     := length u8, name
@@ -54,8 +53,8 @@ const (
 	stateMask    = flagCounters - 1
 )
 
-// MaxLen returns the largest length in bytes that the record of a change can have, with a
-// tube's name and a body of these lengths. It is for the kinds of the engine.
+// MaxLen returns the maximum length in bytes of a change's record, with a tube's name and
+// a body of the given lengths. It supports the kinds of the engine.
 func MaxLen(kind engine.ChangeKind, tube, body int) int {
 	const job = 1 + 1 + binary.MaxVarintLen64 + 3*binary.MaxVarintLen32 + 8 + binary.MaxVarintLen64 + 5*binary.MaxVarintLen32
 	switch kind {
@@ -73,17 +72,17 @@ func MaxLen(kind engine.ChangeKind, tube, body int) int {
 	return 1 + 1 + tube + binary.MaxVarintLen32 + 8
 }
 
-// AppliedMark is a kind of change that only a journal has. Its Body is an Applied.
+// AppliedMark is a kind of change that only a journal contains. Its Body is an Applied.
 const AppliedMark = engine.ChangeKind(0x80 + kindApplied)
 
-// IsPut reports whether a record is that of a whole job.
+// IsPut reports whether a record contains a whole job.
 func IsPut(rec []byte) bool { return rec[0] == kindPut }
 
-// IsApplied reports whether a record is that of an Applied.
+// IsApplied reports whether a record contains an Applied.
 func IsApplied(rec []byte) bool { return rec[0] == kindApplied }
 
-// Append appends the record of c without its Body, which follows it in the log.
-// epoch is the moment at which the engine's clock was 0.
+// Append appends the record of c without its Body, which follows it in the log. epoch is
+// the time at which the engine's clock was 0.
 func Append(dst []byte, c *engine.Change, epoch int64) []byte {
 	switch c.Kind {
 	case engine.JobPut, engine.JobMoved:
@@ -146,12 +145,11 @@ func appendMoment(dst []byte, t, epoch int64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, uint64(t+epoch))
 }
 
-// ErrInvalid is wrapped by the error of Decode for bytes that no version of
-// beanpole writes.
+// ErrInvalid reports bytes that no version of beanpole writes. Decode wraps it.
 var ErrInvalid = errors.New("not a record of a journal")
 
-// Decode is the reverse of Append. It sets Body and BodyLen too; Body
-// aliases the record. tubes has the names so far, so that each is allocated once.
+// Decode is the inverse of Append. It also sets Body and BodyLen; Body aliases the
+// record. tubes collects the names, so that each is allocated once.
 func Decode(rec []byte, epoch int64, tubes map[string]string) (engine.Change, error) {
 	d := decoder{rest: rec, epoch: epoch, tubes: tubes}
 	var c engine.Change
@@ -196,7 +194,7 @@ func Decode(rec []byte, epoch int64, tubes map[string]string) (engine.Change, er
 	return c, nil
 }
 
-// A decoder reads a record from its front. Errors stick.
+// A decoder reads a record from its start. Errors stick.
 type decoder struct {
 	rest  []byte
 	epoch int64
@@ -204,7 +202,7 @@ type decoder struct {
 	bad   bool
 }
 
-// job reads what is known of a job, and reports whether there is an origin.
+// job reads the attributes of a job, and reports whether there is an origin.
 func (d *decoder) job(c *engine.Change) (origin bool) {
 	flags := d.byte()
 	c.State = engine.State(flags & stateMask)
