@@ -28,7 +28,6 @@ type Summary struct {
 	MaxBody int
 }
 
-//
 // Write writes the jobs of an engine to files binlog.1, binlog.2, ... of version 7, with
 // which beanstalkd can start, and makes them durable. The directory must exist and
 // contain no such files. A body must not be larger than 1073741822 bytes, beanstalkd's
