@@ -68,8 +68,8 @@
 // is removed; the log, or a later start, removes the file once that record is durable. A
 // file that is shorter than its header states must have a closing record.
 //
-// While the log is open, each sync also checks that the file still has its name and its
-// length. [ErrLost] puts the log into the failed state.
+// While the log is open, each sync and the first write to a segment also check that the file
+// still has its name and its length. [ErrLost] puts the log into the failed state.
 //
 // # Life of a segment
 //

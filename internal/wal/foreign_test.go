@@ -125,3 +125,26 @@ func TestFileLost(t *testing.T) {
 		}
 	}
 }
+
+// A preallocated file that was removed is not written, even if the log has it open: without
+// a sync no other check would find out.
+func TestPreallocatedLost(t *testing.T) {
+	disk := memfs.New()
+	l := mustOpen(t, disk, testOptions)
+	appendAll(t, l, "durable")
+	must(t, l.Prepare())
+	next := l.pool.preallocated[0]
+	if next.file == nil {
+		t.Fatal("the next segment is not open")
+	}
+	must(t, disk.Remove(next.name))
+	for l.active() != next {
+		_, err := l.Append([]byte("a record"))
+		must(t, err)
+	}
+	if err := l.Flush(); !errors.Is(err, ErrLost) {
+		t.Errorf("flush: %v", err)
+	}
+	must(t, l.Recover(nil))
+	must(t, l.Close())
+}

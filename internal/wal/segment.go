@@ -123,22 +123,21 @@ func (s *segment) lost() error {
 	return nil
 }
 
-// open opens the file, if it is not open.
+// open opens the file, if it is not open. Before the first write it checks that the file
+// still exists: a write would go to a removed file, or restore the length of a cut one
+// without its header.
 func (s *segment) open(fsys vfs.FS) error {
-	if s.file != nil {
+	if s.file == nil {
+		f, err := fsys.OpenWrite(s.name)
+		if err != nil {
+			return fmt.Errorf("wal: open segment: %w", err)
+		}
+		s.file = f
+	}
+	if s.flushed.Load() > headerSize {
 		return nil
 	}
-	f, err := fsys.OpenWrite(s.name)
-	if err != nil {
-		return fmt.Errorf("wal: open segment: %w", err)
-	}
-	s.file = f
-	if err := s.lost(); err != nil { // a write would restore the length, but not the header
-		f.Close()
-		s.file = nil
-		return err
-	}
-	return nil
+	return s.lost()
 }
 
 // closeFile closes the file, if it is open.
