@@ -7,14 +7,14 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// ErrContradiction means that the log of another member has another entry than this one's
-// where one of the two knows that entries are agreed on. That cannot be, unless a disk
-// has lost what it had acknowledged. Raft does not see it: it answers an entry below its
-// own commit as if it had it.
-var ErrContradiction = errors.New("core: the log of another member contradicts this one's")
+// ErrContradiction reports that another member's log has a different entry at an index
+// that one of the two members counts as committed. This happens only if a disk has lost
+// what it had acknowledged. Raft does not detect it: Raft acknowledges any entry below
+// its own commit index.
+var ErrContradiction = errors.New("core: another member's log contradicts this member's log")
 
 // checkAgreed returns ErrContradiction if a message of this term, or of a later leader,
-// does not fit what is agreed on.
+// contradicts the committed entries.
 func (c *Core) checkAgreed(m *raftpb.Message) error {
 	ok := true
 	switch {
@@ -33,9 +33,9 @@ func (c *Core) checkAgreed(m *raftpb.Message) error {
 	return nil
 }
 
-// agrees reports whether an entry of a leader may be there beside those of this log that
-// are agreed on. Only those count that are on disk: others may be about to be overridden
-// in the log.
+// agrees reports whether a leader's entry is compatible with the committed entries of
+// this log. It considers only durable entries: the log may be about to override the
+// others.
 func (c *Core) agrees(index, term uint64) bool {
 	if index > max(c.agreed, c.applied.Index) {
 		return true

@@ -8,12 +8,12 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// ErrChanging means that another change of the configuration is under way.
-var ErrChanging = errors.New("core: another change of the members is under way")
+// ErrChanging reports that another change of the configuration is in progress.
+var ErrChanging = errors.New("core: another change of the members is in progress")
 
 // ProposeConf proposes a change of the members' roles; see
-// [raft.RawNode.ProposeConfChange]. One change is under way at a time. (Raft would make
-// an entry without data of a second one, and those have a meaning here.)
+// [raft.RawNode.ProposeConfChange]. It refuses a second change while one is in progress:
+// Raft would replace that by an entry without data, which has a meaning in this package.
 func (c *Core) ProposeConf(epoch uint64, cc *raftpb.ConfChangeV2) error {
 	switch {
 	case epoch == 0 || epoch != c.epoch:
@@ -26,11 +26,11 @@ func (c *Core) ProposeConf(epoch uint64, cc *raftpb.ConfChangeV2) error {
 	return err
 }
 
-// Conf returns the roles of the members after the last change of configuration that was
-// applied, and its index.
+// Conf returns the members' roles after the last applied change of configuration, and the
+// index of that change.
 func (c *Core) Conf() (*raftpb.ConfState, uint64) { return c.conf, c.confDone }
 
-// didChange does what a change of configuration means to Raft, once.
+// didChange passes a change of configuration to Raft, once.
 func (c *Core) didChange(e *raftpb.Entry) {
 	if e.GetIndex() <= c.confDone {
 		return
@@ -39,8 +39,8 @@ func (c *Core) didChange(e *raftpb.Entry) {
 	c.confDone, c.confAsk = e.GetIndex(), false
 	c.conf = c.node.ApplyConfChange(cc)
 	if c.epoch != 0 && c.lease.underWay {
-		// The member that was to answer the question may have been removed, and with a
-		// single voter left, Raft would wait for the answer for ever.
+		// The change may have removed the member whose answer was awaited. If one voter
+		// is left, Raft would wait for the answer forever.
 		c.ask(c.lease.askedAt)
 	}
 	context := cc.GetContext()
@@ -50,9 +50,9 @@ func (c *Core) didChange(e *raftpb.Entry) {
 	c.work.Roles = &Roles{Conf: c.conf, Index: e.GetIndex(), Context: context}
 }
 
-// confChange returns the change of configuration of an entry.
+// confChange decodes the change of configuration in an entry.
 func confChange(e *raftpb.Entry) *raftpb.ConfChangeV2 {
-	if e.GetType() == raftpb.EntryConfChange { // Raft writes the older form where that suffices
+	if e.GetType() == raftpb.EntryConfChange { // Raft writes the older form if that suffices
 		cc := new(raftpb.ConfChange)
 		mustUnmarshal(e, cc)
 		return cc.AsV2()
@@ -64,6 +64,6 @@ func confChange(e *raftpb.Entry) *raftpb.ConfChangeV2 {
 
 func mustUnmarshal(e *raftpb.Entry, m proto.Message) {
 	if err := proto.Unmarshal(e.GetData(), m); err != nil {
-		panic(fmt.Sprintf("core: entry %d: %v", e.GetIndex(), err)) // its checksum was right
+		panic(fmt.Sprintf("core: entry %d: %v", e.GetIndex(), err)) // the entry's checksum was correct
 	}
 }

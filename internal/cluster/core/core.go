@@ -13,11 +13,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// ErrDeposed means that the epoch in which something was decided is over. It may still
-// come to be in the log, if it was proposed before.
-var ErrDeposed = errors.New("core: this member may no longer decide")
+// ErrDeposed reports that the epoch of a decision has ended. An entry that was proposed
+// before can still be committed.
+var ErrDeposed = errors.New("core: this member's leadership epoch has ended")
 
-// A Log is what a core reads of the member's log.
+// A Log is the part of the member's log that a core reads.
 type Log interface {
 	raft.Storage
 	State() raftlog.State
@@ -28,86 +28,84 @@ type Log interface {
 	ConfChanges() []uint64
 }
 
-// Options of a core. ID and Applied must be set; for the others 0 means the default.
+// Options of a core. ID and Applied are required. For the others, zero means the default.
 type Options struct {
 	ID      uint64           // of this member, not 0
-	Applied raftlog.Position // up to here the journal has every change
+	Applied raftlog.Position // the journal contains all changes up to here
 
-	Tick time.Duration // 60 ms
+	Tick time.Duration // zero means 60 ms
 
 	Logger *slog.Logger
 }
 
 const (
-	electionTicks = 10 // without a leader, before a member stands
+	electionTicks = 10 // a member stands for election after this time without a leader
 	leaseTicks    = 6  // less than electionTicks
 )
 
-// Limits of what is under way to one member, and in one piece.
+// Limits of the messages to one member, and of one batch.
 const (
 	maxMessage       = 1 << 20  // bytes of entries in a message, unless one entry is larger
-	maxInflight      = 64       // messages to a member
-	maxInflightBytes = 64 << 20 // of them
-	maxApplying      = 4 << 20  // bytes of entries that are applied at a time
+	maxInflight      = 64       // messages in flight to a member
+	maxInflightBytes = 64 << 20 // bytes in flight to a member
+	maxApplying      = 4 << 20  // bytes of entries in one batch of applied entries
 )
 
-// A Core is the part of a member that agrees with the others. Its methods are for one
-// goroutine at a time. Moments are nanoseconds of a clock that never stops and never goes
-// back.
+// A Core is the part of a member that runs Raft. Only one goroutine at a time may call
+// its methods. Moments are nanoseconds of a clock that never stops and never goes back.
 type Core struct {
 	opt  Options
 	log  Log
 	node *raft.RawNode
 
-	// What Raft was last seen to be.
+	// The last observed state of Raft.
 	term  uint64
 	state raft.StateType
 	lead  uint64
 
 	// Invariants:
-	//  1. epoch != 0 only if state is Leader and appliedEmpty >= neededEmpty.
+	//  1. epoch != 0 only if state is Leader and noopsApplied >= noopsNeeded.
 	//  2. epochs only grows; each number of an epoch was given once.
-	//  3. appliedEmpty and neededEmpty count from the beginning of the term. The first
-	//     entry without data of a term is its leader's; the others are those that Rebuilt
-	//     proposed.
-	epoch        uint64 // in force; 0: none
+	//  3. noopsApplied and noopsNeeded count from the beginning of the term. The leader
+	//     proposes the first entry without data of a term; Reloaded proposes the others.
+	epoch        uint64 // in force, or 0
 	epochs       uint64
-	appliedEmpty int // entries of this term without data that were applied
-	neededEmpty  int // of them an epoch needs so many
+	noopsApplied int // applied entries of this term without data
+	noopsNeeded  int // number of them that the next epoch requires
 	resigned     bool
-	rebuilt      bool // after resigned: the engine is ready for another epoch
+	reloaded     bool // after resigned: the engine is ready for another epoch
 
-	own own // what was proposed in the epoch in force
+	proposals proposals // the proposals of the epoch in force
 
 	applied raftlog.Position // Done was called for the entries up to here
-	agreed  uint64           // so many entries were known to be agreed on at the start
-	last    uint64           // the last entry that Raft has given out to be written
+	agreed  uint64           // the last entry that was known to be committed at the start
+	last    uint64           // the last entry that Raft has returned for writing
 
-	conf     *raftpb.ConfState // after the last change of configuration that was applied
-	confDone uint64            // its index
-	confAsk  bool              // another one was proposed in this term, and not applied
+	conf     *raftpb.ConfState // after the last applied change of configuration
+	confDone uint64            // index of that change
+	confAsk  bool              // a later change was proposed in this term and not applied
 
-	lacks      uint64            // the entry of a snapshot that the leader of this term has offered; 0: none
-	installing bool              // a snapshot was restored, and Installed not called since
-	held       []*raftpb.Message // responses that wait for that
+	lacks      uint64            // the entry of the snapshot that this term's leader has offered, or 0
+	installing bool              // a snapshot was restored, and Installed was not called since
+	held       []*raftpb.Message // responses that wait for Installed
 
 	lease lease
 	ticks int // since the start
 
-	hard            *raftpb.HardState // as Raft has it
-	commitUnwritten bool              // no Write has it: only its commit is new
+	hard            *raftpb.HardState // Raft's hard state
+	commitUnwritten bool              // only the commit index of hard is new, and no Write contains it
 	delayed         delayed
 
 	work Work
 }
 
-// New makes the core of a member from its log. The entries up to o.Applied that come in
-// Work.Apply all the same are there for the changes of configuration among them.
+// New makes the core of a member from its log. Work.Apply can return entries before
+// o.Applied. They are for the changes of configuration among them.
 func New(log Log, o Options) (*Core, error) {
 	o.Tick = cmp.Or(o.Tick, 60*time.Millisecond)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if !log.Has(o.Applied) {
-		return nil, fmt.Errorf("core: the journal has entry %v, and the log, which ends with %v, does not: cut it there", o.Applied, log.Last())
+		return nil, fmt.Errorf("core: the journal has entry %v, but the log ends with entry %v; cut the log there", o.Applied, log.Last())
 	}
 	state := log.State()
 	applied := o.Applied
@@ -133,7 +131,7 @@ func New(log Log, o Options) (*Core, error) {
 		PreVote:                   true,
 		DisableProposalForwarding: true,
 		StepDownOnRemoval:         true,
-		Logger:                    &raft.DefaultLogger{Logger: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug)}, // for debugging Raft
+		Logger:                    &raft.DefaultLogger{Logger: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug)}, // to debug Raft
 	})
 	if err != nil {
 		return nil, fmt.Errorf("core: %w", err)
@@ -145,13 +143,13 @@ func New(log Log, o Options) (*Core, error) {
 	return c, nil
 }
 
-// storage is the log and the journal of a core, as Raft sees them.
+// storage adapts the log and the journal of a core to Raft.
 type storage struct {
 	Log
 	c *Core
 }
 
-// InitialState knows what the journal knows: an entry that was applied was committed.
+// InitialState raises the commit index to the last applied entry.
 func (s storage) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
 	hard, conf, err := s.Log.InitialState()
 	if commit := s.c.opt.Applied.Index; err == nil && hard.GetCommit() < commit {
@@ -160,15 +158,15 @@ func (s storage) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
 	return hard, conf, err
 }
 
-// Tick says that about Options.Tick has passed. The caller leaves out ticks that it has
-// missed.
+// Tick must be called about every Options.Tick. The caller does not make up for missed
+// ticks.
 func (c *Core) Tick(now int64) {
 	c.ticks++
 	c.work.Send = append(c.work.Send, c.delayed.take(c.term)...)
 	switch {
 	case c.lead == 0 && isAlone(c.opt.ID, c.log.State().Roles):
 		if c.state == raft.StateFollower {
-			c.node.Campaign() // it has the only vote
+			c.node.Campaign() // this member has the only vote
 		}
 	default:
 		c.node.Tick()
@@ -177,19 +175,20 @@ func (c *Core) Tick(now int64) {
 		c.endSnapshots()
 	}
 	c.observe()
-	c.comeBack()
+	c.reactivate()
 	if c.epoch != 0 && !c.lease.underWay {
 		c.ask(now)
 	}
 	c.observe()
 }
 
-// Step takes a message of another member. An error says that the message is of no use.
+// Step handles a message of another member. It returns an error if the message is
+// unusable.
 func (c *Core) Step(m *raftpb.Message) error {
 	switch m.GetType() {
 	case raftpb.MsgVote, raftpb.MsgPreVote:
 		if c.ticks < electionTicks {
-			return nil // the process before this one may have promised a leader not to vote
+			return nil // an earlier process of this member may have promised a leader not to vote
 		}
 	case raftpb.MsgSnap:
 		return c.offered(m)
@@ -202,8 +201,8 @@ func (c *Core) Step(m *raftpb.Message) error {
 	return err
 }
 
-// Propose proposes entries that were decided in an epoch, none of them empty. If the epoch
-// ends before they are committed, each of them may be in the log in the end or not.
+// Propose proposes entries that were decided in an epoch. No entry may be empty. If the
+// epoch ends before an entry is committed, the entry can still end up in the log.
 func (c *Core) Propose(epoch uint64, entries ...[]byte) error {
 	if epoch == 0 || epoch != c.epoch {
 		return ErrDeposed
@@ -219,49 +218,48 @@ func (c *Core) Propose(epoch uint64, entries ...[]byte) error {
 	return nil
 }
 
-// Committed returns how many of the entries that were proposed in the epoch in force are
-// committed: no leader can be without them any more. They need not be on the disk of this
-// member.
-func (c *Core) Committed() uint64 { return c.own.committed }
+// Committed returns the number of proposals of the current epoch that are committed:
+// every later leader has them. They need not be on this member's disk.
+func (c *Core) Committed() uint64 { return c.proposals.committed }
 
-// Resign ends the epoch, though the member may go on leading. In this term the member is
-// not active again before Rebuilt.
+// Resign ends the epoch, although the member may continue to lead. The member can become
+// active again in this term only after Reloaded.
 func (c *Core) Resign() {
 	if c.epoch != 0 {
-		c.epoch, c.resigned, c.rebuilt = 0, true, false
+		c.epoch, c.resigned, c.reloaded = 0, true, false
 	}
 }
 
-// Rebuilt says that the engine is again what the entries that were applied make it, after
-// an epoch that was given up. A member that still leads is active again when everything
-// was applied that it had proposed.
-func (c *Core) Rebuilt() {
-	c.rebuilt = true
-	c.comeBack()
+// Reloaded reports that the engine matches the applied entries after an epoch that was
+// resigned. A member that still leads becomes active again when all of its proposals are
+// applied.
+func (c *Core) Reloaded() {
+	c.reloaded = true
+	c.reactivate()
 	c.observe()
 }
 
-// AwaitsRebuilt reports whether an epoch was given up, in this term, and Rebuilt was not
+// AwaitsReload reports whether an epoch was resigned in this term, and Reloaded was not
 // called since.
-func (c *Core) AwaitsRebuilt() bool { return c.resigned && !c.rebuilt }
+func (c *Core) AwaitsReload() bool { return c.resigned && !c.reloaded }
 
-// comeBack proposes the entry after which a member that has resigned may be active again.
-// Raft refuses it as long as a transfer is under way.
-func (c *Core) comeBack() {
-	if c.resigned && c.rebuilt && c.node.Propose(nil) == nil {
+// reactivate proposes the entry after which a member that has resigned can be active
+// again. Raft refuses the entry during a transfer.
+func (c *Core) reactivate() {
+	if c.resigned && c.reloaded && c.node.Propose(nil) == nil {
 		c.resigned = false
-		c.neededEmpty++
+		c.noopsNeeded++
 	}
 }
 
-// Transfer hands the leadership to another member, if that one is up to date.
+// Transfer transfers the leadership to another member if that member is up to date.
 func (c *Core) Transfer(to uint64) {
 	c.lease.forbid(c.term)
 	c.node.TransferLeader(to)
 	c.observe()
 }
 
-// Done takes the responses of a Write that is durable, or of an Apply that is done.
+// Done handles the responses of a Write that is durable, or of an Apply that is complete.
 func (c *Core) Done(responses []*raftpb.Message) {
 	for _, m := range responses {
 		if m.GetTo() != c.opt.ID {
@@ -269,8 +267,9 @@ func (c *Core) Done(responses []*raftpb.Message) {
 			continue
 		}
 		if c.installing && m.GetType() == raftpb.MsgStorageAppendResp {
-			// Raft applies what comes after the snapshot when it hears of that. It must
-			// not hear of entries first: its log would end with the snapshot again.
+			// Raft applies the entries after the snapshot when it receives this response.
+			// Raft must not receive responses for entries first: its log would end with
+			// the snapshot again.
 			c.held = append(c.held, m)
 			continue
 		}
@@ -282,7 +281,7 @@ func (c *Core) Done(responses []*raftpb.Message) {
 				c.applied = raftlog.Position{Index: at.GetIndex(), Term: at.GetTerm()}
 			}
 		}
-		// A leader that was removed does not know itself.
+		// A removed leader does not find itself.
 		if err := c.node.Step(m); err != nil && !errors.Is(err, raft.ErrStepPeerNotFound) {
 			panic(fmt.Sprintf("core: a response of the disk is refused: %v", err))
 		}
@@ -290,17 +289,17 @@ func (c *Core) Done(responses []*raftpb.Message) {
 	c.observe()
 }
 
-// didApply does what entries that were applied mean to Raft.
+// didApply passes applied entries on to Raft.
 func (c *Core) didApply(entries []*raftpb.Entry) {
 	for _, e := range entries {
-		if e.GetIndex() > c.applied.Index { // else it was given out before a snapshot that has it
+		if e.GetIndex() > c.applied.Index { // otherwise a later snapshot contains it
 			c.applied = raftlog.Position{Index: e.GetIndex(), Term: e.GetTerm()}
 		}
 		switch {
 		case e.GetType() != raftpb.EntryNormal:
 			c.didChange(e)
 		case len(e.GetData()) == 0 && e.GetTerm() == c.term:
-			c.appliedEmpty++
+			c.noopsApplied++
 		}
 	}
 }
@@ -308,13 +307,13 @@ func (c *Core) didApply(entries []*raftpb.Entry) {
 // Epoch returns the number of the epoch in force, or 0.
 func (c *Core) Epoch() uint64 { return c.epoch }
 
-// Leader returns the leader that this member knows, or 0, and the term.
+// Leader returns the id of the leader that this member follows, or 0, and the term.
 func (c *Core) Leader() (id, term uint64) { return c.lead, c.term }
 
-// Status returns what Raft knows of itself and, at a leader, of the others.
+// Status returns Raft's status, with the progress of the other members at a leader.
 func (c *Core) Status() raft.Status { return c.node.Status() }
 
-// Unreachable says that messages to another member are lost.
+// Unreachable reports that messages to another member were lost.
 func (c *Core) Unreachable(id uint64) { c.node.ReportUnreachable(id) }
 
 // Applied returns the last entry that was applied.

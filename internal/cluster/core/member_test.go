@@ -298,7 +298,7 @@ func (m *member) notice() {
 	if m.epoch != 0 {
 		m.pending = nil // nobody knows what became of them
 		m.rebuild()
-		m.core.Rebuilt()
+		m.core.Reloaded()
 	}
 	m.reached = 0
 	if m.epoch = epoch; epoch != 0 {

@@ -8,8 +8,8 @@ import (
 	"go.etcd.io/raft/v3/tracker"
 )
 
-// Snapshot is what the journal has now. It is copied when the other member fetches it,
-// and has more by then.
+// Snapshot returns the current position of the journal. The journal is copied when the
+// other member fetches it, so the copy can contain more.
 func (s storage) Snapshot() (*raftpb.Snapshot, error) {
 	at := s.c.applied
 	if at.Term == 0 {
@@ -18,9 +18,9 @@ func (s storage) Snapshot() (*raftpb.Snapshot, error) {
 	return &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{ConfState: s.c.conf, Index: &at.Index, Term: &at.Term}}, nil
 }
 
-// offered takes a snapshot that the leader offers. What Raft is given in its place makes
-// it answer how far the log goes: if it has the entry of the snapshot, or what the leader
-// has not cut, the snapshot is not needed.
+// offered handles a snapshot that the leader offers. It gives Raft a probe instead, so
+// that Raft answers with the end of its log. If the log has the snapshot's entry, or the
+// leader's log covers the missing entries, the snapshot is not needed.
 func (c *Core) offered(m *raftpb.Message) error {
 	at := m.GetSnapshot().GetMetadata()
 	err := c.Step(probe(m, at.GetIndex(), at.GetTerm()))
@@ -29,7 +29,7 @@ func (c *Core) offered(m *raftpb.Message) error {
 	}
 	c.lacks = at.GetIndex()
 	if c.LacksSnapshot() {
-		err = c.Step(probe(m, 0, 0)) // the answer is what is known to be agreed on
+		err = c.Step(probe(m, 0, 0)) // Raft answers with its commit index
 	}
 	return err
 }
@@ -41,25 +41,25 @@ func probe(m *raftpb.Message, index, term uint64) *raftpb.Message {
 	}
 }
 
-// LacksSnapshot reports whether the leader has offered a snapshot and the log does not
-// have its entry. The member is to fetch it from that leader, unless that one's log has
-// what is lacking, and then to call Restore.
+// LacksSnapshot reports whether the leader has offered a snapshot whose entry is not in
+// the log. The member must then fetch a snapshot from the leader and call Restore, unless
+// the leader's log supplies the missing entries.
 func (c *Core) LacksSnapshot() bool { return c.lacks > c.node.BasicStatus().GetCommit() }
 
-// Restore makes the log begin after a snapshot that the member has beside its own queue.
-// It returns false, and changes nothing, if the member does not need the snapshot any more
-// or knows no leader. Otherwise the next Work has a Write with the snapshot. Until
-// Installed nothing is applied and the member does not stand for election; it votes, and
-// takes entries.
+// Restore makes the log start after a snapshot that the member has stored beside its
+// queue. It returns false and changes nothing if the member no longer needs the snapshot
+// or has no leader. Otherwise the next Work contains a Write with the snapshot. Until
+// Installed, the core applies nothing and does not stand for election, but it votes and
+// accepts entries.
 func (c *Core) Restore(s *raftpb.Snapshot) bool {
 	c.gather()
 	if c.lead == 0 {
 		return false
 	}
-	before, lead, term := len(c.work.Write), c.lead, c.term // copies: Raft's answer has them
+	before, lead, term := len(c.work.Write), c.lead, c.term // the calls below change them
 	c.node.Step(&raftpb.Message{
 		Type: raftpb.MsgSnap.Enum(), From: &lead, To: &c.opt.ID, Term: &term, Snapshot: s,
-	}) // Raft says what it thinks of it by what is to be written
+	}) // the messages and writes show Raft's decision
 	c.gather()
 	if !slices.ContainsFunc(c.work.Write[before:], func(w Write) bool { return w.Snapshot != nil }) {
 		return false
@@ -69,16 +69,16 @@ func (c *Core) Restore(s *raftpb.Snapshot) bool {
 	return true
 }
 
-// Installed says that the member has the queue of the snapshot that was restored.
+// Installed reports that the engine contains the restored snapshot.
 func (c *Core) Installed() {
 	held := c.held
 	c.installing, c.held = false, nil
 	c.Done(held)
 }
 
-// endSnapshots tells a leader's Raft of each member that has installed the snapshot which
-// it was offered. Raft sees that by itself, unless the log was cut beyond that snapshot
-// meanwhile. Then the member needs another one.
+// endSnapshots reports to a leader's Raft each member that has installed the snapshot it
+// was offered. Raft detects this, unless the log was cut beyond that snapshot. Then the
+// member needs another snapshot.
 func (c *Core) endSnapshots() {
 	c.node.WithProgress(func(id uint64, _ raft.ProgressType, p tracker.Progress) {
 		if p.State == tracker.StateSnapshot && p.Match >= p.PendingSnapshot {
@@ -87,6 +87,6 @@ func (c *Core) endSnapshots() {
 	})
 }
 
-// SnapshotFailed says that another member does not fetch the snapshot that it was
-// offered: it is to be offered one again, if it still needs one.
+// SnapshotFailed reports that another member does not fetch the snapshot it was offered.
+// Raft then offers it a snapshot again, if the member still needs one.
 func (c *Core) SnapshotFailed(id uint64) { c.node.ReportSnapshot(id, raft.SnapshotFailure) }

@@ -36,7 +36,7 @@ var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
 //	crash 1, start 1       it loses its power, with what is not synced; it is started again
 //	ask 1, lease 1         it asks a majority whether it leads; for how long its lease lasts
 //	wait 100ms             time passes, and no clock ticks
-//	transfer 1 2, resign 1, rebuilt 1, forget 1 2, stand 1, change 1 learner|voter|remove 4
+//	transfer 1 2, resign 1, reloaded 1, forget 1 2, stand 1, change 1 learner|voter|remove 4
 //	cut 1                  its log is cut at what it has applied
 //	fetch 1 2              it fetches a snapshot from another one, and gives Raft that
 //	installed 1            the queue of that is its own
@@ -239,8 +239,8 @@ func (s *stage) act(n *node, verb string, args []string) {
 		c.Transfer(s.number(args[0]))
 	case "resign":
 		c.Resign()
-	case "rebuilt":
-		c.Rebuilt()
+	case "reloaded":
+		c.Reloaded()
 	case "forget":
 		_, term := c.Leader()
 		s.tell("%v", c.Forget(s.number(args[0]), term))

@@ -12,9 +12,9 @@ func isAlone(id uint64, conf *raftpb.ConfState) bool {
 	return len(voters) == 1 && voters[0] == id
 }
 
-// Forget says that the leader of a term is dead for certain, and not only silent. Then the
-// members elect another one before the election timeout. It returns false if another one
-// leads by now.
+// Forget reports that the process of the leader has ended for certain. Then the members
+// elect another leader before the election timeout. Forget returns false if another
+// member leads now.
 func (c *Core) Forget(leader, term uint64) bool {
 	if c.lead != leader || c.term != term || leader == c.opt.ID || leader == 0 {
 		return false
@@ -24,11 +24,11 @@ func (c *Core) Forget(leader, term uint64) bool {
 	return err == nil && c.lead == 0
 }
 
-// Stand makes this member stand for election now, if it has known no leader since Forget in
+// Stand makes this member stand for election now, if it has had no leader since Forget in
 // that term.
 func (c *Core) Stand(term uint64) {
 	if c.lead == 0 && c.term == term && c.ticks >= electionTicks {
-		c.node.Campaign() // an error says that it is no voter
+		c.node.Campaign() // it fails if this member is not a voter
 		c.observe()
 	}
 }

@@ -8,38 +8,38 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// Work is what is to be done.
+// Work is the work that the core requests.
 type Work struct {
 	Send  []*raftpb.Message // to other members; may be lost
-	Write []Write           // to the log, in this order, after those of earlier Works
-	Apply []Apply           // in this order, after those of earlier Works
-	Roles *Roles            // to be recorded, if not nil; the latest counts
+	Write []Write           // to the log, in this order, after the writes of earlier Works
+	Apply []Apply           // in this order, after the entries of earlier Works
+	Roles *Roles            // to be recorded, unless nil; the latest roles apply
 }
 
-// A Write is what is to be appended to the log. If it has responses, they are for Done as
-// soon as all of it is durable. Without, it need not be synced. With a snapshot, the log
-// begins after that one, and when that is durable the snapshot is to be installed: see
-// [Core.Installed].
+// A Write must be appended to the log. If it has responses, they are for Done as soon as
+// all of the Write is durable. Without responses it needs no sync. If it has a snapshot,
+// the log starts after that snapshot. The snapshot must be installed when the Write is
+// durable; see [Core.Installed].
 type Write struct {
-	Snapshot  *raftpb.Snapshot  // comes first; or nil
-	Hard      *raftpb.HardState // or nil
+	Snapshot  *raftpb.Snapshot  // comes first; may be nil
+	Hard      *raftpb.HardState // may be nil
 	Entries   []*raftpb.Entry
 	Responses []*raftpb.Message
 }
 
-// An Apply is entries that all members apply, in this order. The responses are for Done,
-// those of an earlier Apply first. Entries without data, and those that are not
-// [raftpb.EntryNormal], mean something to the core only.
+// An Apply holds entries that all members apply, in this order. The responses are for
+// Done, in the order of the Applies. Entries without data, and entries of other types
+// than [raftpb.EntryNormal], have a meaning only for the core.
 type Apply struct {
 	Entries   []*raftpb.Entry
 	Responses []*raftpb.Message
 }
 
-// Roles are those of the members after the change of configuration at Index.
+// Roles are the members' roles after the change of configuration at Index.
 type Roles struct {
 	Conf    *raftpb.ConfState
 	Index   uint64
-	Context []byte // of the change or, if that has none, of the one before in the same Work
+	Context []byte // of the change or, if the change has none, of the previous change in the same Work
 }
 
 // Idle reports whether there is nothing to do.
@@ -47,7 +47,7 @@ func (w *Work) Idle() bool {
 	return len(w.Send)+len(w.Write)+len(w.Apply) == 0 && w.Roles == nil
 }
 
-// Work returns what is to be done since the last call.
+// Work returns the work since the last call.
 func (c *Core) Work() Work {
 	c.gather()
 	work := c.work
@@ -55,7 +55,7 @@ func (c *Core) Work() Work {
 	return work
 }
 
-// gather takes what Raft wants done.
+// gather collects the work that Raft requests.
 func (c *Core) gather() {
 	for c.node.HasReady() {
 		ready := c.node.Ready()
@@ -63,7 +63,7 @@ func (c *Core) gather() {
 			switch m.GetTo() {
 			case raft.LocalAppendThread:
 				if c.epoch != 0 {
-					c.own.write(m.GetEntries())
+					c.proposals.write(m.GetEntries())
 				}
 				if n := len(m.GetEntries()); n > 0 {
 					c.last = m.GetEntries()[n-1].GetIndex()
@@ -84,38 +84,38 @@ func (c *Core) gather() {
 	}
 }
 
-// own is what was proposed in an epoch. Invariant:
+// proposals tracks the proposals of an epoch. Invariant:
 //
 //  4. written has the indexes of the entries that Raft has given out to be written and
 //     that are not committed, in order. Before them, committed entries of the epoch are
 //     committed.
-type own struct {
+type proposals struct {
 	written   []uint64
 	committed uint64
 }
 
-// begin forgets the epoch before.
-func (o *own) begin() { o.written, o.committed = o.written[:0], 0 }
+// start starts a new epoch, discarding the previous epoch's entries.
+func (p *proposals) start() { p.written, p.committed = p.written[:0], 0 }
 
-// write notes the entries that Raft gives out to be written.
-func (o *own) write(entries []*raftpb.Entry) {
+// write records the entries that Raft returns for writing.
+func (p *proposals) write(entries []*raftpb.Entry) {
 	for _, e := range entries {
 		if e.GetType() == raftpb.EntryNormal && len(e.GetData()) > 0 {
-			o.written = append(o.written, e.GetIndex())
+			p.written = append(p.written, e.GetIndex())
 		}
 	}
 }
 
-// commit notes that entries are committed up to an index.
-func (o *own) commit(index uint64) {
-	for len(o.written) > 0 && o.written[0] <= index {
-		o.written = o.written[1:]
-		o.committed++
+// commit records that the entries up to index are committed.
+func (p *proposals) commit(index uint64) {
+	for len(p.written) > 0 && p.written[0] <= index {
+		p.written = p.written[1:]
+		p.committed++
 	}
 }
 
-// writeOf returns what is to be written. What is committed is no promise: it is written
-// only beside something else.
+// writeOf returns the Write of a message. A commit index promises nothing, so it is
+// written only together with other data.
 func (c *Core) writeOf(m *raftpb.Message) Write {
 	w := Write{Snapshot: m.GetSnapshot(), Entries: m.GetEntries(), Responses: m.GetResponses()}
 	promise := len(w.Entries) > 0 || w.Snapshot != nil
@@ -123,7 +123,7 @@ func (c *Core) writeOf(m *raftpb.Message) Write {
 		promise = promise || m.GetTerm() != c.hard.GetTerm() || m.GetVote() != c.hard.GetVote()
 		c.hard, c.commitUnwritten = &raftpb.HardState{Term: m.Term, Vote: m.Vote, Commit: m.Commit}, true
 	}
-	if w.Snapshot != nil { // the leader hears of it when the leadership can be transferred to this member
+	if w.Snapshot != nil { // the leader receives the response when this member can become leader
 		c.installing, c.held, w.Responses = true, w.Responses, nil
 	}
 	if c.commitUnwritten && promise {
@@ -136,9 +136,9 @@ func (w *Write) isEmpty() bool {
 	return w.Snapshot == nil && w.Hard == nil && len(w.Entries)+len(w.Responses) == 0
 }
 
-// send hands over a message. An append without entries tells a follower what is
-// committed, or asks it where its log ends. It waits for the next append to that member,
-// which does both, or for the next tick.
+// send sends a message. An append without entries informs a follower of the commit index,
+// or asks for the end of its log. It waits for the next append to that member, which does
+// both, or for the next tick.
 func (c *Core) send(m *raftpb.Message) {
 	if m.GetType() == raftpb.MsgApp {
 		if len(m.GetEntries()) == 0 {
@@ -150,11 +150,11 @@ func (c *Core) send(m *raftpb.Message) {
 	c.work.Send = append(c.work.Send, m)
 }
 
-// delayed has the append without entries that is sent to a member at the next tick at the
-// latest.
+// delayed holds, by member, an append without entries that is sent at the next tick at
+// the latest.
 type delayed map[uint64]*raftpb.Message
 
-// take returns what has waited, unless it is of a term that is over.
+// take returns and removes the delayed messages. It drops messages of an earlier term.
 func (d delayed) take(term uint64) (messages []*raftpb.Message) {
 	for _, id := range slices.Sorted(maps.Keys(d)) {
 		if m := d[id]; m.GetTerm() == term {
@@ -165,25 +165,25 @@ func (d delayed) take(term uint64) (messages []*raftpb.Message) {
 	return messages
 }
 
-// observe notices what has changed: a term, a leader, an epoch.
+// observe detects changes of the term, the leader and the epoch.
 func (c *Core) observe() {
 	s := c.node.BasicStatus()
 	if s.GetTerm() != c.term {
-		c.appliedEmpty, c.neededEmpty, c.resigned, c.confAsk, c.lacks = 0, 1, false, false, 0
+		c.noopsApplied, c.noopsNeeded, c.resigned, c.confAsk, c.lacks = 0, 1, false, false, 0
 		c.epoch = 0
-		c.lease.begin()
+		c.lease.reset()
 	}
 	c.term, c.state, c.lead = s.GetTerm(), s.RaftState, s.Lead
 	switch {
 	case c.state != raft.StateLeader:
 		c.epoch = 0
-		c.lease.begin()
-	case c.epoch == 0 && !c.resigned && c.appliedEmpty >= c.neededEmpty:
+		c.lease.reset()
+	case c.epoch == 0 && !c.resigned && c.noopsApplied >= c.noopsNeeded:
 		c.epochs++
 		c.epoch = c.epochs
-		c.own.begin()
+		c.proposals.start()
 	}
 	if c.epoch != 0 {
-		c.own.commit(s.GetCommit())
+		c.proposals.commit(s.GetCommit())
 	}
 }
