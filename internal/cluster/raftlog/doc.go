@@ -1,6 +1,6 @@
-// Package raftlog keeps what a member of a cluster must not forget: the entries of Raft's
-// log, its vote, the members, how often it was started, and what it knows of the others. It
-// is a [wal.Log] with records of its own, and the Storage of a [raft.RawNode].
+// Package raftlog durably stores the state of a member of a cluster: the entries of Raft's
+// log, the vote, the members, the number of starts, and the state of the peers. It is a
+// [wal.Log] with its own records, and the Storage of a [raft.RawNode].
 //
 //	log, err := raftlog.Open(vfs.OS, dir, raftlog.Options{})
 //	node, err := raft.NewRawNode(&raft.Config{Storage: log, …})
@@ -17,34 +17,33 @@
 //	entry  := 1 term index type data          data: to the end of the payload
 //	hard   := 2 term vote commit
 //	state  := 8 json                          the rest of [State]: the members, where the log was
-//	                                          cut, the starts, the verdict and the peers
+//	                                          cut, the starts, the fatal reason and the peers
 //
-// A record of index i overrides all entries of index i and above that came before it:
-// that is how a conflicting suffix is replaced. Nothing is cut in the middle of a file.
-// Of the other kinds the last record counts. A kind that is not known is an error: a
-// program that is older than the directory must not go on without what it cannot read.
+// A record of index i overrides all earlier entries of index i and above. In this way a
+// conflicting suffix is replaced; no file is cut in its middle. The last record of each
+// other kind applies. An unknown kind is an error, because an older program must not ignore
+// a record that it cannot read.
 //
 // # What is in memory
 //
 // The newest entries: at least those of the segment that is written, and about
 // [Options].Recent bytes. [Log.Entries] reads older entries from their sealed segments. It
-// starts at the nearest remembered offset; there is one for about 256 KiB. It recognizes an
-// overridden entry by its term: in Raft's log an index and a term name one entry.
+// starts at the nearest stored offset; there is one for about 256 KiB. It recognizes an
+// overridden entry by its term: in Raft's log, an index and a term identify one entry.
 //
 // # Cutting
 //
-// [Log.Cut] says up to which entry the log is not needed any more. Then the oldest
-// segments go, as far as they hold nothing else. Before that Cut writes the hard state and
-// the other state to the newest segment, because the last records of those kinds may be in
-// a segment that goes: a vote that is forgotten is a vote given twice. Room for these
-// records is set aside, since only a cut frees a disk that the log has filled.
-// [Log.Restore] cuts the log where a snapshot ends. One record has the members and where
-// the log begins.
+// [Log.Cut] names the last entry that is no longer needed, and removes the oldest segments
+// that contain only such entries. Before that, Cut writes the hard state and the other state
+// to the newest segment, because the last records of those kinds can be in a removed
+// segment: a member that loses its vote can vote twice. Room for these records is reserved,
+// since only a cut frees a disk that the log has filled. [Log.Restore] cuts the log at the
+// end of a snapshot. One record contains both the members and the beginning of the log.
 //
 // # Failing disks
 //
-// After a failed write or sync nothing is promised until [Log.Recover] has written all
-// records since the last sync to a new segment. No response of a MsgStorageAppend may be
+// After a failed write or sync, no record is durable until [Log.Recover] has written all
+// records since the last sync to a new segment. A response of a MsgStorageAppend must not be
 // delivered before the Sync that covers it has succeeded, if necessary after Recover.
 //
 // # Goroutines
@@ -56,5 +55,5 @@
 //
 // # Not here
 //
-// When to sync, what is committed, what entries mean.
+// The times of syncs, the commit index, and the contents of entries.
 package raftlog

@@ -10,7 +10,8 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// add takes an entry whose record is at pos, and forgets those that it overrides.
+// add adds an entry whose record is at pos. It removes the entries that this entry
+// overrides.
 func (l *memory) add(e *raftpb.Entry, pos wal.Pos) {
 	index := e.GetIndex()
 	if index <= l.last.Index {
@@ -28,14 +29,14 @@ func (l *memory) add(e *raftpb.Entry, pos wal.Pos) {
 	}
 }
 
-// remember remembers the offset of an entry if it is not near the last one.
+// remember stores the offset of an entry, unless it is near the last stored offset.
 func (l *memory) remember(index uint64, pos wal.Pos) {
 	if n := len(l.offsets); n == 0 || l.offsets[n-1].pos.Segment != pos.Segment || pos.Offset-l.offsets[n-1].pos.Offset >= offsetEvery {
 		l.offsets = append(l.offsets, offset{index, pos})
 	}
 }
 
-// override forgets the entries from an index on.
+// override removes the entries from index on.
 func (l *memory) override(index uint64) {
 	if len(l.newest) > 0 && index >= l.newest[0].GetIndex() {
 		keep := index - l.newest[0].GetIndex()
@@ -51,7 +52,7 @@ func (l *memory) override(index uint64) {
 	l.confs = slices.DeleteFunc(l.confs, func(i uint64) bool { return i >= index })
 }
 
-// note notes that a segment holds a record, and the index of its entry, if it is one.
+// note records that a segment contains a record, and the index of its entry, if any.
 func (l *memory) note(pos wal.Pos, index uint64) {
 	if n := len(l.segments); n == 0 || l.segments[n-1].sequence < pos.Segment {
 		l.segments = append(l.segments, segment{sequence: pos.Segment})
@@ -70,8 +71,8 @@ func (l *memory) highestOf(sequence uint64) uint64 {
 	return 0
 }
 
-// cutAt forgets the entries up to one, and begins there if the log ends before it, or has
-// another one of that index.
+// cutAt removes the entries up to at. If the log ends before at, or has another entry
+// with that index, the log then starts after at.
 func (l *memory) cutAt(at Position) {
 	i := sort.Search(len(l.terms), func(i int) bool { return l.terms[i].Index > at.Index })
 	if at.Index >= l.last.Index || i > 0 && l.terms[i-1].Term != at.Term {
@@ -80,7 +81,7 @@ func (l *memory) cutAt(at Position) {
 	if first := l.firstRecent(); at.Index >= first {
 		l.drop(int(at.Index - first + 1))
 	}
-	// The run and the offset in which the first entry that stays is keep their beginning.
+	// The run and the offset that contain the first remaining entry keep their beginning.
 	for len(l.terms) > 1 && l.terms[1].Index <= at.Index+1 {
 		l.terms = l.terms[1:]
 	}
@@ -91,15 +92,16 @@ func (l *memory) cutAt(at Position) {
 	l.state.Cut = at
 }
 
-// begin makes the log empty: its first entry will be the one after a position.
+// begin empties the log: its first entry will follow after.
 func (l *memory) begin(after Position) {
 	l.newest, l.bytes, l.terms, l.offsets, l.confs = nil, 0, nil, nil, nil
 	l.last = after
 }
 
 // forget drops the oldest entries from memory while their data exceeds Options.Recent. It
-// keeps the entries whose records are not wholly in sealed segments: that of an entry is if
-// that of the next one begins in a sealed segment. All appended records must be flushed.
+// keeps the entries whose records are not entirely in sealed segments. A record is
+// entirely in sealed segments if the next entry's record begins in one. All appended
+// records must be flushed.
 func (l *Log) forget() {
 	l.sealed = l.wal.Sealed()
 	open := l.wal.Current() // 0 after Open: all segments are sealed
@@ -111,8 +113,8 @@ func (l *Log) forget() {
 }
 
 // drop drops the oldest n entries from memory. It copies nothing: the next append that
-// exceeds the capacity of newest moves the entries that are left, so that an append costs
-// the same however many entries are in memory.
+// exceeds the capacity of newest moves the remaining entries. Therefore the cost of an
+// append does not depend on the number of entries in memory.
 func (l *memory) drop(n int) {
 	for _, e := range l.newest[:n] {
 		l.bytes -= int64(len(e.GetData()))
@@ -147,8 +149,8 @@ func (l *Log) ConfChanges() []uint64 {
 	return slices.Clone(l.confs)
 }
 
-// Snapshot is part of [raft.Storage]. The log does not know what a snapshot would have:
-// its caller does.
+// Snapshot is part of [raft.Storage]. It always fails, because the log does not contain
+// snapshots; the caller provides them.
 func (l *Log) Snapshot() (*raftpb.Snapshot, error) {
 	return nil, raft.ErrSnapshotTemporarilyUnavailable
 }
@@ -172,14 +174,14 @@ func (l *memory) term(index uint64) (uint64, error) {
 	return l.terms[runOf(l.terms, index)].Term, nil
 }
 
-// runOf returns the place of the last run of entries of one term that begins at or before
-// an index. There must be one.
+// runOf returns the index of the last run that begins at or before index. There must be
+// one. A run is a sequence of entries of one term.
 func runOf(terms []Position, index uint64) int {
 	return sort.Search(len(terms), func(i int) bool { return terms[i].Index > index }) - 1
 }
 
-// Has reports whether an entry is in the log, or was cut, as far as is known of what was
-// cut.
+// Has reports whether an entry is in the log, or was cut. For entries before Cut, it
+// reports whether they can have been in the log.
 func (l *Log) Has(at Position) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,8 +189,8 @@ func (l *Log) Has(at Position) bool {
 	return err == raft.ErrCompacted || err == nil && term == at.Term
 }
 
-// Entries is part of [raft.Storage]. It returns at least one entry, and at most so
-// many that their data and headers together have maxSize bytes.
+// Entries is part of [raft.Storage]. It returns at least one entry, and otherwise only as
+// many as fit into maxSize bytes of data and headers.
 func (l *Log) Entries(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 	l.mu.Lock()
 	entries, err := l.recently(lo, hi, maxSize)
@@ -214,8 +216,8 @@ func (l *Log) Entries(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 // errSealed reports that entries are in sealed segments, and not in memory.
 var errSealed = errors.New("raftlog: not in memory")
 
-// recently returns the entries from lo to before hi, as far as they fit into maxSize
-// bytes. The error is errSealed if the first of them is not in memory.
+// recently returns the entries from lo to before hi that fit into maxSize bytes. The
+// error is errSealed if the first of them is not in memory.
 func (l *memory) recently(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 	switch first := l.firstRecent(); {
 	case lo <= l.state.Cut.Index:
@@ -232,7 +234,7 @@ func (l *memory) recently(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 				break
 			}
 		}
-		entries := make([]*raftpb.Entry, n) // without spare capacity: Raft may append to it
+		entries := make([]*raftpb.Entry, n) // without spare capacity, because Raft can append to it
 		for i := range entries {
 			entries[i] = newest[i].Entry
 		}
@@ -240,8 +242,8 @@ func (l *memory) recently(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 	}
 }
 
-// firstRecent returns the index of the first entry in memory, or that of the next one
-// that is appended.
+// firstRecent returns the index of the first entry in memory. If there is none, it
+// returns the index of the next entry to be appended.
 func (l *memory) firstRecent() uint64 {
 	if len(l.newest) > 0 {
 		return l.newest[0].GetIndex()
@@ -249,31 +251,31 @@ func (l *memory) firstRecent() uint64 {
 	return l.last.Index + 1
 }
 
-// sizeOf returns about how many bytes an entry has.
+// sizeOf returns the approximate size of an entry, in bytes.
 func sizeOf(e *raftpb.Entry) uint64 { return uint64(len(e.GetData())) + 24 }
 
-// A ReadError is that of entries which the log has, and that cannot be read. Raft's core
-// panics with it.
+// A ReadError is the error of reading entries that are in the log. Raft's core panics
+// with it.
 type ReadError struct{ err error }
 
 func (e *ReadError) Error() string { return e.err.Error() }
 func (e *ReadError) Unwrap() error { return e.err }
 
-// sealedEntries are entries of sealed segments at one moment. Writers of the log do not
-// change them.
+// sealedEntries are the entries of sealed segments at one moment. Writers of the log do
+// not change them.
 type sealedEntries struct {
 	sealed []wal.Segment
 	from   wal.Pos // at or before the record of the first entry
 	terms  []Position
 }
 
-// older returns the entries from an index on that are in sealed segments.
+// older returns the entries in sealed segments from index on.
 func (l *memory) older(from uint64) sealedEntries {
 	i := sort.Search(len(l.offsets), func(i int) bool { return l.offsets[i].index > from }) - 1
 	return sealedEntries{l.sealed, l.offsets[max(i, 0)].pos, slices.Clone(l.terms[runOf(l.terms, from):])}
 }
 
-// read reads the entries from lo to before hi, as far as they fit into maxSize bytes.
+// read reads the entries from lo to before hi that fit into maxSize bytes.
 func (s *sealedEntries) read(r *wal.Reader, lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 	defer r.Close()
 	var entries []*raftpb.Entry

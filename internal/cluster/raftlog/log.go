@@ -11,23 +11,23 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// Options of a log. The zero value works.
+// Options of a log. The zero value is valid.
 type Options struct {
-	SegmentSize int64 // in bytes; 0 means 16 MiB. As wal.Options
-	Recent      int64 // bytes of entries that stay in memory; 0 means 32 MiB
+	SegmentSize int64 // in bytes; 0 means 16 MiB
+	Recent      int64 // maximum bytes of entries in memory; 0 means 32 MiB
 	LogID       uint64
-	ReadOnly    bool // as wal.Options
+	ReadOnly    bool // as in wal.Options
 }
 
-// A Log keeps the entries and the State of a member. See the package comment for the
+// A Log stores the entries and the State of a member. The package comment lists the
 // goroutines that may call its methods.
 type Log struct {
 	recent      int64 // Options.Recent
 	segmentSize int64 // Options.SegmentSize
 	torn        bool
 
-	// A writer holds owner, also while the disk works, and additionally mu for each change
-	// of memory. A reader holds mu, and so never waits for a writer's disk.
+	// A writer holds owner, even while it waits for the disk. It also holds mu for each
+	// change of memory. A reader holds only mu, so it never waits for a writer's disk.
 	owner     vfs.WorkLock // guards the wal, except syncs and readers of it, and scratch
 	preparing vfs.WorkLock // held by Prepare
 	wal       *wal.Log
@@ -35,11 +35,11 @@ type Log struct {
 	aside     bool // room for a Cut is reserved; see setAside
 
 	mu     sync.Mutex // locked after owner
-	memory            // with mu
+	memory            // guarded by mu
 }
 
-// A memory is the state of the log that does not need the disk. Callers of its methods hold
-// mu, or owner to read.
+// A memory is the in-memory state of the log. Callers of its methods hold mu, or owner to
+// read.
 type memory struct {
 	state State
 	last  Position // the newest entry, or Cut
@@ -59,22 +59,22 @@ type memory struct {
 	offsets  []offset
 	confs    []uint64 // indexes of entries that change the configuration
 	segments []segment
-	sealed   []wal.Segment // as wal.Log.Sealed, when entries were last forgotten
+	sealed   []wal.Segment // wal.Log.Sealed at the last forget
 }
 
-// A kept is an entry in memory, and where its record is.
+// A kept is an entry in memory with the position of its record.
 type kept struct {
 	*raftpb.Entry
 	pos wal.Pos
 }
 
-// An offset is where the record of an entry is.
+// An offset is the position of an entry's record.
 type offset struct {
 	index uint64
 	pos   wal.Pos
 }
 
-// A segment is what an earlier or the present segment of the wal holds.
+// A segment describes a segment of the wal.
 type segment struct {
 	sequence uint64
 	highest  uint64 // index of its entries; 0 if it has none
@@ -86,8 +86,8 @@ const (
 	offsetEvery        = 256 << 10 // bytes of a segment from one remembered offset to the next
 )
 
-// Open opens the log in a directory, which must exist, or begins one.
-// Damage is a [*wal.CorruptError].
+// Open opens the log in a directory, which must exist, or starts a new log there. Damage
+// is reported as a [*wal.CorruptError].
 func Open(fsys vfs.FS, dir string, opt Options) (*Log, error) {
 	l := &Log{recent: opt.Recent, owner: vfs.NewWorkLock(), preparing: vfs.NewWorkLock()}
 	if l.recent == 0 {
@@ -105,7 +105,7 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Log, error) {
 	}
 	report, err := wal.Replay(l.wal, decodeBlock, l.restore)
 	if err == nil && len(l.terms) > 0 && l.terms[0].Index > l.state.Cut.Index+1 {
-		err = fmt.Errorf("%w: those from %d to %d", errMissing, l.state.Cut.Index+1, l.terms[0].Index-1)
+		err = fmt.Errorf("%w: %d to %d", errMissing, l.state.Cut.Index+1, l.terms[0].Index-1)
 	}
 	if err != nil {
 		l.wal.Close()
@@ -118,17 +118,17 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Log, error) {
 	return l, nil
 }
 
-// IsDamage reports whether an error of Open means that the log is damaged, whatever is
-// done about the disk: by bytes that have changed, and by files that are missing.
+// IsDamage reports whether an error of Open means that the log is damaged: bytes have
+// changed, or files are missing.
 func IsDamage(err error) bool { return errors.Is(err, wal.ErrCorrupt) || errors.Is(err, errMissing) }
 
 // IsFull reports whether an error means that the disk has no room for the log.
 func IsFull(err error) bool { return wal.NoRoom(err) }
 
-// errMissing is wrapped by the error of a log that has lost entries in its middle.
+// errMissing is wrapped by the error of a log that lacks entries in its middle.
 var errMissing = errors.New("raftlog: entries are missing")
 
-// A decoded is a record: an entry, or the payload of one of another kind.
+// A decoded is a decoded record: an entry, or the payload of a record of another kind.
 type decoded struct {
 	pos     wal.Pos
 	size    int64
@@ -170,8 +170,8 @@ func (l *Log) restore(block []decoded) error {
 			continue
 		}
 		if d.entry.GetIndex() > l.last.Index+1 {
-			// The segments of the entries between were removed: there must be a cut after
-			// them.
+			// The segments of the entries between were removed. Therefore a cut must
+			// follow.
 			l.begin(Position{Index: d.entry.GetIndex() - 1})
 		}
 		l.add(d.entry, d.pos)
@@ -180,7 +180,7 @@ func (l *Log) restore(block []decoded) error {
 	return nil
 }
 
-// Frees reports whether a Cut at an entry would remove a segment.
+// Frees reports whether a Cut at index would remove a segment.
 func (l *Log) Frees(index uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -188,7 +188,7 @@ func (l *Log) Frees(index uint64) bool {
 }
 
 // Beyond returns the index of the last entry that is not among the newest bytes of the
-// log, about.
+// log, approximately.
 func (l *Log) Beyond(bytes int64) (index uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -199,7 +199,7 @@ func (l *Log) Beyond(bytes int64) (index uint64) {
 	return index
 }
 
-// Sync makes everything durable that was appended before.
+// Sync makes all appended data durable.
 func (l *Log) Sync() error {
 	l.owner.Lock()
 	target := l.wal.Target()
@@ -207,8 +207,8 @@ func (l *Log) Sync() error {
 	return target.Sync()
 }
 
-// Recover tries to end the failed state that an error of Append or Sync has left; see
-// [wal.Log.Recover]. If it works, everything that was appended is durable.
+// Recover tries to end the failed state after an error of Append or Sync; see
+// [wal.Log.Recover]. If it succeeds, all appended data is durable.
 func (l *Log) Recover() error {
 	l.owner.Lock()
 	defer l.owner.Unlock()
@@ -235,8 +235,8 @@ func (l *Log) Recover() error {
 	return nil
 }
 
-// Prepare makes segments ahead of time and removes those that are not needed; see
-// [wal.Log.Prepare]. Any goroutine may call it.
+// Prepare makes segments ahead of time and removes those that are no longer needed; see
+// [wal.Log.Prepare]. Any goroutine can call it.
 func (l *Log) Prepare() error {
 	if !l.wal.NeedsPrepare() {
 		return nil
@@ -246,18 +246,18 @@ func (l *Log) Prepare() error {
 	return l.wal.Prepare()
 }
 
-// Close closes the log in an orderly way.
+// Close flushes and closes the log.
 func (l *Log) Close() error {
 	l.owner.Lock()
 	defer l.owner.Unlock()
 	return l.wal.Close()
 }
 
-// Torn reports whether the end of the log was cut off when it was opened: most likely a
-// write that was under way when the power failed.
+// Torn reports whether Open has cut off the end of the log, usually after a power failure
+// during a write.
 func (l *Log) Torn() bool { return l.torn }
 
-// State returns everything but the entries. The caller must not change its maps and
+// State returns everything except the entries. The caller must not change its maps and
 // slices.
 func (l *Log) State() State {
 	l.mu.Lock()

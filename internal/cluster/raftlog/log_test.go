@@ -360,9 +360,9 @@ func TestStateOutlivesCuts(t *testing.T) {
 	p := &pair{t: t, rng: rand.New(rand.NewPCG(1, 1)), fsys: disk, term: 1}
 	p.open()
 	conf := &raftpb.ConfState{Voters: []uint64{1, math.MaxUint64}, Learners: []uint64{9}}
-	members := []Member{{1, 1, "127.0.0.1:1", 0}, {math.MaxUint64, 2, "", 0}, {9, 3, "[::1]:9", math.MaxUint64}}
+	members := []MemberInfo{{1, 1, "127.0.0.1:1", 0}, {math.MaxUint64, 2, "", 0}, {9, 3, "[::1]:9", math.MaxUint64}}
 	peer := Peer{Starts: 7, Name: 6, Acknowledged: Position{Index: 8, Term: 9}}
-	if err := errors.Join(p.log.SetMembership(Membership{conf, 77, members, 4}), p.log.SetPeer(9, peer), p.log.SetVerdict("a copy")); err != nil {
+	if err := errors.Join(p.log.SetMembership(Membership{conf, 77, members, 4}), p.log.SetPeer(9, peer), p.log.SetFatalReason("a copy")); err != nil {
 		t.Fatal(err)
 	}
 	for n := range uint64(40) {
@@ -388,7 +388,7 @@ func TestStateOutlivesCuts(t *testing.T) {
 	}
 	p.open()
 	s := p.log.State()
-	if !proto.Equal(s.Roles, conf) || !reflect.DeepEqual(s.Members, members) || s.Peers[9] != peer || s.Starts != 40 || s.Verdict != "a copy" || len(s.Names) != maxNames || s.Names[maxNames-1] != 39 || s.RolesIndex != 77 || s.LastNumber != 4 {
+	if !proto.Equal(s.Roles, conf) || !reflect.DeepEqual(s.Members, members) || s.Peers[9] != peer || s.Starts != 40 || s.FatalReason != "a copy" || len(s.Names) != maxNames || s.Names[maxNames-1] != 39 || s.RolesIndex != 77 || s.LastNumber != 4 {
 		t.Errorf("the state came back as %+v", s)
 	}
 }
@@ -431,8 +431,8 @@ func FuzzRecord(f *testing.F) {
 	f.Add(appendEntry(nil, &raftpb.Entry{Index: proto.Uint64(1), Term: proto.Uint64(1)}))
 	f.Add(appendHard(nil, hardState(1, 2, 3)))
 	f.Add(appendState(nil, &State{
-		Membership: Membership{&raftpb.ConfState{Voters: []uint64{1}}, 0, []Member{{1, 2, "a:1", 3}}, 4},
-		Starts:     300, Names: []uint64{7}, Verdict: "a copy", Peers: map[uint64]Peer{1: {2, 5, Position{3, 4}}},
+		Membership: Membership{&raftpb.ConfState{Voters: []uint64{1}}, 0, []MemberInfo{{1, 2, "a:1", 3}}, 4},
+		Starts:     300, Names: []uint64{7}, FatalReason: "a copy", Peers: map[uint64]Peer{1: {2, 5, Position{3, 4}}},
 	}))
 	f.Add([]byte{9})
 	f.Fuzz(func(t *testing.T, payload []byte) {
@@ -469,7 +469,7 @@ func TestFullDiskIsCut(t *testing.T) {
 			}
 		}
 		open()
-		members := []Member{{1, 1, "10.0.0.1:11400", 0}, {2, 2, "10.0.0.2:11400", 0}}
+		members := []MemberInfo{{1, 1, "10.0.0.1:11400", 0}, {2, 2, "10.0.0.2:11400", 0}}
 		if err := log.SetMembership(Membership{&raftpb.ConfState{Voters: []uint64{1, 2}}, 0, members, 2}); err != nil {
 			t.Fatal(err)
 		}

@@ -17,56 +17,58 @@ const (
 	kindState = 8
 )
 
-// maxNames is how many names of starts are kept.
+// maxNames is the maximum number of stored names of starts.
 const maxNames = 32
 
-// errRecord is wrapped by the errors of records that cannot be understood.
-var errRecord = errors.New("raftlog: not a record of this version")
+// errRecord is wrapped by the errors of records that cannot be decoded.
+var errRecord = errors.New("raftlog: invalid record, or a record of another version")
 
-// A Position names an entry: in Raft's log there is one of an index and a term.
+// A Position identifies an entry: Raft's log has at most one entry of an index and a
+// term.
 type Position struct {
 	Index, Term uint64
 }
 
-// After reports whether a log that ends with p is ahead of one that ends with q, by
+// After reports whether a log that ends with p is ahead of a log that ends with q, in
 // Raft's order.
 func (p Position) After(q Position) bool {
 	return p.Term > q.Term || p.Term == q.Term && p.Index > q.Index
 }
 
-// A Member is one of those that keep the queue.
-type Member struct {
+// A MemberInfo describes a member of the cluster.
+type MemberInfo struct {
 	ID       uint64 // random, never used again
 	Number   uint64 // short, never used again
 	Address  string // of its listener for members
-	Replaces uint64 // the id of the member that goes when this one, a learner yet, gets its vote; 0: none
+	Replaces uint64 // the id of the member that this learner replaces when it becomes a voter, or 0
 }
 
-// A Peer is what this member remembers of another one, so that it notices when that
-// one's disk was rolled back.
+// A Peer is this member's record of another member. It reveals that the other member's
+// disk was rolled back.
 type Peer struct {
-	Starts       uint64   // the highest start counter that it has shown
-	Name         uint64   // of that start; 0: it has shown none
+	Starts       uint64   // the highest start counter that it has reported
+	Name         uint64   // of that start; 0 if it has reported none
 	Acknowledged Position // the highest entry that it has acknowledged to this member
 }
 
-// A Membership is the members and their roles after a change of configuration.
+// A Membership lists the members and their roles after a change of configuration.
 type Membership struct {
 	Roles      *raftpb.ConfState
-	RolesIndex uint64 // of the last change that Roles includes; 0: before any
-	Members    []Member
-	LastNumber uint64 // the highest Number that a member was ever given
+	RolesIndex uint64 // index of the last change that Roles includes, or 0
+	Members    []MemberInfo
+	LastNumber uint64 // the highest Number that a member has ever had
 }
 
-// A State is everything but the entries. A record has all of it but Hard, in JSON.
+// A State is everything except the entries. A record contains all of it but Hard, in
+// JSON.
 type State struct {
 	Membership
-	Hard    *raftpb.HardState `json:"-"`
-	Cut     Position          // entries up to this one are not in the log
-	Starts  uint64            // how often the member was started
-	Names   []uint64          // of the last of these starts, in order: random, so that a copy of the log cannot count up to the same
-	Verdict string            // why the member must not be started any more; empty: it may be
-	Peers   map[uint64]Peer
+	Hard        *raftpb.HardState `json:"-"`
+	Cut         Position          // entries up to this one are not in the log
+	Starts      uint64            // number of starts of the member
+	Names       []uint64          // of the latest starts, in order; random, so that they identify a copy of the log
+	FatalReason string            // the reason why the member must not be started again, or empty
+	Peers       map[uint64]Peer
 }
 
 func appendEntry(dst []byte, e *raftpb.Entry) []byte {
@@ -74,7 +76,7 @@ func appendEntry(dst []byte, e *raftpb.Entry) []byte {
 	for _, v := range [...]uint64{e.GetTerm(), e.GetIndex(), uint64(e.GetType())} {
 		dst = binary.AppendUvarint(dst, v)
 	}
-	return dst // the data follows as a part of its own: it may be large
+	return dst // the caller writes the data separately, because it can be large
 }
 
 func appendHard(dst []byte, h *raftpb.HardState) []byte {
@@ -88,12 +90,13 @@ func appendHard(dst []byte, h *raftpb.HardState) []byte {
 func appendState(dst []byte, s *State) []byte {
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // numbers and texts
+		panic(err) // all fields are numbers and texts
 	}
 	return append(append(dst, kindState), text...)
 }
 
-// A reader takes numbers from a payload. After the first that is not there, all are zero.
+// A reader reads numbers from a payload. After the end of the payload, all numbers are
+// zero.
 type reader struct {
 	rest []byte
 	bad  bool
@@ -109,12 +112,12 @@ func (r *reader) number() uint64 {
 	return v
 }
 
-// decodeEntry decodes a record of the kind entry, and copies its data.
+// decodeEntry decodes the record of an entry and copies its data.
 func decodeEntry(payload []byte) (*raftpb.Entry, error) {
 	r := reader{rest: payload[1:]}
 	term, index, kind := r.number(), r.number(), r.number()
 	if r.bad || kind > uint64(raftpb.EntryConfChangeV2) || index == 0 {
-		return nil, fmt.Errorf("%w: an entry", errRecord)
+		return nil, fmt.Errorf("%w: entry", errRecord)
 	}
 	e := &raftpb.Entry{Term: &term, Index: &index, Type: raftpb.EntryType(kind).Enum()}
 	if len(r.rest) > 0 {
@@ -130,12 +133,12 @@ func decodeState(s *State, payload []byte) error {
 		r := reader{rest: payload[1:]}
 		s.Hard = hardState(r.number(), r.number(), r.number())
 		if r.bad || len(r.rest) > 0 {
-			return fmt.Errorf("%w: a hard state", errRecord)
+			return fmt.Errorf("%w: hard state", errRecord)
 		}
 	case kindState:
 		next := State{Hard: s.Hard}
 		if err := json.Unmarshal(payload[1:], &next); err != nil {
-			return fmt.Errorf("%w: a state: %w", errRecord, err)
+			return fmt.Errorf("%w: state: %w", errRecord, err)
 		}
 		*s = next
 	default:

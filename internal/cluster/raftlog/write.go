@@ -10,11 +10,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// Append appends entries, and the hard state if it is not nil, and hands them to the
-// system. Entries of an index that is there override it and all above.
+// Append appends entries, and the hard state if it is not nil, and passes them to the
+// operating system. An entry overrides existing entries of the same and higher indexes.
 //
-// After an error of this and of the other methods that write, the log needs Recover; then
-// the same call again does what is left of it.
+// After an error of this method, and of the other methods that write, call Recover and
+// then repeat the call. The repeated call completes the rest.
 func (l *Log) Append(hard *raftpb.HardState, entries []*raftpb.Entry) error {
 	l.owner.Lock()
 	defer l.owner.Unlock()
@@ -50,7 +50,7 @@ func (l *Log) SetMembership(m Membership) error {
 	return l.set(func(s *State) { s.Membership = m })
 }
 
-// Start records another start of the member, under a name that is random.
+// Start records a start of the member with a random name.
 func (l *Log) Start(name uint64) error {
 	return l.set(func(s *State) {
 		s.Starts++
@@ -58,12 +58,13 @@ func (l *Log) Start(name uint64) error {
 	})
 }
 
-// SetVerdict records why the member must not be started any more; empty: it may be.
-func (l *Log) SetVerdict(verdict string) error {
-	return l.set(func(s *State) { s.Verdict = verdict })
+// SetFatalReason records why the member must not be started again. An empty reason allows
+// it.
+func (l *Log) SetFatalReason(reason string) error {
+	return l.set(func(s *State) { s.FatalReason = reason })
 }
 
-// SetPeer records what a peer has shown of itself.
+// SetPeer records the state of a peer.
 func (l *Log) SetPeer(id uint64, p Peer) error {
 	return l.set(func(s *State) {
 		peers := map[uint64]Peer{}
@@ -82,10 +83,10 @@ func (l *Log) set(change func(s *State)) error {
 	return l.change(next, appendState(nil, &next))
 }
 
-// Cut says that entries up to one are not needed any more: a journal has them, durably.
-// An entry beyond the end of the log makes that the log's end, and so does one of another
-// term than the log's of that index, which others have not agreed on: so a log begins
-// whose journal is ahead of it. No more than the segments before that entry go.
+// Cut records that the entries up to at are no longer needed: a journal durably contains
+// them. The log then starts after at, if it ended before, or if its entry of that index
+// has another term and was not committed. A new log of an existing journal starts in this
+// way. Cut removes only segments before at.
 func (l *Log) Cut(at Position) error {
 	l.owner.Lock()
 	defer l.owner.Unlock()
@@ -94,8 +95,8 @@ func (l *Log) Cut(at Position) error {
 	return l.cut(next)
 }
 
-// Restore is Cut at the entry of a snapshot, and SetMembership with that at that entry:
-// after a crash the log has both or neither.
+// Restore combines Cut at the entry of a snapshot with SetMembership for that entry:
+// after a crash, the log has both or neither.
 func (l *Log) Restore(at Position, m Membership) error {
 	l.owner.Lock()
 	defer l.owner.Unlock()
@@ -131,9 +132,9 @@ func (l *Log) cut(next State) error {
 	}
 }
 
-// setAside reserves a segment for what a Cut writes, unless it is, so that a log which
-// has filled the disk can be cut, after another start, too. Without that no entry is
-// appended.
+// setAside reserves a segment for the records of a Cut, unless one is reserved. Therefore
+// a log that has filled the disk can be cut, even after a restart. Without the reserve,
+// no entry is appended.
 func (l *Log) setAside() error {
 	if l.aside {
 		return nil
@@ -143,7 +144,7 @@ func (l *Log) setAside() error {
 	return err
 }
 
-// useAside takes back what was set aside.
+// useAside releases the reserve.
 func (l *Log) useAside() {
 	if l.aside {
 		l.wal.Unreserve(l.asideSize())
@@ -151,18 +152,18 @@ func (l *Log) useAside() {
 	}
 }
 
-// asideSize returns how many bytes are reserved, more than a segment: so there is room in
-// another one than the present.
+// asideSize returns the number of reserved bytes. It exceeds a segment, so that another
+// segment than the current one has room.
 func (l *Log) asideSize() int64 { return l.segmentSize * 3 / 2 }
 
-// update changes what is in memory. The caller holds owner.
+// update changes memory. The caller holds owner.
 func (l *Log) update(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f()
 }
 
-// append appends a record of the parts to the wal.
+// append appends a record of head and data to the wal.
 func (l *Log) append(head, data []byte) (wal.Pos, error) {
 	l.scratch = head
 	if len(data) == 0 {
@@ -171,7 +172,7 @@ func (l *Log) append(head, data []byte) (wal.Pos, error) {
 	return l.wal.Append(head, data)
 }
 
-// record appends a record that is no entry.
+// record appends a record without an entry.
 func (l *Log) record(payload []byte) (wal.Pos, error) {
 	pos, err := l.append(payload, nil)
 	if err == nil {
@@ -180,8 +181,8 @@ func (l *Log) record(payload []byte) (wal.Pos, error) {
 	return pos, err
 }
 
-// change appends records that make the state what is next, and hands all that was
-// appended to the system.
+// change appends records that change the state to next, and passes all appended data to
+// the operating system.
 func (l *Log) change(next State, payloads ...[]byte) error {
 	for _, p := range payloads {
 		if _, err := l.record(p); err != nil {
