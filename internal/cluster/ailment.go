@@ -9,15 +9,15 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// Ailments are the errors that keep a member from acknowledging changes, or from catching
-// up. Any goroutine can use them.
+// Ailments are the errors that prevent a member from acknowledging changes or from
+// catching up. Any goroutine can use them.
 type ailments struct {
 	mu        sync.Mutex
 	log       error // Raft's log cannot be written
-	journal   error // the journal cannot take committed entries, or refuses jobs
-	fetch     error // the last attempt to receive the whole queue failed
-	receiving bool  // the whole queue is being received
-	received  int64 // bytes of it
+	journal   error // the journal cannot store committed entries, or refuses jobs
+	fetch     error // the last attempt to receive a snapshot failed
+	receiving bool  // a snapshot is being received
+	received  int64 // received bytes of the snapshot
 }
 
 // update changes the ailments.
@@ -27,7 +27,7 @@ func (a *ailments) update(f func(a *ailments)) {
 	f(a)
 }
 
-// worst returns the error that the other members should see; nil if there is none.
+// worst returns the error that the other members should see, or nil.
 func (a *ailments) worst() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -42,8 +42,8 @@ func (a *ailments) worst() error {
 	return nil
 }
 
-// unready returns the reason why clients should use another member; nil if there is none.
-// A journal that fails becomes a reason when the member is too far behind.
+// unready returns the reason why clients should use another member, or nil. A failing
+// journal becomes a reason when the member is too far behind.
 func (a *ailments) unready() error {
 	a.mu.Lock()
 	is := a.receiving || a.log != nil
@@ -54,10 +54,10 @@ func (a *ailments) unready() error {
 	return nil
 }
 
-var errReceiving = errors.New("cluster: this member receives the whole queue")
+var errReceiving = errors.New("cluster: this member is receiving the whole queue")
 
-// Health returns this member's report about itself. It reads the free space of the disk, so
-// it can wait for that.
+// Health returns this member's report about itself. It reads the free space of the disk,
+// which can block.
 func (m *Member) Health() (h admin.MemberHealth) {
 	if err := m.ails.worst(); err != nil {
 		h.Trouble = plain(err)

@@ -4,9 +4,9 @@ package cluster
 
 import "time"
 
-// systemClock returns a clock in nanoseconds. Go's stops while the machine sleeps on some
-// systems: there a member that was suspended may answer a reserve although another one
-// leads.
+// systemClock returns a clock in nanoseconds. On some systems, Go's clock stops while the
+// machine sleeps. There, a member that was suspended can answer a reserve after another
+// member has become the leader.
 func systemClock() func() int64 {
 	start := time.Now()
 	return func() int64 { return int64(time.Since(start) + time.Second) }

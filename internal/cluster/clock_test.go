@@ -66,7 +66,7 @@ func TestClockOfMajority(t *testing.T) {
 			known := false
 			l.inLoop(func() {
 				for i, id := range []uint64{sim.nodeOf(l).id%3 + 1, (sim.nodeOf(l).id+1)%3 + 1} {
-					l.raft.peers[id].ahead = l.clock.offset.Load() + int64(c.ahead[i])
+					l.raft.peers[id].clockOffset = l.clock.offset.Load() + int64(c.ahead[i])
 				}
 				got, known = l.raft.majorityTime()
 			})
@@ -99,7 +99,7 @@ func TestClockOfThreeAmongFive(t *testing.T) {
 				for id, p := range l.raft.peers {
 					p.handshake.Time = 0
 					if id != l.opt.Self.ID && len(ahead) > 0 {
-						p.handshake.Time, p.ahead, ahead = 1, l.clock.offset.Load()+ahead[0], ahead[1:]
+						p.handshake.Time, p.clockOffset, ahead = 1, l.clock.offset.Load()+ahead[0], ahead[1:]
 					}
 				}
 				got, _ := l.raft.majorityTime()

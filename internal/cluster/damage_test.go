@@ -17,7 +17,7 @@ import (
 // A member that has lost its log, or a journal without which its log is of no use, does
 // not start, and its directory says the same.
 func TestLost(t *testing.T) {
-	self := raftlog.Member{ID: 1, Address: "10.0.0.1:11400"}
+	self := raftlog.MemberInfo{ID: 1, Address: "10.0.0.1:11400"}
 	for name, test := range map[string]struct {
 		make func(t *testing.T, fs *memfs.FS)
 		want string
@@ -31,14 +31,14 @@ func TestLost(t *testing.T) {
 					must(t, fs.Remove(filepath.Join(LogDir(dir), name)))
 				}
 			}
-		}, "the cluster's log is gone: /cluster/log has no members"},
+		}, "the cluster's log is missing: /cluster/log has no members"},
 		"journal": {func(t *testing.T, fs *memfs.FS) {
 			must(t, Init(fs, dir, self))
 			log, err := raftlog.Open(fs, LogDir(dir), raftlog.Options{})
 			must(t, err)
 			must(t, log.Cut(raftlog.Position{Index: 7, Term: 2}))
 			must(t, errors.Join(log.Sync(), log.Close()))
-		}, "the journal has the entries up to 0, and the cluster's log begins after 7"},
+		}, "the journal ends with entry 0, but the cluster's log begins after entry 7"},
 		"journal of a single server": {func(t *testing.T, fs *memfs.FS) {
 			j := journal.New(journal.Options{})
 			_, err := j.Open(fs, dir, engine.New(engine.Options{Logged: true}))
@@ -51,7 +51,7 @@ func TestLost(t *testing.T) {
 					must(t, fs.Remove(filepath.Join(dir, name)))
 				}
 			}
-		}, "the journal has the entries up to 0, and the cluster's log begins after 1"},
+		}, "the journal ends with entry 0, but the cluster's log begins after entry 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fs := emptyDisk()
@@ -104,7 +104,7 @@ func must(t *testing.T, err error) {
 // An Init of a single server's journal that was interrupted at its very end can be run
 // again.
 func TestInitAgain(t *testing.T) {
-	fs, self := emptyDisk(), raftlog.Member{ID: 1, Address: "10.0.0.1:11400"}
+	fs, self := emptyDisk(), raftlog.MemberInfo{ID: 1, Address: "10.0.0.1:11400"}
 	j := journal.New(journal.Options{})
 	_, err := j.Open(fs, dir, engine.New(engine.Options{Logged: true}))
 	must(t, errors.Join(err, j.Close(), Init(fs, dir, self)))

@@ -19,28 +19,28 @@ type disk struct {
 
 	mu    sync.Mutex
 	waits []diskWork
-	begun int64 // when the batch under way began, on Options.Now; 0: none is
-	bytes int64 // of its entries
+	begun int64 // start of the batch in progress, on Options.Now, or 0
+	bytes int64 // size of its entries
 	wake  chan struct{}
-	used  chan struct{} // prepare has something to do, perhaps
+	used  chan struct{} // signals prepare
 
-	cramped bool     // the journal has no room for jobs
-	cutTo   uint64   // the journal has the entries up to here durably
-	pending []uint64 // indexes of changes of the roles that are not recorded yet: no cut goes beyond the first
+	lowOnSpace bool     // the journal has no room for jobs
+	cutTo      uint64   // the journal durably has the entries up to here
+	pending    []uint64 // indexes of changes of the roles that are not recorded yet; no cut goes beyond the first
 
-	said rate.Sometimes // that there is no segment; owned by prepare
+	warnOnce rate.Sometimes // limits warnings about missing segments; owned by prepare
 }
 
-// diskWork is what the raft loop wants written, in the order of the fields.
+// diskWork is work that the raft loop requests, in the order of the fields.
 type diskWork struct {
 	writes       []core.Write
-	membership   *raftlog.Membership // or nil
-	removed      bool                // this member was
-	verdict      string              // why this member must not go on; empty: it may
-	peer         *peerRecord         // or nil
-	cut          raftlog.Position    // the journal has this durably; zero: no cut
+	membership   *raftlog.Membership // nil if unchanged
+	removed      bool                // this member was removed
+	fatalReason  string              // the reason why this member must stop for good, or empty
+	peer         *peerRecord         // nil if unchanged
+	cut          raftlog.Position    // the journal durably has the entries up to here; zero requests no cut
 	minMatch     uint64              // all members have the log up to here
-	minReachable uint64              // all that can be reached have
+	minReachable uint64              // all reachable members have the log up to here
 }
 
 type peerRecord struct {
@@ -49,7 +49,7 @@ type peerRecord struct {
 }
 
 func newDisk(m *Member) *disk {
-	return &disk{m: m, wake: make(chan struct{}, 1), used: make(chan struct{}, 1), said: rate.Sometimes{Interval: time.Minute}}
+	return &disk{m: m, wake: make(chan struct{}, 1), used: make(chan struct{}, 1), warnOnce: rate.Sometimes{Interval: time.Minute}}
 }
 
 func (d *disk) add(w diskWork) {
@@ -71,21 +71,21 @@ func (d *disk) run() {
 			return
 		}
 		d.mu.Lock()
-		batch, cramped := d.waits, d.cramped
+		batch, lowOnSpace := d.waits, d.lowOnSpace
 		d.waits = nil
 		d.mu.Unlock()
 		if !d.write(batch) {
 			return
 		}
-		if cramped {
+		if lowOnSpace {
 			d.makeRoom()
 		}
 		signal(d.used)
 	}
 }
 
-// prepare makes segments of the log ahead of time, in a goroutine of its own. So no append
-// waits while a segment is filled.
+// prepare makes segments of the log ahead of time, in its own goroutine, so that appends
+// do not wait for new segments.
 func (d *disk) prepare() {
 	for {
 		select {
@@ -93,42 +93,42 @@ func (d *disk) prepare() {
 		case <-d.m.Failed():
 			return
 		}
-		if err := d.m.log.Prepare(); err != nil { // a full disk does so again and again
-			d.said.Do(func() { d.m.opt.Logger.Warn("a segment of the cluster's log cannot be made ahead of time", "err", err) })
+		if err := d.m.log.Prepare(); err != nil { // on a full disk, it fails repeatedly
+			d.warnOnce.Do(func() { d.m.opt.Logger.Warn("cannot create a segment of the cluster's log ahead of time", "err", err) })
 		}
 	}
 }
 
-// write writes a batch, and delivers its responses when it is durable. It returns false
-// if the member ends. Then the batch may be incomplete, so nothing may be written after it,
-// and no response is delivered.
+// write writes a batch and delivers its responses when the batch is durable. It returns
+// false if the member ends. The batch can then be incomplete. Therefore no later batch
+// may be written and no response is delivered.
 func (d *disk) write(batch []diskWork) bool {
 	d.setBegun(d.m.opt.Now(), batch)
 	defer d.setBegun(0, nil)
 	var responses []*raftpb.Message
-	restored := false
+	installDue := false
 	for _, w := range batch {
 		if !d.append(w) {
 			return false
 		}
 		for _, write := range w.writes {
 			responses = append(responses, write.Responses...)
-			restored = restored || write.Snapshot != nil
+			installDue = installDue || write.Snapshot != nil
 		}
 	}
-	if (len(responses) > 0 || restored) && d.try(d.m.log.Sync) {
+	if (len(responses) > 0 || installDue) && d.try(d.m.log.Sync) {
 		d.m.mail.post(finished{responses})
-		if restored {
-			d.m.setRestored(true)
+		if installDue {
+			d.m.setInstallDue(true)
 		}
 	}
 	return true
 }
 
-// append appends w. It returns false if nothing may be appended after it: the member ended
-// before, or ends with w. An older membership would make it a member again.
+// append appends w. It returns false if nothing may follow: the member has ended or ends
+// with w. A later append could contain an older membership and make it a member again.
 func (d *disk) append(w diskWork) bool {
-	for _, write := range w.writes { // one at a time, as one may override entries of the one before
+	for _, write := range w.writes { // one at a time, because one can override entries of the previous one
 		if s := write.Snapshot; s != nil && !d.try(func() error { return d.restore(s) }) {
 			return false
 		}
@@ -140,13 +140,14 @@ func (d *disk) append(w diskWork) bool {
 }
 
 // isLast reports whether the member ends with w.
-func (w *diskWork) isLast() bool { return w.removed || w.verdict != "" }
+func (w *diskWork) isLast() bool { return w.removed || w.fatalReason != "" }
 
-// record records all of w but the writes. After an error the same call does the rest.
+// record records all of w except the writes. If it fails, another call completes the
+// rest.
 func (d *disk) record(w diskWork) error {
 	log := d.m.log
 	if w.membership != nil {
-		// A removed voter must never count again, also after a crash of this member.
+		// A removed voter must never count again, even after a crash of this member.
 		if err := errors.Join(log.SetMembership(*w.membership), log.Sync()); err != nil {
 			return err
 		}
@@ -156,7 +157,7 @@ func (d *disk) record(w diskWork) error {
 		d.m.wake()
 	}
 	if w.isLast() {
-		return d.writeVerdict(w)
+		return d.recordFatal(w)
 	}
 	if w.peer != nil {
 		if err := errors.Join(log.SetPeer(w.peer.id, w.peer.Peer), log.Sync()); err != nil {
@@ -166,25 +167,22 @@ func (d *disk) record(w diskWork) error {
 	return d.cut(w)
 }
 
-// setCramped notes whether the journal, which is on the same disk, has no room for jobs.
-func (d *disk) setCramped(cramped bool) {
+// setLowOnSpace stores whether the journal, which shares the disk, has no room for jobs.
+func (d *disk) setLowOnSpace(lowOnSpace bool) {
 	d.mu.Lock()
-	d.cramped = cramped
+	d.lowOnSpace = lowOnSpace
 	d.mu.Unlock()
 	signal(d.wake)
 }
 
-// cut cuts the log, if that frees something. No cut goes beyond the entries that the
-// journal has durably. The log keeps entries that a member lacks: Options.Keep bytes for
-// members that are away, and keptNear times as much for members that can be reached, so
-// that one which receives a snapshot finds the entries after it in the log.
+// requests a turn for the member itself
 func (d *disk) cut(w diskWork) error {
 	log, keep := d.m.log, d.m.opt.Keep
 	return d.cutAt(min(w.cut.Index, max(w.minMatch, min(w.minReachable, log.Beyond(keep)), log.Beyond(keptNear*keep))))
 }
 
-// makeRoom cuts the log at the last entry that the journal has durably, even if a member
-// lacks entries before it. When the log has filled the disk nothing else frees it.
+// makeRoom cuts the log at the last entry that is durable in the journal, even if a
+// member lacks earlier entries. Only this frees space when the log has filled the disk.
 func (d *disk) makeRoom() {
 	d.mu.Lock()
 	index := d.cutTo
@@ -194,15 +192,15 @@ func (d *disk) makeRoom() {
 	d.mu.Unlock()
 	log := d.m.log
 	err := d.cutAt(index)
-	for range 2 { // when the cut is durable, the next flush tells Prepare which files are to go
+	for range 2 { // the cut becomes durable first, then the next flush gives Prepare the files to remove
 		err = errors.Join(err, log.Recover(), log.Prepare())
 	}
 	if err != nil {
-		d.m.opt.Logger.Debug("there is no room yet for the cluster's log", "cut", index, "err", err)
+		d.m.opt.Logger.Debug("no room yet for the cluster's log", "cut", index, "err", err)
 	}
 }
 
-// cutAt cuts the log at an entry, if that frees something.
+// cutAt cuts the log at an entry if that frees space.
 func (d *disk) cutAt(index uint64) error {
 	log := d.m.log
 	if !log.Frees(index) {
@@ -210,18 +208,18 @@ func (d *disk) cutAt(index uint64) error {
 	}
 	term, err := log.Term(index)
 	if err != nil {
-		return nil // it is cut already
+		return nil // the log is already cut there
 	}
 	return log.Cut(raftlog.Position{Index: index, Term: term})
 }
 
 const keptNear = 4
 
-// recoverPause is the time between two attempts of the disk to write after an error.
+// recoverPause is the pause between two attempts to write after an error.
 const recoverPause = time.Second
 
-// try calls do until it succeeds. Until then the member acknowledges nothing. It returns
-// false if the member ends before.
+// try calls do until it succeeds. Until then the member acknowledges no change. It
+// returns false if the member ends first.
 func (d *disk) try(do func() error) bool {
 	err := do()
 	if err == nil {
@@ -229,7 +227,7 @@ func (d *disk) try(do func() error) bool {
 	}
 	m := d.m
 	m.ails.update(func(a *ailments) { a.log = err })
-	m.opt.Logger.Error("the cluster's log cannot be written: this member acknowledges nothing until it can", "err", err)
+	m.opt.Logger.Error("cannot write the cluster's log; this member acknowledges no changes until it can", "err", err)
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
@@ -245,11 +243,11 @@ func (d *disk) try(do func() error) bool {
 			}
 			if err = do(); err == nil {
 				m.ails.update(func(a *ailments) { a.log = nil })
-				m.opt.Logger.Info("the cluster's log is written again")
+				m.opt.Logger.Info("writing the cluster's log again")
 				return true
 			}
 		}
-		m.opt.Logger.Debug("the cluster's log cannot be written yet", "err", err)
+		m.opt.Logger.Debug("still cannot write the cluster's log", "err", err)
 		pause.Reset(recoverPause)
 	}
 }
@@ -267,8 +265,8 @@ func (d *disk) setBegun(at int64, batch []diskWork) {
 	}
 }
 
-// lasts returns for how long the present batch has been under way, in nanoseconds, and
-// the size of its entries.
+// lasts returns the duration of the current batch, in nanoseconds, and the size of its
+// entries.
 func (d *disk) lasts(now int64) (since, bytes int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -11,12 +11,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// An event is what the raft loop is told: a value of one of these types, or a func() that
-// is called.
+// An event is a value of one of these types, or a func() that the raft loop calls.
 type event any
 
 type (
-	// proposed: turns want entries committed.
+	// proposed: turns have entries to commit.
 	proposed struct {
 		epoch   uint64
 		entries [][]byte
@@ -24,24 +23,24 @@ type (
 	// asked: a Sync asks whether this member still leads. The loop sets the number of the
 	// question, with lifecycle.mu held.
 	asked struct{ number *uint64 }
-	// received: a message of another member has come.
+	// received: a message of another member has arrived.
 	received struct{ message *raftpb.Message }
-	// finished: a Write of the core is durable, or an Apply is done.
+	// finished: a Write of the core is durable, or an Apply is complete.
 	finished struct{ responses []*raftpb.Message }
-	// unreachable: messages to another member are lost.
+	// unreachable: messages to another member were lost.
 	unreachable struct{ id uint64 }
 	// refusedConnection: the machine of a term's leader refuses connections.
 	refusedConnection struct{ id, term uint64 }
-	// standing: this member is to stand for election, after a refusedConnection.
+	// standing: this member must stand for election, after a refusedConnection.
 	standing struct{ term uint64 }
-	// rejected: another member does not take this one in.
+	// rejected: another member refuses this member.
 	rejected struct {
 		by  uint64
 		err error
 	}
-	// journalSynced: the journal has all entries up to one durably.
+	// journalSynced: the journal durably has all entries up to at.
 	journalSynced struct{ at raftlog.Position }
-	// journalBlocked: the journal has begun to refuse jobs, or takes them again.
+	// journalBlocked: the journal now refuses jobs, or accepts them again.
 	journalBlocked struct {
 		at      int64 // on Options.Now
 		blocked bool
@@ -50,9 +49,10 @@ type (
 	epochSettled struct{}
 	// engineFollows: the engine has left the epoch that has ended.
 	engineFollows struct{}
-	// fetched: a snapshot was fetched; nil: fetching failed, or the snapshot was dropped.
+	// fetched: a snapshot was fetched. It is nil if fetching failed or the snapshot was
+	// dropped.
 	fetched struct{ snapshot *raftpb.Snapshot }
-	// installed: the engine has the snapshot after which the log begins.
+	// installed: the engine contains the snapshot after which the log begins.
 	installed struct{}
 	// sent: sending a snapshot to another member has ended.
 	sent struct {
@@ -61,14 +61,14 @@ type (
 	}
 )
 
-// handle takes an event, in the raft loop.
+// handle handles an event, in the raft loop.
 func (r *raftLoop) handle(e event) {
 	switch e := e.(type) {
 	case func():
 		e()
 	case proposed:
 		if err := r.core.Propose(e.epoch, e.entries...); err != nil {
-			r.m.opt.Logger.Debug("the entries of a turn are refused", "epoch", e.epoch, "err", err)
+			r.m.opt.Logger.Debug("the entries of a turn were refused", "epoch", e.epoch, "err", err)
 		}
 	case asked:
 		n := r.core.Ask(r.m.opt.Now())
@@ -98,9 +98,9 @@ func (r *raftLoop) handle(e event) {
 		r.health.observeJournal(e.at, e.blocked)
 	case epochSettled:
 		r.transfer.settled = true
-		r.finishTransfer() // before the core hears of Rebuilt, if it has to resign
+		r.finishTransfer() // before Reloaded, in case the core must resign
 	case engineFollows:
-		r.core.Rebuilt()
+		r.core.Reloaded()
 	case fetched:
 		r.fetched, r.fetching = e.snapshot, e.snapshot != nil
 		r.offerSnapshot()
@@ -117,7 +117,7 @@ func (r *raftLoop) handle(e event) {
 	}
 }
 
-// step gives the core a message of another member.
+// step passes another member's message to the core.
 func (r *raftLoop) step(message *raftpb.Message) {
 	from := message.GetFrom()
 	r.heardOf(from, message)
@@ -133,16 +133,16 @@ func (r *raftLoop) step(message *raftpb.Message) {
 	case errors.Is(err, core.ErrContradiction):
 		r.contradicted(message)
 	case err != nil:
-		r.m.opt.Logger.Debug("a message of another member is of no use", "from", from, "type", message.GetType(), "err", err)
+		r.m.opt.Logger.Debug("ignoring a message of another member", "from", from, "type", message.GetType(), "err", err)
 	}
 	if message.GetType() == raftpb.MsgSnap {
 		r.fetchSnapshot()
 	}
 }
 
-// cut cuts the log at an entry that the journal has durably, but not beyond the entries
-// that the core has applied. So the members' roles of all entries that are cut are
-// recorded. After a start the journal can be ahead of the core.
+// cut cuts the log at an entry that is durable in the journal and applied by the core.
+// Both are required: the members' roles in all removed entries must be recorded, and
+// after a start the journal can be ahead of the core.
 func (r *raftLoop) cut(at raftlog.Position) {
 	if applied := r.core.Applied(); applied.Index < at.Index {
 		at = applied
@@ -150,15 +150,15 @@ func (r *raftLoop) cut(at raftlog.Position) {
 	r.m.disk.add(diskWork{cut: at, minMatch: r.minMatch, minReachable: r.minReachable})
 }
 
-// forgetLeader lets the members elect another leader at once, if the leader of the term is
+// forgetLeader lets the members elect another leader at once, if the term's leader is
 // still the member whose machine refuses connections.
 func (r *raftLoop) forgetLeader(id, term uint64) {
 	if !r.core.Forget(id, term) {
 		return
 	}
-	r.m.opt.Logger.Info("the leader's machine refuses connections: another one is elected", "leader", id, "term", term)
-	// One after the other: votes that are split cost an election timeout, and a vote
-	// takes a sync.
+	r.m.opt.Logger.Info("the leader's machine refuses connections; electing another leader", "leader", id, "term", term)
+	// The members stand one after the other: a split vote costs an election timeout, and
+	// each vote needs a sync.
 	turn := 0
 	for _, k := range r.members {
 		if k.ID != id && k.ID < r.m.opt.Self.ID {
@@ -173,44 +173,45 @@ const (
 	standEvery = 120 * time.Millisecond
 )
 
-// Step takes a message of another member.
+// Step handles a message of another member.
 func (m *Member) Step(message *raftpb.Message) { m.mail.post(received{message}) }
 
-// Unreachable says that messages to another member are lost.
+// Unreachable reports that messages to another member were lost.
 func (m *Member) Unreachable(id uint64) { m.mail.post(unreachable{id}) }
 
-// Rejected says that another member has answered this one's handshake with an error.
+// Rejected reports that another member has answered this member's handshake with an
+// error.
 func (m *Member) Rejected(by uint64, err error) { m.mail.post(rejected{by, err}) }
 
-// Refused says that a member's machine has refused a connection to the address of its last
-// handshake. The attempt began in a term. A silent leader may be alive and have a lease. A
-// leader whose machine refuses connections to its port has no process any more: with
-// [Options].FastFailover the others elect another one at once.
+// Refused reports that a member's machine has refused a connection to the address of its
+// last handshake. term is the term at the start of the attempt. A silent leader can be
+// alive and have a lease. A leader whose port is closed has no process. With
+// [Options].FastFailover, the other members then elect a leader at once.
 func (m *Member) Refused(id, term uint64) {
 	if m.opt.FastFailover {
 		m.mail.post(refusedConnection{id, term})
 	}
 }
 
-// inLoop runs f in the raft loop and returns when it has run. It returns false if the
-// member has failed or is closed.
+// inLoop runs f in the raft loop and waits for it. It returns false if the member has
+// failed or is closed.
 func (m *Member) inLoop(f func()) bool {
 	done := false
 	ran := make(chan struct{})
 	m.mail.post(func() { f(); done = true; close(ran) })
 	select {
 	case <-ran:
-	case <-m.looped: // f runs no more; it may have
+	case <-m.looped: // f will not run from now on, but it may have run
 	}
 	return done
 }
 
-// A mailbox has the events that the raft loop has not handled, in order.
+// A mailbox holds the events that the raft loop has not handled, in order.
 type mailbox struct {
 	mu     sync.Mutex
 	events []event
 	spare  []event
-	wake   chan struct{} // has something if the loop is to look
+	wake   chan struct{} // signals the loop
 }
 
 func (m *mailbox) post(e event) {
@@ -220,7 +221,7 @@ func (m *mailbox) post(e event) {
 	signal(m.wake)
 }
 
-// take returns what was posted. The slice is the caller's until it takes again.
+// take returns the posted events. The slice is valid until the next call.
 func (m *mailbox) take() []event {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -229,7 +230,7 @@ func (m *mailbox) take() []event {
 	return events
 }
 
-// signal wakes the goroutine that receives from a channel with room for one signal.
+// signal wakes the goroutine that receives from c, which has room for one signal.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -11,9 +11,10 @@ import (
 )
 
 // A member stops for good when it was removed, when its disk was rolled back, or when its
-// directory is a copy. It records that in its log first, so that no later start takes part.
+// directory is a copy. It first records the reason in its log, so that no later start
+// takes part.
 
-// name returns the name of the start; 0: it has none.
+// name returns the name of the last start, or 0 if it has none.
 func (h *Handshake) name() uint64 {
 	if len(h.Names) == 0 {
 		return 0
@@ -21,9 +22,9 @@ func (h *Handshake) name() uint64 {
 	return h.Names[len(h.Names)-1]
 }
 
-// lacks reports whether the member of a handshake does not remember a start that this one
-// knows of. An older copy of its disk may have counted as many starts since, but their names
-// are others.
+// lacks reports whether a handshake lacks a start of the member that this member has
+// recorded. A installDue copy of the disk may have counted as many starts since, but with
+// other names.
 func (h *Handshake) lacks(known raftlog.Peer) bool {
 	if h.Starts < known.Starts {
 		return true
@@ -32,26 +33,26 @@ func (h *Handshake) lacks(known raftlog.Peer) bool {
 	return known.Name != 0 && since < uint64(len(h.Names)) && h.Names[uint64(len(h.Names))-1-since] != known.Name
 }
 
-// endIfUnwanted stops this member if another one has answered its handshake with an error
-// that is for good.
+// endIfUnwanted stops this member if another member has answered its handshake with a
+// permanent error.
 func (s *peerTable) endIfUnwanted(by uint64, err error) {
 	switch {
 	case errors.Is(err, ErrRemoved):
-		s.m.opt.Logger.Debug("another member says that this one was removed", "member", by)
+		s.m.opt.Logger.Debug("another member reports that this member was removed", "member", by)
 		s.m.disk.leave()
 	case errors.Is(err, ErrRolledBack):
-		s.m.disk.stopWith(fmt.Sprintf("its disk is older than what member %d has heard of it: it was restored from a copy, or a copy of the directory has run", by))
+		s.m.disk.stopWith(fmt.Sprintf("its disk is older than what member %d has heard of it: it was installDue from a copy, or a copy of the directory has run", by))
 	case errors.Is(err, ErrConnected):
 		s.isCopy(by)
 	}
 }
 
-// copyPatience is how long another member may take to notice that the process before this
-// one has ended, in nanoseconds.
+// copyPatience is the time in which another member must detect that the previous process
+// has ended, in nanoseconds.
 const copyPatience = 15_000_000_000
 
-// isCopy stops this member if another one has been connected to another process with its
-// id for too long.
+// isCopy stops this member if another member has been connected to another process with
+// this member's id for too long.
 func (s *peerTable) isCopy(by uint64) {
 	now, p := s.m.opt.Now(), s.peer(by)
 	if p.copySince == 0 {
@@ -62,24 +63,24 @@ func (s *peerTable) isCopy(by uint64) {
 	}
 }
 
-// contradicted handles a message of a member whose log contradicts this one's. A follower
-// stops, as the cluster has what the leader sends. Both log it.
+// contradicted handles a message of a member whose log contradicts this member's log. A
+// follower stops, because the leader's log is the cluster's. Both members log it.
 func (r *raftLoop) contradicted(message *raftpb.Message) {
 	from := message.GetFrom()
 	if message.GetType() == raftpb.MsgAppResp {
 		r.peer(from).contradicts = true
-		r.m.opt.Logger.Error("a member knows entries to be agreed on that this leader does not have: a disk was rolled back, and jobs that were acknowledged "+
-			"may be on that member only: keep a copy of its directory before it joins again", "member", from, "last", r.m.log.Last().Index)
+		r.m.opt.Logger.Error("a member has committed entries that this leader lacks: a disk was rolled back, and acknowledged jobs "+
+			"might exist on that member only; keep a copy of its directory before it joins again", "member", from, "last", r.m.log.Last().Index)
 		return
 	}
 	r.m.opt.Transport.Send([]*raftpb.Message{{
 		Type: raftpb.MsgAppResp.Enum(), From: &r.m.opt.Self.ID, To: &from, Term: message.Term, Index: message.Index, Reject: new(true), Context: []byte(contradiction),
 	}})
-	r.m.disk.stopWith(fmt.Sprintf("the entries that it knows to be agreed on, up to %d, are not those of member %d, which leads: a disk of the cluster was rolled back, "+
-		"and jobs that were acknowledged may be here only: keep a copy of this directory", r.core.Applied().Index, from))
+	r.m.disk.stopWith(fmt.Sprintf("its committed entries up to %d differ from those of member %d, the leader: a disk of the cluster was rolled back, "+
+		"and acknowledged jobs might exist here only; keep a copy of this directory", r.core.Applied().Index, from))
 }
 
-// contradiction is the context of the rejection that tells a leader why the member stops.
+// contradiction is the context of the rejection that informs a leader of the reason.
 const contradiction = "contradiction"
 
 func isContradiction(message *raftpb.Message) bool {
@@ -89,26 +90,26 @@ func isContradiction(message *raftpb.Message) bool {
 // leave stops this member for good: it was removed.
 func (d *disk) leave() { d.add(diskWork{removed: true}) }
 
-// stopWith stops this member for good, and says why.
-func (d *disk) stopWith(verdict string) { d.add(diskWork{verdict: verdict}) }
+// stopWith stops this member for good for the given reason.
+func (d *disk) stopWith(reason string) { d.add(diskWork{fatalReason: reason}) }
 
-// verdictError returns the error that a verdict stands for.
-func verdictError(verdict string) error {
-	if why, ok := strings.CutPrefix(verdict, ErrCopy.Error()); ok {
+// fatalError returns the error for a recorded reason.
+func fatalError(reason string) error {
+	if why, ok := strings.CutPrefix(reason, ErrCopy.Error()); ok {
 		return fmt.Errorf("%w%s", ErrCopy, why)
 	}
-	return fmt.Errorf("%w: %s", ErrDamaged, verdict)
+	return fmt.Errorf("%w: %s", ErrDamaged, reason)
 }
 
-// writeVerdict records that this member must not go on, and stops it.
-func (d *disk) writeVerdict(w diskWork) error {
+// recordFatal records the reason and stops this member.
+func (d *disk) recordFatal(w diskWork) error {
 	var err, why error
 	if w.removed {
 		with := d.m.log.State().Membership
 		with.Members = without(with.Members, d.m.opt.Self.ID)
 		err, why = d.m.log.SetMembership(with), ErrRemoved
 	} else {
-		err, why = d.m.log.SetVerdict(w.verdict), verdictError(w.verdict)
+		err, why = d.m.log.SetFatalReason(w.fatalReason), fatalError(w.fatalReason)
 	}
 	if err := errors.Join(err, d.m.log.Sync()); err != nil {
 		return err

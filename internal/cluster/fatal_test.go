@@ -28,7 +28,7 @@ func (sim *simulation) condemned(m *node, why string) {
 	m.gone = true
 }
 
-// A disk that was restored from a copy is known by all that have met its member since,
+// A disk that was installDue from a copy is known by all that have met its member since,
 // although it counts up to the same start, and its member stops for good.
 func TestRestored(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {
@@ -47,7 +47,7 @@ func TestRestored(t *testing.T) {
 	})
 }
 
-// One disk is restored from a copy, and members are stopped and started in any order:
+// One disk is installDue from a copy, and members are stopped and started in any order:
 // nothing that was acknowledged is lost.
 func TestRestoredInAnyOrder(t *testing.T) {
 	seeds.Each(t, 6, func(t *testing.T, seed uint64) {
@@ -124,8 +124,8 @@ func TestContradiction(t *testing.T) {
 		old.boot()
 		leader := sim.leader() // Raft's limit: nobody is left that knows better
 		whole.boot()
-		sim.condemned(whole, "this member must join again: the entries that it knows to be agreed on")
-		if sim.logged("a member knows entries to be agreed on that this leader does not have") == 0 {
+		sim.condemned(whole, "this member must join again: its committed entries")
+		if sim.logged("a member has committed entries that this leader lacks") == 0 {
 			t.Error("the leader does not say it")
 		}
 		if s := sim.statusOf(sim.nodeOf(leader)); !s.of(whole.id).KeepCopy || s.of(away.id).KeepCopy {
@@ -166,17 +166,17 @@ func TestCopy(t *testing.T) {
 }
 
 // A member that was the last one left of a majority goes on with a disk that was
-// restored, if it is told to.
+// installDue, if it is told to.
 func TestRecoverCondemned(t *testing.T) {
 	disk := emptyDisk()
-	must(t, Init(disk, dir, raftlog.Member{ID: 1, Address: "10.0.0.1:11400"}))
+	must(t, Init(disk, dir, raftlog.MemberInfo{ID: 1, Address: "10.0.0.1:11400"}))
 	log, err := raftlog.Open(disk, LogDir(dir), raftlog.Options{})
 	must(t, err)
-	must(t, errors.Join(log.SetVerdict("it is old"), log.Close()))
+	must(t, errors.Join(log.SetFatalReason("it is old"), log.Close()))
 	if _, err := Inspect(disk, dir); !errors.Is(err, ErrDamaged) {
 		t.Fatalf("%v", err)
 	}
-	_, err = Recover(disk, dir, raftlog.Member{ID: 2, Address: "10.0.0.1:11400"})
+	_, err = Recover(disk, dir, raftlog.MemberInfo{ID: 2, Address: "10.0.0.1:11400"})
 	must(t, err)
 	_, err = Inspect(disk, dir)
 	must(t, err)

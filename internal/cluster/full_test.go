@@ -55,7 +55,7 @@ func TestLogFillsDisk(t *testing.T) {
 				if n := sim.acknowledged(); n < puts*2/3 {
 					t.Errorf("%d puts of %d were acknowledged", n, puts)
 				}
-				if n := sim.logged("cannot be made ahead of time"); n > 4 {
+				if n := sim.logged("of the cluster's log ahead of time"); n > 4 {
 					t.Errorf("the log says %d times that the disk is full", n)
 				}
 				away.boot()

@@ -11,87 +11,88 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// A Handshake is what a member says of itself before anything else.
+// A Handshake is a member's description of itself, sent before any message.
 type Handshake struct {
-	Last    raftlog.Position // of its log
-	Starts  uint64           // how often it was started
+	Last    raftlog.Position // the end of its log
+	Starts  uint64           // number of its starts
 	Names   []uint64         // see raftlog.State
-	Number  uint64           // see raftlog.Member
-	Address string           // at which it listens for other members
-	Level   uint64           // of entries: the highest that it knows
-	Time    int64            // that its clock shows: the cluster's, if it has heard of that
-	Version string           // of its program
-	Host    string           // the name of its machine
-	Console string           // the URL of its console, for people; empty: it has none that others reach
+	Number  uint64           // see raftlog.MemberInfo
+	Address string           // for other members
+	Level   uint64           // highest level of entries that it supports
+	Time    int64            // its clock: the cluster's time, if a leader has sent it
+	Version string           // version of its program
+	Host    string           // name of its machine
+	Console string           // URL of its console; empty if other machines cannot reach one
 }
 
 var (
-	// ErrRolledBack means that another member has lost what it had, because its disk was
-	// restored from an older copy. It must be removed and join as a new member.
-	ErrRolledBack = errors.New("cluster: the member's disk is older than what this one has heard of it: it must join again as a new member")
+	// ErrRolledBack reports that another member has lost data because its disk was
+	// installDue from an older copy. It must be removed and join as a new member.
+	ErrRolledBack = errors.New("cluster: the member's disk has lost acknowledged changes; it must join again as a new member")
 
-	// ErrConnected means that another process with the id of the member is connected.
-	// Either that process has ended, which is noticed within seconds, or one of the two
+	// ErrConnected reports that another process with the member's id is connected. Either
+	// that process has ended, which this member detects within seconds, or one of the two
 	// directories is a copy of the other.
-	ErrConnected = errors.New("cluster: a server that is this member, too, is connected: if it has not just ended, one of the two directories is a copy of the other")
+	ErrConnected = errors.New("cluster: another server with this member's id is connected; unless it has just ended, one of the two directories is a copy of the other")
 
-	// ErrCopy means that the directory of this member is a copy of one that is in use.
-	ErrCopy = errors.New("this directory is a copy of that of a member")
+	// ErrCopy reports that this member's directory is a copy of a directory in use.
+	ErrCopy = errors.New("this directory is a copy of a member's directory")
 
-	// ErrNotMember means that there is no such member.
+	// ErrNotMember reports that the member does not exist.
 	ErrNotMember = errors.New("cluster: not a member")
 
-	// ErrDamaged means that the directory of this member has lost something, perhaps what
-	// the member has acknowledged. So the member can only join again as a new one.
+	// ErrDamaged reports that this member's directory has lost data, possibly
+	// acknowledged changes. The member can only join again as a new member.
 	ErrDamaged = errors.New("this member must join again")
 
-	// ErrRemoved means that a member was removed. It can only join again as a new one.
+	// ErrRemoved reports that this member was removed. It can only join again as a new
+	// member.
 	ErrRemoved = errors.New("this member was removed from the cluster")
 
-	// ErrTooOld means that the program of another member does not know all that the log can
-	// have.
+	// ErrTooOld reports that the program of another member does not support the entries
+	// of the log.
 	ErrTooOld = errors.New("cluster: the member's version of beanpole is too old for this cluster")
 
-	// ErrOccupied means that another member, or a member of another cluster, answers at the
-	// address of a member: disks were swapped, or addresses.
-	ErrOccupied = errors.New("cluster: its address belongs to another member now")
+	// ErrOccupied reports that another member, or a member of another cluster, answers at
+	// the address of a member: disks or addresses were swapped.
+	ErrOccupied = errors.New("cluster: another member answers at its address")
 
-	// ErrStopped means that this member has failed or is closed.
-	ErrStopped = errors.New("cluster: this member takes no part any more")
+	// ErrStopped reports that this member has failed or is closed.
+	ErrStopped = errors.New("cluster: this member has stopped")
 )
 
-// A peer is what this member knows of another one.
+// A peer is this member's state of another member.
 type peer struct {
 	handshake    Handshake
-	ahead        int64            // at the handshake its clock showed so much more than Options.Now
-	heard        int64            // when a message came last, on Options.Now; 0: none has
-	linked       bool             // its handshake was accepted, and it has not been unreachable since
-	lost         int64            // when the connection to it ended last, on Options.Now; 0: it never did
-	refused      error            // why this member refuses it; nil: it does not
-	refuses      error            // why it refuses this member
+	clockOffset  int64            // the difference between its clock and Options.Now at the handshake
+	heard        int64            // time of its last message, on Options.Now, or 0
+	linked       bool             // its handshake was accepted, and it was reachable since
+	lost         int64            // time at which the last connection to it was lost, on Options.Now, or 0
+	refused      error            // the reason why this member refuses it, or nil
+	refuses      error            // the reason why it refuses this member, or nil
 	acknowledged raftlog.Position // the last entry that it has acknowledged to this member
-	recorded     raftlog.Peer     // what Raft's log has of it
-	copySince    int64            // since when it refuses this one with ErrConnected, on Options.Now; 0: it does not
-	offered      int64            // since when it is to fetch a snapshot, on Options.Now; 0: it is not
+	recorded     raftlog.Peer     // its record in Raft's log
+	copySince    int64            // since this time it refuses this member with ErrConnected, on Options.Now, or 0
+	offered      int64            // since this time it was offered a snapshot, on Options.Now, or 0
 	goal         uint64           // at the leader: the entry that it must acknowledge next to be up to date
-	goalSince    int64            // when goal was the last committed entry, on Options.Now; 0 if there is no goal
-	late         bool             // it takes too long
-	contradicts  bool             // it stopped with committed entries that this member, the leader, lacks
-	fetches      int              // snapshots that it is sent at the moment
+	goalSince    int64            // time at which goal was the last committed entry, on Options.Now; 0 if there is no goal
+	late         bool             // it has not reached goal in time
+	contradicts  bool             // it stopped with committed entries that this leader lacks
+	fetches      int              // number of snapshots being sent to it
 }
 
-// A peerTable has the members, and what this one knows of the others. The raft loop owns
+// A peerTable holds the members and this member's state of the others. The raft loop owns
 // it.
 type peerTable struct {
 	m *Member
 
-	members    []raftlog.Member
-	lastNumber uint64           // the highest Number that a member was ever given
-	unknown    []raftlog.Member // connected members that are not known yet; see admitUnknown
-	peers      map[uint64]*peer // what is known of other members in this life
+	members    []raftlog.MemberInfo
+	lastNumber uint64               // the highest Number that a member has ever had
+	unknown    []raftlog.MemberInfo // connected members that are not in this member's log yet; see admitUnknown
+	peers      map[uint64]*peer     // state of the other members since the start
 }
 
-// peer returns what is known of another member.
+// peer returns the state of another member.
 func (s *peerTable) peer(id uint64) *peer {
 	p := s.peers[id]
 	if p == nil {
@@ -102,8 +103,8 @@ func (s *peerTable) peer(id uint64) *peer {
 	return p
 }
 
-// heardOf notes that a message of another member has come. An acknowledgement counts only
-// in the term in which this member leads: another log can have another entry of the same
+// heardOf records the arrival of another member's message. An acknowledgement counts only
+// in a term in which this member leads: another log can have another entry of the same
 // index.
 func (s *peerTable) heardOf(id uint64, message *raftpb.Message) {
 	p := s.peer(id)
@@ -121,7 +122,7 @@ func (s *peerTable) heardOf(id uint64, message *raftpb.Message) {
 	}
 }
 
-// Handshake returns what this member says of itself.
+// Handshake returns this member's handshake.
 func (m *Member) Handshake() Handshake {
 	s := m.log.State()
 	return Handshake{
@@ -129,9 +130,9 @@ func (m *Member) Handshake() Handshake {
 	}
 }
 
-// AcceptHandshake takes the handshake of another member. It must be called before Step
-// gets a message of that connection, and before a message is sent there. After an error no
-// message may pass.
+// AcceptHandshake checks another member's handshake. It must be called before Step gets a
+// message of that connection, and before a message is sent there. After an error, no
+// message may follow.
 func (m *Member) AcceptHandshake(from uint64, h Handshake) (err error) {
 	if !m.inLoop(func() {
 		err = m.raft.checkHandshake(from, h)
@@ -147,13 +148,13 @@ func (m *Member) AcceptHandshake(from uint64, h Handshake) (err error) {
 func (s *peerTable) checkHandshake(from uint64, h Handshake) error {
 	switch {
 	case s.isMember(from):
-	case h.Number > 0 && h.Number <= s.lastNumber: // what comes next in this member's log may name it
+	case h.Number > 0 && h.Number <= s.lastNumber: // a later entry of this member's log can add the member
 		return ErrRemoved
 	case !s.admitUnknown(from, h):
 		return ErrNotMember
 	}
 	if h.Level < entry.Written {
-		return fmt.Errorf("%w: it knows level %d, and level %d is needed", ErrTooOld, h.Level, entry.Written)
+		return fmt.Errorf("%w: it supports level %d, but level %d is needed", ErrTooOld, h.Level, entry.Written)
 	}
 	p := s.peer(from)
 	switch {
@@ -162,7 +163,7 @@ func (s *peerTable) checkHandshake(from uint64, h Handshake) error {
 	case h.lacks(p.recorded), p.acknowledged.After(h.Last), s.m.raft.core.Status().Progress[from].Match > h.Last.Index:
 		return ErrRolledBack
 	}
-	p.linked, p.copySince, p.ahead = true, 0, h.Time-s.m.opt.Now()
+	p.linked, p.copySince, p.clockOffset = true, 0, h.Time-s.m.opt.Now()
 	if p.handshake = h; h.Starts != p.recorded.Starts || h.name() != p.recorded.Name {
 		p.recorded.Starts, p.recorded.Name = h.Starts, h.name()
 		s.record(from, p)
@@ -170,32 +171,32 @@ func (s *peerTable) checkHandshake(from uint64, h Handshake) error {
 	return nil
 }
 
-// maxUnknown is how many members may be connected that are not known yet.
+// maxUnknown is the maximum number of connected members that are not in the log yet.
 const maxUnknown = 16
 
-// admitUnknown lets a member connect that this one does not know yet. Its certificate is
-// good and its number is higher than any known one, so it was added while this one was
-// away. If it leads, this one can hear of that only from it. admitUnknown returns false if
-// too many unknown members are connected.
+// admitUnknown admits a member that is not in this member's log yet. Its certificate is
+// valid and its number is higher than all known numbers, so it was added while this
+// member was away. If it leads, only it can send the missing entries. admitUnknown
+// returns false if too many such members are connected.
 func (s *peerTable) admitUnknown(id uint64, h Handshake) bool {
-	if slices.ContainsFunc(s.unknown, func(k raftlog.Member) bool { return k.ID == id }) {
+	if slices.ContainsFunc(s.unknown, func(k raftlog.MemberInfo) bool { return k.ID == id }) {
 		return true
 	}
 	if h.Number == 0 || h.Address == "" || len(s.unknown) == maxUnknown {
 		return false
 	}
-	s.unknown = append(s.unknown, raftlog.Member{ID: id, Address: h.Address, Number: h.Number})
+	s.unknown = append(s.unknown, raftlog.MemberInfo{ID: id, Address: h.Address, Number: h.Number})
 	s.connect()
 	return true
 }
 
-// connect tells the transport which members there are.
+// connect passes the list of members to the transport.
 func (s *peerTable) connect() {
-	s.unknown = slices.DeleteFunc(s.unknown, func(k raftlog.Member) bool { return k.Number <= s.lastNumber })
+	s.unknown = slices.DeleteFunc(s.unknown, func(k raftlog.MemberInfo) bool { return k.Number <= s.lastNumber })
 	s.m.opt.Transport.SetMembers(slices.Concat(s.members, s.unknown))
 }
 
-// record writes what is known of another member.
+// record records another member's state in Raft's log.
 func (s *peerTable) record(id uint64, p *peer) {
 	p.recorded.Acknowledged = p.acknowledged
 	s.m.disk.add(diskWork{peer: &peerRecord{id, p.recorded}})

@@ -84,10 +84,10 @@ func TestEndWhileFailing(t *testing.T) {
 	}
 }
 
-// After the verdict that ends a member, the disk writes nothing of the same batch, and
+// After the fatalReason that ends a member, the disk writes nothing of the same batch, and
 // delivers no response for it.
 func TestNothingAfterVerdict(t *testing.T) {
-	for _, last := range []diskWork{{verdict: "a test"}, {removed: true}} {
+	for _, last := range []diskWork{{fatalReason: "a test"}, {removed: true}} {
 		ctx, end := context.WithCancel(t.Context())
 		d, log := diskOn(ctx, t, memfs.New())
 		d.m.end, d.m.logger, d.m.mail = end, d.m.opt.Logger, &mailbox{wake: make(chan struct{}, 1)}

@@ -8,33 +8,33 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// A health says whether the disk of this member lets it lead, and when another member is
-// to lead. The raft loop owns it. Moments are on Options.Now; 0 is never.
+// A health decides whether this member's disk lets it lead, and when another member
+// should lead. The raft loop owns it. Times are on Options.Now; 0 stands for never.
 type health struct {
-	slowSince      int64            // the disk has been at work for longer than it may take
-	blockedSince   int64            // the journal takes no jobs
-	unblockedSince int64            // it takes them again; 0: it does not
-	yieldedAt      int64            // another member was asked to lead because the disk hung
-	asked          map[uint64]int64 // when each member was asked to lead because the journal took no jobs; forgotten when it leads
+	slowSince      int64            // since this time the disk has been too slow
+	blockedSince   int64            // since this time the journal refuses jobs
+	unblockedSince int64            // since this time it accepts them again, or 0
+	yieldedAt      int64            // time at which the leadership was transferred because of the disk
+	asked          map[uint64]int64 // times at which members were asked to lead because of the journal; deleted when the member leads
 }
 
-// slowDisk is how long the disk of a leader may hang or fail before the leader asks another
-// member to lead, and goneDisk before it resigns without a successor. The disk has besides
-// a second for each slowestDisk bytes, which another member's disk would need as well.
+// slowDisk is the time for which a leader's disk can hang or fail before the leader
+// transfers the leadership. After goneDisk it resigns without a successor. Each
+// slowestDisk bytes add a second, which another member's disk would also need.
 const (
 	slowDisk    = int64(time.Second)
 	goneDisk    = 3 * int64(time.Second)
 	slowestDisk = 8 << 20
 )
 
-// yieldAgain and askAgain are the times before the leader does so again: a transfer ends
-// all clients' connections, and one that was declined would be declined again.
+// yieldAgain and askAgain are the pauses before the leader tries again. A transfer
+// disconnects all clients, and a member that has declined would decline again.
 const (
 	yieldAgain = 5 * int64(time.Minute) // unless the disk counts as gone
 	askAgain   = 5 * int64(time.Minute)
 )
 
-// observeDisk notes for how long the present writes have been under way, and their size.
+// observeDisk records the duration of the current writes, and their size.
 func (h *health) observeDisk(now, lasts, bytes int64) {
 	h.slowSince = 0
 	if lasts -= int64(float64(bytes) / slowestDisk * float64(time.Second)); lasts > 0 {
@@ -42,8 +42,8 @@ func (h *health) observeDisk(now, lasts, bytes int64) {
 	}
 }
 
-// observeJournal notes whether the journal takes jobs. On a full disk it does for moments,
-// after it was cleaned. Those do not count.
+// observeJournal records whether the journal accepts jobs. On a full disk it accepts jobs
+// for moments after cleaning. Those moments do not count.
 func (h *health) observeJournal(now int64, blocked bool) {
 	switch {
 	case !blocked:
@@ -55,7 +55,7 @@ func (h *health) observeJournal(now int64, blocked bool) {
 	}
 }
 
-// slow returns for how long the disk has hung, in nanoseconds.
+// slow returns the duration for which the disk has hung, in nanoseconds.
 func (h *health) slow(now int64) int64 {
 	if h.slowSince == 0 {
 		return 0
@@ -63,8 +63,8 @@ func (h *health) slow(now int64) int64 {
 	return now - h.slowSince
 }
 
-// blocked returns for how long the journal has taken no jobs, in nanoseconds; 0: it takes
-// them, and has for a while.
+// blocked returns the duration for which the journal has refused jobs, in nanoseconds. It
+// returns 0 when the journal has accepted jobs for a while.
 func (h *health) blocked(now int64) int64 {
 	switch {
 	case h.blockedSince == 0, h.unblockedSince != 0 && now-h.unblockedSince >= slowDisk:
@@ -75,18 +75,18 @@ func (h *health) blocked(now int64) int64 {
 	return now - h.blockedSince
 }
 
-// A candidacy is what matters beside the disk for stepping down.
+// A candidacy holds the facts, besides the disk, that decide about stepping down.
 type candidacy struct {
-	leader       bool   // Raft's leader is this member
-	active       bool   // and it serves clients, or may
-	transferring bool   // another one is to lead already
+	leader       bool   // this member is Raft's leader
+	active       bool   // it serves clients, or could
+	transferring bool   // a transfer is in progress
 	others       bool   // there are other voters
-	best         uint64 // the reachable voter that has most of the log; 0: none
-	unasked      uint64 // the same, of those that were not asked lately
+	best         uint64 // the reachable voter with the longest log, or 0
+	unasked      uint64 // the same among the voters not asked recently
 }
 
-// stepDown returns the member that is to lead in place of this one; 0: none. silent says
-// that this one is to send nothing, so that the others elect a leader.
+// stepDown returns the member that should lead in place of this one, or 0. If silent is
+// set, this member must send nothing, so that the others elect a leader.
 func (h *health) stepDown(now int64, c candidacy) (to uint64, silent bool) {
 	slow, blocked := h.slow(now), h.blocked(now)
 	recently := h.yieldedAt != 0 && now-h.yieldedAt < yieldAgain
@@ -98,7 +98,7 @@ func (h *health) stepDown(now int64, c candidacy) (to uint64, silent bool) {
 	case c.transferring:
 	case slow >= slowDisk && c.active && !recently:
 		return c.best, false
-	case blocked >= slowDisk && c.unasked == 0 && !c.active: // it cannot apply what is committed, so it will not serve at all
+	case blocked >= slowDisk && c.unasked == 0 && !c.active: // it cannot apply committed entries, so it will never serve
 		return c.best, false
 	case blocked >= slowDisk:
 		return c.unasked, false
@@ -106,8 +106,8 @@ func (h *health) stepDown(now int64, c candidacy) (to uint64, silent bool) {
 	return 0, false
 }
 
-// stepsDown lets another member lead if the disk of this one hangs or takes no jobs. It
-// returns true if this member is to be silent.
+// stepsDown transfers the leadership if this member's disk hangs or its journal refuses
+// jobs. It returns true if this member must be silent.
 func (r *raftLoop) stepsDown(now int64) (silent bool) {
 	h := &r.health
 	lasts, bytes := r.m.disk.lasts(now)
@@ -132,38 +132,39 @@ func (r *raftLoop) stepsDown(now int64) (silent bool) {
 		r.core.Resign()
 	case to == 0:
 	case h.slow(now) >= slowDisk:
-		r.m.opt.Logger.Warn("the disk hangs: another member is to lead", "for", time.Duration(h.slow(now)), "to", to)
+		r.m.opt.Logger.Warn("the disk hangs; transferring the leadership", "for", time.Duration(h.slow(now)), "to", to)
 		h.yieldedAt = now
 		r.startTransfer(to)
 	default:
-		r.m.opt.Logger.Warn("the journal takes no jobs: another member is to lead", "to", to)
+		r.m.opt.Logger.Warn("the journal refuses jobs; transferring the leadership", "to", to)
 		h.asked[to] = now
 		r.startTransfer(to)
 	}
 	return silent
 }
 
-// declinesToLead reports whether a message asks this member to lead while its journal takes
-// no jobs.
+// declinesToLead reports whether a message asks this member to lead while its journal
+// refuses jobs.
 func (r *raftLoop) declinesToLead(message *raftpb.Message) bool {
 	if message.GetType() != raftpb.MsgTimeoutNow || r.health.blocked(r.m.opt.Now()) == 0 {
 		return false
 	}
-	r.m.opt.Logger.Warn("this member is asked to lead, and declines: its journal takes no jobs", "leader", message.GetFrom())
+	r.m.opt.Logger.Warn("declining to lead: the journal of this member refuses jobs", "leader", message.GetFrom())
 	return true
 }
 
-// busy measures for how long a turn has been at work on the journal. Ticks look at it: to
-// read the clock for each change would cost more than the change.
+// busy measures the duration of a turn's work on the journal. Ticks sample it, because
+// reading the clock for each change would cost more than the change.
 type busy struct {
-	count atomic.Uint64 // odd while one is
+	count atomic.Uint64 // odd during work
 
-	// Owned by the raft loop.
-	seen  uint64 // what count was when a tick saw it last
-	since int64  // when one saw that first, on Options.Now
+	// The raft loop owns the fields below.
+	seen  uint64 // count at the last tick that saw a change
+	since int64  // time of that tick, on Options.Now
 }
 
-// begin notes that a turn is at work, until end. It returns false if that is noted already.
+// begin marks the start of work, until end. It returns false if the work was already
+// marked.
 func (b *busy) begin() bool {
 	if b.count.Load()%2 != 0 {
 		return false
@@ -174,7 +175,7 @@ func (b *busy) begin() bool {
 
 func (b *busy) end() { b.count.Add(1) }
 
-// lasts returns for how long, in nanoseconds.
+// lasts returns the duration of the current work, in nanoseconds.
 func (b *busy) lasts(now int64) int64 {
 	n := b.count.Load()
 	if n%2 == 0 {

@@ -11,11 +11,11 @@ import (
 //
 //	payload := time min-match cut      each 8 bytes
 //
-// time is the cluster's, min-match is the last entry that all members have, and the
+// time is the cluster's time. min-match is the last entry that all members have. The
 // leader's log begins after cut.
 const payloadLength = 24
 
-// addPayload adds the payload to heartbeats that are about to be sent.
+// addPayload adds the payload to outgoing heartbeats.
 func (r *raftLoop) addPayload(messages []*raftpb.Message) {
 	var payload []byte
 	for _, msg := range messages {
@@ -31,7 +31,7 @@ func (r *raftLoop) addPayload(messages []*raftpb.Message) {
 	}
 }
 
-// takePayload removes the payload from a heartbeat, and notes what it says.
+// takePayload removes the payload from a heartbeat and records its values.
 func (r *raftLoop) takePayload(msg *raftpb.Message) {
 	begin := len(msg.GetContext()) - payloadLength
 	if msg.GetType() != raftpb.MsgHeartbeat || begin < 0 {
@@ -39,7 +39,7 @@ func (r *raftLoop) takePayload(msg *raftpb.Message) {
 	}
 	payload := msg.Context[begin:]
 	if msg.Context = msg.Context[:begin]; begin == 0 {
-		msg.Context = nil // as Raft has it
+		msg.Context = nil // Raft uses nil for an empty context
 	}
 	if _, term := r.core.Leader(); msg.GetTerm() < term {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// Observe implements Member of package consistency.
+// Observe implements consistency.Replica.
 func (m *Member) Observe(f func(entry uint64, changes []engine.Change)) error {
 	err := errLeadershipEnds
 	m.broker.View(func(*engine.Engine, int64) {
@@ -17,11 +17,11 @@ func (m *Member) Observe(f func(entry uint64, changes []engine.Change)) error {
 	return err
 }
 
-// View implements Member of package consistency.
+// View implements consistency.Replica.
 func (m *Member) View(settled bool, f func(*engine.Engine)) (until uint64, err error) {
 	t, whole, decides := &m.turn, false, false
 	look := func(e *engine.Engine, _ int64) {
-		// The engine is as the log says at applied, or has decided what comes after that.
+		// The engine matches the log at applied, or it has also made later decisions.
 		if whole = m.currentPhase().applies() && (t.epoch != 0 || t.journal.InFlight() == 0); whole {
 			f(e)
 			until, decides = t.applied.Index, t.epoch != 0
@@ -43,7 +43,7 @@ func (m *Member) View(settled bool, f func(*engine.Engine)) (until uint64, err e
 	return until, nil
 }
 
-var errLeadershipEnds = errors.New("cluster: the member's leadership ends at the moment; try again")
+var errLeadershipEnds = errors.New("cluster: the member's leadership is ending; try again")
 
-// Time implements Member of package consistency.
+// Time implements consistency.Replica.
 func (m *Member) Time() (now, zero int64) { return m.clock.time(), m.clock.zero }

@@ -13,9 +13,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// Init makes a directory that of the first member of a cluster. It may have the journal
-// of a single server, which must not be running; no job of it is touched.
-func Init(fsys vfs.FS, dir string, self raftlog.Member) error {
+// Init makes a directory the first member's. The directory can contain the journal of a
+// single server, which must not be running. Init changes no job.
+func Init(fsys vfs.FS, dir string, self raftlog.MemberInfo) error {
 	self.Number = 1
 	if err := CheckInit(fsys, dir); err != nil {
 		return err
@@ -27,8 +27,8 @@ func Init(fsys vfs.FS, dir string, self raftlog.Member) error {
 	if !slices.ContainsFunc(names, wal.IsFileName) {
 		return makeLog(fsys, dir, alone(self), raftlog.Position{})
 	}
-	// The log does not have the jobs of the journal. It begins after an entry that stands
-	// for them, so other members need a snapshot.
+	// The log does not contain the jobs of the journal. It begins after an entry that
+	// stands for them, so that other members need a snapshot.
 	first := raftlog.Position{Index: 1, Term: 1}
 	if err := makeLog(fsys, dir, alone(self), first); err != nil {
 		return err
@@ -36,15 +36,15 @@ func Init(fsys vfs.FS, dir string, self raftlog.Member) error {
 	return journal.SetApplied(fsys, dir, journal.Applied{Index: first.Index, Term: first.Term})
 }
 
-// alone is the membership of a cluster of one.
-func alone(self raftlog.Member) raftlog.Membership {
+// alone returns the membership of a cluster with one member.
+func alone(self raftlog.MemberInfo) raftlog.Membership {
 	return raftlog.Membership{
-		Roles: &raftpb.ConfState{Voters: []uint64{self.ID}}, Members: []raftlog.Member{self}, LastNumber: self.Number,
+		Roles: &raftpb.ConfState{Voters: []uint64{self.ID}}, Members: []raftlog.MemberInfo{self}, LastNumber: self.Number,
 	}
 }
 
-// CheckInit returns an error if a directory has the journal of a member. The cluster of
-// that member may go on, and a second one would have the same jobs.
+// Ready returns nil if this member has a leader, nearly all committed entries, and a
+// working disk.
 func CheckInit(fsys vfs.FS, dir string) error {
 	at, err := appliedOf(fsys, dir)
 	if err == nil && at.Index > 1 { // 1: an Init was interrupted
@@ -56,14 +56,13 @@ func CheckInit(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// appliedOf returns the last entry whose changes are in a journal, as that says.
+// appliedOf returns the last entry whose changes a journal contains, as recorded in it.
 func appliedOf(fsys vfs.FS, dir string) (raftlog.Position, error) {
 	_, at, err := journal.ReadApplied(fsys, dir)
 	return raftlog.Position{Index: at.Index, Term: at.Term}, err
 }
 
-// Release makes the journal of the last member, which does not run, that of a single
-// server.
+// Release converts the journal of the last, stopped member into a single server's.
 func Release(fsys vfs.FS, dir string) error {
 	_, err := journal.Release(fsys, dir)
 	return err
@@ -79,13 +78,13 @@ func IsUnused(fsys vfs.FS, dir string) (bool, error) {
 	return err == nil, err
 }
 
-// Join makes an empty directory that of a member which was added to a cluster. The
-// membership is that of a member that knows of it; see [Member.Membership].
+// Join makes an empty directory the directory of a member that was added to a cluster.
+// with comes from an existing member; see [Member.Membership].
 func Join(fsys vfs.FS, dir string, with raftlog.Membership) error {
 	return makeLog(fsys, dir, with, raftlog.Position{})
 }
 
-// makeLog makes the log of a new member, in the directory that is there for it.
+// makeLog makes the log of a new member in its existing directory.
 func makeLog(fsys vfs.FS, dir string, with raftlog.Membership, from raftlog.Position) (err error) {
 	log, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{})
 	if err != nil {
@@ -93,7 +92,7 @@ func makeLog(fsys vfs.FS, dir string, with raftlog.Membership, from raftlog.Posi
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	if len(log.State().Members) > 0 {
-		return fmt.Errorf("cluster: %s is a member's directory already", dir)
+		return fmt.Errorf("cluster: %s already belongs to a member", dir)
 	}
 	if from.Index > 0 {
 		hard := &raftpb.HardState{Term: &from.Term, Vote: new(uint64), Commit: &from.Index}
@@ -107,6 +106,6 @@ func makeLog(fsys vfs.FS, dir string, with raftlog.Membership, from raftlog.Posi
 	return nil
 }
 
-// Membership returns the members as this one has recorded them. The caller must not change
+// Membership returns the members as recorded by this member. The caller must not change
 // it.
 func (m *Member) Membership() raftlog.Membership { return m.log.State().Membership }

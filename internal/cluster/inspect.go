@@ -10,27 +10,27 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// An Inspection is what the directory of a member has.
+// An Inspection is the content of a member's directory.
 type Inspection struct {
-	Term    uint64 // the highest that the member has heard of
-	Commit  uint64 // the last entry that it knows to be agreed on
+	Term    uint64 // the highest term that the member has seen
+	Commit  uint64 // the last entry that it has recorded as committed
 	Cut     raftlog.Position
 	Last    raftlog.Position
-	Members []InspectedMember // as the member knows them; none: its log cannot be read, and all above is unknown
+	Members []InspectedMember // from the member's log; empty if the log cannot be read, and then all fields above are unknown
 
 	Applied raftlog.Position // the last entry whose changes are in the journal
 
-	Torn bool // the end of the log was cut off by a crash, most likely
+	Torn bool // the end of the log was cut off, usually by a crash
 }
 
-// An InspectedMember is a member that a directory knows.
+// An InspectedMember is a member listed in a directory.
 type InspectedMember struct {
 	ID      uint64     `json:"id"`
 	Address string     `json:"address"`
-	Role    admin.Role `json:"role"` // Voter or Learner: no directory says which one leads
+	Role    admin.Role `json:"role"` // Voter or Learner; a directory does not record the leader
 }
 
-// logError is the error of a log that cannot be opened.
+// logError returns the error of a log that cannot be opened.
 func logError(err error) error {
 	if raftlog.IsDamage(err) {
 		return fmt.Errorf("%w: the cluster's log is damaged: %w", ErrDamaged, err)
@@ -38,30 +38,30 @@ func logError(err error) error {
 	return fmt.Errorf("cluster: %w", err)
 }
 
-// logIsGone is the error of a log without members: init and join write them.
+// logIsGone returns the error of a log without members. Init and Join always write them.
 func logIsGone(dir string) error {
-	return fmt.Errorf("%w: the cluster's log is gone: %s has no members", ErrDamaged, LogDir(dir))
+	return fmt.Errorf("%w: the cluster's log is missing: %s has no members", ErrDamaged, LogDir(dir))
 }
 
-// journalIsBehind is the error of a journal that has lost entries which the log does not
-// have any more.
+// journalIsBehind returns the error of a journal that lacks entries that were removed
+// from the log.
 func journalIsBehind(applied, cut raftlog.Position) error {
-	return fmt.Errorf("%w: the journal has the entries up to %d, and the cluster's log begins after %d", ErrDamaged, applied.Index, cut.Index)
+	return fmt.Errorf("%w: the journal ends with entry %d, but the cluster's log begins after entry %d", ErrDamaged, applied.Index, cut.Index)
 }
 
-// Inspect reads the directory of a member and changes nothing. If a server uses the
-// directory, the newest entries may be missing. An error says what is damaged, beside what
-// could be read.
+// Inspect reads a member's directory without changing it. If a server uses the directory,
+// the newest entries can be missing. The error describes damage; i contains the readable
+// rest.
 func Inspect(fsys vfs.FS, dir string) (i Inspection, err error) {
 	err = i.readLog(fsys, dir)
-	s, sealErr := readSeal(fsys, dir)
+	s, markerErr := readMarker(fsys, dir)
 	var journalErr error
-	if s != nil && s.Position == i.Cut { // the next start goes on to install it
+	if s != nil && s.Position == i.Cut { // the next start installs the snapshot
 		i.Applied = i.Cut
 	} else {
 		i.Applied, journalErr = appliedOf(fsys, dir)
 	}
-	if err = errors.Join(err, sealErr, journalErr); err == nil && i.Applied.Index < i.Cut.Index {
+	if err = errors.Join(err, markerErr, journalErr); err == nil && i.Applied.Index < i.Cut.Index {
 		err = journalIsBehind(i.Applied, i.Cut)
 	}
 	return i, err
@@ -86,8 +86,8 @@ func (i *Inspection) readLog(fsys vfs.FS, dir string) error {
 		}
 		i.Members = append(i.Members, InspectedMember{m.ID, m.Address, role})
 	}
-	if s.Verdict != "" {
-		return verdictError(s.Verdict)
+	if s.FatalReason != "" {
+		return fatalError(s.FatalReason)
 	}
 	return nil
 }

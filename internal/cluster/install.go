@@ -14,20 +14,21 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// A snapshot on the disk is the files of a journal, beside those of the member's own, and
-// with other names (staged). When all are durable a file says so, the seal. The log
-// decides whether it is installed: if it is cut where the snapshot ends, the files take
-// the place of the others. So after a crash the member has one queue or the other:
+// A snapshot is stored as the files of a journal, next to the member's own journal and with
+// other names (staged). When all files are durable, the commit marker is written. The log
+// decides whether the snapshot is installed: if the log was cut at the end of the snapshot,
+// the staged files replace the member's journal. Therefore the member has one queue or the
+// other after a crash:
 //
-//	the crash comes                         the next start
-//	before the seal                         removes the files
-//	before the log is cut there, durably    removes the seal, then the files
-//	before the last old file is removed     removes the old files: all of the snapshot are staged
-//	before the seal is removed              renames those that are staged yet, removes the seal
+//	crash before                              the next start
+//	the marker is written                     removes the staged files
+//	the log is durably cut at the snapshot    removes the marker, then the staged files
+//	the last old file is removed              removes the old files: the whole snapshot is staged
+//	the marker is removed                     renames the files still staged, removes the marker
 //
-// settleSnapshot is what a start does, and all that installing is.
+// settleSnapshot does the work of such a start. Installing also calls it.
 
-// staged is a file system in which the files of a journal have another name.
+// staged is a file system in which the journal's files have another name.
 type staged struct{ vfs.FS }
 
 const stagedSuffix = ".new"
@@ -48,25 +49,25 @@ func (s staged) List(dir string) ([]string, error) {
 	return names, err
 }
 
-// A seal says where a snapshot ends, and how many files it has.
-type seal struct {
+// A commitMarker records the end of a snapshot and the number of its files.
+type commitMarker struct {
 	raftlog.Position
 	Files int
 }
 
-func sealFile(dir string) string { return filepath.Join(dir, "cluster", "snapshot") }
+func markerFile(dir string) string { return filepath.Join(dir, "cluster", "snapshot") }
 
-// sealSnapshot says that the staged files are a snapshot up to an entry.
-func sealSnapshot(fsys vfs.FS, dir string, at raftlog.Position) error {
+// commitSnapshot writes the commit marker: the staged files are a snapshot up to at.
+func commitSnapshot(fsys vfs.FS, dir string, at raftlog.Position) error {
 	names, err := staged{fsys}.List(dir)
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(seal{at, len(names)})
+	text, err := json.Marshal(commitMarker{at, len(names)})
 	if err != nil {
 		return err
 	}
-	name := sealFile(dir)
+	name := markerFile(dir)
 	f, err := fsys.Create(name + stagedSuffix)
 	if err != nil {
 		return err
@@ -81,9 +82,9 @@ func sealSnapshot(fsys vfs.FS, dir string, at raftlog.Position) error {
 	return fsys.SyncDir(filepath.Dir(name))
 }
 
-// readSeal returns the seal of the snapshot in a directory; nil if there is none.
-func readSeal(fsys vfs.FS, dir string) (*seal, error) {
-	f, err := fsys.Open(sealFile(dir))
+// readMarker returns the commit marker in a directory, or nil if there is none.
+func readMarker(fsys vfs.FS, dir string) (*commitMarker, error) {
+	f, err := fsys.Open(markerFile(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -95,30 +96,30 @@ func readSeal(fsys vfs.FS, dir string) (*seal, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, s := make([]byte, size), new(seal)
+	text, s := make([]byte, size), new(commitMarker)
 	if _, err := f.ReadAt(text, 0); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(text, s); err != nil {
-		return nil, fmt.Errorf("%w: the seal of a snapshot: %w", ErrDamaged, err)
+		return nil, fmt.Errorf("%w: the commit marker of a snapshot: %w", ErrDamaged, err)
 	}
 	return s, nil
 }
 
-// removeSeal removes the seal, durably.
-func removeSeal(fsys vfs.FS, dir string) error {
-	for _, name := range []string{sealFile(dir), sealFile(dir) + stagedSuffix} {
+// removeMarker durably removes the commit marker.
+func removeMarker(fsys vfs.FS, dir string) error {
+	for _, name := range []string{markerFile(dir), markerFile(dir) + stagedSuffix} {
 		if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	return fsys.SyncDir(filepath.Dir(sealFile(dir)))
+	return fsys.SyncDir(filepath.Dir(markerFile(dir)))
 }
 
-// dropSnapshot removes a snapshot that is not to be installed: the seal first, since
-// without all of the files it would be wrong.
+// dropSnapshot removes a snapshot that will not be installed. It removes the marker
+// first, because a marker without all files would be wrong.
 func dropSnapshot(fsys vfs.FS, dir string) error {
-	if err := removeSeal(fsys, dir); err != nil {
+	if err := removeMarker(fsys, dir); err != nil {
 		return err
 	}
 	names, err := staged{fsys}.List(dir)
@@ -133,18 +134,18 @@ func dropSnapshot(fsys vfs.FS, dir string) error {
 	return fsys.SyncDir(dir)
 }
 
-// settleSnapshot installs the snapshot in a directory if the log begins where the snapshot
-// ends, and removes it otherwise. The journal must not be in use. After an error the same
-// call does the rest.
+// settleSnapshot installs the snapshot in a directory if the log begins at the end of the
+// snapshot, and removes it otherwise. The journal must not be in use. If it fails,
+// another call completes the rest.
 func settleSnapshot(fsys vfs.FS, dir string, cut raftlog.Position) error {
-	s, err := readSeal(fsys, dir)
+	s, err := readMarker(fsys, dir)
 	if err == nil && (s == nil || s.Position != cut) {
 		err = dropSnapshot(fsys, dir)
 	} else if err == nil {
 		err = installSnapshot(fsys, dir, s.Files)
 	}
 	if err != nil {
-		return fmt.Errorf("cluster: the snapshot of another member: %w", err)
+		return fmt.Errorf("cluster: install the snapshot: %w", err)
 	}
 	return nil
 }
@@ -168,11 +169,11 @@ func installSnapshot(fsys vfs.FS, dir string, files int) error {
 	if err := fsys.SyncDir(dir); err != nil {
 		return err
 	}
-	return removeSeal(fsys, dir)
+	return removeMarker(fsys, dir)
 }
 
-// RemoveJournal removes the files of the journal in a directory, durably. The files of a
-// snapshot stay.
+// RemoveJournal durably removes the files of the journal in a directory. It keeps the
+// files of a snapshot.
 func RemoveJournal(fsys vfs.FS, dir string) error {
 	names, err := fsys.List(dir)
 	if err != nil {

@@ -75,7 +75,7 @@ func (l lagging) install(fsys vfs.FS) error {
 		return err
 	}
 	cut := raftlog.Position{Index: at.Index, Term: at.Term}
-	if err := sealSnapshot(fsys, dir, cut); err != nil {
+	if err := commitSnapshot(fsys, dir, cut); err != nil {
 		return err
 	}
 	log, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{SegmentSize: 2 << 10})
@@ -130,11 +130,11 @@ func checkInstalled(fsys vfs.FS) (installed bool, err error) {
 		return false, errors.New(is)
 	}
 	names, err := staged{fsys}.List(dir)
-	s, sealErr := readSeal(fsys, dir)
+	s, markerErr := readMarker(fsys, dir)
 	if len(names) > 0 || s != nil {
 		err = fmt.Errorf("%v and a seal %v are left", names, s)
 	}
-	return installed, errors.Join(err, sealErr)
+	return installed, errors.Join(err, markerErr)
 }
 
 // Whichever call of the disk fails, and from then on all, and whatever a power cut leaves

@@ -11,17 +11,17 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A Leadership is the leader, as far as this member knows.
+// A Leadership is this member's view of the leadership.
 type Leadership struct {
-	Leader uint64 // id; 0: not known
+	Leader uint64 // id, or 0 if unknown
 	Term   uint64
-	Epoch  uint64 // not 0: this member decides. Each epoch of a process has a number of its own
+	Epoch  uint64 // not 0 if this member decides; unique in the process
 }
 
-// Installing reports whether the member installs a snapshot. Its engine is empty then.
+// Installing reports whether the member installs a snapshot. Its engine is then empty.
 func (l *lifecycle) Installing() bool { return l.currentPhase() == installing }
 
-// beginEpoch lets the engine decide if the core offers an epoch. Then the engine has all
+// beginEpoch lets the engine decide if the core offers an epoch. The engine then has all
 // entries of earlier leaders.
 func (t *turn) beginEpoch(now int64) (next int64) {
 	t.m.mu.Lock()
@@ -33,15 +33,15 @@ func (t *turn) beginEpoch(now int64) (next int64) {
 	before := t.m.clock.time()
 	t.m.clock.notBefore(t.applied.Stamp + 1)
 	if jump := t.m.clock.time() - before; jump > int64(time.Hour) {
-		t.m.opt.Logger.Warn("the cluster's time was far ahead of this machine's clock", "by", time.Duration(jump))
+		t.m.opt.Logger.Warn("the cluster's time is far ahead of this machine's clock", "by", time.Duration(jump))
 	}
 	t.m.opt.Logger.Info("this member leads the cluster", "term", t.m.shared.term, "entry", t.applied.Index)
 	t.m.lead(t.epoch)
-	return min(now, t.m.clock.engine()) // what is due
+	return min(now, t.m.clock.engine()) // jobs that are due
 }
 
-// endEpoch ends an epoch for the turns: later turns decide nothing. lost says that the
-// engine has made changes that were not proposed.
+// endEpoch ends an epoch: later turns decide nothing. lost is set if the engine has made
+// changes that were not proposed.
 func (t *turn) endEpoch(lost bool) {
 	if lost {
 		t.m.mu.Lock()
@@ -51,13 +51,13 @@ func (t *turn) endEpoch(lost bool) {
 	if t.epoch == 0 {
 		return
 	}
-	t.m.opt.Logger.Warn("this member does not lead the cluster any more", "entry", t.applied.Index)
+	t.m.opt.Logger.Warn("this member no longer leads the cluster", "entry", t.applied.Index)
 	t.epoch, t.built = 0, 0
 	t.builder.Reset()
 }
 
-// runTurns runs turns for the member itself, and changes the engine when an epoch ends or
-// a snapshot is to be installed.
+// runTurns runs the member's own turns. It replaces the engine when an epoch ends or a
+// snapshot must be installed.
 func (m *Member) runTurns() {
 	for {
 		select {
@@ -65,20 +65,20 @@ func (m *Member) runTurns() {
 		case <-m.Failed():
 			return
 		}
-		m.broker.View(func(*engine.Engine, int64) {}) // Housekeep does the work, and asks for another turn if more is left
+		m.broker.View(func(*engine.Engine, int64) {}) // Housekeep does the work and requests another turn if necessary
 		if m.currentPhase() == draining {
 			m.stepDown()
 		}
-		if m.isRestored() {
+		if m.isInstallDue() {
 			m.reload()
 		}
 	}
 }
 
-// stepDown lets the engine follow when all turns of the epoch are settled and its clients
-// have left.
+// stepDown makes the engine follow when all turns of the epoch are settled and its
+// clients are disconnected.
 func (m *Member) stepDown() {
-	m.broker.Call(func(*engine.Engine, int64) {}) // then all turns of the epoch are settled
+	m.broker.Call(func(*engine.Engine, int64) {}) // afterwards all turns of the epoch are settled
 	m.mail.post(epochSettled{})
 	if m.opt.Deposed != nil {
 		m.opt.Deposed()
@@ -88,8 +88,8 @@ func (m *Member) stepDown() {
 	}
 }
 
-// reload gives the broker an engine that follows. It returns false if the member has
-// ended before.
+// reload gives the broker an engine that follows. It returns false if the member ends
+// first.
 func (m *Member) reload() bool {
 	reached := m.replace(0)
 	for p := m.currentPhase(); p == loading || p == installing; p = m.currentPhase() {
@@ -101,16 +101,16 @@ func (m *Member) reload() bool {
 	return true
 }
 
-// replace gives the broker an engine that follows. The old one stays, without its
-// sessions, if all its changes are committed. Otherwise another one is made from the
-// journal, and from the log up to reached, the last entry that the journal had. The same
-// happens when a snapshot takes the place of the journal. If the disk fails the member
-// stays loading, or installing. replace returns the entry for the next attempt.
+// replace gives the broker an engine that follows. If all changes of the old engine are
+// committed, the broker keeps it without its sessions. Otherwise, and if a snapshot
+// replaces the journal, replace makes a new engine. It reads the journal, and the log up
+// to reached, the last entry that the journal had. If the disk fails, the member stays
+// loading or installing. replace returns the value of reached for the next attempt.
 func (m *Member) replace(reached uint64) uint64 {
 	m.broker.Replace(func(eng *engine.Engine) *engine.Engine {
 		m.mu.Lock()
 		switch {
-		case m.restored && m.phase != installing && m.phase != failed:
+		case m.installDue && m.phase != installing && m.phase != failed:
 			m.install()
 		case m.phase == draining && m.proposals.lost:
 			m.load()
@@ -119,7 +119,7 @@ func (m *Member) replace(reached uint64) uint64 {
 		m.mu.Unlock()
 		switch phase {
 		case draining:
-			m.opt.Logger.Info("the engine has done nothing that is not committed: it goes on without its sessions", "reserved", eng.Stats().Reserved)
+			m.opt.Logger.Info("all changes are committed; keeping the engine without its sessions", "reserved", eng.Stats().Reserved)
 			eng.DropSessions(m.clock.engine())
 		case loading:
 			reached = max(reached, m.turn.applied.Index)
@@ -130,10 +130,10 @@ func (m *Member) replace(reached uint64) uint64 {
 			if eng = m.turn.readAgain(0); eng == nil {
 				return engine.New(engine.Options{})
 			}
-			m.setRestored(false)
+			m.setInstallDue(false)
 			m.mail.post(installed{})
 		default:
-			return eng // it has failed
+			return eng // the member has failed
 		}
 		m.turn.retryAt = 0
 		m.mu.Lock()
@@ -146,12 +146,12 @@ func (m *Member) replace(reached uint64) uint64 {
 	return reached
 }
 
-// readAgain closes the journal and reads it into another engine, within a turn. It
-// returns nil if that must be tried again, or if the member has failed.
+// readAgain closes the journal and reads it into a new engine, within a turn. It returns
+// nil if the caller must try again, or if the member has failed.
 func (t *turn) readAgain(reached uint64) *engine.Engine {
 	began := time.Now()
 	if err := t.closeJournal(); err != nil {
-		t.m.opt.Logger.Warn("the journal could not be closed in an orderly way", "err", err)
+		t.m.opt.Logger.Warn("the journal could not be closed cleanly", "err", err)
 	}
 	var eng *engine.Engine
 	var err error
@@ -167,11 +167,11 @@ func (t *turn) readAgain(reached uint64) *engine.Engine {
 		err = t.applyAgain(reached)
 	}
 	switch _, ofDisk := errors.AsType[syscall.Errno](err); {
-	case ofDisk, errors.Is(err, raft.ErrCompacted): // then there is a snapshot to be installed
-		t.m.opt.Logger.Error("the journal cannot be read again; it is tried again, and this member takes no part until then", "err", err)
+	case ofDisk, errors.Is(err, raft.ErrCompacted): // then there is a snapshot to install
+		t.m.opt.Logger.Error("cannot read the journal again; retrying, and this member takes no part until then", "err", err)
 		return nil
 	case err != nil:
-		t.m.fail(fmt.Errorf("cluster: the journal cannot be read again: %w", err))
+		t.m.fail(fmt.Errorf("cluster: cannot read the journal again: %w", err))
 		return nil
 	}
 	st := eng.Stats()
@@ -179,8 +179,8 @@ func (t *turn) readAgain(reached uint64) *engine.Engine {
 	return eng
 }
 
-// applyAgain applies the entries that the journal has lost because it could not write
-// them. The log still has them.
+// applyAgain applies the entries that the journal has lost in a failed write. The log
+// still has them.
 func (t *turn) applyAgain(reached uint64) error {
 	for t.applied.Index < reached {
 		entries, err := t.m.log.Entries(t.applied.Index+1, reached+1, maxApplyBytes)

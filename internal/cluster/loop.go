@@ -15,17 +15,17 @@ type raftLoop struct {
 	peerTable
 
 	core         *core.Core
-	ledSince     int64             // when shared.leader changed last, on Options.Now
-	clockSource  uint64            // the leader whose time the clock has; this member, if it had to agree on the time; 0: none
-	minMatch     uint64            // all members have the log up to here, as far as is known
-	minReachable uint64            // the same, of members that the leader can reach; at a follower, where the leader's log is cut
-	promoteAt    map[uint64]uint64 // learner -> the entry with which it has caught up
+	ledSince     int64             // time at which shared.leader last changed, on Options.Now
+	clockSource  uint64            // the leader whose time the clock has; this member, if it used the majority's clocks; or 0
+	minMatch     uint64            // all members have the log at least up to here
+	minReachable uint64            // the same for members that the leader can reach; at a follower, the start of the leader's log
+	promoteAt    map[uint64]uint64 // learner -> the entry at which it has caught up
 
-	// Of a member that needs a snapshot; see snapshot.go.
-	fetching bool             // from the beginning of a fetch until the snapshot is installed or dropped
-	fetched  *raftpb.Snapshot // the snapshot until Raft has been asked; or nil
+	// For a member that needs a snapshot; see snapshot.go.
+	fetching bool             // from the start of a fetch until the snapshot is installed or dropped
+	fetched  *raftpb.Snapshot // the snapshot until it is offered to Raft; may be nil
 
-	transfer transfer // of the leadership
+	transfer transfer
 	health   health
 }
 
@@ -54,7 +54,7 @@ func (r *raftLoop) run() {
 	}
 }
 
-// endIfUnreadable stops a member whose log cannot be read, of which Raft tells by a panic.
+// endIfUnreadable stops a member if Raft has panicked because its log cannot be read.
 func (r *raftLoop) endIfUnreadable() {
 	switch v := recover().(type) {
 	case nil:
@@ -68,7 +68,7 @@ func (r *raftLoop) endIfUnreadable() {
 func (r *raftLoop) tick() {
 	now := r.m.opt.Now()
 	if r.stepsDown(now) {
-		return // without heartbeats the others elect another leader
+		return // without heartbeats, the others elect another leader
 	}
 	r.core.Tick(now)
 	r.offerSnapshot()
@@ -77,7 +77,7 @@ func (r *raftLoop) tick() {
 	r.manage()
 }
 
-// work does the core's work until there is none.
+// work does the core's work until none is left.
 func (r *raftLoop) work() {
 	for {
 		work := r.core.Work()
@@ -98,7 +98,7 @@ func (r *raftLoop) work() {
 	}
 }
 
-// publish tells the other goroutines what the core says.
+// publish shares the core's state with the other goroutines.
 func (r *raftLoop) publish() {
 	c := r.core
 	leader, term := c.Leader()
@@ -108,7 +108,7 @@ func (r *raftLoop) publish() {
 	}
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
-	if c.AwaitsRebuilt() && (r.m.phase == following || r.m.phase == activating) { // there is no epoch that the engine has to end
+	if c.AwaitsReload() && (r.m.phase == following || r.m.phase == activating) { // there is no epoch that the engine has to end
 		r.m.mail.post(engineFollows{})
 	}
 	if r.m.phase == failed || now == r.m.shared {
@@ -133,18 +133,18 @@ func (r *raftLoop) publish() {
 		signal(r.m.turns)
 	}
 	r.m.retire()
-	r.m.tell()
+	r.m.updateLead()
 	r.m.changed.Broadcast()
 }
 
-// leaderPause and followerPause are the times until the turn that applies entries. At a
-// leader there usually is another turn before.
+// leaderPause and followerPause are the delays before the turn that applies entries. A
+// leader usually has another turn earlier.
 const (
 	leaderPause   = 2 * time.Millisecond
-	followerPause = 10 * time.Millisecond // long enough for entries to share a turn
+	followerPause = 10 * time.Millisecond // long enough for several entries to share a turn
 )
 
-// give gives the turns entries to apply.
+// give queues entries for the turns to apply.
 func (r *raftLoop) give(apply []core.Apply) {
 	if len(apply) == 0 {
 		return
@@ -159,7 +159,7 @@ func (r *raftLoop) give(apply []core.Apply) {
 	switch {
 	case r.m.phase == leading:
 	case r.m.phase == activating, r.m.shared.leader == 0:
-		signal(r.m.turns) // clients wait until all is applied
+		signal(r.m.turns) // clients wait until all entries are applied
 		return
 	default:
 		pause = followerPause

@@ -26,56 +26,59 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A Transport brings messages to other members.
+// A Transport sends messages to other members.
 type Transport interface {
-	// Send sends messages, those to one member in their order. It must not block, and may
-	// lose some. It keeps the messages: they must not change.
+	// Send sends messages; messages to the same member stay in order. It must not block,
+	// and can lose messages. It keeps the messages, so they must not change.
 	Send(messages []*raftpb.Message)
 
 	// SetMembers says who the members are, this one included. It must not block.
-	SetMembers(members []raftlog.Member)
+	SetMembers(members []raftlog.MemberInfo)
 }
 
-// Options of a Member. Dir, Self.ID and Transport must be set; for the others the zero
+// Options of a Member. Dir, Self.ID and Transport are required. For the others, the zero
 // value is a default.
 type Options struct {
-	FS   vfs.FS         // nil: vfs.OS
-	Dir  string         // with the journal, and cluster/log
-	Self raftlog.Member // ID and Address
+	FS   vfs.FS             // nil means vfs.OS
+	Dir  string             // contains the journal and cluster/log
+	Self raftlog.MemberInfo // ID and Address
 
 	Transport Transport
 
-	// Deposed, if not nil, is called when a leadership epoch has ended. Requests fail with
-	// broker.ErrDeposed until it returns. Afterwards no request of a client of that epoch
-	// may come.
+	// Deposed, if not nil, is called when a leadership epoch has ended. Requests fail
+	// with broker.ErrDeposed until it returns. Afterwards, clients of that epoch must
+	// send no requests.
 	Deposed func()
 
-	// Fetch, if not nil, connects to the SendSnapshot of another member. It is called when
+	// Fetch, if not nil, connects to SendSnapshot of another member. It is called when
 	// the leader has cut entries that this member needs.
 	Fetch func(ctx context.Context, from uint64) (net.Conn, error)
 
-	Journal journal.Options // the Member sets Epoch and Member; Sync 0: 2 s
+	Journal journal.Options // the Member sets Epoch and Member; a Sync of 0 means 2 s
 	Engine  engine.Options  // the Member sets Logged, Admit and Epoch
 	Broker  broker.Options  // the Member sets Log and Now
-	Log     raftlog.Options // of Raft's log; SegmentSize 0: 64 MiB
+	Log     raftlog.Options // of Raft's log; a SegmentSize of 0 means 64 MiB
 
-	// FastFailover makes Refused count. It must be off where a proxy or a firewall can
-	// refuse a connection in the place of the member's machine.
+	// FastFailover enables Refused. It must be off where a proxy or a firewall can refuse
+	// connections on behalf of the member's machine.
 	FastFailover bool
 
-	Keep int64         // bytes of Raft's log for members that are away, and four times as many for those that catch up; 0: 1 GiB
-	Tick time.Duration // see core.Options; 0: 60 ms
+	// Keep is the size of Raft's log for members that are away, in bytes. Members that
+	// catch up get four times as much. Zero means 1 GiB.
+	Keep int64
+	Tick time.Duration // see core.Options; zero means 60 ms
 
-	// Now is a clock that goes on while the machine sleeps, never goes back and never
-	// shows 0, in nanoseconds. Nil: the system's.
+	// Now is a clock that continues while the machine sleeps, never goes back and never
+	// shows 0, in nanoseconds. Nil means the system's clock.
 	Now func() int64
 
-	// Wall is the machine's clock, in nanoseconds since 1970. Nil: the system's.
+	// Wall is the machine's clock, in nanoseconds since 1970. Nil means the system's
+	// clock.
 	Wall func() int64
 
-	testHook func(m *Member, apply []core.Apply) []core.Apply // changes what is applied, in tests; nil: it stays
+	testHook func(m *Member, apply []core.Apply) []core.Apply // in tests, replaces the entries to apply; may be nil
 
-	Version, Host, Console string // see Handshake, for Status of others
+	Version, Host, Console string // see Handshake; shown in the Status of others
 	Logger                 *slog.Logger
 }
 
@@ -101,17 +104,16 @@ func (o *Options) setDefaults() {
 	o.Journal.Logger = cmp.Or(o.Journal.Logger, o.Logger)
 }
 
-// journalSync is how long the journal may wait for a sync. Raft's log is cut at what was
-// synced.
+// journalSync is the maximum time that the journal waits for a sync. Raft's log is cut at
+// the last synced entry.
 const journalSync = 2 * time.Second
 
-// A Member is this process's part of the cluster. Its methods may be called from any
-// goroutine.
+// A Member is this process's part of the cluster. Any goroutine can call its methods.
 type Member struct {
 	lifecycle
 
 	opt    Options
-	number uint64 // raftlog.Member.Number of this one; static
+	number uint64 // raftlog.MemberInfo.Number of this member; static
 	log    *raftlog.Log
 	broker *broker.Broker
 	clock  clock
@@ -120,12 +122,12 @@ type Member struct {
 	raft raftLoop // owned by the raft loop
 	turn turn     // owned by the turn
 
-	opened atomic.Pointer[journal.Journal] // turn.journal, for others
+	opened atomic.Pointer[journal.Journal] // turn.journal, for other goroutines
 
 	noted atomic.Pointer[Status] // see Status
 
-	journaling busy         // with the journal
-	unsynced   atomic.Int64 // bytes of large entries that were given to the journal, and that it does not have durably
+	journaling busy         // a turn's work on the journal
+	unsynced   atomic.Int64 // bytes of large entries that were given to the journal and are not durable in it
 
 	ails ailments
 
@@ -134,11 +136,11 @@ type Member struct {
 	looped chan struct{} // closed when the raft loop has ended
 }
 
-// LogDir returns the directory of Raft's log in that of a member.
+// LogDir returns the directory of Raft's log in a member's directory.
 func LogDir(dir string) string { return filepath.Join(dir, "cluster", "log") }
 
-// Open opens the journal and Raft's log of a member, and takes part in the cluster. The
-// Transport may call AcceptHandshake and Step as soon as it wants to.
+// Open opens the journal and Raft's log of a member, and joins the cluster's work. The
+// Transport can call AcceptHandshake and Step at once.
 func Open(o Options) (*Member, error) {
 	o.setDefaults()
 	m := &Member{
@@ -171,18 +173,18 @@ func Open(o Options) (*Member, error) {
 	return m, nil
 }
 
-// open reads the journal and starts all that runs.
+// open reads the journal and starts all goroutines.
 func (m *Member) open() error {
 	state := m.log.State()
 	if len(state.Members) == 0 {
 		return logIsGone(m.opt.Dir)
 	}
-	self := slices.IndexFunc(state.Members, func(k raftlog.Member) bool { return k.ID == m.opt.Self.ID })
+	self := slices.IndexFunc(state.Members, func(k raftlog.MemberInfo) bool { return k.ID == m.opt.Self.ID })
 	if self < 0 {
 		return ErrRemoved
 	}
-	if state.Verdict != "" {
-		return verdictError(state.Verdict)
+	if state.FatalReason != "" {
+		return fatalError(state.FatalReason)
 	}
 	m.number = state.Members[self].Number
 	if err := m.setClock(state); err != nil {
@@ -216,8 +218,9 @@ func (m *Member) open() error {
 	return nil
 }
 
-// setClock sets the clock by that of the machine and by the stamps in the log. It chooses
-// the zero of the engine's clock, which must not be after any time that the cluster has.
+// setClock sets the clock from the machine's clock and from the stamps in the log. It
+// chooses the zero of the engine's clock, which must not be later than any time of the
+// cluster.
 func (m *Member) setClock(state raftlog.State) error {
 	stamp, err := lastStamp(m.log, state.Hard.GetCommit())
 	if err != nil {
@@ -233,14 +236,13 @@ func (m *Member) setClock(state raftlog.State) error {
 	case stamp > 0:
 		m.clock.zero = stamp
 	default:
-		m.clock.zero = wall - 10*365*24*int64(time.Hour) // the clock of this machine may be wrong by years
+		m.clock.zero = wall - 10*365*24*int64(time.Hour) // this machine's clock might be wrong by years
 	}
 	m.opt.Journal.Epoch, m.opt.Journal.Member = m.clock.zero, true
 	return nil
 }
 
-// lastStamp returns the stamp of the last entry that is known to be committed and has
-// one, or 0.
+// lastStamp returns the stamp of the last committed entry that has one, or 0.
 func lastStamp(log *raftlog.Log, commit uint64) (int64, error) {
 	first, _ := log.FirstIndex()
 	last, _ := log.LastIndex()
@@ -277,8 +279,8 @@ func (t *turn) openJournal() (*engine.Engine, error) {
 	return eng, nil
 }
 
-// startCore makes the log begin where the journal ends, if it does not have that entry,
-// and starts the core.
+// startCore starts the core. If the log lacks the journal's last entry, startCore first
+// makes the log begin there.
 func (m *Member) startCore() error {
 	applied := raftlog.Position{Index: m.turn.applied.Index, Term: m.turn.applied.Term}
 	if cut := m.log.State().Cut; applied.Index < cut.Index {
@@ -289,7 +291,7 @@ func (m *Member) startCore() error {
 		err = m.log.Cut(applied)
 	}
 	if err = errors.Join(err, m.log.Start(newName())); err == nil {
-		err = m.log.Sync() // a start that others have heard of is counted
+		err = m.log.Sync() // a start that others have seen must be durable
 	}
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
@@ -298,7 +300,7 @@ func (m *Member) startCore() error {
 	return err
 }
 
-// newName returns the name of a start.
+// newName returns a random name for a start.
 func newName() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
@@ -308,8 +310,8 @@ func newName() uint64 {
 // Broker returns the broker of the member's engine.
 func (m *Member) Broker() *broker.Broker { return m.broker }
 
-// Journal returns the member's journal, for metrics and backups. It is another one when
-// the engine is another one.
+// Journal returns the member's journal, for metrics and backups. A new engine has a new
+// journal.
 func (m *Member) Journal() *journal.Journal { return m.opened.Load() }
 
 // Close stops the member and closes broker, journal and log. Turns that are not settled
@@ -317,6 +319,6 @@ func (m *Member) Journal() *journal.Journal { return m.opened.Load() }
 func (m *Member) Close() error {
 	m.fail(nil)
 	m.done.Wait()
-	m.broker.Close() // its error is that of turns; that of the journal is closeErr
+	m.broker.Close() // returns the error of turns; closeErr is the journal's
 	return errors.Join(m.turn.closeErr, m.log.Close(), m.Err())
 }

@@ -15,27 +15,28 @@ import (
 )
 
 // A change of the members is a change of Raft's configuration. Its context is a list of
-// the members, of which those count that have a role after the change. There is one change
-// at a time.
+// members; those with a role after the change are the new members. Only one change is in
+// progress at a time.
 
 var (
-	// ErrNotLeader means that this member does not lead, and only the leader can do it.
+	// ErrNotLeader reports that this member does not lead, and that only the leader can
+	// do this.
 	ErrNotLeader = errors.New("cluster: this member does not lead")
 
-	// ErrBusy means that another change of the members, or a transfer, is under way.
-	ErrBusy = errors.New("cluster: another change of the members is under way; try again")
+	// ErrBusy reports that another change of the members, or a transfer, is in progress.
+	ErrBusy = errors.New("cluster: another change of the members is in progress; try again")
 
-	// ErrDeclined means that the other member has not taken over the leadership, and that
-	// this one leads. A member declines in its first 0.6 s.
-	ErrDeclined = errors.New("cluster: the leadership was not taken over")
+	// ErrDeclined reports that the other member has not taken over the leadership, and
+	// that this member leads. A member declines in its first 0.6 s.
+	ErrDeclined = errors.New("cluster: the leadership was declined")
 )
 
 // Add adds a member as a learner. The leader makes it a voter when it has caught up. Add
-// returns when this member has recorded the learner; then Membership has it. If
-// added.Replaces is set, the leader removes that member, which may be dead, in the same
-// step in which the new one becomes a voter. So the cluster never bears fewer failures
-// meanwhile. Add chooses added.Number.
-func (m *Member) Add(ctx context.Context, added raftlog.Member) error {
+// returns when this member has recorded the learner, so that Membership contains it. If
+// added.Replaces is set, the leader removes that member, which can be dead, in the same
+// step in which the new member becomes a voter. Therefore the cluster never survives
+// fewer failures than before. Add chooses added.Number.
+func (m *Member) Add(ctx context.Context, added raftlog.MemberInfo) error {
 	err := m.changeMembers(func() error {
 		old := added.Replaces
 		if learner, ok := m.raft.abandoned(added.Address); ok && learner.ID != added.ID {
@@ -55,9 +56,9 @@ func (m *Member) Add(ctx context.Context, added raftlog.Member) error {
 			case k.ID == added.ID && k.Address == added.Address:
 				return nil // Add was called before
 			case k.ID == added.ID || k.Address == added.Address && k.ID != old:
-				return fmt.Errorf("cluster: there is a member %d at %s already: if it is lost, replace or remove that one (beanpole cluster replace, remove)", k.ID, k.Address)
+				return fmt.Errorf("cluster: member %d already has the address %s; if it is lost, replace or remove it (beanpole cluster replace, remove)", k.ID, k.Address)
 			case old != 0 && k.Replaces == old:
-				return fmt.Errorf("cluster: member %d is to be replaced by %d already; remove that one first", old, k.ID)
+				return fmt.Errorf("cluster: member %d is already being replaced by member %d; remove that member first", old, k.ID)
 			}
 		}
 		added.Number = m.raft.lastNumber + 1
@@ -67,15 +68,15 @@ func (m *Member) Add(ctx context.Context, added raftlog.Member) error {
 		return err
 	}
 	return m.await(ctx, func() bool {
-		return slices.ContainsFunc(m.log.State().Members, func(k raftlog.Member) bool { return k.ID == added.ID })
+		return slices.ContainsFunc(m.log.State().Members, func(k raftlog.MemberInfo) bool { return k.ID == added.ID })
 	})
 }
 
-// abandoned returns the unreachable learner at an address. An interrupted command has left
-// it, and it makes way for the member that the repeated command adds.
-func (r *raftLoop) abandoned(address string) (learner raftlog.Member, ok bool) {
+// abandoned returns the unreachable learner at an address, left by an interrupted
+// command. The member that the repeated command adds takes its place.
+func (r *raftLoop) abandoned(address string) (learner raftlog.MemberInfo, ok bool) {
 	learners := r.core.Status().Config.Learners
-	i := slices.IndexFunc(r.members, func(k raftlog.Member) bool {
+	i := slices.IndexFunc(r.members, func(k raftlog.MemberInfo) bool {
 		return k.Address == address && hasKey(learners, k.ID) && !r.isReachable(k.ID)
 	})
 	if i < 0 {
@@ -84,7 +85,7 @@ func (r *raftLoop) abandoned(address string) (learner raftlog.Member, ok bool) {
 	return r.members[i], true
 }
 
-// Remove removes a member, which may be dead. Its directory is of no use after that.
+// Remove removes a member, which can be dead. Its directory is unusable afterwards.
 func (m *Member) Remove(ctx context.Context, id uint64) error {
 	err := m.changeMembers(func() error {
 		if !m.raft.isMember(id) {
@@ -99,7 +100,7 @@ func (m *Member) Remove(ctx context.Context, id uint64) error {
 		return err
 	}
 	return m.await(ctx, func() bool {
-		return !slices.ContainsFunc(m.log.State().Members, func(k raftlog.Member) bool { return k.ID == id })
+		return !slices.ContainsFunc(m.log.State().Members, func(k raftlog.MemberInfo) bool { return k.ID == id })
 	})
 }
 
@@ -123,12 +124,12 @@ func (m *Member) changeMembers(f func() error) (err error) {
 	return err
 }
 
-// proposeRole proposes a change of one member's role, and the list of the members.
-func (r *raftLoop) proposeRole(members []raftlog.Member, change raftpb.ConfChangeType, id uint64) error {
+// proposeRole proposes a change of one member's role, together with the list of members.
+func (r *raftLoop) proposeRole(members []raftlog.MemberInfo, change raftpb.ConfChangeType, id uint64) error {
 	return r.proposeChanges(members, &raftpb.ConfChangeSingle{Type: change.Enum(), NodeId: &id})
 }
 
-func (r *raftLoop) proposeChanges(members []raftlog.Member, changes ...*raftpb.ConfChangeSingle) error {
+func (r *raftLoop) proposeChanges(members []raftlog.MemberInfo, changes ...*raftpb.ConfChangeSingle) error {
 	last := r.lastNumber
 	for _, k := range members {
 		last = max(last, k.Number)
@@ -137,7 +138,7 @@ func (r *raftLoop) proposeChanges(members []raftlog.Member, changes ...*raftpb.C
 	return r.core.ProposeConf(r.core.Epoch(), cc)
 }
 
-// await waits until the log's state is as wanted, or this member leads no more.
+// await waits until wanted returns true, or until this member no longer leads.
 func (m *Member) await(ctx context.Context, wanted func() bool) error {
 	for {
 		watch := m.Watch()
@@ -145,10 +146,10 @@ func (m *Member) await(ctx context.Context, wanted func() bool) error {
 			return nil
 		}
 		if m.Lead().Leader != m.opt.Self.ID {
-			return fmt.Errorf("%w any more; the change may happen or not", ErrNotLeader)
+			return fmt.Errorf("%w any longer; the change might still happen", ErrNotLeader)
 		}
 		if err := m.pause(ctx, watch); err != nil {
-			if wanted() { // and this member was removed, for example
+			if wanted() { // for example, this member was removed
 				return nil
 			}
 			return err
@@ -167,15 +168,15 @@ func (m *Member) pause(ctx context.Context, watch <-chan struct{}) error {
 	}
 }
 
-func without(members []raftlog.Member, id uint64) []raftlog.Member {
-	return slices.DeleteFunc(slices.Clone(members), func(k raftlog.Member) bool { return k.ID == id })
+func without(members []raftlog.MemberInfo, id uint64) []raftlog.MemberInfo {
+	return slices.DeleteFunc(slices.Clone(members), func(k raftlog.MemberInfo) bool { return k.ID == id })
 }
 
 // withRole returns the members of a list that have a role. A voter that is being replaced
-// has one until the joint configuration ends.
-func withRole(members []raftlog.Member, conf *raftpb.ConfState) []raftlog.Member {
+// has a role until the joint configuration ends.
+func withRole(members []raftlog.MemberInfo, conf *raftpb.ConfState) []raftlog.MemberInfo {
 	ids := slices.Concat(conf.GetVoters(), conf.GetVotersOutgoing(), conf.GetLearners(), conf.GetLearnersNext())
-	return slices.DeleteFunc(slices.Clone(members), func(k raftlog.Member) bool { return !slices.Contains(ids, k.ID) })
+	return slices.DeleteFunc(slices.Clone(members), func(k raftlog.MemberInfo) bool { return !slices.Contains(ids, k.ID) })
 }
 
 func hasKey[V any](set map[uint64]V, id uint64) bool {
@@ -183,9 +184,9 @@ func hasKey[V any](set map[uint64]V, id uint64) bool {
 	return ok
 }
 
-// manage does at each tick what a leader does for the other members. It watches snapshots
-// before its epoch begins, too: the epoch needs a majority that has the leader's first
-// entry, and a member of that majority may need a snapshot.
+// manage does the leader's work for the other members, at each tick. It watches snapshots
+// even before its epoch begins: the epoch requires a majority that has the leader's first
+// entry, and a member of that majority might need a snapshot.
 func (r *raftLoop) manage() {
 	s := r.core.Status()
 	if s.RaftState == raft.StateLeader {
@@ -216,16 +217,16 @@ func (r *raftLoop) findLags(s *raft.Status) {
 	}
 }
 
-// catchUpTime is the age of entries that an up-to-date member can lack, in nanoseconds. A
-// new leader has no such entries: it counts a member as late that does not acknowledge the
-// first goal within firstGoalTime.
+// catchUpTime is the maximum age of entries that an up-to-date member can lack, in
+// nanoseconds. A new leader has no such entries. It counts a member as late that does not
+// acknowledge the first goal within firstGoalTime.
 const (
 	catchUpTime   = 3_000_000_000
 	firstGoalTime = 500_000_000
 )
 
-// follow notes the progress of a member at a tick of the leader, which has committed the
-// entries up to one.
+// follow updates a member's progress, at a tick of the leader. commit is the leader's
+// last committed entry.
 func (p *peer) follow(match, commit uint64, now int64) {
 	switch {
 	case p.goalSince == 0:
@@ -237,7 +238,8 @@ func (p *peer) follow(match, commit uint64, now int64) {
 	}
 }
 
-// promote makes a learner a voter when it has what was committed when it came.
+// promote makes a learner a voter when it has the entries that were committed when it
+// joined.
 func (r *raftLoop) promote(commit uint64) {
 	s := r.core.Status()
 	for id := range s.Config.Learners {
@@ -250,13 +252,13 @@ func (r *raftLoop) promote(commit uint64) {
 			continue
 		}
 		if err := r.makeVoter(id); err != nil {
-			r.m.opt.Logger.Debug("a learner cannot become a voter yet", "member", id, "err", err)
+			r.m.opt.Logger.Debug("cannot make a learner a voter yet", "member", id, "err", err)
 		}
 		return
 	}
 }
 
-// makeVoter gives a learner its vote, and removes the member that it replaces.
+// makeVoter makes a learner a voter, and removes the member that it replaces.
 func (r *raftLoop) makeVoter(id uint64) error {
 	var old uint64
 	members := slices.Clone(r.members)
@@ -273,8 +275,8 @@ func (r *raftLoop) makeVoter(id uint64) error {
 		&raftpb.ConfChangeSingle{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: &old})
 }
 
-// recordPeers records once in a while what the others have acknowledged. So this member
-// notices a disk that was rolled back also after a start of its own.
+// recordPeers records the acknowledgements of the other members from time to time. With
+// these records, this member detects a rolled-back disk even after its own restart.
 func (s *peerTable) recordPeers() {
 	for id, p := range s.peers {
 		if p.acknowledged.Index >= p.recorded.Acknowledged.Index+recordEvery {
@@ -283,10 +285,10 @@ func (s *peerTable) recordPeers() {
 	}
 }
 
-// recordEvery is the number of entries that a member acknowledges between two such records.
+// recordEvery is the number of acknowledged entries between two records.
 const recordEvery = 10_000
 
-// applyRoles takes the members after a change of configuration.
+// applyRoles applies the members and roles after a change of configuration.
 func (r *raftLoop) applyRoles(changed *core.Roles) {
 	members := r.members
 	if len(changed.Context) > 0 {
@@ -305,28 +307,28 @@ func (r *raftLoop) applyRoles(changed *core.Roles) {
 	}
 }
 
-// membership returns the members after the last change of configuration that was applied.
+// membership returns the members after the last applied change of configuration.
 func (r *raftLoop) membership() raftlog.Membership {
 	roles, index := r.core.Conf()
 	return raftlog.Membership{Roles: roles, RolesIndex: index, Members: r.members, LastNumber: r.lastNumber}
 }
 
-// A memberList is, in JSON, the context of a change of configuration and the data of a
-// snapshot.
+// A memberList is the context of a change of configuration and the data of a snapshot, in
+// JSON.
 type memberList struct {
-	Members    []raftlog.Member
-	LastNumber uint64 // the highest that a member was ever given
+	Members    []raftlog.MemberInfo
+	LastNumber uint64 // the highest Number that a member has ever had
 }
 
-func encodeMembers(members []raftlog.Member, lastNumber uint64) []byte {
+func encodeMembers(members []raftlog.MemberInfo, lastNumber uint64) []byte {
 	text, err := json.Marshal(memberList{members, lastNumber})
 	if err != nil {
-		panic(err) // numbers and texts
+		panic(err) // all fields are numbers and texts
 	}
 	return text
 }
 
-func decodeMembers(text []byte) (members []raftlog.Member, lastNumber uint64, err error) {
+func decodeMembers(text []byte) (members []raftlog.MemberInfo, lastNumber uint64, err error) {
 	var list memberList
 	err = json.Unmarshal(text, &list)
 	return list.Members, list.LastNumber, err

@@ -159,17 +159,17 @@ func TestGroupErrors(t *testing.T) {
 		l := sim.leader()
 		other := sim.nodes[l.opt.Self.ID%3].member
 		for name, c := range map[string]struct{ err, want error }{
-			"add at a follower":    {other.Add(t.Context(), raftlog.Member{ID: 9, Address: "x:1"}), ErrNotLeader},
+			"add at a follower":    {other.Add(t.Context(), raftlog.MemberInfo{ID: 9, Address: "x:1"}), ErrNotLeader},
 			"remove at a follower": {other.Remove(t.Context(), 1), ErrNotLeader},
 			"remove nobody":        {l.Remove(t.Context(), 9), ErrNotMember},
-			"replace nobody":       {l.Add(t.Context(), raftlog.Member{ID: 10, Address: "x:1", Replaces: 9}), ErrNotMember},
+			"replace nobody":       {l.Add(t.Context(), raftlog.MemberInfo{ID: 10, Address: "x:1", Replaces: 9}), ErrNotMember},
 			"take in a stranger":   {l.AcceptHandshake(9, Handshake{Level: entry.Level, Number: 4}), ErrNotMember},
 		} {
 			if !errors.Is(c.err, c.want) {
 				t.Errorf("%s: %v, want %v", name, c.err, c.want)
 			}
 		}
-		if l.Add(t.Context(), raftlog.Member{ID: 9, Address: l.opt.Self.Address}) == nil {
+		if l.Add(t.Context(), raftlog.MemberInfo{ID: 9, Address: l.opt.Self.Address}) == nil {
 			t.Error("two members have an address")
 		}
 		sim.must(l.Add(t.Context(), sim.nodes[2].self())) // it was asked for before
@@ -341,11 +341,11 @@ func TestAbandonedLearner(t *testing.T) {
 		l := sim.leader()
 		old := sim.nodes[l.opt.Self.ID%3]
 		old.kill(true)
-		sim.must(l.Add(t.Context(), raftlog.Member{ID: 9, Address: "x:1", Replaces: old.id}))
-		if err := l.Add(t.Context(), raftlog.Member{ID: 10, Address: "x:2", Replaces: old.id}); err == nil {
+		sim.must(l.Add(t.Context(), raftlog.MemberInfo{ID: 9, Address: "x:1", Replaces: old.id}))
+		if err := l.Add(t.Context(), raftlog.MemberInfo{ID: 10, Address: "x:2", Replaces: old.id}); err == nil {
 			t.Error("two members replace the same one")
 		}
-		sim.must(l.Add(t.Context(), raftlog.Member{ID: 10, Address: "x:1", Replaces: 9}))
+		sim.must(l.Add(t.Context(), raftlog.MemberInfo{ID: 10, Address: "x:1", Replaces: 9}))
 		if roles := sim.roles(); roles[9] != "" || roles[10] != admin.Learner || roles[old.id] == "" {
 			sim.fatalf("after the second command the roles are %v", roles)
 		}
@@ -372,7 +372,7 @@ func TestReplaceOutlivesLeader(t *testing.T) {
 		dead.kill(true)
 		added := sim.node()
 		sim.must(sim.replace(dead.id, added))
-		if err := l.Add(t.Context(), raftlog.Member{ID: 9, Address: "x:1", Replaces: dead.id}); err == nil {
+		if err := l.Add(t.Context(), raftlog.MemberInfo{ID: 9, Address: "x:1", Replaces: dead.id}); err == nil {
 			t.Error("a member is replaced twice")
 		}
 		sim.must(l.Transfer(t.Context(), 0))

@@ -201,7 +201,7 @@ func (m *node) link(to uint64) *link {
 }
 
 // SetMembers is part of Transport: members that are none any more have to connect again.
-func (m *node) SetMembers(members []raftlog.Member) {
+func (m *node) SetMembers(members []raftlog.MemberInfo) {
 	m.sim.mu.Lock()
 	defer m.sim.mu.Unlock()
 	m.peers = m.peers[:0]
@@ -209,7 +209,7 @@ func (m *node) SetMembers(members []raftlog.Member) {
 		m.peers = append(m.peers, k.ID)
 	}
 	for _, o := range m.sim.nodes {
-		if !slices.ContainsFunc(members, func(k raftlog.Member) bool { return k.ID == o.id }) {
+		if !slices.ContainsFunc(members, func(k raftlog.MemberInfo) bool { return k.ID == o.id }) {
 			delete(o.links, m.id)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// A phase says what the member's engine does. Only the methods below change
+// A phase is the state of the member's engine. Only the methods below change
 // lifecycle.phase, with mu held. The engine decides while the member is leading, and in no
 // other phase.
 //
@@ -16,21 +16,21 @@ import (
 //	   ^             ^                              |
 //	   +-------------+---------- draining <---------+
 //
-// Each but leading may become installing, from which it goes on as following. Each may
-// become failed, for good.
+// Every phase except leading can become installing, which becomes following. Every phase
+// can become failed, which is final.
 type phase uint8
 
 const (
 	loading    phase = iota // the engine is made from the journal and the log
-	following               // it has what was applied of what is committed
-	activating              // the same, and Raft's leader is this member
-	leading                 // it decides
-	draining                // it decides no more: what it has decided is settled, and its clients leave
-	installing              // it is made from a snapshot, which takes the place of the journal
-	failed                  // this member takes no part any more
+	following               // the engine contains the applied entries
+	activating              // as following, and this member is Raft's leader
+	leading                 // the engine decides
+	draining                // the engine no longer decides; its turns are settled and its clients disconnected
+	installing              // the engine is made from a snapshot, which replaces the journal
+	failed                  // this member no longer takes part
 )
 
-// after has the phases that may come after each.
+// after lists the possible successors of each phase.
 var after = [...][]phase{
 	loading:    {following, installing, failed},
 	following:  {activating, installing, failed},
@@ -41,45 +41,45 @@ var after = [...][]phase{
 	failed:     {},
 }
 
-// applies reports whether what is committed is applied to the engine.
+// applies reports whether committed entries are applied to the engine in this phase.
 func (p phase) applies() bool { return p == following || p == activating || p == leading }
 
-// A lifecycle is what the goroutines of a member tell each other. No goroutine waits for a
+// A lifecycle is the shared state of a member's goroutines. No goroutine waits for a
 // disk, a turn or the network while it holds mu.
 type lifecycle struct {
 	self   uint64 // id
 	now    func() int64
 	logger *slog.Logger
-	mail   *mailbox        // to the raft loop
+	mail   *mailbox        // of the raft loop
 	turns  chan struct{}   // has something if a turn is to run for the member itself
 	ctx    context.Context // done when the member has failed
 	end    context.CancelFunc
 
 	mu            sync.Mutex
 	phase         phase
-	epoch         uint64        // of leadership, while leading and draining; else 0
+	epoch         uint64        // of leadership, while leading and draining; otherwise 0
 	proposals     proposals     // of that epoch
-	shared        shared        // what the raft loop says
-	changed       sync.Cond     // of shared
+	shared        shared        // set by the raft loop
+	changed       sync.Cond     // signals changes of shared
 	queue         applyQueue    // from the raft loop to the turn
-	turnScheduled bool          // a timer will ask for a turn for it
-	restored      bool          // a snapshot is to be installed: the log begins after it, durably
-	known         Leadership    // what Lead says
-	watch         chan struct{} // closed at the next change of that
-	err           error         // why the member has failed
+	turnScheduled bool          // a timer will request a turn for queue
+	installDue    bool          // the log durably begins after a snapshot, which must be installed
+	known         Leadership    // returned by Lead
+	watch         chan struct{} // closed at the next change of known
+	err           error         // the reason why the member has failed
 }
 
-// shared is what the raft loop tells the others.
+// shared is the core's state as published by the raft loop.
 type shared struct {
 	leader, term uint64
-	epoch        uint64 // in force in the core; 0: none
-	transferring bool   // the leadership goes to another member, so the epoch is to end
-	committed    uint64 // so many proposals of the epoch are
+	epoch        uint64 // in force in the core, or 0
+	transferring bool   // a transfer is in progress, so the epoch must end
+	committed    uint64 // number of committed proposals of the epoch
 	confirmed    uint64 // the last question that a majority has answered
-	leased       int64  // the end of the lease, on Options.Now; 0: no lease
+	leased       int64  // end of the lease, on Options.Now, or 0
 }
 
-// offered returns the epoch in which the engine may decide; 0: none.
+// offered returns the epoch in which the engine may decide, or 0.
 func (s *shared) offered() uint64 {
 	if s.transferring {
 		return 0
@@ -93,11 +93,11 @@ func (l *lifecycle) enter(p phase) {
 		panic(fmt.Sprintf("cluster: phase %d after %d", p, l.phase))
 	}
 	l.phase = p
-	l.tell()
+	l.updateLead()
 }
 
-// follow says that the engine has the entries that were applied and nothing else. The
-// caller holds mu.
+// follow enters following: the engine contains exactly the applied entries. The caller
+// holds mu.
 func (l *lifecycle) follow() {
 	l.epoch, l.proposals = 0, proposals{}
 	l.enter(following)
@@ -106,49 +106,50 @@ func (l *lifecycle) follow() {
 	}
 }
 
-// activate says that Raft's leader is this member. The caller, follow or the raft loop,
-// holds mu.
+// activate enters activating: this member is Raft's leader. The caller, follow or the
+// raft loop, holds mu.
 func (l *lifecycle) activate() {
 	l.enter(activating)
 	signal(l.turns)
 }
 
-// lead lets the engine decide in an epoch. The caller is a turn, and holds mu.
+// lead enters leading: the engine decides in an epoch. The caller is a turn, and holds
+// mu.
 func (l *lifecycle) lead(epoch uint64) {
 	l.epoch, l.proposals = epoch, proposals{}
 	l.enter(leading)
 }
 
-// drain says that the epoch has ended: the turn under way is the last that decides. The
-// caller is the raft loop, and holds mu.
+// drain enters draining: the epoch has ended, and the current turn is the last that
+// decides. The caller is the raft loop, and holds mu.
 func (l *lifecycle) drain() {
 	l.enter(draining)
 	signal(l.turns)
 }
 
-// load says that the engine has changes that may never be committed, so another one is
-// made. The caller is broker.Replace, and holds mu.
+// load enters loading: the engine has changes that may never be committed, so a new
+// engine is made. The caller is broker.Replace, and holds mu.
 func (l *lifecycle) load() {
 	l.epoch, l.proposals = 0, proposals{}
 	l.enter(loading)
 }
 
-// install says that a snapshot takes the place of the journal. The caller is
+// install enters installing: a snapshot replaces the journal. The caller is
 // broker.Replace, and holds mu.
 func (l *lifecycle) install() {
 	l.epoch, l.proposals = 0, proposals{}
 	l.enter(installing)
 }
 
-// fail stops the member, which must not skip what it cannot do. The error is nil if the
-// member is closed.
+// fail stops the member, because it must not skip an operation that fails. The error is
+// nil if the member is closed.
 func (l *lifecycle) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.phase == failed {
 		return
 	}
-	if err != nil && err != ErrRemoved { // which is no failure
+	if err != nil && err != ErrRemoved { // a removal is not a failure
 		l.logger.Error("this member of the cluster stops", "err", err)
 	}
 	l.err, l.shared = err, shared{}
@@ -164,7 +165,7 @@ func (l *lifecycle) currentPhase() phase {
 	return l.phase
 }
 
-// Lead returns the leader.
+// Lead returns the current leadership.
 func (l *lifecycle) Lead() Leadership {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,20 +179,21 @@ func (l *lifecycle) Watch() <-chan struct{} {
 	return l.watch
 }
 
-// tell updates Lead. The epoch in it is that of an engine that decides. The caller holds mu.
-func (l *lifecycle) tell() {
+// updateLead updates Lead. Its epoch is set only while the engine decides. The caller
+// holds mu.
+func (l *lifecycle) updateLead() {
 	now := Leadership{Leader: l.shared.leader, Term: l.shared.term}
 	if l.phase == leading {
 		now.Epoch = l.epoch
 	}
 	if now != l.known {
 		l.known = now
-		l.announce()
+		l.notify()
 	}
 }
 
-// announce wakes all watchers. The caller holds mu.
-func (l *lifecycle) announce() {
+// notify wakes all watchers. The caller holds mu.
+func (l *lifecycle) notify() {
 	close(l.watch)
 	l.watch = make(chan struct{})
 }
@@ -199,10 +201,10 @@ func (l *lifecycle) announce() {
 func (l *lifecycle) stopped() bool { return l.ctx.Err() != nil }
 
 // Failed returns a channel that is closed when the member has failed or is closed; Err
-// says why.
+// then returns the reason.
 func (l *lifecycle) Failed() <-chan struct{} { return l.ctx.Done() }
 
-// Err returns why the member has failed, or nil.
+// Err returns the reason why the member has failed, or nil.
 func (l *lifecycle) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -213,20 +215,20 @@ func (l *lifecycle) Err() error {
 func (l *lifecycle) wake() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.announce()
+	l.notify()
 }
 
-// setRestored sets restored, and asks for a turn.
-func (l *lifecycle) setRestored(restored bool) {
+// setInstallDue sets installDue and requests a turn.
+func (l *lifecycle) setInstallDue(installDue bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.restored = restored
+	l.installDue = installDue
 	signal(l.turns)
 }
 
-// isRestored returns restored.
-func (l *lifecycle) isRestored() bool {
+// isInstallDue returns installDue.
+func (l *lifecycle) isInstallDue() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.restored
+	return l.installDue
 }

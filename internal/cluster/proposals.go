@@ -4,18 +4,18 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/broker"
 )
 
-// proposals are the entries of the turns of an epoch. lifecycle.mu guards them.
+// proposals are the entries of an epoch's turns. lifecycle.mu guards them.
 type proposals struct {
-	last    uint64        // number of the last entry that was flushed
-	flushed [][]byte      // the last entries, which are not proposed
+	last    uint64        // number of the last flushed entry
+	flushed [][]byte      // the last entries, not yet proposed
 	pending []pendingTurn // turns that are flushed and not committed, in order
-	weight  weight        // of pending
+	weight  weight        // total of pending
 	lost    bool          // the engine has changes that may never be committed
 }
 
 // A pendingTurn is a turn that was flushed.
 type pendingTurn struct {
-	last   uint64 // the number of its last entry in its epoch
+	last   uint64 // number of its last entry in its epoch
 	weight weight
 }
 
@@ -31,8 +31,8 @@ const (
 	maxPendingChanges = 200_000
 )
 
-// mayPropose reports whether an epoch is in force. It is during a transfer of the
-// leadership, so that the turn under way is still proposed.
+// mayPropose reports whether an epoch is in force. A transfer keeps it in force, so that
+// the current turn is still proposed.
 func (l *lifecycle) mayPropose(epoch uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,8 +47,8 @@ func (l *lifecycle) isLeased() bool {
 	return now < l.shared.leased
 }
 
-// awaitRoom waits while too much is pending, at most until the epoch ends. It runs outside
-// turns.
+// awaitRoom waits while too much is pending, at most until the epoch ends. It runs
+// outside turns.
 func (l *lifecycle) awaitRoom() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +75,7 @@ func (l *lifecycle) enqueue(epoch uint64, entries [][]byte, w weight) bool {
 	return true
 }
 
-// propose proposes what was flushed. The caller holds mu.
+// propose proposes the flushed entries. The caller holds mu.
 func (l *lifecycle) propose() {
 	epoch, entries := l.epoch, l.proposals.flushed
 	if len(entries) == 0 {
@@ -85,8 +85,8 @@ func (l *lifecycle) propose() {
 	l.mail.post(proposed{epoch, entries})
 }
 
-// retire forgets the pending turns that are committed. When the epoch has ended, the others
-// may never be. The caller holds mu.
+// retire removes committed turns from pending. After the end of the epoch, the remaining
+// turns may never be committed. The caller holds mu.
 func (l *lifecycle) retire() {
 	p := &l.proposals
 	if l.shared.epoch != l.epoch {
@@ -102,8 +102,8 @@ func (l *lifecycle) retire() {
 	p.pending = p.pending[n:]
 }
 
-// commit proposes all entries that were flushed. It waits until they are committed and the
-// lease, or a majority that is asked, rules out another leader.
+// commit proposes all flushed entries. It waits until they are committed, and until the
+// lease or an answer of a majority rules out another leader.
 func (l *lifecycle) commit() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,11 +10,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// Recover makes the directory of a member, which must not run, that of the only one of a
-// cluster. All entries of its log count as agreed on; where it ends is returned. What
-// others had beyond that is lost. The id must be a new one, so that no other member of
-// the old cluster is heard.
-func Recover(fsys vfs.FS, dir string, self raftlog.Member) (last raftlog.Position, err error) {
+// Recover converts the directory of a stopped member into the directory of the only
+// member of a new cluster. All entries of its log count as committed; last is the last of
+// them. Later entries of other members are lost. The id must be new, so that the member
+// receives no messages of the old cluster.
+func Recover(fsys vfs.FS, dir string, self raftlog.MemberInfo) (last raftlog.Position, err error) {
 	log, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{})
 	if err != nil {
 		return last, fmt.Errorf("cluster: %w", err)
@@ -26,7 +26,7 @@ func Recover(fsys vfs.FS, dir string, self raftlog.Member) (last raftlog.Positio
 	hard := &raftpb.HardState{Term: &term, Vote: new(uint64), Commit: &last.Index}
 	with := alone(self)
 	with.RolesIndex = last.Index
-	if err := errors.Join(log.Append(hard, nil), log.SetMembership(with), log.SetVerdict(""), log.Sync()); err != nil {
+	if err := errors.Join(log.Append(hard, nil), log.SetMembership(with), log.SetFatalReason(""), log.Sync()); err != nil {
 		return last, fmt.Errorf("cluster: %w", err)
 	}
 	return last, nil

@@ -176,8 +176,8 @@ func (sim *simulation) logged(text string) int {
 	return strings.Count(sim.log.String(), text)
 }
 
-func (m *node) self() raftlog.Member {
-	return raftlog.Member{ID: m.id, Address: fmt.Sprintf("10.0.0.%d:11400", m.id)}
+func (m *node) self() raftlog.MemberInfo {
+	return raftlog.MemberInfo{ID: m.id, Address: fmt.Sprintf("10.0.0.%d:11400", m.id)}
 }
 
 // join adds a node to the cluster, and waits until it is a voter.
@@ -186,7 +186,7 @@ func (sim *simulation) join(m *node) {
 	sim.joinAs(m, m.self())
 }
 
-func (sim *simulation) joinAs(m *node, self raftlog.Member) {
+func (sim *simulation) joinAs(m *node, self raftlog.MemberInfo) {
 	sim.t.Helper()
 	var l *Member
 	sim.until("the member is added", func() bool {

@@ -23,13 +23,14 @@ import (
 )
 
 // Raft offers a snapshot to a member whose next entry the leader has cut (MsgSnap). A
-// snapshot is a backup of the leader's journal, which has what is committed and nothing
-// else. The member fetches it beside its own journal, and takes part as before meanwhile.
-// When the member has all of it, it gives Raft a MsgSnap that ends where this snapshot
-// does. If Raft accepts that, the log is cut there and the snapshot is installed
-// (install.go): an engine is made of it, as of the journal after a lost leadership.
+// snapshot is a backup of the leader's journal, which contains exactly the committed
+// changes. The member stores it beside its own journal and continues to take part. When
+// the member has received all of it, it passes Raft a MsgSnap that ends with this
+// snapshot. If Raft accepts it, the log is cut there and the snapshot is installed
+// (install.go): the member makes an engine from it, as it does from the journal after a
+// lost leadership.
 
-// fetchSnapshot begins to fetch the snapshot that the leader offers, if this member lacks
+// fetchSnapshot starts to fetch the snapshot that the leader offers, if this member lacks
 // entries that the leader has cut.
 func (r *raftLoop) fetchSnapshot() {
 	m := r.m
@@ -42,7 +43,7 @@ func (r *raftLoop) fetchSnapshot() {
 		s, err := m.fetch(from)
 		m.ails.update(func(a *ailments) { a.fetch = err })
 		if err != nil && !m.stopped() {
-			m.opt.Logger.Warn("the queue could not be received from the leader; it is tried again", "from", from, "err", err)
+			m.opt.Logger.Warn("could not receive the queue from the leader; retrying", "from", from, "err", err)
 			m.sleep(recoverPause)
 		}
 		m.mail.post(fetched{s})
@@ -64,7 +65,7 @@ func (r *raftLoop) lacksQueue() bool {
 	return r.core.LacksSnapshot() && r.core.Status().GetCommit() < r.minReachable
 }
 
-// sleep waits for a time, or until the member has ended.
+// sleep waits for d, or until the member has ended.
 func (m *Member) sleep(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -72,9 +73,9 @@ func (m *Member) sleep(d time.Duration) {
 	}
 }
 
-// fetch fetches a snapshot and seals it.
+// fetch fetches a snapshot and commits it.
 func (m *Member) fetch(from uint64) (*raftpb.Snapshot, error) {
-	if err := dropSnapshot(m.opt.FS, m.opt.Dir); err != nil { // that of a failed attempt
+	if err := dropSnapshot(m.opt.FS, m.opt.Dir); err != nil { // left by a failed attempt
 		return nil, err
 	}
 	stream, err := m.opt.Fetch(m.ctx, from)
@@ -85,28 +86,28 @@ func (m *Member) fetch(from uint64) (*raftpb.Snapshot, error) {
 	defer context.AfterFunc(m.ctx, func() { stream.Close() })()
 	in := bufio.NewReaderSize(impatient{stream}, 64<<10)
 	var with raftlog.Membership
-	line, err := in.ReadSlice('\n') // what does not fit the buffer is an error
+	line, err := in.ReadSlice('\n') // a line that exceeds the buffer is an error
 	if err == nil {
 		err = json.Unmarshal(line, &with)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(with.Members, func(k raftlog.Member) bool { return k.ID == m.opt.Self.ID }) {
+	if !slices.ContainsFunc(with.Members, func(k raftlog.MemberInfo) bool { return k.ID == m.opt.Self.ID }) {
 		if m.number <= with.LastNumber {
 			m.mail.post(m.disk.leave)
 			return nil, ErrRemoved
 		}
-		return nil, fmt.Errorf("cluster: member %d does not know this one yet", from)
+		return nil, fmt.Errorf("cluster: member %d has not added this member yet", from)
 	}
 	m.ails.update(func(a *ailments) { a.received = 0 })
-	m.opt.Logger.Info("the log does not have what this member lacks: it receives the whole queue", "from", from)
+	m.opt.Logger.Info("the leader's log no longer has the entries that this member lacks; receiving the whole queue", "from", from)
 	at, err := journal.ReadSnapshot(staged{m.opt.FS}, m.opt.Dir, paced{in, m, rate.NewLimiter(maxPace, paceBurst)})
 	if err == nil && at.Index < with.RolesIndex {
-		err = fmt.Errorf("cluster: the queue ends with entry %d, before the change of the members at %d", at.Index, with.RolesIndex)
+		err = fmt.Errorf("cluster: the snapshot ends with entry %d, before the change of the members at entry %d", at.Index, with.RolesIndex)
 	}
 	if err == nil {
-		err = sealSnapshot(m.opt.FS, m.opt.Dir, raftlog.Position{Index: at.Index, Term: at.Term})
+		err = commitSnapshot(m.opt.FS, m.opt.Dir, raftlog.Position{Index: at.Index, Term: at.Term})
 	}
 	if err != nil {
 		return nil, errors.Join(err, dropSnapshot(m.opt.FS, m.opt.Dir))
@@ -117,8 +118,8 @@ func (m *Member) fetch(from uint64) (*raftpb.Snapshot, error) {
 	}, nil
 }
 
-// An impatient connection fails when nothing comes for leaderSilence: the leader's machine
-// stands still, or its disk hangs.
+// An impatient connection fails if nothing arrives for leaderSilence: the leader's
+// machine or disk hangs.
 type impatient struct{ net.Conn }
 
 const leaderSilence = 10 * time.Second
@@ -128,8 +129,8 @@ func (c impatient) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
-// paced is a reader of at most maxPace, so that the logs on the disks of both members are
-// synced in time.
+// paced is a reader limited to maxPace, so that the disks of both members can sync their
+// logs in time.
 type paced struct {
 	io.Reader
 	m       *Member
@@ -137,8 +138,8 @@ type paced struct {
 }
 
 const (
-	maxPace   = 50 << 20 // bytes a second
-	paceBurst = 1 << 20  // bytes, so that a sleep is much longer than what a timer is late
+	maxPace   = 50 << 20 // bytes per second
+	paceBurst = 1 << 20  // bytes; a sleep is then much longer than the delay of a timer
 )
 
 func (r paced) Read(b []byte) (int, error) {
@@ -147,8 +148,8 @@ func (r paced) Read(b []byte) (int, error) {
 	return n, cmp.Or(err, r.limiter.WaitN(r.m.ctx, n))
 }
 
-// offerSnapshot gives Raft the snapshot that was fetched. It does nothing while no leader is
-// known, as the message has to be that of a leader.
+// offerSnapshot passes the fetched snapshot to Raft. It does nothing while there is no
+// leader, because the message must come from a leader.
 func (r *raftLoop) offerSnapshot() {
 	s := r.fetched
 	if lead, _ := r.core.Leader(); s == nil || lead == 0 {
@@ -156,10 +157,10 @@ func (r *raftLoop) offerSnapshot() {
 	}
 	r.fetched = nil
 	if !r.core.Restore(s) {
-		r.m.opt.Logger.Info("the queue that was received is not needed any more")
+		r.m.opt.Logger.Info("the received snapshot is no longer needed")
 		r.m.done.Go(func() {
 			if err := dropSnapshot(r.m.opt.FS, r.m.opt.Dir); err != nil {
-				r.m.opt.Logger.Warn("the queue that was received cannot be removed", "err", err)
+				r.m.opt.Logger.Warn("cannot remove the received snapshot", "err", err)
 			}
 			r.m.mail.post(fetched{})
 		})
@@ -173,7 +174,7 @@ func (r *raftLoop) offerSnapshot() {
 	r.note()
 }
 
-// restore cuts the log where a snapshot ends, in the append goroutine.
+// restore cuts the log at the end of a snapshot, in the append goroutine.
 func (d *disk) restore(s *raftpb.Snapshot) error {
 	members, lastNumber, err := decodeMembers(s.GetData())
 	if err != nil {
@@ -185,13 +186,13 @@ func (d *disk) restore(s *raftpb.Snapshot) error {
 	})
 }
 
-// snapshotPatience is how long a leader waits for a member that is to fetch a snapshot, or
-// has fetched it and says nothing, in nanoseconds. Then Raft offers it one again, which it
-// would not do by itself when a message is lost.
+// snapshotPatience is the time that a leader waits for a member to fetch a snapshot, or
+// to respond after fetching it, in nanoseconds. Then Raft offers the snapshot again. Raft
+// alone would not repeat it after a lost message.
 const snapshotPatience = 10_000_000_000
 
-// watchSnapshots tells Raft of members that do not fetch the snapshots that they were
-// offered. It runs at the leader.
+// watchSnapshots reports to Raft the members that do not fetch the offered snapshots. It
+// runs at the leader.
 func (r *raftLoop) watchSnapshots(s *raft.Status) {
 	now := r.m.opt.Now()
 	for id, progress := range s.Progress {
@@ -208,10 +209,11 @@ func (r *raftLoop) watchSnapshots(s *raft.Status) {
 	}
 }
 
-// maxSnapshots is how many members are sent a snapshot at a time.
+// maxSnapshots is the maximum number of members that receive a snapshot at the same time.
 const maxSnapshots = 2
 
-// SendSnapshot writes a snapshot for another member. Others do not get one.
+// SendSnapshot writes a snapshot for another member. It refuses servers that are not
+// members.
 func (m *Member) SendSnapshot(to uint64, w io.Writer) error {
 	err := error(ErrStopped)
 	m.inLoop(func() {
@@ -224,7 +226,7 @@ func (m *Member) SendSnapshot(to uint64, w io.Writer) error {
 			fetches += p.fetches
 		}
 		if fetches == maxSnapshots {
-			err = fmt.Errorf("cluster: %d members are sent the queue already", fetches)
+			err = fmt.Errorf("cluster: already sending the queue to %d members", fetches)
 			return
 		}
 		m.raft.peer(to).fetches++
@@ -249,12 +251,13 @@ func (m *Member) sendSnapshot(w io.Writer) error {
 	return b.Write(w)
 }
 
-// openSnapshot opens the files of the journal. The membership is that at their last entry.
+// openSnapshot opens the files of the journal. with is the membership at their last
+// entry.
 func (m *Member) openSnapshot() (b *journal.Backup, with raftlog.Membership, err error) {
 	if !m.inLoop(func() { with = m.raft.membership() }) {
 		return nil, with, ErrStopped
 	}
-	m.broker.View(func(*engine.Engine, int64) {}) // Housekeep writes to the files what was applied before
+	m.broker.View(func(*engine.Engine, int64) {}) // Housekeep writes all applied changes to the files
 	if b, err = m.Journal().Backup(); err != nil {
 		return nil, with, err
 	}
@@ -266,12 +269,12 @@ func (m *Member) openSnapshot() (b *journal.Backup, with raftlog.Membership, err
 	})
 	if !same {
 		b.Close()
-		return nil, with, errors.New("cluster: the members change at the moment")
+		return nil, with, errors.New("cluster: the members are being changed; try again")
 	}
 	return b, with, nil
 }
 
-// writeMembership writes what comes before a snapshot: a line of JSON.
+// writeMembership writes the header of a snapshot: a line of JSON.
 func writeMembership(w io.Writer, with raftlog.Membership) error {
 	return json.NewEncoder(w).Encode(with)
 }

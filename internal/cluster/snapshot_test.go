@@ -156,7 +156,7 @@ func lacksNothing(t *testing.T, index uint64) {
 	sim.heal()
 	stop()
 	sim.until("it is up to date", func() bool { return other.applied() == next.applied() })
-	if n := sim.logged("it receives the whole queue"); n > 0 {
+	if n := sim.logged("receiving the whole queue"); n > 0 {
 		t.Errorf("it has received the whole queue %d times", n)
 	}
 	sim.audit()
@@ -175,7 +175,7 @@ func TestSnapshotUnderLoad(t *testing.T) {
 		stop := sim.write()
 		sim.join(sim.node())
 		stop()
-		if n := sim.logged("it receives the whole queue"); n != 1 {
+		if n := sim.logged("receiving the whole queue"); n != 1 {
 			t.Errorf("it has received the whole queue %d times", n)
 		}
 		sim.audit()
@@ -216,7 +216,7 @@ func (sim *simulation) jobs() (n int64) {
 type hidden struct{ vfs.FS }
 
 func (h hidden) Open(name string) (vfs.File, error) {
-	if name == sealFile(dir) {
+	if name == markerFile(dir) {
 		return nil, syscall.EIO
 	}
 	return h.FS.Open(name)
@@ -225,7 +225,7 @@ func (h hidden) Open(name string) (vfs.File, error) {
 // A member does not start that cannot see whether a snapshot is to be installed.
 func TestUnknownSeal(t *testing.T) {
 	disk := emptyDisk()
-	self := raftlog.Member{ID: 1, Address: "10.0.0.1:11400"}
+	self := raftlog.MemberInfo{ID: 1, Address: "10.0.0.1:11400"}
 	must(t, Init(disk, dir, self))
 	m, err := Open(Options{FS: hidden{disk}, Dir: dir, Self: self, Journal: journal.Options{Member: true, Sync: time.Second}})
 	if !errors.Is(err, syscall.EIO) {
@@ -336,7 +336,7 @@ func TestVoteAfterFailedFetch(t *testing.T) {
 		sim.leaveBehind(lags)()
 		lags.trouble.fill(func(name string) bool { return strings.HasSuffix(name, stagedSuffix) })
 		sim.heal()
-		sim.until("it has failed to receive the queue", func() bool { return sim.logged("the queue could not be received from the leader") > 0 })
+		sim.until("it has failed to receive the queue", func() bool { return sim.logged("could not receive the queue from the leader") > 0 })
 		sim.until("its health has the reason", func() bool {
 			return strings.HasPrefix(lags.member.Health().Trouble, "this member cannot receive the queue: ")
 		})
@@ -386,7 +386,7 @@ func leftBehindFull(t *testing.T) (sim *simulation, lags *node, stop func()) {
 	lags = sim.nodes[sim.nodeOf(sim.leader()).id%3]
 	lags.trouble.fill(isOfJournal)
 	stop = sim.load(3)
-	refusals := func() int { return sim.logged("the journal cannot take what the cluster has agreed on") }
+	refusals := func() int { return sim.logged("cannot apply a committed entry") }
 	sim.until("its journal takes nothing", func() bool { return refusals() > 0 })
 	lags.trouble.fill(func(string) bool { return true })
 	sim.leaveBehind(lags)()
@@ -406,7 +406,7 @@ func TestWalkBeforeActive(t *testing.T) {
 		l.kill(false)
 		sim.heal()
 		sim.leader()
-		if n := sim.logged("it receives the whole queue"); n != 1 {
+		if n := sim.logged("receiving the whole queue"); n != 1 {
 			t.Errorf("it has received the whole queue %d times", n)
 		}
 		l.boot()

@@ -11,15 +11,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/entry"
 )
 
-// A Status is what a member knows of the cluster.
+// A Status is a member's view of the cluster.
 type Status struct {
 	admin.Cluster
 	Commit uint64
 }
 
-// Status returns what this member knew of the cluster at its last tick, or at a later change
-// of the members or the leader. It does not wait, so it may be called within a turn. The
-// caller must not change Members.
+// Status returns this member's view at its last tick, or at a later change of the members
+// or the leader. It does not block, so a turn can call it. The caller must not change
+// Members.
 func (m *Member) Status() (Status, error) {
 	if m.stopped() {
 		return Status{}, ErrStopped
@@ -52,7 +52,8 @@ func (r *raftLoop) status() Status {
 		} else {
 			p := r.peer(k.ID)
 			ms.Version, ms.Host, ms.Console = p.handshake.Version, p.handshake.Host, p.handshake.Console
-			// Followers send each other nothing. A new leader has heard few, and a large job delays heartbeats.
+			// Followers exchange no messages. A new leader has heard few members, and a
+			// large job delays heartbeats.
 			ms.Reachable = r.isReachable(k.ID) || p.linked && (s.Leader != s.Self || now-max(p.heard, r.ledSince) < int64(linkPatience))
 			ms.MustRejoin = errors.Is(p.refused, ErrRolledBack)
 			ms.KeepCopy, ms.CatchingUp = p.contradicts, p.late
@@ -84,7 +85,8 @@ func progress(applied, commit uint64) *admin.Progress {
 	return &admin.Progress{Applied: applied, Lag: commit - applied}
 }
 
-// plain returns the text of an error without the name of this package, or nothing.
+// plain returns the text of an error without the prefix of this package. It returns ""
+// for nil.
 func plain(err error) string {
 	if err == nil {
 		return ""
@@ -92,7 +94,7 @@ func plain(err error) string {
 	return strings.TrimPrefix(err.Error(), "cluster: ")
 }
 
-// isReachable reports whether a message of the member has come lately.
+// isReachable reports whether a message of the member has arrived recently.
 func (s *peerTable) isReachable(id uint64) bool {
 	p := s.peer(id)
 	return id == s.m.opt.Self.ID || p.heard != 0 && s.m.opt.Now()-p.heard < 10*int64(s.m.opt.Tick)
@@ -113,7 +115,7 @@ func (s *peerTable) hearsMajority() bool {
 	return true
 }
 
-// maxLag is how old the next entry of a ready member may be, in nanoseconds.
+// maxLag is the maximum age of a ready member's next entry, in nanoseconds.
 const maxLag = 10_000_000_000
 
 // Ready returns nil if this member has a leader, nearly all committed entries, and a disk
@@ -125,9 +127,9 @@ func (m *Member) Ready() error {
 	case m.phase == failed:
 		return cmp.Or(m.err, ErrStopped)
 	case m.shared.leader == 0:
-		return errors.New("cluster: no leader is known")
+		return errors.New("cluster: no leader")
 	case m.phase == installing:
-		return errors.New("cluster: this member takes over the whole queue")
+		return errors.New("cluster: this member is installing the whole queue")
 	}
 	if err := m.ails.unready(); err != nil {
 		return err

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Transfer lets another voter lead; 0 is the one that has most of the log. The turns of this
-// member are settled before.
+// Transfer transfers the leadership to another voter. If to is 0, it chooses the voter
+// with the longest log. It first settles this member's turns.
 func (m *Member) Transfer(ctx context.Context, to uint64) error {
 	var term uint64
 	anybody := to == 0
@@ -16,7 +16,7 @@ func (m *Member) Transfer(ctx context.Context, to uint64) error {
 		}
 		self := m.opt.Self.ID
 		if voters := m.raft.core.Status().Config.Voters[0]; to == self || !hasKey(voters, to) {
-			return fmt.Errorf("cluster: the leadership cannot go to %d: only to another voter that can be reached", to)
+			return fmt.Errorf("cluster: cannot transfer the leadership to %d; choose a reachable voter", to)
 		}
 		_, term = m.raft.core.Leader()
 		m.raft.startTransfer(to)
@@ -31,13 +31,13 @@ func (m *Member) Transfer(ctx context.Context, to uint64) error {
 		case lead.Term > term && lead.Leader != 0:
 			if lead.Leader != to && (!anybody || lead.Leader == m.opt.Self.ID) {
 				if lead.Leader == m.opt.Self.ID {
-					return fmt.Errorf("%w by %d", ErrDeclined, to)
+					return fmt.Errorf("%w by member %d", ErrDeclined, to)
 				}
-				return fmt.Errorf("cluster: %d was elected, and not %d", lead.Leader, to)
+				return fmt.Errorf("cluster: member %d was elected instead of member %d", lead.Leader, to)
 			}
 			return nil
 		case lead.Term == term && lead.Epoch > 0:
-			return fmt.Errorf("%w by %d", ErrDeclined, to)
+			return fmt.Errorf("%w by member %d", ErrDeclined, to)
 		}
 		if err := m.pause(ctx, watch); err != nil {
 			return err
@@ -47,13 +47,14 @@ func (m *Member) Transfer(ctx context.Context, to uint64) error {
 
 // A transfer of the leadership to another member.
 type transfer struct {
-	to       uint64 // 0: there is none
-	settled  bool   // all turns of the epoch are
-	giveUpAt int64  // when to go on leading if it has not happened, on Options.Now
+	to       uint64 // 0 if there is none
+	settled  bool   // all turns of the epoch are settled
+	giveUpAt int64  // time at which the transfer is given up, on Options.Now
 }
 
-// startTransfer begins a transfer. The engine decides no more, and finishTransfer gives the
-// leadership away when all turns are settled. Without an epoch it goes at once.
+// startTransfer starts a transfer. The engine stops deciding. finishTransfer transfers
+// the leadership when all turns are settled. Without an epoch, the transfer happens at
+// once.
 func (r *raftLoop) startTransfer(to uint64) {
 	if r.core.Epoch() == 0 {
 		r.core.Transfer(to)
@@ -63,8 +64,8 @@ func (r *raftLoop) startTransfer(to uint64) {
 	r.publish()
 }
 
-// finishTransfer gives the leadership away when all turns of the epoch are settled, or when
-// the time is over.
+// finishTransfer transfers the leadership when all turns of the epoch are settled, or
+// when the time is over.
 func (r *raftLoop) finishTransfer() {
 	if r.transfer.to == 0 {
 		return
@@ -73,15 +74,15 @@ func (r *raftLoop) finishTransfer() {
 	if active && !r.transfer.settled && inTime {
 		return
 	}
-	r.core.Resign() // changes that are not settled may be lost; then another engine is made
+	r.core.Resign() // unsettled changes can be lost; then a new engine is made
 	if active {
 		r.core.Transfer(r.transfer.to)
 	}
 	r.transfer.to = 0
 }
 
-// transferTarget returns the reachable voter that has most of the log, of those that suit; 0
-// if there is none.
+// transferTarget returns the reachable voter with the longest log for which suits returns
+// true, or 0 if there is none.
 func (r *raftLoop) transferTarget(suits func(id uint64) bool) (id uint64) {
 	s := r.core.Status()
 	var most uint64

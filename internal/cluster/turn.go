@@ -15,11 +15,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/journal"
 )
 
-// A turn is the member within turns: the broker's Log. All methods but Sync run there.
+// A turn is a member's part within turns: the broker's Log. All methods except Sync run
+// there.
 //
 // Invariants:
-//  1. If epoch is not 0, the engine has the changes of all entries up to applied, what was
-//     decided in that epoch, and nothing else.
+//
+//  1. If epoch is not 0, the engine has the changes of all entries up to applied, its
+//     decisions in that epoch, and nothing else.
 //  2. epoch is lifecycle.epoch while the member is leading, and at most until the end of
 //     the turn in which the member begins to drain.
 type turn struct {
@@ -27,20 +29,20 @@ type turn struct {
 
 	journal        *journal.Journal
 	applied        journal.Applied // the journal and the engine have the entries up to here
-	reportedSynced journal.Applied // the raft loop knows that the journal has this durably
+	reportedSynced journal.Applied // the raft loop was notified that the journal durably has the entries up to here
 	large          uint64          // the last entry that Member.unsynced counts
 	decoder        entry.Decoder
-	observe        func(entry uint64, changes []engine.Change) // see Member.Observe; or nil
+	observe        func(entry uint64, changes []engine.Change) // see Member.Observe; may be nil
 
-	epoch   uint64 // in which this turn decides; 0: it does not
+	epoch   uint64 // in which this turn decides, or 0
 	builder entry.Builder
-	built   int   // changes in builder
-	retryAt int64 // when to give the journal again what it could not take, on the engine's clock; 0: now
-	failed  error // why the journal could not take it
-	blocked bool  // the journal takes no jobs
+	built   int   // number of changes in builder
+	retryAt int64 // time of the next attempt after an error of the journal, on the engine's clock, or 0
+	failed  error // the journal's error
+	blocked bool  // the journal refuses jobs
 	full    bool  // the journal has no room for jobs
 
-	closeErr error // of the journal
+	closeErr error // the journal's error
 }
 
 // admit is Options.Admit of the engine.
@@ -48,7 +50,7 @@ func (t *turn) admit(kind engine.ChangeKind, tube string, body int) engine.Outco
 	if t.epoch == 0 {
 		return engine.Failed
 	}
-	if t.m.journaling.begin() { // it may wait for another segment
+	if t.m.journaling.begin() { // the journal can wait for another segment
 		defer t.m.journaling.end()
 	}
 	return t.journal.Admit(kind, tube, body)
@@ -68,8 +70,8 @@ func (t *turn) Append(changes []engine.Change) error {
 	return nil
 }
 
-// Flush implements broker.Log. The next Sync proposes what was appended, with what other
-// turns have flushed by then.
+// Flush implements broker.Log. The next Sync proposes all flushed entries, including
+// those of other turns.
 func (t *turn) Flush() (durable bool, err error) {
 	switch {
 	case t.epoch == 0:
@@ -77,7 +79,7 @@ func (t *turn) Flush() (durable bool, err error) {
 		case draining, loading, installing, failed:
 			return false, broker.ErrDeposed
 		}
-		return true, nil // a follower answers those who look at its engine
+		return true, nil // a follower can answer readers of its engine
 	case !t.m.mayPropose(t.epoch):
 		t.endEpoch(t.built > 0)
 		return false, broker.ErrDeposed
@@ -100,21 +102,21 @@ func (t *turn) Flush() (durable bool, err error) {
 // Sync implements broker.Log. It runs outside turns.
 func (t *turn) Sync() error { return t.m.commit() }
 
-// Housekeep implements broker.Log: it applies a part of what is committed.
+// Housekeep implements broker.Log: it applies some of the committed entries.
 func (t *turn) Housekeep(now int64) (next int64) {
 	phase := t.m.currentPhase()
 	if t.epoch != 0 && phase != leading {
 		t.endEpoch(false)
 	}
 	if !phase.applies() {
-		return engine.Never // runTurns goes on when the engine follows
+		return engine.Never // runTurns continues when the engine follows
 	}
 	t.m.journaling.begin()
 	defer t.m.journaling.end()
 	next = t.apply(now)
 	next = min(next, t.beginEpoch(now))
 	if _, err := t.journal.Flush(); err != nil {
-		t.m.opt.Logger.Debug("the journal cannot be written", "err", err) // the journal logs it, too, and heals
+		t.m.opt.Logger.Debug("cannot write to the journal", "err", err) // the journal logs the error and heals itself
 	}
 	next = min(next, t.journal.Housekeep(now))
 	t.reportSynced()
@@ -138,7 +140,7 @@ func (t *turn) closeJournal() error {
 	return j.Close()
 }
 
-// reportSynced tells the raft loop which entries the journal has durably.
+// reportSynced notifies the raft loop of the last entry that is durable in the journal.
 func (t *turn) reportSynced() {
 	s := t.journal.Synced()
 	if s.Index >= t.large {
@@ -150,12 +152,12 @@ func (t *turn) reportSynced() {
 	}
 }
 
-// reportBlocked tells the raft loop when the journal begins to refuse jobs, and when it
-// takes them again. While the journal has no room for jobs, Raft's log makes room.
+// reportBlocked notifies the raft loop when the journal starts to refuse jobs, and when
+// it accepts them again. While the journal has no room for jobs, Raft's log makes room.
 func (t *turn) reportBlocked() {
 	if full := t.journal.IsFull(); full != t.full {
 		t.full = full
-		t.m.disk.setCramped(full)
+		t.m.disk.setLowOnSpace(full)
 	}
 	blocked := t.retryAt != 0 || t.journal.Refuses()
 	if blocked == t.blocked {
@@ -170,10 +172,10 @@ func (t *turn) reportBlocked() {
 	t.m.mail.post(journalBlocked{t.m.opt.Now(), blocked})
 }
 
-// applyQueue has the entries that are committed and not applied.
+// applyQueue holds the entries that are committed and not applied.
 type applyQueue struct {
 	waits []core.Apply
-	at    int // entries of the first that are done
+	at    int // number of applied entries of the first Apply
 }
 
 func (q *applyQueue) add(apply []core.Apply) { q.waits = append(q.waits, apply...) }
@@ -188,19 +190,19 @@ func (q *applyQueue) next() *raftpb.Entry {
 	return q.waits[0].Entries[q.at]
 }
 
-// took removes the next entry. After the last entry of an Apply it returns the responses of
-// that.
-func (q *applyQueue) took() (responses []*raftpb.Message) {
+// pop removes the next entry. After the last entry of an Apply it returns that Apply's
+// responses.
+func (q *applyQueue) pop() (responses []*raftpb.Message) {
 	q.at++
 	if first := &q.waits[0]; q.at == len(first.Entries) {
 		responses = first.Responses
-		*first = core.Apply{} // its entries can be large
+		*first = core.Apply{} // release its entries, which can be large
 		q.waits, q.at = q.waits[1:], 0
 	}
 	return responses
 }
 
-// Limits of what a turn applies.
+// Limits of the entries that a turn applies.
 const (
 	maxApplyBytes   = 1 << 20
 	maxApplyChanges = 5000
@@ -208,7 +210,7 @@ const (
 
 // apply applies committed entries, within the limits of a turn.
 func (t *turn) apply(now int64) (next int64) {
-	if now < t.retryAt && t.retryAt <= now+int64(recoverPause) { // a later one is from before the clock was set back
+	if now < t.retryAt && t.retryAt <= now+int64(recoverPause) { // a later time comes from before the clock was set back
 		return t.retryAt
 	}
 	t.retryAt, t.failed = 0, nil
@@ -217,7 +219,7 @@ func (t *turn) apply(now int64) (next int64) {
 		e := t.m.queue.next()
 		phase := t.m.phase
 		t.m.mu.Unlock()
-		if t.epoch != 0 && phase != leading { // the entry may be another leader's, which the journal would take for one of this epoch
+		if t.epoch != 0 && phase != leading { // the entry may be another leader's, which the journal would mistake for this epoch's
 			t.endEpoch(false)
 		}
 		if e == nil || !phase.applies() {
@@ -229,14 +231,14 @@ func (t *turn) apply(now int64) (next int64) {
 			return engine.Never
 		}
 		if err != nil {
-			t.m.opt.Logger.Warn("the journal cannot take what the cluster has agreed on; it is tried again", "entry", e.GetIndex(), "err", err)
+			t.m.opt.Logger.Warn("cannot apply a committed entry to the journal; retrying", "entry", e.GetIndex(), "err", err)
 			t.retryAt, t.failed = now+int64(recoverPause), err
 			return t.retryAt
 		}
 		done.bytes += int64(len(e.GetData()))
 		done.changes += changes
 		t.m.mu.Lock()
-		responses := t.m.queue.took()
+		responses := t.m.queue.pop()
 		t.m.mu.Unlock()
 		if len(responses) > 0 {
 			t.m.mail.post(finished{responses})
@@ -245,12 +247,12 @@ func (t *turn) apply(now int64) (next int64) {
 	return now
 }
 
-// errUnreadable is wrapped by the error of an entry that this version cannot read.
-var errUnreadable = errors.New("the entry cannot be read")
+// errUnreadable is wrapped by the error of an entry that this version cannot decode.
+var errUnreadable = errors.New("cannot decode the entry")
 
-// applyEntry gives the changes of an entry to the journal, and to the engine unless that
-// has decided them. It returns their number. After an error of the journal the caller
-// comes with the same entry again.
+// applyEntry passes the changes of an entry to the journal, and to the engine unless the
+// engine made them. It returns their number. After an error of the journal, the caller
+// repeats the entry.
 func (t *turn) applyEntry(e *raftpb.Entry) (n int, err error) {
 	if e.GetIndex() <= t.applied.Index {
 		return 0, nil // the journal has it; the core needs it for the members' roles

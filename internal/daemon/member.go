@@ -69,7 +69,7 @@ func (q *queue) openMember(p *plan, j journal.Options, e engine.Options, b broke
 	m.control.Transport = m.transport
 	j.Sync = 0 // clients wait for the Raft log instead
 	m.Member, err = cluster.Open(cluster.Options{
-		FS: vfs.Observed(vfs.OS, q.syncs), Dir: dir, Self: raftlog.Member{ID: d.ID, Address: d.Listen},
+		FS: vfs.Observed(vfs.OS, q.syncs), Dir: dir, Self: raftlog.MemberInfo{ID: d.ID, Address: d.Listen},
 		Transport: membersOf{m.transport, m}, Deposed: m.deposed, Fetch: m.transport.Snapshot, FastFailover: p.opt.Journal.FastFailover,
 		Journal: j, Engine: e, Broker: b, Version: p.version, Host: hostname(), Console: consoleOf(p.opt, d.Listen), Logger: log,
 	})
@@ -123,7 +123,7 @@ type membersOf struct {
 
 // SetMembers implements cluster.Transport. It also stores the addresses of the members
 // for the commands of the operator.
-func (t membersOf) SetMembers(members []raftlog.Member) {
+func (t membersOf) SetMembers(members []raftlog.MemberInfo) {
 	t.Transport.SetMembers(members)
 	var contacts []string
 	for _, k := range members {
@@ -161,7 +161,7 @@ func (m *member) serveClient(from uint64, stream io.ReadWriteCloser) {
 func (m *member) serveSnapshot(to uint64, conn net.Conn) {
 	defer conn.Close()
 	if err := m.SendSnapshot(to, conn); err != nil {
-		m.log.Warn("a member has not got all that it lacks", "member", to, "err", err)
+		m.log.Warn("could not send the queue to a member", "member", to, "err", err)
 	}
 }
 

@@ -51,7 +51,7 @@ with the same checks. Its server stops, and its directory is useless afterwards.
 // leaveAlone runs the last member until its journal has all entries of the log. Afterwards
 // no member runs there.
 func leaveAlone(ctx context.Context, dir string, d *directory.Directory) error {
-	m, err := cluster.Open(cluster.Options{FS: fsys, Dir: dir, Self: raftlog.Member{ID: d.ID, Address: d.Listen}, Transport: transport.NoPeers{}})
+	m, err := cluster.Open(cluster.Options{FS: fsys, Dir: dir, Self: raftlog.MemberInfo{ID: d.ID, Address: d.Listen}, Transport: transport.NoPeers{}})
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func recoverAlone(dir string, d *directory.Directory) (last raftlog.Position, er
 	if err := d.Become(directory.Identity{Listen: d.Listen, Unfinished: directory.Recover}, credentials); err != nil {
 		return last, err
 	}
-	if last, err = cluster.Recover(fsys, dir, raftlog.Member{ID: d.ID, Address: d.Listen}); err != nil {
+	if last, err = cluster.Recover(fsys, dir, raftlog.MemberInfo{ID: d.ID, Address: d.Listen}); err != nil {
 		return last, err
 	}
 	return last, d.Finish()

@@ -51,7 +51,7 @@ func TestInterrupted(t *testing.T) {
 			log, err := raftlog.Open(fast, cluster.LogDir(dir), raftlog.Options{})
 			must(t, err)
 			with := log.State().Membership
-			with.Members = append(with.Members, raftlog.Member{ID: 2, Address: "10.0.0.2:1", Number: 2}, raftlog.Member{ID: 3, Address: "10.0.0.3:1", Number: 3})
+			with.Members = append(with.Members, raftlog.MemberInfo{ID: 2, Address: "10.0.0.2:1", Number: 2}, raftlog.MemberInfo{ID: 3, Address: "10.0.0.3:1", Number: 3})
 			with.Roles.Voters = append(with.Roles.Voters, 2, 3)
 			must(t, errors.Join(log.SetMembership(with), log.Sync(), log.Close(), d.SetContacts([]string{"10.0.0.2:1", "10.0.0.3:1"})))
 			return trial{args: []string{"recover", "--force-new-cluster", dir}, dir: dir}
@@ -204,7 +204,7 @@ func newHome(t *testing.T) *home {
 			return h.control.Join(ctx, client, body)
 		},
 	})
-	m, err := cluster.Open(cluster.Options{FS: fast, Dir: dir, Self: raftlog.Member{ID: h.directory.ID, Address: h.address}, Transport: transport.NoPeers{}})
+	m, err := cluster.Open(cluster.Options{FS: fast, Dir: dir, Self: raftlog.MemberInfo{ID: h.directory.ID, Address: h.address}, Transport: transport.NoPeers{}})
 	must(t, err)
 	h.control.Member, h.control.Transport = m, tr
 	tr.Start(m)

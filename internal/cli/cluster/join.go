@@ -68,7 +68,7 @@ func initialize(dir, listen string) (id uint64, err error) {
 	if err := d.Clear(); err != nil {
 		return 0, err
 	}
-	if err := cluster.Init(fsys, dir, raftlog.Member{ID: d.ID, Address: listen}); err != nil {
+	if err := cluster.Init(fsys, dir, raftlog.MemberInfo{ID: d.ID, Address: listen}); err != nil {
 		return 0, err
 	}
 	return d.ID, d.Finish()

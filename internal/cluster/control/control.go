@@ -48,7 +48,7 @@ type Replica interface {
 	Lead() cluster.Leadership
 	Watch() <-chan struct{}
 	Membership() raftlog.Membership
-	Add(ctx context.Context, added raftlog.Member) error
+	Add(ctx context.Context, added raftlog.MemberInfo) error
 	Remove(ctx context.Context, id uint64) error
 	Transfer(ctx context.Context, to uint64) error
 	Health() admin.MemberHealth
@@ -330,6 +330,6 @@ func (c *Control) Status() (admin.Cluster, error) {
 
 // add adds a member. It returns when the member is a learner.
 func (c *Control) add(ctx context.Context, r Request) (raftlog.Membership, error) {
-	err := c.Member.Add(ctx, raftlog.Member{ID: r.ID, Address: r.Address, Replaces: r.InPlaceOf})
+	err := c.Member.Add(ctx, raftlog.MemberInfo{ID: r.ID, Address: r.Address, Replaces: r.InPlaceOf})
 	return c.Member.Membership(), err
 }

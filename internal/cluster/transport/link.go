@@ -43,7 +43,7 @@ type link struct {
 	messages, entries queue
 }
 
-func newLink(t *Transport, m raftlog.Member) *link {
+func newLink(t *Transport, m raftlog.MemberInfo) *link {
 	l := &link{t: t, id: m.ID, address: m.Address}
 	l.ctx, l.close = context.WithCancel(t.ctx)
 	l.messages.wake, l.entries.wake = make(chan struct{}, 1), make(chan struct{}, 1)

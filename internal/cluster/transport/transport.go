@@ -126,7 +126,7 @@ func (t *Transport) Close() {
 // SetMembers replaces the list of members. The transport connects to new members and ends
 // the connections of removed members. A removed member gets the reason when it connects
 // again.
-func (t *Transport) SetMembers(members []raftlog.Member) {
+func (t *Transport) SetMembers(members []raftlog.MemberInfo) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ctx.Err() != nil {
@@ -233,7 +233,7 @@ type NoPeers struct{}
 func (NoPeers) Send([]*raftpb.Message) {}
 
 // SetMembers implements cluster.Transport.
-func (NoPeers) SetMembers([]raftlog.Member) {}
+func (NoPeers) SetMembers([]raftlog.MemberInfo) {}
 
 // errClosed reports that this side has closed a connection.
 var errClosed = errors.New("closed")

@@ -137,9 +137,9 @@ func echo(conn io.ReadWriteCloser) {
 }
 
 // members returns the members for SetMembers.
-func members(peers []*peer) (all []raftlog.Member) {
+func members(peers []*peer) (all []raftlog.MemberInfo) {
 	for _, p := range peers {
-		all = append(all, raftlog.Member{ID: p.credentials.ID, Address: p.address})
+		all = append(all, raftlog.MemberInfo{ID: p.credentials.ID, Address: p.address})
 	}
 	return all
 }
@@ -446,7 +446,7 @@ func TestRemoved(t *testing.T) {
 	other.mu.Lock()
 	other.refuses = fmt.Errorf("wrapped: %w", cluster.ErrRemoved)
 	other.mu.Unlock()
-	other.SetMembers([]raftlog.Member{{ID: 2, Address: other.address}})
+	other.SetMembers([]raftlog.MemberInfo{{ID: 2, Address: other.address}})
 	select {
 	case err := <-peers[0].rejected:
 		if !errors.Is(err, cluster.ErrRemoved) || err.Error() != other.refuses.Error() {
