@@ -69,6 +69,14 @@ func (j *modelJob) allowances() uint32 {
 	return min(j.kicks, j.buries)
 }
 
+// jobsIn counts the jobs of a tube in any state. A kick makes those of a dead tube ready.
+func (m *model) jobsIn(tube string) (n int) {
+	for _, j := range m.jobs {
+		n += int(count(j.tube == tube))
+	}
+	return n
+}
+
 // end ends the life of a job.
 func (m *model) end(why PolicyEvent, j *modelJob, how Exhausted) {
 	m.acted[why]++
@@ -83,7 +91,7 @@ func (m *model) end(why PolicyEvent, j *modelJob, how Exhausted) {
 	case MoveExhausted:
 		dead := strings.ReplaceAll(m.policyOf(from).DeadTube, "{tube}", from)
 		m.leave(j)
-		if dead == fullTube && len(m.inTube(Buried, fullTube)) >= fullJobs {
+		if dead == fullTube && dead != from && m.jobsIn(fullTube) >= fullJobs {
 			m.acted[DeadTubeFull]++
 			break
 		}
