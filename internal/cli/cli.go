@@ -1,9 +1,7 @@
-// Package cli is the command line of the program: it finds the command that is meant, and
-// turns what comes of it into an exit code.
+// Package cli implements the command line of the program.
 //
-// This package has the commands of the server's process (serve, config, token, version), help
-// and completion. The others are in packages of their own: queue for a person at the keyboard,
-// journal, cluster and bench. They share package cliutil.
+// It contains the commands serve, config, token and version, help and completion. Packages
+// queue, journal, cluster and bench contain the others. All share package cliutil.
 package cli
 
 import (
@@ -25,8 +23,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/daemon/logqueue"
 )
 
-// Run runs the program of a version with the arguments after its name, and returns its exit
-// code. A failure is one line on stderr that begins with "beanpole: ".
+// Run runs the program with its arguments, and returns its exit code. It reports a failure in
+// one line on stderr that starts with "beanpole: ".
 func Run(version string, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot(version)
 	root.SetArgs(withCommand(args))
@@ -45,10 +43,10 @@ func Run(version string, args []string, stdin io.Reader, stdout, stderr io.Write
 	return code
 }
 
-// lastLines is how long the reader of the server's log may take for the lines before the exit.
+// lastLines limits the time to write the last lines of the log before the exit.
 const lastLines = time.Second
 
-// withCommand makes the bare command line, which is beanstalkd's, that of serve.
+// withCommand inserts serve into a command line without a command, as beanstalkd has it.
 func withCommand(args []string) []string {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") && args[0] != "--help" && args[0] != "-h" {
 		return append([]string{"serve"}, args...)
@@ -56,7 +54,7 @@ func withCommand(args []string) []string {
 	return args
 }
 
-// newRoot returns all commands.
+// newRoot returns the root command with all others.
 func newRoot(version string) *cobra.Command {
 	root := &cobra.Command{
 		Use:                   "beanpole [COMMAND] [options]",
@@ -93,8 +91,7 @@ func newRoot(version string) *cobra.Command {
 	return root
 }
 
-// flagError says what is wrong with an option. One that comes before its command is taken
-// for one of the server.
+// flagError explains a wrong option. Options before a command are options of the server.
 func flagError(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok && cmd.Name() == "serve" {
 		name, dashes := e.GetSpecifiedName(), "--"

@@ -6,14 +6,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-const completionLong = `Print a script that completes commands, options, and the names of the server's tubes.
-Packages and 'make install' bring it.`
+const completionLong = `Print a script that completes commands, options and names of tubes. Packages and 'make
+install' install it.`
 
 const completionExample = `  bash  source <(beanpole completion bash)          in ~/.bashrc; needs bash-completion
   zsh   source <(beanpole completion zsh)           in ~/.zshrc, below compinit
   fish  beanpole completion fish | source           in ~/.config/fish/config.fish`
 
-// addCompletion adds cobra's command, in our words.
+// addCompletion adds cobra's command with our texts.
 func addCompletion(root *cobra.Command, group string) {
 	root.SetCompletionCommandGroupID(group)
 	root.InitDefaultCompletionCmd()
@@ -21,7 +21,7 @@ func addCompletion(root *cobra.Command, group string) {
 		if cmd.Name() != "completion" {
 			continue
 		}
-		cmd.Short = "print what completes commands in bash, zsh or fish"
+		cmd.Short = "print a completion script for bash, zsh or fish"
 		cmd.Long = completionLong
 		cmd.Example = completionExample
 		cmd.Use = "completion SHELL"

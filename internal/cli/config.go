@@ -12,14 +12,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/daemon"
 )
 
-const configLong = `Show how the server would be configured.
+const configLong = `Check or show the configuration that the server would use.
 
-The options are those of serve. Each can also be set by an environment variable,
-named after its long form (BEANPOLE_MAX_JOB_SIZE), or in a TOML file under its
-long name (max-job-size = 100000), which --config or BEANPOLE_CONFIG names.
-The command line wins over the environment, and that over the file.`
+The options are the options of serve. Each can also be set by an environment variable with
+its long name (BEANPOLE_MAX_JOB_SIZE), or in the TOML file of --config or BEANPOLE_CONFIG
+(max-job-size = 100000). The command line overrides the environment, which overrides the
+file.`
 
-// newConfig is the command config.
+// newConfig returns the command config.
 func newConfig() *cobra.Command {
 	return cliutil.Group(&cobra.Command{
 		Use:     "config COMMAND",
@@ -27,10 +27,10 @@ func newConfig() *cobra.Command {
 		Long:    configLong,
 		Example: "  beanpole config check --config /etc/beanpole/beanpole.toml\n  beanpole config explain mail\n  beanpole config print -b /var/lib/beanpole",
 	},
-		newConfigCommand("check", "", "say whether the server would start with this configuration", "--config /etc/beanpole/beanpole.toml",
+		newConfigCommand("check", "", "check whether the server starts with this configuration", "--config /etc/beanpole/beanpole.toml",
 			func(s *config.Settings, w io.Writer, _ []string) error { return daemon.Check(s, w) }),
-		newConfigCommand("explain", "TUBE", "show the policy of a tube, and where each setting of it comes from", "mail --config /etc/beanpole/beanpole.toml", explainPolicy),
-		newConfigCommand("print", "", "show each setting and where it comes from, as a configuration file", "-b /var/lib/beanpole",
+		newConfigCommand("explain", "TUBE", "show the policy of a tube, and the source of each setting", "mail --config /etc/beanpole/beanpole.toml", explainPolicy),
+		newConfigCommand("print", "", "print all settings and their sources as a configuration file", "-b /var/lib/beanpole",
 			func(s *config.Settings, w io.Writer, _ []string) error { return s.Print(w) }),
 	)
 }
@@ -49,7 +49,7 @@ func newConfigCommand(name, arguments, short, example string, run func(*config.S
 	return cmd
 }
 
-// explainPolicy shows which policy the configuration gives to a tube.
+// explainPolicy prints the policy of a tube from the configuration.
 func explainPolicy(s *config.Settings, w io.Writer, args []string) error {
 	policies, err := s.Options.TubePolicies()
 	if err != nil {

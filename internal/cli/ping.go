@@ -25,7 +25,7 @@ import (
 // addPID adds an option to the command ping for health checks of containers, which have no
 // access to the configuration of their server.
 func addPID(ping *cobra.Command) {
-	pid := ping.Flags().Uint("pid", 0, "ping the server that is the process `PID`, at the address\nin its configuration, instead of --addr (Linux); a server\nat max-connections is asked through its admin socket")
+	pid := ping.Flags().Uint("pid", 0, "ping the server with the process id `PID` at the address\nin its configuration (Linux); if it is at max-connections,\nuse its admin socket")
 	var socket string
 	ping.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if *pid == 0 {
@@ -44,7 +44,7 @@ func addPID(ping *cobra.Command) {
 		if err == nil || socket == "" || !ready(cmd.Context(), socket) {
 			return err
 		}
-		fmt.Fprintln(cmd.OutOrStdout(), "the server answers on its admin socket only: it can be at max-connections")
+		fmt.Fprintln(cmd.OutOrStdout(), "the server answers on its admin socket only; it might be at max-connections")
 		return nil
 	}
 }

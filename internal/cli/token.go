@@ -11,16 +11,16 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-// newToken is the command token.
+// newToken returns the command token.
 func newToken() *cobra.Command {
 	return cliutil.Group(&cobra.Command{
 		Use:   "token COMMAND",
-		Short: "make tokens for clients",
-		Long: `Make tokens, by which clients say who they are. A client gets the token; the
-configuration of the server gets its hash, from which nobody can find the token.`,
+		Short: "create tokens for clients",
+		Long: `Create tokens, with which clients authenticate. Give the token to the client, and its hash to
+the configuration of the server. The hash does not reveal the token.`,
 		Example: "  beanpole token new\n  beanpole token hash < mail.token",
 	},
-		cliutil.NewCommand("new", "make a token of 256 random bits, and its hash", "", "  beanpole token new", "", func(cmd *cobra.Command, _ []string) error {
+		cliutil.NewCommand("new", "print a token of 256 random bits, and its hash", "", "  beanpole token new", "", func(cmd *cobra.Command, _ []string) error {
 			token := access.NewToken()
 			hash, err := access.HashOf(token)
 			if err != nil {

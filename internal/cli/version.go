@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -10,14 +11,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-// versionKey is the annotation of the root command with the version of the program.
+// versionKey is the annotation of the root command that contains the version.
 const versionKey = "version"
 
-// versionOf returns the version of the program that a command is of.
+// versionOf returns the version of the program of a command.
 func versionOf(cmd *cobra.Command) string { return cmd.Root().Annotations[versionKey] }
 
-// commit describes the revision that the binary was built from, if that is
-// known.
+// commit describes the revision of the binary, or returns "unknown".
 func commit() string {
 	settings := make(map[string]string)
 	if bi, ok := debug.ReadBuildInfo(); ok {
@@ -37,9 +37,17 @@ func commit() string {
 }
 
 func newVersion() *cobra.Command {
-	return cliutil.NewCommand("version", "print the version of this binary", "", "", "", func(cmd *cobra.Command, _ []string) error {
+	var asJSON bool
+	cmd := cliutil.NewCommand("version [options]", "print the version of this binary", "", "  beanpole version --json", "", func(cmd *cobra.Command, _ []string) error {
+		if asJSON {
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]string{
+				"version": versionOf(cmd), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "commit": commit(),
+			})
+		}
 		_, err := fmt.Fprintf(cmd.OutOrStdout(), "beanpole %s\ngo       %s %s/%s\ncommit   %s\n",
 			versionOf(cmd), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit())
 		return err
 	})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-const backupLong = `Copy the journal of a running beanpole over the network to the directory DIR, which is
-created, or must be empty. The copy has every change that was acknowledged before the
-command began, and none after the first that it lacks. It is then read to see that it is
-whole; "beanpole -b DIR" starts from it. The command needs the right peek on every tube,
-because the copy has all bodies.
+const backupLong = `Copy the journal of a running server over the network to the directory DIR, which must be
+empty or missing. The copy has every change that was acknowledged before the command started,
+and no change after the first that it lacks. The command reads the copy to check it;
+"beanpole -b DIR" starts from it. It requires the right peek on every tube, because the copy
+has all bodies.
 
-"beanpole journal copy" does the same on the machine of the server, with the files alone.`
+"beanpole journal copy" does the same from the files on the machine of the server.`
 
 // NewBackup returns the command backup, which copies a journal over the network.
 func NewBackup() *cobra.Command {

@@ -21,13 +21,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-const checkLong = `Read a journal from its first byte to its last, print what is in it, and where
-it is damaged. Nothing is changed, and a server may be running; then the newest
-records may be missing. Of a directory with files of beanstalkd it tells what a
-server that is started there would take over.`
+const checkLong = `Read a whole journal, and print its contents and damage. The command changes nothing. If a
+server uses the journal, the newest records can be missing. For a directory with files of
+beanstalkd, print the jobs that a server would import from it.`
 
 func newCheck() *cobra.Command {
-	return newCommand("check DIR", "read everything, change nothing, say what is there",
+	return newCommand("check DIR", "read a whole journal and report damage",
 		checkLong, "  beanpole journal check /var/lib/beanpole", "DIR", func(cmd *cobra.Command, args []string) error {
 			dir := args[0]
 			ins := inspection{dir: dir}

@@ -16,13 +16,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-const convertLong = `Write the jobs of a journal as files that beanstalkd starts from with -b: the way
-back. They are of version 7, which beanstalkd 1.12 and 1.13 read on 64-bit
-machines. No server may be running. The journal is not changed.
+const convertLong = `Write the jobs of a journal as files of version 7, from which beanstalkd 1.12 and 1.13 start
+with -b on 64-bit machines. Stop the server first. The command does not change the journal.
 
-On disk beanstalkd has no pauses, no policies, and no tube that a policy has moved a job out
-of. The command leaves them out, and says so. It keeps all else: ids, states, the order of
-buried jobs, what is left of delays, counters.`
+The files keep ids, states, the order of buried jobs, remaining delays and counters.
+beanstalkd has no pauses on disk, no policies, and no origins of dead jobs. The command lists
+those that it leaves out.`
 
 const convertExample = `  beanpole journal convert /var/lib/beanpole --beanstalkd /var/lib/beanstalkd
   chown -R beanstalkd: /var/lib/beanstalkd
@@ -33,11 +32,11 @@ func newConvert() *cobra.Command {
 	cmd := newCommand("convert DIR --beanstalkd OUT", "write the jobs as files of beanstalkd",
 		convertLong, convertExample, "DIR", func(cmd *cobra.Command, args []string) error {
 			if out == "" {
-				return cliutil.UsageError("option --beanstalkd says where to write (see: %s --help)", cmd.CommandPath())
+				return cliutil.UsageError("--beanstalkd is required: the directory for the files (see: %s --help)", cmd.CommandPath())
 			}
 			return convert(args[0], out, cmd.OutOrStdout())
 		})
-	cmd.Flags().StringVar(&out, "beanstalkd", "", "write to the directory `OUT`, which is made, or is\nempty")
+	cmd.Flags().StringVar(&out, "beanstalkd", "", "write to the directory `OUT`, which must be empty or\nmissing")
 	return cmd
 }
 
@@ -51,7 +50,7 @@ func convert(dir, out string, w io.Writer) error {
 	}
 	defer lock.Close()
 	if names, err := binlog.Files(vfs.OS, dir); err == nil && len(names) > 0 {
-		return fmt.Errorf("directory %s: has files of beanstalkd already (%s): start a server there once, which takes them over, or use them as they are",
+		return fmt.Errorf("directory %s: has files of beanstalkd already (%s); start a server there once to import them, or use them unchanged",
 			dir, names[0])
 	}
 	eng := engine.New(engine.Options{})
@@ -80,7 +79,7 @@ const beanstalkdMaxJob = 65535 // bytes; its default -z
 // tellConverted tells what the files need.
 func tellConverted(w io.Writer, eng *engine.Engine, sum binlog.Summary, out string) {
 	if need := sum.MaxBody + 2; need > beanstalkdMaxJob {
-		fmt.Fprintf(w, "give beanstalkd -z %d or more, or it loses jobs\n", need)
+		fmt.Fprintf(w, "start beanstalkd with -z %d or more, or it loses jobs\n", need)
 	}
 	origins := 0
 	for c := range eng.Snapshots {
@@ -89,15 +88,15 @@ func tellConverted(w io.Writer, eng *engine.Engine, sum binlog.Summary, out stri
 		}
 	}
 	if origins > 0 {
-		fmt.Fprintf(w, "the origin of jobs that a policy has moved is left out: %d\n", origins)
+		fmt.Fprintf(w, "origins of dead jobs left out: %d\n", origins)
 	}
 	for c := range eng.Pauses {
 		if c.Due > time.Now().UnixNano() {
-			fmt.Fprintf(w, "the pause of tube %s is left out\n", c.Tube)
+			fmt.Fprintf(w, "pause of tube %s left out\n", c.Tube)
 		}
 	}
 	for c := range eng.PoliciesSet() {
-		fmt.Fprintf(w, "the policy of %s is left out: %s\n", c.Tube, cliutil.Line(strings.Join(journal.EntryOf(&c).Settings, " ")))
+		fmt.Fprintf(w, "policy of %s left out: %s\n", c.Tube, cliutil.Line(strings.Join(journal.EntryOf(&c).Settings, " ")))
 	}
-	fmt.Fprintf(w, "the user that beanstalkd runs as must own %s and what is in it\n", out)
+	fmt.Fprintf(w, "the user of beanstalkd must own %s and its files\n", out)
 }

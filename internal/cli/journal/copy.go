@@ -12,15 +12,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-const copyLong = `Copy a journal to the directory TO, which is created, or must be empty. A server may be
-using the journal. The copy has every change that was acknowledged before the command began,
-and none after the first that it lacks. It is then read to see that it is whole; "beanpole
--b TO" starts from it. The copy of a member's journal is that of a single server.`
+const copyLong = `Copy a journal to the directory TO, which must be empty or missing. A server can use the
+journal. The copy has every change that was acknowledged before the command started, and no
+change after the first that it lacks. The command reads the copy to check it; "beanpole -b
+TO" starts from it. The copy of a member's journal is the journal of a single server.`
 
 const copyExample = `  beanpole journal copy /var/lib/beanpole /backup/beanpole.$(date +%F)`
 
 func newCopy() *cobra.Command {
-	return newCommand("copy DIR TO", "copy a journal, also that of a running server",
+	return newCommand("copy DIR TO", "copy a journal, also while a server uses it",
 		copyLong, copyExample, "DIR TO", func(cmd *cobra.Command, args []string) error {
 			return copyJournal(args[0], args[1], cmd.OutOrStdout())
 		})
@@ -56,9 +56,9 @@ func copyJournal(dir, to string, w io.Writer) error {
 func unpackError(dir string, err error) error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("the server has ended the connection before all was sent; its log may say why")
+		return errors.New("the server closed the connection before the end of the journal; its log can have the reason")
 	case errors.Is(err, wal.ErrCorrupt):
-		return fmt.Errorf("what came is not whole (the disk of the server may be damaged: \"beanpole journal check\" there): %w", readError(dir, err))
+		return fmt.Errorf("the copy is incomplete; the disk of the server might be damaged: run \"beanpole journal check\" there: %w", readError(dir, err))
 	}
 	return err
 }

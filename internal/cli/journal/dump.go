@@ -22,15 +22,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-const dumpLong = `Print a journal, a record a line, in the order in which they were written: what
-happened to the jobs. With --live, print the jobs as they are now instead, by id,
-and the tubes that are paused.
+const dumpLong = `Print the records of a journal in the order in which they were written, one per line. With
+--live, print the current jobs by id, and the paused tubes.
 
-A line begins with segment and offset of the record. Bodies are quoted as in Go
-and shortened to 64 bytes; in JSON they are whole: those of records in base64, those
-of --live as 'beanpole import' reads them, with notes of paused tubes on standard
-error. Nothing is changed, and a server may be running; then the newest records may
-be missing.`
+A line starts with the segment and the offset of the record. Bodies are quoted as in Go, and
+cut after 64 bytes. In JSON they are complete: in base64 for records, and in the format of
+'beanpole import' with --live, with paused tubes on standard error. The command changes
+nothing. If a server uses the journal, the newest records can be missing.`
 
 const dumpExample = `  beanpole journal dump --job 17 DIR       what happened to a job
   beanpole journal dump --live --json DIR | beanpole import --addr OTHER
@@ -53,18 +51,18 @@ type dump struct {
 
 func newDump() *cobra.Command {
 	var d dump
-	cmd := newCommand("dump [options] DIR", "print the records, or the jobs as they are now",
+	cmd := newCommand("dump [options] DIR", "print the records, or the current jobs",
 		dumpLong, dumpExample, "DIR", func(cmd *cobra.Command, args []string) error {
 			return d.run(args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
 		})
 	fs := cmd.Flags()
-	fs.BoolVar(&d.live, "live", false, "the jobs as they are now")
-	fs.StringVar(&d.tube, "tube", "", "only jobs of the tube `NAME`")
-	fs.Func("job", "only the job with this `ID`", cliutil.Into(&d.job, func(s string) (uint64, error) {
+	fs.BoolVar(&d.live, "live", false, "print the current jobs")
+	fs.StringVar(&d.tube, "tube", "", "print jobs of the tube `NAME` only")
+	fs.Func("job", "print the job with this `ID` only", cliutil.Into(&d.job, func(s string) (uint64, error) {
 		return cliutil.ParseNumber(s, "the id of a job", 1<<64-1)
 	}))
-	fs.BoolVar(&d.full, "full", false, "print bodies whole")
-	fs.BoolVar(&d.json, "json", false, "print JSON, an object a line")
+	fs.BoolVar(&d.full, "full", false, "print complete bodies")
+	fs.BoolVar(&d.json, "json", false, "print JSON, one object per line")
 	return cmd
 }
 

@@ -11,20 +11,20 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-const long = `Check, dump, repair, copy or convert a journal, the directory in which "beanpole -b DIR"
-keeps its jobs, or have its server rewrite it. doc/journal.md explains what is in it.`
+const long = `Check, dump, repair, copy, convert or rewrite a journal: the directory in which "beanpole -b
+DIR" stores its jobs. doc/journal.md describes its files.`
 
 const example = `  beanpole journal check /var/lib/beanpole
   beanpole journal dump --live --tube mail /var/lib/beanpole
   beanpole journal repair /var/lib/beanpole /var/lib/beanpole.new
   beanpole journal copy /var/lib/beanpole /backup/beanpole
   beanpole journal convert /var/lib/beanpole --beanstalkd /var/lib/beanstalkd
-  beanpole journal rewrite --admin 127.0.0.1:11380`
+  beanpole journal rewrite`
 
 // exits is the end of the help of each command.
 const exits = `
-Exit codes: 0 all is well, 1 the journal is damaged or something failed, 5 the
-command line is wrong, 10 the directory cannot be used.`
+Exit codes: 0 success, 1 the journal is damaged or another failure, 5 wrong command line, 10
+the directory is unusable.`
 
 // New returns the command journal.
 func New() *cobra.Command {

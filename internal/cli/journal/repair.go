@@ -13,21 +13,19 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-const repairLong = `Make a journal that a server starts with of what is whole in a damaged one. Every
-whole record of every file goes to the directory TO, which is made, or is empty;
-DIR stays as it is. What is not whole is lost: a job may be missing, or be in an
-earlier state, or one that was deleted may be there again.
+const repairLong = `Write every undamaged record of a damaged journal to a new journal in the directory TO, which
+must be empty or missing. The command does not change DIR. The rest is lost: jobs can be
+missing, be in an earlier state, or come back after their delete.
 
-No server may be running. For a journal without damage the command creates
-nothing and ends with exit code 2. The journal of a member of a cluster is not repaired: the other members have what it
-had.`
+Stop the server first. If the journal is undamaged, the command creates nothing and exits
+with code 2. It refuses the journal of a cluster member: the other members have its jobs.`
 
 const repairExample = `  beanpole journal repair /var/lib/beanpole /var/lib/beanpole.new
   mv /var/lib/beanpole /var/lib/beanpole.damaged
   mv /var/lib/beanpole.new /var/lib/beanpole`
 
 func newRepair() *cobra.Command {
-	return newCommand("repair DIR TO", "make a new journal of what is whole in a damaged one",
+	return newCommand("repair DIR TO", "write a new journal from a damaged one",
 		repairLong, repairExample, "DIR TO", func(cmd *cobra.Command, args []string) error {
 			return repair(args[0], args[1], cmd.OutOrStdout())
 		})
@@ -35,7 +33,7 @@ func newRepair() *cobra.Command {
 
 func repair(dir, to string, w io.Writer) error {
 	if cliutil.IsMember(dir) {
-		return cliutil.WithCode(cliutil.ExitJournal, fmt.Errorf("directory %s is that of a member of a cluster, whose journal repair must not change: "+
+		return cliutil.WithCode(cliutil.ExitJournal, fmt.Errorf("directory %s belongs to a member of a cluster, and repair must not change its journal: "+
 			"it would differ from those of the other members (%s)", dir, advice.Rejoin(dir)))
 	}
 	if err := checkJournal(dir); err != nil {
@@ -65,7 +63,7 @@ func repair(dir, to string, w io.Writer) error {
 		for _, d := range ins.damage {
 			fmt.Fprintf(w, "%-11s %s\n", "damage", d)
 		}
-		fmt.Fprintf(w, "%-11s %d records, of which a new journal was made; the old one was not changed\n", "whole", records)
+		fmt.Fprintf(w, "%-11s %d records written to the new journal; the old journal is unchanged\n", "whole", records)
 		made := inspection{dir: to}
 		if err := made.inspect(); err != nil {
 			return err

@@ -9,24 +9,24 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-const rewriteLong = `Have a running beanpole write all of its jobs, which are in its memory, to new files of
-the journal, and remove the old ones, while clients are served: when a disk is suspected, or
-before a server stops whose journal "beanpole journal check" finds damaged. It needs as much
-additional room as the jobs take. The command does not wait: the log of the server says "the
-whole journal was rewritten" when it has ended.
+const rewriteLong = `Let a running server write all jobs from its memory to new journal files, and remove the old
+files. Use this if you distrust a disk, or before you stop a server whose journal "beanpole
+journal check" finds damaged. The rewrite needs additional disk space for all jobs. Clients
+are served during the rewrite. The command does not wait: the server logs "the whole journal
+was rewritten" at the end.
 
 ` + cliutil.AdminNeeds
 
 func newRewrite() *cobra.Command {
 	var s cliutil.Session
-	cmd := s.AdminCommand("rewrite", "", "have a running server write all jobs to new files", func(ctx context.Context, a *admin.Client, _ []string) error {
+	cmd := s.AdminCommand("rewrite", "", "let a running server write all jobs to new files", func(ctx context.Context, a *admin.Client, _ []string) error {
 		if err := a.RewriteJournal(ctx); err != nil {
 			return err
 		}
-		return s.Print(map[string]bool{"rewriting": true}, "the journal is being rewritten: the log of the server says when it has ended")
+		return s.Print(map[string]bool{"rewriting": true}, "rewriting the journal; the server logs the end")
 	})
 	cmd.Long = rewriteLong
-	cmd.Example = "  beanpole journal rewrite --admin :11380"
+	cmd.Example = "  beanpole journal rewrite"
 	s.DefineJSON(cmd)
 	return cmd
 }
