@@ -29,7 +29,7 @@ func (r *request) getJournal(*admin.None) (*admin.Stream, error) {
 		a.backingUp.Store(false)
 		status := http.StatusInternalServerError
 		if err == nil {
-			status, err = http.StatusConflict, errors.New("there is nothing in the journal: no job was put yet")
+			status, err = http.StatusConflict, errors.New("the journal is empty: no job was put yet")
 		}
 		return nil, problemf(status, "%v", err)
 	}

@@ -27,7 +27,7 @@ import (
 // No client is served before the end. After a crash, a start that finds beanpole.adopting
 // removes the incomplete journal and starts again; the files of beanstalkd are unchanged. A
 // start that finds beanpole.adopted continues at 4. At any other time, files of beanstalkd
-// beside a journal come from a beanstalkd that was started there later: Open refuses them.
+// next to a journal come from a beanstalkd that was started there later: Open refuses them.
 const (
 	adopting = "beanpole.adopting"
 	adopted  = "beanpole.adopted"
@@ -36,12 +36,12 @@ const (
 // adoptedPrefix is the prefix of the new names of beanstalkd's files.
 const adoptedPrefix = "beanstalkd-"
 
-// A MixedError reports files of beanstalkd beside a journal that has not taken them over. A
+// A MixedError reports files of beanstalkd next to a journal that has not taken them over. A
 // person must choose between the two.
 type MixedError struct{ Files []string } // their names, without the path
 
 func (e *MixedError) Error() string {
-	return fmt.Sprintf("there are files of beanstalkd (%s) beside a journal that has not taken them over", abbreviate(e.Files))
+	return fmt.Sprintf("files of beanstalkd (%s) next to a journal that has not taken them over", abbreviate(e.Files))
 }
 
 // abbreviate lists the first few names.

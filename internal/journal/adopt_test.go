@@ -124,7 +124,7 @@ func TestAdoptFilesGone(t *testing.T) {
 	wantJobs(t, fsys, "/", "1 / 1, 2 / 2, 3 / 3")
 }
 
-// Files of beanstalkd beside a journal stop the start, and nothing is changed. A file
+// Files of beanstalkd next to a journal stop the start, and nothing is changed. A file
 // that was taken over earlier is not overwritten.
 func TestAdoptOtherFiles(t *testing.T) {
 	fsys := memfs.New()

@@ -18,7 +18,7 @@ import (
 type Backup struct{ files *wal.Files }
 
 // ErrNothing is the error of Backup for an empty journal.
-var ErrNothing = errors.New("there is nothing in the journal: no job was put yet")
+var ErrNothing = errors.New("the journal is empty: no job was put yet")
 
 // Backup opens the journal for a backup. Any goroutine can call it.
 func (j *Journal) Backup() (*Backup, error) {
@@ -56,7 +56,7 @@ func (b *Backup) Write(w io.Writer) error {
 }
 
 // ErrNotBackup reports data that no Backup writes. ReadBackup wraps it.
-var ErrNotBackup = errors.New("not the backup of a journal")
+var ErrNotBackup = errors.New("invalid backup of a journal")
 
 // ReadBackup unpacks an archive of Write into an empty directory, makes it durable, and
 // reads it to check that it is complete. The result is a single server's journal. If the

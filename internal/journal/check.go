@@ -20,7 +20,7 @@ func (j *Journal) Check() error {
 	st := j.files.Stats()
 	newest := st.Current
 	if newest == 0 {
-		newest = math.MaxUint32 // Stats does not tell which of the sealed ones is
+		newest = math.MaxUint32 // Stats does not return the newest sealed one
 	}
 	live, jobs, jobsIn := int64(0), 0, make(map[uint32]int)
 	changes := 0

@@ -146,4 +146,4 @@ func (r *replayer) restore(b *replayed) error {
 	return nil
 }
 
-var errMissingJobs = errors.New("jobs are missing from the segment that should have them")
+var errMissingJobs = errors.New("jobs are missing from their segment")

@@ -12,7 +12,7 @@ import (
 // ErrOfMember reports that a journal belongs to a cluster member. The cluster continues
 // without it: a single server with this journal would hand out jobs and ids a second
 // time. [Release] converts it into a single server's journal.
-var ErrOfMember = errors.New("the journal is that of a member of a cluster")
+var ErrOfMember = errors.New("the journal belongs to a cluster member")
 
 // Release converts a member's journal that no server uses, for example a copy, into a
 // single server's. It makes the names of the files durable and reads the whole journal.

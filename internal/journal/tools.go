@@ -54,7 +54,7 @@ type Entry struct {
 	Kicks    uint32     `json:"kicks,omitempty"`
 	Body     []byte     `json:"body,omitempty"`     // base64 in JSON
 	Origin   string     `json:"origin,omitempty"`   // of a job: the tube that a policy has moved it out of
-	Settings []string   `json:"settings,omitempty"` // of a policy, whose pattern Tube is; none: it has none any more
+	Settings []string   `json:"settings,omitempty"` // of a policy with the pattern Tube; empty if they were removed
 
 	At    *time.Time `json:"at,omitempty"`    // when an entry of a cluster's log was made that was applied
 	Index uint64     `json:"index,omitempty"` // of that entry

@@ -46,7 +46,7 @@ const MaxPayload = 1<<30 + 1<<16
 // ErrCorrupt matches every [*CorruptError], with errors.Is.
 var ErrCorrupt = errors.New("log is damaged")
 
-// A CorruptError says where a log is damaged.
+// A CorruptError reports the position and cause of damage.
 type CorruptError struct {
 	File   string // path
 	Offset int64  // in bytes

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// Reservations, and what they cost.
+// Reservations and their cost.
 //
 // A record that does not fit into a segment goes on in the next one. That costs at most
 // leastFree bytes for each segment: the rest of one that is too small for a fragment is

@@ -214,5 +214,5 @@ func TestAdoptRefused(t *testing.T) {
 	binlogs(t, "mixed", "v7-records", "binlog.1")
 	starts(t, "mixed", "")
 	binlogs(t, "mixed", "v7-records", "binlog.1")
-	starts(t, "mixed", "files of beanstalkd .* beside a journal.*move those files to a directory of their own, THERE")
+	starts(t, "mixed", "files of beanstalkd .* next to a journal.*move those files to a directory of their own, THERE")
 }

@@ -88,7 +88,7 @@ func decodeJob(b []byte) (job, error) {
 		return j, damagef("job %d has an impossible delay", j.id)
 	case ttr > longest:
 		return j, damagef("job %d has an impossible ttr", j.id)
-	case created > latest-longest: // the end of a delay would be no time any more
+	case created > latest-longest: // the end of a delay would overflow
 		return j, damagef("job %d has an impossible time of creation", j.id)
 	case j.state == stateDelayed && deadline > latest:
 		return j, damagef("job %d has an impossible deadline", j.id)

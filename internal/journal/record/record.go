@@ -60,7 +60,7 @@ func MaxLen(kind engine.ChangeKind, tube, body int) int {
 	switch kind {
 	case engine.JobPut:
 		return job + 1 + tube + body
-	case engine.JobMoved: // which may have an origin
+	case engine.JobMoved: // it can have an origin
 		return job + 1 + tube + 1 + maxTube + body
 	case engine.JobState:
 		return job
@@ -146,7 +146,7 @@ func appendMoment(dst []byte, t, epoch int64) []byte {
 }
 
 // ErrInvalid reports bytes that no version of beanpole writes. Decode wraps it.
-var ErrInvalid = errors.New("not a record of a journal")
+var ErrInvalid = errors.New("invalid record")
 
 // Decode is the inverse of Append. It also sets Body and BodyLen; Body aliases the
 // record. tubes collects the names, so that each is allocated once.
