@@ -21,69 +21,74 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// Prefix is what all paths begin with.
+// Prefix is the start of all paths.
 const Prefix = admin.Prefix
 
-// Options of the API.
+// Options configure an API.
 type Options struct {
-	// Server has the connections. It must be given.
+	// Server has the connections. It is required.
 	Server *server.Server
 
-	// Identify says who sends a request; false if nobody knows, and somebody must.
-	// Nil: everybody may do everything.
+	// Identify returns the identity of a request, or false if the client must identify
+	// itself. If Identify is nil, every client has all rights.
 	Identify func(*http.Request) (*access.Identity, bool)
 
-	// Version is beanpole's.
+	// Version is the version of beanpole.
 	Version string
 
-	// Journal returns how the journal is. It is called within turns. Nil: there is
-	// none.
+	// Journal returns the state of the journal. It is called within turns. It is nil
+	// without a journal.
 	Journal func() server.JournalStats
 
-	// RewriteJournal begins to rewrite the whole journal. It is called within turns.
-	// Nil: there is none.
+	// RewriteJournal starts a rewrite of the journal. It is called within turns. It is
+	// nil without a journal.
 	RewriteJournal func()
 
-	// Facts returns what the server is and how it was started. Nil: nobody knows.
+	// Facts describes the server and its start. It can be nil.
 	Facts func() admin.Server
 
-	// CertificateWarnings says which certificates have ended or end soon. Nil: nobody knows.
+	// CertificateWarnings returns warnings about certificates that have expired or expire
+	// soon. It can be nil.
 	CertificateWarnings func() []string
 
-	// LimitOf returns where the limits of a tube come from; empty: it has none. Nil: nobody knows.
+	// LimitOf returns the source of the limits of a tube, or "" if the tube has no
+	// limits. It can be nil.
 	LimitOf func(tube string) string
 
 	// Backup opens a copy of the journal. It is called outside of turns, and not again
-	// before the copy is closed. Its error is for the client. It is nil if there is nothing to
-	// copy yet. Nil: there is no journal.
+	// before the copy is closed. Its error is shown to the client. The copy is nil if
+	// there is nothing to copy yet. Backup is nil without a journal.
 	Backup func() (Backup, error)
 
-	// Leader returns what brings a request to the leader of the cluster, whose FromMembers answers it; nil if that is
-	// this server. The error says why nobody leads at the moment. Nil: there is no cluster.
+	// Leader returns a transport to FromMembers of the cluster's leader. The transport is
+	// nil if this server leads. The error is the reason why no member leads. Leader is
+	// nil outside of a cluster.
 	Leader func() (http.RoundTripper, error)
 
-	// Installing reports whether this member is receiving the queue, and has nothing of it. Then not even what only reads
-	// is answered here. Nil: it never is.
+	// Installing reports whether this member is receiving the queue and has no usable
+	// copy. It then refuses even reads. Installing is nil if that cannot happen.
 	Installing func() bool
 
-	// IdentifyByName says who sends a request that another member has passed on, by the name that it has found out,
-	// which may be empty, and the client's address. It must be given if FromMembers is used.
+	// IdentifyByName returns the identity of a request that another member has passed on.
+	// The other member sends the name, which can be empty, and the address of the client.
+	// IdentifyByName is required if FromMembers is used.
 	IdentifyByName func(name string, client netip.Addr) (*access.Identity, bool)
 
-	// Cluster returns what this member of a cluster knows of that. Nil: there is no cluster.
+	// Cluster returns this member's view of the cluster. It is nil outside of a cluster.
 	Cluster func() (admin.Cluster, error)
 
-	// Transfer lets the member of the cluster lead that has an id; 0: whoever is best. Nil: there is no cluster.
+	// Transfer transfers the leadership to a member. The id 0 selects the member with the
+	// most complete log. Transfer is nil outside of a cluster.
 	Transfer func(ctx context.Context, to uint64) error
 
-	// TasksAfter is the number after which the ids of tasks begin; see task.Runner.
+	// TasksAfter is the number after which the ids of tasks start; see task.Runner.
 	TasksAfter uint64
 
-	// Logger gets a line for each change, and for each backup. Nil: nobody does.
+	// Logger logs each change and each backup. It can be nil.
 	Logger *slog.Logger
 }
 
-// An API answers the requests.
+// An API serves the requests.
 type API struct {
 	broker  *broker.Broker
 	opt     Options
@@ -126,7 +131,7 @@ func New(b *broker.Broker, opt Options) *API {
 		a.mux.Handle(Prefix+path, notAllowed(allowed))
 	}
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeProblem(w, problemf(http.StatusNotFound, "there is nothing at %s: %s/openapi.yaml says what there is", r.URL.Path, Prefix))
+		writeProblem(w, problemf(http.StatusNotFound, "there is no operation at %s: %s/openapi.yaml lists them", r.URL.Path, Prefix))
 	})
 	return a
 }
@@ -143,10 +148,10 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mux.ServeHTTP(w, r)
 }
 
-// crossOrigin refuses what a browser sends for pages of others, unless it only reads.
+// crossOrigin refuses requests of web pages of other origins, except reads.
 var crossOrigin = http.NewCrossOriginProtection()
 
-// notAllowed answers requests with a method that a path does not have.
+// notAllowed answers requests with a method that the path does not support.
 func notAllowed(methods []string) http.Handler {
 	if slices.Contains(methods, "GET") {
 		methods = append(methods, "HEAD")
@@ -167,7 +172,8 @@ func describe(w http.ResponseWriter, _ *http.Request) {
 	w.Write(description)
 }
 
-// Close ends the tasks, and closes other servers. It is to be called before the queue ends.
+// Close stops the tasks and closes the connections to other servers. It must be called
+// before the queue is closed.
 func (a *API) Close() {
 	a.tasks.Close()
 	for _, u := range a.upstreams {
@@ -175,7 +181,7 @@ func (a *API) Close() {
 	}
 }
 
-// recordCommand remembers what a command of the protocol has changed; the server has logged it.
+// recordCommand records a change by a command of the protocol. The server has logged it.
 func (a *API) recordCommand(c *server.Change) {
 	about := audit.About(c.About)
 	about["via"] = "protocol"

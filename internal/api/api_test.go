@@ -279,7 +279,7 @@ func TestRefused(t *testing.T) {
 		status             int
 		detail             string
 	}{
-		{"GET", "/tubes/none", "", 404, "there is no tube none: a tube is there while"},
+		{"GET", "/tubes/none", "", 404, "there is no tube none: a tube exists while"},
 		{"GET", "/tubes/-x", "", 400, `"-x" cannot be the name of a tube: want 1 to 200`},
 		{"GET", "/tubes/" + strings.Repeat("x", 201), "", 400, "cannot be the name"},
 		{"GET", "/tubes/a%00b", "", 400, `"a\x00b" cannot be the name`},
@@ -342,7 +342,7 @@ func TestRefused(t *testing.T) {
 		{"POST", "/tubes/mail/jobs", `{"body":"\ud800"}`, 400, "body: want text in Unicode"},
 		{"POST", "/tubes/mail/jobs", `{"body":"\ufffd\\ufffd\udc00"}`, 400, "body: want text in Unicode"},
 		{"POST", "/tubes/mail/jobs", `{"body_base64":"%"}`, 400, "body_base64: want base64"},
-		{"POST", "/tubes/mail/jobs", `{"body":"12345678901"}`, 413, "the body of a job has 10 bytes at most"},
+		{"POST", "/tubes/mail/jobs", `{"body":"12345678901"}`, 413, "the body is too large: the maximum is 10 bytes"},
 		{"POST", "/tubes/mail/jobs", `{"body":"` + strings.Repeat("x", 70000) + `"}`, 413, "the request has more than 65556 bytes"},
 		{"POST", "/tubes/mail/pause", `{}`, 400, "seconds: want how long to pause, 1 or more; resume ends"},
 		{"POST", "/tubes/mail/pause", `{"seconds":0}`, 400, "seconds: want"},

@@ -49,7 +49,7 @@ func TestAudit(t *testing.T) {
 		{"PATCH", "/policies/mail-*", `{"set":{"rate":"many"}}`, ``},
 		{"PATCH", "/policies/mail-*", `{"unset":["rate"]}`, `operation=setPolicy` + by + ` pattern=mail-* before="max-attempts=5 rate=5/s" after="max-attempts=5" result=ok`},
 		{"DELETE", "/policies/mail-*", ``, `operation=deletePolicy` + by + ` pattern=mail-* before="max-attempts=5" after="" result=ok`},
-		{"DELETE", "/policies/mail-*", ``, `operation=deletePolicy` + by + ` pattern=mail-* result="nothing is set for mail-* while the server runs; what the configuration file says is changed there"`},
+		{"DELETE", "/policies/mail-*", ``, `operation=deletePolicy` + by + ` pattern=mail-* result="mail-* has no run-time settings; change those of the configuration file there"`},
 		{"DELETE", "/jobs/9", ``, `operation=deleteJob` + by + ` job=9 result="there is no job 9"`},
 		{"POST", "/drain", ``, `operation=drain` + by + ` result=ok`},
 		{"POST", "/undrain", ``, `operation=undrain` + by + ` result=ok`},
@@ -108,7 +108,7 @@ func TestJournalFails(t *testing.T) {
 	}, broker.Options{Log: failedLog{}})
 	var p problem
 	r.want(500, "POST", "/tubes/mail/jobs", `{"body":""}`, &p)
-	if !strings.Contains(p.Detail, "a restart may undo it") {
+	if !strings.Contains(p.Detail, "a restart can undo it") {
 		t.Error(p.Detail)
 	}
 	r.want(200, "GET", "/tubes/mail", "", nil)

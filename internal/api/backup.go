@@ -9,13 +9,14 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// A Backup is a copy of the journal, to be written as a tar archive.
+// A Backup is a copy of the journal as a tar archive.
 type Backup interface {
 	Write(w io.Writer) error
 	Close()
 }
 
-// getJournal sends a backup. A second one at the same time would only slow down the first.
+// getJournal sends a backup. Only one runs at a time, because a second one would slow
+// down the first.
 func (r *request) getJournal(*admin.None) (*admin.Stream, error) {
 	a := r.api
 	if a.opt.Backup == nil {
@@ -50,7 +51,7 @@ func (r *request) getJournal(*admin.None) (*admin.Stream, error) {
 	}}, nil
 }
 
-// A counter counts the bytes that are written.
+// A counter counts written bytes.
 type counter int64
 
 func (c *counter) Write(p []byte) (int, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// shownNames is how many of the tubes that a client watches are named.
+// shownNames is the maximum number of watched tubes in a description.
 const shownNames = 100
 
 func connectionOf(c *server.Connection) admin.Connection {
@@ -40,8 +40,8 @@ func connectionOf(c *server.Connection) admin.Connection {
 	return shown
 }
 
-// listConnections tells of connections, in no particular order unless one is asked for. The cursor is then the place
-// where the next begin.
+// listConnections returns a page of connections. Without an order, the cursor is the
+// position of the next connection.
 func (r *request) listConnections(in *admin.ListConnections) (page admin.Connections, err error) {
 	filter := filterOf(in)
 	if in.Sort != "" {
@@ -72,7 +72,8 @@ func (r *request) listConnections(in *admin.ListConnections) (page admin.Connect
 	return page, err
 }
 
-// connections tells in a turn of those at the next n places, and returns where it goes on; 0: there are no more.
+// connections reports the connections at the next n positions. It must be called in a
+// turn. It returns the next position, or 0 at the end.
 func (r *request) connections(e *engine.Engine, now int64, from, n int, tell func(c *server.Connection)) (next int) {
 	sessions, next := e.Sessions(from, n)
 	for _, s := range sessions {
@@ -83,7 +84,7 @@ func (r *request) connections(e *engine.Engine, now int64, from, n int, tell fun
 	return next
 }
 
-// allConnections tells of all, in as many turns as that takes.
+// allConnections reports all connections, in as many turns as needed.
 func (r *request) allConnections(tell func(c *server.Connection, now int64)) error {
 	at := 0
 	return r.turns(func(e *engine.Engine, now int64) (more bool, err error) {
@@ -92,10 +93,10 @@ func (r *request) allConnections(tell func(c *server.Connection, now int64)) err
 	})
 }
 
-// lookedAt is how many sessions a turn looks at for one of them.
+// lookedAt is the number of sessions that a turn can check to find a connection.
 const lookedAt = 4096
 
-// findConnection looks for the connection that the path names.
+// findConnection returns the connection of the path.
 func (r *request) findConnection() (c server.Connection, s *engine.Session, err error) {
 	at, found := 0, false
 	err = r.turns(func(e *engine.Engine, now int64) (more bool, err error) {

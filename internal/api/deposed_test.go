@@ -76,7 +76,7 @@ func TestChangeWhileDeposed(t *testing.T) {
 	r, log := startActive(t)
 	log.over.Store(true)
 	var p problem
-	if r.want(503, "DELETE", "/jobs/1", "", &p); !strings.Contains(p.Detail, "may have happened") {
+	if r.want(503, "DELETE", "/jobs/1", "", &p); !strings.Contains(p.Detail, "might have been made") {
 		t.Error(p.Detail)
 	}
 }

@@ -201,7 +201,7 @@ func TestRemoteStrangers(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, "{")
 		}, "it answers with"},
-		"unknown": {func(w http.ResponseWriter, _ *http.Request) { writeProblem(w, problemf(401, "who?")) }, "it wants a token that it knows"},
+		"unknown": {func(w http.ResponseWriter, _ *http.Request) { writeProblem(w, problemf(401, "who?")) }, "it refuses the token of token-file"},
 		"endless": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Write(make([]byte, 1001))

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	secondsKept = 3600      // an hour
-	minutesKept = 24 * 60   // a day
-	tubeStep    = 10        // s, between two samples of a tube
-	tubeSamples = 61        // of a tube: the first and the last are ten minutes apart
-	tubesKept   = 1000      // that have samples
-	lookStep    = 60        // s, between two looks for tubes that should have samples
-	noTime      = int64(-1) // of a sample that was not taken
+	secondsKept = 3600      // one hour
+	minutesKept = 24 * 60   // one day
+	tubeStep    = 10        // seconds between two samples of a tube
+	tubeSamples = 61        // samples of a tube; the first and the last are ten minutes apart
+	tubesKept   = 1000      // tubes with samples
+	lookStep    = 60        // seconds between two surveys that select the tubes with samples
+	noTime      = int64(-1) // time of a sample that was not taken
 )
 
-// The series of the whole server. The first are how much there is, the others how much
-// there was since the sample before.
+// The series of the server. The first are levels, the others increases since the previous
+// sample.
 const (
 	seriesReady = iota
 	seriesReserved
@@ -41,18 +41,18 @@ const (
 	firstRate = seriesPut
 )
 
-// seriesNames are as openapi.yaml has them.
+// seriesNames are the names in the API.
 var seriesNames = [numSeries]string{
 	"ready", "reserved", "delayed", "buried", "memory_bytes", "connections", "waiting",
 	"put", "reserves", "deletes", "timeouts", "refused", "commands",
 }
 
-// A sample is a value of each series.
+// A sample has a value of each series.
 type sample [numSeries]uint64
 
-// A ring has the last samples, by their times. A sample that was not taken is missing.
+// A ring has the last samples, indexed by time. Samples that were not taken are missing.
 type ring struct {
-	step  int64 // s
+	step  int64 // seconds between two samples
 	at    []int64
 	value []sample
 }
@@ -65,7 +65,8 @@ func newRing(step int64, n int) ring {
 	return r
 }
 
-// add adds to the sample of a time: what there is replaces, what there was adds up.
+// add adds a sample to the sample of its time. Levels replace the old value, increases
+// add up.
 func (r *ring) add(unix int64, s *sample) {
 	at := unix / r.step
 	i := at % int64(len(r.at))
@@ -79,10 +80,10 @@ func (r *ring) add(unix int64, s *sample) {
 	}
 }
 
-// last returns the last n samples up to a time by series; nil is where there is none.
+// last returns the last n samples up to a time, by series. Missing samples are nil.
 func (r *ring) last(unix int64, n int) [numSeries][]*uint64 {
 	var all [numSeries][]*uint64
-	var values [numSeries][]uint64 // one allocation each, not one a value
+	var values [numSeries][]uint64 // one allocation per series
 	for k := range all {
 		all[k], values[k] = make([]*uint64, n), make([]uint64, n)
 	}
@@ -100,17 +101,17 @@ func (r *ring) last(unix int64, n int) [numSeries][]*uint64 {
 	return all
 }
 
-// A history remembers what the server has counted. Record fills it.
+// A history has the recent samples. Record fills it.
 type history struct {
 	mu      sync.Mutex
 	seconds ring
 	minutes ring
 	tubes   map[string]*tubeHistory
-	now     int64 // s since 1970, of the last sample
-	looked  int64 // s since 1970, when all tubes were looked at
+	now     int64 // Unix time of the last sample
+	looked  int64 // Unix time of the last survey of all tubes
 
-	// Of Record only.
-	totals  sample // since the start, of the sample before
+	// Used by Record only.
+	totals  sample // counters since the start, at the previous sample
 	started bool
 }
 
@@ -118,8 +119,8 @@ func newHistory() *history {
 	return &history{seconds: newRing(1, secondsKept), minutes: newRing(60, minutesKept), tubes: make(map[string]*tubeHistory), looked: math.MinInt64 / 2}
 }
 
-// Record takes a sample of the whole server each second, and of up to a thousand tubes every ten
-// seconds, until the context ends. It looks at the others once a minute.
+// Record takes a sample of the server every second, and of up to a thousand tubes every
+// ten seconds, until ctx ends. Once a minute, a survey of all tubes selects these.
 func (a *API) Record(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -137,7 +138,7 @@ func (a *API) Record(ctx context.Context) {
 	}
 }
 
-// sampleServer takes a sample of the whole server.
+// sampleServer takes a sample of the server.
 func (a *API) sampleServer(unix int64) {
 	var s sample
 	taken := false
@@ -158,7 +159,7 @@ func (a *API) sampleServer(unix int64) {
 		taken = true
 	})
 	if !taken {
-		return // there are no turns any more
+		return // the broker is closed
 	}
 	h := a.history
 	h.mu.Lock()
@@ -175,7 +176,7 @@ func (a *API) sampleServer(unix int64) {
 	h.minutes.add(unix, &s)
 }
 
-// getHistory tells what the whole server has counted, by the second or by the minute.
+// getHistory returns the series of the server, by the second or by the minute.
 func (r *request) getHistory(in *admin.GetHistory) (page admin.History, err error) {
 	h := r.api.history
 	from, n := &h.seconds, 600

@@ -12,18 +12,18 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A tubeSample has the numbers of a tube at a time. The counters are cut to 32 bits,
+// A tubeSample has the values of a tube at a time. Counters are truncated to 32 bits,
 // because only their differences are used.
 type tubeSample struct {
 	ready, reserved, delayed, buried           uint32
 	put, reserves, deleted, released, timeouts uint32
-	oldest                                     uint32 // s
+	oldest                                     uint32 // seconds
 }
 
-// A tubeHistory has the last samples of a tube, the oldest first: tubeSamples at most.
+// A tubeHistory has up to tubeSamples samples of a tube, the oldest first.
 type tubeHistory struct {
 	samples []tubeSample
-	seen    int64 // s since 1970, of the newest
+	seen    int64 // Unix time of the newest sample
 }
 
 func (h *tubeHistory) add(unix int64, s tubeSample) {
@@ -34,10 +34,10 @@ func (h *tubeHistory) add(unix int64, s tubeSample) {
 	h.seen = unix
 }
 
-// rateSamples is how many samples the rates of the last minute are made of.
+// rateSamples is the number of samples in the rates of the last minute.
 const rateSamples = 60/tubeStep + 1
 
-// rates returns how often something was put and deleted a second in the last minute.
+// rates returns the puts and deletes per second in the last minute.
 func (h *tubeHistory) rates() (put, deleted float64) {
 	last := h.samples[max(0, len(h.samples)-rateSamples):]
 	for i := 1; i < len(last); i++ {
@@ -48,12 +48,13 @@ func (h *tubeHistory) rates() (put, deleted float64) {
 	return put / took, deleted / took
 }
 
-// growth returns how many more buried jobs there are than at the first sample.
+// growth returns the increase of buried jobs since the first sample.
 func (h *tubeHistory) growth() int64 {
 	return int64(h.samples[len(h.samples)-1].buried) - int64(h.samples[0].buried)
 }
 
-// rates returns the rates of a column by the names of tubes, in millionths. There are up to tubesKept of them.
+// rates returns the rates of a column in millionths, by tube. There are up to tubesKept
+// of them.
 func (h *history) rates(column string) map[string]int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -69,8 +70,8 @@ func (h *history) rates(column string) map[string]int64 {
 	return known
 }
 
-// sampleTubes takes a sample of each tube that is remembered, and now and then looks at all tubes for
-// others that matter more.
+// sampleTubes takes a sample of each selected tube. Once a minute, it surveys all tubes
+// to select them again.
 func (a *API) sampleTubes(ctx context.Context, unix int64) {
 	h := a.history
 	h.mu.Lock()
@@ -83,7 +84,7 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 	h.mu.Unlock()
 	most := list.First[tubes.Tube]{N: tubesKept, Compare: func(a, b tubes.Tube) int { return tubes.CompareBacklog(&a, &b, 1) }}
 	if tell(ctx, func(t *tubes.Tube) { most.Show(*t) }) != nil {
-		return // nobody knows which tubes are gone
+		return // the survey is incomplete, so deleted tubes are unknown
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -98,10 +99,10 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 			uint32(t.TotalJobs), uint32(t.Queued.N), uint32(t.Deletes), uint32(t.Releases), uint32(t.Timeouts), uint32(t.OldestReady / int64(time.Second)),
 		})
 	}
-	maps.DeleteFunc(h.tubes, func(_ string, th *tubeHistory) bool { return th.seen < unix }) // gone, or others matter more
+	maps.DeleteFunc(h.tubes, func(_ string, th *tubeHistory) bool { return th.seen < unix }) // deleted, or replaced by a more important tube
 }
 
-// someOf returns steps that see the tubes of a list that there are.
+// someOf returns a step that sees the existing tubes of a list.
 func someOf(names []string) func(e *engine.Engine, now int64, see func(t tubes.Tube)) (more bool) {
 	return func(e *engine.Engine, now int64, see func(t tubes.Tube)) (more bool) {
 		some := names[:min(perTurn, len(names))]
@@ -115,7 +116,7 @@ func someOf(names []string) func(e *engine.Engine, now int64, see func(t tubes.T
 	}
 }
 
-// recent returns what is known of a tube, or nil.
+// recent returns the history of a tube, or nil.
 func (h *history) recent(name string) *admin.Recent {
 	th := h.tubes[name]
 	if th == nil {
@@ -129,8 +130,8 @@ func (h *history) recent(name string) *admin.Recent {
 	return r
 }
 
-// more returns how much has happened between two samples of a counter. One that goes back is that of a tube that has gone and come
-// again, and has begun at nothing.
+// more returns the increase of a counter between two samples. A counter that decreases
+// belongs to a new tube of the same name, and started at 0.
 func more(before, now uint32) uint64 {
 	if d := now - before; d < 1<<31 {
 		return uint64(d)
@@ -138,7 +139,7 @@ func more(before, now uint32) uint64 {
 	return uint64(now)
 }
 
-// addRecent adds to tubes what has happened in them recently, as far as that is known.
+// addRecent adds the recent history to tubes that have one.
 func (h *history) addRecent(tubes []admin.Tube) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -147,7 +148,8 @@ func (h *history) addRecent(tubes []admin.Tube) {
 	}
 }
 
-// recentOf returns all that is known of what has happened in a tube; nil if nothing is.
+// recentOf returns the samples of the last ten minutes of a tube, or nil if there are
+// none.
 func (h *history) recentOf(name string) *admin.Recent {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -168,7 +170,8 @@ func (h *history) recentOf(name string) *admin.Recent {
 	return r
 }
 
-// getTubeHistory tells what has happened in a tube in the last ten minutes: nothing if there is no sample of it, as of a new one.
+// getTubeHistory returns the last ten minutes of a tube. The result is empty without
+// samples, for example for a new tube.
 func (r *request) getTubeHistory(*admin.OfTube) (page admin.Recent, err error) {
 	recent := r.api.history.recentOf(r.tube)
 	if recent == nil {

@@ -13,21 +13,21 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// Identify returns a function for Options.Identify that asks a Control. It is for requests
-// of an http.Server whose ConnContext is WithPeer.
+// Identify returns a function for Options.Identify that uses a Control. Its http.Server
+// must have WithPeer as ConnContext.
 func Identify(c *access.Control) func(*http.Request) (*access.Identity, bool) {
 	return func(r *http.Request) (*access.Identity, bool) { return c.Demand(evidence(r)) }
 }
 
-// Unknown is the answer to a request of somebody whom nobody knows.
+// Unknown returns the problem for a request without a known identity.
 func Unknown(r *http.Request, guesses *access.Guesses) *admin.Problem {
 	if r.Header.Get("Authorization") != "" && guesses.Wrong(time.Now(), addressOf(r)) {
-		return problemf(http.StatusTooManyRequests, "too many tokens that the server does not know: wait a minute").After(time.Minute)
+		return problemf(http.StatusTooManyRequests, "too many unknown tokens: wait a minute").After(time.Minute)
 	}
-	return problemf(http.StatusUnauthorized, "authentication required: send a token that the server knows, Authorization: Bearer TOKEN")
+	return problemf(http.StatusUnauthorized, "authentication required: send a known token, Authorization: Bearer TOKEN")
 }
 
-// evidence returns what a request shows of who sends it.
+// evidence returns everything in a request that can identify the client.
 func evidence(r *http.Request) (e access.Evidence) {
 	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
 		e.Token = []byte(token)
@@ -40,17 +40,17 @@ func evidence(r *http.Request) (e access.Evidence) {
 	return e
 }
 
-// addressOf returns the address of a client; the zero Addr if it came through a unix socket.
+// addressOf returns the address of a client. It is the zero Addr for a Unix socket.
 func addressOf(r *http.Request) netip.Addr {
 	addr, _ := netip.ParseAddrPort(r.RemoteAddr)
 	return addr.Addr()
 }
 
-// peerKey is where the context of a request has the user at the other end of a unix
-// socket.
+// peerKey is the key of the user at the other end of a Unix socket in the context of a
+// request.
 type peerKey struct{}
 
-// WithPeer is for http.Server.ConnContext. It wants the connection as it was accepted.
+// WithPeer is a ConnContext of http.Server. nc must be the accepted connection.
 func WithPeer(ctx context.Context, nc net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, server.PeerUser(nc))
 }

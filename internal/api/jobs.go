@@ -27,8 +27,8 @@ func (r *request) jobOf(st *engine.JobStats) admin.Job {
 	}
 }
 
-// listJobs tells of the jobs of a tube in one state, in their order. A page with bodies
-// ends early when they are large.
+// listJobs returns a page of the jobs of a tube in one state, in their order. A page with
+// bodies ends early if the bodies are large.
 func (r *request) listJobs(in *admin.ListJobs) (page admin.Jobs, err error) {
 	n := in.Limit
 	state, err := parseState(in.State, allStates...)
@@ -73,10 +73,11 @@ func (r *request) listJobs(in *admin.ListJobs) (page admin.Jobs, err error) {
 	return page, err
 }
 
-// largestBody is how long a body is at most that is shown with its job, and how much of bodies is enough for a page.
+// largestBody is the maximum size of a body that is shown with its job, and the size of
+// bodies after which a page ends.
 const largestBody = jobjson.ShownBody
 
-// shownBody takes the body of a job within a turn; nil if it cannot be shown.
+// shownBody returns the body of a job in a turn. It is nil if the body is too large.
 func shownBody(e *engine.Engine, st *engine.JobStats) []byte {
 	if int64(st.Size) > largestBody {
 		return nil
@@ -85,7 +86,7 @@ func shownBody(e *engine.Engine, st *engine.JobStats) []byte {
 	if body := job.Keep(); body != nil {
 		return body
 	}
-	return []byte{} // an empty one is shown, too
+	return []byte{} // not nil, because an empty body is shown
 }
 
 func (r *request) getJob(*admin.OfJob) (j admin.Job, err error) {
@@ -113,11 +114,11 @@ func (r *request) getBody(*admin.OfJob) (body admin.Bytes, err error) {
 	return body, err
 }
 
-// roomForJob refuses a job before it is read, if the server drains or limits will. As anywhere, a job is taken to have
-// half as many bytes as its request at least.
+// roomForJob refuses a job before its body is read, if the server drains or a limit would
+// refuse it. The size of the job is at least half the length of the request.
 func (r *request) roomForJob(length int64) (most int64, err error) {
 	err = r.turn(func(e *engine.Engine, _ int64) error {
-		if _, memory := e.LimitedMemory(); memory > 0 { // for a request that does not tell its length
+		if _, memory := e.LimitedMemory(); memory > 0 { // for a request without a length
 			most = smallBody + jsonPerByte*memory
 		}
 		least := max(0, length-smallBody) / jsonPerByte
@@ -147,7 +148,7 @@ func (r *request) deleteJob(*admin.OfJob) (admin.None, error) {
 	return r.doJob("deleted: bury it first, which takes it from whoever holds it", &admin.StartTask{Do: "delete"})
 }
 
-// changeJob changes a job that nobody holds.
+// changeJob changes a job that no client holds.
 func (r *request) changeJob(in *admin.ChangeJob) (none admin.None, err error) {
 	a := engine.Alteration{Pri: in.Priority, TTR: in.TTR, Delay: in.Delay}
 	if in.Body != nil || in.BodyBase64 != nil {
@@ -162,11 +163,11 @@ func (r *request) changeJob(in *admin.ChangeJob) (none admin.None, err error) {
 		r.note("bytes", len(body))
 	}
 	if a == (engine.Alteration{}) {
-		return none, badRequest("want priority, delay, ttr or a body: nothing is to change")
+		return none, badRequest("no change: want priority, delay, ttr or a body")
 	}
 	var refused error
-	none, err = r.onJob("changed so: a worker holds it, or it is buried and cannot be delayed", func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome {
-		if a.Body != nil { // what workers get of it is as new as a put
+	none, err = r.onJob("changed in this way: a worker holds it, or it is buried and cannot be delayed", func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome {
+		if a.Body != nil { // workers receive the new body, so it is checked like a put
 			if refused = r.permittedOn(putNamed, fmt.Sprintf("the tube of job %d", st.ID), st.Tube); refused != nil {
 				return engine.OK
 			}
@@ -176,15 +177,15 @@ func (r *request) changeJob(in *admin.ChangeJob) (none admin.None, err error) {
 	return none, cmp.Or(refused, err)
 }
 
-// fits refuses a body that is too long for a job.
+// fits refuses a body that exceeds max-job-size.
 func (r *request) fits(size int64) error {
 	if most := r.api.opt.Server.MaxJobSize(); size > int64(most) {
-		return problemf(http.StatusRequestEntityTooLarge, "the body of a job has %d bytes at most", most)
+		return problemf(http.StatusRequestEntityTooLarge, "the body is too large: the maximum is %d bytes", most)
 	}
 	return nil
 }
 
-// moveJob moves a job that nobody holds to another tube.
+// moveJob moves a job that no client holds to another tube.
 func (r *request) moveJob(in *admin.MoveJob) (none admin.None, err error) {
 	if err := r.permittedTo(in.To, manageNamed); err != nil {
 		return none, err
@@ -201,7 +202,7 @@ func (r *request) permittedTo(tube string, n rights.Need) error {
 	return r.permittedOn(n, "the tube "+tube, tube)
 }
 
-// copyJob puts a job with the body of another one into a tube.
+// copyJob puts a job with the body of another job.
 func (r *request) copyJob(in *admin.CopyJob) (made admin.Inserted, err error) {
 	if err := r.permittedTo(in.To, putNamed); err != nil {
 		return made, err
@@ -217,7 +218,7 @@ func (r *request) copyJob(in *admin.CopyJob) (made admin.Inserted, err error) {
 	return made, r.put("copy", made.ID, err)
 }
 
-// put notes that a job was put, which the audit names so.
+// put adds the id of a job that was put to the audit entry, under a name.
 func (r *request) put(as string, id uint64, err error) error {
 	if err == nil {
 		r.note(as, id)
@@ -253,13 +254,13 @@ func (r *request) releaseJob(in *admin.ReleaseJob) (admin.None, error) {
 	return r.doJob("released: nobody holds it", &admin.StartTask{Do: "release", Priority: in.Priority, Delay: &in.Delay})
 }
 
-// doJob does to one job what a task does to each.
+// doJob performs an action of tasks on a single job.
 func (r *request) doJob(what string, task *admin.StartTask) (admin.None, error) {
 	return r.onJob(what, func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome { return doTo(e, now, st, task) })
 }
 
-// onJob does something with a job, which is there. What may not be done in its state is
-// NotFound to the engine.
+// onJob performs an action on the job of the path, which must exist. The engine returns
+// NotFound if the state of the job does not permit the action.
 func (r *request) onJob(what string, do func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome) (none admin.None, err error) {
 	return none, r.turn(func(e *engine.Engine, now int64) error {
 		st, _ := e.JobStats(now, r.job)

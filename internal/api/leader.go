@@ -15,22 +15,23 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
-// At a member of a cluster that does not lead, requests about the queue are passed on to the leader, and its
-// answers back. The member that has the client finds out who that is; the leader decides by that name, and
-// writes the change to its log.
+// A member of a cluster that does not lead passes requests about the queue on to the
+// leader, and returns the answers. The member that has the client identifies the client.
+// The leader checks the rights of that identity and logs the change.
 
-// The headers by which a member tells the leader whose request it is. They count only in requests that
-// come from other members.
+// Headers that identify the client of a request that a member passes on. They are used
+// only in requests from other members.
 const (
-	headerIdentity = "Beanpole-Identity" // the name; empty: nobody knows
-	headerClient   = "Beanpole-Client"   // IP and port; empty: it came through a unix socket
+	headerIdentity = "Beanpole-Identity" // name; empty if unknown
+	headerClient   = "Beanpole-Client"   // IP and port; empty for a Unix socket
 	headerVia      = "Beanpole-Via"
 	headerAge      = "Beanpole-Age" // ns
 )
 
 type memberKey struct{}
 
-// FromMembers serves requests that other members pass on to this one: only where nobody else can connect.
+// FromMembers serves requests that other members pass on. Only members must be able to
+// connect to it.
 func (a *API) FromMembers() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := r.Header
@@ -41,8 +42,9 @@ func (a *API) FromMembers() http.Handler {
 	})
 }
 
-// relay answers a request that is not to be answered here; done is false if it is. What only reads is answered
-// here if nobody leads, or the leader cannot be reached, unless only a part of the queue is here.
+// relay answers a request that this server must not serve itself; otherwise done is
+// false. If no leader is reachable, this server serves reads, unless it has only a part
+// of the queue.
 func (r *request) relay(in any) (out any, done bool, err error) {
 	if r.upstream != nil || r.op.Local || r.api.opt.Leader == nil {
 		return nil, false, nil
@@ -54,13 +56,13 @@ func (r *request) relay(in any) (out any, done bool, err error) {
 	switch {
 	case err == nil && leader == nil:
 		return nil, false, nil
-	case r.fromMember: // once is enough
+	case r.fromMember: // a request is passed on only once
 		return nil, true, problemf(http.StatusServiceUnavailable, "the leader of the cluster has changed: try again")
 	case err == nil:
 		if err = r.source.path(in); err == nil {
 			err = r.source.query(in)
 		}
-		if err == nil { // the leader knows what there is room for
+		if err == nil { // the leader checks limits
 			err = r.source.body(in, func(int64) (int64, error) { return 0, nil })
 		}
 		if err != nil {
@@ -75,18 +77,18 @@ func (r *request) relay(in any) (out any, done bool, err error) {
 	case r.op.changes():
 		return nil, true, problemf(http.StatusServiceUnavailable, "%v", err)
 	case r.api.opt.Installing != nil && r.api.opt.Installing():
-		return nil, true, problemf(http.StatusServiceUnavailable, "this member of the cluster is receiving the queue, and cannot ask the leader: try again, or ask another member")
+		return nil, true, problemf(http.StatusServiceUnavailable, "this member is receiving the queue and cannot reach the leader: try again, or use another member")
 	}
 	return nil, false, nil
 }
 
-// A change that runs into an election waits for the next leader.
+// A change during an election waits for the next leader.
 const (
 	leaderPatience = 10 * time.Second
 	leaderPause    = 50 * time.Millisecond
 )
 
-// awaitLeader waits until the cluster has a leader, and returns err if it gets none.
+// awaitLeader waits for a leader of the cluster. It returns err if there is none in time.
 func (r *request) awaitLeader(err error) (http.RoundTripper, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, leaderPatience)
 	defer cancel()
@@ -102,17 +104,19 @@ func (r *request) awaitLeader(err error) (http.RoundTripper, error) {
 	}
 }
 
-// ErrNotSent is wrapped by the errors of Options.Leader's RoundTripper if the leader has heard nothing of the request.
+// ErrNotSent is wrapped by errors of the RoundTripper of Options.Leader if the request
+// has not reached the leader.
 var ErrNotSent = errors.New("it cannot be reached")
 
-// passOn lets the leader do it. An error that is no problem says that there is no answer.
+// passOn sends the request to the leader. An error that is not a problem means that there
+// is no answer.
 func (r *request) passOn(leader http.RoundTripper, in any) (any, error) {
 	to := admin.HTTP{URL: "http://leader", Client: http.Client{Transport: leader}, Header: http.Header{
 		headerIdentity: {r.caller.Identity.Name()}, headerClient: {r.caller.Address}, headerVia: {r.caller.Via}, headerAge: {strconv.FormatInt(int64(r.caller.MaxAge), 10)},
 	}}
 	room := reflect.New(r.op.out)
 	if k := r.op.out.Kind(); r.http && k == reflect.Struct && r.op.out.NumField() > 0 {
-		room = reflect.ValueOf(new(json.RawMessage)) // as it is: a newer leader may say more
+		room = reflect.ValueOf(new(json.RawMessage)) // not decoded: a newer leader can send more members
 	}
 	out, err := r.ask(r.ctx, &to, in, room)
 	if failed, ok := errors.AsType[*url.Error](err); ok {

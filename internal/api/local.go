@@ -10,9 +10,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-// A typedSource is an input that a program has made.
+// A typedSource is an input in Go, created by this program.
 type typedSource struct {
-	given any // nil: there is nothing to say
+	given any // nil without input
 	plan  *op.Plan
 }
 
@@ -25,14 +25,16 @@ func (s *typedSource) path(in any) error {
 
 func (s *typedSource) query(in any) error { return s.plan.Fill(in) }
 
-func (s *typedSource) body(any, func(int64) (int64, error)) error { return nil } // it is there
+func (s *typedSource) body(any, func(int64) (int64, error)) error { return nil } // the body is part of given
 
-// Open returns a client within the process, on behalf of a caller; at another server if that has a name.
+// Open returns a client within the process that acts for caller. server names another
+// server; the empty name is this server.
 func (a *API) Open(caller access.Caller, server string) *admin.Client {
 	return admin.On(&local{a, caller, server})
 }
 
-// local is a transport within the process: an answer is the value itself. It may be shared, and must not be changed.
+// local is a transport within the process. Results are not copied: they can be shared and
+// must not be changed.
 type local struct {
 	api    *API
 	caller access.Caller
@@ -45,7 +47,7 @@ func (l *local) Do(ctx context.Context, route string, in, out any) error {
 	r := &request{api: l.api, op: o, ctx: ctx, caller: l.caller, source: &typedSource{in, o.plan}}
 	if l.server != "" {
 		if r.upstream = l.api.upstreams[l.server]; r.upstream == nil {
-			return problemf(http.StatusNotFound, "there is no such server: the configuration says which there are")
+			return problemf(http.StatusNotFound, "there is no such server: the configuration lists them")
 		}
 	}
 	got, err := r.run()
@@ -55,7 +57,8 @@ func (l *local) Do(ctx context.Context, route string, in, out any) error {
 	return err
 }
 
-// set lets a pointer point to a value, or to what another pointer points to.
+// set stores from in *to. If from is a pointer to that type, it stores the value that
+// from points to.
 func set(to, from any) {
 	t, f := reflect.ValueOf(to).Elem(), reflect.ValueOf(from)
 	if f.Type() != t.Type() {

@@ -13,29 +13,29 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op/jsonscan"
 )
 
-// A bodyMatch tells whether a body is wanted. Nil: all are.
+// A bodyMatch reports whether a body matches. If it is nil, every body does.
 type bodyMatch func(body []byte, rd *reading) bool
 
 const (
-	// searchedBytes is how much of a body is looked at.
+	// searchedBytes is the length of the part of a body that is searched.
 	searchedBytes = 1 << 20
 
-	// largestProgram is the maximum number of instructions of all regular expressions of a
-	// query together. Each can have to be tried at each byte.
+	// largestProgram is the maximum number of instructions of all regular expressions of
+	// a query. Each instruction can run at each byte.
 	largestProgram = 200
 
-	// stepsPerBody is the maximum number of instructions, times bytes, to match a body with
-	// a regular expression, about a quarter of a second. A larger body does not match: a
-	// part of it could match at its end where the whole body does not.
+	// stepsPerBody is the maximum number of instructions times bytes for a body and a
+	// regular expression, about a quarter of a second. A larger body does not match,
+	// because a prefix of it could match where the whole body does not.
 	stepsPerBody = 1 << 24
 
-	// stepsAtOnce is how many instructions, times bytes, a regular expression may try without a rest: a
-	// few milliseconds.
+	// stepsAtOnce is the number of instructions times bytes that a regular expression can
+	// use without a pause: a few milliseconds.
 	stepsAtOnce = 1 << 18
 )
 
-// regexpMatch returns a match of bodies by a regular expression, and adds the instructions
-// of that to a sum.
+// regexpMatch returns a match by a regular expression. It adds the number of instructions
+// to *sum.
 func regexpMatch(text string, sum *int) (bodyMatch, error) {
 	re, err := regexp.Compile(text)
 	if err != nil {
@@ -59,7 +59,7 @@ func regexpMatch(text string, sum *int) (bodyMatch, error) {
 	}, nil
 }
 
-// runes are those of a body that takes long to match. They end early when the client has gone.
+// runes reads a body that takes long to match. It ends early when the client disconnects.
 type runes struct {
 	body []byte
 	read int
@@ -76,7 +76,7 @@ func (s *runes) ReadRune() (r rune, size int, err error) {
 	return r, size, nil
 }
 
-// isPlain reports whether a text can be written in JSON in one other way only: with \u.
+// isPlain reports whether JSON can spell a text only literally or with \u escapes.
 func isPlain(text string) bool {
 	return text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:@") == ""
 }
@@ -86,8 +86,8 @@ func isIndex(name string) bool {
 	return err == nil && i >= 0 && strconv.Itoa(i) == name
 }
 
-// mayHave reports whether texts are in a body, or may be there in another form. It saves reading most of
-// those that have no such value.
+// mayHave reports whether a body can contain all texts, literally or in another form. It
+// avoids the decoding of most other bodies.
 func mayHave(body []byte, texts []string) bool {
 	for _, text := range texts {
 		if !bytes.Contains(body, []byte(text)) {
@@ -97,8 +97,8 @@ func mayHave(body []byte, texts []string) bool {
 	return true
 }
 
-// valueAt returns the value at a path in valid JSON. Of members with the same name it takes the last, as
-// most readers do.
+// valueAt returns the value at a path in valid JSON. Of members with the same name it
+// uses the last, like most parsers.
 func valueAt(text json.RawMessage, path []string) (value json.RawMessage, ok bool) {
 	text = bytes.TrimSpace(text)
 	for _, name := range path {
@@ -121,7 +121,8 @@ func valueAt(text json.RawMessage, path []string) (value json.RawMessage, ok boo
 	return text, true
 }
 
-// saysJSON reports whether a value is a string with a text, or is written as the text.
+// saysJSON reports whether a value is a string with the text, or is written like the
+// text.
 func saysJSON(value json.RawMessage, text string) bool {
 	if len(value) > 0 && value[0] == '"' {
 		if plain := value[1 : len(value)-1]; bytes.IndexByte(plain, '\\') < 0 {

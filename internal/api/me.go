@@ -7,7 +7,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
-// getMe tells the client who it is. Everybody may ask.
+// getMe returns the identity of the client. It needs no right.
 func (r *request) getMe(in *admin.GetMe) (admin.Me, error) {
 	me := admin.Me{Identity: r.caller.Identity.Name(), Anywhere: r.rightsOn(rights.SomeTube), Everywhere: r.rightsOn(rights.EveryTube)}
 	if in.Tube != "" {
@@ -19,7 +19,7 @@ func (r *request) getMe(in *admin.GetMe) (admin.Me, error) {
 	return me, nil
 }
 
-// rightsOn returns the names of the rights that the client has on a place.
+// rightsOn returns the names of the client's rights on a place.
 func (r *request) rightsOn(where rights.Place, tubes ...string) []string {
 	names := []string{}
 	for _, name := range strings.Split(rights.All.String(), ",") {

@@ -12,25 +12,26 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
-// A row is what the server knows of an operation, besides its types. What there is to say of it is said in package client/admin.
+// A row describes an operation. Package client/admin has its types and its documentation.
 type row struct {
-	ID       string // in the log, and of the method of the client
+	ID       string // name in the log, and of the client's method
 	Route    string // method and path, after Prefix
 	Tag      string
 	Needs    rights.Need
 	Success  string
-	Status   int    // of success; 0: 200, or 204 if there is no answer
-	Problems []int  // that a client should expect
-	Location string // what the path begins with of what was made; its id follows
-	Type     string // of a stream, or of bytes; empty: JSON
-	Local    bool   // it is about the server that is asked, also at a member of a cluster that does not lead
+	Status   int    // of success; 0 means 200, or 204 without a result
+	Problems []int  // statuses that a client must expect
+	Location string // start of the path of the created object, before its id
+	Type     string // content type of a stream or of bytes; empty for JSON
+	Local    bool   // about this server, even if it is a member that does not lead
 
-	// Room asks, before a body of a length is read, whether there is room for what it brings, and says how long it may be at most; 0: no
-	// shorter than any. A length of less than 0 is not known. Nil: there is always room.
+	// Room checks limits before a body of the given length is read, and returns the
+	// maximum length of the body. Zero means no limit. A negative length is unknown. Room
+	// is nil for operations without limits.
 	Room func(r *request, length int64) (most int64, err error)
 }
 
-// An operation is something that the API does.
+// An operation is an operation of the API.
 type operation struct {
 	row
 	method, path string
@@ -39,7 +40,8 @@ type operation struct {
 	do           func(r *request, in any) (any, error) // in points to the input
 }
 
-// declare makes an operation of a function: its types are those of the operation.
+// declare returns the operation of a function. The types of the function are those of the
+// operation.
 func declare[In, Out any](row row, do func(*request, *In) (Out, error)) *operation {
 	o := &operation{row: row, in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](), do: func(r *request, in any) (any, error) {
 		return do(r, in.(*In))
@@ -55,10 +57,12 @@ func declare[In, Out any](row row, do func(*request, *In) (Out, error)) *operati
 	return o
 }
 
-// changes reports whether the operation may change something: then it is written to the log.
+// changes reports whether the operation can change something. The server logs such
+// operations.
 func (o *operation) changes() bool { return o.method != http.MethodGet }
 
-// limited returns how long the operation waits on purpose, and whether it ends soon after that: a stream takes as long as there are jobs.
+// limited returns the time that the operation waits on request, and whether it ends soon
+// after that. The time of a stream depends on the number of jobs.
 func (o *operation) limited(in any) (wait time.Duration, ok bool) {
 	if f := o.plan.Field("wait"); f != nil {
 		wait = time.Duration(f.Of(in).Int()) * time.Second
@@ -66,11 +70,11 @@ func (o *operation) limited(in any) (wait time.Duration, ok bool) {
 	return wait, o.out != reflect.TypeFor[*admin.Stream]() && !o.plan.Streams()
 }
 
-// pattern is that of http.ServeMux.
+// pattern returns the pattern for http.ServeMux.
 func (o *operation) pattern() string { return o.method + " " + Prefix + o.path }
 
-// OperationOf returns the id of the operation that a request was, by the pattern that
-// it has once it is answered. It is false if that is none.
+// OperationOf returns the id of the operation with a pattern of http.ServeMux. It returns
+// false for other patterns.
 func OperationOf(pattern string) (id string, ok bool) {
 	if o := byRoute()[pattern]; o != nil {
 		return o.ID, true
@@ -78,7 +82,7 @@ func OperationOf(pattern string) (id string, ok bool) {
 	return "", false
 }
 
-// byRoute returns the operations by their routes, and by their patterns.
+// byRoute has the operations by route and by pattern.
 var byRoute = sync.OnceValue(func() map[string]*operation {
 	all := make(map[string]*operation)
 	for _, o := range operations() {
@@ -110,7 +114,8 @@ var (
 	anyNamed         = rights.All.OneOn(rights.NamedTube)
 )
 
-// operations returns the table, a row an operation. It is made when it is asked for first: most commands never do.
+// operations is the table of operations. It is created on first use, because most
+// commands never use it.
 var operations = sync.OnceValue(func() []*operation {
 	return []*operation{
 		declare(row{ID: "getStats", Route: "GET /stats", Tag: "server", Needs: statsAnywhere, Success: "The counters."}, (*request).getStats),

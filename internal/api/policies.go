@@ -11,15 +11,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
-// policiesOf returns the policies in force.
+// policiesOf returns the effective policies.
 func policiesOf(e *engine.Engine) (*policy.Set, error) {
 	if set, ok := e.Policies().(*policy.Set); ok {
 		return set, nil
 	}
-	return nil, problemf(http.StatusServiceUnavailable, "the server stops, and has no policies any more")
+	return nil, problemf(http.StatusServiceUnavailable, "the server is stopping")
 }
 
-// inForce returns the policies in force.
+// inForce returns the effective policies.
 func (r *request) inForce() (set *policy.Set, err error) {
 	err = r.turn(func(e *engine.Engine, _ int64) (err error) {
 		set, err = policiesOf(e)
@@ -28,7 +28,7 @@ func (r *request) inForce() (set *policy.Set, err error) {
 	return set, err
 }
 
-// sourceOf says where a rule comes from.
+// sourceOf returns the source of a rule.
 func sourceOf(rule *policy.Rule) (source string) {
 	switch {
 	case rule == nil:
@@ -90,7 +90,7 @@ func (r *request) explainPolicy(*admin.OfTube) (p admin.TubePolicy, err error) {
 
 func (r *request) setPolicy(in *admin.SetPolicy) (p admin.Policy, err error) {
 	if len(in.Set)+len(in.Unset) == 0 {
-		return p, problemf(http.StatusBadRequest, `nothing is set or unset: want {"set": {"max-attempts": "5"}}, or {"unset": ["max-attempts"]}`)
+		return p, problemf(http.StatusBadRequest, `no change: want {"set": {"max-attempts": "5"}}, or {"unset": ["max-attempts"]}`)
 	}
 	return r.editPolicy(in.Pattern, func(text string) (string, error) {
 		text, err := policy.Edit(text, in.Set, in.Unset, time.Now())
@@ -115,7 +115,7 @@ func (r *request) fillsDeadTubes(dead, pattern string) error {
 func (r *request) deletePolicy(in *admin.OfPolicy) (none admin.None, err error) {
 	_, err = r.editPolicy(in.Pattern, func(text string) (string, error) {
 		if text == "" {
-			return "", problemf(http.StatusNotFound, "nothing is set for %s while the server runs; what the configuration file says is changed there", in.Pattern)
+			return "", problemf(http.StatusNotFound, "%s has no run-time settings; change those of the configuration file there", in.Pattern)
 		}
 		return "", nil
 	})
@@ -184,7 +184,7 @@ func (r *request) editPolicy(pattern string, edit func(text string) (string, err
 // keptPolicies is the number of patterns that only clients with manage on every tube can use.
 const keptPolicies = 100
 
-// oneLine returns settings for the audit.
+// oneLine returns settings in one line, for the audit.
 func oneLine(text string) string {
 	return strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", " ")
 }

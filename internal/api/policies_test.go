@@ -55,7 +55,7 @@ func (r *rig) policies() {
 		t.Error(got, p)
 	}
 	for body, want := range map[string]string{
-		`{}`: "nothing is set or unset", `{"set":{"max-attempt":"5"}}`: `there is no setting "max-attempt"; there are max-attempts, `, `{"set":{"max-attempts":5}}`: "set: want an object whose values are strings",
+		`{}`: "no change: want {", `{"set":{"max-attempt":"5"}}`: `there is no setting "max-attempt"; there are max-attempts, `, `{"set":{"max-attempts":5}}`: "set: want an object whose values are strings",
 		`{"set":{"exhausted":"burn"}}`: "exhausted: want one of bury, delete, move, not burn", `{"unset":["x"]}`: "there is no setting", `{"unset":"x"}`: "unset: want a list of strings",
 	} {
 		var problem problem

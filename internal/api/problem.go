@@ -14,7 +14,7 @@ import (
 
 type problem = admin.Problem
 
-// problemf returns a problem with the text that says what is wrong and what to do.
+// problemf returns a problem. The text states the cause and a remedy.
 func problemf(status int, format string, args ...any) *problem {
 	return admin.Problemf(status, format, args...)
 }
@@ -37,14 +37,15 @@ func writeProblem(w http.ResponseWriter, err error) {
 	writeJSON(w, "application/problem+json", p.Status, jsonOf(p))
 }
 
-// Problem returns what answers every request with a problem.
+// Problem returns a handler that answers every request with a problem.
 func Problem(status int, detail string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		writeProblem(w, problemf(status, "%s", detail))
 	})
 }
 
-// outcomeIn returns the problem of an outcome in a turn, with the limits that have refused something in it.
+// outcomeIn returns the problem for an outcome. It must be called in the same turn, and
+// names the limits that refused the change.
 func outcomeIn(e *engine.Engine, o engine.Outcome) error {
 	if limits := e.RefusedInTurn(); o == engine.OutOfMemory && len(limits) > 0 {
 		return problemf(http.StatusInsufficientStorage, "no room: the limit %s is reached", strings.Join(limits, " and "))
@@ -52,20 +53,19 @@ func outcomeIn(e *engine.Engine, o engine.Outcome) error {
 	return outcomeProblem(o)
 }
 
-// outcomeProblem says why a change was refused that could have been made; nil if it was
-// not.
+// outcomeProblem returns the problem for a refused change, or nil for any other outcome.
 func outcomeProblem(o engine.Outcome) error {
 	switch o {
 	case engine.OK, engine.Duplicate:
 		return nil
 	case engine.Draining:
-		return problemf(http.StatusServiceUnavailable, "the server drains: no new jobs are taken")
+		return problemf(http.StatusServiceUnavailable, "the server drains: it rejects new jobs")
 	case engine.OutOfMemory:
 		return problemf(http.StatusInsufficientStorage, "no room: a limit is reached, or the disk of the journal is full")
 	case engine.TooBig:
-		return problemf(http.StatusRequestEntityTooLarge, "the job is larger than all that max-memory, or the limit of its tube, allows")
+		return problemf(http.StatusRequestEntityTooLarge, "the job is larger than max-memory or the limit of its tube")
 	case engine.Failed:
-		return problemf(http.StatusServiceUnavailable, "changes are refused, because the journal cannot be written; the log of the server has the reason")
+		return problemf(http.StatusServiceUnavailable, "the journal cannot be written, so changes are refused; the log of the server has the reason")
 	}
 	panic(fmt.Sprintf("api: outcome %d", o))
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op/jsonscan"
 )
 
-// A search says which jobs are wanted.
+// A search selects jobs.
 type search struct {
 	states []engine.State
-	tubes  access.Pattern // nil: any
-	query  *query.Query   // nil: any
-	body   bodyMatch      // nil: any
+	tubes  access.Pattern // nil for all tubes
+	query  *query.Query   // nil without a query
+	body   bodyMatch      // nil for all bodies
 }
 
 // id returns the id of the only job that can match, if the search names one.
@@ -36,10 +36,10 @@ func (s *search) id() (id uint64, ok bool) {
 	return uint64(s.query.Numbers[i].Value), true
 }
 
-// isAny reports whether all jobs in the states are wanted.
+// isAny reports whether the search matches all jobs of its states.
 func (s *search) isAny() bool { return s.query == nil && s.body == nil }
 
-// matches reports whether a job is wanted.
+// matches reports whether a job matches.
 func (s *search) matches(j *walkedJob, rd *reading) bool {
 	if s.query != nil && !s.query.Fits(j.State.String(), func(name string) int64 { return numbers[name](&j.JobStats) }) || s.tubes != nil && !s.tubes.Matches(j.Tube) {
 		return false
@@ -47,7 +47,7 @@ func (s *search) matches(j *walkedJob, rd *reading) bool {
 	return s.body == nil || s.body(j.body[:min(len(j.body), searchedBytes)], rd)
 }
 
-// numbers are what a query may ask of a job, by its names.
+// numbers are the attributes of a job that queries can compare.
 var numbers = map[string]func(*engine.JobStats) int64{
 	"id":       func(st *engine.JobStats) int64 { return int64(st.ID) },
 	"pri":      func(st *engine.JobStats) int64 { return int64(st.Pri) },
@@ -64,7 +64,7 @@ var numbers = map[string]func(*engine.JobStats) int64{
 	"ttr":      func(st *engine.JobStats) int64 { return int64(st.TTR) },
 }
 
-// jobSearch reads which jobs are looked for. All that is given must hold.
+// jobSearch parses a search. All its conditions must hold.
 func jobSearch(in *admin.Search) (*search, error) {
 	s := &search{states: allStates}
 	if in.State != "" {
@@ -80,7 +80,7 @@ func jobSearch(in *admin.Search) (*search, error) {
 	return s, s.ask(*in.Q)
 }
 
-// ask adds what a query wants.
+// ask adds the conditions of a query.
 func (s *search) ask(text string) error {
 	q, err := query.Parse(text)
 	if err != nil {
@@ -120,8 +120,8 @@ func partMatch(b *query.Body, program *int) (bodyMatch, error) {
 	return valueMatch(strings.Split(b.Text, "."), depthOfPath, b), nil
 }
 
-// eachMatch returns what matches if all do, each in the body as it is, or as the pages of the console show it: with what is packed or
-// written inside of it opened.
+// eachMatch returns a match for bodies that all matches accept. Each is tried on the body
+// as stored, and on its decoded form, which the console shows.
 func eachMatch(all []bodyMatch) bodyMatch {
 	return func(body []byte, rd *reading) bool {
 		var opened []byte
@@ -141,10 +141,11 @@ func eachMatch(all []bodyMatch) bodyMatch {
 	}
 }
 
-// depthOfPath is how deep in a body a path may begin.
+// depthOfPath is the maximum depth at which a path can start in a body.
 const depthOfPath = 12
 
-// valueMatch returns what matches JSON with a value at a path that begins at so many levels at most.
+// valueMatch returns a match for JSON with a value at a path that starts at the given
+// depth or above.
 func valueMatch(path []string, depth int, b *query.Body) bodyMatch {
 	must := slices.DeleteFunc(slices.Clone(path), func(name string) bool { return !isPlain(name) || isIndex(name) })
 	if b.Op == "=" && isPlain(b.Value) {
@@ -156,7 +157,7 @@ func valueMatch(path []string, depth int, b *query.Body) bodyMatch {
 	}
 }
 
-// hasValue reports whether there is a value at a path that passes a test.
+// hasValue reports whether a value at a path passes a test.
 func hasValue(text json.RawMessage, path []string, depth int, test func(json.RawMessage) bool) bool {
 	if value, ok := valueAt(text, path); ok && test(value) {
 		return true
@@ -172,7 +173,7 @@ func hasValue(text json.RawMessage, path []string, depth int, test func(json.Raw
 	return false
 }
 
-// saysValue reports whether a value, or an element of a list, is what a query wants.
+// saysValue reports whether a value, or an element of an array, meets a condition.
 func saysValue(value json.RawMessage, b *query.Body) bool {
 	value = bytes.TrimSpace(value)
 	switch {
@@ -193,7 +194,7 @@ func saysValue(value json.RawMessage, b *query.Body) bool {
 	return err == nil && wrong == nil && query.Compare(a, b.Op, want)
 }
 
-// pathOf reads a JSON pointer (RFC 6901).
+// pathOf parses a JSON pointer (RFC 6901).
 func pathOf(pointer string) ([]string, error) {
 	if pointer != "" && pointer[0] != '/' {
 		return nil, problemf(http.StatusBadRequest, "pointer: want a JSON pointer, such as /user/id")

@@ -18,7 +18,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
-// A request is one that is being served, however it came.
+// A request is a request that is being served, over HTTP or within the process.
 type request struct {
 	api    *API
 	op     *operation
@@ -27,24 +27,25 @@ type request struct {
 	source source
 	entry  *audit.Entry
 
-	http       bool // it came by HTTP: an answer of the leader need not be read
+	http       bool // over HTTP, so an answer of the leader need not be decoded
 	fromMember bool
 
-	upstream *upstream // that is to do it; nil: this server
+	upstream *upstream // server that serves the request; nil for this server
 
-	// Of the first turn; nil: there was none yet. What a turn finds, such as a view of the jobs of a tube, means something to its engine
-	// only. So the request is over when the broker has another one.
+	// Engine of the first turn, or nil before it. Results of a turn, such as a view of a
+	// tube, are valid for its engine only. So the request ends when the broker gets
+	// another engine.
 	engine *engine.Engine
 
-	// What the path names, as far as it does.
+	// Values of the path.
 	tube       string
 	job        uint64
 	connection uint64
 
-	refused []string // the tubes on which rights are lacking, for the log
+	refused []string // tubes on which the client lacks rights, for the log
 }
 
-// run does what is asked for by somebody who is known. It is the only way to an operation.
+// run performs the operation for an identified client. All operations run through it.
 func (r *request) run() (out any, err error) {
 	in := reflect.New(r.op.in).Interface()
 	server := ""
@@ -84,7 +85,7 @@ func (r *request) run() (out any, err error) {
 	return out, err
 }
 
-// room is that of the operation, at this server.
+// room calls Room for this server.
 func (r *request) room(length int64) (most int64, err error) {
 	if r.op.Room == nil || r.upstream != nil {
 		return 0, nil
@@ -92,7 +93,7 @@ func (r *request) room(length int64) (most int64, err error) {
 	return r.op.Room(r, length)
 }
 
-// problemOf makes a problem of a mistake in the input.
+// problemOf returns the problem for a mistake in the input.
 func problemOf(err error) error {
 	if m, ok := errors.AsType[*op.Mistake](err); ok {
 		return problemf(m.Status, "%s", m.Detail)
@@ -100,7 +101,7 @@ func problemOf(err error) error {
 	return err
 }
 
-// path reads what the path names.
+// path parses the path.
 func (r *request) path(in any) error {
 	if err := r.source.path(in); err != nil {
 		return err
@@ -125,8 +126,8 @@ func (r *request) path(in any) error {
 	return nil
 }
 
-// turn runs f within a turn of the broker and returns when what it has changed is
-// durable. It is the only way to the engine.
+// turn runs f in a turn of the broker. It returns when the changes of f are durable. Only
+// turn gives access to the engine.
 func (r *request) turn(f func(e *engine.Engine, now int64) error) error {
 	var refused error
 	called := false
@@ -145,26 +146,27 @@ func (r *request) turn(f func(e *engine.Engine, now int64) error) error {
 	switch {
 	case refused != nil:
 		return refused
-	case !called || deposed && !r.op.changes(): // what was seen may never have been
+	case !called || deposed && !r.op.changes(): // the result can be invalid
 		return errNotLeading
 	case deposed:
-		return problemf(http.StatusServiceUnavailable, "the leader of the cluster has changed: what was asked for may have happened")
+		return problemf(http.StatusServiceUnavailable, "the leader of the cluster has changed: the change might have been made")
 	case err != nil && r.op.changes():
-		return problemf(http.StatusInternalServerError, "it is done, but could not be written to the journal: a restart may undo it; the log of the server has the reason")
+		return problemf(http.StatusInternalServerError, "the change was made, but could not be written to the journal: a restart can undo it; the log of the server has the reason")
 	}
 	return nil
 }
 
-// errNotLeading is the answer to what was not done because this server may not decide at the moment, or not go on with what it
-// has decided before.
-var errNotLeading error = problemf(http.StatusServiceUnavailable, "the leader of the cluster has changed, and nothing more was done: try again").After(time.Second)
+// errNotLeading reports that this server no longer leads, so that it can neither start
+// nor continue the operation.
+var errNotLeading error = problemf(http.StatusServiceUnavailable, "the leader of the cluster has changed: the operation stopped; try again").After(time.Second)
 
-// turns runs a step in as many turns as it wants, unless the client goes.
+// turns runs a step in as many turns as needed, unless the client disconnects.
 func (r *request) turns(step func(e *engine.Engine, now int64) (more bool, err error)) error {
 	return r.turnsUntil(step, func() bool { return true })
 }
 
-// turnsUntil is turns, and calls between after each of them; it ends when that returns false.
+// turnsUntil is like turns. It calls between after each turn, and ends if between returns
+// false.
 func (r *request) turnsUntil(step func(e *engine.Engine, now int64) (more bool, err error), between func() bool) error {
 	err := r.api.throttle.turns(r.ctx, r.turn, step, between)
 	if err != nil && admin.StatusOf(err) == 0 {
@@ -173,13 +175,14 @@ func (r *request) turnsUntil(step func(e *engine.Engine, now int64) (more bool, 
 	return err
 }
 
-// errGone is the answer to a client that has gone, for the log.
-var errGone = problemf(http.StatusServiceUnavailable, "the connection has ended before all was done")
+// errGone is the result for a client that has disconnected. It is only logged.
+var errGone = problemf(http.StatusServiceUnavailable, "the client disconnected before the end")
 
-// perTurn is how many things a turn tells at most, be they jobs, tubes or connections.
+// perTurn is the maximum number of jobs, tubes or connections that a turn returns.
 const perTurn = 250
 
-// each calls do with all things of a list, with several in a turn but not with too many, until there is an error.
+// each calls do for all elements of a list, a limited number in each turn, until there is
+// an error.
 func each[T any](r *request, list []T, do func(e *engine.Engine, now int64, x T) error) error {
 	return r.turns(func(e *engine.Engine, now int64) (more bool, err error) {
 		for n := 0; len(list) > 0 && n < perTurn && (n == 0 || !e.Spent()); n++ {
@@ -192,11 +195,11 @@ func each[T any](r *request, list []T, do func(e *engine.Engine, now int64, x T)
 	})
 }
 
-// note adds to what is written down of a change.
+// note adds an attribute to the audit entry of the change.
 func (r *request) note(name string, value any) { r.entry.Note(name, value) }
 
-// permitted asks for the rights that an operation needs, unless they are on the tube of a job,
-// which only a turn knows, or on a tube that is yet to be read from the body.
+// permitted checks the rights of the operation. It does not check rights on the tube of a
+// job, which only a turn can look up, or on a tube in the body.
 func (r *request) permitted() error {
 	if r.upstream != nil {
 		return r.upstream.permitted(r)
@@ -212,8 +215,8 @@ func (r *request) permitted() error {
 	return r.permittedOn(r.op.Needs, "every tube")
 }
 
-// permittedJob asks for rights on the tube of the job that the path names. Somebody without
-// them is not told which tube that is. A job that does not exist needs none.
+// permittedJob checks the rights on the tube of the job. A client without them does not
+// learn the name of the tube. A job that does not exist needs no rights.
 func (r *request) permittedJob(e *engine.Engine) error {
 	if r.op.Needs.Place != rights.TubeOfJob {
 		return nil
@@ -225,7 +228,7 @@ func (r *request) permittedJob(e *engine.Engine) error {
 	return r.permittedOn(r.op.Needs, fmt.Sprintf("the tube of job %d", r.job), tube)
 }
 
-// permittedOn asks for rights on tubes, of which the answer speaks as where.
+// permittedOn checks rights on tubes. The error names them by where.
 func (r *request) permittedOn(n rights.Need, where string, tubes ...string) error {
 	if r.caller.Identity.Meets(n, tubes...) {
 		return nil
@@ -239,15 +242,15 @@ func (r *request) permittedOn(n rights.Need, where string, tubes ...string) erro
 }
 
 const (
-	shortList = 1000 // jobs; a longer list is a walk
+	shortList = 1000 // jobs; a longer list is a scan
 )
 
-// badCursor is the answer to a cursor that came with no page.
+// badCursor is the error for a cursor that is not from a page.
 func badCursor() error {
 	return badRequest("%v", list.ErrCursor)
 }
 
-// parseState reads the name of a state.
+// parseState parses the name of a state.
 func parseState(text string, of ...engine.State) (engine.State, error) {
 	for _, s := range of {
 		if s.String() == text {

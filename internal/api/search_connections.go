@@ -10,9 +10,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// A connectionFilter says which connections are wanted; the zero value: all.
+// A connectionFilter selects connections. The zero value selects all.
 type connectionFilter struct {
-	tubes            access.Pattern // used or watched; nil: any
+	tubes            access.Pattern // used or watched; nil for all
 	text             string         // in the address or the identity
 	waiting, holding bool
 }
@@ -41,14 +41,14 @@ func (f *connectionFilter) watched(c *server.Connection) bool {
 	return false
 }
 
-// A seenConnection is a connection as it was at a time.
+// A seenConnection is a connection at the time of the survey.
 type seenConnection struct {
 	server.Connection
 	at int64
 }
 
-// connectionColumns are what connections can be sorted by. What grows with time is taken as the time at which it began: else a
-// connection would be on every page.
+// connectionColumns are the sort columns of connections. Times that grow are sorted by
+// their start. Otherwise a connection could be on every page.
 var connectionColumns = list.Columns[seenConnection]{
 	By: map[string]func(*seenConnection) list.Key{
 		"id":       func(*seenConnection) list.Key { return list.Key{} },
@@ -64,7 +64,8 @@ var connectionColumns = list.Columns[seenConnection]{
 	Tie: func(c *seenConnection) list.Key { return list.Key{N: int64(c.ID)} }, TieName: "id", Numbers: true,
 }
 
-// sinceThen is the key of a time that has passed at a moment. Connections without such a time are below all others.
+// sinceThen returns the sort key of an elapsed time. Connections without that time come
+// last.
 func sinceThen(has bool, passed, at int64) list.Key {
 	if !has {
 		return list.Key{N: math.MinInt64}
@@ -72,7 +73,8 @@ func sinceThen(has bool, passed, at int64) list.Key {
 	return list.Key{N: passed - at}
 }
 
-// sortConnections answers listConnections with an order. It looks at all connections, but keeps those of the page only.
+// sortConnections returns a page in an order. It surveys all connections, but stores only
+// those of the page.
 func (r *request) sortConnections(in *admin.ListConnections, filter *connectionFilter) (page admin.Connections, err error) {
 	q, err := connectionColumns.Query(in.Sort, in.Cursor, in.Limit)
 	if err != nil {

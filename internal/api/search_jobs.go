@@ -11,22 +11,23 @@ import (
 )
 
 const (
-	// A page of a search ends when it has looked at so many jobs, or at so much of their bodies, or
-	// into them for so long: so each answer comes soon, and who has seen enough asks for no more.
+	// A page of a search ends after this number of jobs, bytes of bodies, or time. So
+	// each request ends soon, and a client that has enough results sends no more
+	// requests.
 	jobsPerSearch  = 50_000
 	bytesPerSearch = 32 << 20
 	timePerSearch  = 100 * time.Millisecond
 )
 
-// searchTube looks for jobs of a tube by their bodies, searchAll for those of all tubes.
+// searchTube searches a tube, searchAll all tubes.
 func (r *request) searchTube(in *admin.SearchTube) (admin.Found, error) {
 	return r.searchJobs([]string{r.tube}, &in.SearchAll)
 }
 
 func (r *request) searchAll(in *admin.SearchAll) (admin.Found, error) { return r.searchJobs(nil, in) }
 
-// searchJobs looks for jobs by their bodies, in some tubes; nil: in all of which the client may
-// see the bodies.
+// searchJobs searches tubes. If tubes is nil, it searches all tubes whose bodies the
+// client may see.
 func (r *request) searchJobs(tubes []string, in *admin.SearchAll) (page admin.Found, err error) {
 	s, err := jobSearch(&in.Search)
 	if err != nil {
@@ -55,7 +56,7 @@ func (r *request) searchJobs(tubes []string, in *admin.SearchAll) (page admin.Fo
 	return page, err
 }
 
-// lookUp adds the job with an id, if it is in one of the places and matches. A search for an id looks at no other job.
+// lookUp adds the job with an id, if it matches. A search for an id visits no other job.
 func (r *request) lookUp(page *admin.Found, w *jobWalk, s *search, id uint64) error {
 	var found []walkedJob
 	err := r.turn(func(e *engine.Engine, now int64) error {
@@ -69,8 +70,8 @@ func (r *request) lookUp(page *admin.Found, w *jobWalk, s *search, id uint64) er
 	return err
 }
 
-// searched returns the tubes that a search is about, and how many jobs there are to look at, if the
-// client may know that.
+// searched returns the tubes of a search, and the number of jobs to search if the client
+// may see it.
 func (r *request) searched(named []string, s *search) (found []string, total *uint64, err error) {
 	err = r.turn(func(e *engine.Engine, now int64) error {
 		var n uint64
@@ -112,7 +113,7 @@ func (r *request) searched(named []string, s *search) (found []string, total *ui
 	return found, total, err
 }
 
-// countOf adds up the jobs of some states.
+// countOf returns the number of jobs in the states.
 func countOf(states []engine.State, ready, reserved, delayed, buried uint64) (n uint64) {
 	counts := map[engine.State]uint64{engine.Ready: ready, engine.Reserved: reserved, engine.Delayed: delayed, engine.Buried: buried}
 	for _, s := range states {
@@ -121,8 +122,8 @@ func countOf(states []engine.State, ready, reserved, delayed, buried uint64) (n 
 	return n
 }
 
-// fill returns what adds the jobs of a slice that match to the page, and reports whether the
-// page goes on.
+// fill returns a function that adds the matching jobs of a slice to the page, and reports
+// whether the page continues.
 func (r *request) fill(page *admin.Found, w *jobWalk, rd *reading, s *search, n int) func([]walkedJob) bool {
 	looked, bytes, shown := 0, 0, 0
 	return func(slice []walkedJob) bool {
@@ -145,14 +146,14 @@ func (r *request) fill(page *admin.Found, w *jobWalk, rd *reading, s *search, n 
 	}
 }
 
-// reading returns what looks into bodies for the request.
+// reading returns the reader of bodies for the request.
 func (r *request) reading() *reading {
 	return &reading{ctx: r.ctx, lane: r.api.throttle.bodies}
 }
 
-// A searchCursor is where a search goes on.
+// A searchCursor is the position at which a search continues.
 type searchCursor struct {
-	tube   string // empty: at the beginning
+	tube   string // empty at the start
 	state  engine.State
 	at     engine.Cursor
 	looked uint64
@@ -170,13 +171,13 @@ func parseSearchCursor(text string) (c searchCursor, err error) {
 	raw, _ := inCursor.DecodeString(text)
 	at := ""
 	fmt.Sscanf(string(raw), "%s %d %s %d", &c.tube, &c.state, &at, &c.looked)
-	if c.at, err = engine.ParseCursor(at); err != nil || c.String() != text { // it says something else, or says it in another way
+	if c.at, err = engine.ParseCursor(at); err != nil || c.String() != text { // not the text of a cursor
 		return c, badCursor()
 	}
 	return c, nil
 }
 
-// seek lets a walk go on at a cursor. The tubes of the walk are in the order of their names.
+// seek positions a scan at a cursor. The tubes of the scan are sorted by name.
 func (c *searchCursor) seek(w *jobWalk, states []engine.State) {
 	if c.tube == "" {
 		return

@@ -14,7 +14,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/gzipped"
 )
 
-// handler returns what serves an operation to clients of HTTP, here; only tests have others there.
+// handler returns the HTTP handler of an operation. to is nil for this server; only tests
+// use other servers.
 func (a *API) handler(o *operation, to *upstream) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, h *http.Request) {
 		h.Body = http.MaxBytesReader(w, h.Body, a.maxBody(o))
@@ -29,11 +30,11 @@ func (a *API) handler(o *operation, to *upstream) http.Handler {
 }
 
 const (
-	// smallBody is how many bytes a request has at most that brings no job.
+	// smallBody is the maximum size of a request without a job.
 	smallBody = 64 << 10
 
-	// A job in base64 is a third larger; one with many escapes may be more, but then
-	// base64 is for it.
+	// Base64 makes a job a third larger. A job with many escapes can be larger in JSON,
+	// and must be sent in base64.
 	jsonPerByte = 2
 )
 
@@ -49,10 +50,10 @@ func (a *API) maxBody(o *operation) int64 {
 	return smallBody
 }
 
-// maxJSON is how long a job may be in JSON, in bytes.
+// maxJSON is the maximum size of a job in JSON in bytes.
 func (a *API) maxJSON() int64 { return smallBody + jsonPerByte*int64(a.opt.Server.MaxJobSize()) }
 
-// identified does what a request asks for, if it is known who sends it.
+// identified performs the operation of a request with a known identity.
 func (r *request) identified(h *http.Request) (out any, err error) {
 	known := false
 	r.caller.Address = h.RemoteAddr
@@ -69,16 +70,16 @@ func (r *request) identified(h *http.Request) (out any, err error) {
 	return r.run()
 }
 
-// A source has the input of a request. What is read first is checked first.
+// A source provides the input of a request. Its parts are read and checked in this order.
 type source interface {
 	path(in any) error
 	query(in any) error
 
-	// body asks whether there is room before it reads; see row.Room.
+	// body calls room before it reads; see row.Room.
 	body(in any, room func(length int64) (most int64, err error)) error
 }
 
-// An httpSource is a request of HTTP.
+// An httpSource is an HTTP request.
 type httpSource struct {
 	*http.Request
 	op *operation
@@ -89,7 +90,7 @@ func (s *httpSource) path(in any) error { return s.op.plan.Path(in, s.PathValue)
 func (s *httpSource) query(in any) error {
 	err := s.op.plan.Query(in, s.op.ID, s.URL.RawQuery)
 	if match := s.Header.Get("If-Match"); err == nil && s.op.changes() && match != "" && match != "*" {
-		err = problemf(http.StatusPreconditionFailed, "If-Match: nothing is changed under a condition, for what has a tag changes by itself: its age, for one")
+		err = problemf(http.StatusPreconditionFailed, "If-Match is not supported: tags change by themselves, for example with the age of a job")
 	}
 	return err
 }
@@ -108,7 +109,7 @@ func (s *httpSource) body(in any, room func(int64) (int64, error)) error {
 	return s.op.plan.Body(in, s.Header.Get("Content-Type"), s.ContentLength, s.Body)
 }
 
-// write answers a request that was served.
+// write sends the result.
 func (o *operation) write(w http.ResponseWriter, h *http.Request, out any) {
 	header := w.Header()
 	switch out := out.(type) {
@@ -122,11 +123,11 @@ func (o *operation) write(w http.ResponseWriter, h *http.Request, out any) {
 			return
 		}
 		if err := out.Write(w); err != nil {
-			panic(http.ErrAbortHandler) // so that the client sees that it is not whole
+			panic(http.ErrAbortHandler) // so that the client detects the incomplete response
 		}
 	case admin.Bytes:
 		header.Set("Content-Type", o.Type)
-		header.Set("Content-Disposition", "attachment") // no page of ours: nobody knows what is in it
+		header.Set("Content-Disposition", "attachment") // a browser must not display it: the content can be hostile
 		header.Set("Content-Length", strconv.Itoa(len(out)))
 		w.WriteHeader(o.Status)
 		w.Write(out)
@@ -146,11 +147,11 @@ func (o *operation) write(w http.ResponseWriter, h *http.Request, out any) {
 	}
 }
 
-// tagSeed makes the tags of this process differ from those of another.
+// tagSeed makes the tags of each process unique.
 var tagSeed = maphash.MakeSeed()
 
-// writeTagged answers with a text, or with 304 if the client has the same text already. The tag is
-// weak, because a compressed and a plain answer share it.
+// writeTagged sends a text, or 304 if the client already has it. The tag is weak, because
+// a compressed and a plain answer share it.
 func writeTagged(w http.ResponseWriter, h *http.Request, text []byte) {
 	tag := fmt.Sprintf(`"%x"`, maphash.Bytes(tagSeed, text))
 	w.Header().Set("ETag", "W/"+tag)
@@ -163,7 +164,7 @@ func writeTagged(w http.ResponseWriter, h *http.Request, text []byte) {
 	gzipped.Write(w, h, http.StatusOK, text)
 }
 
-// isAmong reports whether a tag is among those of headers, as RFC 9110 compares them weakly.
+// isAmong reports whether a tag is in the headers, by the weak comparison of RFC 9110.
 func isAmong(tag string, headers []string) bool {
 	for one := range strings.SplitSeq(strings.Join(headers, ","), ",") {
 		if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == tag {
@@ -179,7 +180,7 @@ func writeJSON(w http.ResponseWriter, kind string, status int, text []byte) {
 	w.Write(text) // #nosec G705 -- JSON with a content type that says so
 }
 
-// jsonOf returns a value in a line of JSON.
+// jsonOf returns a value as a line of JSON.
 func jsonOf(body any) []byte {
 	text, err := json.Marshal(body)
 	if err != nil {

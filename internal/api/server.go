@@ -5,7 +5,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// getServer tells what the server is.
+// getServer describes the server.
 func (r *request) getServer(*admin.None) (admin.Server, error) {
 	facts := admin.Server{Version: r.api.opt.Version}
 	if r.api.opt.Facts != nil {

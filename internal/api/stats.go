@@ -39,7 +39,8 @@ func (r *request) getStats(*admin.None) (admin.Stats, error) {
 	return s, err
 }
 
-// journal returns how the journal is, within a turn; nil: there is none.
+// journal returns the state of the journal, or nil without a journal. It must be called
+// in a turn.
 func (a *API) journal() *admin.Journal {
 	if a.opt.Journal == nil {
 		return nil
@@ -62,7 +63,7 @@ func (r *request) undrain(*admin.None) (none admin.None, err error) {
 	return none, nil
 }
 
-// errNoJournal is the answer to what concerns a journal.
+// errNoJournal is the error of operations that need a journal.
 var errNoJournal = problemf(http.StatusConflict, "there is no journal: the jobs are in memory only")
 
 func (r *request) rewriteJournal(*admin.None) (none admin.None, err error) {
@@ -76,5 +77,5 @@ func (r *request) rewriteJournal(*admin.None) (none admin.None, err error) {
 	return none, err
 }
 
-// seconds returns whole seconds, as all of the protocol's times are.
+// seconds returns whole seconds, like all times of the protocol.
 func seconds(ns int64) int64 { return ns / int64(time.Second) }

@@ -11,10 +11,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-// maxTaskBytes is how long the request for a task may be: so many ids with 20 digits.
+// maxTaskBytes is the maximum size of a request for a task. It has space for the maximum
+// number of ids.
 const maxTaskBytes = 1 << 18
 
-// listTasks tells of the tasks on tubes that the client may manage.
+// listTasks returns the tasks of tubes that the client may manage.
 func (r *request) listTasks(*admin.None) (admin.Tasks, error) {
 	all := r.api.tasks.List(func(tube string) bool { return r.caller.Identity.Meets(manageNamed, tube) })
 	for i := range all.Tasks {
@@ -39,7 +40,7 @@ func (r *request) findTask(id uint64) (*task.Task, error) {
 	return t, err
 }
 
-// getTask tells of a task, at once or when it has ended.
+// getTask returns the state of a task, now or when it has ended.
 func (r *request) getTask(in *admin.GetTask) (shown admin.Task, err error) {
 	t, err := r.findTask(in.Task)
 	if err != nil {
@@ -50,7 +51,7 @@ func (r *request) getTask(in *admin.GetTask) (shown admin.Task, err error) {
 	return shown, nil
 }
 
-// cancelTask ends a task. What it has done stays done.
+// cancelTask cancels a task. Its changes remain.
 func (r *request) cancelTask(in *admin.OfTask) (none admin.None, err error) {
 	t, err := r.findTask(in.Task)
 	if err != nil {
@@ -60,20 +61,20 @@ func (r *request) cancelTask(in *admin.OfTask) (none admin.None, err error) {
 	return none, t.Cancel()
 }
 
-// startTask begins work on many jobs of a tube: those that are named, or those in a state, all or
-// only some by their bodies.
+// startTask starts a change of many jobs of a tube: the jobs with ids, or the jobs in a
+// state that match a search.
 func (r *request) startTask(in *admin.StartTask) (shown admin.Task, err error) {
 	if err := task.Check(in); err != nil {
 		return shown, err
 	}
 	s, err := jobSearch(&admin.Search{Q: in.Q})
 	if err == nil && !s.isAny() && in.IDs != nil {
-		err = badRequest("ids: there is a search, too: want one of them")
+		err = badRequest("want either ids or a search")
 	}
 	if err == nil && in.To != nil {
 		err = r.permittedTo(*in.To, r.op.Needs)
 	}
-	if err == nil && !s.isAny() { // the number of jobs would tell of the bodies
+	if err == nil && !s.isAny() { // the number of matches would reveal the bodies
 		err = r.permittedOn(bodiesNamed, "the tube "+r.tube+", for the bodies", r.tube)
 	}
 	if err != nil {
@@ -85,7 +86,7 @@ func (r *request) startTask(in *admin.StartTask) (shown admin.Task, err error) {
 	}
 	return r.api.tasks.Start(r.ctx, about, in.Wait, func(ctx context.Context, t *task.Task) error {
 		defer r.api.forget()
-		own := *r // the request is over when this is answered
+		own := *r // a copy, because the request ends before the task
 		own.ctx = ctx
 		work := taskWork{&own, in, s, t}
 		ids, err := work.jobs()
@@ -98,13 +99,14 @@ func (r *request) startTask(in *admin.StartTask) (shown admin.Task, err error) {
 
 // taskWork is the work of a task.
 type taskWork struct {
-	*request // its context is that of the task
+	*request // with the context of the task
 	in       *admin.StartTask
 	search   *search
 	task     *task.Task
 }
 
-// jobs looks for the jobs that the task is about, before anything is done to one: so none is met twice.
+// jobs returns the ids of the jobs to change. All are collected before the first change,
+// so that no job is visited twice.
 func (w *taskWork) jobs() (ids []uint64, err error) {
 	most := uint64(math.MaxUint64)
 	if w.in.Count != nil {
@@ -128,7 +130,7 @@ func (w *taskWork) jobs() (ids []uint64, err error) {
 			return false
 		}
 		rd.each(slice, w.search, func(j *walkedJob, matches bool) bool {
-			if matches && !(w.in.Count != nil && w.homeless(&j.JobStats)) { // of so many, all are to be done
+			if matches && !(w.in.Count != nil && w.homeless(&j.JobStats)) { // with a count, jobs that cannot be redriven do not use it up
 				ids = append(ids, j.ID)
 			}
 			return uint64(len(ids)) < most
@@ -142,7 +144,7 @@ func (w *taskWork) jobs() (ids []uint64, err error) {
 	return ids, err
 }
 
-// all does what is asked for to the jobs.
+// all changes the jobs.
 func (w *taskWork) all(ids []uint64) error {
 	w.task.Update(func(t *admin.Task) { t.Status, t.Found = task.Working, uint64(len(ids)) })
 	states := task.States(w.in.Do)
@@ -162,7 +164,7 @@ func (w *taskWork) all(ids []uint64) error {
 	})
 }
 
-// one does what is asked for to a job, unless something has happened to it meanwhile.
+// one changes a job, unless the job has left the tube or the state.
 func (w *taskWork) one(e *engine.Engine, now int64, id uint64, states []string) (skipped string, o engine.Outcome) {
 	st, o := e.JobStats(now, id)
 	is := st.State.String()
@@ -186,12 +188,12 @@ func (w *taskWork) one(e *engine.Engine, now int64, id uint64, states []string) 
 	return "", o
 }
 
-// homeless reports whether a job is to be brought back, and nobody knows where to.
+// homeless reports whether a job cannot be redriven because its origin is unknown.
 func (w *taskWork) homeless(st *engine.JobStats) bool {
 	return w.in.Do == "redrive" && w.in.To == nil && st.Origin == ""
 }
 
-// doTo does to a job what a task does to each.
+// doTo performs the action of a task on a job.
 func doTo(e *engine.Engine, now int64, st *engine.JobStats, in *admin.StartTask) engine.Outcome {
 	switch in.Do {
 	case "kick":

@@ -10,33 +10,34 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A throttle keeps what looks at many things from taking the turns and the processors of the clients of the queue. Its bounds
-// are for all requests and tasks together.
+// A throttle keeps searches, lists and exports from starving clients of the queue of
+// turns and CPU. Its limits are for all requests and tasks together.
 type throttle struct {
-	inTurns lane // what takes several
-	bodies  lane // looked into
+	inTurns lane // requests that take several turns
+	bodies  lane // requests that search bodies
 
 	mu    sync.Mutex
-	walks map[walkKind][]string // who goes over many jobs: identities, or addresses
+	walks map[walkKind][]string // identities or addresses of running scans
 }
 
-// A walkKind says how long a walk over many jobs lasts.
+// A walkKind is a kind of scan, by its duration.
 type walkKind uint8
 
 const (
-	aPage    walkKind = iota // until there is a page
-	anExport                 // as long as its client reads
+	aPage    walkKind = iota // until a page is complete
+	anExport                 // as long as the client reads
 )
 
 const (
-	// breath is the pause after a turn of what takes several. Without it they would keep
-	// a processor busy, for which the clients of the queue would have to wait.
+	// breath is the pause after each turn of an operation that takes several. Without it,
+	// the operation would keep a CPU busy, and clients of the queue would wait for it.
 	breath = time.Millisecond
 
-	// stretch is how long bodies are looked into at once. Then nobody looks into any for as long.
+	// stretch is the time that bodies are searched without a pause. The pause takes as
+	// long.
 	stretch = 2 * time.Millisecond
 
-	walksOfAKind = 2 // at once, by different clients
+	walksOfAKind = 2 // at the same time, by different clients
 	walkPatience = time.Second
 	walkInterval = 10 * time.Millisecond
 )
@@ -45,10 +46,10 @@ func newThrottle() *throttle {
 	return &throttle{inTurns: make(lane, 1), bodies: make(lane, 1), walks: make(map[walkKind][]string)}
 }
 
-// A lane lets one at a time in, in the order in which they come.
+// A lane is a lock that is fair: waiters get it in their order.
 type lane chan struct{}
 
-// enter waits until the lane is free. The error is that of the context.
+// enter waits until the lane is free. The error is the error of ctx.
 func (l lane) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -61,7 +62,7 @@ func (l lane) enter(ctx context.Context) error {
 	}
 }
 
-// leave lets the next one in after a rest.
+// leave frees the lane after a pause.
 func (l lane) leave(rest time.Duration) {
 	if rest == 0 {
 		<-l
@@ -70,8 +71,8 @@ func (l lane) leave(rest time.Duration) {
 	time.AfterFunc(rest, func() { <-l })
 }
 
-// turns runs a step in as many turns as it wants, each of which turn runs, and calls between after each until that returns false.
-// The error is that of the context, of turn, or of a step.
+// turns runs a step in as many turns as needed. It calls between after each turn and ends
+// if between returns false. It returns the error of ctx, of turn, or of the step.
 func (t *throttle) turns(ctx context.Context, turn func(f func(e *engine.Engine, now int64) error) error,
 	step func(e *engine.Engine, now int64) (more bool, err error), between func() bool) error {
 	for more := true; more; {
@@ -83,7 +84,7 @@ func (t *throttle) turns(ctx context.Context, turn func(f func(e *engine.Engine,
 	return nil
 }
 
-// oneTurn runs a step in a turn, and reports whether there is more to do.
+// oneTurn runs a step in a turn, and reports whether there is more.
 func (t *throttle) oneTurn(ctx context.Context, turn func(f func(e *engine.Engine, now int64) error) error,
 	step func(e *engine.Engine, now int64) (more bool, err error)) (more bool, err error) {
 	if err := t.inTurns.enter(ctx); err != nil {
@@ -91,24 +92,25 @@ func (t *throttle) oneTurn(ctx context.Context, turn func(f func(e *engine.Engin
 	}
 	var once sync.Once
 	over := func(rest time.Duration) { once.Do(func() { t.inTurns.leave(rest) }) }
-	defer over(0) // the step may not have been run, or have panicked
+	defer over(0) // for a step that was not run or panicked
 	more = true
 	err = turn(func(e *engine.Engine, now int64) (err error) {
 		if more, err = step(e, now); more {
 			over(breath)
 		}
-		over(0) // within the turn: who waits until it is durable holds up nobody
+		over(0) // within the turn, so that no other operation waits until the turn is durable
 		return err
 	})
 	return more, err
 }
 
-// beginWalk lets a walk begin. It waits a moment until others have ended, for a browser that asks again has only just hung up.
+// beginWalk starts a scan. It waits for a moment for others to end, because a browser
+// that repeats a request has only just closed the previous request.
 func (r *request) beginWalk(kind walkKind) (end func(), err error) {
 	t, who := r.api.throttle, r.caller.Share()
 	for waited := time.Duration(0); !t.start(kind, who); waited += walkInterval {
 		if waited >= walkPatience {
-			return nil, problemf(http.StatusServiceUnavailable, "jobs are searched, listed or exported for you already, or for several others: try again").After(walkPatience)
+			return nil, problemf(http.StatusServiceUnavailable, "too many searches, lists or exports are running, by you or by others: try again").After(walkPatience)
 		}
 		select {
 		case <-time.After(walkInterval):
@@ -123,7 +125,7 @@ func (r *request) beginWalk(kind walkKind) (end func(), err error) {
 	}, nil
 }
 
-// start reports whether there is room for a walk, which has then begun.
+// start reserves a slot for a scan, and reports whether there was one.
 func (t *throttle) start(kind walkKind, who string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,16 +137,17 @@ func (t *throttle) start(kind walkKind, who string) bool {
 	return true
 }
 
-// A reading looks into bodies.
+// A reading searches bodies.
 type reading struct {
 	ctx   context.Context
 	lane  lane
-	in    bool // the lane
+	in    bool // it has the lane
 	since time.Time
-	spent time.Duration // in the lane
+	spent time.Duration // time in the lane
 }
 
-// each tells of the jobs of a slice, one after the other, whether they match, until tell returns false or the client has gone.
+// each calls tell for the jobs of a slice, with the result of the match, until tell
+// returns false or the client disconnects.
 func (rd *reading) each(slice []walkedJob, s *search, tell func(j *walkedJob, matches bool) bool) {
 	defer rd.end()
 	for i := range slice {
@@ -158,8 +161,8 @@ func (rd *reading) each(slice []walkedJob, s *search, tell func(j *walkedJob, ma
 	}
 }
 
-// goOn must be called every millisecond or so. It takes a rest when the time has come, and reports whether the client is
-// still there.
+// goOn must be called about every millisecond. It pauses if necessary, and reports
+// whether the client is still connected.
 func (rd *reading) goOn() bool {
 	if rd.in && time.Since(rd.since) < stretch {
 		return rd.ctx.Err() == nil

@@ -14,7 +14,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// ndjson is the kind of a stream of jobs, one in each line.
+// ndjson is the content type of a stream of jobs, one per line.
 const ndjson = "application/x-ndjson"
 
 func (r *request) exportTube(in *admin.ExportTube) (*admin.Stream, error) {
@@ -25,8 +25,9 @@ func (r *request) exportAll(in *admin.ExportAll) (*admin.Stream, error) {
 	return r.export(nil, &in.Search)
 }
 
-// export streams the jobs of some tubes with their bodies; nil: of all of which the client may see
-// the bodies. Once the stream has begun nothing can be refused: if it cannot go on, the connection ends.
+// export streams the jobs of tubes with their bodies. If tubes is nil, it streams all
+// tubes whose bodies the client may see. An error after the start of the stream closes
+// the connection.
 func (r *request) export(tubes []string, in *admin.Search) (*admin.Stream, error) {
 	s, err := jobSearch(in)
 	if err != nil {
@@ -50,7 +51,7 @@ func (r *request) export(tubes []string, in *admin.Search) (*admin.Stream, error
 	}}, nil
 }
 
-// exporter returns what writes the jobs of a slice that match.
+// exporter returns a function that writes the matching jobs of a slice.
 func (r *request) exporter(out *bufio.Writer, s *search) func([]walkedJob) bool {
 	lines, rd := json.NewEncoder(out), r.reading()
 	return func(slice []walkedJob) bool {
@@ -61,7 +62,7 @@ func (r *request) exporter(out *bufio.Writer, s *search) func([]walkedJob) bool 
 			}
 			return true
 		})
-		for i := range wanted { // whoever reads them slowly keeps nobody from looking into bodies
+		for i := range wanted { // outside of the lane, so that a slow client delays no search
 			one := r.jobOf(&wanted[i].JobStats)
 			one.SetBody(wanted[i].body)
 			if lines.Encode(&one) != nil {
@@ -73,13 +74,13 @@ func (r *request) exporter(out *bufio.Writer, s *search) func([]walkedJob) bool 
 }
 
 const (
-	// A turn of an import puts so many jobs at most, or so many bytes of bodies.
+	// Maximum number of jobs, and of bytes of bodies, that an import puts in a turn.
 	jobsPerImport  = 250
 	bytesPerImport = 1 << 20
 )
 
-// importAll puts the jobs of a stream: into the tube of the path, or else into those that they name.
-// What was put before something was wrong stays.
+// importAll puts the jobs of a stream into the tube of the path, or into the tubes that
+// they name. Jobs before an error stay.
 func (r *request) importAll(from *admin.ImportAll) (done admin.Imported, err error) {
 	in := &importer{request: r, lines: bufio.NewScanner(from.Lines)}
 	in.lines.Buffer(make([]byte, 0, 64<<10), int(r.api.maxJSON())+1)
@@ -92,7 +93,7 @@ func (r *request) importAll(from *admin.ImportAll) (done admin.Imported, err err
 	}
 	r.note("count", in.done)
 	if p, ok := errors.AsType[*problem](err); ok && in.done > 0 {
-		more := *p // some problems are values that others share
+		more := *p // a copy, because some problems are shared
 		more.Done = &in.done
 		return done, &more
 	}
@@ -107,12 +108,12 @@ func (r *request) importTube(from *admin.ImportTube) (admin.Imported, error) {
 type importer struct {
 	*request
 	lines *bufio.Scanner
-	line  int // number of the last one that was read
+	line  int // number of the last line read
 	batch []jobjson.Job
 	done  uint64
 }
 
-// read reads the jobs of the next batch, and reports whether there may be more.
+// read reads the next batch of jobs, and reports whether there can be more.
 func (in *importer) read() (more bool, err error) {
 	in.batch = in.batch[:0]
 	for size := 0; len(in.batch) < jobsPerImport && size < bytesPerImport; {
@@ -139,9 +140,9 @@ func (in *importer) read() (more bool, err error) {
 	return true, nil
 }
 
-// nextLine returns the next line that is not empty. It is valid until the one after it.
+// nextLine returns the next line that is not empty. It is valid until the next call.
 func (in *importer) nextLine() ([]byte, error) {
-	for in.lines.Scan() && in.lines.Err() == nil { // else the line is not whole
+	for in.lines.Scan() && in.lines.Err() == nil { // otherwise the line is incomplete
 		in.line++
 		if line := bytes.TrimSpace(in.lines.Bytes()); len(line) > 0 {
 			return line, nil
@@ -154,10 +155,10 @@ func (in *importer) nextLine() ([]byte, error) {
 	case bufio.ErrTooLong:
 		return nil, problemf(http.StatusRequestEntityTooLarge, "line %d has more than %d bytes", in.line, in.api.maxJSON())
 	}
-	return nil, badRequest("the stream ends in the middle, at line %d", in.line)
+	return nil, badRequest("the stream is incomplete: it ends at line %d", in.line)
 }
 
-// check looks at where a job is to go, and at its size.
+// check checks the tube and the size of a job.
 func (in *importer) check(j *jobjson.Job) error {
 	if in.tube != "" {
 		j.Tube = in.tube
@@ -174,7 +175,7 @@ func (in *importer) check(j *jobjson.Job) error {
 	return in.permittedOn(putNamed, "the tube "+j.Tube, j.Tube)
 }
 
-// put puts the batch, in as many turns as that takes.
+// put puts the batch, in as many turns as needed.
 func (in *importer) put() error {
 	return each(in.request, in.batch, func(e *engine.Engine, now int64, j jobjson.Job) error {
 		err := putAgain(e, now, &j)
@@ -185,12 +186,12 @@ func (in *importer) put() error {
 	})
 }
 
-// putAgain puts a job as it is described: a job that was reserved is ready.
+// putAgain puts a job from its description. A reserved job becomes ready.
 func putAgain(e *engine.Engine, now int64, j *jobjson.Job) error {
 	spec := engine.Spec{Pri: j.Priority, Delay: jobjson.DelayAgain(j), TTR: j.TTR, Again: true}
 	buried := j.State == engine.Buried.String()
 	if buried {
-		spec.Delay = max(j.Delay, 1) // so that no worker who waits gets it in this turn
+		spec.Delay = max(j.Delay, 1) // so that no waiting worker gets it in this turn
 	}
 	id, o := e.PutInto(now, []byte(j.Tube), spec, j.Bytes())
 	if o == engine.OK && buried {

@@ -9,11 +9,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// inCursor is how the name of a tube is a cursor: some of its characters mean something
-// in a query, and a script should not have to know.
+// inCursor encodes a tube name as a cursor that needs no escaping in a query.
 var inCursor = base64.RawURLEncoding
 
-// listTubes tells of the tubes that the client may see.
+// listTubes returns a page of the tubes that the client may see.
 func (r *request) listTubes(in *admin.ListTubes) (page admin.Tubes, err error) {
 	page, err = r.seen().List(in)
 	if in.Recent {
@@ -22,7 +21,7 @@ func (r *request) listTubes(in *admin.ListTubes) (page admin.Tubes, err error) {
 	return page, err
 }
 
-// theTube looks, in a turn, at the tube that the path names.
+// theTube returns the tube of the path. It must be called in a turn.
 func (r *request) theTube(e *engine.Engine, now int64) (*tubes.Tube, error) {
 	st, o := e.TubeStats(now, []byte(r.tube))
 	if o != engine.OK {
@@ -64,12 +63,13 @@ func (r *request) resumeTube(*admin.OfTube) (none admin.None, err error) {
 		return o
 	})
 	if err == nil && still {
-		err = problemf(http.StatusConflict, "%s is still paused, by its policy: unset paused for the pattern that 'beanpole policy explain %s', or its page, names", r.tube, r.tube)
+		err = problemf(http.StatusConflict, "%s is still paused by its policy: unset paused for the pattern that 'beanpole policy explain %s' shows", r.tube, r.tube)
 	}
 	return none, err
 }
 
-// onTube does in a turn what may be NotFound because there is no such tube.
+// onTube performs an action in a turn. The engine returns NotFound if the tube does not
+// exist.
 func (r *request) onTube(do func(e *engine.Engine, now int64) engine.Outcome) error {
 	return r.turn(func(e *engine.Engine, now int64) error {
 		o := do(e, now)

@@ -24,69 +24,74 @@ type Upstream interface {
 	Close()
 }
 
-// Remote is another beanpole.
+// Remote is another beanpole server.
 type Remote struct{ admin.HTTP }
 
-// NewRemote returns another beanpole, by the scheme and the host of its admin pages, what returns the token of a request (nil: none is
-// sent), and how TLS is checked (nil: as the system has it). Nothing is connected yet.
+// NewRemote returns another server by the URL of its admin listener. token returns the
+// token of a request; nil sends no token. check configures TLS; nil uses the defaults of
+// the system. NewRemote does not connect.
 func NewRemote(url string, token func() (string, error), check *tls.Config) *Remote {
 	return &Remote{admin.HTTP{URL: url, Token: token, Client: http.Client{
 		Transport: &http.Transport{
 			DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout, TLSClientConfig: check,
 			ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
 		},
-		// Where it is, the configuration says, and nobody else.
+		// Only the configuration decides which server is used.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}}
 }
 
-// Close ends the connections that nobody uses.
+// Close closes idle connections.
 func (s *Remote) Close() { s.Client.CloseIdleConnections() }
 
-// upstream is another server with what holds for it here.
+// An upstream is another server with its settings and state.
 type upstream struct {
 	Upstream
 	name     string
 	readOnly bool
 
 	mu    sync.Mutex
-	until time.Time // nobody is sent there before
+	until time.Time // no requests are sent before this time
 	why   error
 }
 
-// AddServer lets Open lead to another server, by a name that is for people. The API has no path that leads there. Close closes it.
+// AddServer lets Open connect to another server by name. No path of the API leads there.
+// Close closes it.
 //
-// That server sees one client, whoever asks. So it is for those only who may do as much here: to look at it needs stats
-// and peek on every tube of this server, to change something all rights. Changes have a line in the log and in the list of
-// changes of this server.
+// To that server, all requests come from one client. A client of this server therefore
+// needs stats and peek on every tube of this server to read, and all rights on every tube
+// to change something. This server logs the changes and lists them.
 func (a *API) AddServer(name string, readOnly bool, server Upstream) {
 	a.upstreams[name] = &upstream{name: name, readOnly: readOnly, Upstream: server}
 }
 
-// permitted asks for the rights here: to see all, and more if the operation changes something.
+// permitted checks the rights on this server: to see all tubes, or to change all if the
+// operation changes something.
 func (u *upstream) permitted(r *request) error {
 	need := (r.op.Needs.Rights | rights.Stats | rights.Peek).On(rights.EveryTube)
 	if r.op.changes() {
 		need = rights.All.On(rights.EveryTube)
 		if u.readOnly {
-			return problemf(http.StatusForbidden, "the server %s can only be looked at here: the configuration has read-only for it", u.name)
+			return problemf(http.StatusForbidden, "the server %s is read-only here, by the configuration", u.name)
 		}
 	}
 	return r.permittedOn(need, "every tube of this server, for it is about another one")
 }
 
 const (
-	// upstreamTimeout is how long another server may take to answer, but for what takes as long as there are jobs.
+	// upstreamTimeout limits the time until another server answers. It does not apply to
+	// streams.
 	upstreamTimeout = 5 * time.Second
-	// dialTimeout is how long it may take to connect to it.
+	// dialTimeout limits the time to connect.
 	dialTimeout = 2 * time.Second
-	// awayFor is for how long a server that did not answer is not asked again: the parts of a page shall not wait one after the other.
+	// awayFor is the time that a server is not asked again after it did not answer.
+	// Otherwise each part of a page would wait for it.
 	awayFor = 3 * time.Second
 )
 
 var errSlow = fmt.Errorf("there is no answer within %v", upstreamTimeout)
 
-// do lets the other server answer, unless it was away just now.
+// do sends the operation to the other server, unless that server has just failed.
 func (u *upstream) do(r *request, in any) (out any, err error) {
 	if err := u.away(); err != nil {
 		return nil, err
@@ -104,8 +109,8 @@ func (u *upstream) do(r *request, in any) (out any, err error) {
 		return nil, u.gone(errSlow)
 	case r.ctx.Err() != nil && admin.StatusOf(err) == 0:
 		return nil, errGone
-	case admin.StatusOf(err) == http.StatusUnauthorized: // it is we who are not known there, and not the client here
-		return nil, u.gone(errors.New("it wants a token that it knows: token-file of the configuration names the file that has it"))
+	case admin.StatusOf(err) == http.StatusUnauthorized: // the other server refuses our token; this does not concern the client here
+		return nil, u.gone(errors.New("it refuses the token of token-file in the configuration"))
 	case isURL:
 		return nil, u.gone(failed.Err) // without the URL
 	case admin.StatusOf(err) == 0:
@@ -117,13 +122,13 @@ func (u *upstream) do(r *request, in any) (out any, err error) {
 	return out, err
 }
 
-// ask lets a transport do the operation, and returns the answer, for which there is room. It is the only way to elsewhere.
+// ask performs the operation over a transport. room is a pointer for the result.
 func (r *request) ask(ctx context.Context, to admin.Transport, in any, room reflect.Value) (any, error) {
 	err := to.Do(ctx, r.op.Route, in, room.Interface())
 	return room.Elem().Interface(), err
 }
 
-// away returns a problem if the server did not answer just now.
+// away returns a problem if the server has just failed to answer.
 func (u *upstream) away() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -133,7 +138,7 @@ func (u *upstream) away() error {
 	return nil
 }
 
-// gone notes that the server did not answer.
+// gone records that the server did not answer.
 func (u *upstream) gone(why error) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -142,7 +147,7 @@ func (u *upstream) gone(why error) error {
 	return u.why
 }
 
-// restrict takes the rights away that the client cannot use there.
+// restrict removes the rights that the client cannot use on the other server.
 func (u *upstream) restrict(me admin.Me, r *request) admin.Me {
 	me.Identity = r.caller.Identity.Name()
 	if !u.readOnly && r.caller.Identity.Meets(rights.All.On(rights.EveryTube)) {

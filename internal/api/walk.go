@@ -8,39 +8,40 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// allStates are the states of jobs, in the order in which a walk goes over them.
+// allStates are the states of jobs, in the order of a scan.
 var allStates = []engine.State{engine.Ready, engine.Reserved, engine.Delayed, engine.Buried}
 
-// A jobWalk goes over the jobs of some tubes, state by state, in slices between turns.
+// A jobWalk scans the jobs of tubes, state by state, a slice in each turn.
 type jobWalk struct {
-	places []place       // that are left; the first is where it is
-	after  engine.Cursor // how far it has come there
-	bodies int           // how many bytes of each body are wanted; 0: none
-	page   int           // how many jobs of each place are enough; 0: all
+	places []place       // remaining places; the first is the current one
+	after  engine.Cursor // position in the current place
+	bodies int           // maximum length of the copied bodies; 0 copies none
+	page   int           // number of jobs after which a place ends; 0 means all
 
-	missing bool // there is no such tube, or was none at some time
+	missing bool // a tube does not exist, or was deleted
 
 	search engine.PageSearch
-	begun  bool // search is of the first place
-	found  int  // by search
+	begun  bool // search has started in the current place
+	found  int  // jobs found by search
 	slice  []walkedJob
-	arena  []byte // has the bodies of slice
+	arena  []byte // bodies of slice
 }
 
-// A place is the jobs of a tube in one state.
+// A place is a tube and a state of jobs.
 type place struct {
 	tube  string
 	state engine.State
 }
 
-// A walkedJob is a job as it was when the walk came by. Its body is valid until the next slice.
+// A walkedJob is a job at the time of the scan. Its body is valid until the next slice.
 type walkedJob struct {
 	engine.JobStats
 	at   engine.Cursor
 	body []byte
 }
 
-// shown returns the job as it is shown: with its body, if that is wanted and not too long. The bytes of that are added to a sum.
+// shown returns the job for an answer, with its body if requested and not too large. It
+// adds the size of the body to *sum.
 func (r *request) shown(j *walkedJob, withBody bool, sum *int) admin.Job {
 	one := r.jobOf(&j.JobStats)
 	if withBody && j.Size <= largestBody {
@@ -51,17 +52,19 @@ func (r *request) shown(j *walkedJob, withBody bool, sum *int) admin.Job {
 }
 
 const (
-	// perPage is how many jobs the engine looks for at once: it keeps 16 bytes for each.
+	// perPage is the number of jobs that the engine collects at once. It uses 16 bytes
+	// for each.
 	perPage = 10_000
 
-	// jobsPerTurn is how many jobs a turn takes at most. A turn of so many is a fifth of a millisecond, and each is followed by a pause
-	// of one: with fewer, a search of a million jobs would be pauses.
+	// jobsPerTurn is the maximum number of jobs in a turn, which takes a fifth of a
+	// millisecond. A pause of a millisecond follows each turn: with fewer jobs, a search
+	// of a million jobs would mostly wait.
 	jobsPerTurn = 500
 
-	// bytesPerTurn is how many bytes of bodies are enough for a turn.
+	// bytesPerTurn is the size of bodies after which a turn ends.
 	bytesPerTurn = 4 << 20
 
-	// keptBody is the size from which on a body need not be copied; see engine.Job.Keep.
+	// keptBody is the size from which a body is not copied; see engine.Job.Keep.
 	keptBody = 128 << 10
 )
 
@@ -76,8 +79,8 @@ func placesOf(tubes []string, states []engine.State) []place {
 	return places
 }
 
-// next takes the next slice in a turn. It is empty at the end; more tells whether that was
-// not reached yet.
+// next collects the next slice in a turn, and reports whether there is more. The slice is
+// empty at the end.
 func (w *jobWalk) next(e *engine.Engine, now int64) (more bool) {
 	w.slice, w.arena = w.slice[:0], w.arena[:0]
 	for n := 0; len(w.places) > 0 && len(w.slice) < jobsPerTurn && len(w.arena) < bytesPerTurn && (n == 0 || !e.Spent()); n++ {
@@ -89,7 +92,8 @@ func (w *jobWalk) next(e *engine.Engine, now int64) (more bool) {
 	return len(w.places) > 0
 }
 
-// goOn takes some jobs of the first place, and goes past it if there are no more, or enough were found.
+// goOn collects jobs of the current place, and leaves the place if there are no more or
+// enough were found.
 func (w *jobWalk) goOn(e *engine.Engine, now int64) {
 	at := w.places[0]
 	if !w.begun {
@@ -115,10 +119,10 @@ func (w *jobWalk) goOn(e *engine.Engine, now int64) {
 	}
 }
 
-// pass goes to the next place.
+// pass continues with the next place.
 func (w *jobWalk) pass() { w.places, w.after, w.begun = w.places[1:], engine.Cursor{}, false }
 
-// body returns the body of a job, or the beginning of it.
+// body returns a copy of the body of a job, or of its start.
 func (w *jobWalk) body(e *engine.Engine, st *engine.JobStats) []byte {
 	if w.bodies == 0 {
 		return nil
@@ -133,8 +137,8 @@ func (w *jobWalk) body(e *engine.Engine, st *engine.JobStats) []byte {
 	return w.arena[from:len(w.arena):len(w.arena)]
 }
 
-// walk goes on with a walk, and calls each between the turns with the jobs of a slice, until
-// each returns false.
+// walk runs a scan. It calls each between turns with the jobs of a slice, until each
+// returns false.
 func (r *request) walk(w *jobWalk, each func(slice []walkedJob) bool) error {
 	return r.turnsUntil(func(e *engine.Engine, now int64) (bool, error) { return w.next(e, now), nil }, func() bool { return each(w.slice) })
 }

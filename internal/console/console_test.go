@@ -139,7 +139,7 @@ func testActions(t *testing.T) {
 		{"do=kick-tube&tube=fresh&state=delayed&q=needle", "2 jobs kicked."},
 		{"do=bury-jobs&tube=fresh&state=ready&count=1", "1 job buried."},
 		{"do=clear-tube&tube=fresh&state=ready&q=/(/", "Regexp: error parsing"},
-		{"do=cancel-task&task=1", "Task 1 had ended already."},
+		{"do=cancel-task&task=1", "Task 1 has already ended."},
 		{"do=close-connection&connection=1", "Connection 1 closed."},
 		{"do=drain", "The server is draining."},
 		{"do=put-job&tube=fresh&body=hello", "The server drains"},

@@ -1,13 +1,14 @@
-// Package audit writes down what was changed and by whom: each change has a line in the log of the server, and the last ones are
-// remembered. What may change something begins an entry, adds to it what the change is about, and writes it with its result. The
-// context of an operation has its entry, so that whoever does a part of the work, here or at another server, can add to it:
+// Package audit records changes and their clients. The log of the server has a line for each
+// change, and the last changes are kept in memory. An operation starts an entry, adds the
+// attributes of the change, and writes the entry with its result. The context of the operation
+// has the entry, so that all parts of the work can add attributes:
 //
 //	entry := log.Begin(&caller, "deleteJob")
 //	ctx = audit.With(ctx, entry)
 //	audit.Of(ctx).Note("job", id)
 //	entry.Write(err)
 //
-// An entry never has a body or a token.
+// An entry never contains a body or a token.
 package audit
 
 import (
@@ -22,10 +23,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
-// kept is how many changes are remembered; the log has all.
+// kept is the number of changes that the Log keeps.
 const kept = 1000
 
-// A Log has the changes of a server.
+// A Log has the last changes of a server.
 type Log struct {
 	Logger *slog.Logger
 
@@ -33,7 +34,7 @@ type Log struct {
 	last []admin.Change // the oldest first
 }
 
-// Add remembers a change.
+// Add records a change.
 func (l *Log) Add(one *admin.Change) {
 	one.Time = time.Now().UTC().Format(time.RFC3339)
 	l.mu.Lock()
@@ -53,7 +54,7 @@ func (l *Log) Newest(n int) admin.Changes {
 	return admin.Changes{Changes: last}
 }
 
-// Pausers returns who has paused tubes, as far as that is remembered.
+// Pausers returns the identities that paused tubes, from the recorded changes.
 func (l *Log) Pausers() map[string]string {
 	by := make(map[string]string)
 	l.mu.Lock()
@@ -67,17 +68,17 @@ func (l *Log) Pausers() map[string]string {
 	return by
 }
 
-// An Entry is about a change that is being made. One goroutine uses it.
+// An Entry describes a change while it is made. Only one goroutine uses it.
 type Entry struct {
 	log       *Log
 	caller    *access.Caller
 	operation string
 	server    string
-	notes     []any // names and values
+	notes     []any // alternating names and values
 	written   bool
 }
 
-// Begin begins an entry. A server has a name if it is another one than this.
+// Begin starts an entry. server is the name of another server, or empty for this one.
 func (l *Log) Begin(caller *access.Caller, operation, server string) *Entry {
 	e := &Entry{log: l, caller: caller, operation: operation, server: server}
 	if server != "" {
@@ -86,20 +87,21 @@ func (l *Log) Begin(caller *access.Caller, operation, server string) *Entry {
 	return e
 }
 
-// Then begins an entry about what follows from the change, later and perhaps in another goroutine.
+// Then starts an entry about a consequence of the change, which can happen later and in
+// another goroutine.
 func (e *Entry) Then(operation string) *Entry { return e.log.Begin(e.caller, operation, e.server) }
 
-// Identity returns the name of who makes the change.
+// Identity returns the name of the client's identity.
 func (e *Entry) Identity() string { return e.caller.Identity.Name() }
 
-// Share returns the owner of the share of a common limit that the change takes.
+// Share returns the owner of the quota that the change uses.
 func (e *Entry) Share() string { return e.caller.Share() }
 
-// Note adds what the change is about.
+// Note adds an attribute of the change.
 func (e *Entry) Note(name string, value any) { e.notes = append(e.notes, name, value) }
 
-// Write writes the entry, once, with an error if the change could not be made. A request that was not understood changes nothing,
-// and is not written down.
+// Write records the entry. It must be called once. err is the error if the change failed.
+// Invalid requests change nothing, and are not recorded.
 func (e *Entry) Write(err error) {
 	switch admin.StatusOf(err) {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType:
@@ -122,7 +124,7 @@ func (e *Entry) Write(err error) {
 	e.log.Add(&admin.Change{Operation: e.operation, Identity: e.Identity(), Client: e.caller.Address, About: About(e.notes), Result: result})
 }
 
-// About returns notes, which are names and values, by their names.
+// About returns alternating names and values as a map.
 func About(notes []any) map[string]any {
 	about := make(map[string]any)
 	for i := 0; i+1 < len(notes); i += 2 {
@@ -135,10 +137,10 @@ func About(notes []any) map[string]any {
 
 type key struct{}
 
-// With returns a context that has an entry.
+// With returns a context with an entry.
 func With(ctx context.Context, e *Entry) context.Context { return context.WithValue(ctx, key{}, e) }
 
-// Of returns the entry of a context, or one that is not kept.
+// Of returns the entry of a context. Without one, it returns an entry that is discarded.
 func Of(ctx context.Context) *Entry {
 	if e, ok := ctx.Value(key{}).(*Entry); ok {
 		return e

@@ -1,6 +1,5 @@
-// Package jobjson is how a job is written in JSON, wherever beanpole does that: in the
-// output of commands, in the files of an export, in the dump of a journal, in the JSON
-// API. The page doc/cli.md describes it for users.
+// Package jobjson is the JSON format of jobs in the output of commands, in exports, in
+// the dump of a journal, and in the JSON API. doc/cli.md describes it for users.
 package jobjson
 
 import (
@@ -13,21 +12,21 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
-// What a job has that is put without saying so.
+// Defaults of a put.
 const (
 	DefaultTube     = "default"
 	DefaultPriority = 1024
-	DefaultTTR      = 60 // s
+	DefaultTTR      = 60 // seconds
 )
 
-// ShownBody is how long a body is at most that is shown with its job, in bytes.
+// ShownBody is the maximum size in bytes of a body that is shown with its job.
 const ShownBody = 1 << 20
 
-// A Job is what there is to tell of a job.
+// A Job is a job in JSON.
 type Job = admin.Job
 
-// DelayAgain returns for how many seconds the job is to be delayed when it is put again.
-// A TimeLeft below 0 is not known.
+// DelayAgain returns the delay in seconds for a new put of the job. A negative TimeLeft
+// is unknown.
 func DelayAgain(j *Job) uint32 {
 	switch {
 	case j.State != "" && j.State != "delayed":
@@ -35,11 +34,11 @@ func DelayAgain(j *Job) uint32 {
 	case j.State == "" || j.TimeLeft < 0:
 		return j.Delay
 	}
-	return uint32(min(max(j.TimeLeft, 1), 1<<32-1)) // the last second has begun
+	return uint32(min(max(j.TimeLeft, 1), 1<<32-1)) // the last second is not over
 }
 
-// Read reads a job that is to be put, from a JSON object. What the object does not say is
-// as in defaults. It needs a body; what a server gives itself is read, and means nothing.
+// Read parses a job to put. Missing members have the values of defaults. A body is
+// required. Members that the server sets, such as id, are accepted and ignored.
 func Read(object []byte, defaults Job) (Job, error) {
 	j := defaults
 	j.Body, j.BodyBase64, j.TimeLeft = nil, nil, -1
@@ -54,12 +53,12 @@ func Read(object []byte, defaults Job) (Job, error) {
 	case j.State != "" && !slices.Contains(op.States, j.State):
 		return j, fmt.Errorf("state: want one of %q", op.States)
 	}
-	j.TTR = max(j.TTR, 1) // as servers do
+	j.TTR = max(j.TTR, 1) // like all servers
 	j.Size = int64(len(j.Bytes()))
 	return j, nil
 }
 
-// BodyOf returns the body of a job that is to be put.
+// BodyOf returns the body of a job to put.
 func BodyOf(in *admin.PutJob) ([]byte, error) {
 	switch {
 	case (in.Body == nil) == (in.BodyBase64 == nil):

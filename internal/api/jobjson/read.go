@@ -13,13 +13,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/op/jsonscan"
 )
 
-// A field is one of Job.
+// A field is a field of Job.
 type field struct {
 	kind reflect.Type
-	bit  uint32 // its own
+	bit  uint32 // one bit per field
 }
 
-// fields are those of Job by their names in JSON.
+// fields are the fields of Job by JSON name.
 var fields = func() map[string]field {
 	all := make(map[string]field)
 	for i, f := range reflect.VisibleFields(reflect.TypeFor[Job]()) {
@@ -29,8 +29,8 @@ var fields = func() map[string]field {
 	return all
 }()
 
-// unmarshal reads an object, whose members must all be fields. An import reads millions, so that it goes over each only
-// twice.
+// unmarshal parses an object that must contain only fields. It reads each object only
+// twice, because an import has millions of them.
 func unmarshal(object []byte, j *Job) error {
 	if object = bytes.TrimSpace(object); len(object) == 0 || object[0] != '{' {
 		return errors.New("not a job in JSON: want an object")
@@ -58,7 +58,7 @@ func unmarshal(object []byte, j *Job) error {
 	return nil
 }
 
-// whyNot says what is wrong with an object, by the error of package json.
+// whyNot describes an error of package encoding/json.
 func whyNot(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("%s: want %s", e.Field, op.Wanted(fields[e.Field].kind, err))

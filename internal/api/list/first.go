@@ -2,19 +2,19 @@ package list
 
 import "slices"
 
-// First keeps the first n things in an order, of those that it is shown. All others are forgotten on the way.
+// First keeps the first n elements in an order, of those passed to Show.
 type First[T any] struct {
 	N       int
 	Compare func(a, b T) int
 
 	kept []T
-	full bool // there were more than n: the first n of kept are in order, and are the first of all that had come by then
+	full bool // N elements have been sorted: the first N of kept are the first of all elements until then
 }
 
-// Wants reports whether something could be one of the first.
+// Wants reports whether x can be one of the first.
 func (f *First[T]) Wants(x T) bool { return !f.full || f.Compare(x, f.kept[f.N-1]) < 0 }
 
-// Show tells of a thing.
+// Show passes an element.
 func (f *First[T]) Show(x T) {
 	if !f.Wants(x) {
 		return
@@ -26,7 +26,7 @@ func (f *First[T]) Show(x T) {
 	}
 }
 
-// Sorted returns the first ones, in their order.
+// Sorted returns the first elements in their order.
 func (f *First[T]) Sorted() []T {
 	slices.SortStableFunc(f.kept, f.Compare)
 	f.kept = f.kept[:min(f.N, len(f.kept))]

@@ -1,4 +1,5 @@
-// Package list makes pages of things that are in an order, of those that it is shown, and keeps no more of them than a page has.
+// Package list sorts elements and collects a page of them. It stores no more elements than the
+// page has.
 //
 //	q, err := columns.Query("-ready", cursor, 100)
 //	for ... {
@@ -18,7 +19,7 @@ import (
 	"strings"
 )
 
-// A Key is what things are compared by: a number, then a text.
+// A Key is a sort key: a number, then a text.
 type Key struct {
 	N int64
 	S string
@@ -26,42 +27,42 @@ type Key struct {
 
 func compare(a, b Key) int { return cmp.Or(cmp.Compare(a.N, b.N), cmp.Compare(a.S, b.S)) }
 
-// A rank is the place of a thing in an order.
+// A rank is a position in an order.
 type rank struct{ key, tie Key }
 
-// Columns are what things can be sorted by.
+// Columns are sort columns.
 type Columns[T any] struct {
 	By      map[string]func(*T) Key
-	Tie     func(*T) Key // tells things with the same key apart; one is in its order, unless
-	TieName string       // it is sorted by this column
-	Numbers bool         // ties are numbers, and not texts
-	TieOnly bool         // there is no other column: cursors have a tie only
+	Tie     func(*T) Key // unique key of an element, for elements with equal keys, in ascending order
+	TieName string       // the name of Tie as a column; its order can be descending
+	Numbers bool         // ties are numbers, not texts
+	TieOnly bool         // there is no other column: cursors contain only a tie
 }
 
-// A Query is for a page.
+// A Query collects a page.
 type Query[T any] struct {
-	Column   string       // without the - before it
-	Key      func(*T) Key // may be replaced before anything is shown
-	Matching uint64       // how many things were shown, on all pages
+	Column   string       // without a leading -
+	Key      func(*T) Key // can be replaced before the first Show
+	Matching uint64       // number of elements passed to Show, on all pages
 
 	columns    *Columns[T]
 	n          int
 	descending bool
-	after      *rank // nil: from the first on
+	after      *rank // nil for the first page
 	best       First[ranked[T]]
 }
 
-// A ranked is a thing with its place in the order.
+// A ranked is an element with its position.
 type ranked[T any] struct {
 	rank
 	thing T
 }
 
-// ErrCursor says that a cursor came with no page.
+// ErrCursor reports a cursor that is not from a page.
 var ErrCursor = errors.New("cursor: want what a page has as next, or nothing")
 
-// Query returns a query for the first n things in the order of a column, with - before it for the largest first, after a cursor; empty: from
-// the first on.
+// Query returns a query for the first n elements in the order of a column, after a
+// cursor. A - before the column means descending. An empty cursor is the start.
 func (c *Columns[T]) Query(sort, cursor string, n int) (*Query[T], error) {
 	q := &Query[T]{columns: c, n: n}
 	q.Column, q.descending = strings.CutPrefix(cmp.Or(sort, c.TieName), "-")
@@ -75,7 +76,7 @@ func (c *Columns[T]) Query(sort, cursor string, n int) (*Query[T], error) {
 		}
 		q.after = &after
 	}
-	// One more shows whether there is another page.
+	// One more than a page, to find out whether there is another page.
 	q.best = First[ranked[T]]{N: n + 1, Compare: func(a, b ranked[T]) int { return q.compare(a.rank, b.rank) }}
 	return q, nil
 }
@@ -91,7 +92,7 @@ func (q *Query[T]) compare(a, b rank) int {
 	return cmp.Or(byKey, byTie)
 }
 
-// Show tells of a thing that matches. It is copied if it may be on the page.
+// Show passes a matching element. It is copied if it can be on the page.
 func (q *Query[T]) Show(x *T) {
 	q.Matching++
 	at := rank{q.Key(x), q.columns.Tie(x)}
@@ -100,7 +101,8 @@ func (q *Query[T]) Show(x *T) {
 	}
 }
 
-// Page returns the things on the page, and the cursor of the next; empty: it is the last one.
+// Page returns the elements of the page and the cursor of the next page. The cursor is
+// empty on the last page.
 func (q *Query[T]) Page() (page []T, next string) {
 	found := q.best.Sorted()
 	if len(found) > q.n {
@@ -114,7 +116,7 @@ func (q *Query[T]) Page() (page []T, next string) {
 	return page, next
 }
 
-// encoding is that of cursors: some characters of names mean something in a query, and a script should not have to know.
+// encoding of cursors needs no escaping in a query.
 var encoding = base64.RawURLEncoding
 
 func (c *Columns[T]) cursor(at rank) string {
@@ -140,7 +142,7 @@ func (c *Columns[T]) parse(cursor string) (at rank, err error) {
 		tie, at.key.S, _ = strings.Cut(rest, " ")
 		at.tie.N, _ = strconv.ParseInt(tie, 10, 64)
 	}
-	if err != nil || !ok || c.cursor(at) != cursor { // it says something else, or says it in another way
+	if err != nil || !ok || c.cursor(at) != cursor { // not the text of a cursor
 		return at, ErrCursor
 	}
 	return at, nil

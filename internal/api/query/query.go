@@ -16,51 +16,51 @@ import (
 	"strings"
 )
 
-// A Query says which jobs are wanted. The zero value: all.
+// A Query selects jobs. The zero value selects all.
 type Query struct {
-	Tubes   []string // names or patterns, with * and ?; one of them. None: any
-	States  []string // one of them. None: any
+	Tubes   []string // names or patterns with * and ?, one of which must match; nil for all
+	States  []string // one of which must match; nil for all
 	Numbers []Number
 	Bodies  []Body
 }
 
-// A Number is a condition on what the server knows of a job.
+// A Number is a condition on an attribute of a job.
 type Number struct {
 	Name, Op string // Op is one of = > >= < <=
-	Value    int64  // of times: s
-	Text     string // the value as it was typed
+	Value    int64  // times are in seconds
+	Text     string // the value as typed
 }
 
-// A Kind is how a Body is meant.
+// A Kind is the way in which a Body matches.
 type Kind uint8
 
 // The kinds.
 const (
-	Text    Kind = iota // Text is in the body
-	Regexp              // Text is an expression of RE2 that matches
-	Path                // there is a value at the path Text, such as user.id
-	Pointer             // the same at a JSON pointer, such as /user/id
+	Text    Kind = iota // the body contains Text
+	Regexp              // Text is a regular expression (RE2) that matches
+	Path                // a value at the path Text, such as user.id
+	Pointer             // a value at the JSON pointer Text, such as /user/id
 )
 
 // A Body is a condition on the body of a job.
 type Body struct {
 	Kind  Kind
 	Text  string
-	Op    string // of a value: as of a Number; empty: any value
+	Op    string // comparison with the value, as in a Number; empty for any value
 	Value string
 }
 
 const (
-	// MaxLength is how long a query may be, in bytes.
+	// MaxLength is the maximum length of a query in bytes.
 	MaxLength = 2 << 10
 
 	maxParts = 20
 )
 
-// States are those in which a job may be.
+// States are the states of jobs.
 var States = []string{"ready", "reserved", "delayed", "buried"}
 
-// numbers are the names of Numbers, with the units that their values may have.
+// numbers are the names of Numbers, with the units of their values.
 var numbers = map[string]map[string]float64{
 	"id": nil, "pri": nil, "priority": nil, "tries": nil, "timeouts": nil, "releases": nil, "buries": nil, "kicks": nil, "size": sizes,
 	"age": times, "left": times, "delay": times, "ttr": times,
@@ -71,7 +71,7 @@ var (
 	sizes = map[string]float64{"k": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 )
 
-// Parse reads a query. Its errors are for whoever has typed it.
+// Parse parses a query. Its errors are for the user who typed it.
 func Parse(text string) (*Query, error) {
 	q := new(Query)
 	if len(text) > MaxLength {
@@ -92,10 +92,10 @@ func Parse(text string) (*Query, error) {
 
 const blanks = " \t\r\n"
 
-// A parser has what is left of the text.
+// A parser has the rest of the text.
 type parser struct{ rest string }
 
-// part reads one part.
+// part parses one condition.
 func (p *parser) part(q *Query) error {
 	switch p.rest[0] {
 	case '"':
@@ -147,7 +147,7 @@ func (p *parser) part(q *Query) error {
 
 func (q *Query) add(b Body) { q.Bodies = append(q.Bodies, b) }
 
-// condition adds what NAME OP VALUE means.
+// condition adds the condition NAME OP VALUE.
 func (q *Query) condition(name, op, value string) error {
 	switch {
 	case name == "tube":
@@ -177,7 +177,7 @@ func (q *Query) condition(name, op, value string) error {
 
 func isNumber(name string) bool { _, ok := numbers[name]; return ok }
 
-// number reads a value with its unit.
+// number parses a value with its unit.
 func number(name, value string) (int64, error) {
 	units := numbers[name]
 	digits, factor := value, 1.0
@@ -200,7 +200,7 @@ func number(name, value string) (int64, error) {
 	return 0, fmt.Errorf("%s: %q is no whole number", name, value)
 }
 
-// quoted reads a text in quotes, in which \" is a quote and \\ a backslash.
+// quoted parses a text in quotes, in which \" is a quote and \\ a backslash.
 func (p *parser) quoted() (string, error) {
 	var b strings.Builder
 	for i := 1; i < len(p.rest); i++ {
@@ -218,12 +218,12 @@ func (p *parser) quoted() (string, error) {
 	return "", fmt.Errorf("the quote before %q does not end", cut(p.rest[1:]))
 }
 
-// Quote writes a text so that Parse reads it as one.
+// Quote formats a text so that Parse reads it as one word.
 func Quote(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }
 
-// value reads what stands behind an operator.
+// value parses the value after an operator.
 func (p *parser) value() (string, error) {
 	if p.rest[0] == '"' {
 		return p.quoted()
@@ -231,7 +231,7 @@ func (p *parser) value() (string, error) {
 	return p.word(), nil
 }
 
-// word reads up to the next blank.
+// word returns the text up to the next space.
 func (p *parser) word() (word string) {
 	end := strings.IndexAny(p.rest, blanks)
 	if end < 0 {
@@ -241,7 +241,8 @@ func (p *parser) word() (word string) {
 	return word
 }
 
-// endOfRegexp returns where the slash is that ends an expression: a blank, or nothing, follows it. 0: there is none.
+// endOfRegexp returns the position of the slash that ends an expression, which a space or
+// the end follows. It returns 0 without such a slash.
 func endOfRegexp(text string) int {
 	for i := 1; i < len(text); i++ {
 		switch {
@@ -254,7 +255,7 @@ func endOfRegexp(text string) int {
 	return 0
 }
 
-// nameLength returns how long the name of a condition is that a text begins with.
+// nameLength returns the length of the name at the start of a text.
 func nameLength(text string) int {
 	pointer := text[0] == '/'
 	for i, c := range []byte(text) {
@@ -269,7 +270,7 @@ func nameLength(text string) int {
 	return len(text)
 }
 
-// operator returns the one that a text begins with, or nothing.
+// operator returns the operator at the start of a text, or "".
 func operator(text string) string {
 	for _, op := range []string{">=", "<=", ">", "<", "=", ":"} {
 		if strings.HasPrefix(text, op) {

@@ -2,7 +2,7 @@ package query
 
 import "strings"
 
-// String returns a text that Parse reads as the same query.
+// String returns a text that Parse parses to the same query.
 func (q *Query) String() string {
 	var parts []string
 	if len(q.Tubes) > 0 {
@@ -20,7 +20,7 @@ func (q *Query) String() string {
 	return strings.Join(parts, " ")
 }
 
-// String returns the part of a query.
+// String returns the condition as a text.
 func (b *Body) String() string {
 	switch {
 	case b.Kind == Text:
@@ -37,7 +37,7 @@ func (b *Body) String() string {
 	return b.Text + b.Op + plain(b.Value)
 }
 
-// plain quotes a value if it needs that.
+// plain quotes a value if necessary.
 func plain(value string) string {
 	if value == "" || strings.ContainsAny(value, blanks+`"`) {
 		return Quote(value)
@@ -45,7 +45,7 @@ func plain(value string) string {
 	return value
 }
 
-// Words returns the conditions in words, to be read after "jobs".
+// Words returns the conditions in words that follow "jobs".
 func (q *Query) Words() (parts []string) {
 	if len(q.Tubes) > 0 {
 		parts = append(parts, "in "+strings.Join(q.Tubes, " or "))
@@ -78,7 +78,8 @@ func sign(op string) string {
 	return " " + strings.NewReplacer(">=", "≥", "<=", "≤").Replace(op) + " "
 }
 
-// Fits reports whether a job is in one of the states and has the numbers, which are told by their names; times are in s.
+// Fits reports whether a job is in one of the states and meets the conditions on numbers.
+// number returns an attribute by name, with times in seconds.
 func (q *Query) Fits(state string, number func(name string) int64) bool {
 	if len(q.States) > 0 && !strings.Contains(","+strings.Join(q.States, ",")+",", ","+state+",") {
 		return false

@@ -7,10 +7,10 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// A verb is what a task does to each job.
+// A verb is an action of tasks.
 type verb struct {
-	takes  []string // members of the request
-	states []string // in which jobs may be
+	takes  []string // members of the request that it accepts
+	states []string // states of jobs that it accepts
 }
 
 var free = []string{"ready", "delayed", "buried"}
@@ -25,30 +25,30 @@ var verbs = map[string]verb{
 	"change":  {[]string{"priority", "delay", "ttr"}, free},
 }
 
-// States returns the states in which a task works on a job.
+// States returns the states of jobs that an action accepts.
 func States(do string) []string { return verbs[do].states }
 
-// Check refuses a task whose members contradict each other.
+// Check returns an error if members of a request contradict each other.
 func Check(in *admin.StartTask) error {
 	v, names := verbs[in.Do], given(in)
 	for _, name := range names {
 		if !slices.Contains(v.takes, name) {
-			return wrong("%s does not take %s", in.Do, name)
+			return wrong("%s does not accept %s", in.Do, name)
 		}
 	}
 	switch {
 	case in.Do == "change" && len(names) == 0:
-		return wrong("want priority, delay or ttr: nothing is to change")
+		return wrong("no change: want priority, delay or ttr")
 	case in.Do == "move" && in.To == nil:
 		return wrong("to: want the name of a tube")
 	case in.To != nil && *in.To == in.Tube:
-		return wrong("to: that is the tube where they are")
+		return wrong("to: the jobs are already in that tube")
 	case (in.State == nil) == (in.IDs == nil):
 		return wrong("want one of state and ids")
 	case in.State != nil && !slices.Contains(v.states, *in.State):
 		return wrong("state: want one of %v", v.states)
 	case in.State != nil && *in.State == "buried" && in.Delay != nil:
-		return wrong("delay: a buried job has none: kick it")
+		return wrong("delay: a buried job has no delay; kick it first")
 	}
 	return nil
 }
@@ -57,7 +57,7 @@ func wrong(format string, args ...any) error {
 	return admin.Problemf(http.StatusBadRequest, format, args...)
 }
 
-// given returns the names of the members in the request that only some verbs take.
+// given returns the names of those members of the request that only some actions accept.
 func given(in *admin.StartTask) (names []string) {
 	for _, one := range []struct {
 		name  string

@@ -1,13 +1,14 @@
-// Package task runs work on many jobs that goes on after its request was answered.
+// Package task runs changes of many jobs that continue after the reply to their request.
 //
-// A request starts a task if fewer than four run, and fewer than three of the same identity or address; that is written down, and its work begins in a goroutine of its own. The work
-// first looks for the jobs that it is about and then does something to each of them, in turns that leave time for others, and
-// tells the task how far it is. Whoever asks sees that, at once or when the task has ended; whoever cancels it waits until it has.
-// A task ends as done, failed or cancelled, which is written down, too, and is remembered until a hundred others have ended
-// after it. What a task has done stays done; nothing of it survives the process.
+// A request starts a task if fewer than four run, and fewer than three of the same identity
+// or address. The start is recorded in the audit, and a goroutine does the work. The work
+// first collects the jobs, and then changes each of them, in turns that leave time for
+// clients. It updates the state of the task, which clients can read at once or at the end. A
+// client that cancels a task waits for its end. A task ends as done, failed or cancelled,
+// which is recorded as well. The last hundred finished tasks are kept. Changes of a cancelled
+// task remain. No task survives the process.
 //
-// What runs the work and what the work does are strangers to each other: so tasks of this server and tasks on the jobs of a
-// beanstalkd are the same.
+// The Runner does not depend on the work: package api defines it.
 package task
 
 import (
@@ -23,47 +24,48 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/api/audit"
 )
 
-// The states of a task.
+// The states of a running task.
 const (
 	looking   = "looking"
-	Working   = "working" // it knows the jobs
+	Working   = "working" // the jobs are collected
 	done      = "done"
 	cancelled = "cancelled"
 	failed    = "failed"
 )
 
 const (
-	Most  = 4   // that run at once
-	Share = 3   // of these, of one identity or address
-	Kept  = 100 // that have ended
+	Most  = 4   // running at the same time
+	Share = 3   // of these, by one identity or address
+	Kept  = 100 // finished tasks that are kept
 )
 
-// A Runner has the tasks on the jobs of a server. Its zero value is ready for use; Close ends its goroutines.
+// A Runner runs the tasks of a server. Its zero value is ready for use. Close stops its
+// goroutines.
 type Runner struct {
-	// After is the number after which ids begin. The members of a cluster have different
-	// ones, so that no id means another task at the next leader. It must not change once a
-	// task has started.
+	// After is the number after which ids start. It differs between the members of a
+	// cluster, so that no id means another task after a change of the leader. It must not
+	// change after the first Start.
 	After uint64
 
 	mu      sync.Mutex
 	all     []*Task // the oldest first
-	last    uint64  // id, counted from After
+	last    uint64  // last id, counted from After
 	running int
 	closed  bool
 	group   sync.WaitGroup
 }
 
-// A Task runs, or has run.
+// A Task is a running or finished task.
 type Task struct {
 	runner *Runner
 	cancel context.CancelFunc
 	owner  string        // identity or address
-	over   chan struct{} // closed when it has ended
+	over   chan struct{} // closed when the task has ended
 	shown  admin.Task    // guarded by Runner.mu
 }
 
-// Start starts a task, which is the change of a context. The task goes on when that ends. What is known of it is returned at once, or
-// when it has ended, but after so many seconds.
+// Start starts a task for the change in ctx. The task continues when ctx ends. Start
+// returns the state of the task when it has ended, or after the given seconds.
 func (r *Runner) Start(ctx context.Context, about admin.Task, seconds int, work func(ctx context.Context, t *Task) error) (admin.Task, error) {
 	entry := audit.Of(ctx)
 	about.Identity = entry.Identity()
@@ -76,7 +78,7 @@ func (r *Runner) Start(ctx context.Context, about admin.Task, seconds int, work 
 	begun := t.Shown()
 	entry.Note("task", begun.ID)
 	entry.Note("do", begun.Do)
-	entry.Write(nil) // before anything is done
+	entry.Write(nil) // recorded before the first change
 	end := entry.Then("endTask")
 	go func() {
 		defer r.group.Done()
@@ -89,7 +91,7 @@ func (r *Runner) Start(ctx context.Context, about admin.Task, seconds int, work 
 	return begun, nil
 }
 
-// add adds a task, if its owner may have one more.
+// add adds a task, unless its owner has too many.
 func (r *Runner) add(about admin.Task, owner string, cancel context.CancelFunc) (*Task, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,15 +119,15 @@ func (r *Runner) add(about admin.Task, owner string, cancel context.CancelFunc) 
 
 func now() string { return time.Now().UTC().Format(time.RFC3339) }
 
-// forget drops the oldest tasks that have ended, if there are too many.
+// forget drops the oldest finished tasks if there are too many.
 func (r *Runner) forget() {
-	for len(r.all) > Kept { // most of which have ended
+	for len(r.all) > Kept { // most have ended
 		i := slices.IndexFunc(r.all, func(t *Task) bool { return t.shown.Ended != "" })
 		r.all = slices.Delete(r.all, i, i+1)
 	}
 }
 
-// end notes how the task has ended, and writes it down.
+// end sets and records the result of the task.
 func (t *Task) end(err error, isCancelled bool, entry *audit.Entry) {
 	t.Update(func(shown *admin.Task) {
 		shown.Ended = now()
@@ -149,14 +151,14 @@ func (t *Task) end(err error, isCancelled bool, entry *audit.Entry) {
 	close(t.over)
 }
 
-// Update changes what is known of a task.
+// Update changes the state of a task.
 func (t *Task) Update(f func(shown *admin.Task)) {
 	t.runner.mu.Lock()
 	defer t.runner.mu.Unlock()
 	f(&t.shown)
 }
 
-// Shown returns what is known of a task.
+// Shown returns the state of a task.
 func (t *Task) Shown() (shown admin.Task) {
 	t.Update(func(now *admin.Task) {
 		shown = *now
@@ -165,7 +167,7 @@ func (t *Task) Shown() (shown admin.Task) {
 	return shown
 }
 
-// Wait returns what is known of a task when it has ended, or after so many seconds.
+// Wait returns the state of a task when it has ended, or after the given seconds.
 func (t *Task) Wait(ctx context.Context, seconds int) admin.Task {
 	late := time.NewTimer(time.Duration(seconds) * time.Second)
 	defer late.Stop()
@@ -177,11 +179,11 @@ func (t *Task) Wait(ctx context.Context, seconds int) admin.Task {
 	return t.Shown()
 }
 
-// Cancel ends a task.
+// Cancel cancels a task.
 func (t *Task) Cancel() error {
 	select {
 	case <-t.over:
-		return admin.Problemf(http.StatusConflict, "task %d had ended already", t.shown.ID)
+		return admin.Problemf(http.StatusConflict, "task %d has already ended", t.shown.ID)
 	default:
 	}
 	t.cancel()
@@ -189,7 +191,7 @@ func (t *Task) Cancel() error {
 	return nil
 }
 
-// List returns the tasks on tubes that whoever asks may see, the newest first.
+// List returns the tasks on tubes for which may returns true, the newest first.
 func (r *Runner) List(may func(tube string) bool) admin.Tasks {
 	r.mu.Lock()
 	all := slices.Clone(r.all)
@@ -216,13 +218,13 @@ func (r *Runner) Find(id uint64) (*Task, error) {
 		return nil, admin.Problemf(http.StatusNotFound, "this server has not started task %d: if another leader of the cluster has, or this server before a restart, "+
 			"the task was interrupted; its changes up to then stay, and the same request does the rest", id)
 	}
-	return nil, admin.Problemf(http.StatusNotFound, "task %d has ended and is forgotten: the server keeps the last %d", id, Kept)
+	return nil, admin.Problemf(http.StatusNotFound, "there is no task %d any longer: the server keeps the last %d", id, Kept)
 }
 
-// Tube returns the tube with whose jobs the task began.
+// Tube returns the tube whose jobs the task changes.
 func (t *Task) Tube() string { return t.shown.Tube }
 
-// Close cancels what runs, and waits until it has ended. No task starts after it.
+// Close cancels all tasks and waits for their end. No task can start after it.
 func (r *Runner) Close() {
 	r.mu.Lock()
 	r.closed = true

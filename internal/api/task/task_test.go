@@ -31,7 +31,7 @@ func TestIDs(t *testing.T) {
 	if _, err := after.Find(first); err == nil || !strings.Contains(err.Error(), "the task was interrupted") {
 		t.Errorf("the task of another leader: %v", err)
 	}
-	if _, err := before.Find(first); err == nil || !strings.Contains(err.Error(), "has ended and is forgotten") {
+	if _, err := before.Find(first); err == nil || !strings.Contains(err.Error(), "any longer") {
 		t.Errorf("a task that was forgotten: %v", err)
 	}
 	before.Close()

@@ -9,8 +9,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
-// Attention returns a page of findings, the worst first: those of the server that are
-// given, and those of its tubes.
+// Attention returns a page of the given findings and those of the tubes, the worst first.
 func (l *Look) Attention(in *admin.GetAttention, found []health.Finding) (page admin.Attention, err error) {
 	page = admin.Attention{Kinds: make(map[string]int)}
 	worst := list.First[health.Finding]{N: in.Limit, Compare: func(a, b health.Finding) int { return health.Compare(&a, &b) }}
@@ -94,12 +93,12 @@ func (t *Tube) Health() health.Tube {
 		one.Work = max(1, time.Duration(mean(t.Worked.Sum, t.Worked.N)))
 	}
 	if one.PauseLeft > 0 {
-		one.PausedUntil = time.Now().Add(one.PauseLeft + time.Second) // the time left was rounded down
+		one.PausedUntil = time.Now().Add(one.PauseLeft + time.Second) // the remaining time is rounded down
 	}
 	return one
 }
 
-// pauseOf returns how long a pause lasts, which is not over in its last second.
+// pauseOf returns the remaining time of a pause. A pause in its last second is not over.
 func pauseOf(pause, left int64) time.Duration {
 	return time.Duration(max(left, min(pause, 1))) * time.Second
 }

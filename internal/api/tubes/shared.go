@@ -9,30 +9,29 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// A Shared is the last look at all tubes, or all sessions that hold jobs, of a server.
-// Callers that accept an older look share it. Its zero value is ready for use.
+// Shared keeps the last survey of all tubes, or of all sessions that hold jobs. Callers
+// that accept an older survey share it. The zero value is ready for use.
 type Shared[T any] struct {
 	mu   sync.Mutex
-	last *seen[T] // nil if there is no usable look
+	last *seen[T] // nil if there is no usable survey
 }
 
-// A seen is the result of a look.
+// A seen is the result of a survey.
 type seen[T any] struct {
 	begun time.Time
-	done  chan struct{} // closed when the look has ended
+	done  chan struct{} // closed when the survey has ended
 	all   []T
-	err   error // the look is not complete
+	err   error // the survey is incomplete
 }
 
-// Each calls tell for everything that a look returns, which began no longer ago than an
-// age. Concurrent calls share the look of the first, which continues if the client of
-// that call disconnects. If the look fails or panics, it fails for all calls that wait
-// for it, and for no later call.
+// Each calls tell for all elements of a survey that started at most age ago. Concurrent
+// calls share the survey of the first call, which continues if that client disconnects.
+// If the survey fails or panics, it fails for all waiting calls, but for no later call.
 func (s *Shared[T]) Each(ctx context.Context, age time.Duration, look func(ctx context.Context, tell func(*T)) error, tell func(*T)) error {
 	one, isNew := s.take(age)
 	if isNew {
 		s.see(context.WithoutCancel(ctx), one, look)
-		time.AfterFunc(age, func() { s.drop(one) }) // it may be large
+		time.AfterFunc(age, func() { s.drop(one) }) // frees its memory
 	}
 	select {
 	case <-one.done:
@@ -45,7 +44,7 @@ func (s *Shared[T]) Each(ctx context.Context, age time.Duration, look func(ctx c
 	return one.err
 }
 
-// take returns the last look if it began no longer ago than an age, or else a new look.
+// take returns the last survey if it started at most age ago, and otherwise a new one.
 func (s *Shared[T]) take(age time.Duration) (one *seen[T], isNew bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,8 +54,8 @@ func (s *Shared[T]) take(age time.Duration) (one *seen[T], isNew bool) {
 	return s.last, isNew
 }
 
-// errBroken is the answer to the calls that waited for a look that panicked.
-var errBroken = admin.Problemf(http.StatusInternalServerError, "looking at the queue failed")
+// errBroken is the error of calls that waited for a survey that panicked.
+var errBroken = admin.Problemf(http.StatusInternalServerError, "the survey of the queue failed")
 
 func (s *Shared[T]) see(ctx context.Context, one *seen[T], look func(ctx context.Context, tell func(*T)) error) {
 	one.err = errBroken
@@ -76,7 +75,7 @@ func (s *Shared[T]) drop(one *seen[T]) {
 	}
 }
 
-// Forget drops the last look after a change, so that the client sees its change.
+// Forget drops the last survey after a change, so that clients see their changes.
 func (s *Shared[T]) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

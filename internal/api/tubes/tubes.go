@@ -17,57 +17,60 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
-// A Tube is a tube as it was at a time.
+// A Tube is a tube at the time of a survey.
 type Tube struct {
 	Name string
-	At   int64 // ns
+	At   int64 // Unix time in ns
 	engine.TubeStats
 	Most engine.TubeLimits
 }
 
-// Jobs returns how many jobs the tube has.
+// Jobs returns the number of jobs in the tube.
 func (t *Tube) Jobs() uint64 { return t.Ready + t.Reserved + t.Delayed + t.Buried }
 
-// CompareUse puts first the tubes that are in use; among these, and among the others, the ones that have had the most
-// jobs, those of a journal that was read included. So a tube keeps its place.
+// CompareUse sorts tubes in use before the others, and each of the two groups by the
+// number of jobs that the tubes have had, including recovered jobs. The order is stable
+// over time.
 func CompareUse(a, b *Tube) int {
 	used := func(t *Tube) uint64 { return min(t.Jobs()+t.Using+t.Watching, 1) }
 	return cmp.Or(cmp.Compare(used(b), used(a)), cmp.Compare(max(b.TotalJobs, b.Jobs()), max(a.TotalJobs, a.Jobs())), cmp.Compare(a.Name, b.Name))
 }
 
-// CompareBacklog puts first the tubes with the largest backlog, of which it counts so many jobs at most, then as CompareUse does.
+// CompareBacklog sorts tubes by their backlog, descending, then like CompareUse. Backlogs
+// count up to most.
 func CompareBacklog(a, b *Tube, most uint64) int {
 	return cmp.Or(cmp.Compare(min(b.Backlog(), most), min(a.Backlog(), most)), CompareUse(a, b))
 }
 
-// Backlog returns how many jobs the tube has that somebody should work on.
+// Backlog returns the number of ready and buried jobs.
 func (t *Tube) Backlog() uint64 { return t.Ready + t.Buried }
 
-// A Look looks at all tubes that a client may see. Functions that are nil have no data.
+// A Look is a survey of all tubes that a client may see. Functions that are nil have no
+// data.
 type Look struct {
 	Each func(tell func(*Tube)) error
 
-	// Rates returns the rates of a column by the names of tubes.
+	// Rates returns the rates of a column by tube.
 	Rates func(column string) map[string]int64
 
-	// Growth sets what a tube counted lately.
+	// Growth sets the recent counts of a tube.
 	Growth func(*health.Tube)
 
-	// Workers returns the workers by the names of tubes.
+	// Workers returns the workers by tube.
 	Workers func() (map[string]*health.Workers, error)
 
 	// Pausers has the identities that paused tubes.
 	Pausers map[string]string
 
 	workers map[string]*health.Workers
-	tube    health.Tube // last tube: one for all of them
+	tube    health.Tube // reused for all tubes
 	room    []health.Finding
 }
 
-// A column is what tubes can be sorted by, besides their names.
+// A column is a sort key of tubes.
 type column func(t *Tube) int64
 
-// columns are those that sort takes.
+// columns are the sort columns.
 var columns = map[string]column{
 	"name":         func(*Tube) int64 { return 0 },
 	"ready":        func(t *Tube) int64 { return int64(t.Ready) },
@@ -94,10 +97,11 @@ var columns = map[string]column{
 	"deleted_per_second": noRate,
 }
 
-// noRate is for tubes of which nobody knows: they are before one in which nothing happens.
+// noRate sorts tubes without samples last in descending order, after tubes without
+// activity.
 func noRate(*Tube) int64 { return math.MinInt64 }
 
-// oldestReady is the same for a job as long as it waits: else a tube would be on every page.
+// oldestReady is constant while a job waits. Otherwise a tube could be on every page.
 func oldestReady(t *Tube) int64 {
 	if t.Ready == 0 {
 		return math.MinInt64
@@ -105,7 +109,7 @@ func oldestReady(t *Tube) int64 {
 	return t.OldestReady - t.At
 }
 
-// pauseLeft is the same as long as the pause lasts.
+// pauseLeft is constant during a pause.
 func pauseLeft(t *Tube) int64 {
 	if t.Pause == 0 {
 		return math.MinInt64
@@ -113,9 +117,9 @@ func pauseLeft(t *Tube) int64 {
 	return t.PauseLeft + t.At/int64(time.Second)
 }
 
-// attention puts tubes that need attention first, the worst of them first of all.
+// attention sorts tubes by the severity of their findings.
 func (l *Look) attention(t *Tube) (weight int64) {
-	l.room = l.findings(l.room[:0], t) // all tubes are asked for a page
+	l.room = l.findings(l.room[:0], t) // computed for each tube of the survey
 	for i := range l.room {
 		if l.room[i].Severity == health.Bad {
 			weight += 1 << 50
@@ -128,7 +132,7 @@ func (l *Look) attention(t *Tube) (weight int64) {
 
 func mean(sum float64, n uint64) int64 { return int64(sum / float64(max(n, 1))) }
 
-// conditions are those that has takes.
+// conditions are the filters.
 var conditions = map[string]func(t *Tube) bool{
 	"ready":     func(t *Tube) bool { return t.Ready > 0 },
 	"reserved":  func(t *Tube) bool { return t.Reserved > 0 },
@@ -140,10 +144,10 @@ var conditions = map[string]func(t *Tube) bool{
 	"unwatched": func(t *Tube) bool { one := t.Health(); return one.Unwatched() },
 }
 
-// Columns are what sort takes, as a list has them; names tell tubes apart.
+// Columns are the sort columns for package list.
 var Columns = list.Columns[Tube]{By: keysOf(columns), Tie: nameOf, TieName: "name"}
 
-// byName is for a page of which nothing but the name is asked for.
+// byName is for pages sorted and filtered by nothing but the name.
 var byName = list.Columns[Tube]{By: Columns.By, Tie: nameOf, TieName: "name", TieOnly: true}
 
 func nameOf(t *Tube) list.Key { return list.Key{S: t.Name} }
@@ -160,10 +164,10 @@ func keyOf(of column) func(*Tube) list.Key {
 	return func(t *Tube) list.Key { return list.Key{N: of(t)} }
 }
 
-// tubeFilter reads the parameters has and q.
+// tubeFilter parses the parameters has and q.
 func tubeFilter(in *admin.ListTubes) (matches func(*Tube) bool, err error) {
 	glob := in.Q
-	if !strings.ContainsAny(glob, "*?") { // names that have it in them
+	if !strings.ContainsAny(glob, "*?") { // names that contain the text
 		glob = "*" + glob + "*"
 	}
 	var all []func(*Tube) bool
@@ -171,7 +175,7 @@ func tubeFilter(in *admin.ListTubes) (matches func(*Tube) bool, err error) {
 		for name := range strings.SplitSeq(in.Has, ",") {
 			has, ok := conditions[name]
 			if !ok {
-				return nil, admin.Problemf(http.StatusBadRequest, "has: want some of %v, with commas between them", slices.Sorted(maps.Keys(conditions)))
+				return nil, admin.Problemf(http.StatusBadRequest, "has: want some of %v, separated by commas", slices.Sorted(maps.Keys(conditions)))
 			}
 			all = append(all, has)
 		}
@@ -186,8 +190,9 @@ func tubeFilter(in *admin.ListTubes) (matches func(*Tube) bool, err error) {
 	}, nil
 }
 
-// List makes a page of the tubes that match, by name unless another order is asked for. It looks at all, and keeps those of the page. One by
-// name of all tubes does not say how many there are.
+// List returns a page of the matching tubes, by name unless an order is given. It surveys
+// all tubes, but stores only those of the page. A page of all tubes by name has no
+// counts.
 func (l *Look) List(in *admin.ListTubes) (page admin.Tubes, err error) {
 	matches, err := tubeFilter(in)
 	if err != nil {
@@ -240,12 +245,12 @@ func (l *Look) List(in *admin.ListTubes) (page admin.Tubes, err error) {
 	return page, nil
 }
 
-// ErrNone is the answer where there is no tube of a name.
+// ErrNone is the error for a tube that does not exist.
 func ErrNone(name string) error {
-	return admin.Problemf(http.StatusNotFound, "there is no tube %s: a tube is there while it has jobs, or a connection uses or watches it", name)
+	return admin.Problemf(http.StatusNotFound, "there is no tube %s: a tube exists while it has jobs, or a connection uses or watches it", name)
 }
 
-// Shown returns the tube as it is shown.
+// Shown returns the tube for an answer.
 func (t *Tube) Shown() admin.Tube {
 	return admin.Tube{
 		Name:        t.Name,
