@@ -1,5 +1,5 @@
-// Package status has what a member knows of the cluster as lines of the reply to stats, and
-// reads it from there.
+// Package status encodes a member's view of the cluster as lines of the stats reply, and
+// decodes those lines.
 package status
 
 import (
@@ -15,18 +15,18 @@ import (
 
 // The keys of stats.
 const (
-	keyMembers = "cluster-members" // how many
-	keyLeader  = "cluster-leader"  // id; 0: nobody
-	keyMember  = "cluster-member"  // id of the one that the client has asked
+	keyMembers = "cluster-members" // number of members
+	keyLeader  = "cluster-leader"  // id, or 0 if there is no leader
+	keyMember  = "cluster-member"  // id of the member that the client is connected to
 	keyTerm    = "cluster-term"
-	keyLag     = "cluster-lag" // entries that the member lacks which was asked
+	keyLag     = "cluster-lag" // committed entries that this member lacks
 	keyQuorum  = "cluster-quorum"
 
-	// keyEach and a number from 1 on: a member as text writes it.
+	// keyEach is followed by a number, from 1 on. The value is the text of a member.
 	keyEach = "cluster-member-"
 )
 
-// Stats returns what stats shows to a client of a member.
+// Stats returns the lines of the stats reply for a client of the member asked.
 func Stats(s *admin.Cluster, asked uint64) []wire.Stat {
 	number := func(key string, n uint64) wire.Stat { return wire.Stat{Key: key, Value: strconv.FormatUint(n, 10)} }
 	stats := []wire.Stat{
@@ -47,7 +47,7 @@ func Stats(s *admin.Cluster, asked uint64) []wire.Stat {
 	return stats
 }
 
-// ReadStats returns what the values of stats say.
+// ReadStats decodes the lines of a stats reply.
 func ReadStats(all map[string]string) (s admin.Cluster, err error) {
 	value := func(key string) string { return strings.Trim(all[key], `"`) }
 	if value(keyMembers) == "" {
@@ -63,7 +63,7 @@ func ReadStats(all map[string]string) (s admin.Cluster, err error) {
 	if s.Term, err = strconv.ParseUint(value(keyTerm), 10, 64); err != nil {
 		return s, fmt.Errorf("%s: %w", keyTerm, err)
 	}
-	s.Self, _ = strconv.ParseUint(value(keyMember), 10, 64) // a number, as the leader's id
+	s.Self, _ = strconv.ParseUint(value(keyMember), 10, 64) // valid whenever the leader's id is
 	s.Quorum = value(keyQuorum) == yesOrNo(true)
 	s.Members = []admin.ClusterMember{}
 	for i := range n {
@@ -77,11 +77,11 @@ func ReadStats(all map[string]string) (s admin.Cluster, err error) {
 	return s, nil
 }
 
-// unknown stands for a number in the line of a member that is not known.
+// unknown stands for a value that is not available.
 const unknown = "-"
 
-// text returns a member as one line: id, address, role, whether it is reachable, applied,
-// lag, version, free MiB of its disk, whether it is catching up, and its trouble.
+// text returns a member as one line: id, address, role, reachable, applied, lag, version,
+// free MiB of its disk, catching up, and its trouble.
 func text(m *admin.ClusterMember) string {
 	progress := unknown + " " + unknown
 	if m.Progress != nil {
@@ -103,7 +103,7 @@ func text(m *admin.ClusterMember) string {
 func readMember(text string) (m admin.ClusterMember, err error) {
 	fields := append(strings.SplitN(text, " ", 10), "")
 	if len(fields) < 10 {
-		return m, fmt.Errorf("%q is not a member", text)
+		return m, fmt.Errorf("invalid member %q", text)
 	}
 	numbers := map[int]*uint64{0: &m.ID}
 	if fields[4] != unknown {
@@ -112,7 +112,7 @@ func readMember(text string) (m admin.ClusterMember, err error) {
 	}
 	for i, to := range numbers {
 		if *to, err = strconv.ParseUint(fields[i], 10, 64); err != nil {
-			return m, fmt.Errorf("%q is not a member: %w", text, err)
+			return m, fmt.Errorf("invalid member %q: %w", text, err)
 		}
 	}
 	m.Address, m.Role, m.Reachable, m.Version = fields[1], admin.Role(fields[2]), fields[3] == yesOrNo(true), fields[6]
@@ -122,7 +122,7 @@ func readMember(text string) (m admin.ClusterMember, err error) {
 	if fields[7] != unknown {
 		free, err := strconv.ParseInt(fields[7], 10, 32)
 		if err != nil {
-			return m, fmt.Errorf("%q is not a member: %w", text, err)
+			return m, fmt.Errorf("invalid member %q: %w", text, err)
 		}
 		m.DiskFree = new(free << 20)
 	}
