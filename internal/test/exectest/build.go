@@ -11,10 +11,11 @@ import (
 
 const module = "github.com/beanpole-mq/beanpole"
 
-// builtIn is where Program has built our server; "" before.
+// builtIn is the directory of Program's binary, or "" before it is built.
 var builtIn string
 
-// Program is our server, built once for all tests of a package, whose TestMain calls Main.
+// Program returns the path of the server's binary. It builds the binary once for all
+// tests of a package. The package's TestMain must call Main.
 var Program = sync.OnceValues(func() (path string, err error) {
 	if builtIn, err = os.MkdirTemp("", "beanpole"); err != nil {
 		return "", err
@@ -23,7 +24,7 @@ var Program = sync.OnceValues(func() (path string, err error) {
 	return path, Build(path)
 })
 
-// Main runs the tests of a package, and removes what Program has built.
+// Main runs the tests of a package and removes the binary of Program.
 func Main(m interface{ Run() int }) int {
 	defer func() {
 		if builtIn != "" {
@@ -33,9 +34,9 @@ func Main(m interface{ Run() int }) int {
 	return m.Run()
 }
 
-// Build builds our server, for tests, also for those of another module. It looks at each
-// of its sources, as files of the test: so go test does not take from its cache what a
-// test has said of another server.
+// Build builds the server for tests, including those of another module. It reads each
+// source file as a file of the test, so that go test does not reuse a cached result of an
+// older server.
 func Build(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -46,7 +47,7 @@ func Build(path string) error {
 		return err
 	}
 	root = strings.TrimSpace(root)
-	// Unlike go build, go run takes a program from the build cache that was linked before.
+	// Unlike go build, go run takes a linked program from the build cache.
 	if _, err := goTool(root, "run", "-exec", "cp", "./cmd/beanpole", path); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-// Package exectest builds our server for tests, runs programs beside them, and waits for what those say.
+// Package exectest builds the server for tests, runs programs and waits for their output.
 package exectest
 
 import (
@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// Patience is how long anything may take that must happen: the machine may be busy.
+// Patience is the time limit for any expected event. It allows for a busy machine.
 const Patience = 2 * time.Minute
 
-// A Process is a program that has been started.
+// A Process is a started program.
 type Process struct {
 	Cmd    *exec.Cmd
-	Log    Log           // what it writes to standard output and standard error
-	Exited chan struct{} // closed when it has ended and Log is complete
+	Log    Log           // its standard output and standard error
+	Exited chan struct{} // closed when the program has ended and Log is complete
 }
 
-// Start starts a program. An output that cmd has already gets what is written there, too.
+// Start starts a program. Its output goes to Log, and to the writers already set in cmd.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{Cmd: cmd, Exited: make(chan struct{})}
 	for _, w := range []*io.Writer{&cmd.Stdout, &cmd.Stderr} {
@@ -42,7 +42,7 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// Alive reports whether the program has not ended.
+// Alive reports whether the program is still running.
 func (p *Process) Alive() bool {
 	select {
 	case <-p.Exited:
@@ -61,7 +61,8 @@ func (p *Process) Await(expr string) ([]string, error) {
 	return m, err
 }
 
-// Wait waits until the program has ended. One that does not end says what its goroutines wait for.
+// Wait waits until the program has ended. After Patience it returns an error with the
+// stacks of the program's goroutines.
 func (p *Process) Wait() error {
 	select {
 	case <-p.Exited:
@@ -76,25 +77,25 @@ func (p *Process) Wait() error {
 	return nil
 }
 
-// Stop asks the program to end, as a service manager does, and waits until it has.
+// Stop requests the end of the program, as a service manager does, and waits for it.
 func (p *Process) Stop() error {
 	p.Cmd.Process.Signal(syscall.SIGTERM)
 	return p.Wait()
 }
 
-// Kill ends the program, and returns when it is gone.
+// Kill kills the program and waits for its end.
 func (p *Process) Kill() {
 	p.Cmd.Process.Kill()
 	<-p.Exited
 }
 
-// A Log is what programs have written so far, or the last megabyte of that.
+// A Log holds the output of programs, up to the last megabyte.
 type Log struct {
 	mu   sync.Mutex
-	text []byte // of whole lines
-	part []byte // of a line
+	text []byte // complete lines
+	part []byte // an incomplete line
 	drop string
-	more chan struct{} // nil, or closed when there is more
+	more chan struct{} // closed when there is more output; may be nil
 }
 
 func (l *Log) Write(b []byte) (int, error) {
@@ -115,7 +116,7 @@ func (l *Log) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Drop keeps no more lines that contain text.
+// Drop removes future lines that contain text.
 func (l *Log) Drop(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,7 +143,7 @@ func (l *Log) look() (text string, more <-chan struct{}) {
 	return string(l.text) + string(l.part), l.more
 }
 
-// Await is that of a process whose end nobody waits for.
+// Await is Process.Await for a log without a process.
 func (l *Log) Await(expr string) ([]string, error) { return l.await(expr, nil) }
 
 func (l *Log) await(expr string, exited <-chan struct{}) ([]string, error) {

@@ -1,21 +1,19 @@
 // Package faultfs wraps a file system and makes chosen calls fail.
 //
-// A [Fault] says which call fails: the n-th one of an operation on files whose
-// name matches a pattern. It fails in one of the ways a disk lies: [Before],
-// nothing was done and the caller is told so; [After], everything was done and
-// the caller is told otherwise; [Short], a write did a half of its work. To
-// try a program against all of them, count the calls of a run without faults
-// and then fail each in turn:
+// A [Fault] specifies a failing call: the n-th call of an operation on files whose name
+// matches a pattern. A failing call has no effect ([Before]), its full effect ([After]), or,
+// for a write, half of its effect ([Short]). To test a program with all faults, count the
+// calls of a run without faults, and then let each call fail in turn:
 //
 //	for n := 1; n <= calls; n++ {
 //		fsys := faultfs.New(memfs.New(), faultfs.Fault{Op: faultfs.Any, N: n, How: faultfs.After, Err: syscall.EIO})
 //		…
 //	}
 //
-// A fault prints itself as the Go expression that makes it, so that a failing
-// test can be pasted into one that is debugged.
+// A fault prints itself as a Go expression, so that it can be copied from the log of a
+// failing test into another test.
 //
-// Closing a file never fails here: a program could not do anything about it.
+// Closing a file never fails, because a program could not react to that.
 package faultfs
 
 import (
@@ -33,8 +31,8 @@ import (
 // An Op is an operation that can fail.
 type Op int
 
-// The operations, named as the methods of vfs.FS and vfs.File. Any is all of
-// them; Change is those that change something on the disk or make it durable.
+// The operations, named after the methods of vfs.FS and vfs.File. Any stands for all of
+// them. Change stands for those that change data on the disk or make it durable.
 const (
 	Any Op = iota
 	Change
@@ -62,7 +60,7 @@ var opNames = [...]string{"Any", "Change", "Create", "Open", "OpenWrite", "Renam
 // String returns the operation's name.
 func (op Op) String() string { return opNames[op] }
 
-// covers reports whether a fault for op concerns a call of operation call.
+// covers reports whether a fault of op applies to a call.
 func (op Op) covers(call Op) bool {
 	switch op {
 	case Any:
@@ -76,26 +74,26 @@ func (op Op) covers(call Op) bool {
 	return op == call
 }
 
-// How says what a failing call did.
+// A How specifies the effect of a failing call.
 type How int
 
 const (
-	Before How = iota // it failed and did nothing
-	After             // it failed and did everything
-	Short             // a write wrote the first half; any other call does as Before
+	Before How = iota // no effect
+	After             // the full effect
+	Short             // a write writes the first half; other calls behave as with Before
 )
 
-// String returns the name of the flavour.
+// String returns the name of the effect.
 func (h How) String() string { return [...]string{"Before", "After", "Short"}[h] }
 
 // A Fault makes calls fail.
 type Fault struct {
 	Op     Op
-	Name   string // pattern, as in filepath.Match, for the base of the file's name; "" matches all
-	N      int    // which of the matching calls, the first being 1; 0 is taken as 1
+	Name   string // pattern of filepath.Match for the base of the file's name; "" matches all
+	N      int    // number of the failing call among the matching calls, from 1; 0 stands for 1
 	How    How
-	Sticky bool          // all matching calls from the n-th on, not the n-th only
-	Err    syscall.Errno // 0 is taken as EIO
+	Sticky bool          // all calls from the n-th on fail
+	Err    syscall.Errno // 0 stands for EIO
 }
 
 // String returns the fault as a Go expression.
@@ -140,11 +138,11 @@ type FS struct {
 	faults []*armed
 }
 
-// An armed fault counts.
+// An armed fault counts its calls.
 type armed struct {
 	Fault
-	seen  int // matching calls
-	fired int // of which failed
+	seen  int // number of matching calls
+	fired int // number of failed calls
 }
 
 // New wraps base.
@@ -154,8 +152,7 @@ func New(base vfs.FS, faults ...Fault) *FS {
 	return f
 }
 
-// Set replaces the faults by others, which count from now on. Without
-// arguments nothing fails any more.
+// Set replaces the faults and starts their counts. Without arguments no call fails.
 func (f *FS) Set(faults ...Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -165,7 +162,7 @@ func (f *FS) Set(faults ...Fault) {
 	}
 }
 
-// Fired returns how many calls failed since the faults were last set.
+// Fired returns the number of calls that failed since the last Set.
 func (f *FS) Fired() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -176,8 +173,8 @@ func (f *FS) Fired() int {
 	return fired
 }
 
-// Seen returns how many calls the first of the faults matched since it was set.
-// With an N that is never reached it counts calls.
+// Seen returns the number of calls that the first fault has matched since the last Set. A
+// fault with an unreachable N counts calls.
 func (f *FS) Seen() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -187,7 +184,7 @@ func (f *FS) Seen() int {
 	return f.faults[0].seen
 }
 
-// fault returns the fault that a call meets, if any.
+// fault returns the fault that applies to a call, or nil.
 func (f *FS) fault(op Op, name string) *Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -228,7 +225,7 @@ func (f *Fault) err(op Op, name string) error {
 	return &fs.PathError{Op: "faultfs " + strings.ToLower(op.String()), Path: name, Err: err}
 }
 
-// do makes a call that returns an error only.
+// do makes a call that returns only an error.
 func (f *FS) do(op Op, name string, call func() error) error {
 	fault := f.fault(op, name)
 	if fault == nil {
@@ -242,7 +239,7 @@ func (f *FS) do(op Op, name string, call func() error) error {
 	return fault.err(op, name)
 }
 
-// get makes a call that returns a value too.
+// get makes a call that returns a value and an error.
 func get[T any](f *FS, op Op, name string, call func() (T, error)) (T, error) {
 	var v T
 	err := f.do(op, name, func() (err error) {
@@ -252,8 +249,8 @@ func get[T any](f *FS, op Op, name string, call func() (T, error)) (T, error) {
 	return v, err
 }
 
-// open makes a call that opens a file. One that fails After leaves no open
-// handle, but what it did to the disk stays.
+// open makes a call that opens a file. A call that fails After leaves no open handle, but
+// its effect on the disk remains.
 func (f *FS) open(op Op, name string, call func(string) (vfs.File, error)) (vfs.File, error) {
 	base, err := get(f, op, name, func() (vfs.File, error) { return call(name) })
 	if err != nil {
@@ -351,7 +348,7 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 		}
 	}
 	if fault.How == After {
-		n = 0 // the caller is told that nothing was written
+		n = 0 // the caller must assume that nothing was written
 	}
 	return n, fault.err(Write, f.name)
 }

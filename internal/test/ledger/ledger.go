@@ -1,11 +1,12 @@
-// Package ledger is the account of what the clients of a queue asked for and were told, and says
-// what a queue may therefore not show: an acknowledged job that is lost or there twice, a
-// deleted job that is back, an id that belongs to two jobs, a job that nobody has put.
+// Package ledger records the requests of a queue's clients and the replies. It detects
+// queues that contradict the replies: an acknowledged job is missing or exists twice, a
+// deleted job is back, two jobs have the same id, or a job was never put.
 //
-// A test enters each put and each delete twice: when it is sent, and when it is
-// acknowledged. What was sent and not acknowledged is in doubt: it may happen at any later time, or never,
-// until all connections have ended ([Ledger.Restarted]). What a queue shows is then held against
-// what was acknowledged before the question was sent.
+// A test records each put and each delete twice: when it is sent and when it is
+// acknowledged. A request that was sent and not acknowledged is in doubt: the queue can
+// execute it at any time, or never, until all connections have ended
+// ([Ledger.Restarted]). The ledger compares the contents of a queue with the replies that
+// arrived before the contents were requested.
 package ledger
 
 import (
@@ -15,25 +16,25 @@ import (
 	"sync"
 )
 
-// A Ledger knows jobs by keys that the test gives them, such as bodies that are all
-// different. Its methods may be called by all clients at once. An id of 0 is one that is not known.
+// A Ledger identifies jobs by the test's keys, such as bodies that are all different. All
+// clients can call its methods at once. An id of 0 stands for an unknown id.
 type Ledger[K comparable] struct {
 	mu     sync.Mutex
-	clock  uint64 // grows with each entry
+	clock  uint64 // incremented by each record
 	jobs   map[K]*job
-	owners map[uint64]K // of all ids that were given out
-	wrong  error        // what was found first
+	owners map[uint64]K // of all ids in use or used before
+	wrong  error        // the first error
 
 	puts, deletes int // acknowledged
 }
 
-// A job is what clients know of one. Moments are those of the clock; 0 is never.
+// A job is the clients' view of a job. Moments are values of clock; 0 stands for never.
 type job struct {
 	id       uint64
-	put      uint64 // when the put was acknowledged
-	deleting bool   // a delete was sent, and may happen or have happened
-	deleted  uint64 // when a delete was acknowledged
-	cleared  bool   // it may be deleted at any time, without an entry
+	put      uint64 // moment of the put's acknowledgement
+	deleting bool   // a delete was sent; it may have been executed
+	deleted  uint64 // moment of a delete's acknowledgement
+	cleared  bool   // the job can be deleted at any time without a record
 }
 
 // New returns a ledger without jobs.
@@ -41,29 +42,29 @@ func New[K comparable]() *Ledger[K] {
 	return &Ledger[K]{jobs: make(map[K]*job), owners: make(map[uint64]K)}
 }
 
-// Now returns the moment of the last entry: a question that is sent now must
-// see what was acknowledged until then.
+// Now returns the moment of the last record. A request sent now must reflect all replies
+// up to that moment.
 func (l *Ledger[K]) Now() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.clock
 }
 
-// Err returns the first thing that was wrong in what clients were told.
+// Err returns the first contradiction among the replies.
 func (l *Ledger[K]) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.wrong
 }
 
-// Acknowledged returns how many puts and deletes were acknowledged.
+// Acknowledged returns the number of acknowledged puts and deletes.
 func (l *Ledger[K]) Acknowledged() (puts, deletes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.puts, l.deletes
 }
 
-// InDoubt returns of how many jobs a delete was sent and never acknowledged.
+// InDoubt returns the number of jobs with a delete that was never acknowledged.
 func (l *Ledger[K]) InDoubt() (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +83,7 @@ func (l *Ledger[K]) IsPut(key K) bool {
 	return l.jobs[key] != nil && l.jobs[key].put != 0
 }
 
-// Put notes that a put is sent.
+// Put records that a put is sent.
 func (l *Ledger[K]) Put(key K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +93,7 @@ func (l *Ledger[K]) Put(key K) {
 	l.jobs[key] = new(job)
 }
 
-// Inserted notes that a put was acknowledged.
+// Inserted records that a put was acknowledged.
 func (l *Ledger[K]) Inserted(key K, id uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,13 +103,13 @@ func (l *Ledger[K]) Inserted(key K, id uint64) {
 	l.failed(l.identify(key, id))
 }
 
-// Clear notes that a job may be deleted from now on without a word to this ledger.
+// Clear records that a job can be deleted from now on without a record.
 func (l *Ledger[K]) Clear(key K) { l.change(key, func(j *job) { j.cleared = true }) }
 
-// Delete notes that the delete of a job is sent.
+// Delete records that the delete of a job is sent.
 func (l *Ledger[K]) Delete(key K) { l.change(key, func(j *job) { j.deleting = true }) }
 
-// Deleted notes that a delete was acknowledged, which happens once.
+// Deleted records that a delete was acknowledged. This must happen only once.
 func (l *Ledger[K]) Deleted(key K) {
 	l.change(key, func(j *job) {
 		if j.deleted != 0 {
@@ -119,16 +120,16 @@ func (l *Ledger[K]) Deleted(key K) {
 	})
 }
 
-// Shown notes that a client was shown a job, such as by a reserve, in answer to
-// what it sent at some moment.
+// Shown records that a client received a job, for example by a reserve, in reply to a
+// request sent at a moment.
 func (l *Ledger[K]) Shown(key K, id, sent uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failed(l.mayBe(key, id, sent))
 }
 
-// Check holds a whole queue, as keys and ids, against what was acknowledged before a question was
-// sent, and returns all that is wrong, if only in what clients were told before.
+// Check compares a whole queue, as keys and ids, with the replies before the moment sent.
+// It returns all contradictions, including those among earlier replies.
 func (l *Ledger[K]) Check(queue iter.Seq2[K, uint64], sent uint64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,8 +150,8 @@ func (l *Ledger[K]) Check(queue iter.Seq2[K, uint64], sent uint64) error {
 	return errors.Join(errs...)
 }
 
-// Restarted is [Ledger.Check] when all connections have ended. What was in doubt has happened, or
-// never will: from now on the queue is what it shows.
+// Restarted is [Ledger.Check] after the end of all connections. It resolves all doubts:
+// the contents of the queue show which requests were executed.
 func (l *Ledger[K]) Restarted(queue iter.Seq2[K, uint64]) error {
 	ids := make(map[K]uint64)
 	err := l.Check(func(yield func(K, uint64) bool) {
@@ -180,7 +181,7 @@ func (l *Ledger[K]) Restarted(queue iter.Seq2[K, uint64]) error {
 	return l.wrong
 }
 
-// change changes what is known of a job that was put.
+// change changes the record of a job that was put.
 func (l *Ledger[K]) change(key K, how func(*job)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -192,7 +193,8 @@ func (l *Ledger[K]) change(key K, how func(*job)) {
 	}
 }
 
-// mayBe returns why a job cannot be shown in answer to what was sent at some moment.
+// mayBe returns the reason why a reply to a request sent at a moment cannot contain a
+// job.
 func (l *Ledger[K]) mayBe(key K, id, sent uint64) error {
 	j := l.jobs[key]
 	switch {
@@ -206,7 +208,7 @@ func (l *Ledger[K]) mayBe(key K, id, sent uint64) error {
 	return nil
 }
 
-// identify notes the id of a job, which no other job may have had.
+// identify records the id of a job. It fails if another job has had the id.
 func (l *Ledger[K]) identify(key K, id uint64) error {
 	if id == 0 {
 		return nil
@@ -221,14 +223,14 @@ func (l *Ledger[K]) identify(key K, id uint64) error {
 	return nil
 }
 
-// failed notes the first error.
+// failed records the first error.
 func (l *Ledger[K]) failed(err error) {
 	if l.wrong == nil {
 		l.wrong = err
 	}
 }
 
-// name is the beginning of a key, for people.
+// name returns the beginning of a key, for messages.
 func name[K comparable](key K) string {
 	s := fmt.Sprint(key)
 	return fmt.Sprintf("job %q", s[:min(len(s), 40)])

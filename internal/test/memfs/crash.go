@@ -7,11 +7,11 @@ import (
 
 const sectorSize = 512
 
-// A luck says how much of what was not synced a power cut leaves: the same for
-// all files, so that the extremes (nothing, everything) occur whole.
+// A luck defines the share of unsynced data that survives a power cut. It is the same for
+// all files, so that the extremes (nothing, everything) occur.
 type luck struct {
-	keep float64 // chance that a change is on the disk
-	torn float64 // chance that a sector is torn
+	keep float64 // probability that a change is on the disk
+	torn float64 // probability that a sector is torn
 }
 
 func drawLuck(rng *rand.Rand) luck {
@@ -28,8 +28,8 @@ func drawLuck(rng *rand.Rand) luck {
 	return luck{keep: rng.Float64(), torn: 0.02}
 }
 
-// names draws the names in a directory: the durable ones, and each change since
-// made or not made.
+// names draws the names in a directory: the durable names, with each later change applied
+// or not.
 func (l luck) names(rng *rand.Rand, d *dir) map[string]*inode {
 	names := maps.Clone(d.durable)
 	for _, c := range d.pending {
@@ -40,12 +40,11 @@ func (l luck) names(rng *rand.Rand, d *dir) map[string]*inode {
 	return names
 }
 
-// contents draws what is left of a file.
+// contents draws the remaining contents of a file.
 //
-// Each sector is drawn for itself: it has seen a number of the edits, in order,
-// and none of the later ones. That is what a disk does which writes a page of
-// the cache when it likes: an older edit cannot be missing where a newer one is
-// present in the same sector.
+// Each sector is drawn independently: it reflects a prefix of the edits. A disk that
+// writes cached pages at any time behaves like this: within a sector, an older edit
+// cannot be missing where a newer edit is present.
 func (l luck) contents(rng *rand.Rand, n *inode) *inode {
 	size := int64(len(n.durable))
 	longest := size
@@ -70,8 +69,7 @@ func (l luck) contents(rng *rand.Rand, n *inode) *inode {
 	return after
 }
 
-// sector draws the sector of a file that lies at off; on entry it has the
-// durable bytes.
+// sector draws the sector of a file at off. On entry, sector has the durable bytes.
 func (l luck) sector(rng *rand.Rand, n *inode, sector []byte, off int64) {
 	end := off + int64(len(sector))
 	for _, e := range n.pending {
@@ -90,8 +88,8 @@ func (l luck) sector(rng *rand.Rand, n *inode, sector []byte, off int64) {
 	}
 }
 
-// within returns what the edit does to the bytes off..end: the new bytes and
-// where they begin relative to off; nil if it does nothing to them.
+// within returns the bytes that an edit writes within off..end, and their position
+// relative to off. change is nil if there are none.
 func (e edit) within(off, end int64) (change []byte, at int64) {
 	if e.data == nil {
 		if e.size >= end {

@@ -8,24 +8,24 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-const blockSize = 4096 // of space
+const blockSize = 4096 // unit of space, in bytes
 
-// An inode is a file, by whatever names.
+// An inode is a file, regardless of its names.
 type inode struct {
 	data      []byte
 	allocated []bool // by block: written or preallocated
-	durable   []byte // data when the file was last synced
-	pending   []edit // what happened to data since, in order
+	durable   []byte // data at the last sync
+	pending   []edit // changes of data since the last sync, in order
 
-	links int // names
-	opens int // handles
+	links int // number of names
+	opens int // number of handles
 }
 
 // An edit is a write or, when data is nil, a change of the size.
 type edit struct {
 	off  int64
 	data []byte
-	size int64 // of the file after the edit
+	size int64 // size of the file after the edit
 }
 
 func (n *inode) blocks() int64 {
@@ -38,7 +38,7 @@ func (n *inode) blocks() int64 {
 	return count
 }
 
-// note records an edit and carries it out.
+// note records an edit and applies it.
 func (n *inode) note(e edit) {
 	n.pending = append(n.pending, e)
 	n.data = e.apply(n.data)
@@ -47,13 +47,13 @@ func (n *inode) note(e edit) {
 func (e edit) apply(data []byte) []byte {
 	if e.size <= int64(len(data)) {
 		if e.data == nil {
-			clear(data[e.size:]) // a longer file may show these bytes again
+			clear(data[e.size:]) // a later, longer file can contain these bytes again
 			data = data[:e.size]
 		}
 	} else if e.size <= int64(cap(data)) {
 		data = data[:e.size]
 	} else {
-		shorter := data // not append, for which the race detector looks at all bytes of what is added
+		shorter := data // append would make the race detector check all added bytes
 		data = make([]byte, e.size, max(e.size, 2*int64(cap(shorter))))
 		copy(data, shorter)
 	}
@@ -69,7 +69,7 @@ func (n *inode) sync() {
 	n.pending = nil
 }
 
-// release gives the space of a file back that has neither name nor handle.
+// release frees the space of a file without names and handles.
 func (fsys *FS) release(n *inode) {
 	if n.links == 0 && n.opens == 0 {
 		fsys.used -= n.blocks() * blockSize
@@ -77,7 +77,8 @@ func (fsys *FS) release(n *inode) {
 	}
 }
 
-// allocate finds space for the bytes from..to and returns up to where it got.
+// allocate allocates space for the bytes from..to. It returns the end of the allocated
+// part.
 func (fsys *FS) allocate(n *inode, from, to int64) int64 {
 	for b := from / blockSize; b*blockSize < to; b++ {
 		for int64(len(n.allocated)) <= b {
@@ -95,7 +96,7 @@ func (fsys *FS) allocate(n *inode, from, to int64) int64 {
 	return to
 }
 
-// free gives the blocks back that lie wholly past size.
+// free frees the blocks that lie entirely after size.
 func (fsys *FS) free(n *inode, size int64) {
 	keep := (size + blockSize - 1) / blockSize
 	for b := keep; b < int64(len(n.allocated)); b++ {
@@ -122,7 +123,7 @@ type file struct {
 	closed   bool
 }
 
-// check says why nothing can be done with the file. Callers hold fsys.mu.
+// check returns an error if the file cannot be used. Callers hold fsys.mu.
 func (f *file) check() error {
 	switch {
 	case f.fsys.cut:
@@ -133,7 +134,7 @@ func (f *file) check() error {
 	return nil
 }
 
-// change is check for what changes the file.
+// change is check for operations that change the file.
 func (f *file) change() error {
 	if err := f.check(); err != nil {
 		return err
@@ -144,7 +145,7 @@ func (f *file) change() error {
 	return f.fsys.change()
 }
 
-// do runs a method's body under the lock and names the file in its error.
+// do runs a method's body under the lock and adds the file's name to its error.
 func (f *file) do(op string, body func() error) error {
 	f.fsys.mu.Lock()
 	defer f.fsys.mu.Unlock()
@@ -152,7 +153,7 @@ func (f *file) do(op string, body func() error) error {
 }
 
 func (f *file) ReadAt(p []byte, off int64) (n int, err error) {
-	var eof error // not to be wrapped
+	var eof error // must not be wrapped
 	err = f.do("read", func() error {
 		if err := f.check(); err != nil {
 			return err

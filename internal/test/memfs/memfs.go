@@ -1,28 +1,24 @@
 // Package memfs is a file system in memory whose power can be cut.
 //
 //	fsys := memfs.New()
-//	fsys.CutAt(17)             // the power goes before the 17th operation that changes something
-//	work(fsys)                 // everything from there on fails with ErrPowerCut
-//	after := fsys.Crash(rng)   // what the disk holds when the machine is started again
+//	fsys.CutAt(17)             // cut the power before the 17th operation that changes something
+//	work(fsys)                 // all later operations fail with ErrPowerCut
+//	after := fsys.Crash(rng)   // the contents of the disk at the next start
 //
-// [FS.Crash] can also be called at any moment on a running file system, which
-// it does not disturb. What it returns is drawn from all that package vfs
-// allows:
+// [FS.Crash] can also be called at any moment on a running file system, without
+// disturbing it. The result is drawn from all states that package vfs allows:
 //
-//   - synced bytes, sizes and names are there;
-//   - of what was written to a file since, each sector of 512 bytes has any of
-//     the contents it had since the sync, sometimes torn within the sector;
-//     the size is any the file had since;
-//   - names made, changed and removed since the directory was synced are, each
-//     for itself, as before or as after.
+//   - Synced bytes, sizes and names are present.
+//   - Each sector of 512 bytes has one of its contents since the sync, sometimes torn
+//     within the sector. The size is one of the file's sizes since the sync.
+//   - Each change of names since the directory's sync is present or missing.
 //
-// A limit on the space ([FS.SetLimit]) makes a full disk. Space is counted in
-// blocks of 4096 bytes that were written or preallocated, so a file grown by
-// Truncate takes none until it is written.
+// A limit on the space ([FS.SetLimit]) simulates a full disk. Space is counted in blocks of
+// 4096 bytes that were written or preallocated. A file that Truncate has grown uses no space
+// until it is written.
 //
-// Directories are durable from the moment they are made: what is tested here is
-// files. Locks exclude within one FS only. Start reading at crash.go, which is
-// the point of the package.
+// Directories are durable when they are created: the package is for tests of files. Locks
+// apply within one FS only. Start reading at crash.go.
 package memfs
 
 import (
@@ -39,26 +35,26 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// ErrPowerCut is what every operation returns once the power is cut.
+// ErrPowerCut is the error of all operations after a power cut.
 var ErrPowerCut = errors.New("memfs: power cut")
 
-// An FS is a file system in memory. It has the directories "/" and ".".
+// An FS is a file system in memory. It contains the directories "/" and ".".
 type FS struct {
 	mu    sync.Mutex
 	dirs  map[string]*dir
 	locks map[*inode]bool
-	limit int64 // in bytes; 0: none
+	limit int64 // in bytes; 0 means no limit
 	used  int64 // bytes of all blocks of all files that have a name or are open
-	ops   int   // operations so far that changed something, or tried to
-	cutAt int   // the power is cut before operation cutAt; 0: never
+	ops   int   // operations that changed something, or tried to
+	cutAt int   // the power is cut before operation cutAt; 0 means never
 	cut   bool
 }
 
 // A dir is a directory.
 type dir struct {
 	names   map[string]*inode
-	durable map[string]*inode // names when the directory was last synced
-	pending []nameChange      // what happened to names since, in order
+	durable map[string]*inode // names at the last sync of the directory
+	pending []nameChange      // changes of names since the last sync, in order
 }
 
 // A nameChange is a creation (from is empty), a removal (to is empty) or a
@@ -96,24 +92,24 @@ func (fsys *FS) SetLimit(bytes int64) {
 	fsys.limit = bytes
 }
 
-// Used returns how many bytes the blocks of all files take.
+// Used returns the total size of the blocks of all files, in bytes.
 func (fsys *FS) Used() int64 {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()
 	return fsys.used
 }
 
-// Ops returns how many operations that change something there were: creations,
-// writes, truncations, preallocations, renames, removals and syncs of either
-// kind, failed ones included.
+// Ops returns the number of operations that change something: creations, writes,
+// truncations, preallocations, renames, removals and syncs of files and directories.
+// Failed operations count.
 func (fsys *FS) Ops() int {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()
 	return fsys.ops
 }
 
-// CutAt cuts the power before the n-th operation that [FS.Ops] counts, the
-// first being 1.
+// CutAt cuts the power before the n-th operation that [FS.Ops] counts. The first has
+// number 1.
 func (fsys *FS) CutAt(n int) {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()
@@ -172,7 +168,7 @@ func pathError(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: name, Err: err}
 }
 
-// note records a change of names and carries it out.
+// note records a change of names and applies it.
 func (d *dir) note(c nameChange) {
 	d.pending = append(d.pending, c)
 	c.apply(d.names)
@@ -382,10 +378,9 @@ func (l *lock) Close() error {
 	return nil
 }
 
-// Crash returns a file system as the next start of the machine would find it if
-// the power failed now. It is drawn with rng; the same seed and the same
-// operations give the same result. The limit is taken over; open files and
-// locks are not.
+// Crash returns the file system that the machine would find at its next start if the
+// power failed now. rng draws it; the same seed and operations give the same result. The
+// limit is kept; open files and locks are not.
 func (fsys *FS) Crash(rng *rand.Rand) *FS {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()
@@ -395,7 +390,7 @@ func (fsys *FS) Crash(rng *rand.Rand) *FS {
 	for _, path := range slices.Sorted(maps.Keys(fsys.dirs)) {
 		d := newDir()
 		names := luck.names(rng, fsys.dirs[path])
-		copies := make(map[*inode]*inode) // a file may have two names after a rename that is half durable
+		copies := make(map[*inode]*inode) // a file can have two names after a rename that is half durable
 		for _, base := range slices.Sorted(maps.Keys(names)) {
 			n := names[base]
 			if copies[n] == nil {

@@ -11,42 +11,42 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// A Kernel is a network for event loops: its sockets do not block, and its pollers, which
-// are level-triggered, say which of them are ready. S and P are the interfaces that a server has for
-// them. The fields are set before it is used.
+// A Kernel is a network for event loops. Its sockets do not block, and its
+// level-triggered pollers report ready sockets. S and P are the server's interfaces for
+// them. Set the fields before using it.
 type Kernel[S, P any] struct {
-	Rand       *rand.Rand          // draws how short reads and writes are, the order of events, and that an accept fails; nil: none of that
-	Buffer     int                 // bytes that are taken for a client that does not read; 0: as for a Conn
-	BeforeWait func(time.Duration) // called by each Wait, with its timeout; nil: not
+	Rand       *rand.Rand          // draws the sizes of short reads and writes, the order of events, and failures of accept; nil disables these
+	Buffer     int                 // buffered bytes for a client that does not read; 0 means the size of a Conn
+	BeforeWait func(time.Duration) // called by each Wait with its timeout; may be nil
 
-	net.Listener // none: a loop does not call its Accept
+	net.Listener // nil: a loop does not call Accept
 
 	mu          sync.Mutex
 	pollers     []*poller[S, P]
 	waiting     []*Conn // to be accepted
 	closed      bool
-	pass, total Traffic // since the last Wait, and before
+	pass, total Traffic // since the last Wait, and before it
 	most        Traffic
 }
 
-// Traffic counts what loops have called of their sockets.
+// Traffic counts the loops' calls of socket methods.
 type Traffic struct{ Reads, Closes int }
 
-// Counts returns all traffic, and the most that there was between two calls of Wait.
+// Counts returns the total traffic, and the maximum between two calls of Wait.
 func (k *Kernel[S, P]) Counts() (total, most Traffic) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.total, k.most
 }
 
-// Waiting returns how many clients were not accepted yet.
+// Waiting returns the number of clients that were not accepted yet.
 func (k *Kernel[S, P]) Waiting() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.waiting)
 }
 
-// Dial returns a client's end. It does not wait until somebody accepts it.
+// Dial returns the client's end of a new connection, without waiting for an accept.
 func (k *Kernel[S, P]) Dial() (net.Conn, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -75,7 +75,7 @@ func (k *Kernel[S, P]) Close() error {
 	return nil
 }
 
-// AcceptSocket is part of what a server's loop wants of a listener.
+// AcceptSocket implements a method of the server's listener.
 func (k *Kernel[S, P]) AcceptSocket() (s S, addr net.Addr, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -92,7 +92,7 @@ func (k *Kernel[S, P]) AcceptSocket() (s S, addr net.Addr, err error) {
 	return any(&socket[S, P]{net: k, conn: conn}).(S), k.Addr(), nil
 }
 
-// Watch is part of what a server's loop wants of a listener.
+// Watch implements a method of the server's listener.
 func (k *Kernel[S, P]) Watch(p P, on bool) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -100,7 +100,7 @@ func (k *Kernel[S, P]) Watch(p P, on bool) error {
 	return nil
 }
 
-// NewPoller is part of what a server's loop wants of a listener.
+// NewPoller implements a method of the server's listener.
 func (k *Kernel[S, P]) NewPoller() (P, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -119,10 +119,10 @@ func (k *Kernel[S, P]) draw(n int) int {
 // A poller waits for the sockets of a loop; net.mu guards it.
 type poller[S, P any] struct {
 	net     *Kernel[S, P]
-	rung    chan struct{} // something has happened, perhaps
+	rung    chan struct{} // signals a possible change
 	socks   []*socket[S, P]
 	woken   bool
-	listens bool // it reports who waits to be accepted
+	listens bool // it reports clients that wait to be accepted
 	closed  bool
 }
 
@@ -183,7 +183,7 @@ func (p *poller[S, P]) Wait(timeout time.Duration) []epoll.Event {
 	}
 }
 
-// look returns what there is to say.
+// look returns the current events.
 func (p *poller[S, P]) look() (events []epoll.Event, woken bool) {
 	k := p.net
 	k.mu.Lock()
@@ -226,7 +226,7 @@ func (p *poller[S, P]) Close() {
 	p.closed = true
 }
 
-// events returns what there is to say of the end of a connection.
+// events returns the events of one end of a connection.
 func (c *Conn) events() (ev epoll.Events) {
 	c.in.mu.Lock()
 	if c.in.r < c.in.w || c.in.ended != nil {
@@ -251,13 +251,13 @@ func (c *Conn) events() (ev epoll.Events) {
 type socket[S, P any] struct {
 	net      *Kernel[S, P]
 	conn     *Conn
-	poller   *poller[S, P] // net.mu guards this and what follows
+	poller   *poller[S, P] // net.mu guards the fields from here on
 	index    int
 	interest epoll.Events
 	closed   bool
 }
 
-// count counts a call of a socket, which is open.
+// count counts a call on an open socket.
 func (s *socket[S, P]) count(call func(*Traffic)) {
 	s.net.mu.Lock()
 	defer s.net.mu.Unlock()

@@ -1,7 +1,6 @@
-// Package memnet is a network in memory, for tests. It blocks on channels and
-// condition variables only, so that a testing/synctest bubble sees when everybody
-// waits, and what is read and written is known to the byte. A [Listener] is for
-// servers that block, a [Kernel] for loops that do not.
+// Package memnet is a network in memory for tests. It blocks only on channels and
+// condition variables, so that a testing/synctest bubble detects when all goroutines
+// wait. A [Listener] is for blocking servers, a [Kernel] for event loops.
 package memnet
 
 import (
@@ -14,21 +13,20 @@ import (
 	"time"
 )
 
-// Buffer is how many bytes one direction of a Conn buffers, as the
-// kernel's buffers do for a socket.
+// Buffer is the size of a Conn's buffer for one direction, in bytes. It stands for a
+// socket's kernel buffers.
 const Buffer = 64 << 10
 
-// A Listener is a network of its own: what Dial returns is connected with
-// what Accept returns. It blocks on channels and condition variables only, so
-// that a testing/synctest bubble sees when everybody waits.
+// A Listener is a separate network: Dial returns the client's ends and Accept the
+// server's ends of its connections.
 type Listener struct {
 	queue chan net.Conn
-	Errs  chan error // Accept fails with these first
+	Errs  chan error // Accept first returns these errors
 	done  chan struct{}
 	close sync.Once
 }
 
-// Listen returns a listener on a network of its own.
+// Listen returns a listener on a new network.
 func Listen() *Listener {
 	return &Listener{queue: make(chan net.Conn), Errs: make(chan error), done: make(chan struct{})}
 }
@@ -69,21 +67,20 @@ func (addr) String() string  { return "mem" }
 // Pipe returns two ends of a connection.
 func Pipe() (a, b *Conn) { return pipe(Buffer, Buffer) }
 
-// pipe is Pipe with buffers of some sizes, of what a and b receive.
+// pipe is Pipe with given sizes of the receive buffers.
 func pipe(toA, toB int) (a, b *Conn) {
 	x, y := newStream(toA), newStream(toB)
 	return &Conn{in: x, out: y}, &Conn{in: y, out: x}
 }
 
-// A Conn is one end of a connection in memory. Like a TCP connection it
-// buffers, can be half-closed, and is reset when an end is closed that has not
-// read everything.
+// A Conn is one end of a connection in memory. Like a TCP connection, it has buffers and
+// can be half-closed. Closing an end with unread data resets the connection.
 type Conn struct{ in, out *stream }
 
 func (c *Conn) Read(p []byte) (int, error)  { return c.in.read(p) }
 func (c *Conn) Write(p []byte) (int, error) { return c.out.write(p) }
 
-// Unread returns how many bytes have arrived and were not read.
+// Unread returns the number of received bytes that were not read.
 func (c *Conn) Unread() int {
 	c.in.mu.Lock()
 	defer c.in.mu.Unlock()
@@ -126,12 +123,12 @@ func (c *Conn) RemoteAddr() net.Addr { return addr{} }
 type stream struct {
 	mu      sync.Mutex
 	changed sync.Cond
-	ring    func() // nil, or called at each change, with mu
+	ring    func() // called at each change with mu held, or nil
 
 	buf             []byte // data[r:w] has been written and not yet read
 	r, w            int
-	ended           error // the writer has gone: what a read gets after the data
-	abandoned       bool  // the reader has gone
+	ended           error // the writer is closed; reads return this error after the data
+	abandoned       bool  // the reader is closed
 	readBy, writeBy deadline
 }
 
@@ -148,8 +145,8 @@ func newStream(size int) *stream {
 	return s
 }
 
-// tell wakes whoever waits for a change.
-func (s *stream) tell() {
+// notify wakes all goroutines that wait for a change.
+func (s *stream) notify() {
 	s.changed.Broadcast()
 	if s.ring != nil {
 		s.ring()
@@ -167,7 +164,7 @@ func (s *stream) read(p []byte) (n int, err error) {
 	}
 }
 
-// take reads what there is; the error is EAGAIN if that is nothing yet.
+// take reads available data. The error is EAGAIN if there is none yet.
 func (s *stream) take(p []byte) (int, error) {
 	switch {
 	case s.abandoned:
@@ -181,7 +178,7 @@ func (s *stream) take(p []byte) (int, error) {
 		if s.r += n; s.r == s.w {
 			s.r, s.w = 0, 0
 		}
-		s.tell()
+		s.notify()
 		return n, nil
 	case s.ended != nil:
 		return 0, s.ended
@@ -203,7 +200,7 @@ func (s *stream) write(p []byte) (n int, err error) {
 	}
 }
 
-// put writes what there is room for.
+// put writes as much as the buffer has room for.
 func (s *stream) put(p []byte) (n int, err error) {
 	switch {
 	case s.ended != nil:
@@ -218,12 +215,12 @@ func (s *stream) put(p []byte) (n int, err error) {
 	}
 	if n = copy(s.buf[s.w:], p); n > 0 {
 		s.w += n
-		s.tell()
+		s.notify()
 	}
 	return n, nil
 }
 
-// end is the writer's last word.
+// end closes the writer's side.
 func (s *stream) end(reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,16 +228,16 @@ func (s *stream) end(reason error) {
 		s.ended = reason
 	}
 	s.setTimer(&s.writeBy, time.Time{})
-	s.tell()
+	s.notify()
 }
 
-// abandon is the reader's; it tells whether something was left unread.
+// abandon closes the reader's side. It reports whether data was left unread.
 func (s *stream) abandon() (unread bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.abandoned = true
 	s.setTimer(&s.readBy, time.Time{})
-	s.tell()
+	s.notify()
 	return s.r < s.w
 }
 
@@ -248,7 +245,7 @@ func (s *stream) setDeadline(d *deadline, t time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.setTimer(d, t)
-	s.tell()
+	s.notify()
 }
 
 func (s *stream) setTimer(d *deadline, t time.Time) {
@@ -261,7 +258,7 @@ func (s *stream) setTimer(d *deadline, t time.Time) {
 		d.timer = time.AfterFunc(left, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.tell()
+			s.notify()
 		})
 	default:
 		d.timer.Reset(left)

@@ -2,5 +2,5 @@
 
 package seeds
 
-// Race is whether the race detector looks on.
+// Race reports whether the race detector is enabled.
 const Race = false

@@ -1,16 +1,16 @@
-// Package seeds gives random tests their seeds, and says how long they go on.
+// Package seeds provides the seeds of random tests, and their durations.
 //
-// A test that draws its input runs with a few seeds that are new each time, so that every
-// commit tries what nobody has tried before, and with each seed that once failed. A test
-// that counts rounds has a few. The same flags of any such test program ask for more:
+// A test that draws its input runs with a few new seeds, so that every commit tries new
+// inputs, and with each seed that has failed before. A test that counts rounds runs a few
+// rounds. All such test programs have the same flags:
 //
 //	go test ./internal/test/sim -run TestPower                the usual number of new seeds
-//	go test ./internal/test/sim -run TestPower -seeds=5000    so many
-//	go test ./internal/test/sim -run TestPower -for=10m       as many as that time allows
-//	go test ./internal/test/sim -run TestPower -seed=1234     one, such as one that failed
+//	go test ./internal/test/sim -run TestPower -seeds=5000    5000 new seeds
+//	go test ./internal/test/sim -run TestPower -for=10m       new seeds for 10 minutes
+//	go test ./internal/test/sim -run TestPower -seed=1234     a single seed, for example to repeat a failure
 //
 // [Each] runs a test with many seeds, [One] gives a test its only seed, [Rounds] counts the
-// rounds of a test with one seed, [Step] goes through places, and [Find] looks for a mistake that is planted.
+// rounds of a test with one seed, [Step] visits places, and [Find] finds planted faults.
 package seeds
 
 import (
@@ -28,11 +28,12 @@ var (
 	limit = flag.Duration("for", 0, "how `long` a random test goes on; 0: it counts its seeds or rounds")
 )
 
-// Each runs a subtest for each seed that failed before, then for usual new ones, until one
-// fails. Flags ask for more, or for one alone. It returns how many seeds there were.
+// Each runs a subtest for each seed that failed before, then for usual new seeds, until
+// one fails. Flags can change the number, or select a single seed. It returns the number
+// of seeds.
 //
-// Under the race detector, which makes simulations some ten times slower, a tenth of the
-// usual seeds must do.
+// Under the race detector, which slows simulations about tenfold, it runs a tenth of the
+// usual seeds.
 func Each(t *testing.T, usual int, f func(t *testing.T, seed uint64), failed ...uint64) (ran int) {
 	t.Helper()
 	for seed := range all(usual, failed) {
@@ -42,15 +43,15 @@ func Each(t *testing.T, usual int, f func(t *testing.T, seed uint64), failed ...
 			t.FailNow()
 		}
 	}
-	t.Logf("seeds: %d", ran) // make night adds these up
+	t.Logf("seeds: %d", ran) // make night adds these numbers up
 	return ran
 }
 
-// Enough reports whether a test has had as many seeds as usual, so that it must have met
-// whatever it counts.
+// Enough reports whether a test has had the usual number of seeds. It must then have met
+// every event that it counts.
 func Enough(ran, usual int) bool { return *only == 0 && ran >= usual }
 
-// all are the seeds of a test.
+// all returns the seeds of a test.
 func all(usual int, failed []uint64) iter.Seq[uint64] {
 	if Race {
 		usual = (usual + 9) / 10
@@ -73,11 +74,12 @@ func all(usual int, failed []uint64) iter.Seq[uint64] {
 	}
 }
 
-// Rounds counts the rounds of a test until it fails: usual ones, or as many as the flags say.
+// Rounds counts the rounds of a test until it fails: usual rounds, or the number that the
+// flags specify.
 func Rounds(t testing.TB, usual int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		ran := 0
-		defer func() { t.Logf("rounds: %d", ran) }() // make night adds these up
+		defer func() { t.Logf("rounds: %d", ran) }() // make night adds these numbers up
 		for n := range rounds(usual) {
 			ran++
 			if t.Failed() || !yield(n) {
@@ -101,12 +103,12 @@ func rounds(usual int) iter.Seq[int] {
 	}
 }
 
-// Long reports whether a flag asks for more than the usual, or for one seed again.
+// Long reports whether a flag asks for more than the usual, or for a single seed.
 func Long() bool { return *only != 0 || *count > 0 || *limit > 0 }
 
-// Step says how a test goes through all places at which something can happen, such as a
-// power cut: from first on, each step-th. That is usually each usual-th, beginning
-// anywhere, and all of them if a flag asks for more.
+// Step returns the places that a test visits, such as places of a power cut: every
+// step-th from first on. Normally step is usual and first is random. If a flag asks for
+// more, the test visits all places.
 func Step(usual int) (first, step int) {
 	if Long() {
 		return 1, 1
@@ -114,7 +116,7 @@ func Step(usual int) (first, step int) {
 	return 1 + rand.IntN(usual), usual
 }
 
-// Time is how long a test goes on that usually does for some time.
+// Time returns the duration of a test that normally runs for usual.
 func Time(usual time.Duration) time.Duration {
 	if *limit > 0 {
 		return *limit
@@ -122,7 +124,8 @@ func Time(usual time.Duration) time.Duration {
 	return usual
 }
 
-// One returns the seed of a test that has one. If the test fails, it says how to repeat it.
+// One returns the seed of a test with one seed. If the test fails, One logs the command
+// that repeats it.
 func One(t testing.TB) uint64 {
 	seed := *only
 	if seed == 0 {
@@ -141,14 +144,13 @@ func again(t testing.TB, seed uint64) {
 	t.Logf("again with: -run '^%s$' -seed=%d", t.Name(), seed)
 }
 
-// draw returns a new seed: not 0, and short enough to be copied by hand.
+// draw returns a new seed. It is not 0, and short enough to be copied by hand.
 func draw() uint64 { return uint64(rand.Uint32()) + 1 }
 
-// Find looks for a mistake that is planted in the code under test: f returns what a seed
-// shows of it, or "". The seed that is known to show it comes first. With -seeds or -for,
-// or if the code has changed so much that the known seed does not show it any more, new
-// ones follow, 2,000 at most. A test that does not find a planted mistake proves nothing,
-// so it fails.
+// Find searches for a planted fault in the code under test. f returns the symptom that a
+// seed produces, or "". Find first tries the known seed. It then tries up to 2,000 new
+// seeds, if -seeds or -for is given or the known seed no longer produces the symptom. If
+// no seed does, the test fails, because its checks would prove nothing.
 func Find(t *testing.T, known uint64, f func(t *testing.T, seed uint64) string) {
 	t.Helper()
 	seed, anew := known, *count > 0 || *limit > 0

@@ -1,48 +1,44 @@
-// Package sim kills the whole server, again and again: engine, broker, journal
-// and, in some runs, the server with its connections. The disk is in memory
-// (memfs), its calls fail (faultfs), and the time is fake (testing/synctest). The
-// package has tests only.
+// Package sim repeatedly kills the whole server: engine, broker, journal and, in some runs,
+// the server with its connections. The disk is in memory (memfs), its calls fail (faultfs),
+// and the time is fake (testing/synctest). The package contains only tests.
 //
 //	go test ./internal/test/sim                            a few new seeds
-//	go test ./internal/test/sim -run TestPower -for=10m    as many as ten minutes have
-//	go test ./internal/test/sim -run TestPower -seed=1234  one, such as one that failed
+//	go test ./internal/test/sim -run TestPower -for=10m    new seeds for 10 minutes
+//	go test ./internal/test/sim -run TestPower -seed=1234  a single seed, for example to repeat a failure
 //
 // # How it is checked
 //
-// A recorder stands between the broker and the journal and keeps every Change
-// (history_test.go). The journal promises one thing: after a restart, the state is
-// what a prefix of those Changes makes, and that prefix has at least everything
-// that was acknowledged. The history replays the Changes on plain maps. It knows
-// nothing of records, segments or cleaning. It says which prefix was found, or
-// shows the difference. Then the run goes on from there.
+// A recorder between the broker and the journal stores every Change (history_test.go). The
+// journal makes one promise: after a restart, the state results from a prefix of those
+// Changes, and the prefix contains all acknowledged Changes. The history replays the Changes
+// on plain maps, without records, segments or cleaning. It reports the prefix, or the
+// difference. Then the run continues from that state.
 //
-// Where clients are simulated too, a ledger has what they were told
-// (internal/test/ledger).
+// Where clients are also simulated, a ledger checks their replies (internal/test/ledger).
 //
-// # What happens to a server
+// # Faults
 //
-//   - power cuts at any operation of the disk, also during start and shutdown
-//     (power_test.go, and with clients and connections clients_test.go, where the
-//     event loops run on simulated sockets: memnet.Kernel; what clients do
-//     besides to put and to reserve, and with which rights: manager_test.go);
-//   - kill -9 and clean shutdowns, in between;
-//   - every file call fails, once or from then on, with and without having done
-//     its work (fault_test.go);
-//   - calls fail for a while, again and again, while clients connect, do a few
-//     things and go (shortlived_test.go);
-//   - all of that with policies of tubes; and with jobs that have one attempt, which
-//     nobody is given twice (policy_test.go);
-//   - the disk is full (full_test.go);
-//   - all of that at once, and files get lost (storm_test.go).
+//   - Power cuts at any operation of the disk, including start and shutdown
+//     (power_test.go). clients_test.go adds clients and connections on simulated sockets
+//     (memnet.Kernel), and manager_test.go rights and commands other than put and reserve.
+//   - kill -9 and clean shutdowns.
+//   - Each file call fails, once or from then on, with or without its effect
+//     (fault_test.go).
+//   - Calls fail for a while, repeatedly, while short-lived clients connect
+//     (shortlived_test.go).
+//   - All of these with policies of tubes, and with jobs that must be reserved at most once
+//     (policy_test.go).
+//   - A full disk (full_test.go).
+//   - All of these at once, and lost files (storm_test.go).
 //
-// Also, the same work gives the same answers with all options of the journal
-// (same_test.go). beanstalkd's files are taken over completely, wherever the
-// take-over is interrupted (adopt_test.go).
+// In addition, the same work gives the same replies with all options of the journal
+// (same_test.go). beanstalkd's files are adopted completely, wherever the adoption is
+// interrupted (adopt_test.go).
 //
 // # Seeds
 //
-// Everything in a run is drawn from its seed, and one processor runs it, so a seed
-// that fails once fails again.
+// A seed determines the whole run, and one processor runs it. Therefore a seed that fails
+// once fails again.
 //
 // Start reading at world_test.go.
 package sim

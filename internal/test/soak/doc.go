@@ -1,50 +1,54 @@
-// Package soak runs the real program for any length of time, with clients and faults
-// drawn at random, and holds the answers that clients got against what a queue may answer. It has
-// tests only, for Linux.
+// Package soak runs the real program for any length of time, with random clients and faults,
+// and checks that a correct queue could have sent the replies. It contains only tests, for
+// Linux.
 //
-//	go test ./internal/test/soak                               some seconds, as a part of all tests
+//	go test ./internal/test/soak                               a few seconds, with all tests
 //	go test ./internal/test/soak -run TestSoak -for=2h -timeout=0 -v    longer
-//	   -seed=7 -soak.program=bin/beanpole                      with the choices of that seed, on that binary
-//	go test ./internal/test/soak -run TestCrash -seeds=200     kill -9 under load and nothing else
+//	   -seed=7 -soak.program=bin/beanpole                      with this seed and this binary
+//	go test ./internal/test/soak -run TestCrash -seeds=200     only kill -9 under load
 //
 // make night runs each for a while.
 //
 // # A life
 //
-// A life begins with a start on the journal of the one before, with options of its own, drawn at random. First an
-// audit asks for every job that is known, and for some that were deleted (group_linux_test.go). Then clients come and go
-// (clients_linux_test.go) and faults happen (faults_linux_test.go): the process is stopped and continued, calls on
-// files fail (strace injects that), the disk is filled (if a tmpfs can be mounted), descriptors run out, connections
-// are left half way. After each, commands are acknowledged again. A life ends with a kill under load; or with a look
-// whether descriptors and memory have come back, and SIGTERM, which must exit with 0 and leave a journal without faults.
-// TestRestart has the socket held open meanwhile: no connection is refused.
+// A life begins with a start on the journal of the previous life, with random options. First
+// an audit peeks at every known job and at some deleted jobs (group_linux_test.go). Then
+// clients come and go (clients_linux_test.go), and faults happen (faults_linux_test.go): the
+// process is stopped and continued, strace makes calls on files fail, the disk is full (if a
+// tmpfs can be mounted), descriptors run out, and connections are abandoned. After each
+// fault, commands must be acknowledged again. A life ends with a kill under load, or with
+// SIGTERM. Before SIGTERM, descriptors and memory must be released; the program must exit
+// with 0 and leave a valid journal. TestRestart holds the socket open during the restart, so
+// that no connection is refused.
 //
 // # The history
 //
-// What clients have sent and were told of each job is held against that of one queue with that job, by porcupine
-// (history_linux_test.go): what was acknowledged has happened, once, and what was not answered may have happened at
-// any time after it was sent. No id is given out twice, a job keeps its body, the server has as many jobs as were
-// found, and errors come only after a fault of their kind. Other promises of a queue, such as its order, times and
-// priorities, are those of internal/test/sim and internal/engine.
+// For each job, porcupine compares the requests and replies with a model of a queue
+// (history_linux_test.go). An acknowledged request was executed once. A request without a
+// reply was executed at any time after it was sent, or never. No id is used twice, a job
+// keeps its body, the server counts as many jobs as the audit finds, and errors occur only
+// after a matching fault. internal/test/sim and internal/engine test the other promises of a
+// queue, such as order, times and priorities.
 //
 // # A cluster
 //
-// TestCluster runs three members, with the same clients, which use any of them, while faults happen (cluster_faults_linux_test.go): members
-// are killed, stopped, restarted, removed and replaced, the network between them is parted, their disks hang, fail and
-// fill up. The members' journals must have the same jobs in the end.
+// TestCluster runs three members with the same clients, which use any member. Faults happen
+// at the same time (cluster_faults_linux_test.go): members are killed, stopped, restarted,
+// removed and replaced, the network is partitioned, and disks hang, fail and fill up. At the
+// end, the members' journals must contain the same jobs.
 //
 //	go test ./internal/test/soak -run TestCluster -seeds=50 -timeout=0 -v
-//	   -faults='cut off|hears'                   only those of such a name
-//	   -cluster.old=/usr/bin/beanpole           also members that change to another version and back
+//	   -faults='cut off|hears'                   only faults with a matching name
+//	   -cluster.old=/usr/bin/beanpole           also upgrade and downgrade members
 //
-// Where the system permits it the test runs in namespaces of its own, in which each member has a network to itself
-// (network_linux_test.go). Root is not needed for that, but programs: ip, nsenter and strace. Faults
-// that are not possible are left out, and the test says why.
+// Where the system permits it, the test runs in its own namespaces, in which each member has
+// its own network (network_linux_test.go). This does not need root, but the programs ip,
+// nsenter and strace. The test skips impossible faults and logs the reason.
 //
 // # Seeds
 //
-// A seed draws options, clients, commands and faults. The processes and the
-// network do as they like, so a seed repeats the kind of a run and not the run.
+// A seed determines options, clients, commands and faults, but not the timing of processes
+// and the network. Therefore a seed repeats the kind of a run, but not the exact run.
 //
 // Start reading at soak_linux_test.go.
 package soak

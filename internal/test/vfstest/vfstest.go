@@ -1,10 +1,10 @@
-// Package vfstest states what a vfs.FS must do, as tests that an
-// implementation runs in its own:
+// Package vfstest specifies the behavior of a vfs.FS by tests. The tests of an
+// implementation run them:
 //
 //	vfstest.Run(t, func(t *testing.T) (vfs.FS, string) { return vfs.OS, t.TempDir() })
 //
-// What survives a power cut is stated by package memfs only: a test cannot cut
-// the power of a real disk.
+// Only package memfs specifies the state after a power cut: a test cannot cut the power of a
+// real disk.
 package vfstest
 
 import (
@@ -19,8 +19,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// Run runs the tests, each on a file system and an empty directory in it that
-// fresh returns.
+// Run runs the tests. fresh returns a file system and an empty directory for each test.
 func Run(t *testing.T, fresh func(t *testing.T) (fsys vfs.FS, dir string)) {
 	for _, test := range []struct {
 		name string
@@ -59,8 +58,7 @@ func create(t *testing.T, fsys vfs.FS, name, content string) vfs.File {
 	return f
 }
 
-// content reads a whole file and checks that both ways to ask for its size
-// agree.
+// content reads a whole file. It checks that both methods return the same size.
 func content(t *testing.T, fsys vfs.FS, name string) string {
 	t.Helper()
 	f, err := fsys.Open(name)
