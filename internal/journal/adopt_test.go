@@ -160,8 +160,8 @@ func TestAdoptOtherFiles(t *testing.T) {
 	}
 }
 
-// contents returns all files of beanstalkd, whatever they are called now, with
-// their names.
+// contents returns the names and hashes of all files of beanstalkd, including renamed
+// ones.
 func contents(t *testing.T, fsys vfs.FS) (all []string) {
 	t.Helper()
 	names, err := fsys.List("/")

@@ -6,14 +6,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// append is what a turn of the broker does.
+// append appends changes as a turn of the broker does.
 func (b *bench) append() error {
 	changes := b.eng.TakeChanges()
 	defer b.eng.RecycleChanges(changes)
 	return b.log.Append(changes)
 }
 
-// To log what happens to a job allocates nothing in the steady state.
+// Logging a job's changes allocates nothing in the steady state.
 func TestAllocations(t *testing.T) {
 	b := newBench(t, Options{SegmentSize: 64 << 20})
 	body := make([]byte, 64)

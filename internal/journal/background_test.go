@@ -19,8 +19,8 @@ func (b *bench) wake(next int64) {
 	}
 }
 
-// Files that the background could not make are told of, and made when they can be, though
-// nobody else asks for a turn.
+// The health reports files that the background could not create. Housekeep creates them
+// later, without other turns.
 func TestPreparingFailsAtRest(t *testing.T) {
 	b := newSickBench(t)
 	b.rest()
@@ -39,8 +39,7 @@ func TestPreparingFailsAtRest(t *testing.T) {
 	}
 }
 
-// What comes up while the background is busy is done when it has ended, though nobody else
-// asks for a turn.
+// Work that arrives while the background is busy is done afterwards, without other turns.
 func TestPreparingIsBusyAtRest(t *testing.T) {
 	b := newSickBench(t)
 	held := make(chan bool)
@@ -54,8 +53,8 @@ func TestPreparingIsBusyAtRest(t *testing.T) {
 	}
 }
 
-// A sync that fails in the background is healed also where none is promised, though nobody
-// else asks for a turn.
+// The journal heals after a failed sync in the background even if Options.Sync is
+// negative, without other turns.
 func TestUnpromisedSyncFailsAtRest(t *testing.T) {
 	fsys := faultfs.New(memfs.New())
 	b := &bench{tb: t}

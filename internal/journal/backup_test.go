@@ -15,8 +15,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// A chain is a queue whose worker puts the next job, and then deletes the one that it has
-// done. So at each moment there is one job, or there are two that follow each other.
+// A chain is a queue whose worker puts the next job, and then deletes the current one. At
+// any time it contains one job or two successive ones.
 type chain struct {
 	journal *Journal
 	broker  *broker.Broker
@@ -63,8 +63,8 @@ func checkCopy(t *testing.T, fsys vfs.FS, dir string, first uint64) {
 	}
 }
 
-// A backup of a queue that goes on is the queue at a moment after the backup began, however
-// much is written and cleaned meanwhile.
+// A backup contains the queue at a time after the start of the backup, whatever is
+// written and cleaned during the backup.
 func TestBackupOfBusyQueue(t *testing.T) {
 	dir := t.TempDir()
 	c := newChain(t, vfs.OS, dir)
@@ -174,7 +174,7 @@ func archiveOf(head tar.Header) io.Reader {
 	return &b
 }
 
-// The backup of a member's journal is that of a single server.
+// The backup of a member's journal is a single server's journal.
 func TestBackupOfMember(t *testing.T) {
 	disk := memfs.New()
 	must := func(err error) {

@@ -35,7 +35,7 @@ func openMember(t testing.TB, fsys vfs.FS, dir string) (*Journal, *engine.Engine
 	return j, eng
 }
 
-// A leader, a follower and both after a restart have what is committed.
+// A leader and a follower contain the committed changes, also after a restart.
 func TestCommitted(t *testing.T) {
 	disks := []*memfs.FS{memfs.New(), memfs.New()}
 	leader, eng := openMember(t, disks[0], "/")
@@ -128,7 +128,7 @@ func newLateLeader(t *testing.T, disk *memfs.FS) *lateLeader {
 	return &lateLeader{bench: &bench{tb: t, log: j, eng: eng, s: eng.Open(nil)}}
 }
 
-// turn does something, and appends what was done two turns before.
+// turn executes do, and appends the changes of the turn before the last one.
 func (l *lateLeader) turn(do func()) {
 	l.tb.Helper()
 	l.now += int64(cleanPause)
@@ -156,8 +156,8 @@ func (l *lateLeader) append(changes []engine.Change) {
 	}
 }
 
-// A job that has a fact in flight in every turn keeps neither cleaning nor rewriting from going on. What they
-// write of it is what was committed last.
+// A job with a change in flight in every turn blocks neither cleaning nor rewriting. They
+// write its last committed state.
 func TestHotJob(t *testing.T) {
 	disk := memfs.New()
 	l := newLateLeader(t, disk)
@@ -200,8 +200,8 @@ func TestHotJob(t *testing.T) {
 	}
 }
 
-// A disk that is full keeps a follower from jobs, and from all that comes after them, and not from deletions.
-// When it has room again it goes on where it was.
+// On a full disk a follower applies deletions, but no job and nothing after it. When
+// there is room, it continues.
 func TestFullFollower(t *testing.T) {
 	disk := memfs.New()
 	j, eng := openMember(t, disk, "/")
@@ -248,8 +248,8 @@ func TestFullFollower(t *testing.T) {
 	}
 }
 
-// The journal of a member is no single server's, and is not changed, before it is
-// released; then it belongs to no cluster any more.
+// A single server refuses a member's journal and does not change it until Release
+// converts it.
 func TestLeaveCluster(t *testing.T) {
 	disk := memfs.New()
 	j, _ := openMember(t, disk, "/")
@@ -292,8 +292,7 @@ func TestLeaveCluster(t *testing.T) {
 	again.Close()
 }
 
-// Up to which entry a journal has all facts outlives that it is rewritten, wherever in a
-// segment that is said.
+// The last Applied survives a rewrite, wherever in a segment its record is.
 func TestAppliedIsRewritten(t *testing.T) {
 	for n := range uint64(40) {
 		disk := memfs.New()

@@ -12,8 +12,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// Whatever file of a journal is cut, and wherever, a start finds the first of the
-// jobs, or refuses. Only the newest segment can be the end of a torn write.
+// After a cut of any file at any place, a start finds a prefix of the jobs, or refuses.
+// Only the newest segment can contain a torn write.
 func TestCutAnywhere(t *testing.T) {
 	fsys := memfs.New()
 	if err := fsys.Mkdir("/a"); err != nil {
@@ -79,7 +79,7 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// isSpare tells whether a segment has no records.
+// isSpare reports whether a segment contains no records.
 func isSpare(t *testing.T, fsys *memfs.FS, name string) bool {
 	t.Helper()
 	f, err := fsys.Open("/a/" + name)

@@ -62,7 +62,7 @@ func (b *sickBench) wantRefusal(want bool) {
 	}
 }
 
-// wantSaid wants a line of the log to be there so many times.
+// wantSaid checks the number of log lines that contain a text.
 func (b *sickBench) wantSaid(line string, times int) {
 	b.tb.Helper()
 	if n := strings.Count(b.said.String(), line); n != times {
@@ -70,8 +70,8 @@ func (b *sickBench) wantSaid(line string, times int) {
 	}
 }
 
-// What refuses puts is told by the stats for as long as it does, and by the log
-// when it begins and when it ends, with nobody putting anything.
+// While puts are refused, the stats contain the reason. The log reports the start and the
+// end, even without further puts.
 func TestHealthIsTold(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -129,8 +129,7 @@ func TestHealthIsTold(t *testing.T) {
 	}
 }
 
-// While large jobs are refused and small ones are not, the log does not say with
-// each that there is room, or none.
+// While only large jobs are refused, the log does not report each of them.
 func TestHealthOfLargeJobs(t *testing.T) {
 	b := newSickBench(t)
 	b.disk.SetLimit(b.disk.Used() + 8*segment)
@@ -152,8 +151,8 @@ func TestHealthOfLargeJobs(t *testing.T) {
 	b.wantSaid("journal has room again", 1)
 }
 
-// A full disk is asked for room once in a while, and not by each put; and what it refuses
-// uses up no segment's number.
+// On a full disk the journal tries to create a file once in a while, not for each put,
+// and uses no sequence for it.
 func TestFullDiskIsNotAsked(t *testing.T) {
 	b := newSickBench(t)
 	b.disk.SetLimit(b.disk.Used() + 8*segment)
@@ -182,8 +181,8 @@ func TestFullDiskIsNotAsked(t *testing.T) {
 	}
 }
 
-// On a full disk jobs can be released, buried and kicked, and tubes paused, until the room
-// that is set aside for that is used up. It comes back when there is room.
+// On a full disk, release, bury, kick and pause work until the room reserved for them is
+// used. The journal reserves it again when there is room.
 func TestStatesOnFullDisk(t *testing.T) {
 	b := newSickBench(t)
 	b.disk.SetLimit(b.disk.Used() + 8*segment)

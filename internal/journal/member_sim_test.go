@@ -27,8 +27,8 @@ const (
 	markFirst               // the mark comes before the facts of its entry
 )
 
-// What the journals of members have is what was committed, whatever is in flight, is dropped, is
-// cleaned and fails.
+// The journals of members contain the committed changes, whatever is in flight, dropped,
+// cleaned or failing.
 func TestMembers(t *testing.T) {
 	var seen tally
 	const enough = 15
@@ -149,7 +149,7 @@ func (g *group) step() {
 	}
 }
 
-// settle lets everything be applied when nothing fails any more, and compares.
+// settle stops all faults, applies everything, and compares.
 func (g *group) settle() {
 	for _, m := range g.members {
 		m.fsys.Set()
@@ -257,8 +257,8 @@ func (m *member) anyJob(rng *rand.Rand, e *engine.Engine) uint64 {
 	return e.LastID()
 }
 
-// differences lists what an engine has that another one has not, and the reverse. Moments of the
-// second count from 1970.
+// differences lists the differences of two engines. The times of the second one count
+// from 1970.
 func differences(e *engine.Engine, epoch int64, ledger *engine.Engine, now int64) string {
 	list := func(e *engine.Engine, epoch int64) map[string]bool {
 		lines := make(map[string]bool)

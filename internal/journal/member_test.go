@@ -43,7 +43,7 @@ type entry struct {
 	at    Applied
 }
 
-// tally counts what has happened, over all seeds.
+// tally counts events over all seeds.
 type tally struct {
 	Committed, Dropped, Deposed, Crashed, Looked, Migrated, InFlight, Failed int
 }
@@ -89,7 +89,7 @@ func (g *group) commit(n int) {
 	g.changed.Broadcast()
 }
 
-// depose ends the epoch of the leader. Of what it has not committed some is dropped.
+// depose ends the epoch of the leader, and drops some of its uncommitted changes.
 func (g *group) depose() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -241,7 +241,7 @@ func (m *member) Sync() error {
 	return nil
 }
 
-// Housekeep applies what was committed.
+// Housekeep applies committed entries.
 func (m *member) Housekeep(now int64) (next int64) {
 	m.g.mu.Lock()
 	defer m.g.mu.Unlock()
@@ -384,7 +384,7 @@ func (m *member) compare(e *engine.Engine, epoch int64, what string) {
 	}
 }
 
-// lookAtDisk reads what a power cut would leave of the disk now, and adds what comes after it.
+// lookAtDisk reads the disk as after a power cut, and applies the entries after it.
 func (m *member) lookAtDisk() {
 	g := m.g
 	g.mu.Lock()

@@ -54,7 +54,8 @@ func TestCarryPauses(t *testing.T) {
 	}
 }
 
-// What was set for patterns of tubes is there after cleaning, a start and a rewriting, and what was unset is not.
+// The settings of patterns survive cleaning, a start and a rewrite; removed settings do
+// not return.
 func TestCarryPolicies(t *testing.T) {
 	b := newBench(t, Options{SegmentSize: segment, Epoch: epoch})
 	set := func(pattern, settings string) {
@@ -98,7 +99,7 @@ func TestCarryPolicies(t *testing.T) {
 	}
 }
 
-// rest lets time pass until the journal wants no turn any more.
+// rest lets time pass until the journal requests no turn.
 func (b *bench) rest() {
 	b.tb.Helper()
 	for n := 0; ; n++ {

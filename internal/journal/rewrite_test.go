@@ -17,7 +17,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// What can be done to a file under a running server.
+// Kinds of damage to a file under a running server.
 var damages = map[string]func(fsys vfs.FS, name string) error{
 	"removed": vfs.FS.Remove,
 	"emptied": func(fsys vfs.FS, name string) error {
@@ -141,7 +141,7 @@ func TestLostFiles(t *testing.T) {
 	}
 }
 
-// Cleaning that finds damage does not end there: what it cannot read is in memory.
+// Cleaning that finds damage starts a rewrite from memory.
 func TestCleaningFindsDamage(t *testing.T) {
 	b := newUsedBench(t)
 	oldest := b.log.Stats().Oldest
@@ -265,9 +265,9 @@ func fileContents(t *testing.T, disk *memfs.FS, name string) []byte {
 	return b
 }
 
-// Many jobs are rewritten in slices, while others are put and deleted. The health tells of
-// the lost file until that is done. While the disk is full that is tried once a second, and
-// the health tells of that until it goes on.
+// The journal rewrites many jobs in slices, while others are put and deleted. The health
+// reports the lost file until the end. On a full disk the rewrite tries again once a
+// second, and the health reports that.
 func TestRewriteInSlices(t *testing.T) {
 	const jobs, size = 20000, 100
 	b := newSickBench(t)

@@ -56,13 +56,13 @@ func (b *bench) open(fsys vfs.FS, opt Options) {
 	b.s = b.eng.Open(nil)
 }
 
-// reopen goes on with another server on a disk.
+// reopen starts another server on a disk.
 func (b *bench) reopen(disk *memfs.FS) {
 	b.tb.Helper()
 	b.open(disk, Options{SegmentSize: b.log.opt.SegmentSize, Sync: b.log.opt.Sync})
 }
 
-// turn does what a broker does in a turn, and returns when the next has to be.
+// turn executes a turn as a broker does, and returns the time of the next one.
 func (b *bench) turn(do func()) (next int64) {
 	b.tb.Helper()
 	next, err := b.tryTurn(do)
@@ -72,7 +72,7 @@ func (b *bench) turn(do func()) (next int64) {
 	return next
 }
 
-// tryTurn is a turn that may fail.
+// tryTurn is a turn that can fail.
 func (b *bench) tryTurn(do func()) (next int64, err error) {
 	b.now++
 	b.eng.Tick(b.now)
@@ -84,7 +84,7 @@ func (b *bench) tryTurn(do func()) (next int64, err error) {
 	return next, err
 }
 
-// idle runs turns without commands until the journal has nothing to do any more.
+// idle runs turns without commands until the journal has no work.
 func (b *bench) idle() {
 	b.tb.Helper()
 	for range 1000 {
@@ -114,7 +114,7 @@ func (b *bench) put(spec engine.Spec, size int) (id uint64) {
 	return id
 }
 
-// fresh returns what a log would take that had nothing but the jobs.
+// fresh returns the size of a log that contains only the jobs, in bytes.
 func (b *bench) fresh() (n int64) {
 	var buf []byte
 	for c := range b.eng.Snapshots {
@@ -126,7 +126,7 @@ func (b *bench) fresh() (n int64) {
 
 const segment = 64 << 10
 
-// small wants the log to be below twice what the jobs take and two segments.
+// small checks that the log is smaller than twice the jobs plus two segments.
 func (b *bench) small(when string) {
 	b.tb.Helper()
 	fresh := b.fresh()
@@ -135,7 +135,7 @@ func (b *bench) small(when string) {
 	}
 }
 
-// The log stays small whatever goes on, and when nothing does cleaning ends.
+// The log stays small under any load, and cleaning ends at rest.
 func TestSize(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long under the race detector")

@@ -9,8 +9,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
-// A server that is started on a disk that others have filled meanwhile still
-// deletes, whether the one before was stopped or killed.
+// A server that starts on a disk that other programs have filled still deletes jobs,
+// whether the previous server was stopped or killed.
 func TestDeleteOnDiskThatOthersFilled(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed %v", killed), func(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
 )
 
-// A sync that fails beside the turns fails what is flushed later, too. Changes are
-// refused from then on, and when the log has healed all that was appended is
-// there, also what was admitted before the failure was known.
+// After a failed sync in the background, later flushes fail and changes are refused. When
+// the log has healed, it contains all appended changes, including those that were
+// admitted before the failure was known.
 func TestSyncFailsBesideTurns(t *testing.T) {
 	b := newSickBench(t)
 	put := func(body string) (o engine.Outcome) {

@@ -4,7 +4,7 @@ package vfs
 
 import "os"
 
-// OpenDevice opens what OpenWrite refuses.
+// OpenDevice opens a device, which OpenWrite refuses.
 func OpenDevice(name string) (File, error) {
 	return openAny(name, os.O_RDWR)
 }

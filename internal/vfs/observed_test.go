@@ -19,7 +19,7 @@ func TestObservedContract(t *testing.T) {
 	})
 }
 
-// An observer has a clock that goes on by 7 with each reading.
+// An observer has a clock that advances by 7 with each reading.
 type observer struct {
 	now  int64
 	took []int64
@@ -35,7 +35,7 @@ func (o *observer) SyncEnds(at int64) {
 	o.took = append(o.took, o.now-at)
 }
 
-// Every sync of every file is told of, however the file was opened, and failed ones too.
+// The observer is notified of every sync of every file, including failed ones.
 func TestObserved(t *testing.T) {
 	var o observer
 	faulty := faultfs.New(memfs.New())

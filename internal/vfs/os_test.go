@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// lockInChild runs a process that tries to lock the file. It returns what the
-// process says of the attempt; the process ends with the test or by stop.
+// lockInChild runs a process that tries to lock the file. It returns the process's
+// output; the process ends with the test or by stop.
 func lockInChild(t *testing.T, name string) (says string, stop func()) {
 	t.Helper()
 	child := exec.Command(os.Args[0])
@@ -168,7 +168,7 @@ func TestErrno(t *testing.T) {
 	}
 }
 
-// Nothing waits for what is not a regular file; a link to a file is one.
+// Opening a special file does not wait; a link to a file is a regular file.
 func TestNotRegular(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -212,8 +212,8 @@ func TestNotRegular(t *testing.T) {
 	}
 }
 
-// A lock that is a symbolic link is refused, and what it names is not created: root must
-// not make files wherever the owner of a directory wants them.
+// Lock refuses a symbolic link and does not create its target: the owner of a directory
+// must not make root create files.
 func TestLockIsLink(t *testing.T) {
 	dir := t.TempDir()
 	name, target := filepath.Join(dir, "lock"), filepath.Join(dir, "target")

@@ -27,9 +27,9 @@ func (w *writingFS) Open(name string) (vfs.File, error) {
 	return w.FS.Open(name)
 }
 
-// Whenever the log goes on while it is copied, be it by a record, by segments, or by the
-// removal of the oldest one, the copy has the beginning of the log, with all that was there
-// before, or the copying says that it must be done again.
+// If records or segments are added or removed during a copy, the copy contains a prefix
+// of the log with all records from before the copy, or Copy returns an error that allows
+// a repetition.
 func TestCopy(t *testing.T) {
 	again := 0
 	for n := range 25 {

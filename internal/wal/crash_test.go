@@ -14,9 +14,8 @@ import (
 
 const workSteps = 120
 
-// The power is cut at every operation of a run, and then again while the log is
-// opened after that. Everything that was durable is there, in order, and nothing
-// that was never written.
+// The power is cut at every operation of a run, and again during the next Open. The log
+// contains all durable records in order, and no record that was never written.
 func TestPowerCut(t *testing.T) {
 	seeds.Each(t, 3, func(t *testing.T, seed uint64) {
 		first, step := seeds.Step(3)
@@ -63,9 +62,8 @@ func TestPowerCut(t *testing.T) {
 	})
 }
 
-// Every file call fails once, in every flavour, and either the log heals and
-// goes on, or what was durable is there when it is opened again. Then the power
-// is cut as well.
+// Every file call fails once, in each mode. Either the log heals, or the next Open finds
+// all durable records. Then the power is also cut.
 func TestEveryCallFails(t *testing.T) {
 	seeds.Each(t, 1, func(t *testing.T, seed uint64) {
 		for _, how := range []faultfs.How{faultfs.Before, faultfs.After, faultfs.Short} {
@@ -230,8 +228,8 @@ func TestRandomUse(t *testing.T) {
 	})
 }
 
-// Whatever was reserved can be appended when the disk is full, in any order
-// with what was not; and a refused Reserve changes nothing.
+// Reserved records can be appended on a full disk, in any order with others. A refused
+// Reserve changes nothing.
 func TestFullDisk(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := newRand(seed)

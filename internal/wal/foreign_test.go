@@ -30,8 +30,8 @@ func appendAll(t *testing.T, l *Log, records ...string) {
 	must(t, l.Sync())
 }
 
-// A file that somebody else makes while the log is open, with the name of the
-// next segment, is left as it is, and the log goes on.
+// The log leaves a file alone that another program creates with the name of the next
+// segment, and continues with other names.
 func TestFileInTheWay(t *testing.T) {
 	fsys := memfs.New()
 	l := mustOpen(t, fsys, testOptions)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Fragments are joined with those of the same record only, and nothing else comes of them.
+// A joiner joins only fragments of the same record.
 func TestJoiner(t *testing.T) {
 	a, b := fragment{Pos{1, 104}, 0, 6}, fragment{Pos{2, 104}, 0, 6}
 	at := func(f fragment, from int) fragment { f.from = from; return f }

@@ -33,7 +33,7 @@ func fuzzPayload(n int) string {
 	return strconv.Itoa(n) + ":" + strings.Repeat(string(rune('a'+n%26)), n*13%60)
 }
 
-// mutate changes the files as the bytes of data say, six for each change.
+// mutate changes the files according to data, six bytes per change.
 func mutate(all map[string][]byte, data []byte) {
 	for ; len(data) >= 6; data = data[6:] {
 		names := slices.Sorted(mapKeys(all))
@@ -92,9 +92,9 @@ func inOrder(t *testing.T, what string, records []string, n int) {
 	}
 }
 
-// Whatever happens to the files: opening does not panic, invents no record and
-// reorders none; if it refuses it changes nothing. Salvage changes nothing either, and makes
-// a log that opens, has all that opening found and again no invented record.
+// With any change of the files, Open does not panic, invent or reorder records, and
+// changes nothing if it refuses. Salvage changes nothing, and its log opens with all
+// records that Open found and no invented one.
 func FuzzRecover(f *testing.F) {
 	base, n := fuzzLog(f)
 	places := wholeRecords(base)
@@ -186,7 +186,7 @@ func wholeRecords(all map[string][]byte) map[Pos][]Record {
 	return places
 }
 
-// openOnce opens and closes a log and returns what it holds.
+// openOnce opens and closes a log and returns its records.
 func openOnce(fsys *memfs.FS) ([]string, error) {
 	l, err := Open(fsys, testDir, Options{SegmentSize: 512, Parallel: 1, blockSize: 128})
 	if err != nil {

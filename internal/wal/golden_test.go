@@ -83,11 +83,11 @@ func load(t testing.TB, all map[string][]byte) *memfs.FS {
 	return fsys
 }
 
-// goldenRecords are what the golden files hold.
+// goldenRecords are the records of the golden files.
 var goldenRecords = []string{"a", "eight by", "nine byte", strings.Repeat("x", 250), strings.Repeat("y", 100)}
 
-// What is written is what testdata/v4.golden has, byte for byte. The file must
-// never change: what is written otherwise is another version.
+// The log writes the bytes of testdata/v4.golden. A change of these bytes needs a new
+// version.
 func TestGolden(t *testing.T) {
 	fsys := memfs.New()
 	opt := Options{SegmentSize: 512, LogID: 0x1122334455667788, Created: 1234567890123456789}
@@ -120,7 +120,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// What was written once can be read.
+// The golden files can be read.
 func TestGoldenIsRead(t *testing.T) {
 	dump, err := os.ReadFile("testdata/v4.golden")
 	must(t, err)

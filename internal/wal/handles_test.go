@@ -38,7 +38,7 @@ func (f countedFile) Close() error {
 	return f.File.Close()
 }
 
-// However many preallocated and other segments there are, only a few files are open.
+// Only a few files are open, however many segments exist.
 func TestOpenFiles(t *testing.T) {
 	fsys := &counted{FS: memfs.New()}
 	l := mustOpen(t, fsys, Options{SegmentSize: 512, LogID: 7})
@@ -73,8 +73,8 @@ func TestOpenFiles(t *testing.T) {
 	}
 }
 
-// Files that are copied stay, however many there are, until the copy is done. None of them
-// is open before it is copied.
+// The log removes no file during a copy, however many files there are. A copy opens one
+// file at a time.
 func TestFilesStay(t *testing.T) {
 	fsys := &counted{FS: memfs.New()}
 	l := mustOpen(t, fsys, Options{SegmentSize: 512, LogID: 7})

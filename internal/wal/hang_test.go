@@ -7,7 +7,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A hangingFS is a disk whose syncs of new files wait until it is told to go on.
+// A hangingFS is a disk whose syncs of new files wait for the test.
 type hangingFS struct {
 	vfs.FS
 	begun, end chan struct{}
@@ -32,7 +32,8 @@ func (f *hangingFile) Sync() error {
 	return f.File.Sync()
 }
 
-// While the disk hangs that a file is made on, the owner counts what there is and removes what it does not need.
+// While another goroutine creates a file on a hanging disk, the owner can read statistics
+// and remove segments.
 func TestOwnerWhileDiskHangs(t *testing.T) {
 	disk := &hangingFS{FS: memfs.New()}
 	l := mustOpen(t, disk, testOptions)

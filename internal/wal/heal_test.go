@@ -11,9 +11,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
-// A segment is removed by a record that is not flushed when a sync fails, and the
-// attempts to heal fail too. Until one works nothing on the disk says that the
-// segment may go: its file stays.
+// A sync fails before the record of a segment's removal is flushed, and so do the
+// attempts to heal. Until one succeeds, the disk contains no record of the removal, and
+// the file stays.
 func TestRemovalWaitsForHealing(t *testing.T) {
 	disk := memfs.New()
 	fsys := faultfs.New(disk)
@@ -53,8 +53,8 @@ func TestRemovalWaitsForHealing(t *testing.T) {
 	must(t, l.Close())
 }
 
-// An attempt to heal fails when it has written some segments, and removes them. The power goes: any of the
-// removals may be undone, and the log opens all the same.
+// An attempt to heal fails after it has written some segments, and removes them. A power
+// cut can undo any of the removals, and the log still opens.
 func TestPowerCutAfterFailedHealing(t *testing.T) {
 	failed := 0
 	for n := 1; n <= 40; n++ {

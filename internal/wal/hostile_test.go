@@ -19,8 +19,8 @@ func hostile(first, second uint32) string {
 	return string(b)
 }
 
-// Nobody can make a log that takes long to check, or that cannot be salvaged,
-// with what he writes to it: no payload looks like a record.
+// No client can create a log that takes long to check, or that Salvage cannot read: no
+// payload looks like a record.
 func TestHostilePayloads(t *testing.T) {
 	const n = 248
 	fsys := memfs.New()

@@ -49,8 +49,8 @@ func Example() {
 	// Output: read: one, two
 }
 
-// The owner appends, flushes and removes while others sync and prepare. Whatever
-// a sync has confirmed before the power is cut is there afterwards.
+// The owner appends, flushes and removes while other goroutines sync and prepare. After a
+// power cut the log contains all records that a sync confirmed.
 func TestConcurrentSync(t *testing.T) {
 	fsys := memfs.New()
 	l := mustOpen(t, fsys, Options{SegmentSize: 2048, LogID: 7})
@@ -177,7 +177,7 @@ func TestFailedTarget(t *testing.T) {
 	}
 }
 
-// A log is open once, and says so; read-only looks do not count.
+// A log can be open only once, except read-only.
 func TestOpenTwice(t *testing.T) {
 	fsys := memfs.New()
 	l := mustOpen(t, fsys, Options{})
@@ -388,7 +388,7 @@ func TestReplayErrors(t *testing.T) {
 	}
 }
 
-// A log is what it was after a round trip through a real directory.
+// A log is unchanged after a round trip through a real directory.
 func TestRealDisk(t *testing.T) {
 	dir := t.TempDir()
 	for generation := range 3 {
@@ -413,8 +413,8 @@ func TestRealDisk(t *testing.T) {
 	}
 }
 
-// discard is a file system whose segments take writes and forget them, so that
-// what is measured is the log's own work.
+// discard is a file system whose segments discard writes, so that a benchmark measures
+// the log's own work.
 type discard struct{ *memfs.FS }
 
 func (d discard) Create(name string) (vfs.File, error) {
@@ -500,37 +500,4 @@ func TestLastNonZeroByte(t *testing.T) {
 			}
 		}
 	}
-}
-
-// A plan of which nothing was written leaves no marks: the next one may put other
-// records into the same segments, and a mark of the first would be written over
-// them.
-func TestPlanGivenUp(t *testing.T) {
-	fsys := faultfs.New(memfs.New())
-	l := mustOpen(t, fsys, Options{SegmentSize: 512, LogID: 7})
-	appendAll(t, l, "first")
-	for range 3 {
-		_, err := l.Append(make([]byte, 300))
-		must(t, err)
-	}
-	fsys.Set(faultfs.Fault{Op: faultfs.Sync})
-	if err := l.Flush(); !errors.Is(err, syscall.EIO) {
-		t.Fatalf("flush: %v", err)
-	}
-	for n := range 10 {
-		// After n files the plan fails; then nothing was written.
-		fsys.Set(faultfs.Fault{Op: faultfs.Create, N: n, Err: syscall.EIO})
-		err := l.Recover(nil)
-		if e := l.check(); e != nil {
-			t.Fatalf("a plan that fails after %d files (%v): %v", n, err, e)
-		}
-		if err == nil {
-			break
-		}
-	}
-	fsys.Set()
-	must(t, l.Prepare())
-	must(t, l.Close())
-	l = mustOpen(t, fsys, Options{SegmentSize: 512})
-	must(t, l.Close())
 }

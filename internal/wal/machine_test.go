@@ -76,8 +76,8 @@ func replayAll(l *Log) (records []string, report Report, err error) {
 	return records, report, err
 }
 
-// A machine is a log in use and what must be true of it. Records are numbered
-// from 0; each is payload(its number).
+// A machine is a log in use and its expected state. Records are numbered from 0; each is
+// payload(its number).
 type machine struct {
 	fsys vfs.FS
 	opt  Options
@@ -92,7 +92,7 @@ type machine struct {
 	held            []int // numbers of records for which space is reserved
 }
 
-// open opens the log and compares what it holds.
+// open opens the log and compares its records.
 func (m *machine) open() error {
 	l, err := Open(m.fsys, testDir, m.opt)
 	if err != nil {
@@ -150,7 +150,7 @@ func (m *machine) reserve() error {
 	return nil
 }
 
-// append appends the next record, which may have been reserved.
+// append appends the next record, reserved or not.
 func (m *machine) append() error {
 	if err := m.log.Err(); err != nil {
 		return err
@@ -179,8 +179,8 @@ func (m *machine) sync() error {
 	return m.agree()
 }
 
-// flushed returns how many records are flushed. (Positions of those that are
-// gone may occur again: the sequences of a log that became empty begin again.)
+// flushed returns the number of flushed records. (Positions of removed records can
+// repeat: the sequences of an empty log start again.)
 func (m *machine) flushed() int {
 	n := len(m.records)
 	for len(m.log.open) > 0 && n > m.durable {
@@ -193,7 +193,7 @@ func (m *machine) flushed() int {
 	return n
 }
 
-// agree checks that Durable says no more than is true: a record is durable when its end is.
+// agree checks that Durable is not too high: a record is durable when its end is.
 func (m *machine) agree() error {
 	if len(m.log.open) == 0 || m.log.err != nil {
 		return nil
@@ -242,8 +242,7 @@ func (m *machine) remove() error {
 	return nil
 }
 
-// prepare makes segments ahead of time, and removes the files of what was removed
-// durably.
+// prepare preallocates segments and removes the files of durably removed segments.
 func (m *machine) prepare() error {
 	_, waiting := m.log.RemovalPending()
 	if err := m.log.Prepare(); err != nil {

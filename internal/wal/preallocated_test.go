@@ -11,9 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
-// What was reserved before a log was closed, or its process killed, can be
-// reserved and appended again when others have filled the disk meanwhile, but for
-// what the segment that was written last had room for.
+// After a log was closed or its process killed, and other programs filled the disk, the
+// reservations can be made again, except for the free room of the last written segment.
 func TestPreallocatedOutliveTheProcess(t *testing.T) {
 	for _, kill := range []bool{false, true} {
 		fsys := memfs.New()
@@ -98,8 +97,8 @@ func TestPreallocatedWithHoles(t *testing.T) {
 	}
 }
 
-// The owner may acquire a segment, write it and seal it between its last zero and the
-// sync of the zeros. That is no error: the seal has made all of it durable.
+// The owner can acquire, write and seal a segment between its last zero and the sync of
+// the zeros. That is no error: the seal made everything durable.
 func TestSealedWhileItsZerosAreSynced(t *testing.T) {
 	l := mustOpen(t, memfs.New(), Options{SegmentSize: 4096, LogID: 7})
 	must(t, l.pool.grow(1))

@@ -10,7 +10,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
-// A directory where nobody may make a file is refused, and one on a full disk is not.
+// Open refuses a directory without write permission, and accepts one on a full disk.
 func TestDirectoryThatCannotBeWritten(t *testing.T) {
 	for _, test := range []struct {
 		errno   syscall.Errno

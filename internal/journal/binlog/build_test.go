@@ -68,7 +68,7 @@ func (b *builder) add(tube string, id uint64, state byte, size int, fields []fie
 	return b
 }
 
-// raw adds bytes, to the last record if there is one.
+// raw adds bytes to the last record, if there is one.
 func (b *builder) raw(s string) *builder {
 	b.bytes = append(b.bytes, s...)
 	b.ends[len(b.ends)-1] = len(b.bytes)
@@ -102,7 +102,7 @@ func addFile(tb rapid.TB, fsys vfs.FS, name string, b []byte) {
 	}
 }
 
-// readChanges reads the directory log and returns what is handed on.
+// readChanges reads the directory log and returns the changes and the report.
 func readChanges(tb rapid.TB, fsys vfs.FS) ([]engine.Change, Report) {
 	tb.Helper()
 	var changes []engine.Change

@@ -22,8 +22,8 @@ func smallLog() *builder {
 		short(9, stateDelayed)
 }
 
-// TestTruncated cuts a log at each byte: what is whole is there, and the report
-// says where it ends.
+// TestTruncated cuts a log at each byte: Read returns the complete records, and the
+// report contains their end.
 func TestTruncated(t *testing.T) {
 	b := smallLog()
 	whole, _ := readChanges(t, dirOf(t, b.bytes))
@@ -60,8 +60,8 @@ func withoutLast(changes []engine.Change) []engine.Change {
 	return slices.DeleteFunc(changes, func(c engine.Change) bool { return c.Kind == engine.LastID })
 }
 
-// TestFlipped flips each bit of a log. What comes before the record that is hit
-// is there, and so is the next file.
+// TestFlipped flips each bit of a log. Read returns the records before the damaged one,
+// and the next file.
 func TestFlipped(t *testing.T) {
 	next := build(7).full("next", 77, stateReady, "\r\n").bytes
 	b := smallLog()

@@ -11,9 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// FuzzRead reads a file of any bytes, and a good one after it. Nothing is
-// invented, nothing is passed over silently, and what was read can be written
-// and read again.
+// FuzzRead reads a file of any bytes, and a valid one after it. Read invents no job and
+// reports all skipped bytes, and its jobs survive Write and Read.
 func FuzzRead(f *testing.F) {
 	f.Add(smallLog().bytes)
 	f.Add(smallLog().raw(zeros[:200]).bytes)

@@ -27,8 +27,8 @@ func job1(state engine.State, id uint64, due int64, body string) engine.Change {
 	}
 }
 
-// asRead returns a written job as it is read again: beanstalkd is to count one
-// more burying.
+// asRead returns a written job as Read returns it: Write decrements the buries, because
+// beanstalkd increments them.
 func asRead(c engine.Change) engine.Change {
 	if c.State == engine.Buried {
 		c.Buries = max(c.Buries, 1) - 1
@@ -167,8 +167,7 @@ func TestWriteRefuses(t *testing.T) {
 	}
 }
 
-// TestWriteFaults fails each call in turn: Write says so, and removes what it
-// can.
+// TestWriteFaults fails each call in turn: Write returns the error and removes its files.
 func TestWriteFaults(t *testing.T) {
 	eng := engineOf(job1(engine.Ready, 1, 0, "abc"), job1(engine.Buried, 2, 1, "def"), engine.Change{Kind: engine.LastID, ID: 3})
 	opt := Options{FileSize: 1}

@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "rewrite the expected outputs in testdat
 // 03:33:20 UTC.
 const epoch = 2_000_000_000_000_000_000
 
-// kinds has a change of each kind, and what is special about it.
+// kinds contains changes of each kind, with their special cases.
 var kinds = []struct {
 	what string
 	c    engine.Change
@@ -111,7 +111,7 @@ func chunks(b []byte, n int) func(func([]byte) bool) {
 	}
 }
 
-// fromHexLines reads what hexLines wrote, under comments.
+// fromHexLines is the inverse of hexLines. It skips comments.
 func fromHexLines(t *testing.T, text string) (b []byte) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -127,7 +127,7 @@ func fromHexLines(t *testing.T, text string) (b []byte) {
 	return b
 }
 
-// What is written is read back, and takes no more room than MaxLen says.
+// Decode is the inverse of Append, and no record is longer than MaxLen.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawChange(t)
@@ -193,8 +193,8 @@ func drawChange(t *rapid.T) engine.Change {
 	return c
 }
 
-// Whatever the bytes: no panic, an error that says so, or a change that is the
-// same when it is written and read again.
+// For any bytes, Decode returns an error that wraps ErrInvalid, or a change that survives
+// Append and Decode.
 func FuzzDecodeRecord(f *testing.F) {
 	for _, k := range kinds {
 		f.Add(encode(&k.c, epoch))
