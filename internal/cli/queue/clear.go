@@ -63,7 +63,7 @@ func (s *session) clear(ctx context.Context, a *admin.Client, tubes []tube, stat
 		for _, state := range states {
 			n, err := s.runTask(ctx, a, &admin.StartTask{OfTube: admin.OfTube{Tube: tubes[i].Name}, Do: "delete", State: &state})
 			if deleted += n; err != nil {
-				return fmt.Errorf("%w; deleted %d before", err, deleted)
+				return fmt.Errorf("%w; %s deleted", err, cliutil.Count(deleted, "job"))
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func newMove() *cobra.Command {
 			}
 			n, err := s.runTask(ctx, a, in)
 			if moved += n; err != nil {
-				return fmt.Errorf("%w; moved %d before", err, moved)
+				return fmt.Errorf("%w; %s moved", err, cliutil.Count(moved, "job"))
 			}
 			if left -= uint32(n); count > 0 && left == 0 {
 				break

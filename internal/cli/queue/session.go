@@ -1,10 +1,12 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -94,13 +96,17 @@ func (s *session) printCount(what string, n uint64) error {
 func (s *session) runTask(ctx context.Context, a *admin.Client, in *admin.StartTask) (uint64, error) {
 	b := cliutil.NewBar(s.Err, "jobs")
 	defer b.End()
-	in.Wait = 1
-	task, err := a.StartTask(ctx, in)
+	unstoppable := context.WithoutCancel(ctx) // for the id of the task, and to cancel it
+	task, err := a.StartTask(unstoppable, in)
+	of := admin.OfTask{Task: task.ID}
 	for err == nil && task.Ended == "" {
 		b.Show(task.Done, task.Found, int(task.Done))
-		of := admin.OfTask{Task: task.ID}
 		if task, err = a.GetTask(ctx, &admin.GetTask{OfTask: of, Wait: 1}); ctx.Err() != nil {
-			return task.Done, errors.Join(ctx.Err(), a.CancelTask(context.WithoutCancel(ctx), &of))
+			if err := a.CancelTask(unstoppable, &of); err != nil && admin.StatusOf(err) != http.StatusConflict { // it has ended
+				return 0, fmt.Errorf("cancel task %d: %w", of.Task, err)
+			}
+			task, err = a.GetTask(unstoppable, &admin.GetTask{OfTask: of, Wait: 1})
+			return task.Done, cmp.Or(err, ctx.Err())
 		}
 	}
 	b.End()
