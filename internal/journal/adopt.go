@@ -78,7 +78,8 @@ func exists(fsys vfs.FS, dir, name string) (bool, error) {
 	return err == nil, err
 }
 
-// discardIncomplete removes the journal of an interrupted takeover.
+// discardIncomplete removes the journal of an interrupted takeover. If the files of
+// beanstalkd are gone, it returns an error and changes nothing.
 func discardIncomplete(fsys vfs.FS, dir string) error {
 	err := CheckAdoption(fsys, dir)
 	if !errors.Is(err, ErrAdopting) {
@@ -89,6 +90,9 @@ func discardIncomplete(fsys vfs.FS, dir string) error {
 		return err
 	}
 	defer lock.Close()
+	if files, err := binlog.Files(fsys, dir); err != nil || len(files) == 0 {
+		return cmp.Or(err, fmt.Errorf("%w, and the files are gone", ErrAdopting))
+	}
 	names, err := fsys.List(dir)
 	for _, name := range names {
 		if wal.IsFileName(name) {
@@ -118,10 +122,7 @@ func (j *Journal) adopt(isNew bool) (*binlog.Report, error) {
 			return nil, fmt.Errorf("take over beanstalkd's files: %w", err)
 		}
 	default:
-		if err = CheckAdoption(j.fs, j.dir); err != nil {
-			err = fmt.Errorf("%w, and the files are gone", err)
-		}
-		return nil, err
+		return nil, nil
 	}
 	if err := j.setAside(files); err != nil {
 		return nil, err

@@ -117,6 +117,10 @@ func TestAdoptFilesGone(t *testing.T) {
 	if jobs, err := jobsIn(t, fsys, "/"); !errors.Is(err, ErrAdopting) {
 		t.Errorf("jobs %q, %v, want ErrAdopting", jobs, err)
 	}
+	records := 0
+	if _, err := wal.Check(fsys, "/", func([]byte) error { records++; return nil }); err != nil || records == 0 {
+		t.Errorf("the refused start removed the journal: %v", err)
+	}
 	if _, err := Load(fsys, "/", engine.New(engine.Options{}), 0); !errors.Is(err, ErrAdopting) {
 		t.Errorf("Load: %v, want ErrAdopting", err)
 	}

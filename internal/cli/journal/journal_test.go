@@ -216,3 +216,17 @@ func TestAdoptRefused(t *testing.T) {
 	binlogs(t, "mixed", "v7-records", "binlog.1")
 	starts(t, "mixed", "files of beanstalkd .* next to a journal.*move those files to a directory of their own, THERE")
 }
+
+// After an interrupted takeover no command uses the incomplete journal. The next start
+// repeats the takeover, unless the files of beanstalkd are gone.
+func TestAdoptInterrupted(t *testing.T) {
+	three(t)
+	check(t, os.WriteFile("jobs/beanpole.adopting", nil, 0o600))
+	says(t, run(t, 1, "copy", "jobs", "new"), `takeover of beanstalkd's files .* was interrupted`)
+	says(t, run(t, 1, "check", "jobs"), `^takeover +interrupted`, `\(put the files back; or remove beanpole.adopting`)
+	starts(t, "jobs", `was interrupted, and the files are gone \(put the files back`)
+	binlogs(t, "jobs", "v7-records", "binlog.1")
+	says(t, run(t, 0, "check", "jobs"), `^takeover +interrupted`, `which the next start takes over`)
+	starts(t, "jobs", "")
+	says(t, run(t, 0, "check", "jobs"), `^jobs +3: .*buried`)
+}
