@@ -32,7 +32,7 @@ type Transport interface {
 	// and can lose messages. It keeps the messages, so they must not change.
 	Send(messages []*raftpb.Message)
 
-	// SetMembers says who the members are, this one included. It must not block.
+	// SetMembers sets the members, including this member. It must not block.
 	SetMembers(members []raftlog.MemberInfo)
 }
 

@@ -24,7 +24,7 @@ import (
 
 // Raft offers a snapshot to a member whose next entry the leader has cut (MsgSnap). A
 // snapshot is a backup of the leader's journal, which contains exactly the committed
-// changes. The member stores it beside its own journal and continues to take part. When
+// changes. The member stores it next to its own journal and continues to take part. When
 // the member has received all of it, it passes Raft a MsgSnap that ends with this
 // snapshot. If Raft accepts it, the log is cut there and the snapshot is installed
 // (install.go): the member makes an engine from it, as it does from the journal after a

@@ -127,7 +127,7 @@ func (m *Member) Ready() error {
 	case m.phase == failed:
 		return cmp.Or(m.err, ErrStopped)
 	case m.shared.leader == 0:
-		return errors.New("cluster: no leader")
+		return errors.New("cluster: this member has no leader")
 	case m.phase == installing:
 		return errors.New("cluster: this member is installing the whole queue")
 	}

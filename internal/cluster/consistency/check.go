@@ -1,7 +1,7 @@
 // Package consistency compares the queues of a cluster's members while they serve clients:
 // a consistency check.
 //
-//	result := consistency.Verify(ctx, members, ask)   // at the comparing side; ask sends each Request to a member
+//	result := consistency.Verify(ctx, members, ask)   // ask sends each Request to a member
 //	reply, err := session.Do(member, &request)        // at that member
 //
 // The members cannot be compared at one moment: a member needs many turns to visit all

@@ -10,7 +10,7 @@
 //
 // # Files
 //
-//	DIR/cluster/member.json   the ids, the address, the member's certificate and key, and those of the cluster's authority
+//	DIR/cluster/member.json   ids, address, certificates and keys of member and authority
 //	DIR/cluster/tokens/       a file for each unused token
 //	DIR/cluster/log/          the log of the cluster, package raftlog
 //

@@ -24,9 +24,9 @@
 // other kind applies. An unknown kind is an error, because an older program must not ignore
 // a record that it cannot read.
 //
-// # What is in memory
+// # Memory
 //
-// The newest entries: at least those of the segment that is written, and about
+// The newest entries are in memory: at least the entries of the current segment, and about
 // [Options].Recent bytes. [Log.Entries] reads older entries from their sealed segments. It
 // starts at the nearest stored offset; there is one for about 256 KiB. It recognizes an
 // overridden entry by its term: in Raft's log, an index and a term identify one entry.
