@@ -23,7 +23,7 @@ func (p *player) data(s *step, st *stream) (got []string, same bool) {
 	case isList || s.verb == expectList:
 		g.verb, g.entries = expectList, entries
 		same = isList && s.verb == expectList && slices.Equal(entries, s.entries)
-	case len(s.entries) == 0: // a draft asks for all
+	case len(s.entries) == 0: // a draft asks for all entries
 		g.entries = verbatim(entries)
 	case s.scope == named:
 		g.entries, same = compareNamed(s.entries, entries)
@@ -33,8 +33,8 @@ func (p *player) data(s *step, st *stream) (got []string, same bool) {
 	return g.render(), same
 }
 
-// compareNamed looks the wanted keys up among the received entries. What it
-// returns keeps the patterns that match.
+// compareNamed looks up the wanted keys among the received entries. The result keeps the
+// patterns that match.
 func compareNamed(want, received []entry) (got []entry, same bool) {
 	same = true
 	for _, w := range want {
@@ -49,8 +49,8 @@ func compareNamed(want, received []entry) (got []entry, same bool) {
 	return got, same
 }
 
-// compareInOrder compares from the first entry on; with whole the wanted ones
-// must be all.
+// compareInOrder compares the entries in order, from the first. If whole is set, there
+// must be no further received entries.
 func compareInOrder(want, received []entry, whole bool) (got []entry, same bool) {
 	same = len(received) == len(want) || !whole && len(received) > len(want)
 	for i, e := range received {
@@ -74,7 +74,7 @@ func compareEntry(want, received entry) (entry, bool) {
 	return verbatim([]entry{received})[0], false
 }
 
-// verbatim turns received values into patterns that match only them.
+// verbatim turns received values into patterns that match only these values.
 func verbatim(received []entry) []entry {
 	list := make([]entry, len(received))
 	for i, e := range received {

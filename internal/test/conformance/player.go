@@ -15,27 +15,28 @@ import (
 )
 
 const (
-	// patience is how long an answer that must come may take.
+	// patience is the time limit for an expected reply.
 	patience = 10 * time.Second
 
-	// quiet is how long "nothing arrives" listens.
+	// quiet is the time for which "nothing arrives" listens.
 	quiet = 60 * time.Millisecond
 
-	// moment is what the server gets to read what was sent on one connection
-	// before the conversation goes on with another one.
+	// moment is the time in which the server can read the data of one connection before
+	// the conversation continues on another connection.
 	moment = 40 * time.Millisecond
 
-	// tick passes before each step. It is nothing in real time; on fake time
-	// it makes the clock move between two commands as it does in real life.
+	// tick passes before each step. In real time it is negligible. In fake time, it
+	// advances the clock between two commands.
 	tick = time.Millisecond
 )
 
-// Run plays every transcript against a server of its own, many at once. One that fails
-// fails the test, unless the machine was too busy to keep the pauses of the transcript:
-// then it is played again alone.
+// Run plays every transcript, many at once, each with a new server. A transcript that
+// fails fails the test, unless the machine was too busy to keep the pauses of the
+// transcript. Such a transcript is played again alone.
 func Run(t *testing.T, s Server, d Dialect) { run(t, s, d, 1) }
 
-// run is Run where a transcript may fail so often, less once, before it fails the test.
+// run is Run with a number of chances: a transcript must fail that many times to fail the
+// test.
 func run(t *testing.T, s Server, d Dialect, chances int) {
 	var mu sync.Mutex
 	var again []*Transcript
@@ -69,16 +70,16 @@ func run(t *testing.T, s Server, d Dialect, chances int) {
 }
 
 const (
-	// tooLate is how late a machine may be with what is due, here or in a server, and still keep the
-	// pauses of a transcript, of which the shortest are a moment.
+	// tooLate is the maximum delay of a machine that keeps the pauses of a transcript.
+	// The shortest pause is a moment.
 	tooLate = moment / 2
 
-	// attempts is how often a transcript is played before the machine is held to be too
-	// busy for it.
+	// attempts is the number of attempts to play a transcript on a busy machine.
 	attempts = 8
 )
 
-// insist plays until it succeeds, or has failed so often on a machine that was in time.
+// insist calls play until it succeeds, or until it has failed chances times on a machine
+// without delays.
 func insist(chances int, play func() (late time.Duration, err error)) (err error) {
 	for range attempts {
 		var late time.Duration
@@ -95,8 +96,8 @@ func insist(chances int, play func() (late time.Duration, err error)) (err error
 	return err
 }
 
-// timed plays with some servers, and tells how late the machine was meanwhile: with a timer of this process, or
-// with a processor for a server's.
+// timed plays with some servers and returns the machine's delay: the delay of a timer in
+// this process, or the time that a server has waited for a processor.
 func timed(play func() ([]Instance, error)) (late time.Duration, err error) {
 	stop := make(chan struct{})
 	latest := make(chan time.Duration)
@@ -126,8 +127,8 @@ func timed(play func() ([]Instance, error)) (late time.Duration, err error) {
 	return late, err
 }
 
-// RunInBubble plays every transcript inside a testing/synctest bubble of its
-// own, for servers that run in this process and do no real I/O.
+// RunInBubble plays every transcript in its own testing/synctest bubble, for servers that
+// run in this process and do no real I/O.
 func RunInBubble(t *testing.T, s Server, d Dialect) {
 	each(t, func(t *testing.T, tr *Transcript) {
 		synctest.Test(t, func(t *testing.T) { tr.Play(t, s, d) })
@@ -144,8 +145,8 @@ func each(t *testing.T, play func(*testing.T, *Transcript)) {
 	}
 }
 
-// Play starts a server, plays the transcript against it and fails the test at
-// the first answer that differs.
+// Play starts a server and plays the transcript. It fails the test at the first reply
+// that differs.
 func (t *Transcript) Play(tb testing.TB, s Server, d Dialect) {
 	tb.Helper()
 	if _, err := t.try(tb, s, d); err != nil {
@@ -153,7 +154,8 @@ func (t *Transcript) Play(tb testing.TB, s Server, d Dialect) {
 	}
 }
 
-// try is Play without a verdict. It also returns the server, which runs until the end of the test.
+// try plays the transcript and returns the first difference as an error. It also returns
+// the server, which runs until the end of the test.
 func (t *Transcript) try(tb testing.TB, s Server, d Dialect) ([]Instance, error) {
 	tb.Helper()
 	if t.Since != "" && d.LooseTimeouts {
@@ -163,9 +165,8 @@ func (t *Transcript) try(tb testing.TB, s Server, d Dialect) ([]Instance, error)
 	return []Instance{in}, t.converse(in, d, nil)
 }
 
-// converse plays the steps. With a nil hook it stops at the first difference.
-// Otherwise the hook gets what came instead, as lines of a transcript, and the
-// conversation goes on.
+// converse plays the steps. With a nil hook it stops at the first difference. Otherwise
+// it calls the hook with the actual reply, as lines of a transcript, and continues.
 func (t *Transcript) converse(in Instance, d Dialect, differs func(s *step, got []string)) error {
 	p := &player{in: in, dialect: d, streams: make(map[string]*stream)}
 	defer p.close()
@@ -201,8 +202,8 @@ type player struct {
 	current string             // the connection of the last step
 }
 
-// play does one step. For an answer it returns what came, as lines of a
-// transcript, and whether it is what the step asks for.
+// play performs one step. For a reply it returns the received data, as lines of a
+// transcript, and whether the step expects it.
 func (p *player) play(s *step) (got []string, same bool, err error) {
 	switch s.verb {
 	case wait:
@@ -240,8 +241,8 @@ func (p *player) play(s *step) (got []string, same bool, err error) {
 	return nil, err == nil, err
 }
 
-// letRead gives the server a moment if it may not have read yet what was sent
-// on the connection.
+// letRead waits for a moment if the server might not have read the data sent on the
+// connection.
 func (p *player) letRead(conn string) {
 	if st := p.streams[conn]; st != nil && st.pending {
 		time.Sleep(moment)
@@ -249,7 +250,7 @@ func (p *player) letRead(conn string) {
 	}
 }
 
-// stream returns the connection of a step; its first mention opens it.
+// stream returns the connection of a step. The first step of a connection opens it.
 func (p *player) stream(s *step) (*stream, error) {
 	if st := p.streams[s.conn]; st != nil {
 		return st, nil
@@ -266,7 +267,7 @@ func (p *player) stream(s *step) (*stream, error) {
 	return st, nil
 }
 
-// answer reads what a step asks for.
+// answer reads the reply that a step expects.
 func (p *player) answer(s *step, st *stream) (got []string, same bool) {
 	head := s.head()
 	switch s.verb {
@@ -303,7 +304,7 @@ func (p *player) answer(s *step, st *stream) (got []string, same bool) {
 	}
 }
 
-// absent renders an answer that did not come whole.
+// absent renders an incomplete reply.
 func (p *player) absent(s *step, st *stream, err error) []string {
 	lines := p.whatever(s, st)
 	if len(lines) == 1 && errors.Is(err, errClosed) {
@@ -312,7 +313,7 @@ func (p *player) absent(s *step, st *stream, err error) []string {
 	return lines
 }
 
-// whatever renders all that arrives until there is silence.
+// whatever renders all data that arrives before a silence.
 func (p *player) whatever(s *step, st *stream) (lines []string) {
 	for {
 		line, err := st.line(quiet)
@@ -347,7 +348,7 @@ func (p *player) whatever(s *step, st *stream) (lines []string) {
 	}
 }
 
-// finish makes sure that nothing arrived that the transcript does not mention.
+// finish checks that no further data has arrived.
 func (p *player) finish() error {
 	time.Sleep(moment)
 	for _, name := range slices.Sorted(maps.Keys(p.streams)) {
@@ -366,7 +367,7 @@ func (p *player) close() {
 	}
 }
 
-// head is how a line of the step begins: the mark and the connection.
+// head returns the beginning of the step's line: the mark and the connection.
 func (s *step) head() string {
 	switch s.side {
 	case ours:
@@ -377,12 +378,12 @@ func (s *step) head() string {
 	return s.conn
 }
 
-// textLine renders a line that was received.
+// textLine renders a received line.
 func textLine(head string, line []byte) string {
 	return strings.TrimSuffix(head+"< "+escape(line), " ")
 }
 
-// render returns an answer as lines of a transcript.
+// render returns a reply as lines of a transcript.
 func (s *step) render() []string {
 	switch s.verb {
 	case expectLine:

@@ -16,15 +16,15 @@ import (
 
 // A Process starts a server program, each time on a free port of 127.0.0.1.
 type Process struct {
-	Path string   // of the program; it takes the flags of beanstalkd
-	Args []string // put before those that a transcript asks for
+	Path string   // path of the program, which supports the flags of beanstalkd
+	Args []string // flags before those of a transcript
 }
 
 // Start implements [Server].
 func (p Process) Start(tb testing.TB, args []string) Instance {
 	tb.Helper()
-	// Where a port cannot be reserved, another program may take it before the server
-	// binds it; then the server exits and the next port is tried.
+	// Where a port cannot be reserved, another program can take it before the server
+	// binds it. The server then exits, and the next port is tried.
 	var err error
 	for range 5 {
 		var in *processInstance
@@ -37,7 +37,8 @@ func (p Process) Start(tb testing.TB, args []string) Instance {
 	return nil
 }
 
-// Beanstalkd starts the real server and returns its address. The test is skipped where there is none.
+// Beanstalkd starts the real server and returns its address. It skips the test if
+// beanstalkd is not installed.
 func Beanstalkd(tb testing.TB) (addr string) {
 	tb.Helper()
 	path, err := exec.LookPath("beanstalkd")
@@ -50,7 +51,7 @@ func Beanstalkd(tb testing.TB) (addr string) {
 	return in.addr
 }
 
-// A server has two minutes to start, on a machine that is busy with other things.
+// A server can take up to two minutes to start on a busy machine.
 const (
 	startPoll  = 10 * time.Millisecond
 	startPolls = 12_000
@@ -59,8 +60,8 @@ const (
 type processInstance struct {
 	addr string
 	*exectest.Process
-	first  net.Conn      // the connection that proved the server up, until Dial hands it out
-	before time.Duration // what the threads had waited for a processor when it was up
+	first  net.Conn      // the connection that proved that the server runs; the first Dial returns it
+	before time.Duration // the time that the threads had waited for a processor at the end of the start
 }
 
 func (p Process) start(args []string) (*processInstance, error) {
@@ -91,8 +92,8 @@ func (p Process) start(args []string) (*processInstance, error) {
 	return nil, fmt.Errorf("%s does not accept connections\n%s", p.Path, &in.Log)
 }
 
-// Dial hands out the connection of start first, so that total-connections
-// counts the transcript's connections only.
+// Dial first returns the connection of the start, so that total-connections counts only
+// the transcript's connections.
 func (in *processInstance) Dial() (net.Conn, error) {
 	if nc := in.first; nc != nil {
 		in.first = nil
@@ -101,18 +102,19 @@ func (in *processInstance) Dial() (net.Conn, error) {
 	return net.Dial("tcp", in.addr)
 }
 
-// Drain waits a little, as a signal has no answer.
+// Drain waits briefly, because a signal has no reply.
 func (in *processInstance) Drain() error {
 	err := in.Cmd.Process.Signal(syscall.SIGUSR1)
 	time.Sleep(200 * time.Millisecond)
 	return err
 }
 
-// delayed is how long the threads of the server together have waited for a processor since it was up, as far as
-// the kernel tells.
+// delayed returns the total time that the server's threads have waited for a processor
+// since the start, as far as the kernel reports it.
 func (in *processInstance) delayed() time.Duration { return in.waited() - in.before }
 
-// waited adds up the second number of schedstat (Documentation/scheduler/sched-stats.rst), in ns. A thread may end meanwhile.
+// waited adds up the second number of schedstat
+// (Documentation/scheduler/sched-stats.rst), in ns. Threads can end during the call.
 func (in *processInstance) waited() (sum time.Duration) {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", in.Cmd.Process.Pid))
 	for _, path := range threads {

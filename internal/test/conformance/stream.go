@@ -7,23 +7,22 @@ import (
 	"time"
 )
 
-// errNothing says that what was waited for did not arrive in time; errClosed
-// that the server closed the connection before it.
+// errNothing reports that the expected data did not arrive in time. errClosed reports
+// that the server closed the connection first.
 var (
 	errNothing = errors.New("nothing arrives")
 	errClosed  = errors.New("connection closed")
 )
 
-// A stream is one connection of a conversation, with a clock on its reads. It
-// uses channels for that and not read deadlines, so that fake time works with
-// any net.Conn.
+// A stream is one connection of a conversation, with time limits for reads. It uses
+// channels instead of read deadlines, so that fake time works with any net.Conn.
 type stream struct {
 	conn net.Conn
-	in   chan []byte // what pump read; closed by pump at the end of the stream
-	buf  []byte      // of it, what no step has looked at yet
+	in   chan []byte // data read by pump; closed at the end of the stream
+	buf  []byte      // data of in that no step has read yet
 
-	// pending: something was sent and nothing was read since, so that the
-	// server may not have seen it yet.
+	// pending is set if data was sent and nothing was read since, so that the server
+	// might not have read the data yet.
 	pending bool
 }
 
@@ -65,7 +64,7 @@ func (s *stream) halfClose() error {
 
 func (s *stream) close() {
 	s.conn.Close()
-	for range s.in { // until pump has gone
+	for range s.in { // until pump ends
 	}
 }
 

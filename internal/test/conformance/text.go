@@ -82,7 +82,7 @@ func escape(data []byte) string {
 	}
 }
 
-// matches tells whether data is what the pattern of a < line stands for.
+// matches reports whether data matches the pattern of a < line.
 func matches(pattern string, data []byte) (bool, error) {
 	var literals [][]byte // between the stars
 	var cur []byte

@@ -16,15 +16,15 @@ var files embed.FS
 // A Transcript is a conversation with a server, as README.md describes.
 type Transcript struct {
 	Name    string   // <category>-<what>, the file's name without .txt
-	About   string   // the sentences on top of the file
-	Args    []string // flags the server is started with
-	Since   string   // "1.13": older servers are known to answer otherwise; "" if all agree
-	Differs string   // why beanpole differs from beanstalkd on purpose; "" if it does not
+	About   string   // the sentences at the top of the file
+	Args    []string // flags of the server
+	Since   string   // "1.13" if older servers answer differently; otherwise ""
+	Differs string   // the reason why beanpole intentionally differs from beanstalkd; "" if it does not
 
 	steps []step
 }
 
-// side tells which servers a step is for.
+// side specifies the servers to which a step applies.
 type side int
 
 const (
@@ -37,7 +37,7 @@ const (
 type verb int
 
 const (
-	send       verb = iota // data goes out
+	send       verb = iota // send data
 	expectLine             // a line that matches pattern
 	expectRaw              // exactly data
 	expectDict             // OK and a dictionary
@@ -55,7 +55,7 @@ const (
 // A step is one line of the conversation, or an answer with the indented
 // lines below it.
 type step struct {
-	first, last int // lines of the file it takes, counted from 1
+	first, last int // its lines of the file, from 1
 	side        side
 	conn        string // empty for wait and drain
 	verb        verb

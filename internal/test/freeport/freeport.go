@@ -1,8 +1,8 @@
-// Package freeport finds TCP ports for servers that are started as processes.
+// Package freeport finds TCP ports for servers that run as processes.
 //
-// A port that was free a moment ago may be another server's by the time that ours binds it.
-// Whoever waits for ours would then talk to the other one, and lose the connection when that
-// ends. So on Linux the port is reserved until our server listens.
+// Between the search for a free port and the server's bind, another server can take the
+// port. The test would then connect to the wrong server. Therefore, on Linux the port is
+// reserved until the server listens.
 package freeport
 
 import "strconv"
@@ -16,5 +16,5 @@ type Port struct {
 // String returns the number.
 func (p *Port) String() string { return strconv.Itoa(p.number) }
 
-// Release ends the reservation. Call it when the server listens, or will not.
+// Release ends the reservation. Call it when the server listens or has failed.
 func (p *Port) Release() { p.release() }

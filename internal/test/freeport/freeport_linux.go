@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reserve reserves a port for a server that binds with SO_REUSEADDR, as servers do. The
-// kernel gives it to nobody who asks for any port, and refuses connections to it until the
-// server listens.
+// Reserve reserves a port for a server that binds with SO_REUSEADDR, as servers usually
+// do. The kernel does not choose the port for other sockets, and refuses connections to
+// it until the server listens.
 func Reserve() (*Port, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -22,12 +22,12 @@ func Reserve() (*Port, error) {
 	return &Port{number, func() { unix.Close(fd) }}, nil
 }
 
-// bind binds a socket to a free port, which other sockets may then share.
+// bind binds a socket to a free port, which other sockets can then share.
 func bind(fd int) (port int, err error) {
 	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		return 0, err
 	}
-	// Not before: the kernel could then choose a port that somebody shares.
+	// Not earlier: the kernel could then choose a shared port.
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 		return 0, err
 	}

@@ -189,7 +189,7 @@ func (l *Ledger[K]) change(key K, how func(*job)) {
 	if j := l.jobs[key]; j != nil {
 		how(j)
 	} else {
-		l.failed(fmt.Errorf("%s was put by nobody", name(key)))
+		l.failed(fmt.Errorf("%s was never put", name(key)))
 	}
 }
 
@@ -199,7 +199,7 @@ func (l *Ledger[K]) mayBe(key K, id, sent uint64) error {
 	j := l.jobs[key]
 	switch {
 	case j == nil:
-		return fmt.Errorf("%s, with id %d, was put by nobody", name(key), id)
+		return fmt.Errorf("%s, with id %d, was never put", name(key), id)
 	case j.deleted != 0 && j.deleted <= sent:
 		return fmt.Errorf("%s was deleted and is back, with id %d", name(key), id)
 	case j.id != 0 && id != 0 && j.id != id:

@@ -21,7 +21,7 @@ func TestLedger(t *testing.T) {
 		{"a job is doubled", `"b" is there twice`, func(l *Ledger[string]) error {
 			return l.Check(twice(ids{"a": 1, "b": 2}), l.Now())
 		}},
-		{"a body has changed", `"B", with id 2, was put by nobody`, func(l *Ledger[string]) error {
+		{"a body has changed", `"B", with id 2, was never put`, func(l *Ledger[string]) error {
 			return check(l, ids{"a": 1, "b": 2, "B": 2})
 		}},
 		{"an id has changed", `"b" has the id 7, and had 2`, func(l *Ledger[string]) error { return check(l, ids{"a": 1, "b": 7}) }},
@@ -69,7 +69,7 @@ func TestLedger(t *testing.T) {
 			l.Shown("a", 1, l.Now())
 			return l.Err()
 		}},
-		{"a job of nobody is reserved", `"d", with id 9, was put by nobody`, func(l *Ledger[string]) error {
+		{"a job of nobody is reserved", `"d", with id 9, was never put`, func(l *Ledger[string]) error {
 			l.Shown("d", 9, l.Now())
 			return l.Err()
 		}},
@@ -112,7 +112,7 @@ func TestLedger(t *testing.T) {
 			}
 			return check(l, ids{"a": 1, "b": 2})
 		}},
-		{"what was wrong before is not forgotten", "by nobody", func(l *Ledger[string]) error {
+		{"what was wrong before is not forgotten", "was never put", func(l *Ledger[string]) error {
 			l.Delete("d")
 			return check(l, ids{"a": 1, "b": 2})
 		}},

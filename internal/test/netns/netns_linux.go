@@ -1,5 +1,6 @@
-// Package netns gives a test machines of its own, as far as the network knows: namespaces with an address each. Nothing of the
-// real machine is changed, and the test need not be root.
+// Package netns gives a test several machines, from the network's point of view:
+// namespaces with separate addresses. It does not change the real machine, and the test
+// does not need root.
 package netns
 
 import (
@@ -16,11 +17,12 @@ import (
 
 const isolatedEnv = "TEST_IS_ISOLATED"
 
-// Isolated reports whether the test runs in namespaces of its own.
+// Isolated reports whether the test runs in its own namespaces.
 func Isolated() bool { return os.Getenv(isolatedEnv) != "" }
 
-// Isolate runs the test again, as root in namespaces of its own for users, networks and mounts, with these arguments besides. It returns an
-// error if that is not possible: if the commands of try, which the shell runs there, do not succeed.
+// Isolate runs the test again with additional arguments, as root in its own namespaces
+// for users, networks and mounts. It first runs the shell commands try there, and returns
+// an error if they fail.
 func Isolate(t *testing.T, try string, args ...string) error {
 	t.Helper()
 	if out, err := root("sh", "-ec", "command -v nsenter; ip link set lo up\n"+try).CombinedOutput(); err != nil {
@@ -33,7 +35,7 @@ func Isolate(t *testing.T, try string, args ...string) error {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { w.CloseWithError(cmd.Wait()) }() // nil: the end of what is read
+	go func() { w.CloseWithError(cmd.Wait()) }() // a nil error ends the reading
 	lines := bufio.NewScanner(out)
 	for lines.Buffer(nil, 1<<20); lines.Scan(); {
 		t.Log(lines.Text())
@@ -44,7 +46,7 @@ func Isolate(t *testing.T, try string, args ...string) error {
 	return nil
 }
 
-// root returns a command that is root in namespaces of its own.
+// root returns a command that runs as root in its own namespaces.
 func root(program string, args ...string) *exec.Cmd {
 	cmd := exec.Command(program, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -69,15 +71,15 @@ func run(t *testing.T, program string, args ...string) {
 	}
 }
 
-// A Host is a machine.
+// A Host is a simulated machine.
 type Host struct {
 	t      *testing.T
-	Holder int // the id of a process whose namespace it is
+	Holder int // the id of a process in its namespace
 	Addr   string
 }
 
-// NewHost makes a machine that stays until the end of the test, whatever runs on it. Its device eth0, which has the address,
-// of the network of that many bits, is linked to a device of the test.
+// NewHost makes a machine that exists until the end of the test. Its device eth0 has the
+// given address in a network with a prefix of bits, and is linked to the test's device.
 func NewHost(t *testing.T, device, addr string, bits int) *Host {
 	t.Helper()
 	holder := exec.Command("cat")
@@ -109,7 +111,8 @@ func (h *Host) IP(command string) {
 	run(h.t, program, args...)
 }
 
-// Command returns how a program is run on the machine. The process is that of the program.
+// Command returns the command that runs a program on the machine. The process is the
+// program's own.
 func (h *Host) Command(program string, args ...string) (string, []string) {
 	return "nsenter", append([]string{"-t", strconv.Itoa(h.Holder), "-n", "--", program}, args...)
 }

@@ -1,4 +1,4 @@
-// Package parallel lets tests that wait do so at the same time.
+// Package parallel runs tests that mostly wait at the same time.
 package parallel
 
 import (
@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// M runs tests of which Most may run in parallel, if the command line does not say how
-// many: more than there are processors, as they mostly wait.
+// M runs tests. Up to Most of them run in parallel, unless the command line sets the
+// number. Most can exceed the number of processors, because the tests mostly wait.
 type M struct {
 	*testing.M
 	Most int
 }
 
-// Run is that of [testing.M].
+// Run is Run of [testing.M].
 func (m M) Run() int {
 	if !flag.Parsed() {
 		flag.Parse()

@@ -23,9 +23,9 @@ import (
 )
 
 var (
-	only  = flag.Uint64("seed", 0, "the only `seed` of a random test; 0: new ones, and those that once failed")
-	count = flag.Int("seeds", 0, "how many `seeds`, or rounds, a random test has; 0: as many as it usually has")
-	limit = flag.Duration("for", 0, "how `long` a random test goes on; 0: it counts its seeds or rounds")
+	only  = flag.Uint64("seed", 0, "the only `seed` of a random test (default new seeds, and seeds that have failed before)")
+	count = flag.Int("seeds", 0, "number of `seeds` or rounds of a random test (default depends on the test)")
+	limit = flag.Duration("for", 0, "`duration` of a random test (default counts seeds or rounds)")
 )
 
 // Each runs a subtest for each seed that failed before, then for usual new seeds, until
@@ -153,8 +153,8 @@ func draw() uint64 { return uint64(rand.Uint32()) + 1 }
 // no seed does, the test fails, because its checks would prove nothing.
 func Find(t *testing.T, known uint64, f func(t *testing.T, seed uint64) string) {
 	t.Helper()
-	seed, anew := known, *count > 0 || *limit > 0
-	if anew {
+	seed, more := known, *count > 0 || *limit > 0
+	if more {
 		seed = draw()
 	}
 	if *only != 0 {
