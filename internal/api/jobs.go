@@ -251,7 +251,7 @@ func (r *request) buryJob(in *admin.BuryJob) (admin.None, error) {
 }
 
 func (r *request) releaseJob(in *admin.ReleaseJob) (admin.None, error) {
-	return r.doJob("released: nobody holds it", &admin.StartTask{Do: "release", Priority: in.Priority, Delay: &in.Delay})
+	return r.doJob("released: no worker holds it", &admin.StartTask{Do: "release", Priority: in.Priority, Delay: &in.Delay})
 }
 
 // doJob performs an action of tasks on a single job.

@@ -158,7 +158,7 @@ var errReadOnly = problemf(http.StatusForbidden, "This console is read-only (--c
 // isReadOnly reports whether the console must not change the server.
 func (r *request) isReadOnly() bool { return r.console.opt.ReadOnly || r.site.isReadOnly() }
 
-// do runs the action of a form, and redirects to the page that the form came from.
+// do runs the action of a form, and redirects to the page that sent the form.
 func do(r *request) (*page, error) {
 	form := r.PostForm
 	a, targets, err := r.site.parseAction(form)
@@ -173,7 +173,7 @@ func do(r *request) (*page, error) {
 	}
 	if one.Bad && form.Get("do") == "put-job" {
 		p := r.putForm(form, one.Text)
-		r.URL, _ = url.Parse(r.tubeLink(form.Get("tube"), "") + "/put") // which a GET shows
+		r.URL, _ = url.Parse(r.tubeLink(form.Get("tube"), "") + "/put") // the page of a GET
 		return p, nil
 	}
 	if old := form.Get("replaces"); old != "" {
@@ -182,7 +182,7 @@ func do(r *request) (*page, error) {
 		one.Text, one.Bad = one.Text+" "+gone.Text, gone.Bad
 	}
 	if one.Nothing {
-		if p, err := confirmPage(r); err == nil { // else the target is gone, and the note shows the reason
+		if p, err := confirmPage(r); err == nil { // otherwise the target is gone, and the note has the reason
 			p.Data.(*confirmation).Problem, p.status = one.Text, http.StatusUnprocessableEntity
 			return p, nil
 		}

@@ -32,7 +32,7 @@ func newAssets() *assets {
 	a := &assets{urls: make(map[string]string), files: make(map[string]*asset)}
 	entries, err := staticFiles.ReadDir("static")
 	if err != nil {
-		panic(err) // they are in the program
+		panic(err) // embedded files: cannot fail
 	}
 	for _, e := range entries {
 		text, err := staticFiles.ReadFile("static/" + e.Name())

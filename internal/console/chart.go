@@ -12,7 +12,7 @@ type chart struct {
 	ID, Title string
 	Lines     []chartLine
 	Max       string
-	From      string // what the left end is
+	From      string // label of the left end
 	Empty     bool   // it has no line
 }
 
@@ -112,7 +112,7 @@ func drawPath(points []point, width, height int, most float64) string {
 	}
 	var d strings.Builder
 	most = max(1, most)
-	last := -longestGap - 2 // the one that is known
+	last := -longestGap - 2 // position of the last known point
 	for i, p := range points {
 		if p == nil {
 			continue
@@ -121,7 +121,7 @@ func drawPath(points []point, width, height int, most float64) string {
 		y := float64(height) - 1 - (float64(height)-3)*(*p)/most
 		pen, dot := byte('L'), ""
 		if i-last > longestGap+1 {
-			pen, dot = 'M', "h0" // one that has no other beside it is seen, too
+			pen, dot = 'M', "h0" // a point without known neighbors is a dot
 		}
 		last = i
 		d.WriteByte(pen)
@@ -160,7 +160,7 @@ func (s *spark) SVG() template.HTML {
 		`<path class="area" id="%[4]s-area" d="%s"/><path id="%[4]s" d="%[6]s"/></svg>`, s.Class, s.Width, s.Height, s.ID, s.Area, s.Line))
 }
 
-// pointsOf returns the points of a series without unknown values.
+// pointsOf returns the points of a series in which all values are known.
 func pointsOf[T uint64 | float64](values []T) []point {
 	points := make([]point, len(values))
 	for i, v := range values {

@@ -179,7 +179,7 @@ type request struct {
 	console *Console
 	site    *site // the server that the page is about
 	who     *access.Identity
-	live    bool              // only what changes by itself will be seen of the page
+	live    bool              // only live values of the page are used
 	idle    func(wait func()) // see access.Caller
 }
 

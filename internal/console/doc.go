@@ -1,4 +1,4 @@
-// Package console is the web console: pages for a browser to look at a queue and to manage it.
+// Package console is the web console, which shows and manages a queue in a browser.
 //
 //	operations := admin.New(broker, admin.Options{Identify: sessions.Identify(identify), ...})
 //	pages := console.New(operations, console.Options{Sessions: sessions, Identify: ...})
@@ -6,25 +6,26 @@
 //
 // # A page
 //
-// Each page is a function that asks the JSON API and fills a template of the folder templates.
-// The console has no other way to the queue: client.go hands requests to the handler of the API
-// within the process, with what identifies the browser's user. So the rights and the audit of both are
-// the same, and everything that the console shows or does can be done with curl; each page shows the command.
+// Each page is a function that calls the JSON API and fills a template. The console has no
+// other access to the queue: client.go passes requests to the API within the process, with
+// the credentials of the browser's user. So both have the same rights and the same audit.
+// curl can do everything that the console can; each page shows the command.
 //
-// Pages work without JavaScript. Every filter is in the URL. Every change is a POST, and
-// a page of its own asks for confirmation first (actions.go is the table).
+// Pages work without JavaScript. Every filter is in the URL. Every change is a POST, and a
+// separate page asks for confirmation first (actions.go has the table).
 //
 // # Live values
 //
-// A template marks values that may change with Live and Line (page.go). Once a second a
-// stream (live.go) renders the page that is open in a browser, and sends the texts that
-// have changed: never HTML, and never the body of a job. static/console.js puts them in their places.
+// A template marks values that can change with Live and Line (page.go). Once a second, a
+// stream (live.go) renders the open page and sends the changed texts: never HTML, and never
+// the body of a job. static/console.js replaces them in the page.
 //
 // # Safety
 //
-// Templates escape everything; but for cells, which cell.written escapes, and small charts, nothing here makes HTML of strings. The Content-Security-Policy
-// permits files of this console only, and nothing inline. Requests that change something are refused if a page of another
-// origin sends them. A session (session.go) stands for the token that somebody has logged in with.
+// Templates escape everything. Only cells, which cell.written escapes, and small charts are
+// built as HTML. The Content-Security-Policy permits files of this console only, and nothing
+// inline. Changes are refused if a page of another origin sends them. A session (session.go)
+// stands for the token of a login.
 //
 // Start reading at console.go.
 package console

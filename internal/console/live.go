@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	maxStreams = 24 // of all who look; the others ask every few seconds
-	ownStreams = 12 // of one who looks: more tabs than a browser has connections for
+	maxStreams = 24 // in total; other browsers poll every few seconds
+	ownStreams = 12 // per identity and address: more tabs than a browser has connections
 	liveStep   = time.Second
 	writeTime  = 10 * time.Second // for an event
 )
@@ -34,7 +34,7 @@ type publisher struct {
 
 	mu      sync.Mutex
 	streams int
-	ofWhom  map[string]int // streams, by who has them and from where
+	ofWhom  map[string]int // number of streams by identity and address
 }
 
 // A view is a page as one identity sees it.
@@ -102,7 +102,7 @@ func (p *publisher) values(r *request, makePage pageFunc) (*liveValues, error) {
 		own := *r
 		own.idle = func(wait func()) {
 			p.making.Unlock()
-			defer p.making.Lock() // also when it panics
+			defer p.making.Lock() // even after a panic
 			wait()
 		}
 		r = &own
@@ -128,7 +128,7 @@ func (v *liveValues) without(before *liveValues) []byte {
 	}
 	text, err := json.Marshal(other)
 	if err != nil {
-		panic(err) // it is maps of strings
+		panic(err) // maps of strings: cannot fail
 	}
 	return text
 }
@@ -197,13 +197,13 @@ func (c *Console) viewOf(h *http.Request) (*request, pageFunc, error) {
 
 var errNoView = errors.New("console: there is no such view")
 
-// stream writes the values of a page, and then their changes. It ends with the viewer,
-// the server, or an error of the page.
+// stream writes the values of a page, and then their changes. It ends when the viewer
+// disconnects, the server stops, or the page fails.
 func (p *publisher) stream(w http.ResponseWriter, r *request, page pageFunc) {
 	out := http.NewResponseController(w)
 	write := func(text []byte) bool {
 		out.SetWriteDeadline(time.Now().Add(writeTime))
-		out.SetReadDeadline(time.Time{}) // that of the request is over
+		out.SetReadDeadline(time.Time{}) // the deadline of the request has passed
 		_, err := w.Write(text)
 		return err == nil && out.Flush() == nil
 	}

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// A note tells the outcome of an action, on the page after it.
+// A note reports the outcome of an action, on the page after it.
 type note struct {
 	Text  string
 	Bad   bool
-	Tasks []uint64 // that run
+	Tasks []uint64 // running tasks
 
-	Nothing bool // was done
+	Nothing bool // the action changed nothing
 
 	Job    uint64 // to which the note links; 0 means none
 	Link   string // to the changed jobs; empty means none

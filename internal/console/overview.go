@@ -232,7 +232,7 @@ func overviewCharts(h, lately *admin.History) []chart {
 	line := func(series, name, class string, perSecond float64) chartLine {
 		return chartLine{Name: name, Class: class, points: thin(h.Series[series], chartPoints, perSecond), latest: thin(lately.Series[series], len(lately.Series[series]), 1)}
 	}
-	level := func(series, name, class string) chartLine { // ends at the value of now: a mean would be below what there is
+	level := func(series, name, class string) chartLine { // ends at the current value, because a mean would differ from the number on the page
 		l := line(series, name, class, 1)
 		if n := len(l.points); n > 0 && len(l.latest) > 0 {
 			l.points[n-1] = new(lastOf(l.latest))

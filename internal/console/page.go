@@ -25,7 +25,7 @@ type page struct {
 	Data    any
 	View    string // URL of the same view after the queue has changed; the default is Path
 
-	// Filled in by fill.
+	// Set by fill.
 	*site
 	Version, Theme, Path      string
 	Sites                     []*site // if there are several that the user may see
@@ -220,7 +220,7 @@ func (p *page) Shape() string {
 	return strconv.FormatUint(h.Sum64(), 36)
 }
 
-// problemTitles are the titles of pages that show a problem, by the status.
+// problemTitles are the titles of problem pages by status.
 var problemTitles = map[int]string{
 	http.StatusBadRequest: "This request is not valid", http.StatusForbidden: "Not permitted", http.StatusNotFound: "Not found",
 	http.StatusInternalServerError: "This page could not be displayed",
@@ -230,7 +230,7 @@ var problemTitles = map[int]string{
 // lacks matches an error of the API about missing rights.
 var lacks = regexp.MustCompile(`^\w+ needs (the|one of the) rights? ([a-z,]+) (on .*)$`)
 
-// inWords returns an error as a sentence without the names that the API has for operations and members.
+// inWords returns an error as a sentence, with labels in place of the API's names.
 func inWords(err error) string {
 	text := err.Error()
 	if m := lacks.FindStringSubmatch(text); m != nil {

@@ -12,7 +12,7 @@ import (
 // recent caches values by their keys. Concurrent callers that need a newer value share
 // the call that makes it.
 type recent[K comparable, V any] struct {
-	forgets bool // what is too old; else that is shown until there is something younger
+	forgets bool // drop values that are too old; otherwise they are shown until there is a newer one
 	asked   singleflight.Group
 
 	mu   sync.Mutex
@@ -33,7 +33,7 @@ func (c *recent[K, V]) of(key K, anew func(before V) (V, error)) (last V, younge
 	}
 	return last, c.asked.DoChan(fmt.Sprint(key), func() (any, error) {
 		before, ok := c.last(key)
-		if ok { // it was made since
+		if ok { // another call made it
 			return before, nil
 		}
 		v, err := anew(before)

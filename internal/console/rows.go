@@ -17,7 +17,7 @@ import (
 type jobRow struct {
 	admin.Job
 	Kind                 string         // class of the job, from its body
-	Fields               []decode.Field // that differ from the other jobs
+	Fields               []decode.Field // fields that differ from those of other jobs
 	Before, Match, After string         // text of a body without fields, or around a match
 }
 
@@ -93,7 +93,8 @@ func inOneLine(fields []decode.Field) []decode.Field {
 	return fields
 }
 
-// leaveOutSame removes from rows of one kind the fields that are equal in all of them. It returns these fields if all rows are of one kind.
+// leaveOutSame removes the fields that are equal in all rows of one kind. It returns
+// these fields if all rows are of one kind.
 func leaveOutSame(rows []jobRow) (same []decode.Field) {
 	type in struct {
 		kind string
@@ -120,7 +121,7 @@ func leaveOutSame(rows []jobRow) (same []decode.Field) {
 	return same
 }
 
-// oneLine returns the beginning of a text with spaces in place of unprintable characters.
+// oneLine returns the start of a text with spaces in place of unprintable characters.
 func oneLine(text string) string {
 	text = strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) {
@@ -134,7 +135,7 @@ func oneLine(text string) string {
 	return text
 }
 
-// A jobColumn is one of a list of jobs.
+// A jobColumn is a column of a list of jobs.
 type jobColumn struct {
 	column
 	in   string // the lists that have it: states and search; empty means all

@@ -45,7 +45,7 @@ func markOf(q *query.Query) *regexp.Regexp {
 		}
 	}
 	mark, err := regexp.Compile(strings.Join(patterns, "|"))
-	if len(patterns) == 0 || err != nil { // then there are no rows
+	if len(patterns) == 0 || err != nil { // there are no rows then
 		return nil
 	}
 	return mark

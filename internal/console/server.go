@@ -31,7 +31,7 @@ func (v *serverView) RefusedAny() bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(v.RefusedCommands)), func(n uint64) bool { return n > 0 })
 }
 
-// Filled returns the memory that counts toward max-memory.
+// Filled returns the memory counted for max-memory.
 func (v *serverView) Filled() string {
 	m := v.Facts.Memory
 	if m.Limit == 0 {

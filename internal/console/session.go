@@ -21,7 +21,7 @@ const (
 	maxSessions    = 1000
 
 	cookiePlain  = "beanpole-session"
-	cookieSecure = "__Host-beanpole-session" // with TLS: the browser then insists on Secure
+	cookieSecure = "__Host-beanpole-session" // only over TLS: browsers enforce Secure
 )
 
 // Sessions stand for tokens of users that have logged in. A browser has a random number
@@ -101,7 +101,7 @@ func (s *Sessions) begin(token string) (secret string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	of := map[string]int{token: 1} // numbers of sessions
+	of := map[string]int{token: 1} // number of sessions by token
 	for key, one := range s.open {
 		if one.isOver(now) {
 			delete(s.open, key)

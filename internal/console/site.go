@@ -17,18 +17,18 @@ import (
 // A Server is another server that the console shows. Only the configuration sets its
 // address.
 type Server struct {
-	Name string // a part of the URLs of its pages, and for Options.Open
+	Name string // part of the URLs of its pages, and argument of Options.Open
 
 	URL string // URL of its admin listener, which pages show
 
-	ReadOnly bool // whether the console must not change the server
+	ReadOnly bool // the console must not change the server
 }
 
-// A site is a server as the pages see it. The pages use its API, whichever server it is.
+// A site is a server whose pages the console shows. All pages use its API.
 type site struct {
 	Name  string
-	Base  string  // what the paths of its pages begin with
-	other *Server // nil: it is the server of this process
+	Base  string  // start of the paths of its pages
+	other *Server // nil for the server of this process
 }
 
 // sitesOf returns the own server and the other servers.
@@ -57,8 +57,8 @@ func (c *Console) siteOf(name string) *site {
 // isReadOnly reports whether the console must not change the server.
 func (s *site) isReadOnly() bool { return s.other != nil && s.other.ReadOnly }
 
-// seesOthers reports whether there are other servers that the user may see, by the rights on this
-// server. They are those of me if the page is about this server.
+// seesOthers reports whether there are other servers that the user may see. me has the
+// rights on the site of the page; the rights on this server decide.
 func (r *request) seesOthers(me *admin.Me) bool {
 	if len(r.console.sites) == 1 {
 		return false
@@ -73,11 +73,11 @@ func (r *request) seesOthers(me *admin.Me) bool {
 // A serverRow is a server in the list of servers.
 type serverRow struct {
 	Known bool      // it has been asked
-	Why   string    // it does not answer; empty: it does
-	Since time.Time // it does not answer
+	Why   string    // why it does not answer; empty if it does
+	Since time.Time // start of the outage
 	Stats admin.Stats
 	Found int    // findings
-	Worst string // severity of the worst; empty: there is none
+	Worst string // severity of the worst finding; empty without findings
 }
 
 // glancePatience is the time that a page waits for other servers. It then shows their
@@ -98,7 +98,7 @@ func (r *request) glance(s *site) (seen serverRow, more <-chan singleflight.Resu
 	})
 }
 
-// glance asks a server for the numbers of the list.
+// glance returns the values of a server for the list.
 func (s *site) glance(r *request) serverRow {
 	var row serverRow
 	var found admin.Attention
@@ -118,7 +118,8 @@ func (s *site) glance(r *request) serverRow {
 	return row
 }
 
-// worst returns the severity of the first of findings, which is the worst. It is empty if there are none.
+// worst returns the severity of the first and worst finding. It is empty without
+// findings.
 func worst(findings []admin.Finding) string {
 	if len(findings) == 0 {
 		return ""
@@ -177,7 +178,7 @@ func (r *request) serverRows(own serverRow, me *admin.Me) (l list) {
 	ctx, cancel := context.WithTimeout(r.Context(), glancePatience)
 	defer cancel()
 	for _, s := range r.console.sites[1:] {
-		r.glance(s) // all of them are asked at once
+		r.glance(s) // starts the requests to all servers at the same time
 	}
 	own.Known, l.Columns = true, serverColumns
 	for i, s := range r.console.sites {
@@ -199,7 +200,7 @@ func (r *request) serverRows(own serverRow, me *admin.Me) (l list) {
 	return l
 }
 
-// wait calls a function that waits for other servers.
+// wait runs a function that waits for other servers.
 func (r *request) wait(wait func()) {
 	caller := access.Caller{Idle: r.idle}
 	caller.Wait(wait)

@@ -13,22 +13,22 @@ import (
 // A list is a table of tubes, jobs, connections or servers. Its cells are rendered here,
 // because templates take a microsecond for each value.
 type list struct {
-	Columns []column // the first has the names
+	Columns []column // the first contains the names
 	Rows    []listRow
 	Bodies  bool
-	Same    []decode.Field // that all bodies have
-	Found   bool           // a search goes on with it
+	Same    []decode.Field // fields that are equal in all bodies
+	Found   bool           // the link to the next page continues a search
 }
 
 // A column is the head of a column.
 type column struct {
 	Title, Hint  string
-	Class        string // of it and its cells: l is one that has texts, opt is left out where there is little room
-	Link, Sorted string // ascending, descending, or nothing
-	sort         string // the order that is the first one of somebody who asks for it, as the API calls it; empty: there is none
+	Class        string // of the head and its cells: l for text, opt to hide it on small screens
+	Link, Sorted string // ascending, descending, or empty
+	sort         string // name of its first sort order in the API; empty if it cannot be sorted
 }
 
-// A listRow is a tube, a job, a connection or a server.
+// A listRow is a row: a tube, a job, a connection or a server.
 type listRow struct {
 	ID, Name, Link string
 	Tags           []Spot
@@ -37,12 +37,12 @@ type listRow struct {
 	Fixed          bool // the user cannot change it
 }
 
-// A cell is what a row has in a column.
+// A cell is a cell of a row.
 type cell struct {
 	ID, Text, Class, Label string
 	Title, Link            string
 	Spark                  *spark
-	HTML                   template.HTML // all of it: one value for a template, not five
+	HTML                   template.HTML // the whole cell, because one value for a template is faster than five
 }
 
 // written returns the cell with its HTML.
@@ -66,8 +66,8 @@ func (c cell) written() cell {
 }
 
 // Listed marks the rows of a list and their live values, and returns the rows to render.
-// That is none if the HTML is discarded. (A method call for each cell would take most of
-// the time of a page.)
+// It returns none if the HTML is discarded. (A method call for each cell would take most
+// of the time of a page.)
 func (p *page) Listed(rows []listRow) []listRow {
 	for i := range rows {
 		row := &rows[i]
@@ -95,9 +95,9 @@ func (p *page) Listed(rows []listRow) []listRow {
 type listing struct {
 	list
 	Sort, Cursor string
-	Next         string                           // the page with what comes behind; empty: nothing does
-	usual        string                           // the order if none is asked for, which links leave out
-	at           func(sort, cursor string) string // the URL of the page in another order, or of another part of the list
+	Next         string                           // link to the next page; empty on the last
+	usual        string                           // the default order, which links leave out
+	at           func(sort, cursor string) string // returns the URL for another order or another page
 }
 
 // Link returns the page with another sort or start.

@@ -34,7 +34,7 @@ func exportFile(r *request) (*page, error) {
 	return filePage("application/x-ndjson", fileName(tube, state)+".ndjson", func(w io.Writer) {
 		defer jobs.Close()
 		if jobs.Write(w) != nil {
-			panic(http.ErrAbortHandler) // so that the browser sees that it is not whole
+			panic(http.ErrAbortHandler) // so that the browser detects the incomplete file
 		}
 	}), err
 }

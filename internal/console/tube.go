@@ -22,9 +22,9 @@ type tubeView struct {
 	States  []stateTab
 	Jobs    list
 	Next    string
-	First   string // the first page, if this is another one
+	First   string // link to the first page; empty on that page
 	Clients list
-	More    bool // clients
+	More    bool // there are more clients
 	Charts  chartStrip
 	Gone    bool
 	Bodies  bool
@@ -93,7 +93,7 @@ func tubePage(r *request) (*page, error) {
 	p := newPage("tube", name, "tubes", v)
 	p.Curl, p.Me = r.curl("GET /tubes/{tube}/jobs", list), me
 	if r.FormValue("state") == "" {
-		p.View = withQuery(r.tubeLink(name, ""), "state", v.State, "cursor", r.FormValue("cursor")) // else the page would change its state as jobs come and go
+		p.View = withQuery(r.tubeLink(name, ""), "state", v.State, "cursor", r.FormValue("cursor")) // keeps the state of the page while jobs come and go
 	}
 	p.shape = append(p.shape, v.Charts.Still, fmt.Sprint(unwatched(&v.Tube), v.Pause > 0, v.Recent != nil)) // tags and actions
 	return p, nil
@@ -135,7 +135,7 @@ func (v *tubeView) busiestState() string {
 // addJobs adds the rows of a page of jobs.
 func (v *tubeView) addJobs(r *request, page *admin.Jobs) {
 	for i := range page.Jobs {
-		if r.live { // they are not live values
+		if r.live { // bodies are not live values
 			page.Jobs[i].Body, page.Jobs[i].BodyBase64 = nil, nil
 		}
 	}
@@ -169,7 +169,7 @@ type putView struct {
 	Problem string // why the job was not put
 }
 
-// putting is the action of those pages.
+// putting is the action of putView.
 var putting = actions["put-job"]
 
 func putPage(r *request) (*page, error) {

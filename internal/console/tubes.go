@@ -106,13 +106,16 @@ var lately = tubeColumn{column: column{Title: "Ready, 10 min", Class: "l opt"}, 
 	return c
 }}
 
-// offeredColumns returns the columns that a table of tubes can have. It marks the named columns as chosen, or else the usual ones.
-func (s *site) offeredColumns(names []string) (all []tubeColumn) {
-	for _, c := range tubeColumns {
-		if c.Chosen = c.Usual; len(names) > 0 {
+// offeredColumns returns the columns of a table of tubes. It marks the named columns as
+// chosen, or the usual columns if there are no names.
+func offeredColumns(names []string) (all []tubeColumn) {
+	all = slices.Clone(tubeColumns)
+	for i := range all {
+		if c := &all[i]; len(names) > 0 {
 			c.Chosen = slices.Contains(names, c.Name)
+		} else {
+			c.Chosen = c.Usual
 		}
-		all = append(all, c)
 	}
 	return all
 }
@@ -134,7 +137,7 @@ func (r *request) tubeTable(in *admin.ListTubes, names []string) (t tubeTable, e
 		return withQuery(r.site.Base+"tubes", "sort", sort, "q", in.Q, "has", in.Has, "cols", strings.Join(names, ","), "cursor", cursor)
 	}}
 	l := list{Columns: []column{{Title: "Tube", Class: "l", sort: "name"}}}
-	chosen := slices.DeleteFunc(r.site.offeredColumns(names), func(c tubeColumn) bool { return !c.Chosen })
+	chosen := slices.DeleteFunc(offeredColumns(names), func(c tubeColumn) bool { return !c.Chosen })
 	chosen = slices.Insert(chosen, 0, lately)
 	for i := range chosen {
 		l.Columns = append(l.Columns, chosen[i].column)
@@ -182,13 +185,14 @@ func tubesPage(r *request) (*page, error) {
 	if v.Table, err = r.tubeTable(in, v.Chosen); err != nil {
 		return nil, err
 	}
-	v.All, v.Usual = r.site.offeredColumns(v.Chosen), withQuery(r.site.Base+"tubes", "sort", get.Get("sort"), "q", v.Q, "has", v.Has)
+	v.All, v.Usual = offeredColumns(v.Chosen), withQuery(r.site.Base+"tubes", "sort", get.Get("sort"), "q", v.Q, "has", v.Has)
 	p := newPage("tubes", "Tubes", "tubes", v)
 	p.Curl = r.curl("GET /tubes", in)
 	return p, nil
 }
 
-// columnNames reads the names of columns, from one parameter each or with commas between them. It leaves out unknown names.
+// columnNames parses the names of columns, which are in several parameters or separated
+// by commas. It ignores unknown names.
 func columnNames(texts []string) (names []string) {
 	for _, name := range strings.Split(strings.Join(texts, ","), ",") {
 		if slices.ContainsFunc(tubeColumns, func(c tubeColumn) bool { return c.Name == name }) && !slices.Contains(names, name) {
