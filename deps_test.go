@@ -46,10 +46,10 @@ var arrows = map[string]string{
 	"internal/server":                  "internal/access internal/broker internal/conversation internal/engine internal/server/epoll internal/engine/heap internal/engine/histogram internal/conversation/proxyproto internal/server/ratelog internal/wire golang.org/x/sys golang.org/x/time",
 
 	"internal/admin":           "client/admin internal/access internal/api internal/api/tubes internal/broker internal/certs internal/engine internal/health internal/engine/histogram internal/rights internal/server github.com/prometheus",
-	"internal/console":         "client/admin internal/access internal/decode internal/duration internal/gzipped internal/health internal/op internal/api/query golang.org/x/sync",
-	"internal/api/query":       "",
-	"internal/decode":          "internal/op/jsonscan github.com/tinylib/msgp",
-	"internal/api":             "client/admin internal/access internal/api/audit internal/api/list internal/api/task internal/api/tubes internal/broker internal/decode internal/engine internal/gzipped internal/health internal/api/jobjson internal/op internal/op/jsonscan internal/policy internal/api/query internal/rights internal/server internal/wire",
+	"internal/console":         "client/admin internal/access internal/decode internal/duration internal/gzipped internal/health internal/op internal/query golang.org/x/sync",
+	"internal/query":           "",
+	"internal/decode":          "internal/jsonscan github.com/tinylib/msgp",
+	"internal/api":             "client/admin internal/access internal/api/audit internal/api/list internal/api/task internal/api/tubes internal/broker internal/decode internal/engine internal/gzipped internal/health internal/jobjson internal/op internal/jsonscan internal/policy internal/query internal/rights internal/server internal/wire",
 	"internal/api/audit":       "client/admin internal/access",
 	"internal/api/list":        "",
 	"internal/api/task":        "client/admin internal/api/audit",
@@ -60,10 +60,10 @@ var arrows = map[string]string{
 	"internal/gzipped":         "",
 	"internal/certs/certstest": "",
 
-	"internal/health":      "client/admin",
-	"internal/api/jobjson": "client/admin internal/op internal/op/jsonscan",
-	"internal/op":          "internal/op/jsonscan",
-	"internal/op/jsonscan": "",
+	"internal/health":   "client/admin",
+	"internal/jobjson":  "client/admin internal/op internal/jsonscan",
+	"internal/op":       "internal/jsonscan",
+	"internal/jsonscan": "",
 
 	// The cluster.
 	"internal/cluster/raftlog":     "internal/vfs internal/wal go.etcd.io/raft",
@@ -114,9 +114,9 @@ var arrows = map[string]string{
 	// The commands. Their shared code imports none of them.
 	"internal/cli/cliutil": "internal/adminsocket client client/admin internal/certs internal/duration github.com/charmbracelet github.com/spf13",
 	"internal/cli/advice":  "internal/cli/cliutil internal/cluster internal/cluster/directory internal/journal internal/vfs internal/wal",
-	"internal/cli/queue":   "client client/admin client/worker internal/cli/cliutil internal/cli/top internal/health internal/api/jobjson github.com/charmbracelet github.com/spf13",
+	"internal/cli/queue":   "client client/admin client/worker internal/cli/cliutil internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
 	"internal/cli/top":     "client internal/cli/cliutil internal/health charm.land/bubbletea github.com/charmbracelet",
-	"internal/cli/journal": "client/admin internal/journal/binlog internal/cli/advice internal/cli/cliutil internal/engine internal/api/jobjson internal/journal internal/vfs internal/wal github.com/spf13",
+	"internal/cli/journal": "client/admin internal/journal/binlog internal/cli/advice internal/cli/cliutil internal/engine internal/jobjson internal/journal internal/vfs internal/wal github.com/spf13",
 	"internal/cli/cluster": "client/admin internal/cli/advice internal/cli/cliutil internal/cluster internal/cluster/consistency internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",
 	"internal/cli/bench":   "client internal/cli/cliutil github.com/HdrHistogram github.com/spf13 golang.org/x/sync",
 

@@ -323,7 +323,7 @@ func TestRefused(t *testing.T) {
 		{"DELETE", "/jobs/9", "", 404, "there is no job 9"},
 		{"POST", "/jobs/1/kick", "", 409, "job 1 is ready and cannot be kicked: it must be buried or delayed"},
 		{"POST", "/jobs/3/bury", "", 409, "job 3 is buried and cannot be buried again"},
-		{"POST", "/jobs/2/release", "", 409, "job 2 is delayed and cannot be released: nobody holds it"},
+		{"POST", "/jobs/2/release", "", 409, "job 2 is delayed and cannot be released: no worker holds it"},
 		{"POST", "/jobs/1/bury", `{"priority":-1}`, 400, "priority: want a number from 0 to 4294967295"},
 		{"POST", "/jobs/1/bury", `{"priority":4294967296}`, 400, "priority: want a number"},
 		{"POST", "/jobs/1/bury", `[]`, 400, "the body is not a JSON object of the form"},

@@ -40,7 +40,7 @@ func TestAudit(t *testing.T) {
 		{"POST", "/tubes/mail/jobs", `{"body":"secret","secret":1}`, ``},
 		{"POST", "/tubes/mail/jobs", `secret`, ``},
 		{"POST", "/jobs/1/bury", ``, `operation=buryJob` + by + ` job=1 tube=mail result=ok`},
-		{"POST", "/jobs/1/release", ``, `operation=releaseJob` + by + ` job=1 tube=mail result="job 1 is buried and cannot be released: nobody holds it"`},
+		{"POST", "/jobs/1/release", ``, `operation=releaseJob` + by + ` job=1 tube=mail result="job 1 is buried and cannot be released: no worker holds it"`},
 		{"POST", "/jobs/1/kick", ``, `operation=kickJob` + by + ` job=1 tube=mail result=ok`},
 		{"POST", "/jobs/9/kick", ``, `operation=kickJob` + by + ` job=9 result="there is no job 9"`},
 		{"POST", "/tubes/mail/pause", `{"seconds":7}`, `operation=pauseTube` + by + ` tube=mail seconds=7 result=ok`},

@@ -19,10 +19,10 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/api/audit"
-	"github.com/beanpole-mq/beanpole/internal/api/jobjson"
 	"github.com/beanpole-mq/beanpole/internal/api/task"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 

@@ -10,10 +10,10 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
-	"github.com/beanpole-mq/beanpole/internal/api/query"
 	"github.com/beanpole-mq/beanpole/internal/decode"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/op/jsonscan"
+	"github.com/beanpole-mq/beanpole/internal/jsonscan"
+	"github.com/beanpole-mq/beanpole/internal/query"
 )
 
 // A search selects jobs.

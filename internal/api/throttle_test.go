@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/server"
 
-	"github.com/beanpole-mq/beanpole/internal/api/query"
+	"github.com/beanpole-mq/beanpole/internal/query"
 )
 
 // All that takes several turns has one of them a breath, together.

@@ -9,8 +9,8 @@ import (
 	"net/http"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/api/jobjson"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/api/query"
+	"github.com/beanpole-mq/beanpole/internal/query"
 )
 
 // typedAbove is the number of jobs above which a delete asks for the name of the tube.

@@ -131,7 +131,7 @@ func testActions(t *testing.T) {
 		{"do=clear-tube&tube=news&state=ready", "2 jobs deleted."},
 		{"do=put-job&tube=fresh&body=needle", "Job 7 was put into fresh."},
 		{"do=change-job&job=7&priority=3&delay=&ttr=", "Job 7 changed."},
-		{"do=change-job&job=7&priority=&delay=&ttr=", "nothing is to change"},
+		{"do=change-job&job=7&priority=&delay=&ttr=", "No change: want"},
 		{"do=copy-job&job=7&to=other", "Job 8 is a copy of job 7, in other."},
 		{"do=move-job&job=8&to=fresh", "Job 8 moved."},
 		{"do=change-jobs&tube=fresh&state=ready&delay=99", "2 jobs changed."},

@@ -8,7 +8,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 
-	"github.com/beanpole-mq/beanpole/internal/api/query"
+	"github.com/beanpole-mq/beanpole/internal/query"
 )
 
 // rowTexts are the rows of some bodies as one reads them, and what stands above them.

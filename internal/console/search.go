@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
-	"github.com/beanpole-mq/beanpole/internal/api/query"
+	"github.com/beanpole-mq/beanpole/internal/query"
 )
 
 // A searchView is the page of a search.

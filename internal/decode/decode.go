@@ -13,7 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/beanpole-mq/beanpole/internal/op/jsonscan"
+	"github.com/beanpole-mq/beanpole/internal/jsonscan"
 )
 
 const (

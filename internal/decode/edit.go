@@ -13,7 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/beanpole-mq/beanpole/internal/op/jsonscan"
+	"github.com/beanpole-mq/beanpole/internal/jsonscan"
 )
 
 // ErrShape reports that an edited body cannot be packed again.

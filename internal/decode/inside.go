@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"github.com/beanpole-mq/beanpole/internal/op/jsonscan"
+	"github.com/beanpole-mq/beanpole/internal/jsonscan"
 )
 
 // maxInside is the maximum depth of strings inside strings.

@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/beanpole-mq/beanpole/internal/op/jsonscan"
+	"github.com/beanpole-mq/beanpole/internal/jsonscan"
 )
 
 // Path sets the fields of the path. value returns the value of a segment.

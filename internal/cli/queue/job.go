@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/api/jobjson"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
 // newJob returns a job with its statistics. st is nil if they are unknown.

@@ -9,8 +9,8 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/beanpole-mq/beanpole/internal/jsonscan"
 	"github.com/beanpole-mq/beanpole/internal/op"
-	"github.com/beanpole-mq/beanpole/internal/op/jsonscan"
 )
 
 // A field is a field of Job.

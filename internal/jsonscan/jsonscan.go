@@ -1,5 +1,5 @@
-// Package jsonscan goes over JSON that is known to be valid, without reading values: for
-// those who want the text of a part, or must go over millions of objects.
+// Package jsonscan scans valid JSON without decoding values. It finds the text of a part,
+// and is fast enough for millions of objects.
 package jsonscan
 
 import (
@@ -11,8 +11,8 @@ import (
 
 const blanks = " \t\r\n"
 
-// Members yields the members of an object, with their names as they are written; or the
-// elements of a list, without.
+// Members yields the members of an object, with their names as written, or the elements
+// of an array, without names.
 func Members(text json.RawMessage) iter.Seq2[json.RawMessage, json.RawMessage] {
 	return func(yield func(key, value json.RawMessage) bool) {
 		isObject := text[0] == '{'
@@ -31,7 +31,7 @@ func Members(text json.RawMessage) iter.Seq2[json.RawMessage, json.RawMessage] {
 	}
 }
 
-// valueEnd returns where the value ends that a text begins with.
+// valueEnd returns the end of the value at the start of text.
 func valueEnd(text []byte) int {
 	depth := 0
 	for i := 0; i < len(text); i++ {
@@ -45,7 +45,7 @@ func valueEnd(text []byte) int {
 			depth++
 		case c == '}' || c == ']':
 			if depth == 0 {
-				return i // of the value around this one
+				return i // the end of the enclosing value
 			}
 			if depth--; depth == 0 {
 				return i + 1
@@ -57,7 +57,8 @@ func valueEnd(text []byte) int {
 	return len(text)
 }
 
-// StringEnd returns where the string ends that a text begins with. It may be cut off.
+// StringEnd returns the end of the string at the start of text. The string can be
+// incomplete.
 func StringEnd[T string | []byte](text T) int {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
