@@ -219,12 +219,12 @@ func (m *member) deposed() {
 }
 
 // forServer returns the server's view of the cluster, or nil without a cluster.
-func (q *queue) forServer() *server.Member {
+func (q *queue) forServer() *server.Cluster {
 	m := q.member
 	if m == nil {
 		return nil
 	}
-	return &server.Member{ID: m.dir.ID, Dial: m.transport.Client, Stats: m.stats}
+	return &server.Cluster{ID: m.dir.ID, Dial: m.transport.Client, Stats: m.stats}
 }
 
 // stats returns the lines about the cluster in the reply to a client's stats command.

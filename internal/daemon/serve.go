@@ -118,7 +118,7 @@ func serverOptions(p *plan, q *queue) server.Options {
 	o.SegmentSize = opt.Journal.SegmentSize()
 	o.Access = p.security.Control
 	o.Version, o.Logger, o.Trace = p.version, p.log, opt.Verbose > 1
-	o.Journal, o.Member = q.journalStats(), q.forServer()
+	o.Journal, o.Cluster = q.journalStats(), q.forServer()
 	return o
 }
 

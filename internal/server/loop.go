@@ -242,7 +242,7 @@ func (l *loop) begin() {
 	}
 	l.pass++
 	l.leaves, l.written = 0, 0
-	if l.srv.opt.Member != nil {
+	if l.srv.opt.Cluster != nil {
 		l.endsFirst()
 	}
 	l.serving, l.ready = l.ready, l.serving

@@ -129,7 +129,7 @@ func (ls *loops) open(s *Server, newPoller func() (Poller, error)) error {
 func (s *Server) prepare(c *socket) {
 	c.buffer, _ = c.fd.(buffered)
 	c.Conversation = conversation.New(&s.shared, c, s.nameOf(c.client))
-	if s.opt.Member != nil {
+	if s.opt.Cluster != nil {
 		c.proxy = &proxy{socket: c, came: s.now()}
 	}
 }
@@ -137,7 +137,7 @@ func (s *Server) prepare(c *socket) {
 // assign gives a client a loop, with mu locked: any one if the engine is here. Else the
 // client is pending in the first, which also finds out whether a proxied client may begin.
 func (s *Server) assign(c *socket) {
-	if s.opt.Member == nil || s.mu.lead.Here && c.proxied == nil {
+	if s.opt.Cluster == nil || s.mu.lead.Here && c.proxied == nil {
 		s.serveHere(c)
 		return
 	}

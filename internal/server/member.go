@@ -16,24 +16,24 @@ import (
 // connections of all other clients end, at all members: each connects again, as after a
 // restart.
 
-// DefaultPatience is how long a client waits for a leader.
+// DefaultPatience is the time that a client waits for a leader.
 const DefaultPatience = 10 * time.Second
 
-// A Member is what the server of a member of a cluster needs to know of that.
-type Member struct {
-	// ID is that of this member.
+// A Cluster is the server's view of the cluster whose member it runs on.
+type Cluster struct {
+	// ID is the id of this member.
 	ID uint64
 
-	// Dial opens a stream to the leader, whose Server.ServeProxied gets the other end. It
-	// must not block.
+	// Dial opens a stream to the leader's Server.ServeProxied. It must not block.
 	Dial func(leader uint64) (io.ReadWriteCloser, error)
 
-	// Patience is how long a client waits for a leader before its connection is closed,
-	// and how long no leader may be known before it does not wait. 0: DefaultPatience.
+	// Patience is the time that a client waits for a leader before the server closes its
+	// connection. If there has been no leader for that time, clients do not wait. Zero
+	// means DefaultPatience.
 	Patience time.Duration
 
-	// Stats returns what stats tells of the cluster, to a client of the member that is
-	// given. It is called within turns.
+	// Stats returns the cluster's lines of the stats reply, for a client of the member
+	// asked. It is called within turns.
 	Stats func(asked uint64) []wire.Stat
 }
 
@@ -81,12 +81,12 @@ func (s *Server) leadership() Leadership {
 }
 
 // patience returns when the connection of a client that came at a time, and is pending,
-// is closed. Where no leader has been known for Member.Patience that is at once: the
+// is closed. Where no leader has been known for Cluster.Patience that is at once: the
 // member is cut off from the others, or they do not take it in.
 func (s *Server) patience(came int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return min(came, s.mu.alone) + int64(s.opt.Member.Patience)
+	return min(came, s.mu.alone) + int64(s.opt.Cluster.Patience)
 }
 
 // converse lets a pending client have its conversation with the engine here, and hands it

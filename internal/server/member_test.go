@@ -32,7 +32,7 @@ func startMembers(t *testing.T, n int, opt Options) *group {
 	for i := range n {
 		id := uint64(i + 1)
 		o := opt
-		o.Member = &Member{
+		o.Cluster = &Cluster{
 			ID: id,
 			Dial: func(leader uint64) (io.ReadWriteCloser, error) {
 				if c.down.Load() || leader > uint64(len(c.members)) {
@@ -155,7 +155,7 @@ func TestSilentLeader(t *testing.T) {
 		c := startMembers(t, 3, Options{})
 		synctest.Wait() // until its first client has gone
 		streams := make(chan io.ReadWriteCloser, 2)
-		c.members[1].opt.Member.Dial = func(uint64) (io.ReadWriteCloser, error) {
+		c.members[1].opt.Cluster.Dial = func(uint64) (io.ReadWriteCloser, error) {
 			own, other := memnet.Pipe()
 			streams <- other
 			return own, nil

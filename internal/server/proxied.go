@@ -37,7 +37,7 @@ const proxyHeaderTimeout = 10 * time.Second
 
 // describe describes a client to the leader.
 func (a *acceptor) describe(c *socket, id *access.Identity, known bool) proxiedClient {
-	v := proxiedClient{Member: a.srv.opt.Member.ID, Required: a.terms.Required, TokenInPut: a.terms.TokenInPut}
+	v := proxiedClient{Member: a.srv.opt.Cluster.ID, Required: a.terms.Required, TokenInPut: a.terms.TokenInPut}
 	if known {
 		v.Identity = id.Name()
 	}
@@ -143,5 +143,5 @@ func (s *Server) askedMember(asker conversation.Owner) uint64 {
 	if c, ok := asker.(*socket); ok && c.proxied != nil {
 		return c.proxied.Member
 	}
-	return s.opt.Member.ID
+	return s.opt.Cluster.ID
 }

@@ -45,7 +45,7 @@ func (p *proxy) route() {
 			l.srv.reject(s.client, err)
 			l.end(s, err)
 		}
-	case lead.Leader == 0, lead.Leader == l.srv.opt.Member.ID:
+	case lead.Leader == 0, lead.Leader == l.srv.opt.Cluster.ID:
 		p.pend()
 	case s.proxied != nil: // its member knows already that this one leads, or does not know yet that it leads no more
 		p.pend()
@@ -74,7 +74,7 @@ func (p *proxy) dial(lead Leadership) {
 		l.end(s, err)
 		return
 	}
-	nc, err := l.srv.opt.Member.Dial(lead.Leader)
+	nc, err := l.srv.opt.Cluster.Dial(lead.Leader)
 	if err != nil {
 		l.srv.log.Debug("the leader cannot be reached", "client", s.Client(), "err", err)
 		p.retryAt = l.now + int64(leaderRetry)

@@ -183,7 +183,7 @@ func (s *requestStream) TryWrite(b []byte) (int, error) {
 // if the same loop gets it, and has an event of the client in the same pass.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
-	r := start(t, Options{Member: &Member{ID: 1}, Loops: 1})
+	r := start(t, Options{Cluster: &Cluster{ID: 1}, Loops: 1})
 	l, err := newLoop(r.Server, newSystemPoller)
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +213,7 @@ func TestHandOver(t *testing.T) {
 // A client that is handed over while the server stops is not given to a loop that has ended.
 func TestHandOverWhileStopping(t *testing.T) {
 	t.Parallel()
-	r := start(t, Options{Member: &Member{ID: 1}})
+	r := start(t, Options{Cluster: &Cluster{ID: 1}})
 	var all [2]*loop
 	for i := range all {
 		l, err := newLoop(r.Server, newSystemPoller)

@@ -38,7 +38,7 @@
 //
 // # Members of a cluster
 //
-// With Options.Member the server serves clients only while its member is the active
+// With Options.Cluster the server serves clients only while its member is the active
 // leader (member.go). Else the first loop passes their bytes on to the leader (proxy.go),
 // whose server takes them for its own (proxied.go), or lets them wait for one.
 //
@@ -137,11 +137,11 @@ type Options struct {
 	// beanstalkd's default, which it shows even without a log.
 	SegmentSize int64
 
-	// Member is of the server of a member of a cluster, which serves nobody before
-	// Follow. Nil: it is the only server of its queue.
-	Member *Member
+	// Cluster is set for the server of a cluster member, which serves no client before
+	// Follow. It is nil for a single server.
+	Cluster *Cluster
 
-	// Journal returns how the journal is, for stats. It is called within turns. Nil:
+	// Journal returns the state of the journal, for stats. It is called within turns. Nil:
 	// there is none.
 	Journal func() JournalStats
 }
@@ -194,7 +194,7 @@ func New(b *broker.Broker, opt Options) *Server {
 	if opt.MaxBuffers > 0 {
 		opt.MaxBuffers = max(opt.MaxBuffers, 2*int64(opt.MaxJobSize))
 	}
-	if m := opt.Member; m != nil {
+	if m := opt.Cluster; m != nil {
 		m.Patience = cmp.Or(m.Patience, DefaultPatience)
 	}
 	opt.Logger = cmp.Or(opt.Logger, slog.New(slog.DiscardHandler))

@@ -131,7 +131,7 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64, asker co
 		count("journal-live-bytes", uint64(j.LiveBytes))
 		count("journal-segments", uint64(j.Segments))
 	}
-	if m := s.opt.Member; m != nil {
+	if m := s.opt.Cluster; m != nil {
 		ws.Extra = append(ws.Extra, m.Stats(s.askedMember(asker))...)
 	}
 	return ws

@@ -27,7 +27,7 @@ func startLinkedMembers(t *testing.T, n int, opt Options, change ...func(member 
 		}
 		var mu sync.Mutex
 		links := make(map[uint64]*mux.Session)
-		o.Member = &Member{ID: id, Dial: func(leader uint64) (io.ReadWriteCloser, error) {
+		o.Cluster = &Cluster{ID: id, Dial: func(leader uint64) (io.ReadWriteCloser, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			link := links[leader]
