@@ -19,7 +19,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// Explain says what to do about an error of using a journal's directory.
+// Explain adds the remedy to an error about the directory of a journal.
 func Explain(dir string, err error) error {
 	if damage, ok := errors.AsType[*wal.CorruptError](err); ok {
 		return fmt.Errorf("the journal is damaged: %s at offset %d: %s (nothing was changed; 'beanpole journal check %s' shows all damage, %s)",
@@ -78,7 +78,7 @@ func isThere(path string) bool {
 	return err == nil
 }
 
-// Repair says what to do about a journal that is damaged.
+// Repair returns the remedy for a damaged journal.
 func Repair(dir string) string {
 	if cliutil.IsMember(dir) {
 		return Rejoin(dir)
@@ -86,7 +86,7 @@ func Repair(dir string) string {
 	return fmt.Sprintf("'beanpole journal repair %s TO' makes a new one of what is whole", dir)
 }
 
-// Rejoin says how a member gets a journal that is well.
+// Rejoin returns the remedy for the damaged journal of a member.
 func Rejoin(dir string) string {
 	return fmt.Sprintf("the other members have all of it: 'beanpole cluster rejoin %s'", dir)
 }

@@ -38,7 +38,7 @@ const example = `  beanpole bench --connections 50
 // tube is where the jobs are.
 const tube = "bench"
 
-// A load is what the options of bench say.
+// A load holds the options of bench.
 type load struct {
 	connections, inFlight int
 	body                  []byte
@@ -79,7 +79,7 @@ func New() *cobra.Command {
 	return cmd
 }
 
-// A result is what was measured.
+// A result holds the measurements.
 type result struct {
 	Jobs       int64   `json:"jobs"`
 	Seconds    float64 `json:"seconds"`

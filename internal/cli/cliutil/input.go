@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// An Input is standard input, of which a Read ends when the command is interrupted.
-// NotFoundError is read before the first Read: what a command does not want is left for others.
+// An Input is standard input with reads that an interrupt ends. It reads nothing before the
+// first Read, so that other programs get the input that a command does not use.
 type Input struct {
 	ctx  context.Context
 	from io.Reader

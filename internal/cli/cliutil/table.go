@@ -54,8 +54,8 @@ func PrintList[T any](s *Session, all []T, titles string, row func(*T) []any) er
 	return nil
 }
 
-// tableLines lays a table out. If it is to be no wider than most, the columns that may
-// become narrow do, and what is still too long is cut.
+// tableLines lays a table out. If most is positive, it narrows the columns that permit it, and
+// cuts lines to the width most.
 func tableLines(titles string, rows [][]any, most int) []string {
 	var head []any
 	var least []int // 0: the column does not become narrow

@@ -23,7 +23,7 @@ func ParseNumber(s, what string, most uint64) (uint64, error) {
 	return n, nil
 }
 
-// units are what may stand after a size, in lower case.
+// units are the units of sizes, in lower case.
 var units = map[string]int64{
 	"": 1, "b": 1,
 	"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,

@@ -233,12 +233,12 @@ type tally struct {
 	jobs        map[uint64]uint8 // id -> index in states
 }
 
-// states are those that a job on disk can have.
+// states are the states of jobs on disk.
 var states = []string{"ready", "delayed", "buried"}
 
 func newTally() tally { return tally{jobs: make(map[uint64]uint8)} }
 
-// count notes what an entry does to a job. A job that is not known stays unknown.
+// count applies an entry to its job. It ignores entries of unknown jobs.
 func (t *tally) count(e *journal.Entry) {
 	_, known := t.jobs[e.ID]
 	switch {

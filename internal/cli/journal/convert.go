@@ -76,7 +76,7 @@ func convert(dir, out string, w io.Writer) error {
 
 const beanstalkdMaxJob = 65535 // bytes; its default -z
 
-// tellConverted tells what the files need.
+// tellConverted prints the requirements of the files.
 func tellConverted(w io.Writer, eng *engine.Engine, sum binlog.Summary, out string) {
 	if need := sum.MaxBody + 2; need > beanstalkdMaxJob {
 		fmt.Fprintf(w, "start beanstalkd with -z %d or more, or it loses jobs\n", need)

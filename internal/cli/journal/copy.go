@@ -52,7 +52,7 @@ func copyJournal(dir, to string, w io.Writer) error {
 	})
 }
 
-// unpackError says what an error of ReadBackup means.
+// unpackError explains an error of ReadBackup.
 func unpackError(dir string, err error) error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):

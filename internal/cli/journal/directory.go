@@ -54,8 +54,8 @@ func makeEmpty(dir string) (made bool, err error) {
 	return false, cliutil.WithCode(cliutil.ExitJournal, err)
 }
 
-// fillEmpty makes a directory, as makeEmpty does, and lets fill make a journal in it. If that
-// fails it removes what it has made.
+// fillEmpty calls makeEmpty, and then fill to write a journal. If fill fails, it removes the
+// files and directories that it has created.
 func fillEmpty(dir string, fill func() error) error {
 	made, err := makeEmpty(dir)
 	if err != nil {

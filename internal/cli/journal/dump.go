@@ -111,8 +111,7 @@ func (d *dump) record(e *journal.Entry) error {
 	return d.fields(e)
 }
 
-// wants tells whether to print a record. Those of a job's later life do not name
-// its tube.
+// wants reports whether to print a record. Only the first record of a job names its tube.
 func (d *dump) wants(e *journal.Entry) bool {
 	if d.job != 0 && (e.ID != d.job || e.Kind == "last-id") {
 		return false

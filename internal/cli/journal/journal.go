@@ -1,8 +1,8 @@
-// Package journal is "beanpole journal": the commands that check, dump, repair, convert
-// and copy the journal of a server, and what is said to people about its errors.
+// Package journal implements "beanpole journal": the commands that check, dump, repair, convert,
+// copy and rewrite the journal of a server.
 //
-// Those that change nothing run beside a server, which may be writing; the others take the
-// lock that a server holds.
+// Commands that change nothing work while a server writes the journal. The others take the
+// server's lock.
 package journal
 
 import (
@@ -21,7 +21,7 @@ const example = `  beanpole journal check /var/lib/beanpole
   beanpole journal convert /var/lib/beanpole --beanstalkd /var/lib/beanstalkd
   beanpole journal rewrite`
 
-// exits is the end of the help of each command.
+// exits ends the help of each command.
 const exits = `
 Exit codes: 0 success, 1 the journal is damaged or another failure, 5 wrong command line, 10
 the directory is unusable.`

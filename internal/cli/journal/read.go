@@ -12,12 +12,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// attempts is how often to read a journal while a server writes it: cleaning may
-// remove a segment in the middle of a reading.
+// attempts limits the reads of a journal that a server writes: the server can remove a
+// segment during a read.
 const attempts = 5
 
-// readJournal calls read, which reads all of a journal, until it succeeds, or no server uses
-// the directory, or it has failed often enough. What a server has written last may be missing.
+// readJournal calls read, which reads a whole journal, until it succeeds, or fails without a
+// server that uses the directory, or fails too often. The newest records can be missing.
 func readJournal(dir string, read func() error) error {
 	for n := 1; ; n++ {
 		err := read()

@@ -1,9 +1,10 @@
-// Package queue has the commands for a person at the keyboard: to look at a server,
-// to put and take jobs, and to repair what is stuck. They work with any server of the
-// beanstalk protocol, and use the additional commands of beanpole where the server has them.
+// Package queue contains the commands that use a server: to inspect it, to put and process jobs,
+// and to manage jobs, tubes and connections.
 //
-// Each command is a function that returns a cobra.Command; Commands has them all. A
-// command gets a session: where the server is, where to write, and in which form. It
-// prints what it has found on standard output, in columns for people or as JSON for
-// programs, one object or one line each, and nothing else; notes go to standard error.
+// A command for one job or tube uses the protocol, and works with any beanstalk server. A
+// command for a list, a pattern or many jobs uses the admin API of a beanpole. Only tubes and
+// top use whichever of both is available.
+//
+// Each command is a function that returns a cobra.Command, and AddTo adds all. A command prints
+// its result on standard output, as a table or as JSON, and notes on standard error.
 package queue

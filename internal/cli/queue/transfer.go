@@ -19,8 +19,8 @@ const exportLong = `Write the jobs of a tube, or of all tubes, one JSON object p
 them. The export changes nothing on the server.
 
 Jobs are sorted by tube and state, so that an import keeps the order of buried jobs. An
-export takes a while: jobs that are put, deleted or change their state meanwhile can be
-missing or occur twice. Pause the tube and stop its producers for a consistent export.`
+export takes a while: jobs that are put, deleted or change their state during the export
+can be missing or occur twice. Pause the tube and stop its producers for a consistent export.`
 
 func newExport() *cobra.Command {
 	s := new(session)
