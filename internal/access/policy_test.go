@@ -162,8 +162,8 @@ func TestMeets(t *testing.T) {
 		tubes []string
 		want  bool
 	}{
-		{mailer, (put | peek).OneOn(rights.NamedTube), []string{"mail"}, true},
-		{mailer, (manage | peek).OneOn(rights.NamedTube), []string{"mail"}, false},
+		{mailer, (put | peek).AnyOn(rights.NamedTube), []string{"mail"}, true},
+		{mailer, (manage | peek).AnyOn(rights.NamedTube), []string{"mail"}, false},
 		{mailer, put.On(rights.TwoTubes), []string{"mail", "log.a"}, true},
 		{mailer, put.On(rights.TwoTubes), []string{"mail", "other"}, false},
 		{mailer, put.On(rights.TwoTubes), []string{"other", "mail"}, false},

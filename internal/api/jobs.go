@@ -45,19 +45,19 @@ func (r *request) listJobs(in *admin.ListJobs) (page admin.Jobs, err error) {
 		}
 	}
 	if n > shortList {
-		end, err := r.beginWalk(aPage)
+		end, err := r.beginScan(aPage)
 		if err != nil {
 			return page, err
 		}
 		defer end()
 	}
 	page.Jobs = []admin.Job{}
-	w := jobWalk{places: []place{{r.tube, state}}, after: after, page: n}
+	w := jobScan{places: []place{{r.tube, state}}, after: after, page: n}
 	if in.Bodies {
 		w.bodies = largestBody
 	}
 	shown := 0
-	err = r.walk(&w, func(slice []walkedJob) bool {
+	err = r.scan(&w, func(slice []scannedJob) bool {
 		for i := range slice {
 			page.Jobs = append(page.Jobs, r.shown(&slice[i], in.Bodies, &shown))
 			if len(page.Jobs) == n || shown >= largestBody {

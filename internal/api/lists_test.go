@@ -104,7 +104,7 @@ func TestShortPage(t *testing.T) {
 		for range 100 {
 			e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)
 		}
-		w := jobWalk{places: placesOf([]string{"mail"}, allStates[:1]), page: 3}
+		w := jobScan{places: placesOf([]string{"mail"}, allStates[:1]), page: 3}
 		if more := w.next(e, now); more || len(w.slice) != 3 {
 			t.Errorf("%d jobs in the first turn, and more: %v", len(w.slice), more)
 		}

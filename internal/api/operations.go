@@ -108,10 +108,10 @@ var (
 	putNamed         = rights.Put.On(rights.NamedTube)
 	manageNamed      = rights.Manage.On(rights.NamedTube)
 	manageOfJob      = rights.Manage.On(rights.TubeOfJob)
-	deleteOfJob      = (rights.Reserve | rights.Manage).OneOn(rights.TubeOfJob)
+	deleteOfJob      = (rights.Reserve | rights.Manage).AnyOn(rights.TubeOfJob)
 	manageEverywhere = rights.Manage.On(rights.EveryTube)
-	fillsNamed       = (rights.Put | rights.Manage).OneOn(rights.NamedTube)
-	anyNamed         = rights.All.OneOn(rights.NamedTube)
+	fillsNamed       = (rights.Put | rights.Manage).AnyOn(rights.NamedTube)
+	anyNamed         = rights.All.AnyOn(rights.NamedTube)
 )
 
 // operations is the table of operations. It is created on first use, because most

@@ -40,7 +40,7 @@ func (s *search) id() (id uint64, ok bool) {
 func (s *search) isAny() bool { return s.query == nil && s.body == nil }
 
 // matches reports whether a job matches.
-func (s *search) matches(j *walkedJob, rd *reading) bool {
+func (s *search) matches(j *scannedJob, rd *reading) bool {
 	if s.query != nil && !s.query.Fits(j.State.String(), func(name string) int64 { return numbers[name](&j.JobStats) }) || s.tubes != nil && !s.tubes.Matches(j.Tube) {
 		return false
 	}

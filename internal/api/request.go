@@ -95,7 +95,7 @@ func (r *request) room(length int64) (most int64, err error) {
 
 // problemOf returns the problem for a mistake in the input.
 func problemOf(err error) error {
-	if m, ok := errors.AsType[*op.Mistake](err); ok {
+	if m, ok := errors.AsType[*op.BindError](err); ok {
 		return problemf(m.Status, "%s", m.Detail)
 	}
 	return err

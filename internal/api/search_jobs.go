@@ -37,7 +37,7 @@ func (r *request) searchJobs(tubes []string, in *admin.SearchAll) (page admin.Fo
 	if err != nil {
 		return page, err
 	}
-	end, err := r.beginWalk(aPage)
+	end, err := r.beginScan(aPage)
 	if err != nil {
 		return page, err
 	}
@@ -46,22 +46,22 @@ func (r *request) searchJobs(tubes []string, in *admin.SearchAll) (page admin.Fo
 	if tubes, page.Total, err = r.searched(tubes, s); err != nil {
 		return page, err
 	}
-	w := jobWalk{places: placesOf(tubes, s.states), bodies: searchedBytes}
+	w := jobScan{places: placesOf(tubes, s.states), bodies: searchedBytes}
 	if id, ok := s.id(); ok {
 		err = r.lookUp(&page, &w, s, id)
 		return page, err
 	}
 	at.seek(&w, s.states)
-	err = r.walk(&w, r.fill(&page, &w, r.reading(), s, in.Limit))
+	err = r.scan(&w, r.fill(&page, &w, r.reading(), s, in.Limit))
 	return page, err
 }
 
 // lookUp adds the job with an id, if it matches. A search for an id visits no other job.
-func (r *request) lookUp(page *admin.Found, w *jobWalk, s *search, id uint64) error {
-	var found []walkedJob
+func (r *request) lookUp(page *admin.Found, w *jobScan, s *search, id uint64) error {
+	var found []scannedJob
 	err := r.turn(func(e *engine.Engine, now int64) error {
 		if st, o := e.JobStats(now, id); o == engine.OK && slices.Contains(w.places, place{st.Tube, st.State}) {
-			found = []walkedJob{{JobStats: st, body: w.body(e, &st)}}
+			found = []scannedJob{{JobStats: st, body: w.body(e, &st)}}
 		}
 		return nil
 	})
@@ -124,10 +124,10 @@ func countOf(states []engine.State, ready, reserved, delayed, buried uint64) (n 
 
 // fill returns a function that adds the matching jobs of a slice to the page, and reports
 // whether the page continues.
-func (r *request) fill(page *admin.Found, w *jobWalk, rd *reading, s *search, n int) func([]walkedJob) bool {
+func (r *request) fill(page *admin.Found, w *jobScan, rd *reading, s *search, n int) func([]scannedJob) bool {
 	looked, bytes, shown := 0, 0, 0
-	return func(slice []walkedJob) bool {
-		rd.each(slice, s, func(j *walkedJob, matches bool) bool {
+	return func(slice []scannedJob) bool {
+		rd.each(slice, s, func(j *scannedJob, matches bool) bool {
 			looked++
 			bytes += len(j.body)
 			page.Looked++
@@ -148,7 +148,7 @@ func (r *request) fill(page *admin.Found, w *jobWalk, rd *reading, s *search, n 
 
 // reading returns the reader of bodies for the request.
 func (r *request) reading() *reading {
-	return &reading{ctx: r.ctx, lane: r.api.throttle.bodies}
+	return &reading{ctx: r.ctx, gate: r.api.throttle.bodies}
 }
 
 // A searchCursor is the position at which a search continues.
@@ -178,7 +178,7 @@ func parseSearchCursor(text string) (c searchCursor, err error) {
 }
 
 // seek positions a scan at a cursor. The tubes of the scan are sorted by name.
-func (c *searchCursor) seek(w *jobWalk, states []engine.State) {
+func (c *searchCursor) seek(w *jobScan, states []engine.State) {
 	if c.tube == "" {
 		return
 	}

@@ -120,17 +120,17 @@ func (w *taskWork) jobs() (ids []uint64, err error) {
 	if err != nil {
 		return nil, err
 	}
-	walk := jobWalk{places: []place{{w.tube, state}}}
+	whole := jobScan{places: []place{{w.tube, state}}}
 	if w.search.body != nil {
-		walk.bodies = searchedBytes
+		whole.bodies = searchedBytes
 	}
 	rd := w.reading()
-	err = w.walk(&walk, func(slice []walkedJob) bool {
+	err = w.scan(&whole, func(slice []scannedJob) bool {
 		if uint64(len(ids)) == most {
 			return false
 		}
-		rd.each(slice, w.search, func(j *walkedJob, matches bool) bool {
-			if matches && !(w.in.Count != nil && w.homeless(&j.JobStats)) { // with a count, jobs that cannot be redriven do not use it up
+		rd.each(slice, w.search, func(j *scannedJob, matches bool) bool {
+			if matches && !(w.in.Count != nil && w.hasNoOrigin(&j.JobStats)) { // with a count, jobs that cannot be redriven do not use it up
 				ids = append(ids, j.ID)
 			}
 			return uint64(len(ids)) < most
@@ -177,7 +177,7 @@ func (w *taskWork) one(e *engine.Engine, now int64, id uint64, states []string) 
 		return is, engine.OK
 	}
 	switch {
-	case w.homeless(&st):
+	case w.hasNoOrigin(&st):
 		return "without an origin", engine.OK
 	case w.in.Do == "redrive" && w.in.To == nil && !w.caller.Identity.Meets(manageNamed, st.Origin):
 		return "not permitted", engine.OK
@@ -188,8 +188,8 @@ func (w *taskWork) one(e *engine.Engine, now int64, id uint64, states []string) 
 	return "", o
 }
 
-// homeless reports whether a job cannot be redriven because its origin is unknown.
-func (w *taskWork) homeless(st *engine.JobStats) bool {
+// hasNoOrigin reports whether a job cannot be redriven because its origin is unknown.
+func (w *taskWork) hasNoOrigin(st *engine.JobStats) bool {
 	return w.in.Do == "redrive" && w.in.To == nil && st.Origin == ""
 }
 

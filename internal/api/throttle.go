@@ -13,44 +13,44 @@ import (
 // A throttle keeps searches, lists and exports from starving clients of the queue of
 // turns and CPU. Its limits are for all requests and tasks together.
 type throttle struct {
-	inTurns lane // requests that take several turns
-	bodies  lane // requests that search bodies
+	inTurns gate // requests that take several turns
+	bodies  gate // requests that search bodies
 
 	mu    sync.Mutex
-	walks map[walkKind][]string // identities or addresses of running scans
+	scans map[scanKind][]string // identities or addresses of running scans
 }
 
-// A walkKind is a kind of scan, by its duration.
-type walkKind uint8
+// A scanKind is a kind of scan, by its duration.
+type scanKind uint8
 
 const (
-	aPage    walkKind = iota // until a page is complete
+	aPage    scanKind = iota // until a page is complete
 	anExport                 // as long as the client reads
 )
 
 const (
-	// breath is the pause after each turn of an operation that takes several. Without it,
+	// yieldPause is the pause after each turn of an operation that takes several. Without it,
 	// the operation would keep a CPU busy, and clients of the queue would wait for it.
-	breath = time.Millisecond
+	yieldPause = time.Millisecond
 
-	// stretch is the time that bodies are searched without a pause. The pause takes as
+	// maxBurst is the time that bodies are searched without a pause. The pause takes as
 	// long.
-	stretch = 2 * time.Millisecond
+	maxBurst = 2 * time.Millisecond
 
-	walksOfAKind = 2 // at the same time, by different clients
-	walkPatience = time.Second
+	scansOfAKind = 2 // at the same time, by different clients
+	scanPatience = time.Second
 	walkInterval = 10 * time.Millisecond
 )
 
 func newThrottle() *throttle {
-	return &throttle{inTurns: make(lane, 1), bodies: make(lane, 1), walks: make(map[walkKind][]string)}
+	return &throttle{inTurns: make(gate, 1), bodies: make(gate, 1), scans: make(map[scanKind][]string)}
 }
 
-// A lane is a lock that is fair: waiters get it in their order.
-type lane chan struct{}
+// A gate is a lock that is fair: waiters get it in their order.
+type gate chan struct{}
 
-// enter waits until the lane is free. The error is the error of ctx.
-func (l lane) enter(ctx context.Context) error {
+// enter waits until the gate is free. The error is the error of ctx.
+func (l gate) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -62,8 +62,8 @@ func (l lane) enter(ctx context.Context) error {
 	}
 }
 
-// leave frees the lane after a pause.
-func (l lane) leave(rest time.Duration) {
+// leave frees the gate after a pause.
+func (l gate) leave(rest time.Duration) {
 	if rest == 0 {
 		<-l
 		return
@@ -96,7 +96,7 @@ func (t *throttle) oneTurn(ctx context.Context, turn func(f func(e *engine.Engin
 	more = true
 	err = turn(func(e *engine.Engine, now int64) (err error) {
 		if more, err = step(e, now); more {
-			over(breath)
+			over(yieldPause)
 		}
 		over(0) // within the turn, so that no other operation waits until the turn is durable
 		return err
@@ -104,13 +104,13 @@ func (t *throttle) oneTurn(ctx context.Context, turn func(f func(e *engine.Engin
 	return more, err
 }
 
-// beginWalk starts a scan. It waits for a moment for others to end, because a browser
+// beginScan starts a scan. It waits for a moment for others to end, because a browser
 // that repeats a request has only just closed the previous request.
-func (r *request) beginWalk(kind walkKind) (end func(), err error) {
+func (r *request) beginScan(kind scanKind) (end func(), err error) {
 	t, who := r.api.throttle, r.caller.Share()
 	for waited := time.Duration(0); !t.start(kind, who); waited += walkInterval {
-		if waited >= walkPatience {
-			return nil, problemf(http.StatusServiceUnavailable, "too many searches, lists or exports are running, by you or by others: try again").After(walkPatience)
+		if waited >= scanPatience {
+			return nil, problemf(http.StatusServiceUnavailable, "too many searches, lists or exports are running, by you or by others: try again").After(scanPatience)
 		}
 		select {
 		case <-time.After(walkInterval):
@@ -121,34 +121,34 @@ func (r *request) beginWalk(kind walkKind) (end func(), err error) {
 	return func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.walks[kind] = slices.DeleteFunc(t.walks[kind], func(other string) bool { return other == who })
+		t.scans[kind] = slices.DeleteFunc(t.scans[kind], func(other string) bool { return other == who })
 	}, nil
 }
 
 // start reserves a slot for a scan, and reports whether there was one.
-func (t *throttle) start(kind walkKind, who string) bool {
+func (t *throttle) start(kind scanKind, who string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	others := t.walks[kind]
-	if len(others) == walksOfAKind || slices.Contains(others, who) {
+	others := t.scans[kind]
+	if len(others) == scansOfAKind || slices.Contains(others, who) {
 		return false
 	}
-	t.walks[kind] = append(others, who)
+	t.scans[kind] = append(others, who)
 	return true
 }
 
 // A reading searches bodies.
 type reading struct {
 	ctx   context.Context
-	lane  lane
-	in    bool // it has the lane
+	gate  gate
+	in    bool // it has the gate
 	since time.Time
-	spent time.Duration // time in the lane
+	spent time.Duration // time in the gate
 }
 
 // each calls tell for the jobs of a slice, with the result of the match, until tell
 // returns false or the client disconnects.
-func (rd *reading) each(slice []walkedJob, s *search, tell func(j *walkedJob, matches bool) bool) {
+func (rd *reading) each(slice []scannedJob, s *search, tell func(j *scannedJob, matches bool) bool) {
 	defer rd.end()
 	for i := range slice {
 		j := &slice[i]
@@ -164,11 +164,11 @@ func (rd *reading) each(slice []walkedJob, s *search, tell func(j *walkedJob, ma
 // goOn must be called about every millisecond. It pauses if necessary, and reports
 // whether the client is still connected.
 func (rd *reading) goOn() bool {
-	if rd.in && time.Since(rd.since) < stretch {
+	if rd.in && time.Since(rd.since) < maxBurst {
 		return rd.ctx.Err() == nil
 	}
 	rd.end()
-	rd.in = rd.lane.enter(rd.ctx) == nil
+	rd.in = rd.gate.enter(rd.ctx) == nil
 	rd.since = time.Now()
 	return rd.in
 }
@@ -177,6 +177,6 @@ func (rd *reading) end() {
 	if rd.in {
 		took := time.Since(rd.since)
 		rd.in, rd.spent = false, rd.spent+took
-		rd.lane.leave(took)
+		rd.gate.leave(took)
 	}
 }

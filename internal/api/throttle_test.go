@@ -18,7 +18,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/query"
 )
 
-// All that takes several turns has one of them a breath, together.
+// All that takes several turns has one of them a yieldPause, together.
 func TestTurnsOfSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, Options{})
@@ -41,7 +41,7 @@ func TestTurnsOfSeveral(t *testing.T) {
 		all.Wait()
 		gaps := 0
 		for i := range turns[1:] {
-			if turns[i+1].Sub(turns[i]) >= breath {
+			if turns[i+1].Sub(turns[i]) >= yieldPause {
 				gaps++
 			}
 		}
@@ -96,7 +96,7 @@ func TestTurnThatPanics(t *testing.T) {
 		a.turns(t.Context(), turn, func(*engine.Engine, int64) (bool, error) { panic("a bug") }, once)
 	}()
 	if len(a.inTurns) > 0 {
-		t.Error("the lane is not free")
+		t.Error("the gate is not free")
 	}
 }
 
@@ -104,7 +104,7 @@ func TestTurnThatPanics(t *testing.T) {
 func TestWalksAtOnce(t *testing.T) {
 	a := newThrottle()
 	for i, test := range []struct {
-		kind walkKind
+		kind scanKind
 		who  string
 		want bool
 	}{{aPage, "b", true}, {aPage, "b", false}, {anExport, "b", true}, {aPage, "c", true}, {aPage, "d", false}} {
@@ -112,7 +112,7 @@ func TestWalksAtOnce(t *testing.T) {
 			t.Errorf("walk %d: %v", i, got)
 		}
 	}
-	a.walks[aPage] = a.walks[aPage][1:]
+	a.scans[aPage] = a.scans[aPage][1:]
 	if !a.start(aPage, "b") {
 		t.Error("there is room again")
 	}
@@ -165,9 +165,9 @@ func TestExportsAtOnce(t *testing.T) {
 // A page of a search ends when bodies were looked into for long, with at least one job.
 func TestSearchEndsInTime(t *testing.T) {
 	var page admin.Found
-	rd := reading{ctx: t.Context(), lane: make(lane, 1), spent: timePerSearch}
+	rd := reading{ctx: t.Context(), gate: make(gate, 1), spent: timePerSearch}
 	r := request{caller: access.Caller{Identity: new(access.Identity)}}
-	more := r.fill(&page, new(jobWalk), &rd, &search{query: new(query.Query)}, 10)(make([]walkedJob, 3))
+	more := r.fill(&page, new(jobScan), &rd, &search{query: new(query.Query)}, 10)(make([]scannedJob, 3))
 	if more || page.Looked != 1 || page.Next == "" {
 		t.Errorf("%+v", page)
 	}
@@ -177,13 +177,13 @@ func TestSearchEndsInTime(t *testing.T) {
 func TestReadingRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		rd := &reading{ctx: ctx, lane: make(lane, 1)}
+		rd := &reading{ctx: ctx, gate: make(gate, 1)}
 		if !rd.goOn() {
 			t.Fatal("nobody else does")
 		}
-		time.Sleep(2 * stretch)
+		time.Sleep(2 * maxBurst)
 		since := time.Now()
-		if !rd.goOn() || time.Since(since) != 2*stretch || rd.spent != 2*stretch {
+		if !rd.goOn() || time.Since(since) != 2*maxBurst || rd.spent != 2*maxBurst {
 			t.Errorf("a rest of %v after %v", time.Since(since), rd.spent)
 		}
 		cancel()
@@ -220,7 +220,7 @@ func TestRegexpOfLargeBodies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := match([]byte(test.body), &reading{ctx: t.Context(), lane: make(lane, 1)}); got != test.want {
+		if got := match([]byte(test.body), &reading{ctx: t.Context(), gate: make(gate, 1)}); got != test.want {
 			t.Errorf("%s: %v", test.expression, got)
 		}
 	}

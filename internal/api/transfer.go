@@ -33,7 +33,7 @@ func (r *request) export(tubes []string, in *admin.Search) (*admin.Stream, error
 	if err != nil {
 		return nil, err
 	}
-	end, err := r.beginWalk(anExport)
+	end, err := r.beginScan(anExport)
 	if err != nil {
 		return nil, err
 	}
@@ -43,8 +43,8 @@ func (r *request) export(tubes []string, in *admin.Search) (*admin.Stream, error
 	}
 	return &admin.Stream{Disposition: `attachment; filename="jobs.ndjson"`, Close: end, Write: func(w io.Writer) error {
 		out := bufio.NewWriterSize(w, 64<<10)
-		whole := jobWalk{places: placesOf(tubes, s.states), bodies: server.MaxJobSizeLimit}
-		if err := r.walk(&whole, r.exporter(out, s)); err != nil {
+		whole := jobScan{places: placesOf(tubes, s.states), bodies: server.MaxJobSizeLimit}
+		if err := r.scan(&whole, r.exporter(out, s)); err != nil {
 			return err
 		}
 		return out.Flush()
@@ -52,17 +52,17 @@ func (r *request) export(tubes []string, in *admin.Search) (*admin.Stream, error
 }
 
 // exporter returns a function that writes the matching jobs of a slice.
-func (r *request) exporter(out *bufio.Writer, s *search) func([]walkedJob) bool {
+func (r *request) exporter(out *bufio.Writer, s *search) func([]scannedJob) bool {
 	lines, rd := json.NewEncoder(out), r.reading()
-	return func(slice []walkedJob) bool {
+	return func(slice []scannedJob) bool {
 		wanted := slice[:0]
-		rd.each(slice, s, func(j *walkedJob, matches bool) bool {
+		rd.each(slice, s, func(j *scannedJob, matches bool) bool {
 			if matches {
 				wanted = append(wanted, *j)
 			}
 			return true
 		})
-		for i := range wanted { // outside of the lane, so that a slow client delays no search
+		for i := range wanted { // outside of the gate, so that a slow client delays no search
 			one := r.jobOf(&wanted[i].JobStats)
 			one.SetBody(wanted[i].body)
 			if lines.Encode(&one) != nil {

@@ -84,16 +84,16 @@ const (
 	upstreamTimeout = 5 * time.Second
 	// dialTimeout limits the time to connect.
 	dialTimeout = 2 * time.Second
-	// awayFor is the time that a server is not asked again after it did not answer.
+	// downFor is the time that a server is not asked again after it did not answer.
 	// Otherwise each part of a page would wait for it.
-	awayFor = 3 * time.Second
+	downFor = 3 * time.Second
 )
 
 var errSlow = fmt.Errorf("there is no answer within %v", upstreamTimeout)
 
 // do sends the operation to the other server, unless that server has just failed.
 func (u *upstream) do(r *request, in any) (out any, err error) {
-	if err := u.away(); err != nil {
+	if err := u.downErr(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := r.ctx, context.CancelFunc(func() {})
@@ -106,15 +106,15 @@ func (u *upstream) do(r *request, in any) (out any, err error) {
 	switch {
 	case err == nil:
 	case errors.Is(context.Cause(ctx), errSlow):
-		return nil, u.gone(errSlow)
+		return nil, u.markDown(errSlow)
 	case r.ctx.Err() != nil && admin.StatusOf(err) == 0:
 		return nil, errGone
 	case admin.StatusOf(err) == http.StatusUnauthorized: // the other server refuses our token; this does not concern the client here
-		return nil, u.gone(errors.New("it refuses the token of token-file in the configuration"))
+		return nil, u.markDown(errors.New("it refuses the token of token-file in the configuration"))
 	case isURL:
-		return nil, u.gone(failed.Err) // without the URL
+		return nil, u.markDown(failed.Err) // without the URL
 	case admin.StatusOf(err) == 0:
-		return nil, u.gone(err)
+		return nil, u.markDown(err)
 	}
 	if me, ok := out.(admin.Me); ok {
 		out = u.restrict(me, r)
@@ -128,8 +128,8 @@ func (r *request) ask(ctx context.Context, to admin.Transport, in any, room refl
 	return room.Elem().Interface(), err
 }
 
-// away returns a problem if the server has just failed to answer.
-func (u *upstream) away() error {
+// downErr returns a problem if the server has just failed to answer.
+func (u *upstream) downErr() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if time.Now().Before(u.until) {
@@ -138,12 +138,12 @@ func (u *upstream) away() error {
 	return nil
 }
 
-// gone records that the server did not answer.
-func (u *upstream) gone(why error) error {
+// markDown records that the server did not answer.
+func (u *upstream) markDown(why error) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.until = time.Now().Add(awayFor)
-	u.why = problemf(http.StatusBadGateway, "the server %s does not answer: %v", u.name, why).After(awayFor)
+	u.until = time.Now().Add(downFor)
+	u.why = problemf(http.StatusBadGateway, "the server %s does not answer: %v", u.name, why).After(downFor)
 	return u.why
 }
 

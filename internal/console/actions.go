@@ -192,7 +192,7 @@ func do(r *request) (*page, error) {
 
 // noting redirects to a page that shows a note.
 func (r *request) noting(one note, to string) (*page, error) {
-	return nil, elsewhere(withQuery(to, "note", r.console.notes.add(one)))
+	return nil, redirect(withQuery(to, "note", r.console.notes.add(one)))
 }
 
 // perform runs an action on each target, and returns a note about the outcome.

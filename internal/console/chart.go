@@ -66,8 +66,8 @@ const chartWidth, chartHeight = 300, 96 // also in the template
 // A point of a series. It is nil if it is unknown.
 type point = *float64
 
-// thin reduces a series to n points. Each is the mean of the points that it replaces.
-func thin(values []*uint64, n int, perSecond float64) []point {
+// downsample reduces a series to n points. Each is the mean of the points that it replaces.
+func downsample(values []*uint64, n int, perSecond float64) []point {
 	if len(values) == 0 {
 		return nil
 	}
@@ -132,8 +132,8 @@ func drawPath(points []point, width, height int, most float64) string {
 	return d.String()
 }
 
-// under returns the area under an unbroken line.
-func under(line string, height int) string {
+// areaPath returns the area under an unbroken line.
+func areaPath(line string, height int) string {
 	if strings.Count(line, "M") != 1 || !strings.Contains(line, "L") {
 		return "M0 0"
 	}
@@ -151,7 +151,7 @@ type spark struct {
 func newSpark(id, class string, points []point, width, height int) *spark {
 	points = append(make([]point, max(0, sparkPoints-len(points))), points...)
 	line := drawPath(points, width, height, largest(points))
-	return &spark{id, line, under(line, height), class, width, height}
+	return &spark{id, line, areaPath(line, height), class, width, height}
 }
 
 // SVG draws it.

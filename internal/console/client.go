@@ -50,7 +50,7 @@ func bindPath[In any](text func(name string) string) (*In, error) {
 
 // wrong converts a mistake in the input to a problem.
 func wrong(err error) error {
-	if m, ok := errors.AsType[*op.Mistake](err); ok {
+	if m, ok := errors.AsType[*op.BindError](err); ok {
 		return problemf(m.Status, "%s", m.Detail)
 	}
 	return err

@@ -207,9 +207,9 @@ func (c *Console) show(make pageFunc) http.HandlerFunc {
 		r := c.newRequest(h)
 		p, err := r.page(make)
 		if isStatus(err, http.StatusForbidden) && r.URL.Path == r.site.Base && slices.Contains(r.meOn("").Anywhere, "put") {
-			err = elsewhere(r.site.Base + "put")
+			err = redirect(r.site.Base + "put")
 		}
-		if to, ok := errors.AsType[elsewhere](err); ok {
+		if to, ok := errors.AsType[redirect](err); ok {
 			http.Redirect(w, h, string(to), http.StatusSeeOther) // #nosec G710 -- to our own page
 			return
 		}
@@ -248,9 +248,9 @@ func (r *request) page(make pageFunc) (*page, error) {
 	return make(r)
 }
 
-// survive recovers from a panic of f, which makes a part of a page in a goroutine of the
+// recoverToError recovers from a panic of f, which makes a part of a page in a goroutine of the
 // console. There a panic would end the server; in a handler, net/http recovers.
-func (c *Console) survive(f func() error) (err error) {
+func (c *Console) recoverToError(f func() error) (err error) {
 	defer func() {
 		if why := recover(); why != nil {
 			c.opt.Logger.Error("rendering console page", "panic", why, "stack", string(debug.Stack()))

@@ -52,12 +52,12 @@ func findPage(r *request) (*page, error) {
 		add("search", v.Q, withQuery(r.site.Base+"search", "q", v.Q))
 	}
 	if sure = sure || len(v.Choices) == 1 || r.FormValue("go") == "first"; sure && v.Q != "" && len(v.Choices) > 0 && r.FormValue("list") == "" {
-		return nil, elsewhere(v.Choices[0].Link)
+		return nil, redirect(v.Choices[0].Link)
 	}
 	return p, nil
 }
 
-// elsewhere is the error of a page that redirects to another page.
-type elsewhere string
+// redirect is the error of a page that redirects to another page.
+type redirect string
 
-func (to elsewhere) Error() string { return "the page is at " + string(to) }
+func (to redirect) Error() string { return "the page is at " + string(to) }

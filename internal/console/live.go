@@ -77,7 +77,7 @@ func (p *publisher) latest(r *request, page pageFunc) (v *liveValues, err error)
 		return nil, errUnknown
 	}
 	v, younger := p.shared.of(view{r.who, r.URL.RequestURI()}, func(*liveValues) (made *liveValues, err error) {
-		panicked := p.console.survive(func() error { made, err = p.values(r.detached(), page); return nil })
+		panicked := p.console.recoverToError(func() error { made, err = p.values(r.detached(), page); return nil })
 		return made, cmp.Or(panicked, err)
 	})
 	if younger == nil {

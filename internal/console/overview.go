@@ -65,7 +65,7 @@ func overviewPage(r *request) (*page, error) {
 	var history, minutes admin.History
 	var oldest admin.Tubes
 	api, ctx := r.api(), r.Context()
-	err := r.together(r.site,
+	err := r.parallel(r.site,
 		func() (err error) { stats, err = api.GetStats(ctx); return err },
 		func() (err error) {
 			found, err = api.GetAttention(ctx, &admin.GetAttention{Limit: shownFindings})
@@ -107,7 +107,7 @@ func overviewPage(r *request) (*page, error) {
 		known(&history)
 		o.Charts = strip(overviewCharts(&history, &minutes))
 		for _, state := range op.States {
-			o.Sparks[state] = newSpark("spark-"+state, state, thin(minutes.Series[state], sparkPoints, 1), overviewSpark, sparkHeight)
+			o.Sparks[state] = newSpark("spark-"+state, state, downsample(minutes.Series[state], sparkPoints, 1), overviewSpark, sparkHeight)
 		}
 	}
 	p := newPage("overview", "Overview", "overview", o)
@@ -188,16 +188,16 @@ func (r *request) mayPeek(tube string) bool {
 	return r.live || slices.Contains(r.meOn(tube).Tube, "peek")
 }
 
-// together runs functions that ask a server, and returns an error of one of them. Another
+// parallel runs functions that ask a server, and returns an error of one of them. Another
 // server gets the requests concurrently, because each takes a while. In this process they
 // run one after the other, to leave processors to the clients of the queue.
-func (r *request) together(s *site, all ...func() error) error {
+func (r *request) parallel(s *site, all ...func() error) error {
 	var group errgroup.Group
 	if s.other == nil {
 		group.SetLimit(1)
 	}
 	for _, f := range all {
-		group.Go(func() error { return r.console.survive(f) })
+		group.Go(func() error { return r.console.recoverToError(f) })
 	}
 	return group.Wait()
 }
@@ -230,7 +230,7 @@ func overviewCharts(h, lately *admin.History) []chart {
 	from := duration(int64(len(h.Series["ready"]))*h.Step) + " ago"
 	perSecond := float64(h.Step)
 	line := func(series, name, class string, perSecond float64) chartLine {
-		return chartLine{Name: name, Class: class, points: thin(h.Series[series], chartPoints, perSecond), latest: thin(lately.Series[series], len(lately.Series[series]), 1)}
+		return chartLine{Name: name, Class: class, points: downsample(h.Series[series], chartPoints, perSecond), latest: downsample(lately.Series[series], len(lately.Series[series]), 1)}
 	}
 	level := func(series, name, class string) chartLine { // ends at the current value, because a mean would differ from the number on the page
 		l := line(series, name, class, 1)

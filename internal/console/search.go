@@ -24,7 +24,7 @@ type searchView struct {
 	Looked   uint64
 	Total    uint64 // jobs to look at; 0 if unknown, at the end, or if jobs have moved during the search
 	Continue string // the rest of the search
-	All      wholeState
+	All      bulkTarget
 	Export   string
 }
 
@@ -51,8 +51,8 @@ func markOf(q *query.Query) *regexp.Regexp {
 	return mark
 }
 
-// A wholeState is all jobs of a tube in a state, or those that match a search. A bar can act on it instead of the selected jobs.
-type wholeState struct {
+// A bulkTarget is all jobs of a tube in a state, or those that match a search. A bar can act on it instead of the selected jobs.
+type bulkTarget struct {
 	Tube, State string // empty if there are several
 	Count       uint64
 	Q           string
@@ -60,7 +60,7 @@ type wholeState struct {
 }
 
 // Does returns the actions on jobs in the state. Without a state it returns all actions but release.
-func (w *wholeState) Does() (all []string) {
+func (w *bulkTarget) Does() (all []string) {
 	for _, do := range []string{"redrive-job", "kick-job", "release-job", "bury-job", "change-job", "move-job", "delete-job"} {
 		if do == "redrive-job" && !w.Dead {
 			continue
@@ -110,7 +110,7 @@ func searchPage(r *request) (*page, error) {
 	if found.Next != "" {
 		v.Continue = withQuery(v.Back, "cursor", found.Next)
 	}
-	v.All = wholeState{Tube: v.Tube, Q: v.Q, Dead: haveOrigin(found.Jobs)}
+	v.All = bulkTarget{Tube: v.Tube, Q: v.Q, Dead: haveOrigin(found.Jobs)}
 	if len(asked.States) == 1 {
 		v.All.State = asked.States[0]
 	}

@@ -88,7 +88,7 @@ const glancePatience = 150 * time.Millisecond
 // nil if the values are recent. Servers are only asked while the list is open.
 func (r *request) glance(s *site) (seen serverRow, more <-chan singleflight.Result) {
 	return r.console.glances.of(s.Name, func(before serverRow) (row serverRow, _ error) {
-		if err := r.console.survive(func() error { row = s.glance(r.detached()); return nil }); err != nil {
+		if err := r.console.recoverToError(func() error { row = s.glance(r.detached()); return nil }); err != nil {
 			row.Why = err.Error()
 		}
 		if row.Known = true; row.Why != "" {
@@ -103,7 +103,7 @@ func (s *site) glance(r *request) serverRow {
 	var row serverRow
 	var found admin.Attention
 	api := r.apiOf(s)
-	err := r.together(s,
+	err := r.parallel(s,
 		func() (err error) { row.Stats, err = api.GetStats(r.Context()); return err },
 		func() (err error) {
 			found, err = api.GetAttention(r.Context(), &admin.GetAttention{Limit: 1})

@@ -29,7 +29,7 @@ type tubeView struct {
 	Gone    bool
 	Bodies  bool
 	Why     admin.Explanation
-	All     wholeState
+	All     bulkTarget
 }
 
 // A stateTab links to the jobs in a state.
@@ -68,7 +68,7 @@ func tubePage(r *request) (*page, error) {
 	var clients admin.Connections
 	list := &admin.ListJobs{OfTube: tube, State: v.State, Cursor: r.FormValue("cursor"), Limit: jobsPerPage, Bodies: v.Bodies}
 	var jobs admin.Jobs
-	err = r.together(r.site,
+	err = r.parallel(r.site,
 		func() (err error) { jobs, err = api.ListJobs(ctx, list); return notFound(err) },
 		func() (err error) { v.Why, err = api.ExplainTube(ctx, &tube); return optional(notFound(err)) },
 		func() (err error) { recent, err = api.GetTubeHistory(ctx, &tube); return optional(notFound(err)) },
@@ -89,7 +89,7 @@ func tubePage(r *request) (*page, error) {
 	for _, s := range op.States {
 		v.States = append(v.States, stateTab{s, countOf(&v.Tube.Jobs, s)})
 	}
-	v.All = wholeState{Tube: name, State: v.State, Count: countOf(&v.Tube.Jobs, v.State), Dead: haveOrigin(jobs.Jobs)}
+	v.All = bulkTarget{Tube: name, State: v.State, Count: countOf(&v.Tube.Jobs, v.State), Dead: haveOrigin(jobs.Jobs)}
 	p := newPage("tube", name, "tubes", v)
 	p.Curl, p.Me = r.curl("GET /tubes/{tube}/jobs", list), me
 	if r.FormValue("state") == "" {

@@ -123,7 +123,7 @@ func (p *Plan) Body(in any, contentType string, length int64, body io.Reader) er
 	kind, _, _ := mime.ParseMediaType(contentType)
 	if p.raw != nil {
 		if kind != p.raw.Name {
-			return &Mistake{http.StatusUnsupportedMediaType, "want a job in JSON on each line: Content-Type: " + p.raw.Name}
+			return &BindError{http.StatusUnsupportedMediaType, "want a job in JSON on each line: Content-Type: " + p.raw.Name}
 		}
 		p.raw.Of(in).Set(reflect.ValueOf(body))
 		return nil
@@ -132,7 +132,7 @@ func (p *Plan) Body(in any, contentType string, length int64, body io.Reader) er
 		return nil
 	}
 	if kind != "application/json" {
-		return &Mistake{http.StatusUnsupportedMediaType, "want a JSON object: Content-Type: application/json"}
+		return &BindError{http.StatusUnsupportedMediaType, "want a JSON object: Content-Type: application/json"}
 	}
 	named, err := members(body)
 	if err != nil {
@@ -170,7 +170,7 @@ var errNoObject error = mistakef("the body is not a JSON object of the form that
 // decodeMistake describes the error of a body.
 func decodeMistake(err error) error {
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &Mistake{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has more than %d bytes", e.Limit)}
+		return &BindError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has more than %d bytes", e.Limit)}
 	}
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return mistakef("the body is no JSON, from byte %d on", e.Offset)

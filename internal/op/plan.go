@@ -11,17 +11,17 @@ import (
 	"sync"
 )
 
-// A Mistake describes an invalid input. It contains nothing of a body.
-type Mistake struct {
+// A BindError describes an invalid input. It contains nothing of a body.
+type BindError struct {
 	Status int // HTTP status
 	Detail string
 }
 
 // Error implements error.
-func (m *Mistake) Error() string { return m.Detail }
+func (m *BindError) Error() string { return m.Detail }
 
 func mistakef(format string, args ...any) error {
-	return &Mistake{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+	return &BindError{http.StatusBadRequest, fmt.Sprintf(format, args...)}
 }
 
 // A Place is the part of a request that contains a field.

@@ -73,8 +73,8 @@ type Need struct {
 // On requires all rights of the set.
 func (s Set) On(p Place) Need { return Need{s, false, p} }
 
-// OneOn requires one right of the set.
-func (s Set) OneOn(p Place) Need { return Need{s, true, p} }
+// AnyOn requires one right of the set.
+func (s Set) AnyOn(p Place) Need { return Need{s, true, p} }
 
 // MetBy reports whether a set of rights on a tube meets the need.
 func (n Need) MetBy(s Set) bool {

@@ -68,16 +68,16 @@ var commands = [NumOps]struct {
 	ReserveTimeout:   {"reserve-with-timeout ", args(argTimeout, argIgnored), "cmd-reserve-with-timeout", rights.Reserve.On(rights.WatchedTubes), again},
 	ReserveJob:       {"reserve-job ", args(argID), "cmd-reserve-job", rights.Reserve.On(rights.TubeOfJob), again},
 	Reserve:          {"reserve", args(), "cmd-reserve", rights.Reserve.On(rights.WatchedTubes), again},
-	Delete:           {"delete ", args(argID), "cmd-delete", (rights.Reserve | rights.Manage).OneOn(rights.TubeOfJob), once},
+	Delete:           {"delete ", args(argID), "cmd-delete", (rights.Reserve | rights.Manage).AnyOn(rights.TubeOfJob), once},
 	Release:          {"release ", args(argID, argPri, argDelay), "cmd-release", rights.Reserve.On(rights.TubeOfJob), once},
 	Bury:             {"bury ", args(argID, argPri), "cmd-bury", rights.Reserve.On(rights.TubeOfJob), once},
 	Kick:             {"kick ", args(argCount, argIgnored), "cmd-kick", rights.Manage.On(rights.TubeInUse), once},
 	KickJob:          {"kick-job ", args(argID), "cmd-kick-job", rights.Manage.On(rights.TubeOfJob), once},
 	Touch:            {"touch ", args(argID), "cmd-touch", rights.Reserve.On(rights.TubeOfJob), again},
-	StatsJob:         {"stats-job ", args(argID), "cmd-stats-job", (rights.Reserve | rights.Stats).OneOn(rights.TubeOfJob), again},
+	StatsJob:         {"stats-job ", args(argID), "cmd-stats-job", (rights.Reserve | rights.Stats).AnyOn(rights.TubeOfJob), again},
 	StatsTube:        {"stats-tube ", args(argTube), "cmd-stats-tube", rights.Stats.On(rights.NamedTube), again},
 	Stats:            {"stats", args(), "cmd-stats", rights.Stats.On(rights.SomeTube), again},
-	Use:              {"use ", args(argTube), "cmd-use", (rights.Put | rights.Peek | rights.Manage | rights.Stats).OneOn(rights.NamedTube), again},
+	Use:              {"use ", args(argTube), "cmd-use", (rights.Put | rights.Peek | rights.Manage | rights.Stats).AnyOn(rights.NamedTube), again},
 	Watch:            {"watch ", args(argTube), "cmd-watch", rights.Reserve.On(rights.NamedTube), again},
 	Ignore:           {"ignore ", args(argTube), "cmd-ignore", rights.Free, again},
 	ListTubesWatched: {"list-tubes-watched", args(), "cmd-list-tubes-watched", rights.Free, again},
@@ -92,7 +92,7 @@ var commands = [NumOps]struct {
 	Caps:             {"caps", args(), "", rights.Free, again},
 	Want:             {"want", args(argFacts), "", rights.Free, again},
 	ReserveBatch:     {"reserve-batch ", args(argBatch, argMaybeTimeout), "cmd-reserve-batch", rights.Reserve.On(rights.WatchedTubes), again},
-	DeleteBatch:      {"delete-batch ", args(argIDs), "cmd-delete-batch", (rights.Reserve | rights.Manage).OneOn(rights.TubeOfJob), once},
+	DeleteBatch:      {"delete-batch ", args(argIDs), "cmd-delete-batch", (rights.Reserve | rights.Manage).AnyOn(rights.TubeOfJob), once},
 }
 
 // Whether a command may be given again, see Repeatable.

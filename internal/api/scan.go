@@ -11,8 +11,8 @@ import (
 // allStates are the states of jobs, in the order of a scan.
 var allStates = []engine.State{engine.Ready, engine.Reserved, engine.Delayed, engine.Buried}
 
-// A jobWalk scans the jobs of tubes, state by state, a slice in each turn.
-type jobWalk struct {
+// A jobScan scans the jobs of tubes, state by state, a slice in each turn.
+type jobScan struct {
 	places []place       // remaining places; the first is the current one
 	after  engine.Cursor // position in the current place
 	bodies int           // maximum length of the copied bodies; 0 copies none
@@ -23,7 +23,7 @@ type jobWalk struct {
 	search engine.PageSearch
 	begun  bool // search has started in the current place
 	found  int  // jobs found by search
-	slice  []walkedJob
+	slice  []scannedJob
 	arena  []byte // bodies of slice
 }
 
@@ -33,8 +33,8 @@ type place struct {
 	state engine.State
 }
 
-// A walkedJob is a job at the time of the scan. Its body is valid until the next slice.
-type walkedJob struct {
+// A scannedJob is a job at the time of the scan. Its body is valid until the next slice.
+type scannedJob struct {
 	engine.JobStats
 	at   engine.Cursor
 	body []byte
@@ -42,7 +42,7 @@ type walkedJob struct {
 
 // shown returns the job for an answer, with its body if requested and not too large. It
 // adds the size of the body to *sum.
-func (r *request) shown(j *walkedJob, withBody bool, sum *int) admin.Job {
+func (r *request) shown(j *scannedJob, withBody bool, sum *int) admin.Job {
 	one := r.jobOf(&j.JobStats)
 	if withBody && j.Size <= largestBody {
 		one.SetBody(slices.Clone(j.body))
@@ -81,7 +81,7 @@ func placesOf(tubes []string, states []engine.State) []place {
 
 // next collects the next slice in a turn, and reports whether there is more. The slice is
 // empty at the end.
-func (w *jobWalk) next(e *engine.Engine, now int64) (more bool) {
+func (w *jobScan) next(e *engine.Engine, now int64) (more bool) {
 	w.slice, w.arena = w.slice[:0], w.arena[:0]
 	for n := 0; len(w.places) > 0 && len(w.slice) < jobsPerTurn && len(w.arena) < bytesPerTurn && (n == 0 || !e.Spent()); n++ {
 		if n >= jobsPerTurn {
@@ -94,7 +94,7 @@ func (w *jobWalk) next(e *engine.Engine, now int64) (more bool) {
 
 // goOn collects jobs of the current place, and leaves the place if there are no more or
 // enough were found.
-func (w *jobWalk) goOn(e *engine.Engine, now int64) {
+func (w *jobScan) goOn(e *engine.Engine, now int64) {
 	at := w.places[0]
 	if !w.begun {
 		var o engine.Outcome
@@ -106,7 +106,7 @@ func (w *jobWalk) goOn(e *engine.Engine, now int64) {
 		w.begun, w.found = true, 0
 	}
 	more := e.ContinuePage(now, &w.search, func(st engine.JobStats, at engine.Cursor) {
-		w.slice = append(w.slice, walkedJob{JobStats: st, at: at, body: w.body(e, &st)})
+		w.slice = append(w.slice, scannedJob{JobStats: st, at: at, body: w.body(e, &st)})
 		w.after = at
 		w.found++
 	})
@@ -120,10 +120,10 @@ func (w *jobWalk) goOn(e *engine.Engine, now int64) {
 }
 
 // pass continues with the next place.
-func (w *jobWalk) pass() { w.places, w.after, w.begun = w.places[1:], engine.Cursor{}, false }
+func (w *jobScan) pass() { w.places, w.after, w.begun = w.places[1:], engine.Cursor{}, false }
 
 // body returns a copy of the body of a job, or of its start.
-func (w *jobWalk) body(e *engine.Engine, st *engine.JobStats) []byte {
+func (w *jobScan) body(e *engine.Engine, st *engine.JobStats) []byte {
 	if w.bodies == 0 {
 		return nil
 	}
@@ -137,8 +137,8 @@ func (w *jobWalk) body(e *engine.Engine, st *engine.JobStats) []byte {
 	return w.arena[from:len(w.arena):len(w.arena)]
 }
 
-// walk runs a scan. It calls each between turns with the jobs of a slice, until each
+// scan runs a scan. It calls each between turns with the jobs of a slice, until each
 // returns false.
-func (r *request) walk(w *jobWalk, each func(slice []walkedJob) bool) error {
+func (r *request) scan(w *jobScan, each func(slice []scannedJob) bool) error {
 	return r.turnsUntil(func(e *engine.Engine, now int64) (bool, error) { return w.next(e, now), nil }, func() bool { return each(w.slice) })
 }
