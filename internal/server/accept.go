@@ -10,17 +10,16 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
-// Serve serves the clients of a listener until Shutdown, which closes the listener
-// and makes Serve return nil. The listener belongs to the server from now on: nobody
-// else may accept from it or close it. If somebody closes it all the same, either that
-// has no effect, or no more clients come, and Serve returns an error at once or with
-// Shutdown.
+// Serve serves the clients of a listener until Shutdown, which closes the listener and
+// makes Serve return nil. The server takes ownership of the listener: the caller must
+// neither accept from it nor close it. If the listener is closed anyway, Serve returns an
+// error at once or at Shutdown.
 //
-// On Linux an event loop accepts the connections of a TCP or unix socket, unless they
-// begin with a TLS handshake or the header of a proxy: each command stats counts the
-// clients that have connected before. For any other listener Serve accepts in its caller's
-// goroutine. The first listener decides what the loops can wait for: if it is not one of
-// the kernel's, only for streams.
+// On Linux an event loop accepts the connections of a TCP or Unix socket, so that the
+// command stats counts every client that connected before it. If connections start with a
+// TLS handshake or the header of a proxy, and for all other listeners, Serve accepts in
+// its caller's goroutine. The first listener determines the poller of the loops: if it is
+// not a socket of the kernel, they can only wait for streams.
 func (s *Server) Serve(l net.Listener) error { return s.ServeWith(l, ListenOptions{}) }
 
 // ServeWith is Serve for a listener that asks something of its clients.

@@ -19,11 +19,12 @@ import (
 // client that had connected by then. After that the sockets go to their loops.
 
 const (
-	// maxAccepted is how many connections of a listener a loop accepts in a pass. The
-	// commands of other clients wait meanwhile.
+	// maxAccepted is the maximum number of connections that a loop accepts from a
+	// listener in a pass, during which the commands of other clients wait.
 	maxAccepted = 8
 
-	// maxForStats is how many it accepts before a turn with a command stats.
+	// maxForStats is the maximum number that it accepts before a turn with a command
+	// stats.
 	maxForStats = 1024
 )
 
@@ -52,7 +53,7 @@ type acceptor struct {
 	watched   bool // by the poller of the first loop
 }
 
-// Listening is what a loop needs of a socket that listens.
+// Listening is a listening socket, as used by a loop.
 type Listening interface {
 	// AcceptSocket accepts a client without blocking. The error is epoll.ErrWouldBlock
 	// when none waits. The loop closes the socket of a client that it refuses.
@@ -201,9 +202,10 @@ func (a *acceptor) acceptSocket(fd Socket, client net.Addr, accepted []*socket) 
 	return accepted
 }
 
-// openSessions opens the sessions of new sockets in a turn. Nobody waits until that turn
-// is settled, but the loop has to ask for a sync, as for any other turn. A broker that is
-// deposed opens none, and refuses what these clients send until Follow ends them.
+// openSessions opens the sessions of new sockets in a turn. The loop does not wait until
+// the turn is settled, but must request a sync, as for any other turn. A deposed broker
+// opens no session and refuses the commands of these clients until Follow disconnects
+// them.
 func (l *loop) openSessions(sockets []*socket) {
 	now := l.srv.now()
 	for _, c := range sockets {

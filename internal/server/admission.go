@@ -10,8 +10,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 )
 
-// handshakeTimeout is how long a TLS handshake may take. Each has a goroutine, so it
-// holds up nobody else.
+// handshakeTimeout is the maximum time of a TLS handshake. Each handshake has its own
+// goroutine and so delays no other client.
 const handshakeTimeout = 10 * time.Second
 
 // ListenOptions are what ServeWith asks of the clients of a listener. The zero value lets
@@ -19,7 +19,7 @@ const handshakeTimeout = 10 * time.Second
 type ListenOptions struct {
 	access.Terms
 
-	// TLS encrypts the connections. Nil: they are not.
+	// TLS encrypts the connections. It is nil for plain connections.
 	TLS *tls.Config
 }
 
@@ -28,8 +28,8 @@ type rejection struct{ reason string }
 
 func (r *rejection) Error() string { return r.reason }
 
-// letIn counts a new client and returns what it shows of who it is, or says why it may not
-// come in. user returns the user of the process at the other end of a unix socket.
+// letIn counts a new client and returns its credentials, or an error with the reason for
+// a refusal. user returns the user of the process at the other end of a Unix socket.
 func (a *acceptor) letIn(client net.Addr, user func() access.UnixUser) (access.Evidence, error) {
 	e := access.Evidence{Address: AddressOf(client)}
 	if !a.terms.LetIn(e.Address) {
@@ -50,8 +50,8 @@ func AddressOf(client net.Addr) (addr netip.Addr) {
 	return addr
 }
 
-// admit gives a client that was let in its conversation, as that of whom the evidence
-// belongs to.
+// admit creates the conversation of an admitted client, with the identity of its
+// credentials.
 func (a *acceptor) admit(c *socket, e access.Evidence) {
 	a.srv.prepare(c)
 	id, known := a.srv.access.Identify(e)

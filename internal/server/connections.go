@@ -21,8 +21,8 @@ type Connection struct {
 // MaxNamedJobs is the maximum number of jobs that a Connection names.
 const MaxNamedJobs = 100
 
-// Connection tells of a session; ok is false if it is not that of a connection. It is
-// for turns.
+// Connection describes the connection of a session; ok is false if the session has none.
+// It must be called within a turn.
 func (s *Server) Connection(e *engine.Engine, now int64, sess *engine.Session) (c Connection, ok bool) {
 	w, ok := sess.Waiter().(*socket)
 	if !ok {
@@ -43,8 +43,8 @@ func (s *Server) Connection(e *engine.Engine, now int64, sess *engine.Session) (
 	return c, true
 }
 
-// Disconnect closes the connection of a session: not at once, but without waiting for
-// the client. Replies that it has not read are lost, and what it holds becomes ready.
+// Disconnect closes the connection of a session soon, without waiting for the client.
+// Unread replies are lost, and the client's jobs become ready.
 func (s *Server) Disconnect(sess *engine.Session) {
 	if w, ok := sess.Waiter().(*socket); ok {
 		w.Dismiss(errDismissed)

@@ -10,11 +10,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// departures are the clients that have hung up and whose loops have not handled that yet.
-// Meanwhile another loop, or the same one, may reach a command that was sent later.
-// beanstalkd executes everything in the order in which it happened, and clients rely on
-// that. So a loop whose poller reports departures, or which finds some here, ends those
-// sessions in its turn before it executes its commands, whichever loops have the clients.
+// departures are clients that have disconnected but whose loops have not handled that
+// yet. Before that, any loop can reach a command that was sent later. beanstalkd executes
+// all events in the order in which they happened, and clients rely on that. For this
+// reason a loop ends the sessions of departed clients, of any loop, in its turn before it
+// executes commands.
 //
 // A turn ends at most maxDepartures sessions. The next turns end the others.
 type departures struct {
@@ -105,7 +105,7 @@ func (d *departures) append(s *socket) {
 	d.some.Store(true)
 }
 
-// take adds what the poller reports.
+// take adds the sockets that the poller reports.
 func (d *departures) take() {
 	d.Lock()
 	defer d.Unlock()
@@ -127,13 +127,14 @@ func (d *departures) remove(sockets []departed) {
 	d.some.Store(len(d.left) > 0)
 }
 
-// A farewell is what a turn of a loop does before it executes commands.
+// A farewell ends the sessions of departed clients before a loop's turn executes
+// commands.
 type farewell struct {
 	sockets []departed
 	apply   []conversation.Departure
 }
 
-// collect decides what the next turn of a loop does for clients that have hung up.
+// collect selects the departed clients for the next turn of a loop.
 func (f *farewell) collect(l *loop) {
 	d := &l.srv.departures
 	if !d.some.Load() {
@@ -151,7 +152,7 @@ func (f *farewell) collect(l *loop) {
 	}
 }
 
-// departure returns what a turn has to do for the client.
+// departure returns the step of the turn for the client.
 func (s departed) departure() (conversation.Departure, bool) {
 	s.loop.driving.Lock()
 	defer s.loop.driving.Unlock()

@@ -33,13 +33,13 @@ const maxUnixPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 // the kernel asks four times, 15 seconds apart.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 15 * time.Second, Count: 4}
 
-// deadAfter is how long the kernel of a client may leave bytes unacknowledged, or take
-// none: the kernel does not ask then, and would send them again for a quarter of an hour.
-// It is what keepAlive takes. Linux only.
+// deadAfter is the maximum time that a client's kernel can leave bytes unacknowledged or
+// accept none. Otherwise Linux would retransmit for a quarter of an hour without a
+// keepalive probe. It equals the time of keepAlive.
 var deadAfter = 2 * time.Minute
 
-// deadAfter is how long that is for the clients of a server: they have the time to read
-// that they are promised. 0: as long as the system says.
+// deadAfter returns how long an unresponsive client connection is kept. It is at least
+// the clients' promised read time. Zero leaves the system default.
 func (o *Options) deadAfter() time.Duration {
 	if o.StallTimeout < 0 {
 		return 0
@@ -110,8 +110,8 @@ func parsePath(path string) (Address, error) {
 	return Address{Path: path}, nil
 }
 
-// CheckPort tells whether s may be a port: a decimal from 0 to 65535, or a
-// name, which is looked up among the services only by [Listen].
+// CheckPort returns an error if s is not a valid port: a decimal from 0 to 65535, or a
+// name, which only [Listen] looks up among the services.
 func CheckPort(s string) error {
 	if s == "" {
 		return errors.New("the port is empty")
@@ -243,8 +243,8 @@ func listenUnix(ctx context.Context, path string, mode fs.FileMode) (net.Listene
 	if err := removeStale(ctx, path); err != nil {
 		return nil, err
 	}
-	// The umask rather than a chmod after the bind: nobody can connect in
-	// between who must not.
+	// A umask instead of a chmod after the bind leaves no moment in which other users can
+	// connect.
 	old := syscall.Umask(int(fs.ModePerm &^ mode))
 	defer syscall.Umask(old)
 	var lc net.ListenConfig

@@ -33,9 +33,9 @@ func (a *acceptor) serveInLoop() bool {
 	return false
 }
 
-// takeListener takes the socket of a listener. It closes a TCP listener: if the Go runtime
-// polled the socket, too, each new client would wake two threads. A unix listener stays
-// open, since its Close removes the socket's file.
+// takeListener takes the socket of a listener. It closes a TCP listener: if the Go
+// runtime also polled the socket, each new client would wake two threads. A Unix listener
+// stays open, since its Close removes the socket's file.
 func (s *Server) takeListener(l net.Listener) (*listeningSocket, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,8 +20,8 @@ const (
 	// the first replies would wait for the last command.
 	maxRoundTasks = 64
 
-	// readSize is how many bytes a loop reads from a socket at a time. A job of the default
-	// size fits, with its line.
+	// readSize is the maximum number of bytes that a loop reads from a socket at a time.
+	// A job of the default size fits, with its command line.
 	readSize = 64 << 10
 
 	// maxUnsynced is the number of tasks after which a sync begins, even if more sockets
@@ -34,20 +34,21 @@ const (
 
 	yieldPause = int64(5 * time.Millisecond) // ns between two calls of Gosched
 
-	// closesPerRound is how many sockets a loop closes in a round. To the kernel a close
-	// is ten times as much work as a read, and thousands of clients may leave at once.
+	// closesPerRound is the maximum number of sockets that a loop closes in a round. A
+	// close costs the kernel ten times as much as a read, and thousands of clients can
+	// disconnect at once.
 	closesPerRound = 4
 
-	// leavesPerPass is how many clients that have hung up a loop handles in a pass. The
-	// poller reports the others again, among clients that are still there.
+	// leavesPerPass is the maximum number of disconnected clients that a loop handles in
+	// a pass. The poller reports the others again, among the events of live clients.
 	leavesPerPass = 16
 
-	// writesPerRound is how many pieces of a long reply a loop writes to a socket in a
-	// round.
+	// writesPerRound is the maximum number of pieces of a long reply that a loop writes
+	// to a socket in a round.
 	writesPerRound = 3
 
-	// maxPiece is how many bytes of a large body a loop writes at a time. Replies that are
-	// copied are shorter.
+	// maxPiece is the maximum number of bytes of a large body that a loop writes at a
+	// time. Copied replies are shorter.
 	maxPiece = 512 << 10
 
 	// passOutput is about how many bytes a loop writes in a pass, which takes a
@@ -175,7 +176,7 @@ func (l *loop) yield() {
 	}
 }
 
-// close closes the poller, which nobody may wake any more.
+// close closes the poller. The loop must not be woken afterwards.
 func (l *loop) close() {
 	l.mail.Lock()
 	defer l.mail.Unlock()
@@ -184,9 +185,9 @@ func (l *loop) close() {
 	l.poll.Close()
 }
 
-// wait waits for events, unless there is something else to do. A sync begins when nothing
-// is ready any more, so that many commands share it: clients that were just answered are
-// soon back.
+// wait waits for events, unless there is other work. It starts a sync when no socket is
+// ready, so that many commands share the sync: clients that were just answered soon send
+// again.
 func (l *loop) wait() {
 	timeout := time.Duration(0)
 	if l.unsettled > 0 && l.syncing == 0 {
@@ -321,7 +322,7 @@ func (l *loop) handle(s *socket, events epoll.Events) {
 	case conversation.Lingering:
 		l.proceed(s)
 	case conversation.Waiting:
-		// The kernel keeps what the client sends after the reserve.
+		// The kernel buffers the client's input after the reserve.
 		switch {
 		case events.Has(epoll.Failed):
 			l.end(s, unix.ECONNRESET)
@@ -392,8 +393,8 @@ func (l *loop) input(s *socket) {
 	}
 }
 
-// proceed does what the conversation wants: it writes, or makes the socket a part of the
-// next pass, or waits for an event, or closes it.
+// proceed acts on the state of the conversation: it writes, adds the socket to the next
+// pass, waits for an event or closes the socket.
 func (l *loop) proceed(s *socket) {
 	if s.State() == conversation.Writing {
 		l.write(s)
@@ -431,7 +432,7 @@ func (l *loop) linger(s *socket) {
 	}
 }
 
-// write writes what the socket takes, up to its share.
+// write writes as much as the socket accepts, up to its share.
 func (l *loop) write(s *socket) {
 	for range writesPerRound {
 		out := s.Output()

@@ -72,8 +72,8 @@ func (ls *loops) check() error {
 }
 
 // startLoops starts the loops, unless they run or the server has stopped. It returns the
-// first one, or nil if there is none, and whether they poll the kernel's sockets. The
-// first listener decides that; nil: they do.
+// first loop, or nil if there is none, and whether the loops poll the kernel's sockets.
+// The first listener determines that; they do if l is nil.
 func (s *Server) startLoops(l net.Listener) (first *loop, polls bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

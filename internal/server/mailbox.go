@@ -18,7 +18,7 @@ type mailbox struct {
 	closed bool // the loop has ended
 }
 
-// messages are what was sent to a loop and not handled yet.
+// messages are the messages to a loop that it has not handled yet.
 type messages struct {
 	answered  []*socket   // whose waiting reserves have an answer
 	settled   []*round    // whose replies can go
@@ -33,7 +33,7 @@ type messages struct {
 	room      bool // a slot is free again
 }
 
-// A dismissal is a socket that is to be ended.
+// A dismissal is a socket that must be closed, with the reason.
 type dismissal struct {
 	socket *socket
 	reason error
@@ -47,7 +47,7 @@ func (m *mailbox) post(put func(*mailbox)) {
 	m.wake()
 }
 
-// tellMoreDue asks for a turn for what the last one has left due.
+// tellMoreDue requests a turn for the timers that the last one left due.
 func (m *mailbox) tellMoreDue() { m.post(func(m *mailbox) { m.moreDue = true }) }
 
 // enter opens the sessions of new clients that are served here, and adds all to the loop.

@@ -9,11 +9,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// The server of a member of a cluster serves clients only while the member is the active
-// leader. At other members a loop passes a client's bytes to the leader and back
+// The server of a cluster member serves clients only while the member is the active
+// leader. On other members a loop forwards a client's bytes to the leader and back
 // (proxy.go), and the leader serves it as a proxied client (proxied.go). Without a leader
-// a client is pending: nobody reads what it sends. When the leadership changes, the
-// connections of all other clients end, at all members: each connects again, as after a
+// a client is pending, and its input is not read. A change of leadership closes the
+// connections of all other clients, on all members. They connect again, as after a
 // restart.
 
 // DefaultPatience is the time that a client waits for a leader.
@@ -37,7 +37,7 @@ type Cluster struct {
 	Stats func(asked uint64) []wire.Stat
 }
 
-// A Leadership says who leads, as one member knows it.
+// A Leadership is a member's view of the current leader.
 type Leadership struct {
 	Here   bool   // this member is the active leader: clients are served here
 	Leader uint64 // who leads; 0: nobody
@@ -49,9 +49,9 @@ var (
 	errNoLeader   = errors.New("no leader of the cluster has been there for too long")
 )
 
-// Follow says who leads now. If that has changed, it ends the connections of all clients
-// but those that are pending, and returns when no request of theirs will be applied any
-// more.
+// Follow sets the current leader. If it has changed, Follow closes the connections of all
+// clients except pending ones, and returns when no further request of theirs can be
+// applied.
 func (s *Server) Follow(lead Leadership) {
 	s.accepting.Lock()
 	s.mu.Lock()

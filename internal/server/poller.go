@@ -7,8 +7,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// A Socket is what a loop needs of a connection. Its methods do not block; they
-// are described at [epoll.Socket], which is the one that is not simulated.
+// A Socket is a connection, as used by a loop. Its methods do not block; see
+// [epoll.Socket], the implementation outside simulations.
 type Socket interface {
 	Read(buf []byte) (int, error)
 	Write(buf []byte) (int, error)
@@ -17,7 +17,7 @@ type Socket interface {
 	Close() error
 }
 
-// A Poller is what a loop needs to wait for its sockets; see [epoll.Poller].
+// A Poller waits for the sockets of a loop; see [epoll.Poller].
 type Poller interface {
 	Add(s Socket, index int, events epoll.Events) error
 	Modify(s Socket, index int, events epoll.Events) error
@@ -65,7 +65,8 @@ func (b bell) Wake() {
 	}
 }
 
-// clients has those of an event loop, each at an index, by which its poller names them.
+// clients holds the sockets of an event loop by index. The poller reports sockets by this
+// index.
 type clients struct {
 	all  []*socket // nil: free
 	free []int

@@ -29,10 +29,10 @@ type proxiedClient struct {
 	TokenInPut bool   `json:"token_in_put,omitempty"`
 }
 
-// maxProxyHeader is how long the description of a proxied client may be, in bytes.
+// maxProxyHeader is the maximum size of a proxied client's description, in bytes.
 const maxProxyHeader = 4 << 10
 
-// proxyHeaderTimeout is how long it may take to arrive.
+// proxyHeaderTimeout is the maximum time until the description has arrived.
 const proxyHeaderTimeout = 10 * time.Second
 
 // describe describes a client to the leader.
@@ -81,7 +81,7 @@ func readProxied(r io.Reader) (v proxiedClient, err error) {
 	return v, nil
 }
 
-// terms returns what the listener asks that the client came through.
+// terms returns the requirements of the client's listener.
 func (v proxiedClient) terms() *access.Terms {
 	return &access.Terms{Required: v.Required, TokenInPut: v.TokenInPut}
 }

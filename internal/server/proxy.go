@@ -10,7 +10,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// leaderRetry is how long a client waits before its member tries again to reach a leader.
+// leaderRetry is the time after which a member tries again to reach a leader for a
+// client.
 const leaderRetry = 250 * time.Millisecond
 
 // A proxy is the state of a client whose commands another member executes. It belongs to
@@ -54,8 +55,8 @@ func (p *proxy) route() {
 	}
 }
 
-// pend makes a client wait until there is a leader, or until the next attempt to reach it.
-// The kernel keeps what the client sends meanwhile.
+// pend makes a client wait until there is a leader, or until the next attempt to reach
+// it. The kernel buffers the client's input.
 func (p *proxy) pend() {
 	l, s := p.loop, p.socket
 	at := l.srv.patience(p.came)
@@ -66,7 +67,7 @@ func (p *proxy) pend() {
 	l.expect(s, epoll.HalfClosed)
 }
 
-// dial opens a stream to the leader, and passes on what the client has sent.
+// dial opens a stream to the leader and forwards the client's input.
 func (p *proxy) dial(lead Leadership) {
 	l, s := p.loop, p.socket
 	header, err := p.header.append(nil)
@@ -164,7 +165,7 @@ func (p *proxy) passBoth() {
 	}
 }
 
-// passOn reads from the client once, and writes to the stream what it takes.
+// passOn reads from the client once and writes to the stream as much as it accepts.
 func (p *proxy) passOn() {
 	l, s := p.loop, p.socket
 	if len(p.input) == 0 && !p.shut {
@@ -236,8 +237,8 @@ func (p *proxy) passBack() {
 	p.expect()
 }
 
-// stop tells the leader that the client sends no more. The leader still answers what it
-// was sent before.
+// stop signals the leader the end of the client's input. The leader still answers earlier
+// commands.
 func (p *proxy) stop() {
 	p.shut = true
 	if len(p.input) == 0 {
@@ -307,7 +308,7 @@ func (p *proxy) end(reason error) {
 	l.remove(s)
 }
 
-// scratch returns a buffer for what is passed on.
+// scratch returns a buffer for forwarded bytes.
 func (l *loop) scratch() []byte { return l.in[len(l.in):][:readSize] }
 
 // endsFirst tells the leader of the clients that have hung up, before it is sent what other

@@ -13,11 +13,12 @@ import (
 const (
 	pumpWindow = 64 << 10 // bytes that a pump reads ahead of the loop, and writes behind it
 
-	// pumpPiece is how many bytes a pump reads or writes at a time. A client that takes a
-	// piece in a StallTimeout makes progress.
+	// pumpPiece is the maximum number of bytes that a pump reads or writes at a time. A
+	// client that reads a piece within StallTimeout makes progress.
 	pumpPiece = 4 << 10
 
-	// farewellTime is how long a client may take after Close to receive what was written.
+	// farewellTime is the time after Close in which a client can read the remaining
+	// replies.
 	farewellTime = time.Minute
 )
 
@@ -220,8 +221,7 @@ func (p *pump) CloseWrite() error {
 	return nil
 }
 
-// Close implements Stream. The client still receives what was written, if it reads in
-// time.
+// Close implements Stream. The client still receives written replies if it reads in time.
 func (p *pump) Close() error {
 	p.nc.SetWriteDeadline(time.Now().Add(farewellTime))
 	p.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// reports tell the log what happens to clients, and count what was refused to them.
+// reports logs the events of clients and counts refusals.
 type reports struct {
 	log      *slog.Logger
 	refusals *ratelog.Logger
@@ -53,7 +53,7 @@ func (r *reports) nameOf(client net.Addr) string {
 	return client.String()
 }
 
-// slotsTaken warns that nobody is accepted until a connection ends.
+// slotsTaken warns that no client is accepted until a connection is closed.
 func (r *reports) slotsTaken(limit int) {
 	r.full.Do(func() {
 		r.log.Warn("as many connections as there may be: new ones wait until one ends", "limit", limit)
@@ -79,8 +79,8 @@ func (r *reports) disconnected(c *socket, reason error) {
 	}
 }
 
-// reject counts a new connection that was refused, and tells the log. Other errors are
-// those of connections that have ended by themselves.
+// reject counts and logs a refused connection. Errors of connections that the client
+// closed are not counted.
 func (r *reports) reject(client net.Addr, err error) {
 	if _, ok := errors.AsType[*rejection](err); ok {
 		r.refusedConnections.Add(1)
@@ -117,7 +117,7 @@ func (r *reports) Refused(client, identity, what string, tubes ...string) {
 	r.refusals.Warn("a client was refused", args...)
 }
 
-// A Change is what a command has done to a tube or to many jobs.
+// A Change is the effect of a command on a tube or on many jobs.
 type Change struct {
 	Command, Identity, Client string
 	About                     []any // names and values, as for the log
@@ -127,7 +127,7 @@ type Change struct {
 // is called within turns, and must not block.
 func (r *reports) OnChange(f func(*Change)) { r.onChange.Store(&f) }
 
-// changed tells the log what a command has done to a tube or to many jobs.
+// changed logs the effect of a command on a tube or on many jobs.
 func (r *reports) changed(c *conversation.Conversation, command wire.Op, what ...any) {
 	one := &Change{command.String(), c.Identity(), c.Owner().(*socket).address(), what}
 	args := []any{"command", one.Command, "identity", one.Identity, "client", one.Client}

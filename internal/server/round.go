@@ -75,20 +75,20 @@ func (l *loop) turn() {
 	l.in = l.in[:0]
 }
 
-// runDue runs a turn for what the one before has left due. No round waits for its
-// settlement, but answers of waiting reserves may. So the loop starts a sync, unless it is
-// going to start one for a round that the sync under way does not cover.
+// runDue runs a turn for the timers that the previous one left due. No round waits for
+// its settlement, but replies to waiting reserves can. For this reason the loop starts a
+// sync, unless it will start one for a round that the running sync does not cover.
 func (l *loop) runDue() {
 	l.moreDue = false
-	if settled, _ := l.opener.Start(nobody{}); !settled && l.unsettled == l.syncing {
+	if settled, _ := l.opener.Start(noSettler{}); !settled && l.unsettled == l.syncing {
 		l.srv.broker.StartSync()
 	}
 }
 
-// nobody implements broker.Settler.
-type nobody struct{}
+// noSettler implements broker.Settler and ignores the settling.
+type noSettler struct{}
 
-func (nobody) Settled(error) {}
+func (noSettler) Settled(error) {}
 
 // Apply implements broker.Request.
 func (l *loop) Apply(e *engine.Engine, now int64) (later int64) {
@@ -133,9 +133,9 @@ func (l *loop) deliver(r *round) {
 	l.unused = append(l.unused, r)
 }
 
-// sync makes the unsettled rounds durable. The loop waits for a short sync: handing it to
-// another goroutine costs more than the loop could do meanwhile, unless more is due. sync
-// reports whether the loop has waited, and so may have something to do.
+// sync makes the unsettled rounds durable. The loop waits for a short sync, since passing
+// it to another goroutine costs more than the loop could do in that time, unless timers
+// are due. sync reports whether the loop has waited and so can have new work.
 func (l *loop) sync() (waited bool) {
 	l.syncing, l.unsynced = l.unsettled, 0
 	l.syncedAt = l.srv.now()

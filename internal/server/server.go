@@ -1,7 +1,7 @@
-// Package server lets clients at the broker through sockets.
+// Package server serves clients of the broker over sockets.
 //
-// What a client says and hears is a conversation, a room of its own. This package
-// has the loops that drive conversations, and do their input and output:
+// Package conversation implements the dialogue with a client. This package contains the
+// loops that drive conversations, and does their input and output:
 //
 //	                    Server                       server.go
 //	                      │ Serve                    accept.go, slots.go, admission.go, reports.go
@@ -19,10 +19,10 @@
 //	                                ┌────┴────┐
 //	                           mux.Stream    pump    pump.go
 //
-// A loop waits for its sockets with a Poller, reads from those that have something,
-// runs one turn of the broker for all of them, and writes all their replies. It
-// accepts connections, too. It does what a conversation's State wants, and calls Advance
-// when Next says so; it knows no other limit on time.
+// A loop waits for its sockets with a Poller, reads from the readable ones, runs one turn
+// of the broker for all of them and writes all their replies. It also accepts connections.
+// The State of a conversation determines the next step, and Next the time of the next
+// Advance. The loop has no other timeouts.
 //
 //	srv := server.New(b, server.Options{})
 //	go srv.Serve(listener)        // once for each listener
@@ -31,23 +31,22 @@
 //
 // # Limits
 //
-// What a connection may buffer is said in package conversation: a slow reader
-// holds up nobody and makes nothing grow. An idle socket has no buffer. A client
-// that makes no progress in the middle of a command, or does not read its replies,
-// is disconnected after Options.StallTimeout.
+// Package conversation limits the buffers of a connection: a slow reader delays no other
+// client and does not increase memory. An idle socket has no buffer. A client that makes no
+// progress in the middle of a command, or does not read its replies, is disconnected after
+// Options.StallTimeout.
 //
 // # Members of a cluster
 //
-// With Options.Cluster the server serves clients only while its member is the active
-// leader (member.go). Else the first loop passes their bytes on to the leader (proxy.go),
-// whose server takes them for its own (proxied.go), or lets them wait for one.
+// With Options.Cluster the server serves clients only while its member is the active leader
+// (member.go). Otherwise the first loop forwards their bytes to the leader (proxy.go), whose
+// server serves them as its own (proxied.go). Without a leader they wait.
 //
 // # Goroutines
 //
-// One for each loop, started with the first listener, one for each connection while that
-// is not ready for a loop, and two for each pump; Serve starts them and Shutdown ends
-// them. Serve itself runs in its caller's, where it accepts the connections that loops do
-// not (accept.go).
+// There is one goroutine for each loop, one for each connection until it is ready for a
+// loop, and two for each pump. Serve starts them and Shutdown ends them. Serve itself runs
+// in its caller's goroutine and accepts the connections that loops do not (accept.go).
 package server
 
 import (
@@ -78,53 +77,53 @@ const (
 	MaxJobSizeLimit = wire.LargestMaxBody
 )
 
-// Options of a Server. The zero value is what the constants say.
+// Options configure a Server. The zero value means the defaults of the constants.
 type Options struct {
-	// MaxJobSize is the largest body of a job in bytes, at most
-	// MaxJobSizeLimit. 0: DefaultMaxJobSize; negative: only empty bodies.
+	// MaxJobSize is the maximum size of a body in bytes, at most MaxJobSizeLimit. Zero
+	// means DefaultMaxJobSize; a negative number allows empty bodies only.
 	MaxJobSize int
 
-	// MaxConns is how many connections may be open. Further clients wait in the
-	// kernel's queues of the listeners until one ends. 0: DefaultMaxConns.
+	// MaxConns is the maximum number of connections. Further clients wait in the backlogs
+	// of the listeners until a connection is closed. Zero means DefaultMaxConns.
 	MaxConns int
 
-	// Access knows who clients are, and has their limits. Nil: everybody may do
-	// everything, as often as they like.
+	// Access identifies clients and holds their rights and limits. If it is nil, every
+	// client has all rights and no limits.
 	Access *access.Control
 
 	// Limits of clients at first; see SetLimits.
 	Limits access.Limits
 
-	// IdleTimeout is how long a connection may be silent while it waits for
-	// nothing and holds no job. 0: for ever, as with beanstalkd.
+	// IdleTimeout is the time after which a silent connection that neither waits nor
+	// holds a job is closed. Zero means never, as in beanstalkd.
 	IdleTimeout time.Duration
 
-	// StallTimeout is how long a client may make no progress in the middle of a
-	// command or with its replies, give or take a quarter. Progress is 4 KiB, or
-	// the end of the command.
-	// 0: DefaultStallTimeout; negative: for ever.
+	// StallTimeout is the time after which a client is disconnected that makes no
+	// progress in the middle of a command or with its replies, give or take a quarter.
+	// Progress is 4 KiB or the end of the command. Zero means DefaultStallTimeout, a
+	// negative number never.
 	StallTimeout time.Duration
 
-	// MaxBuffers is how many bytes the buffers of all connections may hold together:
-	// input that is not executed, and replies that are not read. When they hold more,
-	// the connection that holds most is closed. It is twice
-	// MaxJobSize at least. 0: DefaultMaxBuffers; negative: any number.
+	// MaxBuffers is the maximum size of all connections' buffers in bytes: unexecuted
+	// input and unread replies. Beyond it the connection with the largest buffers is
+	// closed. It is at least twice MaxJobSize. Zero means DefaultMaxBuffers, a negative
+	// number no limit.
 	MaxBuffers int64
 
 	// Compat is the version of beanstalkd whose protocol is spoken.
 	Compat wire.Compat
 
-	// Loops is how many goroutines serve sockets, on Linux. 0: one for every
-	// two processors that Go uses (doc/decisions/0007).
+	// Loops is the number of event loops on Linux. Zero means one for every two
+	// processors that Go uses (doc/decisions/0007).
 	Loops int
 
-	// SlowSync: a loop waits for a sync of the log if syncs take less than this on
-	// average. Otherwise it serves other clients meanwhile. 0: 5 ms; negative: it
-	// waits for none.
+	// SlowSync is the average duration of a sync from which a loop serves other clients
+	// during a sync instead of waiting for it. Zero means 5 ms; with a negative number
+	// loops never wait.
 	SlowSync time.Duration
 
-	// Logger gets what happens to connections at level debug, and what an
-	// operator should know above. Nil: nothing is logged.
+	// Logger logs events of connections at level debug, and messages for operators above.
+	// It can be nil.
 	Logger *slog.Logger
 
 	// Trace logs each command and reply, at level debug.
@@ -133,16 +132,16 @@ type Options struct {
 	// Version is beanpole's own; stats shows it after beanstalkd's keys.
 	Version string
 
-	// SegmentSize is what stats shows as binlog-max-size, in bytes. 0:
-	// beanstalkd's default, which it shows even without a log.
+	// SegmentSize is the value of binlog-max-size in stats, in bytes. Zero means
+	// beanstalkd's default, which beanstalkd shows even without a binlog.
 	SegmentSize int64
 
 	// Cluster is set for the server of a cluster member, which serves no client before
 	// Follow. It is nil for a single server.
 	Cluster *Cluster
 
-	// Journal returns the state of the journal, for stats. It is called within turns. Nil:
-	// there is none.
+	// Journal returns the state of the journal, for stats. It is called within turns. It
+	// is nil if there is no journal.
 	Journal func() JournalStats
 }
 
@@ -258,9 +257,9 @@ func (s *Server) SetLimits(l access.Limits) { s.access.SetLimits(l) }
 // now is the clock of the connections' limits: ns since the server was made.
 func (s *Server) now() int64 { return int64(time.Since(s.begun)) }
 
-// Shutdown closes the listeners, lets each connection finish what it has begun
-// and write its replies, and closes it. When ctx ends first it closes the rest
-// at once and returns the error of ctx.
+// Shutdown closes the listeners, lets each connection finish its commands and write its
+// replies, and closes it. If ctx is canceled first, Shutdown closes the remaining
+// connections at once and returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop()
 

@@ -2,10 +2,10 @@ package server
 
 import "sync"
 
-// slots are the places for connections. Each of a client of this server has one from its
-// accept to its close. When all are taken the server accepts nobody, and new clients wait
-// in the kernel's queue of the listening socket. So a client that closes one connection and
-// opens another is never one too many.
+// slots limit the connections. Each connection has a slot from its accept to its close.
+// While all are taken, the server accepts no client, and new clients wait in the backlog
+// of the listening socket. So a client that replaces its connection never exceeds the
+// limit.
 type slots struct {
 	sync.Mutex
 	reports *reports
@@ -69,7 +69,7 @@ func (s *slots) free() {
 	}
 }
 
-// close makes nobody wait for a slot any more.
+// close ends all waits for a slot.
 func (s *slots) close() {
 	s.Lock()
 	defer s.Unlock()

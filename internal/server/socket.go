@@ -154,8 +154,8 @@ func (l *loop) closeSome() {
 	l.gone = slices.Delete(l.gone, 0, n)
 }
 
-// free frees the index of a socket. What the poller has said of it in this pass is not about
-// the next one with that index.
+// free frees the index of a socket. Events that the poller reported for the index in this
+// pass do not apply to the next socket that gets it.
 func (l *loop) free(s *socket) {
 	for i := range l.events {
 		if l.events[i].Index == s.index {

@@ -29,7 +29,7 @@ type JournalStats struct {
 	Syncs                           histogram.Histogram // how long they took; ns
 }
 
-// process is what stats tells of this process and its machine.
+// process holds the statistics of this process and its machine.
 type process struct {
 	instance uint64
 	hostname string
@@ -58,8 +58,8 @@ func cpu() (user, system time.Duration) {
 	return time.Duration(r.Utime.Nano()), time.Duration(r.Stime.Nano())
 }
 
-// stats returns what the command stats tells to a client, within a turn; commands is how
-// often each command was given.
+// stats returns the statistics for a client's stats command. It must be called within a
+// turn. commands counts the commands by kind.
 func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64, asker conversation.Owner) *wire.ServerStats {
 	st := e.Stats()
 	user, system := cpu()
@@ -137,7 +137,8 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64, asker co
 	return ws
 }
 
-// Counts are what a server counts besides its engine, since it was made.
+// Counts are the counters of a server since its start, in addition to those of its
+// engine.
 type Counts struct {
 	Commands           map[string]uint64 // by verb
 	CrowdedConnections uint64            // closed because there were too many of their address
@@ -157,7 +158,7 @@ type Counts struct {
 var refusalWords = []wire.Word{wire.Unauthorized, wire.OutOfMemory, wire.Draining, wire.JobTooBig, wire.BadFormat, wire.ExpectedCRLF,
 	wire.UnknownCommand, wire.InternalError}
 
-// Counts returns what was counted. It is for turns.
+// Counts returns the counters. It must be called within a turn.
 func (s *Server) Counts() Counts {
 	c := Counts{
 		Commands:           make(map[string]uint64),
@@ -183,5 +184,5 @@ func (s *Server) Counts() Counts {
 	return c
 }
 
-// defaultSegmentSize is that of beanstalkd, in bytes.
+// defaultSegmentSize is beanstalkd's default, in bytes.
 const defaultSegmentSize = 10 << 20

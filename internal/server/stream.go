@@ -36,8 +36,8 @@ func (v streamSocket) Unacknowledged() int {
 	return -1
 }
 
-// A buffered socket may be ready without an event of the poller. Its methods are those of a
-// Stream.
+// A buffered socket can be ready without an event of the poller. Its methods are those of
+// a Stream.
 type buffered interface {
 	Ready() (readable, writable, ended bool)
 	Held() int
@@ -61,8 +61,8 @@ func (s *socket) readiness() (e epoll.Events) {
 	return e & s.interest
 }
 
-// notify makes a stream post the socket to the loop when it has events. departs says that
-// its end is the departure of the client.
+// notify makes a stream post the socket to the loop when it has events. departs reports
+// whether the end of the stream is the departure of the client.
 func (l *loop) notify(s *socket, v Stream, departs bool) {
 	v.Notify(func() {
 		if _, _, ended := v.Ready(); ended && departs {
@@ -76,7 +76,8 @@ func (l *loop) notify(s *socket, v Stream, departs bool) {
 	})
 }
 
-// checkBuffer accounts for what a buffered socket holds, and lists it if it has events.
+// checkBuffer accounts for the memory of a buffered socket, and lists the socket if it
+// has events.
 func (l *loop) checkBuffer(s *socket) {
 	if s.buffer == nil || s.gone {
 		return

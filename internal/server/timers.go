@@ -52,7 +52,8 @@ func (t *timers) take(now int64, due []*socket) []*socket {
 	return due
 }
 
-// until returns how long it is until the first time; negative: for ever.
+// until returns the duration until the first timer fires. A negative duration means
+// never.
 func (t timers) until(now int64) time.Duration {
 	if len(t) == 0 {
 		return -1

@@ -14,8 +14,8 @@ import (
 const (
 	tlsPiece = 64 << 10 // bytes that are encrypted at a time
 
-	// tlsOverhead is how many bytes encryption adds to a piece at most. The first records
-	// of a connection are small, so that a client can begin to decrypt.
+	// tlsOverhead is the maximum number of bytes that encryption adds to a piece. The
+	// first records of a connection are small, so that a client can start to decrypt.
 	tlsOverhead = 4 << 10
 )
 
@@ -44,8 +44,8 @@ func newTLSSocket(nc net.Conn, config *tls.Config) *tlsSocket {
 	return t
 }
 
-// handshake encrypts the connection and adds the client's certificate, if it has one, to
-// what it shows. It fails when running ends.
+// handshake encrypts the connection and adds the client's certificate, if any, to its
+// credentials. It returns an error when running is canceled.
 func (t *tlsSocket) handshake(running context.Context, e *access.Evidence) error {
 	ctx, cancel := context.WithTimeout(running, handshakeTimeout)
 	defer cancel()
@@ -105,7 +105,7 @@ func (t *tlsSocket) Write(b []byte) (n int, err error) {
 // tlsOutput has buffers for encrypted bytes. Idle sockets have none.
 var tlsOutput = sync.Pool{New: func() any { return new([tlsPiece + tlsOverhead]byte) }}
 
-// flush writes what the kernel takes.
+// flush writes as much as the kernel accepts.
 func (t *tlsSocket) flush() error {
 	if t.out == nil {
 		return nil
@@ -150,8 +150,8 @@ func (t *tlsSocket) Ready() (readable, writable, ended bool) { return t.left, fa
 // Held implements buffered.
 func (t *tlsSocket) Held() int { return cap(t.out) }
 
-// lower is the connection below a tls.Conn: that of package net until the handshake is
-// over, and then the tlsSocket's buffer and descriptor.
+// lower is the connection below a tls.Conn: a net.Conn until the end of the handshake,
+// then the buffer and descriptor of the tlsSocket.
 type lower struct {
 	net.Conn
 	t *tlsSocket

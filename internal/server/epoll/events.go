@@ -2,8 +2,8 @@ package epoll
 
 import "syscall"
 
-// Events are things that can happen to a socket: what to wait for, and what has
-// happened, as Linux numbers them. Failed and HungUp are reported without being asked for.
+// Events are events of a socket, to wait for or reported, with the numbers of Linux.
+// Failed and HungUp are always reported.
 type Events uint32
 
 const (
@@ -20,22 +20,22 @@ const (
 // Has reports whether at least one event of the set has happened.
 func (e Events) Has(set Events) bool { return e&set != 0 }
 
-// An Event tells what has happened to a socket.
+// An Event describes the events of a socket.
 type Event struct {
 	Index int // as given to Add
 	Events
 }
 
-// MaxEvents is how many events Wait returns at most. The kernel reports the
+// MaxEvents is the maximum number of events that Wait returns. The kernel reports the
 // others, in turn, to the next calls.
 const MaxEvents = 256
 
-// Indexes that are not those of connections. Their events come first.
+// Indexes that do not belong to connections. Their events come first.
 const (
 	Listeners = -2 // of all sockets that listen
 	Nested    = -3 // of a Poller within this one
 )
 
-// ErrWouldBlock is what Read returns when there is nothing to read yet, and Accept
-// when nobody waits.
+// ErrWouldBlock is returned by Read if no input is available, and by Accept if no client
+// waits.
 var ErrWouldBlock error = syscall.EAGAIN

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wakeIndex is what the kernel knows the eventfd of Wake by.
+// wakeIndex is the index of Wake's eventfd.
 const wakeIndex = -1
 
 // A Poller waits for many sockets at once.
@@ -55,7 +55,7 @@ func (p *Poller) Add(s Socket, index int, events Events) error {
 // report. That may be nested in several, and none of them takes its events.
 func (p *Poller) Nest(other *Poller) error { return p.Add(Socket(other.fd), Nested, Readable) }
 
-// Modify changes what is waited for. The index may change, too.
+// Modify changes the events to wait for, and the index.
 func (p *Poller) Modify(s Socket, index int, events Events) error {
 	return p.control(unix.EPOLL_CTL_MOD, s, index, events)
 }
@@ -69,10 +69,10 @@ func (p *Poller) control(op int, s Socket, index int, events Events) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.fd, op, int(s), &ev))
 }
 
-// Wait returns what has happened as soon as something has, or nothing after the
-// timeout, after Wake, or when a signal came. The timeout is rounded up to
-// milliseconds; 0 only looks, and a negative one never ends. The events are valid
-// until the next call.
+// Wait waits for events and returns them. It returns none after the timeout, after Wake
+// or after a signal. The timeout is rounded up to milliseconds. With zero Wait does not
+// block; with a negative timeout it waits forever. The events are valid until the next
+// call.
 func (p *Poller) Wait(timeout time.Duration) []Event {
 	ms := -1
 	if timeout >= 0 {
