@@ -71,8 +71,8 @@
 //
 //	id, err := pool.Put(ctx, job)
 //	if errors.Is(err, client.ErrOutcomeUnknown) {
-//		// The job may be there. If it is put again, there may be two of it;
-//		// if it is not, there may be none.
+//		// It is unknown whether the job exists. If it is put again, it can exist
+//		// twice, unless a policy makes the jobs of the tube unique.
 //	}
 //
 // A delete is sent again, because job ids do not repeat. If the server then answers that

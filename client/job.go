@@ -134,8 +134,7 @@ func (c *Conn) Bury(ctx context.Context, id uint64, priority uint32) error {
 	return c.call(ctx, &request{Command: wire.Command{Op: wire.Bury, ID: id, Pri: priority}, want: wire.Buried})
 }
 
-// Touch starts the time to run of a job that this connection has reserved again, from
-// its beginning.
+// Touch restarts the time to run of a job that this connection has reserved.
 func (c *Conn) Touch(ctx context.Context, id uint64) error {
 	return c.callByID(ctx, wire.Touch, wire.Touched, id)
 }

@@ -63,12 +63,12 @@ func (j *NewJob) request(used string) (request, error) {
 	return q, CheckTube(q.tube)
 }
 
-// Put puts a job and returns its id. As long as the server runs, it gives the id to no
-// other job.
+// Put puts a job and returns its id. The server gives the id to no other job. If a policy
+// of the tube makes jobs unique, Put can return the id of an equal job that exists.
 //
 // A put is sent a second time only if it is certain that the server did not receive it
 // the first time. If that is not known, the error is [ErrOutcomeUnknown], and the caller
-// decides: if the job is put again, there may be two of it; if not, it may be lost.
+// decides: if the job is put again, it can exist twice; if not, it can be lost.
 //
 // Errors: [ErrDraining], [ErrJobTooBig], [ErrOutOfMemory], [ErrInternal]; with
 // [ErrBuried] the returned id is that of the job.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -230,16 +229,6 @@ func (r *rig) login(token string) *http.Cookie {
 		r.t.Fatalf("login: %d %s", w.Code, w.Body)
 	}
 	return w.Result().Cookies()[0]
-}
-
-// listen returns a listener of a port of its own.
-func listen(t testing.TB) net.Listener {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
 }
 
 // until waits until something is so.
