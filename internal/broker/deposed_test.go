@@ -216,7 +216,7 @@ func TestReplaceSettlesTurns(t *testing.T) {
 	})
 }
 
-// While a server is deposed nothing is executed and nothing comes due.
+// A deposed server executes no commands, and no timers fire.
 func TestNothingIsExecutedWhileDeposed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &raftLog{rng: rand.New(rand.NewPCG(1, 2))}

@@ -137,7 +137,7 @@ func TestInSeconds(t *testing.T) {
 	}
 }
 
-// A file is called as what is in it.
+// Exported files are named after their contents.
 func TestFileName(t *testing.T) {
 	for want, of := range map[string][2]string{"mail-buried": {"mail", "buried"}, "mail_bulk": {"mail/bulk", ""}, "jobs-ready": {"..", "ready"}, "a_b": {"a\"\r\nb", ""}} {
 		if got := fileName(of[0], of[1]); got != want {

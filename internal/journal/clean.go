@@ -28,7 +28,7 @@ const (
 	lookCost    = 64            // cost of a job that need not be written
 )
 
-// A cleaner cleans the log, one step at a time.
+// A cleaner compacts the log in small steps.
 type cleaner struct {
 	j        *Journal
 	appended int64   // bytes appended since the last step

@@ -160,7 +160,7 @@ func dialTo(tb testing.TB, l net.Listener) *client {
 	return newClient(tb, nc)
 }
 
-// A client is one end of a connection whose failures end the test.
+// A client is a test connection; an error on it ends the test.
 type client struct {
 	tb testing.TB
 	nc net.Conn

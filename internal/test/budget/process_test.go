@@ -122,7 +122,7 @@ func (s *server) batches(t *testing.T, jobs, n int) (commands int) {
 	return 3 * jobs
 }
 
-// A server is a process that serves, in a tool that watches it.
+// A server is a server process under a measuring tool.
 type server struct {
 	*exectest.Process
 	addr string

@@ -105,7 +105,7 @@ var races = []race{
 	}},
 }
 
-// A talker is a client whose failures end the test.
+// A talker is a test client; an error on it ends the test.
 type talker struct {
 	t  *testing.T
 	nc net.Conn
