@@ -14,7 +14,9 @@ import (
 // A Status is a member's view of the cluster.
 type Status struct {
 	admin.Cluster
-	Commit uint64
+	Commit   uint64
+	At       int64            // time of the view, in ns of the member's clock
+	Contacts map[uint64]int64 // time of the last message of each other member
 }
 
 // Status returns this member's view at its last tick, or at a later change of the members
@@ -33,10 +35,10 @@ func (r *raftLoop) note() { r.m.noted.Store(new(r.status())) }
 func (r *raftLoop) status() Status {
 	c := r.core
 	raft := c.Status()
-	s := Status{Commit: raft.GetCommit()}
+	s := Status{Commit: raft.GetCommit(), At: r.m.opt.Now(), Contacts: make(map[uint64]int64, len(r.members))}
 	s.Self, s.Members = r.m.opt.Self.ID, []admin.ClusterMember{}
 	s.Leader, s.Term = c.Leader()
-	now := r.m.opt.Now()
+	now := s.At
 	s.Since = (now - r.ledSince) / int64(time.Second)
 	for _, k := range r.members {
 		ms := admin.ClusterMember{ID: k.ID, Address: k.Address, Role: admin.Voter}
@@ -51,6 +53,7 @@ func (r *raftLoop) status() Status {
 			ms.Progress = progress(c.Applied().Index, s.Commit)
 		} else {
 			p := r.peer(k.ID)
+			s.Contacts[k.ID] = p.heard
 			ms.Version, ms.Host, ms.Console = p.handshake.Version, p.handshake.Host, p.handshake.Console
 			// Followers exchange no messages. A new leader has heard few members, and a
 			// large job delays heartbeats.

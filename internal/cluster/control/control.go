@@ -252,11 +252,7 @@ func (c *Control) checkStep(ctx context.Context, r Request) (any, error) {
 // leadership; the new leader then removes it.
 func (c *Control) remove(ctx context.Context, r Request) (reply any, err error) {
 	if !r.Force {
-		s, err := c.Status()
-		if err == nil {
-			err = s.CheckRemove(r.ID)
-		}
-		if err != nil {
+		if err := c.checkRemove(ctx, r.ID); err != nil {
 			return nil, err
 		}
 		r.Force = true // the new leader may have too few contacts to repeat the check
@@ -276,6 +272,44 @@ func (c *Control) remove(ctx context.Context, r Request) (reply any, err error) 
 		return nil, err
 	}
 	return c.passOn(ctx, lead.Leader, r)
+}
+
+// contactPatience is the time in which a live member sends a message to its leader.
+const contactPatience = 2 * time.Second
+
+// checkRemove returns an error if the other voters would have no living majority without
+// member id. Status still shows a member as reachable that has just died, so checkRemove
+// counts only members that send a message after the call, for which it waits.
+func (c *Control) checkRemove(ctx context.Context, id uint64) error {
+	asked, err := c.Member.Status()
+	if err != nil {
+		return err
+	}
+	for over := time.After(contactPatience); ; {
+		s, err := c.Status()
+		if err != nil {
+			return err
+		}
+		now, err := c.Member.Status()
+		if err != nil {
+			return err
+		}
+		for i := range s.Members {
+			if m := &s.Members[i]; m.ID != now.Self && now.Contacts[m.ID] <= asked.At {
+				m.Reachable = false
+			}
+		}
+		if err = s.CheckRemove(id); err == nil {
+			return nil
+		}
+		select {
+		case <-over:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(againPause):
+		}
+	}
 }
 
 // transferTries is the number of attempts to transfer the leadership to a member. A
