@@ -279,8 +279,14 @@ const contactPatience = 2 * time.Second
 
 // checkRemove returns an error if the other voters would have no living majority without
 // member id. Status still shows a member as reachable that has just died, so checkRemove
-// counts only members that send a message after the call, for which it waits.
+// counts only members that send a message after the call, for which it waits. The pause
+// covers messages that were under way, and the age of the status.
 func (c *Control) checkRemove(ctx context.Context, id uint64) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(2 * againPause):
+	}
 	asked, err := c.Member.Status()
 	if err != nil {
 		return err
