@@ -11,16 +11,16 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// AuthTimeout is how long a client that must prove who it is may take for that.
+// AuthTimeout is the maximum time until a client that must authenticate has done so.
 const AuthTimeout = 10 * time.Second
 
-// insertedToken is the id in the reply to a put whose body was a token. It is
-// that of no job.
+// insertedToken is the id in the reply to a put whose body was a token. No job has it.
 const insertedToken = 0
 
-// Admit says on which terms the client was let in, and who it is as far as that is known
-// already, from a certificate for example; nil: it is not. The conversation must be new.
-// Without a call of Admit the client may do everything, and auth is no command.
+// Admit sets the requirements of the client's listener, and the client's identity if it
+// is already known, for example from a certificate. Otherwise the identity is nil. The
+// conversation must be new. Without a call of Admit the client has all rights, and auth
+// is not a command.
 func (c *Conversation) Admit(terms *access.Terms, id *access.Identity) {
 	c.terms = terms
 	if id == nil {
@@ -94,8 +94,8 @@ func (c *Conversation) passes(e *engine.Engine, now int64, cmd *command) bool {
 	return false
 }
 
-// smallPut is how many bytes a put may have, its line included, to be kept until it is
-// complete, whoever it comes from. A token is shorter.
+// smallPut is the maximum size in bytes of a put, including its line, that is buffered
+// for any client until it is complete. A token is shorter.
 const smallPut = 1 << 10
 
 // refusesBody reports whether the body of the put that the parser waits for is not to be
@@ -112,9 +112,9 @@ func (c *Conversation) refusesBody() bool {
 	return !c.identity.Meets(wire.Put.Need(), tube)
 }
 
-// largePut is how many bytes a put has at least, its line included, to be looked at by a
-// turn when that line is there: what limits or a draining server will refuse is discarded
-// as it comes.
+// largePut is the minimum size in bytes of a put, including its line, that a turn checks
+// as soon as the line has arrived. If limits or a draining server refuse it, its body is
+// discarded on arrival.
 const largePut = 66 << 10
 
 // verdicts are how a put is refused that was looked at.
@@ -149,7 +149,8 @@ func (c *Conversation) enter(e *engine.Engine, now int64, cmd *command) {
 	c.word(wire.Authenticated)
 }
 
-// watchedBefore is how many tubes a client may watch when it says who it is.
+// watchedBefore is the maximum number of tubes that a client can watch when it
+// authenticates.
 const watchedBefore = 100
 
 // mayKeepWatching reports whether an identity may reserve from the tubes that are

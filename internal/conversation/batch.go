@@ -22,7 +22,7 @@ type Batch struct {
 	asked    uint64 // a bit for each wire.Op that is among the commands
 }
 
-// An action is what the turn of a batch does for a conversation.
+// An action is the operation of a batch's turn for a conversation.
 type action uint8
 
 const (
@@ -34,7 +34,7 @@ const (
 	expire                  // end the session, for the client was silent, unless it holds jobs
 )
 
-// A task is what a conversation wants.
+// A task is a conversation's request to a turn.
 type task struct {
 	c        *Conversation
 	do       action
@@ -86,8 +86,8 @@ func (b *Batch) another() *command {
 	return &b.commands[n]
 }
 
-// Apply does what the conversations want, each thing a nanosecond after the one
-// before, and returns the time of the last. It is called within a turn.
+// Apply performs the tasks of the conversations, one per nanosecond, and returns the time
+// of the last one. It is called within a turn.
 func (b *Batch) Apply(e *engine.Engine, now int64) (later int64) {
 	for i := range b.tasks {
 		t := &b.tasks[i]
@@ -197,10 +197,10 @@ func (c *Conversation) afterCheck(t *task) {
 // whenever the turn is settled.
 func (b *Batch) GoesOn(i int) bool { return b.tasks[i].do == checkPut || b.tasks[i].do == expire }
 
-// Settle is called by the driver when the changes of the turn, and all before
-// them, are durable, or when err says that they could not be made so. Then the
-// replies can go. After [broker.ErrDeposed] there are none, and the conversations are
-// closed: whatever was decided may never have been.
+// Settle is called by the driver when the changes of the turn and all earlier ones are
+// durable, or failed to become durable with err. Then the replies can be written. After
+// [broker.ErrDeposed] there are no replies, and the conversations are closed, since the
+// changes might not have happened.
 func (b *Batch) Settle(err error) {
 	if errors.Is(err, broker.ErrDeposed) {
 		b.abandon(err)

@@ -19,17 +19,17 @@ const (
 	// that a client that floods the server does not keep the others waiting.
 	maxCommands = 128
 
-	// maxOut is how many bytes of replies a turn may leave with a conversation,
-	// give or take one reply; they are written before it goes on.
+	// maxOut is the maximum size of the replies in bytes that a turn leaves with a
+	// conversation, give or take one reply. They are written before it continues.
 	maxOut = 256 << 10
 )
 
-// MaxAhead is how many bytes after a waiting reserve a driver may read, which it may
-// have to do to notice that the client has gone. Then it reads no more.
+// MaxAhead is the maximum number of bytes that a driver reads after a waiting reserve, to
+// notice that the client disconnects.
 const MaxAhead = 64 << 10
 
-// A State is where a conversation stands, and what it wants of its driver. Besides,
-// Next says when it wants Advance.
+// A State determines the next step of a conversation's driver. In addition, Next returns
+// the time of the next call to Advance.
 type State uint8
 
 const (
@@ -59,28 +59,29 @@ type Shared struct {
 	StallTimeout time.Duration // how long it may make no progress within one, or with replies; not positive: for ever
 	Trace        *slog.Logger  // gets each command and reply, at level debug; nil: none
 
-	// Access knows who clients are. Nil only if nobody is asked; see Admit.
+	// Access identifies clients. It can be nil if authentication is off; see Admit.
 	Access *access.Control
 
-	// Refused is told of each command that a client may not give, with the tubes on
-	// which it lacks rights, and of each token that does not let it in. It is called
-	// within turns, and must not block. Nil: nobody is told.
+	// Refused is called for each command that a client has no right to, with the tubes on
+	// which it lacks rights, and for each refused token. It is called within turns and
+	// must not block. It can be nil.
 	Refused func(c *Conversation, what string, tubes []string)
 
-	// PutRefused is told of each put that is answered with a word because of what it is,
-	// and of the bytes of its body; 0: that is not known. It is called within turns, and
-	// must not block. Nil: nobody is told.
+	// PutRefused is called for each put that is refused, with the reply and the size of
+	// its body, or zero if the size is unknown. It is called within turns and must not
+	// block. It can be nil.
 	PutRefused func(c *Conversation, reply wire.Word, bytes uint32)
 
-	// Changed is told what a command has done to a tube or to many jobs: names and
-	// values, as for the log. It is called within turns, and must not block. Nil:
-	// nobody is told.
+	// Changed is called for each effect of a command on a tube or on many jobs, with
+	// names and values for the log. It is called within turns and must not block. It can
+	// be nil.
 	Changed func(c *Conversation, command wire.Op, what ...any)
 
-	// Memory bounds what the conversations hold together.
+	// Memory limits the total memory of the conversations.
 	Memory Memory
 
-	// Stats returns what the command stats tells to a client. It is called within turns.
+	// Stats returns the statistics for a client's stats command. It is called within
+	// turns.
 	Stats func(e *engine.Engine, commands *[wire.NumOps]uint64, asker Owner) *wire.ServerStats
 
 	// Owned by the turn: how often each command was given, as stats counts, how often
@@ -109,7 +110,7 @@ func (s *Shared) newParser() wire.Parser {
 	return wire.Parser{MaxBody: s.MaxJobSize, Compat: s.Compat}
 }
 
-// resetParser makes the parser forget what it has seen of the input that is kept.
+// resetParser makes the parser start again at the buffered input.
 func (c *Conversation) resetParser() {
 	c.parser = c.shared.newParser()
 	c.limitParser()
@@ -121,9 +122,9 @@ type Owner interface {
 	// turn is settled the driver calls Answered.
 	engine.Waiter
 
-	// Unacknowledged returns how many bytes of what was written the client's kernel has
-	// not acknowledged; a negative number if that cannot be told. It is called in the
-	// states Writing and Lingering.
+	// Unacknowledged returns the number of written bytes that the client's kernel has not
+	// acknowledged, or a negative number if it is unknown. It is called in the states
+	// Writing and Lingering.
 	Unacknowledged() int
 
 	// Dismiss makes the driver end the conversation, soon. Any goroutine may call it.
@@ -245,8 +246,8 @@ func (c *Conversation) Filled(now int64, n int) {
 	}
 }
 
-// parse makes a task of the whole commands in what was received; fresh is nil, or
-// the driver's buffer.
+// parse makes a task of the complete commands in the input. fresh is nil or the driver's
+// buffer.
 func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 	buf := fresh
 	if fresh == nil {
@@ -312,10 +313,9 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 	}
 }
 
-// foreign returns why the first bytes of a connection are not those of a client. What
-// follows must not be executed: a TLS hello, for example, has names in it that a web page
-// chooses, and after the header of a proxy each reply would be taken for that to the next
-// command.
+// foreign returns an error if the first bytes of a connection belong to another protocol.
+// Such input must not be executed: a TLS hello contains names that a web page chooses,
+// and after a proxy's header each reply would be taken for the reply to the next command.
 func foreign(input []byte) error {
 	switch first := input[0]; {
 	case first == 0x16:
@@ -341,8 +341,7 @@ func (c *Conversation) keep(fresh []byte, n int) {
 	}
 }
 
-// EndInput tells that the client will send nothing more. What it has sent is
-// executed, but for a command that is not complete.
+// EndInput reports the end of the client's input. Complete commands are still executed.
 func (c *Conversation) EndInput(b *Batch) {
 	c.HangUp(b)
 	c.ending.phase = max(c.ending.phase, noInput)
@@ -351,8 +350,8 @@ func (c *Conversation) EndInput(b *Batch) {
 	}
 }
 
-// HangUp tells that the client has hung up: its reserve waits no longer. The driver
-// may still have input to read that came before.
+// HangUp reports that the client has disconnected, and ends its waiting reserve. The
+// driver can still have unread input.
 func (c *Conversation) HangUp(b *Batch) {
 	if c.wait.phase != noWait && c.ending.phase < hungUp {
 		c.ending.phase = hungUp
@@ -366,8 +365,8 @@ func (c *Conversation) HasHungUp() bool { return c.ending.phase >= hungUp }
 // AheadIsFull reports whether MaxAhead bytes after a waiting reserve were read.
 func (c *Conversation) AheadIsFull() bool { return c.in.len() >= MaxAhead }
 
-// Answer takes the outcome of a waiting reserve. It is called within the turn that
-// ends the wait, whoever's that is.
+// Answer receives the outcome of a waiting reserve. It is called within the turn that
+// ends the wait, which can belong to another caller.
 func (c *Conversation) Answer(job engine.Job, o engine.Outcome) {
 	a := &c.wait.answer
 	switch {
@@ -385,9 +384,9 @@ func (c *Conversation) Answer(job engine.Job, o engine.Outcome) {
 	}
 }
 
-// Answered tells that the turn that called Answer is settled. If its changes are not
-// durable the answer goes out all the same: it promises nothing of the log. Only after
-// [broker.ErrDeposed] it does not: the job may be one that never was.
+// Answered reports that the turn of Answer is settled. The reply is sent even if the
+// turn's changes are not durable, since it promises nothing about the log. After
+// [broker.ErrDeposed] it is not sent, since the job might not exist.
 func (c *Conversation) Answered(now int64, err error) {
 	switch {
 	case c.wait.phase == noWait, c.state == Leaving, c.state == Closed:
@@ -410,8 +409,8 @@ func (c *Conversation) endWait() {
 	c.in.more = !c.in.empty()
 }
 
-// settle tells that the turn of a batch with commands of the conversation is
-// settled, in the state Settling.
+// settle is called in the state Settling when the turn of the conversation's commands is
+// settled.
 func (c *Conversation) settle() {
 	if c.long.changes == unsettled {
 		c.long.changes = settled
@@ -422,7 +421,7 @@ func (c *Conversation) settle() {
 	c.proceed()
 }
 
-// proceed decides what comes next when nothing is under way.
+// proceed selects the next state when no operation is running.
 func (c *Conversation) proceed() {
 	if !c.out.empty() {
 		c.state = Writing
@@ -451,9 +450,8 @@ func (c *Conversation) proceed() {
 // these are written.
 func (c *Conversation) Output() []byte { return c.out.next() }
 
-// Wrote tells that the client has taken the first n bytes of Output. The driver
-// has to write once, at least, before it uses the batch again: what is left then
-// is copied.
+// Wrote reports that the first n bytes of Output were written. The driver must write at
+// least once before it uses the batch again; the remaining bytes are then copied.
 func (c *Conversation) Wrote(now int64, n int) {
 	if n > 0 {
 		c.progress.at = now

@@ -25,13 +25,12 @@ var (
 )
 
 const (
-	// lingerTime is how long a client may take to read its last replies and to close the
-	// connection.
+	// lingerTime is the maximum time in which a client can read its last replies and
+	// close the connection.
 	lingerTime = 4 * time.Second
 
-	// lingerCheck is how often the driver looks meanwhile whether its kernel has
-	// acknowledged them. It may take 40 ms for that, and the client may be at work for
-	// long.
+	// lingerCheck is the interval in which the driver checks for the kernel's
+	// acknowledgement, which can take 40 ms. The client itself can be busy for longer.
 	lingerCheck = 50 * time.Millisecond
 )
 
@@ -54,9 +53,9 @@ const (
 	over                 // nothing more is executed: the session has ended, or will in the next turn
 )
 
-// lingers reports whether the client is given time to read its last replies. If a
-// connection is closed while there is unread input, or some arrives later, the kernel
-// throws away what the client has not received.
+// lingers reports whether the client gets time to read its last replies. If a connection
+// is closed with unread input, or input arrives later, the kernel discards bytes that the
+// client has not received.
 func (e *ending) lingers() bool {
 	switch e.reason {
 	case ErrQuit, ErrStopped, ErrUnauthorized, ErrHTTP, ErrPassedOn:
@@ -81,8 +80,8 @@ func (c *Conversation) endInTurn(e *engine.Engine, now int64, reason error) {
 	c.ending = ending{phase: over, reason: reason}
 }
 
-// End ends the conversation, whatever its state, because the connection has failed or
-// must go at once. What was not written is lost.
+// End ends the conversation in any state, because the connection has failed or must be
+// closed at once. Unwritten replies are lost.
 func (c *Conversation) End(b *Batch, reason error) {
 	switch c.state {
 	case Leaving, Closed:
@@ -93,8 +92,8 @@ func (c *Conversation) End(b *Batch, reason error) {
 	}
 }
 
-// Stop ends the conversation when what the client has sent is executed and answered,
-// but without waiting for jobs.
+// Stop ends the conversation when the client's commands are executed and answered,
+// without waiting for jobs.
 func (c *Conversation) Stop(b *Batch) {
 	switch c.state {
 	case Leaving, Lingering, Closed:
@@ -126,10 +125,10 @@ type Departure struct {
 	ends bool // nothing that the client has sent is left to be executed
 }
 
-// Departure returns what is to happen for a client that has hung up. It reports false if
-// the client has sent commands that are not executed: then its driver ends it after
-// those. It is for whoever keeps the driver from its work meanwhile; unread reports
-// whether there was input, when it hung up, that the driver had not read.
+// Departure returns the step of a turn for a client that has disconnected. It returns
+// false if the client has sent commands that are not executed yet: then its driver ends
+// it after those. It is called on behalf of the driver. unread reports whether the driver
+// had unread input when the client disconnected.
 func (c *Conversation) Departure(unread bool) (d Departure, ok bool) {
 	switch c.state {
 	case Waiting:
@@ -152,9 +151,9 @@ func (d Departure) Apply(e *engine.Engine, now int64) {
 	}
 }
 
-// EndPassedOn ends a conversation that never began here: the driver passed the client's
-// commands on to another server, which has ended it. What is left to do is to write these
-// replies, which belong to the conversation from now on, and to linger.
+// EndPassedOn ends the conversation of a client whose commands another server executed
+// and which that server has ended. The conversation takes ownership of the given replies,
+// writes them and lingers.
 func (c *Conversation) EndPassedOn(now int64, replies []byte) {
 	c.progress.at = now
 	c.ending = ending{phase: over, reason: ErrPassedOn}
@@ -183,8 +182,8 @@ func (c *Conversation) abandon(reason error) {
 	c.gone()
 }
 
-// gone gives up what a conversation has when its session has ended and no reply is to
-// be written.
+// gone frees the resources of a conversation whose session has ended and that has no
+// reply to write.
 func (c *Conversation) gone() {
 	c.in.free()
 	c.sess, c.out, c.long, c.beside = nil, output{}, longCommand{}, 0
@@ -194,11 +193,10 @@ func (c *Conversation) gone() {
 	c.account()
 }
 
-// Drained tells that n bytes of input were read and thrown away in the state Lingering,
-// which may be 0, or with which error that ended. The first call reports whether the
-// client is given time: then the driver half-closes the connection. There is no need for
-// time, any more, if there is no input and the client's kernel has acknowledged
-// everything.
+// Drained reports that n bytes of input, possibly zero, were read and discarded in the
+// state Lingering, or the error that ended this. The first call returns whether the
+// client gets time; then the driver half-closes the connection. Lingering ends early if
+// there is no input and the client's kernel has acknowledged everything.
 func (c *Conversation) Drained(now int64, n int, ended error) (halfClose bool) {
 	if ended != nil || n == 0 && c.owner.Unacknowledged() <= 0 {
 		c.state = Closed

@@ -86,7 +86,7 @@ func (c *Conversation) list(e *engine.Engine, names engine.Names) {
 
 func (c *Conversation) word(w wire.Word) { c.out.bytes = wire.AppendWord(c.out.bytes, w) }
 
-// done appends the word for success, or that of any other outcome.
+// done appends the reply for success, or for another outcome.
 func (c *Conversation) done(o engine.Outcome, success wire.Word) {
 	if !c.failed(o) {
 		c.word(success)
@@ -225,7 +225,7 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 	}
 }
 
-// changed tells what a command has done to a tube or to many jobs.
+// changed reports the effect of a command on a tube or on many jobs.
 func (c *Conversation) changed(command wire.Op, what ...any) {
 	if c.shared.Changed != nil {
 		c.shared.Changed(c, command, what...)

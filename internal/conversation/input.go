@@ -11,8 +11,8 @@ const (
 	hugeInput = 4 * stepInput
 )
 
-// input is what a conversation has received: buf[r:w] is unread. The buffer grows
-// when reads fill it or a long body arrives, and shrinks when that is over.
+// input is the buffer of received bytes; buf[r:w] is unread. The buffer grows when reads
+// fill it or a long body arrives, and shrinks afterwards.
 type input struct {
 	buf    []byte
 	r, w   int
@@ -27,9 +27,9 @@ func (in *input) len() int       { return in.w - in.r }
 func (in *input) unread() []byte { return in.buf[in.r:in.w] }
 func (in *input) consume(n int)  { in.r += n }
 
-// space returns room to read into. It is for need unread bytes in all as far as
-// that is wise: not more than four times what has arrived, and at least twice
-// what there was, so that a body in many small pieces is not copied for each.
+// space returns the free part of the buffer. It grows the buffer for a total of need
+// unread bytes, but to at most four times the received bytes, and at least doubles it, so
+// that a body in many small pieces is not copied for each piece.
 func (in *input) space(need int) []byte {
 	in.makeRoom(need)
 	in.asked = true
@@ -60,7 +60,7 @@ func (in *input) makeRoom(need int) {
 	}
 }
 
-// move puts what is unread into a new buffer.
+// move copies the unread bytes to a new buffer.
 func (in *input) move(size int) {
 	buf := newBuffer(size)
 	in.w = copy(buf, in.unread())

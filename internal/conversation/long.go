@@ -25,7 +25,7 @@ type longCommand struct {
 	held    int64 // the command's memory, in bytes, for account
 }
 
-// changes are what is known of those that a long command has made.
+// changes is the state of the changes that a long command has made.
 type changes uint8
 
 const (

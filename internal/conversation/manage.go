@@ -11,14 +11,14 @@ import (
 // several turns.
 
 const (
-	// defaultListed is how many jobs list-jobs lists if it is not told.
+	// defaultListed is the default number of jobs in a reply to list-jobs.
 	defaultListed = 100
 
-	// maxListed is how many it lists at most: a reply has less than 3 MB then.
+	// maxListed is the maximum number, which keeps a reply below 3 MB.
 	maxListed = 10_000
 )
 
-// statesOf are the engine's words for those of the wire.
+// statesOf maps the states of package wire to those of the engine.
 var statesOf = [...]engine.State{
 	wire.StateReady: engine.Ready, wire.StateReserved: engine.Reserved, wire.StateDelayed: engine.Delayed, wire.StateBuried: engine.Buried,
 }

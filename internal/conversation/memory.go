@@ -11,10 +11,11 @@ import (
 // memory.
 var ErrMemory = errors.New("the buffers of all clients take too much memory, and it held the most")
 
-// leastHeld is how many bytes a conversation holds at least for Memory to know of it.
+// leastHeld is the minimum buffer size, in bytes, at which a conversation is tracked by
+// Memory.
 const leastHeld = 4 << 10
 
-// nameHeader is what a name takes in a list of names, besides its bytes.
+// nameHeader is the size of an entry in a list of names, without its text, in bytes.
 const nameHeader = 16
 
 // Memory bounds the memory of all connections: input that is not executed, long commands
@@ -22,7 +23,8 @@ const nameHeader = 16
 // the connection that holds most. A body or a list of names counts once for each reply
 // that refers to it.
 type Memory struct {
-	// Max is how many bytes they may hold; not positive: any number. It is static.
+	// Max is the limit in bytes. Zero or a negative number means no limit. It must not
+	// change.
 	Max int64
 
 	mu      sync.Mutex
@@ -37,7 +39,7 @@ func (m *Memory) Held() int64 {
 	return m.held
 }
 
-// A Holding is what Memory knows of a connection.
+// A Holding is the entry of a connection in Memory.
 type Holding struct {
 	counts bool // the last Set was with more than nothing; of its caller
 
@@ -65,7 +67,7 @@ func (c *Conversation) account() {
 	}
 }
 
-// Beside tells how many bytes the driver holds of the client's input besides.
+// Beside reports the number of bytes of the client's input that the driver holds.
 func (c *Conversation) Beside(bytes int) {
 	c.beside = int64(bytes)
 	c.account()

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// shortList is how many names are formatted at once.
+	// shortList is the maximum number of names that are formatted at once.
 	shortList = 256
 
-	// listPiece is how many bytes of a longer list are formatted at a time.
+	// listPiece is the number of bytes of a longer list that are formatted at a time.
 	listPiece = 64 << 10
 
-	// listItem is how many bytes an item of a list has besides the name, and maxListItem
-	// more than one has with it, and the end.
+	// listItem is the number of bytes of a list item without the name. maxListItem is
+	// larger than an item with its name and the end of the list.
 	listItem    = 3
 	maxListItem = 512
 
@@ -29,7 +29,7 @@ const (
 	keptAnswer = 1 << 10
 )
 
-// output is what is to be written.
+// output is the buffer of replies to write.
 type output struct {
 	bytes    []byte
 	borrowed bool  // bytes is a part of the batch's buffer
@@ -46,8 +46,7 @@ func (o *output) next() []byte {
 	return o.rest.body
 }
 
-// wrote takes away the first n bytes of the piece. What is left of a borrowed one is
-// copied.
+// wrote removes the first n bytes of the piece. The rest of a borrowed piece is copied.
 func (o *output) wrote(n int) {
 	switch {
 	case len(o.bytes) == 0:
@@ -107,7 +106,7 @@ func (o *output) continueReply() {
 	}
 }
 
-// A want is what a client wants to know of jobs besides, and who knows it.
+// A want is a client's request for further facts about reserved jobs.
 type want struct {
 	facts  wire.Facts
 	engine *engine.Engine
@@ -173,7 +172,7 @@ func (o *output) batch(jobs []engine.Job, f *want) {
 	}
 }
 
-// A wait is that of a reserve for a job.
+// A wait is the wait of a reserve for a job.
 type wait struct {
 	phase waitPhase
 	asks  asks
@@ -183,7 +182,7 @@ type wait struct {
 	answer output
 }
 
-// asks is what a reserve asks for.
+// asks is the kind of reply that a reserve requests.
 type asks uint8
 
 const (
@@ -200,7 +199,7 @@ const (
 	answered           // the turn that ended the wait is settled; earlier replies have to go first
 )
 
-// end puts the answer after the replies to what came before the reserve.
+// end appends the answer to the replies to earlier commands.
 func (w *wait) end(out *output) {
 	w.phase = noWait
 	if len(out.bytes) == 0 {

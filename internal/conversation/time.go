@@ -10,8 +10,8 @@ import (
 // many of its replies. One that does less in a StallTimeout could hold memory for ever.
 const leastProgress = 4 << 10
 
-// progress is what a client has done last, and when. Times are those of the driver, in
-// ns.
+// progress records the last actions of a client and their times, in ns of the driver's
+// clock.
 type progress struct {
 	opened  int64 // when the client came
 	at      int64 // when it last made progress
@@ -38,9 +38,8 @@ func (c *Conversation) received(now int64, n int) {
 // isIdle reports whether the client is not in the middle of a command.
 func (c *Conversation) isIdle() bool { return c.in.empty() && !c.parser.Discarding() }
 
-// askUnacknowledged asks how much of what was written is not acknowledged. So a client
-// that reads slowly and steadily stays connected, though the buffers on the way may be
-// full for long.
+// askUnacknowledged asks for the number of unacknowledged bytes, so that a client that
+// reads slowly but steadily stays connected although the buffers on the way are full.
 func (c *Conversation) askUnacknowledged(now int64) {
 	p, n := &c.progress, c.owner.Unacknowledged()
 	switch {
@@ -72,8 +71,8 @@ func (c *Conversation) Next() int64 {
 	return at
 }
 
-// Advance does what is due, in any state. In Ready, it makes the next commands, or the
-// end of the session, a part of the batch. If the client has taken too long, its session
+// Advance handles due timeouts in any state. In Ready it adds the next commands, or the
+// end of the session, to the batch. If the client has exceeded a timeout, its session
 // ends in the turn of the batch.
 func (c *Conversation) Advance(b *Batch, now int64) {
 	if c.state == Writing {

@@ -130,7 +130,7 @@ func (e *Engine) Drain() { e.draining = true }
 // Undrain makes it take them again; beanstalkd cannot do that.
 func (e *Engine) Undrain() { e.draining = false }
 
-// IsDraining tells whether puts are refused.
+// IsDraining reports whether puts are refused.
 func (e *Engine) IsDraining() bool { return e.draining }
 
 // Settings are what was set on an engine while it ran, and what came of its policies.

@@ -9,7 +9,7 @@ import (
 // MaxTimeout is the largest argument of reserve-with-timeout, in seconds.
 const MaxTimeout = math.MaxInt32
 
-// MaxBatch is how many jobs reserve-batch and delete-batch name at most.
+// MaxBatch is the maximum number of jobs in reserve-batch and delete-batch.
 const MaxBatch = 1000
 
 const crlf = "\r\n"
@@ -61,9 +61,8 @@ var faultWords = [...]Word{
 	FaultNoCRLF:   ExpectedCRLF,
 }
 
-// parseArgs reads the arguments that begin at line[i] into cmd. It returns
-// where they end, negative if they are not what the command takes, and the
-// size of the body that follows.
+// parseArgs parses the arguments at line[i] into cmd. It returns the index of their end,
+// or a negative number if they are invalid, and the size of the body that follows.
 func parseArgs(line []byte, i int, cmd *Command, compat Compat) (end int, size uint32) {
 	var v uint64
 	for _, a := range &commands[cmd.Op].args {
@@ -139,8 +138,8 @@ func (a arg) mayBeMissing() bool {
 	return a == argMaybeIdle || a == argMaybeLimit || a == argMaybeCursor || a == argMaybeTimeout
 }
 
-// parseWord reads an argument that is a word with spaces before it, and returns
-// where it ends, negative if it is not what it should be.
+// parseWord parses an argument after spaces. It returns the index of its end, or a
+// negative number if it is invalid.
 func parseWord(line []byte, i int, a arg, cmd *Command) (end int) {
 	for i < len(line) && line[i] == ' ' {
 		i++

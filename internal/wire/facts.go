@@ -17,7 +17,7 @@ type Facts uint32
 
 const factBits = 4
 
-// facts are the words of want, from 1. The values are those of stats-job.
+// facts are the words of want, from 1. Their values are the same as in stats-job.
 var facts = [...]struct {
 	word string
 	of   func(j *JobFacts) *uint64 // nil: the tube
@@ -101,8 +101,8 @@ func AppendFacts(dst []byte, f Facts, j *JobFacts) []byte {
 	return append(dst, crlf...)
 }
 
-// ParseFacts reads the facts of a reply. Words that it does not know are skipped. It reports false if these are none.
-// A tube is not copied if it is that of j already.
+// ParseFacts parses the facts of a reply. It skips unknown words, and returns false if
+// the line contains no facts. It does not copy the name of the tube if j already has it.
 func ParseFacts(line []byte, j *JobFacts) bool {
 	for len(line) > 0 {
 		var entry []byte

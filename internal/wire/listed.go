@@ -24,8 +24,8 @@ const (
 	listedCursor = "cursor"
 )
 
-// A ListedJob is what list-jobs tells of a job: what stats-job does, the size of its
-// body, and a place.
+// A ListedJob is a job in a reply to list-jobs: the values of stats-job, the size of its
+// body, and its position.
 type ListedJob struct {
 	ID       uint64
 	Pri      uint64
@@ -78,9 +78,9 @@ func AppendListed(dst []byte, j *ListedJob) []byte {
 	return append(dst, "\"\n"...)
 }
 
-// ParseListed calls each with the jobs in the data of the reply to list-jobs, in
-// their order. Each is valid during the call only. Keys that it does not know are
-// skipped, and what is missing is 0.
+// ParseListed calls each for the jobs in the data of a reply to list-jobs, in order. A
+// job is valid during the call only. Unknown keys are skipped, and missing values are
+// zero.
 func ParseListed(data []byte, each func(j *ListedJob)) error {
 	var j ListedJob
 	begun := false

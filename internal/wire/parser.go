@@ -24,12 +24,10 @@ const (
 	LargestMaxBody = 1 << 30
 )
 
-// A Parser cuts the input of one connection into commands. The zero value is
-// ready for use and accepts empty bodies only.
-//
-// Between two calls it remembers nothing but what is to be discarded. A command
-// that is not complete stays in the caller's buffer, and Next begins again
-// with it; it looks at the line only, however long the body is.
+// A Parser splits the input of a connection into commands. The zero value is ready for
+// use and accepts empty bodies only. Between calls it only records input to discard. An
+// incomplete command stays in the caller's buffer, and Next parses its line again, but
+// not its body.
 type Parser struct {
 	// MaxBody is the size of the largest body that a put may have, in bytes
 	// without CR LF: 0 to LargestMaxBody.

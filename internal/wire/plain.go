@@ -2,7 +2,8 @@ package wire
 
 import "math"
 
-// plainDigits is how many digits a number may have to be read without a look at its limit.
+// plainDigits is the maximum number of digits of a number that needs no check for
+// overflow.
 const plainDigits = 19
 
 // parsePlain parses a line as nearly all clients send it: a verb, and numbers with one space

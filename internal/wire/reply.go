@@ -147,8 +147,7 @@ func AppendUsing(dst []byte, tube string) []byte {
 	return append(dst, crlf...)
 }
 
-// AppendWatching appends the reply to watch and ignore; n is how many tubes are
-// watched now.
+// AppendWatching appends the reply to watch and ignore; n is the number of watched tubes.
 func AppendWatching(dst []byte, n int) []byte {
 	return appendNumber(dst, Watching, uint64(n))
 }
@@ -266,8 +265,8 @@ func ParseReply(buf []byte, r *Reply) (n int, err error) {
 	return end + len(crlf), nil
 }
 
-// parseReplyLine parses the line of a reply. The size is that of the body, or
-// negative for a reply that has none.
+// parseReplyLine parses the line of a reply. It returns the size of the body, or a
+// negative number if the reply has none.
 func parseReplyLine(line []byte, r *Reply) (size int, ok bool) {
 	w, i := recognizeWord(line)
 	if w == 0 {

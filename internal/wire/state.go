@@ -13,7 +13,7 @@ const (
 
 var stateWords = [...]string{StateReady: "ready", StateReserved: "reserved", StateDelayed: "delayed", StateBuried: "buried"}
 
-// String returns the word, which is that of stats-job too; none for AnyState.
+// String returns the word for the state, as in stats-job. It is empty for AnyState.
 func (s State) String() string {
 	if int(s) >= len(stateWords) {
 		return "invalid"

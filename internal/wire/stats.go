@@ -50,8 +50,8 @@ type Stat struct {
 	Quoted bool   // set for strings; Compat112 has no quotes all the same
 }
 
-// counterOrder is the order of the command counters in stats, which is not that
-// of the table.
+// counterOrder is the order of the command counters in stats, which differs from the
+// table.
 var counterOrder = [...]Op{
 	Put, Peek, PeekReady, PeekDelayed, PeekBuried, Reserve, ReserveTimeout, Delete, Release, Use, Watch, Ignore, Bury,
 	Kick, Touch, Stats, StatsJob, StatsTube, ListTubes, ListTubeUsed, ListTubesWatched, PauseTube,
@@ -182,7 +182,7 @@ func AppendJobStats(dst []byte, s *JobStats) []byte {
 	return closeData(d, start)
 }
 
-// Keys that stats and stats-tube have in common, besides those of jobs.
+// Keys that stats and stats-tube have in common, in addition to those of jobs.
 const (
 	keyTotalJobs = "total-jobs"
 	keyWaiting   = "current-waiting"

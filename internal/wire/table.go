@@ -101,7 +101,7 @@ const (
 	again = true
 )
 
-// arg is one argument of a command, or what is allowed in place of more.
+// arg is the kind of an argument of a command, or of the end of its arguments.
 type arg uint8
 
 const (
@@ -118,8 +118,8 @@ const (
 	argToken                // whatever is left of the line
 	argLooseTube            // spaces, then the characters of a name; validity is looked at last
 
-	// Words with spaces before them. What may be missing is missing together
-	// with all that would follow.
+	// Words after spaces. An optional word can only be omitted together with all later
+	// ones.
 	argName         // a valid name
 	argOther        // another
 	argState        // of jobs
@@ -163,9 +163,9 @@ func (o Op) Counter() string {
 // Need returns the rights that a client needs for the command.
 func (o Op) Need() rights.Need { return commands[o].need }
 
-// Repeatable reports whether a client may send the command again when it does not know
-// whether the server has executed it: to execute it twice has the same effect as to execute it
-// once, or the effect of the first time ended with its connection.
+// Repeatable reports whether a client can send the command again when the outcome of the
+// first attempt is unknown. Executing it twice has the same effect as once, or the effect
+// of the first execution ended with its connection.
 func (o Op) Repeatable() bool { return commands[o].repeat }
 
 // maxLine returns how many bytes the line may have. To beanstalkd one of more than MaxLine
@@ -180,8 +180,7 @@ func (o Op) maxLine() int {
 	return MaxLine
 }
 
-// Own are the commands that beanstalkd does not have, as caps lists them, but for those that a client
-// needs no caps to know of.
+// Own lists the commands that beanstalkd lacks, as caps reports them.
 var Own = func() (own []Op) {
 	for op := PauseTube + 1; op < NumOps; op++ {
 		if op != Auth && op != Caps {
@@ -191,7 +190,7 @@ var Own = func() (own []Op) {
 	return own
 }()
 
-// A verb is that of a command, as its lines begin.
+// A verb is the first word of a command line.
 type verb struct {
 	text string
 	op   Op
