@@ -1,6 +1,6 @@
 package engine
 
-// An Alteration says what is to change of a job. What is nil stays as it is.
+// An Alteration is a change of a job. Nil fields leave the job's value unchanged.
 type Alteration struct {
 	Pri   *uint32
 	TTR   *uint32 // s; 0 becomes 1

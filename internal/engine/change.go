@@ -2,7 +2,7 @@ package engine
 
 import "bytes"
 
-// ChangeKind says what a Change is about.
+// ChangeKind is the kind of a Change.
 type ChangeKind uint8
 
 const (
@@ -166,8 +166,8 @@ func (e *Engine) Snapshot(id uint64) (Change, bool) {
 	return c, true
 }
 
-// Snapshots yields every job as Snapshot does, in no particular order. The
-// engine must not change meanwhile.
+// Snapshots yields every job as Snapshot does, in no particular order. The engine must
+// not change during the iteration.
 func (e *Engine) Snapshots(yield func(Change) bool) {
 	e.each(func(i slot, j *job) bool {
 		c := e.changeOf(JobPut, i, j)
@@ -195,9 +195,9 @@ func (e *Engine) NextSnapshot(place int64) (c Change, next int64, ok bool) {
 	return c, int64(i) + 1, true
 }
 
-// Unlogged yields a JobState for each job that was reserved or timed out since
-// its last Change: its counters differ from those in the log. The engine must not
-// change meanwhile.
+// Unlogged yields a JobState for each job that was reserved or timed out since its last
+// Change, so that its counters differ from the log. The engine must not change during the
+// iteration.
 func (e *Engine) Unlogged(yield func(Change) bool) {
 	e.each(func(i slot, j *job) bool {
 		return j.packing&unlogged == 0 || yield(e.changeOf(JobState, i, j))

@@ -68,7 +68,7 @@ func (c *checker) assert(ok bool, format string, args ...any) {
 	}
 }
 
-// jobs checks the index, and of each job what it refers to.
+// jobs checks the index and the references of each job.
 func (c *checker) jobs() {
 	e := c.e
 	n := uint64(0)
@@ -340,7 +340,7 @@ func (c *checker) subscribers(name string, t *tube) {
 	c.assert(!t.offers() || len(t.queue) == 0, "I16: %s: it offers a job, and %d are queued", name, len(t.queue))
 }
 
-// watchIndex checks what a session with an index knows of its tubes.
+// watchIndex checks the tubes of a session that has an index.
 func (c *checker) watchIndex(name string, s *Session) {
 	x := s.index
 	for w := x.pending.first; w != nil; w = w.next {
@@ -382,7 +382,7 @@ func count(b bool) uint64 {
 	return 0
 }
 
-// counts compares the totals with what was found.
+// counts compares the totals with the counted values.
 func (c *checker) counts() {
 	e := c.e
 	c.assert(len(e.byName) == e.names.Len(), "I9: %d tubes have a name, %d are listed", len(e.byName), e.names.Len())

@@ -32,11 +32,11 @@ type Options struct {
 	// Limits hold until SetLimits.
 	Limits Limits
 
-	// LimitReached, if set, is told of each refusal by a limit, and for which tube. It
-	// must not block.
+	// LimitReached is called for each refusal by a limit, with the tube. It must not
+	// block. It can be nil.
 	LimitReached func(l Limit, tube string)
 
-	// Policies hold until SetPolicies; nil: there are none.
+	// Policies are in force until SetPolicies. They can be nil.
 	Policies Policies
 
 	// Epoch is the moment at which the clock is 0, in ns since 1970. Policies may say
@@ -133,7 +133,7 @@ func (e *Engine) Undrain() { e.draining = false }
 // IsDraining reports whether puts are refused.
 func (e *Engine) IsDraining() bool { return e.draining }
 
-// Settings are what was set on an engine while it ran, and what came of its policies.
+// Settings are the settings of a running engine and the counters of its policies.
 type Settings struct {
 	limits       Limits
 	policies     Policies // but for those that are facts
@@ -282,7 +282,7 @@ func (e *Engine) makeReady(now int64, t *tube, i slot, j *job) {
 	e.match(now, t)
 }
 
-// requeue makes a reserved job ready because its session has lost it, whatever the policy.
+// requeue makes a reserved job ready that its session has lost, regardless of the policy.
 func (e *Engine) requeue(now int64, i slot) {
 	j := e.jobs.at(i)
 	t := e.tubeOfJob(j)

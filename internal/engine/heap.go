@@ -128,8 +128,8 @@ func (h *jobHeap) remove(jobs *jobSlab, i int) {
 	}
 }
 
-// removeLoosely is remove without keeping the order of the others. It is for a heap whose
-// first job does not matter any more.
+// removeLoosely is remove without keeping the order of the other jobs. It is for a heap
+// whose first job no longer matters.
 func (h *jobHeap) removeLoosely(jobs *jobSlab, i int) {
 	if last := h.takeLast(); i < h.n {
 		h.unshare(i / entriesPerPage)
@@ -210,7 +210,7 @@ func (h *jobHeap) unsharePath(i int) {
 	}
 }
 
-// markOwn notes that a page is not shared any more.
+// markOwn records that a page is no longer shared.
 func (h *jobHeap) markOwn(page int) {
 	if page < len(h.shared.byPage) && h.shared.byPage[page] {
 		h.shared.byPage[page] = false

@@ -29,7 +29,8 @@ const (
 	idBits = 4
 	isNode = 1 << 31
 
-	// maxJobs is how many jobs an engine can have: their slots are less than isNode.
+	// maxJobs is the maximum number of jobs in an engine. Their slots are less than
+	// isNode.
 	maxJobs = isNode - slotsPerPage
 )
 

@@ -120,8 +120,8 @@ type coldJob struct {
 	heldBefore, heldAfter slot   // Reserved: neighbours in the list of its holder. Else undefined
 }
 
-// A Job is what a reserve or peek hands out. Body is valid until the next call
-// of the engine; those of a batch, as long as nothing else is called.
+// A Job is the result of a reserve or peek. Body is valid until the next call of the
+// engine. The bodies of a batch are valid until another method is called.
 type Job struct {
 	ID   uint64
 	Body []byte
@@ -209,7 +209,7 @@ func (s *jobSlab) held(j *job) *coldJob { return s.colds.at(j.cold) }
 // heldAt is held for the job in a slot.
 func (s *jobSlab) heldAt(i slot) *coldJob { return s.held(s.at(i)) }
 
-// coldOf returns what the coldJob of a job says, or would say.
+// coldOf returns the coldJob of a job, or the values that it would have.
 func (s *jobSlab) coldOf(j *job) coldJob {
 	switch {
 	case j.cold == none:
@@ -220,7 +220,7 @@ func (s *jobSlab) coldOf(j *job) coldJob {
 	return *s.colds.at(j.cold)
 }
 
-// unpacked returns what the coldJob of a packed job would say.
+// unpacked returns the values that the coldJob of a packed job would have.
 func (j *job) unpacked() coldJob {
 	c := coldJob{when: int64(j.cold &^ isPacked)}
 	counts := j.delayAndCounts >> packedDelayBits

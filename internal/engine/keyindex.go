@@ -92,7 +92,7 @@ func (x *keyTable) remove(i slot) {
 	}
 }
 
-// partner returns the bucket of which another one was split off.
+// partner returns the bucket from which another one was split.
 func partner(bucket uint32) uint32 { return bucket - 1<<(bits.Len32(bucket)-1) }
 
 // grow adds a bucket, for some of the hashes of its partner.

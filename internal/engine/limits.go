@@ -2,8 +2,8 @@ package engine
 
 import "unsafe"
 
-// Limits say how much an engine takes. They refuse puts and new tubes, never a
-// delete; nothing is lost when they become tighter. The zero value is no limit.
+// Limits bound an engine. They refuse puts and new tubes, never a delete. Tighter limits
+// discard nothing. The zero value means no limit.
 type Limits struct {
 	// Memory is the maximum memory of all jobs and tubes, in bytes. A job takes its body,
 	// rounded up by an eighth at most, jobBytes, coldBytes once it was reserved, kicked or
@@ -12,11 +12,11 @@ type Limits struct {
 	// workers can still watch theirs when jobs take all of it.
 	Memory int64
 
-	// Tubes is how many tubes there may be, default among them. There are never more than
-	// 16,777,216.
+	// Tubes is the maximum number of tubes, including default. An engine never has more
+	// than 16,777,216.
 	Tubes int
 
-	// Watches is how many tubes a session may watch.
+	// Watches is the maximum number of tubes that a session can watch.
 	Watches int
 
 	// Tube returns the limits of a tube; nil means none. The engine keeps the
@@ -24,15 +24,15 @@ type Limits struct {
 	Tube func(name string) TubeLimits
 }
 
-// TubeLimits say how much a tube takes. The zero value is no limit.
+// TubeLimits bound a tube. The zero value means no limit.
 type TubeLimits struct {
 	Jobs  int64 // in any state
 	Bytes int64 // of their bodies
 }
 
-// jobBytes is what a job takes beside its body: its record, an entry in a heap
-// and a place in the index. coldBytes is what is added when it is first reserved, kicked
-// or buried.
+// jobBytes is the size of a job without its body, in bytes: its record, an entry in a
+// heap and one in the index. coldBytes is added when a job is first reserved, kicked or
+// buried.
 const (
 	jobBytes  = int64(unsafe.Sizeof(job{}) + unsafe.Sizeof(entry{}) + unsafe.Sizeof(slot(0)))
 	coldBytes = int64(unsafe.Sizeof(coldJob{}))
@@ -140,7 +140,7 @@ func (e *Engine) RefusedSince(t int64) (settings []string) {
 // RefusedInTurn returns the settings whose limits have refused something in this turn.
 func (e *Engine) RefusedInTurn() []string { return e.RefusedSince(max(e.now, 1)) }
 
-// Refusals count what the limits have refused.
+// Refusals counts the refusals by limits.
 type Refusals struct {
 	Memory   uint64 // jobs and new tubes, because of Limits.Memory
 	TubeFull uint64 // jobs, because of TubeLimits
@@ -148,7 +148,7 @@ type Refusals struct {
 	Watches  uint64 // because of Limits.Watches
 }
 
-// Refusals returns what the limits have refused since the engine began.
+// Refusals returns the refusals by limits since the engine was created.
 func (e *Engine) Refusals() Refusals { return e.refused }
 
 // room returns OK if the limits allow one more job of n bytes in a tube. A job

@@ -77,9 +77,9 @@ func (e *Engine) list(tube []byte, state State, after Cursor) (jobList, Outcome)
 	return l, OK
 }
 
-// continueList does a slice of a list and reports whether there is more to do. Only
-// a list of reserved jobs may need several turns: it looks at all jobs that
-// sessions hold, and finds those that stay reserved meanwhile.
+// continueList processes a slice of a list and reports whether more remains. Only a list
+// of reserved jobs can need several turns: it examines all jobs that sessions hold, and
+// finds those that stay reserved until then.
 func (e *Engine) continueList(l *jobList) (more bool) {
 	if l.pending == nil {
 		return false
@@ -115,8 +115,7 @@ func (c Cursor) before(x entry) bool { return !c.after || entry{hi: c.hi, lo: c.
 // cursor returns the place after an entry.
 func (a entry) cursor() Cursor { return Cursor{a.hi, a.lo, true} }
 
-// listed returns the job of an entry, or nil if it is not as the list says any
-// more.
+// listed returns the job of an entry, or nil if the job has changed since it was listed.
 func (e *Engine) listed(l *jobList, x entry) *job {
 	if page := int(x.slot / slotsPerPage); page >= len(e.jobs.pages) || e.jobs.pages[page] == nil {
 		return nil

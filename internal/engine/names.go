@@ -24,9 +24,8 @@ func (l Names) Bytes() int { return l.bytes }
 // At returns a name by its place, from 0 to Len-1.
 func (l Names) At(i int) string { return l.pages[i/namesPerPage].names[i%namesPerPage] }
 
-// A nameList is a list that changes, and of which snapshot makes a Names. Its pages are
-// copied on write: a snapshot costs nothing, and the next change of the list costs
-// little even if there are many names.
+// A nameList is a mutable list of names. snapshot returns it as a Names. Pages are copied
+// on write, so that a snapshot is free and the next change of a long list is cheap.
 type nameList struct {
 	Names
 	epoch  uint64 // number of snapshots so far

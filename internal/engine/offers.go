@@ -107,7 +107,7 @@ func (e *Engine) search(s *Session) (best slot, done bool) {
 	return none, false
 }
 
-// inspect finds out what a tube offers now.
+// inspect updates the job that a tube offers.
 func (x *watchIndex) inspect(w *watch) {
 	x.looks++
 	switch {

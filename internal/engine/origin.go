@@ -4,7 +4,7 @@ package engine
 // where they were tried. It is in memory beside the others, and in the record of the job.
 // A command that moves the job takes the origin away.
 
-// setOrigin notes the origin of a job; empty: it has none.
+// setOrigin sets the origin of a job. An empty origin removes it.
 func (e *Engine) setOrigin(id uint64, tube string) {
 	switch {
 	case tube == "":

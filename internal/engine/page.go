@@ -10,9 +10,9 @@ type PageSearch struct {
 	search viewSearch
 }
 
-// maxTold is how many jobs a slice of a search reports at most. What is done with one
-// takes several times as long as to find it: 500 of them kept every other client waiting
-// for 0.2 ms.
+// maxTold is the maximum number of jobs that a slice of a search reports. Processing a
+// job takes several times as long as finding it: 500 jobs delayed all other clients by
+// 0.2 ms.
 const maxTold = 64
 
 // BeginPage prepares to report up to n jobs of a tube in a state after a cursor, in

@@ -22,15 +22,15 @@ type Policy struct {
 	Exhausted Exhausted // what becomes of a job then
 	DeadTube  string    // where it is moved to, unless that tube refuses it; "{tube}" stands for its own tube
 
-	// RetryDelay is how long, in ns, a job waits after its first failure; after each
-	// further one RetryFactor times as long, up to RetryMax. Up to RetryJitter, a
-	// fraction, is left out. A release with a delay of its own keeps that.
+	// RetryDelay is the delay in ns after a job's first failure. Each further failure
+	// multiplies it by RetryFactor, up to RetryMax. A random part of up to RetryJitter, a
+	// fraction, is subtracted. A release with a delay keeps its delay.
 	RetryDelay, RetryMax     int64
 	RetryFactor, RetryJitter float64
 	RetryOn                  Ends // after which ends of a reservation
 
-	// TTL is how old a job becomes, in ns since its put, while it is ready or delayed; 0:
-	// any age. One that is older is never reserved.
+	// TTL is the maximum age, in ns since its put, of a ready or delayed job. Older jobs
+	// are never reserved. Zero means no limit.
 	TTL        int64
 	BuryAtTTL  bool  // it is buried then; else deleted
 	KeepBuried int64 // ns; the age at which a buried job is deleted; 0: never
@@ -55,7 +55,7 @@ const (
 	Release
 )
 
-// Exhausted says what becomes of a job that was tried too often.
+// Exhausted is the treatment of a job that has exceeded a limit of attempts.
 type Exhausted uint8
 
 const (
@@ -87,12 +87,12 @@ const (
 	NumPolicyEvents
 )
 
-// String returns the setting that has acted, or what has happened to it.
+// String returns the name of the setting that acted, or of the event.
 func (v PolicyEvent) String() string {
 	return [NumPolicyEvents]string{"max-attempts", "max-timeouts", "max-releases", "ttl", "keep-buried", "retry-delay", "skipped", "dead-tube", "unique", "no-key"}[v]
 }
 
-// PolicyCounts are how often policies have done something since the engine began, by
+// PolicyCounts counts the actions of policies since the engine was created, by
 // PolicyEvent.
 type PolicyCounts [NumPolicyEvents]uint64
 
@@ -144,7 +144,7 @@ func (e *Engine) lose(now int64, i slot, end Ends) {
 	e.endReservation(now, t, i, j, now+e.retryDelay(t, j, end))
 }
 
-// given is what a release says of a job.
+// given holds the priority and delay of a release.
 type given struct{ pri, delay uint32 }
 
 // released notes that a job is about to be released.
@@ -281,8 +281,8 @@ func (p *Policy) failures(c *coldJob) uint32 {
 	return n
 }
 
-// backoff returns how long a job waits after its n-th failure. It is the same each time:
-// what is left out at random depends on the job.
+// backoff returns the delay of a job after its n-th failure. It is the same each time,
+// since its random part depends on the job.
 func (p *Policy) backoff(id uint64, n uint32) int64 {
 	d, most := float64(p.RetryDelay), float64(p.RetryMax)
 	for ; n > 1 && d < most && p.RetryFactor > 1; n-- {

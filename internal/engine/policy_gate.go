@@ -46,7 +46,8 @@ func (p *Policy) owed(now, spent int64) int64 {
 	return min(spent, now+p.burst()*p.Interval)
 }
 
-// room returns how many more jobs may be reserved at once, of a tube of which so many are.
+// room returns the number of further jobs that can be reserved from a tube with the given
+// number of reserved jobs.
 func (p *Policy) room(reserved int) uint64 {
 	room := uint64(math.MaxUint64)
 	if p != nil && p.MaxReserved > 0 {
@@ -152,8 +153,8 @@ func (e *Engine) freeGate(t *tube) {
 	g.shut, g.byLog, g.opensAt, t.shut = false, false, Never, t.paused
 }
 
-// openGate opens the gate of a tube when the time has come, and serves the sessions that
-// wait. What is too much for one turn it leaves to the next.
+// openGate opens the gate of a tube when it is due and serves the waiting sessions. It
+// leaves to the next turn what does not fit in this one.
 func (e *Engine) openGate(now int64, t *tube) {
 	g := t.gate
 	if e.closeGate(now, t) {

@@ -19,7 +19,7 @@ type Policies interface {
 	With(pattern, settings string) Policies
 }
 
-// PolicyFunc is Policies that ignore what is set while the engine runs.
+// PolicyFunc is a Policies that ignores settings made while the engine runs.
 type PolicyFunc func(tube string) *Policy
 
 // Of implements Policies.
@@ -28,7 +28,7 @@ func (f PolicyFunc) Of(tube string) *Policy { return f(tube) }
 // With implements Policies.
 func (f PolicyFunc) With(string, string) Policies { return f }
 
-// MaxPolicies is how many patterns may have settings that were set while the engine ran.
+// MaxPolicies is the maximum number of patterns with settings made while the engine runs.
 const MaxPolicies = 1000
 
 // policies are those of an engine.
@@ -99,7 +99,7 @@ func (p *policies) with(pattern, settings string) {
 	}
 }
 
-// put notes what was set for a pattern.
+// put stores the settings of a pattern.
 func (p *policies) put(pattern, settings string) {
 	if p.set == nil {
 		p.set = make(map[string]string)
@@ -117,7 +117,7 @@ func (p *policies) put(pattern, settings string) {
 // that are shut stay shut.
 func (e *Engine) SetPolicies(p Policies) { e.policies.configure(p) }
 
-// Policies returns those in force; nil: none acts.
+// Policies returns the policies in force, or nil if there are none.
 func (e *Engine) Policies() Policies { return e.policies.inForce }
 
 // PolicyOf returns the policy of a tube, which need not exist, or nil.

@@ -2,7 +2,7 @@ package engine
 
 import "math"
 
-// A Spec is what a put says of a job beside its body.
+// A Spec holds the attributes of a put, without the body.
 type Spec struct {
 	Pri   uint32
 	Delay uint32 // s

@@ -16,8 +16,8 @@ type queue struct {
 	runs *runs // nil until the heap has minHeap jobs; nil again when the queue is empty
 }
 
-// minHeap is how many jobs are in the heap before a queue has runs: so a short queue
-// takes no memory for them.
+// minHeap is the number of jobs in the heap from which a queue uses runs, so that short
+// queues need no memory for runs.
 const minHeap = 64
 
 // streamOf returns the stream of a job in the queue of its state.

@@ -33,12 +33,13 @@ func (e *Engine) Reserve(now int64, s *Session, timeout int64) (Job, Outcome) {
 	return e.finishReserve(now, s, i)
 }
 
-// maxBatch is how many bytes the bodies of a batch may have together, unless it is one job.
+// maxBatch is the maximum total size of the bodies in a batch, in bytes. A batch always
+// contains at least one job, whatever its size.
 const maxBatch = 1 << 20
 
-// ReserveBatch is Reserve for up to n jobs, which it appends. It waits for the first
-// only; of more it takes what is there, while their bodies are together not more than a
-// MiB and the turn has not done enough.
+// ReserveBatch is Reserve for up to n jobs, which it appends. It waits only for the first
+// job. It takes further ready jobs up to a total of 1 MiB of bodies and the work of a
+// turn.
 func (e *Engine) ReserveBatch(now int64, s *Session, timeout int64, n int, batch []Job) ([]Job, Outcome) {
 	job, o := e.Reserve(now, s, timeout)
 	if o != OK {
@@ -115,8 +116,8 @@ func (e *Engine) choose(now int64, s *Session, most int) (i slot, done bool) {
 	}
 }
 
-// best returns the ready job with the smallest (pri, id), among those of the tubes that a
-// session without an index watches, or none.
+// best returns the ready job with the smallest (pri, id) of all tubes that a session
+// without an index watches, if there is one.
 func (e *Engine) best(s *Session) slot {
 	e.turnWork += len(s.watches) / looksPerUnit
 	best := entry{slot: none}

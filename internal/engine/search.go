@@ -24,7 +24,7 @@ type viewSearch struct {
 // A span is places of a heap that are side by side.
 type span struct{ from, to uint32 }
 
-// lookStep is how many entries of a heap are a step of a search.
+// lookStep is the number of heap entries in a step of a search.
 const lookStep = 256
 
 func newViewSearch(after Cursor, n int) viewSearch {
@@ -101,7 +101,7 @@ func (s *viewSearch) look(h *jobHeap, ordered bool) (work int) {
 	return work
 }
 
-// open adds the children of an entry of a heap of n to what is to be looked at.
+// open adds the children of an entry in a heap of n to the entries to examine.
 func (s *viewSearch) open(parent, n int) {
 	children := span{uint32(4*parent + 1), uint32(min(4*parent+5, n))}
 	if last := len(s.ahead) - 1; s.ahead[last].to == children.from {

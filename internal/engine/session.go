@@ -58,7 +58,7 @@ type watchIndex struct {
 // each than to keep an index.
 const maxUnindexed = 64
 
-// deadlineMargin is how long before the end of a TTR a reserve is answered with
+// deadlineMargin is the time before the end of a TTR in which a reserve returns
 // DeadlineSoon instead of waiting: one second, as in beanstalkd.
 const deadlineMargin = second
 
@@ -79,7 +79,8 @@ func (s *Session) next() int64 {
 	return min(due, s.waitUntil)
 }
 
-// deadlineSoon tells whether a TTR that the session holds ends within the margin.
+// deadlineSoon reports whether the TTR of a job that the session holds ends within the
+// margin.
 func (s *Session) deadlineSoon(now int64) bool {
 	due := s.reserved.due()
 	return due != Never && due-deadlineMargin <= now

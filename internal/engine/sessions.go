@@ -34,7 +34,7 @@ func (e *Engine) Sessions(from, n int) (found []*Session, next int) {
 // ID returns what SessionStats has.
 func (s *Session) ID() uint64 { return s.id }
 
-// Waiter returns what the session was opened with.
+// Waiter returns the Waiter with which the session was opened.
 func (s *Session) Waiter() Waiter { return s.waiter }
 
 // SessionStats describes a session.

@@ -31,8 +31,7 @@ type slotPage struct {
 	first   uint8 // index in free: pages are often filled from the front, and then it need not be searched
 }
 
-// newSlots returns slots of which as many as possible, a power of two, are in a page, but
-// not more than atMost.
+// newSlots returns slots with the largest possible power of two per page, at most atMost.
 func newSlots(atMost int) slots {
 	shift := bits.Len(uint(atMost)) - 1
 	return slots{perPage: 1 << shift, shift: uint8(shift)}
@@ -177,8 +176,8 @@ func (s *slab[T]) free(i slot) (gone bool) {
 	return gone
 }
 
-// A sparse has a value beside each record of a slab. Most are zero: a page of which all are
-// may have no storage.
+// A sparse holds a value for each record of a slab. Most values are zero; a page of zeros
+// needs no storage.
 type sparse[T comparable] []*[slotsPerPage]T
 
 // at returns the value of a slot.

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// Stats counts what is in the engine now, and what has been since it began.
-// Jobs restored from a log are not in TotalJobs, as in beanstalkd.
+// Stats counts the current contents of the engine and its events since it was created.
+// TotalJobs does not include jobs restored from a log, as in beanstalkd.
 type Stats struct {
 	Urgent, Ready, Reserved, Delayed, Buried uint64 // jobs now
 
@@ -197,7 +197,7 @@ func (e *Engine) TubeOf(id uint64) (tube string, ok bool) {
 	return e.tubeOfJob(j).name, true
 }
 
-// JobStats returns what stats-job tells of a job.
+// JobStats returns the values of stats-job for a job.
 func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 	i, j := e.lookup(id)
 	if i == none {
@@ -233,8 +233,8 @@ func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 	return st, OK
 }
 
-// Handed returns what stats-job tells of a job that was handed out in this turn. A Waiter
-// may call it.
+// Handed returns the values of stats-job for a job that was reserved in this turn. A
+// Waiter can call it.
 func (e *Engine) Handed(id uint64) JobStats {
 	st, _ := e.JobStats(e.now, id)
 	return st

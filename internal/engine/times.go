@@ -2,7 +2,7 @@ package engine
 
 import "github.com/beanpole-mq/beanpole/internal/engine/histogram"
 
-// Times are how long jobs have taken since the engine began, in ns.
+// Times holds the durations of jobs since the engine was created, in ns.
 type Times struct {
 	Queue histogram.Histogram // from becoming ready to being reserved
 	Work  histogram.Histogram // from being reserved to the delete, release or bury
@@ -31,8 +31,8 @@ func (e *Engine) endQueue(now int64, t *tube, since int64) {
 	t.queued.add(d)
 }
 
-// endWork notes that the work on a reserved job of a tube is over. The time is that of
-// the turn, as Tick was told; it may be a few ns before that of the reserve.
+// endWork records the end of work on a reserved job of a tube. It uses the time of the
+// turn, as passed to Tick, which can be a few ns before the time of the reserve.
 func (e *Engine) endWork(t *tube, j *job) {
 	d := max(e.now-e.jobs.held(j).when, 0)
 	e.times.Work.Record(d)

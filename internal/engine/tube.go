@@ -1,6 +1,6 @@
 package engine
 
-// maxTubeName is how long the name of a tube is at most, in bytes.
+// maxTubeName is the maximum length of a tube's name, in bytes.
 const maxTubeName = 200
 
 // DefaultTube is the tube that every session uses and watches at first. It
@@ -75,8 +75,8 @@ func (t *tube) next() int64 {
 	return due
 }
 
-// opens returns when Tick has to see whether the tube is shut any more, or due if that is
-// before.
+// opens returns the time at which Tick must check whether the tube is still shut, or due
+// if that is earlier.
 func (t *tube) opens(due int64) int64 {
 	if t.paused {
 		due = min(due, t.unpauseAt)

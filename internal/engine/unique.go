@@ -5,7 +5,7 @@ import (
 	"hash/maphash"
 )
 
-// A Key tells the jobs of a tube apart of which only one is put.
+// A Key computes the keys of jobs in a tube whose policy accepts one job per key.
 type Key struct {
 	Name string // keys of the same name are the same
 
@@ -23,8 +23,8 @@ const (
 	WhilePresent              // and Buried
 )
 
-// UniqueMode says what the put of a duplicate does with the job that is there, unless
-// that is reserved.
+// UniqueMode is the effect of a duplicate put on the existing job, unless that is
+// reserved.
 type UniqueMode uint8
 
 const (

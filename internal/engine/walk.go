@@ -21,7 +21,7 @@ type runWalk struct {
 	seen   uint64
 }
 
-// view returns the jobs after a place, and those of the heap that are before it.
+// view returns the jobs after a cursor, and the jobs of the heap before it.
 func (q *queue) view(jobs *jobSlab, after Cursor) queueView {
 	v := queueView{heap: jobHeap{pages: q.heap.snapshot(), n: q.heap.n}}
 	if q.runs == nil {
@@ -45,7 +45,8 @@ func (r *run) seek(jobs *jobSlab, after Cursor) uint64 {
 	if after.before(r.first) {
 		return r.head
 	}
-	// The first job of the chunk low is not after the place, and that of high is.
+	// The first job of chunk low is not after the cursor, and the first job of chunk high
+	// is.
 	low, high := 0, len(r.chunks)
 	for low+1 < high {
 		mid := (low + high) / 2

@@ -5,30 +5,30 @@ package engine
 // added to a heap or removed from one, a KiB of a body is copied, or sixteen
 // watched tubes, or entries of a list, are looked at.
 const (
-	// maxTurnWork is how much work a turn should do at most, about a millisecond.
-	// Most turns do far less.
+	// maxTurnWork is the intended maximum work of a turn, about a millisecond. Most turns
+	// do far less.
 	maxTurnWork = 8192
 
 	// tickShare: Tick does an eighth of that at most. When jobs come due by the million,
 	// each command waits for as much.
 	tickShare = 8
 
-	// maxSlice is how many jobs, or tubes, a long operation moves at a time. It takes some
-	// tens of microseconds; what a turn costs besides is a hundredth of that.
+	// maxSlice is the number of jobs or tubes that a long operation moves at a time. A
+	// slice takes some tens of microseconds, a hundred times the fixed cost of a turn.
 	maxSlice = 128
 
 	// maxLoggedSlice is the same for operations whose changes are logged: after each
 	// slice they may have to wait for a sync, which takes longer than any slice.
 	maxLoggedSlice = 500
 
-	// maxLogged is how many bytes of bodies such an operation gives to the Log in a turn,
-	// and perhaps one body more: the replies to all other clients wait until those are
-	// durable, too. The journal cleans four times as much in the turn, and no more than
-	// 512 KiB while it is not late.
+	// maxLogged is the maximum size of the bodies that such an operation passes to the
+	// Log in a turn, plus up to one body. The replies to all other clients wait until
+	// these bodies are durable. The journal compacts four times as much in the turn, but
+	// at most 512 KiB unless it is late.
 	maxLogged = 128 << 10
 
-	// minSlice is how many of them it moves even when the turn has done enough:
-	// so each operation ends, and a short one needs one turn only.
+	// minSlice is the number of jobs or tubes that it moves even if the turn has done
+	// enough work. So each operation ends, and a short one needs only one turn.
 	minSlice = 8
 
 	looksPerUnit = 16      // watched tubes, entries of a list, patterns of policies, or places of a run

@@ -9,11 +9,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// maxKeyed is how many bytes a body has at most in which values are looked for: more
-// would take a turn too long.
+// maxKeyed is the maximum size in bytes of a body in which values are searched. A larger
+// one would take too long for a turn.
 const maxKeyed = 64 << 10
 
-// keyOf returns the key that the setting unique says; nil: none.
+// keyOf returns the key of the setting unique, or nil if there is none.
 func keyOf(text string) (*engine.Key, error) {
 	switch text {
 	case "no", "false":

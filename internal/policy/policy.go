@@ -28,7 +28,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A Config is a policy as somebody writes it.
+// A Config is a policy as written in the configuration.
 type Config struct {
 	Tubes    []string       // patterns: * is any characters, ? is one
 	Settings map[string]any // by name, as TOML has the values, or as text
@@ -42,8 +42,9 @@ type Set struct {
 	all map[string]*engine.Policy // by the rules about the tube; maxShared of them at most
 }
 
-// maxShared is how many policies a Set keeps for tubes to share. Patterns that overlap can
-// make a different policy for each tube: 20 of them for a million.
+// maxShared is the maximum number of policies that a Set caches for tubes to share.
+// Overlapping patterns can produce a different policy for each tube: 20 patterns for a
+// million tubes.
 const maxShared = 10_000
 
 // A layer is the rules of a source.
@@ -52,7 +53,7 @@ type layer struct {
 	exact []*Rule // names of tubes, in their order; of the same name the later one last
 }
 
-// A Rule is what a policy says of the tubes of one of its patterns.
+// A Rule is a policy's settings for the tubes of one of its patterns.
 type Rule struct {
 	Pattern  string
 	Number   int    // of the policy in the file, from 1; 0: it was set while the server ran
@@ -68,7 +69,7 @@ type given struct {
 	value any
 }
 
-// Settings returns what the rule says, as text.
+// Settings returns the settings of the rule as text.
 func (r *Rule) Settings() map[string]string {
 	all := make(map[string]string, len(r.settings))
 	for _, g := range r.settings {
@@ -186,8 +187,8 @@ func (l *layer) about(tube string, f func(place int, r *Rule)) {
 	}
 }
 
-// Rules returns all rules: those of the file, then those that were set while the server
-// ran; the names of tubes last.
+// Rules returns all rules: those of the file, then those that were set at run time.
+// Patterns come before names of tubes.
 func (s *Set) Rules() []*Rule {
 	return slices.Concat(s.file.globs, s.file.exact, s.runtime.globs, s.runtime.exact)
 }
@@ -217,7 +218,7 @@ func (s *Set) Of(tube string) *engine.Policy {
 	return p
 }
 
-// A Value is that of a setting for a tube, and where it comes from.
+// A Value is a tube's value of a setting, with its source.
 type Value struct {
 	*Setting
 	Text string
@@ -257,7 +258,7 @@ func (s *Set) Explain(tube string) []Value {
 	return values
 }
 
-// Warnings says what is allowed, and probably not meant.
+// Warnings returns warnings about valid but probably unintended settings.
 func (s *Set) Warnings() (warnings []string) {
 	for _, r := range s.Rules() {
 		warnings = append(warnings, s.WarningsOf(r, func(string) bool { return true })...)
@@ -322,7 +323,7 @@ func exampleOf(pattern string) string {
 	return strings.NewReplacer("*", "x", "?", "x").Replace(pattern)
 }
 
-// Runtime returns what was set for a pattern while the server ran, or nil.
+// Runtime returns the rule that was set for a pattern at run time, or nil.
 func (s *Set) Runtime(pattern string) *Rule {
 	for _, r := range slices.Concat(s.runtime.globs, s.runtime.exact) {
 		if r.Pattern == pattern {

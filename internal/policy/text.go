@@ -12,12 +12,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// What is set for a pattern while the server runs is kept as a text of lines such as
-// max-attempts=5, by name.
+// Settings of a pattern that are made at run time are stored as text: lines such as max-
+// attempts=5, sorted by name.
 
 const maxText = 256 // bytes of a value
 
-// CheckPattern says why a pattern can be that of no tube.
+// CheckPattern returns an error if a pattern cannot match a tube.
 func CheckPattern(pattern string) error {
 	if !wire.ValidTube([]byte(exampleOf(pattern))) {
 		return fmt.Errorf("%.220q matches no tube: want 1 to %d characters of the names of tubes, * for any or ? for one", pattern, wire.MaxTube)
@@ -35,8 +35,8 @@ func Parse(text string) map[string]string {
 	return all
 }
 
-// Edit returns a text with some settings set, and others not any more. A duration for
-// which something is to hold from now on becomes the moment when that ends.
+// Edit returns a text with some settings set and others removed. A duration that starts
+// now, such as a pause, is stored as the time of its end.
 func Edit(text string, set map[string]string, unset []string, now time.Time) (string, error) {
 	all := Parse(text)
 	for _, name := range unset {
