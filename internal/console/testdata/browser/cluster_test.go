@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 )
 
@@ -69,6 +70,11 @@ func TestCluster(t *testing.T) {
 	}
 	do(t, ctx, visit(follower.url("")))
 	until(t, ctx, "document.querySelector('.attention .bad p')?.textContent.includes('cannot be reached')")
+	const age = "document.querySelector('.attention li:last-child p').textContent"
+	until(t, ctx, age+" != "+strconv.Quote(eval[string](t, ctx, age))) // the page was updated
+	if !eval[bool](t, ctx, "[...document.querySelectorAll('.attention .bad p')].some(p => p.textContent.includes('cannot be reached'))") {
+		t.Error("an update of the page replaced a finding by another")
+	}
 	eval[any](t, ctx, "document.querySelector('.attention .button').click()")
 	until(t, ctx, "location.pathname == '/console/server' && location.hash == '#cluster'")
 	if *shots != "" {
