@@ -17,7 +17,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-// addManual adds the command that writes the manual pages. Only builds of packages have it.
+// addManual adds the command that writes the manual pages. Only packages have it.
 func addManual(root *cobra.Command) {
 	root.AddCommand(&cobra.Command{
 		Use:    "man DIR SETTINGS",
@@ -28,7 +28,7 @@ func addManual(root *cobra.Command) {
 	})
 }
 
-// writeManual writes a page for each command to man1, and the page of the settings to man5.
+// writeManual writes a page for each command to man1, and that of the settings to man5.
 func writeManual(root *cobra.Command, dir, settings string) error {
 	page, err := os.ReadFile(settings)
 	if err != nil {
@@ -49,8 +49,26 @@ func writeManual(root *cobra.Command, dir, settings string) error {
 		return err
 	}
 	head := fmt.Sprintf("%% \"BEANPOLE.TOML\" \"5\" \"\" %q \"beanpole manual\"\n# NAME\nbeanpole.toml - settings of the beanpole server\n\n", source)
-	roff := md2man.Render(append([]byte(head), page...))
+	roff := md2man.Render([]byte(head + definitions(string(page))))
 	return os.WriteFile(filepath.Join(dir, "man5", "beanpole.toml.5"), roff, 0o644) // #nosec G306 -- the same
+}
+
+// definitions turns the tables of a page into definition lists, which fit on any terminal.
+func definitions(page string) string {
+	var b strings.Builder
+	inTable := false
+	for line := range strings.Lines(page) {
+		isRow := strings.HasPrefix(line, "|")
+		if !isRow {
+			b.WriteString(line)
+		} else if inTable && !strings.HasPrefix(line, "|--") { // neither the head nor the rule
+			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "| "), " | ")
+			last := len(cells) - 1
+			fmt.Fprintf(&b, "%s\n: %s\n\n", strings.Join(cells[:last], " = "), cells[last])
+		}
+		inTable = isRow
+	}
+	return b.String()
 }
 
 // escapeDescriptions makes Markdown of the descriptions of a command and its subcommands, and
