@@ -3,6 +3,7 @@ package access
 import (
 	"errors"
 	"slices"
+	"strings"
 )
 
 // A Pattern is a list of globs, one of which must match. * matches any characters, ? one.
@@ -28,22 +29,49 @@ func (p Pattern) all() bool { return slices.Contains(p, "*") }
 
 // Match is Matches for one glob.
 func Match(glob, tube string) bool {
-	star, from := -1, 0 // the last * of the glob, and what it must have matched up to at least
-	for g, t := 0, 0; ; {
-		switch {
-		case g < len(glob) && glob[g] == '*':
-			star, from = g, t
-			g++
-			continue
-		case g == len(glob) && t == len(tube):
-			return true
-		case g < len(glob) && t < len(tube) && (glob[g] == tube[t] || glob[g] == '?' && tube[t] != '*'):
-			g, t = g+1, t+1
-			continue
+	part, rest, star := strings.Cut(glob, "*")
+	if !star {
+		return len(part) == len(tube) && hasPrefix(tube, part)
+	}
+	if !hasPrefix(tube, part) {
+		return false
+	}
+	for {
+		tube = tube[len(part):]
+		if part, rest, star = strings.Cut(rest, "*"); !star {
+			return len(part) <= len(tube) && hasPrefix(tube[len(tube)-len(part):], part)
 		}
-		if from++; star < 0 || from > len(tube) { // the * takes one more
+		at := indexPart(tube, part)
+		if at < 0 {
 			return false
 		}
-		g, t = star+1, from
+		tube = tube[at:]
 	}
+}
+
+// indexPart returns the index of the first match in tube of part, which contains no *,
+// or -1.
+func indexPart(tube, part string) int {
+	if !strings.Contains(part, "?") {
+		return strings.Index(tube, part)
+	}
+	for at := range len(tube) - len(part) + 1 {
+		if hasPrefix(tube[at:], part) {
+			return at
+		}
+	}
+	return -1
+}
+
+// hasPrefix reports whether part, which contains no *, matches the beginning of tube.
+func hasPrefix(tube, part string) bool {
+	if len(part) > len(tube) {
+		return false
+	}
+	for i := range len(part) {
+		if part[i] != tube[i] && (part[i] != '?' || tube[i] == '*') {
+			return false
+		}
+	}
+	return true
 }

@@ -1,6 +1,9 @@
 package access
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestMatch(t *testing.T) {
 	for _, test := range []struct {
@@ -16,5 +19,45 @@ func TestMatch(t *testing.T) {
 		if got := Match(test.glob, test.tube); got != test.want {
 			t.Errorf("%s matches %s: %v", test.glob, test.tube, got)
 		}
+	}
+}
+
+// FuzzMatch compares Match with a matcher that tries every length for each *.
+func FuzzMatch(f *testing.F) {
+	for _, glob := range []string{"", "*", "a*b*c", "*a?c", "m?il-*", "**?", "*ab?ab*b"} {
+		f.Add(glob, "aXbYbZc")
+		f.Add(glob, "mail-*")
+		f.Add(glob, "ababab")
+	}
+	var match func(glob, tube string) bool
+	match = func(glob, tube string) bool {
+		switch {
+		case glob == "":
+			return tube == ""
+		case glob[0] == '*':
+			return match(glob[1:], tube) || tube != "" && match(glob, tube[1:])
+		}
+		return tube != "" && (glob[0] == tube[0] || glob[0] == '?' && tube[0] != '*') && match(glob[1:], tube[1:])
+	}
+	f.Fuzz(func(t *testing.T, glob, tube string) {
+		if len(glob) > 12 || len(tube) > 16 {
+			return
+		}
+		if got, want := Match(glob, tube), match(glob, tube); got != want {
+			t.Errorf("Match(%q, %q) = %v, want %v", glob, tube, got, want)
+		}
+	})
+}
+
+func BenchmarkMatch(b *testing.B) {
+	tube, part := strings.Repeat("a", 200), strings.Repeat("a", 90)
+	for name, glob := range map[string]string{
+		"prefix": "mail-*", "one part": "*" + part + "b*", "many parts": "*" + strings.Repeat("a*", 90) + "b", "question mark": "*?" + part + "b*",
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				Match(glob, tube)
+			}
+		})
 	}
 }

@@ -125,7 +125,7 @@ func (e *Engine) PolicyOf(tube string) *Policy {
 	if e.policies.inForce == nil {
 		return nil
 	}
-	e.turnWork += lookupWork + len(e.policies.set)/looksPerUnit
+	e.turnWork += lookupWork + len(e.policies.set)*(1+len(tube)/globBytesPerLook)/looksPerUnit
 	return e.policies.inForce.Of(tube)
 }
 

@@ -33,11 +33,13 @@ const (
 
 	looksPerUnit = 16      // watched tubes, entries of a list, patterns of policies, or places of a run
 	seekWork     = 32      // units to find a place in a run
-	lookupWork   = 8       // units to look up the policy of a tube, beside a look at each pattern that was set
+	lookupWork   = 8       // units to look up the policy of a tube, in addition to its name's match with each pattern
 	tubeWork     = 3       // units to make a tube, beside its policy
 	endWork      = 2       // units to end a job as its policy says, beside those of its queue
 	idsPerUnit   = 4       // looked up, of a list
 	bytesPerUnit = 1 << 10 // of bodies
+
+	globBytesPerLook = 8 // of a name that is matched with a pattern; many * take up to five times as long
 
 	keyBytesPerUnit = 24 // of bodies in which a key is looked for; the worst JSON takes 4 ns a byte
 )
