@@ -164,8 +164,11 @@ func recoverAlone(dir string, d *directory.Directory) (last raftlog.Position, er
 		return last, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	if found, err := cluster.Inspect(fsys, dir); len(found.Members) == 0 { // change nothing if the log cannot be read
+	switch found, err := cluster.Inspect(fsys, dir); { // change nothing if the log cannot be read
+	case len(found.Members) == 0:
 		return last, fmt.Errorf("%w (%s)", err, advice.Member(dir, err))
+	case len(found.Members) > 1 && found.Last.Index == 0:
+		return last, fmt.Errorf("%s: this member has received no jobs since it joined; recover another member", dir)
 	}
 	credentials := directory.NewCA(directory.NewCluster(), directory.NewID())
 	if err := d.Become(directory.Identity{Listen: d.Listen, Unfinished: directory.Recover}, credentials); err != nil {
