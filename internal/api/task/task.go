@@ -215,8 +215,8 @@ func (r *Runner) Find(id uint64) (*Task, error) {
 		}
 	}
 	if id <= r.After || id > r.After+r.last {
-		return nil, admin.Problemf(http.StatusNotFound, "this server has not started task %d: if another leader of the cluster has, or this server before a restart, "+
-			"the task was interrupted; its changes up to then stay, and the same request does the rest", id)
+		return nil, admin.Problemf(http.StatusNotFound, "this server has no task %d: tasks, finished or not, are forgotten when the server restarts or the cluster's leader changes; "+
+			"its changes stay: look at the jobs before you repeat the request", id)
 	}
 	return nil, admin.Problemf(http.StatusNotFound, "there is no task %d any longer: the server keeps the last %d", id, Kept)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Tasks of different leaders have different ids. A server that is asked for another
-// server's task reports that the task was interrupted, and not that it has forgotten it.
+// server's task warns that a repeated request can do the same work again.
 func TestIDs(t *testing.T) {
 	var before, after Runner
 	before.After, after.After = 1000<<16, 2000<<16
@@ -28,7 +28,7 @@ func TestIDs(t *testing.T) {
 	if _, err := after.Find(other); err != nil {
 		t.Error(err)
 	}
-	if _, err := after.Find(first); err == nil || !strings.Contains(err.Error(), "the task was interrupted") {
+	if _, err := after.Find(first); err == nil || !strings.Contains(err.Error(), "look at the jobs before you repeat the request") {
 		t.Errorf("the task of another leader: %v", err)
 	}
 	if _, err := before.Find(first); err == nil || !strings.Contains(err.Error(), "any longer") {
