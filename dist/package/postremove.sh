@@ -1,5 +1,5 @@
 #!/bin/sh
-# The jobs stay: /var/lib/beanpole goes only when Debian is told to purge.
+# The jobs stay: only a purge deletes /var/lib/beanpole.
 set -e
 
 if [ -d /run/systemd/system ]; then
