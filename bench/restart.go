@@ -73,7 +73,7 @@ func (t *trial) seeJob(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	_, err = c.PeekTube(ctx, restartTube, client.StateReady)
+	_, _, err = c.PeekTube(ctx, restartTube, client.StateReady)
 	return err
 }
 

@@ -42,26 +42,6 @@ func (s *stream) ask(ctx context.Context, cmds ...wire.Command) error {
 // knows reports whether the server has a command, according to caps.
 func (s *stream) knows(op wire.Op) bool { return slices.Contains(s.caps, op.String()) }
 
-// DeleteBatch deletes up to 1000 jobs with one command and returns how many it deleted.
-// [Conn.DeleteMany] returns the result of each. A job that Delete would not find does not
-// count, and is no error.
-//
-// Only beanpole has this command. With other servers the error is [ErrUnknownCommand].
-func (c *commands) DeleteBatch(ctx context.Context, ids []uint64) (deleted int, err error) {
-	q := request{Command: wire.Command{Op: wire.DeleteBatch}, want: wire.DeletedBatch}
-	if len(ids) == 0 {
-		return 0, nil
-	}
-	if len(ids) > wire.MaxBatch {
-		return 0, c.fail(&q, fmt.Errorf("%w: %d jobs: want at most %d", ErrInvalid, len(ids), wire.MaxBatch))
-	}
-	for _, id := range ids {
-		q.Text = wire.AppendID(q.Text, id)
-	}
-	deleted, err = c.askNumber(ctx, &q, nil)
-	return deleted, tooLong(&q, err)
-}
-
 // ReserveMany takes up to limit jobs in one round trip, 1000 at most; it may take fewer
 // than are ready. If no job is ready, it waits up to d for one, as [Conn.ReserveTimeout]
 // does, or with [Never] without a limit; it does not wait for further jobs. It returns at
@@ -98,7 +78,7 @@ func (c *Conn) DeleteAndReserve(ctx context.Context, ids []uint64, limit int, d 
 		return nil, c.fail(&q, err)
 	}
 	defer c.release()
-	t := &c.taking
+	t := &c.batchReserve
 	t.q, t.max, t.ids, t.deleted = q, min(limit, wire.MaxBatch), ids, deleted
 	defer t.clear()
 	if d == 0 && len(ids) > 0 && ctx.Err() == nil {
@@ -107,7 +87,7 @@ func (c *Conn) DeleteAndReserve(ctx context.Context, ids []uint64, limit int, d 
 	var retry retrier
 	switch {
 	case len(ids) == 0:
-	case c.stream == nil || c.stream.stale() || ctx.Err() != nil || t.max > 1 && c.stream.caps == nil || len(ids)+t.reserves() >= ahead:
+	case c.stream == nil || c.stream.stale() || ctx.Err() != nil || t.max > 1 && c.stream.caps == nil || len(ids)+t.reserves() >= maxInFlight:
 		t.deleteAlone(context.WithoutCancel(ctx), 0, 0)
 		if ctx.Err() != nil {
 			return nil, c.fail(&q, context.Cause(ctx))
@@ -159,9 +139,9 @@ func (c *Conn) deleteError(id uint64, err error) error {
 	return c.fail(&request{Command: wire.Command{Op: wire.Delete, ID: id}}, err)
 }
 
-// A reserving holds the deletes, the reserve and the results of a DeleteAndReserve. Each
-// Conn has one, and reuses it.
-type reserving struct {
+// A batchReserve holds the deletes, the reserve and the results of a DeleteAndReserve.
+// Each Conn has one, and reuses it.
+type batchReserve struct {
 	batch
 	conn    *Conn
 	until   context.Context // ends the wait
@@ -175,10 +155,10 @@ type reserving struct {
 	no      error // the first answer that holds no job
 }
 
-func (t *reserving) clear() { *t = reserving{batch: t.batch, conn: t.conn} }
+func (t *batchReserve) clear() { *t = batchReserve{batch: t.batch, conn: t.conn} }
 
 // reserves returns how many commands take the jobs: one, if the server has one for many.
-func (t *reserving) reserves() int {
+func (t *batchReserve) reserves() int {
 	if t.one = t.max > 1 && t.conn.stream.knows(wire.ReserveBatch); t.one {
 		return 1
 	}
@@ -187,7 +167,7 @@ func (t *reserving) reserves() int {
 
 // deleteAlone deletes the jobs from place first in a round trip without a reserve. The
 // server may have executed the deletes before place sent already.
-func (t *reserving) deleteAlone(ctx context.Context, first, sent int) {
+func (t *batchReserve) deleteAlone(ctx context.Context, first, sent int) {
 	ids := t.ids[min(first, len(t.ids)):]
 	errs := make([]error, len(ids))
 	t.conn.many(ctx, errs, sent-first, "", func(i int, q *request) { q.Op, q.ID, q.want = wire.Delete, ids[i], wire.Deleted }, nil)
@@ -199,7 +179,7 @@ func (t *reserving) deleteAlone(ctx context.Context, first, sent int) {
 
 // send sends the deletes and the reserve in one round trip. It returns an error of the
 // connection.
-func (t *reserving) send(ctx context.Context) error {
+func (t *batchReserve) send(ctx context.Context) error {
 	c := t.conn
 	// The jobs that it got before were lost with the connection.
 	t.jobs, t.no, t.alloc = nil, nil, allocator{conn: c, left: t.max}
@@ -214,7 +194,7 @@ func (t *reserving) send(ctx context.Context) error {
 }
 
 // appendCommand appends command i.
-func (t *reserving) appendCommand(dst []byte, i int) []byte {
+func (t *batchReserve) appendCommand(dst []byte, i int) []byte {
 	switch i -= len(t.ids); {
 	case i < 0:
 		return wire.AppendCommand(dst, &wire.Command{Op: wire.Delete, ID: t.ids[len(t.ids)+i]})
@@ -229,7 +209,7 @@ func (t *reserving) appendCommand(dst []byte, i int) []byte {
 }
 
 // takeReply takes the reply to command i, and reads the jobs of a batch, which follow.
-func (t *reserving) takeReply(i int, r *wire.Reply) error {
+func (t *batchReserve) takeReply(i int, r *wire.Reply) error {
 	switch {
 	case i < len(t.ids):
 		return t.takeDelete(i, r)
@@ -249,7 +229,7 @@ func (t *reserving) takeReply(i int, r *wire.Reply) error {
 		return fmt.Errorf("%w: a batch of %d jobs", ErrProtocol, r.N)
 	}
 	s := t.conn.stream
-	if err := s.again(0); err != nil { // the wait is over: the jobs follow at once
+	if err := s.extendDeadline(0); err != nil { // the wait is over: the jobs follow at once
 		return err
 	}
 	n := int(r.N)
@@ -267,7 +247,7 @@ func (t *reserving) takeReply(i int, r *wire.Reply) error {
 }
 
 // takeDelete takes the reply to a delete. The wait begins after the last of them.
-func (t *reserving) takeDelete(i int, r *wire.Reply) (err error) {
+func (t *batchReserve) takeDelete(i int, r *wire.Reply) (err error) {
 	if r.Kind != wire.Deleted {
 		err = t.conn.deleteError(t.ids[i], replyError(r))
 	}
@@ -280,7 +260,7 @@ func (t *reserving) takeDelete(i int, r *wire.Reply) (err error) {
 }
 
 // answer returns the jobs, or why there are none.
-func (t *reserving) answer() ([]*Job, error) {
+func (t *batchReserve) answer() ([]*Job, error) {
 	if len(t.jobs) == 0 {
 		return nil, t.conn.fail(&t.q, t.no)
 	}

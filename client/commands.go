@@ -8,16 +8,16 @@ import (
 )
 
 // commands are the methods that a Conn and a Pool have in common.
-type commands struct{ of lender }
+type commands struct{ of connSource }
 
-// A lender has connections for commands: a Conn itself, a Pool many.
-type lender interface {
+// A connSource has connections for commands: a Conn itself, a Pool many.
+type connSource interface {
 	Addr() string
 
-	// borrow returns a connection whose turn is the caller's; one that uses the tube
-	// already, if that is possible.
-	borrow(ctx context.Context, tube string) (*Conn, error)
-	giveBack(c *Conn)
+	// checkOut returns a connection that only the caller uses, if possible one that uses
+	// the tube.
+	checkOut(ctx context.Context, tube string) (*Conn, error)
+	checkIn(c *Conn)
 }
 
 // usedTube stands in a request for the tube that is in use when the command's
@@ -38,11 +38,11 @@ func (c *commands) fail(q *request, err error) error { return commandError(c.of.
 
 // call sends a command whose answer is one word.
 func (c *commands) call(ctx context.Context, q *request) error {
-	conn, err := c.of.borrow(ctx, q.tube)
+	conn, err := c.of.checkOut(ctx, q.tube)
 	if err != nil {
 		return c.fail(q, err)
 	}
-	defer c.of.giveBack(conn)
+	defer c.of.checkIn(conn)
 	_, err = conn.do(ctx, q)
 	return err
 }
@@ -58,11 +58,11 @@ func (c *commands) ask(ctx context.Context, q *request, err error, read func(*wi
 	if err != nil {
 		return c.fail(q, err)
 	}
-	conn, err := c.of.borrow(ctx, q.tube)
+	conn, err := c.of.checkOut(ctx, q.tube)
 	if err != nil {
 		return c.fail(q, err)
 	}
-	defer c.of.giveBack(conn)
+	defer c.of.checkIn(conn)
 	if q.tube == usedTube {
 		q.tube = conn.used
 	}
@@ -101,11 +101,11 @@ func (c *commands) askMany(ctx context.Context, n int, build func(int, *request)
 	if n == 0 {
 		return nil
 	}
-	conn, err := c.of.borrow(ctx, "")
+	conn, err := c.of.checkOut(ctx, "")
 	if err != nil {
 		return c.failed(build, 0, err)
 	}
-	defer c.of.giveBack(conn)
+	defer c.of.checkIn(conn)
 	errs := make([]error, n)
 	conn.many(ctx, errs, 0, "", build, done)
 	return batchError(errs)

@@ -41,13 +41,13 @@ type Conn struct {
 	// turn holds a token; the goroutine that has put it in owns the next group.
 	turn chan struct{}
 
-	stream  *stream       // nil: there is no connection
-	cause   error         // why there is no connection; nil before the first
-	used    string        // by Use; the stream may use another for a while
-	watched []string      // in the order of Watch
-	lasted  time.Duration // how long the last connection did; 0: it could not be made
-	facts   wire.JobFacts // of the last job that had some
-	taking  reserving     // of DeleteAndReserve
+	stream       *stream       // nil: there is no connection
+	cause        error         // why there is no connection; nil before the first
+	used         string        // by Use; the stream may use another for a while
+	watched      []string      // in the order of Watch
+	lasted       time.Duration // how long the last connection did; 0: it could not be made
+	facts        wire.JobFacts // of the last job that had some
+	batchReserve batchReserve  // of DeleteAndReserve
 
 	// What Close needs while another goroutine has the turn.
 	mu struct {
@@ -70,7 +70,7 @@ func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 	c.turn <- struct{}{}
 	defer c.release()
 	err = c.connect(ctx)
-	c.tell(err)
+	c.notifyState(err)
 	if err != nil {
 		return nil, connectError(addr, err)
 	}
@@ -97,8 +97,8 @@ func newConn(addr string, opt *Options) (*Conn, error) {
 		watched: []string{defaultTube},
 	}
 	c.commands = commands{c}
-	c.taking.conn = c
-	c.taking.append, c.taking.reply = c.taking.appendCommand, c.taking.takeReply
+	c.batchReserve.conn = c
+	c.batchReserve.append, c.batchReserve.reply = c.batchReserve.appendCommand, c.batchReserve.takeReply
 	return c, nil
 }
 
@@ -118,13 +118,13 @@ func (c *Conn) Close() error {
 		}
 	}
 	c.mu.Unlock()
-	c.tidy()
+	c.closeStream()
 	return nil
 }
 
-// tidy lets go of the stream of a connection that was closed. Close and release
-// both try, so that the later of the two does it.
-func (c *Conn) tidy() {
+// closeStream releases the stream of a closed connection. Close and release both call it,
+// so that the later of the two does it.
+func (c *Conn) closeStream() {
 	select {
 	case c.turn <- struct{}{}:
 		if c.stream != nil {
@@ -157,18 +157,18 @@ func (c *Conn) acquire(ctx context.Context) error {
 func (c *Conn) release() {
 	<-c.turn
 	if c.closedOr(nil) != nil {
-		c.tidy()
+		c.closeStream()
 	}
 }
 
-func (c *Conn) borrow(ctx context.Context, _ string) (*Conn, error) { return c, c.acquire(ctx) }
+func (c *Conn) checkOut(ctx context.Context, _ string) (*Conn, error) { return c, c.acquire(ctx) }
 
-func (c *Conn) giveBack(*Conn) { c.release() }
+func (c *Conn) checkIn(*Conn) { c.release() }
 
-// rest makes a connection ready for its next user, and returns the tube that it uses. It
-// reports whether the connection can be used: whether it is connected, and no other
-// goroutine still uses it.
-func (c *Conn) rest() (using string, ok bool) {
+// resetForIdle prepares a connection for its next user, and returns the tube that it
+// uses. It reports whether the connection is connected and not in use by another
+// goroutine.
+func (c *Conn) resetForIdle() (using string, ok bool) {
 	select {
 	case c.turn <- struct{}{}:
 		defer c.release()
@@ -249,7 +249,7 @@ func (c *Conn) ready(ctx context.Context, tube string, repeatable bool) error {
 			return c.closedOr(c.cause)
 		}
 		err := c.connect(ctx)
-		c.tell(err)
+		c.notifyState(err)
 		if err != nil {
 			return err
 		}
@@ -274,7 +274,7 @@ func (c *Conn) ready(ctx context.Context, tube string, repeatable bool) error {
 func (c *Conn) check(err error) error {
 	if err != nil {
 		c.drop(err)
-		c.tell(c.closedOr(err))
+		c.notifyState(c.closedOr(err))
 		return c.closedOr(err)
 	}
 	return nil
@@ -282,7 +282,7 @@ func (c *Conn) check(err error) error {
 
 // tell tells Options.ConnState of a new connection, or of one that was lost or could
 // not be made.
-func (c *Conn) tell(err error) {
+func (c *Conn) notifyState(err error) {
 	if c.opt.ConnState == nil || err != nil && !connectionLost(err) {
 		return
 	}

@@ -143,7 +143,7 @@ func TestCutPut(t *testing.T) {
 			id, err := c.Put(ctx, client.NewJob{Body: []byte{byte(i)}})
 			switch {
 			case err == nil:
-				if job := get(c.Peek(ctx, id)); job.Body[0] != byte(i) {
+				if body := get(c.Peek(ctx, id)); body[0] != byte(i) {
 					t.Errorf("job %d is another", i)
 				}
 			case errors.Is(err, client.ErrOutcomeUnknown) && errors.Is(err, client.ErrDisconnected):
@@ -161,12 +161,15 @@ func TestCutPut(t *testing.T) {
 		if st := get(c.StatsTube(ctx, "mail")); int(st.TotalJobs) > 3 || int(st.TotalJobs) < 3-len(maybe) {
 			t.Errorf("%d jobs, %d not certain", st.TotalJobs, len(maybe))
 		}
-		jobs, _ := dial(t, srv.Addr, &client.Options{Dial: srv.Dial}).PeekMany(ctx, []uint64{1, 2, 3, 4})
-		jobs = slices.DeleteFunc(jobs, func(j client.PeekedJob) bool { return j.ID == 0 })
+		other := dial(t, srv.Addr, &client.Options{Dial: srv.Dial})
 		count := make(map[byte]int)
 		last := -1
-		for _, j := range jobs {
-			body := j.Body[0]
+		for id := range uint64(4) {
+			job, err := other.Peek(ctx, id+1)
+			if err != nil {
+				continue
+			}
+			body := job[0]
 			if count[body]++; count[body] > 1 {
 				t.Errorf("job %d came twice", body)
 			}
@@ -271,15 +274,13 @@ func TestCutOthers(t *testing.T) {
 		{"stats", true, func(ctx context.Context, c *client.Conn) error { return second(c.Stats(ctx)) }},
 		{"stats-tube", true, func(ctx context.Context, c *client.Conn) error { return second(c.StatsTube(ctx, "mail")) }},
 		{"stats-job", true, func(ctx context.Context, c *client.Conn) error { return second(c.StatsJob(ctx, 1)) }},
-		{"stats-jobs", true, func(ctx context.Context, c *client.Conn) error {
-			return second(c.StatsJobMany(ctx, []uint64{1, 1}))
-		}},
 		{"stats-tubes", true, func(ctx context.Context, c *client.Conn) error {
 			return second(c.StatsTubeMany(ctx, []string{"mail", "mail"}))
 		}},
 		{"peek", true, func(ctx context.Context, c *client.Conn) error { return second(c.Peek(ctx, 1)) }},
 		{"peek-buried", true, func(ctx context.Context, c *client.Conn) error {
-			return second(c.PeekTube(ctx, "", client.StateBuried))
+			_, _, err := c.PeekTube(ctx, "", client.StateBuried)
+			return err
 		}},
 		{"reserve many", true, func(ctx context.Context, c *client.Conn) error {
 			// A minute, as the lost connection may have the job for a moment.
@@ -287,7 +288,7 @@ func TestCutOthers(t *testing.T) {
 		}},
 		{"list-tubes", true, func(ctx context.Context, c *client.Conn) error { return second(c.ListTubes(ctx)) }},
 		{"list-jobs", true, func(ctx context.Context, c *client.Conn) error {
-			return second(c.ListJobs(ctx, client.Selection{Tube: "mail", State: client.StateBuried, Limit: 5}, ""))
+			return firstListed(ctx, c, client.Selection{Tube: "mail", State: client.StateBuried, Limit: 5})
 		}},
 		{"flush-tube", false, func(ctx context.Context, c *client.Conn) error {
 			return second(c.FlushTube(ctx, client.Selection{Tube: "mail", State: client.StateBuried, Limit: client.All}))

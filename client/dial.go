@@ -70,7 +70,7 @@ func (c *Conn) connectTo(ctx context.Context, addr *address) error {
 		}
 		return fmt.Errorf("%w: %w", ErrDisconnected, err)
 	}
-	if err := c.adopt(nc); err != nil {
+	if err := c.setNetConn(nc); err != nil {
 		return err
 	}
 	s := newStream(nc, c.opt.Timeout)
@@ -85,8 +85,8 @@ func (c *Conn) connectTo(ctx context.Context, addr *address) error {
 	return nil
 }
 
-// adopt makes a network connection known to Close.
-func (c *Conn) adopt(nc net.Conn) error {
+// setNetConn stores the network connection, which Close closes.
+func (c *Conn) setNetConn(nc net.Conn) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.mu.closed {

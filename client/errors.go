@@ -149,9 +149,9 @@ func reserveError(addr string, err error) error {
 	return &Error{Verb: wire.Reserve.String(), Addr: addr, Err: err}
 }
 
-// inTime makes the error of a reserve [ErrTimedOut] too, if the deadline of its context
-// has passed and the cause is not that no server can be reached.
-func inTime(ctx context.Context, addr string, err error) error {
+// asTimeout adds [ErrTimedOut] to the error of a reserve if the deadline of its context
+// has passed, unless no server is reachable.
+func asTimeout(ctx context.Context, addr string, err error) error {
 	if err == nil || errors.Is(err, ErrTimedOut) || errors.Is(err, ErrDisconnected) || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return err
 	}

@@ -35,7 +35,7 @@ func FuzzReplies(f *testing.F) {
 		if st, err := c.Stats(ctx); (st == nil) == (err == nil) {
 			t.Errorf("%v, %v", st, err)
 		}
-		if sts, err := c.StatsJobMany(ctx, []uint64{1, 2}); err == nil && (sts[0] == nil || sts[1] == nil) {
+		if sts, err := c.StatsTubeMany(ctx, []string{"a", "b"}); err == nil && (sts[0] == nil || sts[1] == nil) {
 			t.Error("no statistics and no error")
 		}
 		if id, err := c.Put(ctx, client.NewJob{}); err != nil && id != 0 && !bytes.Contains(replies, []byte("BURIED")) {
@@ -45,11 +45,10 @@ func FuzzReplies(f *testing.F) {
 			t.Errorf("%v, %v", ids, err)
 		}
 		c.ListTubes(ctx)
-		c.ListJobs(ctx, client.Selection{Tube: "mail", State: client.StateReady, Limit: 5}, "")
+		firstListed(ctx, c, client.Selection{Tube: "mail", State: client.StateReady, Limit: 5})
 		c.FlushTube(ctx, client.Selection{Tube: "mail", State: client.StateReady, Limit: 5})
 		c.DeleteAndReserve(ctx, []uint64{1, 2}, 2, client.Never, nil)
 		c.ReserveMany(ctx, 2, 0)
-		c.DeleteBatch(ctx, []uint64{1})
 		c.Caps(ctx)
 	})
 }

@@ -15,26 +15,16 @@ type Job struct {
 	ID   uint64
 	Body []byte
 
-	// Facts describe the job, if [Options].Facts is set and the server sends them.
-	// Otherwise Facts is nil, as with beanstalkd.
-	Facts *JobFacts
+	// Facts describes the job at the moment of the reserve, if [Options].Facts is set and
+	// the server is a beanpole. It has the fields Tube, Priority, Reserves, Timeouts, Age
+	// and TTR. Otherwise Facts is nil.
+	Facts *JobStats
 
 	conn  *Conn
 	lease *lease // of a pool; nil when the job is finished, or has none
 }
 
-// JobFacts are the statistics that a server sends with the body of a job. They are those
-// of the moment when the job was reserved.
-type JobFacts struct {
-	Tube     string
-	Priority uint32
-	Reserves uint64        // how often it was reserved, this time included
-	Timeouts uint64        // how often its time to run was over
-	Age      time.Duration // since the put, in whole seconds
-	TTR      time.Duration
-}
-
-// askedFacts are the words of want for JobFacts.
+// askedFacts are the words of want for Job.Facts.
 const askedFacts = wire.Facts(0x673421)
 
 // set makes a job of a reply, with a body that is its own.
@@ -43,7 +33,9 @@ func (j *Job) set(c *Conn, r *wire.Reply, body []byte) {
 	if r.Facts == nil || !wire.ParseFacts(r.Facts, &c.facts) {
 		return
 	}
-	j.Facts = &JobFacts{
+	j.Facts = &JobStats{
+		ID:       r.ID,
+		State:    StateReserved,
 		Tube:     c.facts.Tube,
 		Priority: uint32(c.facts.Pri),
 		Reserves: c.facts.Reserves,

@@ -64,6 +64,17 @@ func wantErr(t *testing.T, err, want error) {
 	}
 }
 
+// A peeked is the result of PeekTube.
+type peeked struct {
+	id   uint64
+	body string
+}
+
+func peekTube(t *testing.T, c *client.Conn, state client.State) (peeked, error) {
+	id, body, err := c.PeekTube(t.Context(), "", state)
+	return peeked{id, string(body)}, err
+}
+
 // second drops a result that a test does not want.
 func second[T any](_ T, err error) error { return err }
 

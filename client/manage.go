@@ -12,83 +12,43 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// MaxListed is the largest number of jobs that a server lists in one answer.
-const MaxListed = 10_000
+// maxListed is the maximum number of jobs in a reply to list-jobs.
+const maxListed = 10_000
 
 // All is a limit that means all jobs.
 const All = math.MaxInt
 
-// A Selection is the jobs of a tube that are in a state, in the order that
-// [Conn.ListJobs] gives, at most Limit of them.
+// A Selection is the jobs of a tube in one state, up to Limit of them in the order of
+// [Conn.Jobs].
 type Selection struct {
 	Tube  string
 	State State
 	Limit int // 1 or more, or [All]
 }
 
-// A ListedJob describes a job in a list. The fields File and All of its JobStats are not
-// set.
-type ListedJob struct {
-	JobStats
-	Size   int64  // of the body, in bytes
-	Cursor string // the place after the job, for [Conn.ListJobs]
-}
-
-// ListJobs lists jobs of a tube: ready jobs in the order in which they would be reserved,
+// Jobs lists jobs of a tube: ready jobs in the order in which they would be reserved,
 // delayed and reserved jobs by the time when the delay or the time to run ends, buried
-// jobs in the order in which they were buried. It changes nothing. It returns one page:
-// the jobs after the cursor, or from the beginning if the cursor is empty, and at most
-// [MaxListed] jobs, whatever the limit. To get the next page, pass the Cursor of the last
-// job. A page with fewer jobs than the limit and MaxListed is the last one. [Conn.Jobs]
-// goes through all pages.
+// jobs in the order in which they were buried. It changes nothing. An error ends the
+// list. The fields File and All are not set.
 //
-// A job that leaves its state, or changes its place in the order, may be missing from
-// this page and the later ones, or be listed twice.
+// A job that changes its state or its place during the list can be missing, or be listed
+// twice.
 //
 // Only beanpole has this command. With other servers the error is [ErrUnknownCommand];
-// there [Conn.StatsJobMany] describes jobs whose ids are known.
-func (c *commands) ListJobs(ctx context.Context, of Selection, cursor string) ([]ListedJob, error) {
-	q := request{Command: wire.Command{Op: wire.ListJobs, Text: []byte(cursor)}, want: wire.OK}
-	var jobs []ListedJob
-	err := c.ask(ctx, &q, of.describe(&q), func(r *wire.Reply) error {
-		return wire.ParseListed(r.Body, func(j *wire.ListedJob) {
-			jobs = append(jobs, newListedJob(of.Tube, of.State, j))
-		})
-	})
-	return jobs, tooLong(&q, err)
-}
-
-func newListedJob(tube string, state State, j *wire.ListedJob) ListedJob {
-	return ListedJob{
-		JobStats: JobStats{
-			ID:       j.ID,
-			Tube:     tube,
-			State:    state,
-			Priority: uint32(j.Pri),
-			Age:      time.Duration(j.Age) * time.Second,
-			Delay:    time.Duration(j.Delay) * time.Second,
-			TTR:      time.Duration(j.TTR) * time.Second,
-			TimeLeft: time.Duration(j.TimeLeft) * time.Second,
-			Reserves: j.Reserves,
-			Timeouts: j.Timeouts,
-			Releases: j.Releases,
-			Buries:   j.Buries,
-			Kicks:    j.Kicks,
-		},
-		Size:   int64(j.Size),
-		Cursor: string(j.Cursor),
-	}
-}
-
-// Jobs lists jobs of a tube, with as many calls of [Conn.ListJobs] as necessary. An
-// error ends the list.
-func (c *commands) Jobs(ctx context.Context, of Selection) iter.Seq2[*ListedJob, error] {
-	return func(yield func(*ListedJob, error) bool) {
-		cursor := ""
-		for {
-			jobs, err := c.ListJobs(ctx, of, cursor)
+// there [Conn.StatsJob] describes jobs whose ids are known.
+func (c *commands) Jobs(ctx context.Context, of Selection) iter.Seq2[*JobStats, error] {
+	return func(yield func(*JobStats, error) bool) {
+		for cursor := ""; ; {
+			var jobs []JobStats
+			q := request{Command: wire.Command{Op: wire.ListJobs, Text: []byte(cursor)}, want: wire.OK}
+			err := c.ask(ctx, &q, of.describe(&q), func(r *wire.Reply) error {
+				return wire.ParseListed(r.Body, func(j *wire.ListedJob) {
+					jobs = append(jobs, listedJob(of, j))
+					cursor = string(j.Cursor)
+				})
+			})
 			if err != nil {
-				yield(nil, err)
+				yield(nil, tooLong(&q, err))
 				return
 			}
 			for i := range jobs {
@@ -96,11 +56,29 @@ func (c *commands) Jobs(ctx context.Context, of Selection) iter.Seq2[*ListedJob,
 					return
 				}
 			}
-			if of.Limit -= len(jobs); len(jobs) < MaxListed || of.Limit == 0 {
+			if of.Limit -= len(jobs); len(jobs) < maxListed || of.Limit == 0 {
 				return
 			}
-			cursor = jobs[len(jobs)-1].Cursor
 		}
+	}
+}
+
+func listedJob(of Selection, j *wire.ListedJob) JobStats {
+	return JobStats{
+		ID:       j.ID,
+		Tube:     of.Tube,
+		State:    of.State,
+		Priority: uint32(j.Pri),
+		Age:      time.Duration(j.Age) * time.Second,
+		Delay:    time.Duration(j.Delay) * time.Second,
+		TTR:      time.Duration(j.TTR) * time.Second,
+		TimeLeft: time.Duration(j.TimeLeft) * time.Second,
+		Reserves: j.Reserves,
+		Timeouts: j.Timeouts,
+		Releases: j.Releases,
+		Buries:   j.Buries,
+		Kicks:    j.Kicks,
+		Size:     int64(j.Size),
 	}
 }
 

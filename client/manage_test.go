@@ -1,6 +1,8 @@
 package client_test
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,70 +11,58 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 )
 
-func TestListJobs(t *testing.T) {
-	ctx := t.Context()
-	c := dial(t, start(t), nil)
-	ids := get(c.PutMany(ctx, []client.NewJob{
-		{Tube: "mail", Priority: new(uint32(5)), Body: []byte("a")},
-		{Tube: "mail", Priority: new(uint32(4)), TTR: 7 * time.Second, Body: []byte("bb")},
-		{Tube: "mail", Delay: time.Hour},
-	}))
-	jobs := get(c.ListJobs(ctx, client.Selection{Tube: "mail", State: client.StateReady, Limit: 1}, ""))
-	if len(jobs) != 1 || jobs[0].ID != ids[1] || jobs[0].Priority != 4 || jobs[0].TTR != 7*time.Second || jobs[0].Size != 2 || jobs[0].Tube != "mail" || jobs[0].State != client.StateReady {
-		t.Errorf("%+v", jobs)
-	}
-	jobs = get(c.ListJobs(ctx, client.Selection{Tube: "mail", State: client.StateReady, Limit: 5}, jobs[0].Cursor))
-	if len(jobs) != 1 || jobs[0].ID != ids[0] {
-		t.Errorf("%+v", jobs)
-	}
-	if jobs = get(c.ListJobs(ctx, client.Selection{Tube: "mail", State: client.StateReady, Limit: 5}, jobs[0].Cursor)); len(jobs) != 0 {
-		t.Errorf("%+v", jobs)
-	}
-	if jobs = get(c.ListJobs(ctx, client.Selection{Tube: "mail", State: client.StateDelayed, Limit: 5}, "")); len(jobs) != 1 || jobs[0].TimeLeft < time.Hour-time.Minute || jobs[0].Delay != time.Hour {
-		t.Errorf("%+v", jobs)
-	}
-	job := get(c.ReserveJob(ctx, ids[0]))
-	if jobs = get(c.ListJobs(ctx, client.Selection{Tube: "mail", State: client.StateReserved, Limit: 5}, "")); len(jobs) != 1 || jobs[0].ID != job.ID || jobs[0].Reserves != 1 {
-		t.Errorf("%+v", jobs)
-	}
-	wantErr(t, second(c.ListJobs(ctx, client.Selection{Tube: "nothing", State: client.StateReady, Limit: 5}, "")), client.ErrNotFound)
-	wantErr(t, second(c.ListJobs(ctx, client.Selection{Tube: "mail", State: client.StateReady, Limit: 5}, "x")), client.ErrBadFormat)
-	wantErr(t, second(c.ListJobs(ctx, client.Selection{Tube: "mail", State: client.StateReady, Limit: 0}, "")), client.ErrInvalid)
-	wantErr(t, second(c.ListJobs(ctx, client.Selection{Tube: "mail", State: "any", Limit: 5}, "")), client.ErrInvalid)
-	wantErr(t, second(c.ListJobs(ctx, client.Selection{Tube: "-", State: client.StateReady, Limit: 5}, "")), client.ErrInvalid)
-}
-
-// All jobs come, in order, however many they are; who has enough stops.
 func TestJobs(t *testing.T) {
 	ctx := t.Context()
 	c := dial(t, start(t), nil)
-	want := get(c.PutMany(ctx, make([]client.NewJob, 2*client.MaxListed+7)))
-	n := 0
-	for job, err := range c.Jobs(ctx, client.Selection{Tube: "default", State: client.StateReady, Limit: client.All}) {
-		if must(t, err); job.ID != want[n] {
-			t.Fatalf("job %d comes, want %d", job.ID, want[n])
+	put := get(c.PutMany(ctx, []client.NewJob{
+		{Tube: "mail", Priority: new(uint32(5)), Body: []byte("a")},
+		{Tube: "mail", Priority: new(uint32(4)), TTR: 7 * time.Second, Body: []byte("bb")},
+		{Tube: "mail", Delay: time.Hour},
+		{Tube: "mail"},
+	}))
+	get(c.ReserveJob(ctx, put[3]))
+	many := get(c.PutMany(ctx, make([]client.NewJob, 20_007))) // on three pages
+	for _, tc := range []struct {
+		of   client.Selection
+		want []uint64
+	}{
+		{client.Selection{Tube: "mail", State: client.StateReady, Limit: client.All}, []uint64{put[1], put[0]}},
+		{client.Selection{Tube: "mail", State: client.StateReady, Limit: 1}, put[1:2]},
+		{client.Selection{Tube: "mail", State: client.StateDelayed, Limit: 5}, put[2:3]},
+		{client.Selection{Tube: "mail", State: client.StateReserved, Limit: 5}, put[3:]},
+		{client.Selection{Tube: "mail", State: client.StateBuried, Limit: 5}, nil},
+		{client.Selection{Tube: "default", State: client.StateReady, Limit: client.All}, many},
+		{client.Selection{Tube: "default", State: client.StateReady, Limit: 10_003}, many[:10_003]},
+	} {
+		var ids []uint64
+		for job, err := range c.Jobs(ctx, tc.of) {
+			must(t, err)
+			if ids = append(ids, job.ID); job.Tube != tc.of.Tube || job.State != tc.of.State {
+				t.Fatalf("%+v", job)
+			}
 		}
-		n++
+		if !slices.Equal(ids, tc.want) {
+			t.Errorf("%+v: %d jobs, want %d", tc.of, len(ids), len(tc.want))
+		}
 	}
-	if n != len(want) {
-		t.Errorf("%d jobs", n)
-	}
-	n = 0
-	for _, err := range c.Jobs(ctx, client.Selection{Tube: "default", State: client.StateReady, Limit: client.MaxListed + 3}) {
-		must(t, err)
-		n++
-	}
-	if n != client.MaxListed+3 {
-		t.Errorf("%d jobs", n)
-	}
-	for range c.Jobs(ctx, client.Selection{Tube: "default", State: client.StateReady, Limit: client.All}) {
-		break
-	}
-	for job, err := range c.Jobs(ctx, client.Selection{Tube: "nothing", State: client.StateReady, Limit: client.All}) {
-		if wantErr(t, err, client.ErrNotFound); job != nil {
+	for job := range c.Jobs(ctx, client.Selection{Tube: "mail", State: client.StateReady, Limit: client.All}) {
+		if job.Priority != 4 || job.TTR != 7*time.Second || job.Size != 2 {
 			t.Errorf("%+v", job)
 		}
+		break
 	}
+	wantErr(t, firstListed(ctx, c, client.Selection{Tube: "nothing", State: client.StateReady, Limit: 5}), client.ErrNotFound)
+	wantErr(t, firstListed(ctx, c, client.Selection{Tube: "mail", State: client.StateReady, Limit: 0}), client.ErrInvalid)
+	wantErr(t, firstListed(ctx, c, client.Selection{Tube: "mail", State: "any", Limit: 5}), client.ErrInvalid)
+	wantErr(t, firstListed(ctx, c, client.Selection{Tube: "-", State: client.StateReady, Limit: 5}), client.ErrInvalid)
+}
+
+// firstListed returns the error of the first job of a list.
+func firstListed(ctx context.Context, c *client.Conn, of client.Selection) error {
+	for _, err := range c.Jobs(ctx, of) {
+		return err
+	}
+	return nil
 }
 
 func TestFlushAndMove(t *testing.T) {
@@ -114,7 +104,7 @@ func TestManageBeanstalkd(t *testing.T) {
 	c := dial(t, conformance.Beanstalkd(t), nil)
 	before := get(c.Stats(ctx)).TotalConnections
 	for _, tube := range []string{"mail", strings.Repeat("x", 200)} {
-		wantErr(t, second(c.ListJobs(ctx, client.Selection{Tube: tube, State: client.StateReady, Limit: 5}, "400000000.ffffff")), client.ErrUnknownCommand)
+		wantErr(t, firstListed(ctx, c, client.Selection{Tube: tube, State: client.StateReady, Limit: 5}), client.ErrUnknownCommand)
 		wantErr(t, second(c.FlushTube(ctx, client.Selection{Tube: tube, State: client.StateDelayed, Limit: client.All})), client.ErrUnknownCommand)
 		wantErr(t, second(c.MoveJobs(ctx, client.Selection{Tube: tube, State: client.StateReady, Limit: client.All}, "to")), client.ErrUnknownCommand)
 	}

@@ -51,11 +51,11 @@ func batchError(errs []error) error {
 // other clients may come between them. The error is a [BatchError] with the error of
 // each put that failed, as [Conn.Put] returns it.
 func (c *commands) PutMany(ctx context.Context, jobs []NewJob) (ids []uint64, err error) {
-	conn, err := c.of.borrow(ctx, usedTube)
+	conn, err := c.of.checkOut(ctx, usedTube)
 	if err != nil {
 		return nil, c.fail(&putMany, err)
 	}
-	defer c.of.giveBack(conn)
+	defer c.of.checkIn(conn)
 	for i := range jobs {
 		if _, err := jobs[i].request(conn.used); err != nil {
 			return nil, c.fail(&putMany, fmt.Errorf("job %d: %w", i, err))
@@ -118,36 +118,21 @@ func DeleteJobs(ctx context.Context, jobs []*Job) error {
 	return batchError(errs)
 }
 
-// StatsJobMany is [Conn.StatsJob] for many jobs, in one round trip or a few. The results
-// are in the order of the ids, with nil for a job that could not be looked up. The error
-// is a [BatchError].
-func (c *commands) StatsJobMany(ctx context.Context, ids []uint64) ([]*JobStats, error) {
-	return statsMany[JobStats](ctx, c, len(ids), func(i int, q *request) {
-		q.Op, q.ID, q.want = wire.StatsJob, ids[i], wire.OK
-	})
-}
-
 // StatsTubeMany is [Conn.StatsTube] for many tubes, in one round trip or a few. The
-// results are in the order of the names, with nil for a tube that could not be looked up.
-// If one of the names is invalid, nothing is sent. Otherwise the error is a [BatchError].
+// result has the order of the names, and nil for each tube whose statistics cannot be
+// read. If a name is invalid, nothing is sent. Otherwise the error is a [BatchError].
 func (c *commands) StatsTubeMany(ctx context.Context, tubes []string) ([]*TubeStats, error) {
 	for _, tube := range tubes {
 		if err := CheckTube(tube); err != nil {
 			return nil, c.fail(&request{Command: wire.Command{Op: wire.StatsTube, Tube: []byte(tube)}}, err)
 		}
 	}
-	return statsMany[TubeStats](ctx, c, len(tubes), func(i int, q *request) {
-		q.Op, q.Tube, q.want = wire.StatsTube, []byte(tubes[i]), wire.OK
-	})
-}
-
-// statsMany sends n commands that are answered with statistics, and returns those, with
-// nil where there are none.
-func statsMany[S any](ctx context.Context, c *commands, n int, build func(int, *request)) ([]*S, error) {
-	stats := make([]*S, n)
+	stats := make([]*TubeStats, len(tubes))
 	var malformed error
-	err := c.askMany(ctx, n, build, func(i int, r *wire.Reply) {
-		st, err := parseStats[S](r)
+	err := c.askMany(ctx, len(tubes), func(i int, q *request) {
+		q.Op, q.Tube, q.want = wire.StatsTube, []byte(tubes[i]), wire.OK
+	}, func(i int, r *wire.Reply) {
+		st, err := parseStats[TubeStats](r)
 		if err != nil {
 			malformed = fmt.Errorf("%w: %w", ErrProtocol, err)
 		}

@@ -11,14 +11,14 @@ const (
 	// flushAt is the number of bytes that are collected before they are written.
 	flushAt = 64 << 10
 
-	// ahead is how many commands may be written before the first reply is
-	// read. If a batch is larger, two goroutines write and read: otherwise
+	// maxInFlight is the maximum number of commands that are written before the first reply
+	// is read. If a batch is larger, two goroutines write and read: otherwise
 	// both sides could wait for ever, the client for the server to read more
 	// commands, and the server for the client to read replies. This many short
 	// replies fit in the buffers of any socket, also where each counts as a
 	// kilobyte, as on Linux. Commands with long replies are short enough for
 	// this many of them to fit.
-	ahead = 128
+	maxInFlight = 128
 
 	// drainTime is the time for which replies are read after a write has failed.
 	drainTime = time.Second
@@ -45,8 +45,8 @@ func (s *stream) pipeline(ctx context.Context, b *batch) error {
 	if err := s.begin(ctx, b.wait); err != nil {
 		return err
 	}
-	if b.n > ahead {
-		return s.end(s.both(b))
+	if b.n > maxInFlight {
+		return s.end(s.writeAndRead(b))
 	}
 	writing := s.writeAll(b)
 	reading := s.readAll(b, b.sent) // also after an error: what was answered was done
@@ -56,8 +56,8 @@ func (s *stream) pipeline(ctx context.Context, b *batch) error {
 	return s.end(reading)
 }
 
-// both writes and reads at the same time.
-func (s *stream) both(b *batch) error {
+// writeAndRead writes and reads at the same time.
+func (s *stream) writeAndRead(b *batch) error {
 	written := make(chan error, 1)
 	go func() {
 		err := s.writeAll(b)
@@ -81,7 +81,7 @@ func (s *stream) both(b *batch) error {
 
 // writeAll writes the commands of a batch.
 func (s *stream) writeAll(b *batch) error {
-	var ends [ahead]int
+	var ends [maxInFlight]int
 	for b.sent < b.n {
 		s.out = s.out[:0]
 		n := 0
@@ -114,8 +114,8 @@ func (s *stream) readAll(b *batch, n int) error {
 		if err := b.reply(i, &s.reply); err != nil {
 			return err
 		}
-		if b.answered%ahead == 0 {
-			if err := s.again(b.wait); err != nil {
+		if b.answered%maxInFlight == 0 {
+			if err := s.extendDeadline(b.wait); err != nil {
 				return err
 			}
 		}
@@ -124,8 +124,8 @@ func (s *stream) readAll(b *batch, n int) error {
 }
 
 // again moves the deadline of an exchange in which something has happened.
-func (s *stream) again(wait time.Duration) error {
-	if err := s.limit(wait); err != nil {
+func (s *stream) extendDeadline(wait time.Duration) error {
+	if err := s.setDeadline(wait); err != nil {
 		return lost(err)
 	}
 	// The deadline may have been set to interrupt us.

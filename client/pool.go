@@ -104,7 +104,7 @@ func (p *Pool) Do(ctx context.Context, f func(ctx context.Context, c *Conn) erro
 	return f(ctx, c)
 }
 
-func (p *Pool) borrow(ctx context.Context, tube string) (*Conn, error) {
+func (p *Pool) checkOut(ctx context.Context, tube string) (*Conn, error) {
 	if tube == usedTube {
 		tube = defaultTube
 	}
@@ -119,7 +119,7 @@ func (p *Pool) borrow(ctx context.Context, tube string) (*Conn, error) {
 	return c, nil
 }
 
-func (p *Pool) giveBack(c *Conn) {
+func (p *Pool) checkIn(c *Conn) {
 	c.release()
 	p.giveUp(c)
 }
@@ -181,7 +181,7 @@ func (p *Pool) take(tube string) (*Conn, error) {
 func (p *Pool) put(c *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	using, ok := c.rest()
+	using, ok := c.resetForIdle()
 	if p.mu.closed || !ok {
 		p.drop(c)
 		return
@@ -255,7 +255,7 @@ func (p *Pool) reserve(ctx context.Context, tubes []string, f func(c *Conn) ([]*
 		}
 	}
 	p.put(c)
-	return nil, inTime(ctx, p.addr, err)
+	return nil, asTimeout(ctx, p.addr, err)
 }
 
 // A lease is what the jobs of one connection of a pool have in common.

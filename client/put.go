@@ -73,11 +73,11 @@ func (j *NewJob) request(used string) (request, error) {
 // Errors: [ErrDraining], [ErrJobTooBig], [ErrOutOfMemory], [ErrInternal]; with
 // [ErrBuried] the returned id is that of the job.
 func (c *commands) Put(ctx context.Context, job NewJob) (id uint64, err error) {
-	conn, err := c.of.borrow(ctx, cmp.Or(job.Tube, usedTube))
+	conn, err := c.of.checkOut(ctx, cmp.Or(job.Tube, usedTube))
 	if err != nil {
 		return 0, c.fail(&request{Command: wire.Command{Op: wire.Put}, tube: job.Tube}, err)
 	}
-	defer c.of.giveBack(conn)
+	defer c.of.checkIn(conn)
 	q, err := job.request(conn.used)
 	if err != nil {
 		return 0, c.fail(&q, err)

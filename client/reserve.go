@@ -37,7 +37,7 @@ func (c *Conn) Reserve(ctx context.Context) (*Job, error) {
 		whole := (min(time.Until(deadline), longestWait) + lateAnswer/2).Truncate(time.Second)
 		job, err := c.ReserveTimeout(late, max(whole, 0))
 		if !errors.Is(err, ErrTimedOut) {
-			return job, inTime(ctx, c.addr, err)
+			return job, asTimeout(ctx, c.addr, err)
 		}
 		pause := time.NewTimer(pollPause)
 		select {

@@ -153,6 +153,8 @@ type JobStats struct {
 	Buries   uint64 `stats:"buries"`
 	Kicks    uint64 `stats:"kicks"`
 
+	Size int64 // of the body in bytes; only [Conn.Jobs] sets it
+
 	All map[string]string // as in [ServerStats]
 }
 

@@ -51,9 +51,9 @@ type stream struct {
 	// channels.
 	mu struct {
 		sync.Mutex
-		watched <-chan struct{} // of the context that calls us at its end; nil: none does
-		current <-chan struct{} // of the exchange under way; nil if it cannot end, or there is none
-		cut     bool            // it was interrupted
+		watched     <-chan struct{} // of the context that calls us at its end; nil: none does
+		current     <-chan struct{} // of the exchange under way; nil if it cannot end, or there is none
+		interrupted bool            // whether the exchange was interrupted
 	}
 	unwatch func() bool
 }
@@ -72,7 +72,7 @@ func (s *stream) close() {
 // begin starts an exchange whose replies the server may delay by wait. It ends
 // early when ctx does.
 func (s *stream) begin(ctx context.Context, wait time.Duration) error {
-	if err := s.limit(wait); err != nil {
+	if err := s.setDeadline(wait); err != nil {
 		return lost(err)
 	}
 	s.ctx = ctx
@@ -89,7 +89,7 @@ func (s *stream) begin(ctx context.Context, wait time.Duration) error {
 		s.mu.watched = done
 		s.unwatch = context.AfterFunc(ctx, func() { s.interrupt(done) })
 	case ctx.Err() != nil: // it has called us already, between two exchanges
-		s.cut()
+		s.expire()
 	}
 	return nil
 }
@@ -99,13 +99,13 @@ func (s *stream) interrupt(done <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.current == done {
-		s.cut()
+		s.expire()
 	}
 }
 
-// cut makes reads and writes fail. The caller has mu.
-func (s *stream) cut() {
-	s.mu.cut = true
+// expire makes reads and writes fail. The caller holds mu.
+func (s *stream) expire() {
+	s.mu.interrupted = true
 	s.nc.SetDeadline(time.Unix(1, 0))
 }
 
@@ -113,9 +113,9 @@ func (s *stream) cut() {
 // what an exchange costs on this side, and time.Now reads two.
 func (s *stream) now() time.Duration { return time.Since(s.born) }
 
-// limit sets the deadline of the network connection. To move it costs as much
-// as formatting a command, so one that is a little late will do.
-func (s *stream) limit(wait time.Duration) error {
+// setDeadline sets the deadline of the network connection. A change costs as much as
+// formatting a command, so a deadline that is a little late stays.
+func (s *stream) setDeadline(wait time.Duration) error {
 	if s.timeout <= 0 || wait == forever {
 		if s.expiry == 0 {
 			return nil
@@ -135,10 +135,10 @@ func (s *stream) limit(wait time.Duration) error {
 // end finishes an exchange with its error, if any, which it explains.
 func (s *stream) end(err error) error {
 	s.mu.Lock()
-	cut := s.mu.cut
-	s.mu.current, s.mu.cut = nil, false
+	interrupted := s.mu.interrupted
+	s.mu.current, s.mu.interrupted = nil, false
 	s.mu.Unlock()
-	if cut {
+	if interrupted {
 		s.expiry = -1 // so that the next limit moves it
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			err = context.Cause(s.ctx)

@@ -168,7 +168,7 @@ func (s *slot) fail(job *Job, herr error) (o Outcome, reserved bool) {
 func (s *slot) settle(job *Job, st *client.JobStats, o Outcome) (_ Outcome, reserved bool) {
 	o.Tries = int(st.Reserves)
 	ctx := context.WithoutCancel(s.jobs)
-	job.job.Facts = cmp.Or(job.job.Facts, new(client.JobFacts))
+	job.job.Facts = cmp.Or(job.job.Facts, new(client.JobStats))
 	job.job.Facts.Priority = st.Priority // as it is now
 	var err error
 	if o.Action == Buried {

@@ -43,9 +43,9 @@ func (s *session) printJob(j jobjson.Job) error {
 }
 
 // withStats returns a peeked job with its statistics, if it still exists.
-func withStats(ctx context.Context, c *client.Conn, j client.PeekedJob) (jobjson.Job, error) {
-	st, err := c.StatsJob(ctx, j.ID)
-	return newJob(j.ID, j.Body, st), ignoreNotFound(err)
+func withStats(ctx context.Context, c *client.Conn, id uint64, body []byte) (jobjson.Job, error) {
+	st, err := c.StatsJob(ctx, id)
+	return newJob(id, body, st), ignoreNotFound(err)
 }
 
 // describe returns the attributes of a job and its counters above zero on one line.

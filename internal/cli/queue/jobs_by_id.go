@@ -31,11 +31,11 @@ func newPeek() *cobra.Command {
 			return err
 		case len(ids) > 0:
 			return s.eachID(ctx, ids, "", func(id uint64) error {
-				j, err := s.Conn.Peek(ctx, id)
+				body, err := s.Conn.Peek(ctx, id)
 				if err != nil {
 					return err
 				}
-				return s.printPeeked(ctx, j)
+				return s.printPeeked(ctx, id, body)
 			})
 		case len(names) == 0:
 			names = []string{defaultTube}
@@ -63,12 +63,12 @@ func (s *session) peekNext(ctx context.Context, tube string) error {
 	}
 	found := false
 	for _, state := range idleStates {
-		j, err := s.Conn.PeekTube(ctx, tube, client.State(state))
+		id, body, err := s.Conn.PeekTube(ctx, tube, client.State(state))
 		if errors.Is(err, client.ErrNotFound) {
 			continue
 		}
 		if err == nil {
-			err = s.printPeeked(ctx, j)
+			err = s.printPeeked(ctx, id, body)
 		}
 		if err != nil {
 			return err
@@ -82,8 +82,8 @@ func (s *session) peekNext(ctx context.Context, tube string) error {
 }
 
 // printPeeked prints a job with its statistics.
-func (s *session) printPeeked(ctx context.Context, j client.PeekedJob) error {
-	job, err := withStats(ctx, s.Conn, j)
+func (s *session) printPeeked(ctx context.Context, id uint64, body []byte) error {
+	job, err := withStats(ctx, s.Conn, id, body)
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,6 @@ type topServer struct {
 	*cliutil.Session
 	ctx   context.Context
 	mu    sync.Mutex    // a sequence of commands uses one tube
-	plain bool          // whether the server lacks list-jobs
 	admin *admin.Client // nil if there is no admin API
 }
 
@@ -149,7 +148,7 @@ func (t *topServer) ages(tubes []top.Tube, onScreen []string) error {
 			return err
 		}
 	}
-	if t.plain && len(most) > 0 {
+	if len(most) > 0 {
 		return t.Conn.Use(t.ctx, defaultTube) // so that the tube last used can disappear
 	}
 	return nil
@@ -157,23 +156,11 @@ func (t *topServer) ages(tubes []top.Tube, onScreen []string) error {
 
 // age returns the age of the next ready job of a tube.
 func (t *topServer) age(tube string) (time.Duration, error) {
-	if !t.plain {
-		jobs, err := t.Conn.ListJobs(t.ctx, client.Selection{Tube: tube, State: client.StateReady, Limit: 1}, "")
-		switch {
-		case err == nil && len(jobs) == 0:
-			return 0, client.ErrNotFound
-		case err == nil:
-			return jobs[0].Age, nil
-		case !errors.Is(err, client.ErrUnknownCommand):
-			return 0, err
-		}
-		t.plain = true
-	}
-	j, err := t.Conn.PeekTube(t.ctx, tube, client.StateReady)
+	id, _, err := t.Conn.PeekTube(t.ctx, tube, client.StateReady)
 	if err != nil {
 		return 0, err
 	}
-	st, err := t.Conn.StatsJob(t.ctx, j.ID)
+	st, err := t.Conn.StatsJob(t.ctx, id)
 	if err != nil {
 		return 0, err
 	}
@@ -215,12 +202,12 @@ func (t *topServer) Clear(tube, state string) (n int, err error) {
 func (t *topServer) Look(tube, state string) (text string, err error) {
 	err = t.do(func() error {
 		text = "no job is " + state
-		j, err := t.Conn.PeekTube(t.ctx, tube, client.State(state))
+		id, body, err := t.Conn.PeekTube(t.ctx, tube, client.State(state))
 		if err != nil {
 			return ignoreNotFound(err)
 		}
-		job, err := withStats(t.ctx, t.Conn, j)
-		text = fmt.Sprintf("%s\n%d bytes:\n\n%s", describe(&job), len(j.Body), printable(j.Body))
+		job, err := withStats(t.ctx, t.Conn, id, body)
+		text = fmt.Sprintf("%s\n%d bytes:\n\n%s", describe(&job), len(body), printable(body))
 		return err
 	})
 	return text, err

@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 )
 
@@ -100,24 +99,35 @@ func (l *load) run(t *testing.T, tool []string, beanpole string, times int) (com
 // as bench does.
 func (s *server) batches(t *testing.T, jobs, n int) (commands int) {
 	t.Helper()
-	c, err := client.Dial(t.Context(), s.addr, nil)
-	for range jobs / n {
-		put := slices.Repeat([]client.NewJob{{Body: make([]byte, 64), TTR: patience}}, n)
-		var ids []uint64
-		if err == nil {
-			ids, err = c.PutMany(t.Context(), put)
-		}
-		if err == nil {
-			_, err = c.ReserveMany(t.Context(), n, 0)
-		}
-		if err == nil {
-			_, err = c.DeleteBatch(t.Context(), ids)
-		}
-		if err != nil {
+	nc, err := net.DialTimeout("tcp", s.addr, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := bufio.NewReader(nc)
+	command := func(text string, lines int) (last string) {
+		if _, err = nc.Write([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
+		for range lines {
+			if last, err = r.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return last
 	}
-	c.Close()
+	puts := strings.Repeat(fmt.Sprintf("put 0 0 120 64\r\n%064d\r\n", 0), n)
+	ids := ""
+	for id := range jobs {
+		if ids += fmt.Sprint(" ", id+1); (id+1)%n == 0 {
+			command(puts, n)
+			command(fmt.Sprintf("reserve-batch %d 0\r\n", n), 1+2*n)
+			if got, want := command("delete-batch"+ids+"\r\n", 1), fmt.Sprintf("DELETED_BATCH %d 0\r\n", n); got != want {
+				t.Fatalf("%q, want %q", got, want)
+			}
+			ids = ""
+		}
+	}
+	nc.Close()
 	s.awaitNobody(t)
 	return 3 * jobs
 }
