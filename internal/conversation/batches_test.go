@@ -115,23 +115,3 @@ func TestBatchWaits(t *testing.T) {
 	g.end()
 	other.end()
 }
-
-// A client of very many tubes, which one turn does not look at, is answered without a job as one that asks for what is there.
-func TestEmptyBatchOfManyTubes(t *testing.T) {
-	d := newDriver(t)
-	g := d.connect()
-	for i := range 3000 {
-		g.send(fmt.Sprintf("watch t%d\n", i))
-	}
-	g.got.Reset()
-	g.send("reserve-batch 5\n")
-	for g.State() == Waiting {
-		d.turn()
-	}
-	g.want("RESERVED_BATCH 0\n")
-	g.send("use t7\nput 0 0 60 1\na\nput 0 0 60 1\nb\nreserve-batch 5\n")
-	if got := g.got.String(); !strings.HasSuffix(got, "RESERVED_BATCH 2\r\nRESERVED 1 1\r\na\r\nRESERVED 2 1\r\nb\r\n") {
-		t.Errorf("%q", got)
-	}
-	g.end()
-}

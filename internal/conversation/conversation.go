@@ -370,14 +370,12 @@ func (c *Conversation) AheadIsFull() bool { return c.in.len() >= MaxAhead }
 func (c *Conversation) Answer(job engine.Job, o engine.Outcome) {
 	a := &c.wait.answer
 	switch {
-	case c.wait.asks == aJob && o == engine.OK:
-		a.job(wire.Reserved, job, c.want)
-	case o == engine.OK:
-		a.batch([]engine.Job{job}, c.want)
-	case c.wait.asks == whatIsThere:
-		a.batch(nil, c.want)
-	default:
+	case o != engine.OK:
 		a.bytes = wire.AppendWord(a.bytes, outcomeWords[o])
+	case c.wait.batch:
+		a.batch([]engine.Job{job}, c.want)
+	default:
+		a.job(wire.Reserved, job, c.want)
 	}
 	if c.shared.Trace != nil {
 		c.trace(a.bytes)

@@ -246,7 +246,7 @@ func (c *Conversation) put(e *engine.Engine, now int64, cmd *wire.Command) {
 func (c *Conversation) reserve(e *engine.Engine, now, timeout int64) {
 	job, o := e.Reserve(now, c.sess, timeout)
 	if o == engine.Waiting {
-		c.wait.phase, c.wait.asks = waiting, aJob
+		c.wait.phase, c.wait.batch = waiting, false
 		return
 	}
 	c.job(wire.Reserved, job, o)
@@ -255,15 +255,11 @@ func (c *Conversation) reserve(e *engine.Engine, now, timeout int64) {
 // reserveBatch answers with the jobs that are there, up to n. It waits if there is none
 // and the timeout is not 0.
 func (c *Conversation) reserveBatch(e *engine.Engine, now, timeout int64, n int) {
-	asks := aBatch
-	if timeout == 0 {
-		asks = whatIsThere
-	}
 	jobs, o := e.ReserveBatch(now, c.sess, timeout, n, c.shared.reserved[:0])
 	switch {
 	case o == engine.Waiting:
-		c.wait.phase, c.wait.asks = waiting, asks
-	case o != engine.OK && asks == aBatch:
+		c.wait.phase, c.wait.batch = waiting, true
+	case o != engine.OK && timeout != 0:
 		c.unsuccessful(outcomeWords[o])
 	default:
 		c.out.batch(jobs, c.want)

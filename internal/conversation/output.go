@@ -175,21 +175,12 @@ func (o *output) batch(jobs []engine.Job, f *want) {
 // A wait is the wait of a reserve for a job.
 type wait struct {
 	phase waitPhase
-	asks  asks
+	batch bool // the command is reserve-batch
 
 	// The answer belongs to the turn that ends the wait, and from the settlement of
 	// that turn on to the driver.
 	answer output
 }
-
-// asks is the kind of reply that a reserve requests.
-type asks uint8
-
-const (
-	aJob        asks = iota
-	aBatch           // one job at least
-	whatIsThere      // a batch; it does not wait for a job, but it may wait until all tubes were looked at
-)
 
 type waitPhase uint8
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 )
 
@@ -76,4 +77,30 @@ func BenchmarkPutReserveDelete(b *testing.B) {
 			e.RecycleChanges(e.TakeChanges())
 		}
 	})
+}
+
+// BenchmarkWatch reserves from as many watched tubes: without a job, or waiting for one
+// in a random tube.
+func BenchmarkWatch(b *testing.B) {
+	for _, tubes := range []int{1, 64, 10_000} {
+		for _, timeout := range []int64{0, Forever} {
+			b.Run(fmt.Sprintf("timeout=%d/tubes=%d", timeout, tubes), func(b *testing.B) {
+				e := New(Options{})
+				p, s := e.Open(nil), e.Open(deaf{})
+				names := make([][]byte, tubes)
+				for k := range names {
+					names[k] = fmt.Appendf(nil, "t%d", k)
+					e.Watch(s, names[k])
+				}
+				rng := rand.New(rand.NewPCG(1, 2))
+				for b.Loop() {
+					if _, o := e.Reserve(0, s, timeout); o == Waiting {
+						e.Use(p, names[rng.IntN(tubes)])
+						id, _ := e.Put(0, p, Spec{TTR: 60}, benchBody)
+						mustOK(b, e.Delete(s, id))
+					}
+				}
+			})
+		}
+	}
 }

@@ -25,7 +25,6 @@ func (e *Engine) Check() error {
 			c.session(s)
 		}
 	}
-	c.assert(c.inState == c.listed, "I16: by state there are %v watches, in the lists %v", c.inState, c.listed)
 	c.counts()
 	c.slots("jobs", &e.jobs.slots)
 	c.slots("cold parts of jobs", &e.jobs.colds.slots)
@@ -54,8 +53,6 @@ type checker struct {
 	memory     int64
 	colds      map[slot]bool         // cold parts of jobs
 	closed     int                   // sessions
-	inState    [queued + 1]int       // watches by their state
-	listed     [queued + 1]int       // watches found in the lists of that state
 	references map[uint32]references // by number of the tube
 }
 
@@ -258,10 +255,9 @@ func (c *checker) tube(t *tube) {
 	waiting := 0
 	for w := t.waiters.first; w != nil; w = w.next {
 		waiting++
-		c.assert(w.tube == t && w.sess.waiting && w.sess.index == nil, "I5: %s: a session in its waiting list does not wait", name)
+		c.assert(w.tube == t && w.sess.waiting, "I5: %s: a session in its waiting list does not wait", name)
 	}
-	c.assert(!t.offers() || e.waitingFor(t) == 0, "I3: %s: %d ready, %d waiting", name, t.ready.n, e.waitingFor(t))
-	c.subscribers(name, t)
+	c.assert(!t.offers() || t.waiting == 0, "I3: %s: %d ready, %d waiting", name, t.ready.n, t.waiting)
 	has := c.references[t.num]
 	c.assert(t.using == has.using && t.watching == has.watching && t.reserved == has.reserved, "I4: %s: counts %d using, %d watching, %d reserved, has %+v", name, t.using, t.watching, t.reserved, has)
 	c.gate(name, t)
@@ -291,15 +287,8 @@ func (c *checker) session(s *Session) {
 	c.held(name, s)
 	for _, w := range s.watches {
 		c.assert(e.byName[w.tube.name] == w.tube, "I9: %s: watches tube %q, which is gone", name, w.tube.name)
-		if s.index != nil {
-			c.inState[w.state]++
-			continue
-		}
 		listed := w.prev != nil || w.tube.waiters.first == w
-		c.assert(listed == s.waiting && w.state == unindexed, "I5: %s: waits %v, but in the list of tube %q: %v", name, s.waiting, w.tube.name, listed)
-	}
-	if s.index != nil {
-		c.watchIndex(name, s)
+		c.assert(listed == s.waiting, "I5: %s: waits %v, but in the list of tube %q: %v", name, s.waiting, w.tube.name, listed)
 	}
 	c.assert(armed(&s.timer, s.next()), "I13: %s: its timer is too late", name)
 	if s.closed {
@@ -315,50 +304,11 @@ func (c *checker) session(s *Session) {
 	c.watches(name, s)
 }
 
-// watches checks that each watched tube is found at its place.
+// watches checks that a session watches each of its tubes once.
 func (c *checker) watches(name string, s *Session) {
 	c.assert(len(s.watches) > 0, "I5: %s: watches nothing", name)
-	names := s.WatchedNames()
-	c.assert(names.Len() == len(s.watches), "I5: %s: watches %d tubes, lists %d", name, len(s.watches), names.Len())
 	for i, w := range s.watches {
-		c.assert(s.indexOf(w.tube) == i && i < names.Len() && names.At(i) == w.tube.name, "I5: %s: tube %q is not at its place %d", name, w.tube.name, i)
-	}
-}
-
-// subscribers checks the watches of a tube whose sessions have an index.
-func (c *checker) subscribers(name string, t *tube) {
-	for w := t.subscribers.first; w != nil; w = w.next {
-		c.listed[subscribed]++
-		c.assert(w.tube == t && w.state == subscribed, "I16: %s: a subscriber is in state %d", name, w.state)
-		c.assert(!t.offers() || w.pos >= 0 && !t.ready.rank().before(w.rank), "I17: %s: session %d does not know what it offers", name, w.sess.num)
-	}
-	c.listed[queued] += len(t.queue)
-	c.watchHeap(name+" queue", t.queue)
-	for _, w := range t.queue {
-		c.assert(w.tube == t && w.state == queued, "I16: %s: a watch in its queue is in state %d", name, w.state)
-	}
-	c.assert(!t.offers() || len(t.queue) == 0, "I16: %s: it offers a job, and %d are queued", name, len(t.queue))
-}
-
-// watchIndex checks the tubes of a session that has an index.
-func (c *checker) watchIndex(name string, s *Session) {
-	x := s.index
-	for w := x.pending.first; w != nil; w = w.next {
-		c.listed[pending]++
-		c.assert(w.sess == s && w.state == pending, "I16: %s: a pending watch is in state %d", name, w.state)
-	}
-	c.watchHeap(name+" candidates", x.candidates)
-	for _, w := range x.candidates {
-		c.assert(w.sess == s && w.state != queued, "I16: %s: a candidate is not its own, or is queued", name)
-	}
-	c.assert(!s.waiting || !s.searching && x.pending.first == nil && len(x.candidates) == 0, "I16: %s: waits, but has not looked at all its tubes", name)
-}
-
-// watchHeap checks the order of a heap of watches.
-func (c *checker) watchHeap(name string, h watchHeap) {
-	for i, w := range h {
-		c.assert(w.pos == i, "I12: %s: watch %d has pos %d", name, i, w.pos)
-		c.assert(i == 0 || !w.Before(h[(i-1)/2]), "I12: %s: watch %d is before its parent", name, i)
+		c.assert(s.indexOf(w.tube) == i, "I5: %s: watches tube %q twice", name, w.tube.name)
 	}
 }
 

@@ -17,7 +17,7 @@ func (e *Engine) Close(now int64, s *Session) {
 	if s.worker {
 		e.stats.Workers--
 	}
-	s.closed, s.searching = true, false
+	s.closed = true
 	e.continueClose(now, s)
 }
 
@@ -46,9 +46,6 @@ func (e *Engine) closeStep(now int64, s *Session) (ok bool) {
 		w := s.watches[0]
 		t := w.tube
 		s.watches = s.watches[1:]
-		if s.index != nil {
-			s.index.remove(w)
-		}
 		t.watching--
 		e.removeIfUnused(t)
 	case s.use != nil:
@@ -97,9 +94,6 @@ func (e *Engine) DropSessions(now int64) {
 func (e *Engine) dropTubes(s *Session) {
 	e.cancelWait(s)
 	for _, w := range s.watches {
-		if s.index != nil {
-			s.index.remove(w)
-		}
 		w.tube.watching--
 	}
 	if s.use != nil { // else it was about to be closed

@@ -31,12 +31,12 @@
 //
 // Some operations are too long for one turn: a kick of a million jobs, the close of a
 // session that holds a million, the end of a pause with a million waiting workers, a
-// reserve from a million tubes that have all changed, a million delays that end in the
-// same second. They are done in slices, and other clients have their turns in between.
-// [Engine.ContinueKick] and [Engine.Tick] do the slices, [Engine.ContinueSweep] those of
-// a clear or a move, and [Engine.ContinuePage] those of the search for a page of jobs.
-// The engine counts the work of a turn (work.go), and [Engine.Spent] says when it is
-// enough. A list of tubes is formatted outside of turns, from a [Names].
+// million delays that end in the same second. They are done in slices, and other clients
+// have their turns in between. [Engine.ContinueKick] and [Engine.Tick] do the slices,
+// [Engine.ContinueSweep] those of a clear or a move, and [Engine.ContinuePage] those of
+// the search for a page of jobs. The engine counts the work of a turn (work.go), and
+// [Engine.Spent] reports when it is enough. A list of tubes is formatted outside of
+// turns, from a [Names].
 //
 // # For managers
 //
@@ -69,8 +69,8 @@
 //
 // It knows no bytes of the protocol, no sockets and no files, does not count commands,
 // and does not limit how many sessions there are. Nothing in it takes time proportional
-// to the number of jobs, tubes or sessions. A reserve looks at each tube that its session
-// watches only if these are few; otherwise the tubes notify the session (offers.go).
+// to the number of jobs, tubes or sessions, but a reserve looks at each tube that its
+// session watches.
 //
 // Behaviour comes from beanstalkd 1.13; doc/differences.md lists each difference. Start
 // reading at job.go, then engine.go, then reserve.go.

@@ -81,9 +81,6 @@ type Engine struct {
 	keys         keyIndex
 	relied       int // puts of this turn that were duplicates: their answers rely on puts before
 
-	waitsBegun uint64
-	indexAbove int // a session that watches more tubes than this has an index
-
 	turnWork   int // work done in this turn; the unit is that of maxTurnWork
 	turnLogged int // bytes of the bodies of jobs that were moved in this turn, if that is logged
 	workLimit  int // maxTurnWork, or less in tests
@@ -108,7 +105,6 @@ func New(opt Options) *Engine {
 		jobs:       newJobSlab(),
 		bodies:     newBodies(),
 		byName:     make(map[string]*tube),
-		indexAbove: maxUnindexed,
 		workLimit:  maxTurnWork,
 		slice:      maxSlice,
 		staleSweep: staleSweep{due: Never, pass: stalePass, most: maxLoggedSlice},
@@ -213,9 +209,6 @@ func (e *Engine) attach(t *tube, i slot, j *job) {
 	case Ready:
 		t.ready.push(&e.jobs, i, j)
 		e.stats.Ready++
-		if t.subscribers.first != nil && !t.shut && t.ready.top() == i {
-			e.notify(t)
-		}
 		if j.pri < UrgentPri {
 			t.urgent++
 			e.stats.Urgent++

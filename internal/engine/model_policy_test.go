@@ -238,6 +238,11 @@ func (m *model) reopen(now int64, t *modelTube) {
 		t.closed, t.opensAt = true, until
 		return
 	}
+	m.endStales(now, t)
+}
+
+// endStales ends the stale jobs at the head of a tube that is not paused.
+func (m *model) endStales(now int64, t *modelTube) {
 	for jobs := m.inTube(Ready, t.name); !t.paused && len(jobs) > 0 && m.stale(now, jobs[0]); jobs = m.inTube(Ready, t.name) {
 	}
 }

@@ -314,7 +314,12 @@ func (m *model) settle(now int64, j *modelJob) {
 func (m *model) reserve(now int64, s *modelSession, timeout int64) (*modelJob, Outcome) {
 	s.worker = true
 	jobs, held := m.offered(s), m.heldBy(s)
-	for len(jobs) > 0 && m.stale(now, jobs[0]) {
+	for len(jobs) > 0 && m.stale(now, jobs[0]) { // then those at the heads of all tubes end
+		for _, tube := range s.watches {
+			if t := m.find(tube); !t.closed {
+				m.endStales(now, t)
+			}
+		}
 		jobs = m.offered(s)
 	}
 	switch {

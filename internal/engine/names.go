@@ -57,7 +57,7 @@ func (l *nameList) push(name string) {
 	l.unshare()
 	p := l.n / namesPerPage
 	switch {
-	case p == len(l.pages) && p == 0: // it starts small: a session has such a list too
+	case p == len(l.pages) && p == 0: // starts small, for the few tubes that a session watches
 		l.pages = append(l.pages, namePage{epoch: l.epoch})
 	case p == len(l.pages):
 		l.pages = append(l.pages, namePage{make([]string, 0, namesPerPage), l.epoch})

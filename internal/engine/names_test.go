@@ -103,18 +103,3 @@ func TestNamesWhileTubesChange(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// Whoever watches few tubes has no index for them, and its listing is as good.
-func TestWatchedNamesOfFew(t *testing.T) {
-	e := New(Options{})
-	s := e.Open(nil)
-	want := []string{DefaultTube}
-	for k := range maxUnindexed + 4 {
-		taken{s.WatchedNames(), want}.check(t)
-		if (s.index != nil) != (k+1 > maxUnindexed) {
-			t.Errorf("watching %d tubes it has an index: %v", k+1, s.index != nil)
-		}
-		want = append(want, fmt.Sprint("t", k))
-		e.Watch(s, []byte(want[k+1]))
-	}
-}

@@ -142,13 +142,10 @@ func (e *Engine) freeGate(t *tube) {
 	if !g.shut || e.closeGate(e.now, t) {
 		return
 	}
-	if !t.paused && t.ready.n > 0 {
-		e.notify(t)
-		if e.firstWaiter(t) != nil {
-			g.opensAt = e.now
-			e.arm(&t.timer, e.now)
-			return
-		}
+	if !t.paused && t.ready.n > 0 && t.waiters.first != nil {
+		g.opensAt = e.now
+		e.arm(&t.timer, e.now)
+		return
 	}
 	g.shut, g.byLog, g.opensAt, t.shut = false, false, Never, t.paused
 }
@@ -164,7 +161,7 @@ func (e *Engine) openGate(now int64, t *tube) {
 	if t.shut {
 		return
 	}
-	for n := 0; t.policy != nil && t.ready.n > 0; n++ {
+	for n := 0; t.ready.n > 0; n++ {
 		if i := t.ready.top(); e.servable(now, t, i, e.jobs.at(i), n) {
 			break
 		}
@@ -174,9 +171,6 @@ func (e *Engine) openGate(now int64, t *tube) {
 		if t.shut {
 			return
 		}
-	}
-	if t.ready.n > 0 {
-		e.notify(t)
 	}
 	for n := 0; !t.shut && e.serve(now, t); n++ {
 		if n >= minSlice && e.tickSpent() && !t.shut {

@@ -15,12 +15,6 @@ func TestAtMostOnce(t *testing.T) {
 		"reserve": func(e *Engine, s *Session) bool { _, o := e.Reserve(0, s, 0); return o == OK },
 		"batch":   func(e *Engine, s *Session) bool { jobs, _ := e.ReserveBatch(0, s, 0, 2, nil); return len(jobs) == 1 },
 		"job":     func(e *Engine, s *Session) bool { _, o := e.ReserveJob(0, s, 1); return o == OK },
-		"indexed": func(e *Engine, s *Session) bool {
-			e.indexAbove = 1
-			e.Watch(s, []byte("other"))
-			_, o := e.Reserve(0, s, 0)
-			return o == OK
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := New(Options{Logged: true, Policies: policies})

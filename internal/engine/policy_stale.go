@@ -71,18 +71,11 @@ func (e *Engine) hadOnce(j *job) bool {
 	return c.reserves > c.allowances(j.state())
 }
 
-// fresh reports whether a ready job may be reserved without a closer look.
-func (e *Engine) fresh(now int64, i slot) bool {
-	j := e.jobs.at(i)
-	p := e.tubeOfJob(j).policy
-	return p == nil || p.MaxAttempts != 1 && (p.TTL == 0 || now-j.created < p.TTL)
-}
-
 // servable reports whether the first ready job of a tube with a policy may be reserved.
 // If the job is stale, servable ends it. It shuts the tube instead if the Log refuses
 // that, or if n jobs that it has ended before are enough for a turn.
 func (e *Engine) servable(now int64, t *tube, i slot, j *job, n int) bool {
-	if t.gate == nil {
+	if t.policy == nil || t.gate == nil {
 		return true
 	}
 	switch why := e.stale(now, t.policy, j); {

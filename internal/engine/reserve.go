@@ -10,27 +10,23 @@ import "math"
 // If there is no job, and the TTR of one that the session holds ends within a
 // second, Reserve does not wait but returns DeadlineSoon. A wait ends with it too.
 //
-// A session that watches very many tubes may have to look at more of them than one
-// turn allows. Then Reserve returns Waiting whatever the timeout, Tick continues
-// the search, and the Waiter is told how it ended.
+// Reserve looks at each watched tube: 10,000 tubes take some tens of microseconds.
 func (e *Engine) Reserve(now int64, s *Session, timeout int64) (Job, Outcome) {
 	e.becomeWorker(s)
 	s.waitBegan, s.waitUntil = now, Never
 	if timeout != Forever {
 		s.waitUntil = now + timeout*second
 	}
-	if s.index != nil {
-		s.index.looks = 0
-	} else if i := e.best(s); e.staleSweep.tubes == 0 || i == none || e.fresh(now, i) { // as nearly always
-		return e.finishReserve(now, s, i)
+	switch i := e.choose(now, s, math.MaxInt); {
+	case i != none:
+		return e.reserve(now, s, i), OK
+	case s.deadlineSoon(now):
+		return Job{}, DeadlineSoon
+	case s.waitUntil <= now, s.halfClosed:
+		return Job{}, TimedOut
 	}
-	i, done := e.choose(now, s, math.MaxInt)
-	if !done {
-		s.searching, s.resumeAt = true, now
-		e.arm(&s.timer, now)
-		return Job{}, Waiting
-	}
-	return e.finishReserve(now, s, i)
+	e.beginWait(s)
+	return Job{}, Waiting
 }
 
 // maxBatch is the maximum total size of the bodies in a batch, in bytes. A batch always
@@ -47,10 +43,7 @@ func (e *Engine) ReserveBatch(now int64, s *Session, timeout int64, n int, batch
 	}
 	batch = append(batch, job)
 	for size := len(job.Body); len(batch) < n && (len(batch) < minSlice || !e.Spent()); {
-		if s.index != nil {
-			s.index.looks = 0
-		}
-		i, _ := e.choose(now, s, maxBatch-size)
+		i := e.choose(now, s, maxBatch-size)
 		if i == none {
 			break
 		}
@@ -61,63 +54,34 @@ func (e *Engine) ReserveBatch(now int64, s *Session, timeout int64, n int, batch
 	return batch, OK
 }
 
-// continueSearch continues a search that was too long for one turn.
-func (e *Engine) continueSearch(now int64, s *Session) {
-	i, done := e.choose(now, s, math.MaxInt)
-	if !done {
-		s.resumeAt = now
-		return
-	}
-	s.searching = false
-	if job, o := e.finishReserve(now, s, i); o != Waiting {
-		s.waiter.WaitOver(job, o)
-	}
-}
-
-// finishReserve ends a search, which has found a job or none.
-func (e *Engine) finishReserve(now int64, s *Session, i slot) (Job, Outcome) {
-	switch {
-	case i != none:
-		return e.reserve(now, s, i), OK
-	case s.deadlineSoon(now):
-		return Job{}, DeadlineSoon
-	case s.waitUntil <= now, s.halfClosed:
-		return Job{}, TimedOut
-	}
-	e.beginWait(s)
-	return Job{}, Waiting
-}
-
-// choose returns the job that a session reserves next, or none: there is none, or its
-// body has more bytes than most. If done is false the turn has no time for more, and the
-// next call continues.
-func (e *Engine) choose(now int64, s *Session, most int) (i slot, done bool) {
-	for n := 0; ; n++ {
-		if s.index == nil {
-			i, done = e.best(s), true
-		} else {
-			i, done = e.search(s)
-		}
-		if i == none {
-			return none, done
+// choose returns the job that a session reserves next. It returns none if there is no
+// job, or if the job's body has more than most bytes. If the first job is stale, choose
+// ends the stale jobs at the heads of all watched tubes before it looks again.
+func (e *Engine) choose(now int64, s *Session, most int) slot {
+	for n := 0; ; {
+		i := e.best(s)
+		if i == none || int(e.jobs.at(i).bodyLen) > most {
+			return none
 		}
 		j := e.jobs.at(i)
-		t := e.tubeOfJob(j)
-		switch {
-		case t.policy != nil && !e.servable(now, t, i, j, n):
-			if s.index != nil && n >= minSlice && e.Spent() {
-				return none, false
+		if t := e.tubeOfJob(j); e.servable(now, t, i, j, n) {
+			if e.admitOnce(t, j) {
+				return i
 			}
-		case int(j.bodyLen) > most:
-			return none, true
-		case t.policy == nil || e.admitOnce(t, j):
-			return i, true
+			continue
+		}
+		for _, w := range s.watches {
+			for t := w.tube; t.offers(); n++ {
+				if i := t.ready.top(); e.servable(now, t, i, e.jobs.at(i), n) {
+					break
+				}
+			}
 		}
 	}
 }
 
 // best returns the ready job with the smallest (pri, id) of all tubes that a session
-// without an index watches, if there is one.
+// watches, or none.
 func (e *Engine) best(s *Session) slot {
 	e.turnWork += len(s.watches) / looksPerUnit
 	best := entry{slot: none}
@@ -186,24 +150,21 @@ func (e *Engine) reserve(now int64, s *Session, i slot) Job {
 	return Job{j.id, e.body(j)}
 }
 
-// match gives a job that has become ready to a session that waits for it, if its
-// tube is not shut.
+// match gives a job that has become ready to a session that waits for it, if there is one
+// and the tube is not shut.
 func (e *Engine) match(now int64, t *tube) {
-	if !t.shut && (t.waiters.first != nil || len(t.queue) > 0) {
+	if !t.shut && t.waiters.first != nil {
 		e.serve(now, t)
 	}
 }
 
-// serve gives the first ready job of a tube to the session that has waited longest
-// for one. It returns false if there was no job or no session.
+// serve gives the first ready job of a tube to the session that has waited longest for
+// one. It returns false if there was no job or no session.
 func (e *Engine) serve(now int64, t *tube) (ok bool) {
-	for n := 0; t.ready.n > 0; n++ {
-		s := e.firstWaiter(t)
-		if s == nil {
-			return false
-		}
+	for n := 0; t.ready.n > 0 && t.waiters.first != nil; n++ {
 		i := t.ready.top()
-		if j := e.jobs.at(i); e.fresh(now, i) || e.servable(now, t, i, j, n) && e.admitOnce(t, j) {
+		if j := e.jobs.at(i); e.servable(now, t, i, j, n) && e.admitOnce(t, j) {
+			s := t.waiters.first.sess
 			e.endWait(s, e.reserve(now, s, i), OK)
 			return true
 		}
@@ -217,15 +178,11 @@ func (e *Engine) serve(now int64, t *tube) (ok bool) {
 // beginWait makes a session wait for a job of any tube that it watches.
 func (e *Engine) beginWait(s *Session) {
 	s.waiting = true
-	e.waitsBegun++
-	s.waitNumber = e.waitsBegun
-	if s.index == nil {
-		for _, w := range s.watches {
-			w.tube.waiters.push(w)
-			w.tube.waiting++
-		}
-		e.turnWork += len(s.watches) / looksPerUnit
+	for _, w := range s.watches {
+		w.tube.waiters.push(w)
+		w.tube.waiting++
 	}
+	e.turnWork += len(s.watches) / looksPerUnit
 	e.stats.Waiting++
 	e.arm(&s.timer, s.next())
 }
@@ -242,12 +199,10 @@ func (e *Engine) cancelWait(s *Session) {
 		return
 	}
 	s.waiting = false
-	if s.index == nil {
-		for _, w := range s.watches {
-			w.tube.waiters.remove(w)
-			w.tube.waiting--
-		}
-		e.turnWork += len(s.watches) / looksPerUnit
+	for _, w := range s.watches {
+		w.tube.waiters.remove(w)
+		w.tube.waiting--
 	}
+	e.turnWork += len(s.watches) / looksPerUnit
 	e.stats.Waiting--
 }

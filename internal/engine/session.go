@@ -13,8 +13,7 @@ type Waiter interface {
 // A Session is what the engine knows of a client: which tube it uses, which it
 // watches, what it has reserved.
 //
-// I5. A session waits in the lists of all tubes that it watches, or of none. One
-// with an index is in no such list: see watchState.
+// I5. A session waits in the lists of all tubes that it watches, or of none.
 //
 // I15. A closed session that is not free yet is in Engine.sessions, and its timer
 // is set, so that Tick continues. Nothing else refers to it except the jobs that it
@@ -23,40 +22,23 @@ type Session struct {
 	id      uint64 // no other session has it, before or after; from 1
 	num     uint32 // place in Engine.sessions; jobs refer to it
 	waiter  Waiter
-	use     *tube       // the used tube
-	watches []*watch    // in the order of list-tubes-watched
-	index   *watchIndex // of watches; nil until there are more than Engine.indexAbove
+	use     *tube    // the used tube
+	watches []*watch // in the order of list-tubes-watched
 
 	reserved jobHeap  // by (due, id)
 	held     heldList // the same, in the order of reservation
 
-	waitBegan  int64  // ns; while waiting or searching
-	waitUntil  int64  // ns; the same: Never without a timeout
-	waitNumber uint64 // while waiting: how many waits had begun before, in the whole engine
-	resumeAt   int64  // ns; while searching or closed: when Tick goes on with that
-	timer      timer
+	waitBegan int64 // ns; while waiting
+	waitUntil int64 // ns; while waiting. Never means that there is no timeout
+	resumeAt  int64 // ns; while closed: when Tick continues the close
+	timer     timer
 
 	waiting    bool
-	searching  bool // looks for a job in so many tubes that it takes several turns
 	producer   bool // has put
 	worker     bool // has reserved
 	halfClosed bool // will send nothing more: does not wait
 	closed     bool // is gone, except for what continueClose has still to free
 }
-
-// A watchIndex finds the tubes of a session that watches many.
-type watchIndex struct {
-	positions map[*tube]int // place of a tube in Session.watches
-	names     nameList      // of Session.watches
-
-	pending    watchList // tubes to look at: they are new, or have notified
-	candidates watchHeap // tubes that had a ready job when they were looked at, the best first
-	looks      int       // how often this search has looked at a tube
-}
-
-// maxUnindexed is the number of watched tubes up to which it is quicker to look at
-// each than to keep an index.
-const maxUnindexed = 64
 
 // deadlineMargin is the time before the end of a TTR in which a reserve returns
 // DeadlineSoon instead of waiting: one second, as in beanstalkd.
@@ -69,8 +51,6 @@ func (s *Session) next() int64 {
 	}
 	due := s.reserved.due()
 	switch {
-	case s.searching:
-		return min(due, s.resumeAt)
 	case !s.waiting:
 		return due
 	case due != Never:
@@ -86,9 +66,8 @@ func (s *Session) deadlineSoon(now int64) bool {
 	return due != Never && due-deadlineMargin <= now
 }
 
-// Open adds a session, which uses and watches the default tube. The waiter may
-// be nil if no Reserve ever returns Waiting: it has a timeout of 0, and the
-// session watches few tubes.
+// Open adds a session, which uses and watches the default tube. The waiter can be nil if
+// each Reserve has a timeout of 0, so that none returns Waiting.
 func (e *Engine) Open(w Waiter) *Session {
 	s := &Session{waiter: w, use: e.defaultTube, held: heldList{none, none}}
 	s.timer = e.newTimer(nil, s)
@@ -101,8 +80,8 @@ func (e *Engine) Open(w Waiter) *Session {
 	return s
 }
 
-// HalfClose notes that the client will send nothing more. A waiting reserve ends
-// with TimedOut. Later ones do not wait, except while they search very many tubes.
+// HalfClose notes that the client will send nothing more. A waiting reserve ends with
+// TimedOut, and no later reserve waits.
 func (e *Engine) HalfClose(s *Session) {
 	s.halfClosed = true
 	if s.waiting {
@@ -153,24 +132,7 @@ func (e *Engine) Watch(s *Session, name []byte) (n int, outcome Outcome) {
 
 func (e *Engine) watch(s *Session, t *tube) {
 	t.watching++
-	w := &watch{tube: t, sess: s, pos: -1}
-	s.watches = append(s.watches, w)
-	switch {
-	case s.index != nil:
-		s.index.add(w)
-	case len(s.watches) > e.indexAbove:
-		s.index = &watchIndex{positions: make(map[*tube]int)}
-		for _, w := range s.watches {
-			s.index.add(w)
-		}
-	}
-}
-
-// add adds a watch that is the last one of the session.
-func (x *watchIndex) add(w *watch) {
-	x.positions[w.tube] = x.names.Len()
-	x.names.push(w.tube.name)
-	x.addPending(w)
+	s.watches = append(s.watches, &watch{tube: t, sess: s})
 }
 
 // Ignore removes a tube from those that the session watches and returns the number
@@ -188,18 +150,9 @@ func (e *Engine) Ignore(s *Session, name []byte) (n int, ok bool) {
 	if last == 0 {
 		return 1, false
 	}
-	w := s.watches[i]
 	s.watches[i] = s.watches[last]
 	s.watches[last] = nil
 	s.watches = s.watches[:last]
-	if s.index != nil {
-		s.index.remove(w)
-		s.index.names.remove(i)
-		delete(s.index.positions, t)
-		if i < last {
-			s.index.positions[s.watches[i].tube] = i
-		}
-	}
 	t.watching--
 	e.removeIfUnused(t)
 	return last, true
@@ -207,12 +160,6 @@ func (e *Engine) Ignore(s *Session, name []byte) (n int, ok bool) {
 
 // indexOf returns the place of a tube in the watch list, or -1.
 func (s *Session) indexOf(t *tube) int {
-	if s.index != nil {
-		if i, ok := s.index.positions[t]; ok {
-			return i
-		}
-		return -1
-	}
 	return slices.IndexFunc(s.watches, func(w *watch) bool { return w.tube == t })
 }
 
@@ -226,14 +173,9 @@ func (e *Engine) Watches(s *Session, tube string) bool {
 // list-tubes-watched: as they were added, except that the last one takes the place
 // of one that is ignored.
 func (s *Session) WatchedNames() Names {
-	if s.index != nil {
-		return s.index.names.snapshot()
+	var l nameList
+	for _, w := range s.watches {
+		l.push(w.tube.name)
 	}
-	page := namePage{names: make([]string, len(s.watches))}
-	bytes := 0
-	for i, w := range s.watches {
-		page.names[i] = w.tube.name
-		bytes += len(w.tube.name)
-	}
-	return Names{[]namePage{page}, len(s.watches), bytes}
+	return l.Names
 }

@@ -45,7 +45,7 @@ func (e *Engine) SessionStats(now int64, s *Session) SessionStats {
 		Using:    s.use.name,
 		Watching: s.WatchedNames(),
 		Held:     s.reserved.n,
-		Waiting:  s.waiting || s.searching,
+		Waiting:  s.waiting,
 		Producer: s.producer,
 		Worker:   s.worker,
 	}

@@ -95,7 +95,7 @@ func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 		TotalJobs:  t.totalJobs,
 		Using:      uint64(t.using),
 		Watching:   uint64(t.watching),
-		Waiting:    e.waitingFor(t),
+		Waiting:    uint64(t.waiting),
 		Deletes:    t.cmdDelete,
 		Pauses:     t.cmdPause,
 		Timeouts:   t.timeouts,
@@ -149,21 +149,6 @@ func (e *Engine) SurveyTubes(now int64, from, n int, each func(name string, st T
 		}
 	}
 	return 0
-}
-
-// waitingFor counts the sessions that wait for a job of a tube. It has to look at
-// each that has an index.
-func (e *Engine) waitingFor(t *tube) uint64 {
-	n := uint64(t.waiting)
-	for w := t.subscribers.first; w != nil; w = w.next {
-		n += count(w.sess.waiting)
-		e.turnWork++
-	}
-	for _, w := range t.queue {
-		n += count(w.sess.waiting)
-		e.turnWork++
-	}
-	return n
 }
 
 // TubeNames returns the names of all tubes in the order of list-tubes: as they

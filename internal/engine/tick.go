@@ -80,8 +80,6 @@ func (e *Engine) tickSession(now int64, s *Session) {
 		j.packing |= unlogged
 		e.stats.Timeouts++
 		e.lose(now, i, Timeout)
-	case s.searching && s.resumeAt <= now:
-		e.continueSearch(now, s)
 	}
 	e.rearm(&s.timer, s.next())
 }

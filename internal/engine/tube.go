@@ -41,9 +41,7 @@ type tube struct {
 	keyed  bool    // the policy has a Key
 
 	waiters     watchList // sessions that wait for a job of this tube, first come first
-	waiting     int       // how many
-	subscribers watchList // of sessions with an index: to be notified of the next job
-	queue       watchHeap // of sessions with an index that waited when they were notified, the longest wait first
+	waiting     int       // number of waiters
 	pauseLen    uint32    // s; as given, while paused
 	unpauseAt   int64     // ns; when the pause ends
 	paused      bool
@@ -87,15 +85,15 @@ func (t *tube) opens(due int64) int64 {
 	return due
 }
 
-// A watch ties a session to a tube that it watches. If the session has no index,
-// the watch is its element of the tube's waiting list; otherwise see watchState.
+// offers reports whether a reserve from the tube would get a job.
+func (t *tube) offers() bool { return !t.shut && t.ready.n > 0 }
+
+// A watch ties a session to a tube that it watches. It is the session's element of the
+// tube's waiting list.
 type watch struct {
 	tube       *tube
 	sess       *Session
-	prev, next *watch // neighbours in the list where it is, if in one
-	state      watchState
-	pos        int // in the heap where it is, or -1
-	rank       rank
+	prev, next *watch // neighbors in the list; nil while the session does not wait
 }
 
 // watchList is a first-in first-out list from which any element can be removed.

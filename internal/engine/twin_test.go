@@ -74,7 +74,6 @@ func newTwins(t fataler, src source, opt Options) *twins {
 	tw.e.slice = 1 + src.intn("slice", 4)
 	tw.e.staleSweep.pass, tw.e.staleSweep.most = modelPass, math.MaxInt // the model ends all at once
 	tw.e.workLimit = maxTurnWork * tickShare                            // what is due is done in one turn
-	tw.e.indexAbove = []int{1, 2, 4, 16}[src.intn("few", 4)]
 	tw.e.jobs.minHeap = []int{0, 1, 3, minHeap}[src.intn("heap", 4)]
 	tw.e.keys.hashes = []uint32{1<<32 - 1, 15}[src.intn("hashes", 2)]
 	tw.open()
@@ -150,23 +149,6 @@ func (tw *twins) close(i int) {
 	tw.e.Close(tw.now, p.e)
 	tw.e.finish(tw.now) // the model does it all at once
 	tw.m.close(tw.now, p.m)
-}
-
-// found lets a search go on to its end, and returns what came of it.
-func (tw *twins) found(p *pair) answer {
-	heard := len(tw.heard)
-	for p.e.searching {
-		tw.e.continueSearch(tw.now, p.e)
-	}
-	if p.e.waiting {
-		return answer{outcome: Waiting}
-	}
-	a := tw.heard[heard]
-	if tw.heard = tw.heard[:heard]; heard == 0 {
-		tw.heard = nil
-	}
-	a.session = 0
-	return a
 }
 
 // finish does what is left of closed sessions and of pauses that have ended.
@@ -245,18 +227,13 @@ var sessionVerbs = map[string]func(tw *twins, p *pair){
 	"reserve": func(tw *twins, p *pair) {
 		timeout := pick(tw.src, "timeout", timeouts)
 		got := engineAnswer(tw.e.Reserve(tw.now, p.e, timeout))
-		if p.e.searching { // the model has looked at all
-			got = tw.found(p)
-		}
 		tw.same("reserve", got, modelAnswer(tw.m.reserve(tw.now, p.m, timeout)))
 	},
 	"reserve-batch": func(tw *twins, p *pair) {
 		timeout, n := pick(tw.src, "timeout", timeouts), 1+tw.src.intn("batch", 4)
 		jobs, o := tw.e.ReserveBatch(tw.now, p.e, timeout, n, nil)
 		got := answer{outcome: o}
-		if p.e.searching { // which is not for more than one job
-			n, got = 1, tw.found(p)
-		} else if o == OK {
+		if o == OK {
 			got = engineAnswer(jobs[0], o)
 		}
 		tw.same("reserve-batch", got, modelAnswer(tw.m.reserve(tw.now, p.m, timeout)))
@@ -268,7 +245,7 @@ var sessionVerbs = map[string]func(tw *twins, p *pair){
 				break
 			}
 		}
-		if o == OK && len(jobs) < n && p.e.index == nil && len(tw.m.offered(p.m)) > 0 {
+		if o == OK && len(jobs) < n && len(tw.m.offered(p.m)) > 0 {
 			tw.t.Fatalf("a batch of %d has %d jobs, and there are more", n, len(jobs))
 		}
 	},

@@ -224,9 +224,6 @@ func (e *Engine) pause(t *tube, until int64, seconds uint32) {
 // to wait for them. If they are too many for one turn, the tube stays paused until
 // Tick has served them all: so no worker that comes later is served before them.
 func (e *Engine) unpause(now int64, t *tube) {
-	if t.ready.n > 0 && !t.gated() {
-		e.notify(t)
-	}
 	for n := 0; !t.gated() && e.serve(now, t); n++ {
 		if n >= minSlice && e.tickSpent() {
 			t.resuming, t.unpauseAt = true, now
