@@ -2,9 +2,10 @@ package admin
 
 // ListConnections is the input of Client.ListConnections.
 type ListConnections struct {
-	// Column to sort by, with `-` before it for descending. `watching` and `holding` are numbers of tubes and jobs. `waited` is the time in a
-	// reserve, `held` the time since the oldest reservation; connections without that time are below all others. Texts sort by their bytes,
-	// equal connections by their ids.
+	// Column to sort by, with `-` before it for descending. `watching` and `holding` are
+	// numbers of tubes and jobs. `waited` is the time in a reserve, `held` the time since
+	// the oldest reservation; connections without that time are below all others. Texts sort
+	// by their bytes, equal connections by their ids.
 	Sort string `query:"sort" pattern:"^-?(id|address|identity|age|using|watching|holding|waited|held)$"`
 	// Connections that use or watch this tube. Commas separate several tubes; `*` matches
 	// any characters, `?` one.

@@ -123,6 +123,8 @@ type Job struct {
 	TTR        uint32 `json:"ttr" min:"1"`                   // Time to run.
 	TimeLeft   int64  `json:"time_left"`                     // Time until a delayed or reserved job becomes ready; otherwise 0.
 	ReservedBy uint64 `json:"reserved_by,omitempty" min:"1"` // Id of the connection that holds it.
+	Held       int64  `json:"held,omitempty"`                // Time since the reserve; absent unless it is reserved.
+	Touches    uint64 `json:"touches,omitempty"`             // Number of touches since the reserve.
 	Reserves   uint64 `json:"reserves"`
 	Timeouts   uint64 `json:"timeouts"`
 	Releases   uint64 `json:"releases"`
@@ -162,6 +164,33 @@ func (j *Job) Bytes() []byte {
 type Jobs struct {
 	Jobs []Job  `json:"jobs"`
 	Next string `json:"next,omitempty" minlen:"1"`
+}
+
+// ListReserved is the input of Client.ListReserved.
+type ListReserved struct {
+	// Jobs of this tube. Commas separate several tubes; `*` matches any characters, `?`
+	// one.
+	Tube   string `query:"tube"`
+	Cursor string `query:"cursor"` // The `next` of the previous page; omit it for the first page.
+	Limit  int    `query:"limit" min:"1" max:"1000" default:"100"`
+}
+
+// Reserved is a page of reserved jobs.
+type Reserved struct {
+	Jobs  []ReservedJob `json:"jobs"`
+	Next  string        `json:"next,omitempty" minlen:"1"`
+	Total *uint64       `json:"total,omitempty"` // Number of reserved jobs; absent with `tube`, or if the client has no right to see it.
+}
+
+// A ReservedJob is a job that a connection holds. Its class and arguments are absent
+// without the right peek on its tube, or if its body exceeds 64 KiB. Its address and
+// identity are absent without the right stats on all tubes.
+type ReservedJob struct {
+	Job
+	Class     string `json:"class,omitempty" minlen:"1"`     // Class or task that the body names.
+	Arguments string `json:"arguments,omitempty" minlen:"1"` // Arguments in the body, or its text, in one line.
+	Address   string `json:"address,omitempty" minlen:"1"`   // Address of the connection.
+	Identity  string `json:"identity,omitempty" minlen:"1"`  // Identity of the connection.
 }
 
 // Found is a page of search results.

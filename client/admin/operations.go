@@ -2,9 +2,9 @@ package admin
 
 import "context"
 
-// The operations of the API. openapi.yaml contains the first line and the text of each comment
-// and the right of each operation. go test ./internal/api -run TestGenerated reports where they
-// differ from the table of the server.
+// The operations of the API. openapi.yaml contains the first line and the text of each
+// comment and the right of each operation. go test ./internal/api -run TestGenerated
+// reports where they differ from the table of the server.
 
 // GetStats is GET /stats. Return the counters of the server.
 func (c *Client) GetStats(ctx context.Context) (Stats, error) {
@@ -178,7 +178,8 @@ func (c *Client) ExplainTube(ctx context.Context, in *OfTube) (Explanation, erro
 	return ask[Explanation](ctx, c, "GET /tubes/{tube}/explain", in)
 }
 
-// GetTubeHistory is GET /tubes/{tube}/history. Return time series of a tube for the last ten minutes.
+// GetTubeHistory is GET /tubes/{tube}/history. Return time series of a tube for the last
+// ten minutes.
 //
 // The server takes a sample of up to 1000 tubes every ten seconds: first those with a
 // backlog, then those in use that have had the most jobs.
@@ -201,7 +202,8 @@ func (c *Client) ResumeTube(ctx context.Context, in *OfTube) error {
 	return c.Do(ctx, "POST /tubes/{tube}/resume", in, nil)
 }
 
-// ExplainPolicy is GET /tubes/{tube}/policy. Return the effective policy of a tube and its sources.
+// ExplainPolicy is GET /tubes/{tube}/policy. Return the effective policy of a tube and
+// its sources.
 //
 // The tube need not exist. Run-time settings override the configuration file, and for
 // each setting the most specific pattern applies.
@@ -209,7 +211,8 @@ func (c *Client) ExplainPolicy(ctx context.Context, in *OfTube) (TubePolicy, err
 	return ask[TubePolicy](ctx, c, "GET /tubes/{tube}/policy", in)
 }
 
-// ListPolicies is GET /policies. List the policies of the configuration file and those set at run time.
+// ListPolicies is GET /policies. List the policies of the configuration file and those
+// set at run time.
 //
 // The list contains patterns whose tubes the client can all see. Within a source, more
 // specific patterns are later.
@@ -254,6 +257,15 @@ func (c *Client) StartTask(ctx context.Context, in *StartTask) (Task, error) {
 // MiB.
 func (c *Client) ListJobs(ctx context.Context, in *ListJobs) (Jobs, error) {
 	return ask[Jobs](ctx, c, "GET /tubes/{tube}/jobs", in)
+}
+
+// ListReserved is GET /reserved. List the reserved jobs of all tubes, the longest held
+// first.
+//
+// The list has up to 100 jobs of each connection: those that it has held for longest.
+// Tubes on which the client lacks the right are left out.
+func (c *Client) ListReserved(ctx context.Context, in *ListReserved) (Reserved, error) {
+	return ask[Reserved](ctx, c, "GET /reserved", in)
 }
 
 // PutJob is POST /tubes/{tube}/jobs. Put a job.

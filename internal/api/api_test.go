@@ -84,6 +84,10 @@ func TestStory(t *testing.T) {
 	if j.ReservedBy != c.ID || j.State != "reserved" {
 		t.Errorf("%+v", j)
 	}
+	var held admin.Reserved
+	if r.want(200, "GET", "/reserved?tube=m*", "", &held); len(held.Jobs) != 1 || held.Jobs[0].ID != 1 || held.Jobs[0].Arguments != "hello" || held.Jobs[0].Address != c.Address || held.Total != nil {
+		t.Errorf("%+v", held)
+	}
 	r.want(409, "DELETE", "/jobs/1", "", nil)
 	r.want(204, "POST", "/jobs/1/release", `{"delay":50}`, nil)
 	r.want(200, "GET", "/jobs/1", "", &j)

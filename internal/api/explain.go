@@ -34,12 +34,15 @@ func (r *request) explainTube(*admin.OfTube) (out admin.Explanation, err error) 
 // A holder is a session that holds jobs.
 type holder struct {
 	id       uint64
+	session  *engine.Session
+	engine   *engine.Engine // of the session
+	at       int64          // ns; when the session was seen
 	holds    []engine.Hold
 	watching engine.Names
 }
 
-// mostWatched is the number of watched tubes up to which a session that holds jobs counts as
-// a busy worker of each.
+// mostWatched is the number of watched tubes up to which a session that holds jobs counts
+// as a busy worker of each.
 const mostWatched = 64
 
 // eachHolder calls tell for all sessions that hold jobs.
@@ -50,7 +53,7 @@ func (a *API) eachHolder(ctx context.Context, tell func(*holder)) error {
 		sessions, at = e.Sessions(at, perTurn)
 		for _, s := range sessions {
 			if holds := e.Holds(now, s, server.MaxNamedJobs); len(holds) > 0 {
-				see(holder{s.ID(), holds, s.WatchedNames()})
+				see(holder{s.ID(), s, e, now, holds, s.WatchedNames()})
 			}
 		}
 		return at > 0

@@ -22,7 +22,7 @@ func (r *request) jobOf(st *engine.JobStats) admin.Job {
 	}
 	return admin.Job{
 		ID: st.ID, Tube: st.Tube, State: st.State.String(), Priority: st.Pri, Size: int64(st.Size),
-		Age: st.Age, Delay: st.Delay, TTR: st.TTR, TimeLeft: st.TimeLeft, ReservedBy: st.Holder, Origin: origin,
+		Age: st.Age, Delay: st.Delay, TTR: st.TTR, TimeLeft: st.TimeLeft, ReservedBy: st.Holder, Held: seconds(st.Held), Touches: uint64(st.Touches), Origin: origin,
 		Reserves: uint64(st.Reserves), Timeouts: uint64(st.Timeouts), Releases: uint64(st.Releases), Buries: uint64(st.Buries), Kicks: uint64(st.Kicks),
 	}
 }

@@ -139,6 +139,7 @@ var operations = sync.OnceValue(func() []*operation {
 		declare(row{ID: "cancelTask", Route: "DELETE /tasks/{task}", Tag: "tasks", Needs: manageAnywhere, Success: "The task has ended.", Problems: []int{404}}, (*request).cancelTask),
 
 		declare(row{ID: "searchAll", Route: "GET /search", Tag: "jobs", Needs: bodiesAnywhere, Success: "A page."}, (*request).searchAll),
+		declare(row{ID: "listReserved", Route: "GET /reserved", Tag: "jobs", Needs: statsAnywhere, Success: "A page of jobs."}, (*request).listReserved),
 		declare(row{ID: "exportAll", Route: "GET /export", Tag: "jobs", Needs: bodiesAnywhere, Type: ndjson, Success: "A job on each line."}, (*request).exportAll),
 		declare(row{ID: "importAll", Route: "POST /import", Tag: "jobs", Needs: putAnywhere, Success: "All jobs were put."}, (*request).importAll),
 

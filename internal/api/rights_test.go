@@ -65,7 +65,7 @@ func TestRights(t *testing.T) {
 	everybody := strings.Join(names, ", ")
 	allowed := make(map[string]string) // by operation: who may
 	for who, ids := range map[string]string{
-		"stats, stats mail, stats other, both, both mail, both other": "getStats getAttention getCluster listTubes listPolicies",
+		"stats, stats mail, stats other, both, both mail, both other": "getStats getAttention getCluster listTubes listPolicies listReserved",
 		"stats, both":                        "getHistory listConnections getConnection",
 		"manage, manage mail":                "setPolicy deletePolicy pauseTube resumeTube kickJob buryJob releaseJob getTask cancelTask startTask changeJob",
 		everybody:                            "getMe",

@@ -12,6 +12,8 @@ import (
 
 var connectionLink = regexp.MustCompile(`<td class="l name"><a class="tube" title="\d+" href="/console/connection/(\d+)"`)
 
+var jobLink = regexp.MustCompile(`<td class="l name"><a class="tube" title="\d+" href="/console/job/(\d+)"`)
+
 // connectionsOf returns the ids of the connections that a page shows.
 func connectionsOf(page string) string {
 	var ids []string
@@ -99,7 +101,11 @@ func TestHeldJobs(t *testing.T) {
 				t.Errorf("without %s: %s", want, text)
 			}
 		}
-		if text := r.page(200, "/console/connections"); !strings.Contains(text, `href="/console/connections?only=holding&amp;sort=-held"`) {
+		text = r.page(200, "/console/working")
+		if jobs := jobLink.FindAllStringSubmatch(text, -1); len(jobs) != 3 || jobs[0][1] != "1" || !strings.Contains(text, `<a class="tube" href="/console/connection/2">mem</a>`) || !strings.Contains(text, ">2\u202fh<") {
+			t.Error(jobs, text)
+		}
+		if text := r.page(200, "/console/working?tube=mail*"); len(jobLink.FindAllString(text, -1)) != 3 {
 			t.Error(text)
 		}
 	})

@@ -88,7 +88,7 @@ func forEachPage[T any](parse func(files ...string) T) map[string]func() T {
 }
 
 // livePages are the pages that update live.
-var livePages = []string{"overview", "tubes", "tube", "job", "connections", "connection", "activity", "server"}
+var livePages = []string{"overview", "tubes", "tube", "working", "job", "connections", "connection", "activity", "server"}
 
 // New returns the handler of all paths under Prefix.
 func New(opt Options) *Console {
@@ -96,7 +96,7 @@ func New(opt Options) *Console {
 	c.live = newPublisher(c)
 	for pattern, page := range map[string]pageFunc{
 		"{$}": overviewPage, "tubes": tubesPage, "tube/{tube}": tubePage, "job/{job}": jobPage,
-		"connections": connectionsPage, "connection/{connection}": connectionPage, "activity": activityPage, "server": serverPage,
+		"working": workingPage, "connections": connectionsPage, "connection/{connection}": connectionPage, "activity": activityPage, "server": serverPage,
 	} {
 		c.ofEachServer(c.mux, "GET", pattern, c.show(page))
 		c.ofEachServer(c.views, "GET", pattern, livePage(page))
@@ -248,8 +248,8 @@ func (r *request) page(make pageFunc) (*page, error) {
 	return make(r)
 }
 
-// recoverToError recovers from a panic of f, which makes a part of a page in a goroutine of the
-// console. There a panic would end the server; in a handler, net/http recovers.
+// recoverToError recovers from a panic of f, which makes a part of a page in a goroutine
+// of the console. There a panic would end the server; in a handler, net/http recovers.
 func (c *Console) recoverToError(f func() error) (err error) {
 	defer func() {
 		if why := recover(); why != nil {

@@ -84,7 +84,7 @@ func TestLivePagesAreTrue(t *testing.T) {
 func testLivePages(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.put("mail", "x")
-	paths := []string{"", "tubes", "tube/mail", "tube/news", "job/1", "job/2", "connections", "server"}
+	paths := []string{"", "tubes", "tube/mail", "tube/news", "job/1", "job/2", "working", "connections", "server"}
 	before, compared := make(map[string]string), make(map[string]int)
 	load := func() {
 		for _, path := range paths {
@@ -104,6 +104,7 @@ func testLivePages(t *testing.T) {
 		{"pause", func() { r.in(func(e *engine.Engine, now int64) { e.Pause(now, []byte("news"), 1000) }) }},
 		{"time goes by", func() { r.in(func(e *engine.Engine, now int64) { e.Pause(now, []byte("news"), 2000) }) }},
 		{"watch", func() { r.talk("watch news", "watch mail") }},
+		{"reserve", func() { r.put("mail", "w"); r.talk("reserve-job 4") }},
 		{"resume", func() { r.in(func(e *engine.Engine, now int64) { e.Pause(now, []byte("news"), 0) }) }},
 		{"bury", func() { r.in(func(e *engine.Engine, now int64) { e.BuryJob(3, 7) }) }},
 		{"drain", func() { r.in(func(e *engine.Engine, now int64) { e.Drain() }) }},

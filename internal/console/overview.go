@@ -173,7 +173,7 @@ func (r *request) newAttention(f admin.Finding) attention {
 	case f.Kind == "buried":
 		return at(r.tubeLink(f.Tube, "buried"), "See them")
 	case f.Kind == "held":
-		return at(r.tubeLink(f.Tube, "reserved"), "See it")
+		return at(withQuery(r.site.Base+"working", "tube", f.Tube), "See it")
 	case f.Kind == "timeouts" && r.mayPeek(f.Tube):
 		return at(withQuery(r.site.Base+"search", "q", "tube:"+f.Tube+" timeouts>=1"), "See them")
 	case f.Tube != "":

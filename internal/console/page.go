@@ -91,12 +91,14 @@ func (p *page) addNote(r *request) {
 	}
 }
 
-// IsLive reports whether the page updates live. A server that does not answer is asked again.
+// IsLive reports whether the page updates live. A server that does not answer is asked
+// again.
 func (p *page) IsLive() bool {
 	return p.status == http.StatusBadGateway || slices.Contains(livePages, p.template)
 }
 
-// May reports whether the user has a right on at least one tube, and the console permits its use.
+// May reports whether the user has a right on at least one tube, and the console permits
+// its use.
 func (p *page) May(right string) bool {
 	return slices.Contains(p.Me.Anywhere, right) && p.mayChange(right)
 }
@@ -112,7 +114,7 @@ func (p *page) MayHere(right string) bool {
 }
 
 // sections are the pages of the navigation.
-var sections = []string{"overview", "tubes", "connections", "activity", "server"}
+var sections = []string{"overview", "tubes", "working", "connections", "activity", "server"}
 
 // Opens reports whether the user can open a section, or search.
 func (p *page) Opens(section string) bool {
@@ -137,7 +139,8 @@ func (r *request) meOn(tube string) *admin.Me {
 	return &me
 }
 
-// manages returns a function that reports whether the user has the right manage on a tube. Live values need no answer.
+// manages returns a function that reports whether the user has the right manage on a
+// tube. Live values need no answer.
 func (r *request) manages() func(tube string) bool {
 	if r.live || r.isReadOnly() {
 		return func(string) bool { return false }

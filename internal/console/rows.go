@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -19,6 +18,7 @@ type jobRow struct {
 	Kind                 string         // class of the job, from its body
 	Fields               []decode.Field // fields that differ from those of other jobs
 	Before, Match, After string         // text of a body without fields, or around a match
+	Worker               string         // identity or address of the connection that holds it
 }
 
 const (
@@ -27,7 +27,8 @@ const (
 	decodedBytes   = 1 << 20 // of all bodies on a page; other bodies are shown as text
 )
 
-// jobRows returns the rows of jobs with or without bodies, and the fields that are equal in all rows. It marks the match of a search.
+// jobRows returns the rows of jobs with or without bodies, and the fields that are equal
+// in all rows. It marks the match of a search.
 func jobRows(jobs []admin.Job, wanted *regexp.Regexp) (rows []jobRow, same []decode.Field) {
 	rows = make([]jobRow, len(jobs))
 	left := decodedBytes
@@ -44,7 +45,7 @@ func jobRows(jobs []admin.Job, wanted *regexp.Regexp) (rows []jobRow, same []dec
 			text, isText = decode.Text(body)
 		}
 		switch {
-		case wanted != nil && (row.mark(joined(row.Fields), wanted) || isText && row.mark(text, wanted)):
+		case wanted != nil && (row.mark(decode.Joined(row.Fields), wanted) || isText && row.mark(text, wanted)):
 			row.Fields = nil
 		case len(row.Fields) > 0 || row.Kind != "":
 		case isText:
@@ -72,14 +73,6 @@ func (row *jobRow) mark(text string, wanted *regexp.Regexp) bool {
 	}
 	row.Before, row.Match, row.After = oneLine(string(before)), oneLine(text[at[0]:at[1]]), oneLine(text[at[1]:])
 	return true
-}
-
-func joined(fields []decode.Field) string {
-	var all []string
-	for _, f := range fields {
-		all = append(all, strings.TrimPrefix(f.Path+": "+f.Value, ": "))
-	}
-	return strings.Join(all, ", ")
 }
 
 // inOneLine returns the first fields that fit into a row.
@@ -121,46 +114,37 @@ func leaveOutSame(rows []jobRow) (same []decode.Field) {
 	return same
 }
 
-// oneLine returns the start of a text with spaces in place of unprintable characters.
-func oneLine(text string) string {
-	text = strings.Map(func(c rune) rune {
-		if !unicode.IsPrint(c) {
-			return ' '
-		}
-		return c
-	}, text[:min(len(text), 4*previewLength)])
-	if runes := []rune(text); len(runes) > previewLength {
-		return string(runes[:previewLength]) + "…"
-	}
-	return text
-}
+// oneLine returns the start of a text in one line.
+func oneLine(text string) string { return decode.Line(text, previewLength) }
 
 // A jobColumn is a column of a list of jobs.
 type jobColumn struct {
 	column
 	in   string // the lists that have it: states and search; empty means all
-	cell func(r *request, j *admin.Job) cell
+	cell func(r *request, j *jobRow) cell
 }
 
 // jobColumns are the columns between the number of a job and its body.
 var jobColumns = []jobColumn{
-	{column{Title: "Tube", Class: "l"}, "search", func(r *request, j *admin.Job) cell { return cell{Text: j.Tube, Link: r.tubeLink(j.Tube, j.State)} }},
-	{column{Title: "State", Class: "l"}, "search", func(_ *request, j *admin.Job) cell { return cell{Text: j.State, Class: j.State} }},
-	{column{Title: "Priority"}, "", func(_ *request, j *admin.Job) cell {
+	{column{Title: "Tube", Class: "l"}, "search working", func(r *request, j *jobRow) cell { return cell{Text: j.Tube, Link: r.tubeLink(j.Tube, j.State)} }},
+	{column{Title: "State", Class: "l"}, "search", func(_ *request, j *jobRow) cell { return cell{Text: j.State, Class: j.State} }},
+	{column{Title: "Held for", Hint: "Time since the reserve"}, "working", func(_ *request, j *jobRow) cell { return ago("f", j.Held) }},
+	{column{Title: "Priority"}, "ready delayed reserved buried search", func(_ *request, j *jobRow) cell {
 		return cell{Text: fmt.Sprint(j.Priority), Class: map[bool]string{true: "zero"}[j.Priority == 0]}
 	}},
-	{column{Title: "Age"}, "", func(_ *request, j *admin.Job) cell { return ago("a", j.Age) }},
-	{column{Title: "Left"}, "delayed reserved", func(_ *request, j *admin.Job) cell { return cell{ID: "l", Text: duration(j.TimeLeft)} }},
-	{column{Title: "Held by"}, "reserved", func(r *request, j *admin.Job) cell {
-		return cell{Text: fmt.Sprint(j.ReservedBy), Link: fmt.Sprintf("%sconnection/%d", r.site.Base, j.ReservedBy)}
+	{column{Title: "Age"}, "ready delayed reserved buried search", func(_ *request, j *jobRow) cell { return ago("a", j.Age) }},
+	{column{Title: "Left"}, "delayed reserved working", func(_ *request, j *jobRow) cell { return cell{ID: "l", Text: duration(j.TimeLeft)} }},
+	{column{Title: "Touches", Hint: "Number of touches since the reserve"}, "reserved working", func(_ *request, j *jobRow) cell { return counted("t", j.Touches) }},
+	{column{Title: "Held by", Class: "l"}, "reserved working", func(r *request, j *jobRow) cell {
+		return cell{Text: cmp.Or(j.Worker, fmt.Sprint(j.ReservedBy)), Link: fmt.Sprintf("%sconnection/%d", r.site.Base, j.ReservedBy)}
 	}},
-	{column{Title: "Tries", Hint: "Number of reservations"}, "", func(_ *request, j *admin.Job) cell { return counted("", j.Reserves) }},
-	{column{Title: "Timeouts"}, "ready delayed reserved buried", func(_ *request, j *admin.Job) cell {
+	{column{Title: "Tries", Hint: "Number of reservations"}, "", func(_ *request, j *jobRow) cell { return counted("", j.Reserves) }},
+	{column{Title: "Timeouts"}, "ready delayed reserved buried", func(_ *request, j *jobRow) cell {
 		c := counted("", j.Timeouts)
 		c.Class = cmp.Or(c.Class, "late")
 		return c
 	}},
-	{column{Title: "Size"}, "", func(_ *request, j *admin.Job) cell { return cell{Text: byteSize(int64(j.Size))} }},
+	{column{Title: "Size"}, "", func(_ *request, j *jobRow) cell { return cell{Text: byteSize(int64(j.Size))} }},
 }
 
 // jobList is a list of jobs in a state, or of a search.
@@ -171,15 +155,15 @@ func (r *request) jobList(in string, jobs []jobRow, same []decode.Field) list {
 		l.Columns = append(l.Columns, c.column)
 	}
 	manages := r.manages()
-	seesHolders := in == "reserved" && !r.live && slices.Contains(r.meOn("").Everywhere, "stats")
+	seesHolders := (in == "reserved" || in == "working") && !r.live && slices.Contains(r.meOn("").Everywhere, "stats")
 	for i := range jobs {
 		j := &jobs[i]
 		row := listRow{Name: fmt.Sprint(j.ID), Job: j, Fixed: !manages(j.Tube)}
 		row.ID, row.Link = rowID(fmt.Sprint(j.ID, j.Priority, j.Reserves, j.Timeouts, j.ReservedBy)), r.site.Base+"job/"+row.Name
 		var cells []cell
 		for k := range columns {
-			one := columns[k].cell(r, &j.Job)
-			if columns[k].in == "reserved" && !seesHolders {
+			one := columns[k].cell(r, j)
+			if columns[k].Title == "Held by" && !seesHolders {
 				one.Link = ""
 			}
 			cells = append(cells, one)

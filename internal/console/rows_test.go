@@ -8,6 +8,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 
+	"github.com/beanpole-mq/beanpole/internal/decode"
 	"github.com/beanpole-mq/beanpole/internal/query"
 )
 
@@ -20,13 +21,13 @@ func rowTexts(wanted *regexp.Regexp, bodies ...string) (texts []string, above st
 	}
 	rows, same := jobRows(jobs, wanted)
 	for _, row := range rows {
-		text := strings.TrimSpace(row.Kind+" "+joined(row.Fields)) + row.Before
+		text := strings.TrimSpace(row.Kind+" "+decode.Joined(row.Fields)) + row.Before
 		if row.Match != "" {
 			text += "[" + row.Match + "]"
 		}
 		texts = append(texts, text+row.After)
 	}
-	return texts, joined(same)
+	return texts, decode.Joined(same)
 }
 
 // A row shows what the others do not have; what all have stands above them.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/internal/jsonscan"
@@ -36,6 +37,43 @@ func Describe(body []byte) (kind string, fields []Field) {
 	}
 	kind, arguments := describe(bytes.TrimSpace(text))
 	return visible(kind), appendFields(nil, "", arguments)
+}
+
+// Summary returns the class of a job, and its arguments or its text, in one line of at
+// most n characters. The line is empty if the body is too large, or is not text.
+func Summary(body []byte, n int) (class, line string) {
+	if len(body) > maxDescribed {
+		return "", ""
+	}
+	class, fields := Describe(body)
+	if text, ok := Text(body); class == "" && len(fields) == 0 && ok {
+		line = text
+	}
+	return class, Line(cmp.Or(Joined(fields), line), n)
+}
+
+// Joined returns fields as a text.
+func Joined(fields []Field) string {
+	var all []string
+	for _, f := range fields {
+		all = append(all, strings.TrimPrefix(f.Path+": "+f.Value, ": "))
+	}
+	return strings.Join(all, ", ")
+}
+
+// Line returns the first n characters of a text, with spaces in place of unprintable
+// characters.
+func Line(text string, n int) string {
+	text = strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) {
+			return ' '
+		}
+		return c
+	}, text[:min(len(text), 4*n)])
+	if runes := []rune(text); len(runes) > n {
+		return string(runes[:n]) + "…"
+	}
+	return text
 }
 
 // Text returns a body as text, decoded if necessary. It returns false if the body is not

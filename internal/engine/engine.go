@@ -226,6 +226,7 @@ func (e *Engine) attach(t *tube, i slot, j *job) {
 		due := c.when + int64(j.ttr)*second
 		s.reserved.push(&e.jobs, dueEntry(i, j, due))
 		s.held.push(&e.jobs, i, c)
+		c.touches = 0
 		t.reserved++
 		e.stats.Reserved++
 		e.arm(&s.timer, due)

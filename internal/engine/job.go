@@ -116,6 +116,7 @@ type coldJob struct {
 	kicks    uint32
 
 	// In memory only.
+	touches               uint32 // Reserved: since the reserve. Else undefined
 	holder                uint32 // Reserved: number of the session that holds it. Else undefined
 	heldBefore, heldAfter slot   // Reserved: neighbours in the list of its holder. Else undefined
 }

@@ -154,6 +154,7 @@ func (m *model) jobStats(now int64, j *modelJob) JobStats {
 	}
 	if j.holder != nil {
 		st.Holder = uint64(j.holder.num) + 1
+		st.Held, st.Touches = now-j.since, j.touches
 	}
 	if j.state == Reserved || j.state == Delayed {
 		st.TimeLeft = max(0, j.due-now) / second

@@ -78,6 +78,7 @@ type modelJob struct {
 	holder   *modelSession
 	reserved int    // when
 	since    int64  // when it became ready, or was reserved; ns
+	touches  uint32 // since it was reserved
 	logged   fields // as they were at the last effect that outlives the process
 }
 
@@ -218,7 +219,7 @@ func (m *model) take(now int64, s *modelSession, j *modelJob) {
 		m.queued.add(max(now-j.since, 0))
 		m.find(j.tube).queued.add(max(now-j.since, 0))
 	}
-	j.since = now
+	j.since, j.touches = now, 0
 	j.state, j.holder, j.reserved = Reserved, s, m.tick()
 	j.due = now + int64(j.ttr)*second
 	j.reserves++
@@ -511,6 +512,7 @@ func (m *model) touch(now int64, s *modelSession, id uint64) Outcome {
 		return NotFound
 	}
 	j.due = now + int64(j.ttr)*second
+	j.touches++
 	return OK
 }
 

@@ -169,6 +169,8 @@ type JobStats struct {
 	Size     uint32 // bytes of the body
 	Holder   uint64 // number of the session that has reserved it, see SessionStats; else 0
 	Origin   string // the tube that a policy has moved it out of; empty: none
+	Held     int64  // ns since the reserve; zero unless the job is reserved
+	Touches  uint32 // since the reserve; zero unless the job is reserved
 
 	Reserves, Timeouts, Releases, Buries, Kicks uint32
 }
@@ -214,6 +216,7 @@ func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 	case Reserved:
 		st.Holder = e.sessions[cold.holder].id
 		st.TimeLeft = max(0, e.ttrEnds(j)-now) / second
+		st.Held, st.Touches = now-cold.when, cold.touches
 	}
 	return st, OK
 }

@@ -169,6 +169,7 @@ func (e *Engine) Touch(now int64, s *Session, id uint64) Outcome {
 	if i == none {
 		return NotFound
 	}
+	e.jobs.held(j).touches++
 	s.reserved.remove(&e.jobs, int(j.pos))
 	s.reserved.push(&e.jobs, dueEntry(i, j, now+int64(j.ttr)*second)) // later than it was: the timer need not know
 	return OK

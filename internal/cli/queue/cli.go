@@ -13,11 +13,12 @@ func AddTo(root *cobra.Command) {
 	cliutil.AddGroup(root, "work", "Put and process jobs:",
 		newPut(), newReserve(), newWork(), newWait(), newKick(), newDelete())
 	cliutil.AddGroup(root, "admin", "Manage a beanpole:",
-		newAttention(), newJobs(), newFind(), newConnections(), newPolicy(), newPause(), newResume(), newClear(), newMove(),
+		newAttention(), newJobs(), newFind(), newWorking(), newConnections(), newPolicy(), newPause(), newResume(), newClear(), newMove(),
 		newRedrive(), newBury(), newRelease(), newDrain(), newUndrain(), newExport(), newImport())
 }
 
-// HasOption reports whether the commands have a connection option with this name or letter.
+// HasOption reports whether the commands have a connection option with this name or
+// letter.
 func HasOption(name string) bool {
 	flags := newPing().Flags()
 	return flags.Lookup(name) != nil || len(name) == 1 && flags.ShorthandLookup(name) != nil
