@@ -11,7 +11,7 @@ import (
 
 var testName = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 
-// go test is content with a name that no test has.
+// go test succeeds if no test matches -run.
 func TestPartsAreThere(t *testing.T) {
 	for _, p := range slices.Concat(once, long) {
 		v := slices.Index(p.command, "-v")
