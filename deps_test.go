@@ -29,6 +29,9 @@ var arrows = map[string]string{
 	"internal/wire":             "internal/rights",
 	"internal/vfs":              "golang.org/x/sys",
 	"internal/server/epoll":     "golang.org/x/sys",
+	"internal/memnet":           "internal/server/epoll",
+	"internal/exit":             "",
+	"internal/flags":            "github.com/spf13",
 
 	// The disk.
 	"internal/wal":            "internal/vfs",
@@ -58,9 +61,9 @@ var arrows = map[string]string{
 	"internal/adminsocket":     "",
 	"internal/certs":           "",
 	"internal/gzipped":         "",
-	"internal/certs/certstest": "",
+	"internal/certs/localca":   "",
 
-	"internal/health":   "client/admin",
+	"internal/health":   "client/admin/apitype",
 	"internal/jobjson":  "client/admin internal/op internal/jsonscan",
 	"internal/op":       "internal/jsonscan",
 	"internal/jsonscan": "",
@@ -69,21 +72,22 @@ var arrows = map[string]string{
 	"internal/cluster/raftlog":     "internal/vfs internal/wal go.etcd.io/raft",
 	"internal/cluster/core":        "internal/cluster/raftlog go.etcd.io/raft google.golang.org/protobuf",
 	"internal/cluster/entry":       "internal/engine internal/journal/record",
-	"internal/cluster":             "client/admin internal/broker internal/cluster/core internal/cluster/entry internal/cluster/raftlog internal/engine internal/journal internal/vfs internal/wal go.etcd.io/raft golang.org/x/sys golang.org/x/time",
-	"internal/cluster/consistency": "client/admin internal/engine",
+	"internal/cluster":             "client/admin/apitype internal/broker internal/cluster/core internal/cluster/entry internal/cluster/raftlog internal/engine internal/journal internal/vfs internal/wal go.etcd.io/raft golang.org/x/sys golang.org/x/time",
+	"internal/cluster/consistency": "client/admin/apitype internal/engine",
 	"internal/cluster/directory":   "internal/vfs",
-	"internal/cluster/status":      "client/admin internal/wire",
+	"internal/cluster/status":      "client/admin/apitype internal/wire",
 	"internal/cluster/mux":         "",
 	"internal/cluster/transport":   "internal/access internal/cluster internal/cluster/directory internal/cluster/raftlog internal/cluster/mux go.etcd.io/raft golang.org/x/time google.golang.org/protobuf",
 
-	"internal/cluster/control": "client/admin internal/cluster internal/cluster/consistency internal/cluster/directory internal/cluster/raftlog internal/cluster/transport",
+	"internal/cluster/control": "client/admin/apitype internal/cluster internal/cluster/consistency internal/cluster/directory internal/cluster/raftlog internal/cluster/transport",
 
 	// For other programs. contrib contains no code; its tests compare it with the program.
-	"contrib":             "",
-	"client":              "internal/certs internal/wire",
-	"client/admin":        "internal/adminsocket internal/op",
-	"client/worker":       "client",
-	"client/beanpoletest": "internal/access internal/broker internal/certs/certstest internal/engine internal/rights internal/server internal/test/memnet",
+	"contrib":              "",
+	"client":               "internal/certs internal/wire",
+	"client/admin":         "client/admin/apitype internal/adminsocket internal/op",
+	"client/admin/apitype": "",
+	"client/worker":        "client",
+	"client/beanpoletest":  "internal/access internal/broker internal/certs/localca internal/engine internal/rights internal/server internal/memnet",
 
 	// Tests and their helpers. conformance needs only an address.
 	"internal/test/budget":              "",
@@ -95,7 +99,6 @@ var arrows = map[string]string{
 	"internal/test/freeport":            "golang.org/x/sys",
 	"internal/test/ledger":              "",
 	"internal/test/memfs":               "internal/vfs",
-	"internal/test/memnet":              "internal/server/epoll",
 	"internal/test/netns":               "",
 	"internal/test/night":               "",
 	"internal/test/parallel":            "",
@@ -105,23 +108,23 @@ var arrows = map[string]string{
 	"internal/test/vfstest":             "internal/vfs",
 
 	// The server process, which connects the packages, and its settings.
-	"internal/config":          "internal/adminsocket internal/access internal/admin internal/certs internal/cli/cliutil internal/duration internal/engine internal/policy internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
+	"internal/config":          "internal/exit internal/flags internal/adminsocket internal/access internal/admin internal/certs internal/duration internal/engine internal/policy internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
 	"internal/daemon/logqueue": "",
-	"internal/daemon": "internal/adminsocket client/admin internal/access internal/admin internal/api internal/admin/connlimit internal/journal/binlog internal/broker internal/certs internal/cli/advice internal/cli/cliutil internal/cluster internal/cluster/control internal/cluster/directory " +
+	"internal/daemon": "internal/exit internal/adminsocket client/admin internal/access internal/admin internal/api internal/admin/connlimit internal/journal/binlog internal/broker internal/certs internal/advice internal/cluster internal/cluster/control internal/cluster/directory " +
 		"internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/config internal/console internal/conversation internal/daemon/logqueue internal/engine internal/engine/histogram internal/journal internal/policy internal/server/ratelog internal/server " +
 		"internal/vfs internal/wire github.com/coreos/go-systemd",
 
 	// The commands. Their shared code imports none of them.
-	"internal/cli/cliutil": "internal/adminsocket client client/admin internal/certs internal/duration github.com/charmbracelet github.com/spf13",
-	"internal/cli/advice":  "internal/cli/cliutil internal/cluster internal/cluster/directory internal/journal internal/vfs internal/wal",
-	"internal/cli/queue":   "client client/admin client/worker internal/cli/cliutil internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
+	"internal/cli/cliutil": "internal/flags internal/exit internal/adminsocket client client/admin internal/certs internal/duration github.com/charmbracelet github.com/spf13",
+	"internal/advice":      "internal/exit internal/cluster internal/cluster/directory internal/journal internal/vfs internal/wal",
+	"internal/cli/queue":   "internal/flags internal/exit client client/admin client/worker internal/cli/cliutil internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
 	"internal/cli/top":     "client internal/cli/cliutil internal/health charm.land/bubbletea github.com/charmbracelet",
-	"internal/cli/journal": "client/admin internal/journal/binlog internal/cli/advice internal/cli/cliutil internal/engine internal/jobjson internal/journal internal/vfs internal/wal github.com/spf13",
-	"internal/cli/cluster": "client/admin internal/cli/advice internal/cli/cliutil internal/cluster internal/cluster/consistency internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",
-	"internal/cli/bench":   "client internal/cli/cliutil github.com/HdrHistogram github.com/spf13 golang.org/x/sync",
+	"internal/cli/journal": "internal/flags internal/exit client/admin internal/journal/binlog internal/advice internal/cli/cliutil internal/engine internal/jobjson internal/journal internal/vfs internal/wal github.com/spf13",
+	"internal/cli/cluster": "internal/exit client/admin internal/advice internal/cli/cliutil internal/cluster internal/cluster/consistency internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",
+	"internal/cli/bench":   "internal/flags client internal/cli/cliutil github.com/HdrHistogram github.com/spf13 golang.org/x/sync",
 
 	// The program: a command line, and an exit code.
-	"internal/cli": "internal/adminsocket internal/access internal/certs internal/cli/bench internal/cli/cluster internal/cli/journal internal/cli/cliutil internal/cli/queue internal/config internal/daemon internal/daemon/logqueue internal/server github.com/spf13",
+	"internal/cli": "internal/flags internal/exit internal/adminsocket internal/access internal/certs internal/cli/bench internal/cli/cluster internal/cli/journal internal/cli/cliutil internal/cli/queue internal/config internal/daemon internal/daemon/logqueue internal/server github.com/spf13",
 	"cmd/beanpole": "internal/cli",
 }
 
@@ -175,8 +178,27 @@ func TestImports(t *testing.T) {
 		if imports[name] == nil {
 			t.Errorf("arrows lists %s, which does not exist", name)
 		}
+		for _, not := range never {
+			for _, p := range strings.Fields(arrows[name]) {
+				if below(not.from, name) && below(not.to, p) && p != "client/admin/apitype" {
+					t.Errorf("arrows permits %s to import %s: no package of %s imports one of %s", name, p, not.from, not.to)
+				}
+			}
+		}
 	}
 }
+
+// never has imports that arrows must not permit, of all packages below from and to.
+var never = []struct{ from, to string }{
+	{"client", "internal/test"},
+	{"internal/config", "internal/cli"},
+	{"internal/daemon", "internal/cli"},
+	{"internal/cluster", "client"},
+	{"internal/health", "client"},
+}
+
+// below reports whether a package is dir or in it.
+func below(dir, name string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
 
 // permits reports whether a word of arrows permits an import. An external module permits
 // all its packages; a package of this module permits only itself.

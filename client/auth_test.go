@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+	"github.com/beanpole-mq/beanpole/internal/certs/localca"
 )
 
 // play is a server that answers each connection as its script says: a line that
@@ -201,7 +201,7 @@ func TestSenseless(t *testing.T) {
 
 // TLS, with and without a client certificate, by name and with a wrong one.
 func TestTLS(t *testing.T) {
-	ca := certstest.NewCA(t)
+	ca := localca.New(t)
 	serverConfig := &tls.Config{
 		Certificates: []tls.Certificate{ca.Pair("server")},
 		ClientCAs:    ca.Pool(),

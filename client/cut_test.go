@@ -16,7 +16,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
-	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+	"github.com/beanpole-mq/beanpole/internal/certs/localca"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
@@ -362,7 +362,7 @@ func TestIdleConnectionClosedDelete(t *testing.T) {
 // So is one with TLS, which says that it closes. What it sends to a connection that
 // has not read anything yet does not count as that.
 func TestIdleTLSConnectionClosed(t *testing.T) {
-	ca := certstest.NewCA(t)
+	ca := localca.New(t)
 	config := &tls.Config{Certificates: []tls.Certificate{ca.Pair("server")}}
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		t.Run(tls.VersionName(version), func(t *testing.T) {

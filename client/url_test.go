@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+	"github.com/beanpole-mq/beanpole/internal/certs/localca"
 )
 
 // A URL has all that an address, a token and TLS need, and is never told with its token.
 func TestURL(t *testing.T) {
-	ca := certstest.NewCA(t)
+	ca := localca.New(t)
 	l := tls.NewListener(listen(t), &tls.Config{Certificates: []tls.Certificate{ca.Pair("queue")}})
 	addr := play(t, l, `
 		> auth s3/cret

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+	"github.com/beanpole-mq/beanpole/internal/certs/localca"
 	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
@@ -36,7 +36,7 @@ func TestPrometheus(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	ca := certstest.NewCA(t)
+	ca := localca.New(t)
 	addr, pages := serve(t, ca)
 	opt := &client.Options{TLS: &tls.Config{RootCAs: ca.Pool()}}
 	api := scrape(t, ca, pages)
@@ -62,7 +62,7 @@ const token = "TOKEN-prometheus-0123456789"
 
 // serve starts a server with a journal, TLS and the identity of doc/metrics.md, and returns its address and that of its
 // admin pages.
-func serve(t *testing.T, ca *certstest.CA) (addr, pages string) {
+func serve(t *testing.T, ca *localca.CA) (addr, pages string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "beanpole")
 	if err := exectest.Build(program); err != nil {
@@ -96,7 +96,7 @@ func example(t *testing.T, language string) string {
 }
 
 // scrape starts a Prometheus with the configuration of doc/metrics.md, and returns its address.
-func scrape(t *testing.T, ca *certstest.CA, pages string) (api string) {
+func scrape(t *testing.T, ca *localca.CA, pages string) (api string) {
 	t.Helper()
 	dir := t.TempDir()
 	alerts, err := filepath.Abs(rules)

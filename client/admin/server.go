@@ -85,25 +85,6 @@ type Attention struct {
 	Kinds    map[string]int `json:"kinds" min:"1"` // Number of findings by kind.
 }
 
-// A Finding is a condition that needs attention.
-type Finding struct {
-	Kind     string `json:"kind" enum:"cluster,journal,draining,connections,memory,limit,certificate,refused,unwatched,buried,timeouts,releases,held,slow,limited,paused"`
-	Severity string `json:"severity" enum:"bad,warning"`
-	Tube     string `json:"tube,omitempty" as:"TubeName"`
-	// For a finding of several tubes: the pattern of their names, with `*` for each
-	// number. Absent if the names have no common pattern; the text then contains the
-	// first name.
-	Like  string `json:"like,omitempty"`
-	Tubes int    `json:"tubes,omitempty" min:"4"` // Number of tubes.
-	Count uint64 `json:"count,omitempty"`         // Number of jobs, connections or commands.
-	// Time that the next ready job has been ready, or remaining time of a pause.
-	Seconds int64 `json:"seconds,omitempty"`
-	// Increase of buried jobs over ten minutes, or since the first sample of the tube.
-	More int64  `json:"more,omitempty" min:"-"`
-	Over int64  `json:"over,omitempty" min:"1"` // Seconds of that increase; only with `more`.
-	Text string `json:"text" minlen:"1"`
-}
-
 // Me is the identity of the client, with its rights.
 type Me struct {
 	Identity   string   `json:"identity"` // Empty if nothing identifies the client.

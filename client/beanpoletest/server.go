@@ -35,11 +35,11 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
-	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+	"github.com/beanpole-mq/beanpole/internal/certs/localca"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/memnet"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/server"
-	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 )
 
 // Options of a server of [New]. The zero value is what [NewServer] starts.
@@ -113,7 +113,7 @@ func New(tb testing.TB, opt Options) *Server {
 	s := newServer(l, &opt, control)
 	var how server.ListenOptions
 	if opt.TLS {
-		ca := certstest.NewCA(tb)
+		ca := localca.New(tb)
 		how.TLS = &tls.Config{Certificates: []tls.Certificate{ca.Pair("beanpole")}}
 		s.TLS = &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
 	}

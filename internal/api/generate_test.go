@@ -62,7 +62,8 @@ type generator struct {
 func readComments(t *testing.T, dir string) map[string]string {
 	all := make(map[string]string)
 	files, _ := filepath.Glob(filepath.Join(dir, "*.go"))
-	for _, file := range files {
+	types, _ := filepath.Glob(filepath.Join(dir, "apitype", "*.go"))
+	for _, file := range append(files, types...) {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

@@ -20,10 +20,10 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/memnet"
 	"github.com/beanpole-mq/beanpole/internal/op"
 	"github.com/beanpole-mq/beanpole/internal/policy"
 	"github.com/beanpole-mq/beanpole/internal/server"
-	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 )
 
 // document is the description, read once.

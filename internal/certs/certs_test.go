@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+	"github.com/beanpole-mq/beanpole/internal/certs/localca"
 )
 
 // handshake returns the certificate that the server shows a client, and what
@@ -42,7 +42,7 @@ func handshake(t *testing.T, server, client *tls.Config) (name string, serverErr
 
 // TestReload is a renewed certificate, then one that cannot be used.
 func TestReload(t *testing.T) {
-	ca := certstest.NewCA(t)
+	ca := localca.New(t)
 	hour := time.Now().Add(time.Hour)
 	cert, key := ca.Issue("server", hour)
 	var log bytes.Buffer
@@ -95,7 +95,7 @@ func TestReload(t *testing.T) {
 
 // TestNotLookedAtTooOften is the second in which the files are left alone.
 func TestNotLookedAtTooOften(t *testing.T) {
-	ca := certstest.NewCA(t)
+	ca := localca.New(t)
 	hour := time.Now().Add(time.Hour)
 	cert, key := ca.Issue("server", hour)
 	s, err := Load(Files{Cert: cert, Key: key}, nil)
@@ -114,7 +114,7 @@ func TestNotLookedAtTooOften(t *testing.T) {
 }
 
 func TestVersionsAndClients(t *testing.T) {
-	ca, other := certstest.NewCA(t), certstest.NewCA(t)
+	ca, other := localca.New(t), localca.New(t)
 	cert, key := ca.Issue("server", time.Now().Add(time.Hour))
 	open, err := Load(Files{Cert: cert, Key: key}, nil)
 	if err != nil {
@@ -150,7 +150,7 @@ func TestVersionsAndClients(t *testing.T) {
 }
 
 func TestBadFiles(t *testing.T) {
-	ca := certstest.NewCA(t)
+	ca := localca.New(t)
 	cert, key := ca.Issue("server", time.Now().Add(time.Hour))
 	_, otherKey := ca.Issue("other", time.Now().Add(time.Hour))
 	for want, f := range map[string]Files{
@@ -168,7 +168,7 @@ func TestBadFiles(t *testing.T) {
 
 // The file that is in use counts, also after it was renewed.
 func TestExpiry(t *testing.T) {
-	ca := certstest.NewCA(t)
+	ca := localca.New(t)
 	now := time.Now()
 	hour := now.Add(time.Hour)
 	cert, key := ca.Issue("server", hour)

@@ -21,6 +21,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/queue"
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/daemon/logqueue"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 // Run runs the program with its arguments, and returns its exit code. It reports a failure in
@@ -35,7 +36,7 @@ func Run(version string, args []string, stdin io.Reader, stdout, stderr io.Write
 	code := 0
 	if err != nil {
 		fmt.Fprintf(root.ErrOrStderr(), "beanpole: %s\n", cliutil.Line(strings.ReplaceAll(err.Error(), "\n", "; ")))
-		code = cliutil.ExitCode(err)
+		code = exit.Code(err)
 	}
 	if q, ok := root.ErrOrStderr().(*logqueue.Queue); ok { // the server's
 		q.Flush(lastLines)
@@ -99,10 +100,10 @@ func flagError(cmd *cobra.Command, err error) error {
 			name, dashes = name[:1], "-"
 		}
 		if instead := config.Removed[name]; instead != "" {
-			return cliutil.UsageError("the server has no option %s%s; %s", dashes, name, instead)
+			return exit.UsageError("the server has no option %s%s; %s", dashes, name, instead)
 		}
 		if queue.HasOption(name) {
-			return cliutil.UsageError("the server has no option %s%[2]s; the options of a command come after it: beanpole tubes %[1]s%[2]s ...", dashes, name)
+			return exit.UsageError("the server has no option %s%[2]s; the options of a command come after it: beanpole tubes %[1]s%[2]s ...", dashes, name)
 		}
 	}
 	return cliutil.FlagError(cmd, err)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/flags"
 )
 
 const rootLong = `A work queue server that speaks the beanstalk protocol, and the commands to use it.
@@ -153,7 +154,7 @@ func flagGroups(cmd *cobra.Command) (groups []flagGroup) {
 	sets := make(map[string]*pflag.FlagSet)
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		title := own
-		if group := f.Annotations[cliutil.GroupKey]; len(group) > 0 {
+		if group := f.Annotations[flags.GroupKey]; len(group) > 0 {
 			title = group[0]
 		}
 		if !cmd.HasParent() || title == cliutil.ServerTitle && cmd.Name() != connectionTopic || title == own && cmd.Name() == connectionTopic {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/flags"
 )
 
 // addManual adds the command that writes the manual pages. Only packages have it.
@@ -95,7 +96,7 @@ func escapeDescriptions(cmd *cobra.Command) {
 	}
 	cmd.Long = b.String()
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		f.Hidden = f.Hidden || slices.Contains(f.Annotations[cliutil.GroupKey], cliutil.ServerTitle)
+		f.Hidden = f.Hidden || slices.Contains(f.Annotations[flags.GroupKey], cliutil.ServerTitle)
 	})
 	cmd.DisableAutoGenTag = true
 	for _, sub := range cmd.Commands() {

@@ -17,8 +17,8 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/adminsocket"
 	"github.com/beanpole-mq/beanpole/internal/certs"
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/config"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -33,7 +33,7 @@ func addPID(ping *cobra.Command) {
 		}
 		addr, at, err := addressOf(*pid)
 		if err != nil {
-			return cliutil.UsageError("--pid %d: %w", *pid, err)
+			return exit.UsageError("--pid %d: %w", *pid, err)
 		}
 		socket = at
 		return cmd.Flags().Set("addr", addr)

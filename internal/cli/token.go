@@ -9,6 +9,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 // newToken returns the command token.
@@ -33,7 +34,7 @@ the configuration of the server. The hash does not reveal the token.`,
 			line, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
 			hash, err := access.HashOf(strings.TrimRight(line, "\r\n"))
 			if err != nil {
-				return cliutil.UsageError("%s", strings.TrimPrefix(err.Error(), "access: "))
+				return exit.UsageError("%s", strings.TrimPrefix(err.Error(), "access: "))
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "hash: %s\n", hash)
 			return err

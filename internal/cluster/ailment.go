@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 )
 
 // Ailments are the errors that prevent a member from acknowledging changes or from
@@ -58,7 +58,7 @@ var errReceiving = errors.New("cluster: this member is receiving the whole queue
 
 // Health returns this member's report about itself. It reads the free space of the disk,
 // which can block.
-func (m *Member) Health() (h admin.MemberHealth) {
+func (m *Member) Health() (h apitype.MemberHealth) {
 	if err := m.ails.worst(); err != nil {
 		h.Trouble = plain(err)
 	}

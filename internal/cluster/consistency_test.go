@@ -7,17 +7,17 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 	"github.com/beanpole-mq/beanpole/internal/cluster/consistency"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
 // verify compares the queues of all members that are up.
 func (sim *simulation) verify() consistency.Result {
-	var members []admin.ClusterMember
+	var members []apitype.ClusterMember
 	sessions := make(map[uint64]*consistency.Session)
 	for _, m := range sim.nodes {
-		members = append(members, admin.ClusterMember{ID: m.id})
+		members = append(members, apitype.ClusterMember{ID: m.id})
 		sessions[m.id] = new(consistency.Session)
 	}
 	return consistency.Verify(sim.t.Context(), members, func(_ context.Context, id uint64, r consistency.Request) (consistency.Reply, error) {

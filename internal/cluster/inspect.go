@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
@@ -25,9 +25,9 @@ type Inspection struct {
 
 // An InspectedMember is a member listed in a directory.
 type InspectedMember struct {
-	ID      uint64     `json:"id"`
-	Address string     `json:"address"`
-	Role    admin.Role `json:"role"` // Voter or Learner; a directory does not record the leader
+	ID      uint64       `json:"id"`
+	Address string       `json:"address"`
+	Role    apitype.Role `json:"role"` // Voter or Learner; a directory does not record the leader
 }
 
 // logError returns the error of a log that cannot be opened.
@@ -80,9 +80,9 @@ func (i *Inspection) readLog(fsys vfs.FS, dir string) error {
 	i.Term, i.Commit = s.Hard.GetTerm(), s.Hard.GetCommit()
 	i.Cut, i.Last, i.Torn = s.Cut, log.Last(), log.Torn()
 	for _, m := range s.Members {
-		role := admin.Voter
+		role := apitype.Voter
 		if slices.Contains(s.Roles.GetLearners(), m.ID) {
-			role = admin.Learner
+			role = apitype.Learner
 		}
 		i.Members = append(i.Members, InspectedMember{m.ID, m.Address, role})
 	}

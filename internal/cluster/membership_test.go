@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/cluster/entry"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
@@ -17,11 +17,11 @@ import (
 )
 
 // roles returns the roles of all members, as the leader knows them.
-func (sim *simulation) roles() map[uint64]admin.Role {
+func (sim *simulation) roles() map[uint64]apitype.Role {
 	sim.t.Helper()
 	s, err := sim.leader().Status()
 	sim.must(err)
-	roles := map[uint64]admin.Role{}
+	roles := map[uint64]apitype.Role{}
 	for _, k := range s.Members {
 		roles[k.ID] = k.Role
 	}
@@ -103,9 +103,9 @@ func TestMembers(t *testing.T) {
 		added := sim.node()
 		sim.must(sim.replace(3, added))
 		added.boot()
-		sim.until("the dead member is replaced", func() bool { return sim.roles()[4] != admin.Learner && sim.roles()[3] == "" })
-		want := map[uint64]admin.Role{1: admin.Voter, 2: admin.Voter, 4: admin.Voter}
-		want[sim.leader().opt.Self.ID] = admin.Leader
+		sim.until("the dead member is replaced", func() bool { return sim.roles()[4] != apitype.Learner && sim.roles()[3] == "" })
+		want := map[uint64]apitype.Role{1: apitype.Voter, 2: apitype.Voter, 4: apitype.Voter}
+		want[sim.leader().opt.Self.ID] = apitype.Leader
 		if got := sim.roles(); !reflect.DeepEqual(got, want) {
 			sim.fatalf("the roles are %v, want %v", got, want)
 		}
@@ -317,7 +317,7 @@ func TestReplaceAtAddress(t *testing.T) {
 		sim.must(l.Add(t.Context(), added))
 		sim.must(Join(fresh.disk, dir, l.Membership()))
 		fresh.boot()
-		sim.until("it has replaced the other one", func() bool { return sim.roleOf(fresh.id) == admin.Voter && sim.roleOf(lost.id) == "" })
+		sim.until("it has replaced the other one", func() bool { return sim.roleOf(fresh.id) == apitype.Voter && sim.roleOf(lost.id) == "" })
 	})
 }
 
@@ -346,7 +346,7 @@ func TestAbandonedLearner(t *testing.T) {
 			t.Error("two members replace the same one")
 		}
 		sim.must(l.Add(t.Context(), raftlog.MemberInfo{ID: 10, Address: "x:1", Replaces: 9}))
-		if roles := sim.roles(); roles[9] != "" || roles[10] != admin.Learner || roles[old.id] == "" {
+		if roles := sim.roles(); roles[9] != "" || roles[10] != apitype.Learner || roles[old.id] == "" {
 			sim.fatalf("after the second command the roles are %v", roles)
 		}
 		added := sim.node()
@@ -357,7 +357,7 @@ func TestAbandonedLearner(t *testing.T) {
 		added.boot()
 		sim.until("the old member is replaced", func() bool {
 			roles := sim.roles()
-			return len(roles) == 3 && roles[added.id] == admin.Voter && roles[old.id] == ""
+			return len(roles) == 3 && roles[added.id] == apitype.Voter && roles[old.id] == ""
 		})
 	})
 }
@@ -377,7 +377,7 @@ func TestReplaceOutlivesLeader(t *testing.T) {
 		}
 		sim.must(l.Transfer(t.Context(), 0))
 		added.boot()
-		sim.until("the dead member is replaced", func() bool { return sim.roles()[dead.id] == "" && sim.roles()[added.id] == admin.Voter })
+		sim.until("the dead member is replaced", func() bool { return sim.roles()[dead.id] == "" && sim.roles()[added.id] == apitype.Voter })
 		dead.boot()
 		sim.removed(dead)
 	})
@@ -400,7 +400,7 @@ func TestReplaceLiving(t *testing.T) {
 				sim.must(sim.replace(old.id, added))
 				added.boot()
 				sim.removed(old)
-				sim.until("the member is replaced", func() bool { return sim.roles()[added.id] == admin.Voter })
+				sim.until("the member is replaced", func() bool { return sim.roles()[added.id] == apitype.Voter })
 				if n > 2 {
 					asleep.boot()
 					sim.until("it knows of that", func() bool { return reflect.DeepEqual(asleep.member.Membership(), sim.leader().Membership()) })

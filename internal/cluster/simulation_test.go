@@ -15,7 +15,7 @@ import (
 
 	"go.etcd.io/raft/v3/raftpb"
 
-	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/test/ledger"
 	"github.com/beanpole-mq/beanpole/internal/test/memfs"
@@ -195,10 +195,10 @@ func (sim *simulation) joinAs(m *node, self raftlog.MemberInfo) {
 	})
 	sim.must(Join(m.disk, dir, l.Membership()))
 	m.boot()
-	sim.until("the member is a voter", func() bool { return sim.roleOf(m.id) == admin.Voter })
+	sim.until("the member is a voter", func() bool { return sim.roleOf(m.id) == apitype.Voter })
 }
 
-func (sim *simulation) roleOf(id uint64) admin.Role {
+func (sim *simulation) roleOf(id uint64) apitype.Role {
 	s, err := sim.leader().Status()
 	sim.must(err)
 	for _, k := range s.Members {

@@ -14,7 +14,7 @@ import (
 
 	"go.etcd.io/raft/v3/raftpb"
 
-	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -54,7 +54,7 @@ func fromSingleServer(t *testing.T, kill string) {
 		time.Sleep(time.Second)
 		victim.boot()
 	}
-	sim.until("the member is a voter", func() bool { return sim.roleOf(joiner.id) == admin.Voter })
+	sim.until("the member is a voter", func() bool { return sim.roleOf(joiner.id) == apitype.Voter })
 	sim.grow(3)
 	time.Sleep(time.Second)
 	stop()
@@ -101,7 +101,7 @@ func silentLeader(t *testing.T, stop bool) {
 		}
 		joiner.boot()
 	}
-	sim.until("the member has the whole queue", func() bool { return sim.roleOf(joiner.id) == admin.Voter })
+	sim.until("the member has the whole queue", func() bool { return sim.roleOf(joiner.id) == apitype.Voter })
 	end()
 	sim.audit()
 	sim.close()

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 	"github.com/beanpole-mq/beanpole/internal/cluster/entry"
 )
 
 // A Status is a member's view of the cluster.
 type Status struct {
-	admin.Cluster
+	apitype.Cluster
 	Commit   uint64
 	At       int64            // time of the view, in ns of the member's clock
 	Contacts map[uint64]int64 // time of the last message of each other member
@@ -36,17 +36,17 @@ func (r *raftLoop) status() Status {
 	c := r.core
 	raft := c.Status()
 	s := Status{Commit: raft.GetCommit(), At: r.m.opt.Now(), Contacts: make(map[uint64]int64, len(r.members))}
-	s.Self, s.Members = r.m.opt.Self.ID, []admin.ClusterMember{}
+	s.Self, s.Members = r.m.opt.Self.ID, []apitype.ClusterMember{}
 	s.Leader, s.Term = c.Leader()
 	now := s.At
 	s.Since = (now - r.ledSince) / int64(time.Second)
 	for _, k := range r.members {
-		ms := admin.ClusterMember{ID: k.ID, Address: k.Address, Role: admin.Voter}
+		ms := apitype.ClusterMember{ID: k.ID, Address: k.Address, Role: apitype.Voter}
 		if hasKey(raft.Config.Learners, k.ID) {
-			ms.Role = admin.Learner
+			ms.Role = apitype.Learner
 		}
 		if k.ID == s.Leader {
-			ms.Role = admin.Leader
+			ms.Role = apitype.Leader
 		}
 		if k.ID == s.Self {
 			ms.Reachable, ms.Version, ms.Host, ms.Console, ms.Heard = true, r.m.opt.Version, r.m.opt.Host, r.m.opt.Console, new(int64)
@@ -83,9 +83,9 @@ func (r *raftLoop) status() Status {
 // reachable. The transport closes silent connections after the same time.
 const linkPatience = 5 * time.Second
 
-func progress(applied, commit uint64) *admin.Progress {
+func progress(applied, commit uint64) *apitype.Progress {
 	applied = min(applied, commit)
-	return &admin.Progress{Applied: applied, Lag: commit - applied}
+	return &apitype.Progress{Applied: applied, Lag: commit - applied}
 }
 
 // plain returns the text of an error without the prefix of this package. It returns ""

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
@@ -18,7 +18,7 @@ func (sim *simulation) statusOf(m *node) (s Status) {
 }
 
 // of returns what is known of a member.
-func (s *Status) of(id uint64) (m admin.ClusterMember) {
+func (s *Status) of(id uint64) (m apitype.ClusterMember) {
 	for _, k := range s.Members {
 		if k.ID == id {
 			m = k

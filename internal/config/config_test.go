@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 // read returns the settings of a command line.
@@ -158,7 +158,7 @@ func TestFileErrors(t *testing.T) {
 		if err == nil {
 			_, err = s.Options.TubePolicies()
 		}
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) || cliutil.ExitCode(err) != cliutil.ExitUsage {
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) || exit.Code(err) != exit.Usage {
 			t.Errorf("%q: %v, want %q", c.text, err, c.want)
 		}
 	}
@@ -167,7 +167,7 @@ func TestFileErrors(t *testing.T) {
 // A file that cannot be read is an error of the command line, too.
 func TestNoFile(t *testing.T) {
 	for path, want := range map[string]string{"nowhere.toml": "no such file or directory", ".": "is a directory"} {
-		if _, err := read(t, "--config", path); err == nil || err.Error() != path+": cannot read the configuration: "+want || cliutil.ExitCode(err) != cliutil.ExitUsage {
+		if _, err := read(t, "--config", path); err == nil || err.Error() != path+": cannot read the configuration: "+want || exit.Code(err) != exit.Usage {
 			t.Error(err)
 		}
 	}
@@ -194,7 +194,7 @@ func TestVariableErrors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv(c.name, c.value)
-			if _, err := read(t); err == nil || !strings.Contains(err.Error(), c.want) || cliutil.ExitCode(err) != cliutil.ExitUsage {
+			if _, err := read(t); err == nil || !strings.Contains(err.Error(), c.want) || exit.Code(err) != exit.Usage {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})

@@ -5,7 +5,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/certs"
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -33,7 +33,7 @@ type Endpoint struct {
 // configuration file. All options must be set.
 func (opt *Options) Endpoints() ([]Endpoint, error) {
 	if err := opt.Terms.check(); err != nil {
-		return nil, cliutil.UsageError("%w", err)
+		return nil, exit.UsageError("%w", err)
 	}
 	listen := opt.Listen
 	if opt.byDefault() {
@@ -43,14 +43,14 @@ func (opt *Options) Endpoints() ([]Endpoint, error) {
 	for _, s := range listen {
 		a, err := server.ParseAddress(s, opt.Port)
 		if err != nil {
-			return nil, cliutil.UsageError("%w", err)
+			return nil, exit.UsageError("%w", err)
 		}
 		endpoints = append(endpoints, Endpoint{a, opt.Terms})
 	}
 	for i, t := range opt.Tables.Listeners {
 		e, err := t.endpoint(opt.Port)
 		if err != nil {
-			return nil, cliutil.UsageError("%s: listener %d: %w", opt.File, i+1, err)
+			return nil, exit.UsageError("%s: listener %d: %w", opt.File, i+1, err)
 		}
 		endpoints = append(endpoints, e)
 	}

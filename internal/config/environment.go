@@ -8,7 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
+	"github.com/beanpole-mq/beanpole/internal/flags"
 )
 
 // fromEnvironment returns the values of a setting in the environment. A setting that can
@@ -54,11 +55,11 @@ func unknownVariables(options []string) (strange []string, err error) {
 		}
 		for setting, instead := range Removed {
 			if name == variable(setting) {
-				return nil, cliutil.UsageError("unknown environment variable %s; %s", name, instead)
+				return nil, exit.UsageError("unknown environment variable %s; %s", name, instead)
 			}
 		}
-		if near := cliutil.Nearest(known, name); near != "" {
-			return nil, cliutil.UsageError("unknown environment variable %s; did you mean %s?", name, near)
+		if near := flags.Nearest(known, name); near != "" {
+			return nil, exit.UsageError("unknown environment variable %s; did you mean %s?", name, near)
 		}
 		strange = append(strange, name)
 	}

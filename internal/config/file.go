@@ -14,7 +14,8 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/pflag"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
+	"github.com/beanpole-mq/beanpole/internal/flags"
 )
 
 // A configFile is a parsed configuration file: TOML with the long names of the options,
@@ -43,10 +44,10 @@ func readConfigFile(path string, known []string) (*configFile, error) {
 			continue
 		}
 		if !slices.Contains(known, name) {
-			return nil, cliutil.UsageError("%s: there is no setting %q%s", c.position("", name), name, suggest(known, name))
+			return nil, exit.UsageError("%s: there is no setting %q%s", c.position("", name), name, suggest(known, name))
 		}
 		if other := overrides[name]; c.isSet(name) && c.isSet(other) {
-			return nil, cliutil.UsageError("%s: %s and %s exclude each other", path, name, other)
+			return nil, exit.UsageError("%s: %s and %s exclude each other", path, name, other)
 		}
 	}
 	meta, err := toml.Decode(string(text), &c.tables)
@@ -70,7 +71,7 @@ func readConfigFile(path string, known []string) (*configFile, error) {
 
 // unknown returns an error about an unknown setting in a table.
 func (c *configFile) unknown(table, name string) error {
-	return cliutil.UsageError("%s: there is no setting %q in a [[%s]]%s", c.position(table, name), name, table, suggest(settingsOf(table), name))
+	return exit.UsageError("%s: there is no setting %q in a [[%s]]%s", c.position(table, name), name, table, suggest(settingsOf(table), name))
 }
 
 // Removed gives, for each setting that a server no longer has, the settings to use instead.
@@ -85,7 +86,7 @@ func suggest(names []string, wrong string) string {
 	if instead := Removed[wrong]; instead != "" {
 		return "; " + instead
 	}
-	if near := cliutil.Nearest(names, wrong); near != "" {
+	if near := flags.Nearest(names, wrong); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	return " ('beanpole config print' shows all)"
@@ -121,19 +122,19 @@ var typeNames = map[string]string{
 // unreadable returns an error that explains why a configuration file cannot be read.
 func unreadable(path string, err error) error {
 	if syntax, ok := errors.AsType[toml.ParseError](err); ok {
-		return cliutil.UsageError("%s, line %d: %s", path, syntax.Position.Line, syntax.Message)
+		return exit.UsageError("%s, line %d: %s", path, syntax.Position.Line, syntax.Message)
 	}
 	if m := wrongType.FindStringSubmatch(err.Error()); m != nil {
 		want := typeNames[m[4]]
 		if slices.Contains(tableNames, m[2]) {
 			want = "[[" + m[2] + "]]"
 		}
-		return cliutil.UsageError("%s, line %s: %s: want %s, not %s", path, m[1], m[2], want, typeNames[m[3]])
+		return exit.UsageError("%s, line %s: %s: want %s, not %s", path, m[1], m[2], want, typeNames[m[3]])
 	}
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pathErr.Err
 	}
-	return cliutil.UsageError("%s: cannot read the configuration: %w", path, err)
+	return exit.UsageError("%s: cannot read the configuration: %w", path, err)
 }
 
 // isSet reports whether the file contains a setting that is not turned off.
@@ -153,7 +154,7 @@ func (c *configFile) lookup(f *pflag.Flag, s *setting) (source, []string, error)
 	case !isList:
 		list = []any{v}
 	case !s.repeats:
-		return "", nil, cliutil.UsageError("%s: %s takes one value, not a list", c.position("", f.Name), f.Name)
+		return "", nil, exit.UsageError("%s: %s takes one value, not a list", c.position("", f.Name), f.Name)
 	}
 	var values []string
 	for _, v := range list {
@@ -165,7 +166,7 @@ func (c *configFile) lookup(f *pflag.Flag, s *setting) (source, []string, error)
 		case bool:
 			values = append(values, strconv.FormatBool(v))
 		default:
-			return "", nil, cliutil.UsageError("%s: %s: want a string, a whole number, true or false", c.position("", f.Name), f.Name)
+			return "", nil, exit.UsageError("%s: %s: want a string, a whole number, true or false", c.position("", f.Name), f.Name)
 		}
 	}
 	return source(c.position("", f.Name)), values, nil

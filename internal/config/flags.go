@@ -7,21 +7,21 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/beanpole-mq/beanpole/internal/admin"
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/duration"
+	"github.com/beanpole-mq/beanpole/internal/flags"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 // Define adds the options to a set of flags, in groups.
-func (opt *Options) Define(flags *pflag.FlagSet) {
-	cliutil.AddFlags(flags, "Sockets", opt.defineSockets)
-	cliutil.AddFlags(flags, "Security of these sockets", opt.defineSecurity)
-	cliutil.AddFlags(flags, "Limits", opt.defineConnectionLimits)
-	cliutil.AddFlags(flags, "Queue limits", opt.defineQueueLimits)
-	cliutil.AddFlags(flags, "Journal", opt.defineJournal)
-	cliutil.AddFlags(flags, "Admin API, console, metrics and health checks", opt.defineAdmin)
-	cliutil.AddFlags(flags, "Log and others", opt.defineLog)
+func (opt *Options) Define(set *pflag.FlagSet) {
+	flags.AddGroup(set, "Sockets", opt.defineSockets)
+	flags.AddGroup(set, "Security of these sockets", opt.defineSecurity)
+	flags.AddGroup(set, "Limits", opt.defineConnectionLimits)
+	flags.AddGroup(set, "Queue limits", opt.defineQueueLimits)
+	flags.AddGroup(set, "Journal", opt.defineJournal)
+	flags.AddGroup(set, "Admin API, console, metrics and health checks", opt.defineAdmin)
+	flags.AddGroup(set, "Log and others", opt.defineLog)
 }
 
 func (opt *Options) defineSockets(fs *pflag.FlagSet) {
@@ -52,7 +52,7 @@ func (opt *Options) defineSecurity(fs *pflag.FlagSet) {
 func (opt *Options) defineConnectionLimits(fs *pflag.FlagSet) {
 	define(fs, "max-job-size", "z", as(&opt.MaxJobSize, parseBytes, plainly), "maximum `SIZE` of a job body, such as 100kB or 1MiB, up\n"+
 		"to 1GiB (default 65535)")
-	define(fs, "max-connections", "", as(&opt.Server.MaxConns, cliutil.ParseCount("connections"), plainly),
+	define(fs, "max-connections", "", as(&opt.Server.MaxConns, flags.Count("connections"), plainly),
 		fmt.Sprintf("maximum number `N` of connections; new clients wait until\nanother disconnects (default %d)", server.DefaultMaxConns))
 	define(fs, "max-connections-per-address", "", as(&opt.Server.Limits.ConnectionsPerAddress, parseLimit("connections"), plainly), "maximum number `N` of connections per client address;\n"+
 		"further connections are closed (default unlimited)")
@@ -140,7 +140,7 @@ func (opt *Options) addVerbose(s string) error {
 		opt.Verbose++
 		return nil
 	}
-	n, err := cliutil.ParseNumber(s, "a level", math.MaxInt32)
+	n, err := flags.Number(s, "a level", math.MaxInt32)
 	opt.Verbose = int(n)
 	return err
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 // A limitTable is a [[limit]] of tubes.
@@ -57,10 +57,10 @@ func (opt *Options) QueueLimits() (engine.Limits, error) {
 	}
 	for i, t := range opt.Tables.Limits {
 		if t.Jobs < 0 || t.Bytes < 0 || t.Jobs == 0 && t.Bytes == 0 {
-			return l, cliutil.UsageError("%s: limit %d: want jobs or bytes, more than 0", opt.File, i+1)
+			return l, exit.UsageError("%s: limit %d: want jobs or bytes, more than 0", opt.File, i+1)
 		}
 		if _, err := access.NewPattern(t.Tubes); err != nil {
-			return l, cliutil.UsageError("%s: limit %d: %w", opt.File, i+1, err)
+			return l, exit.UsageError("%s: limit %d: %w", opt.File, i+1, err)
 		}
 	}
 	l.Tube = func(name string) engine.TubeLimits {

@@ -3,7 +3,7 @@ package config
 import (
 	"maps"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/policy"
 )
 
@@ -27,13 +27,13 @@ func (opt *Options) TubePolicies() (*policy.Set, error) {
 			c.Tubes, ok = append(c.Tubes, text), ok && is
 		}
 		if !ok && t[tubesOf] != nil {
-			return nil, cliutil.UsageError("%s: policy %d: tubes: want a list of patterns", opt.File, i+1)
+			return nil, exit.UsageError("%s: policy %d: tubes: want a list of patterns", opt.File, i+1)
 		}
 		configs = append(configs, c)
 	}
 	set, err := policy.New(configs)
 	if err != nil {
-		return nil, cliutil.UsageError("%s: %w", opt.File, err)
+		return nil, exit.UsageError("%s: %w", opt.File, err)
 	}
 	return set, nil
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/internal/adminsocket"
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 // An OtherServer is another server that the console shows.
@@ -39,7 +39,7 @@ func (opt *Options) OtherServers() ([]OtherServer, error) {
 			err = fmt.Errorf("there is another one with the name %q", s.Name)
 		}
 		if err != nil {
-			return nil, cliutil.UsageError("%s: console-server %d: %w", opt.File, i+1, err)
+			return nil, exit.UsageError("%s: console-server %d: %w", opt.File, i+1, err)
 		}
 		seen[s.Name] = true
 	}

@@ -7,7 +7,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
+	"github.com/beanpole-mq/beanpole/internal/flags"
 )
 
 // A setting has one name, parser and variable for the command line, the environment and
@@ -37,7 +38,7 @@ func (s *setting) String() string {
 
 // as returns a setting that stores the result of parse in *dst and formats it with show.
 func as[T any](dst *T, parse func(string) (T, error), show func(T) any) *setting {
-	return &setting{set: cliutil.Into(dst, parse), value: func() any { return show(*dst) }}
+	return &setting{set: flags.Into(dst, parse), value: func() any { return show(*dst) }}
 }
 
 // listOf returns a setting that appends the result of parse to *list.
@@ -140,7 +141,7 @@ func (s *Settings) add(lookup func(*pflag.Flag, *setting) (source, []string, err
 		}
 		for _, v := range values {
 			if err := setting.Set(v); err != nil {
-				return cliutil.UsageError("bad value %q for %s in %s: %w", v, f.Name, from, err)
+				return exit.UsageError("bad value %q for %s in %s: %w", v, f.Name, from, err)
 			}
 			s.from[f.Name] = from
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/policy"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
@@ -87,7 +87,7 @@ func (t *Tables) Secure() bool { return len(t.Identities)+len(t.Rules) > 0 }
 func (opt *Options) Policy() (*access.Policy, error) {
 	p, err := opt.Tables.policy()
 	if err != nil {
-		return nil, cliutil.UsageError("%s: %w", opt.File, err)
+		return nil, exit.UsageError("%s: %w", opt.File, err)
 	}
 	return p, nil
 }

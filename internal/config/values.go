@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/duration"
+	"github.com/beanpole-mq/beanpole/internal/flags"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -37,13 +37,13 @@ func parseSwitch(s string) (bool, error) {
 }
 
 func parseBytes(s string) (int64, error) {
-	return cliutil.ParseSize(s, math.MaxInt64)
+	return flags.Size(s, math.MaxInt64)
 }
 
 // parseLimit returns a parser for numbers of at least zero.
 func parseLimit(what string) func(string) (int, error) {
 	return func(s string) (int, error) {
-		n, err := cliutil.ParseNumber(s, what, math.MaxInt32)
+		n, err := flags.Number(s, what, math.MaxInt32)
 		return int(n), err
 	}
 }
@@ -106,7 +106,7 @@ func showDuration(d time.Duration) any { return duration.Format(d) }
 
 // parseMillis parses a number of milliseconds, at most a century.
 func parseMillis(s string) (time.Duration, error) {
-	n, err := cliutil.ParseNumber(s, "milliseconds", 100*365*24*3600*1000)
+	n, err := flags.Number(s, "milliseconds", 100*365*24*3600*1000)
 	return time.Duration(n) * time.Millisecond, err
 }
 

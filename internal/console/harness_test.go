@@ -20,10 +20,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/api"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/memnet"
 	queuepolicy "github.com/beanpole-mq/beanpole/internal/policy"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/server"
-	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 )
 
 // A rig is a console with a server that runs in the test.

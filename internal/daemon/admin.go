@@ -20,9 +20,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/admin/connlimit"
 	"github.com/beanpole-mq/beanpole/internal/adminsocket"
 	"github.com/beanpole-mq/beanpole/internal/api"
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/console"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -76,11 +76,11 @@ func (a *adminServer) listenAddress(ctx context.Context, p *plan) error {
 	opt, log := p.opt, p.log
 	addr, err := opt.Admin.Address()
 	if err != nil {
-		return cliutil.UsageError("--admin: %w", err)
+		return exit.UsageError("--admin: %w", err)
 	}
 	listeners, err := server.Listen(ctx, []server.Address{addr}, opt.UnixMode)
 	if err != nil {
-		return cliutil.WithCode(cliutil.ExitSocket, fmt.Errorf("--admin: %w%s", err, hint(err)))
+		return exit.WithCode(exit.Socket, fmt.Errorf("--admin: %w%s", err, hint(err)))
 	}
 	l := listening{listeners[0], opt.Terms}
 	if err := p.account.own([]server.Address{addr}); err != nil {
@@ -137,7 +137,7 @@ func (a *adminServer) listenSocket(ctx context.Context, p *plan, queue []listeni
 		failed = cmp.Or(failed, err)
 	}
 	if opt.Admin.Socket != "" {
-		return cliutil.WithCode(cliutil.ExitSocket, fmt.Errorf("--admin-socket: %w%s", failed, hint(failed)))
+		return exit.WithCode(exit.Socket, fmt.Errorf("--admin-socket: %w%s", failed, hint(failed)))
 	}
 	p.log.Info("no local admin socket: set --admin-socket to a path", "tried", paths, "err", failed)
 	return nil

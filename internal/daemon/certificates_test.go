@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/certs"
-	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+	"github.com/beanpole-mq/beanpole/internal/certs/localca"
 )
 
 // The log hears of a certificate that ends: not early, once a day, and when it has ended.
@@ -55,7 +55,7 @@ func TestCertificateLog(t *testing.T) {
 
 // Listeners that share a certificate show it once, also if one of them could not load the new one; and somebody is told of that.
 func TestSharedCertificate(t *testing.T) {
-	ca := certstest.NewCA(t)
+	ca := localca.New(t)
 	soon := time.Now().Add(90 * 24 * time.Hour)
 	cert, key := ca.Issue("server", soon)
 	s := &security{certs: make(map[certs.Files]*certs.Source)}

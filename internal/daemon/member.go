@@ -13,9 +13,8 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/admin"
+	"github.com/beanpole-mq/beanpole/internal/advice"
 	"github.com/beanpole-mq/beanpole/internal/broker"
-	"github.com/beanpole-mq/beanpole/internal/cli/advice"
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
@@ -23,6 +22,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -52,11 +52,11 @@ func (q *queue) openMember(p *plan, j journal.Options, e engine.Options, b broke
 	dir, log := p.opt.Journal.Dir, p.log
 	d, err := directory.Open(vfs.OS, dir)
 	if err != nil {
-		return cliutil.WithCode(cliutil.ExitJournal, err)
+		return exit.WithCode(exit.Journal, err)
 	}
 	listener, err := listenForMembers(d.Listen)
 	if err != nil {
-		return cliutil.WithCode(cliutil.ExitSocket, fmt.Errorf("the address for the other members: %w%s", err, hint(err)))
+		return exit.WithCode(exit.Socket, fmt.Errorf("the address for the other members: %w%s", err, hint(err)))
 	}
 	m := &member{dir: d, log: log, opened: make(chan struct{})}
 	m.control.Member, m.control.Directory = m, d
@@ -76,7 +76,7 @@ func (q *queue) openMember(p *plan, j journal.Options, e engine.Options, b broke
 	if err != nil {
 		m.api.close()
 		m.transport.Close()
-		return cliutil.WithCode(cliutil.ExitJournal, m.explain(dir, err))
+		return exit.WithCode(exit.Journal, m.explain(dir, err))
 	}
 	close(m.opened)
 	m.transport.Start(m)

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/cli/cluster"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
@@ -70,7 +70,7 @@ func (p *process) endedWith(text string) {
 	case <-time.After(patience):
 		p.t.Fatal("the server goes on")
 	}
-	if p.err == nil || cliutil.ExitCode(p.err) != cliutil.ExitJournal || !regexp.MustCompile(text).MatchString(p.err.Error()) {
+	if p.err == nil || exit.Code(p.err) != exit.Journal || !regexp.MustCompile(text).MatchString(p.err.Error()) {
 		p.t.Errorf("it has ended with %v", p.err)
 	}
 }

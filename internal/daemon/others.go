@@ -10,9 +10,9 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/api"
 	"github.com/beanpole-mq/beanpole/internal/certs"
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/console"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 // An otherServer is a server that the console shows in addition to this one, with its
@@ -31,7 +31,7 @@ func readOthers(opt *config.Options) (all []otherServer, err error) {
 	for _, s := range servers {
 		one := otherServer{OtherServer: s}
 		if one.server, err = openOther(&s); err != nil {
-			return nil, cliutil.UsageError("%s: console-server %q: %w", opt.File, s.Name, err)
+			return nil, exit.UsageError("%s: console-server %q: %w", opt.File, s.Name, err)
 		}
 		all = append(all, one)
 	}

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/policy"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
@@ -92,7 +92,7 @@ func Check(s *config.Settings, w io.Writer) error {
 	}
 	if dir := s.Options.Journal.Dir; dir != "" {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return cliutil.WithCode(cliutil.ExitJournal, fmt.Errorf("journal: %s is not a directory (it must exist)", dir))
+			return exit.WithCode(exit.Journal, fmt.Errorf("journal: %s is not a directory (it must exist)", dir))
 		}
 	}
 	for _, warning := range slices.Concat(certificateWarnings(p.security.expiries(), time.Now()), otherWarnings(s.Options, p.others), p.rules.policies.Warnings()) {
@@ -120,7 +120,7 @@ func checkPorts(opt *config.Options, endpoints []config.Endpoint) error {
 			continue
 		}
 		if _, err := net.LookupPort("tcp", a.Port); err != nil {
-			return cliutil.UsageError("listen on %s: unknown service %q (want the number of a port, or a name from /etc/services)", a, a.Port)
+			return exit.UsageError("listen on %s: unknown service %q (want the number of a port, or a name from /etc/services)", a, a.Port)
 		}
 	}
 	return nil

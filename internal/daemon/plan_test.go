@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
-	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+	"github.com/beanpole-mq/beanpole/internal/certs/localca"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -69,7 +69,7 @@ func TestCheckServers(t *testing.T) {
 // A certificate that ends soon does no harm yet, but whoever looks at the configuration or at
 // the server hears of it.
 func TestCertificateEndsSoon(t *testing.T) {
-	cert, key := certstest.NewCA(t).IssueEnding("soon")
+	cert, key := localca.New(t).IssueEnding("soon")
 	text := fmt.Sprintf("[[listener]]\naddress = '127.0.0.1:0'\ntls-cert = %q\ntls-key = %q\n", cert, key)
 	const warning = "soon.crt ends soon, on "
 	if said, err := check(t, text); err != nil || !strings.Contains(said, "warning: the certificate ") || !strings.Contains(said, warning) {

@@ -6,12 +6,12 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/advice"
 	"github.com/beanpole-mq/beanpole/internal/api"
 	"github.com/beanpole-mq/beanpole/internal/broker"
-	"github.com/beanpole-mq/beanpole/internal/cli/advice"
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/journal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/server"
@@ -36,7 +36,7 @@ func openQueue(p *plan) (*queue, error) {
 	turns := broker.Options{Now: now, SlowTurn: logSlowTurns(slow.Turn, log), SlowAfter: slow.Turn}
 	q := &queue{where: "none, jobs are in memory only"}
 	if opt.Dir == "" && opt.Member {
-		return nil, cliutil.UsageError("--cluster wants the directory of a member: -b DIR")
+		return nil, exit.UsageError("--cluster wants the directory of a member: -b DIR")
 	}
 	if opt.Dir == "" {
 		q.broker = broker.New(engine.New(eopt), turns)
@@ -49,13 +49,13 @@ func openQueue(p *plan) (*queue, error) {
 		if _, other := vfs.OS.List(opt.Dir); other != nil { // that it may be a member's is not what matters then
 			err = other
 		}
-		return nil, cliutil.WithCode(cliutil.ExitJournal, advice.Explain(opt.Dir, err))
+		return nil, exit.WithCode(exit.Journal, advice.Explain(opt.Dir, err))
 	}
 	if isMember {
 		return q, q.openMember(p, jopt, eopt, turns)
 	}
 	if opt.Member {
-		return nil, cliutil.WithCode(cliutil.ExitJournal, fmt.Errorf("directory %[1]s is not that of a member of a cluster, as --cluster (cluster = true, BEANPOLE_CLUSTER) asks for: is its disk mounted? "+
+		return nil, exit.WithCode(exit.Journal, fmt.Errorf("directory %[1]s is not that of a member of a cluster, as --cluster (cluster = true, BEANPOLE_CLUSTER) asks for: is its disk mounted? "+
 			"(if it is lost: 'beanpole cluster remove' the old member at another one, and 'beanpole cluster join %[1]s'; the first member is made by 'beanpole cluster init %[1]s')", opt.Dir))
 	}
 	j := journal.New(jopt)
@@ -63,7 +63,7 @@ func openQueue(p *plan) (*queue, error) {
 	eng := engine.New(eopt)
 	report, err := j.Open(vfs.Observed(vfs.OS, q.syncs), opt.Dir, eng)
 	if err != nil {
-		return nil, cliutil.WithCode(cliutil.ExitJournal, advice.Explain(opt.Dir, err))
+		return nil, exit.WithCode(exit.Journal, advice.Explain(opt.Dir, err))
 	}
 	logReport(log, opt.Dir, report, time.Since(start))
 	turns.Log = j

@@ -17,9 +17,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/daemon/logqueue"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 // commandLine returns that of a server.
@@ -348,7 +348,7 @@ func TestNoStart(t *testing.T) {
 	} {
 		p := start(t, c.args...)
 		<-p.ended
-		if p.err == nil || cliutil.ExitCode(p.err) != c.code || !strings.Contains(p.err.Error(), c.want) {
+		if p.err == nil || exit.Code(p.err) != c.code || !strings.Contains(p.err.Error(), c.want) {
 			t.Errorf("%q: %v, want code %d and %s", c.args, p.err, c.code, c.want)
 		}
 	}

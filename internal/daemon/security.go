@@ -5,8 +5,8 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/certs"
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/config"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -30,11 +30,11 @@ func newSecurity(opt *config.Options, p *access.Policy, endpoints []config.Endpo
 			continue
 		}
 		if s.certs[l.TLS], err = certs.Load(l.TLS, log); err != nil {
-			return nil, cliutil.UsageError("%w", err)
+			return nil, exit.UsageError("%w", err)
 		}
 	}
 	if s.Control, err = access.NewControl(p, terms); err != nil {
-		return nil, cliutil.UsageError("%w", err)
+		return nil, exit.UsageError("%w", err)
 	}
 	return s, nil
 }

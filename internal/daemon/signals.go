@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 // signalQueue receives the signals that the server handles.
@@ -49,9 +49,9 @@ func (q signalQueue) wait(ctx context.Context, log *slog.Logger, drain, reload f
 			log.Info("stopping", "why", context.Cause(ctx))
 			return nil
 		case err := <-ended:
-			return cliutil.WithCode(cliutil.ExitSocket, fmt.Errorf("a listening socket has failed: %w", err))
+			return exit.WithCode(exit.Socket, fmt.Errorf("a listening socket has failed: %w", err))
 		case err := <-stopped:
-			return cliutil.WithCode(cliutil.ExitJournal, err)
+			return exit.WithCode(exit.Journal, err)
 		}
 	}
 }

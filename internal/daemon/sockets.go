@@ -14,8 +14,8 @@ import (
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/config"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -35,7 +35,7 @@ func openSockets(ctx context.Context, p *plan) ([]listening, error) {
 		}
 		for _, e := range endpoints {
 			if !reflect.DeepEqual(e.Terms, opt.Terms) {
-				return nil, cliutil.UsageError("%s: the service manager passes the sockets, so nobody would ask what a [[listener]] asks of its clients: "+
+				return nil, exit.UsageError("%s: the service manager passes the sockets, so nobody would ask what a [[listener]] asks of its clients: "+
 					"set that at the top of the file, for all sockets", opt.File)
 			}
 		}
@@ -48,7 +48,7 @@ func openSockets(ctx context.Context, p *plan) ([]listening, error) {
 	}
 	listeners, err := server.Listen(ctx, addrs, opt.UnixMode)
 	if err != nil {
-		return nil, cliutil.WithCode(cliutil.ExitSocket, fmt.Errorf("%w%s", err, hint(err)))
+		return nil, exit.WithCode(exit.Socket, fmt.Errorf("%w%s", err, hint(err)))
 	}
 	all := withTerms(listeners, func(i int) config.ListenerOptions { return endpoints[i].Terms })
 	if also, ok := opt.AlsoByDefault(); ok {
@@ -110,7 +110,7 @@ func inherit(files []*os.File) ([]net.Listener, error) {
 			for _, rest := range files[i:] {
 				rest.Close()
 			}
-			return nil, cliutil.WithCode(cliutil.ExitSocket, fmt.Errorf("socket %s from the service manager: %w", f.Name(), err))
+			return nil, exit.WithCode(exit.Socket, fmt.Errorf("socket %s from the service manager: %w", f.Name(), err))
 		}
 		listeners = append(listeners, l)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -34,19 +34,19 @@ func lookupAccount(name string) (*account, error) {
 	u, err := lookup(name)
 	if err != nil {
 		if isUnknown(err) {
-			return nil, cliutil.WithCode(cliutil.ExitNoUser, fmt.Errorf("-u %s: there is no such user", name))
+			return nil, exit.WithCode(exit.NoUser, fmt.Errorf("-u %s: there is no such user", name))
 		}
-		return nil, cliutil.WithCode(cliutil.ExitLookup, fmt.Errorf("-u %s: %w", name, err))
+		return nil, exit.WithCode(exit.Lookup, fmt.Errorf("-u %s: %w", name, err))
 	}
 	groups, err := u.GroupIds()
 	if err != nil {
-		return nil, cliutil.WithCode(cliutil.ExitLookup, fmt.Errorf("-u %s: groups: %w", name, err))
+		return nil, exit.WithCode(exit.Lookup, fmt.Errorf("-u %s: groups: %w", name, err))
 	}
 	var ids []int
 	for _, text := range append([]string{u.Uid, u.Gid}, groups...) {
 		id, err := strconv.Atoi(text)
 		if err != nil {
-			return nil, cliutil.WithCode(cliutil.ExitLookup, fmt.Errorf("-u %s: the id of the user or of a group: %w", name, err))
+			return nil, exit.WithCode(exit.Lookup, fmt.Errorf("-u %s: the id of the user or of a group: %w", name, err))
 		}
 		ids = append(ids, id)
 	}
@@ -69,7 +69,7 @@ func (a *account) attainable() error {
 	if a.isCurrent() || os.Geteuid() == 0 {
 		return nil
 	}
-	return cliutil.WithCode(cliutil.ExitPrivilege, fmt.Errorf("-u %s: only root can become another user; start as root, or as %s without -u", a.name, a.name))
+	return exit.WithCode(exit.Privilege, fmt.Errorf("-u %s: only root can become another user; start as root, or as %s without -u", a.name, a.name))
 }
 
 // own makes the user the owner of socket files that root created.
@@ -82,7 +82,7 @@ func (a *account) own(addrs []server.Address) error {
 			continue
 		}
 		if err := os.Lchown(addr.Path, a.uid, a.gid); err != nil {
-			return cliutil.WithCode(cliutil.ExitPrivilege, fmt.Errorf("-u %s: %w", a.name, err))
+			return exit.WithCode(exit.Privilege, fmt.Errorf("-u %s: %w", a.name, err))
 		}
 	}
 	return nil
@@ -102,7 +102,7 @@ func (a *account) dropPrivileges() error {
 		err = syscall.Setuid(a.uid)
 	}
 	if err != nil {
-		return cliutil.WithCode(cliutil.ExitPrivilege, fmt.Errorf("-u %s: cannot become this user: %w", a.name, err))
+		return exit.WithCode(exit.Privilege, fmt.Errorf("-u %s: cannot become this user: %w", a.name, err))
 	}
 	return nil
 }

@@ -15,11 +15,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 )
 
 // A Finding is a condition that needs attention.
-type Finding = admin.Finding
+type Finding = apitype.Finding
 
 // Bad means that jobs are unavailable, refused or processed again. Warning means that
 // this can happen.

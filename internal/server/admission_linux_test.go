@@ -15,7 +15,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/certs"
-	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+	"github.com/beanpole-mq/beanpole/internal/certs/localca"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
@@ -44,7 +44,7 @@ func testAccess(t *testing.T) *access.Control {
 // Each way to say who a client is leads to the tube of that name and to no other, and
 // whoever lists the connections sees it.
 func TestIdentities(t *testing.T) {
-	ca := certstest.NewCA(t)
+	ca := localca.New(t)
 	cert, key := ca.Issue("server", time.Now().Add(time.Hour))
 	source, err := certs.Load(certs.Files{Cert: cert, Key: key, ClientCA: ca.File}, nil)
 	if err != nil {
@@ -119,7 +119,7 @@ func TestNetworks(t *testing.T) {
 // Many clients that do not go on with their handshake hold up nobody, and are gone when
 // the server stops.
 func TestSlowHandshakes(t *testing.T) {
-	ca := certstest.NewCA(t)
+	ca := localca.New(t)
 	cert, key := ca.Issue("server", time.Now().Add(time.Hour))
 	source, err := certs.Load(certs.Files{Cert: cert, Key: key}, nil)
 	if err != nil {
@@ -172,7 +172,7 @@ func TestSlowHandshakes(t *testing.T) {
 
 // A connection with TLS is half-closed, waits and is hung up as any other.
 func TestTLSWaits(t *testing.T) {
-	ca := certstest.NewCA(t)
+	ca := localca.New(t)
 	cert, key := ca.Issue("server", time.Now().Add(time.Hour))
 	source, err := certs.Load(certs.Files{Cert: cert, Key: key}, nil)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/certs"
-	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+	"github.com/beanpole-mq/beanpole/internal/certs/localca"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 )
 
@@ -21,7 +21,7 @@ func (r *rig) dialTLS(t testing.TB) func() *client { return r.serveTLS(t, listen
 // serveTLS is dialTLS for a listener that is there.
 func (r *rig) serveTLS(t testing.TB, below net.Listener) func() *client {
 	t.Helper()
-	ca := certstest.NewCA(t)
+	ca := localca.New(t)
 	cert, key := ca.Issue("server", time.Now().Add(time.Hour))
 	source, err := certs.Load(certs.Files{Cert: cert, Key: key}, nil)
 	if err != nil {

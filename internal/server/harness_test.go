@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/test/memnet"
+	"github.com/beanpole-mq/beanpole/internal/memnet"
 )
 
 // A rig is a server that runs in the test, on a network in memory.

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/memnet"
 	"github.com/beanpole-mq/beanpole/internal/rights"
-	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 

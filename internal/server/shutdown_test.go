@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/test/memnet"
+	"github.com/beanpole-mq/beanpole/internal/memnet"
 )
 
 // Shutdown lets connections finish what they have begun, closes those that are

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/mux"
-	"github.com/beanpole-mq/beanpole/internal/test/memnet"
+	"github.com/beanpole-mq/beanpole/internal/memnet"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 

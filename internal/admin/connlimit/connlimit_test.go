@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/test/memnet"
+	"github.com/beanpole-mq/beanpole/internal/memnet"
 )
 
 // A site is a guarded server in a synctest bubble.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/flags"
 )
 
 const long = `Benchmark a server: each connection puts jobs, reserves as many, deletes them, and begins
@@ -64,11 +65,11 @@ func New() *cobra.Command {
 		return r.print(s.Out, &l)
 	})
 	cmd.Long, cmd.Example = long, example
-	cliutil.AddFlags(cmd.Flags(), "Load", func(fs *pflag.FlagSet) {
-		fs.Func("connections", "`N` connections (1)", cliutil.IntoCount(&l.connections, "connections"))
-		fs.Func("in-flight", "`N` unanswered commands on each connection (1)", cliutil.IntoCount(&l.inFlight, "commands"))
+	flags.AddGroup(cmd.Flags(), "Load", func(fs *pflag.FlagSet) {
+		fs.Func("connections", "`N` connections (1)", flags.IntoCount(&l.connections, "connections"))
+		fs.Func("in-flight", "`N` unanswered commands on each connection (1)", flags.IntoCount(&l.inFlight, "commands"))
 		fs.Func("body", "`BYTES` in the body of a job (64)", func(s string) error {
-			n, err := cliutil.ParseSize(s, 1<<30)
+			n, err := flags.Size(s, 1<<30)
 			l.body = make([]byte, n)
 			return err
 		})

@@ -17,6 +17,8 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/adminsocket"
+	"github.com/beanpole-mq/beanpole/internal/exit"
+	"github.com/beanpole-mq/beanpole/internal/flags"
 )
 
 // adminVariable names the admin API to commands. The server has the setting admin, and so
@@ -25,7 +27,7 @@ const adminVariable = "BEANPOLE_ADMIN_ADDR"
 
 // DefineAdmin adds the option --admin to a command that uses the admin API.
 func (s *Session) DefineAdmin(cmd *cobra.Command) {
-	AddFlags(cmd.Flags(), ServerTitle, func(fs *pflag.FlagSet) {
+	flags.AddGroup(cmd.Flags(), ServerTitle, func(fs *pflag.FlagSet) {
 		fs.StringVar(&s.Admin, "admin", os.Getenv(adminVariable), "use the admin API at `ADDR`: HOST:PORT, :PORT of this\nmachine, unix:PATH or a URL (default the local socket\nof the server at --addr)")
 	})
 }
@@ -61,7 +63,7 @@ func (s *Session) FindAdminClient() (*admin.Client, error) {
 func (s *Session) AdminClient() (*admin.Client, error) {
 	a, err := s.FindAdminClient()
 	if a == nil && err == nil {
-		err = WithCode(ExitDisconnected, fmt.Errorf("the server at %s has no local socket for its admin API; give the address of the API with --admin or %s (beanstalkd has no such API)", s.Server.Addr, adminVariable))
+		err = exit.WithCode(exit.Disconnected, fmt.Errorf("the server at %s has no local socket for its admin API; give the address of the API with --admin or %s (beanstalkd has no such API)", s.Server.Addr, adminVariable))
 	}
 	return a, err
 }
@@ -84,7 +86,7 @@ func (s *Session) transport() (*adminTransport, error) {
 	}
 	t, err := admin.NewHTTP(addr, server.TLS, server.Timeout)
 	if err != nil {
-		return nil, UsageError("--admin: %w", err)
+		return nil, exit.UsageError("--admin: %w", err)
 	}
 	if server.Token != "" {
 		t.Token = func() (string, error) { return server.Token, nil }
@@ -115,24 +117,24 @@ func (s *Session) Ready(ctx context.Context) (ready bool, line string, err error
 // Do implements admin.Transport.
 func (a *adminTransport) Do(ctx context.Context, route string, in, out any) error {
 	err := a.HTTP.Do(ctx, route, in, out)
-	code := ExitFailure
+	code := exit.Failure
 	switch admin.StatusOf(err) {
 	case 0:
 		if strange, ok := errors.AsType[admin.NotAPIError](err); ok {
-			return WithCode(ExitFailure, fmt.Errorf("%s is not the admin API of a beanpole: %s", a.addr, string(strange)))
+			return exit.WithCode(exit.Failure, fmt.Errorf("%s is not the admin API of a beanpole: %s", a.addr, string(strange)))
 		}
 		if err != nil {
 			err = a.unreachable(ctx, err)
 		}
 		return err
 	case http.StatusUnauthorized, http.StatusForbidden:
-		code = ExitUnauthorized
+		code = exit.Unauthorized
 	case http.StatusNotFound, http.StatusConflict:
-		code = ExitNothing
+		code = exit.Nothing
 	case http.StatusBadRequest:
-		code = ExitUsage
+		code = exit.Usage
 	}
-	return WithCode(code, err)
+	return exit.WithCode(code, err)
 }
 
 // unreachable explains a request without an answer.
@@ -154,7 +156,7 @@ func (a *adminTransport) unreachable(ctx context.Context, err error) error {
 	default:
 		why = err.Error()
 	}
-	return WithCode(ExitDisconnected, fmt.Errorf("no admin API at %s: %s; give its address with --admin or %s (beanstalkd has no such API)", a.addr, why, adminVariable))
+	return exit.WithCode(exit.Disconnected, fmt.Errorf("no admin API at %s: %s; give its address with --admin or %s (beanstalkd has no such API)", a.addr, why, adminVariable))
 }
 
 // AdminNeeds is the end of the help of a command that uses the admin API.

@@ -4,6 +4,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/internal/exit"
+	"github.com/beanpole-mq/beanpole/internal/flags"
 )
 
 // Arguments returns a check of the arguments of a command by their names: "ID..." is one or
@@ -22,9 +25,9 @@ func Arguments(names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return UsageError("%s requires %s (see: %s --help)", cmd.Name(), names, cmd.CommandPath())
+			return exit.UsageError("%s requires %s (see: %s --help)", cmd.Name(), names, cmd.CommandPath())
 		case len(args) > most && most > 0:
-			return UsageError("%s takes %s, but %q follows; quote an argument with blanks (see: %s --help)", cmd.Name(), names, args[most], cmd.CommandPath())
+			return exit.UsageError("%s takes %s, but %q follows; quote an argument with blanks (see: %s --help)", cmd.Name(), names, args[most], cmd.CommandPath())
 		case len(args) > most:
 			return UnknownArgument(cmd, args[most:])
 		}
@@ -64,19 +67,8 @@ func NewCommand(use, short, long, example, args string, run func(cmd *cobra.Comm
 
 // UnknownArgument returns the error for unknown arguments. It suggests a similar subcommand.
 func UnknownArgument(cmd *cobra.Command, args []string) error {
-	if near := nearest(cmd, args[0]); near != "" {
-		return UsageError("unknown argument %q; did you mean %q? (see: %s --help)", args[0], near, cmd.CommandPath())
+	if near := flags.NearestCommand(cmd, args[0]); near != "" {
+		return exit.UsageError("unknown argument %q; did you mean %q? (see: %s --help)", args[0], near, cmd.CommandPath())
 	}
-	return UsageError("unknown argument %q (see: %s --help)", args[0], cmd.CommandPath())
-}
-
-// nearest returns the subcommand with a similar name, or "".
-func nearest(cmd *cobra.Command, wrong string) string {
-	for letters := range 2 { // number of wrong or missing letters, less one
-		cmd.SuggestionsMinimumDistance = letters + 1
-		if near := cmd.SuggestionsFor(wrong); len(near) > 0 {
-			return near[0]
-		}
-	}
-	return ""
+	return exit.UsageError("unknown argument %q (see: %s --help)", args[0], cmd.CommandPath())
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/certs"
+	"github.com/beanpole-mq/beanpole/internal/exit"
+	"github.com/beanpole-mq/beanpole/internal/flags"
 )
 
 // A Connection holds the options for the connection to a server.
@@ -36,8 +38,8 @@ const ServerTitle = "Server"
 const electionTime = 3 * time.Second
 
 // Define adds the options.
-func (o *Connection) Define(flags *pflag.FlagSet) {
-	AddFlags(flags, ServerTitle, func(fs *pflag.FlagSet) {
+func (o *Connection) Define(set *pflag.FlagSet) {
+	flags.AddGroup(set, ServerTitle, func(fs *pflag.FlagSet) {
 		fs.StringVarP(&o.Addr, "addr", "a", cmp.Or(os.Getenv("BEANPOLE_ADDR"), "127.0.0.1:11300"), "connect to `ADDR`: HOST:PORT, unix:PATH,\nbeanpole://TOKEN@HOST:PORT?tls=true, or the members of a\ncluster as HOST:PORT,HOST:PORT")
 		if shown, _, _ := client.ParseURL(o.Addr); shown != o.Addr { // the help must not print a token
 			fs.Lookup("addr").DefValue = shown
@@ -82,15 +84,15 @@ func ReadToken(token, file *string, option string) error {
 		return nil
 	}
 	if *token != "" {
-		return UsageError("--%s and --%[1]s-file exclude each other", option)
+		return exit.UsageError("--%s and --%[1]s-file exclude each other", option)
 	}
 	text, err := os.ReadFile(*file)
 	if err != nil {
-		return UsageError("--%s-file: %w", option, err)
+		return exit.UsageError("--%s-file: %w", option, err)
 	}
 	*token, *file = strings.TrimSpace(string(text)), ""
 	if *token == "" {
-		return UsageError("--%s-file: the file is empty", option)
+		return exit.UsageError("--%s-file: the file is empty", option)
 	}
 	return nil
 }
@@ -102,20 +104,20 @@ func (o *Connection) Options() (*client.Options, error) {
 	}
 	addr, of, err := client.ParseURL(o.Addr)
 	if err != nil {
-		return nil, UsageError("--addr: %w", err)
+		return nil, exit.UsageError("--addr: %w", err)
 	}
 	if addr != o.Addr {
 		o.Addr, o.url = addr, *of
 	}
 	switch {
 	case addr == "":
-		return nil, UsageError("--addr is empty: want HOST:PORT, unix:PATH or beanpole://TOKEN@HOST:PORT")
+		return nil, exit.UsageError("--addr is empty: want HOST:PORT, unix:PATH or beanpole://TOKEN@HOST:PORT")
 	case o.TokenInPut && o.GivenToken() == "":
-		return nil, UsageError("--token-in-put requires a token: --token, --token-file or BEANPOLE_TOKEN")
+		return nil, exit.UsageError("--token-in-put requires a token: --token, --token-file or BEANPOLE_TOKEN")
 	case (o.Certs.Cert == "") != (o.Certs.Key == ""):
-		return nil, UsageError("--tls-cert and --tls-key require each other")
+		return nil, exit.UsageError("--tls-cert and --tls-key require each other")
 	case o.tlsFlags() && o.Certs.ServerName == "" && strings.HasPrefix(o.Addr, "unix:"):
-		return nil, UsageError("TLS over a Unix socket requires --tls-server-name, the name in the server's certificate")
+		return nil, exit.UsageError("TLS over a Unix socket requires --tls-server-name, the name in the server's certificate")
 	}
 	opt := &client.Options{
 		Token:       o.GivenToken(),
@@ -127,7 +129,7 @@ func (o *Connection) Options() (*client.Options, error) {
 	}
 	if o.tlsFlags() {
 		if opt.TLS, err = o.Certs.Config(); err != nil {
-			return nil, UsageError("--tls-%w", err) // it begins with ca, or with cert
+			return nil, exit.UsageError("--tls-%w", err) // it begins with ca, or with cert
 		}
 	}
 	return opt, nil

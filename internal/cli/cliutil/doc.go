@@ -1,3 +1,3 @@
-// Package cliutil contains what commands share: exit codes, errors, options and their values, the
-// connection to a server, tables, progress bars and questions. The server uses some of it.
+// Package cliutil has the parts that commands share: errors, options, the connection to a
+// server, tables, progress bars and questions.
 package cliutil

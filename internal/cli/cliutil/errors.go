@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 // A userError is an error with a text for the user of a command.
@@ -43,31 +44,31 @@ func (o *Connection) Dial(ctx context.Context) (*client.Conn, error) {
 // Explain returns an error of the client with a text for the user, and with its exit code. It
 // returns an error with an exit code unchanged.
 func (o *Connection) Explain(ctx context.Context, err error) error {
-	if err == nil || HasCode(err) {
+	if err == nil || exit.HasCode(err) {
 		return err
 	}
 	e, ok := errors.AsType[*client.Error](err)
 	switch {
 	case ctx.Err() != nil && ok:
-		return WithCode(ExitInterrupted, explained(err, e, "interrupted"))
+		return exit.WithCode(exit.Interrupted, explained(err, e, "interrupted"))
 	case ctx.Err() != nil:
-		return WithCode(ExitInterrupted, explained(err, ctx.Err(), "interrupted"))
+		return exit.WithCode(exit.Interrupted, explained(err, ctx.Err(), "interrupted"))
 	case ok:
 		err = explained(err, e, o.words(e))
 	}
-	code := ExitFailure
+	code := exit.Failure
 	switch {
 	case errors.Is(err, client.ErrNotFound), errors.Is(err, client.ErrTimedOut):
-		code = ExitNothing
+		code = exit.Nothing
 	case errors.Is(err, client.ErrUnauthorized):
-		code = ExitUnauthorized
+		code = exit.Unauthorized
 	case errors.Is(err, client.ErrDisconnected), errors.Is(err, client.ErrOutcomeUnknown):
-		code = ExitDisconnected
+		code = exit.Disconnected
 	case errors.Is(err, client.ErrInvalid):
-		code = ExitUsage
+		code = exit.Usage
 		err = &userError{strings.Replace(err.Error(), client.ErrInvalid.Error()+": ", "", 1), err} // the text is clear without it
 	}
-	return WithCode(code, err)
+	return exit.WithCode(code, err)
 }
 
 // words describes an error, and the remedy if there is one.
@@ -195,7 +196,7 @@ func unreachableError(addr string, err error) error {
 	if strings.HasSuffix(why, "host") && strings.Contains(addr, "/") {
 		why += " (unix:" + addr + " is a socket)"
 	}
-	return WithCode(ExitDisconnected, fmt.Errorf("no server at %s: %s; start one with 'beanpole', or give its address with --addr or BEANPOLE_ADDR", addr, why))
+	return exit.WithCode(exit.Disconnected, fmt.Errorf("no server at %s: %s; start one with 'beanpole', or give its address with --addr or BEANPOLE_ADDR", addr, why))
 }
 
 // RefusedBy returns the settings of the limits that have refused commands between two

@@ -12,7 +12,8 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
 	"github.com/beanpole-mq/beanpole/internal/certs"
-	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+	"github.com/beanpole-mq/beanpole/internal/certs/localca"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 // serveTLS starts a server that is as config says.
@@ -51,7 +52,7 @@ func listen(t *testing.T, text string) string {
 
 // What is said of TLS tells which option to change.
 func TestWordsOfTLS(t *testing.T) {
-	ca, other := certstest.NewCA(t), certstest.NewCA(t)
+	ca, other := localca.New(t), localca.New(t)
 	pair := ca.Pair("server")
 	secured := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{pair}})
 	mutual := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: ca.Pool(), ClientAuth: tls.RequireAndVerifyClientCert})
@@ -86,7 +87,7 @@ func TestWordsOfTLS(t *testing.T) {
 				}
 				return
 			}
-			if tt.want == "" || !strings.Contains(err.Error(), tt.want) || ExitCode(err) != ExitDisconnected {
+			if tt.want == "" || !strings.Contains(err.Error(), tt.want) || exit.Code(err) != exit.Disconnected {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})

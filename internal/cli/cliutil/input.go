@@ -12,6 +12,8 @@ import (
 
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 // An Input is standard input with reads that an interrupt ends. It reads nothing before the
@@ -54,7 +56,7 @@ func DefineYes(cmd *cobra.Command, yes *bool) {
 // input is not a terminal.
 func Confirm(in io.Reader, out io.Writer, question string) error {
 	if !term.IsTerminal(os.Stdin.Fd()) {
-		return UsageError("%s Standard input is not a terminal: confirm with --yes", question)
+		return exit.UsageError("%s Standard input is not a terminal: confirm with --yes", question)
 	}
 	fmt.Fprintf(out, "%s [y/N] ", question)
 	line, _ := bufio.NewReader(in).ReadString('\n')

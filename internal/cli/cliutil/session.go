@@ -17,6 +17,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 // A Session holds the options, connections and outputs of a command that uses a server.
@@ -68,9 +69,9 @@ func (s *Session) explain(ctx context.Context, err error) error {
 	limits := RefusedBy(st, new(client.ServerStats))
 	switch {
 	case st.JournalHealth != "ok" && st.JournalHealth != "":
-		return WithCode(ExitCode(explained), fmt.Errorf("%w; its journal: %s", explained, st.JournalHealth))
+		return exit.WithCode(exit.Code(explained), fmt.Errorf("%w; its journal: %s", explained, st.JournalHealth))
 	case len(limits) > 0:
-		return WithCode(ExitCode(explained), fmt.Errorf("%w; limits that have refused commands since its start: %s", explained, strings.Join(limits, ", ")))
+		return exit.WithCode(exit.Code(explained), fmt.Errorf("%w; limits that have refused commands since its start: %s", explained, strings.Join(limits, ", ")))
 	}
 	return explained
 }

@@ -7,13 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/advice"
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/advice"
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 func newLeave() *cobra.Command {
@@ -26,12 +26,12 @@ with the same checks. Its server stops, and its directory is useless afterwards.
 			// Its server may have ended before it could answer; then another one was asked.
 			return change(ctx, t, control.Request{Do: control.DoRemove, ID: t.ID, IfThere: true, Force: force})
 		}
-		holder, err := cliutil.LockOwner(t.dir)
+		holder, err := advice.LockOwner(t.dir)
 		switch {
 		case err != nil:
 			return err
 		case holder != "":
-			return cliutil.WithCode(cliutil.ExitJournal, fmt.Errorf("directory %s is used by %s (stop the server first)", t.dir, holder))
+			return exit.WithCode(exit.Journal, fmt.Errorf("directory %s is used by %s (stop the server first)", t.dir, holder))
 		}
 		if t.Unfinished == "" {
 			err = leaveAlone(ctx, t.dir, t.Directory)
@@ -42,7 +42,7 @@ with the same checks. Its server stops, and its directory is useless afterwards.
 		if err == nil {
 			err = t.Remove()
 		}
-		return cliutil.WithCode(cliutil.ExitJournal, err)
+		return exit.WithCode(exit.Journal, err)
 	})
 	defineForce(cmd, &force)
 	return cmd
@@ -94,11 +94,11 @@ func rejoin(ctx context.Context, dir string, d *directory.Directory) (err error)
 		return errors.New("no other member is recorded in this directory, so there is no source for the jobs")
 	}
 	if _, err := cluster.Inspect(fsys, dir); errors.Is(err, cluster.ErrCopy) { // it would take the place of the original
-		return cliutil.WithCode(cliutil.ExitJournal, fmt.Errorf("%w: %s", err, advice.Member(dir, err)))
+		return exit.WithCode(exit.Journal, fmt.Errorf("%w: %s", err, advice.Member(dir, err)))
 	}
 	lock, err := advice.Lock(dir)
 	if err != nil {
-		return cliutil.WithCode(cliutil.ExitJournal, err)
+		return exit.WithCode(exit.Journal, err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	if d.Unfinished == "" {
@@ -106,7 +106,7 @@ func rejoin(ctx context.Context, dir string, d *directory.Directory) (err error)
 			return err
 		}
 	}
-	return cliutil.WithCode(cliutil.ExitJournal, errors.Join(cluster.RemoveJournal(fsys, dir), settle(dir, d)))
+	return exit.WithCode(exit.Journal, errors.Join(cluster.RemoveJournal(fsys, dir), settle(dir, d)))
 }
 
 // replaceSelf adds a new member in place of the member of a directory, which from then on
@@ -128,7 +128,7 @@ func replaceSelf(ctx context.Context, d *directory.Directory) error {
 		return err
 	}
 	m.Unfinished = directory.Rejoin
-	return cliutil.WithCode(cliutil.ExitJournal, d.Become(m, credentials))
+	return exit.WithCode(exit.Journal, d.Become(m, credentials))
 }
 
 func newRecover() *cobra.Command {
@@ -140,7 +140,7 @@ whose log goes furthest. The others must not run again: move their directories a
 the machines join. A recover that was interrupted can be repeated.
 `, "  beanpole cluster recover --force-new-cluster /var/lib/beanpole", "DIR", func(cmd *cobra.Command, args []string) error {
 		if !sure {
-			return cliutil.UsageError("a majority of the members must be lost for good; if so, add --force-new-cluster")
+			return exit.UsageError("a majority of the members must be lost for good; if so, add --force-new-cluster")
 		}
 		d, err := open(args[0], directory.Recover)
 		if err != nil {
@@ -148,7 +148,7 @@ the machines join. A recover that was interrupted can be repeated.
 		}
 		last, err := recoverAlone(args[0], d)
 		if err != nil {
-			return cliutil.WithCode(cliutil.ExitJournal, err)
+			return exit.WithCode(exit.Journal, err)
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "member %d, with the log up to entry %d of term %d\n", d.ID, last.Index, last.Term)
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
@@ -78,14 +79,14 @@ var fsys = vfs.OS
 // open opens the directory of a member, also if the named command was interrupted there.
 func open(dir string, command ...string) (*directory.Directory, error) {
 	d, err := directory.Open(fsys, dir, command...)
-	return d, cliutil.WithCode(cliutil.ExitJournal, err)
+	return d, exit.WithCode(exit.Journal, err)
 }
 
 // parseID reads the id of a member.
 func parseID(text string) (uint64, error) {
 	id, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || id == 0 {
-		return 0, cliutil.UsageError("%q is not the id of a member (see: beanpole cluster status DIR)", text)
+		return 0, exit.UsageError("%q is not the id of a member (see: beanpole cluster status DIR)", text)
 	}
 	return id, nil
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 // A command that cannot be done says why, and ends with its exit code.
@@ -39,21 +39,21 @@ func TestErrors(t *testing.T) {
 		code int
 		text string
 	}{
-		{"init " + t.TempDir(), cliutil.ExitUsage, "--listen is needed"},
-		{"init " + t.TempDir() + " --listen here", cliutil.ExitUsage, "--listen: "},
-		{"init " + member + " --listen 127.0.0.1:1", cliutil.ExitJournal, "member"},
-		{"init " + binlogs + " --listen 127.0.0.1:1", cliutil.ExitJournal, "has files of beanstalkd (binlog.1)"},
-		{"join " + t.TempDir() + " 127.0.0.1:1 --listen 127.0.0.1:2", cliutil.ExitUsage, "--join-token-file is needed"},
-		{"join " + t.TempDir() + " 127.0.0.1:1 --listen 127.0.0.1:2 --join-token-file " + bad, cliutil.ExitUsage, "--join-token-file " + bad},
-		{"join " + t.TempDir() + " 127.0.0.1:2 --bootstrap --listen 127.0.0.1:2", cliutil.ExitUsage, "this is to be the member at 127.0.0.1:2"},
-		{"join-token " + t.TempDir(), cliutil.ExitJournal, ""},
-		{"remove " + member + " x", cliutil.ExitUsage, `"x" is not the id of a member`},
-		{"status " + member + " -a 127.0.0.1:1", cliutil.ExitUsage, "want one directory, or -a ADDR"},
-		{"status", cliutil.ExitDisconnected, "no server at 127.0.0.1:1"},
-		{"status -a " + withoutMajority(t), cliutil.ExitFailure, "no majority is known"},
-		{"status --offline", cliutil.ExitUsage, "--offline wants a directory"},
+		{"init " + t.TempDir(), exit.Usage, "--listen is needed"},
+		{"init " + t.TempDir() + " --listen here", exit.Usage, "--listen: "},
+		{"init " + member + " --listen 127.0.0.1:1", exit.Journal, "member"},
+		{"init " + binlogs + " --listen 127.0.0.1:1", exit.Journal, "has files of beanstalkd (binlog.1)"},
+		{"join " + t.TempDir() + " 127.0.0.1:1 --listen 127.0.0.1:2", exit.Usage, "--join-token-file is needed"},
+		{"join " + t.TempDir() + " 127.0.0.1:1 --listen 127.0.0.1:2 --join-token-file " + bad, exit.Usage, "--join-token-file " + bad},
+		{"join " + t.TempDir() + " 127.0.0.1:2 --bootstrap --listen 127.0.0.1:2", exit.Usage, "this is to be the member at 127.0.0.1:2"},
+		{"join-token " + t.TempDir(), exit.Journal, ""},
+		{"remove " + member + " x", exit.Usage, `"x" is not the id of a member`},
+		{"status " + member + " -a 127.0.0.1:1", exit.Usage, "want one directory, or -a ADDR"},
+		{"status", exit.Disconnected, "no server at 127.0.0.1:1"},
+		{"status -a " + withoutMajority(t), exit.Failure, "no majority is known"},
+		{"status --offline", exit.Usage, "--offline wants a directory"},
 		{"status --offline " + member, 0, ""},
-		{"status --offline " + damaged, cliutil.ExitJournal, "the member cannot go on with this directory: "},
+		{"status --offline " + damaged, exit.Journal, "the member cannot go on with this directory: "},
 	} {
 		err := execute(t, strings.Fields(x.args)...)
 		if err == nil {
@@ -62,7 +62,7 @@ func TestErrors(t *testing.T) {
 			}
 			continue
 		}
-		if code := cliutil.ExitCode(err); code != x.code || !strings.Contains(err.Error(), x.text) {
+		if code := exit.Code(err); code != x.code || !strings.Contains(err.Error(), x.text) {
 			t.Errorf("%s: code %d, %v; want code %d, %q", x.args, code, err, x.code, x.text)
 		}
 	}

@@ -16,12 +16,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/advice"
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/advice"
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 func newInit() *cobra.Command {
@@ -36,7 +36,7 @@ reach this machine.
 		}
 		id, err := initialize(args[0], listen)
 		if err != nil {
-			return cliutil.WithCode(cliutil.ExitJournal, err)
+			return exit.WithCode(exit.Journal, err)
 		}
 		return printID(cmd, id)
 	})
@@ -50,10 +50,10 @@ func defineListen(cmd *cobra.Command, listen *string) {
 
 func checkListen(listen string) error {
 	if listen == "" {
-		return cliutil.UsageError("--listen is needed: the address by which the other members reach this one, such as 10.0.0.1:11400")
+		return exit.UsageError("--listen is needed: the address by which the other members reach this one, such as 10.0.0.1:11400")
 	}
 	if err := directory.CheckAddress(listen); err != nil {
-		return cliutil.UsageError("--listen: %w", err)
+		return exit.UsageError("--listen: %w", err)
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ can become a member, so keep it as you keep a password.
 `, "  beanpole cluster join-token /var/lib/beanpole > token", "DIR", func(_ context.Context, cmd *cobra.Command, member target) error {
 		t, err := member.NewToken(time.Now())
 		if err != nil {
-			return cliutil.WithCode(cliutil.ExitJournal, err)
+			return exit.WithCode(exit.Journal, err)
 		}
 		if out != "" {
 			return writeToken(out, t)
@@ -207,11 +207,11 @@ func (j *joining) run(cmd *cobra.Command, dir, addr string, inPlaceOf uint64) er
 		return err
 	}
 	if err := directory.CheckAddress(addr); err != nil {
-		return cliutil.UsageError("the address of the member: %w", err)
+		return exit.UsageError("the address of the member: %w", err)
 	}
 	release, err := mayJoin(dir)
 	if err != nil {
-		return cliutil.WithCode(cliutil.ExitJournal, err)
+		return exit.WithCode(exit.Journal, err)
 	}
 	defer release()
 	ctx, cancel := withPatience(cmd)
@@ -224,7 +224,7 @@ func (j *joining) run(cmd *cobra.Command, dir, addr string, inPlaceOf uint64) er
 		return err
 	}
 	if err := settle(dir, d); err != nil {
-		return cliutil.WithCode(cliutil.ExitJournal, err)
+		return exit.WithCode(exit.Journal, err)
 	}
 	return printID(cmd, d.ID)
 }
@@ -247,7 +247,7 @@ func (j *joining) join(ctx context.Context, dir, addr string, t directory.Token,
 	m.Unfinished = directory.Join
 	d, err := directory.Begin(fsys, dir, m, credentials)
 	if err != nil {
-		err = cliutil.WithCode(cliutil.ExitJournal, fmt.Errorf("%w (repeat the command with another token: this one is used up)", err))
+		err = exit.WithCode(exit.Journal, fmt.Errorf("%w (repeat the command with another token: this one is used up)", err))
 	}
 	return d, err
 }
@@ -255,7 +255,7 @@ func (j *joining) join(ctx context.Context, dir, addr string, t directory.Token,
 // readToken reads the token in a file.
 func readToken(file string, stdin io.Reader) (directory.Token, error) {
 	if file == "" {
-		return directory.Token{}, cliutil.UsageError("--join-token-file is needed: what beanpole cluster join-token DIR prints at a member")
+		return directory.Token{}, exit.UsageError("--join-token-file is needed: what beanpole cluster join-token DIR prints at a member")
 	}
 	var line string
 	if file == "-" {
@@ -269,7 +269,7 @@ func readToken(file string, stdin io.Reader) (directory.Token, error) {
 	}
 	t, err := directory.ParseToken(strings.TrimSpace(line))
 	if err != nil {
-		return t, cliutil.UsageError("--join-token-file %s: %w", file, err)
+		return t, exit.UsageError("--join-token-file %s: %w", file, err)
 	}
 	return t, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
 	"github.com/beanpole-mq/beanpole/internal/cluster/status"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 func newStatus() *cobra.Command {
@@ -67,7 +68,7 @@ with the highest entry.
 // showOffline shows what a directory has.
 func showOffline(cmd *cobra.Command, args []string, asJSON bool) error {
 	if len(args) == 0 || cmd.Flags().Changed("addr") {
-		return cliutil.UsageError("--offline wants a directory, and not -a ADDR (see: %s --help)", cmd.CommandPath())
+		return exit.UsageError("--offline wants a directory, and not -a ADDR (see: %s --help)", cmd.CommandPath())
 	}
 	o, err := inspect(args[0])
 	if err != nil {
@@ -80,7 +81,7 @@ func showOffline(cmd *cobra.Command, args []string, asJSON bool) error {
 func ask(ctx context.Context, cmd *cobra.Command, args []string, target *cliutil.Connection) (s admin.Cluster, err error) {
 	switch {
 	case len(args) > 0 && cmd.Flags().Changed("addr"):
-		return s, cliutil.UsageError("want one directory, or -a ADDR (see: %s --help)", cmd.CommandPath())
+		return s, exit.UsageError("want one directory, or -a ADDR (see: %s --help)", cmd.CommandPath())
 	case len(args) > 0:
 		d, err := open(args[0])
 		if err != nil {

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/advice"
+	"github.com/beanpole-mq/beanpole/internal/advice"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/cluster"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 // An offline is what "status --offline" prints of a directory.
@@ -39,7 +40,7 @@ func inspect(dir string) (*offline, error) {
 	if err != nil {
 		return nil, err
 	}
-	holder, err := cliutil.LockOwner(dir)
+	holder, err := advice.LockOwner(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -96,5 +97,5 @@ func (o *offline) verdict(dir string) error {
 	if o.Problem == "" {
 		return nil
 	}
-	return cliutil.WithCode(cliutil.ExitJournal, fmt.Errorf("the member cannot go on with this directory: %s", advice.Member(dir, o.err)))
+	return exit.WithCode(exit.Journal, fmt.Errorf("the member cannot go on with this directory: %s", advice.Member(dir, o.err)))
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/advice"
+	"github.com/beanpole-mq/beanpole/internal/advice"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
@@ -59,7 +59,7 @@ type inspection struct {
 }
 
 func (ins *inspection) inspect() (err error) {
-	if ins.holder, err = cliutil.LockOwner(ins.dir); err != nil {
+	if ins.holder, err = advice.LockOwner(ins.dir); err != nil {
 		return err
 	}
 	var why error

@@ -8,9 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/advice"
+	"github.com/beanpole-mq/beanpole/internal/advice"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/journal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -32,7 +33,7 @@ func newConvert() *cobra.Command {
 	cmd := newCommand("convert DIR --beanstalkd OUT", "write the jobs as files of beanstalkd",
 		convertLong, convertExample, "DIR", func(cmd *cobra.Command, args []string) error {
 			if out == "" {
-				return cliutil.UsageError("--beanstalkd is required: the directory for the files (see: %s --help)", cmd.CommandPath())
+				return exit.UsageError("--beanstalkd is required: the directory for the files (see: %s --help)", cmd.CommandPath())
 			}
 			return convert(args[0], out, cmd.OutOrStdout())
 		})

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
@@ -25,14 +25,14 @@ func checkDirectory(dir string) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
-	return cliutil.WithCode(cliutil.ExitJournal, err)
+	return exit.WithCode(exit.Journal, err)
 }
 
 // checkJournal makes sure that a server has used a directory, or that there are segments.
 func checkJournal(dir string) error {
 	names, err := vfs.OS.List(dir)
 	if err != nil {
-		return cliutil.WithCode(cliutil.ExitJournal, err)
+		return exit.WithCode(exit.Journal, err)
 	}
 	if slices.ContainsFunc(names, func(name string) bool { return name == "lock" || wal.IsFileName(name) }) {
 		return nil
@@ -45,13 +45,13 @@ func checkJournal(dir string) error {
 func makeEmpty(dir string) (made bool, err error) {
 	err = vfs.OS.Mkdir(dir)
 	if !errors.Is(err, fs.ErrExist) {
-		return err == nil, cliutil.WithCode(cliutil.ExitJournal, err)
+		return err == nil, exit.WithCode(exit.Journal, err)
 	}
 	names, err := vfs.OS.List(dir)
 	if i := slices.IndexFunc(names, func(name string) bool { return name != "lock" }); i >= 0 {
 		err = fmt.Errorf("directory %s: it is not empty (%s)", dir, names[i])
 	}
-	return false, cliutil.WithCode(cliutil.ExitJournal, err)
+	return false, exit.WithCode(exit.Journal, err)
 }
 
 // fillEmpty calls makeEmpty, and then fill to write a journal. If fill fails, it removes the

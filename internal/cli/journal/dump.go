@@ -16,6 +16,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/flags"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -58,8 +59,8 @@ func newDump() *cobra.Command {
 	fs := cmd.Flags()
 	fs.BoolVar(&d.live, "live", false, "print the current jobs")
 	fs.StringVar(&d.tube, "tube", "", "print jobs of the tube `NAME` only")
-	fs.Func("job", "print the job with this `ID` only", cliutil.Into(&d.job, func(s string) (uint64, error) {
-		return cliutil.ParseNumber(s, "the id of a job", 1<<64-1)
+	fs.Func("job", "print the job with this `ID` only", flags.Into(&d.job, func(s string) (uint64, error) {
+		return flags.Number(s, "the id of a job", 1<<64-1)
 	}))
 	fs.BoolVar(&d.full, "full", false, "print complete bodies")
 	fs.BoolVar(&d.json, "json", false, "print JSON, one object per line")

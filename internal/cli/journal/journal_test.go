@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/advice"
 	"github.com/beanpole-mq/beanpole/internal/broker"
-	"github.com/beanpole-mq/beanpole/internal/cli/advice"
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
@@ -30,7 +30,7 @@ func run(t *testing.T, code int, args ...string) string {
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	got := 0
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
-		got = cliutil.ExitCode(err)
+		got = exit.Code(err)
 		out.WriteString(err.Error() + "\n")
 	}
 	if got != code {

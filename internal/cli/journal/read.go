@@ -4,8 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/advice"
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/advice"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -24,7 +23,7 @@ func readJournal(dir string, read func() error) error {
 		if err == nil {
 			return nil
 		}
-		holder, lockErr := cliutil.LockOwner(dir)
+		holder, lockErr := advice.LockOwner(dir)
 		switch {
 		case lockErr != nil:
 			return lockErr

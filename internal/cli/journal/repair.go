@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/advice"
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/advice"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
@@ -32,8 +32,8 @@ func newRepair() *cobra.Command {
 }
 
 func repair(dir, to string, w io.Writer) error {
-	if cliutil.IsMember(dir) {
-		return cliutil.WithCode(cliutil.ExitJournal, fmt.Errorf("directory %s belongs to a member of a cluster, and repair must not change its journal: "+
+	if advice.IsMember(dir) {
+		return exit.WithCode(exit.Journal, fmt.Errorf("directory %s belongs to a member of a cluster, and repair must not change its journal: "+
 			"it would differ from those of the other members (%s)", dir, advice.Rejoin(dir)))
 	}
 	if err := checkJournal(dir); err != nil {
@@ -49,7 +49,7 @@ func repair(dir, to string, w io.Writer) error {
 		return err
 	}
 	if len(ins.damage) == 0 {
-		return cmp.Or(ins.verdict(), cliutil.WithCode(cliutil.ExitNothing, fmt.Errorf("nothing to repair in %s: %s was not created", dir, to)))
+		return cmp.Or(ins.verdict(), exit.WithCode(exit.Nothing, fmt.Errorf("nothing to repair in %s: %s was not created", dir, to)))
 	}
 	return fillEmpty(to, func() error {
 		if lock, err = advice.Lock(dir); err != nil {
@@ -58,7 +58,7 @@ func repair(dir, to string, w io.Writer) error {
 		records, _, err := wal.Salvage(vfs.OS, dir, to, wal.Options{})
 		lock.Close()
 		if err != nil {
-			return cliutil.WithCode(cliutil.ExitJournal, readError(dir, err))
+			return exit.WithCode(exit.Journal, readError(dir, err))
 		}
 		for _, d := range ins.damage {
 			fmt.Fprintf(w, "%-11s %s\n", "damage", d)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
@@ -37,7 +38,7 @@ func newAttention() *cobra.Command {
 		} else if err == nil {
 			err = s.printReport(one)
 		}
-		return cmp.Or(err, cliutil.WithCode(cliutil.ExitFailure, one.verdict()))
+		return cmp.Or(err, exit.WithCode(exit.Failure, one.verdict()))
 	})
 	cmd.Example = "  beanpole attention\n  beanpole attention --json | jq -r '.findings[] | .tube + \": \" + .text'"
 	return cmd

@@ -10,6 +10,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 const clearLong = `Delete the jobs of tubes that are in the given states. Jobs that workers hold are not
@@ -99,7 +100,7 @@ func newMove() *cobra.Command {
 			return err
 		}
 		if args[0] == args[1] {
-			return cliutil.UsageError("FROM and TO are the same tube")
+			return exit.UsageError("FROM and TO are the same tube")
 		}
 		if err := client.CheckTube(args[1]); err != nil {
 			return err

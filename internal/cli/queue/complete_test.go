@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
-	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+	"github.com/beanpole-mq/beanpole/internal/certs/localca"
 )
 
 // Completion uses the connection options on the command line.
 func TestCompleteTLS(t *testing.T) {
-	ca := certstest.NewCA(t)
+	ca := localca.New(t)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{ca.Pair("server")}})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 const connectionsLong = `List the connected clients. IDLE is the time since the last command (LAST), JOBS the number of
@@ -39,12 +40,12 @@ func newConnections() *cobra.Command {
 		for _, arg := range args {
 			id, err := strconv.ParseUint(arg, 10, 64)
 			if err != nil {
-				return cliutil.UsageError("%q is not a connection id; want a number", arg)
+				return exit.UsageError("%q is not a connection id; want a number", arg)
 			}
 			f.ids = append(f.ids, id)
 		}
 		if remove && f.isAll() {
-			return cliutil.UsageError("--close requires ids, or an option that selects connections")
+			return exit.UsageError("--close requires ids, or an option that selects connections")
 		}
 		found, err := f.find(ctx, a)
 		if err != nil {
@@ -83,7 +84,7 @@ func (f *connectionFilter) find(ctx context.Context, a *admin.Client) (found []a
 			return nil, err
 		}
 		if j.ReservedBy == 0 {
-			return nil, cliutil.NotFoundError("no connection holds job %d: it is %s", j.ID, j.State)
+			return nil, exit.NotFoundError("no connection holds job %d: it is %s", j.ID, j.State)
 		}
 		f.ids = append(f.ids, j.ReservedBy)
 	}

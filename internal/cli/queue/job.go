@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
@@ -95,7 +95,7 @@ func parseIDs(args []string) ([]uint64, error) {
 	for i, arg := range args {
 		id, err := strconv.ParseUint(arg, 10, 64)
 		if err != nil || id == 0 {
-			return nil, cliutil.UsageError("%q is not a job id; want a number from 1", arg)
+			return nil, exit.UsageError("%q is not a job id; want a number from 1", arg)
 		}
 		ids[i] = id
 	}
@@ -141,7 +141,7 @@ func (s *session) eachOf(ctx context.Context, ids []uint64, done string, f func(
 		s.Note("%v", err)
 	}
 	if done == "" {
-		return cliutil.NotFoundError("%d of %d jobs not found", len(missing), len(ids))
+		return exit.NotFoundError("%d of %d jobs not found", len(missing), len(ids))
 	}
-	return cliutil.NotFoundError("%d of %d jobs not %s", len(missing), len(ids), done)
+	return exit.NotFoundError("%d of %d jobs not %s", len(missing), len(ids), done)
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
+	"github.com/beanpole-mq/beanpole/internal/flags"
 )
 
 // idOrTube explains arguments that name jobs or tubes.
@@ -76,7 +78,7 @@ func (s *session) peekNext(ctx context.Context, tube string) error {
 		found = true
 	}
 	if !found {
-		return cliutil.NotFoundError("tube %s has no ready, delayed or buried job", tube)
+		return exit.NotFoundError("tube %s has no ready, delayed or buried job", tube)
 	}
 	return nil
 }
@@ -109,9 +111,9 @@ func explainNotFound(ctx context.Context, c *client.Conn, id uint64, err error) 
 	case statsErr != nil:
 		return err
 	case st.State == client.StateReserved:
-		return cliutil.NotFoundError("job %d is reserved: its worker holds it for up to %s; 'beanpole release' and 'bury' take it from the worker", id, st.TimeLeft)
+		return exit.NotFoundError("job %d is reserved: its worker holds it for up to %s; 'beanpole release' and 'bury' take it from the worker", id, st.TimeLeft)
 	}
-	return cliutil.NotFoundError("job %d is %s", id, st.State)
+	return exit.NotFoundError("job %d is %s", id, st.State)
 }
 
 const takeLong = `
@@ -175,7 +177,7 @@ func newKick() *cobra.Command {
 		case len(ids) > 0:
 			return s.eachID(ctx, ids, "kicked", func(id uint64) error { return explainNotFound(ctx, s.Conn, id, s.Conn.KickJob(ctx, id)) })
 		case len(names) == 0:
-			return cliutil.UsageError("no jobs given; name ids or a tube")
+			return exit.UsageError("no jobs given; name ids or a tube")
 		}
 		if err := s.Connect(ctx); err != nil {
 			return err
@@ -199,6 +201,6 @@ func newKick() *cobra.Command {
 	cmd.Long = kickLong
 	cmd.Example = "  beanpole kick 17 18\n  beanpole kick mail --count 1000"
 	s.defineTube(cmd, "kick jobs of `TUBES`, like an argument")
-	cmd.Flags().FuncP("count", "n", "kick at most `N` jobs of a tube (default 1)", cliutil.IntoCount(&count, "the number of jobs"))
+	cmd.Flags().FuncP("count", "n", "kick at most `N` jobs of a tube (default 1)", flags.IntoCount(&count, "the number of jobs"))
 	return cmd
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 const policyLong = `Set, unset, show and explain policies: the maximum number of attempts of a job, retry delays,
@@ -40,7 +41,7 @@ func newPolicyCommand(name, args, short, more, examples string, run func(ctx con
 	long := strings.TrimSpace(strings.ToUpper(short[:1]) + short[1:] + ".\n\n" + more)
 	cmd := s.adminCommand(name, args, short, long, func(ctx context.Context, a *admin.Client, args []string) error {
 		if len(args) > 0 && args[0] == "" {
-			return cliutil.UsageError("the pattern is empty; want the name of a tube, or a pattern such as 'mail-*'")
+			return exit.UsageError("the pattern is empty; want the name of a tube, or a pattern such as 'mail-*'")
 		}
 		return run(ctx, s, a, args)
 	})
@@ -60,10 +61,10 @@ pattern stay unchanged.
 			for _, arg := range args[1:] {
 				name, value, ok := strings.Cut(arg, "=")
 				if !ok {
-					return cliutil.UsageError("%q: want SETTING=VALUE, such as max-attempts=5", arg)
+					return exit.UsageError("%q: want SETTING=VALUE, such as max-attempts=5", arg)
 				}
 				if before, twice := in.Set[name]; twice {
-					return cliutil.UsageError("%s is set twice, to %s and to %s", name, before, value)
+					return exit.UsageError("%s is set twice, to %s and to %s", name, before, value)
 				}
 				in.Set[name] = value
 			}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
@@ -96,9 +97,9 @@ func (opt *putOptions) takeTube(args []string) (rest []string, err error) {
 	many := opt.lines || opt.ndjson
 	switch {
 	case opt.lines && opt.ndjson, many && len(args) > 1, many && len(args) > 0 && opt.tube != "":
-		return nil, cliutil.UsageError("BODY, --lines and --ndjson exclude each other")
+		return nil, exit.UsageError("BODY, --lines and --ndjson exclude each other")
 	case len(args) > 1 && opt.tube != "":
-		return nil, cliutil.UsageError("a tube is given twice: %s and --tube %s", args[0], opt.tube)
+		return nil, exit.UsageError("a tube is given twice: %s and --tube %s", args[0], opt.tube)
 	case len(args) > 0 && opt.tube == "":
 		opt.tube, args = args[0], args[1:]
 	}
@@ -140,7 +141,7 @@ func (opt *putOptions) source(in io.Reader, args []string) (iter.Seq2[line, erro
 	if len(args) == 0 {
 		body, err = io.ReadAll(in)
 		if err == nil && len(body) == 0 {
-			err = cliutil.UsageError("no body: standard input is empty; give it as in: beanpole put %s BODY ('' for an empty body)", opt.tube)
+			err = exit.UsageError("no body: standard input is empty; give it as in: beanpole put %s BODY ('' for an empty body)", opt.tube)
 		}
 	}
 	job.BodyBase64 = &body

@@ -9,6 +9,8 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
+	"github.com/beanpole-mq/beanpole/internal/flags"
 )
 
 const reserveLong = `Reserve the next job of the tubes, print it, and then delete, bury or release it. The
@@ -25,11 +27,11 @@ func newReserve() *cobra.Command {
 	cmd := s.command("reserve", "[TUBE...]", "reserve the next job and print it", func(ctx context.Context, args []string) error {
 		switch {
 		case opt.remove && opt.bury, opt.remove && opt.giveIt, opt.bury && opt.giveIt:
-			return cliutil.UsageError("--delete, --bury and --release exclude each other")
+			return exit.UsageError("--delete, --bury and --release exclude each other")
 		case opt.delay != 0 && !opt.giveIt:
-			return cliutil.UsageError("--delay requires --release")
+			return exit.UsageError("--delay requires --release")
 		case !opt.remove && !opt.bury && !opt.giveIt:
-			return cliutil.UsageError("one of --delete, --bury or --release is required; 'beanpole peek TUBE' only shows the job")
+			return exit.UsageError("one of --delete, --bury or --release is required; 'beanpole peek TUBE' only shows the job")
 		}
 		if err := s.Connect(ctx); err != nil {
 			return err
@@ -79,7 +81,7 @@ func newReserve() *cobra.Command {
 	s.defineTube(cmd, "reserve from `TUBES`, like an argument")
 	cliutil.DurationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait at most this `TIME` for a job; 0 does not wait\n(default unlimited)")
 	opt.count = 1
-	f.FuncP("count", "n", "reserve `N` jobs, one after the other (default 1)", cliutil.IntoCount(&opt.count, "the number of jobs"))
+	f.FuncP("count", "n", "reserve `N` jobs, one after the other (default 1)", flags.IntoCount(&opt.count, "the number of jobs"))
 	f.BoolVar(&opt.remove, "delete", false, "delete the job after printing it")
 	f.BoolVar(&opt.bury, "bury", false, "bury the job")
 	f.BoolVar(&opt.giveIt, "release", false, "release the job")

@@ -17,6 +17,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 // A session holds the options, connections and outputs of a running command.
@@ -55,7 +56,7 @@ func (s *session) defineTube(cmd *cobra.Command, usage string) {
 // tubeNames returns the tubes that arguments and --tube name.
 func (s *session) tubeNames(args []string) []string { return slices.Concat(args, s.tubes) }
 
-var errNoTube = cliutil.UsageError("no tube given; name it as an argument or with --tube")
+var errNoTube = exit.UsageError("no tube given; name it as an argument or with --tube")
 
 // oneTube returns the one tube that an argument or --tube names.
 func (s *session) oneTube(args []string) (string, error) {
@@ -63,7 +64,7 @@ func (s *session) oneTube(args []string) (string, error) {
 	case len(names) == 0:
 		return "", errNoTube
 	case len(names) > 1:
-		return "", cliutil.UsageError("more than one tube given: %s and %s", names[0], names[1])
+		return "", exit.UsageError("more than one tube given: %s and %s", names[0], names[1])
 	default:
 		return names[0], client.CheckTube(names[0])
 	}
@@ -81,7 +82,7 @@ func (s *session) idsOrTubes(args []string) (ids, names []string, err error) {
 	}
 	names = append(names, s.tubes...)
 	if len(ids) > 0 && len(names) > 0 {
-		return nil, nil, cliutil.UsageError("%s is a job id and %s is a tube; give either ids or tubes", ids[0], names[0])
+		return nil, nil, exit.UsageError("%s is a job id and %s is a tube; give either ids or tubes", ids[0], names[0])
 	}
 	return ids, names, nil
 }
@@ -127,7 +128,7 @@ func (s *session) noteTerminal() {
 }
 
 func isNotFound(err error) bool {
-	return cliutil.ExitCode(err) == cliutil.ExitNothing || errors.Is(err, client.ErrNotFound)
+	return exit.Code(err) == exit.Nothing || errors.Is(err, client.ErrNotFound)
 }
 
 // ignoreNotFound returns err, or nil if err reports a missing job or tube.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 // allStates are the states in the order in which commands list their jobs.
@@ -46,7 +46,7 @@ func (o *stateOption) add(names string) error {
 // check returns an error if the option was not given.
 func (o *stateOption) check() error {
 	if o.given == nil {
-		return cliutil.UsageError("--state is required: %s, separated by commas", strings.Join(o.allowed, ", "))
+		return exit.UsageError("--state is required: %s, separated by commas", strings.Join(o.allowed, ", "))
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 const statsLong = `Print the statistics of the server, of a job or of a tube, with the keys of the protocol.`
@@ -20,7 +20,7 @@ func newStats() *cobra.Command {
 	cmd := s.command("stats", "[job|tube] [ID|NAME]", "print statistics of the server, a job or a tube", func(ctx context.Context, args []string) error {
 		var ids []uint64
 		if len(args) == 1 || len(args) == 2 && args[0] != "job" && args[0] != "tube" {
-			return cliutil.UsageError("want 'stats', 'stats job ID' or 'stats tube NAME'")
+			return exit.UsageError("want 'stats', 'stats job ID' or 'stats tube NAME'")
 		} else if len(args) == 2 && args[0] == "job" {
 			var err error
 			if ids, err = parseIDs(args[1:]); err != nil {

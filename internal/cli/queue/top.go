@@ -17,6 +17,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/cli/top"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 func newTop() *cobra.Command {
@@ -24,7 +25,7 @@ func newTop() *cobra.Command {
 	s := &cliutil.Session{}
 	cmd := s.Command("top", "", "watch the tubes of a server live", func(ctx context.Context, _ []string) error {
 		if !term.IsTerminal(os.Stdin.Fd()) || !term.IsTerminal(os.Stdout.Fd()) {
-			return cliutil.UsageError("top requires a terminal; 'beanpole tubes' prints a table")
+			return exit.UsageError("top requires a terminal; 'beanpole tubes' prints a table")
 		}
 		s.Server.Reconnect = every
 		err := s.Connect(ctx)

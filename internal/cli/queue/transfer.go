@@ -13,6 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 const exportLong = `Write the jobs of a tube, or of all tubes, one JSON object per line. 'beanpole import' reads
@@ -63,7 +64,7 @@ func newImport() *cobra.Command {
 		if len(args) > 0 {
 			f, err := os.Open(args[0])
 			if err != nil {
-				return cliutil.UsageError("%w", err)
+				return exit.UsageError("%w", err)
 			}
 			defer f.Close()
 			if info, err := f.Stat(); err == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
@@ -67,7 +68,7 @@ func newTubes() *cobra.Command {
 	s := new(session)
 	cmd := s.command("tubes", "[TUBE...]", "list the tubes with their jobs", func(ctx context.Context, args []string) error {
 		if _, ok := tubeOrders[o.sort]; !ok {
-			return cliutil.UsageError("--sort is one of: %s", strings.Join(slices.Sorted(maps.Keys(tubeOrders)), ", "))
+			return exit.UsageError("--sort is one of: %s", strings.Join(slices.Sorted(maps.Keys(tubeOrders)), ", "))
 		}
 		tubes, err := s.loadTubes(ctx, s.tubeNames(args), o.wide || o.sort == "bytes" || o.sort == "age")
 		if err != nil {
@@ -196,7 +197,7 @@ func matching(all []tube, names []string) (tubes []tube, err error) {
 		}
 	}
 	if i := slices.Index(used, false); i >= 0 {
-		return nil, cliutil.NotFoundError("there is no tube %s", names[i])
+		return nil, exit.NotFoundError("there is no tube %s", names[i])
 	}
 	return tubes, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 const waitLong = `Wait until tubes have no ready, reserved or delayed job. With --buried, wait until they have no
@@ -56,7 +57,7 @@ func newWait() *cobra.Command {
 				if s.JSON {
 					s.PrintJSON(map[string]uint64{"left": left})
 				}
-				return cliutil.WithCode(cliutil.ExitNothing, fmt.Errorf("after %s: %s left in %s", opt.timeout, cliutil.Count(left, "job"), strings.Join(names, ", ")))
+				return exit.WithCode(exit.Nothing, fmt.Errorf("after %s: %s left in %s", opt.timeout, cliutil.Count(left, "job"), strings.Join(names, ", ")))
 			case <-time.After(opt.every):
 			}
 		}

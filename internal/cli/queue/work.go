@@ -22,6 +22,8 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/worker"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
+	"github.com/beanpole-mq/beanpole/internal/flags"
 )
 
 const workLong = `Run COMMAND for each job of the tubes, with the body as its standard input. The exit
@@ -79,7 +81,7 @@ func newWork() *cobra.Command {
 			if len(s.tubes) == 0 {
 				hint = "; name tubes before --, as in: beanpole work mail -- COMMAND"
 			}
-			return cliutil.UsageError("command %s: %w%s", args[0], errors.Unwrap(err), hint)
+			return exit.UsageError("command %s: %w%s", args[0], errors.Unwrap(err), hint)
 		}
 		w := &jobRunner{session: s, path: path, args: args}
 		return w.run(ctx, opt)
@@ -89,7 +91,7 @@ func newWork() *cobra.Command {
 	cmd.Example = "  beanpole work mail -- sendmail -t\n  beanpole work --concurrency 8 urls -- sh -c 'curl -sSfO \"$(cat)\"'"
 	f := cmd.Flags()
 	s.defineTube(cmd, "work on `TUBES`, like the arguments")
-	f.FuncP("concurrency", "c", "run up to `N` commands at a time (default 1)", cliutil.IntoCount(&opt.concurrency, "the number of commands"))
+	f.FuncP("concurrency", "c", "run up to `N` commands at a time (default 1)", flags.IntoCount(&opt.concurrency, "the number of commands"))
 	f.UintVar(&opt.tries, "tries", worker.DefaultMaxTries, "bury a job after `N` failed attempts; 0 never does")
 	cliutil.DurationVar(f, &opt.timeout, "timeout", "", 0, worker.DefaultTimeout, "end a command that runs longer than this `TIME`;\n0 is unlimited")
 	cliutil.DurationVar(f, &opt.stop, "stop", "", 0, worker.DefaultStopTimeout, "after a signal, wait up to this `TIME` for running\ncommands; 0 is unlimited")
@@ -105,12 +107,12 @@ func (s *session) takeTubes(args []string) (command []string, err error) {
 	}
 	for _, name := range args[:i] {
 		if strings.HasPrefix(name, "-") {
-			return nil, cliutil.UsageError("option %s must come before the tubes", name)
+			return nil, exit.UsageError("option %s must come before the tubes", name)
 		}
 	}
 	s.tubes = append(s.tubes, args[:i]...)
 	if args = args[i+1:]; len(args) == 0 {
-		return nil, cliutil.UsageError("work requires a COMMAND after --")
+		return nil, exit.UsageError("work requires a COMMAND after --")
 	}
 	return args, nil
 }

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 )
 
 // A Result is the result of Verify. Members with equal digests have the same queue.
@@ -28,14 +28,14 @@ type Result struct {
 // A ComparedMember is the result for one member. Jobs that an entry after From, up to
 // Until, has changed were not compared.
 type ComparedMember struct {
-	ID      uint64     `json:"id"`
-	Address string     `json:"address"`
-	Role    admin.Role `json:"role"`
-	Jobs    uint64     `json:"jobs"`    // number of compared jobs
-	Changed uint64     `json:"changed"` // number of jobs, pauses and policies that were not compared
-	Digest  string     `json:"digest"`  // empty if the member was not compared
-	Differs bool       `json:"differs"` // the member differs from the majority
-	Problem string     `json:"problem,omitempty"`
+	ID      uint64       `json:"id"`
+	Address string       `json:"address"`
+	Role    apitype.Role `json:"role"`
+	Jobs    uint64       `json:"jobs"`    // number of compared jobs
+	Changed uint64       `json:"changed"` // number of jobs, pauses and policies that were not compared
+	Digest  string       `json:"digest"`  // empty if the member was not compared
+	Differs bool         `json:"differs"` // the member differs from the majority
+	Problem string       `json:"problem,omitempty"`
 
 	sums *Sums
 }
@@ -66,7 +66,7 @@ type verification struct {
 const stepPause = 50 * time.Millisecond
 
 // Verify compares the queues of members while they serve clients.
-func Verify(ctx context.Context, members []admin.ClusterMember, ask Asker) Result {
+func Verify(ctx context.Context, members []apitype.ClusterMember, ask Asker) Result {
 	v := verification{ask: ask, name: rand.Uint64() >> 11} // #nosec G404 -- the name of a check is not secret
 	for _, m := range members {
 		v.members = append(v.members, ComparedMember{ID: m.ID, Address: m.Address, Role: m.Role})
@@ -188,7 +188,7 @@ func (v *verification) usual() (most *ComparedMember) {
 	for _, m := range v.members {
 		if m.sums != nil {
 			votes[m.Digest] += 2
-			if m.Role == admin.Leader {
+			if m.Role == apitype.Leader {
 				votes[m.Digest]++
 			}
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 )
 
 // Members that answer with what they have: the one that differs is found, and what of it.
@@ -55,7 +55,7 @@ func TestVerify(t *testing.T) {
 		}
 		return reply, nil
 	}
-	members := []admin.ClusterMember{{ID: 43, Role: admin.Leader}, {ID: 41}, {ID: 42}, {ID: 44}}
+	members := []apitype.ClusterMember{{ID: 43, Role: apitype.Leader}, {ID: 41}, {ID: 42}, {ID: 44}}
 	highest = 43
 	c := Verify(t.Context(), members, ask)
 	if c.Same || !c.Members[0].Differs || c.Members[1].Differs || c.Members[2].Differs || c.Members[3].Problem != "no route to host" {
@@ -112,7 +112,7 @@ func TestVerifyOfStuckMember(t *testing.T) {
 					}
 					return reply, nil
 				}
-				got := Verify(ctx, []admin.ClusterMember{{ID: 41}, {ID: 42}, {ID: 43}}, ask)
+				got := Verify(ctx, []apitype.ClusterMember{{ID: 41}, {ID: 42}, {ID: 43}}, ask)
 				if took := time.Since(began); took < c.took || took > c.took+time.Second {
 					t.Errorf("it took %v", took)
 				}

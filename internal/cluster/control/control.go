@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/consistency"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
@@ -19,7 +19,7 @@ import (
 
 // The operations of a Request.
 const (
-	DoStatus   = "status"   // returns an admin.Cluster
+	DoStatus   = "status"   // returns an apitype.Cluster
 	DoAdd      = "add"      // adds the member ID with Address; InPlaceOf is optional. Returns a raftlog.Membership
 	DoRemove   = "remove"   // removes the member ID
 	DoTransfer = "transfer" // transfers the leadership to the member ID; 0 means the voter with the longest log
@@ -37,9 +37,9 @@ type Request struct {
 	Force     bool   `json:"force,omitempty"`     // DoRemove: remove the member even if that leaves fewer reachable voters than a majority
 	PassedOn  bool   `json:"passed_on,omitempty"` // a member that does not lead has forwarded the request
 
-	Check    *consistency.Request `json:"check,omitempty"`
-	Settings map[string]string    `json:"settings,omitempty"`
-	Health   *admin.MemberHealth  `json:"health,omitempty"`
+	Check    *consistency.Request  `json:"check,omitempty"`
+	Settings map[string]string     `json:"settings,omitempty"`
+	Health   *apitype.MemberHealth `json:"health,omitempty"`
 }
 
 // A Replica performs the operations. It is a [cluster.Member].
@@ -51,7 +51,7 @@ type Replica interface {
 	Add(ctx context.Context, added raftlog.MemberInfo) error
 	Remove(ctx context.Context, id uint64) error
 	Transfer(ctx context.Context, to uint64) error
-	Health() admin.MemberHealth
+	Health() apitype.MemberHealth
 	consistency.Replica
 }
 
@@ -183,7 +183,7 @@ func (c *Control) status(ctx context.Context, r Request) (reply any, err error) 
 	return own, nil
 }
 
-func (c *Control) statusOf(ctx context.Context, id uint64, r Request) (s admin.Cluster, err error) {
+func (c *Control) statusOf(ctx context.Context, id uint64, r Request) (s apitype.Cluster, err error) {
 	ctx, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
 	reply, err := c.passOn(ctx, id, r)
@@ -352,10 +352,10 @@ func (c *Control) Transfer(ctx context.Context, to uint64) error {
 }
 
 // Status returns this member's view of the cluster.
-func (c *Control) Status() (admin.Cluster, error) {
+func (c *Control) Status() (apitype.Cluster, error) {
 	known, err := c.Member.Status()
 	if err != nil {
-		return admin.Cluster{}, err
+		return apitype.Cluster{}, err
 	}
 	s := known.Cluster
 	s.Members = slices.Clone(s.Members)

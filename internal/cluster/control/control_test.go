@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
@@ -94,8 +94,8 @@ func (loner) Status() (cluster.Status, error) {
 }
 
 // clusterOf is what a member knows that knows the leader.
-func clusterOf(leader uint64) admin.Cluster {
-	return admin.Cluster{Leader: leader, Members: []admin.ClusterMember{{ID: 41}, {ID: 42}, {ID: 43}, {ID: 44}}}
+func clusterOf(leader uint64) apitype.Cluster {
+	return apitype.Cluster{Leader: leader, Members: []apitype.ClusterMember{{ID: 41}, {ID: 42}, {ID: 43}, {ID: 44}}}
 }
 
 // statuses are what members answer that are asked for what they know.
@@ -130,7 +130,7 @@ func TestStatusOfOthers(t *testing.T) {
 		control := Control{Member: loner{}, Directory: &directory.Directory{}, Transport: &others}
 		control.Directory.ID = 42
 		text, err := control.Request(t.Context(), 0, []byte(`{"do":"status"}`))
-		var got admin.Cluster
+		var got apitype.Cluster
 		if err == nil {
 			err = json.Unmarshal(text, &got)
 		}

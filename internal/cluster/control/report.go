@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 )
 
 // A reportStore holds the latest report of each member about itself. The settings of the
@@ -18,16 +18,16 @@ import (
 type reportStore struct {
 	mu       sync.Mutex
 	settings func() map[string]string // of this member; nil before Report
-	health   map[uint64]admin.MemberHealth
+	health   map[uint64]apitype.MemberHealth
 	differs  map[uint64][]string // by member: names of the settings that differ from settings
 }
 
 // add stores a member's report. It returns the names of the member's settings that differ.
-func (s *reportStore) add(from uint64, h admin.MemberHealth, settings map[string]string) []string {
+func (s *reportStore) add(from uint64, h apitype.MemberHealth, settings map[string]string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.health == nil {
-		s.health, s.differs = make(map[uint64]admin.MemberHealth), make(map[uint64][]string)
+		s.health, s.differs = make(map[uint64]apitype.MemberHealth), make(map[uint64][]string)
 	}
 	s.health[from] = h
 	if settings != nil && s.settings != nil {
@@ -37,7 +37,7 @@ func (s *reportStore) add(from uint64, h admin.MemberHealth, settings map[string
 }
 
 // of returns the latest report of a member.
-func (s *reportStore) of(member uint64) (h admin.MemberHealth, differs []string) {
+func (s *reportStore) of(member uint64) (h apitype.MemberHealth, differs []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.health[member], s.differs[member]

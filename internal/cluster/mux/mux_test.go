@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/beanpole-mq/beanpole/internal/test/memnet"
+	"github.com/beanpole-mq/beanpole/internal/memnet"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
@@ -27,7 +27,7 @@ const (
 )
 
 // Stats returns the lines of the stats reply for a client of the member asked.
-func Stats(s *admin.Cluster, asked uint64) []wire.Stat {
+func Stats(s *apitype.Cluster, asked uint64) []wire.Stat {
 	number := func(key string, n uint64) wire.Stat { return wire.Stat{Key: key, Value: strconv.FormatUint(n, 10)} }
 	stats := []wire.Stat{
 		number(keyMembers, uint64(len(s.Members))),
@@ -48,7 +48,7 @@ func Stats(s *admin.Cluster, asked uint64) []wire.Stat {
 }
 
 // ReadStats decodes the lines of a stats reply.
-func ReadStats(all map[string]string) (s admin.Cluster, err error) {
+func ReadStats(all map[string]string) (s apitype.Cluster, err error) {
 	value := func(key string) string { return strings.Trim(all[key], `"`) }
 	if value(keyMembers) == "" {
 		return s, errors.New("the server is not a member of a cluster")
@@ -65,7 +65,7 @@ func ReadStats(all map[string]string) (s admin.Cluster, err error) {
 	}
 	s.Self, _ = strconv.ParseUint(value(keyMember), 10, 64) // valid whenever the leader's id is
 	s.Quorum = value(keyQuorum) == yesOrNo(true)
-	s.Members = []admin.ClusterMember{}
+	s.Members = []apitype.ClusterMember{}
 	for i := range n {
 		key := keyEach + strconv.Itoa(i+1)
 		m, err := readMember(value(key))
@@ -82,7 +82,7 @@ const unknown = "-"
 
 // text returns a member as one line: id, address, role, reachable, applied, lag, version,
 // free MiB of its disk, catching up, and its trouble.
-func text(m *admin.ClusterMember) string {
+func text(m *apitype.ClusterMember) string {
 	progress := unknown + " " + unknown
 	if m.Progress != nil {
 		progress = fmt.Sprintf("%d %d", m.Applied, m.Lag)
@@ -100,14 +100,14 @@ func text(m *admin.ClusterMember) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s %s %s %s %s %s %s %s", m.ID, m.Address, m.Role, yesOrNo(m.Reachable), progress, cmp.Or(m.Version, unknown), free, yesOrNo(m.CatchingUp), trouble))
 }
 
-func readMember(text string) (m admin.ClusterMember, err error) {
+func readMember(text string) (m apitype.ClusterMember, err error) {
 	fields := append(strings.SplitN(text, " ", 10), "")
 	if len(fields) < 10 {
 		return m, fmt.Errorf("invalid member %q", text)
 	}
 	numbers := map[int]*uint64{0: &m.ID}
 	if fields[4] != unknown {
-		m.Progress = new(admin.Progress)
+		m.Progress = new(apitype.Progress)
 		numbers[4], numbers[5] = &m.Applied, &m.Lag
 	}
 	for i, to := range numbers {
@@ -115,7 +115,7 @@ func readMember(text string) (m admin.ClusterMember, err error) {
 			return m, fmt.Errorf("invalid member %q: %w", text, err)
 		}
 	}
-	m.Address, m.Role, m.Reachable, m.Version = fields[1], admin.Role(fields[2]), fields[3] == yesOrNo(true), fields[6]
+	m.Address, m.Role, m.Reachable, m.Version = fields[1], apitype.Role(fields[2]), fields[3] == yesOrNo(true), fields[6]
 	if m.Version == unknown {
 		m.Version = ""
 	}

@@ -5,15 +5,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/client/admin/apitype"
 )
 
 // What stats shows is what a command reads from it.
 func TestStats(t *testing.T) {
-	s := admin.Cluster{Self: 42, Leader: 41, Term: 7, Quorum: true, Members: []admin.ClusterMember{
-		{ID: 41, Address: "10.0.0.1:11400", Role: "leader", Reachable: true, Progress: &admin.Progress{Applied: 9}, Version: "1.2.3"},
-		{ID: 42, Address: "[::1]:11400", Role: "learner", Progress: &admin.Progress{Applied: 5, Lag: 5}, CatchingUp: true},
-		{ID: 43, Address: "10.0.0.3:11400", Role: "voter", MemberHealth: admin.MemberHealth{Trouble: "this member cannot write its journal: no space", DiskFree: new(int64(7 << 20))}},
+	s := apitype.Cluster{Self: 42, Leader: 41, Term: 7, Quorum: true, Members: []apitype.ClusterMember{
+		{ID: 41, Address: "10.0.0.1:11400", Role: "leader", Reachable: true, Progress: &apitype.Progress{Applied: 9}, Version: "1.2.3"},
+		{ID: 42, Address: "[::1]:11400", Role: "learner", Progress: &apitype.Progress{Applied: 5, Lag: 5}, CatchingUp: true},
+		{ID: 43, Address: "10.0.0.3:11400", Role: "voter", MemberHealth: apitype.MemberHealth{Trouble: "this member cannot write its journal: no space", DiskFree: new(int64(7 << 20))}},
 	}}
 	all := make(map[string]string)
 	for _, stat := range Stats(&s, 42) {

@@ -21,8 +21,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/cluster/mux"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/memnet"
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
-	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
-	"github.com/beanpole-mq/beanpole/internal/test/memnet"
+	"github.com/beanpole-mq/beanpole/internal/memnet"
 )
 
 // A network in memory whose connections come from the host that is next.

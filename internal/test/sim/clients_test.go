@@ -15,11 +15,11 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/memnet"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
 	"github.com/beanpole-mq/beanpole/internal/test/ledger"
-	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 

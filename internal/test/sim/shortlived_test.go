@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/memnet"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/test/faultfs"
 	"github.com/beanpole-mq/beanpole/internal/test/ledger"
-	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 )
 
 // Clients connect, do a few things and go, some without waiting for the answers,

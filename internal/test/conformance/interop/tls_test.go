@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+	"github.com/beanpole-mq/beanpole/internal/certs/localca"
 	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 )
 
@@ -21,12 +21,12 @@ const (
 
 // A pki has certificates of all kinds.
 type pki struct {
-	trusted, stranger     *certstest.CA
+	trusted, stranger     *localca.CA
 	serverCert, serverKey string
 }
 
 func newPKI(t *testing.T) *pki {
-	p := &pki{trusted: certstest.NewCA(t), stranger: certstest.NewCA(t)}
+	p := &pki{trusted: localca.New(t), stranger: localca.New(t)}
 	p.serverCert, p.serverKey = p.trusted.Issue("server", time.Now().Add(time.Hour))
 	return p
 }
@@ -41,7 +41,7 @@ func (p *pki) listener(settings ...string) string {
 func TestTLS(t *testing.T) {
 	p := newPKI(t)
 	noCert := side{ca: p.trusted.File}
-	with := func(ca *certstest.CA, name string, lifetime time.Duration) side {
+	with := func(ca *localca.CA, name string, lifetime time.Duration) side {
 		s := noCert
 		s.cert, s.key = ca.Issue(name, time.Now().Add(lifetime))
 		return s

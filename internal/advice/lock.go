@@ -6,20 +6,20 @@ import (
 	"io"
 	"path/filepath"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// Lock takes the lock of a journal for a command that needs it for itself.
-// Until it is closed, cliutil.LockOwner must not be called: closing any descriptor of the
-// file gives the lock up.
+// Lock takes the lock of a journal for a command that needs exclusive access. Do not call
+// LockOwner before the lock is closed: closing any descriptor of the file releases the
+// lock.
 func Lock(dir string) (io.Closer, error) {
 	lock, err := vfs.OS.Lock(filepath.Join(dir, "lock"))
 	if errors.Is(err, vfs.ErrLocked) {
 		err = fmt.Errorf("directory %s: %w (stop the server first)", dir, err)
 	}
 	if err != nil {
-		return nil, cliutil.WithCode(cliutil.ExitJournal, err)
+		return nil, exit.WithCode(exit.Journal, err)
 	}
 	return lock, nil
 }

@@ -1,5 +1,5 @@
-// Package advice says to people what to do about an error of a journal's directory, or of a
-// member of a cluster. The server says it when it does not start, and so do commands.
+// Package advice adds remedies to errors about the directory of a journal or of a member.
+// The server and commands print them.
 package advice
 
 import (
@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"unicode"
 
-	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -28,7 +27,7 @@ func Explain(dir string, err error) error {
 	hint := ""
 	_, mixed := errors.AsType[*journal.MixedError](err)
 	switch {
-	case mixed && cliutil.IsMember(dir):
+	case mixed && IsMember(dir):
 		hint = " (nothing was changed; this is a member of a cluster, which takes nothing over: move those files to a directory of their own)"
 	case mixed:
 		hint = " (nothing was changed; to have the jobs of both, move those files to a directory of their own, THERE, start a second server " +
@@ -80,7 +79,7 @@ func isThere(path string) bool {
 
 // Repair returns the remedy for a damaged journal.
 func Repair(dir string) string {
-	if cliutil.IsMember(dir) {
+	if IsMember(dir) {
 		return Rejoin(dir)
 	}
 	return fmt.Sprintf("'beanpole journal repair %s TO' makes a new one of what is whole", dir)

@@ -1,5 +1,5 @@
-// Package certstest makes certificates for tests.
-package certstest
+// Package localca is an authority that issues certificates for tests.
+package localca
 
 import (
 	"crypto/ecdsa"
@@ -27,8 +27,8 @@ type CA struct {
 	File string
 }
 
-// NewCA makes an authority, which writes its files to a directory of the test.
-func NewCA(t testing.TB) *CA {
+// New makes an authority, which writes its files to a directory of the test.
+func New(t testing.TB) *CA {
 	t.Helper()
 	ca := &CA{t: t, dir: t.TempDir()}
 	ca.File, _, ca.cert, ca.key = ca.make("ca", &x509.Certificate{

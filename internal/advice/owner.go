@@ -1,4 +1,4 @@
-package cliutil
+package advice
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 // LockOwner describes the process that has locked the directory of a journal, or returns "" if
@@ -15,21 +17,21 @@ import (
 func LockOwner(dir string) (string, error) {
 	name := filepath.Join(dir, "lock")
 	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
-		return "", WithCode(ExitJournal, fmt.Errorf("%s is not a regular file, and no server starts with it; move it away", name))
+		return "", exit.WithCode(exit.Journal, fmt.Errorf("%s is not a regular file, and no server starts with it; move it away", name))
 	}
 	f, err := os.OpenFile(name, syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0) // does not block on a FIFO
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	if err != nil {
-		return "", WithCode(ExitJournal, err)
+		return "", exit.WithCode(exit.Journal, err)
 	}
 	defer f.Close()
 	// A lock for reading conflicts with a server's lock, which is one for writing.
 	lock := syscall.Flock_t{Type: syscall.F_RDLCK, Whence: io.SeekStart}
 	switch err := syscall.FcntlFlock(f.Fd(), syscall.F_GETLK, &lock); {
 	case err != nil:
-		return "", WithCode(ExitJournal, fmt.Errorf("find the process that locks %s: %w", f.Name(), err))
+		return "", exit.WithCode(exit.Journal, fmt.Errorf("find the process that locks %s: %w", f.Name(), err))
 	case lock.Type == syscall.F_UNLCK:
 		return "", nil
 	case lock.Pid <= 0:

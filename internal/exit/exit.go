@@ -1,4 +1,5 @@
-package cliutil
+// Package exit defines the exit codes of the program, and errors that have an exit code.
+package exit
 
 import (
 	"errors"
@@ -7,17 +8,17 @@ import (
 
 // Exit codes. The server shares the codes 10 and above with beanstalkd.
 const (
-	ExitFailure      = 1
-	ExitNothing      = 2   // no such job or tube, or no job in time
-	ExitDisconnected = 3   // the server is unreachable, or the connection was lost
-	ExitUnauthorized = 4   // the token is missing, wrong or not sufficient
-	ExitUsage        = 5   // the command line, environment or configuration is wrong
-	ExitJournal      = 10  // the journal's directory is unusable
-	ExitLookup       = 32  // looking up the user of -u failed
-	ExitNoUser       = 33  // the user of -u does not exist
-	ExitPrivilege    = 34  // switching to the user of -u failed
-	ExitSocket       = 111 // the server cannot open a socket
-	ExitInterrupted  = 130 // by a signal
+	Failure      = 1
+	Nothing      = 2   // no such job or tube, or no job in time
+	Disconnected = 3   // the server is unreachable, or the connection was lost
+	Unauthorized = 4   // the token is missing, wrong or not sufficient
+	Usage        = 5   // the command line, environment or configuration is wrong
+	Journal      = 10  // the journal's directory is unusable
+	Lookup       = 32  // looking up the user of -u failed
+	NoUser       = 33  // the user of -u does not exist
+	Privilege    = 34  // switching to the user of -u failed
+	Socket       = 111 // the server cannot open a socket
+	Interrupted  = 130 // by a signal
 )
 
 // A codedError is an error with an exit code.
@@ -39,12 +40,12 @@ func WithCode(code int, err error) error {
 
 // UsageError returns an error about the command line or the configuration.
 func UsageError(format string, args ...any) error {
-	return WithCode(ExitUsage, fmt.Errorf(format, args...))
+	return WithCode(Usage, fmt.Errorf(format, args...))
 }
 
 // NotFoundError returns an error about a job or tube that does not exist, or is in another state.
 func NotFoundError(format string, args ...any) error {
-	return WithCode(ExitNothing, fmt.Errorf(format, args...))
+	return WithCode(Nothing, fmt.Errorf(format, args...))
 }
 
 // HasCode reports whether an error has an exit code.
@@ -53,10 +54,10 @@ func HasCode(err error) bool {
 	return ok
 }
 
-// ExitCode returns the exit code of an error.
-func ExitCode(err error) int {
+// Code returns the exit code of an error.
+func Code(err error) int {
 	if coded, ok := errors.AsType[*codedError](err); ok {
 		return coded.code
 	}
-	return ExitFailure
+	return Failure
 }
