@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/beanpole-mq/beanpole/internal/adminsocket"
 	"github.com/beanpole-mq/beanpole/internal/test/exectest"
 )
 
@@ -108,6 +109,10 @@ func (p *process) start(ts *testscript.TestScript, name string, cmd *exec.Cmd, a
 	}
 	ts.Defer(func() {
 		p.Kill() // no matter if it has exited
+		for _, m := range addressRE.FindAllStringSubmatch(p.Log.String(), -1) {
+			_, port, _ := net.SplitHostPort(m[1])
+			os.Remove(filepath.Join(adminsocket.System, port+".sock")) // of a server that root has killed
+		}
 		ts.Logf("[log of %s]\n%s", name, &p.Log)
 	})
 	servers(ts)[name] = p

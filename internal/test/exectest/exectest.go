@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"regexp"
 	"sync"
@@ -23,7 +24,12 @@ type Process struct {
 }
 
 // Start starts a program. Its output goes to Log, and to the writers already set in cmd.
+// Unless cmd has an environment, a beanpole serves no local admin socket, which would stay in
+// /run after a kill.
 func Start(cmd *exec.Cmd) (*Process, error) {
+	if cmd.Env == nil {
+		cmd.Env = append(os.Environ(), "BEANPOLE_ADMIN_SOCKET=none")
+	}
 	p := &Process{Cmd: cmd, Exited: make(chan struct{})}
 	for _, w := range []*io.Writer{&cmd.Stdout, &cmd.Stderr} {
 		if *w == nil {

@@ -17,7 +17,7 @@ import (
 func start(program string, args, env []string, files ...*os.File) (*exectest.Process, error) {
 	cmd := exec.Command(program, args...)
 	cmd.ExtraFiles = files
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = append(append(os.Environ(), "BEANPOLE_ADMIN_SOCKET=none"), env...)
 	srv, err := exectest.Start(cmd)
 	if err == nil {
 		srv.Log.Drop("level=DEBUG")
