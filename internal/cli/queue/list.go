@@ -11,19 +11,38 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-const jobsLong = `List the jobs of a tube with the start of each body. Jobs are sorted by state: ready jobs in
+const jobsLong = `List the jobs of a tube, or with --find the matching jobs of all tubes, with the start of each
+body. Jobs are sorted by state: ready jobs in
 the order of reservation, reserved and delayed jobs by the time left, and buried jobs in the
 order of burial. HOLDER is the connection that holds a reserved job; see 'beanpole
 connections'.
 
 With --json, each line is a job with its body. Bodies above 1 MiB are left out; 'beanpole
-export' writes all of them.`
+export' writes all of them.
+
+With --find, a job must meet all conditions of QUERY:
+  word "some text" /regexp/            text in the body
+  user.id:17  amount>100  /user/id:17  value in the body, at a path or a JSON pointer
+  tube:mail-*  state:buried,delayed    tube and state
+  age>10m tries>=3 size>1k pri<1024    number or time; also id, left, delay, ttr,
+                                       timeouts, releases, buries and kicks
+Packed bodies (gzip, zlib, base64, PHP, MessagePack) are decoded.`
 
 func newJobs() *cobra.Command {
 	var states stateOption
+	var query string
 	var limit uint
 	s := new(session)
-	cmd := s.adminCommand("jobs", "[TUBE]", "list the jobs of a tube", jobsLong, func(ctx context.Context, a *admin.Client, args []string) error {
+	cmd := s.adminCommand("jobs", "[TUBE]", "list the jobs of a tube, or find jobs", jobsLong, func(ctx context.Context, a *admin.Client, args []string) error {
+		if query != "" {
+			for _, name := range s.tubeNames(args) {
+				query += " tube:" + name
+			}
+			if states.given != nil {
+				query += " state:" + strings.Join(states.given, ",")
+			}
+			return s.find(ctx, a, query, int(limit))
+		}
 		tube, err := s.oneTube(args)
 		if err != nil {
 			return err
@@ -33,9 +52,10 @@ func newJobs() *cobra.Command {
 		}
 		return s.listJobs(ctx, a, tube, states.given, int(limit))
 	})
-	cmd.Example = "  beanpole jobs mail --state buried\n  beanpole jobs mail --limit 0 --json | jq -r .body"
+	cmd.Example = "  beanpole jobs mail --state buried\n  beanpole jobs mail --limit 0 --json | jq -r .body\n  beanpole jobs --find 'user.id:17 tries>=3' --state buried"
 	s.defineTube(cmd, "list the jobs of `TUBE`, like the argument")
 	states.define(cmd, allStates, "list jobs in these")
+	cmd.Flags().StringVarP(&query, "find", "q", "", "list the jobs that match `QUERY`")
 	cmd.Flags().UintVarP(&limit, "limit", "n", 100, "list at most `N` jobs; 0 is unlimited")
 	return cmd
 }
@@ -65,6 +85,36 @@ func (s *session) listJobs(ctx context.Context, a *admin.Client, tube string, st
 			}
 			in.Cursor = jobs.Next
 		}
+	}
+	return list.print()
+}
+
+// find prints the jobs that match.
+func (s *session) find(ctx context.Context, a *admin.Client, q string, limit int) error {
+	const page = 1000
+	b := cliutil.NewBar(s.Err, "jobs")
+	defer b.End()
+	list, in := jobList{session: s}, admin.SearchAll{Search: admin.Search{Q: &q}, Limit: page}
+	for more := true; more; more = in.Cursor != "" && (limit == 0 || list.n < limit) {
+		if limit > 0 {
+			in.Limit = min(page, limit-list.n)
+		}
+		found, err := a.SearchAll(ctx, &in)
+		if err != nil {
+			return err
+		}
+		for i := range found.Jobs {
+			if err := list.add(&found.Jobs[i]); err != nil {
+				return err
+			}
+		}
+		if in.Cursor = found.Next; found.Total != nil {
+			b.Show(found.Looked, *found.Total, list.n)
+		}
+	}
+	b.End()
+	if in.Cursor != "" {
+		s.Note("more jobs might match; --limit 0 lists all")
 	}
 	return list.print()
 }
