@@ -348,6 +348,7 @@ func (c *checker) counts() {
 	c.assert(e.memory() == c.memory, "I6: memory is %d, not %d", e.memory(), c.memory)
 	want := c.sum
 	want.TotalJobs, want.TotalSessions, want.Timeouts = e.stats.TotalJobs, e.stats.TotalSessions, e.stats.Timeouts
+	want.Deletes, want.Releases, want.Failed = e.stats.Deletes, e.stats.Releases, e.stats.Failed
 	c.assert(e.stats == want, "I6: stats are %+v, not %+v", e.stats, want)
 }
 

@@ -81,7 +81,10 @@ func (m *model) jobsIn(tube string) (n int) {
 func (m *model) end(why PolicyEvent, j *modelJob, how Exhausted) {
 	m.acted[why]++
 	from := j.tube
-	m.find(from).exhausted += count(why < Expired)
+	if why < Expired {
+		m.find(from).exhausted++
+		m.fails(from)
+	}
 	switch how {
 	case DeleteExhausted:
 		m.leave(j)

@@ -19,7 +19,7 @@ type model struct {
 	tubes          []*modelTube // in the order of list-tubes
 	sessions       []*modelSession
 	heard          []answer // what waiting sessions were told
-	stats          Stats    // only what has been: TotalJobs, TotalSessions, Timeouts
+	stats          Stats    // only what has been, such as TotalJobs
 	lastID         uint64
 	clock          int   // counts reservations, burials, waits, births: who was first?
 	turn           int64 // when things were last looked for that had come due
@@ -41,6 +41,7 @@ type modelTube struct {
 
 	timeouts, releases, buries uint64 // of its jobs
 	exhausted, duplicates      uint64 // jobs, puts
+	failed                     uint64 // jobs
 	queued, worked             Total
 
 	closed  bool // by its policy
@@ -380,6 +381,7 @@ func (m *model) delete(s *modelSession, id uint64) Outcome {
 		m.endWork(j)
 	}
 	m.find(j.tube).deletes++
+	m.stats.Deletes++
 	m.leave(j)
 	delete(m.jobs, id)
 	m.collect(j.tube)
@@ -402,6 +404,7 @@ func (m *model) releaseJob(now int64, id uint64, pri, delay uint32) Outcome {
 	j.pri, j.delay = pri, delay
 	j.releases++
 	m.find(j.tube).releases++
+	m.stats.Releases++
 	p := m.policyOf(j.tube)
 	if m.exhaust(now, j, p) {
 		return OK
@@ -430,6 +433,7 @@ func (m *model) buryJob(id uint64, pri uint32) Outcome {
 	}
 	if j.state == Reserved {
 		m.endWork(j)
+		m.fails(j.tube)
 	}
 	j.pri = pri
 	j.buries++
@@ -438,6 +442,11 @@ func (m *model) buryJob(id uint64, pri uint32) Outcome {
 	j.state, j.buried = Buried, m.tick()
 	j.logged = j.fields
 	return OK
+}
+
+func (m *model) fails(tube string) {
+	m.find(tube).failed++
+	m.stats.Failed++
 }
 
 func (m *model) alterJob(now int64, id uint64, pri, ttr, delay *uint32, body *[]byte) Outcome {

@@ -152,6 +152,7 @@ func (e *Engine) released(t *tube, j *job, as given) {
 	e.endWork(t, j)
 	e.jobs.held(j).releases++
 	t.releases++
+	e.stats.Releases++
 	j.pri, j.delayAndCounts = as.pri, as.delay
 }
 
@@ -190,7 +191,10 @@ func (e *Engine) end(why PolicyEvent, t *tube, i slot, j *job, release *given) b
 	}
 	e.turnWork += endWork
 	e.notePolicy(PolicyAct{why, t.name, j.id, dead})
-	t.exhausted += count(why < Expired)
+	if why < Expired {
+		t.exhausted++
+		e.fails(t)
+	}
 	if release != nil {
 		e.released(t, j, *release)
 	}

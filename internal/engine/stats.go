@@ -21,6 +21,8 @@ type Stats struct {
 	TotalJobs     uint64 // put
 	TotalSessions uint64
 	Timeouts      uint64 // jobs whose TTR ran out
+
+	Deletes, Releases, Failed uint64 // as in TubeStats
 }
 
 // Stats returns the counts of the whole engine.
@@ -47,6 +49,7 @@ type TubeStats struct {
 	Deletes, Pauses          uint64 // commands that succeeded since the tube was made
 	Timeouts                 uint64 // of its jobs: their TTR ran out, since the tube was made
 	Releases, Buries         uint64 // of its jobs, since the tube was made
+	Failed                   uint64 // reserved jobs that were buried or exhausted, since the tube was made
 	Exhausted                uint64 // of its jobs, by its policy, since the tube was made
 	Duplicates               uint64 // puts of jobs that were there already, since the tube was made
 	Pause, PauseLeft         int64  // s; 0 when not paused
@@ -101,6 +104,7 @@ func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 		Timeouts:   t.timeouts,
 		Releases:   t.releases,
 		Buries:     t.buries,
+		Failed:     t.failed,
 		Exhausted:  t.exhausted,
 		Duplicates: t.duplicates,
 		Queued:     t.queued,

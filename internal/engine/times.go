@@ -24,10 +24,29 @@ func (t *Total) add(d int64) {
 // within a turn.
 func (e *Engine) Times() *Times { return &e.times }
 
+// MeasureTube returns the durations of a tube's jobs since its first call for the tube,
+// as Times does. It returns nil if the tube does not exist, and if on is false, which
+// ends the measurement. A measured tube takes a KiB more memory, which no limit counts.
+func (e *Engine) MeasureTube(name []byte, on bool) *Times {
+	t := e.byName[string(name)]
+	if t == nil {
+		return nil
+	}
+	if !on {
+		t.times = nil
+	} else if t.times == nil {
+		t.times = new(Times)
+	}
+	return t.times
+}
+
 // endQueue notes that a job of a tube which was ready since a time is reserved.
 func (e *Engine) endQueue(now int64, t *tube, since int64) {
 	d := max(now-since, 0)
 	e.times.Queue.Record(d)
+	if t.times != nil {
+		t.times.Queue.Record(d)
+	}
 	t.queued.add(d)
 }
 
@@ -36,5 +55,8 @@ func (e *Engine) endQueue(now int64, t *tube, since int64) {
 func (e *Engine) endWork(t *tube, j *job) {
 	d := max(e.now-e.jobs.held(j).when, 0)
 	e.times.Work.Record(d)
+	if t.times != nil {
+		t.times.Work.Record(d)
+	}
 	t.worked.add(d)
 }

@@ -61,16 +61,22 @@ func TestTimes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := New(Options{})
-			c.do(e, e.Open(nil))
+			s := e.Open(nil)
+			measured := e.MeasureTube([]byte(DefaultTube), true)
+			c.do(e, s)
 			if err := e.Check(); err != nil {
 				t.Error(err)
 			}
-			times := e.Times()
-			if got := totalOf(&times.Queue); got != c.queue {
-				t.Errorf("in the queue: %+v, want %+v", got, c.queue)
+			for name, times := range map[string]*Times{"queue": e.Times(), "tube": measured} {
+				if got := totalOf(&times.Queue); got != c.queue {
+					t.Errorf("%s: in the queue: %+v, want %+v", name, got, c.queue)
+				}
+				if got := totalOf(&times.Work); got != c.work {
+					t.Errorf("%s: in work: %+v, want %+v", name, got, c.work)
+				}
 			}
-			if got := totalOf(&times.Work); got != c.work {
-				t.Errorf("in work: %+v, want %+v", got, c.work)
+			if e.MeasureTube([]byte(DefaultTube), true) != measured || e.MeasureTube([]byte(DefaultTube), false) != nil || e.MeasureTube([]byte("none"), true) != nil {
+				t.Error("a tube is measured again, is still measured, or does not exist")
 			}
 			if st, _ := e.TubeStats(e.now, []byte(DefaultTube)); st.Queued != c.queue || st.Worked != c.work {
 				t.Errorf("the tube has %+v and %+v", st.Queued, st.Worked)

@@ -58,6 +58,8 @@ type tube struct {
 	duplicates  uint64 // puts that were none
 	queued      Total  // from ready to reserved; see Times
 	worked      Total  // from reserved to delete, release or bury
+	failed      uint64 // reserved jobs that were buried, or exhausted by its policy
+	times       *Times // nil unless the tube is measured; see MeasureTube
 	timer       timer
 }
 

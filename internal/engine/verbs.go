@@ -69,6 +69,7 @@ func (e *Engine) delete(i slot, j *job) Outcome {
 		e.endWork(t, j)
 	}
 	t.cmdDelete++
+	e.stats.Deletes++
 	e.emitDeleted(t, i, j)
 	e.removeJob(i, j)
 	return OK
@@ -138,6 +139,7 @@ func (e *Engine) bury(i slot, j *job, pri uint32) Outcome {
 	}
 	if j.state() == Reserved {
 		e.endWork(t, j)
+		e.fails(t)
 	}
 	e.detach(t, j)
 	j.pri = pri
@@ -145,6 +147,12 @@ func (e *Engine) bury(i slot, j *job, pri uint32) Outcome {
 	e.emitState(i, j)
 	e.attachBuried(t, i, j)
 	return OK
+}
+
+// fails counts a job of a tube whose last attempt has failed.
+func (e *Engine) fails(t *tube) {
+	t.failed++
+	e.stats.Failed++
 }
 
 // makeBuried makes a detached job the last of those that are buried.

@@ -44,6 +44,33 @@ func (h *Histogram) Count() (n uint64) {
 	return n
 }
 
+// Since returns the values recorded after before, an earlier copy of h. If before is of
+// another histogram, it returns h.
+func (h *Histogram) Since(before *Histogram) Histogram {
+	d := *h
+	for k, n := range before.Counts {
+		if n > d.Counts[k] {
+			return *h
+		}
+		d.Counts[k] -= n
+	}
+	d.Sum -= before.Sum
+	return d
+}
+
+// Quantile returns the value below which a part q of the values lies, interpolated within
+// its bucket. It returns 0 for an empty histogram.
+func (h *Histogram) Quantile(q float64) float64 {
+	below, rank := 0.0, q*float64(h.Count())
+	for k, n := range h.Counts {
+		if n > 0 && below+float64(n) >= rank {
+			return Limit(k-1) + (Limit(k)-Limit(k-1))*max(0, rank-below)/float64(n)
+		}
+		below += float64(n)
+	}
+	return 0
+}
+
 // Limit returns the largest value that bucket k counts: 2 to the power of k.
 func Limit(k int) float64 { return math.Ldexp(1, k) }
 

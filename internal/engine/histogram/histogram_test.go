@@ -29,6 +29,30 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
+// A quantile lies in the bucket of its rank, between the limits in proportion.
+func TestQuantile(t *testing.T) {
+	var h, before Histogram
+	if q := h.Quantile(0.5); q != 0 {
+		t.Errorf("the median of an empty histogram is %g", q)
+	}
+	h.Record(3)
+	before = h
+	for range 9 {
+		h.Record(1000)
+	}
+	h.Record(5000)
+	since := h.Since(&before)
+	if q := since.Quantile(0.5); q != 512+512*5/9.0 {
+		t.Errorf("the median is %g", q)
+	}
+	if q := since.Quantile(1); q != 8192 || since.Sum != 14000 {
+		t.Errorf("the maximum is %g, the sum %g", q, since.Sum)
+	}
+	if again := before.Since(&h); again != before {
+		t.Errorf("a new histogram has %v since the one that it replaces", again)
+	}
+}
+
 func TestShared(t *testing.T) {
 	var s Shared
 	var wg sync.WaitGroup
