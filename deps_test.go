@@ -35,6 +35,7 @@ var arrows = map[string]string{
 
 	// The disk.
 	"internal/wal":            "internal/vfs",
+	"internal/history":        "internal/vfs",
 	"internal/journal/binlog": "internal/engine internal/vfs",
 	"internal/journal/record": "internal/engine",
 	"internal/journal":        "internal/journal/binlog internal/engine internal/journal/record internal/vfs internal/wal",

@@ -1,0 +1,233 @@
+package history
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxFile is the size from which a file cannot be one of a store.
+const maxFile = 16 << 20
+
+// Run reads the directory and then writes what is added, until ctx ends. It must be called
+// once. Without a directory, or if it cannot be used, Run returns early, and the history
+// stays in memory.
+func (s *Store) Run(ctx context.Context) {
+	if s.opt.Dir == "" || s.opt.Limit == 0 || !s.load() {
+		return
+	}
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-s.wake:
+		}
+		s.flush(ctx.Err() != nil)
+	}
+}
+
+// errNewer reports a file of a later version.
+var errNewer = errors.New("written by a newer version of beanpole; run that version, or move the directory away")
+
+// load reads all files. It reports whether the directory can be used.
+func (s *Store) load() bool {
+	names, err := s.opt.FS.List(s.opt.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	var read [NumKinds][]*segment
+	files, damaged := 0, 0
+	for _, name := range names {
+		k, begin, ok := parseName(name)
+		if !ok {
+			continue
+		}
+		g := newSegment(k, begin)
+		g.name = name
+		data, failed := s.read(name)
+		if version(data) > 1 {
+			err = fmt.Errorf("%s: %w", name, errNewer)
+			break
+		}
+		bad := g.load(data)
+		if failed != nil || bad > 0 {
+			files, damaged = files+1, damaged+bad
+		}
+		g.written = len(data)
+		read[k] = append(read[k], g)
+	}
+	if err != nil {
+		s.opt.Log.Warn("cannot use the history; keeping a new one in memory", "directory", s.opt.Dir, "err", err)
+		return false
+	}
+	if files > 0 {
+		s.opt.Log.Warn("history damaged; skipping the damaged parts", "directory", s.opt.Dir, "files", files, "bytes", damaged)
+	}
+	for k, all := range read {
+		slices.SortStableFunc(all, func(a, b *segment) int { return cmp.Compare(a.begin, b.begin) })
+		l := &s.kinds[k]
+		l.mu.Lock()
+		l.all = append(all, l.all...)
+		for _, g := range all {
+			l.bytes += int64(len(g.data))
+		}
+		l.mu.Unlock()
+	}
+	s.bound()
+	return true
+}
+
+// version returns the version in the header of a file. It returns 0 for a damaged header.
+func version(data []byte) int {
+	line, _, _ := bytes.Cut(data[:min(len(data), len(header)+8)], []byte("\n"))
+	digits, _ := bytes.CutPrefix(line, []byte(magic))
+	n, _ := strconv.Atoi(string(digits))
+	return n
+}
+
+// read returns the contents of a file. After an error, a part is missing.
+func (s *Store) read(name string) ([]byte, error) {
+	f, err := s.opt.FS.Open(filepath.Join(s.opt.Dir, name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil || size > maxFile {
+		return nil, cmp.Or(err, errors.New("too large"))
+	}
+	data := make([]byte, size)
+	n, err := f.ReadAt(data, 0)
+	if err == io.EOF {
+		err = nil
+	}
+	return data[:n], err
+}
+
+func parseName(name string) (k Kind, begin int64, ok bool) {
+	kind, digits, _ := strings.Cut(name, ".")
+	begin, err := strconv.ParseInt(digits, 10, 64)
+	for k := range NumKinds {
+		if kinds[k].name == kind && err == nil && begin >= 0 {
+			return k, begin, true
+		}
+	}
+	return 0, 0, false
+}
+
+// flush writes new blocks, completes segments that are followed by another one, and
+// removes files. At the end it completes all. It logs the first error of several.
+func (s *Store) flush(end bool) {
+	var failed error
+	for k := range s.kinds {
+		l := &s.kinds[k]
+		l.mu.Lock()
+		gone, all := l.dropped, slices.Clone(l.all)
+		l.dropped = nil
+		l.mu.Unlock()
+		for i, g := range gone {
+			if g.file != nil {
+				g.file.Close()
+			}
+			if err := s.opt.FS.Remove(filepath.Join(s.opt.Dir, g.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				failed = err
+				l.mu.Lock()
+				l.dropped = append(l.dropped, gone[i]) // for the next flush
+				l.mu.Unlock()
+			}
+		}
+		for i, g := range all {
+			if g.sealed {
+				continue
+			}
+			if err := s.write(l, g, end || i < len(all)-1); err != nil {
+				failed = err
+			}
+		}
+	}
+	switch {
+	case failed != nil && !s.failing:
+		s.opt.Log.Warn("cannot write the history; it is in memory", "directory", s.opt.Dir, "err", failed)
+	case failed == nil && s.failing:
+		s.opt.Log.Info("history is written again", "directory", s.opt.Dir)
+	}
+	s.failing = failed != nil
+}
+
+// write writes the new blocks of a segment. A complete segment gets no others.
+func (s *Store) write(l *segments, g *segment, complete bool) (err error) {
+	l.mu.Lock()
+	data := g.data
+	l.mu.Unlock()
+	if g.file == nil {
+		if err := s.create(l, g); err != nil {
+			return err
+		}
+	}
+	if g.written < len(data) {
+		if err := s.room(); err != nil {
+			return err
+		}
+		if _, err := g.file.WriteAt(data[g.written:], int64(g.written)); err != nil {
+			return err
+		}
+		g.written = len(data)
+	}
+	if complete {
+		if err := g.file.Sync(); err != nil {
+			return err
+		}
+		if err := s.opt.FS.SyncDir(s.opt.Dir); err != nil {
+			return err
+		}
+		g.file.Close()
+		l.mu.Lock()
+		g.file, g.sealed = nil, true
+		g.data = slices.Clip(g.data)
+		l.mu.Unlock()
+	}
+	return nil
+}
+
+// create creates the file of a segment.
+func (s *Store) create(l *segments, g *segment) error {
+	if err := s.room(); err != nil {
+		return err
+	}
+	if err := s.opt.FS.Mkdir(s.opt.Dir); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	for begin := g.begin; ; begin++ {
+		name := kinds[g.kind].name + "." + strconv.FormatInt(begin, 10)
+		f, err := s.opt.FS.Create(filepath.Join(s.opt.Dir, name))
+		if errors.Is(err, fs.ErrExist) {
+			continue // of an earlier process
+		}
+		if err != nil {
+			return err
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		g.file, g.name = f, name
+		if g.gone { // dropped without a name
+			l.dropped = append(l.dropped, g)
+		}
+		return nil
+	}
+}
+
+// room returns an error if the disk has so little space that the journal needs all of it.
+func (s *Store) room() error {
+	free, err := s.opt.FS.Free(filepath.Dir(s.opt.Dir))
+	if err == nil && free < 2*s.opt.Limit {
+		err = fmt.Errorf("only %d MB of the disk are free", free>>20)
+	}
+	return err
+}
