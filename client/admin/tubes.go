@@ -70,6 +70,9 @@ type Tube struct {
 type Explanation struct {
 	Text     string `json:"text" minlen:"1"`                       // One sentence, without a full stop.
 	Severity string `json:"severity,omitempty" enum:"bad,warning"` // Absent if there is no problem.
+	// Settings of the policy in force that differ from their defaults, such as
+	// `max-attempts=3 retry-delay=5s`; absent if there are none.
+	Policy string `json:"policy,omitempty" minlen:"1"`
 }
 
 // A Limit is the limit of a tube.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
@@ -28,6 +29,14 @@ func (r *request) explainTube(*admin.OfTube) (out admin.Explanation, err error) 
 	s, err := r.serverHealth()
 	one.Refuses = s.Refuses()
 	out.Text, out.Severity = one.Why()
+	p, _ := r.explainPolicy(nil) // fails only while the server stops
+	var set []string
+	for _, s := range p.Settings {
+		if s.Source != "default" && s.Value != s.Default && !s.Hidden {
+			set = append(set, s.Name+"="+s.Value)
+		}
+	}
+	out.Policy = strings.Join(set, " ")
 	return out, err
 }
 

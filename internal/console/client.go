@@ -150,10 +150,8 @@ func inSeconds(text string) string {
 		return strconv.Itoa(untilResumed)
 	}
 	if m := clockTime.FindStringSubmatch(lower); m != nil {
-		if at, err := time.Parse("15:04", m[1]); err == nil {
-			now := time.Now().UTC()
-			left := at.Sub(time.Date(0, 1, 1, now.Hour(), now.Minute(), now.Second(), 0, time.UTC))
-			return strconv.FormatInt(int64((left+24*time.Hour-1)%(24*time.Hour)/time.Second)+1, 10)
+		if left, err := durations.Until(m[1], time.Now()); err == nil {
+			return strconv.FormatInt(int64((left+time.Second-1)/time.Second), 10)
 		}
 	}
 	if d, err := durations.Parse(shortUnits(text)); err == nil && d%time.Second == 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 // A policyView is the page of a tube's policy, with a form for the settings of a pattern.
@@ -65,6 +66,45 @@ func policyPage(r *request) (*page, error) {
 	v.May = slices.Contains(r.meOn(v.Tube).Tube, "manage") && !r.isReadOnly()
 	p.Curl = r.curl("GET /tubes/{tube}/policy", &tube)
 	return p, nil
+}
+
+// A policiesView is the page of all policies and limits.
+type policiesView struct {
+	Policies []admin.Policy
+	Limits   []admin.Setting // settings that limit clients and jobs; nil if the user cannot see them
+	Tables   string          // [[limit]] tables of the configuration file
+}
+
+func policiesPage(r *request) (*page, error) {
+	all, err := r.api().ListPolicies(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	v := &policiesView{Policies: all.Policies}
+	facts, err := r.api().GetServer(r.Context())
+	if err := optional(err); err != nil {
+		return nil, err
+	}
+	for _, s := range facts.Settings {
+		if strings.HasPrefix(s.Name, "max-") {
+			v.Limits = append(v.Limits, s)
+		}
+	}
+	for i, table := range strings.Split("\n"+facts.Tables, "\n[[") {
+		if i > 0 && strings.HasPrefix(table, "limit]]") {
+			v.Tables += "[[" + strings.TrimSpace(table) + "\n"
+		}
+	}
+	p := newPage("policies", "Policies and limits", "server", v)
+	p.Curl = r.curl("GET /policies", nil)
+	return p, nil
+}
+
+// policyLink returns the page that sets the policy of a pattern. That page needs a tube that
+// the pattern matches.
+func policyLink(pattern string) string {
+	tube := cmp.Or(strings.NewReplacer("*", "", "?", "x").Replace(pattern), "default")
+	return withQuery("tube/"+op.Segment(tube)+"/policy", "pattern", pattern)
 }
 
 // setPolicy changes the settings that differ from those that the form was made with.

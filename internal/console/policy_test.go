@@ -42,6 +42,13 @@ func TestPolicyPage(t *testing.T) {
 	if code, text = post("/console/tube/mail-1/policy", form("was-max-attempts", "5", "now-max-attempts", " ", "was-burst", "", "now-burst", "3", "was-rate", "", "now-rate", "")); code != 303 || set() != "burst=3\nrate=9/s\n" {
 		t.Errorf("%d %s: %q is set", code, text, set())
 	}
+	if _, text = get("/console/policies"); !strings.Contains(text, `href="/console/tube/mail-/policy?pattern=mail-%2A">mail-*</a>`) || !strings.Contains(text, "burst=3 rate=9/s") {
+		t.Error(text)
+	}
+	r.put("mail-1", "x")
+	if _, text = get("/console/tube/mail-1"); !strings.Contains(text, `/policy">max-releases=9 rate=9/s burst=3</a>`) {
+		t.Error(text)
+	}
 	if code, text = post("/console/tube/mail-1/policy", form("was-rate", "9/s", "now-rate", "much")); code != 422 || !strings.Contains(text, `<small class="late" id="why-rate">Want a rate such as`) || !strings.Contains(text, `name="now-rate" value="much"`) {
 		t.Errorf("%d %s", code, text)
 	}

@@ -95,7 +95,7 @@ func tubePage(r *request) (*page, error) {
 	if r.FormValue("state") == "" {
 		p.View = withQuery(r.tubeLink(name, ""), "state", v.State, "cursor", r.FormValue("cursor")) // keeps the state of the page while jobs come and go
 	}
-	p.shape = append(p.shape, v.Charts.Still, fmt.Sprint(unwatched(&v.Tube), v.Pause > 0, v.Recent != nil)) // tags and actions
+	p.shape = append(p.shape, v.Charts.Still, v.Why.Policy, fmt.Sprint(unwatched(&v.Tube), v.Pause > 0, v.Recent != nil)) // tags and actions
 	return p, nil
 }
 

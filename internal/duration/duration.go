@@ -42,6 +42,20 @@ func Parse(s string) (time.Duration, error) {
 	return time.Duration(days)*day + d, nil
 }
 
+// Until returns the time from now to a time of day in UTC, such as 09:00. It is at most a day.
+func Until(clock string, now time.Time) (time.Duration, error) {
+	at, err := time.Parse("15:04", clock)
+	if err != nil {
+		return 0, errors.New("want a time of day in UTC, such as 09:00")
+	}
+	y, m, d := now.UTC().Date()
+	left := time.Date(y, m, d, at.Hour(), at.Minute(), 0, 0, time.UTC).Sub(now)
+	if left <= 0 {
+		left += day
+	}
+	return left, nil
+}
+
 // Format writes what Parse reads, 5m and not 5m0s.
 func Format(d time.Duration) string {
 	text := d.String()

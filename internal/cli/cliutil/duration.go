@@ -30,6 +30,14 @@ func DurationVar(fs *pflag.FlagSet, p *time.Duration, name, letter string, least
 	}
 }
 
+// UntilVar defines an option that is a time of day in UTC. It sets the time until then.
+func UntilVar(fs *pflag.FlagSet, p *time.Duration, name, usage string) {
+	fs.Func(name, usage, func(clock string) (err error) {
+		*p, err = duration.Until(clock, time.Now())
+		return err
+	})
+}
+
 // Type implements pflag.Value.
 func (durationValue) Type() string { return "duration" }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 const pauseLong = `Pause tubes: workers get no jobs from them for a while. A pause replaces an earlier one.
@@ -27,14 +28,19 @@ unless --yes is given.`
 func newPause() *cobra.Command {
 	d := time.Hour
 	s := new(session)
-	cmd := s.newPauses("pause", "pause tubes: workers get no jobs from them", pauseLong, func(ctx context.Context, a *admin.Client, name string) (tubes int, err error) {
+	var cmd *cobra.Command
+	cmd = s.newPauses("pause", "pause tubes: workers get no jobs from them", pauseLong, func(ctx context.Context, a *admin.Client, name string) (tubes int, err error) {
+		if cmd.Flags().Changed("for") && cmd.Flags().Changed("until") {
+			return 0, exit.UsageError("give either --for or --until")
+		}
 		if isPattern(name) {
 			return 0, s.setPolicy(ctx, a, &admin.SetPolicy{OfPolicy: admin.OfPolicy{Pattern: name}, Set: map[string]string{"paused": d.String()}})
 		}
 		return 1, a.PauseTube(ctx, &admin.PauseTube{OfTube: admin.OfTube{Tube: name}, Seconds: wholeSeconds(d)})
 	})
-	cmd.Example = "  beanpole pause mail --for 10m\n  beanpole pause 'mail.*' --yes"
+	cmd.Example = "  beanpole pause mail --for 10m\n  beanpole pause mail --until 09:00\n  beanpole pause 'mail.*' --yes"
 	cliutil.DurationVar(cmd.Flags(), &d, "for", "f", time.Second, time.Hour, "pause for this `TIME`")
+	cliutil.UntilVar(cmd.Flags(), &d, "until", "pause until this `CLOCK` time in UTC, such as 09:00")
 	return cmd
 }
 

@@ -33,7 +33,8 @@ type tube struct {
 	TotalJobs uint64 `json:"total_jobs"`
 	Deletes   uint64 `json:"deletes"`
 	PauseLeft int64  `json:"pause_left"`
-	Why       string `json:"why,omitempty"` // for a single tube: why its jobs wait
+	Why       string `json:"why,omitempty"`    // for a single tube: why its jobs wait
+	Policy    string `json:"policy,omitempty"` // for a single tube: settings that differ from their defaults
 
 	*tubeCounts // nil if the list comes from the protocol
 }
@@ -112,7 +113,7 @@ func (s *session) loadTubes(ctx context.Context, names []string, needed bool) ([
 		if err == nil && alone {
 			var found admin.Explanation
 			found, err = a.ExplainTube(ctx, &admin.OfTube{Tube: tubes[0].Name})
-			tubes[0].Why = found.Text
+			tubes[0].Why, tubes[0].Policy = found.Text, found.Policy
 		}
 		if err == nil || needed || s.Admin != "" {
 			return tubes, err
@@ -276,6 +277,9 @@ func (s *session) printTubes(tubes []tube, wide bool) error {
 	})
 	if err == nil && !s.JSON && len(tubes) == 1 && tubes[0].Why != "" {
 		_, err = fmt.Fprintf(s.Out, "\n%s: %s\n", cliutil.Line(tubes[0].Name), cliutil.Line(tubes[0].Why))
+		if err == nil && tubes[0].Policy != "" {
+			_, err = fmt.Fprintln(s.Out, "policy:", cliutil.Line(tubes[0].Policy))
+		}
 	}
 	return err
 }
