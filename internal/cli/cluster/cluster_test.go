@@ -1,11 +1,8 @@
 package cluster
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,8 +46,7 @@ func TestErrors(t *testing.T) {
 		{"join-token " + t.TempDir(), exit.Journal, ""},
 		{"remove " + member + " x", exit.Usage, `"x" is not the id of a member`},
 		{"status " + member + " -a 127.0.0.1:1", exit.Usage, "want one directory, or -a ADDR"},
-		{"status", exit.Disconnected, "no server at 127.0.0.1:1"},
-		{"status -a " + withoutMajority(t), exit.Failure, "no majority is known"},
+		{"status", exit.Disconnected, "the server at 127.0.0.1:1 has no local socket"},
 		{"status --offline", exit.Usage, "--offline wants a directory"},
 		{"status --offline " + member, 0, ""},
 		{"status --offline " + damaged, exit.Journal, "the member cannot go on with this directory: "},
@@ -66,32 +62,6 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: code %d, %v; want code %d, %q", x.args, code, err, x.code, x.text)
 		}
 	}
-}
-
-// withoutMajority is the address of a member that tells of a cluster in which nobody leads.
-func withoutMajority(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		nc, err := l.Accept()
-		if err != nil {
-			return
-		}
-		defer nc.Close()
-		for lines := bufio.NewScanner(nc); lines.Scan(); {
-			reply := "UNKNOWN_COMMAND\r\n"
-			if lines.Text() == "stats" {
-				const stats = "---\ncluster-members: 0\ncluster-leader: 0\ncluster-member: 1\ncluster-term: 1\ncluster-quorum: \"no\"\n"
-				reply = fmt.Sprintf("OK %d\r\n%s\r\n", len(stats), stats)
-			}
-			nc.Write([]byte(reply))
-		}
-	}()
-	return l.Addr().String()
 }
 
 func execute(t *testing.T, args ...string) error {

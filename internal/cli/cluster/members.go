@@ -16,21 +16,20 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
-	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
 func newStatus() *cobra.Command {
 	var asJSON, isOffline bool
-	var target cliutil.Connection
+	var s cliutil.Session
 	cmd := newCommand("status [DIR|-a ADDR] [--offline] [--json]", "show the members of a cluster, and who leads", `Show the members of a cluster with their roles, the time since their last message, and the
 number of log entries that they lack ("-" if unknown). Then show each problem, with advice, and
 the number of members that the cluster can lose now. Full disks and members that are catching
 up count as lost.
 
 With the directory of a member, the command asks the leader if that member has one. Without a
-directory it asks a member at its port for clients; a member without a leader closes that
-connection. The exit code is 1 if something is wrong, and 3 if the member cannot be reached. A
+directory it uses the admin API of the member at --addr. The exit code is 1 if something is
+wrong, and 3 if the member cannot be reached. A
 disk with less than 512 MiB left, different settings and different versions are shown, but do
 not count as wrong.
 
@@ -44,22 +43,23 @@ with the highest entry.
 		}
 		ctx, cancel := withPatience(cmd)
 		defer cancel()
-		s, err := ask(ctx, cmd, args, &target)
+		c, err := ask(ctx, cmd, args, &s)
 		if err != nil {
 			return inTime(ctx, err)
 		}
-		if err := printStatus(cmd.OutOrStdout(), s, asJSON); err != nil {
+		if err := printStatus(cmd.OutOrStdout(), c, asJSON); err != nil {
 			return err
 		}
-		switch problems := s.Problems(); {
-		case !s.Quorum:
+		switch problems := c.Problems(); {
+		case !c.Quorum:
 			return errors.New("no majority is known: nothing can be changed at the moment")
 		case slices.ContainsFunc(problems, func(p admin.ClusterProblem) bool { return p.Bad }):
 			return errors.New("the cluster needs attention")
 		}
 		return nil
 	})
-	target.Define(cmd.Flags())
+	s.Server.Define(cmd.Flags())
+	s.DefineAdmin(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as one line of JSON")
 	cmd.Flags().BoolVar(&isOffline, "offline", false, "show what the directory has, and ask nobody")
 	return cmd
@@ -77,28 +77,23 @@ func showOffline(cmd *cobra.Command, args []string, asJSON bool) error {
 	return cmp.Or(o.print(cmd.OutOrStdout(), asJSON), o.verdict(args[0]))
 }
 
-// ask asks the member of a directory or, without one, a member at its port for clients.
-func ask(ctx context.Context, cmd *cobra.Command, args []string, target *cliutil.Connection) (s admin.Cluster, err error) {
+// ask asks the member of a directory or, without a directory, the admin API of a member.
+func ask(ctx context.Context, cmd *cobra.Command, args []string, s *cliutil.Session) (c admin.Cluster, err error) {
 	switch {
-	case len(args) > 0 && cmd.Flags().Changed("addr"):
-		return s, exit.UsageError("want one directory, or -a ADDR (see: %s --help)", cmd.CommandPath())
+	case len(args) > 0 && (cmd.Flags().Changed("addr") || cmd.Flags().Changed("admin")):
+		return c, exit.UsageError("want one directory, or -a ADDR (see: %s --help)", cmd.CommandPath())
 	case len(args) > 0:
 		d, err := open(args[0])
 		if err != nil {
-			return s, err
+			return c, err
 		}
 		return control.Ask[admin.Cluster](ctx, d, control.Request{Do: control.DoStatus})
 	}
-	c, err := target.Dial(ctx)
+	a, err := s.AdminClient()
 	if err != nil {
-		return s, target.Explain(cmd.Context(), err)
+		return c, err
 	}
-	defer c.Close()
-	st, err := c.Stats(ctx)
-	if err != nil {
-		return s, target.Explain(cmd.Context(), err)
-	}
-	return status.ReadStats(st.All)
+	return a.GetCluster(ctx)
 }
 
 func printStatus(w io.Writer, s admin.Cluster, asJSON bool) error {

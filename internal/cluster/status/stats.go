@@ -1,10 +1,8 @@
-// Package status encodes a member's view of the cluster as lines of the stats reply, and
-// decodes those lines.
+// Package status encodes a member's view of the cluster as lines of the stats reply.
 package status
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -47,36 +45,6 @@ func Stats(s *apitype.Cluster, asked uint64) []wire.Stat {
 	return stats
 }
 
-// ReadStats decodes the lines of a stats reply.
-func ReadStats(all map[string]string) (s apitype.Cluster, err error) {
-	value := func(key string) string { return strings.Trim(all[key], `"`) }
-	if value(keyMembers) == "" {
-		return s, errors.New("the server is not a member of a cluster")
-	}
-	n, err := strconv.Atoi(value(keyMembers))
-	if err != nil {
-		return s, fmt.Errorf("%s: %w", keyMembers, err)
-	}
-	if s.Leader, err = strconv.ParseUint(value(keyLeader), 10, 64); err != nil {
-		return s, fmt.Errorf("%s: %w", keyLeader, err)
-	}
-	if s.Term, err = strconv.ParseUint(value(keyTerm), 10, 64); err != nil {
-		return s, fmt.Errorf("%s: %w", keyTerm, err)
-	}
-	s.Self, _ = strconv.ParseUint(value(keyMember), 10, 64) // valid whenever the leader's id is
-	s.Quorum = value(keyQuorum) == yesOrNo(true)
-	s.Members = []apitype.ClusterMember{}
-	for i := range n {
-		key := keyEach + strconv.Itoa(i+1)
-		m, err := readMember(value(key))
-		if err != nil {
-			return s, fmt.Errorf("%s: %w", key, err)
-		}
-		s.Members = append(s.Members, m)
-	}
-	return s, nil
-}
-
 // unknown stands for a value that is not available.
 const unknown = "-"
 
@@ -98,36 +66,6 @@ func text(m *apitype.ClusterMember) string {
 		return r
 	}, m.Trouble)
 	return strings.TrimSpace(fmt.Sprintf("%d %s %s %s %s %s %s %s %s", m.ID, m.Address, m.Role, yesOrNo(m.Reachable), progress, cmp.Or(m.Version, unknown), free, yesOrNo(m.CatchingUp), trouble))
-}
-
-func readMember(text string) (m apitype.ClusterMember, err error) {
-	fields := append(strings.SplitN(text, " ", 10), "")
-	if len(fields) < 10 {
-		return m, fmt.Errorf("invalid member %q", text)
-	}
-	numbers := map[int]*uint64{0: &m.ID}
-	if fields[4] != unknown {
-		m.Progress = new(apitype.Progress)
-		numbers[4], numbers[5] = &m.Applied, &m.Lag
-	}
-	for i, to := range numbers {
-		if *to, err = strconv.ParseUint(fields[i], 10, 64); err != nil {
-			return m, fmt.Errorf("invalid member %q: %w", text, err)
-		}
-	}
-	m.Address, m.Role, m.Reachable, m.Version = fields[1], apitype.Role(fields[2]), fields[3] == yesOrNo(true), fields[6]
-	if m.Version == unknown {
-		m.Version = ""
-	}
-	if fields[7] != unknown {
-		free, err := strconv.ParseInt(fields[7], 10, 32)
-		if err != nil {
-			return m, fmt.Errorf("invalid member %q: %w", text, err)
-		}
-		m.DiskFree = new(free << 20)
-	}
-	m.CatchingUp, m.Trouble = fields[8] == yesOrNo(true), fields[9]
-	return m, nil
 }
 
 func yesOrNo(b bool) string {
