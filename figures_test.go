@@ -1,39 +1,38 @@
 package beanpole_test
 
 import (
-	"bufio"
-	"cmp"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
 
 var updateFigures = flag.Bool("figures.update", false, "write the tables of doc/benchmarks.md and README.md")
 
-// measured names a figure: its file in bench/results, its experiment and its name there.
-type measured struct{ label, file, experiment, figure string }
+// measured names a figure: its file in bench/results, its benchmark and its unit there.
+type measured struct{ label, file, benchmark, unit string }
 
 // shown are the rows of doc/benchmarks.md.
 var shown = []measured{
-	{"1 connection: put, reserve, delete", "memory", "1 connection", "throughput"},
-	{"8 connections", "memory", "8 connections", "throughput"},
-	{"50 connections", "memory", "50 connections", "throughput"},
-	{"50 connections: CPU time per command", "memory", "50 connections", "CPU per command"},
-	{"50 connections: p99", "memory", "50 connections", "p99"},
-	{"500 connections", "memory", "500 connections", "throughput"},
-	{"50 connections, one million jobs in the queue", "memory", "50 connections, 1,000,000 jobs in the queue", "throughput"},
-	{"50 connections, 20,000 other tubes", "crowd", "beside 20,000 tubes with a job in each", "throughput"},
-	{"8 connections, 64 commands in flight", "memory", "8 connections, 64 in flight", "throughput"},
-	{"Synced replies, 1 connection", "journal", "1 connection, put and delete", "throughput"},
-	{"Synced replies, 8 connections", "journal", "8 connections, put and delete", "throughput"},
-	{"Synced replies, 64 connections", "journal", "64 connections, put and delete", "throughput"},
-	{"Synced replies, 500 connections", "journal", "500 connections, put and delete", "throughput"},
-	{"Memory per job, 64-byte body", "footprint", "memory", "RSS per job"},
-	{"Memory per job, 64-byte body, with a journal", "footprint-journal", "memory", "RSS per job"},
-	{"Restart after a crash, one million jobs", "restart", "restart", "time to the first reply"},
+	{"1 connection: put, reserve, delete", "memory", "Memory/1 connection", "cmds/s"},
+	{"8 connections", "memory", "Memory/8 connections", "cmds/s"},
+	{"50 connections", "memory", "Memory/50 connections", "cmds/s"},
+	{"50 connections: CPU time per command", "memory", "Memory/50 connections", "cpu-ns/cmd"},
+	{"50 connections: p99", "memory", "Memory/50 connections", "p99-ns"},
+	{"500 connections", "memory", "Memory/500 connections", "cmds/s"},
+	{"50 connections, one million jobs in the queue", "memory", "Memory/50 connections, 1,000,000 jobs in the queue", "cmds/s"},
+	{"50 connections, 20,000 other tubes", "crowd", "Crowd/beside 20,000 tubes with a job in each", "cmds/s"},
+	{"8 connections, 64 commands in flight", "memory", "Memory/8 connections, 64 in flight", "cmds/s"},
+	{"Synced replies, 1 connection", "journal", "Journal/1 connection, put and delete", "cmds/s"},
+	{"Synced replies, 8 connections", "journal", "Journal/8 connections, put and delete", "cmds/s"},
+	{"Synced replies, 64 connections", "journal", "Journal/64 connections, put and delete", "cmds/s"},
+	{"Synced replies, 500 connections", "journal", "Journal/500 connections, put and delete", "cmds/s"},
+	{"Memory per job, 64-byte body", "footprint", "Footprint/2000000 jobs", "bytes/job"},
+	{"Memory per job, 64-byte body, with a journal", "footprint-journal", "Footprint/2000000 jobs", "bytes/job"},
+	{"Restart after a crash, one million jobs", "restart", "Restart/1000000 jobs", "reply-ns"},
 }
 
 // summary are the rows of README.md: the labels of figures, and what their ratios mean.
@@ -49,44 +48,43 @@ var summary = []struct {
 	{"Memory per job, 64-byte body", " of the memory", []measured{shown[13]}},
 }
 
-// read returns the figures of beanstalkd and beanpole, and their ratio.
-func (m measured) read(t *testing.T) (theirs, ours, ratio float64, unit string) {
+// read returns the medians of beanstalkd and beanpole, and their ratio.
+func (m measured) read(t *testing.T) (theirs, ours, ratio float64) {
 	t.Helper()
-	f, err := os.Open("bench/results/" + m.file + ".json")
+	text, err := os.ReadFile("bench/results/" + m.file + ".txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	type median struct{ Median float64 }
-	for d := json.NewDecoder(bufio.NewReader(f)); d.More(); {
-		var report struct {
-			Name    string
-			Figures []struct {
-				Name, Unit string
-				Servers    []median
-				ToA        median `json:"to_a"`
+	median := func(server string) float64 {
+		name := "Benchmark" + strings.ReplaceAll(m.benchmark, " ", "_") + "/server=" + server
+		var values []float64
+		for line := range strings.Lines(string(text)) {
+			if fields := strings.Fields(line); len(fields) > 0 && fields[0] == name {
+				if i := slices.Index(fields, m.unit); i > 0 {
+					v, err := strconv.ParseFloat(fields[i-1], 64)
+					if err != nil {
+						t.Fatal(err)
+					}
+					values = append(values, v)
+				}
 			}
 		}
-		if err := d.Decode(&report); err != nil {
-			t.Fatal(err)
+		if len(values) == 0 {
+			t.Fatalf("%s.txt has no %s of %s", m.file, m.unit, name)
 		}
-		for _, f := range report.Figures {
-			if report.Name == m.experiment && f.Name == m.figure {
-				theirs, ours := f.Servers[0].Median, f.Servers[1].Median
-				return theirs, ours, cmp.Or(f.ToA.Median, ours/theirs), f.Unit
-			}
-		}
+		slices.Sort(values)
+		return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
 	}
-	t.Fatalf("%s.json has no figure %q of %q", m.file, m.figure, m.experiment)
-	return 0, 0, 0, ""
+	theirs, ours = median("beanstalkd"), median("beanpole")
+	return theirs, ours, ours / theirs
 }
 
 // The table of doc/benchmarks.md contains the figures in bench/results.
 func TestFigures(t *testing.T) {
 	table := "| | beanstalkd | beanpole | ratio |\n|---|--:|--:|--:|\n"
 	for _, m := range shown {
-		theirs, ours, ratio, unit := m.read(t)
-		table += fmt.Sprintf("| %s | %s | %s | %.*f |\n", m.label, human(theirs, unit), human(ours, unit), places(ratio), ratio)
+		theirs, ours, ratio := m.read(t)
+		table += fmt.Sprintf("| %s | %s | %s | %.*f |\n", m.label, human(theirs, m.unit), human(ours, m.unit), places(ratio), ratio)
 	}
 	generated(t, "doc/benchmarks.md", table)
 }
@@ -97,7 +95,7 @@ func TestSummary(t *testing.T) {
 	for _, row := range summary {
 		var ratios []string
 		for _, m := range row.figures {
-			_, _, ratio, _ := m.read(t)
+			_, _, ratio := m.read(t)
 			ratios = append(ratios, fmt.Sprintf("%.2g", ratio))
 		}
 		list := strings.Join(ratios, ", ")
@@ -142,14 +140,14 @@ func places(ratio float64) int {
 
 // human formats a figure in a suitable unit.
 func human(v float64, unit string) string {
-	switch unit {
-	case "1/s":
+	switch {
+	case unit == "cmds/s":
 		n := fmt.Sprintf("%.0f", v)
 		for i := len(n) - 3; i > 0; i -= 3 {
 			n = n[:i] + "," + n[i:]
 		}
 		return n + "/s"
-	case "ns":
+	case strings.Contains(unit, "ns"):
 		switch {
 		case v >= 1e9:
 			return fmt.Sprintf("%.2g s", v/1e9)
@@ -158,5 +156,5 @@ func human(v float64, unit string) string {
 		}
 		return fmt.Sprintf("%.3g us", v/1e3)
 	}
-	return fmt.Sprintf("%.0f %s", v, unit)
+	return fmt.Sprintf("%.0f bytes", v)
 }

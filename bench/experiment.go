@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/bench/load"
@@ -13,7 +14,7 @@ import (
 // Options say which servers are to be measured, and how large the experiments
 // are.
 type Options struct {
-	// A is the server to compare with, B the one that is compared: ratios are B/A.
+	// A is the server to compare with, and B the server that is compared.
 	A, B Server
 
 	// Responder, if it has a command, is a process that runs load.Responder. Loads
@@ -41,79 +42,64 @@ func (o *Options) jobs(n int64) int64 { return cmp.Or(o.Jobs, n) }
 
 // An Experiment is run on each server in each round.
 type Experiment struct {
-	Name  string
-	Title string // for the heading of its table; empty: it is a row of the tables of loads
+	Name string // suite and load, as in "Memory/8 connections"
 
 	ceiling bool // the responder can answer it too
 
-	// trial measures figures on one server, which it starts.
+	// trial takes measurements on one server, which it starts.
 	trial func(context.Context, *trial) error
 }
 
-// Run runs the experiments. If one fails the others are run all the same: its error is
-// part of the one returned, and the reports are those of the experiments that succeeded.
-// Run ends when ctx is done. It leaves no process and no directory.
+// Run runs the experiments, and writes a Go benchmark result for each trial. If an experiment
+// fails, the others run all the same, and the returned error contains its error. Run ends
+// when ctx is done. It leaves no process and no directory.
 //
-// A server that is too slow for an experiment is left out of its other rounds, and the
-// report says so.
-func Run(ctx context.Context, o Options, experiments []Experiment) ([]Report, error) {
+// A server that is too slow for an experiment is left out of its other rounds, with a line
+// that has the reason.
+func Run(ctx context.Context, o Options, w io.Writer, experiments []Experiment) error {
 	if err := inheritFiles(); err != nil {
-		return nil, err
+		return err
 	}
-	var done []Report
+	WriteConfiguration(w)
 	var errs []error
 	for i := range experiments {
 		e := &experiments[i]
-		r, err := e.run(ctx, &o)
+		err := e.run(ctx, &o, w)
 		switch {
 		case ctx.Err() != nil:
-			return done, context.Cause(ctx)
+			return context.Cause(ctx)
 		case err != nil:
 			errs = append(errs, fmt.Errorf("bench: %s: %w", e.Name, err))
-		default:
-			done = append(done, r)
 		}
 	}
-	return done, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
-func (e *Experiment) run(ctx context.Context, o *Options) (Report, error) {
-	r := Report{Name: e.Name, Title: e.Title, rounds: o.Rounds}
-	servers := [numSides]Server{sideA: o.A, sideB: o.B, sideResponder: o.Responder}
-	order := []int{sideA, sideB}
+func (e *Experiment) run(ctx context.Context, o *Options, w io.Writer) error {
+	servers := []Server{o.A, o.B}
 	if e.ceiling && len(o.Responder.Command) > 0 {
-		order = []int{sideResponder, sideA, sideB}
+		servers = append(servers, o.Responder)
 	}
-	for _, side := range order {
-		r.Servers[side] = servers[side].DisplayName()
-	}
+	leftOut := make([]bool, len(servers))
 	for round := range o.Rounds {
-		for _, side := range order {
-			if r.LeftOut[side] != "" {
+		for i, s := range servers {
+			if leftOut[i] {
 				continue
 			}
 			if o.Progress != nil {
-				o.Progress(e.Name, r.Servers[side], round+1)
+				o.Progress(e.Name, s.DisplayName(), round+1)
 			}
-			measured, err := e.try(ctx, o, servers[side], side)
-			switch {
+			t := &trial{Options: o, server: s}
+			switch err := e.trial(ctx, t); {
 			case errors.Is(err, load.ErrTooSlow):
-				r.LeftOut[side] = err.Error()
+				leftOut[i] = true
+				fmt.Fprintf(w, "# %s: %s is left out: %v\n", e.Name, s.DisplayName(), err)
 			case err != nil:
-				return r, fmt.Errorf("%s: %w", r.Servers[side], err)
+				return fmt.Errorf("%s: %w", s.DisplayName(), err)
+			default:
+				WriteResult(w, e.Name+"/server="+s.DisplayName(), t.measured)
 			}
-			r.add(side, round, measured)
 		}
 	}
-	r.sum()
-	return r, nil
-}
-
-// try runs a trial, and returns what it measured, which is nothing after an error.
-func (e *Experiment) try(ctx context.Context, o *Options, s Server, side int) ([]measurement, error) {
-	t := &trial{Options: o, server: s, isA: side == sideA}
-	if err := e.trial(ctx, t); err != nil {
-		return nil, err
-	}
-	return t.measured, nil
+	return nil
 }

@@ -3,35 +3,31 @@ package bench
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
-// A server that is too slow is left out of the rounds that follow; the others are
-// not.
+// A server that is too slow is left out of the later rounds; the other server is not.
 func TestServerThatIsTooSlow(t *testing.T) {
-	runs := 0
 	e := Experiment{
-		Name: "patience",
+		Name: "Patience/of a kind",
 		trial: func(_ context.Context, t *trial) error {
-			runs++
-			if t.isA {
+			if t.server.Name == "slow" {
 				return fmt.Errorf("not today: %w", load.ErrTooSlow)
 			}
-			t.set("figure", load.Times, 1)
+			t.set(123456.7, "cmds/s")
+			t.set(0, "cpu-ns/cmd")
 			return nil
 		},
 	}
-	r, err := e.run(t.Context(), &Options{A: Server{Name: "slow"}, B: Server{Name: "fast"}, Rounds: 3})
-	if err != nil {
+	var out strings.Builder
+	if err := e.run(t.Context(), &Options{A: Server{Name: "slow"}, B: Server{Name: "fast"}, Rounds: 2}, &out); err != nil {
 		t.Fatal(err)
 	}
-	if want := "not today: " + load.ErrTooSlow.Error(); r.LeftOut[sideA] != want || r.LeftOut[sideB] != "" {
-		t.Errorf("left out %q, want %q", r.LeftOut, want)
-	}
-	f := &r.Figures[0]
-	if runs != 4 || f.Servers[sideA].Spread != nil || len(f.Servers[sideB].Values) != 3 {
-		t.Errorf("%d trials, figure %+v", runs, f)
+	const result = "BenchmarkPatience/of_a_kind/server=fast 1\t1.235e+05 cmds/s\n"
+	if want := "# Patience/of a kind: slow is left out: not today: " + load.ErrTooSlow.Error() + "\n" + result + result; out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
 }

@@ -15,32 +15,27 @@ import (
 const (
 	memoryJobs = 2_000_000
 	memoryTube = "memory"
-
-	perJob        = "RSS per job"
-	perDelayedJob = "RSS per delayed job"
-	perBuriedJob  = "RSS per buried job"
 )
 
 // memory puts a long queue and drains it, and then puts as many jobs that are delayed, and
 // as many that are buried, each on a process of its own.
 func memory(o *Options) Experiment {
 	return Experiment{
-		Name:  "memory",
-		Title: fmt.Sprintf("%s ready jobs of 64 bytes, then none; as many delayed and buried ones", load.Count(o.jobs(memoryJobs))),
+		Name: fmt.Sprintf("Footprint/%d jobs", o.jobs(memoryJobs)),
 		trial: func(ctx context.Context, t *trial) error {
 			n := t.jobs(memoryJobs)
 			if err := t.start(ctx, func(ctx context.Context) error { return t.memoryOfReady(ctx, n) }); err != nil {
 				return err
 			}
 			for _, aside := range []struct {
-				figure string
-				job    client.NewJob
-			}{{perDelayedJob, client.NewJob{Delay: jobTTR}}, {perBuriedJob, client.NewJob{}}} {
+				unit string
+				job  client.NewJob
+			}{{"bytes/delayed-job", client.NewJob{Delay: jobTTR}}, {"bytes/buried-job", client.NewJob{}}} {
 				err := t.start(ctx, func(ctx context.Context) error {
 					if err := t.putAside(ctx, aside.job, int(n)); err != nil {
 						return err
 					}
-					t.set(aside.figure, load.Bytes, known(load.UsageOf(t.PID).RSS)/float64(n))
+					t.set(float64(load.UsageOf(t.PID).RSS)/float64(n), aside.unit)
 					return nil
 				})
 				if err != nil {
@@ -53,22 +48,22 @@ func memory(o *Options) Experiment {
 }
 
 func (t *trial) memoryOfReady(ctx context.Context, n int64) error {
-	t.setRSS("RSS before")
+	t.setRSS("RSS-before-bytes")
 	if err := t.fill(ctx, memoryTube, n); err != nil {
 		return err
 	}
-	rss := t.setRSS("RSS with the jobs")
-	t.set(perJob, load.Bytes, rss/float64(n))
+	rss := t.setRSS("RSS-with-jobs-bytes")
+	t.set(rss/float64(n), "bytes/job")
 	if err := t.drain(ctx, memoryTube, n); err != nil {
 		return err
 	}
-	t.setRSS("RSS after the drain")
+	t.setRSS("RSS-drained-bytes")
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-time.After(t.Settle):
 	}
-	t.setRSS("RSS when settled")
+	t.setRSS("RSS-settled-bytes")
 	return nil
 }
 

@@ -20,8 +20,7 @@ const (
 // where they keep their jobs.
 func restart(o *Options) Experiment {
 	return Experiment{
-		Name:  "restart",
-		Title: fmt.Sprintf("%s jobs, a crash, and a start", load.Count(o.jobs(restartJobs))),
+		Name: fmt.Sprintf("Restart/%d jobs", o.jobs(restartJobs)),
 		trial: func(ctx context.Context, t *trial) error {
 			dir, err := os.MkdirTemp("", "beanpole-bench-")
 			if err != nil {
@@ -40,7 +39,7 @@ func (t *trial) restart(ctx context.Context, dir string) error {
 		if err := t.fill(ctx, restartTube, n); err != nil {
 			return err
 		}
-		before = known(load.UsageOf(t.PID).RSS)
+		before = float64(load.UsageOf(t.PID).RSS)
 		t.Kill()
 		return nil
 	})
@@ -56,12 +55,10 @@ func (t *trial) restart(ctx context.Context, dir string) error {
 		if err := t.seeJob(ctx); err != nil {
 			return fmt.Errorf("look for the jobs after the restart: %w", err)
 		}
-		t.setTime("time to the first reply", time.Since(began))
-		peak := known(load.UsageOf(t.PID).PeakRSS)
-		t.set("RSS before the crash", load.Bytes, before)
-		t.set("peak RSS of the restart", load.Bytes, peak)
-		t.set("peak to RSS before", load.Times, peak/before)
-		t.set("disk for a job", load.Bytes, float64(size)/float64(n))
+		t.set(float64(time.Since(began)), "reply-ns")
+		t.set(before, "RSS-before-bytes")
+		t.set(float64(load.UsageOf(t.PID).PeakRSS), "peak-RSS-bytes")
+		t.set(float64(size)/float64(n), "disk-bytes/job")
 		return nil
 	})
 }

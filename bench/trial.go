@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"math"
 	"os"
 	"time"
 
@@ -15,15 +14,13 @@ type trial struct {
 	*Options
 	*Process // the server, while it runs
 	server   Server
-	isA      bool
-	measured []measurement
+	measured []Measurement
 }
 
-// A measurement is the value of a figure in a trial.
-type measurement struct {
-	figure string
-	unit   load.Unit
-	value  float64 // NaN: unknown
+// A Measurement is a value of a trial. Its unit is that of a Go benchmark result.
+type Measurement struct {
+	Value float64
+	Unit  string
 }
 
 // start starts the server for the time of f, with a new directory.
@@ -51,38 +48,19 @@ func (t *trial) startIn(ctx context.Context, dir string, f func(context.Context)
 	return nil
 }
 
-// set gives a figure its value in this trial. NaN means that it is unknown.
-func (t *trial) set(figure string, u load.Unit, value float64) {
-	t.measured = append(t.measured, measurement{figure, u, value})
-}
-
-// setTime is set for a figure that is a time.
-func (t *trial) setTime(figure string, d time.Duration) { t.set(figure, load.Nanoseconds, float64(d)) }
-
-// known returns v, or NaN if v is 0, which stands for unknown.
-func known[T int64 | time.Duration](v T) float64 {
-	if v == 0 {
-		return math.NaN()
+// set adds a Measurement, unless the value is 0, which stands for unknown.
+func (t *trial) set(value float64, unit string) {
+	if value != 0 {
+		t.measured = append(t.measured, Measurement{value, unit})
 	}
-	return float64(v)
 }
 
-// setRSS sets a figure to the resident memory of the server now, and returns that.
-func (t *trial) setRSS(figure string) (rss float64) {
-	rss = known(load.UsageOf(t.PID).RSS)
-	t.set(figure, load.Bytes, rss)
+// setRSS adds the resident memory of the server now, and returns it.
+func (t *trial) setRSS(unit string) (rss float64) {
+	rss = float64(load.UsageOf(t.PID).RSS)
+	t.set(rss, unit)
 	return rss
 }
-
-// The names of the figures of loads.
-const (
-	throughput    = "throughput"
-	p50           = "p50"
-	p99           = "p99"
-	p999          = "p99.9"
-	cpuPerCommand = "CPU per command"
-	peakRSS       = "peak RSS"
-)
 
 // fill puts n ready jobs into the tube of that name.
 func (t *trial) fill(ctx context.Context, tube string, n int64) error {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/bench"
-	"github.com/beanpole-mq/beanpole/bench/load"
 	"github.com/beanpole-mq/beanpole/client"
 )
 
@@ -21,7 +20,6 @@ type loss struct {
 	follower bool     // the client is one of a follower, and not of the leader
 	take     func(*process) error
 	giveBack func(*process, context.Context) error
-	aim      time.Duration // no gap is to be longer
 }
 
 func losses() []loss {
@@ -32,47 +30,33 @@ func losses() []loss {
 	freeze := func(p *process) error { return syscall.Kill(p.PID, syscall.SIGSTOP) }
 	thaw := func(p *process, _ context.Context) error { return syscall.Kill(p.PID, syscall.SIGCONT) }
 	return []loss{
-		{"killed (`kill -9`)", nil, false, crash, (*process).start, 300 * time.Millisecond},
-		{"killed, with `--cluster-fast-failover=false`", []string{"--cluster-fast-failover=false"}, false, crash, (*process).start, 2 * time.Second},
-		{"stopped (`SIGSTOP`)", nil, true, freeze, thaw, 1500 * time.Millisecond},
+		{"killed", nil, false, crash, (*process).start},
+		{"killed, without fast failover", []string{"--cluster-fast-failover=false"}, false, crash, (*process).start},
+		{"frozen, client at a follower", nil, true, freeze, thaw},
 	}
 }
 
-// measureGaps takes the leader away again and again, and prints for how long a client had no answer. Each way has a cluster of its own.
+// measureGaps takes the leader away again and again, and writes for how long a client had no
+// answer. Each way has a cluster of its own.
 func (opt *options) measureGaps(ctx context.Context, w io.Writer, dir string) error {
-	fmt.Fprintf(w, "For how long a client that puts one job after the other has no answer when the leader goes, %d times each.\n\n", opt.gaps)
-	fmt.Fprint(w, "| the leader is | the client is at | median | shortest | longest | aim for the longest |\n|---|---|--:|--:|--:|--:|\n")
 	for i, l := range losses() {
 		c, err := startCluster(ctx, opt.program, filepath.Join(dir, fmt.Sprint("gaps", i)), l.flags...)
 		if err != nil {
 			return err
 		}
-		var gaps []float64
 		for range opt.gaps {
 			var gap time.Duration
 			if gap, err = opt.measureGap(ctx, c, &l); err != nil {
 				break
 			}
-			gaps = append(gaps, float64(gap))
+			bench.WriteResult(w, "Gap/leader="+l.name, []bench.Measurement{{Value: float64(gap), Unit: "gap-ns"}})
 		}
 		c.stop()
 		if err != nil {
 			return fmt.Errorf("the leader is %s: %w", l.name, err)
 		}
-		l.print(w, gaps)
 	}
-	fmt.Fprintln(w)
 	return nil
-}
-
-// print prints the row of a loss.
-func (l *loss) print(w io.Writer, gaps []float64) {
-	s, at := bench.NewSpread(gaps), "the leader"
-	if l.follower {
-		at = "a follower"
-	}
-	ns := load.Nanoseconds.Format
-	fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", l.name, at, ns(s.Median), ns(s.Min), ns(s.Max), ns(float64(l.aim)))
 }
 
 // grownUp is how old members are at least when the leader goes: in its first 0.6 s none votes.

@@ -23,9 +23,6 @@ type options struct {
 	connections []int
 	body        int
 	gaps        int
-	memory      int
-	jobs        int
-	save        string // file
 }
 
 func main() {
@@ -41,12 +38,9 @@ func main() {
 	flag.IntVar(&opt.rounds, "rounds", 5, "measure `N` times")
 	flag.DurationVar(&opt.duration, "duration", 2*time.Second, "measure each load for this `TIME`")
 	flag.IntVar(&opt.body, "body", 256, "`BYTES` in the body of a job")
-	flag.StringVar(&opt.save, "save", "", "write the figures to this `FILE` besides, as JSON: charts are drawn from that")
 	flag.IntVar(&opt.gaps, "gaps", 0, "take the leader away `N` times in each of some ways instead, and measure for how long a client has no answer")
-	flag.IntVar(&opt.memory, "memory", 0, "measure `N` times instead what memory the jobs take")
-	flag.IntVar(&opt.jobs, "jobs", 500_000, "how many `JOBS` take memory")
 	flag.Parse()
-	if flag.NArg() > 0 || opt.rounds < 1 || opt.duration <= 0 || opt.gaps < 0 || opt.memory < 0 || opt.jobs < 0 {
+	if flag.NArg() > 0 || opt.rounds < 1 || opt.duration <= 0 || opt.gaps < 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
@@ -64,11 +58,9 @@ func (opt *options) run(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	switch {
-	case opt.gaps > 0:
+	bench.WriteConfiguration(w)
+	if opt.gaps > 0 {
 		return opt.measureGaps(ctx, w, dir)
-	case opt.memory > 0:
-		return opt.measureMemory(ctx, w, dir)
 	}
 	cluster, err := startCluster(ctx, opt.program, filepath.Join(dir, "cluster"))
 	if err != nil {
@@ -110,54 +102,35 @@ func pids(of ...*bench.Process) (all []int) {
 	return all
 }
 
-// A cell is what was measured of a contender with a number of connections in a round.
-type cell struct {
-	rate, p50, p99 float64 // 1/s, ns, ns
-	cpu            float64 // of all servers, ns a put
-}
-
-// compare measures all contenders, and prints the table.
+// compare measures all contenders in turn.
 func (opt *options) compare(ctx context.Context, w io.Writer, contenders []contender) error {
-	fmt.Fprintf(w, "Puts of %d bytes, medians of %d rounds of %v. The ratio is that of the rates of the same round, to the single server: its median, smallest and largest.\n\n", opt.body, opt.rounds, opt.duration)
-	fmt.Fprint(w, "| clients | | puts/s | ratio | p50 | p99 | CPU a put, all servers |\n|--:|---|--:|--:|--:|--:|--:|\n")
-	var all []bench.Puts
 	for _, connections := range opt.connections {
-		cells := make([][]cell, len(contenders))
 		for range opt.rounds {
-			for i, c := range contenders {
+			for _, c := range contenders {
+				name := fmt.Sprintf("Cluster/%s/server=%s", load.Plural(connections, "client"), c.name)
 				measured, err := opt.measure(ctx, c, connections)
 				if err != nil {
-					return fmt.Errorf("%s, %d connections: %w", c.name, connections, err)
+					return fmt.Errorf("%s: %w", name, err)
 				}
-				cells[i] = append(cells[i], measured)
+				bench.WriteResult(w, name, measured)
 			}
 		}
-		for i, c := range contenders {
-			p := sum(cells[i], cells[0])
-			p.Contender, p.Clients = c.name, connections
-			fmt.Fprintf(w, "| %d | %s | %.0f | %s | %s | %s | %s |\n", p.Clients, p.Contender, p.Rate.Median, p.Ratio.Ratio(),
-				load.Nanoseconds.Format(p.P50), load.Nanoseconds.Format(p.P99), load.Nanoseconds.Format(p.CPU))
-			all = append(all, p)
-		}
-	}
-	fmt.Fprintln(w)
-	if opt.save != "" {
-		return bench.Save(opt.save, all)
 	}
 	return nil
 }
 
-func (opt *options) measure(ctx context.Context, c contender, connections int) (cell, error) {
+func (opt *options) measure(ctx context.Context, c contender, connections int) ([]bench.Measurement, error) {
 	before := usage(c.pids)
 	r, err := c.put(ctx, connections, opt.body, opt.duration)
 	if err == nil && r.Commands == 0 {
 		err = fmt.Errorf("no put was answered in %v", r.Elapsed)
 	}
 	if err != nil {
-		return cell{}, err
+		return nil, err
 	}
-	spent := usage(c.pids) - before
-	return cell{r.Throughput, float64(r.Latency.P50), float64(r.Latency.P99), float64(spent) / float64(r.Commands)}, nil
+	cpu := float64(usage(c.pids)-before) / float64(r.Commands)
+	return []bench.Measurement{{Value: r.Throughput, Unit: "puts/s"}, {Value: float64(r.Latency.P50), Unit: "p50-ns"},
+		{Value: float64(r.Latency.P99), Unit: "p99-ns"}, {Value: cpu, Unit: "cpu-ns/put"}}, nil
 }
 
 // usage is the processor time that processes have taken.
@@ -166,24 +139,4 @@ func usage(pids []int) (sum time.Duration) {
 		sum += load.UsageOf(pid).CPU
 	}
 	return sum
-}
-
-// sum sums up the rounds of a contender, beside those of the one that it is compared with.
-func sum(cells, first []cell) bench.Puts {
-	return bench.Puts{
-		Rate:  *spread(cells, func(_ int, c cell) float64 { return c.rate }),
-		Ratio: *spread(cells, func(i int, c cell) float64 { return c.rate / first[i].rate }),
-		P50:   spread(cells, func(_ int, c cell) float64 { return c.p50 }).Median,
-		P99:   spread(cells, func(_ int, c cell) float64 { return c.p99 }).Median,
-		CPU:   spread(cells, func(_ int, c cell) float64 { return c.cpu }).Median,
-	}
-}
-
-// spread sums up a figure of the rounds.
-func spread[T any](rounds []T, of func(round int, r T) float64) *bench.Spread {
-	values := make([]float64, len(rounds))
-	for i, r := range rounds {
-		values[i] = of(i, r)
-	}
-	return bench.NewSpread(values)
 }

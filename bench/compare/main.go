@@ -1,13 +1,13 @@
 // Command compare starts two servers in turn, runs the same experiments on both, and prints
-// tables of what it measured. It runs on Linux only.
+// Go benchmark results, which benchstat compares. It runs on Linux only.
 //
 //	go run ./compare [flags] A B
 //
 // A and B are the commands that start the servers. In them {port} is a free port and {dir} a
-// new directory; a command without {port} gets -l 127.0.0.1 -p {port} besides. Ratios are
-// B/A:
+// new directory; a command without {port} gets -l 127.0.0.1 -p {port} besides:
 //
-//	compare -connections 50 beanstalkd bin/beanpole
+//	compare -connections 50 beanstalkd bin/beanpole | tee new.txt
+//	go tool benchstat -col /server new.txt
 //	compare -suite journal 'beanstalkd -b {dir} -f 0' 'bin/beanpole -b {dir}'
 //	compare -suite memory -only '^8 conn|^500' old/beanpole bin/beanpole
 //	compare -connections 50 -backlog 10000000 beanstalkd bin/beanpole
@@ -17,7 +17,7 @@
 //
 //	compare -at 127.0.0.1:11300 -mix put-delete -connections 8 -backlog 200000
 //
-// Package bench says what the suites are and how they are measured. The tables are Markdown.
+// Package bench describes the suites and the method.
 package main
 
 import (
@@ -47,7 +47,6 @@ type options struct {
 	suite string
 	only  *regexp.Regexp // nil: all
 
-	save      string // file
 	at        string // address of a server that runs
 	responder string // address
 }
@@ -91,11 +90,9 @@ func (opt *options) define() {
 	flag.Int64Var(&opt.load.Backlog, "backlog", 0, "`N` more jobs lie in the queue meanwhile")
 	flag.IntVar(&opt.load.Occupied, "occupied", 0, "`N` tubes besides have one job each")
 	flag.IntVar(&opt.load.Idle, "idle", 0, "`N` connections besides are open and silent")
-	flag.IntVar(&opt.load.Workers, "workers", 0, "mix wake: `N` workers wait for the jobs of all connections (as many)")
 	flag.Int64Var(&opt.load.Ops, "ops", 0, "end after `N` jobs; 0: when the time is over")
 
 	flag.StringVar(&opt.at, "at", "", "run the load on the server at this `ADDRESS`, and start none")
-	flag.StringVar(&opt.save, "save", "", "write the figures to this `FILE` besides, as JSON, an object a line: charts are drawn from that")
 	flag.StringVar(&opt.responder, "responder", "", "only answer at this `ADDRESS`: the process that shows the ceiling of the load generator")
 }
 
@@ -154,15 +151,7 @@ func (opt *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	reports, err := bench.Run(ctx, o, experiments)              // what succeeded is worth printing
-	if opt.save != "" && len(reports) > 0 && ctx.Err() == nil { // else the figures of before are better than a part of them
-		err = errors.Join(err, bench.Save(opt.save, reports))
-	}
-	if len(reports) > 0 {
-		fmt.Fprintf(stdout, "%s\n\n", bench.Machine())
-		err = errors.Join(err, bench.WriteMarkdown(stdout, reports))
-	}
-	return err
+	return bench.Run(ctx, o, stdout, experiments)
 }
 
 // experiments are what the servers are compared in.
@@ -183,7 +172,7 @@ func (opt *options) experiments(o *bench.Options) ([]bench.Experiment, error) {
 
 // printResult prints what a load on one server has measured.
 func printResult(w io.Writer, r load.Result) error {
-	ns := func(d time.Duration) string { return load.Nanoseconds.Format(float64(d)) }
+	ns := func(d time.Duration) string { return load.FormatTime(float64(d)) }
 	l := &r.Latency
 	_, err := fmt.Fprintf(w, "%s\n  throughput  %s commands/s (%d in %v)\n  latency     p50 %s  p90 %s  p99 %s  p99.9 %s  max %s\n  generator   %.0f%% of a core\n",
 		r.Options.Describe(), load.Count(r.Throughput), r.Commands, r.Elapsed.Round(time.Millisecond),

@@ -3,51 +3,30 @@ package load
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// A crowd burdens a server without taking part in the load: tubes that have a job,
-// silent connections, waiting workers. The zero value is empty.
+// A crowd burdens a server without taking part in the load: tubes that have a job, and
+// silent connections. The zero value is empty.
 type crowd struct {
-	idle         []*client.Conn
-	members      int   // tubes and connections; with workers, their producers count too
-	before, with int64 // the server's memory before the crowd came, and when it was there
+	idle []*client.Conn
 }
 
-// gather occupies the tubes and opens the idle connections. Workers come later,
-// with the load. The crowd is to be dispersed, also after an error.
+// gather occupies the tubes and opens the idle connections. Call disperse afterwards, even
+// after an error.
 func (c *crowd) gather(ctx context.Context, o *Options) error {
-	c.before = UsageOf(o.PID).RSS
 	if err := occupy(ctx, o); err != nil {
 		return err
 	}
 	c.idle = make([]*client.Conn, max(o.Idle, 0))
-	err := prepareAll(ctx, len(c.idle), "idle connections are open", func(ctx context.Context, i int) (err error) {
+	return prepareAll(ctx, len(c.idle), "idle connections are open", func(ctx context.Context, i int) (err error) {
 		if c.idle[i], err = client.Dial(ctx, o.Addr, &client.Options{Reconnect: client.Never}); err != nil {
 			return err
 		}
 		return c.use(ctx, i, o)
 	})
-	c.grow(o.PID, o.Occupied+o.Idle)
-	return err
-}
-
-// grow counts n new members, and notes how much memory the server takes now.
-func (c *crowd) grow(pid, n int) {
-	c.members += n
-	c.with = UsageOf(pid).RSS
-}
-
-// each is what one member added to the server's memory, in the mean: negative if the server gave memory
-// back meanwhile, NaN if it is unknown.
-func (c *crowd) each() float64 {
-	if c.members == 0 || c.before == 0 || c.with == 0 {
-		return math.NaN()
-	}
-	return float64(c.with-c.before) / float64(c.members)
 }
 
 func (c *crowd) disperse() {

@@ -23,9 +23,7 @@
 // On every connection the number of reserves sent never exceeds the number of
 // puts sent before them. Commands of a connection are executed in order, so at
 // any moment the server has executed at least as many puts as reserves, whatever
-// the order between connections: a reserve always finds a job. Only in the mix
-// Wake workers wait, on purpose: all of them do when it begins, and there are never
-// more jobs than workers.
+// the order between connections: a reserve always finds a job.
 //
 // # How it keeps out of the way
 //

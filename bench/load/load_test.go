@@ -54,17 +54,10 @@ var loads = []struct {
 	{"bodies with numbers", Options{Connections: 2, InFlight: 3, Backlog: 20, Body: "a%b%", Ops: 50}, 150},
 	{"put", Options{Mix: Put, Connections: 2, InFlight: 8, Ops: 101}, 101},
 	{"put and delete", Options{Mix: PutDelete, Connections: 3, InFlight: 4, Ops: 100}, 200},
-	{"wake", Options{Mix: Wake, Connections: 3, Ops: 30}, 90},
-	{"fewer wakes than workers", Options{Mix: Wake, Connections: 3, Ops: 2}, 6},
 	{"behind a backlog", Options{Backlog: 50, Ops: 10}, 30},
 	{"for a while", Options{Connections: 2, InFlight: 4, Duration: 20 * time.Millisecond}, -1},
-	{"more workers than producers", Options{Mix: Wake, Connections: 3, Workers: 20, Ops: 100}, 300},
-	{"one producer for many", Options{Mix: Wake, Workers: 5, BodySize: stampSize, Ops: 20}, 60},
-	{"more workers for a while", Options{Mix: Wake, Connections: 2, Workers: 10, Duration: 20 * time.Millisecond}, -1},
 	{"beside idle connections", Options{Idle: 40, Ops: 10}, 30},
 	{"beside occupied tubes", Options{Occupied: 150, Connections: 2, Ops: 10}, 30},
-	{"among a crowd of all kinds", Options{Mix: Wake, Workers: 2, Idle: 2, Occupied: 2, Ops: 10}, 30},
-	{"wake for a while", Options{Mix: Wake, Connections: 2, Duration: 20 * time.Millisecond}, -1},
 	{"drain", Options{Mix: Drain, Connections: 2, InFlight: 4, Backlog: 100}, 200},
 }
 
@@ -97,11 +90,7 @@ func checkResult(t *testing.T, r *Result, commands int64) {
 		t.Error("no commands")
 	}
 	l := &r.Latency
-	if o := &r.Options; o.Mix == Wake {
-		if o.Ops > 0 && l.Count != o.Ops {
-			t.Errorf("%d wakes timed, want %d", l.Count, o.Ops)
-		}
-	} else if l.Count != r.Commands {
+	if l.Count != r.Commands {
 		t.Errorf("%d commands timed of %d", l.Count, r.Commands)
 	}
 	if l.P50 > l.P90 || l.P90 > l.P99 || l.P99 > l.P999 || l.P999 > l.Max {

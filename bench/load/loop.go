@@ -23,7 +23,6 @@ type loop struct {
 
 	links []*link // by index; nil: free
 	free  []int   // indexes
-	woken []*link // have something to write, or are over, without having read
 }
 
 // A link is a connection of a loop, and its peer.
@@ -33,7 +32,6 @@ type link struct {
 	sock  epoll.Socket
 	index int
 	full  bool // the socket took only a part of the last write
-	woken bool // in loop.woken
 }
 
 // errHungUp is the end of a connection that the server closed.
@@ -113,20 +111,7 @@ func (l *loop) handle(ev epoll.Event) error {
 	if k == nil { // it was closed in this round
 		return nil
 	}
-	if err := l.serve(k, ev.Events); err != nil {
-		return err
-	}
-	for len(l.woken) > 0 { // to write to one of them may wake more
-		k := l.woken[len(l.woken)-1]
-		l.woken = l.woken[:len(l.woken)-1]
-		k.woken = false
-		if l.links[k.index] == k {
-			if err := l.send(k); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return l.serve(k, ev.Events)
 }
 
 // accept accepts all connections that wait.
@@ -160,12 +145,6 @@ func (l *loop) add(sock epoll.Socket, p peer) error {
 		l.links[k.index] = k
 	} else {
 		l.links = append(l.links, k)
-	}
-	k.wake = func() {
-		if !k.woken {
-			k.woken = true
-			l.woken = append(l.woken, k)
-		}
 	}
 	err := l.poll.Add(k.sock, k.index, epoll.Readable)
 	if err == nil {

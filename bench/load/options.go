@@ -17,11 +17,10 @@ const (
 	Put              Mix = "put"                // put only: fills the tube
 	Drain            Mix = "drain"              // reserve and delete until the tube is empty
 	PutDelete        Mix = "put-delete"         // put, delete the job just put
-	Wake             Mix = "wake"               // a worker waits in reserve, a put on another connection wakes it
 )
 
 // Mixes are all there are.
-var Mixes = []Mix{PutReserveDelete, Put, Drain, PutDelete, Wake}
+var Mixes = []Mix{PutReserveDelete, Put, Drain, PutDelete}
 
 // Options describe one run. Without others it is PutReserveDelete on one connection with one
 // command in flight.
@@ -31,21 +30,20 @@ type Options struct {
 
 	Mix Mix // empty means PutReserveDelete
 
-	// Connections is the number of connections, 0 means 1. With Wake it is the
-	// number of producers; there are Workers besides.
+	// Connections is the number of connections. 0 means 1.
 	Connections int
 
 	// InFlight is the number of commands that each connection keeps unanswered,
-	// 0 means 1. With Wake it must be 1.
+	// 0 means 1.
 	InFlight int
 
 	// BodySize is the size of a job's body in bytes. 0 means 64; negative means empty
-	// bodies. With Wake it must be at least 4.
+	// bodies.
 	BodySize int
 
 	// Body is the body of the jobs, instead of one of BodySize. The first % in it, of which there
 	// must be one, stands for the number of the job in sixteen digits, so that no two bodies are
-	// equal. Not with Wake or a Drain.
+	// equal. Not with a Drain.
 	Body string
 
 	// Duration is how long to measure, after a warm-up of a tenth of it, or without one until Ops jobs are done. One of
@@ -67,11 +65,6 @@ type Options struct {
 	// Idle is the number of additional connections that are open and silent.
 	Idle int
 
-	// Workers is for Wake: so many workers wait, and a put of any producer wakes the
-	// one that has waited longest. There must be at least as many as Connections.
-	// 0 means as many.
-	Workers int
-
 	// Tube is the name of the tube, and what the names of those of Occupied begin
 	// with. Empty means "bench". The tube should be empty before a run.
 	Tube string
@@ -92,9 +85,6 @@ func (o Options) withDefaults() (Options, error) {
 	o.Mix = cmp.Or(o.Mix, PutReserveDelete)
 	o.Connections = max(o.Connections, 1)
 	o.InFlight = max(o.InFlight, 1)
-	if o.Mix == Wake {
-		o.Workers = cmp.Or(o.Workers, o.Connections)
-	}
 	o.BodySize = max(cmp.Or(o.BodySize, defaultBody), 0)
 	return o, o.check()
 }
@@ -103,18 +93,8 @@ func (o *Options) check() error {
 	switch {
 	case !slices.Contains(Mixes, o.Mix):
 		return fmt.Errorf("load: no mix is called %q; there are: %s", o.Mix, Mixes)
-	case o.Body != "" && (o.Mix == Wake || o.Mix == Drain || !strings.Contains(o.Body, "%")):
-		return errors.New("load: a body that is given needs a %, and a mix that puts and is not wake")
-	case o.Mix != Wake:
-		return nil
-	case o.InFlight > 1:
-		return errors.New("load: the mix wake has one command in flight")
-	case o.Backlog > 0:
-		return errors.New("load: the mix wake needs workers that wait, so it cannot have a backlog")
-	case o.Workers < o.Connections:
-		return fmt.Errorf("load: %s are too few for the puts of %s", Plural(o.Workers, "worker"), Plural(o.Connections, "connection"))
-	case o.BodySize < stampSize:
-		return fmt.Errorf("load: workers need bodies of at least %d bytes, to know whose job they got", stampSize)
+	case o.Body != "" && (o.Mix == Drain || !strings.Contains(o.Body, "%")):
+		return errors.New("load: a body that is given needs a %, and a mix that puts")
 	}
 	return nil
 }
@@ -133,9 +113,6 @@ func (o Options) Describe() string {
 		o = complete
 	}
 	s := fmt.Sprintf("%s, %s, %d in flight", o.Mix, Plural(o.Connections, "connection"), o.InFlight)
-	if o.Mix == Wake {
-		s = fmt.Sprintf("%s, %s, %s on one tube", o.Mix, Plural(o.Connections, "producer"), Plural(o.Workers, "worker"))
-	}
 	if o.Body != "" {
 		s += ", bodies such as " + o.Body
 	} else {

@@ -25,10 +25,6 @@ type peer interface {
 type buffers struct {
 	in  input
 	out []byte // not written yet
-
-	// wake asks the loop to write out. A peer calls it for another one, whose out
-	// it has filled. It is set before the first call of received.
-	wake func()
 }
 
 func (b *buffers) bytes() *buffers { return b }

@@ -61,7 +61,7 @@ func (r *Recorder) Latency() Latency {
 }
 
 // Latency is a distribution of times from a command's write to its reply's
-// read; with Wake, from a put's write to the read of the RESERVED that it caused.
+// read.
 // The values have three significant digits.
 type Latency struct {
 	Count                    int64

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"slices"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -15,9 +14,8 @@ import (
 // done anything for its clients. It takes l, which is of TCP, over and closes it.
 //
 // A tube is two counters: a put adds one to the jobs that are ready, a reserve
-// takes one away or waits, and every job has the body that was put last. A
-// delete always succeeds, of the tubes watched only the last one counts, and the
-// statistics of a tube tell no more than how many connections wait for it.
+// takes one away, and every job has the body that was put last. A delete always succeeds,
+// and of the tubes watched only the last one counts. A reserve never waits.
 //
 // One thread serves all connections.
 func Responder(ctx context.Context, l net.Listener) error {
@@ -33,7 +31,6 @@ type responderTube struct {
 	puts     uint64
 	reserves uint64
 	body     []byte
-	waiting  []*responderConn // in reserve; oldest first
 }
 
 // A responderConn is the peer of one client.
@@ -44,7 +41,6 @@ type responderConn struct {
 	cmd     wire.Command
 	used    *responderTube
 	watched *responderTube
-	waiting bool // in reserve: what follows stays unparsed
 	quits   bool
 }
 
@@ -78,7 +74,7 @@ func (r *responder) newConn() *responderConn {
 
 // received implements peer: it executes the commands that are complete.
 func (c *responderConn) received() error {
-	for !c.waiting && !c.quits {
+	for !c.quits {
 		n, whole := c.parser.Next(c.in.unparsed(), &c.cmd)
 		if whole {
 			c.execute()
@@ -95,12 +91,7 @@ func (c *responderConn) received() error {
 func (c *responderConn) done() bool { return c.quits }
 
 // ended implements peer. The other connections go on.
-func (c *responderConn) ended(error) error {
-	if c.waiting {
-		c.watched.waiting = slices.DeleteFunc(c.watched.waiting, func(w *responderConn) bool { return w == c })
-	}
-	return nil
-}
+func (c *responderConn) ended(error) error { return nil }
 
 func (c *responderConn) execute() {
 	if c.cmd.Fault != wire.None {
@@ -113,17 +104,14 @@ func (c *responderConn) execute() {
 		t.puts++
 		t.body = append(t.body[:0], c.cmd.Body...)
 		c.out = wire.AppendInserted(c.out, t.puts)
-		t.wakeNext()
 	case wire.Reserve, wire.ReserveTimeout:
-		switch t := c.watched; {
-		case t.reserves < t.puts:
-			t.reserve(c)
-		case c.cmd.Op == wire.ReserveTimeout && c.cmd.Timeout == 0:
+		t := c.watched
+		if t.reserves == t.puts {
 			c.out = wire.AppendWord(c.out, wire.TimedOut)
-		default:
-			c.waiting = true
-			t.waiting = append(t.waiting, c)
+			return
 		}
+		t.reserves++
+		c.out = wire.AppendReserved(c.out, t.reserves, t.body)
 	case wire.Delete:
 		c.out = wire.AppendWord(c.out, wire.Deleted)
 	case wire.Use:
@@ -134,30 +122,9 @@ func (c *responderConn) execute() {
 		c.out = wire.AppendWatching(c.out, 1)
 	case wire.Ignore:
 		c.out = wire.AppendWatching(c.out, 1)
-	case wire.StatsTube:
-		t := c.tube(c.cmd.Tube)
-		c.out = wire.AppendTubeStats(c.out, &wire.TubeStats{Name: string(c.cmd.Tube), Waiting: uint64(len(t.waiting))})
 	case wire.Quit:
 		c.quits = true
 	default:
 		c.out = wire.AppendWord(c.out, wire.UnknownCommand)
 	}
-}
-
-func (t *responderTube) reserve(c *responderConn) {
-	t.reserves++
-	c.out = wire.AppendReserved(c.out, t.reserves, t.body)
-}
-
-// wakeNext gives the job just put to the connection that has waited longest.
-func (t *responderTube) wakeNext() {
-	if len(t.waiting) == 0 {
-		return
-	}
-	c := t.waiting[0]
-	t.waiting = t.waiting[1:]
-	c.waiting = false
-	t.reserve(c)
-	c.received() // what it has sent after the reserve
-	c.wake()
 }

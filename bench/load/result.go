@@ -19,8 +19,6 @@ type Result struct {
 	CPUPerCommand time.Duration
 	PeakRSS       int64 // bytes, since it started
 
-	// EachRSS is what a tube or connection of the crowd added to the server's memory, in bytes; NaN if it is unknown.
-	EachRSS float64
 }
 
 // A tally counts the replies that are received while measuring.
@@ -43,7 +41,6 @@ func (r *run) result(sp span) Result {
 		Elapsed:      time.Duration(end - sp.from.at),
 		Latency:      t.latencies.Latency(),
 		GeneratorCPU: sp.to.self.CPU - sp.from.self.CPU,
-		EachRSS:      r.crowd.each(),
 	}
 	if res.Elapsed > 0 {
 		res.Throughput = float64(res.Commands) / res.Elapsed.Seconds()

@@ -105,12 +105,6 @@ func (r *run) load(ctx context.Context) (span, error) {
 	if err := r.connect(ctx); err != nil {
 		return span{}, err
 	}
-	if r.opt.Mix == Wake {
-		if err := awaitWorkers(ctx, &r.opt); err != nil {
-			return span{}, err
-		}
-		r.crowd.grow(r.opt.PID, len(r.sessions))
-	}
 	return r.conduct(ctx, r.drive)
 }
 
@@ -155,9 +149,6 @@ func (r *run) drive(ctx context.Context) error {
 	}
 	if err == nil {
 		err = l.run(ctx)
-	}
-	if err == errNoProducer {
-		return nil
 	}
 	return err
 }

@@ -6,36 +6,19 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A script decides which command a session sends next. Owned by its session.
-type script interface {
-	// next returns the command to send now and, for a delete, the job. The
-	// zero Op means: nothing until something has been answered.
-	next(now int64, ph phase) (op wire.Op, id uint64)
-
-	// answered is called with each reply, in order, and returns how it counts. The
-	// latency of a timed one begins at since.
-	answered(f flight, r *wire.Reply) (v verdict, since int64)
-
-	// done reports whether the script, asked for the next command, has no more
-	// to send and misses nothing, inFlight commands being unanswered.
-	done(inFlight int) bool
-}
-
 // A verdict says what becomes of a reply.
 type verdict uint8
 
 const (
 	unexpected verdict = iota // it does not belong to the command: the run has failed
 	uncounted                 // it did no work: TIMED_OUT at the end of a drain
-	counted                   // it counts as a command
-	timed                     // and its latency is recorded
+	counted                   // it counts as a command, and its latency is recorded
 )
 
 // unlimited is a quota that does not run out.
 const unlimited = math.MaxInt64
 
-// A cycle is the script of every mix but Wake. What can be sent at once is
-// decided by three rules in this order:
+// A cycle decides which command a session sends next, by three rules in this order:
 //
 //	delete a job that we hold
 //	reserve one, if more were put than reserved (Drain: until TIMED_OUT)
@@ -53,7 +36,9 @@ type cycle struct {
 	empty          bool     // Drain: the tube has no job left
 }
 
-func (c *cycle) next(_ int64, ph phase) (wire.Op, uint64) {
+// next returns the command to send now and, for a delete, the job. The zero Op means: none
+// before the next reply.
+func (c *cycle) next(ph phase) (wire.Op, uint64) {
 	if n := len(c.toDelete); n > 0 {
 		id := c.toDelete[n-1]
 		c.toDelete = c.toDelete[:n-1]
@@ -74,7 +59,8 @@ func (c *cycle) next(_ int64, ph phase) (wire.Op, uint64) {
 	return wire.Put, 0
 }
 
-func (c *cycle) answered(f flight, r *wire.Reply) (verdict, int64) {
+// answered is called with each reply, in order.
+func (c *cycle) answered(f flight, r *wire.Reply) verdict {
 	switch {
 	case f.op == wire.Put && r.Kind == wire.Inserted:
 		if c.mix == PutDelete {
@@ -85,21 +71,16 @@ func (c *cycle) answered(f flight, r *wire.Reply) (verdict, int64) {
 		c.toDelete = append(c.toDelete, r.ID)
 	case r.Kind == wire.TimedOut && f.op == wire.ReserveTimeout:
 		c.empty = true
-		return uncounted, 0
+		return uncounted
 	default:
-		return unexpected, 0
+		return unexpected
 	}
-	return timed, f.sent
+	return counted
 }
-
-func (c *cycle) done(inFlight int) bool { return inFlight == 0 }
 
 // newSessions makes the sessions of a run.
 func newSessions(o *Options) []*session {
 	body := newBody(o.BodySize)
-	if o.Mix == Wake {
-		return newCrew(o, body).sessions
-	}
 	var numbers *numbering
 	if o.Body != "" {
 		body, numbers = newNumbering(o.Body)

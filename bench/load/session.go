@@ -17,10 +17,9 @@ type session struct {
 	// Static after dial.
 	run    *run
 	conn   net.Conn // of the loop, once it has joined that
-	script script
+	script *cycle
 	put    []byte // the whole put command
 	body   []byte // what every reserved job must contain
-	crew   *crew  // nil unless the mix is Wake
 
 	numbers *numbering // nil: all bodies are equal
 
@@ -45,13 +44,12 @@ const (
 	defaultTube = "default" // what a new connection uses and watches
 )
 
-func newSession(sc script, window int, body []byte) *session {
+func newSession(sc *cycle, window int, body []byte) *session {
 	return &session{
-		buffers: buffers{wake: func() {}}, // until it has a loop
-		script:  sc,
-		put:     wire.AppendPut(nil, putPri, 0, putTTR, body),
-		body:    body,
-		ring:    make([]flight, window),
+		script: sc,
+		put:    wire.AppendPut(nil, putPri, 0, putTTR, body),
+		body:   body,
+		ring:   make([]flight, window),
 	}
 }
 
@@ -91,29 +89,20 @@ func (s *session) received() error {
 		return err
 	}
 	s.fill(now, ph)
-	if s.crew != nil {
-		s.crew.proceed(now, ph)
-	}
 	return nil
 }
 
 // done implements peer: the script is over and every command answered.
-func (s *session) done() bool { return s.script.done(s.inFlight) }
+func (s *session) done() bool { return s.inFlight == 0 }
 
-// ended implements peer. One failure ends the run, and so does the end of the last
-// producer.
-func (s *session) ended(err error) error {
-	if err == nil && s.crew != nil && s.crew.active == 0 {
-		return errNoProducer
-	}
-	return err
-}
+// ended implements peer. One failure ends the run.
+func (s *session) ended(err error) error { return err }
 
 // fill appends commands to out until as many are in flight as may be, or the
 // script has none to send.
 func (s *session) fill(now int64, ph phase) {
 	for s.inFlight < len(s.ring) {
-		op, id := s.script.next(now, ph)
+		op, id := s.script.next(ph)
 		switch op {
 		case wire.Put:
 			if s.numbers != nil {
@@ -168,7 +157,7 @@ func (s *session) handleReply(now int64, ph phase, raw []byte) error {
 	}
 	s.inFlight--
 
-	verdict, since := s.script.answered(f, &s.reply)
+	verdict := s.script.answered(f, &s.reply)
 	switch {
 	case s.reply.Kind == wire.Reserved && !s.wasPut(s.reply.Body):
 		return fmt.Errorf("load: job %d has a body of %d bytes that is not the one of %d bytes that was put (were the tubes empty before the run?)",
@@ -181,9 +170,7 @@ func (s *session) handleReply(now int64, ph phase, raw []byte) error {
 	t := &s.run.tally
 	t.commands++
 	t.last = now
-	if verdict == timed {
-		t.latencies.Record(time.Duration(now - since))
-	}
+	t.latencies.Record(time.Duration(now - f.sent))
 	return nil
 }
 
@@ -192,11 +179,7 @@ func (s *session) wasPut(body []byte) bool {
 	if s.numbers != nil && len(body) == len(s.body) {
 		copy(s.body[s.numbers.at:][:digits], body[s.numbers.at:])
 	}
-	stamp := 0
-	if s.crew != nil {
-		stamp = stampSize // that part is for the crew to judge
-	}
-	return len(body) == len(s.body) && bytes.Equal(body[stamp:], s.body[stamp:])
+	return bytes.Equal(body, s.body)
 }
 
 // firstLine quotes the start of a reply for an error message.

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrTooSlow is wrapped by the error of a run when the server has taken longer than
-// setupLimit for a step of the preparation: connections, Occupied, Idle, workers that wait.
+// setupLimit for a step of the preparation: connections, Occupied, Idle.
 var ErrTooSlow = errors.New("the server is too slow for this crowd")
 
 const (

@@ -5,39 +5,15 @@ import (
 	"math"
 )
 
-// A Unit says what a value counts.
-type Unit string
-
-const (
-	Bytes       Unit = "bytes"
-	Nanoseconds Unit = "ns"
-	PerSecond   Unit = "1/s"
-	Times       Unit = "times" // a quotient: the ratio of two says nothing
-)
-
-// Format prints a value for people.
-func (u Unit) Format(v float64) string {
-	switch u {
-	case Bytes:
-		switch size := math.Abs(v); {
-		case size < 1<<10:
-			return fmt.Sprintf("%.0f bytes", v)
-		case size < 64<<10:
-			return fmt.Sprintf("%.1f KiB", v/(1<<10))
-		}
-		return fmt.Sprintf("%.1f MiB", v/(1<<20))
-	case Nanoseconds:
-		switch {
-		case v >= 1e9:
-			return ThreeDigits(v/1e9) + " s"
-		case v >= 1e6:
-			return ThreeDigits(v/1e6) + " ms"
-		}
-		return ThreeDigits(v/1e3) + " us"
-	case Times:
-		return Factor(v) + " times"
+// FormatTime prints nanoseconds for people.
+func FormatTime(ns float64) string {
+	switch {
+	case ns >= 1e9:
+		return ThreeDigits(ns/1e9) + " s"
+	case ns >= 1e6:
+		return ThreeDigits(ns/1e6) + " ms"
 	}
-	return Count(v) + "/s"
+	return ThreeDigits(ns/1e3) + " us"
 }
 
 // ThreeDigits prints a value that is not negative with three digits, and two places after the point at most.
@@ -49,17 +25,6 @@ func ThreeDigits(v float64) string {
 		return fmt.Sprintf("%.1f", v)
 	}
 	return fmt.Sprintf("%.2f", v)
-}
-
-// Factor prints a ratio with two or three digits that say something.
-func Factor(f float64) string {
-	switch {
-	case f < 0.1:
-		return fmt.Sprintf("%.3f", f)
-	case f < 10:
-		return fmt.Sprintf("%.2f", f)
-	}
-	return fmt.Sprintf("%.1f", f)
 }
 
 // Count prints 1234567.8 as 1,234,568.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/beanpole-mq/beanpole/bench"
 	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
@@ -16,8 +15,8 @@ import (
 // follow the scheme of the reader, light or dark, by a style sheet within, and it has no background. Lengths are pixels.
 type chart struct {
 	Title, Better string
-	Measured      bench.Measured
-	unit          load.Unit
+	Machine       string
+	unit          string // of a Go benchmark result
 	Kinds         []kind
 	Groups        []group
 
@@ -29,6 +28,8 @@ type chart struct {
 type kind struct {
 	Class, Name string
 	Y           int
+
+	server string // in the names of benchmarks
 }
 
 // A group has a bar of each kind.
@@ -40,7 +41,7 @@ type group struct {
 
 // A bar is a median, 0 if it is unknown, and how far the values were apart.
 type bar struct {
-	of    bench.Spread
+	of    spread
 	ratio float64 // to what it is compared with; 0: it is not
 
 	Class, Value, Times, Spread string
@@ -75,7 +76,7 @@ func (c *chart) place() {
 	most, y := 0.0, 34
 	for _, g := range c.Groups {
 		for _, b := range g.Bars {
-			most = max(most, b.of.Max)
+			most = max(most, b.of.most)
 		}
 	}
 	for i := range c.Kinds {
@@ -101,14 +102,14 @@ func (c *chart) place() {
 // place says where the ith bar of a group is, and what is written after it.
 func (b *bar) place(c *chart, i, y int, scale float64) {
 	b.Y, b.Class = y, c.Kinds[i].Class
-	if b.of.Median == 0 {
+	if b.of.median == 0 {
 		return
 	}
-	b.Value, b.Width = short(c.unit, b.of.Median), max(1, b.of.Median*scale)
-	if b.of.Max > b.of.Min {
-		b.Spread = fmt.Sprintf("M%.1f %dH%.1f", left+b.of.Min*scale, y+6, left+b.of.Max*scale)
+	b.Value, b.Width = short(c.unit, b.of.median), max(1, b.of.median*scale)
+	if b.of.most > b.of.least {
+		b.Spread = fmt.Sprintf("M%.1f %dH%.1f", left+b.of.least*scale, y+6, left+b.of.most*scale)
 	}
-	b.End = left + 7 + int(max(b.Width, b.of.Max*scale))
+	b.End = left + 7 + int(max(b.Width, b.of.most*scale))
 	switch {
 	case b.ratio >= 10:
 		b.Times = fmt.Sprintf("%.0f×", b.ratio)
@@ -135,10 +136,12 @@ func (c *chart) Describe() string {
 }
 
 // short prints a value with two or three digits that say something.
-func short(unit load.Unit, v float64) string {
+func short(unit string, v float64) string {
 	switch {
-	case unit != load.PerSecond:
-		return unit.Format(v)
+	case strings.HasSuffix(unit, "-ns"):
+		return load.FormatTime(v)
+	case strings.HasPrefix(unit, "bytes"):
+		return fmt.Sprintf("%.0f bytes", v)
 	case v >= 1e6:
 		return load.ThreeDigits(v/1e6) + " M"
 	case v >= 1e3:

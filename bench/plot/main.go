@@ -1,20 +1,17 @@
-// Command plot draws the charts of doc/benchmarks.md from what compare and cluster have saved.
+// Command plot draws the charts of doc/benchmarks.md from Go benchmark results.
 //
 //	plot RESULTS CHARTS
 //
-// It reads the files NAME.json of the first directory and writes files NAME.svg to the second.
+// It reads the files NAME.txt of the first directory and writes files NAME.svg to the second.
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-
-	"github.com/beanpole-mq/beanpole/bench"
-	"github.com/beanpole-mq/beanpole/bench/load"
+	"strconv"
+	"strings"
 )
 
 func main() {
@@ -30,12 +27,8 @@ func main() {
 
 // run draws all charts.
 func run(from, to string) error {
-	for _, p := range append(plots, plot{name: "cluster"}) {
-		read := p.chart
-		if p.figures == nil {
-			read = cluster
-		}
-		c, err := read(from)
+	for _, p := range plots {
+		c, err := p.chart(from)
 		if err == nil {
 			err = c.draw(filepath.Join(to, p.name+".svg"))
 		}
@@ -46,142 +39,122 @@ func run(from, to string) error {
 	return nil
 }
 
-// A plot is a chart of figures that compare has measured.
+// A plot is a chart of measurements.
 type plot struct {
 	name, title, better string
 	kinds               []kind
 	figures             []figure
 }
 
-// A figure is a group of bars: what experiment has which figure, in which file.
-type figure struct{ file, experiment, name, label string }
+// A figure is a group of bars: the servers of a benchmark in a file.
+type figure struct{ file, benchmark, unit, label string }
 
 const (
 	moreIsBetter = "longer is better, × to beanstalkd"
 	lessIsBetter = "shorter is better, × to beanstalkd"
 )
 
-// servers are what compare has measured: A, B and the responder.
-var servers = []kind{{Class: "them", Name: "beanstalkd"}, {Class: "us", Name: "beanpole"}, {Class: "ceiling", Name: "a server that only answers"}}
+var servers = []kind{{Class: "them", server: "beanstalkd"}, {Class: "us", server: "beanpole"}, {Class: "ceiling", server: "responder", Name: "a server that only answers"}}
 
 var plots = []plot{
 	{"throughput", "Commands per second, one at a time on each connection", moreIsBetter, servers, []figure{
-		{"memory", "1 connection", "throughput", "1 connection"},
-		{"memory", "8 connections", "throughput", "8 connections"},
-		{"memory", "50 connections", "throughput", "50 connections"},
-		{"memory", "500 connections", "throughput", "500 connections"},
-		{"memory", "50 connections, 8 KiB bodies", "throughput", "50, bodies of 8 KiB"},
-		{"memory", "50 connections, 1,000,000 jobs in the queue", "throughput", "50, a million jobs wait"},
-		{"memory", "wake 50 workers that wait on one tube", "throughput", "50 waiting workers"}}},
+		{"memory", "Memory/1 connection", "cmds/s", "1 connection"},
+		{"memory", "Memory/8 connections", "cmds/s", "8 connections"},
+		{"memory", "Memory/50 connections", "cmds/s", "50 connections"},
+		{"memory", "Memory/500 connections", "cmds/s", "500 connections"},
+		{"memory", "Memory/50 connections, 8 KiB bodies", "cmds/s", "50, bodies of 8 KiB"},
+		{"memory", "Memory/50 connections, 1,000,000 jobs in the queue", "cmds/s", "50, a million jobs wait"}}},
 	{"pipelined", "Commands per second, many before the first reply", moreIsBetter, servers, []figure{
-		{"memory", "8 connections, 64 in flight", "throughput", "put, reserve, delete"},
-		{"memory", "put 1,000,000 jobs", "throughput", "put a million jobs"},
-		{"memory", "drain 1,000,000 jobs", "throughput", "drain a million jobs"},
-		{"journal", "8 connections, 64 in flight", "throughput", "the same, with syncs"}}},
+		{"memory", "Memory/8 connections, 64 in flight", "cmds/s", "put, reserve, delete"},
+		{"memory", "Memory/put 1,000,000 jobs", "cmds/s", "put a million jobs"},
+		{"memory", "Memory/drain 1,000,000 jobs", "cmds/s", "drain a million jobs"},
+		{"journal", "Journal/8 connections, 64 in flight", "cmds/s", "the same, with syncs"}}},
 	{"sync", "Commands per second, with a sync to disk before each reply", moreIsBetter, servers, []figure{
-		{"journal", "1 connection, put and delete", "throughput", "1 connection"},
-		{"journal", "8 connections, put and delete", "throughput", "8 connections"},
-		{"journal", "64 connections, put and delete", "throughput", "64 connections"},
-		{"journal", "500 connections, put and delete", "throughput", "500 connections"}}},
+		{"journal", "Journal/1 connection, put and delete", "cmds/s", "1 connection"},
+		{"journal", "Journal/8 connections, put and delete", "cmds/s", "8 connections"},
+		{"journal", "Journal/64 connections, put and delete", "cmds/s", "64 connections"},
+		{"journal", "Journal/500 connections, put and delete", "cmds/s", "500 connections"}}},
 	{"crowd", "Commands per second of 50 connections, beside others that do nothing", moreIsBetter, servers, []figure{
-		{"crowd", "beside 1,000 tubes with a job in each", "throughput", "1,000 tubes"},
-		{"crowd", "beside 20,000 tubes with a job in each", "throughput", "20,000 tubes"},
-		{"crowd", "beside 100,000 tubes with a job in each", "throughput", "100,000 tubes"},
-		{"crowd", "beside 10,000 idle connections", "throughput", "10,000 idle connections"}}},
+		{"crowd", "Crowd/beside 1,000 tubes with a job in each", "cmds/s", "1,000 tubes"},
+		{"crowd", "Crowd/beside 20,000 tubes with a job in each", "cmds/s", "20,000 tubes"},
+		{"crowd", "Crowd/beside 100,000 tubes with a job in each", "cmds/s", "100,000 tubes"},
+		{"crowd", "Crowd/beside 10,000 idle connections", "cmds/s", "10,000 idle connections"}}},
 	{"memory", "Memory of a job with a body of 64 bytes", lessIsBetter, servers[:2], []figure{
-		{"footprint", "memory", "RSS per job", "ready"},
-		{"footprint", "memory", "RSS per delayed job", "delayed"},
-		{"footprint", "memory", "RSS per buried job", "buried"},
-		{"footprint-journal", "memory", "RSS per job", "ready, with a journal"},
-		{"footprint-journal", "memory", "RSS per delayed job", "delayed, with a journal"},
-		{"footprint-journal", "memory", "RSS per buried job", "buried, with a journal"}}},
+		{"footprint", "Footprint/2000000 jobs", "bytes/job", "ready"},
+		{"footprint", "Footprint/2000000 jobs", "bytes/delayed-job", "delayed"},
+		{"footprint", "Footprint/2000000 jobs", "bytes/buried-job", "buried"},
+		{"footprint-journal", "Footprint/2000000 jobs", "bytes/job", "ready, with a journal"},
+		{"footprint-journal", "Footprint/2000000 jobs", "bytes/delayed-job", "delayed, with a journal"},
+		{"footprint-journal", "Footprint/2000000 jobs", "bytes/buried-job", "buried, with a journal"}}},
 	{"restart", "From a crash to the first reply", lessIsBetter, servers[:2], []figure{
-		{"restart", "restart", "time to the first reply", "1,000,000 jobs"},
-		{"restart-large", "restart", "time to the first reply", "5,000,000 jobs"}}},
+		{"restart", "Restart/1000000 jobs", "reply-ns", "1,000,000 jobs"},
+		{"restart-large", "Restart/5000000 jobs", "reply-ns", "5,000,000 jobs"}}},
+	{"cluster", "Puts per second, acknowledged when they are on the disks of a majority", "longer is better, × to JetStream",
+		[]kind{{Class: "them", server: "JetStream, 3 replicas, sync always"}, {Class: "us", server: "cluster of three, at the leader"},
+			{Class: "more", server: "cluster of three, at a follower"}, {Class: "ceiling", server: "single server, sync before each reply"}},
+		[]figure{{"cluster", "Cluster/1 client", "puts/s", "1 client"}, {"cluster", "Cluster/64 clients", "puts/s", "64 clients"}, {"cluster", "Cluster/500 clients", "puts/s", "500 clients"}}},
 }
 
-// chart reads the figures of a chart. Those that were not measured are left out.
-func (p plot) chart(dir string) (*chart, error) {
+// chart reads the figures of a chart. It leaves out those that were not measured.
+func (p *plot) chart(dir string) (*chart, error) {
 	c := &chart{Title: p.title, Better: p.better, Kinds: slices.Clone(p.kinds)}
+	for i := range c.Kinds {
+		if k := &c.Kinds[i]; k.Name == "" {
+			k.Name = k.server
+		}
+	}
 	for _, f := range p.figures {
-		reports, err := read[bench.Report](dir, f.file, &c.Measured)
+		values, machine, err := read(filepath.Join(dir, f.file+".txt"), f.benchmark, f.unit)
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range reports {
-			for _, found := range r.Figures {
-				if r.Name == f.experiment && found.Name == f.name {
-					c.unit = found.Unit
-					c.Groups = append(c.Groups, newGroup(f.label, &found, len(p.kinds)))
-				}
-			}
+		if c.Machine = machine; len(values) == 0 {
+			continue
 		}
-	}
-	return c, nil
-}
-
-func newGroup(label string, f *bench.Figure, kinds int) group {
-	g := group{Label: label, Bars: make([]bar, kinds)}
-	for i := range g.Bars {
-		if s := f.Servers[i].Spread; s != nil {
-			g.Bars[i].of = *s
-		}
-	}
-	if f.ToA.Spread != nil {
-		g.Bars[1].ratio = f.ToA.Median
-	}
-	return g
-}
-
-// cluster reads what the program of that name has saved.
-func cluster(dir string) (*chart, error) {
-	c := &chart{
-		Title: "Puts per second, acknowledged when they are on the disks of a majority", Better: "longer is better, × to JetStream", unit: load.PerSecond,
-		Kinds: []kind{
-			{Class: "them", Name: "JetStream, 3 replicas, sync always"}, {Class: "us", Name: "cluster of three, at the leader"},
-			{Class: "more", Name: "cluster of three, at a follower"}, {Class: "ceiling", Name: "single server, sync before each reply"},
-		},
-	}
-	rows, err := read[bench.Puts](dir, "cluster", &c.Measured)
-	if err != nil {
-		return nil, err
-	}
-	groups := map[int]int{} // by the number of clients
-	for _, r := range rows {
-		g, ok := groups[r.Clients]
-		if !ok {
-			g = len(c.Groups)
-			groups[r.Clients] = g
-			c.Groups = append(c.Groups, group{Label: load.Plural(r.Clients, "client"), Bars: make([]bar, len(c.Kinds))})
-		}
+		c.unit = f.unit
+		g := group{Label: f.label, Bars: make([]bar, len(c.Kinds))}
 		for i, k := range c.Kinds {
-			if k.Name == r.Contender {
-				c.Groups[g].Bars[i].of = r.Rate
+			g.Bars[i].of = newSpread(values[strings.ReplaceAll(k.server, " ", "_")])
+			if theirs := g.Bars[0].of.median; i > 0 && theirs > 0 && k.Class != "ceiling" {
+				g.Bars[i].ratio = g.Bars[i].of.median / theirs
 			}
 		}
-	}
-	for _, g := range c.Groups {
-		if theirs := g.Bars[0].of.Median; theirs > 0 {
-			g.Bars[1].ratio, g.Bars[2].ratio = g.Bars[1].of.Median/theirs, g.Bars[2].of.Median/theirs
-		}
+		c.Groups = append(c.Groups, g)
 	}
 	return c, nil
 }
 
-// read decodes the lines of a file: the first says what machine it was, the others are values.
-func read[T any](dir, name string, m *bench.Measured) (all []T, err error) {
-	f, err := os.Open(filepath.Join(dir, name+".json"))
-	if err != nil {
-		return nil, err
+// read returns the values of a benchmark in a unit, by server, and a text about the machine.
+func read(file, benchmark, unit string) (values map[string][]float64, machine string, err error) {
+	text, err := os.ReadFile(file) // #nosec G304 -- a file in the directory that the user names
+	values = make(map[string][]float64)
+	prefix := "Benchmark" + strings.ReplaceAll(benchmark, " ", "_") + "/server="
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) > 1 && (fields[0] == "cpu:" || fields[0] == "kernel:" || fields[0] == "go:") {
+			machine += strings.Join(fields[1:], " ") + ", "
+		}
+		i := slices.Index(fields, unit)
+		server, ok := strings.CutPrefix(strings.Join(fields[:min(1, len(fields))], ""), prefix)
+		if !ok || i < 2 {
+			continue
+		}
+		v, err := strconv.ParseFloat(fields[i-1], 64)
+		if err != nil {
+			return nil, "", fmt.Errorf("%s: %w", file, err)
+		}
+		values[server] = append(values[server], v)
 	}
-	defer f.Close()
-	d := json.NewDecoder(bufio.NewReader(f))
-	for err = d.Decode(m); err == nil && d.More(); {
-		all = append(all, *new(T))
-		err = d.Decode(&all[len(all)-1])
+	return values, strings.TrimSuffix(machine, ", "), err
+}
+
+// A spread sums up values. It is zero if there are none.
+type spread struct{ median, least, most float64 }
+
+func newSpread(values []float64) (s spread) {
+	if n := len(values); n > 0 {
+		slices.Sort(values)
+		s = spread{(values[(n-1)/2] + values[n/2]) / 2, values[0], values[n-1]}
 	}
-	if err != nil {
-		err = fmt.Errorf("%s.json: %w", name, err)
-	}
-	return all, err
+	return s
 }
