@@ -42,27 +42,28 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// Options of a server of [New]. The zero value is what [NewServer] starts.
+// Options configure a server of [New]. The zero value configures a server like that of
+// [NewServer].
 type Options struct {
-	// Memory gives it a network in memory, as [NewMemory] does.
+	// Memory selects a network in memory, like [NewMemory].
 	Memory bool
 
 	// TLS encrypts its connections; see [Server.TLS].
 	TLS bool
 
-	// Tokens are those that clients may show, each with the tubes on which it allows
-	// everything: names, or patterns such as "mail.*". If there are any, a client without
-	// one may do nothing. A token has 20 to 217 bytes.
+	// Tokens maps each valid token to the tubes on which it grants all rights: names, or
+	// patterns such as "mail.*". If it is not empty, clients without a token have no
+	// rights. A token has 20 to 217 bytes.
 	Tokens map[string][]string
 
-	// MaxJobSize is the largest body of a job, in bytes. 0: 65,535.
+	// MaxJobSize is the maximum size of a job's body, in bytes. 0 stands for 65,535.
 	MaxJobSize int
 
-	// MaxMemory is how many bytes of memory all jobs may take. 0: any number.
+	// MaxMemory is the maximum memory of all jobs, in bytes. 0 means no limit.
 	MaxMemory int64
 
-	// MaxJobs is how many jobs a tube may have, by its name. Those that are not there
-	// may have any number.
+	// MaxJobs is the maximum number of jobs in a tube, by the tube's name. Tubes that are
+	// not in it have no limit.
 	MaxJobs map[string]int64
 }
 
@@ -70,8 +71,8 @@ type Options struct {
 type Server struct {
 	Addr string // HOST:PORT, or unix:PATH; "memory" for a server on a network in memory
 
-	// TLS is what clients need if the server encrypts, for the option TLS of a client.
-	// Nil if it does not.
+	// TLS is the configuration that clients need. It is nil if the server does not use
+	// TLS.
 	TLS *tls.Config
 
 	listener net.Listener
@@ -89,7 +90,7 @@ func NewServer(tb testing.TB) *Server {
 	return New(tb, Options{})
 }
 
-// NewMemory starts a server on a network in memory, which only its Dial reaches.
+// NewMemory starts a server on a network in memory. Clients reach it with [Server.Dial].
 // It is closed when the test ends.
 func NewMemory(tb testing.TB) *Server {
 	tb.Helper()
@@ -122,7 +123,7 @@ func New(tb testing.TB, opt Options) *Server {
 	return s
 }
 
-// access knows the tokens. It is nil if there are none.
+// access returns the access control for the tokens, or nil if there are none.
 func (opt *Options) access() (*access.Control, error) {
 	if len(opt.Tokens) == 0 {
 		return nil, nil
@@ -144,8 +145,8 @@ func (opt *Options) access() (*access.Control, error) {
 	return access.NewControl(p, nil)
 }
 
-// Start starts a server on a free port of 127.0.0.1 where there is no test to end
-// it, as in an example or in TestMain. Close it.
+// Start starts a server on a free port of 127.0.0.1, for code without a [testing.TB],
+// such as an example or TestMain. The caller must close it.
 func Start() (*Server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -154,8 +155,8 @@ func Start() (*Server, error) {
 	return Serve(l), nil
 }
 
-// Serve starts a server on a listener, which the server closes: on a unix socket, for
-// example. Close it.
+// Serve starts a server on a listener, such as a Unix socket. The server closes the
+// listener. The caller must close the server.
 func Serve(l net.Listener) *Server {
 	s := newServer(l, &Options{}, nil)
 	s.serve(server.ListenOptions{})
@@ -183,7 +184,7 @@ func (s *Server) serve(how server.ListenOptions) {
 	go func() { s.served <- s.srv.ServeWith(s.listener, how) }()
 }
 
-// admit is what a journal says of a change: whether there is room for its record.
+// admit implements engine.Options.Admit: it refuses changes while the disk is full.
 func (s *Server) admit(kind engine.ChangeKind, _ string, _ int) engine.Outcome {
 	if s.fullDisk.Load() && kind != engine.JobDeleted {
 		return engine.OutOfMemory
@@ -191,13 +192,13 @@ func (s *Server) admit(kind engine.ChangeKind, _ string, _ int) engine.Outcome {
 	return engine.OK
 }
 
-// FillDisk makes the server answer as one whose disk has no room at all: what it would
-// have to write (puts, releases, buries, kicks and pauses) is refused with OUT_OF_MEMORY.
-// Jobs can be reserved, touched and deleted. FillDisk(false) ends that.
+// FillDisk makes the server answer as if its disk were full: it refuses puts, releases,
+// buries, kicks and pauses with OUT_OF_MEMORY. Jobs can still be reserved, touched and
+// deleted. FillDisk(false) ends that.
 func (s *Server) FillDisk(full bool) { s.fullDisk.Store(full) }
 
-// Dial connects to the server, whatever the address. It is made for the option
-// Dial of a client.
+// Dial connects to the server and ignores the address. Use it as the option Dial of a
+// client.
 func (s *Server) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	if l, ok := s.listener.(*memnet.Listener); ok {
 		return l.Dial()

@@ -23,7 +23,8 @@ keeps the journal with all jobs. Any other member is removed as by "beanpole clu
 with the same checks. Its server stops, and its directory is useless afterwards.
 `, "  beanpole cluster leave /var/lib/beanpole", "DIR", func(ctx context.Context, _ *cobra.Command, t target) error {
 		if len(t.Contacts) > 0 {
-			// Its server may have ended before it could answer; then another one was asked.
+			// The server might have ended before it could answer, and then another member
+			// got the request.
 			return change(ctx, t, control.Request{Do: control.DoRemove, ID: t.ID, IfThere: true, Force: force})
 		}
 		holder, err := advice.LockOwner(t.dir)

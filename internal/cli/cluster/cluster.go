@@ -1,5 +1,5 @@
-// Package cluster is "beanpole cluster": the commands that make members of a cluster, and ask and change who
-// they are.
+// Package cluster implements "beanpole cluster": commands that create, list, add and
+// remove the members of a cluster.
 package cluster
 
 import (
@@ -27,7 +27,7 @@ const example = `  beanpole cluster init /var/lib/beanpole --listen 10.0.0.1:114
   beanpole cluster join /var/lib/beanpole 10.0.0.1:11400 --join-token-file token --listen 10.0.0.2:11400
   beanpole cluster status /var/lib/beanpole`
 
-// exits is the end of the help of each command.
+// exits is the list of exit codes at the end of each command's help.
 const exits = `
 Exit codes: 0 it is done, 1 it failed, 5 the command line is wrong, 10 the directory
 cannot be used.`
@@ -46,15 +46,15 @@ func newCommand(use, short, long, example, args string, run func(cmd *cobra.Comm
 	return cliutil.NewCommand(use, short, long+exits, example, args, run)
 }
 
-// A target is what a command is about.
+// A target is the member that a command changes.
 type target struct {
 	*directory.Directory        // of a member
 	dir                  string // where that is
 	id                   uint64 // of another member; 0: none was named
 }
 
-// newMemberCommand returns a command about the member whose directory is its first argument, and the one
-// whose id is its second. It has as long as the cluster may take to answer.
+// newMemberCommand returns a command whose first argument is the directory of a member,
+// and whose second is the id of the member to change. It ends after patience.
 func newMemberCommand(use, short, long, example, args string, run func(context.Context, *cobra.Command, target) error) *cobra.Command {
 	return newCommand(use, short, long, example, args, func(cmd *cobra.Command, args []string) (err error) {
 		t := target{dir: args[0]}
@@ -76,13 +76,14 @@ func newMemberCommand(use, short, long, example, args string, run func(context.C
 // fsys is the file system of all commands. Tests set it.
 var fsys = vfs.OS
 
-// open opens the directory of a member, also if the named command was interrupted there.
+// open opens the directory of a member. It accepts a directory in which one of the
+// commands was interrupted.
 func open(dir string, command ...string) (*directory.Directory, error) {
 	d, err := directory.Open(fsys, dir, command...)
 	return d, exit.WithCode(exit.Journal, err)
 }
 
-// parseID reads the id of a member.
+// parseID parses the id of a member.
 func parseID(text string) (uint64, error) {
 	id, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || id == 0 {
@@ -91,20 +92,20 @@ func parseID(text string) (uint64, error) {
 	return id, nil
 }
 
-// printID prints the id that a member was given.
+// printID prints the id of a new member.
 func printID(cmd *cobra.Command, id uint64) error {
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), "member %d\n", id)
 	return err
 }
 
-// patience is how long a command waits for the cluster.
+// patience is the time that a command waits for the cluster.
 const patience = 30 * time.Second
 
 func withPatience(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(cmd.Context(), patience, fmt.Errorf("the cluster has not answered within %v", patience))
 }
 
-// inTime returns an error, or why the context is done where that is the reason for it.
+// inTime returns err, or the cause of the context's end if that is the reason for err.
 func inTime(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -58,7 +58,7 @@ func checkListen(listen string) error {
 	return nil
 }
 
-// initialize makes the first member of a cluster.
+// initialize creates the first member of a cluster.
 func initialize(dir, listen string) (id uint64, err error) {
 	d, err := begin(dir, listen)
 	if err != nil {
@@ -74,7 +74,7 @@ func initialize(dir, listen string) (id uint64, err error) {
 	return d.ID, d.Finish()
 }
 
-// begin begins the directory of the first member of a cluster.
+// begin prepares the directory of the first member of a cluster.
 func begin(dir, listen string) (d *directory.Directory, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -97,8 +97,8 @@ func begin(dir, listen string) (d *directory.Directory, err error) {
 	return directory.Begin(fsys, dir, m, directory.NewCA(directory.NewCluster(), directory.NewID()))
 }
 
-// refuseBinlogs returns an error if a directory has files of beanstalkd, which only a single server takes over: the other members
-// would not have their jobs.
+// refuseBinlogs returns an error if a directory contains beanstalkd's files. Only a
+// single server imports them: other members would lack their jobs.
 func refuseBinlogs(dir string) error {
 	names, err := fsys.List(dir)
 	for _, name := range names {
@@ -129,7 +129,7 @@ can become a member, so keep it as you keep a password.
 	return cmd
 }
 
-// writeToken writes a token to a file, in place of one that is there.
+// writeToken writes a token to a file. It replaces an existing file.
 func writeToken(name string, t directory.Token) error {
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -137,7 +137,7 @@ func writeToken(name string, t directory.Token) error {
 	return os.WriteFile(name, []byte(t.String()+"\n"), 0o600)
 }
 
-// A joining is what a member joins with.
+// A joining is the input of the command join.
 type joining struct {
 	tokenFile string
 	listen    string
@@ -229,8 +229,8 @@ func (j *joining) run(cmd *cobra.Command, dir, addr string, inPlaceOf uint64) er
 	return printID(cmd, d.ID)
 }
 
-// join asks a member to admit this one, and records the answer in the directory. From then
-// on the command can finish without the token, which is used up.
+// join asks a member of the cluster to add this member, and records the answer in the
+// directory. After that the token is used up, and a repeated command does not need it.
 func (j *joining) join(ctx context.Context, dir, addr string, t directory.Token, inPlaceOf uint64) (*directory.Directory, error) {
 	joined, err := control.Join(ctx, addr, t, j.listen, inPlaceOf)
 	if err != nil {
@@ -252,7 +252,7 @@ func (j *joining) join(ctx context.Context, dir, addr string, t directory.Token,
 	return d, err
 }
 
-// readToken reads the token in a file.
+// readToken reads a token from a file.
 func readToken(file string, stdin io.Reader) (directory.Token, error) {
 	if file == "" {
 		return directory.Token{}, exit.UsageError("--join-token-file is needed: what beanpole cluster join-token DIR prints at a member")
@@ -274,8 +274,8 @@ func readToken(file string, stdin io.Reader) (directory.Token, error) {
 	return t, nil
 }
 
-// mayJoin returns an error unless a directory can become that of a member: it has no jobs
-// of its own. No server uses the directory until release is called.
+// mayJoin returns an error if a directory contains jobs and thus cannot become a
+// member's. No server can use the directory until release is called.
 func mayJoin(dir string) (release func() error, err error) {
 	release = func() error { return nil }
 	if err := directory.CheckNone(fsys, dir); err != nil {
@@ -305,14 +305,14 @@ func mayJoin(dir string) (release func() error, err error) {
 	return lock.Close, nil
 }
 
-// isOfJournal reports whether a file may be that of a journal. A package starts its server when it is installed, which leaves one
-// without jobs.
+// isOfJournal reports whether a file can belong to a journal without jobs. A package
+// starts the server at its installation, which leaves such files.
 func isOfJournal(name string) bool {
 	is, _ := filepath.Match("beanpole.*.wal", name)
 	return is || name == "lock"
 }
 
-// joins returns a member that was added to a cluster.
+// joins returns the identity of a member that was added to a cluster.
 func joins(listen string, id uint64, with raftlog.Membership) (m directory.Identity, err error) {
 	m.Listen = listen
 	for _, k := range with.Members {
@@ -324,7 +324,7 @@ func joins(listen string, id uint64, with raftlog.Membership) (m directory.Ident
 	return m, err
 }
 
-// settle makes the cluster's log of a member that joins, in place of any former one.
+// settle creates the log of a new member. It replaces an older log.
 func settle(dir string, d *directory.Directory) error {
 	var with raftlog.Membership
 	if err := json.Unmarshal(d.Membership, &with); err != nil {

@@ -65,7 +65,7 @@ with the highest entry.
 	return cmd
 }
 
-// showOffline shows what a directory has.
+// showOffline prints the contents of a directory.
 func showOffline(cmd *cobra.Command, args []string, asJSON bool) error {
 	if len(args) == 0 || cmd.Flags().Changed("addr") {
 		return exit.UsageError("--offline wants a directory, and not -a ADDR (see: %s --help)", cmd.CommandPath())
@@ -77,7 +77,8 @@ func showOffline(cmd *cobra.Command, args []string, asJSON bool) error {
 	return cmp.Or(o.print(cmd.OutOrStdout(), asJSON), o.verdict(args[0]))
 }
 
-// ask asks the member of a directory or, without a directory, the admin API of a member.
+// ask gets the status from the member of a directory or, without a directory, from the
+// admin API.
 func ask(ctx context.Context, cmd *cobra.Command, args []string, s *cliutil.Session) (c admin.Cluster, err error) {
 	switch {
 	case len(args) > 0 && (cmd.Flags().Changed("addr") || cmd.Flags().Changed("admin")):
@@ -126,7 +127,7 @@ func printStatus(w io.Writer, s admin.Cluster, asJSON bool) error {
 	return nil
 }
 
-// change asks for something that has no answer.
+// change sends a request that has no result.
 func change(ctx context.Context, t target, r control.Request) error {
 	_, err := control.Ask[struct{}](ctx, t.Directory, r)
 	return inTime(ctx, err)

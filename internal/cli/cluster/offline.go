@@ -11,7 +11,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
-// An offline is what "status --offline" prints of a directory.
+// An offline is the output of "status --offline".
 type offline struct {
 	Member  uint64                    `json:"member"`
 	Cluster string                    `json:"cluster"`
@@ -92,7 +92,7 @@ func (o *offline) print(w io.Writer, asJSON bool) error {
 	})
 }
 
-// verdict is the error that the command ends with.
+// verdict returns the error of the command.
 func (o *offline) verdict(dir string) error {
 	if o.Problem == "" {
 		return nil

@@ -79,7 +79,8 @@ func printResult(w io.Writer, c *consistency.Result, asJSON bool) error {
 	return nil
 }
 
-// resultError says what is wrong with the members that were compared; nil if nothing is.
+// resultError returns an error that describes the differences between the members, or
+// nil.
 func resultError(c *consistency.Result) error {
 	var differ, failed []string
 	for _, m := range c.Members {

@@ -8,7 +8,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-// What comes back from the server, and when to ask it again.
+// Messages with the server's answers, and the times to ask again.
 type (
 	snapshotMsg struct {
 		snap Snapshot
@@ -24,7 +24,7 @@ type (
 	clockMsg struct{} // a second is over
 )
 
-// clock shows how old the screen is, whatever the server does.
+// clock returns a command that updates the age of the screen each second.
 func clock() tea.Cmd {
 	return tea.Tick(time.Second, func(time.Time) tea.Msg { return clockMsg{} })
 }

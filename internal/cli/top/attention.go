@@ -9,8 +9,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
-// look sets the findings of a tube of a server that does not report them, the worst
-// first. Its counts are those since the view began.
+// look sets the findings of a tube, the worst first, if the server does not report them.
+// It uses the counts since the view began.
 func (t *Tube) look(over time.Duration) {
 	one := health.Tube{
 		Name: t.Name, Ready: t.JobsReady, Reserved: t.JobsReserved, Delayed: t.JobsDelayed, Buried: t.JobsBuried,
@@ -20,8 +20,8 @@ func (t *Tube) look(over time.Duration) {
 	slices.SortFunc(t.found, func(a, b health.Finding) int { return health.Compare(&a, &b) })
 }
 
-// sortFindings gives the findings that the server reported to the tubes. Those about the
-// server remain.
+// sortFindings moves the findings that the server reported to their tubes. Findings about
+// the server remain in s.
 func (s *Snapshot) sortFindings() {
 	tubes := byName(s.Tubes)
 	for _, f := range s.Found {

@@ -13,8 +13,8 @@ type column struct {
 	width int // with the blank before it, where the mark of the sorting goes
 	cell  func(*Tube) string
 	less  func(a, b *Tube) int // the larger first, but for the name
-	// wanted says of a tube that it has something to show here; nil: every tube has. A
-	// column that no tube has wanted yet is left out.
+	// wanted reports whether a tube has a value for the column. Nil stands for always.
+	// The table omits a column until some tube has a value.
 	wanted func(*Tube) bool
 }
 
@@ -24,8 +24,8 @@ const (
 	name
 )
 
-// columns are in the order of what is needed first when something is wrong: a narrow
-// terminal shows the left ones only.
+// columns lists the columns, the most important first: a narrow terminal shows only the
+// first.
 var columns = []column{
 	{title: "!", width: 2, cell: (*Tube).mark, less: worseFirst},
 	{title: "TUBE", cell: func(t *Tube) string { return t.Name }, less: func(*Tube, *Tube) int { return 0 }},
@@ -50,7 +50,7 @@ var columns = []column{
 	ifAny("DELAYED", 8, count, func(t *Tube) uint64 { return t.JobsDelayed }),
 }
 
-// by returns a column of a value, which text writes.
+// by returns a column that sorts by value and formats it with text.
 func by[V cmp.Ordered](title string, width int, text func(V) string, value func(*Tube) V) column {
 	return column{
 		title: title, width: width,
@@ -59,14 +59,14 @@ func by[V cmp.Ordered](title string, width int, text func(V) string, value func(
 	}
 }
 
-// ifAny is by for a value that most tubes do not have: it is 0.
+// ifAny is by for a value that is 0 in most tubes.
 func ifAny[V cmp.Ordered](title string, width int, text func(V) string, value func(*Tube) V) column {
 	c := by(title, width, text, value)
 	c.wanted = func(t *Tube) bool { return value(t) != *new(V) }
 	return c
 }
 
-// count writes a number in six characters at most.
+// count formats a number in at most six characters.
 func count(n uint64) string {
 	switch {
 	case n < 1e6:
@@ -79,7 +79,7 @@ func count(n uint64) string {
 	return strconv.FormatUint(n/1e9, 10) + "G"
 }
 
-// grown is count of how much more there is, and nothing for nothing.
+// grown formats an increase like count. It returns "" for 0.
 func grown(n int64) string {
 	switch {
 	case n == 0:
@@ -97,10 +97,10 @@ func rate(r float64) string {
 	return count(uint64(r + 0.5))
 }
 
-// unknown is a time that is not known.
+// unknown stands for an unknown duration.
 const unknown time.Duration = -1
 
-// age writes a time in six characters at most, and nothing where it is not known.
+// age formats a duration in at most six characters. It returns "" for unknown.
 func age(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {

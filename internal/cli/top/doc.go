@@ -1,7 +1,7 @@
-// Package top is the live view of a server's tubes in a terminal.
+// Package top implements a live view of a server's tubes in a terminal.
 //
-// A model (model.go) holds what is shown and changes by messages: keys, sizes of the
-// terminal, and what a Server has told. It does no input and output itself; commands
-// that bubbletea runs beside it ask the Server (ask.go). The screen is drawn from the
-// model alone (view.go).
+// A model (model.go) contains the state of the view. Messages change it: keys, sizes of
+// the terminal and answers of the Server. The model does no input or output; commands
+// that bubbletea runs concurrently ask the Server (ask.go). The screen depends only on
+// the model (view.go).
 package top

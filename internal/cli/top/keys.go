@@ -7,7 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// key does what a key asks for.
+// key handles a key.
 func (m model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	switch {
 	case k.String() == "ctrl+c":
@@ -57,7 +57,7 @@ func (m model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// sortNext sorts by the next column that is shown.
+// sortNext sorts by the next visible column.
 func (m *model) sortNext(step int) {
 	m.sort = (m.sort + step) % len(columns)
 	for !m.columns[m.sort] {
@@ -66,13 +66,13 @@ func (m *model) sortNext(step int) {
 	m.arrange()
 }
 
-// pauseFor is how long the key p pauses a tube.
+// pauseFor is the duration of a pause by the key p.
 const pauseFor = time.Hour
 
-// kickCount is how many jobs the key K kicks.
+// kickCount is the maximum number of jobs that the key K kicks.
 const kickCount = 100
 
-// tubeKey does what a key asks for that concerns the tube under the cursor.
+// tubeKey handles a key that applies to the tube under the cursor.
 func (m model) tubeKey(key string) (tea.Model, tea.Cmd) {
 	t := m.current()
 	if t == nil {
@@ -92,7 +92,7 @@ func (m model) tubeKey(key string) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// askToPause asks before a tube is paused, or its pause is ended.
+// askToPause asks whether to pause a tube, or to end its pause.
 func (m *model) askToPause(t *Tube) {
 	d, text := pauseFor, fmt.Sprintf("pause %s for %s, so that nobody gets its jobs? y/n", t.Name, age(pauseFor))
 	doing, done := "pausing "+t.Name, fmt.Sprintf("%s is paused for %s", t.Name, age(pauseFor))
@@ -103,7 +103,7 @@ func (m *model) askToPause(t *Tube) {
 	m.ask = &question{t.Name, text, doing, func() (string, error) { return done, m.server.Pause(t.Name, d) }, func(t *Tube) { t.PauseLeft = d }}
 }
 
-// askToKick asks before jobs are made ready: buried ones if there are any, else delayed.
+// askToKick asks whether to kick buried jobs or, if there are none, delayed jobs.
 func (m *model) askToKick(t *Tube) {
 	state, jobs := "buried", t.JobsBuried
 	if jobs == 0 {
@@ -123,8 +123,8 @@ func (m *model) askToKick(t *Tube) {
 	}
 }
 
-// askToClear asks before the jobs of the first state that has any are deleted:
-// buried ones, then delayed, then ready.
+// askToClear asks whether to delete all buried jobs or, if there are none, all delayed
+// jobs or all ready jobs.
 func (m *model) askToClear(t *Tube) {
 	state, jobs := "buried", t.JobsBuried
 	if jobs == 0 {
@@ -147,7 +147,7 @@ func (m *model) askToClear(t *Tube) {
 	}
 }
 
-// answer takes a yes, or anything else as a no.
+// answer handles the key that answers a question. Any key except y means no.
 func (m model) answer(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	q := m.ask
 	m.ask = nil
@@ -162,7 +162,7 @@ func (m model) answer(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	}
 }
 
-// helpKey scrolls the help, or goes back to the tubes.
+// helpKey handles a key while the help is visible.
 func (m model) helpKey(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	switch k.String() {
 	case "up", "k":
@@ -175,7 +175,7 @@ func (m model) helpKey(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// typeFilter edits the filter.
+// typeFilter handles a key while the filter is edited.
 func (m model) typeFilter(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	switch k.String() {
 	case "enter":
@@ -189,7 +189,7 @@ func (m model) typeFilter(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// lookKey turns to the job of another state, or back to the tubes.
+// lookKey handles a key while a job is visible.
 func (m model) lookKey(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	step := 0
 	switch k.String() {

@@ -7,14 +7,13 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// A line is a line of text that is being typed. Text is added and taken away at its end
-// only, which is enough for a filter.
+// A line is a line of text that the user edits at its end.
 type line struct {
 	text   string
 	typing bool
 }
 
-// key adds what a key stands for, or takes away.
+// key handles a key: it adds or deletes text.
 func (l *line) key(k tea.KeyPressMsg) {
 	switch k.String() {
 	case "backspace", "ctrl+h":
@@ -30,7 +29,7 @@ func (l *line) key(k tea.KeyPressMsg) {
 	}
 }
 
-// add adds text that was typed or pasted, but for what cannot be seen in it.
+// add adds typed or pasted text, without invisible characters.
 func (l *line) add(text string) {
 	for _, r := range text {
 		if unicode.IsGraphic(r) {

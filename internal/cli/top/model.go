@@ -13,7 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
-// A Tube is a tube at some moment.
+// A Tube is the state of a tube at some moment.
 type Tube struct {
 	client.TubeStats
 	Timeouts, Releases uint64        // since the tube came to be; 0 where the server does not tell
@@ -22,8 +22,8 @@ type Tube struct {
 	Age                time.Duration // of the job that is next to be reserved, since its put
 	AgeKnown           bool
 
-	// Set by the view: a second, since the snapshot before; and how many more there are than
-	// when the view began.
+	// The view sets these: rates per second since the previous snapshot, and the growth
+	// since the view began.
 	putRate, deleteRate        float64
 	buriedMore                 int64
 	timeoutsMore, releasesMore uint64
@@ -31,24 +31,24 @@ type Tube struct {
 	found []health.Finding // the worst first
 }
 
-// A Snapshot is a server at some moment.
+// A Snapshot is the state of a server at some moment.
 type Snapshot struct {
 	client.ServerStats
 	At    time.Time
 	Tubes []Tube
 	Found []health.Finding // by the server, the worst first; nil if it does not report findings
 
-	// Set by the view: a second, since the snapshot before.
+	// The view sets these: rates per second since the previous snapshot.
 	putRate, deleteRate, timeoutRate float64
 
 	found []health.Finding // of the server, the worst first
 }
 
-// A Server is what the view looks at. Its methods may take long; each is called
-// beside the view, several at a time.
+// A Server is the server that the view shows. Its methods can block and must be safe for
+// concurrent use.
 type Server interface {
-	// Snapshot asks for all tubes. Those whose names are given are on the screen: of
-	// them it tells all it can, of others what does not cost much.
+	// Snapshot returns all tubes. Tubes whose names are in onScreen have all values, the
+	// others only those that are cheap to get.
 	Snapshot(onScreen []string) (Snapshot, error)
 	Pause(tube string, d time.Duration) error // 0 ends a pause
 	Kick(tube string, count int) (int, error) // buried jobs, or delayed ones
@@ -56,10 +56,10 @@ type Server interface {
 	Look(tube, state string) (string, error)  // the next job of a state, as text
 }
 
-// states are the states of jobs that can be looked at and cleared.
+// states are the states whose jobs can be shown and deleted.
 var states = []string{"ready", "delayed", "buried"}
 
-// A model is what is shown.
+// A model is the state of the view. It implements tea.Model.
 type model struct {
 	server Server
 	addr   string
@@ -88,7 +88,7 @@ type model struct {
 	helpTop int // the first line that is shown
 }
 
-// A question is asked before anything that changes something.
+// A question asks the user to confirm a change.
 type question struct {
 	tube   string
 	text   string
@@ -97,21 +97,21 @@ type question struct {
 	change func(*Tube) // what it has changed; nil: the next snapshot shows it
 }
 
-// A note says for a while what was done.
+// A note reports the result of an action for a while.
 type note struct {
 	text   string
 	failed bool
 	until  time.Time
 }
 
-// noteTime is how long a note is shown.
+// noteTime is the time that a note is visible.
 const noteTime = 8 * time.Second
 
 func (m *model) say(text string) {
 	m.note = note{text: cliutil.Line(text), until: m.now().Add(noteTime)}
 }
 
-// A glance is a look at a job of a tube.
+// A glance shows a job of a tube.
 type glance struct {
 	tube  string
 	state int // in states
@@ -175,7 +175,7 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// rates sets how much each tube has done since the snapshot before.
+// rates sets the rates since the previous snapshot.
 func (s *Snapshot) rates(before *Snapshot) {
 	took := s.At.Sub(before.At).Seconds()
 	if before.At.IsZero() || took <= 0 {
@@ -204,8 +204,7 @@ func byName(tubes []Tube) map[string]*Tube {
 	return all
 }
 
-// compare sets the findings, the growth since the view began, and the columns that are
-// needed now.
+// compare sets the findings, the growth since the view began, and the columns to show.
 func (m *model) compare(s *Snapshot) {
 	if m.first == nil {
 		m.first, m.began = new(*s), byName(slices.Clone(s.Tubes))
@@ -236,8 +235,7 @@ func (m *model) compare(s *Snapshot) {
 	}
 }
 
-// arrange filters and sorts the tubes, and keeps the cursor on its tube and on the
-// screen.
+// arrange filters and sorts the tubes. It keeps the cursor on its tube and on the screen.
 func (m *model) arrange() {
 	m.shown = m.shown[:0:0]
 	for _, t := range m.snap.Tubes {
@@ -258,7 +256,7 @@ func (m *model) arrange() {
 	m.moveTo(m.cursor)
 }
 
-// moveTo puts the cursor on a line, or the nearest that there is.
+// moveTo moves the cursor to a line, or to the nearest line that exists.
 func (m *model) moveTo(line int) {
 	m.cursor = max(0, min(line, len(m.shown)-1))
 	m.selected = ""
@@ -270,7 +268,7 @@ func (m *model) moveTo(line int) {
 	m.top = max(m.top, m.cursor-rows+1)
 }
 
-// onScreen returns the names of the tubes that are on the screen.
+// onScreen returns the names of the visible tubes.
 func (m *model) onScreen() []string {
 	var names []string
 	for i := m.top; i < min(len(m.shown), m.top+m.rows()); i++ {

@@ -12,10 +12,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 )
 
-// lowest is how many lines a terminal must have for the rates of the whole server.
+// lowest is the minimum height of a terminal for the line with the server's rates.
 const lowest = 10
 
-// minName is how wide long names of tubes are at least.
+// minName is the minimum width of the column of names, if a name is that long.
 const minName = 12
 
 var (
@@ -43,8 +43,7 @@ WAITING   workers with nothing to do   WATCHING   all that would take its jobs
 +BURIED, +TIMEOUT, +RELEASE   how many more than when this began
           (the last two with --admin, from beanpole)`, "\n")
 
-// rows returns how many tubes fit on the screen: below the head and the titles, above the
-// last line.
+// rows returns the number of tubes that fit between the titles and the last line.
 func (m *model) rows() int { return max(1, m.height-m.headLines()-2) }
 
 func (m *model) headLines() int {
@@ -62,7 +61,7 @@ func (m model) View() tea.View {
 	return v
 }
 
-// screen returns the lines.
+// screen returns the text of the screen.
 func (m *model) screen() string {
 	lines := m.head()
 	switch {
@@ -76,8 +75,8 @@ func (m *model) screen() string {
 	for len(lines) < m.height-1 {
 		lines = append(lines, "")
 	}
-	// The last cell of the screen stays empty. After a screen has become smaller, the rest of the old one is erased from the
-	// cursor on, which would stand on that cell.
+	// The last cell stays empty: to shrink the screen, bubbletea erases from the cursor
+	// on, and the cursor would be at that cell.
 	lines = append(lines[:max(0, m.height-1)], ansi.Truncate(m.foot(), max(0, m.width-1), ""))
 	for i, line := range lines {
 		lines[i] = ansi.Truncate(line, m.width, "")
@@ -124,11 +123,10 @@ func (s *Snapshot) findings() int {
 	return n
 }
 
-// patience is how much older than it should be the screen may become before that is said
-// aloud.
+// patience is the delay of a snapshot after which the view shows a warning.
 const patience = 3 * time.Second
 
-// freshness says how old the screen is.
+// freshness returns a text with the age of the snapshot.
 func (m *model) freshness() string {
 	if m.snap.At.IsZero() {
 		return "asking ..."
@@ -140,7 +138,7 @@ func (m *model) freshness() string {
 	return age(old) + " old"
 }
 
-// foot returns the last line: what is asked, what was done, or which keys there are.
+// foot returns the last line: a question, the result of an action, or the keys.
 func (m *model) foot() string {
 	const keys = "?: help   /: filter   enter: look   p: pause   K: kick   c: clear   q: quit"
 	switch {
@@ -216,8 +214,7 @@ func (m *model) title(c int) string {
 	return mark + columns[c].title
 }
 
-// row returns a line of the columns that are shown, from the name on, as far as they fit
-// as a whole, the first to the left, and as wide as width.
+// row returns a line with the visible columns that fit entirely, padded to width.
 func (m *model) row(width int, cell func(column int) string) string {
 	var b strings.Builder
 	first := ansi.Truncate(cell(name), width, "…")
@@ -235,7 +232,7 @@ func (m *model) row(width int, cell func(column int) string) string {
 	return b.String()
 }
 
-// lookLines returns the job that is looked at.
+// lookLines returns the lines of the job that is shown.
 func (m *model) lookLines() []string {
 	var tabs []string
 	for i, s := range states {

@@ -10,10 +10,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// shared is what all conversations have in common, as by default in the server.
+// shared contains the settings of all conversations, as in a server with default
+// settings.
 var shared = conversation.Shared{MaxJobSize: wire.DefaultMaxBody}
 
-// What says that all of a batch were there.
+// The replies to batches whose jobs all exist.
 var batchDeleted, batchReserved = []byte("DELETED_BATCH 10 0\r\n"), []byte("RESERVED_BATCH 10\r\n")
 
 // A client is a connection of the server without a socket: it drives a
@@ -34,8 +35,8 @@ func newClient(q *queue) *client {
 	return c
 }
 
-// send gives the server whole commands, in one turn. All must succeed, and each
-// but the last have its reply at once.
+// send executes complete commands in one turn. All must succeed, and only the last can
+// wait for its reply.
 func (c *client) send(in []byte) {
 	if s := c.State(); s != conversation.Reading {
 		panic(fmt.Sprintf("driver: the conversation is %v", s))
@@ -44,7 +45,7 @@ func (c *client) send(in []byte) {
 	c.turn()
 }
 
-// turn runs a turn for the batch, and takes the replies.
+// turn runs a turn for the batch and reads the replies.
 func (c *client) turn() {
 	if settled, err := c.caller.Start(nil); err != nil || !settled { // nothing syncs
 		panic(fmt.Sprintf("driver: a turn is settled: %v, %v", settled, err))
@@ -55,9 +56,8 @@ func (c *client) turn() {
 	c.batch.Reset()
 }
 
-// read takes the replies, where the server would write to the socket. A word that
-// is no success has a low line in it (but for DRAINING, which this server never
-// says), and of the other replies of a scenario only those to batches have one.
+// read reads the replies in place of a socket. It detects failures by an underscore: no
+// successful reply of a scenario has one, except replies to batches.
 func (c *client) read() {
 	for c.State() == conversation.Writing {
 		out := c.Output()

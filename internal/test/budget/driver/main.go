@@ -1,18 +1,16 @@
-// Command driver takes commands through the rooms of the server, and nothing
-// else happens in its process: no sockets, one goroutine at work, no garbage
-// collection, a clock that is set by hand. So an instruction counter sees the
-// same number each time. Package budget runs it; by hand it is for profilers:
+// Command driver executes commands without sockets, garbage collection, or a moving clock,
+// and with one goroutine. So an instruction counter counts the same number in each run.
+// Package budget runs it. For a profiler, run it by hand:
 //
 //	go build ./internal/test/budget/driver
 //	./driver -list
 //	valgrind --tool=cachegrind --cache-sim=no ./driver -scenario put-reserve-delete
 //
-// A command goes the way it goes in the server: through a conversation, a turn of
-// the broker, a verb of the engine, and the journal where there is one (client.go).
-// Only the event loop and its sockets are missing; they are counted with the whole
-// server. What a client says is made once, before, and only its numbers change
-// (script.go). A command that does not succeed panics: nothing is measured by
-// mistake. What there is to measure is in scenarios.go: start there.
+// A command passes through the same code as in the server: a conversation, a turn of the
+// broker, the engine, and the journal if there is one (client.go). Only the event loop and
+// its sockets are missing; other tests count them with the whole server. The client's
+// commands are prepared in advance, and only their numbers change (script.go). A command
+// that fails panics, so that no failure is measured. Start reading at scenarios.go.
 package main
 
 import (
@@ -41,7 +39,7 @@ func main() {
 	}
 }
 
-// run runs a scenario and prints how many commands that were.
+// run runs a scenario and prints the number of commands.
 func run(name string, times int, dir string) error {
 	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(-1)

@@ -24,8 +24,8 @@ type queue struct {
 	id  uint64       // of the last job put
 }
 
-// newQueue returns a queue whose journal has segments of so many bytes, or one
-// in memory if they are 0.
+// newQueue returns a queue whose journal has segments of segmentSize bytes, or a queue in
+// memory if segmentSize is 0.
 func newQueue(dir string, segmentSize int64) *queue {
 	q := &queue{dir: dir, id: firstID}
 	opt := broker.Options{Now: q.now.Load}
@@ -38,8 +38,8 @@ func newQueue(dir string, segmentSize int64) *queue {
 	return q
 }
 
-// open opens the journal in a directory, which leaves all syncs to the system:
-// those cost time but no instructions.
+// open opens the journal in a directory. It leaves syncs to the system: they cost time
+// but no instructions.
 func open(dir string, segmentSize int64) (*journal.Journal, *engine.Engine) {
 	j := journal.New(journal.Options{Sync: -1, SegmentSize: segmentSize, Epoch: int64(time.Hour)})
 	e := engine.New(engine.Options{Logged: true, Admit: j.Admit})
@@ -48,8 +48,8 @@ func open(dir string, segmentSize int64) (*journal.Journal, *engine.Engine) {
 	return j, e
 }
 
-// fill puts jobs that nobody is going to reserve, each with another body; tube names the tube of each.
-// The turns that do it are no larger than a client's.
+// fill puts jobs with different bodies into the tubes that tube returns. Its turns are no
+// larger than those of a client.
 func (q *queue) fill(jobs int, spec engine.Spec, tube func(i int) string) {
 	const turn = 100
 	spec.TTR = ttr
@@ -72,5 +72,5 @@ func (q *queue) fill(jobs int, spec engine.Spec, tube func(i int) string) {
 
 func inDefault(int) string { return engine.DefaultTube }
 
-// pass lets time go on.
+// pass advances the clock.
 func (q *queue) pass(d time.Duration) { q.now.Add(int64(d)) }

@@ -11,15 +11,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A scenario is something to count. Its operations are all alike, the first
-// few apart, in which buffers grow.
+// A scenario is an operation to count. All its runs cost the same, except the first few,
+// in which buffers grow.
 type scenario struct {
 	name       string
 	operations int   // in a run; enough for the first to weigh nothing
 	commands   int   // in an operation; or what else the budget counts
 	segment    int64 // size of the journal's segments, bytes; 0: no journal
 
-	// prepare makes what is there before and returns the operation.
+	// prepare prepares the queue and returns the operation.
 	prepare func(q *queue) (operation func())
 }
 
@@ -66,7 +66,7 @@ var scenarios = append(withPolicies(), []scenario{
 	{"replay", 2, replayed, largeSegment, replay},
 }...)
 
-// policies are those that a life is held against one without; none acts.
+// policies are compared with a queue without policies. None of them has an effect.
 var policies = map[string]*engine.Policy{
 	"attempts":     {MaxAttempts: 10, MaxTimeouts: 10, MaxReleases: 10},
 	"retry":        {RetryDelay: int64(time.Second), RetryMax: int64(time.Hour), RetryFactor: 2, RetryOn: engine.Timeout | engine.Lost},
@@ -79,7 +79,7 @@ var policies = map[string]*engine.Policy{
 	},
 }
 
-// withPolicies returns the lives without a policy and with each.
+// withPolicies returns scenarios without a policy and with each policy.
 func withPolicies() (all []scenario) {
 	all = []scenario{{"life", 10000, 5, memory, twoTries}}
 	for _, name := range slices.Sorted(maps.Keys(policies)) {
@@ -96,7 +96,7 @@ func withPolicies() (all []scenario) {
 	return all
 }
 
-// parseAll is every command, once, and only the parser.
+// parseAll parses each command once.
 func parseAll() func() {
 	var in []byte
 	for op := wire.Unknown + 1; op < wire.NumOps; op++ {
@@ -123,7 +123,7 @@ func unique(string) *engine.Policy { return &engine.Policy{Unique: byBody} }
 
 var byBody = &engine.Key{Name: "body", Of: func(_ *[]byte, body []byte) ([]byte, bool) { return body, true }}
 
-// eachJob does the same with one job after the other.
+// eachJob sends the same commands for one job after another.
 func eachJob(q *queue, write func(dst []byte, id uint64, _ string) []byte, before ...byte) func() {
 	c := newClient(q)
 	if len(before) > 0 {
@@ -137,24 +137,24 @@ func eachJob(q *queue, write func(dst []byte, id uint64, _ string) []byte, befor
 	}
 }
 
-// jobLife is put, reserve and delete.
+// jobLife puts, reserves and deletes a job.
 func jobLife(q *queue) func() { return eachJob(q, life) }
 
 func life(dst []byte, id uint64, _ string) []byte {
 	return wire.AppendDelete(wire.AppendReserve(appendPut(dst, 0)), id)
 }
 
-// wanting is the life of a job of which the worker wants facts.
+// wanting is jobLife with a worker that has sent "want".
 func wanting(q *queue) func() { return eachJob(q, life, []byte("want tube reserves age\r\n")...) }
 
-// capsWant is how a client begins.
+// capsWant sends the first commands of the Go client.
 func capsWant(q *queue) func() {
 	c := newClient(q)
 	begin := []byte("caps\r\nwant tube reserves age\r\n")
 	return func() { c.send(begin) }
 }
 
-// batches is ten jobs that are put, reserved together and deleted together.
+// batches puts ten jobs, and reserves and deletes them in batches.
 func batches(q *queue) func() {
 	const n = 10
 	c := newClient(q)
@@ -175,7 +175,7 @@ func batches(q *queue) func() {
 	}
 }
 
-// twoTries is a job that is released, and reserved again.
+// twoTries releases a job and reserves it again.
 func twoTries(q *queue) func() {
 	return eachJob(q, func(dst []byte, id uint64, _ string) []byte {
 		dst = wire.AppendReserve(appendPut(dst, 0))
@@ -188,8 +188,8 @@ func appendPut(dst []byte, delay uint32) []byte {
 	return wire.AppendPut(dst, 0, delay, ttr, make([]byte, bodySize))
 }
 
-// anotherTube is a job's life in a tube that is not used nor watched before. The
-// tubes exist all the time, because of a job in each that is not due.
+// anotherTube puts, reserves and deletes a job in a tube that the client has not used or
+// watched before. A delayed job in each tube keeps the tubes.
 func anotherTube(q *queue) func() {
 	const tubes = 10000
 	q.fill(tubes, engine.Spec{Delay: 1 << 31}, func(i int) string { return tubeName(firstTube + i) })
@@ -211,8 +211,8 @@ func anotherTube(q *queue) func() {
 	}
 }
 
-// delayed is a job that is put with a delay, comes due in the tick of the next
-// operation and is taken there. Many others are not due.
+// delayed puts a job with a delay. It becomes ready in the tick of the next operation,
+// which reserves it. Many other jobs stay delayed.
 func delayed(q *queue) func() {
 	q.fill(100000, engine.Spec{Delay: 1 << 31}, inDefault)
 	c := newClient(q)
@@ -229,7 +229,7 @@ func delayed(q *queue) func() {
 	}
 }
 
-// timeout is a job whose TTR runs out before the tick of the next operation.
+// timeout reserves a job whose TTR ends before the tick of the next operation.
 func timeout(q *queue) func() {
 	c := newClient(q)
 	c.send(appendPut(nil, 0))
@@ -240,7 +240,7 @@ func timeout(q *queue) func() {
 	}
 }
 
-// oneJob does always the same with one job.
+// oneJob sends the same commands for the same job.
 func oneJob(q *queue, write func(dst []byte, id uint64, _ string) []byte) func() {
 	c := newClient(q)
 	c.send(appendPut(nil, 0))
@@ -268,7 +268,7 @@ func buryKick(q *queue) func() {
 	})
 }
 
-// wake is a job that is put while a worker waits for it.
+// wake puts a job while a worker waits for it.
 func wake(q *queue) func() {
 	producer, worker := newClient(q), newClient(q)
 	put, reserve := appendPut(nil, 0), wire.AppendReserve(nil)
@@ -282,7 +282,7 @@ func wake(q *queue) func() {
 	}
 }
 
-// replayed is how many jobs replay finds.
+// replayed is the number of jobs that replay reads.
 const replayed = 20000
 
 // replay opens a journal.

@@ -9,17 +9,16 @@ const (
 	firstTube = 10_000        // so all numbers of tubes have five
 )
 
-// A script is what a client sends in one operation: bytes that are made once and
-// in which only digits change, so that a count has little of the client's own
-// work in it.
+// A script contains the commands of an operation. Only digits change between operations,
+// so that the client adds few instructions to the count.
 type script struct {
 	text  []byte
 	ids   []int // where the ids are
 	tubes []int // where the numbers of tubes are
 }
 
-// newScript takes what writes the script for a job and a tube. It finds out
-// where they are from what differs when they do.
+// newScript returns a script. write writes its commands for a job and a tube; newScript
+// compares outputs of write to find the digits.
 func newScript(write func(dst []byte, id uint64, tube string) []byte) *script {
 	text := write(nil, 1111111111, tubeName(11111))
 	return &script{
@@ -29,7 +28,7 @@ func newScript(write func(dst []byte, id uint64, tube string) []byte) *script {
 	}
 }
 
-// differences returns where two scripts differ, which is in runs of so many bytes.
+// differences returns the offsets at which two scripts differ, in runs of run bytes.
 func differences(a, b []byte, run int) (at []int) {
 	for i := 0; i < len(a); i++ {
 		if a[i] != b[i] {
