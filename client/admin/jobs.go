@@ -14,9 +14,10 @@ type ListJobs struct {
 	Limit  int    `query:"limit" min:"1" max:"10000" default:"100"`
 }
 
-// A Search selects jobs. All conditions must hold.
+// A Search selects jobs.
 type Search struct {
-	// A query: `user.id:17 state:buried age>10m tries>=3 "text" /regexp/ tube:mail-*`.
+	// A query: `user.id:17 state:buried age>10m tries>=3 "text" /regexp/ tube:mail-*`. All
+	// conditions must hold; `not` negates a condition, `or` joins two.
 	// The search also covers the decoded content of bodies and values with gzip, zlib,
 	// base64, PHP's serialize, MessagePack or JSON.
 	Q     *string `query:"q" maxlen:"2048"`

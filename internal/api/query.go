@@ -22,6 +22,13 @@ type search struct {
 	tubes  access.Pattern // nil for all tubes
 	query  *query.Query   // nil without a query
 	body   bodyMatch      // nil for all bodies
+	choice [][]option     // of each list, one must match
+}
+
+// An option is a search with a single condition.
+type option struct {
+	not bool
+	*search
 }
 
 // id returns the id of the only job that can match, if the search names one.
@@ -39,12 +46,29 @@ func (s *search) id() (id uint64, ok bool) {
 // isAny reports whether the search matches all jobs of its states.
 func (s *search) isAny() bool { return s.query == nil && s.body == nil }
 
+// reads reports whether the search reads bodies.
+func (s *search) reads() bool {
+	return s.body != nil || slices.ContainsFunc(s.choice, func(c []option) bool {
+		return slices.ContainsFunc(c, func(o option) bool { return o.reads() })
+	})
+}
+
 // matches reports whether a job matches.
 func (s *search) matches(j *scannedJob, rd *reading) bool {
-	if s.query != nil && !s.query.Fits(j.State.String(), func(name string) int64 { return numbers[name](&j.JobStats) }) || s.tubes != nil && !s.tubes.Matches(j.Tube) {
+	if s.query != nil && !s.query.Fits(j.State.String(), func(name string) (int64, bool) { return numberOf(name, &j.JobStats) }) || s.tubes != nil && !s.tubes.Matches(j.Tube) {
 		return false
 	}
+	for _, c := range s.choice {
+		if !slices.ContainsFunc(c, func(o option) bool { return o.matches(j, rd) != o.not }) {
+			return false
+		}
+	}
 	return s.body == nil || s.body(j.body[:min(len(j.body), searchedBytes)], rd)
+}
+
+// numberOf returns an attribute of a job, or false if the job does not have it.
+func numberOf(name string, st *engine.JobStats) (n int64, ok bool) {
+	return numbers[name](st), name != "held" && name != "touches" || st.State == engine.Reserved
 }
 
 // numbers are the attributes of a job that queries can compare.
@@ -62,6 +86,8 @@ var numbers = map[string]func(*engine.JobStats) int64{
 	"left":     func(st *engine.JobStats) int64 { return st.TimeLeft },
 	"delay":    func(st *engine.JobStats) int64 { return int64(st.Delay) },
 	"ttr":      func(st *engine.JobStats) int64 { return int64(st.TTR) },
+	"held":     func(st *engine.JobStats) int64 { return seconds(st.Held) },
+	"touches":  func(st *engine.JobStats) int64 { return int64(st.Touches) },
 }
 
 // jobSearch parses a search. All its conditions must hold.
@@ -86,15 +112,21 @@ func (s *search) ask(text string) error {
 	if err != nil {
 		return badRequest("q: %v", err)
 	}
-	s.query = q
+	program := 0
+	err = s.compile(q, &program)
 	if len(q.States) > 0 {
 		s.states = slices.DeleteFunc(slices.Clone(s.states), func(state engine.State) bool { return !slices.Contains(q.States, state.String()) })
 	}
-	s.tubes = q.Tubes
+	return err
+}
+
+// compile sets the conditions of a query. It adds the size of its regular expressions to
+// *program.
+func (s *search) compile(q *query.Query, program *int) error {
+	s.query, s.tubes = q, q.Tubes
 	var bodies []bodyMatch
-	program := 0
 	for _, b := range q.Bodies {
-		one, err := partMatch(&b, &program)
+		one, err := partMatch(&b, program)
 		if err != nil {
 			return err
 		}
@@ -102,6 +134,16 @@ func (s *search) ask(text string) error {
 	}
 	if len(bodies) > 0 {
 		s.body = eachMatch(bodies)
+	}
+	for _, c := range q.Choices {
+		options := make([]option, len(c))
+		for i, o := range c {
+			options[i] = option{o.Not, new(search)}
+			if err := options[i].compile(o.Query, program); err != nil {
+				return err
+			}
+		}
+		s.choice = append(s.choice, options)
 	}
 	return nil
 }
@@ -113,11 +155,30 @@ func partMatch(b *query.Body, program *int) (bodyMatch, error) {
 		return func(body []byte, _ *reading) bool { return bytes.Contains(body, text) }, nil
 	case query.Regexp:
 		return regexpMatch(b.Text, program)
+	case query.Class:
+		return classMatch(b.Value), nil
 	case query.Pointer:
 		path, err := pathOf(b.Text)
 		return valueMatch(path, 0, b), err
 	}
 	return valueMatch(strings.Split(b.Text, "."), depthOfPath, b), nil
+}
+
+// classMatch returns a match for bodies that name a class.
+func classMatch(pattern string) bodyMatch {
+	longest := ""
+	for _, part := range strings.FieldsFunc(pattern, func(c rune) bool { return !isPlain(string(c)) }) {
+		if len(part) > len(longest) {
+			longest = part
+		}
+	}
+	return func(body []byte, _ *reading) bool {
+		if !mayHave(body, []string{longest}) {
+			return false
+		}
+		class, _ := decode.Describe(body)
+		return class != "" && access.Match(pattern, class)
+	}
 }
 
 // eachMatch returns a match for bodies that all matches accept. Each is tried on the body

@@ -160,6 +160,8 @@ func TestSearchByQuery(t *testing.T) {
 		8:  `{"user":{"id":170}}`,
 		9:  `{"inner":"{\"user\":{\"id\":17}}"}`,
 		10: `[[[[{"user":{"id":17}}]]]]`,
+		11: `{"displayName":"App\\Jobs\\SendMail","data":{}}`,
+		12: gz(`{"class":"SendMail"}`),
 	}
 	r.in(func(e *engine.Engine, now int64) {
 		for id, body := range bodies[1:] {
@@ -174,6 +176,8 @@ func TestSearchByQuery(t *testing.T) {
 	for q, want := range map[string]string{
 		"user.id:17": "1 3 9 10", "user.id:18": "2", "/user/id:17": "1 3", "/user/id = 17": "1 3", "user.id:*": "1 2 3 8 9 10", "id:7": "7",
 		"tags:urgent": "1", "amount>100": "2", "amount>121": "", `to:"a@b.org"`: "5", "a@b.org": "5", "needle": "4 7", "/need+le$/": "7", "/need+le/ tube:mail-*": "4",
+		"class:SendMail": "12", "class:*SendMail": "11 12", `class:App\Jobs\SendMail or class:x`: "11", "needle not class:x not tube:other": "4", "not needle pri<9 not user.id:*": "5 6",
+		"amount>100 or tags:urgent": "1 2", "state:buried or priority>8 not class:*": "8 10", "held>1h or pri:3": "4", "not held>1h pri<3": "1 2 3",
 		"tube:other state:buried": "8", "state:ready pri<2": "1 2", "id:*": "1 2 3 6 8 9 10", "tries>0": "", "size>60 tube:mail-a": "5", "tube:none": "", "plain needle": "4 7",
 	} {
 		if q == "id:*" { // id is that of the job

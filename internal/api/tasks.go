@@ -24,7 +24,8 @@ func (r *request) listTasks(*admin.None) (admin.Tasks, error) {
 	return all, nil
 }
 
-// hideTube removes the tube that receives the jobs of a task if the client has no right on it.
+// hideTube removes the tube that receives the jobs of a task if the client has no right
+// on it.
 func (r *request) hideTube(t *admin.Task) {
 	if t.To != "" && !r.caller.Identity.Meets(anyNamed, t.To) {
 		t.To = ""
@@ -121,7 +122,7 @@ func (w *taskWork) jobs() (ids []uint64, err error) {
 		return nil, err
 	}
 	whole := jobScan{places: []place{{w.tube, state}}}
-	if w.search.body != nil {
+	if w.search.reads() {
 		whole.bodies = searchedBytes
 	}
 	rd := w.reading()

@@ -71,3 +71,24 @@ func TestRowsMatch(t *testing.T) {
 		}
 	}
 }
+
+// TestNames completes the last word of a search: conditions, states, and the tubes that the user may see.
+func TestNames(t *testing.T) {
+	r := start(t, policyOf(t), Options{})
+	r.put("mail", "x")
+	r.put("mailing", "x")
+	for _, test := range []struct{ token, q, want string }{
+		{rootToken, "re", "releases:"}, {rootToken, "x ti", "x timeouts:"}, {rootToken, "tube:mail,mai", "tube:mail,mail tube:mail,mailing"}, {rootToken, "a state:buried,r", "a state:buried,ready a state:buried,reserved"},
+		{mailerToken, "tube:m", "tube:mail"}, {rootToken, "", ""}, {rootToken, "a ", ""}, {rootToken, "user.id:1", ""}, {rootToken, "<b", ""},
+	} {
+		var got []string
+		for _, m := range regexp.MustCompile(`<option value="([^"]*)">`).FindAllStringSubmatch(r.page(200, withQuery("/console/search/names", "q", test.q), r.login(test.token)), -1) {
+			if m[1] != "auto" && m[1] != "light" && m[1] != "dark" {
+				got = append(got, m[1])
+			}
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%q: %q, want %s", test.q, got, test.want)
+		}
+	}
+}

@@ -51,7 +51,8 @@ func markOf(q *query.Query) *regexp.Regexp {
 	return mark
 }
 
-// A bulkTarget is all jobs of a tube in a state, or those that match a search. A bar can act on it instead of the selected jobs.
+// A bulkTarget is all jobs of a tube in a state, or those that match a search. A bar can
+// act on it instead of the selected jobs.
 type bulkTarget struct {
 	Tube, State string // empty if there are several
 	Count       uint64
@@ -59,7 +60,8 @@ type bulkTarget struct {
 	Dead        bool // a job has an origin
 }
 
-// Does returns the actions on jobs in the state. Without a state it returns all actions but release.
+// Does returns the actions on jobs in the state. Without a state it returns all actions
+// but release.
 func (w *bulkTarget) Does() (all []string) {
 	for _, do := range []string{"redrive-job", "kick-job", "release-job", "bury-job", "change-job", "move-job", "delete-job"} {
 		if do == "redrive-job" && !w.Dead {
@@ -70,6 +72,37 @@ func (w *bulkTarget) Does() (all []string) {
 		}
 	}
 	return all
+}
+
+// namesPage completes the last word of a search. The script offers its choices.
+func namesPage(r *request) (*page, error) {
+	q := r.FormValue("q")
+	at := strings.LastIndexAny(q, " ,:") + 1
+	start := strings.LastIndexByte(q, ' ') + 1
+	before, last := q[:at], q[at:]
+	names := query.Names()
+	switch {
+	case strings.HasPrefix(q[start:], "tube:"):
+		found, err := r.api().ListTubes(r.Context(), &admin.ListTubes{Q: last + "*", Sort: "name", Limit: foundTubes})
+		if err := optional(err); err != nil && !isStatus(err, http.StatusBadRequest) {
+			return nil, err
+		}
+		names = nil
+		for _, t := range found.Tubes {
+			names = append(names, t.Name)
+		}
+	case strings.HasPrefix(q[start:], "state:"):
+		names = query.States
+	case at > start:
+		names = nil
+	}
+	var choices []string
+	for _, name := range names {
+		if strings.HasPrefix(name, last) && at+len(last) > start {
+			choices = append(choices, before+name)
+		}
+	}
+	return newPage("names", "Names", "", choices), nil
 }
 
 // searchPage searches for jobs, as far as one answer of the API goes.

@@ -3,6 +3,7 @@
 //	tube:mail-*  state:buried,delayed  id:17  age>10m  tries>=3  size>1k    what the server knows of a job
 //	user.id:17  amount>100  user.id:*  /user/id:17  /user/id = 17           a value in the body: at a path, or at a JSON pointer
 //	word  "some text"  /regular expression/                                 what the body has in it
+//	not state:buried  mail or news                                          a negated part; parts of which one must hold
 //
 // A path may begin anywhere in the body, a pointer begins at its top. What looks like nothing else is a word. The package
 // says what is wanted; it does not look for it.
@@ -22,6 +23,16 @@ type Query struct {
 	States  []string // one of which must match; nil for all
 	Numbers []Number
 	Bodies  []Body
+	Choices []Choice
+}
+
+// A Choice is a list of options, one of which must match.
+type Choice []Option
+
+// An Option is a query with a single condition.
+type Option struct {
+	Not bool // the condition must not hold
+	*Query
 }
 
 // A Number is a condition on an attribute of a job.
@@ -40,6 +51,7 @@ const (
 	Regexp              // Text is a regular expression (RE2) that matches
 	Path                // a value at the path Text, such as user.id
 	Pointer             // a value at the JSON pointer Text, such as /user/id
+	Class               // the body names the class Value, a pattern with * and ?
 )
 
 // A Body is a condition on the body of a job.
@@ -62,8 +74,8 @@ var States = []string{"ready", "reserved", "delayed", "buried"}
 
 // numbers are the names of Numbers, with the units of their values.
 var numbers = map[string]map[string]float64{
-	"id": nil, "pri": nil, "priority": nil, "tries": nil, "timeouts": nil, "releases": nil, "buries": nil, "kicks": nil, "size": sizes,
-	"age": times, "left": times, "delay": times, "ttr": times,
+	"id": nil, "pri": nil, "priority": nil, "tries": nil, "timeouts": nil, "releases": nil, "buries": nil, "kicks": nil, "touches": nil, "size": sizes,
+	"age": times, "held": times, "left": times, "delay": times, "ttr": times,
 }
 
 var (
@@ -77,15 +89,19 @@ func Parse(text string) (*Query, error) {
 	if len(text) > MaxLength {
 		return nil, fmt.Errorf("want %d bytes at most", MaxLength)
 	}
-	p := parser{strings.TrimSpace(text)}
-	for n := 0; p.rest != ""; n++ {
-		if n == maxParts {
-			return nil, fmt.Errorf("want %d parts at most", maxParts)
-		}
-		if err := p.part(q); err != nil {
+	p := parser{rest: strings.TrimSpace(text)}
+	for p.rest != "" {
+		c, err := p.choice()
+		if err != nil {
 			return nil, err
 		}
-		p.rest = strings.TrimLeft(p.rest, blanks)
+		if len(c) > 1 || c[0].Not {
+			q.Choices = append(q.Choices, c)
+			continue
+		}
+		one := c[0].Query
+		q.Tubes, q.States = append(q.Tubes, one.Tubes...), append(q.States, one.States...)
+		q.Numbers, q.Bodies = append(q.Numbers, one.Numbers...), append(q.Bodies, one.Bodies...)
 	}
 	return q, nil
 }
@@ -93,7 +109,39 @@ func Parse(text string) (*Query, error) {
 const blanks = " \t\r\n"
 
 // A parser has the rest of the text.
-type parser struct{ rest string }
+type parser struct {
+	rest  string
+	parts int
+}
+
+// choice parses conditions with "or" between them.
+func (p *parser) choice() (c Choice, err error) {
+	for more := true; more; more = p.keyword("or") {
+		o := Option{Query: new(Query)}
+		for p.keyword("not") {
+			o.Not = !o.Not
+		}
+		if p.parts++; p.parts > maxParts {
+			return nil, fmt.Errorf("want %d parts at most", maxParts)
+		}
+		if err := p.part(o.Query); err != nil {
+			return nil, err
+		}
+		p.rest = strings.TrimLeft(p.rest, blanks)
+		c = append(c, o)
+	}
+	return c, nil
+}
+
+// keyword consumes a word that another part follows.
+func (p *parser) keyword(word string) bool {
+	rest, ok := strings.CutPrefix(p.rest, word)
+	after := strings.TrimLeft(rest, blanks)
+	if ok = ok && after != "" && len(after) < len(rest); ok {
+		p.rest = after
+	}
+	return ok
+}
 
 // part parses one condition.
 func (p *parser) part(q *Query) error {
@@ -112,7 +160,7 @@ func (p *parser) part(q *Query) error {
 	name := p.rest[:nameLength(p.rest)]
 	op := operator(p.rest[len(name):])
 	after := p.rest[len(name)+len(op):]
-	if name == "" || strings.HasPrefix(after, ":") || strings.HasPrefix(after, "//") { // App::Class, http://host
+	if name == "" || name[0] != '/' && (strings.HasPrefix(after, ":") || strings.HasPrefix(after, "//")) { // App::Class, http://host
 		op = ""
 	}
 	if op == "" && strings.HasPrefix(name, "/") {
@@ -167,12 +215,28 @@ func (q *Query) condition(name, op, value string) error {
 		q.Numbers = append(q.Numbers, Number{name, op, n, value})
 	case name[0] == '/':
 		q.add(Body{Pointer, name, op, value})
+	case name == "class" && op == "=":
+		q.add(Body{Kind: Class, Text: name, Op: op, Value: value})
 	case value == "*":
 		q.add(Body{Kind: Path, Text: name})
 	default:
 		q.add(Body{Path, name, op, value})
 	}
 	return nil
+}
+
+// Names returns the names of conditions, with their operators.
+func Names() []string {
+	all := []string{"class:", "not ", "or ", "state:", "tube:"}
+	for name := range numbers {
+		op := ">"
+		if numbers[name] == nil {
+			op = ":"
+		}
+		all = append(all, name+op)
+	}
+	slices.Sort(all)
+	return all
 }
 
 func isNumber(name string) bool { _, ok := numbers[name]; return ok }

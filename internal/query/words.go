@@ -1,49 +1,9 @@
 package query
 
-import "strings"
-
-// String returns a text that Parse parses to the same query.
-func (q *Query) String() string {
-	var parts []string
-	if len(q.Tubes) > 0 {
-		parts = append(parts, "tube:"+plain(strings.Join(q.Tubes, ",")))
-	}
-	if len(q.States) > 0 {
-		parts = append(parts, "state:"+strings.Join(q.States, ","))
-	}
-	for _, n := range q.Numbers {
-		parts = append(parts, n.Name+n.Op+plain(n.Text))
-	}
-	for _, b := range q.Bodies {
-		parts = append(parts, b.String())
-	}
-	return strings.Join(parts, " ")
-}
-
-// String returns the condition as a text.
-func (b *Body) String() string {
-	switch {
-	case b.Kind == Text:
-		return Quote(b.Text)
-	case b.Kind == Regexp:
-		return "/" + b.Text + "/"
-	case b.Op == "" && b.Kind == Pointer:
-		return b.Text
-	case b.Op == "":
-		return b.Text + ":*"
-	case b.Op == "=":
-		return b.Text + ":" + Quote(b.Value)
-	}
-	return b.Text + b.Op + plain(b.Value)
-}
-
-// plain quotes a value if necessary.
-func plain(value string) string {
-	if value == "" || strings.ContainsAny(value, blanks+`"`) {
-		return Quote(value)
-	}
-	return value
-}
+import (
+	"slices"
+	"strings"
+)
 
 // Words returns the conditions in words that follow "jobs".
 func (q *Query) Words() (parts []string) {
@@ -68,6 +28,13 @@ func (q *Query) Words() (parts []string) {
 			parts = append(parts, "where "+b.Text+sign(b.Op)+b.Value)
 		}
 	}
+	for _, c := range q.Choices {
+		var options []string
+		for _, o := range c {
+			options = append(options, negated(o.Not)+strings.Join(o.Words(), " "))
+		}
+		parts = append(parts, strings.Join(options, " or "))
+	}
 	return parts
 }
 
@@ -79,17 +46,25 @@ func sign(op string) string {
 }
 
 // Fits reports whether a job is in one of the states and meets the conditions on numbers.
-// number returns an attribute by name, with times in seconds.
-func (q *Query) Fits(state string, number func(name string) int64) bool {
-	if len(q.States) > 0 && !strings.Contains(","+strings.Join(q.States, ",")+",", ","+state+",") {
+// number returns an attribute by name, with times in seconds. It returns false if the job
+// does not have the attribute. Fits ignores the choices.
+func (q *Query) Fits(state string, number func(name string) (n int64, ok bool)) bool {
+	if len(q.States) > 0 && !slices.Contains(q.States, state) {
 		return false
 	}
 	for _, n := range q.Numbers {
-		if !Compare(number(n.Name), n.Op, n.Value) {
+		if have, ok := number(n.Name); !ok || !Compare(have, n.Op, n.Value) {
 			return false
 		}
 	}
 	return true
+}
+
+func negated(is bool) string {
+	if is {
+		return "not "
+	}
+	return ""
 }
 
 // Compare reports whether a OP b holds.

@@ -182,6 +182,14 @@
     if (by) { e.preventDefault(); list[(list.indexOf(document.activeElement) + by + list.length) % list.length].focus(); }
   };
 
+  // A search field offers the names that complete its last word.
+  document.addEventListener("input", async (e) => {
+    if (!e.target.matches("[data-names]") || e.inputType === "insertReplacementText") return;
+    const mine = ++asked, html = await load(document.body.dataset.base + "search/names?q=" + encodeURIComponent(e.target.value)).then((answer) => answer.text()).catch(() => "");
+    const list = $("[data-part=names]", parse(html));
+    if (list && mine === asked) e.target.list.replaceChildren(...list.childNodes);
+  });
+
   // A click elsewhere and Escape close a menu.
   document.addEventListener("click", (e) => all("details.menu[open]").forEach((m) => m.contains(e.target) || (m.open = false)));
   document.addEventListener("keydown", (e) => { const m = e.key === "Escape" && $("details.menu[open]"); if (m) { m.open = false; $("summary", m).focus(); } });
