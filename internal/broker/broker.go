@@ -1,19 +1,19 @@
 // Package broker owns the engine and runs it in turns.
 //
-// A turn reads the clock once, does what is due, applies all requests that have arrived,
-// and hands the Changes to the Log with one write. Only a turn touches the engine, so
+// A turn reads the clock once, fires due timers, applies all requests that have arrived,
+// and passes the Changes to the Log with one write. Only a turn uses the engine, so
 // there is no lock order (turn.go).
 //
 // A turn does not wait for the disk. It gets a position in the log, and the next turn can
-// run at once. One sync makes the turns of many positions durable and settles them: their
-// callers are told, and reply to their clients (commit.go). So pipelining, group commit
-// and "no reply before it is durable" need no code of their own.
+// run at once. One sync makes many turns durable and settles them: their callers are
+// notified and reply to their clients (commit.go). Pipelining, group commit and "no reply
+// before its change is durable" follow from this.
 //
 //	b := broker.New(eng, broker.Options{Log: journal})
 //	c := b.NewCaller(conn) // one for each connection, which is a Request
-//	err := c.Do()          // conn.Apply runs in a turn; returns when that is settled
+//	err := c.Do()          // calls conn.Apply in a turn; returns when that is settled
 //
-// An event loop has other connections to serve meanwhile, and does it in steps:
+// An event loop must serve other connections before the turn is settled, so it uses steps:
 //
 //	if settled, err := c.Start(round); settled { // the turn is over, and durable or failed
 //		reply(round, err)
@@ -23,17 +23,17 @@
 //
 // # Who runs the turn
 //
-// A caller that comes while no turn runs becomes the leader: it runs one turn for all
-// requests in the queue, and passes the lead to the first caller that came meanwhile. In
-// memory a turn takes less than a microsecond, and running it in the caller's goroutine
-// saves two switches (doc/decisions/0007).
+// A caller that arrives while no turn runs becomes the leader: it runs one turn for all
+// requests in the queue, and passes the lead to the first caller that arrived during the
+// turn. A turn in memory takes less than a microsecond, and running it in the caller's
+// goroutine saves two switches (doc/decisions/0007).
 //
 // # Who syncs
 //
-// At most one sync runs at a time, for everything that is flushed. A caller of Start
-// decides when: Sync runs it in the caller's goroutine, as Do does, StartSync in one of
-// the broker. Sync costs less; StartSync lets the caller do other things while a
-// disk is slow (doc/decisions/0009).
+// At most one sync runs at a time, for everything that is flushed. A caller of Start starts
+// it: Sync runs it in the caller's goroutine, like Do, and StartSync in a goroutine of the
+// broker. Sync costs less; StartSync lets the caller continue while a disk is slow
+// (doc/decisions/0009).
 //
 // # Promises
 //
@@ -49,12 +49,11 @@
 //
 // # What is due
 //
-// A timer runs a turn when something comes due. If that is more than a turn can bear, an
-// event loop that was named by OnMoreDue runs the others: so its sockets are served
-// between them, and no other goroutine takes turns and processors from it.
+// A timer runs a turn when an event is due. If there is too much work for one turn, the
+// function of OnMoreDue makes an event loop run the other turns. The loop serves its sockets
+// between them, and no other goroutine competes with it.
 //
-// The package starts goroutines for the timer, when something comes due, and
-// for syncs. Close ends them.
+// The package starts goroutines for the timer and for syncs. Close ends them.
 package broker
 
 import (
@@ -71,10 +70,10 @@ import (
 
 // A Request is an operation on the engine.
 type Request interface {
-	// Apply does it. It runs within a turn, in the goroutine that leads the turn,
-	// and must not block. It returns the time of its last command: now, plus a
-	// nanosecond for each command after the first, so that no two happen at the
-	// same time, and the broker knows how many they were.
+	// Apply executes the operation. It runs within a turn, in the goroutine that leads
+	// the turn, and must not block. It returns the time of its last command: now, plus a
+	// nanosecond for each command after the first. So all commands have different times,
+	// and the broker can count them.
 	Apply(e *engine.Engine, now int64) (later int64)
 }
 
@@ -88,14 +87,12 @@ type Settler interface {
 	Settled(err error)
 }
 
-// A Log makes changes outlive the process. To the broker, memory only, a local
-// disk and a Raft group differ in one thing: how long Sync takes. All calls but
-// Sync are made within turns, so one at a time. After an error the changes that
-// are not durable stay in the Log's care: it must make them durable before any
-// later change, and refuse changes (engine.Options.Admit) until it has. After
-// [ErrDeposed] it drops them instead.
+// A Log makes changes durable: on a local disk, or in a Raft group. All methods except Sync
+// are called within turns, so one at a time. After an error the Log keeps the changes that
+// are not durable. It must make them durable before any later change, and refuse changes
+// (engine.Options.Admit) until then. After [ErrDeposed] it drops them instead.
 type Log interface {
-	// Append takes changes in order; it does not keep the slice, nor the bodies.
+	// Append appends changes in order. It must not keep the slice or the bodies.
 	Append(changes []engine.Change) error
 
 	// Flush passes the appended changes to the system. It returns true if they are as
@@ -120,12 +117,11 @@ type Log interface {
 	Close() error
 }
 
-// ErrDeposed is wrapped by the errors of a Log whose server may no longer decide: the
-// leader of a Raft group that is not the leader any more. The changes that are not
-// durable are dropped. The engine has made them, so it counts no more: until
-// [Broker.Replace] gives the broker another one, nothing is executed or comes due, all
-// requests fail with this error, and the Log returns it from each Append, Flush and Sync,
-// also from a Sync that began before.
+// ErrDeposed is wrapped by the errors of a Log whose server can no longer decide, such as
+// the former leader of a Raft group. The Log drops the changes that are not durable. Since
+// the engine contains them, it is no longer valid. Until [Broker.Replace] installs another
+// engine, no timer fires and all requests fail with this error. The Log returns it from
+// each Append, Flush and Sync, including a Sync in progress.
 var ErrDeposed = errors.New("broker: this server may no longer decide")
 
 // ErrClosed is the error of turns with Changes that come after Close.
@@ -321,21 +317,21 @@ func (noSettler) Settled(error) {}
 // panics if the old engine decides: the broker must be deposed, or follow, so that the old
 // engine's changes are never acknowledged.
 //
-// Replace first waits until all turns before are settled, since a Sync for the next engine
-// would say nothing of them. Then it calls next with the old engine within a turn, so that
-// the Log can change its state at the same time. A broker that was deposed executes
-// requests again from the next turn on.
+// Replace first waits until all earlier turns are settled, since a Sync for the next engine
+// does not cover them. Then it calls next with the old engine within a turn, so that the Log
+// can change its state at the same time. From the next turn on, a deposed broker executes
+// requests again.
 //
-// The next engine inherits the settings of the old one; see [engine.Settings]. It knows no
-// sessions: no request must refer to one, and waiters of the old engine are not told. next
-// may return the old engine without its sessions. If it drops the old engine, nothing else
-// keeps that: there is never memory for two.
+// The next engine inherits the settings of the old one; see [engine.Settings]. It has no
+// sessions: no request must refer to one, and waiters of the old engine are not notified.
+// next can return the old engine without its sessions. The broker keeps no reference to the
+// old engine, since there might not be enough memory for two.
 func (b *Broker) Replace(next func(old *engine.Engine) *engine.Engine) {
 	b.callOwn(func() {})
 	b.start(own(func() { b.replace(next) }))
 }
 
-// replace does what Replace promises, within a turn.
+// replace implements Replace, within a turn.
 func (b *Broker) replace(next func(old *engine.Engine) *engine.Engine) {
 	if !b.deposed.Load() && b.decides() {
 		panic("broker: the engine that is to be replaced decides")

@@ -6,10 +6,9 @@ import (
 	"sync"
 )
 
-// A commit says how far the turns have become durable. Each turn that has flushed
-// something has a position; positions are counted from 1. A turn that has flushed
-// nothing has the position of the last one that did, because it may have seen the
-// changes of that one.
+// A commit tracks the durability of turns. Each turn that has flushed changes has a
+// position, counted from 1. A turn that has flushed nothing has the position of the last
+// turn that did, because it can have seen that turn's changes.
 //
 //	0       settled         wanted         flushed
 //	|----------|---------------|---------------|
@@ -17,8 +16,8 @@ import (
 //	| or failed|  under way    |   StartSync   |
 //
 // B1. settled <= wanted <= flushed, and none of them ever gets smaller.
-// B2. If settled < wanted, exactly one goroutine has the lead: it syncs, or has
-// been told to. Otherwise no goroutine syncs.
+// B2. If settled < wanted, exactly one goroutine has the lead: it syncs, or will sync next.
+// Otherwise no goroutine syncs.
 // B3. waiting is in the order of positions. All positions in it are larger than
 // settled and at most flushed.
 type commit struct {

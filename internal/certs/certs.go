@@ -1,13 +1,11 @@
-// Package certs keeps the TLS configuration of a server in step with the files
-// that it comes from: a certificate that is renewed is used from the next
-// handshake on, without a restart.
+// Package certs reloads the TLS configuration of a server when its files change. The server
+// uses a renewed certificate from the next handshake on, without a restart.
 //
 //	source, err := certs.Load(certs.Files{Cert: "tls.crt", Key: "tls.key"}, logger)
 //	listener = tls.NewListener(listener, source.Config())
 //
-// The files are looked at when a client connects, once a second at most. If what
-// they hold now cannot be used, the old certificate goes on being used, and the
-// log says so once.
+// A new connection checks the files, at most once a second. If they are invalid, the server
+// continues with the previous certificate, and logs the error once.
 package certs
 
 import (
@@ -21,7 +19,7 @@ import (
 	"time"
 )
 
-// checkEvery is how often the files are looked at.
+// checkEvery is the minimum interval between checks of the files.
 const checkEvery = time.Second
 
 // Files are the files of a TLS configuration, in PEM.
@@ -45,13 +43,13 @@ type Source struct {
 	}
 }
 
-// A stamp changes when a file does.
+// A stamp identifies the versions of the files. It changes when a file changes.
 type stamp [3]struct {
 	modified time.Time
 	size     int64
 }
 
-// Load reads the files. The error says which of them is wrong.
+// Load reads the files. Its error names the invalid file.
 func Load(files Files, log *slog.Logger) (*Source, error) {
 	s := &Source{files: files, log: log}
 	if s.log == nil {
@@ -64,8 +62,7 @@ func Load(files Files, log *slog.Logger) (*Source, error) {
 	return s, nil
 }
 
-// Config returns what tls.NewListener takes. TLS 1.2 is the oldest version that it
-// accepts.
+// Config returns the configuration for tls.NewListener. It accepts TLS 1.2 and later.
 func (s *Source) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -75,23 +72,23 @@ func (s *Source) Config() *tls.Config {
 	}
 }
 
-// An Expiry says when a certificate ends.
+// An Expiry is the end of a certificate's validity.
 type Expiry struct {
 	File       string // that has it
 	Begin, End time.Time
 }
 
-// notice is how long before its end a certificate is soon to end, at most.
+// notice is the maximum time before its end at which a certificate expires soon.
 const notice = 14 * 24 * time.Hour
 
-// Soon reports whether the certificate has ended or ends soon: in two weeks, or in a fifth
-// of the time for which it is made, if that is less.
+// Soon reports whether the certificate has expired, or expires within two weeks or a
+// fifth of its lifetime, whichever is shorter.
 func (e Expiry) Soon(now time.Time) bool {
 	return e.End.Sub(now) < min(notice, e.End.Sub(e.Begin)/5)
 }
 
-// Expiry says when the certificate in use ends, or one between it and its authority, if
-// that ends earlier. It looks at the files as a client does that connects.
+// Expiry returns the earliest end of the certificate in use and its intermediate
+// certificates. Like a new connection, it checks the files first.
 func (s *Source) Expiry() Expiry {
 	e := Expiry{File: s.files.Cert}
 	for _, der := range s.current(time.Now()).Certificates[0].Certificate {
@@ -110,7 +107,8 @@ func (s *Source) Reload() error {
 	return s.read(s.look())
 }
 
-// read reads the files, which have a stamp. If they cannot be used, the configuration stays. With mu locked.
+// read reads the files with stamp st. If they are invalid, the configuration stays
+// unchanged. Callers hold mu.
 func (s *Source) read(st stamp) error {
 	config, err := s.files.read()
 	s.mu.stamp, s.mu.failed = st, err
@@ -120,7 +118,8 @@ func (s *Source) read(st stamp) error {
 	return err
 }
 
-// Failed returns why the files as they are now cannot be used, and those from before are; nil: they are used.
+// Failed returns the error of the current files, if the source still uses an earlier
+// version, or nil.
 func (s *Source) Failed() error {
 	s.current(time.Now())
 	s.mu.Lock()

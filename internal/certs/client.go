@@ -7,14 +7,14 @@ import (
 	"os"
 )
 
-// A Client is what a client with TLS is told, with files in PEM.
+// A Client is the TLS configuration of a client, with PEM files.
 type Client struct {
 	CA         string // authorities to trust; empty: the system's
 	Cert, Key  string // the certificate to show, and its key; empty: none
 	ServerName string // that the server's certificate must have; empty: the one in the address
 }
 
-// Config reads the files. An error begins with "ca: ", or with "cert and key: ".
+// Config reads the files. Its errors begin with "ca: " or "cert and key: ".
 func (c Client) Config() (*tls.Config, error) {
 	config := &tls.Config{ServerName: c.ServerName, MinVersion: tls.VersionTLS12}
 	if c.CA != "" {
@@ -33,7 +33,7 @@ func (c Client) Config() (*tls.Config, error) {
 	return config, nil
 }
 
-// authorities reads those in a file.
+// authorities reads the certificates of authorities from a file.
 func authorities(file string) (*x509.CertPool, error) {
 	pem, err := os.ReadFile(file)
 	if err != nil {

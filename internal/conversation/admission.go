@@ -31,10 +31,10 @@ func (c *Conversation) Admit(terms *access.Terms, id *access.Identity) {
 	c.limitParser()
 }
 
-// locked reports whether the client must prove who it is before anything else.
+// locked reports whether the client must authenticate before any other command.
 func (c *Conversation) locked() bool { return c.stranger && c.terms.Required }
 
-// limitParser makes auth a command, and does not let a stranger send large bodies.
+// limitParser makes auth a command, and limits the bodies of an unauthenticated client.
 func (c *Conversation) limitParser() {
 	if c.terms == nil {
 		return
@@ -45,8 +45,8 @@ func (c *Conversation) limitParser() {
 	}
 }
 
-// identify looks up whose token a command has: outside turns, since a driver parses
-// there.
+// identify returns the identity of the token in a command. It runs outside turns, with
+// the parser.
 func (c *Conversation) identify(cmd *wire.Command) *access.Identity {
 	token := cmd.Text
 	switch {
@@ -63,7 +63,8 @@ func (c *Conversation) identify(cmd *wire.Command) *access.Identity {
 	return id
 }
 
-// passes reports whether a command may be executed. If not, it is answered.
+// passes reports whether the client may execute a command. If not, it answers the
+// command.
 func (c *Conversation) passes(e *engine.Engine, now int64, cmd *command) bool {
 	switch {
 	case cmd.Op == wire.Auth || cmd.identity != nil:
@@ -98,9 +99,9 @@ func (c *Conversation) passes(e *engine.Engine, now int64, cmd *command) bool {
 // for any client until it is complete. A token is shorter.
 const smallPut = 1 << 10
 
-// refusesBody reports whether the body of the put that the parser waits for is not to be
-// kept, for the client has no right to put into the tube that it uses. Nothing is under
-// way that could change that.
+// refusesBody reports whether to discard the body of an incomplete put, because the
+// client has no right to put into the tube that it uses. No command that could change the
+// right must be in progress.
 func (c *Conversation) refusesBody() bool {
 	if c.terms == nil || c.locked() || c.parser.Need() <= smallPut {
 		return false
@@ -117,14 +118,14 @@ func (c *Conversation) refusesBody() bool {
 // discarded on arrival.
 const largePut = 66 << 10
 
-// verdicts are how a put is refused that was looked at.
+// verdicts maps the outcome of a check of a put to its reply.
 var verdicts = map[engine.Outcome]wire.Fault{
 	engine.Draining:    wire.FaultDraining,
 	engine.OutOfMemory: wire.FaultNoRoom,
 	engine.TooBig:      wire.FaultTooBig,
 }
 
-// refuse answers that the client may not do something.
+// refuse answers a command to which the client has no right.
 func (c *Conversation) refuse(what string, tubes ...string) {
 	c.unsuccessful(wire.Unauthorized)
 	if c.shared.Refused != nil {
@@ -132,9 +133,9 @@ func (c *Conversation) refuse(what string, tubes ...string) {
 	}
 }
 
-// enter gives the client the identity that its token belongs to. The conversation ends
-// if the token is not known, or if that identity may not reserve from a tube that the
-// client watches already.
+// enter gives the client the identity of its token. It ends the conversation if the token
+// is invalid, or if the identity may not reserve from a tube that the client already
+// watches.
 func (c *Conversation) enter(e *engine.Engine, now int64, cmd *command) {
 	if cmd.identity == nil || cmd.Fault != wire.None || !c.mayKeepWatching(cmd.identity) {
 		c.refuse("the token")
@@ -153,8 +154,8 @@ func (c *Conversation) enter(e *engine.Engine, now int64, cmd *command) {
 // authenticates.
 const watchedBefore = 100
 
-// mayKeepWatching reports whether an identity may reserve from the tubes that are
-// watched. The tube default does not count: every client watches it at first.
+// mayKeepWatching reports whether an identity may reserve from all watched tubes except
+// default, which every client watches at first.
 func (c *Conversation) mayKeepWatching(id *access.Identity) bool {
 	names := c.sess.WatchedNames()
 	if id.Unrestricted() {
@@ -173,8 +174,8 @@ func (c *Conversation) mayKeepWatching(id *access.Identity) bool {
 
 const defaultTube = "default"
 
-// tubesOf appends the tubes on which a client needs the rights for a command. A job that
-// does not exist has none: the command is answered as always.
+// tubesOf appends the tubes on which a client needs the rights for a command. There is
+// none if the job of the command does not exist: the command then fails in the usual way.
 func (c *Conversation) tubesOf(e *engine.Engine, cmd *wire.Command, tubes []string) []string {
 	switch cmd.Op.Need().Place {
 	case rights.NamedTube:

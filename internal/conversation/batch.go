@@ -10,9 +10,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A Batch is what conversations want done in one turn, in order. A driver fills it, has its
-// Apply called within the turn, and then calls TurnOver and Settle. The replies are in a
-// buffer of the batch; when they are written, the batch can be used again.
+// A Batch contains the commands of conversations for one turn, in order. A driver fills
+// it, passes it to the broker, which calls Apply within the turn, and then calls TurnOver
+// and Settle. A buffer of the batch holds the replies. After they are written, the driver
+// can reuse the batch.
 type Batch struct {
 	tasks    []task
 	commands []command
@@ -47,7 +48,7 @@ type task struct {
 	promised [2]int         // replies that depend on the log: Batch.promises[promised[0]:promised[1]]
 }
 
-// A command and where in the input it ends.
+// A command is a parsed command with the position of its end in the input.
 type command struct {
 	wire.Command
 	end      int
@@ -57,26 +58,26 @@ type command struct {
 // A span is the place of a reply in Conversation.out.
 type span struct{ from, to int }
 
-// NewBatch returns an empty batch whose replies are in one buffer as long as they
-// are, together, not more than so many bytes.
+// NewBatch returns an empty batch. It keeps the replies in one buffer while they have at
+// most size bytes.
 func NewBatch(size int) *Batch { return &Batch{out: make([]byte, 0, size)} }
 
-// Len returns how many tasks there are; a conversation may have more than one.
+// Len returns the number of tasks. A conversation can have several.
 func (b *Batch) Len() int { return len(b.tasks) }
 
-// Commands returns how many commands were parsed.
+// Commands returns the number of parsed commands.
 func (b *Batch) Commands() int { return len(b.commands) }
 
-// AsksForClients reports whether one of the commands asks how many clients there are.
+// AsksForClients reports whether a command needs the number of clients.
 func (b *Batch) AsksForClients() bool { return b.asked&(1<<wire.Stats|1<<wire.StatsTube) != 0 }
 
-// Replies returns how many bytes the replies were, after the turn.
+// Replies returns the size of the replies in bytes, after the turn.
 func (b *Batch) Replies() int { return b.replies }
 
 // Owner returns the owner of the conversation that has task i.
 func (b *Batch) Owner(i int) Owner { return b.tasks[i].c.owner }
 
-// another adds a command, which is to be filled in. It has no identity.
+// another adds an empty command for the caller to fill in.
 func (b *Batch) another() *command {
 	n := len(b.commands)
 	if n == cap(b.commands) {
@@ -113,8 +114,8 @@ func (b *Batch) Apply(e *engine.Engine, now int64) (later int64) {
 	return now - 1
 }
 
-// execute executes the commands of a task, and returns the time when the next thing
-// happens. Its replies go into the batch's buffer while there is room.
+// execute executes the commands of a task, and returns the time of the next event. It
+// writes replies to the batch's buffer while there is room.
 func (b *Batch) execute(t *task, e *engine.Engine, now int64) (later int64) {
 	c := t.c
 	room := b.out[len(b.out):]
@@ -131,8 +132,8 @@ func (b *Batch) execute(t *task, e *engine.Engine, now int64) (later int64) {
 	return later
 }
 
-// TurnOver is called by the driver after the turn. The buffers that it gave to
-// Receive are its own again.
+// TurnOver ends the turn. The driver calls it and can then reuse the buffers that it
+// passed to Receive.
 func (b *Batch) TurnOver() {
 	for i := range b.tasks {
 		switch t := &b.tasks[i]; t.do {
@@ -151,7 +152,7 @@ func (b *Batch) TurnOver() {
 	b.commands, b.asked = b.commands[:0], 0
 }
 
-// keepUnexecuted keeps the input of a task that is still needed.
+// keepUnexecuted copies the part of a task's input that was not executed.
 func (b *Batch) keepUnexecuted(t *task) {
 	c := t.c
 	n := t.to - t.from
@@ -193,8 +194,8 @@ func (c *Conversation) afterCheck(t *task) {
 	c.proceed()
 }
 
-// GoesOn reports whether the conversation that has task i goes on after TurnOver,
-// whenever the turn is settled.
+// GoesOn reports whether the conversation of task i can continue after TurnOver, before
+// the turn is settled.
 func (b *Batch) GoesOn(i int) bool { return b.tasks[i].do == checkPut || b.tasks[i].do == expire }
 
 // Settle is called by the driver when the changes of the turn and all earlier ones are
@@ -224,8 +225,8 @@ func (b *Batch) Settle(err error) {
 	}
 }
 
-// abandon closes the conversations. Those that are in another batch by now end with
-// that one.
+// abandon closes the conversations. A conversation that is already in another batch ends
+// with that batch.
 func (b *Batch) abandon(reason error) {
 	for i := range b.tasks {
 		switch c := b.tasks[i].c; c.state {

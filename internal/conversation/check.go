@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Check tests every invariant of the conversation and reports all that are
-// broken. It is for tests, and for its driver alone to call.
+// Check tests the invariants of the conversation and returns all violations. Only the
+// driver can call it, in tests.
 func (c *Conversation) Check() error {
 	var broken []error
 	assert := func(ok bool, format string, args ...any) {

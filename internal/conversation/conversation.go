@@ -50,7 +50,7 @@ func (s State) String() string { return stateNames[s] }
 
 var stateNames = [...]string{"opening", "reading", "ready", "executing", "settling", "writing", "waiting", "leaving", "lingering", "closed"}
 
-// Shared is what all conversations of a server have in common.
+// Shared contains the settings and counters of all conversations of a server.
 type Shared struct {
 	// Static.
 	MaxJobSize   int           // largest body of a job, bytes
@@ -84,8 +84,8 @@ type Shared struct {
 	// turns.
 	Stats func(e *engine.Engine, commands *[wire.NumOps]uint64, asker Owner) *wire.ServerStats
 
-	// Owned by the turn: how often each command was given, as stats counts, how often
-	// each word was the reply that is not the one for success, and room for a batch.
+	// The turn owns these: the number of commands by kind, as in stats; the number of
+	// unsuccessful replies by word; and buffers.
 	commands     [wire.NumOps]uint64
 	unsuccessful [math.MaxUint8 + 1]uint64
 	reserved     []engine.Job
@@ -93,11 +93,11 @@ type Shared struct {
 	broken atomic.Uint64 // replies that became INTERNAL_ERROR after their turn
 }
 
-// Commands returns how often each command was given. It is for turns.
+// Commands returns the number of commands by kind. Call it within turns.
 func (s *Shared) Commands() *[wire.NumOps]uint64 { return &s.commands }
 
-// Unsuccessful returns how often a word was the reply to a command that was not
-// successful. The answers of reserves that have waited are not counted. It is for turns.
+// Unsuccessful returns the number of unsuccessful commands with this reply. It does not
+// count reserves that waited. Call it within turns.
 func (s *Shared) Unsuccessful(w wire.Word) uint64 {
 	n := s.unsuccessful[w]
 	if w == wire.InternalError {
@@ -116,7 +116,7 @@ func (c *Conversation) resetParser() {
 	c.limitParser()
 }
 
-// An Owner is the driver of a conversation, to the engine and to the conversation.
+// An Owner is the driver of a conversation.
 type Owner interface {
 	// WaitOver is called within a turn when a wait ends. It calls Answer, and when that
 	// turn is settled the driver calls Answered.
@@ -127,12 +127,12 @@ type Owner interface {
 	// Writing and Lingering.
 	Unacknowledged() int
 
-	// Dismiss makes the driver end the conversation, soon. Any goroutine may call it.
+	// Dismiss makes the driver end the conversation soon. It is safe for concurrent use.
 	Dismiss(reason error)
 }
 
-// A Conversation is one client as the protocol sees it. It belongs to its driver,
-// which lends it to the turn with a batch. Copying one is a mistake.
+// A Conversation is the protocol state of one client. Its driver owns it, and lends it to
+// a turn with a batch. It must not be copied.
 type Conversation struct {
 	// Static after New.
 	shared *Shared
@@ -163,25 +163,26 @@ type Conversation struct {
 	stranger bool             // it was let in on terms, and has not proved an identity
 }
 
-// New returns the conversation with a client, whose name is for the trace.
+// New returns the conversation with a client. The name of the client appears in the
+// trace.
 func New(shared *Shared, owner Owner, client string) Conversation {
 	return Conversation{shared: shared, owner: owner, client: client, parser: shared.newParser(), share: maxCommands}
 }
 
-// State returns where the conversation stands.
+// State returns the state of the conversation.
 func (c *Conversation) State() State { return c.state }
 
-// Owner returns the owner that New was given.
+// Owner returns the owner passed to New.
 func (c *Conversation) Owner() Owner { return c.owner }
 
-// Client returns the name that New was given.
+// Client returns the name passed to New.
 func (c *Conversation) Client() string { return c.client }
 
-// Using returns the tube that the client uses. It is for turns.
+// Using returns the tube that the client uses. Call it within turns.
 func (c *Conversation) Using() string { return c.sess.Using() }
 
-// Identity returns the name of who the client is; empty if that is not known. It is for
-// turns.
+// Identity returns the name of the client's identity, or "" if it has none. Call it
+// within turns.
 func (c *Conversation) Identity() string {
 	if c.identity == nil {
 		return ""
@@ -189,23 +190,23 @@ func (c *Conversation) Identity() string {
 	return c.identity.Name()
 }
 
-// A lastCommand is a command and when it began.
+// A lastCommand is a command with its start time.
 type lastCommand struct {
 	op wire.Op
 	at int64 // ns of the engine
 }
 
-// LastCommand returns the last command and when it began, on the engine's clock. ok is
-// false if there was none. It is for turns.
+// LastCommand returns the last command and its start time on the engine's clock. ok is
+// false if there was none. Call it within turns.
 func (c *Conversation) LastCommand() (op wire.Op, at int64, ok bool) {
 	return c.last.op, c.last.at, c.last != lastCommand{}
 }
 
-// Opened returns when Open was called.
+// Opened returns the time of the call of Open.
 func (c *Conversation) Opened() int64 { return c.progress.opened }
 
-// Memory returns how many bytes the buffers for input and for replies have. A
-// large body that a reply refers to is not among them.
+// Memory returns the sizes of the buffers for input and for replies, in bytes. It does
+// not count large bodies to which replies refer.
 func (c *Conversation) Memory() (input, replies int) {
 	return cap(c.in.buf), cap(c.out.bytes) + cap(c.wait.answer.bytes)
 }
@@ -216,14 +217,14 @@ func (c *Conversation) Open(b *Batch, now int64) {
 	b.tasks = append(b.tasks, task{c: c, do: enter})
 }
 
-// Unread reports whether input was received that is not executed. Then the driver
-// reads into Space; else it may read into a buffer of its own.
+// Unread reports whether some received input is not executed. If so, the driver must read
+// into Space; otherwise it can read into its own buffer.
 func (c *Conversation) Unread() bool { return !c.in.empty() }
 
-// Receive takes input that the driver has read into a buffer of its own. In the
-// states Opening and Reading, which must be without unread input, whole commands
-// become a part of the batch, and the buffer must stay as it is until TurnOver. In
-// the state Waiting it is copied, and kept for later.
+// Receive processes input that the driver has read into its own buffer. In the states
+// Opening and Reading, there must be no unread input. Receive adds complete commands to
+// the batch, and the driver must not change the buffer until TurnOver. In the state
+// Waiting, Receive copies the input for later.
 func (c *Conversation) Receive(b *Batch, now int64, input []byte) {
 	c.received(now, len(input))
 	if c.state == Waiting {
@@ -328,7 +329,7 @@ func foreign(input []byte) error {
 	return nil
 }
 
-// keep drops the first n bytes of the input, which are done with, and keeps the others.
+// keep drops the first n bytes of the input, which were executed, and keeps the others.
 func (c *Conversation) keep(fresh []byte, n int) {
 	switch {
 	case fresh == nil:
@@ -401,7 +402,7 @@ func (c *Conversation) Answered(now int64, err error) {
 	}
 }
 
-// endWait lets the conversation go on after a wait.
+// endWait continues the conversation after a wait.
 func (c *Conversation) endWait() {
 	c.wait.end(&c.out)
 	c.in.more = !c.in.empty()
@@ -444,8 +445,8 @@ func (c *Conversation) proceed() {
 	c.account()
 }
 
-// Output returns replies to write, in the state Writing. There may be more when
-// these are written.
+// Output returns replies to write, in the state Writing. After they are written, there
+// can be more.
 func (c *Conversation) Output() []byte { return c.out.next() }
 
 // Wrote reports that the first n bytes of Output were written. The driver must write at

@@ -1,27 +1,27 @@
-// Package conversation is the life of a connection without its input and
-// output: a state machine that is fed bytes, says which commands it wants executed
-// in a turn of the broker, and gives back the bytes of the replies.
+// Package conversation implements the protocol of a connection as a state machine. It
+// receives bytes, passes commands to a turn of the broker, and returns the bytes of the
+// replies.
 //
-// A driver owns it and does the input and output: an event loop of package server, or a
-// simulator. No code here blocks, reads a clock, or knows a socket.
+// A driver owns each conversation and does its input and output: an event loop of package
+// server, or a simulator. This package never blocks, reads a clock, or uses a socket.
 //
 //	c := conversation.New(shared, owner)
 //	c.Open(batch)
 //	c.Receive(batch, now, input)   // whole commands go into the batch
 //	                               // in a turn: batch.Apply(engine, now)
-//	batch.TurnOver()               // what was not executed is kept
+//	batch.TurnOver()               // keeps input that was not executed
 //	batch.Settle(err)              // the changes are durable, or not
 //	n := write(c.Output())
 //	c.Wrote(now, n)
-//	wait(c.Next())                 // besides what the state wants
+//	wait(c.Next())                 // and for the events of the state
 //	c.Advance(batch, now)
 //
 // # States
 //
-// A Batch is what conversations want done in one turn. A conversation is in one
-// batch at a time with commands, and nothing more is executed for it until that
-// batch is settled and all replies are written: so replies keep their order, and
-// none leaves before what it promises is durable.
+// A Batch contains the commands for one turn. The commands of a conversation are in one
+// batch at a time. Its next commands are executed when that batch is settled and all
+// replies are written. So replies keep their order, and none is sent before the change
+// that it confirms is durable.
 //
 //	Opening ──Receive──┐
 //	   │ settled       │
@@ -41,20 +41,19 @@
 //
 //	any state ── End, Stop, or Advance when it is late ──▶ Leaving ──TurnOver──▶ Lingering ──Drained──▶ Closed
 //
-// The constants of State say what each of them wants of the driver. A session is
-// opened and ended in a turn, too; nothing waits for that turn to be settled. A quit
-// ends the session in the turn that executes it: a client that sees the end of the
-// connection can rely on its jobs being ready again. If the server may no longer decide
-// ([broker.ErrDeposed]) the conversations of the turn are closed at once, without a word.
+// The constants of State define the driver's next step. Turns also open and end sessions;
+// the conversation does not wait until these turns are settled. A quit ends the session in
+// the turn that executes it. So when a client sees the end of the connection, its jobs are
+// ready again. If the broker is deposed ([broker.ErrDeposed]), the conversations of the turn
+// are closed at once, without a reply.
 //
 // # Time
 //
-// Every limit on time is here (time.go, ending.go). A driver asks Next when
-// the conversation wants to be looked at, and calls Advance then. It may call it at any
-// other time: then nothing is due, and nothing happens.
+// This package implements all timeouts (time.go, ending.go). A driver calls Advance at the
+// time that Next returns. Earlier calls have no effect.
 //
-// Conversation.execute, the only place where commands are executed, refuses those that the
-// client may not give (admission.go).
+// Only Conversation.execute executes commands. It refuses those to which the client has no
+// right (admission.go).
 //
 // # Invariants
 //
@@ -69,9 +68,9 @@
 //     where there is no input.
 //   - V5. In the state Reading without unread input a conversation has no buffer,
 //     unless its driver has asked for Space to read into.
-//   - V6. A command or a reply that goes on is not over: some of it is left.
-//   - V7. A session exists from the first turn on, until the conversation has come to
-//     its end: not in the states Opening, Lingering and Closed.
+//   - V6. A command or a reply in progress has a part left.
+//   - V7. A session exists from the first turn until the end of the conversation: not in
+//     the states Opening, Lingering and Closed.
 //   - V8. The input after a waiting reserve is less than MaxAhead and what was
 //     received at a time, which is 64 KiB or half the buffer.
 //   - V9. A conversation that counts for Memory has its place among those that do, and
@@ -79,11 +78,11 @@
 //
 // # Memory
 //
-// A conversation keeps the input of one command that is not complete, growing with what
-// has arrived and not with what a put announces, and nothing of a large put that will be
-// refused; and replies up to maxOut bytes and one more. A body that is larger than
-// largeBody is not copied into a reply: the reply refers to it, even when the job is
-// deleted meanwhile. What all of them keep together has a bound (memory.go).
+// A conversation buffers the input of at most one incomplete command. The buffer grows with
+// the input, not with the size that a put announces, and it contains nothing of a large put
+// that will be refused. A conversation also buffers up to maxOut bytes of replies and one
+// more reply. A reply refers to a body of at least largeBody bytes instead of copying it,
+// even if the job is deleted. Memory limits the total of all conversations (memory.go).
 //
 // Start reading with Conversation in conversation.go, then Batch in batch.go and
 // ending.go; execute.go has a function for each command.

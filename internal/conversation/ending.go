@@ -8,7 +8,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// Why a conversation ends by itself; see Reason.
+// Reasons for which a conversation ends a connection; see Reason.
 var (
 	ErrQuit         = errors.New("quit")
 	ErrHTTP         = errors.New("spoke HTTP")
@@ -34,7 +34,7 @@ const (
 	lingerCheck = 50 * time.Millisecond
 )
 
-// An ending is how near its end a conversation is, and why it ends.
+// An ending describes the progress of a conversation's end, and its reason.
 type ending struct {
 	phase   phase
 	reason  error // nil: it does not end yet, or the input has ended
@@ -42,7 +42,8 @@ type ending struct {
 	checked int64 // ns; when Drained was called last
 }
 
-// A phase is one of a conversation's life. They follow one another; some are left out.
+// A phase is a part of a conversation's life. Phases follow in order, and some can be
+// skipped.
 type phase uint8
 
 const (
@@ -72,8 +73,8 @@ func (c *Conversation) Reason() error {
 	return c.ending.reason
 }
 
-// endInTurn ends the session within a turn: whatever happens after that turn, or in the
-// rest of it, finds the client gone. Its replies are still written.
+// endInTurn ends the session within a turn. Later events, even in this turn, find the
+// client gone. Its replies are still written.
 func (c *Conversation) endInTurn(e *engine.Engine, now int64, reason error) {
 	e.Close(now, c.sess)
 	c.sess = nil
@@ -106,7 +107,7 @@ func (c *Conversation) Stop(b *Batch) {
 	}
 }
 
-// leave makes the turn of the batch end the session, unless a turn has.
+// leave makes the turn of the batch end the session, unless an earlier turn did.
 func (c *Conversation) leave(b *Batch, reason error) {
 	ended := c.ending.phase == over && c.sess == nil
 	c.ending = ending{phase: over, reason: reason}
@@ -118,17 +119,17 @@ func (c *Conversation) leave(b *Batch, reason error) {
 	b.tasks = append(b.tasks, task{c: c, do: leave})
 }
 
-// A Departure ends the session of a client that has hung up, or its wait, before its
-// driver asks for that.
+// A Departure ends the session, or the wait, of a client that has disconnected, before
+// its driver does.
 type Departure struct {
 	sess *engine.Session
 	ends bool // nothing that the client has sent is left to be executed
 }
 
-// Departure returns the step of a turn for a client that has disconnected. It returns
-// false if the client has sent commands that are not executed yet: then its driver ends
-// it after those. It is called on behalf of the driver. unread reports whether the driver
-// had unread input when the client disconnected.
+// Departure returns the Departure of a client that has disconnected. ok is false if some
+// of its commands are not executed yet: the driver ends the session after them. It must
+// be called on behalf of the driver. unread reports whether the driver had unread input
+// when the client disconnected.
 func (c *Conversation) Departure(unread bool) (d Departure, ok bool) {
 	switch c.state {
 	case Waiting:
@@ -143,7 +144,8 @@ func (c *Conversation) Departure(unread bool) (d Departure, ok bool) {
 	return Departure{c.sess, true}, ok
 }
 
-// Apply is called within a turn. The driver will do the same again, to no effect.
+// Apply ends the session or the wait. It is called within a turn. The driver repeats it,
+// without effect.
 func (d Departure) Apply(e *engine.Engine, now int64) {
 	e.HalfClose(d.sess)
 	if d.ends {
@@ -162,8 +164,8 @@ func (c *Conversation) EndPassedOn(now int64, replies []byte) {
 	c.account()
 }
 
-// expire ends the conversation of a client that was silent for long, unless its session
-// goes on.
+// expire ends the conversation of a client that was silent for too long, unless goesOn is
+// true.
 func (c *Conversation) expire(goesOn bool) {
 	switch {
 	case c.state != Executing: // it leaves already
@@ -175,8 +177,9 @@ func (c *Conversation) expire(goesOn bool) {
 	}
 }
 
-// abandon ends the conversation at once and without a word: its session belongs to an
-// engine that counts no more. A turn may be under way there that ends its wait.
+// abandon ends the conversation at once, without a reply, because its session belongs to
+// an engine that no longer decides. A turn of that engine might be ending its wait at the
+// same time.
 func (c *Conversation) abandon(reason error) {
 	c.ending = ending{phase: over, reason: reason}
 	c.gone()

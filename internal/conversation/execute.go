@@ -7,9 +7,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// execute executes the commands until the client has to wait, has quit, or has
-// enough replies, or the turn has done enough; but one at least. Each happens a
-// nanosecond after the one before.
+// execute executes at least one of the commands. It stops when the client must wait, has
+// quit or has enough replies, or when the turn has done enough work. Each command happens
+// a nanosecond after the previous one.
 func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands []command) (n int, later int64) {
 	if c.long.command != nil {
 		from, promises := len(c.out.bytes), e.Promises()
@@ -44,21 +44,20 @@ func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands [
 	return n, now
 }
 
-// trace traces the line of a reply, which is none if the client waits.
+// trace traces the first line of a reply. The reply is empty if the client waits.
 func (c *Conversation) trace(reply []byte) {
 	if line, _, ok := bytes.Cut(reply, []byte{'\r'}); ok {
 		c.shared.Trace.Debug("reply", "client", c.client, "reply", string(line))
 	}
 }
 
-// ready reports whether the next command may be executed, as far as those before
-// are concerned.
+// ready reports whether the previous commands permit the execution of the next one.
 func (c *Conversation) ready() bool {
 	return c.wait.phase == noWait && c.ending.phase != over && c.out.rest == nil && c.long.command == nil
 }
 
-// promise notes that the reply which begins at from depends on the log. There is
-// none yet if the command goes on in the next turn.
+// promise records that the reply which begins at from depends on the log. There is no
+// reply yet if the command continues in the next turn.
 func (c *Conversation) promise(b *Batch, from int, promised bool) {
 	switch {
 	case !promised:

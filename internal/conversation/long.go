@@ -7,18 +7,17 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A long command begins in one turn and goes on in others. Until it is over, the
+// A long command begins in one turn and continues in others. Until it ends, the
 // conversation executes nothing else.
 type long interface {
-	// proceed does as much as a turn should bear, and reports whether there is more
-	// to do.
+	// proceed does the work of one turn, and reports whether work is left.
 	proceed(c *Conversation, e *engine.Engine, now int64) (more bool)
 
 	// answer appends the reply.
 	answer(c *Conversation)
 }
 
-// A longCommand is a long command under way.
+// A longCommand is a long command in progress.
 type longCommand struct {
 	command long // nil if there is none
 	changes changes
@@ -40,8 +39,7 @@ func (c *Conversation) begin(e *engine.Engine, now int64, l long) {
 	c.continueLong(e, now)
 }
 
-// continueLong does as much of a long command as a turn should bear, and answers when
-// that was all.
+// continueLong does one turn's work of the long command, and answers at its end.
 func (c *Conversation) continueLong(e *engine.Engine, now int64) {
 	l := c.long
 	if l.command.proceed(c, e, now) {

@@ -7,8 +7,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// The commands for managing a queue, which beanstalkd does not have. Each may take
-// several turns.
+// Commands to manage a queue, which beanstalkd does not have. Each can take several
+// turns.
 
 const (
 	// defaultListed is the default number of jobs in a reply to list-jobs.
@@ -98,7 +98,7 @@ type sweep struct {
 	refused engine.Outcome
 	append  func(dst []byte, n uint64) []byte // the reply
 
-	// What Shared.Changed is told.
+	// The arguments of Shared.Changed.
 	command wire.Op
 	about   []any
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine/heap"
 )
 
-// ErrMemory is why a connection ends when the buffers of all clients take too much
-// memory.
+// ErrMemory is the reason to end the connection with the largest buffers when all buffers
+// together exceed their limit.
 var ErrMemory = errors.New("the buffers of all clients take too much memory, and it held the most")
 
 // leastHeld is the minimum buffer size, in bytes, at which a conversation is tracked by
@@ -18,10 +18,10 @@ const leastHeld = 4 << 10
 // nameHeader is the size of an entry in a list of names, without its text, in bytes.
 const nameHeader = 16
 
-// Memory bounds the memory of all connections: input that is not executed, long commands
-// under way, and replies that are not written. If the total exceeds Max, Memory dismisses
-// the connection that holds most. A body or a list of names counts once for each reply
-// that refers to it.
+// Memory limits the memory of all connections: input that is not executed, long commands
+// in progress, and unwritten replies. If the total exceeds Max, Memory dismisses the
+// connection that holds most. A body or a list of names counts once for each reply that
+// refers to it.
 type Memory struct {
 	// Max is the limit in bytes. Zero or a negative number means no limit. It must not
 	// change.
@@ -32,7 +32,8 @@ type Memory struct {
 	holders []*Holding // a heap
 }
 
-// Held returns how many bytes the buffers hold, of conversations that hold 4 KiB or more.
+// Held returns the total size of the buffers, in bytes, of conversations that hold at
+// least 4 KiB.
 func (m *Memory) Held() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,8 +56,8 @@ func (h *Holding) Before(o *Holding) bool { return h.bytes > o.bytes }
 // Moved implements heap.Element.
 func (h *Holding) Moved(index int) { h.index = index + 1 }
 
-// account reports to Memory how many bytes the conversation holds. It leaves out the
-// answer to a waiting reserve, which does not belong to the driver yet.
+// account reports to Memory the number of bytes that the conversation holds. It excludes
+// the answer to a waiting reserve, which the turn owns.
 func (c *Conversation) account() {
 	held := int64(cap(c.in.buf)) + c.beside + c.long.held
 	if c.state == Writing || c.state == Settling {
@@ -87,8 +88,9 @@ func (o *output) size() (n int64) {
 	return n
 }
 
-// Set notes how many bytes a connection holds, and dismisses others, or it, if that is
-// too much. Any goroutine may call it, one at a time for a Holding.
+// Set records the number of bytes that a connection holds. If the total is too large, it
+// dismisses the connections that hold most. It is safe for concurrent use with different
+// Holdings.
 func (m *Memory) Set(h *Holding, owner interface{ Dismiss(reason error) }, held int64) {
 	if held < leastHeld {
 		held = 0
@@ -122,7 +124,7 @@ func (m *Memory) Set(h *Holding, owner interface{ Dismiss(reason error) }, held 
 	}
 }
 
-// remove takes a connection away, with the lock held.
+// remove removes a connection. The caller holds the lock.
 func (m *Memory) remove(h *Holding) {
 	heap.Remove(&m.holders, h.index-1)
 	h.bytes = 0

@@ -19,9 +19,9 @@ const (
 	listItem    = 3
 	maxListItem = 512
 
-	// A body of largeBody bytes or more is not copied into the reply. The engine
-	// gives bodies above 128 KiB memory of their own, and never changes it; smaller
-	// ones share pages, which are used again.
+	// A body of at least largeBody bytes is not copied into the reply. The engine
+	// allocates bodies above 128 KiB separately and never changes them; smaller bodies
+	// share pages, which it reuses.
 	largeBody = 128<<10 + 1
 
 	// keptAnswer is the largest buffer for answers of waiting reserves that a
@@ -38,7 +38,7 @@ type output struct {
 
 func (o *output) empty() bool { return len(o.bytes) == 0 && o.rest == nil }
 
-// next returns the piece that is to be written next.
+// next returns the next piece to write.
 func (o *output) next() []byte {
 	if len(o.bytes) > 0 {
 		return o.bytes
@@ -75,7 +75,7 @@ type rest struct {
 	piece []byte // the buffer for pieces of names
 }
 
-// list answers with names.
+// list appends a reply with names.
 func (o *output) list(names engine.Names) {
 	o.bytes = wire.AppendListStart(o.bytes, names.Len(), names.Bytes())
 	o.rest = &rest{names: names}
@@ -84,7 +84,7 @@ func (o *output) list(names engine.Names) {
 	}
 }
 
-// continueReply goes on with a reply when all before is written.
+// continueReply formats the next part of a reply when all before it is written.
 func (o *output) continueReply() {
 	r := o.rest
 	if len(r.more) > 0 {
@@ -151,12 +151,12 @@ func (o *output) jobStart(w wire.Word, job engine.Job, f *want) {
 	o.bytes = wire.AppendFacts(o.bytes, f.facts, &f.job)
 }
 
-// jobLine is more than the line of a job in a batch has without facts, and what follows
-// the body.
+// jobLine is the maximum size of a job in a batch without its facts and its body, in
+// bytes.
 const jobLine = 48
 
-// batch appends a reply with a batch, or the part of it before a large body that is the
-// last.
+// batch appends a reply with a batch of jobs. If the last body is large, batch appends
+// the part before it.
 func (o *output) batch(jobs []engine.Job, f *want) {
 	size := jobLine
 	for i := range jobs {

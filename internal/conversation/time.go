@@ -6,8 +6,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A client makes progress when it sends leastProgress bytes of a command, or takes as
-// many of its replies. One that does less in a StallTimeout could hold memory for ever.
+// A client makes progress when it sends leastProgress bytes of a command, or receives as
+// many bytes of its replies. A slower client could hold memory for ever, so it is
+// disconnected after StallTimeout.
 const leastProgress = 4 << 10
 
 // progress records the last actions of a client and their times, in ns of the driver's
@@ -22,9 +23,9 @@ type progress struct {
 
 func (p *progress) made(now int64) { p.at, p.dripped = now, 0 }
 
-// received notes that input has come. A client makes progress when a command
-// begins, when one is complete, and every leastProgress bytes of a long one; not
-// with every byte.
+// received records that input has arrived. A client makes progress when a command begins,
+// when it is complete, and every leastProgress bytes of a long command; not with every
+// byte.
 func (c *Conversation) received(now int64, n int) {
 	if c.isIdle() {
 		c.progress.made(now)
@@ -53,9 +54,8 @@ func (c *Conversation) askUnacknowledged(now int64) {
 	c.account()
 }
 
-// Next returns when the conversation wants to be looked at with Advance, in ns, or
-// engine.Never. It may be early, and is never late. It is worth asking when the state has
-// changed, and after Advance.
+// Next returns the time of the next call to Advance, in ns, or engine.Never. The time can
+// be early, but not late. It can change with the state, and after Advance.
 func (c *Conversation) Next() int64 {
 	at, _ := c.deadline()
 	switch c.state {
@@ -100,8 +100,8 @@ func (c *Conversation) Advance(b *Batch, now int64) {
 	}
 }
 
-// deadline returns when the conversation ends by itself, and why: engine.Never if it may
-// stay as it is.
+// deadline returns the time at which the conversation ends the connection, and the
+// reason, or engine.Never.
 func (c *Conversation) deadline() (at int64, reason error) {
 	at, reason = c.patience()
 	if by := c.progress.opened + int64(AuthTimeout); c.locked() && by < at && c.ending.phase != over {
@@ -110,7 +110,7 @@ func (c *Conversation) deadline() (at int64, reason error) {
 	return at, reason
 }
 
-// patience is the deadline of a client that has proved who it is.
+// patience is the deadline of an authenticated client.
 func (c *Conversation) patience() (at int64, reason error) {
 	var limit time.Duration
 	switch {

@@ -59,8 +59,8 @@ func (s *step) child(name string) *step {
 	return next
 }
 
-// member returns the step to a member by its name as JSON writes it, without the quotes.
-// It is nil if no pointer leads there.
+// member returns the step to a member, or nil if no pointer leads there. written is the
+// name as in the JSON text, without quotes.
 func (s *step) member(written []byte) *step {
 	if bytes.IndexByte(written, '\\') < 0 {
 		return s.members[string(written)]
@@ -73,9 +73,8 @@ func (s *step) member(written []byte) *step {
 	return s.members[string(name)]
 }
 
-// unescape appends a JSON string without its escapes. It fails if the string has an
-// invalid escape, or becomes longer than most bytes. Its cost does not depend on what is
-// after that.
+// unescape appends a JSON string without its escapes. ok is false if the string has an
+// invalid escape, or becomes longer than most bytes. unescape then ignores the rest.
 func unescape(dst, s []byte, most int) (_ []byte, ok bool) {
 	for i := 0; i < len(s); i++ {
 		if len(dst) >= most {
@@ -106,7 +105,7 @@ func unescape(dst, s []byte, most int) (_ []byte, ok bool) {
 	return dst, len(dst) <= most
 }
 
-// hexRune reads the u and the four digits of an escape.
+// hexRune parses the letter u and the four digits of an escape.
 func hexRune(s []byte) (r rune, ok bool) {
 	if len(s) < 5 || s[0] != 'u' {
 		return 0, false
@@ -115,22 +114,22 @@ func hexRune(s []byte) (r rune, ok bool) {
 	return rune(n), err == nil
 }
 
-// A span is where a value begins and ends in a text; {0, 0}: it is not found.
+// A span is the position of a value in a text. The zero value stands for a missing value.
 type span struct{ begin, end int }
 
-// A finder goes over JSON once, until it has found the values of all pointers. What it
-// passes over it checks no more than it has to, so it finds something in texts that are
-// only nearly JSON, too.
+// A finder scans JSON once, until it has found the values of all pointers. It does not
+// validate the text, so it can find values in invalid JSON.
 //
-// Its methods take where a part of the text begins and return where the part ends, or -1
-// if the search is over: nothing is missing, or the text is no JSON.
+// Its methods take the position at which a part of the text begins, and return the
+// position of its end. They return -1 if the search is over, because all values are found
+// or the text is not JSON.
 type finder struct {
 	text    []byte
 	values  []span
 	missing int
 }
 
-// at returns a byte of the text; 0, which JSON does not have, after its end.
+// at returns a byte of the text, or 0 after its end. JSON contains no 0.
 func (f *finder) at(i int) byte {
 	if i < len(f.text) {
 		return f.text[i]
@@ -145,8 +144,8 @@ func (f *finder) blanks(i int) int {
 	return i
 }
 
-// value goes over the value at i. s is the step that leads to it, or nil if none does. If
-// an object repeats a name, the first member counts.
+// value scans the value at i. s is the step that leads to it, or nil. If an object
+// repeats a name, the first member counts.
 func (f *finder) value(i int, s *step) (end int) {
 	switch c := f.at(i); {
 	case c == '"':
@@ -173,7 +172,7 @@ func (f *finder) value(i int, s *step) (end int) {
 	return end
 }
 
-// members goes over the object or list at i, in which steps lead on.
+// members scans the object or list at i, for the children of s.
 func (f *finder) members(i int, s *step) int {
 	isObject, last := f.text[i] == '{', f.text[i]+2 // as in ASCII
 	elements := s.elements
@@ -208,7 +207,7 @@ func (f *finder) members(i int, s *step) int {
 	}
 }
 
-// nested goes over an object or a list, in which no step leads on.
+// nested skips an object or a list.
 func (f *finder) nested(i int) int {
 	for depth := 0; i >= 0 && i < len(f.text); {
 		switch f.text[i] {
@@ -227,7 +226,7 @@ func (f *finder) nested(i int) int {
 	return -1
 }
 
-// word goes over a number, true, false or null.
+// word skips a number, true, false or null.
 func (f *finder) word(i int) int {
 	for begin := i; ; i++ {
 		switch c := f.at(i); {

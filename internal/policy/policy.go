@@ -1,18 +1,17 @@
-// Package policy has the settings of tube policies, and finds out which of them hold for a
-// tube. What they do is the business of the engine.
+// Package policy parses the settings of tube policies, and selects the settings that apply
+// to a tube. The engine implements their effects.
 //
 //	set, err := policy.New([]policy.Config{{Tubes: []string{"mail-*"}, Settings: map[string]any{"max-attempts": 5}}})
 //	e.SetPolicies(set)
 //
-// Several policies may be about a tube. Each of its settings is one that was set while
-// the server ran, if there is one, else one of the configuration file. Among those it is
-// that of the most specific pattern which has it. The exact name is the most specific
-// one, then the pattern with the longest text before its first * or ?; then the later one
-// in the file, or, of those that were set, the longer one, and of two that are as long
-// the one that is later in the order of bytes.
+// Several policies can apply to a tube. For each setting, a policy that was set at run time
+// precedes those of the configuration file. Among these, the most specific pattern with the
+// setting counts. An exact name is more specific than a pattern. The pattern with the longer
+// text before its first * or ? is more specific than another. If these are equal, the later
+// one in the file counts, or, at run time, the longer one, or the later one in byte order.
 //
-// The settings are a table (settings.go); start reading there. What is set while the
-// server runs is in text.go.
+// The settings are a table (settings.go); start reading there. text.go contains the
+// settings made at run time.
 package policy
 
 import (
@@ -34,7 +33,7 @@ type Config struct {
 	Settings map[string]any // by name, as TOML has the values, or as text
 }
 
-// A Set is all policies of a server. It does not change, and any goroutine may use it.
+// A Set contains all policies of a server. It is immutable and safe for concurrent use.
 type Set struct {
 	file, runtime layer
 
@@ -47,7 +46,7 @@ type Set struct {
 // million tubes.
 const maxShared = 10_000
 
-// A layer is the rules of a source.
+// A layer contains the rules of one source.
 type layer struct {
 	globs []*Rule // the most specific ones last
 	exact []*Rule // names of tubes, in their order; of the same name the later one last
@@ -62,7 +61,7 @@ type Rule struct {
 	strange  []string // lines of settings that this version does not know
 }
 
-// given is a setting with its value.
+// A given is a setting with its value.
 type given struct {
 	*Setting
 	text  string
@@ -78,7 +77,7 @@ func (r *Rule) Settings() map[string]string {
 	return all
 }
 
-// New returns the set of these policies.
+// New returns the set of the configured policies.
 func New(configs []Config) (*Set, error) {
 	s := &Set{all: make(map[string]*engine.Policy)}
 	for i, c := range configs {
@@ -117,7 +116,7 @@ func (s *Set) add(number int, c Config) error {
 	return nil
 }
 
-// named returns the setting of a name.
+// named returns the setting with a name.
 func named(name string) (*Setting, error) {
 	i := slices.IndexFunc(Settings, func(s Setting) bool { return s.Name == name })
 	if i < 0 {
@@ -144,8 +143,8 @@ func written(v any) string {
 // isGlob reports whether a pattern is not the name of a tube.
 func isGlob(pattern string) bool { return strings.ContainsAny(pattern, "*?") }
 
-// compare orders rules that are globs: the more specific one is the later. It is 0 if the
-// order in the file decides.
+// compare orders globs, the more specific last. It returns 0 if the order in the file
+// decides.
 func (r *Rule) compare(o *Rule) int {
 	if n := cmp.Compare(len(r.prefix), len(o.prefix)); n != 0 || r.Number > 0 {
 		return n
@@ -173,8 +172,8 @@ func (l layer) without(pattern string) layer {
 	return layer{l.globs, slices.DeleteFunc(slices.Clone(l.exact), is)}
 }
 
-// about calls f for the rules about a tube, the most specific one last. A place tells
-// them apart.
+// about calls f for each rule that applies to a tube, the most specific last. The place
+// of a rule is unique.
 func (l *layer) about(tube string, f func(place int, r *Rule)) {
 	for i, r := range l.globs {
 		if strings.HasPrefix(tube, r.prefix) && access.Match(r.Pattern[len(r.prefix):], tube[len(r.prefix):]) {
@@ -267,8 +266,8 @@ func (s *Set) Warnings() (warnings []string) {
 	return slices.Compact(warnings)
 }
 
-// Unknown names the settings that a later version has set, and that have no effect in
-// this one.
+// Unknown returns warnings about unknown settings, which a later version has set. They
+// have no effect.
 func (s *Set) Unknown() (warnings []string) {
 	for _, r := range s.Rules() {
 		warnings = append(warnings, r.unknown()...)
@@ -333,7 +332,7 @@ func (s *Set) Runtime(pattern string) *Rule {
 	return nil
 }
 
-// String names the rule.
+// String returns a text that identifies the rule.
 func (r *Rule) String() string {
 	if r.Number == 0 {
 		return "the policy of " + r.Pattern + ", set while the server ran"
@@ -341,8 +340,8 @@ func (r *Rule) String() string {
 	return fmt.Sprintf("policy %d, of the tubes %s", r.Number, r.Pattern)
 }
 
-// chain returns a warning if exhausted jobs of a tube, for which a rule is, are moved on from
-// their dead tube.
+// chain returns a warning if the rule of a tube moves exhausted jobs to a dead tube that
+// moves them further.
 func (s *Set) chain(tube string, r *Rule, visible func(tube string) bool) []string {
 	p := s.Of(tube)
 	if p.Exhausted != engine.MoveExhausted || !p.Limited() {

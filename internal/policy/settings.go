@@ -105,7 +105,7 @@ func Names() []string {
 	return names
 }
 
-// Takes describes the values of the setting.
+// Takes returns a description of the setting's values.
 func (s *Setting) Takes() string {
 	switch s.kind {
 	case count:
@@ -128,7 +128,7 @@ func (s *Setting) Takes() string {
 	return fmt.Sprintf("the name of a tube, of at most %d characters, with {tube} at most once", wire.MaxTube)
 }
 
-// Words returns all values of a setting that has few, and nil for others.
+// Words returns all values of a setting, or nil if it has too many.
 func (s *Setting) Words() []string {
 	if s.kind == choice {
 		return s.words
@@ -143,7 +143,7 @@ func seconds(n float64) string {
 	return time.Duration(n * 1e9).String()
 }
 
-// parse reads a value from TOML or from text.
+// parse parses a value from TOML or from text.
 func (s *Setting) parse(v any) (parsed any, err error) {
 	for _, r := range written(v) {
 		if unicode.IsControl(r) {
@@ -196,7 +196,7 @@ func (s *Setting) read(v any) (any, error) {
 	return name, nil
 }
 
-// moment reads the end of a pause.
+// moment parses the end of a pause.
 func moment(v any) (int64, error) {
 	switch v {
 	case "no", false:
@@ -218,7 +218,8 @@ func moment(v any) (int64, error) {
 	return at.UnixNano(), nil
 }
 
-// fromNow makes the moment of a duration when it is over, where something holds until then.
+// fromNow returns the end of a duration that starts now, if the setting is a moment and
+// text a duration.
 func (s *Setting) fromNow(text string, now time.Time) string {
 	if d, err := duration.Parse(text); err == nil && s.kind == until && d > 0 {
 		return now.Add(d + time.Second - 1).UTC().Truncate(time.Second).Format(time.RFC3339)
@@ -231,7 +232,7 @@ func (s *Setting) isOver(v any, now time.Time) bool {
 	return s.kind == until && v != int64(0) && v.(int64) <= now.UnixNano()
 }
 
-// number reads a number, or a duration in seconds.
+// number parses a number, or a duration in seconds.
 func (s *Setting) number(v any) (float64, error) {
 	switch v := v.(type) {
 	case int64:
@@ -249,7 +250,7 @@ func (s *Setting) number(v any) (float64, error) {
 	return 0, errBad
 }
 
-// interval reads a rate.
+// interval parses a rate.
 func (s *Setting) interval(v any) (int64, error) {
 	n, per := v, 1.0
 	if text, is := v.(string); is {
@@ -277,7 +278,7 @@ func (s *Setting) within(n float64) bool {
 	return s.bounds[0] <= n && n <= s.bounds[1]
 }
 
-// set reads a list of words, which as text has commas.
+// set parses a list of words. In a text, commas separate them.
 func (s *Setting) set(v any) (bits int, err error) {
 	words, ok := v.([]any)
 	if text, is := v.(string); is {

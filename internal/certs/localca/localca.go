@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A CA is an authority whose certificates nobody should trust outside a test.
+// A CA is a certificate authority for tests.
 type CA struct {
 	t    testing.TB
 	dir  string
@@ -27,7 +27,7 @@ type CA struct {
 	File string
 }
 
-// New makes an authority, which writes its files to a directory of the test.
+// New returns an authority. It writes its files to a temporary directory of the test.
 func New(t testing.TB) *CA {
 	t.Helper()
 	ca := &CA{t: t, dir: t.TempDir()}
@@ -42,21 +42,21 @@ func New(t testing.TB) *CA {
 	return ca
 }
 
-// Pool returns the authority as what a client trusts.
+// Pool returns a pool that contains the authority, for clients.
 func (ca *CA) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(ca.cert)
 	return pool
 }
 
-// Issue writes a certificate for a common name, for localhost and for 127.0.0.1,
-// and its key, which replace those of the same name. It is valid since an hour ago.
+// Issue writes a certificate for a common name, localhost and 127.0.0.1, and its key.
+// They replace files of the same name. The validity begins an hour ago.
 func (ca *CA) Issue(name string, notAfter time.Time) (cert, key string) {
 	ca.t.Helper()
 	return ca.issue(name, time.Now().Add(-time.Hour), notAfter)
 }
 
-// IssueEnding is Issue for what is left of a day: an hour, so little of its time that its end is near.
+// IssueEnding is Issue for a certificate that expires in an hour, at the end of a day.
 func (ca *CA) IssueEnding(name string) (cert, key string) {
 	ca.t.Helper()
 	return ca.issue(name, time.Now().Add(-23*time.Hour), time.Now().Add(time.Hour))
@@ -76,7 +76,7 @@ func (ca *CA) issue(name string, notBefore, notAfter time.Time) (cert, key strin
 	return cert, key
 }
 
-// Pair is Issue for an hour, read back.
+// Pair issues a certificate for an hour, and returns it with its key.
 func (ca *CA) Pair(name string) tls.Certificate {
 	ca.t.Helper()
 	pair, err := tls.LoadX509KeyPair(ca.Issue(name, time.Now().Add(time.Hour)))

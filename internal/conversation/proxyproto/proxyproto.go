@@ -1,9 +1,9 @@
-// Package proxyproto reads the header of the PROXY protocol, versions 1 and 2, with which
-// a proxy says whose connection it passes on:
-// https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt.
+// Package proxyproto reads the header of the PROXY protocol, versions 1 and 2, in which a
+// proxy sends the address of its client: https://www.haproxy.org/download/3.0/doc/proxy-
+// protocol.txt.
 //
-// It reads nothing that comes after the header, so the connection can then be used as if
-// the client had made it. What the header says besides the client's address is ignored.
+// It reads no bytes after the header, and ignores everything in the header except the
+// client's address.
 package proxyproto
 
 import (
@@ -21,24 +21,24 @@ const (
 	prefix1    = "PROXY "
 	signature2 = "\r\n\r\n\x00\r\nQUIT\n"
 
-	// maxLine is the longest header of version 1, CR LF included.
+	// maxLine is the maximum size of a header of version 1, including CR LF.
 	maxLine = 107
 
-	// maxAddresses is how long the addresses of version 2 may be, and what is after them:
-	// a certificate of a client, for example.
+	// maxAddresses is the maximum size of the addresses and extensions of version 2, such
+	// as a client's certificate.
 	maxAddresses = 4 << 10
 )
 
-// ErrNone says that a connection does not begin with a header.
+// ErrNone reports that a connection does not begin with a header.
 var ErrNone = errors.New("there is no header of the PROXY protocol")
 
-// Begins reports whether the first bytes of a connection are those of a header.
+// Begins reports whether a connection's first bytes begin a header.
 func Begins(input []byte) bool {
 	return bytes.HasPrefix(input, []byte(prefix1)) || bytes.HasPrefix(input, []byte(signature2))
 }
 
-// Read reads a header and returns the client's address; the zero AddrPort if the header
-// says none: the proxy speaks for itself, or does not know the address.
+// Read reads a header and returns the client's address. It returns the zero AddrPort if
+// the header has no address, for example for a health check of the proxy itself.
 func Read(r io.Reader) (client netip.AddrPort, err error) {
 	var begin [len(signature2)]byte // no header is shorter
 	if _, err := io.ReadFull(r, begin[:]); err != nil {
@@ -53,7 +53,7 @@ func Read(r io.Reader) (client netip.AddrPort, err error) {
 	return client, ErrNone
 }
 
-// read1 reads the rest of a header of version 1, a line.
+// read1 reads the rest of a header of version 1, which is a line.
 func read1(r io.Reader, begin []byte) (client netip.AddrPort, err error) {
 	line := append(make([]byte, 0, maxLine), begin...)
 	for !bytes.HasSuffix(line, []byte("\r\n")) {

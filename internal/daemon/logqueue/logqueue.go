@@ -1,9 +1,9 @@
-// Package logqueue keeps lines of the log until the reader of the log has taken them, so
-// that whoever logs does not wait for that reader. Lines for which there is no room are
-// dropped and counted, and the log says how many they were when it is read again.
+// Package logqueue buffers lines of the log, so that a goroutine that logs does not wait for
+// a slow reader of the log. If the buffer is full, lines are dropped, and the log reports
+// their number when it can be written again.
 //
-// A goroutine writes the lines. It is started by the first one and ends when it has
-// written all.
+// A goroutine writes the lines. The first line starts it, and it ends when the buffer is
+// empty.
 package logqueue
 
 import (
@@ -14,18 +14,19 @@ import (
 )
 
 const (
-	// maxWaiting is how many bytes may wait while as many are being written.
+	// maxWaiting is the maximum number of bytes in the queue. As many can be in progress.
 	maxWaiting = 1 << 20
 
-	// maxWrite is how many bytes are written at once, unless a line is longer: what Linux
-	// and others write to a pipe in one piece, so that no line of another process is in it.
+	// maxWrite is the maximum number of bytes of a write, unless a line is longer. Linux
+	// and other systems write up to as many bytes to a pipe atomically, so that lines of
+	// other processes do not mix with them.
 	maxWrite = 4096
 )
 
 // A Queue writes lines to an [io.Writer] without waiting for it.
 type Queue struct {
-	// Dropped is called when the writer takes lines again after so many were dropped. It may
-	// write to the Queue. It is set before the first line is written.
+	// Dropped is called with the number of dropped lines when the writer accepts lines
+	// again. It can write to the Queue. Set it before the first Write.
 	Dropped func(lines int)
 
 	out io.Writer
@@ -39,7 +40,8 @@ type Queue struct {
 // New returns a Queue that writes to out.
 func New(out io.Writer) *Queue { return &Queue{out: out} }
 
-// Write implements io.Writer for one or more whole lines. It never waits and never fails.
+// Write implements io.Writer for one or more complete lines. It never blocks and never
+// fails.
 func (q *Queue) Write(lines []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -55,7 +57,7 @@ func (q *Queue) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// Flush returns when all lines are written, or after a time.
+// Flush returns when all lines are written, or after the timeout.
 func (q *Queue) Flush(timeout time.Duration) {
 	q.mu.Lock()
 	idle := q.idle
@@ -69,7 +71,7 @@ func (q *Queue) Flush(timeout time.Duration) {
 	}
 }
 
-// run writes until nothing waits.
+// run writes until the queue is empty.
 func (q *Queue) run() {
 	var batch []byte
 	for taken := false; ; { // whether the last write succeeded: only then is there somebody to tell
@@ -98,7 +100,7 @@ func (q *Queue) run() {
 	}
 }
 
-// write writes lines, and returns how many of them it could not write.
+// write writes lines. It returns the number of lines that it could not write.
 func (q *Queue) write(lines []byte) (lost int) {
 	for len(lines) > 0 {
 		n := bytes.LastIndexByte(lines[:min(len(lines), maxWrite)], '\n') + 1
