@@ -34,8 +34,8 @@ func count(limit int) (uint32, error) {
 	return uint32(min(uint64(limit), math.MaxUint32)), nil
 }
 
-// CheckTube returns an error that is [ErrInvalid] if the name cannot be that of a
-// tube: 1 to 200 letters, digits and bytes of -+/;.$_(), the first not a hyphen.
+// CheckTube returns [ErrInvalid] if tube is not a valid name of a tube: 1 to 200 letters,
+// digits and bytes of -+/;.$_(), the first not a hyphen.
 func CheckTube(tube string) error {
 	if !wire.ValidTube([]byte(tube)) { // which does not allocate for short names
 		return fmt.Errorf("%w: tube %q: want 1 to %d letters, digits and -+/;.$_(), the first not a hyphen", ErrInvalid, tube, wire.MaxTube)

@@ -58,10 +58,10 @@ type Conn struct {
 }
 
 // Dial connects to the server at addr: HOST:PORT, HOST, [IPv6]:PORT, unix:PATH, or a URL
-// ([ParseURL]), whose settings replace those of opt. The default port is [DefaultPort],
-// the default host 127.0.0.1. The members of a cluster are one address, a list with
-// commas: "host1:11300,host2:11300,host3:11300". Each new connection tries them in turn,
-// and first the one that answered last. opt may be nil. Dial tries once.
+// ([ParseURL]), whose settings override opt. The default port is [DefaultPort], the
+// default host 127.0.0.1. The address of a cluster lists its members:
+// "host1:11300,host2:11300,host3:11300". Each new connection tries them in turn, starting
+// with the last one that answered. opt can be nil. Dial does not retry.
 func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 	c, err := newConn(addr, opt)
 	if err != nil {
@@ -102,7 +102,7 @@ func newConn(addr string, opt *Options) (*Conn, error) {
 	return c, nil
 }
 
-// Addr returns the address that was given to [Dial], without what a URL adds to it.
+// Addr returns the address passed to [Dial], without the token and the options of a URL.
 func (c *Conn) Addr() string { return c.addr }
 
 // Close closes the connection. The server makes the jobs that it has reserved

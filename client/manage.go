@@ -82,10 +82,10 @@ func listedJob(of Selection, j *wire.ListedJob) JobStats {
 	}
 }
 
-// FlushTube deletes jobs of a tube, which must be in the state [StateReady],
-// [StateDelayed] or [StateBuried], and returns how many it has deleted. Jobs that are put
-// meanwhile are not deleted. The server answers when it is done: use a limit if there may
-// be so many jobs that this takes longer than [Options].Timeout.
+// FlushTube deletes jobs of a tube and returns their number. The state must be
+// [StateReady], [StateDelayed] or [StateBuried]. Jobs that are put during the call stay.
+// The server answers at the end: set a limit if deleting all jobs can take longer than
+// [Options].Timeout.
 //
 // Only beanpole has this command. With other servers the error is [ErrUnknownCommand].
 func (c *commands) FlushTube(ctx context.Context, of Selection) (flushed int, err error) {

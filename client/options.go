@@ -47,9 +47,8 @@ type Options struct {
 	// it.
 	TokenAsPut bool
 
-	// Facts asks the server to tell of each job that is reserved what [Job].Facts has. A
-	// server that does not know how to, such as beanstalkd, is asked once for each
-	// connection.
+	// Facts requests [Job].Facts for each reserved job. Servers without this feature,
+	// such as beanstalkd, ignore it at the cost of one request per connection.
 	Facts bool
 
 	// DialTimeout limits the time of an attempt to connect, encryption and token

@@ -42,8 +42,8 @@ type Pool struct {
 	}
 }
 
-// An idleConn is a connection that nobody is to use. Those who have kept a job that is
-// finished may use it all the same, and so it may be lost at any time.
+// An idleConn is an unused connection of a pool. Code that still has a finished job can
+// use the connection by mistake, so it can fail at any time.
 type idleConn struct {
 	*Conn
 	using string // the tube that it used when it came back
@@ -69,7 +69,8 @@ func NewPool(addr string, opt *Options) (*Pool, error) {
 	return p, nil
 }
 
-// Addr returns the address that was given to [NewPool], without what a URL adds to it.
+// Addr returns the address passed to [NewPool], without the token and the options of a
+// URL.
 func (p *Pool) Addr() string { return p.addr }
 
 // Close closes all connections, those in use too: jobs that are still reserved
@@ -258,14 +259,13 @@ func (p *Pool) reserve(ctx context.Context, tubes []string, f func(c *Conn) ([]*
 	return nil, asTimeout(ctx, p.addr, err)
 }
 
-// A lease is what the jobs of one connection of a pool have in common.
+// A lease is shared by the jobs of one connection of a pool.
 type lease struct {
 	pool *Pool
 	left atomic.Int32 // jobs that are not finished
 }
 
-// finish ends a job's part in its lease, unless err says that it is still
-// reserved.
+// finish ends a job's part in its lease, unless err shows that the job is still reserved.
 func (j *Job) finish(err error) error {
 	if j.lease == nil || err != nil && !over(err) {
 		return err
@@ -278,8 +278,8 @@ func (j *Job) finish(err error) error {
 	return err
 }
 
-// over reports whether a job is not reserved any more, or cannot be known to be,
-// after its delete, release or bury has failed with err.
+// over reports whether a job is no longer reserved, or might not be, after its delete,
+// release or bury has failed with err.
 func over(err error) bool {
 	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrDisconnected) ||
 		errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrClosed) || errors.Is(err, ErrProtocol)

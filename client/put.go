@@ -63,15 +63,15 @@ func (j *NewJob) request(used string) (request, error) {
 	return q, CheckTube(q.tube)
 }
 
-// Put puts a job and returns its id. The server gives the id to no other job. If a policy
-// of the tube makes jobs unique, Put can return the id of an equal job that exists.
+// Put puts a job and returns its id. The server never uses an id twice. If a policy of
+// the tube makes jobs unique, Put can return the id of an equal job that exists.
 //
-// A put is sent a second time only if it is certain that the server did not receive it
-// the first time. If that is not known, the error is [ErrOutcomeUnknown], and the caller
-// decides: if the job is put again, it can exist twice; if not, it can be lost.
+// Put sends the job a second time only if the server certainly did not receive it the
+// first time. If that is uncertain, the error is [ErrOutcomeUnknown], and the caller
+// decides: if it puts the job again, the job can exist twice; if not, it can be lost.
 //
-// Errors: [ErrDraining], [ErrJobTooBig], [ErrOutOfMemory], [ErrInternal]; with
-// [ErrBuried] the returned id is that of the job.
+// Errors: [ErrDraining], [ErrJobTooBig], [ErrOutOfMemory], [ErrInternal], and
+// [ErrBuried], with which Put also returns the job's id.
 func (c *commands) Put(ctx context.Context, job NewJob) (id uint64, err error) {
 	conn, err := c.of.checkOut(ctx, cmp.Or(job.Tube, usedTube))
 	if err != nil {

@@ -66,7 +66,7 @@ func (q *request) end() time.Time {
 	return time.Now().Add(time.Duration(q.Timeout) * time.Second) // which was rounded up
 }
 
-// waitUntil asks for what is left until the end, rounded up to seconds.
+// waitUntil sets the timeout to the time until end, rounded up to seconds.
 func (q *request) waitUntil(end time.Time) {
 	if !end.IsZero() {
 		q.wait = max(time.Until(end), 0)

@@ -22,8 +22,7 @@ type ServerStats struct {
 	JobsDelayed  uint64 `stats:"current-jobs-delayed"`
 	JobsBuried   uint64 `stats:"current-jobs-buried"`
 
-	// Commands is how often each command was given since the start, by its name:
-	// Commands["put"].
+	// Commands is the number of commands since the start, by name: Commands["put"].
 	Commands map[string]uint64 `stats:"cmd-"`
 
 	JobTimeouts uint64 `stats:"job-timeouts"` // jobs whose time to run was over, since the start

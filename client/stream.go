@@ -109,8 +109,8 @@ func (s *stream) expire() {
 	s.nc.SetDeadline(time.Unix(1, 0))
 }
 
-// now is the time since the connection was made. To read the clock is a good part of
-// what an exchange costs on this side, and time.Now reads two.
+// now returns the time since the connection was opened. Reading the clock is a large part
+// of the client's cost of an exchange, and time.Now reads two clocks.
 func (s *stream) now() time.Duration { return time.Since(s.born) }
 
 // setDeadline sets the deadline of the network connection. A change costs as much as
@@ -201,8 +201,8 @@ func (s *stream) fill() error {
 	return err
 }
 
-// exchange sends one command and reads its reply. sent tells whether the system
-// took the whole command: if not, the server cannot have done it.
+// exchange sends one command and reads its reply. sent reports whether the system
+// accepted the complete command. If not, the server cannot have executed it.
 func (s *stream) exchange(ctx context.Context, cmd *wire.Command, wait time.Duration, r *wire.Reply) (sent bool, err error) {
 	if err := s.begin(ctx, wait); err != nil {
 		return false, err

@@ -86,8 +86,8 @@ func tlsOf(query url.Values) (*tls.Config, error) {
 	return config, nil
 }
 
-// parseServer returns the text of an address without its token, the addresses in it, and
-// the options for them. The token and the TLS settings of a URL replace those of opt.
+// parseServer returns an address without its token, the list of addresses in it, and
+// their options. The token and the TLS settings of a URL replace the ones of opt.
 func parseServer(s string, opt *Options) (text string, addrs []address, o Options, err error) {
 	o = opt.filled()
 	text, of, err := ParseURL(s)

@@ -98,8 +98,8 @@ const DefaultTimeout = 2 * time.Minute
 // dialTimeout limits the time to connect.
 const dialTimeout = 10 * time.Second
 
-// New returns a client of the server whose admin API is at addr, an address for [NewHTTP].
-// It does not connect. An empty token is not sent.
+// New returns a client of the server whose admin API is at addr, an address for
+// [NewHTTP]. It does not connect. An empty token is not sent.
 func New(addr, token string) (*Client, error) {
 	t, err := NewHTTP(addr, nil, DefaultTimeout)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// A Text is a string that is never altered when it is decoded. Package encoding/json would
-// silently replace invalid Unicode by U+FFFD.
+// A Text is a string that is never altered when it is decoded. Package encoding/json
+// would silently replace invalid Unicode by U+FFFD.
 type Text string
 
 // A wantError describes the expected text.

@@ -22,7 +22,7 @@ const (
 // A fetcher takes jobs from one server for all its slots: as many at once as slots wait,
 // and no more, because their time to run begins at once. In the same round trip it
 // deletes the jobs that are done. Slots send it reports; only its own goroutine changes
-// its fields and those of its lines.
+// its fields and its lines.
 //
 // In the protocol a job belongs to its connection, and a reserve that waits blocks the
 // connection. So another goroutine waits for a job, on a connection that holds none. On

@@ -1,8 +1,8 @@
 // Command beanpole is a work queue server that speaks the beanstalk protocol,
 // its command-line tool and its load generator: beanpole --help lists its commands.
 //
-// The life of a server is package internal/daemon, its settings are package internal/config,
-// and the commands are below internal/cli.
+// The life of a server is package internal/daemon, its settings are package
+// internal/config, and the commands are below internal/cli.
 package main
 
 import (

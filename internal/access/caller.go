@@ -21,8 +21,8 @@ func (c *Caller) IP() netip.Addr {
 	return addr.Addr()
 }
 
-// Share returns the owner of the caller's share of a common limit: its identity, or its IP
-// address if it has no identity.
+// Share returns the owner of the caller's share of a common limit: its identity, or its
+// IP address if it has no identity.
 func (c *Caller) Share() string { return cmp.Or(c.Identity.Name(), c.IP().String()) }
 
 // Wait calls a function that waits for another server.

@@ -19,8 +19,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// A snapshot is the state that the metrics describe. It comes from one turn, and the tubes from
-// several more: see survey.
+// A snapshot is the state that the metrics describe. It comes from one turn, and the
+// tubes from several more: see survey.
 type snapshot struct {
 	stats     engine.Stats
 	times     engine.Times
@@ -68,8 +68,8 @@ type collector struct {
 	shownTo *access.Identity // only its tubes are included
 }
 
-// Describe implements prometheus.Collector. It sends nothing, so the registry checks the output
-// of Collect.
+// Describe implements prometheus.Collector. It sends nothing, so the registry checks the
+// output of Collect.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -112,8 +112,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	m.tubes(s)
 }
 
-// metrics receives metrics. A test compares their names, help texts and labels with the table
-// in doc/metrics.md.
+// metrics receives metrics. A test compares their names, help texts and labels with the
+// table in doc/metrics.md.
 type metrics chan<- prometheus.Metric
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -142,8 +142,8 @@ func (m metrics) counters(name, help, label string, by map[string]uint64) {
 	}
 }
 
-// A scale selects the buckets of a histogram for Prometheus, and converts its values to the unit
-// of the metric. Larger values are in the last bucket, which has no limit.
+// A scale selects the buckets of a histogram for Prometheus, and converts its values to
+// the unit of the metric. Larger values are in the last bucket, which has no limit.
 type scale struct {
 	unit     float64 // values per unit of the metric
 	from, to int     // buckets
@@ -246,9 +246,9 @@ func (m metrics) cluster(s *ClusterStats) {
 	m.gauges("cluster_member_must_rejoin", "1 if the other member has lost data on its disk: beanpole cluster rejoin.", "member", mustRejoin)
 }
 
-// tubes sends the metrics of each tube, in the order in which Prometheus's library sorts them: by
-// metric, then by the values of the labels. With many tubes, sorting would take a third of the
-// time of a scrape.
+// tubes sends the metrics of each tube, in the order in which Prometheus's library sorts
+// them: by metric, then by the values of the labels. With many tubes, sorting would take
+// a third of the time of a scrape.
 func (m metrics) tubes(s *snapshot) {
 	all := s.tubes
 	slices.SortFunc(all, func(a, b tubes.Tube) int { return strings.Compare(a.Name, b.Name) })

@@ -1,19 +1,19 @@
 // Package admin serves HTTP to monitor a server: metrics for Prometheus, health for load
-// balancers and orchestrators, and profiles to find out what is slow.
+// balancers and orchestrators, and CPU and memory profiles.
 //
 //	h := admin.New(broker, admin.Options{...})
 //	http.Serve(listener, h)
 //
 // # Paths
 //
-//	/metrics       figures in the format of Prometheus
+//	/metrics       metrics in the format of Prometheus
 //	/healthz       200 as long as the process answers
-//	/readyz        200 if clients can use the queue; else 503 and why they cannot
+//	/readyz        200 if clients can use the queue; otherwise 503 and the reason
 //	/debug/pprof/  profiles, if Options.Profiles is set
 //	/console/      pages for a browser: package console
-//	/api/v1/       what is in the queue, and verbs that change it: package api
+//	/api/v1/       a JSON API to read and change the queue: package api
 //
-// The figures are collected on request, in a turn of the broker. Those of the tubes take
-// some more turns, each of which looks at a few hundred tubes, so that no client has to
-// wait for long. At most Options.Tubes tubes have metrics.
+// A request collects the metrics in a turn of the broker. Tubes take more turns of a few
+// hundred tubes each, so that clients do not wait. At most Options.Tubes tubes have
+// metrics.
 package admin

@@ -11,12 +11,13 @@ import (
 // DefaultPort is the port of an admin address that has none.
 const DefaultPort = "11380"
 
-// System is the directory of the sockets of a service. The systemd unit creates it, and so
-// does a server that root starts.
+// System is the directory of the sockets of a service. The systemd unit creates it, and
+// so does a server that root starts.
 const System = "/run/beanpole"
 
-// Paths returns the places of the socket of a server whose first TCP port is port and whose
-// journal is in dir, in the order in which a server tries them. Port and dir can be empty.
+// Paths returns the places of the socket of a server whose first TCP port is port and
+// whose journal is in dir, in the order in which a server tries them. Port and dir can be
+// empty.
 func Paths(port, dir string) (paths []string) {
 	if port != "" {
 		paths = append(paths, filepath.Join(System, port+".sock"))

@@ -7,7 +7,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 )
 
-// Member says what to do with the directory of a member that cannot go on with it, because of an error.
+// Member returns advice for an error of a member's directory.
 func Member(dir string, err error) string {
 	if errors.Is(err, cluster.ErrCopy) {
 		return "move it away; another member starts with an empty directory and 'beanpole cluster join'"

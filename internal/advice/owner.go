@@ -12,8 +12,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
-// LockOwner describes the process that has locked the directory of a journal, or returns "" if
-// there is none. It neither locks the directory nor creates a file.
+// LockOwner describes the process that has locked the directory of a journal, or returns
+// "" if there is none. It neither locks the directory nor creates a file.
 func LockOwner(dir string) (string, error) {
 	name := filepath.Join(dir, "lock")
 	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {

@@ -101,8 +101,8 @@ func (r *request) setPolicy(in *admin.SetPolicy) (p admin.Policy, err error) {
 	})
 }
 
-// fillsDeadTubes checks the rights on the tubes that receive the exhausted jobs of the tubes
-// of a pattern.
+// fillsDeadTubes checks the rights on the tubes that receive the exhausted jobs of the
+// tubes of a pattern.
 func (r *request) fillsDeadTubes(dead, pattern string) error {
 	if r.onDeadTubes(fillsNamed, dead, pattern) {
 		return nil
@@ -123,8 +123,8 @@ func (r *request) deletePolicy(in *admin.OfPolicy) (none admin.None, err error) 
 }
 
 // editPolicy changes the settings of a pattern. It needs the right on all tubes of the
-// pattern. It returns when all of these have the policy, and the attempts of jobs that are
-// reserved are durable if the policy permits only one.
+// pattern. It returns when all of these have the policy, and the attempts of jobs that
+// are reserved are durable if the policy permits only one.
 func (r *request) editPolicy(pattern string, edit func(text string) (string, error)) (p admin.Policy, err error) {
 	if err := policy.CheckPattern(pattern); err != nil {
 		return p, problemf(http.StatusBadRequest, "%v", err)
@@ -181,7 +181,8 @@ func (r *request) editPolicy(pattern string, edit func(text string) (string, err
 	})
 }
 
-// keptPolicies is the number of patterns that only clients with manage on every tube can use.
+// keptPolicies is the number of patterns that only clients with manage on every tube can
+// use.
 const keptPolicies = 100
 
 // oneLine returns settings in one line, for the audit.

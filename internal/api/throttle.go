@@ -29,8 +29,8 @@ const (
 )
 
 const (
-	// yieldPause is the pause after each turn of an operation that takes several. Without it,
-	// the operation would keep a CPU busy, and clients of the queue would wait for it.
+	// yieldPause is the pause after each turn of an operation that takes several. Without
+	// it, the operation would keep a CPU busy, and clients of the queue would wait for it.
 	yieldPause = time.Millisecond
 
 	// maxBurst is the time that bodies are searched without a pause. The pause takes as

@@ -13,7 +13,8 @@
 //	c := b.NewCaller(conn) // one for each connection, which is a Request
 //	err := c.Do()          // calls conn.Apply in a turn; returns when that is settled
 //
-// An event loop must serve other connections before the turn is settled, so it uses steps:
+// An event loop must serve other connections before the turn is settled, so it uses
+// steps:
 //
 //	if settled, err := c.Start(round); settled { // the turn is over, and durable or failed
 //		reply(round, err)
@@ -30,10 +31,10 @@
 //
 // # Who syncs
 //
-// At most one sync runs at a time, for everything that is flushed. A caller of Start starts
-// it: Sync runs it in the caller's goroutine, like Do, and StartSync in a goroutine of the
-// broker. Sync costs less; StartSync lets the caller continue while a disk is slow
-// (doc/decisions/0009).
+// At most one sync runs at a time, for everything that is flushed. A caller of Start
+// starts it: Sync runs it in the caller's goroutine, like Do, and StartSync in a
+// goroutine of the broker. Sync costs less; StartSync lets the caller continue while a
+// disk is slow (doc/decisions/0009).
 //
 // # Promises
 //
@@ -50,8 +51,8 @@
 // # What is due
 //
 // A timer runs a turn when an event is due. If there is too much work for one turn, the
-// function of OnMoreDue makes an event loop run the other turns. The loop serves its sockets
-// between them, and no other goroutine competes with it.
+// function of OnMoreDue makes an event loop run the other turns. The loop serves its
+// sockets between them, and no other goroutine competes with it.
 //
 // The package starts goroutines for the timer and for syncs. Close ends them.
 package broker
@@ -87,10 +88,11 @@ type Settler interface {
 	Settled(err error)
 }
 
-// A Log makes changes durable: on a local disk, or in a Raft group. All methods except Sync
-// are called within turns, so one at a time. After an error the Log keeps the changes that
-// are not durable. It must make them durable before any later change, and refuse changes
-// (engine.Options.Admit) until then. After [ErrDeposed] it drops them instead.
+// A Log makes changes durable: on a local disk, or in a Raft group. All methods except
+// Sync are called within turns, so one at a time. After an error the Log keeps the
+// changes that are not durable. It must make them durable before any later change, and
+// refuse changes (engine.Options.Admit) until then. After [ErrDeposed] it drops them
+// instead.
 type Log interface {
 	// Append appends changes in order. It must not keep the slice or the bodies.
 	Append(changes []engine.Change) error
@@ -118,10 +120,10 @@ type Log interface {
 }
 
 // ErrDeposed is wrapped by the errors of a Log whose server can no longer decide, such as
-// the former leader of a Raft group. The Log drops the changes that are not durable. Since
-// the engine contains them, it is no longer valid. Until [Broker.Replace] installs another
-// engine, no timer fires and all requests fail with this error. The Log returns it from
-// each Append, Flush and Sync, including a Sync in progress.
+// the former leader of a Raft group. The Log drops the changes that are not durable.
+// Since the engine contains them, it is no longer valid. Until [Broker.Replace] installs
+// another engine, no timer fires and all requests fail with this error. The Log returns
+// it from each Append, Flush and Sync, including a Sync in progress.
 var ErrDeposed = errors.New("broker: this server may no longer decide")
 
 // ErrClosed is the error of turns with Changes that come after Close.
@@ -297,8 +299,8 @@ func (b *Broker) start(r Request) {
 // deposed or follows. Settings are not part of the queue; the next engine inherits them.
 func (b *Broker) Configure(f func(e *engine.Engine)) { b.start(own(func() { f(b.eng) })) }
 
-// Decide calls f in a turn if the engine decides, and reports whether it does. Like View it
-// does not wait until the turn is settled.
+// Decide calls f in a turn if the engine decides, and reports whether it does. Like View
+// it does not wait until the turn is settled.
 func (b *Broker) Decide(f func(e *engine.Engine)) (decides bool) {
 	b.start(own(func() {
 		if decides = !b.deposed.Load() && b.decides(); decides {
@@ -314,18 +316,18 @@ type noSettler struct{}
 func (noSettler) Settled(error) {}
 
 // Replace gives the broker another engine, which belongs to the broker from then on. It
-// panics if the old engine decides: the broker must be deposed, or follow, so that the old
-// engine's changes are never acknowledged.
+// panics if the old engine decides: the broker must be deposed, or follow, so that the
+// old engine's changes are never acknowledged.
 //
-// Replace first waits until all earlier turns are settled, since a Sync for the next engine
-// does not cover them. Then it calls next with the old engine within a turn, so that the Log
-// can change its state at the same time. From the next turn on, a deposed broker executes
-// requests again.
+// Replace first waits until all earlier turns are settled, since a Sync for the next
+// engine does not cover them. Then it calls next with the old engine within a turn, so
+// that the Log can change its state at the same time. From the next turn on, a deposed
+// broker executes requests again.
 //
 // The next engine inherits the settings of the old one; see [engine.Settings]. It has no
 // sessions: no request must refer to one, and waiters of the old engine are not notified.
-// next can return the old engine without its sessions. The broker keeps no reference to the
-// old engine, since there might not be enough memory for two.
+// next can return the old engine without its sessions. The broker keeps no reference to
+// the old engine, since there might not be enough memory for two.
 func (b *Broker) Replace(next func(old *engine.Engine) *engine.Engine) {
 	b.callOwn(func() {})
 	b.start(own(func() { b.replace(next) }))

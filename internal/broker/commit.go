@@ -16,8 +16,8 @@ import (
 //	| or failed|  under way    |   StartSync   |
 //
 // B1. settled <= wanted <= flushed, and none of them ever gets smaller.
-// B2. If settled < wanted, exactly one goroutine has the lead: it syncs, or will sync next.
-// Otherwise no goroutine syncs.
+// B2. If settled < wanted, exactly one goroutine has the lead: it syncs, or will sync
+// next. Otherwise no goroutine syncs.
 // B3. waiting is in the order of positions. All positions in it are larger than
 // settled and at most flushed.
 type commit struct {

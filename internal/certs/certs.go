@@ -1,11 +1,11 @@
-// Package certs reloads the TLS configuration of a server when its files change. The server
-// uses a renewed certificate from the next handshake on, without a restart.
+// Package certs reloads the TLS configuration of a server when its files change. The
+// server uses a renewed certificate from the next handshake on, without a restart.
 //
 //	source, err := certs.Load(certs.Files{Cert: "tls.crt", Key: "tls.key"}, logger)
 //	listener = tls.NewListener(listener, source.Config())
 //
-// A new connection checks the files, at most once a second. If they are invalid, the server
-// continues with the previous certificate, and logs the error once.
+// A new connection checks the files, at most once a second. If they are invalid, the
+// server continues with the previous certificate, and logs the error once.
 package certs
 
 import (

@@ -1,7 +1,8 @@
 // Package cli implements the command line of the program.
 //
-// It contains the commands serve, config, token and version, help and completion. Packages
-// queue, journal, cluster and bench contain the others. All share package cliutil.
+// It contains the commands serve, config, token and version, help and completion.
+// Packages queue, journal, cluster and bench contain the others. All share package
+// cliutil.
 package cli
 
 import (
@@ -24,8 +25,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
-// Run runs the program with its arguments, and returns its exit code. It reports a failure in
-// one line on stderr that starts with "beanpole: ".
+// Run runs the program with its arguments, and returns its exit code. It reports a
+// failure in one line on stderr that starts with "beanpole: ".
 func Run(version string, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot(version)
 	root.SetArgs(withCommand(args))

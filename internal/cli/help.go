@@ -142,7 +142,8 @@ func usesServer(cmd *cobra.Command) bool {
 // A flagGroup is a titled group of flags.
 type flagGroup struct{ Title, Usages string }
 
-// untyped is a flag value without a type, for which pflag would show its type or "[=true]".
+// untyped is a flag value without a type, for which pflag would show its type or
+// "[=true]".
 type untyped struct{ pflag.Value }
 
 func (untyped) Type() string { return "" }

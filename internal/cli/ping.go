@@ -22,8 +22,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// addPID adds an option to the command ping for health checks of containers, which have no
-// access to the configuration of their server.
+// addPID adds an option to the command ping for health checks of containers, which have
+// no access to the configuration of their server.
 func addPID(ping *cobra.Command) {
 	pid := ping.Flags().Uint("pid", 0, "ping the server with the process id `PID` at the address\nin its configuration (Linux); if it is at max-connections,\nuse its admin socket")
 	var socket string
@@ -68,9 +68,9 @@ func ready(ctx context.Context, socket string) bool {
 	return res.StatusCode == http.StatusOK
 }
 
-// addressOf returns the address of a server and the path of its admin socket, which can be
-// empty. It reads the command line of the process, and our environment, which must be the
-// server's.
+// addressOf returns the address of a server and the path of its admin socket, which can
+// be empty. It reads the command line of the process, and our environment, which must be
+// the server's.
 func addressOf(pid uint) (addr, socket string, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package cluster implements a member of a cluster: several servers store one queue, which
-// survives the loss of a machine. For the broker, a member is a [broker.Log] whose changes
-// are durable when a majority of the members has them.
+// Package cluster implements a member of a cluster: several servers store one queue,
+// which survives the loss of a machine. For the broker, a member is a [broker.Log] whose
+// changes are durable when a majority of the members has them.
 //
 //	cluster.Init(vfs.OS, dir, self)                  // once, for the first member
 //	m, err := cluster.Open(cluster.Options{Dir: dir, Self: self, Transport: t})
@@ -9,10 +9,10 @@
 //
 // # A turn at the leader
 //
-// The leader executes a turn before the members agree on it. Append records the changes as
-// in flight in the journal, and encodes them as an entry. Sync proposes the entries of all
-// flushed turns, in one message to each other member. It waits until a majority has the
-// entries on disk; then the replies are sent. A later turn appends the changes to the
+// The leader executes a turn before the members agree on it. Append records the changes
+// as in flight in the journal, and encodes them as an entry. Sync proposes the entries of
+// all flushed turns, in one message to each other member. It waits until a majority has
+// the entries on disk; then the replies are sent. A later turn appends the changes to the
 // journal. This needs no sync of the journal: until the next sync, Raft's log has the
 // entry.
 //
@@ -32,10 +32,10 @@
 //
 // A member is in one phase (phase.go). The engine decides while the member is leading, in
 // a leadership epoch of package core. When the epoch ends, the engine might have made
-// changes that are never committed. Therefore all turns fail with [broker.ErrDeposed], the
-// server disconnects its clients ([Options].Deposed), and the member makes a new engine
-// from the journal, which has the applied changes, and the log, which has the rest. If all
-// changes of the old engine are committed, the member keeps it.
+// changes that are never committed. Therefore all turns fail with [broker.ErrDeposed],
+// the server disconnects its clients ([Options].Deposed), and the member makes a new
+// engine from the journal, which has the applied changes, and the log, which has the
+// rest. If all changes of the old engine are committed, the member keeps it.
 //
 // # Two logs
 //
@@ -46,27 +46,27 @@
 // away, and four times as much for members that catch up.
 //
 // If the leader has cut the next entry of a member, Raft offers the member a snapshot, a
-// copy of the leader's journal. The member stores it next to its own journal (snapshot.go),
-// and then replaces its journal by it (install.go). A member that joins a cluster made from
-// a single server's journal does the same.
+// copy of the leader's journal. The member stores it next to its own journal
+// (snapshot.go), and then replaces its journal by it (install.go). A member that joins a
+// cluster made from a single server's journal does the same.
 //
 // # Goroutines
 //
 // The raft loop owns the core. It receives events from a mailbox (events.go). It never
-// waits for the network, a write or a sync. It reads the disk in one case: a follower needs
-// entries that Raft's log no longer has in memory. It then reads about 1 MiB for a message.
-// The append goroutine owns Raft's log: it takes all pending work, writes it, syncs once,
-// and notifies the loop. A third goroutine makes segments of the log ahead of time. A
-// fourth requests a turn from the broker when a follower has entries to apply, and when an
-// epoch begins or ends. Close ends all of them.
+// waits for the network, a write or a sync. It reads the disk in one case: a follower
+// needs entries that Raft's log no longer has in memory. It then reads about 1 MiB for a
+// message. The append goroutine owns Raft's log: it takes all pending work, writes it,
+// syncs once, and notifies the loop. A third goroutine makes segments of the log ahead of
+// time. A fourth requests a turn from the broker when a follower has entries to apply,
+// and when an epoch begins or ends. Close ends all of them.
 //
 // # Owners
 //
-// Each owner is a type, and the receiver of a method shows where the method runs: raftLoop
-// and peerTable in the raft loop, turn within turns, disk in the append goroutine, and
-// lifecycle and Member in any goroutine. lifecycle.mu guards the state that the goroutines
-// share: the phase, the leadership, and the entries to be applied. No goroutine waits for
-// a disk, a turn or the network while it holds lifecycle.mu.
+// Each owner is a type, and the receiver of a method shows where the method runs:
+// raftLoop and peerTable in the raft loop, turn within turns, disk in the append
+// goroutine, and lifecycle and Member in any goroutine. lifecycle.mu guards the state
+// that the goroutines share: the phase, the leadership, and the entries to be applied. No
+// goroutine waits for a disk, a turn or the network while it holds lifecycle.mu.
 //
 // # Not here
 //

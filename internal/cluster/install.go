@@ -14,11 +14,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// A snapshot is stored as the files of a journal, next to the member's own journal and with
-// other names (staged). When all files are durable, the commit marker is written. The log
-// decides whether the snapshot is installed: if the log was cut at the end of the snapshot,
-// the staged files replace the member's journal. Therefore the member has one queue or the
-// other after a crash:
+// A snapshot is stored as the files of a journal, next to the member's own journal and
+// with other names (staged). When all files are durable, the commit marker is written.
+// The log decides whether the snapshot is installed: if the log was cut at the end of the
+// snapshot, the staged files replace the member's journal. Therefore the member has one
+// queue or the other after a crash:
 //
 //	crash before                              the next start
 //	the marker is written                     removes the staged files

@@ -9,8 +9,8 @@ import (
 )
 
 // A phase is the state of the member's engine. Only the methods below change
-// lifecycle.phase, with mu held. The engine decides while the member is leading, and in no
-// other phase.
+// lifecycle.phase, with mu held. The engine decides while the member is leading, and in
+// no other phase.
 //
 //	loading ---> following <---> activating ---> leading
 //	   ^             ^                              |

@@ -1,11 +1,12 @@
-// Package config has the settings of the server: what they are called, how they are
-// read, and what they mean to the other packages.
+// Package config defines the settings of the server, reads them, and converts them for
+// the other packages.
 //
-// A setting has one definition, in flags.go, for its three sources. The command line takes
-// precedence over the environment, and the environment over the configuration file. Options
-// holds the values; settings that no option can express (listeners that differ, identities,
-// rules, limits and policies of tubes) are in the tables of the file. All errors are about the command
-// line, the environment or the file, and say what to write instead.
+// A setting has one definition, in flags.go, for its three sources. The command line
+// takes precedence over the environment, and the environment over the configuration file.
+// Options contains the values. Settings that no option can express (different listeners,
+// identities, rules, limits and policies of tubes) are in tables of the file. Each error
+// describes the mistake in the command line, the environment or the file, and how to
+// correct it.
 //
 //	options := config.Default()
 //	options.Define(flags)                       // and parse them

@@ -32,7 +32,8 @@ type action struct {
 	set   map[string]string // members that it always has
 }
 
-// A subject is the kind of thing that an action changes. It is also the name of its form field.
+// A subject is the kind of thing that an action changes. It is also the name of its form
+// field.
 type subject string
 
 const (
@@ -87,7 +88,8 @@ var actions = map[string]action{
 	"undrain": {Verb: "Accept jobs", on: theServer, done: "accepting jobs again", route: "POST /undrain", in: admin.None{}, Asks: "Accept new jobs again?"},
 }
 
-// bulk returns an action on the jobs of a tube in a state: all, or only those that match a search.
+// bulk returns an action on the jobs of a tube in a state: all, or only those that match
+// a search.
 func bulk(verb, done, do, means, states string, fields ...string) action {
 	return action{Verb: verb, on: aTube, Many: true, Danger: do == "delete", fields: append([]string{"state", "count"}, fields...), done: done,
 		means: means, States: strings.Fields(states), route: "POST /tubes/{tube}/tasks", in: admin.StartTask{}, set: map[string]string{"do": do}}
@@ -95,7 +97,8 @@ func bulk(verb, done, do, means, states string, fields ...string) action {
 
 var alternatives = regexp.MustCompile(`\[([^|\]]*)\|([^\]]*)\]`)
 
-// forms chooses between the singular and the plural forms of a text, which are written as [it|them].
+// forms chooses between the singular and the plural forms of a text, which are written as
+// [it|them].
 func forms(text string, n uint64) string {
 	if n == 1 {
 		return alternatives.ReplaceAllString(text, "$1")
@@ -227,13 +230,15 @@ func (r *request) perform(a *action, targets []string, v url.Values) note {
 	return one
 }
 
-// stateAfter is the state of the jobs after an action on many jobs, or the field that has it.
+// stateAfter is the state of the jobs after an action on many jobs, or the field that has
+// it.
 var stateAfter = map[string]string{"Kick": "ready", "Bury": "buried", "Release": "ready", "Move": "state"}
 
 // taskPatience is the number of seconds that a page waits for a task to end.
 const taskPatience = 1
 
-// call runs an action on a target. It returns the task that it starts, or the id of the job that it puts.
+// call runs an action on a target. It returns the task that it starts, or the id of the
+// job that it puts.
 func (r *request) call(a *action, target string, v url.Values) (task admin.Task, id uint64, err error) {
 	in, err := a.input(target, v)
 	if err != nil {

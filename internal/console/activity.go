@@ -30,8 +30,9 @@ type changeRow struct {
 // A piece of a sentence can have a link.
 type piece struct{ Text, Link string }
 
-// sentences describe the changes, by the operation of the API or the command of the protocol. Braces contain the subjects of a change. A part between
-// bars is left out if its subject is unknown.
+// sentences describe the changes, by the operation of the API or the command of the
+// protocol. Braces contain the subjects of a change. A part between bars is left out if
+// its subject is unknown.
 var sentences = map[string]string{
 	"putJob": "put job| {job}| into {tube}", "copyJob": "copied job {job} to {to}| as job {copy}|", "moveJob": "moved job {job}| of {tube}| to {to}", "deleteJob": "deleted job {job}| of {tube}|",
 	"kickJob": "kicked job {job}| of {tube}|", "redriveJob": "redrove job {job}| of {tube}|| to {to}|", "buryJob": "buried job {job}| of {tube}|", "releaseJob": "released job {job}| of {tube}|", "changeJob": "changed job {job}| of {tube}|",

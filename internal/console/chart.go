@@ -66,7 +66,8 @@ const chartWidth, chartHeight = 300, 96 // also in the template
 // A point of a series. It is nil if it is unknown.
 type point = *float64
 
-// downsample reduces a series to n points. Each is the mean of the points that it replaces.
+// downsample reduces a series to n points. Each is the mean of the points that it
+// replaces.
 func downsample(values []*uint64, n int, perSecond float64) []point {
 	if len(values) == 0 {
 		return nil

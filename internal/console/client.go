@@ -28,7 +28,8 @@ func isStatus(err error, status int) bool { return err != nil && admin.StatusOf(
 // problemf returns a problem that the console itself reports.
 var problemf = admin.Problemf
 
-// tubesAge is the maximum age of a list of tubes. A live page is rendered once a second, and some pages have several lists.
+// tubesAge is the maximum age of a list of tubes. A live page is rendered once a second,
+// and some pages have several lists.
 const tubesAge = 900 * time.Millisecond
 
 // api returns a client of the server of the page, with the identity of the user.
@@ -42,7 +43,8 @@ func (r *request) apiOf(s *site) *admin.Client {
 	return r.console.opt.Open(access.Caller{Identity: r.who, Address: r.RemoteAddr, Via: "console", MaxAge: tubesAge, Idle: r.idle}, server)
 }
 
-// bindPath reads the path parameters of an operation from a form or a URL, by their names.
+// bindPath reads the path parameters of an operation from a form or a URL, by their
+// names.
 func bindPath[In any](text func(name string) string) (*In, error) {
 	in := new(In)
 	return in, wrong(op.PlanOf(reflect.TypeFor[In]()).Path(in, text))
@@ -73,7 +75,8 @@ func withQuery(path string, pairs ...string) string {
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// curl returns the command that runs an operation with an input, or with nil, followed by more. It is empty if the server has no API.
+// curl returns the command that runs an operation with an input, or with nil, followed by
+// more. It is empty if the server has no API.
 func (r *request) curl(route string, in any, more ...string) string {
 	origin := "http://" + r.Host
 	if r.TLS != nil {
@@ -101,8 +104,8 @@ func (r *request) curl(route string, in any, more ...string) string {
 	return text + strings.Join(more, "")
 }
 
-// members returns fields of a form as members of JSON. Numbers are numbers. Other values stay as they are, so that the API reports the error.
-// Empty fields are left out.
+// members returns fields of a form as members of JSON. Numbers are numbers. Other values
+// stay as they are, so that the API reports the error. Empty fields are left out.
 func members(v url.Values, names ...string) map[string]json.RawMessage {
 	all := make(map[string]json.RawMessage)
 	for _, name := range names {
@@ -134,7 +137,8 @@ var (
 	clockTime     = regexp.MustCompile(`^(?:until )?([0-9]{1,2}:[0-9]{2})(?: ?utc)?$`)
 )
 
-// shortUnits writes "10 min" as the package duration reads it: 10m. Other texts stay as they are.
+// shortUnits writes "10 min" as the package duration reads it: 10m. Other texts stay as
+// they are.
 func shortUnits(text string) string {
 	if short := strings.ToLower(text); durationWords.MatchString(short) {
 		return unitWord.ReplaceAllString(strings.Join(strings.Fields(short), ""), "$1")
@@ -142,8 +146,9 @@ func shortUnits(text string) string {
 	return text
 }
 
-// inSeconds returns as a number what was typed as "10 min", "1h", "until resumed" or, for the next 09:00 in UTC, "9:00". Other texts stay
-// as they are, so that the API reports the error.
+// inSeconds returns as a number what was typed as "10 min", "1h", "until resumed" or, for
+// the next 09:00 in UTC, "9:00". Other texts stay as they are, so that the API reports
+// the error.
 func inSeconds(text string) string {
 	lower := strings.ToLower(text)
 	if lower == "until resumed" {
@@ -160,7 +165,8 @@ func inSeconds(text string) string {
 	return text
 }
 
-// pausedUntil returns the end of a pause that begins now, for a note. It is empty if the text is no time.
+// pausedUntil returns the end of a pause that begins now, for a note. It is empty if the
+// text is no time.
 func pausedUntil(text string) string {
 	n, err := strconv.ParseInt(inSeconds(strings.TrimSpace(text)), 10, 64)
 	switch {

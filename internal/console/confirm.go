@@ -163,7 +163,8 @@ func missing(has []string, where string, needs ...string) error {
 // shownCurls is the number of commands that are shown for an action on several targets.
 const shownCurls = 12
 
-// curls returns the commands that run an action, one for each target. It is empty if the server has no API.
+// curls returns the commands that run an action, one for each target. It is empty if the
+// server has no API.
 func (r *request) curls(a *action, targets []string, v url.Values) string {
 	var lines []string
 	for i, target := range targets {
@@ -184,7 +185,8 @@ func (r *request) curls(a *action, targets []string, v url.Values) string {
 	return strings.Join(lines, "\n")
 }
 
-// count counts the affected jobs, and chooses the state: the first with jobs if the form names none.
+// count counts the affected jobs, and chooses the state: the first with jobs if the form
+// names none.
 func (c *confirmation) count(r *request) error {
 	if c.on != aTube || c.Do == "put-job" {
 		return nil

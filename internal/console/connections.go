@@ -18,8 +18,8 @@ type connectionsView struct {
 	Matching *uint64 // nil if they are unsorted and not counted
 }
 
-// sortedAlone is the maximum number of connections that are sorted by default. To sort, the server looks at all connections, once a second
-// while the page is open.
+// sortedAlone is the maximum number of connections that are sorted by default. To sort,
+// the server looks at all connections, once a second while the page is open.
 const sortedAlone = 1000
 
 func connectionsPage(r *request) (*page, error) {
@@ -66,7 +66,8 @@ var clientColumns = []column{
 // shownWatches is the number of watched tubes that a row names.
 const shownWatches = 5
 
-// steadyHold is the time in seconds from which on a held job has a link. Before that, the job changes too often for a row: its text updates live.
+// steadyHold is the time in seconds from which on a held job has a link. Before that, the
+// job changes too often for a row: its text updates live.
 const steadyHold = 60
 
 // clientList is a list of connections.

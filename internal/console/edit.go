@@ -63,7 +63,8 @@ func editPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// edit changes the body of a job to the text of a form, or back to the body that a note has kept.
+// edit changes the body of a job to the text of a form, or back to the body that a note
+// has kept.
 func edit(r *request) (*page, error) {
 	p, err := editPage(r)
 	if err != nil && r.PostForm.Has("text") { // the page keeps the text
@@ -136,7 +137,8 @@ func (v *editView) edited(c *Console, form url.Values, before []byte) ([]byte, e
 	return decode.Pack(before, text)
 }
 
-// formatted returns JSON with indents and unchanged numbers. If the text is not JSON, it returns the text and the reason.
+// formatted returns JSON with indents and unchanged numbers. If the text is not JSON, it
+// returns the text and the reason.
 func formatted(text string) (out, problem string) {
 	if problem := notJSON(text); problem != "" {
 		return text, sentence(problem)

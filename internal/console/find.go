@@ -7,8 +7,8 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// A findView is the page that finds a job by its number, a tube by its name, a page, or the jobs that match a search. The palette shows
-// its choices.
+// A findView is the page that finds a job by its number, a tube by its name, a page, or
+// the jobs that match a search. The palette shows its choices.
 type findView struct {
 	Q       string
 	Choices []choice // the best first

@@ -127,7 +127,8 @@ func rate(v float64) string {
 	return num(int64(v))
 }
 
-// roughly shows a number in a caption of a chart. It is short, so that captions do not wrap and move the page.
+// roughly shows a number in a caption of a chart. It is short, so that captions do not
+// wrap and move the page.
 func roughly(v float64) string {
 	switch {
 	case v < 1e5:
@@ -189,7 +190,8 @@ func plural(n uint64, one, many string) string {
 	return numOf(n) + " " + many
 }
 
-// sentence capitalizes a text, unless its first word has capitals inside, and ends it with a full stop.
+// sentence capitalizes a text, unless its first word has capitals inside, and ends it
+// with a full stop.
 func sentence(text string) string {
 	if text == "" {
 		return ""

@@ -32,7 +32,8 @@ type policyRow struct {
 	Problem string // why the value is wrong
 }
 
-// policyPage shows the form for the pattern in the URL or in the form. The default pattern is the tube.
+// policyPage shows the form for the pattern in the URL or in the form. The default
+// pattern is the tube.
 func policyPage(r *request) (*page, error) {
 	tube := admin.OfTube{Tube: r.PathValue("tube")}
 	v := &policyView{Tube: tube.Tube, Pattern: cmp.Or(strings.TrimSpace(r.FormValue("pattern")), tube.Tube)}
@@ -100,8 +101,8 @@ func policiesPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// policyLink returns the page that sets the policy of a pattern. That page needs a tube that
-// the pattern matches.
+// policyLink returns the page that sets the policy of a pattern. That page needs a tube
+// that the pattern matches.
 func policyLink(pattern string) string {
 	tube := cmp.Or(strings.NewReplacer("*", "", "?", "x").Replace(pattern), "default")
 	return withQuery("tube/"+op.Segment(tube)+"/policy", "pattern", pattern)
@@ -142,7 +143,8 @@ func setPolicy(r *request) (*page, error) {
 	return r.noting(one, withQuery(r.tubeLink(v.Tube, "")+"/policy", "pattern", v.Pattern))
 }
 
-// refused shows an error: next to the field if it is about a setting, else above the form. The API reports each wrong setting in a line.
+// refused shows an error: next to the field if it is about a setting, else above the
+// form. The API reports each wrong setting in a line.
 func (v *policyView) refused(err error) {
 	var wrong, others []string
 	for line := range strings.Lines(err.Error()) {

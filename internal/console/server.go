@@ -83,7 +83,8 @@ func (r *request) memberName(id string) string {
 	return "member " + id
 }
 
-// addCluster adds the cluster of the server, if there is one: unreachable members first, then the leader.
+// addCluster adds the cluster of the server, if there is one: unreachable members first,
+// then the leader.
 func (v *serverView) addCluster(r *request) error {
 	c, err := r.api().GetCluster(r.Context())
 	switch {

@@ -94,8 +94,8 @@ func (s *Sessions) has(r *http.Request) bool {
 }
 
 // begin opens a session and returns the secret of its cookie. If there are too many
-// sessions, it closes the least recently used session of the token with the most sessions.
-// So no token closes the sessions of others.
+// sessions, it closes the least recently used session of the token with the most
+// sessions. So no token closes the sessions of others.
 func (s *Sessions) begin(token string) (secret string) {
 	secret = rand.Text() + rand.Text()
 	s.mu.Lock()

@@ -99,7 +99,8 @@ func tubePage(r *request) (*page, error) {
 	return p, nil
 }
 
-// haveOrigin reports whether one of the jobs has an origin, to which a redrive returns it.
+// haveOrigin reports whether one of the jobs has an origin, to which a redrive returns
+// it.
 func haveOrigin(jobs []admin.Job) bool {
 	return slices.ContainsFunc(jobs, func(j admin.Job) bool { return j.Origin != "" })
 }
@@ -163,7 +164,8 @@ func tubeCharts(recent *admin.Recent) []chart {
 	}
 }
 
-// A putView is the page that puts a job: the fields of its form, which can start from an existing job.
+// A putView is the page that puts a job: the fields of its form, which can start from an
+// existing job.
 type putView struct {
 	url.Values
 	Problem string // why the job was not put
@@ -214,7 +216,8 @@ func (r *request) putForm(form url.Values, problem string) *page {
 	return p
 }
 
-// fitsField reports whether a field of a form preserves a body. HTML has no NUL and only one end of line.
+// fitsField reports whether a field of a form preserves a body. HTML has no NUL and only
+// one end of line.
 func fitsField(body []byte) bool { return utf8.Valid(body) && !bytes.ContainsAny(body, "\x00\r") }
 
 // shownBody is the maximum size of a body in a command. Larger bodies are in a file.

@@ -42,18 +42,18 @@
 //	any state ── End, Stop, or Advance when it is late ──▶ Leaving ──TurnOver──▶ Lingering ──Drained──▶ Closed
 //
 // The constants of State define the driver's next step. Turns also open and end sessions;
-// the conversation does not wait until these turns are settled. A quit ends the session in
-// the turn that executes it. So when a client sees the end of the connection, its jobs are
-// ready again. If the broker is deposed ([broker.ErrDeposed]), the conversations of the turn
-// are closed at once, without a reply.
+// the conversation does not wait until these turns are settled. A quit ends the session
+// in the turn that executes it. So when a client sees the end of the connection, its jobs
+// are ready again. If the broker is deposed ([broker.ErrDeposed]), the conversations of
+// the turn are closed at once, without a reply.
 //
 // # Time
 //
-// This package implements all timeouts (time.go, ending.go). A driver calls Advance at the
-// time that Next returns. Earlier calls have no effect.
+// This package implements all timeouts (time.go, ending.go). A driver calls Advance at
+// the time that Next returns. Earlier calls have no effect.
 //
-// Only Conversation.execute executes commands. It refuses those to which the client has no
-// right (admission.go).
+// Only Conversation.execute executes commands. It refuses those to which the client has
+// no right (admission.go).
 //
 // # Invariants
 //
@@ -78,11 +78,12 @@
 //
 // # Memory
 //
-// A conversation buffers the input of at most one incomplete command. The buffer grows with
-// the input, not with the size that a put announces, and it contains nothing of a large put
-// that will be refused. A conversation also buffers up to maxOut bytes of replies and one
-// more reply. A reply refers to a body of at least largeBody bytes instead of copying it,
-// even if the job is deleted. Memory limits the total of all conversations (memory.go).
+// A conversation buffers the input of at most one incomplete command. The buffer grows
+// with the input, not with the size that a put announces, and it contains nothing of a
+// large put that will be refused. A conversation also buffers up to maxOut bytes of
+// replies and one more reply. A reply refers to a body of at least largeBody bytes
+// instead of copying it, even if the job is deleted. Memory limits the total of all
+// conversations (memory.go).
 //
 // Start reading with Conversation in conversation.go, then Batch in batch.go and
 // ending.go; execute.go has a function for each command.

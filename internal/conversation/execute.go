@@ -68,9 +68,9 @@ func (c *Conversation) promise(b *Batch, from int, promised bool) {
 	}
 }
 
-// The work of commands that the engine does not see, in its units. Each connection executes
-// at least one command per pass: 300 connections that flood the server with stats still
-// delay the other clients by 3 ms or more, as they do in beanstalkd.
+// The work of commands that the engine does not see, in its units. Each connection
+// executes at least one command per pass: 300 connections that flood the server with
+// stats still delay the other clients by 3 ms or more, as they do in beanstalkd.
 const (
 	statsWork    = 110 // stats reads the clocks of the process, and has a hundred values
 	listedWork   = 1   // a job of list-jobs, beside the search

@@ -65,8 +65,8 @@ func (o *output) wrote(n int) {
 }
 
 // A rest is the unwritten end of a reply: names, which are formatted while the client
-// reads them, or a large body, or the pieces of a list of jobs. The names of 100,000 tubes
-// take more than a megabyte.
+// reads them, or a large body, or the pieces of a list of jobs. The names of 100,000
+// tubes take more than a megabyte.
 type rest struct {
 	body  []byte
 	more  [][]byte // pieces after body

@@ -42,8 +42,9 @@ type adminServer struct {
 	console *console.Console // nil if it is turned off
 }
 
-// listenAdmin starts to serve on the address of --admin and on the local socket. It returns
-// nil if there is neither. The local socket is named after the first TCP port of queue.
+// listenAdmin starts to serve on the address of --admin and on the local socket. It
+// returns nil if there is neither. The local socket is named after the first TCP port of
+// queue.
 func listenAdmin(ctx context.Context, p *plan, queue []listening) (*adminServer, error) {
 	opt, log := p.opt, p.log
 	a := new(adminServer)
@@ -101,8 +102,9 @@ func (a *adminServer) listenAddress(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// listenSocket serves on the local socket, without TLS. If no place was configured, it takes
-// the first usable one; without a usable place the server starts without the socket.
+// listenSocket serves on the local socket, without TLS. If no place was configured, it
+// takes the first usable one; without a usable place the server starts without the
+// socket.
 func (a *adminServer) listenSocket(ctx context.Context, p *plan, queue []listening) error {
 	opt := p.opt
 	if opt.Admin.Socket == config.NoSocket {
@@ -205,8 +207,8 @@ func hostname() string {
 	return name
 }
 
-// adminHosts returns the names under which the admin listener is asked on loopback: those of
-// the configuration and the machine's own, which many systems resolve to loopback.
+// adminHosts returns the names under which the admin listener is asked on loopback: those
+// of the configuration and the machine's own, which many systems resolve to loopback.
 func adminHosts(opt *config.Options) []string {
 	name := hostname()
 	short, _, _ := strings.Cut(name, ".")

@@ -6,6 +6,6 @@
 //	text, as, ok := decode.Edit(body)           // and decode.Pack(body, edited)
 //
 // The work is limited. Limit bytes are displayed, and compressed data is decoded up to
-// unpackLimit bytes. All data inside a body is decoded up to maxOpened bytes together. Data
-// nested deeper than maxDepth is not shown as a structure.
+// unpackLimit bytes. All data inside a body is decoded up to maxOpened bytes together.
+// Data nested deeper than maxDepth is not shown as a structure.
 package decode

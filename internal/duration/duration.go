@@ -1,5 +1,5 @@
-// Package duration reads durations as people write them, on a command line, in the configuration
-// file and in policies.
+// Package duration reads durations as people write them, on a command line, in the
+// configuration file and in policies.
 package duration
 
 import (
@@ -16,8 +16,9 @@ const day = 24 * time.Hour
 
 var errUnit = errors.New("want a time with its unit, such as 30s, 10m, 1h30m or 7d")
 
-// Parse reads a duration that is not negative: what [time.ParseDuration] does, with days before it, as in 7d or
-// 1d12h. The protocol counts seconds, so those who know it forget the unit.
+// Parse reads a duration that is not negative: what [time.ParseDuration] does, with days
+// before it, as in 7d or 1d12h. The protocol counts seconds, so those who know it forget
+// the unit.
 func Parse(s string) (time.Duration, error) {
 	var days uint64
 	rest := s
@@ -42,7 +43,8 @@ func Parse(s string) (time.Duration, error) {
 	return time.Duration(days)*day + d, nil
 }
 
-// Until returns the time from now to a time of day in UTC, such as 09:00. It is at most a day.
+// Until returns the time from now to a time of day in UTC, such as 09:00. It is at most a
+// day.
 func Until(clock string, now time.Time) (time.Duration, error) {
 	at, err := time.Parse("15:04", clock)
 	if err != nil {

@@ -43,7 +43,8 @@ func UsageError(format string, args ...any) error {
 	return WithCode(Usage, fmt.Errorf(format, args...))
 }
 
-// NotFoundError returns an error about a job or tube that does not exist, or is in another state.
+// NotFoundError returns an error about a job or tube that does not exist, or is in
+// another state.
 func NotFoundError(format string, args ...any) error {
 	return WithCode(Nothing, fmt.Errorf(format, args...))
 }

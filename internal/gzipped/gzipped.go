@@ -10,12 +10,13 @@ import (
 	"sync"
 )
 
-// Smallest is the length in bytes from which a response is compressed. A shorter response fits in
-// one packet.
+// Smallest is the length in bytes from which a response is compressed. A shorter response
+// fits in one packet.
 const Smallest = 1 << 10
 
-// Write writes a response. The caller sets its headers, except Content-Encoding and Vary. A text must
-// not contain a secret next to input from another party, because its compressed size reveals both.
+// Write writes a response. The caller sets its headers, except Content-Encoding and Vary.
+// A text must not contain a secret next to input from another party, because its
+// compressed size reveals both.
 func Write(w http.ResponseWriter, r *http.Request, status int, text []byte) {
 	w.Header().Add("Vary", "Accept-Encoding")
 	if len(text) < Smallest || !accepted(r.Header) {

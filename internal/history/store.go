@@ -31,8 +31,8 @@ const (
 	day    = 24 * hour
 )
 
-// kinds has the names of the files, the time that a file covers, the time after which it is
-// removed, and the part of the limit that the kind can use.
+// kinds has the names of the files, the time that a file covers, the time after which it
+// is removed, and the part of the limit that the kind can use.
 var kinds = [NumKinds]struct {
 	name         string
 	period, keep int64 // ms
@@ -58,7 +58,8 @@ type Options struct {
 	Log   *slog.Logger
 }
 
-// A Store is a history. Any goroutine can use its methods, which do not wait for the disk.
+// A Store is a history. Any goroutine can use its methods, which do not wait for the
+// disk.
 type Store struct {
 	opt   Options
 	kinds [NumKinds]segments
@@ -141,8 +142,8 @@ func (s *Store) bound() {
 	}
 }
 
-// AddMinute adds the points of a minute that ends at a time in ms, and the points of hours
-// that have ended. Points of the same minute add up. It reorders points.
+// AddMinute adds the points of a minute that ends at a time in ms, and the points of
+// hours that have ended. Points of the same minute add up. It reorders points.
 func (s *Store) AddMinute(end int64, points []Point) {
 	s.add(Minutes, end, func(g *segment, _ int64) { g.addPoints(end, points) })
 	s.sumHours(end / hour * hour)
@@ -242,9 +243,10 @@ func (v *view) points(b block) (points []Point) {
 	return points
 }
 
-// Series returns n points of a tube, or of the server if tube is empty, the oldest first. step
-// is a minute or an hour; the last point is of the period that contains end. A point is nil if the server recorded
-// nothing then. found is false if no point has values of the tube.
+// Series returns n points of a tube, or of the server if tube is empty, the oldest first.
+// step is a minute or an hour; the last point is of the period that contains end. A point
+// is nil if the server recorded nothing then. found is false if no point has values of
+// the tube.
 func (s *Store) Series(tube string, step time.Duration, end time.Time, n int) (points []*Values, found bool) {
 	points = make([]*Values, n)
 	width := step.Milliseconds()
@@ -286,8 +288,8 @@ func (v *view) find(b block) (values Values) {
 	return values
 }
 
-// AddChange adds a change, as a text, and a time in ms. The store moves the time of a change so
-// that no two have the same.
+// AddChange adds a change, as a text, and a time in ms. The store moves the time of a
+// change so that no two have the same.
 func (s *Store) AddChange(failed bool, time int64, text []byte) {
 	k := Changes
 	if failed {

@@ -25,9 +25,10 @@ import (
 //  5. it removes beanpole.adopted.
 //
 // No client is served before the end. After a crash, a start that finds beanpole.adopting
-// removes the incomplete journal and starts again; the files of beanstalkd are unchanged. A
-// start that finds beanpole.adopted continues at 4. At any other time, files of beanstalkd
-// next to a journal come from a beanstalkd that was started there later: Open refuses them.
+// removes the incomplete journal and starts again; the files of beanstalkd are unchanged.
+// A start that finds beanpole.adopted continues at 4. At any other time, files of
+// beanstalkd next to a journal come from a beanstalkd that was started there later: Open
+// refuses them.
 const (
 	adopting = "beanpole.adopting"
 	adopted  = "beanpole.adopted"
@@ -36,8 +37,8 @@ const (
 // adoptedPrefix is the prefix of the new names of beanstalkd's files.
 const adoptedPrefix = "beanstalkd-"
 
-// A MixedError reports files of beanstalkd next to a journal that has not taken them over. A
-// person must choose between the two.
+// A MixedError reports files of beanstalkd next to a journal that has not taken them
+// over. A person must choose between the two.
 type MixedError struct{ Files []string } // their names, without the path
 
 func (e *MixedError) Error() string {
@@ -53,12 +54,12 @@ func abbreviate(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// ErrAdopting reports that the takeover of beanstalkd's files was interrupted: the journal
-// is incomplete, and the next start of a server repeats the takeover.
+// ErrAdopting reports that the takeover of beanstalkd's files was interrupted: the
+// journal is incomplete, and the next start of a server repeats the takeover.
 var ErrAdopting = errors.New("the takeover of beanstalkd's files (binlog.*) was interrupted")
 
-// CheckAdoption returns an error that wraps ErrAdopting if a takeover in the directory was
-// interrupted before its journal was complete.
+// CheckAdoption returns an error that wraps ErrAdopting if a takeover in the directory
+// was interrupted before its journal was complete.
 func CheckAdoption(fsys vfs.FS, dir string) error {
 	if there, err := exists(fsys, dir, adopting); !there {
 		return err
@@ -66,8 +67,8 @@ func CheckAdoption(fsys vfs.FS, dir string) error {
 	return ErrAdopting
 }
 
-// Adopted reports whether the journal has taken over the files of beanstalkd that are still
-// in the directory; the next start renames them.
+// Adopted reports whether the journal has taken over the files of beanstalkd that are
+// still in the directory; the next start renames them.
 func Adopted(fsys vfs.FS, dir string) (bool, error) { return exists(fsys, dir, adopted) }
 
 func exists(fsys vfs.FS, dir, name string) (bool, error) {
@@ -102,8 +103,8 @@ func discardIncomplete(fsys vfs.FS, dir string) error {
 	return errors.Join(err, fsys.SyncDir(dir))
 }
 
-// adopt takes over the files of beanstalkd, or completes an earlier takeover. The report is
-// nil if it read no file. isNew reports that the journal is empty.
+// adopt takes over the files of beanstalkd, or completes an earlier takeover. The report
+// is nil if it read no file. isNew reports that the journal is empty.
 func (j *Journal) adopt(isNew bool) (*binlog.Report, error) {
 	files, err := binlog.Files(j.fs, j.dir)
 	if err != nil {

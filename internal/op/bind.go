@@ -197,8 +197,8 @@ func (p *Plan) Members(in any, named map[string]json.RawMessage) error {
 	return p.check(in)
 }
 
-// check compares the members of a body with the bounds in their tags: required, enum, min, max and
-// maxitems.
+// check compares the members of a body with the bounds in their tags: required, enum,
+// min, max and maxitems.
 func (p *Plan) check(in any) error {
 	for i := range p.Fields {
 		f := &p.Fields[i]

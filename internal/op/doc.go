@@ -1,5 +1,5 @@
-// Package op parses and checks the input of an operation of the admin API, and formats it as a
-// request. An input is a struct with tags on its fields:
+// Package op parses and checks the input of an operation of the admin API, and formats it
+// as a request. An input is a struct with tags on its fields:
 //
 //	type ListJobs struct {
 //		Tube   string `path:"tube" as:"TubeName"`
@@ -10,10 +10,11 @@
 //	p := op.PlanOf(reflect.TypeFor[ListJobs]())
 //	err := p.Query(&in, "listJobs", r.URL.RawQuery)
 //
-// A field is in the path, in the query, in the JSON object of the body (json), or is the whole
-// body (body, with its content type). Zero values are omitted. If zero has a meaning, the field
-// is a pointer.
+// A field is in the path, in the query, in the JSON object of the body (json), or is the
+// whole body (body, with its content type). Zero values are omitted. If zero has a
+// meaning, the field is a pointer.
 //
-// The package enforces required, enum, min, max and maxitems. The tags pattern, maxlen, oneof,
-// minmembers and as:"TubeName" are descriptions. The operation checks these with a better error.
+// The package enforces required, enum, min, max and maxitems. The tags pattern, maxlen,
+// oneof, minmembers and as:"TubeName" are descriptions. The operation checks these with a
+// better error.
 package op

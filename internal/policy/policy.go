@@ -1,14 +1,15 @@
-// Package policy parses the settings of tube policies, and selects the settings that apply
-// to a tube. The engine implements their effects.
+// Package policy parses the settings of tube policies, and selects the settings that
+// apply to a tube. The engine implements their effects.
 //
 //	set, err := policy.New([]policy.Config{{Tubes: []string{"mail-*"}, Settings: map[string]any{"max-attempts": 5}}})
 //	e.SetPolicies(set)
 //
-// Several policies can apply to a tube. For each setting, a policy that was set at run time
-// precedes those of the configuration file. Among these, the most specific pattern with the
-// setting counts. An exact name is more specific than a pattern. The pattern with the longer
-// text before its first * or ? is more specific than another. If these are equal, the later
-// one in the file counts, or, at run time, the longer one, or the later one in byte order.
+// Several policies can apply to a tube. For each setting, a policy that was set at run
+// time precedes those of the configuration file. Among these, the most specific pattern
+// with the setting counts. An exact name is more specific than a pattern. The pattern
+// with the longer text before its first * or ? is more specific than another. If these
+// are equal, the later one in the file counts, or, at run time, the longer one, or the
+// later one in byte order.
 //
 // The settings are a table (settings.go); start reading there. text.go contains the
 // settings made at run time.
@@ -282,8 +283,8 @@ func (r *Rule) unknown() (warnings []string) {
 	return warnings
 }
 
-// WarningsOf returns the warnings about a rule. It leaves out a warning that names another
-// tube for which visible returns false.
+// WarningsOf returns the warnings about a rule. It leaves out a warning that names
+// another tube for which visible returns false.
 func (s *Set) WarningsOf(r *Rule, visible func(tube string) bool) (warnings []string) {
 	warnings = r.unknown()
 	tube := exampleOf(r.Pattern)

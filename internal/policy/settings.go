@@ -15,8 +15,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A Setting describes a setting of a policy for the configuration file, its check, the commands
-// and the documentation.
+// A Setting describes a setting of a policy for the configuration file, its check, the
+// commands and the documentation.
 type Setting struct {
 	Name    string
 	Default string // value if it is not set
@@ -48,8 +48,8 @@ const (
 	DefaultDeadTube = "{tube}.dead"
 )
 
-// DeadTubes returns the dead tube of a tube, or a pattern of the dead tubes of the tubes of
-// a pattern. dead is a value of the setting.
+// DeadTubes returns the dead tube of a tube, or a pattern of the dead tubes of the tubes
+// of a pattern. dead is a value of the setting.
 func DeadTubes(dead, pattern string) string { return strings.ReplaceAll(dead, "{tube}", pattern) }
 
 // Settings contains all settings in the order of the documentation.

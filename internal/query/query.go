@@ -1,12 +1,12 @@
-// Package query reads what somebody types who looks for jobs. What is typed is recognised, and all of it must hold:
+// Package query parses a search for jobs. A job must match all parts:
 //
-//	tube:mail-*  state:buried,delayed  id:17  age>10m  tries>=3  size>1k    what the server knows of a job
+//	tube:mail-*  state:buried,delayed  id:17  age>10m  tries>=3  size>1k    an attribute of the job
 //	user.id:17  amount>100  user.id:*  /user/id:17  /user/id = 17           a value in the body: at a path, or at a JSON pointer
-//	word  "some text"  /regular expression/                                 what the body has in it
-//	not state:buried  mail or news                                          a negated part; parts of which one must hold
+//	word  "some text"  /regular expression/                                 text in the body
+//	not state:buried  mail or news                                          a negated part; alternatives
 //
-// A path may begin anywhere in the body, a pointer begins at its top. What looks like nothing else is a word. The package
-// says what is wanted; it does not look for it.
+// A path can begin anywhere in the body; a pointer begins at its root. Any other text is
+// a word. The package parses queries; it does not execute them.
 package query
 
 import (

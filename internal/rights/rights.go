@@ -1,5 +1,6 @@
 // Package rights names the rights of clients on tubes, and describes what a command or an
-// operation of the JSON API needs. Package access stores and checks the rights of identities.
+// operation of the JSON API needs. Package access stores and checks the rights of
+// identities.
 //
 //	need := rights.Peek.On(rights.TubeOfJob)
 //

@@ -93,9 +93,9 @@ func (b *backoff) next(err error) failure {
 	return failure{err, b.d, first}
 }
 
-// acceptConn gives a connection that has a slot to a loop, or closes it if it may not come
-// in. The header of its proxy and the handshake of its TLS may take a while, and have a
-// goroutine.
+// acceptConn gives a connection that has a slot to a loop, or closes it if it may not
+// come in. The header of its proxy and the handshake of its TLS may take a while, and
+// have a goroutine.
 func (a *acceptor) acceptConn(nc net.Conn) {
 	s := a.srv
 	if !s.begin() {

@@ -202,9 +202,9 @@ func (a Address) listenTCP(ctx context.Context) (net.Listener, error) {
 	return nil, bare(failed)
 }
 
-// parseIPv4 parses the forms of an IPv4 address that inet_aton(3) and so beanstalkd accept:
-// one to four parts, decimal, octal or hexadecimal, of which the last fills the remaining
-// bytes. "0" is 0.0.0.0, and "127.1" is 127.0.0.1.
+// parseIPv4 parses the forms of an IPv4 address that inet_aton(3) and so beanstalkd
+// accept: one to four parts, decimal, octal or hexadecimal, of which the last fills the
+// remaining bytes. "0" is 0.0.0.0, and "127.1" is 127.0.0.1.
 func parseIPv4(s string) (netip.Addr, bool) {
 	parts := strings.Split(s, ".")
 	if s == "" || len(parts) > 4 || strings.Contains(s, "_") {

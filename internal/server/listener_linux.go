@@ -11,9 +11,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// serveInLoop serves the listener until Shutdown if loops accept from it. It reports false
-// at once if they do not: where each connection begins with a handshake or with the header
-// of a proxy, a goroutine has to wait for that.
+// serveInLoop serves the listener until Shutdown if loops accept from it. It reports
+// false at once if they do not: where each connection begins with a handshake or with the
+// header of a proxy, a goroutine has to wait for that.
 func (a *acceptor) serveInLoop() bool {
 	_, overTCP := a.from.(*net.TCPListener)
 	switch l := a.from.(type) {
@@ -115,8 +115,8 @@ func (s *listeningSocket) Watch(p Poller, on bool) (err error) {
 }
 
 // setOptions does for a TCP connection what package net does: small replies leave at
-// once, and the kernel probes a silent client (keepAlive). It ignores the errors of a unix
-// socket and of a connection that has ended.
+// once, and the kernel probes a silent client (keepAlive). It ignores the errors of a
+// unix socket and of a connection that has ended.
 //
 // On Linux a connection has the options that its listening socket had when the client
 // connected. Only clients that connected before those were set need their own.

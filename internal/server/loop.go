@@ -165,10 +165,10 @@ func (l *loop) step() {
 	l.closeSome()
 }
 
-// yield calls the scheduler of the Go runtime every few milliseconds. The runtime preempts
-// a goroutine that has run for 10 ms, as soon as it is in a system call, and its monitor
-// then looks every 20 us for a while. That was a twentieth of the server's processor time
-// where replies wait for a sync.
+// yield calls the scheduler of the Go runtime every few milliseconds. The runtime
+// preempts a goroutine that has run for 10 ms, as soon as it is in a system call, and its
+// monitor then looks every 20 us for a while. That was a twentieth of the server's
+// processor time where replies wait for a sync.
 func (l *loop) yield() {
 	if l.now >= l.yieldAt {
 		l.yieldAt = l.now + yieldPause

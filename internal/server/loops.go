@@ -38,9 +38,9 @@ func (ls *loops) dismiss(reason error, nth uint32) {
 	}
 }
 
-// check is Server.Check. L1. An open socket is at its index, and its poller waits for what
-// its state needs. L2. Only unsettled rounds are being synced. L3. The timers have open
-// sockets, which know their places.
+// check is Server.Check. L1. An open socket is at its index, and its poller waits for
+// what its state needs. L2. Only unsettled rounds are being synced. L3. The timers have
+// open sockets, which know their places.
 func (ls *loops) check() error {
 	var broken []error
 	assert := func(ok bool, format string, args ...any) {
@@ -135,7 +135,8 @@ func (s *Server) prepare(c *socket) {
 }
 
 // assign gives a client a loop, with mu locked: any one if the engine is here. Else the
-// client is pending in the first, which also finds out whether a proxied client may begin.
+// client is pending in the first, which also finds out whether a proxied client may
+// begin.
 func (s *Server) assign(c *socket) {
 	if s.opt.Cluster == nil || s.mu.lead.Here && c.proxied == nil {
 		s.serveHere(c)

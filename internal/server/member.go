@@ -90,8 +90,8 @@ func (s *Server) patience(came int64) int64 {
 }
 
 // converse lets a pending client have its conversation with the engine here, and hands it
-// over to the loop that serves it, unless the leadership has changed. If the server stops,
-// that loop may have ended, and this one is about to end the client.
+// over to the loop that serves it, unless the leadership has changed. If the server
+// stops, that loop may have ended, and this one is about to end the client.
 func (s *Server) converse(c *socket) error {
 	if c.proxied != nil {
 		if err := s.beginProxied(c); err != nil {

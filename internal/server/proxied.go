@@ -14,13 +14,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 )
 
-// A proxiedClient is a client of another member. That member describes it at the beginning
-// of the stream:
+// A proxiedClient is a client of another member. That member describes it at the
+// beginning of the stream:
 //
 //	u16 (big-endian) the length of the JSON that follows; then what the client sends
 //
-// The member that has the client's socket ends its encryption and identifies it. The leader
-// decides what the client may do, and how much, by the name of the identity.
+// The member that has the client's socket ends its encryption and identifies it. The
+// leader decides what the client may do, and how much, by the name of the identity.
 type proxiedClient struct {
 	Member     uint64 `json:"member"`             // whose client it is
 	Address    string `json:"address,omitempty"`  // IP and port; empty: it came through a unix socket
@@ -94,8 +94,8 @@ func (v proxiedClient) addr() net.Addr {
 	return &net.UnixAddr{Net: "unix", Name: "@"}
 }
 
-// ServeProxied serves the stream of a client that another member passes on. If this member
-// does not lead, the client is pending until it does.
+// ServeProxied serves the stream of a client that another member passes on. If this
+// member does not lead, the client is pending until it does.
 func (s *Server) ServeProxied(member uint64, stream io.ReadWriteCloser) {
 	if !s.begin() {
 		stream.Close()

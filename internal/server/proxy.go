@@ -149,8 +149,8 @@ func (p *proxy) handle(events epoll.Events) {
 	}
 }
 
-// passBoth passes bytes on and back after an event of the client's stream, or of the client
-// if that is a stream itself.
+// passBoth passes bytes on and back after an event of the client's stream, or of the
+// client if that is a stream itself.
 func (p *proxy) passBoth() {
 	s := p.socket
 	if p.stream == nil {
@@ -269,8 +269,8 @@ func (p *proxy) conclude() {
 	l.proceed(s)
 }
 
-// expect tells the poller which events of the client to report, and accounts for the bytes
-// that the leader or the client has not taken.
+// expect tells the poller which events of the client to report, and accounts for the
+// bytes that the leader or the client has not taken.
 func (p *proxy) expect() {
 	l, s := p.loop, p.socket
 	held := 0
@@ -311,8 +311,8 @@ func (p *proxy) end(reason error) {
 // scratch returns a buffer for forwarded bytes.
 func (l *loop) scratch() []byte { return l.in[len(l.in):][:readSize] }
 
-// endsFirst tells the leader of the clients that have hung up, before it is sent what other
-// clients have sent since.
+// endsFirst tells the leader of the clients that have hung up, before it is sent what
+// other clients have sent since.
 func (l *loop) endsFirst() {
 	for i, ev := range l.events {
 		if ev.Index < 0 || !ev.Events.Has(epoll.HalfClosed|epoll.HungUp|epoll.Failed) {

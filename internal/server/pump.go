@@ -22,8 +22,9 @@ const (
 	farewellTime = time.Minute
 )
 
-// A pump makes a stream of a connection that no loop can poll: on systems without epoll or
-// where it fails, and in tests. One goroutine reads ahead of the loop, and one writes behind it.
+// A pump makes a stream of a connection that no loop can poll: on systems without epoll
+// or where it fails, and in tests. One goroutine reads ahead of the loop, and one writes
+// behind it.
 type pump struct {
 	nc    net.Conn
 	below net.Conn // nc, or the connection below its TLS

@@ -36,8 +36,8 @@ func (r *round) Settled(err error) {
 	m.wake()
 }
 
-// turn runs one turn of the broker for the round that was gathered, and delivers the round
-// if it is settled at once.
+// turn runs one turn of the broker for the round that was gathered, and delivers the
+// round if it is settled at once.
 func (l *loop) turn() {
 	if l.round.AsksForClients() {
 		l.srv.accepting.accept(l, maxForStats)
@@ -159,8 +159,8 @@ type syncs struct {
 	syncTime   int64 // ns; moving average of the time of a sync
 }
 
-// noteSettled counts a settled round and updates the average time of a sync. One very long
-// sync counts little.
+// noteSettled counts a settled round and updates the average time of a sync. One very
+// long sync counts little.
 func (y *syncs) noteSettled(s *Server) {
 	if y.syncing > 0 && y.syncedAt > 0 { // the first round that this sync covers
 		took := min(s.now()-y.syncedAt, 4*max(0, int64(s.opt.SlowSync)))

@@ -20,9 +20,9 @@
 //	                           mux.Stream    pump    pump.go
 //
 // A loop waits for its sockets with a Poller, reads from the readable ones, runs one turn
-// of the broker for all of them and writes all their replies. It also accepts connections.
-// The State of a conversation determines the next step, and Next the time of the next
-// Advance. The loop has no other timeouts.
+// of the broker for all of them and writes all their replies. It also accepts
+// connections. The State of a conversation determines the next step, and Next the time of
+// the next Advance. The loop has no other timeouts.
 //
 //	srv := server.New(b, server.Options{})
 //	go srv.Serve(listener)        // once for each listener
@@ -32,21 +32,23 @@
 // # Limits
 //
 // Package conversation limits the buffers of a connection: a slow reader delays no other
-// client and does not increase memory. An idle socket has no buffer. A client that makes no
-// progress in the middle of a command, or does not read its replies, is disconnected after
-// Options.StallTimeout.
+// client and does not increase memory. An idle socket has no buffer. A client that makes
+// no progress in the middle of a command, or does not read its replies, is disconnected
+// after Options.StallTimeout.
 //
 // # Members of a cluster
 //
-// With Options.Cluster the server serves clients only while its member is the active leader
-// (member.go). Otherwise the first loop forwards their bytes to the leader (proxy.go), whose
-// server serves them as its own (proxied.go). Without a leader they wait.
+// With Options.Cluster the server serves clients only while its member is the active
+// leader (member.go). Otherwise the first loop forwards their bytes to the leader
+// (proxy.go), whose server serves them as its own (proxied.go). Without a leader they
+// wait.
 //
 // # Goroutines
 //
 // There is one goroutine for each loop, one for each connection until it is ready for a
-// loop, and two for each pump. Serve starts them and Shutdown ends them. Serve itself runs
-// in its caller's goroutine and accepts the connections that loops do not (accept.go).
+// loop, and two for each pump. Serve starts them and Shutdown ends them. Serve itself
+// runs in its caller's goroutine and accepts the connections that loops do not
+// (accept.go).
 package server
 
 import (
@@ -225,8 +227,8 @@ func New(b *broker.Broker, opt Options) *Server {
 func (s *Server) MaxJobSize() int { return s.opt.MaxJobSize }
 
 // Drain makes the server answer puts with DRAINING, until Undrain or, in a cluster, until
-// this member no longer leads. It returns false and changes nothing if the member does not
-// lead.
+// this member no longer leads. It returns false and changes nothing if the member does
+// not lead.
 func (s *Server) Drain() bool {
 	decides := s.broker.Decide((*engine.Engine).Drain)
 	if decides {
@@ -235,7 +237,8 @@ func (s *Server) Drain() bool {
 	return decides
 }
 
-// Undrain makes the server accept puts again. It returns false if the member does not lead.
+// Undrain makes the server accept puts again. It returns false if the member does not
+// lead.
 func (s *Server) Undrain() bool {
 	decides := s.broker.Decide((*engine.Engine).Undrain)
 	if decides {

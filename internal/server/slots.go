@@ -23,9 +23,9 @@ func (s *slots) full() bool {
 	return s.taken >= s.limit
 }
 
-// take takes a slot for a connection that is about to be accepted. If none is free it logs
-// a warning and reports false, and a later free makes the first loop accept. It also reports
-// false when the server stops.
+// take takes a slot for a connection that is about to be accepted. If none is free it
+// logs a warning and reports false, and a later free makes the first loop accept. It also
+// reports false when the server stops.
 func (s *slots) take(first *loop) bool {
 	s.Lock()
 	defer s.Unlock()

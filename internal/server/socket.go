@@ -11,8 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// A socket is a client of a loop. The loop drives its conversation, or passes its bytes on
-// to the leader of the cluster.
+// A socket is a client of a loop. The loop drives its conversation, or passes its bytes
+// on to the leader of the cluster.
 type socket struct {
 	conversation.Conversation
 
@@ -79,12 +79,12 @@ func (s *socket) isEncrypted() bool {
 	return ok
 }
 
-// isIn reports whether a loop has the socket: a pending one may have been handed over, to be
-// served by another loop, or by this one when its session is open.
+// isIn reports whether a loop has the socket: a pending one may have been handed over, to
+// be served by another loop, or by this one when its session is open.
 func (s *socket) isIn(l *loop) bool { return s.loop == l && l.clients.all[s.index] == s }
 
-// Dismiss implements conversation.Owner. The lock lets a socket that is just being accepted
-// reach its loop first.
+// Dismiss implements conversation.Owner. The lock lets a socket that is just being
+// accepted reach its loop first.
 func (s *socket) Dismiss(reason error) {
 	all := &s.loop.srv.accepting
 	all.Lock()

@@ -7,9 +7,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine/heap"
 )
 
-// timers is a heap of the sockets whose conversations want Advance, by time. A time may be
-// early, and is never late: a conversation that wants Advance later than before keeps its
-// place in the heap until the earlier time has come.
+// timers is a heap of the sockets whose conversations want Advance, by time. A time may
+// be early, and is never late: a conversation that wants Advance later than before keeps
+// its place in the heap until the earlier time has come.
 type timers []*socket
 
 // A timer is what timers keeps in a socket.

@@ -23,8 +23,8 @@ const (
 // After that the loop encrypts, decrypts and polls the socket as any other.
 //
 // The tls.Conn reads and writes through lower. It can go on after a temporary error of a
-// read, such as ErrWouldBlock, but not of a write. So lower takes all that is written, and
-// Write returns 0 until the kernel has taken it.
+// read, such as ErrWouldBlock, but not of a write. So lower takes all that is written,
+// and Write returns 0 until the kernel has taken it.
 type tlsSocket struct {
 	conn *tls.Conn
 	fd   Socket // nil: the handshake is not over

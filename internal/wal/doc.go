@@ -14,9 +14,9 @@
 // # Files
 //
 // A log is a directory of files beanpole.<sequence>.wal, with the sequence in 16
-// hexadecimal digits, and the file lock. The log holds an fcntl lock on that file while it
-// is open. beanstalkd locks the same file, so the two exclude each other; their file names
-// do not collide. The log ignores other files.
+// hexadecimal digits, and the file lock. The log holds an fcntl lock on that file while
+// it is open. beanstalkd locks the same file, so the two exclude each other; their file
+// names do not collide. The log ignores other files.
 //
 // A segment is a header, a link and records. All numbers are little-endian; checksums are
 // CRC-32C (Castagnoli).
@@ -49,41 +49,41 @@
 //	                        of the record that starts in that segment at that offset: the
 //	                        bytes after from, of total
 //
-// A record is valid if its length is 1 to [MaxPayload], it ends within the segment, synced
-// is at most its own offset, and its checksums are right. The header's checksum continues
-// the checksum of log and sequence (16 bytes), exclusive-or the record's offset. Therefore
-// bytes from another log, another segment or another offset are not valid. A payload cannot
-// imitate a record, because clients do not know the log's number. The first 16 bytes prove
-// the absence of a record.
+// A record is valid if its length is 1 to [MaxPayload], it ends within the segment,
+// synced is at most its own offset, and its checksums are right. The header's checksum
+// continues the checksum of log and sequence (16 bytes), exclusive-or the record's
+// offset. Therefore bytes from another log, another segment or another offset are not
+// valid. A payload cannot imitate a record, because clients do not know the log's number.
+// The first 16 bytes prove the absence of a record.
 //
 // A segment is complete up to its end, which the link of the next segment contains. The
-// chain of links from the last segment back to the oldest is the log. The sequences that a
-// link skips are failed attempts to heal (see below) and files that a crash left. The
+// chain of links from the last segment back to the oldest is the log. The sequences that
+// a link skips are failed attempts to heal (see below) and files that a crash left. The
 // oldest segment's link points to a removed segment, or to 0.
 //
 // # Missing segments
 //
-// A start detects a missing segment unless it is the newest. Each link contains the oldest
-// segment that was needed when the link was written. So does a record when an older segment
-// is removed; the log, or a later start, removes the file once that record is durable. A
-// file that is shorter than its header states must have a closing record.
+// A start detects a missing segment unless it is the newest. Each link contains the
+// oldest segment that was needed when the link was written. So does a record when an
+// older segment is removed; the log, or a later start, removes the file once that record
+// is durable. A file that is shorter than its header states must have a closing record.
 //
-// While the log is open, each sync and the first write to a segment also check that the file
-// still has its name and its length. [ErrLost] puts the log into the failed state.
+// While the log is open, each sync and the first write to a segment also check that the
+// file still has its name and its length. [ErrLost] puts the log into the failed state.
 //
 // # Life of a segment
 //
 // [Log.Prepare] preallocates a file: it reserves space on the disk, writes the header and
-// syncs file and directory. Then it fills the file with zeros, which makes each later sync
-// about a quarter faster on ext4. A start uses the preallocated files of the previous
-// process.
+// syncs file and directory. Then it fills the file with zeros, which makes each later
+// sync about a quarter faster on ext4. A start uses the preallocated files of the
+// previous process.
 //
 // A record that does not fit into the current segment is split: its fragments fill the
-// segment and continue in the next ones. The record's position is the position of its first
-// fragment. A full segment gets its closing record, is synced, cut to its length and
-// sealed; the next one starts with a link. Nothing is written to a segment before the
-// previous one is durable. [Log.Close], or the next start, also seals the current segment.
-// An opened log starts a new segment with its first record.
+// segment and continue in the next ones. The record's position is the position of its
+// first fragment. A full segment gets its closing record, is synced, cut to its length
+// and sealed; the next one starts with a link. Nothing is written to a segment before the
+// previous one is durable. [Log.Close], or the next start, also seals the current
+// segment. An opened log starts a new segment with its first record.
 //
 // A reader ignores fragments of an incomplete record: the rest was never written, or the
 // start was in a segment that was removed. Fragments name their record, so no other
@@ -92,41 +92,42 @@
 // # Torn or damaged
 //
 // An invalid record in the last segment is either the torn end of a write that a power
-// failure interrupted, or damage to durable data. A later valid record with a synced offset
-// past the invalid one proves damage. In that case, and for an invalid record in an older
-// segment, a missing segment or a damaged header, [Open] or [Replay] returns a
-// [*CorruptError] and changes nothing. [Salvage] writes the complete records to a new log.
-// Replay cuts a torn end and reports it, with the number of complete records in it, which
-// were never synced.
+// failure interrupted, or damage to durable data. A later valid record with a synced
+// offset past the invalid one proves damage. In that case, and for an invalid record in
+// an older segment, a missing segment or a damaged header, [Open] or [Replay] returns a
+// [*CorruptError] and changes nothing. [Salvage] writes the complete records to a new
+// log. Replay cuts a torn end and reports it, with the number of complete records in it,
+// which were never synced.
 //
 // An orderly stop writes the closing record once everything before it is durable, and its
 // synced offset proves that. So neither damage before it nor the loss of the end of the
-// file looks like a torn write. Damage to the records of the last sync before a crash does.
+// file looks like a torn write. Damage to the records of the last sync before a crash
+// does.
 //
 // # Failing disks
 //
 // After a failed write or sync the log is in the failed state, and trusts no part of the
 // current segment that only the kernel holds. All records since the last successful sync
 // are in memory. [Log.Recover] writes them to a new segment. Its link states that the old
-// segment ends at its last synced offset, so that no record counts twice. If a record starts
-// in a sealed segment, Recover writes the rest. If the process ends before there is a new
-// segment, the next start replays the complete records of the old file. Therefore each
-// record is read at most once, in order.
+// segment ends at its last synced offset, so that no record counts twice. If a record
+// starts in a sealed segment, Recover writes the rest. If the process ends before there
+// is a new segment, the next start replays the complete records of the old file.
+// Therefore each record is read at most once, in order.
 //
 // # Space
 //
-// [Log.Reserve] promises space for a record before it is written. The space in the current
-// segment and the preallocated ones is never smaller than the reservations. So a full disk
-// shows in Reserve, or in an Append without a reservation, where it does no harm. space.go
-// has the arithmetic.
+// [Log.Reserve] promises space for a record before it is written. The space in the
+// current segment and the preallocated ones is never smaller than the reservations. So a
+// full disk shows in Reserve, or in an Append without a reservation, where it does no
+// harm. space.go has the arithmetic.
 //
 // # Goroutines
 //
 // One goroutine, the owner, calls the methods of [Log]. Other goroutines can call
-// [Target.Sync], so that the owner can append and flush while older records become durable,
-// and one of them [Log.Prepare]. A [Reader] reads sealed segments in any goroutine and
-// never waits for the owner, as sealed segments do not change. Replay starts goroutines and
-// waits for their end; no other function starts a goroutine.
+// [Target.Sync], so that the owner can append and flush while older records become
+// durable, and one of them [Log.Prepare]. A [Reader] reads sealed segments in any
+// goroutine and never waits for the owner, as sealed segments do not change. Replay
+// starts goroutines and waits for their end; no other function starts a goroutine.
 //
 // Start reading at format.go, then append.go; open.go and replay.go read the log again.
 package wal

@@ -198,7 +198,8 @@ func decodeLink(b []byte, sequence uint64) (link, bool) {
 	return l, check(b, seed, headerSize) == "" && l.prev.Segment < sequence && l.prev.Offset >= 0 && l.oldest <= sequence
 }
 
-// pointToOldest returns the internal payload that names the oldest segment that is needed.
+// pointToOldest returns the internal payload that names the oldest segment that is
+// needed.
 func pointToOldest(sequence uint64) []byte {
 	return binary.LittleEndian.AppendUint64([]byte{kindOldest, 7: 0}, sequence)
 }

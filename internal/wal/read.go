@@ -112,8 +112,8 @@ func (r *Reader) Read(from Pos, about int64, fn func(Record) error) (next Pos, d
 	return from, from.Offset >= end, nil
 }
 
-// openFile opens the file of a segment, if it is not open. The owner can cut the file, but
-// not before the end of the segment.
+// openFile opens the file of a segment, if it is not open. The owner can cut the file,
+// but not before the end of the segment.
 func (r *Reader) openFile(s Segment) error {
 	if r.sequence == s.Sequence {
 		return nil

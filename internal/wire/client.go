@@ -1,7 +1,8 @@
 package wire
 
-// Each of these functions appends one command as a client sends it, for programs that load
-// and test servers; others use AppendCommand. Tube names must be valid; see ValidTube.
+// Each of these functions appends one command as a client sends it, for programs that
+// load and test servers; others use AppendCommand. Tube names must be valid; see
+// ValidTube.
 
 // AppendAuth appends an auth, the first command on a connection that must prove
 // who it is. It is beanstalkd-rs's verb; beanstalkd does not know it. A token is

@@ -175,7 +175,8 @@ func parseWord(line []byte, i int, a arg, cmd *Command) (end int) {
 	return end
 }
 
-// parseIDs checks a list of ids, and returns it and where it ends: negative if it is none.
+// parseIDs checks a list of ids, and returns it and where it ends: negative if it is
+// none.
 func parseIDs(line []byte, i int) (ids []byte, end int) {
 	n := 0
 	for at := i; at < len(line); n++ {

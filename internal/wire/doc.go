@@ -7,10 +7,10 @@
 //	p := wire.Parser{MaxBody: wire.DefaultMaxBody}
 //	var cmd wire.Command
 //	for {
-//		n, ok := p.Next(in, &cmd) // n bytes are done with; ok: cmd is a whole command
+//		n, ok := p.Next(in, &cmd) // consumes n bytes; ok if cmd is complete
 //		in = in[n:]
 //		if !ok {
-//			break // read more; p.Need says how much, if that is known
+//			break // read more; p.Need returns the size, if known
 //		}
 //		if cmd.Fault != wire.None {
 //			out = wire.AppendWord(out, cmd.Fault.Word())
@@ -42,12 +42,12 @@
 // over-long line whose CR is the last byte of a full buffer swallows the next
 // line. Here a line ends at its first CR LF.
 //
-// # What it does not do
+// # Limits
 //
-// It knows no queue: no defaults, no states, and no rule about jobs that cannot be
-// checked in one line. A TTR of 0 stays 0, and it does not matter whether a tube
-// exists. The package reads and writes no sockets and keeps no buffers. The
-// functions that append commands do not check tube names; see [ValidTube].
+// The package has no model of a queue: no defaults, no states, and no rules that need
+// more than one line. A TTR of 0 stays 0, and tubes need not exist. The package neither
+// uses sockets nor keeps buffers. The functions that append commands do not check tube
+// names; see [ValidTube].
 //
 // Start reading at table.go, then command.go, then parser.go.
 package wire

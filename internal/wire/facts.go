@@ -6,8 +6,9 @@ import (
 	"strconv"
 )
 
-// Facts are what a client wants to know of a job in the lines of RESERVED and FOUND, in its order:
-// four bits each, the first in the lowest. 0: nothing, as beanstalkd's clients.
+// Facts are what a client wants to know of a job in the lines of RESERVED and FOUND, in
+// its order: four bits each, the first in the lowest. 0: nothing, as beanstalkd's
+// clients.
 //
 //	> want tube reserves
 //	< OK
@@ -52,7 +53,8 @@ func appendFactWords(dst []byte, f Facts) []byte {
 	return dst
 }
 
-// parseFacts reads the words of want. The end is negative if one is not known, or comes twice.
+// parseFacts reads the words of want. The end is negative if one is not known, or comes
+// twice.
 func parseFacts(line []byte, i int) (f uint32, end int) {
 	if i < len(line) && line[i] != ' ' {
 		return 0, -1
@@ -86,7 +88,8 @@ func factOf(word []byte) int {
 	return 0
 }
 
-// AppendFacts adds facts of a job to the line that ends dst, as AppendJobStart has begun it.
+// AppendFacts adds facts of a job to the line that ends dst, as AppendJobStart has begun
+// it.
 func AppendFacts(dst []byte, f Facts, j *JobFacts) []byte {
 	dst = dst[:len(dst)-len(crlf)]
 	for ; f != 0; f >>= factBits {

@@ -50,10 +50,11 @@ type Parser struct {
 	http    bool   // everything, after FaultHTTP
 }
 
-// Next parses one command from the front of buf into cmd and returns how many
-// bytes it takes. If ok is false, more input is needed, and cmd holds nothing of use but
-// the Op of a put whose line is there and whose body is not. Then, too, n may be more than 0: those bytes have been discarded. The
-// bytes that were not taken must be at the front of buf in the next call.
+// Next parses one command from the front of buf into cmd and returns how many bytes it
+// takes. If ok is false, more input is needed, and cmd holds nothing of use but the Op of
+// a put whose line is there and whose body is not. Then, too, n may be more than 0: those
+// bytes have been discarded. The bytes that were not taken must be at the front of buf in
+// the next call.
 //
 // A buf that holds MaxLine bytes, and Need bytes if that is more, always gives
 // progress.
@@ -125,11 +126,12 @@ func (p *Parser) nextLong(buf []byte, cmd *Command, limit int) (n int, ok bool) 
 // this is not known because the line has no end yet.
 func (p *Parser) Need() int { return p.need }
 
-// Announced returns the size of the body that Next has asked for, as the Op of its command said.
+// Announced returns the size of the body that Next has asked for, as the Op of its
+// command said.
 func (p *Parser) Announced() int { return p.body }
 
-// Refuse makes the parser discard a put whose body Next has asked for, and that is not to be executed.
-// The fault is the verdict after its last byte.
+// Refuse makes the parser discard a put whose body Next has asked for, and that is not to
+// be executed. The fault is the verdict after its last byte.
 func (p *Parser) Refuse(f Fault) {
 	p.skip, p.size, p.refused, p.need = int64(p.need), uint32(p.body), f, 0
 }
@@ -164,8 +166,8 @@ func (p *Parser) parseLine(line []byte, cmd *Command) (size uint32) {
 }
 
 // isHTTP reports whether a line, or the front of one, is one of an HTTP/1 request. A web
-// page can make a browser send a request to any port of its machine, with a body that is a
-// put. Redis knows it by two of these lines.
+// page can make a browser send a request to any port of its machine, with a body that is
+// a put. Redis knows it by two of these lines.
 func isHTTP(line []byte) bool {
 	if hasPrefixFold(line, "POST ") || hasPrefixFold(line, "Host:") {
 		return true

@@ -6,10 +6,11 @@ import "math"
 // overflow.
 const plainDigits = 19
 
-// parsePlain parses a line as nearly all clients send it: a verb, and numbers with one space
-// between them. It looks at each byte once, and takes a quarter of the instructions of parseLine.
-// It returns how many bytes that was, and the size of the body that a put announces; 0 if
-// the line has to be parsed in the other way, because it is not so plain, or not whole.
+// parsePlain parses a line as nearly all clients send it: a verb, and numbers with one
+// space between them. It looks at each byte once, and takes a quarter of the instructions
+// of parseLine. It returns how many bytes that was, and the size of the body that a put
+// announces; 0 if the line has to be parsed in the other way, because it is not so plain,
+// or not whole.
 func (p *Parser) parsePlain(buf []byte, cmd *Command) (n int, size uint32) {
 	op, i := recognize(buf)
 	if !isPlain[op] {

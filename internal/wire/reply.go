@@ -167,7 +167,8 @@ func AppendMoved(dst []byte, n uint64) []byte {
 	return appendNumber(dst, Moved, n)
 }
 
-// AppendReservedBatch begins the reply to reserve-batch; n jobs must follow, each as AppendJob appends it.
+// AppendReservedBatch begins the reply to reserve-batch; n jobs must follow, each as
+// AppendJob appends it.
 func AppendReservedBatch(dst []byte, n int) []byte {
 	return appendNumber(dst, ReservedBatch, uint64(n))
 }

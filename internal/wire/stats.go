@@ -57,8 +57,8 @@ var counterOrder = [...]Op{
 	Kick, Touch, Stats, StatsJob, StatsTube, ListTubes, ListTubeUsed, ListTubesWatched, PauseTube,
 }
 
-// OwnCounters are the counters that beanstalkd does not show, in the order of the table. They
-// are not among those that AppendStats writes, and may follow as Extra.
+// OwnCounters are the counters that beanstalkd does not show, in the order of the table.
+// They are not among those that AppendStats writes, and may follow as Extra.
 var OwnCounters = func() (own []Op) {
 	for op := range NumOps {
 		if op.Counter() != "" && !slices.Contains(counterOrder[:], op) {

@@ -168,8 +168,8 @@ func (o Op) Need() rights.Need { return commands[o].need }
 // of the first execution ended with its connection.
 func (o Op) Repeatable() bool { return commands[o].repeat }
 
-// maxLine returns how many bytes the line may have. To beanstalkd one of more than MaxLine
-// is too long, and its verb unknown.
+// maxLine returns how many bytes the line may have. To beanstalkd one of more than
+// MaxLine is too long, and its verb unknown.
 func (o Op) maxLine() int {
 	switch commands[o].args[0] {
 	case argName:
@@ -196,8 +196,8 @@ type verb struct {
 	op   Op
 }
 
-// byFirst lists the commands by the first byte of their verb, in table order. A verb that begins
-// with another comes before that: of our own ones, reserve-batch.
+// byFirst lists the commands by the first byte of their verb, in table order. A verb that
+// begins with another comes before that: of our own ones, reserve-batch.
 var byFirst = func() (t [256][]verb) {
 	for op := Unknown + 1; op < NumOps; op++ {
 		text := commands[op].verb

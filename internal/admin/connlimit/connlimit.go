@@ -1,9 +1,9 @@
 // Package connlimit keeps slow and stuck HTTP clients from occupying a server.
 //
-// A server has three bounds. Listen limits connections, Guard limits concurrent requests, and
-// each part of a request or reply has a deadline. Health probes bypass the limit on
-// requests. A reply as a whole has no deadline: a handler can take as long as it needs, and
-// a stream of events can last for days while the client reads it.
+// A server has three bounds. Listen limits connections, Guard limits concurrent requests,
+// and each part of a request or reply has a deadline. Health probes bypass the limit on
+// requests. A reply as a whole has no deadline: a handler can take as long as it needs,
+// and a stream of events can last for days while the client reads it.
 package connlimit
 
 import (
@@ -85,8 +85,8 @@ func Accepted(nc net.Conn) net.Conn {
 }
 
 // Guard sets the timeouts of srv and wraps its handler. The handler runs for at most
-// requests requests at a time, and for three quarters of these from one address, not counting
-// probes; others get 503. So no address keeps all others out. The server speaks
+// requests requests at a time, and for three quarters of these from one address, not
+// counting probes; others get 503. So no address keeps all others out. The server speaks
 // HTTP/1.1, where a stalled reply stalls its connection and so meets the deadline.
 func Guard(srv *http.Server, requests int, probe func(*http.Request) bool) {
 	srv.ReadHeaderTimeout, srv.ReadTimeout, srv.IdleTimeout = headerTimeout, requestTimeout, idleTimeout

@@ -1,7 +1,7 @@
-// Package audit records changes and their clients. The log of the server has a line for each
-// change, and the last changes are kept in memory. An operation starts an entry, adds the
-// attributes of the change, and writes the entry with its result. The context of the operation
-// has the entry, so that all parts of the work can add attributes:
+// Package audit records changes and their clients. The log of the server has a line for
+// each change, and the last changes are kept in memory. An operation starts an entry,
+// adds the attributes of the change, and writes the entry with its result. The context of
+// the operation has the entry, so that all parts of the work can add attributes:
 //
 //	entry := log.Begin(&caller, "deleteJob")
 //	ctx = audit.With(ctx, entry)

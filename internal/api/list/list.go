@@ -1,5 +1,5 @@
-// Package list sorts elements and collects a page of them. It stores no more elements than the
-// page has.
+// Package list sorts elements and collects a page of them. It stores no more elements
+// than the page has.
 //
 //	q, err := columns.Query("-ready", cursor, 100)
 //	for ... {

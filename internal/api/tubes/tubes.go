@@ -1,4 +1,5 @@
-// Package tubes lists the tubes of a server and their findings from one survey of all tubes.
+// Package tubes lists the tubes of a server and their findings from one survey of all
+// tubes.
 package tubes
 
 import (

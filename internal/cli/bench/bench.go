@@ -1,6 +1,6 @@
-// Package bench is "beanpole bench": what a server makes of clients that put, reserve and
-// delete jobs as fast as it answers. To compare servers, and to find out what limits one, there
-// is a module of its own, bench, with a generator of load that takes less of the machine.
+// Package bench implements "beanpole bench", which measures a server under the load of
+// clients that put, reserve and delete jobs as fast as it answers. The separate module
+// bench compares servers, with a load generator that uses less CPU time.
 package bench
 
 import (
@@ -36,7 +36,7 @@ const example = `  beanpole bench --connections 50
   beanpole bench --connections 8 --in-flight 64 --body 1000 --duration 10s
   beanpole bench --addr queue.example.com:11300 --json`
 
-// tube is where the jobs are.
+// tube is the tube of the jobs.
 const tube = "bench"
 
 // A load holds the options of bench.
@@ -88,8 +88,8 @@ type result struct {
 	Latency    latency `json:"latency_ms"`
 }
 
-// A latency is the distribution of the times between a command and its reply, or between the
-// first of some that were sent together and the last reply, in milliseconds.
+// A latency is the distribution of the times between a command and its reply, or between
+// the first of some that were sent together and the last reply, in milliseconds.
 type latency struct {
 	P50  float64 `json:"p50"`
 	P99  float64 `json:"p99"`
@@ -146,7 +146,7 @@ func (l *load) run(ctx context.Context, server *cliutil.Connection) (*result, er
 	return r, nil
 }
 
-// newHistogram returns one of times up to a minute, in nanoseconds.
+// newHistogram returns a histogram of times up to a minute, in nanoseconds.
 func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(100, int64(time.Minute), 3)
 }
@@ -159,8 +159,8 @@ type looper struct {
 	took *hdrhistogram.Histogram
 }
 
-// loop puts jobs, reserves and deletes them until the time is over, or until as many were begun
-// as are wanted. What was put is deleted in any case.
+// loop puts, reserves and deletes jobs until the time is over, or until the requested
+// number is begun. It deletes all jobs that it has put.
 func (c *looper) loop(ctx context.Context, begun *atomic.Int64) error {
 	jobs := make([]client.NewJob, c.inFlight)
 	for i := range jobs {
@@ -185,11 +185,11 @@ func (c *looper) loop(ctx context.Context, begun *atomic.Int64) error {
 	return nil
 }
 
-// digits is how many bytes at the beginning of a body are the number of the job.
+// digits is the size of the job's number at the beginning of a body, in bytes.
 const digits = 12
 
-// number writes a number into a body, the lowest digit first. So no two jobs are equal, if
-// there is a policy that puts only one of those.
+// number writes a number into a body, the lowest digit first. So all jobs differ, in case
+// a policy makes jobs unique.
 func number(body []byte, n int64) {
 	for i := range min(digits, len(body)) {
 		body[i] = '0' + byte(n%10)

@@ -49,8 +49,8 @@ func (s *Session) adminAddress() string {
 	return ""
 }
 
-// FindAdminClient returns a client of the admin API, or nil if --admin is not given and the
-// server at --addr has no local socket. The client connects with the first request.
+// FindAdminClient returns a client of the admin API, or nil if --admin is not given and
+// the server at --addr has no local socket. The client connects with the first request.
 func (s *Session) FindAdminClient() (*admin.Client, error) {
 	t, err := s.transport()
 	if t == nil || err != nil {

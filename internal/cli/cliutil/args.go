@@ -9,8 +9,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/flags"
 )
 
-// Arguments returns a check of the arguments of a command by their names: "ID..." is one or
-// more, "[ID]" is optional.
+// Arguments returns a check of the arguments of a command by their names: "ID..." is one
+// or more, "[ID]" is optional.
 func Arguments(names string) cobra.PositionalArgs {
 	least, most := 0, 0
 	for name := range strings.FieldsSeq(names) {
@@ -44,7 +44,8 @@ func AddGroup(root *cobra.Command, id, title string, commands ...*cobra.Command)
 	}
 }
 
-// Group makes cmd a command that only has subcommands. Without arguments it prints its help.
+// Group makes cmd a command that only has subcommands. Without arguments it prints its
+// help.
 func Group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	cmd.DisableFlagsInUseLine = true
 	cmd.Args = cobra.ArbitraryArgs // RunE reports them
@@ -65,7 +66,8 @@ func NewCommand(use, short, long, example, args string, run func(cmd *cobra.Comm
 	return cmd
 }
 
-// UnknownArgument returns the error for unknown arguments. It suggests a similar subcommand.
+// UnknownArgument returns the error for unknown arguments. It suggests a similar
+// subcommand.
 func UnknownArgument(cmd *cobra.Command, args []string) error {
 	if near := flags.NearestCommand(cmd, args[0]); near != "" {
 		return exit.UsageError("unknown argument %q; did you mean %q? (see: %s --help)", args[0], near, cmd.CommandPath())

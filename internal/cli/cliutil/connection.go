@@ -33,8 +33,8 @@ type Connection struct {
 const ServerTitle = "Server"
 
 // electionTime is long enough to connect again after a change of a cluster's leader, when
-// all members disconnect their clients. Members hold a new connection for up to 10 s, until
-// there is a leader.
+// all members disconnect their clients. Members hold a new connection for up to 10 s,
+// until there is a leader.
 const electionTime = 3 * time.Second
 
 // Define adds the options.
@@ -61,7 +61,8 @@ func (o *Connection) GivenToken() string {
 	return cmp.Or(o.Token, o.url.Token, os.Getenv("BEANPOLE_TOKEN"))
 }
 
-// Proof returns "token" or "certificate", the means of authentication, or "" if there is none.
+// Proof returns "token" or "certificate", the means of authentication, or "" if there is
+// none.
 func (o *Connection) Proof() string {
 	switch {
 	case o.GivenToken() != "":

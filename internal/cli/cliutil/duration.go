@@ -19,8 +19,8 @@ type durationValue struct {
 // mostSeconds is the longest time in the protocol.
 const mostSeconds = math.MaxUint32
 
-// DurationVar defines an option that is a time of at least least. The help shows the default
-// if it is positive.
+// DurationVar defines an option that is a time of at least least. The help shows the
+// default if it is positive.
 func DurationVar(fs *pflag.FlagSet, p *time.Duration, name, letter string, least, otherwise time.Duration, usage string) {
 	*p = otherwise
 	fs.VarP(durationValue{p, least}, name, letter, usage)

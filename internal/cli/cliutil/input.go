@@ -16,8 +16,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
-// An Input is standard input with reads that an interrupt ends. It reads nothing before the
-// first Read, so that other programs get the input that a command does not use.
+// An Input is standard input with reads that an interrupt ends. It reads nothing before
+// the first Read, so that other programs get the input that a command does not use.
 type Input struct {
 	ctx  context.Context
 	from io.Reader
@@ -35,8 +35,8 @@ func (in *Input) Read(b []byte) (int, error) {
 	return in.pipe.Read(b)
 }
 
-// start starts a goroutine that reads until the end of the input or the program, because a
-// read from a terminal cannot be interrupted.
+// start starts a goroutine that reads until the end of the input or the program, because
+// a read from a terminal cannot be interrupted.
 func (in *Input) start() {
 	pipe, w := io.Pipe()
 	in.pipe = pipe
@@ -52,8 +52,8 @@ func DefineYes(cmd *cobra.Command, yes *bool) {
 	cmd.Flags().BoolVarP(yes, "yes", "y", false, "do not ask for confirmation")
 }
 
-// Confirm asks the user a question. It returns an error if the answer is no, or if standard
-// input is not a terminal.
+// Confirm asks the user a question. It returns an error if the answer is no, or if
+// standard input is not a terminal.
 func Confirm(in io.Reader, out io.Writer, question string) error {
 	if !term.IsTerminal(os.Stdin.Fd()) {
 		return exit.UsageError("%s Standard input is not a terminal: confirm with --yes", question)

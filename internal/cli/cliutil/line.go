@@ -7,8 +7,8 @@ import (
 )
 
 // Line returns a text as one line for a terminal. It replaces line breaks, control
-// characters, and bytes that are not UTF-8 by escapes such as \x1b: text from users, workers
-// and servers must not control the terminal.
+// characters, and bytes that are not UTF-8 by escapes such as \x1b: text from users,
+// workers and servers must not control the terminal.
 func Line(text string) string {
 	var b strings.Builder
 	for rest := text; rest != ""; {

@@ -56,7 +56,8 @@ func (s *Session) Connect(ctx context.Context) (err error) {
 	return err
 }
 
-// explain explains an error. For OUT_OF_MEMORY it adds the limits and the state of the journal.
+// explain explains an error. For OUT_OF_MEMORY it adds the limits and the state of the
+// journal.
 func (s *Session) explain(ctx context.Context, err error) error {
 	explained := s.Server.Explain(ctx, err)
 	if !errors.Is(err, client.ErrOutOfMemory) || ctx.Err() != nil || s.Conn == nil {

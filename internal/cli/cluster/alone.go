@@ -49,8 +49,8 @@ with the same checks. Its server stops, and its directory is useless afterwards.
 	return cmd
 }
 
-// leaveAlone runs the last member until its journal has all entries of the log. Afterwards
-// no member runs there.
+// leaveAlone runs the last member until its journal has all entries of the log.
+// Afterwards no member runs there.
 func leaveAlone(ctx context.Context, dir string, d *directory.Directory) error {
 	m, err := cluster.Open(cluster.Options{FS: fsys, Dir: dir, Self: raftlog.MemberInfo{ID: d.ID, Address: d.Listen}, Transport: transport.NoPeers{}})
 	if err != nil {
@@ -114,7 +114,8 @@ func rejoin(ctx context.Context, dir string, d *directory.Directory) (err error)
 // belongs to the new member.
 func replaceSelf(ctx context.Context, d *directory.Directory) error {
 	credentials := d.Credentials.Issue(directory.NewID())
-	// In one step: the old member is missed if it is removed before the new one has caught up.
+	// In one step: the old member is missed if it is removed before the new one has caught
+	// up.
 	add := control.Request{Do: control.DoAdd, ID: credentials.ID, Address: d.Listen, InPlaceOf: d.ID}
 	with, err := control.Ask[raftlog.Membership](ctx, d, add)
 	if errors.Is(err, cluster.ErrNotMember) { // it was removed already

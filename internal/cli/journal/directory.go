@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// checkDirectory makes sure that there is a directory that can be read.
+// checkDirectory returns an error unless dir is a readable directory.
 func checkDirectory(dir string) error {
 	d, err := os.OpenFile(dir, syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0) // does not block on a FIFO
 	if err == nil {
@@ -28,7 +28,7 @@ func checkDirectory(dir string) error {
 	return exit.WithCode(exit.Journal, err)
 }
 
-// checkJournal makes sure that a server has used a directory, or that there are segments.
+// checkJournal returns an error unless a server has used dir or it contains segments.
 func checkJournal(dir string) error {
 	names, err := vfs.OS.List(dir)
 	if err != nil {
@@ -40,8 +40,8 @@ func checkJournal(dir string) error {
 	return fmt.Errorf("directory %s: there is no journal", dir)
 }
 
-// makeEmpty makes a directory unless there is one, which must be empty but for
-// the lock that a server or an earlier try has left.
+// makeEmpty creates a directory if it does not exist. An existing directory must be
+// empty, except for the lock file of a server or an earlier attempt.
 func makeEmpty(dir string) (made bool, err error) {
 	err = vfs.OS.Mkdir(dir)
 	if !errors.Is(err, fs.ErrExist) {
@@ -54,8 +54,8 @@ func makeEmpty(dir string) (made bool, err error) {
 	return false, exit.WithCode(exit.Journal, err)
 }
 
-// fillEmpty calls makeEmpty, and then fill to write a journal. If fill fails, it removes the
-// files and directories that it has created.
+// fillEmpty calls makeEmpty, and then fill to write a journal. If fill fails, it removes
+// the files and directories that it has created.
 func fillEmpty(dir string, fill func() error) error {
 	made, err := makeEmpty(dir)
 	if err != nil {
@@ -71,7 +71,7 @@ func fillEmpty(dir string, fill func() error) error {
 	return errors.Join(err, undone)
 }
 
-// removeSegments removes what an unfinished copy has left.
+// removeSegments removes the files of an unfinished copy.
 func removeSegments(dir string) error {
 	names, err := vfs.OS.List(dir)
 	for _, name := range names {

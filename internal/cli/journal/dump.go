@@ -35,10 +35,10 @@ const dumpExample = `  beanpole journal dump --job 17 DIR       what happened to
   beanpole journal dump --live --json DIR | beanpole import --addr OTHER
   beanpole journal dump --live DIR | grep -c state=buried`
 
-// shownBody is how many bytes of a body are printed without --full.
+// shownBody is the number of bytes of a body that are printed without --full.
 const shownBody = 64
 
-// A dump is what dump was asked for.
+// A dump holds the options of the command dump.
 type dump struct {
 	json, full, live bool
 	tube             string // empty: all
@@ -87,8 +87,8 @@ func (d *dump) run(dir string, w, notes io.Writer) error {
 	return d.out.Flush()
 }
 
-// records prints the records. When a server is writing them, and they have to be
-// read again, it goes on after the last one.
+// records prints the records. If a running server makes it read the files again, it
+// continues after the last printed record.
 func (d *dump) records(dir string) error {
 	var last wal.Pos
 	return readJournal(dir, func() error {
@@ -136,8 +136,8 @@ func (d *dump) wants(e *journal.Entry) bool {
 	return e.Tube == d.tube
 }
 
-// jobs prints the jobs as they are now, the pauses that are not over, and the policies that were set.
-// Where there are jobs in JSON, pauses and policies are none of them, so they are notes.
+// jobs prints the current jobs, pauses, and policies set at run time. In JSON only jobs
+// are part of the output; pauses and policies are notes on standard error.
 func (d *dump) jobs(dir string) error {
 	eng, err := loadJournal(dir)
 	if err != nil {
@@ -201,7 +201,7 @@ func jobOf(c *engine.Change, now int64) *jobjson.Job {
 	return j
 }
 
-// fields prints what an entry says, by the names that it has in JSON.
+// fields prints an entry with the names of its fields in JSON.
 func (d *dump) fields(e *journal.Entry) error {
 	all := reflect.ValueOf(e).Elem()
 	for i := range all.NumField() {

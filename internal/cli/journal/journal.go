@@ -1,8 +1,8 @@
-// Package journal implements "beanpole journal": the commands that check, dump, repair, convert,
-// copy and rewrite the journal of a server.
+// Package journal implements "beanpole journal": the commands that check, dump, repair,
+// convert, copy and rewrite the journal of a server.
 //
-// Commands that change nothing work while a server writes the journal. The others take the
-// server's lock.
+// Commands that change nothing work while a server writes the journal. The others take
+// the server's lock.
 package journal
 
 import (
@@ -36,8 +36,8 @@ func New() *cobra.Command {
 	}, newCheck(), newDump(), newRepair(), newConvert(), newCopy(), newRewrite())
 }
 
-// newCommand returns a command about the journal in the directory that is its first argument, which
-// it looks at before the command runs.
+// newCommand returns a command about the journal in the directory that is its first
+// argument, which it looks at before the command runs.
 func newCommand(use, short, long, example, args string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	return cliutil.NewCommand(use, short, long+"\n"+exits, example, args, func(cmd *cobra.Command, args []string) error {
 		if err := checkDirectory(args[0]); err != nil {

@@ -15,8 +15,9 @@ import (
 // segment during a read.
 const attempts = 5
 
-// readJournal calls read, which reads a whole journal, until it succeeds, or fails without a
-// server that uses the directory, or fails too often. The newest records can be missing.
+// readJournal calls read, which reads a whole journal, until it succeeds, or fails
+// without a server that uses the directory, or fails too often. The newest records can be
+// missing.
 func readJournal(dir string, read func() error) error {
 	for n := 1; ; n++ {
 		err := read()

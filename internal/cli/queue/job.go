@@ -75,8 +75,8 @@ func describe(j *jobjson.Job) string {
 	return text
 }
 
-// printable returns a body as text for a terminal. It quotes a body that is not valid UTF-8 or
-// contains control characters.
+// printable returns a body as text for a terminal. It quotes a body that is not valid
+// UTF-8 or contains control characters.
 func printable(body []byte) string {
 	if !utf8.Valid(body) {
 		return strconv.Quote(string(body))
@@ -114,8 +114,9 @@ func (s *session) eachID(ctx context.Context, args []string, done string, f func
 	return s.eachOf(ctx, ids, done, f)
 }
 
-// eachOf calls f for each id, continues after jobs that are not found, and reports those at the
-// end. done is the result for the others in one word. If it is empty, no count is printed.
+// eachOf calls f for each id, continues after jobs that are not found, and reports those
+// at the end. done is the result for the others in one word. If it is empty, no count is
+// printed.
 func (s *session) eachOf(ctx context.Context, ids []uint64, done string, f func(uint64) error) error {
 	n := uint64(0)
 	var missing []error

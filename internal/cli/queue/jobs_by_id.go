@@ -138,8 +138,8 @@ func newRelease() *cobra.Command {
 	return cmd
 }
 
-// newJobCommand returns a command that changes the jobs with some ids. done is its result in
-// one word. pri is nil if the priority stays.
+// newJobCommand returns a command that changes the jobs with some ids. done is its result
+// in one word. pri is nil if the priority stays.
 func newJobCommand(name, done, short, long string, change func(ctx context.Context, a *admin.Client, job admin.OfJob, pri *uint32) error) *cobra.Command {
 	var pri uint32
 	var given *uint32

@@ -76,8 +76,8 @@ func newResume() *cobra.Command {
 	return cmd
 }
 
-// newPauses returns a command that applies do to tubes and patterns. do returns the number of
-// tubes that it changed one by one.
+// newPauses returns a command that applies do to tubes and patterns. do returns the
+// number of tubes that it changed one by one.
 func (s *session) newPauses(name, short, long string, do func(ctx context.Context, a *admin.Client, name string) (tubes int, err error)) *cobra.Command {
 	var yes bool
 	cmd := s.adminCommand(name, "[TUBE...]", short, long, func(ctx context.Context, a *admin.Client, args []string) error {

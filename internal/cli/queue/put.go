@@ -148,7 +148,8 @@ func (opt *putOptions) source(in io.Reader, args []string) (iter.Seq2[line, erro
 	return func(yield func(line, error) bool) { yield(line{Job: job}, nil) }, err
 }
 
-// fromJSON returns the jobs of the lines that are not empty. unsaid has the default values.
+// fromJSON returns the jobs of the lines that are not empty. unsaid has the default
+// values.
 func fromJSON(lines *lineReader, unsaid jobjson.Job) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		for text, err := range lines.all {
@@ -203,8 +204,8 @@ func (l *lineReader) all(yield func([]byte, error) bool) {
 // putBatch is the number of jobs per round trip.
 const putBatch = 500
 
-// putAll puts jobs in batches. It calls each with every batch and its ids, which are zero for
-// jobs that were not put. Its error is about the first of those.
+// putAll puts jobs in batches. It calls each with every batch and its ids, which are zero
+// for jobs that were not put. Its error is about the first of those.
 func (s *session) putAll(ctx context.Context, jobs iter.Seq2[line, error], each func(ids []uint64, batch []line) error) error {
 	var batch []line
 	put := func() error {

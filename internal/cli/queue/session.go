@@ -30,8 +30,8 @@ type session struct {
 // defaultTube is the tube that a new connection uses and watches.
 const defaultTube = "default"
 
-// command returns a command that uses the protocol and can print JSON. args are the names of
-// its arguments: "ID..." is one or more, "[ID]" is optional.
+// command returns a command that uses the protocol and can print JSON. args are the names
+// of its arguments: "ID..." is one or more, "[ID]" is optional.
 func (s *session) command(name, args, short string, run func(ctx context.Context, args []string) error) *cobra.Command {
 	cmd := s.Command(name, args, short, run)
 	s.DefineJSON(cmd)
@@ -70,8 +70,8 @@ func (s *session) oneTube(args []string) (string, error) {
 	}
 }
 
-// idsOrTubes splits arguments into ids of jobs, which consist of digits, and names of tubes.
-// Only one of the results has elements.
+// idsOrTubes splits arguments into ids of jobs, which consist of digits, and names of
+// tubes. Only one of the results has elements.
 func (s *session) idsOrTubes(args []string) (ids, names []string, err error) {
 	for _, arg := range args {
 		if strings.Trim(arg, "0123456789") == "" {
@@ -92,8 +92,8 @@ func (s *session) printCount(what string, n uint64) error {
 	return s.Print(map[string]uint64{what: n}, "%s %d", what, n)
 }
 
-// runTask runs a task on the server, shows its progress and returns the number of jobs that it
-// changed. If ctx ends, it cancels the task.
+// runTask runs a task on the server, shows its progress and returns the number of jobs
+// that it changed. If ctx ends, it cancels the task.
 func (s *session) runTask(ctx context.Context, a *admin.Client, in *admin.StartTask) (uint64, error) {
 	b := cliutil.NewBar(s.Err, "jobs")
 	defer b.End()

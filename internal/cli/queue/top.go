@@ -123,8 +123,8 @@ func (t *topServer) snapshot(onScreen []string) (snap top.Snapshot, err error) {
 	return snap, t.ages(snap.Tubes, onScreen)
 }
 
-// ages sets the ages of the next jobs of the tubes on the screen, then of the tubes with the
-// most ready jobs.
+// ages sets the ages of the next jobs of the tubes on the screen, then of the tubes with
+// the most ready jobs.
 func (t *topServer) ages(tubes []top.Tube, onScreen []string) error {
 	var most []*top.Tube
 	for i := range tubes {

@@ -96,8 +96,8 @@ func newTubes() *cobra.Command {
 	return cmd
 }
 
-// loadTubes returns the tubes that match names, or all. It uses the admin API if needed says so
-// or if there is one that answers, and the protocol otherwise.
+// loadTubes returns the tubes that match names, or all. It uses the admin API if needed
+// says so or if there is one that answers, and the protocol otherwise.
 func (s *session) loadTubes(ctx context.Context, names []string, needed bool) ([]tube, error) {
 	find := s.FindAdminClient
 	if needed {
@@ -206,8 +206,8 @@ func matching(all []tube, names []string) (tubes []tube, err error) {
 // isPattern reports whether a name is a pattern: names of tubes contain no * or ?.
 func isPattern(name string) bool { return strings.ContainsAny(name, "*?") }
 
-// tubeOrders are the values of --sort. Larger values come first, and tubes with equal values
-// are sorted by name.
+// tubeOrders are the values of --sort. Larger values come first, and tubes with equal
+// values are sorted by name.
 var tubeOrders = map[string]func(*tube) uint64{
 	"name":     func(*tube) uint64 { return 0 },
 	"ready":    func(t *tube) uint64 { return t.Ready },
@@ -220,7 +220,8 @@ var tubeOrders = map[string]func(*tube) uint64{
 	"age":      func(t *tube) uint64 { return uint64(t.Oldest) },
 }
 
-// pick sorts tubes and returns the first of them, up to the limit, and the number of the others.
+// pick sorts tubes and returns the first of them, up to the limit, and the number of the
+// others.
 func (o *tubesOptions) pick(tubes []tube) (picked []tube, more int) {
 	by := tubeOrders[o.sort]
 	slices.SortFunc(tubes, func(a, b tube) int { return cmp.Or(cmp.Compare(by(&b), by(&a)), strings.Compare(a.Name, b.Name)) })
@@ -230,8 +231,8 @@ func (o *tubesOptions) pick(tubes []tube) (picked []tube, more int) {
 	return tubes, 0
 }
 
-// statsOf returns the statistics of tubes from the protocol. It omits tubes that do not exist,
-// and counts the tubes that the client must not see in hidden.
+// statsOf returns the statistics of tubes from the protocol. It omits tubes that do not
+// exist, and counts the tubes that the client must not see in hidden.
 func statsOf(ctx context.Context, c *client.Conn, names []string) (tubes []*client.TubeStats, hidden int, err error) {
 	stats, err := c.StatsTubeMany(ctx, names)
 	batch, ok := errors.AsType[*client.BatchError](err)

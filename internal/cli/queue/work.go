@@ -174,8 +174,8 @@ func (r *jobRunner) sayWaiting(stop time.Duration) {
 	r.say("taking no more jobs; waiting for %s %s; a second signal exits at once", cliutil.Count(int(n), "command"), most)
 }
 
-// try checks that the server accepts the connection and the tubes, and returns the tubes. A
-// worker would wait for both, but a user might have mistyped them.
+// try checks that the server accepts the connection and the tubes, and returns the tubes.
+// A worker would wait for both, but a user might have mistyped them.
 func (r *jobRunner) try(ctx context.Context, names []string) (tubes []string, err error) {
 	c, err := r.Server.Dial(ctx)
 	if err != nil {
@@ -209,8 +209,8 @@ func (r *jobRunner) handle(ctx context.Context, j *worker.Job) error {
 		"BEANPOLE_TRIES="+strconv.Itoa(j.Tries),
 		"BEANPOLE_AGE="+strconv.FormatInt(seconds(j.Age), 10),
 	)
-	// In its own process group, a command gets no control-C of the terminal, and its children
-	// end with it.
+	// In its own process group, a command gets no control-C of the terminal, and its
+	// children end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = stopGrace
@@ -226,7 +226,8 @@ func (r *jobRunner) handle(ctx context.Context, j *worker.Job) error {
 	return err
 }
 
-// stdout returns the standard output of commands. It is a file, so that nothing is copied.
+// stdout returns the standard output of commands. It is a file, so that nothing is
+// copied.
 func (r *jobRunner) stdout() io.Writer {
 	if r.JSON {
 		return os.Stderr

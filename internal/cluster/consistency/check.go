@@ -1,5 +1,5 @@
-// Package consistency compares the queues of a cluster's members while they serve clients:
-// a consistency check.
+// Package consistency compares the queues of a cluster's members while they serve
+// clients: a consistency check.
 //
 //	result := consistency.Verify(ctx, members, ask)   // ask sends each Request to a member
 //	reply, err := session.Do(member, &request)        // at that member
@@ -7,9 +7,9 @@
 // The members cannot be compared at one moment: a member needs many turns to visit all
 // jobs, and the leader is ahead of the committed entries. Therefore each member records
 // the jobs that entries change, walks over its engine in slices, and hashes each job. The
-// comparison ignores the jobs that an entry has changed between the start of the first walk
-// and the end of the last. The other jobs did not change, so all members must have the same
-// hashes of them (decision 23).
+// comparison ignores the jobs that an entry has changed between the start of the first
+// walk and the end of the last. The other jobs did not change, so all members must have
+// the same hashes of them (decision 23).
 //
 // A member provides two hooks for this: Observe and View of [Replica].
 //

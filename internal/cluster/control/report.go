@@ -22,7 +22,8 @@ type reportStore struct {
 	differs  map[uint64][]string // by member: names of the settings that differ from settings
 }
 
-// add stores a member's report. It returns the names of the member's settings that differ.
+// add stores a member's report. It returns the names of the member's settings that
+// differ.
 func (s *reportStore) add(from uint64, h apitype.MemberHealth, settings map[string]string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

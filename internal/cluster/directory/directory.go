@@ -218,7 +218,8 @@ func (d *Directory) SetContacts(addrs []string) error {
 	return d.write()
 }
 
-// write writes member.json in one step. Before that it gives all files to the owner of DIR.
+// write writes member.json in one step. Before that it gives all files to the owner of
+// DIR.
 func (d *Directory) write() error {
 	text, err := json.MarshalIndent(memberText{d.Identity, d.Credentials.Bundle()}, "", "  ")
 	if err != nil {

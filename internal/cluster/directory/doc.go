@@ -1,5 +1,6 @@
 // Package directory manages DIR/cluster, which turns the directory of a journal into the
-// directory of a cluster member. It contains the ids, the credentials and the join tokens.
+// directory of a cluster member. It contains the ids, the credentials and the join
+// tokens.
 //
 //	d, err := directory.Begin(vfs.OS, dir, directory.Identity{Listen: addr, Unfinished: directory.Init}, credentials)
 //	…                              // make the cluster's log in DIR/cluster/log
@@ -14,30 +15,30 @@
 //	DIR/cluster/tokens/       a file for each unused token
 //	DIR/cluster/log/          the log of the cluster, package raftlog
 //
-// All files have mode 0600. In a directory of another user, files that root makes belong to
-// that user.
+// All files have mode 0600. In a directory of another user, files that root makes belong
+// to that user.
 //
 // # Interruptions
 //
 // A command that makes, changes or removes a member first writes its name to member.json
-// (Identity.Unfinished), together with everything that it needs to continue, and removes the
-// name last. Each write replaces member.json with one rename. So a command that stopped at
-// any point, or that failed on a full disk, can be repeated. No server starts on the
-// directory before that.
+// (Identity.Unfinished), together with everything that it needs to continue, and removes
+// the name last. Each write replaces member.json with one rename. So a command that
+// stopped at any point, or that failed on a full disk, can be repeated. No server starts
+// on the directory before that.
 //
 // # Certificates
 //
-// A certificate names its member and its cluster. It does not expire: to revoke it, remove
-// the member from the cluster. A thief of a member's files can act as any member, so a
-// theft requires a new cluster (doc/cluster.md).
+// A certificate names its member and its cluster. It does not expire: to revoke it,
+// remove the member from the cluster. A thief of a member's files can act as any member,
+// so a theft requires a new cluster (doc/cluster.md).
 //
 // # Tokens
 //
-// A token is one line. It contains the cluster, the fingerprint of its authority, a secret
-// of 256 bits, and the address to join at. It is valid once, for an hour. The fingerprint
-// authenticates the cluster to the joining member, the secret the member to the cluster.
-// The directory stores only the SHA-256 sum of the secret, as the name of a file. To redeem
-// a token, the member removes the file, which succeeds only once.
+// A token is one line. It contains the cluster, the fingerprint of its authority, a
+// secret of 256 bits, and the address to join at. It is valid once, for an hour. The
+// fingerprint authenticates the cluster to the joining member, the secret the member to
+// the cluster. The directory stores only the SHA-256 sum of the secret, as the name of a
+// file. To redeem a token, the member removes the file, which succeeds only once.
 //
 // # Not here
 //

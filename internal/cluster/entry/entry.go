@@ -7,11 +7,11 @@
 //	var d entry.Decoder
 //	stamp, changes, err := d.Decode(data, epoch)  // at each member
 //
-// An entry contains a level, the format's version. A member that cannot decode a level must
-// stop, because it must not skip changes that other members apply.
+// An entry contains a level, the format's version. A member that cannot decode a level
+// must stop, because it must not skip changes that other members apply.
 //
-// A turn of many changes becomes several entries. This is safe: each change is independent,
-// and the turn is committed when its last entry is.
+// A turn of many changes becomes several entries. This is safe: each change is
+// independent, and the turn is committed when its last entry is.
 package entry
 
 import (

@@ -1,5 +1,5 @@
-// Package mux carries many streams of bytes over one connection. A member of a cluster uses
-// it to forward its clients to another member.
+// Package mux carries many streams of bytes over one connection. A member of a cluster
+// uses it to forward its clients to another member.
 //
 //	own := mux.New(conn, nil)                    // at the side that opens streams
 //	other := mux.New(conn, func(s *mux.Stream) { … })  // at the one that accepts them
@@ -25,10 +25,10 @@
 //
 // The numbers of streams ascend from 1. Frames for a stream that has ended are ignored.
 //
-// A stream can have [Window] bytes in flight that the other side has not read. Therefore a
-// client that does not read delays no other client, and the windows limit the memory. Each
-// side sends a ping after a second without a frame. A side that exceeds a window, or is
-// silent for 5 s, is disconnected.
+// A stream can have [Window] bytes in flight that the other side has not read. Therefore
+// a client that does not read delays no other client, and the windows limit the memory.
+// Each side sends a ping after a second without a frame. A side that exceeds a window, or
+// is silent for 5 s, is disconnected.
 //
 // # Goroutines
 //

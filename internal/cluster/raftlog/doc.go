@@ -1,6 +1,6 @@
-// Package raftlog durably stores the state of a member of a cluster: the entries of Raft's
-// log, the vote, the members, the number of starts, and the state of the peers. It is a
-// [wal.Log] with its own records, and the Storage of a [raft.RawNode].
+// Package raftlog durably stores the state of a member of a cluster: the entries of
+// Raft's log, the vote, the members, the number of starts, and the state of the peers. It
+// is a [wal.Log] with its own records, and the Storage of a [raft.RawNode].
 //
 //	log, err := raftlog.Open(vfs.OS, dir, raftlog.Options{})
 //	node, err := raft.NewRawNode(&raft.Config{Storage: log, …})
@@ -21,37 +21,39 @@
 //
 // A record of index i overrides all earlier entries of index i and above. In this way a
 // conflicting suffix is replaced; no file is cut in its middle. The last record of each
-// other kind applies. An unknown kind is an error, because an older program must not ignore
-// a record that it cannot read.
+// other kind applies. An unknown kind is an error, because an older program must not
+// ignore a record that it cannot read.
 //
 // # Memory
 //
-// The newest entries are in memory: at least the entries of the current segment, and about
-// [Options].Recent bytes. [Log.Entries] reads older entries from their sealed segments. It
-// starts at the nearest stored offset; there is one for about 256 KiB. It recognizes an
-// overridden entry by its term: in Raft's log, an index and a term identify one entry.
+// The newest entries are in memory: at least the entries of the current segment, and
+// about [Options].Recent bytes. [Log.Entries] reads older entries from their sealed
+// segments. It starts at the nearest stored offset; there is one for about 256 KiB. It
+// recognizes an overridden entry by its term: in Raft's log, an index and a term identify
+// one entry.
 //
 // # Cutting
 //
-// [Log.Cut] names the last entry that is no longer needed, and removes the oldest segments
-// that contain only such entries. Before that, Cut writes the hard state and the other state
-// to the newest segment, because the last records of those kinds can be in a removed
-// segment: a member that loses its vote can vote twice. Room for these records is reserved,
-// since only a cut frees a disk that the log has filled. [Log.Restore] cuts the log at the
-// end of a snapshot. One record contains both the members and the beginning of the log.
+// [Log.Cut] names the last entry that is no longer needed, and removes the oldest
+// segments that contain only such entries. Before that, Cut writes the hard state and the
+// other state to the newest segment, because the last records of those kinds can be in a
+// removed segment: a member that loses its vote can vote twice. Room for these records is
+// reserved, since only a cut frees a disk that the log has filled. [Log.Restore] cuts the
+// log at the end of a snapshot. One record contains both the members and the beginning of
+// the log.
 //
 // # Failing disks
 //
 // After a failed write or sync, no record is durable until [Log.Recover] has written all
-// records since the last sync to a new segment. A response of a MsgStorageAppend must not be
-// delivered before the Sync that covers it has succeeded, if necessary after Recover.
+// records since the last sync to a new segment. A response of a MsgStorageAppend must not
+// be delivered before the Sync that covers it has succeeded, if necessary after Recover.
 //
 // # Goroutines
 //
 // One goroutine, the owner, appends, syncs, cuts and recovers. Any goroutine can call the
 // methods of [raft.Storage] at the same time. They never wait for the owner's writes and
-// syncs. Only [Log.Entries] uses the disk, to read entries of sealed segments, and holds no
-// lock while it reads.
+// syncs. Only [Log.Entries] uses the disk, to read entries of sealed segments, and holds
+// no lock while it reads.
 //
 // # Not here
 //

@@ -66,7 +66,8 @@ func (t *Transport) add(nc net.Conn) bool {
 	return true
 }
 
-// authenticated records that the other end of a connection has presented a member's certificate.
+// authenticated records that the other end of a connection has presented a member's
+// certificate.
 func (t *Transport) authenticated(nc net.Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

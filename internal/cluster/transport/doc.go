@@ -24,17 +24,17 @@
 //
 // A member dials each other member for messages and entries. If one of these two
 // connections fails, the member closes the other and dials both again, after a pause that
-// doubles up to a second. Heartbeats and votes never wait for entries, which have their own
-// connection. Therefore a large job does not end a leader's epoch.
+// doubles up to a second. Heartbeats and votes never wait for entries, which have their
+// own connection. Therefore a large job does not end a leader's epoch.
 //
 // While both are connected, the member also keeps a connection for clients. Therefore a
 // client of a follower never waits for a connection, even after a change of leader. If
 // that connection fails, the member dials it again; the other two stay.
 //
 // Both sides of messages and entries exchange handshakes before the first message. A
-// handshake contains the end of the log, the number of starts and the version. Either side
-// can refuse the other. A message must be addressed to this member, come from the member
-// whose certificate was presented, and have a kind that members send.
+// handshake contains the end of the log, the number of starts and the version. Either
+// side can refuse the other. A message must be addressed to this member, come from the
+// member whose certificate was presented, and have a kind that members send.
 //
 // On a connection for messages, the dialing side sends an empty frame every half second
 // and the other side returns it. Both sides close a connection that is silent for 5 s.

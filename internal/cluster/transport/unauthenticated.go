@@ -8,8 +8,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
-// maxUnauthenticated is the maximum number of connections that have not presented a member's
-// certificate.
+// maxUnauthenticated is the maximum number of connections that have not presented a
+// member's certificate.
 const maxUnauthenticated = 128
 
 // Descriptors is about the maximum number of files that the connections of members need.

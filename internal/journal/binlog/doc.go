@@ -1,5 +1,5 @@
-// Package binlog reads and writes the log files of beanstalkd, its binlog, so that jobs can
-// move from a beanstalkd to beanpole, and back.
+// Package binlog reads and writes the log files of beanstalkd, its binlog, so that jobs
+// can move from a beanstalkd to beanpole, and back.
 //
 //	names, err := binlog.Files(vfs.OS, dir)                         // are there any files?
 //	report, err := binlog.Read(vfs.OS, dir, opt, func(c engine.Change) error {
@@ -40,18 +40,18 @@
 //
 // A full record (n is 1 to 200) contains the body; beanstalkd writes one for each put and
 // each copy of its compaction. A short record (n is 0) has neither tube nor body: bury,
-// kick, release with a delay, delete. If a short record belongs to an unknown job, the full
-// record was removed with its file: the job is deleted, or a copy follows. Such a record has
-// no effect. A record with id 0 is part of the zeros at the end of a file.
+// kick, release with a delay, delete. If a short record belongs to an unknown job, the
+// full record was removed with its file: the job is deleted, or a copy follows. Such a
+// record has no effect. A record with id 0 is part of the zeros at the end of a file.
 //
-// Only the newest file can lack a header, if its creation was interrupted. Any file can have
-// a header and no record: a start leaves the file that the previous process preallocated,
-// and large jobs skip files.
+// Only the newest file can lack a header, if its creation was interrupted. Any file can
+// have a header and no record: a start leaves the file that the previous process
+// preallocated, and large jobs skip files.
 //
-// This is the layout of 64-bit little-endian machines. beanstalkd writes its structs as they
-// are in memory: on 32-bit x86 they have 72 bytes, and on big-endian machines the other byte
-// order. Read reports such files as damaged or of an unknown version, and does not convert
-// them.
+// This is the layout of 64-bit little-endian machines. beanstalkd writes its structs as
+// they are in memory: on 32-bit x86 they have 72 bytes, and on big-endian machines the
+// other byte order. Read reports such files as damaged or of an unknown version, and does
+// not convert them.
 //
 // # Guarantees of Read
 //
@@ -71,10 +71,10 @@
 //
 // # Differences from beanstalkd's own replay
 //
-// Read accepts a job of any size. (beanstalkd skips the rest of a file at a body larger than
-// -z minus 2.) Buried jobs keep the order in which they were buried, where beanstalkd orders
-// them by put. Their buries are not counted again. The highest id is the highest in any
-// record that counts, so that ids do not repeat.
+// Read accepts a job of any size. (beanstalkd skips the rest of a file at a body larger
+// than -z minus 2.) Buried jobs keep the order in which they were buried, where
+// beanstalkd orders them by put. Their buries are not counted again. The highest id is
+// the highest in any record that counts, so that ids do not repeat.
 //
 // beanstalkd does not log reservations, touches, timeouts, releases without delay (and
 // their new priority), and pauses, so these are lost.

@@ -1,5 +1,5 @@
-// Package record encodes the engine's Changes in bytes: one Change, one record. The journal
-// keeps them in its segments, and a cluster can send them.
+// Package record encodes the engine's Changes in bytes: one Change, one record. The
+// journal keeps them in its segments, and a cluster can send them.
 //
 //	rec := record.Append(nil, &change, epoch)        // the head; the Body follows it
 //	change, err := record.Decode(rec, epoch, names)  // of head and Body together

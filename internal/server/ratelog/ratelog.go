@@ -1,6 +1,5 @@
-// Package ratelog logs only so many lines a second, for what clients or a slow disk
-// could otherwise fill the log with. The next line that is logged says how many were
-// not.
+// Package ratelog limits the lines per second of a log, so that clients or a slow disk
+// cannot fill it. The next line has the number of lines that were not logged.
 package ratelog
 
 import (
@@ -11,15 +10,15 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// A Logger logs lines. Any goroutine may use it; it does not wait.
+// A Logger logs lines. It is safe for concurrent use and never blocks.
 type Logger struct {
 	log    *slog.Logger
 	limit  *rate.Limiter
 	others atomic.Uint64 // lines that were not logged since the last that was
 }
 
-// New returns a Logger of perSecond lines a second on average, and burst of them at
-// once after a pause; both at least 1.
+// New returns a Logger that logs perSecond lines per second on average, and up to burst
+// lines at once. Both must be at least 1.
 func New(log *slog.Logger, perSecond, burst int) *Logger {
 	return &Logger{log: log, limit: rate.NewLimiter(rate.Limit(perSecond), burst)}
 }

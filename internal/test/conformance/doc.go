@@ -1,11 +1,10 @@
 // Package conformance tests servers of the beanstalk protocol with transcripts
 // that were recorded from the real beanstalkd.
 //
-// A [Transcript] is a text file in testdata. It begins with a sentence that says
-// what is shown and why it matters. Then it says what each connection sends and
-// what it must receive. README.md documents the language. The package imports
-// nothing of beanpole and needs only a server that it can start and dial, so it
-// can test any server:
+// A [Transcript] is a text file in testdata. It begins with its purpose. Then it lists
+// the bytes that each connection sends and must receive. README.md documents the
+// language. The package imports no package of beanpole. It can test any server that it
+// can start:
 //
 //	func TestConformance(t *testing.T) {
 //		conformance.Run(t, conformance.Process{Path: "./myserver"}, conformance.Beanstalkd113)
@@ -22,14 +21,14 @@
 //   - Every transcript starts a new server, so job ids count from 1.
 //   - The protocol does not define in which order a server reads from two
 //     sockets. So before the player sends on another connection, it gives the
-//     server a moment to read what was sent on this one.
+//     server a moment to read the bytes sent on this one.
 //   - At the end, no connection may have received a byte that is not in the
 //     transcript.
 //
-// The package does not test throughput, the journal, or what the protocol leaves
-// to the server. Beside the transcripts, twin_test.go sends the same random
-// commands to the real server and to ours and compares the answers, and the folder
-// interop runs client libraries of other languages.
+// The package does not test throughput, the journal, or details that the protocol leaves
+// undefined. In addition, twin_test.go sends the same random commands to the real server
+// and to beanpole and compares the answers, and the directory interop runs client
+// libraries of other languages.
 //
 // Start reading at a file of testdata, then transcript.go and player.go.
 package conformance

@@ -24,8 +24,8 @@ type Process struct {
 }
 
 // Start starts a program. Its output goes to Log, and to the writers already set in cmd.
-// Unless cmd has an environment, a beanpole serves no local admin socket, which would stay in
-// /run after a kill.
+// Unless cmd has an environment, a beanpole serves no local admin socket, which would
+// stay in /run after a kill.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	if cmd.Env == nil {
 		cmd.Env = append(os.Environ(), "BEANPOLE_ADMIN_SOCKET=none")

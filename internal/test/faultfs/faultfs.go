@@ -1,9 +1,9 @@
 // Package faultfs wraps a file system and makes chosen calls fail.
 //
 // A [Fault] specifies a failing call: the n-th call of an operation on files whose name
-// matches a pattern. A failing call has no effect ([Before]), its full effect ([After]), or,
-// for a write, half of its effect ([Short]). To test a program with all faults, count the
-// calls of a run without faults, and then let each call fail in turn:
+// matches a pattern. A failing call has no effect ([Before]), its full effect ([After]),
+// or, for a write, half of its effect ([Short]). To test a program with all faults, count
+// the calls of a run without faults, and then let each call fail in turn:
 //
 //	for n := 1; n <= calls; n++ {
 //		fsys := faultfs.New(memfs.New(), faultfs.Fault{Op: faultfs.Any, N: n, How: faultfs.After, Err: syscall.EIO})

@@ -13,9 +13,9 @@
 //     within the sector. The size is one of the file's sizes since the sync.
 //   - Each change of names since the directory's sync is present or missing.
 //
-// A limit on the space ([FS.SetLimit]) simulates a full disk. Space is counted in blocks of
-// 4096 bytes that were written or preallocated. A file that Truncate has grown uses no space
-// until it is written.
+// A limit on the space ([FS.SetLimit]) simulates a full disk. Space is counted in blocks
+// of 4096 bytes that were written or preallocated. A file that Truncate has grown uses no
+// space until it is written.
 //
 // Directories are durable when they are created: the package is for tests of files. Locks
 // apply within one FS only. Start reading at crash.go.

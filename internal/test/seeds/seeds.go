@@ -9,8 +9,9 @@
 //	go test ./internal/test/sim -run TestPower -for=10m       new seeds for 10 minutes
 //	go test ./internal/test/sim -run TestPower -seed=1234     a single seed, for example to repeat a failure
 //
-// [Each] runs a test with many seeds, [One] gives a test its only seed, [Rounds] counts the
-// rounds of a test with one seed, [Step] visits places, and [Find] finds planted faults.
+// [Each] runs a test with many seeds, [One] gives a test its only seed, [Rounds] counts
+// the rounds of a test with one seed, [Step] visits places, and [Find] finds planted
+// faults.
 package seeds
 
 import (

@@ -1,6 +1,6 @@
-// Package sim repeatedly kills the whole server: engine, broker, journal and, in some runs,
-// the server with its connections. The disk is in memory (memfs), its calls fail (faultfs),
-// and the time is fake (testing/synctest). The package contains only tests.
+// Package sim repeatedly kills the whole server: engine, broker, journal and, in some
+// runs, the server with its connections. The disk is in memory (memfs), its calls fail
+// (faultfs), and the time is fake (testing/synctest). The package contains only tests.
 //
 //	go test ./internal/test/sim                            a few new seeds
 //	go test ./internal/test/sim -run TestPower -for=10m    new seeds for 10 minutes
@@ -8,11 +8,11 @@
 //
 // # How it is checked
 //
-// A recorder between the broker and the journal stores every Change (history_test.go). The
-// journal makes one promise: after a restart, the state results from a prefix of those
-// Changes, and the prefix contains all acknowledged Changes. The history replays the Changes
-// on plain maps, without records, segments or cleaning. It reports the prefix, or the
-// difference. Then the run continues from that state.
+// A recorder between the broker and the journal stores every Change (history_test.go).
+// The journal makes one promise: after a restart, the state results from a prefix of
+// those Changes, and the prefix contains all acknowledged Changes. The history replays
+// the Changes on plain maps, without records, segments or cleaning. It reports the
+// prefix, or the difference. Then the run continues from that state.
 //
 // Where clients are also simulated, a ledger checks their replies (internal/test/ledger).
 //

@@ -3,8 +3,8 @@
 //
 //	vfstest.Run(t, func(t *testing.T) (vfs.FS, string) { return vfs.OS, t.TempDir() })
 //
-// Only package memfs specifies the state after a power cut: a test cannot cut the power of a
-// real disk.
+// Only package memfs specifies the state after a power cut: a test cannot cut the power
+// of a real disk.
 package vfstest
 
 import (

@@ -56,8 +56,8 @@ func scalerChecks(addr string) []check {
 }
 
 // exporterChecks are what the exporters for Prometheus do: those of davidtannock and of
-// messagebird, both called beanstalkd_exporter. They ask for stats, for list-tubes, and for
-// stats-tube of each.
+// messagebird, both called beanstalkd_exporter. They ask for stats, for list-tubes, and
+// for stats-tube of each.
 func exporterChecks(addr string) []check {
 	ask := func() (server map[string]string, tubes map[string]map[string]string, err error) {
 		c, err := beanstalk.Dial("tcp", addr)
