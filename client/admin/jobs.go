@@ -194,6 +194,28 @@ type ReservedJob struct {
 	Identity  string `json:"identity,omitempty" minlen:"1"`  // Identity of the connection.
 }
 
+// ListClasses is the input of Client.ListClasses.
+type ListClasses struct {
+	OfTube
+	State string `query:"state" as:"State" default:"ready"`
+	Limit int    `query:"limit" min:"1" max:"10000" default:"1000"` // Maximum size of the sample.
+}
+
+// Classes are the classes of a sample of jobs, the most frequent first.
+type Classes struct {
+	Classes []Class `json:"classes"`
+	Sampled uint64  `json:"sampled"` // Number of jobs in the sample.
+	Total   uint64  `json:"total"`   // Number of jobs in the state.
+}
+
+// A Class is a class of jobs in a sample.
+type Class struct {
+	Class  string `json:"class"` // Class or task; empty for bodies that name none.
+	Jobs   uint64 `json:"jobs"`
+	Oldest int64  `json:"oldest"` // Age of the oldest job.
+	Newest int64  `json:"newest"` // Age of the newest job.
+}
+
 // Found is a page of search results.
 type Found struct {
 	Jobs   []Job  `json:"jobs"`

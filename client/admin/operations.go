@@ -259,6 +259,15 @@ func (c *Client) ListJobs(ctx context.Context, in *ListJobs) (Jobs, error) {
 	return ask[Jobs](ctx, c, "GET /tubes/{tube}/jobs", in)
 }
 
+// ListClasses is GET /tubes/{tube}/classes. Count the classes of a tube's jobs in a
+// sample.
+//
+// The sample is the first jobs of the state, in the order of lists. It ends after `limit`
+// jobs, 32 MiB of bodies or 100 ms.
+func (c *Client) ListClasses(ctx context.Context, in *ListClasses) (Classes, error) {
+	return ask[Classes](ctx, c, "GET /tubes/{tube}/classes", in)
+}
+
 // ListReserved is GET /reserved. List the reserved jobs of all tubes, the longest held
 // first.
 //

@@ -184,6 +184,10 @@ func TestStory(t *testing.T) {
 	if len(hits.Jobs) != 1 || hits.Jobs[0].ID != 4 {
 		t.Errorf("%+v", hits)
 	}
+	var classes admin.Classes
+	if r.want(200, "GET", "/tubes/mail/classes?state=ready&limit=5", "", &classes); classes.Sampled != 1 || classes.Total != 1 || len(classes.Classes) != 1 || classes.Classes[0].Class != "" {
+		t.Errorf("%+v", classes)
+	}
 	lines := r.want(200, "GET", "/tubes/mail/export", "", nil)
 	if !strings.Contains(lines, `"id":4`) || strings.Contains(lines, `"id":5`) {
 		t.Error(lines)

@@ -166,6 +166,7 @@ var operations = sync.OnceValue(func() []*operation {
 		declare(row{ID: "putJob", Route: "POST /tubes/{tube}/jobs", Tag: "jobs", Needs: putNamed, Status: http.StatusCreated, Location: "/jobs/", Room: (*request).roomForJob,
 			Success: "The job was created.", Problems: []int{413, 503, 507}}, (*request).putJob),
 		declare(row{ID: "searchTube", Route: "GET /tubes/{tube}/search", Tag: "jobs", Needs: bodiesNamed, Success: "A page."}, (*request).searchTube),
+		declare(row{ID: "listClasses", Route: "GET /tubes/{tube}/classes", Tag: "jobs", Needs: bodiesNamed, Success: "The classes.", Problems: []int{404}}, (*request).listClasses),
 		declare(row{ID: "exportTube", Route: "GET /tubes/{tube}/export", Tag: "jobs", Needs: bodiesNamed, Type: ndjson, Success: "A job on each line."}, (*request).exportTube),
 		declare(row{ID: "importTube", Route: "POST /tubes/{tube}/import", Tag: "jobs", Needs: putNamed, Success: "All jobs were put."}, (*request).importTube),
 		declare(row{ID: "getJob", Route: "GET /jobs/{job}", Tag: "jobs", Needs: statsOfJob, Success: "The job.", Problems: []int{404}}, (*request).getJob),

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -60,5 +62,34 @@ func TestReserved(t *testing.T) {
 				t.Errorf("%s %s: %s, want\n%s", test.who, test.query, got, test.want)
 			}
 		}
+	})
+}
+
+// TestClasses counts the classes of all jobs and of a sample. Jobs of other states are not counted.
+func TestClasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, Options{})
+		for _, body := range []string{`{"displayName":"Send"}`, `{"task":"charge","args":[1]}`, "text", `{"displayName":"Send","data":{"n":2}}`} {
+			r.in(func(e *engine.Engine, now int64) {
+				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, []byte(body))
+				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9, Delay: 900}, []byte(body))
+			})
+			time.Sleep(time.Minute)
+		}
+		for query, want := range map[string]admin.Classes{
+			"":                       {Classes: []admin.Class{{Class: "Send", Jobs: 2, Oldest: 240, Newest: 60}, {Jobs: 1, Oldest: 120, Newest: 120}, {Class: "charge", Jobs: 1, Oldest: 180, Newest: 180}}, Sampled: 4, Total: 4},
+			"?state=delayed&limit=1": {Classes: []admin.Class{{Class: "Send", Jobs: 1, Oldest: 240, Newest: 240}}, Sampled: 1, Total: 4},
+			"?state=buried":          {Classes: []admin.Class{}},
+		} {
+			var got admin.Classes
+			r.want(200, "GET", "/tubes/mail/classes"+query, "", &got)
+			for i := range got.Classes {
+				got.Classes[i].Oldest, got.Classes[i].Newest = (got.Classes[i].Oldest+1)/60*60, (got.Classes[i].Newest+1)/60*60
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: %s", query, diff)
+			}
+		}
+		r.want(404, "GET", "/tubes/none/classes", "", nil)
 	})
 }

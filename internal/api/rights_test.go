@@ -77,7 +77,7 @@ func TestRights(t *testing.T) {
 		"manage, manage mail, reserve, reserve mail": "deleteJob",
 		"manage, manage mail, manage other":          "listTasks",
 		"both, both mail, both other":                "searchAll exportAll",
-		"both, both mail":                            "searchTube exportTube",
+		"both, both mail":                            "searchTube exportTube listClasses",
 		"":                                           "copyJob", // it needs put on the other tube, too
 	} {
 		for id := range strings.FieldsSeq(ids) {

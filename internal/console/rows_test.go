@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"html"
 	"regexp"
 	"strings"
 	"testing"
@@ -90,5 +91,30 @@ func TestNames(t *testing.T) {
 		if strings.Join(got, " ") != test.want {
 			t.Errorf("%q: %q, want %s", test.q, got, test.want)
 		}
+	}
+}
+
+// TestClassesOfTube shows the classes of a tube's jobs, with a search for each, to users who may see bodies.
+func TestClassesOfTube(t *testing.T) {
+	r := start(t, policyOf(t), Options{})
+	for range 3 {
+		r.put("mail", `{"displayName":"App\\Jobs\\Send"}`)
+	}
+	r.put("mail", `{"task":"<b>"}`)
+	text := r.page(200, "/console/tube/mail", r.login(rootToken))
+	for _, want := range []string{`App\Jobs\Send <b>3</b>`, "&lt;b&gt; <b>1</b>", "in 4 jobs<"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("without %s: %s", want, text)
+		}
+	}
+	link := regexp.MustCompile(`href="(/console/search[^"]*)" title="oldest`).FindStringSubmatch(text)
+	if link == nil {
+		t.Fatal(text)
+	}
+	if text := r.page(200, html.UnescapeString(link[1]), r.login(rootToken)); len(jobLink.FindAllString(text, -1)) != 3 {
+		t.Errorf("%s: %s", link[1], text)
+	}
+	if text := r.page(200, "/console/tube/mail", r.login(mailerToken)); strings.Contains(text, "Send") {
+		t.Error("a user without the right peek sees classes")
 	}
 }

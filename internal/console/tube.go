@@ -12,6 +12,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/op"
+	"github.com/beanpole-mq/beanpole/internal/query"
 )
 
 // A tubeView is the page of a tube.
@@ -29,7 +30,34 @@ type tubeView struct {
 	Gone    bool
 	Bodies  bool
 	Why     admin.Explanation
+	Classes []classChip
+	Sample  admin.Classes // of which Classes shows the most frequent
 	All     bulkTarget
+}
+
+// A classChip is a class of the tube's jobs, with the search for them.
+type classChip struct {
+	admin.Class
+	Link string
+}
+
+const (
+	sampledJobs  = 500
+	shownClasses = 12
+)
+
+// addClasses adds the classes of the first jobs. Live values have none.
+func (v *tubeView) addClasses(r *request) (err error) {
+	if !v.Bodies || r.live || countOf(&v.Tube.Jobs, v.State) == 0 {
+		return nil
+	}
+	v.Sample, err = r.api().ListClasses(r.Context(), &admin.ListClasses{OfTube: admin.OfTube{Tube: v.Name}, State: v.State, Limit: sampledJobs})
+	for _, c := range v.Sample.Classes {
+		if c.Class != "" && len(v.Classes) < shownClasses {
+			v.Classes = append(v.Classes, classChip{c, withQuery(r.site.Base+"search", "q", fmt.Sprintf("tube:%s state:%s class:%s", v.Name, v.State, query.Quote(c.Class)))})
+		}
+	}
+	return optional(notFound(err))
 }
 
 // A stateTab links to the jobs in a state.
@@ -70,6 +98,7 @@ func tubePage(r *request) (*page, error) {
 	var jobs admin.Jobs
 	err = r.parallel(r.site,
 		func() (err error) { jobs, err = api.ListJobs(ctx, list); return notFound(err) },
+		func() error { return v.addClasses(r) },
 		func() (err error) { v.Why, err = api.ExplainTube(ctx, &tube); return optional(notFound(err)) },
 		func() (err error) { recent, err = api.GetTubeHistory(ctx, &tube); return optional(notFound(err)) },
 		func() (err error) {

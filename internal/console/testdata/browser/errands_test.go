@@ -85,6 +85,7 @@ func TestErrands(t *testing.T) {
 			h.click(".pick [value=kick-job]")
 			h.click(answer)
 		}, shows("3 jobs kicked.")},
+		{"find who has held a job longest", "", 1, 0, 0, func(h *hand) { h.click(`nav a[href$="/working"]`) }, `document.querySelector('td[data-label="Held by"] a')?.textContent.startsWith("127.0.0.1:")`},
 		{"open a job by its number", "", 0, 2, 1, func(h *hand) { h.press("/"); h.write("#palette input", "5"); h.press("\r") }, "location.pathname.endsWith('/job/5')"},
 		{"go to a tube by its name", "server", 0, 2, 1, func(h *hand) { h.press("/"); h.write("#palette input", "news"); h.press("\r") }, "location.pathname.endsWith('/tube/news')"},
 		{"pause a tube until it is resumed", "tube/news", 2, 0, 1, func(h *hand) {

@@ -11,7 +11,7 @@ import (
 )
 
 // allWidths are the widths of windows: phones, tablets, halves of screens, laptops and desks.
-var allWidths = []int64{320, 360, 768, 853, 1024, 1280, 1920}
+var allWidths = []int64{320, 360, 414, 768, 853, 1024, 1280, 1920}
 
 // die lets a policy move a job to the dead tube of a tube.
 func (s *server) die(tube, body string) (id string) {
@@ -51,7 +51,7 @@ func TestWidths(t *testing.T) {
 	until(t, ctx, "location.pathname == '/console/' && !document.querySelector('#help').hidden")
 	for name, path := range map[string]string{
 		"overview": "", "tubes": "tubes", "dead-tube": "tube/payments.dead", "tube": "tube/mail?state=ready", "reserved": "tube/mail?state=reserved", "job": "job/1", "edit": "job/1/edit", "put": "tube/mail/put",
-		"search": "search?q=customer", "connections": "connections?only=holding&sort=-held", "connection": "connection/1", "activity": "activity", "server": "server", "policy": "tube/payments/policy",
+		"search": "search?q=customer", "working": "working", "policies": "policies", "connections": "connections?only=holding&sort=-held", "connection": "connection/1", "activity": "activity", "server": "server", "policy": "tube/payments/policy",
 		"confirm": "confirm?do=pause-tube&tube=mail", "redrive": "confirm?do=redrive-jobs&tube=payments.dead&state=buried", "find": "find?q=x", "import": "tube/mail/import", "nothing": "job/99",
 	} {
 		for _, width := range allWidths {
