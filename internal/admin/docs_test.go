@@ -35,7 +35,7 @@ func TestDocumented(t *testing.T) {
 			labels = append(labels, "`"+l.GetName()+"`")
 		}
 		slices.Sort(labels)
-		want = append(want, fmt.Sprintf("| `%s` | %s | %s | %s |", f.GetName(), strings.ToLower(f.GetType().String()), strings.Join(labels, ", "), f.GetHelp()))
+		want = append(want, fmt.Sprintf("| `%s` | %s | %s |", f.GetName(), strings.TrimSpace(strings.ToLower(f.GetType().String())+" "+strings.Join(labels, ", ")), f.GetHelp()))
 	}
 	text, err := os.ReadFile("../../doc/metrics.md")
 	if err != nil {

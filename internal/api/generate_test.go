@@ -174,15 +174,15 @@ func (g *generator) methods(t *testing.T) {
 // rightsTable returns the rights of the operations for doc/api.md.
 func rightsTable() string {
 	var b strings.Builder
-	b.WriteString("| Operation | Right | On |\n|---|---|---|\n")
+	b.WriteString("| Operation | Right |\n|---|---|\n")
 	for _, o := range operations() {
 		set, on := needsOn(o.Needs)
 		if o.Needs == rights.Free {
-			set, on = "none", ""
+			set = "none"
 		} else {
-			set = "`" + strings.NewReplacer(" and ", "` and `", " or ", "` or `").Replace(set) + "`"
+			set = "`" + strings.NewReplacer(" and ", "` and `", " or ", "` or `").Replace(set) + "` on " + on
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", o.Route, set, on)
+		fmt.Fprintf(&b, "| `%s` | %s |\n", o.Route, set)
 	}
 	return b.String()
 }
