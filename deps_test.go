@@ -65,7 +65,7 @@ var arrows = map[string]string{
 	"internal/certs/localca":   "",
 
 	"internal/health":   "client/admin/apitype",
-	"internal/jobjson":  "client/admin internal/op internal/jsonscan",
+	"internal/jobjson":  "client/admin internal/decode internal/engine internal/op internal/jsonscan",
 	"internal/op":       "internal/jsonscan",
 	"internal/jsonscan": "",
 

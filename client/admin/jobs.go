@@ -134,9 +134,32 @@ type Job struct {
 	// The tube from which a policy moved the job; redrive moves it back. Absent if the
 	// client has no right on that tube.
 	Origin string `json:"origin,omitempty" as:"TubeName"`
+	// End of the last attempt. Absent if no attempt has ended without a delete and the job
+	// was never buried.
+	Failure *Failure `json:"failure,omitempty"`
 
 	Body       *Text   `json:"body,omitempty"`        // The body, if it is valid UTF-8.
 	BodyBase64 *[]byte `json:"body_base64,omitempty"` // The body, if it is not valid UTF-8.
+}
+
+// A Failure describes how the last attempt of a job ended, and since when the job is
+// buried.
+type Failure struct {
+	// The end: a timeout, a closed connection, a release or bury by the worker, or a job
+	// taken from its worker by an operator. Absent if the attempt has not ended, or ended
+	// with the server.
+	End     string  `json:"end,omitempty" enum:"timeout,closed,released,buried,taken"`
+	Policy  string  `json:"policy,omitempty" enum:"max-attempts,max-timeouts,max-releases,ttl"` // Setting that exhausted or expired the job.
+	At      int64   `json:"at,omitempty"`                                                       // Time of the end, in seconds since 1970.
+	Took    float64 `json:"took,omitempty"`                                                     // Duration of the attempt, in seconds.
+	Attempt uint64  `json:"attempt,omitempty"`                                                  // Number of the attempt. Absent if the job was never reserved.
+	Buried  int64   `json:"buried,omitempty"`                                                   // Time since which the job is buried, in seconds since 1970.
+	// The worker. Both are absent if the client has no right to see connections. A client of
+	// a Unix socket has no address.
+	Identity string `json:"identity,omitempty"`
+	Address  string `json:"address,omitempty"`
+	Class    string `json:"class,omitempty"`               // Class of the error, from the reason.
+	Reason   string `json:"reason,omitempty" maxlen:"200"` // Text from the worker.
 }
 
 // SetBody sets Body if body is valid UTF-8, and BodyBase64 otherwise.

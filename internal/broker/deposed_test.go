@@ -34,7 +34,7 @@ func (l *raftLog) Append(changes []engine.Change) error {
 		return fmt.Errorf("raft: %w", ErrDeposed)
 	}
 	for _, c := range changes {
-		c.Body = slices.Clone(c.Body)
+		c.Body, c.Failure = slices.Clone(c.Body), slices.Clone(c.Failure)
 		l.appended = append(l.appended, c)
 	}
 	return nil

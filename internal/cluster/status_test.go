@@ -127,7 +127,7 @@ func TestStatusOfRefused(t *testing.T) {
 			refused    string
 		}{
 			{old, true, plain(ErrRolledBack)},
-			{Handshake{Starts: old.Starts}, false, plain(ErrTooOld) + ": it supports level 0, but level 2 is needed"},
+			{Handshake{Starts: old.Starts}, false, plain(ErrTooOld) + ": it supports level 0, but level 3 is needed"},
 			{now(), false, ""},
 		} {
 			l.member.AcceptHandshake(m.id, c.handshake)

@@ -36,13 +36,14 @@ type Change struct {
 
 	Tube    string
 	From    string
-	Origin  string // of a job: the tube that a policy has moved it out of; empty: none. Not in the log of a JobState
-	Was     string // JobMoved: its Origin before
-	Body    []byte // valid until the end of the turn
-	BodyLen int    // bytes; also where Body is not set
-	FromLen int    // bytes of the body before, of a JobMoved
-	Segment uint32 // of the log, with the whole record of the job when the change was made; see SetSegment
-	Slot    uint32 // where the engine has the job, or had; see SetSegment
+	Origin  string        // of a job: the tube that a policy has moved it out of; empty: none. Not in the log of a JobState
+	Was     string        // JobMoved: its Origin before
+	Failure FailureRecord // of a job; valid as long as Body
+	Body    []byte        // valid until the end of the turn
+	BodyLen int           // bytes; also where Body is not set
+	FromLen int           // bytes of the body before, of a JobMoved
+	Segment uint32        // of the log, with the whole record of the job when the change was made; see SetSegment
+	Slot    uint32        // where the engine has the job, or had; see SetSegment
 }
 
 // TakeChanges returns the changes since the last call, in order. They belong to
@@ -50,6 +51,7 @@ type Change struct {
 func (e *Engine) TakeChanges() []Change {
 	changes := e.changes
 	e.changes, e.relied = nil, 0
+	e.takenFailures, e.changedFailures = e.changedFailures[:0], nil
 	return changes
 }
 
@@ -59,11 +61,18 @@ func (e *Engine) RecycleChanges(changes []Change) {
 	clear(changes)
 	if e.changes == nil && cap(changes) <= maxKeptChanges {
 		e.changes = changes[:0]
+		if cap(e.takenFailures) <= maxKeptFailures {
+			e.changedFailures = e.takenFailures
+		}
 	}
 }
 
-// maxKeptChanges is the largest capacity that RecycleChanges keeps.
-const maxKeptChanges = maxTurnWork
+// maxKeptChanges and maxKeptFailures are the largest capacities that RecycleChanges
+// keeps.
+const (
+	maxKeptChanges  = maxTurnWork
+	maxKeptFailures = 32 * maxTurnWork // bytes
+)
 
 // Promises returns how many changes TakeChanges would return, and how many duplicates
 // there were since it last did. If a verb makes the number grow, its answer must not go
@@ -73,7 +82,9 @@ func (e *Engine) Promises() int { return len(e.changes) + e.relied }
 func (e *Engine) emitState(i slot, j *job) {
 	if e.opt.Logged {
 		j.packing &^= unlogged
-		e.changes = append(e.changes, e.changeOf(JobState, i, j))
+		c := e.changeOf(JobState, i, j)
+		c.Failure = e.loggedFailure(i)
+		e.changes = append(e.changes, c)
 	}
 }
 
@@ -85,12 +96,14 @@ func (e *Engine) emitPut(i slot, j *job, body []byte) {
 	}
 }
 
-// emitMoved emits the change of a job that is in another tube now, or has another body. The
-// job loses its segment: the change will have a new record. was is the origin that it had.
+// emitMoved emits the change of a job that is in another tube now, or has another body.
+// The job loses its segment: the change will have a new record. was is the origin that it
+// had.
 func (e *Engine) emitMoved(i slot, j *job, from *tube, fromLen int, was string) {
 	if e.opt.Logged {
 		c := e.changeOf(JobMoved, i, j)
 		c.From, c.FromLen, c.Was = from.name, fromLen, was
+		c.Failure = e.loggedFailure(i)
 		c.Body = bytes.Clone(e.body(j)) // the job may be deleted, and its slot reused, before the turn ends
 		e.changes = append(e.changes, c)
 		j.packing &^= unlogged
@@ -121,7 +134,8 @@ func (e *Engine) emitDeleted(t *tube, i slot, j *job) {
 	}
 }
 
-// changeOf describes a job without its body.
+// changeOf describes a job without its body. Its Failure is valid until the next call of
+// the engine.
 func (e *Engine) changeOf(kind ChangeKind, i slot, j *job) Change {
 	cold := e.jobs.coldOf(j)
 	c := Change{
@@ -137,6 +151,7 @@ func (e *Engine) changeOf(kind ChangeKind, i slot, j *job) Change {
 		Releases: cold.releases,
 		Buries:   cold.buries,
 		Kicks:    cold.kicks,
+		Failure:  e.failureOf(i),
 		Tube:     e.tubeOfJob(j).name,
 		BodyLen:  int(j.bodyLen),
 		Segment:  e.jobs.segments.at(i),
@@ -266,6 +281,7 @@ func (e *Engine) Restore(c Change) {
 			t := e.tubeOfJob(j)
 			e.detach(t, j)
 			e.restoreFields(j, c)
+			e.setFailure(i, c.Failure)
 			e.attach(t, i, j)
 		}
 	case JobDeleted:
@@ -301,6 +317,7 @@ func (e *Engine) restorePut(c Change) {
 	e.jobs.segments.set(i, c.Segment)
 	e.restoreFields(j, c)
 	e.addJob(i, j, t, c.Body)
+	e.setFailure(i, c.Failure)
 	e.setOrigin(c.ID, c.Origin)
 	e.attach(t, i, j)
 }

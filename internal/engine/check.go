@@ -38,6 +38,7 @@ func (e *Engine) Check() error {
 	c.slots("large bodies", &e.bodies.large.slots)
 	c.timers()
 	c.origins()
+	c.failures()
 	c.keys()
 	c.assert(e.staleSweep.tubes == c.stales && (e.staleSweep.due != Never || c.stales == 0), "I26: the policies of %d tubes make jobs stale, counted are %d; a look at all is due at %d", c.stales, e.staleSweep.tubes, e.staleSweep.due)
 	return errors.Join(c.broken...)
@@ -85,6 +86,9 @@ func (c *checker) jobs() {
 		}
 		c.bytes[j.tube()] += int64(j.bodyLen)
 		c.memory += memoryOf(j.bodyLen)
+		if r := e.failureOf(i); r != nil {
+			c.memory += failureBytes + memoryOf(uint32(len(r))) - jobBytes
+		}
 		c.assert(j.ttr > 0, "I8: job %d has no TTR", j.id)
 	})
 	c.assert(len(c.colds) == e.jobs.coldCount, "I22: %d jobs have a cold part, counted are %d", len(c.colds), e.jobs.coldCount)
@@ -382,6 +386,15 @@ func (c *checker) origins() {
 	for id, tube := range c.e.origins {
 		i, _ := c.e.lookup(id)
 		c.assert(i != none && tube != "", "I27: job %d has the origin %q, and is not there", id, tube)
+	}
+}
+
+// failures tests I29.
+func (c *checker) failures() {
+	for i := range c.e.failures {
+		j := c.e.jobs.at(i)
+		_, ok := c.e.failureOf(i).Decode()
+		c.assert(c.e.ids.find(j.id) == i && ok, "I29: slot %d has the failure %q of no job, or an invalid one", i, c.e.failureOf(i))
 	}
 }
 

@@ -88,6 +88,9 @@ func (h *Hasher) appendJob(b []byte, c *Change) []byte {
 	if c.Origin != "" {
 		b = append(append(b, byte(len(c.Origin))), c.Origin...)
 	}
+	if len(c.Failure) > 0 {
+		b = append(append(b, byte(len(c.Failure))), c.Failure...)
+	}
 	return append(b, c.Body...)
 }
 

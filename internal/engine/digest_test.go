@@ -34,6 +34,7 @@ func TestDigestOfFields(t *testing.T) {
 		"releases": func(c *Change) { c.Releases++ },
 		"buries":   func(c *Change) { c.Buries++ },
 		"kicks":    func(c *Change) { c.Kicks++ },
+		"failure":  func(c *Change) { c.Failure = (&Failure{End: Lost}).Append(nil) },
 	} {
 		other := job
 		edit(&other)
@@ -83,13 +84,13 @@ func TestDigestOfFollower(t *testing.T) {
 	var now int64
 	same := func(when string) {
 		t.Helper()
+		leader.Tick(now)
 		for _, c := range leader.TakeChanges() {
 			if c.Created -= epoch; c.Due != 0 {
 				c.Due -= epoch
 			}
 			follower.Restore(c)
 		}
-		leader.Tick(now)
 		if l, f := leader.Digest(now, 0), follower.Digest(now-epoch, epoch); l != f {
 			t.Fatalf("%s: %x at the leader, %x at the follower", when, l, f)
 		}

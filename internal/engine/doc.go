@@ -47,10 +47,9 @@
 // # What outlives the process
 //
 // Each durable effect is emitted as a [Change], a fact that stands alone, and
-// [Engine.Restore] takes the same facts back in (change.go). Reservations, touches and
-// timeouts are not changes: a reservation dies with its session. But where the policy of
-// a tube counts what has become of its jobs (policy.go), each end of a reservation is
-// one.
+// [Engine.Restore] takes the same facts back in (change.go). Reservations and touches are not
+// changes: a reservation ends with its session. Each end of a reservation is a change, with
+// its [Failure] unless the job is deleted (failure.go).
 //
 // # What is measured
 //

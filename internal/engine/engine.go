@@ -72,7 +72,12 @@ type Engine struct {
 	limitsAge int  // how often the limits were set
 	limited   bool // the limits may refuse a put
 
-	origins map[uint64]string // tubes, by the ids of jobs; see setOrigin
+	origins  map[uint64]string // tubes, by the ids of jobs; see setOrigin
+	failures map[slot]uint32   // see failureOf
+
+	failureBuf      []byte // scratch
+	changedFailures []byte // records that changes refer to
+	takenFailures   []byte // records of the changes that were taken, for RecycleChanges
 
 	policies     policies
 	policyCounts PolicyCounts
@@ -320,6 +325,9 @@ func (e *Engine) removeJob(i slot, j *job) {
 	e.stats.Bytes -= uint64(j.bodyLen)
 	e.ids.remove(j.id)
 	e.setOrigin(j.id, "")
+	if len(e.failures) > 0 {
+		e.setFailure(i, nil)
+	}
 	e.bodies.free(j.bodySlot, j.bodyLen)
 	if e.keys.held > 0 {
 		e.keys.remove(i)

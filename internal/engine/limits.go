@@ -7,7 +7,8 @@ import "unsafe"
 type Limits struct {
 	// Memory is the maximum memory of all jobs and tubes, in bytes. A job takes its body,
 	// rounded up by an eighth at most, jobBytes, coldBytes once it was reserved, kicked or
-	// buried, and keyBytes if it has the key of a unique job. A tube takes its name and
+	// buried, and keyBytes if it has the key of a unique job. A job that failed
+	// takes failureBytes and its FailureRecord, rounded up. A tube takes its name and
 	// tubeBytes; the tube default is free. Tubes can exceed the limit by an eighth, so that
 	// workers can still watch theirs when jobs take all of it.
 	Memory int64
@@ -57,7 +58,8 @@ func memoryOf(n uint32) int64 {
 // memory returns the memory of all jobs and tubes, in bytes.
 func (e *Engine) memory() int64 {
 	tubes := int64(e.names.n-1)*tubeBytes + int64(e.names.bytes-len(DefaultTube))
-	return tubes + int64(e.ids.n)*jobBytes + int64(e.jobs.coldCount)*coldBytes + int64(e.keys.held)*keyBytes + e.bodies.used
+	return tubes + int64(e.ids.n)*jobBytes + int64(e.jobs.coldCount)*coldBytes + int64(e.keys.held)*keyBytes +
+		int64(len(e.failures))*failureBytes + e.bodies.used
 }
 
 // SetLimits replaces the limits.

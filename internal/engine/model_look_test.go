@@ -152,6 +152,9 @@ func (m *model) jobStats(now int64, j *modelJob) JobStats {
 		ID: j.id, Tube: j.tube, Origin: j.origin, State: j.state, Pri: j.pri, Delay: j.delay, TTR: j.ttr, Age: (now - j.created) / second,
 		Reserves: j.reserves, Timeouts: j.timeouts, Releases: j.releases, Buries: j.buries, Kicks: j.kicks, Size: uint32(len(j.body)),
 	}
+	if j.failed {
+		st.Failed = string(j.failure.Append(nil))
+	}
 	if j.holder != nil {
 		st.Holder = uint64(j.holder.num) + 1
 		st.Held, st.Touches = now-j.since, j.touches

@@ -18,13 +18,12 @@ func (m *model) policyOf(tube string) *Policy {
 // lose ends a reservation that nobody has ended.
 func (m *model) lose(now int64, j *modelJob, end Ends) {
 	p := m.policyOf(j.tube)
+	m.fail(j, end)
 	if m.exhaust(now, j, p) {
 		return
 	}
 	m.ready(now, j, m.retryDelay(j, p, end))
-	if p.MaxAttempts+p.MaxTimeouts+p.MaxReleases > 0 || p.RetryDelay > 0 {
-		j.logged = j.fields
-	}
+	j.logged = j.fields
 	m.match(now)
 }
 
@@ -104,6 +103,7 @@ func (m *model) end(why PolicyEvent, j *modelJob, how Exhausted) {
 		j.tube = m.tube(dead).name
 	}
 	j.buries++
+	m.failBuried(j, why.String())
 	m.find(j.tube).buries++
 	m.leave(j)
 	j.state, j.buried = Buried, m.tick()

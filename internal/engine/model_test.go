@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"math"
+	"net/netip"
 	"slices"
+	"strings"
 )
 
 // A model is the queue written down naively from what beanstalkd does: maps
@@ -71,6 +73,8 @@ type fields struct {
 	created, due                                int64
 	buried                                      int // when, on the model's clock
 	reserves, timeouts, releases, buries, kicks uint32
+	failed                                      bool
+	failure                                     Failure
 }
 
 type modelJob struct {
@@ -366,6 +370,46 @@ func (m *model) mine(s *modelSession, id uint64) *modelJob {
 	return nil
 }
 
+// fail records the end of an attempt, or a note if there is no end.
+func (m *model) fail(j *modelJob, end Ends) {
+	note := j.failure.Note
+	if j.failure.End != 0 || j.failure.Attempt != j.reserves {
+		note = ""
+	}
+	identity, address := workerOf(j.holder.num)
+	j.failed = true
+	j.failure = Failure{End: end, At: max(m.turn, 0) / 1e6, Took: max(m.turn-j.since, 0) / 1e6, Attempt: j.reserves, Identity: identity, Address: address, Note: note}
+}
+
+// failBuried records that a job is buried.
+func (m *model) failBuried(j *modelJob, policy string) {
+	now := max(m.turn, 0) / 1e6
+	if !j.failed {
+		j.failure = Failure{At: now, Attempt: j.reserves}
+	}
+	j.failed, j.failure.Policy, j.failure.Buried = true, policy, now
+}
+
+func (m *model) note(s *modelSession, id uint64, text string) Outcome {
+	j := m.mine(s, id)
+	if j == nil {
+		return NotFound
+	}
+	m.fail(j, 0)
+	j.failure.Note = text
+	j.logged = j.fields
+	j.logged.state, j.logged.due = Ready, 0
+	return OK
+}
+
+// workerOf returns the client of a session.
+func workerOf(num int) (identity string, address netip.AddrPort) {
+	if num%3 > 0 {
+		address = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, byte(num)}), uint16(num))
+	}
+	return strings.Repeat("worker", num%3), address
+}
+
 // endWork notes how long the holder of a job has worked on it.
 func (m *model) endWork(j *modelJob) {
 	m.worked.add(max(m.turn-j.since, 0))
@@ -392,15 +436,16 @@ func (m *model) release(now int64, s *modelSession, id uint64, pri, delay uint32
 	if m.mine(s, id) == nil {
 		return NotFound
 	}
-	return m.releaseJob(now, id, pri, delay)
+	return m.releaseJob(now, id, pri, delay, Release)
 }
 
-func (m *model) releaseJob(now int64, id uint64, pri, delay uint32) Outcome {
+func (m *model) releaseJob(now int64, id uint64, pri, delay uint32, end Ends) Outcome {
 	j := m.jobs[id]
 	if j == nil || j.state != Reserved {
 		return NotFound
 	}
 	m.endWork(j)
+	m.fail(j, end)
 	j.pri, j.delay = pri, delay
 	j.releases++
 	m.find(j.tube).releases++
@@ -423,10 +468,10 @@ func (m *model) bury(s *modelSession, id uint64, pri uint32) Outcome {
 	if m.mine(s, id) == nil {
 		return NotFound
 	}
-	return m.buryJob(id, pri)
+	return m.buryJob(id, pri, Bury)
 }
 
-func (m *model) buryJob(id uint64, pri uint32) Outcome {
+func (m *model) buryJob(id uint64, pri uint32, end Ends) Outcome {
 	j := m.jobs[id]
 	if j == nil || j.state == Buried {
 		return NotFound
@@ -434,7 +479,9 @@ func (m *model) buryJob(id uint64, pri uint32) Outcome {
 	if j.state == Reserved {
 		m.endWork(j)
 		m.fails(j.tube)
+		m.fail(j, end)
 	}
+	m.failBuried(j, "")
 	j.pri = pri
 	j.buries++
 	m.find(j.tube).buries++

@@ -46,14 +46,22 @@ type Policy struct {
 	Burst       uint32 // reservations that may come at once; 0: as many as in a second, or 1
 }
 
-// Ends is a set of ends of a reservation that leave the job undone.
+// Ends is a set of ends of a reservation that leave the job undone. Policies act after
+// the first three.
 type Ends uint8
 
 const (
 	Timeout Ends = 1 << iota // its TTR ran out
 	Lost                     // its session has gone
 	Release
+	Bury
+	Taken // an operator released or buried the job
 )
+
+// String returns the name of a single end, or an empty string.
+func (x Ends) String() string {
+	return [...]string{"", "timeout", "closed", "released", "buried", "taken", "", "", ""}[bits.Len8(uint8(x))]
+}
 
 // Exhausted is the treatment of a job that has exceeded a limit of attempts.
 type Exhausted uint8
@@ -123,29 +131,31 @@ func (e *Engine) notePolicy(act PolicyAct) {
 	}
 }
 
-// lose ends a reservation whose TTR ran out or whose session has gone. If the policy of
-// the tube counts, the Log is told, so that an engine that restores the job goes on
-// counting.
+// lose ends a reservation whose TTR ran out or whose session has gone. That is a Change,
+// so that the Failure outlives the process, and policies continue to count. If the Log
+// refuses the Change, the job is ready without a Failure.
 func (e *Engine) lose(now int64, i slot, end Ends) {
 	j := e.jobs.at(i)
 	t := e.tubeOfJob(j)
-	if t.policy == nil || e.policies.inForce == nil || !t.policy.counted() {
-		e.requeue(now, i)
-		return
-	}
 	if e.exhaust(t, i, j, end, nil) {
 		return
 	}
 	if e.admit(JobState, t, j.bodyLen) != OK {
-		e.notePolicy(PolicyAct{PolicySkipped, t.name, j.id, ""})
+		if t.policy != nil && e.policies.inForce != nil && t.policy.counted() {
+			e.notePolicy(PolicyAct{PolicySkipped, t.name, j.id, ""})
+		}
 		e.requeue(now, i)
 		return
 	}
+	e.noteEnd(i, j, end)
 	e.endReservation(now, t, i, j, now+e.retryDelay(t, j, end))
 }
 
-// given holds the priority and delay of a release.
-type given struct{ pri, delay uint32 }
+// given holds the priority and delay of a release, and its end: Release or Taken.
+type given struct {
+	pri, delay uint32
+	end        Ends
+}
 
 // released notes that a job is about to be released.
 func (e *Engine) released(t *tube, j *job, as given) {
@@ -165,13 +175,14 @@ func (e *Engine) exhaust(t *tube, i slot, j *job, end Ends, release *given) bool
 		return false
 	}
 	over := p.over(e.jobs.held(j), end)
-	return over != NumPolicyEvents && e.end(over, t, i, j, release)
+	return over != NumPolicyEvents && e.end(over, t, i, j, end, release)
 }
 
-// end ends the life of a job in its tube, as the policy defines for a reason. A job that its
-// dead tube refuses is buried in its own tube. end returns false, and does nothing, if the
-// Log refuses that. release is nil unless the job is being released.
-func (e *Engine) end(why PolicyEvent, t *tube, i slot, j *job, release *given) bool {
+// end ends the life of a job in its tube, as the policy defines for a reason. A job that
+// its dead tube refuses is buried in its own tube. end returns false, and does nothing,
+// if the Log refuses that. how is the end of the attempt of a reserved job. release is
+// nil unless the job is being released.
+func (e *Engine) end(why PolicyEvent, t *tube, i slot, j *job, how Ends, release *given) bool {
 	kind, dead := t.policy.fate(why, t.name)
 	var to *tube
 	refused := false
@@ -197,6 +208,10 @@ func (e *Engine) end(why PolicyEvent, t *tube, i slot, j *job, release *given) b
 	}
 	if release != nil {
 		e.released(t, j, *release)
+		how = release.end
+	}
+	if kind != JobDeleted && j.state() == Reserved {
+		e.noteEnd(i, j, how)
 	}
 	switch kind {
 	case JobDeleted:
@@ -207,12 +222,12 @@ func (e *Engine) end(why PolicyEvent, t *tube, i slot, j *job, release *given) b
 		if was == "" { // else it is dead once more, in a tube of dead jobs
 			e.setOrigin(j.id, t.name)
 		}
-		e.moveTo(i, j, to, was, func() { e.makeBuried(to, j) })
+		e.moveTo(i, j, to, was, func() { e.makeBuried(to, i, j, why.String()) })
 		e.attachBuried(to, i, j)
 		e.removeIfUnused(t)
 	default:
 		e.detach(t, j)
-		e.makeBuried(t, j)
+		e.makeBuried(t, i, j, why.String())
 		e.emitState(i, j)
 		e.attachBuried(t, i, j)
 	}
@@ -266,8 +281,8 @@ func (e *Engine) retryDelay(t *tube, j *job, end Ends) int64 {
 }
 
 // allowances returns the number of allowances that kicks have added to the first one of a
-// job in a state: at most one for each time that the job was buried and is so no longer. A
-// kick that only ends a delay adds none.
+// job in a state: at most one for each time that the job was buried and is so no longer.
+// A kick that only ends a delay adds none.
 func (c *coldJob) allowances(s State) uint32 {
 	buries := c.buries
 	if s == Buried && buries > 0 {
@@ -276,7 +291,8 @@ func (c *coldJob) allowances(s State) uint32 {
 	return min(c.kicks, buries)
 }
 
-// failures returns the number of failures of a job, with this one, in its present allowance.
+// failures returns the number of failures of a job, with this one, in its present
+// allowance.
 func (p *Policy) failures(c *coldJob) uint32 {
 	n := max(c.reserves, 1)
 	if p.MaxAttempts > 0 {

@@ -112,7 +112,7 @@ func TestAtMostOnceSetLate(t *testing.T) {
 				if job, o := after.Reserve(7*second, after.Open(nil), 0); o != TimedOut {
 					t.Errorf("job %d is reserved a second time after a restart: %v", job.ID, o)
 				}
-				if turns < 2 {
+				if name == "reserved" && turns < 2 { // else the Log has the attempts
 					t.Errorf("%d turns for %d jobs", turns, n)
 				}
 			})

@@ -83,7 +83,7 @@ func (e *Engine) servable(now int64, t *tube, i slot, j *job, n int) bool {
 		return true
 	case n >= e.staleSweep.most:
 		e.shutGate(t, e.now)
-	case !e.end(why, t, i, j, nil):
+	case !e.end(why, t, i, j, 0, nil):
 		e.shutByLog(t)
 	}
 	return false
@@ -153,7 +153,7 @@ func (e *Engine) endStale(now int64, t *tube, i slot, j *job) bool {
 	}
 	why := e.stale(now, t.policy, j)
 	if why != NumPolicyEvents {
-		e.end(why, t, i, j, nil)
+		e.end(why, t, i, j, 0, nil)
 	}
 	return why != NumPolicyEvents
 }
@@ -187,7 +187,7 @@ func (e *Engine) sweepStale(now int64) {
 		w.place, onPage = i+1, true
 		j := e.jobs.at(i)
 		if t := e.tubeOfJob(j); t.policy != nil && j.state() != Reserved {
-			if why := e.stale(now, t.policy, j); why != NumPolicyEvents && e.end(why, t, i, j, nil) {
+			if why := e.stale(now, t.policy, j); why != NumPolicyEvents && e.end(why, t, i, j, 0, nil) {
 				n++
 			}
 		}

@@ -36,7 +36,8 @@ func (e *Engine) Stats() Stats {
 // Limits.Memory it includes free slots. It falls when the queue drains.
 func (e *Engine) Memory() int64 {
 	return e.bodies.bytes() + int64(e.jobs.slots.stored())*int64(unsafe.Sizeof([slotsPerPage]job{})) +
-		int64(e.jobs.colds.slots.stored())*int64(unsafe.Sizeof([slotsPerPage]coldJob{}))
+		int64(e.jobs.colds.slots.stored())*int64(unsafe.Sizeof([slotsPerPage]coldJob{})) +
+		int64(len(e.failures))*failureBytes
 }
 
 // TubeStats is what stats-tube tells.
@@ -175,9 +176,13 @@ type JobStats struct {
 	Origin   string // the tube that a policy has moved it out of; empty: none
 	Held     int64  // ns since the reserve; zero unless the job is reserved
 	Touches  uint32 // since the reserve; zero unless the job is reserved
+	Failed   string // FailureRecord; empty if the job has none
 
 	Reserves, Timeouts, Releases, Buries, Kicks uint32
 }
+
+// Failure returns the end of the job's last attempt. It is false if the job has none.
+func (st *JobStats) Failure() (Failure, bool) { return FailureRecord(st.Failed).Decode() }
 
 // TubeOf returns the name of a job's tube, or false if there is no such job.
 func (e *Engine) TubeOf(id uint64) (tube string, ok bool) {
@@ -210,6 +215,7 @@ func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 		Releases: cold.releases,
 		Buries:   cold.buries,
 		Kicks:    cold.kicks,
+		Failed:   string(e.failureOf(i)),
 	}
 	if len(e.origins) > 0 {
 		st.Origin = e.origins[id]

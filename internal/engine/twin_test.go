@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -67,6 +68,8 @@ type pair struct {
 func (p *pair) WaitOver(job Job, outcome Outcome) {
 	p.tw.heard = append(p.tw.heard, answer{p.m.num, job.ID, string(job.Body), outcome})
 }
+
+func (p *pair) Worker() (identity string, address netip.AddrPort) { return workerOf(p.m.num) }
 
 func newTwins(t fataler, src source, opt Options) *twins {
 	opt.Limits.Tube = limitsOfTwins
@@ -280,6 +283,10 @@ var sessionVerbs = map[string]func(tw *twins, p *pair){
 		id, pri := tw.job(p.m), pick(tw.src, "pri", pris)
 		tw.same("bury", tw.e.Bury(p.e, id, pri), tw.m.bury(p.m, id, pri))
 	},
+	"note": func(tw *twins, p *pair) {
+		id, text := tw.job(p.m), strings.Repeat("why", tw.src.intn("note", 30))
+		tw.same("note", tw.e.Note(p.e, id, []byte(text)), tw.m.note(p.m, id, text))
+	},
 	"touch": func(tw *twins, p *pair) {
 		id := tw.job(p.m)
 		tw.same("touch", tw.e.Touch(tw.now, p.e, id), tw.m.touch(tw.now, p.m, id))
@@ -407,7 +414,7 @@ var otherVerbs = map[string]func(tw *twins){
 	},
 	"release job": func(tw *twins) {
 		id, pri, delay := 1+uint64(tw.src.intn("id", int(tw.m.lastID)+1)), pick(tw.src, "pri", pris), pick(tw.src, "delay", delays)
-		tw.same("release job", tw.e.ReleaseJob(tw.now, id, pri, delay), tw.m.releaseJob(tw.now, id, pri, delay))
+		tw.same("release job", tw.e.ReleaseJob(tw.now, id, pri, delay), tw.m.releaseJob(tw.now, id, pri, delay, Taken))
 	},
 	"delete job": func(tw *twins) {
 		id := 1 + uint64(tw.src.intn("id", int(tw.m.lastID)+1))
@@ -415,7 +422,7 @@ var otherVerbs = map[string]func(tw *twins){
 	},
 	"bury job": func(tw *twins) {
 		id, pri := 1+uint64(tw.src.intn("id", int(tw.m.lastID)+1)), pick(tw.src, "pri", pris)
-		tw.same("bury job", tw.e.BuryJob(id, pri), tw.m.buryJob(id, pri))
+		tw.same("bury job", tw.e.BuryJob(id, pri), tw.m.buryJob(id, pri, Taken))
 	},
 	"alter job": func(tw *twins) {
 		id, which := 1+uint64(tw.src.intn("id", int(tw.m.lastID)+1)), tw.src.intn("fields", 16)
@@ -539,7 +546,7 @@ func stored(e *Engine) [2]int {
 func storedByModel(m *model) [2]int {
 	bodies := 0
 	for _, j := range m.jobs {
-		bodies += int(count(len(j.body) > 0))
+		bodies += int(count(len(j.body) > 0) + count(j.failed))
 	}
 	return [2]int{len(m.jobs), bodies}
 }

@@ -82,7 +82,7 @@ func (e *Engine) Release(now int64, s *Session, id uint64, pri, delay uint32) Ou
 	if i == none {
 		return NotFound
 	}
-	return e.giveBack(now, i, j, pri, delay)
+	return e.giveBack(now, i, j, given{pri, delay, Release})
 }
 
 // ReleaseJob is Release of a job that any session has reserved. To that session it is
@@ -92,11 +92,11 @@ func (e *Engine) ReleaseJob(now int64, id uint64, pri, delay uint32) Outcome {
 	if i == none || j.state() != Reserved {
 		return NotFound
 	}
-	return e.giveBack(now, i, j, pri, delay)
+	return e.giveBack(now, i, j, given{pri, delay, Taken})
 }
 
-func (e *Engine) giveBack(now int64, i slot, j *job, pri, delay uint32) Outcome {
-	t, as := e.tubeOfJob(j), given{pri, delay}
+func (e *Engine) giveBack(now int64, i slot, j *job, as given) Outcome {
+	t := e.tubeOfJob(j)
 	if p := t.policy; p != nil && p.Limited() && e.exhaust(t, i, j, Release, &as) {
 		return OK
 	}
@@ -104,8 +104,9 @@ func (e *Engine) giveBack(now int64, i slot, j *job, pri, delay uint32) Outcome 
 		return o
 	}
 	e.released(t, j, as)
-	at := now + int64(delay)*second
-	if t.policy != nil && delay == 0 {
+	e.noteEnd(i, j, as.end)
+	at := now + int64(as.delay)*second
+	if t.policy != nil && as.delay == 0 {
 		at += e.retryDelay(t, j, Release)
 	}
 	e.endReservation(now, t, i, j, at)
@@ -119,7 +120,7 @@ func (e *Engine) Bury(s *Session, id uint64, pri uint32) Outcome {
 	if i == none {
 		return NotFound
 	}
-	return e.bury(i, j, pri)
+	return e.bury(i, j, pri, Bury)
 }
 
 // BuryJob is Bury of a job that is ready, delayed, or reserved by any session. To that
@@ -129,10 +130,10 @@ func (e *Engine) BuryJob(id uint64, pri uint32) Outcome {
 	if i == none || j.state() == Buried {
 		return NotFound
 	}
-	return e.bury(i, j, pri)
+	return e.bury(i, j, pri, Taken)
 }
 
-func (e *Engine) bury(i slot, j *job, pri uint32) Outcome {
+func (e *Engine) bury(i slot, j *job, pri uint32, end Ends) Outcome {
 	t := e.tubeOfJob(j)
 	if o := e.admit(JobState, t, j.bodyLen); o != OK {
 		return o
@@ -140,10 +141,11 @@ func (e *Engine) bury(i slot, j *job, pri uint32) Outcome {
 	if j.state() == Reserved {
 		e.endWork(t, j)
 		e.fails(t)
+		e.noteEnd(i, j, end)
 	}
 	e.detach(t, j)
 	j.pri = pri
-	e.makeBuried(t, j)
+	e.makeBuried(t, i, j, "")
 	e.emitState(i, j)
 	e.attachBuried(t, i, j)
 	return OK
@@ -155,14 +157,16 @@ func (e *Engine) fails(t *tube) {
 	e.stats.Failed++
 }
 
-// makeBuried makes a detached job the last of those that are buried.
-func (e *Engine) makeBuried(t *tube, j *job) {
+// makeBuried makes a detached job the last of those that are buried. policy is the
+// setting that caused it, or empty.
+func (e *Engine) makeBuried(t *tube, i slot, j *job, policy string) {
 	c := e.jobs.cold(j)
 	c.buries++
 	t.buries++
 	e.buried++
 	c.when = e.buried
 	j.setState(Buried)
+	e.noteBurial(i, j, policy)
 }
 
 // attachBuried attaches a job that makeBuried has changed, when its Change is made.

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/decode"
+	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
@@ -24,6 +26,31 @@ const ShownBody = 1 << 20
 
 // A Job is a job in JSON.
 type Job = admin.Job
+
+// FailureOf returns the end of a job's last attempt in JSON, or nil if ok is false. It
+// has no time of burial unless the job is buried, and no worker unless it is to be shown.
+func FailureOf(f engine.Failure, ok, buried, worker bool) *admin.Failure {
+	if !ok {
+		return nil
+	}
+	shown := &admin.Failure{
+		End: f.End.String(), Policy: f.Policy, Took: float64(f.Took) / 1000, Attempt: uint64(f.Attempt),
+		Class: decode.ErrorClass(f.Note), Reason: f.Note,
+	}
+	if f.Attempt > 0 {
+		shown.At = f.At / 1000
+	}
+	if buried {
+		shown.Buried = f.Buried / 1000
+	}
+	if worker {
+		shown.Identity = f.Identity
+		if f.Address.IsValid() {
+			shown.Address = f.Address.String()
+		}
+	}
+	return shown
+}
 
 // DelayAgain returns the delay in seconds for a new put of the job. A negative TimeLeft
 // is unknown.

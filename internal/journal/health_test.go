@@ -205,7 +205,7 @@ func TestStatesOnFullDisk(t *testing.T) {
 		n := 0
 		for ; do() == engine.OK; n++ {
 		}
-		if states := b.log.space.states.want; n < states/4-1 || n > states {
+		if states := b.log.space.states.want; n < states/4-1 || n > 8*states { // a record rarely takes all of its room
 			t.Errorf("round %d: %d changes of three were done, with room for %d states", round, n, states)
 		}
 		if o := b.tryPut(10); o != engine.OutOfMemory {

@@ -1,6 +1,10 @@
 package journal
 
-import "github.com/beanpole-mq/beanpole/internal/engine"
+import (
+	"bytes"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
 
 // An index counts the jobs per segment and their total weight. The engine stores the
 // segment of each job's whole record, unless the job has changes in flight.
@@ -84,7 +88,7 @@ func (x *index) appendedChange(c *engine.Change) {
 			f.tube, f.from = c.Tube, c.Origin
 		}
 		f.state = new(*c)
-		f.state.Body = nil
+		f.state.Body, f.state.Failure = nil, bytes.Clone(c.Failure)
 		in.jobs[c.ID] = f
 	}
 }

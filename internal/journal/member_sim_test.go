@@ -157,10 +157,13 @@ func (g *group) settle() {
 		m.disk.CutAt(0)
 		m.rebuild()
 	}
-	g.commit(len(g.entries))
 	for range 5 {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
+		if g.leader != nil {
+			g.leader.turn(func(*engine.Engine, int64) {}) // TTRs that expire are changes
+		}
+		g.commit(len(g.entries))
 		for _, m := range g.members {
 			m.applySome(len(g.entries))
 		}
@@ -263,8 +266,8 @@ func differences(e *engine.Engine, epoch int64, ledger *engine.Engine, now int64
 	list := func(e *engine.Engine, epoch int64) map[string]bool {
 		lines := make(map[string]bool)
 		for c := range e.Snapshots {
-			lines[fmt.Sprintf("job %d in %s: %v pri %d delay %d ttr %d due %d created %d, %d %d %d, %d bytes",
-				c.ID, c.Tube, c.State, c.Pri, c.Delay, c.TTR, c.Due, c.Created+epoch, c.Releases, c.Buries, c.Kicks, len(c.Body))] = true
+			lines[fmt.Sprintf("job %d in %s: %v pri %d delay %d ttr %d due %d created %d, %d %d %d, %d bytes, failure %x",
+				c.ID, c.Tube, c.State, c.Pri, c.Delay, c.TTR, c.Due, c.Created+epoch, c.Releases, c.Buries, c.Kicks, len(c.Body), c.Failure)] = true
 		}
 		for c := range e.Pauses {
 			if c.Due+epoch > now {

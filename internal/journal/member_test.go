@@ -201,7 +201,7 @@ func (m *member) Append(changes []engine.Change) error {
 		c := &changes[i]
 		m.facts = append(m.facts, append(record.Append(nil, c, m.epoch), c.Body...))
 		kept = append(kept, *c)
-		kept[i].Body = bytes.Clone(c.Body)
+		kept[i].Body, kept[i].Failure = bytes.Clone(c.Body), bytes.Clone(c.Failure)
 	}
 	m.executed = append(m.executed, kept)
 	if g.planted != cleanedInFlight {

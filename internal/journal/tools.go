@@ -56,6 +56,17 @@ type Entry struct {
 	Origin   string     `json:"origin,omitempty"`   // of a job: the tube that a policy has moved it out of
 	Settings []string   `json:"settings,omitempty"` // of a policy with the pattern Tube; empty if they were removed
 
+	// End of the last attempt of a job; see engine.Failure.
+	Attempt  uint32     `json:"attempt,omitempty"`
+	End      string     `json:"end,omitempty"`    // timeout, closed, released, buried, taken
+	Policy   string     `json:"policy,omitempty"` // setting that exhausted or expired the job
+	Ended    *time.Time `json:"ended,omitempty"`
+	Took     float64    `json:"took,omitempty"`   // seconds
+	Buried   *time.Time `json:"buried,omitempty"` // last burial
+	Identity string     `json:"identity,omitempty"`
+	Address  string     `json:"address,omitempty"`
+	Reason   string     `json:"reason,omitempty"`
+
 	At    *time.Time `json:"at,omitempty"`    // when an entry of a cluster's log was made that was applied
 	Index uint64     `json:"index,omitempty"` // of that entry
 	Term  uint64     `json:"term,omitempty"`  // of that entry
@@ -143,6 +154,16 @@ func EntryOf(c *engine.Change) Entry {
 			e.Due = moment(c.Due)
 		case engine.Buried:
 			e.Rank = c.Due
+		}
+		if f, ok := c.Failure.Decode(); ok {
+			e.Attempt, e.End, e.Policy, e.Ended, e.Took = f.Attempt, f.End.String(), f.Policy, moment(f.At*1e6), float64(f.Took)/1000
+			e.Identity, e.Reason = f.Identity, f.Note
+			if f.Buried > 0 {
+				e.Buried = moment(f.Buried * 1e6)
+			}
+			if f.Address.IsValid() {
+				e.Address = f.Address.String()
+			}
 		}
 	}
 	return e

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"net"
+	"net/netip"
 	"slices"
 
 	"github.com/beanpole-mq/beanpole/internal/conversation"
@@ -67,6 +68,15 @@ func (s *socket) address() string {
 		return network
 	}
 	return s.client.String()
+}
+
+// Worker implements engine.Worker.
+func (s *socket) Worker() (identity string, address netip.AddrPort) {
+	if tcp, ok := s.client.(*net.TCPAddr); ok {
+		a := tcp.AddrPort()
+		address = netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
+	}
+	return s.Identity(), address
 }
 
 func (s *socket) isStream() bool {

@@ -186,10 +186,12 @@ func (d *dump) jobs(dir string) error {
 
 // jobOf returns a job as 'beanpole import' reads it.
 func jobOf(c *engine.Change, now int64) *jobjson.Job {
+	failure, failed := c.Failure.Decode()
 	j := &jobjson.Job{
 		ID: c.ID, Tube: c.Tube, State: c.State.String(), Priority: c.Pri, Size: int64(len(c.Body)),
 		Age: max(0, now-c.Created) / int64(time.Second), Delay: c.Delay, TTR: c.TTR,
 		Reserves: uint64(c.Reserves), Timeouts: uint64(c.Timeouts), Releases: uint64(c.Releases), Buries: uint64(c.Buries), Kicks: uint64(c.Kicks),
+		Failure: jobjson.FailureOf(failure, failed, c.State == engine.Buried, true),
 	}
 	switch {
 	case c.State == engine.Delayed && c.Due > now:
@@ -207,6 +209,10 @@ func (d *dump) fields(e *journal.Entry) error {
 	for i := range all.NumField() {
 		name, _, _ := strings.Cut(all.Type().Field(i).Tag.Get("json"), ",")
 		if all.Field(i).IsZero() || slices.Contains([]string{"segment", "offset", "kind", "body"}, name) {
+			continue
+		}
+		if name == "reason" {
+			fmt.Fprintf(d.out, " %s=%q", name, e.Reason)
 			continue
 		}
 		switch value := reflect.Indirect(all.Field(i)).Interface().(type) {

@@ -33,11 +33,11 @@ const headLength = 1 + 8
 
 const (
 	// Level is the highest level that this program can decode.
-	Level = 2
+	Level = 3
 
 	// Written is the level of the entries that this program writes. When the format
 	// changes, Level rises one version before Written, so that a rolling upgrade works.
-	Written = 2
+	Written = 3
 )
 
 // wanted is the maximum size of an entry in bytes, except for an entry with a single

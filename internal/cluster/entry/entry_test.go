@@ -46,7 +46,7 @@ func TestBytes(t *testing.T) {
 	var b Builder
 	b.Add(&engine.Change{Kind: engine.JobDeleted, ID: 300}, epoch)
 	got := hex.EncodeToString(b.Entries(0x0102030405060708)[0])
-	if want := "02" + "0807060504030201" + "03" + "03ac02"; got != want {
+	if want := "03" + "0807060504030201" + "03" + "03ac02"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -29,11 +29,13 @@ import (
 //	applied  := kind (10) index term stamp i64          cluster member: the records before contain all changes up to this entry
 //	policy   := kind (11) tube settings                 settings of a pattern from run time; empty if they were removed
 //
-//	job      := flags u8 id pri delay ttr created i64 [due] [counters]
-//	flags    := state (1 ready, 3 delayed, 4 buried) + 16 if there are counters + 32 if there is an origin
+//	job      := flags u8 id pri delay ttr created i64 [due] [counters] [failure]
+//	flags    := state (1 ready, 3 delayed, 4 buried), and the sum of the optional parts:
+//	            16 counters, 32 origin, 64 failure
 //	origin   := tube                                    from which a policy moved the job
 //	due      := i64 when a delayed job becomes ready | rank of a buried job
 //	counters := reserves timeouts releases buries kicks
+//	failure  := length, an engine.FailureRecord
 //	tube     := length u8, name
 //	body     := the rest of the record, without CR LF
 //	settings := the rest of the record: lines such as max-attempts=5, by name
@@ -50,6 +52,7 @@ const (
 
 	flagCounters = 16
 	flagOrigin   = 32
+	flagFailure  = 64
 	stateMask    = flagCounters - 1
 )
 
@@ -57,13 +60,14 @@ const (
 // a body of the given lengths. It supports the kinds of the engine.
 func MaxLen(kind engine.ChangeKind, tube, body int) int {
 	const job = 1 + 1 + binary.MaxVarintLen64 + 3*binary.MaxVarintLen32 + 8 + binary.MaxVarintLen64 + 5*binary.MaxVarintLen32
+	const failure = 2 + engine.MaxFailure
 	switch kind {
-	case engine.JobPut:
+	case engine.JobPut: // it has neither an origin nor a failure
 		return job + 1 + tube + body
-	case engine.JobMoved: // it can have an origin
-		return job + 1 + tube + 1 + maxTube + body
+	case engine.JobMoved:
+		return job + failure + 1 + tube + 1 + maxTube + body
 	case engine.JobState:
-		return job
+		return job + failure
 	case engine.JobDeleted, engine.LastID:
 		return 1 + binary.MaxVarintLen64
 	case engine.PolicySet:
@@ -117,6 +121,9 @@ func appendJobFields(dst []byte, c *engine.Change, epoch int64) []byte {
 	if c.Origin != "" && c.Kind != engine.JobState {
 		flags |= flagOrigin
 	}
+	if len(c.Failure) > 0 {
+		flags |= flagFailure
+	}
 	dst = append(dst, flags)
 	dst = binary.AppendUvarint(dst, c.ID)
 	dst = binary.AppendUvarint(dst, uint64(c.Pri))
@@ -134,6 +141,9 @@ func appendJobFields(dst []byte, c *engine.Change, epoch int64) []byte {
 			dst = binary.AppendUvarint(dst, uint64(n))
 		}
 	}
+	if len(c.Failure) > 0 {
+		dst = append(binary.AppendUvarint(dst, uint64(len(c.Failure))), c.Failure...)
+	}
 	return dst
 }
 
@@ -148,8 +158,8 @@ func appendMoment(dst []byte, t, epoch int64) []byte {
 // ErrInvalid reports bytes that no version of beanpole writes. Decode wraps it.
 var ErrInvalid = errors.New("invalid record")
 
-// Decode is the inverse of Append. It also sets Body and BodyLen; Body aliases the
-// record. tubes collects the names, so that each is allocated once.
+// Decode is the inverse of Append. It also sets Body and BodyLen; Body and Failure alias
+// the record. tubes collects the names, so that each is allocated once.
 func Decode(rec []byte, epoch int64, tubes map[string]string) (engine.Change, error) {
 	d := decoder{rest: rec, epoch: epoch, tubes: tubes}
 	var c engine.Change
@@ -223,10 +233,26 @@ func (d *decoder) job(c *engine.Change) (origin bool) {
 			*n = d.uint32()
 		}
 	}
-	if c.TTR == 0 || flags >= 2*flagOrigin {
+	if flags&flagFailure != 0 {
+		c.Failure = d.failure()
+	}
+	if c.TTR == 0 || flags >= 2*flagFailure {
 		d.bad = true
 	}
 	return flags&flagOrigin != 0
+}
+
+func (d *decoder) failure() engine.FailureRecord {
+	n := d.uvarint()
+	if n > engine.MaxFailure {
+		d.bad = true
+		return nil
+	}
+	r := engine.FailureRecord(d.bytes(int(n)))
+	if _, ok := r.Decode(); !ok {
+		d.bad = true
+	}
+	return r
 }
 
 func (d *decoder) bytes(n int) []byte {

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -22,6 +23,14 @@ var update = flag.Bool("update", false, "rewrite the expected outputs in testdat
 // epoch is the moment of the tests at which the engine's clock was 0: 2033-05-18
 // 03:33:20 UTC.
 const epoch = 2_000_000_000_000_000_000
+
+var (
+	timedOut  = engine.Failure{End: engine.Timeout, At: 2e12, Took: 120_000, Attempt: 2, Address: netip.MustParseAddrPort("127.0.0.1:54321")}
+	exhausted = engine.Failure{
+		End: engine.Release, Policy: "max-attempts", At: 2e12, Took: 5, Attempt: 3, Buried: 2e12 + 1000,
+		Identity: "mailer", Address: netip.MustParseAddrPort("[2001:db8::1]:11300"), Note: "Timeout: 535 ✗",
+	}
+)
 
 // kinds contains changes of each kind, with their special cases.
 var kinds = []struct {
@@ -41,6 +50,10 @@ var kinds = []struct {
 	{"put: buried, moved by a policy", engine.Change{
 		Kind: engine.JobPut, State: engine.Buried, ID: 7, TTR: 60, Due: 3, Reserves: 5, Buries: 1, Tube: "mail.dead", Origin: "mail", Body: []byte("x"), BodyLen: 1,
 	}},
+	{"put: delayed, with a failure", engine.Change{
+		Kind: engine.JobPut, State: engine.Delayed, ID: 8, TTR: 60, Due: 3e9, Reserves: 2, Timeouts: 1, Failure: timedOut.Append(nil), Tube: "mail", Body: []byte("x"), BodyLen: 1,
+	}},
+	{"state: buried, with a failure", engine.Change{Kind: engine.JobState, State: engine.Buried, ID: 8, TTR: 60, Due: 4, Reserves: 3, Failure: exhausted.Append(nil)}},
 	{"state: ready", engine.Change{Kind: engine.JobState, State: engine.Ready, ID: 7, Pri: 0, TTR: 120, Created: 5e9, Releases: 1}},
 	{"state: delayed", engine.Change{Kind: engine.JobState, State: engine.Delayed, ID: 7, Pri: 1, Delay: 10, TTR: 120, Created: 5e9, Due: 15e9}},
 	{"state: buried", engine.Change{Kind: engine.JobState, State: engine.Buried, ID: 7, Pri: 1, TTR: 120, Created: 5e9, Due: 3, Buries: 1}},
@@ -136,7 +149,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatalf("written (-), read (+):\n%s", cmp.Diff(c, got))
 		}
 		kind := c.Kind
-		if c.Origin != "" {
+		if c.Origin != "" || c.Failure != nil && kind == engine.JobPut {
 			kind = engine.JobMoved
 		}
 		if most := MaxLen(kind, len(c.Tube), len(c.Body)); kind < 0x80 && len(rec) > most {
@@ -180,6 +193,16 @@ func drawChange(t *rapid.T) engine.Change {
 		if rapid.Bool().Draw(t, "counters") {
 			c.Reserves, c.Timeouts, c.Releases = u32("reserves"), u32("timeouts"), u32("releases")
 			c.Buries, c.Kicks = u32("buries"), u32("kicks")
+		}
+		if rapid.Bool().Draw(t, "failed") {
+			text := func(most int) string { return string(rapid.SliceOfN(rapid.Byte(), 0, most).Draw(t, "text")) }
+			f := exhausted
+			f.At, f.Took, f.Attempt = rapid.Int64Min(0).Draw(t, "at"), rapid.Int64Min(0).Draw(t, "took"), u32("attempt")
+			f.Identity, f.Note, f.Buried = text(100), text(engine.MaxNote), f.At+rapid.Int64Range(0, math.MaxInt64-f.At).Draw(t, "buried")
+			c.Failure = f.Append(nil)
+			if got, ok := c.Failure.Decode(); !ok || got != f {
+				t.Fatalf("%+v is read as %+v", f, got)
+			}
 		}
 	}
 	if c.Kind == engine.JobPut {

@@ -79,7 +79,7 @@ type fact struct {
 func newHistory() *history { return &history{base: newState()} }
 
 func (h *history) enter(c engine.Change, epoch int64) {
-	c.Body = bytes.Clone(c.Body)
+	c.Body, c.Failure = bytes.Clone(c.Body), bytes.Clone(c.Failure)
 	c.Created += epoch
 	if c.Kind == engine.TubePaused || c.State == engine.Delayed {
 		c.Due += epoch
