@@ -8,7 +8,7 @@ type Alteration struct {
 	Body  *[]byte // which must not change until the turn's Changes are written
 }
 
-// AlterJob changes a job that is ready, delayed or buried: all of it, or nothing.
+// AlterJob changes a job that is ready, delayed or buried. It makes all changes or none.
 func (e *Engine) AlterJob(now int64, id uint64, a Alteration) Outcome {
 	i, j := e.lookup(id)
 	if i == none || j.state() == Reserved || j.state() == Buried && a.Delay != nil {
@@ -37,8 +37,8 @@ func (e *Engine) AlterJob(now int64, id uint64, a Alteration) Outcome {
 	return OK
 }
 
-// admitAlteration asks the limits and the Log for room. A body that is not longer than
-// before is refused by no limit.
+// admitAlteration checks the limits and asks the Log for space. No limit refuses a body
+// that does not grow.
 func (e *Engine) admitAlteration(t *tube, j *job, a *Alteration) Outcome {
 	if a.Body == nil {
 		return e.admit(JobState, t, j.bodyLen)
@@ -57,8 +57,8 @@ func (e *Engine) admitAlteration(t *tube, j *job, a *Alteration) Outcome {
 	return e.admit(JobMoved, t, n)
 }
 
-// emitAltered gives the job its new body, if there is one, and emits the change. With a
-// body the change is the whole job: it replaces the record that the Log has of it.
+// emitAltered stores the job's new body, if any, and emits the change. A change with a
+// body describes the whole job and replaces the job's record in the Log.
 func (e *Engine) emitAltered(t *tube, i slot, j *job, a *Alteration) {
 	if a.Body == nil {
 		e.emitState(i, j)
@@ -77,7 +77,7 @@ func (e *Engine) emitAltered(t *tube, i slot, j *job, a *Alteration) {
 	}
 }
 
-// apply changes the fields that the place of a job does not follow from.
+// apply changes the fields that do not affect the position of a job.
 func (a *Alteration) apply(j *job) {
 	if a.Pri != nil {
 		j.pri = *a.Pri
@@ -87,7 +87,7 @@ func (a *Alteration) apply(j *job) {
 	}
 }
 
-// setDelay begins or ends the delay of a detached job.
+// setDelay starts or ends the delay of a detached job.
 func (e *Engine) setDelay(now int64, j *job, delay uint32) {
 	c := e.jobs.cold(j)
 	if delay > 0 || j.state() == Delayed {
@@ -100,7 +100,7 @@ func (e *Engine) setDelay(now int64, j *job, delay uint32) {
 	}
 }
 
-// MoveJob moves a job that is ready, delayed or buried to another tube, as a Sweep does.
+// MoveJob moves a ready, delayed or buried job to another tube, as a Sweep does.
 func (e *Engine) MoveJob(now int64, id uint64, to string) Outcome {
 	i, j := e.lookup(id)
 	if i == none || j.state() == Reserved || e.tubeOfJob(j).name == to {

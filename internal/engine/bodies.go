@@ -5,10 +5,10 @@ import (
 	"math/bits"
 )
 
-// bodies keeps the bodies of jobs, each in a slot of its size class, in pages
-// without pointers. Up to 128 bytes the classes are 16 bytes apart, above that an
-// eighth of a power of two, so that a body wastes at most an eighth of its slot. A
-// body larger than maxClassed has an allocation of its own.
+// bodies stores the bodies of jobs in slots. Each slot belongs to a size class, and pages
+// of slots contain no pointers. Up to 128 bytes, classes are 16 bytes apart. Above that,
+// they are an eighth of a power of two apart, so a body wastes at most an eighth of its
+// slot. A body larger than maxClassed has its own allocation.
 type bodies struct {
 	classes    [numClasses]bodyClass
 	large      bodyClass
@@ -37,8 +37,8 @@ func newBodies() *bodies {
 	return b
 }
 
-// classOf returns the class of the smallest slot that holds n bytes, n in
-// 1..maxClassed.
+// classOf returns the class of the smallest slot for n bytes. n must be from 1 to
+// maxClassed.
 func classOf(n uint32) int {
 	if n <= 128 {
 		return int(n+15)/16 - 1
@@ -47,7 +47,7 @@ func classOf(n uint32) int {
 	return 8 + 8*(shift-4) + int((n-1)>>shift) - 8
 }
 
-// classSize returns the bytes of a slot of class c.
+// classSize returns the size of a slot of class c, in bytes.
 func classSize(c int) int {
 	if c < 8 {
 		return 16 * (c + 1)
@@ -63,7 +63,8 @@ func (b *bodies) class(n uint32) *bodyClass {
 	return &b.classes[classOf(n)]
 }
 
-// put copies body into a slot and returns its number; an empty body has none.
+// put copies body into a slot and returns the number of the slot. An empty body has no
+// slot.
 func (b *bodies) put(body []byte) uint32 {
 	if len(body) == 0 {
 		return none
@@ -88,7 +89,7 @@ func (b *bodies) put(body []byte) uint32 {
 	return i
 }
 
-// get returns the n bytes of the body in slot i.
+// get returns the n-byte body in slot i.
 func (b *bodies) get(i, n uint32) []byte {
 	if n == 0 {
 		return nil
@@ -96,7 +97,7 @@ func (b *bodies) get(i, n uint32) []byte {
 	return b.class(n).at(i, n)
 }
 
-// free frees the slot i of a body of n bytes.
+// free frees slot i, which contains a body of n bytes.
 func (b *bodies) free(i, n uint32) {
 	if n == 0 {
 		return
@@ -113,7 +114,7 @@ func (b *bodies) free(i, n uint32) {
 	b.used -= int64(c.size)
 }
 
-// bytes returns how many bytes all pages take.
+// bytes returns the size of all pages, in bytes.
 func (b *bodies) bytes() int64 {
 	total := b.largeBytes
 	for i := range b.classes {

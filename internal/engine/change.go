@@ -17,10 +17,10 @@ const (
 	PolicySet                    // Tube is a pattern, Body what SetPolicy has set for it; nothing: it has none any more
 )
 
-// A Change is one durable effect. It stands alone and is idempotent by job id:
-// a JobPut or JobMoved overwrites, a JobState or JobDeleted of an unknown id does
-// nothing. So a snapshot made while the server runs, plus the log since then,
-// gives the right state. Times are those of the engine's clock.
+// A Change is one durable effect. Changes are idempotent by job id: a JobPut or JobMoved
+// overwrites the job, and a JobState or JobDeleted of an unknown id does nothing.
+// Therefore a snapshot made while the server runs, followed by the later log, restores
+// the right state. Times are those of the engine's clock.
 type Change struct {
 	Kind  ChangeKind
 	State State // Ready, Delayed or Buried; a reserved job is Ready here
@@ -46,8 +46,8 @@ type Change struct {
 	Slot    uint32        // where the engine has the job, or had; see SetSegment
 }
 
-// TakeChanges returns the changes since the last call, in order. They belong to
-// the caller: the engine keeps no body alive that they refer to.
+// TakeChanges returns the changes since the last call, in order. The caller owns them.
+// The engine does not keep the bodies alive that they refer to.
 func (e *Engine) TakeChanges() []Change {
 	changes := e.changes
 	e.changes, e.relied = nil, 0
@@ -55,8 +55,8 @@ func (e *Engine) TakeChanges() []Change {
 	return changes
 }
 
-// RecycleChanges gives back a slice that TakeChanges returned, for the next
-// changes. The call is optional; it saves an allocation a turn.
+// RecycleChanges returns a slice from TakeChanges to the engine for reuse. Calling it is
+// optional and saves one allocation per turn.
 func (e *Engine) RecycleChanges(changes []Change) {
 	clear(changes)
 	if e.changes == nil && cap(changes) <= maxKeptChanges {
@@ -74,9 +74,9 @@ const (
 	maxKeptFailures = 32 * maxTurnWork // bytes
 )
 
-// Promises returns how many changes TakeChanges would return, and how many duplicates
-// there were since it last did. If a verb makes the number grow, its answer must not go
-// before what it says is durable: what it has done, or the put of the job that was there.
+// Promises returns the number of pending changes, plus the number of duplicate puts since
+// the last TakeChanges. If a command increases it, the command's reply must wait until
+// the log is durable.
 func (e *Engine) Promises() int { return len(e.changes) + e.relied }
 
 func (e *Engine) emitState(i slot, j *job) {
@@ -96,9 +96,9 @@ func (e *Engine) emitPut(i slot, j *job, body []byte) {
 	}
 }
 
-// emitMoved emits the change of a job that is in another tube now, or has another body.
-// The job loses its segment: the change will have a new record. was is the origin that it
-// had.
+// emitMoved emits the change of a job that has a new tube or a new body. It clears the
+// job's segment, because the change creates a new record. was is the job's previous
+// origin.
 func (e *Engine) emitMoved(i slot, j *job, from *tube, fromLen int, was string) {
 	if e.opt.Logged {
 		c := e.changeOf(JobMoved, i, j)
@@ -127,7 +127,7 @@ func pauseOf(t *tube) Change {
 	return Change{Kind: TubePaused, Tube: t.name, Delay: t.pauseLen, Due: t.unpauseAt}
 }
 
-// emitDeleted emits the change of a job of a tube that is about to be removed.
+// emitDeleted emits the deletion of a job, before the job is removed.
 func (e *Engine) emitDeleted(t *tube, i slot, j *job) {
 	if e.opt.Logged {
 		e.changes = append(e.changes, Change{Kind: JobDeleted, ID: j.id, Tube: t.name, Origin: e.origins[j.id], BodyLen: int(j.bodyLen), Segment: e.jobs.segments.at(i), Slot: i})
@@ -169,8 +169,8 @@ func (e *Engine) changeOf(kind ChangeKind, i slot, j *job) Change {
 	return c
 }
 
-// Snapshot returns a job as the JobPut that would restore it, or false if there
-// is none. Body is valid until the next call of the engine.
+// Snapshot returns the JobPut that would restore a job. ok is false if the job does not
+// exist. The body is valid until the next call of the engine.
 func (e *Engine) Snapshot(id uint64) (Change, bool) {
 	i, j := e.lookup(id)
 	if i == none {
@@ -181,8 +181,8 @@ func (e *Engine) Snapshot(id uint64) (Change, bool) {
 	return c, true
 }
 
-// Snapshots yields every job as Snapshot does, in no particular order. The engine must
-// not change during the iteration.
+// Snapshots yields a Snapshot of every job, in no particular order. The engine must not
+// change during the iteration.
 func (e *Engine) Snapshots(yield func(Change) bool) {
 	e.each(func(i slot, j *job) bool {
 		c := e.changeOf(JobPut, i, j)
@@ -191,11 +191,10 @@ func (e *Engine) Snapshots(yield func(Change) bool) {
 	})
 }
 
-// NextSnapshot is for visiting all jobs in several turns. It returns a job at a
-// place or after it, as Snapshot does, and the place after that job. Places begin
-// at 0; next is negative at the end. If ok is false there was no job in some hundreds
-// of places, and the caller goes on at next. A job that is there all the time is
-// visited exactly once.
+// NextSnapshot iterates over all jobs in several turns. It returns a Snapshot of the
+// first job at or after place, and the place after it. The first place is 0. A negative
+// next marks the end. If ok is false, the examined places had no job, and the caller
+// continues at next. A job that exists throughout the iteration is returned exactly once.
 func (e *Engine) NextSnapshot(place int64) (c Change, next int64, ok bool) {
 	if place >= int64(len(e.jobs.slots.pages))*slotsPerPage {
 		return Change{}, -1, false
@@ -211,15 +210,15 @@ func (e *Engine) NextSnapshot(place int64) (c Change, next int64, ok bool) {
 }
 
 // Unlogged yields a JobState for each job that was reserved or timed out since its last
-// Change, so that its counters differ from the log. The engine must not change during the
-// iteration.
+// Change: its counters differ from those in the log. The engine must not change during
+// the iteration.
 func (e *Engine) Unlogged(yield func(Change) bool) {
 	e.each(func(i slot, j *job) bool {
 		return j.packing&unlogged == 0 || yield(e.changeOf(JobState, i, j))
 	})
 }
 
-// each calls f for every job until it returns false.
+// each calls f for every job until f returns false.
 func (e *Engine) each(f func(slot, *job) bool) {
 	for n := range e.jobs.slots.pages {
 		end := uint32(n+1) * slotsPerPage
@@ -236,8 +235,8 @@ func (e *Engine) each(f func(slot, *job) bool) {
 	}
 }
 
-// Pauses yields a TubePaused for each tube that is paused. It looks at all tubes, so it
-// is for tools and tests, and not for a turn.
+// Pauses yields a TubePaused for each paused tube. It examines all tubes, so it is for
+// tools and tests only.
 func (e *Engine) Pauses(yield func(Change) bool) {
 	for _, t := range e.tubes {
 		if t != nil && t.paused && !yield(pauseOf(t)) {
@@ -246,7 +245,7 @@ func (e *Engine) Pauses(yield func(Change) bool) {
 	}
 }
 
-// PauseOf returns the TubePaused for one tube, or false if it is not paused.
+// PauseOf returns the TubePaused of a tube, or false if the tube is not paused.
 func (e *Engine) PauseOf(tube string) (Change, bool) {
 	t := e.byName[tube]
 	if t == nil || !t.paused {
@@ -255,12 +254,11 @@ func (e *Engine) PauseOf(tube string) (Change, bool) {
 	return pauseOf(t), true
 }
 
-// LastID returns the highest id ever given out.
+// LastID returns the highest id assigned so far.
 func (e *Engine) LastID() uint64 { return e.lastID }
 
-// SetSegment notes a number of the Log's own beside the job of a Change: the segment that
-// holds its whole record. It returns the one that the job had before; ok is false if
-// there is no such job any more.
+// SetSegment stores the number of the Log segment that contains the record of a Change's
+// job. It returns the previous segment. ok is false if the job no longer exists.
 func (e *Engine) SetSegment(c *Change, segment uint32) (before uint32, ok bool) {
 	if !e.jobs.slots.isUsed(c.Slot) || e.jobs.at(c.Slot).id != c.ID {
 		return 0, false
@@ -270,8 +268,8 @@ func (e *Engine) SetSegment(c *Change, segment uint32) (before uint32, ok bool) 
 	return before, true
 }
 
-// Restore applies a change that was logged before. It decides nothing and
-// needs no clock. It is for an engine that has no sessions yet.
+// Restore applies a logged change. It makes no decisions and needs no clock. The engine
+// must have no sessions.
 func (e *Engine) Restore(c Change) {
 	switch c.Kind {
 	case JobPut, JobMoved:

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Check tests every invariant of the package and reports all that are broken,
-// each with its number. It looks at everything, so it is for tests.
+// Check tests every invariant of the package and reports all violations by number. It
+// examines the whole state, so it is for tests only.
 func (e *Engine) Check() error {
 	c := checker{e: e, references: make(map[uint32]references), bytes: make(map[uint32]int64), colds: make(map[slot]bool)}
 	c.jobs()
@@ -57,7 +57,7 @@ type checker struct {
 	references map[uint32]references // by number of the tube
 }
 
-// references are what sessions have to do with a tube.
+// references counts the references of sessions to a tube.
 type references struct{ using, watching, reserved int }
 
 func (c *checker) assert(ok bool, format string, args ...any) {
@@ -108,7 +108,7 @@ func (c *checker) segments() {
 	}
 }
 
-// index calls each for the jobs in the index, and checks its nodes.
+// index calls each for the jobs in the index, and checks the nodes of the index.
 func (c *checker) index(each func(slot)) {
 	x := &c.e.ids
 	var down func(number uint32, first uint64, shift uint)
@@ -137,7 +137,7 @@ func (c *checker) index(each func(slot)) {
 	}
 }
 
-// references counts for each tube what sessions have to do with it.
+// countReferences counts the references of sessions to each tube.
 func (c *checker) countReferences() {
 	add := func(t uint32, using, watching, reserved int) {
 		has := c.references[t]
@@ -159,7 +159,8 @@ func (c *checker) countReferences() {
 	}
 }
 
-// heap checks one heap: its order, if it has one, and that its jobs agree with being there.
+// heap checks the order of a heap, if it is ordered, and that each of its jobs belongs
+// there.
 func (c *checker) heap(where string, h *jobHeap, ordered bool, state State, fits func(*job) bool) (urgent int) {
 	if h.shared != nil {
 		left := 0
@@ -187,7 +188,7 @@ func (c *checker) heap(where string, h *jobHeap, ordered bool, state State, fits
 	return urgent
 }
 
-// queue checks both parts of a queue, and that its jobs agree with being there.
+// queue checks both parts of a queue, and that each of its jobs belongs there.
 func (c *checker) queue(where string, q *queue, state State, fits func(*job) bool) (urgent int) {
 	urgent = c.heap(where, &q.heap, true, state, fits)
 	n := q.heap.n
@@ -275,7 +276,7 @@ func (c *checker) tube(t *tube) {
 	c.assert(armed(&t.timer, t.next()), "I13: %s: its timer is too late", name)
 }
 
-// gate checks whether the tube is shut when it should be.
+// gate checks whether the tube is correctly shut or open.
 func (c *checker) gate(name string, t *tube) {
 	c.assert(t.shut == (t.paused || t.gated()), "I24: %s: shut %v, paused %v, its gate shut %v", name, t.shut, t.paused, t.gated())
 	c.assert(t.gate != nil || !t.policy.gated(), "I24: %s: has no gate", name)
@@ -308,7 +309,7 @@ func (c *checker) session(s *Session) {
 	c.watches(name, s)
 }
 
-// watches checks that a session watches each of its tubes once.
+// watches checks that a session watches no tube twice.
 func (c *checker) watches(name string, s *Session) {
 	c.assert(len(s.watches) > 0, "I5: %s: watches nothing", name)
 	for i, w := range s.watches {
@@ -336,7 +337,7 @@ func count(b bool) uint64 {
 	return 0
 }
 
-// counts compares the totals with the counted values.
+// counts compares the totals with the counts of tubes and sessions.
 func (c *checker) counts() {
 	e := c.e
 	c.assert(len(e.byName) == e.names.Len(), "I9: %d tubes have a name, %d are listed", len(e.byName), e.names.Len())
@@ -381,7 +382,7 @@ func (c *checker) slots(what string, s *slots) {
 	c.assert(empty == s.empty && empty <= 1, "I10: %s: %d empty pages, counted %d", what, empty, s.empty)
 }
 
-// origins tests I27: only jobs that are there have an origin.
+// origins tests I27: only existing jobs have origins.
 func (c *checker) origins() {
 	for id, tube := range c.e.origins {
 		i, _ := c.e.lookup(id)
@@ -398,7 +399,7 @@ func (c *checker) failures() {
 	}
 }
 
-// keys tests I28, of jobs that are whole.
+// keys tests I28, for jobs with complete fields.
 func (c *checker) keys() {
 	if len(c.broken) > 0 {
 		return

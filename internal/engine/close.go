@@ -1,9 +1,9 @@
 package engine
 
-// Close removes a session. The jobs that it has reserved become ready, the oldest
-// reservation first, and may go to a waiting session at once. If they are too many
-// for one turn, Tick does the rest, and Next says so. The session counts as gone
-// at once, and must not be used any more, except that Close may be called again.
+// Close closes a session. Its reserved jobs become ready, the oldest reservation first,
+// and can be given to waiting sessions at once. If there are too many for one turn, Tick
+// continues in later turns. The session no longer counts, and must not be used except for
+// another Close.
 func (e *Engine) Close(now int64, s *Session) {
 	if s.closed {
 		return
@@ -21,8 +21,8 @@ func (e *Engine) Close(now int64, s *Session) {
 	e.continueClose(now, s)
 }
 
-// continueClose does a slice of closing a session; Tick does the rest. When nothing
-// is left, the number of the session is free too.
+// continueClose executes a slice of closing a session; Tick executes the rest. At the
+// end, it frees the session's number.
 func (e *Engine) continueClose(now int64, s *Session) {
 	for n := 0; !e.enough(n); n++ {
 		if !e.closeStep(now, s) {
@@ -36,9 +36,9 @@ func (e *Engine) continueClose(now int64, s *Session) {
 	e.rearm(&s.timer, now)
 }
 
-// closeStep frees one watch, the used tube or one job of a closed session, if
-// anything is left. Tubes go first: mostly they are few, so that stats-tube is
-// right at once.
+// closeStep releases one watch, the used tube or one job of a closed session, and reports
+// whether anything was left. It releases tubes first: there are usually few, so
+// stats-tube is correct at once.
 func (e *Engine) closeStep(now int64, s *Session) (ok bool) {
 	e.turnWork++
 	switch {
@@ -61,10 +61,10 @@ func (e *Engine) closeStep(now int64, s *Session) (ok bool) {
 	return true
 }
 
-// DropSessions forgets all sessions at once. It makes no Change, gives no job to a
-// session and tells no Waiter. Reserved jobs become ready. It is for a member of a
-// cluster that may not decide any more: afterwards the engine is as if it had restored
-// its own Changes. It costs a step for each session, watch, reserved job and tube.
+// DropSessions removes all sessions at once. It emits no Change, gives no job to a
+// session and calls no Waiter. Reserved jobs become ready. A cluster member that no
+// longer leads uses it: afterwards, the engine equals one restored from its own Changes.
+// It takes one step per session, watch, reserved job and tube.
 func (e *Engine) DropSessions(now int64) {
 	for _, s := range e.sessions {
 		if s != nil {
@@ -90,7 +90,7 @@ func (e *Engine) DropSessions(now int64) {
 	}
 }
 
-// dropTubes makes a session one that waits for nothing, and has no tubes.
+// dropTubes ends the wait of a session and removes its references to tubes.
 func (e *Engine) dropTubes(s *Session) {
 	e.cancelWait(s)
 	for _, w := range s.watches {
@@ -102,7 +102,7 @@ func (e *Engine) dropTubes(s *Session) {
 	s.watches, s.use = nil, nil
 }
 
-// giveUp makes a reserved job ready, and offers it to no session.
+// giveUp makes a reserved job ready without offering it to a session.
 func (e *Engine) giveUp(now int64, i slot) {
 	j := e.jobs.at(i)
 	t := e.tubeOfJob(j)

@@ -5,13 +5,12 @@ import (
 	"encoding/binary"
 )
 
-// Digest returns a sum over all that outlives the process: two engines that have restored
-// or made the same Changes have the same one, and others do not, but by chance. It is
-// that of [Hasher.Hash] of all jobs, pauses and policies that were set. now is a time of
-// the engine's clock that no Tick of the engines compared was later than.
+// Digest returns a checksum of the durable state: jobs, pauses and run-time policies.
+// Engines that made or restored the same Changes have the same digest. It sums
+// [Hasher.Hash]. now must not precede any Tick of the engines to compare.
 //
-// It looks at all bodies and tubes: some tenths of a second for a million jobs. So it is
-// not for a turn that clients wait for.
+// Digest reads all bodies and tubes, which takes some tenths of a second for a million
+// jobs. It must not be called in a turn that clients wait for.
 func (e *Engine) Digest(now, epoch int64) uint64 {
 	h := Hasher{Now: now, Epoch: epoch}
 	var sum uint64
@@ -27,28 +26,27 @@ func (e *Engine) Digest(now, epoch int64) uint64 {
 	return sum
 }
 
-// A Hasher makes hashes of jobs, pauses and policies by which engines that have the same
-// can be compared, though they do not have it at the same moment. What the Changes do not
-// say, or not at once, is left out:
+// A Hasher computes hashes of jobs, pauses and policies. They can be compared between
+// engines that reach the same state at different moments. The hash excludes state that
+// Changes do not contain, or contain later:
 //
 //   - A reserved job counts as ready.
 //   - So does a delayed job that is due. An engine that never ticks still has it as delayed.
 //   - A pause that is over does not count.
 //   - Reserves, timeouts and the last id do not count.
 type Hasher struct {
-	// Now is a time of the engine's clock that no Tick of the engines compared was later
-	// than.
+	// Now must not precede any Tick of the engines to compare.
 	Now int64
 
-	// Epoch is the moment, in ns since 1970, at which the engine's clock was 0: engines
-	// with different clocks can be compared.
+	// Epoch is the time at which the engine's clock was 0, in ns since 1970. It makes
+	// engines with different clocks comparable.
 	Epoch int64
 
 	buf []byte // scratch
 }
 
 // Hash returns the hash of a job, a pause or a policy, as Snapshot, PauseOf and
-// PoliciesSet return them; 0 for a pause that does not count.
+// PoliciesSet return them. It returns 0 for a pause that has ended.
 func (h *Hasher) Hash(c *Change) uint64 {
 	b := append(h.buf[:0], byte(c.Kind))
 	b = append(append(b, byte(len(c.Tube))), c.Tube...)

@@ -1,10 +1,9 @@
-// Package engine is the queue itself: jobs, tubes, sessions and timers, as a
-// pure state machine. It has no clock, no I/O, no goroutine and no lock.
+// Package engine implements the queue: jobs, tubes, sessions and timers, as a pure state
+// machine. It has no clock, I/O, goroutines or locks.
 //
-// Every verb of the protocol that concerns jobs or tubes is a method of
-// [Engine]. The caller passes the time, in nanoseconds of a clock that never
-// goes back, and must not call two methods at once: the broker owns the engine
-// and runs it in turns.
+// Every protocol command on jobs or tubes is a method of [Engine]. The caller passes the
+// time, in nanoseconds of a monotonic clock. Methods must not be called concurrently: the
+// broker owns the engine and runs it in turns.
 //
 //	e := engine.New(engine.Options{})
 //	s := e.Open(waiter)                                   // a client connects
@@ -13,64 +12,63 @@
 //	e.Tick(now)                                           // delays, TTRs, pauses, timeouts
 //	next := e.Next()                                      // when to tick again
 //
-// A reserve that finds no job returns [Waiting]; its answer comes later, from within some
-// other call, through the session's [Waiter].
+// A reserve that finds no job returns [Waiting]. The session's [Waiter] receives the
+// answer during a later call.
 //
 // # Where jobs live
 //
-// A job is a fixed record in a slab without pointers (job.go), its body a slot of a size
-// class (bodies.go), its id a place of a tree (index.go). Ten million jobs are some tens
-// of thousands of objects to the garbage collector. A job is in one of the three queues
-// of its tube (queue.go), ready, delayed or buried, or in the heap of the session that
-// has reserved it (heap.go). A queue keeps the jobs that come in order in runs (run.go),
-// where neither a put nor a reserve nor a delete depends on how many there are, and the
-// others in a heap. Whatever comes due has its tube or session in one heap of timers
-// (timer.go).
+// A job is a fixed-size record in a slab without pointers (job.go). Its body is in a slot
+// of a size class (bodies.go), and a radix tree finds it by id (index.go). To the garbage
+// collector, ten million jobs are some tens of thousands of objects. A job is in one of
+// its tube's three queues (queue.go), ready, delayed or buried, or in the heap of the
+// session that reserved it (heap.go). A queue stores jobs that arrive in order in runs
+// (run.go), where the cost of a put, reserve or delete does not depend on the number of
+// jobs. It stores the others in a heap. One heap of timers contains all tubes and
+// sessions with due times (timer.go).
 //
 // # What takes several turns
 //
-// Some operations are too long for one turn: a kick of a million jobs, the close of a
-// session that holds a million, the end of a pause with a million waiting workers, a
-// million delays that end in the same second. They are done in slices, and other clients
-// have their turns in between. [Engine.ContinueKick] and [Engine.Tick] do the slices,
-// [Engine.ContinueSweep] those of a clear or a move, and [Engine.ContinuePage] those of
-// the search for a page of jobs. The engine counts the work of a turn (work.go), and
-// [Engine.Spent] reports when it is enough. A list of tubes is formatted outside of
-// turns, from a [Names].
+// Some operations are too long for one turn: a kick of a million jobs, closing a session
+// that holds a million, or a million delays that end in the same second. They run in
+// slices, and other clients have turns in between. [Engine.ContinueKick] and
+// [Engine.Tick] execute slices, and so do [Engine.ContinueSweep] for a clear or a move
+// and [Engine.ContinuePage] for a page of jobs. The engine counts the work of a turn
+// (work.go), and [Engine.Spent] reports whether the limit is reached. A list of tubes is
+// formatted outside turns, from a [Names].
 //
 // # For managers
 //
-// A manager of a queue has no session: [Engine.PutInto], [Engine.KickJob],
-// [Engine.DeleteJob], [Engine.BuryJob] and [Engine.ReleaseJob] name a tube or a job of
-// any session, and [Engine.Sessions] lists all sessions.
+// Management functions need no session. [Engine.PutInto], [Engine.KickJob],
+// [Engine.DeleteJob], [Engine.BuryJob] and [Engine.ReleaseJob] accept a tube or a job of
+// any session. [Engine.Sessions] lists all sessions.
 //
-// # What outlives the process
+// # Durable state
 //
 // Each durable effect is emitted as a [Change], a fact that stands alone, and
-// [Engine.Restore] takes the same facts back in (change.go). Reservations and touches are not
-// changes: a reservation ends with its session. Each end of a reservation is a change, with
-// its [Failure] unless the job is deleted (failure.go).
+// [Engine.Restore] takes the same facts back in (change.go). Reservations and touches are
+// not changes: a reservation ends with its session. Each end of a reservation is a
+// change, with its [Failure] unless the job is deleted (failure.go).
 //
-// # What is measured
+// # Measurements
 //
-// Each reserve adds to how long jobs have waited since they became ready, each delete,
-// release and bury of a reserved job to how long they were worked on ([Engine.Times]). No
-// memory is spent on it: a job has one time, whose meaning goes with its state.
+// Each reserve adds to the time that jobs were ready. Each delete, release and bury of a
+// reserved job adds to the time of the work ([Engine.Times]). This needs no memory per
+// job: a job has one time, whose meaning depends on its state.
 //
 // # Invariants
 //
-// They are written, numbered, beside the fields they bind, and [Engine.Check] tests them
-// all. The one to know is I3: a tube that is not paused has no ready job or no waiting
-// session. So matching is local: a job that becomes ready goes to the first waiter of its
-// own tube, or stays in the tube.
+// The invariants are numbered and stand beside the fields that they concern.
+// [Engine.Check] tests all of them. The most important is I3: a tube that is not paused
+// has no ready job or no waiting session. Matching is therefore local: a job that becomes
+// ready goes to the first waiter of its own tube, or stays in the tube.
 //
-// # What it does not do
+// # Limits
 //
-// It knows no bytes of the protocol, no sockets and no files, does not count commands,
-// and does not limit how many sessions there are. Nothing in it takes time proportional
-// to the number of jobs, tubes or sessions, but a reserve looks at each tube that its
-// session watches.
+// The engine does not handle protocol bytes, sockets or files. It does not count commands
+// or limit the number of sessions. No operation takes time proportional to the number of
+// jobs, tubes or sessions, except that a reserve examines each tube that its session
+// watches.
 //
-// Behaviour comes from beanstalkd 1.13; doc/differences.md lists each difference. Start
+// The behavior follows beanstalkd 1.13; doc/differences.md lists the differences. Start
 // reading at job.go, then engine.go, then reserve.go.
 package engine

@@ -1,6 +1,6 @@
 package engine
 
-// An Outcome is the answer of a verb.
+// An Outcome is the result of a command.
 type Outcome uint8
 
 const (
@@ -16,40 +16,38 @@ const (
 	Duplicate            // of a put: a job that is as good is there, as the policy of its tube says
 )
 
-// Options of an Engine. The zero value keeps everything in memory.
+// Options configures an Engine. The zero value emits no changes.
 type Options struct {
-	// Logged makes the engine emit Changes. The caller must then call
-	// TakeChanges at the end of each turn, and should call RecycleChanges when
-	// they have been written.
+	// Logged makes the engine emit Changes. The caller must then call TakeChanges at the
+	// end of each turn, and should call RecycleChanges after writing them.
 	Logged bool
 
-	// Admit, if set, is asked before each change that is to be logged, except
-	// TubeGone. An outcome other than OK refuses the change and becomes the
-	// outcome of the verb. tube is the name, body the length of the job's body in
-	// bytes.
+	// Admit, if not nil, is called before each logged change except TubeGone. An outcome
+	// other than OK refuses the change and is the outcome of the command. tube is the
+	// name of the tube, body the length of the job's body in bytes.
 	Admit func(kind ChangeKind, tube string, body int) Outcome
 
-	// Limits hold until SetLimits.
+	// Limits apply until SetLimits is called.
 	Limits Limits
 
-	// LimitReached is called for each refusal by a limit, with the tube. It must not
-	// block. It can be nil.
+	// LimitReached is called for each refusal by a limit, with the name of the tube. It
+	// must not block. It can be nil.
 	LimitReached func(l Limit, tube string)
 
-	// Policies are in force until SetPolicies. They can be nil.
+	// Policies apply until SetPolicies is called. They can be nil.
 	Policies Policies
 
-	// Epoch is the moment at which the clock is 0, in ns since 1970. Policies may say
-	// when a pause ends.
+	// Epoch is the time at which the clock is 0, in ns since 1970. Policies with an end
+	// time of a pause need it.
 	Epoch int64
 
-	// PolicyActed, if set, is called for each act of a policy. It must not block.
+	// PolicyActed, if not nil, is called for each action of a policy. It must not block.
 	PolicyActed func(PolicyAct)
 }
 
-// Engine is the state of one server. It is not safe for concurrent use.
+// An Engine is the state of one server. It is not safe for concurrent use.
 //
-// I6. stats counts what the tubes and sessions have.
+// I6. stats contains the sums of the counts of tubes and sessions.
 type Engine struct {
 	opt Options
 
@@ -103,7 +101,7 @@ type Engine struct {
 	refusedAt [numLimits]int64 // when each limit last has; 0: never
 }
 
-// New returns an engine with nothing in it but the default tube.
+// New returns an engine that contains only the default tube.
 func New(opt Options) *Engine {
 	e := &Engine{
 		opt:        opt,
@@ -125,29 +123,29 @@ func New(opt Options) *Engine {
 	return e
 }
 
-// Drain makes the engine refuse puts from now on.
+// Drain makes the engine refuse puts.
 func (e *Engine) Drain() { e.draining = true }
 
-// Undrain makes it take them again; beanstalkd cannot do that.
+// Undrain makes the engine accept puts again. beanstalkd has no equivalent.
 func (e *Engine) Undrain() { e.draining = false }
 
 // IsDraining reports whether puts are refused.
 func (e *Engine) IsDraining() bool { return e.draining }
 
-// Settings are the settings of a running engine and the counters of its policies.
+// Settings contains the settings of a running engine and the counters of its policies.
 type Settings struct {
 	limits       Limits
 	policies     Policies // but for those that are facts
 	policyCounts PolicyCounts
 }
 
-// Settings returns them, for [Engine.Inherit].
+// Settings returns the settings for [Engine.Inherit].
 func (e *Engine) Settings() Settings {
 	return Settings{e.limits, e.policies.configured, e.policyCounts}
 }
 
-// Inherit takes over the settings of another engine, and ends draining: a drain is of one
-// engine, for as long as it decides.
+// Inherit copies the settings of another engine, and ends draining, which applies only to
+// the engine that leads.
 func (e *Engine) Inherit(s Settings) {
 	e.SetLimits(s.limits)
 	e.SetPolicies(s.policies)
@@ -155,8 +153,8 @@ func (e *Engine) Inherit(s Settings) {
 	e.draining = false
 }
 
-// assignNumber gives x a number by which the records of jobs can refer to it. It
-// uses a free number, or the next one.
+// assignNumber assigns a number to x, by which job records can refer to it. It reuses a
+// free number if there is one.
 func assignNumber[T any](all *[]*T, free *[]uint32, x *T) uint32 {
 	if last := len(*free) - 1; last >= 0 {
 		n := (*free)[last]
@@ -168,7 +166,7 @@ func assignNumber[T any](all *[]*T, free *[]uint32, x *T) uint32 {
 	return uint32(len(*all) - 1)
 }
 
-// admit asks whether a change may be made.
+// admit asks the Log to admit a change.
 func (e *Engine) admit(kind ChangeKind, t *tube, body uint32) Outcome {
 	if e.opt.Admit == nil {
 		return OK
@@ -203,8 +201,8 @@ func (e *Engine) lookupHeld(s *Session, id uint64) (slot, *job) {
 	return i, j
 }
 
-// attach puts a job, whose state and fields are set, into the queue or heap where
-// it belongs, and counts it there.
+// attach inserts a job into the queue or heap of its state, and counts it. The job's
+// state and fields must be set.
 func (e *Engine) attach(t *tube, i slot, j *job) {
 	e.turnWork++
 	if t.keyed {
@@ -238,7 +236,7 @@ func (e *Engine) attach(t *tube, i slot, j *job) {
 	}
 }
 
-// detach takes a job out of its queue or heap and of the counts.
+// detach removes a job from its queue or heap and from the counts.
 func (e *Engine) detach(t *tube, j *job) {
 	e.turnWork++
 	switch j.state() {
@@ -273,15 +271,16 @@ func (e *Engine) detach(t *tube, j *job) {
 	}
 }
 
-// makeReady moves a detached job, whose when is set, to ready and to a
-// waiting session, if one is.
+// makeReady makes a detached job ready and gives it to a waiting session, if there is
+// one. The job's when must be set.
 func (e *Engine) makeReady(now int64, t *tube, i slot, j *job) {
 	j.setState(Ready)
 	e.attach(t, i, j)
 	e.match(now, t)
 }
 
-// requeue makes a reserved job ready that its session has lost, regardless of the policy.
+// requeue makes a reserved job ready after its session has lost it, regardless of the
+// policy.
 func (e *Engine) requeue(now int64, i slot) {
 	j := e.jobs.at(i)
 	t := e.tubeOfJob(j)
@@ -290,8 +289,8 @@ func (e *Engine) requeue(now int64, i slot) {
 	e.makeReady(now, t, i, j)
 }
 
-// endReservation makes a reserved job ready at a time, which may be now, as the Log has
-// admitted.
+// endReservation makes a reserved job ready at a time, which can be now. The Log must
+// have admitted the change.
 func (e *Engine) endReservation(now int64, t *tube, i slot, j *job, at int64) {
 	e.detach(t, j)
 	e.jobs.held(j).when = at
@@ -306,8 +305,8 @@ func (e *Engine) endReservation(now int64, t *tube, i slot, j *job, at int64) {
 	e.makeReady(now, t, i, j)
 }
 
-// addJob puts a job whose fields are set into the index and its tube, and stores
-// the body. The job is in no queue yet; see attach.
+// addJob adds a job to the index and to its tube, and stores the body. The job's fields
+// must be set. The job is in no queue yet; see attach.
 func (e *Engine) addJob(i slot, j *job, t *tube, body []byte) {
 	j.setTube(t.num)
 	j.bodyLen = uint32(len(body))
@@ -317,7 +316,7 @@ func (e *Engine) addJob(i slot, j *job, t *tube, body []byte) {
 	e.stats.Bytes += uint64(j.bodyLen)
 }
 
-// removeJob removes a job for good.
+// removeJob deletes a detached job.
 func (e *Engine) removeJob(i slot, j *job) {
 	t := e.tubeOfJob(j)
 	e.detach(t, j)

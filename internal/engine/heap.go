@@ -6,22 +6,22 @@ import (
 	"slices"
 )
 
-// A jobHeap is a priority queue of jobs: a heap with four children to a node.
-// Each job knows its place, so that any can be removed. The heap grows and shrinks
-// by pages, so that no push copies a large array; the first page starts small,
-// because there may be many heaps with few jobs.
+// A jobHeap is a priority queue of jobs: a heap in which each node has four children.
+// Each job stores its position, so that any job can be removed. The heap grows and
+// shrinks by pages, so that no push copies a large array. The first page starts small,
+// because many heaps contain few jobs.
 //
-// The keys are in the entries: a comparison reads no job record.
+// Entries contain the keys, so a comparison reads no job record.
 //
-// I12. The job of entry i has pos i. An entry is not before its parent, except in the heap
-// of a closed session.
+// I12. The job of entry i has pos i. No entry precedes its parent, except in the heap of
+// a closed session.
 type jobHeap struct {
 	pages  [][]entry
 	n      int
 	shared *sharedPages // nil if there are none
 }
 
-// sharedPages says which pages a snapshot refers to. The heap copies such a page
+// sharedPages marks the pages that a snapshot shares. The heap copies a shared page
 // before it writes to it.
 type sharedPages struct {
 	byPage []bool // by number of the page: is it shared?
@@ -30,9 +30,9 @@ type sharedPages struct {
 
 const entriesPerPage = 1024
 
-// An entry is a job with its key, in two parts: (pri, id) for ready jobs, (due, id)
-// for the others. The second form has only the low 32 bits of the id, which break
-// ties within a nanosecond.
+// An entry is a job with its key. The key has two parts: (pri, id) for ready jobs, (due,
+// id) for the others. The second form contains only the low 32 bits of the id, which
+// break ties within a nanosecond.
 type entry struct {
 	hi   uint64
 	lo   uint32
@@ -60,16 +60,16 @@ func (s *jobSlab) entryOf(i slot, j *job) entry {
 // entryAt is entryOf for the job in a slot.
 func (s *jobSlab) entryAt(i slot) entry { return s.entryOf(i, s.at(i)) }
 
-// ttrEnds returns when the TTR of a reserved job runs out. Since touches move that, only
-// the heap knows.
+// ttrEnds returns the time at which the TTR of a reserved job expires. Only the heap
+// stores it, because touches move it.
 func (e *Engine) ttrEnds(j *job) int64 { return e.holderOf(j).reserved.at(int(j.pos)).dueOf() }
 
-// dueOf returns the due time in an entry that dueEntry made.
+// dueOf returns the due time of an entry created by dueEntry.
 func (a entry) dueOf() int64 { return int64(a.hi ^ 1<<63) }
 
 func (h *jobHeap) at(i int) *entry { return &h.pages[uint(i)/entriesPerPage][uint(i)%entriesPerPage] }
 
-// top returns the first job, or none.
+// top returns the first job, or none if the heap is empty.
 func (h *jobHeap) top() slot {
 	if h.n == 0 {
 		return none
@@ -77,7 +77,8 @@ func (h *jobHeap) top() slot {
 	return h.pages[0][0].slot
 }
 
-// due returns when the first job of a heap ordered by due comes due, or Never.
+// due returns the time at which the first job of a heap ordered by due time is due, or
+// Never.
 func (h *jobHeap) due() int64 {
 	if h.n == 0 {
 		return Never
@@ -94,7 +95,7 @@ func (h *jobHeap) push(jobs *jobSlab, x entry) {
 	}
 }
 
-// append puts x at the end, wherever it belongs.
+// append adds x at the end, regardless of order.
 func (h *jobHeap) append(x entry) {
 	page := int(uint(h.n) / entriesPerPage)
 	switch {
@@ -112,7 +113,7 @@ func (h *jobHeap) append(x entry) {
 	h.n++
 }
 
-// remove removes the job at place i.
+// remove removes the job at position i.
 func (h *jobHeap) remove(jobs *jobSlab, i int) {
 	last := h.takeLast()
 	if i == h.n {
@@ -128,8 +129,8 @@ func (h *jobHeap) remove(jobs *jobSlab, i int) {
 	}
 }
 
-// removeLoosely is remove without keeping the order of the other jobs. It is for a heap
-// whose first job no longer matters.
+// removeLoosely removes the job at position i without keeping the order of the others. It
+// is for a heap whose first job no longer matters.
 func (h *jobHeap) removeLoosely(jobs *jobSlab, i int) {
 	if last := h.takeLast(); i < h.n {
 		h.unshare(i / entriesPerPage)
@@ -137,7 +138,7 @@ func (h *jobHeap) removeLoosely(jobs *jobSlab, i int) {
 	}
 }
 
-// takeLast takes the entry at the last place.
+// takeLast removes and returns the last entry.
 func (h *jobHeap) takeLast() entry {
 	h.n--
 	page, k := &h.pages[uint(h.n)/entriesPerPage], uint(h.n)%entriesPerPage
@@ -149,11 +150,11 @@ func (h *jobHeap) takeLast() entry {
 	return last
 }
 
-// removalWork returns the units of work that it takes to remove a job, beyond the usual.
-// Each level below the first page is two cache misses, and has two bits of a place.
+// removalWork returns the additional units of work of removing a job. Each level below
+// the first page costs two cache misses, and stands for two bits of the position.
 func (h *jobHeap) removalWork() int { return bits.Len(uint(h.n) / entriesPerPage) }
 
-// trim frees empty pages, except one after the last in use.
+// trim frees empty pages, except one after the last page in use.
 func (h *jobHeap) trim() {
 	if used := (h.n + entriesPerPage - 1) / entriesPerPage; len(h.pages) > used+1 {
 		last := len(h.pages) - 1
@@ -165,7 +166,7 @@ func (h *jobHeap) trim() {
 	}
 }
 
-// snapshot returns the entries as they are now. They never change.
+// snapshot returns the current entries, which never change.
 func (h *jobHeap) snapshot() [][]entry {
 	pages := slices.Clone(h.pages)
 	h.shared = &sharedPages{byPage: make([]bool, len(pages)), left: len(pages)}
@@ -178,7 +179,7 @@ func (h *jobHeap) snapshot() [][]entry {
 	return pages
 }
 
-// unshare makes a page the heap's own, if there is such a page and it is shared.
+// unshare makes a private copy of a page if the page exists and is shared.
 func (h *jobHeap) unshare(page int) {
 	if h.shared != nil && page < len(h.shared.byPage) && h.shared.byPage[page] {
 		own := make([]entry, len(h.pages[page]), cap(h.pages[page]))
@@ -188,9 +189,8 @@ func (h *jobHeap) unshare(page int) {
 	}
 }
 
-// unsharePath unshares the pages to which up and down may write when they begin at
-// place i: those on the path to the root, and on the path down through the least
-// children.
+// unsharePath unshares the pages to which up and down can write from position i: those on
+// the path to the root, and those on the path down along the smallest children.
 func (h *jobHeap) unsharePath(i int) {
 	for k := i; h.shared != nil; k = (k - 1) / 4 {
 		h.unshare(k / entriesPerPage)
@@ -220,7 +220,7 @@ func (h *jobHeap) markOwn(page int) {
 	}
 }
 
-// up places x at i or above.
+// up places x at position i or above.
 func (h *jobHeap) up(jobs *jobSlab, i int, x entry) {
 	for i > 0 {
 		parent := (i - 1) / 4
@@ -234,7 +234,7 @@ func (h *jobHeap) up(jobs *jobSlab, i int, x entry) {
 	h.set(jobs, i, x)
 }
 
-// down places x at i or below.
+// down places x at position i or below.
 func (h *jobHeap) down(jobs *jobSlab, i int, x entry) {
 	for {
 		first := 4*i + 1
@@ -261,7 +261,7 @@ func (h *jobHeap) set(jobs *jobSlab, i int, x entry) {
 	jobs.at(x.slot).pos = uint32(i)
 }
 
-// Never is a time that does not come; Forever a timeout that does not end.
+// Never is a time that never comes. Forever is a timeout that never ends.
 const (
 	Never   = math.MaxInt64
 	Forever = int64(-1)

@@ -1,11 +1,10 @@
 package engine
 
-// A heldList is the jobs that a session has reserved, the oldest reservation
-// first: the order in which they become ready when the session goes. It runs
-// through the records of the jobs, so that a session with a million of them
-// can be closed in slices, without sorting first.
+// A heldList contains the jobs that a session has reserved, the oldest reservation first.
+// They become ready in this order when the session ends. The list links the job records,
+// so that a session with a million jobs can be closed in slices, without sorting.
 //
-// I14. It has the jobs of the session's reserved heap, and no others.
+// I14. It contains exactly the jobs of the session's reserved heap.
 type heldList struct{ first, last slot }
 
 func (l *heldList) push(jobs *jobSlab, i slot, c *coldJob) {

@@ -1,17 +1,17 @@
 package engine
 
-// index finds jobs by id. It is a tree: a node has a place for each value of four bits of
-// an id, and the root has the highest bits in use. A place has a job if no other id is
-// the same so far, or else a node with the next four bits. So ids side by side take
-// little more than 4 bytes each, and those far apart some tens of bytes. Nothing is ever
-// rebuilt.
+// An index maps job ids to slots. It is a radix tree: each node has 16 places, one for
+// each value of four bits of an id. The root stands for the highest bits in use. A place
+// contains a job if no other id has the same prefix, otherwise the node for the next four
+// bits. Consecutive ids cost little more than 4 bytes each, distant ids some tens of
+// bytes. The tree is never rebuilt.
 //
-// Most jobs are looked up soon after their neighbours. So the tree keeps where the ways
-// of ids ended lately, once for each sixteen ids side by side, and goes on from there.
+// Most jobs are looked up soon after their neighbors. The index therefore caches the last
+// node for each recently used group of 16 consecutive ids.
 //
-// I11. n jobs are in the tree, each on the way of its id. No node is empty but the root
-// and those on the way of the last id that was added: the next one will come there. Each
-// node in recent is on the way of its ids.
+// I11. The tree contains n jobs, each on the path of its id. Only the root and the nodes
+// on the path of the last added id can be empty, because the next id will be added there.
+// Each node in recent is on the path of its ids.
 type index struct {
 	jobs   *jobSlab
 	nodes  slab[node]
@@ -22,19 +22,18 @@ type index struct {
 	n      uint64
 }
 
-// A node has jobs, by their slots, and nodes, by their numbers with isNode.
+// A node contains slots of jobs, and numbers of nodes marked with isNode.
 type node [1 << idBits]uint32
 
 const (
 	idBits = 4
 	isNode = 1 << 31
 
-	// maxJobs is the maximum number of jobs in an engine. Their slots are less than
-	// isNode.
+	// maxJobs is the maximum number of jobs in an engine. All slots are less than isNode.
 	maxJobs = isNode - slotsPerPage
 )
 
-// A recentNode is a node on the way of sixteen ids.
+// A recentNode is a node on the path of sixteen ids.
 type recentNode struct {
 	prefix uint64 // the ids without their last four bits
 	node   *node  // or nil
@@ -55,7 +54,7 @@ func (x *index) newNode() uint32 {
 	return number
 }
 
-// place returns the place of an id in a node that tells its bits from shift on apart.
+// place returns the place of an id in a node that distinguishes the bits from shift on.
 func (n *node) place(id uint64, shift uint) *uint32 { return &n[id>>shift%(1<<idBits)] }
 
 func (n *node) empty() bool {
@@ -67,7 +66,7 @@ func (n *node) empty() bool {
 	return true
 }
 
-// end returns the last node on the way of an id, and the shift of its bits there.
+// end returns the last node on the path of an id, and the shift of its bits there.
 func (x *index) end(id uint64) (n *node, shift uint) {
 	recent := &x.recent[id>>idBits%uint64(len(x.recent))]
 	if recent.node == nil || recent.prefix != id>>idBits {
@@ -82,7 +81,7 @@ func (x *index) end(id uint64) (n *node, shift uint) {
 	}
 }
 
-// forget takes a node, which is on the way of an id, out of recent.
+// forget removes a node on the path of an id from recent.
 func (x *index) forget(n *node, id uint64, shift uint) {
 	first := id >> (shift + idBits) << shift
 	for k := range min(uint64(len(x.recent)), 1<<shift) {
@@ -92,7 +91,7 @@ func (x *index) forget(n *node, id uint64, shift uint) {
 	}
 }
 
-// find returns the slot of a job, or none.
+// find returns the slot of a job, or none if there is no such job.
 func (x *index) find(id uint64) slot {
 	if id>>x.bits > 0 {
 		return none
@@ -105,7 +104,7 @@ func (x *index) find(id uint64) slot {
 	return i
 }
 
-// insert adds a job, whose id no other job has.
+// insert adds a job. No other job can have its id.
 func (x *index) insert(i slot, id uint64) {
 	for id>>x.bits > 0 {
 		old := x.root
@@ -132,7 +131,7 @@ func (x *index) insert(i slot, id uint64) {
 	}
 }
 
-// remove removes a job that is there.
+// remove removes an existing job.
 func (x *index) remove(id uint64) {
 	n, shift := x.end(id)
 	*n.place(id, shift) = none
@@ -142,7 +141,7 @@ func (x *index) remove(id uint64) {
 	}
 }
 
-// prune frees the empty nodes on the way of an id.
+// prune frees the empty nodes on the path of an id.
 func (x *index) prune(id uint64) {
 	var way [64 / idBits]uint32
 	depth, shift := 0, x.bits-idBits

@@ -12,7 +12,7 @@ const (
 	Buried
 )
 
-// String returns the word that stats-job shows.
+// String returns the state as in stats-job.
 func (s State) String() string {
 	switch s {
 	case Ready:
@@ -32,16 +32,16 @@ const UrgentPri = 1024
 
 const second = int64(1e9) // ns
 
-// A slot is the number of a job's record in the slab; none stands for no job.
+// A slot is the index of a job's record in the slab, or none.
 type slot = uint32
 
 const none = ^slot(0)
 
-// A job is one record of the slab: fixed size and without pointers, so that the
-// garbage collector never looks at it.
+// A job is a record of the slab. It has a fixed size and no pointers, so that the garbage
+// collector never scans it.
 //
-// I1. A job is in exactly one place: the queue of its state in its tube, or the
-// reserved heap of its holder. pos, and in a queue run, say where.
+// I1. A job is in exactly one place: the queue of its state in its tube, or the reserved
+// heap of its holder. pos, and run within a queue, give its position.
 //
 // I2. Its tube exists, and so does the session that holds it.
 //
@@ -56,14 +56,14 @@ type job struct {
 	ttr            uint32 // s; at least 1
 	bodyLen        uint32 // bytes, without CR LF
 
-	// Bookkeeping: in memory only.
+	// Bookkeeping, in memory only.
 	bodySlot uint32 // where the body is, within the size class of bodyLen
 	pos      uint32 // place in its heap, or run
 	cold     uint32 // slot of its coldJob, or none; if the job is packed, isPacked and the rank in the order of burying
 	packing  uint32 // number of its tube, run of its queue, and the bits below
 }
 
-// The parts of job.packing. The tube and the state are durable; Reserved is written as
+// The fields of job.packing. The tube and the state are durable; Reserved is logged as
 // Ready.
 const (
 	stateBits = 2
@@ -81,13 +81,13 @@ func (j *job) setState(s State) { j.packing = j.packing&^(1<<stateBits-1) | uint
 func (j *job) tube() uint32     { return j.packing >> tubeShift }
 func (j *job) setTube(t uint32) { j.packing = j.packing&(1<<tubeShift-1) | t<<tubeShift }
 
-// run returns the run of the queue where the job is, or inHeap.
+// run returns the job's run in its queue, or inHeap.
 func (j *job) run() uint8 { return uint8(j.packing >> runShift % (1 << runBits)) }
 func (j *job) setRun(k uint8) {
 	j.packing = j.packing&^((1<<runBits-1)<<runShift) | uint32(k)<<runShift
 }
 
-// delay returns the delay of the last put or release, in s.
+// delay returns the delay of the last put or release, in seconds.
 func (j *job) delay() uint32 {
 	if j.packed() {
 		return j.delayAndCounts % (1 << packedDelayBits)
@@ -95,19 +95,20 @@ func (j *job) delay() uint32 {
 	return j.delayAndCounts
 }
 
-// A coldJob is the rest of a job's record. Most jobs that wait have none: it is made when
-// a job is first reserved or kicked, and stays until the job is deleted or buried. That
-// of a buried job is packed into the first part of the record, if its numbers are small.
+// A coldJob is the second part of a job's record. It is created when a job is first
+// reserved or kicked, and stays until the job is deleted or buried. Most waiting jobs
+// have none. A buried job's coldJob is packed into the first part of the record if its
+// values are small.
 //
-// I18. The key of a reserved job's heap is when its TTR runs out: when and the TTR, or
-// later if it was touched.
+// I18. A reserved job is ordered by the end of its TTR: when plus the TTR, or later if it
+// was touched.
 //
-// I22. Each coldJob is that of one job, and the spare one of none. A job that is reserved
-// has one, a job that is buried has one or is packed, and no other is packed.
+// I22. Each coldJob belongs to one job, and the spare one to none. A reserved job has
+// one. A buried job has one or is packed. No other job is packed.
 //
 // I23. Only slots with jobs have segments.
 type coldJob struct {
-	// Durable.
+	// Durable fields.
 	when     int64  // ns; Delayed: becomes ready. Ready: became ready. Reserved: was reserved. Buried: rank in the order of burying
 	reserves uint32 // times reserved
 	timeouts uint32 // times the TTR ran out
@@ -121,15 +122,15 @@ type coldJob struct {
 	heldBefore, heldAfter slot   // Reserved: neighbours in the list of its holder. Else undefined
 }
 
-// A Job is the result of a reserve or peek. Body is valid until the next call of the
+// A Job is the result of a reserve or peek. Its body is valid until the next call of the
 // engine. The bodies of a batch are valid until another method is called.
 type Job struct {
 	ID   uint64
 	Body []byte
 }
 
-// Keep returns the body for use after the turn. A large one is not copied: it has
-// memory of its own, which is written once.
+// Keep returns the body for use after the turn. It does not copy a large body, which has
+// its own allocation and is written only once.
 func (j Job) Keep() []byte {
 	if len(j.Body) > maxClassed {
 		return j.Body
@@ -137,7 +138,7 @@ func (j Job) Keep() []byte {
 	return bytes.Clone(j.Body)
 }
 
-// jobSlab holds the records of all jobs.
+// A jobSlab contains the records of all jobs.
 type jobSlab struct {
 	slab[job]
 	colds       slab[coldJob]
@@ -155,14 +156,15 @@ func newJobSlab() jobSlab {
 	return jobSlab{slab: newSlab[job](), colds: newSlab[coldJob](), spareCold: none, minHeap: minHeap}
 }
 
-// alloc returns a slot, and the record in it, which is empty.
+// alloc allocates a record and returns its slot and the empty record.
 func (s *jobSlab) alloc() (slot, *job) {
 	i, j := s.slab.alloc()
 	j.cold = none
 	return i, j
 }
 
-// free frees both records of a job, and reports whether the page of the first is gone.
+// free frees both records of a job. gone reports whether the page of the first record was
+// freed.
 func (s *jobSlab) free(i slot, j *job) (gone bool) {
 	s.freeCold(j)
 	s.segments.set(i, 0)
@@ -184,7 +186,8 @@ func (s *jobSlab) freeCold(j *job) {
 	}
 }
 
-// cold returns the coldJob of a job. It makes one if there is none, or if it is packed.
+// cold returns the coldJob of a job. It creates a coldJob if the job has none or is
+// packed.
 func (s *jobSlab) cold(j *job) *coldJob {
 	if j.cold != none && !j.packed() {
 		return s.colds.at(j.cold)
@@ -204,13 +207,14 @@ func (s *jobSlab) cold(j *job) *coldJob {
 	return c
 }
 
-// held returns the coldJob of a reserved job, which has one.
+// held returns the coldJob of a reserved job.
 func (s *jobSlab) held(j *job) *coldJob { return s.colds.at(j.cold) }
 
-// heldAt is held for the job in a slot.
+// heldAt returns the coldJob of the reserved job in a slot.
 func (s *jobSlab) heldAt(i slot) *coldJob { return s.held(s.at(i)) }
 
-// coldOf returns the coldJob of a job, or the values that it would have.
+// coldOf returns a copy of the coldJob of a job, with the values it would have if the job
+// has none.
 func (s *jobSlab) coldOf(j *job) coldJob {
 	switch {
 	case j.cold == none:
@@ -221,7 +225,7 @@ func (s *jobSlab) coldOf(j *job) coldJob {
 	return *s.colds.at(j.cold)
 }
 
-// unpacked returns the values that the coldJob of a packed job would have.
+// unpacked returns the coldJob of a packed job.
 func (j *job) unpacked() coldJob {
 	c := coldJob{when: int64(j.cold &^ isPacked)}
 	counts := j.delayAndCounts >> packedDelayBits
@@ -243,9 +247,8 @@ func (s *jobSlab) when(j *job) int64 {
 	return s.colds.at(j.cold).when
 }
 
-// A job is packed as long as it is buried and the numbers of its coldJob fit beside those
-// of the record: its rank into cold, and its counts beside the delay, which is no longer
-// than a day.
+// A buried job is packed if the values of its coldJob fit beside those of the record: the
+// rank into cold, and the counts beside the delay, which is at most a day.
 const (
 	isPacked        = 1 << 31
 	packedCountBits = 3
@@ -275,6 +278,6 @@ func (c *coldJob) counts() [5]*uint32 {
 	return [...]*uint32{&c.reserves, &c.timeouts, &c.releases, &c.buries, &c.kicks}
 }
 
-// afterDelay returns when a job becomes ready, or became so, if nothing but its put has
-// happened to it: it is not packed.
+// afterDelay returns the time at which the delay of a job's put ended or will end. The
+// job must not be packed.
 func (j *job) afterDelay() int64 { return j.created + int64(j.delayAndCounts)*second }

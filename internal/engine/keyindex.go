@@ -2,10 +2,10 @@ package engine
 
 import "math/bits"
 
-// A keyTable finds jobs by a hash. It is a hash table with linear hashing: it has about
-// as many buckets as jobs, and grows, or shrinks, by a bucket or two at a time, so that
-// no put pays for all. A bucket has a list of hashes, which is short, and of each the
-// first of a list of its jobs, of which there may be any number.
+// A keyTable finds jobs by hash. It uses linear hashing: it has about as many buckets as
+// jobs, and grows or shrinks by one or two buckets at a time, so that no put pays for a
+// rebuild. A bucket is a short list of hashes. For each hash, it contains the first of a
+// list of jobs, which can have any length.
 type keyTable struct {
 	buckets []*[slotsPerPage]slot // the first jobs; or none
 	n       uint32                // buckets; a hash is in the one that its lowest bits say, as many as there are buckets for
@@ -13,7 +13,7 @@ type keyTable struct {
 	links   sparse[keyLink]
 }
 
-// A keyLink is the place of a job in a keyTable.
+// A keyLink is a job's entry in a keyTable.
 type keyLink struct {
 	hash          uint32 // 0: it is not there
 	next          slot   // of the first of its hash: the first of another hash
@@ -24,7 +24,7 @@ func (x *keyTable) place(bucket uint32) *slot {
 	return &x.buckets[bucket/slotsPerPage][bucket%slotsPerPage]
 }
 
-// link returns the place of a job that is in the table.
+// link returns the entry of a job in the table.
 func (x *keyTable) link(i slot) *keyLink { return &x.links[i/slotsPerPage][i%slotsPerPage] }
 
 // bucketOf returns the bucket of a hash.
@@ -36,7 +36,7 @@ func (x *keyTable) bucketOf(hash uint32) uint32 {
 	return hash & (mask >> 1)
 }
 
-// firstOf returns what refers to the first job of a hash, or to none.
+// firstOf returns a pointer to the first job of a hash, or to none.
 func (x *keyTable) firstOf(hash uint32) *slot {
 	at := x.place(x.bucketOf(hash))
 	for *at != none {
@@ -49,7 +49,7 @@ func (x *keyTable) firstOf(hash uint32) *slot {
 	return at
 }
 
-// add adds a job, after the first of its hash.
+// add inserts a job after the first job with its hash.
 func (x *keyTable) add(i slot, hash uint32) {
 	if x.held++; x.held > x.n {
 		x.grow()
@@ -67,7 +67,7 @@ func (x *keyTable) add(i slot, hash uint32) {
 	}
 }
 
-// remove takes a job out, if it is there.
+// remove removes a job if the table contains it.
 func (x *keyTable) remove(i slot) {
 	if x.links.at(i).hash == 0 {
 		return
@@ -92,10 +92,10 @@ func (x *keyTable) remove(i slot) {
 	}
 }
 
-// partner returns the bucket from which another one was split.
+// partner returns the bucket from which a bucket was split.
 func partner(bucket uint32) uint32 { return bucket - 1<<(bits.Len32(bucket)-1) }
 
-// grow adds a bucket, for some of the hashes of its partner.
+// grow adds a bucket and moves some hashes of its partner to it.
 func (x *keyTable) grow() {
 	b := x.n
 	if x.n++; b%slotsPerPage == 0 {
@@ -120,7 +120,7 @@ func (x *keyTable) grow() {
 	}
 }
 
-// shrink gives the hashes of the last bucket back to its partner.
+// shrink returns the hashes of the last bucket to its partner.
 func (x *keyTable) shrink() {
 	x.n--
 	from, at := x.place(x.n), x.place(partner(x.n))

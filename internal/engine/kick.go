@@ -1,8 +1,8 @@
 package engine
 
-// A Kick is the progress of a kick: one of a million jobs takes many turns. Its
-// beginning decides whether it is about buried or delayed jobs, and about how many
-// at most. So it ends even if workers bury jobs as fast as it kicks them.
+// A Kick is the progress of a kick, which can take many turns. BeginKick decides whether
+// it kicks buried or delayed jobs, and the maximum number. So it ends even if workers
+// bury jobs as fast as it kicks them.
 type Kick struct {
 	Kicked  uint32  // jobs so far
 	Refused Outcome // why the Log refused the next one; OK if it did not
@@ -11,9 +11,9 @@ type Kick struct {
 	tube    *tube   // it may be removed meanwhile: then it has no jobs
 }
 
-// BeginKick prepares to make up to n jobs of the tube in use ready: buried ones
-// if it has any, the longest buried first, else delayed ones, the soonest first.
-// Nothing is done before ContinueKick.
+// BeginKick prepares a kick of up to n jobs in the used tube. It selects the buried jobs,
+// the first buried first. If there are none, it selects the delayed jobs, the first due
+// first. ContinueKick makes the changes.
 func (e *Engine) BeginKick(s *Session, n uint32) Kick {
 	from := Delayed
 	if s.use.buried.n > 0 {
@@ -22,8 +22,8 @@ func (e *Engine) BeginKick(s *Session, n uint32) Kick {
 	return Kick{tube: s.use, from: from, left: uint32(min(int64(n), int64(s.use.queueOf(from).n)))}
 }
 
-// ContinueKick does a slice of a kick and reports whether there is more to do. A
-// kick ends early only if the Log refuses more.
+// ContinueKick executes a slice of a kick and reports whether more remains. A kick ends
+// early only if the Log refuses a change.
 func (e *Engine) ContinueKick(now int64, k *Kick) (more bool) {
 	from := k.tube.queueOf(k.from)
 	for n := 0; k.left > 0; n++ {
@@ -43,8 +43,8 @@ func (e *Engine) ContinueKick(now int64, k *Kick) (more bool) {
 	return false
 }
 
-// Kick is a whole kick at once, however long it takes. It returns how many jobs it
-// has made ready.
+// Kick executes a whole kick at once, however long it takes, and returns the number of
+// jobs made ready.
 func (e *Engine) Kick(now int64, s *Session, n uint32) (kicked uint32) {
 	k := e.BeginKick(s, n)
 	for e.ContinueKick(now, &k) {
@@ -52,7 +52,7 @@ func (e *Engine) Kick(now int64, s *Session, n uint32) (kicked uint32) {
 	return k.Kicked
 }
 
-// KickJob makes one job ready that is buried or delayed, whatever its tube.
+// KickJob makes a buried or delayed job of any tube ready.
 func (e *Engine) KickJob(now int64, id uint64) Outcome {
 	i, j := e.lookup(id)
 	if i == none || j.state() != Buried && j.state() != Delayed {

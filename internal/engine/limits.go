@@ -2,8 +2,8 @@ package engine
 
 import "unsafe"
 
-// Limits bound an engine. They refuse puts and new tubes, never a delete. Tighter limits
-// discard nothing. The zero value means no limit.
+// Limits contains the limits of an engine. They refuse puts and new tubes, but never
+// deletes. Lowering a limit discards nothing. The zero value means no limit.
 type Limits struct {
 	// Memory is the maximum memory of all jobs and tubes, in bytes. A job takes its body,
 	// rounded up by an eighth at most, jobBytes, coldBytes once it was reserved, kicked or
@@ -20,19 +20,19 @@ type Limits struct {
 	// Watches is the maximum number of tubes that a session can watch.
 	Watches int
 
-	// Tube returns the limits of a tube; nil means none. The engine keeps the
-	// answer until SetLimits.
+	// Tube returns the limits of a tube. If it is nil, tubes have no limits. The engine
+	// caches the result until SetLimits.
 	Tube func(name string) TubeLimits
 }
 
-// TubeLimits bound a tube. The zero value means no limit.
+// TubeLimits contains the limits of a tube. The zero value means no limit.
 type TubeLimits struct {
 	Jobs  int64 // in any state
 	Bytes int64 // of their bodies
 }
 
-// jobBytes is the size of a job without its body, in bytes: its record, an entry in a
-// heap and one in the index. coldBytes is added when a job is first reserved, kicked or
+// jobBytes is the size of a job without its body, in bytes: its record and its entries in
+// a heap and in the index. coldBytes is added when a job is first reserved, kicked or
 // buried.
 const (
 	jobBytes  = int64(unsafe.Sizeof(job{}) + unsafe.Sizeof(entry{}) + unsafe.Sizeof(slot(0)))
@@ -40,11 +40,11 @@ const (
 	keyBytes  = int64(unsafe.Sizeof(keyLink{}) + unsafe.Sizeof(slot(0)))
 )
 
-// tubeBytes is the approximate memory of a tube beside its name: its record, its places in
-// the lists of tubes, and a session that watches it.
+// tubeBytes is the approximate memory of a tube without its name: its record, its entries
+// in the lists of tubes, and one session that watches it.
 const tubeBytes = int64(unsafe.Sizeof(tube{}) + 2*unsafe.Sizeof("") + 3*unsafe.Sizeof(&tube{}) + unsafe.Sizeof(watch{}))
 
-// memoryOf returns how many bytes a job with a body of n bytes takes.
+// memoryOf returns the memory of a job with a body of n bytes.
 func memoryOf(n uint32) int64 {
 	switch {
 	case n == 0:
@@ -69,8 +69,8 @@ func (e *Engine) SetLimits(l Limits) {
 	e.limited = l.Memory > 0 || l.Tube != nil
 }
 
-// LimitedMemory returns the memory of all jobs and tubes, as Limits.Memory counts it, and
-// that limit. Zero means no limit.
+// LimitedMemory returns the memory of all jobs and tubes as Limits.Memory counts it, and
+// the limit. A limit of zero means no limit.
 func (e *Engine) LimitedMemory() (used, limit int64) { return e.memory(), max(e.limits.Memory, 0) }
 
 // LimitsOf returns the limits of a tube, which need not exist.
@@ -84,7 +84,7 @@ func (e *Engine) LimitsOf(tube string) TubeLimits {
 	return e.limits.Tube(tube)
 }
 
-// limitsOf returns the limits of a tube, which are looked up once until there are others.
+// limitsOf returns the limits of a tube and caches them until the limits change.
 func (e *Engine) limitsOf(t *tube) TubeLimits {
 	if t.limitsAge != e.limitsAge {
 		t.limits, t.limitsAge = e.limits.Tube(t.name), e.limitsAge
@@ -92,7 +92,7 @@ func (e *Engine) limitsOf(t *tube) TubeLimits {
 	return t.limits
 }
 
-// A Limit is one of those that Limits have, or the end of the ids.
+// A Limit identifies a limit of Limits, or the end of the ids.
 type Limit uint8
 
 const (
@@ -105,13 +105,13 @@ const (
 	numLimits
 )
 
-// String returns the setting that sets the limit; nothing sets the end of the ids.
+// String returns the name of the setting. No setting controls the end of the ids.
 func (l Limit) String() string {
 	return [numLimits]string{"max-memory", "[[limit]] jobs", "[[limit]] bytes", "max-tubes", "max-watched",
 		"no job ids are left; 'beanpole export' and 'import' into an empty directory give new ones"}[l]
 }
 
-// refuse notes that a limit has refused something.
+// refuse records a refusal by a limit.
 func (e *Engine) refuse(l Limit, tube string) {
 	switch l {
 	case MemoryLimit:
@@ -129,7 +129,7 @@ func (e *Engine) refuse(l Limit, tube string) {
 	}
 }
 
-// RefusedSince returns the settings whose limits have refused something since a time.
+// RefusedSince returns the settings whose limits have refused something since t.
 func (e *Engine) RefusedSince(t int64) (settings []string) {
 	for l, at := range e.refusedAt {
 		if at > 0 && at >= t {
@@ -142,7 +142,7 @@ func (e *Engine) RefusedSince(t int64) (settings []string) {
 // RefusedInTurn returns the settings whose limits have refused something in this turn.
 func (e *Engine) RefusedInTurn() []string { return e.RefusedSince(max(e.now, 1)) }
 
-// Refusals counts the refusals by limits.
+// Refusals counts refusals by limit.
 type Refusals struct {
 	Memory   uint64 // jobs and new tubes, because of Limits.Memory
 	TubeFull uint64 // jobs, because of TubeLimits
@@ -150,11 +150,11 @@ type Refusals struct {
 	Watches  uint64 // because of Limits.Watches
 }
 
-// Refusals returns the refusals by limits since the engine was created.
+// Refusals returns the number of refusals since the engine was created.
 func (e *Engine) Refusals() Refusals { return e.refused }
 
-// room returns OK if the limits allow one more job of n bytes in a tube. A job
-// that is not new comes from another tube, and takes no more memory.
+// room returns OK if the limits permit another job of n bytes in a tube. If isNew is
+// false, the job comes from another tube and takes no additional memory.
 func (e *Engine) room(t *tube, n uint32, isNew bool) Outcome {
 	l := &e.limits
 	if isNew && l.Memory > 0 && e.memory()+memoryOf(n) > l.Memory {
@@ -173,7 +173,8 @@ func (e *Engine) room(t *tube, n uint32, isNew bool) Outcome {
 	return OK
 }
 
-// exceeds notes that a limit refuses a job, perhaps even if there were no other.
+// exceeds records that a limit refuses a job. alone reports whether the job would exceed
+// it without any other job.
 func (e *Engine) exceeds(l Limit, t *tube, alone bool) Outcome {
 	e.refuse(l, t.name)
 	if alone {
@@ -182,9 +183,9 @@ func (e *Engine) exceeds(l Limit, t *tube, alone bool) Outcome {
 	return OutOfMemory
 }
 
-// CheckPut returns how a put of n bytes into a tube, which need not exist, would be
-// refused if it came now, as far as that can be told without the Log. So its body need
-// not be read. It counts as the refusal of the put.
+// CheckPut returns the outcome that a put of n bytes into a tube would have now, ignoring
+// the Log. The tube need not exist. If the put is refused, the caller can discard the
+// body unread; CheckPut counts the refusal.
 func (e *Engine) CheckPut(name string, n uint32) Outcome {
 	switch {
 	case e.draining:
@@ -201,7 +202,7 @@ func (e *Engine) CheckPut(name string, n uint32) Outcome {
 	return e.room(t, n, true)
 }
 
-// hasRoomForTube reports whether the tube exists or may be made.
+// hasRoomForTube reports whether the tube exists or can be created.
 func (e *Engine) hasRoomForTube(name []byte) bool {
 	most, l := maxTubes, &e.limits
 	if l.Tubes > 0 {

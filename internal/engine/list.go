@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// A jobList is the jobs of a tube in one state when it was made. It is cheap to make,
-// however many jobs there are: a view of their queue. The reserved ones are collected from
-// the sessions that hold them.
+// A jobList contains the jobs that a tube had in one state when the list was made. Making
+// it is cheap for any number of jobs, because it is a view of their queue. Reserved jobs
+// are collected from the sessions that hold them.
 type jobList struct {
 	tube    string
 	state   State
@@ -15,28 +15,27 @@ type jobList struct {
 	pending *reservedScan // nil when the list is complete
 }
 
-// A reservedScan is the progress of the search for the reserved jobs of a tube,
-// which are in the heaps of the sessions that hold them.
+// A reservedScan is the progress of collecting a tube's reserved jobs from the heaps of
+// all sessions.
 type reservedScan struct {
 	session int       // the number of the next session to look at
 	pages   [][]entry // of the session before: what was not looked at yet
 }
 
-// A Cursor is a place in a list, after a job; the zero value is the beginning. It
-// is valid for later lists of the same tube and state too: a reader that goes from
-// page to page sees each job exactly once that stays there and keeps its place in
-// the order.
+// A Cursor is a position in a list, after a job. The zero value is the start. It stays
+// valid for later lists of the same tube and state. A reader of all pages sees each job
+// exactly once if the job stays there and keeps its position.
 type Cursor struct {
 	hi    uint64
 	lo    uint32
 	after bool // after a job; else the beginning
 }
 
-// String returns the cursor as text: hexadecimal digits and a dot, or nothing for
-// the beginning.
+// String returns the cursor as text: hexadecimal digits and a dot. The start is the empty
+// string.
 func (c Cursor) String() string { return string(c.Append(nil)) }
 
-// Append appends the cursor as text.
+// Append appends the text of the cursor to dst.
 func (c Cursor) Append(dst []byte) []byte {
 	if !c.after {
 		return dst
@@ -45,7 +44,7 @@ func (c Cursor) Append(dst []byte) []byte {
 	return strconv.AppendUint(dst, uint64(c.lo), 16)
 }
 
-// ParseCursor is the reverse of String.
+// ParseCursor parses the result of String.
 func ParseCursor(text string) (Cursor, error) {
 	c := Cursor{after: text != ""}
 	if c.after {
@@ -57,8 +56,8 @@ func ParseCursor(text string) (Cursor, error) {
 	return c, nil
 }
 
-// list begins a list of the jobs after a place, which may have others, too. It is complete
-// when continueList has returned false.
+// list starts listing the jobs after a cursor. Call continueList until it returns false.
+// Until then, the result can contain other jobs.
 func (e *Engine) list(tube []byte, state State, after Cursor) (jobList, Outcome) {
 	t := e.byName[string(tube)]
 	if t == nil {
@@ -109,10 +108,10 @@ func (e *Engine) continueList(l *jobList) (more bool) {
 	return true
 }
 
-// before reports whether an entry is after the place.
+// before reports whether x is after the cursor.
 func (c Cursor) before(x entry) bool { return !c.after || entry{hi: c.hi, lo: c.lo}.before(x) }
 
-// cursor returns the place after an entry.
+// cursor returns the cursor after an entry.
 func (a entry) cursor() Cursor { return Cursor{a.hi, a.lo, true} }
 
 // listed returns the job of an entry, or nil if the job has changed since it was listed.

@@ -2,30 +2,30 @@ package engine
 
 import "slices"
 
-// Names is a snapshot of a list of tube names. It never changes, so any goroutine
-// may read it while the engine goes on. The reply to a list-tubes of 100,000 tubes
-// has over a megabyte: it is formatted from a snapshot, outside of turns.
+// Names is an immutable snapshot of a list of tube names. It is safe for concurrent use
+// while the engine continues. The reply to list-tubes for 100,000 tubes is larger than a
+// megabyte, so it is formatted from a snapshot outside turns.
 type Names struct {
 	pages []namePage // all full but the last of the n names
 	n     int
 	bytes int
 }
 
-// namesPerPage is a compromise: the first change after a snapshot copies the
-// headers of all pages, and the first change of a page copies that page.
+// namesPerPage is a compromise. The first change after a snapshot copies the headers of
+// all pages, and the first change of a page copies the page.
 const namesPerPage = 256
 
-// Len returns how many names there are.
+// Len returns the number of names.
 func (l Names) Len() int { return l.n }
 
-// Bytes returns how long the names are together, in bytes.
+// Bytes returns the total length of the names.
 func (l Names) Bytes() int { return l.bytes }
 
-// At returns a name by its place, from 0 to Len-1.
+// At returns the i-th name, from 0 to Len-1.
 func (l Names) At(i int) string { return l.pages[i/namesPerPage].names[i%namesPerPage] }
 
-// A nameList is a mutable list of names. snapshot returns it as a Names. Pages are copied
-// on write, so that a snapshot is free and the next change of a long list is cheap.
+// A nameList is a mutable list of names. Pages are copied on write, so that a snapshot is
+// free and a later change of a long list is cheap.
 type nameList struct {
 	Names
 	epoch  uint64 // number of snapshots so far
@@ -37,14 +37,14 @@ type namePage struct {
 	epoch uint64 // of the list when names was made; later snapshots may share it
 }
 
-// snapshot returns the list as it is now.
+// snapshot returns the current list.
 func (l *nameList) snapshot() Names {
 	l.epoch++
 	l.shared = true
 	return l.Names
 }
 
-// unshare makes the slice of pages the list's own.
+// unshare makes a private copy of the slice of pages if it is shared.
 func (l *nameList) unshare() {
 	if l.shared {
 		l.pages = slices.Clone(l.pages)
@@ -52,7 +52,7 @@ func (l *nameList) unshare() {
 	}
 }
 
-// push adds a name at the end.
+// push appends a name.
 func (l *nameList) push(name string) {
 	l.unshare()
 	p := l.n / namesPerPage
@@ -68,8 +68,8 @@ func (l *nameList) push(name string) {
 	l.bytes += len(name)
 }
 
-// remove removes the name at place i. The last name takes its place, and is
-// returned; it may be the removed name itself.
+// remove removes name i and moves the last name there. It returns the last name, which
+// can be the removed one.
 func (l *nameList) remove(i int) (last string) {
 	l.unshare()
 	l.bytes -= len(l.At(i))
@@ -86,7 +86,7 @@ func (l *nameList) remove(i int) (last string) {
 	return last
 }
 
-// trim frees empty pages, except one after the last in use.
+// trim frees empty pages, except one after the last page in use.
 func (l *nameList) trim() {
 	if keep := usedPages(l.n) + 1; len(l.pages) > keep {
 		clear(l.pages[keep:])
@@ -96,8 +96,8 @@ func (l *nameList) trim() {
 
 func usedPages(n int) int { return (n + namesPerPage - 1) / namesPerPage }
 
-// writable returns a page that no snapshot shares: a copy if one does. The list
-// must have been unshared.
+// writable returns page p, after copying it if a snapshot shares it. The list must be
+// unshared.
 func (l *nameList) writable(p int) *namePage {
 	page := &l.pages[p]
 	if page.epoch != l.epoch {

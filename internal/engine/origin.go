@@ -1,8 +1,8 @@
 package engine
 
-// I27. Only jobs that a policy has moved to a tube of dead jobs have an origin: the tube
-// where they were tried. It is in memory beside the others, and in the record of the job.
-// A command that moves the job takes the origin away.
+// I27. Only jobs that a policy has moved to a dead tube have an origin: the tube in which
+// they were exhausted. Origins are stored in a map and in the job's record. A command
+// that moves the job removes its origin.
 
 // setOrigin sets the origin of a job. An empty origin removes it.
 func (e *Engine) setOrigin(id uint64, tube string) {
@@ -18,9 +18,10 @@ func (e *Engine) setOrigin(id uint64, tube string) {
 	}
 }
 
-// RedriveJob moves a buried or ready job to another tube, where it is ready. If to is empty,
-// that is the origin of the job. For a buried job it counts as a kick, which allows as many
-// attempts again. A job that was kicked in the tube of dead jobs already has them.
+// RedriveJob moves a buried or ready job to another tube and makes it ready. If to is
+// empty, the destination is the job's origin. For a buried job, it counts as a kick,
+// which grants as many attempts again. A job that was kicked in the dead tube already has
+// them.
 func (e *Engine) RedriveJob(now int64, id uint64, to string) Outcome {
 	i, j := e.lookup(id)
 	if i == none || j.state() != Buried && j.state() != Ready {
@@ -53,5 +54,5 @@ func (e *Engine) RedriveJob(now int64, id uint64, to string) Outcome {
 	return OK
 }
 
-// hasOrigin reports whether the job in a slot has an origin.
+// hasOrigin reports whether the job in slot i has an origin.
 func (e *Engine) hasOrigin(i slot) bool { return i != none && e.origins[e.jobs.at(i).id] != "" }

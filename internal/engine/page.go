@@ -2,8 +2,8 @@ package engine
 
 import "unsafe"
 
-// A PageSearch finds the first jobs of a tube in one state after a cursor, and reports
-// them. It takes as many turns as it needs.
+// A PageSearch finds the first jobs of a tube in one state after a cursor. It can take
+// several turns.
 type PageSearch struct {
 	list   jobList
 	left   int // jobs to report
@@ -15,16 +15,16 @@ type PageSearch struct {
 // 0.2 ms.
 const maxTold = 64
 
-// BeginPage prepares to report up to n jobs of a tube in a state after a cursor, in
-// their order: ready ones by (pri, id), delayed and reserved ones by the end of their delay
-// or TTR, buried ones in the order of burying. Nothing is done before ContinuePage.
+// BeginPage prepares a search for up to n jobs of a tube in a state after a cursor. Ready
+// jobs are ordered by (pri, id), delayed and reserved jobs by the end of their delay or
+// TTR, and buried jobs in the order of burying. ContinuePage executes the search.
 func (e *Engine) BeginPage(tube []byte, state State, after Cursor, n int) (PageSearch, Outcome) {
 	l, o := e.list(tube, state, after)
 	return PageSearch{l, n, newViewSearch(after, n)}, o
 }
 
-// Memory returns the memory of the search, in bytes. It grows with the number of jobs to
-// report, and with all reserved jobs of the tube if those are searched.
+// Memory returns the memory of the search, in bytes. It grows with n and, for reserved
+// jobs, with the number of reserved jobs in the tube.
 func (p *PageSearch) Memory() int64 {
 	entries := cap(p.search.first.entries)
 	if p.list.state == Reserved {
@@ -33,10 +33,10 @@ func (p *PageSearch) Memory() int64 {
 	return int64(entries) * int64(unsafe.Sizeof(entry{}))
 }
 
-// ContinuePage does a slice of a search and reports whether there is more to do. It calls
-// each with the present stats of the jobs, in their order, and with the place after each.
-// It skips jobs that are no longer in the state, or have another place in the order, and
-// goes on to the next. So if there are fewer than n, the list has no more.
+// ContinuePage executes a slice of a search and reports whether more remains. It calls
+// each with the current stats of the jobs, in order, and the cursor after each. It skips
+// jobs that have changed their state or position. So if it reports fewer than n jobs, the
+// list has no more.
 func (e *Engine) ContinuePage(now int64, p *PageSearch, each func(st JobStats, at Cursor)) (more bool) {
 	if e.continueList(&p.list) {
 		return true

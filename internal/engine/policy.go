@@ -5,18 +5,17 @@ import (
 	"strings"
 )
 
-// A Policy says what the engine does by itself with the jobs of a tube. Most settings act
-// when a reservation ends without a delete or bury: the TTR runs out, the session goes,
-// or the job is released. Others act when a job is too old (policy_stale.go) or when a
-// job is put (unique.go). The rest is a gate (policy_gate.go). The zero value does
-// nothing.
+// A Policy defines the engine's treatment of the jobs in a tube. Most settings act when a
+// reservation ends without a delete or bury: by a timeout, the end of the session, or a
+// release. Others act when a job expires (policy_stale.go) or is put (unique.go). The
+// rest controls a gate (policy_gate.go). The zero value does nothing.
 //
-// A Policy does not change once an engine has it, and many tubes may share one.
+// A Policy is immutable once an engine has it, and can be shared by many tubes.
 type Policy struct {
-	// Maximum numbers of reservations, timeouts and releases of a job before it is
-	// exhausted. Zero means no limit. Each kick of the buried job allows as many again. If
-	// MaxAttempts is 1, each reservation is a Change: a job that had its only attempt is
-	// not reserved again, also by an engine that restores it.
+	// MaxAttempts, MaxTimeouts and MaxReleases are the maximum numbers of reservations,
+	// timeouts and releases before a job is exhausted. Zero means no limit. Each kick of
+	// the buried job allows as many again. If MaxAttempts is 1, each reservation is a
+	// Change, so that even a restored engine does not reserve the job again.
 	MaxAttempts, MaxTimeouts, MaxReleases uint32
 
 	Exhausted Exhausted // what becomes of a job then
@@ -35,7 +34,8 @@ type Policy struct {
 	BuryAtTTL  bool  // it is buried then; else deleted
 	KeepBuried int64 // ns; the age at which a buried job is deleted; 0: never
 
-	// A job is not put if a job with the same key is there. See unique.go.
+	// Unique identifies duplicates: a job is not put if another job has the same key. If
+	// it is nil, duplicates are allowed. See unique.go.
 	Unique      *Key // nil: any number of jobs may be equal
 	UniqueWhile While
 	UniqueMode  UniqueMode
@@ -63,7 +63,7 @@ func (x Ends) String() string {
 	return [...]string{"", "timeout", "closed", "released", "buried", "taken", "", "", ""}[bits.Len8(uint8(x))]
 }
 
-// Exhausted is the treatment of a job that has exceeded a limit of attempts.
+// Exhausted is the action on an exhausted job.
 type Exhausted uint8
 
 const (
@@ -72,13 +72,13 @@ const (
 	MoveExhausted // to Policy.DeadTube, where it is buried
 )
 
-// Limited reports whether the policy exhausts jobs.
+// Limited reports whether the policy can exhaust jobs.
 func (p *Policy) Limited() bool { return p.MaxAttempts|p.MaxTimeouts|p.MaxReleases != 0 }
 
-// counted reports whether the policy acts on how often a job has failed.
+// counted reports whether the policy depends on the number of failures.
 func (p *Policy) counted() bool { return p.Limited() || p.RetryDelay > 0 }
 
-// A PolicyEvent is something that policies do.
+// A PolicyEvent is an action of a policy.
 type PolicyEvent uint8
 
 const (
@@ -95,27 +95,26 @@ const (
 	NumPolicyEvents
 )
 
-// String returns the name of the setting that acted, or of the event.
+// String returns the name of the setting that caused the action, or of the event.
 func (v PolicyEvent) String() string {
 	return [NumPolicyEvents]string{"max-attempts", "max-timeouts", "max-releases", "ttl", "keep-buried", "retry-delay", "skipped", "dead-tube", "unique", "no-key"}[v]
 }
 
-// PolicyCounts counts the actions of policies since the engine was created, by
-// PolicyEvent.
+// PolicyCounts counts actions of policies since the engine was created, by PolicyEvent.
 type PolicyCounts [NumPolicyEvents]uint64
 
-// Exhausted returns how many jobs were tried too often.
+// Exhausted returns the number of exhausted jobs.
 func (c *PolicyCounts) Exhausted() uint64 {
 	return c[OutOfAttempts] + c[OutOfTimeouts] + c[OutOfReleases]
 }
 
-// Expired returns how many jobs became too old.
+// Expired returns the number of expired jobs.
 func (c *PolicyCounts) Expired() uint64 { return c[Expired] + c[BuriedTooLong] }
 
-// PolicyCounts returns how often policies have done something.
+// PolicyCounts returns the number of actions of policies.
 func (e *Engine) PolicyCounts() PolicyCounts { return e.policyCounts }
 
-// A PolicyAct is an event with the job that it is about.
+// A PolicyAct is an event and its job.
 type PolicyAct struct {
 	Event PolicyEvent
 	Tube  string
@@ -123,7 +122,7 @@ type PolicyAct struct {
 	To    string // the dead tube that the job moves to; empty if it does not move
 }
 
-// notePolicy counts and reports an act of a policy.
+// notePolicy counts and reports an action of a policy.
 func (e *Engine) notePolicy(act PolicyAct) {
 	e.policyCounts[act.Event]++
 	if e.opt.PolicyActed != nil {
@@ -157,7 +156,7 @@ type given struct {
 	end        Ends
 }
 
-// released notes that a job is about to be released.
+// released records that a job is about to be released.
 func (e *Engine) released(t *tube, j *job, as given) {
 	e.endWork(t, j)
 	e.jobs.held(j).releases++
@@ -166,9 +165,9 @@ func (e *Engine) released(t *tube, j *job, as given) {
 	j.pri, j.delayAndCounts = as.pri, as.delay
 }
 
-// exhaust ends the reservation of a job that was tried too often. It returns false, and
-// does nothing, if the job may be tried again or if the Log refuses. release is nil
-// unless the job is being released.
+// exhaust ends the reservation of a job if the job is exhausted. It returns false, and
+// does nothing, if another attempt is allowed or the Log refuses the change. release is
+// nil unless the job is being released.
 func (e *Engine) exhaust(t *tube, i slot, j *job, end Ends, release *given) bool {
 	p := t.policy
 	if p == nil || e.policies.inForce == nil {
@@ -234,9 +233,9 @@ func (e *Engine) end(why PolicyEvent, t *tube, i slot, j *job, how Ends, release
 	return true
 }
 
-// fate returns the kind of the change that ends the life of a job of a tube, and for a
-// JobMoved the tube of dead jobs. If that is the job's own tube, or if its name would be
-// too long, the job is buried where it is.
+// fate returns the kind of change that removes a job from a tube and, for a JobMoved, the
+// dead tube. If the dead tube is the job's own tube, or its name would be too long, the
+// job is buried where it is.
 func (p *Policy) fate(why PolicyEvent, tube string) (kind ChangeKind, dead string) {
 	switch {
 	case why == BuriedTooLong, why == Expired && !p.BuryAtTTL, why < Expired && p.Exhausted == DeleteExhausted:
@@ -250,8 +249,8 @@ func (p *Policy) fate(why PolicyEvent, tube string) (kind ChangeKind, dead strin
 	return JobState, ""
 }
 
-// over returns the limit that a job is above when its reservation ends so, or
-// NumPolicyEvents.
+// over returns the limit that c exceeds if its reservation ends as end, or
+// NumPolicyEvents if it exceeds none.
 func (p *Policy) over(c *coldJob, end Ends) PolicyEvent {
 	releases := c.releases
 	if end == Release {
@@ -270,7 +269,7 @@ func (p *Policy) over(c *coldJob, end Ends) PolicyEvent {
 	return NumPolicyEvents
 }
 
-// retryDelay returns how long a job waits after such an end of its reservation, in ns.
+// retryDelay returns the delay of a job after its reservation ends as end, in ns.
 func (e *Engine) retryDelay(t *tube, j *job, end Ends) int64 {
 	p := t.policy
 	if p == nil || e.policies.inForce == nil || p.RetryDelay == 0 || p.RetryOn&end == 0 {
@@ -280,9 +279,9 @@ func (e *Engine) retryDelay(t *tube, j *job, end Ends) int64 {
 	return p.backoff(j.id, p.failures(e.jobs.held(j)))
 }
 
-// allowances returns the number of allowances that kicks have added to the first one of a
-// job in a state: at most one for each time that the job was buried and is so no longer.
-// A kick that only ends a delay adds none.
+// allowances returns the number of additional allowances that a job in state s has: at
+// most one for each bury that was followed by a kick. A kick that only ends a delay adds
+// none.
 func (c *coldJob) allowances(s State) uint32 {
 	buries := c.buries
 	if s == Buried && buries > 0 {
@@ -291,8 +290,8 @@ func (c *coldJob) allowances(s State) uint32 {
 	return min(c.kicks, buries)
 }
 
-// failures returns the number of failures of a job, with this one, in its present
-// allowance.
+// failures returns the number of failures of a job in its current allowance, including
+// this one.
 func (p *Policy) failures(c *coldJob) uint32 {
 	n := max(c.reserves, 1)
 	if p.MaxAttempts > 0 {
@@ -301,8 +300,8 @@ func (p *Policy) failures(c *coldJob) uint32 {
 	return n
 }
 
-// backoff returns the delay of a job after its n-th failure. It is the same each time,
-// since its random part depends on the job.
+// backoff returns the delay of a job after its n-th failure. Its random part is a
+// function of the job, so the result is always the same.
 func (p *Policy) backoff(id uint64, n uint32) int64 {
 	d, most := float64(p.RetryDelay), float64(p.RetryMax)
 	for ; n > 1 && d < most && p.RetryFactor > 1; n-- {
@@ -311,7 +310,8 @@ func (p *Policy) backoff(id uint64, n uint32) int64 {
 	return int64(min(d, most) * (1 - p.RetryJitter*fraction(id, n)))
 }
 
-// fraction returns a number from 0 to 1 that looks random: one round of splitmix64.
+// fraction returns a pseudorandom number from 0 to 1, computed by one round of
+// splitmix64.
 func fraction(id uint64, n uint32) float64 {
 	x := (id+1)*0x9e3779b97f4a7c15 ^ bits.Reverse64(uint64(n))
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

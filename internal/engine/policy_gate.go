@@ -2,35 +2,34 @@ package engine
 
 import "math"
 
-// A gate closes a tube, as a pause does, while its policy permits no further reservation.
-// It is shut when as many jobs are reserved as may be, when they were reserved too fast,
-// when the policy pauses the tube, and when the first jobs are stale (policy_stale.go)
-// and too many to end in a turn.
+// A gate closes a tube while its policy permits no reservation. The policy can limit the
+// number of reserved jobs, their rate, or pause the tube. The gate is also shut if more
+// stale jobs (policy_stale.go) are at the head of the tube than a turn can end.
 //
-// I24. A tube is shut if it is paused or its gate is shut. While a gate is open, fewer
-// jobs are reserved than may be. A gate that is shut opens when a reservation ends, or at
-// opensAt.
+// I24. A tube is shut if it is paused or its gate is shut. While a gate is open, the
+// number of reserved jobs is below the limit. A shut gate opens when a reservation ends,
+// or at opensAt.
 type gate struct {
 	shut    bool
 	counts  bool  // the policy counts reservations; see pass
 	opensAt int64 // ns; while it is shut. Never: when a reservation ends
 
-	// spent is when the bucket of tokens will be full again: each reservation takes
-	// Policy.Interval of it (this is the generic cell rate algorithm). It is at most one
-	// bucket after now.
+	// spent is the time at which the token bucket will be full again. Each reservation
+	// adds Policy.Interval (the generic cell rate algorithm). It is at most one bucket
+	// after now.
 	spent int64 // ns
 	byLog bool  // the Log refused what the policy has to record
 }
 
-// neverSpent is spent of a bucket that is full.
+// neverSpent is the value of spent for a full bucket.
 const neverSpent = math.MinInt64 / 2
 
-// gated reports whether the policy wants a gate.
+// gated reports whether the policy needs a gate.
 func (p *Policy) gated() bool {
 	return p != nil && (p.MaxReserved > 0 || p.Interval > 0 || p.PausedUntil != 0 || p.TTL > 0 || p.once())
 }
 
-// burst returns how many jobs are reserved at once after a pause.
+// burst returns the number of jobs that can be reserved at once after a quiet period.
 func (p *Policy) burst() int64 {
 	if p.Burst > 0 {
 		return int64(p.Burst)
@@ -38,7 +37,7 @@ func (p *Policy) burst() int64 {
 	return max(1, second/p.Interval)
 }
 
-// owed returns spent, or the end of an empty bucket if that is before.
+// owed returns spent, limited to the time at which an empty bucket would be full.
 func (p *Policy) owed(now, spent int64) int64 {
 	if p == nil || p.Interval == 0 {
 		return neverSpent
@@ -46,7 +45,7 @@ func (p *Policy) owed(now, spent int64) int64 {
 	return min(spent, now+p.burst()*p.Interval)
 }
 
-// room returns the number of further jobs that can be reserved from a tube with the given
+// room returns the number of further reservations permitted in a tube that has the given
 // number of reserved jobs.
 func (p *Policy) room(reserved int) uint64 {
 	room := uint64(math.MaxUint64)
@@ -62,8 +61,8 @@ func (p *Policy) room(reserved int) uint64 {
 // gated reports whether the gate of a tube is shut.
 func (t *tube) gated() bool { return t.gate != nil && t.gate.shut }
 
-// setPolicy gives a tube a policy, or takes it away. A gate that has to open does so in
-// Tick. A new rate starts with the debt of at most one of its own buckets.
+// setPolicy sets or removes the policy of a tube. If the gate must open, Tick opens it. A
+// new rate starts with a debt of at most one bucket.
 func (e *Engine) setPolicy(t *tube, p *Policy) {
 	e.countStales(t.policy, p)
 	e.changeKey(t, p)
@@ -83,8 +82,9 @@ func (e *Engine) setPolicy(t *tube, p *Policy) {
 	}
 }
 
-// closedUntil returns when the policy of a tube permits a reservation again; Never: when
-// a reservation ends. closed is false if the policy permits one now.
+// closedUntil returns the time at which the policy of a tube permits a reservation again.
+// It is Never if a reservation must end first. closed is false if the policy permits a
+// reservation now.
 func (e *Engine) closedUntil(now int64, t *tube) (at int64, closed bool) {
 	switch p := t.policy; {
 	case p == nil:
@@ -99,7 +99,7 @@ func (e *Engine) closedUntil(now int64, t *tube) (at int64, closed bool) {
 	return 0, false
 }
 
-// pass notes that a job of a tube with a gate that counts was reserved.
+// pass records the reservation of a job of a tube whose gate counts.
 func (e *Engine) pass(now int64, t *tube, i slot, j *job, wasReady bool) {
 	p := t.policy
 	if p.once() {
@@ -111,7 +111,8 @@ func (e *Engine) pass(now int64, t *tube, i slot, j *job, wasReady bool) {
 	e.closeGate(now, t)
 }
 
-// closeGate shuts the gate of a tube if its policy permits no reservation.
+// closeGate shuts the gate of a tube if its policy permits no reservation, and reports
+// whether it did.
 func (e *Engine) closeGate(now int64, t *tube) bool {
 	at, closed := e.closedUntil(now, t)
 	if closed {
@@ -127,16 +128,15 @@ func (e *Engine) shutGate(t *tube, until int64) {
 	e.arm(&t.timer, until)
 }
 
-// shutByLog shuts the gate of a tube for a second because the Log refuses what its policy has
-// to record.
+// shutByLog shuts the gate of a tube for a second because the Log refuses what its policy
+// has to record.
 func (e *Engine) shutByLog(t *tube) {
 	e.shutGate(t, e.now+second)
 	t.gate.byLog = true
 }
 
-// freeGate opens the gate of a tube that has no reason to be shut. If sessions wait for
-// jobs that are ready, it leaves that to Tick, which serves them before sessions that
-// come later.
+// freeGate opens the gate of a tube if no reason to be shut remains. If sessions wait for
+// ready jobs, Tick opens it and serves them before later sessions.
 func (e *Engine) freeGate(t *tube) {
 	g := t.gate
 	if !g.shut || e.closeGate(e.now, t) {
@@ -150,8 +150,8 @@ func (e *Engine) freeGate(t *tube) {
 	g.shut, g.byLog, g.opensAt, t.shut = false, false, Never, t.paused
 }
 
-// openGate opens the gate of a tube when it is due and serves the waiting sessions. It
-// leaves to the next turn what does not fit in this one.
+// openGate opens the gate of a tube when it is due and serves the waiting sessions. If
+// they are too many for one turn, the next turn continues.
 func (e *Engine) openGate(now int64, t *tube) {
 	g := t.gate
 	if e.closeGate(now, t) {

@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// Policies find the policy of a tube. They do not change. To the engine the settings that
-// are set while it runs are a text, which only Policies understand.
+// Policies finds the policy of a tube. It is immutable. The engine treats settings made
+// at run time as text, which only Policies interprets.
 type Policies interface {
-	// Of returns the policy of a tube, or nil. It has the same settings each time.
+	// Of returns the policy of a tube, or nil. Repeated calls return the same settings.
 	Of(tube string) *Policy
 
-	// With returns policies in which a pattern of tubes has these settings, in place of
-	// those that were set for it before; an empty text is no settings.
+	// With returns policies in which settings replace the run-time settings of a pattern.
+	// An empty text removes them.
 	With(pattern, settings string) Policies
 }
 
-// PolicyFunc is a Policies that ignores settings made while the engine runs.
+// PolicyFunc is a Policies that ignores run-time settings.
 type PolicyFunc func(tube string) *Policy
 
 // Of implements Policies.
@@ -28,12 +28,12 @@ func (f PolicyFunc) Of(tube string) *Policy { return f(tube) }
 // With implements Policies.
 func (f PolicyFunc) With(string, string) Policies { return f }
 
-// MaxPolicies is the maximum number of patterns with settings made while the engine runs.
+// MaxPolicies is the maximum number of patterns with run-time settings.
 const MaxPolicies = 1000
 
-// policies are those of an engine.
+// policies contains the policies of an engine.
 //
-// I25. inForce is configured with all of set, or nil if configured is.
+// I25. inForce is configured with all of set, or nil if configured is nil.
 type policies struct {
 	configured Policies          // nil: none acts
 	set        map[string]string // while the engine ran: settings, by the pattern. They are facts, whatever is configured
@@ -43,9 +43,9 @@ type policies struct {
 	restored bool // no client was served since: all tubes get theirs at once
 }
 
-// A pass goes over places from 0 on, a slice of them in a turn. A change that concerns all
-// places does not send it back to 0: it goes on, and ends one full round after the last
-// change. So changes that come again and again keep no place from being reached.
+// A pass visits all places from 0 on, a slice in each turn. A change that concerns all
+// places does not restart it: the pass ends one full round after the last change. So
+// repeated changes do not prevent any place from being visited.
 type pass struct {
 	at       int // the next place
 	until    int // where the round ends, once it has wrapped
@@ -54,7 +54,7 @@ type pass struct {
 	wraps    uint64 // number of times that it went back to 0
 }
 
-// A passMark is a moment of a pass.
+// A passMark is a point in time of a pass.
 type passMark struct {
 	at    int
 	wraps uint64
@@ -62,15 +62,15 @@ type passMark struct {
 
 func (p *pass) mark() passMark { return passMark{p.at, p.wraps} }
 
-// roundSince reports whether the pass has visited all places since a mark.
+// roundSince reports whether the pass has visited all places since m.
 func (p *pass) roundSince(m passMark) bool {
 	return !p.underway || p.wraps > m.wraps+1 || p.wraps == m.wraps+1 && p.at >= m.at
 }
 
-// begin starts a round from the present place.
+// begin starts a round at the current place.
 func (p *pass) begin() { p.until, p.wrapped, p.underway = p.at, false, true }
 
-// more reports whether places are left in the round. There are n places now.
+// more reports whether places are left in the round. n is the current number of places.
 func (p *pass) more(n int) bool {
 	if p.at >= n && !p.wrapped {
 		p.at, p.wrapped = 0, true
@@ -80,7 +80,7 @@ func (p *pass) more(n int) bool {
 	return p.underway
 }
 
-// configure replaces those that were not set while the engine ran.
+// configure replaces the configured policies and keeps the run-time settings.
 func (p *policies) configure(configured Policies) {
 	p.configured, p.inForce = configured, configured
 	if configured == nil {
@@ -99,7 +99,7 @@ func (p *policies) with(pattern, settings string) {
 	}
 }
 
-// put stores the settings of a pattern.
+// put stores the run-time settings of a pattern.
 func (p *policies) put(pattern, settings string) {
 	if p.set == nil {
 		p.set = make(map[string]string)
@@ -111,13 +111,13 @@ func (p *policies) put(pattern, settings string) {
 	p.pass.begin()
 }
 
-// SetPolicies replaces the policies, but for what SetPolicy has set. Tick gives all tubes
-// theirs in the turns that follow, and a policy acts on a job at the job's next event.
-// nil is for a server that stops: no end of a reservation counts from now on, and tubes
-// that are shut stay shut.
+// SetPolicies replaces the configured policies and keeps those of SetPolicy. Tick updates
+// all tubes in the following turns. A policy acts on a job at the job's next event. A
+// server that stops passes nil: then no end of a reservation counts, and tubes that are
+// shut stay shut.
 func (e *Engine) SetPolicies(p Policies) { e.policies.configure(p) }
 
-// Policies returns the policies in force, or nil if there are none.
+// Policies returns the current policies, or nil if there are none.
 func (e *Engine) Policies() Policies { return e.policies.inForce }
 
 // PolicyOf returns the policy of a tube, which need not exist, or nil.
@@ -129,11 +129,10 @@ func (e *Engine) PolicyOf(tube string) *Policy {
 	return e.policies.inForce.Of(tube)
 }
 
-// SetPolicy sets the settings of a pattern of tubes, in place of those that were set for
-// it before; an empty text is no settings. They outlive the process, and keep no tube
-// alive. The tube of that name has them at once, the others when Tick comes to them in
-// the turns that follow. The caller has checked the text. The outcome is TooBig if there
-// are MaxPolicies.
+// SetPolicy replaces the run-time settings of a pattern. An empty text removes them. The
+// settings are durable and do not keep a tube alive. They apply at once to the tube of
+// that name, and to other tubes when Tick reaches them. The caller must have checked the
+// text. The outcome is TooBig if there are already MaxPolicies patterns.
 func (e *Engine) SetPolicy(pattern, settings string) Outcome {
 	before, there := e.policies.set[pattern]
 	switch {
@@ -163,14 +162,14 @@ func policySet(pattern, settings string) Change {
 	return Change{Kind: PolicySet, Tube: pattern, Body: []byte(settings), BodyLen: len(settings)}
 }
 
-// NumPoliciesSet returns the number of patterns with settings that SetPolicy has set.
+// NumPoliciesSet returns the number of patterns with run-time settings.
 func (e *Engine) NumPoliciesSet() int { return len(e.policies.set) }
 
-// SetPolicyOf returns what SetPolicy has set for a pattern, or nothing.
+// SetPolicyOf returns the run-time settings of a pattern, or an empty string.
 func (e *Engine) SetPolicyOf(pattern string) (settings string) { return e.policies.set[pattern] }
 
-// PoliciesSet yields a PolicySet for each pattern with settings that SetPolicy has set,
-// by pattern.
+// PoliciesSet yields a PolicySet for each pattern with run-time settings, ordered by
+// pattern.
 func (e *Engine) PoliciesSet() iter.Seq[Change] {
 	return func(yield func(Change) bool) {
 		for _, pattern := range slices.Sorted(maps.Keys(e.policies.set)) {
@@ -187,8 +186,8 @@ func (e *Engine) restorePolicy(c Change) {
 	e.policies.restored = true
 }
 
-// A SettledPolicy is the progress of a policy that SetPolicy has just set: first all tubes
-// have it, then the attempts of their jobs are logged.
+// A SettledPolicy is the progress of a policy that SetPolicy has set: first all tubes get
+// the policy, then the attempts of their jobs are logged.
 type SettledPolicy struct {
 	tubes, jobs passMark
 	second      bool
@@ -197,9 +196,9 @@ type SettledPolicy struct {
 // BeginSettled returns the progress of the last SetPolicy.
 func (e *Engine) BeginSettled() SettledPolicy { return SettledPolicy{tubes: e.policies.pass.mark()} }
 
-// Settled reports whether all tubes of a policy have it, and whether their jobs have had the
-// attempts that they had before, in any engine that restores them. Later changes do not
-// delay it. The outcome is not OK if the Log refused an attempt.
+// Settled reports whether all tubes have the policy and the log contains the earlier
+// attempts of their jobs. Later changes do not delay it. The outcome is not OK if the Log
+// refused an attempt.
 func (e *Engine) Settled(s *SettledPolicy) (done bool, o Outcome) {
 	if !s.second {
 		if !e.policies.pass.roundSince(s.tubes) {
@@ -216,14 +215,15 @@ func (e *Engine) Settled(s *SettledPolicy) (done bool, o Outcome) {
 	return true, OK
 }
 
-// outdated reports whether Tick calls updatePolicies.
+// outdated reports whether Tick must call updatePolicies.
 func (e *Engine) outdated() bool {
 	return e.policies.pass.underway || e.attempts.underway || e.keys.pass.underway
 }
 
-// updatePolicies looks up the policies of a slice of the tubes, and the attempts and keys of
-// a slice of the jobs. New tubes have their policies already. After Restore it does all at once, so
-// that no session reserves a job of a tube that a policy pauses.
+// updatePolicies updates the policies of a slice of the tubes, and the attempts and keys
+// of a slice of the jobs. New tubes already have their policies. After Restore, it
+// updates everything at once, so that no session reserves a job from a tube that a policy
+// pauses.
 func (e *Engine) updatePolicies() {
 	p := &e.policies
 	for p.pass.more(len(e.tubes)) {
@@ -252,8 +252,8 @@ func (p *Policy) pausedAt(moment int64) bool {
 	return p != nil && p.PausedUntil != 0 && p.PausedUntil > moment
 }
 
-// pauseEnds returns when the policy pauses its tubes no more, on the clock of an engine;
-// Never: it has no end.
+// pauseEnds returns the time at which the policy's pause ends, on the engine's clock, or
+// Never.
 func (p *Policy) pauseEnds(epoch int64) int64 {
 	if p.PausedUntil == math.MaxInt64 {
 		return Never

@@ -1,14 +1,13 @@
 package engine
 
-// A job that is not reserved is stale if its policy wants it ended: it is too old, or it
-// has had its only attempt, as a job that comes back after a crash. A stale job is never
-// reserved.
+// A job that is not reserved is stale if its policy must end it: it has expired, or it
+// has used its only attempt, for example before a crash. A stale job is never reserved.
 //
-// A staleSweep looks at all jobs, a page of the slab at a time, and ends the stale ones.
-// A pass takes a minute, or longer if there is more to end than the turns can bear.
+// A staleSweep searches all jobs for stale jobs, one page of the slab at a time, and ends
+// them. A pass takes a minute, or longer if there are more stale jobs than the turns can
+// end.
 //
-// I26. tubes counts the tubes whose policies make jobs stale. While there are any, due is
-// set.
+// I26. tubes counts the tubes whose policies make jobs stale. If it is not 0, due is set.
 type staleSweep struct {
 	tubes int
 	due   int64 // when the next page is looked at, or Never
@@ -21,14 +20,14 @@ type staleSweep struct {
 
 const stalePass = 60 * second
 
-// StalePass returns how long the last look at all jobs has taken, in ns: a stale job is
-// there no longer. It is 0 if no policy makes jobs stale, and in the first minute.
+// StalePass returns the duration of the last pass over all jobs, in ns. No job has been
+// stale for longer. It is 0 if no policy makes jobs stale, and in the first minute.
 func (e *Engine) StalePass() int64 { return e.staleSweep.took }
 
-// once reports whether the policy permits one attempt only.
+// once reports whether the policy permits only one attempt.
 func (p *Policy) once() bool { return p != nil && p.MaxAttempts == 1 }
 
-// stales reports whether the policy makes jobs stale.
+// stales reports whether the policy can make jobs stale.
 func (p *Policy) stales() bool { return p != nil && (p.TTL > 0 || p.KeepBuried > 0 || p.once()) }
 
 // sameStales reports whether two policies make the same jobs stale.
@@ -36,7 +35,7 @@ func sameStales(p, q *Policy) bool {
 	return p.TTL == q.TTL && p.KeepBuried == q.KeepBuried && p.once() == q.once()
 }
 
-// countStales notes that a tube has another policy than before.
+// countStales records that a tube's policy changes from before to after.
 func (e *Engine) countStales(before, after *Policy) {
 	w := &e.staleSweep
 	if before.stales() {
@@ -50,7 +49,7 @@ func (e *Engine) countStales(before, after *Policy) {
 	}
 }
 
-// stale returns why a job that is not reserved is stale, or NumPolicyEvents.
+// stale returns the reason why a job that is not reserved is stale, or NumPolicyEvents.
 func (e *Engine) stale(now int64, p *Policy, j *job) PolicyEvent {
 	switch age := now - j.created; {
 	case j.state() == Buried:
@@ -65,15 +64,15 @@ func (e *Engine) stale(now int64, p *Policy, j *job) PolicyEvent {
 	return NumPolicyEvents
 }
 
-// hadOnce reports whether a job has had its only attempt, and the attempt of each allowance.
+// hadOnce reports whether a job has used its only attempt, and that of each allowance.
 func (e *Engine) hadOnce(j *job) bool {
 	c := e.jobs.coldOf(j)
 	return c.reserves > c.allowances(j.state())
 }
 
-// servable reports whether the first ready job of a tube with a policy may be reserved.
-// If the job is stale, servable ends it. It shuts the tube instead if the Log refuses
-// that, or if n jobs that it has ended before are enough for a turn.
+// servable reports whether the first ready job of a tube with a policy can be reserved.
+// If the job is stale, servable ends it. If the Log refuses that, or if n jobs ended
+// before are enough for a turn, servable shuts the tube.
 func (e *Engine) servable(now int64, t *tube, i slot, j *job, n int) bool {
 	if t.policy == nil || t.gate == nil {
 		return true
@@ -89,9 +88,9 @@ func (e *Engine) servable(now int64, t *tube, i slot, j *job, n int) bool {
 	return false
 }
 
-// An attemptPass is a pass over the slots of all jobs, since a tube with jobs came to have a
-// policy that permits one attempt. It logs the reservations that the Log does not have: a job
-// that was reserved before has had its attempt.
+// An attemptPass visits all jobs after a tube with jobs gets a policy that permits one
+// attempt. It logs the reservations that the Log lacks, so that jobs reserved earlier
+// have used their attempt.
 type attemptPass struct {
 	pass
 	refused bool // the Log refused an attempt
@@ -102,8 +101,8 @@ func (a *attemptPass) begin() {
 	a.refused = false
 }
 
-// logAttempts logs the attempts of a slice of the jobs. A quarter of its work is left for
-// the keys.
+// logAttempts logs the attempts of a slice of the jobs. It leaves a quarter of its work
+// for the keys.
 func (e *Engine) logAttempts() {
 	a := &e.attempts
 	for n, looks := 0, 0; a.more(len(e.jobs.pages) * slotsPerPage); {
@@ -134,8 +133,8 @@ func (e *Engine) logAttempts() {
 	}
 }
 
-// admitOnce reports whether the Log admits the reservation of a job, if that is a Change.
-// If not it shuts the tube.
+// admitOnce reports whether the Log admits the reservation of a job, if the reservation
+// is a Change. Otherwise it shuts the tube.
 func (e *Engine) admitOnce(t *tube, j *job) bool {
 	if !t.policy.once() || e.admit(JobState, t, j.bodyLen) == OK {
 		return true
@@ -145,8 +144,8 @@ func (e *Engine) admitOnce(t *tube, j *job) bool {
 	return false
 }
 
-// endStale reports whether a job is stale that is to be reserved by its id, and ends it
-// then. A buried job stays: it only cannot be reserved if it has had its attempt.
+// endStale reports whether a job that is reserved by id is stale, and ends it. A buried
+// job stays buried: it cannot be reserved if it has used its attempt.
 func (e *Engine) endStale(now int64, t *tube, i slot, j *job) bool {
 	if j.state() == Buried {
 		return t.policy.once() && e.hadOnce(j)
@@ -158,8 +157,8 @@ func (e *Engine) endStale(now int64, t *tube, i slot, j *job) bool {
 	return why != NumPolicyEvents
 }
 
-// sweepStale looks at a page of the slab for stale jobs, and ends them, as many as the
-// turn can bear.
+// sweepStale searches a page of the slab for stale jobs, and ends as many as the turn
+// permits.
 func (e *Engine) sweepStale(now int64) {
 	w := &e.staleSweep
 	pages := slot(len(e.jobs.pages))

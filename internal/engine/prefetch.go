@@ -2,7 +2,7 @@
 
 package engine
 
-// prefetch asks the processor to read a record that will be needed soon.
+// prefetch asks the processor to load a record that will be needed soon.
 //
 //go:noescape
 func prefetch(j *job)

@@ -2,7 +2,7 @@ package engine
 
 import "math"
 
-// A Spec holds the attributes of a put, without the body.
+// A Spec contains the attributes of a put, without the body.
 type Spec struct {
 	Pri   uint32
 	Delay uint32 // s
@@ -10,11 +10,12 @@ type Spec struct {
 	Again bool   // whatever the policy: an equal job may be there
 }
 
-// Put adds a job to the tube that the session uses. With Options.Logged the
-// body must not change until the turn's Changes are written.
+// Put adds a job to the tube that the session uses. If Options.Logged is set, the body
+// must not change until the turn's Changes are written.
 //
-// A put that is refused costs an id, as in beanstalkd, unless it is TooBig. The outcome is
-// Duplicate, and the id that of another job, if the policy of the tube says so.
+// As in beanstalkd, a refused put uses up an id, unless the outcome is TooBig. If the
+// policy of the tube finds a duplicate, the outcome is Duplicate and id is that of the
+// existing job.
 func (e *Engine) Put(now int64, s *Session, spec Spec, body []byte) (id uint64, outcome Outcome) {
 	e.SkipID(s)
 	if e.draining {
@@ -23,8 +24,8 @@ func (e *Engine) Put(now int64, s *Session, spec Spec, body []byte) (id uint64, 
 	return e.put(now, s.use, spec, body)
 }
 
-// PutInto is Put without a session: it names the tube, which is made if there is none. The
-// outcome is OutOfMemory also if there would be too many tubes.
+// PutInto adds a job to the named tube without a session. It creates the tube if
+// necessary. The outcome is also OutOfMemory if there would be too many tubes.
 func (e *Engine) PutInto(now int64, name []byte, spec Spec, body []byte) (id uint64, outcome Outcome) {
 	e.takeID()
 	switch {
@@ -39,7 +40,7 @@ func (e *Engine) PutInto(now int64, name []byte, spec Spec, body []byte) (id uin
 	return id, outcome
 }
 
-// put adds a job, whose id has been given out, to a tube.
+// put adds a job with the id taken last to a tube.
 func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, outcome Outcome) {
 	if e.lastID > MaxID {
 		e.refuse(IDLimit, t.name)
@@ -91,8 +92,8 @@ func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, out
 	return id, OK
 }
 
-// SkipID uses up an id, for a put whose body did not have the announced length.
-// Like Put it makes the session a producer.
+// SkipID uses up an id for a put whose body did not have the announced length. Like Put,
+// it makes the session a producer.
 func (e *Engine) SkipID(s *Session) {
 	if !s.producer {
 		s.producer = true
@@ -101,15 +102,15 @@ func (e *Engine) SkipID(s *Session) {
 	e.takeID()
 }
 
-// MaxID is the highest id that a put gives out: clients that keep ids in signed numbers
-// know no higher one.
+// MaxID is the highest id of a put. Clients that store ids in signed numbers cannot
+// represent a higher one.
 const MaxID = math.MaxInt64
 
-// MaxSafeID is the highest id that clients with floating-point numbers tell from its
-// neighbours. No server has counted further, unless a fault has set an id.
+// MaxSafeID is the highest id that clients with floating-point numbers distinguish from
+// its neighbors. Only a fault can make a server exceed it.
 const MaxSafeID = 1<<53 - 1
 
-// takeID uses up the next id. After the last one lastID stays above MaxID.
+// takeID uses up the next id. After the last one, lastID stays above MaxID.
 func (e *Engine) takeID() {
 	if e.lastID <= MaxID {
 		e.lastID++

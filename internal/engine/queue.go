@@ -1,13 +1,13 @@
 package engine
 
-// A queue is the jobs of a tube in one state, in the order of their keys. It has two
-// parts, which only this file, walk.go and search.go know: runs for the jobs that come
-// in order, and a heap for all others. To append to a run, or to take its first job,
-// touches a few cache lines however many jobs there are, and a place in a run takes 4
-// bytes. The heap touches a record at each level, and an entry takes 16.
+// A queue contains the jobs of a tube in one state, ordered by key. It consists of runs,
+// for jobs that arrive in order, and a heap for all others. Only this file, walk.go and
+// search.go depend on this. Appending to a run or removing its first job touches a few
+// cache lines, whatever the number of jobs, and an entry takes 4 bytes. The heap touches
+// one record per level, and an entry takes 16 bytes.
 //
-// Jobs that come in order are found by their streams: ready jobs of one priority are a
-// stream, delayed jobs of one delay, and all buried jobs.
+// Jobs that arrive in order form streams: ready jobs with the same priority, delayed jobs
+// with the same delay, and all buried jobs.
 //
 // I19. n counts the jobs of both parts.
 type queue struct {
@@ -16,8 +16,8 @@ type queue struct {
 	runs *runs // nil until the heap has minHeap jobs; nil again when the queue is empty
 }
 
-// minHeap is the number of jobs in the heap from which a queue uses runs, so that short
-// queues need no memory for runs.
+// minHeap is the number of jobs in the heap from which a queue uses runs. Short queues
+// need no memory for runs.
 const minHeap = 64
 
 // streamOf returns the stream of a job in the queue of its state.
@@ -44,7 +44,7 @@ func (q *queue) first() (x entry, ok bool) {
 	return x, ok
 }
 
-// top returns the first job, or none.
+// top returns the first job, or none if the queue is empty.
 func (q *queue) top() slot {
 	if q.runs == nil {
 		return q.heap.top()
@@ -55,7 +55,8 @@ func (q *queue) top() slot {
 	return none
 }
 
-// due returns when the first job of a queue ordered by due comes due, or Never.
+// due returns the time at which the first job of a queue ordered by due time is due, or
+// Never.
 func (q *queue) due() int64 {
 	if x, ok := q.first(); ok {
 		return x.dueOf()
@@ -78,7 +79,7 @@ func (q *queue) push(jobs *jobSlab, i slot, j *job) {
 	q.heap.push(jobs, x)
 }
 
-// remove removes a job. It returns how many units of work that was beyond the usual.
+// remove removes a job and returns the additional units of work.
 func (q *queue) remove(jobs *jobSlab, j *job) (work int) {
 	if j.run() == inHeap {
 		work = q.heap.removalWork()

@@ -2,15 +2,14 @@ package engine
 
 import "math"
 
-// Reserve reserves the job with the smallest (pri, id) of all tubes that the
-// session watches, except paused ones. If there is none it waits up to timeout
-// seconds, or without end with Forever, and returns Waiting; a timeout of 0 is
-// answered at once, since Tick has run before in the same turn.
+// Reserve reserves the job with the smallest (pri, id) in all watched tubes that are not
+// paused. If there is none, it returns Waiting and waits up to timeout seconds, or
+// without limit if timeout is Forever. If timeout is 0, it never waits.
 //
-// If there is no job, and the TTR of one that the session holds ends within a
-// second, Reserve does not wait but returns DeadlineSoon. A wait ends with it too.
+// If there is no job, and the TTR of a job that the session holds ends within a second,
+// Reserve returns DeadlineSoon. It also ends a wait with DeadlineSoon.
 //
-// Reserve looks at each watched tube: 10,000 tubes take some tens of microseconds.
+// Reserve examines each watched tube. 10,000 tubes take some tens of microseconds.
 func (e *Engine) Reserve(now int64, s *Session, timeout int64) (Job, Outcome) {
 	e.becomeWorker(s)
 	s.waitBegan, s.waitUntil = now, Never
@@ -33,9 +32,9 @@ func (e *Engine) Reserve(now int64, s *Session, timeout int64) (Job, Outcome) {
 // contains at least one job, whatever its size.
 const maxBatch = 1 << 20
 
-// ReserveBatch is Reserve for up to n jobs, which it appends. It waits only for the first
-// job. It takes further ready jobs up to a total of 1 MiB of bodies and the work of a
-// turn.
+// ReserveBatch reserves up to n jobs and appends them to batch. It waits only for the
+// first job. It reserves further ready jobs up to maxBatch bytes of bodies and the work
+// of a turn.
 func (e *Engine) ReserveBatch(now int64, s *Session, timeout int64, n int, batch []Job) ([]Job, Outcome) {
 	job, o := e.Reserve(now, s, timeout)
 	if o != OK {
@@ -55,8 +54,8 @@ func (e *Engine) ReserveBatch(now int64, s *Session, timeout int64, n int, batch
 }
 
 // choose returns the job that a session reserves next. It returns none if there is no
-// job, or if the job's body has more than most bytes. If the first job is stale, choose
-// ends the stale jobs at the heads of all watched tubes before it looks again.
+// job, or if the body has more than most bytes. If the first job is stale, choose ends
+// the stale jobs at the heads of all watched tubes and searches again.
 func (e *Engine) choose(now int64, s *Session, most int) slot {
 	for n := 0; ; {
 		i := e.best(s)
@@ -80,7 +79,7 @@ func (e *Engine) choose(now int64, s *Session, most int) slot {
 	}
 }
 
-// best returns the ready job with the smallest (pri, id) of all tubes that a session
+// best returns the ready job with the smallest (pri, id) in all tubes that a session
 // watches, or none.
 func (e *Engine) best(s *Session) slot {
 	e.turnWork += len(s.watches) / looksPerUnit
@@ -95,9 +94,9 @@ func (e *Engine) best(s *Session) slot {
 	return best.slot
 }
 
-// ReserveJob reserves a job by id, whatever its tube, unless it is reserved
-// already. For a buried or delayed job that is a Change: it will be ready when the
-// reservation ends. One that is stale is not found.
+// ReserveJob reserves a job by id, whatever its tube, unless it is already reserved. For
+// a buried or delayed job, this is a Change: the job will be ready when the reservation
+// ends. Stale jobs are not found.
 func (e *Engine) ReserveJob(now int64, s *Session, id uint64) (Job, Outcome) {
 	i, j := e.lookup(id)
 	if i == none || j.state() == Reserved {
@@ -127,7 +126,7 @@ func (e *Engine) becomeWorker(s *Session) {
 	}
 }
 
-// reserve gives a job that is not reserved to a session.
+// reserve gives an unreserved job to a session.
 func (e *Engine) reserve(now int64, s *Session, i slot) Job {
 	j := e.jobs.at(i)
 	t := e.tubeOfJob(j)
@@ -150,16 +149,16 @@ func (e *Engine) reserve(now int64, s *Session, i slot) Job {
 	return Job{j.id, e.body(j)}
 }
 
-// match gives a job that has become ready to a session that waits for it, if there is one
-// and the tube is not shut.
+// match gives a job that has become ready to a waiting session, if there is one and the
+// tube is not shut.
 func (e *Engine) match(now int64, t *tube) {
 	if !t.shut && t.waiters.first != nil {
 		e.serve(now, t)
 	}
 }
 
-// serve gives the first ready job of a tube to the session that has waited longest for
-// one. It returns false if there was no job or no session.
+// serve gives the first ready job of a tube to the session that has waited longest. It
+// returns false if there is no job or no session.
 func (e *Engine) serve(now int64, t *tube) (ok bool) {
 	for n := 0; t.ready.n > 0 && t.waiters.first != nil; n++ {
 		i := t.ready.top()
@@ -187,7 +186,7 @@ func (e *Engine) beginWait(s *Session) {
 	e.arm(&s.timer, s.next())
 }
 
-// endWait ends the wait of a session and tells its Waiter the outcome.
+// endWait ends the wait of a session and passes the outcome to its Waiter.
 func (e *Engine) endWait(s *Session, job Job, outcome Outcome) {
 	e.cancelWait(s)
 	s.waiter.WaitOver(job, outcome)

@@ -2,9 +2,9 @@ package engine
 
 import "slices"
 
-// runs are the runs of a queue.
+// runs contains the runs of a queue.
 //
-// I20. order has the runs with jobs, the one with the first job first, and no others.
+// I20. order contains exactly the runs with jobs, ordered by their first jobs.
 type runs struct {
 	all    []run
 	order  []uint8    // places in all
@@ -16,16 +16,17 @@ const (
 	inHeap  = maxRuns // as the run of a job: it is in none
 )
 
-// A run is jobs of one stream in the order of their keys. A job is appended if its key
-// is after those of all others. One that is removed leaves a hole, and no other is
-// moved. A stream may have several runs: jobs that were reserved and come back in order
-// make a second one, with keys before those of the first. A run without jobs waits for
-// the next of its stream, until another stream needs its place.
+// A run contains jobs of one stream, ordered by key. A job is appended if its key is
+// greater than all others. A removed job leaves a hole; no other job moves. A stream can
+// have several runs: jobs that were reserved and return in order form a second run, with
+// smaller keys. An empty run waits for the next job of its stream until another stream
+// needs its place.
 //
-// I21. The keys of the jobs ascend, and none is after last. first is the key of the job
-// at head, the first that is there. The chunks are those from head to end; each counts
-// its jobs, and has storage if it has any or is the last. Together they have n. A job
-// has the place of its run in runs.all as run, and the low bits of its number as pos.
+// I21. The keys of the jobs ascend, and none is greater than last. first is the key of
+// the job at head, the first remaining job. The chunks from head to end contain the jobs.
+// Each chunk counts its jobs, and has storage if it has jobs or is the last. The counts
+// sum to n. A job stores the index of its run in runs.all as run, and the low bits of its
+// number as pos.
 type run struct {
 	stream      uint32
 	n           int    // jobs
@@ -35,13 +36,13 @@ type run struct {
 	serial      uint64 // no other run has had it; 0 if there are no jobs
 }
 
-// A chunk is places of a run that are side by side.
+// A chunk contains adjacent places of a run.
 type chunk struct {
 	slots *[chunkSlots]slot // none where the job is gone
 	n     int
 }
 
-// newRuns returns runs without jobs.
+// newRuns returns empty runs.
 func (s *jobSlab) newRuns() *runs {
 	rs := s.spareRuns
 	if s.spareRuns = nil; rs == nil {
@@ -50,7 +51,7 @@ func (s *jobSlab) newRuns() *runs {
 	return rs
 }
 
-// freeRuns takes back runs without jobs.
+// freeRuns frees empty runs for reuse.
 func (s *jobSlab) freeRuns(rs *runs) {
 	for k := range rs.all {
 		chunks := rs.all[k].chunks
@@ -63,7 +64,7 @@ func (s *jobSlab) freeRuns(rs *runs) {
 	s.spareRuns = rs
 }
 
-// newChunk returns storage for a chunk.
+// newChunk allocates the storage of a chunk.
 func (s *jobSlab) newChunk() *[chunkSlots]slot {
 	last := len(s.spareChunks) - 1
 	if last < 0 {
@@ -74,8 +75,8 @@ func (s *jobSlab) newChunk() *[chunkSlots]slot {
 	return slots
 }
 
-// freeChunk takes the storage of a chunk away. Some is kept: as one run becomes shorter,
-// another becomes longer.
+// freeChunk frees the storage of a chunk. Some is kept, because another run usually grows
+// as one shrinks.
 func (s *jobSlab) freeChunk(c *chunk) {
 	if len(s.spareChunks) < maxRuns {
 		s.spareChunks = append(s.spareChunks, c.slots)
@@ -88,8 +89,8 @@ const (
 	maxChunks  = 1 << 31 / chunkSlots // so that a pos is a number without doubt
 )
 
-// push appends a job to a run, if one takes it. A stream that comes for the second time
-// is given a run, if mayOpen is true and not all are in use.
+// push appends a job to a run that accepts it. If mayOpen is set and a run is free, a
+// stream that arrives for the second time gets a run.
 func (rs *runs) push(jobs *jobSlab, x entry, j *job, mayOpen bool) (ok bool) {
 	stream := streamOf(j)
 	k := rs.find(x, stream)
@@ -113,8 +114,9 @@ func (rs *runs) push(jobs *jobSlab, x entry, j *job, mayOpen bool) (ok bool) {
 	return true
 }
 
-// find returns the place of the run that takes a job, or inHeap. Of several it is the one
-// whose last job is the nearest: the others may take jobs that this one cannot.
+// find returns the index of the run that accepts a job, or inHeap. If several accept it,
+// find chooses the run whose last job is nearest, because the others can accept jobs that
+// this one cannot.
 func (rs *runs) find(x entry, stream uint32) (best uint8) {
 	best = inHeap
 	for k := range rs.all {
@@ -162,8 +164,7 @@ func (r *run) append(jobs *jobSlab, x entry) {
 	r.end++
 }
 
-// remove removes a job. It returns the units of work that it took to find the first one
-// that is left.
+// remove removes a job and returns the units of work to find the first remaining job.
 func (rs *runs) remove(jobs *jobSlab, j *job) (work int) {
 	r := &rs.all[j.run()]
 	at := r.head + uint64(j.pos-uint32(r.head))
@@ -190,8 +191,8 @@ func (rs *runs) remove(jobs *jobSlab, j *job) (work int) {
 	return work
 }
 
-// prefetch asks for the record of a job that is soon the first. The jobs of one of
-// several runs are far apart in memory, and the processor cannot foresee which is next.
+// prefetch requests the record of a job that will soon be first. Jobs of several runs are
+// far apart in memory, and the processor cannot predict the next one.
 func (r *run) prefetch(jobs *jobSlab) {
 	const ahead = 8
 	if at := r.head%chunkSlots + ahead; at < chunkSlots && r.head+ahead < r.end {
@@ -201,7 +202,7 @@ func (r *run) prefetch(jobs *jobSlab) {
 	}
 }
 
-// advance moves head to the first job that is left.
+// advance moves head to the first remaining job.
 func (r *run) advance() (work int) {
 	gone := 0
 	for r.chunks[gone].n == 0 {
@@ -218,7 +219,7 @@ func (r *run) advance() (work int) {
 	return (gone + int(r.head-from)) / looksPerUnit
 }
 
-// reset frees the chunks of a run without jobs but for one.
+// reset frees all chunks but one of an empty run.
 func (r *run) reset() {
 	last := r.chunks[len(r.chunks)-1]
 	if r.end > 8*chunkSlots { // the array behind chunks may be long
@@ -228,8 +229,8 @@ func (r *run) reset() {
 	r.serial = 0
 }
 
-// rise and sink move the run at a place of order to where it belongs: when its first job
-// is before, or after, the one that was first until now.
+// rise and sink restore the order of the run at index n after its first job became
+// smaller or greater.
 func (rs *runs) rise(n int) {
 	for ; n > 0 && rs.firstOf(n).before(*rs.firstOf(n - 1)); n-- {
 		rs.order[n-1], rs.order[n] = rs.order[n], rs.order[n-1]
@@ -242,5 +243,5 @@ func (rs *runs) sink(n int) {
 	}
 }
 
-// firstOf returns the first entry of the run at a place of order.
+// firstOf returns the first entry of the run at index n of order.
 func (rs *runs) firstOf(n int) *entry { return &rs.all[rs.order[n]].first }

@@ -2,18 +2,17 @@ package engine
 
 import "github.com/beanpole-mq/beanpole/internal/engine/heap"
 
-// A viewSearch finds jobs of a view after a cursor, in order: all those of its runs up to
-// the nth of its heap, or to the end.
+// A viewSearch finds the jobs of a view after a cursor, in order: those of its runs up to
+// the nth job of its heap, or to the end.
 //
-// The jobs that are in runs it finds at once. Those of the heap are ordered by parent
-// only. So it looks at the heap from the top, level by level, and skips what is below a
-// job after the nth. What it looks at there grows with the number of jobs up to that one:
-// the last page of a million jobs in a heap takes some five milliseconds. A heap knows no
-// way past the jobs before a cursor.
+// Jobs in runs are found at once. The heap is ordered only by parent, so the search goes
+// down from the top, level by level, and skips the children of jobs after the nth. The
+// cost grows with the number of jobs up to the nth: the last page of a million jobs in a
+// heap takes about five milliseconds. The search cannot skip jobs before the cursor.
 type viewSearch struct {
 	first firstEntries // of the heap
 
-	// How far it has come.
+	// Progress.
 	looks    int    // number of entries that were looked at
 	ahead    []span // places to look at, in order; few, for most are side by side
 	sorting  bool   // all were looked at
@@ -21,7 +20,7 @@ type viewSearch struct {
 	reported int    // of them
 }
 
-// A span is places of a heap that are side by side.
+// A span is a range of adjacent places in a heap.
 type span struct{ from, to uint32 }
 
 // lookStep is the number of heap entries in a step of a search.
@@ -31,8 +30,8 @@ func newViewSearch(after Cursor, n int) viewSearch {
 	return viewSearch{first: firstEntries{after: after, n: n}}
 }
 
-// step goes on with the search until it is over, and returns the units of work that it
-// took. A heap without order is looked at whole.
+// step continues the search and returns the units of work. It searches an unordered heap
+// completely.
 func (s *viewSearch) step(v *queueView, ordered bool) (work int) {
 	if s.sorting {
 		s.over = !s.first.sort()
@@ -41,8 +40,8 @@ func (s *viewSearch) step(v *queueView, ordered bool) (work int) {
 	return s.look(&v.heap, ordered)
 }
 
-// next returns the next job and goes past it; ok is false when there is none up to the
-// nth of the heap.
+// next returns the next job and advances. ok is false if there is none up to the nth of
+// the heap.
 func (s *viewSearch) next(v *queueView, jobs *jobSlab) (x entry, ok bool) {
 	r := v.firstRun(jobs)
 	if s.reported < len(s.first.entries) {
@@ -60,13 +59,13 @@ func (s *viewSearch) next(v *queueView, jobs *jobSlab) (x entry, ok bool) {
 	return r.x, true
 }
 
-// atEnd reports whether the heap has no more jobs than those that were found.
+// atEnd reports whether all jobs of the heap have been found.
 func (s *viewSearch) atEnd() bool { return len(s.first.entries) < s.first.n }
 
-// last returns the place after the last job that was found in the heap.
+// last returns the cursor after the last job found in the heap.
 func (s *viewSearch) last() Cursor { return s.first.entries[len(s.first.entries)-1].cursor() }
 
-// look looks at some entries of the heap.
+// look examines some entries of the heap.
 func (s *viewSearch) look(h *jobHeap, ordered bool) (work int) {
 	if s.looks == 0 {
 		s.ahead = []span{{0, uint32(min(h.n, 1))}}
@@ -111,8 +110,8 @@ func (s *viewSearch) open(parent, n int) {
 	}
 }
 
-// firstEntries collects the first n entries after a place: show is called with all
-// entries after it, in any order.
+// firstEntries collects the first n entries after a cursor. Call show with all entries
+// after it, in any order.
 type firstEntries struct {
 	after    Cursor
 	n        int
@@ -120,7 +119,7 @@ type firstEntries struct {
 	unsorted []lastFirst // those at the beginning of entries that are a heap still
 }
 
-// lastFirst is an entry in a heap whose first element is the last entry.
+// lastFirst orders a heap so that its first element is the last entry.
 type lastFirst struct{ entry }
 
 // Before implements heap.Element.
@@ -129,7 +128,7 @@ func (x lastFirst) Before(y lastFirst) bool { return y.before(x.entry) }
 // Moved implements heap.Element.
 func (lastFirst) Moved(int) {}
 
-// show adds an entry if it is one of the first so far.
+// show adds an entry if it is one of the first n so far.
 func (f *firstEntries) show(x entry) (taken bool) {
 	switch {
 	case len(f.entries) < f.n:
@@ -143,7 +142,7 @@ func (f *firstEntries) show(x entry) (taken bool) {
 	return true
 }
 
-// sort puts one entry in its place, and reports whether there is more to do.
+// sort puts one entry into its place, and reports whether more remain.
 func (f *firstEntries) sort() (more bool) {
 	if len(f.unsorted) == 0 {
 		return false

@@ -2,22 +2,20 @@ package engine
 
 import "slices"
 
-// A Waiter is told the end of a wait. Reserve returned Waiting, and now there is a
-// job (OK), or none came in time (TimedOut, DeadlineSoon). WaitOver is called from
-// within another call of the engine and must not call the engine; job.Body is
-// valid only until it returns.
+// A Waiter receives the result of a Reserve that returned Waiting: a job (OK), or none
+// (TimedOut, DeadlineSoon). WaitOver is called during another call of the engine and must
+// not call the engine. job.Body is valid until it returns.
 type Waiter interface {
 	WaitOver(job Job, outcome Outcome)
 }
 
-// A Session is what the engine knows of a client: which tube it uses, which it
-// watches, what it has reserved.
+// A Session is the engine's state of a client: the tube in use, the watched tubes and the
+// reserved jobs.
 //
 // I5. A session waits in the lists of all tubes that it watches, or of none.
 //
-// I15. A closed session that is not free yet is in Engine.sessions, and its timer
-// is set, so that Tick continues. Nothing else refers to it except the jobs that it
-// still holds.
+// I15. A closed session that is not free yet is in Engine.sessions, and its timer is set,
+// so that Tick continues. Only the jobs that it still holds refer to it.
 type Session struct {
 	id      uint64 // no other session has it, before or after; from 1
 	num     uint32 // place in Engine.sessions; jobs refer to it
@@ -44,7 +42,7 @@ type Session struct {
 // DeadlineSoon instead of waiting: one second, as in beanstalkd.
 const deadlineMargin = second
 
-// next returns when Tick has to look at the session.
+// next returns the time at which Tick must examine the session.
 func (s *Session) next() int64 {
 	if s.closed {
 		return s.resumeAt // no TTR runs out any more
@@ -66,8 +64,8 @@ func (s *Session) deadlineSoon(now int64) bool {
 	return due != Never && due-deadlineMargin <= now
 }
 
-// Open adds a session, which uses and watches the default tube. The waiter can be nil if
-// each Reserve has a timeout of 0, so that none returns Waiting.
+// Open adds a session, which uses and watches the default tube. w can be nil if each
+// Reserve has a timeout of 0, so that none returns Waiting.
 func (e *Engine) Open(w Waiter) *Session {
 	s := &Session{waiter: w, use: e.defaultTube, held: heldList{none, none}}
 	s.timer = e.newTimer(nil, s)
@@ -80,8 +78,8 @@ func (e *Engine) Open(w Waiter) *Session {
 	return s
 }
 
-// HalfClose notes that the client will send nothing more. A waiting reserve ends with
-// TimedOut, and no later reserve waits.
+// HalfClose records that the client will send no more commands. A waiting reserve ends
+// with TimedOut, and later reserves do not wait.
 func (e *Engine) HalfClose(s *Session) {
 	s.halfClosed = true
 	if s.waiting {
@@ -89,8 +87,8 @@ func (e *Engine) HalfClose(s *Session) {
 	}
 }
 
-// Use makes a tube the one that the session puts into, kicks and peeks. The outcome
-// is OutOfMemory if there would be too many tubes.
+// Use sets the tube of later puts, kicks and peeks. The outcome is OutOfMemory if there
+// would be too many tubes.
 func (e *Engine) Use(s *Session, name []byte) Outcome {
 	if !e.hasRoomForTube(name) {
 		return OutOfMemory
@@ -110,9 +108,8 @@ func (s *Session) Holds() bool { return s.reserved.n > 0 }
 // Using returns the name of the used tube.
 func (s *Session) Using() string { return s.use.name }
 
-// Watch adds a tube to those that the session reserves from and returns their
-// number. The outcome is OutOfMemory if the session, or the engine, would have too
-// many.
+// Watch adds a tube to the watched tubes and returns their number. The outcome is
+// OutOfMemory if the session or the engine would have too many.
 func (e *Engine) Watch(s *Session, name []byte) (n int, outcome Outcome) {
 	n = len(s.watches)
 	t := e.byName[string(name)]
@@ -135,8 +132,8 @@ func (e *Engine) watch(s *Session, t *tube) {
 	s.watches = append(s.watches, &watch{tube: t, sess: s})
 }
 
-// Ignore removes a tube from those that the session watches and returns the number
-// of those left. If it is the only one, ok is false and nothing is done.
+// Ignore removes a tube from the watched tubes and returns the number of remaining ones.
+// If the tube is the only one, ok is false and nothing changes.
 func (e *Engine) Ignore(s *Session, name []byte) (n int, ok bool) {
 	t := e.byName[string(name)]
 	i := -1
@@ -158,7 +155,7 @@ func (e *Engine) Ignore(s *Session, name []byte) (n int, ok bool) {
 	return last, true
 }
 
-// indexOf returns the place of a tube in the watch list, or -1.
+// indexOf returns the index of a tube in the watch list, or -1.
 func (s *Session) indexOf(t *tube) int {
 	return slices.IndexFunc(s.watches, func(w *watch) bool { return w.tube == t })
 }
@@ -169,9 +166,8 @@ func (e *Engine) Watches(s *Session, tube string) bool {
 	return t != nil && s.indexOf(t) >= 0
 }
 
-// WatchedNames returns the names of the watched tubes in the order of
-// list-tubes-watched: as they were added, except that the last one takes the place
-// of one that is ignored.
+// WatchedNames returns the names of the watched tubes in the order of list-tubes-watched:
+// the order of addition, except that the last tube replaces one that is ignored.
 func (s *Session) WatchedNames() Names {
 	var l nameList
 	for _, w := range s.watches {

@@ -1,6 +1,6 @@
 package engine
 
-// SessionStats describes a session.
+// SessionStats returns the state of a session.
 type SessionStats struct {
 	ID       uint64 // no other session has it, before or after; from 1
 	Using    string // name of a tube
@@ -13,10 +13,10 @@ type SessionStats struct {
 	Worker   bool  // it has reserved
 }
 
-// Sessions returns up to n sessions and the place of the next ones; from 0 is the
-// beginning, next 0 the end. The order is arbitrary but does not change: a caller that
-// goes from slice to slice sees each session that stays open exactly once. It looks
-// at n places at most, some of which may be free.
+// Sessions returns up to n sessions and the position of the next ones. from is 0 for the
+// start; next is 0 at the end. The order is arbitrary but constant: successive calls
+// return each session that stays open exactly once. Each call examines at most n
+// positions, some of which can be free.
 func (e *Engine) Sessions(from, n int) (found []*Session, next int) {
 	for ; n > 0 && from < len(e.sessions); n-- {
 		e.turnWork++
@@ -31,13 +31,13 @@ func (e *Engine) Sessions(from, n int) (found []*Session, next int) {
 	return found, from
 }
 
-// ID returns what SessionStats has.
+// ID returns the id of the session, as in SessionStats.
 func (s *Session) ID() uint64 { return s.id }
 
-// Waiter returns the Waiter with which the session was opened.
+// Waiter returns the Waiter that was passed to Open.
 func (s *Session) Waiter() Waiter { return s.waiter }
 
-// SessionStats describes a session.
+// SessionStats returns the state of a session.
 func (e *Engine) SessionStats(now int64, s *Session) SessionStats {
 	e.turnWork += len(s.watches) / looksPerUnit
 	st := SessionStats{

@@ -2,18 +2,16 @@ package engine
 
 import "math/bits"
 
-// slotsPerPage is the number of slots in a page of a slab. A page of bodies has no
-// more. As many records of jobs fill pages of memory without a rest.
+// slotsPerPage is the number of slots in a page of a slab, and the maximum in a page of
+// bodies. This number of job records fills memory pages exactly.
 const slotsPerPage = 2048
 
-// slots allocates small numbers, which are grouped into pages. The owner keeps the
-// storage of each page, and frees it when the page is empty. One empty page is
-// kept, so that a queue which fills and drains around a page's edge does not
-// allocate.
+// slots allocates small numbers, grouped into pages. The owner stores each page, and
+// frees it when it is empty. One empty page is kept, so that a queue that fills and
+// drains around a page boundary does not allocate.
 //
-// I10. A page is in open if and only if it has storage and a free slot; the
-// free count of a page is the number of set bits of its map. None is set before
-// the word first.
+// I10. A page is in open if and only if it has storage and a free slot. The free count of
+// a page is the number of set bits in its map. No bit is set before the word first.
 type slots struct {
 	perPage uint32 // 1<<shift
 	shift   uint8
@@ -31,19 +29,19 @@ type slotPage struct {
 	first   uint8 // index in free: pages are often filled from the front, and then it need not be searched
 }
 
-// newSlots returns slots with the largest possible power of two per page, at most atMost.
+// newSlots returns slots with the largest power of two per page that is at most atMost.
 func newSlots(atMost int) slots {
 	shift := bits.Len(uint(atMost)) - 1
 	return slots{perPage: 1 << shift, shift: uint8(shift)}
 }
 
-// pageOf returns the number of the page that slot i is in, and its place there.
+// pageOf returns the page of slot i, and its index in the page.
 func (s *slots) pageOf(i uint32) (page, place uint32) {
 	return i >> (s.shift % 32), i & (s.perPage - 1)
 }
 
-// alloc returns a free slot, and fresh when the owner has to make the storage
-// of its page first.
+// alloc returns a free slot. If fresh is true, the owner must first create the storage of
+// its page.
 func (s *slots) alloc() (i uint32, fresh bool) {
 	if len(s.open) == 0 {
 		s.openPage()
@@ -69,7 +67,7 @@ func (s *slots) alloc() (i uint32, fresh bool) {
 	panic("engine: an open page has no free slot")
 }
 
-// openPage gives a page storage, reusing a vacant number if there is one.
+// openPage adds a page, reusing a vacant number if there is one.
 func (s *slots) openPage() {
 	var n uint32
 	if last := len(s.vacant) - 1; last >= 0 {
@@ -116,8 +114,8 @@ func (s *slots) free(i uint32) (page uint32, gone bool) {
 	return page, true
 }
 
-// nextUsed returns the first used slot of a page from i on, which is in that page. If
-// there is none, ok is false.
+// nextUsed returns the first used slot in the same page from i on. If there is none, ok
+// is false.
 func (s *slots) nextUsed(i uint32) (used uint32, ok bool) {
 	page, place := s.pageOf(i)
 	p := s.pages[page]
@@ -132,17 +130,17 @@ func (s *slots) nextUsed(i uint32) (used uint32, ok bool) {
 	return 0, false
 }
 
-// isUsed reports whether slot i, which was allocated once, is not free now.
+// isUsed reports whether slot i, which was allocated before, is in use.
 func (s *slots) isUsed(i uint32) bool {
 	page, bit := s.pageOf(i)
 	p := s.pages[page]
 	return p.storage && p.free[bit/64]>>(bit%64)&1 == 0
 }
 
-// stored returns how many pages have storage.
+// stored returns the number of pages with storage.
 func (s *slots) stored() int { return len(s.pages) - len(s.vacant) }
 
-// A slab has records without pointers, each in a slot.
+// A slab contains records without pointers, each in a slot.
 type slab[T any] struct {
 	slots slots
 	pages []*[slotsPerPage]T
@@ -152,7 +150,7 @@ func newSlab[T any]() slab[T] { return slab[T]{slots: newSlots(slotsPerPage)} }
 
 func (s *slab[T]) at(i slot) *T { return &s.pages[i/slotsPerPage][i%slotsPerPage] }
 
-// alloc returns a slot, and the record in it, which is empty.
+// alloc allocates a slot and returns it with its empty record.
 func (s *slab[T]) alloc() (slot, *T) {
 	i, fresh := s.slots.alloc()
 	if fresh {
@@ -167,7 +165,7 @@ func (s *slab[T]) alloc() (slot, *T) {
 	return i, r
 }
 
-// free frees a slot, and reports whether the page of its record is gone.
+// free frees a slot, and reports whether the page of its record was freed.
 func (s *slab[T]) free(i slot) (gone bool) {
 	page, gone := s.slots.free(i)
 	if gone {
@@ -176,8 +174,8 @@ func (s *slab[T]) free(i slot) (gone bool) {
 	return gone
 }
 
-// A sparse holds a value for each record of a slab. Most values are zero; a page of zeros
-// needs no storage.
+// A sparse contains a value for each record of a slab. Most values are zero; a page of
+// zeros needs no storage.
 type sparse[T comparable] []*[slotsPerPage]T
 
 // at returns the value of a slot.
@@ -188,7 +186,7 @@ func (s sparse[T]) at(i slot) (v T) {
 	return v
 }
 
-// ref returns where the value of a slot is.
+// ref returns a pointer to the value of a slot.
 func (s *sparse[T]) ref(i slot) *T {
 	if page := i / slotsPerPage; page < uint32(len(*s)) && (*s)[page] != nil {
 		return &(*s)[page][i%slotsPerPage]
@@ -214,7 +212,7 @@ func (s *sparse[T]) set(i slot, v T) {
 	}
 }
 
-// freePage frees the page of a slot, all of whose values are zero.
+// freePage frees the page of a slot if all its values are zero.
 func (s sparse[T]) freePage(i slot) {
 	if page := i / slotsPerPage; page < uint32(len(s)) {
 		s[page] = nil

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// Stats counts the current contents of the engine and its events since it was created.
-// TotalJobs does not include jobs restored from a log, as in beanstalkd.
+// Stats contains the current counts of the engine, and its events since it was created.
+// As in beanstalkd, TotalJobs excludes jobs restored from a log.
 type Stats struct {
 	Urgent, Ready, Reserved, Delayed, Buried uint64 // jobs now
 
@@ -32,15 +32,15 @@ func (e *Engine) Stats() Stats {
 	return st
 }
 
-// Memory returns how many bytes the records and bodies of jobs take now. Unlike
-// Limits.Memory it includes free slots. It falls when the queue drains.
+// Memory returns the memory of the records and bodies of jobs, in bytes. Unlike
+// Limits.Memory, it includes free slots. It falls when the queue drains.
 func (e *Engine) Memory() int64 {
 	return e.bodies.bytes() + int64(e.jobs.slots.stored())*int64(unsafe.Sizeof([slotsPerPage]job{})) +
 		int64(e.jobs.colds.slots.stored())*int64(unsafe.Sizeof([slotsPerPage]coldJob{})) +
 		int64(len(e.failures))*failureBytes
 }
 
-// TubeStats is what stats-tube tells.
+// TubeStats contains the values of stats-tube, and more.
 type TubeStats struct {
 	Urgent, Ready, Reserved, Delayed, Buried uint64 // jobs now
 
@@ -55,24 +55,24 @@ type TubeStats struct {
 	Duplicates               uint64 // puts of jobs that were there already, since the tube was made
 	Pause, PauseLeft         int64  // s; 0 when not paused
 
-	// Gate is the time, in ns, for which the policy of the tube lets no job be reserved. It
-	// is Never if a reservation has to end first. GateByLog reports that the reason is the
-	// Log, which refuses what the policy has to record.
+	// Gate is the time in ns for which the tube's policy permits no reservation. It is
+	// Never if a reservation must end first. GateByLog reports that the Log is the
+	// reason, because it refuses a record that the policy needs.
 	Gate      int64
 	GateByLog bool
 
-	// Servable are the ready jobs that workers could reserve at once: none of a tube that
-	// is paused, else as many as the policy permits, where a rate permits its burst.
+	// Servable is the number of ready jobs that workers can reserve now. It is 0 if the
+	// tube is paused, and at most the number that the policy permits.
 	Servable uint64
 
-	// OldestReady is how long the next job to be reserved has been ready, in ns; 0 if
-	// none is ready. A job that was released, kicked or has timed out became ready then,
-	// or when the engine began if that is later. The next job is the one that was put
-	// first, among those with the most urgent priority.
+	// OldestReady is the time in ns that the next job to be reserved has been ready, or 0
+	// if no job is ready. The next job is the oldest one with the most urgent priority.
+	// The time starts when a job is put, released, kicked or timed out, or when the
+	// engine starts if that is later.
 	OldestReady int64
 
-	// Dead reports whether the next ready or buried job has an origin: then the tube is a
-	// dead tube.
+	// Dead reports whether the next ready or buried job has an origin, which makes the
+	// tube a dead tube.
 	Dead bool
 
 	Queued Total // from ready to reserved, since the tube came to be
@@ -138,10 +138,10 @@ func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 	return st
 }
 
-// SurveyTubes calls each with the stats of up to n tubes from a place of their list on,
-// and returns the place where to go on: 0 if there are no more. A tube that exists from
-// the first call for place 0 to the last one is reported once, the others once at most.
-// It ends early when the turn has done enough work.
+// SurveyTubes calls each with the stats of up to n tubes, starting at position from, and
+// returns the next position, or 0 at the end. A tube that exists during the whole survey
+// is reported once, other tubes at most once. It returns early when the turn has done
+// enough work.
 func (e *Engine) SurveyTubes(now int64, from, n int, each func(name string, st TubeStats)) (next int) {
 	for seen := 0; from < len(e.tubes); from++ {
 		if seen == n || seen > 0 && e.Spent() {
@@ -156,11 +156,11 @@ func (e *Engine) SurveyTubes(now int64, from, n int, each func(name string, st T
 	return 0
 }
 
-// TubeNames returns the names of all tubes in the order of list-tubes: as they
-// were made, except that the last one takes the place of one that is removed.
+// TubeNames returns the names of all tubes in the order of list-tubes: the order of
+// creation, except that the last tube replaces a removed one.
 func (e *Engine) TubeNames() Names { return e.names.snapshot() }
 
-// JobStats is what stats-job tells.
+// JobStats contains the values of stats-job, and more.
 type JobStats struct {
 	ID       uint64
 	Tube     string
@@ -238,14 +238,14 @@ func (e *Engine) Handed(id uint64) JobStats {
 	return st
 }
 
-// Peek returns a job by id, whatever its state.
+// Peek returns a job by id, in any state.
 func (e *Engine) Peek(id uint64) (Job, Outcome) {
 	i, _ := e.lookup(id)
 	return e.peek(i)
 }
 
-// PeekState returns the job of the used tube that is the next to be reserved
-// (Ready), to become ready (Delayed) or to be kicked (Buried).
+// PeekState returns the next job of the used tube to be reserved (Ready), to become ready
+// (Delayed) or to be kicked (Buried).
 func (e *Engine) PeekState(s *Session, state State) (Job, Outcome) {
 	switch state {
 	case Ready:

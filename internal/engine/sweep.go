@@ -5,10 +5,9 @@ import (
 	"math"
 )
 
-// A Sweep deletes the jobs of a tube that are in one state, or moves them to
-// another tube. It may take many turns. It goes, in their order, over the jobs that
-// were there when it began, and skips those that have changed since; it leaves
-// later ones alone.
+// A Sweep deletes the jobs of a tube in one state, or moves them to another tube. It can
+// take many turns. It visits the jobs that existed at its start, in order, and skips
+// those that have changed since.
 type Sweep struct {
 	Done    uint64  // jobs deleted or moved so far
 	Refused Outcome // why the Log, or the limits of the other tube, refused the next one; OK if they did not
@@ -19,17 +18,15 @@ type Sweep struct {
 	walk  queueWalk
 }
 
-// BeginClear prepares to delete the jobs of a tube in a state: Ready, Delayed or
-// Buried. Jobs that a worker has reserved cannot be cleared. Nothing is done before
-// ContinueSweep.
+// BeginClear prepares to delete the Ready, Delayed or Buried jobs of a tube. Reserved
+// jobs cannot be cleared. ContinueSweep deletes them.
 func (e *Engine) BeginClear(tube []byte, state State) (Sweep, Outcome) {
 	return e.beginSweep(tube, "", state)
 }
 
-// BeginMove prepares to move the jobs of a tube in a state, which is Ready, Delayed
-// or Buried, to another tube. They keep their ids and all other fields, and so
-// their order, among the jobs that are there already. A worker that waits there is
-// given the first ready ones at once.
+// BeginMove prepares to move the Ready, Delayed or Buried jobs of a tube to another tube.
+// They keep all other attributes, so that they are ordered among the jobs already there.
+// Workers that wait there get the first ready jobs at once. ContinueSweep moves them.
 func (e *Engine) BeginMove(from, to []byte, state State) (Sweep, Outcome) {
 	if bytes.Equal(from, to) {
 		return Sweep{}, NotFound
@@ -45,11 +42,11 @@ func (e *Engine) beginSweep(tube []byte, to string, state State) (Sweep, Outcome
 	return Sweep{to: to, limit: math.MaxUint64, jobs: l, walk: newQueueWalk(l.jobs)}, o
 }
 
-// AtMost makes a sweep end after so many jobs.
+// AtMost limits a sweep to a number of jobs.
 func (w *Sweep) AtMost(jobs uint64) { w.limit = jobs }
 
-// ContinueSweep does a slice of a sweep and reports whether there is more to do. A
-// sweep ends early only if a change is refused.
+// ContinueSweep executes a slice of a sweep and reports whether more remains. A sweep
+// ends early only if a change is refused.
 func (e *Engine) ContinueSweep(now int64, w *Sweep) (more bool) {
 	for n := 0; w.Done < w.limit; n++ {
 		if e.enoughChanges(n) {
@@ -86,7 +83,7 @@ func (e *Engine) sweep(now int64, w *Sweep, i slot, j *job) Outcome {
 	return OK
 }
 
-// move puts a job that is not reserved into another tube.
+// move moves an unreserved job to another tube.
 func (e *Engine) move(now int64, i slot, j *job, name string) Outcome {
 	from := e.tubeOfJob(j)
 	to, o := e.roomIn(name, j)
@@ -104,8 +101,8 @@ func (e *Engine) move(now int64, i slot, j *job, name string) Outcome {
 	return OK
 }
 
-// roomIn returns the tube with a name, which is made if there is none, if a job may be
-// moved there.
+// roomIn returns the named tube if the job can be moved there, and creates it if
+// necessary.
 func (e *Engine) roomIn(name string, j *job) (*tube, Outcome) {
 	if !e.hasRoomForTube([]byte(name)) {
 		return nil, OutOfMemory
@@ -121,8 +118,8 @@ func (e *Engine) roomIn(name string, j *job) (*tube, Outcome) {
 	return to, OK
 }
 
-// moveTo puts a job into another tube, as the Log has admitted, and does something to it
-// there: that is one Change. The caller attaches it. was is the origin that it had.
+// moveTo moves a job to another tube and calls there, in one Change. The Log must have
+// admitted it. The caller attaches the job. was is its previous origin.
 func (e *Engine) moveTo(i slot, j *job, to *tube, was string, there func()) {
 	if e.opt.Logged {
 		e.turnWork += int(j.bodyLen) / bytesPerUnit // which is copied for the Log
@@ -138,7 +135,7 @@ func (e *Engine) moveTo(i slot, j *job, to *tube, was string, there func()) {
 	e.emitMoved(i, j, from, int(j.bodyLen), was)
 }
 
-// queueOf returns the jobs of a tube in the state Ready, Delayed or Buried, or nil.
+// queueOf returns the queue of a tube for the state Ready, Delayed or Buried, or nil.
 func (t *tube) queueOf(state State) *queue {
 	switch state {
 	case Ready:

@@ -1,11 +1,9 @@
 package engine
 
-// Tick begins a turn. It does what has come due by now, in the order of time:
-// delayed jobs and jobs whose TTR ran out become ready, pauses end, waits time
-// out, and operations that were too long for one turn go on. At the same moment
-// tubes go before sessions, and the older goes before the newer. Tick uses an eighth of
-// a turn's work at most, and leaves the rest to the commands. What it does not
-// reach stays due, and Next says so.
+// Tick starts a turn. It processes the events that are due, in the order of time: delays
+// and TTRs expire, pauses end, waits time out, and long operations continue. At the same
+// moment, tubes precede sessions, and older events precede newer ones. Tick uses at most
+// an eighth of a turn's work. The rest stays due, and Next reports it.
 func (e *Engine) Tick(now int64) {
 	e.turnWork, e.turnLogged, e.now = 0, 0, now
 	if e.outdated() {
@@ -28,7 +26,7 @@ func (e *Engine) Tick(now int64) {
 	}
 }
 
-// Next returns when Tick has to be called next, or Never. It may be too early.
+// Next returns the time at which Tick must be called next, or Never. It can be too early.
 func (e *Engine) Next() int64 {
 	if e.outdated() {
 		return e.now
@@ -39,7 +37,7 @@ func (e *Engine) Next() int64 {
 	return min(e.timers[0].at, e.staleSweep.due)
 }
 
-// tickTube does the first thing that is due in a tube, if any is.
+// tickTube processes the first due event of a tube, if any.
 func (e *Engine) tickTube(now int64, t *tube) {
 	switch {
 	case t.delayed.due() <= now:
@@ -60,9 +58,9 @@ func (e *Engine) tickTube(now int64, t *tube) {
 	e.rearm(&t.timer, t.next())
 }
 
-// tickSession does the first thing that is due in a session, if any is. DeadlineSoon
-// goes before the end of the TTR: a waiting worker is never given its own job back
-// at the moment when it is warned of the deadline.
+// tickSession processes the first due event of a session, if any. DeadlineSoon precedes
+// the end of the TTR, so that a waiting worker does not get its own job back when it is
+// warned.
 func (e *Engine) tickSession(now int64, s *Session) {
 	switch {
 	case s.closed:

@@ -2,16 +2,15 @@ package engine
 
 import "github.com/beanpole-mq/beanpole/internal/engine/heap"
 
-// A timer is the moment at which Tick has to look at a tube or a session. It may
-// be too early, never too late: it would cost more to move the timer on every
-// reserve than to look once in vain.
+// A timer is the time at which Tick must examine a tube or a session. It can be too
+// early, but never too late: moving it on every reserve would cost more than one
+// unnecessary examination.
 //
-// I13. The timer of a tube is not later than its first delayed job and the end
-// of its pause. That of a session is not later than the first TTR it holds and,
-// while it waits, its timeout and the first TTR less the margin. An operation that
-// did not end in a turn sets the timer to the moment of that turn: so it goes on
-// in the next, after what was due before. A tube or session that is gone has no
-// timer set.
+// I13. The timer of a tube is not later than its first delayed job and the end of its
+// pause. The timer of a session is not later than the first TTR it holds and, while it
+// waits, its timeout and the first TTR less the margin. An operation that continues in
+// the next turn sets its timer to the time of this turn, so that it follows all earlier
+// events. A removed tube or session has no timer.
 type timer struct {
 	at  int64  // ns
 	pos int    // place in the heap of timers, or -1
@@ -21,13 +20,13 @@ type timer struct {
 	sess *Session // of the two
 }
 
-// newTimer returns a timer that is not set, for a tube or for a session.
+// newTimer returns an unset timer of a tube or of a session.
 func (e *Engine) newTimer(t *tube, s *Session) timer {
 	e.timersMade++
 	return timer{pos: -1, age: e.timersMade, tube: t, sess: s}
 }
 
-// next returns when Tick has to look at the owner of the timer.
+// next returns the time at which Tick must examine the owner of the timer.
 func (t *timer) next() int64 {
 	if t.tube != nil {
 		return t.tube.next()
@@ -35,7 +34,7 @@ func (t *timer) next() int64 {
 	return t.sess.next()
 }
 
-// arm makes sure that the timer goes off at the given time or before.
+// arm makes the timer expire at the given time or earlier.
 func (e *Engine) arm(t *timer, at int64) {
 	switch {
 	case at == Never:
@@ -67,13 +66,13 @@ func (e *Engine) disarm(t *timer) {
 	}
 }
 
-// timers is the heap of all timers that are set.
+// timers is the heap of all set timers.
 type timers []*timer
 
-// Before implements heap.Element. At the same moment tubes go before sessions: as in
-// beanstalkd, a job that comes due reaches a worker whose wait would time out at that
-// moment. Otherwise the older goes first, so that the order does not depend on the
-// history of the heap.
+// Before implements heap.Element. At the same moment, tubes precede sessions: as in
+// beanstalkd, a job that becomes ready reaches a worker whose wait would time out.
+// Otherwise the older timer is first, so that the order does not depend on the history of
+// the heap.
 func (t *timer) Before(o *timer) bool {
 	if t.at != o.at {
 		return t.at < o.at

@@ -14,19 +14,19 @@ type Total struct {
 	Sum float64
 }
 
-// add adds a duration that is not negative.
+// add adds a non-negative duration.
 func (t *Total) add(d int64) {
 	t.N++
 	t.Sum += float64(d)
 }
 
-// Times returns how long jobs have taken. It is the engine's own, to read or to copy
+// Times returns the durations of jobs. The result belongs to the engine; read or copy it
 // within a turn.
 func (e *Engine) Times() *Times { return &e.times }
 
-// MeasureTube returns the durations of a tube's jobs since its first call for the tube,
-// as Times does. It returns nil if the tube does not exist, and if on is false, which
-// ends the measurement. A measured tube takes a KiB more memory, which no limit counts.
+// MeasureTube returns the durations of a tube's jobs since its first call for the tube.
+// It returns nil if the tube does not exist. If on is false, it ends the measurement and
+// returns nil. A measured tube takes an additional KiB of memory, which no limit counts.
 func (e *Engine) MeasureTube(name []byte, on bool) *Times {
 	t := e.byName[string(name)]
 	if t == nil {
@@ -40,7 +40,7 @@ func (e *Engine) MeasureTube(name []byte, on bool) *Times {
 	return t.times
 }
 
-// endQueue notes that a job of a tube which was ready since a time is reserved.
+// endQueue records that a job, which was ready since the given time, is reserved.
 func (e *Engine) endQueue(now int64, t *tube, since int64) {
 	d := max(now-since, 0)
 	e.times.Queue.Record(d)
@@ -50,8 +50,8 @@ func (e *Engine) endQueue(now int64, t *tube, since int64) {
 	t.queued.add(d)
 }
 
-// endWork records the end of work on a reserved job of a tube. It uses the time of the
-// turn, as passed to Tick, which can be a few ns before the time of the reserve.
+// endWork records the end of work on a reserved job. It uses the time passed to Tick,
+// which can be a few ns before the time of the reserve.
 func (e *Engine) endWork(t *tube, j *job) {
 	d := max(e.now-e.jobs.held(j).when, 0)
 	e.times.Work.Record(d)

@@ -3,21 +3,19 @@ package engine
 // maxTubeName is the maximum length of a tube's name, in bytes.
 const maxTubeName = 200
 
-// DefaultTube is the tube that every session uses and watches at first. It
-// always exists.
+// DefaultTube is the tube that every session uses and watches initially. It always
+// exists.
 const DefaultTube = "default"
 
-// A tube is a named queue. It exists while something refers to it: a session
-// that uses or watches it, a job in any state, or a pause restored from the
-// log. With the last reference the tube is removed, and its counters with it.
+// A tube is a named queue. It exists while something refers to it: a session that uses or
+// watches it, a job in any state, or a restored pause. When the last reference is gone,
+// the tube is removed with its counters.
 //
-// I3. A tube that is not shut has no ready job or no waiting session.
-// I4. using and watching count the sessions that do so; reserved counts the
-// jobs of this tube that sessions hold; urgent its ready jobs below UrgentPri;
-// bytes the length of all bodies of its jobs.
+// I3. A tube that is not shut has no ready job or no waiting session. I4. using and
+// watching count the sessions that use and watch the tube. reserved counts its jobs that
+// sessions hold, urgent its ready jobs below UrgentPri, and bytes the bodies of its jobs.
 //
-// I9. Each tube that something refers to is in Engine.tubes, names and byName,
-// and no other.
+// I9. Engine.tubes, names and byName contain exactly the tubes that something refers to.
 type tube struct {
 	name      string
 	num       uint32 // place in Engine.tubes; jobs refer to it
@@ -63,10 +61,10 @@ type tube struct {
 	timer       timer
 }
 
-// jobs counts the jobs of the tube, in any state.
+// jobs returns the number of the tube's jobs in all states.
 func (t *tube) jobs() int { return t.ready.n + t.delayed.n + t.buried.n + t.reserved }
 
-// next returns when Tick has to look at the tube.
+// next returns the time at which Tick must examine the tube.
 func (t *tube) next() int64 {
 	due := t.delayed.due()
 	if t.shut {
@@ -87,18 +85,18 @@ func (t *tube) opens(due int64) int64 {
 	return due
 }
 
-// offers reports whether a reserve from the tube would get a job.
+// offers reports whether a reserve from the tube would return a job.
 func (t *tube) offers() bool { return !t.shut && t.ready.n > 0 }
 
-// A watch ties a session to a tube that it watches. It is the session's element of the
-// tube's waiting list.
+// A watch links a session to a tube that it watches. It is also the session's element in
+// the tube's waiting list.
 type watch struct {
 	tube       *tube
 	sess       *Session
 	prev, next *watch // neighbors in the list; nil while the session does not wait
 }
 
-// watchList is a first-in first-out list from which any element can be removed.
+// A watchList is a first-in first-out list from which any element can be removed.
 type watchList struct{ first, last *watch }
 
 func (l *watchList) push(w *watch) {
@@ -125,7 +123,7 @@ func (l *watchList) remove(w *watch) {
 	w.prev, w.next = nil, nil
 }
 
-// tubeNamed returns the tube with a name, and makes it if there is none.
+// tubeNamed returns the named tube, and creates it if necessary.
 func (e *Engine) tubeNamed(name string) *tube {
 	if t := e.byName[name]; t != nil {
 		return t
@@ -142,8 +140,7 @@ func (e *Engine) tubeNamed(name string) *tube {
 	return t
 }
 
-// tubeOf is tubeNamed for a name in bytes. It allocates a string only for a new
-// tube.
+// tubeOf is tubeNamed for a byte slice. It allocates a string only for a new tube.
 func (e *Engine) tubeOf(name []byte) *tube {
 	if t := e.byName[string(name)]; t != nil {
 		return t
@@ -151,9 +148,9 @@ func (e *Engine) tubeOf(name []byte) *tube {
 	return e.tubeNamed(string(name))
 }
 
-// removeIfUnused removes the tube if nothing refers to it any more. Its pause ends
-// with it; the log must be told, or a restart would bring the pause back. As in
-// beanstalkd the last tube of the list takes its place there.
+// removeIfUnused removes the tube if nothing refers to it. This ends its pause, which
+// must be logged so that a restart does not restore it. As in beanstalkd, the last tube
+// of the list takes its place.
 func (e *Engine) removeIfUnused(t *tube) {
 	if t.using+t.watching+t.jobs() > 0 || t.keptByPause || t == e.defaultTube {
 		return

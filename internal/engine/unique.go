@@ -9,12 +9,12 @@ import (
 type Key struct {
 	Name string // keys of the same name are the same
 
-	// Of returns the key of a body, which it may write into the buffer, or be a part of the
-	// body. If ok is false a job with that body has none, and any number of them is put.
+	// Of returns the key of a body. It can be part of the body, or be written into buf.
+	// If ok is false, the body has no key, and the policy allows any number of such jobs.
 	Of func(buf *[]byte, body []byte) (key []byte, ok bool)
 }
 
-// While says in which states a job has its key, so that no equal one is put.
+// While defines the states in which a job blocks duplicates.
 type While uint8
 
 const (
@@ -33,17 +33,17 @@ const (
 	Debounce                    // and is delayed anew, if it is not buried
 )
 
-// has reports whether a job in a state keeps equal jobs out.
+// has reports whether a job in state s blocks duplicates.
 func (w While) has(s State) bool {
 	return s != Reserved && s != Buried || w == WhilePresent || s == Reserved && w == WhileActive
 }
 
-// A keyIndex finds jobs by their keys. No Change tells of it, as it follows from the jobs
-// and the policies. See keyindex.go.
+// A keyIndex finds jobs by key. It is not logged, because it follows from the jobs and
+// the policies. See keyindex.go.
 //
-// I28. Unless its pass is under way, it has the jobs of tubes with a Key whose state says
-// that they have their key, and no others. Stale jobs can be missing. During a pass jobs can be missing, and others
-// can be there: findKey looks at each job that it finds.
+// I28. Unless its pass is under way, the index contains exactly the jobs whose tube has a
+// Key and whose state blocks duplicates; stale jobs can be missing. During a pass, jobs
+// can be missing and other jobs present, so findKey examines each job that it finds.
 type keyIndex struct {
 	keyTable
 	seed   maphash.Seed
@@ -52,16 +52,17 @@ type keyIndex struct {
 	pass   pass      // over the slots of all jobs, since tubes with jobs have another Key
 }
 
-// maxEqualHashes is the number of jobs of a hash that findKey looks at, the newest first.
-// More of them that keep no put out exist only while the index is outdated: findKey takes
-// stale jobs out, up to maxStaleKeys at once.
+// maxEqualHashes is the number of jobs per hash that findKey examines, the newest first.
+// More jobs that block no put exist only while the index is outdated. findKey removes up
+// to maxStaleKeys stale jobs at once.
 const (
 	maxEqualHashes = 64
 	maxStaleKeys   = 10_000
 )
 
-// KeysHeld returns how many jobs have a key. all is false for some turns after policies
-// have changed: equal jobs may be put beside jobs whose keys are not known yet.
+// KeysHeld returns the number of jobs with a key. all is false for some turns after
+// policies have changed: until then, duplicates of jobs that are not indexed yet are
+// accepted.
 func (e *Engine) KeysHeld() (n int, all bool) { return int(e.keys.held), !e.keys.pass.underway }
 
 func (p *Policy) key() *Key {
@@ -71,7 +72,7 @@ func (p *Policy) key() *Key {
 	return p.Unique
 }
 
-// hashKey returns the hash of a key of a tube, which is not 0.
+// hashKey returns the hash of a key in a tube. It is never 0.
 func (e *Engine) hashKey(t *tube, key []byte) uint32 {
 	if e.keys.n == 0 {
 		e.keys.seed = maphash.MakeSeed()
@@ -81,7 +82,7 @@ func (e *Engine) hashKey(t *tube, key []byte) uint32 {
 }
 
 // findKey returns the hash of the key of a body that is put into a tube with a Key, or 0
-// if it has none, and a job with the same key, or none.
+// if the body has no key. It also returns a job with the same key, or none.
 func (e *Engine) findKey(now int64, t *tube, body []byte) (hash uint32, equal slot) {
 	x, p := &e.keys, t.policy
 	e.turnWork += len(body) / keyBytesPerUnit
@@ -110,17 +111,17 @@ func (e *Engine) findKey(now int64, t *tube, body []byte) (hash uint32, equal sl
 	return hash, none
 }
 
-// hasKey reports whether a job keeps equal jobs out of a tube now.
+// hasKey reports whether a job currently blocks duplicates in a tube.
 func (e *Engine) hasKey(now int64, t *tube, j *job) bool {
 	return j.tube() == t.num && t.policy.UniqueWhile.has(j.state()) && !e.staleKey(now, j)
 }
 
-// staleKey reports whether a job keeps no job out because it is stale.
+// staleKey reports whether a job blocks no duplicate because it is stale.
 func (e *Engine) staleKey(now int64, j *job) bool {
 	return j.state() != Reserved && e.stale(now, e.tubeOfJob(j).policy, j) != NumPolicyEvents
 }
 
-// duplicate answers a put of a job that is equal to one that is there.
+// duplicate answers a put of a job that equals an existing one.
 func (e *Engine) duplicate(now int64, t *tube, i slot, spec Spec, body []byte) (id uint64, o Outcome) {
 	e.lastID-- // a duplicate uses up no id
 	j := e.jobs.at(i)
@@ -154,8 +155,8 @@ func (e *Engine) duplicate(now int64, t *tube, i slot, spec Spec, body []byte) (
 	return j.id, Duplicate
 }
 
-// noteKey puts a job of a tube with a Key into the index, or takes it out, as its state
-// says.
+// noteKey adds a job of a tube with a Key to the index or removes it, depending on its
+// state.
 func (e *Engine) noteKey(t *tube, i slot, j *job) {
 	has, listed := t.policy.UniqueWhile.has(j.state()), e.keys.links.at(i).hash != 0
 	if has == listed {
@@ -171,7 +172,7 @@ func (e *Engine) noteKey(t *tube, i slot, j *job) {
 	}
 }
 
-// changeKey notes that a tube is about to have another policy.
+// changeKey records that a tube is about to get another policy.
 func (e *Engine) changeKey(t *tube, p *Policy) {
 	before, after := t.policy.key(), p.key()
 	t.keyed = after != nil
@@ -181,7 +182,7 @@ func (e *Engine) changeKey(t *tube, p *Policy) {
 	}
 }
 
-// updateKeys brings the keys of a slice of the jobs up to date, or of all at once.
+// updateKeys updates the keys of a slice of the jobs, or of all jobs if atOnce is set.
 func (e *Engine) updateKeys(atOnce bool) {
 	x := &e.keys
 	for x.pass.more(len(e.jobs.pages) * slotsPerPage) {

@@ -10,8 +10,8 @@ func (e *Engine) Delete(s *Session, id uint64) Outcome {
 	return e.delete(i, j)
 }
 
-// A DeleteBatch is the progress of a Delete of many jobs. If the Log refuses one, those
-// after it are left.
+// A DeleteBatch is the progress of deleting many jobs. If the Log refuses a deletion, the
+// remaining jobs are kept.
 type DeleteBatch struct {
 	IDs      []uint64               // which are left
 	May      func(tube string) bool // whether the client may delete jobs of a tube; others count as not found. Nil: it may
@@ -20,7 +20,7 @@ type DeleteBatch struct {
 	Refused  Outcome                // why the Log refused one; OK if it did not
 }
 
-// ContinueDeleteBatch does a slice of it and reports whether there is more to do.
+// ContinueDeleteBatch executes a slice of a batch and reports whether more remains.
 func (e *Engine) ContinueDeleteBatch(s *Session, d *DeleteBatch) (more bool) {
 	for n := 0; len(d.IDs) > 0; n++ {
 		if e.enoughChanges(n) {
@@ -51,7 +51,7 @@ func (e *Engine) ContinueDeleteBatch(s *Session, d *DeleteBatch) (more bool) {
 	return false
 }
 
-// DeleteJob is Delete without a session, for a job that is not reserved.
+// DeleteJob deletes an unreserved job without a session.
 func (e *Engine) DeleteJob(id uint64) Outcome {
 	i, j := e.lookup(id)
 	if i == none || j.state() == Reserved {
@@ -75,8 +75,8 @@ func (e *Engine) delete(i slot, j *job) Outcome {
 	return OK
 }
 
-// Release gives back a job that this session has reserved, with a new priority
-// and, unless delay is 0 seconds, a delay.
+// Release returns a job that this session has reserved, with a new priority. delay is in
+// seconds.
 func (e *Engine) Release(now int64, s *Session, id uint64, pri, delay uint32) Outcome {
 	i, j := e.lookupHeld(s, id)
 	if i == none {
@@ -85,8 +85,8 @@ func (e *Engine) Release(now int64, s *Session, id uint64, pri, delay uint32) Ou
 	return e.giveBack(now, i, j, given{pri, delay, Release})
 }
 
-// ReleaseJob is Release of a job that any session has reserved. To that session it is
-// as if the TTR had run out.
+// ReleaseJob releases a job that any session has reserved. For that session, this is like
+// a timeout.
 func (e *Engine) ReleaseJob(now int64, id uint64, pri, delay uint32) Outcome {
 	i, j := e.lookup(id)
 	if i == none || j.state() != Reserved {
@@ -123,8 +123,8 @@ func (e *Engine) Bury(s *Session, id uint64, pri uint32) Outcome {
 	return e.bury(i, j, pri, Bury)
 }
 
-// BuryJob is Bury of a job that is ready, delayed, or reserved by any session. To that
-// session it is as if the TTR had run out.
+// BuryJob buries a job that is ready, delayed, or reserved by any session. For that
+// session, this is like a timeout.
 func (e *Engine) BuryJob(id uint64, pri uint32) Outcome {
 	i, j := e.lookup(id)
 	if i == none || j.state() == Buried {
@@ -151,7 +151,7 @@ func (e *Engine) bury(i slot, j *job, pri uint32, end Ends) Outcome {
 	return OK
 }
 
-// fails counts a job of a tube whose last attempt has failed.
+// fails counts a job of a tube whose last attempt failed.
 func (e *Engine) fails(t *tube) {
 	t.failed++
 	e.stats.Failed++
@@ -169,7 +169,7 @@ func (e *Engine) makeBuried(t *tube, i slot, j *job, policy string) {
 	e.noteBurial(i, j, policy)
 }
 
-// attachBuried attaches a job that makeBuried has changed, when its Change is made.
+// attachBuried attaches a job that makeBuried has changed, after its Change is emitted.
 func (e *Engine) attachBuried(t *tube, i slot, j *job) {
 	e.jobs.pack(j, e.jobs.cold(j))
 	e.attach(t, i, j)
@@ -187,8 +187,8 @@ func (e *Engine) Touch(now int64, s *Session, id uint64) Outcome {
 	return OK
 }
 
-// Pause stops reserves from a tube for the given number of seconds; everything
-// else goes on. A second pause replaces the first, and 0 ends it.
+// Pause stops reserves from a tube for the given number of seconds. All other commands
+// still work. A second pause replaces the first, and 0 ends it.
 func (e *Engine) Pause(now int64, name []byte, seconds uint32) Outcome {
 	t := e.byName[string(name)]
 	if t == nil {
@@ -201,7 +201,7 @@ func (e *Engine) Pause(now int64, name []byte, seconds uint32) Outcome {
 	return o
 }
 
-// Resume ends the pause of a tube, if it is paused.
+// Resume ends the pause of a tube, if there is one.
 func (e *Engine) Resume(now int64, name []byte) Outcome {
 	t := e.byName[string(name)]
 	if t == nil {
@@ -213,7 +213,7 @@ func (e *Engine) Resume(now int64, name []byte) Outcome {
 	return e.setPause(now, t, 0)
 }
 
-// setPause begins a pause, or ends one.
+// setPause starts or ends a pause.
 func (e *Engine) setPause(now int64, t *tube, seconds uint32) Outcome {
 	if o := e.admit(TubePaused, t, 0); o != OK {
 		return o
@@ -233,9 +233,9 @@ func (e *Engine) pause(t *tube, until int64, seconds uint32) {
 	e.arm(&t.timer, until)
 }
 
-// unpause ends a pause. Meanwhile jobs have become ready, and workers have begun
-// to wait for them. If they are too many for one turn, the tube stays paused until
-// Tick has served them all: so no worker that comes later is served before them.
+// unpause ends a pause and serves the workers that wait for ready jobs. If they are too
+// many for one turn, the tube stays paused until Tick has served them all, so that no
+// later worker precedes them.
 func (e *Engine) unpause(now int64, t *tube) {
 	for n := 0; !t.gated() && e.serve(now, t); n++ {
 		if n >= minSlice && e.tickSpent() {

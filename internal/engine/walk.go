@@ -2,15 +2,15 @@ package engine
 
 import "github.com/beanpole-mq/beanpole/internal/engine/heap"
 
-// A queueView is the jobs of a queue at a moment. Of the heap it has a snapshot. Of a
-// run it has a part, and goes through that while the queue goes on: no job is ever added
-// there, and those that have left are skipped.
+// A queueView contains the jobs of a queue at one moment. It has a snapshot of the heap
+// and a part of each run. Jobs are never added to that part, and the iteration skips jobs
+// that have left.
 type queueView struct {
 	heap jobHeap
 	runs []runWalk
 }
 
-// A runWalk goes through a part of a run.
+// A runWalk iterates over a part of a run.
 type runWalk struct {
 	runs   *runs
 	place  uint8
@@ -21,7 +21,8 @@ type runWalk struct {
 	seen   uint64
 }
 
-// view returns the jobs after a cursor, and the jobs of the heap before it.
+// view returns the jobs after a cursor. It can also return jobs of the heap before the
+// cursor.
 func (q *queue) view(jobs *jobSlab, after Cursor) queueView {
 	v := queueView{heap: jobHeap{pages: q.heap.snapshot(), n: q.heap.n}}
 	if q.runs == nil {
@@ -34,19 +35,18 @@ func (q *queue) view(jobs *jobSlab, after Cursor) queueView {
 	return v
 }
 
-// cost returns the units of work that it took to make the view.
+// cost returns the units of work of creating the view.
 func (v *queueView) cost() int { return len(v.heap.pages)/looksPerUnit + len(v.runs)*seekWork }
 
-// add adds a job to a view without order.
+// add adds a job to an unordered view.
 func (v *queueView) add(x entry) { v.heap.append(x) }
 
-// seek returns the number of the first job after a place, or the end.
+// seek returns the number of the first job after a cursor, or the end.
 func (r *run) seek(jobs *jobSlab, after Cursor) uint64 {
 	if after.before(r.first) {
 		return r.head
 	}
-	// The first job of chunk low is not after the cursor, and the first job of chunk high
-	// is.
+	// The first job of chunk low is not after the cursor; the first job of chunk high is.
 	low, high := 0, len(r.chunks)
 	for low+1 < high {
 		mid := (low + high) / 2
@@ -69,7 +69,7 @@ func (r *run) seek(jobs *jobSlab, after Cursor) uint64 {
 	return at
 }
 
-// first returns the first job of a chunk that has one.
+// first returns the first job of a chunk that has jobs.
 func (c *chunk) first() slot {
 	for _, i := range c.slots {
 		if i != none {
@@ -79,7 +79,7 @@ func (c *chunk) first() slot {
 	return none
 }
 
-// next goes to the first job that is left, and reports whether there is one.
+// next moves to the first remaining job, and reports whether there is one.
 func (w *runWalk) next(jobs *jobSlab) bool {
 	r := &w.runs.all[w.place]
 	if r.serial != w.serial {
@@ -102,7 +102,7 @@ func (w *runWalk) next(jobs *jobSlab) bool {
 	return false
 }
 
-// firstRun returns the walk that is at the first job of all runs, or nil.
+// firstRun returns the walk whose next job is the first of all runs, or nil.
 func (v *queueView) firstRun(jobs *jobSlab) *runWalk {
 	var first *runWalk
 	for k := range v.runs {
@@ -113,14 +113,14 @@ func (v *queueView) firstRun(jobs *jobSlab) *runWalk {
 	return first
 }
 
-// A queueWalk goes through a view in order. Of the heap it holds the places whose parents
-// it has passed.
+// A queueWalk iterates over a view in order. For the heap, it stores the places whose
+// parents it has passed.
 type queueWalk struct {
 	queueView
 	places []heapPlace
 }
 
-// A heapPlace is a place of a queue's heap, with the entry there.
+// A heapPlace is a position in a queue's heap, with its entry.
 type heapPlace struct {
 	*entry
 	at int
@@ -138,8 +138,8 @@ func newQueueWalk(v queueView) queueWalk {
 	return w
 }
 
-// next returns the next job and goes past it; ok is false at the end. A job of the heap
-// may have left the queue.
+// next returns the next job and advances; ok is false at the end. A job of the heap can
+// have left the queue.
 func (w *queueWalk) next(jobs *jobSlab) (x entry, ok bool) {
 	r := w.firstRun(jobs)
 	switch {
@@ -156,7 +156,7 @@ func (w *queueWalk) next(jobs *jobSlab) (x entry, ok bool) {
 	return entry{}, false
 }
 
-// open adds a place of the heap, if there is one.
+// open adds position i of the heap, if it exists.
 func (w *queueWalk) open(i int) {
 	if i < w.heap.n {
 		heap.Push(&w.places, heapPlace{w.heap.at(i), i})

@@ -114,13 +114,13 @@ func hexRune(s []byte) (r rune, ok bool) {
 	return rune(n), err == nil
 }
 
-// A span is the position of a value in a text. The zero value stands for a missing value.
+// A span is the position of a value in a text. The zero value is a missing value.
 type span struct{ begin, end int }
 
 // A finder scans JSON once, until it has found the values of all pointers. It does not
 // validate the text, so it can find values in invalid JSON.
 //
-// Its methods take the position at which a part of the text begins, and return the
+// Its methods accept the position of the start of a part of the text, and return the
 // position of its end. They return -1 if the search is over, because all values are found
 // or the text is not JSON.
 type finder struct {
@@ -172,7 +172,7 @@ func (f *finder) value(i int, s *step) (end int) {
 	return end
 }
 
-// members scans the object or list at i, for the children of s.
+// members scans the object or list at i for the children of s.
 func (f *finder) members(i int, s *step) int {
 	isObject, last := f.text[i] == '{', f.text[i]+2 // as in ASCII
 	elements := s.elements

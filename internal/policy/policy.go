@@ -4,15 +4,15 @@
 //	set, err := policy.New([]policy.Config{{Tubes: []string{"mail-*"}, Settings: map[string]any{"max-attempts": 5}}})
 //	e.SetPolicies(set)
 //
-// Several policies can apply to a tube. For each setting, a policy that was set at run
-// time precedes those of the configuration file. Among these, the most specific pattern
-// with the setting counts. An exact name is more specific than a pattern. The pattern
-// with the longer text before its first * or ? is more specific than another. If these
-// are equal, the later one in the file counts, or, at run time, the longer one, or the
+// Several policies can apply to a tube. For each setting, a run-time policy precedes
+// those of the configuration file. Within a source, the most specific pattern with the
+// setting applies. An exact name is more specific than a pattern, and a pattern with
+// longer text before its first * or ? is more specific than another. If these are equal,
+// the later one in the file applies. At run time, the longer pattern applies, then the
 // later one in byte order.
 //
-// The settings are a table (settings.go); start reading there. text.go contains the
-// settings made at run time.
+// The settings are a table in settings.go; start reading there. text.go contains the
+// run-time settings.
 package policy
 
 import (
@@ -43,8 +43,7 @@ type Set struct {
 }
 
 // maxShared is the maximum number of policies that a Set caches for tubes to share.
-// Overlapping patterns can produce a different policy for each tube: 20 patterns for a
-// million tubes.
+// Overlapping patterns can produce many combinations of settings.
 const maxShared = 10_000
 
 // A layer contains the rules of one source.
@@ -126,7 +125,7 @@ func named(name string) (*Setting, error) {
 	return &Settings[i], nil
 }
 
-// written returns a value as text.
+// written formats a value as text.
 func written(v any) string {
 	switch v := v.(type) {
 	case []any:
@@ -144,7 +143,7 @@ func written(v any) string {
 // isGlob reports whether a pattern is not the name of a tube.
 func isGlob(pattern string) bool { return strings.ContainsAny(pattern, "*?") }
 
-// compare orders globs, the more specific last. It returns 0 if the order in the file
+// compare orders globs, the most specific last. It returns 0 if the order in the file
 // decides.
 func (r *Rule) compare(o *Rule) int {
 	if n := cmp.Compare(len(r.prefix), len(o.prefix)); n != 0 || r.Number > 0 {
@@ -173,8 +172,8 @@ func (l layer) without(pattern string) layer {
 	return layer{l.globs, slices.DeleteFunc(slices.Clone(l.exact), is)}
 }
 
-// about calls f for each rule that applies to a tube, the most specific last. The place
-// of a rule is unique.
+// about calls f for each rule that applies to a tube, the most specific last. place
+// identifies the rule.
 func (l *layer) about(tube string, f func(place int, r *Rule)) {
 	for i, r := range l.globs {
 		if strings.HasPrefix(tube, r.prefix) && access.Match(r.Pattern[len(r.prefix):], tube[len(r.prefix):]) {
@@ -193,7 +192,7 @@ func (s *Set) Rules() []*Rule {
 	return slices.Concat(s.file.globs, s.file.exact, s.runtime.globs, s.runtime.exact)
 }
 
-// Of implements [engine.Policies]. Tubes with the same rules mostly share a policy.
+// Of implements [engine.Policies]. Tubes with the same rules usually share a policy.
 func (s *Set) Of(tube string) *engine.Policy {
 	var key []byte
 	for n, l := range []*layer{&s.file, &s.runtime} {
@@ -267,8 +266,8 @@ func (s *Set) Warnings() (warnings []string) {
 	return slices.Compact(warnings)
 }
 
-// Unknown returns warnings about unknown settings, which a later version has set. They
-// have no effect.
+// Unknown returns warnings about settings that this version does not recognize. A later
+// version has set them. They have no effect.
 func (s *Set) Unknown() (warnings []string) {
 	for _, r := range s.Rules() {
 		warnings = append(warnings, r.unknown()...)

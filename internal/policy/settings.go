@@ -48,8 +48,8 @@ const (
 	DefaultDeadTube = "{tube}.dead"
 )
 
-// DeadTubes returns the dead tube of a tube, or a pattern of the dead tubes of the tubes
-// of a pattern. dead is a value of the setting.
+// DeadTubes returns the dead tube of a tube, or the pattern of the dead tubes of a
+// pattern. dead is the value of the setting.
 func DeadTubes(dead, pattern string) string { return strings.ReplaceAll(dead, "{tube}", pattern) }
 
 // Settings contains all settings in the order of the documentation.
@@ -105,7 +105,7 @@ func Names() []string {
 	return names
 }
 
-// Takes returns a description of the setting's values.
+// Takes describes the values that the setting accepts.
 func (s *Setting) Takes() string {
 	switch s.kind {
 	case count:
@@ -128,7 +128,7 @@ func (s *Setting) Takes() string {
 	return fmt.Sprintf("the name of a tube, of at most %d characters, with {tube} at most once", wire.MaxTube)
 }
 
-// Words returns all values of a setting, or nil if it has too many.
+// Words returns all values of a setting, or nil if there are too many.
 func (s *Setting) Words() []string {
 	if s.kind == choice {
 		return s.words
@@ -218,8 +218,8 @@ func moment(v any) (int64, error) {
 	return at.UnixNano(), nil
 }
 
-// fromNow returns the end of a duration that starts now, if the setting is a moment and
-// text a duration.
+// fromNow returns the end of a duration that starts now, if the setting is an end time
+// and text a duration.
 func (s *Setting) fromNow(text string, now time.Time) string {
 	if d, err := duration.Parse(text); err == nil && s.kind == until && d > 0 {
 		return now.Add(d + time.Second - 1).UTC().Truncate(time.Second).Format(time.RFC3339)
@@ -278,7 +278,7 @@ func (s *Setting) within(n float64) bool {
 	return s.bounds[0] <= n && n <= s.bounds[1]
 }
 
-// set parses a list of words. In a text, commas separate them.
+// set parses a list of words. In text, commas separate them.
 func (s *Setting) set(v any) (bits int, err error) {
 	words, ok := v.([]any)
 	if text, is := v.(string); is {

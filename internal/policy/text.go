@@ -12,8 +12,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// Settings of a pattern that are made at run time are stored as text: lines such as max-
-// attempts=5, sorted by name.
+// Run-time settings of a pattern are stored as text: lines such as max-attempts=5, sorted
+// by name.
 
 const maxText = 256 // bytes of a value
 
@@ -35,8 +35,8 @@ func Parse(text string) map[string]string {
 	return all
 }
 
-// Edit returns a text with some settings set and others removed. A duration that starts
-// now, such as a pause, is stored as the time of its end.
+// Edit returns text with some settings set and others removed. A duration that starts
+// now, such as a pause, is stored as its end time.
 func Edit(text string, set map[string]string, unset []string, now time.Time) (string, error) {
 	all := Parse(text)
 	for _, name := range unset {
@@ -61,7 +61,7 @@ func Edit(text string, set map[string]string, unset []string, now time.Time) (st
 	return b.String(), nil
 }
 
-// edited checks the new value of a setting, and returns it as text.
+// edited checks the new value of a setting and formats it as text.
 func edited(name, text string, now time.Time) (string, error) {
 	s, err := named(name)
 	if err != nil {
