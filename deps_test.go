@@ -51,12 +51,12 @@ var arrows = map[string]string{
 
 	"internal/admin":           "client/admin internal/access internal/api internal/api/tubes internal/broker internal/certs internal/engine internal/health internal/engine/histogram internal/rights internal/server github.com/prometheus",
 	"internal/console":         "client/admin internal/access internal/decode internal/duration internal/gzipped internal/health internal/op internal/query golang.org/x/sync",
-	"internal/query":           "",
+	"internal/query":           "internal/op",
 	"internal/decode":          "internal/jsonscan github.com/tinylib/msgp",
 	"internal/api":             "client/admin internal/access internal/api/audit internal/api/list internal/api/task internal/api/tubes internal/broker internal/decode internal/engine internal/gzipped internal/health internal/jobjson internal/op internal/jsonscan internal/policy internal/query internal/rights internal/server internal/wire",
 	"internal/api/audit":       "client/admin internal/access",
 	"internal/api/list":        "",
-	"internal/api/task":        "client/admin internal/api/audit",
+	"internal/api/task":        "internal/op client/admin internal/api/audit",
 	"internal/api/tubes":       "client/admin internal/access internal/api/list internal/engine internal/health",
 	"internal/admin/connlimit": "",
 	"internal/adminsocket":     "",
@@ -118,9 +118,9 @@ var arrows = map[string]string{
 	// The commands. Their shared code imports none of them.
 	"internal/cli/cliutil": "internal/flags internal/exit internal/adminsocket client client/admin internal/certs internal/duration github.com/charmbracelet github.com/spf13",
 	"internal/advice":      "internal/exit internal/cluster internal/cluster/directory internal/journal internal/vfs internal/wal",
-	"internal/cli/queue":   "internal/flags internal/exit client client/admin client/worker internal/cli/cliutil internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
-	"internal/cli/top":     "client internal/cli/cliutil internal/health charm.land/bubbletea github.com/charmbracelet",
-	"internal/cli/journal": "internal/flags internal/exit client/admin internal/journal/binlog internal/advice internal/cli/cliutil internal/engine internal/jobjson internal/journal internal/vfs internal/wal github.com/spf13",
+	"internal/cli/queue":   "internal/op internal/flags internal/exit client client/admin client/worker internal/cli/cliutil internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
+	"internal/cli/top":     "internal/op client internal/cli/cliutil internal/health charm.land/bubbletea github.com/charmbracelet",
+	"internal/cli/journal": "internal/op internal/flags internal/exit client/admin internal/journal/binlog internal/advice internal/cli/cliutil internal/engine internal/jobjson internal/journal internal/vfs internal/wal github.com/spf13",
 	"internal/cli/cluster": "internal/exit client/admin internal/advice internal/cli/cliutil internal/cluster internal/cluster/consistency internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/transport internal/vfs github.com/spf13",
 	"internal/cli/bench":   "internal/flags client internal/cli/cliutil github.com/HdrHistogram github.com/spf13 golang.org/x/sync",
 

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -24,6 +25,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/policy"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
+
+var update = flag.Bool("update", false, "write the generated files")
 
 // What is generated from the table of operations and their types is as it is in the tree:
 //

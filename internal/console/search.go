@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/op"
 	"github.com/beanpole-mq/beanpole/internal/query"
 )
 
@@ -92,7 +93,7 @@ func namesPage(r *request) (*page, error) {
 			names = append(names, t.Name)
 		}
 	case strings.HasPrefix(q[start:], "state:"):
-		names = query.States
+		names = op.States
 	case at > start:
 		names = nil
 	}

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 // A Query selects jobs. The zero value selects all.
@@ -69,8 +71,7 @@ const (
 	maxParts = 20
 )
 
-// States are the states of jobs.
-var States = []string{"ready", "reserved", "delayed", "buried"}
+var states = op.States
 
 // numbers are the names of Numbers, with the units of their values.
 var numbers = map[string]map[string]float64{
@@ -202,8 +203,8 @@ func (q *Query) condition(name, op, value string) error {
 		q.Tubes = append(q.Tubes, strings.Split(value, ",")...)
 	case name == "state":
 		for _, s := range strings.Split(value, ",") {
-			if !slices.Contains(States, s) {
-				return fmt.Errorf("state: there is no %q: want one of %s", s, strings.Join(States, ", "))
+			if !slices.Contains(states, s) {
+				return fmt.Errorf("state: there is no %q: want one of %s", s, strings.Join(states, ", "))
 			}
 			q.States = append(q.States, s)
 		}

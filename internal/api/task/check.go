@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 // A verb is an action of tasks.
@@ -20,9 +21,9 @@ var verbs = map[string]verb{
 	"bury":    {[]string{"priority"}, []string{"ready", "delayed", "reserved"}},
 	"release": {[]string{"priority", "delay"}, []string{"reserved"}},
 	"redrive": {[]string{"to"}, []string{"buried", "ready"}},
-	"delete":  {nil, free},
-	"move":    {[]string{"to"}, free},
-	"change":  {[]string{"priority", "delay", "ttr"}, free},
+	"delete":  {nil, op.IdleStates},
+	"move":    {[]string{"to"}, op.IdleStates},
+	"change":  {[]string{"priority", "delay", "ttr"}, op.IdleStates},
 }
 
 // States returns the states of jobs that an action accepts.

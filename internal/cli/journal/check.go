@@ -17,6 +17,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/journal/binlog"
+	"github.com/beanpole-mq/beanpole/internal/op"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
@@ -230,11 +231,8 @@ type tally struct {
 	records     int
 	segments    int              // with records
 	first, last uint64           // of them
-	jobs        map[uint64]uint8 // id -> index in states
+	jobs        map[uint64]uint8 // id -> index in op.IdleStates
 }
-
-// states are the states of jobs on disk.
-var states = []string{"ready", "delayed", "buried"}
 
 func newTally() tally { return tally{jobs: make(map[uint64]uint8)} }
 
@@ -243,7 +241,7 @@ func (t *tally) count(e *journal.Entry) {
 	_, known := t.jobs[e.ID]
 	switch {
 	case e.Kind == "put", e.Kind == "state" && known:
-		t.jobs[e.ID] = uint8(slices.Index(states, e.State))
+		t.jobs[e.ID] = uint8(slices.Index(op.IdleStates, e.State))
 	case e.Kind == "deleted":
 		delete(t.jobs, e.ID)
 	}
@@ -257,7 +255,7 @@ func (t *tally) String() string {
 	var parts []string
 	for i, n := range counts {
 		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, states[i]))
+			parts = append(parts, fmt.Sprintf("%d %s", n, op.IdleStates[i]))
 		}
 	}
 	if len(parts) == 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/exit"
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 const clearLong = `Delete the jobs of tubes that are in the given states. Jobs that workers hold are not
@@ -37,7 +38,7 @@ func newClear() *cobra.Command {
 	})
 	cmd.Example = "  beanpole clear mail --state buried\n  beanpole clear 'test.*' --state ready,delayed,buried --yes"
 	s.defineTube(cmd, "delete jobs of `TUBES`, like an argument")
-	states.define(cmd, idleStates, "delete the jobs in these")
+	states.define(cmd, op.IdleStates, "delete the jobs in these")
 	cliutil.DefineYes(cmd, &yes)
 	return cmd
 }
@@ -126,7 +127,7 @@ func newMove() *cobra.Command {
 		return s.printCount("moved", moved)
 	})
 	cmd.Example = "  beanpole move mail mail.later --state delayed\n  beanpole move failed mail --state buried --count 100"
-	states.define(cmd, idleStates, "move the jobs in these")
+	states.define(cmd, op.IdleStates, "move the jobs in these")
 	cmd.Flags().Uint32VarP(&count, "count", "n", 0, "move at most `N` jobs; 0 is unlimited")
 	cmd.ValidArgsFunction = s.completeTubes
 	return cmd

@@ -13,6 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/exit"
 	"github.com/beanpole-mq/beanpole/internal/flags"
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 // idOrTube explains arguments that name jobs or tubes.
@@ -64,7 +65,7 @@ func (s *session) peekNext(ctx context.Context, tube string) error {
 		return err
 	}
 	found := false
-	for _, state := range idleStates {
+	for _, state := range op.IdleStates {
 		id, body, err := s.Conn.PeekTube(ctx, tube, client.State(state))
 		if errors.Is(err, client.ErrNotFound) {
 			continue

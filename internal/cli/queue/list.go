@@ -9,6 +9,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 const jobsLong = `List the jobs of a tube, or with --find the matching jobs of all tubes, with the start of each
@@ -50,13 +51,13 @@ func newJobs() *cobra.Command {
 			return err
 		}
 		if states.given == nil {
-			states.given = allStates
+			states.given = op.States
 		}
 		return s.listJobs(ctx, a, tube, states.given, int(limit))
 	})
 	cmd.Example = "  beanpole jobs mail --state buried\n  beanpole jobs mail --limit 0 --json | jq -r .body\n  beanpole jobs --find 'user.id:17 tries>=3' --state buried"
 	s.defineTube(cmd, "list the jobs of `TUBE`, like the argument")
-	states.define(cmd, allStates, "list jobs in these")
+	states.define(cmd, op.States, "list jobs in these")
 	cmd.Flags().StringVarP(&query, "find", "q", "", "list the jobs that match `QUERY`")
 	cmd.Flags().UintVarP(&limit, "limit", "n", 100, "list at most `N` jobs; 0 is unlimited")
 	return cmd

@@ -10,12 +10,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
-// allStates are the states in the order in which commands list their jobs.
-var allStates = []string{"ready", "reserved", "delayed", "buried"}
-
-// idleStates are the states of jobs that no worker holds.
-var idleStates = []string{"ready", "delayed", "buried"}
-
 // A stateOption is the option --state.
 type stateOption struct {
 	given   []string // without duplicates

@@ -90,20 +90,8 @@ func (t *topServer) snapshot(onScreen []string) (snap top.Snapshot, err error) {
 		return snap, err
 	}
 	snap = top.Snapshot{At: time.Now(), ServerStats: *st}
-	counts := make(map[string]*tubeCounts)
 	if t.admin != nil {
-		tubes, err := findTubes(t.ctx, t.admin, nil)
-		if err != nil {
-			return snap, err
-		}
-		for i := range tubes {
-			counts[tubes[i].Name] = tubes[i].tubeCounts
-		}
-		attention, err := t.admin.GetAttention(t.ctx, &admin.GetAttention{Limit: 10_000, Each: true})
-		if err != nil {
-			return snap, err
-		}
-		snap.Found = attention.Findings
+		return snap, t.addTubes(&snap)
 	}
 	names, err := t.Conn.ListTubes(t.ctx)
 	if err != nil {
@@ -114,13 +102,30 @@ func (t *topServer) snapshot(onScreen []string) (snap top.Snapshot, err error) {
 		return snap, err
 	}
 	for _, st := range tubes {
-		one := top.Tube{TubeStats: *st}
-		if more := counts[st.Name]; more != nil {
-			one.Timeouts, one.Releases, one.Bytes, one.Waits = more.Timeouts, more.Releases, more.BodyBytes, ofSeconds(more.Oldest)
-		}
-		snap.Tubes = append(snap.Tubes, one)
+		snap.Tubes = append(snap.Tubes, top.Tube{TubeStats: *st})
 	}
 	return snap, t.ages(snap.Tubes, onScreen)
+}
+
+// addTubes adds the tubes and the findings of the admin API.
+func (t *topServer) addTubes(snap *top.Snapshot) error {
+	tubes, err := findTubes(t.ctx, t.admin, nil)
+	if err != nil {
+		return err
+	}
+	for i := range tubes {
+		tb := &tubes[i]
+		snap.Tubes = append(snap.Tubes, top.Tube{
+			TubeStats: client.TubeStats{
+				Name: tb.Name, JobsUrgent: tb.Urgent, JobsReady: tb.Ready, JobsReserved: tb.Reserved, JobsDelayed: tb.Delayed, JobsBuried: tb.Buried,
+				TotalJobs: tb.TotalJobs, Using: tb.Using, Watching: tb.Watching, Waiting: tb.Waiting, CmdDelete: tb.Deletes, PauseLeft: ofSeconds(tb.PauseLeft),
+			},
+			Timeouts: tb.Timeouts, Releases: tb.Releases, Bytes: tb.BodyBytes, Age: ofSeconds(tb.Oldest), AgeKnown: true,
+		})
+	}
+	attention, err := t.admin.GetAttention(t.ctx, &admin.GetAttention{Limit: 10_000, Each: true})
+	snap.Found = attention.Findings
+	return err
 }
 
 // ages sets the ages of the next jobs of the tubes on the screen, then of the tubes with

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 // key handles a key.
@@ -87,7 +89,7 @@ func (m model) tubeKey(key string) (tea.Model, tea.Cmd) {
 		m.askToClear(t)
 	case "enter":
 		m.look = &glance{tube: t.Name, text: "..."}
-		return m, m.lookAt(t.Name, states[0])
+		return m, m.lookAt(t.Name, op.IdleStates[0])
 	}
 	return m, nil
 }
@@ -196,11 +198,11 @@ func (m model) lookKey(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	case "right", "tab":
 		step = 1
 	case "left":
-		step = len(states) - 1
+		step = len(op.IdleStates) - 1
 	default:
 		m.look = nil
 		return m, nil
 	}
-	m.look = &glance{tube: m.look.tube, state: (m.look.state + step) % len(states), text: "..."}
-	return m, m.lookAt(m.look.tube, states[m.look.state])
+	m.look = &glance{tube: m.look.tube, state: (m.look.state + step) % len(op.IdleStates), text: "..."}
+	return m, m.lookAt(m.look.tube, op.IdleStates[m.look.state])
 }

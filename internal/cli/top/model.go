@@ -11,6 +11,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/health"
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 // A Tube is the state of a tube at some moment.
@@ -18,8 +19,7 @@ type Tube struct {
 	client.TubeStats
 	Timeouts, Releases uint64        // since the tube came to be; 0 where the server does not tell
 	Bytes              uint64        // of the bodies of its jobs; the same
-	Waits              time.Duration // the next job has been ready; the same
-	Age                time.Duration // of the job that is next to be reserved, since its put
+	Age                time.Duration // of the next job: since it is ready or, by the protocol, since its put
 	AgeKnown           bool
 
 	// The view sets these: rates per second since the previous snapshot, and the growth
@@ -55,9 +55,6 @@ type Server interface {
 	Clear(tube, state string) (int, error)    // delete the jobs of a state
 	Look(tube, state string) (string, error)  // the next job of a state, as text
 }
-
-// states are the states whose jobs can be shown and deleted.
-var states = []string{"ready", "delayed", "buried"}
 
 // A model is the state of the view. It implements tea.Model.
 type model struct {
@@ -114,7 +111,7 @@ func (m *model) say(text string) {
 // A glance shows a job of a tube.
 type glance struct {
 	tube  string
-	state int // in states
+	state int // index in op.IdleStates
 	text  string
 }
 
@@ -161,7 +158,7 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			m.arrange()
 		}
 	case lookMsg:
-		if m.look != nil && m.look.tube == msg.tube && states[m.look.state] == msg.state {
+		if m.look != nil && m.look.tube == msg.tube && op.IdleStates[m.look.state] == msg.state {
 			m.look.text = msg.text
 		}
 	case tea.PasteMsg:

@@ -10,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 // lowest is the minimum height of a terminal for the line with the server's rates.
@@ -38,7 +39,7 @@ q             quit;   p, K and c ask before they do it
 !         a bad finding, described for the selected tube: jobs are being
           buried, time out or loop, or have no workers; with --admin the
           findings are those of 'beanpole attention'
-AGE       since the put of the job that is next to be reserved
+AGE       of the next job: since it is ready; without the API, since its put
 WAITING   workers with nothing to do   WATCHING   all that would take its jobs
 +BURIED, +TIMEOUT, +RELEASE   how many more than when this began
           (the last two with --admin, from beanpole)`, "\n")
@@ -235,7 +236,7 @@ func (m *model) row(width int, cell func(column int) string) string {
 // lookLines returns the lines of the job that is shown.
 func (m *model) lookLines() []string {
 	var tabs []string
-	for i, s := range states {
+	for i, s := range op.IdleStates {
 		if i == m.look.state {
 			s = reversed.Styled(" " + s + " ")
 		} else {
