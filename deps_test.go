@@ -110,9 +110,9 @@ var arrows = map[string]string{
 
 	// The server process, which connects the packages, and its settings.
 	"internal/config":          "internal/exit internal/flags internal/adminsocket internal/access internal/admin internal/certs internal/duration internal/engine internal/policy internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
-	"internal/daemon/logqueue": "",
+	"internal/daemon/asynclog": "",
 	"internal/daemon": "internal/exit internal/adminsocket client/admin internal/access internal/admin internal/api internal/admin/connlimit internal/journal/binlog internal/broker internal/certs internal/advice internal/cluster internal/cluster/control internal/cluster/directory " +
-		"internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/config internal/console internal/conversation internal/daemon/logqueue internal/engine internal/engine/histogram internal/journal internal/policy internal/server/ratelog internal/server " +
+		"internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/config internal/console internal/conversation internal/daemon/asynclog internal/engine internal/engine/histogram internal/journal internal/policy internal/server/ratelog internal/server " +
 		"internal/vfs internal/wire github.com/coreos/go-systemd",
 
 	// The commands. Their shared code imports none of them.
@@ -125,7 +125,7 @@ var arrows = map[string]string{
 	"internal/cli/bench":   "internal/flags client internal/cli/cliutil github.com/HdrHistogram github.com/spf13 golang.org/x/sync",
 
 	// The program: a command line, and an exit code.
-	"internal/cli": "internal/flags internal/exit internal/adminsocket internal/access internal/certs internal/cli/bench internal/cli/cluster internal/cli/journal internal/cli/cliutil internal/cli/queue internal/config internal/daemon internal/daemon/logqueue internal/server github.com/spf13",
+	"internal/cli": "internal/flags internal/exit internal/adminsocket internal/access internal/certs internal/cli/bench internal/cli/cluster internal/cli/journal internal/cli/cliutil internal/cli/queue internal/config internal/daemon internal/daemon/asynclog internal/server github.com/spf13",
 	"cmd/beanpole": "internal/cli",
 }
 

@@ -32,7 +32,7 @@ func TestBatches(t *testing.T) {
 				t.Errorf("%+v", job)
 			}
 			return nil
-		}, worker.Options{Tubes: []string{"mail", "other"}, Concurrency: 8, CountFirst: true})
+		}, worker.Options{Tubes: []string{"mail", "other"}, Concurrency: 8, CheckTries: true})
 		for range 100 / 4 {
 			synctest.Wait()
 			if st, err := b.Conn.Stats(b.Context()); err != nil || st.JobsReserved != uint64(running.Load()) || st.JobsReserved != min(8, st.JobsReady+st.JobsReserved) {

@@ -16,19 +16,19 @@ const ttrProbeDelay = 300 * time.Millisecond
 // A heartbeat touches a job while its handler runs, and enforces the timeout of the
 // handler.
 type heartbeat struct {
-	job    *Job
-	cancel context.CancelCauseFunc // ends the handler's context
-	giveUp func()                  // settles the job of a handler that ignores its timeout
+	job     *Job
+	cancel  context.CancelCauseFunc // ends the handler's context
+	discard func()                  // settles the job of a handler that ignores its timeout
 
 	timer *time.Timer // starts the goroutine
 	quit  chan struct{}
 	done  chan struct{} // closed when the goroutine has ended
-	gone  bool          // giveUp was called; read it after done
+	gone  bool          // discard was called; read it after done
 }
 
 // start touches the job until stop is called, three times as often as necessary. When
 // the job is lost, it cancels the context with ErrLost; after the timeout, with
-// ErrTimeout. killGrace later it calls giveUp, once. A timeout below zero is no limit.
+// ErrTimeout. killGrace later it calls discard, once. A timeout below zero is no limit.
 func (k *heartbeat) start(ctx context.Context, timeout time.Duration) {
 	k.quit, k.done = make(chan struct{}), make(chan struct{})
 	first := ttrProbeDelay
@@ -78,7 +78,7 @@ func (k *heartbeat) run(ctx context.Context, wait time.Duration, limit <-chan ti
 		case <-limit:
 			if timedOut {
 				k.gone = true
-				k.giveUp()
+				k.discard()
 				return
 			}
 			timedOut = true

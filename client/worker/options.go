@@ -48,10 +48,10 @@ type Options struct {
 	// [DefaultMaxTries]; with a negative number there is no limit.
 	MaxTries int
 
-	// CountFirst buries jobs that kill their workers also with servers other than
+	// CheckTries buries jobs that kill their workers also with servers other than
 	// beanpole. They do not send the number of tries with a job, so the worker asks for
 	// it, in a round trip for each job.
-	CountFirst bool
+	CheckTries bool
 
 	// Timeout limits the time of a handler. Then its context ends with [ErrTimeout], and
 	// the job is released or buried as after any other error. If the handler has not
@@ -141,14 +141,14 @@ func Backoff(tries int) time.Duration {
 	return d*3/4 + rand.N(d/2) // #nosec G404 -- spreads retries
 }
 
-// spent reports whether a job with these numbers of tries and kicks has had its tries.
+// exhausted reports whether a job with these numbers of tries and kicks has had its tries.
 // Each kick grants all of them again.
-func (o *Options) spent(tries, kicks uint64) bool {
+func (o *Options) exhausted(tries, kicks uint64) bool {
 	return o.MaxTries > 0 && tries/uint64(o.MaxTries) > kicks
 }
 
-// nth returns the number of the last of these tries, counted from the last kick.
-func (o *Options) nth(tries uint64) int {
+// tryNumber returns the number of the last of these tries, counted from the last kick.
+func (o *Options) tryNumber(tries uint64) int {
 	if o.MaxTries > 0 {
 		tries = (max(tries, 1)-1)%uint64(o.MaxTries) + 1
 	}

@@ -58,9 +58,9 @@ func (s *slot) work(t task) (r report, deleted func(error)) {
 		ctx = s.opt.Hooks.Start(ctx, job)
 	}
 	r = report{slot: s, line: t.line, idle: true}
-	if s.opt.MaxTries > 0 && (job.Tries > s.opt.MaxTries || job.Tries == 0 && s.opt.CountFirst) {
+	if s.opt.MaxTries > 0 && (job.Tries > s.opt.MaxTries || job.Tries == 0 && s.opt.CheckTries) {
 		st, err := job.Stats(ctx)
-		if err == nil && s.opt.spent(crashed(st), st.Kicks) {
+		if err == nil && s.opt.exhausted(crashed(st), st.Kicks) {
 			var o Outcome
 			o, r.retire = s.settle(job, st, Outcome{Action: Buried, Err: errTried})
 			s.observer.finished(ctx, job, o)
@@ -117,7 +117,7 @@ func (s *slot) handleTouched(ctx context.Context, job *Job, stuck func()) (gone 
 	if s.opt.TimeoutOf != nil {
 		timeout = cmp.Or(s.opt.TimeoutOf(job), timeout)
 	}
-	k := heartbeat{job: job, cancel: cancel, giveUp: stuck}
+	k := heartbeat{job: job, cancel: cancel, discard: stuck}
 	k.start(hctx, timeout)
 	err = s.call(hctx, job)
 	gone = k.stop()
@@ -149,15 +149,15 @@ func (s *slot) fail(job *Job, herr error) (o Outcome, reserved bool) {
 		return Outcome{Action: Lost, Err: errors.Join(herr, err)}, !errors.Is(err, client.ErrNotFound)
 	}
 	o = Outcome{Action: Released, Err: herr}
-	var v *verdict
+	var v *outcomeError
 	switch {
 	case errors.As(herr, &v):
 		o.Action, o.Delay = v.action, max(v.delay, 0)
 	case s.jobs.Err() != nil: // told to stop: that is no fault of the job
-	case s.opt.spent(st.Reserves, st.Kicks):
+	case s.opt.exhausted(st.Reserves, st.Kicks):
 		o.Action = Buried
 	default:
-		o.Delay = max(s.opt.Backoff(s.opt.nth(st.Reserves)), 0)
+		o.Delay = max(s.opt.Backoff(s.opt.tryNumber(st.Reserves)), 0)
 	}
 	return s.settle(job, st, o)
 }

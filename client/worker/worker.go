@@ -85,30 +85,30 @@ var (
 // gives the jobs to others.
 var ErrStillRunning = errors.New("worker: handlers are still running")
 
-// A verdict is an error of a handler that chooses the action.
-type verdict struct {
+// An outcomeError is an error of a handler that chooses the action.
+type outcomeError struct {
 	action Action
 	why    error // nil if the handler gives no reason
 	delay  time.Duration
 }
 
-func (v *verdict) Error() string {
+func (v *outcomeError) Error() string {
 	if v.why == nil {
 		return fmt.Sprintf("worker: the handler wants the job %s", v.action)
 	}
 	return v.why.Error()
 }
 
-func (v *verdict) Unwrap() error { return v.why }
+func (v *outcomeError) Unwrap() error { return v.why }
 
 // Bury returns an error with which a handler buries the job at once, because no try can
 // succeed. err is the reason, and can be nil.
-func Bury(err error) error { return &verdict{action: Buried, why: err} }
+func Bury(err error) error { return &outcomeError{action: Buried, why: err} }
 
 // Retry returns an error with which a handler releases the job with this delay,
 // regardless of Options.MaxTries and Options.Backoff. err is the reason, and can be nil.
 func Retry(err error, delay time.Duration) error {
-	return &verdict{action: Released, why: err, delay: delay}
+	return &outcomeError{action: Released, why: err, delay: delay}
 }
 
 // A Worker takes jobs and calls a handler for each.

@@ -343,10 +343,10 @@ func TestVerdicts(t *testing.T) {
 // the number of tries with the job; with other servers the worker must ask.
 func TestJobKillsWorkers(t *testing.T) {
 	for _, asks := range []bool{false, true} {
-		t.Run(fmt.Sprintf("CountFirst=%t", asks), func(t *testing.T) {
+		t.Run(fmt.Sprintf("CheckTries=%t", asks), func(t *testing.T) {
 			bubble(t, func(b *bench) {
 				id := b.put(client.NewJob{})
-				opt := worker.Options{MaxTries: 3, CountFirst: asks}
+				opt := worker.Options{MaxTries: 3, CheckTries: asks}
 				if asks {
 					opt.Client = b.without("want ")
 				}
@@ -472,13 +472,13 @@ func wait(ctx context.Context) error {
 // first.
 func TestKicked(t *testing.T) {
 	for _, countFirst := range []bool{false, true} {
-		t.Run(fmt.Sprintf("CountFirst=%t", countFirst), func(t *testing.T) {
+		t.Run(fmt.Sprintf("CheckTries=%t", countFirst), func(t *testing.T) {
 			bubble(t, func(b *bench) {
 				calls := 0
 				stop := b.run(func(context.Context, *worker.Job) error {
 					calls++
 					return errors.New("no such address")
-				}, worker.Options{MaxTries: 3, CountFirst: countFirst})
+				}, worker.Options{MaxTries: 3, CheckTries: countFirst})
 				id := b.put(client.NewJob{})
 				for round := range 3 {
 					time.Sleep(time.Hour)

@@ -20,8 +20,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cli/journal"
 	"github.com/beanpole-mq/beanpole/internal/cli/queue"
-	"github.com/beanpole-mq/beanpole/internal/config"
-	"github.com/beanpole-mq/beanpole/internal/daemon/logqueue"
+	"github.com/beanpole-mq/beanpole/internal/daemon/asynclog"
 	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
@@ -39,7 +38,7 @@ func Run(version string, args []string, stdin io.Reader, stdout, stderr io.Write
 		fmt.Fprintf(root.ErrOrStderr(), "beanpole: %s\n", cliutil.Line(strings.ReplaceAll(err.Error(), "\n", "; ")))
 		code = exit.Code(err)
 	}
-	if q, ok := root.ErrOrStderr().(*logqueue.Queue); ok { // the server's
+	if q, ok := root.ErrOrStderr().(*asynclog.Queue); ok { // the server's
 		q.Flush(lastLines)
 	}
 	return code
@@ -99,9 +98,6 @@ func flagError(cmd *cobra.Command, err error) error {
 		name, dashes := e.GetSpecifiedName(), "--"
 		if e.GetSpecifiedShortnames() != "" {
 			name, dashes = name[:1], "-"
-		}
-		if instead := config.Removed[name]; instead != "" {
-			return exit.UsageError("the server has no option %s%s; %s", dashes, name, instead)
 		}
 		if queue.HasOption(name) {
 			return exit.UsageError("the server has no option %s%[2]s; the options of a command come after it: beanpole tubes %[1]s%[2]s ...", dashes, name)

@@ -8,7 +8,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/cliutil"
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/daemon"
-	"github.com/beanpole-mq/beanpole/internal/daemon/logqueue"
+	"github.com/beanpole-mq/beanpole/internal/daemon/asynclog"
 )
 
 const serveLong = `Run the server.
@@ -40,7 +40,7 @@ func newServe() *cobra.Command {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "beanpole %s\n", versionOf(cmd))
 			return err
 		}
-		out := logqueue.New(cmd.ErrOrStderr())
+		out := asynclog.New(cmd.ErrOrStderr())
 		cmd.Root().SetErr(out) // also for the error that Run prints
 		return daemon.Run(cmd.Context(), daemon.Options{Version: versionOf(cmd), Line: config.NewCommandLine(opt, cmd.Flags()), Log: out})
 	})

@@ -121,8 +121,6 @@ func TestFileErrors(t *testing.T) {
 		{"max-job-size = '12x'", `bad value "12x" for max-job-size in`},
 		{"[[limit]]\ntubes = ['a']", "limit 1: want jobs or bytes"},
 		{"[[identity]]\nname = 'a'\ntokens = ['secret']", `identity "a": want the hash of a token`},
-		{"[[identity]]\nname = 'a'\nunix-users = [0]\nmax-commands-per-second = 9", `line 4: there is no setting "max-commands-per-second" in a [[identity]]; it was removed: limit connections with`},
-		{"port = 0\nmax-commands-per-second = 9", `line 2: there is no setting "max-commands-per-second"; it was removed: limit connections with`},
 		{"[[listener]]\nrequire-auth = true", "listener 1: the address is empty"},
 		{"[[rule]]\nallows = ['put']", `there is no setting "allows" in a [[rule]]`},
 		{"[[rule]]\nidentities = ['*']\nallow = ['fly']", "rule 1"},
@@ -190,7 +188,6 @@ func TestVariableErrors(t *testing.T) {
 		{"BEANPOLE_MAX_JOB_SIZE", "3x", `bad value "3x" for max-job-size in the environment variable BEANPOLE_MAX_JOB_SIZE: want bytes as a decimal number`},
 		{"BEANPOLE_NO_FSYNC", "perhaps", "BEANPOLE_NO_FSYNC: want true or false"},
 		{"BEANPOLE_REQUIRE_AUHT", "true", "unknown environment variable BEANPOLE_REQUIRE_AUHT; did you mean BEANPOLE_REQUIRE_AUTH?"},
-		{"BEANPOLE_MAX_COMMANDS_PER_SECOND", "9", "unknown environment variable BEANPOLE_MAX_COMMANDS_PER_SECOND; it was removed: limit connections with"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv(c.name, c.value)

@@ -53,11 +53,6 @@ func unknownVariables(options []string) (strange []string, err error) {
 			setByOrchestrator(name, value) || kubernetesServiceVars.MatchString(name) {
 			continue
 		}
-		for setting, instead := range Removed {
-			if name == variable(setting) {
-				return nil, exit.UsageError("unknown environment variable %s; %s", name, instead)
-			}
-		}
 		if near := flags.Nearest(known, name); near != "" {
 			return nil, exit.UsageError("unknown environment variable %s; did you mean %s?", name, near)
 		}

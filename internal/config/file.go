@@ -74,19 +74,8 @@ func (c *configFile) unknown(table, name string) error {
 	return exit.UsageError("%s: there is no setting %q in a [[%s]]%s", c.position(table, name), name, table, suggest(settingsOf(table), name))
 }
 
-// Removed gives, for each setting that a server no longer has, the settings to use
-// instead.
-var Removed = map[string]string{
-	"max-commands-per-second": "it was removed: limit connections with max-connections-per-address, jobs with [[limit]] or max-memory, " +
-		"and the rate of a tube's jobs with rate in a [[policy]]",
-}
-
-// suggest returns the end of an error about an unknown setting: the likely name, or the
-// settings that replace it.
+// suggest returns the end of an error about an unknown setting, with the likely name.
 func suggest(names []string, wrong string) string {
-	if instead := Removed[wrong]; instead != "" {
-		return "; " + instead
-	}
 	if near := flags.Nearest(names, wrong); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/beanpole-mq/beanpole/internal/config"
-	"github.com/beanpole-mq/beanpole/internal/daemon/logqueue"
+	"github.com/beanpole-mq/beanpole/internal/daemon/asynclog"
 	"github.com/beanpole-mq/beanpole/internal/exit"
 )
 
@@ -56,7 +56,7 @@ func startHeard(t *testing.T, hearer func(line string), args ...string) *process
 	line := commandLine(t, args...)
 	go func() {
 		defer close(p.ended)
-		log := logqueue.New(p)
+		log := asynclog.New(p)
 		p.err = run(context.Background(), Options{Version: "1.2.3", Line: line, Log: log}, p.signals)
 		log.Flush(1<<63 - 1)
 	}()
@@ -251,7 +251,7 @@ func TestSignals(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := run(ctx, Options{Line: commandLine(t, "-p", "0"), Log: logqueue.New(io.Discard)}, make(signalQueue)); err != nil {
+	if err := run(ctx, Options{Line: commandLine(t, "-p", "0"), Log: asynclog.New(io.Discard)}, make(signalQueue)); err != nil {
 		t.Error(err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/config"
-	"github.com/beanpole-mq/beanpole/internal/daemon/logqueue"
+	"github.com/beanpole-mq/beanpole/internal/daemon/asynclog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
@@ -22,7 +22,7 @@ import (
 type Options struct {
 	Version string             // of the program
 	Line    config.CommandLine // is read again at SIGHUP
-	Log     *logqueue.Queue    // takes the lines of the log
+	Log     *asynclog.Queue    // takes the lines of the log
 }
 
 // Run runs a server until a signal arrives or ctx is canceled.

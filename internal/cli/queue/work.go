@@ -144,7 +144,7 @@ func (r *jobRunner) run(ctx context.Context, opt workOptions) error {
 		Tubes:       tubes,
 		Concurrency: opt.concurrency,
 		MaxTries:    cmp.Or(int(opt.tries), -1),
-		CountFirst:  true,
+		CheckTries:  true,
 		Timeout:     cmp.Or(opt.timeout, client.Never),
 		StopTimeout: cmp.Or(opt.stop, client.Never),
 		Hooks: worker.Hooks{

@@ -1,4 +1,4 @@
-package logqueue
+package asynclog
 
 import (
 	"bytes"

@@ -1,10 +1,10 @@
-// Package logqueue buffers lines of the log, so that a goroutine that logs does not wait
+// Package asynclog buffers lines of the log, so that a goroutine that logs does not wait
 // for a slow reader of the log. If the buffer is full, lines are dropped, and the log
 // reports their number when it can be written again.
 //
 // A goroutine writes the lines. The first line starts it, and it ends when the buffer is
 // empty.
-package logqueue
+package asynclog
 
 import (
 	"bytes"
