@@ -1,8 +1,8 @@
 // Package broker owns the engine and runs it in turns.
 //
 // A turn reads the clock once, fires due timers, applies all requests that have arrived,
-// and passes the Changes to the Log with one write. Only a turn uses the engine, so
-// there is no lock order (turn.go).
+// and passes the Changes to the Log with one write. Only a turn uses the engine, so there
+// is no lock order (turn.go).
 //
 // A turn does not wait for the disk. It gets a position in the log, and the next turn can
 // run at once. One sync makes many turns durable and settles them: their callers are
@@ -25,8 +25,8 @@
 // # Who runs the turn
 //
 // A caller that arrives while no turn runs becomes the leader: it runs one turn for all
-// requests in the queue, and passes the lead to the first caller that arrived during the
-// turn. A turn in memory takes less than a microsecond, and running it in the caller's
+// queued requests, and passes the lead to the first caller that arrived during the turn.
+// A turn in memory takes less than a microsecond, and running it in the caller's
 // goroutine saves two switches (doc/decisions/0007).
 //
 // # Who syncs
@@ -52,7 +52,7 @@
 //
 // A timer runs a turn when an event is due. If there is too much work for one turn, the
 // function of OnMoreDue makes an event loop run the other turns. The loop serves its
-// sockets between them, and no other goroutine competes with it.
+// sockets between them, so no other goroutine competes with it.
 //
 // The package starts goroutines for the timer and for syncs. Close ends them.
 package broker
@@ -152,9 +152,9 @@ type Options struct {
 	SlowAfter time.Duration
 }
 
-// Broker runs the turns of one engine.
+// A Broker runs the turns of one engine.
 type Broker struct {
-	// Static after New.
+	// Constant after New.
 	now       func() int64
 	decides   func() bool
 	awaitRoom func()

@@ -66,7 +66,7 @@ func (c *commit) addTurn(durable bool, callers []*Caller, leader *Caller, settle
 	return false
 }
 
-// returns lets a caller return from Start: the leader returns from the turn itself.
+// returns makes a caller return from Start. The leader returns from the turn itself.
 func (k *Caller) returns(leader *Caller, settled bool, err error) {
 	k.settler, k.settled, k.err = nil, settled, err
 	if k != leader {

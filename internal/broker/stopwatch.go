@@ -6,7 +6,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine/histogram"
 )
 
-// Turns are the counts of a broker's turns.
+// Turns counts a broker's turns.
 type Turns struct {
 	Length   histogram.Histogram // ns
 	Commands histogram.Histogram // in a turn; what a connection, a timer or a manager asks for counts as one too
@@ -21,7 +21,7 @@ type Turn struct {
 	Requests int // each with the commands of one connection, or of all that a loop found ready
 	Commands int // as Turns counts them
 
-	// Parts of Took.
+	// The parts of Took.
 	Executing    time.Duration // what was due, and the commands
 	Writing      time.Duration // to the log; 0 without one
 	Housekeeping time.Duration // of the log: cleaning mostly

@@ -49,7 +49,7 @@ func (b *Broker) execute(callers []*Caller, now int64) (later int64, refused boo
 	return now, refused
 }
 
-// permits reports whether a request is applied though the engine does not decide.
+// permits reports whether a request is applied although the engine does not decide.
 func permits(r Request, deposed bool) bool {
 	switch r.(type) {
 	case own:

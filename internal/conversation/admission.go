@@ -45,8 +45,8 @@ func (c *Conversation) limitParser() {
 	}
 }
 
-// identify returns the identity of the token in a command. It runs outside turns, with
-// the parser.
+// identify returns the identity of the token in a command. Like the parser, it runs
+// outside turns.
 func (c *Conversation) identify(cmd *wire.Command) *access.Identity {
 	token := cmd.Text
 	switch {
@@ -63,7 +63,7 @@ func (c *Conversation) identify(cmd *wire.Command) *access.Identity {
 	return id
 }
 
-// passes reports whether the client may execute a command. If not, it answers the
+// passes reports whether the client may execute a command. Otherwise, it answers the
 // command.
 func (c *Conversation) passes(e *engine.Engine, now int64, cmd *command) bool {
 	switch {
@@ -125,7 +125,7 @@ var verdicts = map[engine.Outcome]wire.Fault{
 	engine.TooBig:      wire.FaultTooBig,
 }
 
-// refuse answers a command to which the client has no right.
+// refuse answers a command for which the client lacks a right.
 func (c *Conversation) refuse(what string, tubes ...string) {
 	c.unsuccessful(wire.Unauthorized)
 	if c.shared.Refused != nil {

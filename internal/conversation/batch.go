@@ -74,7 +74,7 @@ func (b *Batch) AsksForClients() bool { return b.asked&(1<<wire.Stats|1<<wire.St
 // Replies returns the size of the replies in bytes, after the turn.
 func (b *Batch) Replies() int { return b.replies }
 
-// Owner returns the owner of the conversation that has task i.
+// Owner returns the owner of the conversation of task i.
 func (b *Batch) Owner(i int) Owner { return b.tasks[i].c.owner }
 
 // another adds an empty command for the caller to fill in.
@@ -88,7 +88,7 @@ func (b *Batch) another() *command {
 }
 
 // Apply performs the tasks of the conversations, one per nanosecond, and returns the time
-// of the last one. It is called within a turn.
+// of the last task. It is called within a turn.
 func (b *Batch) Apply(e *engine.Engine, now int64) (later int64) {
 	for i := range b.tasks {
 		t := &b.tasks[i]
@@ -179,7 +179,7 @@ func (b *Batch) keepUnexecuted(t *task) {
 	t.fresh = nil
 }
 
-// afterCheck keeps the input of a put that a turn has checked, or begins to discard it.
+// afterCheck keeps the input of a put that a turn has checked, or starts discarding it.
 func (c *Conversation) afterCheck(t *task) {
 	if c.ending.phase == over {
 		c.in.free()

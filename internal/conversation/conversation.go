@@ -16,11 +16,11 @@ import (
 
 const (
 	// maxCommands is the maximum number of commands of one conversation in a turn, so
-	// that a client that floods the server does not keep the others waiting.
+	// that a client that floods the server does not delay the others.
 	maxCommands = 128
 
-	// maxOut is the maximum size of the replies in bytes that a turn leaves with a
-	// conversation, give or take one reply. They are written before it continues.
+	// maxOut is the approximate maximum size, in bytes, of the replies that a turn leaves
+	// with a conversation. They are written before it continues.
 	maxOut = 256 << 10
 )
 
@@ -52,7 +52,7 @@ var stateNames = [...]string{"opening", "reading", "ready", "executing", "settli
 
 // Shared contains the settings and counters of all conversations of a server.
 type Shared struct {
-	// Static.
+	// Constant fields.
 	MaxJobSize   int           // largest body of a job, bytes
 	Compat       wire.Compat   // the version of beanstalkd whose protocol is spoken
 	IdleTimeout  time.Duration // how long a client may be silent between commands; not positive: for ever
@@ -84,8 +84,8 @@ type Shared struct {
 	// turns.
 	Stats func(e *engine.Engine, commands *[wire.NumOps]uint64, asker Owner) *wire.ServerStats
 
-	// The turn owns these: the number of commands by kind, as in stats; the number of
-	// unsuccessful replies by word; and buffers.
+	// The turn owns these fields: the number of commands by kind, as in stats; the number
+	// of unsuccessful replies by word; and buffers.
 	commands     [wire.NumOps]uint64
 	unsuccessful [math.MaxUint8 + 1]uint64
 	reserved     []engine.Job
@@ -134,7 +134,7 @@ type Owner interface {
 // A Conversation is the protocol state of one client. Its driver owns it, and lends it to
 // a turn with a batch. It must not be copied.
 type Conversation struct {
-	// Static after New.
+	// Constant after New.
 	shared *Shared
 	client string
 	owner  Owner
@@ -235,10 +235,10 @@ func (c *Conversation) Receive(b *Batch, now int64, input []byte) {
 	c.parse(b, now, input)
 }
 
-// Space returns room for the driver to read into; see Filled.
+// Space returns a buffer for the driver to read into; see Filled.
 func (c *Conversation) Space() []byte { return c.in.space(c.parser.Need()) }
 
-// Filled takes the first n bytes of Space, in the state Reading.
+// Filled reports that the first n bytes of Space were read, in the state Reading.
 func (c *Conversation) Filled(now int64, n int) {
 	c.received(now, n)
 	c.in.filled(n)
@@ -315,8 +315,8 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 }
 
 // foreign returns an error if the first bytes of a connection belong to another protocol.
-// Such input must not be executed: a TLS hello contains names that a web page chooses,
-// and after a proxy's header each reply would be taken for the reply to the next command.
+// Such input must not be executed: a TLS hello contains names that a web page chooses.
+// After a proxy header, each reply would be taken for the reply to the next command.
 func foreign(input []byte) error {
 	switch first := input[0]; {
 	case first == 0x16:
@@ -329,7 +329,7 @@ func foreign(input []byte) error {
 	return nil
 }
 
-// keep drops the first n bytes of the input, which were executed, and keeps the others.
+// keep removes the first n bytes of the input, which were executed, and keeps the others.
 func (c *Conversation) keep(fresh []byte, n int) {
 	switch {
 	case fresh == nil:

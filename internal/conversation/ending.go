@@ -73,8 +73,8 @@ func (c *Conversation) Reason() error {
 	return c.ending.reason
 }
 
-// endInTurn ends the session within a turn. Later events, even in this turn, find the
-// client gone. Its replies are still written.
+// endInTurn ends the session within a turn. Later events, even in this turn, have no
+// session. The replies are still written.
 func (c *Conversation) endInTurn(e *engine.Engine, now int64, reason error) {
 	e.Close(now, c.sess)
 	c.sess = nil
@@ -153,9 +153,8 @@ func (d Departure) Apply(e *engine.Engine, now int64) {
 	}
 }
 
-// EndPassedOn ends the conversation of a client whose commands another server executed
-// and which that server has ended. The conversation takes ownership of the given replies,
-// writes them and lingers.
+// EndPassedOn ends the conversation of a client whose commands another server executed.
+// The conversation owns the given replies, writes them and lingers.
 func (c *Conversation) EndPassedOn(now int64, replies []byte) {
 	c.progress.at = now
 	c.ending = ending{phase: over, reason: ErrPassedOn}

@@ -8,8 +8,8 @@ import (
 )
 
 // execute executes at least one of the commands. It stops when the client must wait, has
-// quit or has enough replies, or when the turn has done enough work. Each command happens
-// a nanosecond after the previous one.
+// quit or has enough replies, or when the turn has done enough work. The time of each
+// command is a nanosecond after the previous one.
 func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands []command) (n int, later int64) {
 	if c.long.command != nil {
 		from, promises := len(c.out.bytes), e.Promises()
@@ -56,8 +56,8 @@ func (c *Conversation) ready() bool {
 	return c.wait.phase == noWait && c.ending.phase != over && c.out.rest == nil && c.long.command == nil
 }
 
-// promise records that the reply which begins at from depends on the log. There is no
-// reply yet if the command continues in the next turn.
+// promise records that the reply starting at from depends on the log. There is no reply
+// yet if the command continues in the next turn.
 func (c *Conversation) promise(b *Batch, from int, promised bool) {
 	switch {
 	case !promised:
@@ -68,9 +68,9 @@ func (c *Conversation) promise(b *Batch, from int, promised bool) {
 	}
 }
 
-// The work of commands that the engine does not see, in its units. Each connection
-// executes at least one command per pass: 300 connections that flood the server with
-// stats still delay the other clients by 3 ms or more, as they do in beanstalkd.
+// The work of commands outside the engine, in its units. Each connection executes at
+// least one command per pass. So 300 connections that flood the server with stats still
+// delay the other clients by 3 ms or more, as they do in beanstalkd.
 const (
 	statsWork    = 110 // stats reads the clocks of the process, and has a hundred values
 	listedWork   = 1   // a job of list-jobs, beside the search
@@ -78,7 +78,7 @@ const (
 	namesPerUnit = 16  // of list-tubes
 )
 
-// list answers with names. Names that are formatted while the client reads cost the turn
+// list replies with names. Names that are formatted while the client reads cost the turn
 // nothing.
 func (c *Conversation) list(e *engine.Engine, names engine.Names) {
 	e.Charge(min(names.Len(), shortList) / namesPerUnit)
@@ -94,7 +94,7 @@ func (c *Conversation) done(o engine.Outcome, success wire.Word) {
 	}
 }
 
-// failed reports whether an outcome is not the one of success, and appends its word.
+// failed reports whether an outcome is a failure, and appends its word.
 func (c *Conversation) failed(o engine.Outcome) bool {
 	if o != engine.OK {
 		c.unsuccessful(outcomeWords[o])
@@ -102,7 +102,7 @@ func (c *Conversation) failed(o engine.Outcome) bool {
 	return o != engine.OK
 }
 
-// unsuccessful appends a word that is not the one for success.
+// unsuccessful appends a word that reports a failure.
 func (c *Conversation) unsuccessful(w wire.Word) {
 	c.shared.unsuccessful[w]++
 	c.word(w)
@@ -251,8 +251,8 @@ func (c *Conversation) reserve(e *engine.Engine, now, timeout int64) {
 	c.job(wire.Reserved, job, o)
 }
 
-// reserveBatch answers with the jobs that are there, up to n. It waits if there is none
-// and the timeout is not 0.
+// reserveBatch replies with up to n ready jobs. It waits if there is none and the timeout
+// is not 0.
 func (c *Conversation) reserveBatch(e *engine.Engine, now, timeout int64, n int) {
 	jobs, o := e.ReserveBatch(now, c.sess, timeout, n, c.shared.reserved[:0])
 	switch {
@@ -267,13 +267,13 @@ func (c *Conversation) reserveBatch(e *engine.Engine, now, timeout int64, n int)
 	c.shared.reserved = jobs[:0]
 }
 
-// peek answers with the first job of a state in the tube that is used.
+// peek replies with the first job of a state in the used tube.
 func (c *Conversation) peek(e *engine.Engine, state engine.State) {
 	job, o := e.PeekState(c.sess, state)
 	c.job(wire.Found, job, o)
 }
 
-// job answers with a job, or says why there is none.
+// job replies with a job, or with the reason why there is none.
 func (c *Conversation) job(success wire.Word, job engine.Job, o engine.Outcome) {
 	if !c.failed(o) {
 		c.out.job(success, job, c.want)

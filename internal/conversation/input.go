@@ -36,7 +36,7 @@ func (in *input) space(need int) []byte {
 	return in.buf[in.w:]
 }
 
-// filled notes that the first n bytes of space were read.
+// filled records that the first n bytes of space were read.
 func (in *input) filled(n int) {
 	in.w += n
 	in.full = in.w == len(in.buf)
@@ -69,7 +69,7 @@ func (in *input) move(size int) {
 	in.buf = buf
 }
 
-// append adds bytes that were read elsewhere.
+// append appends bytes that were read into another buffer.
 func (in *input) append(b []byte) {
 	if len(b) > len(in.buf)-in.w {
 		in.move(in.len() + len(b) + minInput)
@@ -77,27 +77,26 @@ func (in *input) append(b []byte) {
 	in.w += copy(in.buf[in.w:], b)
 }
 
-// free gives the buffer up, with all that is unread.
+// free frees the buffer with all unread input.
 func (in *input) free() {
 	freeBuffer(in.buf)
 	*in = input{}
 }
 
-// pooledInput is the size of the buffers that are used again: enough for a body
-// of the default size, in bytes. There may be many connections, and most of the
-// time few of them need one.
+// pooledInput is the size of pooled buffers, in bytes. It is enough for a body of the
+// default maximum size. Of many connections, few need a buffer at a time.
 const pooledInput = 128 << 10
 
 var inputBuffers = sync.Pool{New: func() any { return new([pooledInput]byte) }}
 
 var inputMemory atomic.Int64 // bytes; of all buffers in use
 
-// InputMemory returns how many bytes the input buffers of all conversations of the
-// process have. When it falls there may be memory to give back to the system.
+// InputMemory returns the size of the input buffers of all conversations of the process,
+// in bytes. When it falls, there can be memory to return to the system.
 func InputMemory() int64 { return inputMemory.Load() }
 
-// newBuffer returns a buffer of a size. Small ones are not worth a pool, and huge
-// ones too rare.
+// newBuffer returns a buffer of a size. Small buffers are not worth pooling, and huge
+// ones are too rare.
 func newBuffer(size int) []byte {
 	var buf []byte
 	if size <= 4*minInput || size > pooledInput {
@@ -119,9 +118,9 @@ func freeBuffer(buf []byte) {
 	}
 }
 
-// shrink gives up a large buffer when sixteen reads in a row would have done
-// with a quarter of it, and a huge one at once, for there may be no more reads
-// for long. It is called when nothing is unread.
+// shrink frees a large buffer after sixteen successive reads that needed only a quarter
+// of it. It frees a huge buffer at once, because there might be no more reads for a long
+// time. It is called when there is no unread input.
 func (in *input) shrink() {
 	if len(in.buf) <= minInput {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A long command begins in one turn and continues in others. Until it ends, the
+// A long command starts in one turn and continues in others. Until it ends, the
 // conversation executes nothing else.
 type long interface {
 	// proceed does the work of one turn, and reports whether work is left.
@@ -33,7 +33,7 @@ const (
 	lost                     // some could not be made durable
 )
 
-// begin begins a long command.
+// begin starts a long command.
 func (c *Conversation) begin(e *engine.Engine, now int64, l long) {
 	c.long = longCommand{command: l}
 	c.continueLong(e, now)

@@ -18,8 +18,8 @@ const leastHeld = 4 << 10
 // nameHeader is the size of an entry in a list of names, without its text, in bytes.
 const nameHeader = 16
 
-// Memory limits the memory of all connections: input that is not executed, long commands
-// in progress, and unwritten replies. If the total exceeds Max, Memory dismisses the
+// Memory limits the memory of all connections: unexecuted input, long commands in
+// progress, and unwritten replies. If the total exceeds Max, Memory dismisses the
 // connection that holds most. A body or a list of names counts once for each reply that
 // refers to it.
 type Memory struct {

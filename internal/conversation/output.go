@@ -46,7 +46,8 @@ func (o *output) next() []byte {
 	return o.rest.body
 }
 
-// wrote removes the first n bytes of the piece. The rest of a borrowed piece is copied.
+// wrote removes the first n bytes of the piece. If the piece is borrowed, wrote copies
+// the rest.
 func (o *output) wrote(n int) {
 	switch {
 	case len(o.bytes) == 0:
@@ -64,9 +65,9 @@ func (o *output) wrote(n int) {
 	}
 }
 
-// A rest is the unwritten end of a reply: names, which are formatted while the client
-// reads them, or a large body, or the pieces of a list of jobs. The names of 100,000
-// tubes take more than a megabyte.
+// A rest is the unwritten end of a reply: names, a large body, or the pieces of a list of
+// jobs. Names are formatted while the client reads them: those of 100,000 tubes take more
+// than a megabyte.
 type rest struct {
 	body  []byte
 	more  [][]byte // pieces after body
@@ -177,8 +178,8 @@ type wait struct {
 	phase waitPhase
 	batch bool // the command is reserve-batch
 
-	// The answer belongs to the turn that ends the wait, and from the settlement of
-	// that turn on to the driver.
+	// The turn that ends the wait owns the answer; from its settlement on, the driver
+	// does.
 	answer output
 }
 

@@ -23,9 +23,9 @@ type progress struct {
 
 func (p *progress) made(now int64) { p.at, p.dripped = now, 0 }
 
-// received records that input has arrived. A client makes progress when a command begins,
-// when it is complete, and every leastProgress bytes of a long command; not with every
-// byte.
+// received records that input has arrived. A client makes progress when a command starts,
+// when it is complete, and every leastProgress bytes of a long command, but not with
+// every byte.
 func (c *Conversation) received(now int64, n int) {
 	if c.isIdle() {
 		c.progress.made(now)
@@ -39,8 +39,8 @@ func (c *Conversation) received(now int64, n int) {
 // isIdle reports whether the client is not in the middle of a command.
 func (c *Conversation) isIdle() bool { return c.in.empty() && !c.parser.Discarding() }
 
-// askUnacknowledged asks for the number of unacknowledged bytes, so that a client that
-// reads slowly but steadily stays connected although the buffers on the way are full.
+// askUnacknowledged requests the number of unacknowledged bytes, so that a client that
+// reads slowly but steadily stays connected although all buffers are full.
 func (c *Conversation) askUnacknowledged(now int64) {
 	p, n := &c.progress, c.owner.Unacknowledged()
 	switch {
@@ -110,7 +110,7 @@ func (c *Conversation) deadline() (at int64, reason error) {
 	return at, reason
 }
 
-// patience is the deadline of an authenticated client.
+// patience returns the deadline of an authenticated client.
 func (c *Conversation) patience() (at int64, reason error) {
 	var limit time.Duration
 	switch {

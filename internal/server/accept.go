@@ -11,18 +11,18 @@ import (
 )
 
 // Serve serves the clients of a listener until Shutdown, which closes the listener and
-// makes Serve return nil. The server takes ownership of the listener: the caller must
-// neither accept from it nor close it. If the listener is closed anyway, Serve returns an
-// error at once or at Shutdown.
+// makes Serve return nil. The server owns the listener: the caller must neither accept
+// from it nor close it. If the listener is closed anyway, Serve returns an error, at the
+// latest at Shutdown.
 //
-// On Linux an event loop accepts the connections of a TCP or Unix socket, so that the
-// command stats counts every client that connected before it. If connections start with a
-// TLS handshake or the header of a proxy, and for all other listeners, Serve accepts in
-// its caller's goroutine. The first listener determines the poller of the loops: if it is
-// not a socket of the kernel, they can only wait for streams.
+// On Linux, an event loop accepts the connections of a TCP or Unix socket, so that stats
+// counts every client that connected before the command. If connections start with a TLS
+// handshake or a proxy header, and for all other listeners, Serve accepts in its caller's
+// goroutine. The first listener determines the poller of the loops: if it is not a kernel
+// socket, loops can only wait for streams.
 func (s *Server) Serve(l net.Listener) error { return s.ServeWith(l, ListenOptions{}) }
 
-// ServeWith is Serve for a listener that asks something of its clients.
+// ServeWith is Serve with requirements for the clients of the listener.
 func (s *Server) ServeWith(l net.Listener, t ListenOptions) error {
 	if s.access.Asks() || t.TLS != nil || len(t.Networks) > 0 {
 		s.restricted.Store(true)
@@ -57,14 +57,14 @@ func (a *acceptor) serve() error {
 		case errors.Is(err, net.ErrClosed):
 			return err
 		default:
-			// Out of descriptors, most likely. Connected clients go on; to try
-			// again at once would only burn the processor.
+			// Most likely, the process is out of descriptors. Retrying at once would only
+			// use CPU time.
 			a.wait(a.pause.next(err))
 		}
 	}
 }
 
-// wait waits after a failure, or until Shutdown. The first of several is logged.
+// wait pauses after a failure, or until Shutdown. It logs the first of several failures.
 func (a *acceptor) wait(f failure) {
 	if f.first {
 		a.srv.log.Warn("cannot accept connections", "listener", a.from.Addr(), "err", f.err)
@@ -75,7 +75,7 @@ func (a *acceptor) wait(f failure) {
 	}
 }
 
-// A failure to accept a connection, and how long to wait before the next try.
+// A failure is an error of accepting connections, with the pause before the next attempt.
 type failure struct {
 	err   error
 	pause time.Duration
@@ -93,9 +93,8 @@ func (b *backoff) next(err error) failure {
 	return failure{err, b.d, first}
 }
 
-// acceptConn gives a connection that has a slot to a loop, or closes it if it may not
-// come in. The header of its proxy and the handshake of its TLS may take a while, and
-// have a goroutine.
+// acceptConn passes a connection that has a slot to a loop, or closes it if the client is
+// not admitted. A proxy header or a TLS handshake takes time, so each has a goroutine.
 func (a *acceptor) acceptConn(nc net.Conn) {
 	s := a.srv
 	if !s.begin() {
@@ -119,7 +118,7 @@ func (a *acceptor) acceptConn(nc net.Conn) {
 	}()
 }
 
-// receive gives the connection of a client to a loop, if the client may come in.
+// receive passes the connection of a client to a loop if the client is admitted.
 func (a *acceptor) receive(nc net.Conn, client net.Addr) error {
 	e, err := a.letIn(client, func() access.UnixUser { return PeerUser(nc) })
 	if err != nil {
@@ -137,8 +136,7 @@ func (a *acceptor) receive(nc net.Conn, client net.Addr) error {
 	return err
 }
 
-// socketOf returns a connection as a loop needs it, when the handshake of its TLS, if it
-// has that, is over.
+// socketOf returns a connection as a Socket, after its TLS handshake, if any.
 func (a *acceptor) socketOf(nc net.Conn, e *access.Evidence) (Socket, error) {
 	if raw, ok := nc.(syscall.Conn); ok {
 		if raw, err := raw.SyscallConn(); err == nil { // a connection that is closed fails when it is read
@@ -170,8 +168,8 @@ func (a *acceptor) socketOf(nc net.Conn, e *access.Evidence) (Socket, error) {
 	return streamSocket{a.srv.newPump(nc)}, nil
 }
 
-// begin reports whether another goroutine may begin to serve. It is to say when it is
-// done.
+// begin reports whether another goroutine can start serving. The goroutine must report
+// its end.
 func (s *Server) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

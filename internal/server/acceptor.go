@@ -10,26 +10,26 @@ import (
 )
 
 // The loops accept connections themselves, so that stats counts a client as soon as it
-// has connected, as beanstalkd's does. The first loop polls the listening sockets with
-// its other sockets, and accepts before it serves those. Every loop accepts before a turn
-// in which a client asks how many clients there are.
+// has connected, as in beanstalkd. The first loop polls the listening sockets with its
+// other sockets, and accepts before it serves those. Every loop accepts before a turn in
+// which a client requests the number of clients.
 //
-// accept also opens the sessions, in a turn of their own, and holds one lock throughout.
-// A loop that has held the lock therefore knows that the engine has a session for each
-// client that had connected by then. After that the sockets go to their loops.
+// accept also opens the sessions, in a separate turn, and holds one lock throughout.
+// Therefore, a loop that has held the lock can rely on a session for each client that had
+// connected by then. The sockets then go to their loops.
 
 const (
 	// maxAccepted is the maximum number of connections that a loop accepts from a
 	// listener in a pass, during which the commands of other clients wait.
 	maxAccepted = 8
 
-	// maxForStats is the maximum number that it accepts before a turn with a command
-	// stats.
+	// maxForStats is the maximum number of connections that a loop accepts before a turn
+	// with a stats command.
 	maxForStats = 1024
 )
 
-// accepting is the way of clients into the loops. The lock is held from the accept of a
-// client until its loop has it.
+// accepting passes new clients to the loops. The lock is held from the accept of a client
+// until its loop has it.
 type accepting struct {
 	sync.Mutex
 	from []*acceptor
@@ -37,7 +37,7 @@ type accepting struct {
 
 // An acceptor accepts the clients of one listener, in Serve's goroutine or in the loops.
 type acceptor struct {
-	// Static while it accepts.
+	// Constant while it accepts.
 	srv    *Server
 	from   net.Listener
 	terms  ListenOptions
@@ -55,24 +55,25 @@ type acceptor struct {
 
 // Listening is a listening socket, as used by a loop.
 type Listening interface {
-	// AcceptSocket accepts a client without blocking. The error is epoll.ErrWouldBlock
-	// when none waits. The loop closes the socket of a client that it refuses.
+	// AcceptSocket accepts a client without blocking. The error is epoll.ErrWouldBlock if
+	// no client waits. The loop closes the socket of a client that it refuses.
 	AcceptSocket() (Socket, net.Addr, error)
 
-	// Watch makes the poller report, or no longer report, under the index
-	// epoll.Listeners, that clients wait.
+	// Watch makes the poller report waiting clients under the index epoll.Listeners, or
+	// stops it.
 	Watch(p Poller, on bool) error
 }
 
-// A Network is a listener with a Poller of its own for its connections. Simulations use
-// it. A server with a Network has no other listeners.
+// A Network is a listener with its own Poller for its connections. Simulations use it. A
+// server with a Network has no other listeners.
 type Network interface {
 	net.Listener // whose Accept is not called
 	Listening
 	NewPoller() (Poller, error)
 }
 
-// acceptInLoop lets loops accept from what listens until Shutdown. It returns true.
+// acceptInLoop makes the loops accept from a listening socket until Shutdown. It returns
+// true.
 func (a *acceptor) acceptInLoop(from Listening) bool {
 	a.listening = from
 	for a.first != nil && a.srv.running.Err() == nil {
@@ -86,7 +87,8 @@ func (a *acceptor) acceptInLoop(from Listening) bool {
 	return true
 }
 
-// begin lets the loops accept from a listener, also again after a failure.
+// begin makes the loops accept from a listener. It is also called to retry after a
+// failure.
 func (all *accepting) begin(a *acceptor) {
 	all.Lock()
 	defer all.Unlock()
@@ -98,7 +100,7 @@ func (all *accepting) begin(a *acceptor) {
 	}
 }
 
-// watch is Listening.Watch with the poller of the first loop.
+// watch calls Listening.Watch with the poller of the first loop.
 func (a *acceptor) watch(on bool) {
 	a.watched = on
 	if err := a.listening.Watch(a.first.poll, on); err != nil && !errors.Is(err, net.ErrClosed) {
@@ -107,8 +109,8 @@ func (a *acceptor) watch(on bool) {
 	}
 }
 
-// unwatch takes all listeners out of the poller of the first loop. Closing them is not
-// enough: a service manager may keep a socket open. The caller holds the lock.
+// unwatch removes all listeners from the poller of the first loop. Closing them is not
+// enough, because a service manager can keep a socket open. The caller holds the lock.
 func (all *accepting) unwatch() {
 	for _, a := range all.from {
 		if a.watched {
@@ -125,8 +127,8 @@ func (a *acceptor) fail(err error) {
 	}
 }
 
-// accept lets a loop accept clients that have connected, at most atMost of each listener,
-// and open their sessions.
+// accept accepts clients that have connected, at most atMost per listener, and opens
+// their sessions.
 func (all *accepting) accept(l *loop, atMost int) {
 	all.Lock()
 	defer all.Unlock()
@@ -155,8 +157,8 @@ func (all *accepting) accept(l *loop, atMost int) {
 	}
 }
 
-// accept appends the sockets of clients of the listener. It reports whether all slots are
-// taken.
+// accept appends the sockets of new clients of the listener. full reports whether all
+// slots are taken.
 func (a *acceptor) accept(atMost int, accepted []*socket) (_ []*socket, full bool) {
 	for range atMost {
 		if !a.srv.slots.take(a.first) {
@@ -181,8 +183,9 @@ func (a *acceptor) accept(atMost int, accepted []*socket) (_ []*socket, full boo
 	return accepted, false
 }
 
-// acceptSocket appends the socket of a new client if it may come in and its session is
-// here. A client that another member serves goes to its loop at once.
+// acceptSocket appends the socket of a new client if the client is admitted and its
+// session is on this member. A client that another member serves goes to its loop at
+// once.
 func (a *acceptor) acceptSocket(fd Socket, client net.Addr, accepted []*socket) []*socket {
 	s, c := a.srv, &socket{fd: fd, client: client}
 	e, err := a.letIn(client, c.user)

@@ -14,8 +14,8 @@ import (
 // goroutine and so delays no other client.
 const handshakeTimeout = 10 * time.Second
 
-// ListenOptions are what ServeWith asks of the clients of a listener. The zero value lets
-// in everybody.
+// ListenOptions contains the requirements for the clients of a listener. The zero value
+// admits all clients.
 type ListenOptions struct {
 	access.Terms
 
@@ -23,13 +23,13 @@ type ListenOptions struct {
 	TLS *tls.Config
 }
 
-// A rejection is why a connection is refused.
+// A rejection is the reason for refusing a connection.
 type rejection struct{ reason string }
 
 func (r *rejection) Error() string { return r.reason }
 
 // letIn counts a new client and returns its credentials, or an error with the reason for
-// a refusal. user returns the user of the process at the other end of a Unix socket.
+// refusing it. user returns the user of the process at the other end of a Unix socket.
 func (a *acceptor) letIn(client net.Addr, user func() access.UnixUser) (access.Evidence, error) {
 	e := access.Evidence{Address: AddressOf(client)}
 	if !a.terms.LetIn(e.Address) {
@@ -41,8 +41,8 @@ func (a *acceptor) letIn(client net.Addr, user func() access.UnixUser) (access.E
 	return e, a.srv.access.Enter(e.Address)
 }
 
-// AddressOf returns the address of a client; the zero Addr if it has none, as with a unix
-// socket.
+// AddressOf returns the address of a client. It returns the zero Addr if there is none,
+// as for a Unix socket.
 func AddressOf(client net.Addr) (addr netip.Addr) {
 	if tcp, ok := client.(*net.TCPAddr); ok {
 		addr = tcp.AddrPort().Addr()
@@ -61,7 +61,7 @@ func (a *acceptor) admit(c *socket, e access.Evidence) {
 	}
 }
 
-// admit tells a new conversation who its client is, unless clients are not asked.
+// admit sets the identity of a new conversation's client, if authentication is on.
 func (s *Server) admit(c *conversation.Conversation, t *access.Terms, id *access.Identity, known bool) {
 	if !s.access.Asks() {
 		return

@@ -21,7 +21,7 @@ type Connection struct {
 // MaxNamedJobs is the maximum number of jobs that a Connection names.
 const MaxNamedJobs = 100
 
-// Connection describes the connection of a session; ok is false if the session has none.
+// Connection describes the connection of a session. ok is false if the session has none.
 // It must be called within a turn.
 func (s *Server) Connection(e *engine.Engine, now int64, sess *engine.Session) (c Connection, ok bool) {
 	w, ok := sess.Waiter().(*socket)
@@ -43,8 +43,8 @@ func (s *Server) Connection(e *engine.Engine, now int64, sess *engine.Session) (
 	return c, true
 }
 
-// Disconnect closes the connection of a session soon, without waiting for the client.
-// Unread replies are lost, and the client's jobs become ready.
+// Disconnect closes the connection of a session soon, without waiting for the client. The
+// client loses unread replies, and its jobs become ready.
 func (s *Server) Disconnect(sess *engine.Session) {
 	if w, ok := sess.Waiter().(*socket); ok {
 		w.Dismiss(errDismissed)

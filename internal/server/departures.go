@@ -10,17 +10,16 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// departures are clients that have disconnected but whose loops have not handled that
-// yet. Before that, any loop can reach a command that was sent later. beanstalkd executes
-// all events in the order in which they happened, and clients rely on that. For this
-// reason a loop ends the sessions of departed clients, of any loop, in its turn before it
-// executes commands.
+// departures are clients that have disconnected and whose loops have not handled this
+// yet. Another loop could execute a later command first. beanstalkd handles all events in
+// their order, and clients rely on it. Therefore, a loop ends the sessions of departed
+// clients of all loops before it executes commands.
 //
-// A turn ends at most maxDepartures sessions. The next turns end the others.
+// A turn ends at most maxDepartures sessions; later turns end the others.
 type departures struct {
 	some atomic.Bool // left is not empty, or about to be so
 
-	// The lock is not held while a goroutine waits for that of a loop.
+	// A goroutine must not hold this lock while it waits for the lock of a loop.
 	sync.Mutex
 	poll    Poller // reports each client once; the pollers of the loops poll it in turn
 	loops   int    // whose pollers poll it
@@ -28,7 +27,7 @@ type departures struct {
 	left    []departed
 }
 
-// A departed socket is one whose client has hung up.
+// A departed is a socket whose client has disconnected.
 type departed struct {
 	*socket
 	unread bool // at that time its loop had not read all input
@@ -36,10 +35,10 @@ type departed struct {
 
 const maxDepartures = epoll.MaxEvents
 
-// A nest is a Poller that can poll another one: the kernel's.
+// A nest is a Poller that can poll another Poller, such as the kernel's.
 type nest interface{ Nest(other Poller) error }
 
-// nest lets the poller of a loop report departures, if it can.
+// nest makes a loop's poller report departures, if it can.
 func (d *departures) nest(p Poller) (err error) {
 	d.Lock()
 	defer d.Unlock()
@@ -69,7 +68,7 @@ func (d *departures) unnest(p Poller) {
 	}
 }
 
-// watch polls for the departure of a client until forget.
+// watch polls for the client's departure until forget is called.
 func (d *departures) watch(s *socket) error {
 	d.Lock()
 	defer d.Unlock()
@@ -80,7 +79,7 @@ func (d *departures) watch(s *socket) error {
 	return d.poll.Add(s.fd, s.watched-1, epoll.HalfClosed|epoll.Once)
 }
 
-// forget removes a socket that was closed.
+// forget removes a closed socket.
 func (d *departures) forget(s *socket) {
 	d.Lock()
 	defer d.Unlock()
@@ -90,7 +89,7 @@ func (d *departures) forget(s *socket) {
 	d.remove([]departed{{socket: s}})
 }
 
-// add adds a client that has hung up.
+// add adds a client that has disconnected.
 func (d *departures) add(s *socket) {
 	d.Lock()
 	defer d.Unlock()
@@ -152,14 +151,14 @@ func (f *farewell) collect(l *loop) {
 	}
 }
 
-// departure returns the step of the turn for the client.
+// departure returns the client's step of the turn.
 func (s departed) departure() (conversation.Departure, bool) {
 	s.loop.driving.Lock()
 	defer s.loop.driving.Unlock()
 	return s.Departure(s.unread)
 }
 
-// Apply is the first part of the loop's request. It returns the time after it.
+// Apply executes the first part of the loop's request. It returns the time after it.
 func (f *farewell) Apply(e *engine.Engine, now int64) (later int64) {
 	for _, d := range f.apply {
 		d.Apply(e, now)
@@ -168,7 +167,7 @@ func (f *farewell) Apply(e *engine.Engine, now int64) (later int64) {
 	return now
 }
 
-// over removes the clients that the turn has dealt with.
+// over removes the clients that the turn has handled.
 func (f *farewell) over(d *departures) {
 	if len(f.sockets) == 0 {
 		return

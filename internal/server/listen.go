@@ -15,22 +15,21 @@ import (
 	"time"
 )
 
-// The address that a server listens on when it is given none.
+// The default listening address.
 const (
 	DefaultHost = "127.0.0.1"
 	DefaultPort = "11300"
 )
 
-// DefaultUnixMode are the permissions of the socket file of a unix address:
-// its owner and group may connect.
+// DefaultUnixMode contains the default permissions of a Unix socket: owner and group can
+// connect.
 const DefaultUnixMode fs.FileMode = 0o660
 
-// maxUnixPath is the longest path that the system can bind a socket to: 107
-// bytes on Linux.
+// maxUnixPath is the maximum length of a Unix socket's path: 107 bytes on Linux.
 const maxUnixPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 
-// keepAlive finds clients whose machine has gone: after a minute of silence
-// the kernel asks four times, 15 seconds apart.
+// keepAlive detects clients whose machine has disappeared. After a minute of silence, the
+// kernel sends four probes, 15 seconds apart.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 15 * time.Second, Count: 4}
 
 // deadAfter is the maximum time that a client's kernel can leave bytes unacknowledged or
@@ -38,8 +37,8 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 1
 // keepalive probe. It equals the time of keepAlive.
 var deadAfter = 2 * time.Minute
 
-// deadAfter returns how long an unresponsive client connection is kept. It is at least
-// the clients' promised read time. Zero leaves the system default.
+// deadAfter returns the time after which an unresponsive client connection is closed. It
+// is at least the clients' promised read time. Zero keeps the system default.
 func (o *Options) deadAfter() time.Duration {
 	if o.StallTimeout < 0 {
 		return 0
@@ -47,18 +46,17 @@ func (o *Options) deadAfter() time.Duration {
 	return max(deadAfter, o.StallTimeout)
 }
 
-// An Address is a place to listen on: either a TCP host and port or the path
-// of a unix socket.
+// An Address is a listening address: a TCP host and port, or the path of a Unix socket.
 type Address struct {
 	Host string // IP, with a zone if need be, or name; empty for all interfaces
 	Port string // number or name of a service; 0 lets the kernel choose
 	Path string // of a unix socket; if it is set, Host and Port are empty
 }
 
-// ParseAddress reads an address as -l takes it: IP, NAME, IP:PORT, NAME:PORT,
-// [IPv6], [IPv6]:PORT, :PORT for all interfaces, or unix:PATH. An address
-// without a port gets the one given. A bare IPv6 address is taken whole:
-// ::1:1130 is an address, not port 1130 of ::1. Errors do not repeat s.
+// ParseAddress parses an address as accepted by -l: IP, NAME, IP:PORT, NAME:PORT, [IPv6],
+// [IPv6]:PORT, :PORT for all interfaces, or unix:PATH. An address without a port gets the
+// given port. An IPv6 address without brackets has no port: ::1:1130 is an address.
+// Errors do not contain s.
 func ParseAddress(s, port string) (Address, error) {
 	if path, ok := strings.CutPrefix(s, "unix:"); ok {
 		return parsePath(path)
@@ -103,15 +101,14 @@ func parsePath(path string) (Address, error) {
 	case strings.IndexByte(path, 0) >= 0:
 		return Address{}, errors.New("the path has a NUL byte in it")
 	case path[0] == '@':
-		// Package net would open an abstract socket, which no file mode
-		// protects.
+		// Package net would open an abstract socket, which has no file permissions.
 		return Address{}, errors.New("abstract sockets are not supported (./@NAME is a file)")
 	}
 	return Address{Path: path}, nil
 }
 
-// CheckPort returns an error if s is not a valid port: a decimal from 0 to 65535, or a
-// name, which only [Listen] looks up among the services.
+// CheckPort returns an error if s is not a valid port: a decimal number from 0 to 65535,
+// or a service name, which only [Listen] looks up.
 func CheckPort(s string) error {
 	if s == "" {
 		return errors.New("the port is empty")
@@ -131,7 +128,7 @@ func CheckPort(s string) error {
 	return nil
 }
 
-// String returns the address in the form that ParseAddress reads.
+// String returns the address in the form that ParseAddress accepts.
 func (a Address) String() string {
 	if a.Path != "" {
 		return "unix:" + a.Path
@@ -139,21 +136,20 @@ func (a Address) String() string {
 	return net.JoinHostPort(a.Host, a.Port)
 }
 
-// Listen opens a listener for each address, all or none. It fails with an
-// error that names the address and wraps the system's error number, if that
-// was the cause. Unix sockets get the permissions given, of which only the
-// nine bits of [fs.ModePerm] count.
+// Listen opens a listener for each address, or none. Its error names the address and
+// wraps the system's error number, if any. Unix sockets get the permission bits
+// [fs.ModePerm] of unixMode.
 //
-// Of a host name's IP addresses the first that can be bound is used, as
-// beanstalkd does; Addr of the listener says which one it is. The unspecified
-// IPv6 address :: takes IPv4 connections too, 0.0.0.0 takes IPv4 only.
+// For a host name, Listen uses the first IP address that can be bound, as beanstalkd
+// does; the listener's Addr returns it. The unspecified IPv6 address :: also accepts IPv4
+// connections; 0.0.0.0 accepts only IPv4.
 //
-// A unix socket's file is removed when the listener is closed. A file that a
-// dead server left is replaced; Listen fails if a server still answers there,
-// or if the file is not a socket.
+// Closing the listener removes the file of a Unix socket. Listen replaces a file that a
+// dead server left. It fails if a server still answers there, or if the file is not a
+// socket.
 //
-// Listen sets the umask of the process for a moment, so it must not run while
-// other goroutines create files.
+// Listen changes the umask of the process temporarily, so other goroutines must not
+// create files at the same time.
 func Listen(ctx context.Context, addrs []Address, unixMode fs.FileMode) ([]net.Listener, error) {
 	listeners := make([]net.Listener, 0, len(addrs))
 	for _, a := range addrs {
@@ -202,9 +198,9 @@ func (a Address) listenTCP(ctx context.Context) (net.Listener, error) {
 	return nil, bare(failed)
 }
 
-// parseIPv4 parses the forms of an IPv4 address that inet_aton(3) and so beanstalkd
-// accept: one to four parts, decimal, octal or hexadecimal, of which the last fills the
-// remaining bytes. "0" is 0.0.0.0, and "127.1" is 127.0.0.1.
+// parseIPv4 parses the forms of an IPv4 address that inet_aton(3), and so beanstalkd,
+// accepts: one to four parts, decimal, octal or hexadecimal. The last part fills the
+// remaining bytes: "0" is 0.0.0.0, and "127.1" is 127.0.0.1.
 func parseIPv4(s string) (netip.Addr, bool) {
 	parts := strings.Split(s, ".")
 	if s == "" || len(parts) > 4 || strings.Contains(s, "_") {
@@ -230,7 +226,7 @@ func listenIP(ctx context.Context, ap netip.AddrPort) (net.Listener, error) {
 	lc := net.ListenConfig{KeepAliveConfig: keepAlive}
 	switch {
 	case ap.Addr() == netip.IPv6Unspecified():
-		// No host: of both families, as far as the system has both.
+		// Without a host, listen on all families that the system supports.
 		return lc.Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(int(ap.Port()))))
 	case ap.Addr().Is4():
 		return lc.Listen(ctx, "tcp4", ap.String())
@@ -243,7 +239,7 @@ func listenUnix(ctx context.Context, path string, mode fs.FileMode) (net.Listene
 	if err := removeStale(ctx, path); err != nil {
 		return nil, err
 	}
-	// A umask instead of a chmod after the bind leaves no moment in which other users can
+	// Unlike a chmod after the bind, a umask leaves no moment in which other users can
 	// connect.
 	old := syscall.Umask(int(fs.ModePerm &^ mode))
 	defer syscall.Umask(old)
@@ -252,7 +248,7 @@ func listenUnix(ctx context.Context, path string, mode fs.FileMode) (net.Listene
 	return l, bare(err)
 }
 
-// removeStale removes the socket file of a server that is gone.
+// removeStale removes the socket file of a dead server.
 func removeStale(ctx context.Context, path string) error {
 	fi, err := os.Lstat(path)
 	switch {
@@ -276,8 +272,8 @@ func removeStale(ctx context.Context, path string) error {
 	}
 }
 
-// bare takes off an error what package net and os wrap around the cause,
-// because the caller names the address.
+// bare returns the cause of an error of package net or os, without the address, which the
+// caller adds.
 func bare(err error) error {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno

@@ -11,9 +11,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// serveInLoop serves the listener until Shutdown if loops accept from it. It reports
-// false at once if they do not: where each connection begins with a handshake or with the
-// header of a proxy, a goroutine has to wait for that.
+// serveInLoop serves the listener until Shutdown if loops can accept from it. Otherwise
+// it returns false at once: a connection that starts with a handshake or a proxy header
+// needs a goroutine.
 func (a *acceptor) serveInLoop() bool {
 	_, overTCP := a.from.(*net.TCPListener)
 	switch l := a.from.(type) {
@@ -35,7 +35,7 @@ func (a *acceptor) serveInLoop() bool {
 
 // takeListener takes the socket of a listener. It closes a TCP listener: if the Go
 // runtime also polled the socket, each new client would wake two threads. A Unix listener
-// stays open, since its Close removes the socket's file.
+// stays open, because its Close removes the socket's file.
 func (s *Server) takeListener(l net.Listener) (*listeningSocket, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,8 @@ type listeningSocket struct {
 	inherits  bool // all clients that connected before it had its options have been accepted
 }
 
-// Close implements io.Closer. A second Close must not end another file of that number.
+// Close implements io.Closer. A second Close must not close another file with the same
+// number.
 func (s *listeningSocket) Close() error {
 	if s.closed {
 		return net.ErrClosed
@@ -92,7 +93,7 @@ func (s *listeningSocket) AcceptSocket() (Socket, net.Addr, error) {
 	return fd, net.TCPAddrFromAddrPort(client), nil
 }
 
-// unnamed is the address that package net gives to the client of a unix socket.
+// unnamed is the address that package net assigns to the client of a Unix socket.
 var unnamed net.Addr = &net.UnixAddr{Net: "unix", Name: "@"}
 
 // Watch implements Listening.
@@ -114,12 +115,12 @@ func (s *listeningSocket) Watch(p Poller, on bool) (err error) {
 	return err
 }
 
-// setOptions does for a TCP connection what package net does: small replies leave at
-// once, and the kernel probes a silent client (keepAlive). It ignores the errors of a
-// unix socket and of a connection that has ended.
+// setOptions sets the options that package net would set for a TCP connection: no delay
+// for small replies, and keepAlive probes. It ignores the errors of a Unix socket and of
+// a closed connection.
 //
-// On Linux a connection has the options that its listening socket had when the client
-// connected. Only clients that connected before those were set need their own.
+// On Linux, a connection inherits the options of its listening socket. Only clients that
+// connected before those were set need their own.
 func setOptions(fd epoll.Socket) {
 	for _, o := range []struct{ level, name, value int }{
 		{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},

@@ -15,21 +15,20 @@ import (
 )
 
 const (
-	// maxRoundTasks is the limit of the sockets of a round where a turn writes no log. The
-	// replies of a smaller round wake its clients at nearly the same time. In a larger one
-	// the first replies would wait for the last command.
+	// maxRoundTasks is the maximum number of sockets in a round whose turn writes no log.
+	// In a larger round, the first replies would wait for the last command.
 	maxRoundTasks = 64
 
 	// readSize is the maximum number of bytes that a loop reads from a socket at a time.
-	// A job of the default size fits, with its command line.
+	// It fits a command with a body of the default maximum size.
 	readSize = 64 << 10
 
-	// maxUnsynced is the number of tasks after which a sync begins, even if more sockets
+	// maxUnsynced is the number of tasks after which a sync starts, even if more sockets
 	// are ready.
 	maxUnsynced = 4 * epoll.MaxEvents
 
-	// unsyncedTime is how long, in ns from its first task on, a sync waits for more
-	// sockets to be ready and to share it. maxUnsynced tasks take about as long.
+	// unsyncedTime is the time, in ns after its first task, that a sync waits for more
+	// sockets to share it. maxUnsynced tasks take about as long.
 	unsyncedTime = int64(4 * time.Millisecond)
 
 	yieldPause = int64(5 * time.Millisecond) // ns between two calls of Gosched
@@ -56,22 +55,22 @@ const (
 	passOutput = 1 << 20
 )
 
-// A loop drives the conversations of its sockets from one goroutine. It repeats:
+// A loop drives the conversations of its sockets in one goroutine. It repeats:
 //
 //	wait     for sockets that are readable, or writable again
 //	gather   read from each, once, and parse
 //	turn     run one turn of the broker for the commands of all of them
 //	deliver  write the replies of each
 //
-// A command therefore costs one read, one write, and a share of one wait and of one turn,
-// and an idle connection costs no buffer. The sockets that are ready after a wait are a
-// pass. A pass takes several rounds of gather, turn and deliver if one is not enough, and
-// each socket is in one of them.
+// So a command costs one read, one write, and a share of a wait and a turn. An idle
+// connection needs no buffer. The sockets that are ready after a wait form a pass. A pass
+// takes as many rounds of gather, turn and deliver as necessary, and each socket is in
+// one of them.
 //
-// Where the log syncs, the loop delivers a round when it is settled, and meanwhile serves
-// the sockets that are not in it. Their changes wait for the next sync, which begins when
-// the last one has ended, its replies are written, and the clients that have answered by
-// then are served. So most clients share each sync.
+// If the log syncs, the loop delivers a round when it is settled, and serves other
+// sockets until then. Their changes wait for the next sync. It starts when the current
+// sync has ended, its replies are written, and the clients that have answered are served.
+// So most clients share each sync.
 type loop struct {
 	srv    *Server
 	caller *broker.Caller
@@ -82,7 +81,8 @@ type loop struct {
 	opening *conversation.Batch // of the sessions of new clients
 	opener  *broker.Caller      // of opening
 
-	// driving is held while the goroutine drives conversations, but not while it waits.
+	// driving is held while the goroutine drives conversations, and released while it
+	// waits.
 	driving  sync.Mutex
 	farewell farewell
 
@@ -100,7 +100,7 @@ type loop struct {
 
 	noMessages messages // with the lists that the mailbox gets back
 
-	// Of the pass.
+	// The state of the pass.
 	serving []*socket     // that were ready, and were not served yet
 	events  []epoll.Event // not handled yet
 	arrived []*socket     // with events that the poller does not report; for the next pass, too
@@ -108,7 +108,7 @@ type loop struct {
 	putOff  []*socket     // writable after passOutput bytes; they come first in the next pass
 	leaves  int           // clients that have hung up and were handled
 
-	// The round that is gathered. The turn borrows it.
+	// The round being gathered. The turn borrows it.
 	round     *round
 	turning   *round         // whose turn is under way
 	in        []byte         // input, to which the commands of the round refer
@@ -142,7 +142,7 @@ func newLoop(s *Server, newPoller func() (Poller, error)) (*loop, error) {
 	return l, nil
 }
 
-// run runs the loop until it was told to stop and no socket is left.
+// run runs the loop until it is stopped and no socket is left.
 func (l *loop) run() {
 	defer l.close()
 	l.driving.Lock()
@@ -152,7 +152,7 @@ func (l *loop) run() {
 	}
 }
 
-// step runs a round, after a wait if the last pass is over.
+// step runs a round. It waits first if the last pass is over.
 func (l *loop) step() {
 	if len(l.serving)+len(l.events) == 0 {
 		l.wait()
@@ -165,10 +165,10 @@ func (l *loop) step() {
 	l.closeSome()
 }
 
-// yield calls the scheduler of the Go runtime every few milliseconds. The runtime
-// preempts a goroutine that has run for 10 ms, as soon as it is in a system call, and its
-// monitor then looks every 20 us for a while. That was a twentieth of the server's
-// processor time where replies wait for a sync.
+// yield calls the Go scheduler every few milliseconds. The runtime preempts a goroutine
+// that has run for 10 ms as soon as it is in a system call, and its monitor then checks
+// every 20 us for a while. This took a twentieth of the server's CPU time when replies
+// waited for syncs.
 func (l *loop) yield() {
 	if l.now >= l.yieldAt {
 		l.yieldAt = l.now + yieldPause
@@ -221,10 +221,10 @@ func (l *loop) wait() {
 	l.begin()
 }
 
-// atHand returns how much there is to do in the next pass without new events.
+// atHand returns the amount of work for the next pass, without new events.
 func (l *loop) atHand() int { return len(l.ready) + len(l.arrived) + len(l.putOff) + l.round.Len() }
 
-// begin begins a pass. New clients come first.
+// begin starts a pass. New clients come first.
 func (l *loop) begin() {
 	hungUp := len(l.events) >= epoll.MaxEvents-1 // the poller of departures may be among those not reported
 	accept := false
@@ -249,7 +249,7 @@ func (l *loop) begin() {
 	l.serving, l.ready = l.ready, l.serving
 }
 
-// gather reads and parses, until the round is full.
+// gather reads and parses input until the round is full.
 func (l *loop) gather() {
 	n := 0
 	for ; n < len(l.serving) && !l.limit.reached(l.round, l.in); n++ {
@@ -291,8 +291,9 @@ func (l *loop) gather() {
 	}
 }
 
-// later reports whether an event is left to another pass, in which the poller reports it
-// again: the socket was served in this one, or too many clients have hung up.
+// later reports whether an event must wait for the next pass, in which the poller reports
+// it again: the socket was already served in this pass, or too many clients have
+// disconnected.
 func (l *loop) later(s *socket, events epoll.Events) bool {
 	switch {
 	case s.interest.Has(epoll.Once): // which the poller does not report again
@@ -366,7 +367,7 @@ func (l *loop) readAhead(s *socket) {
 	}
 }
 
-// input reads once: into the round's buffer, or after input that is unread already.
+// input reads once: into the round's buffer, or after existing unread input.
 func (l *loop) input(s *socket) {
 	var n int
 	var err error
@@ -432,7 +433,7 @@ func (l *loop) linger(s *socket) {
 	}
 }
 
-// write writes as much as the socket accepts, up to its share.
+// write writes as much as the socket accepts, up to its share of the pass.
 func (l *loop) write(s *socket) {
 	for range writesPerRound {
 		out := s.Output()
@@ -450,7 +451,7 @@ func (l *loop) write(s *socket) {
 	}
 }
 
-// continueWriting lets sockets proceed that were put off.
+// continueWriting continues the sockets that were postponed.
 func (l *loop) continueWriting() {
 	n := 0
 	for ; n < len(l.putOff) && l.written < passOutput; n++ {
@@ -463,7 +464,7 @@ func (l *loop) continueWriting() {
 	l.putOff = slices.Delete(l.putOff, 0, n)
 }
 
-// expect makes the poller wait for some events.
+// expect sets the events that the poller reports for a socket.
 func (l *loop) expect(s *socket, events epoll.Events) {
 	if events == s.interest {
 		return

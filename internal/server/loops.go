@@ -23,7 +23,7 @@ func (ls *loops) take() *loop {
 	return l
 }
 
-// stop makes the loops end their connections, and then themselves.
+// stop makes the loops end their connections and stop.
 func (ls *loops) stop(abort bool) {
 	for _, l := range ls.all {
 		l.mail.post(func(m *mailbox) { m.stop, m.abort = true, abort })
@@ -38,9 +38,9 @@ func (ls *loops) dismiss(reason error, nth uint32) {
 	}
 }
 
-// check is Server.Check. L1. An open socket is at its index, and its poller waits for
-// what its state needs. L2. Only unsettled rounds are being synced. L3. The timers have
-// open sockets, which know their places.
+// check implements Server.Check. L1. An open socket is at its index, and its poller waits
+// for the events that its state needs. L2. Only unsettled rounds are being synced. L3.
+// The timers contain open sockets, which store their positions.
 func (ls *loops) check() error {
 	var broken []error
 	assert := func(ok bool, format string, args ...any) {
@@ -72,8 +72,8 @@ func (ls *loops) check() error {
 }
 
 // startLoops starts the loops, unless they run or the server has stopped. It returns the
-// first loop, or nil if there is none, and whether the loops poll the kernel's sockets.
-// The first listener determines that; they do if l is nil.
+// first loop, or nil if there is none. polls reports whether the loops poll kernel
+// sockets, which the first listener determines; it is true if l is nil.
 func (s *Server) startLoops(l net.Listener) (first *loop, polls bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *Server) startLoops(l net.Listener) (first *loop, polls bool) {
 	return first, polls
 }
 
-// open makes the loops of a server, all or none.
+// open creates the loops of a server, all or none.
 func (ls *loops) open(s *Server, newPoller func() (Poller, error)) error {
 	for range s.opt.Loops {
 		l, err := newLoop(s, newPoller)
@@ -125,7 +125,7 @@ func (ls *loops) open(s *Server, newPoller func() (Poller, error)) error {
 	return nil
 }
 
-// prepare gives a client a conversation, which begins here or at the leader.
+// prepare creates the conversation of a client, which starts here or at the leader.
 func (s *Server) prepare(c *socket) {
 	c.buffer, _ = c.fd.(buffered)
 	c.Conversation = conversation.New(&s.shared, c, s.nameOf(c.client))
@@ -134,9 +134,9 @@ func (s *Server) prepare(c *socket) {
 	}
 }
 
-// assign gives a client a loop, with mu locked: any one if the engine is here. Else the
-// client is pending in the first, which also finds out whether a proxied client may
-// begin.
+// assign assigns a client to a loop, with mu locked. If the engine is on this member,
+// that is any loop. Otherwise the client is pending in the first loop, which also checks
+// whether a proxied client can start.
 func (s *Server) assign(c *socket) {
 	if s.opt.Cluster == nil || s.mu.lead.Here && c.proxied == nil {
 		s.serveHere(c)
@@ -145,14 +145,14 @@ func (s *Server) assign(c *socket) {
 	c.loop = s.mu.loops.all[0]
 }
 
-// serveHere gives a client a loop for its conversation with the engine, with mu locked.
+// serveHere assigns a client with a local conversation to a loop, with mu locked.
 func (s *Server) serveHere(c *socket) {
 	c.proxy, c.here = nil, true
 	s.mu.sockets++
 	c.loop, c.leads = s.mu.loops.take(), s.mu.leads
 }
 
-// handOut gives a client to a loop.
+// handOut passes a client to its loop.
 func (s *Server) handOut(c *socket) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +164,7 @@ func (s *Server) handOut(c *socket) error {
 	return nil
 }
 
-// remove forgets a client whose connection is closed.
+// remove removes a client whose connection is closed.
 func (s *Server) remove(c *socket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// A mailbox is how other goroutines reach a loop.
+// A mailbox receives requests of other goroutines to a loop.
 type mailbox struct {
 	poll    Poller      // of the loop
 	waiting atomic.Bool // there may be mail
@@ -18,7 +18,7 @@ type mailbox struct {
 	closed bool // the loop has ended
 }
 
-// messages are the messages to a loop that it has not handled yet.
+// messages are requests to a loop that it has not handled yet.
 type messages struct {
 	answered  []*socket   // whose waiting reserves have an answer
 	settled   []*round    // whose replies can go
@@ -39,7 +39,7 @@ type dismissal struct {
 	reason error
 }
 
-// post lets put change the mailbox, and wakes the loop.
+// post calls put to change the mailbox, and wakes the loop.
 func (m *mailbox) post(put func(*mailbox)) {
 	m.Lock()
 	defer m.Unlock()
@@ -47,10 +47,11 @@ func (m *mailbox) post(put func(*mailbox)) {
 	m.wake()
 }
 
-// tellMoreDue requests a turn for the timers that the last one left due.
+// tellMoreDue requests a turn for timers that the last turn left due.
 func (m *mailbox) tellMoreDue() { m.post(func(m *mailbox) { m.moreDue = true }) }
 
-// enter opens the sessions of new clients that are served here, and adds all to the loop.
+// enter opens the sessions of new clients that are served here, and adds all clients to
+// the loop.
 func (l *loop) enter(entered []*socket) {
 	var open []*socket
 	for _, s := range entered {
@@ -66,8 +67,8 @@ func (l *loop) enter(entered []*socket) {
 	}
 }
 
-// wake notes that there is mail, and wakes the loop if it is asleep. The caller holds the
-// lock.
+// wake records that there are messages, and wakes the loop if it is waiting. The caller
+// holds the lock.
 func (m *mailbox) wake() {
 	m.waiting.Store(true)
 	if m.asleep && !m.closed {

@@ -16,24 +16,24 @@ import (
 // connections of all other clients, on all members. They connect again, as after a
 // restart.
 
-// DefaultPatience is the time that a client waits for a leader.
+// DefaultPatience is the default time that a client waits for a leader.
 const DefaultPatience = 10 * time.Second
 
 // A Cluster is the server's view of the cluster whose member it runs on.
 type Cluster struct {
-	// ID is the id of this member.
+	// ID is the id of the member.
 	ID uint64
 
 	// Dial opens a stream to the leader's Server.ServeProxied. It must not block.
 	Dial func(leader uint64) (io.ReadWriteCloser, error)
 
 	// Patience is the time that a client waits for a leader before the server closes its
-	// connection. If there has been no leader for that time, clients do not wait. Zero
-	// means DefaultPatience.
+	// connection. If there has been no leader for longer, clients do not wait. Zero means
+	// DefaultPatience.
 	Patience time.Duration
 
-	// Stats returns the cluster's lines of the stats reply, for a client of the member
-	// asked. It is called within turns.
+	// Stats returns the cluster's lines of the stats reply, for a client of the given
+	// member. It is called within turns.
 	Stats func(asked uint64) []wire.Stat
 }
 
@@ -73,25 +73,25 @@ func (s *Server) Follow(lead Leadership) {
 	}
 }
 
-// leadership returns who leads.
+// leadership returns the current leadership.
 func (s *Server) leadership() Leadership {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mu.lead
 }
 
-// patience returns when the connection of a client that came at a time, and is pending,
-// is closed. Where no leader has been known for Cluster.Patience that is at once: the
-// member is cut off from the others, or they do not take it in.
+// patience returns the time at which the connection of a pending client that came at the
+// given time is closed. If no leader has been known for Cluster.Patience, that is at
+// once, because the member is isolated.
 func (s *Server) patience(came int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return min(came, s.mu.alone) + int64(s.opt.Cluster.Patience)
 }
 
-// converse lets a pending client have its conversation with the engine here, and hands it
-// over to the loop that serves it, unless the leadership has changed. If the server
-// stops, that loop may have ended, and this one is about to end the client.
+// converse starts the local conversation of a pending client and passes it to the loop
+// that serves it, unless the leadership has changed. If the server stops, that loop might
+// have ended, and this loop is about to end the client.
 func (s *Server) converse(c *socket) error {
 	if c.proxied != nil {
 		if err := s.beginProxied(c); err != nil {
@@ -109,8 +109,8 @@ func (s *Server) converse(c *socket) error {
 	return nil
 }
 
-// follows reports whether lead is still the leadership, and notes that the client belongs
-// to it.
+// follows reports whether lead is still current, and records that the client belongs to
+// it.
 func (s *Server) follows(lead Leadership, c *socket) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
-// PeerUser returns the user of the process at the other end of a unix socket. It is not
-// known if it cannot be told, or nc is another connection.
+// PeerUser returns the user of the process at the other end of a Unix socket. The user is
+// unknown for other connections, or if the system does not report it.
 func PeerUser(nc net.Conn) (user access.UnixUser) {
 	u, isUnix := nc.(*net.UnixConn)
 	if !isUnix {

@@ -6,7 +6,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
-// socketUser returns the user of the process at the other end of a unix socket.
+// socketUser returns the user of the process at the other end of a Unix socket.
 func socketUser(fd int) access.UnixUser {
 	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {

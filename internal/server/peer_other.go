@@ -4,5 +4,5 @@ package server
 
 import "github.com/beanpole-mq/beanpole/internal/access"
 
-// socketUser cannot tell here who is at the other end of a unix socket.
+// socketUser returns an unknown user, because this system does not report it.
 func socketUser(int) access.UnixUser { return access.UnixUser{} }

@@ -27,7 +27,7 @@ type Poller interface {
 	Close()
 }
 
-// A bell is the Poller of a loop that has streams only: they ring it.
+// A bell is the Poller of a loop that has only streams, which ring it.
 type bell chan struct{}
 
 func newBell() (Poller, error) { return make(bell, 1), nil }
@@ -72,7 +72,7 @@ type clients struct {
 	free []int
 }
 
-// add takes in a client, and returns its index.
+// add adds a client and returns its index.
 func (c *clients) add(s *socket) int {
 	n := len(c.free)
 	if n == 0 {
@@ -91,5 +91,5 @@ func (c *clients) remove(index int) {
 	c.free = append(c.free, index)
 }
 
-// taken returns how many clients there are.
+// taken returns the number of clients.
 func (c *clients) taken() int { return len(c.all) - len(c.free) }

@@ -29,10 +29,10 @@ func (p systemPoller) Modify(s Socket, index int, events epoll.Events) error {
 
 func (p systemPoller) Remove(s Socket) error { return p.Poller.Remove(kernelSocket(s)) }
 
-// Nest makes Wait report that another Poller has something to report.
+// Nest makes Wait report events of another Poller.
 func (p systemPoller) Nest(other Poller) error { return p.Poller.Nest(other.(systemPoller).Poller) }
 
-// kernelSocket returns the kernel's socket, which may be below TLS.
+// kernelSocket returns the kernel socket, which can be below TLS.
 func kernelSocket(s Socket) epoll.Socket {
 	if t, ok := s.(*tlsSocket); ok {
 		s = t.fd
@@ -40,13 +40,13 @@ func kernelSocket(s Socket) epoll.Socket {
 	return s.(epoll.Socket)
 }
 
-// isPlain reports whether a socket is one of the kernel's, without TLS.
+// isPlain reports whether a socket is a kernel socket without TLS.
 func isPlain(s Socket) bool {
 	_, ok := s.(epoll.Socket)
 	return ok
 }
 
-// takeSocket takes a connection's socket away from package net.
+// takeSocket takes the socket of a connection from package net.
 func takeSocket(nc net.Conn) (Socket, error) {
 	switch nc.(type) {
 	case *net.TCPConn, *net.UnixConn:
@@ -55,7 +55,7 @@ func takeSocket(nc net.Conn) (Socket, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// user returns the user of the process at the other end of a unix socket.
+// user returns the user of the process at the other end of a Unix socket.
 func (s *socket) user() access.UnixUser {
 	fd, ok := s.fd.(epoll.Socket)
 	if !ok {
@@ -64,10 +64,11 @@ func (s *socket) user() access.UnixUser {
 	return socketUser(int(fd))
 }
 
-// setDeadAfter ends a TCP connection whose peer acknowledges nothing for so long.
+// setDeadAfter makes the kernel close a TCP connection whose peer acknowledges nothing
+// for d.
 func setDeadAfter(fd int, d time.Duration) {
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.Milliseconds())) // an error is that of a unix socket, or of one that has ended
 }
 
-// reserveFiles makes room for so many files in the kernel's table.
+// reserveFiles grows the kernel's file table to n entries.
 func reserveFiles(n int) { epoll.ReserveFiles(n) }

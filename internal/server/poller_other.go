@@ -10,7 +10,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
-// Loops cannot wait for the kernel's sockets here: each has a pump.
+// On this system, loops cannot poll kernel sockets: each socket has a pump.
 
 func newSystemPoller() (Poller, error) { return newBell() }
 

@@ -14,13 +14,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 )
 
-// A proxiedClient is a client of another member. That member describes it at the
-// beginning of the stream:
+// A proxiedClient is a client of another member. That member describes it at the start of
+// the stream:
 //
 //	u16 (big-endian) the length of the JSON that follows; then what the client sends
 //
-// The member that has the client's socket ends its encryption and identifies it. The
-// leader decides what the client may do, and how much, by the name of the identity.
+// The member with the client's socket handles encryption and identifies the client. The
+// leader decides its rights and limits by the name of the identity.
 type proxiedClient struct {
 	Member     uint64 `json:"member"`             // whose client it is
 	Address    string `json:"address,omitempty"`  // IP and port; empty: it came through a unix socket
@@ -32,7 +32,7 @@ type proxiedClient struct {
 // maxProxyHeader is the maximum size of a proxied client's description, in bytes.
 const maxProxyHeader = 4 << 10
 
-// proxyHeaderTimeout is the maximum time until the description has arrived.
+// proxyHeaderTimeout is the maximum time until the description arrives.
 const proxyHeaderTimeout = 10 * time.Second
 
 // describe describes a client to the leader.
@@ -47,7 +47,7 @@ func (a *acceptor) describe(c *socket, id *access.Identity, known bool) proxiedC
 	return v
 }
 
-// append appends the description.
+// append appends the encoded description.
 func (v proxiedClient) append(dst []byte) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err == nil && len(text) > maxProxyHeader {
@@ -86,7 +86,7 @@ func (v proxiedClient) terms() *access.Terms {
 	return &access.Terms{Required: v.Required, TokenInPut: v.TokenInPut}
 }
 
-// addr returns the address that the client came from.
+// addr returns the client's address.
 func (v proxiedClient) addr() net.Addr {
 	if ap, err := netip.ParseAddrPort(v.Address); err == nil {
 		return net.TCPAddrFromAddrPort(ap)
@@ -94,8 +94,8 @@ func (v proxiedClient) addr() net.Addr {
 	return &net.UnixAddr{Net: "unix", Name: "@"}
 }
 
-// ServeProxied serves the stream of a client that another member passes on. If this
-// member does not lead, the client is pending until it does.
+// ServeProxied serves the stream of a client that another member forwards. If this member
+// does not lead, the client is pending until it does.
 func (s *Server) ServeProxied(member uint64, stream io.ReadWriteCloser) {
 	if !s.begin() {
 		stream.Close()
@@ -120,7 +120,7 @@ func (s *Server) ServeProxied(member uint64, stream io.ReadWriteCloser) {
 	}
 }
 
-// streamOf returns a connection with another member as a Stream.
+// streamOf returns a connection to another member as a Stream.
 func (s *Server) streamOf(conn io.ReadWriteCloser) Stream {
 	if st, ok := conn.(Stream); ok {
 		return st
@@ -128,7 +128,7 @@ func (s *Server) streamOf(conn io.ReadWriteCloser) Stream {
 	return s.newPump(conn.(net.Conn)) // a test's
 }
 
-// beginProxied lets the conversation of a proxied client begin.
+// beginProxied starts the conversation of a proxied client.
 func (s *Server) beginProxied(c *socket) error {
 	id, known := s.access.ByName(c.proxied.Identity)
 	if !known && c.proxied.Identity != "" {
@@ -138,7 +138,7 @@ func (s *Server) beginProxied(c *socket) error {
 	return nil
 }
 
-// askedMember returns the member that a client has asked.
+// askedMember returns the member that a client is connected to.
 func (s *Server) askedMember(asker conversation.Owner) uint64 {
 	if c, ok := asker.(*socket); ok && c.proxied != nil {
 		return c.proxied.Member

@@ -10,14 +10,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// leaderRetry is the time after which a member tries again to reach a leader for a
-// client.
+// leaderRetry is the pause before a member retries to reach the leader for a client.
 const leaderRetry = 250 * time.Millisecond
 
 // A proxy is the state of a client whose commands another member executes. It belongs to
 // the first loop of a member that does not lead. The client is pending until there is a
 // stream to the leader. Then the loop copies the client's bytes to the stream, and the
-// leader's replies back.
+// leader's replies to the client.
 type proxy struct {
 	socket  *socket
 	loop    *loop // from join on
@@ -33,7 +32,7 @@ type proxy struct {
 	holding conversation.Holding
 }
 
-// route decides where a pending client is served: here, by the leader, or nowhere yet.
+// route decides whether a pending client is served here, by the leader, or stays pending.
 func (p *proxy) route() {
 	l, s := p.loop, p.socket
 	switch lead := l.srv.leadership(); {
@@ -55,8 +54,8 @@ func (p *proxy) route() {
 	}
 }
 
-// pend makes a client wait until there is a leader, or until the next attempt to reach
-// it. The kernel buffers the client's input.
+// pend makes a client wait for a leader, or for the next attempt to reach it. The kernel
+// buffers the client's input.
 func (p *proxy) pend() {
 	l, s := p.loop, p.socket
 	at := l.srv.patience(p.came)
@@ -97,8 +96,8 @@ func (p *proxy) dial(lead Leadership) {
 	}
 }
 
-// handOver gives a client that was pending to the loop that serves it here, which may be
-// this one. The caller holds accepting and mu.
+// handOver passes a pending client to the loop that serves it here, which can be this
+// loop. The caller holds accepting and mu.
 func (p *proxy) handOver() {
 	l, s := p.loop, p.socket
 	if v, ok := s.fd.(streamSocket); ok {
@@ -125,7 +124,7 @@ func (p *proxy) due() {
 	}
 }
 
-// handle handles the events of a client that is pending, or whose bytes are passed on.
+// handle handles the events of a client that is pending or forwarded.
 func (p *proxy) handle(events epoll.Events) {
 	l, s := p.loop, p.socket
 	switch {
@@ -149,8 +148,8 @@ func (p *proxy) handle(events epoll.Events) {
 	}
 }
 
-// passBoth passes bytes on and back after an event of the client's stream, or of the
-// client if that is a stream itself.
+// passBoth forwards bytes in both directions after an event of the client's stream, or of
+// the client if it is a stream itself.
 func (p *proxy) passBoth() {
 	s := p.socket
 	if p.stream == nil {
@@ -165,7 +164,7 @@ func (p *proxy) passBoth() {
 	}
 }
 
-// passOn reads from the client once and writes to the stream as much as it accepts.
+// passOn reads from the client once and writes as much to the stream as it accepts.
 func (p *proxy) passOn() {
 	l, s := p.loop, p.socket
 	if len(p.input) == 0 && !p.shut {
@@ -195,8 +194,8 @@ func (p *proxy) passOn() {
 	p.expect()
 }
 
-// passBack writes the leader's replies to the client: a few pieces, so that other clients
-// have their turn even if the leader answers as fast as this one reads.
+// passBack writes some of the leader's replies to the client. It limits the amount, so
+// that other clients are served even if the leader replies as fast as this client reads.
 func (p *proxy) passBack() {
 	l, s := p.loop, p.socket
 	for range writesPerRound {
@@ -247,8 +246,8 @@ func (p *proxy) stop() {
 	p.expect()
 }
 
-// conclude hands the last replies of a leader that has ended its stream to the client's
-// own conversation. It writes them, and lingers, as if it had executed the commands.
+// conclude passes the last replies of a leader that has ended its stream to the client's
+// local conversation. That writes them and lingers, as if it had executed the commands.
 func (p *proxy) conclude() {
 	l, s := p.loop, p.socket
 	for { // no more than the stream holds
@@ -269,8 +268,8 @@ func (p *proxy) conclude() {
 	l.proceed(s)
 }
 
-// expect tells the poller which events of the client to report, and accounts for the
-// bytes that the leader or the client has not taken.
+// expect sets the client's events that the poller reports, and accounts for the bytes
+// that the leader or the client has not taken.
 func (p *proxy) expect() {
 	l, s := p.loop, p.socket
 	held := 0
@@ -297,7 +296,7 @@ func (p *proxy) expect() {
 	l.expect(s, events)
 }
 
-// end closes the stream to the leader and gives up the buffers of a proxy.
+// end closes the stream to the leader and frees the buffers of a proxy.
 func (p *proxy) end(reason error) {
 	l, s := p.loop, p.socket
 	if p.reason = reason; p.stream != nil {
@@ -311,8 +310,8 @@ func (p *proxy) end(reason error) {
 // scratch returns a buffer for forwarded bytes.
 func (l *loop) scratch() []byte { return l.in[len(l.in):][:readSize] }
 
-// endsFirst tells the leader of the clients that have hung up, before it is sent what
-// other clients have sent since.
+// endsFirst reports disconnected clients to the leader before it forwards later input of
+// other clients.
 func (l *loop) endsFirst() {
 	for i, ev := range l.events {
 		if ev.Index < 0 || !ev.Events.Has(epoll.HalfClosed|epoll.HungUp|epoll.Failed) {

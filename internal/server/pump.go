@@ -22,8 +22,8 @@ const (
 	farewellTime = time.Minute
 )
 
-// A pump makes a stream of a connection that no loop can poll: on systems without epoll
-// or where it fails, and in tests. One goroutine reads ahead of the loop, and one writes
+// A pump makes a Stream of a connection that no loop can poll: on systems without epoll,
+// where epoll fails, and in tests. One goroutine reads ahead of the loop, and one writes
 // behind it.
 type pump struct {
 	nc    net.Conn
@@ -42,7 +42,7 @@ type pump struct {
 	closed  bool   // Close was called
 }
 
-// newPump returns a pump, to which the connection belongs.
+// newPump returns a pump, which owns the connection.
 func (s *Server) newPump(nc net.Conn) *pump {
 	p := &pump{nc: nc, below: nc, notify: func() {}}
 	if t, ok := nc.(interface{ NetConn() net.Conn }); ok {
@@ -127,14 +127,14 @@ func (p *pump) write() {
 	}
 }
 
-// closeWrite half-closes a connection that can be.
+// closeWrite half-closes a connection if it supports that.
 func closeWrite(nc net.Conn) {
 	if half, ok := nc.(interface{ CloseWrite() error }); ok {
 		half.CloseWrite() // a connection that has failed returns the error to a read, too
 	}
 }
 
-// release returns a buffer, or nil for a large one that is empty.
+// release returns b, or nil if b is large and empty.
 func release(b []byte) []byte {
 	if len(b) == 0 && cap(b) > pumpPiece {
 		return nil
@@ -167,7 +167,7 @@ func (p *pump) unread() int { return len(p.in) - p.at }
 
 func (p *pump) room() int { return pumpWindow - len(p.out) - p.writing }
 
-// unwritten returns how many bytes were not written to the connection.
+// unwritten returns the number of bytes not yet written to the connection.
 func (p *pump) unwritten() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -222,7 +222,8 @@ func (p *pump) CloseWrite() error {
 	return nil
 }
 
-// Close implements Stream. The client still receives written replies if it reads in time.
+// Close implements Stream. If the client reads in time, it still receives the written
+// replies.
 func (p *pump) Close() error {
 	p.nc.SetWriteDeadline(time.Now().Add(farewellTime))
 	p.mu.Lock()

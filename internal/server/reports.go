@@ -30,7 +30,7 @@ type reports struct {
 	crowded atomic.Uint64 // connections over that of their address
 	evicted atomic.Uint64 // connections that held buffers for too long
 
-	// Because of who the client is.
+	// Refused for lack of rights.
 	refusedConnections, refusedCommands atomic.Uint64
 }
 
@@ -45,7 +45,7 @@ func newReports(log *slog.Logger) *reports {
 	}
 }
 
-// nameOf returns a client's address, or nothing if that is not going to be logged.
+// nameOf returns a client's address, or nothing if the address will not be logged.
 func (r *reports) nameOf(client net.Addr) string {
 	if !r.log.Enabled(context.Background(), slog.LevelDebug) {
 		return ""
@@ -53,14 +53,14 @@ func (r *reports) nameOf(client net.Addr) string {
 	return client.String()
 }
 
-// slotsTaken warns that no client is accepted until a connection is closed.
+// slotsTaken logs a warning that no client is accepted until a connection is closed.
 func (r *reports) slotsTaken(limit int) {
 	r.full.Do(func() {
 		r.log.Warn("as many connections as there may be: new ones wait until one ends", "limit", limit)
 	})
 }
 
-// disconnected logs that a connection has ended, and why.
+// disconnected logs the end of a connection with its reason.
 func (r *reports) disconnected(c *socket, reason error) {
 	r.log.Debug("disconnected", "client", c.Client(), "reason", reason)
 	foreign := func(warning string) {
@@ -79,8 +79,8 @@ func (r *reports) disconnected(c *socket, reason error) {
 	}
 }
 
-// reject counts and logs a refused connection. Errors of connections that the client
-// closed are not counted.
+// reject counts and logs a refused connection. It does not count errors of connections
+// that the client closed.
 func (r *reports) reject(client net.Addr, err error) {
 	if _, ok := errors.AsType[*rejection](err); ok {
 		r.refusedConnections.Add(1)
@@ -92,13 +92,13 @@ func (r *reports) reject(client net.Addr, err error) {
 	r.refusals.Warn("a connection was refused", "client", client.String(), "reason", err)
 }
 
-// commandRefused counts a command that was refused, and tells the log.
+// commandRefused counts and logs a refused command.
 func (r *reports) commandRefused(c *conversation.Conversation, what string, tubes []string) {
 	r.refusedCommands.Add(1)
 	r.Refused(c.Owner().(*socket).address(), c.Identity(), what, tubes...)
 }
 
-// putRefused tells the log of a put that is too big or has the wrong form.
+// putRefused logs a put that is too large or malformed.
 func (r *reports) putRefused(c *conversation.Conversation, reply wire.Word, bytes uint32) {
 	args := []any{"reply", reply.String(), "client", c.Owner().(*socket).address(), "identity", c.Identity(), "tube", c.Using()}
 	if bytes > 0 {
@@ -107,8 +107,8 @@ func (r *reports) putRefused(c *conversation.Conversation, reply wire.Word, byte
 	r.puts.Warn("a put was refused", args...)
 }
 
-// Refused tells the log that a client of the server or of the admin pages was refused
-// something, and on which tubes it lacks rights.
+// Refused logs that a client of the server or of the admin listener was refused, and the
+// tubes on which it lacks rights.
 func (r *reports) Refused(client, identity, what string, tubes ...string) {
 	args := []any{"client", client, "identity", identity, "refused", what}
 	if len(tubes) > 0 {
@@ -123,8 +123,8 @@ type Change struct {
 	About                     []any // names and values, as for the log
 }
 
-// OnChange makes f hear of changes through the protocol, of no more than are logged. It
-// is called within turns, and must not block.
+// OnChange makes f receive logged changes through the protocol. f is called within turns
+// and must not block.
 func (r *reports) OnChange(f func(*Change)) { r.onChange.Store(&f) }
 
 // changed logs the effect of a command on a tube or on many jobs.

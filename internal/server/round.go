@@ -6,20 +6,20 @@ import (
 )
 
 const (
-	// A round reads about roundInput bytes and makes about roundOutput bytes of replies.
-	// Bodies are copied from the one and to the other, so that both should stay in the
+	// A round reads about roundInput bytes and produces about roundOutput bytes of
+	// replies. Bodies are copied from input to output, so both should stay in the
 	// processor's cache.
 	roundInput  = 256 << 10
 	roundOutput = 256 << 10
 
-	// A round has about maxRoundCommands commands at most. Where replies are large the
-	// limit goes down to minRoundCommands.
+	// A round has about maxRoundCommands commands at most. If replies are large, the
+	// limit falls to minRoundCommands.
 	maxRoundCommands = 2048
 	minRoundCommands = 4
 )
 
-// A round is the batch of one turn of a loop, from the gathering of the commands until
-// their replies are written.
+// A round is the batch of a loop's turn, from reading the commands until the replies are
+// written.
 type round struct {
 	*conversation.Batch
 	loop *loop
@@ -36,8 +36,8 @@ func (r *round) Settled(err error) {
 	m.wake()
 }
 
-// turn runs one turn of the broker for the round that was gathered, and delivers the
-// round if it is settled at once.
+// turn runs a turn of the broker for the gathered round, and delivers the round if it is
+// settled at once.
 func (l *loop) turn() {
 	if l.round.AsksForClients() {
 		l.srv.accepting.accept(l, maxForStats)
@@ -76,8 +76,8 @@ func (l *loop) turn() {
 }
 
 // runDue runs a turn for the timers that the previous one left due. No round waits for
-// its settlement, but replies to waiting reserves can. For this reason the loop starts a
-// sync, unless it will start one for a round that the running sync does not cover.
+// its settlement, but replies to waiting reserves can. Therefore, the loop starts a sync,
+// unless it will start one for a round that the running sync does not cover.
 func (l *loop) runDue() {
 	l.moreDue = false
 	if settled, _ := l.opener.Start(noSettler{}); !settled && l.unsettled == l.syncing {
@@ -105,10 +105,10 @@ func (l *loop) newRound() *round {
 	return &round{Batch: conversation.NewBatch(2 * roundOutput), loop: l}
 }
 
-// A limit is how large a round may be.
+// A limit is the maximum size of a round.
 type limit struct{ tasks, commands, input int }
 
-// reached reports whether a round, which refers to some input, is large enough.
+// reached reports whether a round, with its referenced input, has reached the limit.
 func (m *limit) reached(r *round, input []byte) bool {
 	return r.Len() >= m.tasks || r.Commands() >= m.commands || len(input) >= m.input
 }
@@ -123,7 +123,7 @@ func (m *limit) adapt(replies, commands int) {
 	}
 }
 
-// deliver writes the replies of a round that is settled.
+// deliver writes the replies of a settled round.
 func (l *loop) deliver(r *round) {
 	r.Settle(r.err)
 	for i := range r.Len() {
@@ -133,9 +133,9 @@ func (l *loop) deliver(r *round) {
 	l.unused = append(l.unused, r)
 }
 
-// sync makes the unsettled rounds durable. The loop waits for a short sync, since passing
-// it to another goroutine costs more than the loop could do in that time, unless timers
-// are due. sync reports whether the loop has waited and so can have new work.
+// sync makes the unsettled rounds durable. The loop waits for a short sync, unless timers
+// are due, because passing the sync to another goroutine costs more. waited reports
+// whether the loop has waited and can have new work.
 func (l *loop) sync() (waited bool) {
 	l.syncing, l.unsynced = l.unsettled, 0
 	l.syncedAt = l.srv.now()
@@ -149,7 +149,7 @@ func (l *loop) sync() (waited bool) {
 	return true
 }
 
-// syncs are the rounds of a loop that are not durable yet.
+// syncs contains the rounds of a loop that are not durable yet.
 type syncs struct {
 	unsettled  int   // rounds whose turn is over, but whose changes may not be durable
 	syncing    int   // unsettled rounds that the sync under way covers
@@ -159,8 +159,8 @@ type syncs struct {
 	syncTime   int64 // ns; moving average of the time of a sync
 }
 
-// noteSettled counts a settled round and updates the average time of a sync. One very
-// long sync counts little.
+// noteSettled counts a settled round and updates the average time of a sync. A single
+// very long sync has little weight.
 func (y *syncs) noteSettled(s *Server) {
 	if y.syncing > 0 && y.syncedAt > 0 { // the first round that this sync covers
 		took := min(s.now()-y.syncedAt, 4*max(0, int64(s.opt.SlowSync)))

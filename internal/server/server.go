@@ -1,7 +1,7 @@
 // Package server serves clients of the broker over sockets.
 //
 // Package conversation implements the dialogue with a client. This package contains the
-// loops that drive conversations, and does their input and output:
+// loops that drive conversations and perform their input and output:
 //
 //	                    Server                       server.go
 //	                      │ Serve                    accept.go, slots.go, admission.go, reports.go
@@ -19,8 +19,8 @@
 //	                                ┌────┴────┐
 //	                           mux.Stream    pump    pump.go
 //
-// A loop waits for its sockets with a Poller, reads from the readable ones, runs one turn
-// of the broker for all of them and writes all their replies. It also accepts
+// A loop waits for its sockets with a Poller, reads from the readable sockets, runs one
+// turn of the broker for all of them and writes their replies. It also accepts
 // connections. The State of a conversation determines the next step, and Next the time of
 // the next Advance. The loop has no other timeouts.
 //
@@ -32,23 +32,21 @@
 // # Limits
 //
 // Package conversation limits the buffers of a connection: a slow reader delays no other
-// client and does not increase memory. An idle socket has no buffer. A client that makes
-// no progress in the middle of a command, or does not read its replies, is disconnected
-// after Options.StallTimeout.
+// client and does not increase memory. An idle socket has no buffer. After
+// Options.StallTimeout, the server disconnects a client that stops within a command or
+// does not read its replies.
 //
 // # Members of a cluster
 //
-// With Options.Cluster the server serves clients only while its member is the active
+// With Options.Cluster, the server serves clients only while its member is the active
 // leader (member.go). Otherwise the first loop forwards their bytes to the leader
-// (proxy.go), whose server serves them as its own (proxied.go). Without a leader they
-// wait.
+// (proxy.go), whose server serves them (proxied.go). Without a leader, clients wait.
 //
 // # Goroutines
 //
-// There is one goroutine for each loop, one for each connection until it is ready for a
-// loop, and two for each pump. Serve starts them and Shutdown ends them. Serve itself
-// runs in its caller's goroutine and accepts the connections that loops do not
-// (accept.go).
+// Each loop has a goroutine, each connection has one until it is ready for a loop, and
+// each pump has two. Serve starts them and Shutdown ends them. Serve runs in its caller's
+// goroutine and accepts the connections that loops do not (accept.go).
 package server
 
 import (
@@ -75,11 +73,11 @@ const (
 	DefaultStallTimeout = time.Minute
 	DefaultMaxBuffers   = 512 << 20 // bytes
 
-	// MaxJobSizeLimit is the most that Options.MaxJobSize may be, in bytes.
+	// MaxJobSizeLimit is the largest value of Options.MaxJobSize, in bytes.
 	MaxJobSizeLimit = wire.LargestMaxBody
 )
 
-// Options configure a Server. The zero value means the defaults of the constants.
+// Options configures a Server. The zero value means the defaults of the constants.
 type Options struct {
 	// MaxJobSize is the maximum size of a body in bytes, at most MaxJobSizeLimit. Zero
 	// means DefaultMaxJobSize; a negative number allows empty bodies only.
@@ -93,7 +91,7 @@ type Options struct {
 	// client has all rights and no limits.
 	Access *access.Control
 
-	// Limits of clients at first; see SetLimits.
+	// Limits contains the initial limits of clients; see SetLimits.
 	Limits access.Limits
 
 	// IdleTimeout is the time after which a silent connection that neither waits nor
@@ -101,18 +99,18 @@ type Options struct {
 	IdleTimeout time.Duration
 
 	// StallTimeout is the time after which a client is disconnected that makes no
-	// progress in the middle of a command or with its replies, give or take a quarter.
-	// Progress is 4 KiB or the end of the command. Zero means DefaultStallTimeout, a
-	// negative number never.
+	// progress within a command or with its replies, accurate to a quarter. Progress is 4
+	// KiB or the end of the command. Zero means DefaultStallTimeout, and a negative
+	// number means never.
 	StallTimeout time.Duration
 
-	// MaxBuffers is the maximum size of all connections' buffers in bytes: unexecuted
-	// input and unread replies. Beyond it the connection with the largest buffers is
-	// closed. It is at least twice MaxJobSize. Zero means DefaultMaxBuffers, a negative
-	// number no limit.
+	// MaxBuffers is the maximum total size of all connections' buffers in bytes:
+	// unexecuted input and unread replies. Above it, the connection with the largest
+	// buffers is closed. It is at least twice MaxJobSize. Zero means DefaultMaxBuffers,
+	// and a negative number means no limit.
 	MaxBuffers int64
 
-	// Compat is the version of beanstalkd whose protocol is spoken.
+	// Compat is the version of beanstalkd to imitate.
 	Compat wire.Compat
 
 	// Loops is the number of event loops on Linux. Zero means one for every two
@@ -120,36 +118,36 @@ type Options struct {
 	Loops int
 
 	// SlowSync is the average duration of a sync from which a loop serves other clients
-	// during a sync instead of waiting for it. Zero means 5 ms; with a negative number
+	// during a sync instead of waiting for it. Zero means 5 ms. With a negative number,
 	// loops never wait.
 	SlowSync time.Duration
 
-	// Logger logs events of connections at level debug, and messages for operators above.
-	// It can be nil.
+	// Logger receives events of connections at level debug, and messages for operators
+	// above it. It can be nil.
 	Logger *slog.Logger
 
 	// Trace logs each command and reply, at level debug.
 	Trace bool
 
-	// Version is beanpole's own; stats shows it after beanstalkd's keys.
+	// Version is the version of beanpole; stats shows it after beanstalkd's keys.
 	Version string
 
 	// SegmentSize is the value of binlog-max-size in stats, in bytes. Zero means
-	// beanstalkd's default, which beanstalkd shows even without a binlog.
+	// beanstalkd's default, which beanstalkd shows even without a journal.
 	SegmentSize int64
 
-	// Cluster is set for the server of a cluster member, which serves no client before
-	// Follow. It is nil for a single server.
+	// Cluster is nil for a single server. The server of a cluster member serves no client
+	// before Follow is called.
 	Cluster *Cluster
 
-	// Journal returns the state of the journal, for stats. It is called within turns. It
+	// Journal returns the state of the journal for stats. It is called within turns. It
 	// is nil if there is no journal.
 	Journal func() JournalStats
 }
 
-// Server serves clients on any number of listeners.
+// A Server serves clients on any number of listeners.
 type Server struct {
-	// Static after New.
+	// Constant after New.
 	broker *broker.Broker
 	opt    Options
 	self   process
@@ -175,7 +173,7 @@ type Server struct {
 		sockets   int       // clients whose conversations are with the engine here
 		left      sync.Cond // there is one less
 
-		// Of a member of a cluster.
+		// The state of a cluster member.
 		lead  Leadership
 		leads uint32 // how often lead has changed
 		alone int64  // ns; since when no leader is known; engine.Never: one is
@@ -183,7 +181,7 @@ type Server struct {
 	wg sync.WaitGroup // one for each goroutine
 }
 
-// New returns a server of the broker's clients.
+// New returns a server for the clients of the broker.
 func New(b *broker.Broker, opt Options) *Server {
 	opt.MaxJobSize = max(0, cmp.Or(opt.MaxJobSize, DefaultMaxJobSize))
 	opt.MaxConns = cmp.Or(opt.MaxConns, DefaultMaxConns)
@@ -223,12 +221,12 @@ func New(b *broker.Broker, opt Options) *Server {
 	return s
 }
 
-// MaxJobSize returns the largest body of a job in bytes.
+// MaxJobSize returns the maximum size of a body, in bytes.
 func (s *Server) MaxJobSize() int { return s.opt.MaxJobSize }
 
 // Drain makes the server answer puts with DRAINING, until Undrain or, in a cluster, until
-// this member no longer leads. It returns false and changes nothing if the member does
-// not lead.
+// this member no longer leads. If the member does not lead, Drain returns false and
+// changes nothing.
 func (s *Server) Drain() bool {
 	decides := s.broker.Decide((*engine.Engine).Drain)
 	if decides {
@@ -247,22 +245,22 @@ func (s *Server) Undrain() bool {
 	return decides
 }
 
-// Why connections end that the server ends.
+// The reasons for which the server ends connections.
 var (
 	errAborted   = errors.New("the server stops, and has no more time")
 	errDismissed = errors.New("a manager has closed it")
 )
 
-// SetLimits replaces the limits of clients. Connections that exceed the new limits stay
+// SetLimits replaces the limits of clients. Existing connections that exceed them stay
 // open.
 func (s *Server) SetLimits(l access.Limits) { s.access.SetLimits(l) }
 
-// now is the clock of the connections' limits: ns since the server was made.
+// now returns the clock of the connections' limits, in ns since the server was created.
 func (s *Server) now() int64 { return int64(time.Since(s.begun)) }
 
-// Shutdown closes the listeners, lets each connection finish its commands and write its
-// replies, and closes it. If ctx is canceled first, Shutdown closes the remaining
-// connections at once and returns the error of ctx.
+// Shutdown closes the listeners and then each connection, after it has executed its
+// commands and written its replies. If ctx is canceled first, Shutdown closes the
+// remaining connections at once and returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop()
 
@@ -284,8 +282,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// stop closes the listeners and asks the connections to end. A client that is being
-// accepted reaches its loop before the loop is told to stop.
+// stop closes the listeners and makes the connections end. A client that is being
+// accepted reaches its loop before the loop stops.
 func (s *Server) stop() {
 	s.accepting.Lock()
 	defer s.accepting.Unlock()
@@ -300,8 +298,8 @@ func (s *Server) stop() {
 	s.mu.loops.stop(false)
 }
 
-// Check tests the invariants of all conversations and reports all that are broken.
-// It is for tests in which nothing is under way.
+// Check tests the invariants of all conversations and returns all violations. It is for
+// tests in which no operation is in progress.
 func (s *Server) Check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

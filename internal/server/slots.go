@@ -2,10 +2,10 @@ package server
 
 import "sync"
 
-// slots limit the connections. Each connection has a slot from its accept to its close.
-// While all are taken, the server accepts no client, and new clients wait in the backlog
-// of the listening socket. So a client that replaces its connection never exceeds the
-// limit.
+// slots limits the number of connections. Each connection has a slot from its accept to
+// its close. While all slots are taken, the server accepts no client, and new clients
+// wait in the backlog of the listening socket. So a client that replaces its connection
+// never exceeds the limit.
 type slots struct {
 	sync.Mutex
 	reports *reports
@@ -16,16 +16,16 @@ type slots struct {
 	closed  bool      // the server stops
 }
 
-// full reports whether all are taken.
+// full reports whether all slots are taken.
 func (s *slots) full() bool {
 	s.Lock()
 	defer s.Unlock()
 	return s.taken >= s.limit
 }
 
-// take takes a slot for a connection that is about to be accepted. If none is free it
-// logs a warning and reports false, and a later free makes the first loop accept. It also
-// reports false when the server stops.
+// take takes a slot for a connection that is about to be accepted. If none is free, it
+// logs a warning and returns false, and a later free makes the first loop accept. It also
+// returns false when the server stops.
 func (s *slots) take(first *loop) bool {
 	s.Lock()
 	defer s.Unlock()
@@ -41,8 +41,8 @@ func (s *slots) take(first *loop) bool {
 	return true
 }
 
-// wait takes a slot for a connection that was accepted, as soon as there is one. It
-// reports false when the server stops.
+// wait waits for a slot for an accepted connection. It returns false when the server
+// stops.
 func (s *slots) wait() bool {
 	s.Lock()
 	defer s.Unlock()
@@ -57,7 +57,7 @@ func (s *slots) wait() bool {
 	return true
 }
 
-// free frees the slot of a connection that has ended, or that has not entered.
+// free frees the slot of a connection that has ended or was not admitted.
 func (s *slots) free() {
 	s.Lock()
 	defer s.Unlock()

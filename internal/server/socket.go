@@ -12,12 +12,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// A socket is a client of a loop. The loop drives its conversation, or passes its bytes
-// on to the leader of the cluster.
+// A socket is a client of a loop. The loop drives its conversation, or forwards its bytes
+// to the leader of the cluster.
 type socket struct {
 	conversation.Conversation
 
-	// Static after join.
+	// Constant after join.
 	fd      Socket
 	client  net.Addr
 	buffer  buffered       // fd, if that is buffered; else nil
@@ -47,13 +47,14 @@ type socket struct {
 // Unacknowledged implements conversation.Owner.
 func (s *socket) Unacknowledged() int { return s.fd.Unacknowledged() }
 
-// WaitOver implements engine.Waiter: within some turn the wait has ended.
+// WaitOver implements engine.Waiter. It is called within the turn that ends the wait.
 func (s *socket) WaitOver(job engine.Job, outcome engine.Outcome) {
 	s.Answer(job, outcome)
 	s.loop.srv.broker.Await(s)
 }
 
-// Settled implements broker.Settler: the turn that ended the wait is settled.
+// Settled implements broker.Settler. It is called when the turn that ended the wait is
+// settled.
 func (s *socket) Settled(err error) {
 	s.loop.mail.Lock()
 	defer s.loop.mail.Unlock()
@@ -62,7 +63,7 @@ func (s *socket) Settled(err error) {
 	s.loop.mail.wake()
 }
 
-// address returns the text of the client's address; "unix" if it has none.
+// address returns the client's address as text, or "unix" if it has none.
 func (s *socket) address() string {
 	if network := s.client.Network(); network == "unix" {
 		return network
@@ -89,12 +90,12 @@ func (s *socket) isEncrypted() bool {
 	return ok
 }
 
-// isIn reports whether a loop has the socket: a pending one may have been handed over, to
-// be served by another loop, or by this one when its session is open.
+// isIn reports whether a loop has the socket. A pending socket can have been passed to
+// another loop, or wait for this loop to open its session.
 func (s *socket) isIn(l *loop) bool { return s.loop == l && l.clients.all[s.index] == s }
 
-// Dismiss implements conversation.Owner. The lock lets a socket that is just being
-// accepted reach its loop first.
+// Dismiss implements conversation.Owner. The lock makes sure that a socket that is being
+// accepted reaches its loop first.
 func (s *socket) Dismiss(reason error) {
 	all := &s.loop.srv.accepting
 	all.Lock()
@@ -102,7 +103,7 @@ func (s *socket) Dismiss(reason error) {
 	s.loop.mail.post(func(m *mailbox) { m.dismissed = append(m.dismissed, dismissal{s, reason}) })
 }
 
-// join adds a new client to the loop. If it is served here, its session is open.
+// join adds a new client to the loop. If the client is served here, its session is open.
 func (l *loop) join(s *socket) {
 	s.index = l.clients.add(s)
 	if s.interest = epoll.Readable | epoll.HalfClosed; s.proxy != nil {
@@ -137,7 +138,7 @@ func (l *loop) end(s *socket, reason error) {
 	}
 }
 
-// remove hands a socket whose conversation is over to closeSome.
+// remove passes a socket whose conversation is over to closeSome.
 func (l *loop) remove(s *socket) {
 	if s.gone {
 		return // it had two tasks in one round, or an event since
@@ -147,7 +148,7 @@ func (l *loop) remove(s *socket) {
 	l.gone = append(l.gone, s)
 }
 
-// closeSome closes a few of the sockets that are gone. Until then they have their slots.
+// closeSome closes some of the removed sockets. They keep their slots until then.
 func (l *loop) closeSome() {
 	n := min(len(l.gone), closesPerRound)
 	for _, s := range l.gone[:n] {
@@ -165,7 +166,7 @@ func (l *loop) closeSome() {
 }
 
 // free frees the index of a socket. Events that the poller reported for the index in this
-// pass do not apply to the next socket that gets it.
+// pass do not apply to the next socket with that index.
 func (l *loop) free(s *socket) {
 	for i := range l.events {
 		if l.events[i].Index == s.index {
@@ -194,7 +195,7 @@ func (l *loop) stop(atOnce bool) {
 	}
 }
 
-// endAll ends all connections that came before the nth change of leadership. It routes
+// endAll ends all connections that are older than the nth change of leadership. It routes
 // pending clients, which have waited for that change.
 func (l *loop) endAll(reason error, nth uint32) {
 	for _, s := range l.clients.all {

@@ -18,7 +18,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// JournalStats are how the journal is.
+// JournalStats contains the state of the journal.
 type JournalStats struct {
 	Health                          string // what is wrong with it; empty: nothing
 	Refusal                         string // why it takes no changes, or no new jobs; empty: it does
@@ -29,7 +29,7 @@ type JournalStats struct {
 	Syncs                           histogram.Histogram // how long they took; ns
 }
 
-// process holds the statistics of this process and its machine.
+// process contains the statistics of this process and its machine.
 type process struct {
 	instance uint64
 	hostname string
@@ -49,7 +49,7 @@ func newProcess() process {
 	return p
 }
 
-// cpu returns the processor time that the process has used.
+// cpu returns the CPU time used by the process.
 func cpu() (user, system time.Duration) {
 	var r unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &r) != nil {
@@ -58,8 +58,8 @@ func cpu() (user, system time.Duration) {
 	return time.Duration(r.Utime.Nano()), time.Duration(r.Stime.Nano())
 }
 
-// stats returns the statistics for a client's stats command. It must be called within a
-// turn. commands counts the commands by kind.
+// stats returns the values of a client's stats command. It must be called within a turn.
+// commands counts the commands by kind.
 func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64, asker conversation.Owner) *wire.ServerStats {
 	st := e.Stats()
 	user, system := cpu()
@@ -137,7 +137,7 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64, asker co
 	return ws
 }
 
-// Counts are the counters of a server since its start, in addition to those of its
+// Counts contains the counters of a server since its start, in addition to those of its
 // engine.
 type Counts struct {
 	Commands           map[string]uint64 // by verb
@@ -153,8 +153,8 @@ type Counts struct {
 	Uptime             time.Duration
 }
 
-// refusalWords are the replies by which a command is refused. Others, such as NOT_FOUND,
-// are answers.
+// refusalWords contains the replies that refuse a command. Other replies, such as
+// NOT_FOUND, are answers.
 var refusalWords = []wire.Word{wire.Unauthorized, wire.OutOfMemory, wire.Draining, wire.JobTooBig, wire.BadFormat, wire.ExpectedCRLF,
 	wire.UnknownCommand, wire.InternalError}
 

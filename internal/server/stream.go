@@ -6,8 +6,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// A Stream is a connection that a loop can drive without a poller: one of package mux,
-// which describes the methods, or a pump.
+// A Stream is a connection that a loop can drive without a poller: a stream of package
+// mux, which documents the methods, or a pump.
 type Stream interface {
 	TryRead(b []byte) (int, error)
 	TryWrite(b []byte) (int, error)
@@ -19,7 +19,7 @@ type Stream interface {
 	Notify(f func())
 }
 
-// A streamSocket makes a Socket of a stream.
+// A streamSocket adapts a Stream to a Socket.
 type streamSocket struct{ Stream }
 
 // Read implements Socket.
@@ -36,14 +36,14 @@ func (v streamSocket) Unacknowledged() int {
 	return -1
 }
 
-// A buffered socket can be ready without an event of the poller. Its methods are those of
-// a Stream.
+// A buffered is a Socket that can be ready without an event of the poller. Its methods
+// are those of a Stream.
 type buffered interface {
 	Ready() (readable, writable, ended bool)
 	Held() int
 }
 
-// readiness returns the events that the loop waits for and the poller cannot report.
+// readiness returns the awaited events that the poller cannot report.
 func (s *socket) readiness() (e epoll.Events) {
 	if s.buffer == nil {
 		return 0
@@ -62,7 +62,7 @@ func (s *socket) readiness() (e epoll.Events) {
 }
 
 // notify makes a stream post the socket to the loop when it has events. departs reports
-// whether the end of the stream is the departure of the client.
+// whether the end of the stream is the client's departure.
 func (l *loop) notify(s *socket, v Stream, departs bool) {
 	v.Notify(func() {
 		if _, _, ended := v.Ready(); ended && departs {
@@ -98,7 +98,7 @@ func (l *loop) checkBuffer(s *socket) {
 	}
 }
 
-// list adds a socket to the next pass, once, however many events it has.
+// list adds a socket to the next pass once, whatever its number of events.
 func (l *loop) list(s *socket) {
 	if !s.listed && !s.gone {
 		s.listed = true

@@ -7,12 +7,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine/heap"
 )
 
-// timers is a heap of the sockets whose conversations want Advance, by time. A time may
-// be early, and is never late: a conversation that wants Advance later than before keeps
-// its place in the heap until the earlier time has come.
+// timers is a heap of the sockets whose conversations need Advance, by time. A time can
+// be early, but never late: a conversation that needs Advance later than before keeps its
+// place until the earlier time.
 type timers []*socket
 
-// A timer is what timers keeps in a socket.
+// A timer is the entry of a socket in timers.
 type timer struct {
 	at    int64 // ns
 	index int   // in the heap, from 1; 0: not there
@@ -24,7 +24,7 @@ func (s *socket) Before(o *socket) bool { return s.timer.at < o.timer.at }
 // Moved implements heap.Element.
 func (s *socket) Moved(index int) { s.timer.index = index + 1 }
 
-// set makes take return the socket at a time at the latest.
+// set makes take return the socket at the given time or earlier.
 func (t *timers) set(s *socket, at int64) {
 	switch {
 	case at == engine.Never:
@@ -37,14 +37,14 @@ func (t *timers) set(s *socket, at int64) {
 	}
 }
 
-// remove takes a socket out.
+// remove removes a socket.
 func (t *timers) remove(s *socket) {
 	if s.timer.index > 0 {
 		heap.Remove(t, s.timer.index-1)
 	}
 }
 
-// take removes the sockets whose time has come, and appends them to a list.
+// take removes the sockets whose time has come, and appends them to due.
 func (t *timers) take(now int64, due []*socket) []*socket {
 	for len(*t) > 0 && (*t)[0].timer.at <= now {
 		due = append(due, heap.Pop(t))

@@ -19,12 +19,12 @@ const (
 	tlsOverhead = 4 << 10
 )
 
-// A tlsSocket is a socket of the kernel with TLS. A goroutine waits for the handshake.
-// After that the loop encrypts, decrypts and polls the socket as any other.
+// A tlsSocket is a kernel socket with TLS. A goroutine waits for the handshake. After
+// that, the loop encrypts, decrypts and polls the socket like any other.
 //
-// The tls.Conn reads and writes through lower. It can go on after a temporary error of a
-// read, such as ErrWouldBlock, but not of a write. So lower takes all that is written,
-// and Write returns 0 until the kernel has taken it.
+// The tls.Conn reads and writes through lower. It can continue after a temporary error of
+// a read, such as ErrWouldBlock, but not of a write. So lower accepts everything that is
+// written, and Write returns 0 until the kernel has taken it.
 type tlsSocket struct {
 	conn *tls.Conn
 	fd   Socket // nil: the handshake is not over
@@ -58,7 +58,7 @@ func (t *tlsSocket) handshake(running context.Context, e *access.Evidence) error
 	return nil
 }
 
-// begin gives the socket to a loop after the handshake.
+// begin passes the socket to a loop after the handshake.
 func (t *tlsSocket) begin(fd Socket) { t.fd, t.left = fd, true }
 
 // Read implements Socket.
@@ -83,7 +83,7 @@ func (t *tlsSocket) Read(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// Write implements Socket. The caller repeats the bytes that were not written.
+// Write implements Socket. The caller writes the remaining bytes again.
 func (t *tlsSocket) Write(b []byte) (n int, err error) {
 	for n < len(b) {
 		if err := t.flush(); err != nil || t.out != nil {
@@ -102,7 +102,7 @@ func (t *tlsSocket) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// tlsOutput has buffers for encrypted bytes. Idle sockets have none.
+// tlsOutput contains buffers for encrypted bytes. Idle sockets have none.
 var tlsOutput = sync.Pool{New: func() any { return new([tlsPiece + tlsOverhead]byte) }}
 
 // flush writes as much as the kernel accepts.
@@ -127,8 +127,8 @@ func (t *tlsSocket) flush() error {
 // Unacknowledged implements Socket.
 func (t *tlsSocket) Unacknowledged() int { return len(t.out) - t.sent + t.fd.Unacknowledged() }
 
-// CloseWrite implements Socket. A client that gets no close_notify has to assume that
-// replies were cut off.
+// CloseWrite implements Socket. A client that receives no close_notify must assume that
+// replies were truncated.
 func (t *tlsSocket) CloseWrite() error {
 	t.shut = true
 	if err := t.conn.CloseWrite(); err != nil {
@@ -137,7 +137,7 @@ func (t *tlsSocket) CloseWrite() error {
 	return t.flush()
 }
 
-// Close implements Socket. It does not wait until the kernel takes the close_notify.
+// Close implements Socket. It does not wait until the kernel accepts the close_notify.
 func (t *tlsSocket) Close() error {
 	t.conn.CloseWrite()
 	t.flush()

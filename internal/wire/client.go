@@ -1,17 +1,16 @@
 package wire
 
-// Each of these functions appends one command as a client sends it, for programs that
-// load and test servers; others use AppendCommand. Tube names must be valid; see
-// ValidTube.
+// Each of these functions appends a command as a client sends it, for programs that load
+// and test servers; others use AppendCommand. Tube names must be valid; see ValidTube.
 
-// AppendAuth appends an auth, the first command on a connection that must prove
-// who it is. It is beanstalkd-rs's verb; beanstalkd does not know it. A token is
-// printable ASCII without blanks; with the verb it must fit in a line.
+// AppendAuth appends an auth, the first command on a connection that must authenticate.
+// The command follows beanstalkd-rs; beanstalkd does not recognize it. A token is
+// printable ASCII without spaces. With the verb, it must fit in a line.
 func AppendAuth(dst []byte, token string) []byte {
 	return AppendCommand(dst, &Command{Op: Auth, Text: []byte(token)})
 }
 
-// AppendPut appends a put with its body. Delay and ttr are seconds.
+// AppendPut appends a put with its body. delay and ttr are in seconds.
 func AppendPut(dst []byte, pri, delay, ttr uint32, body []byte) []byte {
 	return AppendCommand(dst, &Command{Op: Put, Pri: pri, Delay: delay, TTR: ttr, Body: body})
 }
@@ -20,8 +19,7 @@ func AppendReserve(dst []byte) []byte {
 	return appendVerb(dst, Reserve)
 }
 
-// AppendReserveTimeout appends a reserve-with-timeout of 0 to MaxTimeout
-// seconds.
+// AppendReserveTimeout appends a reserve-with-timeout with 0 to MaxTimeout seconds.
 func AppendReserveTimeout(dst []byte, seconds uint32) []byte {
 	return AppendCommand(dst, &Command{Op: ReserveTimeout, Timeout: seconds})
 }
@@ -30,7 +28,7 @@ func AppendDelete(dst []byte, id uint64) []byte {
 	return appendByID(dst, Delete, id)
 }
 
-// AppendRelease appends a release. Delay is seconds.
+// AppendRelease appends a release. delay is in seconds.
 func AppendRelease(dst []byte, id uint64, pri, delay uint32) []byte {
 	return AppendCommand(dst, &Command{Op: Release, ID: id, Pri: pri, Delay: delay})
 }
@@ -86,19 +84,20 @@ func AppendStatsTubeCommand(dst []byte, tube string) []byte {
 	return appendByTube(dst, StatsTube, tube)
 }
 
-// AppendListJobs appends a list-jobs: at most so many jobs, 1 or more, after a
-// cursor; empty, it is the beginning.
+// AppendListJobs appends a list-jobs for at most limit jobs after a cursor. limit is at
+// least 1. An empty cursor is the start.
 func AppendListJobs(dst []byte, tube string, state State, limit uint32, cursor string) []byte {
 	return AppendCommand(dst, &Command{Op: ListJobs, Tube: []byte(tube), State: state, Count: limit, Text: []byte(cursor)})
 }
 
-// AppendFlushTube appends a flush-tube: at most so many jobs, or all if that is 0.
-// With AnyState there is no such limit.
+// AppendFlushTube appends a flush-tube for at most limit jobs. If limit is 0 or state is
+// AnyState, there is no limit.
 func AppendFlushTube(dst []byte, tube string, state State, limit uint32) []byte {
 	return AppendCommand(dst, &Command{Op: FlushTube, Tube: []byte(tube), State: state, Count: limit})
 }
 
-// AppendMoveJobs appends a move-jobs: at most so many jobs, or all if that is 0.
+// AppendMoveJobs appends a move-jobs for at most limit jobs. If limit is 0, there is no
+// limit.
 func AppendMoveJobs(dst []byte, from, to string, state State, limit uint32) []byte {
 	return AppendCommand(dst, &Command{Op: MoveJobs, Tube: []byte(from), Text: []byte(to), State: state, Count: limit})
 }

@@ -14,8 +14,8 @@ const MaxBatch = 1000
 
 const crlf = "\r\n"
 
-// A Command is one command as it was given. Op, Fault and Counted are always
-// set; of the rest, the fields that the command has, if Fault is None.
+// A Command is a parsed command. Op, Fault and Counted are always set. If Fault is None,
+// the fields of the command's arguments are set.
 type Command struct {
 	Op      Op
 	Fault   Fault
@@ -32,7 +32,7 @@ type Command struct {
 	Text    []byte // auth: the token. list-jobs: the cursor. move-jobs: where to. delete-batch: the ids, see NextID. Aliases the input
 }
 
-// Fault says why a command cannot be executed. The reply follows from it.
+// A Fault is the reason why a command cannot be executed. It determines the reply.
 type Fault uint8
 
 const (
@@ -47,7 +47,7 @@ const (
 	FaultHTTP           // a line of an HTTP request: the connection must be closed; what follows is discarded
 )
 
-// Word returns the reply that a fault gets; None and FaultHTTP get none.
+// Word returns the reply to a fault. None and FaultHTTP have no reply.
 func (f Fault) Word() Word { return faultWords[f] }
 
 var faultWords = [...]Word{
@@ -120,8 +120,8 @@ func parseArgs(line []byte, i int, cmd *Command, compat Compat) (end int, size u
 	return i, size
 }
 
-// looseTube skips spaces and takes what could be a name. It may still be too
-// long or begin with a hyphen.
+// looseTube skips spaces and returns the name characters that follow. The result can be
+// too long or start with a hyphen.
 func looseTube(line []byte, i int) (tube []byte, end int) {
 	for i < len(line) && line[i] == ' ' {
 		i++
@@ -133,7 +133,7 @@ func looseTube(line []byte, i int) (tube []byte, end int) {
 	return line[i:end], end
 }
 
-// mayBeMissing reports whether a command may be without an argument.
+// mayBeMissing reports whether an argument is optional.
 func (a arg) mayBeMissing() bool {
 	return a == argMaybeIdle || a == argMaybeLimit || a == argMaybeCursor || a == argMaybeTimeout
 }
@@ -175,8 +175,8 @@ func parseWord(line []byte, i int, a arg, cmd *Command) (end int) {
 	return end
 }
 
-// parseIDs checks a list of ids, and returns it and where it ends: negative if it is
-// none.
+// parseIDs checks a list of ids. It returns the list and the index of its end, which is
+// negative if the list is invalid.
 func parseIDs(line []byte, i int) (ids []byte, end int) {
 	n := 0
 	for at := i; at < len(line); n++ {
@@ -190,7 +190,7 @@ func parseIDs(line []byte, i int) (ids []byte, end int) {
 	return line[i:], len(line)
 }
 
-// NextID returns the first id of a list and what follows it; ok is false at its end.
+// NextID returns the first id of a list and the rest of the list. ok is false at the end.
 func NextID(ids []byte) (id uint64, rest []byte, ok bool) {
 	id, end := number(ids, 0, math.MaxUint64)
 	if end < 0 {
@@ -207,9 +207,9 @@ func AppendID(ids []byte, id uint64) []byte {
 	return strconv.AppendUint(ids, id, 10)
 }
 
-// AppendCommand appends a command as a client sends it: what [Parser.Next]
-// makes of these bytes is cmd. It looks at Op and the fields that the command
-// has; Op must not be Unknown.
+// AppendCommand appends a command as a client sends it, so that [Parser.Next] would
+// return cmd. It uses Op and the fields of the command's arguments. Op must not be
+// Unknown.
 func AppendCommand(dst []byte, cmd *Command) []byte {
 	row := &commands[cmd.Op]
 	dst = append(dst, row.verb...)
@@ -234,7 +234,7 @@ func AppendCommand(dst []byte, cmd *Command) []byte {
 	return dst
 }
 
-// lacks reports whether the command is without an argument that may be missing.
+// lacks reports whether the command omits an optional argument.
 func (cmd *Command) lacks(a arg) bool {
 	switch a {
 	case argMaybeIdle:

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Compat is the version of beanstalkd whose protocol is spoken. They differ in
-// the quotes of statistics and in what reserve-with-timeout takes.
+// Compat is the version of beanstalkd to imitate. The versions differ in the quotes of
+// statistics and in the argument of reserve-with-timeout.
 type Compat uint8
 
 const (
@@ -14,7 +14,7 @@ const (
 	Compat112               // 1.12: no quotes but those of version; the timeout is a number as C reads it, text is 0, negative is for ever
 )
 
-// ParseCompat reads a version as a user gives it.
+// ParseCompat parses a version such as 1.13.
 func ParseCompat(version string) (Compat, error) {
 	for _, c := range []Compat{Compat113, Compat112} {
 		if c.String() == version {
@@ -24,7 +24,7 @@ func ParseCompat(version string) (Compat, error) {
 	return 0, fmt.Errorf("want %v or %v", Compat112, Compat113)
 }
 
-// String returns the version, which is what stats shows too.
+// String returns the version, as stats shows it.
 func (c Compat) String() string {
 	if c == Compat112 {
 		return "1.12"
@@ -32,9 +32,8 @@ func (c Compat) String() string {
 	return "1.13"
 }
 
-// looseTimeout reads the argument of reserve-with-timeout as 1.12 does, with C's
-// strtol into an int of 32 bits: text is 0. A negative number means for ever and
-// becomes Forever.
+// looseTimeout parses the argument of reserve-with-timeout as 1.12 does, with C's strtol
+// into a 32-bit int: text is 0. A negative number becomes Forever.
 func looseTimeout(line []byte, i int) (timeout uint32, end int) {
 	v, end := strtol(line, i)
 	if end < 0 {
@@ -46,5 +45,5 @@ func looseTimeout(line []byte, i int) (timeout uint32, end int) {
 	return uint32(int32(v)), end
 }
 
-// Forever is a Command.Timeout that does not end.
+// Forever is a Command.Timeout without a limit.
 const Forever = math.MaxUint32

@@ -1,8 +1,8 @@
-// Package wire translates between the bytes of the beanstalk protocol and
-// commands and replies, in both directions. A server uses one half of it and a
-// client the other. The halves are in one package so that each tests the other.
+// Package wire translates between the bytes of the beanstalk protocol and commands and
+// replies, in both directions. Servers use one half and clients the other. Both are in
+// one package, so that each tests the other.
 //
-// A server gives its input to a [Parser] and appends its replies:
+// A server passes its input to a [Parser] and appends its replies:
 //
 //	p := wire.Parser{MaxBody: wire.DefaultMaxBody}
 //	var cmd wire.Command
@@ -19,35 +19,34 @@
 //		// execute cmd: out = wire.AppendInserted(out, id), ...
 //	}
 //
-// A client appends commands ([AppendPut], [AppendReserve], ...) and reads
-// replies with [ParseReply], [ParseDict] and [ParseList].
+// A client appends commands ([AppendPut], [AppendReserve], ...) and parses replies with
+// [ParseReply], [ParseDict] and [ParseList].
 //
-// Each command is one row of the table in table.go: verb, arguments, counter.
-// Parser, [AppendCommand] and [AppendStats] interpret that table. The replies have
-// such a table in reply.go. CR LF, verbs, reply words and the keys of stats are
-// written in no other package.
+// Each command is a row of the table in table.go: verb, arguments, counter. Parser,
+// [AppendCommand] and [AppendStats] interpret that table. reply.go contains such a table
+// of replies. No other package contains CR LF, verbs, reply words or the keys of stats.
 //
 // # Invariants
 //
-// The commands in a stream of bytes do not depend on how reads cut the stream.
-// No command or reply allocates memory. Parsed names and bodies are slices of the
-// caller's buffer; nothing is copied.
+// The commands in a stream do not depend on the boundaries of reads. No command or reply
+// allocates memory. Parsed names and bodies are slices of the caller's buffer; nothing is
+// copied.
 //
 // # Compatibility
 //
-// The reference is beanstalkd 1.13, also for malformed input: for some verbs it is
-// enough that a line begins with them, kick reads its number as strtoul does, and
-// the body of a put with a bad line is read as commands. Two defects are fixed. In
-// beanstalkd, a CR without an LF after it hides the end of its line, and an
-// over-long line whose CR is the last byte of a full buffer swallows the next
-// line. Here a line ends at its first CR LF.
+// The reference is beanstalkd 1.13, even for malformed input. For some verbs, it is
+// enough that a line starts with them; kick parses its number like strtoul; and the body
+// of a put with an invalid line is parsed as commands. Two defects are fixed. In
+// beanstalkd, a CR without LF hides the end of its line, and an over-long line whose CR
+// is the last byte of a full buffer swallows the next line. Here, a line ends at its
+// first CR LF.
 //
 // # Limits
 //
 // The package has no model of a queue: no defaults, no states, and no rules that need
-// more than one line. A TTR of 0 stays 0, and tubes need not exist. The package neither
-// uses sockets nor keeps buffers. The functions that append commands do not check tube
-// names; see [ValidTube].
+// more than one line. A TTR of 0 stays 0, and tubes need not exist. It uses no sockets
+// and keeps no buffers. The functions that append commands do not check tube names; see
+// [ValidTube].
 //
 // Start reading at table.go, then command.go, then parser.go.
 package wire

@@ -6,9 +6,8 @@ import (
 	"strconv"
 )
 
-// Facts are what a client wants to know of a job in the lines of RESERVED and FOUND, in
-// its order: four bits each, the first in the lowest. 0: nothing, as beanstalkd's
-// clients.
+// Facts are the attributes that a client requests for the lines of RESERVED and FOUND, in
+// its order. Each takes four bits, the first the lowest. The zero value requests none.
 //
 //	> want tube reserves
 //	< OK
@@ -18,7 +17,8 @@ type Facts uint32
 
 const factBits = 4
 
-// facts are the words of want, from 1. Their values are the same as in stats-job.
+// facts contains the words of want, from index 1. Their values are the same as in
+// stats-job.
 var facts = [...]struct {
 	word string
 	of   func(j *JobFacts) *uint64 // nil: the tube
@@ -32,7 +32,7 @@ var facts = [...]struct {
 	7: {"pri", func(j *JobFacts) *uint64 { return &j.Pri }},
 }
 
-// JobFacts are the facts of a job.
+// JobFacts contains the facts of a job.
 type JobFacts struct {
 	Tube     string
 	Reserves uint64 // how often it was reserved
@@ -53,8 +53,8 @@ func appendFactWords(dst []byte, f Facts) []byte {
 	return dst
 }
 
-// parseFacts reads the words of want. The end is negative if one is not known, or comes
-// twice.
+// parseFacts parses the words of want. The end is negative if a word is unknown or
+// repeated.
 func parseFacts(line []byte, i int) (f uint32, end int) {
 	if i < len(line) && line[i] != ' ' {
 		return 0, -1
@@ -78,7 +78,7 @@ func parseFacts(line []byte, i int) (f uint32, end int) {
 	}
 }
 
-// factOf returns the place of a word in facts; 0 if it is not there.
+// factOf returns the index of a word in facts, or 0 if it is unknown.
 func factOf(word []byte) int {
 	for k := range facts {
 		if string(word) == facts[k].word && k > 0 {
@@ -88,8 +88,8 @@ func factOf(word []byte) int {
 	return 0
 }
 
-// AppendFacts adds facts of a job to the line that ends dst, as AppendJobStart has begun
-// it.
+// AppendFacts appends facts of a job to the line at the end of dst, which AppendJobStart
+// has started.
 func AppendFacts(dst []byte, f Facts, j *JobFacts) []byte {
 	dst = dst[:len(dst)-len(crlf)]
 	for ; f != 0; f >>= factBits {

@@ -16,7 +16,7 @@ import (
 //	  cursor: "40000000000.7"\n
 //	- id: 9\n
 //
-// The form, and the keys id, pri, age, size and time-left, are those of list-jobs in
+// The format and the keys id, pri, age, size and time-left follow list-jobs of
 // beanstalkd-pi.
 const (
 	listedStart  = "- "
@@ -40,7 +40,7 @@ type ListedJob struct {
 	Cursor []byte // the place after the job; aliases the input of ParseListed
 }
 
-// listedKeys are the numbers in the order in which they are written.
+// listedKeys contains the numbers in the order of the output.
 var listedKeys = [...]struct {
 	key string
 	of  func(j *ListedJob) *uint64
@@ -59,7 +59,7 @@ var listedKeys = [...]struct {
 	{"kicks", func(j *ListedJob) *uint64 { return &j.Kicks }},
 }
 
-// AppendListedStart begins the data of the reply to list-jobs, without its line.
+// AppendListedStart starts the data of the reply to list-jobs, without its line.
 func AppendListedStart(dst []byte) []byte { return append(dst, yamlStart...) }
 
 // AppendListed appends the next job.
@@ -79,7 +79,7 @@ func AppendListed(dst []byte, j *ListedJob) []byte {
 }
 
 // ParseListed calls each for the jobs in the data of a reply to list-jobs, in order. A
-// job is valid during the call only. Unknown keys are skipped, and missing values are
+// job is valid only during the call. Unknown keys are skipped, and missing values are
 // zero.
 func ParseListed(data []byte, each func(j *ListedJob)) error {
 	var j ListedJob

@@ -2,8 +2,8 @@ package wire
 
 import "math"
 
-// number reads spaces and then a decimal number of at most limit. It returns
-// the number and where it ends; the end is negative if there is no such number.
+// number parses spaces and a decimal number of at most limit. It returns the number and
+// the index of its end, which is negative if there is no such number.
 func number(s []byte, i int, limit uint64) (v uint64, end int) {
 	for i < len(s) && s[i] == ' ' {
 		i++
@@ -11,7 +11,7 @@ func number(s []byte, i int, limit uint64) (v uint64, end int) {
 	return digits(s, i, limit)
 }
 
-// digits is number without the spaces. Any count of leading zeros is fine.
+// digits parses a decimal number of at most limit, with any number of leading zeros.
 func digits(s []byte, i int, limit uint64) (v uint64, end int) {
 	const cutoff = math.MaxUint64 / 10
 	start := i
@@ -31,8 +31,8 @@ func digits(s []byte, i int, limit uint64) (v uint64, end int) {
 	return v, i
 }
 
-// strtol reads a number as C's function of that name does: any white space, a
-// sign, digits. Without digits it is 0. The end is negative if it does not fit.
+// strtol parses a number like C's strtol: white space, a sign, digits. Without digits, it
+// is 0. The end is negative if the number does not fit.
 func strtol(s []byte, i int) (v int64, end int) {
 	i, negative := sign(s, i)
 	if i == len(s) || s[i] < '0' || s[i] > '9' {
@@ -61,8 +61,8 @@ func sign(s []byte, i int) (end int, negative bool) {
 	return i, negative
 }
 
-// strtoul reads a number as C's function of that name does, and cuts it to 32
-// bits: any white space, a sign, digits. A minus negates modulo 2^64.
+// strtoul parses a number like C's strtoul and truncates it to 32 bits: white space, a
+// sign, digits. A minus sign negates modulo 2^64.
 func strtoul(s []byte, i int) (v uint32, end int) {
 	i, negative := sign(s, i)
 	long, end := digits(s, i, math.MaxUint64)

@@ -6,21 +6,20 @@ import (
 )
 
 const (
-	// MaxLine is the length of the longest command line, in bytes, CR LF
-	// included.
+	// MaxLine is the maximum length of a command line, in bytes, including CR LF.
 	MaxLine = 224
 
-	// MaxLongLine is the same for commands that beanstalkd does not have and that may
-	// name two tubes, and for the line of a reply with facts of a job.
+	// MaxLongLine is MaxLine for commands that beanstalkd lacks and that can name two
+	// tubes, and for the line of a reply with facts of a job.
 	MaxLongLine = 512
 
-	// MaxBatchLine is the same for a delete-batch of MaxBatch ids.
+	// MaxBatchLine is MaxLine for a delete-batch with MaxBatch ids.
 	MaxBatchLine = len("delete-batch") + MaxBatch*len(" 18446744073709551615") + len(crlf)
 
-	// DefaultMaxBody is beanstalkd's default of Parser.MaxBody.
+	// DefaultMaxBody is beanstalkd's default value of Parser.MaxBody.
 	DefaultMaxBody = 65535
 
-	// LargestMaxBody is the largest value that Parser.MaxBody may have.
+	// LargestMaxBody is the largest value of Parser.MaxBody.
 	LargestMaxBody = 1 << 30
 )
 
@@ -29,20 +28,20 @@ const (
 // incomplete command stays in the caller's buffer, and Next parses its line again, but
 // not its body.
 type Parser struct {
-	// MaxBody is the size of the largest body that a put may have, in bytes
-	// without CR LF: 0 to LargestMaxBody.
+	// MaxBody is the maximum size of the body of a put, in bytes without CR LF, from 0 to
+	// LargestMaxBody.
 	MaxBody int
 
 	// Compat is the version of the protocol.
 	Compat Compat
 
-	// Auth makes auth a command. Otherwise it is unknown, as to beanstalkd.
+	// Auth enables the command auth. Otherwise it is unknown, as in beanstalkd.
 	Auth bool
 
 	need int // see Need
 	body int // see Announced
 
-	// What is being discarded; at most one of skip, tooLong and http is set.
+	// The input being discarded. At most one of skip, tooLong and http is set.
 	skip    int64  // bytes left of a body, its CR LF included
 	size    uint32 // of that body
 	refused Fault  // why the put is refused that it belongs to, if Refuse was called; else it is too big
@@ -50,14 +49,12 @@ type Parser struct {
 	http    bool   // everything, after FaultHTTP
 }
 
-// Next parses one command from the front of buf into cmd and returns how many bytes it
-// takes. If ok is false, more input is needed, and cmd holds nothing of use but the Op of
-// a put whose line is there and whose body is not. Then, too, n may be more than 0: those
-// bytes have been discarded. The bytes that were not taken must be at the front of buf in
-// the next call.
+// Next parses one command at the front of buf into cmd and returns the number of consumed
+// bytes. If ok is false, more input is needed. Then only the Op of a put with a complete
+// line is valid in cmd. n can still be more than 0: those bytes were discarded. In the
+// next call, the remaining bytes must be at the front of buf.
 //
-// A buf that holds MaxLine bytes, and Need bytes if that is more, always gives
-// progress.
+// A buf with MaxLine bytes, and with Need bytes if that is more, always makes progress.
 func (p *Parser) Next(buf []byte, cmd *Command) (n int, ok bool) {
 	p.need = 0
 	*cmd = Command{}
@@ -78,7 +75,7 @@ func (p *Parser) Next(buf []byte, cmd *Command) (n int, ok bool) {
 	return p.nextLine(buf, cmd)
 }
 
-// nextLine is Next for any line.
+// nextLine implements Next for any line.
 func (p *Parser) nextLine(buf []byte, cmd *Command) (n int, ok bool) {
 	*cmd = Command{}
 	end := lineEnd(buf)
@@ -105,8 +102,8 @@ func (p *Parser) nextLine(buf []byte, cmd *Command) (n int, ok bool) {
 	return n, true
 }
 
-// nextLong is Next for the beginning of a line of more than MaxLine bytes that may
-// be so long.
+// nextLong implements Next for the start of a line of more than MaxLine bytes whose
+// command permits that.
 func (p *Parser) nextLong(buf []byte, cmd *Command, limit int) (n int, ok bool) {
 	end := bytes.Index(buf[:min(len(buf), limit)], []byte(crlf))
 	switch {
@@ -121,28 +118,27 @@ func (p *Parser) nextLong(buf []byte, cmd *Command, limit int) (n int, ok bool) 
 	return p.skipLine(buf, cmd)
 }
 
-// Need returns how many bytes buf must hold for the next command to be
-// complete, at most, after Next consumed nothing and asked for more. It is 0 if
-// this is not known because the line has no end yet.
+// Need returns the maximum number of bytes that buf must contain for the next command to
+// be complete, after Next consumed nothing and requested more. It is 0 if the end of the
+// line is missing and the size is therefore unknown.
 func (p *Parser) Need() int { return p.need }
 
-// Announced returns the size of the body that Next has asked for, as the Op of its
-// command said.
+// Announced returns the size of the body that Next has requested.
 func (p *Parser) Announced() int { return p.body }
 
-// Refuse makes the parser discard a put whose body Next has asked for, and that is not to
-// be executed. The fault is the verdict after its last byte.
+// Refuse makes the parser discard the put whose body Next has requested. Next returns the
+// fault after its last byte.
 func (p *Parser) Refuse(f Fault) {
 	p.skip, p.size, p.refused, p.need = int64(p.need), uint32(p.body), f, 0
 }
 
-// Discarding reports whether the parser is within a line or a body that it
-// discards: the client owes more input although nothing is unread.
+// Discarding reports whether the parser is within a line or a body that it discards. The
+// client must then send more input although nothing is unread.
 func (p *Parser) Discarding() bool { return p.skip > 0 || p.tooLong }
 
-// parseLine parses a line without its CR LF, in beanstalkd's order of checks.
-// It returns the size of the body that a put announces. A put is counted once
-// its numbers have been read, although its line may then turn out to have more.
+// parseLine parses a line without its CR LF, in beanstalkd's order of checks. It returns
+// the size of the body that a put announces. A put counts once its numbers are parsed,
+// even if its line then turns out to be invalid.
 func (p *Parser) parseLine(line []byte, cmd *Command) (size uint32) {
 	if bytes.IndexByte(line, 0) >= 0 {
 		cmd.Fault = FaultFormat
@@ -165,9 +161,9 @@ func (p *Parser) parseLine(line []byte, cmd *Command) (size uint32) {
 	return size
 }
 
-// isHTTP reports whether a line, or the front of one, is one of an HTTP/1 request. A web
-// page can make a browser send a request to any port of its machine, with a body that is
-// a put. Redis knows it by two of these lines.
+// isHTTP reports whether a line, or the start of a line, belongs to an HTTP/1 request. A
+// web page can make a browser send a request to any port of its machine, with a body that
+// is a put. Redis checks for two of these lines.
 func isHTTP(line []byte) bool {
 	if hasPrefixFold(line, "POST ") || hasPrefixFold(line, "Host:") {
 		return true
@@ -178,14 +174,13 @@ func isHTTP(line []byte) bool {
 	return len(method) > 0 && bytes.IndexFunc(method, noMethod) < 0 && (bytes.HasPrefix(target, []byte("/")) || hasPrefixFold(version, "HTTP/"))
 }
 
-// hasPrefixFold reports whether b begins with an ASCII prefix in any case.
+// hasPrefixFold reports whether b starts with an ASCII prefix in any case.
 func hasPrefixFold(b []byte, prefix string) bool {
 	return len(b) >= len(prefix) && strings.EqualFold(string(b[:len(prefix)]), prefix)
 }
 
-// takeBody completes a put with the body of size bytes that begins at buf[at].
-// A body that is too big is skipped even if the line is faulty, and the other
-// bodies of faulty lines are not.
+// takeBody completes a put with the body of size bytes at buf[at]. A body that is too
+// large is skipped even if the line is invalid; other bodies after invalid lines are not.
 func (p *Parser) takeBody(buf []byte, at int, size uint32, cmd *Command) (n int, ok bool) {
 	if int64(size) > int64(p.MaxBody) {
 		p.skip, p.size = int64(size)+int64(len(crlf)), size
@@ -209,8 +204,7 @@ func (p *Parser) takeBody(buf []byte, at int, size uint32, cmd *Command) (n int,
 	return n, true
 }
 
-// skipBody discards a body that is not wanted. The verdict comes after its last
-// byte.
+// skipBody discards an unwanted body. The fault is returned after its last byte.
 func (p *Parser) skipBody(buf []byte, cmd *Command) (n int, ok bool) {
 	n = int(min(p.skip, int64(len(buf))))
 	p.skip -= int64(n)
@@ -224,7 +218,7 @@ func (p *Parser) skipBody(buf []byte, cmd *Command) (n int, ok bool) {
 	return n, true
 }
 
-// skipLine discards a line that is too long. The verdict comes after its end.
+// skipLine discards a line that is too long. The fault is returned after its end.
 func (p *Parser) skipLine(buf []byte, cmd *Command) (n int, ok bool) {
 	if i := bytes.Index(buf, []byte(crlf)); i >= 0 {
 		p.tooLong = false
@@ -238,9 +232,9 @@ func (p *Parser) skipLine(buf []byte, cmd *Command) (n int, ok bool) {
 	return n, false
 }
 
-// lineEnd returns the index of the first CR LF, or a negative number if there
-// is none within MaxLine bytes. To look for the LF alone is cheaper: in most lines
-// it is the first one.
+// lineEnd returns the index of the first CR LF, or a negative number if there is none
+// within MaxLine bytes. Searching for the LF alone is cheaper, because in most lines it
+// is the first one.
 func lineEnd(buf []byte) int {
 	buf = buf[:min(len(buf), MaxLine)]
 	if n := bytes.IndexByte(buf, crlf[1]); n > 0 && buf[n-1] == crlf[0] {

@@ -6,11 +6,10 @@ import "math"
 // overflow.
 const plainDigits = 19
 
-// parsePlain parses a line as nearly all clients send it: a verb, and numbers with one
-// space between them. It looks at each byte once, and takes a quarter of the instructions
-// of parseLine. It returns how many bytes that was, and the size of the body that a put
-// announces; 0 if the line has to be parsed in the other way, because it is not so plain,
-// or not whole.
+// parsePlain parses a line as nearly all clients send it: a verb and numbers, separated
+// by single spaces. It examines each byte once, and takes a quarter of the instructions
+// of parseLine. It returns the number of bytes and the size of the body that a put
+// announces. n is 0 if the line has another form or is incomplete.
 func (p *Parser) parsePlain(buf []byte, cmd *Command) (n int, size uint32) {
 	op, i := recognize(buf)
 	if !isPlain[op] {
@@ -64,7 +63,7 @@ func (p *Parser) parsePlain(buf []byte, cmd *Command) (n int, size uint32) {
 	return i + len(crlf), size
 }
 
-// isPlain has the commands whose arguments are all numbers.
+// isPlain marks the commands whose arguments are all numbers.
 var isPlain = func() (t [NumOps]bool) {
 	for op := Unknown + 1; op < NumOps; op++ {
 		t[op] = true

@@ -8,11 +8,11 @@ import (
 	"strconv"
 )
 
-// Word is the word that a reply begins with.
+// Word is the first word of a reply.
 type Word uint8
 
 const (
-	// Words that are a whole reply; see AppendWord.
+	// Words that are complete replies; see AppendWord.
 	Buried Word = 1 + iota // also of put, with an id
 	Kicked                 // by kick-job; also of kick, with a count
 	Deleted
@@ -33,7 +33,7 @@ const (
 	Authenticated // by auth
 	Unauthorized  // auth with a token that is not known, or a command that needs one
 
-	// Words that more must follow.
+	// Words that start a longer reply.
 	Inserted
 	Reserved
 	Found
@@ -48,10 +48,10 @@ const (
 	numWords
 )
 
-// ReplyKind is how clients call a Word.
+// ReplyKind is the clients' name of Word.
 type ReplyKind = Word
 
-// replies is the table of the replies, one row a word.
+// replies is the table of replies, one row per word.
 var replies = [numWords]struct {
 	word string
 	form form
@@ -87,7 +87,7 @@ var replies = [numWords]struct {
 	DeletedBatch:   {"DELETED_BATCH", formTwoCounts},
 }
 
-// form is what follows the word of a reply.
+// form is the form of the rest of a reply.
 type form uint8
 
 const (
@@ -102,7 +102,7 @@ const (
 	formIDBody          // <id> <bytes>, facts if want was given, and the body after the line
 )
 
-// String returns the word as it is sent.
+// String returns the word as sent.
 func (w Word) String() string {
 	if w == 0 || w >= numWords {
 		return "none"
@@ -110,10 +110,11 @@ func (w Word) String() string {
 	return replies[w].word
 }
 
-// AppendWord appends a reply that is one word and nothing else.
+// AppendWord appends a reply that consists of one word.
 func AppendWord(dst []byte, w Word) []byte { return append(dst, lines[w]...) }
 
-// lines are the words as whole replies, and starts as what more follows.
+// lines contains each word as a complete reply line. starts contains it as the start of a
+// longer reply, followed by a space.
 var lines, starts = func() (lines, starts [numWords]string) {
 	for w := range replies {
 		lines[w], starts[w] = replies[w].word+crlf, replies[w].word+" "
@@ -131,8 +132,7 @@ func AppendReserved(dst []byte, id uint64, body []byte) []byte {
 	return AppendJob(dst, Reserved, id, body)
 }
 
-// AppendOK appends a reply with data. The dictionaries and lists that the
-// protocol knows have functions of their own.
+// AppendOK appends a reply with data. Dictionaries and lists have their own functions.
 func AppendOK(dst, data []byte) []byte {
 	dst = appendNumber(dst, OK, uint64(len(data)))
 	dst = append(dst, data...)
@@ -167,8 +167,8 @@ func AppendMoved(dst []byte, n uint64) []byte {
 	return appendNumber(dst, Moved, n)
 }
 
-// AppendReservedBatch begins the reply to reserve-batch; n jobs must follow, each as
-// AppendJob appends it.
+// AppendReservedBatch starts the reply to reserve-batch. n jobs must follow, each
+// appended by AppendJob.
 func AppendReservedBatch(dst []byte, n int) []byte {
 	return appendNumber(dst, ReservedBatch, uint64(n))
 }
@@ -193,8 +193,8 @@ func AppendJob(dst []byte, w Word, id uint64, body []byte) []byte {
 	return append(dst, crlf...)
 }
 
-// AppendJobStart begins a reply with a job, for a body that is too large to be
-// copied. The body, of so many bytes, and AppendDataEnd must follow.
+// AppendJobStart starts a reply with a job whose body is too large to be copied. The body
+// of size bytes and AppendDataEnd must follow.
 func AppendJobStart(dst []byte, w Word, id uint64, size int) []byte {
 	dst = append(dst, starts[w]...)
 	dst = strconv.AppendUint(dst, id, 10)
@@ -203,16 +203,16 @@ func AppendJobStart(dst []byte, w Word, id uint64, size int) []byte {
 	return append(dst, crlf...)
 }
 
-// AppendOKStart begins a reply with data, for data of so many bytes that is too
-// large to be copied. It and AppendDataEnd must follow.
+// AppendOKStart starts a reply with data that is too large to be copied. The data of size
+// bytes and AppendDataEnd must follow.
 func AppendOKStart(dst []byte, size int) []byte {
 	return appendNumber(dst, OK, uint64(size))
 }
 
-// AppendDataEnd completes a reply whose data was appended in pieces.
+// AppendDataEnd completes a reply whose data was appended separately.
 func AppendDataEnd(dst []byte) []byte { return append(dst, crlf...) }
 
-// A Reply is one reply as a client receives it.
+// A Reply is a reply as received by a client.
 type Reply struct {
 	Kind  ReplyKind
 	ID    uint64 // Inserted, Reserved, Found; Buried, if it answers a put
@@ -223,14 +223,13 @@ type Reply struct {
 	Body  []byte // Reserved, Found, OK; without CR LF; aliases the input. nil if OK is all, as some servers answer auth
 }
 
-// ErrReply is wrapped by the errors of ParseReply, ParseDict and ParseList: these
-// bytes are nothing that a server says. There is no way to go on with such a
-// connection.
+// ErrReply is wrapped by the errors of ParseReply, ParseDict and ParseList: the bytes are
+// not a valid reply. The connection cannot be used any longer.
 var ErrReply = errors.New("wire: malformed reply")
 
-// ParseReply parses one reply from the front of buf into r and returns how many
-// bytes it takes, or 0 if more are needed. r is set only if n is not 0. A body
-// must be somewhat smaller than 2 GiB.
+// ParseReply parses a reply at the front of buf into r and returns the number of consumed
+// bytes, or 0 if more are needed. r is set only if n is not 0. A body must be somewhat
+// smaller than 2 GiB.
 func ParseReply(buf []byte, r *Reply) (n int, err error) {
 	end := lineEnd(buf)
 	if end < 0 && len(buf) >= MaxLine {
@@ -316,14 +315,14 @@ func parseReplyLine(line []byte, r *Reply) (size int, ok bool) {
 	return size, i == len(line)
 }
 
-// bodySize leaves room in an int for the size with its line before and CR LF
-// after it, wherever an int has 32 bits.
+// bodySize parses the size of a body. On systems with a 32-bit int, it leaves room for
+// the line and the CR LF.
 func bodySize(line []byte, i int) (size, end int) {
 	v, end := digits(line, i, math.MaxInt32-MaxLine-uint64(len(crlf)))
 	return int(v), end
 }
 
-// wordsByFirst lists the words by their first byte.
+// wordsByFirst contains the words by their first byte.
 var wordsByFirst = func() (t [256][]Word) {
 	for w := Word(1); w < numWords; w++ {
 		first := replies[w].word[0]
@@ -332,8 +331,8 @@ var wordsByFirst = func() (t [256][]Word) {
 	return t
 }()
 
-// recognizeWord returns the word of a line, which ends with the line or at a
-// space, and where it ends.
+// recognizeWord returns the word of a line and the index of its end, which is a space or
+// the end of the line.
 func recognizeWord(line []byte) (w Word, end int) {
 	if len(line) == 0 {
 		return 0, 0

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ServerStats is what stats tells: beanstalkd's 51 keys, and our own.
+// ServerStats contains the values of stats: beanstalkd's 51 keys, and our own.
 type ServerStats struct {
 	Compat Compat // decides about quotes; version is its
 
@@ -27,7 +27,7 @@ type ServerStats struct {
 	User, System time.Duration
 	Uptime       time.Duration
 
-	// The log, by beanstalkd's name binlog.
+	// The journal, which beanstalkd calls binlog.
 	OldestSegment   uint64 // number of its file; 0 without a log
 	CurrentSegment  uint64 // number of its file; 0 without a log
 	RecordsMigrated uint64 // by cleaning
@@ -43,7 +43,7 @@ type ServerStats struct {
 	Extra []Stat // after the 51
 }
 
-// A Stat is an entry of stats that beanstalkd does not have.
+// A Stat is an entry of stats that beanstalkd lacks.
 type Stat struct {
 	Key    string
 	Value  string // without quotes
@@ -57,8 +57,8 @@ var counterOrder = [...]Op{
 	Kick, Touch, Stats, StatsJob, StatsTube, ListTubes, ListTubeUsed, ListTubesWatched, PauseTube,
 }
 
-// OwnCounters are the counters that beanstalkd does not show, in the order of the table.
-// They are not among those that AppendStats writes, and may follow as Extra.
+// OwnCounters contains the counters that beanstalkd lacks, in the order of the table.
+// AppendStats does not write them; they can be passed as Extra.
 var OwnCounters = func() (own []Op) {
 	for op := range NumOps {
 		if op.Counter() != "" && !slices.Contains(counterOrder[:], op) {
@@ -110,8 +110,8 @@ func AppendStats(dst []byte, s *ServerStats) []byte {
 	return closeData(d, start)
 }
 
-// TubeStats is what stats-tube tells. The keys are exactly beanstalkd's, for
-// clients compare whole dictionaries.
+// TubeStats contains the values of stats-tube. The keys are exactly those of beanstalkd,
+// because clients compare whole dictionaries.
 type TubeStats struct {
 	Compat Compat // decides about quotes
 	Name   string
@@ -144,7 +144,7 @@ func AppendTubeStats(dst []byte, s *TubeStats) []byte {
 	return closeData(d, start)
 }
 
-// JobStats is what stats-job tells. The keys are exactly beanstalkd's.
+// JobStats contains the values of stats-job. The keys are exactly those of beanstalkd.
 type JobStats struct {
 	Compat Compat // decides about quotes
 
@@ -182,7 +182,7 @@ func AppendJobStats(dst []byte, s *JobStats) []byte {
 	return closeData(d, start)
 }
 
-// Keys that stats and stats-tube have in common, in addition to those of jobs.
+// Keys that stats and stats-tube share, in addition to those of jobs.
 const (
 	keyTotalJobs = "total-jobs"
 	keyWaiting   = "current-waiting"

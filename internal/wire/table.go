@@ -7,8 +7,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
-// Op is a command. The order is that in which beanstalkd tries the verbs; it
-// matters because a verb needs only be a prefix of the line.
+// Op is a command. The order is the one in which beanstalkd compares verbs. It matters
+// because a verb is only a prefix of the line.
 type Op uint8
 
 const (
@@ -39,7 +39,7 @@ const (
 	Quit
 	PauseTube
 
-	// beanstalkd does not know these.
+	// Commands that beanstalkd lacks.
 	ListJobs
 	FlushTube
 	MoveJobs
@@ -51,7 +51,7 @@ const (
 	NumOps // not a command: one more than the last
 )
 
-// commands is the table, one row a command.
+// commands is the table of commands, one row per command.
 var commands = [NumOps]struct {
 	verb    string       // what a line must begin with, the space included
 	args    [maxArgs]arg // what must follow, up to the end of the line
@@ -95,13 +95,13 @@ var commands = [NumOps]struct {
 	DeleteBatch:      {"delete-batch ", args(argIDs), "cmd-delete-batch", (rights.Reserve | rights.Manage).AnyOn(rights.TubeOfJob), once},
 }
 
-// Whether a command may be given again, see Repeatable.
+// Whether a command can be repeated; see Repeatable.
 const (
 	once  = false
 	again = true
 )
 
-// arg is the kind of an argument of a command, or of the end of its arguments.
+// arg is the kind of an argument, or of the end of the arguments.
 type arg uint8
 
 const (
@@ -137,7 +137,7 @@ const (
 
 const maxArgs = 4
 
-// args exists because an array literal of a row would need its length.
+// args exists because an array literal in a row would need its length.
 func args(a ...arg) (row [maxArgs]arg) {
 	copy(row[:], a)
 	return row
@@ -151,8 +151,7 @@ func (o Op) String() string {
 	return strings.TrimSuffix(commands[o].verb, " ")
 }
 
-// Counter returns the key under which stats shows how often the command was
-// given, or "" if it does not.
+// Counter returns the key of the command's counter in stats, or "" if there is none.
 func (o Op) Counter() string {
 	if o >= NumOps {
 		return ""
@@ -168,8 +167,8 @@ func (o Op) Need() rights.Need { return commands[o].need }
 // of the first execution ended with its connection.
 func (o Op) Repeatable() bool { return commands[o].repeat }
 
-// maxLine returns how many bytes the line may have. To beanstalkd one of more than
-// MaxLine is too long, and its verb unknown.
+// maxLine returns the maximum length of the command's line. beanstalkd treats a line of
+// more than MaxLine bytes as too long, with an unknown verb.
 func (o Op) maxLine() int {
 	switch commands[o].args[0] {
 	case argName:
@@ -197,7 +196,7 @@ type verb struct {
 }
 
 // byFirst lists the commands by the first byte of their verb, in table order. A verb that
-// begins with another comes before that: of our own ones, reserve-batch.
+// starts with another verb precedes it, such as reserve-batch.
 var byFirst = func() (t [256][]verb) {
 	for op := Unknown + 1; op < NumOps; op++ {
 		text := commands[op].verb
@@ -211,8 +210,8 @@ var byFirst = func() (t [256][]verb) {
 	return t
 }()
 
-// recognize returns the command that a line gives and where its arguments
-// begin. It looks first at where a verb ends: there nearly all others differ.
+// recognize returns the command of a line and the index of its arguments. It first
+// compares the end of the verb, where nearly all verbs differ.
 func recognize(line []byte) (op Op, args int) {
 	if len(line) == 0 {
 		return Unknown, 0

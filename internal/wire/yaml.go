@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The data of stats and list replies looks like YAML. It has no escapes: a
-// quote within a quoted string stands there as it is.
+// The data of stats and list replies resembles YAML. It has no escapes: a quote within a
+// quoted string is written unchanged.
 //
 //	OK <bytes>\r\n           OK <bytes>\r\n
 //	---\n                    ---\n
@@ -22,17 +22,17 @@ const (
 	yamlColon = ": "
 )
 
-// gap is room for the longest line that can stand before data.
+// gap reserves space for the longest line before data.
 const gap = "OK 18446744073709551615\r\n"
 
-// openData begins a reply with data at the end of dst. Its line is written last,
-// when the size is known, so that nothing is formatted twice.
+// openData starts a reply with data at the end of dst. It reserves space for the line,
+// which is written when the size is known.
 func openData(dst []byte) []byte {
 	dst = append(dst, gap...)
 	return append(dst, yamlStart...)
 }
 
-// closeData completes the reply that was opened at dst[start].
+// closeData completes the reply that starts at dst[start].
 func closeData(dst []byte, start int) []byte {
 	data := dst[start+len(gap):]
 	dst = appendNumber(dst[:start], OK, uint64(len(data))) // fits in the gap
@@ -40,10 +40,9 @@ func closeData(dst []byte, start int) []byte {
 	return append(dst, crlf...)
 }
 
-// AppendListStart begins the reply to list-tubes or list-tubes-watched: a list
-// of n names, which are size bytes long together. AppendListItem for each of
-// them and AppendDataEnd must follow. So a reply of megabytes can be written in
-// parts as the client takes them.
+// AppendListStart starts the reply to list-tubes or list-tubes-watched: a list of n names
+// with a total length of size bytes. AppendListItem for each name and AppendDataEnd must
+// follow. So a reply of megabytes can be written in parts.
 func AppendListStart(dst []byte, n, size int) []byte {
 	size += len(yamlStart) + n*(len(yamlItem)+len("\n"))
 	dst = appendNumber(dst, OK, uint64(size))
@@ -67,7 +66,7 @@ func AppendCaps(dst []byte) []byte {
 	return closeData(dst, start)
 }
 
-// A dict appends the entries of a dictionary.
+// A dict is a buffer of dictionary entries.
 type dict []byte
 
 func (d *dict) key(key string) {
@@ -98,7 +97,7 @@ func (d *dict) quoted(key, v string) {
 	*d = append(*d, "\"\n"...)
 }
 
-// text appends a string, quoted as the version has it.
+// text appends a string, quoted as the version requires.
 func (d *dict) text(key, v string, c Compat) {
 	if c == Compat112 {
 		d.bare(key, v)
@@ -112,7 +111,7 @@ func (d *dict) bool(key string, v bool) {
 	*d = append(strconv.AppendBool(*d, v), '\n')
 }
 
-// cpu writes seconds with six digits after the point.
+// cpu appends a duration in seconds with six decimals.
 func (d *dict) cpu(key string, v time.Duration) {
 	d.key(key)
 	*d = strconv.AppendInt(*d, int64(v/time.Second), 10)
@@ -121,7 +120,7 @@ func (d *dict) cpu(key string, v time.Duration) {
 	*d = append(*d, '\n')
 }
 
-// hex writes 16 digits.
+// hex appends 16 hexadecimal digits.
 func (d *dict) hex(key string, v uint64) {
 	d.key(key)
 	*d = append(appendPadded(*d, v, 16, 16), '\n')
@@ -137,8 +136,8 @@ func appendPadded(dst []byte, v uint64, base, width int) []byte {
 	return dst
 }
 
-// ParseDict returns the entries of the data of a stats reply. Values come
-// without their quotes, if they have some.
+// ParseDict returns the entries of the data of a stats reply. It removes quotes around
+// values.
 func ParseDict(data []byte) (map[string]string, error) {
 	m := make(map[string]string)
 	err := parseLines(data, func(line []byte) bool {
@@ -152,8 +151,8 @@ func ParseDict(data []byte) (map[string]string, error) {
 	return m, err
 }
 
-// ParseList returns the items of the data of a list reply, without their
-// quotes, if they have some.
+// ParseList returns the items of the data of a list reply. It removes quotes around
+// items.
 func ParseList(data []byte) ([]string, error) {
 	var items []string
 	err := parseLines(data, func(line []byte) bool {
@@ -164,8 +163,8 @@ func ParseList(data []byte) ([]string, error) {
 	return items, err
 }
 
-// parseLines calls parse with each line of data after the first. It stops with
-// an error where parse does not like one.
+// parseLines calls parse with each line of data after the first. If parse returns false,
+// it returns an error.
 func parseLines(data []byte, parse func(line []byte) bool) error {
 	rest, ok := bytes.CutPrefix(data, []byte(yamlStart))
 	if !ok {

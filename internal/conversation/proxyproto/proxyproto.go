@@ -1,6 +1,6 @@
 // Package proxyproto reads the header of the PROXY protocol, versions 1 and 2, in which a
-// proxy sends the address of its client: https://www.haproxy.org/download/3.0/doc/proxy-
-// protocol.txt.
+// proxy sends the address of its client. See
+// https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt.
 //
 // It reads no bytes after the header, and ignores everything in the header except the
 // client's address.
@@ -29,10 +29,10 @@ const (
 	maxAddresses = 4 << 10
 )
 
-// ErrNone reports that a connection does not begin with a header.
+// ErrNone reports that a connection does not start with a header.
 var ErrNone = errors.New("there is no header of the PROXY protocol")
 
-// Begins reports whether a connection's first bytes begin a header.
+// Begins reports whether a connection's first bytes can start a header.
 func Begins(input []byte) bool {
 	return bytes.HasPrefix(input, []byte(prefix1)) || bytes.HasPrefix(input, []byte(signature2))
 }

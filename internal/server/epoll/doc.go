@@ -1,6 +1,6 @@
-// Package epoll wraps the system calls of Linux for serving many sockets from one
-// goroutine. A Poller waits for all of them at once; a Socket is one of them, and
-// its methods never block:
+// Package epoll wraps the Linux system calls for serving many sockets from one goroutine.
+// A Poller waits for all sockets at once. A Socket is one of them, and its methods never
+// block:
 //
 //	p, err := epoll.New()
 //	s, err := epoll.Take(conn) // away from package net
@@ -9,12 +9,12 @@
 //		n, err := sockets[ev.Index].Read(buf)
 //	}
 //
-// Waiting is level-triggered: what a loop leaves unread is reported again. The
-// owner chooses the indexes, so it can find what belongs to a socket in a slice.
+// Waiting is level-triggered: Wait reports unread input again. The owner chooses the
+// indexes, so it can use them in a slice.
 //
-// A Poller and its sockets belong to one goroutine. Only Wake may be called from
-// others.
+// A Poller and its sockets belong to one goroutine. Only Wake can be called from other
+// goroutines.
 //
-// The package knows no protocol and no deadlines; the loops of package server and
-// of package load are built on it. On other systems than Linux it is empty.
+// The package contains no protocol and no deadlines; the loops of packages server and
+// load use it. On systems other than Linux, it is empty.
 package epoll

@@ -2,8 +2,8 @@ package epoll
 
 import "syscall"
 
-// Events are events of a socket, to wait for or reported, with the numbers of Linux.
-// Failed and HungUp are always reported.
+// Events are events of a socket, with the values of Linux. Failed and HungUp are always
+// reported.
 type Events uint32
 
 const (
@@ -13,11 +13,11 @@ const (
 	HungUp     Events = 0x10   // the peer will send nothing more, and reads nothing more
 	HalfClosed Events = 0x2000 // the peer will send nothing more
 
-	// Once asks for each event to be reported when it happens, and not again.
+	// Once reports each event only once.
 	Once Events = 1 << 31
 )
 
-// Has reports whether at least one event of the set has happened.
+// Has reports whether e contains at least one event of set.
 func (e Events) Has(set Events) bool { return e&set != 0 }
 
 // An Event describes the events of a socket.
@@ -27,10 +27,10 @@ type Event struct {
 }
 
 // MaxEvents is the maximum number of events that Wait returns. The kernel reports the
-// others, in turn, to the next calls.
+// others in later calls.
 const MaxEvents = 256
 
-// Indexes that do not belong to connections. Their events come first.
+// Indexes of sockets that are not connections. Their events come first.
 const (
 	Listeners = -2 // of all sockets that listen
 	Nested    = -3 // of a Poller within this one

@@ -2,11 +2,11 @@ package epoll
 
 import "golang.org/x/sys/unix"
 
-// ReserveFiles grows the kernel's file table of the process to n entries, within the
-// limit of open files. The kernel doubles a full table. In a process with threads it then
-// waits until no processor uses the old table (expand_fdtable in fs/file.c, Linux 6.18).
-// That takes 4 to 20 ms, in which an accepting loop serves no client. ReserveFiles waits
-// once. An entry takes 8 bytes of the kernel's memory.
+// ReserveFiles grows the process's file table in the kernel to n entries, within the
+// limit of open files. The kernel doubles a full table. In a process with threads, it
+// then waits until no processor uses the old table (expand_fdtable in fs/file.c, Linux
+// 6.18). This takes 4 to 20 ms, in which an accepting loop serves no client. ReserveFiles
+// waits once. An entry takes 8 bytes of kernel memory.
 func ReserveFiles(n int) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {

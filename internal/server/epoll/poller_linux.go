@@ -19,8 +19,8 @@ type Poller struct {
 	events [MaxEvents]Event
 }
 
-// New returns a Poller that waits for nothing but Wake. It takes two file
-// descriptors. Close it after use.
+// New returns a Poller without sockets. It uses two file descriptors. The caller must
+// close it.
 func New() (*Poller, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -39,40 +39,39 @@ func New() (*Poller, error) {
 	return p, nil
 }
 
-// Close ends the Poller. Its sockets stay open.
+// Close closes the Poller. Its sockets stay open.
 func (p *Poller) Close() {
 	unix.Close(p.wake)
 	unix.Close(p.fd)
 }
 
-// Add begins to wait for events of a socket. Wait reports them under the index,
-// which is from 0 to the largest int32, or Listeners. Closing the socket ends it.
+// Add starts waiting for events of a socket. Wait reports them under the index, which is
+// from 0 to the largest int32, or Listeners. Closing the socket removes it.
 func (p *Poller) Add(s Socket, index int, events Events) error {
 	return p.control(unix.EPOLL_CTL_ADD, s, index, events)
 }
 
-// Nest makes Wait report, under the index Nested, that another Poller has something to
-// report. That may be nested in several, and none of them takes its events.
+// Nest makes Wait report, under the index Nested, that another Poller has events. Several
+// Pollers can nest it, and none of them consumes its events.
 func (p *Poller) Nest(other *Poller) error { return p.Add(Socket(other.fd), Nested, Readable) }
 
-// Modify changes the events to wait for, and the index.
+// Modify changes the awaited events and the index of a socket.
 func (p *Poller) Modify(s Socket, index int, events Events) error {
 	return p.control(unix.EPOLL_CTL_MOD, s, index, events)
 }
 
-// Remove ceases to wait for a socket that stays open.
+// Remove stops waiting for a socket, which stays open.
 func (p *Poller) Remove(s Socket) error { return p.control(unix.EPOLL_CTL_DEL, s, 0, 0) }
 
 func (p *Poller) control(op int, s Socket, index int, events Events) error {
-	// To the kernel, Fd is opaque: it hands it back as it is.
+	// The kernel returns Fd unchanged.
 	ev := unix.EpollEvent{Events: uint32(events), Fd: int32(index)}
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.fd, op, int(s), &ev))
 }
 
 // Wait waits for events and returns them. It returns none after the timeout, after Wake
-// or after a signal. The timeout is rounded up to milliseconds. With zero Wait does not
-// block; with a negative timeout it waits forever. The events are valid until the next
-// call.
+// or after a signal. The timeout is rounded up to milliseconds. Zero does not block, and
+// a negative timeout waits without limit. The events are valid until the next call.
 func (p *Poller) Wait(timeout time.Duration) []Event {
 	ms := -1
 	if timeout >= 0 {
@@ -102,8 +101,8 @@ func (p *Poller) Wait(timeout time.Duration) []Event {
 	return events
 }
 
-// Wake ends the Wait that is under way, or else the next one. It may be called
-// from any goroutine until Close.
+// Wake ends the current or the next Wait. It can be called from any goroutine until
+// Close.
 func (p *Poller) Wake() {
 	one := [8]byte{1}
 	unix.Write(p.wake, one[:]) // fails only if 2^64-2 calls have not been noticed

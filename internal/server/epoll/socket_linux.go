@@ -24,7 +24,7 @@ type Socket int
 // address. The address is invalid for a Unix socket. The error is ErrWouldBlock if no
 // client waits.
 func (s Socket) Accept() (Socket, netip.AddrPort, error) {
-	// The one of package unix asks for the protocol as well, with a system call.
+	// The function of package unix makes another system call to get the protocol.
 	fd, sa, err := syscall.Accept4(int(s), syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC)
 	if err != nil {
 		return -1, netip.AddrPort{}, err // an Errno, for callers that have to tell them apart
@@ -44,7 +44,7 @@ func (s Socket) Accept() (Socket, netip.AddrPort, error) {
 
 // Take takes the socket from c, a connection or listener of package net, and closes c. If
 // the socket stayed registered with the poller of the Go runtime, each packet would wake
-// two threads. After an error c is unchanged.
+// two threads. After an error, c is unchanged.
 func Take(c io.Closer) (Socket, error) {
 	fd, err := Dup(c.(syscall.Conn))
 	if err == nil {
@@ -69,8 +69,8 @@ func Dup(c syscall.Conn) (Socket, error) {
 	return Socket(fd), nil
 }
 
-// Read implements io.Reader. The error is ErrWouldBlock when there is nothing to
-// read yet, and io.EOF when the peer has closed or half-closed the connection.
+// Read implements io.Reader. The error is ErrWouldBlock if no input is available, and
+// io.EOF if the peer has closed or half-closed the connection.
 func (s Socket) Read(buf []byte) (int, error) {
 	n, err := s.call(unix.SYS_RECVFROM, buf, 0)
 	switch {
@@ -98,8 +98,8 @@ func (s Socket) Write(buf []byte) (int, error) {
 	return 0, err
 }
 
-// call makes a system call that takes a buffer, flags and the address of a peer, which
-// a connected socket does not need.
+// call makes a system call with a buffer, flags and no peer address, which a connected
+// socket does not need.
 func (s Socket) call(number uintptr, buf []byte, flags uintptr) (int, unix.Errno) {
 	n, _, err := syscall.RawSyscall6(number, uintptr(s), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)), flags, 0, 0) // #nosec G103 -- as package syscall does it, without telling the scheduler
 	if err != 0 {
@@ -108,8 +108,8 @@ func (s Socket) call(number uintptr, buf []byte, flags uintptr) (int, unix.Errno
 	return int(n), 0
 }
 
-// Unacknowledged returns how many bytes that were written the peer's kernel has not
-// acknowledged; 0 if that cannot be told.
+// Unacknowledged returns the number of written bytes that the peer's kernel has not
+// acknowledged, or 0 if that is unknown.
 func (s Socket) Unacknowledged() int {
 	n, err := unix.IoctlGetInt(int(s), unix.SIOCOUTQ)
 	if err != nil {
@@ -118,7 +118,8 @@ func (s Socket) Unacknowledged() int {
 	return n
 }
 
-// Unread returns how many bytes have arrived and were not read; 0 if that cannot be told.
+// Unread returns the number of bytes that have arrived and were not read, or 0 if that is
+// unknown.
 func (s Socket) Unread() int {
 	n, err := unix.IoctlGetInt(int(s), unix.SIOCINQ)
 	if err != nil {
@@ -127,11 +128,11 @@ func (s Socket) Unread() int {
 	return n
 }
 
-// CloseWrite tells the peer that nothing more will be written.
+// CloseWrite shuts down the sending side.
 func (s Socket) CloseWrite() error {
 	return os.NewSyscallError("shutdown", unix.Shutdown(int(s), unix.SHUT_WR))
 }
 
-// Close closes the socket; a Poller ceases to wait for it. The number may then
-// name another file.
+// Close closes the socket and removes it from its Poller. The number can then refer to
+// another file.
 func (s Socket) Close() error { return os.NewSyscallError("close", unix.Close(int(s))) }

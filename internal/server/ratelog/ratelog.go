@@ -1,5 +1,5 @@
 // Package ratelog limits the lines per second of a log, so that clients or a slow disk
-// cannot fill it. The next line has the number of lines that were not logged.
+// cannot fill it. The next line contains the number of omitted lines.
 package ratelog
 
 import (
