@@ -11,13 +11,17 @@ func (c *Client) GetStats(ctx context.Context) (Stats, error) {
 	return ask[Stats](ctx, c, "GET /stats", nil)
 }
 
-// GetHistory is GET /history. Return recent time series of the server.
+// GetHistory is GET /history. Return time series of the server.
 //
-// The server takes a sample every second, and keeps an hour by the second and a day by
-// the minute. The series ready, reserved, delayed, buried, memory_bytes, connections and
-// waiting are levels. The series put, reserves, deletes (commands), timeouts, refused and
-// commands are increases since the previous value. A value is null if the server took no
-// sample. A restart clears the history.
+// The server keeps ten minutes by the second, a day by the minute and 31 days by the hour,
+// within the setting history. All but the seconds survive a restart with a journal. The
+// series put, done, reserves, failed, retried, timeouts, refused and commands are
+// increases during a period. Failed are reserved jobs that were buried or exhausted;
+// retried are releases. The series wait_p50, wait_p95, run_p50 and run_p95 are the median
+// and the 95th percentile, in seconds, of the times that jobs were ready before a reserve
+// and reserved before a delete, release or bury. Their precision is a factor of two; those
+// of an hour are averages of its minutes. The others are levels at the end of a period. A
+// value is null if the server recorded nothing.
 func (c *Client) GetHistory(ctx context.Context, in *GetHistory) (History, error) {
 	return ask[History](ctx, c, "GET /history", in)
 }
@@ -48,7 +52,9 @@ func (c *Client) GetMe(ctx context.Context, in *GetMe) (Me, error) {
 // ListChanges is GET /changes. List the last changes, the newest first.
 //
 // They include changes through the API, and those through the protocol that the log
-// reports. The server keeps 1000 of them.
+// reports. The server keeps them for 31 days in the space of the setting history. Of a
+// client it keeps 1000 changes and then one a minute, and 60 failed changes and then one
+// in ten minutes; the log has all changes that succeeded.
 func (c *Client) ListChanges(ctx context.Context, in *ListChanges) (Changes, error) {
 	return ask[Changes](ctx, c, "GET /changes", in)
 }
@@ -178,13 +184,15 @@ func (c *Client) ExplainTube(ctx context.Context, in *OfTube) (Explanation, erro
 	return ask[Explanation](ctx, c, "GET /tubes/{tube}/explain", in)
 }
 
-// GetTubeHistory is GET /tubes/{tube}/history. Return time series of a tube for the last
-// ten minutes.
+// GetTubeHistory is GET /tubes/{tube}/history. Return time series of a tube.
 //
-// The server takes a sample of up to 1000 tubes every ten seconds: first those with a
-// backlog, then those in use that have had the most jobs.
-func (c *Client) GetTubeHistory(ctx context.Context, in *OfTube) (Recent, error) {
-	return ask[Recent](ctx, c, "GET /tubes/{tube}/history", in)
+// The series are those of getHistory, without memory_bytes, connections, waiting, refused
+// and commands, and with oldest_ready, the time in seconds that the next job has been
+// ready. The durations need a step of 60 or 3600. The server records up to 1000 tubes,
+// those with the most jobs first. The arrays are empty if it has recorded nothing of the
+// tube.
+func (c *Client) GetTubeHistory(ctx context.Context, in *GetTubeHistory) (History, error) {
+	return ask[History](ctx, c, "GET /tubes/{tube}/history", in)
 }
 
 // PauseTube is POST /tubes/{tube}/pause. Pause a tube.

@@ -2,10 +2,10 @@ package admin
 
 // GetHistory is the input of Client.GetHistory.
 type GetHistory struct {
-	Step int `query:"step" enum:"1,60" default:"1" want:"1 or 60, in seconds"` // Seconds between two values.
-	// Number of values of each series: up to 3600 with step 1 (default 600), up to 1440
-	// with step 60 (default 60).
-	Points *int `query:"points" min:"1" max:"3600"`
+	Step int `query:"step" enum:"1,60,3600" default:"1" want:"1, 60 or 3600, in seconds"` // Seconds between two values.
+	// Number of values of each series: up to 600 with step 1 (default 600), up to 1440
+	// with step 60 (default 60), up to 744 with step 3600 (default 168).
+	Points *int `query:"points" min:"1" max:"1440"`
 }
 
 // GetAttention is the input of Client.GetAttention.
@@ -21,7 +21,11 @@ type GetMe struct {
 
 // ListChanges is the input of Client.ListChanges.
 type ListChanges struct {
-	Limit int `query:"limit" min:"1" max:"1000" default:"100"`
+	Limit     int     `query:"limit" min:"1" max:"10000" default:"100"`
+	Identity  *string `query:"identity"`           // Only changes of this identity; empty for clients without one.
+	Operation string  `query:"operation"`          // Only changes of this name, as in `operation`.
+	Tube      string  `query:"tube" as:"TubeName"` // Only changes of jobs or settings of this tube.
+	Day       string  `query:"day" format:"date"`  // Only changes of this day in UTC.
 }
 
 // Stats are the counters of the server.
@@ -71,11 +75,11 @@ type Journal struct {
 	LiveBytes int64  `json:"live_bytes"`
 }
 
-// History has time series of the server.
+// History has time series of the server or of a tube.
 type History struct {
-	Step   int64                `json:"step" min:"1"` // Seconds between two values.
-	End    int64                `json:"end"`          // Time of the last value, in seconds since 1970.
-	Series map[string][]*uint64 `json:"series"`
+	Step   int64                 `json:"step" min:"1"` // Seconds between two values.
+	End    int64                 `json:"end"`          // End of the period of the last value, in seconds since 1970.
+	Series map[string][]*float64 `json:"series"`
 }
 
 // Attention is a list of findings.
@@ -101,12 +105,14 @@ type Changes struct {
 
 // A Change is a change, or an attempt, through the API or by a command of the protocol.
 type Change struct {
-	Time      string         `json:"time" format:"date-time"`
-	Operation string         `json:"operation"` // Operation of the API, or a command of the protocol.
-	Identity  string         `json:"identity"`
-	Client    string         `json:"client"` // Address of the client.
-	About     map[string]any `json:"about"`  // Attributes as in the log: tube, state, count and others.
-	Result    string         `json:"result"` // `ok`, or the error.
+	Time      string `json:"time" format:"date-time"`
+	Operation string `json:"operation"` // Operation of the API, or a command of the protocol.
+	Identity  string `json:"identity"`
+	Client    string `json:"client"` // Address of the client.
+	// Attributes as in the log: tube, state, count and others. omitted is the number of
+	// changes before it that are not in the list, because the client made too many.
+	About  map[string]any `json:"about"`
+	Result string         `json:"result"` // `ok`, or the error.
 }
 
 // Server describes the server and its configuration. It contains no secrets.

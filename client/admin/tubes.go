@@ -26,6 +26,15 @@ type OfTube struct {
 	Tube string `path:"tube" as:"TubeName"`
 }
 
+// GetTubeHistory is the input of Client.GetTubeHistory.
+type GetTubeHistory struct {
+	OfTube
+	Step int `query:"step" enum:"10,60,3600" default:"10" want:"10, 60 or 3600, in seconds"` // Seconds between two values.
+	// Number of values of each series: up to 60 with step 10 (default 60), up to 1440 with
+	// step 60 (default 60), up to 744 with step 3600 (default 168).
+	Points *int `query:"points" min:"1" max:"1440"`
+}
+
 // PauseTube is the input of Client.PauseTube.
 type PauseTube struct {
 	OfTube
@@ -62,7 +71,7 @@ type Tube struct {
 	PauseLeft   int64     `json:"pause_left"`
 	Queue       Durations `json:"queue"`            // Times that jobs were ready before a reserve, since the tube was created.
 	Work        Durations `json:"work"`             // Times that jobs were reserved before a delete, release or bury, since the tube was created.
-	Recent      *Recent   `json:"recent,omitempty"` // Absent unless requested, or without samples of the tube.
+	Recent      *Recent   `json:"recent,omitempty"` // Absent in lists unless requested, and without samples of the tube.
 	Limit       *Limit    `json:"limit,omitempty"`  // Limit of the tube; absent in lists, and without a limit.
 }
 
@@ -90,15 +99,9 @@ type Durations struct {
 
 // Recent has the last minutes of a tube.
 type Recent struct {
-	Step             int64     `json:"step" min:"1"` // Seconds between two values.
-	Ready            []uint64  `json:"ready"`
-	Reserved         []uint64  `json:"reserved,omitempty"` // This and the other series are absent in lists.
-	Delayed          []uint64  `json:"delayed,omitempty"`
-	Buried           []uint64  `json:"buried,omitempty"`
-	OldestReady      []uint64  `json:"oldest_ready,omitempty"`
-	Put              []float64 `json:"put,omitempty"`       // Puts per second.
-	Deleted          []float64 `json:"deleted,omitempty"`   // Deletes per second.
-	PutPerSecond     float64   `json:"put_per_second"`      // In the last minute.
-	DeletedPerSecond float64   `json:"deleted_per_second"`  // In the last minute.
-	BuriedMore       int64     `json:"buried_more" min:"-"` // Increase of buried jobs since the first value.
+	Step             int64    `json:"step" min:"1"` // Seconds between two values.
+	Ready            []uint64 `json:"ready"`
+	PutPerSecond     float64  `json:"put_per_second"`      // In the last minute.
+	DeletedPerSecond float64  `json:"deleted_per_second"`  // In the last minute.
+	BuriedMore       int64    `json:"buried_more" min:"-"` // Increase of buried jobs since the first value.
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/api/task"
 	"github.com/beanpole-mq/beanpole/internal/api/tubes"
 	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/history"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -84,6 +85,10 @@ type Options struct {
 	// TasksAfter is the number after which the ids of tasks start; see task.Runner.
 	TasksAfter uint64
 
+	// History stores time series and changes. If it is nil, they are in memory. Record
+	// runs it.
+	History *history.Store
+
 	// Logger logs each change and each backup. It can be nil.
 	Logger *slog.Logger
 }
@@ -93,7 +98,7 @@ type API struct {
 	broker  *broker.Broker
 	opt     Options
 	mux     *http.ServeMux
-	history *history
+	history *recorder
 	changes *audit.Log
 	surveys tubes.Shared[tubes.Tube]
 	holders tubes.Shared[holder]
@@ -115,7 +120,10 @@ func New(b *broker.Broker, opt Options) *API {
 	if opt.Identify == nil {
 		opt.Identify = Identify(new(access.Control))
 	}
-	a := &API{broker: b, opt: opt, mux: http.NewServeMux(), history: newHistory(), throttle: newThrottle(), changes: &audit.Log{Logger: opt.Logger}, upstreams: make(map[string]*upstream)}
+	if opt.History == nil {
+		opt.History = history.New(history.Options{Limit: history.DefaultLimit})
+	}
+	a := &API{broker: b, opt: opt, mux: http.NewServeMux(), history: &recorder{store: opt.History, tubes: make(map[string]*tubeHistory)}, throttle: newThrottle(), changes: &audit.Log{Logger: opt.Logger, Store: opt.History}, upstreams: make(map[string]*upstream)}
 	a.tasks.After = opt.TasksAfter
 	if opt.Server != nil {
 		opt.Server.OnChange(a.recordCommand)
@@ -189,7 +197,16 @@ func (a *API) recordCommand(c *server.Change) {
 }
 
 func (r *request) listChanges(in *admin.ListChanges) (admin.Changes, error) {
-	return r.api.changes.Newest(in.Limit), nil
+	if in.Tube != "" {
+		if err := checkTube(in.Tube); err != nil {
+			return admin.Changes{}, err
+		}
+	}
+	page, err := r.api.changes.List(in)
+	if err != nil {
+		return page, badRequest("day: want a date such as 2026-11-28")
+	}
+	return page, nil
 }
 
 func checkTube(name string) error {

@@ -17,6 +17,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/history"
 	"github.com/beanpole-mq/beanpole/internal/op"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
@@ -133,13 +134,14 @@ func TestStory(t *testing.T) {
 	r.sampleTubes(t.Context(), 100)
 	var past admin.History
 	r.want(200, "GET", "/history?points=3", "", &past)
-	if past.Step != 1 || past.End != 100 || len(past.Series) != numSeries || len(past.Series["ready"]) != 3 || past.Series["ready"][1] != nil || *past.Series["ready"][2] != 0 {
+	if past.Step != 1 || past.End != 100 || len(past.Series) != int(history.NumSeries)-1 || len(past.Series["ready"]) != 3 || past.Series["ready"][1] != nil || *past.Series["ready"][2] != 0 {
 		t.Errorf("%+v", past)
 	}
-	var recent admin.Recent
-	r.want(200, "GET", "/tubes/default/history", "", &recent)
-	if !slices.Equal(recent.Ready, []uint64{0}) || !slices.Equal(recent.Put, []float64{0}) {
-		t.Errorf("%+v", recent)
+	r.sampleTubes(t.Context(), 110)
+	past = admin.History{}
+	r.want(200, "GET", "/tubes/default/history?points=2", "", &past)
+	if put := past.Series["put"]; past.Step != 10 || past.End != 110 || len(past.Series) != int(history.Memory) || len(put) != 2 || put[0] != nil || *put[1] != 0 {
+		t.Errorf("%+v", past)
 	}
 	var changes admin.Changes
 	r.want(200, "GET", "/changes?limit=2", "", &changes)
@@ -299,12 +301,16 @@ func TestRefused(t *testing.T) {
 		{"GET", "/tubes?has=jobs", "", 400, "has: want some of [buried"},
 		{"GET", "/tubes?sort=ready&cursor=bWFpbA", "", 400, "cursor: want"},
 		{"GET", "/tubes?recent=1", "", 400, "recent: want true or false"},
-		{"GET", "/history?step=2", "", 400, "step: want 1 or 60"},
+		{"GET", "/history?step=2", "", 400, "step: want 1, 60 or 3600"},
 		{"GET", "/history?step=60&points=1441", "", 400, "points: want a number from 1 to 1440"},
-		{"GET", "/history?points=0", "", 400, "points: want a number from 1 to 3600"},
+		{"GET", "/history?points=601", "", 400, "points: want a number from 1 to 600 with step 1"},
+		{"GET", "/tubes/mail/history?step=3600&points=745", "", 400, "points: want a number from 1 to 744 with step 3600"},
+		{"GET", "/tubes/mail/history?step=1", "", 400, "step: want 10, 60 or 3600"},
+		{"GET", "/changes?day=yesterday", "", 400, "day: want a date such as 2026-11-28"},
+		{"GET", "/history?points=0", "", 400, "points: want a number from 1 to 1440"},
 		{"GET", "/tubes/none/history", "", 404, "there is no tube none"},
 		{"GET", "/me?tube=-", "", 400, "cannot be the name of a tube"},
-		{"GET", "/changes?limit=1001", "", 400, "limit: want a number from 1 to 1000"},
+		{"GET", "/changes?limit=10001", "", 400, "limit: want a number from 1 to 10000"},
 		{"GET", "/attention?limit=0", "", 400, "limit: want"},
 		{"GET", "/connections?waiting=yes", "", 400, "waiting: want true or false"},
 		{"GET", "/tubes?%zz", "", 400, "the query is not well-formed"},

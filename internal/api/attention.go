@@ -7,6 +7,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/health"
+	"github.com/beanpole-mq/beanpole/internal/history"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -51,15 +52,13 @@ func HealthOf(e *engine.Engine, now int64, counts server.Counts, journal string)
 	return s
 }
 
-// lately returns the number of commands that were refused in the last minutes.
-func (h *history) lately() (refused uint64) {
+// lately returns the number of commands that were refused in the last ten minutes.
+func (h *recorder) lately() (refused uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	const minutes = int(health.Lately / time.Minute)
-	all := h.minutes.last(h.now, minutes)
-	for i := range minutes {
-		if n := all[seriesRefused][i]; n != nil {
-			refused += *n
+	for i := range h.seconds {
+		if s := &h.seconds[i]; s.at > h.now-int64(health.Lately/time.Second) {
+			refused += s.values[history.Refused]
 		}
 	}
 	return refused
@@ -86,7 +85,7 @@ func (a *API) clusterFindings() (found []health.Finding) {
 
 // addCounts adds what the tube counted in the last ten minutes, or since its first sample
 // if that is later.
-func (h *history) addCounts(t *health.Tube) {
+func (h *recorder) addCounts(t *health.Tube) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if th := h.tubes[t.Name]; th != nil {

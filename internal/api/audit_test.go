@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/history"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -89,6 +92,48 @@ func TestAuditOfProtocol(t *testing.T) {
 	if diff := cmp.Diff(want, got.Changes); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// Changes are found by identity, operation, tube and day, also after a restart. A client
+// that repeats a failing change fills neither the log nor the list, and the next entry has
+// the number of its others.
+func TestListChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := history.New(history.Options{Limit: history.DefaultLimit})
+		who := rightsPolicy(t)["manage"]
+		r := start(t, Options{History: store, Identify: func(*http.Request) (*access.Identity, bool) { return who, true }})
+		r.talk("use mail")
+		r.want(204, "POST", "/tubes/mail/pause", `{"seconds":7}`, nil)
+		time.Sleep(24 * time.Hour)
+		who = rightsPolicy(t)["both"]
+		for range 10_000 {
+			r.want(404, "POST", "/jobs/9/kick", "", nil)
+		}
+		if n := strings.Count(r.log.String(), "\n"); n != 61 {
+			t.Errorf("%d lines in the log", n)
+		}
+		time.Sleep(10 * time.Minute)
+		r.want(404, "POST", "/jobs/9/kick", "", nil)
+		if got := r.lastLine(); !strings.Contains(got, "omitted=9940") {
+			t.Error(got)
+		}
+		r = start(t, Options{History: store}) // another process
+		for query, want := range map[string]int{
+			"": 62, "&identity=manage": 1, "&identity=": 0, "&identity=both": 61, "&operation=pauseTube": 1, "&operation=kick": 0, "&tube=mail": 1, "&tube=news": 0,
+			"&day=2000-01-01": 1, "&day=2000-01-02": 61, "&day=2000-01-03": 0, "&day=2000-01-02&identity=manage": 0,
+		} {
+			var page admin.Changes
+			if r.want(200, "GET", "/changes?limit=1000"+query, "", &page); len(page.Changes) != want {
+				t.Errorf("%s: %d changes, want %d", query, len(page.Changes), want)
+			}
+			if query == "" && (page.Changes[0].About["omitted"] != 9940.0 || page.Changes[61].Operation != "pauseTube") {
+				t.Errorf("%+v", page.Changes[0])
+			}
+		}
+		if by := r.changes.Pausers(); by["mail"] != "manage" {
+			t.Errorf("%v", by)
+		}
+	})
 }
 
 // A failedLog is a journal whose disk fails.

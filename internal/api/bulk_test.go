@@ -22,6 +22,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/api/task"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/history"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
@@ -242,7 +243,7 @@ func TestManyTasks(t *testing.T) {
 	r := start(t, Options{})
 	running := make(chan struct{}, task.Most)
 	begin := func(address string) error {
-		entry := (&audit.Log{Logger: slog.New(slog.DiscardHandler)}).Begin(&access.Caller{Identity: new(access.Identity), Address: address}, "startTask", "")
+		entry := (&audit.Log{Logger: slog.New(slog.DiscardHandler), Store: history.New(history.Options{})}).Begin(&access.Caller{Identity: new(access.Identity), Address: address}, "startTask", "")
 		_, err := r.tasks.Start(audit.With(t.Context(), entry), admin.Task{Tube: "mail"}, 0, func(ctx context.Context, _ *task.Task) error {
 			running <- struct{}{}
 			<-ctx.Done()

@@ -66,7 +66,7 @@ func TestNothingIsKnownWhileDeposed(t *testing.T) {
 	if r.ServeHTTP(w, newRequest("GET", "/stats", "")); w.Header().Get("Retry-After") != "1" {
 		t.Errorf("Retry-After: %q", w.Header().Get("Retry-After"))
 	}
-	if r.sampleTubes(t.Context(), 1+tubeStep); r.history.recentOf("mail") == nil {
+	if r.sampleTubes(t.Context(), 1+tubeStep); r.history.recent("mail") == nil {
 		t.Error("the samples of a tube that was not looked at are forgotten")
 	}
 }

@@ -428,7 +428,7 @@ func (g *generator) schema(t reflect.Type, tag reflect.StructTag, comment string
 	case k == reflect.Slice:
 		items := g.schema(t.Elem(), tag, "")
 		if t.Elem().Kind() == reflect.Pointer {
-			items.Content[1] = node(flow{"integer", "null"})
+			items.Content[1] = node(flow{"number", "null"})
 		}
 		s.set("type", "array").set("items", items)
 		bound("maxitems maxItems")

@@ -1,199 +1,272 @@
 package api
 
 import (
+	"cmp"
 	"context"
-	"math"
+	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/history"
 )
 
 const (
-	secondsKept = 3600      // one hour
-	minutesKept = 24 * 60   // one day
-	tubeStep    = 10        // seconds between two samples of a tube
-	tubeSamples = 61        // samples of a tube; the first and the last are ten minutes apart
-	tubesKept   = 1000      // tubes with samples
-	lookStep    = 60        // seconds between two surveys that select the tubes with samples
-	noTime      = int64(-1) // time of a sample that was not taken
+	secondsKept = 600  // samples of the server
+	tubeStep    = 10   // seconds between two samples of a tube
+	tubeSamples = 61   // samples of a tube; the first and the last are ten minutes apart
+	tubesKept   = 1000 // tubes with samples
+	lookStep    = 60   // seconds between two surveys that select the tubes with samples
 )
 
-// The series of the server. The first are levels, the others increases since the previous
-// sample.
-const (
-	seriesReady = iota
-	seriesReserved
-	seriesDelayed
-	seriesBuried
-	seriesMemory
-	seriesConnections
-	seriesWaiting
-	seriesPut
-	seriesReserves
-	seriesDeletes
-	seriesTimeouts
-	seriesRefused
-	seriesCommands
-	numSeries
+// A recorder has samples of the last ten minutes. Record takes them, and adds a point a
+// minute to the store.
+type recorder struct {
+	store *history.Store
 
-	firstRate = seriesPut
-)
-
-// seriesNames are the names in the API.
-var seriesNames = [numSeries]string{
-	"ready", "reserved", "delayed", "buried", "memory_bytes", "connections", "waiting",
-	"put", "reserves", "deletes", "timeouts", "refused", "commands",
-}
-
-// A sample has a value of each series.
-type sample [numSeries]uint64
-
-// A ring has the last samples, indexed by time. Samples that were not taken are missing.
-type ring struct {
-	step  int64 // seconds between two samples
-	at    []int64
-	value []sample
-}
-
-func newRing(step int64, n int) ring {
-	r := ring{step: step, at: make([]int64, n), value: make([]sample, n)}
-	for i := range r.at {
-		r.at[i] = noTime
-	}
-	return r
-}
-
-// add adds a sample to the sample of its time. Levels replace the old value, increases
-// add up.
-func (r *ring) add(unix int64, s *sample) {
-	at := unix / r.step
-	i := at % int64(len(r.at))
-	if r.at[i] != at {
-		r.at[i], r.value[i] = at, sample{}
-	}
-	v := &r.value[i]
-	copy(v[:firstRate], s[:firstRate])
-	for k := firstRate; k < numSeries; k++ {
-		v[k] += s[k]
-	}
-}
-
-// last returns the last n samples up to a time, by series. Missing samples are nil.
-func (r *ring) last(unix int64, n int) [numSeries][]*uint64 {
-	var all [numSeries][]*uint64
-	var values [numSeries][]uint64 // one allocation per series
-	for k := range all {
-		all[k], values[k] = make([]*uint64, n), make([]uint64, n)
-	}
-	for i := range n {
-		at := unix/r.step - int64(n-1-i)
-		place := ((at % int64(len(r.at))) + int64(len(r.at))) % int64(len(r.at))
-		if r.at[place] != at {
-			continue
-		}
-		for k, v := range r.value[place] {
-			values[k][i] = v
-			all[k][i] = &values[k][i]
-		}
-	}
-	return all
-}
-
-// A history has the recent samples. Record fills it.
-type history struct {
 	mu      sync.Mutex
-	seconds ring
-	minutes ring
-	tubes   map[string]*tubeHistory
-	now     int64 // Unix time of the last sample
-	looked  int64 // Unix time of the last survey of all tubes
+	seconds [secondsKept]struct {
+		at     int64 // Unix time; another time means that there is no sample
+		values history.Values
+	}
+	tubes map[string]*tubeHistory
+	now   int64 // Unix time of the last sample
 
 	// Used by Record only.
-	totals  sample // counters since the start, at the previous sample
-	started bool
+	last, minute totals
+	looked       int64 // Unix time of the last survey of all tubes; 0 before the first
+	pulling      sync.Mutex
 }
 
-func newHistory() *history {
-	return &history{seconds: newRing(1, secondsKept), minutes: newRing(60, minutesKept), tubes: make(map[string]*tubeHistory), looked: math.MinInt64 / 2}
+// totals are the counters of the server and its levels at a time.
+type totals struct {
+	taken bool
+	history.Values
+	engine.Times
+}
+
+// since returns the values of the time since an earlier sample.
+func (t *totals) since(before *totals) (v history.Values) {
+	v = t.Values
+	for s := range history.NumSeries {
+		if s.IsIncrease() && before.taken {
+			v[s] -= min(before.Values[s], v[s])
+		} else if s.IsIncrease() {
+			v[s] = 0
+		}
+	}
+	if before.taken {
+		setDurations(&v, &t.Times, &before.Times)
+	}
+	return v
+}
+
+// setDurations sets the quantiles of the durations between two moments.
+func setDurations(v *history.Values, now, before *engine.Times) {
+	wait, run := now.Queue.Since(&before.Queue), now.Work.Since(&before.Work)
+	v[history.WaitMedian], v[history.WaitP95] = uint64(wait.Quantile(0.5)), uint64(wait.Quantile(0.95))
+	v[history.RunMedian], v[history.RunP95] = uint64(run.Quantile(0.5)), uint64(run.Quantile(0.95))
 }
 
 // Record takes a sample of the server every second, and of up to a thousand tubes every
-// ten seconds, until ctx ends. Once a minute, a survey of all tubes selects these.
+// ten seconds, until ctx ends. Once a minute, a survey of all tubes selects these, and the
+// store gets a point of each. In a cluster, only the leader adds points; the other members
+// take what they lack from it. Record runs the store.
 func (a *API) Record(ctx context.Context) {
+	open, stop := context.WithCancel(context.WithoutCancel(ctx))
+	stored := make(chan struct{})
+	go func() {
+		defer close(stored)
+		a.history.store.Run(open)
+	}()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	for n := 0; ; n++ {
+	var tens, minutes int64
+	for ended := false; !ended; {
 		now := time.Now().Unix()
 		a.sampleServer(now)
-		if n%tubeStep == 0 {
+		if ten := now / tubeStep; ten != tens {
+			tens = ten
 			a.sampleTubes(ctx, now)
+			if leader, _ := a.leader(); leader != nil && ten%6 == 1 && a.history.pulling.TryLock() { // the leader has added its minute
+				go func() {
+					defer a.history.pulling.Unlock()
+					a.pull(ctx, leader)
+				}()
+			}
+		}
+		if minute := now / 60; minute != minutes {
+			if minutes > 0 {
+				a.endMinute(ctx, minute*60)
+			}
+			minutes = minute
 		}
 		select {
 		case <-ctx.Done():
-			return
+			ended = true
 		case <-tick.C:
 		}
+	}
+	if minutes > 0 {
+		a.endMinute(ctx, (minutes+1)*60) // a part of it; another process can add the rest
+	}
+	stop()
+	select {
+	case <-stored:
+	case <-time.After(time.Second): // the disk hangs
 	}
 }
 
 // sampleServer takes a sample of the server.
 func (a *API) sampleServer(unix int64) {
-	var s sample
-	taken := false
+	var t totals
 	a.broker.Call(func(e *engine.Engine, _ int64) {
 		st, counts := e.Stats(), a.opt.Server.Counts()
-		s = sample{
-			seriesReady: st.Ready, seriesReserved: st.Reserved, seriesDelayed: st.Delayed, seriesBuried: st.Buried,
-			seriesMemory: uint64(e.Memory()), seriesConnections: st.Sessions, seriesWaiting: st.Waiting,
-			seriesPut: st.TotalJobs, seriesReserves: e.Times().Queue.Count(), seriesDeletes: counts.Commands["delete"],
-			seriesTimeouts: st.Timeouts,
-		}
+		t = totals{taken: true, Times: *e.Times(), Values: history.Values{
+			history.Ready: st.Ready, history.Reserved: st.Reserved, history.Delayed: st.Delayed, history.Buried: st.Buried,
+			history.Memory: uint64(e.Memory()), history.Connections: st.Sessions, history.Waiting: st.Waiting,
+			history.Put: st.TotalJobs, history.Reserves: e.Times().Queue.Count(), history.Done: st.Deletes,
+			history.Failed: st.Failed, history.Retried: st.Releases, history.Timeouts: st.Timeouts,
+		}}
 		for _, n := range counts.RefusedCommands {
-			s[seriesRefused] += n
+			t.Values[history.Refused] += n
 		}
 		for _, n := range counts.Commands {
-			s[seriesCommands] += n
+			t.Values[history.Commands] += n
 		}
-		taken = true
 	})
-	if !taken {
+	if !t.taken {
 		return // the broker is closed
 	}
 	h := a.history
+	if !h.minute.taken {
+		h.minute = t
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	totals := s
-	for k := firstRate; k < numSeries; k++ {
-		s[k] -= min(h.totals[k], s[k])
-		if !h.started {
-			s[k] = 0
-		}
+	second := &h.seconds[unix%secondsKept]
+	v := t.since(&h.last)
+	if second.at == unix {
+		second.values.Add(&v)
+	} else {
+		second.at, second.values = unix, v
 	}
-	h.totals, h.started, h.now = totals, true, unix
-	h.seconds.add(unix, &s)
-	h.minutes.add(unix, &s)
+	h.last, h.now = t, unix
 }
 
-// getHistory returns the series of the server, by the second or by the minute.
-func (r *request) getHistory(in *admin.GetHistory) (page admin.History, err error) {
-	h := r.api.history
-	from, n := &h.seconds, 600
-	if in.Step == 60 {
-		from, n = &h.minutes, 60
+// endMinute adds the points of the minute that has ended at a Unix time, if this server
+// leads.
+func (a *API) endMinute(ctx context.Context, unix int64) {
+	h := a.history
+	points := append(a.endTubes(ctx), history.Point{Values: h.last.since(&h.minute)})
+	h.minute = h.last
+	if leader, err := a.leader(); leader == nil && err == nil {
+		h.store.AddMinute(unix*1000, points)
 	}
-	if in.Points != nil {
-		if n = *in.Points; n < 1 || n > len(from.at) {
-			return page, badRequest("points: want a number from 1 to %d", len(from.at))
+}
+
+// leader returns the transport to the leader, or nil if this server leads or is alone.
+func (a *API) leader() (http.RoundTripper, error) {
+	if a.opt.Leader == nil {
+		return nil, nil
+	}
+	return a.opt.Leader()
+}
+
+// historyPath is the path of the history for other members.
+const historyPath = "/history"
+
+// pull takes from the leader what the store lacks. A leader that cannot answer is asked
+// again a minute later.
+func (a *API) pull(ctx context.Context, leader http.RoundTripper) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	url := "http://leader" + historyPath + "?"
+	for k, newest := range a.history.store.Newest() {
+		url += fmt.Sprintf("%d=%d&", k, newest)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return
+	}
+	answer, err := leader.RoundTrip(r)
+	if err == nil {
+		defer answer.Body.Close()
+		if answer.StatusCode == http.StatusOK { // else its version has no history
+			err = a.history.store.Receive(answer.Body)
 		}
 	}
+	if err != nil {
+		a.opt.Logger.Debug("cannot take the history of the leader", "err", err)
+	}
+}
+
+// sendHistory answers pull.
+func (a *API) sendHistory(w http.ResponseWriter, r *http.Request) {
+	var newest [history.NumKinds]int64
+	for k := range newest {
+		fmt.Sscan(r.FormValue(fmt.Sprint(k)), &newest[k]) // 0 asks for everything
+	}
+	a.history.store.Send(w, newest)
+}
+
+// pointLimits are the maximum and the default number of points, by step in seconds.
+var pointLimits = map[int]struct{ most, usual int }{1: {secondsKept, secondsKept}, 10: {tubeSamples - 1, tubeSamples - 1}, 60: {1440, 60}, 3600: {744, 168}}
+
+// points returns the number of points that a request asks for.
+func points(asked *int, step int) (int, error) {
+	most := pointLimits[step].most
+	n := cmp.Or(asked, new(pointLimits[step].usual))
+	if *n < 1 || *n > most {
+		return 0, badRequest("points: want a number from 1 to %d with step %d", most, step)
+	}
+	return *n, nil
+}
+
+// getHistory returns the series of the server.
+func (r *request) getHistory(in *admin.GetHistory) (page admin.History, err error) {
+	n, err := points(in.Points, in.Step)
+	if err != nil {
+		return page, err
+	}
+	h := r.api.history
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := from.last(h.now, n)
-	page = admin.History{Step: from.step, End: h.now - h.now%from.step, Series: make(map[string][]*uint64)}
-	for k, name := range seriesNames {
-		page.Series[name] = all[k]
+	end := h.now / int64(in.Step) * int64(in.Step)
+	var all []*history.Values
+	if in.Step > 1 {
+		all, _ = h.store.Series("", time.Duration(in.Step)*time.Second, time.Unix(end, 0), n)
+	} else {
+		all = make([]*history.Values, n)
+		for i := range all {
+			at := end - int64(n-1-i)
+			if s := &h.seconds[(at%secondsKept+secondsKept)%secondsKept]; s.at == at {
+				all[i] = &s.values
+			}
+		}
 	}
+	page = shownHistory(in.Step, end, all, history.NumSeries)
+	delete(page.Series, history.Names[history.OldestReady]) // not known for the server
 	return page, nil
+}
+
+// shownHistory shows some series of points that end at a Unix time.
+func shownHistory(step int, end int64, points []*history.Values, series history.Series) admin.History {
+	page := admin.History{Step: int64(step), End: end, Series: make(map[string][]*float64)}
+	for s := range series {
+		values := make([]*float64, len(points))
+		for i, p := range points {
+			switch {
+			case p == nil, s.IsDuration() && p[s] == 0: // unknown
+			case s.IsDuration():
+				values[i] = new(float64(p[s]) / 1e9)
+			default:
+				values[i] = new(float64(p[s]))
+			}
+		}
+		page.Series[history.Names[s]] = values
+	}
+	return page
 }

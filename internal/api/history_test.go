@@ -3,117 +3,206 @@ package api
 import (
 	"context"
 	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/history"
+	"github.com/beanpole-mq/beanpole/internal/test/memfs"
 )
 
-// What there is, is as it was at the sample; what was done adds up; what was not looked at
-// is missing, also when the ring has gone round.
+// series returns a series as text.
+func (r *rig) series(path, series string) string {
+	r.t.Helper()
+	var h admin.History
+	r.want(200, "GET", path, "", &h)
+	text := ""
+	for _, v := range h.Series[series] {
+		if v == nil {
+			text += "- "
+		} else {
+			text += strconv.FormatFloat(*v, 'g', 3, 64) + " "
+		}
+	}
+	return text
+}
+
+// A level is the value at its second, an increase the sum since the previous sample. Seconds
+// without a sample are null, also when the ring starts again.
 func TestHistory(t *testing.T) {
 	r := start(t, Options{})
-	put := func(n int) {
-		r.in(func(e *engine.Engine, now int64) {
-			for range n {
-				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)
-			}
-		})
-	}
-	show := func(step, points int, series string) string {
-		var h admin.History
-		r.want(200, "GET", fmt.Sprintf("/history?step=%d&points=%d", step, points), "", &h)
-		text := ""
-		for _, v := range h.Series[series] {
-			if v == nil {
-				text += "- "
-			} else {
-				text += fmt.Sprint(*v, " ")
-			}
-		}
-		return text
-	}
-	put(3)
-	r.sampleServer(600) // what was before is no rate
-	put(2)
+	r.someJobs("mail", 3)
+	r.sampleServer(600) // earlier puts are no increase
+	r.someJobs("mail", 2)
 	r.sampleServer(601)
-	put(4)
+	r.someJobs("mail", 4)
 	r.sampleServer(603)
-	if got := show(1, 5, "ready") + "; " + show(1, 5, "put"); got != "- 3 5 - 9 ; - 0 2 - 4 " {
+	if got := r.series("/history?points=5", "ready") + "; " + r.series("/history?points=5", "put"); got != "- 3 5 - 9 ; - 0 2 - 4 " {
 		t.Error(got)
 	}
-	put(1)
-	r.sampleServer(603 + secondsKept) // in the place of the one before
-	if got := show(1, 4, "put"); got != "- - - 1 " {
-		t.Error(got)
-	}
-	if got := show(60, 62, "put"); got[:6] != "- 6 - " || got[len(got)-2:] != "1 " {
+	r.someJobs("mail", 1)
+	r.sampleServer(603 + secondsKept) // in the place of an earlier sample
+	if got := r.series("/history?points=4", "put"); got != "- - - 1 " {
 		t.Error(got)
 	}
 }
 
-// The last samples of a tube are in their order; one that is gone has none.
-func TestTubeHistory(t *testing.T) {
+// someJobs puts n jobs.
+func (r *rig) someJobs(tube string, n int) {
+	r.in(func(e *engine.Engine, now int64) {
+		for range n {
+			e.PutInto(now, []byte(tube), engine.Spec{TTR: 9}, nil)
+		}
+	})
+}
+
+// The points of minutes and hours have what happened in the server and in each tube, with
+// the durations. A new server with the same directory continues them; a tube keeps its
+// history when it is gone.
+func TestMinutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fsys := memfs.New()
+		opened := func() *history.Store {
+			return history.New(history.Options{FS: fsys, Dir: "/history", Limit: 1 << 20, Log: slog.New(slog.DiscardHandler)})
+		}
+		record := func(r *rig) (end func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() { r.Record(ctx); close(ended) }()
+			synctest.Wait()
+			return func() { cancel(); <-ended }
+		}
+		shows := func(r *rig, path string, want map[string]string) {
+			t.Helper()
+			for series, text := range want {
+				if got := r.series(path, series); got != text {
+					t.Errorf("%s, %s: %s, want %s", path, series, got, text)
+				}
+			}
+		}
+		r := start(t, Options{History: opened()})
+		end := record(r)
+		r.someJobs("mail", 2)
+		time.Sleep(65 * time.Second)
+		r.someJobs("mail", 3)
+		nc := r.talk("watch mail", "reserve-with-timeout 0", "", "reserve-with-timeout 0", "", "reserve-with-timeout 0", "")
+		time.Sleep(2 * time.Second)
+		io.WriteString(nc, "delete 1\r\nbury 2 0\r\nrelease 3 0 0\r\n")
+		time.Sleep(55 * time.Second)
+		want := map[string]string{"put": "2 3 ", "done": "0 1 ", "failed": "0 1 ", "retried": "0 1 ", "reserves": "0 3 ", "ready": "2 3 ", "buried": "0 1 ", "wait_p50": "- 45.3 "}
+		shows(r, "/tubes/mail/history?step=60&points=2", want)
+		shows(r, "/history?step=60&points=2", want)
+		shows(r, "/history?step=3600&points=1", map[string]string{"put": "- "})
+		end()
+
+		r = start(t, Options{History: opened()})
+		end = record(r)
+		time.Sleep(time.Hour)
+		shows(r, "/tubes/mail/history?step=3600&points=2", map[string]string{"put": "- 5 ", "failed": "- 1 ", "ready": "- 0 "})
+		shows(r, "/history?step=3600&points=1", map[string]string{"put": "5 ", "wait_p95": "68.7 "})
+		shows(r, "/tubes/mail/history?step=60&points=64", map[string]string{"put": "- - 2 3 " + strings.Repeat("0 ", 60)})
+		r.want(404, "GET", "/tubes/mail", "", nil)
+		r.want(404, "GET", "/tubes/news/history?step=60", "", nil)
+		end()
+	})
+}
+
+// A member takes what the leader records, and continues it when it leads. Changes of a new
+// member and of a leader are never those of somebody else.
+func TestHistoryOfLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rigs [2]*rig
+		leader := 0
+		for i := range rigs {
+			way := &through{}
+			rigs[i] = start(t, Options{Leader: func() (http.RoundTripper, error) {
+				if leader == i {
+					return nil, nil
+				}
+				way.leader = rigs[leader].FromMembers()
+				return way, nil
+			}, IdentifyByName: func(string, netip.Addr) (*access.Identity, bool) { return rightsPolicy(t)["manage"], true }})
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for _, r := range rigs {
+			go r.Record(ctx)
+		}
+		time.Sleep(15 * time.Second)
+		for i, r := range rigs {
+			r.someJobs("mail", 1+i)
+			leader = i
+			r.want(201, "POST", "/tubes/mail/jobs", `{"body":""}`, nil)
+			time.Sleep(2 * time.Minute)
+		}
+		for i, r := range rigs {
+			points, _ := r.history.store.Series("mail", time.Minute, time.Now().Add(-time.Minute), 4)
+			put := ""
+			for _, p := range points {
+				if p != nil {
+					put += fmt.Sprint(p[history.Put], " ")
+				}
+			}
+			page, err := r.changes.List(&admin.ListChanges{Limit: 9})
+			if put != "2 0 3 0 " || err != nil || len(page.Changes) != 2 {
+				t.Errorf("member %d: %s, %v, %+v", i, put, err, page)
+			}
+		}
+	})
+}
+
+// The samples of a tube are in their order. A counter that decreases is of a new tube of the
+// same name.
+func TestTubeSamples(t *testing.T) {
 	r := start(t, Options{})
 	r.someTubes(2)
 	for i := range tubeSamples + 5 {
-		r.in(func(e *engine.Engine, now int64) { e.PutInto(now, []byte("t-1"), engine.Spec{TTR: 9}, nil) })
+		r.someJobs("t-1", 1)
 		r.sampleTubes(t.Context(), int64(tubeStep*i))
 	}
-	var recent admin.Recent
-	r.want(200, "GET", "/tubes/t-1/history", "", &recent)
-	if !slices.IsSorted(recent.Ready) || len(recent.Ready) != tubeSamples || recent.Ready[tubeSamples-1] != 2+tubeSamples+5 || recent.Put[9] != 0.1 || recent.PutPerSecond != 0.1 {
-		t.Errorf("%+v", recent)
+	if got, want := r.series("/tubes/t-1/history", "put"), strings.Repeat("1 ", tubeSamples-1); got != want {
+		t.Error(got)
 	}
 	var page admin.Tubes
 	r.want(200, "GET", "/tubes?recent=true", "", &page)
-	if got := page.Tubes[2].Recent; got == nil || !slices.Equal(got.Ready, recent.Ready) || got.Put != nil {
+	if got := page.Tubes[2].Recent; got == nil || !slices.IsSorted(got.Ready) || len(got.Ready) != tubeSamples || got.Ready[tubeSamples-1] != 2+tubeSamples+5 || got.PutPerSecond != 0.1 {
 		t.Errorf("%+v", got)
 	}
 	r.sweep("t-1", `{"do":"delete","state":"ready"}`)
 	r.sampleTubes(t.Context(), 1_000_000)
 	r.want(404, "GET", "/tubes/t-1/history", "", nil)
-}
 
-// A tube that has gone and come again since the last sample begins to count from nothing.
-func TestTubeHistoryAgain(t *testing.T) {
-	h := newHistory()
 	th := new(tubeHistory)
-	h.tubes["mail"] = th
+	r.history.tubes["mail"] = th
 	for i, s := range []tubeSample{{put: 1<<32 - 10, deleted: 1<<32 - 20}, {put: 10, deleted: 20}, {put: 3, deleted: 3}, {put: 4, deleted: 3}} {
 		th.add(int64(i*tubeStep), s)
 	}
-	r := h.recentOf("mail")
-	if want := []float64{0, 2, 0.3, 0.1}; !slices.Equal(r.Put, want) {
-		t.Errorf("put: %v, want %v", r.Put, want)
+	if got := r.series("/tubes/mail/history?points=4", "put") + r.series("/tubes/mail/history?points=4", "done"); got != "- 20 3 1 - 40 3 0 " {
+		t.Error(got)
 	}
-	if want := []float64{0, 4, 0.3, 0}; !slices.Equal(r.Deleted, want) {
-		t.Errorf("deleted: %v, want %v", r.Deleted, want)
-	}
-	if r.PutPerSecond != 24.0/(3*tubeStep) || r.DeletedPerSecond != 43.0/(3*tubeStep) {
-		t.Errorf("%v put a second, %v deleted", r.PutPerSecond, r.DeletedPerSecond)
+	if got := r.history.recent("mail"); got.PutPerSecond != 24.0/(3*tubeStep) || got.DeletedPerSecond != 43.0/(3*tubeStep) {
+		t.Errorf("%+v", got)
 	}
 }
 
 // Of more tubes than are remembered those are that matter most, also if they came last.
 func TestTubesKept(t *testing.T) {
 	r := start(t, Options{})
-	put := func(tube string, n int) {
-		r.in(func(e *engine.Engine, now int64) {
-			for range n {
-				e.PutInto(now, []byte(tube), engine.Spec{TTR: 9}, nil)
-			}
-		})
-	}
 	for i := range tubesKept {
-		put(fmt.Sprint("t-", i), 1)
+		r.someJobs(fmt.Sprint("t-", i), 1)
 	}
 	r.sampleTubes(t.Context(), 0)
-	put("busy", 2)
+	r.someJobs("busy", 2)
 	r.sampleTubes(t.Context(), tubeStep)
 	if got := r.want(200, "GET", "/tubes/busy/history", "", nil); !strings.Contains(got, `"ready":[]`) {
 		t.Error(got)

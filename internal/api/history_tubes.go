@@ -10,20 +10,34 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/api/list"
 	"github.com/beanpole-mq/beanpole/internal/api/tubes"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/history"
 )
 
 // A tubeSample has the values of a tube at a time. Counters are truncated to 32 bits,
 // because only their differences are used.
 type tubeSample struct {
-	ready, reserved, delayed, buried           uint32
-	put, reserves, deleted, released, timeouts uint32
-	oldest                                     uint32 // seconds
+	ready, reserved, delayed, buried                   uint32
+	put, reserves, deleted, failed, released, timeouts uint32
+	oldest                                             uint32 // seconds
+}
+
+// since returns the values of the time since an earlier sample.
+func (s *tubeSample) since(before *tubeSample) history.Values {
+	return history.Values{
+		history.Ready: uint64(s.ready), history.Reserved: uint64(s.reserved), history.Delayed: uint64(s.delayed), history.Buried: uint64(s.buried),
+		history.OldestReady: uint64(s.oldest), history.Put: more(before.put, s.put), history.Reserves: more(before.reserves, s.reserves),
+		history.Done: more(before.deleted, s.deleted), history.Failed: more(before.failed, s.failed),
+		history.Retried: more(before.released, s.released), history.Timeouts: more(before.timeouts, s.timeouts),
+	}
 }
 
 // A tubeHistory has up to tubeSamples samples of a tube, the oldest first.
 type tubeHistory struct {
 	samples []tubeSample
 	seen    int64 // Unix time of the newest sample
+
+	minute tubeSample // at the end of the last minute
+	times  engine.Times
 }
 
 func (h *tubeHistory) add(unix int64, s tubeSample) {
@@ -55,7 +69,7 @@ func (h *tubeHistory) growth() int64 {
 
 // rates returns the rates of a column in millionths, by tube. There are up to tubesKept
 // of them.
-func (h *history) rates(column string) map[string]int64 {
+func (h *recorder) rates(column string) map[string]int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	known := make(map[string]int64, len(h.tubes))
@@ -76,6 +90,7 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 	h := a.history
 	h.mu.Lock()
 	names, tell := slices.Collect(maps.Keys(h.tubes)), a.survey
+	complete := len(names) < tubesKept && h.looked > 0 // a tube without samples is new
 	if len(names) == tubesKept && unix-h.looked < lookStep {
 		tell = func(ctx context.Context, show func(t *tubes.Tube)) error { return look(ctx, a, someOf(names), show) }
 	} else {
@@ -86,20 +101,32 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 	if tell(ctx, func(t *tubes.Tube) { most.Show(*t) }) != nil {
 		return // the survey is incomplete, so deleted tubes are unknown
 	}
+	var fresh, dropped []string
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	for _, t := range most.Sorted() {
+		s := tubeSample{
+			uint32(t.Ready), uint32(t.Reserved), uint32(t.Delayed), uint32(t.Buried),
+			uint32(t.TotalJobs), uint32(t.Queued.N), uint32(t.Deletes), uint32(t.Failed), uint32(t.Releases), uint32(t.Timeouts), uint32(t.OldestReady / int64(time.Second)),
+		}
 		th := h.tubes[t.Name]
 		if th == nil {
 			th = new(tubeHistory)
-			h.tubes[t.Name] = th
+			fresh = append(fresh, t.Name)
+			if h.tubes[t.Name] = th; !complete {
+				th.minute = s
+			}
 		}
-		th.add(unix, tubeSample{
-			uint32(t.Ready), uint32(t.Reserved), uint32(t.Delayed), uint32(t.Buried),
-			uint32(t.TotalJobs), uint32(t.Queued.N), uint32(t.Deletes), uint32(t.Releases), uint32(t.Timeouts), uint32(t.OldestReady / int64(time.Second)),
-		})
+		th.add(unix, s)
 	}
-	maps.DeleteFunc(h.tubes, func(_ string, th *tubeHistory) bool { return th.seen < unix }) // deleted, or replaced by a more important tube
+	maps.DeleteFunc(h.tubes, func(name string, th *tubeHistory) bool {
+		if th.seen < unix { // deleted, or replaced by a more important tube
+			dropped = append(dropped, name)
+		}
+		return th.seen < unix
+	})
+	h.mu.Unlock()
+	a.measure(ctx, fresh, true)
+	a.measure(ctx, dropped, false)
 }
 
 // someOf returns a step that sees the existing tubes of a list.
@@ -116,8 +143,59 @@ func someOf(names []string) func(e *engine.Engine, now int64, see func(t tubes.T
 	}
 }
 
-// recent returns the history of a tube, or nil.
-func (h *history) recent(name string) *admin.Recent {
+// measure starts or ends the measurement of tubes, and returns their durations so far.
+func (a *API) measure(ctx context.Context, names []string, on bool) map[string]*engine.Times {
+	type measured struct {
+		name  string
+		times engine.Times
+	}
+	all := make(map[string]*engine.Times)
+	look(ctx, a, func(e *engine.Engine, _ int64, see func(measured)) (more bool) {
+		some := names[:min(timesPerTurn, len(names))]
+		for _, name := range some {
+			if times := e.MeasureTube([]byte(name), on); times != nil {
+				see(measured{name, *times})
+			}
+		}
+		names = names[len(some):]
+		return len(names) > 0
+	}, func(m *measured) { all[m.name] = new(m.times) })
+	return all
+}
+
+// timesPerTurn is the number of tubes whose times a turn copies, which takes a tenth of a
+// millisecond.
+const timesPerTurn = 200
+
+// endTubes returns the points of the tubes with samples since its last call.
+func (a *API) endTubes(ctx context.Context) []history.Point {
+	h := a.history
+	h.mu.Lock()
+	names := slices.Collect(maps.Keys(h.tubes))
+	h.mu.Unlock()
+	times := a.measure(ctx, names, true)
+	all := make([]history.Point, 0, len(names)+1)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, name := range names {
+		th := h.tubes[name]
+		last := &th.samples[len(th.samples)-1]
+		p := history.Point{Tube: name, Values: last.since(&th.minute)}
+		if now := times[name]; now != nil {
+			setDurations(&p.Values, now, &th.times)
+			th.times = *now
+		}
+		if th.minute = *last; p.Values != (history.Values{}) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// recent returns the last ten minutes of a tube, or nil.
+func (h *recorder) recent(name string) *admin.Recent {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	th := h.tubes[name]
 	if th == nil {
 		return nil
@@ -139,44 +217,32 @@ func more(before, now uint32) uint64 {
 	return uint64(now)
 }
 
-// addRecent adds the recent history to tubes that have one.
-func (h *history) addRecent(tubes []admin.Tube) {
+// getTubeHistory returns the series of a tube. They are empty without points, for example
+// for a new tube. A tube that no longer exists can have points.
+func (r *request) getTubeHistory(in *admin.GetTubeHistory) (page admin.History, err error) {
+	n, err := points(in.Points, in.Step)
+	if err != nil {
+		return page, err
+	}
+	var all []*history.Values
+	found := false
+	h := r.api.history
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	for i := range tubes {
-		tubes[i].Recent = h.recent(tubes[i].Name)
+	end := h.now / int64(in.Step) * int64(in.Step)
+	if in.Step > tubeStep {
+		all, found = h.store.Series(r.tube, time.Duration(in.Step)*time.Second, time.Unix(end, 0), n)
+	} else if th := h.tubes[r.tube]; th != nil {
+		found, end, all = true, th.seen, make([]*history.Values, n)
+		for i := 1; i < len(th.samples) && i <= n; i++ {
+			all[n-i] = new(th.samples[len(th.samples)-i].since(&th.samples[len(th.samples)-i-1]))
+		}
 	}
-}
-
-// recentOf returns the samples of the last ten minutes of a tube, or nil if there are
-// none.
-func (h *history) recentOf(name string) *admin.Recent {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	r := h.recent(name)
-	if r == nil {
-		return nil
+	h.mu.Unlock()
+	if !found {
+		if _, err := r.getTube(nil); err != nil {
+			return page, err
+		}
+		all = nil
 	}
-	all := h.tubes[name].samples
-	for i, s := range all {
-		r.Reserved = append(r.Reserved, uint64(s.reserved))
-		r.Delayed = append(r.Delayed, uint64(s.delayed))
-		r.Buried = append(r.Buried, uint64(s.buried))
-		r.OldestReady = append(r.OldestReady, uint64(s.oldest))
-		before := all[max(0, i-1)]
-		r.Put = append(r.Put, float64(more(before.put, s.put))/tubeStep)
-		r.Deleted = append(r.Deleted, float64(more(before.deleted, s.deleted))/tubeStep)
-	}
-	return r
-}
-
-// getTubeHistory returns the last ten minutes of a tube. The result is empty without
-// samples, for example for a new tube.
-func (r *request) getTubeHistory(*admin.OfTube) (page admin.Recent, err error) {
-	recent := r.api.history.recentOf(r.tube)
-	if recent == nil {
-		_, err := r.getTube(nil)
-		return admin.Recent{Step: tubeStep, Ready: []uint64{}}, err
-	}
-	return *recent, nil
+	return shownHistory(in.Step, end, all, history.Memory), nil
 }

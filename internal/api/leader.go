@@ -34,6 +34,10 @@ type memberKey struct{}
 // connect to it.
 func (a *API) FromMembers() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == historyPath {
+			a.sendHistory(w, r)
+			return
+		}
 		h := r.Header
 		r.RemoteAddr = h.Get(headerClient)
 		age, _ := strconv.ParseInt(h.Get(headerAge), 10, 64)

@@ -19,6 +19,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/api/tubes"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/health"
+	"github.com/beanpole-mq/beanpole/internal/history"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -319,13 +320,12 @@ func TestAttentionToLimits(t *testing.T) {
 
 	limit(1000)
 	r.sampleServer(600)
-	for at, s := range map[int64]sample{ // the second is of the next minute
-		601: {seriesRefused: 2}, 660: {seriesRefused: 1},
-	} {
-		r.history.minutes.add(at, &s)
+	for at, refused := range map[int64]uint64{590: 2, 599: 1} {
+		s := &r.history.seconds[at]
+		s.at, s.values[history.Refused] = at, refused
 	}
-	finds("bad memory  0", "bad certificate  0", "warning refused  2", "warning limited bytes 9", "warning limited jobs 9")
-	r.sampleServer(600 + 60*10)
+	finds("bad memory  0", "bad certificate  0", "warning refused  3", "warning limited bytes 9", "warning limited jobs 9")
+	r.sampleServer(1195)
 	finds("bad memory  0", "bad certificate  0", "warning refused  1", "warning limited bytes 9", "warning limited jobs 9")
 
 	limit(1 << 30)

@@ -16,7 +16,9 @@ var inCursor = base64.RawURLEncoding
 func (r *request) listTubes(in *admin.ListTubes) (page admin.Tubes, err error) {
 	page, err = r.seen().List(in)
 	if in.Recent {
-		r.api.history.addRecent(page.Tubes)
+		for i := range page.Tubes {
+			page.Tubes[i].Recent = r.api.history.recent(page.Tubes[i].Name)
+		}
 	}
 	return page, err
 }
@@ -41,6 +43,7 @@ func (r *request) getTube(*admin.OfTube) (shown admin.Tube, err error) {
 		}
 		return nil
 	})
+	shown.Recent = r.api.history.recent(r.tube)
 	if shown.Limit != nil && r.api.opt.LimitOf != nil {
 		shown.Limit.From = r.api.opt.LimitOf(r.tube)
 	}

@@ -83,6 +83,8 @@ func (opt *Options) defineJournal(fs *pflag.FlagSet) {
 	define(fs, "no-fsync", "F", &setting{set: opt.setNoFsync, value: opt.showNoFsync, isSwitch: true}, "never sync; the operating system decides when to write")
 	define(fs, "segment-size", "s", as(&opt.Journal.asked, parseBytes, plainly), "`SIZE` of a journal file, 512 bytes to 1GiB (default\n"+
 		"10485760)")
+	define(fs, "history", "", as(&opt.Journal.History, parseBytes, plainly), "maximum `SIZE` of the history of charts and changes, in\n"+
+		"memory and in DIR/history; 0 disables (default 32MiB)")
 	define(fs, "cluster", "", onOff(&opt.Journal.Member), "require DIR to belong to a member of a cluster, so that a\n"+
 		"lost or unmounted DIR is not served as an empty queue")
 	define(fs, "cluster-fast-failover", "", onOff(&opt.Journal.FastFailover), "elect another leader at once if the leader's machine\n"+

@@ -7,6 +7,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/admin"
 	"github.com/beanpole-mq/beanpole/internal/adminsocket"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/history"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
@@ -43,6 +44,8 @@ type Options struct {
 type Journal struct {
 	Dir   string        // empty if jobs are in memory only
 	Fsync time.Duration // as journal.Options.Sync has it
+
+	History int64 // maximum size of the history in bytes
 
 	Member       bool // Dir must be that of a member of a cluster
 	FastFailover bool // of a member of a cluster: see cluster.Options
@@ -90,7 +93,7 @@ func Default() Options {
 		UnixMode:   server.DefaultUnixMode,
 		MaxJobSize: server.DefaultMaxJobSize,
 		Server:     server.Options{MaxConns: server.DefaultMaxConns, MaxBuffers: server.DefaultMaxBuffers, StallTimeout: server.DefaultStallTimeout},
-		Journal:    Journal{asked: wal.DefaultSegmentSize, FastFailover: true},
+		Journal:    Journal{asked: wal.DefaultSegmentSize, History: history.DefaultLimit, FastFailover: true},
 		Admin:      Admin{Tubes: admin.DefaultTubes, Console: true},
 		Slow:       Slow{Turn: 50 * time.Millisecond, Sync: time.Second},
 	}

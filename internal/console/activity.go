@@ -17,8 +17,11 @@ import (
 type activityView struct {
 	Tasks    []taskRow
 	Changes  []changeRow
-	MayAudit bool   // the user can see the changes
-	Q        string // words to filter the changes by
+	MayAudit bool // the user can see the changes
+
+	// Filters of the changes. Q has words of the row.
+	Q, Identity, Tube, Day string
+	Filtered               bool
 }
 
 // A changeRow is a change in a sentence.
@@ -161,12 +164,17 @@ func newTaskRow(t admin.Task) taskRow {
 
 // activityPage shows the tasks and the last changes.
 func activityPage(r *request) (*page, error) {
-	v := &activityView{Q: strings.TrimSpace(r.FormValue("q"))}
-	limit := shownChanges
-	if v.Q != "" {
-		limit = 1000 // all that the server keeps
+	value := func(name string) string { return strings.TrimSpace(r.FormValue(name)) }
+	v := &activityView{Q: value("q"), Identity: value("identity"), Tube: value("tube"), Day: value("day")}
+	v.Filtered = v.Q+v.Identity+v.Tube+v.Day != ""
+	in := admin.ListChanges{Limit: shownChanges, Tube: v.Tube, Day: v.Day}
+	if v.Identity != "" {
+		in.Identity = &v.Identity
 	}
-	changes, audit := r.api().ListChanges(r.Context(), &admin.ListChanges{Limit: limit})
+	if v.Q != "" {
+		in.Limit = 10_000
+	}
+	changes, audit := r.api().ListChanges(r.Context(), &in)
 	tasks, running := r.api().ListTasks(r.Context())
 	if running != nil && audit != nil {
 		return nil, audit

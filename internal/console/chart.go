@@ -9,11 +9,13 @@ import (
 
 // A chart shows lines over time. The server draws it.
 type chart struct {
-	ID, Title string
-	Lines     []chartLine
-	Max       string
-	From      string // label of the left end
-	Empty     bool   // it has no line
+	ID, Title    string
+	Lines        []chartLine
+	Max          string
+	From, Middle string   // times on the axis
+	Times        []string // of the table
+	First        string   // time of the first failure; empty if it is unknown
+	Empty        bool     // it has no line
 }
 
 // A chartStrip is a row of charts, and the names of the charts without data.
@@ -41,24 +43,7 @@ type chartLine struct {
 	Values              []string // for those who do not see it
 
 	points []point
-	latest []point // of each second, for Now; none: points are that
-}
-
-// newChart draws lines that have a name, a class and points.
-func newChart(id, title, from string, show func(float64) string, lines ...chartLine) chart {
-	most := 0.0
-	for _, l := range lines {
-		most = max(most, largest(l.points))
-	}
-	for i := range lines {
-		l := &lines[i]
-		l.D = drawPath(l.points, chartWidth, chartHeight, most)
-		if len(l.latest) == 0 {
-			l.latest = l.points
-		}
-		l.Now, l.Values = show(lastOf(l.latest)), tenth(l.points, show)
-	}
-	return chart{ID: id, Title: title, Lines: lines, Max: show(most), From: from, Empty: most == 0}
+	latest []point // of each second, for Now; empty to use points
 }
 
 const chartWidth, chartHeight = 300, 96 // also in the template
@@ -66,9 +51,9 @@ const chartWidth, chartHeight = 300, 96 // also in the template
 // A point of a series. It is nil if it is unknown.
 type point = *float64
 
-// downsample reduces a series to n points. Each is the mean of the points that it
-// replaces.
-func downsample(values []*uint64, n int, perSecond float64) []point {
+// downsample reduces a series to n points, divided by a unit. Each is the mean of the
+// points that it replaces.
+func downsample(values []point, n int, unit float64) []point {
 	if len(values) == 0 {
 		return nil
 	}
@@ -78,12 +63,12 @@ func downsample(values []*uint64, n int, perSecond float64) []point {
 		sum, known := 0.0, 0
 		for _, v := range values[i*len(values)/n : (i+1)*len(values)/n] {
 			if v != nil {
-				sum += float64(*v)
+				sum += *v
 				known++
 			}
 		}
 		if known > 0 {
-			points[i] = new(sum / float64(known) / perSecond)
+			points[i] = new(sum / float64(known) / unit)
 		}
 	}
 	return points

@@ -163,25 +163,26 @@ func (v *liveValues) applied(html string) string {
 
 // The legend of a chart has the value of now, as the figures above it, and not the mean that the last point of the line is.
 func TestLegend(t *testing.T) {
-	burst := make([]*uint64, 600)
+	burst := make([]*float64, 600)
 	for i := range burst {
-		burst[i] = new(uint64)
+		burst[i] = new(float64)
 	}
 	*burst[599] = 3416
 	calm := burst[:540]
-	all := func(step int64, of []*uint64) *admin.History {
-		return &admin.History{Step: step, Series: map[string][]*uint64{"put": of, "ready": of}}
+	all := func(step int64, of []*float64) *admin.History {
+		return &admin.History{Step: step, Series: map[string][]*float64{"put": of, "ready": of}}
 	}
 	for name, c := range map[string]struct {
 		h, lately *admin.History
-		want      string
+		span      int
+		put, want string
 	}{
-		"ten minutes":                    {all(1, burst), all(1, burst[540:]), "3\u202f416"},
-		"a day":                          {all(60, calm), all(1, burst[540:]), "3\u202f416"},
-		"a server that says only a part": {all(1, calm), new(admin.History), "0"},
+		"ten minutes":                    {all(1, burst), all(1, burst[540:]), 0, "3\u202f416", "3\u202f416"},
+		"a day":                          {all(60, calm), all(1, burst[540:]), 2, "0", "3\u202f416"},
+		"a server that says only a part": {all(1, calm), new(admin.History), 0, "0", "0"},
 	} {
-		charts := overviewCharts(c.h, c.lately)
-		if flow, jobs := charts[0].Lines[0], charts[2].Lines[0]; flow.Name != "put" || flow.Now != c.want || jobs.Name != "ready" || jobs.Now != c.want || charts[2].Max != c.want {
+		charts := historyCharts(c.h, c.lately, &spans[c.span])
+		if flow, jobs := charts[0].Lines[0], charts[1].Lines[0]; flow.Name != "put" || flow.Now != c.put || jobs.Name != "ready" || jobs.Now != c.want || charts[1].Max != c.want {
 			t.Errorf("%s: %s %s, want %s", name, flow.Now, jobs.Now, c.want)
 		}
 	}

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"math"
 	"net/http"
 	"slices"
 
@@ -18,10 +17,8 @@ type overview struct {
 	More      int // findings that are not shown
 	Total     int // those that count
 	Kinds     []findingKind
-	Charts    chartStrip
+	History   historyView
 	Sparks    map[string]*spark
-	Span      string
-	Spans     []span
 	Tubes     tubeTable
 	Oldest    []admin.Tube // whose next jobs have waited the longest, and those after it if that is worth a look
 	MayCharts bool
@@ -35,14 +32,6 @@ type attention struct {
 
 // Says returns the finding as the console writes numbers.
 func (a *attention) Says() string { return spaced(a.Text) }
-
-// A span is a time range of charts, with its step and number of samples.
-type span struct {
-	Name         string
-	step, points int
-}
-
-var spans = []span{{"10m", 1, 600}, {"1h", 1, 3600}, {"24h", 60, 1440}}
 
 const (
 	chartPoints     = 100
@@ -58,8 +47,12 @@ const (
 )
 
 func overviewPage(r *request) (*page, error) {
-	shown := spans[max(0, slices.IndexFunc(spans, func(s span) bool { return s.Name == r.FormValue("span") }))]
-	o := &overview{Span: shown.Name, Spans: spans, Sparks: make(map[string]*spark)}
+	o := &overview{Sparks: make(map[string]*spark)}
+	var shown span
+	o.History, shown = r.newHistoryView(r.site.Base)
+	if shown.step < 60 {
+		shown.step, shown.points = 1, 600
+	}
 	var found admin.Attention
 	var stats admin.Stats
 	var history, minutes admin.History
@@ -104,15 +97,14 @@ func overviewPage(r *request) (*page, error) {
 		}
 	}
 	if o.MayCharts = history.Step > 0; o.MayCharts {
-		known(&history)
-		o.Charts = strip(overviewCharts(&history, &minutes))
+		o.History.Charts = strip(historyCharts(&history, &minutes, &shown))
 		for _, state := range op.States {
 			o.Sparks[state] = newSpark("spark-"+state, state, downsample(minutes.Series[state], sparkPoints, 1), overviewSpark, sparkHeight)
 		}
 	}
 	p := newPage("overview", "Overview", "overview", o)
 	p.Server, p.Me = &stats, r.meOn("")
-	p.shape = append(p.shape, o.Charts.Still)
+	p.shape = append(p.shape, o.History.Charts.Still)
 	for _, t := range o.Oldest {
 		p.shape = append(p.shape, "oldest "+t.Name)
 	}
@@ -208,63 +200,4 @@ func optional(err error) error {
 		return nil
 	}
 	return err
-}
-
-// known removes the time before the first sample from a history, so that charts use their
-// whole width.
-func known(h *admin.History) {
-	first := math.MaxInt
-	for _, values := range h.Series {
-		if i := slices.IndexFunc(values, func(v *uint64) bool { return v != nil }); i >= 0 {
-			first = min(first, i)
-		}
-	}
-	for name, values := range h.Series {
-		h.Series[name] = values[min(first, len(values)):]
-	}
-}
-
-// overviewCharts draws the counters of the server. A point is the mean of some time. The
-// current value is that of the last second, as elsewhere on the page.
-func overviewCharts(h, lately *admin.History) []chart {
-	from := duration(int64(len(h.Series["ready"]))*h.Step) + " ago"
-	perSecond := float64(h.Step)
-	line := func(series, name, class string, perSecond float64) chartLine {
-		return chartLine{Name: name, Class: class, points: downsample(h.Series[series], chartPoints, perSecond), latest: downsample(lately.Series[series], len(lately.Series[series]), 1)}
-	}
-	level := func(series, name, class string) chartLine { // ends at the current value, because a mean would differ from the number on the page
-		l := line(series, name, class, 1)
-		if n := len(l.points); n > 0 && len(l.latest) > 0 {
-			l.points[n-1] = new(lastOf(l.latest))
-		}
-		return l
-	}
-	return []chart{
-		newChart("flow", "Jobs a second", from, rate, line("put", "put", "plain", perSecond), line("deletes", "done", "accent", perSecond)),
-		newChart("trouble", "Timeouts and refusals a second", from, rate, line("timeouts", "timed out", "warned", perSecond), line("refused", "refused", "plain", perSecond)),
-		newChart("jobs", "Jobs", from, roughly, level("ready", "ready", "ready"), level("delayed", "delayed", "delayed"), level("buried", "buried", "buried")),
-		newChart("clients", "Connections", from, roughly, level("connections", "all", "plain"), level("waiting", "waiting", "accent")),
-	}
-}
-
-// lastOf returns the last known value, or 0.
-func lastOf(points []point) float64 {
-	for i := len(points) - 1; i >= 0; i-- {
-		if points[i] != nil {
-			return *points[i]
-		}
-	}
-	return 0
-}
-
-// tenth returns every tenth value as text, for the table of a chart.
-func tenth(points []point, show func(float64) string) (texts []string) {
-	for i := len(points) - 1; i >= 0; i -= 10 {
-		text := "–"
-		if points[i] != nil {
-			text = show(*points[i])
-		}
-		texts = append([]string{text}, texts...)
-	}
-	return texts
 }

@@ -26,7 +26,7 @@ type tubeView struct {
 	First   string // link to the first page; empty on that page
 	Clients list
 	More    bool // there are more clients
-	Charts  chartStrip
+	History historyView
 	Gone    bool
 	Bodies  bool
 	Why     admin.Explanation
@@ -92,7 +92,9 @@ func tubePage(r *request) (*page, error) {
 	v.State = cmp.Or(r.FormValue("state"), v.busiestState())
 	me := r.meOn(name)
 	v.Bodies = slices.Contains(me.Tube, "peek")
-	var recent admin.Recent
+	var past admin.History
+	var shown span
+	v.History, shown = r.newHistoryView(r.tubeLink(name, r.FormValue("state")))
 	var clients admin.Connections
 	list := &admin.ListJobs{OfTube: tube, State: v.State, Cursor: r.FormValue("cursor"), Limit: jobsPerPage, Bodies: v.Bodies}
 	var jobs admin.Jobs
@@ -100,7 +102,10 @@ func tubePage(r *request) (*page, error) {
 		func() (err error) { jobs, err = api.ListJobs(ctx, list); return notFound(err) },
 		func() error { return v.addClasses(r) },
 		func() (err error) { v.Why, err = api.ExplainTube(ctx, &tube); return optional(notFound(err)) },
-		func() (err error) { recent, err = api.GetTubeHistory(ctx, &tube); return optional(notFound(err)) },
+		func() (err error) {
+			past, err = api.GetTubeHistory(ctx, &admin.GetTubeHistory{OfTube: tube, Step: shown.step, Points: new(shown.points)})
+			return optional(notFound(err))
+		},
 		func() (err error) {
 			clients, err = api.ListConnections(ctx, &admin.ListConnections{Tube: name, Limit: clientsOfATube})
 			return optional(err)
@@ -109,9 +114,8 @@ func tubePage(r *request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(recent.Ready) > 0 {
-		v.Recent = &recent
-		v.Charts = strip(tubeCharts(&recent))
+	if len(past.Series["ready"]) > 0 {
+		v.History.Charts = strip(historyCharts(&past, nil, &shown))
 	}
 	v.Clients, v.More = r.clientList(clients.Connections), clients.Next != ""
 	v.addJobs(r, &jobs)
@@ -122,9 +126,9 @@ func tubePage(r *request) (*page, error) {
 	p := newPage("tube", name, "tubes", v)
 	p.Curl, p.Me = r.curl("GET /tubes/{tube}/jobs", list), me
 	if r.FormValue("state") == "" {
-		p.View = withQuery(r.tubeLink(name, ""), "state", v.State, "cursor", r.FormValue("cursor")) // keeps the state of the page while jobs come and go
+		p.View = withQuery(r.tubeLink(name, ""), "state", v.State, "cursor", r.FormValue("cursor"), "span", r.FormValue("span")) // keeps the state of the page while jobs come and go
 	}
-	p.shape = append(p.shape, v.Charts.Still, v.Why.Policy, fmt.Sprint(unwatched(&v.Tube), v.Pause > 0, v.Recent != nil)) // tags and actions
+	p.shape = append(p.shape, v.History.Charts.Still, v.Why.Policy, fmt.Sprint(unwatched(&v.Tube), v.Pause > 0, v.Recent != nil)) // tags and actions
 	return p, nil
 }
 
@@ -177,19 +181,6 @@ func (v *tubeView) addJobs(r *request, page *admin.Jobs) {
 	}
 	if r.FormValue("cursor") != "" {
 		v.First = withQuery(here, "state", v.State)
-	}
-}
-
-// tubeCharts draws the history of a tube.
-func tubeCharts(recent *admin.Recent) []chart {
-	from := duration(int64(len(recent.Ready)-1)*recent.Step) + " ago"
-	return []chart{
-		newChart("flow", "Jobs a second", from, rate, chartLine{Name: "put", Class: "plain", points: pointsOf(recent.Put)}, chartLine{Name: "done", Class: "accent", points: pointsOf(recent.Deleted)}),
-		newChart("jobs", "Jobs", from, roughly,
-			chartLine{Name: "ready", Class: "ready", points: pointsOf(recent.Ready)}, chartLine{Name: "reserved", Class: "reserved", points: pointsOf(recent.Reserved)},
-			chartLine{Name: "delayed", Class: "delayed", points: pointsOf(recent.Delayed)}, chartLine{Name: "buried", Class: "buried", points: pointsOf(recent.Buried)}),
-		newChart("wait", "Oldest ready", from, func(v float64) string { return duration(int64(v)) },
-			chartLine{Name: "time", Class: "plain", points: pointsOf(recent.OldestReady)}),
 	}
 }
 

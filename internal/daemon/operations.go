@@ -4,11 +4,14 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/http"
+	"path/filepath"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/api"
 	"github.com/beanpole-mq/beanpole/internal/console"
+	"github.com/beanpole-mq/beanpole/internal/history"
 	"github.com/beanpole-mq/beanpole/internal/server"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 // operations is the JSON API. The admin listener and the other members of a cluster use
@@ -33,7 +36,7 @@ func newOperations(p *plan, q *queue, srv *server.Server, about *serverInfo, pag
 	o.identify = o.sessions.Identify(api.Identify(sec.Control))
 	forAPI := api.Options{
 		Server: srv, Identify: o.identify, Version: p.version, Journal: q.journalStats(), Logger: p.log, Facts: about.Info, LimitOf: about.limitOf,
-		CertificateWarnings: sec.certificateWarnings,
+		CertificateWarnings: sec.certificateWarnings, History: openHistory(p),
 	}
 	if q.journal != nil {
 		forAPI.RewriteJournal = func() { q.journal().Rewrite() }
@@ -54,6 +57,16 @@ func newOperations(p *plan, q *queue, srv *server.Server, about *serverInfo, pag
 		o.Record(ctx)
 	}()
 	return o
+}
+
+// openHistory returns the history in the directory of the journal, or in memory. It does not
+// read it.
+func openHistory(p *plan) *history.Store {
+	o := history.Options{FS: vfs.OS, Limit: p.opt.Journal.History, Log: p.log}
+	if dir := p.opt.Journal.Dir; dir != "" {
+		o.Dir = filepath.Join(dir, "history")
+	}
+	return history.New(o)
 }
 
 // stop cancels running tasks and stops sampling.

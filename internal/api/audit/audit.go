@@ -1,5 +1,5 @@
 // Package audit records changes and their clients. The log of the server has a line for
-// each change, and the last changes are kept in memory. An operation starts an entry,
+// each change, and the history keeps changes for 31 days. An operation starts an entry,
 // adds the attributes of the change, and writes the entry with its result. The context of
 // the operation has the entry, so that all parts of the work can add attributes:
 //
@@ -8,64 +8,176 @@
 //	audit.Of(ctx).Note("job", id)
 //	entry.Write(err)
 //
-// An entry never contains a body or a token.
+// An entry never contains a body or a token. A client that makes very many changes, or
+// repeats one that fails, cannot fill the log or the history: see [Log.Add].
 package audit
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"log/slog"
+	"math"
 	"net/http"
-	"slices"
+	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/history"
 )
 
-// kept is the number of changes that the Log keeps.
-const kept = 1000
-
-// A Log has the last changes of a server.
+// A Log records the changes of a server.
 type Log struct {
 	Logger *slog.Logger
+	Store  *history.Store
 
-	mu   sync.Mutex
-	last []admin.Change // the oldest first
+	mu     sync.Mutex // turns wait for it
+	quotas map[quotaKey]*quota
+
+	searching sync.Mutex
+	pausers   map[string]string // of the changes up to pausersAt
+	pausersAt int64
 }
 
-// Add records a change.
-func (l *Log) Add(one *admin.Change) {
-	one.Time = time.Now().UTC().Format(time.RFC3339)
+// A quota limits the entries of an identity, or of the address of a client without one.
+type quotaKey struct {
+	who    string
+	failed bool
+}
+
+type quota struct {
+	*rate.Limiter
+	omitted int // changes since the last entry
+}
+
+const (
+	maxQuotas  = 10_000 // clients with quotas; then all get new ones
+	maxText    = 500    // bytes of an attribute in the history
+	maxEntry   = 4 << 10
+	pauseDepth = 1000 // changes that Pausers searches
+)
+
+// Add records a change in the history. It returns false for a change that it omits: each
+// client has a quota of 1,000 changes and then one a minute, and of 60 failures and then
+// one in ten minutes. The next entry has the number of omitted ones.
+func (l *Log) Add(one *admin.Change) bool {
+	now, failed := time.Now(), one.Result != "ok"
+	addr, _ := netip.ParseAddrPort(one.Client)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.last) == kept {
-		l.last = append(l.last[:0], l.last[1:]...)
+	key := quotaKey{cmp.Or(one.Identity, addr.Addr().String()), failed}
+	q := l.quotas[key]
+	if q == nil {
+		if len(l.quotas) >= maxQuotas || l.quotas == nil {
+			l.quotas = make(map[quotaKey]*quota)
+		}
+		q = &quota{Limiter: rate.NewLimiter(rate.Every(time.Minute), 1000)}
+		if failed {
+			q = &quota{Limiter: rate.NewLimiter(rate.Every(10*time.Minute), 60)}
+		}
+		l.quotas[key] = q
 	}
-	l.last = append(l.last, *one)
+	if !q.AllowN(now, 1) {
+		q.omitted++
+		return false
+	}
+	if one.About == nil {
+		one.About = make(map[string]any)
+	}
+	if q.omitted > 0 {
+		one.About["omitted"], q.omitted = q.omitted, 0
+	}
+	one.Time = now.UTC().Format(time.RFC3339)
+	l.Store.AddChange(failed, now.UnixMilli(), encode(one))
+	return true
 }
 
-// Newest returns the last n changes, the newest first.
-func (l *Log) Newest(n int) admin.Changes {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	last := append([]admin.Change{}, l.last[max(0, len(l.last)-n):]...)
-	slices.Reverse(last)
-	return admin.Changes{Changes: last}
+// encode returns the JSON of a change. It cuts long texts.
+func encode(one *admin.Change) []byte {
+	cut := func(s string) string {
+		if len(s) > maxText {
+			s = strings.ToValidUTF8(s[:maxText], "") + "…"
+		}
+		return s
+	}
+	short := *one
+	short.Result, short.About = cut(one.Result), make(map[string]any)
+	for name, value := range one.About {
+		if s, ok := value.(string); ok {
+			value = cut(s)
+		}
+		short.About[name] = value
+	}
+	text, err := json.Marshal(&short)
+	if err != nil || len(text) > maxEntry {
+		short.About = nil
+		text, _ = json.Marshal(&short) // strings only
+	}
+	return text
 }
 
-// Pausers returns the identities that paused tubes, from the recorded changes.
-func (l *Log) Pausers() map[string]string {
-	by := make(map[string]string)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i := range l.last {
-		one := &l.last[i]
-		if tube, ok := one.About["tube"].(string); ok && one.Result == "ok" && (one.Operation == "pauseTube" || one.Operation == "pause-tube") {
-			by[tube] = one.Identity
+// List returns the changes that match, the newest first.
+func (l *Log) List(in *admin.ListChanges) (admin.Changes, error) {
+	list := admin.Changes{Changes: []admin.Change{}}
+	from, to := int64(0), int64(math.MaxInt64)
+	if in.Day != "" {
+		day, err := time.Parse(time.DateOnly, in.Day)
+		if err != nil {
+			return list, err
+		}
+		from, to = day.UnixMilli(), day.AddDate(0, 0, 1).UnixMilli()
+	}
+	l.each(to, func(at int64, c *admin.Change) bool {
+		if at < from {
+			return false
+		}
+		if (in.Identity == nil || c.Identity == *in.Identity) && (in.Operation == "" || c.Operation == in.Operation) &&
+			(in.Tube == "" || c.About["tube"] == in.Tube || c.About["to"] == in.Tube) {
+			list.Changes = append(list.Changes, *c)
+		}
+		return len(list.Changes) < in.Limit
+	})
+	return list, nil
+}
+
+// each calls f for the changes before a time in ms, the newest first, until f returns
+// false.
+func (l *Log) each(before int64, f func(at int64, c *admin.Change) bool) {
+	for at, text := range l.Store.Changes(before) {
+		var c admin.Change
+		d := json.NewDecoder(strings.NewReader(string(text)))
+		d.UseNumber() // float64 cannot hold ids of jobs
+		if d.Decode(&c) == nil && !f(at, &c) {
+			return
 		}
 	}
-	return by
+}
+
+// Pausers returns the identities that paused tubes, from the last changes. The caller must
+// not modify the map.
+func (l *Log) Pausers() map[string]string {
+	newest := l.Store.Newest()[history.Changes]
+	l.searching.Lock()
+	defer l.searching.Unlock()
+	if l.pausers != nil && l.pausersAt == newest {
+		return l.pausers
+	}
+	l.pausers, l.pausersAt = make(map[string]string), newest
+	left := pauseDepth
+	l.each(math.MaxInt64, func(_ int64, c *admin.Change) bool {
+		tube, _ := c.About["tube"].(string)
+		if _, known := l.pausers[tube]; !known && c.Result == "ok" && (c.Operation == "pauseTube" || c.Operation == "pause-tube") {
+			l.pausers[tube] = c.Identity
+		}
+		left--
+		return left > 0
+	})
+	return l.pausers
 }
 
 // An Entry describes a change while it is made. Only one goroutine uses it.
@@ -118,10 +230,15 @@ func (e *Entry) Write(err error) {
 	if e.caller.Via != "" {
 		e.Note("via", e.caller.Via)
 	}
+	c := admin.Change{Operation: e.operation, Identity: e.Identity(), Client: e.caller.Address, About: About(e.notes), Result: result}
+	if !e.log.Add(&c) && err != nil {
+		return
+	}
 	args := append([]any{"operation", e.operation, "identity", e.Identity(), "client", e.caller.Address}, e.notes...)
+	if n := c.About["omitted"]; n != nil && err != nil {
+		args = append(args, "omitted", n)
+	}
 	e.log.Logger.Info("a change through the API", append(args, "result", result)...)
-
-	e.log.Add(&admin.Change{Operation: e.operation, Identity: e.Identity(), Client: e.caller.Address, About: About(e.notes), Result: result})
 }
 
 // About returns alternating names and values as a map.
@@ -145,5 +262,5 @@ func Of(ctx context.Context) *Entry {
 	if e, ok := ctx.Value(key{}).(*Entry); ok {
 		return e
 	}
-	return (&Log{Logger: slog.New(slog.DiscardHandler)}).Begin(&access.Caller{Identity: new(access.Identity)}, "", "")
+	return (&Log{Logger: slog.New(slog.DiscardHandler), Store: history.New(history.Options{})}).Begin(&access.Caller{Identity: new(access.Identity)}, "", "")
 }

@@ -1,0 +1,191 @@
+package console
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+)
+
+// A span is a time range of charts.
+type span struct {
+	Name, Link   string
+	step, points int
+	per          float64 // seconds of the unit of rates
+	unit         string
+	clock        string // format of its times; empty for the last minutes
+}
+
+var spans = []span{
+	{"10m", "", 10, 60, 1, "a second", ""}, {"1h", "", 60, 60, 1, "a second", "15:04"}, {"24h", "", 60, 1440, 60, "a minute", "Mon 15:04"},
+	{"7d", "", 3600, 168, 3600, "an hour", "Mon 15:04"}, {"31d", "", 3600, 744, 3600, "an hour", "2 Jan 15:04"},
+}
+
+// A historyView has the charts of a page for a span.
+type historyView struct {
+	Charts chartStrip
+	Span   string
+	Spans  []span // with links
+}
+
+// newHistoryView returns the view for the requested span, without charts. link is the page
+// for the first span.
+func (r *request) newHistoryView(link string) (v historyView, shown span) {
+	shown = spans[max(0, slices.IndexFunc(spans, func(s span) bool { return s.Name == r.FormValue("span") }))]
+	v = historyView{Span: shown.Name, Spans: slices.Clone(spans)}
+	for i := range v.Spans {
+		v.Spans[i].Link = link
+		if i > 0 {
+			v.Spans[i].Link = withQuery(link, "span", spans[i].Name)
+		}
+	}
+	return v, shown
+}
+
+// known removes the time before the first sample from a history, so that charts use their
+// whole width.
+func known(h *admin.History) {
+	first := math.MaxInt
+	for _, values := range h.Series {
+		if i := slices.IndexFunc(values, func(v point) bool { return v != nil }); i >= 0 {
+			first = min(first, i)
+		}
+	}
+	for name, values := range h.Series {
+		h.Series[name] = values[min(first, len(values)):]
+	}
+}
+
+// historyCharts draws a history. A point is the mean of some time. lately is nil, or has
+// the last seconds: the current values then are those of the last second, as elsewhere on
+// the page.
+func historyCharts(h, lately *admin.History, s *span) []chart {
+	known(h)
+	a := &axis{end: h.End, step: float64(h.Step), clock: s.clock}
+	for _, values := range h.Series {
+		a.samples = max(a.samples, len(values))
+	}
+	a.points = min(a.samples, chartPoints)
+	latest := func(series string) []point {
+		if lately == nil {
+			return nil
+		}
+		return downsample(lately.Series[series], len(lately.Series[series]), 1)
+	}
+	line := func(series, name, class string) chartLine {
+		l := chartLine{Name: name, Class: class, points: downsample(h.Series[series], chartPoints, float64(h.Step)/s.per)}
+		if s.per == 1 {
+			l.latest = latest(series)
+		}
+		return l
+	}
+	level := func(series, name, class string) chartLine { // ends at the current value, because a mean would differ from the number on the page
+		l := chartLine{Name: name, Class: class, points: downsample(h.Series[series], chartPoints, 1), latest: latest(series)}
+		if n := len(l.points); n > 0 && len(l.latest) > 0 {
+			l.points[n-1] = new(lastOf(l.latest))
+		}
+		return l
+	}
+	long := func(v float64) string { return duration(v) }
+	all := []chart{
+		a.chart("flow", "Jobs "+s.unit, rate, line("put", "put", "plain"), line("done", "done", "accent")),
+		a.chart("trouble", "Failures "+s.unit, rate, line("failed", "failed", "buried"), line("timeouts", "timed out", "warned"), line("retried", "retried", "plain")),
+		a.chart("jobs", "Jobs", roughly, level("ready", "ready", "ready"), level("reserved", "reserved", "reserved"), level("delayed", "delayed", "delayed"), level("buried", "buried", "buried")),
+		a.chart("oldest", "Oldest ready", long, level("oldest_ready", "time", "plain")),
+		a.chart("wait", "Wait time", long, level("wait_p50", "median", "plain"), level("wait_p95", "95 %", "accent")),
+		a.chart("run", "Run time", long, level("run_p50", "median", "plain"), level("run_p95", "95 %", "accent")),
+		a.chart("clients", "Connections", roughly, level("connections", "all", "plain"), level("waiting", "waiting", "accent")),
+		a.chart("refused", "Refusals "+s.unit, rate, line("refused", "refused", "warned")),
+	}
+	all[1].First = a.firstFailure(h)
+	return slices.DeleteFunc(all, func(c chart) bool { // of a tube, or of the server
+		return !slices.ContainsFunc(c.Lines, func(l chartLine) bool { return l.points != nil })
+	})
+}
+
+// firstFailure returns the time of the first failure, unless that is the first sample.
+func (a *axis) firstFailure(h *admin.History) string {
+	if a.clock == "" {
+		return ""
+	}
+	first := -1
+	for _, series := range []string{"failed", "timeouts"} {
+		i := slices.IndexFunc(h.Series[series], func(v point) bool { return v != nil && *v > 0 })
+		if i >= 0 && (first < 0 || i < first) {
+			first = i
+		}
+	}
+	if first <= 0 {
+		return ""
+	}
+	return a.time(float64(first))
+}
+
+// An axis has the times of a history's samples.
+type axis struct {
+	end             int64 // Unix time of the end of the last sample
+	step            float64
+	samples, points int
+	clock           string
+}
+
+// time returns the start of a sample.
+func (a *axis) time(sample float64) string {
+	ago := (float64(a.samples) - sample) * a.step
+	if a.clock == "" {
+		return duration(int64(ago)) + " ago"
+	}
+	return time.Unix(a.end-int64(math.Round(ago)), 0).UTC().Format(a.clock)
+}
+
+// ofPoint returns the start of a drawn point.
+func (a *axis) ofPoint(i int) string {
+	return a.time(float64(i * a.samples / max(1, a.points)))
+}
+
+// chart draws lines that have a name, a class and points.
+func (a *axis) chart(id, title string, show func(float64) string, lines ...chartLine) chart {
+	most := 0.0
+	for _, l := range lines {
+		most = max(most, largest(l.points))
+	}
+	c := chart{ID: id, Title: title, Lines: lines, Max: show(most), Empty: most == 0, From: a.time(0), Middle: a.time(float64(a.samples) / 2)}
+	for i := a.points - 1; i >= 0 && !c.Empty; i -= 10 {
+		c.Times = append(c.Times, a.ofPoint(i))
+	}
+	slices.Reverse(c.Times)
+	for i := range lines {
+		l := &lines[i]
+		l.D = drawPath(l.points, chartWidth, chartHeight, most)
+		latest := l.latest
+		if len(latest) == 0 {
+			latest = l.points
+		}
+		l.Now, l.Values = show(lastOf(latest)), tenth(l.points, show)
+	}
+	return c
+}
+
+// lastOf returns the last known value, or 0.
+func lastOf(points []point) float64 {
+	for i := len(points) - 1; i >= 0; i-- {
+		if points[i] != nil {
+			return *points[i]
+		}
+	}
+	return 0
+}
+
+// tenth returns every tenth value as text, for the table of a chart.
+func tenth(points []point, show func(float64) string) (texts []string) {
+	for i := len(points) - 1; i >= 0; i -= 10 {
+		text := "–"
+		if points[i] != nil {
+			text = show(*points[i])
+		}
+		texts = append(texts, text)
+	}
+	slices.Reverse(texts)
+	return texts
+}
