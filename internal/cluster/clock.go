@@ -49,8 +49,7 @@ func (c *clock) change(to func(before int64) int64) {
 	}
 }
 
-// mayBeLate returns the maximum age of the time in a leader's message, in nanoseconds,
-// for clock.hear.
+// mayBeLate returns the maximum age of the time in a leader's message, in nanoseconds.
 func (r *raftLoop) mayBeLate(leader uint64) int64 {
 	switch r.clockSource {
 	case 0: // the clock is only the machine's clock

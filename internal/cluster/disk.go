@@ -175,7 +175,7 @@ func (d *disk) setLowOnSpace(lowOnSpace bool) {
 	signal(d.wake)
 }
 
-// requests a turn for the member itself
+// cut cuts the log as requested, but keeps the entries that other members still need.
 func (d *disk) cut(w diskWork) error {
 	log, keep := d.m.log, d.m.opt.Keep
 	return d.cutAt(min(w.cut.Index, max(w.minMatch, min(w.minReachable, log.Beyond(keep)), log.Beyond(keptNear*keep))))

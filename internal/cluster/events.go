@@ -31,7 +31,7 @@ type (
 	unreachable struct{ id uint64 }
 	// refusedConnection: the machine of a term's leader refuses connections.
 	refusedConnection struct{ id, term uint64 }
-	// standing: this member must stand for election, after a refusedConnection.
+	// standing: this member must run for election, after a refusedConnection.
 	standing struct{ term uint64 }
 	// rejected: another member refuses this member.
 	rejected struct {
@@ -150,15 +150,15 @@ func (r *raftLoop) cut(at raftlog.Position) {
 	r.m.disk.add(diskWork{cut: at, minMatch: r.minMatch, minReachable: r.minReachable})
 }
 
-// forgetLeader lets the members elect another leader at once, if the term's leader is
-// still the member whose machine refuses connections.
+// forgetLeader lets the members elect another leader at once, if the machine that refuses
+// connections still belongs to the term's leader.
 func (r *raftLoop) forgetLeader(id, term uint64) {
 	if !r.core.Forget(id, term) {
 		return
 	}
 	r.m.opt.Logger.Info("the leader's machine refuses connections; electing another leader", "leader", id, "term", term)
-	// The members stand one after the other: a split vote costs an election timeout, and
-	// each vote needs a sync.
+	// The members run for election one after the other: a split vote costs an election
+	// timeout, and each vote needs a sync.
 	turn := 0
 	for _, k := range r.members {
 		if k.ID != id && k.ID < r.m.opt.Self.ID {

@@ -23,7 +23,7 @@ func (h *Handshake) name() uint64 {
 }
 
 // lacks reports whether a handshake lacks a start of the member that this member has
-// recorded. A installDue copy of the disk may have counted as many starts since, but with
+// recorded. A restored copy of the disk can have counted as many starts since, but with
 // other names.
 func (h *Handshake) lacks(known raftlog.Peer) bool {
 	if h.Starts < known.Starts {
@@ -41,7 +41,7 @@ func (s *peerTable) endIfUnwanted(by uint64, err error) {
 		s.m.opt.Logger.Debug("another member reports that this member was removed", "member", by)
 		s.m.disk.leave()
 	case errors.Is(err, ErrRolledBack):
-		s.m.disk.stopWith(fmt.Sprintf("its disk is older than what member %d has heard of it: it was installDue from a copy, or a copy of the directory has run", by))
+		s.m.disk.stopWith(fmt.Sprintf("its disk is older than what member %d has heard of it: it was restored from a copy, or a copy of the directory has run", by))
 	case errors.Is(err, ErrConnected):
 		s.isCopy(by)
 	}

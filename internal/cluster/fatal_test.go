@@ -28,7 +28,7 @@ func (sim *simulation) condemned(m *node, why string) {
 	m.gone = true
 }
 
-// A disk that was installDue from a copy is known by all that have met its member since,
+// A disk that was restored from a copy is known by all that have met its member since,
 // although it counts up to the same start, and its member stops for good.
 func TestRestored(t *testing.T) {
 	inSimulation(t, 3, func(t *testing.T, sim *simulation) {

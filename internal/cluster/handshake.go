@@ -27,7 +27,7 @@ type Handshake struct {
 
 var (
 	// ErrRolledBack reports that another member has lost data because its disk was
-	// installDue from an older copy. It must be removed and join as a new member.
+	// restored from an older copy. It must be removed and join as a new member.
 	ErrRolledBack = errors.New("cluster: the member's disk has lost acknowledged changes; it must join again as a new member")
 
 	// ErrConnected reports that another process with the member's id is connected. Either

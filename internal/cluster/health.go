@@ -75,7 +75,8 @@ func (h *health) blocked(now int64) int64 {
 	return now - h.blockedSince
 }
 
-// A candidacy holds the facts, besides the disk, that decide about stepping down.
+// A candidacy contains the facts, in addition to the disk, that decide whether a leader
+// steps down.
 type candidacy struct {
 	leader       bool   // this member is Raft's leader
 	active       bool   // it serves clients, or could
@@ -85,8 +86,8 @@ type candidacy struct {
 	unasked      uint64 // the same among the voters not asked recently
 }
 
-// stepDown returns the member that should lead in place of this one, or 0. If silent is
-// set, this member must send nothing, so that the others elect a leader.
+// stepDown returns the member that should lead in place of this member, or 0. If silent
+// is set, this member must send nothing, so that the others elect a leader.
 func (h *health) stepDown(now int64, c candidacy) (to uint64, silent bool) {
 	slow, blocked := h.slow(now), h.blocked(now)
 	recently := h.yieldedAt != 0 && now-h.yieldedAt < yieldAgain
@@ -158,7 +159,7 @@ func (r *raftLoop) declinesToLead(message *raftpb.Message) bool {
 type busy struct {
 	count atomic.Uint64 // odd during work
 
-	// The raft loop owns the fields below.
+	// The raft loop owns these fields.
 	seen  uint64 // count at the last tick that saw a change
 	since int64  // time of that tick, on Options.Now
 }

@@ -26,7 +26,7 @@ import (
 //	the last old file is removed              removes the old files: the whole snapshot is staged
 //	the marker is removed                     renames the files still staged, removes the marker
 //
-// settleSnapshot does the work of such a start. Installing also calls it.
+// settleSnapshot does the work of such a start. Installing a snapshot also calls it.
 
 // staged is a file system in which the journal's files have another name.
 type staged struct{ vfs.FS }

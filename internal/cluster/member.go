@@ -36,8 +36,8 @@ type Transport interface {
 	SetMembers(members []raftlog.MemberInfo)
 }
 
-// Options of a Member. Dir, Self.ID and Transport are required. For the others, the zero
-// value is a default.
+// Options configures a Member. Dir, Self.ID and Transport are required. For the others,
+// the zero value is a default.
 type Options struct {
 	FS   vfs.FS             // nil means vfs.OS
 	Dir  string             // contains the journal and cluster/log

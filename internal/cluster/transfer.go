@@ -82,7 +82,7 @@ func (r *raftLoop) finishTransfer() {
 }
 
 // transferTarget returns the reachable voter with the longest log for which suits returns
-// true, or 0 if there is none.
+// true, or 0.
 func (r *raftLoop) transferTarget(suits func(id uint64) bool) (id uint64) {
 	s := r.core.Status()
 	var most uint64

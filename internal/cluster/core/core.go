@@ -28,7 +28,8 @@ type Log interface {
 	ConfChanges() []uint64
 }
 
-// Options of a core. ID and Applied are required. For the others, zero means the default.
+// Options configures a Core. ID and Applied are required. For the others, zero means the
+// default.
 type Options struct {
 	ID      uint64           // of this member, not 0
 	Applied raftlog.Position // the journal contains all changes up to here
@@ -158,8 +159,7 @@ func (s storage) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
 	return hard, conf, err
 }
 
-// Tick must be called about every Options.Tick. The caller does not make up for missed
-// ticks.
+// Tick must be called about every Options.Tick. The caller must not repeat missed ticks.
 func (c *Core) Tick(now int64) {
 	c.ticks++
 	c.work.Send = append(c.work.Send, c.delayed.take(c.term)...)

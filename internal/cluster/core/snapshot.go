@@ -49,7 +49,7 @@ func (c *Core) LacksSnapshot() bool { return c.lacks > c.node.BasicStatus().GetC
 // Restore makes the log start after a snapshot that the member has stored beside its
 // queue. It returns false and changes nothing if the member no longer needs the snapshot
 // or has no leader. Otherwise the next Work contains a Write with the snapshot. Until
-// Installed, the core applies nothing and does not stand for election, but it votes and
+// Installed, the core applies nothing and does not run for election, but it votes and
 // accepts entries.
 func (c *Core) Restore(s *raftpb.Snapshot) bool {
 	c.gather()

@@ -24,7 +24,7 @@ func (c *Core) Forget(leader, term uint64) bool {
 	return err == nil && c.lead == 0
 }
 
-// Stand makes this member stand for election now, if it has had no leader since Forget in
+// Stand makes this member run for election now, if it has had no leader since Forget in
 // that term.
 func (c *Core) Stand(term uint64) {
 	if c.lead == 0 && c.term == term && c.ticks >= electionTicks {

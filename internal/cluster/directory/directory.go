@@ -318,7 +318,7 @@ func (d *Directory) own() error {
 	})
 }
 
-// CheckAddress returns an error unless others can connect to the address of a member.
+// CheckAddress returns an error if other members cannot connect to an address.
 func CheckAddress(addr string) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

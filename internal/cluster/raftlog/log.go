@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// Options of a log. The zero value is valid.
+// Options configures a Log. The zero value is valid.
 type Options struct {
 	SegmentSize int64 // in bytes; 0 means 16 MiB
 	Recent      int64 // maximum bytes of entries in memory; 0 means 32 MiB

@@ -217,7 +217,7 @@ func (t *Transport) logRejection(id uint64, why error) {
 	}
 }
 
-// ended returns nil for errors that are not worth a log line: the other side closed the
+// ended returns nil for errors that need no log line: the other side closed the
 // connection, or it failed and the dialing side logs that.
 func ended(err error) error {
 	if errors.Is(err, errFrame) {

@@ -37,7 +37,7 @@ type Raft interface {
 	Lead() cluster.Leadership
 }
 
-// Options of a Transport. All fields except Logger are required.
+// Options configures a Transport. All fields except Logger are required.
 type Options struct {
 	Listener    net.Listener // for other members; the transport closes it
 	Credentials *directory.Credentials

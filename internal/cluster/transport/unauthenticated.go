@@ -12,7 +12,8 @@ import (
 // member's certificate.
 const maxUnauthenticated = 128
 
-// Descriptors is about the maximum number of files that the connections of members need.
+// Descriptors is the approximate maximum number of files that the connections of members
+// need.
 const Descriptors = 2 * maxUnauthenticated
 
 // unauthenticated holds the connections that have not presented a member's certificate,
