@@ -374,8 +374,8 @@ func (tw *twins) newPolicy() *Policy {
 		RetryDelay: pick(tw.src, "retry-delay", []int64{0, 0, second, second / 3}), RetryMax: pick(tw.src, "retry-max", []int64{second, 9 * second}),
 		RetryFactor: float64(1 + tw.src.intn("retry-factor", 3)), RetryJitter: pick(tw.src, "retry-jitter", []float64{0, 0.25, 1}),
 		PausedUntil: pick(tw.src, "paused", []int64{0, 0, 0, 0, 0, tw.m.turn + second, Never}),
-		RetryOn:     Ends(tw.src.intn("retry-on", 8)),
-		TTL:         pick(tw.src, "ttl", ages), BuryAtTTL: tw.src.intn("expired", 2) > 0, KeepBuried: pick(tw.src, "keep-buried", ages), MaxReserved: pick(tw.src, "max-reserved", few),
+		RetryOn:     Ends(tw.src.intn("retry-on", 8)), Snooze: pick(tw.src, "snooze", []int64{0, 0, second, 2 * second}),
+		TTL: pick(tw.src, "ttl", ages), BuryAtTTL: tw.src.intn("expired", 2) > 0, KeepBuried: pick(tw.src, "keep-buried", ages), MaxReserved: pick(tw.src, "max-reserved", few),
 		Unique: pick(tw.src, "unique", []*Key{nil, nil, byFirst, byBody}), UniqueWhile: While(tw.src.intn("unique-while", 3)), UniqueMode: UniqueMode(tw.src.intn("unique-mode", 3)),
 		Interval: pick(tw.src, "rate", []int64{0, 0, 0, 2 * second, second / 2, second / 3}), Burst: pick(tw.src, "burst", few),
 	}

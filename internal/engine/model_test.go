@@ -445,13 +445,18 @@ func (m *model) releaseJob(now int64, id uint64, pri, delay uint32, end Ends) Ou
 		return NotFound
 	}
 	m.endWork(j)
-	m.fail(j, end)
 	j.pri, j.delay = pri, delay
-	j.releases++
+	p := m.policyOf(j.tube)
+	snoozed := p.Snooze > 0 && int64(delay)*second >= p.Snooze
+	if !snoozed {
+		m.fail(j, end)
+		j.releases++
+	} else if j.reserves--; j.failure.End == 0 {
+		j.failed, j.failure = false, Failure{}
+	}
 	m.find(j.tube).releases++
 	m.stats.Releases++
-	p := m.policyOf(j.tube)
-	if m.exhaust(now, j, p) {
+	if !snoozed && m.exhaust(now, j, p) {
 		return OK
 	}
 	wait := int64(delay) * second

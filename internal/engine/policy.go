@@ -28,6 +28,10 @@ type Policy struct {
 	RetryFactor, RetryJitter float64
 	RetryOn                  Ends // after which ends of a reservation
 
+	// Snooze is the minimum delay, in ns, of a release that counts neither as a reservation
+	// nor as a release of the job. Zero means that each release counts.
+	Snooze int64
+
 	// TTL is the maximum age, in ns since its put, of a ready or delayed job. Older jobs
 	// are never reserved. Zero means no limit.
 	TTL        int64
@@ -159,10 +163,21 @@ type given struct {
 // released records that a job is about to be released.
 func (e *Engine) released(t *tube, j *job, as given) {
 	e.endWork(t, j)
-	e.jobs.held(j).releases++
+	c := e.jobs.held(j)
+	if e.snoozes(t, as) {
+		c.reserves--
+	} else {
+		c.releases++
+	}
 	t.releases++
 	e.stats.Releases++
 	j.pri, j.delayAndCounts = as.pri, as.delay
+}
+
+// snoozes reports whether the policy of a tube does not count a release.
+func (e *Engine) snoozes(t *tube, as given) bool {
+	p := t.policy
+	return p != nil && e.policies.inForce != nil && p.Snooze > 0 && int64(as.delay)*second >= p.Snooze
 }
 
 // exhaust ends the reservation of a job if the job is exhausted. It returns false, and

@@ -260,6 +260,7 @@ func TestPoliciesPlanted(t *testing.T) {
 		"retry-factor": func(p *Policy) { p.RetryFactor++ },
 		"retry-jitter": func(p *Policy) { p.RetryJitter /= 2 },
 		"retry-on":     func(p *Policy) { p.RetryOn = 7 },
+		"snooze":       func(p *Policy) { p.Snooze = 0 },
 		"paused":       func(p *Policy) { p.PausedUntil = 0 },
 		"ttl":          func(p *Policy) { p.TTL = 0 },
 		"expired":      func(p *Policy) { p.BuryAtTTL = false },

@@ -97,14 +97,19 @@ func (e *Engine) ReleaseJob(now int64, id uint64, pri, delay uint32) Outcome {
 
 func (e *Engine) giveBack(now int64, i slot, j *job, as given) Outcome {
 	t := e.tubeOfJob(j)
-	if p := t.policy; p != nil && p.Limited() && e.exhaust(t, i, j, Release, &as) {
+	snoozes := e.snoozes(t, as)
+	if p := t.policy; p != nil && p.Limited() && !snoozes && e.exhaust(t, i, j, Release, &as) {
 		return OK
 	}
 	if o := e.admit(JobState, t, j.bodyLen); o != OK {
 		return o
 	}
 	e.released(t, j, as)
-	e.noteEnd(i, j, as.end)
+	if f, _, _ := e.failureOf(i).decode(); !snoozes {
+		e.noteEnd(i, j, as.end)
+	} else if f.End == 0 {
+		e.setFailure(i, nil) // the note of this attempt
+	}
 	at := now + int64(as.delay)*second
 	if t.policy != nil && as.delay == 0 {
 		at += e.retryDelay(t, j, Release)

@@ -304,6 +304,7 @@ func (s *Set) WarningsOf(r *Rule, visible func(tube string) bool) (warnings []st
 		{"retry-factor", p.RetryDelay == 0, "has no effect without retry-delay"},
 		{"retry-jitter", p.RetryDelay == 0, "has no effect without retry-delay"},
 		{"retry-on", p.RetryDelay == 0, "has no effect without retry-delay"},
+		{"snooze", !p.Limited() && p.RetryDelay == 0, "has no effect without a maximum of attempts or a retry-delay"},
 		{"burst", p.Interval == 0, "has no effect without rate"},
 		{"unique-while", p.Unique == nil, "has no effect without unique"},
 		{"unique-mode", p.Unique == nil, "has no effect without unique"},

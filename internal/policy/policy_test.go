@@ -65,12 +65,12 @@ func TestMerge(t *testing.T) {
 func TestOf(t *testing.T) {
 	s := set(t, Config{[]string{"all"}, values{
 		"max-attempts": int64(2), "max-timeouts": "3", "max-releases": int64(4), "exhausted": "move", "dead-tube": "dead", "retry-delay": "1m30s",
-		"retry-factor": 1.5, "retry-max": int64(7200), "retry-jitter": "0", "retry-on": []any{"close", "release"},
+		"retry-factor": 1.5, "retry-max": int64(7200), "retry-jitter": "0", "retry-on": []any{"close", "release"}, "snooze": "10m",
 		"ttl": "48h", "expired": "bury", "keep-buried": "72h", "max-reserved": int64(5), "rate": "90/m", "burst": int64(3),
 	}}, Config{[]string{"few"}, values{"retry-delay": "5s"}})
 	const second = 1e9
 	want := engine.Policy{MaxAttempts: 2, MaxTimeouts: 3, MaxReleases: 4, Exhausted: engine.MoveExhausted, DeadTube: "dead",
-		RetryDelay: 90 * second, RetryMax: 7200 * second, RetryFactor: 1.5, RetryOn: engine.Lost | engine.Release, TTL: 172800 * second, BuryAtTTL: true, KeepBuried: 259200 * second, MaxReserved: 5, Interval: 666_666_666, Burst: 3}
+		RetryDelay: 90 * second, RetryMax: 7200 * second, RetryFactor: 1.5, RetryOn: engine.Lost | engine.Release, Snooze: 600 * second, TTL: 172800 * second, BuryAtTTL: true, KeepBuried: 259200 * second, MaxReserved: 5, Interval: 666_666_666, Burst: 3}
 	if got := *s.Of("all"); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -74,6 +74,8 @@ var Settings = []Setting{
 		number, [2]float64{0, 1}, nil, func(p *engine.Policy, v any) { p.RetryJitter = v.(float64) }},
 	{"retry-on", "timeout, close, release", "Failures that cause a delay: an expired TTR, a closed connection of the worker, a release.",
 		choices, [2]float64{}, []string{"timeout", "close", "release"}, func(p *engine.Policy, v any) { p.RetryOn = engine.Ends(v.(int)) }},
+	{"snooze", "0", "Minimum delay of a release that counts neither as an attempt nor as a release; 0 means that each release counts.",
+		period, [2]float64{0, 365 * 86400}, nil, func(p *engine.Policy, v any) { p.Snooze = v.(int64) }},
 	{"ttl", "0", "Maximum age of a job, counted from its put; 0 means no limit. Workers never get an older job.",
 		period, [2]float64{0, 3650 * 86400}, nil, func(p *engine.Policy, v any) { p.TTL = v.(int64) }},
 	{"expired", "delete", "Action on a job older than ttl: delete it, or bury it in its tube.",
