@@ -20,6 +20,10 @@ type Job struct {
 	// and TTR. Otherwise Facts is nil.
 	Facts *JobStats
 
+	// Reason is the reason for the next Release or Bury of the job. It is sent as a note in
+	// the same round trip, if the server supports notes. See [Conn.Note].
+	Reason string
+
 	conn  *Conn
 	lease *lease // of a pool; nil when the job is finished, or has none
 }
@@ -57,7 +61,7 @@ func (j *Job) Delete(ctx context.Context) error { return j.finish(j.conn.Delete(
 func (j *Job) Release(ctx context.Context, delay time.Duration) error {
 	priority, err := j.priority(ctx)
 	if err == nil {
-		err = j.conn.Release(ctx, j.ID, priority, delay)
+		err = j.conn.giveBack(ctx, releaseRequest(j.ID, priority), delay, j.Reason)
 	}
 	return j.finish(err)
 }
@@ -68,7 +72,7 @@ func (j *Job) Release(ctx context.Context, delay time.Duration) error {
 func (j *Job) Bury(ctx context.Context) error {
 	priority, err := j.priority(ctx)
 	if err == nil {
-		err = j.conn.Bury(ctx, j.ID, priority)
+		err = j.conn.giveBack(ctx, buryRequest(j.ID, priority), 0, j.Reason)
 	}
 	return j.finish(err)
 }
@@ -112,18 +116,63 @@ func (c *commands) Delete(ctx context.Context, id uint64) error {
 // Release gives back a job that this connection has reserved, with a new priority. It is
 // ready again after the delay.
 func (c *Conn) Release(ctx context.Context, id uint64, priority uint32, delay time.Duration) error {
-	q := request{Command: wire.Command{Op: wire.Release, ID: id, Pri: priority}, want: wire.Released}
-	var err error
+	return c.giveBack(ctx, releaseRequest(id, priority), delay, "")
+}
+
+func releaseRequest(id uint64, priority uint32) request {
+	return request{Command: wire.Command{Op: wire.Release, ID: id, Pri: priority}, want: wire.Released}
+}
+
+func buryRequest(id uint64, priority uint32) request {
+	return request{Command: wire.Command{Op: wire.Bury, ID: id, Pri: priority}, want: wire.Buried}
+}
+
+// giveBack sends a release or bury, after a note if there is a reason and the server
+// supports notes.
+func (c *Conn) giveBack(ctx context.Context, q request, delay time.Duration, reason string) (err error) {
 	if q.Delay, err = seconds("delay", delay); err != nil {
 		return c.fail(&q, err)
 	}
+	note := noteRequest(q.ID, reason)
+	if len(note.Text) == 0 {
+		return c.call(ctx, &q)
+	}
+	if err := c.acquire(ctx); err != nil {
+		return c.fail(&q, err)
+	}
+	defer c.release()
+	if err = c.ready(ctx, "", false); err == nil && c.stream.caps == nil {
+		err = c.check(c.stream.ask(ctx))
+	}
+	switch {
+	case err != nil:
+		return c.fail(&q, err)
+	case !c.stream.knows(wire.Note):
+		_, err = c.do(ctx, &q)
+		return err
+	}
+	errs := make([]error, 2)
+	c.many(ctx, errs, 0, "", func(i int, r *request) { *r = [...]request{note, q}[i] }, nil)
+	return errs[1]
+}
+
+// Note keeps a reason with the present attempt of a job that this connection has
+// reserved. Of the text, the server gets the first 200 bytes, with spaces in place of
+// control characters. Servers other than beanpole return [ErrUnknownCommand]. To send a
+// reason with a release or bury in one round trip, set [Job.Reason].
+func (c *Conn) Note(ctx context.Context, id uint64, text string) error {
+	q := noteRequest(id, text)
 	return c.call(ctx, &q)
+}
+
+func noteRequest(id uint64, text string) request {
+	return request{Command: wire.Command{Op: wire.Note, ID: id, Text: wire.CutNote(text)}, want: wire.Noted}
 }
 
 // Bury sets a job aside that this connection has reserved, with a new priority, until it
 // is kicked, deleted, or taken with [Conn.ReserveJob].
 func (c *Conn) Bury(ctx context.Context, id uint64, priority uint32) error {
-	return c.call(ctx, &request{Command: wire.Command{Op: wire.Bury, ID: id, Pri: priority}, want: wire.Buried})
+	return c.giveBack(ctx, buryRequest(id, priority), 0, "")
 }
 
 // Touch restarts the time to run of a job that this connection has reserved.

@@ -214,6 +214,54 @@ func TestBatchesAtOnce(t *testing.T) {
 	}
 }
 
+// A reason precedes the release or bury in the same write, if the server supports notes.
+func TestReason(t *testing.T) {
+	eachServer(t, func(t *testing.T, addr string) {
+		ctx := t.Context()
+		var last []byte
+		c := dial(t, addr, &client.Options{Facts: true, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return recordedConn{nc, &last}, err
+		}})
+		notes := slices.Contains(get(c.Caps(ctx)), "note")
+		id := get(c.Put(ctx, client.NewJob{}))
+		for end, give := range map[string]func(*client.Job) error{
+			"release %d 1024 0\r\n": func(j *client.Job) error { return j.Release(ctx, 0) },
+			"bury %d 1024\r\n":      func(j *client.Job) error { return j.Bury(ctx) },
+		} {
+			for reason, note := range map[string]string{"": "", "\r\n \xff\u0085": "", " Why: \n\tit\x00failed ": "note %d Why: it failed\r\n", strings.Repeat("é", 200): "note %d " + strings.Repeat("é", 100) + "\r\n"} {
+				job := get(c.ReserveJob(ctx, id))
+				job.Reason = reason
+				must(t, give(job))
+				want := fmt.Sprintf(end, id)
+				if notes && note != "" {
+					want = fmt.Sprintf(note, id) + want
+				}
+				if got := string(last); got != want {
+					t.Errorf("%q was sent, want %q", got, want)
+				}
+			}
+		}
+		err := c.Note(ctx, id, "why")
+		if want := client.ErrNotFound; notes && !errors.Is(err, want) {
+			t.Errorf("%v, want %v", err, want)
+		}
+		if want := client.ErrUnknownCommand; !notes && !errors.Is(err, want) {
+			t.Errorf("%v, want %v", err, want)
+		}
+	})
+}
+
+type recordedConn struct {
+	net.Conn
+	last *[]byte
+}
+
+func (c recordedConn) Write(p []byte) (int, error) {
+	*c.last = bytes.Clone(p)
+	return c.Conn.Write(p)
+}
+
 type countedConn struct {
 	net.Conn
 	writes *int

@@ -162,6 +162,21 @@ func (s *slot) fail(job *Job, herr error) (o Outcome, reserved bool) {
 	return s.settle(job, st, o)
 }
 
+// reasonOf returns the reason that an error gives. It is empty for Bury and Retry without
+// an error.
+func reasonOf(err error) string {
+	if v, ok := errors.AsType[*outcomeError](err); ok && v.why == nil {
+		return ""
+	}
+	if r, ok := errors.AsType[interface {
+		error
+		Reason() string
+	}](err); ok {
+		return r.Reason()
+	}
+	return err.Error()
+}
+
 // settle buries or releases a job, with the priority that it has. It reports whether the
 // job is still reserved because that has failed, as when the server's disk is full. Then
 // the connection must be closed, so that the server gives the job to another worker.
@@ -170,6 +185,7 @@ func (s *slot) settle(job *Job, st *client.JobStats, o Outcome) (_ Outcome, rese
 	ctx := context.WithoutCancel(s.jobs)
 	job.job.Facts = cmp.Or(job.job.Facts, new(client.JobStats))
 	job.job.Facts.Priority = st.Priority // as it is now
+	job.job.Reason = reasonOf(o.Err)
 	var err error
 	if o.Action == Buried {
 		err = job.job.Bury(ctx)

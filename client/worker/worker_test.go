@@ -296,9 +296,33 @@ func TestBackoffAndBury(t *testing.T) {
 	})
 }
 
-// A handler can say what is to become of the job.
+// sent is a connection that keeps the notes that it sends.
+type sent struct {
+	net.Conn
+	notes *[]string
+}
+
+func (c sent) Write(p []byte) (int, error) {
+	for line := range strings.Lines(string(p)) {
+		if verb, rest, _ := strings.Cut(line, " "); verb == "note" {
+			_, text, _ := strings.Cut(rest, " ")
+			*c.notes = append(*c.notes, strings.TrimSpace(text))
+		}
+	}
+	return c.Conn.Write(p)
+}
+
+// explained is an error with a reason.
+type explained struct{ error }
+
+func (e explained) Unwrap() error { return e.error }
+
+func (explained) Reason() string { return "Declined: card" }
+
+// A handler can choose what becomes of the job. The server gets the reason.
 func TestVerdicts(t *testing.T) {
 	bubble(t, func(b *bench) {
+		var notes []string
 		why := errors.New("why")
 		stop := b.run(func(_ context.Context, job *worker.Job) error {
 			switch string(job.Body) {
@@ -309,8 +333,11 @@ func TestVerdicts(t *testing.T) {
 			case "retry for nothing":
 				return worker.Retry(nil, time.Hour)
 			}
-			return worker.Retry(why, time.Hour)
-		}, worker.Options{MaxTries: 1})
+			return worker.Retry(explained{why}, time.Hour)
+		}, worker.Options{MaxTries: 1, Client: client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			nc, err := b.srv.Dial(ctx, network, addr)
+			return sent{nc, &notes}, err
+		}}})
 		buried := b.put(client.NewJob{Body: []byte("bury")})
 		retried := b.put(client.NewJob{Body: []byte("retry")})
 		b.wantActions(worker.Buried, worker.Released)
@@ -336,6 +363,9 @@ func TestVerdicts(t *testing.T) {
 			}
 		}
 		stop()
+		if want := []string{"wrapped: why", "Declined: card"}; !slices.Equal(notes, want) {
+			t.Errorf("notes %q, want %q", notes, want)
+		}
 	})
 }
 

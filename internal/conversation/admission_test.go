@@ -307,6 +307,7 @@ var verbs = []struct {
 	{"release 2 0 0\n", "RELEASED", false, rights.Reserve},
 	{"bury 2 0\n", "BURIED", false, rights.Reserve},
 	{"touch 2\n", "TOUCHED", false, rights.Reserve},
+	{"note 2 why\n", "NOTED", false, rights.Reserve},
 	{"kick 1\n", "KICKED 0", false, rights.Manage},
 	{"kick-job 1\n", "NOT_FOUND", false, rights.Manage},
 	{"pause-tube default 0\n", "PAUSED", false, rights.Manage},

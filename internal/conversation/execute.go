@@ -165,6 +165,8 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 		c.done(e.Release(now, c.sess, cmd.ID, cmd.Pri, cmd.Delay), wire.Released)
 	case wire.Bury:
 		c.done(e.Bury(c.sess, cmd.ID, cmd.Pri), wire.Buried)
+	case wire.Note:
+		c.done(e.Note(c.sess, cmd.ID, cmd.Text), wire.Noted)
 	case wire.Touch:
 		c.done(e.Touch(now, c.sess, cmd.ID), wire.Touched)
 	case wire.Kick:

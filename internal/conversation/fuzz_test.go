@@ -32,6 +32,7 @@ func FuzzConversations(f *testing.F) {
 	f.Add([]byte("put 0 0 1 1\r\nx\r\nput 0 9 1 1\r\ny\r\nlist-jobs default ready\r\nlist-jobs default delayed 1 0.1\r\n\xf1move-jobs default x ready\r\n\xf0\xf7flush-tube x\r\nflush-tube default delayed 1\r\n"))
 	f.Add([]byte("\xfause x\r\n\xf9reserve\r\n\xf1\xfa\xf9put 0 0 1 1\r\nx\r\n\xf8\xf4\xf8\xf0\xf5\xf1\xf8\xf8"))
 	f.Add([]byte("put 0 0 1 1\r\nx\r\nput 0 0 1 1\r\ny\r\nwant tube age\r\nreserve-batch 9\r\ndelete-batch 1 2 3\r\nreserve-batch 2 1\r\n\xf7\xf1put 0 0 1 1\r\nx\r\n\xf0delete-batch 3\r\nreserve-batch 2 1\r\n\xf8\xf4caps\r\n"))
+	f.Add([]byte("put 0 0 1 1\r\nx\r\nreserve\r\nnote 1 why\r\nnote 1 \xc3\r\n\xf1note 1 other\r\n\xf0release 1 0 0\r\nreserve\r\nnote 1 again\r\n\xf8\xf8reserve\r\nbury 1 0\r\n"))
 	f.Fuzz(func(t *testing.T, talk []byte) {
 		if len(talk) > 4<<10 {
 			t.Skip("long ones only take their time")

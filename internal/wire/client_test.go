@@ -33,6 +33,7 @@ func TestClientCommands(t *testing.T) {
 		{AppendCommand(nil, &Command{Op: ReserveBatch, Count: 10}), "reserve-batch 10\r\n", Command{Op: ReserveBatch, Count: 10}},
 		{AppendCommand(nil, &Command{Op: ReserveBatch, Count: 1000, Timeout: 7}), "reserve-batch 1000 7\r\n", Command{Op: ReserveBatch, Count: 1000, Timeout: 7}},
 		{AppendCommand(nil, &Command{Op: DeleteBatch, Text: AppendID(AppendID(nil, 7), 8)}), "delete-batch 7 8\r\n", Command{Op: DeleteBatch, Text: []byte("7 8")}},
+		{AppendCommand(nil, &Command{Op: Note, ID: 7, Text: []byte("a b")}), "note 7 a b\r\n", Command{Op: Note, ID: 7, Text: []byte("a b")}},
 		{AppendAuth(nil, "s3cret"), "auth s3cret\r\n", Command{Op: Auth, Text: []byte("s3cret")}},
 		{AppendReserve(nil), "reserve\r\n", Command{Op: Reserve}},
 		{AppendReserveTimeout(nil, MaxTimeout), "reserve-with-timeout 2147483647\r\n",

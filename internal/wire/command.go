@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"math"
 	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // MaxTimeout is the largest argument of reserve-with-timeout, in seconds.
@@ -11,6 +14,9 @@ const MaxTimeout = math.MaxInt32
 
 // MaxBatch is the maximum number of jobs in reserve-batch and delete-batch.
 const MaxBatch = 1000
+
+// MaxNote is the maximum length of a note, in bytes.
+const MaxNote = 200
 
 const crlf = "\r\n"
 
@@ -29,7 +35,7 @@ type Command struct {
 	State   State  // list-jobs, flush-tube, move-jobs
 	Tube    []byte // aliases the input
 	Body    []byte // put; without CR LF; aliases the input
-	Text    []byte // auth: the token. list-jobs: the cursor. move-jobs: where to. delete-batch: the ids, see NextID. Aliases the input
+	Text    []byte // auth: the token. list-jobs: the cursor. move-jobs: where to. delete-batch: the ids, see NextID. note: the text. Aliases the input
 }
 
 // A Fault is the reason why a command cannot be executed. It determines the reply.
@@ -107,6 +113,8 @@ func parseArgs(line []byte, i int, cmd *Command, compat Compat) (end int, size u
 			cmd.Count, i = parseFacts(line, i)
 		case argIDs:
 			cmd.Text, i = parseIDs(line, i)
+		case argNote:
+			cmd.Text, i = parseNote(line, i)
 		default:
 			if a.mayBeMissing() && i == len(line) {
 				return i, size
@@ -173,6 +181,34 @@ func parseWord(line []byte, i int, a arg, cmd *Command) (end int) {
 		return -1
 	}
 	return end
+}
+
+// parseNote returns the text after a space, and its end: negative if there is no valid
+// text.
+func parseNote(line []byte, i int) (text []byte, end int) {
+	if i == len(line) || line[i] != ' ' || !ValidNote(line[i+1:]) {
+		return nil, -1
+	}
+	return line[i+1:], len(line)
+}
+
+// ValidNote reports whether a text is a valid note: 1 to MaxNote bytes of UTF-8 without
+// control characters.
+func ValidNote(text []byte) bool {
+	return len(text) > 0 && len(text) <= MaxNote && utf8.Valid(text) && bytes.IndexFunc(text, unicode.IsControl) < 0
+}
+
+// CutNote returns a text as a valid note, or nothing if that would be empty: without the
+// rest after MaxNote bytes, and with single spaces in place of spaces, control characters
+// and invalid UTF-8.
+func CutNote(text string) []byte {
+	words := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) || r == utf8.RuneError })
+	note := []byte(strings.Join(words, " "))
+	if len(note) > MaxNote {
+		for note = note[:MaxNote]; !utf8.Valid(note); note = note[:len(note)-1] {
+		}
+	}
+	return note
 }
 
 // parseIDs checks a list of ids. It returns the list and the index of its end, which is
@@ -266,7 +302,7 @@ func appendArg(dst []byte, a arg, cmd *Command) []byte {
 		v = uint64(cmd.Count)
 	case argTube, argLooseTube, argName:
 		return append(dst, cmd.Tube...)
-	case argToken, argOther, argMaybeCursor, argIDs:
+	case argToken, argOther, argMaybeCursor, argIDs, argNote:
 		return append(dst, cmd.Text...)
 	case argState, argIdle, argMaybeIdle:
 		return append(dst, cmd.State.String()...)

@@ -304,6 +304,8 @@ func TestRows(t *testing.T) {
 			good, bad = " 1000  7", []string{"", " ", "0", "1001", "x", "7x", "-7", "7 ", "7 x", "7 -1", "7 2147483648", "7 7 ", "7 7 7", "99999999999999999999"}
 		case args(argIDs):
 			good, bad = "7  18446744073709551615 0", []string{"", " ", "x", "-1", "7 ", "7 x", "7x", "7,8", "18446744073709551616", strings.Repeat("7 ", MaxBatch) + "7"}
+		case args(argID, argNote):
+			good, bad = "7  SMTPAuthenticationError: 535 "+strings.Repeat("é", 84), []string{"", "7", "7 ", "x a", " a", "7 a\tb", "7 a\x7f", "7 \u0085", "7 \xff", "7 " + strings.Repeat("x", MaxNote+1)}
 		case args(argName, argMaybeIdle, argMaybeLimit):
 			good, bad = tube, []string{"", " ", "mail ", "mail 7", "mail any", "mail reserved", "mail ready x", "mail ready 7 ", "mail ready 7 7", "-mail"}
 		case args(argName, argOther, argIdle, argMaybeLimit):

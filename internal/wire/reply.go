@@ -31,6 +31,7 @@ const (
 	OutOfMemory
 	InternalError
 	Authenticated // by auth
+	Noted         // by note
 	Unauthorized  // auth with a token that is not known, or a command that needs one
 
 	// Words that start a longer reply.
@@ -74,6 +75,7 @@ var replies = [numWords]struct {
 	OutOfMemory:    {"OUT_OF_MEMORY", formBare},
 	InternalError:  {"INTERNAL_ERROR", formBare},
 	Authenticated:  {"AUTHENTICATED", formBare},
+	Noted:          {"NOTED", formBare},
 	Unauthorized:   {"UNAUTHORIZED", formBare},
 	Inserted:       {"INSERTED", formID},
 	Reserved:       {"RESERVED", formIDBody},

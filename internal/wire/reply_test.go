@@ -40,6 +40,7 @@ var replyTests = []struct {
 	{AppendWord(nil, Deleted), "DELETED\r\n", Reply{Kind: Deleted}},
 	{AppendWord(nil, Released), "RELEASED\r\n", Reply{Kind: Released}},
 	{AppendWord(nil, Touched), "TOUCHED\r\n", Reply{Kind: Touched}},
+	{AppendWord(nil, Noted), "NOTED\r\n", Reply{Kind: Noted}},
 	{AppendWord(nil, Paused), "PAUSED\r\n", Reply{Kind: Paused}},
 	{AppendWord(nil, NotFound), "NOT_FOUND\r\n", Reply{Kind: NotFound}},
 	{AppendWord(nil, NotIgnored), "NOT_IGNORED\r\n", Reply{Kind: NotIgnored}},

@@ -48,6 +48,7 @@ const (
 	Want
 	ReserveBatch
 	DeleteBatch
+	Note
 	NumOps // not a command: one more than the last
 )
 
@@ -93,6 +94,7 @@ var commands = [NumOps]struct {
 	Want:             {"want", args(argFacts), "", rights.Free, again},
 	ReserveBatch:     {"reserve-batch ", args(argBatch, argMaybeTimeout), "cmd-reserve-batch", rights.Reserve.On(rights.WatchedTubes), again},
 	DeleteBatch:      {"delete-batch ", args(argIDs), "cmd-delete-batch", (rights.Reserve | rights.Manage).AnyOn(rights.TubeOfJob), once},
+	Note:             {"note ", args(argID, argNote), "cmd-note", rights.Reserve.On(rights.TubeOfJob), once},
 }
 
 // Whether a command can be repeated; see Repeatable.
@@ -133,6 +135,7 @@ const (
 	// The rest of the line.
 	argFacts // see ParseFacts
 	argIDs   // of jobs, 1 to MaxBatch; see NextID
+	argNote  // a text that ValidNote accepts
 )
 
 const maxArgs = 4
@@ -170,10 +173,10 @@ func (o Op) Repeatable() bool { return commands[o].repeat }
 // maxLine returns the maximum length of the command's line. beanstalkd treats a line of
 // more than MaxLine bytes as too long, with an unknown verb.
 func (o Op) maxLine() int {
-	switch commands[o].args[0] {
-	case argName:
+	switch args := &commands[o].args; {
+	case args[0] == argName, args[1] == argNote:
 		return MaxLongLine
-	case argIDs:
+	case args[0] == argIDs:
 		return MaxBatchLine
 	}
 	return MaxLine

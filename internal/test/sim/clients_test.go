@@ -248,6 +248,11 @@ func (c *client) consume() bool {
 		return false
 	}
 	id, body := words[1], string(b[:len(b)-2])
+	if c.rng.IntN(4) == 0 {
+		if _, ok = c.do("note %s because of %d\r\n", id, c.rng.IntN(99)); !ok {
+			return false
+		}
+	}
 	switch c.rng.IntN(5) {
 	case 0:
 		_, ok = c.do("release %s %d %d\r\n", id, c.rng.IntN(9), c.rng.IntN(3))
