@@ -11,51 +11,51 @@ import (
 	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
-// Options say which servers are to be measured, and how large the experiments
-// are.
+// Options selects the servers and the size of the experiments.
 type Options struct {
-	// A is the server to compare with, and B the server that is compared.
+	// A is the reference, and B the server to compare with it.
 	A, B Server
 
-	// Responder, if it has a command, is a process that runs load.Responder. Loads
-	// are run on it too.
+	// Responder, if it has a command, is a process that runs load.Responder. It is
+	// measured as well.
 	Responder Server
 
-	// Rounds is how often each experiment is run on each server.
+	// Rounds is the number of runs of each experiment on each server.
 	Rounds int
 
-	// Duration is how long each load is measured.
+	// Duration is the measured time of each load.
 	Duration time.Duration
 
-	// Jobs is the number of jobs in footprint and restart. 0 means 2,000,000 and 1,000,000.
+	// Jobs is the number of jobs in footprint and restart. Zero means 2,000,000 and
+	// 1,000,000.
 	Jobs int64
 
-	// Settle is how long a server has time in footprint to give memory back.
+	// Settle is the time in which a server can release memory in footprint.
 	Settle time.Duration
 
 	// Progress, if not nil, is called before each trial.
 	Progress func(experiment, server string, round int)
 }
 
-// jobs is the number of jobs asked for, or else n.
+// jobs returns Jobs, or n if it is zero.
 func (o *Options) jobs(n int64) int64 { return cmp.Or(o.Jobs, n) }
 
-// An Experiment is run on each server in each round.
+// An Experiment runs on each server in each round.
 type Experiment struct {
 	Name string // suite and load, as in "Memory/8 connections"
 
 	ceiling bool // the responder can answer it too
 
-	// trial takes measurements on one server, which it starts.
+	// trial measures one server, which it starts.
 	trial func(context.Context, *trial) error
 }
 
-// Run runs the experiments, and writes a Go benchmark result for each trial. If an experiment
-// fails, the others run all the same, and the returned error contains its error. Run ends
-// when ctx is done. It leaves no process and no directory.
+// Run runs the experiments, and writes a Go benchmark result for each trial. If an
+// experiment fails, the others still run, and the returned error contains its error. Run
+// ends when ctx is done. It leaves no process and no directory.
 //
-// A server that is too slow for an experiment is left out of its other rounds, with a line
-// that has the reason.
+// A server that is too slow for an experiment is omitted from its other rounds, with a
+// line that states the reason.
 func Run(ctx context.Context, o Options, w io.Writer, experiments []Experiment) error {
 	if err := inheritFiles(); err != nil {
 		return err

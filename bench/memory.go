@@ -17,8 +17,8 @@ const (
 	memoryTube = "memory"
 )
 
-// memory puts a long queue and drains it, and then puts as many jobs that are delayed, and
-// as many that are buried, each on a process of its own.
+// memory puts a long queue and drains it. Then it puts as many delayed jobs, and as many
+// buried jobs, each in a new process.
 func memory(o *Options) Experiment {
 	return Experiment{
 		Name: fmt.Sprintf("Footprint/%d jobs", o.jobs(memoryJobs)),
@@ -67,7 +67,8 @@ func (t *trial) memoryOfReady(ctx context.Context, n int64) error {
 	return nil
 }
 
-// putAside puts n jobs, on several connections. Without a delay they are reserved and buried.
+// putAside puts n jobs on several connections. Without a delay, it reserves and buries
+// them.
 func (t *trial) putAside(ctx context.Context, job client.NewJob, n int) error {
 	const connections, batch = 8, 100
 	job.Body, job.TTR = make([]byte, 64), jobTTR

@@ -16,8 +16,8 @@ const (
 	restartTube = "restart"
 )
 
-// restart puts jobs, kills the server, and starts it again. The servers' commands have {dir}
-// where they keep their jobs.
+// restart puts jobs, kills the server, and starts it again. {dir} in the servers'
+// commands is the directory of their jobs.
 func restart(o *Options) Experiment {
 	return Experiment{
 		Name: fmt.Sprintf("Restart/%d jobs", o.jobs(restartJobs)),
@@ -63,7 +63,7 @@ func (t *trial) restart(ctx context.Context, dir string) error {
 	})
 }
 
-// seeJob returns when the server has shown a job.
+// seeJob waits until the server returns a job.
 func (t *trial) seeJob(ctx context.Context) error {
 	c, err := client.Dial(ctx, t.Addr, nil)
 	if err != nil {
@@ -74,7 +74,7 @@ func (t *trial) seeJob(ctx context.Context) error {
 	return err
 }
 
-// diskUsage returns the sizes of all files in a directory, in bytes.
+// diskUsage returns the total size of the files in a directory, in bytes.
 func diskUsage(dir string) (total int64, err error) {
 	out, err := exec.Command("du", "-sb", dir).Output()
 	if err == nil {

@@ -24,8 +24,7 @@ func WriteConfiguration(w io.Writer) {
 		runtime.GOARCH, runtime.NumCPU(), model, bytes.TrimSpace(kernel), runtime.Version())
 }
 
-// WriteResult writes the measurements of a trial as a Go benchmark result, which benchstat
-// reads.
+// WriteResult writes the measurements of a trial as a Go benchmark result for benchstat.
 func WriteResult(w io.Writer, name string, all []Measurement) {
 	fmt.Fprintf(w, "Benchmark%s 1", strings.ReplaceAll(name, " ", "_"))
 	for _, m := range all {

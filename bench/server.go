@@ -16,14 +16,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
-// A Server says how to start a server. In Command, {port} stands for a TCP port that
-// is free on 127.0.0.1, where the server is to listen with SO_REUSEADDR, and {dir} for a
-// new empty directory that is removed afterwards.
+// A Server describes the start of a server. In Command, {port} stands for a free TCP port
+// on 127.0.0.1, on which the server must listen with SO_REUSEADDR. {dir} stands for a new
+// empty directory, which is removed afterwards.
 type Server struct {
 	Name string // what tables call it; empty: the program's name
 
-	// Command is the program and its arguments, such as
-	// {"beanstalkd", "-l", "127.0.0.1", "-p", "{port}"}. No shell is involved.
+	// Command is the program and its arguments, such as {"beanstalkd", "-l", "127.0.0.1",
+	// "-p", "{port}"}. It is not passed to a shell.
 	Command []string
 }
 
@@ -32,7 +32,7 @@ const (
 	startPoll    = 5 * time.Millisecond
 )
 
-// DisplayName is Name, or the program's name.
+// DisplayName returns Name, or the program's name if it is empty.
 func (s *Server) DisplayName() string {
 	if s.Name != "" || len(s.Command) == 0 {
 		return s.Name
@@ -40,15 +40,15 @@ func (s *Server) DisplayName() string {
 	return filepath.Base(s.Command[0])
 }
 
-// A Process is a server that was started.
+// A Process is a running server.
 type Process struct {
 	*exectest.Process
 	Addr string // as in load.Options
 	PID  int
 }
 
-// Start starts the server with a directory for {dir} and waits until it accepts
-// connections. Kill has to be called.
+// Start starts the server with dir as {dir} and waits until it accepts connections. The
+// caller must call Kill.
 func (s *Server) Start(ctx context.Context, dir string) (*Process, error) {
 	if len(s.Command) == 0 {
 		return nil, errors.New("bench: a server without a command")
@@ -75,7 +75,7 @@ func (s *Server) Start(ctx context.Context, dir string) (*Process, error) {
 	return p, nil
 }
 
-// awaitAccept returns when the server accepts a connection.
+// awaitAccept waits until the server accepts a connection.
 func (p *Process) awaitAccept(ctx context.Context) error {
 	timeout := time.After(startTimeout)
 	for {
@@ -95,12 +95,11 @@ func (p *Process) awaitAccept(ctx context.Context) error {
 	}
 }
 
-// deathTime is how long it may take until the end of a process is known, after that of
-// its connections.
+// deathTime is the maximum time from the end of a process's connections until the end of
+// the process is reported.
 const deathTime = time.Second
 
-// explain adds to an error that a server may have caused what the server died of, if it
-// did.
+// explain adds the cause of the server's end, if it has ended, to an error.
 func (p *Process) explain(err error) error {
 	select {
 	case <-p.Exited:
@@ -110,9 +109,8 @@ func (p *Process) explain(err error) error {
 	}
 }
 
-// inheritFiles lets the servers that this process will start have as many files
-// open as it may itself. When Go starts it raises its own limit, and hands the
-// lower one on unless the limit is set again.
+// inheritFiles lets servers open as many files as this process can. Go raises its own
+// limit at the start, but its children inherit the original limit unless it is set again.
 func inheritFiles() error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -13,8 +13,8 @@ type row struct {
 	load load.Options
 }
 
-// Suites are lists of experiments by name, each in the order in which they are run. Each load
-// is measured for Options.Duration, or until its jobs are done.
+// Suites contains lists of experiments by name, in the order of their execution. Each
+// load is measured for Options.Duration, or until its jobs are done.
 var Suites = map[string]func(*Options) []Experiment{
 	"memory":    func(o *Options) []Experiment { return suite(o, "Memory", memoryRows) },
 	"journal":   func(o *Options) []Experiment { return suite(o, "Journal", journalRows) },
@@ -35,7 +35,7 @@ func suite(o *Options, name string, rows []row) []Experiment {
 	return all
 }
 
-// memoryRows are for servers that keep nothing on disk.
+// memoryRows contains loads for servers without a log.
 var memoryRows = []row{
 	{"1 connection", load.Options{Connections: 1}},
 	{"8 connections", load.Options{Connections: 8}},
@@ -44,7 +44,7 @@ var memoryRows = []row{
 	{"8 connections, 64 in flight", load.Options{Connections: 8, InFlight: 64}},
 	{"50 connections, 1 KiB bodies", load.Options{Connections: 50, BodySize: 1 << 10}},
 	{"50 connections, 8 KiB bodies", load.Options{Connections: 50, BodySize: 8 << 10}},
-	// The largest job of a server is 65535 bytes unless it is told otherwise.
+	// The default maximum job size is 65535 bytes.
 	{"50 connections, 63 KiB bodies", load.Options{Connections: 50, BodySize: 63 << 10}},
 	{"50 connections, 1,000,000 jobs in the queue", load.Options{Connections: 50, Backlog: 1_000_000}},
 	{"50 connections, put and delete", load.Options{Connections: 50, Mix: load.PutDelete}},
@@ -52,9 +52,9 @@ var memoryRows = []row{
 	{"drain 1,000,000 jobs", load.Options{Connections: 8, InFlight: 64, Mix: load.Drain, Backlog: 1_000_000}},
 }
 
-// journalRows are for servers with a log. Whether they sync before each reply is
-// in their command lines. Where each command changes something, put and delete,
-// that is a sync before each reply; a reserve is not logged.
+// journalRows contains loads for servers with a log. Their command lines determine
+// whether they sync before each reply. If each command changes something, as put and
+// delete do, each command needs a sync; a reserve is not logged.
 var journalRows = []row{
 	{"1 connection, put and delete", load.Options{Connections: 1, Mix: load.PutDelete}},
 	{"8 connections, put and delete", load.Options{Connections: 8, Mix: load.PutDelete}},
@@ -64,7 +64,7 @@ var journalRows = []row{
 	{"8 connections, 64 in flight", load.Options{Connections: 8, InFlight: 64}},
 }
 
-// crowdRows show the cost of tubes and connections that take no part in the load.
+// crowdRows measures the cost of tubes and connections that take no part in the load.
 var crowdRows = []row{
 	{"50 connections", load.Options{Connections: 50}},
 	{"beside 1,000 tubes with a job in each", load.Options{Connections: 50, Occupied: 1_000}},
@@ -73,7 +73,7 @@ var crowdRows = []row{
 	{"beside 10,000 idle connections", load.Options{Connections: 50, Idle: 10_000}},
 }
 
-// Load is the experiment that runs a load. Addr and PID are filled in.
+// Load returns an experiment that runs a load. It sets Addr and PID.
 func Load(o load.Options) Experiment {
 	return loadExperiment(row{name: "Load/" + o.Describe(), load: o})
 }
@@ -90,7 +90,7 @@ func loadExperiment(r row) Experiment {
 	}
 }
 
-// load runs a load on the server, and adds its measurements. At least one command must be
+// load runs a load on the server and adds its measurements. It fails if no command was
 // answered.
 func (t *trial) load(ctx context.Context, o load.Options) error {
 	o.Addr, o.PID = t.Addr, t.PID

@@ -20,13 +20,14 @@ func seconds(what string, d time.Duration) (uint32, error) {
 	return uint32(s), nil
 }
 
-// longestWait is what reserve-with-timeout takes, 68 years. A longer time is cut to it.
+// longestWait is the maximum timeout of reserve-with-timeout, 68 years. Longer times are
+// cut to it.
 const longestWait = wire.MaxTimeout * time.Second
 
-// timeout is seconds for reserve-with-timeout.
+// timeout returns a duration as the argument of reserve-with-timeout.
 func timeout(d time.Duration) (uint32, error) { return seconds("timeout", min(d, longestWait)) }
 
-// count returns a limit as the protocol has it.
+// count returns a limit as an argument of the protocol.
 func count(limit int) (uint32, error) {
 	if limit < 1 {
 		return 0, fmt.Errorf("%w: a limit of %d jobs: want 1 or more, or All", ErrInvalid, limit)
@@ -34,8 +35,8 @@ func count(limit int) (uint32, error) {
 	return uint32(min(uint64(limit), math.MaxUint32)), nil
 }
 
-// CheckTube returns [ErrInvalid] if tube is not a valid name of a tube: 1 to 200 letters,
-// digits and bytes of -+/;.$_(), the first not a hyphen.
+// CheckTube returns [ErrInvalid] if tube is not a valid tube name: 1 to 200 letters,
+// digits and bytes of -+/;.$_(), not starting with a hyphen.
 func CheckTube(tube string) error {
 	if !wire.ValidTube([]byte(tube)) { // which does not allocate for short names
 		return fmt.Errorf("%w: tube %q: want 1 to %d letters, digits and -+/;.$_(), the first not a hyphen", ErrInvalid, tube, wire.MaxTube)

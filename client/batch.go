@@ -12,7 +12,7 @@ import (
 )
 
 // Caps returns the commands that the server has in addition to those of beanstalkd. It
-// returns none for a server without the command caps. The client uses such commands
+// returns none if the server lacks the command caps. The client also uses such commands
 // without a call of Caps.
 func (c *commands) Caps(ctx context.Context) ([]string, error) {
 	caps, err := c.askList(ctx, wire.Caps)
@@ -22,7 +22,7 @@ func (c *commands) Caps(ctx context.Context) ([]string, error) {
 	return caps, err
 }
 
-// ask sends caps, after commands that the server might not have, in one round trip.
+// ask sends caps and the given commands, which the server might lack, in one round trip.
 // beanstalkd has none of them.
 func (s *stream) ask(ctx context.Context, cmds ...wire.Command) error {
 	cmds = append(cmds, wire.Command{Op: wire.Caps})
@@ -42,23 +42,22 @@ func (s *stream) ask(ctx context.Context, cmds ...wire.Command) error {
 // knows reports whether the server has a command, according to caps.
 func (s *stream) knows(op wire.Op) bool { return slices.Contains(s.caps, op.String()) }
 
-// ReserveMany takes up to limit jobs in one round trip, 1000 at most; it may take fewer
-// than are ready. If no job is ready, it waits up to d for one, as [Conn.ReserveTimeout]
-// does, or with [Never] without a limit; it does not wait for further jobs. It returns at
-// least one job or an error. The time to run of all of them begins at once.
+// ReserveMany reserves up to limit jobs, at most 1000, in one round trip. It can return
+// fewer jobs than are ready. If no job is ready, it waits up to d for one, like
+// [Conn.ReserveTimeout]; with [Never], it waits without a limit. It does not wait for
+// further jobs. It returns at least one job or an error. The times to run of all jobs
+// start at once.
 //
-// It is one command where the server has that, as beanpole, and otherwise as many as
-// limit says.
+// With beanpole, it sends one command; with other servers, it sends a command per job.
 func (c *Conn) ReserveMany(ctx context.Context, limit int, d time.Duration) ([]*Job, error) {
 	return c.DeleteAndReserve(ctx, nil, limit, d, nil)
 }
 
-// DeleteAndReserve deletes jobs and takes up to limit others, in one round trip. A worker
-// uses it between jobs. deleted, if it is not nil, is called for each delete with its
-// place among the ids and its result, as [Conn.Delete] returns it, before the reserve
-// waits; it must not use the connection. The end of ctx ends only the wait, so the
-// results of the deletes are known: with a d of 0 nothing. The jobs are reserved as by
-// [Conn.ReserveMany].
+// DeleteAndReserve deletes jobs and reserves up to limit others, in one round trip. A
+// worker uses it between jobs. If deleted is not nil, it is called for each delete with
+// its index in ids and its result, before the reserve waits; it must not use the
+// connection. The end of ctx ends only the wait, so that the results of the deletes are
+// known. If d is 0, ctx has no effect. The jobs are reserved as by [Conn.ReserveMany].
 func (c *Conn) DeleteAndReserve(ctx context.Context, ids []uint64, limit int, d time.Duration, deleted func(i int, err error)) ([]*Job, error) {
 	q, err := reserveRequest(limit, d)
 	if err != nil {
@@ -125,7 +124,7 @@ func (c *Conn) DeleteAndReserve(ctx context.Context, ids []uint64, limit int, d 
 	return t.answer()
 }
 
-// reserveRequest returns the reserve of jobs that waits so long.
+// reserveRequest returns the request of a reserve that waits up to d.
 func reserveRequest(limit int, d time.Duration) (q request, err error) {
 	q = request{Command: wire.Command{Op: wire.ReserveTimeout, Timeout: wire.MaxTimeout}, want: wire.Reserved, wait: forever}
 	if _, err = count(limit); err == nil && d != Never {
@@ -139,8 +138,8 @@ func (c *Conn) deleteError(id uint64, err error) error {
 	return c.fail(&request{Command: wire.Command{Op: wire.Delete, ID: id}}, err)
 }
 
-// A batchReserve holds the deletes, the reserve and the results of a DeleteAndReserve.
-// Each Conn has one, and reuses it.
+// A batchReserve contains the deletes, the reserve and the results of a DeleteAndReserve.
+// Each Conn reuses one.
 type batchReserve struct {
 	batch
 	conn    *Conn
@@ -157,7 +156,8 @@ type batchReserve struct {
 
 func (t *batchReserve) clear() { *t = batchReserve{batch: t.batch, conn: t.conn} }
 
-// reserves returns how many commands take the jobs: one, if the server has one for many.
+// reserves returns the number of commands that reserve the jobs: one if the server has
+// reserve-batch.
 func (t *batchReserve) reserves() int {
 	if t.one = t.max > 1 && t.conn.stream.knows(wire.ReserveBatch); t.one {
 		return 1
@@ -165,8 +165,8 @@ func (t *batchReserve) reserves() int {
 	return t.max
 }
 
-// deleteAlone deletes the jobs from place first in a round trip without a reserve. The
-// server may have executed the deletes before place sent already.
+// deleteAlone deletes the jobs from index first on, without a reserve. The server might
+// have executed the deletes before index sent already.
 func (t *batchReserve) deleteAlone(ctx context.Context, first, sent int) {
 	ids := t.ids[min(first, len(t.ids)):]
 	errs := make([]error, len(ids))
@@ -181,7 +181,7 @@ func (t *batchReserve) deleteAlone(ctx context.Context, first, sent int) {
 // connection.
 func (t *batchReserve) send(ctx context.Context) error {
 	c := t.conn
-	// The jobs that it got before were lost with the connection.
+	// The jobs received before were lost with the connection.
 	t.jobs, t.no, t.alloc = nil, nil, allocator{conn: c, left: t.max}
 	t.n, t.sent, t.answered, t.wait = len(t.ids)+t.reserves(), 0, 0, 0
 	deleting := ctx
@@ -208,7 +208,7 @@ func (t *batchReserve) appendCommand(dst []byte, i int) []byte {
 	return wire.AppendReserveTimeout(dst, t.q.Timeout)
 }
 
-// takeReply takes the reply to command i, and reads the jobs of a batch, which follow.
+// takeReply handles the reply to command i, and reads the jobs of a batch that follow.
 func (t *batchReserve) takeReply(i int, r *wire.Reply) error {
 	switch {
 	case i < len(t.ids):
@@ -246,7 +246,7 @@ func (t *batchReserve) takeReply(i int, r *wire.Reply) error {
 	return nil
 }
 
-// takeDelete takes the reply to a delete. The wait begins after the last of them.
+// takeDelete handles the reply to a delete. The wait starts after the last delete.
 func (t *batchReserve) takeDelete(i int, r *wire.Reply) (err error) {
 	if r.Kind != wire.Deleted {
 		err = t.conn.deleteError(t.ids[i], replyError(r))
@@ -259,7 +259,7 @@ func (t *batchReserve) takeDelete(i int, r *wire.Reply) (err error) {
 	return s.begin(t.until, t.q.wait)
 }
 
-// answer returns the jobs, or why there are none.
+// answer returns the jobs, or the reason why there are none.
 func (t *batchReserve) answer() ([]*Job, error) {
 	if len(t.jobs) == 0 {
 		return nil, t.conn.fail(&t.q, t.no)

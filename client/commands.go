@@ -7,25 +7,24 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// commands are the methods that a Conn and a Pool have in common.
+// commands contains the methods that Conn and Pool share.
 type commands struct{ of connSource }
 
-// A connSource has connections for commands: a Conn itself, a Pool many.
+// A connSource provides connections for commands. It is a Conn or a Pool.
 type connSource interface {
 	Addr() string
 
-	// checkOut returns a connection that only the caller uses, if possible one that uses
-	// the tube.
+	// checkOut returns a connection for exclusive use, if possible one that uses the
+	// tube.
 	checkOut(ctx context.Context, tube string) (*Conn, error)
 	checkIn(c *Conn)
 }
 
-// usedTube stands in a request for the tube that is in use when the command's
-// turn has come. It is not the name of a tube.
+// usedTube is the placeholder in a request for the tube in use when the command is sent.
+// It is not a valid tube name.
 const usedTube = "-"
 
-// in makes a request one that is about a tube, or about the one in use if there is no
-// name.
+// in sets the tube of a request. An empty name means the tube in use.
 func (q *request) in(tube string) error {
 	if q.tube = tube; tube == "" {
 		q.tube = usedTube
@@ -36,7 +35,7 @@ func (q *request) in(tube string) error {
 
 func (c *commands) fail(q *request, err error) error { return commandError(c.of.Addr(), q, err) }
 
-// call sends a command whose answer is one word.
+// call sends a command whose reply is one word.
 func (c *commands) call(ctx context.Context, q *request) error {
 	conn, err := c.of.checkOut(ctx, q.tube)
 	if err != nil {
@@ -47,13 +46,13 @@ func (c *commands) call(ctx context.Context, q *request) error {
 	return err
 }
 
-// callByID is call for a command that is about a job.
+// callByID sends a command for a job whose reply is one word.
 func (c *commands) callByID(ctx context.Context, op wire.Op, want wire.Word, id uint64) error {
 	return c.call(ctx, &request{Command: wire.Command{Op: op, ID: id}, want: want})
 }
 
-// ask sends a command and hands the reply to read while it
-// has the turn. It sends nothing if err is an error.
+// ask sends a command and passes the reply to read while it has the turn. If err is not
+// nil, it sends nothing.
 func (c *commands) ask(ctx context.Context, q *request, err error, read func(*wire.Reply) error) error {
 	if err != nil {
 		return c.fail(q, err)
@@ -77,7 +76,7 @@ func (c *commands) ask(ctx context.Context, q *request, err error, read func(*wi
 	return nil
 }
 
-// askNumber is ask for a command that is answered with a number.
+// askNumber is ask for a command whose reply is a number.
 func (c *commands) askNumber(ctx context.Context, q *request, err error) (n int, _ error) {
 	err = c.ask(ctx, q, err, func(r *wire.Reply) error {
 		n = int(r.N)
@@ -86,7 +85,7 @@ func (c *commands) askNumber(ctx context.Context, q *request, err error) (n int,
 	return n, err
 }
 
-// askList is ask for a command that is answered with a list of names.
+// askList is ask for a command whose reply is a list of names.
 func (c *commands) askList(ctx context.Context, op wire.Op) (names []string, err error) {
 	err = c.ask(ctx, &request{Command: wire.Command{Op: op}, want: wire.OK}, nil, func(r *wire.Reply) error {
 		names, err = wire.ParseList(r.Body)
@@ -96,7 +95,7 @@ func (c *commands) askList(ctx context.Context, op wire.Op) (names []string, err
 }
 
 // askMany sends n commands that do not depend on the tube in use, in few round trips.
-// build makes command i; done, if it is not nil, gets the replies that mean success.
+// build creates command i. If done is not nil, it receives the successful replies.
 func (c *commands) askMany(ctx context.Context, n int, build func(int, *request), done func(int, *wire.Reply)) error {
 	if n == 0 {
 		return nil
@@ -111,7 +110,7 @@ func (c *commands) askMany(ctx context.Context, n int, build func(int, *request)
 	return batchError(errs)
 }
 
-// failed is why a command of a batch has failed.
+// failed returns the error of a failed command of a batch.
 func (c *commands) failed(build func(int, *request), i int, err error) error {
 	var q request
 	build(i, &q)

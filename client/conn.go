@@ -15,30 +15,29 @@ import (
 // defaultTube is the tube that a new connection uses and watches.
 const defaultTube = "default"
 
-// A Conn is a connection to one server: one tube in use, a set of tubes watched,
-// and the jobs reserved. Its methods may be called by several goroutines, which
-// take turns: a Reserve that waits makes the others wait. Use a [Pool] to avoid
-// that.
+// A Conn is a connection to one server. It uses one tube, watches a set of tubes, and
+// holds reserved jobs. Its methods are safe for concurrent use, but run one at a time: a
+// waiting Reserve delays the others. Use a [Pool] to avoid that.
 //
-// When a connection was lost, the next command makes a new one; so does the command under
-// way, if it can be sent again without harm. The new connection uses and watches the same
-// tubes. The jobs that the lost connection had reserved do not belong to the new one: the
+// If the connection is lost, the next command opens a new one; so does the current
+// command, if it can be repeated without harm. The new connection uses and watches the
+// same tubes. Jobs that the lost connection had reserved are no longer reserved: the
 // server makes them ready again.
 //
-// When the context of a command ends before its reply arrives, the connection is
-// closed, because there is no other way to take a command back. So a job that a
-// cancelled reserve would have got is not lost: it is, or becomes, ready again.
+// If the context of a command ends before the reply arrives, the connection is closed,
+// because a sent command cannot be canceled. So a job that a canceled reserve would have
+// returned is not lost: it is or becomes ready again.
 type Conn struct {
 	commands
 
-	// Static.
+	// Constant after Dial.
 	addr    string // without a token
 	addrs   []address
 	current *atomic.Uint32 // the place in addrs, modulo their number, of the server that answered last
 	opt     Options
 	done    chan struct{} // closed by Close
 
-	// turn holds a token; the goroutine that has put it in owns the next group.
+	// turn holds a token. The goroutine that has inserted it owns the next group.
 	turn chan struct{}
 
 	stream       *stream       // nil: there is no connection
@@ -49,7 +48,7 @@ type Conn struct {
 	facts        wire.JobFacts // of the last job that had some
 	batchReserve batchReserve  // of DeleteAndReserve
 
-	// What Close needs while another goroutine has the turn.
+	// The state that Close needs while another goroutine has the turn.
 	mu struct {
 		sync.Mutex
 		closed bool
@@ -77,7 +76,7 @@ func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 	return c, nil
 }
 
-// newConn returns a Conn that connects with its first command.
+// newConn returns a Conn that connects when its first command is sent.
 func newConn(addr string, opt *Options) (*Conn, error) {
 	text, addrs, o, err := parseServer(addr, opt)
 	if err != nil {
@@ -105,9 +104,8 @@ func newConn(addr string, opt *Options) (*Conn, error) {
 // Addr returns the address passed to [Dial], without the token and the options of a URL.
 func (c *Conn) Addr() string { return c.addr }
 
-// Close closes the connection. The server makes the jobs that it has reserved
-// ready again. Commands under way fail with [ErrClosed], as do later ones. The
-// error is always nil.
+// Close closes the connection. The server makes the jobs that it has reserved ready
+// again. Current and later commands fail with [ErrClosed]. The error is always nil.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	if !c.mu.closed {
@@ -122,8 +120,8 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// closeStream releases the stream of a closed connection. Close and release both call it,
-// so that the later of the two does it.
+// closeStream releases the stream of a closed connection. Both Close and release call it;
+// the later call has the effect.
 func (c *Conn) closeStream() {
 	select {
 	case c.turn <- struct{}{}:
@@ -165,9 +163,8 @@ func (c *Conn) checkOut(ctx context.Context, _ string) (*Conn, error) { return c
 
 func (c *Conn) checkIn(*Conn) { c.release() }
 
-// resetForIdle prepares a connection for its next user, and returns the tube that it
-// uses. It reports whether the connection is connected and not in use by another
-// goroutine.
+// resetForIdle prepares a connection for its next user, and returns the tube in use. ok
+// reports whether the connection is open and not in use by another goroutine.
 func (c *Conn) resetForIdle() (using string, ok bool) {
 	select {
 	case c.turn <- struct{}{}:
@@ -190,8 +187,8 @@ type request struct {
 	wait time.Duration // how long the server may delay the reply; see stream.begin
 }
 
-// do sends a command and returns the reply, whose slices are valid until the
-// next command. The caller has the turn.
+// do sends a command and returns the reply, whose slices are valid until the next
+// command. The caller must have the turn.
 func (c *Conn) do(ctx context.Context, q *request) (wire.Reply, error) {
 	var r wire.Reply
 	end := q.end()
@@ -221,8 +218,8 @@ func (c *Conn) do(ctx context.Context, q *request) (wire.Reply, error) {
 	return r, nil
 }
 
-// attempts calls f with a connection, which uses the tube, until it succeeds or is not to
-// be called again. What f returns it has checked.
+// attempts calls f with a connection that uses the tube, until f succeeds or must not be
+// called again. It checks the connection after each error of f.
 func (c *Conn) attempts(ctx context.Context, tube string, repeatable bool, retry *retrier, f func() error) error {
 	for {
 		err := c.ready(ctx, tube, repeatable)
@@ -238,8 +235,7 @@ func (c *Conn) attempts(ctx context.Context, tube string, repeatable bool, retry
 	}
 }
 
-// ready sees to it that there is a connection, and that it uses the tube that
-// the command wants.
+// ready makes sure that there is a connection and that it uses the command's tube.
 func (c *Conn) ready(ctx context.Context, tube string, repeatable bool) error {
 	if c.stream != nil && !repeatable && c.stream.stale() {
 		c.drop(ErrDisconnected)
@@ -257,8 +253,8 @@ func (c *Conn) ready(ctx context.Context, tube string, repeatable bool) error {
 	if tube == "" || tube == c.stream.using {
 		return nil
 	}
-	// The reply must be known before the command is sent: should the server
-	// refuse to use the tube, a put after it would go to another.
+	// Wait for this reply before sending the command: if the server refused to use the
+	// tube, a put would go to another tube.
 	refused, err := setTubes(ctx, c.stream, []wire.Command{{Op: wire.Use, Tube: []byte(tube)}})
 	if err := c.check(err); err != nil {
 		return err
@@ -269,8 +265,8 @@ func (c *Conn) ready(ctx context.Context, tube string, repeatable bool) error {
 	return refused
 }
 
-// check closes the connection after an error, because it is not known where the next
-// reply begins.
+// check closes the connection after an error, because the start of the next reply is
+// unknown.
 func (c *Conn) check(err error) error {
 	if err != nil {
 		c.drop(err)
@@ -280,8 +276,8 @@ func (c *Conn) check(err error) error {
 	return nil
 }
 
-// tell tells Options.ConnState of a new connection, or of one that was lost or could
-// not be made.
+// notifyState calls Options.ConnState after a connection was opened, lost or could not be
+// opened.
 func (c *Conn) notifyState(err error) {
 	if c.opt.ConnState == nil || err != nil && !connectionLost(err) {
 		return
@@ -289,8 +285,8 @@ func (c *Conn) notifyState(err error) {
 	c.opt.ConnState(c.addr, err)
 }
 
-// connectionLost reports whether the cause of an error is the connection, or a server
-// that refuses it, and not a context or Close.
+// connectionLost reports whether the connection, or a server that refuses it, caused an
+// error, rather than a context or Close.
 func connectionLost(err error) bool {
 	return errors.Is(err, ErrDisconnected) || errors.Is(err, ErrProtocol) ||
 		errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrUnknownCommand)
@@ -305,7 +301,7 @@ func (c *Conn) drop(cause error) {
 	c.mu.Unlock()
 }
 
-// closedOr returns ErrClosed if that is the reason of err.
+// closedOr returns ErrClosed if a call of Close caused err, and otherwise err.
 func (c *Conn) closedOr(err error) error {
 	select {
 	case <-c.done:
@@ -315,12 +311,11 @@ func (c *Conn) closedOr(err error) error {
 	}
 }
 
-// unknown wraps an error that ended an exchange after which the server might have
-// executed the command.
+// unknown wraps an error after which the server might have executed the command.
 func unknown(err error) error { return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err) }
 
-// outOfStep reports whether, after this answer, the server may take the rest of a body
-// for commands, or cannot be relied on to answer commands at all.
+// outOfStep reports whether, after this reply, the server might parse the rest of a body
+// as commands, or might not answer commands at all.
 func outOfStep(op wire.Op, err error) bool {
 	return errors.Is(err, ErrProtocol) || op == wire.Put && errors.Is(err, ErrBadFormat)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// dial makes a network connection, encrypted if the options say so.
+// dial opens a network connection, encrypted if the options require it.
 func dial(ctx context.Context, addr *address, opt *Options) (net.Conn, error) {
 	nc, err := opt.Dial(ctx, addr.network, addr.addr)
 	if err != nil || opt.TLS == nil {
@@ -35,7 +35,7 @@ func dial(ctx context.Context, addr *address, opt *Options) (net.Conn, error) {
 
 var errDialTimeout = fmt.Errorf("connecting took too long: %w", os.ErrDeadlineExceeded)
 
-// connect makes a new connection, to the first of the addresses that answers.
+// connect opens a new connection to the first address that answers.
 func (c *Conn) connect(ctx context.Context) (err error) {
 	c.lasted = 0
 	first := c.current.Load()
@@ -56,7 +56,7 @@ func (c *Conn) connect(ctx context.Context) (err error) {
 	return err
 }
 
-// connectTo makes a new connection and restores the state that the last one had.
+// connectTo opens a new connection and restores the state of the previous one.
 func (c *Conn) connectTo(ctx context.Context, addr *address) error {
 	if c.opt.DialTimeout > 0 {
 		var cancel context.CancelFunc
@@ -85,7 +85,7 @@ func (c *Conn) connectTo(ctx context.Context, addr *address) error {
 	return nil
 }
 
-// setNetConn stores the network connection, which Close closes.
+// setNetConn stores the network connection for Close.
 func (c *Conn) setNetConn(nc net.Conn) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,8 +119,8 @@ func (c *Conn) restore(ctx context.Context, s *stream) error {
 	return s.ask(ctx, wire.Command{Op: wire.Want, Count: uint32(askedFacts)})
 }
 
-// authenticate sends the token and waits for the answer, because a server that does not
-// accept the token refuses all other commands.
+// authenticate sends the token and waits for the reply, because a server that refuses the
+// token refuses all other commands.
 func (c *Conn) authenticate(ctx context.Context, s *stream) error {
 	cmd := wire.Command{Op: wire.Auth, Text: []byte(c.opt.Token)}
 	if c.opt.TokenAsPut {
@@ -136,9 +136,8 @@ func (c *Conn) authenticate(ctx context.Context, s *stream) error {
 	return nil
 }
 
-// setTubes sends commands of use, watch and ignore in one round trip. refused is
-// the first answer that says no, an *Error without the address; after it the connection
-// is still good.
+// setTubes sends the commands use, watch and ignore in one round trip. refused is the
+// first refusal, an *Error without the address; the connection is still usable after it.
 func setTubes(ctx context.Context, s *stream, cmds []wire.Command) (refused, err error) {
 	if len(cmds) == 0 {
 		return nil, nil
@@ -156,8 +155,8 @@ func setTubes(ctx context.Context, s *stream, cmds []wire.Command) (refused, err
 	return refused, err
 }
 
-// appendWatch appends the commands that make a connection watch want that watches
-// have. It watches at least one tube at any time.
+// appendWatch appends the commands that change the watched tubes from have to want. The
+// connection watches at least one tube at any time.
 func appendWatch(cmds []wire.Command, have, want []string) []wire.Command {
 	for _, tube := range want {
 		if !slices.Contains(have, tube) {

@@ -1,12 +1,11 @@
 // Package client puts jobs into beanpole, beanstalkd, or any other server of the
-// beanstalk protocol, and takes them out.
+// beanstalk protocol, and reserves them.
 //
 // # A work queue in two minutes
 //
-// A program puts a job, some bytes, into a tube. A worker reserves it: from then on
-// the job belongs to the worker, for as long as its time to run allows. When the work
-// is done, the worker deletes the job. If the worker dies instead, or is silent for
-// longer than the time to run, the server gives the job to another worker.
+// A program puts a job, a sequence of bytes, into a tube. A worker reserves the job for
+// at most its time to run, and deletes it when the work is done. If the worker dies, or
+// is silent for longer than the time to run, the server gives the job to another worker.
 //
 //	c, err := client.Dial(ctx, "127.0.0.1:11300", nil)
 //	if err != nil {
@@ -39,35 +38,32 @@
 //
 // # Errors
 //
-// When the answer of a server is not a success, it is returned as an error that can be
-// tested for with errors.Is, such as [ErrNotFound] or [ErrTimedOut]. errors.As finds an
-// [*Error] in the errors of commands, whether a function, [Conn], [Pool] or [Servers]
-// sent them: it holds the command, its job or tube, and the server. The error of a batch
-// is a [*BatchError], which holds an [*Error] for each command that failed.
+// Replies that are not successful become errors, such as [ErrNotFound] or [ErrTimedOut];
+// test for them with errors.Is. errors.As finds an [*Error] in the errors of commands: it
+// contains the command, its job or tube, and the server. The error of a batch is a
+// [*BatchError], which contains an [*Error] for each failed command.
 //
 // # Limits
 //
-// A limit is the largest number of jobs that a command takes: 1 or more, or [All]. There
-// is no default: a limit of 0 is [ErrInvalid].
+// A limit is the maximum number of jobs that a command affects: at least 1, or [All].
+// There is no default: a limit of 0 is [ErrInvalid].
 //
 // # Contexts
 //
-// Every method that sends a command takes a context. When the context ends, the method
-// returns its cause. A command that was sent cannot be taken back, so the connection is
-// closed, and the server makes the jobs that it had reserved ready again. Therefore a
-// reserve that is cancelled loses no job: the server gives the job that it would have got
-// to another client. A reserve whose deadline passes keeps its connection; see
+// Every method that sends a command accepts a context. When the context ends, the method
+// returns its cause. A sent command cannot be canceled, so the connection is closed, and
+// the server makes the jobs that it had reserved ready again. Therefore, a canceled
+// reserve loses no job. A reserve whose deadline passes keeps its connection; see
 // [Conn.Reserve].
 //
-// # Connections that are lost
+// # Lost connections
 //
-// When a connection is lost, the client makes a new one; the caller need not do anything.
-// The new connection uses and watches the same tubes, and sends the token again. The
-// client sends a command again only if it is harmless to execute the command twice, or if
-// the server certainly did not receive it the first time. Otherwise the error is
-// [ErrOutcomeUnknown]. Before each put and each other command that cannot be repeated,
-// the client checks whether the server has closed the connection. In particular, the
-// client never repeats a put that might have been done:
+// The client replaces a lost connection automatically. The new connection uses and
+// watches the same tubes, and sends the token again. The client repeats a command only if
+// executing it twice is harmless, or if the server certainly did not receive it.
+// Otherwise the error is [ErrOutcomeUnknown]. Before each put and each other command that
+// cannot be repeated, the client checks whether the server has closed the connection. In
+// particular, the client never repeats a put that might have been executed:
 //
 //	id, err := pool.Put(ctx, job)
 //	if errors.Is(err, client.ErrOutcomeUnknown) {
@@ -75,9 +71,9 @@
 //		// twice, unless a policy makes the jobs of the tube unique.
 //	}
 //
-// A delete is sent again, because job ids do not repeat. If the server then answers that
-// there is no such job, the error is [ErrOutcomeUnknown]: the first delete has removed
-// the job, or another worker has it.
+// The client repeats a delete, because job ids are never reused. If the server then
+// replies that there is no such job, the error is [ErrOutcomeUnknown]: the first delete
+// has removed the job, or another worker has it.
 //
 // The jobs that a lost connection had reserved are ready again. Their Delete still
 // succeeds if no other worker has them yet; Release, Bury and Touch fail with
@@ -85,12 +81,11 @@
 //
 // # Times
 //
-// The protocol counts whole seconds, from 0 to 4294967295. Durations are rounded up to
-// whole seconds.
+// The protocol uses whole seconds, from 0 to 4294967295. Durations are rounded up.
 //
 // # Servers
 //
-// Tested against beanpole and beanstalkd 1.12. [Conn.ReserveJob] needs beanstalkd
-// 1.12 or later. [Options].Token and [Options].TLS need a server that supports them, such
-// as beanpole or beanstalkd-rs.
+// The package is tested with beanpole and beanstalkd 1.12. [Conn.ReserveJob] needs
+// beanstalkd 1.12 or later. [Options].Token and [Options].TLS need a server that supports
+// them, such as beanpole or beanstalkd-rs.
 package client

@@ -9,86 +9,83 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// Errors for the answers of a server that are not a success. Test for them with
-// errors.Is.
+// Errors for unsuccessful replies. Test for them with errors.Is.
 var (
-	// ErrNotFound: there is no such job or tube, or the job is not in a state
-	// for the command. After a delete, release, bury or touch of a job that
-	// was reserved it means that its time to run was over, or that its
-	// connection was lost: another worker may have it. (NOT_FOUND)
+	// ErrNotFound reports that the job or tube does not exist, or that the job is in
+	// another state (NOT_FOUND). After a delete, release, bury or touch of a reserved
+	// job, it means that its time to run expired or its connection was lost: another
+	// worker might have the job.
 	ErrNotFound = errors.New("not found")
 
-	// ErrTimedOut: no job came in time. (TIMED_OUT)
+	// ErrTimedOut reports that no job became ready in time (TIMED_OUT).
 	ErrTimedOut = errors.New("no job in time")
 
-	// ErrDeadlineSoon: a reserve was answered without a job, because the time
-	// to run of a job that this connection holds ends within a second. Finish,
-	// touch or release that job before the next reserve. (DEADLINE_SOON)
+	// ErrDeadlineSoon reports that the time to run of a job that this connection holds
+	// ends within a second, and that no other job is ready (DEADLINE_SOON). Finish, touch
+	// or release that job before the next reserve.
 	ErrDeadlineSoon = errors.New("the time to run of a reserved job is nearly over")
 
-	// ErrNotIgnored: a connection must watch at least one tube. (NOT_IGNORED)
+	// ErrNotIgnored reports that the connection watches no other tube (NOT_IGNORED).
 	ErrNotIgnored = errors.New("the only tube watched cannot be ignored")
 
-	// ErrDraining: the server takes no new jobs. Put the job to another server, or later.
-	// (DRAINING)
+	// ErrDraining reports that the server rejects new jobs (DRAINING). Use another
+	// server, or retry later.
 	ErrDraining = errors.New("the server takes no new jobs")
 
-	// ErrJobTooBig: the body is larger than the server allows, which is
-	// [ServerStats.MaxJobSize]. (JOB_TOO_BIG)
+	// ErrJobTooBig reports that the body exceeds [ServerStats.MaxJobSize] or another
+	// limit (JOB_TOO_BIG).
 	ErrJobTooBig = errors.New("the body of the job is too big")
 
-	// ErrBuried: the server took the job but had no room to queue it, and has
-	// buried it. beanpole never does. (BURIED as the answer to a put or a
-	// release)
+	// ErrBuried reports that the server had no memory to queue the job, and has buried it
+	// (BURIED as the reply to a put or a release). beanpole never sends it.
 	ErrBuried = errors.New("the server had no room for the job and has buried it")
 
-	// ErrOutOfMemory: the server has no room; nothing was done. Try later.
-	// (OUT_OF_MEMORY)
+	// ErrOutOfMemory reports that the server has reached a limit or its disk is full, and
+	// that nothing has changed (OUT_OF_MEMORY). Retry later.
 	ErrOutOfMemory = errors.New("the server has no room")
 
-	// ErrInternal: the server could not make the change durable, or has a
-	// defect. The change may have happened. (INTERNAL_ERROR)
+	// ErrInternal reports that the server could not make the change durable, or has a
+	// defect (INTERNAL_ERROR). The change might have happened.
 	ErrInternal = errors.New("internal error of the server")
 
-	// ErrUnauthorized: the server does not accept the token, or requires one, or
-	// does not allow this command. (UNAUTHORIZED)
+	// ErrUnauthorized reports that the token is missing or invalid, or that the client
+	// lacks the right to this command (UNAUTHORIZED).
 	ErrUnauthorized = errors.New("not authorized")
 
-	// ErrUnknownCommand: the server does not know the command, because only beanpole
-	// has it or because the server is too old. (UNKNOWN_COMMAND)
+	// ErrUnknownCommand reports that the server lacks the command (UNKNOWN_COMMAND): it
+	// is not a beanpole, or is too old.
 	ErrUnknownCommand = errors.New("the server does not know the command")
 
-	// ErrBadFormat: the server does not understand the command. Servers before
-	// beanstalkd 1.12 give this answer to a reserve-job. (BAD_FORMAT, EXPECTED_CRLF)
+	// ErrBadFormat reports that the server cannot parse the command (BAD_FORMAT,
+	// EXPECTED_CRLF). Servers before beanstalkd 1.12 send this reply to a reserve-job.
 	ErrBadFormat = errors.New("the server does not understand the command")
 )
 
-// Errors of the client itself, and of the network.
+// Errors of the client and of the network.
 var (
-	// ErrInvalid: an argument is not valid, such as a malformed tube name or address, or
-	// a negative duration. Nothing was sent.
+	// ErrInvalid reports an invalid argument, such as a malformed tube name or address,
+	// or a negative duration. Nothing was sent.
 	ErrInvalid = errors.New("invalid argument")
 
-	// ErrClosed: Close was called.
+	// ErrClosed reports that Close was called.
 	ErrClosed = errors.New("closed")
 
-	// ErrDisconnected: there is no connection, or it was lost during the command, and
-	// no new one could be made in time. The cause is wrapped too.
+	// ErrDisconnected reports that there is no connection, or that it was lost during the
+	// command and could not be replaced in time. It also wraps the cause.
 	ErrDisconnected = errors.New("no connection")
 
-	// ErrOutcomeUnknown: the connection was lost after the whole command was sent and
-	// before its reply came. The server might have executed it or not. The client sends
-	// such a command again only if executing it twice does no harm, which rules out a
-	// put. For a delete the error means that it was sent again and the server had no such
-	// job then, or that no new connection could be made.
+	// ErrOutcomeUnknown reports that the connection was lost after the whole command was
+	// sent and before the reply arrived. The server might have executed the command. The
+	// client repeats commands only if executing them twice is harmless, which excludes
+	// puts. For a delete, the error means that the repeated delete found no such job, or
+	// that the client could not reconnect.
 	ErrOutcomeUnknown = errors.New("whether the server has done it is not known")
 
-	// ErrProtocol: the server sent a reply that does not belong to the protocol. The
-	// connection is closed.
+	// ErrProtocol reports an invalid reply of the server. The connection is closed.
 	ErrProtocol = errors.New("unexpected reply")
 )
 
-// An Error says which command failed, and where.
+// An Error describes a failed command.
 type Error struct {
 	Verb string // the command as the protocol has it, such as "delete"; or "connect"
 	Job  uint64 // the id of the job that the command is about; 0: none
@@ -97,7 +94,7 @@ type Error struct {
 	Err  error  // why: wraps one or more of the errors above, or the cause of a context
 }
 
-// Error returns the parts: "10.0.0.1:11300: delete 7: not found".
+// Error returns a text such as "10.0.0.1:11300: delete 7: not found".
 func (e *Error) Error() string {
 	text := e.Verb
 	if e.Job != 0 {
@@ -114,7 +111,7 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// words are the errors that replies stand for.
+// words maps replies to errors.
 var words = map[wire.Word]error{
 	wire.NotFound:       ErrNotFound,
 	wire.TimedOut:       ErrTimedOut,
@@ -131,7 +128,7 @@ var words = map[wire.Word]error{
 	wire.ExpectedCRLF:   ErrBadFormat,
 }
 
-// replyError returns the error for a reply that is not a success.
+// replyError returns the error for an unsuccessful reply.
 func replyError(r *wire.Reply) error {
 	if err := words[r.Kind]; err != nil {
 		return err
@@ -139,12 +136,12 @@ func replyError(r *wire.Reply) error {
 	return fmt.Errorf("%w: %v", ErrProtocol, r.Kind)
 }
 
-// connectError is why there is no connection to a server.
+// connectError returns the error of a failed connection to a server.
 func connectError(addr string, err error) error {
 	return &Error{Verb: "connect", Addr: withoutToken(addr), Err: err}
 }
 
-// reserveError is why a reserve failed before it was a command to a server.
+// reserveError returns the error of a reserve that failed before it was sent.
 func reserveError(addr string, err error) error {
 	return &Error{Verb: wire.Reserve.String(), Addr: addr, Err: err}
 }
@@ -158,7 +155,8 @@ func asTimeout(ctx context.Context, addr string, err error) error {
 	return reserveError(addr, fmt.Errorf("%w: %w", ErrTimedOut, err))
 }
 
-// commandError is why a command failed. Its tube may be known from the request only.
+// commandError returns the error of a failed command. The error of a reply lacks the
+// tube, which the request contains.
 func commandError(addr string, q *request, err error) error {
 	e := &Error{Verb: q.Op.String(), Job: q.ID, Tube: string(q.Tube), Addr: addr, Err: err}
 	if e.Tube == "" && q.tube != usedTube {

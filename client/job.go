@@ -7,17 +7,16 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A Job is a job that was reserved. It belongs to its
-// connection: only there can it be released, buried, touched, or deleted while
-// it is reserved. Its methods, except Touch, must not be called by several goroutines at
-// a time.
+// A Job is a reserved job. It belongs to its connection: only there can it be released,
+// buried or touched, or deleted while it is reserved. Its methods, except Touch, must not
+// be called concurrently.
 type Job struct {
 	ID   uint64
 	Body []byte
 
-	// Facts describes the job at the moment of the reserve, if [Options].Facts is set and
-	// the server is a beanpole. It has the fields Tube, Priority, Reserves, Timeouts, Age
-	// and TTR. Otherwise Facts is nil.
+	// Facts describes the job at the time of the reserve, if [Options].Facts is set and
+	// the server is a beanpole. Its fields Tube, Priority, Reserves, Timeouts, Age and
+	// TTR are set. Otherwise Facts is nil.
 	Facts *JobStats
 
 	// Reason is the reason for the next Release or Bury of the job. It is sent as a note in
@@ -28,10 +27,10 @@ type Job struct {
 	lease *lease // of a pool; nil when the job is finished, or has none
 }
 
-// askedFacts are the words of want for Job.Facts.
+// askedFacts contains the words of want for Job.Facts.
 const askedFacts = wire.Facts(0x673421)
 
-// set makes a job of a reply, with a body that is its own.
+// set sets the job from a reply. The job owns the body.
 func (j *Job) set(c *Conn, r *wire.Reply, body []byte) {
 	*j = Job{ID: r.ID, Body: body, conn: c}
 	if r.Facts == nil || !wire.ParseFacts(r.Facts, &c.facts) {
@@ -49,15 +48,15 @@ func (j *Job) set(c *Conn, r *wire.Reply, body []byte) {
 	}
 }
 
-// Server returns the address of the job's server, as it was given to [Dial].
+// Server returns the address of the job's server, as passed to [Dial].
 func (j *Job) Server() string { return j.conn.addr }
 
-// Delete removes the job: its work is done. See [Conn.Delete].
+// Delete deletes the job when the work is done. See [Conn.Delete].
 func (j *Job) Delete(ctx context.Context) error { return j.finish(j.conn.Delete(ctx, j.ID)) }
 
-// Release gives the job back with the priority that it has. It is ready again after the
-// delay. Without Facts, this takes a round trip more, to ask for the priority.
-// [Conn.Release] changes the priority.
+// Release returns the job with its priority. It is ready again after the delay. Without
+// Facts, Release needs an additional round trip to get the priority. [Conn.Release] sets
+// another priority.
 func (j *Job) Release(ctx context.Context, delay time.Duration) error {
 	priority, err := j.priority(ctx)
 	if err == nil {
@@ -66,9 +65,9 @@ func (j *Job) Release(ctx context.Context, delay time.Duration) error {
 	return j.finish(err)
 }
 
-// Bury sets the job aside with the priority that it has, until it is kicked, deleted, or
-// taken with [Conn.ReserveJob]. Without Facts, this takes a round trip more, to ask for
-// the priority. [Conn.Bury] changes the priority.
+// Bury sets the job aside with its priority until it is kicked, deleted, or reserved with
+// [Conn.ReserveJob]. Without Facts, Bury needs an additional round trip to get the
+// priority. [Conn.Bury] sets another priority.
 func (j *Job) Bury(ctx context.Context) error {
 	priority, err := j.priority(ctx)
 	if err == nil {
@@ -88,17 +87,16 @@ func (j *Job) priority(ctx context.Context) (uint32, error) {
 	return st.Priority, nil
 }
 
-// Touch starts the job's time to run again. See [Conn.Touch].
+// Touch restarts the job's time to run. See [Conn.Touch].
 func (j *Job) Touch(ctx context.Context) error { return j.conn.Touch(ctx, j.ID) }
 
 // Stats returns the statistics of the job. See [Conn.StatsJob].
 func (j *Job) Stats(ctx context.Context) (*JobStats, error) { return j.conn.StatsJob(ctx, j.ID) }
 
-// Abandon gives up a job that was reserved from a [Pool] or from [Servers], and
-// is not finished: its connection is closed, so that the server makes it ready
-// again, and with it all jobs that the same ReserveMany has reserved. On a job
-// that is finished, or has no pool, it does nothing, so it may be deferred right
-// after a reserve.
+// Abandon gives up a job that was reserved from a [Pool] or from [Servers] and is not
+// finished. It closes the job's connection, so that the server makes this job and all
+// others of the same ReserveMany ready again. On a finished job, or a job without a pool,
+// it has no effect, so it can be deferred right after a reserve.
 func (j *Job) Abandon() {
 	if j.lease != nil {
 		j.conn.Close()
@@ -106,14 +104,14 @@ func (j *Job) Abandon() {
 	}
 }
 
-// Delete removes a job that is ready, delayed or buried, or that this connection has
-// reserved. Otherwise the error is [ErrNotFound]. A job that a [Pool] has reserved is
-// deleted with [Job.Delete].
+// Delete deletes a job that is ready, delayed or buried, or that this connection has
+// reserved. Otherwise the error is [ErrNotFound]. Use [Job.Delete] for a job that a
+// [Pool] has reserved.
 func (c *commands) Delete(ctx context.Context, id uint64) error {
 	return c.callByID(ctx, wire.Delete, wire.Deleted, id)
 }
 
-// Release gives back a job that this connection has reserved, with a new priority. It is
+// Release returns a job that this connection has reserved, with a new priority. It is
 // ready again after the delay.
 func (c *Conn) Release(ctx context.Context, id uint64, priority uint32, delay time.Duration) error {
 	return c.giveBack(ctx, releaseRequest(id, priority), delay, "")
@@ -169,8 +167,8 @@ func noteRequest(id uint64, text string) request {
 	return request{Command: wire.Command{Op: wire.Note, ID: id, Text: wire.CutNote(text)}, want: wire.Noted}
 }
 
-// Bury sets a job aside that this connection has reserved, with a new priority, until it
-// is kicked, deleted, or taken with [Conn.ReserveJob].
+// Bury sets aside a job that this connection has reserved, with a new priority, until it
+// is kicked, deleted, or reserved with [Conn.ReserveJob].
 func (c *Conn) Bury(ctx context.Context, id uint64, priority uint32) error {
 	return c.giveBack(ctx, buryRequest(id, priority), 0, "")
 }
@@ -180,7 +178,7 @@ func (c *Conn) Touch(ctx context.Context, id uint64) error {
 	return c.callByID(ctx, wire.Touch, wire.Touched, id)
 }
 
-// KickJob makes a buried or delayed job ready, whatever its tube.
+// KickJob makes a buried or delayed job of any tube ready.
 func (c *commands) KickJob(ctx context.Context, id uint64) error {
 	return c.callByID(ctx, wire.KickJob, wire.Kicked, id)
 }

@@ -18,7 +18,7 @@ const maxListed = 10_000
 // All is a limit that means all jobs.
 const All = math.MaxInt
 
-// A Selection is the jobs of a tube in one state, up to Limit of them in the order of
+// A Selection selects up to Limit jobs of a tube in one state, in the order of
 // [Conn.Jobs].
 type Selection struct {
 	Tube  string
@@ -26,16 +26,16 @@ type Selection struct {
 	Limit int // 1 or more, or [All]
 }
 
-// Jobs lists jobs of a tube: ready jobs in the order in which they would be reserved,
-// delayed and reserved jobs by the time when the delay or the time to run ends, buried
-// jobs in the order in which they were buried. It changes nothing. An error ends the
-// list. The fields File and All are not set.
+// Jobs lists jobs of a tube. Ready jobs are in the order in which they would be reserved,
+// delayed and reserved jobs in the order in which their delays or times to run end, and
+// buried jobs in the order of burying. Jobs changes nothing. An error ends the list. The
+// fields File and All are not set.
 //
-// A job that changes its state or its place during the list can be missing, or be listed
+// A job that changes its state or position during the list can be missing, or be listed
 // twice.
 //
-// Only beanpole has this command. With other servers the error is [ErrUnknownCommand];
-// there [Conn.StatsJob] describes jobs whose ids are known.
+// Only beanpole has this command. With other servers, the error is [ErrUnknownCommand];
+// use [Conn.StatsJob] for jobs whose ids are known.
 func (c *commands) Jobs(ctx context.Context, of Selection) iter.Seq2[*JobStats, error] {
 	return func(yield func(*JobStats, error) bool) {
 		for cursor := ""; ; {
@@ -84,28 +84,27 @@ func listedJob(of Selection, j *wire.ListedJob) JobStats {
 
 // FlushTube deletes jobs of a tube and returns their number. The state must be
 // [StateReady], [StateDelayed] or [StateBuried]. Jobs that are put during the call stay.
-// The server answers at the end: set a limit if deleting all jobs can take longer than
+// The server replies at the end: set a limit if the deletion can take longer than
 // [Options].Timeout.
 //
-// Only beanpole has this command. With other servers the error is [ErrUnknownCommand].
+// Only beanpole has this command. With other servers, the error is [ErrUnknownCommand].
 func (c *commands) FlushTube(ctx context.Context, of Selection) (flushed int, err error) {
 	return c.manageIdle(ctx, &request{Command: wire.Command{Op: wire.FlushTube}, want: wire.Flushed}, of, nil)
 }
 
-// MoveJobs moves jobs of a tube, which must be in the state [StateReady], [StateDelayed]
-// or [StateBuried], to another tube, and returns how many it has moved. Apart from the
-// tube nothing about the jobs changes, not even their ids. What [Conn.FlushTube] says
-// about limits holds here too. The error is [ErrNotFound] if the tube to take them from
-// does not exist, or if both tubes are the same.
+// MoveJobs moves jobs of a tube to another tube and returns their number. The state must
+// be [StateReady], [StateDelayed] or [StateBuried]. Jobs keep their ids and all other
+// attributes. Set a limit as for [Conn.FlushTube]. The error is [ErrNotFound] if the
+// source tube does not exist, or if both tubes are the same.
 //
-// Only beanpole has this command. With other servers the error is [ErrUnknownCommand].
+// Only beanpole has this command. With other servers, the error is [ErrUnknownCommand].
 func (c *commands) MoveJobs(ctx context.Context, of Selection, to string) (moved int, err error) {
 	q := request{Command: wire.Command{Op: wire.MoveJobs, Text: []byte(to)}, want: wire.Moved}
 	return c.manageIdle(ctx, &q, of, CheckTube(to))
 }
 
-// manageIdle sends a command that is about jobs that no worker holds, unless err is an
-// error, and returns how many there were.
+// manageIdle sends a command for jobs that are not reserved, unless err is not nil, and
+// returns the number of jobs.
 func (c *commands) manageIdle(ctx context.Context, q *request, of Selection, err error) (n int, _ error) {
 	if err == nil && of.State == StateReserved {
 		err = fmt.Errorf("%w: jobs that are reserved cannot be taken", ErrInvalid)
@@ -114,7 +113,7 @@ func (c *commands) manageIdle(ctx context.Context, q *request, of Selection, err
 	return n, tooLong(q, err)
 }
 
-// describe says in a command which jobs it is about.
+// describe sets the selection in a command.
 func (of Selection) describe(q *request) (err error) {
 	q.Tube = []byte(of.Tube)
 	var ok bool
@@ -125,8 +124,8 @@ func (of Selection) describe(q *request) (err error) {
 	return cmp.Or(err, CheckTube(of.Tube))
 }
 
-// tooLong makes the error that it is of a command that the server finds too long, as one
-// that does not know it.
+// tooLong turns the error of a command that is too long for the server into that of an
+// unknown command.
 func tooLong(q *request, err error) error {
 	if e, ok := errors.AsType[*Error](err); ok && errors.Is(err, ErrBadFormat) && len(wire.AppendCommand(nil, &q.Command)) > wire.MaxLine {
 		e.Err = fmt.Errorf("%w: %w", ErrUnknownCommand, e.Err)

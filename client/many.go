@@ -11,19 +11,19 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A BatchError says which commands of a batch failed. errors.Is and errors.As
-// look at all of them.
+// A BatchError contains the errors of a batch's commands. errors.Is and errors.As examine
+// all of them.
 type BatchError struct {
 	Errs []error // one for each command, in their order; nil where it was done
 }
 
-// Error returns the number of commands that failed, and the error of the first.
+// Error returns the number of failed commands and the first error.
 func (e *BatchError) Error() string {
 	failed := e.Unwrap()
 	return fmt.Sprintf("%d of %d failed; the first: %v", len(failed), len(e.Errs), failed[0])
 }
 
-// Unwrap returns the errors that are not nil.
+// Unwrap returns the errors of the failed commands.
 func (e *BatchError) Unwrap() []error {
 	var failed []error
 	for _, err := range e.Errs {
@@ -34,7 +34,7 @@ func (e *BatchError) Unwrap() []error {
 	return failed
 }
 
-// batchError returns a *BatchError if anything has failed.
+// batchError returns a *BatchError if any command has failed, and otherwise nil.
 func batchError(errs []error) error {
 	if slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
 		return &BatchError{errs}
@@ -43,13 +43,13 @@ func batchError(errs []error) error {
 }
 
 // PutMany puts jobs in one round trip, or a few if there are thousands. It returns their
-// ids in the order of the jobs, with 0 for a job that has none. If one of the jobs is
-// invalid, nothing is sent. A change of the tube from one job to the next costs a round
-// trip: sort the jobs by tube.
+// ids in the order of the jobs, with 0 for a job without an id. If one of the jobs is
+// invalid, nothing is sent. Each change of the tube between successive jobs costs a round
+// trip, so sort the jobs by tube.
 //
-// It is not a transaction: some of the puts may fail while others succeed, and puts of
-// other clients may come between them. The error is a [BatchError] with the error of
-// each put that failed, as [Conn.Put] returns it.
+// PutMany is not a transaction: some puts can fail while others succeed, and puts of
+// other clients can come between them. The error is a [BatchError] with the error of each
+// failed put, as [Conn.Put] returns it.
 func (c *commands) PutMany(ctx context.Context, jobs []NewJob) (ids []uint64, err error) {
 	conn, err := c.of.checkOut(ctx, usedTube)
 	if err != nil {
@@ -81,16 +81,15 @@ func (c *commands) PutMany(ctx context.Context, jobs []NewJob) (ids []uint64, er
 var putMany = request{Command: wire.Command{Op: wire.Put}}
 
 // DeleteMany deletes jobs in one round trip, or a few if there are thousands. The error
-// is a [BatchError] with the error of each delete that failed, as [Conn.Delete] returns
-// it. Jobs that a [Pool] has reserved are deleted with [DeleteJobs].
+// is a [BatchError] with the error of each failed delete, as [Conn.Delete] returns it.
+// Use [DeleteJobs] for jobs that a [Pool] has reserved.
 func (c *commands) DeleteMany(ctx context.Context, ids []uint64) error {
 	return c.askMany(ctx, len(ids), func(i int, q *request) { q.Op, q.ID, q.want = wire.Delete, ids[i], wire.Deleted }, nil)
 }
 
-// DeleteJobs deletes jobs that were reserved, of a [Conn] or a [Pool], in
-// one round trip for each connection that holds some of them, or a few if there are
-// thousands. The error is a [BatchError] with the error of each delete that failed, as
-// [Job.Delete] returns it.
+// DeleteJobs deletes reserved jobs of a [Conn] or a [Pool], in one round trip per
+// connection, or a few if there are thousands. The error is a [BatchError] with the error
+// of each failed delete, as [Job.Delete] returns it.
 func DeleteJobs(ctx context.Context, jobs []*Job) error {
 	byConn := make(map[*Conn][]int) // places
 	for i, j := range jobs {
@@ -119,8 +118,8 @@ func DeleteJobs(ctx context.Context, jobs []*Job) error {
 }
 
 // StatsTubeMany is [Conn.StatsTube] for many tubes, in one round trip or a few. The
-// result has the order of the names, and nil for each tube whose statistics cannot be
-// read. If a name is invalid, nothing is sent. Otherwise the error is a [BatchError].
+// result has the order of the names, and nil for each tube that failed. If a name is
+// invalid, nothing is sent. Otherwise the error is a [BatchError].
 func (c *commands) StatsTubeMany(ctx context.Context, tubes []string) ([]*TubeStats, error) {
 	for _, tube := range tubes {
 		if err := CheckTube(tube); err != nil {
@@ -141,11 +140,11 @@ func (c *commands) StatsTubeMany(ctx context.Context, tubes []string) ([]*TubeSt
 	return stats, cmp.Or(err, malformed)
 }
 
-// many sends a command for each of errs, which it sets. build makes command i;
-// done, if it is not nil, gets the replies that mean success, and those to puts
-// whose jobs the server has buried. After a lost connection it sends the commands again
-// that the system did not take, that can be repeated, or that are deletes. The server may
-// have executed the first maybe commands, which are deletes, already.
+// many sends a command for each element of errs, which it sets. build creates command i.
+// If done is not nil, it receives the successful replies, and those to puts whose jobs
+// the server has buried. After a lost connection, many repeats the commands that the
+// system did not accept, that are repeatable, or that are deletes. The first maybe
+// commands are deletes that the server might have executed already.
 func (c *Conn) many(ctx context.Context, errs []error, maybe int, tube string, build func(int, *request), done func(int, *wire.Reply)) {
 	fail := func(i int, err error) {
 		if i < maybe {
@@ -205,7 +204,7 @@ func (c *Conn) many(ctx context.Context, errs []error, maybe int, tube string, b
 	}
 }
 
-// An allocator makes the jobs of a batch, several at a time.
+// An allocator allocates the jobs of a batch, several at a time.
 type allocator struct {
 	conn *Conn
 	left int // how many may come
@@ -229,10 +228,10 @@ func (a *allocator) job(r *wire.Reply) *Job {
 	return job
 }
 
-// An arena has room for the bodies of several jobs.
+// An arena provides memory for the bodies of several jobs.
 type arena []byte
 
-// copy copies a body, the first of so many.
+// copy copies a body. left is the number of bodies to expect, including this one.
 func (a *arena) copy(body []byte, left int) []byte {
 	if len(body) > bytesAtOnce/4 {
 		return append([]byte(nil), body...)

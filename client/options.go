@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// DefaultPort is the port of an address that names none.
+// DefaultPort is the port of an address without one.
 const DefaultPort = "11300"
 
 // Defaults of [Options].
@@ -22,79 +22,74 @@ const (
 	DefaultMaxIdle     = 8
 )
 
-// Never is a value for those durations in [Options] for which 0 means a default, and for
-// the wait of [Conn.ReserveMany]: there is no limit.
+// Never means no limit in those durations of [Options] for which 0 means a default, and
+// in the wait of [Conn.ReserveMany].
 const Never time.Duration = -1
 
-// Options are the settings of connections. The zero value, and a nil *Options, connect
-// without encryption and without a token. Options are copied when they are
-// given, and never changed.
+// Options configures connections. The zero value and a nil *Options connect without
+// encryption and without a token. Options are copied and never changed.
 type Options struct {
-	// TLS, if set, encrypts the connection. An empty ServerName becomes the
-	// host of the address. If the server requires a client certificate, it
-	// belongs here.
+	// TLS, if set, encrypts the connection. An empty ServerName means the host of the
+	// address. Add a client certificate here if the server requires one.
 	TLS *tls.Config
 
-	// Token, if set, is sent with the command auth before anything else: 1 to
-	// 217 bytes of printable ASCII without blanks. If the server does not
-	// accept the token the error is [ErrUnauthorized]; if it does not know
-	// auth, like beanstalkd, the error is [ErrUnknownCommand].
+	// Token, if set, is sent with the command auth before anything else. It has 1 to 217
+	// bytes of printable ASCII without spaces. If the server rejects the token, the error
+	// is [ErrUnauthorized]; if it lacks auth, like beanstalkd, the error is
+	// [ErrUnknownCommand].
 	Token string
 
-	// TokenAsPut sends the Token as the body of the first put instead, for
-	// servers that are set up for clients without auth. Any other server puts
-	// the token as a job into the tube default, where other clients can read
-	// it.
+	// TokenAsPut sends the Token as the body of the first put instead. The server must be
+	// configured for that. Any other server puts the token as a job into the tube
+	// default, where other clients can read it.
 	TokenAsPut bool
 
 	// Facts requests [Job].Facts for each reserved job. Servers without this feature,
 	// such as beanstalkd, ignore it at the cost of one request per connection.
 	Facts bool
 
-	// DialTimeout limits the time of an attempt to connect, encryption and token
-	// included. The addresses of a list share it. 0 is [DefaultDialTimeout]; [Never] sets
-	// no limit.
+	// DialTimeout limits the time of an attempt to connect, including encryption and
+	// token. The addresses of a list share it. 0 means [DefaultDialTimeout]; [Never]
+	// means no limit.
 	DialTimeout time.Duration
 
-	// Timeout limits the time until the reply to a command, in addition to the time
-	// that the command itself asks the server to wait. If it takes longer, the
-	// connection is closed, at most a quarter of the timeout later. 0 is
-	// [DefaultTimeout]; [Never] sets no limit. A Reserve without a deadline has
-	// no limit either; TCP keep-alive detects a server whose machine is gone.
+	// Timeout limits the time until the reply to a command, in addition to the time that
+	// the command makes the server wait. Beyond it, the connection is closed, at most a
+	// quarter of the timeout later. 0 means [DefaultTimeout]; [Never] means no limit. A
+	// Reserve without a deadline has no limit either; TCP keep-alive detects a server
+	// whose machine has disappeared.
 	Timeout time.Duration
 
-	// Reconnect limits the time in which a command that has no connection tries to make
-	// one, with growing pauses. The last attempt can exceed it by DialTimeout. 0 is
-	// [DefaultReconnect]; with [Never] no new connection is made.
+	// Reconnect limits the time in which a command without a connection tries to open
+	// one, with growing pauses. The last attempt can exceed it by DialTimeout. 0 means
+	// [DefaultReconnect]; with [Never], the client does not reconnect.
 	Reconnect time.Duration
 
 	// MaxConns is the maximum number of connections on which a [Pool] sends commands at
-	// the same time. A call that needs one more waits until one is free or its context
-	// ends. Connections that wait for a job or hold reserved jobs do not count, so that a
-	// worker that holds jobs can always put others. 0 is [DefaultMaxConns]; with a
-	// negative number there is no limit. Only a Pool uses it.
+	// the same time. A call that needs another connection waits until one is free or its
+	// context ends. Connections that wait for a job or hold reserved jobs do not count,
+	// so that a worker that holds jobs can always put others. 0 means [DefaultMaxConns];
+	// a negative number means no limit. Only a Pool uses it.
 	MaxConns int
 
-	// MaxIdle is the maximum number of idle connections that a [Pool] keeps. 0 is
-	// [DefaultMaxIdle]; with a negative number none are kept. Only a Pool uses it.
+	// MaxIdle is the maximum number of idle connections that a [Pool] keeps. 0 means
+	// [DefaultMaxIdle]; a negative number keeps none. Only a Pool uses it.
 	MaxIdle int
 
-	// ConnState, if set, is called when a connection was made, with a nil error,
-	// and when one could not be made or was lost, with the reason. A connection
-	// that is closed because a context has ended, or because Close was called,
-	// does not count as lost. The function may be called by several goroutines at
-	// a time, and must not use the connection.
+	// ConnState, if set, is called after a connection was opened, with a nil error, and
+	// after it was lost or could not be opened, with the reason. A connection closed by
+	// the end of a context or by Close does not count as lost. ConnState must be safe for
+	// concurrent use, and must not use the connection.
 	ConnState func(addr string, err error)
 
-	// Dial, if set, makes the connection in place of a net.Dialer, for example
-	// through a proxy. The network is "tcp" or "unix". If TLS is set, the client encrypts
-	// the connection that Dial returns.
+	// Dial, if set, opens connections in place of a net.Dialer, for example through a
+	// proxy. network is "tcp" or "unix". If TLS is set, the client encrypts the
+	// connection that Dial returns.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// filled returns the options with defaults in place of zeros. A duration that
-// sets no limit is 0 from here on; Reconnect is 0 for a connection that stays
-// lost.
+// filled returns the options with defaults in place of zeros. A duration without a limit
+// becomes 0, and so does Reconnect for a client that does not reconnect.
 func (opt *Options) filled() Options {
 	var o Options
 	if opt != nil {
@@ -111,8 +106,8 @@ func (opt *Options) filled() Options {
 	return o
 }
 
-// maxToken is the length of the longest token: with "auth " and CR LF it fills a
-// line of 224 bytes.
+// maxToken is the maximum length of a token: with "auth " and CR LF, it fills a line of
+// 224 bytes.
 const maxToken = 224 - len("auth ") - len("\r\n")
 
 func (opt *Options) check() error {
@@ -131,7 +126,7 @@ func (opt *Options) check() error {
 	return nil
 }
 
-// An address is where a server listens, ready for net.Dial.
+// An address is a listening address of a server, for net.Dial.
 type address struct {
 	network, addr string
 	host          string // for the verification of certificates; empty for unix sockets

@@ -14,11 +14,10 @@ func (c *commands) Peek(ctx context.Context, id uint64) (body []byte, err error)
 	return body, err
 }
 
-// PeekTube returns the id and the body of the first job of a tube in a state: the ready
-// job that is reserved next, the delayed job whose delay ends next, or the buried job
-// that is kicked next. Without such a job the error is [ErrNotFound]. An empty tube name
-// means the tube that the connection uses, and with a [Pool] "default". The server
-// creates the tube if it does not exist.
+// PeekTube returns the id and the body of the next job of a tube to be reserved (ready),
+// to become ready (delayed) or to be kicked (buried). If there is none, the error is
+// [ErrNotFound]. An empty tube name means the tube in use, and with a [Pool] "default".
+// The server creates the tube if it does not exist.
 func (c *commands) PeekTube(ctx context.Context, tube string, state State) (id uint64, body []byte, err error) {
 	q := request{Command: wire.Command{Op: wire.PeekReady}}
 	err = q.in(tube)

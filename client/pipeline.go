@@ -8,32 +8,31 @@ import (
 )
 
 const (
-	// flushAt is the number of bytes that are collected before they are written.
+	// flushAt is the number of bytes that are buffered before a write.
 	flushAt = 64 << 10
 
-	// maxInFlight is the maximum number of commands that are written before the first reply
-	// is read. If a batch is larger, two goroutines write and read: otherwise
-	// both sides could wait for ever, the client for the server to read more
-	// commands, and the server for the client to read replies. This many short
-	// replies fit in the buffers of any socket, also where each counts as a
-	// kilobyte, as on Linux. Commands with long replies are short enough for
-	// this many of them to fit.
+	// maxInFlight is the maximum number of commands that are written before the first
+	// reply is read. For a larger batch, two goroutines write and read: otherwise the
+	// client could wait for the server to read commands, and the server for the client to
+	// read replies. This many short replies fit into the buffers of any socket, even if
+	// each counts as a kilobyte, as on Linux. Commands with long replies are short enough
+	// that this many fit.
 	maxInFlight = 128
 
 	// drainTime is the time for which replies are read after a write has failed.
 	drainTime = time.Second
 )
 
-// A batch is commands that are sent without waiting for each reply.
+// A batch is a sequence of commands that are sent without waiting for each reply.
 type batch struct {
 	n    int           // how many
 	wait time.Duration // how long the server may delay the replies; see stream.begin
 
-	// append appends command i. It may run beside reply.
+	// append appends command i. It can run concurrently with reply.
 	append func(dst []byte, i int) []byte
 
-	// reply takes the reply to command i, which is valid during the call
-	// only. An error ends the batch and the connection.
+	// reply handles the reply to command i, which is valid only during the call. An error
+	// ends the batch and the connection.
 	reply func(i int, r *wire.Reply) error
 
 	sent     int // commands that the system took as a whole
@@ -62,8 +61,8 @@ func (s *stream) writeAndRead(b *batch) error {
 	go func() {
 		err := s.writeAll(b)
 		if err != nil {
-			// Commands that were answered were done, so the replies that have come
-			// are read; further ones are not waited for.
+			// The server has executed the commands that it answered, so read the replies
+			// that have arrived, but do not wait for more.
 			s.nc.SetReadDeadline(time.Now().Add(drainTime))
 		}
 		written <- err
@@ -123,12 +122,12 @@ func (s *stream) readAll(b *batch, n int) error {
 	return nil
 }
 
-// again moves the deadline of an exchange in which something has happened.
+// extendDeadline moves the deadline of an exchange that made progress.
 func (s *stream) extendDeadline(wait time.Duration) error {
 	if err := s.setDeadline(wait); err != nil {
 		return lost(err)
 	}
-	// The deadline may have been set to interrupt us.
+	// interrupt might have set the deadline.
 	if s.ctx.Err() != nil {
 		return context.Cause(s.ctx)
 	}

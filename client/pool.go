@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// A Pool is a number of connections to one server that any number of goroutines
-// share. It connects when it must, and keeps connections for later calls.
+// A Pool is a set of connections to one server. It is safe for concurrent use. It
+// connects when necessary, and keeps connections for later calls.
 //
-// A caller cannot rely on which tubes the connections of a pool use and watch: the
-// methods take tubes as arguments. A tube that is not named is "default".
+// The tubes that a pool's connections use and watch are not specified: methods accept
+// tubes as arguments. An empty name means "default".
 //
 // A pool sends commands on at most [Options].MaxConns connections at the same time. Each
-// Reserve, and the jobs that it returns, have a connection in addition.
+// Reserve, and the jobs that it returns, use an additional connection.
 //
 // [Pool.Do] executes commands that depend on a connection, such as a release by id.
 type Pool struct {
 	commands
 
-	// Static.
+	// Constant after NewPool.
 	addr    string // without a token
 	url     string // as it was given
 	opt     Options
@@ -43,14 +43,14 @@ type Pool struct {
 }
 
 // An idleConn is an unused connection of a pool. Code that still has a finished job can
-// use the connection by mistake, so it can fail at any time.
+// use the connection by mistake, so the connection can fail at any time.
 type idleConn struct {
 	*Conn
 	using string // the tube that it used when it came back
 }
 
-// NewPool returns a pool of connections to the server or the cluster at addr, which is an
-// address for [Dial]. It does not connect; [Pool.Ping] does. opt may be nil.
+// NewPool returns a pool of connections to the server or the cluster at addr; see [Dial]
+// for addresses. It does not connect; [Pool.Ping] does. opt can be nil.
 func NewPool(addr string, opt *Options) (*Pool, error) {
 	o := opt.filled()
 	c, err := newConn(addr, opt)
@@ -73,7 +73,7 @@ func NewPool(addr string, opt *Options) (*Pool, error) {
 // URL.
 func (p *Pool) Addr() string { return p.addr }
 
-// Close closes all connections, those in use too: jobs that are still reserved
+// Close closes all connections, including those in use. Jobs that are still reserved
 // become ready again. The error is always nil.
 func (p *Pool) Close() error {
 	p.mu.Lock()
@@ -90,9 +90,9 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// Do calls f with a connection that no other goroutine uses, and that uses and
-// watches "default". f must not keep the connection, and should finish the jobs that it
-// has reserved: otherwise they stay reserved until their time to run is over.
+// Do calls f with a connection for exclusive use, which uses and watches "default". f
+// must not keep the connection. It should finish the jobs that it has reserved; otherwise
+// they stay reserved until their times to run expire.
 func (p *Pool) Do(ctx context.Context, f func(ctx context.Context, c *Conn) error) error {
 	c, err := p.get(ctx, "")
 	if err != nil {
@@ -125,14 +125,14 @@ func (p *Pool) checkIn(c *Conn) {
 	p.giveUp(c)
 }
 
-// giveUp ends what get began.
+// giveUp undoes a get.
 func (p *Pool) giveUp(c *Conn) {
 	p.put(c)
 	p.freeSlot()
 }
 
-// get takes a connection for commands from the pool, one of MaxConns: one that uses the
-// tube already, if that is possible.
+// get returns a connection for commands, one of MaxConns. If possible, the connection
+// already uses the tube.
 func (p *Pool) get(ctx context.Context, tube string) (*Conn, error) {
 	if p.slots != nil {
 		p.waiting.Add(1)
@@ -178,7 +178,8 @@ func (p *Pool) take(tube string) (*Conn, error) {
 	return c, nil
 }
 
-// put gives a connection back. It keeps the last MaxIdle, and all if calls wait for one.
+// put returns a connection to the pool. It keeps the last MaxIdle connections, and all if
+// calls wait for one.
 func (p *Pool) put(c *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -207,23 +208,22 @@ func (p *Pool) freeSlot() {
 	}
 }
 
-// Reserve is [Conn.Reserve] from these tubes, or from "default" if there are
-// none. The job has a connection of its own until it is deleted, released, buried
-// or abandoned, so the caller must do one of these. When the context is cancelled, no job
-// is lost, and the other jobs of the pool are not affected.
+// Reserve is [Conn.Reserve] for these tubes, or for "default" if there are none. The job
+// has its own connection until it is deleted, released, buried or abandoned, so the
+// caller must do one of these. Canceling the context loses no job, and does not affect
+// other jobs of the pool.
 func (p *Pool) Reserve(ctx context.Context, tubes ...string) (*Job, error) {
 	return p.reserve(ctx, tubes, func(c *Conn) ([]*Job, error) { return one(c.Reserve(ctx)) })
 }
 
-// ReserveTimeout is [Pool.Reserve] with a limit that the server keeps, as
-// [Conn.ReserveTimeout] has it.
+// ReserveTimeout is [Pool.Reserve] with a timeout, like [Conn.ReserveTimeout].
 func (p *Pool) ReserveTimeout(ctx context.Context, d time.Duration, tubes ...string) (*Job, error) {
 	return p.reserve(ctx, tubes, func(c *Conn) ([]*Job, error) { return one(c.ReserveTimeout(ctx, d)) })
 }
 
-// ReserveMany is [Conn.ReserveMany] from these tubes, or from "default" if there
-// are none. The jobs share one connection, which they have until the last of them
-// is finished; [DeleteJobs] deletes all at once.
+// ReserveMany is [Conn.ReserveMany] for these tubes, or for "default" if there are none.
+// The jobs share one connection until the last of them is finished; [DeleteJobs] deletes
+// all at once.
 func (p *Pool) ReserveMany(ctx context.Context, limit int, d time.Duration, tubes ...string) ([]*Job, error) {
 	var jobs []*Job
 	_, err := p.reserve(ctx, tubes, func(c *Conn) (_ []*Job, err error) {
@@ -235,7 +235,7 @@ func (p *Pool) ReserveMany(ctx context.Context, limit int, d time.Duration, tube
 
 func one(job *Job, err error) ([]*Job, error) { return []*Job{job}, err }
 
-// reserve leases a connection to the jobs that f reserves, and returns the first.
+// reserve leases a connection to the jobs that f reserves, and returns the jobs.
 func (p *Pool) reserve(ctx context.Context, tubes []string, f func(c *Conn) ([]*Job, error)) (*Job, error) {
 	c, err := p.take("")
 	if err != nil {
@@ -259,7 +259,7 @@ func (p *Pool) reserve(ctx context.Context, tubes []string, f func(c *Conn) ([]*
 	return nil, asTimeout(ctx, p.addr, err)
 }
 
-// A lease is shared by the jobs of one connection of a pool.
+// A lease is a connection shared by the reserved jobs of a pool.
 type lease struct {
 	pool *Pool
 	left atomic.Int32 // jobs that are not finished
@@ -278,8 +278,8 @@ func (j *Job) finish(err error) error {
 	return err
 }
 
-// over reports whether a job is no longer reserved, or might not be, after its delete,
-// release or bury has failed with err.
+// over reports whether a job might no longer be reserved after its delete, release or
+// bury has failed with err.
 func over(err error) bool {
 	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrDisconnected) ||
 		errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrClosed) || errors.Is(err, ErrProtocol)

@@ -8,38 +8,39 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// Defaults of [NewJob]. Servers count jobs with a smaller number than DefaultPriority as
-// urgent.
+// Defaults of [NewJob]. Servers count jobs with a priority number below DefaultPriority
+// as urgent.
 const (
 	DefaultPriority uint32 = 1024
 	DefaultTTR             = time.Minute
 )
 
-// A NewJob is a job to be put. Its times are sent in whole seconds: fractions are rounded
-// up. The longest time is 4294967295 seconds, 136 years.
+// A NewJob is a job to put. Durations are rounded up to whole seconds. The maximum is
+// 4294967295 seconds, 136 years.
 type NewJob struct {
-	// Tube is where to put the job. If it is empty, that is the tube that the
-	// connection uses; with a [Pool] "default".
+	// Tube is the destination of the job. If it is empty, the job goes to the tube in
+	// use, and with a [Pool] to "default".
 	Tube string
 
-	// Body may hold any bytes, and may be empty. Servers take up to 65535 bytes
-	// unless they are configured otherwise; see [ErrJobTooBig].
+	// Body can contain any bytes, and can be empty. By default, servers accept up to
+	// 65535 bytes; see [ErrJobTooBig].
 	Body []byte
 
-	// Priority is the place of the job among the ready jobs of its tube: the job with the
-	// smallest number is reserved first. 0 is the most urgent. The default, for nil, is
-	// [DefaultPriority]. To set it: Priority: new(uint32(100)).
+	// Priority orders the ready jobs of a tube: the job with the smallest number is
+	// reserved first, so 0 is the most urgent. Nil means [DefaultPriority]. To set it:
+	// Priority: new(uint32(100)).
 	Priority *uint32
 
 	// Delay is the time before the job is ready.
 	Delay time.Duration
 
 	// TTR, the time to run, limits the time for which a worker can hold the job without
-	// touching it, at least a second. Then the job is ready again. 0 is [DefaultTTR].
+	// touching it. The minimum is a second. Then the job is ready again. 0 means
+	// [DefaultTTR].
 	TTR time.Duration
 }
 
-// request returns the put of the job, in a connection that uses the tube used.
+// request returns the put of the job, for a connection that uses the given tube.
 func (j *NewJob) request(used string) (request, error) {
 	ttr := j.TTR
 	if ttr == 0 {
@@ -63,14 +64,14 @@ func (j *NewJob) request(used string) (request, error) {
 	return q, CheckTube(q.tube)
 }
 
-// Put puts a job and returns its id. The server never uses an id twice. If a policy of
-// the tube makes jobs unique, Put can return the id of an equal job that exists.
+// Put puts a job and returns its id. The server never reuses an id. If a policy of the
+// tube makes jobs unique, Put can return the id of an existing duplicate.
 //
-// Put sends the job a second time only if the server certainly did not receive it the
-// first time. If that is uncertain, the error is [ErrOutcomeUnknown], and the caller
-// decides: if it puts the job again, the job can exist twice; if not, it can be lost.
+// Put repeats the command only if the server certainly did not receive it. Otherwise the
+// error is [ErrOutcomeUnknown]: if the caller puts the job again, it can exist twice; if
+// not, it can be lost.
 //
-// Errors: [ErrDraining], [ErrJobTooBig], [ErrOutOfMemory], [ErrInternal], and
+// Errors include [ErrDraining], [ErrJobTooBig], [ErrOutOfMemory], [ErrInternal], and
 // [ErrBuried], with which Put also returns the job's id.
 func (c *commands) Put(ctx context.Context, job NewJob) (id uint64, err error) {
 	conn, err := c.of.checkOut(ctx, cmp.Or(job.Tube, usedTube))

@@ -9,26 +9,24 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// Reserve takes the next job of the tubes that the connection watches: the one
-// with the smallest priority, and among equals the oldest. If there is none, it waits
-// until ctx ends.
+// Reserve reserves the next job of the watched tubes: the job with the smallest priority
+// number and, among equals, the oldest. If there is none, it waits until ctx ends.
 //
-// If ctx has a deadline, the server is asked to wait until then, so that the
-// connection is kept when the deadline passes; the error is then both [ErrTimedOut] and
-// context.DeadlineExceeded. The server waits whole seconds; for the rest of the time, a
-// fraction of a second, it is asked ten times a second. If ctx is cancelled, the
-// connection is closed: the server keeps the job or makes it ready again, and makes all
-// other jobs ready that this connection has reserved. A connection that holds jobs should
-// therefore reserve with a deadline, or with [Conn.ReserveTimeout].
+// If ctx has a deadline, the server waits until then, so that the connection is kept when
+// the deadline passes. The error is then both [ErrTimedOut] and context.DeadlineExceeded.
+// The server waits whole seconds; for the remaining fraction of a second, the client
+// polls ten times a second. If ctx is canceled, the connection is closed, and the server
+// makes all jobs ready that this connection has reserved. A connection that holds jobs
+// should therefore reserve with a deadline, or with [Conn.ReserveTimeout].
 //
-// [ErrDeadlineSoon] means that the time to run of another job of this connection is
-// nearly over: finish, touch or release that job first.
+// [ErrDeadlineSoon] means that the time to run of another job of this connection is about
+// to end: finish, touch or release that job first.
 func (c *Conn) Reserve(ctx context.Context) (*Job, error) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return c.reserve(ctx, &request{Command: wire.Command{Op: wire.Reserve}, want: wire.Reserved, wait: forever})
 	}
-	// The server's answer may come a moment after the deadline.
+	// The server's reply can arrive shortly after the deadline.
 	late, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(lateAnswer))
 	defer cancel()
 	late, stop := cancelledBy(late, ctx)
@@ -54,7 +52,7 @@ const (
 	pollPause  = 100 * time.Millisecond
 )
 
-// cancelledBy returns a context that ends when other is cancelled, but not at its
+// cancelledBy returns a context that ends when other is canceled, but not at its
 // deadline.
 func cancelledBy(ctx, other context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -69,8 +67,8 @@ func cancelledBy(ctx, other context.Context) (context.Context, func()) {
 	}
 }
 
-// ReserveTimeout is [Conn.Reserve] with a limit that the server keeps: it waits d,
-// rounded up to whole seconds, and then answers [ErrTimedOut]. With 0 it does not
+// ReserveTimeout is [Conn.Reserve] with a timeout that the server enforces. It waits up
+// to d, rounded up to whole seconds, and then returns [ErrTimedOut]. With 0, it does not
 // wait.
 func (c *Conn) ReserveTimeout(ctx context.Context, d time.Duration) (*Job, error) {
 	q := request{want: wire.Reserved, wait: min(d, longestWait)}
@@ -82,14 +80,14 @@ func (c *Conn) ReserveTimeout(ctx context.Context, d time.Duration) (*Job, error
 	return c.reserve(ctx, &q)
 }
 
-// ReserveJob takes the job with this id if it is ready, delayed or buried,
-// whatever its tube. It never waits. Otherwise the error is [ErrNotFound]; with
-// servers before beanstalkd 1.12 it is [ErrBadFormat].
+// ReserveJob reserves the job with this id if it is ready, delayed or buried, in any
+// tube. It never waits. Otherwise the error is [ErrNotFound], or [ErrBadFormat] with
+// servers before beanstalkd 1.12.
 func (c *Conn) ReserveJob(ctx context.Context, id uint64) (*Job, error) {
 	return c.reserve(ctx, &request{Command: wire.Command{Op: wire.ReserveJob, ID: id}, want: wire.Reserved})
 }
 
-// reserve sends a command that is answered with a job.
+// reserve sends a command whose reply contains a job.
 func (c *Conn) reserve(ctx context.Context, q *request) (*Job, error) {
 	if err := c.acquire(ctx); err != nil {
 		return nil, c.fail(q, err)

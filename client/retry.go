@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Pauses between attempts to connect.
+// The pauses between attempts to connect.
 const (
 	firstPause = 50 * time.Millisecond
 	maxPause   = 2 * time.Second
 )
 
-// A retrier decides whether and when a command is tried again.
+// A retrier decides whether and when to repeat a command.
 type retrier struct {
 	since time.Time // of the first failure since there was a good connection
 	pause time.Duration
 }
 
-// next waits for the next attempt, the first without a pause. It returns an
-// error if there is to be none.
+// next waits for the next attempt; the first has no pause. It returns an error if there
+// must be no other attempt.
 func (t *retrier) next(ctx context.Context, c *Conn, err error) error {
 	if c.lasted > maxPause {
 		*t = retrier{} // a reserve may wait for days, and lose many connections
@@ -40,7 +40,7 @@ func (t *retrier) next(ctx context.Context, c *Conn, err error) error {
 		}
 	}
 	t.pause = min(max(2*t.pause, firstPause), maxPause)
-	// Many clients lose the same server at the same moment.
+	// Many clients lose the same server at the same time.
 	pause := t.pause/2 + rand.N(t.pause/2) // #nosec G404 -- spreads retries
 	if time.Since(t.since)+pause > c.opt.Reconnect {
 		return err
@@ -57,8 +57,8 @@ func (t *retrier) next(ctx context.Context, c *Conn, err error) error {
 	}
 }
 
-// end is when a reserve is to be answered, whatever happens to its connection; zero: it
-// does not wait, or has no limit.
+// end returns the time at which a reserve must be answered, even if its connection is
+// lost. It is zero if the reserve does not wait or has no limit.
 func (q *request) end() time.Time {
 	if q.wait == 0 || q.wait == forever {
 		return time.Time{}

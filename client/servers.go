@@ -14,16 +14,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// Servers spreads jobs over unrelated servers, each with its own queue, as users of
+// Servers distributes jobs over unrelated servers, each with its own queue, as users of
 // beanstalkd do. A job is on one of the servers, and is lost with it. For a cluster,
-// which has one queue, use a [Pool] with the list of its members as the address. Any
-// number of goroutines can share a Servers. It has a [Pool] for each server.
+// which has one queue, use a [Pool] with the list of its members as the address. Servers
+// is safe for concurrent use. It has a [Pool] for each server.
 //
-// After a failed connection it tries other servers first, at first for a second and later
-// for up to half a minute.
+// After a failed connection, it tries other servers first, initially for a second and
+// later for up to half a minute.
 //
-// Take jobs from each server: with package worker, which works on several, or from the
-// [Servers.Pools].
+// To reserve jobs from all servers, use package worker or [Servers.Pools].
 type Servers struct {
 	nodes []*node
 	turn  atomic.Uint64 // moves with each round
@@ -45,9 +44,9 @@ const (
 	maxBackoff   = 30 * time.Second
 )
 
-// NewServers returns a set of servers at these addresses, each an address for [Dial]. It
-// does not connect. opt may be nil. Its Reconnect has no effect: a lost connection is
-// replaced once, and then another server is tried.
+// NewServers returns a set of servers at these addresses; see [Dial]. It does not
+// connect. opt can be nil. Its Reconnect has no effect: a lost connection is replaced
+// once, and then another server is tried.
 func NewServers(addrs []string, opt *Options) (*Servers, error) {
 	var o Options
 	if opt != nil {
@@ -80,7 +79,7 @@ func (s *Servers) Close() error {
 }
 
 // Pools returns the pools of the servers, in the order of the addresses, for commands
-// that each server is to execute.
+// that each server must execute.
 func (s *Servers) Pools() []*Pool {
 	pools := make([]*Pool, len(s.nodes))
 	for i, n := range s.nodes {
@@ -89,7 +88,7 @@ func (s *Servers) Pools() []*Pool {
 	return pools
 }
 
-// Pool returns the pool of a server, or nil if it is not in the set.
+// Pool returns the pool of a server, or nil if the server is not in the set.
 func (s *Servers) Pool(addr string) *Pool {
 	addr = withoutToken(addr)
 	for _, n := range s.nodes {
@@ -100,8 +99,7 @@ func (s *Servers) Pool(addr string) *Pool {
 	return nil
 }
 
-// A JobID is the id of a job and the server that gave it: its [Pool.Addr], without a
-// token.
+// A JobID is the id of a job with its server's address: the [Pool.Addr], without a token.
 type JobID struct {
 	Server string
 	ID     uint64
@@ -110,10 +108,10 @@ type JobID struct {
 // JobID returns the id of the job with its server.
 func (j *Job) JobID() JobID { return JobID{j.Server(), j.ID} }
 
-// Put puts a job on one of the servers. Jobs with the same key go to the same one, as
-// long as it can be reached; see [Servers.Order]. Without a key the servers take turns.
-// Another server is tried if it is certain that the job was not put, because the server
-// could not be reached, is draining, or is full. If that is not known, the error is
+// Put puts a job on one of the servers. Jobs with the same key go to the same server
+// while it can be reached; see [Servers.Order]. Jobs without a key go to each server in
+// turn. Put tries another server only if it is certain that the job was not put, because
+// the server was unreachable, draining or full. Otherwise the error is
 // [ErrOutcomeUnknown], as with [Conn.Put]. If several servers were tried, their errors
 // are joined.
 func (s *Servers) Put(ctx context.Context, key string, job NewJob) (JobID, error) {
@@ -137,18 +135,18 @@ func (s *Servers) Put(ctx context.Context, key string, job NewJob) (JobID, error
 	return JobID{}, errors.Join(errs...)
 }
 
-// mayPutElsewhere reports whether it is certain, after an error, that a job was not
-// put, and whether another server may take it.
+// mayPutElsewhere reports whether, after an error, a job was certainly not put and
+// another server might accept it.
 func mayPutElsewhere(err error) bool {
 	elsewhere := errors.Is(err, ErrDisconnected) || errors.Is(err, ErrDraining) || errors.Is(err, ErrOutOfMemory)
 	return elsewhere && !errors.Is(err, ErrOutcomeUnknown)
 }
 
 // Order returns the addresses of the servers in the order in which they are tried for a
-// key: by rendezvous hashing (Thaler and Ravishankar, 1996), so when a server is added or
-// removed, only its own share of the keys moves. The weight of a server is the 64-bit
-// FNV-1a hash of its address without a token, a zero byte and the key, mixed by the
-// finalizer of MurmurHash3; the largest comes first.
+// key. It uses rendezvous hashing (Thaler and Ravishankar, 1996), so that adding or
+// removing a server moves only its own share of the keys. The weight of a server is the
+// 64-bit FNV-1a hash of its address without a token, a zero byte and the key, mixed by
+// the finalizer of MurmurHash3. The largest weight is first.
 func (s *Servers) Order(key string) []string {
 	nodes := s.order(key)
 	addrs := make([]string, len(nodes))
@@ -182,20 +180,20 @@ func weight(addr, key string) uint64 {
 	return h ^ h>>33
 }
 
-// rotated returns the servers, each first in its turn.
+// rotated returns the servers, starting with the next in turn.
 func (s *Servers) rotated() []*node {
 	first := int(s.turn.Add(1) % uint64(len(s.nodes)))
 	return slices.Concat(s.nodes[first:], s.nodes[:first])
 }
 
-// reachableFirst moves the servers to the end that are left alone at present.
+// reachableFirst moves the servers that are currently avoided to the end.
 func reachableFirst(nodes []*node) []*node {
 	now := time.Now()
 	slices.SortStableFunc(nodes, func(a, b *node) int { return cmp.Compare(a.left(now), b.left(now)) })
 	return nodes
 }
 
-// left returns 1 if a server is left alone, and else 0.
+// left returns 1 if the server is currently avoided, and otherwise 0.
 func (n *node) left(now time.Time) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -205,7 +203,7 @@ func (n *node) left(now time.Time) int {
 	return 0
 }
 
-// backoff leaves the server alone for a while if it could not be reached.
+// backoff avoids the server for a while if it was unreachable.
 func (n *node) backoff(err error) {
 	if !errors.Is(err, ErrDisconnected) {
 		return
@@ -223,8 +221,7 @@ func (n *node) markUp() {
 	n.mu.pause, n.mu.until = 0, time.Time{}
 }
 
-// Delete deletes a job on its server. A job that was reserved is deleted through
-// the job.
+// Delete deletes a job on its server. Use [Job.Delete] for a reserved job.
 func (s *Servers) Delete(ctx context.Context, id JobID) error {
 	p := s.Pool(id.Server)
 	if p == nil {

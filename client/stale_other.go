@@ -2,9 +2,9 @@
 
 package client
 
-// A look has nothing to keep on this system.
+// A look is empty on this system.
 type look struct{}
 
-// stale reports whether the server has closed the connection. This system has no way to
-// ask.
+// stale returns false, because this system cannot report whether the server has closed
+// the connection.
 func (s *stream) stale() bool { return false }

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// A look asks the system about a socket, without a system call that waits and without
-// allocating.
+// A look queries the state of a socket without blocking and without allocating.
 type look struct {
 	raw    syscall.RawConn
 	unread bool // bytes of the server wait in the socket
@@ -19,8 +18,8 @@ type look struct {
 	at     func(fd uintptr)
 }
 
-// stale reports whether the server has closed the connection. That is a hint only: the
-// server can close it at any moment. It costs a system call that does not wait.
+// stale reports whether the server has closed the connection. This is only a hint,
+// because the server can close it at any moment. It costs one nonblocking system call.
 func (s *stream) stale() bool {
 	nc := s.nc
 	encrypted, _ := nc.(*tls.Conn)
@@ -45,9 +44,9 @@ func (s *stream) stale() bool {
 		if encrypted == nil || !s.look.unread {
 			return s.look.gone
 		}
-		// The server sends TLS messages without a reply: session tickets, and the alert that
-		// it closes the connection. They are encrypted, so they must be read. After a ticket
-		// the read waits for more.
+		// A server sends some TLS messages unrequested: session tickets, and the alert
+		// that closes the connection. They are encrypted, so they must be read. After a
+		// ticket, the read waits for more.
 		s.expiry = -1 // so that the next limit moves it
 		encrypted.SetReadDeadline(time.Now().Add(time.Millisecond))
 		if _, err := encrypted.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -56,7 +55,7 @@ func (s *stream) stale() bool {
 	}
 }
 
-// peek looks at the socket without taking bytes from it.
+// peek checks the socket without consuming bytes.
 func (l *look) peek(fd uintptr) {
 	var b [1]byte
 	n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)

@@ -12,17 +12,18 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// ServerStats holds the statistics of a server. A number that the server does not
-// send is 0. "Since the start" means since the start of the server.
+// ServerStats contains the statistics of a server. A number that the server does not send
+// is 0. "Since the start" means since the start of the server.
 type ServerStats struct {
-	// Jobs now. Urgent ones are ready, with a priority below 1024.
+	// Current numbers of jobs. Urgent jobs are ready jobs with a priority below 1024.
 	JobsUrgent   uint64 `stats:"current-jobs-urgent"`
 	JobsReady    uint64 `stats:"current-jobs-ready"`
 	JobsReserved uint64 `stats:"current-jobs-reserved"`
 	JobsDelayed  uint64 `stats:"current-jobs-delayed"`
 	JobsBuried   uint64 `stats:"current-jobs-buried"`
 
-	// Commands is the number of commands since the start, by name: Commands["put"].
+	// Commands contains the number of commands since the start, by name, such as
+	// Commands["put"].
 	Commands map[string]uint64 `stats:"cmd-"`
 
 	JobTimeouts uint64 `stats:"job-timeouts"` // jobs whose time to run was over, since the start
@@ -54,12 +55,11 @@ type ServerStats struct {
 	OS       string `stats:"os"`
 	Platform string `stats:"platform"`
 
-	// Server is "beanpole" if the server is that, else empty; ServerVersion is
-	// its version.
+	// Server is "beanpole", or empty for other servers. ServerVersion is its version.
 	Server        string `stats:"server"`
 	ServerVersion string `stats:"server-version"`
 
-	// Only beanpole has these. Counts are since the start.
+	// Only beanpole sends these values. Counts are since the start.
 	MaxConnections               uint64 `stats:"max-connections"`
 	BuffersMemory                uint64 `stats:"buffers-memory"`    // bytes of input and replies that wait
 	ClosedForMemory              uint64 `stats:"closed-for-memory"` // connections, because of those bytes
@@ -68,7 +68,8 @@ type ServerStats struct {
 	RefusedCommands              uint64 `stats:"refused-commands"`    // answered [ErrUnauthorized]
 	Processors                   uint64 `stats:"processors"`          // that run the server's code at the same time
 
-	// ConnectionsFull is true if there are MaxConnections, and new clients wait.
+	// ConnectionsFull reports whether there are MaxConnections connections, so that new
+	// clients wait.
 	ConnectionsFull bool `stats:"connections-full"`
 
 	// Refusals by the limits of the server.
@@ -77,7 +78,7 @@ type ServerStats struct {
 	RefusedByMaxTubes   uint64 `stats:"refused-by-max-tubes"`   // new tubes
 	RefusedByMaxWatched uint64 `stats:"refused-by-max-watched"` // watches of one more tube
 
-	// Counts of what policies of tubes have done.
+	// Numbers of actions of policies.
 	PolicyExhausted uint64 `stats:"policy-exhausted"` // jobs that were tried too often
 	PolicyRetried   uint64 `stats:"policy-retried"`   // jobs that wait before they are tried again
 	PolicyExpired   uint64 `stats:"policy-expired"`   // jobs that were too old
@@ -85,22 +86,22 @@ type ServerStats struct {
 
 	PolicyDeduplicated uint64 `stats:"policy-deduplicated"` // puts of jobs that were there already
 
-	// With a journal only.
+	// Only servers with a journal send these values.
 	JournalHealth    string `stats:"journal-health"`     // "ok", or what is wrong
 	JournalBytes     uint64 `stats:"journal-bytes"`      // that its files take
 	JournalLiveBytes uint64 `stats:"journal-live-bytes"` // that the jobs would take if they were written again
 	JournalSegments  uint64 `stats:"journal-segments"`   // files with records
 
-	// All holds every entry that the server sent, also those without a field here, by
-	// its key on the wire. The quotes of strings are removed.
+	// All contains every entry that the server sent, including those without a field, by
+	// its key on the wire. Quotes around strings are removed.
 	All map[string]string
 }
 
-// TubeStats holds the statistics of a tube.
+// TubeStats contains the statistics of a tube.
 type TubeStats struct {
 	Name string `stats:"name"`
 
-	// Jobs now, as in [ServerStats].
+	// Current numbers of jobs, as in [ServerStats].
 	JobsUrgent   uint64 `stats:"current-jobs-urgent"`
 	JobsReady    uint64 `stats:"current-jobs-ready"`
 	JobsReserved uint64 `stats:"current-jobs-reserved"`
@@ -108,7 +109,7 @@ type TubeStats struct {
 	JobsBuried   uint64 `stats:"current-jobs-buried"`
 	TotalJobs    uint64 `stats:"total-jobs"` // jobs put since the tube was created
 
-	// Connections now.
+	// Current numbers of connections.
 	Using    uint64 `stats:"current-using"`
 	Watching uint64 `stats:"current-watching"`
 	Waiting  uint64 `stats:"current-waiting"`
@@ -122,7 +123,7 @@ type TubeStats struct {
 	All map[string]string // as in [ServerStats]
 }
 
-// A State is a state of a job.
+// A State is the state of a job.
 type State string
 
 // The states of a job.
@@ -133,7 +134,7 @@ const (
 	StateBuried   State = "buried"
 )
 
-// JobStats holds the statistics of a job.
+// JobStats contains the statistics of a job.
 type JobStats struct {
 	ID       uint64        `stats:"id"`
 	Tube     string        `stats:"tube"`
@@ -145,7 +146,7 @@ type JobStats struct {
 	TimeLeft time.Duration `stats:"time-left"` // until a delayed job is ready, or the time to run of a reserved one is over
 	File     uint64        `stats:"file"`      // of the log; 0: without one
 
-	// How often it was ...
+	// Numbers of these events.
 	Reserves uint64 `stats:"reserves"`
 	Timeouts uint64 `stats:"timeouts"` // reserved until its time to run was over
 	Releases uint64 `stats:"releases"`
@@ -172,7 +173,7 @@ func (c *commands) StatsJob(ctx context.Context, id uint64) (*JobStats, error) {
 	return stats[JobStats](ctx, c, wire.Command{Op: wire.StatsJob, ID: id}, nil)
 }
 
-// stats asks for a struct of statistics. It sends nothing if err is an error.
+// stats requests a struct of statistics. If err is not nil, it sends nothing.
 func stats[S any](ctx context.Context, c *commands, cmd wire.Command, err error) (st *S, _ error) {
 	err = c.ask(ctx, &request{Command: cmd, want: wire.OK}, err, func(r *wire.Reply) (err error) {
 		st, err = parseStats[S](r)
@@ -181,7 +182,7 @@ func stats[S any](ctx context.Context, c *commands, cmd wire.Command, err error)
 	return st, err
 }
 
-// parseStats fills a struct: the fields that have a key in their tag, and All.
+// parseStats fills a struct: the fields with a key in their tag, and All.
 func parseStats[S any](r *wire.Reply) (*S, error) {
 	entries, err := wire.ParseDict(r.Body)
 	if err != nil {
@@ -204,7 +205,7 @@ func parseStats[S any](r *wire.Reply) (*S, error) {
 	return st, nil
 }
 
-// countsOf returns the numbers whose keys begin so, by the rest of the key.
+// countsOf returns the numbers whose keys start with prefix, by the rest of the key.
 func countsOf(entries map[string]string, prefix string) (counts map[string]uint64, err error) {
 	counts = make(map[string]uint64)
 	for key, text := range entries {
@@ -215,8 +216,7 @@ func countsOf(entries map[string]string, prefix string) (counts map[string]uint6
 	return counts, err
 }
 
-// set sets a field from text. A time.Duration is given in seconds, possibly with a
-// fraction.
+// set parses text into a field. A time.Duration is in seconds, possibly with a fraction.
 func set(field any, text string) (err error) {
 	switch p := field.(type) {
 	case *string:

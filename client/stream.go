@@ -17,11 +17,11 @@ const (
 	keepBuffer  = 64 << 10 // bytes; larger buffers are given up after use
 )
 
-// forever is the time that a reserve without a limit waits.
+// forever is the wait of a reserve without a limit.
 const forever time.Duration = 1<<63 - 1
 
-// A stream is one network connection: commands go out, replies come in, in the
-// same order. After an error it is unusable.
+// A stream is one network connection with commands and replies in the same order. After
+// an error, it is unusable.
 //
 // An exchange consists of a call of begin, any number of writes and reads, and a call of
 // end.
@@ -39,16 +39,15 @@ type stream struct {
 
 	reply wire.Reply // the last one of a batch
 
-	// Times on now.
+	// Times on the clock of now.
 	born   time.Time
 	expiry time.Duration // the deadline of nc; 0: none
 
 	ctx context.Context // of the exchange under way
 
-	// What interrupts an exchange. To register a function with a context costs
-	// more than everything else, so the registration is kept for the next
-	// exchange if that has the same context. Contexts are compared by their
-	// channels.
+	// The interruption of an exchange. Registering a function with a context costs more
+	// than everything else, so the registration is kept for the next exchange with the
+	// same context. Contexts are compared by their channels.
 	mu struct {
 		sync.Mutex
 		watched     <-chan struct{} // of the context that calls us at its end; nil: none does
@@ -69,8 +68,8 @@ func (s *stream) close() {
 	s.nc.Close()
 }
 
-// begin starts an exchange whose replies the server may delay by wait. It ends
-// early when ctx does.
+// begin starts an exchange whose replies the server can delay by wait. It ends early when
+// ctx does.
 func (s *stream) begin(ctx context.Context, wait time.Duration) error {
 	if err := s.setDeadline(wait); err != nil {
 		return lost(err)
@@ -94,7 +93,7 @@ func (s *stream) begin(ctx context.Context, wait time.Duration) error {
 	return nil
 }
 
-// interrupt ends the exchange under way if it has this context.
+// interrupt ends the current exchange if it has this context.
 func (s *stream) interrupt(done <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,11 +109,11 @@ func (s *stream) expire() {
 }
 
 // now returns the time since the connection was opened. Reading the clock is a large part
-// of the client's cost of an exchange, and time.Now reads two clocks.
+// of the cost of an exchange, and time.Now reads two clocks.
 func (s *stream) now() time.Duration { return time.Since(s.born) }
 
 // setDeadline sets the deadline of the network connection. A change costs as much as
-// formatting a command, so a deadline that is a little late stays.
+// formatting a command, so a deadline that is slightly late is kept.
 func (s *stream) setDeadline(wait time.Duration) error {
 	if s.timeout <= 0 || wait == forever {
 		if s.expiry == 0 {
@@ -132,7 +131,7 @@ func (s *stream) setDeadline(wait time.Duration) error {
 	return s.nc.SetDeadline(s.born.Add(latest))
 }
 
-// end finishes an exchange with its error, if any, which it explains.
+// end finishes an exchange and explains its error, if any.
 func (s *stream) end(err error) error {
 	s.mu.Lock()
 	interrupted := s.mu.interrupted
@@ -148,7 +147,7 @@ func (s *stream) end(err error) error {
 	return err
 }
 
-// write writes out. It returns the number of bytes that the system took.
+// write writes out. It returns the number of bytes that the system accepted.
 func (s *stream) write() (n int, err error) {
 	n, err = s.nc.Write(s.out)
 	if s.out = s.out[:0]; cap(s.out) > keepBuffer {
@@ -177,7 +176,7 @@ func (s *stream) read(r *wire.Reply) error {
 	}
 }
 
-// fill reads more, into a larger buffer if this one is full.
+// fill reads more bytes, into a larger buffer if this one is full.
 func (s *stream) fill() error {
 	switch {
 	case s.r == s.w:
@@ -216,7 +215,7 @@ func (s *stream) exchange(ctx context.Context, cmd *wire.Command, wait time.Dura
 	return n == size, s.end(err)
 }
 
-// lost returns an error of the network as an ErrDisconnected.
+// lost wraps an error of the network in ErrDisconnected.
 func lost(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("%w: %w", ErrDisconnected, errNoReply)
@@ -224,5 +223,5 @@ func lost(err error) error {
 	return fmt.Errorf("%w: %w", ErrDisconnected, err)
 }
 
-// errNoReply is a deadline exceeded with a clearer message.
+// errNoReply is os.ErrDeadlineExceeded with a clearer message.
 var errNoReply = fmt.Errorf("the server did not answer in time: %w", os.ErrDeadlineExceeded)

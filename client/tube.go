@@ -11,8 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// Use selects the tube of commands that name none. The server creates the tube
-// if it does not exist.
+// Use selects the tube of commands without a tube. The server creates the tube if it does
+// not exist.
 func (c *Conn) Use(ctx context.Context, tube string) error {
 	q := request{Command: wire.Command{Op: wire.Use, Tube: []byte(tube)}, want: wire.Using}
 	return c.ask(ctx, &q, CheckTube(tube), func(*wire.Reply) error {
@@ -21,8 +21,8 @@ func (c *Conn) Use(ctx context.Context, tube string) error {
 	})
 }
 
-// Watch adds a tube to those that Reserve takes jobs from, and returns how many
-// there are now. A new connection watches the tube "default".
+// Watch adds a tube to the tubes that Reserve uses, and returns their number. A new
+// connection watches the tube "default".
 func (c *Conn) Watch(ctx context.Context, tube string) (watched int, err error) {
 	q := request{Command: wire.Command{Op: wire.Watch, Tube: []byte(tube)}, want: wire.Watching}
 	err = c.ask(ctx, &q, CheckTube(tube), func(r *wire.Reply) error {
@@ -35,8 +35,8 @@ func (c *Conn) Watch(ctx context.Context, tube string) (watched int, err error) 
 	return watched, err
 }
 
-// Ignore takes a tube from those that Reserve takes jobs from, and returns how
-// many are left. The last one cannot be ignored: the error is [ErrNotIgnored].
+// Ignore removes a tube from the tubes that Reserve uses, and returns the number of the
+// remaining ones. The last one cannot be ignored: the error is [ErrNotIgnored].
 func (c *Conn) Ignore(ctx context.Context, tube string) (watched int, err error) {
 	q := request{Command: wire.Command{Op: wire.Ignore, Tube: []byte(tube)}, want: wire.Watching}
 	err = c.ask(ctx, &q, CheckTube(tube), func(r *wire.Reply) error {
@@ -47,7 +47,7 @@ func (c *Conn) Ignore(ctx context.Context, tube string) (watched int, err error)
 	return watched, err
 }
 
-// WatchOnly watches these tubes, at least one, and no others, in one round trip.
+// WatchOnly watches exactly these tubes, at least one, in one round trip.
 func (c *Conn) WatchOnly(ctx context.Context, tubes ...string) error {
 	q := request{Command: wire.Command{Op: wire.Watch}}
 	if len(tubes) == 0 {
@@ -82,19 +82,18 @@ func (c *Conn) WatchOnly(ctx context.Context, tubes ...string) error {
 	return nil
 }
 
-// Kick makes up to limit jobs of a tube ready, or [All], and returns how many it has made
-// ready. If there are buried jobs it takes those, the ones buried longest first;
-// otherwise it takes delayed jobs, those that are due soonest first. If the tube is
-// empty, it is the one that the connection uses; with a [Pool] "default".
+// Kick makes up to limit jobs of a tube, or [All], ready and returns their number. If the
+// tube has buried jobs, it kicks those, the first buried first; otherwise delayed jobs,
+// the first due first. An empty tube name means the tube in use, and with a [Pool]
+// "default".
 func (c *commands) Kick(ctx context.Context, tube string, limit int) (kicked int, err error) {
 	q := request{Command: wire.Command{Op: wire.Kick}, want: wire.Kicked}
 	q.Count, err = count(limit)
 	return c.askNumber(ctx, &q, cmp.Or(err, q.in(tube)))
 }
 
-// PauseTube stops Reserve from taking jobs of the tube, for all clients, for d,
-// rounded up to whole seconds. 0 ends a pause. The error is [ErrNotFound] if there is no
-// such tube.
+// PauseTube prevents all clients from reserving jobs of the tube for d, rounded up to
+// whole seconds. 0 ends a pause. The error is [ErrNotFound] if the tube does not exist.
 func (c *commands) PauseTube(ctx context.Context, tube string, d time.Duration) error {
 	q := request{Command: wire.Command{Op: wire.PauseTube, Tube: []byte(tube)}, want: wire.Paused}
 	var err error
@@ -110,13 +109,12 @@ func (c *commands) ListTubes(ctx context.Context) ([]string, error) {
 	return c.askList(ctx, wire.ListTubes)
 }
 
-// ListTubesWatched returns the names of the tubes that this connection watches,
-// as the server knows them.
+// ListTubesWatched asks the server for the tubes that this connection watches.
 func (c *Conn) ListTubesWatched(ctx context.Context) ([]string, error) {
 	return c.askList(ctx, wire.ListTubesWatched)
 }
 
-// ListTubeUsed returns the name of the tube in use, as the server knows it.
+// ListTubeUsed asks the server for the tube in use.
 func (c *Conn) ListTubeUsed(ctx context.Context) (tube string, err error) {
 	q := request{Command: wire.Command{Op: wire.ListTubeUsed}, want: wire.Using, tube: usedTube}
 	err = c.ask(ctx, &q, nil, func(r *wire.Reply) error {

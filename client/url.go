@@ -15,7 +15,7 @@ import (
 
 const scheme = "beanpole://"
 
-// ParseURL takes a URL apart that has everything necessary to connect. Its characters are
+// ParseURL parses a URL that contains everything necessary to connect. Its characters are
 // escaped as in any URL:
 //
 //	beanpole://HOST:PORT                   HOST:PORT
@@ -54,8 +54,8 @@ func ParseURL(s string) (addr string, opt *Options, err error) {
 	return addr, opt, err
 }
 
-// firstHost splits a URL with a list of hosts into a URL with the first host only and the
-// others, each after its comma.
+// firstHost splits a URL with a list of hosts into a URL with only the first host, and
+// the other hosts, each after its comma.
 func firstHost(s string) (first, others string) {
 	start := len(scheme)
 	end := start + strings.IndexAny(s[start:]+"/", "/?#")
@@ -66,7 +66,7 @@ func firstHost(s string) (first, others string) {
 	return s, ""
 }
 
-// tlsOf returns the TLS configuration that the query of a URL sets, or nil.
+// tlsOf returns the TLS configuration in the query of a URL, or nil.
 func tlsOf(query url.Values) (*tls.Config, error) {
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if !slices.Contains([]string{"tls", "ca", "cert", "key", "server-name"}, name) {
@@ -86,8 +86,9 @@ func tlsOf(query url.Values) (*tls.Config, error) {
 	return config, nil
 }
 
-// parseServer returns an address without its token, the list of addresses in it, and
-// their options. The token and the TLS settings of a URL replace the ones of opt.
+// parseServer parses an address. It returns the address without its token, the addresses
+// in the list, and the options. The token and the TLS settings of a URL replace those of
+// opt.
 func parseServer(s string, opt *Options) (text string, addrs []address, o Options, err error) {
 	o = opt.filled()
 	text, of, err := ParseURL(s)

@@ -18,7 +18,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
-// A process is a beanpole with a directory of its own.
+// A process is a beanpole server with its own directory.
 type process struct {
 	*bench.Process
 	command []string
@@ -31,10 +31,11 @@ func newProcess(program, dir string, flags ...string) (*process, error) {
 	return &process{command: command, dir: dir}, os.MkdirAll(dir, 0o700)
 }
 
-// listen is where a member listens for the others.
+// listen returns the address on which a member listens for other members.
 func (p *process) listen() string { return "127.0.0.1:" + p.port.String() }
 
-// start starts the process, in place of one that was killed, and returns when it answers clients.
+// start starts the process, which can have been killed before, and returns when it
+// answers clients.
 func (p *process) start(ctx context.Context) (err error) {
 	p.stop()
 	p.Process, err = (&bench.Server{Command: p.command}).Start(ctx, p.dir)
@@ -47,7 +48,7 @@ func (p *process) stop() {
 	}
 }
 
-// until waits until it is so.
+// until waits until so returns true.
 func until(ctx context.Context, what string, so func() bool) error {
 	for !so() {
 		select {
@@ -88,13 +89,13 @@ func startSingle(ctx context.Context, program, dir string) (*process, error) {
 	return p, err
 }
 
-// A cluster is three servers that keep one queue.
+// A cluster is three servers with one queue.
 type cluster struct {
 	program string
 	members []*process
 }
 
-// startCluster starts a cluster whose members have some flags besides.
+// startCluster starts a cluster whose members have some additional flags.
 func startCluster(ctx context.Context, program, dir string, flags ...string) (*cluster, error) {
 	c := &cluster{program: program}
 	for i := range members {
@@ -106,7 +107,7 @@ func startCluster(ctx context.Context, program, dir string, flags ...string) (*c
 	return c, nil
 }
 
-// add starts another member, and waits until it takes part fully.
+// add starts another member, and waits until it is a voter.
 func (c *cluster) add(ctx context.Context, dir string, flags []string) error {
 	m, err := newProcess(c.program, dir, flags...)
 	if err != nil {
@@ -147,7 +148,7 @@ func (c *cluster) command(ctx context.Context, args ...string) ([]byte, error) {
 	return out, err
 }
 
-// settle waits until so many members take part fully, and one of them leads.
+// settle waits until the cluster has n voters and a leader.
 func (c *cluster) settle(ctx context.Context, n int) error {
 	return until(ctx, fmt.Sprintf("%d members take part", n), func() bool {
 		leader, voters := c.look(ctx)
@@ -155,7 +156,7 @@ func (c *cluster) settle(ctx context.Context, n int) error {
 	})
 }
 
-// look returns which member leads, or -1, and how many take part fully.
+// look returns the index of the leader, or -1, and the number of voters.
 func (c *cluster) look(ctx context.Context) (leader, voters int) {
 	leader = -1
 	for _, k := range c.status(ctx).Members {
@@ -169,7 +170,7 @@ func (c *cluster) look(ctx context.Context) (leader, voters int) {
 	return leader, voters
 }
 
-// status returns what a member tells that hears a majority; nothing if none does.
+// status returns the status from a member that reaches a majority, or nothing.
 func (c *cluster) status(ctx context.Context) admin.Cluster {
 	for i := range c.members {
 		if s, ok := c.statusOf(ctx, i); ok && s.Quorum {
@@ -179,7 +180,7 @@ func (c *cluster) status(ctx context.Context) admin.Cluster {
 	return admin.Cluster{}
 }
 
-// statusOf returns what a member tells.
+// statusOf returns the status from a member.
 func (c *cluster) statusOf(ctx context.Context, i int) (s admin.Cluster, ok bool) {
 	out, err := c.command(ctx, "status", c.members[i].dir, "--json")
 	return s, err == nil && json.Unmarshal(out, &s) == nil
@@ -192,7 +193,7 @@ func (c *cluster) stop() {
 	}
 }
 
-// leader returns the address of the member that leads.
+// leader returns the address of the leader.
 func (c *cluster) leader(ctx context.Context) (string, error) { return c.fromLeader(ctx, 0) }
 
 // follower returns the address of another member.

@@ -13,7 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// A loss is a way in which a cluster loses its leader, and gets that member back.
+// A loss is a way of losing the leader and getting it back.
 type loss struct {
 	name     string
 	flags    []string // of all members
@@ -36,8 +36,8 @@ func losses() []loss {
 	}
 }
 
-// measureGaps takes the leader away again and again, and writes for how long a client had no
-// answer. Each way has a cluster of its own.
+// measureGaps stops the leader repeatedly, and writes the times without an answer. Each
+// way has its own cluster.
 func (opt *options) measureGaps(ctx context.Context, w io.Writer, dir string) error {
 	for i, l := range losses() {
 		c, err := startCluster(ctx, opt.program, filepath.Join(dir, fmt.Sprint("gaps", i)), l.flags...)
@@ -59,10 +59,11 @@ func (opt *options) measureGaps(ctx context.Context, w io.Writer, dir string) er
 	return nil
 }
 
-// grownUp is how old members are at least when the leader goes: in its first 0.6 s none votes.
+// grownUp is the minimum age of members when the leader stops, because members do not
+// vote in their first 0.6 s.
 const grownUp = 2 * time.Second
 
-// measureGap takes the leader away once, and gives it back.
+// measureGap stops the leader once, and restarts it.
 func (opt *options) measureGap(ctx context.Context, c *cluster, l *loss) (gap time.Duration, err error) {
 	time.Sleep(grownUp)
 	leader, _ := c.look(ctx)
@@ -99,7 +100,8 @@ func (opt *options) measureGap(ctx context.Context, c *cluster, l *loss) (gap ti
 	return gap, c.settle(ctx, members)
 }
 
-// A seeker is a client that goes to another member by itself, but never back to the victim.
+// A seeker is a client that switches to another member automatically, but never back to
+// the victim.
 type seeker struct {
 	*cluster
 	victim int // the member that goes
@@ -109,7 +111,7 @@ type seeker struct {
 	conn   *client.Conn
 }
 
-// put puts one job, wherever that works.
+// put puts one job at any member that accepts it.
 func (s *seeker) put(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if s.conn == nil {
@@ -131,7 +133,7 @@ func (s *seeker) put(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// turnAway chooses another member.
+// turnAway selects another member.
 func (s *seeker) turnAway() {
 	s.next = (s.next + 1) % members
 	if s.next == s.victim {

@@ -28,7 +28,7 @@ const (
 	subject        = "jobs"
 )
 
-// A jetStream is three servers, each a process of its own.
+// A jetStream is three JetStream servers, each in its own process.
 type jetStream struct {
 	servers []*bench.Process
 	leader  string // the address of the stream's leader
@@ -63,8 +63,8 @@ func startJetStream(ctx context.Context, dir string) (*jetStream, error) {
 
 func serverName(i int) string { return fmt.Sprintf("n%d", i) }
 
-// runJetStream is a JetStream server. Its arguments are its name, its ports for clients and for the others, the addresses of all, and
-// its directory.
+// runJetStream runs a JetStream server. Its arguments are its name, its ports for clients
+// and for other servers, the addresses of all, and its directory.
 func runJetStream(args []string) error {
 	clients, err := strconv.Atoi(args[1])
 	others, othersErr := strconv.Atoi(args[2])
@@ -85,7 +85,7 @@ func runJetStream(args []string) error {
 	return nil
 }
 
-// create makes the stream, as soon as the servers have found each other.
+// create creates the stream when the servers have found each other.
 func (j *jetStream) create(ctx context.Context) error {
 	nc, err := nats.Connect("nats://"+j.servers[0].Addr, nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
-// options are what the command line says.
+// options contains the command line's options.
 type options struct {
 	program     string
 	rounds      int
@@ -85,14 +85,15 @@ func (opt *options) run(ctx context.Context, w io.Writer) error {
 	})
 }
 
-// A contender takes puts.
+// A contender is a server or cluster that accepts puts.
 type contender struct {
 	name string
 	pids []int // of all its servers
 	put  puts
 }
 
-// puts has connections put jobs, one after the other, each when the last one is acknowledged.
+// puts measures connections that put jobs, each after the acknowledgement of the previous
+// one.
 type puts func(ctx context.Context, connections, body int, duration time.Duration) (load.Result, error)
 
 func pids(of ...*bench.Process) (all []int) {
@@ -133,7 +134,7 @@ func (opt *options) measure(ctx context.Context, c contender, connections int) (
 		{Value: float64(r.Latency.P99), Unit: "p99-ns"}, {Value: cpu, Unit: "cpu-ns/put"}}, nil
 }
 
-// usage is the processor time that processes have taken.
+// usage returns the CPU time used by processes.
 func usage(pids []int) (sum time.Duration) {
 	for _, pid := range pids {
 		sum += load.UsageOf(pid).CPU

@@ -1,10 +1,11 @@
-// Command compare starts two servers in turn, runs the same experiments on both, and prints
-// Go benchmark results, which benchstat compares. It runs on Linux only.
+// Command compare starts two servers in turn, runs the same experiments on both, and
+// prints Go benchmark results for benchstat. It runs on Linux only.
 //
 //	go run ./compare [flags] A B
 //
-// A and B are the commands that start the servers. In them {port} is a free port and {dir} a
-// new directory; a command without {port} gets -l 127.0.0.1 -p {port} besides:
+// A and B are the commands that start the servers. In them, {port} is a free port and
+// {dir} a new directory. A command without {port} gets the additional arguments -l
+// 127.0.0.1 -p {port}:
 //
 //	compare -connections 50 beanstalkd bin/beanpole | tee new.txt
 //	go tool benchstat -col /server new.txt
@@ -12,8 +13,8 @@
 //	compare -suite memory -only '^8 conn|^500' old/beanpole bin/beanpole
 //	compare -connections 50 -backlog 10000000 beanstalkd bin/beanpole
 //
-// Without -suite it runs the one load that the flags describe. With -at it runs that once, on a
-// server that somebody has started:
+// Without -suite, the command runs the load that the flags describe. With -at, it runs
+// that load once on a running server:
 //
 //	compare -at 127.0.0.1:11300 -mix put-delete -connections 8 -backlog 200000
 //
@@ -40,7 +41,7 @@ import (
 	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
-// options are what the command line says.
+// options contains the command line's options.
 type options struct {
 	bench bench.Options
 	load  load.Options
@@ -98,7 +99,7 @@ func (opt *options) define() {
 
 func suites() []string { return slices.Sorted(maps.Keys(bench.Suites)) }
 
-// check takes the commands.
+// check sets the commands of the servers.
 func (opt *options) check(commands []string) error {
 	switch {
 	case opt.responder != "" || opt.at != "" && len(commands) == 0 && opt.suite == "":
@@ -114,7 +115,7 @@ func (opt *options) check(commands []string) error {
 	return nil
 }
 
-// withPort makes a command that does not say where to listen use a free port.
+// withPort adds a free port to a command without {port}.
 func withPort(command []string) []string {
 	if len(command) == 0 || slices.ContainsFunc(command, func(arg string) bool { return strings.Contains(arg, "{port}") }) {
 		return command
@@ -154,7 +155,7 @@ func (opt *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 	return bench.Run(ctx, o, stdout, experiments)
 }
 
-// experiments are what the servers are compared in.
+// experiments returns the selected experiments.
 func (opt *options) experiments(o *bench.Options) ([]bench.Experiment, error) {
 	if opt.suite == "" {
 		opt.load.Duration = opt.bench.Duration
@@ -170,7 +171,7 @@ func (opt *options) experiments(o *bench.Options) ([]bench.Experiment, error) {
 	return all, nil
 }
 
-// printResult prints what a load on one server has measured.
+// printResult prints the measurements of a load on one server.
 func printResult(w io.Writer, r load.Result) error {
 	ns := func(d time.Duration) string { return load.FormatTime(float64(d)) }
 	l := &r.Latency

@@ -1,10 +1,11 @@
-// Command demo fills an empty server with the queue of a shop that does not exist, and works on it until
-// it is stopped. The pictures in doc/ show that queue; it is good for looking at top and the console too.
+// Command demo fills an empty server with the queue of a fictitious shop, and processes
+// jobs until it is stopped. The pictures in doc show this queue. It also serves to try
+// top and the console.
 //
 //	demo ADDR
 //
-// Some of it needs somebody to look at it: reports wait for workers that do not come, and payments are declined
-// and buried.
+// Some tubes need attention: reports wait for workers that do not exist, and payments are
+// declined and buried.
 package main
 
 import (
@@ -25,7 +26,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client/worker"
 )
 
-// A tube is what is put into a tube at the beginning, and then.
+// A tube describes the initial and later jobs of a tube.
 type tube struct {
 	name string
 	body func(n int) string
@@ -89,7 +90,7 @@ func main() {
 	}
 }
 
-// run fills the queue, and then puts and works until the context is done.
+// run fills the queue, and then puts and processes jobs until the context is done.
 func run(ctx context.Context, addr string) error {
 	pool, err := client.NewPool(addr, nil)
 	if err != nil {
@@ -124,7 +125,7 @@ func (t *tube) put(ctx context.Context, pool *client.Pool, n int, delay time.Dur
 	return err
 }
 
-// fill puts what is there at the beginning: the jobs to be buried first.
+// fill puts the initial jobs, first those to be buried.
 func (t *tube) fill(ctx context.Context, pool *client.Pool) error {
 	for n := range t.buried + t.delayed + t.ready {
 		delay := time.Duration(0)
@@ -147,7 +148,7 @@ func (t *tube) fill(ctx context.Context, pool *client.Pool) error {
 	return nil
 }
 
-// produce puts jobs, in waves and at times many at once.
+// produce puts jobs in waves, and sometimes many at once.
 func (t *tube) produce(ctx context.Context, pool *client.Pool) error {
 	const step, burstEvery = 200 * time.Millisecond, 90 * time.Second
 	ticks := time.NewTicker(step)
@@ -176,7 +177,7 @@ func (t *tube) produce(ctx context.Context, pool *client.Pool) error {
 	}
 }
 
-// handle works on a job, as long as that takes.
+// handle processes a job, which takes some time.
 func (t *tube) handle(ctx context.Context, job *worker.Job) error {
 	select {
 	case <-ctx.Done():

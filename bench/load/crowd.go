@@ -8,14 +8,14 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// A crowd burdens a server without taking part in the load: tubes that have a job, and
-// silent connections. The zero value is empty.
+// A crowd burdens a server without taking part in the load. It consists of tubes with one
+// job and of silent connections. The zero value is empty.
 type crowd struct {
 	idle []*client.Conn
 }
 
-// gather occupies the tubes and opens the idle connections. Call disperse afterwards, even
-// after an error.
+// gather creates the tubes and opens the idle connections. The caller must call disperse,
+// even after an error.
 func (c *crowd) gather(ctx context.Context, o *Options) error {
 	if err := occupy(ctx, o); err != nil {
 		return err
@@ -37,13 +37,14 @@ func (c *crowd) disperse() {
 	}
 }
 
-// verify checks that the idle connections still work: a server that has closed them had
-// an easier load.
+// verify checks that the idle connections still work, because a server that has closed
+// them had an easier load.
 func (c *crowd) verify(ctx context.Context, o *Options) error {
 	return prepareAll(ctx, len(c.idle), "idle connections have stayed open", func(ctx context.Context, i int) error { return c.use(ctx, i, o) })
 }
 
-// use sends a command on an idle connection, so that the server has made for it what it makes for any.
+// use sends a command on an idle connection, so that the server allocates the usual state
+// for it.
 func (c *crowd) use(ctx context.Context, i int, o *Options) error {
 	if err := c.idle[i].Use(ctx, o.Tube); err != nil {
 		return fmt.Errorf("idle connection: %w", err)
@@ -51,7 +52,7 @@ func (c *crowd) use(ctx context.Context, i int, o *Options) error {
 	return nil
 }
 
-// occupy puts a job into each of the tubes that the load does not use.
+// occupy puts a job into each tube that the load does not use.
 func occupy(ctx context.Context, o *Options) error {
 	pool, err := client.NewPool(o.Addr, &client.Options{MaxIdle: dialers})
 	if err != nil {

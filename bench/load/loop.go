@@ -13,8 +13,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
-// A loop moves the bytes of connections between sockets and peers, from one
-// thread. It reads once from each socket that has something, and writes once.
+// A loop moves bytes between sockets and peers in one thread. It reads and writes each
+// ready socket once.
 type loop struct {
 	poll *epoll.Poller
 
@@ -25,7 +25,7 @@ type loop struct {
 	free  []int   // indexes
 }
 
-// A link is a connection of a loop, and its peer.
+// A link is a connection of a loop with its peer.
 type link struct {
 	peer
 	*buffers
@@ -34,10 +34,10 @@ type link struct {
 	full  bool // the socket took only a part of the last write
 }
 
-// errHungUp is the end of a connection that the server closed.
+// errHungUp reports that the server closed a connection.
 var errHungUp = errors.New("load: the server closed the connection")
 
-// newLoop returns a loop, which is to be closed.
+// newLoop returns a loop. The caller must close it.
 func newLoop() (*loop, error) {
 	poll, err := epoll.New()
 	if err != nil {
@@ -59,7 +59,7 @@ func (l *loop) close() {
 	l.poll.Close()
 }
 
-// connect takes a connection over, and lets its peer begin.
+// connect takes ownership of a connection, and lets its peer start.
 func (l *loop) connect(nc net.Conn, p peer) error {
 	sock, err := epoll.Take(nc)
 	if err != nil {
@@ -68,7 +68,7 @@ func (l *loop) connect(nc net.Conn, p peer) error {
 	return l.add(sock, p)
 }
 
-// listen takes a TCP listener over, and accepts connections from now on.
+// listen takes ownership of a TCP listener, and starts accepting connections.
 func (l *loop) listen(nl net.Listener, newPeer func() peer) error {
 	sock, err := epoll.Take(nl)
 	if err != nil {
@@ -78,8 +78,8 @@ func (l *loop) listen(nl net.Listener, newPeer func() peer) error {
 	return l.poll.Add(sock, epoll.Listeners, epoll.Readable)
 }
 
-// run returns when ctx is done, when no connection is left and none can come, or
-// with the first error of a peer's ended.
+// run returns when ctx is done, when no connection is left and none can come, or with the
+// first error of a peer's ended.
 func (l *loop) run(ctx context.Context) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -114,7 +114,7 @@ func (l *loop) handle(ev epoll.Event) error {
 	return l.serve(k, ev.Events)
 }
 
-// accept accepts all connections that wait.
+// accept accepts all waiting connections.
 func (l *loop) accept() error {
 	for {
 		sock, _, err := l.listener.Accept()
@@ -125,7 +125,7 @@ func (l *loop) accept() error {
 		default:
 			return os.NewSyscallError("accept", err)
 		}
-		// Package net sets it too, and so do the servers that are measured.
+		// Package net and the measured servers set this option as well.
 		if err := unix.SetsockoptInt(int(sock), unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
 			sock.Close()
 			return os.NewSyscallError("setsockopt", err)
@@ -136,7 +136,7 @@ func (l *loop) accept() error {
 	}
 }
 
-// add begins to serve a connection.
+// add starts serving a connection.
 func (l *loop) add(sock epoll.Socket, p peer) error {
 	k := &link{peer: p, buffers: p.bytes(), sock: sock, index: len(l.links)}
 	if n := len(l.free); n > 0 {
@@ -156,8 +156,8 @@ func (l *loop) add(sock epoll.Socket, p peer) error {
 	return l.send(k)
 }
 
-// serve reads once and answers at once. Another read would most often bring
-// nothing: a closed loop has sent no new commands meanwhile.
+// serve reads once and answers at once. Another read would usually return nothing: a
+// closed loop has not sent new commands yet.
 func (l *loop) serve(k *link, events epoll.Events) error {
 	if events == epoll.Writable {
 		return l.send(k)
@@ -180,8 +180,8 @@ func (l *loop) serve(k *link, events epoll.Events) error {
 	return l.send(k)
 }
 
-// send writes what is pending, as far as the socket takes it, and closes what is
-// over.
+// send writes as much pending output as the socket accepts, and closes a finished
+// connection.
 func (l *loop) send(k *link) error {
 	if len(k.out) > 0 {
 		n, err := k.sock.Write(k.out)
@@ -206,7 +206,7 @@ func (l *loop) send(k *link) error {
 	return nil
 }
 
-// end closes a connection, and returns what its peer returns.
+// end closes a connection, and returns the result of its peer.
 func (l *loop) end(k *link, err error) error {
 	k.sock.Close()
 	l.links[k.index] = nil

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A numbering makes bodies of which no two are equal: each has the number of its job in one
-// place. The sessions of a run share it. The numbers begin with the microseconds of the
-// clock, so that those of another run, which may be in the tube, are others.
+// A numbering creates distinct bodies: each contains the number of its job. The sessions
+// of a run share it. Numbers start with the microseconds of the clock, so that they
+// differ from those of earlier runs, whose jobs can still be in the tube.
 type numbering struct {
 	at   int // of the number in a body
 	last int64
@@ -16,7 +16,7 @@ type numbering struct {
 
 const digits = 16 // of the microseconds since 1970, until 2286
 
-// newNumbering returns the body that Options.Body describes.
+// newNumbering returns the body described by Options.Body.
 func newNumbering(template string) (body []byte, n *numbering) {
 	before, after, _ := strings.Cut(template, "%")
 	return []byte(before + strings.Repeat("0", digits) + after), &numbering{len(before), time.Now().UnixMicro()}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A Mix says which commands a connection sends and in what order.
+// A Mix defines the commands of a connection and their order.
 type Mix string
 
 const (
@@ -19,58 +19,58 @@ const (
 	PutDelete        Mix = "put-delete"         // put, delete the job just put
 )
 
-// Mixes are all there are.
+// Mixes contains all mixes.
 var Mixes = []Mix{PutReserveDelete, Put, Drain, PutDelete}
 
-// Options describe one run. Without others it is PutReserveDelete on one connection with one
-// command in flight.
+// Options describes one run. The zero value means PutReserveDelete on one connection with
+// one command in flight.
 type Options struct {
-	// Addr is where the server listens: "host:port", or "unix:PATH".
+	// Addr is the address of the server: "host:port" or "unix:PATH".
 	Addr string
 
 	Mix Mix // empty means PutReserveDelete
 
-	// Connections is the number of connections. 0 means 1.
+	// Connections is the number of connections. Zero means 1.
 	Connections int
 
-	// InFlight is the number of commands that each connection keeps unanswered,
-	// 0 means 1.
+	// InFlight is the number of unanswered commands per connection. Zero means 1.
 	InFlight int
 
-	// BodySize is the size of a job's body in bytes. 0 means 64; negative means empty
-	// bodies.
+	// BodySize is the size of a job's body in bytes. Zero means 64, and a negative number
+	// means empty bodies.
 	BodySize int
 
-	// Body is the body of the jobs, instead of one of BodySize. The first % in it, of which there
-	// must be one, stands for the number of the job in sixteen digits, so that no two bodies are
-	// equal. Not with a Drain.
+	// Body, if not empty, is the body of the jobs, in place of one of BodySize. Its first
+	// %, which is required, stands for the number of the job in sixteen digits, so that
+	// all bodies are distinct. It is invalid with Drain.
 	Body string
 
-	// Duration is how long to measure, after a warm-up of a tenth of it, or without one until Ops jobs are done. One of
-	// the two is set, except for a Drain, which lasts until the tubes are empty.
+	// Duration is the measured time, after a warm-up of a tenth of it. If it is zero, the
+	// run lasts until Ops jobs are done, without a warm-up. One of the two must be set,
+	// except for a Drain, which lasts until the tubes are empty.
 	Duration time.Duration
 
-	// Ops is the number of jobs to handle in all (a job of PutReserveDelete is
-	// three commands), divided among the connections. 0 means no limit.
+	// Ops is the total number of jobs, divided among the connections. A job of
+	// PutReserveDelete is three commands. Zero means no limit.
 	Ops int64
 
-	// Backlog is the number of jobs that are put, unmeasured, before the run.
-	// Drain takes them away again, the other mixes leave as many in the queue.
+	// Backlog is the number of jobs that are put before the measurement. Drain removes
+	// them; the other mixes leave as many in the queue.
 	Backlog int64
 
-	// Occupied is the number of additional tubes that have one job each. The jobs
-	// are put before the run and stay afterwards.
+	// Occupied is the number of additional tubes with one job each. The jobs are put
+	// before the run and stay afterwards.
 	Occupied int
 
 	// Idle is the number of additional connections that are open and silent.
 	Idle int
 
-	// Tube is the name of the tube, and what the names of those of Occupied begin
-	// with. Empty means "bench". The tube should be empty before a run.
+	// Tube is the name of the tube, and the prefix of the Occupied tubes. Empty means
+	// "bench". The tube should be empty before a run.
 	Tube string
 
-	// PID is the server's process, if it runs on this machine (Linux): its
-	// processor time and memory become part of the result. 0 means unknown.
+	// PID is the server's process id, if it runs on this machine (Linux). Its CPU time
+	// and memory are then part of the result. Zero means unknown.
 	PID int
 }
 
@@ -79,7 +79,7 @@ const (
 	maxBody     = 1 << 30
 )
 
-// withDefaults returns o with every zero replaced by what it stands for.
+// withDefaults returns o with defaults in place of zeros.
 func (o Options) withDefaults() (Options, error) {
 	o.Tube = cmp.Or(o.Tube, "bench")
 	o.Mix = cmp.Or(o.Mix, PutReserveDelete)
@@ -99,7 +99,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// warmup is how long the load runs before the measurement begins.
+// warmup returns the time between the start of the load and the start of the measurement.
 func (o *Options) warmup() time.Duration {
 	if o.Ops > 0 || o.Mix == Drain {
 		return 0
@@ -107,7 +107,7 @@ func (o *Options) warmup() time.Duration {
 	return o.Duration / 10
 }
 
-// Describe names a load in a few words.
+// Describe returns a short description of a load.
 func (o Options) Describe() string {
 	if complete, err := o.withDefaults(); err == nil {
 		o = complete

@@ -6,8 +6,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// A Recorder takes latencies and sums them up. Those of one batch of replies are often
-// all the same, so that equal ones are recorded together.
+// A Recorder collects latencies. The latencies of one batch of replies are often equal,
+// so equal ones are recorded together.
 type Recorder struct {
 	histogram *hdrhistogram.Histogram // ns
 
@@ -15,15 +15,16 @@ type Recorder struct {
 	times   int64 // how often it was taken and is not in the histogram yet
 }
 
-// maxLatency is what longer ones are recorded as, in ns.
+// maxLatency is the largest recorded latency, in ns. Longer ones count as maxLatency.
 const maxLatency = int64(time.Minute)
 
-// NewRecorder returns a recorder for 100 ns to a minute with three significant digits.
+// NewRecorder returns a recorder for latencies from 100 ns to a minute with three
+// significant digits.
 func NewRecorder() *Recorder {
 	return &Recorder{histogram: hdrhistogram.New(100, maxLatency, 3)}
 }
 
-// Record takes a latency.
+// Record adds a latency.
 func (r *Recorder) Record(latency time.Duration) {
 	ns := min(max(int64(latency), 0), maxLatency)
 	if ns != r.latency {
@@ -33,7 +34,7 @@ func (r *Recorder) Record(latency time.Duration) {
 	r.times++
 }
 
-// flush records what was taken.
+// flush records the collected latencies.
 func (r *Recorder) flush() {
 	if r.times == 0 {
 		return
@@ -42,7 +43,7 @@ func (r *Recorder) flush() {
 	r.times = 0
 }
 
-// Latency is the distribution of the latencies so far.
+// Latency returns the distribution of all recorded latencies.
 func (r *Recorder) Latency() Latency {
 	r.flush()
 	h := r.histogram
@@ -60,9 +61,8 @@ func (r *Recorder) Latency() Latency {
 	}
 }
 
-// Latency is a distribution of times from a command's write to its reply's
-// read.
-// The values have three significant digits.
+// Latency is a distribution of the times from writing a command to reading its reply. The
+// values have three significant digits.
 type Latency struct {
 	Count                    int64
 	P50, P90, P99, P999, Max time.Duration

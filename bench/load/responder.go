@@ -8,21 +8,20 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// Responder answers the commands of a load with the least work that makes the
-// answers look right, until ctx is done. It is the bare server that the
-// generator's ceiling is measured against, and what a server costs before it has
-// done anything for its clients. It takes l, which is of TCP, over and closes it.
+// Responder answers the commands of a load with minimal work until ctx is done. It
+// measures the limit of the generator, and the minimum cost of any server. It takes
+// ownership of l, which must be a TCP listener, and closes it.
 //
-// A tube is two counters: a put adds one to the jobs that are ready, a reserve
-// takes one away, and every job has the body that was put last. A delete always succeeds,
-// and of the tubes watched only the last one counts. A reserve never waits.
+// A tube is two counters: a put increments the number of ready jobs, a reserve decrements
+// it, and every job has the body of the last put. A delete always succeeds. Of the
+// watched tubes, only the last one counts. A reserve never waits.
 //
 // One thread serves all connections.
 func Responder(ctx context.Context, l net.Listener) error {
 	return newResponder().serve(ctx, l)
 }
 
-// A responder is its tubes.
+// A responder is the set of its tubes.
 type responder struct {
 	tubes map[string]*responderTube
 }
@@ -72,7 +71,7 @@ func (r *responder) newConn() *responderConn {
 	return &responderConn{responder: r, parser: wire.Parser{MaxBody: maxBody}, used: t, watched: t}
 }
 
-// received implements peer: it executes the commands that are complete.
+// received implements peer. It executes the complete commands.
 func (c *responderConn) received() error {
 	for !c.quits {
 		n, whole := c.parser.Next(c.in.unparsed(), &c.cmd)
@@ -90,7 +89,7 @@ func (c *responderConn) received() error {
 // done implements peer.
 func (c *responderConn) done() bool { return c.quits }
 
-// ended implements peer. The other connections go on.
+// ended implements peer. The other connections continue.
 func (c *responderConn) ended(error) error { return nil }
 
 func (c *responderConn) execute() {

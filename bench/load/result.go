@@ -2,7 +2,7 @@ package load
 
 import "time"
 
-// A Result is what one run measured.
+// A Result contains the measurements of a run.
 type Result struct {
 	Options Options // with defaults filled in
 
@@ -11,24 +11,25 @@ type Result struct {
 	Throughput float64 // commands a second
 	Latency    Latency
 
-	// GeneratorCPU is the processor time that this process took meanwhile, user and
-	// system, in steps of 10 ms.
+	// GeneratorCPU is the CPU time used by this process, user and system, in steps of 10
+	// ms.
 	GeneratorCPU time.Duration
 
-	// Of the server's process; 0 if Options.PID was not given or cannot be read.
+	// CPU time of the server's process. It is 0 if Options.PID is 0 or the process cannot
+	// be read.
 	CPUPerCommand time.Duration
 	PeakRSS       int64 // bytes, since it started
 
 }
 
-// A tally counts the replies that are received while measuring.
+// A tally counts the replies received during the measurement.
 type tally struct {
 	commands  int64
 	last      int64 // when the last of them came, ns
 	latencies *Recorder
 }
 
-// result sums up what was measured.
+// result computes the result of a measurement.
 func (r *run) result(sp span) Result {
 	t := &r.tally
 	end := sp.to.at

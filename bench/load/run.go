@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A phase of a run. It only grows.
+// A phase is a part of a run. It only increases.
 type phase int32
 
 const (
@@ -20,8 +20,8 @@ const (
 )
 
 const (
-	// stopGrace is how long the server may take to answer what is in flight at
-	// the end of a run.
+	// stopGrace is the maximum time that the server takes to answer the commands in
+	// flight at the end of a run.
 	stopGrace = 10 * time.Second
 
 	dialTimeout = 10 * time.Second
@@ -29,15 +29,15 @@ const (
 
 // A run is one execution of a load.
 //
-// Goroutines: Run's own conducts (it sleeps, changes the phase, reads usage); that of
-// the loop does the work and has ended when Run returns.
+// Run's own goroutine conducts: it sleeps, changes the phase, and reads usage. The
+// goroutine of the loop does the work, and has ended when Run returns.
 type run struct {
 	opt   Options
 	base  time.Time // what moments are relative to
 	phase atomic.Int32
 	crowd crowd
 
-	// Made before the loop starts, used by its goroutine, read after that has ended.
+	// Created before the loop starts, used by its goroutine, and read after it has ended.
 	sessions []*session
 	tally    tally
 }
@@ -45,9 +45,8 @@ type run struct {
 func (r *run) now() int64     { return int64(time.Since(r.base)) }
 func (r *run) inPhase() phase { return phase(r.phase.Load()) }
 
-// Run puts the load that o describes on the server and returns what it
-// measured. It ends early with an error when a connection fails, when a reply
-// is not the expected one, or when ctx is done.
+// Run runs the load described by o and returns the measurements. It returns an error when
+// a connection fails, a reply is unexpected, or ctx is done.
 func Run(ctx context.Context, o Options) (res Result, err error) {
 	if o, err = o.withDefaults(); err != nil {
 		return res, err
@@ -72,12 +71,12 @@ func Run(ctx context.Context, o Options) (res Result, err error) {
 	return r.result(sp), r.crowd.verify(ctx, &r.opt)
 }
 
-// newRun takes options that are complete. The run is to be hung up.
+// newRun returns a run with the given complete options. The caller must call hangUp.
 func newRun(o Options) *run {
 	return &run{opt: o, base: time.Now(), tally: tally{latencies: NewRecorder()}}
 }
 
-// hangUp closes the connections that no loop has taken over.
+// hangUp closes the connections that no loop owns.
 func (r *run) hangUp() {
 	r.crowd.disperse()
 	for _, s := range r.sessions {
@@ -100,7 +99,7 @@ func (r *run) fillBacklog(ctx context.Context) error {
 	return err
 }
 
-// load connects the sessions, and drives them from the first command to the last.
+// load connects the sessions and drives them from the first command to the last.
 func (r *run) load(ctx context.Context) (span, error) {
 	if err := r.connect(ctx); err != nil {
 		return span{}, err
@@ -108,8 +107,8 @@ func (r *run) load(ctx context.Context) (span, error) {
 	return r.conduct(ctx, r.drive)
 }
 
-// connect makes the sessions and opens their connections. Each chooses its tube and
-// says what it has to say before the load begins.
+// connect creates the sessions and opens their connections. Each selects its tube before
+// the load starts.
 func (r *run) connect(ctx context.Context) error {
 	r.sessions = newSessions(&r.opt)
 	return prepareAll(ctx, len(r.sessions), "connections have chosen their tube", func(ctx context.Context, i int) error {
@@ -135,7 +134,7 @@ func (r *run) connect(ctx context.Context) error {
 	})
 }
 
-// drive returns when all sessions are over, when one has failed, or when ctx is done.
+// drive returns when all sessions have ended, one has failed, or ctx is done.
 func (r *run) drive(ctx context.Context) error {
 	l, err := newLoop()
 	if err != nil {
@@ -153,7 +152,7 @@ func (r *run) drive(ctx context.Context) error {
 	return err
 }
 
-// A mark is taken at the beginning and at the end of the measurement.
+// A mark is a snapshot at the start or the end of the measurement.
 type mark struct {
 	server, self Usage // self is this process
 	at           int64 // ns
@@ -167,7 +166,7 @@ type span struct {
 	whole    bool // the load ended by itself: the last reply is the end
 }
 
-// conduct leads the load through the phases and returns when it has ended.
+// conduct leads the load through the phases and returns at its end.
 func (r *run) conduct(ctx context.Context, drive func(context.Context) error) (sp span, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -201,8 +200,8 @@ func (r *run) conduct(ctx context.Context, drive func(context.Context) error) (s
 	return sp, err
 }
 
-// endsWithin waits for the end, for d at most, and reports whether it has come. If d is
-// 0 it waits for as long as it takes.
+// endsWithin waits up to d for the end and reports whether it has come. If d is 0, it
+// waits without a limit.
 func endsWithin(d time.Duration, ended <-chan struct{}) bool {
 	var alarm <-chan time.Time
 	if d > 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A verdict says what becomes of a reply.
+// A verdict is the result of checking a reply.
 type verdict uint8
 
 const (
@@ -15,18 +15,18 @@ const (
 	counted                   // it counts as a command, and its latency is recorded
 )
 
-// unlimited is a quota that does not run out.
+// unlimited is a quota without a limit.
 const unlimited = math.MaxInt64
 
-// A cycle decides which command a session sends next, by three rules in this order:
+// A cycle selects the next command of a session by three rules in this order:
 //
 //	delete a job that we hold
 //	reserve one, if more were put than reserved (Drain: until TIMED_OUT)
 //	put one
 //
-// With one command in flight this is put, reserve, delete, put, ... With more,
-// the three are interleaved as replies come in. See the package comment for why
-// no reserve ever waits.
+// With one command in flight, the result is put, reserve, delete, put, ... With more, the
+// three are interleaved as replies arrive. The package comment explains why no reserve
+// ever waits.
 type cycle struct {
 	mix   Mix
 	quota int64 // jobs still to begin: puts, or reserves in Drain
@@ -36,8 +36,8 @@ type cycle struct {
 	empty          bool     // Drain: the tube has no job left
 }
 
-// next returns the command to send now and, for a delete, the job. The zero Op means: none
-// before the next reply.
+// next returns the next command and, for a delete, the job. The zero Op means that no
+// command can be sent before the next reply.
 func (c *cycle) next(ph phase) (wire.Op, uint64) {
 	if n := len(c.toDelete); n > 0 {
 		id := c.toDelete[n-1]
@@ -78,7 +78,7 @@ func (c *cycle) answered(f flight, r *wire.Reply) verdict {
 	return counted
 }
 
-// newSessions makes the sessions of a run.
+// newSessions creates the sessions of a run.
 func newSessions(o *Options) []*session {
 	body := newBody(o.BodySize)
 	var numbers *numbering
@@ -94,7 +94,7 @@ func newSessions(o *Options) []*session {
 	return sessions
 }
 
-// quota is the number of jobs that connection i may begin: one of nearly equal parts of Ops.
+// quota returns the number of jobs of connection i, one of nearly equal parts of Ops.
 func (o *Options) quota(i int) int64 {
 	if o.Ops <= 0 {
 		return unlimited
@@ -107,8 +107,8 @@ func (o *Options) quota(i int) int64 {
 	return part
 }
 
-// newBody returns n bytes of text that do not repeat with a short period, so
-// that a body cut or shifted does not go unnoticed.
+// newBody returns n bytes of text without a short period, so that a truncated or shifted
+// body is detected.
 func newBody(n int) []byte {
 	body := make([]byte, n)
 	for i := range body {

@@ -9,12 +9,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A session is one connection as the load sees it: it sends commands, checks the
-// replies and times them.
+// A session is the load's side of a connection: it sends commands, checks the replies and
+// measures their latency.
 type session struct {
 	buffers
 
-	// Static after dial.
+	// Constant after dial.
 	run    *run
 	conn   net.Conn // of the loop, once it has joined that
 	script *cycle
@@ -23,7 +23,7 @@ type session struct {
 
 	numbers *numbering // nil: all bodies are equal
 
-	// Commands in flight, oldest at head: a ring of capacity InFlight.
+	// The commands in flight, a ring of capacity InFlight with the oldest at head.
 	ring     []flight
 	head     int
 	inFlight int
@@ -31,7 +31,7 @@ type session struct {
 	reply wire.Reply
 }
 
-// A flight is a command that has no reply yet.
+// A flight is a command without a reply.
 type flight struct {
 	op   wire.Op
 	sent int64 // ns
@@ -53,7 +53,7 @@ func newSession(sc *cycle, window int, body []byte) *session {
 	}
 }
 
-// choose makes the connection use and watch one tube only, in one round trip.
+// choose makes the connection use and watch only one tube, in one round trip.
 func (s *session) choose(tube string) error {
 	commands, n := wire.AppendWatch(wire.AppendUse(nil, tube), tube), 2
 	if tube != defaultTube {
@@ -92,14 +92,15 @@ func (s *session) received() error {
 	return nil
 }
 
-// done implements peer: the script is over and every command answered.
+// done implements peer. It reports whether the script has ended and every command is
+// answered.
 func (s *session) done() bool { return s.inFlight == 0 }
 
 // ended implements peer. One failure ends the run.
 func (s *session) ended(err error) error { return err }
 
-// fill appends commands to out until as many are in flight as may be, or the
-// script has none to send.
+// fill appends commands to out until InFlight commands are in flight, or the script has
+// none to send.
 func (s *session) fill(now int64, ph phase) {
 	for s.inFlight < len(s.ring) {
 		op, id := s.script.next(ph)
@@ -127,8 +128,8 @@ func (s *session) fill(now int64, ph phase) {
 	}
 }
 
-// replies parses and checks all whole replies that have been received, now
-// being the time of the read that brought them.
+// replies parses and checks all complete replies. now is the time of the read that
+// received them.
 func (s *session) replies(now int64, ph phase) error {
 	for {
 		in := s.in.unparsed()
@@ -174,7 +175,7 @@ func (s *session) handleReply(now int64, ph phase, raw []byte) error {
 	return nil
 }
 
-// wasPut reports whether a job with this body is one of ours.
+// wasPut reports whether a body is one of ours.
 func (s *session) wasPut(body []byte) bool {
 	if s.numbers != nil && len(body) == len(s.body) {
 		copy(s.body[s.numbers.at:][:digits], body[s.numbers.at:])

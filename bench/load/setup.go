@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ErrTooSlow is wrapped by the error of a run when the server has taken longer than
-// setupLimit for a step of the preparation: connections, Occupied, Idle.
+// ErrTooSlow is wrapped by the error of a run if the server takes longer than setupLimit
+// for a step of the preparation: connections, Occupied or Idle.
 var ErrTooSlow = errors.New("the server is too slow for this crowd")
 
 const (
@@ -19,8 +19,8 @@ const (
 	dialers    = 32 // connections being opened at a time
 )
 
-// prepare does a step of the preparation. The error of one that takes longer than the
-// limit is ErrTooSlow, and says how far it came.
+// prepare executes a step of the preparation. If the step exceeds the limit, the error is
+// ErrTooSlow and reports the progress.
 func prepare(ctx context.Context, step func(context.Context) error, progress func() string) error {
 	limited, cancel := context.WithTimeout(ctx, setupLimit)
 	defer cancel()
@@ -31,8 +31,9 @@ func prepare(ctx context.Context, step func(context.Context) error, progress fun
 	return err
 }
 
-// prepareAll prepares n things, several at a time, until one fails. The error of a limit
-// that is over says how many of them are what done says, such as "connections are open".
+// prepareAll prepares n things, several at a time, until one fails. If the limit is
+// exceeded, the error contains the number of completed ones; done describes them, such as
+// "connections are open".
 func prepareAll(ctx context.Context, n int, done string, one func(ctx context.Context, i int) error) error {
 	var count atomic.Int64
 	return prepare(ctx, func(ctx context.Context) error {

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// FormatTime prints nanoseconds for people.
+// FormatTime formats nanoseconds for display.
 func FormatTime(ns float64) string {
 	switch {
 	case ns >= 1e9:
@@ -16,7 +16,7 @@ func FormatTime(ns float64) string {
 	return ThreeDigits(ns/1e3) + " us"
 }
 
-// ThreeDigits prints a value that is not negative with three digits, and two places after the point at most.
+// ThreeDigits formats a non-negative value with three digits and at most two decimals.
 func ThreeDigits(v float64) string {
 	switch {
 	case v >= 100:
@@ -27,7 +27,7 @@ func ThreeDigits(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// Count prints 1234567.8 as 1,234,568.
+// Count formats 1234567.8 as 1,234,568.
 func Count[T int | int64 | float64](n T) string {
 	s := fmt.Sprintf("%.0f", math.Round(float64(n)))
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -36,7 +36,7 @@ func Count[T int | int64 | float64](n T) string {
 	return s
 }
 
-// Plural prints a number of things: 1 job, 1,000 jobs.
+// Plural formats a number with a noun, such as 1 job or 1,000 jobs.
 func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -6,15 +6,15 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Usage is what the kernel says of a process. Zero: it says nothing.
+// Usage contains the kernel's statistics of a process. The zero value means unknown.
 type Usage struct {
 	CPU     time.Duration // user and system, since the process started; in steps of 10 ms
 	RSS     int64         // bytes, now
 	PeakRSS int64         // bytes, since the process started
 }
 
-// UsageOf returns the usage of a process. It is zero if there is no such process or no
-// /proc, or if pid is 0.
+// UsageOf returns the usage of a process. It is zero if the process does not exist, there
+// is no /proc, or pid is 0.
 func UsageOf(pid int) Usage {
 	if pid == 0 {
 		return Usage{}
@@ -38,6 +38,5 @@ func UsageOf(pid int) Usage {
 	}
 }
 
-// clockTick is the unit of processor time in /proc: USER_HZ is 100 wherever Go runs on
-// Linux.
+// clockTick is the unit of CPU time in /proc. USER_HZ is 100 wherever Go runs on Linux.
 const clockTick = time.Second / 100

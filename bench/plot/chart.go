@@ -11,8 +11,9 @@ import (
 	"github.com/beanpole-mq/beanpole/bench/load"
 )
 
-// A chart is groups of horizontal bars, drawn as an SVG of its own, which a browser shows as a picture: its colours
-// follow the scheme of the reader, light or dark, by a style sheet within, and it has no background. Lengths are pixels.
+// A chart is an SVG with groups of horizontal bars, which a browser shows as a picture.
+// Its own style sheet follows the reader's light or dark scheme, and it has no
+// background. Lengths are in pixels.
 type chart struct {
 	Title, Better string
 	Machine       string
@@ -24,7 +25,7 @@ type chart struct {
 	Axis   string
 }
 
-// A kind of bars, such as those of one server. Its class is one of the style sheet.
+// A kind of bars, such as the bars of one server. Its class is in the style sheet.
 type kind struct {
 	Class, Name string
 	Y           int
@@ -39,7 +40,7 @@ type group struct {
 	Y     int
 }
 
-// A bar is a median, 0 if it is unknown, and how far the values were apart.
+// A bar is a median with the spread of its values. A median of 0 means unknown.
 type bar struct {
 	of    spread
 	ratio float64 // to what it is compared with; 0: it is not
@@ -71,7 +72,7 @@ func (c *chart) draw(file string) error {
 	return os.WriteFile(file, out.Bytes(), 0o644) // #nosec G306 G703 -- pictures are for everybody, in the directory that the user names
 }
 
-// place says where everything is.
+// place computes the positions of all elements.
 func (c *chart) place() {
 	most, y := 0.0, 34
 	for _, g := range c.Groups {
@@ -99,7 +100,7 @@ func (c *chart) place() {
 	c.Height = y + 30
 }
 
-// place says where the ith bar of a group is, and what is written after it.
+// place computes the position and the label of the ith bar of a group.
 func (b *bar) place(c *chart, i, y int, scale float64) {
 	b.Y, b.Class = y, c.Kinds[i].Class
 	if b.of.median == 0 {
@@ -120,7 +121,7 @@ func (b *bar) place(c *chart, i, y int, scale float64) {
 	}
 }
 
-// Describe says what the chart shows, to those who do not see it.
+// Describe returns a text alternative of the chart.
 func (c *chart) Describe() string {
 	var lines []string
 	for _, g := range c.Groups {
@@ -135,7 +136,7 @@ func (c *chart) Describe() string {
 	return strings.Join(lines, "; ")
 }
 
-// short prints a value with two or three digits that say something.
+// short formats a value with two or three significant digits.
 func short(unit string, v float64) string {
 	switch {
 	case strings.HasSuffix(unit, "-ns"):

@@ -2,7 +2,7 @@
 //
 //	plot RESULTS CHARTS
 //
-// It reads the files NAME.txt of the first directory and writes files NAME.svg to the second.
+// It reads the files NAME.txt in the first directory and writes NAME.svg to the second.
 package main
 
 import (
@@ -95,7 +95,7 @@ var plots = []plot{
 		[]figure{{"cluster", "Cluster/1 client", "puts/s", "1 client"}, {"cluster", "Cluster/64 clients", "puts/s", "64 clients"}, {"cluster", "Cluster/500 clients", "puts/s", "500 clients"}}},
 }
 
-// chart reads the figures of a chart. It leaves out those that were not measured.
+// chart reads the figures of a chart. It omits figures that were not measured.
 func (p *plot) chart(dir string) (*chart, error) {
 	c := &chart{Title: p.title, Better: p.better, Kinds: slices.Clone(p.kinds)}
 	for i := range c.Kinds {
@@ -124,7 +124,8 @@ func (p *plot) chart(dir string) (*chart, error) {
 	return c, nil
 }
 
-// read returns the values of a benchmark in a unit, by server, and a text about the machine.
+// read returns the values of a benchmark in a unit, by server, and a description of the
+// machine.
 func read(file, benchmark, unit string) (values map[string][]float64, machine string, err error) {
 	text, err := os.ReadFile(file) // #nosec G304 -- a file in the directory that the user names
 	values = make(map[string][]float64)
@@ -148,7 +149,7 @@ func read(file, benchmark, unit string) (values map[string][]float64, machine st
 	return values, strings.TrimSuffix(machine, ", "), err
 }
 
-// A spread sums up values. It is zero if there are none.
+// A spread summarizes values. It is zero if there are none.
 type spread struct{ median, least, most float64 }
 
 func newSpread(values []float64) (s spread) {

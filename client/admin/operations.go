@@ -13,15 +13,15 @@ func (c *Client) GetStats(ctx context.Context) (Stats, error) {
 
 // GetHistory is GET /history. Return time series of the server.
 //
-// The server keeps ten minutes by the second, a day by the minute and 31 days by the hour,
-// within the setting history. All but the seconds survive a restart with a journal. The
-// series put, done, reserves, failed, retried, timeouts, refused and commands are
+// The server keeps ten minutes by the second, a day by the minute and 31 days by the
+// hour, within the setting history. All but the seconds survive a restart with a journal.
+// The series put, done, reserves, failed, retried, timeouts, refused and commands are
 // increases during a period. Failed are reserved jobs that were buried or exhausted;
 // retried are releases. The series wait_p50, wait_p95, run_p50 and run_p95 are the median
 // and the 95th percentile, in seconds, of the times that jobs were ready before a reserve
-// and reserved before a delete, release or bury. Their precision is a factor of two; those
-// of an hour are averages of its minutes. The others are levels at the end of a period. A
-// value is null if the server recorded nothing.
+// and reserved before a delete, release or bury. Their precision is a factor of two;
+// those of an hour are averages of its minutes. The others are levels at the end of a
+// period. A value is null if the server recorded nothing.
 func (c *Client) GetHistory(ctx context.Context, in *GetHistory) (History, error) {
 	return ask[History](ctx, c, "GET /history", in)
 }

@@ -1,5 +1,5 @@
-// Package beanpoletest runs a beanpole server inside a test, so that code which
-// puts and reserves jobs can be tested against the real thing:
+// Package beanpoletest runs a beanpole server inside a test, so that code that puts and
+// reserves jobs can be tested with the real server:
 //
 //	func TestMailer(t *testing.T) {
 //		srv := beanpoletest.NewServer(t)
@@ -7,12 +7,11 @@
 //		...
 //	}
 //
-// The server keeps its jobs in memory. Each has tubes and job ids of its own, so
+// The server keeps its jobs in memory. Each server has its own tubes and job ids, so
 // tests can run in parallel.
 //
-// A server of [NewMemory] has a network in memory instead of sockets. Within a
-// testing/synctest bubble its delays and times to run pass as fast as the test
-// does:
+// A server from [NewMemory] has a network in memory instead of sockets. Within a
+// testing/synctest bubble, its delays and times to run pass without waiting:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		srv := beanpoletest.NewMemory(t)
@@ -20,8 +19,8 @@
 //		...
 //	})
 //
-// [New] starts a server with TLS, with tokens, or with limits; [Server.FillDisk] shows a
-// program what happens when the disk is full.
+// [New] starts a server with TLS, tokens or limits. [Server.FillDisk] simulates a full
+// disk.
 package beanpoletest
 
 import (
@@ -42,13 +41,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// Options configure a server of [New]. The zero value configures a server like that of
+// Options configures a server of [New]. The zero value configures a server like that of
 // [NewServer].
 type Options struct {
 	// Memory selects a network in memory, like [NewMemory].
 	Memory bool
 
-	// TLS encrypts its connections; see [Server.TLS].
+	// TLS encrypts the server's connections; see [Server.TLS].
 	TLS bool
 
 	// Tokens maps each valid token to the tubes on which it grants all rights: names, or
@@ -56,14 +55,14 @@ type Options struct {
 	// rights. A token has 20 to 217 bytes.
 	Tokens map[string][]string
 
-	// MaxJobSize is the maximum size of a job's body, in bytes. 0 stands for 65,535.
+	// MaxJobSize is the maximum size of a job's body, in bytes. 0 means 65,535.
 	MaxJobSize int
 
 	// MaxMemory is the maximum memory of all jobs, in bytes. 0 means no limit.
 	MaxMemory int64
 
-	// MaxJobs is the maximum number of jobs in a tube, by the tube's name. Tubes that are
-	// not in it have no limit.
+	// MaxJobs is the maximum number of jobs in a tube, by tube name. Other tubes have no
+	// limit.
 	MaxJobs map[string]int64
 }
 
@@ -207,10 +206,10 @@ func (s *Server) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, a.Network(), a.String())
 }
 
-// Drain makes the server refuse puts from now on.
+// Drain makes the server reject puts.
 func (s *Server) Drain() { s.srv.Drain() }
 
-// Close stops the server, closes its connections and forgets its jobs.
+// Close stops the server and closes its connections. Its jobs are lost.
 func (s *Server) Close() {
 	s.close.Do(func() {
 		s.srv.Shutdown(context.Background())

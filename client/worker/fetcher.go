@@ -14,19 +14,18 @@ import (
 const (
 	maxDeletes = 100 // in one round trip
 
-	// Pauses after a reserve has failed.
+	// The pauses after a failed reserve.
 	firstPause = time.Second
 	maxPause   = 30 * time.Second
 )
 
-// A fetcher takes jobs from one server for all its slots: as many at once as slots wait,
-// and no more, because their time to run begins at once. In the same round trip it
-// deletes the jobs that are done. Slots send it reports; only its own goroutine changes
-// its fields and its lines.
+// A fetcher reserves jobs from one server for all its slots: as many as slots wait,
+// because the times to run start at once. In the same round trip, it deletes finished
+// jobs. Slots send it reports; only its own goroutine changes its fields and its lines.
 //
-// In the protocol a job belongs to its connection, and a reserve that waits blocks the
-// connection. So another goroutine waits for a job, on a connection that holds none. On
-// connections that hold jobs, the fetcher only takes the jobs that are ready.
+// A job belongs to its connection, and a waiting reserve blocks its connection. So
+// another goroutine waits for a job on a connection that holds none. On connections that
+// hold jobs, the fetcher only reserves jobs that are ready.
 type fetcher struct {
 	*Worker
 	addr string
@@ -44,7 +43,7 @@ type fetcher struct {
 	retry    <-chan time.Time // ends the pause; nil if there is none
 }
 
-// A line is a connection, and its jobs that slots have.
+// A line is a connection with the number of its jobs in slots.
 type line struct {
 	*client.Conn
 	batches bool        // the server has a command that reserves many jobs
@@ -69,7 +68,7 @@ type task struct {
 	line *line
 }
 
-// reserved is the result of a reserve that has waited.
+// A reserved is the result of a waiting reserve.
 type reserved struct {
 	line  *line
 	asked int // jobs
@@ -77,7 +76,7 @@ type reserved struct {
 	err   error
 }
 
-// send sends a report. It reports false if the fetcher has ended.
+// send sends a report. It returns false if the fetcher has ended.
 func (f *fetcher) send(r report) bool {
 	select {
 	case f.reports <- r:
@@ -87,7 +86,7 @@ func (f *fetcher) send(r report) bool {
 	}
 }
 
-// run works until all slots have ended, or kill ends.
+// run runs until all slots have ended, or kill ends.
 func (f *fetcher) run() {
 	defer func() {
 		for _, l := range f.lines {
@@ -129,7 +128,7 @@ func (f *fetcher) run() {
 	}
 }
 
-// hear takes a report.
+// hear handles a report.
 func (f *fetcher) hear(r report) {
 	if r.idle {
 		f.idle = append(f.idle, r.slot)
@@ -152,8 +151,8 @@ func (f *fetcher) drop(l *line) {
 	}
 }
 
-// deleteFrom deletes the jobs of the line that are done, and takes those that are ready
-// if slots wait and no reserve does.
+// deleteFrom deletes the finished jobs of the line. If slots wait and no reserve does, it
+// also reserves jobs that are ready.
 func (f *fetcher) deleteFrom(l *line) {
 	for len(l.done) > 0 {
 		some := l.done[:min(len(l.done), maxDeletes)]
@@ -183,7 +182,7 @@ func (f *fetcher) deleteFrom(l *line) {
 	}
 }
 
-// fetch starts a reserve that waits, on a connection that holds no job.
+// fetch starts a waiting reserve on a connection that holds no job.
 func (f *fetcher) fetch() {
 	f.fetching = true
 	r := reserved{asked: len(f.idle)}
@@ -202,8 +201,8 @@ func (f *fetcher) fetch() {
 	}()
 }
 
-// limit returns the number of jobs to ask for if n slots wait. Without batches, each job
-// that is not ready costs a command: the number grows while all are ready.
+// limit returns the number of jobs to request if n slots wait. Without batches, each job
+// that is not ready costs a command, so the number grows only while all are ready.
 func (f *fetcher) limit(l *line, n int) int {
 	if l.batches {
 		return n
@@ -211,7 +210,7 @@ func (f *fetcher) limit(l *line, n int) int {
 	return min(n, f.asks+1)
 }
 
-// dial makes a connection.
+// dial opens a connection.
 func (f *fetcher) dial() (*line, error) {
 	conn, err := client.Dial(f.ctx, f.addr, &f.opt.Client)
 	if err != nil {
@@ -235,7 +234,7 @@ func (l *line) close() {
 	l.Close()
 }
 
-// fetched hands jobs out, or pauses after an error.
+// fetched passes jobs to slots, or pauses after an error.
 func (f *fetcher) fetched(r reserved) {
 	f.fetching = false
 	if f.asks = len(r.jobs) / 2; len(r.jobs) == r.asked {

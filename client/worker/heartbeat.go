@@ -8,9 +8,9 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// ttrProbeDelay is the time after which the worker asks for the time to run of a job if
-// the server did not send it: early enough for the shortest, a second, and late enough
-// for most jobs to be done.
+// ttrProbeDelay is the time after which the worker requests the time to run of a job if
+// the server did not send it. It is early enough for the shortest time, a second, and
+// late enough that most jobs are finished.
 const ttrProbeDelay = 300 * time.Millisecond
 
 // A heartbeat touches a job while its handler runs, and enforces the timeout of the
@@ -26,9 +26,9 @@ type heartbeat struct {
 	gone  bool          // discard was called; read it after done
 }
 
-// start touches the job until stop is called, three times as often as necessary. When
-// the job is lost, it cancels the context with ErrLost; after the timeout, with
-// ErrTimeout. killGrace later it calls discard, once. A timeout below zero is no limit.
+// start touches the job until stop is called, three times as often as necessary. When the
+// job is lost, it cancels the context with ErrLost; after the timeout, with ErrTimeout.
+// killGrace later, it calls discard once. A negative timeout means no limit.
 func (k *heartbeat) start(ctx context.Context, timeout time.Duration) {
 	k.quit, k.done = make(chan struct{}), make(chan struct{})
 	first := ttrProbeDelay
@@ -50,7 +50,7 @@ func (k *heartbeat) start(ctx context.Context, timeout time.Duration) {
 	})
 }
 
-// stop returns when the heartbeat no longer uses the connection. It reports whether the
+// stop returns when the heartbeat no longer uses the connection. gone reports whether the
 // job was given up.
 func (k *heartbeat) stop() (gone bool) {
 	if k.timer.Stop() {
@@ -61,8 +61,8 @@ func (k *heartbeat) stop() (gone bool) {
 	return k.gone
 }
 
-// run touches the job, for the first time after wait, until stop is called, the job is
-// lost, or it is given up.
+// run touches the job, first after wait, until stop is called or the job is lost or given
+// up.
 func (k *heartbeat) run(ctx context.Context, wait time.Duration, limit <-chan time.Time) {
 	every := ttrProbeDelay // for a server that does not report the time to run
 	known := false
@@ -108,8 +108,8 @@ func (k *heartbeat) run(ctx context.Context, wait time.Duration, limit <-chan ti
 	}
 }
 
-// lost reports whether an error means that the job is lost. Without a connection it is:
-// the server gives it to another worker.
+// lost reports whether an error means that the job is lost. Without a connection, it is
+// lost, because the server gives it to another worker.
 func lost(err error) bool {
 	return errors.Is(err, client.ErrNotFound) || errors.Is(err, client.ErrDisconnected)
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// JSON returns a handler of jobs whose bodies are JSON values of a type. A job whose body
-// is not such a value is buried at once: no further try would read it.
+// JSON returns a handler of jobs whose bodies are JSON values of type T. A job with
+// another body is buried at once, because another try would fail as well.
 func JSON[T any](handle func(ctx context.Context, job *Job, value T) error) Handler {
 	return func(ctx context.Context, job *Job) error {
 		var value T

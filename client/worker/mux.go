@@ -7,20 +7,20 @@ import (
 	"slices"
 )
 
-// A Mux has a handler for each tube, by its name:
+// A Mux maps tube names to handlers:
 //
 //	mux := worker.Mux{"mail": sendMail, "thumbnails": shrink}
 //	w, err := worker.New(mux.Handle, &worker.Options{Tubes: mux.Tubes()})
 //
-// A worker for each tube, instead, gives each tube workers of its own. With servers other
-// than beanpole, which do not say which tube a job is from, it also saves the round trip
-// in which a Mux of several tubes asks for that.
+// Alternatively, use a worker per tube, each with its own concurrency. With servers other
+// than beanpole, which do not send the tube of a job, this also saves the round trip in
+// which a Mux of several tubes requests it.
 type Mux map[string]Handler
 
 // Tubes returns the names of the tubes, for [Options].Tubes.
 func (m Mux) Tubes() []string { return slices.Sorted(maps.Keys(m)) }
 
-// Handle is the [Handler] of all tubes. A job from any other tube fails.
+// Handle is a [Handler] for all tubes of the Mux. A job of another tube fails.
 func (m Mux) Handle(ctx context.Context, job *Job) error {
 	if len(m) == 1 {
 		for _, handle := range m {

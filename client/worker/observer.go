@@ -18,7 +18,7 @@ type observer struct {
 	down map[string]bool // servers without a connection
 }
 
-// connection is called for each connection that is made, lost, or cannot be made.
+// connection is called when a connection is opened, lost, or cannot be opened.
 func (t *observer) connection(addr string, err error) {
 	t.mu.Lock()
 	news := t.down[addr] != (err != nil)

@@ -21,93 +21,93 @@ const (
 	DefaultStopTimeout = 30 * time.Second
 )
 
-// Options are the settings of a worker. The zero value works on one job at a time from
-// the tube "default" of a server on this machine.
+// Options configures a worker. The zero value handles one job at a time from the tube
+// "default" of a server on this machine.
 type Options struct {
-	// Servers are the addresses of unrelated servers, each an address for client.Dial.
-	// The worker works on all of them at the same time, with Concurrency handlers for
-	// each. A cluster is one address, the list of its members:
+	// Servers contains the addresses of unrelated servers; see client.Dial. The worker
+	// reserves from all of them at the same time, with Concurrency handlers for each. A
+	// cluster is one address, the list of its members:
 	// "host1:11300,host2:11300,host3:11300". The default is [DefaultServer].
 	Servers []string
 
-	// Client has the options of the connections. MaxConns and MaxIdle must be zero: a
-	// worker has the connections that its Concurrency needs.
+	// Client contains the options of the connections. MaxConns and MaxIdle must be zero:
+	// Concurrency determines the number of connections.
 	Client client.Options
 
-	// Tubes are the tubes to take jobs from. The default is [DefaultTube].
+	// Tubes contains the tubes to reserve from. The default is [DefaultTube].
 	Tubes []string
 
-	// Concurrency is the maximum number of handlers that run at the same time, for each
-	// server. The default is 1.
+	// Concurrency is the maximum number of concurrent handlers for each server. The
+	// default is 1.
 	Concurrency int
 
 	// MaxTries is the maximum number of tries before a failed job is buried, and again
-	// after each kick. The server counts the tries, over all workers: the reserves of
+	// after each kick. The server counts the tries over all workers: the reserves of
 	// stats-job. A job is also buried, before its handler starts, if as many tries ended
-	// without a result, because their workers died or their time to run was over. 0 is
-	// [DefaultMaxTries]; with a negative number there is no limit.
+	// without a result, because their workers died or the time to run expired. 0 means
+	// [DefaultMaxTries]; a negative number means no limit.
 	MaxTries int
 
-	// CheckTries buries jobs that kill their workers also with servers other than
-	// beanpole. They do not send the number of tries with a job, so the worker asks for
-	// it, in a round trip for each job.
+	// CheckTries makes the worker bury jobs that kill their workers also with servers
+	// other than beanpole. These do not send the number of tries with a job, so the
+	// worker needs an additional round trip per job.
 	CheckTries bool
 
 	// Timeout limits the time of a handler. Then its context ends with [ErrTimeout], and
 	// the job is released or buried as after any other error. If the handler has not
-	// returned 5 seconds later, the worker does that without it and touches the job no
-	// longer; the handler still counts as one of Concurrency until it returns. 0 is
-	// [DefaultTimeout]; with [client.Never] there is no limit.
+	// returned 5 seconds later, the worker does that anyway and stops touching the job;
+	// the handler still counts for Concurrency until it returns. 0 means
+	// [DefaultTimeout]; [client.Never] means no limit.
 	Timeout time.Duration
 
-	// TimeoutOf, if set, returns the timeout of a job. 0 is Timeout.
+	// TimeoutOf, if set, returns the timeout of a job. 0 means Timeout.
 	TimeoutOf func(job *Job) time.Duration
 
-	// Backoff returns the delay of a job after its nth failure, n from 1 to MaxTries, and
-	// from 1 again after the kick of a buried job. The default is [Backoff].
+	// Backoff returns the delay of a job after its nth failure. n is from 1 to MaxTries,
+	// and starts from 1 again after the kick of a buried job. The default is [Backoff].
 	Backoff func(tries int) time.Duration
 
 	// StopTimeout is the time that handlers have to finish after the context of Run has
-	// ended. Then their contexts are cancelled. 0 is [DefaultStopTimeout]; with
-	// [client.Never] there is no limit.
+	// ended. Then their contexts are canceled. 0 means [DefaultStopTimeout];
+	// [client.Never] means no limit.
 	StopTimeout time.Duration
 
 	// Use wraps the handler; the first function is the outermost. See the package
 	// documentation.
 	Use []func(Handler) Handler
 
-	// Hooks are called while the worker works.
+	// Hooks contains functions that the worker calls.
 	Hooks Hooks
 
 	// Logger logs each job that fails, panics or is lost, errors of reserves, and when a
-	// server is away and when it is back; at the level debug also each job that is done.
-	// The default is slog.Default. To log nothing, use a logger with
+	// server becomes unreachable or reachable again. At level debug, it also logs each
+	// finished job. The default is slog.Default. To log nothing, use a logger with
 	// slog.DiscardHandler.
 	Logger *slog.Logger
 }
 
-// Hooks let a program count, measure, trace and log the work of a worker. Each can be
-// nil. The goroutines of the jobs call them, several at the same time, and wait for them.
+// Hooks let a program count, measure, trace and log the work of a worker. Each hook can
+// be nil. The goroutines of the jobs call hooks concurrently, and wait for them.
 type Hooks struct {
-	// Start is called before the handler. It returns the context of the handler, so a
-	// span can begin here.
+	// Start is called before the handler. It returns the context of the handler, so it
+	// can start a span.
 	Start func(ctx context.Context, job *Job) context.Context
 
 	// Finish is called with the context of Start when the job has been deleted, released,
-	// buried or lost. If the handler ignores its timeout, it still runs then.
+	// buried or lost. A handler that ignores its timeout can still be running.
 	Finish func(ctx context.Context, job *Job, outcome Outcome)
 
-	// Panic is called with the value and the stack of a panic of the handler. The job has
-	// failed then, as with an error.
+	// Panic is called with the value and the stack of a handler's panic. The job has then
+	// failed, as with an error.
 	Panic func(ctx context.Context, job *Job, value any, stack []byte)
 
-	// Error is called with the error of a reserve, for example because the server cannot
-	// be reached. The worker tries again, with growing pauses.
+	// Error is called with the error of a reserve, for example because the server is
+	// unreachable. The worker retries with growing pauses.
 	Error func(err error)
 
-	// Server is called with the reason when a connection to a server is lost or
-	// cannot be made, and with nil when there is a connection again. It is called
-	// once for a change, not for each connection and each attempt.
+	// Server is called with the reason when a connection to a server is lost or cannot be
+	// opened, and with nil when there is a connection again. It is called once per
+	// change, not for each connection and each attempt.
 	Server func(addr string, err error)
 }
 
@@ -131,8 +131,8 @@ type Outcome struct {
 	Took   time.Duration // by the handler
 }
 
-// Backoff returns a delay that doubles from a second to an hour. It is up to a quarter
-// longer or shorter, so that jobs that fail together do not come back together.
+// Backoff returns a delay that doubles from a second to an hour. It is varied by up to a
+// quarter, so that jobs that fail together are not retried together.
 func Backoff(tries int) time.Duration {
 	d := time.Hour
 	if tries <= 12 { // 2^12 seconds are more than an hour
@@ -141,8 +141,8 @@ func Backoff(tries int) time.Duration {
 	return d*3/4 + rand.N(d/2) // #nosec G404 -- spreads retries
 }
 
-// exhausted reports whether a job with these numbers of tries and kicks has had its tries.
-// Each kick grants all of them again.
+// exhausted reports whether a job with these numbers of tries and kicks has used its
+// tries. Each kick grants all of them again.
 func (o *Options) exhausted(tries, kicks uint64) bool {
 	return o.MaxTries > 0 && tries/uint64(o.MaxTries) > kicks
 }

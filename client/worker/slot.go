@@ -12,8 +12,8 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// A slot works on one job at a time. Its goroutine calls the handler and settles the job;
-// another touches the job while the handler runs.
+// A slot handles one job at a time. Its goroutine calls the handler and settles the job;
+// a heartbeat touches the job while the handler runs.
 type slot struct {
 	*fetcher
 	jobs    context.Context // ends when handlers must stop
@@ -22,7 +22,7 @@ type slot struct {
 	busy    atomic.Bool
 }
 
-// run works until the fetcher takes no more jobs.
+// run runs until the fetcher has no more jobs.
 func (s *slot) run() {
 	r := report{slot: s, idle: true}
 	settled := func(error) {}
@@ -47,8 +47,8 @@ func (s *slot) run() {
 	}
 }
 
-// work calls the handler for a job, and settles the job unless it is to be deleted. Then
-// it returns the function to call with the result of the delete.
+// work calls the handler for a job and settles the job, unless it must be deleted. In
+// that case, it returns the function to call with the result of the delete.
 func (s *slot) work(t task) (r report, deleted func(error)) {
 	s.busy.Store(true)
 	defer s.busy.Store(false)
@@ -101,14 +101,14 @@ func (s *slot) work(t task) (r report, deleted func(error)) {
 // result.
 var errTried = errors.New("worker: the job was tried too often without a result")
 
-// crashed returns the number of earlier tries that ended without a release or a bury: the
-// worker died, or the time to run was over.
+// crashed returns the number of earlier tries that ended without a release or a bury,
+// because the worker died or the time to run expired.
 func crashed(st *client.JobStats) uint64 {
 	ended := 1 + st.Releases + st.Buries // this try included
 	return max(st.Reserves, ended) - ended
 }
 
-// handleTouched runs the handler while a heartbeat touches the job. It reports whether
+// handleTouched runs the handler while a heartbeat touches the job. gone reports whether
 // the heartbeat has called stuck.
 func (s *slot) handleTouched(ctx context.Context, job *Job, stuck func()) (gone bool, err error) {
 	hctx, cancel := context.WithCancelCause(ctx)
@@ -127,10 +127,10 @@ func (s *slot) handleTouched(ctx context.Context, job *Job, stuck func()) (gone 
 	return gone, err
 }
 
-// errStuck is the reason for giving a job up whose handler ignores its timeout.
+// errStuck is the reason for giving up a job whose handler ignores its timeout.
 var errStuck = fmt.Errorf("%w: it does not return, and no other job runs in its place", ErrTimeout)
 
-// call runs the handler, and makes an error of a panic.
+// call runs the handler and converts a panic into an error.
 func (s *slot) call(ctx context.Context, job *Job) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -141,8 +141,8 @@ func (s *slot) call(ctx context.Context, job *Job) (err error) {
 	return s.handle(ctx, job)
 }
 
-// fail settles a job whose handler has returned an error. It reports whether the job is
-// still reserved.
+// fail settles a job whose handler has returned an error. reserved reports whether the
+// job is still reserved.
 func (s *slot) fail(job *Job, herr error) (o Outcome, reserved bool) {
 	st, err := job.job.Stats(context.WithoutCancel(s.jobs))
 	if err != nil { // its priority is not known, so it cannot be released
@@ -177,9 +177,10 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// settle buries or releases a job, with the priority that it has. It reports whether the
-// job is still reserved because that has failed, as when the server's disk is full. Then
-// the connection must be closed, so that the server gives the job to another worker.
+// settle buries or releases a job with its priority. reserved reports whether this
+// failed, for example because the server's disk is full, so that the job is still
+// reserved. Then the connection must be closed, so that the server gives the job to
+// another worker.
 func (s *slot) settle(job *Job, st *client.JobStats, o Outcome) (_ Outcome, reserved bool) {
 	o.Tries = int(st.Reserves)
 	ctx := context.WithoutCancel(s.jobs)

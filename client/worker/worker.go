@@ -12,14 +12,14 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// A Handler works on a job. If it returns nil the job is deleted; otherwise it is
-// released to be tried again after a while, or buried when it has had its tries.
-// [Bury] and [Retry] make errors that say which.
+// A Handler processes a job. If it returns nil, the job is deleted. Otherwise, the job is
+// released for another try, or buried if it has used its tries. Errors made by [Bury] and
+// [Retry] select the action.
 //
-// The job is touched while the handler runs, so its time to run need only be as long as
-// the worker may be silent. ctx ends with the cause [ErrTimeout] after [Options].Timeout,
-// [ErrLost] when the job is lost to this worker, or [ErrStopped] when the worker must
-// stop; a job whose handler returns an error after ErrStopped is given back at once.
+// The job is touched while the handler runs, so its time to run only limits the silence
+// of the worker. ctx ends with the cause [ErrTimeout] after [Options].Timeout, [ErrLost]
+// when the worker loses the job, or [ErrStopped] when the worker must stop. If the
+// handler returns an error after ErrStopped, the job is released at once.
 type Handler func(ctx context.Context, job *Job) error
 
 // A Job is a reserved job, for a handler.
@@ -28,8 +28,8 @@ type Job struct {
 	Body   []byte
 	Server string // the address, as in Options.Servers
 
-	// beanpole sends these with the body. With other servers they are zero, except a Tube
-	// that is the only one of Options.Tubes, and Stats asks for them.
+	// beanpole sends these values with the body. With other servers, they are zero,
+	// except for Tube if Options.Tubes has one tube; use Stats.
 	Tube     string
 	Tries    int           // number of reserves, this one included
 	Age      time.Duration // since the put, in whole seconds
@@ -50,10 +50,10 @@ func newJob(reserved *client.Job, tubes []string) *Job {
 	return job
 }
 
-// Touch starts the job's time to run again. The worker does so by itself. A handler needs
-// Touch only to find out whether the job is still its own: if not, the error is
+// Touch restarts the job's time to run. The worker does so automatically. A handler needs
+// Touch only to check whether it still holds the job; otherwise the error is
 // [client.ErrNotFound]. The end of ctx does not interrupt the command, because that would
-// close the connection, which can have other jobs; the limit is client.Options.Timeout.
+// close the connection, which can have other jobs; client.Options.Timeout limits it.
 func (j *Job) Touch(ctx context.Context) error {
 	if j.settled.Load() {
 		return errSettled
@@ -61,7 +61,7 @@ func (j *Job) Touch(ctx context.Context) error {
 	return j.job.Touch(context.WithoutCancel(ctx))
 }
 
-// Stats returns the statistics of the job: its tube, its tries, and so on. For a job that
+// Stats returns the statistics of the job, such as its tube and its tries. For a job that
 // the worker has deleted or given up, the error is [client.ErrNotFound]. As with Touch,
 // the end of ctx does not interrupt the command.
 func (j *Job) Stats(ctx context.Context) (*client.JobStats, error) {
@@ -73,19 +73,19 @@ func (j *Job) Stats(ctx context.Context) (*client.JobStats, error) {
 
 var errSettled = fmt.Errorf("worker: the job is not reserved any more: %w", client.ErrNotFound)
 
-// The causes with which the context of a handler ends.
+// The causes with which a handler's context ends.
 var (
 	ErrTimeout = errors.New("worker: the handler took longer than its timeout")
 	ErrLost    = errors.New("worker: the job is lost to this worker: its time to run was over, or its connection was lost")
 	ErrStopped = errors.New("worker: stopped")
 )
 
-// ErrStillRunning is returned by [Worker.Run] if handlers go on although their
-// contexts have ended. The connections of their jobs are closed, so that the server
-// gives the jobs to others.
+// ErrStillRunning is returned by [Worker.Run] if handlers continue after their contexts
+// have ended. The connections of their jobs are closed, so that the server gives the jobs
+// to other workers.
 var ErrStillRunning = errors.New("worker: handlers are still running")
 
-// An outcomeError is an error of a handler that chooses the action.
+// An outcomeError is an error of a handler that selects the action.
 type outcomeError struct {
 	action Action
 	why    error // nil if the handler gives no reason
@@ -101,24 +101,24 @@ func (v *outcomeError) Error() string {
 
 func (v *outcomeError) Unwrap() error { return v.why }
 
-// Bury returns an error with which a handler buries the job at once, because no try can
+// Bury returns an error that makes the worker bury the job at once, because no try can
 // succeed. err is the reason, and can be nil.
 func Bury(err error) error { return &outcomeError{action: Buried, why: err} }
 
-// Retry returns an error with which a handler releases the job with this delay,
+// Retry returns an error that makes the worker release the job with this delay,
 // regardless of Options.MaxTries and Options.Backoff. err is the reason, and can be nil.
 func Retry(err error, delay time.Duration) error {
 	return &outcomeError{action: Released, why: err, delay: delay}
 }
 
-// A Worker takes jobs and calls a handler for each.
+// A Worker reserves jobs and calls a handler for each.
 type Worker struct {
 	handle   Handler
 	opt      Options
 	observer *observer
 }
 
-// New returns a worker. opt may be nil.
+// New returns a worker. opt can be nil.
 func New(handle Handler, opt *Options) (*Worker, error) {
 	o, err := opt.filled()
 	if err != nil {
@@ -151,9 +151,9 @@ func New(handle Handler, opt *Options) (*Worker, error) {
 // killGrace is the time that a handler has to return after its context has ended.
 const killGrace = 5 * time.Second
 
-// Run works until ctx ends. Then it takes no more jobs, lets running handlers finish, and
-// returns nil; see Options.StopTimeout. While it cannot reach a server, it keeps trying,
-// and reports that to Hooks and Logger.
+// Run runs until ctx ends. Then it reserves no more jobs, lets running handlers finish,
+// and returns nil; see Options.StopTimeout. While a server is unreachable, it keeps
+// trying, and reports that to Hooks and Logger.
 func (w *Worker) Run(ctx context.Context) error {
 	jobs, cancelJobs := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancelJobs(nil)
@@ -200,7 +200,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// ended waits up to d for done to be closed, and reports whether it is.
+// ended waits up to d for done to be closed, and reports whether it was closed.
 func ended(done <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
