@@ -233,4 +233,7 @@ func (a *adminServer) stop() {
 	if err := a.Shutdown(ctx); err != nil {
 		a.Close()
 	}
+	for _, l := range a.listeners {
+		l.Close() // Serve might not have begun, as when the journal cannot be opened
+	}
 }

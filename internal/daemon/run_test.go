@@ -346,8 +346,12 @@ func TestNoStart(t *testing.T) {
 		{[]string{"-p", "0", "-b", file}, 10, "(it must be a directory)"},
 		{[]string{"-p", "0", "-b", dir, "--cluster"}, 10, "is not that of a member of a cluster"},
 	} {
-		p := start(t, c.args...)
+		socket := filepath.Join(dir, "admin.sock")
+		p := start(t, append(c.args, "--admin-socket", socket)...)
 		<-p.ended
+		if _, err := os.Lstat(socket); err == nil {
+			t.Errorf("%q: the admin socket is left", c.args)
+		}
 		if p.err == nil || exit.Code(p.err) != c.code || !strings.Contains(p.err.Error(), c.want) {
 			t.Errorf("%q: %v, want code %d and %s", c.args, p.err, c.code, c.want)
 		}
