@@ -1,8 +1,8 @@
 // Command beanpole is a work queue server that speaks the beanstalk protocol,
 // its command-line tool and its load generator: beanpole --help lists its commands.
 //
-// The life of a server is package internal/daemon, its settings are package
-// internal/config, and the commands are below internal/cli.
+// Package internal/daemon runs the server, package internal/config defines its settings,
+// and internal/cli contains the commands.
 package main
 
 import (
@@ -13,16 +13,16 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli"
 )
 
-// release is set by those who build from a tarball, which has no history:
-// go build -ldflags "-X main.release=1.2.3" ./cmd/beanpole.
+// release is the version of builds from a tarball, which has no history: go build
+// -ldflags "-X main.release=1.2.3" ./cmd/beanpole.
 var release string
 
 func main() {
 	os.Exit(cli.Run(version(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// version returns beanpole's version: that of the release or of the module, or
-// "devel" for a build from a working copy without tags.
+// version returns the version of the release or of the module, or "devel" for a build
+// from a working copy without tags.
 func version() string {
 	if release != "" {
 		return release

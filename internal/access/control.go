@@ -42,8 +42,8 @@ func within(networks []netip.Prefix, addr netip.Addr) bool {
 }
 
 // Open reports whether any client on the network can use a listener at addr. The zero
-// Addr stands for a Unix socket. proof is true if the listener authenticates clients by
-// other means, such as certificates.
+// Addr means a Unix socket. proof is true if the listener authenticates clients by other
+// means, such as certificates.
 func (t *Terms) Open(addr netip.Addr, proof bool) bool {
 	return addr.IsValid() && !plain(addr).IsLoopback() && len(t.Networks) == 0 && !t.Required && !proof
 }

@@ -1,5 +1,5 @@
-// Package access identifies clients, and decides which operations they may use and how
-// many connections they may open. It handles neither sockets nor the protocol: the server
+// Package access identifies clients. It decides which operations they can use and how
+// many connections they can open. It handles neither sockets nor the protocol: the server
 // and the JSON API pass the credentials of a client, and ask before they execute a
 // command.
 //

@@ -19,8 +19,8 @@ func NewPattern(globs []string) (Pattern, error) {
 }
 
 // Matches reports whether a glob of p matches the name of a tube. If tube is itself a
-// glob, Matches reports whether a single glob of p covers every name it matches. It can
-// return false if only a combination of globs does.
+// glob, Matches reports whether a single glob of p covers every name that tube matches.
+// It can return false if only a combination of globs does.
 func (p Pattern) Matches(tube string) bool {
 	return slices.ContainsFunc(p, func(glob string) bool { return Match(glob, tube) })
 }

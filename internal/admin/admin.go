@@ -152,7 +152,7 @@ func New(b *broker.Broker, opt Options) http.Handler {
 // orchestrators send it.
 func IsProbe(r *http.Request) bool { return r.URL.Path == "/healthz" || r.URL.Path == "/readyz" }
 
-// index returns a list of the pages for a person who opens the address.
+// index returns a list of the pages, for a person who opens the address.
 func index(opt *Options) string {
 	pages := `beanpole
 

@@ -56,9 +56,9 @@ func Explain(dir string, err error) error {
 	return fmt.Errorf("directory %s: %s%s", dir, Plain(err), hint)
 }
 
-// Plain returns the text of an error in one line, without the names of the packages that
-// it came through, which are for developers. Joined errors have a line each, and a path
-// may have any character.
+// Plain returns the text of an error in one line, without the names of packages, which
+// are for developers. Each of several joined errors has its own line. A path can contain
+// any character.
 func Plain(err error) string {
 	lines := strings.FieldsFunc(err.Error(), unicode.IsControl)
 	for i, text := range lines {
@@ -71,7 +71,7 @@ func Plain(err error) string {
 	return strings.Join(lines, "; ")
 }
 
-// isThere reports whether there is something at a path, links followed.
+// isThere reports whether a path exists, following links.
 func isThere(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil

@@ -25,7 +25,7 @@ import (
 // Prefix is the start of all paths.
 const Prefix = admin.Prefix
 
-// Options configure an API.
+// Options configures an API.
 type Options struct {
 	// Server has the connections. It is required.
 	Server *server.Server

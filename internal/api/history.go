@@ -71,9 +71,9 @@ func setDurations(v *history.Values, now, before *engine.Times) {
 }
 
 // Record takes a sample of the server every second, and of up to a thousand tubes every
-// ten seconds, until ctx ends. Once a minute, a survey of all tubes selects these, and the
-// store gets a point of each. In a cluster, only the leader adds points; the other members
-// take what they lack from it. Record runs the store.
+// ten seconds, until ctx ends. Once a minute, a survey of all tubes selects these, and
+// the store gets a point of each. In a cluster, only the leader adds points; the other
+// members take what they lack from it. Record runs the store.
 func (a *API) Record(ctx context.Context) {
 	open, stop := context.WithCancel(context.WithoutCancel(ctx))
 	stored := make(chan struct{})

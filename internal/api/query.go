@@ -66,7 +66,7 @@ func (s *search) matches(j *scannedJob, rd *reading) bool {
 	return s.body == nil || s.body(j.body[:min(len(j.body), searchedBytes)], rd)
 }
 
-// numberOf returns an attribute of a job, or false if the job does not have it.
+// numberOf returns an attribute of a job, or false if the job lacks it.
 func numberOf(name string, st *engine.JobStats) (n int64, ok bool) {
 	return numbers[name](st), name != "held" && name != "touches" || st.State == engine.Reserved
 }

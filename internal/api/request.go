@@ -32,12 +32,12 @@ type request struct {
 
 	upstream *upstream // server that serves the request; nil for this server
 
-	// Engine of the first turn, or nil before it. Results of a turn, such as a view of a
-	// tube, are valid for its engine only. So the request ends when the broker gets
-	// another engine.
+	// engine is the engine of the first turn, or nil before it. Results of a turn, such
+	// as a view of a tube, are valid only for its engine. So the request ends when the
+	// broker gets another engine.
 	engine *engine.Engine
 
-	// Values of the path.
+	// The values of the path.
 	tube       string
 	job        uint64
 	connection uint64

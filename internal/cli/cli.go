@@ -47,7 +47,8 @@ func Run(version string, args []string, stdin io.Reader, stdout, stderr io.Write
 // lastLines limits the time to write the last lines of the log before the exit.
 const lastLines = time.Second
 
-// withCommand inserts serve into a command line without a command, as beanstalkd has it.
+// withCommand inserts serve into a command line without a command, for compatibility with
+// beanstalkd.
 func withCommand(args []string) []string {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") && args[0] != "--help" && args[0] != "-h" {
 		return append([]string{"serve"}, args...)
@@ -67,7 +68,7 @@ func newRoot(version string) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cliutil.UnknownArgument(cmd, args)
 		},
-		// The error of "beanpole bogus -p 1" is about bogus, not about -p.
+		// The error of "beanpole bogus -p 1" must be about bogus, not about -p.
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 		SilenceErrors:      true,
 		SilenceUsage:       true,

@@ -68,7 +68,7 @@ Exit codes:
   111  the server cannot open a socket
   130  a signal has interrupted the command`
 
-// connectionTopic is the help topic that has the connection options of all commands.
+// connectionTopic is the help topic with the connection options of all commands.
 const connectionTopic = "connection"
 
 // newTopics returns help topics that are not commands.
@@ -117,7 +117,7 @@ Examples:
 Connection options: see "beanpole help connection".{{end}}
 `
 
-// useTemplates makes root and its commands print their help by helpTemplate.
+// useTemplates makes root and its commands print their help with helpTemplate.
 func useTemplates(root *cobra.Command) {
 	cobra.AddTemplateFunc("paragraphs", paragraphs)
 	cobra.AddTemplateFunc("flagGroups", flagGroups)

@@ -54,7 +54,7 @@ func writeManual(root *cobra.Command, dir, settings string) error {
 	return os.WriteFile(filepath.Join(dir, "man5", "beanpole.toml.5"), roff, 0o644) // #nosec G306 -- the same
 }
 
-// definitions turns the tables of a page into definition lists, which fit on any
+// definitions converts the tables of a page to definition lists, which fit on any
 // terminal.
 func definitions(page string) string {
 	var b strings.Builder
@@ -73,8 +73,8 @@ func definitions(page string) string {
 	return b.String()
 }
 
-// escapeDescriptions makes Markdown of the descriptions of a command and its subcommands,
-// and hides the connection options.
+// escapeDescriptions converts the descriptions of a command and its subcommands to
+// Markdown, and hides the connection options.
 func escapeDescriptions(cmd *cobra.Command) {
 	text := strings.TrimSpace(strings.Join([]string{paragraphs(cmd)[0], paragraphs(cmd)[1]}, "\n\n"))
 	escape := strings.NewReplacer(`\`, `\\`, "`", "\\`", `*`, `\*`, `_`, `\_`, `<`, `\<`, `>`, `\>`, `[`, `\[`, `]`, `\]`, `#`, `\#`).Replace

@@ -77,7 +77,7 @@ func addressOf(pid uint) (addr, socket string, err error) {
 		return "", "", err
 	}
 	words := strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
-	// Before the program there may be another that starts it, such as tini.
+	// Another program, such as tini, can start the program.
 	at := slices.IndexFunc(words, func(w string) bool { return filepath.Base(w) == "beanpole" })
 	if at < 0 {
 		return "", "", fmt.Errorf("%q is no beanpole", words)

@@ -43,8 +43,8 @@ func alone(self raftlog.MemberInfo) raftlog.Membership {
 	}
 }
 
-// CheckInit returns an error if Init cannot use the directory, because its journal belongs
-// to a cluster member.
+// CheckInit returns an error if Init cannot use the directory, because its journal
+// belongs to a cluster member.
 func CheckInit(fsys vfs.FS, dir string) error {
 	at, err := appliedOf(fsys, dir)
 	if err == nil && at.Index > 1 { // 1: an Init was interrupted

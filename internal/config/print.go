@@ -10,7 +10,7 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// A Row is a setting that has a value, with its source.
+// A Row is a setting with its value and its source.
 type Row struct{ Name, Value, From string } // Value is as TOML has it
 
 // Rows returns the settings that have a value, in the order of the help.

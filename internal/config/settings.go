@@ -24,8 +24,7 @@ type setting struct {
 func (s *setting) Set(text string) error { return s.set(text) }
 func (s *setting) Type() string          { return "setting" }
 
-// String returns the text from which Set would read the same value, or "" if there is
-// none.
+// String returns the text from which Set would parse the same value, or "".
 func (s *setting) String() string {
 	if s.value == nil { // as pflag makes one to compare with
 		return ""

@@ -237,8 +237,8 @@ var stateAfter = map[string]string{"Kick": "ready", "Bury": "buried", "Release":
 // taskPatience is the number of seconds that a page waits for a task to end.
 const taskPatience = 1
 
-// call runs an action on a target. It returns the task that it starts, or the id of the
-// job that it puts.
+// call runs an action on a target. It returns the task that it has started, or the id of
+// the job that it has put.
 func (r *request) call(a *action, target string, v url.Values) (task admin.Task, id uint64, err error) {
 	in, err := a.input(target, v)
 	if err != nil {

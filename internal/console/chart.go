@@ -140,7 +140,7 @@ func newSpark(id, class string, points []point, width, height int) *spark {
 	return &spark{id, line, areaPath(line, height), class, width, height}
 }
 
-// SVG draws it.
+// SVG returns the chart as an SVG.
 func (s *spark) SVG() template.HTML {
 	return template.HTML(fmt.Sprintf(`<svg class="spark %s" viewBox="0 0 %d %d" preserveAspectRatio="none" aria-hidden="true">`+ // #nosec G203 -- nothing in it is of a stranger
 		`<path class="area" id="%[4]s-area" d="%s"/><path id="%[4]s" d="%[6]s"/></svg>`, s.Class, s.Width, s.Height, s.ID, s.Area, s.Line))

@@ -75,8 +75,8 @@ func withQuery(path string, pairs ...string) string {
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// curl returns the command that runs an operation with an input, or with nil, followed by
-// more. It is empty if the server has no API.
+// curl returns the command that runs an operation with an input, which can be nil,
+// followed by more. It is empty if the server has no API.
 func (r *request) curl(route string, in any, more ...string) string {
 	origin := "http://" + r.Host
 	if r.TLS != nil {
@@ -146,9 +146,9 @@ func shortUnits(text string) string {
 	return text
 }
 
-// inSeconds returns as a number what was typed as "10 min", "1h", "until resumed" or, for
-// the next 09:00 in UTC, "9:00". Other texts stay as they are, so that the API reports
-// the error.
+// inSeconds converts texts such as "10 min", "1h", "until resumed", or "9:00" for the
+// next 09:00 in UTC, to seconds. Other texts stay unchanged, so that the API reports the
+// error.
 func inSeconds(text string) string {
 	lower := strings.ToLower(text)
 	if lower == "until resumed" {
@@ -165,8 +165,8 @@ func inSeconds(text string) string {
 	return text
 }
 
-// pausedUntil returns the end of a pause that begins now, for a note. It is empty if the
-// text is no time.
+// pausedUntil returns the end of a pause that starts now, for a note. It is empty if the
+// text is not a time.
 func pausedUntil(text string) string {
 	n, err := strconv.ParseInt(inSeconds(strings.TrimSpace(text)), 10, 64)
 	switch {
@@ -178,7 +178,7 @@ func pausedUntil(text string) string {
 	return time.Now().UTC().Add(time.Duration(n) * time.Second).Format(" until 2006-01-02 15:04 UTC")
 }
 
-// textFields are fields that stay texts, even if they look like numbers.
+// textFields contains fields that stay texts, even if they look like numbers.
 var textFields = []string{"to", "state", "tube"}
 
 func quoted(text string) json.RawMessage {

@@ -29,8 +29,8 @@ type historyView struct {
 	Spans  []span // with links
 }
 
-// newHistoryView returns the view for the requested span, without charts. link is the page
-// for the first span.
+// newHistoryView returns the view for the requested span, without charts. link is the
+// page for the first span.
 func (r *request) newHistoryView(link string) (v historyView, shown span) {
 	shown = spans[max(0, slices.IndexFunc(spans, func(s span) bool { return s.Name == r.FormValue("span") }))]
 	v = historyView{Span: shown.Name, Spans: slices.Clone(spans)}

@@ -19,8 +19,8 @@ type note struct {
 	before []byte // the previous body of the job; nil if it is not kept
 }
 
-// notes keeps notes for the pages that show them. The URL has only a random word, so that
-// a link cannot show a text that a stranger chose.
+// notes keeps notes until pages show them. The URL contains only a random word, so that a
+// link cannot show a text chosen by an attacker.
 type notes struct {
 	mu     sync.Mutex
 	byWord map[string]note

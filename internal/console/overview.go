@@ -129,8 +129,8 @@ type findingKind struct {
 	N                int
 }
 
-// findingKinds are the kinds of findings about tubes, with the sort and the filter that
-// show these tubes.
+// findingKinds contains the kinds of findings about tubes, with the sort and the filter
+// that show these tubes.
 var findingKinds = []struct{ name, text, sort, has string }{
 	{"buried", "with buried jobs", "-buried", "buried"}, {"unwatched", "without workers", "", "unwatched"}, {"timeouts", "with timeouts", "-timeouts", ""},
 	{"releases", "with release loops", "-releases", ""}, {"held", "with long reservations", "-reserved", "reserved"}, {"slow", "with slow workers", "-oldest_ready", "ready"}, {"limited", "at or near their limit", "", "limited"}, {"paused", "paused", "", "paused"},

@@ -108,7 +108,7 @@ func policyLink(pattern string) string {
 	return withQuery("tube/"+op.Segment(tube)+"/policy", "pattern", pattern)
 }
 
-// setPolicy changes the settings that differ from those that the form was made with.
+// setPolicy changes the settings that differ from those originally in the form.
 func setPolicy(r *request) (*page, error) {
 	form := r.PostForm
 	p, err := policyPage(r)

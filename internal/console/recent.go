@@ -24,8 +24,8 @@ type dated[V any] struct {
 	at    time.Time
 }
 
-// of returns the cached value. If that is too old, it also returns a channel for a new
-// value, which make creates from the old value.
+// of returns the cached value. If the value is too old, of also returns a channel for a
+// new value, which anew creates from the old one.
 func (c *recent[K, V]) of(key K, anew func(before V) (V, error)) (last V, younger <-chan singleflight.Result) {
 	last, ok := c.last(key)
 	if ok {

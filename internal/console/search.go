@@ -106,7 +106,7 @@ func namesPage(r *request) (*page, error) {
 	return newPage("names", "Names", "", choices), nil
 }
 
-// searchPage searches for jobs, as far as one answer of the API goes.
+// searchPage searches for jobs, up to the limits of one response of the API.
 func searchPage(r *request) (*page, error) {
 	v := &searchView{Base: r.site.Base, Q: strings.TrimSpace(r.FormValue("q") + " " + r.FormValue("in"))}
 	p := newPage("search", "Search", "tubes", v)

@@ -56,8 +56,8 @@ func (f *serverInfo) Info() admin.Server {
 	return out
 }
 
-// settings returns the settings in force: those of the start, and the reloadable ones as
-// they were read last.
+// settings returns the settings in force. Reloadable settings have the values that were
+// read last.
 func (f *serverInfo) settings() (all []admin.Setting) {
 	started, latest := rowsOf(f.plan.settings), rowsOf(f.latest.Load())
 	for _, name := range f.plan.settings.Names() {

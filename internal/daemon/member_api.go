@@ -41,7 +41,7 @@ func newAPIRelay(m *member, log *slog.Logger) *apiRelay {
 // idleTimeout is the time after which an unused connection to a member is closed.
 const idleTimeout = 30 * time.Second
 
-// begin starts to answer the requests of other members.
+// begin starts answering the requests of other members.
 func (a *apiRelay) begin(operations *api.API) {
 	h := operations.FromMembers()
 	a.pages.Store(&h)

@@ -59,8 +59,8 @@ func newOperations(p *plan, q *queue, srv *server.Server, about *serverInfo, pag
 	return o
 }
 
-// openHistory returns the history in the directory of the journal, or in memory. It does not
-// read it.
+// openHistory returns the history in the directory of the journal, or in memory. It does
+// not read it.
 func openHistory(p *plan) *history.Store {
 	o := history.Options{FS: vfs.OS, Limit: p.opt.Journal.History, Log: p.log}
 	if dir := p.opt.Journal.Dir; dir != "" {

@@ -117,8 +117,8 @@ func logReport(log *slog.Logger, dir string, r journal.Report, took time.Duratio
 		"segments", r.Segments, "took", took.Round(time.Millisecond))
 }
 
-// logAdoption logs the jobs that were taken over from beanstalkd, and those that were
-// not.
+// logAdoption logs the jobs imported from beanstalkd, and those that could not be
+// imported.
 func logAdoption(log *slog.Logger, r *binlog.Report) {
 	for _, line := range r.Damage() {
 		log.Warn("a file of beanstalkd could not be read whole; what was read is taken over, and the file is kept", "damage", line)

@@ -122,8 +122,8 @@ func serverOptions(p *plan, q *queue) server.Options {
 	return o
 }
 
-// feedWatchdog notifies the service manager while turns run, if it asks for that. It
-// stops to do so when a turn hangs, so that the service manager restarts the server.
+// feedWatchdog notifies the service manager while turns run, if it requests that. It
+// stops when a turn hangs, so that the service manager restarts the server.
 func feedWatchdog(ctx context.Context, b *broker.Broker, log *slog.Logger) {
 	timeout, err := daemon.SdWatchdogEnabled(false)
 	if err != nil || timeout == 0 {

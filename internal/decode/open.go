@@ -7,7 +7,7 @@ import (
 
 // Open returns a body as searches see it: without its encoding, and with the content of
 // PHP, JSON or base64 strings in their place, as JSON or text. It returns nil if there is
-// nothing to decode. For most bodies, a look at the bytes shows that.
+// nothing to decode. For most bodies, Open finds that out without decoding.
 func Open(body []byte) []byte {
 	if len(body) < 4 || len(body) > Limit || !mayOpen(body) {
 		return nil

@@ -1,5 +1,5 @@
-// Package duration reads durations as people write them, on a command line, in the
-// configuration file and in policies.
+// Package duration parses durations in the form of command lines, the configuration file
+// and policies.
 package duration
 
 import (
@@ -16,9 +16,9 @@ const day = 24 * time.Hour
 
 var errUnit = errors.New("want a time with its unit, such as 30s, 10m, 1h30m or 7d")
 
-// Parse reads a duration that is not negative: what [time.ParseDuration] does, with days
-// before it, as in 7d or 1d12h. The protocol counts seconds, so those who know it forget
-// the unit.
+// Parse parses a non-negative duration. It accepts days in addition to the units of
+// [time.ParseDuration], such as 7d or 1d12h. The error for a number without a unit
+// suggests seconds, the unit of the protocol.
 func Parse(s string) (time.Duration, error) {
 	var days uint64
 	rest := s
@@ -58,7 +58,7 @@ func Until(clock string, now time.Time) (time.Duration, error) {
 	return left, nil
 }
 
-// Format writes what Parse reads, 5m and not 5m0s.
+// Format formats a duration for Parse, such as 5m (not 5m0s).
 func Format(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

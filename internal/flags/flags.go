@@ -1,7 +1,7 @@
 // Package flags parses the values of options, and groups options in the help.
 //
-// A number is decimal digits and nothing else, as in the protocol: no sign, no blanks, no
-// 0x, no underscores.
+// A number consists of decimal digits only, as in the protocol: no sign, spaces, 0x or
+// underscores.
 package flags
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Number reads a number up to most.
+// Number parses a number of at most most.
 func Number(s, what string, most uint64) (uint64, error) {
 	if s == "" || strings.Trim(s, "0123456789") != "" {
 		return 0, fmt.Errorf("want %s as a decimal number", what)
@@ -34,7 +34,7 @@ var units = map[string]int64{
 	"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
 }
 
-// Size reads a number of bytes up to most, with or without a unit: 65535, 1MB
+// Size parses a number of bytes of at most most, with or without a unit: 65535, 1MB
 // (1000000), 1MiB (1048576).
 func Size(s string, most int64) (int64, error) {
 	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
@@ -49,7 +49,7 @@ func Size(s string, most int64) (int64, error) {
 	return n * unit, nil
 }
 
-// Count returns a function that reads a number from 1 on.
+// Count returns a parser for numbers of at least 1.
 func Count(what string) func(string) (int, error) {
 	return func(s string) (int, error) {
 		n, err := Number(s, what, math.MaxInt32)
@@ -60,7 +60,7 @@ func Count(what string) func(string) (int, error) {
 	}
 }
 
-// Into returns a flag's function that stores what parse makes of the value.
+// Into returns a flag function that parses the value and stores the result.
 func Into[T any](dst *T, parse func(string) (T, error)) func(string) error {
 	return func(s string) error {
 		v, err := parse(s)
@@ -71,7 +71,7 @@ func Into[T any](dst *T, parse func(string) (T, error)) func(string) error {
 	}
 }
 
-// IntoCount returns a flag's function that stores a number from 1 on.
+// IntoCount returns a flag function that stores a number of at least 1.
 func IntoCount(dst *int, what string) func(string) error { return Into(dst, Count(what)) }
 
 // GroupKey is the annotation of a flag that contains the title of its group.

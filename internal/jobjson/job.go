@@ -28,7 +28,8 @@ const ShownBody = 1 << 20
 type Job = admin.Job
 
 // FailureOf returns the end of a job's last attempt in JSON, or nil if ok is false. It
-// has no time of burial unless the job is buried, and no worker unless it is to be shown.
+// contains the time of the burial only if buried is set, and the worker only if worker is
+// set.
 func FailureOf(f engine.Failure, ok, buried, worker bool) *admin.Failure {
 	if !ok {
 		return nil

@@ -39,7 +39,7 @@ func (k *Kernel[S, P]) Counts() (total, most Traffic) {
 	return k.total, k.most
 }
 
-// Waiting returns the number of clients that were not accepted yet.
+// Waiting returns the number of clients that wait for an accept.
 func (k *Kernel[S, P]) Waiting() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()

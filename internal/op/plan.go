@@ -56,8 +56,8 @@ type Plan struct {
 	raw *Field // the field with the whole body; nil if there is none
 }
 
-// States are the states of jobs. A field with `as:"State"` has one of them. IdleStates are the
-// states of jobs that no worker holds.
+// States are the states of jobs. A field with `as:"State"` has one of them. IdleStates
+// are the states of jobs that no worker holds.
 var (
 	States     = []string{"ready", "reserved", "delayed", "buried"}
 	IdleStates = []string{"ready", "delayed", "buried"}

@@ -29,7 +29,7 @@ const (
 	All      = Put | Reserve | Peek | Manage | Stats
 )
 
-// names of the rights, in the order of the bits
+// names contains the rights, in the order of the bits.
 var names = [...]string{"put", "reserve", "peek", "manage", "stats"}
 
 // Parse returns the rights with these names. "all" is every right.

@@ -158,8 +158,8 @@ func (l *Log) each(before int64, f func(at int64, c *admin.Change) bool) {
 	}
 }
 
-// Pausers returns the identities that paused tubes, from the last changes. The caller must
-// not modify the map.
+// Pausers returns the identities that paused tubes, from the last changes. The caller
+// must not modify the map.
 func (l *Log) Pausers() map[string]string {
 	newest := l.Store.Newest()[history.Changes]
 	l.searching.Lock()

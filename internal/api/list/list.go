@@ -76,7 +76,7 @@ func (c *Columns[T]) Query(sort, cursor string, n int) (*Query[T], error) {
 		}
 		q.after = &after
 	}
-	// One more than a page, to find out whether there is another page.
+	// Query one element more than a page, to find out whether there is another page.
 	q.best = First[ranked[T]]{N: n + 1, Compare: func(a, b ranked[T]) int { return q.compare(a.rank, b.rank) }}
 	return q, nil
 }

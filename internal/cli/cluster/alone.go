@@ -23,8 +23,8 @@ keeps the journal with all jobs. Any other member is removed as by "beanpole clu
 with the same checks. Its server stops, and its directory is useless afterwards.
 `, "  beanpole cluster leave /var/lib/beanpole", "DIR", func(ctx context.Context, _ *cobra.Command, t target) error {
 		if len(t.Contacts) > 0 {
-			// The server might have ended before it could answer, and then another member
-			// got the request.
+			// The server might have ended before it could answer. In that case, another
+			// member got the request.
 			return change(ctx, t, control.Request{Do: control.DoRemove, ID: t.ID, IfThere: true, Force: force})
 		}
 		holder, err := advice.LockOwner(t.dir)
@@ -110,8 +110,8 @@ func rejoin(ctx context.Context, dir string, d *directory.Directory) (err error)
 	return exit.WithCode(exit.Journal, errors.Join(cluster.RemoveJournal(fsys, dir), settle(dir, d)))
 }
 
-// replaceSelf adds a new member in place of the member of a directory, which from then on
-// belongs to the new member.
+// replaceSelf adds a new member in place of the member of a directory. From then on, the
+// directory belongs to the new member.
 func replaceSelf(ctx context.Context, d *directory.Directory) error {
 	credentials := d.Credentials.Issue(directory.NewID())
 	// In one step: the old member is missed if it is removed before the new one has caught

@@ -39,7 +39,7 @@ func newCheck() *cobra.Command {
 		})
 }
 
-// An inspection is what check finds out.
+// An inspection contains the findings of check.
 type inspection struct {
 	dir    string
 	holder string // the process that uses the directory; empty: none
@@ -77,7 +77,7 @@ func (ins *inspection) inspect() (err error) {
 	return ins.lookForBinlog()
 }
 
-// findDamage finds the damage beside the first, which has ended the reading.
+// findDamage finds the damage after the first, which ended the reading.
 func (ins *inspection) findDamage(first *wal.CorruptError) error {
 	others, err := wal.Check(vfs.OS, ins.dir, func([]byte) error { return nil })
 	if !slices.ContainsFunc(others, func(d wal.Damage) bool { return d.File == first.File && d.Offset == first.Offset }) {
@@ -90,7 +90,7 @@ func (ins *inspection) findDamage(first *wal.CorruptError) error {
 	return err
 }
 
-// count reads the journal, which is not damaged.
+// count counts the jobs of a journal without damage.
 func (ins *inspection) count() (err error) {
 	ins.tally, ins.applied = newTally(), nil
 	ins.report, err = journal.Dump(vfs.OS, ins.dir, func(e journal.Entry) error {
@@ -112,7 +112,7 @@ func (ins *inspection) count() (err error) {
 	return err
 }
 
-// lookForBinlog looks at files of beanstalkd.
+// lookForBinlog examines files of beanstalkd.
 func (ins *inspection) lookForBinlog() error {
 	var err error
 	if ins.waiting, err = binlog.Files(vfs.OS, ins.dir); err != nil {
@@ -137,7 +137,7 @@ func (ins *inspection) lookForBinlog() error {
 	return nil
 }
 
-// print prints a line for each thing that is worth one.
+// print prints a line for each finding.
 func (ins *inspection) print(w io.Writer) {
 	line := func(what, format string, args ...any) {
 		fmt.Fprintf(w, "%-11s %s\n", what, fmt.Sprintf(format, args...))
@@ -208,7 +208,7 @@ func (ins *inspection) printBinlog(line func(what, format string, args ...any)) 
 	}
 }
 
-// verdict is the error that check ends with.
+// verdict returns the error of check.
 func (ins *inspection) verdict() error {
 	switch {
 	case len(ins.damage) > 0:
@@ -225,8 +225,8 @@ func (ins *inspection) verdict() error {
 	return nil
 }
 
-// A tally counts jobs by state. It takes far less memory than a server does: a check
-// beside a large server must not take the memory that the server needs.
+// A tally counts jobs by state. It needs far less memory than a server: a check beside a
+// large server must not take the server's memory.
 type tally struct {
 	records     int
 	segments    int              // with records

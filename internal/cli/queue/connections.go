@@ -97,7 +97,8 @@ func (f *connectionFilter) find(ctx context.Context, a *admin.Client) (found []a
 			found = append(found, c)
 		}
 	} else {
-		// The server selects by tubes: its answer has only a hundred watched tubes of a client.
+		// The server must select by tubes, because its answer contains only a hundred
+		// watched tubes of a client.
 		in := admin.ListConnections{Limit: 1000, Holding: f.holding, Waiting: f.waiting, Tube: strings.Join(f.tubes, ",")}
 		for more := true; more; more = in.Cursor != "" {
 			page, err := a.ListConnections(ctx, &in)

@@ -1,14 +1,14 @@
-// Package heap keeps a slice as a heap whose elements know their places, so that any of
-// them can be moved or taken out. It is container/heap for elements of one type, which
-// say themselves what comes first.
+// Package heap implements heaps whose elements store their positions, so that any element
+// can be moved or removed. It is like container/heap for elements of one type, which
+// define their own order.
 package heap
 
-// An Element of a heap of elements of type T, usually a pointer.
+// An Element is an element of a heap of type T, usually a pointer.
 type Element[T any] interface {
-	// Before reports whether the element comes before another.
+	// Before reports whether the element precedes another.
 	Before(T) bool
 
-	// Moved tells the element that it is at a place of the heap now; -1: in none.
+	// Moved sets the position of the element in the heap, or -1 if it was removed.
 	Moved(place int)
 }
 
@@ -18,10 +18,10 @@ func Push[S ~[]T, T Element[T]](h *S, x T) {
 	up(*h, len(*h)-1, x)
 }
 
-// Pop takes the first element out.
+// Pop removes and returns the first element.
 func Pop[S ~[]T, T Element[T]](h *S) T { return Remove(h, 0) }
 
-// Remove takes the element at a place out.
+// Remove removes and returns the element at a position.
 func Remove[S ~[]T, T Element[T]](h *S, place int) T {
 	var none T
 	out, last := (*h)[place], len(*h)-1
@@ -36,7 +36,7 @@ func Remove[S ~[]T, T Element[T]](h *S, place int) T {
 	return out
 }
 
-// Fix moves the element at a place to where it belongs after it has changed.
+// Fix restores the order after the element at a position has changed.
 func Fix[S ~[]T, T Element[T]](h S, place int) {
 	if x := h[place]; place > 0 && x.Before(h[(place-1)/2]) {
 		up(h, place, x)
@@ -45,7 +45,7 @@ func Fix[S ~[]T, T Element[T]](h S, place int) {
 	}
 }
 
-// up puts an element at a place or, while it comes before its parent, above it.
+// up inserts an element at a position, or above it while the element precedes its parent.
 func up[S ~[]T, T Element[T]](h S, place int, x T) {
 	for place > 0 {
 		parent := (place - 1) / 2
@@ -60,7 +60,7 @@ func up[S ~[]T, T Element[T]](h S, place int, x T) {
 	x.Moved(place)
 }
 
-// down puts an element at a place or, while a child comes before it, below it.
+// down inserts an element at a position, or below it while a child precedes the element.
 func down[S ~[]T, T Element[T]](h S, place int, x T) {
 	for {
 		child := 2*place + 1

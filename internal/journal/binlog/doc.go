@@ -17,9 +17,9 @@
 // # Format
 //
 // A log is a directory of files binlog.N. N increases from 1, and beanstalkd removes only
-// the oldest files. A later record of a job replaces an earlier one. There are no checksums.
-// Numbers are little-endian; times are nanoseconds since 1970. This is version 7, since
-// beanstalkd 1.5.
+// the oldest files. A later record of a job replaces an earlier one. There are no
+// checksums. Numbers are little-endian; times are nanoseconds since 1970. This is version
+// 7, since beanstalkd 1.5.
 //
 //	file   := version (i32)  record*  zeros
 //
