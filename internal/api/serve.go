@@ -3,11 +3,9 @@ package api
 import (
 	"encoding/json"
 	"fmt"
-	"hash/maphash"
 	"math"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -88,11 +86,7 @@ type httpSource struct {
 func (s *httpSource) path(in any) error { return s.op.plan.Path(in, s.PathValue) }
 
 func (s *httpSource) query(in any) error {
-	err := s.op.plan.Query(in, s.op.ID, s.URL.RawQuery)
-	if match := s.Header.Get("If-Match"); err == nil && s.op.changes() && match != "" && match != "*" {
-		err = problemf(http.StatusPreconditionFailed, "If-Match is not supported: tags change by themselves, for example with the age of a job")
-	}
-	return err
+	return s.op.plan.Query(in, s.op.ID, s.URL.RawQuery)
 }
 
 func (s *httpSource) body(in any, room func(int64) (int64, error)) error {
@@ -134,7 +128,8 @@ func (o *operation) write(w http.ResponseWriter, h *http.Request, out any) {
 	default:
 		text := jsonOf(out)
 		if o.method == http.MethodGet {
-			writeTagged(w, h, text)
+			header.Set("Content-Type", "application/json")
+			gzipped.Write(w, h, http.StatusOK, text)
 			return
 		}
 		if o.Location != "" {
@@ -145,33 +140,6 @@ func (o *operation) write(w http.ResponseWriter, h *http.Request, out any) {
 		}
 		writeJSON(w, "application/json", o.Status, text)
 	}
-}
-
-// tagSeed makes the tags of each process unique.
-var tagSeed = maphash.MakeSeed()
-
-// writeTagged sends a text, or 304 if the client already has it. The tag is weak, because
-// a compressed and a plain answer share it.
-func writeTagged(w http.ResponseWriter, h *http.Request, text []byte) {
-	tag := fmt.Sprintf(`"%x"`, maphash.Bytes(tagSeed, text))
-	w.Header().Set("ETag", "W/"+tag)
-	if isAmong(tag, h.Header.Values("If-None-Match")) {
-		w.Header().Set("Vary", "Accept-Encoding")
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	gzipped.Write(w, h, http.StatusOK, text)
-}
-
-// isAmong reports whether a tag is in the headers, by the weak comparison of RFC 9110.
-func isAmong(tag string, headers []string) bool {
-	for one := range strings.SplitSeq(strings.Join(headers, ","), ",") {
-		if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == tag {
-			return true
-		}
-	}
-	return false
 }
 
 func writeJSON(w http.ResponseWriter, kind string, status int, text []byte) {
