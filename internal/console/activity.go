@@ -128,6 +128,10 @@ type taskRow struct {
 const (
 	taskBar      = 120 // px
 	shownChanges = 200
+
+	// searchedChanges is the number of changes whose words are searched. The other filters
+	// search all changes.
+	searchedChanges = 2000
 )
 
 // Left returns the numbers of jobs that were left out, by reason.
@@ -172,7 +176,7 @@ func activityPage(r *request) (*page, error) {
 		in.Identity = &v.Identity
 	}
 	if v.Q != "" {
-		in.Limit = 10_000
+		in.Limit = searchedChanges
 	}
 	changes, audit := r.api().ListChanges(r.Context(), &in)
 	tasks, running := r.api().ListTasks(r.Context())

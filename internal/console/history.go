@@ -57,9 +57,9 @@ func known(h *admin.History) {
 	}
 }
 
-// historyCharts draws a history. A point is the mean of some time. lately is nil, or has
-// the last seconds: the current values then are those of the last second, as elsewhere on
-// the page.
+// historyCharts draws a history. A point is the mean of some time. lately has the last
+// seconds of some series: their current values are those of the last second, as elsewhere
+// on the page.
 func historyCharts(h, lately *admin.History, s *span) []chart {
 	known(h)
 	a := &axis{end: h.End, step: float64(h.Step), clock: s.clock}
@@ -67,25 +67,22 @@ func historyCharts(h, lately *admin.History, s *span) []chart {
 		a.samples = max(a.samples, len(values))
 	}
 	a.points = min(a.samples, chartPoints)
-	latest := func(series string) []point {
-		if lately == nil {
-			return nil
-		}
-		return downsample(lately.Series[series], len(lately.Series[series]), 1)
-	}
 	line := func(series, name, class string) chartLine {
 		l := chartLine{Name: name, Class: class, points: downsample(h.Series[series], chartPoints, float64(h.Step)/s.per)}
 		if s.per == 1 {
-			l.latest = latest(series)
+			l.latest = lately.Series[series]
 		}
 		return l
 	}
 	level := func(series, name, class string) chartLine { // ends at the current value, because a mean would differ from the number on the page
-		l := chartLine{Name: name, Class: class, points: downsample(h.Series[series], chartPoints, 1), latest: latest(series)}
+		l := chartLine{Name: name, Class: class, points: downsample(h.Series[series], chartPoints, 1), latest: lately.Series[series]}
 		if n := len(l.points); n > 0 && len(l.latest) > 0 {
 			l.points[n-1] = new(lastOf(l.latest))
 		}
 		return l
+	}
+	mean := func(series, name, class string) chartLine {
+		return chartLine{Name: name, Class: class, points: downsample(h.Series[series], chartPoints, 1)}
 	}
 	long := func(v float64) string { return duration(v) }
 	all := []chart{
@@ -93,8 +90,8 @@ func historyCharts(h, lately *admin.History, s *span) []chart {
 		a.chart("trouble", "Failures "+s.unit, rate, line("failed", "failed", "buried"), line("timeouts", "timed out", "warned"), line("retried", "retried", "plain")),
 		a.chart("jobs", "Jobs", roughly, level("ready", "ready", "ready"), level("reserved", "reserved", "reserved"), level("delayed", "delayed", "delayed"), level("buried", "buried", "buried")),
 		a.chart("oldest", "Oldest ready", long, level("oldest_ready", "time", "plain")),
-		a.chart("wait", "Wait time", long, level("wait_p50", "median", "plain"), level("wait_p95", "95 %", "accent")),
-		a.chart("run", "Run time", long, level("run_p50", "median", "plain"), level("run_p95", "95 %", "accent")),
+		a.chart("wait", "Wait time", long, mean("wait_p50", "median", "plain"), mean("wait_p95", "95 %", "accent")),
+		a.chart("run", "Run time", long, mean("run_p50", "median", "plain"), mean("run_p95", "95 %", "accent")),
 		a.chart("clients", "Connections", roughly, level("connections", "all", "plain"), level("waiting", "waiting", "accent")),
 		a.chart("refused", "Refusals "+s.unit, rate, line("refused", "refused", "warned")),
 	}

@@ -115,7 +115,7 @@ func tubePage(r *request) (*page, error) {
 		return nil, err
 	}
 	if len(past.Series["ready"]) > 0 {
-		v.History.Charts = strip(historyCharts(&past, nil, &shown))
+		v.History.Charts = strip(historyCharts(&past, levelsOf(&v.Tube), &shown))
 	}
 	v.Clients, v.More = r.clientList(clients.Connections), clients.Next != ""
 	v.addJobs(r, &jobs)
@@ -130,6 +130,14 @@ func tubePage(r *request) (*page, error) {
 	}
 	p.shape = append(p.shape, v.History.Charts.Still, v.Why.Policy, fmt.Sprint(unwatched(&v.Tube), v.Pause > 0, v.Recent != nil)) // tags and actions
 	return p, nil
+}
+
+// levelsOf returns the current levels of a tube as a history.
+func levelsOf(t *admin.Tube) *admin.History {
+	one := func(n uint64) []point { return []point{new(float64(n))} }
+	return &admin.History{Series: map[string][]point{
+		"ready": one(t.Jobs.Ready), "reserved": one(t.Jobs.Reserved), "delayed": one(t.Jobs.Delayed), "buried": one(t.Jobs.Buried), "oldest_ready": one(uint64(t.OldestReady)),
+	}}
 }
 
 // haveOrigin reports whether one of the jobs has an origin, to which a redrive returns

@@ -24,12 +24,14 @@ func (s *Store) Run(ctx context.Context) {
 	if s.opt.Dir == "" || s.opt.Limit == 0 || !s.load() {
 		return
 	}
-	for ctx.Err() == nil {
+	for {
 		select {
 		case <-ctx.Done():
+			s.flush(true)
+			return
 		case <-s.wake:
+			s.flush(false)
 		}
-		s.flush(ctx.Err() != nil)
 	}
 }
 

@@ -13,6 +13,7 @@
 package audit
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -20,6 +21,7 @@ import (
 	"math"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -132,10 +134,14 @@ func (l *Log) List(in *admin.ListChanges) (admin.Changes, error) {
 		}
 		from, to = day.UnixMilli(), day.AddDate(0, 0, 1).UnixMilli()
 	}
-	l.each(to, func(at int64, c *admin.Change) bool {
-		if at < from {
-			return false
+	var parts [][]byte // of the JSON of each change that matches
+	for _, value := range []string{*cmp.Or(in.Identity, new(string)), in.Operation, in.Tube} {
+		if value != "" {
+			part, _ := json.Marshal(value)
+			parts = append(parts, part)
 		}
+	}
+	l.each(from, to, parts, func(c *admin.Change) bool {
 		if (in.Identity == nil || c.Identity == *in.Identity) && (in.Operation == "" || c.Operation == in.Operation) &&
 			(in.Tube == "" || c.About["tube"] == in.Tube || c.About["to"] == in.Tube) {
 			list.Changes = append(list.Changes, *c)
@@ -145,14 +151,20 @@ func (l *Log) List(in *admin.ListChanges) (admin.Changes, error) {
 	return list, nil
 }
 
-// each calls f for the changes before a time in ms, the newest first, until f returns
-// false.
-func (l *Log) each(before int64, f func(at int64, c *admin.Change) bool) {
-	for at, text := range l.Store.Changes(before) {
+// each calls f for the changes between two times in ms that contain some parts, the newest
+// first, until f returns false.
+func (l *Log) each(from, to int64, parts [][]byte, f func(c *admin.Change) bool) {
+	for at, text := range l.Store.Changes(to) {
+		if at < from {
+			return
+		}
+		if slices.ContainsFunc(parts, func(part []byte) bool { return !bytes.Contains(text, part) }) {
+			continue // much faster than to decode it
+		}
 		var c admin.Change
-		d := json.NewDecoder(strings.NewReader(string(text)))
+		d := json.NewDecoder(bytes.NewReader(text))
 		d.UseNumber() // float64 cannot hold ids of jobs
-		if d.Decode(&c) == nil && !f(at, &c) {
+		if d.Decode(&c) == nil && !f(&c) {
 			return
 		}
 	}
@@ -169,7 +181,7 @@ func (l *Log) Pausers() map[string]string {
 	}
 	l.pausers, l.pausersAt = make(map[string]string), newest
 	left := pauseDepth
-	l.each(math.MaxInt64, func(_ int64, c *admin.Change) bool {
+	l.each(0, math.MaxInt64, nil, func(c *admin.Change) bool {
 		tube, _ := c.About["tube"].(string)
 		if _, known := l.pausers[tube]; !known && c.Result == "ok" && (c.Operation == "pauseTube" || c.Operation == "pause-tube") {
 			l.pausers[tube] = c.Identity

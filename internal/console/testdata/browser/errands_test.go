@@ -3,10 +3,16 @@ package browser
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/beanpole-mq/beanpole/internal/history"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 // A hand does what a person does, and counts it.
@@ -130,5 +136,41 @@ func TestErrands(t *testing.T) {
 			t.Errorf("to %s takes %d clicks, %d keys and %d texts, and may take %d, %d and %d", errand.name, h.clicks, h.keys, h.typed, errand.clicks, errand.keys, errand.typed)
 		}
 		t.Log(strings.Join([]string{errand.name, fmt.Sprint(h.clicks), fmt.Sprint(h.keys), fmt.Sprint(h.typed)}, " | "))
+	}
+}
+
+// A person sees since when the jobs of a tube have failed with two clicks, at each width.
+// The history is that of a server that was restarted.
+func TestSinceWhen(t *testing.T) {
+	dir := t.TempDir()
+	past := history.New(history.Options{FS: vfs.OS, Dir: filepath.Join(dir, "history"), Limit: history.DefaultLimit, Log: slog.Default()})
+	now := time.Now().Truncate(time.Minute)
+	began := now.Add(-20 * time.Hour)
+	for at := now.Add(-30 * time.Hour); at.Before(now); at = at.Add(time.Minute) {
+		p := history.Point{Tube: "mail", Values: history.Values{history.Put: 9, history.Done: 9, history.Ready: 20}}
+		if at.After(began) {
+			p.Values[history.Failed], p.Values[history.Done] = 4, 5
+		}
+		past.AddMinute(at.UnixMilli(), []history.Point{p})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	past.Run(ctx) // writes it
+	s := start(t, "-b", dir)
+	s.put("mail", "x", 1)
+	ctx = browse(t)
+	for _, width := range allWidths {
+		do(t, ctx, chromedp.EmulateViewport(width, 900), visit(s.url("")))
+		h := &hand{t: t, ctx: ctx}
+		h.click(`#tubes-h ~ * a[href$="/tube/mail"]`)
+		until(t, ctx, "location.pathname.endsWith('/tube/mail')")
+		h.click(`.spans a[href*="span=24h"]`)
+		until(t, ctx, fmt.Sprintf("document.querySelector('main').innerText.includes('first %s UTC')", began.UTC().Format("Mon 15:04")))
+		if h.clicks > 2 {
+			t.Errorf("%d px: %d clicks", width, h.clicks)
+		}
+		if eval[bool](t, ctx, "document.documentElement.scrollWidth > innerWidth") {
+			t.Errorf("%d px: the page scrolls sideways", width)
+		}
 	}
 }
