@@ -91,7 +91,7 @@ func (opt *options) define() {
 	flag.Int64Var(&opt.load.Backlog, "backlog", 0, "`N` more jobs lie in the queue meanwhile")
 	flag.IntVar(&opt.load.Occupied, "occupied", 0, "`N` tubes besides have one job each")
 	flag.IntVar(&opt.load.Idle, "idle", 0, "`N` connections besides are open and silent")
-	flag.Int64Var(&opt.load.Ops, "ops", 0, "end after `N` jobs; 0: when the time is over")
+	flag.Int64Var(&opt.load.Ops, "ops", 0, "end after `N` jobs (default unlimited)")
 
 	flag.StringVar(&opt.at, "at", "", "run the load on the server at this `ADDRESS`, and start none")
 	flag.StringVar(&opt.responder, "responder", "", "only answer at this `ADDRESS`: the process that shows the ceiling of the load generator")

@@ -71,7 +71,7 @@ func (j *Job) Stats(ctx context.Context) (*client.JobStats, error) {
 	return j.job.Stats(context.WithoutCancel(ctx))
 }
 
-var errSettled = fmt.Errorf("worker: the job is not reserved any more: %w", client.ErrNotFound)
+var errSettled = fmt.Errorf("worker: the job is no longer reserved: %w", client.ErrNotFound)
 
 // The causes with which a handler's context ends.
 var (

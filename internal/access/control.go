@@ -81,9 +81,9 @@ func (c *Control) Replace(p *Policy) error {
 	case old == nil:
 		return nil
 	case old.identities > 0 && p.identities == 0:
-		return errors.New("the configuration file has no [[identity]] any more: to serve clients without authentication, restart the server")
+		return errors.New("the configuration file no longer has an [[identity]]: to serve clients without authentication, restart the server")
 	case old.rules > 0 && p.rules == 0:
-		return errors.New("the configuration file has no [[rule]] any more: to give all clients all rights, restart the server")
+		return errors.New("the configuration file no longer has a [[rule]]: to give all clients all rights, restart the server")
 	}
 	c.policy.Store(p)
 	return nil

@@ -245,9 +245,9 @@ func TestReplace(t *testing.T) {
 		wantAsked bool
 	}{
 		{"the same", both, both, "", true},
-		{"no rule", both, policy(Config{Identities: token}), "no [[rule]] any more", true},
-		{"no identity", both, policy(Config{Rules: rule}), "no [[identity]] any more", true},
-		{"nothing", both, none, "no [[identity]] any more", true},
+		{"no rule", both, policy(Config{Identities: token}), "no longer has a [[rule]]", true},
+		{"no identity", both, policy(Config{Rules: rule}), "no longer has an [[identity]]", true},
+		{"nothing", both, none, "no longer has an [[identity]]", true},
 		{"the first rule", policy(Config{Identities: token}), both, "", true},
 		{"the first of all", none, both, "", false},
 	} {

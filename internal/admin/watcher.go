@@ -63,7 +63,7 @@ func within[T any](w *watcher, look func() T) (seen T, ok bool) {
 func (w *watcher) serveReady(rw http.ResponseWriter, _ *http.Request) {
 	seen, ok := within(w, w.look)
 	if seen == nil {
-		seen = &snapshot{why: "no command is executed: this member does not lead the cluster any more, and does not follow yet"}
+		seen = &snapshot{why: "no command is executed: this member no longer leads the cluster, and does not follow yet"}
 	}
 	why := seen.why
 	lasts := w.opt.SyncLasts()

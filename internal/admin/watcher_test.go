@@ -105,7 +105,7 @@ func TestPagesWhileDeposed(t *testing.T) {
 	defer b.Close()
 	h := New(b, everything())
 	get(t, h, "/readyz", "") // finds out
-	if code, body := get(t, h, "/readyz", ""); code != 503 || !strings.Contains(body, "does not lead the cluster any more") {
+	if code, body := get(t, h, "/readyz", ""); code != 503 || !strings.Contains(body, "no longer leads the cluster") {
 		t.Errorf("/readyz: %d %q", code, body)
 	}
 	_, body := get(t, h, "/metrics", "")

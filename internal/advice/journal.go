@@ -82,7 +82,7 @@ func Repair(dir string) string {
 	if IsMember(dir) {
 		return Rejoin(dir)
 	}
-	return fmt.Sprintf("'beanpole journal repair %s TO' makes a new one of what is whole", dir)
+	return fmt.Sprintf("'beanpole journal repair %s TO' writes a new journal with the intact records", dir)
 }
 
 // Rejoin returns the remedy for the damaged journal of a member.

@@ -71,7 +71,7 @@ func (a *API) clusterFindings() (found []health.Finding) {
 	}
 	c, err := a.opt.Cluster()
 	if err != nil {
-		return []health.Finding{{Kind: "cluster", Severity: health.Bad, Text: fmt.Sprintf("this member does not know how the cluster is: %v", err)}}
+		return []health.Finding{{Kind: "cluster", Severity: health.Bad, Text: fmt.Sprintf("this member cannot get the state of the cluster: %v", err)}}
 	}
 	for _, p := range c.Problems() {
 		f := health.Finding{Kind: "cluster", Severity: health.Warning, Text: p.Text}

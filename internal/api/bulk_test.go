@@ -103,7 +103,7 @@ func TestSearchBodies(t *testing.T) {
 	for query, want := range map[string]string{
 		"q=/(/":                          "regexp: error parsing regexp: missing closing ): `(`; the syntax is RE2's",
 		"state=held":                     "state: want one of [ready reserved delayed buried], or none for all",
-		"cursor=abc":                     "cursor: want what a page has as next, or nothing",
+		"cursor=abc":                     "cursor: want the value of next from a page, or nothing",
 		"q=" + strings.Repeat("x", 2049): "q: want 2048 bytes at most",
 	} {
 		var p problem

@@ -88,7 +88,7 @@ func TestLeader(t *testing.T) {
 	way.err = errors.New("no route to host")
 	var p problem
 	follower.want(503, "DELETE", "/jobs/1", "", &p)
-	if !strings.Contains(p.Detail, "may have happened (no route to host)") {
+	if !strings.Contains(p.Detail, "might have executed the request (no route to host)") {
 		t.Errorf("%+v", p)
 	}
 	way.err = fmt.Errorf("%w: connection refused", ErrNotSent)
@@ -193,7 +193,7 @@ func TestClusterFindings(t *testing.T) {
 			[]string{"bad the leader does not hear a majority", "bad member 2 at  cannot be reached", "bad member 3"}},
 		{admin.Cluster{Leader: 1, Quorum: true, Members: []admin.ClusterMember{up(1, "leader", "1"), up(2, "voter", "2"), up(3, "voter", "2"), up(4, "voter", ""), {ID: 5, Role: "voter"}, {ID: 6, Role: "learner"}}}, nil,
 			[]string{"bad member 5 at  cannot be reached", "bad the cluster survives the loss of 1 member", "warning member 6 at  is a learner", "warning the members run different versions: 1, 2"}},
-		{admin.Cluster{}, errors.New("closed"), []string{"bad this member does not know how the cluster is: closed"}},
+		{admin.Cluster{}, errors.New("closed"), []string{"bad this member cannot get the state of the cluster: closed"}},
 	} {
 		r := start(t, Options{Cluster: func() (admin.Cluster, error) { return c.cluster, c.err }})
 		var found admin.Attention

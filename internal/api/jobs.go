@@ -147,7 +147,7 @@ func (r *request) putJob(in *admin.PutJob) (made admin.Inserted, err error) {
 }
 
 func (r *request) deleteJob(*admin.OfJob) (admin.None, error) {
-	return r.doJob("deleted: bury it first, which takes it from whoever holds it", &admin.StartTask{Do: "delete"})
+	return r.doJob("deleted: bury it first, which takes it from its worker", &admin.StartTask{Do: "delete"})
 }
 
 // changeJob changes a job that no client holds.

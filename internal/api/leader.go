@@ -127,10 +127,10 @@ func (r *request) passOn(leader http.RoundTripper, in any) (any, error) {
 		if errors.Is(err, ErrNotSent) {
 			return nil, fmt.Errorf("the leader of the cluster has not been asked: %w", failed.Err)
 		}
-		return nil, fmt.Errorf("the leader of the cluster has not answered; what was asked for may have happened (%w)", failed.Err)
+		return nil, fmt.Errorf("the leader of the cluster has not answered; it might have executed the request (%w)", failed.Err)
 	}
 	if err != nil && admin.StatusOf(err) == 0 {
-		return nil, fmt.Errorf("the leader of the cluster has not answered as a whole; what was asked for may have happened (%w)", err)
+		return nil, fmt.Errorf("the leader of the cluster sent an incomplete answer; it might have executed the request (%w)", err)
 	}
 	return out, err
 }

@@ -115,7 +115,7 @@ func (r *request) fillsDeadTubes(dead, pattern string) error {
 func (r *request) deletePolicy(in *admin.OfPolicy) (none admin.None, err error) {
 	_, err = r.editPolicy(in.Pattern, func(text string) (string, error) {
 		if text == "" {
-			return "", problemf(http.StatusNotFound, "%s has no run-time settings; change those of the configuration file there", in.Pattern)
+			return "", problemf(http.StatusNotFound, "%s has no settings made at run time; change the others in the configuration file", in.Pattern)
 		}
 		return "", nil
 	})

@@ -150,7 +150,7 @@ func (a *adminServer) serve(l listening, served net.Listener, log *slog.Logger) 
 	a.listeners = append(a.listeners, l)
 	go func() {
 		if err := a.Serve(served); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("the admin pages are not served any more", "address", describe(l.Addr()), "err", err)
+			log.Error("stopped serving the admin pages", "address", describe(l.Addr()), "err", err)
 		}
 	}()
 }

@@ -142,7 +142,7 @@ func (t membersOf) SetMembers(members []raftlog.MemberInfo) {
 }
 
 func (m *member) admit(ctx context.Context, client net.Addr, body []byte) ([]byte, error) {
-	m.log.Info("somebody asks to join the cluster", "client", client)
+	m.log.Info("a machine asks to join the cluster", "client", client)
 	return m.control.Join(ctx, client, body)
 }
 

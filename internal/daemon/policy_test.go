@@ -45,8 +45,8 @@ func TestPolicyIsReplaced(t *testing.T) {
 	}
 	for text, why := range map[string]string{
 		"[[rule]]\nidentities = ['mailr']\ntubes = ['*']\nallow = ['put']": "there is no identity",
-		"":                "no \\[\\[identity\\]\\] any more",
-		listener + mailer: "no \\[\\[rule\\]\\] any more",
+		"":                "no longer has an \\[\\[identity\\]\\]",
+		listener + mailer: "no longer has a \\[\\[rule\\]\\]",
 	} {
 		write(text)
 		p.signals <- syscall.SIGHUP
@@ -111,7 +111,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	for _, what := range []string{`"\[\[limit\]\] jobs" tube=small`, `"\[\[limit\]\] bytes" tube=bytes`, "max-tubes tube=fourth", "max-watched tube=small"} {
-		p.await("a limit refuses what a client asks for.* limit=" + what)
+		p.await("a limit refuses commands.* limit=" + what)
 	}
 	write(limit("sm*", "jobs = 100"))
 	p.signals <- syscall.SIGHUP

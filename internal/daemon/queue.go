@@ -103,11 +103,11 @@ func logReport(log *slog.Logger, dir string, r journal.Report, took time.Duratio
 			continue
 		}
 		if t.Records > 0 {
-			log.Warn("the journal's end was cut off where a record is damaged, and whole records follow: no sync had made them durable, so without -f and -F no client had been told that they were",
+			log.Warn("removed the journal's end, in which intact records follow a damaged one: they were not synced, so unless -f or -F is set, no client got a reply for them",
 				"file", t.File, "offset", t.Offset, "bytes", t.Length, "records", t.Records)
 			continue
 		}
-		log.Warn("the journal ended in a write that a crash had cut short; it was removed: it was not durable, so without -f and -F no client had been told that it was done",
+		log.Warn("removed an incomplete write at the journal's end: it was not synced, so unless -f or -F is set, no client got a reply for it",
 			"file", t.File, "offset", t.Offset, "bytes", t.Length)
 	}
 	if r.Adopted != nil {
@@ -121,7 +121,7 @@ func logReport(log *slog.Logger, dir string, r journal.Report, took time.Duratio
 // imported.
 func logAdoption(log *slog.Logger, r *binlog.Report) {
 	for _, line := range r.Damage() {
-		log.Warn("a file of beanstalkd could not be read whole; what was read is taken over, and the file is kept", "damage", line)
+		log.Warn("a file of beanstalkd is damaged: its intact records are imported, and the file is kept", "damage", line)
 	}
 	records := 0
 	for _, f := range r.Files {

@@ -44,7 +44,7 @@ func logPolicies(log *slog.Logger) func(engine.PolicyAct) {
 		}
 		switch v {
 		case engine.PolicySkipped:
-			lines[v].Warn("a policy could not do what it says: there is no room for that", about[2:]...)
+			lines[v].Warn("a policy could not act: there is no room for the change", about[2:]...)
 		case engine.DeadTubeFull:
 			lines[v].Warn("dead tube refused exhausted job; buried in its own tube", about[2:]...)
 		case engine.Expired, engine.BuriedTooLong:
@@ -76,6 +76,6 @@ func logLimits(log *slog.Logger) func(engine.Limit, string) {
 		if lines[l] == nil {
 			lines[l] = ratelog.New(log, 1, 5)
 		}
-		lines[l].Warn("a limit refuses what a client asks for", "limit", l.String(), "tube", tube)
+		lines[l].Warn("a limit refuses commands", "limit", l.String(), "tube", tube)
 	}
 }

@@ -23,7 +23,7 @@ func (a *acceptor) clientOf(nc net.Conn) (net.Addr, error) {
 	case errors.Is(err, io.EOF):
 		return nil, err
 	case err != nil:
-		return nil, &rejection{fmt.Sprintf("its proxy does not say who it is: %v", err)}
+		return nil, &rejection{fmt.Sprintf("the proxy sent no valid header: %v", err)}
 	case client.IsValid():
 		return net.TCPAddrFromAddrPort(client), nil
 	}

@@ -106,7 +106,7 @@ func (s *Server) ServeProxied(member uint64, stream io.ReadWriteCloser) {
 	v, err := readProxied(stream)
 	over()
 	if err == nil && v.Member != member {
-		err = fmt.Errorf("it says that it is a client of member %d", v.Member)
+		err = fmt.Errorf("it claims to be a client of member %d", v.Member)
 	}
 	if err != nil {
 		s.log.Warn("a client of another member was refused", "member", member, "err", err)

@@ -230,7 +230,7 @@ func (s *Server) MaxJobSize() int { return s.opt.MaxJobSize }
 func (s *Server) Drain() bool {
 	decides := s.broker.Decide((*engine.Engine).Drain)
 	if decides {
-		s.log.Info("draining: no puts are taken any more")
+		s.log.Info("draining: rejecting puts")
 	}
 	return decides
 }

@@ -59,7 +59,7 @@ type ranked[T any] struct {
 }
 
 // ErrCursor reports a cursor that is not from a page.
-var ErrCursor = errors.New("cursor: want what a page has as next, or nothing")
+var ErrCursor = errors.New("cursor: want the value of next from a page, or nothing")
 
 // Query returns a query for the first n elements in the order of a column, after a
 // cursor. A - before the column means descending. An empty cursor is the start.

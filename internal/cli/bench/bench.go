@@ -74,7 +74,7 @@ func New() *cobra.Command {
 			return err
 		})
 		cliutil.DurationVar(fs, &l.duration, "duration", "", time.Millisecond, 5*time.Second, "measure for this `TIME`")
-		fs.Int64Var(&l.jobs, "ops", 0, "end after `N` jobs; 0: when the time is over")
+		fs.Int64Var(&l.jobs, "ops", 0, "end after `N` jobs (default unlimited)")
 	})
 	s.DefineJSON(cmd)
 	return cmd

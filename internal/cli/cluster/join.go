@@ -26,7 +26,7 @@ import (
 
 func newInit() *cobra.Command {
 	var listen string
-	cmd := newCommand("init DIR --listen HOST:PORT", "make a directory that of the first member of a cluster", `Make DIR that of the first member of a new cluster. It may be empty, or have the
+	cmd := newCommand("init DIR --listen HOST:PORT", "create the first member of a cluster in a directory", `Make DIR that of the first member of a new cluster. It may be empty, or have the
 journal of a single server, which must not run: no job of it is touched or copied.
 Other members connect to the address of --listen, so it must be one by which they
 reach this machine.
@@ -151,7 +151,7 @@ func (j *joining) define(cmd *cobra.Command) {
 func newJoin() *cobra.Command {
 	var j joining
 	var bootstrap bool
-	cmd := newCommand("join DIR HOST:PORT --join-token-file FILE --listen HOST:PORT", "make a directory that of a further member", `Make DIR, which must have no jobs, that of a further member of a cluster. The address is
+	cmd := newCommand("join DIR HOST:PORT --join-token-file FILE --listen HOST:PORT", "create another member of a cluster in a directory", `Make DIR, which must have no jobs, that of a further member of a cluster. The address is
 that of the member that has made the token. When "beanpole -b DIR" runs, the new member learns
 what the others have, and then votes, by itself.
 
@@ -172,7 +172,7 @@ itself, the member joins at the one that has made the token. The first member is
 		return j.run(cmd, dir, addr, 0)
 	})
 	j.define(cmd)
-	cmd.Flags().BoolVar(&bootstrap, "bootstrap", false, "do nothing where DIR is that of a member; join at the\nmember that has made the token where the address is\nthat of --listen")
+	cmd.Flags().BoolVar(&bootstrap, "bootstrap", false, "do nothing if DIR belongs to a member; if the address\nis that of --listen, join at the member that made the\ntoken")
 	return cmd
 }
 

@@ -61,7 +61,7 @@ with the highest entry.
 	s.Server.Define(cmd.Flags())
 	s.DefineAdmin(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as one line of JSON")
-	cmd.Flags().BoolVar(&isOffline, "offline", false, "show what the directory has, and ask nobody")
+	cmd.Flags().BoolVar(&isOffline, "offline", false, "show the contents of the directory, without a server")
 	return cmd
 }
 

@@ -79,7 +79,7 @@ func (o *offline) print(w io.Writer, asJSON bool) error {
 	}
 	line("journal", "has the entries up to %d, of term %d", o.Applied.Index, o.Applied.Term)
 	if o.Torn {
-		line("torn", "the log ends in a write that a crash cut short, most likely; the next start removes it: nobody was promised what was in it")
+		line("torn", "the log ends in an incomplete write, probably from a crash; the next start removes it: it was not acknowledged")
 	}
 	if o.Problem != "" {
 		line("problem", "%s", o.Problem)

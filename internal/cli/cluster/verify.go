@@ -93,7 +93,7 @@ func resultError(c *consistency.Result) error {
 	}
 	switch {
 	case len(differ) > 0:
-		return fmt.Errorf("the jobs of %s are not those of the others: stop it, keep a copy of its directory for a report of the defect, "+
+		return fmt.Errorf("the jobs of %s differ from the other members: stop it, keep a copy of its directory for a report of the defect, "+
 			"and let it join again (beanpole cluster rejoin)", strings.Join(differ, ", "))
 	case len(failed) > 0:
 		return fmt.Errorf("not all members were compared: not %s", strings.Join(failed, ", "))

@@ -218,7 +218,7 @@ func (ins *inspection) verdict() error {
 	case ins.incomplete && len(ins.waiting) == 0:
 		return fmt.Errorf("no server will start: %w", advice.Explain(ins.dir, journal.ErrAdopting))
 	case ins.binlog.Damaged():
-		return fmt.Errorf("directory %s: files of beanstalkd are damaged (a server that is started there takes over what is whole)", ins.dir)
+		return fmt.Errorf("directory %s: files of beanstalkd are damaged (a server that is started there imports the intact records)", ins.dir)
 	case ins.report.Segments == 0 && len(ins.waiting) == 0:
 		return checkJournal(ins.dir)
 	}

@@ -34,7 +34,7 @@ func newRepair() *cobra.Command {
 func repair(dir, to string, w io.Writer) error {
 	if advice.IsMember(dir) {
 		return exit.WithCode(exit.Journal, fmt.Errorf("directory %s belongs to a member of a cluster, and repair must not change its journal: "+
-			"it would differ from those of the other members (%s)", dir, advice.Rejoin(dir)))
+			"it would differ from the other members (%s)", dir, advice.Rejoin(dir)))
 	}
 	if err := checkJournal(dir); err != nil {
 		return err

@@ -96,11 +96,11 @@ func (m model) tubeKey(key string) (tea.Model, tea.Cmd) {
 
 // askToPause asks whether to pause a tube, or to end its pause.
 func (m *model) askToPause(t *Tube) {
-	d, text := pauseFor, fmt.Sprintf("pause %s for %s, so that nobody gets its jobs? y/n", t.Name, age(pauseFor))
+	d, text := pauseFor, fmt.Sprintf("pause %s for %s? Workers get no jobs from it. y/n", t.Name, age(pauseFor))
 	doing, done := "pausing "+t.Name, fmt.Sprintf("%s is paused for %s", t.Name, age(pauseFor))
 	if t.PauseLeft > 0 {
 		d, text = 0, fmt.Sprintf("end the pause of %s, which has %s left? y/n", t.Name, age(t.PauseLeft))
-		doing, done = "ending the pause of "+t.Name, t.Name+" is not paused any more"
+		doing, done = "ending the pause of "+t.Name, t.Name+" is no longer paused"
 	}
 	m.ask = &question{t.Name, text, doing, func() (string, error) { return done, m.server.Pause(t.Name, d) }, func(t *Tube) { t.PauseLeft = d }}
 }

@@ -58,7 +58,7 @@ func TestKeys(t *testing.T) {
 		t.Errorf("the filter ma shows:\n%s", text)
 	}
 	s.press("p")
-	s.wait("pause mail for 1h0m, so that nobody gets its jobs? y/n")
+	s.wait("pause mail for 1h0m? Workers get no jobs from it. y/n")
 	s.press("y")
 	s.wait("mail is paused for 1h0m")
 	s.press("K")
@@ -90,7 +90,7 @@ func TestKeys(t *testing.T) {
 	s.press("p")
 	s.wait("end the pause of thumbnails-of-all-the-pictures-that-were-ever-sent, which has 59m3s left? y/n")
 	s.press("y")
-	s.wait("is not paused any more")
+	s.wait("is no longer paused")
 	s.press("\r")
 	s.wait("hello ready")
 	s.press("\t")

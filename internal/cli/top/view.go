@@ -41,7 +41,7 @@ q             quit;   p, K and c ask before they do it
           findings are those of 'beanpole attention'
 AGE       of the next job: since it is ready; without the API, since its put
 WAITING   workers with nothing to do   WATCHING   all that would take its jobs
-+BURIED, +TIMEOUT, +RELEASE   how many more than when this began
++BURIED, +TIMEOUT, +RELEASE   growth since the view began
           (the last two with --admin, from beanpole)`, "\n")
 
 // rows returns the number of tubes that fit between the titles and the last line.
